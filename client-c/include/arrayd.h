@@ -1,0 +1,175 @@
+/* arrayd.h: the C client of arrayd, an array server.
+ *
+ * A session is a connection to a server; an array is a handle on elements that live there. Operations are sent and
+ * not waited for: a function that makes an array returns at once, and what goes wrong on the server is reported by
+ * the call that asks for the data (or by ad_sync).
+ *
+ *     ad_session *s;
+ *     ad_array *x, *y, *sum;
+ *     double result;
+ *     if (ad_session_open(NULL, &s) != 0) { fprintf(stderr, "%s\n", ad_error_message()); return 1; }
+ *     ad_arange(s, ad_int(0), ad_int(10), ad_int(1), AD_FLOAT64, &x);
+ *     ad_multiply(ad_of(x), ad_float(2.0), &y);
+ *     ad_sum(ad_of(y), &sum);
+ *     ad_download(sum, &result, sizeof result);
+ *
+ * Conventions: int functions return 0 or a negative AD_E_*; ad_error_message() then tells, per thread, what happened.
+ * Out-parameters come last and are untouched on failure. Arrays are immutable handles (their elements are not) and
+ * are released with ad_array_release. Every function may be called from any thread; one session may be shared by
+ * threads. No function exits, aborts or raises a signal. After the server has gone every call on the session gives
+ * AD_E_CONNECTION.
+ *
+ * Link with pkg-config --cflags --libs arrayd. */
+#ifndef ARRAYD_H
+#define ARRAYD_H
+
+#include <protocol/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AD_API __attribute__((visibility("default")))
+
+typedef struct ad_session ad_session;
+typedef struct ad_array ad_array;
+
+/* ---- errors ---- */
+/* What the last failing call of this thread said; "" when none failed. Valid until the thread's next failing call. */
+AD_API const char *ad_error_message(void);
+/* Number and name of the server operation behind the last failure of this thread; 0 and "" when it was none. */
+AD_API uint64_t ad_error_operation(const char **name);
+/* The fixed text of a status: "out of memory". */
+AD_API const char *ad_error_text(int status);
+/* "1.2.3" */
+AD_API const char *ad_version(void);
+
+/* ---- sessions ---- */
+/* Connect. url: "unix:/path", "tcp:host:port", "embedded:cpu" or "embedded:cuda" (a server of this process, gone with
+ * it); NULL: $ARRAYD_URL, else the user's and then the system's well-known socket, else embedded.
+ * AD_E_URL, AD_E_CONNECTION, AD_E_VERSION, AD_E_DENIED, AD_E_TIMEOUT (10 s), AD_E_MEMORY. */
+AD_API int ad_session_open(const char *url, ad_session **session);
+/* Close: what has been sent is executed, arrays of the session become invalid handles (release them all the same).
+ * NULL is allowed. */
+AD_API void ad_session_close(ad_session *session);
+typedef struct ad_session_info {
+    const char *url, *server, *backend, *device_name; /* valid while the session lives */
+    uint64_t session, version, devices, memory;
+    uint64_t operations, round_trips, messages_bytes; /* sent; waited for; control bytes sent */
+} ad_session_info;
+AD_API void ad_session_get_info(ad_session *session, ad_session_info *info);
+/* Send what is buffered, without waiting. Buffered operations are sent within a fraction of a millisecond anyway. */
+AD_API int ad_flush(ad_session *session);
+/* Wait until all operations so far are complete; reports the first error that no array carries. */
+AD_API int ad_sync(ad_session *session);
+/* The server's counters in the order of counter.def; n places, *got of them filled. */
+AD_API int ad_stat(ad_session *session, int n, uint64_t *counters, int *got);
+/* Called from time to time while a call waits for the server; a result other than 0 ends the wait with
+ * AD_E_INTERRUPTED and leaves the session usable. Python uses it for Ctrl-C. */
+AD_API void ad_session_set_interrupt(ad_session *session, int (*check)(void *), void *argument);
+
+/* ---- scalars and operands ---- */
+/* A value given in place of an array. A strong one has a dtype and promotes as a 0-d array; a weak one (dtype -1)
+ * promotes as a Python int, float or complex does under NEP 50. */
+typedef enum ad_value_kind {
+    AD_VALUE_BOOL = 1, AD_VALUE_INT, AD_VALUE_UINT, AD_VALUE_FLOAT, AD_VALUE_COMPLEX
+} ad_value_kind;
+typedef struct ad_value {
+    int dtype; /* AD_FLOAT32 ...; -1: weak */
+    ad_value_kind kind;
+    union {
+        int64_t i;
+        uint64_t u;
+        double f;
+        double c[2];
+    } as;
+} ad_value;
+typedef struct ad_in {
+    const ad_array *array; /* NULL: value */
+    ad_value value;
+} ad_in;
+static inline ad_in ad_of(const ad_array *a) { return (ad_in){.array = a}; }
+static inline ad_in ad_int(int64_t i) { return (ad_in){.value = {-1, AD_VALUE_INT, {.i = i}}}; }
+static inline ad_in ad_float(double f) { return (ad_in){.value = {-1, AD_VALUE_FLOAT, {.f = f}}}; }
+static inline ad_in ad_complex(double re, double im) { return (ad_in){.value = {-1, AD_VALUE_COMPLEX, {.c = {re, im}}}}; }
+
+/* ---- arrays ---- */
+typedef struct ad_array_info {
+    ad_session *session;
+    const int64_t *shape, *strides; /* ndim places, bytes; valid while the handle lives */
+    int64_t count, offset;          /* elements; bytes into the buffer */
+    uint64_t buffer;
+    uint8_t dtype, ndim;
+    bool contiguous, f_contiguous;
+} ad_array_info;
+AD_API void ad_array_get_info(const ad_array *a, ad_array_info *info);
+AD_API ad_array *ad_array_retain(ad_array *a);
+AD_API void ad_array_release(ad_array *a); /* NULL is allowed; never fails; the last handle frees the elements */
+
+/* New arrays. shape may be NULL for ndim 0. AD_E_VALUE, AD_E_TYPE, AD_E_OVERFLOW, AD_E_MEMORY (of this process). */
+AD_API int ad_empty(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out); /* zero-filled */
+AD_API int ad_full(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_in value, ad_array **out);
+AD_API int ad_arange(ad_session *s, ad_in start, ad_in stop, ad_in step, int dtype, ad_array **out);
+/* From host memory: size bytes, row-major, copied before the call returns. AD_E_VALUE when size is wrong. */
+AD_API int ad_upload(ad_session *s, int dtype, int ndim, const int64_t *shape, const void *data, size_t size,
+                     ad_array **out);
+/* To host memory, row-major; waits. size must be count * itemsize. */
+AD_API int ad_download(const ad_array *a, void *data, size_t size);
+/* Overwrite a contiguous array's elements from host memory. */
+AD_API int ad_write(const ad_array *a, const void *data, size_t size);
+
+/* ---- views: nothing is sent ---- */
+/* Any view whose elements lie within those of a's buffer (checked). */
+AD_API int ad_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_t *shape,
+                   const int64_t *strides, ad_array **out);
+/* a[start:stop:step] along an axis, as Python slices with every value given (step not 0, negative allowed). */
+AD_API int ad_slice(const ad_array *a, int axis, int64_t start, int64_t stop, int64_t step, ad_array **out);
+AD_API int ad_reshape_view(const ad_array *a, int ndim, const int64_t *shape, ad_array **out); /* AD_E_UNSUPPORTED: needs a copy */
+AD_API int ad_transpose(const ad_array *a, const int *axes /* NULL: reversed */, ad_array **out);
+AD_API int ad_broadcast_to(const ad_array *a, int ndim, const int64_t *shape, ad_array **out);
+
+/* ---- operations ---- */
+typedef struct ad_options {
+    int dtype;             /* loop type asked for; -1: by promotion */
+    int casting;           /* ad_casting of protocol/infer.h: how inputs and outputs may be cast; default same_kind */
+    const ad_array *where; /* bool mask; NULL: everywhere. Without out=, elements where it is false are unspecified */
+    ad_array *out[AD_MAX_OUT]; /* written instead of new arrays; a reference to each is returned in outs */
+    /* reductions */
+    uint32_t axes;         /* bit mask of axes; 0 with `all` unset: none is reduced */
+    bool all;              /* every axis */
+    bool keepdims;
+    double ddof;
+    const ad_value *initial;
+} ad_options;
+#define AD_OPTIONS_INIT {.dtype = -1, .casting = 3, .all = true}
+
+/* A ufunc by id with nin inputs; at least one is an array, or session is given. outs has nout places.
+ * AD_E_TYPE, AD_E_VALUE with NumPy's wording; errors of execution come with the data. */
+AD_API int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *options, ad_array **outs);
+AD_API int ad_reduce_call(int reduction, ad_in in, const ad_options *options, ad_array **out);
+/* A library call by id (call.def). out: NULL to have outputs made, or arrays to be written. For ASK calls waits, and
+ * values (8 places) takes the integers of the reply. dtype: the loop's, -1: the first array input's. */
+AD_API int ad_call_call(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam, const ad_value *param,
+                        ad_array *const *out, ad_array **outs, int64_t *values);
+/* Elements cast into an existing array: out[...] = in, broadcast. */
+AD_API int ad_copy_into(ad_array *out, ad_in in, int casting);
+AD_API int ad_astype(const ad_array *a, int dtype, ad_array **out);
+
+/* One function for every row: int ad_add(ad_in x, ad_in y, ad_array **out), int ad_sin(ad_in x, ad_array **out),
+ * int ad_modf(ad_in x, ad_array **out0, ad_array **out1), int ad_sum(ad_in x, ad_array **out) over all axes ... */
+#define AD_UFUNC(id, name, nin, nout, rule, domain, doc, ...) AD_PROTOTYPE_##nin##_##nout(name);
+#define AD_PROTOTYPE_1_1(name) AD_API int ad_##name(ad_in x, ad_array **out)
+#define AD_PROTOTYPE_2_1(name) AD_API int ad_##name(ad_in x, ad_in y, ad_array **out)
+#define AD_PROTOTYPE_3_1(name) AD_API int ad_##name(ad_in x, ad_in y, ad_in z, ad_array **out)
+#define AD_PROTOTYPE_1_2(name) AD_API int ad_##name(ad_in x, ad_array **out0, ad_array **out1)
+#define AD_PROTOTYPE_2_2(name) AD_API int ad_##name(ad_in x, ad_in y, ad_array **out0, ad_array **out1)
+#include <protocol/ufunc.def>
+#undef AD_UFUNC
+#define AD_REDUCTION(id, name, rule, accumulator, empty, domain, doc) AD_API int ad_##name(ad_in x, ad_array **out);
+#include <protocol/reduction.def>
+#undef AD_REDUCTION
+
+#ifdef __cplusplus
+}
+#endif
+#endif

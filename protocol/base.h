@@ -1,0 +1,85 @@
+/* What every part of arrayd agrees on: statuses, faults, identifiers of the tables. No sockets, no CUDA, no Python. */
+#ifndef AD_PROTOCOL_BASE_H
+#define AD_PROTOCOL_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AD_PROTOCOL_VERSION 1
+#define AD_MAX_NDIM 32
+#define AD_MAX_OUT 2
+#define AD_MAX_IN 34      /* gather of 32 axes: x and 32 indices; scatter: v and 32 */
+#define AD_MAX_PARAM 8
+#define AD_MAX_CONTROL (1u << 20)       /* bytes of a frame's control block */
+#define AD_MAX_PAYLOAD (4u << 20)       /* bytes of a frame's payload */
+#define AD_FAULT_TEXT 256
+
+/* Status: 0 or a negative AD_E_*. Codes on the wire are the positive values of error.def. */
+enum {
+    AD_OK = 0,
+#define AD_ERROR(code, NAME, exception, text) AD_E_##NAME = -(code),
+#include "error.def"
+#undef AD_ERROR
+};
+
+/* Why something failed: a status and a sentence for the user. Filled by ad__fault only. */
+typedef struct ad_fault {
+    int code; /* AD_E_*, negative; 0: nothing failed */
+    char text[AD_FAULT_TEXT];
+} ad_fault;
+
+/* Fill *fault (which may be NULL) and return code. Text is cut at AD_FAULT_TEXT. */
+int ad__fault(ad_fault *fault, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The table's text for a negative status, "ok" for 0, "unknown error" else. */
+const char *ad__error_text(int code);
+
+enum {
+#define AD_DTYPE(id, NAME, name, size, kind, letter) AD_##NAME = (id),
+#include "dtype.def"
+#undef AD_DTYPE
+    AD_NDTYPE,
+};
+
+enum {
+#define AD_REQUEST(id, NAME, name, cls, fields, doc) AD_REQ_##NAME = (id),
+#include "request.def"
+#undef AD_REQUEST
+};
+
+enum {
+#define AD_UFUNC(id, name, nin, nout, rule, domain, doc, ...) AD_UFUNC_##name = (id),
+#include "ufunc.def"
+#undef AD_UFUNC
+    AD_UFUNC_LIMIT = 256,
+};
+
+enum {
+#define AD_REDUCTION(id, name, rule, accumulator, empty, domain, doc) AD_REDUCTION_##name = (id),
+#include "reduction.def"
+#undef AD_REDUCTION
+    AD_REDUCTION_LIMIT = 64,
+};
+
+enum {
+#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, infer, doc) AD_CALL_##name = (id),
+#include "call.def"
+#undef AD_CALL
+    AD_CALL_LIMIT = 256,
+};
+
+enum {
+#define AD_COUNTER(index, name, doc) AD_COUNTER_##name = (index),
+#include "counter.def"
+#undef AD_COUNTER
+    AD_NCOUNTER,
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,37 @@
+/* Frames: a 16-byte header, a control block of msgpack, a raw payload. wire.md has the layout. */
+#ifndef AD_PROTOCOL_FRAME_H
+#define AD_PROTOCOL_FRAME_H
+
+#include "protocol/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AD_FRAME_HEADER 16
+#define AD_FRAME_MORE 1u /* flag, server to client: more frames of this reply follow */
+#define AD_FRAME_FLAGS 1u /* all flags there are; another one is a protocol error */
+
+/* control u32, flags u32, payload u64, little-endian. */
+typedef struct ad_frame {
+    uint32_t control, flags;
+    uint64_t payload;
+} ad_frame;
+
+void ad__frame_encode(const ad_frame *f, uint8_t out[AD_FRAME_HEADER]);
+/* Decodes and checks: control at most max_control, payload at most max_payload, known flags, not both 0.
+ * AD_E_PROTOCOL. *f is untouched on failure. */
+int ad__frame_decode(const uint8_t in[AD_FRAME_HEADER], uint32_t max_control, uint64_t max_payload, ad_frame *f,
+                     ad_fault *fault);
+
+/* Bounds a control block before msgpack-c sees it, without allocating: depth at most 8, at most AD_SCAN_ELEMENTS
+ * elements in all, no declared length beyond the bytes that are there, a whole number of objects, each an array.
+ * AD_E_PROTOCOL. */
+#define AD_SCAN_DEPTH 8
+#define AD_SCAN_ELEMENTS (1u << 19)
+int ad__scan(const uint8_t *data, size_t size, ad_fault *fault);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,93 @@
+/* Messages: encoding to and decoding from control blocks. */
+#ifndef AD_PROTOCOL_MESSAGE_H
+#define AD_PROTOCOL_MESSAGE_H
+
+#include "protocol/frame.h"
+#include "protocol/op.h"
+#include "protocol/tables.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A growing run of bytes. After a failed allocation `failed` stays set and appending does nothing. */
+typedef struct ad_bytes {
+    uint8_t *data;
+    size_t size, capacity;
+    bool failed;
+} ad_bytes;
+#define AD_BYTES_INIT {0}
+int ad__bytes_reserve(ad_bytes *b, size_t more); /* AD_E_MEMORY */
+void ad__bytes_append(ad_bytes *b, const void *data, size_t size);
+void ad__bytes_free(ad_bytes *b);
+
+/* ---- encoding: each appends one request to b; AD_E_MEMORY when b failed ---- */
+int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client);
+int ad__encode_op(ad_bytes *b, const ad_op *op);                      /* UFUNC, REDUCE, CALL */
+int ad__encode_query(ad_bytes *b, uint64_t request, const ad_op *op); /* QUERY */
+int ad__encode_new(ad_bytes *b, const ad_desc *d);
+int ad__encode_free(ad_bytes *b, size_t n, const uint64_t *ids);
+int ad__encode_write(ad_bytes *b, uint64_t buffer, uint64_t offset);
+int ad__encode_read(ad_bytes *b, uint64_t request, const ad_desc *d);
+int ad__encode_sync(ad_bytes *b, uint64_t request);
+int ad__encode_stat(ad_bytes *b, uint64_t request);
+int ad__encode_reply(ad_bytes *b, uint64_t request, uint64_t done, size_t n, const ad_scalar *values);
+int ad__encode_fail(ad_bytes *b, uint64_t request, uint64_t done, int code, uint64_t number, const char *name,
+                    const char *text); /* code: negative status */
+int ad__encode_ack(ad_bytes *b, uint64_t done);
+int ad__encode_bye(ad_bytes *b, int code, const char *text);
+
+/* What the server offers, in welcome. */
+typedef struct ad_welcome {
+    uint64_t version, features, session;
+    uint8_t secret[16];
+    uint64_t window_ops, window_bytes, max_payload, max_control, max_buffers; /* limits */
+    char backend[16];    /* "cpu", "cuda" */
+    uint64_t devices;    /* how many */
+    uint64_t memory;     /* bytes of device 0 */
+    char device_name[64];
+    char server[64];     /* program and version */
+    uint64_t pid;        /* of the front */
+} ad_welcome;
+int ad__encode_welcome(ad_bytes *b, const ad_welcome *w);
+
+/* ---- decoding ---- */
+typedef struct ad_string {
+    const char *data; /* not NUL-terminated */
+    size_t size;
+} ad_string;
+
+/* One checked request. Members that the row does not use are zero; pointers live in the reader's arena. */
+typedef struct ad_message {
+    uint8_t opcode;
+    const ad_request_row *row;
+    uint64_t u[8];       /* unsigned fields in order, however many the row has (the list of FREE is below) */
+    ad_string s[2];      /* string and bytes fields in order */
+    uint64_t *ids;       /* FREE: the list */
+    size_t nids;
+    ad_scalar *values;   /* REPLY: the list */
+    size_t nvalues;
+    ad_operand operand;  /* NEW, READ: the description */
+    ad_op op;            /* UFUNC, REDUCE, CALL, QUERY */
+    ad_welcome *welcome; /* WELCOME */
+    size_t size;         /* bytes that it took */
+} ad_message;
+
+/* Reads the requests of one control block, one after another. */
+typedef struct ad_reader ad_reader;
+int ad__reader_new(ad_reader **out); /* AD_E_MEMORY; reused over blocks */
+void ad__reader_free(ad_reader *r);
+/* Begin a block: scans it (AD_E_PROTOCOL). data must stay. */
+int ad__reader_begin(ad_reader *r, const uint8_t *data, size_t size, ad_fault *fault);
+/* The next request: 1 and *m filled from arena, 0 at the end, AD_E_PROTOCOL or AD_E_MEMORY. Fields are checked
+ * against the row, descriptions for their form (ndim, dtype id, lengths), not yet against any buffer.
+ * allowed: mask of classes, AD_BIT(AD_CLASS_*); another class is AD_E_PROTOCOL. */
+int ad__reader_next(ad_reader *r, ad_arena *arena, uint32_t allowed, ad_message *m, ad_fault *fault);
+
+/* One line of text for AD_TRACE and the log: "ufunc add float32 -> #7 f4[16] <- #5 f4[16], 2.5". Cut at size. */
+void ad__message_text(const ad_message *m, char *out, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

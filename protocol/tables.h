@@ -1,0 +1,90 @@
+/* The .def tables as data. A row is found by its wire id in constant time; an id without a row gives NULL. */
+#ifndef AD_PROTOCOL_TABLES_H
+#define AD_PROTOCOL_TABLES_H
+
+#include "protocol/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Sets of dtypes: bit (1 << dtype). */
+#define AD_BIT(d) (1u << (d))
+#define AD_M_BOOL AD_BIT(AD_BOOL)
+#define AD_M_SIGNED (AD_BIT(AD_INT8) | AD_BIT(AD_INT16) | AD_BIT(AD_INT32) | AD_BIT(AD_INT64))
+#define AD_M_UNSIGNED (AD_BIT(AD_UINT8) | AD_BIT(AD_UINT16) | AD_BIT(AD_UINT32) | AD_BIT(AD_UINT64))
+#define AD_M_INT (AD_M_SIGNED | AD_M_UNSIGNED)
+#define AD_M_WIDEINT (AD_BIT(AD_INT64) | AD_BIT(AD_UINT64))
+#define AD_M_FLOAT (AD_BIT(AD_FLOAT16) | AD_BIT(AD_BFLOAT16) | AD_BIT(AD_FLOAT32) | AD_BIT(AD_FLOAT64))
+#define AD_M_COMPLEX (AD_BIT(AD_COMPLEX64) | AD_BIT(AD_COMPLEX128))
+#define AD_M_WIDE (AD_BIT(AD_FLOAT64) | AD_BIT(AD_COMPLEX128))
+#define AD_M_NUMBER (AD_M_INT | AD_M_FLOAT | AD_M_COMPLEX)
+#define AD_M_ALL (AD_M_BOOL | AD_M_NUMBER)
+
+/* Values of a rule's integer fallback that are no dtype. */
+#define AD_NO_DTYPE 255 /* none: the first loop that is safe */
+#define AD_NEVER 254    /* bool has no loop: TypeError. (Integers are in the mask of such rules.) */
+#define AD_SUMINT 253   /* bool and signed integers: int64; unsigned: uint64 */
+
+/* The type of an operand as a function of the loop type. */
+typedef enum ad_code { AD_CODE_N, AD_CODE_T, AD_CODE_R, AD_CODE_B, AD_CODE_W, AD_CODE_L, AD_CODE_U /* uint8 */ } ad_code;
+
+typedef struct ad_rule_row {
+    const char *name;
+    uint32_t loops;    /* AD_M_* */
+    uint8_t fallback;  /* a dtype, AD_NO_DTYPE, AD_NEVER or AD_SUMINT */
+    uint8_t in[3], out[2]; /* ad_code */
+} ad_rule_row;
+
+enum {
+#define AD_RULE(NAME, loops, fallback, i0, i1, i2, o0, o1) AD_RULE_##NAME,
+#include "rule.def"
+#undef AD_RULE
+    AD_NRULE,
+};
+extern const ad_rule_row ad__rules[AD_NRULE];
+
+typedef struct ad_dtype_row {
+    const char *name;
+    uint8_t size;
+    char kind, letter;
+} ad_dtype_row;
+extern const ad_dtype_row ad__dtypes[AD_NDTYPE];
+
+typedef struct ad_ufunc_row {
+    const char *name, *domain, *doc, *expression;
+    uint8_t nin, nout, rule;
+} ad_ufunc_row;
+const ad_ufunc_row *ad__ufunc(uint64_t id);
+
+typedef enum ad_empty { AD_EMPTY_IDENTITY, AD_EMPTY_NAN, AD_EMPTY_ERROR } ad_empty;
+typedef struct ad_reduction_row {
+    const char *name, *domain, *doc;
+    uint8_t rule, empty; /* ad_empty */
+} ad_reduction_row;
+const ad_reduction_row *ad__reduction(uint64_t id);
+
+typedef enum ad_call_kind { AD_CALL_OP, AD_CALL_ASK } ad_call_kind;
+typedef struct ad_call_row {
+    const char *name, *params, *doc;
+    uint8_t nout, nin_min, nin_max, kind; /* ad_call_kind */
+    uint8_t infer;                        /* index for ad__infer_call */
+} ad_call_row;
+const ad_call_row *ad__call(uint64_t id);
+
+typedef enum ad_class { AD_CLASS_HELLO, AD_CLASS_OP, AD_CLASS_ASK, AD_CLASS_TELL } ad_class;
+typedef struct ad_request_row {
+    const char *name, *fields, *doc;
+    uint8_t cls; /* ad_class */
+} ad_request_row;
+const ad_request_row *ad__request(uint64_t id);
+
+typedef struct ad_counter_row {
+    const char *name, *doc;
+} ad_counter_row;
+extern const ad_counter_row ad__counters[AD_NCOUNTER];
+
+#ifdef __cplusplus
+}
+#endif
+#endif
