@@ -1,0 +1,318 @@
+# arrayd: `make help` lists what can be made. Everything made lies under build/<variant>.
+
+VERSION := 0.1.0
+VARIANT ?= release
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+DESTDIR ?=
+FUZZ_SECONDS ?= 60
+
+# All processors, unless the caller says how many.
+ifeq ($(MAKELEVEL),0)
+ifeq ($(findstring -j,$(shell ps -o args= -p $$PPID 2>/dev/null)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+endif
+MAKEFLAGS += --no-builtin-rules
+.SUFFIXES:
+.SECONDARY:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+
+B := build/$(VARIANT)
+OBJ := $B/obj
+BIN := $B/bin
+LIB := $B/lib
+TESTS := $B/tests
+PACKAGE := $B/python/arrayd
+DOCS := build/docs
+VENV := build/venv
+VPYTHON := $(VENV)/bin/python
+# The first Python that is new enough. Looked for when it is needed: `deps` may just have installed it.
+PYTHON = $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+NVCC ?= $(firstword $(wildcard $(shell command -v nvcc) /usr/local/cuda/bin/nvcc))
+
+# What is built is named in one short line; V=1 shows the commands.
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo "  $(1)" $(@:build/%=%))
+
+# ---- flags ----
+
+SANITIZE_release :=
+SANITIZE_asan := -fsanitize=address -fno-omit-frame-pointer
+SANITIZE_ubsan := -fsanitize=undefined -fno-sanitize-recover=undefined
+SANITIZE_tsan := -fsanitize=thread
+SANITIZE_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+ifeq ($(VARIANT),fuzz)
+CC := clang
+endif
+SANITIZE := $(SANITIZE_$(VARIANT))
+HARDEN := -fstack-protector-strong $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2)
+WARN := -Wall -Wextra -Werror -Wshadow
+COMMON := -O2 -g -fPIC -pthread -D_GNU_SOURCE -I. -Iclient-c/include $(HARDEN) $(SANITIZE)
+VERSION_FLAGS := -DAD_VERSION='"$(VERSION)"'
+C_FLAGS = -std=c11 $(COMMON) $(VERSION_FLAGS) $(WARN) -Wmissing-prototypes $(CFLAGS)
+CXX_FLAGS = -std=c++17 $(COMMON) $(WARN) $(CXXFLAGS)
+LINK_FLAGS = -pthread $(SANITIZE) -Wl,-z,relro,-z,now $(LDFLAGS)
+DEPEND = -MMD -MP -MF $(@:.o=.d)
+
+# Linked statically, so that the programs, the library and the wheel run where none of this is installed.
+UV_LIBS ?= -l:libuv_a.a -lpthread -ldl -lrt
+MSGPACK_LIBS ?= -l:libmsgpackc.a
+INI_LIBS ?= -l:libinih.a
+BLAS_LIBS ?= -l:libopenblas.a
+BLAS_FLAGS = $(shell pkg-config --cflags openblas 2>/dev/null)
+PYTHON_FLAGS = -isystem $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') \
+	-DPy_LIMITED_API=0x030B0000 \
+	-Wno-missing-field-initializers -Wno-cast-function-type -Wno-missing-prototypes
+
+# ---- sources ----
+
+objects = $(patsubst %,$(OBJ)/%.o,$(basename $(wildcard $(1))))
+PROTOCOL := $(call objects,protocol/*.c)
+COMMON_SERVER := $(call objects,server/common/*.c)
+FRONT := $(call objects,server/front/*.c)
+WORKER := $(call objects,server/worker/*.c)
+CLIENT := $(call objects,client-c/*.c)
+EXTENSION := $(call objects,client-python/src/*.c)
+KERNELS := $(call objects,kernels/cpu/*.cpp)
+WIRE := $(call objects,tests/wire/*.c)
+FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
+PY_SOURCES := $(shell find client-python/arrayd -name '*.py' -o -name '*.pyi' -o -name py.typed)
+CUDA_SOURCES := $(wildcard kernels/cuda/*.cu)
+UNIT := $(sort $(foreach f,$(notdir $(wildcard tests/unit/*.c tests/unit/*.cpp)),$(firstword $(subst _, ,$f))))
+-include kernels/flags.mk
+
+A_PROTOCOL := $(LIB)/libarrayd-protocol.a
+A_SERVER := $(LIB)/libarrayd-server.a
+A_KERNELS := $(LIB)/libarrayd-kernels.a
+A_CLIENT := $(LIB)/libarrayd.a
+SO_CLIENT := $(LIB)/libarrayd.so.0
+CORE := $(PACKAGE)/_core.abi3.so
+PROGRAMS := $(BIN)/arrayd $(BIN)/arrayd-worker $(BIN)/libarrayd-cpu.so
+ifneq ($(CUDA_SOURCES),)
+ifneq ($(NVCC),)
+PROGRAMS += $(BIN)/libarrayd-cuda.so
+else
+$(info no nvcc: libarrayd-cuda.so is left out)
+endif
+endif
+PACKAGED := $(patsubst $(BIN)/%,$(PACKAGE)/bin/%,$(PROGRAMS))
+
+# ---- what people ask for ----
+
+.PHONY: all programs libraries python wheel tests
+all: programs libraries python ## build the programs, the libraries and the Python package (build/release)
+programs: $(PROGRAMS)
+libraries: $(A_CLIENT) $(LIB)/libarrayd.so $(LIB)/arrayd.pc
+python: $(PACKAGE)/.stamp
+tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so)
+
+.PHONY: demo test test-gpu bench bundle asan ubsan tsan fuzz lint fmt docs install clean help deps
+demo: all $(VENV)/.stamp ## one arrayd, three processes, one photograph: PNGs in build/demo and a table beside NumPy
+	@$(VPYTHON) docs/demo/demo.py --build $B --out build/demo
+
+test: all tests $(VENV)/.stamp ## run every test; the last line counts passed and failed
+	@$(VPYTHON) tests/run.py --build $B
+
+test-gpu: all tests $(VENV)/.stamp ## run tests/gpu, where there is a GPU
+	@if nvidia-smi -L >/dev/null 2>&1; then $(VPYTHON) tests/run.py --build $B gpu; \
+	else echo "test-gpu: no NVIDIA GPU here, nothing to run"; fi
+
+bench: all $(VENV)/.stamp ## measure; rewrites the table of docs/performance.md
+	@$(VPYTHON) tests/bench/bench.py --build $B --markdown docs/performance.md
+
+asan ubsan tsan: $(VENV)/.stamp ## build that variant and run the tests of the C programs under the sanitizer
+	@$(MAKE) --no-print-directory VARIANT=$@ all tests
+	@$(VPYTHON) tests/run.py --build build/$@ unit wire fault
+
+fuzz: ## fuzz what reads untrusted bytes, FUZZ_SECONDS (60) for each target; needs clang
+	@$(MAKE) --no-print-directory VARIANT=fuzz fuzzers
+	@set -e; for t in $(FUZZERS); do mkdir -p build/fuzz/corpus/$$t; echo "== $$t"; \
+	build/fuzz/bin/$$t -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+		-artifact_prefix=build/fuzz/$$t- build/fuzz/corpus/$$t >build/fuzz/$$t.log 2>&1 || \
+		{ tail -n 60 build/fuzz/$$t.log; exit 1; }; \
+	tail -n 6 build/fuzz/$$t.log; done
+
+lint: ## check the dependency arrows, formatting, Python; ruff and cppcheck where installed
+	@$(PYTHON) tests/lint.py --all
+
+fmt: ## format the C, C++ and CUDA sources
+	clang-format -i $(wildcard $(addsuffix /*.[ch],protocol client-c client-c/* server/* client-python/src tests/* kernels \
+		kernels/*) $(addsuffix /*.[ch]pp,tests/* kernels kernels/*) kernels/*/*.cu)
+
+docs: python $(VENV)/.stamp ## the reference and man pages, from the tables and the docstrings, in build/docs
+	@PYTHONPATH=$B/python $(VPYTHON) docs/generate.py $(DOCS) $(VERSION) --python
+
+wheel: all $(VENV)/.stamp ## the Python wheel, in build/release/dist
+	@$(VPYTHON) client-python/packing.py $B/python $B/dist
+
+clean: ## remove everything that was built
+	rm -rf $(filter-out $(VENV),$(wildcard build/*)) build/.deps
+
+deps: build/.deps ## install the Debian packages that are missing
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo '  VARIANT=asan, ubsan or tsan, V=1 and -jN go with all of them.'
+
+# ---- what the machine must have ----
+
+build/.deps: deploy/packages.sh
+	@mkdir -p build
+	@deploy/packages.sh $(if $(filter demo test deps,$(MAKECMDGOALS)),install,check)
+	@touch $@
+
+$(VENV)/.stamp: tests/requirements.txt | build/.deps
+	@test -x $(VPYTHON) || $(PYTHON) -m venv $(VENV)
+	$(VPYTHON) -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+	@touch $@
+
+# ---- compiling ----
+
+# Objects are made again when the flags change.
+$(OBJ)/flags: FORCE
+	@mkdir -p $(OBJ)
+	@echo '$(subst ','\'',$(CC) $(C_FLAGS) $(CXX) $(CXX_FLAGS))' | cmp -s - $@ || \
+	echo '$(subst ','\'',$(CC) $(C_FLAGS) $(CXX) $(CXX_FLAGS))' >$@
+FORCE:
+
+$(OBJ)/%.o: %.c $(OBJ)/flags | build/.deps
+	@mkdir -p $(@D)
+	$(call say,CC )
+	$Q$(CC) $(C_FLAGS) $(EXTRA) $(DEPEND) -c $< -o $@
+
+$(OBJ)/%.o: %.cpp $(OBJ)/flags | build/.deps
+	@mkdir -p $(@D)
+	$(call say,CXX)
+	$Q$(CXX) $(CXX_FLAGS) $(EXTRA) $(DEPEND) -c $< -o $@
+
+$(OBJ)/client-python/%.o: EXTRA = $(PYTHON_FLAGS)
+$(OBJ)/kernels/%.o: EXTRA = $(KERNEL_CXXFLAGS) $(BLAS_FLAGS)
+$(OBJ)/tests/unit/kernels_%.o: EXTRA = $(KERNEL_CXXFLAGS) $(BLAS_FLAGS)
+
+# ---- archives, libraries, programs ----
+
+archive = rm -f $@ && mkdir -p $(@D) && $(AR) rcs $@ $^
+shared = $(if $V,,@echo '  LD ' $(@:build/%=%) &&) mkdir -p $(@D) && $(CC) -shared $(LINK_FLAGS) -Wl,--no-undefined -o $@
+
+$(A_PROTOCOL): $(PROTOCOL)
+	@$(archive)
+$(A_SERVER): $(filter-out %/main.o,$(COMMON_SERVER) $(FRONT) $(WORKER))
+	@$(archive)
+$(A_KERNELS): $(KERNELS)
+	@$(archive)
+$(A_CLIENT): $(CLIENT) $(PROTOCOL)
+	@$(archive)
+
+$(BIN)/arrayd: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
+
+$(BIN)/arrayd-worker: $(WORKER) $(COMMON_SERVER) $(A_PROTOCOL)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
+
+$(BIN)/libarrayd-cpu.so: $(KERNELS) $(A_PROTOCOL) $(OBJ)/backend.map
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CXX) -shared $(LINK_FLAGS) -Wl,--version-script=$(OBJ)/backend.map -o $@ $(KERNELS) $(A_PROTOCOL) \
+		$(MSGPACK_LIBS) $(BLAS_LIBS) $(KERNEL_LIBS)
+
+$(BIN)/libarrayd-cuda.so: $(CUDA_SOURCES) $(wildcard kernels/*.h kernels/*/*.h protocol/*.def) $(A_PROTOCOL)
+	@mkdir -p $(@D)
+	$(call say,NVCC)
+	$Q$(NVCC) $(NVCC_FLAGS) -I. -shared -Xcompiler -fPIC -o $@ $(CUDA_SOURCES) $(A_PROTOCOL) $(MSGPACK_LIBS)
+
+$(OBJ)/backend.map:
+	@mkdir -p $(@D)
+	@echo '{ global: ad_backend_get; local: *; };' >$@
+
+$(SO_CLIENT): $(CLIENT) $(PROTOCOL) client-c/arrayd.map
+	$(shared) -Wl,-soname,libarrayd.so.0 -Wl,--version-script=client-c/arrayd.map $(CLIENT) $(PROTOCOL) $(MSGPACK_LIBS)
+
+$(LIB)/libarrayd.so: $(SO_CLIENT)
+	@ln -sf libarrayd.so.0 $@
+
+$(LIB)/arrayd.pc: client-c/arrayd.pc.in Makefile
+	@mkdir -p $(@D)
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< >$@
+
+$(CORE): $(EXTENSION) $(A_CLIENT)
+	$(shared) -Wl,--exclude-libs,ALL $^ $(MSGPACK_LIBS) -Wl,--unresolved-symbols=ignore-all
+
+$(PACKAGE)/.stamp: $(CORE) $(PACKAGED) $(PY_SOURCES)
+	@cp -rsf $(CURDIR)/client-python/arrayd/. $(PACKAGE)/
+	@find $(PACKAGE) -xtype l -delete
+	@touch $@
+
+$(PACKAGED): $(PACKAGE)/bin/%: $(BIN)/%
+	@mkdir -p $(@D)
+	@ln -sf ../../../bin/$* $@
+
+# ---- tests ----
+
+$(BIN)/libarrayd-protocol-test.so: $(PROTOCOL) $(WIRE)
+	$(shared) $^ $(MSGPACK_LIBS)
+
+UNIT_protocol := $(A_PROTOCOL)
+UNIT_kernels := $(A_KERNELS) $(A_PROTOCOL)
+UNIT_server := $(A_SERVER) $(A_PROTOCOL)
+UNIT_client := $(A_CLIENT)
+LIBS_kernels = $(BLAS_LIBS) $(KERNEL_LIBS)
+LIBS_server = $(INI_LIBS) $(UV_LIBS)
+
+.SECONDEXPANSION:
+$(TESTS)/%: $$(call objects,tests/unit/$$*_*.c tests/unit/$$*_*.cpp) $$(UNIT_$$*)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CXX) $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(LIBS_$*) -lcriterion -lm -ldl
+
+.PHONY: fuzzers
+fuzzers: $(FUZZERS:%=build/fuzz/bin/%)
+build/fuzz/bin/%: build/fuzz/obj/tests/fuzz/%.o $(A_PROTOCOL)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CC) $(LINK_FLAGS) -fsanitize=fuzzer -o $@ $^ $(MSGPACK_LIBS)
+
+# ---- documents, installing, bundling ----
+
+$(DOCS)/arrayd.8: docs/generate.py $(wildcard docs/man/*.in protocol/*.def) Makefile
+	@$(PYTHON) docs/generate.py $(DOCS) $(VERSION)
+
+HEADERS := $(wildcard protocol/*.h protocol/*.def)
+MAN3 := $(wildcard client-c/man/*.3)
+install: all $(DOCS)/arrayd.8 ## install below DESTDIR and PREFIX (/usr/local)
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/arrayd lib/pkgconfig lib/systemd/system lib/tmpfiles.d lib/sysusers.d \
+		include/arrayd/protocol share/man/man3 share/man/man5 share/man/man8) $(DESTDIR)$(SYSCONFDIR)/arrayd
+	install -m 755 $(BIN)/arrayd $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(filter-out %/arrayd,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/lib/arrayd/
+	install -m 644 $(A_CLIENT) $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(SO_CLIENT) $(DESTDIR)$(PREFIX)/lib/
+	ln -sf libarrayd.so.0 $(DESTDIR)$(PREFIX)/lib/libarrayd.so
+	install -m 644 $(LIB)/arrayd.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+	install -m 644 client-c/include/*.h $(DESTDIR)$(PREFIX)/include/arrayd/
+	install -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/arrayd/protocol/
+	sed 's|@PREFIX@|$(PREFIX)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|' deploy/arrayd.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/arrayd.service
+	install -m 644 deploy/arrayd.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/arrayd.conf
+	install -m 644 deploy/arrayd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/arrayd.conf
+	install -m 644 $(DOCS)/arrayd.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+	install -m 644 $(DOCS)/arrayd.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
+	$(if $(MAN3),install -m 644 $(MAN3) $(DESTDIR)$(PREFIX)/share/man/man3/)
+	test -e $(DESTDIR)$(SYSCONFDIR)/arrayd/arrayd.conf || \
+		install -m 644 $(DOCS)/arrayd.conf $(DESTDIR)$(SYSCONFDIR)/arrayd/
+
+NAME := arrayd-$(VERSION)-linux-x86_64
+bundle: wheel tests $(DOCS)/arrayd.8 ## a tar that runs on any x86-64 Linux with glibc 2.36: build/arrayd-<version>-linux-x86_64.tar.gz
+	@rm -rf build/$(NAME) && mkdir -p build/$(NAME)/bin build/$(NAME)/tests
+	@for f in $(PROGRAMS) $(BIN)/libarrayd-protocol-test.so; do strip -o build/$(NAME)/bin/$${f##*/} $$f; done
+	@cp -r $B/dist README.md LICENSE $(DOCS)/arrayd.conf tests/requirements.txt build/$(NAME)/
+	@cp -r tests/bench tests/ops tests/wire tests/fault tests/gpu tests/run.py build/$(NAME)/tests/
+	@find build/$(NAME) -name __pycache__ -prune -exec rm -rf {} +
+	@tar -C build -czf build/$(NAME).tar.gz $(NAME)
+	@ls -l build/$(NAME).tar.gz
+
+-include $(shell test -d $(OBJ) && find $(OBJ) -name '*.d')

@@ -1,0 +1,49 @@
+#!/bin/sh
+# Debian packages that building and testing need. `packages.sh install` installs those that are missing, with sudo
+# where the caller is not root; `packages.sh check` only says which they are.
+set -eu
+
+packages="gcc g++ pkg-config libuv1-dev libmsgpack-dev libinih-dev libcriterion-dev libopenblas-dev"
+
+if ! command -v dpkg-query >/dev/null; then
+    echo "deps: not a Debian system, so nothing is checked; needed are the equivalents of: $packages," \
+         "Python 3.11 or newer with its headers and venv" >&2
+    exit 0
+fi
+
+for p in python3 python3.11 python3.12 python3.13 python3.14; do
+    if "$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        python=$p
+        break
+    fi
+done
+test "${python:-}" && "$python" -c 'import venv, ensurepip' 2>/dev/null || packages="$packages python3-venv"
+header='import sysconfig, os; raise SystemExit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))'
+test "${python:-}" && "$python" -c "$header" 2>/dev/null || packages="$packages python3-dev"
+
+missing=
+for p in $packages; do
+    status=$(dpkg-query -W -f '${Status}' "$p" 2>/dev/null || true)
+    test "$status" = "install ok installed" || missing="$missing $p"
+done
+test "$missing" || exit 0
+
+if [ "${1:-check}" = check ]; then
+    echo "deps: missing Debian packages:$missing (\`make deps\` installs them)" >&2
+    exit 1
+fi
+sudo=
+if [ "$(id -u)" != 0 ]; then
+    sudo=sudo
+    command -v sudo >/dev/null || {
+        echo "deps: neither root nor sudo here. Have somebody run: apt-get install$missing" >&2
+        exit 1
+    }
+fi
+echo "deps: installing$missing"
+$sudo apt-get update -q
+# shellcheck disable=SC2086
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing || {
+    echo "deps: apt-get could not install$missing" >&2
+    exit 1
+}
