@@ -18,6 +18,8 @@ typedef enum ad_casting { AD_CAST_NO, AD_CAST_EQUIV, AD_CAST_SAFE, AD_CAST_SAME_
 int ad__promote(int a, int b);
 /* Promotion of n types, weak ones last (numpy.result_type). All weak: int64, float64 or complex128. */
 int ad__promote_all(int n, const uint8_t *types);
+/* The set of dtypes (AD_BIT) to which a dtype casts safely. */
+uint32_t ad__safe_types(int from);
 /* numpy.can_cast. */
 bool ad__can_cast(int from, int to, ad_casting casting);
 /* dtype of an operand with this code under loop type T; AD_NO_DTYPE for AD_CODE_N. */
@@ -38,8 +40,9 @@ typedef struct ad_result {
  * (result: AD_MAX_OUT places). Looks at descriptions only, never at data. The client uses it to make outputs, the
  * server to check them. AD_E_TYPE, AD_E_VALUE, AD_E_UNSUPPORTED; the fault names the operation and the argument. */
 int ad__infer(const ad_op *op, ad_result *result, ad_fault *fault);
-/* The same, and that every output's shape is the inferred one (AD_SIZED outputs of ASK calls excepted) and no output
- * is a scalar or has a zero stride over more than one element. */
+/* The same, and that the counts are the row's, that every output has the inferred shape (a ufunc's outputs: one shape,
+ * to which the inferred one broadcasts; outputs of ASK calls: AD_SIZED, of the inferred dtype), and that no output is a
+ * scalar or has a zero stride over more than one element. */
 int ad__check_op(const ad_op *op, ad_fault *fault);
 /* Name of an operation for messages: "add", "sum", "sort"; "?" for none. */
 const char *ad__op_name(const ad_op *op);

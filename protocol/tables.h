@@ -57,10 +57,10 @@ typedef struct ad_ufunc_row {
 } ad_ufunc_row;
 const ad_ufunc_row *ad__ufunc(uint64_t id);
 
-typedef enum ad_empty { AD_EMPTY_IDENTITY, AD_EMPTY_NAN, AD_EMPTY_ERROR } ad_empty;
+typedef enum ad_empty_kind { AD_EMPTY_IDENTITY, AD_EMPTY_NAN, AD_EMPTY_ERROR } ad_empty_kind; /* ad_empty is a function of arrayd.h */
 typedef struct ad_reduction_row {
     const char *name, *domain, *doc;
-    uint8_t rule, empty; /* ad_empty */
+    uint8_t rule, empty; /* ad_empty_kind */
 } ad_reduction_row;
 const ad_reduction_row *ad__reduction(uint64_t id);
 

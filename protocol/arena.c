@@ -1,0 +1,66 @@
+#include "protocol/op.h"
+
+#include <stdlib.h>
+
+enum { BLOCK_SIZE = 16384, ALIGN = 16 };
+
+struct ad_arena_block {
+    struct ad_arena_block *next;
+    size_t size, used;
+    _Alignas(ALIGN) unsigned char data[];
+};
+
+static struct ad_arena_block *block_new(size_t size) {
+    struct ad_arena_block *block;
+
+    if (size > SIZE_MAX - sizeof *block)
+        return NULL;
+    block = malloc(sizeof *block + size);
+    if (block != NULL)
+        *block = (struct ad_arena_block){.size = size};
+    return block;
+}
+
+void *ad__arena_alloc(ad_arena *arena, size_t size) {
+    struct ad_arena_block *block = arena->block;
+
+    if (size > SIZE_MAX - ALIGN)
+        return NULL;
+    size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    if (block == NULL || block->size - block->used < size) {
+        block = block_new(size > BLOCK_SIZE ? size : BLOCK_SIZE);
+        if (block == NULL)
+            return NULL;
+        block->next = arena->block;
+        arena->block = block;
+    }
+    block->used += size;
+    return block->data + (block->used - size);
+}
+
+static void free_blocks(struct ad_arena_block *block) {
+    while (block != NULL) {
+        struct ad_arena_block *next = block->next;
+        free(block);
+        block = next;
+    }
+}
+
+void ad__arena_reset(ad_arena *arena) {
+    struct ad_arena_block *keep = arena->block;
+
+    if (keep == NULL)
+        return;
+    if (keep->size > BLOCK_SIZE) { /* one hostile message does not pin its memory for ever */
+        ad__arena_free(arena);
+        return;
+    }
+    free_blocks(keep->next);
+    keep->next = NULL;
+    keep->used = 0;
+}
+
+void ad__arena_free(ad_arena *arena) {
+    free_blocks(arena->block);
+    arena->block = NULL;
+}

@@ -1,0 +1,260 @@
+#include "protocol/desc.h"
+#include "protocol/message.h"
+#include "protocol/welcome.h"
+
+#include <msgpack.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "element data is little-endian on the wire and in memory");
+
+enum { EXT_COMPLEX = 1 };
+
+/* msgpack's way out. A full buffer is remembered in it, so that no caller has to look at each return. */
+static inline int append(void *to, const char *data, size_t size) {
+    ad_bytes *b = to;
+
+    if (b->capacity - b->size < size && ad__bytes_reserve(b, size) != AD_OK)
+        return -1;
+    to = b->data + b->size;
+    b->size += size;
+    switch (size) { /* the sizes of msgpack's heads and numbers, without a call each */
+    case 1:
+        memcpy(to, data, 1);
+        break;
+    case 2:
+        memcpy(to, data, 2);
+        break;
+    case 3:
+        memcpy(to, data, 3);
+        break;
+    case 5:
+        memcpy(to, data, 5);
+        break;
+    case 9:
+        memcpy(to, data, 9);
+        break;
+    default:
+        memcpy(to, data, size);
+        break;
+    }
+    return 0;
+}
+
+static msgpack_packer begin(ad_bytes *b, int request, size_t fields) {
+    msgpack_packer pk;
+
+    msgpack_packer_init(&pk, b, append);
+    msgpack_pack_array(&pk, fields + 1);
+    msgpack_pack_uint8(&pk, (uint8_t)request);
+    return pk;
+}
+
+static int end(const ad_bytes *b) { return b->failed ? AD_E_MEMORY : AD_OK; }
+
+static void pack_string(msgpack_packer *pk, const char *text) {
+    size_t size = strlen(text);
+
+    msgpack_pack_str(pk, size);
+    if (size > 0)
+        msgpack_pack_str_body(pk, text, size);
+}
+
+static void pack_scalar(msgpack_packer *pk, const ad_scalar *v) {
+    switch (v->kind) {
+    case AD_SCALAR_BOOL:
+        v->as.b ? msgpack_pack_true(pk) : msgpack_pack_false(pk);
+        break;
+    case AD_SCALAR_INT:
+        msgpack_pack_int64(pk, v->as.i);
+        break;
+    case AD_SCALAR_UINT:
+        msgpack_pack_uint64(pk, v->as.u);
+        break;
+    case AD_SCALAR_FLOAT:
+        msgpack_pack_double(pk, v->as.f);
+        break;
+    case AD_SCALAR_COMPLEX:
+        msgpack_pack_ext_with_body(pk, v->as.c, sizeof v->as.c, EXT_COMPLEX);
+        break;
+    default:
+        msgpack_pack_nil(pk);
+        break;
+    }
+}
+
+static void pack_scalars(msgpack_packer *pk, size_t n, const ad_scalar *values) {
+    msgpack_pack_array(pk, n);
+    for (size_t i = 0; i < n; i++)
+        pack_scalar(pk, &values[i]);
+}
+
+/* Strides of dimensions of size 1 are never walked; 0 keeps them within any buffer. */
+static void pack_strides(msgpack_packer *pk, const ad_desc *d) {
+    msgpack_pack_array(pk, d->ndim);
+    for (int i = 0; i < d->ndim; i++)
+        msgpack_pack_int64(pk, d->shape[i] == 1 ? 0 : d->strides[i]);
+}
+
+static void pack_desc(msgpack_packer *pk, const ad_desc *d) {
+    const bool view = d->form == AD_VIEW, strided = view && !ad__is_contiguous(d);
+
+    msgpack_pack_array(pk, strided ? 5 : view ? 4 : 3);
+    msgpack_pack_uint64(pk, d->buffer);
+    msgpack_pack_uint8(pk, d->dtype);
+    if (d->form == AD_SIZED) {
+        msgpack_pack_nil(pk);
+        return;
+    }
+    if (view)
+        msgpack_pack_int64(pk, d->offset);
+    msgpack_pack_array(pk, d->ndim);
+    for (int i = 0; i < d->ndim; i++)
+        msgpack_pack_int64(pk, d->shape[i]);
+    if (strided)
+        pack_strides(pk, d);
+}
+
+static void pack_operands(msgpack_packer *pk, int n, const ad_operand *operand) {
+    msgpack_pack_array(pk, (size_t)n);
+    for (int i = 0; i < n; i++) {
+        if (operand[i].is_scalar)
+            pack_scalar(pk, &operand[i].scalar);
+        else
+            pack_desc(pk, &operand[i].desc);
+    }
+}
+
+static void pack_op(msgpack_packer *pk, const ad_op *op) {
+    msgpack_pack_uint16(pk, op->row);
+    msgpack_pack_uint8(pk, op->loop);
+    pack_operands(pk, op->nout, op->operand);
+    pack_operands(pk, op->nin, op->operand + op->nout);
+    pack_scalars(pk, op->nparam, op->param);
+}
+
+/* ---- client to server ---- */
+
+int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client) {
+    msgpack_packer pk = begin(b, AD_REQ_HELLO, 5);
+
+    msgpack_pack_uint64(&pk, least);
+    msgpack_pack_uint64(&pk, greatest);
+    msgpack_pack_uint64(&pk, features);
+    pack_string(&pk, client);
+    msgpack_pack_map(&pk, 0);
+    return end(b);
+}
+
+int ad__encode_op(ad_bytes *b, const ad_op *op) {
+    msgpack_packer pk = begin(b, op->opcode, 5);
+
+    pack_op(&pk, op);
+    return end(b);
+}
+
+int ad__encode_query(ad_bytes *b, uint64_t request, const ad_op *op) {
+    msgpack_packer pk = begin(b, AD_REQ_QUERY, 6);
+
+    msgpack_pack_uint64(&pk, request);
+    pack_op(&pk, op);
+    return end(b);
+}
+
+int ad__encode_new(ad_bytes *b, const ad_desc *d) {
+    msgpack_packer pk = begin(b, AD_REQ_NEW, 1);
+
+    pack_desc(&pk, d);
+    return end(b);
+}
+
+int ad__encode_free(ad_bytes *b, size_t n, const uint64_t *ids) {
+    msgpack_packer pk = begin(b, AD_REQ_FREE, 1);
+
+    msgpack_pack_array(&pk, n);
+    for (size_t i = 0; i < n; i++)
+        msgpack_pack_uint64(&pk, ids[i]);
+    return end(b);
+}
+
+int ad__encode_write(ad_bytes *b, uint64_t buffer, uint64_t offset) {
+    msgpack_packer pk = begin(b, AD_REQ_WRITE, 2);
+
+    msgpack_pack_uint64(&pk, buffer);
+    msgpack_pack_uint64(&pk, offset);
+    return end(b);
+}
+
+int ad__encode_read(ad_bytes *b, uint64_t request, const ad_desc *d) {
+    msgpack_packer pk = begin(b, AD_REQ_READ, 2);
+
+    msgpack_pack_uint64(&pk, request);
+    pack_desc(&pk, d);
+    return end(b);
+}
+
+static int encode_number(ad_bytes *b, int opcode, uint64_t number) {
+    msgpack_packer pk = begin(b, opcode, 1);
+
+    msgpack_pack_uint64(&pk, number);
+    return end(b);
+}
+
+int ad__encode_sync(ad_bytes *b, uint64_t request) { return encode_number(b, AD_REQ_SYNC, request); }
+int ad__encode_stat(ad_bytes *b, uint64_t request) { return encode_number(b, AD_REQ_STAT, request); }
+
+/* ---- server to client ---- */
+
+int ad__encode_ack(ad_bytes *b, uint64_t done) { return encode_number(b, AD_REQ_ACK, done); }
+
+int ad__encode_reply(ad_bytes *b, uint64_t request, uint64_t done, size_t n, const ad_scalar *values) {
+    msgpack_packer pk = begin(b, AD_REQ_REPLY, 3);
+
+    msgpack_pack_uint64(&pk, request);
+    msgpack_pack_uint64(&pk, done);
+    pack_scalars(&pk, n, values);
+    return end(b);
+}
+
+int ad__encode_fail(ad_bytes *b, uint64_t request, uint64_t done, int code, uint64_t number, const char *name,
+                    const char *text) {
+    msgpack_packer pk = begin(b, AD_REQ_FAIL, 6);
+
+    msgpack_pack_uint64(&pk, request);
+    msgpack_pack_uint64(&pk, done);
+    msgpack_pack_uint64(&pk, (uint64_t)-code);
+    msgpack_pack_uint64(&pk, number);
+    pack_string(&pk, name);
+    pack_string(&pk, text);
+    return end(b);
+}
+
+int ad__encode_bye(ad_bytes *b, int code, const char *text) {
+    msgpack_packer pk = begin(b, AD_REQ_BYE, 2);
+
+    msgpack_pack_uint64(&pk, (uint64_t)-code);
+    pack_string(&pk, text);
+    return end(b);
+}
+
+int ad__encode_welcome(ad_bytes *b, const ad_welcome *w) {
+    msgpack_packer pk = begin(b, AD_REQ_WELCOME, 5);
+
+    msgpack_pack_uint64(&pk, w->version);
+    msgpack_pack_uint64(&pk, w->features);
+    msgpack_pack_uint64(&pk, w->session);
+    msgpack_pack_bin_with_body(&pk, w->secret, sizeof w->secret);
+    msgpack_pack_map(&pk, AD__WELCOME_KEYS);
+    for (int i = 0; i < AD__WELCOME_KEYS; i++) {
+        const ad_welcome_key *key = &ad__welcome_keys[i];
+        const char *member = (const char *)w + key->offset;
+        uint64_t number;
+        pack_string(&pk, key->name);
+        if (key->size > 0) {
+            pack_string(&pk, member);
+        } else {
+            memcpy(&number, member, sizeof number);
+            msgpack_pack_uint64(&pk, number);
+        }
+    }
+    return end(b);
+}

@@ -1,0 +1,344 @@
+#include "protocol/desc.h"
+#include "protocol/infer.h"
+#include "protocol/infer_call.h"
+#include "protocol/text.h"
+
+#include <string.h>
+
+/* ---- loops ---- */
+
+static int no_bool(const ad_ufunc_row *row, ad_fault *fault) {
+    if (strcmp(row->name, "subtract") == 0)
+        return ad__fault(fault, AD_E_TYPE,
+                         "numpy boolean subtract, the `-` operator, is not supported, use the bitwise_xor, the `^` "
+                         "operator, or the logical_xor function instead.");
+    if (strcmp(row->name, "negative") == 0)
+        return ad__fault(fault, AD_E_TYPE,
+                         "The numpy boolean negative, the `-` operator, is not supported, use the `~` operator or the "
+                         "logical_not function instead.");
+    return ad__fault(fault, AD_E_TYPE,
+                     "ufunc '%s' did not contain a loop with signature matching types <class "
+                     "'numpy.dtypes.BoolDType'> -> None",
+                     row->name);
+}
+
+static int no_loop(const char *name, ad_fault *fault) {
+    return ad__fault(fault, AD_E_TYPE,
+                     "ufunc '%s' not supported for the input types, and the inputs could not be safely coerced to any "
+                     "supported types according to the casting rule ''safe''",
+                     name);
+}
+
+static bool is_integer(int type) { return type < AD_NDTYPE && (AD_M_INT & AD_BIT(type)) != 0; }
+
+/* The loop of a rule for operands of these types; AD_NO_DTYPE: there is none. */
+static int find_loop(const ad_rule_row *rule, int n, const uint8_t *types) {
+    const int type = ad__promote_all(n, types);
+    uint32_t common = rule->loops;
+    bool numbers = false;
+
+    if (rule->loops & AD_BIT(type))
+        return type;
+    if (type == AD_BOOL || is_integer(type)) {
+        if (rule->fallback == AD_SUMINT)
+            return ad__dtypes[type].kind == 'u' ? AD_UINT64 : AD_INT64;
+        if (rule->fallback < AD_NDTYPE)
+            return rule->fallback;
+    }
+    /* Each operand by itself: int8 and uint8 both go into float16, though together they make int16. A Python scalar
+     * counts only where it decided the type. */
+    for (int i = 0; i < n; i++)
+        if (types[i] < AD_NDTYPE && types[i] != AD_BOOL) {
+            common &= ad__safe_types(types[i]);
+            numbers = true;
+        }
+    if (!numbers || !is_integer(type))
+        common &= ad__safe_types(type);
+    return common != 0 ? __builtin_ctz(common) : AD_NO_DTYPE;
+}
+
+/* The types of the operands that are in the loop's type, and whether the others can be cast to what they must be. */
+static int loop_operands(const ad_ufunc_row *row, const uint8_t *types, uint8_t *own) {
+    const ad_rule_row *rule = &ad__rules[row->rule];
+    int n = 0;
+
+    for (int i = 0; i < row->nin; i++) {
+        if (rule->in[i] == AD_CODE_T)
+            own[n++] = types[i];
+        else if (rule->in[i] == AD_CODE_L && types[i] != AD_WEAK_INT &&
+                 (types[i] >= AD_NDTYPE || !ad__can_cast(types[i], AD_INT64, AD_CAST_SAFE)))
+            return -1;
+    }
+    return n;
+}
+
+int ad__resolve_ufunc(const ad_ufunc_row *row, const uint8_t *types, int dtype, int *loop, ad_fault *fault) {
+    const ad_rule_row *rule = &ad__rules[row->rule];
+    uint8_t own[3];
+    int n = loop_operands(row, types, own), found;
+
+    if (n < 0)
+        return no_loop(row->name, fault);
+    found = find_loop(rule, n, own);
+    if (rule->fallback == AD_NEVER && dtype == AD_NO_DTYPE && ad__promote_all(n, own) == AD_BOOL)
+        return no_bool(row, fault);
+    if (dtype != AD_NO_DTYPE) {
+        if (rule->out[0] != AD_CODE_T && found != AD_NO_DTYPE && ad__code_dtype(rule->out[0], found) == dtype)
+            dtype = found; /* dtype= names the output's type */
+        else if (dtype >= AD_NDTYPE || !(rule->loops & AD_BIT(dtype)))
+            return ad__fault(fault, AD_E_TYPE,
+                             "No loop matching the specified signature and casting was found for ufunc %s", row->name);
+        found = dtype;
+    }
+    if (found == AD_NO_DTYPE)
+        return no_loop(row->name, fault);
+    *loop = found;
+    return AD_OK;
+}
+
+int ad__resolve_reduction(const ad_reduction_row *row, int type, int dtype, int *loop, ad_fault *fault) {
+    const ad_rule_row *rule = &ad__rules[row->rule];
+    const uint8_t asked = (uint8_t)(dtype == AD_NO_DTYPE ? type : dtype);
+    int found = find_loop(rule, 1, &asked);
+
+    if (found == AD_NO_DTYPE)
+        return no_loop(row->name, fault);
+    *loop = found;
+    return AD_OK;
+}
+
+/* ---- ufuncs and reductions ---- */
+
+const char *ad__op_name(const ad_op *op) {
+    const ad_ufunc_row *ufunc = op->opcode == AD_REQ_UFUNC ? ad__ufunc(op->row) : NULL;
+    const ad_reduction_row *reduction = op->opcode == AD_REQ_REDUCE ? ad__reduction(op->row) : NULL;
+    const ad_call_row *call = op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY ? ad__call(op->row) : NULL;
+
+    return ufunc ? ufunc->name : reduction ? reduction->name : call ? call->name : "?";
+}
+
+static bool is_bool(const ad_operand *x) {
+    return x->is_scalar ? x->scalar.kind == AD_SCALAR_BOOL : x->desc.dtype == AD_BOOL;
+}
+
+static int check_loop(const ad_op *op, const ad_rule_row *rule, ad_fault *fault) {
+    if (op->loop >= AD_NDTYPE || !(rule->loops & AD_BIT(op->loop)))
+        return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for %s", ad__op_name(op),
+                         op->loop < AD_NDTYPE ? ad__dtypes[op->loop].name : "this type");
+    return AD_OK;
+}
+
+static int bad_count(const ad_op *op, const char *what, ad_fault *fault) {
+    return ad__fault(fault, AD_E_VALUE, "%s: the number of %s is wrong", ad__op_name(op), what);
+}
+
+/* Counts that a row fixes. */
+static int check_counts(const ad_op *op, int least, int most, int params, ad_fault *fault) {
+    if (op->nin < least || op->nin > most)
+        return bad_count(op, "inputs", fault);
+    return op->nparam == params ? AD_OK : bad_count(op, "parameters", fault);
+}
+
+static int infer_ufunc(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_ufunc_row *row = ad__ufunc(op->row);
+    const ad_operand *in[4];
+    int status, ndim;
+
+    if (row == NULL)
+        return ad__fault(fault, AD_E_UNSUPPORTED, "there is no ufunc %d", op->row);
+    status = check_counts(op, row->nin, row->nin + 1, 0, fault);
+    if (status == AD_OK)
+        status = check_loop(op, &ad__rules[row->rule], fault);
+    if (status != AD_OK)
+        return status;
+    for (int i = 0; i < op->nin; i++)
+        in[i] = &op->operand[op->nout + i];
+    if (op->nin > row->nin && !is_bool(in[row->nin]))
+        return ad__fault(fault, AD_E_TYPE, "%s: where must be of type bool", row->name);
+    status = ad__broadcast(op->nin, in, &ndim, result[0].shape, fault);
+    if (status != AD_OK)
+        return status;
+    for (int k = 0; k < row->nout; k++) {
+        result[k].dtype = (uint8_t)ad__code_dtype(ad__rules[row->rule].out[k], op->loop);
+        result[k].ndim = (uint8_t)ndim;
+        if (k > 0 && ndim > 0)
+            memcpy(result[k].shape, result[0].shape, (size_t)ndim * sizeof result[0].shape[0]);
+    }
+    return AD_OK;
+}
+
+static int check_reduce_params(const ad_op *op, const ad_reduction_row *row, int ndim, ad_fault *fault) {
+    const ad_scalar *axes = &op->param[0], *ddof = &op->param[1], *initial = &op->param[2];
+
+    if (axes->kind != AD_SCALAR_INT || axes->as.i < 0 || axes->as.i >> ndim != 0)
+        return ad__fault(fault, AD_E_VALUE, "%s: an axis is out of bounds for an array of dimension %d", row->name,
+                         ndim);
+    if (ddof->kind != AD_SCALAR_NIL && ddof->kind != AD_SCALAR_INT && ddof->kind != AD_SCALAR_FLOAT)
+        return ad__fault(fault, AD_E_TYPE, "%s: ddof must be a number", row->name);
+    if (initial->kind != AD_SCALAR_NIL && row->rule != AD_RULE_SUM && row->rule != AD_RULE_EXTREME)
+        return ad__fault(fault, AD_E_TYPE, "%s takes no initial value", row->name);
+    return AD_OK;
+}
+
+/* Reductions without an identity need an element, or a value to begin with. */
+static int check_identity(const ad_op *op, const ad_reduction_row *row, bool nothing, ad_fault *fault) {
+    if (row->empty != AD_EMPTY_ERROR || op->param[2].kind != AD_SCALAR_NIL)
+        return AD_OK;
+    if (nothing && row->rule == AD_RULE_INDEX)
+        return ad__fault(fault, AD_E_VALUE, "attempt to get %s of an empty sequence", row->name);
+    if (nothing)
+        return ad__fault(fault, AD_E_VALUE, "zero-size array to reduction operation %s which has no identity",
+                         row->name);
+    if (op->nin > 1 && row->rule == AD_RULE_EXTREME)
+        return ad__fault(fault, AD_E_VALUE,
+                         "reduction operation '%s' does not have an identity, so to use a where mask one has to "
+                         "specify 'initial'",
+                         row->name);
+    return AD_OK;
+}
+
+static int check_reduce_mask(const ad_op *op, const ad_desc *x, const char *name, ad_fault *fault) {
+    const ad_operand *mask = &op->operand[op->nout + 1];
+    int64_t strides[AD_MAX_NDIM];
+    ad_desc view;
+
+    if (!is_bool(mask))
+        return ad__fault(fault, AD_E_TYPE, "%s: where must be of type bool", name);
+    if (mask->is_scalar)
+        return AD_OK;
+    return ad__broadcast_to(&mask->desc, x->ndim, x->shape, strides, &view, fault);
+}
+
+static int infer_reduce(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_reduction_row *row = ad__reduction(op->row);
+    const ad_operand *x = &op->operand[op->nout];
+    const int ndim = row != NULL && op->nin > 0 && !x->is_scalar ? x->desc.ndim : 0;
+    bool nothing = false;
+    int status;
+
+    if (row == NULL)
+        return ad__fault(fault, AD_E_UNSUPPORTED, "there is no reduction %d", op->row);
+    status = check_counts(op, 1, 2, 3, fault);
+    if (status == AD_OK)
+        status = check_loop(op, &ad__rules[row->rule], fault);
+    if (status == AD_OK && x->is_scalar)
+        status = ad__fault(fault, AD_E_TYPE, "%s: the input must be an array", row->name);
+    if (status == AD_OK)
+        status = check_reduce_params(op, row, ndim, fault);
+    if (status == AD_OK && op->nin > 1)
+        status = check_reduce_mask(op, &x->desc, row->name, fault);
+    if (status != AD_OK)
+        return status;
+    result->dtype = (uint8_t)ad__code_dtype(ad__rules[row->rule].out[0], op->loop);
+    result->ndim = 0;
+    for (int i = 0; i < ndim; i++) {
+        if (!(op->param[0].as.i >> i & 1))
+            result->shape[result->ndim++] = x->desc.shape[i];
+        else if (x->desc.shape[i] == 0)
+            nothing = true;
+    }
+    return check_identity(op, row, nothing, fault);
+}
+
+/* ---- any operation ---- */
+
+static int infer_call(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_call_row *row = ad__call(op->row);
+    int status;
+
+    if (row == NULL || (row->kind == AD_CALL_ASK) != (op->opcode == AD_REQ_QUERY))
+        return ad__fault(fault, AD_E_UNSUPPORTED, "there is no such call: %d", op->row);
+    if (op->loop >= AD_NDTYPE)
+        return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for this type", row->name);
+    status = check_counts(op, row->nin_min, row->nin_max, (int)strlen(row->params), fault);
+    return status == AD_OK ? ad__infer_call(row, op, result, fault) : status;
+}
+
+int ad__infer(const ad_op *op, ad_result *result, ad_fault *fault) {
+    switch (op->opcode) {
+    case AD_REQ_UFUNC:
+        return infer_ufunc(op, result, fault);
+    case AD_REQ_REDUCE:
+        return infer_reduce(op, result, fault);
+    case AD_REQ_CALL:
+    case AD_REQ_QUERY:
+        return infer_call(op, result, fault);
+    default:
+        return ad__fault(fault, AD_E_UNSUPPORTED, "not an operation: %d", op->opcode);
+    }
+}
+
+static int row_outputs(const ad_op *op) {
+    switch (op->opcode) {
+    case AD_REQ_UFUNC:
+        return ad__ufunc(op->row)->nout;
+    case AD_REQ_REDUCE:
+        return 1;
+    default:
+        return ad__call(op->row)->nout;
+    }
+}
+
+static bool repeats(const ad_desc *d) {
+    for (int i = 0; i < d->ndim; i++)
+        if (d->shape[i] > 1 && d->strides[i] == 0)
+            return true;
+    return false;
+}
+
+static bool same_shape(const ad_desc *d, const ad_result *r) {
+    return d->ndim == r->ndim && (d->ndim == 0 || memcmp(d->shape, r->shape, d->ndim * sizeof *d->shape) == 0);
+}
+
+/* A ufunc's inputs are broadcast to its outputs too: a scalar fills. */
+static bool fits(const ad_op *op, const ad_desc *out, const ad_result *result) {
+    const ad_desc inferred = {.shape = result->shape, .strides = result->shape, .ndim = result->ndim};
+    const ad_desc *first = &op->operand[0].desc;
+    int64_t strides[AD_MAX_NDIM];
+    ad_desc view;
+
+    if (op->opcode != AD_REQ_UFUNC)
+        return same_shape(out, result);
+    if (out->ndim != first->ndim || (out->ndim > 0 && memcmp(out->shape, first->shape, out->ndim * sizeof *out->shape)))
+        return false;
+    return same_shape(out, result) || ad__broadcast_to(&inferred, out->ndim, out->shape, strides, &view, NULL) == AD_OK;
+}
+
+static int wrong_shape(const ad_op *op, const ad_desc *out, const ad_result *result, ad_fault *fault) {
+    char is[100], must[100];
+    ad_text a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
+
+    ad__text_shape(&a, out->ndim, out->shape);
+    ad__text_shape(&b, result->ndim, result->shape);
+    return ad__fault(fault, AD_E_VALUE, "%s: the output has shape %s, the result %s", ad__op_name(op), is, must);
+}
+
+static int check_output(const ad_op *op, int k, const ad_result *result, ad_fault *fault) {
+    const ad_operand *out = &op->operand[k];
+
+    if (out->is_scalar || out->desc.dtype >= AD_NDTYPE)
+        return ad__fault(fault, AD_E_TYPE, "%s: output %d is not an array", ad__op_name(op), k);
+    if (op->opcode == AD_REQ_QUERY && out->desc.dtype != result->dtype)
+        return ad__fault(fault, AD_E_TYPE, "%s: output %d must be of type %s, not %s", ad__op_name(op), k,
+                         ad__dtypes[result->dtype].name, ad__dtypes[out->desc.dtype].name);
+    if ((out->desc.form == AD_SIZED) != (op->opcode == AD_REQ_QUERY))
+        return ad__fault(fault, AD_E_VALUE, "%s: output %d has the wrong form", ad__op_name(op), k);
+    if (out->desc.form == AD_SIZED)
+        return AD_OK;
+    if (!fits(op, &out->desc, result))
+        return wrong_shape(op, &out->desc, result, fault);
+    if (out->desc.form == AD_VIEW && repeats(&out->desc))
+        return ad__fault(fault, AD_E_VALUE, "%s: output %d repeats elements", ad__op_name(op), k);
+    return AD_OK;
+}
+
+int ad__check_op(const ad_op *op, ad_fault *fault) {
+    ad_result result[AD_MAX_OUT];
+    int status = ad__infer(op, result, fault);
+
+    if (status == AD_OK && op->nout != row_outputs(op))
+        status = bad_count(op, "outputs", fault);
+    for (int k = 0; status == AD_OK && k < op->nout; k++)
+        status = check_output(op, k, &result[k], fault);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* Text for faults and traces, written into a fixed space and cut where that ends. */
+#ifndef AD_PROTOCOL_TEXT_H
+#define AD_PROTOCOL_TEXT_H
+
+#include "protocol/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ad_text {
+    char *data; /* NUL-terminated from the first ad__text_add on */
+    size_t size, used;
+} ad_text;
+
+void ad__text_add(ad_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A shape as Python writes it: (), (3,), (2,3). */
+void ad__text_shape(ad_text *t, int ndim, const int64_t *shape);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
