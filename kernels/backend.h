@@ -1,8 +1,9 @@
 /* A backend: the shared object libarrayd-<name>.so behind one table of functions.
  *
- * The worker's engine thread makes every call except `devices` from one thread per device. Every function that can
- * fail returns a status and fills *fault; nothing here exits, aborts or prints. The backend checks nothing about
- * operands that ad__check_op and ad__desc_check have already checked. */
+ * All calls except `devices` come from one thread at a time per device, but not always from the same one: the worker's
+ * I/O thread executes cheap operations itself, its engine thread the others (server/worker/engine.h says why). Every
+ * function that can fail returns a status and fills *fault; nothing here exits, aborts or prints. The backend checks
+ * nothing about operands that ad__check_op and ad__desc_check have already checked. */
 #ifndef AD_KERNELS_BACKEND_H
 #define AD_KERNELS_BACKEND_H
 

@@ -1,0 +1,68 @@
+/* Library calls: everything of call.def.
+ *
+ * How to add one:
+ *  1. a row in protocol/call.def, with an id that was never used;
+ *  2. ad__infer_<infer> in protocol/infer_call.c, unless an existing one fits: operand types and shapes;
+ *  3. `int ad_call_<name>(ad_call *c)` in kernels/cpu/call_<subject>.cpp: the work.
+ * The row declares the function and puts it into the dispatch table; nothing else has to be touched.
+ *
+ * What ad_call_<name> may rely on: ad__check_op has passed, so counts, parameters, dtypes and shapes are those of the
+ * row; every operand that is an array has an address, inside its buffer; outputs do not overlap inputs. Arrays may be
+ * any views: negative and zero strides (zero only in inputs), 0-d, empty. What it must do itself: look at values
+ * (indices), and
+ *  - fail by ad__fault(c->fault, ...), before c->run->wrote is set wherever that can be known before;
+ *  - set c->run->wrote before it writes to an output;
+ *  - take scratch memory from ad_call_workspace, never from malloc: it counts against the session's quota;
+ *  - divide large work by ad_cpu_parallel and leave small work alone.
+ * The shape of a typical one:
+ *
+ *     int ad_call_double(ad_call *c) {
+ *         ad::array x, out;
+ *         int rc;
+ *         if ((rc = ad_call_input(c, 0, c->op->loop, &x)) < 0 || (rc = ad_call_output(c, 0, c->op->loop, &out)) < 0)
+ *             return rc;
+ *         ad::walk<2> w = ad::walk_of(out, x);
+ *         return ad::visit(c->op->loop, [&](auto t) { ...; return ad_call_finish(c, 0, &out); });
+ *     }
+ */
+#ifndef AD_KERNELS_CALL_H
+#define AD_KERNELS_CALL_H
+
+#include "kernels/backend.h"
+#include "kernels/call_array.h"
+
+struct ad_call {
+    const ad_op *op;
+    ad_run *run;
+    ad_fault *fault;
+};
+
+typedef int ad_call_function(ad_call *c);
+#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, infer, doc) ad_call_function ad_call_##name;
+#include "protocol/call.def"
+#undef AD_CALL
+
+/* Run a call; entry point for the backend. */
+int ad_cpu_call(const ad_op *op, ad_run *run, ad_fault *fault);
+
+/* Input `index` as an array of elements of `dtype`: the operand itself, or a converted copy in scratch memory (axes of
+ * stride 0 keep it). A scalar becomes a 0-d array. AD_E_MEMORY. */
+int ad_call_input(ad_call *c, int index, int dtype, ad::array *out);
+/* The same, as a row-major array without gaps. */
+int ad_call_input_packed(ad_call *c, int index, int dtype, ad::array *out);
+/* A row-major copy of *from in scratch memory as elements of dtype; see ad::pack for repeats. out may be from. */
+int ad_call_packed(ad_call *c, const ad::array *from, int dtype, int repeats, ad::array *out);
+/* Output `index` as an array to fill with elements of `dtype`: the operand itself, or scratch memory that
+ * ad_call_finish converts into it. AD_E_MEMORY. */
+int ad_call_output(ad_call *c, int index, int dtype, ad::array *out);
+int ad_call_finish(ad_call *c, int index, const ad::array *out); /* AD_E_MEMORY */
+/* For ASK calls, once the shape is known: as ad_call_output for an array of the dtype and shape that *out has; data
+ * and strides (row-major) are set. */
+int ad_call_sized(ad_call *c, int index, ad::array *out);
+/* Scratch memory until the operation is complete; NULL with *fault filled. */
+void *ad_call_workspace(ad_call *c, uint64_t size);
+
+/* Copy, converting, between arrays of one shape; in parallel when large. */
+void ad_call_copy(const ad::array *to, const ad::array *from);
+
+#endif

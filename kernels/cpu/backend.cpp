@@ -1,0 +1,123 @@
+/* The cpu backend: the host's processors as one device. Every operation is complete when its call returns, so streams
+ * have nothing to remember. */
+#include <new>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/call.h"
+#include "kernels/cpu/device.h"
+#include "kernels/cpu/operand.h"
+#include "kernels/cpu/parallel.h"
+
+namespace {
+
+constexpr int64_t COPY_GRAIN = 512 << 10; /* bytes: what one thread moves in about the time that waking another takes */
+
+int devices(int *count, ad_fault *) {
+    *count = 1;
+    return 0;
+}
+
+int device_open(int index, int threads, ad_device **out, ad_fault *fault) {
+    int rc;
+    if (index != 0) return ad__fault(fault, AD_E_VALUE, "the cpu backend has one device, number 0, not %d", index);
+    ad_device *device = new (std::nothrow) ad_device;
+    if (device == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if ((rc = ad_cpu_faults_parse(&device->faults, getenv("ARRAYD_FAULT"), fault)) < 0) goto free_device;
+    if ((rc = ad_cpu_parallel_open(threads, fault)) < 0) goto free_device;
+    *out = device;
+    return 0;
+
+free_device:
+    delete device;
+    return rc;
+}
+
+void device_close(ad_device *device) {
+    ad_cpu_parallel_close();
+    delete device;
+}
+
+void device_info(ad_device *, ad_device_info *info) { ad_cpu_device_info(info); }
+
+int stream_open(ad_device *device, int, ad_stream **out, ad_fault *fault) {
+    int rc = ad_cpu_faults_check(&device->faults, AD_SITE_stream_open, fault);
+    if (rc < 0) return rc;
+    ad_stream *stream = new (std::nothrow) ad_stream{device};
+    if (stream == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    *out = stream;
+    return 0;
+}
+
+void stream_close(ad_stream *stream) { delete stream; }
+
+int stream_wait(ad_stream *stream, ad_fault *fault) {
+    return ad_cpu_faults_check(&stream->device->faults, AD_SITE_stream_wait, fault);
+}
+
+void copy_bytes(void *to, const void *from, uint64_t size) {
+    ad_cpu_parallel(int64_t(size), COPY_GRAIN, [&](int64_t begin, int64_t end) {
+        memcpy(static_cast<char *>(to) + begin, static_cast<const char *>(from) + begin, size_t(end - begin));
+    });
+}
+
+int zero(ad_stream *stream, void *to, uint64_t size, ad_fault *fault) {
+    int rc = ad_cpu_faults_check(&stream->device->faults, AD_SITE_zero, fault);
+    if (rc < 0) return rc;
+    ad_cpu_parallel(int64_t(size), COPY_GRAIN, [&](int64_t begin, int64_t end) {
+        memset(static_cast<char *>(to) + begin, 0, size_t(end - begin));
+    });
+    return 0;
+}
+
+int upload(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault) {
+    int rc = ad_cpu_faults_check(&stream->device->faults, AD_SITE_upload, fault);
+    if (rc == 0) copy_bytes(to, host, size);
+    return rc;
+}
+
+int download(ad_stream *stream, void *host, const void *from, uint64_t size, ad_fault *fault) {
+    int rc = ad_cpu_faults_check(&stream->device->faults, AD_SITE_download, fault);
+    if (rc == 0) copy_bytes(host, from, size);
+    return rc;
+}
+
+int dispatch(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
+    switch (op->opcode) {
+    case AD_REQ_UFUNC: return ad_cpu_ufunc(stream, op, run, fault);
+    case AD_REQ_REDUCE: return ad_cpu_reduce(stream, op, run, fault);
+    case AD_REQ_CALL:
+    case AD_REQ_QUERY: return ad_cpu_call(op, run, fault);
+    default: return ad__fault(fault, AD_E_INTERNAL, "operation code %d has no place in a backend", op->opcode);
+    }
+}
+
+/* The one place where exceptions could cross into C. */
+int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
+    int rc = ad_cpu_faults_check(&stream->device->faults, AD_SITE_run, fault);
+    if (rc < 0) return rc;
+    try {
+        return dispatch(stream, op, run, fault);
+    } catch (const std::bad_alloc &) {
+        return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    } catch (...) {
+        return ad__fault(fault, AD_E_INTERNAL, "the cpu backend failed unexpectedly");
+    }
+}
+
+const ad_backend backend = {AD_BACKEND_VERSION, "cpu",
+                            devices,            device_open,
+                            device_close,       device_info,
+                            ad_cpu_slab_create, ad_cpu_slab_attach,
+                            ad_cpu_slab_close,  stream_open,
+                            stream_close,       stream_wait,
+                            zero,               upload,
+                            download,           run_operation};
+
+/* OpenBLAS would start a thread for each processor while it is being loaded. Matrix products are divided among this
+ * backend's own threads (call_matmul.cpp), so it needs none. Runs before OpenBLAS's own constructor. */
+__attribute__((constructor(101))) void blas_without_threads() { setenv("OPENBLAS_NUM_THREADS", "1", 1); }
+
+} // namespace
+
+extern "C" const ad_backend *ad_backend_get(void) { return &backend; }

@@ -1,0 +1,11 @@
+#include "kernels/cpu/isa/reduce_loops.h"
+
+AD_REDUCE_NONE(bool)
+AD_REDUCE_TABLE(int8)
+AD_REDUCE_TABLE(int16)
+AD_REDUCE_TABLE(int32)
+AD_REDUCE_TABLE(int64)
+AD_REDUCE_TABLE(uint8)
+AD_REDUCE_TABLE(uint16)
+AD_REDUCE_TABLE(uint32)
+AD_REDUCE_TABLE(uint64)

@@ -1,0 +1,128 @@
+/* Kernels of ufunc.def's rows for one loop type: AD_UFUNC_TABLE(float32, float) defines their table. */
+#ifndef AD_KERNELS_CPU_ISA_UFUNC_LOOPS_H
+#define AD_KERNELS_CPU_ISA_UFUNC_LOOPS_H
+
+#include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/ufunc.h"
+
+namespace ad {
+inline namespace AD_ISA {
+
+template <class S, bool Scalar> struct reader {
+    const S *p;
+    compute_t<S> first;
+    AD_HD explicit reader(const void *v) : p(static_cast<const S *>(v)), first(Scalar ? load(*p) : compute_t<S>()) {}
+    AD_HD compute_t<S> at(int64_t i) const { return Scalar ? first : load(p[i]); }
+};
+template <bool Scalar> struct reader<none, Scalar> {
+    AD_HD explicit reader(const void *) {}
+    AD_HD none at(int64_t) const { return {}; }
+};
+
+/* Loops of real functions run over whole vectors only, the rest of a run being padded to one: then a function gives
+ * the same for an element wherever it stands. 1: no padding. */
+template <class U> constexpr int64_t unit() {
+    constexpr bool plain = is_float<typename U::X> && same<typename U::X, typename U::O0> &&
+                           (U::nin < 2 || same<typename U::X, typename U::Y>) && U::nin < 3 && U::nout == 1;
+    return plain ? int64_t(64 / sizeof(typename U::X)) : 1;
+}
+
+template <class U, unsigned M> AD_NOINLINE void body(void *const *p, int64_t n) {
+    using O0 = typename U::O0;
+    using O1 = typename U::O1;
+    void *const *in = p + U::nout;
+    const reader<typename U::X, (M & 1) != 0> x(in[0]);
+    const reader<typename U::Y, (M & 2) != 0> y(U::nin > 1 ? in[1] : nullptr);
+    const reader<typename U::Z, (M & 4) != 0> z(U::nin > 2 ? in[2] : nullptr);
+    O0 *o0 = static_cast<O0 *>(p[0]);
+    [[maybe_unused]] O1 *o1 = static_cast<O1 *>(p[U::nout - 1]);
+    n = n / unit<U>() * unit<U>();
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; i++) {
+        typename U::R0 r0;
+        typename U::R1 r1;
+        U::apply(x.at(i), y.at(i), z.at(i), r0, r1);
+        o0[i] = O0(r0);
+        if constexpr (U::nout > 1) o1[i] = O1(r1);
+    }
+}
+
+template <class U, unsigned M> void tail(void *const *p, int64_t done, int64_t n) {
+    using T = typename U::X;
+    constexpr int64_t N = unit<U>();
+    T out[N], in[2][N];
+    void *q[3] = {out, p[1], U::nin > 1 ? p[2] : nullptr};
+    for (int k = 0; k < U::nin; k++) {
+        if (M >> k & 1) continue;
+        const T *from = static_cast<const T *>(p[1 + k]) + done;
+        for (int64_t i = 0; i < N; i++) in[k][i] = from[i < n ? i : 0];
+        q[1 + k] = in[k];
+    }
+    body<U, M>(q, N);
+    for (int64_t i = 0; i < n; i++) static_cast<T *>(p[0])[done + i] = out[i];
+}
+
+template <class U, unsigned M> void whole(void *const *p, int64_t n) {
+    int64_t done = n / unit<U>() * unit<U>();
+    if (done > 0) body<U, M>(p, done);
+    if constexpr (unit<U>() > 1)
+        if (done < n) tail<U, M>(p, done, n - done);
+}
+
+/* Every input is one element: compute once. */
+template <class U> void fill(void *const *p, int64_t n) {
+    using O0 = typename U::O0;
+    using O1 = typename U::O1;
+    O0 v0;
+    O1 v1;
+    void *q[5] = {&v0, &v1};
+    for (int k = 0; k < U::nin; k++) q[U::nout + k] = p[U::nout + k];
+    if constexpr (unit<U>() > 1) tail<U, (1u << U::nin) - 1>(q, 0, 1);
+    else body<U, (1u << U::nin) - 1>(q, 1);
+    for (int64_t i = 0; i < n; i++) static_cast<O0 *>(p[0])[i] = v0;
+    if constexpr (U::nout > 1)
+        for (int64_t i = 0; i < n; i++) static_cast<O1 *>(p[1])[i] = v1;
+}
+
+template <class U> void entry(void *const *p, unsigned scalars, int64_t n) {
+    constexpr unsigned all = (1u << U::nin) - 1;
+    if (scalars == all) return fill<U>(p, n);
+    if constexpr (all > 1) {
+        if (scalars == 1) return whole<U, 1>(p, n);
+        if (scalars == 2) return whole<U, 2>(p, n);
+    }
+    if constexpr (all > 3) {
+        if (scalars == 3) return whole<U, 3>(p, n);
+        if (scalars == 4) return whole<U, 4>(p, n);
+        if (scalars == 5) return whole<U, 5>(p, n);
+        if (scalars == 6) return whole<U, 6>(p, n);
+    }
+    whole<U, 0>(p, n);
+}
+
+template <int Id, class S> constexpr ad_ufunc_kernel kernel_of() {
+    if constexpr (has_kernel<Id, S>() && Id != AD_UFUNC_copy) return &entry<ufunc<Id, S>>;
+    else return nullptr;
+}
+
+template <class S> struct ufunc_table {
+    ad_ufunc_kernel row[AD_UFUNC_LIMIT];
+    constexpr ufunc_table() : row{} {
+#define AD_UFUNC(id, name, nin, nout, rulename, domain, doc, ...) row[id] = kernel_of<id, S>();
+#include "protocol/ufunc.def"
+#undef AD_UFUNC
+    }
+};
+
+} // namespace AD_ISA
+} // namespace ad
+
+#define AD_UFUNC_TABLE(name)                                                                                           \
+    namespace ad {                                                                                                     \
+    inline namespace AD_ISA {                                                                                          \
+    static constexpr ufunc_table<t_##name> table_##name;                                                               \
+    extern const ad_ufunc_kernel *const ufunc_kernels_##name = table_##name.row;                                       \
+    }                                                                                                                  \
+    }
+#endif

@@ -1,0 +1,93 @@
+/* Slabs of the cpu backend: memory with a descriptor (memfd), so that it outlives this process wherever somebody else
+ * holds the descriptor. Sealed against shrinking: nobody who holds it can take pages from under a mapping. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/cpu/device.h"
+
+namespace {
+
+constexpr uint64_t HUGE_PAGE = 2u << 20;
+
+int system_fault(ad_fault *fault, const char *what, uint64_t size) {
+    int code = errno == ENOMEM || errno == ENOSPC || errno == EFBIG ? AD_E_MEMORY : AD_E_SYSTEM;
+    return ad__fault(fault, code, "a slab of %llu bytes: %s: %s", (unsigned long long)size, what, strerror(errno));
+}
+
+int round_up(uint64_t size, uint64_t *rounded, ad_fault *fault) {
+    uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
+    if (size == 0) size = 1;
+    if (size > uint64_t(INT64_MAX) - page)
+        return ad__fault(fault, AD_E_MEMORY, "a slab of %llu bytes is larger than any memory", (unsigned long long)size);
+    *rounded = (size + page - 1) / page * page;
+    return 0;
+}
+
+int map(int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
+    void *base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED) return system_fault(fault, "mmap", size);
+    if (size >= HUGE_PAGE) madvise(base, size, MADV_HUGEPAGE); /* a wish: not every kernel grants it */
+    out->base = base;
+    out->size = size;
+    out->fd = fd;
+    return 0;
+}
+
+/* A descriptor from another process may be anything: a file that could shrink would end this process by SIGBUS. */
+int check_descriptor(int fd, uint64_t size, ad_fault *fault) {
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (fstat(fd, &st) != 0) return system_fault(fault, "fstat", size);
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+        return ad__fault(fault, AD_E_VALUE, "the descriptor is no slab: it is not sealed against shrinking");
+    if (uint64_t(st.st_size) < size)
+        return ad__fault(fault, AD_E_EXTENT, "the slab has %llu bytes, not %llu", (unsigned long long)st.st_size,
+                         (unsigned long long)size);
+    return 0;
+}
+
+} // namespace
+
+int ad_cpu_slab_create(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault) {
+    uint64_t rounded = 0;
+    int fd, rc = ad_cpu_faults_check(&device->faults, AD_SITE_slab_create, fault);
+    if (rc < 0 || (rc = round_up(size, &rounded, fault)) < 0) return rc;
+    if ((fd = memfd_create("arrayd-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0)
+        return system_fault(fault, "memfd_create", rounded);
+    if (ftruncate(fd, off_t(rounded)) != 0) {
+        rc = system_fault(fault, "ftruncate", rounded);
+        goto close_fd;
+    }
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+        rc = system_fault(fault, "sealing", rounded);
+        goto close_fd;
+    }
+    if ((rc = map(fd, rounded, out, fault)) < 0) goto close_fd;
+    return 0;
+
+close_fd:
+    close(fd);
+    return rc;
+}
+
+int ad_cpu_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
+    uint64_t rounded = 0;
+    int own, rc = ad_cpu_faults_check(&device->faults, AD_SITE_slab_attach, fault);
+    if (rc < 0 || (rc = round_up(size, &rounded, fault)) < 0) return rc;
+    if ((rc = check_descriptor(fd, rounded, fault)) < 0) return rc;
+    if ((own = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0) return system_fault(fault, "dup", rounded);
+    if ((rc = map(own, rounded, out, fault)) < 0) close(own);
+    return rc;
+}
+
+void ad_cpu_slab_close(ad_device *, ad_slab_map *slab) {
+    if (slab->base != nullptr) munmap(slab->base, slab->size);
+    if (slab->fd >= 0) close(slab->fd);
+    slab->base = nullptr;
+    slab->size = 0;
+    slab->fd = -1;
+}
