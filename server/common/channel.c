@@ -1,0 +1,117 @@
+#include "server/common/channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/common/fdpass.h"
+#include "server/common/os.h"
+
+struct ad_queued_note {
+    ad_queued_note *next;
+    ad_note note;
+    int fd;
+};
+
+typedef struct note_row {
+    uint32_t kind;
+    const char *name;
+    ad_note_to to;
+    int descriptors;
+} note_row;
+
+static const note_row note_rows[] = {
+#define AD_NOTE(id, NAME, name, to, descriptors, doc) {(id), #name, AD_TO_##to, (descriptors)},
+#include "server/common/channel.def"
+#undef AD_NOTE
+};
+
+static const note_row *row_of(uint32_t kind) {
+    for (size_t i = 0; i < sizeof note_rows / sizeof *note_rows; i++)
+        if (note_rows[i].kind == kind) return &note_rows[i];
+    return NULL;
+}
+
+const char *ad__note_name(uint32_t kind) {
+    const note_row *row = row_of(kind);
+    return row ? row->name : "?";
+}
+
+int ad__channel_pair(int fd[2], ad_fault *fault) {
+    if (ad__os.socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd) == 0) return 0;
+    return ad__fault(fault, AD_E_SYSTEM, "socketpair: %s", strerror(errno));
+}
+
+void ad__channel_init(ad_channel *c, int fd, ad_note_to from_peer) {
+    *c = (ad_channel){.fd = fd, .from_peer = from_peer};
+    c->last = &c->first;
+}
+
+static void drop_first(ad_channel *c) {
+    ad_queued_note *q = c->first;
+    c->first = q->next;
+    if (!c->first) c->last = &c->first;
+    if (q->fd >= 0) close(q->fd);
+    free(q);
+}
+
+void ad__channel_close(ad_channel *c) {
+    while (c->first) drop_first(c);
+    if (c->fd >= 0) close(c->fd);
+    c->fd = -1;
+}
+
+/* 1 sent, 0 the socket is full, AD_E_CONNECTION. */
+static int send_now(ad_channel *c, const ad_note *note, int fd) {
+    ssize_t n;
+    do n = ad__fdpass_send(c->fd, note, sizeof *note, fd);
+    while (n < 0 && errno == EINTR);
+    if (n == (ssize_t)sizeof *note) return 1;
+    return n < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS) ? 0 : AD_E_CONNECTION;
+}
+
+int ad__channel_send(ad_channel *c, const ad_note *note, int fd) {
+    int status = c->first ? 0 : send_now(c, note, fd);
+    if (status == 0) {
+        ad_queued_note *q = ad__os.malloc(sizeof *q);
+        if (q) {
+            *q = (ad_queued_note){.note = *note, .fd = fd};
+            *c->last = q;
+            c->last = &q->next;
+            return 0;
+        }
+        status = AD_E_MEMORY;
+    }
+    if (fd >= 0) close(fd);
+    return status < 0 ? status : 0;
+}
+
+int ad__channel_flush(ad_channel *c) {
+    int status = 1;
+    while (c->first && (status = send_now(c, &c->first->note, c->first->fd)) > 0) drop_first(c);
+    return status < 0 ? status : 0;
+}
+
+bool ad__channel_waiting(const ad_channel *c) { return c->first != NULL; }
+
+static bool well_formed(const ad_channel *c, const ad_note *note, ssize_t size, int fd) {
+    const note_row *row = size == (ssize_t)sizeof *note ? row_of(note->kind) : NULL;
+    return row && row->to == c->from_peer && row->descriptors == (fd >= 0) && note->zero == 0 &&
+           memchr(note->who, 0, sizeof note->who) && memchr(note->text, 0, sizeof note->text);
+}
+
+int ad__channel_receive(ad_channel *c, ad_note *note, int *fd) {
+    ssize_t n;
+    do n = ad__fdpass_receive(c->fd, note, sizeof *note, fd);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN) return 0;
+    if (n < 0 && errno == EMSGSIZE) return AD_E_PROTOCOL;
+    if (n <= 0) return AD_E_CONNECTION;
+    if (well_formed(c, note, n, *fd)) return 1;
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+    return AD_E_PROTOCOL;
+}

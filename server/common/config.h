@@ -1,0 +1,40 @@
+/* The configuration of arrayd and arrayd-worker, one member per row of protocol/option.def. */
+#ifndef AD_SERVER_CONFIG_H
+#define AD_SERVER_CONFIG_H
+
+#include "protocol/base.h"
+
+#define AD_CONFIG_STRING char *
+#define AD_CONFIG_SIZE uint64_t
+#define AD_CONFIG_COUNT uint64_t
+#define AD_CONFIG_BOOL bool
+#define AD_CONFIG_SECONDS double
+
+typedef struct ad_config {
+#define AD_OPTION(name, field, type, value, doc) AD_CONFIG_##type field;
+#include "protocol/option.def"
+#undef AD_OPTION
+} ad_config;
+
+/* An argument of the command line that is no option of the table: a whole number, for programs to tell each other. */
+typedef struct ad_config_private {
+    const char *name;
+    int *value;
+} ad_config_private;
+
+typedef enum ad_config_wish { AD_CONFIG_RUN, AD_CONFIG_HELP, AD_CONFIG_VERSION } ad_config_wish;
+
+/* Defaults, then the file of --config, the environment and the command line; later ones win. private ends with a row
+ * of NULL; NULL: none. *wish says what the command line asks for. AD_E_VALUE, AD_E_MEMORY, AD_E_SYSTEM; the fault
+ * names the option, where its value came from, and what was expected. *c needs ad__config_free either way. */
+int ad__config_load(ad_config *c, int argc, char **argv, const ad_config_private *private, ad_config_wish *wish,
+                    ad_fault *fault);
+void ad__config_free(ad_config *c);
+/* Set one option from text; source is for the message. */
+int ad__config_set(ad_config *c, const char *name, const char *value, const char *source, ad_fault *fault);
+/* The table for --help, as text to be freed; NULL: no memory. */
+char *ad__config_help(const char *program);
+/* Every option as "--name=value", NULL at the end, one block to be freed; NULL: no memory. */
+char **ad__config_arguments(const ad_config *c);
+
+#endif

@@ -1,0 +1,63 @@
+#include "server/common/fdpass.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/common/os.h"
+
+/* Room for more descriptors than are ever sent, so that a wrong packet's are seen and closed, not leaked. */
+#define MOST 8
+
+typedef union control {
+    char bytes[CMSG_SPACE(MOST * sizeof(int))];
+    struct cmsghdr align;
+} control;
+
+ssize_t ad__fdpass_send(int socket, const void *data, size_t size, int fd) {
+    control c;
+    struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        memset(&c, 0, sizeof c);
+        m.msg_control = c.bytes;
+        m.msg_controllen = CMSG_SPACE(sizeof(int));
+        struct cmsghdr *head = CMSG_FIRSTHDR(&m);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    }
+    return ad__os.sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int take_descriptors(struct msghdr *m) {
+    int first = -1;
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) continue;
+        size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
+            if (first < 0) first = fd;
+            else close(fd);
+        }
+    }
+    return first;
+}
+
+ssize_t ad__fdpass_receive(int socket, void *data, size_t size, int *fd) {
+    control c;
+    struct iovec part = {.iov_base = data, .iov_len = size};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = c.bytes, .msg_controllen = sizeof c.bytes};
+    *fd = -1;
+    ssize_t n = ad__os.recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n < 0) return n;
+    *fd = take_descriptors(&m);
+    if (!(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) return n;
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+    errno = EMSGSIZE;
+    return -1;
+}

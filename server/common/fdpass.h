@@ -1,0 +1,14 @@
+/* Packets with a descriptor over a Unix socket. */
+#ifndef AD_SERVER_FDPASS_H
+#define AD_SERVER_FDPASS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Send one packet, with fd unless it is -1. As sendmsg: -1 and errno on failure. */
+ssize_t ad__fdpass_send(int socket, const void *data, size_t size, int fd);
+/* Receive one packet; *fd is its descriptor, close-on-exec, or -1. Further descriptors are closed. A packet longer
+ * than size gives -1 and EMSGSIZE. As recvmsg else. */
+ssize_t ad__fdpass_receive(int socket, void *data, size_t size, int *fd);
+
+#endif

@@ -1,0 +1,89 @@
+#include "server/common/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static int plain_dup(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }
+
+ad_os ad__os = {
+    .malloc = malloc,
+    .calloc = calloc,
+    .realloc = realloc,
+    .recv = recv,
+    .send = send,
+    .sendmsg = sendmsg,
+    .recvmsg = recvmsg,
+    .accept = accept4,
+    .socketpair = socketpair,
+    .dup = plain_dup,
+};
+
+/* One row per call that can be made to fail: member of ad_os, errno, parameters, arguments, result type, failure. */
+#define FAULT_SITES(X)                                                                                            \
+    X(malloc, ENOMEM, (size_t size), (size), void *, NULL)                                                        \
+    X(calloc, ENOMEM, (size_t n, size_t size), (n, size), void *, NULL)                                           \
+    X(realloc, ENOMEM, (void *old, size_t size), (old, size), void *, NULL)                                       \
+    X(recv, ECONNRESET, (int fd, void *data, size_t size, int flags), (fd, data, size, flags), ssize_t, -1)       \
+    X(send, EPIPE, (int fd, const void *data, size_t size, int flags), (fd, data, size, flags), ssize_t, -1)      \
+    X(sendmsg, ECONNRESET, (int fd, const struct msghdr *m, int flags), (fd, m, flags), ssize_t, -1)              \
+    X(recvmsg, ECONNRESET, (int fd, struct msghdr *m, int flags), (fd, m, flags), ssize_t, -1)                    \
+    X(accept, EMFILE, (int fd, struct sockaddr *a, socklen_t *n, int flags), (fd, a, n, flags), int, -1)          \
+    X(socketpair, EMFILE, (int family, int type, int protocol, int fd[2]), (family, type, protocol, fd), int, -1) \
+    X(dup, EMFILE, (int fd), (fd), int, -1)
+
+static ad_os plain;
+static const char *once; /* file that says that the fault has been */
+
+static void fired(const char *call) {
+    int fd = once ? open(once, O_CREAT | O_WRONLY | O_CLOEXEC, 0600) : -1;
+    if (fd >= 0) close(fd);
+    dprintf(STDERR_FILENO, "fault injected: %s\n", call);
+}
+
+#define X(name, error, parameters, arguments, type, failure) \
+    static atomic_long left_##name;                          \
+    static type fault_##name parameters {                    \
+        if (atomic_fetch_sub(&left_##name, 1) == 1) {        \
+            fired(#name);                                    \
+            errno = error;                                   \
+            return failure;                                  \
+        }                                                    \
+        return plain.name arguments;                         \
+    }
+FAULT_SITES(X)
+#undef X
+
+static void arm(const char *call, long n) {
+#define X(name, ...)                   \
+    if (!strcmp(call, #name)) {        \
+        atomic_store(&left_##name, n); \
+        ad__os.name = fault_##name;    \
+    }
+    FAULT_SITES(X)
+#undef X
+}
+
+void ad__os_init(const char *program) {
+    const char *text = getenv("ARRAYD_FAULT_OS");
+    char copy[512], *rest = copy, *item;
+    once = getenv("ARRAYD_FAULT_ONCE");
+    if (!text || strlen(text) >= sizeof copy || (once && access(once, F_OK) == 0)) return;
+    strcpy(copy, text);
+    plain = ad__os;
+    while ((item = strsep(&rest, ","))) {
+        const char *name = strsep(&item, ":"), *call = strsep(&item, ":");
+        if (call && item && !strcmp(name, program)) arm(call, strtol(item, NULL, 10));
+    }
+}
+
+int64_t ad__os_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}

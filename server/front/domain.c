@@ -1,0 +1,333 @@
+/* Trust domains: who shares a worker, and the workers' processes. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/front/front.h"
+
+#define BACKOFF_FIRST 100000000LL /* ns until a worker that died young twice is started again; then doubled */
+#define BACKOFF_MOST 10000000000LL
+#define RETRY_MOST 2000000000LL /* ns that a client is kept waiting for that */
+#define YOUNG 10000000000LL
+#define WORKER_FD 3 /* of the channel, in the worker */
+
+struct ad_domain {
+    ad_domain *next;
+    ad_front *front;
+    char name[AD_PRINCIPAL_SIZE]; /* a principal, or "shared" */
+    ad_domain_state state;
+    bool channel_open, alive; /* the channel's handle; the process */
+    bool polled, processed;   /* handles that are not closed */
+    ad_channel channel;
+    uv_poll_t poll;
+    uv_process_t process;
+    ad_note offer;
+    ad_slabs *slabs;
+    uint64_t sessions;
+    int64_t started, backoff, not_before;
+    ad_fault why; /* it failed */
+};
+
+const ad_note *ad__domain_offer(const ad_domain *d) { return &d->offer; }
+
+/* ---- the channel ---- */
+
+static void on_channel(uv_poll_t *poll, int status, int events);
+
+static void watch(ad_domain *d) {
+    if (!d->channel_open) return;
+    uv_poll_start(&d->poll, UV_READABLE | (ad__channel_waiting(&d->channel) ? UV_WRITABLE : 0), on_channel);
+}
+
+static void on_poll_closed(uv_handle_t *handle) {
+    ad_domain *d = handle->data;
+    ad__channel_close(&d->channel);
+    d->polled = false;
+    ad__handshake_wake(d->front);
+}
+
+static void close_channel(ad_domain *d) {
+    if (!d->channel_open) return;
+    d->channel_open = false;
+    uv_close((uv_handle_t *)&d->poll, on_poll_closed);
+}
+
+static void fail(ad_domain *d, const char *why) {
+    if (d->state == AD_DOMAIN_FAILED) return;
+    d->state = AD_DOMAIN_FAILED;
+    ad__fault(&d->why, AD_E_CONNECTION, "%s", why);
+}
+
+static void become_ready(ad_domain *d, const ad_note *note) {
+    if (d->state != AD_DOMAIN_STARTING) return;
+    d->state = AD_DOMAIN_READY;
+    d->offer = *note;
+    ad__log(AD_LOG_INFO, "worker ready", "domain=%s worker=%d backend=%s device=%s memory=%lu ms=%ld", d->name,
+            (int)d->process.pid, note->who, note->text, note->size, (long)((ad__os_now() - d->started) / 1000000));
+    ad__front_ready(d->front);
+}
+
+static void end_session(ad_domain *d, uint64_t session) {
+    ad_front *f = d->front;
+    ad__handshake_lost(f, d, session); /* it may never have begun */
+    if (d->sessions) {
+        d->sessions--;
+        f->sessions--;
+    }
+    if (f->embedded) ad__front_stop(f, 0, "the session is over");
+}
+
+static void take_note(ad_domain *d, const ad_note *note, int fd) {
+    switch (note->kind) {
+    case AD_NOTE_READY: become_ready(d, note); break;
+    case AD_NOTE_SESSION_END: end_session(d, note->id); break;
+    case AD_NOTE_BEGUN: ad__handshake_begun(d->front, note->id); break;
+    case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
+    case AD_NOTE_SLAB:
+        if (ad__slabs_add(d->slabs, note, fd))
+            ad__log(AD_LOG_WARN, "slab not kept", "domain=%s slab=%lu", d->name, note->id);
+        break;
+    default: fail(d, note->text); break; /* LOST */
+    }
+}
+
+static void on_channel(uv_poll_t *poll, int status, int events) {
+    ad_domain *d = poll->data;
+    ad_note note;
+    int fd, got = status < 0 ? AD_E_CONNECTION : 1;
+    if (events & UV_WRITABLE) {
+        ad__channel_flush(&d->channel);
+        watch(d);
+    }
+    while (got > 0 && (got = ad__channel_receive(&d->channel, &note, &fd)) > 0) take_note(d, &note, fd);
+    if (got == 0) return;
+    /* The worker closes its end only by dying. Its exit says more, and is waited for; but if it speaks nonsense it is
+     * not to be trusted with anything, and goes. */
+    fail(d, "the worker died");
+    close_channel(d);
+    if (got == AD_E_PROTOCOL && d->alive) uv_process_kill(&d->process, SIGKILL);
+}
+
+/* ---- the process ---- */
+
+static void on_process_closed(uv_handle_t *handle) {
+    ad_domain *d = handle->data;
+    d->processed = false;
+    ad__handshake_wake(d->front); /* whoever waits may have a new one */
+}
+
+/* Arrays could be taken up again from the slabs; until sessions can be, they are dropped. */
+static void drop_slabs(ad_domain *d) {
+    uint64_t bytes = 0;
+    size_t n = d->slabs ? ad__slabs_count(d->slabs, &bytes) : 0;
+    if (n) ad__log(AD_LOG_WARN, "slabs dropped", "domain=%s slabs=%lu bytes=%lu", d->name, (unsigned long)n, bytes);
+    ad__slabs_free(d->slabs);
+    d->slabs = NULL;
+}
+
+static void set_backoff(ad_domain *d) {
+    int64_t now = ad__os_now();
+    if (now - d->started > YOUNG) d->backoff = 0;
+    d->not_before = now + d->backoff;
+    d->backoff = !d->backoff ? BACKOFF_FIRST : 2 * d->backoff < BACKOFF_MOST ? 2 * d->backoff : BACKOFF_MOST;
+}
+
+static void on_worker_exit(uv_process_t *process, int64_t code, int signal_number) {
+    ad_domain *d = process->data;
+    ad_front *f = d->front;
+    ad_note note;
+    int fd;
+    /* What it said last may still wait in the channel. */
+    while (d->channel_open && ad__channel_receive(&d->channel, &note, &fd) > 0) take_note(d, &note, fd);
+    d->alive = false;
+    fail(d, "the worker died");
+    ad__log(f->stopping && !code && !signal_number ? AD_LOG_INFO : AD_LOG_ERROR, "worker exited",
+            "domain=%s worker=%d status=%ld signal=%d sessions=%lu why=%s", d->name, (int)process->pid, (long)code,
+            signal_number, d->sessions, f->stopping ? "" : d->why.text);
+    close_channel(d);
+    drop_slabs(d);
+    set_backoff(d);
+    f->sessions -= d->sessions;
+    d->sessions = 0;
+    uv_close((uv_handle_t *)process, on_process_closed);
+    ad__handshake_lost(f, d, 0);
+    if (f->embedded || !f->ready) ad__front_stop(f, 1, d->why.text);
+}
+
+static void worker_path(const ad_front *f, char *out, size_t size) {
+    const char *slash = strrchr(f->program, '/');
+    int n = slash ? (int)(slash - f->program) : 0;
+    if (*f->config.worker) {
+        snprintf(out, size, "%s", f->config.worker);
+        return;
+    }
+    snprintf(out, size, "%.*s/arrayd-worker", n, f->program);
+    if (access(out, X_OK)) snprintf(out, size, "%.*s/../lib/arrayd/arrayd-worker", n, f->program);
+}
+
+/* Threads that spin while they wait would take the processor from the client that they wait for. */
+static char **environment(void) {
+    static const char *const passive[] = {"OMP_WAIT_POLICY=passive", "OPENBLAS_THREAD_TIMEOUT=4", "GOMP_SPINCOUNT=0"};
+    extern char **environ;
+    size_t n = 0, more = sizeof passive / sizeof *passive;
+    while (environ[n]) n++;
+    char **list = ad__os.calloc(n + more + 1, sizeof *list);
+    if (!list) return NULL;
+    for (size_t i = 0; i < more; i++) list[i] = (char *)(uintptr_t)passive[i];
+    memcpy(list + more, environ, n * sizeof *list);
+    return list;
+}
+
+static int spawn(ad_domain *d, const char *path, char **options, char **env, int channel) {
+    char fd_option[32], *argv[64] = {(char *)(uintptr_t)path, fd_option};
+    int argc = 2;
+    snprintf(fd_option, sizeof fd_option, "--channel-fd=%d", WORKER_FD);
+    while (*options && argc < 63) argv[argc++] = *options++;
+    uv_stdio_container_t stdio[WORKER_FD + 1] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        {.flags = UV_INHERIT_FD, .data.fd = channel},
+    };
+    uv_process_options_t o = {.exit_cb = on_worker_exit,
+                              .file = path,
+                              .args = argv,
+                              .env = env,
+                              .stdio_count = WORKER_FD + 1,
+                              .stdio = stdio};
+    d->process.data = d;
+    return uv_spawn(&d->front->loop, &d->process, &o);
+}
+
+static int spawn_with(ad_domain *d, int channel, ad_fault *fault) {
+    char path[4200];
+    char **options = ad__config_arguments(&d->front->config), **env = environment();
+    int status = UV_ENOMEM;
+    worker_path(d->front, path, sizeof path);
+    if (options && env) {
+        d->processed = true;
+        status = spawn(d, path, options, env, channel);
+        if (status) uv_close((uv_handle_t *)&d->process, on_process_closed);
+    }
+    free(options);
+    free(env);
+    return status ? ad__fault(fault, AD_E_SYSTEM, "cannot start %s: %s", path, uv_strerror(status)) : 0;
+}
+
+static int start(ad_domain *d, ad_fault *fault) {
+    int fd[2], status = ad__channel_pair(fd, fault);
+    if (status) return status;
+    d->started = ad__os_now();
+    if (!(d->slabs = ad__slabs_new())) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    if (!status) status = spawn_with(d, fd[1], fault);
+    close(fd[1]);
+    if (status) {
+        close(fd[0]);
+        drop_slabs(d);
+        set_backoff(d);
+        return status;
+    }
+    d->alive = true;
+    ad__channel_init(&d->channel, fd[0], AD_TO_FRONT);
+    uv_poll_init(&d->front->loop, &d->poll, fd[0]);
+    d->poll.data = d;
+    d->channel_open = d->polled = true;
+    d->state = AD_DOMAIN_STARTING;
+    watch(d);
+    return 0;
+}
+
+/* ---- finding one ---- */
+
+static ad_domain *domain_new(ad_front *f, const char *name) {
+    ad_domain *d = ad__os.calloc(1, sizeof *d);
+    if (!d) return NULL;
+    snprintf(d->name, sizeof d->name, "%s", name);
+    d->front = f;
+    d->state = AD_DOMAIN_FAILED;
+    d->next = f->domains;
+    f->domains = d;
+    return d;
+}
+
+static void on_retry(uv_timer_t *timer) { ad__handshake_wake(timer->data); }
+
+/* Wake those who wait when the worker may be started again, unless that is long. */
+static bool will_retry(ad_domain *d) {
+    int64_t wait = d->not_before - ad__os_now();
+    if (wait <= 0 || wait > RETRY_MOST || !d->front->ready) return false;
+    if (!uv_is_active((uv_handle_t *)&d->front->retry))
+        uv_timer_start(&d->front->retry, on_retry, (uint64_t)(wait / 1000000 + 1), 0);
+    return true;
+}
+
+ad_domain *ad__domain_of(ad_front *f, const char *principal, ad_domain_state *state, ad_fault *fault) {
+    const char *name = strcmp(f->config.domains, "principal") ? "shared" : principal;
+    ad_domain *d = f->domains;
+    while (d && strcmp(d->name, name)) d = d->next;
+    if (!d && !(d = domain_new(f, name))) {
+        ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return NULL;
+    }
+    bool ending = d->alive || d->polled || d->processed;
+    if (d->state == AD_DOMAIN_FAILED && !ending && !f->stopping && ad__os_now() >= d->not_before) {
+        if (start(d, &d->why)) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", d->name, d->why.text);
+    }
+    *state = d->state;
+    if (d->state != AD_DOMAIN_FAILED) return d;
+    if (f->stopping) ad__fault(fault, AD_E_CONNECTION, "the server is shutting down");
+    else if (ending || will_retry(d)) *state = AD_DOMAIN_STARTING; /* who waits will have one */
+    else ad__fault(fault, AD_E_CONNECTION, "no worker: %s", d->why.text);
+    return d;
+}
+
+int ad__domain_give(ad_domain *d, uint64_t session, const char *principal, const char *client, int fd) {
+    ad_note note = {.kind = AD_NOTE_SESSION, .id = session};
+    snprintf(note.who, sizeof note.who, "%s", principal);
+    snprintf(note.text, sizeof note.text, "%s", client);
+    int status = ad__channel_send(&d->channel, &note, fd);
+    if (status) return status;
+    d->sessions++;
+    d->front->sessions++;
+    watch(d);
+    return 0;
+}
+
+/* ---- the end ---- */
+
+void ad__domain_stop_all(ad_front *f) {
+    for (ad_domain *d = f->domains; d; d = d->next) {
+        if (!d->alive || !d->channel_open) continue;
+        if (ad__channel_send(&d->channel, &(ad_note){.kind = AD_NOTE_STOP}, -1)) uv_process_kill(&d->process, SIGKILL);
+        watch(d);
+    }
+}
+
+void ad__domain_kill_all(ad_front *f) {
+    for (ad_domain *d = f->domains; d; d = d->next) {
+        if (!d->alive) continue;
+        ad__log(AD_LOG_WARN, "worker killed", "domain=%s worker=%d why=%s", d->name, (int)d->process.pid,
+                "it does not stop");
+        uv_process_kill(&d->process, SIGKILL);
+    }
+}
+
+bool ad__domain_any(const ad_front *f) {
+    for (const ad_domain *d = f->domains; d; d = d->next)
+        if (d->alive || d->polled || d->processed) return true;
+    return false;
+}
+
+void ad__domain_free_all(ad_front *f) {
+    while (f->domains) {
+        ad_domain *d = f->domains;
+        f->domains = d->next;
+        ad__slabs_free(d->slabs);
+        free(d);
+    }
+}

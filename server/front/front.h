@@ -1,0 +1,87 @@
+/* arrayd itself, the front: it listens, shakes hands, and hands clients on to workers. It never touches a device. */
+#ifndef AD_SERVER_FRONT_H
+#define AD_SERVER_FRONT_H
+
+#include <uv.h>
+
+#include "server/common/channel.h"
+#include "server/common/config.h"
+
+typedef struct ad_front ad_front;
+typedef struct ad_domain ad_domain;
+typedef struct ad_handshake ad_handshake;
+typedef struct ad_slabs ad_slabs;
+typedef struct ad_listener ad_listener;
+
+struct ad_front {
+    uv_loop_t loop;
+    ad_config config;
+    int argc;
+    char **argv;
+    char program[4096]; /* own path */
+    ad_domain *domains; /* workers, running and failed */
+    ad_listener *listeners;
+    ad_handshake *handshakes; /* newest first */
+    unsigned pending;         /* handshakes */
+    uint64_t sessions, last_session;
+    bool ready, stopping;
+    bool embedded; /* serves one connection, and leaves with it */
+    int lock;      /* descriptor of the socket's lock file */
+    char *socket;  /* path of the Unix socket; NULL: none */
+    int status;    /* of the process */
+    uv_signal_t signals[3];
+    uv_timer_t patience; /* workers that do not stop are killed */
+    uv_timer_t retry;    /* a worker may be started again */
+    uv_poll_t parent;    /* of an embedded server */
+};
+
+/* main.c. Leave: stop listening, tell the workers to stop, end the loop when they have. why is for clients that wait.
+ */
+void ad__front_stop(ad_front *f, int status, const char *why);
+/* The first worker is there: say that clients are served. */
+void ad__front_ready(ad_front *f);
+
+/* ---- listen.c ---- */
+/* Open what the configuration names. AD_E_SYSTEM, AD_E_VALUE, AD_E_LIMIT: it runs already. */
+int ad__listen_open(ad_front *f, ad_fault *fault);
+void ad__listen_close(ad_front *f);
+/* Where, for the log: "unix:/run/arrayd.sock tcp:127.0.0.1:7311". */
+void ad__listen_text(const ad_front *f, char *out, size_t size);
+
+/* ---- handshake.c ---- */
+/* Greet a new connection; fd is the handshake's. tcp: it came without credentials. */
+void ad__handshake_begin(ad_front *f, int fd, bool tcp);
+/* A worker has become ready, or is not to be had: go on with those who wait for it. */
+void ad__handshake_wake(ad_front *f);
+/* The worker has taken the session: its client is welcomed. */
+void ad__handshake_begun(ad_front *f, uint64_t session);
+/* The worker has died, or could not take one session (0: all that it has not taken): another one is looked for. */
+void ad__handshake_lost(ad_front *f, const ad_domain *d, uint64_t session);
+void ad__handshake_close_all(ad_front *f, const char *why);
+
+/* ---- domain.c ---- */
+typedef enum ad_domain_state { AD_DOMAIN_STARTING, AD_DOMAIN_READY, AD_DOMAIN_FAILED } ad_domain_state;
+/* The worker of a principal's trust domain, started if it must be. *state says how it is; when it failed the fault
+ * says why, and a later call tries again. NULL: no memory. */
+ad_domain *ad__domain_of(ad_front *f, const char *principal, ad_domain_state *state, ad_fault *fault);
+/* What the worker offers. */
+const ad_note *ad__domain_offer(const ad_domain *d);
+/* Hand a client on: fd is the domain's, success or not. */
+int ad__domain_give(ad_domain *d, uint64_t session, const char *principal, const char *client, int fd);
+void ad__domain_stop_all(ad_front *f);
+void ad__domain_kill_all(ad_front *f);
+bool ad__domain_any(const ad_front *f); /* is some worker's process still there? */
+void ad__domain_free_all(ad_front *f);
+
+/* ---- slabs.c: descriptors of a worker's slabs, which keep them alive when the worker is gone ---- */
+ad_slabs *ad__slabs_new(void);                               /* NULL: no memory */
+int ad__slabs_add(ad_slabs *s, const ad_note *note, int fd); /* takes fd. AD_E_MEMORY, AD_E_PROTOCOL */
+void ad__slabs_remove(ad_slabs *s, uint64_t id);
+size_t ad__slabs_count(const ad_slabs *s, uint64_t *bytes);
+void ad__slabs_free(ad_slabs *s);
+
+/* ---- notify.c ---- */
+/* Tell the service manager, if there is one ($NOTIFY_SOCKET): "READY=1", "STOPPING=1". */
+void ad__notify(const char *state);
+
+#endif

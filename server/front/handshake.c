@@ -1,0 +1,291 @@
+/* The handshake: exactly one frame with hello is read, never a byte more; what follows belongs to the worker. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "protocol/message.h"
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/front/front.h"
+
+#define MOST_PENDING 256      /* handshakes at a time; one more, and the oldest is given up */
+#define MOST_CONTROL 65536u   /* of hello */
+#define WORKER_PATIENCE 10000 /* ms that a client waits for a worker to start */
+
+#ifndef AD_VERSION
+#define AD_VERSION "0"
+#endif
+
+struct ad_handshake {
+    ad_handshake *next, *prev;
+    ad_front *front;
+    uv_poll_t poll;
+    uv_timer_t timer;
+    int fd, handles; /* handles that are open */
+    bool closing, waiting, welcomed;
+    uint64_t session;        /* given to a worker; 0: not */
+    const ad_domain *domain; /* whose worker that is */
+    char principal[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
+    uint64_t version;
+    uint8_t head[AD_FRAME_HEADER];
+    ad_frame frame;
+    uint8_t *control;
+    size_t got; /* bytes of header and control block */
+};
+
+/* ---- its life ---- */
+
+static void on_closed(uv_handle_t *handle) {
+    ad_handshake *h = handle->data;
+    if (--h->handles) return;
+    if (h->fd >= 0) close(h->fd);
+    free(h->control);
+    free(h);
+}
+
+static void end(ad_handshake *h) {
+    ad_front *f = h->front;
+    if (h->closing) return;
+    h->closing = true;
+    if (h->prev) h->prev->next = h->next;
+    else f->handshakes = h->next;
+    if (h->next) h->next->prev = h->prev;
+    f->pending--;
+    uv_close((uv_handle_t *)&h->poll, on_closed);
+    uv_close((uv_handle_t *)&h->timer, on_closed);
+    if (f->embedded && !h->welcomed) ad__front_stop(f, 1, "the connection is over");
+}
+
+static int send_control(int fd, const ad_bytes *b) {
+    uint8_t frame[AD_FRAME_HEADER + 2048];
+    if (b->failed || b->size > sizeof frame - AD_FRAME_HEADER) return AD_E_MEMORY;
+    ad__frame_encode(&(ad_frame){.control = (uint32_t)b->size}, frame);
+    memcpy(frame + AD_FRAME_HEADER, b->data, b->size);
+    size_t size = AD_FRAME_HEADER + b->size;
+    /* The socket is new, so this fits; a client that has made it not fit is not waited for. */
+    return ad__os.send(fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size ? 0 : AD_E_CONNECTION;
+}
+
+static void refuse(ad_handshake *h, int code, const char *text) {
+    ad_bytes b = AD_BYTES_INIT;
+    char away[4096];
+    ad__log(AD_LOG_WARN, "client refused", "principal=%s why=%s", h->principal, text);
+    ad__encode_bye(&b, code, text);
+    send_control(h->fd, &b);
+    ad__bytes_free(&b);
+    /* Unread bytes would make the kernel reset a TCP connection, and the client would not read why. */
+    for (int i = 0; i < 32 && ad__os.recv(h->fd, away, sizeof away, MSG_DONTWAIT) > 0; i++) {}
+    shutdown(h->fd, SHUT_RDWR);
+    end(h);
+}
+
+/* ---- handing on ---- */
+
+static int welcome(ad_handshake *h) {
+    const ad_config *c = &h->front->config;
+    const ad_note *offer = ad__domain_offer(h->domain);
+    ad_welcome w = {.version = h->version,
+                    .session = h->session,
+                    .window_ops = c->window_ops,
+                    .window_bytes = c->window_bytes,
+                    .max_payload = AD_MAX_PAYLOAD,
+                    .max_control = AD_MAX_CONTROL,
+                    .max_buffers = c->buffers,
+                    .devices = offer->id,
+                    .memory = offer->size,
+                    .pid = (uint64_t)getpid()};
+    ad_bytes b = AD_BYTES_INIT;
+    if (getrandom(w.secret, sizeof w.secret, 0) != (ssize_t)sizeof w.secret) return AD_E_SYSTEM;
+    snprintf(w.backend, sizeof w.backend, "%.15s", offer->who);
+    snprintf(w.device_name, sizeof w.device_name, "%.63s", offer->text);
+    snprintf(w.server, sizeof w.server, "arrayd %s", AD_VERSION);
+    ad__encode_welcome(&b, &w);
+    int status = send_control(h->fd, &b);
+    ad__bytes_free(&b);
+    return status;
+}
+
+/* The worker gets a duplicate; this one is kept until it has said that it has taken it. */
+static int give(ad_handshake *h, ad_domain *d) {
+    int fd = ad__os.dup(h->fd);
+    if (fd < 0) return AD_E_SYSTEM;
+    h->waiting = false;
+    h->domain = d;
+    h->session = ++h->front->last_session;
+    uv_poll_stop(&h->poll);
+    return ad__domain_give(d, h->session, h->principal, h->client, fd);
+}
+
+void ad__handshake_begun(ad_front *f, uint64_t session) {
+    ad_handshake *h = f->handshakes;
+    while (h && h->session != session) h = h->next;
+    if (!h) return;
+    int status = welcome(h);
+    ad__log(status ? AD_LOG_WARN : AD_LOG_INFO, status ? "client lost" : "client", "session=%lu principal=%s client=%s",
+            session, h->principal, h->client);
+    if (status) shutdown(h->fd, SHUT_RDWR);
+    else h->welcomed = true;
+    end(h);
+}
+
+static void on_timer(uv_timer_t *timer) {
+    ad_handshake *h = timer->data;
+    refuse(h, AD_E_TIMEOUT,
+           h->waiting || h->session ? "the worker does not answer" : "hello-timeout: no hello has come");
+}
+
+static void find_worker(ad_handshake *h) {
+    ad_front *f = h->front;
+    ad_fault fault = {0};
+    ad_domain_state state;
+    if (f->sessions >= f->config.sessions) {
+        refuse(h, AD_E_LIMIT, "sessions: the server has as many sessions as it takes");
+        return;
+    }
+    ad_domain *d = ad__domain_of(f, h->principal, &state, &fault);
+    if (!d || state == AD_DOMAIN_FAILED) {
+        refuse(h, AD_E_CONNECTION, fault.text);
+    } else if (state == AD_DOMAIN_READY) {
+        if (give(h, d)) { /* it is dying, or descriptors have run out: wait for what comes next */
+            h->session = 0;
+            h->waiting = true;
+        }
+    } else if (!h->waiting) {
+        h->waiting = true;
+        uv_poll_stop(&h->poll);
+    }
+}
+
+void ad__handshake_lost(ad_front *f, const ad_domain *d, uint64_t session) {
+    for (ad_handshake *h = f->handshakes, *next; h; h = next) {
+        next = h->next;
+        if (!h->session || h->domain != d || (session && h->session != session)) continue;
+        h->session = 0;
+        if (session || f->stopping) refuse(h, AD_E_CONNECTION, "the worker could not take the session");
+        else find_worker(h);
+    }
+}
+
+void ad__handshake_wake(ad_front *f) {
+    for (ad_handshake *h = f->handshakes, *next; h; h = next) {
+        next = h->next;
+        if (h->waiting && !h->closing) find_worker(h);
+    }
+}
+
+void ad__handshake_close_all(ad_front *f, const char *why) {
+    while (f->handshakes) {
+        if (f->handshakes->waiting || f->handshakes->session) refuse(f->handshakes, AD_E_CONNECTION, why);
+        else end(f->handshakes);
+    }
+}
+
+/* ---- hello ---- */
+
+static int negotiate(ad_handshake *h, const ad_message *m, ad_fault *fault) {
+    if (m->u[0] > AD_PROTOCOL_VERSION || m->u[1] < AD_PROTOCOL_VERSION || m->u[0] > m->u[1])
+        return ad__fault(fault, AD_E_VERSION, "the client speaks versions %lu to %lu, this server %d",
+                         (unsigned long)m->u[0], (unsigned long)m->u[1], AD_PROTOCOL_VERSION);
+    h->version = AD_PROTOCOL_VERSION;
+    snprintf(h->client, sizeof h->client, "%.*s", (int)(m->s[0].size < 100 ? m->s[0].size : 100), m->s[0].data);
+    return 0;
+}
+
+static int read_hello(ad_handshake *h, ad_reader *r, ad_arena *arena, ad_fault *fault) {
+    ad_message m;
+    int status = ad__reader_begin(r, h->control, h->frame.control, fault);
+    if (status) return status;
+    status = ad__reader_next(r, arena, AD_BIT(AD_CLASS_HELLO), &m, fault);
+    if (status < 0) return status;
+    if (status == 0 || m.opcode != AD_REQ_HELLO || m.size != h->frame.control)
+        return ad__fault(fault, AD_E_PROTOCOL, "the first frame is not one hello");
+    return negotiate(h, &m, fault);
+}
+
+static void finish_hello(ad_handshake *h) {
+    ad_reader *r = NULL;
+    ad_arena arena = AD_ARENA_INIT;
+    ad_fault fault = {0};
+    int status = ad__reader_new(&r);
+    if (!status) status = read_hello(h, r, &arena, &fault);
+    ad__reader_free(r);
+    ad__arena_free(&arena);
+    uv_timer_start(&h->timer, on_timer, WORKER_PATIENCE, 0);
+    if (status) refuse(h, status, *fault.text ? fault.text : ad__error_text(status));
+    else find_worker(h);
+}
+
+static int finish_header(ad_handshake *h, ad_fault *fault) {
+    int status = ad__frame_decode(h->head, MOST_CONTROL, 0, &h->frame, fault);
+    if (status) return status;
+    if (h->frame.flags || !h->frame.control) return ad__fault(fault, AD_E_PROTOCOL, "not the frame of a hello");
+    h->control = ad__os.malloc(h->frame.control);
+    return h->control ? 0 : ad__fault(fault, AD_E_MEMORY, "out of host memory");
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events) {
+    ad_handshake *h = poll->data;
+    ad_fault fault = {0};
+    (void)events;
+    bool in_head = h->got < AD_FRAME_HEADER;
+    uint8_t *to = in_head ? h->head + h->got : h->control + (h->got - AD_FRAME_HEADER);
+    size_t want = in_head ? AD_FRAME_HEADER - h->got : h->frame.control + AD_FRAME_HEADER - h->got;
+    ssize_t n = status < 0 ? 0 : ad__os.recv(h->fd, to, want, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n <= 0) {
+        end(h);
+        return;
+    }
+    h->got += (size_t)n;
+    if ((size_t)n < want) return;
+    if (!in_head) {
+        finish_hello(h);
+    } else if ((status = finish_header(h, &fault))) {
+        refuse(h, status, fault.text);
+    } else {
+        on_readable(poll, 0, UV_READABLE); /* hello has most likely come with its header */
+    }
+}
+
+/* ---- the beginning ---- */
+
+static void set_principal(ad_handshake *h, bool tcp) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (!tcp && getsockopt(h->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
+        snprintf(h->principal, sizeof h->principal, "uid:%u", (unsigned)peer.uid);
+    else snprintf(h->principal, sizeof h->principal, "tcp:anonymous");
+}
+
+static void give_oldest_up(ad_front *f) {
+    ad_handshake *oldest = f->handshakes;
+    while (oldest->next) oldest = oldest->next;
+    ad__log(AD_LOG_WARN, "client refused", "principal=%s why=%s", oldest->principal, "too many have not said hello");
+    end(oldest);
+}
+
+void ad__handshake_begin(ad_front *f, int fd, bool tcp) {
+    ad_handshake *h = ad__os.calloc(1, sizeof *h);
+    if (!h || uv_poll_init(&f->loop, &h->poll, fd)) {
+        free(h);
+        close(fd);
+        return;
+    }
+    uv_timer_init(&f->loop, &h->timer);
+    h->front = f;
+    h->fd = fd;
+    h->handles = 2;
+    h->poll.data = h->timer.data = h;
+    set_principal(h, tcp);
+    if (f->pending >= MOST_PENDING) give_oldest_up(f);
+    h->next = f->handshakes;
+    if (h->next) h->next->prev = h;
+    f->handshakes = h;
+    f->pending++;
+    uv_timer_start(&h->timer, on_timer, (uint64_t)(f->config.hello_timeout * 1000), 0);
+    uv_poll_start(&h->poll, UV_READABLE, on_readable);
+}

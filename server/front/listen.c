@@ -1,0 +1,264 @@
+/* Listening sockets. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/front/front.h"
+
+#define BACKLOG 511
+#define AT_ONCE 64 /* connections accepted before others get a turn */
+#define REST 100   /* ms without accepting when descriptors have run out */
+
+struct ad_listener {
+    ad_listener *next;
+    ad_front *front;
+    uv_poll_t poll;
+    uv_timer_t rest;
+    int fd, handles;
+    bool tcp;
+    char where[160];
+};
+
+/* ---- accepting ---- */
+
+static void on_connection(uv_poll_t *poll, int status, int events);
+
+static void on_rested(uv_timer_t *timer) {
+    ad_listener *l = timer->data;
+    uv_poll_start(&l->poll, UV_READABLE, on_connection);
+}
+
+static void on_connection(uv_poll_t *poll, int status, int events) {
+    ad_listener *l = poll->data;
+    (void)status;
+    (void)events;
+    for (int i = 0; i < AT_ONCE; i++) {
+        int fd = ad__os.accept(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            ad__handshake_begin(l->front, fd, l->tcp);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+            ad__log(AD_LOG_ERROR, "cannot accept", "at=%s why=%s", l->where, strerror(errno));
+            uv_poll_stop(&l->poll);
+            uv_timer_start(&l->rest, on_rested, REST, 0);
+            return;
+        } else if (errno == EAGAIN) {
+            return;
+        }
+    }
+}
+
+static int add_listener(ad_front *f, int fd, bool tcp, const char *where, ad_fault *fault) {
+    ad_listener *l = ad__os.calloc(1, sizeof *l);
+    int status = l ? uv_poll_init(&f->loop, &l->poll, fd) : UV_ENOMEM;
+    if (status) {
+        free(l);
+        close(fd);
+        return ad__fault(fault, AD_E_SYSTEM, "cannot listen on %s: %s", where, uv_strerror(status));
+    }
+    uv_timer_init(&f->loop, &l->rest);
+    l->front = f;
+    l->fd = fd;
+    l->handles = 2;
+    l->tcp = tcp;
+    l->poll.data = l->rest.data = l;
+    snprintf(l->where, sizeof l->where, "%s", where);
+    l->next = f->listeners;
+    f->listeners = l;
+    uv_poll_start(&l->poll, UV_READABLE, on_connection);
+    return 0;
+}
+
+/* ---- the Unix socket ---- */
+
+static char *default_path(void) {
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    char path[4096];
+    if (geteuid() == 0 || !runtime || !*runtime) snprintf(path, sizeof path, "/run/arrayd/arrayd.sock");
+    else snprintf(path, sizeof path, "%s/arrayd.sock", runtime);
+    return strdup(path);
+}
+
+/* One arrayd per socket: whoever holds the lock file's lock may replace the socket. The kernel drops the lock with the
+ * process, however it ends, so what a killed one left behind is taken over and two starts cannot race. The file stays:
+ * removing it would let two processes hold locks on two files of that name. */
+static int take_lock(ad_front *f, ad_fault *fault) {
+    char path[4200], pid[32] = "";
+    snprintf(path, sizeof path, "%s.lock", f->socket);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return ad__fault(fault, AD_E_SYSTEM, "option socket: cannot open %.150s: %s", path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB)) {
+        ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
+        while (n > 0 && (pid[n - 1] < '0' || pid[n - 1] > '9')) pid[--n] = 0;
+        close(fd);
+        return ad__fault(fault, AD_E_LIMIT, "already running: process %s serves %.150s", *pid ? pid : "?", f->socket);
+    }
+    int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
+    if (ftruncate(fd, 0) || pwrite(fd, pid, (size_t)n, 0) != n)
+        ad__log(AD_LOG_WARN, "lock file not written", "path=%s", path);
+    f->lock = fd;
+    return 0;
+}
+
+/* A socket that somebody answers on is not ours to replace, whatever its lock file says. */
+static int remove_dead(const struct sockaddr_un *a, ad_fault *fault) {
+    struct stat st;
+    if (lstat(a->sun_path, &st)) return 0;
+    if (!S_ISSOCK(st.st_mode))
+        return ad__fault(fault, AD_E_SYSTEM, "option socket: %s is there and is not a socket", a->sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool alive = fd >= 0 && (connect(fd, (const struct sockaddr *)a, sizeof *a) == 0 || errno == EAGAIN);
+    if (fd >= 0) close(fd);
+    if (alive) return ad__fault(fault, AD_E_LIMIT, "already running: somebody answers on %s", a->sun_path);
+    unlink(a->sun_path);
+    return 0;
+}
+
+/* For root the folder is made when it is missing: /run is empty after a start of the machine. */
+static void make_folder(const char *socket_path) {
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", socket_path);
+    char *slash = strrchr(folder, '/');
+    if (!slash || slash == folder || geteuid() != 0) return;
+    *slash = 0;
+    if (mkdir(folder, 0755) == 0) ad__log(AD_LOG_INFO, "folder made", "path=%s", folder);
+}
+
+static int open_unix(ad_front *f, ad_fault *fault) {
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char where[160];
+    f->socket = *f->config.socket ? strdup(f->config.socket) : default_path();
+    if (!f->socket) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    if (strlen(f->socket) >= sizeof a.sun_path)
+        return ad__fault(fault, AD_E_VALUE, "option socket: longer than the %zu bytes that the kernel takes",
+                         sizeof a.sun_path - 1);
+    strcpy(a.sun_path, f->socket);
+    make_folder(f->socket);
+    int status = take_lock(f, fault);
+    if (!status) status = remove_dead(&a, fault);
+    if (status) return status;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    mode_t before = umask(0177); /* the socket must never, not even for a moment, be open to others */
+    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, BACKLOG) == 0;
+    umask(before);
+    if (!ok) {
+        status = ad__fault(fault, AD_E_SYSTEM, "option socket: cannot listen on %s: %s", a.sun_path, strerror(errno));
+        if (fd >= 0) close(fd);
+        return status;
+    }
+    snprintf(where, sizeof where, "unix:%s", a.sun_path);
+    return add_listener(f, fd, false, where, fault);
+}
+
+/* ---- TCP ---- */
+
+typedef union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} address;
+
+static bool is_loopback(const address *a) {
+    if (a->any.sa_family == AF_INET) return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
+}
+
+static int parse_address(const char *text, address *a, ad_fault *fault) {
+    char host[64], *end;
+    const char *colon = strrchr(text, ':');
+    size_t n = colon ? (size_t)(colon - text) : 0;
+    unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
+    memset(a, 0, sizeof *a);
+    if (!colon || n == 0 || n >= sizeof host || colon[1] < '0' || colon[1] > '9' || *end || port > 65535)
+        return ad__fault(fault, AD_E_VALUE, "option tcp: \"%.60s\": expected an address and port, as 127.0.0.1:7311",
+                         text);
+    memcpy(host, text, n);
+    host[n] = 0;
+    if (!strcmp(host, "localhost")) strcpy(host, "127.0.0.1");
+    if (host[0] == '[' && host[n - 1] == ']') {
+        host[n - 1] = 0;
+        a->v6.sin6_family = AF_INET6;
+        a->v6.sin6_port = htons((uint16_t)port);
+        n = inet_pton(AF_INET6, host + 1, &a->v6.sin6_addr) == 1;
+    } else {
+        a->v4.sin_family = AF_INET;
+        a->v4.sin_port = htons((uint16_t)port);
+        n = inet_pton(AF_INET, host, &a->v4.sin_addr) == 1;
+    }
+    if (!n) return ad__fault(fault, AD_E_VALUE, "option tcp: \"%.60s\" is not an address", text);
+    if (is_loopback(a)) return 0;
+    return ad__fault(fault, AD_E_VALUE,
+                     "option tcp: %.60s is not a loopback address; without encryption and tokens only "
+                     "127.0.0.0/8 and [::1] are served",
+                     text);
+}
+
+static int open_tcp(ad_front *f, ad_fault *fault) {
+    address a;
+    char where[160], host[64];
+    int on = 1, status = parse_address(f->config.tcp, &a, fault);
+    if (status) return status;
+    socklen_t size = a.any.sa_family == AF_INET ? sizeof a.v4 : sizeof a.v6;
+    int fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 && bind(fd, &a.any, size) == 0 &&
+              listen(fd, BACKLOG) == 0 && getsockname(fd, &a.any, &size) == 0;
+    if (!ok) {
+        status =
+            ad__fault(fault, AD_E_SYSTEM, "option tcp: cannot listen on %.60s: %s", f->config.tcp, strerror(errno));
+        if (fd >= 0) close(fd);
+        return status;
+    }
+    bool v4 = a.any.sa_family == AF_INET;
+    inet_ntop(a.any.sa_family, v4 ? (void *)&a.v4.sin_addr : (void *)&a.v6.sin6_addr, host, sizeof host);
+    snprintf(where, sizeof where, v4 ? "tcp:%s:%u" : "tcp:[%s]:%u", host, ntohs(v4 ? a.v4.sin_port : a.v6.sin6_port));
+    ad__log(AD_LOG_WARN, "tcp without credentials", "at=%s note=%s", where,
+            "every user of this machine may connect; use the Unix socket where that is not wanted");
+    return add_listener(f, fd, true, where, fault);
+}
+
+/* ---- both ---- */
+
+int ad__listen_open(ad_front *f, ad_fault *fault) {
+    bool local = strcmp(f->config.socket, "none") != 0;
+    int status = local ? open_unix(f, fault) : 0;
+    if (!status && *f->config.tcp) status = open_tcp(f, fault);
+    if (!status && !f->listeners)
+        status = ad__fault(fault, AD_E_VALUE, "option socket: none, and no tcp: there is nothing to listen on");
+    return status;
+}
+
+static void on_closed(uv_handle_t *handle) {
+    ad_listener *l = handle->data;
+    if (--l->handles) return;
+    close(l->fd);
+    free(l);
+}
+
+void ad__listen_close(ad_front *f) {
+    /* The file goes first: who finds it gone can start a new arrayd, who finds it there can still connect. */
+    if (f->listeners && f->socket && f->lock >= 0) unlink(f->socket);
+    while (f->listeners) {
+        ad_listener *l = f->listeners;
+        f->listeners = l->next;
+        uv_close((uv_handle_t *)&l->poll, on_closed);
+        uv_close((uv_handle_t *)&l->rest, on_closed);
+    }
+}
+
+void ad__listen_text(const ad_front *f, char *out, size_t size) {
+    size_t n = 0;
+    *out = 0;
+    for (const ad_listener *l = f->listeners; l && n < size; l = l->next)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : "", l->where);
+}

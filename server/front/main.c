@@ -1,0 +1,217 @@
+/* arrayd: the daemon's front. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/front/front.h"
+
+#define PATIENCE 5000 /* ms that workers have to stop */
+#define GOING "the server is shutting down"
+
+#ifndef AD_VERSION
+#define AD_VERSION "0"
+#endif
+
+static ad_front front;
+
+/* ---- the end ---- */
+
+static void on_impatient(uv_timer_t *timer) { ad__domain_kill_all(timer->data); }
+
+void ad__front_stop(ad_front *f, int status, const char *why) {
+    if (f->stopping) return;
+    f->stopping = true;
+    f->status = status;
+    ad__notify("STOPPING=1");
+    ad__listen_close(f);
+    ad__handshake_close_all(f, why);
+    ad__domain_stop_all(f);
+    uv_timer_start(&f->patience, on_impatient, PATIENCE, 0);
+    uv_unref((uv_handle_t *)&f->patience);
+    for (int i = 0; i < 3; i++) uv_close((uv_handle_t *)&f->signals[i], NULL);
+    if (uv_is_active((uv_handle_t *)&f->parent)) uv_close((uv_handle_t *)&f->parent, NULL);
+}
+
+/* Of what can be changed while it runs there is the level of the log. */
+static void reload(ad_front *f) {
+    ad_config fresh;
+    ad_config_wish wish;
+    ad_fault fault = {0};
+    int unused;
+    const ad_config_private private[] = {{"embedded-fd", &unused}, {NULL, NULL}};
+    if (ad__config_load(&fresh, f->argc, f->argv, private, &wish, &fault)) {
+        ad__log(AD_LOG_ERROR, "not reloaded", "why=%s", fault.text);
+    } else {
+        ad__log_set(ad__log_level(fresh.log_level));
+        ad__log(AD_LOG_INFO, "reloaded", "log-level=%s", fresh.log_level);
+    }
+    ad__config_free(&fresh);
+}
+
+static void on_signal(uv_signal_t *handle, int number) {
+    ad_front *f = handle->data;
+    if (number == SIGHUP) {
+        reload(f);
+        return;
+    }
+    ad__log(AD_LOG_INFO, "stopping", "signal=%d sessions=%lu", number, f->sessions);
+    ad__front_stop(f, 0, GOING);
+}
+
+/* ---- the beginning ---- */
+
+void ad__front_ready(ad_front *f) {
+    char where[512];
+    if (!f->ready && !f->stopping) {
+        f->ready = true;
+        ad__listen_text(f, where, sizeof where);
+        if (!f->embedded) ad__log(AD_LOG_INFO, "ready", "at=%s version=%s", where, AD_VERSION);
+        ad__notify("READY=1");
+    }
+    ad__handshake_wake(f);
+}
+
+static void on_parent_gone(uv_poll_t *poll, int status, int events) {
+    (void)status;
+    (void)events;
+    ad__front_stop(poll->data, 0, GOING);
+}
+
+/* An embedded server ends with its client's process. Its socket says so too, but a child that the client forked may
+ * hold that open. PR_SET_PDEATHSIG would not do: it is sent when the thread that started us ends. */
+static void watch_parent(ad_front *f) {
+    int fd = (int)syscall(SYS_pidfd_open, getppid(), 0);
+    if (fd < 0 || uv_poll_init(&f->loop, &f->parent, fd)) return;
+    f->parent.data = f;
+    uv_poll_start(&f->parent, UV_READABLE, on_parent_gone);
+    uv_unref((uv_handle_t *)&f->parent);
+}
+
+static int embed(ad_front *f, int fd, ad_fault *fault) {
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) || fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK))
+        return ad__fault(fault, AD_E_VALUE, "option embedded-fd: %d is not a descriptor", fd);
+    watch_parent(f);
+    ad__handshake_begin(f, fd, false);
+    return f->handshakes ? 0 : ad__fault(fault, AD_E_SYSTEM, "cannot serve descriptor %d", fd);
+}
+
+static int start_loop(ad_front *f) {
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    int error = uv_loop_init(&f->loop);
+    if (!error) error = uv_timer_init(&f->loop, &f->patience);
+    if (!error) error = uv_timer_init(&f->loop, &f->retry);
+    if (error) return error;
+    f->patience.data = f->retry.data = f;
+    uv_unref((uv_handle_t *)&f->retry);
+    signal(SIGPIPE, SIG_IGN);
+    for (int i = 0; i < 3; i++) {
+        int status = uv_signal_init(&f->loop, &f->signals[i]);
+        if (status) return status;
+        f->signals[i].data = f;
+        uv_unref((uv_handle_t *)&f->signals[i]);
+        /* An interrupt from the terminal is the client's of an embedded server, which ends with it. */
+        if (f->embedded && numbers[i] == SIGINT) signal(SIGINT, SIG_IGN);
+        else if ((status = uv_signal_start(&f->signals[i], on_signal, numbers[i]))) return status;
+    }
+    return 0;
+}
+
+static int start(ad_front *f, int embedded_fd, ad_fault *fault) {
+    char own[AD_PRINCIPAL_SIZE];
+    ad_domain_state state;
+    int status = f->embedded ? 0 : ad__listen_open(f, fault);
+    if (status) return status;
+    /* The first worker is started at once: it shows whether the backend is to be had, and the first client finds it. */
+    snprintf(own, sizeof own, "uid:%u", (unsigned)geteuid());
+    if (!ad__domain_of(f, own, &state, fault)) return fault->code;
+    if (state == AD_DOMAIN_FAILED) return fault->code;
+    return f->embedded ? embed(f, embedded_fd, fault) : 0;
+}
+
+static void raise_limits(void) {
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files)) return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/* A program started with one of these closed would get a socket or a file there, and log into it. */
+static void fill_standard(void) {
+    int fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd < 3) fd = dup(fd);
+    if (fd >= 3) close(fd);
+}
+
+/* The log of an embedded server is its client's standard error: only what goes wrong belongs there. */
+static int set_log(ad_front *f) {
+    ad_fault fault;
+    if (f->embedded && !strcmp(f->config.log_level, "info") &&
+        ad__config_set(&f->config, "log-level", "warn", "the program", &fault))
+        return 1;
+    ad__log_set(ad__log_level(f->config.log_level));
+    return 0;
+}
+
+static int serve(ad_front *f, int embedded_fd) {
+    ad_fault fault = {0};
+    f->embedded = embedded_fd >= 0;
+    if (set_log(f)) return 1;
+    f->lock = -1;
+    raise_limits();
+    int status = start_loop(f);
+    if (status) {
+        ad__log(AD_LOG_ERROR, "cannot start", "why=%s", uv_strerror(status));
+        return 1;
+    }
+    if (start(f, embedded_fd, &fault)) {
+        ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
+        ad__front_stop(f, 1, fault.text);
+    }
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    ad__domain_free_all(f);
+    free(f->socket);
+    if (f->status == 0) ad__log(AD_LOG_INFO, "stopped", "sessions=%lu", f->last_session);
+    return f->status;
+}
+
+static int print_help(void) {
+    char *text = ad__config_help("arrayd");
+    if (text) fputs(text, stdout);
+    free(text);
+    return text ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+    ad_fault fault = {0};
+    int embedded_fd = -1, status;
+    ad_config_wish wish;
+    const ad_config_private private[] = {{"embedded-fd", &embedded_fd}, {NULL, NULL}};
+    fill_standard();
+    ad__log_name("front");
+    front.argc = argc;
+    front.argv = argv;
+    ad__os_init("arrayd");
+    ssize_t n = readlink("/proc/self/exe", front.program, sizeof front.program - 1);
+    front.program[n < 0 ? 0 : n] = 0;
+    if (ad__config_load(&front.config, argc, argv, private, &wish, &fault)) {
+        fprintf(stderr, "arrayd: %s\n", fault.text);
+        status = 2;
+    } else if (wish == AD_CONFIG_HELP) {
+        status = print_help();
+    } else if (wish == AD_CONFIG_VERSION) {
+        puts("arrayd " AD_VERSION);
+        status = 0;
+    } else {
+        status = serve(&front, embedded_fd);
+    }
+    ad__config_free(&front.config);
+    return status;
+}

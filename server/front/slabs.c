@@ -1,0 +1,60 @@
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "server/common/os.h"
+#include "server/front/front.h"
+
+typedef struct slab {
+    uint64_t id, size;
+    int fd;
+} slab;
+
+/* In order of ids, which is the order in which they come. */
+struct ad_slabs {
+    slab *list;
+    size_t count, capacity;
+};
+
+ad_slabs *ad__slabs_new(void) { return ad__os.calloc(1, sizeof(ad_slabs)); }
+
+int ad__slabs_add(ad_slabs *s, const ad_note *note, int fd) {
+    int status = s->count && note->id <= s->list[s->count - 1].id ? AD_E_PROTOCOL : 0;
+    if (!status && s->count == s->capacity) {
+        size_t more = s->capacity ? 2 * s->capacity : 16;
+        slab *list = ad__os.realloc(s->list, more * sizeof *list);
+        if (list) {
+            s->list = list;
+            s->capacity = more;
+        } else {
+            status = AD_E_MEMORY;
+        }
+    }
+    if (status) close(fd);
+    else s->list[s->count++] = (slab){note->id, note->size, fd};
+    return status;
+}
+
+void ad__slabs_remove(ad_slabs *s, uint64_t id) {
+    size_t low = 0, high = s->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (s->list[middle].id < id) low = middle + 1;
+        else high = middle;
+    }
+    if (low == s->count || s->list[low].id != id) return;
+    close(s->list[low].fd);
+    for (s->count--; low < s->count; low++) s->list[low] = s->list[low + 1];
+}
+
+size_t ad__slabs_count(const ad_slabs *s, uint64_t *bytes) {
+    *bytes = 0;
+    for (size_t i = 0; i < s->count; i++) *bytes += s->list[i].size;
+    return s->count;
+}
+
+void ad__slabs_free(ad_slabs *s) {
+    if (!s) return;
+    for (size_t i = 0; i < s->count; i++) close(s->list[i].fd);
+    free(s->list);
+    free(s);
+}

@@ -1,0 +1,69 @@
+/* Finding and loading a backend. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/worker/worker.h"
+
+#define PATH 4096
+
+/* The backend's table and its number of devices, or why it cannot be used. */
+static int load(const char *path, ad_worker *w, ad_fault *fault) {
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return ad__fault(fault, AD_E_DEVICE, "%s", dlerror());
+    const ad_backend *(*get)(void) = NULL;
+    *(void **)&get = dlsym(library, "ad_backend_get");
+    const ad_backend *b = get ? get() : NULL;
+    int status = 0;
+    if (!b || b->version != AD_BACKEND_VERSION)
+        status = ad__fault(fault, AD_E_DEVICE, "%s is not a backend of this version", path);
+    else if (!(status = b->devices(&w->devices, fault)) && w->devices < 1)
+        status = ad__fault(fault, AD_E_DEVICE, "there is no device");
+    if (status) dlclose(library);
+    else w->backend = b;
+    return status;
+}
+
+/* Where lib is looked for, in order: backend-path only, when it is set; else beside the program, and where it is
+ * installed. The first that is there counts: one that does not load is an error, not a reason to look further. */
+static bool find(const ad_worker *w, const char *program, const char *name, char out[PATH]) {
+    const char *set = w->config.backend_path;
+    if (*set) {
+        snprintf(out, PATH, "%s/libarrayd-%s.so", set, name);
+        return access(out, F_OK) == 0;
+    }
+    const char *slash = strrchr(program, '/');
+    int n = slash ? (int)(slash - program) : 0;
+    static const char *const places[] = {"", "/../lib/arrayd", "/../lib"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(out, PATH, "%.*s%s/libarrayd-%s.so", n, program, places[i], name);
+        if (access(out, F_OK) == 0) return true;
+    }
+    return false;
+}
+
+static int try(ad_worker *w, const char *program, const char *name, ad_fault *fault) {
+    char path[PATH];
+    ad_fault why = {0};
+    if (!find(w, program, name, path))
+        return ad__fault(fault, AD_E_DEVICE, "backend %s: libarrayd-%s.so is not there", name, name);
+    int status = load(path, w, &why);
+    return status ? ad__fault(fault, status, "backend %s: %s", name, why.text) : 0;
+}
+
+int ad__backend_load(ad_worker *w, const char *program, ad_fault *fault) {
+    const char *name = w->config.backend;
+    bool automatic = !strcmp(name, "auto");
+    int status = try(w, program, automatic ? "cuda" : name, fault);
+    if (status && automatic) {
+        ad__log(AD_LOG_DEBUG, "no cuda", "why=%s", fault ? fault->text : "");
+        status = try(w, program, "cpu", fault);
+    }
+    if (status) return status;
+    status = w->backend->device_open(0, (int)w->config.threads, &w->device, fault);
+    if (status) return status;
+    w->backend->device_info(w->device, &w->info);
+    return 0;
+}

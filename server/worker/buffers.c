@@ -1,0 +1,111 @@
+#include "server/worker/buffers.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/common/os.h"
+
+#define FIRST_SLOTS 64
+#define BATCH 64
+
+typedef struct ad_buffer_slot slot;
+
+struct ad_buffer_batch {
+    struct ad_buffer_batch *next;
+    ad_buffer buffer[BATCH];
+};
+
+void ad__buffers_init(ad_buffers *t, uint64_t most) { *t = (ad_buffers){.most = most}; }
+
+/* Fibonacci hashing: clients count upwards, and the multiplication spreads neighbours over the table. */
+static uint64_t home(const ad_buffers *t, uint64_t id) { return (id * 0x9e3779b97f4a7c15u) >> t->shift; }
+
+static slot *look(const ad_buffers *t, uint64_t id) {
+    uint64_t i = home(t, id);
+    while (t->slots[i].id && t->slots[i].id != id) i = (i + 1) & t->mask;
+    return &t->slots[i];
+}
+
+ad_buffer *ad__buffers_find(const ad_buffers *t, uint64_t id) {
+    if (!t->slots || !id) return NULL;
+    return look(t, id)->buffer;
+}
+
+static int resize(ad_buffers *t, uint64_t slots) {
+    ad_buffers old = *t;
+    slot *fresh = ad__os.calloc(slots, sizeof *fresh);
+    if (!fresh) return AD_E_MEMORY;
+    t->slots = fresh;
+    t->mask = slots - 1;
+    t->shift = 64 - (unsigned)__builtin_ctzll(slots);
+    for (uint64_t i = 0; old.slots && i <= old.mask; i++)
+        if (old.slots[i].id) *look(t, old.slots[i].id) = old.slots[i];
+    free(old.slots);
+    return 0;
+}
+
+static ad_buffer *spare(ad_buffers *t) {
+    if (!t->spare) {
+        struct ad_buffer_batch *b = ad__os.malloc(sizeof *b);
+        if (!b) return NULL;
+        b->next = t->batches;
+        t->batches = b;
+        for (int i = BATCH - 1; i >= 0; i--) {
+            b->buffer[i].next = t->spare;
+            t->spare = &b->buffer[i];
+        }
+    }
+    ad_buffer *b = t->spare;
+    t->spare = b->next;
+    return b;
+}
+
+int ad__buffers_add(ad_buffers *t, uint64_t id, ad_buffer **out, ad_fault *fault) {
+    if (!id) return ad__fault(fault, AD_E_VALUE, "a buffer's id must not be 0");
+    if (t->count >= t->most)
+        return ad__fault(fault, AD_E_LIMIT, "the session holds %" PRIu64 " buffers, and no more are allowed", t->count);
+    /* At most half full: probes stay short. */
+    if ((!t->slots || 2 * t->count > t->mask) && resize(t, t->slots ? 2 * (t->mask + 1) : FIRST_SLOTS))
+        return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    slot *s = look(t, id);
+    if (s->id) return ad__fault(fault, AD_E_VALUE, "buffer id %" PRIu64 " is in use", id);
+    ad_buffer *b = spare(t);
+    if (!b) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    memset(b, 0, sizeof *b);
+    b->id = id;
+    *s = (slot){id, b};
+    t->count++;
+    *out = b;
+    return 0;
+}
+
+/* Close the gap at slot i: move back what probing would no longer find beyond it. */
+static void close_gap(ad_buffers *t, uint64_t gap) {
+    for (uint64_t i = (gap + 1) & t->mask; t->slots[i].id; i = (i + 1) & t->mask) {
+        uint64_t walked = (i - home(t, t->slots[i].id)) & t->mask;
+        if (walked < ((i - gap) & t->mask)) continue;
+        t->slots[gap] = t->slots[i];
+        gap = i;
+    }
+    t->slots[gap] = (slot){0};
+}
+
+void ad__buffers_remove(ad_buffers *t, ad_buffer *b) {
+    close_gap(t, (uint64_t)(look(t, b->id) - t->slots));
+    t->count--;
+    b->next = t->spare;
+    t->spare = b;
+}
+
+void ad__buffers_clear(ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user) {
+    for (uint64_t i = 0; t->slots && i <= t->mask; i++)
+        if (t->slots[i].id) visit(user, t->slots[i].buffer);
+    while (t->batches) {
+        struct ad_buffer_batch *b = t->batches;
+        t->batches = b->next;
+        free(b);
+    }
+    free(t->slots);
+    ad__buffers_init(t, t->most);
+}

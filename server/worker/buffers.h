@@ -1,0 +1,42 @@
+/* The buffers of a session, by the ids that its client chose. Only whoever runs the engine calls these. */
+#ifndef AD_SERVER_BUFFERS_H
+#define AD_SERVER_BUFFERS_H
+
+#include "server/worker/memory.h"
+#include "server/worker/poison.h"
+
+typedef struct ad_buffer ad_buffer;
+struct ad_buffer {
+    uint64_t id;
+    uint64_t size;     /* bytes; what extents are checked against */
+    void *address;     /* a valid pointer also when size is 0 */
+    ad_block block;    /* block.slab is NULL: no memory */
+    ad_poison *poison; /* NULL: the contents are good */
+    ad_buffer *next;   /* spare ones */
+};
+
+/* Open addressing with linear probing; buffers themselves stay where they are. */
+typedef struct ad_buffers {
+    struct ad_buffer_slot {
+        uint64_t id; /* 0: free */
+        ad_buffer *buffer;
+    } * slots;
+    uint64_t mask; /* number of slots - 1; a power of two, or no slots */
+    uint64_t count, most;
+    unsigned shift;
+    ad_buffer *spare;
+    struct ad_buffer_batch *batches;
+} ad_buffers;
+
+/* At most `most` buffers. */
+void ad__buffers_init(ad_buffers *t, uint64_t most);
+/* NULL: there is none. */
+ad_buffer *ad__buffers_find(const ad_buffers *t, uint64_t id);
+/* A new one, zero but for its id. AD_E_VALUE: id is 0 or in use; AD_E_LIMIT; AD_E_MEMORY. */
+int ad__buffers_add(ad_buffers *t, uint64_t id, ad_buffer **out, ad_fault *fault);
+/* Forget a buffer. Its block and poison are the caller's. */
+void ad__buffers_remove(ad_buffers *t, ad_buffer *b);
+/* Call visit for every buffer, then forget all and free the table's memory. */
+void ad__buffers_clear(ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user);
+
+#endif

@@ -1,0 +1,297 @@
+/* Executing one operation: find its operands, check them, make its outputs, run it, and record what went wrong. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "protocol/desc.h"
+#include "protocol/infer.h"
+#include "server/worker/job.h"
+
+/* What arrays without elements point at. */
+static _Alignas(64) char nothing[64];
+
+static const char *operand_name(int nout, int i) {
+    static const char *const inputs[] = {"input 1", "input 2", "input 3"};
+    if (i < nout) return i ? "output 2" : "output";
+    return i - nout < 3 ? inputs[i - nout] : "an input";
+}
+
+/* ---- memory ---- */
+
+static int take(ad_session *s, uint64_t size, ad_block *out, ad_fault *fault) {
+    char mine[16];
+    ad_fault why = {0};
+    int status = ad__memory_take(s->estate, size, out, &why);
+    if (!status) return 0;
+    ad__bytes_text(s->buffer_bytes, mine);
+    if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
+    return ad__fault(fault, status, "%s (this session: %s in %" PRIu64 " arrays)", why.text, mine, s->buffers.count);
+}
+
+void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
+    ad__memory_give(s->estate, &b->block);
+    s->buffer_bytes -= b->size;
+    b->size = 0;
+    b->address = nothing;
+}
+
+int ad__buffer_take_memory(ad_session *s, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault) {
+    b->address = nothing;
+    if (!size) return 0;
+    int status = take(s, size, &b->block, fault);
+    if (status) return status;
+    b->address = b->block.address;
+    b->size = size;
+    s->buffer_bytes += size;
+    if (!zero || b->block.clean) return 0;
+    return ad__session_status(s, s->worker->backend->zero(s->stream, b->address, size, fault), fault);
+}
+
+int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
+    int64_t count;
+    uint64_t bytes;
+    int status = ad__shape_count(d->ndim, d->shape, &count);
+    if (status) return ad__fault(fault, status, "the shape of a new array is %s", ad__error_text(status));
+    if (__builtin_mul_overflow((uint64_t)count, (uint64_t)ad__dtypes[d->dtype].size, &bytes) || bytes > INT64_MAX)
+        return ad__fault(fault, AD_E_OVERFLOW, "a new array has too many bytes");
+    *size = bytes;
+    return 0;
+}
+
+/* Scratch of a job, freed when it is over: nothing on this backend outlives the call. */
+static void *job_scratch(job *j, uint64_t size) {
+    if (j->nscratch == JOB_SCRATCH || size > INT64_MAX) return NULL;
+    ad_block *b = &j->scratch[j->nscratch];
+    if (take(j->s, size + 256, b, NULL)) return NULL;
+    j->nscratch++;
+    return (void *)(((uintptr_t)b->address + 255) & ~(uintptr_t)255);
+}
+
+static void *run_workspace(ad_run *run, uint64_t size) { return job_scratch((job *)run, size); }
+
+static void *run_output(ad_run *run, int index, uint64_t size) {
+    job *j = (job *)run;
+    if (index < 0 || index >= j->op->nout || !j->made[index]) return NULL;
+    if (ad__buffer_take_memory(j->s, j->buffer[index], size, false, &j->fault)) return NULL;
+    return j->buffer[index]->address;
+}
+
+void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
+    j->run = (ad_run){.workspace = run_workspace, .output = run_output};
+    j->s = s;
+    j->op = op;
+    j->name = ad__op_name(op);
+    j->number = number;
+    j->inherited = NULL;
+    j->nscratch = 0;
+    j->fault.code = 0;
+    j->fault.text[0] = 0;
+    for (int i = 0; i < AD_MAX_OUT; i++) j->made[i] = false;
+}
+
+void ad__job_end(job *j) {
+    while (j->nscratch) ad__memory_give(j->s->estate, &j->scratch[--j->nscratch]);
+}
+
+/* ---- operands ---- */
+
+static int find_view(job *j, int i, const ad_desc *d) {
+    ad_buffer *b = j->buffer[i] = ad__buffers_find(&j->s->buffers, d->buffer);
+    if (!b) return ad__fault(&j->fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, j->name, d->buffer);
+    if (b->poison) {
+        j->inherited = b->poison;
+        return b->poison->code;
+    }
+    return ad__desc_check(d, (int64_t)b->size, operand_name(j->op->nout, i), &j->fault);
+}
+
+static int find_operands(job *j) {
+    const ad_op *op = j->op;
+    bool query = op->opcode == AD_REQ_QUERY;
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        const ad_operand *o = &op->operand[i];
+        int status = 0;
+        j->buffer[i] = NULL;
+        if (o->is_scalar) continue; /* ad__check_op refuses it as an output */
+        if (o->desc.form == AD_VIEW && !(query && i < op->nout)) status = find_view(j, i, &o->desc);
+        else if (i >= op->nout || o->desc.form != (query ? AD_SIZED : AD_FRESH))
+            status = ad__fault(&j->fault, AD_E_VALUE, "%s: %s has the wrong form", j->name, operand_name(op->nout, i));
+        if (status) return status;
+    }
+    return 0;
+}
+
+static int check_kind(job *j) {
+    const ad_op *op = j->op;
+    if (op->opcode != AD_REQ_CALL && op->opcode != AD_REQ_QUERY) return 0;
+    const ad_call_row *row = ad__call(op->row);
+    if (row && (row->kind == AD_CALL_ASK) == (op->opcode == AD_REQ_QUERY)) return 0;
+    return ad__fault(&j->fault, AD_E_VALUE, "%s must %s", j->name,
+                     op->opcode == AD_REQ_QUERY ? "be called, not queried" : "be queried");
+}
+
+/* Outputs that the operation does not write completely begin with zeros. */
+static bool wants_zero(const ad_op *op) {
+    if (op->opcode == AD_REQ_UFUNC) return op->nin > ad__ufunc(op->row)->nin;
+    return op->opcode == AD_REQ_CALL && (op->row == AD_CALL_scatter || op->row == AD_CALL_place);
+}
+
+static int make_outputs(job *j) {
+    const ad_op *op = j->op;
+    for (int i = 0; i < op->nout; i++) {
+        const ad_desc *d = &op->operand[i].desc;
+        uint64_t size = 0;
+        if (d->form == AD_VIEW) continue;
+        int status = d->form == AD_FRESH ? ad__fresh_size(d, &size, &j->fault) : 0;
+        if (!status) status = ad__buffers_add(&j->s->buffers, d->buffer, &j->buffer[i], &j->fault);
+        if (status) return status;
+        j->made[i] = true;
+        status = ad__buffer_take_memory(j->s, j->buffer[i], size, size && wants_zero(op), &j->fault);
+        if (status) return status;
+    }
+    return 0;
+}
+
+static int copy_view(job *j, const ad_operand *from, void *to) {
+    int64_t strides[AD_MAX_NDIM];
+    const ad_desc *d = &from->desc;
+    ad_operand operand[2] = {{.desc = *d, .data = to}, *from};
+    ad_op op = {
+        .opcode = AD_REQ_UFUNC, .loop = d->dtype, .nout = 1, .nin = 1, .row = AD_UFUNC_copy, .operand = operand};
+    ad_run run = j->run;
+    ad__strides_contiguous(d->ndim, d->shape, ad__dtypes[d->dtype].size, strides);
+    operand[0].desc.strides = strides;
+    operand[0].desc.offset = 0;
+    ad_worker *w = j->s->worker;
+    return ad__session_status(j->s, w->backend->run(j->s->stream, &op, &run, &j->fault), &j->fault);
+}
+
+/* Replace an input that an output overlaps by a contiguous copy. */
+static int separate(job *j, ad_operand *input) {
+    uint64_t size;
+    int64_t *strides = ad__arena_alloc(&j->s->arena, (input->desc.ndim + 1u) * sizeof *strides);
+    if (!strides) return ad__fault(&j->fault, AD_E_MEMORY, "out of host memory");
+    int status = ad__fresh_size(&input->desc, &size, &j->fault);
+    if (status) return status;
+    void *copy = job_scratch(j, size);
+    if (!copy) return ad__fault(&j->fault, AD_E_MEMORY, "no memory for a copy of an input that the output overlaps");
+    if ((status = copy_view(j, input, copy))) return status;
+    ad__strides_contiguous(input->desc.ndim, input->desc.shape, ad__dtypes[input->desc.dtype].size, strides);
+    input->desc.strides = strides;
+    input->desc.offset = 0;
+    input->data = copy;
+    return 0;
+}
+
+static bool must_separate(const ad_op *op, const ad_desc *out, const ad_desc *in) {
+    if (out->buffer != in->buffer || !ad__desc_overlap(out, in)) return false;
+    return op->opcode != AD_REQ_UFUNC || out->dtype != in->dtype || !ad__desc_same(out, in);
+}
+
+static int separate_inputs(job *j) {
+    const ad_op *op = j->op;
+    for (int o = 0; o < op->nout; o++) {
+        const ad_desc *out = &op->operand[o].desc;
+        if (out->form != AD_VIEW) continue;
+        for (int i = op->nout; i < op->nout + op->nin; i++) {
+            ad_operand *in = &op->operand[i];
+            /* An input that was copied for the other output lies elsewhere by now. */
+            if (in->is_scalar || !must_separate(op, out, &in->desc)) continue;
+            int status = separate(j, in);
+            if (status) return status;
+            in->desc.buffer = 0;
+        }
+    }
+    return 0;
+}
+
+static void set_addresses(job *j) {
+    const ad_op *op = j->op;
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        ad_operand *o = &op->operand[i];
+        if (!j->buffer[i]) continue;
+        uint64_t offset = o->desc.form == AD_VIEW ? (uint64_t)o->desc.offset : 0;
+        o->data = (void *)((uintptr_t)j->buffer[i]->address + offset);
+    }
+}
+
+int ad__job_run(job *j) {
+    ad_worker *w = j->s->worker;
+    int status;
+    if (!ad__session_stream(j->s, &j->fault)) return j->fault.code;
+    if ((status = check_kind(j))) return status;
+    if ((status = find_operands(j))) return status;
+    if ((status = ad__check_op(j->op, &j->fault))) return status;
+    if ((status = make_outputs(j))) return status;
+    set_addresses(j);
+    if ((status = separate_inputs(j))) return status;
+    return ad__session_status(j->s, w->backend->run(j->s->stream, j->op, &j->run, &j->fault), &j->fault);
+}
+
+/* ---- failing ---- */
+
+static void poison_buffer(ad_session *s, ad_buffer *b, ad_poison *p, bool release) {
+    if (release) ad__buffer_give_memory(s, b);
+    if (!b->poison) b->poison = ad__poison_share(p);
+}
+
+void ad__session_pending(ad_session *s, ad_poison *p) {
+    if (!s->pending) s->pending = ad__poison_share(p);
+}
+
+static void poison_output(job *j, int i, ad_poison *p) {
+    const ad_operand *o = &j->op->operand[i];
+    ad_session *s = j->s;
+    ad_buffer *b;
+    if (o->is_scalar) {
+        ad__session_pending(s, p);
+    } else if (o->desc.form != AD_VIEW) {
+        if (j->made[i]) poison_buffer(s, j->buffer[i], p, true);
+        else if (ad__buffers_add(&s->buffers, o->desc.buffer, &b, NULL) == 0) poison_buffer(s, b, p, true);
+        else ad__session_pending(s, p);
+    } else {
+        b = ad__buffers_find(&s->buffers, o->desc.buffer);
+        if (b && (j->inherited || j->run.wrote)) poison_buffer(s, b, p, false);
+        else ad__session_pending(s, p);
+    }
+}
+
+ad_poison *ad__job_fail(job *j, int status) {
+    ad_poison *p;
+    if (j->inherited) {
+        p = ad__poison_share(j->inherited);
+    } else {
+        j->fault.code = status;
+        p = ad__poison_new(&j->fault, j->number, j->name);
+    }
+    for (int i = 0; i < j->op->nout; i++) poison_output(j, i, p);
+    if (!j->op->nout) ad__session_pending(j->s, p);
+    j->s->failed++;
+    return p;
+}
+
+ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nvalues) {
+    job j;
+    ad_poison *p = NULL;
+    ad__job_begin(&j, s, &m->op, 0);
+    j.run.values = values;
+    int status = 0;
+    if (s->pending) {
+        j.inherited = s->pending;
+        status = s->pending->code;
+    }
+    if (!status) status = ad__job_run(&j);
+    if (status) p = ad__job_fail(&j, status);
+    *nvalues = j.run.nvalues;
+    ad__job_end(&j);
+    return p;
+}
+
+int ad__exec_contiguous(ad_session *s, const ad_operand *view, uint64_t size, ad_block *out, ad_fault *fault) {
+    job j;
+    ad_op none = {.opcode = AD_REQ_UFUNC, .row = AD_UFUNC_copy};
+    ad__job_begin(&j, s, &none, 0);
+    int status = take(s, size, out, &j.fault);
+    if (!status && (status = copy_view(&j, view, out->address))) ad__memory_give(s->estate, out);
+    ad__job_end(&j);
+    return status ? ad__fault(fault, status, "%s", j.fault.text) : 0;
+}

@@ -1,0 +1,181 @@
+#include "server/worker/heap.h"
+
+#include <stdlib.h>
+
+#include "protocol/base.h"
+#include "server/common/os.h"
+
+#define STEPS 16 /* classes between two powers of two */
+#define STEP_BITS 4
+#define POWERS 32
+#define BATCH 128 /* metadata is allocated for so many chunks at a time */
+
+typedef struct batch {
+    struct batch *next;
+    ad_chunk chunk[BATCH];
+} batch;
+
+struct ad_heap {
+    ad_chunk *list[POWERS][STEPS];
+    uint32_t powers;        /* bit p: some list[p] is not empty */
+    uint32_t steps[POWERS]; /* bit s: list[p][s] is not empty */
+    ad_chunk *spare;
+    batch *batches;
+};
+
+typedef struct place {
+    unsigned power, step;
+} place;
+
+/* The class that holds free chunks of n grains. */
+static place place_of(uint64_t n) {
+    if (n < STEPS) return (place){0, (unsigned)n};
+    unsigned top = 63 - (unsigned)__builtin_clzll(n);
+    return (place){top - STEP_BITS + 1, (unsigned)(n >> (top - STEP_BITS)) & (STEPS - 1)};
+}
+
+/* The least class all of whose chunks have at least n grains. */
+static place place_for(uint64_t n) {
+    if (n < STEPS) return place_of(n);
+    unsigned top = 63 - (unsigned)__builtin_clzll(n);
+    return place_of(n + (1ull << (top - STEP_BITS)) - 1);
+}
+
+static void link_free(ad_heap *h, ad_chunk *c) {
+    place p = place_of(c->size / AD_HEAP_GRAIN);
+    ad_chunk **head = &h->list[p.power][p.step];
+    c->free = true;
+    c->prev = NULL;
+    c->next = *head;
+    if (*head) (*head)->prev = c;
+    *head = c;
+    h->powers |= 1u << p.power;
+    h->steps[p.power] |= 1u << p.step;
+}
+
+static void unlink_free(ad_heap *h, ad_chunk *c) {
+    place p = place_of(c->size / AD_HEAP_GRAIN);
+    c->free = false;
+    if (c->next) c->next->prev = c->prev;
+    if (c->prev) {
+        c->prev->next = c->next;
+        return;
+    }
+    h->list[p.power][p.step] = c->next;
+    if (c->next) return;
+    h->steps[p.power] &= ~(1u << p.step);
+    if (!h->steps[p.power]) h->powers &= ~(1u << p.power);
+}
+
+static ad_chunk *find(ad_heap *h, place p) {
+    uint32_t steps = h->steps[p.power] & (~0u << p.step);
+    if (!steps) {
+        uint32_t powers = p.power + 1 < POWERS ? h->powers & (~0u << (p.power + 1)) : 0;
+        if (!powers) return NULL;
+        p.power = (unsigned)__builtin_ctz(powers);
+        steps = h->steps[p.power];
+    }
+    return h->list[p.power][__builtin_ctz(steps)];
+}
+
+/* A chunk large enough in the class below the one that surely fits: only when nothing else is left. */
+static ad_chunk *find_tight(ad_heap *h, uint64_t n) {
+    place p = place_of(n);
+    for (ad_chunk *c = h->list[p.power][p.step]; c; c = c->next)
+        if (c->size >= n * AD_HEAP_GRAIN) return c;
+    return NULL;
+}
+
+static bool refill(ad_heap *h) {
+    batch *b = ad__os.malloc(sizeof *b);
+    if (!b) return false;
+    b->next = h->batches;
+    h->batches = b;
+    for (int i = BATCH - 1; i >= 0; i--) {
+        b->chunk[i].next = h->spare;
+        h->spare = &b->chunk[i];
+    }
+    return true;
+}
+
+static ad_chunk *metadata(ad_heap *h) {
+    if (!h->spare && !refill(h)) return NULL;
+    ad_chunk *c = h->spare;
+    h->spare = c->next;
+    return c;
+}
+
+static void forget(ad_heap *h, ad_chunk *c) {
+    c->next = h->spare;
+    h->spare = c;
+}
+
+ad_heap *ad__heap_new(void) { return ad__os.calloc(1, sizeof(ad_heap)); }
+
+void ad__heap_free(ad_heap *h) {
+    while (h && h->batches) {
+        batch *b = h->batches;
+        h->batches = b->next;
+        free(b);
+    }
+    free(h);
+}
+
+int ad__heap_add(ad_heap *h, void *range, uint64_t size) {
+    ad_chunk *c = metadata(h);
+    if (!c) return AD_E_MEMORY;
+    *c = (ad_chunk){.range = range, .size = size / AD_HEAP_GRAIN * AD_HEAP_GRAIN};
+    link_free(h, c);
+    return 0;
+}
+
+/* Cut what c has above size off into a free chunk of its own. Without metadata for that, c stays larger. */
+static void split(ad_heap *h, ad_chunk *c, uint64_t size) {
+    ad_chunk *rest = c->size > size ? metadata(h) : NULL;
+    if (!rest) return;
+    *rest = (ad_chunk){
+        .range = c->range, .offset = c->offset + size, .size = c->size - size, .before = c, .after = c->after};
+    if (c->after) c->after->before = rest;
+    c->after = rest;
+    c->size = size;
+    link_free(h, rest);
+}
+
+ad_chunk *ad__heap_take(ad_heap *h, uint64_t size) {
+    if (size > AD_HEAP_MOST) return NULL;
+    uint64_t n = (size + AD_HEAP_GRAIN - 1) / AD_HEAP_GRAIN;
+    ad_chunk *c = find(h, place_for(n));
+    if (!c) c = find_tight(h, n);
+    if (!c) return NULL;
+    unlink_free(h, c);
+    split(h, c, n * AD_HEAP_GRAIN);
+    return c;
+}
+
+/* c, which is free and listed nowhere, and the free chunk after it become one. */
+static void merge(ad_heap *h, ad_chunk *c) {
+    ad_chunk *gone = c->after;
+    c->size += gone->size;
+    c->after = gone->after;
+    if (c->after) c->after->before = c;
+    forget(h, gone);
+}
+
+ad_chunk *ad__heap_give(ad_heap *h, ad_chunk *c) {
+    if (c->after && c->after->free) {
+        unlink_free(h, c->after);
+        merge(h, c);
+    }
+    if (c->before && c->before->free) {
+        c = c->before;
+        unlink_free(h, c);
+        merge(h, c);
+    }
+    link_free(h, c);
+    return c->before || c->after ? NULL : c;
+}
+
+void ad__heap_remove(ad_heap *h, ad_chunk *whole) {
+    unlink_free(h, whole);
+    forget(h, whole);
+}

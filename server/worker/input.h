@@ -1,0 +1,52 @@
+/* Bytes from a client on their way to the engine: blocks that a socket is read into, and the frames in them. A frame is
+ * never copied unless it does not fit the block that it began in. */
+#ifndef AD_SERVER_INPUT_H
+#define AD_SERVER_INPUT_H
+
+#include <stdatomic.h>
+
+#include "protocol/frame.h"
+
+#define AD_INPUT_BLOCK (64u << 10)
+
+typedef struct ad_input_block {
+    atomic_uint users; /* the reader, and every frame that has not been executed */
+    size_t capacity, used;
+    uint8_t data[];
+} ad_input_block;
+
+/* A whole frame. */
+typedef struct ad_input_frame {
+    ad_input_block *block;
+    const uint8_t *control, *payload;
+    uint32_t control_size, payload_size;
+} ad_input_frame;
+
+/* The reading end; the I/O thread's. */
+typedef struct ad_input {
+    ad_input_block *block; /* NULL: nothing is half read */
+    size_t start;          /* of the first byte in it that belongs to no frame yet */
+} ad_input;
+
+/* Read once from a non-blocking socket. 1 something came, 0 nothing there now, AD_E_CONNECTION the peer has gone,
+ * AD_E_MEMORY. */
+int ad__input_read(ad_input *in, int fd);
+/* The next whole frame: 1 with *f (release it), 0 not yet, AD_E_PROTOCOL, AD_E_MEMORY. */
+int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault);
+/* Give up a block that holds nothing any more; call it when the socket has been read for now. */
+void ad__input_rest(ad_input *in);
+void ad__input_close(ad_input *in);
+void ad__input_release(ad_input_frame *f);
+
+/* Frames in order, in a ring that grows. */
+typedef struct ad_input_queue {
+    ad_input_frame *ring;
+    uint32_t first, count, capacity;
+    size_t bytes;
+} ad_input_queue;
+
+int ad__input_push(ad_input_queue *q, const ad_input_frame *f); /* AD_E_MEMORY */
+bool ad__input_pop(ad_input_queue *q, ad_input_frame *f);
+void ad__input_clear(ad_input_queue *q);
+
+#endif

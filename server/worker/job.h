@@ -1,0 +1,36 @@
+/* One operation while it is executed. Between exec.c and ops.c. */
+#ifndef AD_SERVER_JOB_H
+#define AD_SERVER_JOB_H
+
+#include "server/worker/session.h"
+
+#define JOB_SCRATCH 64
+
+typedef struct job {
+    ad_run run; /* first: the backend's callbacks get the job by it */
+    ad_session *s;
+    ad_op *op;
+    const char *name;
+    uint64_t number;
+    ad_buffer *buffer[AD_MAX_OUT + AD_MAX_IN]; /* NULL: scalar, or not made yet */
+    bool made[AD_MAX_OUT];                     /* the output's buffer is new */
+    ad_poison *inherited;                      /* an operand's */
+    ad_block scratch[JOB_SCRATCH];
+    int nscratch;
+    ad_fault fault;
+} job;
+
+void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number);
+int ad__job_run(job *j);                     /* 0, or why not: j->inherited or j->fault */
+ad_poison *ad__job_fail(job *j, int status); /* record it in outputs and session; the caller owns the result */
+void ad__job_end(job *j);
+
+/* Bytes of a fresh description. */
+int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
+/* Memory for a buffer without any. Needs the session's stream. */
+int ad__buffer_take_memory(ad_session *s, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault);
+void ad__buffer_give_memory(ad_session *s, ad_buffer *b);
+/* Keep a failure that no buffer carries, unless there is one already. */
+void ad__session_pending(ad_session *s, ad_poison *p);
+
+#endif

@@ -1,0 +1,67 @@
+/* arrayd-worker: started by arrayd, with a channel to it. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/worker.h"
+
+static ad_worker worker;
+
+static void raise_limits(void) {
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files)) return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/* Interrupts are arrayd's business: it tells its workers to stop. */
+static void set_signals(void) {
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+/* Tell arrayd why there is no worker. */
+static int refuse(int channel, const ad_fault *fault) {
+    ad_channel c;
+    ad_note note = {.kind = AD_NOTE_LOST};
+    memcpy(note.text, fault->text, sizeof note.text);
+    ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault->text);
+    ad__channel_init(&c, channel, AD_TO_WORKER);
+    ad__channel_send(&c, &note, -1);
+    ad__channel_close(&c);
+    return 1;
+}
+
+int main(int argc, char **argv) {
+    ad_fault fault = {0};
+    int channel = -1;
+    ad_config_wish wish;
+    const ad_config_private private[] = {{"channel-fd", &channel}, {NULL, NULL}};
+    char program[4096];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[n < 0 ? 0 : n] = 0;
+    ad__log_name("worker");
+    ad__os_init("arrayd-worker");
+    if (ad__config_load(&worker.config, argc, argv, private, &wish, &fault) || channel < 0) {
+        fprintf(stderr, "arrayd-worker is started by arrayd. %s\n", fault.text);
+        return 2;
+    }
+    ad__log_set(ad__log_level(worker.config.log_level));
+    fcntl(channel, F_SETFD, FD_CLOEXEC);
+    set_signals();
+    raise_limits();
+    if (ad__backend_load(&worker, program, &fault)) return refuse(channel, &fault);
+    int status = ad__worker_run(&worker, channel);
+    worker.backend->device_close(worker.device);
+    ad__config_free(&worker.config);
+    return status;
+}

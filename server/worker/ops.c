@@ -1,0 +1,129 @@
+/* The messages of class OP, and what messages are likely to cost. */
+#include <inttypes.h>
+
+#include "server/worker/job.h"
+
+/* ---- estimates: only to tell the cheap from the long; turns are charged by the clock ---- */
+
+static double elements(const ad_operand *o) {
+    double n = 1;
+    if (o->is_scalar || o->desc.form == AD_SIZED) return 1;
+    for (int i = 0; i < o->desc.ndim; i++) n *= (double)o->desc.shape[i];
+    return n;
+}
+
+static double most_elements(const ad_op *op) {
+    double most = 1;
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        double n = elements(&op->operand[i]);
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+static double call_cost(const ad_op *op) {
+    if (op->row != AD_CALL_matmul || op->nin < 1 || op->operand[op->nout].is_scalar) return 20 * most_elements(op);
+    const ad_desc *x = &op->operand[op->nout].desc;
+    double k = x->ndim ? (double)x->shape[x->ndim - 1] : 1;
+    return most_elements(op) + 0.2 * k * (op->nout ? elements(&op->operand[0]) : 1);
+}
+
+double ad__exec_cost(const ad_session *s, const ad_message *m) {
+    switch (m->opcode) {
+    case AD_REQ_UFUNC:
+    case AD_REQ_REDUCE: return 2 * most_elements(&m->op);
+    case AD_REQ_CALL:
+    case AD_REQ_QUERY: return call_cost(&m->op);
+    case AD_REQ_NEW: return elements(&m->operand);
+    case AD_REQ_READ: return 2 * elements(&m->operand);
+    case AD_REQ_WRITE: return s->frame.payload_size / 8.0;
+    default: return 100;
+    }
+}
+
+/* ---- operations ---- */
+
+/* A failure of an operation that has no output to carry it. */
+static void fail_bare(ad_session *s, const ad_fault *fault, const char *name) {
+    ad_poison *p = ad__poison_new(fault, s->done + 1, name);
+    ad__session_pending(s, p);
+    ad__poison_release(p);
+    s->failed++;
+}
+
+static void do_new(ad_session *s, ad_message *m) {
+    ad_fault fault = {0};
+    ad_buffer *b = NULL;
+    uint64_t size = 0;
+    const ad_desc *d = &m->operand.desc;
+    int status = ad__session_stream(s, &fault) ? 0 : fault.code;
+    if (!status && d->form != AD_FRESH) status = ad__fault(&fault, AD_E_VALUE, "new: the description is not fresh");
+    if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &b, &fault);
+    if (!status) status = ad__fresh_size(d, &size, &fault);
+    if (!status) status = ad__buffer_take_memory(s, b, size, true, &fault);
+    if (!status) return;
+    fault.code = status;
+    if (!b) {
+        fail_bare(s, &fault, "new");
+        return;
+    }
+    ad__buffer_give_memory(s, b);
+    b->poison = ad__poison_new(&fault, s->done + 1, "new");
+    s->failed++;
+}
+
+static void do_free(ad_session *s, ad_message *m) {
+    ad_fault fault = {0};
+    for (size_t i = 0; i < m->nids; i++) {
+        ad_buffer *b = ad__buffers_find(&s->buffers, m->ids[i]);
+        if (!b) {
+            if (!fault.code) ad__fault(&fault, AD_E_STALE, "free: there is no buffer %" PRIu64, m->ids[i]);
+            continue;
+        }
+        ad__buffer_give_memory(s, b);
+        ad__poison_release(b->poison);
+        ad__buffers_remove(&s->buffers, b);
+    }
+    if (fault.code) fail_bare(s, &fault, "free");
+}
+
+static void do_write(ad_session *s, ad_message *m) {
+    ad_fault fault = {0};
+    uint64_t id = m->u[0], offset = m->u[1], size = s->frame.payload_size;
+    const ad_backend *backend = s->worker->backend;
+    ad_buffer *b = ad__buffers_find(&s->buffers, id);
+    int status = 0;
+    if (b && b->poison) return; /* whoever reads it is told why it has no value */
+    if (!b) {
+        status = ad__fault(&fault, AD_E_STALE, "write: there is no buffer %" PRIu64, id);
+    } else if (offset > b->size || size > b->size - offset) {
+        status =
+            ad__fault(&fault, AD_E_EXTENT,
+                      "write: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
+                      size, offset, id, b->size);
+    } else {
+        status = backend->upload(s->stream, (char *)b->address + offset, s->frame.payload, size, &fault);
+        if (!status) status = backend->stream_wait(s->stream, &fault); /* the payload's memory is used again */
+        ad__session_status(s, status, &fault);
+    }
+    if (!status) return;
+    fault.code = status;
+    fail_bare(s, &fault, "write");
+}
+
+static void do_compute(ad_session *s, ad_message *m) {
+    job j;
+    ad__job_begin(&j, s, &m->op, s->done + 1);
+    int status = ad__job_run(&j);
+    if (status) ad__poison_release(ad__job_fail(&j, status));
+    ad__job_end(&j);
+}
+
+void ad__exec_op(ad_session *s, ad_message *m) {
+    switch (m->opcode) {
+    case AD_REQ_NEW: do_new(s, m); break;
+    case AD_REQ_FREE: do_free(s, m); break;
+    case AD_REQ_WRITE: do_write(s, m); break;
+    default: do_compute(s, m); break;
+    }
+}

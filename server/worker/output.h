@@ -1,0 +1,45 @@
+/* Bytes on their way to a client. The engine appends and sends at once while the socket takes them; what it does not
+ * take waits for the I/O thread. Any thread may call these. */
+#ifndef AD_SERVER_OUTPUT_H
+#define AD_SERVER_OUTPUT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "protocol/frame.h"
+
+typedef struct ad_output_block ad_output_block;
+struct ad_output_block {
+    ad_output_block *next;
+    size_t capacity, size, sent;
+    uint8_t data[];
+};
+
+typedef struct ad_output {
+    pthread_mutex_t lock;
+    int fd;
+    uint64_t limit;
+    ad_output_block *first, **last, *tail;
+    atomic_size_t queued;  /* bytes appended and not yet sent */
+    atomic_bool blocked;   /* the socket is full: only ad__output_resume sends */
+    atomic_bool broken;    /* it failed: nothing is sent any more */
+    atomic_llong progress; /* ns: when the socket last took something, or became blocked */
+    atomic_ullong total;   /* bytes sent */
+    int status;            /* why it is broken */
+    const char *why;
+} ad_output;
+
+void ad__output_init(ad_output *o, int fd, uint64_t limit);
+void ad__output_close(ad_output *o); /* not the descriptor */
+/* Append a frame; payload is copied. AD_E_MEMORY, AD_E_LIMIT, AD_E_CONNECTION; it is broken then. */
+int ad__output_frame(ad_output *o, const void *control, size_t size, uint32_t flags, const void *payload, size_t bytes);
+/* A block to be filled with a payload (size bytes, its size member set); NULL: no memory. */
+ad_output_block *ad__output_block(size_t size);
+/* Append a frame whose payload is b, which is the output's from here on, success or not. */
+int ad__output_chunk(ad_output *o, const void *control, size_t size, uint32_t flags, ad_output_block *b);
+/* Send what the socket takes, unless it is blocked. True when that has blocked or broken it just now. */
+bool ad__output_flush(ad_output *o);
+/* The same although it is blocked; the I/O thread's, when the socket can be written. */
+void ad__output_resume(ad_output *o);
+
+#endif

@@ -1,0 +1,97 @@
+/* What the server tells a client. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/common/log.h"
+#include "server/worker/session.h"
+
+#define ACK_IDLE 64 /* operations that an idle server leaves unacknowledged */
+
+void ad__trace(const ad_session *s, const char *direction, const uint8_t *control, size_t size) {
+    ad_reader *r = NULL;
+    ad_arena arena = AD_ARENA_INIT;
+    ad_message m;
+    char text[1024];
+    if (ad__reader_new(&r) || ad__reader_begin(r, control, size, NULL)) size = 0;
+    while (size && ad__reader_next(r, &arena, ~0u, &m, NULL) > 0) {
+        ad__message_text(&m, text, sizeof text);
+        fprintf(stderr, "arrayd-worker %lu %s %s\n", (unsigned long)s->id, direction, text);
+        ad__arena_reset(&arena);
+    }
+    ad__arena_free(&arena);
+    ad__reader_free(r);
+}
+
+static ad_bytes *begin(ad_session *s) {
+    ad_bytes *b = &s->worker->engine.scratch;
+    b->size = 0;
+    b->failed = false;
+    return b;
+}
+
+/* Queue the message in b. When that fails the output is broken, and the session ends with this turn. */
+static void finish(ad_session *s, const ad_bytes *b, uint32_t flags, ad_output_block *part) {
+    if (b->failed) {
+        atomic_store(&s->output.broken, true);
+        free(part);
+        return;
+    }
+    if (s->worker->config.trace) ad__trace(s, "->", b->data, b->size);
+    if (part) ad__output_chunk(&s->output, b->data, b->size, flags, part);
+    else ad__output_frame(&s->output, b->data, b->size, flags, NULL, 0);
+}
+
+static void told(ad_session *s) {
+    s->told = s->done;
+    s->bytes_told = s->bytes_done;
+}
+
+void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar *values) {
+    ad_bytes *b = begin(s);
+    ad__encode_reply(b, request, s->done, n, values);
+    told(s);
+    finish(s, b, 0, NULL);
+}
+
+/* A small part is copied in after its control block: that is one piece to send, not two. */
+static void finish_small(ad_session *s, const ad_bytes *b, uint32_t flags, ad_output_block *part) {
+    if (s->worker->config.trace) ad__trace(s, "->", b->data, b->size);
+    ad__output_frame(&s->output, b->data, b->size, flags, part->data, part->size);
+    free(part);
+}
+
+void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t offset, uint32_t flags,
+                    ad_output_block *part) {
+    ad_bytes *b = begin(s);
+    ad_scalar values[2] = {{.kind = AD_SCALAR_INT, .as.i = (int64_t)total},
+                           {.kind = AD_SCALAR_INT, .as.i = (int64_t)offset}};
+    ad__encode_reply(b, request, s->done, 2, values);
+    told(s);
+    if (part && part->size <= 4096 && !b->failed) finish_small(s, b, flags, part);
+    else finish(s, b, flags, part);
+}
+
+void ad__reply_fail(ad_session *s, uint64_t request, const ad_poison *why) {
+    ad_bytes *b = begin(s);
+    ad__encode_fail(b, request, s->done, why->code, why->number, why->name, why->text);
+    told(s);
+    finish(s, b, 0, NULL);
+}
+
+void ad__reply_ack(ad_session *s, bool idle) {
+    const ad_config *c = &s->worker->config;
+    uint64_t ops = s->done - s->told;
+    if (!ops) return;
+    if (ops < c->window_ops / 4 && s->bytes_done - s->bytes_told < c->window_bytes / 4 && !(idle && ops > ACK_IDLE))
+        return;
+    ad_bytes *b = begin(s);
+    ad__encode_ack(b, s->done);
+    told(s);
+    finish(s, b, 0, NULL);
+}
+
+void ad__reply_bye(ad_session *s, int code, const char *text) {
+    ad_bytes *b = begin(s);
+    ad__encode_bye(b, code, text);
+    finish(s, b, 0, NULL);
+}

@@ -1,0 +1,111 @@
+/* A session: a client's socket, what it has sent, its buffers, and what it is still to be told. */
+#ifndef AD_SERVER_SESSION_H
+#define AD_SERVER_SESSION_H
+
+#include "server/worker/buffers.h"
+#include "server/worker/input.h"
+#include "server/worker/output.h"
+#include "server/worker/worker.h"
+
+#define AD_OUTPUT_HIGH (4u << 20) /* a read waits while so much is queued for its client */
+
+/* A read whose reply is being sent in parts. */
+typedef struct ad_reading {
+    uint64_t request, total, offset;
+    const char *from;
+    ad_block copy; /* of a view that was not contiguous */
+    bool active;
+} ad_reading;
+
+struct ad_session {
+    ad_worker *worker;
+    uint64_t id;
+    char principal[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
+
+    /* the I/O thread's */
+    ad_session *next, *prev;
+    uv_poll_t poll;
+    int fd, events;
+    ad_input input;
+    bool paused;    /* not read: too much is queued */
+    bool lingering; /* bye was sent: reading away until the client closes */
+    bool closing;
+    int64_t linger_until;
+    ad_fault refusal; /* of the frame that is none; read by the runner once it has been marked in the queue */
+    ad_output output;
+
+    /* under the engine's lock */
+    ad_input_queue queue;
+    ad_drr_node turn;
+    ad_session *next_attention;
+    bool attended;
+    bool want_room; /* paused, and to be told when the queue is short */
+    bool stalled;   /* waits for its output to shrink */
+    bool over;      /* nothing more is executed */
+    bool dropped;   /* its buffers are freed: the I/O thread may let it go */
+    bool hangup;    /* close at once, without waiting for output */
+
+    /* the runner's */
+    ad_reader *reader;
+    ad_arena arena;
+    ad_message message;
+    bool has_message, in_frame, payload_used;
+    double cost; /* estimate for message, ns */
+    ad_input_frame frame;
+    size_t frame_used;
+    ad_buffers buffers;
+    ad_estate *estate;
+    ad_stream *stream;
+    ad_poison *pending; /* the first failure that no buffer carries */
+    ad_reading reading;
+    uint64_t done, told;             /* operations complete; the last that the client knows of */
+    uint64_t bytes_done, bytes_told; /* the same for bytes of frames */
+    uint64_t failed, requests, bytes_in, buffer_bytes;
+};
+
+/* I/O thread: take over a client's socket (closed on failure). AD_E_MEMORY, AD_E_SYSTEM. */
+int ad__session_open(ad_worker *w, const ad_note *note, int fd);
+/* I/O thread: look at the session again after the runner has changed something. */
+void ad__session_attend(ad_session *s);
+/* I/O thread: say bye and end it. */
+void ad__session_bye(ad_session *s, int code, const char *text);
+/* I/O thread, now and then: time-outs. True while some session must be watched. */
+bool ad__sessions_tick(ad_worker *w);
+
+/* Runner: why a turn ended. */
+typedef enum ad_turn { AD_TURN_EMPTY, AD_TURN_MORE, AD_TURN_HEAVY, AD_TURN_STALLED, AD_TURN_OVER } ad_turn;
+/* Runner: execute the session's operations for about budget ns; operations estimated above limit ns are left, and end
+ * the turn. */
+ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit);
+/* Runner: free all that the session holds. */
+void ad__session_drop(ad_session *s);
+
+/* ---- exec.c, asks.c, reply.c: the runner's ---- */
+/* Estimated ns of the message at hand. */
+double ad__exec_cost(const ad_session *s, const ad_message *m);
+/* Execute an operation (class OP). What goes wrong is recorded in the session. */
+void ad__exec_op(ad_session *s, ad_message *m);
+/* The same for the operation of a query, whose outputs are sized; values has 8 places. A failure is returned, owned by
+ * the caller; NULL: done. */
+ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nvalues);
+/* Copy a view into a contiguous block. */
+int ad__exec_contiguous(ad_session *s, const ad_operand *view, uint64_t size, ad_block *out, ad_fault *fault);
+/* Answer a request (class ASK); false: output must shrink first, call again. */
+bool ad__ask(ad_session *s, ad_message *m);
+/* Stream of the session, opened when first used; NULL with a fault. */
+ad_stream *ad__session_stream(ad_session *s, ad_fault *fault);
+/* A status from the backend: leaves the process when the device is lost. Returns status. */
+int ad__session_status(ad_session *s, int status, const ad_fault *fault);
+
+void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar *values);
+void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t offset, uint32_t flags,
+                    ad_output_block *part); /* part may be NULL: no payload */
+void ad__reply_fail(ad_session *s, uint64_t request, const ad_poison *why);
+/* Acknowledge when it is time to; idle: nothing is queued. */
+void ad__reply_ack(ad_session *s, bool idle);
+/* Runner: bye. */
+void ad__reply_bye(ad_session *s, int code, const char *text);
+/* Print the messages of a block when tracing. direction: "<-" or "->". */
+void ad__trace(const ad_session *s, const char *direction, const uint8_t *control, size_t size);
+
+#endif

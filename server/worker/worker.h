@@ -1,0 +1,53 @@
+/* The worker: one I/O thread (libuv), one engine thread, and the state that they share. */
+#ifndef AD_SERVER_WORKER_H
+#define AD_SERVER_WORKER_H
+
+#include <pthread.h>
+#include <uv.h>
+
+#include "server/common/channel.h"
+#include "server/common/config.h"
+#include "server/worker/engine.h"
+#include "server/worker/memory.h"
+
+typedef struct ad_session ad_session;
+
+typedef struct ad_worker {
+    ad_config config;
+    const ad_backend *backend;
+    ad_device *device;
+    ad_device_info info;
+    int devices;
+    ad_memory memory; /* the engine's */
+    ad_engine engine;
+
+    /* the I/O thread's */
+    uv_loop_t loop;
+    uv_async_t wake;       /* some session wants attention */
+    uv_check_t after_poll; /* run the engine on what has been read */
+    uv_idle_t busy;        /* active while the engine has more to do here, or a message is likely: no sleep */
+    int64_t heard, idle;   /* when a client was last heard, and when there was nothing more to do after it, ns */
+    int quick;             /* how often of late the next message came soon after: see spins() */
+    uv_timer_t clock;      /* active while a client is watched for time-outs */
+    uv_poll_t channel_poll;
+    ad_session *sessions;
+    atomic_uint nsessions;
+    bool stopping;
+
+    pthread_mutex_t channel_lock;
+    ad_channel channel;
+    atomic_bool channel_full; /* notes wait for the socket */
+} ad_worker;
+
+/* Load the backend that the configuration asks for and open its device. The status and the fault say why not. */
+int ad__backend_load(ad_worker *w, const char *program, ad_fault *fault);
+/* Set up the loop around the channel, run it until arrayd has gone or says stop. The worker's exit status. */
+int ad__worker_run(ad_worker *w, int channel);
+/* I/O thread: a client has sent something. */
+void ad__worker_heard(ad_worker *w);
+/* Tell arrayd something; fd as in ad__channel_send. Any thread. */
+void ad__worker_tell(ad_worker *w, const ad_note *note, int fd);
+/* The device is gone: tell arrayd why and leave the process with status 3. */
+void ad__worker_lost(ad_worker *w, const char *why) __attribute__((noreturn));
+
+#endif
