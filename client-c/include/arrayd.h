@@ -72,7 +72,11 @@ AD_API void ad_session_set_interrupt(ad_session *session, int (*check)(void *), 
 /* A value given in place of an array. A strong one has a dtype and promotes as a 0-d array; a weak one (dtype -1)
  * promotes as a Python int, float or complex does under NEP 50. */
 typedef enum ad_value_kind {
-    AD_VALUE_BOOL = 1, AD_VALUE_INT, AD_VALUE_UINT, AD_VALUE_FLOAT, AD_VALUE_COMPLEX
+    AD_VALUE_BOOL = 1,
+    AD_VALUE_INT,
+    AD_VALUE_UINT,
+    AD_VALUE_FLOAT,
+    AD_VALUE_COMPLEX
 } ad_value_kind;
 typedef struct ad_value {
     int dtype; /* AD_FLOAT32 ...; -1: weak */
@@ -91,7 +95,9 @@ typedef struct ad_in {
 static inline ad_in ad_of(const ad_array *a) { return (ad_in){.array = a}; }
 static inline ad_in ad_int(int64_t i) { return (ad_in){.value = {-1, AD_VALUE_INT, {.i = i}}}; }
 static inline ad_in ad_float(double f) { return (ad_in){.value = {-1, AD_VALUE_FLOAT, {.f = f}}}; }
-static inline ad_in ad_complex(double re, double im) { return (ad_in){.value = {-1, AD_VALUE_COMPLEX, {.c = {re, im}}}}; }
+static inline ad_in ad_complex(double re, double im) {
+    return (ad_in){.value = {-1, AD_VALUE_COMPLEX, {.c = {re, im}}}};
+}
 
 /* ---- arrays ---- */
 typedef struct ad_array_info {
@@ -119,12 +125,16 @@ AD_API int ad_download(const ad_array *a, void *data, size_t size);
 AD_API int ad_write(const ad_array *a, const void *data, size_t size);
 
 /* ---- views: nothing is sent ---- */
-/* Any view whose elements lie within those of a's buffer (checked). */
-AD_API int ad_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_t *shape,
-                   const int64_t *strides, ad_array **out);
-/* a[start:stop:step] along an axis, as Python slices with every value given (step not 0, negative allowed). */
+/* Any view whose elements lie within those of a's buffer (checked). offset: bytes from the buffer's beginning, as in
+ * ad_array_info. AD_E_EXTENT, AD_E_VALUE, AD_E_TYPE. */
+AD_API int ad_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
+                   ad_array **out);
+/* a[start:stop:step] along an axis, as Python slices with every value given (step not 0, negative allowed): negative
+ * start and stop count from the end, and what is out of range is clipped (to go back to the beginning:
+ * stop INT64_MIN). */
 AD_API int ad_slice(const ad_array *a, int axis, int64_t start, int64_t stop, int64_t step, ad_array **out);
-AD_API int ad_reshape_view(const ad_array *a, int ndim, const int64_t *shape, ad_array **out); /* AD_E_UNSUPPORTED: needs a copy */
+/* AD_E_UNSUPPORTED: the shape needs a copy. */
+AD_API int ad_reshape_view(const ad_array *a, int ndim, const int64_t *shape, ad_array **out);
 AD_API int ad_transpose(const ad_array *a, const int *axes /* NULL: reversed */, ad_array **out);
 AD_API int ad_broadcast_to(const ad_array *a, int ndim, const int64_t *shape, ad_array **out);
 
@@ -135,20 +145,23 @@ typedef struct ad_options {
     const ad_array *where; /* bool mask; NULL: everywhere. Without out=, elements where it is false are unspecified */
     ad_array *out[AD_MAX_OUT]; /* written instead of new arrays; a reference to each is returned in outs */
     /* reductions */
-    uint32_t axes;         /* bit mask of axes; 0 with `all` unset: none is reduced */
-    bool all;              /* every axis */
+    uint32_t axes; /* bit mask of axes; 0 with `all` unset: none is reduced */
+    bool all;      /* every axis */
     bool keepdims;
     double ddof;
     const ad_value *initial;
 } ad_options;
-#define AD_OPTIONS_INIT {.dtype = -1, .casting = 3, .all = true}
+#define AD_OPTIONS_INIT \
+    { .dtype = -1, .casting = 3, .all = true }
 
 /* A ufunc by id with nin inputs; at least one is an array, or session is given. outs has nout places.
  * AD_E_TYPE, AD_E_VALUE with NumPy's wording; errors of execution come with the data. */
 AD_API int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *options, ad_array **outs);
 AD_API int ad_reduce_call(int reduction, ad_in in, const ad_options *options, ad_array **out);
-/* A library call by id (call.def). out: NULL to have outputs made, or arrays to be written. For ASK calls waits, and
- * values (8 places) takes the integers of the reply. dtype: the loop's, -1: the first array input's. */
+/* A library call by id (call.def). out: NULL to have outputs made, or arrays to be written (iota, bincount, scatter and
+ * place need them: their outputs' sizes are the caller's, or they change them). For ASK calls out is ignored; they
+ * wait, and values (8 places, or NULL) takes the integers of the reply. dtype: the loop's, -1: the first
+ * array input's. */
 AD_API int ad_call_call(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam, const ad_value *param,
                         ad_array *const *out, ad_array **outs, int64_t *values);
 /* Elements cast into an existing array: out[...] = in, broadcast. */

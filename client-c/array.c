@@ -1,0 +1,225 @@
+/* Arrays: handles, their layout, creation. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client-c/client.h"
+
+int ad__dtype_check(int dtype) {
+    if (dtype < 0 || dtype >= AD_NDTYPE) return ad__fail(AD_E_TYPE, "%d is no data type", dtype);
+    return 0;
+}
+
+/* ---- layout ---- */
+
+/* Row-major strides as NumPy has them. */
+static void pack(ad_array *a, int64_t itemsize) {
+    int64_t step = a->count ? itemsize : 0;
+    for (int i = a->ndim - 1; i >= 0; i--) {
+        a->strides[i] = step;
+        step *= a->shape[i];
+    }
+}
+
+/* Elements and bytes of a shape; false when they are too many. */
+static bool measure(int ndim, const int64_t *shape, int64_t itemsize, int64_t *count, int64_t *size) {
+    int64_t product = itemsize;
+    bool empty = false;
+    for (int i = 0; i < ndim; i++) {
+        if (shape[i] == 0) empty = true;
+        else if (__builtin_mul_overflow(product, shape[i], &product)) return false;
+    }
+    *size = empty ? 0 : product;
+    *count = *size / itemsize;
+    return true;
+}
+
+static int check_shape(int ndim, const int64_t *shape) {
+    if (ndim < 0 || ndim > AD_MAX_NDIM || (ndim && !shape))
+        return ad__fail(AD_E_VALUE, "maximum supported dimension for an array is %d, found %d", AD_MAX_NDIM, ndim);
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] < 0) return ad__fail(AD_E_VALUE, "negative dimensions are not allowed");
+    return 0;
+}
+
+static bool packed_both_ways(const ad_array *a) {
+    int wide = 0;
+    for (int i = 0; i < a->ndim; i++) wide += a->shape[i] > 1;
+    return wide <= 1 || a->count == 0;
+}
+
+int ad__array_new(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out) {
+    const int64_t itemsize = ad__dtypes[dtype].size;
+    ad_array *a = malloc(sizeof *a + 2 * (size_t)ndim * sizeof *a->dims);
+    if (!a) return ad__fail_memory();
+    if (!measure(ndim, shape, itemsize, &a->count, &a->size)) {
+        free(a);
+        return ad__fail(AD_E_VALUE, "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum "
+                                    "possible size.");
+    }
+    atomic_init(&a->refs, 1);
+    a->dtype = (uint8_t)dtype;
+    a->ndim = (uint8_t)ndim;
+    a->offset = 0;
+    a->shape = a->dims;
+    a->strides = a->dims + ndim;
+    for (int i = 0; i < ndim; i++) a->shape[i] = shape[i];
+    pack(a, itemsize);
+    a->contiguous = true;
+    a->f_contiguous = ndim <= 1 || packed_both_ways(a);
+    a->base = NULL;
+    a->session = ad__session_retain(s);
+    a->buffer = 0;
+    *out = a;
+    return 0;
+}
+
+int ad__array_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
+                   ad_array **out) {
+    const size_t n = (size_t)ndim;
+    int64_t count;
+    if (ad__shape_count(ndim, shape, &count) != 0) return ad__fail(AD_E_VALUE, "array is too big");
+    ad_array *v = malloc(sizeof *v + 2 * n * sizeof *v->dims);
+    if (!v) return ad__fail_memory();
+    atomic_init(&v->refs, 1);
+    v->dtype = (uint8_t)dtype;
+    v->ndim = (uint8_t)ndim;
+    v->offset = offset;
+    v->shape = v->dims;
+    v->strides = v->dims + n;
+    for (size_t i = 0; i < n; i++) {
+        v->shape[i] = shape[i];
+        v->strides[i] = strides[i];
+    }
+    v->count = count;
+    v->base = ad_array_retain(a->base ? a->base : (ad_array *)(uintptr_t)a);
+    v->session = a->session;
+    v->buffer = a->buffer;
+    v->size = 0;
+    ad_desc d = ad__array_desc(v);
+    v->contiguous = ad__is_contiguous(&d);
+    v->f_contiguous = ad__is_f_contiguous(&d);
+    *out = v;
+    return 0;
+}
+
+/* ---- handles ---- */
+
+void ad_array_get_info(const ad_array *a, ad_array_info *info) {
+    *info = (ad_array_info){.session = a->session,
+                            .shape = a->shape,
+                            .strides = a->strides,
+                            .count = a->count,
+                            .offset = a->offset,
+                            .buffer = a->buffer,
+                            .dtype = a->dtype,
+                            .ndim = a->ndim,
+                            .contiguous = a->contiguous,
+                            .f_contiguous = a->f_contiguous};
+}
+
+ad_array *ad_array_retain(ad_array *a) {
+    atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed);
+    return a;
+}
+
+void ad_array_release(ad_array *a) {
+    while (a && atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) == 1) {
+        ad_array *base = a->base;
+        if (!base) {
+            if (a->buffer) ad__queue_free(a->session, a->buffer);
+            ad__session_release(a->session);
+        }
+        free(a);
+        a = base;
+    }
+}
+
+/* ---- creation ---- */
+
+static int send_new(ad_array *a) {
+    int status = ad__begin(a->session);
+    if (status) return status;
+    size_t mark = a->session->out.size;
+    ad__array_name(a);
+    ad_desc d = ad__fresh_desc(a);
+    status = ad__commit(a->session, mark, ad__encode_new(&a->session->out, &d));
+    if (status && status != AD_E_INTERRUPTED) a->buffer = 0;
+    return status;
+}
+
+int ad_empty(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out) {
+    ad_array *a;
+    int status = ad__dtype_check(dtype);
+    if (!status) status = check_shape(ndim, shape);
+    if (!status) status = ad__array_new(s, dtype, ndim, shape, &a);
+    if (status) return status;
+    return ad__hand_out(send_new(a), 1, &a, out);
+}
+
+int ad_full(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_in value, ad_array **out) {
+    ad_array *a;
+    int status = ad__dtype_check(dtype);
+    if (!status) status = check_shape(ndim, shape);
+    if (!status) status = ad__array_new(s, dtype, ndim, shape, &a);
+    if (status) return status;
+    return ad__hand_out(ad__copy(a, &value, AD_CAST_UNSAFE, true), 1, &a, out);
+}
+
+static double value_double(const ad_value *v) {
+    switch (v->kind) {
+    case AD_VALUE_FLOAT: return v->as.f;
+    case AD_VALUE_COMPLEX: return v->as.c[0];
+    case AD_VALUE_UINT: return (double)v->as.u;
+    default: return (double)v->as.i;
+    }
+}
+
+static bool is_float(const ad_value *v) { return v->kind == AD_VALUE_FLOAT; }
+
+static __int128 value_wide(const ad_value *v) { return v->kind == AD_VALUE_UINT ? (__int128)v->as.u : v->as.i; }
+
+/* Elements of start, start + step, ... before stop; false when there are too many. */
+static bool arange_count(const ad_value *start, const ad_value *stop, const ad_value *step, int64_t *n) {
+    if (is_float(start) || is_float(stop) || is_float(step)) {
+        double length = ceil((value_double(stop) - value_double(start)) / value_double(step));
+        *n = length > 0 ? (int64_t)length : 0;
+        return length < 9e18;
+    }
+    __int128 by = value_wide(step), span = value_wide(stop) - value_wide(start);
+    if (by == 0) return false;
+    __int128 length = span / by + (span % by != 0 && (span < 0) == (by < 0));
+    *n = length > 0 ? (int64_t)length : 0;
+    return length <= INT64_MAX;
+}
+
+int ad_arange(ad_session *s, ad_in start, ad_in stop, ad_in step, int dtype, ad_array **out) {
+    const ad_in *in[3] = {&start, &stop, &step};
+    uint8_t types[3];
+    int64_t n;
+    ad_array *a;
+    for (int i = 0; i < 3; i++) {
+        if (in[i]->array || in[i]->value.kind == AD_VALUE_COMPLEX)
+            return ad__fail(AD_E_TYPE, "arange takes real numbers");
+        types[i] = (uint8_t)ad__in_type(in[i]);
+    }
+    if (dtype < 0) dtype = ad__promote_all(3, types);
+    if (ad__dtype_check(dtype) != 0) return AD_E_TYPE;
+    if (!arange_count(&start.value, &stop.value, &step.value, &n))
+        return ad__fail(AD_E_VALUE, "Maximum allowed size exceeded");
+    int status = ad__array_new(s, dtype, 1, &n, &a);
+    if (status) return status;
+    ad_operand output = {.desc = ad__fresh_desc(a)};
+    ad_scalar param[2];
+    ad_op op = {.opcode = AD_REQ_CALL,
+                .row = AD_CALL_iota,
+                .loop = (uint8_t)dtype,
+                .nout = 1,
+                .nparam = 2,
+                .operand = &output,
+                .param = param};
+    status = ad__value_scalar(&start.value, &param[0]);
+    if (!status) status = ad__value_scalar(&step.value, &param[1]);
+    if (!status) status = ad__send_op(s, &op, &a);
+    return ad__hand_out(status, 1, &a, out);
+}

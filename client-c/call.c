@@ -1,0 +1,145 @@
+/* Library calls, pipelined and asked. */
+#include <string.h>
+
+#include "client-c/client.h"
+
+typedef struct library_call {
+    ad_session *session;
+    const ad_call_row *row;
+    ad_op op;
+    ad_operand operand[AD_MAX_OUT + AD_MAX_IN];
+    ad_scalar param[AD_MAX_PARAM];
+    ad_result result[AD_MAX_OUT];
+} library_call;
+
+/* ---- outputs whose size the server decides ---- */
+
+static int shape_nonzero(const library_call *c, int64_t n, int64_t *shape) {
+    shape[0] = c->operand[c->op.nout].desc.ndim;
+    shape[1] = n;
+    return 2;
+}
+
+static int shape_compress(const library_call *c, int64_t n, int64_t *shape) {
+    const ad_desc *x = &c->operand[c->op.nout].desc, *mask = &c->operand[c->op.nout + 1].desc;
+    int ndim = 1;
+    shape[0] = n;
+    for (int i = mask->ndim; i < x->ndim; i++) shape[ndim++] = x->shape[i];
+    return ndim;
+}
+
+/* Shape of the outputs when the reply says n; a call without a row here makes n elements in one dimension. */
+static int (*const shapes[AD_CALL_LIMIT])(const library_call *c, int64_t n, int64_t *shape) = {
+    [AD_CALL_nonzero] = shape_nonzero,
+    [AD_CALL_compress] = shape_compress,
+};
+
+static int sized_outputs(library_call *c, int64_t n, ad_array **outs) {
+    int64_t shape[AD_MAX_NDIM + 1] = {n};
+    int ndim = shapes[c->op.row] ? shapes[c->op.row](c, n, shape) : 1, status = 0;
+    ad_array *made[AD_MAX_OUT] = {NULL, NULL};
+    if (n < 0 || ndim > AD_MAX_NDIM) status = ad__fail(AD_E_PROTOCOL, "%s: the reply makes no sense", c->row->name);
+    for (int k = 0; k < c->op.nout && status == 0; k++)
+        status = ad__array_new(c->session, c->result[k].dtype, ndim, shape, &made[k]);
+    for (int k = 0; k < c->op.nout; k++) {
+        if (made[k]) made[k]->buffer = c->operand[k].desc.buffer;
+        else ad__queue_free(c->session, c->operand[k].desc.buffer);
+    }
+    return ad__hand_out(status, c->op.nout, made, outs);
+}
+
+static int ask(library_call *c, ad_array **outs, int64_t *values) {
+    ad_session *s = c->session;
+    ad_slot slot;
+    int status = ad__begin_ask(s);
+    if (status) return status;
+    ad__slot_init(&slot, NULL, 0);
+    size_t mark = s->out.size;
+    for (int k = 0; k < c->op.nout; k++)
+        c->operand[k] =
+            (ad_operand){.desc = {.buffer = s->next_buffer++, .dtype = c->result[k].dtype, .form = AD_SIZED}};
+    ad__slot_add(s, &slot);
+    status = ad__ask(s, mark, ad__encode_query(&s->out, slot.request, &c->op), &slot);
+    if (status == AD_E_INTERRUPTED) /* the outputs will come to be, and nobody wants them */
+        for (int k = 0; k < c->op.nout; k++) ad__queue_free(s, c->operand[k].desc.buffer);
+    if (status) return status;
+    for (int i = 0; values && i < AD_MAX_PARAM; i++) values[i] = i < slot.nvalues ? slot.values[i] : 0;
+    return sized_outputs(c, slot.nvalues ? slot.values[0] : 0, outs);
+}
+
+/* ---- the others ---- */
+
+static int describe_given(library_call *c, ad_array *const *out) {
+    for (int k = 0; k < c->op.nout; k++) {
+        c->operand[k].is_scalar = !out || !out[k]; /* not described: rules that ask for it say so */
+        c->operand[k].desc.form = AD_FRESH;
+        if (!out || !out[k]) continue;
+        if (c->session && c->session != out[k]->session)
+            return ad__fail(AD_E_VALUE, "the arrays belong to different sessions");
+        c->session = out[k]->session;
+        c->operand[k].desc = ad__array_desc(out[k]);
+    }
+    return 0;
+}
+
+static int send(library_call *c, ad_array *const *out, ad_array **outs) {
+    ad_array *made[AD_MAX_OUT] = {NULL, NULL};
+    ad_fault fault;
+    int status = 0;
+    for (int k = 0; k < c->op.nout && status == 0; k++) {
+        const ad_result *r = &c->result[k];
+        if (out && out[k]) continue;
+        status = ad__array_new(c->session, r->dtype, r->ndim, r->shape, &made[k]);
+        if (status == 0) c->operand[k] = (ad_operand){.desc = ad__fresh_desc(made[k])};
+    }
+    if (!status && out && ad__check_op(&c->op, &fault) != 0) status = ad__fail_fault(&fault);
+    if (!status) status = ad__send_op(c->session, &c->op, made);
+    for (int k = 0; k < c->op.nout && status == 0; k++)
+        if (!made[k]) made[k] = ad_array_retain(out[k]);
+    return ad__hand_out(status, c->op.nout, made, outs);
+}
+
+/* ---- calls ---- */
+
+static int first_dtype(const library_call *c) {
+    for (int i = 0; i < c->op.nin; i++)
+        if (!c->operand[c->op.nout + i].is_scalar) return c->operand[c->op.nout + i].desc.dtype;
+    return AD_FLOAT64;
+}
+
+static int set_operands(library_call *c, int dtype, const ad_in *in, const ad_value *param, ad_array *const *out) {
+    uint8_t type;
+    int status = 0;
+    for (int i = 0; i < c->op.nin && status == 0; i++)
+        status = ad__in_operand(&in[i], &c->operand[c->op.nout + i], &type, &c->session);
+    for (int i = 0; i < c->op.nparam && status == 0; i++) status = ad__value_scalar(&param[i], &c->param[i]);
+    if (!status) status = describe_given(c, out);
+    if (!status && !c->session)
+        status = ad__fail(AD_E_VALUE, "%s: no operand is an array, and no session was given", c->row->name);
+    if (!status && dtype >= 0) status = ad__dtype_check(dtype);
+    if (!status) c->op.loop = (uint8_t)(dtype >= 0 ? dtype : first_dtype(c));
+    return status;
+}
+
+int ad_call_call(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam, const ad_value *param,
+                 ad_array *const *out, ad_array **outs, int64_t *values) {
+    library_call c;
+    ad_fault fault;
+    c.row = call >= 0 ? ad__call((uint64_t)call) : NULL;
+    if (!c.row) return ad__fail(AD_E_UNSUPPORTED, "there is no call %d", call);
+    if (nin < c.row->nin_min || nin > c.row->nin_max || nparam != (int)strlen(c.row->params))
+        return ad__fail(AD_E_VALUE, "%s: the number of inputs or parameters is wrong", c.row->name);
+    const bool asks = c.row->kind == AD_CALL_ASK;
+    c.session = s;
+    c.op = (ad_op){.opcode = asks ? AD_REQ_QUERY : AD_REQ_CALL,
+                   .row = (uint16_t)call,
+                   .nout = c.row->nout,
+                   .nin = (uint8_t)nin,
+                   .nparam = (uint8_t)nparam,
+                   .operand = c.operand,
+                   .param = c.param};
+    int status = set_operands(&c, dtype, in, param, asks ? NULL : out);
+    if (!status && ad__infer(&c.op, c.result, &fault) != 0) status = ad__fail_fault(&fault);
+    if (!status) status = asks ? ask(&c, outs, values) : send(&c, out, outs);
+    return status;
+}

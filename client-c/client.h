@@ -1,0 +1,247 @@
+/* What the files of libarrayd share. Private: programs include arrayd.h. */
+#ifndef AD_CLIENT_H
+#define AD_CLIENT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "arrayd.h"
+#include "protocol/desc.h"
+#include "protocol/infer.h"
+#include "protocol/message.h"
+
+#ifndef AD_VERSION
+#define AD_VERSION "0.1.0"
+#endif
+
+#define AD_LIKELY(x) __builtin_expect(!!(x), 1)
+
+/* ---- error.c: the calling thread's last error ---- */
+int ad__fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3))); /* returns code */
+int ad__fail_fault(const ad_fault *fault);
+int ad__fail_memory(void);
+int ad__fail_remote(int code, uint64_t number, const char *name, const char *text);
+
+/* ---- url.c: where the server is ---- */
+typedef enum ad_transport { AD_URL_UNIX, AD_URL_TCP, AD_URL_EMBEDDED } ad_transport;
+typedef struct ad_address {
+    ad_transport transport;
+    char url[256];  /* as shown to the user */
+    char host[128]; /* path, host or backend */
+    char port[16];
+} ad_address;
+int ad__url_parse(const char *url, ad_address *out);
+/* The n-th place (0, 1, ...) to try when no URL was given; false after the last. The last is embedded. */
+bool ad__url_candidate(int n, ad_address *out);
+
+/* ---- connect.c, embedded.c: sockets ---- */
+/* A connected socket, close-on-exec, not yet greeted. pid: of an embedded server, else 0. deadline: ad__now's time. */
+int ad__connect(const ad_address *address, uint64_t deadline, int *fd, pid_t *pid);
+int ad__embedded_start(const char *backend, int *fd, pid_t *pid);
+/* Wait for an embedded server whose socket has been shut down; kill it when it does not go. */
+void ad__embedded_reap(pid_t pid);
+/* ", exit status 1" and the like when it has already ended; "" else. */
+void ad__embedded_fate(pid_t pid, char *text, size_t size);
+
+/* ---- session ---- */
+/* Somebody who waits for a reply; lives on the waiter's stack and in the session's list until it is done. */
+#define AD_SLOT_VALUES 64
+typedef struct ad_slot {
+    struct ad_slot *next;
+    uint64_t request;
+    uint8_t *data; /* READ: where the payload goes, size bytes of it, got so far; else NULL */
+    uint64_t size, got;
+    bool done, receiving; /* receiving: the reading thread holds data */
+    int status, nvalues;
+    uint64_t number; /* of the operation to blame, with its name */
+    int64_t values[AD_SLOT_VALUES];
+    char name[64], text[AD_FAULT_TEXT];
+} ad_slot;
+
+/* Frames that come in. Belongs to the thread that set session->reading. */
+typedef struct ad_input {
+    uint8_t *data;
+    size_t capacity, begin, end;
+    ad_frame frame;
+    bool closed;              /* nothing more will come */
+    int luck;                 /* of waiting awake: see replies.c */
+    uint64_t left;            /* of the current payload */
+    uint64_t request, offset; /* whose payload it is and where it goes */
+    ad_reader *reader;
+    ad_arena arena;
+} ad_input;
+
+/* Bytes sent but not acknowledged, by frames or groups of them. */
+#define AD_WINDOW_MARKS 128
+typedef struct ad_window {
+    uint64_t ops, bytes;         /* limits */
+    uint64_t acked, acked_bytes; /* operations, bytes that the server has done with */
+    struct {
+        uint64_t op, bytes;
+    } mark[AD_WINDOW_MARKS]; /* up to operation op, bytes in all had been sent */
+    unsigned first, count;
+} ad_window;
+
+#define AD_FREES 512     /* buffer ids in one free message */
+#define AD_TYPE_CODES 18 /* dtypes and the three weak types */
+
+struct ad_session {
+    atomic_uint refs; /* the caller's handle and each array */
+    int generation;   /* of the process that opened it, see ad__foreign */
+    int fd;
+    pid_t pid; /* of the embedded server, or 0 */
+    bool trace;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a reply, an acknowledgement, the end of a read or write, death */
+    int waiters;            /* on changed */
+    bool dead;
+    char why[AD_FAULT_TEXT];
+
+    /* Output: out gathers frames; the last one is open from frame on. sending[sent..] is on its way. */
+    ad_bytes out, sending;
+    size_t frame, sent;
+    bool writing, again; /* a thread writes; it shall look once more before it stops */
+    uint64_t sent_at;    /* when something was last sent */
+    uint64_t ops, bytes; /* operations encoded; bytes of frames sealed */
+    uint64_t next_buffer, next_request;
+    uint64_t *frees;
+    size_t nfrees, frees_capacity;
+    ad_window window;
+
+    /* Input */
+    bool reading;
+    ad_input input;
+    ad_slot *slots;
+    int (*check)(void *);
+    void *check_argument;
+
+    /* The thread that sends what others have left in out */
+    pthread_t flusher;
+    pthread_cond_t work;
+    bool flusher_runs, parked, closing;
+
+    ad_welcome welcome;
+    bool welcomed;
+    int refused; /* status of a bye before welcome */
+    ad_reader *tracer;
+    ad_arena trace_arena;
+    ad_address address;
+    uint64_t round_trips;
+    _Atomic uint8_t loops[AD_UFUNC_LIMIT][AD_TYPE_CODES][AD_TYPE_CODES]; /* resolved: loop + 1; 0: not yet */
+};
+
+uint64_t ad__now(void); /* monotonic nanoseconds */
+/* Generation of this process: a fork's child has another than its parent. */
+extern atomic_int ad__generation;
+/* True when the session was opened by the process that this one was forked from. */
+static inline bool ad__foreign(const ad_session *s) {
+    return s->generation != atomic_load_explicit(&ad__generation, memory_order_relaxed);
+}
+int ad__fail_foreign(void);
+ad_session *ad__session_retain(ad_session *s);
+void ad__session_release(ad_session *s);
+/* Mark the connection as gone; the first reason stays. */
+void ad__die(ad_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ad__die_locked(ad_session *s, const char *text);
+int ad__fail_dead(const ad_session *s); /* AD_E_CONNECTION with the reason; the lock is held */
+
+/* ---- stream.c: output ---- */
+/* Begin a message: checks the session, waits for room, locks. On success append one request to s->out. */
+int ad__begin(ad_session *s);
+/* The same for a request with a reply: what has been released is freed before it. */
+int ad__begin_ask(ad_session *s);
+/* End an operation begun so (status of the encoder); mark: size of s->out before it. Sends or leaves it. Unlocks. */
+int ad__commit(ad_session *s, size_t mark, int status);
+/* Send what has gathered, without waiting for the server. The lock is held (and let go meanwhile). */
+int ad__push(ad_session *s);
+/* Store bytes of host memory in a buffer, by write messages; copied or sent when it returns. */
+int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
+/* Queue a buffer's free; never fails, never waits. */
+void ad__queue_free(ad_session *s, uint64_t buffer);
+void ad__acked(ad_session *s, uint64_t done); /* the lock is held */
+
+/* ---- flusher.c ---- */
+bool ad__flusher_wake(ad_session *s); /* the lock is held; false: there is no thread to be had */
+void ad__flusher_stop(ad_session *s);
+
+/* ---- input.c, replies.c: input ---- */
+int ad__input_open(ad_input *in);
+void ad__input_close(ad_input *in);
+/* Receive once and act on what came. s->reading is ours, the lock is not held. flags: of recv.
+ * 1: something came; 0: nothing; the session is dead afterwards where the connection is. */
+int ad__input_run(ad_session *s, int flags);
+void ad__trace(ad_session *s, const char *arrow, ad_reader *reader, ad_arena *arena, const uint8_t *control,
+               size_t size);
+void ad__slot_init(ad_slot *slot, void *data, uint64_t size);
+ad_slot *ad__slot_find(ad_session *s, uint64_t request);
+void ad__slot_add(ad_session *s, ad_slot *slot); /* gives it a request id; the lock is held */
+/* Wait a little for the server or for another thread's work on this connection. The lock is held (and let go
+ * meanwhile). AD_E_INTERRUPTED, or 0 when the caller shall look again. *checked: when the interrupt was last asked. */
+int ad__wait(ad_session *s, uint64_t *checked);
+/* The same where another thread's write is waited for, not the server. */
+int ad__wait_writer(ad_session *s, uint64_t *checked);
+/* After ad__begin, ad__slot_add and encoding: sends, waits for the reply, unlocks. status: of the encoder. */
+int ad__ask(ad_session *s, size_t mark, int status, ad_slot *slot);
+void ad__wake_all(ad_session *s); /* the lock is held */
+
+/* ---- arrays ---- */
+struct ad_array {
+    atomic_uint refs;
+    uint8_t dtype, ndim;
+    bool contiguous, f_contiguous;
+    int64_t offset, count;
+    int64_t *shape, *strides; /* in dims */
+    ad_array *base;           /* of a view: the array that owns the buffer, retained; NULL: this one */
+    ad_session *session;      /* retained by owners */
+    uint64_t buffer;          /* 0: an owner without one yet */
+    int64_t size;             /* of the buffer; of owners only */
+    int64_t dims[];
+};
+/* A contiguous owner of a buffer yet to be named; until it is, its release sends nothing. AD_E_VALUE, AD_E_MEMORY. */
+int ad__array_new(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out);
+/* Gives it its buffer. The session's lock is held. */
+static inline void ad__array_name(ad_array *a) { a->buffer = a->session->next_buffer++; }
+/* A view of a's buffer; nothing is checked. */
+int ad__array_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
+                   ad_array **out);
+static inline ad_desc ad__array_desc(const ad_array *a) {
+    return (ad_desc){.buffer = a->buffer,
+                     .offset = a->offset,
+                     .shape = a->shape,
+                     .strides = a->strides,
+                     .dtype = a->dtype,
+                     .ndim = a->ndim,
+                     .form = AD_VIEW};
+}
+/* As an output that the operation creates. */
+static inline ad_desc ad__fresh_desc(const ad_array *a) {
+    ad_desc d = ad__array_desc(a);
+    d.form = AD_FRESH;
+    return d;
+}
+int ad__dtype_check(int dtype);
+/* Copies in (broadcast) into out, which is fresh when made. */
+int ad__copy(ad_array *out, const ad_in *in, int casting, bool made);
+
+/* ---- operand.c: inputs ---- */
+/* What an input is called in promotion: a dtype or AD_WEAK_*. */
+int ad__in_type(const ad_in *in);
+/* The dtype of a value by itself: a weak integer is int64 (uint64 where it must be), a float float64 ... */
+int ad__value_dtype(const ad_value *v);
+int ad__value_scalar(const ad_value *v, ad_scalar *out);
+/* *type: ad__in_type's. *s: the session of the arrays so far, NULL: none. */
+int ad__in_operand(const ad_in *in, ad_operand *out, uint8_t *type, ad_session **s);
+/* -1, 0, 1: a weak integer below, within, above an integer dtype; 0 for everything else. */
+int ad__value_side(const ad_value *v, int dtype);
+int ad__fail_bounds(const ad_value *v, int dtype); /* OverflowError */
+const char *ad__casting_name(int casting);
+
+/* ---- ufunc.c: sending operations ---- */
+/* Names the fresh outputs, encodes op and commits. made: the arrays behind op's fresh outputs, NULL for the others. */
+int ad__send_op(ad_session *s, ad_op *op, ad_array *const *made);
+/* made[k] becomes outs[k] on success, and is released on failure. */
+int ad__hand_out(int status, int n, ad_array *const *made, ad_array **outs);
+
+#endif

@@ -1,0 +1,157 @@
+/* A server of this process, gone with it: started on one end of a socket pair, it ends when the other is closed. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client-c/client.h"
+
+#define CHILD_FD 3
+
+extern char **environ;
+
+/* Where the program is, or everywhere it was looked for. */
+typedef struct search {
+    char path[PATH_MAX];
+    char tried[2 * AD_FAULT_TEXT];
+} search;
+
+static bool try_path(search *s, const char *folder, size_t size, const char *rest) {
+    if (snprintf(s->path, sizeof s->path, "%.*s%s", (int)size, folder, rest) >= (int)sizeof s->path) return false;
+    if (access(s->path, X_OK) == 0) return true;
+    size_t used = strlen(s->tried);
+    snprintf(s->tried + used, sizeof s->tried - used, "%s%s", used ? ", " : "", s->path);
+    return false;
+}
+
+/* The folder of the file that this code was loaded from: the shared library, the extension or the program. */
+static size_t own_folder(char *out, size_t size) {
+    Dl_info info;
+    ssize_t n;
+    if (dladdr((void *)(uintptr_t)ad_session_open, &info) && info.dli_fname && strchr(info.dli_fname, '/')) {
+        n = snprintf(out, size, "%s", info.dli_fname);
+    } else {
+        n = readlink("/proc/self/exe", out, size - 1);
+        out[n < 0 ? 0 : n] = 0;
+    }
+    char *slash = strrchr(out, '/');
+    return slash ? (size_t)(slash - out) : 0;
+}
+
+static bool beside(search *s) {
+    static const char *const places[] = {"/bin/arrayd", "/arrayd", "/../bin/arrayd", "/../libexec/arrayd",
+                                         "/../../bin/arrayd"};
+    char folder[PATH_MAX];
+    size_t n = own_folder(folder, sizeof folder);
+    for (size_t i = 0; n && i < sizeof places / sizeof *places; i++)
+        if (try_path(s, folder, n, places[i])) return true;
+    return false;
+}
+
+static bool in_path(search *s) {
+    const char *p = getenv("PATH");
+    while (p && *p) {
+        size_t n = strcspn(p, ":");
+        if (n && try_path(s, p, n, "/arrayd")) return true;
+        p += n + (p[n] == ':');
+    }
+    return false;
+}
+
+static int find(search *s) {
+    const char *named = getenv("ARRAYD_BIN");
+    s->tried[0] = 0;
+    if (named && *named) {
+        if (try_path(s, named, strlen(named), "")) return 0;
+        return ad__fail(AD_E_CONNECTION, "no embedded arrayd: ARRAYD_BIN is %s: %s", named, strerror(errno));
+    }
+    if (beside(s) || in_path(s)) return 0;
+    return ad__fail(AD_E_CONNECTION,
+                    "no arrayd program to embed; looked for %s. Set ARRAYD_BIN to its path, or "
+                    "ARRAYD_URL to a running server",
+                    s->tried);
+}
+
+/* Nothing of this process shall reach the server: no descriptor but the socket and stderr, no signal settings, not
+ * the terminal's Ctrl-C. */
+static int prepare(posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes, int fd) {
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int error = posix_spawn_file_actions_adddup2(files, fd, CHILD_FD);
+    if (!error) error = posix_spawn_file_actions_addopen(files, 0, "/dev/null", 0, 0);
+    if (!error) error = posix_spawn_file_actions_addopen(files, 1, "/dev/null", 1, 0);
+    if (!error) error = posix_spawn_file_actions_addclosefrom_np(files, CHILD_FD + 1);
+    if (!error) error = posix_spawnattr_setsigmask(attributes, &none);
+    if (!error) error = posix_spawnattr_setsigdefault(attributes, &all);
+    if (!error)
+        error =
+            posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+    return error;
+}
+
+static int spawn(const char *path, const char *backend, int fd, pid_t *pid) {
+    char *const arguments[] = {"arrayd", "--embedded-fd", "3", "--backend", (char *)(uintptr_t)backend, NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    int error = posix_spawn_file_actions_init(&files);
+    if (error) goto out;
+    error = posix_spawnattr_init(&attributes);
+    if (error) goto files;
+    error = prepare(&files, &attributes, fd);
+    if (!error) error = posix_spawn(pid, path, &files, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+files:
+    posix_spawn_file_actions_destroy(&files);
+out:
+    return error ? ad__fail(AD_E_CONNECTION, "cannot start %s: %s", path, strerror(error)) : 0;
+}
+
+int ad__embedded_start(const char *backend, int *fd, pid_t *pid) {
+    search *s = malloc(sizeof *s);
+    int pair[2], status;
+    if (!s) return ad__fail_memory();
+    status = find(s);
+    if (status) goto out;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        status = ad__fail(AD_E_SYSTEM, "socketpair: %s", strerror(errno));
+        goto out;
+    }
+    status = spawn(s->path, backend, pair[1], pid);
+    close(pair[1]);
+    if (status) close(pair[0]);
+    else *fd = pair[0];
+out:
+    free(s);
+    return status;
+}
+
+void ad__embedded_reap(pid_t pid) {
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd >= 0) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (poll(&p, 1, 2000) <= 0) kill(pid, SIGKILL);
+        close(fd);
+    } else if (errno == ENOSYS) {
+        kill(pid, SIGTERM);
+    }
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+void ad__embedded_fate(pid_t pid, char *text, size_t size) {
+    siginfo_t info = {0};
+    *text = 0;
+    if (pid <= 0 || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid) return;
+    if (info.si_code == CLD_EXITED) snprintf(text, size, "; the embedded arrayd exited with status %d", info.si_status);
+    else snprintf(text, size, "; the embedded arrayd was ended by signal %d", info.si_status);
+}

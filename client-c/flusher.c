@@ -1,0 +1,86 @@
+/* The thread that sends what others have left behind. It starts with the first such request, looks every TICK_NS while
+ * there is traffic, and sleeps without a timer when there is none. */
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "client-c/client.h"
+
+#define TICK_NS 60000
+#define IDLE_TICKS 12
+#define STACK_SIZE (256u << 10)
+
+static bool has_work(const ad_session *s) { return s->out.size || s->nfrees || s->sent < s->sending.size; }
+
+/* Takes acknowledgements in, so that a program that asks for nothing need not stop at the window to read them. */
+static void catch_up(ad_session *s) {
+    if (s->reading || s->ops - s->window.acked < s->window.ops / 4) return;
+    s->reading = true;
+    pthread_mutex_unlock(&s->lock);
+    ad__input_run(s, MSG_DONTWAIT);
+    pthread_mutex_lock(&s->lock);
+    s->reading = false;
+    ad__wake_all(s);
+}
+
+static void park(ad_session *s) {
+    s->parked = true;
+    while (s->parked && !s->closing && !s->dead) pthread_cond_wait(&s->work, &s->lock);
+    s->parked = false;
+}
+
+static void *run(void *argument) {
+    ad_session *s = argument;
+    int idle = 0;
+    prctl(PR_SET_TIMERSLACK, 1000);
+    prctl(PR_SET_NAME, "arrayd-flush");
+    pthread_mutex_lock(&s->lock);
+    while (!s->closing && !s->dead) {
+        pthread_mutex_unlock(&s->lock);
+        nanosleep(&(struct timespec){.tv_nsec = TICK_NS}, NULL);
+        pthread_mutex_lock(&s->lock);
+        idle = has_work(s) ? 0 : idle + 1;
+        if (idle == 0 && !s->writing) ad__push(s); /* a failure is the session's end, which is on record */
+        catch_up(s);
+        if (idle == IDLE_TICKS) {
+            park(s);
+            idle = 0;
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* Signals are the program's: none is handled here. */
+static bool start(ad_session *s) {
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    if (pthread_attr_init(&attributes) != 0) return false;
+    pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    s->flusher_runs = pthread_create(&s->flusher, &attributes, run, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return s->flusher_runs;
+}
+
+bool ad__flusher_wake(ad_session *s) {
+    if (s->dead || s->closing) return true;
+    if (!s->flusher_runs) return start(s);
+    if (s->parked) {
+        s->parked = false;
+        pthread_cond_signal(&s->work);
+    }
+    return true;
+}
+
+void ad__flusher_stop(ad_session *s) {
+    pthread_mutex_lock(&s->lock);
+    s->closing = true;
+    pthread_cond_signal(&s->work);
+    bool runs = s->flusher_runs;
+    pthread_mutex_unlock(&s->lock);
+    if (runs) pthread_join(s->flusher, NULL);
+}

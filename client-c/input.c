@@ -1,0 +1,264 @@
+/* Input: frames from the server, taken apart by whichever thread reads. A payload goes straight to its reader. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client-c/client.h"
+
+#define INPUT_SIZE (32u << 10)
+
+int ad__input_open(ad_input *in) {
+    in->data = malloc(INPUT_SIZE);
+    in->capacity = INPUT_SIZE;
+    if (!in->data || ad__reader_new(&in->reader) != 0) return AD_E_MEMORY;
+    return 0;
+}
+
+void ad__input_close(ad_input *in) {
+    free(in->data);
+    if (in->reader) ad__reader_free(in->reader);
+    ad__arena_free(&in->arena);
+}
+
+void ad__trace(ad_session *s, const char *arrow, ad_reader *reader, ad_arena *arena, const uint8_t *control,
+               size_t size) {
+    ad_message m;
+    char text[512];
+    if (ad__reader_begin(reader, control, size, NULL) != 0) return;
+    while (ad__reader_next(reader, arena, ~0u, &m, NULL) == 1) {
+        ad__message_text(&m, text, sizeof text);
+        fprintf(stderr, "arrayd[%d.%llu] %s %s\n", (int)getpid(), (unsigned long long)s->welcome.session, arrow, text);
+        ad__arena_reset(arena);
+    }
+}
+
+/* ---- messages ---- */
+
+static void copy_string(char *out, size_t size, const ad_string *s) {
+    snprintf(out, size, "%.*s", (int)(s->size < size ? s->size : size), s->data ? s->data : "");
+}
+
+static void on_welcome(ad_session *s, const ad_message *m) {
+    if (s->welcomed || !m->welcome) {
+        ad__die_locked(s, "protocol violated: a second welcome");
+        return;
+    }
+    s->welcome = *m->welcome;
+    s->welcomed = true;
+    ad__wake_all(s);
+}
+
+static void finish(ad_session *s, ad_slot *slot) {
+    ad_slot **p = &s->slots;
+    while (*p && *p != slot) p = &(*p)->next;
+    if (*p) *p = slot->next;
+    slot->done = true;
+    ad__wake_all(s);
+}
+
+static int64_t scalar_int(const ad_scalar *v) {
+    switch (v->kind) {
+    case AD_SCALAR_INT: return v->as.i;
+    case AD_SCALAR_UINT: return INT64_MAX;
+    case AD_SCALAR_BOOL: return v->as.b;
+    default: return 0;
+    }
+}
+
+/* Part of an array: says where the payload goes. */
+static void on_part(ad_session *s, ad_slot *slot, const ad_message *m) {
+    ad_input *in = &s->input;
+    uint64_t size = in->frame.payload;
+    if (m->nvalues != 2 || (uint64_t)slot->values[0] != slot->size || (uint64_t)slot->values[1] != slot->got ||
+        size > slot->size - slot->got || (size == 0 && slot->size)) {
+        ad__die_locked(s, "protocol violated: a reply of another size than the array's");
+        return;
+    }
+    in->request = m->u[0];
+    in->offset = slot->got;
+    if (slot->size == 0) finish(s, slot);
+}
+
+static void on_reply(ad_session *s, const ad_message *m) {
+    ad_slot *slot = ad__slot_find(s, m->u[0]);
+    ad__acked(s, m->u[1]);
+    if (!slot) { /* its caller was interrupted */
+        s->input.request = 0;
+        return;
+    }
+    slot->nvalues = m->nvalues < AD_SLOT_VALUES ? (int)m->nvalues : AD_SLOT_VALUES;
+    for (int i = 0; i < slot->nvalues; i++) slot->values[i] = scalar_int(&m->values[i]);
+    if (slot->data) on_part(s, slot, m);
+    else finish(s, slot);
+}
+
+static void on_fail(ad_session *s, const ad_message *m) {
+    ad_slot *slot = ad__slot_find(s, m->u[0]);
+    ad__acked(s, m->u[1]);
+    if (!slot) return;
+    slot->status = m->u[2] > 0 && m->u[2] < 1000 ? -(int)m->u[2] : AD_E_INTERNAL;
+    slot->number = m->u[3];
+    copy_string(slot->name, sizeof slot->name, &m->s[0]);
+    copy_string(slot->text, sizeof slot->text, &m->s[1]);
+    finish(s, slot);
+}
+
+static void on_ack(ad_session *s, const ad_message *m) { ad__acked(s, m->u[0]); }
+
+static void on_bye(ad_session *s, const ad_message *m) {
+    char text[AD_FAULT_TEXT - 40], why[AD_FAULT_TEXT];
+    copy_string(text, sizeof text, &m->s[0]);
+    snprintf(why, sizeof why, "the server closed the connection: %s", text);
+    if (!s->welcomed) s->refused = m->u[0] > 0 && m->u[0] < 1000 ? -(int)m->u[0] : AD_E_CONNECTION;
+    ad__die_locked(s, why);
+}
+
+static void dispatch(ad_session *s, const ad_message *m) {
+    static void (*const handlers[AD_REQ_BYE + 1])(ad_session *, const ad_message *) = {
+        [AD_REQ_WELCOME] = on_welcome, [AD_REQ_REPLY] = on_reply, [AD_REQ_FAIL] = on_fail,
+        [AD_REQ_ACK] = on_ack,         [AD_REQ_BYE] = on_bye,
+    };
+    if (!s->welcomed && m->opcode != AD_REQ_WELCOME && m->opcode != AD_REQ_BYE)
+        ad__die_locked(s, "protocol violated: the server did not begin with welcome");
+    else if (m->opcode <= AD_REQ_BYE && handlers[m->opcode]) handlers[m->opcode](s, m);
+}
+
+/* All messages of a control block. */
+static void on_control(ad_session *s, const uint8_t *control, size_t size) {
+    ad_input *in = &s->input;
+    ad_fault fault;
+    ad_message m = {0};
+    int status = ad__reader_begin(in->reader, control, size, &fault);
+    in->request = 0;
+    pthread_mutex_lock(&s->lock);
+    while (status >= 0 && !s->dead) {
+        status = ad__reader_next(in->reader, &in->arena, AD_BIT(AD_CLASS_TELL), &m, &fault);
+        if (status <= 0) break;
+        dispatch(s, &m);
+    }
+    if (status < 0) ad__die_locked(s, fault.text);
+    else if (in->frame.payload && m.opcode != AD_REQ_REPLY)
+        ad__die_locked(s, "protocol violated: a payload that nothing claims");
+    pthread_mutex_unlock(&s->lock);
+    ad__arena_reset(&in->arena);
+}
+
+/* ---- payloads ---- */
+
+/* Where the next bytes of the payload go; NULL: nobody wants them any more. Until let_go the slot stays. */
+static uint8_t *hold(ad_session *s, ad_slot **slot) {
+    pthread_mutex_lock(&s->lock);
+    *slot = s->input.request ? ad__slot_find(s, s->input.request) : NULL;
+    if (*slot && !(*slot)->data) *slot = NULL;
+    if (*slot) (*slot)->receiving = true;
+    pthread_mutex_unlock(&s->lock);
+    return *slot ? (*slot)->data + s->input.offset : NULL;
+}
+
+/* n more bytes of the payload are done with. */
+static void let_go(ad_session *s, ad_slot *slot, size_t n) {
+    ad_input *in = &s->input;
+    in->left -= n;
+    in->offset += n;
+    if (!slot) return;
+    pthread_mutex_lock(&s->lock);
+    slot->receiving = false;
+    slot->got += n;
+    if (in->left == 0 && !(in->frame.flags & AD_FRAME_MORE)) {
+        if (slot->got < slot->size) ad__die_locked(s, "protocol violated: a reply of another size than the array's");
+        else finish(s, slot);
+    } else if (s->waiters) {
+        ad__wake_all(s); /* it may wait to leave */
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- bytes ---- */
+
+/* Acts on the bytes that have come; true when more must come first. */
+static bool parse_one(ad_session *s) {
+    ad_input *in = &s->input;
+    ad_fault fault;
+    size_t there = in->end - in->begin;
+    if (in->left) {
+        ad_slot *slot;
+        size_t n = there < in->left ? there : in->left;
+        if (n == 0) return true;
+        uint8_t *out = hold(s, &slot);
+        if (out) memcpy(out, in->data + in->begin, n);
+        in->begin += n;
+        let_go(s, slot, n);
+        return false;
+    }
+    if (there < AD_FRAME_HEADER) return true;
+    if (ad__frame_decode(in->data + in->begin, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &in->frame, &fault) != 0) {
+        ad__die(s, "%s", fault.text);
+        return true;
+    }
+    if (there < AD_FRAME_HEADER + in->frame.control) return true;
+    const uint8_t *control = in->data + in->begin + AD_FRAME_HEADER;
+    if (s->trace) ad__trace(s, "<-", in->reader, &in->arena, control, in->frame.control);
+    in->begin += AD_FRAME_HEADER + in->frame.control;
+    in->left = in->frame.payload;
+    on_control(s, control, in->frame.control);
+    return false;
+}
+
+/* Moves what is there to the front and makes room for the rest of a large control block. */
+static int make_room(ad_input *in) {
+    size_t there = in->end - in->begin, need = INPUT_SIZE;
+    if (there >= AD_FRAME_HEADER && in->left == 0) need = AD_FRAME_HEADER + in->frame.control;
+    if (in->begin) {
+        memmove(in->data, in->data + in->begin, there);
+        in->begin = 0;
+        in->end = there;
+    }
+    if (need > in->capacity) {
+        uint8_t *more = realloc(in->data, need);
+        if (!more) return AD_E_MEMORY;
+        in->data = more;
+        in->capacity = need;
+    }
+    return 0;
+}
+
+static ssize_t receive(ad_session *s, void *data, size_t size, int flags) {
+    ssize_t n = recv(s->fd, data, size, flags);
+    if (n > 0) return n;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+    s->input.closed = true;
+    if (n == 0) ad__die(s, "connection lost: the server has gone");
+    else ad__die(s, "connection lost: %s", strerror(errno));
+    return 0;
+}
+
+/* A long payload goes past the buffer. */
+static int run_payload(ad_session *s, int flags) {
+    ad_input *in = &s->input;
+    ad_slot *slot;
+    uint8_t *out = hold(s, &slot);
+    size_t room = out ? in->left : in->left < in->capacity ? in->left : in->capacity;
+    ssize_t n = receive(s, out ? out : in->data, room, flags);
+    let_go(s, slot, (size_t)n);
+    return n > 0;
+}
+
+int ad__input_run(ad_session *s, int flags) {
+    ad_input *in = &s->input;
+    if (in->begin == in->end) {
+        in->begin = in->end = 0;
+        if (in->left) return run_payload(s, flags);
+    }
+    if (make_room(in) != 0) {
+        ad__die(s, "connection lost: out of memory in this process");
+        return 0;
+    }
+    ssize_t n = receive(s, in->data + in->end, in->capacity - in->end, flags);
+    in->end += (size_t)n;
+    while (n > 0 && !parse_one(s))
+        ;
+    return n > 0;
+}

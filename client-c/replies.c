@@ -1,0 +1,134 @@
+/* Waiting for the server. One of the waiting threads reads for all of them; no other thread is involved. */
+#include <sched.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "client-c/client.h"
+
+#define STEP_NS 50000000u /* between two looks at the interrupt */
+#define SPIN_NS 40000u
+#define LUCK_MOST 16
+#define LUCK_PAUSE 32 /* waits without spinning once luck has run out */
+
+void ad__slot_init(ad_slot *slot, void *data, uint64_t size) {
+    slot->data = data;
+    slot->size = size;
+    slot->got = slot->number = 0;
+    slot->done = slot->receiving = false;
+    slot->status = slot->nvalues = 0;
+}
+
+ad_slot *ad__slot_find(ad_session *s, uint64_t request) {
+    ad_slot *slot = s->slots;
+    while (slot && slot->request != request) slot = slot->next;
+    return slot;
+}
+
+void ad__slot_add(ad_session *s, ad_slot *slot) {
+    slot->request = s->next_request++;
+    slot->next = s->slots;
+    s->slots = slot;
+}
+
+static void slot_remove(ad_session *s, ad_slot *slot) {
+    for (ad_slot **p = &s->slots; *p; p = &(*p)->next) {
+        if (*p == slot) {
+            *p = slot->next;
+            return;
+        }
+    }
+}
+
+void ad__wake_all(ad_session *s) {
+    if (s->waiters) pthread_cond_broadcast(&s->changed);
+}
+
+/* Another thread works on the connection: wait for what it finds. */
+static void wait_changed(ad_session *s) {
+    uint64_t until = ad__now() + STEP_NS;
+    struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    s->waiters++;
+    pthread_cond_timedwait(&s->changed, &s->lock, &t);
+    s->waiters--;
+}
+
+/* Most answers come within microseconds, less than it takes to fall asleep and be woken. Yielding lets a server that
+ * shares the processor run; where others want it too, that takes long, and luck runs out. */
+static bool read_soon(ad_session *s) {
+    const uint64_t begin = ad__now();
+    uint64_t now = begin;
+    int came = 0;
+    while (!came && !s->input.closed && now - begin < SPIN_NS) {
+        came = ad__input_run(s, MSG_DONTWAIT);
+        if (!came) sched_yield();
+        now = ad__now();
+    }
+    if (came && now - begin < SPIN_NS) s->input.luck = s->input.luck < LUCK_MOST ? s->input.luck + 1 : LUCK_MOST;
+    else s->input.luck = s->input.luck > 2 ? s->input.luck - 2 : -LUCK_PAUSE;
+    return came || s->input.closed;
+}
+
+static void read_for_all(ad_session *s) {
+    s->reading = true;
+    pthread_mutex_unlock(&s->lock);
+    if (s->input.luck < 0) s->input.luck++;
+    if (s->input.luck < 0 || !read_soon(s)) ad__input_run(s, 0);
+    pthread_mutex_lock(&s->lock);
+    s->reading = false;
+    ad__wake_all(s);
+}
+
+/* Asks the program from time to time whether to go on. */
+static int check_interrupt(ad_session *s, uint64_t *checked) {
+    if (!s->check) return 0;
+    uint64_t now = ad__now();
+    if (*checked > now || now - *checked < STEP_NS) return 0;
+    *checked = now;
+    int (*check)(void *) = s->check;
+    void *argument = s->check_argument;
+    pthread_mutex_unlock(&s->lock);
+    int stop = check(argument);
+    pthread_mutex_lock(&s->lock);
+    return stop ? ad__fail(AD_E_INTERRUPTED, "interrupted") : 0;
+}
+
+int ad__wait(ad_session *s, uint64_t *checked) {
+    if (s->dead) return 0;
+    if (s->reading) wait_changed(s);
+    else read_for_all(s);
+    return check_interrupt(s, checked);
+}
+
+int ad__wait_writer(ad_session *s, uint64_t *checked) {
+    if (s->writing && !s->dead) wait_changed(s);
+    return check_interrupt(s, checked);
+}
+
+/* The caller gives up: its reply will be dropped. */
+static void abandon(ad_session *s, ad_slot *slot) {
+    while (slot->receiving) wait_changed(s);
+    slot_remove(s, slot);
+}
+
+static int outcome(const ad_session *s, const ad_slot *slot) {
+    if (!slot->done) return ad__fail_dead(s);
+    return slot->status ? ad__fail_remote(slot->status, slot->number, slot->name, slot->text) : 0;
+}
+
+int ad__ask(ad_session *s, size_t mark, int status, ad_slot *slot) {
+    uint64_t checked = ad__now();
+    if (status || s->out.failed) {
+        s->out.size = mark;
+        s->out.failed = false;
+        slot_remove(s, slot);
+        pthread_mutex_unlock(&s->lock);
+        return ad__fail_memory();
+    }
+    s->round_trips++;
+    status = ad__push(s);
+    while (status == 0 && !slot->done && !s->dead) status = ad__wait(s, &checked);
+    if (!slot->done) abandon(s, slot);
+    if (status == 0) status = outcome(s, slot);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}

@@ -1,0 +1,236 @@
+/* Sessions: opening, the handshake, dying, closing. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client-c/client.h"
+
+#define OPEN_LIMIT_NS 10000000000ull
+#define WAIT_STEP_US 50000 /* how long a read blocks before the interrupt is asked */
+#define LEAST_CONTROL (64u << 10)
+
+atomic_int ad__generation;
+
+static void forked(void) { atomic_fetch_add_explicit(&ad__generation, 1, memory_order_relaxed); }
+
+static void watch_forks(void) { pthread_atfork(NULL, NULL, forked); }
+
+uint64_t ad__now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- death ---- */
+
+void ad__die_locked(ad_session *s, const char *text) {
+    if (!s->dead) {
+        s->dead = true;
+        snprintf(s->why, sizeof s->why, "%s", text);
+        shutdown(s->fd, SHUT_RDWR);
+    }
+    ad__wake_all(s);
+    pthread_cond_signal(&s->work);
+}
+
+void ad__die(ad_session *s, const char *format, ...) {
+    char text[AD_FAULT_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&s->lock);
+    ad__die_locked(s, text);
+    pthread_mutex_unlock(&s->lock);
+}
+
+int ad__fail_dead(const ad_session *s) { return ad__fail(AD_E_CONNECTION, "%s", s->why); }
+
+int ad__fail_foreign(void) {
+    return ad__fail(AD_E_CONNECTION, "session belongs to the parent process; open one after fork()");
+}
+
+/* ---- making and unmaking ---- */
+
+static int init_locks(ad_session *s) {
+    pthread_condattr_t attributes;
+    if (pthread_mutex_init(&s->lock, NULL) != 0) return ad__fail_memory();
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->changed, &attributes);
+    pthread_cond_init(&s->work, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return 0;
+}
+
+static void destroy(ad_session *s) {
+    if (s->fd >= 0) close(s->fd);
+    ad__bytes_free(&s->out);
+    ad__bytes_free(&s->sending);
+    ad__input_close(&s->input);
+    if (s->tracer) ad__reader_free(s->tracer);
+    ad__arena_free(&s->trace_arena);
+    free(s->frees);
+    if (!ad__foreign(s)) { /* in a fork's child the threads that they speak of do not exist */
+        pthread_cond_destroy(&s->work);
+        pthread_cond_destroy(&s->changed);
+        pthread_mutex_destroy(&s->lock);
+    }
+    free(s);
+}
+
+static int create(ad_session **out) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    ad_session *s = calloc(1, sizeof *s);
+    if (!s) return ad__fail_memory();
+    const char *trace = getenv("AD_TRACE");
+    s->fd = -1;
+    s->refs = 1;
+    s->next_buffer = s->next_request = 1;
+    s->generation = atomic_load(&ad__generation);
+    s->trace = trace && *trace && strcmp(trace, "0") != 0;
+    s->window.ops = s->window.bytes = UINT64_MAX / 4;
+    int status = init_locks(s);
+    if (status) {
+        free(s);
+        return status;
+    }
+    if (ad__input_open(&s->input) != 0 || (s->trace && ad__reader_new(&s->tracer) != 0)) {
+        destroy(s);
+        return ad__fail_memory();
+    }
+    *out = s;
+    return 0;
+}
+
+ad_session *ad__session_retain(ad_session *s) {
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    return s;
+}
+
+void ad__session_release(ad_session *s) {
+    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) destroy(s);
+}
+
+/* ---- opening ---- */
+
+/* A server whose limits leave no room for one message is of no use. */
+static int check_welcome(const ad_session *s) {
+    const ad_welcome *w = &s->welcome;
+    if (w->version != AD_PROTOCOL_VERSION)
+        return ad__fail(AD_E_VERSION, "the server chose protocol version %llu", (unsigned long long)w->version);
+    if (w->max_control < LEAST_CONTROL || w->max_payload == 0 || w->window_ops < 16 || w->window_bytes < LEAST_CONTROL)
+        return ad__fail(AD_E_PROTOCOL, "the server's limits are too small");
+    return 0;
+}
+
+static int fail_handshake(ad_session *s) {
+    char fate[80];
+    ad__embedded_fate(s->pid, fate, sizeof fate);
+    return ad__fail(s->refused ? s->refused : AD_E_CONNECTION, "%s: %s%s", s->address.url, s->why, fate);
+}
+
+/* Sends hello and waits for welcome or bye. */
+static int handshake(ad_session *s, uint64_t deadline) {
+    uint64_t checked = UINT64_MAX;
+    int status;
+    pthread_mutex_lock(&s->lock);
+    size_t mark = s->out.size;
+    ad__bytes_append(&s->out, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
+    status = ad__encode_hello(&s->out, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, 0, "libarrayd " AD_VERSION);
+    s->frame = mark;
+    if (status == 0) status = ad__push(s);
+    while (status == 0 && !s->welcomed && !s->dead) {
+        if (ad__now() >= deadline) status = ad__fail(AD_E_TIMEOUT, "%s: no welcome within 10 seconds", s->address.url);
+        else status = ad__wait(s, &checked);
+    }
+    if (s->dead) status = fail_handshake(s);
+    else if (status == 0) status = check_welcome(s);
+    s->window.ops = s->welcome.window_ops;
+    s->window.bytes = s->welcome.window_bytes;
+    s->bytes = 0; /* hello is not acknowledged */
+    s->window.count = 0;
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* missing: the server is not there, which is no error while places are tried. */
+static int open_at(const ad_address *address, ad_session **out, bool *missing) {
+    uint64_t deadline = ad__now() + OPEN_LIMIT_NS;
+    ad_session *s = NULL;
+    int status = create(&s);
+    if (status) return status;
+    s->address = *address;
+    status = ad__connect(address, deadline, &s->fd, &s->pid);
+    if (status) {
+        *missing = status == AD_E_CONNECTION;
+        ad__session_release(s);
+        return status;
+    }
+    setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_usec = WAIT_STEP_US}, sizeof(struct timeval));
+    status = handshake(s, deadline);
+    if (status) ad_session_close(s);
+    else *out = s;
+    return status;
+}
+
+int ad_session_open(const char *url, ad_session **session) {
+    ad_address address;
+    bool missing = false;
+    int status = AD_E_URL;
+    if (!url) url = getenv("ARRAYD_URL");
+    if (url && *url) {
+        status = ad__url_parse(url, &address);
+        return status ? status : open_at(&address, session, &missing);
+    }
+    for (int n = 0; ad__url_candidate(n, &address); n++) {
+        missing = false;
+        status = open_at(&address, session, &missing);
+        if (status == 0 || !missing) break;
+    }
+    return status;
+}
+
+void ad_session_close(ad_session *s) {
+    if (!s) return;
+    if (!ad__foreign(s)) {
+        ad__die(s, "the session is closed");
+        ad__flusher_stop(s);
+        if (s->pid > 0) ad__embedded_reap(s->pid);
+    }
+    ad__session_release(s);
+}
+
+void ad_session_get_info(ad_session *s, ad_session_info *info) {
+    bool foreign = ad__foreign(s);
+    if (!foreign) pthread_mutex_lock(&s->lock);
+    *info = (ad_session_info){
+        .url = s->address.url,
+        .server = s->welcome.server,
+        .backend = s->welcome.backend,
+        .device_name = s->welcome.device_name,
+        .session = s->welcome.session,
+        .version = s->welcome.version,
+        .devices = s->welcome.devices,
+        .memory = s->welcome.memory,
+        .operations = s->ops,
+        .round_trips = s->round_trips,
+        .messages_bytes = s->bytes + s->out.size,
+    };
+    if (!foreign) pthread_mutex_unlock(&s->lock);
+}
+
+void ad_session_set_interrupt(ad_session *s, int (*check)(void *), void *argument) {
+    if (ad__foreign(s)) return;
+    pthread_mutex_lock(&s->lock);
+    s->check = check;
+    s->check_argument = argument;
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,379 @@
+/* Output. Requests are encoded straight into frames that gather in `out`. A call that finds the stream idle sends its
+ * request itself, so that a lone operation starts at once; behind it requests gather until the flusher, a full
+ * buffer or somebody who waits for an answer sends them, so that a busy program makes no system calls. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "client-c/client.h"
+
+#define IDLE_NS 50000            /* nothing sent for so long: the stream is idle */
+#define SEND_SIZE (32u << 10)    /* so much has gathered: the caller sends it */
+#define FULL_SIZE (64u << 10)    /* so much waits behind a write in progress: the caller waits */
+#define SMALL_PAYLOAD (4u << 10) /* payloads up to here are gathered too */
+#define ROUNDS 4                 /* a writer looks for more so often before it leaves that to the flusher */
+
+/* ---- the window ---- */
+
+/* Less than the limits: frees join a frame without asking, and a message's size is known only when it is encoded. */
+static uint64_t room_ops(const ad_session *s) { return s->window.ops - s->window.ops / 8; }
+static uint64_t room_bytes(const ad_session *s) { return s->window.bytes - s->window.bytes / 4; }
+
+static inline bool has_room(const ad_session *s) {
+    return s->ops - s->window.acked < room_ops(s) && s->out.size < FULL_SIZE &&
+           s->bytes + s->out.size - s->window.acked_bytes < room_bytes(s);
+}
+
+/* Notes that everything up to the last operation has gone with so many bytes. Groups keep the notes few; the limit on
+ * a group's size keeps acknowledgement fine enough for the server's quarter windows. */
+static void note_sent(ad_session *s) {
+    ad_window *w = &s->window;
+    unsigned last = (w->first + w->count - 1) % AD_WINDOW_MARKS,
+             before = (last + AD_WINDOW_MARKS - 1) % AD_WINDOW_MARKS;
+    uint64_t start = w->count > 1 ? w->mark[before].bytes : w->acked_bytes;
+    if (w->count == 0 || (s->bytes - start > w->bytes / 64 && w->count < AD_WINDOW_MARKS)) {
+        last = (w->first + w->count++) % AD_WINDOW_MARKS;
+    }
+    w->mark[last].op = s->ops;
+    w->mark[last].bytes = s->bytes;
+}
+
+void ad__acked(ad_session *s, uint64_t done) {
+    ad_window *w = &s->window;
+    if (done > s->ops) {
+        ad__die_locked(s, "protocol violated: the server acknowledged what was not sent");
+        return;
+    }
+    if (done < w->acked) return;
+    w->acked = done;
+    while (w->count && w->mark[w->first].op <= done) {
+        w->acked_bytes = w->mark[w->first].bytes;
+        w->first = (w->first + 1) % AD_WINDOW_MARKS;
+        w->count--;
+    }
+    ad__wake_all(s);
+}
+
+/* ---- frames ---- */
+
+static void open_frame(ad_session *s) {
+    if (s->out.size == s->frame) ad__bytes_append(&s->out, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
+}
+
+/* Queued frees join the open frame. */
+static void append_frees(ad_session *s) {
+    while (s->nfrees && s->out.size < 2 * FULL_SIZE && s->ops - s->window.acked < s->window.ops) {
+        size_t n = s->nfrees < AD_FREES ? s->nfrees : AD_FREES, mark;
+        open_frame(s);
+        mark = s->out.size;
+        if (ad__encode_free(&s->out, n, s->frees) != 0) {
+            s->out.size = mark;
+            s->out.failed = false;
+            return;
+        }
+        s->ops++;
+        s->nfrees -= n;
+        memmove(s->frees, s->frees + n, s->nfrees * sizeof *s->frees);
+    }
+}
+
+/* Closes the open frame, whose payload has so many bytes. */
+static void seal(ad_session *s, uint64_t payload) {
+    size_t control = s->out.size - s->frame;
+    if (control <= AD_FRAME_HEADER) {
+        s->out.size = s->frame;
+        return;
+    }
+    control -= AD_FRAME_HEADER;
+    ad_frame header = {.control = (uint32_t)control, .payload = payload};
+    ad__frame_encode(&header, s->out.data + s->frame);
+    if (s->trace) ad__trace(s, "->", s->tracer, &s->trace_arena, s->out.data + s->frame + AD_FRAME_HEADER, control);
+    s->frame = s->out.size;
+}
+
+/* Makes all that has gathered the bytes on their way. */
+static void take(ad_session *s, uint64_t payload) {
+    ad_bytes empty = s->sending;
+    s->bytes += s->out.size + payload;
+    note_sent(s);
+    s->sending = s->out;
+    s->sent = 0;
+    empty.size = 0;
+    s->out = empty;
+    s->frame = 0;
+}
+
+/* ---- writing ---- */
+
+/* Waits for room in the socket. A server that waits for us to read must not wait for ever, so reads too. */
+static void wait_writable(ad_session *s) {
+    struct pollfd p = {.fd = s->fd, .events = POLLOUT};
+    pthread_mutex_lock(&s->lock);
+    bool reader = !s->reading;
+    if (reader) s->reading = true;
+    pthread_mutex_unlock(&s->lock);
+    if (reader) p.events |= POLLIN;
+    if (poll(&p, 1, reader ? 50 : 5) > 0 && reader && p.revents & (POLLIN | POLLHUP | POLLERR))
+        ad__input_run(s, MSG_DONTWAIT);
+    if (reader) {
+        pthread_mutex_lock(&s->lock);
+        s->reading = false;
+        ad__wake_all(s);
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+static void advance(struct msghdr *m, size_t n) {
+    while (m->msg_iovlen && n >= m->msg_iov->iov_len) {
+        n -= m->msg_iov->iov_len;
+        m->msg_iov++;
+        m->msg_iovlen--;
+    }
+    if (m->msg_iovlen) {
+        m->msg_iov->iov_base = (uint8_t *)m->msg_iov->iov_base + n;
+        m->msg_iov->iov_len -= n;
+    }
+}
+
+/* True when the calling thread's user wants to stop. */
+static bool interrupted(ad_session *s, uint64_t *checked) {
+    uint64_t now = ad__now();
+    if (now - *checked < 50000000) return false;
+    *checked = now;
+    pthread_mutex_lock(&s->lock);
+    int (*check)(void *) = s->check;
+    void *argument = s->check_argument;
+    bool dead = s->dead;
+    if (s->flusher_runs && pthread_equal(pthread_self(), s->flusher)) check = NULL;
+    pthread_mutex_unlock(&s->lock);
+    return dead || (check && check(argument) != 0);
+}
+
+/* Sends all of m; writing is ours, the lock is not held. What an interrupt leaves stays in m. */
+static int transmit(ad_session *s, struct msghdr *m) {
+    uint64_t checked = 0;
+    while (m->msg_iovlen) {
+        ssize_t n = sendmsg(s->fd, m, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n >= 0) {
+            advance(m, (size_t)n);
+        } else if (errno == EAGAIN) {
+            if (checked == 0) checked = ad__now();
+            wait_writable(s);
+            if (interrupted(s, &checked)) return AD_E_INTERRUPTED;
+        } else if (errno != EINTR) {
+            ad__die(s, "connection lost: %s", strerror(errno));
+            return AD_E_CONNECTION;
+        }
+    }
+    return 0;
+}
+
+/* Sends what is on its way, and with it a payload of the user's; lets the lock go meanwhile. */
+static int send_taken(ad_session *s, const uint8_t *payload, size_t size) {
+    struct iovec iov[2] = {{s->sending.data + s->sent, s->sending.size - s->sent}, {(void *)(uintptr_t)payload, size}};
+    struct msghdr m = {.msg_iov = iov, .msg_iovlen = size ? 2 : 1};
+    pthread_mutex_unlock(&s->lock);
+    int status = transmit(s, &m);
+    pthread_mutex_lock(&s->lock);
+    s->sent_at = ad__now();
+    if (status != AD_E_INTERRUPTED) {
+        s->sent = s->sending.size;
+        return status;
+    }
+    if (m.msg_iovlen == (size ? 2u : 1u)) /* part of the gathered bytes, and the whole payload behind them */
+        s->sent = s->sending.size - iov[0].iov_len;
+    else s->sent = s->sending.size;
+    if (size) ad__bytes_append(&s->sending, iov[1].iov_base, iov[1].iov_len);
+    if (s->sending.failed) ad__die_locked(s, "connection lost: out of memory in the middle of a frame");
+    return status;
+}
+
+static int fail_send(const ad_session *s, int status) {
+    return status == AD_E_INTERRUPTED ? ad__fail(status, "interrupted") : ad__fail_dead(s);
+}
+
+static void end_writing(ad_session *s) {
+    s->writing = false;
+    ad__wake_all(s);
+}
+
+int ad__push(ad_session *s) {
+    int status = 0;
+    if (s->writing) { /* its thread will send ours too */
+        s->again = true;
+        return 0;
+    }
+    s->writing = true;
+    s->again = true;
+    for (int round = 0; s->again && status == 0 && round < ROUNDS; round++) {
+        s->again = false;
+        if (s->sent == s->sending.size) {
+            append_frees(s);
+            if (s->out.size > s->frame) seal(s, 0);
+            if (s->out.size == 0) break;
+            take(s, 0);
+        }
+        status = send_taken(s, NULL, 0);
+    }
+    end_writing(s);
+    if (s->again || s->sent < s->sending.size) ad__flusher_wake(s);
+    return status ? fail_send(s, status) : 0;
+}
+
+/* ---- messages ---- */
+
+/* Waits until there is room for another message; the lock is held. */
+static int wait_room(ad_session *s) {
+    uint64_t checked = ad__now();
+    int status = 0;
+    while (status == 0 && !s->dead && !has_room(s)) {
+        if (s->writing) status = ad__wait_writer(s, &checked);
+        else if (s->out.size > s->frame + AD_FRAME_HEADER || s->frame || s->sent < s->sending.size)
+            status = ad__push(s);
+        else status = ad__wait(s, &checked);
+    }
+    return s->dead ? ad__fail_dead(s) : status;
+}
+
+int ad__begin(ad_session *s) {
+    if (ad__foreign(s)) return ad__fail_foreign();
+    pthread_mutex_lock(&s->lock);
+    if (!AD_LIKELY(!s->dead && has_room(s))) {
+        int status = wait_room(s);
+        if (status) {
+            pthread_mutex_unlock(&s->lock);
+            return status;
+        }
+    }
+    open_frame(s);
+    return 0;
+}
+
+int ad__begin_ask(ad_session *s) {
+    int status = ad__begin(s);
+    if (status == 0 && s->nfrees) {
+        append_frees(s);
+        open_frame(s);
+    }
+    return status;
+}
+
+/* The first request after nothing: at once when the stream is idle, else it is the flusher's. */
+static int start(ad_session *s) {
+    if (!s->writing && s->sent == s->sending.size && ad__now() - s->sent_at > IDLE_NS) return ad__push(s);
+    return ad__flusher_wake(s) ? 0 : ad__push(s);
+}
+
+/* Undo a message that could not be encoded. */
+static int roll_back(ad_session *s, size_t mark, int status) {
+    bool memory = s->out.failed;
+    s->out.size = mark;
+    s->out.failed = false;
+    pthread_mutex_unlock(&s->lock);
+    return memory ? ad__fail_memory() : ad__fail(status, "%s", ad__error_text(status));
+}
+
+int ad__commit(ad_session *s, size_t mark, int status) {
+    if (status || s->out.failed) return roll_back(s, mark, status);
+    s->ops++;
+    if (mark <= AD_FRAME_HEADER) status = start(s);
+    else if (s->out.size >= SEND_SIZE && !s->writing) status = ad__push(s);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+void ad__queue_free(ad_session *s, uint64_t buffer) {
+    if (ad__foreign(s)) return;
+    pthread_mutex_lock(&s->lock);
+    if (!s->dead && s->nfrees == s->frees_capacity) {
+        size_t capacity = s->frees_capacity ? 2 * s->frees_capacity : 2 * AD_FREES;
+        uint64_t *more = realloc(s->frees, capacity * sizeof *more);
+        if (more) {
+            s->frees = more;
+            s->frees_capacity = capacity;
+        }
+    }
+    if (!s->dead && s->nfrees < s->frees_capacity) { /* else the server frees it when the session ends */
+        s->frees[s->nfrees++] = buffer;
+        if (s->nfrees >= AD_FREES) append_frees(s);
+        ad__flusher_wake(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- payloads ---- */
+
+/* A payload small enough to gather with the requests around it. */
+static int gather_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
+    int status = ad__begin(s);
+    if (status) return status;
+    size_t mark = s->out.size;
+    status = ad__encode_write(&s->out, buffer, offset);
+    ad__bytes_reserve(&s->out, size);
+    if (status == 0 && !s->out.failed) {
+        seal(s, size);
+        ad__bytes_append(&s->out, data, size);
+        s->frame = s->out.size;
+    }
+    return ad__commit(s, mark, status);
+}
+
+/* Begins with nobody else writing and nothing on its way; on success the lock is held and writing is ours. */
+static int begin_writing(ad_session *s) {
+    uint64_t checked = ad__now();
+    int status = 0;
+    if (ad__foreign(s)) return ad__fail_foreign();
+    pthread_mutex_lock(&s->lock);
+    while (status == 0) {
+        if (s->dead || !has_room(s)) status = wait_room(s);
+        else if (s->writing) status = ad__wait_writer(s, &checked);
+        else if (s->sent < s->sending.size) status = ad__push(s);
+        else break;
+    }
+    if (status) pthread_mutex_unlock(&s->lock);
+    else s->writing = true;
+    return status;
+}
+
+static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
+    int status = begin_writing(s);
+    if (status) return status;
+    append_frees(s);
+    open_frame(s);
+    size_t mark = s->out.size;
+    status = ad__encode_write(&s->out, buffer, offset);
+    if (status || s->out.failed) {
+        end_writing(s);
+        return roll_back(s, mark, status);
+    }
+    s->ops++;
+    seal(s, size);
+    take(s, size);
+    status = send_taken(s, data, size);
+    end_writing(s);
+    if (status) fail_send(s, status);
+    if (s->again || s->sent < s->sending.size || s->out.size) ad__flusher_wake(s);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
+    uint64_t chunk = s->welcome.max_payload;
+    int status = 0;
+    if (chunk > s->welcome.window_bytes / 8) chunk = s->welcome.window_bytes / 8;
+    if (size <= SMALL_PAYLOAD && size <= chunk) return size ? gather_bytes(s, buffer, offset, data, size) : 0;
+    for (size_t at = 0; at < size && status == 0; at += chunk)
+        status = send_chunk(s, buffer, offset + at, data + at, size - at < chunk ? size - at : chunk);
+    return status;
+}
+
+int ad_flush(ad_session *s) {
+    if (ad__foreign(s)) return ad__fail_foreign();
+    pthread_mutex_lock(&s->lock);
+    int status = s->dead ? ad__fail_dead(s) : ad__push(s);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}

@@ -1,0 +1,356 @@
+/* Universal functions: from inputs to an encoded operation and its outputs. This is the hot path. */
+#include <string.h>
+
+#include "client-c/client.h"
+#include "protocol/text.h"
+
+#define MAX_INPUTS 4 /* three and a mask */
+
+typedef struct ufunc_call {
+    ad_session *session;
+    const ad_ufunc_row *row;
+    const ad_rule_row *rule;
+    const ad_options *options; /* NULL: none */
+    int ndim;
+    const int64_t *shape; /* of the result */
+    ad_op op;
+    uint8_t types[MAX_INPUTS];
+    ad_operand operand[AD_MAX_OUT + MAX_INPUTS];
+    int64_t storage[AD_MAX_NDIM];
+} ufunc_call;
+
+/* ---- sending ---- */
+
+int ad__send_op(ad_session *s, ad_op *op, ad_array *const *made) {
+    int status = ad__begin(s);
+    if (status) return status;
+    for (int k = 0; k < op->nout; k++) {
+        if (made[k]) {
+            ad__array_name(made[k]);
+            op->operand[k].desc.buffer = made[k]->buffer;
+        }
+    }
+    size_t mark = s->out.size;
+    status = ad__commit(s, mark, ad__encode_op(&s->out, op));
+    if (status && status != AD_E_INTERRUPTED) /* it has not been sent: there is no buffer to free */
+        for (int k = 0; k < op->nout; k++)
+            if (made[k]) made[k]->buffer = 0;
+    return status;
+}
+
+int ad__hand_out(int status, int n, ad_array *const *made, ad_array **outs) {
+    for (int k = 0; k < n; k++) {
+        if (status == 0) outs[k] = made[k];
+        else ad_array_release(made[k]);
+    }
+    return status;
+}
+
+/* ---- types ---- */
+
+static int type_index(int type) { return type < AD_NDTYPE ? type : type - AD_WEAK_INT + AD_NDTYPE; }
+
+/* Integers too large for int64 are uint64 where nothing stronger says what they are. */
+static void settle_weak(ufunc_call *c, const ad_in *in) {
+    for (int i = 0; i < c->row->nin; i++)
+        if (in[i].array || in[i].value.dtype >= 0) return;
+    for (int i = 0; i < c->row->nin; i++)
+        if (in[i].value.kind == AD_VALUE_UINT && in[i].value.as.u > INT64_MAX) c->types[i] = AD_UINT64;
+}
+
+static int resolve_slowly(ufunc_call *c, const ad_in *in, int *loop) {
+    ad_fault fault;
+    int dtype = c->options && c->options->dtype >= 0 ? c->options->dtype : AD_NO_DTYPE;
+    settle_weak(c, in);
+    if (ad__resolve_ufunc(c->row, c->types, dtype, loop, &fault) != 0) return ad__fail_fault(&fault);
+    return 0;
+}
+
+/* Where a dtype stands among what Python's numbers can be; bool is below them all. */
+static int number_rank(int dtype) {
+    switch (ad__dtypes[dtype].kind) {
+    case 'b': return 0;
+    case 'f': return 2;
+    case 'c': return 3;
+    default: return 1;
+    }
+}
+
+/* A weak value takes out's type where that is of its kind or a higher one. */
+static int scalar_loop(const ad_value *v, int out) {
+    int dtype = ad__value_dtype(v);
+    return v->dtype < 0 && number_rank(dtype) <= number_rank(out) ? out : dtype;
+}
+
+static int cannot_cast(const ufunc_call *c, const char *what, int k, int n, int from, int to) {
+    char number[8] = "";
+    if (n > 1) {
+        number[0] = ' ';
+        number[1] = (char)('0' + k);
+    }
+    return ad__fail(AD_E_TYPE, "Cannot cast ufunc '%s' %s%s from dtype('%s') to dtype('%s') with casting rule '%s'",
+                    c->row->name, what, number, ad__dtypes[from].name, ad__dtypes[to].name,
+                    ad__casting_name(c->options->casting));
+}
+
+/* casting= of the inputs. Promotion casts safely, so this asks only where dtype= or a stricter rule was given. */
+static int check_input_casts(const ufunc_call *c, const ad_in *in) {
+    const ad_options *o = c->options;
+    if (o->dtype < 0 && o->casting >= AD_CAST_SAFE) return 0;
+    for (int i = 0; i < c->row->nin; i++) {
+        int to = ad__code_dtype(c->rule->in[i], c->op.loop),
+            from = in[i].array ? c->types[i] : scalar_loop(&in[i].value, to);
+        if (!ad__can_cast(from, to, (ad_casting)o->casting)) return cannot_cast(c, "input", i, c->row->nin, from, to);
+    }
+    return 0;
+}
+
+static int resolve(ufunc_call *c, const ad_in *in) {
+    const ad_ufunc_row *row = c->row;
+    _Atomic uint8_t *known = NULL;
+    int loop, status;
+    if (row->nin <= 2 && (!c->options || c->options->dtype < 0)) {
+        int j = row->nin == 2 ? type_index(c->types[1]) : 0;
+        known = &c->session->loops[c->op.row][type_index(c->types[0])][j];
+        loop = atomic_load_explicit(known, memory_order_relaxed) - 1;
+        if (AD_LIKELY(loop >= 0)) {
+            c->op.loop = (uint8_t)loop;
+            return c->options ? check_input_casts(c, in) : 0;
+        }
+    }
+    status = resolve_slowly(c, in, &loop);
+    if (status) return status;
+    c->op.loop = (uint8_t)loop;
+    if (known && (in[0].array || in[row->nin - 1].array)) /* values alone may be larger than their type says */
+        atomic_store_explicit(known, (uint8_t)(loop + 1), memory_order_relaxed);
+    return c->options ? check_input_casts(c, in) : 0;
+}
+
+/* ---- weak integers beyond the loop's type ---- */
+
+/* Comparing with an integer that no element can be has an answer: the same for all. It is put as x == x or x != x. */
+static bool compare_constant(ufunc_call *c, int scalar, int side) {
+    static const struct {
+        uint8_t row, above, below; /* truth of x (row) v for v above and below every x */
+    } rows[] = {{AD_UFUNC_equal, 0, 0},      {AD_UFUNC_not_equal, 1, 1}, {AD_UFUNC_less, 1, 0},
+                {AD_UFUNC_less_equal, 1, 0}, {AD_UFUNC_greater, 0, 1},   {AD_UFUNC_greater_equal, 0, 1}};
+    ad_operand *in = c->operand + c->op.nout;
+    if (in[1 - scalar].is_scalar) return false;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].row != c->op.row) continue;
+        bool mirrored = scalar == 0 && rows[i].above != rows[i].below;
+        bool truth = ((side > 0) != mirrored) ? rows[i].above : rows[i].below;
+        in[scalar] = in[1 - scalar];
+        c->op.row = truth ? AD_UFUNC_equal : AD_UFUNC_not_equal;
+        return true;
+    }
+    return false;
+}
+
+static int check_scalars(ufunc_call *c, const ad_in *in) {
+    const ad_operand *operand = c->operand + c->op.nout;
+    for (int i = 0; i < c->row->nin; i++) {
+        if (!operand[i].is_scalar) continue;
+        int dtype = ad__code_dtype(c->rule->in[i], c->op.loop), side = ad__value_side(&in[i].value, dtype);
+        if (side && !compare_constant(c, i, side)) return ad__fail_bounds(&in[i].value, dtype);
+        if (c->op.row == AD_UFUNC_power && i == 1 && operand[i].scalar.kind == AD_SCALAR_INT &&
+            operand[i].scalar.as.i < 0 && (AD_M_INT & AD_BIT(c->op.loop)))
+            return ad__fail(AD_E_VALUE, "Integers to negative integer powers are not allowed.");
+    }
+    return 0;
+}
+
+/* ---- shapes ---- */
+
+static inline bool same_shape(int an, const int64_t *a, int bn, const int64_t *b) {
+    if (an != bn) return false;
+    for (int i = 0; i < an; i++)
+        if (a[i] != b[i]) return false;
+    return true;
+}
+
+static int broadcast(ufunc_call *c) {
+    const ad_operand *in[MAX_INPUTS];
+    ad_fault fault;
+    for (int i = 0; i < c->op.nin; i++) in[i] = &c->operand[c->op.nout + i];
+    if (ad__broadcast(c->op.nin, in, &c->ndim, c->storage, &fault) != 0) return ad__fail_fault(&fault);
+    c->shape = c->storage;
+    return 0;
+}
+
+static int find_shape(ufunc_call *c) {
+    const ad_operand *in = c->operand + c->op.nout;
+    c->ndim = 0;
+    c->shape = NULL;
+    for (int i = 0; i < c->op.nin; i++) {
+        if (in[i].is_scalar || in[i].desc.ndim == 0) continue;
+        if (!c->shape) {
+            c->ndim = in[i].desc.ndim;
+            c->shape = in[i].desc.shape;
+        } else if (!same_shape(c->ndim, c->shape, in[i].desc.ndim, in[i].desc.shape)) {
+            return broadcast(c);
+        }
+    }
+    return 0;
+}
+
+static int wrong_out(const ad_array *out, int ndim, const int64_t *shape) {
+    char is[100], must[100];
+    ad_text a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
+    ad__text_shape(&a, out->ndim, out->shape);
+    ad__text_shape(&b, ndim, shape);
+    return ad__fail(AD_E_VALUE, "non-broadcastable output operand with shape %s doesn't match the broadcast shape %s",
+                    is, must);
+}
+
+/* ---- outputs ---- */
+
+static bool repeats(const ad_array *a) {
+    for (int i = 0; i < a->ndim; i++)
+        if (a->shape[i] > 1 && a->strides[i] == 0 && a->count) return true;
+    return false;
+}
+
+/* out=: the inputs broadcast to it, and the result may be cast to it. */
+static int check_out(ufunc_call *c, int k, const ad_array *out) {
+    int from = ad__code_dtype(c->rule->out[k], c->op.loop);
+    ad_desc result = {.shape = c->shape, .strides = c->shape, .ndim = (uint8_t)c->ndim}, view;
+    int64_t strides[AD_MAX_NDIM];
+    if (out->session != c->session) return ad__fail(AD_E_VALUE, "the arrays belong to different sessions");
+    if (!ad__can_cast(from, out->dtype, (ad_casting)c->options->casting))
+        return cannot_cast(c, "output", k, c->row->nout, from, out->dtype);
+    if (repeats(out)) return ad__fail(AD_E_VALUE, "output array is read-only: it repeats elements");
+    if (same_shape(c->ndim, c->shape, out->ndim, out->shape)) return 0;
+    if (ad__broadcast_to(&result, out->ndim, out->shape, strides, &view, NULL) != 0)
+        return wrong_out(out, c->ndim, c->shape);
+    c->ndim = out->ndim;
+    c->shape = out->shape;
+    return 0;
+}
+
+static int given_outputs(ufunc_call *c) {
+    ad_array *const *out = c->options->out;
+    for (int k = 0; k < c->row->nout; k++) {
+        int status = out[k] ? check_out(c, k, out[k]) : 0;
+        if (status) return status;
+    }
+    for (int k = 0; k < c->row->nout; k++)
+        if (out[k] && !same_shape(c->ndim, c->shape, out[k]->ndim, out[k]->shape))
+            return wrong_out(out[k], c->ndim, c->shape);
+    return 0;
+}
+
+static int make_outputs(ufunc_call *c, ad_array **made) {
+    for (int k = 0; k < c->row->nout; k++) {
+        ad_array *given = c->options ? c->options->out[k] : NULL;
+        if (given) {
+            c->operand[k].desc = ad__array_desc(given);
+        } else {
+            int dtype = ad__code_dtype(c->rule->out[k], c->op.loop);
+            int status = ad__array_new(c->session, dtype, c->ndim, c->shape, &made[k]);
+            if (status) return status;
+            c->operand[k].desc = ad__fresh_desc(made[k]);
+        }
+        c->operand[k].is_scalar = 0;
+    }
+    return 0;
+}
+
+/* ---- calls ---- */
+
+static int add_mask(ufunc_call *c) {
+    const ad_in mask = ad_of(c->options->where);
+    const int i = c->row->nin;
+    int status = ad__in_operand(&mask, &c->operand[c->op.nout + i], &c->types[i], &c->session);
+    if (status) return status;
+    if (c->types[i] != AD_BOOL)
+        return ad__fail(AD_E_TYPE,
+                        "Cannot cast array data from dtype('%s') to dtype('bool') according to the rule "
+                        "'safe'",
+                        ad__dtypes[c->types[i]].name);
+    c->op.nin++;
+    return 0;
+}
+
+static int prepare(ufunc_call *c, const ad_in *in) {
+    int status = 0;
+    for (int i = 0; i < c->row->nin && status == 0; i++)
+        status = ad__in_operand(&in[i], &c->operand[c->op.nout + i], &c->types[i], &c->session);
+    if (status) return status;
+    if (!c->session) return ad__fail(AD_E_VALUE, "%s: no input is an array, and no session was given", c->row->name);
+    status = resolve(c, in);
+    if (!status) status = check_scalars(c, in);
+    if (!status && c->options && c->options->where) status = add_mask(c);
+    if (!status) status = find_shape(c);
+    if (!status && c->options) status = given_outputs(c);
+    return status;
+}
+
+int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *options, ad_array **outs) {
+    ufunc_call c;
+    ad_array *made[AD_MAX_OUT] = {NULL, NULL};
+    c.row = ufunc >= 0 ? ad__ufunc((uint64_t)ufunc) : NULL;
+    if (!c.row) return ad__fail(AD_E_UNSUPPORTED, "there is no ufunc %d", ufunc);
+    c.session = s;
+    c.rule = &ad__rules[c.row->rule];
+    c.options = options;
+    c.op = (ad_op){
+        .opcode = AD_REQ_UFUNC, .nout = c.row->nout, .nin = c.row->nin, .row = (uint16_t)ufunc, .operand = c.operand};
+    int status = prepare(&c, in);
+    if (!status) status = make_outputs(&c, made);
+    if (!status) status = ad__send_op(c.session, &c.op, made);
+    if (!status && options)
+        for (int k = 0; k < c.row->nout; k++)
+            if (!made[k]) made[k] = ad_array_retain(options->out[k]);
+    return ad__hand_out(status, c.row->nout, made, outs);
+}
+
+/* ---- copies ---- */
+
+static int copy_types(const ad_array *out, const ad_in *in, int casting, uint8_t *loop) {
+    const int from = in->array ? in->array->dtype : scalar_loop(&in->value, out->dtype);
+    *loop = (uint8_t)from;
+    if (!in->array && ad__value_side(&in->value, out->dtype)) return ad__fail_bounds(&in->value, out->dtype);
+    if (!ad__can_cast(from, out->dtype, (ad_casting)casting))
+        return ad__fail(AD_E_TYPE, "Cannot cast %s from dtype('%s') to dtype('%s') according to the rule '%s'",
+                        in->array ? "array data" : "scalar", ad__dtypes[from].name, ad__dtypes[out->dtype].name,
+                        ad__casting_name(casting));
+    return 0;
+}
+
+static int check_fits(const ad_array *out, const ad_array *in) {
+    int64_t strides[AD_MAX_NDIM];
+    ad_desc d, view;
+    char is[100], must[100];
+    ad_text a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
+    if (!in || same_shape(in->ndim, in->shape, out->ndim, out->shape)) return 0;
+    d = ad__array_desc(in);
+    if (ad__broadcast_to(&d, out->ndim, out->shape, strides, &view, NULL) == 0) return 0;
+    ad__text_shape(&a, in->ndim, in->shape);
+    ad__text_shape(&b, out->ndim, out->shape);
+    return ad__fail(AD_E_VALUE, "could not broadcast input array from shape %s into shape %s", is, must);
+}
+
+int ad__copy(ad_array *out, const ad_in *in, int casting, bool made) {
+    ad_operand operand[2] = {{.desc = made ? ad__fresh_desc(out) : ad__array_desc(out)}};
+    ad_op op = {.opcode = AD_REQ_UFUNC, .row = AD_UFUNC_copy, .nout = 1, .nin = 1, .operand = operand};
+    ad_session *s = out->session;
+    uint8_t type;
+    int status = ad__in_operand(in, &operand[1], &type, &s);
+    if (!status) status = copy_types(out, in, casting, &op.loop);
+    if (!status) status = check_fits(out, in->array);
+    if (!status && repeats(out))
+        status = ad__fail(AD_E_VALUE, "assignment destination is read-only: it repeats elements");
+    return status ? status : ad__send_op(s, &op, &(ad_array *){made ? out : NULL});
+}
+
+int ad_copy_into(ad_array *out, ad_in in, int casting) { return ad__copy(out, &in, casting, false); }
+
+int ad_astype(const ad_array *a, int dtype, ad_array **out) {
+    const ad_in in = ad_of(a);
+    ad_array *made;
+    int status = ad__dtype_check(dtype);
+    if (!status) status = ad__array_new(a->session, dtype, a->ndim, a->shape, &made);
+    if (status) return status;
+    return ad__hand_out(ad__copy(made, &in, AD_CAST_UNSAFE, true), 1, &made, out);
+}

@@ -1,0 +1,74 @@
+/* Where the server is: URLs and the places that are tried when there is none. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "client-c/client.h"
+
+static int bad(const char *url, const char *why) {
+    return ad__fail(AD_E_URL, "'%.200s' is not a server address: %s", url, why);
+}
+
+static int parse_unix(const char *url, const char *path, ad_address *out) {
+    struct sockaddr_un address;
+    if (!*path) return bad(url, "the path is missing");
+    if (strlen(path) >= sizeof address.sun_path) return bad(url, "the path of a Unix socket has at most 107 bytes");
+    strcpy(out->host, path);
+    out->transport = AD_URL_UNIX;
+    return 0;
+}
+
+static int parse_tcp(const char *url, const char *rest, ad_address *out) {
+    const char *colon = strrchr(rest, ':'), *end = colon;
+    if (!colon || colon == rest || !colon[1]) return bad(url, "expected tcp:host:port");
+    if (rest[0] == '[') {
+        if (end[-1] != ']') return bad(url, "expected tcp:[address]:port");
+        rest++, end--;
+    }
+    if ((size_t)(end - rest) >= sizeof out->host || strlen(colon + 1) >= sizeof out->port)
+        return bad(url, "host or port is too long");
+    memcpy(out->host, rest, (size_t)(end - rest));
+    strcpy(out->port, colon + 1);
+    out->transport = AD_URL_TCP;
+    return 0;
+}
+
+static int parse_embedded(const char *url, const char *backend, ad_address *out) {
+    if (strcmp(backend, "cpu") != 0 && strcmp(backend, "cuda") != 0)
+        return bad(url, "expected embedded:cpu or embedded:cuda");
+    strcpy(out->host, backend);
+    out->transport = AD_URL_EMBEDDED;
+    return 0;
+}
+
+int ad__url_parse(const char *url, ad_address *out) {
+    static const struct {
+        const char *scheme;
+        int (*parse)(const char *url, const char *rest, ad_address *out);
+    } schemes[] = {{"unix:", parse_unix}, {"tcp:", parse_tcp}, {"embedded:", parse_embedded}};
+    memset(out, 0, sizeof *out);
+    if (strlen(url) >= sizeof out->url) return bad(url, "it is too long");
+    strcpy(out->url, url);
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t n = strlen(schemes[i].scheme);
+        if (strncmp(url, schemes[i].scheme, n) == 0) return schemes[i].parse(url, url + n, out);
+    }
+    if (strncmp(url, "tls:", 4) == 0) return bad(url, "tls: is not supported by this version");
+    return bad(url, "expected unix:/path, tcp:host:port, embedded:cpu or embedded:cuda");
+}
+
+bool ad__url_candidate(int n, ad_address *out) {
+    char url[256];
+    const char *folder = getenv("XDG_RUNTIME_DIR");
+    switch (n) {
+    case 0:
+        if (folder && *folder && snprintf(url, sizeof url, "unix:%s/arrayd.sock", folder) < (int)sizeof url &&
+            ad__url_parse(url, out) == 0)
+            return true;
+        return ad__url_parse("unix:/run/arrayd/arrayd.sock", out) == 0;
+    case 1: return ad__url_parse("unix:/run/arrayd/arrayd.sock", out) == 0;
+    case 2: return ad__url_parse("embedded:cpu", out) == 0;
+    default: return false;
+    }
+}
