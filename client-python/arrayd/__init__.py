@@ -1,0 +1,85 @@
+"""arrayd: NumPy's functions on arrays that live on an array server.
+
+    import arrayd as ad
+    x = ad.arange(10)
+    print(ad.sqrt(x).sum())
+
+Operations are sent and not waited for; a.get() (or printing, float(a), bool(a)) fetches elements, and with them the
+error if computing them failed. ARRAYD_URL or connect() says which server.
+"""
+import numpy as _numpy
+from numpy import (base_repr, binary_repr, bool_, complex128, complex64, complexfloating, dtype, e, euler_gamma, finfo,
+                   float16, float32, float64, floating, generic, iinfo, inexact, inf, int16, int32, int64, int8,
+                   integer, intp, isdtype, issubdtype, iterable, min_scalar_type, nan, number, pi, promote_types,
+                   signedinteger, uint16, uint32, uint64, uint8, unsignedinteger)
+from numpy.exceptions import AxisError
+
+from . import _core
+from ._core import (ArraydError, DeviceError, DeviceLostError, LimitError, ProtocolError, ServerError, StaleHandleError,
+                    ndarray, ufunc)
+from ._base import newaxis
+from ._bits import packbits, unpackbits
+from ._config import connect, session_info, show_config, stat, sync
+from ._creation import (arange, array, asanyarray, asarray, ascontiguousarray, asfortranarray, asnumpy, astype, copy,
+                        empty, empty_like, frombuffer, fromfunction, fromiter, full, full_like, geomspace, linspace,
+                        logspace, ones, ones_like, zeros, zeros_like)
+from ._einsum import einsum
+from ._formatting import (array2string, array_repr, array_str, format_float_positional, format_float_scientific,
+                          get_printoptions, printoptions, set_printoptions)
+from ._grids import diag, diagflat, eye, identity, indices, meshgrid, mgrid, ogrid, tri, tril, triu, vander
+from ._indexing import (argwhere, c_, choose, compress, diag_indices, diag_indices_from, diagonal, extract,
+                        fill_diagonal, flatnonzero, index_exp, ix_, mask_indices, ndindex, nonzero, piecewise, place,
+                        put, put_along_axis, putmask, r_, ravel_multi_index, s_, select, take, take_along_axis,
+                        tril_indices, tril_indices_from, triu_indices, triu_indices_from, unravel_index, where)
+from ._joining import (append, array_split, block, column_stack, concat, concatenate, copyto, delete, dsplit, dstack,
+                       hsplit, hstack, insert, repeat, resize, roll, split, stack, tile, trim_zeros, unstack, vsplit,
+                       vstack)
+from ._linalg import cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat
+from ._logic import (allclose, array_equal, array_equiv, can_cast, common_type, get_array_module, isclose, iscomplex,
+                     iscomplexobj, isfortran, isreal, isrealobj, isscalar, may_share_memory, ndim, result_type, shape,
+                     shares_memory, size)
+from ._manipulation import (atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
+                            expand_dims, flip, fliplr, flipud, matrix_transpose, moveaxis, permute_dims, ravel, reshape,
+                            rollaxis, rot90, squeeze, swapaxes, transpose)
+from ._math import (angle, around, bartlett, blackman, clip, convolve, correlate, diff, ediff1d, fix, gradient, hamming,
+                    hanning, i0, imag, interp, kaiser, nan_to_num, real, round, sinc, trapezoid, unwrap)
+from ._pad import pad
+from ._poly import polyadd, polymul, polysub, polyval
+from ._quantile import nanpercentile, nanquantile, percentile, quantile
+from ._reductions import (all, amax, amin, any, argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod,
+                          cumulative_sum, max, mean, median, min, nanargmax, nanargmin, nancumprod, nancumsum, nanmax,
+                          nanmean, nanmedian, nanmin, nanprod, nanstd, nansum, nanvar, prod, ptp, std, sum, var)
+from ._sorting import (argpartition, argsort, intersect1d, isin, lexsort, partition, searchsorted, setdiff1d, setxor1d,
+                       sort, sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values)
+from ._statistics import (average, bincount, corrcoef, cov, digitize, histogram, histogram2d, histogram_bin_edges,
+                          histogramdd)
+from . import _methods, _ufunc_methods, linalg
+
+__version__ = _core.version()
+
+bool = bool_
+int_, uint, half, single, double = _numpy.int_, _numpy.uint, float16, float32, float64
+byte, short, intc, longlong = int8, int16, _numpy.intc, _numpy.longlong
+ubyte, ushort, uintc, ulonglong, uintp = uint8, uint16, _numpy.uintc, _numpy.ulonglong, _numpy.uintp
+csingle, cdouble = complex64, complex128
+
+for _name, _ufunc in _core.ufuncs.items():
+    globals().setdefault(_name, _ufunc)
+# Other names that NumPy and CuPy have for ufuncs.
+for _alias, _name in {
+        "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
+        "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift",
+        "bitwise_not": "invert", "bitwise_right_shift": "right_shift", "conj": "conjugate", "degrees": "rad2deg",
+        "mod": "remainder", "pow": "power", "radians": "deg2rad", "true_divide": "divide"}.items():
+    globals()[_alias] = _core.ufuncs[_name]
+del _name, _alias, _ufunc
+
+_methods.install()
+_ufunc_methods.install()
+
+
+def __getattr__(name):
+    # ml_dtypes, which defines it, is imported only when asked for.
+    if name == "bfloat16":
+        return _core.as_dtype("bfloat16").type
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,127 @@
+"""What every module of the package uses: arguments to arrays, axes, types, and operations by the name of their row."""
+import math
+import operator
+
+import numpy as np
+from numpy.exceptions import AxisError
+
+from . import _core
+from ._core import ndarray
+
+newaxis = None
+_SCALARS = (bool, int, float, complex, np.generic)
+
+
+class _NoValue:
+    """The default of a parameter for which None means something."""
+
+    def __repr__(self):
+        return "<no value>"
+
+
+no_value = _NoValue()
+
+
+def is_scalar(value):
+    """Whether value is a Python or NumPy number, which goes inline with an operation instead of as an array."""
+    return isinstance(value, _SCALARS)
+
+
+def as_array(value, dtype=None):
+    """value as an array on the server: itself when it is one (and dtype fits), else uploaded."""
+    if isinstance(value, ndarray):
+        return value if dtype is None or value.dtype == dtype else value.astype(dtype)
+    from ._creation import array
+    return array(value, dtype=dtype, copy=None)
+
+
+def as_operand(value):
+    """value as something a ufunc takes: a number or an array as it is, anything else uploaded."""
+    return value if is_scalar(value) else as_array(value)
+
+
+def as_host(value, what):
+    """value as a NumPy array on this side, for arguments that decide a shape: an array of the server is fetched."""
+    try:
+        return value.get() if isinstance(value, ndarray) else np.asarray(value)
+    except TypeError as error:
+        raise TypeError(f"{what}: {error}") from None
+
+
+def shape_tuple(shape):
+    """A shape argument (an int or a sequence of ints) as a tuple."""
+    if isinstance(shape, ndarray):
+        shape = shape.get()
+    try:
+        return (operator.index(shape),)
+    except TypeError:
+        return tuple(operator.index(n) for n in shape)
+
+
+def normalize_axis(axis, ndim, name=None):
+    """axis counted from the front; numpy.exceptions.AxisError when there is no such axis."""
+    index = operator.index(axis)
+    if not -ndim <= index < ndim:
+        raise AxisError(index, ndim, name)
+    return index + ndim if index < 0 else index
+
+
+def one_axis(a, axis):
+    """The array and the axis that a function works along: None flattens, and a 0-d array is taken as of 1 element."""
+    if axis is None:
+        return a.ravel(), 0
+    a = a if a.ndim else a.reshape(1)
+    return a, normalize_axis(axis, a.ndim)
+
+
+def normalize_axes(axis, ndim, name=None):
+    """None, an axis or several as a tuple of axes counted from the front; ValueError for one named twice."""
+    if axis is None:
+        return tuple(range(ndim))
+    if not isinstance(axis, (tuple, list)):
+        return (normalize_axis(axis, ndim, name),)
+    axes = tuple(normalize_axis(one, ndim, name) for one in axis)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"repeated axis in `{name}` argument" if name else "repeated axis")
+    return axes
+
+
+def result_type(*values):
+    """numpy.result_type, of arrays, dtypes and numbers (Python's are weak); it knows bfloat16."""
+    if not values:
+        raise ValueError("at least one array or dtype is required")
+    return _core.result_dtype(*(_type_of(value) for value in values))
+
+
+def _type_of(value):
+    if isinstance(value, ndarray) or is_scalar(value):
+        return value
+    return np.dtype(value) if isinstance(value, (np.dtype, type, str)) else np.asarray(value).dtype
+
+
+def along(ndim, axis, index):
+    """The index tuple that applies index to one axis and takes the others whole."""
+    return (slice(None),) * axis + (index,) + (slice(None),) * (ndim - axis - 1)
+
+
+# Views, new arrays and rows of call.def and reduction.def by name: as client-python/src/README.md says.
+view, empty, call, reduce = _core.view, _core.empty, _core.call, _core.reduce
+
+
+def give(result, out):
+    """result, or out filled with it; out's shape must be the result's."""
+    if out is None:
+        return result
+    if not isinstance(out, ndarray):
+        raise TypeError("return arrays must be of arrayd.ndarray")
+    if out.shape != result.shape:
+        raise ValueError(f"output array has shape {out.shape}, the result has {result.shape}")
+    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise TypeError(f"Cannot cast result from {result.dtype!r} to {out.dtype!r} with casting rule 'same_kind'")
+    out[...] = result
+    return out
+
+
+def product(shape):
+    """Number of elements of a shape."""
+    return math.prod(shape)

@@ -1,0 +1,62 @@
+"""The connection to the server."""
+import sys
+
+from . import _core
+
+
+def connect(url=None):
+    """Connect to a server; what follows runs there. Without it the first operation connects.
+
+    Parameters: url: "unix:/path", "tcp:host:port", "embedded:cpu" or "embedded:cuda"; unless given $ARRAYD_URL, then
+    the user's and the system's well-known socket, then an embedded server of this process.
+    Returns: None. Arrays of an earlier connection stay with it.
+    Raises: ValueError for a url of another form; ConnectionError when nobody answers.
+    Source: arrayd
+    """
+    _core.connect(url)
+
+
+def sync():
+    """Wait until all operations so far are complete.
+
+    Returns: None.
+    Raises: the first error that no array carries, such as that of a failed assignment.
+    Source: arrayd
+    """
+    _core.sync()
+
+
+def stat():
+    """The server's counters.
+
+    Returns: dict of ints by name: operations, bytes and buffers of this session, memory and sessions of the worker.
+    Raises: ConnectionError when the server has gone.
+    Source: arrayd
+    """
+    return _core.stat()
+
+
+def session_info():
+    """What is known of the connection without asking the server.
+
+    Returns: dict: url, server, backend, device_name, session, devices, memory (bytes), operations (sent), round_trips
+    (waited for), messages_bytes (sent).
+    Raises: ConnectionError when there is no server.
+    Source: arrayd
+    """
+    return _core.session_info()
+
+
+def show_config(file=None):
+    """Print the versions of the package and of NumPy, and what is known of the connection.
+
+    Parameters: file: where to, standard output unless given.
+    Returns: None.
+    Raises: ConnectionError when there is no server.
+    Source: numpy.show_config
+    """
+    import numpy
+    from . import __version__
+    lines = {"arrayd": __version__, "numpy": numpy.__version__, "python": sys.version.split()[0], **session_info()}
+    for name, value in lines.items():
+        print(f"{name:16} {value}", file=file or sys.stdout)

@@ -1,0 +1,459 @@
+"""New arrays: constants, sequences, copies of host data."""
+import builtins
+import math
+import operator
+
+import numpy as np
+
+from . import _base, _core
+from ._base import as_array, ndarray, shape_tuple
+
+
+def empty(shape, dtype=float, order="C"):
+    """A new array whose elements are unspecified (they happen to be zero).
+
+    Parameters: shape: int or tuple of ints. dtype: type of the elements. order: 'C' row-major or 'F' column-major.
+    Returns: ndarray of that shape.
+    Raises: ValueError for a negative dimension or another order; TypeError for a dtype that arrayd does not have.
+    Source: numpy.empty
+    """
+    shape = shape_tuple(shape)
+    if order in ("C", "K", "A", None):
+        return _base.empty(shape, dtype)
+    if order == "F":
+        return _base.empty(shape[::-1], dtype).transpose()
+    raise ValueError("order must be 'C' or 'F'")
+
+
+def zeros(shape, dtype=float, order="C"):
+    """A new array of zeros.
+
+    Parameters: shape: int or tuple of ints. dtype: type of the elements. order: 'C' or 'F'.
+    Returns: ndarray of that shape.
+    Raises: ValueError for a negative dimension or another order.
+    Source: numpy.zeros
+    """
+    return empty(shape, dtype, order)
+
+
+def ones(shape, dtype=None, order="C"):
+    """A new array of ones.
+
+    Parameters: shape: int or tuple of ints. dtype: type of the elements, float64 unless given. order: 'C' or 'F'.
+    Returns: ndarray of that shape.
+    Raises: ValueError for a negative dimension or another order.
+    Source: numpy.ones
+    """
+    return full(shape, 1, float if dtype is None else dtype, order)
+
+
+def full(shape, fill_value, dtype=None, order="C"):
+    """A new array with every element set to one value.
+
+    Parameters: shape: int or tuple of ints. fill_value: number, or array that broadcasts to shape. dtype: type of the
+    elements, that of fill_value unless given. order: 'C' or 'F'.
+    Returns: ndarray of that shape.
+    Raises: ValueError when fill_value does not broadcast to shape.
+    Source: numpy.full
+    """
+    if not _base.is_scalar(fill_value):
+        fill_value = as_array(fill_value)
+    if dtype is None:
+        dtype = fill_value.dtype if isinstance(fill_value, (ndarray, np.generic)) else np.asarray(fill_value).dtype
+    result = empty(shape, dtype, order)
+    if result.size:
+        result[...] = _wrapped(fill_value, result.dtype)
+    return result
+
+
+def _wrapped(value, dtype):
+    """A Python int as NumPy checks it against an integer type: OverflowError when it does not fit."""
+    return np.asarray(value, dtype)[()] if type(value) is int and dtype.kind in "iu" else value
+
+
+def _like(a, dtype, order, shape):
+    """Shape, dtype and order of an array like a."""
+    a = as_array(a)
+    dtype = a.dtype if dtype is None else dtype
+    if shape is not None:
+        shape = shape_tuple(shape)
+    if order in ("K", "A"):
+        fortran = a.flags.f_contiguous and not a.flags.c_contiguous
+        order = "F" if fortran and (shape is None or len(shape) == a.ndim) else "C"
+    return a.shape if shape is None else shape, dtype, order
+
+
+def empty_like(prototype, dtype=None, order="K", subok=True, shape=None):
+    """A new array of another's shape and type, elements unspecified.
+
+    Parameters: prototype: array of any shape. dtype, shape: used instead of the prototype's. order: 'C', 'F', or
+    'K'/'A' for the prototype's (column-major when it is). subok: ignored.
+    Returns: ndarray.
+    Raises: ValueError for another order.
+    Source: numpy.empty_like
+    """
+    return empty(*_like(prototype, dtype, order, shape))
+
+
+def zeros_like(a, dtype=None, order="K", subok=True, shape=None):
+    """A new array of zeros of another's shape and type.
+
+    Parameters: a: array of any shape. dtype, shape: used instead of a's. order: as empty_like. subok: ignored.
+    Returns: ndarray.
+    Raises: ValueError for another order.
+    Source: numpy.zeros_like
+    """
+    return zeros(*_like(a, dtype, order, shape))
+
+
+def ones_like(a, dtype=None, order="K", subok=True, shape=None):
+    """A new array of ones of another's shape and type.
+
+    Parameters: a: array of any shape. dtype, shape: used instead of a's. order: as empty_like. subok: ignored.
+    Returns: ndarray.
+    Raises: ValueError for another order.
+    Source: numpy.ones_like
+    """
+    return ones(*_like(a, dtype, order, shape))
+
+
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None):
+    """A new array of another's shape and type with every element set to one value.
+
+    Parameters: a: array of any shape. fill_value: number or array that broadcasts. dtype, shape: used instead of a's.
+    order: as empty_like. subok: ignored.
+    Returns: ndarray.
+    Raises: ValueError when fill_value does not broadcast.
+    Source: numpy.full_like
+    """
+    shape, dtype, order = _like(a, dtype, order, shape)
+    return full(shape, fill_value, dtype, order)
+
+
+def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None):
+    """An array of the server from anything that NumPy makes an array of, or from nested lists of server arrays.
+
+    Parameters: object: array, number, nested sequence, or anything with the buffer protocol. dtype: type of the
+    elements, found from object unless given. copy: True always copies; None only if needed; False raises ValueError
+    where a copy is needed (always for host data). order: 'C', 'F', 'A' or 'K'. subok, like: ignored. ndmin: least
+    number of dimensions; ones are put before the shape.
+    Returns: ndarray. Host data are copied before the call returns.
+    Raises: ValueError for ragged sequences or copy=False; TypeError for a dtype that arrayd does not have.
+    Source: numpy.array
+    """
+    if isinstance(object, ndarray):
+        result = _copied(object, dtype, copy, order)
+    else:
+        if copy is False:
+            raise ValueError("Unable to avoid copy: the data are in this process, not on the server")
+        result = _from_host(object, dtype, order)
+    if result.ndim < ndmin:
+        result = result.reshape((1,) * (ndmin - result.ndim) + result.shape)
+    return result
+
+
+def _copied(a, dtype, copy, order):
+    dtype = a.dtype if dtype is None else np.dtype(dtype)
+    fits = a.dtype == dtype and (order in ("K", "A", None) or (order == "C" and a.flags.c_contiguous)
+                                 or (order == "F" and a.flags.f_contiguous))
+    if fits and copy is not True:
+        return a
+    if copy is False:
+        raise ValueError("Unable to avoid copy while creating an array as requested")
+    result = empty_like(a, dtype, order or "K")
+    result[...] = a
+    return result
+
+
+def _from_host(value, dtype, order):
+    if _holds_arrays(value):
+        from ._joining import stack
+        parts = [as_array(part) for part in value]
+        kind = _base.result_type(*(part.dtype for part in parts)) if dtype is None else dtype
+        return stack(parts, dtype=kind, casting="unsafe")
+    host = np.asarray(value, dtype=dtype)
+    if host.dtype.kind in "OSUmMV" and host.dtype.name != "bfloat16":
+        raise TypeError(f"arrayd has no dtype {host.dtype!r}: numbers and bool only")
+    if not host.dtype.isnative:
+        host = host.astype(host.dtype.newbyteorder("="))
+    fortran = order == "F" or (order in ("K", "A") and host.flags.f_contiguous and not host.flags.c_contiguous)
+    if fortran and host.ndim > 1:
+        return _core.from_host(host.T).transpose()
+    return _core.from_host(host)
+
+
+def _holds_arrays(value):
+    """Whether nested sequences hold an array of the server, looking at the first element of each level."""
+    while isinstance(value, (list, tuple)) and value:
+        if any(isinstance(part, ndarray) for part in value):
+            return True
+        value = value[0]
+    return False
+
+
+def asarray(a, dtype=None, order=None, *, copy=None, like=None):
+    """An array of the server: itself when it is one already, else a copy of host data.
+
+    Parameters: a: array, number, nested sequence or buffer. dtype: type of the elements. order: 'C', 'F', 'A' or 'K'.
+    copy: as array. like: ignored.
+    Returns: ndarray.
+    Raises: as array.
+    Source: numpy.asarray
+    """
+    return array(a, dtype, copy=copy, order=order or "K")
+
+
+def asanyarray(a, dtype=None, order=None, *, copy=None, like=None):
+    """The same as asarray: arrayd has no subclasses of ndarray.
+
+    Parameters: as asarray.
+    Returns: ndarray.
+    Raises: as array.
+    Source: numpy.asanyarray
+    """
+    return array(a, dtype, copy=copy, order=order or "K")
+
+
+def ascontiguousarray(a, dtype=None, *, like=None):
+    """An array with row-major contiguous elements, at least 1-d; copied only if it is not so already.
+
+    Parameters: a: array or what asarray takes. dtype: type of the elements. like: ignored.
+    Returns: ndarray.
+    Raises: as array.
+    Source: numpy.ascontiguousarray
+    """
+    return array(a, dtype, copy=None, order="C", ndmin=1)
+
+
+def asfortranarray(a, dtype=None, *, like=None):
+    """An array with column-major contiguous elements, at least 1-d; copied only if it is not so already.
+
+    Parameters: a: array or what asarray takes. dtype: type of the elements. like: ignored.
+    Returns: ndarray.
+    Raises: as array.
+    Source: numpy.asfortranarray
+    """
+    return array(a, dtype, copy=None, order="F", ndmin=1)
+
+
+def copy(a, order="K", subok=False):
+    """A copy with a buffer of its own.
+
+    Parameters: a: array or what asarray takes. order: 'C', 'F', 'A' or 'K' (as a's). subok: ignored.
+    Returns: ndarray.
+    Raises: as array.
+    Source: numpy.copy
+    """
+    return array(a, copy=True, order=order)
+
+
+def astype(x, dtype, /, *, copy=True, device=None):
+    """An array with its elements cast to a type.
+
+    Parameters: x: array of the server. dtype: the type. copy: False gives x itself when it is of that type. device:
+    ignored.
+    Returns: ndarray of x's shape.
+    Raises: TypeError when x is no array of the server.
+    Source: numpy.astype
+    """
+    if not isinstance(x, ndarray):
+        raise TypeError(f"Input should be an arrayd.ndarray. It is of type {type(x)}.")
+    return x if not copy and x.dtype == dtype else x.astype(dtype)
+
+
+def asnumpy(a, stream=None, order="C", out=None, *, blocking=True):
+    """The elements as a NumPy array in this process; waits for the server.
+
+    Parameters: a: array, or anything that numpy.asarray takes. stream, blocking: ignored. order: layout of the
+    result. out: NumPy array of a's shape to fill.
+    Returns: numpy.ndarray.
+    Raises: the error of the operation that failed to compute a.
+    Source: cupy.asnumpy
+    """
+    host = a.get() if isinstance(a, ndarray) else np.asarray(a)
+    if out is not None:
+        out[...] = host
+        return out
+    return np.asarray(host, order=order)
+
+
+def frombuffer(buffer, dtype=float, count=-1, offset=0, *, like=None):
+    """A 1-d array from the bytes of a buffer.
+
+    Parameters: buffer: object with the buffer protocol. dtype: type of the elements. count: how many, -1 for all.
+    offset: bytes to pass over. like: ignored.
+    Returns: ndarray of shape (count,).
+    Raises: ValueError when the buffer's size does not fit.
+    Source: numpy.frombuffer
+    """
+    return array(np.frombuffer(buffer, dtype, count, offset))
+
+
+def fromiter(iter, dtype, count=-1, *, like=None):
+    """A 1-d array from an iterable.
+
+    Parameters: iter: iterable of numbers. dtype: type of the elements. count: how many to take, -1 for all. like:
+    ignored.
+    Returns: ndarray of shape (n,).
+    Raises: ValueError when the iterable is shorter than count.
+    Source: numpy.fromiter
+    """
+    return array(np.fromiter(iter, dtype, count))
+
+
+def fromfunction(function, shape, *, dtype=float, like=None, **kwargs):
+    """An array computed by a function from coordinate arrays.
+
+    Parameters: function: called once with one array of coordinates for each axis, each of the full shape. shape:
+    tuple of ints. dtype: type of the coordinates. like: ignored. kwargs: passed to function.
+    Returns: whatever function returns.
+    Raises: what function raises.
+    Source: numpy.fromfunction
+    """
+    from ._grids import indices
+    return function(*indices(shape, dtype=dtype), **kwargs)
+
+
+def arange(start, stop=None, step=None, dtype=None, *, like=None):
+    """Evenly spaced values in the half-open interval [start, stop).
+
+    Parameters: start: first value, or stop when only one argument is given (start is 0 then). stop: end, not
+    included. step: distance, 1 unless given. dtype: type of the elements, that of the arguments unless given. like:
+    ignored.
+    Returns: ndarray of shape (ceil((stop - start)/step),).
+    Raises: ZeroDivisionError for step 0; ValueError where the length cannot be computed or is too large.
+    Source: numpy.arange
+    """
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    start, stop, step = (value.item() if isinstance(value, ndarray) else value for value in (start, stop, step))
+    if dtype is None:
+        dtype = _base.result_type(*(np.asarray(value).dtype for value in (start, stop, step)))
+    dtype = np.dtype(dtype)
+    if dtype == np.bool_:
+        return array(np.arange(start, stop, step, dtype))
+    length = _length(start, stop, step)
+    first, delta = _first_and_delta(start, step, dtype, length)
+    return _core.iota(length, first, delta, dtype)
+
+
+def _length(start, stop, step):
+    """Number of elements of arange."""
+    difference = (stop - start) / step
+    if isinstance(difference, (complex, np.complexfloating)):
+        return builtins.max(0, builtins.min(math.ceil(difference.real), math.ceil(difference.imag)))
+    if not math.isfinite(difference):
+        raise ValueError("arange: cannot compute length")
+    length = builtins.max(0, math.ceil(difference))
+    if length >= 2**63:
+        raise ValueError("Maximum allowed size exceeded")
+    return length
+
+
+def _first_and_delta(start, step, dtype, length):
+    """The first element and the difference to the second, both as rounded to dtype."""
+    if length == 0:
+        return 0, 0
+    with np.errstate(all="ignore"):
+        first = dtype.type(start).item()
+        second = dtype.type(start + step).item() if length > 1 else first
+    return first, second - first
+
+
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    """num evenly spaced values from start to stop.
+
+    Parameters: start, stop: numbers or arrays that broadcast to a shape S. num: how many. endpoint: whether stop is
+    the last. retstep: also return the distance. dtype: type of the elements (integers are rounded down). axis: where
+    the values go in the result. device: ignored.
+    Returns: ndarray of shape S with num put in at axis; with retstep also the step.
+    Raises: ValueError for a negative num.
+    Source: numpy.linspace
+    """
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    div = num - 1 if endpoint else num
+    start, stop = _inexact(start), _inexact(stop)
+    kind = _base.result_type(start, stop, float(num))
+    delta = stop - start
+    samples = arange(0, num).astype(kind.char.lower() if kind.kind == "c" else kind)
+    samples = samples.reshape((num,) + (1,) * getattr(delta, "ndim", 0))
+    step = delta / div if div > 0 else _base.as_array(np.nan).astype(kind) if isinstance(delta, ndarray) else np.nan
+    values = _spread(samples, delta, div, step) + start
+    if values.dtype != kind:
+        values = values.astype(kind)
+    if endpoint and num > 1:
+        values[-1, ...] = stop
+    return _finish(values, dtype, axis, (step,) if retstep else ())
+
+
+def _spread(samples, delta, div, step):
+    """samples*step, kept exact where the step underflows to zero."""
+    if div <= 0:
+        return samples * delta
+    if not isinstance(step, ndarray):
+        return samples * step if step != 0 else samples / div * delta
+    from ._indexing import where
+    return where(step == 0, samples / div * delta, samples * step)
+
+
+def _inexact(value):
+    """An end of a range as a float or complex number or array."""
+    if not _base.is_scalar(value):
+        value = as_array(value)
+        return value if value.dtype.kind in "fc" else value.astype(float)
+    return value * np.float64(1.0) if not isinstance(value, np.inexact) else value
+
+
+def _finish(values, dtype, axis, extra=()):
+    """The end of the functions that space values: rounding down to integers, the type, the axis."""
+    if dtype is not None:
+        dtype = np.dtype(dtype)
+        if dtype.kind in "iu" and values.dtype.kind == "f":
+            values = _core.ufuncs["floor"](values)
+        values = values.astype(dtype)
+    if axis != 0:
+        from ._manipulation import moveaxis
+        values = moveaxis(values, 0, axis)
+    return (values, *extra) if extra else values
+
+
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    """num values whose logarithms are evenly spaced, from base**start to base**stop.
+
+    Parameters: start, stop: exponents, numbers or arrays. num, endpoint, axis: as linspace. base: number or array.
+    dtype: type of the elements.
+    Returns: ndarray of shape S with num put in at axis.
+    Raises: ValueError for a negative num.
+    Source: numpy.logspace
+    """
+    if not _base.is_scalar(base):
+        base = as_array(base)
+        start, stop = (as_array(value) + zeros(base.shape) for value in (start, stop))
+    exponents = linspace(start, stop, num, endpoint)
+    return _finish(_core.ufuncs["power"](base, exponents), dtype, axis)
+
+
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    """num values in geometric progression from start to stop.
+
+    Parameters: start, stop: first and last value, numbers, real or complex. num, endpoint, axis: as linspace. dtype:
+    type of the elements.
+    Returns: ndarray of shape (num,).
+    Raises: ValueError when an end is zero; TypeError for arrays as ends that are not 0-d.
+    Source: numpy.geomspace
+    """
+    first, last = (np.asarray(value.item() if isinstance(value, ndarray) else value)[()] for value in (start, stop))
+    if first == 0 or last == 0:
+        raise ValueError("Geometric sequence cannot include zero")
+    kind = _base.result_type(first, last, float(num), *(() if dtype is None else (np.dtype(dtype),)))
+    sign = np.sign(first.astype(kind))
+    first, last = first / sign, last / sign
+    values = logspace(np.log10(first), np.log10(last), num, endpoint).astype(kind)
+    if num > 0:
+        values[0] = first
+    if num > 1 and endpoint:
+        values[-1] = last
+    return _finish(values * sign, kind if dtype is None else dtype, axis)

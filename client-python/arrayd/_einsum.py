@@ -1,0 +1,164 @@
+"""einsum: diagonals as views, sums, and one matrix product for each pair of operands."""
+import string
+
+from . import _base
+from ._base import as_array, give, reduce
+from ._linalg import _common, _matrix_product
+
+
+def einsum(*operands, out=None, dtype=None, order="K", casting="safe", optimize=False):
+    """Sums of products written with subscripts.
+
+    Parameters: operands: the subscripts as a string ("ij,jk->ik", with "..." for dimensions that are broadcast) and
+    the arrays; or arrays, each followed by its list of axis numbers, and on request that of the result. out: array to
+    fill. dtype: type to compute in. order, casting, optimize: accepted; pairs are multiplied from the left.
+    Returns: ndarray (always a new one).
+    Raises: ValueError for subscripts that do not fit the arrays.
+    Source: numpy.einsum
+    """
+    terms, result, arrays = _parse(operands)
+    if dtype is not None:
+        arrays = [a.astype(dtype) for a in arrays]
+    arrays = _common(*arrays)
+    sizes = _sizes(terms, arrays)
+    pairs = [_diagonals(term, a) for term, a in zip(terms, arrays)]
+    while len(pairs) > 1:
+        (t1, a1), (t2, a2), *rest = pairs
+        needed = set(result).union(*(term for term, _ in rest))
+        pairs = [_multiply(t1, a1, t2, a2, needed), *rest]
+    term, a = pairs[0]
+    value = _arrange(*_summed(term, a, set(result)), result, sizes)
+    return give(value.copy() if len(arrays) == 1 else value, out)
+
+
+def _parse(operands):
+    """The terms, the result's term (tuples of labels) and the arrays."""
+    if not operands:
+        raise ValueError("must specify the einstein sum subscripts string and at least one operand, or at least one "
+                         "operand and its corresponding subscripts list")
+    if isinstance(operands[0], str):
+        text, arrays = operands[0].replace(" ", ""), [as_array(a) for a in operands[1:]]
+    else:
+        arrays = [as_array(a) for a in operands[:len(operands) // 2 * 2:2]]
+        text = ",".join(_letters(axes) for axes in operands[1:len(arrays) * 2:2])
+        if len(operands) % 2:
+            text += "->" + _letters(operands[-1])
+    inputs, arrow, output = text.partition("->")
+    inputs = inputs.split(",")
+    if len(inputs) != len(arrays):
+        raise ValueError("more operands provided to einstein sum function than specified in the subscripts string"
+                         if len(inputs) < len(arrays) else "fewer operands provided to einstein sum function than "
+                         "specified in the subscripts string")
+    widths = [_dots(term, a.ndim) for term, a in zip(inputs, arrays)]
+    widest = max(widths)
+    terms = [_labels(term, width) for term, width in zip(inputs, widths)]
+    if arrow:
+        result = _labels(output, widest)
+    else:
+        letters = [label for term in terms for label in term]
+        once = sorted(label for label in set(letters) if isinstance(label, str) and letters.count(label) == 1)
+        result = tuple(range(-widest, 0)) + tuple(once)
+    _check_output(result, terms)
+    return terms, result, arrays
+
+
+def _letters(axes):
+    return "".join("..." if axis is Ellipsis else string.ascii_letters[axis] for axis in axes)
+
+
+def _dots(term, ndim):
+    """How many dimensions the ellipsis of a term stands for."""
+    letters = term.replace("...", "", 1)
+    if not all(letter in string.ascii_letters for letter in letters):
+        raise ValueError(f"invalid subscript in einstein sum subscripts string: {term!r}")
+    if "..." in term and ndim >= len(letters):
+        return ndim - len(letters)
+    if ndim != len(letters):
+        raise ValueError(f"einstein sum subscripts string {term!r} does not fit an operand of {ndim} dimensions")
+    return 0
+
+
+def _labels(term, width):
+    """A term as labels: letters, and numbers from the end for the ellipsis' dimensions."""
+    before, dots, after = term.partition("...")
+    return tuple(before) + (tuple(range(-width, 0)) if dots else ()) + tuple(after)
+
+
+def _check_output(result, terms):
+    if len(set(result)) != len(result):
+        raise ValueError("einstein sum subscripts string includes an output subscript multiple times")
+    for label in result:
+        if not any(label in term for term in terms):
+            raise ValueError(f"einstein sum subscripts string included output subscript {label!r} which never appeared "
+                             "in an input")
+
+
+def _sizes(terms, arrays):
+    """The size of each label; dimensions of size 1 are broadcast."""
+    sizes = {}
+    for term, a in zip(terms, arrays):
+        for label, n in zip(term, a.shape):
+            if sizes.get(label, 1) != 1 and n not in (1, sizes[label]):
+                raise ValueError(f"operands could not be broadcast together: subscript {label!r} has sizes "
+                                 f"{sizes[label]} and {n}")
+            sizes[label] = n if sizes.get(label, 1) == 1 else sizes[label]
+    return sizes
+
+
+def _diagonals(term, a):
+    """A term without repeated labels, and the view of the diagonal that they name."""
+    labels = tuple(dict.fromkeys(term))
+    if len(labels) == len(term):
+        return term, a
+    shape, strides = [], []
+    for label in labels:
+        places = [i for i, one in enumerate(term) if one == label]
+        shape.append(max(a.shape[i] for i in places))
+        strides.append(sum(a.strides[i] for i in places if a.shape[i] > 1))
+    return labels, _base.view(a, shape, strides)
+
+
+def _summed(term, a, needed):
+    """A term and its array without the labels that nobody needs, summed over them."""
+    axes = tuple(i for i, label in enumerate(term) if label not in needed)
+    if axes:
+        a = reduce("any", a, axes) if a.dtype == bool else reduce("sum", a, axes, a.dtype)
+    return tuple(label for label in term if label in needed), a
+
+
+def _multiply(t1, a1, t2, a2, needed):
+    """Two operands as one matrix product: labels in both are the batch where they are needed, and summed otherwise."""
+    t1, a1 = _summed(t1, a1, needed | set(t2))
+    t2, a2 = _summed(t2, a2, needed | set(t1))
+    size1, size2 = dict(zip(t1, a1.shape)), dict(zip(t2, a2.shape))
+    shared = [label for label in t1 if label in size2]
+    batch = [label for label in shared if label in needed]
+    inner = [label for label in shared if label not in needed]
+    left = [label for label in t1 if label not in size2]
+    right = [label for label in t2 if label not in size1]
+    if not inner or any(size1[label] != size2[label] for label in inner):
+        labels = (*batch, *inner, *left, *right)
+        return _summed(labels, _spread(t1, a1, labels) * _spread(t2, a2, labels), needed)
+    x = a1.transpose([t1.index(label) for label in (*batch, *left, *inner)])
+    y = a2.transpose([t2.index(label) for label in (*batch, *inner, *right)])
+    count = _base.product(size1[label] for label in inner)
+    x = x.reshape(x.shape[:len(batch)] + (_base.product(size1[label] for label in left), count))
+    y = y.reshape(y.shape[:len(batch)] + (count, _base.product(size2[label] for label in right)))
+    z = _matrix_product(x, y)
+    shape = z.shape[:len(batch)] + tuple(size1[label] for label in left) + tuple(size2[label] for label in right)
+    return (*batch, *left, *right), z.reshape(shape)
+
+
+def _spread(term, a, labels):
+    """A view of a with an axis for each label, of size 1 where it has none."""
+    axes = [term.index(label) for label in labels if label in term]
+    a = a.transpose(axes)
+    sizes = iter(a.shape)
+    return a.reshape(tuple(next(sizes) if label in term else 1 for label in labels))
+
+
+def _arrange(term, a, result, sizes):
+    from ._manipulation import broadcast_to
+    a = a.transpose([term.index(label) for label in result])
+    shape = tuple(sizes[label] for label in result)
+    return a if a.shape == shape else broadcast_to(a, shape).copy()

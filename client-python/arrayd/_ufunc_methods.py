@@ -1,0 +1,81 @@
+"""Methods of ufuncs: reduce, accumulate, outer, at. Those rows have them for which the tables name an operation."""
+from . import _base, _core
+from ._base import as_array, as_operand, no_value, reduce
+from ._reductions import _mask, _plain, _scan
+
+
+def _named(ufunc, what, method):
+    row = getattr(ufunc, what)
+    if row is None:
+        raise TypeError(f"arrayd has no {ufunc.__name__}.{method}")
+    return row
+
+
+def _reduce(self, array, axis=0, dtype=None, out=None, keepdims=False, initial=no_value, where=True):
+    """The ufunc applied to all elements along axes.
+
+    Parameters: array: array. axis: axis or tuple of axes, None for all. dtype, out, keepdims, initial, where: as sum.
+    Returns: ndarray.
+    Raises: TypeError for a ufunc that has no reduction.
+    Source: numpy.ufunc.reduce
+    """
+    out = out[0] if isinstance(out, tuple) else out
+    return reduce(_named(self, "reduction", "reduce"), as_array(array), axis, dtype, out, keepdims, _plain(initial),
+                  _mask(where))
+
+
+def _accumulate(self, array, axis=0, dtype=None, out=None):
+    """The ufunc applied to all elements up to each one along an axis.
+
+    Parameters: array: array. axis: the axis. dtype, out: as cumsum.
+    Returns: ndarray of array's shape.
+    Raises: TypeError for a ufunc that has no running form, or a 0-d array.
+    Source: numpy.ufunc.accumulate
+    """
+    name = _named(self, "scan", "accumulate")
+    a = as_array(array)
+    if a.ndim == 0:
+        raise TypeError("cannot accumulate on a scalar")
+    return _scan(name, a, axis, dtype, out[0] if isinstance(out, tuple) else out)
+
+
+def _outer(self, A, B, /, **options):
+    """The ufunc of every element of A with every element of B.
+
+    Parameters: A, B: arrays. options: those of the ufunc.
+    Returns: ndarray of shape A.shape + B.shape.
+    Raises: ValueError for a ufunc that has not two inputs.
+    Source: numpy.ufunc.outer
+    """
+    if self.nin != 2:
+        raise ValueError("outer product only supported for binary functions")
+    a = as_array(A)
+    ndim = B.ndim if isinstance(B, _core.ndarray) else as_array(B).ndim
+    return self(a.reshape(a.shape + (1,) * ndim), as_operand(B), **options)
+
+
+def _at(self, a, indices, b=no_value, /):
+    """The ufunc applied in place to the elements that indices name; one named twice is changed twice.
+
+    Parameters: a: array that is written. indices: int array, or tuple of them for the first axes. b: second operand.
+    Returns: None.
+    Raises: TypeError for a ufunc that has no such form; IndexError (at the next sync) out of bounds.
+    Source: numpy.ufunc.at
+    """
+    mode = _named(self, "scatter", "at")
+    if b is no_value:
+        raise ValueError("second operand needed for ufunc")
+    keys = indices if isinstance(indices, tuple) else (indices,)
+    from ._indexing import _index_array
+    from ._manipulation import broadcast_arrays
+    keys = broadcast_arrays(*(_index_array(key) for key in keys))
+    values = as_operand(b)
+    if isinstance(values, _core.ndarray) and values.dtype != a.dtype:
+        values = values.astype(a.dtype)
+    _base.call("scatter", (values, *keys), (mode,), out=a)
+
+
+def install():
+    """Attach the methods to the type, which is made in C."""
+    for name, method in {"reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at}.items():
+        setattr(_core.ufunc, name, method)

@@ -1,0 +1,57 @@
+"""Linear algebra: the part of numpy.linalg that needs no decomposition."""
+from ._core import LinAlgError
+from ._indexing import diagonal as _diagonal
+from ._linalg import cross, matmul, matrix_power, norm, outer, tensordot, trace as _trace, vecdot
+from ._manipulation import matrix_transpose
+
+__all__ = ["LinAlgError", "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "norm",
+           "outer", "tensordot", "trace", "vecdot", "vector_norm"]
+
+
+def diagonal(x, /, *, offset=0):
+    """The diagonals of matrices, as a view.
+
+    Parameters: x: array of shape (..., M, N). offset: which diagonal.
+    Returns: ndarray of shape (..., length).
+    Raises: ValueError for fewer than 2 dimensions.
+    Source: numpy.linalg.diagonal
+    """
+    return _diagonal(x, offset, -2, -1)
+
+
+def trace(x, /, *, offset=0, dtype=None):
+    """The sums of the diagonals of matrices.
+
+    Parameters: x: array of shape (..., M, N). offset: which diagonal. dtype: type of the sums.
+    Returns: ndarray of shape (...).
+    Raises: ValueError for fewer than 2 dimensions.
+    Source: numpy.linalg.trace
+    """
+    return _trace(x, offset, -2, -1, dtype)
+
+
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """Norm of matrices.
+
+    Parameters: x: array of shape (..., M, N). keepdims: keep the axes, with size 1. ord: as norm.
+    Returns: real ndarray of shape (...).
+    Raises: ValueError for an ord that does not exist or needs a decomposition.
+    Source: numpy.linalg.matrix_norm
+    """
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """Norm of vectors.
+
+    Parameters: x: array. axis: axis or tuple of axes that make the vectors, all unless given. keepdims: keep the
+    axes, with size 1. ord: as norm.
+    Returns: real ndarray.
+    Raises: AxisError.
+    Source: numpy.linalg.vector_norm
+    """
+    from ._base import as_array, normalize_axes
+    from ._reductions import _kept, _rows
+    x = as_array(x)
+    axes = normalize_axes(axis, x.ndim)
+    return _kept(norm(_rows(x, axes), ord, -1), x, axes, keepdims)

@@ -1,0 +1,291 @@
+/* The type ndarray: life and attributes. */
+#include "core.h"
+
+/* ---- life ---- */
+
+static void fill(ad__py_array *self, ad_array *array, ad__py_session *session, PyObject *base) {
+    self->array = array;
+    self->former = NULL;
+    self->session = session;
+    session->users++;
+    self->base = Py_XNewRef(base);
+    self->weak = NULL;
+}
+
+PyObject *ad__py_wrap(ad_array *array, ad__py_session *session, PyObject *base) {
+    ad__py_array *self = PyObject_Malloc(sizeof *self);
+    if (!self) {
+        ad_array_release(array);
+        return PyErr_NoMemory();
+    }
+    PyObject_Init((PyObject *)self, ad__py.array);
+    if (base && ((ad__py_array *)base)->base)
+        base = ((ad__py_array *)base)->base;
+    fill(self, array, session, base);
+    return (PyObject *)self;
+}
+
+PyObject *ad__py_result(int status, ad_array *const *array, ad__py_session *session) {
+    ad__py_ensure();
+    return status ? ad__py_fail(status) : ad__py_wrap(*array, session, NULL);
+}
+
+PyObject *ad__py_view_result(int status, ad_array *const *view, PyObject *base) {
+    return status ? ad__py_fail(status) : ad__py_wrap(*view, ((ad__py_array *)base)->session, base);
+}
+
+static void array_dealloc(PyObject *o) {
+    ad__py_array *self = (ad__py_array *)o;
+    PyTypeObject *type = Py_TYPE(o);
+    if (self->weak)
+        PyObject_ClearWeakRefs(o);
+    ad_array_release(self->array);
+    ad_array_release(self->former);
+    Py_XDECREF(self->base);
+    if (self->session)
+        ad__py_session_leave(self->session);
+    if (type == ad__py.array)
+        PyObject_Free(o);
+    else
+        ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
+    Py_DECREF(type);
+}
+
+/* ndarray(shape, dtype=float): zeros, also of a subclass. */
+static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"shape", "dtype", NULL};
+    PyObject *shape_object, *dtype_object = NULL, *self = NULL;
+    ad__py_shape shape;
+    ad_array *array;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:ndarray", names, &shape_object, &dtype_object))
+        return NULL;
+    int dtype = dtype_object ? ad__py_dtype_id(dtype_object) : AD_FLOAT64;
+    if (dtype < 0 || ad__py_shape_of(shape_object, &shape) != 0)
+        return NULL;
+    ad__py_session *s = ad__py_session_get();
+    if (!s)
+        return NULL;
+    int status = ad_empty(s->handle, dtype, shape.ndim, shape.dim, &array);
+    ad__py_ensure();
+    if (status) {
+        ad__py_fail(status);
+    } else if ((self = ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0))) {
+        fill((ad__py_array *)self, array, s, NULL);
+    } else {
+        ad_array_release(array);
+    }
+    ad__py_session_leave(s);
+    return self;
+}
+
+/* ---- attributes ---- */
+
+static PyObject *get_shape(PyObject *o, void *unused) {
+    ad_array_info info = ad__py_info(o);
+    (void)unused;
+    return ad__py_tuple(info.ndim, info.shape);
+}
+
+static int set_shape(PyObject *o, PyObject *value, void *unused) {
+    ad__py_array *self = (ad__py_array *)o;
+    ad_array_info info = ad__py_info(o);
+    ad__py_shape asked, shape;
+    ad_array *view;
+    (void)unused;
+    if (!value) {
+        PyErr_SetString(PyExc_AttributeError, "Cannot delete array shape");
+        return -1;
+    }
+    if (ad__py_shape_of(value, &asked) != 0 || ad__py_reshaped(&info, &asked, &shape) != 0)
+        return -1;
+    int status = ad_reshape_view(self->array, shape.ndim, shape.dim, &view);
+    if (status == AD_E_UNSUPPORTED)
+        PyErr_SetString(PyExc_AttributeError, "Incompatible shape for in-place modification. Use `.reshape()` to make "
+                                              "a copy with the desired shape.");
+    else if (status)
+        ad__py_fail(status);
+    if (status)
+        return -1;
+    ad_array_release(self->former);
+    self->former = self->array;
+    self->array = view;
+    return 0;
+}
+
+static PyObject *get_strides(PyObject *o, void *unused) {
+    ad_array_info info = ad__py_info(o);
+    (void)unused;
+    return ad__py_tuple(info.ndim, info.strides);
+}
+
+static PyObject *get_dtype(PyObject *o, void *unused) {
+    (void)unused;
+    return ad__py_dtype_get(ad__py_info(o).dtype);
+}
+
+static PyObject *get_ndim(PyObject *o, void *unused) {
+    (void)unused;
+    return PyLong_FromLong(ad__py_info(o).ndim);
+}
+
+static PyObject *get_size(PyObject *o, void *unused) {
+    (void)unused;
+    return PyLong_FromLongLong(ad__py_info(o).count);
+}
+
+static PyObject *get_itemsize(PyObject *o, void *unused) {
+    (void)unused;
+    return PyLong_FromLong(ad__dtypes[ad__py_info(o).dtype].size);
+}
+
+static PyObject *get_nbytes(PyObject *o, void *unused) {
+    ad_array_info info = ad__py_info(o);
+    (void)unused;
+    return PyLong_FromLongLong(info.count * ad__dtypes[info.dtype].size);
+}
+
+static PyObject *get_T(PyObject *o, void *unused) {
+    (void)unused;
+    return ad__py_permuted(o, NULL);
+}
+
+static PyObject *get_mT(PyObject *o, void *unused) {
+    int axes[AD_MAX_NDIM], ndim = ad__py_info(o).ndim;
+    (void)unused;
+    if (ndim < 2) {
+        PyErr_SetString(PyExc_ValueError, "matrix transpose with ndim < 2 is undefined");
+        return NULL;
+    }
+    for (int i = 0; i < ndim; i++)
+        axes[i] = i;
+    axes[ndim - 1] = ndim - 2;
+    axes[ndim - 2] = ndim - 1;
+    return ad__py_permuted(o, axes);
+}
+
+static PyObject *get_base(PyObject *o, void *unused) {
+    PyObject *base = ((ad__py_array *)o)->base;
+    (void)unused;
+    return Py_NewRef(base ? base : Py_None);
+}
+
+static PyObject *get_device(PyObject *o, void *unused) {
+    ad_session_info info;
+    (void)unused;
+    ad_session_get_info(((ad__py_array *)o)->session->handle, &info);
+    return PyUnicode_FromFormat("%s:0", info.backend ? info.backend : "");
+}
+
+/* ---- real and imaginary part ---- */
+
+static bool is_complex(int dtype) { return ad__dtypes[dtype].kind == 'c'; }
+
+static PyObject *part(PyObject *o, bool imaginary) {
+    ad_array_info info = ad__py_info(o);
+    ad_array *view;
+    int dtype = info.dtype == AD_COMPLEX64 ? AD_FLOAT32 : AD_FLOAT64;
+    int64_t offset = info.offset + (imaginary && info.count ? ad__dtypes[dtype].size : 0);
+    return ad__py_view_result(ad_view(ad__py_handle(o), dtype, offset, info.ndim, info.shape, info.strides, &view), &view,
+                              o);
+}
+
+static PyObject *get_real(PyObject *o, void *unused) {
+    (void)unused;
+    return is_complex(ad__py_info(o).dtype) ? part(o, false) : Py_NewRef(o);
+}
+
+static PyObject *get_imag(PyObject *o, void *unused) {
+    ad_array *zeros;
+    (void)unused;
+    if (is_complex(ad__py_info(o).dtype))
+        return part(o, true);
+    return ad__py_result(ad_imag(ad_of(ad__py_handle(o)), &zeros), &zeros, ((ad__py_array *)o)->session);
+}
+
+static int set_part(PyObject *o, PyObject *value, void *imaginary) {
+    bool complex = is_complex(ad__py_info(o).dtype);
+    if (!value || (imaginary && !complex)) {
+        PyErr_SetString(value ? PyExc_TypeError : PyExc_AttributeError,
+                        value ? "array does not have imaginary part to set" : "Cannot delete a part of an array");
+        return -1;
+    }
+    PyObject *view = complex ? part(o, imaginary != NULL) : Py_NewRef(o);
+    int status = view ? ad__py_assign(view, value) : -1;
+    Py_XDECREF(view);
+    return status;
+}
+
+PyGetSetDef ad__py_array_attributes[] = {
+    {"shape", get_shape, set_shape, "Tuple of the dimensions.", NULL},
+    {"strides", get_strides, NULL, "Tuple of the bytes from one element to the next along each axis.", NULL},
+    {"dtype", get_dtype, NULL, "Type of the elements, a numpy.dtype.", NULL},
+    {"ndim", get_ndim, NULL, "Number of dimensions.", NULL},
+    {"size", get_size, NULL, "Number of elements.", NULL},
+    {"itemsize", get_itemsize, NULL, "Bytes of an element.", NULL},
+    {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
+    {"T", get_T, NULL, "A view with the axes reversed.", NULL},
+    {"mT", get_mT, NULL, "A view with the last two axes swapped.", NULL},
+    {"real", get_real, set_part, "The real part: of complex arrays a view, else the array.", NULL},
+    {"imag", get_imag, set_part, "The imaginary part: of complex arrays a view, else zeros.", (void *)1},
+    {"base", get_base, NULL, "Of a view, the array whose buffer it shows; None if it is its own.", NULL},
+    {"device", get_device, NULL, "Where the elements are: \"cpu:0\".", NULL},
+    {"flags", ad__py_flags, NULL, "Facts about the layout: flags.c_contiguous ...", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+/* ---- the type ---- */
+
+static PyObject *array_repr(PyObject *o) {
+    ad_array_info info = ad__py_info(o);
+    PyObject *shape = ad__py_tuple(info.ndim, info.shape);
+    PyObject *text = shape ? PyUnicode_FromFormat("<arrayd.ndarray of shape %R, dtype %s>", shape,
+                                                  ad__dtypes[info.dtype].name)
+                           : NULL;
+    Py_XDECREF(shape);
+    return text;
+}
+
+static PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(ad__py_array, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static const PyType_Slot own_slots[] = {
+    {Py_tp_doc, "An array whose elements live on the server."},
+    {Py_tp_new, array_new},
+    {Py_tp_dealloc, array_dealloc},
+    {Py_tp_repr, array_repr},
+    {Py_tp_hash, PyObject_HashNotImplemented},
+    {Py_tp_getset, ad__py_array_attributes},
+    {Py_tp_methods, ad__py_array_methods},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+
+static int append(PyType_Slot *all, int n, const PyType_Slot *more) {
+    for (; more->slot; more++)
+        all[n++] = *more;
+    all[n] = *more;
+    return n;
+}
+
+static int set_attribute(const char *name, PyObject *value) {
+    int status = value ? PyObject_SetAttrString((PyObject *)ad__py.array, name, value) : -1;
+    Py_XDECREF(value);
+    return status;
+}
+
+int ad__py_array_init(PyObject *module) {
+    PyType_Slot slots[96];
+    PyType_Spec spec = {"arrayd.ndarray", sizeof(ad__py_array), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+    int n = append(slots, 0, own_slots);
+    n = append(slots, n, ad__py_number_slots);
+    append(slots, n, ad__py_index_slots);
+    ad__py.array = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    if (!ad__py.array || PyModule_AddObjectRef(module, "ndarray", (PyObject *)ad__py.array) != 0)
+        return -1;
+    /* NumPy's arrays and scalars leave their operators with an ndarray to it. */
+    if (set_attribute("__array_ufunc__", Py_NewRef(Py_None)) != 0)
+        return -1;
+    return set_attribute("__array_priority__", PyFloat_FromDouble(100.0));
+}

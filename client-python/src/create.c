@@ -1,0 +1,224 @@
+/* Functions that make arrays and views. */
+#include "core.h"
+
+/* What arrays are made from: shape and dtype arguments. 0, or -1 with an exception. */
+static int shape_and_dtype(PyObject *shape_object, PyObject *dtype_object, ad__py_shape *shape, int *dtype) {
+    if (!shape_object) {
+        PyErr_SetString(PyExc_TypeError, "missing required argument 'shape'");
+        return -1;
+    }
+    if (dtype_object && dtype_object != Py_None && (*dtype = ad__py_dtype_id(dtype_object)) < 0)
+        return -1;
+    return ad__py_shape_of(shape_object, shape);
+}
+
+static PyObject *made(int status, ad_array *const *array, ad__py_session *s) {
+    PyObject *result = ad__py_result(status, array, s);
+    ad__py_session_leave(s);
+    return result;
+}
+
+static PyObject *py_empty(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
+    static const char *const names[] = {"shape", "dtype", NULL};
+    ad__py_shape shape;
+    PyObject *v[2];
+    ad_array *array = NULL;
+    int dtype = AD_FLOAT64;
+    (void)module;
+    if (ad__py_arguments("empty", names, args, npos, kwnames, v) != 0 || shape_and_dtype(v[0], v[1], &shape, &dtype) != 0)
+        return NULL;
+    ad__py_session *s = ad__py_session_get();
+    return s ? made(ad_empty(s->handle, dtype, shape.ndim, shape.dim, &array), &array, s) : NULL;
+}
+
+static int own_dtype(const ad_in *in) {
+    if (in->array) {
+        ad_array_info info;
+        ad_array_get_info(in->array, &info);
+        return info.dtype;
+    }
+    if (in->value.dtype >= 0)
+        return in->value.dtype;
+    switch (in->value.kind) {
+    case AD_VALUE_BOOL: return AD_BOOL;
+    case AD_VALUE_FLOAT: return AD_FLOAT64;
+    case AD_VALUE_COMPLEX: return AD_COMPLEX128;
+    case AD_VALUE_UINT: return AD_UINT64;
+    default: return AD_INT64;
+    }
+}
+
+static PyObject *py_full(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
+    static const char *const names[] = {"shape", "value", "dtype", NULL};
+    ad__py_shape shape;
+    PyObject *v[3];
+    ad_array *array = NULL;
+    ad_in in;
+    int dtype = -1;
+    (void)module;
+    if (ad__py_arguments("full", names, args, npos, kwnames, v) != 0 || shape_and_dtype(v[0], v[2], &shape, &dtype) != 0)
+        return NULL;
+    if (!v[1]) {
+        PyErr_SetString(PyExc_TypeError, "full() missing required argument 'value' (pos 2)");
+        return NULL;
+    }
+    if (ad__py_operand_of("full", v[1], &in) != 0)
+        return NULL;
+    if (dtype < 0)
+        dtype = own_dtype(&in);
+    if (!in.array && ad__py_storable(&in.value, dtype) != 0)
+        return NULL;
+    ad__py_session *s = ad__py_session_of(&v[1], 1);
+    return s ? made(ad_full(s->handle, dtype, shape.ndim, shape.dim, in, &array), &array, s) : NULL;
+}
+
+static PyObject *py_arange(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
+    static const char *const names[] = {"start", "stop", "step", "dtype", NULL};
+    PyObject *v[4];
+    ad_array *array = NULL;
+    ad_in in[3];
+    int dtype = -1;
+    (void)module;
+    if (ad__py_arguments("arange", names, args, npos, kwnames, v) != 0)
+        return NULL;
+    if (!v[0] || !v[1] || !v[2]) {
+        PyErr_SetString(PyExc_TypeError, "arange() takes start, stop and step");
+        return NULL;
+    }
+    for (int i = 0; i < 3; i++)
+        if (ad__py_operand_of("arange", v[i], &in[i]) != 0)
+            return NULL;
+    if (v[3] && v[3] != Py_None && (dtype = ad__py_dtype_id(v[3])) < 0)
+        return NULL;
+    ad__py_session *s = ad__py_session_get();
+    return s ? made(ad_arange(s->handle, in[0], in[1], in[2], dtype, &array), &array, s) : NULL;
+}
+
+/* out[i] = first + i*delta */
+static int iota(ad_session *s, int dtype, int64_t length, const ad_value *param, ad_array **array) {
+    ad_array *same = NULL;
+    int status = ad_empty(s, dtype, 1, &length, array);
+    if (status == 0 && length > 0) {
+        status = ad_call_call(s, AD_CALL_iota, dtype, 0, NULL, 2, param, array, &same, NULL);
+        if (status)
+            ad_array_release(*array);
+    }
+    ad_array_release(same);
+    return status;
+}
+
+static PyObject *py_iota(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
+    static const char *const names[] = {"length", "first", "delta", "dtype", NULL};
+    PyObject *v[4];
+    ad_array *array = NULL;
+    ad_value param[2];
+    int64_t length;
+    int dtype;
+    (void)module;
+    if (ad__py_arguments("iota", names, args, npos, kwnames, v) != 0)
+        return NULL;
+    if (!v[0] || !v[1] || !v[2] || !v[3]) {
+        PyErr_SetString(PyExc_TypeError, "iota() takes length, first, delta and dtype");
+        return NULL;
+    }
+    if (ad__py_int64(v[0], &length) != 0 || ad__py_value("iota", v[1], &param[0]) != 0 ||
+        ad__py_value("iota", v[2], &param[1]) != 0 || (dtype = ad__py_dtype_id(v[3])) < 0)
+        return NULL;
+    ad__py_session *s = ad__py_session_get();
+    if (!s)
+        return NULL;
+    int status = iota(s->handle, dtype, length, param, &array);
+    return made(status, &array, s);
+}
+
+/* ---- views ---- */
+
+static bool is_array(PyObject *o) {
+    if (o && ad__py_is_array(o))
+        return true;
+    PyErr_SetString(PyExc_TypeError, "an arrayd.ndarray is needed");
+    return false;
+}
+
+static PyObject *py_view(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
+    static const char *const names[] = {"a", "shape", "strides", "offset", "dtype", NULL};
+    ad__py_shape shape, strides;
+    PyObject *v[5];
+    ad_array *view;
+    int64_t offset = 0;
+    (void)module;
+    if (ad__py_arguments("view", names, args, npos, kwnames, v) != 0 || !is_array(v[0]))
+        return NULL;
+    ad_array_info info = ad__py_info(v[0]);
+    int dtype = info.dtype;
+    if (!v[2]) {
+        PyErr_SetString(PyExc_TypeError, "view() takes shape and strides");
+        return NULL;
+    }
+    if (shape_and_dtype(v[1], v[4], &shape, &dtype) != 0 || ad__py_shape_of(v[2], &strides) != 0 ||
+        (v[3] && ad__py_int64(v[3], &offset) != 0))
+        return NULL;
+    if (shape.ndim != strides.ndim) {
+        PyErr_SetString(PyExc_ValueError, "mismatch in length of strides and shape");
+        return NULL;
+    }
+    if (__builtin_add_overflow(offset, info.offset, &offset)) {
+        PyErr_SetString(PyExc_ValueError, "the offset is too large");
+        return NULL;
+    }
+    return ad__py_view_result(ad_view(ad__py_handle(v[0]), dtype, offset, shape.ndim, shape.dim, strides.dim, &view), &view,
+                              v[0]);
+}
+
+static PyObject *py_reshape(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    ad__py_shape shape;
+    (void)module;
+    if (n != 2) {
+        PyErr_SetString(PyExc_TypeError, "ndarray_reshape() takes an array and a shape");
+        return NULL;
+    }
+    if (!is_array(args[0]) || ad__py_shape_of(args[1], &shape) != 0)
+        return NULL;
+    return ad__py_reshape(args[0], &shape, 'C', -1);
+}
+
+static PyObject *py_shares_buffer(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    if (!is_array(n == 2 ? args[0] : NULL) || !is_array(args[1]))
+        return NULL;
+    ad_array_info a = ad__py_info(args[0]), b = ad__py_info(args[1]);
+    return PyBool_FromLong(a.session == b.session && a.buffer == b.buffer);
+}
+
+static int extent(const ad_array_info *info, int64_t *low, int64_t *high) {
+    const ad_desc d = {.offset = info->offset, .shape = info->shape, .strides = info->strides, .dtype = info->dtype,
+                       .ndim = info->ndim};
+    return ad__desc_extent(&d, low, high, NULL);
+}
+
+static PyObject *py_may_share(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    int64_t low[2], high[2];
+    (void)module;
+    if (!is_array(n == 2 ? args[0] : NULL) || !is_array(args[1]))
+        return NULL;
+    ad_array_info a = ad__py_info(args[0]), b = ad__py_info(args[1]);
+    if (a.session != b.session || a.buffer != b.buffer || extent(&a, &low[0], &high[0]) != 0 ||
+        extent(&b, &low[1], &high[1]) != 0)
+        Py_RETURN_FALSE;
+    return PyBool_FromLong(low[0] < high[1] && low[1] < high[0]);
+}
+
+#define FAST(f) (PyCFunction)(void (*)(void))(f)
+PyMethodDef ad__py_create_methods[] = {
+    {"empty", FAST(py_empty), METH_FASTCALL | METH_KEYWORDS, "empty(shape, dtype=float): a new array of zeros."},
+    {"zeros", FAST(py_empty), METH_FASTCALL | METH_KEYWORDS, "zeros(shape, dtype=float): a new array of zeros."},
+    {"full", FAST(py_full), METH_FASTCALL | METH_KEYWORDS, "full(shape, value, dtype=None): a new array of one value."},
+    {"arange", FAST(py_arange), METH_FASTCALL | METH_KEYWORDS, "arange(start, stop, step, dtype=None)."},
+    {"iota", FAST(py_iota), METH_FASTCALL | METH_KEYWORDS, "iota(length, first, delta, dtype): first + i*delta."},
+    {"view", FAST(py_view), METH_FASTCALL | METH_KEYWORDS,
+     "view(a, shape, strides, offset=0, dtype=None): any view of a's buffer; strides and offset in bytes."},
+    {"ndarray_reshape", FAST(py_reshape), METH_FASTCALL, "ndarray_reshape(a, shape): a.reshape(shape)."},
+    {"shares_buffer", FAST(py_shares_buffer), METH_FASTCALL, "Whether two arrays are views of one buffer."},
+    {"may_share_memory", FAST(py_may_share), METH_FASTCALL, "Whether the byte ranges of two arrays meet."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,91 @@
+/* Statuses as Python exceptions: the column of error.def says which. */
+#include "core.h"
+
+#define NERROR 64
+
+static PyObject *base;            /* ArraydError */
+static PyObject *classes[NERROR]; /* by positive code */
+
+static const struct {
+    int code;
+    const char *exception, *text;
+} rows[] = {
+#define AD_ERROR(code, NAME, exception, text) {code, #exception, text},
+#include "protocol/error.def"
+#undef AD_ERROR
+};
+
+/* LinAlgError is NumPy's as well. */
+static PyObject *bases_of(const char *exception) {
+    if (strcmp(exception, "LinAlgError") != 0)
+        return Py_NewRef(base);
+    PyObject *linalg = PyImport_ImportModule("numpy.linalg"), *theirs = NULL, *both = NULL;
+    if (linalg)
+        theirs = PyObject_GetAttrString(linalg, exception);
+    if (theirs)
+        both = PyTuple_Pack(2, base, theirs);
+    Py_XDECREF(linalg);
+    Py_XDECREF(theirs);
+    return both;
+}
+
+static PyObject *make_class(PyObject *module, const char *exception, const char *text) {
+    char name[80];
+    PyObject *bases = bases_of(exception), *cls = NULL;
+    snprintf(name, sizeof name, "arrayd.%s", exception);
+    if (bases)
+        cls = PyErr_NewExceptionWithDoc(name, text, bases, NULL);
+    Py_XDECREF(bases);
+    if (cls && PyModule_AddObjectRef(module, exception, cls) != 0)
+        Py_CLEAR(cls);
+    return cls;
+}
+
+/* A builtin class, one that an earlier row made, or a new one. */
+static PyObject *find_class(PyObject *module, PyObject *builtins, const char *exception, const char *text) {
+    PyObject *cls = PyObject_GetAttrString(builtins, exception);
+    if (!cls) {
+        PyErr_Clear();
+        cls = PyObject_GetAttrString(module, exception);
+    }
+    if (!cls) {
+        PyErr_Clear();
+        cls = make_class(module, exception, text);
+    }
+    return cls;
+}
+
+int ad__py_errors_init(PyObject *module) {
+    PyObject *builtins = PyImport_ImportModule("builtins");
+    base = PyErr_NewExceptionWithDoc("arrayd.ArraydError", "What goes wrong in arrayd and has no builtin exception.",
+                                     NULL, NULL);
+    int status = builtins && base ? PyModule_AddObjectRef(module, "ArraydError", base) : -1;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && status == 0; i++) {
+        classes[rows[i].code] = find_class(module, builtins, rows[i].exception, rows[i].text);
+        if (!classes[rows[i].code])
+            status = -1;
+    }
+    Py_XDECREF(builtins);
+    return status;
+}
+
+PyObject *ad__py_fail(int status) {
+    const char *name = "";
+    uint64_t number = ad_error_operation(&name);
+    PyObject *cls = status < 0 && status > -NERROR && classes[-status] ? classes[-status] : PyExc_RuntimeError;
+    if (PyErr_Occurred()) /* a signal's handler raised it while we waited */
+        return NULL;
+    if (number)
+        PyErr_Format(cls, "%s (operation %llu): %s", name, (unsigned long long)number, ad_error_message());
+    else
+        PyErr_SetString(cls, ad_error_message());
+    return NULL;
+}
+
+PyObject *ad__py_axis_error(int64_t axis, int ndim, const char *argument) {
+    PyObject *error = PyObject_CallFunction(ad__py.np_axis_error, "Lis", (long long)axis, ndim, argument);
+    if (error)
+        PyErr_SetObject(ad__py.np_axis_error, error);
+    Py_XDECREF(error);
+    return NULL;
+}

@@ -1,0 +1,100 @@
+/* ndarray.flags: facts about an array's layout. */
+#include "core.h"
+
+enum {
+    C_CONTIGUOUS = 1, F_CONTIGUOUS = 2, OWNDATA = 4, WRITEABLE = 8, ALIGNED = 16
+};
+
+typedef struct flags_object {
+    PyObject_HEAD
+    int bits;
+} flags_object;
+
+/* all: bits that must be set; any: of which one must be; none: that must not be. */
+static const struct flag_row {
+    const char *key, *attribute;
+    int all, any, none;
+} rows[] = {
+    {"C_CONTIGUOUS", "c_contiguous", C_CONTIGUOUS, 0, 0},
+    {"F_CONTIGUOUS", "f_contiguous", F_CONTIGUOUS, 0, 0},
+    {"OWNDATA", "owndata", OWNDATA, 0, 0},
+    {"WRITEABLE", "writeable", WRITEABLE, 0, 0},
+    {"ALIGNED", "aligned", ALIGNED, 0, 0},
+    {"CONTIGUOUS", "contiguous", C_CONTIGUOUS, 0, 0},
+    {"FORTRAN", "fortran", F_CONTIGUOUS, 0, 0},
+    {"FNC", "fnc", F_CONTIGUOUS, 0, C_CONTIGUOUS},
+    {"FORC", "forc", 0, C_CONTIGUOUS | F_CONTIGUOUS, 0},
+    {"C", "carray", C_CONTIGUOUS | WRITEABLE | ALIGNED, 0, 0},
+    {"F", "farray", F_CONTIGUOUS | WRITEABLE | ALIGNED, 0, C_CONTIGUOUS},
+};
+#define NSHOWN 5
+
+static bool holds(int bits, const struct flag_row *row) {
+    return (bits & row->all) == row->all && (!row->any || bits & row->any) && !(bits & row->none);
+}
+
+static PyObject *get_flag(PyObject *self, void *row) {
+    return PyBool_FromLong(holds(((flags_object *)self)->bits, row));
+}
+
+static PyObject *subscript(PyObject *self, PyObject *key) {
+    for (size_t i = 0; PyUnicode_Check(key) && i < sizeof rows / sizeof *rows; i++)
+        if (PyUnicode_CompareWithASCIIString(key, rows[i].key) == 0)
+            return get_flag(self, (void *)(uintptr_t)&rows[i]);
+    PyErr_SetString(PyExc_KeyError, "Unknown flag");
+    return NULL;
+}
+
+static PyObject *repr(PyObject *self) {
+    char text[200];
+    int at = 0;
+    for (int i = 0; i < NSHOWN; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s  %s : %s", i ? "\n" : "", rows[i].key,
+                       holds(((flags_object *)self)->bits, &rows[i]) ? "True" : "False");
+    return PyUnicode_FromString(text);
+}
+
+static PyObject *compare(PyObject *self, PyObject *other, int op) {
+    if (!Py_IS_TYPE(other, ad__py.flags) || (op != Py_EQ && op != Py_NE))
+        Py_RETURN_NOTIMPLEMENTED;
+    return PyBool_FromLong((((flags_object *)self)->bits == ((flags_object *)other)->bits) == (op == Py_EQ));
+}
+
+static void dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+int ad__py_flags_init(PyObject *module) {
+    static PyGetSetDef attributes[sizeof rows / sizeof *rows + 1];
+    static PyType_Slot slots[] = {{Py_tp_getset, attributes},    {Py_mp_subscript, subscript},
+                                  {Py_tp_repr, repr},            {Py_tp_dealloc, dealloc},
+                                  {Py_tp_richcompare, compare},  {Py_tp_hash, PyObject_HashNotImplemented},
+                                  {0, NULL}};
+    PyType_Spec spec = {"arrayd.flagsobj", sizeof(flags_object), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        attributes[i] = (PyGetSetDef){rows[i].attribute, get_flag, NULL, NULL, (void *)(uintptr_t)&rows[i]};
+    ad__py.flags = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return ad__py.flags ? 0 : -1;
+}
+
+static bool repeats(const ad_array_info *info) {
+    for (int i = 0; i < info->ndim; i++)
+        if (info->shape[i] > 1 && info->strides[i] == 0)
+            return true;
+    return false;
+}
+
+PyObject *ad__py_flags(PyObject *a, void *unused) {
+    ad_array_info info = ad__py_info(a);
+    flags_object *flags = PyObject_Malloc(sizeof *flags);
+    (void)unused;
+    if (!flags)
+        return PyErr_NoMemory();
+    PyObject_Init((PyObject *)flags, ad__py.flags);
+    flags->bits = ALIGNED | (info.contiguous ? C_CONTIGUOUS : 0) | (info.f_contiguous ? F_CONTIGUOUS : 0) |
+                  (((ad__py_array *)a)->base ? 0 : OWNDATA) | (repeats(&info) ? 0 : WRITEABLE);
+    return (PyObject *)flags;
+}

@@ -1,0 +1,242 @@
+/* Sessions of this process and the GIL.
+ *
+ * Calls that are known to wait release the GIL. An operation is only sent, and keeps the GIL, as letting it go would
+ * cost more than the operation; where one has to wait after all (the server is behind), the interrupt function that
+ * libarrayd calls from time to time lets the GIL go until the operation returns. */
+#include <pthread.h>
+
+#include "core.h"
+
+_Thread_local PyThreadState *ad__py_released;
+
+static ad__py_session *current;
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+
+void ad__py_release(void) { ad__py_released = PyEval_SaveThread(); }
+
+void ad__py_acquire(void) {
+    PyThreadState *state = ad__py_released;
+    ad__py_released = NULL;
+    PyEval_RestoreThread(state);
+}
+
+/* libarrayd asks whether to go on waiting. */
+static int interrupt(void *unused) {
+    (void)unused;
+    ad__py_ensure();
+    int stop = PyErr_CheckSignals();
+    ad__py_release();
+    return stop;
+}
+
+/* ---- life ---- */
+
+static void close_at_exit(void) {
+    if (current)
+        ad_session_close(current->handle);
+}
+
+/* The parent's connection is not the child's: it opens its own. */
+static void forget_in_child(void) {
+    if (current)
+        current->current = false;
+    current = NULL;
+    pthread_mutex_init(&opening, NULL);
+}
+
+int ad__py_session_init(void) {
+    if (pthread_atfork(NULL, NULL, forget_in_child) != 0 || Py_AtExit(close_at_exit) != 0) {
+        PyErr_SetString(PyExc_RuntimeError, "arrayd: no handler for fork or exit can be registered");
+        return -1;
+    }
+    return 0;
+}
+
+static void drop(ad__py_session *s) {
+    if (s->current || s->users > 0)
+        return;
+    ad__py_release();
+    ad_session_close(s->handle);
+    ad__py_acquire();
+    PyMem_Free(s);
+}
+
+void ad__py_session_leave(ad__py_session *s) {
+    if (--s->users == 0 && !s->current)
+        drop(s);
+}
+
+static void leave_current(void) {
+    ad__py_session *s = current;
+    if (!s)
+        return;
+    current = NULL;
+    s->current = false;
+    drop(s);
+}
+
+static ad__py_session *opened(ad_session *handle) {
+    ad__py_session *s = PyMem_Malloc(sizeof *s);
+    if (!s) {
+        ad_session_close(handle);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    *s = (ad__py_session){.handle = handle, .current = true};
+    ad_session_set_interrupt(handle, interrupt, NULL);
+    leave_current();
+    return current = s;
+}
+
+/* One thread opens while others that need a session wait for it. */
+static ad__py_session *open_session(const char *url, bool another) {
+    ad__py_session *s = NULL;
+    ad_session *handle = NULL;
+    int status = 0;
+    ad__py_release();
+    pthread_mutex_lock(&opening);
+    if (another || !current)
+        status = ad_session_open(url, &handle);
+    ad__py_acquire();
+    if (status)
+        ad__py_fail(status);
+    else
+        s = handle ? opened(handle) : current;
+    pthread_mutex_unlock(&opening);
+    return s;
+}
+
+ad__py_session *ad__py_session_get(void) {
+    ad__py_session *s = current;
+    while (!s && !PyErr_Occurred())
+        s = open_session(NULL, false);
+    if (s)
+        s->users++;
+    return s;
+}
+
+ad__py_session *ad__py_session_of(PyObject *const *objects, Py_ssize_t n) {
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (objects[i] && ad__py_is_array(objects[i])) {
+            ad__py_session *s = ((ad__py_array *)objects[i])->session;
+            s->users++;
+            return s;
+        }
+    }
+    return ad__py_session_get();
+}
+
+/* ---- functions ---- */
+
+static PyObject *py_connect(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
+    static const char *const names[] = {"url", NULL};
+    PyObject *url;
+    const char *text = NULL;
+    (void)module;
+    if (ad__py_arguments("connect", names, args, npos, kwnames, &url) != 0)
+        return NULL;
+    if (url && url != Py_None && !(text = PyUnicode_AsUTF8AndSize(url, NULL)))
+        return NULL;
+    return open_session(text, true) ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *py_close(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    leave_current();
+    Py_RETURN_NONE;
+}
+
+static PyObject *waited(int status) { return status ? ad__py_fail(status) : Py_NewRef(Py_None); }
+
+static PyObject *py_sync(PyObject *module, PyObject *unused) {
+    ad__py_session *s = ad__py_session_get();
+    (void)module;
+    (void)unused;
+    if (!s)
+        return NULL;
+    ad__py_release();
+    int status = ad_sync(s->handle);
+    ad__py_acquire();
+    PyObject *result = waited(status);
+    ad__py_session_leave(s);
+    return result;
+}
+
+static PyObject *py_flush(PyObject *module, PyObject *unused) {
+    ad__py_session *s = current;
+    (void)module;
+    (void)unused;
+    if (!s)
+        Py_RETURN_NONE;
+    s->users++;
+    ad__py_release();
+    int status = ad_flush(s->handle);
+    ad__py_acquire();
+    PyObject *result = waited(status);
+    ad__py_session_leave(s);
+    return result;
+}
+
+/* dict[name] = value, which is taken over. */
+static int put(PyObject *dict, const char *name, PyObject *value) {
+    int status = value ? PyDict_SetItemString(dict, name, value) : -1;
+    Py_XDECREF(value);
+    return status;
+}
+
+static PyObject *py_stat(PyObject *module, PyObject *unused) {
+    uint64_t counters[AD_NCOUNTER];
+    int got = 0;
+    ad__py_session *s = ad__py_session_get();
+    (void)module;
+    (void)unused;
+    if (!s)
+        return NULL;
+    ad__py_release();
+    int status = ad_stat(s->handle, AD_NCOUNTER, counters, &got);
+    ad__py_acquire();
+    PyObject *dict = status ? ad__py_fail(status) : PyDict_New();
+    for (int i = 0; dict && i < got; i++)
+        if (put(dict, ad__counters[i].name, PyLong_FromUnsignedLongLong(counters[i])) != 0)
+            Py_CLEAR(dict);
+    ad__py_session_leave(s);
+    return dict;
+}
+
+static PyObject *py_info(PyObject *module, PyObject *unused) {
+    ad_session_info info;
+    ad__py_session *s = ad__py_session_get();
+    (void)module;
+    (void)unused;
+    if (!s)
+        return NULL;
+    ad_session_get_info(s->handle, &info);
+    PyObject *dict =
+        Py_BuildValue("{s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "url", info.url, "server", info.server,
+                         "backend", info.backend, "device_name", info.device_name, "session",
+                         (unsigned long long)info.session, "version", (unsigned long long)info.version, "devices",
+                         (unsigned long long)info.devices, "memory", (unsigned long long)info.memory, "operations",
+                         (unsigned long long)info.operations, "round_trips", (unsigned long long)info.round_trips,
+                         "messages_bytes", (unsigned long long)info.messages_bytes);
+    ad__py_session_leave(s);
+    return dict;
+}
+
+static PyObject *py_version(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return PyUnicode_FromString(ad_version());
+}
+
+PyMethodDef ad__py_session_methods[] = {
+    {"connect", (PyCFunction)(void (*)(void))py_connect, METH_FASTCALL | METH_KEYWORDS,
+     "connect(url=None): open a session and make it the current one."},
+    {"close", py_close, METH_NOARGS, "Leave the current session; its last array closes it."},
+    {"sync", py_sync, METH_NOARGS, "Wait for all operations; raises the first error that no array carries."},
+    {"flush", py_flush, METH_NOARGS, "Send what is buffered."},
+    {"stat", py_stat, METH_NOARGS, "The server's counters by name."},
+    {"session_info", py_info, METH_NOARGS, "What is known of the session without asking."},
+    {"version", py_version, METH_NOARGS, "The version of libarrayd."},
+    {NULL, NULL, 0, NULL},
+};

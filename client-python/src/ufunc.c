@@ -1,0 +1,428 @@
+/* ufunc objects: one for each row of ufunc.def. */
+#include "core.h"
+
+#define MAX_INPUTS 3
+
+typedef struct ufunc {
+    PyObject_HEAD
+    int id;
+    const ad_ufunc_row *row;
+} ufunc;
+
+/* What NumPy's methods of ufuncs need and the tables do not say. */
+static const struct trait {
+    int id;
+    const char *identity; /* an expression of Py_BuildValue: a letter and a number */
+    const char *reduction, *scan;
+    int scatter; /* mode of call scatter, -1: none */
+} traits[] = {
+    {AD_UFUNC_add, "i0", "sum", "cumsum", 1},
+    {AD_UFUNC_multiply, "i1", "prod", "cumprod", -1},
+    {AD_UFUNC_maximum, NULL, "max", NULL, 2},
+    {AD_UFUNC_minimum, NULL, "min", NULL, 3},
+    {AD_UFUNC_logical_and, "b1", "all", NULL, -1},
+    {AD_UFUNC_logical_or, "b0", "any", NULL, -1},
+    {AD_UFUNC_logical_xor, "b0", NULL, NULL, -1},
+    {AD_UFUNC_bitwise_and, "i-1", NULL, NULL, -1},
+    {AD_UFUNC_bitwise_or, "i0", NULL, NULL, -1},
+    {AD_UFUNC_bitwise_xor, "i0", NULL, NULL, -1},
+    {AD_UFUNC_gcd, "i0", NULL, NULL, -1},
+    {AD_UFUNC_hypot, "i0", NULL, NULL, -1},
+    {AD_UFUNC_logaddexp, "f-", NULL, NULL, -1},
+    {AD_UFUNC_logaddexp2, "f-", NULL, NULL, -1},
+};
+
+static const struct trait *trait_of(PyObject *self) {
+    for (size_t i = 0; i < sizeof traits / sizeof *traits; i++)
+        if (traits[i].id == ((ufunc *)self)->id)
+            return &traits[i];
+    return NULL;
+}
+
+/* ---- out= and where= ---- */
+
+static int wrong_out(const char *what) {
+    PyErr_Format(PyExc_TypeError, "%s: return arrays must be of arrayd.ndarray", what);
+    return -1;
+}
+
+int ad__py_outputs(const char *what, PyObject *o, int n, PyObject **out) {
+    for (int i = 0; i < n; i++)
+        out[i] = NULL;
+    if (!o || o == Py_None)
+        return 0;
+    if (!PyTuple_Check(o)) {
+        if (n > 1) {
+            PyErr_Format(PyExc_TypeError, "%s: 'out' must be a tuple of arrays", what);
+            return -1;
+        }
+        out[0] = o;
+        return ad__py_is_array(o) ? 0 : wrong_out(what);
+    }
+    if (PyTuple_Size(o) != n) {
+        PyErr_SetString(PyExc_ValueError, "The 'out' tuple must have exactly one entry per ufunc output");
+        return -1;
+    }
+    for (int i = 0; i < n; i++) {
+        PyObject *one = PyTuple_GetItem(o, i);
+        if (one != Py_None && !ad__py_is_array(one))
+            return wrong_out(what);
+        out[i] = one == Py_None ? NULL : one;
+    }
+    return 0;
+}
+
+int ad__py_where(PyObject *o, ad__py_session *s, ad_array **mask) {
+    *mask = NULL;
+    if (!o || o == Py_True || o == Py_None)
+        return 0;
+    if (ad__py_is_array(o)) {
+        *mask = ad_array_retain(ad__py_handle(o));
+        return 0;
+    }
+    if (!PyBool_Check(o) && !(PyObject_TypeCheck(o, ad__py.np_generic) && ad__py_scalar_type(Py_TYPE(o)) == AD_BOOL)) {
+        PyErr_Format(PyExc_TypeError, "where must be a bool array of the server or a bool, not %S", Py_TYPE(o));
+        return -1;
+    }
+    int truth = PyObject_IsTrue(o), status;
+    if (truth)
+        return truth < 0 ? -1 : 0;
+    status = ad_full(s->handle, AD_BOOL, 0, NULL, ad_int(0), mask);
+    ad__py_ensure();
+    if (status)
+        ad__py_fail(status);
+    return status ? -1 : 0;
+}
+
+/* ---- calls ---- */
+
+typedef struct call {
+    const ufunc *f;
+    int id;
+    PyObject *input[MAX_INPUTS], *out[AD_MAX_OUT];
+    PyObject *out_given, *where, *dtype, *casting;
+    ad_in in[MAX_INPUTS];
+    ad_options options;
+} call;
+
+static int keyword(call *c, PyObject *name, PyObject *value) {
+    static const char *const ignored[] = {"order", "subok", "stream"};
+    const struct {
+        const char *name;
+        PyObject **to;
+    } known[] = {{"out", &c->out_given}, {"where", &c->where}, {"dtype", &c->dtype}, {"casting", &c->casting}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, known[i].name) == 0) {
+            *known[i].to = value;
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        if (PyUnicode_CompareWithASCIIString(name, ignored[i]) == 0)
+            return 0;
+    PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument %R", c->f->row->name, name);
+    return -1;
+}
+
+static int take_arguments(call *c, PyObject *args, PyObject *kwargs) {
+    const ad_ufunc_row *row = c->f->row;
+    Py_ssize_t n = PyTuple_Size(args), at = 0;
+    PyObject *name, *value;
+    if (n < row->nin || n > row->nin + row->nout) {
+        PyErr_Format(PyExc_TypeError, "%s() takes from %d to %d positional arguments but %zd were given", row->name,
+                     row->nin, row->nin + row->nout, n);
+        return -1;
+    }
+    for (int i = 0; i < row->nin; i++)
+        c->input[i] = PyTuple_GetItem(args, i);
+    while (kwargs && PyDict_Next(kwargs, &at, &name, &value))
+        if (keyword(c, name, value) != 0)
+            return -1;
+    if (ad__py_outputs(row->name, c->out_given, row->nout, c->out) != 0)
+        return -1;
+    for (Py_ssize_t i = row->nin; i < n; i++) {
+        PyObject *one = PyTuple_GetItem(args, i);
+        if (c->out_given) {
+            PyErr_SetString(PyExc_TypeError, "cannot specify 'out' as both a positional and keyword argument");
+            return -1;
+        }
+        if (one != Py_None && !ad__py_is_array(one))
+            return wrong_out(row->name);
+        c->out[i - row->nin] = one == Py_None ? NULL : one;
+    }
+    return 0;
+}
+
+/* The type of the first array input, for integers that no type of 64 bits holds; -1: none. */
+static int array_dtype(const call *c) {
+    for (int i = 0; i < c->f->row->nin; i++)
+        if (ad__py_is_array(c->input[i]))
+            return ad__py_info(c->input[i]).dtype;
+    return -1;
+}
+
+static int take_inputs(call *c) {
+    for (int i = 0; i < c->f->row->nin; i++) {
+        int got = ad__py_operand(c->input[i], &c->in[i]), dtype;
+        if (got == AD_PY_HUGE) {
+            dtype = array_dtype(c);
+            got = dtype < 0 ? ad__py_huge(c->input[i], -1) : ad__py_settle(c->input[i], &c->in[i], dtype, &c->id);
+            if (got != 0)
+                return -1;
+        } else if (got <= 0) {
+            return got == 0 ? ad__py_refuse(c->input[i], c->f->row->name) : -1;
+        }
+    }
+    return 0;
+}
+
+/* dtype= is that of the output; of a row whose output has a type of its own, it can only be that. */
+static int take_dtype(call *c) {
+    const ad_rule_row *rule = &ad__rules[c->f->row->rule];
+    int dtype;
+    if (!c->dtype || c->dtype == Py_None)
+        return 0;
+    dtype = ad__py_dtype_id(c->dtype);
+    if (dtype < 0)
+        return -1;
+    if (rule->out[0] == AD_CODE_T || rule->out[0] == AD_CODE_R) {
+        c->options.dtype = dtype;
+        return 0;
+    }
+    if (ad__code_dtype(rule->out[0], AD_FLOAT64) == dtype)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "No loop matching the specified signature and casting was found for ufunc %s",
+                 c->f->row->name);
+    return -1;
+}
+
+static int take_options(call *c) {
+    c->options = (ad_options)AD_OPTIONS_INIT;
+    c->options.casting = ad__py_casting(c->casting, AD_CAST_SAME_KIND);
+    for (int i = 0; i < c->f->row->nout; i++)
+        c->options.out[i] = c->out[i] ? ad__py_handle(c->out[i]) : NULL;
+    return c->options.casting < 0 ? -1 : take_dtype(c);
+}
+
+/* Given outputs are returned as the objects that they are. */
+static PyObject *give(const call *c, ad_array **outs, ad__py_session *s) {
+    PyObject *result[AD_MAX_OUT] = {NULL, NULL}, *both;
+    for (int i = 0; i < c->f->row->nout; i++) {
+        if (c->out[i])
+            ad_array_release(outs[i]);
+        result[i] = c->out[i] ? Py_NewRef(c->out[i]) : ad__py_wrap(outs[i], s, NULL);
+    }
+    if (c->f->row->nout == 1)
+        return result[0];
+    both = result[0] && result[1] ? PyTuple_Pack(2, result[0], result[1]) : NULL;
+    Py_XDECREF(result[0]);
+    Py_XDECREF(result[1]);
+    return both;
+}
+
+static PyObject *run(call *c, ad__py_session *s) {
+    ad_array *outs[AD_MAX_OUT], *mask;
+    bool plain = !c->out[0] && !c->out[1] && !c->where && !c->dtype && !c->casting;
+    int status = ad__py_where(c->where, s, &mask);
+    if (status)
+        return NULL;
+    c->options.where = mask;
+    status = ad_ufunc_call(s->handle, c->id, c->in, plain ? NULL : &c->options, outs);
+    ad__py_ensure();
+    ad_array_release(mask);
+    return status ? ad__py_fail(status) : give(c, outs, s);
+}
+
+static PyObject *ufunc_call(PyObject *self, PyObject *args, PyObject *kwargs) {
+    call c = {.f = (const ufunc *)self, .id = ((ufunc *)self)->id};
+    if (take_arguments(&c, args, kwargs) != 0 || take_inputs(&c) != 0 || take_options(&c) != 0)
+        return NULL;
+    ad__py_session *s = ad__py_session_of(c.input, c.f->row->nin);
+    if (!s)
+        return NULL;
+    PyObject *result = run(&c, s);
+    ad__py_session_leave(s);
+    return result;
+}
+
+/* ---- attributes ---- */
+
+static PyObject *get_name(PyObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_FromString(((ufunc *)self)->row->name);
+}
+
+static PyObject *get_domain(PyObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_FromString(((ufunc *)self)->row->domain);
+}
+
+static PyObject *get_count(PyObject *self, void *which) {
+    const ufunc *f = (ufunc *)self;
+    const char what = *(const char *)which;
+    return PyLong_FromLong(what == 'i' ? f->row->nin : what == 'o' ? f->row->nout : what == 'a' ? f->row->nin + f->row->nout
+                                                                                                : f->id);
+}
+
+static PyObject *get_identity(PyObject *self, void *unused) {
+    const struct trait *t = trait_of(self);
+    (void)unused;
+    if (!t || !t->identity)
+        Py_RETURN_NONE;
+    if (t->identity[0] == 'f')
+        return PyFloat_FromString(PyUnicode_FromString("-inf"));
+    long value = strtol(t->identity + 1, NULL, 10);
+    return t->identity[0] == 'b' ? PyBool_FromLong(value) : PyLong_FromLong(value);
+}
+
+static PyObject *get_trait(PyObject *self, void *which) {
+    const struct trait *t = trait_of(self);
+    const char *name = !t ? NULL : *(const char *)which == 'r' ? t->reduction : t->scan;
+    if (!name)
+        Py_RETURN_NONE;
+    return PyUnicode_FromString(name);
+}
+
+static PyObject *get_scatter(PyObject *self, void *unused) {
+    const struct trait *t = trait_of(self);
+    (void)unused;
+    if (!t || t->scatter < 0)
+        Py_RETURN_NONE;
+    return PyLong_FromLong(t->scatter);
+}
+
+/* NumPy's letters: int64 is 'l' there. */
+static char letter(int code, int loop) {
+    int dtype = ad__code_dtype(code, loop);
+    return dtype == AD_INT64 ? 'l' : dtype == AD_UINT64 ? 'L' : ad__dtypes[dtype].letter;
+}
+
+/* "dd->d" for each loop. */
+static PyObject *get_types(PyObject *self, void *unused) {
+    const ad_ufunc_row *row = ((ufunc *)self)->row;
+    const ad_rule_row *rule = &ad__rules[row->rule];
+    PyObject *list = PyList_New(0);
+    (void)unused;
+    for (int loop = 0; list && loop < AD_NDTYPE; loop++) {
+        char text[16];
+        int n = 0;
+        if (!(rule->loops & AD_BIT(loop)))
+            continue;
+        for (int i = 0; i < row->nin; i++)
+            text[n++] = letter(rule->in[i], loop);
+        text[n++] = '-';
+        text[n++] = '>';
+        for (int i = 0; i < row->nout; i++)
+            text[n++] = letter(rule->out[i], loop);
+        PyObject *one = PyUnicode_FromStringAndSize(text, n);
+        if (!one || PyList_Append(list, one) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(one);
+    }
+    return list;
+}
+
+static PyObject *get_ntypes(PyObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromLong(__builtin_popcount(ad__rules[((ufunc *)self)->row->rule].loops));
+}
+
+static PyObject *get_doc(PyObject *self, void *unused) {
+    const ad_ufunc_row *row = ((ufunc *)self)->row;
+    static const char *const inputs[] = {"x", "x, y", "x, y, z"}, *const outputs[] = {"out=None", "out=(None, None)"};
+    (void)unused;
+    return PyUnicode_FromFormat(
+        "%s(%s, /, %s, *, where=True, casting='same_kind', order='K', dtype=None)\n\n%s\n\n"
+        "Parameters: %s: arrays or numbers; they are broadcast to one shape. out: array%s to write instead of making "
+        "%s. where: bool array; elements where it is False are left as they are in out. casting: which casts are "
+        "allowed. order: ignored. dtype: type of the result.\n"
+        "Returns: %s.\n"
+        "Raises: ValueError when shapes do not fit, TypeError for types; what fails on the server, when the result is "
+        "read.\n"
+        "Source: numpy.%s",
+        row->name, inputs[row->nin - 1], outputs[row->nout - 1], row->doc, inputs[row->nin - 1],
+        row->nout > 1 ? "s" : "", row->nout > 1 ? "new ones" : "a new one",
+        row->nout > 1 ? "tuple of 2 ndarrays" : "ndarray", row->name);
+}
+
+static PyObject *repr(PyObject *self) {
+    return PyUnicode_FromFormat("<ufunc '%s'>", ((ufunc *)self)->row->name);
+}
+
+static PyObject *reduce_pickle(PyObject *self, PyObject *unused) {
+    (void)unused;
+    PyObject *builtins = PyImport_ImportModule("operator");
+    PyObject *getter = builtins ? PyObject_GetAttrString(builtins, "getitem") : NULL;
+    PyObject *module = PyImport_ImportModule("arrayd._core");
+    PyObject *all = module ? PyObject_GetAttrString(module, "ufuncs") : NULL;
+    PyObject *result = getter && all ? Py_BuildValue("O(Os)", getter, all, ((ufunc *)self)->row->name) : NULL;
+    Py_XDECREF(builtins);
+    Py_XDECREF(getter);
+    Py_XDECREF(module);
+    Py_XDECREF(all);
+    return result;
+}
+
+static PyGetSetDef attributes[] = {
+    {"__name__", get_name, NULL, NULL, NULL},
+    {"__qualname__", get_name, NULL, NULL, NULL},
+    {"__doc__", get_doc, NULL, NULL, NULL},
+    {"nin", get_count, NULL, "Number of inputs.", "i"},
+    {"nout", get_count, NULL, "Number of outputs.", "o"},
+    {"nargs", get_count, NULL, "Number of inputs and outputs.", "a"},
+    {"id", get_count, NULL, "Wire id of the row.", "n"},
+    {"ntypes", get_ntypes, NULL, "Number of loops.", NULL},
+    {"types", get_types, NULL, "The loops: \"dd->d\" ...", NULL},
+    {"identity", get_identity, NULL, "What leaves the other operand as it is, or None.", NULL},
+    {"domain", get_domain, NULL, "What tests draw operands from.", NULL},
+    {"reduction", get_trait, NULL, "The reduction made of it, or None.", "r"},
+    {"scan", get_trait, NULL, "The call that accumulates with it, or None.", "s"},
+    {"scatter", get_scatter, NULL, "The mode of call scatter that applies it, or None.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static void dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+/* ---- the type and its instances ---- */
+
+static PyObject *make(int id, const ad_ufunc_row *row) {
+    ufunc *f = PyObject_Malloc(sizeof *f);
+    if (!f)
+        return PyErr_NoMemory();
+    PyObject_Init((PyObject *)f, ad__py.ufunc);
+    f->id = id;
+    f->row = row;
+    return (PyObject *)f;
+}
+
+static int fill(PyObject *all) {
+    for (int id = 0; id < AD_UFUNC_LIMIT; id++) {
+        const ad_ufunc_row *row = ad__ufunc((uint64_t)id);
+        PyObject *f = row ? make(id, row) : NULL;
+        int status = !row ? 0 : f ? PyDict_SetItemString(all, row->name, f) : -1;
+        Py_XDECREF(f);
+        if (status)
+            return -1;
+    }
+    return 0;
+}
+
+int ad__py_ufunc_init(PyObject *module) {
+    static PyMethodDef methods[] = {{"__reduce__", reduce_pickle, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+    PyType_Slot slots[] = {{Py_tp_call, ufunc_call}, {Py_tp_repr, repr},       {Py_tp_getset, attributes},
+                           {Py_tp_methods, methods}, {Py_tp_dealloc, dealloc}, {0, NULL}};
+    PyType_Spec spec = {"arrayd.ufunc", sizeof(ufunc), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    PyObject *all = PyDict_New();
+    ad__py.ufunc = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    int status = all && ad__py.ufunc ? fill(all) : -1;
+    if (status == 0)
+        status = PyModule_AddObjectRef(module, "ufunc", (PyObject *)ad__py.ufunc);
+    if (status == 0)
+        status = PyModule_AddObjectRef(module, "ufuncs", all);
+    Py_XDECREF(all);
+    return status;
+}
