@@ -1,0 +1,293 @@
+"""Measure arrayd beside NumPy: bench.py [--build build/release] [--markdown docs/performance.md] [--json FILE].
+
+Starts its own server on a Unix socket, unless ARRAYD_URL names one. Everything is timed through the Python client,
+on random data, after a warm-up; figures are medians. A column for CuPy is added where it can be imported.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+
+HERE = pathlib.Path(__file__).resolve().parent
+BIG = 1 << 24
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+
+
+# ---- measuring ----
+
+def median_time(function, least=0.3, rounds=5):
+    """Median seconds of one call, over `rounds` samples of as many calls as `least` seconds hold together."""
+    function()
+    begin = time.perf_counter()
+    function()
+    once = max(time.perf_counter() - begin, 1e-7)
+    calls = max(1, int(least / rounds / once))
+    samples = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        for _ in range(calls):
+            function()
+        samples.append((time.perf_counter() - begin) / calls)
+    return statistics.median(samples)
+
+
+class Library:
+    """A column: numpy, arrayd or cupy, and how to wait until it has finished."""
+
+    def __init__(self, name, module, wait):
+        self.name, self.module, self.wait = name, module, wait
+
+    def complete(self, function, **options):
+        """Median seconds of a call until its work is complete."""
+        def call():
+            function()
+            self.wait()
+        return median_time(call, **options)
+
+
+def libraries():
+    import arrayd
+    found = [Library("arrayd", arrayd, arrayd.synchronize), Library("NumPy", numpy, lambda: None)]
+    try:
+        import cupy
+        found.append(Library("CuPy", cupy, cupy.cuda.Device().synchronize))
+    except ImportError:
+        pass
+    return found
+
+
+def random(shape, dtype="float32"):
+    return numpy.random.default_rng(7).random(shape).astype(dtype)
+
+
+# ---- small operations ----
+
+def returns(lib):
+    """Microseconds until `a + b` returns, with little in flight."""
+    a, b = lib.module.asarray(random(16)), lib.module.asarray(random(16))
+    samples = []
+    for _ in range(200):
+        begin = time.perf_counter()
+        for _ in range(100):
+            a + b
+        samples.append((time.perf_counter() - begin) / 100)
+        lib.wait()
+    return statistics.median(samples) * 1e6
+
+
+def sustained(lib, seconds=1.0):
+    """Operations a second, until all are complete."""
+    a, b = lib.module.asarray(random(16)), lib.module.asarray(random(16))
+    done, begin = 0, time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        for _ in range(10000):
+            a + b
+        done += 10000
+    lib.wait()
+    return done / (time.perf_counter() - begin)
+
+
+def small_rows(libs):
+    yield "`a + b`, 16 float32, until it returns", "us", [returns(x) for x in libs]
+    yield "`a + b`, 16 float32, sustained", "1000/s", [sustained(x) / 1e3 for x in libs]
+    arrays = [x.module.asarray(random(16)) for x in libs]
+    yield "`a[2:8]`", "us", [median_time(lambda a=a: a[2:8]) * 1e6 for a in arrays]
+    yield "`a.reshape(4, 4)`", "us", [median_time(lambda a=a: a.reshape(4, 4)) * 1e6 for a in arrays]
+    yield "`float(a.sum())`, 16 float32", "us", [median_time(lambda a=a: float(a.sum())) * 1e6 for a in arrays]
+
+
+# ---- large operations ----
+
+def large_rows(libs):
+    x, y = random(BIG), random(BIG)
+    inputs = [(lib, lib.module.asarray(x), lib.module.asarray(y), lib.module.empty(BIG, dtype="float32")) for lib in libs]
+
+    def times(function):
+        return [lib.complete(lambda: function(lib.module, a, b, out)) * 1e3 for lib, a, b, out in inputs]
+
+    for name in ("add", "multiply"):
+        yield f"`{name}`, out=, 2^24 float32", "ms", times(lambda xp, a, b, out: getattr(xp, name)(a, b, out=out))
+    for name in ("exp", "sin", "sqrt"):
+        yield f"`{name}`, out=, 2^24 float32", "ms", times(lambda xp, a, b, out: getattr(xp, name)(a, out=out))
+    yield "`a + b`, new result, 2^24 float32", "ms", times(lambda xp, a, b, out: a + b)
+    yield "`a.sum()`, 2^24 float32", "ms", times(lambda xp, a, b, out: a.sum())
+    for axis in (0, 1):
+        yield f"`sum(axis={axis})`, 4096 x 4096 float32", "ms", times(
+            lambda xp, a, b, out: a.reshape(4096, 4096).sum(axis=axis))
+
+
+def matmul_rows(libs):
+    for dtype in ("float32", "float64"):
+        for n in (1024, 2048):
+            figures = []
+            for lib in libs:
+                a, b = lib.module.asarray(random((n, n), dtype)), lib.module.asarray(random((n, n), dtype))
+                figures.append(lib.complete(lambda: a @ b, least=1.0) * 1e3)
+            yield f"`a @ b`, {n} x {n} {dtype}", "ms", figures
+
+
+def transfer_rows(libs):
+    host = random(1 << 26)
+    gigabytes = host.nbytes / 1e9
+
+    def upload(lib):
+        return gigabytes / lib.complete(lambda: lib.module.array(host), rounds=3)
+
+    def download(lib):
+        a = lib.module.asarray(host)
+        get = getattr(lib.module, "asnumpy", numpy.array)
+        return gigabytes / median_time(lambda: get(a), rounds=3)
+
+    yield "host to server, 256 MiB", "GB/s", [upload(x) for x in libs]
+    yield "server to host, 256 MiB", "GB/s", [download(x) for x in libs]
+
+
+# ---- processes ----
+
+def python(code, environment=None):
+    """What a fresh interpreter prints."""
+    return subprocess.run([sys.executable, "-c", code], text=True, check=True, stdout=subprocess.PIPE,
+                          env={**os.environ, **(environment or {})}).stdout
+
+
+def import_times():
+    """Milliseconds of `import numpy`, and of `import arrayd` after it."""
+    code = ("import time; t = time.perf_counter(); import numpy; u = time.perf_counter(); import arrayd;"
+            "print((u - t) * 1e3, (time.perf_counter() - u) * 1e3)")
+    samples = [tuple(map(float, python(code).split())) for _ in range(9)]
+    return [statistics.median(column) for column in zip(*samples)]
+
+
+def memory_above_numpy():
+    """MiB that a process which has computed something with arrayd needs above one that has imported NumPy."""
+    peak = "; print(next(l for l in open('/proc/self/status') if l.startswith('VmRSS')).split()[1])"
+    work = "; import arrayd; x = arrayd.asarray(numpy.ones(16)); [x + x for _ in range(1000)]; float((x + x).sum())"
+    base, with_arrayd = (statistics.median(int(python(f"import numpy{code}{peak}")) for _ in range(3))
+                         for code in ("", work))
+    return (with_arrayd - base) / 1024
+
+
+def together(clients=8, seconds=2.0):
+    """Operations a second of one client alone; of `clients` at once; and of the slowest of these."""
+    def start(count, begin):
+        command = [sys.executable, __file__, "--client", str(begin), str(seconds)]
+        return [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+
+    def rates(count):
+        running = start(count, time.time() + 1.5 + 0.2 * count)
+        return [float(p.communicate()[0]) for p in running]
+
+    alone = rates(1)[0]
+    each = rates(clients)
+    return alone, sum(each), min(each)
+
+
+def client(begin, seconds):
+    """What one of several processes does: operations from `begin` on, for `seconds`; prints its rate."""
+    import arrayd
+    lib = Library("arrayd", arrayd, arrayd.synchronize)
+    sustained(lib, 0.1)
+    while time.time() < begin:
+        pass
+    print(sustained(lib, seconds))
+
+
+def process_rows():
+    base, added = import_times()
+    yield "`import arrayd`, after `import numpy`", "ms", [added, base]
+    yield "memory of a client above NumPy's", "MiB", [memory_above_numpy()]
+    alone, total, least = together()
+    yield "`a + b` in one process", "1000/s", [alone / 1e3]
+    yield "`a + b` in eight processes at once, total", "1000/s", [total / 1e3]
+    yield "the slowest of the eight, of its share", "%", [least / (total / 8) * 100]
+
+
+# ---- the report ----
+
+def processor():
+    found = re.search(r"^model name\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
+    return found[1] if found else platform.processor()
+
+
+def cell(value):
+    return "" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def markdown(libs, rows):
+    names = [x.name for x in libs]
+    lines = [f"{datetime.date.today()}, {processor()}, {os.cpu_count()} processors, NumPy {numpy.__version__}, "
+             f"Python {platform.python_version()}.", "",
+             "| work | unit | " + " | ".join(names) + " |", "| --- | --- |" + " ---: |" * len(names)]
+    for title, unit, figures in rows:
+        cells = [cell(f) for f in figures] + [""] * (len(names) - len(figures))
+        lines.append(f"| {title} | {unit} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def measure(libs):
+    rows = []
+    print(f"{'':<46}{'':>8}" + "".join(f"{x.name:>11}" for x in libs))
+    for group in (small_rows(libs), process_rows(), large_rows(libs), matmul_rows(libs), transfer_rows(libs)):
+        for title, unit, figures in group:
+            print(f"{title:<46}{unit:>8}" + "".join(f"{cell(f):>11}" for f in figures), flush=True)
+            rows.append((title, unit, figures))
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build/release", type=pathlib.Path)
+    parser.add_argument("--markdown", type=pathlib.Path, help="page whose table is replaced")
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--client", nargs=2, type=float, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.client:
+        return client(*options.client)
+    build = options.build.resolve()
+    sys.path.insert(0, str(build / "python"))
+    sys.path.insert(0, str(HERE))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(build / "python"), os.environ.get("PYTHONPATH")]))
+    with tempfile.TemporaryDirectory() as folder:
+        server = None
+        if "ARRAYD_URL" not in os.environ:
+            server = start_server(build / "bin" / "arrayd", f"{folder}/arrayd.sock")
+        try:
+            libs = libraries()
+            rows = measure(libs)
+        finally:
+            if server:
+                server.terminate()
+                server.wait(timeout=20)
+    if options.json:
+        options.json.write_text(json.dumps([{"work": t, "unit": u, **dict(zip((x.name for x in libs), f))}
+                                            for t, u, f in rows], indent=1))
+    if options.markdown:
+        page = options.markdown.read_text()
+        before, rest = page.split(BEGIN)
+        options.markdown.write_text(f"{before}{BEGIN}\n{markdown(libs, rows)}\n{END}{rest.split(END)[1]}")
+
+
+def start_server(program, path):
+    """An arrayd at path; sets ARRAYD_URL."""
+    server = subprocess.Popen([program, "--socket", path, "--log-level", "warn"], stdin=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while not os.path.exists(path):
+        if server.poll() is not None or time.monotonic() > deadline:
+            sys.exit("bench: arrayd did not start")
+        time.sleep(0.01)
+    os.environ["ARRAYD_URL"] = f"unix:{path}"
+    return server
+
+
+if __name__ == "__main__":
+    sys.exit(main())

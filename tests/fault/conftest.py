@@ -1,0 +1,27 @@
+import shutil
+
+import pytest
+
+import raw
+
+
+@pytest.fixture
+def start(request):
+    """Start servers; those that still run at the end are stopped and must have nothing to complain about."""
+    servers = []
+
+    def make(*options, **more):
+        servers.append(raw.Server(*options, **more))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        status = server.stop()
+        expected = getattr(server, "expected_status", 0)
+        shutil.rmtree(server.folder, ignore_errors=True)
+        assert status == expected, "\n".join(server.lines)
+
+
+@pytest.fixture
+def server(start):
+    return start()

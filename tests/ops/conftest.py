@@ -1,0 +1,76 @@
+"""Starts a server for the whole run, before arrayd is imported: ARRAYD_TEST_BACKEND says of which backend (cpu).
+
+With ARRAYD_URL set the tests use that server instead. The package comes from PYTHONPATH if that is set, else from the
+build (ARRAYD_BUILD, build/release).
+"""
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build/release"))
+if "PYTHONPATH" not in os.environ:
+    sys.path.insert(1, str(BUILD / "python"))
+sys.path.append(str(pathlib.Path(__file__).parent))
+
+
+def start_server(folder, *options):
+    """A server on a socket in folder, once it says that it listens: its process and its url."""
+    path = os.path.join(folder, "arrayd.sock")
+    backend = os.environ.get("ARRAYD_TEST_BACKEND", "cpu")
+    command = [str(BUILD / "bin/arrayd"), "--socket", path, "--backend", backend, *options]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready, open(os.path.join(folder, "log"), "w+") as log:
+        ready.bind(os.path.join(folder, "ready"))
+        ready.settimeout(20)
+        environment = {**os.environ, "NOTIFY_SOCKET": ready.getsockname()}
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        try:
+            while b"READY=1" not in ready.recv(1000):
+                pass
+        except TimeoutError:
+            process.kill()
+            log.seek(0)
+            raise RuntimeError(f"the server did not start: {log.read()}") from None
+    os.unlink(os.path.join(folder, "ready"))
+    return process, "unix:" + path
+
+
+def pytest_configure(config):
+    config.arrayd_server = None
+    if "ARRAYD_URL" in os.environ:
+        return
+    folder = tempfile.mkdtemp(prefix="arrayd-ops-")
+    process, url = start_server(folder)
+    os.environ["ARRAYD_URL"] = url
+    config.arrayd_server = (process, folder)
+
+
+def pytest_unconfigure(config):
+    if getattr(config, "arrayd_server", None):
+        process, folder = config.arrayd_server
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=20)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def own_server(tmp_path):
+    """A function that starts one more server; all are stopped at the end of the test."""
+    started = []
+
+    def start(*options):
+        process, url = start_server(str(tmp_path), *options)
+        started.append(process)
+        return process, url
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()

@@ -1,0 +1,83 @@
+"""Comparing and asking, against NumPy."""
+import numpy as np
+import pytest
+
+import arrayd as ad
+from oracle import DTYPES, SOME, check, random, seed
+
+X = np.array([1.0, 1 + 1e-9, np.nan, np.inf, -np.inf, 0.0, 1e-9, 5])
+Y = np.array([1.0, 1.0, np.nan, np.inf, np.inf, -0.0, 0.0, np.nan])
+
+
+def test_closeness():
+    for options in ({}, {"equal_nan": True}, {"rtol": 0}, {"atol": 0}, {"rtol": 0.5, "atol": 1}):
+        check(lambda xp, x, y: xp.isclose(x, y, **options), X, Y)
+        check(lambda xp, x, y: xp.allclose(x, y, **options), X, Y)
+        check(lambda xp, x, y: xp.allclose(x[:2], y[:2], **options), X, Y)
+        check(lambda xp, x, y: xp.isclose(x[:, None], y[:3], **options), X, Y)
+        check(lambda xp, x, y: xp.isclose(x, 1, **options), X, Y)
+    for dtype in SOME:
+        a = random(seed(dtype), dtype, (6,), "SMALL")
+        check(lambda xp, a: xp.isclose(a, a + a.dtype.type(0)), a)
+        check(lambda xp, a: xp.isclose(a, 1), a)
+    check(lambda xp, x, y: xp.isclose(x + 1j, y + 1j), X, Y)
+    check(lambda xp, x, y: xp.allclose(x[:3], y[:2]), X, Y)
+
+
+def test_equality_of_arrays():
+    for options in ({}, {"equal_nan": True}):
+        for body in (
+            lambda xp, x, y: xp.array_equal(x, y, **options),
+            lambda xp, x, y: xp.array_equal(x, x, **options),
+            lambda xp, x, y: xp.array_equal(x, x[:3], **options),
+            lambda xp, x, y: xp.array_equal([1, 2], [1, 2]),
+        ):
+            check(body, X, Y)
+    check(lambda xp, x, y: xp.array_equiv(xp.ones((2, 3)), xp.ones(3)), X, Y)
+    check(lambda xp, x, y: xp.array_equiv(x, y[:3]), X, Y)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_kinds(dtype):
+    a = random(seed(dtype, "kinds"), dtype, (3, 4), "BOOL")
+    for name in ("isreal", "iscomplex", "isrealobj", "iscomplexobj", "isfortran", "isscalar", "ndim", "shape", "size"):
+        check(lambda xp, a: getattr(xp, name)(a), a)
+        check(lambda xp, a: getattr(xp, name)(a.T), a)
+    check(lambda xp, a: (xp.size(a, 0), xp.size(a, (0, 1)), xp.ndim(3), xp.shape([1, 2]), xp.isscalar(3)), a)
+    for other in SOME:
+        check(lambda xp, a: str(xp.result_type(a, other)), a)
+        check(lambda xp, a: xp.can_cast(a.dtype, other), a)
+    for number in (1, 2.5, 1j, True, np.int8(1)):
+        check(lambda xp, a: str(xp.result_type(a, number)), a)
+    check(lambda xp, a: xp.common_type(a, a).__name__, a)
+
+
+def test_overlap():
+    a = ad.zeros((4, 6))
+    for one, other, shared in (
+        (a, a, True),
+        (a[0], a[1], False),
+        (a[:, 0], a[0], True),
+        (a, a.copy(), False),
+        (a, 3, False),
+    ):
+        assert ad.may_share_memory(one, other) == shared
+
+
+def test_module_of_arguments():
+    assert ad.get_array_module(1, np.zeros(3)) is np and ad.get_array_module(np.zeros(3), ad.zeros(3)) is ad
+
+
+def test_truth_and_numbers():
+    for value in (np.array(3), np.array(2.5), np.array(0), np.array([7]), np.array(True)):
+        check(lambda xp, a: bool(a), value)
+        for kind in (int, float, complex):
+            check(lambda xp, a: kind(a.reshape(())), value)
+    check(lambda xp, a: bool(a), np.arange(3))
+    check(lambda xp, a: float(a), np.arange(3))
+    check(lambda xp, a: [10, 20, 30][a], np.array(1))
+    check(lambda xp, a: [10, 20, 30][a], np.array(1.0))
+    check(lambda xp, a: len(a), np.array(1))
+    check(lambda xp, a: (len(a), 3 in a, 99 in a, [x.item() for x in a]), np.arange(5))
+    check(lambda xp, a: list(range(5))[a[2]], np.arange(5))
+    check(lambda xp, a: hash(a), np.arange(5))

@@ -1,0 +1,117 @@
+"""Sorting, searching and sets against NumPy."""
+import numpy as np
+import pytest
+
+import arrayd as ad
+from oracle import DTYPES, SOME, check, random, seed
+
+
+def few(dtype, shape, *tags):
+    """Elements with many equal ones, and NaNs among floats."""
+    rng = seed(dtype, *tags)
+    a = rng.integers(0, 9, shape).astype(dtype)
+    if np.dtype(dtype).kind in "fc":
+        a = np.where(rng.integers(0, 8, shape) == 0, np.array(np.nan, dtype), a / 2).astype(dtype)
+    return a
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_sort(dtype):
+    for a in (random(seed(dtype), dtype, (5, 7, 6)), few(dtype, (5, 7, 6))):
+        for axis in (-1, 0, 1, None, 3):
+            check(lambda xp, a: xp.sort(a, axis), a, exact=True)
+            check(lambda xp, a: xp.sort(a.T[::-1], axis), a, exact=True)
+            check(lambda xp, a: xp.argsort(a, axis, kind="stable"), a)
+            check(lambda xp, a: xp.argsort(a[:, ::2], axis, stable=True), a)
+            if axis is not None:
+                check(lambda xp, a: (a.sort(axis), a), a, exact=True)
+                check(lambda xp, a: (a[:, ::-2].sort(axis), a), a, exact=True)
+    for shape in ((0,), (3, 0), (1,), (0, 3)):
+        check(lambda xp, a: (xp.sort(a), xp.argsort(a)), np.zeros(shape, dtype))
+    check(lambda xp, a: xp.argsort(a), np.zeros((), dtype))
+    check(lambda xp, a: xp.sort(a, order="x"), np.zeros(3, dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, np.int64, np.complex128])
+def test_sort_large(dtype):
+    a = random(seed(dtype, "large"), dtype, (150_001,))
+    b = few(dtype, (3, 40_000))
+    check(lambda xp, a: xp.sort(a), a)
+    check(lambda xp, a: xp.argsort(a, kind="stable"), a)
+    check(lambda xp, a: xp.argsort(a, axis=1, kind="stable"), b)
+    check(lambda xp, a: xp.sort(a, axis=0), b)
+
+
+def test_zeros_and_infinities():
+    a = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, -0.0, 0.0])
+    check(lambda xp, a: xp.argsort(a, kind="stable"), a)
+    check(lambda xp, a: xp.signbit(xp.sort(a, kind="stable")), a)
+    parts = [0.0, np.nan, -1.0, np.inf]
+    check(lambda xp, a: xp.argsort(a, kind="stable"), np.array([complex(x, y) for x in parts for y in parts]))
+
+
+def test_other_sorts():
+    a = few(np.float32, (4, 6)), few(np.int16, (4, 6)), few(np.float64, (4, 6))
+    for axis in (-1, 0):
+        check(lambda xp, *keys: xp.lexsort(keys, axis=axis), *a)
+    check(lambda xp, a: xp.lexsort(a), a[1])
+    check(lambda xp, a: xp.lexsort((a, a[:2])), a[1])
+    for dtype in SOME:
+        check(lambda xp, a: xp.sort_complex(a), few(dtype, (5,), "c"))
+    for kth in (0, 3, -1, [1, 4], 9):
+        for axis in (-1, 0, None):
+            check(lambda xp, a: xp.sort(xp.partition(a, kth, axis), axis), np.arange(30)[::-1].reshape(5, 6))
+    p = ad.partition(ad.asarray(np.random.default_rng(1).permutation(50)), 20).get()
+    assert p[20] == 20 and (p[:20] < 20).all() and (p[21:] > 20).all()
+    x = np.random.default_rng(2).permutation(50)
+    assert x[ad.argpartition(ad.asarray(x), 7).get()[7]] == 7
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_searchsorted(dtype):
+    a = np.sort(few(dtype, (20,)))
+    v = few(dtype, (3, 8), "v")
+    for side in ("left", "right", "middle"):
+        check(lambda xp, a, v: xp.searchsorted(a, v, side), a, v)
+        check(lambda xp, a, v: xp.searchsorted(a, v[0, 0], side), a, v)
+        check(lambda xp, a, v: a.searchsorted(v[::2, ::-1], side), a, v)
+    check(lambda xp, a, v: xp.searchsorted(a, 3), a, v)
+    check(lambda xp, a, v: xp.searchsorted(a, [1, 2.5]), a, v)
+    check(lambda xp, a, v: xp.searchsorted(a[:0], v), a, v)
+    check(lambda xp, a, v: xp.searchsorted(a[::-1], v, sorter=xp.argsort(a[::-1], kind="stable")), a, v)
+    check(lambda xp, a, v: xp.searchsorted(v, a), a, v)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_unique(dtype):
+    a = few(dtype, (6, 7), "unique")
+    for options in ({}, {"return_index": True}, {"return_inverse": True}, {"return_counts": True}, {"equal_nan": False},
+                    {"return_index": True, "return_inverse": True, "return_counts": True}):
+        check(lambda xp, a: xp.unique(a, **options), a)
+        check(lambda xp, a: xp.unique(a[:, :0], **options), a)
+        check(lambda xp, a: xp.unique(a[0, 0], **options), a)
+        if np.dtype(dtype).kind not in "fc":
+            for axis in (0, 1, -1):
+                check(lambda xp, a: xp.unique(a[:, :2] % 2 if a.dtype != bool else a[:, :2], axis=axis, **options), a)
+                check(lambda xp, a: xp.unique(a, axis=axis, **options), a)
+    check(lambda xp, a: xp.unique(a, axis=2), a)
+    check(lambda xp, a: xp.sort(xp.unique_values(a[~xp.isnan(a)])), a)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.float64, np.bool_])
+def test_sets(dtype):
+    a, b = few(dtype, (12,), "a"), few(dtype, (3, 4), "b")
+    if np.dtype(dtype).kind == "f":
+        a, b = np.nan_to_num(a), np.nan_to_num(b)
+    u, w = np.unique(a), np.unique(b)
+    for name in ("intersect1d", "union1d", "setdiff1d", "setxor1d"):
+        check(lambda xp, a, b: getattr(xp, name)(a, b), a, b)
+        check(lambda xp, a, b: getattr(xp, name)(a, b[:0]), a, b)
+        if name != "union1d":
+            check(lambda xp, a, b: getattr(xp, name)(a, b, assume_unique=True), u, w)
+    check(lambda xp, a, b: xp.intersect1d(a, b, return_indices=True), a, b)
+    for invert in (False, True):
+        check(lambda xp, a, b: xp.isin(b, a[:5], invert=invert), a, b)
+        check(lambda xp, a, b: xp.isin(b, [], invert=invert), a, b)
+        check(lambda xp, a, b: xp.isin(b, [1, 2.5], invert=invert), a, b)
+    check(lambda xp, a, b: xp.isin(a, b, kind="what"), a, b)

@@ -1,0 +1,99 @@
+"""Run the tests and count them: run.py [--build build/release] [suite ...]; the last line is "N passed, N failed"."""
+import argparse
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parent
+SUITES = ["unit", "wire", "ops", "fault", "build"]  # in this order; gpu only when asked for
+LIMIT = {"unit": 300}  # seconds for one command of a suite
+LONGEST = 1800
+
+
+def commands(suite, build, report):
+    """What to run for a suite: (name, command, report file)."""
+    if suite == "unit":
+        for program in sorted(p for p in (build / "tests").glob("*") if p.is_file() and os.access(p, os.X_OK)):
+            xml = report / f"unit-{program.name}.xml"
+            yield f"unit/{program.name}", [program, f"--xml={xml}", "--timeout=60"], xml
+    elif (HERE / suite).is_dir() and any((HERE / suite).glob("test_*.py")):
+        xml = report / f"{suite}.xml"
+        yield suite, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=300",
+                      f"--rootdir={HERE}", f"--junitxml={xml}", HERE / suite], xml
+
+
+def count(xml):
+    """passed, failed, skipped of a JUnit report (pytest's and Criterion's dialects)."""
+    passed = failed = skipped = 0
+    for case in ElementTree.parse(xml).iter("testcase"):
+        tags = {child.tag for child in case}
+        if tags & {"failure", "error"} or case.get("status") in ("FAILED", "ERRORED"):
+            failed += 1
+        elif "skipped" in tags or case.get("status") == "SKIPPED":
+            skipped += 1
+        else:
+            passed += 1
+    return passed, failed, skipped
+
+
+def run(name, command, xml, log, environment):
+    """Run one command; its counts. A run that ends badly without a failed test counts as one failure."""
+    xml.unlink(missing_ok=True)
+    with open(log, "wb") as out:
+        process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=out,
+                                   stderr=subprocess.STDOUT, env=environment, cwd=TOP, start_new_session=True)
+        try:
+            status = process.wait(LIMIT.get(name.split("/")[0], LONGEST))
+        except subprocess.TimeoutExpired:
+            status = "time-out"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what a broken test has left running
+            process.wait()
+    try:
+        passed, failed, skipped = count(xml)
+    except (OSError, ElementTree.ParseError):
+        passed, failed, skipped = 0, 0, 0
+    if status != 0 and not failed:
+        failed = 1
+    return passed, failed, skipped, status
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build/release", type=pathlib.Path)
+    parser.add_argument("suite", nargs="*", default=SUITES)
+    options = parser.parse_args()
+    build = options.build.resolve()
+    report = build / "report"
+    report.mkdir(parents=True, exist_ok=True)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("ARRAYD_", "MAKE", "MFLAGS"))}
+    environment.update(ARRAYD_BUILD=str(build), ARRAYD_TEST_BIN=str(build / "bin"), PYTHONPATH=str(build / "python"),
+                       PYTHONUNBUFFERED="1", ASAN_OPTIONS="detect_leaks=1", UBSAN_OPTIONS="print_stacktrace=1",
+                       TSAN_OPTIONS="halt_on_error=1")
+    total = [0, 0, 0]
+    for suite in options.suite:
+        for name, command, xml in commands(suite, build, report):
+            print(f"{name:<16} ", end="", flush=True)
+            begin = time.monotonic()
+            log = report / f"{name.replace('/', '-')}.log"
+            *counts, status = run(name, command, xml, log, environment)
+            total = [a + b for a, b in zip(total, counts)]
+            print(f"{counts[0]:6} passed {counts[1]:5} failed {counts[2]:5} skipped "
+                  f"{time.monotonic() - begin:8.1f} s", flush=True)
+            if counts[1]:
+                print(f"---- status {status}; the end of {log.relative_to(TOP)}:")
+                print("\n".join(log.read_text(errors="replace").splitlines()[-60:]), flush=True)
+    skipped = f", {total[2]} skipped" if total[2] else ""
+    print(f"{total[0]} passed, {total[1]} failed{skipped}")
+    return total[1] != 0 or total[0] == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

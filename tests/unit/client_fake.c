@@ -1,0 +1,322 @@
+#include "tests/unit/client_fake.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* ---- bytes ---- */
+
+static bool receive(fake *f, void *out, size_t size) {
+    uint8_t *p = out;
+    while (size) {
+        size_t n = f->options.piece && f->options.piece < size ? f->options.piece : size;
+        ssize_t got = recv(f->fd, p, n, 0);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        p += got;
+        size -= (size_t)got;
+        f->bytes += (size_t)got;
+        if (f->options.die_after_bytes && f->bytes >= f->options.die_after_bytes) return false;
+    }
+    return true;
+}
+
+static bool send_all(fake *f, const void *data, size_t size) {
+    const uint8_t *p = data;
+    while (size) {
+        size_t n = f->options.piece && f->options.piece < size ? f->options.piece : size;
+        ssize_t sent = send(f->fd, p, n, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent <= 0) return false;
+        p += sent;
+        size -= (size_t)sent;
+    }
+    return true;
+}
+
+static void frame(ad_bytes *out, const ad_bytes *control, uint32_t flags, const void *payload, size_t size) {
+    ad_frame header = {.control = (uint32_t)control->size, .flags = flags, .payload = size};
+    uint8_t bytes[AD_FRAME_HEADER];
+    ad__frame_encode(&header, bytes);
+    ad__bytes_append(out, bytes, sizeof bytes);
+    ad__bytes_append(out, control->data, control->size);
+    ad__bytes_append(out, payload, size);
+}
+
+/* Sends an answer, or keeps it until there are enough and sends them last first. */
+static bool answer(fake *f, ad_bytes *frames) {
+    bool ok = true;
+    if (f->options.mute) {
+        ad__bytes_free(frames);
+        return true;
+    }
+    f->held[f->nheld++] = *frames;
+    if (f->options.reverse && f->nheld < f->options.hold) return true;
+    while (f->nheld) {
+        ad_bytes *b = &f->held[--f->nheld];
+        ok = ok && send_all(f, b->data, b->size);
+        ad__bytes_free(b);
+    }
+    return ok;
+}
+
+/* ---- messages ---- */
+
+static bool send_ack(fake *f) {
+    ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
+    f->acked = f->ops;
+    f->unacked_bytes = 0;
+    ad__encode_ack(&control, f->acked);
+    frame(&out, &control, 0, NULL, 0);
+    bool ok = send_all(f, out.data, out.size);
+    ad__bytes_free(&control);
+    ad__bytes_free(&out);
+    return ok;
+}
+
+static bool reply(fake *f, uint64_t request, size_t n, const ad_scalar *values) {
+    ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
+    if (!f->options.no_ack) {
+        f->acked = f->ops;
+        f->unacked_bytes = 0;
+    }
+    ad__encode_reply(&control, request, f->acked, n, values);
+    frame(&out, &control, 0, NULL, 0);
+    ad__bytes_free(&control);
+    return answer(f, &out);
+}
+
+static bool fail(fake *f, uint64_t request) {
+    ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
+    ad__encode_fail(&control, request, f->acked, f->options.fail_reads, 7, "divide", "it went wrong");
+    frame(&out, &control, 0, NULL, 0);
+    ad__bytes_free(&control);
+    return answer(f, &out);
+}
+
+static int64_t count(const ad_desc *d) {
+    int64_t n = 1;
+    for (int i = 0; i < d->ndim; i++) n *= d->shape[i];
+    return n;
+}
+
+static void create(fake *f, const ad_desc *d) {
+    if (d->form != AD_FRESH || d->buffer >= FAKE_BUFFERS) return;
+    f->buffers[d->buffer].size = (size_t)(count(d) * ad__dtypes[d->dtype].size);
+    f->buffers[d->buffer].data = calloc(1, f->buffers[d->buffer].size + 1);
+}
+
+/* Elements in row-major order, whatever the strides. */
+static void gather(const fake *f, const ad_desc *d, uint8_t *out) {
+    const uint8_t *data = f->buffers[d->buffer].data;
+    size_t item = ad__dtypes[d->dtype].size;
+    for (int64_t i = 0, n = count(d); i < n; i++) {
+        int64_t rest = i, at = d->offset;
+        for (int k = d->ndim - 1; k >= 0; k--) {
+            at += rest % d->shape[k] * d->strides[k];
+            rest /= d->shape[k];
+        }
+        memcpy(out + (size_t)i * item, data + at, item);
+    }
+}
+
+static bool read_reply(fake *f, uint64_t request, const ad_desc *d) {
+    size_t size = (size_t)(count(d) * ad__dtypes[d->dtype].size), at = 0;
+    size_t part = f->options.part ? f->options.part : f->options.max_payload;
+    uint8_t *data = malloc(size + 1);
+    ad_bytes out = AD_BYTES_INIT;
+    if (!f->options.no_ack) f->acked = f->ops;
+    gather(f, d, data);
+    do {
+        size_t n = size - at < part ? size - at : part;
+        ad_bytes control = AD_BYTES_INIT;
+        ad_scalar values[2] = {{AD_SCALAR_INT, {.i = (int64_t)size}}, {AD_SCALAR_INT, {.i = (int64_t)at}}};
+        ad__encode_reply(&control, request, f->acked, 2, values);
+        frame(&out, &control, at + n < size ? AD_FRAME_MORE : 0, data + at, n);
+        ad__bytes_free(&control);
+        at += n;
+    } while (at < size);
+    free(data);
+    return answer(f, &out);
+}
+
+static void compute(fake *f, const ad_op *op) {
+    const ad_operand *in = op->operand + op->nout;
+    double x = 0, y = 0;
+    if (op->operand[0].desc.buffer < FAKE_BUFFERS) create(f, &op->operand[0].desc);
+    const ad_desc *d = &op->operand[0].desc;
+    if (d->buffer >= FAKE_BUFFERS || d->dtype != AD_FLOAT64) return;
+    for (int k = 0; k < op->nin; k++)
+        if (!in[k].is_scalar && (in[k].desc.dtype != AD_FLOAT64 || count(&in[k].desc) != count(d))) return;
+    double *out = (double *)(void *)f->buffers[d->buffer].data;
+    for (int64_t i = 0; i < count(d); i++) {
+        for (int k = 0; k < op->nin && k < 2; k++) {
+            double v = in[k].scalar.as.f;
+            if (!in[k].is_scalar) memcpy(&v, f->buffers[in[k].desc.buffer].data + 8 * i, 8);
+            *(k ? &y : &x) = v;
+        }
+        out[i] = op->row == AD_UFUNC_add ? x + y : x;
+    }
+}
+
+static bool acknowledge_some(fake *f) {
+    uint64_t ahead = f->ops - f->acked;
+    if (ahead > f->most_ahead) f->most_ahead = ahead;
+    if (ahead > f->options.window_ops || f->unacked_bytes > f->options.window_bytes) f->violated = true;
+    if (f->options.no_ack || f->options.mute) return true;
+    return ahead < f->options.window_ops / 4 && f->unacked_bytes < f->options.window_bytes / 4 ? true : send_ack(f);
+}
+
+static void forget(fake *f, const ad_message *m) {
+    f->frees += m->nids;
+    for (size_t i = 0; i < m->nids; i++) {
+        if (m->ids[i] >= FAKE_BUFFERS) continue;
+        free(f->buffers[m->ids[i]].data);
+        f->buffers[m->ids[i]].data = NULL;
+    }
+}
+
+static bool handle(fake *f, const ad_message *m, const uint8_t *payload, size_t size) {
+    f->messages++;
+    if (m->row->cls == AD_CLASS_OP) f->ops++;
+    switch (m->opcode) {
+    case AD_REQ_NEW: create(f, &m->operand.desc); break;
+    case AD_REQ_FREE: forget(f, m); break;
+    case AD_REQ_WRITE:
+        if (m->u[0] < FAKE_BUFFERS && m->u[1] + size <= f->buffers[m->u[0]].size)
+            memcpy(f->buffers[m->u[0]].data + m->u[1], payload, size);
+        break;
+    case AD_REQ_UFUNC:
+        f->ufuncs++;
+        compute(f, &m->op);
+        break;
+    case AD_REQ_SYNC: return reply(f, m->u[0], 0, NULL);
+    case AD_REQ_STAT:
+        return reply(f, m->u[0], 2, (ad_scalar[]){{AD_SCALAR_INT, {.i = 41}}, {AD_SCALAR_INT, {.i = 42}}});
+    case AD_REQ_QUERY: return reply(f, m->u[0], 1, (ad_scalar[]){{AD_SCALAR_INT, {.i = 3}}});
+    case AD_REQ_READ: return f->options.fail_reads ? fail(f, m->u[0]) : read_reply(f, m->u[0], &m->operand.desc);
+    default: break;
+    }
+    return acknowledge_some(f);
+}
+
+/* ---- the connection ---- */
+
+static bool welcome(fake *f) {
+    ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
+    ad_welcome w = {.version = 1,
+                    .session = 5,
+                    .window_ops = f->options.window_ops,
+                    .window_bytes = f->options.window_bytes,
+                    .max_payload = f->options.max_payload,
+                    .max_control = AD_MAX_CONTROL,
+                    .max_buffers = 1000,
+                    .backend = "fake",
+                    .devices = 1,
+                    .server = "fake 1.0"};
+    if (f->options.greeting) return send_all(f, f->options.greeting, strlen(f->options.greeting));
+    if (f->options.refuse) ad__encode_bye(&control, f->options.refuse, "not you");
+    else ad__encode_welcome(&control, &w);
+    frame(&out, &control, 0, NULL, 0);
+    bool ok = send_all(f, out.data, out.size);
+    ad__bytes_free(&control);
+    ad__bytes_free(&out);
+    return ok && !f->options.refuse;
+}
+
+static bool serve_frame(fake *f, ad_reader *reader, ad_arena *arena) {
+    uint8_t header[AD_FRAME_HEADER];
+    ad_frame h;
+    bool ok =
+        receive(f, header, sizeof header) && ad__frame_decode(header, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &h, NULL) == 0;
+    if (!ok) return false;
+    uint8_t *bytes = malloc(h.control + h.payload + 1);
+    ad_message m;
+    ok = receive(f, bytes, h.control + h.payload) && ad__reader_begin(reader, bytes, h.control, NULL) == 0;
+    f->unacked_bytes += AD_FRAME_HEADER + h.control + h.payload;
+    f->frames++;
+    int next = 1;
+    while (ok && (next = ad__reader_next(reader, arena, ~0u, &m, NULL)) == 1) {
+        if (m.opcode == AD_REQ_HELLO) f->unacked_bytes = 0;
+        ok = m.opcode == AD_REQ_HELLO ? welcome(f) : handle(f, &m, bytes + h.control, h.payload);
+        if (f->options.die_after && f->messages >= (unsigned)f->options.die_after) ok = false;
+    }
+    ad__arena_reset(arena);
+    free(bytes);
+    return ok && next >= 0;
+}
+
+static void wait_listening(fake *f) {
+    pthread_mutex_lock(&f->lock);
+    while (f->options.deaf && !f->listening) pthread_cond_wait(&f->changed, &f->lock);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void *run(void *argument) {
+    fake *f = argument;
+    ad_reader *reader;
+    ad_arena arena = AD_ARENA_INIT;
+    f->fd = accept(f->listener, NULL, NULL);
+    if (f->fd < 0 || ad__reader_new(&reader) != 0) return NULL;
+    bool ok = serve_frame(f, reader, &arena);
+    wait_listening(f);
+    while (ok) ok = serve_frame(f, reader, &arena);
+    shutdown(f->fd, SHUT_RDWR);
+    ad__reader_free(reader);
+    ad__arena_free(&arena);
+    return NULL;
+}
+
+fake *fake_start(const fake_options *options) {
+    fake *f = calloc(1, sizeof *f);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    f->options = options ? *options : (fake_options){0};
+    if (!f->options.window_ops) f->options.window_ops = 65536;
+    if (!f->options.window_bytes) f->options.window_bytes = 64u << 20;
+    if (!f->options.max_payload) f->options.max_payload = AD_MAX_PAYLOAD;
+    f->fd = -1;
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->changed, NULL);
+    strcpy(f->folder, "/tmp/arrayd-test-XXXXXX");
+    if (!mkdtemp(f->folder)) return NULL;
+    snprintf(f->url, sizeof f->url, "unix:%s/socket", f->folder);
+    strcpy(address.sun_path, f->url + 5);
+    f->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(f->listener, (struct sockaddr *)&address, sizeof address) || listen(f->listener, 4) ||
+        pthread_create(&f->thread, NULL, run, f))
+        return NULL;
+    return f;
+}
+
+fake *fake_open(const fake_options *options, ad_session **session) {
+    fake *f = fake_start(options);
+    return f && ad_session_open(f->url, session) == 0 ? f : NULL;
+}
+
+void fake_acknowledge(fake *f) { send_ack(f); }
+
+void fake_listen(fake *f) {
+    pthread_mutex_lock(&f->lock);
+    f->listening = true;
+    pthread_cond_signal(&f->changed);
+    pthread_mutex_unlock(&f->lock);
+}
+
+void fake_stop(fake *f) {
+    shutdown(f->listener, SHUT_RDWR);
+    fake_listen(f);
+    pthread_join(f->thread, NULL);
+    close(f->listener);
+    if (f->fd >= 0) close(f->fd);
+    for (int i = 0; i < FAKE_BUFFERS; i++) free(f->buffers[i].data);
+    while (f->nheld) ad__bytes_free(&f->held[--f->nheld]);
+    unlink(f->url + 5);
+    rmdir(f->folder);
+    pthread_cond_destroy(&f->changed);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}

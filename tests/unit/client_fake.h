@@ -1,0 +1,58 @@
+/* A server made for tests: it keeps buffers and answers, and misbehaves as told. It decodes with protocol/, computes
+ * nothing but `add` and `copy` of contiguous float64. */
+#ifndef TESTS_CLIENT_FAKE_H
+#define TESTS_CLIENT_FAKE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <arrayd.h>
+#include "protocol/message.h"
+
+#define FAKE_BUFFERS 65536
+
+typedef struct fake_options {
+    uint64_t window_ops, window_bytes, max_payload; /* 0: large */
+    size_t piece;                                   /* send and receive in pieces of so many bytes; 0: any */
+    size_t part;                                    /* payload bytes of one frame of a read's reply; 0: max_payload */
+    int die_after;                                  /* close after so many messages; 0: never */
+    size_t die_after_bytes;                         /* close after so many bytes of input; 0: never */
+    bool reverse; /* hold replies until `hold` of them are there, then send them last first */
+    int hold;
+    bool mute;            /* answer nothing */
+    bool no_ack;          /* acknowledge only when fake_acknowledge is called */
+    int refuse;           /* answer hello by bye with this status */
+    const char *greeting; /* raw bytes instead of welcome, NUL-terminated */
+    int fail_reads;       /* answer reads with fail of this status */
+    bool deaf;            /* stop reading after hello until fake_listen */
+} fake_options;
+
+typedef struct fake {
+    fake_options options;
+    char folder[64], url[128];
+    int listener, fd;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool listening;
+
+    atomic_uint_fast64_t ops, frees, ufuncs, messages, frames, most_ahead; /* frees: ids */
+    atomic_uint_fast64_t acked, unacked_bytes;
+    struct {
+        uint8_t *data;
+        size_t size;
+    } buffers[FAKE_BUFFERS];
+    atomic_bool violated; /* the window */
+    size_t bytes;
+    ad_bytes held[64];
+    int nheld;
+} fake;
+
+fake *fake_start(const fake_options *options);
+/* Starts one and opens a session with it. */
+fake *fake_open(const fake_options *options, ad_session **session);
+void fake_stop(fake *f);
+void fake_acknowledge(fake *f); /* from another thread, with no_ack */
+void fake_listen(fake *f);      /* ends deaf */
+
+#endif

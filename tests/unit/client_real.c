@@ -1,0 +1,128 @@
+/* The same client against the real server, embedded; passed over where it has not been built. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <arrayd.h>
+
+static ad_session *open_embedded(void) {
+    ad_session *s = NULL;
+    unsetenv("ARRAYD_BIN");
+    int status = ad_session_open("embedded:cpu", &s);
+    if (status == AD_E_CONNECTION && strstr(ad_error_message(), "no arrayd program"))
+        cr_skip_test("no arrayd beside this test");
+    cr_assert_eq(status, 0, "%s", ad_error_message());
+    return s;
+}
+
+static double scalar(ad_array *a) {
+    double x = NAN;
+    cr_expect_eq(ad_download(a, &x, sizeof x), 0, "%s", ad_error_message());
+    ad_array_release(a);
+    return x;
+}
+
+Test(client_real, sums) {
+    ad_session *s = open_embedded();
+    ad_array *x, *y, *sum;
+    cr_assert_eq(ad_arange(s, ad_int(0), ad_int(10), ad_int(1), AD_FLOAT64, &x), 0, "%s", ad_error_message());
+    cr_assert_eq(ad_multiply(ad_of(x), ad_float(2), &y), 0);
+    cr_assert_eq(ad_sum(ad_of(y), &sum), 0);
+    cr_assert_eq(scalar(sum), 90);
+    ad_array_release(x);
+    ad_array_release(y);
+    ad_session_close(s);
+}
+
+Test(client_real, constant_comparisons) {
+    static const struct {
+        int ufunc, value, first, truth; /* first: the value is the first operand */
+    } rows[] = {
+        {AD_UFUNC_less, 300, 0, 1},         {AD_UFUNC_less, 300, 1, 0},       {AD_UFUNC_less, -1, 0, 0},
+        {AD_UFUNC_less, -1, 1, 1},          {AD_UFUNC_equal, 300, 0, 0},      {AD_UFUNC_equal, -1, 1, 0},
+        {AD_UFUNC_not_equal, 300, 1, 1},    {AD_UFUNC_not_equal, -1, 0, 1},   {AD_UFUNC_greater, 300, 0, 0},
+        {AD_UFUNC_greater, 300, 1, 1},      {AD_UFUNC_greater, -1, 0, 1},     {AD_UFUNC_greater, -1, 1, 0},
+        {AD_UFUNC_greater_equal, -1, 0, 1}, {AD_UFUNC_less_equal, 300, 0, 1}, {AD_UFUNC_less_equal, 255, 0, 1},
+    };
+    ad_session *s = open_embedded();
+    ad_array *a, *r;
+    uint8_t data[3] = {0, 7, 255}, got[3];
+    cr_assert_eq(ad_upload(s, AD_UINT8, 1, (int64_t[]){3}, data, 3, &a), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ad_in in[2] = {ad_of(a), ad_of(a)};
+        in[!rows[i].first] = ad_int(rows[i].value);
+        cr_assert_eq(ad_ufunc_call(NULL, rows[i].ufunc, in, NULL, &r), 0);
+        cr_assert_eq(ad_download(r, got, 3), 0);
+        for (int k = 0; k < 3; k++) cr_expect_eq(got[k], rows[i].truth, "row %zu", i);
+        ad_array_release(r);
+    }
+    ad_array_release(a);
+    ad_session_close(s);
+}
+
+Test(client_real, questions_and_errors) {
+    ad_session *s = open_embedded();
+    ad_array *x, *where, *bad, *i;
+    ad_array_info info;
+    int64_t values[8], got[6], index = 9;
+    double data[6] = {0, 1, 0, 2, 3, 0};
+    cr_assert_eq(ad_upload(s, AD_FLOAT64, 2, (int64_t[]){2, 3}, data, sizeof data, &x), 0);
+    cr_assert_eq(ad_call_call(NULL, AD_CALL_nonzero, -1, 1, (ad_in[]){ad_of(x)}, 0, NULL, NULL, &where, values), 0,
+                 "%s", ad_error_message());
+    ad_array_get_info(where, &info);
+    cr_assert(info.ndim == 2 && info.shape[0] == 2 && info.shape[1] == 3 && values[0] == 3);
+    cr_assert_eq(ad_download(where, got, sizeof got), 0);
+    cr_expect_eq(memcmp(got, (int64_t[]){0, 1, 1, 1, 0, 1}, sizeof got), 0);
+    cr_assert_eq(ad_upload(s, AD_INT64, 1, (int64_t[]){1}, &index, 8, &i), 0);
+    cr_assert_eq(ad_call_call(NULL, AD_CALL_gather, -1, 2, (ad_in[]){ad_of(x), ad_of(i)}, 0, NULL, NULL, &bad, NULL),
+                 0);
+    cr_expect_eq(ad_download(bad, data, 24), AD_E_INDEX, "%s", ad_error_message());
+    const char *name;
+    cr_expect_neq(ad_error_operation(&name), 0);
+    cr_expect_str_eq(name, "gather");
+    cr_expect_eq(ad_sync(s), 0, "%s", ad_error_message());
+    ad_array *all[] = {x, where, bad, i};
+    for (int k = 0; k < 4; k++) ad_array_release(all[k]);
+    ad_session_close(s);
+}
+
+Test(client_real, released_arrays_leave_nothing_behind) {
+    ad_session *s = open_embedded();
+    ad_array *a, *b;
+    uint64_t counters[AD_NCOUNTER];
+    int got;
+    cr_assert_eq(ad_full(s, AD_FLOAT32, 1, (int64_t[]){16}, ad_float(1), &a), 0);
+    for (int i = 0; i < 3000; i++) {
+        cr_assert_eq(ad_add(ad_of(a), ad_of(a), &b), 0);
+        ad_array_release(b);
+    }
+    cr_assert_eq(ad_stat(s, AD_NCOUNTER, counters, &got), 0);
+    cr_assert_eq(got, AD_NCOUNTER);
+    cr_expect_eq(counters[AD_COUNTER_buffers], 1);
+    ad_array_release(a);
+    cr_assert_eq(ad_stat(s, AD_NCOUNTER, counters, &got), 0);
+    cr_expect_eq(counters[AD_COUNTER_buffers], 0);
+    cr_expect_eq(counters[AD_COUNTER_ops_failed], 0);
+    ad_session_close(s);
+}
+
+Test(client_real, a_killed_server_is_an_error) {
+    ad_session *s = open_embedded();
+    ad_array *a, *b;
+    uint64_t counters[AD_NCOUNTER];
+    int got, status = 0;
+    cr_assert_eq(ad_full(s, AD_FLOAT32, 1, (int64_t[]){16}, ad_float(1), &a), 0);
+    cr_assert_eq(ad_stat(s, AD_NCOUNTER, counters, &got), 0);
+    cr_assert_gt(counters[AD_COUNTER_worker_pid], 1);
+    kill((pid_t)counters[AD_COUNTER_worker_pid], SIGKILL);
+    while (status == 0) {
+        status = ad_add(ad_of(a), ad_of(a), &b);
+        if (status == 0) ad_array_release(b);
+    }
+    cr_assert_eq(status, AD_E_CONNECTION);
+    cr_assert_eq(ad_sync(s), AD_E_CONNECTION);
+    ad_array_release(a);
+    ad_session_close(s);
+}

@@ -1,0 +1,234 @@
+/* Sessions: finding a server, the handshake, its death, fork, closing. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client-c/client.h"
+#include "tests/unit/client_fake.h"
+
+Test(client_session, urls) {
+    static const struct {
+        const char *url;
+        int status;
+        ad_transport transport;
+        const char *host, *port;
+    } rows[] = {
+        {"unix:/tmp/x", 0, AD_URL_UNIX, "/tmp/x", ""},
+        {"tcp:localhost:7311", 0, AD_URL_TCP, "localhost", "7311"},
+        {"tcp:[::1]:7311", 0, AD_URL_TCP, "::1", "7311"},
+        {"embedded:cpu", 0, AD_URL_EMBEDDED, "cpu", ""},
+        {"unix:", AD_E_URL, 0, NULL, NULL},
+        {"tcp:localhost", AD_E_URL, 0, NULL, NULL},
+        {"tcp::7311", AD_E_URL, 0, NULL, NULL},
+        {"tcp:[::1:7311", AD_E_URL, 0, NULL, NULL},
+        {"embedded:tpu", AD_E_URL, 0, NULL, NULL},
+        {"http://x", AD_E_URL, 0, NULL, NULL},
+        {"tls:host:1", AD_E_URL, 0, NULL, NULL},
+        {"", AD_E_URL, 0, NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ad_address a;
+        cr_expect_eq(ad__url_parse(rows[i].url, &a), rows[i].status, "%s", rows[i].url);
+        if (rows[i].status == 0)
+            cr_expect(a.transport == rows[i].transport && !strcmp(a.host, rows[i].host) &&
+                      !strcmp(a.port, rows[i].port));
+    }
+}
+
+Test(client_session, long_urls_are_refused) {
+    char url[600] = "unix:";
+    ad_address a;
+    for (size_t n = 6; n < sizeof url - 1; n++) {
+        url[n - 1] = 'x';
+        cr_expect_eq(ad__url_parse(url, &a), n - 5 > 107 ? AD_E_URL : 0, "%zu", n);
+    }
+}
+
+Test(client_session, a_missing_server_is_named) {
+    ad_session *s = NULL;
+    cr_assert_eq(ad_session_open("unix:/nonexistent/socket", &s), AD_E_CONNECTION);
+    cr_assert_not_null(strstr(ad_error_message(), "unix:/nonexistent/socket"));
+    cr_assert_eq(ad_session_open("tcp:127.0.0.1:1", &s), AD_E_CONNECTION);
+    cr_assert_null(s);
+}
+
+Test(client_session, the_environment_names_a_server) {
+    fake *f = fake_start(NULL);
+    ad_session *s = NULL;
+    ad_session_info info;
+    setenv("ARRAYD_URL", f->url, 1);
+    cr_assert_eq(ad_session_open(NULL, &s), 0, "%s", ad_error_message());
+    ad_session_get_info(s, &info);
+    cr_assert_str_eq(info.url, f->url);
+    cr_assert_str_eq(info.backend, "fake");
+    cr_assert_eq(info.session, 5);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_session, an_embedded_server_that_is_not_there_is_named) {
+    ad_session *s = NULL;
+    setenv("ARRAYD_BIN", "/nonexistent/arrayd", 1);
+    cr_assert_eq(ad_session_open("embedded:cpu", &s), AD_E_CONNECTION);
+    cr_assert_not_null(strstr(ad_error_message(), "/nonexistent/arrayd"));
+    setenv("ARRAYD_BIN", "/bin/false", 1); /* starts, and ends without a word */
+    cr_assert_eq(ad_session_open("embedded:cpu", &s), AD_E_CONNECTION);
+    cr_assert_null(s);
+}
+
+Test(client_session, a_refusal_keeps_its_status) {
+    ad_session *s = NULL;
+    fake *f = fake_start(&(fake_options){.refuse = AD_E_VERSION});
+    cr_assert_eq(ad_session_open(f->url, &s), AD_E_VERSION);
+    cr_assert_not_null(strstr(ad_error_message(), "not you"));
+    fake_stop(f);
+}
+
+Test(client_session, anything_else_that_answers_is_no_server) {
+    static const char *const greetings[] = {"HTTP/1.1 400 Bad Request\r\n\r\n", "x", "SSH-2.0-OpenSSH_9.2p1 Debian\r\n",
+                                            "\x03\x03\x03\x03\x01\x01\x01\x01\x02\x02\x02\x02\x02\x02\x02\x02zzz"};
+    for (size_t i = 0; i < sizeof greetings / sizeof *greetings; i++) {
+        ad_session *s = NULL;
+        fake *f = fake_start(&(fake_options){.greeting = greetings[i], .die_after_bytes = 30});
+        cr_assert_eq(ad_session_open(f->url, &s), AD_E_CONNECTION, "%s", ad_error_message());
+        fake_stop(f);
+    }
+}
+
+/* Everything there is, in a row; the first failure. */
+static int use(ad_session *s) {
+    int64_t n = 40000;
+    double *x = calloc((size_t)n, 8);
+    ad_array *a = NULL, *b = NULL;
+    int status = ad_upload(s, AD_FLOAT64, 1, &n, x, 320, &a);
+    cr_expect(status == AD_E_VALUE || status == AD_E_CONNECTION);
+    status = ad_upload(s, AD_FLOAT64, 1, &n, x, (size_t)n * 8, &a);
+    for (int i = 0; i < 5 && status == 0; i++) {
+        status = ad_add(ad_of(a), ad_float(1), &b);
+        if (status == 0) ad_array_release(b);
+    }
+    if (status == 0) status = ad_sync(s);
+    if (status == 0) status = ad_download(a, x, (size_t)n * 8);
+    if (status == 0) status = ad_flush(s);
+    ad_array_release(a);
+    free(x);
+    return status;
+}
+
+static void dies(const fake_options *options, int *survived) {
+    ad_session *s;
+    fake *f = fake_open(options, &s);
+    cr_assert_not_null(f, "%s", ad_error_message());
+    int status = use(s);
+    cr_assert(status == 0 || status == AD_E_CONNECTION, "%d", status);
+    if (status) {
+        uint64_t counters[1];
+        int got;
+        cr_expect_eq(use(s), AD_E_CONNECTION);
+        cr_expect_eq(ad_sync(s), AD_E_CONNECTION);
+        cr_expect_eq(ad_stat(s, 1, counters, &got), AD_E_CONNECTION);
+        cr_expect_neq(ad_error_message()[0], 0);
+    }
+    *survived += status == 0;
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_session, a_dying_server_is_an_error_at_any_message) {
+    int survived = 0;
+    for (int i = 1; i <= 14; i++) dies(&(fake_options){.die_after = i}, &survived);
+    cr_assert_lt(survived, 6);
+}
+
+Test(client_session, a_dying_server_is_an_error_at_any_byte) {
+    int survived = 0;
+    for (size_t i = 65; i < 320900; i += i < 180 ? 3 : i / 3) dies(&(fake_options){.die_after_bytes = i}, &survived);
+    cr_assert_lt(survived, 2);
+}
+
+static void *use_until_dead(void *session) {
+    int status = 0;
+    while (status == 0) status = use(session);
+    return (void *)(intptr_t)(status != AD_E_CONNECTION);
+}
+
+Test(client_session, every_thread_notices_that_the_server_has_gone) {
+    for (int i = 10; i < 130; i += 17) {
+        ad_session *s;
+        fake *f = fake_open(&(fake_options){.die_after = i, .part = 100000}, &s);
+        pthread_t thread[4];
+        for (int k = 0; k < 4; k++) cr_assert_eq(pthread_create(&thread[k], NULL, use_until_dead, s), 0);
+        for (int k = 0; k < 4; k++) {
+            void *wrong;
+            pthread_join(thread[k], &wrong);
+            cr_expect_null(wrong);
+        }
+        ad_session_close(s);
+        fake_stop(f);
+    }
+}
+
+Test(client_session, failures_carry_their_operation) {
+    ad_session *s;
+    fake *f = fake_open(&(fake_options){.fail_reads = AD_E_DEVICE}, &s);
+    ad_array *a;
+    const char *name;
+    char byte;
+    cr_assert_eq(ad_empty(s, AD_INT8, 0, NULL, &a), 0);
+    cr_assert_eq(ad_download(a, &byte, 1), AD_E_DEVICE);
+    cr_assert_str_eq(ad_error_message(), "it went wrong");
+    cr_assert_eq(ad_error_operation(&name), 7);
+    cr_assert_str_eq(name, "divide");
+    ad_array_release(a);
+    cr_assert_eq(ad_sync(s), 0);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_session, arrays_outlive_their_session) {
+    ad_session *s;
+    fake *f = fake_open(NULL, &s);
+    ad_array *a, *v, *b = NULL;
+    ad_array_info info;
+    char byte[4];
+    cr_assert_eq(ad_empty(s, AD_INT8, 1, (int64_t[]){4}, &a), 0);
+    cr_assert_eq(ad_slice(a, 0, 1, 3, 1, &v), 0);
+    ad_session_close(s);
+    ad_array_release(a);
+    ad_array_get_info(v, &info);
+    cr_assert_eq(info.count, 2);
+    cr_assert_eq(ad_add(ad_of(v), ad_of(v), &b), AD_E_CONNECTION);
+    cr_assert_eq(ad_download(v, byte, 2), AD_E_CONNECTION);
+    cr_assert_null(b);
+    ad_array_release(v);
+    fake_stop(f);
+}
+
+Test(client_session, a_forked_child_leaves_the_connection_alone) {
+    ad_session *s;
+    fake *f = fake_open(NULL, &s);
+    ad_array *a, *b;
+    int state;
+    cr_assert_eq(ad_empty(s, AD_FLOAT64, 0, NULL, &a), 0);
+    cr_assert_eq(ad_sync(s), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int ok = ad_add(ad_of(a), ad_of(a), &b) == AD_E_CONNECTION && strstr(ad_error_message(), "parent") &&
+                 ad_sync(s) == AD_E_CONNECTION && ad_flush(s) == AD_E_CONNECTION;
+        ad_array_release(a);
+        ad_session_close(s);
+        _exit(ok ? 0 : 1);
+    }
+    cr_assert_eq(waitpid(pid, &state, 0), pid);
+    cr_assert_eq(state, 0);
+    cr_assert_eq(ad_add(ad_of(a), ad_of(a), &b), 0);
+    cr_assert_eq(ad_sync(s), 0);
+    cr_assert_eq(f->frees, 0); /* the child freed nothing of its parent's */
+    ad_array_release(a);
+    ad_array_release(b);
+    ad_session_close(s);
+    fake_stop(f);
+}

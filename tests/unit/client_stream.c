@@ -1,0 +1,267 @@
+/* The connection: buffering, windows, partial reads and writes, order of replies, interrupts, threads. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/client_fake.h"
+
+#define N 16
+
+static ad_array *upload(ad_session *s, const double *data, int64_t n) {
+    ad_array *a = NULL;
+    cr_assert_eq(ad_upload(s, AD_FLOAT64, 1, &n, data, (size_t)n * 8, &a), 0, "%s", ad_error_message());
+    return a;
+}
+
+static double *numbers(int64_t n, unsigned seed) {
+    double *data = malloc((size_t)n * sizeof *data);
+    for (int64_t i = 0; i < n; i++) data[i] = (double)(seed = seed * 1664525u + 1013904223u) / 65536;
+    return data;
+}
+
+static void there_and_back(ad_session *s, int64_t n) {
+    double *data = numbers(n, (unsigned)n), *back = malloc((size_t)n * 8);
+    ad_array *a = upload(s, data, n);
+    cr_assert_eq(ad_download(a, back, (size_t)n * 8), 0, "%s", ad_error_message());
+    cr_assert_eq(memcmp(data, back, (size_t)n * 8), 0);
+    ad_array_release(a);
+    free(data);
+    free(back);
+}
+
+Test(client_stream, any_size_comes_back) {
+    ad_session *s;
+    fake *f = fake_open(&(fake_options){.max_payload = 100000, .part = 70000}, &s);
+    const int64_t sizes[] = {1, 2, 511, 512, 513, 12500, 12501, 40000, 300000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) there_and_back(s, sizes[i]);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_stream, bytes_may_come_in_any_pieces) {
+    const size_t pieces[] = {1, 7, 15, 16, 17, 4093};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        ad_session *s;
+        fake *f = fake_open(&(fake_options){.piece = pieces[i], .part = 1000}, &s);
+        there_and_back(s, 1);
+        there_and_back(s, 700);
+        ad_session_close(s);
+        fake_stop(f);
+    }
+}
+
+Test(client_stream, empty_arrays_have_no_bytes) {
+    ad_session *s;
+    fake *f = fake_open(NULL, &s);
+    ad_array *a = upload(s, NULL, 0);
+    cr_assert_eq(ad_download(a, NULL, 0), 0, "%s", ad_error_message());
+    ad_array_release(a);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_stream, many_small_operations_share_few_frames) {
+    ad_session *s;
+    fake *f = fake_open(NULL, &s);
+    double x[N] = {0};
+    ad_array *a = upload(s, x, N), *b;
+    for (int i = 0; i < 20000; i++) {
+        cr_assert_eq(ad_add(ad_of(a), ad_float(1), &b), 0);
+        ad_array_release(b);
+    }
+    cr_assert_eq(ad_sync(s), 0);
+    cr_assert_eq(f->ufuncs, 20000);
+    cr_assert_lt(f->frames, 5000);
+    ad_array_release(a);
+    cr_assert_eq(ad_sync(s), 0);
+    cr_assert_eq(f->frees, 20001); /* each buffer once */
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_stream, a_lone_operation_needs_no_flush) {
+    ad_session *s;
+    fake *f = fake_open(NULL, &s);
+    ad_array *a;
+    cr_assert_eq(ad_empty(s, AD_FLOAT64, 0, NULL, &a), 0);
+    ad_array_release(a);
+    while (f->ops < 1 || f->frees < 1) /* ends by itself, or the test times out */
+        sched_yield();
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_stream, the_window_is_never_exceeded) {
+    ad_session *s;
+    fake *f = fake_open(&(fake_options){.window_ops = 64, .window_bytes = 64 << 10, .max_payload = 30000}, &s);
+    double *data = numbers(9000, 1);
+    ad_array *a = upload(s, data, N), *b;
+    for (int i = 0; i < 5000; i++) {
+        cr_assert_eq(ad_add(ad_of(a), ad_of(a), &b), 0);
+        ad_array_release(b);
+        if (i % 500 == 0) there_and_back(s, 9000);
+    }
+    cr_assert_eq(ad_sync(s), 0);
+    cr_assert_not(f->violated);
+    cr_assert_gt(f->most_ahead, 8);
+    ad_array_release(a);
+    free(data);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+static int always(void *argument) {
+    *(int *)argument += 1;
+    return 1;
+}
+
+Test(client_stream, a_full_window_blocks_until_acknowledged_or_interrupted) {
+    ad_session *s;
+    fake *f = fake_open(&(fake_options){.window_ops = 256, .no_ack = true}, &s);
+    ad_array *a;
+    int asked = 0, status = 0, made = 0;
+    ad_session_set_interrupt(s, always, &asked);
+    while (status == 0 && made < 1000) {
+        status = ad_empty(s, AD_INT8, 0, NULL, &a);
+        if (status == 0) {
+            made++;
+            ad_array_release(a);
+        }
+    }
+    cr_assert_eq(status, AD_E_INTERRUPTED);
+    cr_assert(asked > 0 && made <= 256);
+    while (f->messages < (unsigned)made) /* all that was accepted arrives */
+        sched_yield();
+    ad_session_set_interrupt(s, NULL, NULL);
+    fake_acknowledge(f);
+    cr_assert_eq(ad_empty(s, AD_INT8, 0, NULL, &a), 0);
+    ad_array_release(a);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_stream, an_interrupted_wait_leaves_the_session_usable) {
+    ad_session *s;
+    fake *f = fake_open(&(fake_options){.reverse = true, .hold = 2, .part = 64}, &s);
+    double x[N], y[N] = {0};
+    int asked = 0;
+    for (int i = 0; i < N; i++) x[i] = i;
+    ad_array *a = upload(s, x, N);
+    ad_session_set_interrupt(s, always, &asked);
+    cr_assert_eq(ad_download(a, y, sizeof y), AD_E_INTERRUPTED);
+    ad_session_set_interrupt(s, NULL, NULL);
+    cr_assert_eq(y[1], 0);
+    cr_assert_eq(ad_sync(s), 0); /* the server now answers both, the dropped one last */
+    f->options.hold = 1;
+    cr_assert_eq(ad_download(a, y, sizeof y), 0);
+    cr_assert_eq(memcmp(x, y, sizeof x), 0);
+    ad_array_release(a);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_stream, an_interrupted_upload_leaves_the_stream_whole) {
+    ad_session *s;
+    fake *f = fake_open(&(fake_options){.deaf = true}, &s);
+    int64_t n = 500000;
+    double *data = numbers(n, 3);
+    int asked = 0;
+    ad_array *a = NULL;
+    ad_session_set_interrupt(s, always, &asked);
+    cr_assert_eq(ad_upload(s, AD_FLOAT64, 1, &n, data, (size_t)n * 8, &a), AD_E_INTERRUPTED);
+    cr_assert_null(a);
+    ad_session_set_interrupt(s, NULL, NULL);
+    memset(data, 0xff, (size_t)n * 8); /* the bytes are the caller's again */
+    fake_listen(f);
+    there_and_back(s, 1000);
+    cr_assert_eq(ad_sync(s), 0);
+    cr_assert_eq(f->frees, 2);
+    free(data);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+typedef struct worker {
+    ad_session *s;
+    int number, rounds, failures;
+} worker;
+
+static void *work(void *argument) {
+    worker *w = argument;
+    int64_t n = 100 + w->number;
+    double *x = numbers(n, (unsigned)w->number), *y = malloc((size_t)n * 8);
+    for (int i = 0; i < w->rounds; i++) {
+        ad_array *a = NULL, *b = NULL;
+        int status = ad_upload(w->s, AD_FLOAT64, 1, &n, x, (size_t)n * 8, &a);
+        if (status == 0) status = ad_add(ad_of(a), ad_float(w->number), &b);
+        ad_array_release(a);
+        if (status == 0) status = ad_download(b, y, (size_t)n * 8);
+        ad_array_release(b);
+        for (int64_t k = 0; k < n && status == 0; k++) status = y[k] == x[k] + w->number ? 0 : -1;
+        w->failures += status != 0;
+    }
+    free(x);
+    free(y);
+    return NULL;
+}
+
+static void threads(ad_session *s, int rounds) {
+    pthread_t thread[8];
+    worker w[8];
+    for (int i = 0; i < 8; i++) {
+        w[i] = (worker){.s = s, .number = i, .rounds = rounds};
+        cr_assert_eq(pthread_create(&thread[i], NULL, work, &w[i]), 0);
+    }
+    for (int i = 0; i < 8; i++) {
+        pthread_join(thread[i], NULL);
+        cr_assert_eq(w[i].failures, 0, "thread %d: %d failures", i, w[i].failures);
+    }
+}
+
+Test(client_stream, threads_share_a_session) {
+    ad_session *s;
+    fake *f = fake_open(&(fake_options){.part = 300}, &s);
+    threads(s, 60);
+    cr_assert_eq(ad_sync(s), 0);
+    cr_assert_eq(f->frees, 8 * 60 * 2);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_stream, replies_may_come_in_any_order) {
+    ad_session *s;
+    fake *f = fake_open(&(fake_options){.reverse = true, .hold = 8, .part = 100}, &s);
+    threads(s, 1); /* no answer before all eight have asked, and then the last first */
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_stream, counters_come_as_numbers) {
+    ad_session *s;
+    fake *f = fake_open(NULL, &s);
+    uint64_t counters[4] = {0};
+    int got = 0;
+    cr_assert_eq(ad_stat(s, 4, counters, &got), 0);
+    cr_assert_eq(got, 2);
+    cr_assert(counters[0] == 41 && counters[1] == 42);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+Test(client_stream, outputs_of_questions_are_sized_by_the_answer) {
+    ad_session *s;
+    fake *f = fake_open(NULL, &s);
+    ad_array *x, *out = NULL;
+    ad_array_info info;
+    int64_t values[8];
+    cr_assert_eq(ad_empty(s, AD_FLOAT32, 2, (int64_t[]){4, 5}, &x), 0);
+    cr_assert_eq(ad_call_call(NULL, AD_CALL_nonzero, -1, 1, (ad_in[]){ad_of(x)}, 0, NULL, NULL, &out, values), 0, "%s",
+                 ad_error_message());
+    ad_array_get_info(out, &info);
+    cr_assert(info.dtype == AD_INT64 && info.ndim == 2 && info.shape[0] == 2 && info.shape[1] == 3);
+    cr_assert_eq(values[0], 3);
+    ad_array_release(x);
+    ad_array_release(out);
+    ad_session_close(s);
+    fake_stop(f);
+}

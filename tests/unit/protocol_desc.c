@@ -1,0 +1,221 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "protocol/desc.h"
+
+#define SHAPE(...) \
+    (sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
+
+/* A view of float32 elements in buffer 1. */
+static ad_desc view(int64_t offset, size_t ndim, const int64_t *shape, const int64_t *strides) {
+    return (ad_desc){1, offset, shape, strides, AD_FLOAT32, (uint8_t)ndim, AD_VIEW};
+}
+
+static bool same(const int64_t *a, size_t n, const int64_t *b) { return memcmp(a, b, n * sizeof *a) == 0; }
+
+Test(desc, count) {
+    int64_t n = -1;
+
+    cr_expect(ad__shape_count(0, NULL, &n) == 0 && n == 1);
+    cr_expect(ad__shape_count(SHAPE(2, 3, 4), &n) == 0 && n == 24);
+    cr_expect(ad__shape_count(SHAPE(2, 0, 4), &n) == 0 && n == 0);
+    cr_expect(ad__shape_count(SHAPE(INT64_MAX), &n) == 0 && n == INT64_MAX);
+    n = 7;
+    cr_expect_eq(ad__shape_count(SHAPE(INT64_MAX, 2), &n), AD_E_OVERFLOW);
+    /* NumPy's rule: the other dimensions must fit even beside a 0. */
+    cr_expect_eq(ad__shape_count(SHAPE(0, INT64_MAX, 2), &n), AD_E_OVERFLOW);
+    cr_expect_eq(ad__shape_count(SHAPE(0, -1), &n), AD_E_VALUE);
+    cr_expect_eq(ad__shape_count(33, (int64_t[33]){0}, &n), AD_E_VALUE);
+    cr_expect_eq(n, 7);
+}
+
+Test(desc, contiguous_strides) {
+    int64_t strides[3];
+
+    ad__strides_contiguous(SHAPE(2, 3, 4), 8, strides);
+    cr_expect(same(strides, SHAPE(96, 32, 8)));
+    ad__strides_contiguous(SHAPE(5, 1, 4), 8, strides);
+    cr_expect(same(strides, SHAPE(32, 0, 8)));
+    ad__strides_contiguous(SHAPE(2, 0, 4), 8, strides);
+    cr_expect(same(strides, SHAPE(32, 32, 8)));
+}
+
+Test(desc, contiguity) {
+    struct {
+        size_t n;
+        const int64_t *shape, *strides;
+        bool c, f;
+    } cases[] = {
+        {0, NULL, NULL, true, true},
+        {SHAPE(5), (int64_t[]){4}, true, true},
+        {SHAPE(5), (int64_t[]){8}, false, false},
+        {SHAPE(5), (int64_t[]){-4}, false, false},
+        {SHAPE(5), (int64_t[]){0}, false, false},
+        {SHAPE(2, 3), (int64_t[]){12, 4}, true, false},
+        {SHAPE(2, 3), (int64_t[]){4, 8}, false, true},
+        {SHAPE(2, 3), (int64_t[]){16, 4}, false, false},
+        {SHAPE(1, 3), (int64_t[]){999, 4}, true, true},
+        {SHAPE(2, 0, 3), (int64_t[]){7, 7, 7}, true, true},
+        {SHAPE(2, 1, 3), (int64_t[]){12, -1, 4}, true, false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ad_desc d = view(0, cases[i].n, cases[i].shape, cases[i].strides);
+        cr_expect_eq(ad__is_contiguous(&d), cases[i].c, "case %zu", i);
+        cr_expect_eq(ad__is_f_contiguous(&d), cases[i].f, "case %zu", i);
+    }
+}
+
+Test(desc, extent) {
+    int64_t low = -1, high = -1;
+    ad_fault fault = {0};
+    ad_desc d = view(8, SHAPE(3, 2), (const int64_t[]){8, -4});
+
+    cr_expect(ad__desc_extent(&d, &low, &high, &fault) == 0 && low == 4 && high == 28);
+    d = view(8, 0, NULL, NULL);
+    cr_expect(ad__desc_extent(&d, &low, &high, &fault) == 0 && low == 8 && high == 12);
+    d = view(8, SHAPE(3, 0), (const int64_t[]){INT64_MAX, INT64_MAX});
+    cr_expect(ad__desc_extent(&d, &low, &high, &fault) == 0 && low == 8 && high == 8);
+    d = view(8, SHAPE(1), (const int64_t[]){100}); /* as if walked once */
+    cr_expect(ad__desc_extent(&d, &low, &high, &fault) == 0 && low == 8 && high == 112);
+    low = high = 7;
+    d = view(0, SHAPE(2), (const int64_t[]){-4});
+    cr_expect_eq(ad__desc_extent(&d, &low, &high, &fault), AD_E_EXTENT);
+    d = view(INT64_MAX - 3, 0, NULL, NULL);
+    cr_expect_eq(ad__desc_extent(&d, &low, &high, &fault), AD_E_EXTENT);
+    int64_t greatest[AD_MAX_NDIM], least[AD_MAX_NDIM];
+    for (int i = 0; i < AD_MAX_NDIM; i++) {
+        greatest[i] = INT64_MAX;
+        least[i] = INT64_MIN;
+    }
+    d = view(0, AD_MAX_NDIM, greatest, greatest); /* 32 * 2^126 fits no integer there is */
+    cr_expect_eq(ad__desc_extent(&d, &low, &high, &fault), AD_E_EXTENT);
+    d = view(INT64_MAX, AD_MAX_NDIM, greatest, least);
+    cr_expect_eq(ad__desc_extent(&d, &low, &high, &fault), AD_E_EXTENT);
+    cr_expect(low == 7 && high == 7);
+}
+
+Test(desc, check) {
+    ad_fault fault = {0};
+    ad_desc d = view(0, SHAPE(4), (const int64_t[]){4});
+
+    cr_expect_eq(ad__desc_check(&d, 16, "x", &fault), 0);
+    cr_expect_eq(ad__desc_check(&d, 15, "x", &fault), AD_E_EXTENT);
+    cr_expect(strstr(fault.text, "x: ") == fault.text);
+    d.dtype = AD_NDTYPE;
+    cr_expect_eq(ad__desc_check(&d, 16, "x", &fault), AD_E_TYPE);
+    d.dtype = AD_COMPLEX64; /* aligned to 4 */
+    d = (ad_desc){1, 4, (const int64_t[]){2}, (const int64_t[]){12}, AD_COMPLEX64, 1, AD_VIEW};
+    cr_expect_eq(ad__desc_check(&d, 24, "x", &fault), 0);
+    d.offset = 2;
+    cr_expect_eq(ad__desc_check(&d, 24, "x", &fault), AD_E_EXTENT);
+    d = view(0, SHAPE(2), (const int64_t[]){6});
+    cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), AD_E_EXTENT);
+    d = view(0, SHAPE(1), (const int64_t[]){6}); /* alignment matters only where a stride is used */
+    cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), 0);
+    d = view(0, SHAPE(2, -1), (const int64_t[]){0, 0});
+    cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), AD_E_VALUE);
+    d = view(0, SHAPE(INT64_MAX, 2), (const int64_t[]){0, 0});
+    cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), AD_E_VALUE);
+}
+
+Test(desc, broadcast) {
+    const ad_operand a = {.desc = {.shape = (const int64_t[]){3, 1, 5}, .ndim = 3}}, scalar = {.is_scalar = 1};
+    const ad_operand b = {.desc = {.shape = (const int64_t[]){4, 1}, .ndim = 2}};
+    const ad_operand none = {.desc = {.shape = (const int64_t[]){0}, .ndim = 1}};
+    const ad_operand two = {.desc = {.shape = (const int64_t[]){2}, .ndim = 1}};
+    const ad_operand *list[3] = {&a, &b, &scalar};
+    int64_t shape[AD_MAX_NDIM];
+    ad_fault fault = {0};
+    int ndim = -1;
+
+    cr_expect(ad__broadcast(3, list, &ndim, shape, &fault) == 0 && ndim == 3 && same(shape, SHAPE(3, 4, 5)));
+    cr_expect(ad__broadcast(1, &list[2], &ndim, shape, &fault) == 0 && ndim == 0);
+    list[0] = &none;
+    cr_expect(ad__broadcast(2, list, &ndim, shape, &fault) == 0 && ndim == 2 && same(shape, SHAPE(4, 0)));
+    list[1] = &two;
+    cr_expect_eq(ad__broadcast(2, list, &ndim, shape, &fault), AD_E_VALUE);
+    cr_expect_str_eq(fault.text, "operands could not be broadcast together with shapes (0,) (2,) ");
+    cr_expect_eq(ndim, 2);
+}
+
+Test(desc, broadcast_to) {
+    const ad_desc d = view(8, SHAPE(3, 1), (const int64_t[]){-4, 4});
+    const int64_t shape[3] = {2, 3, 5}, other[2] = {2, 5};
+    int64_t strides[3];
+    ad_fault fault = {0};
+    ad_desc out = {0};
+
+    cr_expect_eq(ad__broadcast_to(&d, 3, shape, strides, &out, &fault), 0);
+    cr_expect(out.ndim == 3 && out.offset == 8 && out.shape == shape && same(out.strides, SHAPE(0, -4, 0)));
+    cr_expect_eq(ad__broadcast_to(&d, 2, other, strides, &out, &fault), AD_E_VALUE);
+    cr_expect_str_eq(fault.text, "could not broadcast input array from shape (3,1) into shape (2,5)");
+    cr_expect_eq(ad__broadcast_to(&d, 1, shape, strides, &out, &fault), AD_E_VALUE);
+    cr_expect_eq(out.ndim, 3);
+}
+
+Test(desc, reshape) {
+    struct {
+        size_t n;
+        const int64_t *shape, *strides;
+        size_t to;
+        const int64_t *reshaped, *expected; /* NULL: needs a copy */
+    } cases[] = {
+        {SHAPE(6), (int64_t[]){4}, SHAPE(2, 3), (int64_t[]){12, 4}},
+        {SHAPE(6), (int64_t[]){-4}, SHAPE(2, 3), (int64_t[]){-12, -4}},
+        {SHAPE(2, 3), (int64_t[]){12, 4}, SHAPE(6), (int64_t[]){4}},
+        {SHAPE(2, 3), (int64_t[]){4, 8}, SHAPE(6), NULL},
+        {SHAPE(2, 3), (int64_t[]){16, 4}, SHAPE(6), NULL},
+        {SHAPE(2, 3), (int64_t[]){16, 4}, SHAPE(2, 1, 3, 1), (int64_t[]){16, 0, 4, 0}},
+        {SHAPE(4, 6), (int64_t[]){48, 8}, SHAPE(2, 2, 3, 2), (int64_t[]){96, 48, 16, 8}},
+        {SHAPE(4, 6), (int64_t[]){100, 8}, SHAPE(2, 2, 3, 2), (int64_t[]){200, 100, 16, 8}},
+        {SHAPE(4, 6), (int64_t[]){100, 8}, SHAPE(2, 12), NULL},
+        {SHAPE(4), (int64_t[]){0}, SHAPE(2, 2), (int64_t[]){0, 0}},
+        {SHAPE(1, 1), (int64_t[]){9, 9}, SHAPE(1), (int64_t[]){0}},
+        {SHAPE(0, 3), (int64_t[]){12, 4}, SHAPE(5, 0), (int64_t[]){4, 4}},
+        {SHAPE(6), (int64_t[]){4}, SHAPE(5), NULL},
+        {SHAPE(6), (int64_t[]){4}, SHAPE(7, INT64_MAX), NULL},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t strides[AD_MAX_NDIM];
+        ad_desc d = view(0, cases[i].n, cases[i].shape, cases[i].strides);
+        bool can = ad__reshape_strides(&d, (int)cases[i].to, cases[i].reshaped, strides);
+        cr_expect_eq(can, cases[i].expected != NULL, "case %zu", i);
+        if (can && cases[i].expected)
+            cr_expect(same(strides, cases[i].to, cases[i].expected), "case %zu", i);
+    }
+    ad_desc one = view(0, SHAPE(1), (const int64_t[]){4});
+    cr_expect(ad__reshape_strides(&one, 0, NULL, (int64_t[1]){0}));
+}
+
+Test(desc, overlap) {
+    ad_desc a = view(0, SHAPE(4), (const int64_t[]){4}), b = view(16, SHAPE(4), (const int64_t[]){4});
+
+    cr_expect_not(ad__desc_overlap(&a, &b));
+    b.offset = 12;
+    cr_expect(ad__desc_overlap(&a, &b) && ad__desc_overlap(&b, &a));
+    b.buffer = 2;
+    cr_expect_not(ad__desc_overlap(&a, &b));
+    a = view(0, SHAPE(4), (const int64_t[]){8});
+    b = view(4, SHAPE(4), (const int64_t[]){8}); /* interleaved: said to meet */
+    cr_expect(ad__desc_overlap(&a, &b));
+    b = view(4, SHAPE(0), (const int64_t[]){8});
+    cr_expect_not(ad__desc_overlap(&a, &b));
+    b = view(INT64_MAX, SHAPE(2), (const int64_t[]){INT64_MAX}); /* nobody has checked it: to be safe */
+    cr_expect(ad__desc_overlap(&a, &b));
+}
+
+Test(desc, same) {
+    ad_desc a = view(8, SHAPE(4, 1), (const int64_t[]){4, 4}), b = view(8, SHAPE(4, 1), (const int64_t[]){4, 0});
+
+    cr_expect(ad__desc_same(&a, &b));
+    b.dtype = AD_INT32;
+    cr_expect_not(ad__desc_same(&a, &b));
+    b = view(4, SHAPE(4, 1), (const int64_t[]){4, 0});
+    cr_expect_not(ad__desc_same(&a, &b));
+    b = view(8, SHAPE(4, 1), (const int64_t[]){-4, 0});
+    cr_expect_not(ad__desc_same(&a, &b));
+    b = view(8, SHAPE(4), (const int64_t[]){4});
+    cr_expect_not(ad__desc_same(&a, &b));
+}

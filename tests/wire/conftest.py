@@ -1,0 +1,74 @@
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+import wire_native
+from wire_client import Server, view
+
+
+@pytest.fixture(scope="session")
+def build():
+    top = pathlib.Path(__file__).resolve().parents[2]
+    return pathlib.Path(os.environ.get("ARRAYD_BUILD", top / "build" / "release"))
+
+
+@pytest.fixture(scope="session")
+def native(build):
+    if build.name in ("asan", "tsan"):
+        pytest.skip("the sanitizer's runtime cannot be loaded into Python; unit tests and fuzz targets cover this")
+    return wire_native.Native(build / "bin" / "libarrayd-protocol-test.so")
+
+
+@pytest.fixture(scope="module")
+def server(build, tmp_path_factory):
+    with Server(build / "bin" / "arrayd", tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+class Bystander:
+    """A client that computes, and knows what should come out."""
+
+    def __init__(self, server):
+        self.client = server.client()
+        self.values = np.arange(1000.0)
+        self.buffer = self.client.upload(self.values)
+        self.before = self.stat()
+
+    def stat(self):
+        self.client.sync()
+        return self.client.stat()
+
+    def check(self):
+        self.values = self.values * 2 + 1
+        whole = view(self.buffer, "float64", [1000])
+        self.client.ufunc("multiply", "float64", [whole], [whole, 2])
+        self.client.ufunc("add", "float64", [whole], [whole, 1])
+        assert np.array_equal(self.client.read(whole), self.values)
+        self.values = self.values % 1000
+        self.client.ufunc("remainder", "float64", [whole], [whole, 1000])
+
+
+@pytest.fixture
+def bystander(server):
+    """A session beside the test's: it must go on as if nothing were, in the same worker, and afterwards no memory may
+    be missing."""
+    b = Bystander(server)
+    b.check()
+    yield b
+    b.check()
+    after = b.stat()
+    others = 0
+    while after["sessions"] > b.before["sessions"] and others < 10_000: # those of the test may still be going
+        after, others = b.stat(), others + 1
+    b.client.socket.close()
+    assert server.alive()
+    for counter in ("worker_pid", "used_bytes", "sessions", "buffers", "buffer_bytes"):
+        assert after[counter] == b.before[counter], counter
+
+
+@pytest.fixture
+def client(server, bystander):
+    with server.client() as c:
+        yield c
