@@ -1,0 +1,121 @@
+"""Pages that follow from the tables of protocol/: generate.py OUT VERSION [--python].
+
+Writes the reference (Markdown), arrayd.conf, arrayd.8 and arrayd.conf.5 into OUT; with --python also a page of the
+Python package's docstrings, for which `arrayd` must be importable.
+"""
+import argparse
+import inspect
+import pathlib
+import re
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROTOCOL = HERE.parent / "protocol"
+TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|[(),]|[^"\'(),]+')
+
+
+def rows(table):
+    """The rows of a .def file, each a list of its arguments; strings without their quotes."""
+    text = re.sub(r"/\*.*?\*/", "", (PROTOCOL / f"{table}.def").read_text(), flags=re.S)
+    for start in re.finditer(r"^AD_\w+\(", text, re.M):
+        arguments, depth = [""], 1
+        for token in TOKEN.finditer(text, start.end()):
+            t = token.group()
+            depth += (t == "(") - (t == ")")
+            if depth == 0:
+                break
+            if t == "," and depth == 1:
+                arguments.append("")
+            else:
+                arguments[-1] += t
+        yield [a.strip()[1:-1].replace('\\"', '"') if a.strip().startswith('"') else a.strip() for a in arguments]
+
+
+def table(header, lines):
+    out = ["| " + " | ".join(header) + " |", "| " + " | ".join("---" for _ in header) + " |"]
+    out += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines]
+    return "\n".join(out) + "\n"
+
+
+def reference():
+    """The pages of the reference: file name, title, text."""
+    types = {r[0]: r[1].replace("AD_M_", "").replace(" | ", ", ").lower() for r in rows("rule")}
+    yield "ufuncs.md", "Universal functions", "One input type is computed in the loop type that NumPy 2 would take.\n\n" + table(
+        ["function", "inputs", "outputs", "loop types", "what it gives", "wire id"],
+        [[f"`{r[1]}`", r[2], r[3], types[r[4]], r[6], r[0]] for r in rows("ufunc")])
+    yield "reductions.md", "Reductions", "All take `axis`, `keepdims`, `where`, `out` and `dtype`.\n\n" + table(
+        ["function", "loop types", "what it gives", "wire id"],
+        [[f"`{r[1]}`", types[r[2]], r[6], r[0]] for r in rows("reduction")])
+    yield "calls.md", "Library calls", table(
+        ["call", "what it does", "wire id"], [[f"`{r[1]}`", r[8], r[0]] for r in rows("call")])
+    yield "dtypes.md", "Element types", table(
+        ["type", "bytes", "NumPy's character", "wire id"], [[f"`{r[2]}`", r[3], r[5].strip("'"), r[0]] for r in rows("dtype")])
+    yield "errors.md", "Errors", table(
+        ["C", "Python", "text", "code on the wire"], [[f"`AD_E_{r[1]}`", f"`{r[2]}`", r[3], r[0]] for r in rows("error")])
+    yield "options.md", "Options of arrayd", table(
+        ["option", "type", "default", "meaning"], [[f"`{r[0]}`", r[2].lower(), f"`{r[3]}`" if r[3] else "", r[4]] for r in rows("option")])
+    yield "counters.md", "Counters", table(
+        ["counter", "meaning"], [[f"`{r[1]}`", r[2]] for r in rows("counter")])
+
+
+def configuration():
+    """An arrayd.conf in which every option stands with its default, commented out."""
+    text = "# Configuration of arrayd; see arrayd.conf(5). Every option is shown with its default.\n"
+    for name, _, kind, default, doc in rows("option"):
+        text += f"\n# {doc} ({kind.lower()})\n#{name} = {default}\n"
+    return text
+
+
+def roff(text):
+    return text.replace("\\", "\\e").replace("-", "\\-")
+
+
+def manual(name, version):
+    """A man page from its .in file: @VERSION@, and @OPTIONS@ or @KEYS@ for the table of options."""
+    options = keys = ""
+    for option, _, kind, default, doc in rows("option"):
+        note = f" (default: {roff(default)})" if default else ""
+        options += f".TP\n.BI \\-\\-{roff(option)}= {kind}\n{roff(doc)}{note}.\n"
+        variable = "ARRAYD_" + option.upper().replace("-", "_")
+        keys += f".TP\n.B {roff(option)}\n{roff(doc)}{note}. Environment: {variable}. Type: {kind.lower()}.\n"
+    text = (HERE / "man" / f"{name}.in").read_text()
+    return text.replace("@VERSION@", version).replace("@OPTIONS@\n", options).replace("@KEYS@\n", keys)
+
+
+def python_page():
+    """The public names of the package with their signatures and docstrings."""
+    import arrayd
+    text = (inspect.getdoc(arrayd) or "") + "\n"
+    names = [n for n in (getattr(arrayd, "__all__", None) or dir(arrayd)) if not n.startswith("_")]
+    for name in sorted(names):
+        value = getattr(arrayd, name)
+        if inspect.ismodule(value):
+            continue
+        try:
+            signature = str(inspect.signature(value)) if callable(value) else ""
+        except (TypeError, ValueError):
+            signature = "(...)" if callable(value) else ""
+        text += f"\n## `{name}{signature}`\n\n{inspect.getdoc(value) if callable(value) else repr(value)}\n"
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("version")
+    parser.add_argument("--python", action="store_true")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    pages = list(reference())
+    if options.python:
+        pages.append(("python.md", "The package arrayd", python_page()))
+    for file, title, text in pages:
+        (options.out / file).write_text(f"# {title}\n\n{text}")
+    index = "".join(f"- [{title}]({file})\n" for file, title, _ in pages)
+    (options.out / "index.md").write_text(f"# Reference of arrayd {options.version}\n\n{index}")
+    (options.out / "arrayd.conf").write_text(configuration())
+    for name in ("arrayd.conf.5", "arrayd.8"):
+        (options.out / name).write_text(manual(name, options.version))
+
+
+if __name__ == "__main__":
+    main()
