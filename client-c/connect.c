@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,20 +18,22 @@ static int fail_connect(const ad_address *a, const char *why) {
     return ad__fail(AD_E_CONNECTION, "no arrayd at %s: %s", a->url, why);
 }
 
+/* A server whose backlog is full makes connect wait: a send timeout bounds that. */
 static int connect_unix(const ad_address *a, uint64_t deadline, int *out) {
-    (void)deadline; /* a local connect waits for nobody but a full backlog, which is refused */
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    uint64_t now = ad__now(), left = deadline > now ? (deadline - now) / 1000 : 1;
+    struct timeval limit = {(time_t)(left / 1000000), (suseconds_t)(left % 1000000)};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), status = 0;
     if (fd < 0) return ad__fail(AD_E_SYSTEM, "socket: %s", strerror(errno));
     strcpy(address.sun_path, a->host);
-    while (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        if (errno == EINTR) continue;
-        fail_connect(a, strerror(errno));
-        close(fd);
-        return AD_E_CONNECTION;
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    while (status == 0 && connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        if (errno == EAGAIN) status = ad__fail(AD_E_TIMEOUT, "no answer from %s", a->url);
+        else if (errno != EINTR) status = fail_connect(a, strerror(errno));
     }
-    *out = fd;
-    return 0;
+    if (status) close(fd);
+    else *out = fd;
+    return status;
 }
 
 /* Waits until a connection in progress is made or has failed; 0 or an errno. */

@@ -12,8 +12,10 @@
 #include "client-c/client.h"
 
 #define OPEN_LIMIT_NS 10000000000ull
-#define WAIT_STEP_US 50000 /* how long a read blocks before the interrupt is asked */
-#define LEAST_CONTROL (64u << 10)
+#define WAIT_STEP_US 50000    /* how long a read blocks before the interrupt is asked */
+#define SEND_BUFFER (1 << 20) /* fewer turns for a large upload */
+#define LEAST_CONTROL (256u << 10)
+#define LEAST_WINDOW (64u << 10)
 
 atomic_int ad__generation;
 
@@ -126,7 +128,7 @@ static int check_welcome(const ad_session *s) {
     const ad_welcome *w = &s->welcome;
     if (w->version != AD_PROTOCOL_VERSION)
         return ad__fail(AD_E_VERSION, "the server chose protocol version %llu", (unsigned long long)w->version);
-    if (w->max_control < LEAST_CONTROL || w->max_payload == 0 || w->window_ops < 16 || w->window_bytes < LEAST_CONTROL)
+    if (w->max_control < LEAST_CONTROL || w->max_payload == 0 || w->window_ops < 16 || w->window_bytes < LEAST_WINDOW)
         return ad__fail(AD_E_PROTOCOL, "the server's limits are too small");
     return 0;
 }
@@ -161,6 +163,14 @@ static int handshake(ad_session *s, uint64_t deadline) {
     return status;
 }
 
+static void tune(const ad_session *s) {
+    const struct timeval step = {.tv_usec = WAIT_STEP_US};
+    const int room = SEND_BUFFER;
+    setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
+    if (s->address.transport != AD_URL_TCP) /* TCP finds a size by itself */
+        setsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+}
+
 /* missing: the server is not there, which is no error while places are tried. */
 static int open_at(const ad_address *address, ad_session **out, bool *missing) {
     uint64_t deadline = ad__now() + OPEN_LIMIT_NS;
@@ -174,7 +184,7 @@ static int open_at(const ad_address *address, ad_session **out, bool *missing) {
         ad__session_release(s);
         return status;
     }
-    setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_usec = WAIT_STEP_US}, sizeof(struct timeval));
+    tune(s);
     status = handshake(s, deadline);
     if (status) ad_session_close(s);
     else *out = s;

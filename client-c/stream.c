@@ -63,9 +63,15 @@ static void open_frame(ad_session *s) {
     if (s->out.size == s->frame) ad__bytes_append(&s->out, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
 }
 
+/* Frees may use what the window keeps back from other messages. */
+static bool room_for_frees(const ad_session *s) {
+    return s->out.size < 2 * FULL_SIZE && s->ops - s->window.acked < s->window.ops &&
+           s->bytes + s->out.size - s->window.acked_bytes < s->window.bytes - s->window.bytes / 8;
+}
+
 /* Queued frees join the open frame. */
 static void append_frees(ad_session *s) {
-    while (s->nfrees && s->out.size < 2 * FULL_SIZE && s->ops - s->window.acked < s->window.ops) {
+    while (s->nfrees && room_for_frees(s)) {
         size_t n = s->nfrees < AD_FREES ? s->nfrees : AD_FREES, mark;
         open_frame(s);
         mark = s->out.size;

@@ -8,18 +8,10 @@ namespace ad {
 inline namespace AD_ISA {
 
 template <int Size> struct uint_of;
-template <> struct uint_of<1> {
-    using type = uint8_t;
-};
-template <> struct uint_of<2> {
-    using type = uint16_t;
-};
-template <> struct uint_of<4> {
-    using type = uint32_t;
-};
-template <> struct uint_of<8> {
-    using type = uint64_t;
-};
+template <> struct uint_of<1> { using type = uint8_t; };
+template <> struct uint_of<2> { using type = uint16_t; };
+template <> struct uint_of<4> { using type = uint32_t; };
+template <> struct uint_of<8> { using type = uint64_t; };
 
 /* Every real type as an unsigned integer in the same order. NaN is the greatest; -0.0 comes just before 0.0. */
 template <class S> struct order {

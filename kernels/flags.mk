@@ -1,7 +1,7 @@
 # How the kernels are compiled; included by the Makefile, which compiles kernels/cpu/*.cpp with KERNEL_CXXFLAGS.
 # kernels/cpu/isa/*.cpp are compiled once for each of KERNEL_ISAS and chosen from when the backend is loaded.
 
-KERNEL_CXXFLAGS := -O3 -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off
+KERNEL_CXXFLAGS := -O3 -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wno-type-limits -Wno-bool-compare
 
 # One instruction set does for the sanitizers; the best comes last.
 ifeq ($(shell uname -m),x86_64)
@@ -12,7 +12,7 @@ KERNEL_ISAS ?= plain
 KERNEL_LIBS := -lm
 endif
 # Without sinking and partial redundancy elimination selects stay in one piece, which loops need to vectorise.
-ISA_CXXFLAGS := -O3 -g1 -fno-tree-sink -fno-tree-pre -Wno-type-limits -Wno-bool-compare
+ISA_CXXFLAGS := -O3 -g1 -fno-tree-sink -fno-tree-pre
 ISA_FLAGS_v2 := -march=x86-64-v2
 ISA_FLAGS_v3 := -march=x86-64-v3
 ISA_FLAGS_v4 := -march=x86-64-v4 -mprefer-vector-width=512

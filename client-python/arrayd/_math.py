@@ -121,7 +121,8 @@ def angle(z, deg=False):
     Raises: nothing of its own.
     Source: numpy.angle
     """
-    result = _u["angle"](as_array(z))
+    z = as_array(z)
+    result = _u["angle"](z) if z.dtype.kind == "c" else _u["arctan2"](0, z)
     return result * (180 / math.pi) if deg else result
 
 

@@ -26,6 +26,17 @@ def _keep(keepdims):
     return False if keepdims is no_value else bool(keepdims)
 
 
+def _total(name, a, axis, dtype, out, keepdims, initial, where):
+    """A sum or product. Small integers are computed in 64 bits and wrap when they are cast; bools are any and all."""
+    a, kind = as_array(a), None if dtype is None else np.dtype(dtype)
+    if kind is None or kind.kind not in "biu" or kind.itemsize == 8 or out is not None:
+        return reduce(name, a, axis, dtype, out, _keep(keepdims), _plain(initial), _mask(where))
+    if kind.kind == "b":
+        return reduce("any" if "sum" in name else "all", a, axis, None, None, _keep(keepdims), None, _mask(where))
+    wide = np.uint64 if kind.kind == "u" else np.int64
+    return reduce(name, a, axis, wide, None, _keep(keepdims), _plain(initial), _mask(where)).astype(kind)
+
+
 def sum(a, axis=None, dtype=None, out=None, keepdims=no_value, initial=no_value, where=no_value):
     """Sum of the elements along axes.
 
@@ -36,7 +47,7 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=no_value, initial=no_value,
     Raises: AxisError; ValueError for an axis named twice.
     Source: numpy.sum
     """
-    return reduce("sum", as_array(a), axis, dtype, out, _keep(keepdims), _plain(initial), _mask(where))
+    return _total("sum", a, axis, dtype, out, keepdims, initial, where)
 
 
 def prod(a, axis=None, dtype=None, out=None, keepdims=no_value, initial=no_value, where=no_value):
@@ -47,7 +58,7 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=no_value, initial=no_value
     Raises: AxisError; ValueError for an axis named twice.
     Source: numpy.prod
     """
-    return reduce("prod", as_array(a), axis, dtype, out, _keep(keepdims), _plain(initial), _mask(where))
+    return _total("prod", a, axis, dtype, out, keepdims, initial, where)
 
 
 def _extreme(name, a, axis, out, keepdims, initial, where):
@@ -241,7 +252,7 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims=no_value, initial=no_val
     Raises: AxisError.
     Source: numpy.nansum
     """
-    return reduce("nansum", as_array(a), axis, dtype, out, _keep(keepdims), _plain(initial), _mask(where))
+    return _total("nansum", a, axis, dtype, out, keepdims, initial, where)
 
 
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=no_value, initial=no_value, where=no_value):
@@ -252,7 +263,7 @@ def nanprod(a, axis=None, dtype=None, out=None, keepdims=no_value, initial=no_va
     Raises: AxisError.
     Source: numpy.nanprod
     """
-    return reduce("nanprod", as_array(a), axis, dtype, out, _keep(keepdims), _plain(initial), _mask(where))
+    return _total("nanprod", a, axis, dtype, out, keepdims, initial, where)
 
 
 def nanmin(a, axis=None, out=None, keepdims=no_value, initial=no_value, where=no_value):
@@ -297,7 +308,8 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=no_value, *, whe
     Raises: AxisError.
     Source: numpy.nanvar
     """
-    return reduce("nanvar", as_array(a), axis, dtype, out, _keep(keepdims), None, _mask(where),
+    a = as_array(a)
+    return reduce("nanvar" if a.dtype.kind in "fc" else "var", a, axis, dtype, out, _keep(keepdims), None, _mask(where),
                   _correction(ddof, correction))
 
 
@@ -310,7 +322,8 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=no_value, *, whe
     Raises: AxisError.
     Source: numpy.nanstd
     """
-    return reduce("nanstd", as_array(a), axis, dtype, out, _keep(keepdims), None, _mask(where),
+    a = as_array(a)
+    return reduce("nanstd" if a.dtype.kind in "fc" else "std", a, axis, dtype, out, _keep(keepdims), None, _mask(where),
                   _correction(ddof, correction))
 
 

@@ -188,7 +188,7 @@ def _ends(x):
 def _counts(x, weights, length):
     out = _base.empty((length,), np.int64 if weights is None else np.float64)
     if x.size:
-        call("bincount", (x,) if weights is None else (x, weights), out=out)
+        call("bincount", (x,) if weights is None else (x, weights), out=out, dtype=out.dtype)
     return out
 
 
@@ -345,7 +345,7 @@ def _columns(sample):
 
 
 def _bin_numbers(x, edges):
-    """For each element 0 when it is below all edges, else 1 more than its bin's number; beyond the last edge bins + 1."""
+    """For each element 0 when it is below all edges, else 1 + the number of its bin; beyond the last edge bins + 1."""
     from ._sorting import searchsorted
     count = edges.shape[0] - 1
     return _u["where"](x == edges[-1], count, searchsorted(edges, x, "right"))

@@ -5,6 +5,8 @@ from ._reductions import _mask, _plain, _scan
 
 
 def _named(ufunc, what, method):
+    if ufunc.nin != 2:
+        raise ValueError(f"{method} only supported for binary functions")
     row = getattr(ufunc, what)
     if row is None:
         raise TypeError(f"arrayd has no {ufunc.__name__}.{method}")
@@ -72,7 +74,7 @@ def _at(self, a, indices, b=no_value, /):
     values = as_operand(b)
     if isinstance(values, _core.ndarray) and values.dtype != a.dtype:
         values = values.astype(a.dtype)
-    _base.call("scatter", (values, *keys), (mode,), out=a)
+    _base.call("scatter", (values, *keys), (mode,), out=a, dtype=a.dtype)
 
 
 def install():

@@ -19,8 +19,7 @@ PyObject *ad__py_wrap(ad_array *array, ad__py_session *session, PyObject *base) 
         return PyErr_NoMemory();
     }
     PyObject_Init((PyObject *)self, ad__py.array);
-    if (base && ((ad__py_array *)base)->base)
-        base = ((ad__py_array *)base)->base;
+    if (base && ((ad__py_array *)base)->base) base = ((ad__py_array *)base)->base;
     fill(self, array, session, base);
     return (PyObject *)self;
 }
@@ -37,17 +36,13 @@ PyObject *ad__py_view_result(int status, ad_array *const *view, PyObject *base) 
 static void array_dealloc(PyObject *o) {
     ad__py_array *self = (ad__py_array *)o;
     PyTypeObject *type = Py_TYPE(o);
-    if (self->weak)
-        PyObject_ClearWeakRefs(o);
+    if (self->weak) PyObject_ClearWeakRefs(o);
     ad_array_release(self->array);
     ad_array_release(self->former);
     Py_XDECREF(self->base);
-    if (self->session)
-        ad__py_session_leave(self->session);
-    if (type == ad__py.array)
-        PyObject_Free(o);
-    else
-        ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
+    if (self->session) ad__py_session_leave(self->session);
+    if (type == ad__py.array) PyObject_Free(o);
+    else ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
     Py_DECREF(type);
 }
 
@@ -57,14 +52,11 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     PyObject *shape_object, *dtype_object = NULL, *self = NULL;
     ad__py_shape shape;
     ad_array *array;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:ndarray", names, &shape_object, &dtype_object))
-        return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:ndarray", names, &shape_object, &dtype_object)) return NULL;
     int dtype = dtype_object ? ad__py_dtype_id(dtype_object) : AD_FLOAT64;
-    if (dtype < 0 || ad__py_shape_of(shape_object, &shape) != 0)
-        return NULL;
+    if (dtype < 0 || ad__py_shape_of(shape_object, &shape) != 0) return NULL;
     ad__py_session *s = ad__py_session_get();
-    if (!s)
-        return NULL;
+    if (!s) return NULL;
     int status = ad_empty(s->handle, dtype, shape.ndim, shape.dim, &array);
     ad__py_ensure();
     if (status) {
@@ -96,16 +88,13 @@ static int set_shape(PyObject *o, PyObject *value, void *unused) {
         PyErr_SetString(PyExc_AttributeError, "Cannot delete array shape");
         return -1;
     }
-    if (ad__py_shape_of(value, &asked) != 0 || ad__py_reshaped(&info, &asked, &shape) != 0)
-        return -1;
+    if (ad__py_shape_of(value, &asked) != 0 || ad__py_reshaped(&info, &asked, &shape) != 0) return -1;
     int status = ad_reshape_view(self->array, shape.ndim, shape.dim, &view);
     if (status == AD_E_UNSUPPORTED)
         PyErr_SetString(PyExc_AttributeError, "Incompatible shape for in-place modification. Use `.reshape()` to make "
                                               "a copy with the desired shape.");
-    else if (status)
-        ad__py_fail(status);
-    if (status)
-        return -1;
+    else if (status) ad__py_fail(status);
+    if (status) return -1;
     ad_array_release(self->former);
     self->former = self->array;
     self->array = view;
@@ -156,8 +145,7 @@ static PyObject *get_mT(PyObject *o, void *unused) {
         PyErr_SetString(PyExc_ValueError, "matrix transpose with ndim < 2 is undefined");
         return NULL;
     }
-    for (int i = 0; i < ndim; i++)
-        axes[i] = i;
+    for (int i = 0; i < ndim; i++) axes[i] = i;
     axes[ndim - 1] = ndim - 2;
     axes[ndim - 2] = ndim - 1;
     return ad__py_permuted(o, axes);
@@ -185,8 +173,8 @@ static PyObject *part(PyObject *o, bool imaginary) {
     ad_array *view;
     int dtype = info.dtype == AD_COMPLEX64 ? AD_FLOAT32 : AD_FLOAT64;
     int64_t offset = info.offset + (imaginary && info.count ? ad__dtypes[dtype].size : 0);
-    return ad__py_view_result(ad_view(ad__py_handle(o), dtype, offset, info.ndim, info.shape, info.strides, &view), &view,
-                              o);
+    return ad__py_view_result(ad_view(ad__py_handle(o), dtype, offset, info.ndim, info.shape, info.strides, &view),
+                              &view, o);
 }
 
 static PyObject *get_real(PyObject *o, void *unused) {
@@ -197,8 +185,7 @@ static PyObject *get_real(PyObject *o, void *unused) {
 static PyObject *get_imag(PyObject *o, void *unused) {
     ad_array *zeros;
     (void)unused;
-    if (is_complex(ad__py_info(o).dtype))
-        return part(o, true);
+    if (is_complex(ad__py_info(o).dtype)) return part(o, true);
     return ad__py_result(ad_imag(ad_of(ad__py_handle(o)), &zeros), &zeros, ((ad__py_array *)o)->session);
 }
 
@@ -238,9 +225,9 @@ PyGetSetDef ad__py_array_attributes[] = {
 static PyObject *array_repr(PyObject *o) {
     ad_array_info info = ad__py_info(o);
     PyObject *shape = ad__py_tuple(info.ndim, info.shape);
-    PyObject *text = shape ? PyUnicode_FromFormat("<arrayd.ndarray of shape %R, dtype %s>", shape,
-                                                  ad__dtypes[info.dtype].name)
-                           : NULL;
+    PyObject *text =
+        shape ? PyUnicode_FromFormat("<arrayd.ndarray of shape %R, dtype %s>", shape, ad__dtypes[info.dtype].name)
+              : NULL;
     Py_XDECREF(shape);
     return text;
 }
@@ -263,8 +250,7 @@ static const PyType_Slot own_slots[] = {
 };
 
 static int append(PyType_Slot *all, int n, const PyType_Slot *more) {
-    for (; more->slot; more++)
-        all[n++] = *more;
+    for (; more->slot; more++) all[n++] = *more;
     all[n] = *more;
     return n;
 }
@@ -282,10 +268,8 @@ int ad__py_array_init(PyObject *module) {
     n = append(slots, n, ad__py_number_slots);
     append(slots, n, ad__py_index_slots);
     ad__py.array = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    if (!ad__py.array || PyModule_AddObjectRef(module, "ndarray", (PyObject *)ad__py.array) != 0)
-        return -1;
+    if (!ad__py.array || PyModule_AddObjectRef(module, "ndarray", (PyObject *)ad__py.array) != 0) return -1;
     /* NumPy's arrays and scalars leave their operators with an ndarray to it. */
-    if (set_attribute("__array_ufunc__", Py_NewRef(Py_None)) != 0)
-        return -1;
+    if (set_attribute("__array_ufunc__", Py_NewRef(Py_None)) != 0) return -1;
     return set_attribute("__array_priority__", PyFloat_FromDouble(100.0));
 }

@@ -10,13 +10,11 @@ static int weak_int(PyObject *o, ad_value *v) {
     v->dtype = -1;
     v->kind = AD_VALUE_INT;
     v->as.i = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (!overflow)
-        return v->as.i == -1 && PyErr_Occurred() ? -1 : 1;
+    if (!overflow) return v->as.i == -1 && PyErr_Occurred() ? -1 : 1;
     if (overflow > 0) {
         v->as.u = PyLong_AsUnsignedLongLong(o);
         v->kind = AD_VALUE_UINT;
-        if (!PyErr_Occurred())
-            return 1;
+        if (!PyErr_Occurred()) return 1;
         PyErr_Clear();
     }
     v->as.i = overflow;
@@ -94,14 +92,10 @@ static int other_operand(PyObject *o, ad_in *in) {
         in->array = ad__py_handle(o);
         return 1;
     }
-    if (PyObject_TypeCheck(o, ad__py.np_generic))
-        return numpy_scalar(o, &in->value);
-    if (PyObject_TypeCheck(o, ad__py.np_ndarray))
-        return numpy_array();
-    if (PyLong_Check(o))
-        return weak_int(o, &in->value);
-    if (PyFloat_Check(o))
-        return weak_float(o, &in->value);
+    if (PyObject_TypeCheck(o, ad__py.np_generic)) return numpy_scalar(o, &in->value);
+    if (PyObject_TypeCheck(o, ad__py.np_ndarray)) return numpy_array();
+    if (PyLong_Check(o)) return weak_int(o, &in->value);
+    if (PyFloat_Check(o)) return weak_float(o, &in->value);
     return PyComplex_Check(o) ? weak_complex(o, &in->value) : 0;
 }
 
@@ -112,10 +106,8 @@ int ad__py_operand(PyObject *o, ad_in *in) {
         in->array = ad__py_handle(o);
         return 1;
     }
-    if (type == &PyFloat_Type)
-        return weak_float(o, &in->value);
-    if (type == &PyLong_Type)
-        return weak_int(o, &in->value);
+    if (type == &PyFloat_Type) return weak_float(o, &in->value);
+    if (type == &PyLong_Type) return weak_int(o, &in->value);
     if (type == &PyBool_Type) {
         in->value = (ad_value){-1, AD_VALUE_BOOL, {.i = o == Py_True}};
         return 1;
@@ -126,8 +118,7 @@ int ad__py_operand(PyObject *o, ad_in *in) {
 int ad__py_huge(PyObject *o, int dtype) {
     if (dtype < 0 || ad__dtypes[dtype].size == 8)
         PyErr_SetString(PyExc_OverflowError, "Python int too large to convert to C long");
-    else
-        PyErr_Format(PyExc_OverflowError, "Python integer %R out of bounds for %s", o, ad__dtypes[dtype].name);
+    else PyErr_Format(PyExc_OverflowError, "Python integer %R out of bounds for %s", o, ad__dtypes[dtype].name);
     return -1;
 }
 
@@ -147,10 +138,8 @@ int ad__py_operand_of(const char *what, PyObject *o, ad_in *in) {
 
 int ad__py_value(const char *what, PyObject *o, ad_value *value) {
     ad_in in;
-    if (ad__py_operand_of(what, o, &in) != 0)
-        return -1;
-    if (in.array)
-        return ad__py_refuse(o, what);
+    if (ad__py_operand_of(what, o, &in) != 0) return -1;
+    if (in.array) return ad__py_refuse(o, what);
     *value = in.value;
     return 0;
 }
@@ -170,31 +159,26 @@ static int out_of_bounds(const ad_value *v, int dtype) {
 static bool int_fits(const ad_value *v, int dtype) {
     const int bits = 8 * ad__dtypes[dtype].size;
     const bool large = v->kind == AD_VALUE_UINT && v->as.u > INT64_MAX;
-    if (ad__dtypes[dtype].kind == 'u')
-        return (large || v->as.i >= 0) && (bits == 64 || v->as.u >> bits == 0);
+    if (ad__dtypes[dtype].kind == 'u') return (large || v->as.i >= 0) && (bits == 64 || v->as.u >> bits == 0);
     return !large && (bits == 64 || (v->as.i >> (bits - 1) == 0) || v->as.i >> (bits - 1) == -1);
 }
 
 static int float_to_int(double value) {
-    if (isnan(value))
-        PyErr_SetString(PyExc_ValueError, "cannot convert float NaN to integer");
-    else if (isinf(value))
-        PyErr_SetString(PyExc_OverflowError, "cannot convert float infinity to integer");
+    if (isnan(value)) PyErr_SetString(PyExc_ValueError, "cannot convert float NaN to integer");
+    else if (isinf(value)) PyErr_SetString(PyExc_OverflowError, "cannot convert float infinity to integer");
     return isfinite(value) ? 0 : -1;
 }
 
 int ad__py_storable(const ad_value *v, int dtype) {
     const char kind = ad__dtypes[dtype].kind;
     const bool integer = kind == 'i' || kind == 'u';
-    if (v->dtype >= 0)
-        return 0;
+    if (v->dtype >= 0) return 0;
     if (v->kind == AD_VALUE_COMPLEX && kind != 'c' && kind != 'b') {
         PyErr_Format(PyExc_TypeError, "%s() argument must be a string or a real number, not 'complex'",
                      integer ? "int" : "float");
         return -1;
     }
-    if (v->kind == AD_VALUE_FLOAT)
-        return integer ? float_to_int(v->as.f) : 0;
+    if (v->kind == AD_VALUE_FLOAT) return integer ? float_to_int(v->as.f) : 0;
     return v->kind == AD_VALUE_BOOL || !integer || int_fits(v, dtype) ? 0 : out_of_bounds(v, dtype);
 }
 
@@ -204,12 +188,9 @@ static double from_bits(uint16_t bits, int exponent_bits, int fraction_bits) {
     const int bias = (1 << (exponent_bits - 1)) - 1, most = (1 << exponent_bits) - 1;
     const int exponent = bits >> fraction_bits & most, fraction = bits & ((1 << fraction_bits) - 1);
     double value;
-    if (exponent == most)
-        value = fraction ? (double)NAN : (double)INFINITY;
-    else if (exponent == 0)
-        value = ldexp(fraction, 1 - bias - fraction_bits);
-    else
-        value = ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+    if (exponent == most) value = fraction ? (double)NAN : (double)INFINITY;
+    else if (exponent == 0) value = ldexp(fraction, 1 - bias - fraction_bits);
+    else value = ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
     return bits >> 15 ? -value : value;
 }
 
@@ -250,8 +231,7 @@ PyObject *ad__py_element(int dtype, const void *data) {
 
 int ad__py_int64(PyObject *o, int64_t *out) {
     PyObject *number = PyLong_Check(o) ? Py_NewRef(o) : PyNumber_Index(o);
-    if (!number)
-        return -1;
+    if (!number) return -1;
     *out = PyLong_AsLongLong(number);
     Py_DECREF(number);
     return *out == -1 && PyErr_Occurred() ? -1 : 0;
@@ -271,23 +251,18 @@ static int shape_of_sequence(PyObject *o, ad__py_shape *out) {
         PyObject *item = PySequence_GetItem(o, i);
         int status = add_dimension(out, item);
         Py_XDECREF(item);
-        if (status)
-            return -1;
+        if (status) return -1;
     }
     return n < 0 ? -1 : 0;
 }
 
 int ad__py_shape_of(PyObject *o, ad__py_shape *out) {
     out->ndim = 0;
-    if (PyLong_Check(o))
-        return add_dimension(out, o);
-    if (PyTuple_Check(o) || PyList_Check(o))
-        return shape_of_sequence(o, out);
+    if (PyLong_Check(o)) return add_dimension(out, o);
+    if (PyTuple_Check(o) || PyList_Check(o)) return shape_of_sequence(o, out);
     if (PyIndex_Check(o)) {
-        if (add_dimension(out, o) == 0)
-            return 0;
-        if (!PyErr_ExceptionMatches(PyExc_TypeError) || !PySequence_Check(o))
-            return -1;
+        if (add_dimension(out, o) == 0) return 0;
+        if (!PyErr_ExceptionMatches(PyExc_TypeError) || !PySequence_Check(o)) return -1;
         PyErr_Clear(); /* an array of several ints, say */
         out->ndim = 0;
     }
@@ -296,11 +271,9 @@ int ad__py_shape_of(PyObject *o, ad__py_shape *out) {
 
 int ad__py_ints(PyObject *const *args, Py_ssize_t n, ad__py_shape *out) {
     out->ndim = 0;
-    if (n == 1)
-        return ad__py_shape_of(args[0], out);
+    if (n == 1) return ad__py_shape_of(args[0], out);
     for (Py_ssize_t i = 0; i < n; i++)
-        if (add_dimension(out, args[i]) != 0)
-            return -1;
+        if (add_dimension(out, args[i]) != 0) return -1;
     return 0;
 }
 
@@ -308,15 +281,13 @@ PyObject *ad__py_tuple(int n, const int64_t *values) {
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; tuple && i < n; i++) {
         PyObject *value = PyLong_FromLongLong(values[i]);
-        if (!value || PyTuple_SetItem(tuple, i, value) != 0)
-            Py_CLEAR(tuple);
+        if (!value || PyTuple_SetItem(tuple, i, value) != 0) Py_CLEAR(tuple);
     }
     return tuple;
 }
 
 int ad__py_axis(int64_t axis, int ndim, const char *argument) {
-    if (axis >= -ndim && axis < ndim)
-        return (int)(axis < 0 ? axis + ndim : axis);
+    if (axis >= -ndim && axis < ndim) return (int)(axis < 0 ? axis + ndim : axis);
     ad__py_axis_error(axis, ndim, argument);
     return -1;
 }
@@ -326,8 +297,7 @@ int ad__py_axis(int64_t axis, int ndim, const char *argument) {
 static int place_keyword(const char *function, const char *const *names, PyObject *name, PyObject *value,
                          PyObject **values) {
     for (int i = 0; names[i]; i++) {
-        if (PyUnicode_CompareWithASCIIString(name, names[i]) != 0)
-            continue;
+        if (PyUnicode_CompareWithASCIIString(name, names[i]) != 0) continue;
         if (values[i]) {
             PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%s'", function, names[i]);
             return -1;
@@ -342,16 +312,13 @@ static int place_keyword(const char *function, const char *const *names, PyObjec
 int ad__py_arguments(const char *function, const char *const *names, PyObject *const *args, Py_ssize_t npos,
                      PyObject *kwnames, PyObject **values) {
     Py_ssize_t most = 0, nkw = kwnames ? PyTuple_Size(kwnames) : 0;
-    while (names[most])
-        values[most++] = NULL;
+    while (names[most]) values[most++] = NULL;
     if (npos > most) {
         PyErr_Format(PyExc_TypeError, "%s() takes at most %zd arguments (%zd given)", function, most, npos);
         return -1;
     }
-    for (Py_ssize_t i = 0; i < npos; i++)
-        values[i] = args[i];
+    for (Py_ssize_t i = 0; i < npos; i++) values[i] = args[i];
     for (Py_ssize_t i = 0; i < nkw; i++)
-        if (place_keyword(function, names, PyTuple_GetItem(kwnames, i), args[npos + i], values) != 0)
-            return -1;
+        if (place_keyword(function, names, PyTuple_GetItem(kwnames, i), args[npos + i], values) != 0) return -1;
     return 0;
 }

@@ -28,11 +28,10 @@ typedef struct ad__py_session {
 } ad__py_session;
 
 typedef struct ad__py_array {
-    PyObject_HEAD
-    ad_array *array;         /* owned; NULL only while the object is made */
-    ad_array *former;        /* what array was before shape was set: another thread may be using it */
-    ad__py_session *session; /* counted in its users */
-    PyObject *base;          /* of a view: the ndarray that owns the buffer */
+    PyObject_HEAD ad_array *array; /* owned; NULL only while the object is made */
+    ad_array *former;              /* what array was before shape was set: another thread may be using it */
+    ad__py_session *session;       /* counted in its users */
+    PyObject *base;                /* of a view: the ndarray that owns the buffer */
     PyObject *weak;
 } ad__py_array;
 
@@ -86,17 +85,16 @@ void ad__py_acquire(void);
 /* After a call that may have waited with the GIL held: see session.c. */
 extern _Thread_local PyThreadState *ad__py_released;
 static inline void ad__py_ensure(void) {
-    if (ad__py_released)
-        ad__py_acquire();
+    if (ad__py_released) ad__py_acquire();
 }
 extern PyMethodDef ad__py_session_methods[];
 
 /* ---- dtype.c ---- */
 int ad__py_dtype_init(void);
-int ad__py_dtype_id(PyObject *o);             /* of anything that names a dtype; -1 with an exception */
-int ad__py_dtype_known(PyObject *dtype);      /* of a numpy.dtype; -1 without an exception: arrayd has none such */
-PyObject *ad__py_dtype_get(int id);           /* a new reference */
-int ad__py_scalar_type(PyTypeObject *type);   /* dtype of a NumPy scalar's type; -1 without an exception */
+int ad__py_dtype_id(PyObject *o);               /* of anything that names a dtype; -1 with an exception */
+int ad__py_dtype_known(PyObject *dtype);        /* of a numpy.dtype; -1 without an exception: arrayd has none such */
+PyObject *ad__py_dtype_get(int id);             /* a new reference */
+int ad__py_scalar_type(PyTypeObject *type);     /* dtype of a NumPy scalar's type; -1 without an exception */
 int ad__py_casting(PyObject *o, int otherwise); /* NULL: otherwise; -1 with an exception */
 extern PyMethodDef ad__py_dtype_methods[];
 
@@ -109,8 +107,8 @@ int ad__py_operand_of(const char *what, PyObject *o, ad_in *in);
 int ad__py_value(const char *what, PyObject *o, ad_value *value); /* 0 or -1: a number, no array */
 /* Whether a Python number may be stored as a dtype: 0, or -1 with NumPy's OverflowError, ValueError or TypeError. */
 int ad__py_storable(const ad_value *v, int dtype);
-int ad__py_huge(PyObject *o, int dtype);                          /* raises OverflowError; -1 */
-int ad__py_refuse(PyObject *o, const char *what);                 /* raises TypeError for an operand of that type; -1 */
+int ad__py_huge(PyObject *o, int dtype);          /* raises OverflowError; -1 */
+int ad__py_refuse(PyObject *o, const char *what); /* raises TypeError for an operand of that type; -1 */
 PyObject *ad__py_element(int dtype, const void *data);
 int ad__py_int64(PyObject *o, int64_t *out); /* of anything with __index__; -1 with an exception */
 /* Ints, or one sequence of them. -1 with an exception. */
@@ -139,7 +137,7 @@ PyObject *ad__py_flags(PyObject *a, void *unused);
 
 /* ---- methods.c: shapes and copies ---- */
 PyObject *ad__py_reshape(PyObject *a, const ad__py_shape *shape, char order, int copy); /* copy: -1 if needed, 0, 1 */
-PyObject *ad__py_astype(PyObject *a, int dtype, char order); /* a new array; order 'C' or 'F' */
+PyObject *ad__py_astype(PyObject *a, int dtype, char order);    /* a new array; order 'C' or 'F' */
 int ad__py_order(PyObject *order, PyObject *a, char otherwise); /* 'C' or 'F' for a; -1 with an exception */
 int ad__py_reshaped(const ad_array_info *info, const ad__py_shape *asked, ad__py_shape *shape); /* -1 resolved */
 PyObject *ad__py_permuted(PyObject *a, const int *axes);
@@ -157,8 +155,8 @@ extern PyMethodDef ad__py_host_methods[];
 
 /* ---- index*.c ---- */
 PyObject *ad__py_subscript(PyObject *a, PyObject *key);
-PyObject *ad__py_at(PyObject *a, Py_ssize_t i); /* a[i] of the first axis; IndexError past the end */
-int ad__py_assign(PyObject *a, PyObject *value);              /* a[...] = value */
+PyObject *ad__py_at(PyObject *a, Py_ssize_t i);  /* a[i] of the first axis; IndexError past the end */
+int ad__py_assign(PyObject *a, PyObject *value); /* a[...] = value */
 int ad__py_assign_subscript(PyObject *a, PyObject *key, PyObject *value);
 
 /* ---- ufunc.c, operators.c, reduce.c, call.c, create.c ---- */

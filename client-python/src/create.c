@@ -7,8 +7,7 @@ static int shape_and_dtype(PyObject *shape_object, PyObject *dtype_object, ad__p
         PyErr_SetString(PyExc_TypeError, "missing required argument 'shape'");
         return -1;
     }
-    if (dtype_object && dtype_object != Py_None && (*dtype = ad__py_dtype_id(dtype_object)) < 0)
-        return -1;
+    if (dtype_object && dtype_object != Py_None && (*dtype = ad__py_dtype_id(dtype_object)) < 0) return -1;
     return ad__py_shape_of(shape_object, shape);
 }
 
@@ -25,7 +24,8 @@ static PyObject *py_empty(PyObject *module, PyObject *const *args, Py_ssize_t np
     ad_array *array = NULL;
     int dtype = AD_FLOAT64;
     (void)module;
-    if (ad__py_arguments("empty", names, args, npos, kwnames, v) != 0 || shape_and_dtype(v[0], v[1], &shape, &dtype) != 0)
+    if (ad__py_arguments("empty", names, args, npos, kwnames, v) != 0 ||
+        shape_and_dtype(v[0], v[1], &shape, &dtype) != 0)
         return NULL;
     ad__py_session *s = ad__py_session_get();
     return s ? made(ad_empty(s->handle, dtype, shape.ndim, shape.dim, &array), &array, s) : NULL;
@@ -37,8 +37,7 @@ static int own_dtype(const ad_in *in) {
         ad_array_get_info(in->array, &info);
         return info.dtype;
     }
-    if (in->value.dtype >= 0)
-        return in->value.dtype;
+    if (in->value.dtype >= 0) return in->value.dtype;
     switch (in->value.kind) {
     case AD_VALUE_BOOL: return AD_BOOL;
     case AD_VALUE_FLOAT: return AD_FLOAT64;
@@ -56,18 +55,16 @@ static PyObject *py_full(PyObject *module, PyObject *const *args, Py_ssize_t npo
     ad_in in;
     int dtype = -1;
     (void)module;
-    if (ad__py_arguments("full", names, args, npos, kwnames, v) != 0 || shape_and_dtype(v[0], v[2], &shape, &dtype) != 0)
+    if (ad__py_arguments("full", names, args, npos, kwnames, v) != 0 ||
+        shape_and_dtype(v[0], v[2], &shape, &dtype) != 0)
         return NULL;
     if (!v[1]) {
         PyErr_SetString(PyExc_TypeError, "full() missing required argument 'value' (pos 2)");
         return NULL;
     }
-    if (ad__py_operand_of("full", v[1], &in) != 0)
-        return NULL;
-    if (dtype < 0)
-        dtype = own_dtype(&in);
-    if (!in.array && ad__py_storable(&in.value, dtype) != 0)
-        return NULL;
+    if (ad__py_operand_of("full", v[1], &in) != 0) return NULL;
+    if (dtype < 0) dtype = own_dtype(&in);
+    if (!in.array && ad__py_storable(&in.value, dtype) != 0) return NULL;
     ad__py_session *s = ad__py_session_of(&v[1], 1);
     return s ? made(ad_full(s->handle, dtype, shape.ndim, shape.dim, in, &array), &array, s) : NULL;
 }
@@ -79,17 +76,14 @@ static PyObject *py_arange(PyObject *module, PyObject *const *args, Py_ssize_t n
     ad_in in[3];
     int dtype = -1;
     (void)module;
-    if (ad__py_arguments("arange", names, args, npos, kwnames, v) != 0)
-        return NULL;
+    if (ad__py_arguments("arange", names, args, npos, kwnames, v) != 0) return NULL;
     if (!v[0] || !v[1] || !v[2]) {
         PyErr_SetString(PyExc_TypeError, "arange() takes start, stop and step");
         return NULL;
     }
     for (int i = 0; i < 3; i++)
-        if (ad__py_operand_of("arange", v[i], &in[i]) != 0)
-            return NULL;
-    if (v[3] && v[3] != Py_None && (dtype = ad__py_dtype_id(v[3])) < 0)
-        return NULL;
+        if (ad__py_operand_of("arange", v[i], &in[i]) != 0) return NULL;
+    if (v[3] && v[3] != Py_None && (dtype = ad__py_dtype_id(v[3])) < 0) return NULL;
     ad__py_session *s = ad__py_session_get();
     return s ? made(ad_arange(s->handle, in[0], in[1], in[2], dtype, &array), &array, s) : NULL;
 }
@@ -100,8 +94,7 @@ static int iota(ad_session *s, int dtype, int64_t length, const ad_value *param,
     int status = ad_empty(s, dtype, 1, &length, array);
     if (status == 0 && length > 0) {
         status = ad_call_call(s, AD_CALL_iota, dtype, 0, NULL, 2, param, array, &same, NULL);
-        if (status)
-            ad_array_release(*array);
+        if (status) ad_array_release(*array);
     }
     ad_array_release(same);
     return status;
@@ -115,8 +108,7 @@ static PyObject *py_iota(PyObject *module, PyObject *const *args, Py_ssize_t npo
     int64_t length;
     int dtype;
     (void)module;
-    if (ad__py_arguments("iota", names, args, npos, kwnames, v) != 0)
-        return NULL;
+    if (ad__py_arguments("iota", names, args, npos, kwnames, v) != 0) return NULL;
     if (!v[0] || !v[1] || !v[2] || !v[3]) {
         PyErr_SetString(PyExc_TypeError, "iota() takes length, first, delta and dtype");
         return NULL;
@@ -125,8 +117,7 @@ static PyObject *py_iota(PyObject *module, PyObject *const *args, Py_ssize_t npo
         ad__py_value("iota", v[2], &param[1]) != 0 || (dtype = ad__py_dtype_id(v[3])) < 0)
         return NULL;
     ad__py_session *s = ad__py_session_get();
-    if (!s)
-        return NULL;
+    if (!s) return NULL;
     int status = iota(s->handle, dtype, length, param, &array);
     return made(status, &array, s);
 }
@@ -134,8 +125,7 @@ static PyObject *py_iota(PyObject *module, PyObject *const *args, Py_ssize_t npo
 /* ---- views ---- */
 
 static bool is_array(PyObject *o) {
-    if (o && ad__py_is_array(o))
-        return true;
+    if (o && ad__py_is_array(o)) return true;
     PyErr_SetString(PyExc_TypeError, "an arrayd.ndarray is needed");
     return false;
 }
@@ -147,8 +137,7 @@ static PyObject *py_view(PyObject *module, PyObject *const *args, Py_ssize_t npo
     ad_array *view;
     int64_t offset = 0;
     (void)module;
-    if (ad__py_arguments("view", names, args, npos, kwnames, v) != 0 || !is_array(v[0]))
-        return NULL;
+    if (ad__py_arguments("view", names, args, npos, kwnames, v) != 0 || !is_array(v[0])) return NULL;
     ad_array_info info = ad__py_info(v[0]);
     int dtype = info.dtype;
     if (!v[2]) {
@@ -166,8 +155,8 @@ static PyObject *py_view(PyObject *module, PyObject *const *args, Py_ssize_t npo
         PyErr_SetString(PyExc_ValueError, "the offset is too large");
         return NULL;
     }
-    return ad__py_view_result(ad_view(ad__py_handle(v[0]), dtype, offset, shape.ndim, shape.dim, strides.dim, &view), &view,
-                              v[0]);
+    return ad__py_view_result(ad_view(ad__py_handle(v[0]), dtype, offset, shape.ndim, shape.dim, strides.dim, &view),
+                              &view, v[0]);
 }
 
 static PyObject *py_reshape(PyObject *module, PyObject *const *args, Py_ssize_t n) {
@@ -177,21 +166,22 @@ static PyObject *py_reshape(PyObject *module, PyObject *const *args, Py_ssize_t 
         PyErr_SetString(PyExc_TypeError, "ndarray_reshape() takes an array and a shape");
         return NULL;
     }
-    if (!is_array(args[0]) || ad__py_shape_of(args[1], &shape) != 0)
-        return NULL;
+    if (!is_array(args[0]) || ad__py_shape_of(args[1], &shape) != 0) return NULL;
     return ad__py_reshape(args[0], &shape, 'C', -1);
 }
 
 static PyObject *py_shares_buffer(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
-    if (!is_array(n == 2 ? args[0] : NULL) || !is_array(args[1]))
-        return NULL;
+    if (!is_array(n == 2 ? args[0] : NULL) || !is_array(args[1])) return NULL;
     ad_array_info a = ad__py_info(args[0]), b = ad__py_info(args[1]);
     return PyBool_FromLong(a.session == b.session && a.buffer == b.buffer);
 }
 
 static int extent(const ad_array_info *info, int64_t *low, int64_t *high) {
-    const ad_desc d = {.offset = info->offset, .shape = info->shape, .strides = info->strides, .dtype = info->dtype,
+    const ad_desc d = {.offset = info->offset,
+                       .shape = info->shape,
+                       .strides = info->strides,
+                       .dtype = info->dtype,
                        .ndim = info->ndim};
     return ad__desc_extent(&d, low, high, NULL);
 }
@@ -199,8 +189,7 @@ static int extent(const ad_array_info *info, int64_t *low, int64_t *high) {
 static PyObject *py_may_share(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     int64_t low[2], high[2];
     (void)module;
-    if (!is_array(n == 2 ? args[0] : NULL) || !is_array(args[1]))
-        return NULL;
+    if (!is_array(n == 2 ? args[0] : NULL) || !is_array(args[1])) return NULL;
     ad_array_info a = ad__py_info(args[0]), b = ad__py_info(args[1]);
     if (a.session != b.session || a.buffer != b.buffer || extent(&a, &low[0], &high[0]) != 0 ||
         extent(&b, &low[1], &high[1]) != 0)

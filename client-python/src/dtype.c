@@ -3,13 +3,12 @@
 
 #define BFLOAT16_MISSING "bfloat16 needs the package ml_dtypes, which is not installed"
 
-static PyObject *dtypes[AD_NDTYPE];     /* numpy.dtype; bfloat16's when first needed */
+static PyObject *dtypes[AD_NDTYPE];      /* numpy.dtype; bfloat16's when first needed */
 static PyTypeObject *scalars[AD_NDTYPE]; /* numpy.float32 ... */
 
 static int remember(int id, PyObject *type) {
     PyObject *dtype = type ? ad__py_call1((PyObject *)ad__py.np_dtype, type) : NULL;
-    if (!dtype)
-        return -1;
+    if (!dtype) return -1;
     scalars[id] = (PyTypeObject *)Py_NewRef(type);
     dtypes[id] = dtype;
     return 0;
@@ -17,13 +16,11 @@ static int remember(int id, PyObject *type) {
 
 int ad__py_dtype_init(void) {
     for (int id = 0; id < AD_NDTYPE; id++) {
-        if (id == AD_BFLOAT16)
-            continue;
+        if (id == AD_BFLOAT16) continue;
         PyObject *type = PyObject_GetAttrString(ad__py.numpy, id == AD_BOOL ? "bool_" : ad__dtypes[id].name);
         int status = remember(id, type);
         Py_XDECREF(type);
-        if (status)
-            return -1;
+        if (status) return -1;
     }
     return 0;
 }
@@ -45,8 +42,7 @@ static int load_bfloat16(void) {
 }
 
 PyObject *ad__py_dtype_get(int id) {
-    if (!dtypes[id] && load_bfloat16() != 0)
-        return NULL;
+    if (!dtypes[id] && load_bfloat16() != 0) return NULL;
     return Py_NewRef(dtypes[id]);
 }
 
@@ -73,15 +69,12 @@ static long attribute_int(PyObject *o, const char *name) {
 static int known_slowly(PyObject *dtype) {
     const char kind[][2] = {"b", "i", "u", "f", "c"};
     long size = attribute_int(dtype, "itemsize");
-    if (attribute_int(dtype, "isnative") != 1)
-        return -1;
+    if (attribute_int(dtype, "isnative") != 1) return -1;
     if (attribute_is(dtype, "name", "bfloat16") && attribute_is(dtype, "kind", "V")) /* ml_dtypes before 0.5 */
         return AD_BFLOAT16;
-    if (attribute_is(dtype, "name", "bfloat16"))
-        return AD_BFLOAT16;
+    if (attribute_is(dtype, "name", "bfloat16")) return AD_BFLOAT16;
     for (size_t k = 0; k < sizeof kind / sizeof *kind; k++) {
-        if (!attribute_is(dtype, "kind", kind[k]))
-            continue;
+        if (!attribute_is(dtype, "kind", kind[k])) continue;
         for (int id = 0; id < AD_NDTYPE; id++)
             if (id != AD_BFLOAT16 && ad__dtypes[id].kind == kind[k][0] && ad__dtypes[id].size == size &&
                 attribute_int(dtype, "num") < 24)
@@ -92,8 +85,7 @@ static int known_slowly(PyObject *dtype) {
 
 int ad__py_dtype_known(PyObject *dtype) {
     for (int id = 0; id < AD_NDTYPE; id++)
-        if (dtypes[id] == dtype)
-            return id;
+        if (dtypes[id] == dtype) return id;
     return known_slowly(dtype);
 }
 
@@ -103,29 +95,22 @@ static bool names_bfloat16(PyObject *o) {
 
 int ad__py_dtype_id(PyObject *o) {
     PyObject *dtype;
-    if (o == (PyObject *)&PyFloat_Type)
-        return AD_FLOAT64;
+    if (o == (PyObject *)&PyFloat_Type) return AD_FLOAT64;
     for (int id = 0; id < AD_NDTYPE; id++)
-        if (o == dtypes[id] || o == (PyObject *)scalars[id])
-            return id;
-    if (names_bfloat16(o))
-        return dtypes[AD_BFLOAT16] || load_bfloat16() == 0 ? AD_BFLOAT16 : -1;
+        if (o == dtypes[id] || o == (PyObject *)scalars[id]) return id;
+    if (names_bfloat16(o)) return dtypes[AD_BFLOAT16] || load_bfloat16() == 0 ? AD_BFLOAT16 : -1;
     dtype = ad__py_call1((PyObject *)ad__py.np_dtype, o);
-    if (!dtype)
-        return -1;
+    if (!dtype) return -1;
     int id = ad__py_dtype_known(dtype);
-    if (id == AD_BFLOAT16 && !dtypes[id] && load_bfloat16() != 0)
-        id = -1;
-    else if (id < 0)
-        PyErr_Format(PyExc_TypeError, "arrayd has no dtype %R", dtype);
+    if (id == AD_BFLOAT16 && !dtypes[id] && load_bfloat16() != 0) id = -1;
+    else if (id < 0) PyErr_Format(PyExc_TypeError, "arrayd has no dtype %R", dtype);
     Py_DECREF(dtype);
     return id;
 }
 
 int ad__py_scalar_type(PyTypeObject *type) {
     for (int id = 0; id < AD_NDTYPE; id++)
-        if (scalars[id] == type)
-            return id;
+        if (scalars[id] == type) return id;
     PyObject *dtype = ad__py_call1((PyObject *)ad__py.np_dtype, (PyObject *)type);
     int id = dtype ? ad__py_dtype_known(dtype) : -1;
     Py_XDECREF(dtype);
@@ -135,11 +120,9 @@ int ad__py_scalar_type(PyTypeObject *type) {
 
 int ad__py_casting(PyObject *o, int otherwise) {
     static const char *const names[] = {"no", "equiv", "safe", "same_kind", "unsafe"};
-    if (!o)
-        return otherwise;
+    if (!o) return otherwise;
     for (int i = 0; PyUnicode_Check(o) && i < 5; i++)
-        if (PyUnicode_CompareWithASCIIString(o, names[i]) == 0)
-            return i;
+        if (PyUnicode_CompareWithASCIIString(o, names[i]) == 0) return i;
     PyErr_Format(PyExc_ValueError, "casting must be one of 'no', 'equiv', 'safe', 'same_kind', 'unsafe' (got %R)", o);
     return -1;
 }
@@ -156,12 +139,9 @@ static PyObject *py_as_dtype(PyObject *module, PyObject *o) {
 static int promotion_type(PyObject *o) {
     ad_in in;
     if (!PyType_Check(o) && !PyUnicode_Check(o) && !PyObject_TypeCheck(o, ad__py.np_dtype)) {
-        if (ad__py_operand_of("result_dtype", o, &in) != 0)
-            return -1;
-        if (in.array)
-            return ad__py_info(o).dtype;
-        if (in.value.dtype >= 0)
-            return in.value.dtype;
+        if (ad__py_operand_of("result_dtype", o, &in) != 0) return -1;
+        if (in.array) return ad__py_info(o).dtype;
+        if (in.value.dtype >= 0) return in.value.dtype;
         switch (in.value.kind) {
         case AD_VALUE_BOOL: return AD_BOOL;
         case AD_VALUE_FLOAT: return AD_WEAK_FLOAT;
@@ -181,8 +161,7 @@ static PyObject *py_result_dtype(PyObject *module, PyObject *const *args, Py_ssi
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         int type = promotion_type(args[i]);
-        if (type < 0)
-            return NULL;
+        if (type < 0) return NULL;
         types[i] = (uint8_t)type;
     }
     return ad__py_dtype_get(ad__promote_all((int)n, types));

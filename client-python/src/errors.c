@@ -17,13 +17,10 @@ static const struct {
 
 /* LinAlgError is NumPy's as well. */
 static PyObject *bases_of(const char *exception) {
-    if (strcmp(exception, "LinAlgError") != 0)
-        return Py_NewRef(base);
+    if (strcmp(exception, "LinAlgError") != 0) return Py_NewRef(base);
     PyObject *linalg = PyImport_ImportModule("numpy.linalg"), *theirs = NULL, *both = NULL;
-    if (linalg)
-        theirs = PyObject_GetAttrString(linalg, exception);
-    if (theirs)
-        both = PyTuple_Pack(2, base, theirs);
+    if (linalg) theirs = PyObject_GetAttrString(linalg, exception);
+    if (theirs) both = PyTuple_Pack(2, base, theirs);
     Py_XDECREF(linalg);
     Py_XDECREF(theirs);
     return both;
@@ -33,11 +30,9 @@ static PyObject *make_class(PyObject *module, const char *exception, const char 
     char name[80];
     PyObject *bases = bases_of(exception), *cls = NULL;
     snprintf(name, sizeof name, "arrayd.%s", exception);
-    if (bases)
-        cls = PyErr_NewExceptionWithDoc(name, text, bases, NULL);
+    if (bases) cls = PyErr_NewExceptionWithDoc(name, text, bases, NULL);
     Py_XDECREF(bases);
-    if (cls && PyModule_AddObjectRef(module, exception, cls) != 0)
-        Py_CLEAR(cls);
+    if (cls && PyModule_AddObjectRef(module, exception, cls) != 0) Py_CLEAR(cls);
     return cls;
 }
 
@@ -62,8 +57,7 @@ int ad__py_errors_init(PyObject *module) {
     int status = builtins && base ? PyModule_AddObjectRef(module, "ArraydError", base) : -1;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && status == 0; i++) {
         classes[rows[i].code] = find_class(module, builtins, rows[i].exception, rows[i].text);
-        if (!classes[rows[i].code])
-            status = -1;
+        if (!classes[rows[i].code]) status = -1;
     }
     Py_XDECREF(builtins);
     return status;
@@ -75,17 +69,14 @@ PyObject *ad__py_fail(int status) {
     PyObject *cls = status < 0 && status > -NERROR && classes[-status] ? classes[-status] : PyExc_RuntimeError;
     if (PyErr_Occurred()) /* a signal's handler raised it while we waited */
         return NULL;
-    if (number)
-        PyErr_Format(cls, "%s (operation %llu): %s", name, (unsigned long long)number, ad_error_message());
-    else
-        PyErr_SetString(cls, ad_error_message());
+    if (number) PyErr_Format(cls, "%s (operation %llu): %s", name, (unsigned long long)number, ad_error_message());
+    else PyErr_SetString(cls, ad_error_message());
     return NULL;
 }
 
 PyObject *ad__py_axis_error(int64_t axis, int ndim, const char *argument) {
     PyObject *error = PyObject_CallFunction(ad__py.np_axis_error, "Lis", (long long)axis, ndim, argument);
-    if (error)
-        PyErr_SetObject(ad__py.np_axis_error, error);
+    if (error) PyErr_SetObject(ad__py.np_axis_error, error);
     Py_XDECREF(error);
     return NULL;
 }

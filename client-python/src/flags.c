@@ -1,13 +1,10 @@
 /* ndarray.flags: facts about an array's layout. */
 #include "core.h"
 
-enum {
-    C_CONTIGUOUS = 1, F_CONTIGUOUS = 2, OWNDATA = 4, WRITEABLE = 8, ALIGNED = 16
-};
+enum { C_CONTIGUOUS = 1, F_CONTIGUOUS = 2, OWNDATA = 4, WRITEABLE = 8, ALIGNED = 16 };
 
 typedef struct flags_object {
-    PyObject_HEAD
-    int bits;
+    PyObject_HEAD int bits;
 } flags_object;
 
 /* all: bits that must be set; any: of which one must be; none: that must not be. */
@@ -39,8 +36,7 @@ static PyObject *get_flag(PyObject *self, void *row) {
 
 static PyObject *subscript(PyObject *self, PyObject *key) {
     for (size_t i = 0; PyUnicode_Check(key) && i < sizeof rows / sizeof *rows; i++)
-        if (PyUnicode_CompareWithASCIIString(key, rows[i].key) == 0)
-            return get_flag(self, (void *)(uintptr_t)&rows[i]);
+        if (PyUnicode_CompareWithASCIIString(key, rows[i].key) == 0) return get_flag(self, (void *)(uintptr_t)&rows[i]);
     PyErr_SetString(PyExc_KeyError, "Unknown flag");
     return NULL;
 }
@@ -55,8 +51,7 @@ static PyObject *repr(PyObject *self) {
 }
 
 static PyObject *compare(PyObject *self, PyObject *other, int op) {
-    if (!Py_IS_TYPE(other, ad__py.flags) || (op != Py_EQ && op != Py_NE))
-        Py_RETURN_NOTIMPLEMENTED;
+    if (!Py_IS_TYPE(other, ad__py.flags) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
     return PyBool_FromLong((((flags_object *)self)->bits == ((flags_object *)other)->bits) == (op == Py_EQ));
 }
 
@@ -68,9 +63,12 @@ static void dealloc(PyObject *self) {
 
 int ad__py_flags_init(PyObject *module) {
     static PyGetSetDef attributes[sizeof rows / sizeof *rows + 1];
-    static PyType_Slot slots[] = {{Py_tp_getset, attributes},    {Py_mp_subscript, subscript},
-                                  {Py_tp_repr, repr},            {Py_tp_dealloc, dealloc},
-                                  {Py_tp_richcompare, compare},  {Py_tp_hash, PyObject_HashNotImplemented},
+    static PyType_Slot slots[] = {{Py_tp_getset, attributes},
+                                  {Py_mp_subscript, subscript},
+                                  {Py_tp_repr, repr},
+                                  {Py_tp_dealloc, dealloc},
+                                  {Py_tp_richcompare, compare},
+                                  {Py_tp_hash, PyObject_HashNotImplemented},
                                   {0, NULL}};
     PyType_Spec spec = {"arrayd.flagsobj", sizeof(flags_object), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
@@ -82,8 +80,7 @@ int ad__py_flags_init(PyObject *module) {
 
 static bool repeats(const ad_array_info *info) {
     for (int i = 0; i < info->ndim; i++)
-        if (info->shape[i] > 1 && info->strides[i] == 0)
-            return true;
+        if (info->shape[i] > 1 && info->strides[i] == 0) return info->count > 0;
     return false;
 }
 
@@ -91,8 +88,7 @@ PyObject *ad__py_flags(PyObject *a, void *unused) {
     ad_array_info info = ad__py_info(a);
     flags_object *flags = PyObject_Malloc(sizeof *flags);
     (void)unused;
-    if (!flags)
-        return PyErr_NoMemory();
+    if (!flags) return PyErr_NoMemory();
     PyObject_Init((PyObject *)flags, ad__py.flags);
     flags->bits = ALIGNED | (info.contiguous ? C_CONTIGUOUS : 0) | (info.f_contiguous ? F_CONTIGUOUS : 0) |
                   (((ad__py_array *)a)->base ? 0 : OWNDATA) | (repeats(&info) ? 0 : WRITEABLE);

@@ -12,8 +12,7 @@ int ad__py_download(PyObject *a, void *data, size_t size) {
     int status = ad_download(handle, data, size);
     ad__py_acquire();
     ad_array_release(handle);
-    if (status)
-        ad__py_fail(status);
+    if (status) ad__py_fail(status);
     return status ? -1 : 0;
 }
 
@@ -24,8 +23,7 @@ PyObject *ad__py_item(PyObject *a) {
         PyErr_SetString(PyExc_ValueError, "can only convert an array of size 1 to a Python scalar");
         return NULL;
     }
-    if (ad__py_download(a, element, ad__dtypes[info.dtype].size) != 0)
-        return NULL;
+    if (ad__py_download(a, element, ad__dtypes[info.dtype].size) != 0) return NULL;
     return ad__py_element(info.dtype, element);
 }
 
@@ -41,8 +39,7 @@ static PyObject *empty_host(const ad_array_info *info) {
 
 static int fill_host(PyObject *a, PyObject *host) {
     Py_buffer buffer;
-    if (PyObject_GetBuffer(host, &buffer, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0)
-        return -1;
+    if (PyObject_GetBuffer(host, &buffer, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0) return -1;
     int status = ad__py_download(a, buffer.buf, (size_t)buffer.len);
     PyBuffer_Release(&buffer);
     return status;
@@ -51,8 +48,7 @@ static int fill_host(PyObject *a, PyObject *host) {
 /* host, which is taken over, as what it is in truth. */
 static PyObject *finish_host(PyObject *host, int dtype) {
     PyObject *real, *view;
-    if (!host || dtype != AD_BFLOAT16)
-        return host;
+    if (!host || dtype != AD_BFLOAT16) return host;
     real = ad__py_dtype_get(dtype);
     view = real ? PyObject_CallMethod(host, "view", "O", real) : NULL;
     Py_XDECREF(real);
@@ -63,15 +59,13 @@ static PyObject *finish_host(PyObject *host, int dtype) {
 static PyObject *get_c(PyObject *a) {
     ad_array_info info = ad__py_info(a);
     PyObject *host = empty_host(&info);
-    if (host && fill_host(a, host) != 0)
-        Py_CLEAR(host);
+    if (host && fill_host(a, host) != 0) Py_CLEAR(host);
     return finish_host(host, info.dtype);
 }
 
 PyObject *ad__py_get(PyObject *a, char order) {
     PyObject *turned, *host, *result;
-    if (order != 'F' || ad__py_info(a).ndim < 2)
-        return get_c(a);
+    if (order != 'F' || ad__py_info(a).ndim < 2) return get_c(a);
     turned = ad__py_permuted(a, NULL);
     host = turned ? get_c(turned) : NULL;
     result = host ? PyObject_GetAttrString(host, "T") : NULL;
@@ -92,10 +86,8 @@ static PyObject *get_into(PyObject *a, PyObject *out) {
     PyObject *mine = ad__py_tuple(info.ndim, info.shape);
     shape = mine ? PyObject_GetAttrString(out, "shape") : NULL;
     dtype = shape ? PyObject_GetAttrString(out, "dtype") : NULL;
-    if (dtype)
-        same = PyObject_RichCompareBool(mine, shape, Py_EQ);
-    if (same == 0)
-        PyErr_Format(PyExc_ValueError, "Shape mismatch. Expected shape: %R, actual shape: %R", mine, shape);
+    if (dtype) same = PyObject_RichCompareBool(mine, shape, Py_EQ);
+    if (same == 0) PyErr_Format(PyExc_ValueError, "Shape mismatch. Expected shape: %R, actual shape: %R", mine, shape);
     if (same == 1 && info.dtype != AD_BFLOAT16 && ad__py_dtype_known(dtype) == info.dtype) {
         direct = fill_host(a, out) == 0;
         if (!direct && PyErr_ExceptionMatches(PyExc_ValueError)) /* not contiguous */
@@ -104,10 +96,8 @@ static PyObject *get_into(PyObject *a, PyObject *out) {
     Py_XDECREF(mine);
     Py_XDECREF(shape);
     Py_XDECREF(dtype);
-    if (direct)
-        return Py_NewRef(out);
-    if (same != 1 || PyErr_Occurred() || !(host = get_c(a)))
-        return NULL;
+    if (direct) return Py_NewRef(out);
+    if (same != 1 || PyErr_Occurred() || !(host = get_c(a))) return NULL;
     same = PyObject_SetItem(out, Py_Ellipsis, host);
     Py_DECREF(host);
     return same == 0 ? Py_NewRef(out) : NULL;
@@ -133,10 +123,8 @@ static PyObject *native_dtype(PyObject *dtype, int *id) {
         ad__py_replace(&native, PyObject_CallMethod(dtype, "newbyteorder", "s", "="));
         *id = native ? ad__py_dtype_known(native) : -1;
     }
-    if (*id >= 0)
-        return native;
-    if (native)
-        PyErr_Format(PyExc_TypeError, "arrayd has no %R: numbers and bool only", native);
+    if (*id >= 0) return native;
+    if (native) PyErr_Format(PyExc_TypeError, "arrayd has no %R: numbers and bool only", native);
     Py_XDECREF(native);
     return NULL;
 }
@@ -144,10 +132,8 @@ static PyObject *native_dtype(PyObject *dtype, int *id) {
 /* host as a row-major NumPy array of a type of arrayd's; *dtype: that. */
 static PyObject *packed_host(PyObject *host, int *dtype) {
     PyObject *array, *type, *native, *packed;
-    if (PyObject_TypeCheck(host, ad__py.np_ndarray))
-        array = Py_NewRef(host);
-    else
-        array = ad__py_call1(ad__py.np_asarray, host);
+    if (PyObject_TypeCheck(host, ad__py.np_ndarray)) array = Py_NewRef(host);
+    else array = ad__py_call1(ad__py.np_asarray, host);
     type = array ? PyObject_GetAttrString(array, "dtype") : NULL;
     native = type ? native_dtype(type, dtype) : NULL;
     packed = native ? PyObject_CallFunction(ad__py.np_asarray, "OOs", array, native, "C") : NULL;
@@ -167,11 +153,9 @@ static PyObject *as_dtype(PyObject *host, int dtype) {
 /* The bytes of a row-major array; those of bfloat16 are seen as uint16. */
 static int get_bytes(PyObject *host, int dtype, Py_buffer *buffer) {
     PyObject *type, *view = NULL;
-    if (dtype != AD_BFLOAT16)
-        return PyObject_GetBuffer(host, buffer, PyBUF_C_CONTIGUOUS);
+    if (dtype != AD_BFLOAT16) return PyObject_GetBuffer(host, buffer, PyBUF_C_CONTIGUOUS);
     type = ad__py_dtype_get(AD_UINT16);
-    if (type)
-        view = PyObject_CallMethod(host, "view", "O", type);
+    if (type) view = PyObject_CallMethod(host, "view", "O", type);
     int status = view ? PyObject_GetBuffer(view, buffer, PyBUF_C_CONTIGUOUS) : -1;
     Py_XDECREF(type);
     Py_XDECREF(view);
@@ -187,12 +171,10 @@ static int host_shape(PyObject *host, ad__py_shape *shape) {
 
 static ad_array *upload(ad__py_session *s, int dtype, const ad__py_shape *shape, const Py_buffer *buffer) {
     ad_array *array = NULL;
-    if (buffer->len >= LARGE)
-        ad__py_release();
+    if (buffer->len >= LARGE) ad__py_release();
     int status = ad_upload(s->handle, dtype, shape->ndim, shape->dim, buffer->buf, (size_t)buffer->len, &array);
     ad__py_ensure();
-    if (status)
-        ad__py_fail(status);
+    if (status) ad__py_fail(status);
     return array;
 }
 
@@ -200,8 +182,7 @@ static ad_array *upload(ad__py_session *s, int dtype, const ad__py_shape *shape,
 static PyObject *upload_packed(PyObject *host, int dtype, ad__py_session *s) {
     ad__py_shape shape;
     Py_buffer buffer;
-    if (host_shape(host, &shape) != 0 || get_bytes(host, dtype, &buffer) != 0)
-        return NULL;
+    if (host_shape(host, &shape) != 0 || get_bytes(host, dtype, &buffer) != 0) return NULL;
     ad_array *array = upload(s, dtype, &shape, &buffer);
     PyBuffer_Release(&buffer);
     return array ? ad__py_wrap(array, s, NULL) : NULL;
@@ -210,8 +191,7 @@ static PyObject *upload_packed(PyObject *host, int dtype, ad__py_session *s) {
 /* Replaces *host by itself as another type. */
 static int cast_host(PyObject **host, int *from, int to) {
     PyObject *cast;
-    if (*from == to)
-        return 0;
+    if (*from == to) return 0;
     cast = as_dtype(*host, to);
     ad__py_replace(host, cast);
     *from = to;
@@ -221,8 +201,7 @@ static int cast_host(PyObject **host, int *from, int to) {
 PyObject *ad__py_from_host(PyObject *host, int dtype, ad__py_session *s) {
     int from;
     PyObject *packed = packed_host(host, &from), *result = NULL;
-    if (packed && (dtype < 0 || cast_host(&packed, &from, dtype) == 0))
-        result = upload_packed(packed, from, s);
+    if (packed && (dtype < 0 || cast_host(&packed, &from, dtype) == 0)) result = upload_packed(packed, from, s);
     Py_XDECREF(packed);
     return result;
 }
@@ -233,12 +212,10 @@ int ad__py_write(PyObject *a, PyObject *host) {
     PyObject *packed = packed_host(host, &from);
     if (packed && cast_host(&packed, &from, ad__py_info(a).dtype) == 0 && get_bytes(packed, from, &buffer) == 0) {
         ad_array *handle = ad_array_retain(ad__py_handle(a));
-        if (buffer.len >= LARGE)
-            ad__py_release();
+        if (buffer.len >= LARGE) ad__py_release();
         status = ad_write(handle, buffer.buf, (size_t)buffer.len);
         ad__py_ensure();
-        if (status)
-            ad__py_fail(status);
+        if (status) ad__py_fail(status);
         ad_array_release(handle);
         PyBuffer_Release(&buffer);
     }
@@ -255,8 +232,7 @@ PyObject *ad__py_set_method(PyObject *self, PyObject *host) {
         PyErr_SetString(PyExc_ValueError, "Shape mismatch between the array and what it is set to");
         status = -1;
     }
-    if (status == 0)
-        status = ad__py_assign(self, array);
+    if (status == 0) status = ad__py_assign(self, array);
     Py_XDECREF(array);
     return status ? NULL : Py_NewRef(Py_None);
 }
@@ -266,17 +242,14 @@ static PyObject *py_from_host(PyObject *module, PyObject *const *args, Py_ssize_
     PyObject *values[2], *result;
     int dtype = -1;
     (void)module;
-    if (ad__py_arguments("from_host", names, args, npos, kwnames, values) != 0)
-        return NULL;
+    if (ad__py_arguments("from_host", names, args, npos, kwnames, values) != 0) return NULL;
     if (!values[0]) {
         PyErr_SetString(PyExc_TypeError, "from_host() missing required argument 'obj'");
         return NULL;
     }
-    if (values[1] && values[1] != Py_None && (dtype = ad__py_dtype_id(values[1])) < 0)
-        return NULL;
+    if (values[1] && values[1] != Py_None && (dtype = ad__py_dtype_id(values[1])) < 0) return NULL;
     ad__py_session *s = ad__py_session_get();
-    if (!s)
-        return NULL;
+    if (!s) return NULL;
     result = ad__py_from_host(values[0], dtype, s);
     ad__py_session_leave(s);
     return result;

@@ -7,16 +7,13 @@
 static ad_array *gather(ad_array *view, const ad__py_indices *x) {
     ad_in in[AD_MAX_NDIM + 1];
     ad_array *turned = ad__py_axes_first(view, x->count, x->axes), *out = NULL;
-    if (!turned)
-        return NULL;
+    if (!turned) return NULL;
     in[0] = ad_of(turned);
-    for (int i = 0; i < x->count; i++)
-        in[i + 1] = ad_of(x->array[i]);
+    for (int i = 0; i < x->count; i++) in[i + 1] = ad_of(x->array[i]);
     int status = ad_call_call(NULL, AD_CALL_gather, -1, x->count + 1, in, 0, NULL, NULL, &out, NULL);
     ad__py_ensure();
     ad_array_release(turned);
-    if (status)
-        ad__py_fail(status);
+    if (status) ad__py_fail(status);
     return out;
 }
 
@@ -24,10 +21,8 @@ static ad_array *gather(ad_array *view, const ad__py_indices *x) {
 static PyObject *place_axes(ad_array *array, int n, int position, ad__py_session *s) {
     PyObject *flat, *result;
     ad_array *moved;
-    if (!array)
-        return NULL;
-    if (position == 0 || n == 0)
-        return ad__py_wrap(array, s, NULL);
+    if (!array) return NULL;
+    if (position == 0 || n == 0) return ad__py_wrap(array, s, NULL);
     moved = ad__py_axes_moved(array, 0, n, position);
     flat = ad__py_wrap(array, s, NULL);
     if (!moved || !flat) {
@@ -60,8 +55,7 @@ static ad_array *compress(ad_array *turned, ad_array *mask) {
     ad__py_release();
     int status = ad_call_call(NULL, AD_CALL_compress, -1, 2, in, 0, NULL, NULL, &out, values);
     ad__py_acquire();
-    if (status)
-        ad__py_fail(status);
+    if (status) ad__py_fail(status);
     return out;
 }
 
@@ -69,11 +63,9 @@ static PyObject *get_by_mask(const ad__py_key *k, PyObject *view) {
     const ad__py_fancy *f = &k->fancy[0];
     int axes[AD_MAX_NDIM];
     ad_array *turned, *mask, *found;
-    for (int i = 0; i < f->item->naxes; i++)
-        axes[i] = f->axis + i;
+    for (int i = 0; i < f->item->naxes; i++) axes[i] = f->axis + i;
     turned = ad__py_axes_first(ad__py_handle(view), f->item->naxes, axes);
-    if (!turned)
-        return NULL;
+    if (!turned) return NULL;
     mask = ad_array_retain(ad__py_handle(f->item->object));
     found = compress(turned, mask);
     ad_array_release(mask);
@@ -95,8 +87,7 @@ PyObject *ad__py_at(PyObject *a, Py_ssize_t i) {
         PyErr_Format(PyExc_IndexError, "index %zd is out of bounds for axis 0 with size %lld", i, (long long)n);
         return NULL;
     }
-    if (info.count)
-        offset += (i < 0 ? i + n : i) * info.strides[0];
+    if (info.count) offset += (i < 0 ? i + n : i) * info.strides[0];
     int status = ad_view(ad__py_handle(a), info.dtype, offset, info.ndim - 1, info.shape + 1, info.strides + 1, &view);
     return ad__py_view_result(status, &view, a);
 }
@@ -108,14 +99,10 @@ PyObject *ad__py_subscript(PyObject *a, PyObject *key) {
         Py_ssize_t i = PyNumber_AsSsize_t(key, PyExc_IndexError);
         return i == -1 && PyErr_Occurred() ? NULL : ad__py_at(a, i);
     }
-    if (ad__py_key_parse(&k, a, key) == 0)
-        view = ad__py_key_view(&k, a);
-    if (view && k.nfancy == 0)
-        result = Py_NewRef(view);
-    else if (view && ad__py_is_one_mask(&k) && !k.fancy[0].item->host)
-        result = get_by_mask(&k, view);
-    else if (view)
-        result = get_by_indices(&k, view);
+    if (ad__py_key_parse(&k, a, key) == 0) view = ad__py_key_view(&k, a);
+    if (view && k.nfancy == 0) result = Py_NewRef(view);
+    else if (view && ad__py_is_one_mask(&k) && !k.fancy[0].item->host) result = get_by_mask(&k, view);
+    else if (view) result = get_by_indices(&k, view);
     Py_XDECREF(view);
     ad__py_key_free(&k);
     return result;
@@ -145,12 +132,10 @@ static int contains(PyObject *a, PyObject *element) {
     PyObject *equal = PyObject_RichCompare(a, element, Py_EQ), *any = NULL;
     ad_array *out;
     int truth = -1;
-    if (equal && !ad__py_is_array(equal))
-        truth = 0;
+    if (equal && !ad__py_is_array(equal)) truth = 0;
     else if (equal)
         any = ad__py_result(ad_any(ad_of(ad__py_handle(equal)), &out), &out, ((ad__py_array *)equal)->session);
-    if (any)
-        truth = PyObject_IsTrue(any);
+    if (any) truth = PyObject_IsTrue(any);
     Py_XDECREF(equal);
     Py_XDECREF(any);
     return truth;

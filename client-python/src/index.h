@@ -7,7 +7,13 @@
 #define AD_PY_MAX_ITEMS 72 /* of a key: 32 axes, and axes that it makes */
 
 typedef enum ad__py_item_kind {
-    ITEM_INT, ITEM_SLICE, ITEM_ELLIPSIS, ITEM_NEW, ITEM_INDEX, ITEM_MASK, ITEM_BOOL
+    ITEM_INT,
+    ITEM_SLICE,
+    ITEM_ELLIPSIS,
+    ITEM_NEW,
+    ITEM_INDEX,
+    ITEM_MASK,
+    ITEM_BOOL
 } ad__py_item_kind;
 
 typedef struct ad__py_key_item {
@@ -21,8 +27,8 @@ typedef struct ad__py_key_item {
 /* Where an index array's axes are in the view that the rest of the key makes. */
 typedef struct ad__py_fancy {
     ad__py_key_item *item;
-    int axis;   /* the first in the view */
-    int of;     /* the first in the indexed array, for messages */
+    int axis; /* the first in the view */
+    int of;   /* the first in the indexed array, for messages */
 } ad__py_fancy;
 
 typedef struct ad__py_key {

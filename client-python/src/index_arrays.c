@@ -14,11 +14,9 @@ ad_array *ad__py_axes_first(ad_array *view, int count, const int *axes) {
         chosen |= (uint64_t)1 << axes[i];
     }
     for (int i = 0; i < info.ndim; i++)
-        if (!(chosen >> i & 1))
-            order[n++] = i;
+        if (!(chosen >> i & 1)) order[n++] = i;
     int status = ad_transpose(view, order, &turned);
-    if (status)
-        ad__py_fail(status);
+    if (status) ad__py_fail(status);
     return turned;
 }
 
@@ -28,17 +26,12 @@ ad_array *ad__py_axes_moved(ad_array *view, int from, int n, int to) {
     ad_array *turned = NULL;
     ad_array_get_info(view, &info);
     for (int i = 0; i < info.ndim; i++)
-        if (i < from || i >= from + n)
-            rest[nrest++] = i;
-    for (int i = 0; i < to; i++)
-        order[at++] = rest[i];
-    for (int i = 0; i < n; i++)
-        order[at++] = from + i;
-    for (int i = to; i < nrest; i++)
-        order[at++] = rest[i];
+        if (i < from || i >= from + n) rest[nrest++] = i;
+    for (int i = 0; i < to; i++) order[at++] = rest[i];
+    for (int i = 0; i < n; i++) order[at++] = from + i;
+    for (int i = to; i < nrest; i++) order[at++] = rest[i];
     int status = ad_transpose(view, order, &turned);
-    if (status)
-        ad__py_fail(status);
+    if (status) ad__py_fail(status);
     return turned;
 }
 
@@ -53,12 +46,10 @@ static int out_of_bounds(int64_t i, int axis, int64_t size) {
 static int check_bounds(PyObject *host, int axis, int64_t size) {
     Py_buffer buffer;
     int status = 0;
-    if (PyObject_GetBuffer(host, &buffer, PyBUF_C_CONTIGUOUS) != 0)
-        return -1;
+    if (PyObject_GetBuffer(host, &buffer, PyBUF_C_CONTIGUOUS) != 0) return -1;
     const int64_t *index = buffer.buf;
     for (Py_ssize_t i = 0; i < buffer.len / (Py_ssize_t)sizeof *index && status == 0; i++)
-        if (index[i] < -size || index[i] >= size)
-            status = out_of_bounds(index[i], axis, size);
+        if (index[i] < -size || index[i] >= size) status = out_of_bounds(index[i], axis, size);
     PyBuffer_Release(&buffer);
     return status;
 }
@@ -68,10 +59,8 @@ static ad_array *upload_index(PyObject *host, int axis, int64_t size, ad__py_ses
     PyObject *dtype = ad__py_dtype_get(AD_INT64), *array = NULL;
     PyObject *packed = dtype ? PyObject_CallFunction(ad__py.np_asarray, "OOs", host, dtype, "C") : NULL;
     ad_array *handle = NULL;
-    if (packed && check_bounds(packed, axis, size) == 0)
-        array = ad__py_from_host(packed, AD_INT64, s);
-    if (array)
-        handle = ad_array_retain(ad__py_handle(array));
+    if (packed && check_bounds(packed, axis, size) == 0) array = ad__py_from_host(packed, AD_INT64, s);
+    if (array) handle = ad_array_retain(ad__py_handle(array));
     Py_XDECREF(dtype);
     Py_XDECREF(packed);
     Py_XDECREF(array);
@@ -93,11 +82,9 @@ static int add_index(ad__py_indices *x, const ad__py_fancy *f, int64_t size, ad_
         array = ad_array_retain(ad__py_handle(f->item->object));
     } else {
         int status = ad_astype(ad__py_handle(f->item->object), AD_INT64, &array);
-        if (status)
-            ad__py_fail(status);
+        if (status) ad__py_fail(status);
     }
-    if (!array)
-        return -1;
+    if (!array) return -1;
     add(x, f->axis, array);
     return 0;
 }
@@ -141,10 +128,8 @@ static int add_host_mask(ad__py_indices *x, const ad__py_fancy *f, const ad_arra
     int status = found ? 0 : -1;
     for (int i = 0; i < f->item->naxes && status == 0; i++) {
         ad_array *array = upload_index(PyTuple_GetItem(found, i), f->of + i, view->shape[f->axis + i], s);
-        if (array)
-            add(x, f->axis + i, array);
-        else
-            status = -1;
+        if (array) add(x, f->axis + i, array);
+        else status = -1;
     }
     Py_XDECREF(found);
     return status;
@@ -156,10 +141,8 @@ static int add_bool(ad__py_indices *x, const ad__py_fancy *f, ad__py_session *s)
     ad_array *array;
     int status = ad_empty(s->handle, AD_INT64, 1, &shape, &array);
     ad__py_ensure();
-    if (status)
-        ad__py_fail(status);
-    else
-        add(x, f->axis, array);
+    if (status) ad__py_fail(status);
+    else add(x, f->axis, array);
     return status ? -1 : 0;
 }
 
@@ -174,7 +157,8 @@ static int add_fancy(ad__py_indices *x, const ad__py_fancy *f, const ad_array_in
 /* ---- one shape ---- */
 
 static int no_broadcast(const ad__py_indices *x) {
-    PyObject *text = PyUnicode_FromString("shape mismatch: indexing arrays could not be broadcast together with shapes");
+    PyObject *text =
+        PyUnicode_FromString("shape mismatch: indexing arrays could not be broadcast together with shapes");
     for (int i = 0; i < x->count && text; i++) {
         ad_array_info info;
         PyObject *shape;
@@ -183,8 +167,7 @@ static int no_broadcast(const ad__py_indices *x) {
         ad__py_replace(&text, shape ? PyUnicode_FromFormat("%U %R", text, shape) : NULL);
         Py_XDECREF(shape);
     }
-    if (text)
-        PyErr_SetObject(PyExc_IndexError, text);
+    if (text) PyErr_SetObject(PyExc_IndexError, text);
     Py_XDECREF(text);
     return -1;
 }
@@ -199,8 +182,7 @@ static int broadcast(ad__py_indices *x) {
         operand[i] = (ad_operand){.desc = {.shape = info.shape, .strides = info.strides, .ndim = info.ndim}};
         operands[i] = &operand[i];
     }
-    if (ad__broadcast(x->count, operands, &x->ndim, x->shape, NULL) != 0)
-        return no_broadcast(x);
+    if (ad__broadcast(x->count, operands, &x->ndim, x->shape, NULL) != 0) return no_broadcast(x);
     for (int i = 0; i < x->count; i++) {
         int status = ad_broadcast_to(x->array[i], x->ndim, x->shape, &wide);
         if (status) {
@@ -216,14 +198,12 @@ static int broadcast(ad__py_indices *x) {
 int ad__py_indices_make(ad__py_indices *x, const ad__py_key *k, const ad_array_info *view, ad__py_session *s) {
     int status = 0;
     x->count = x->ndim = 0;
-    for (int i = 0; i < k->nfancy && status == 0; i++)
-        status = add_fancy(x, &k->fancy[i], view, s);
+    for (int i = 0; i < k->nfancy && status == 0; i++) status = add_fancy(x, &k->fancy[i], view, s);
     return status == 0 ? broadcast(x) : -1;
 }
 
 void ad__py_indices_free(ad__py_indices *x) {
-    for (int i = 0; i < x->count; i++)
-        ad_array_release(x->array[i]);
+    for (int i = 0; i < x->count; i++) ad_array_release(x->array[i]);
     x->count = 0;
 }
 

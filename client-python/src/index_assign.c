@@ -14,8 +14,7 @@ typedef struct value {
 /* A NumPy array from anything that is no operand; sequences are read as elements of the target's type. */
 static PyObject *host_value(PyObject *o, int dtype) {
     PyObject *type, *host;
-    if (PyObject_TypeCheck(o, ad__py.np_ndarray))
-        return Py_NewRef(o);
+    if (PyObject_TypeCheck(o, ad__py.np_ndarray)) return Py_NewRef(o);
     type = ad__py_dtype_get(dtype);
     host = type ? PyObject_CallFunctionObjArgs(ad__py.np_asarray, o, type, NULL) : NULL;
     Py_XDECREF(type);
@@ -24,13 +23,10 @@ static PyObject *host_value(PyObject *o, int dtype) {
 
 /* 1: a number or an ndarray; 0: something of this process; -1 with an exception. */
 static int value_operand(PyObject *o, int dtype, ad_in *in) {
-    if (PyObject_TypeCheck(o, ad__py.np_ndarray))
-        return 0;
+    if (PyObject_TypeCheck(o, ad__py.np_ndarray)) return 0;
     int got = ad__py_operand(o, in);
-    if (got == AD_PY_HUGE)
-        return ad__py_huge(o, dtype);
-    if (got == 1 && !in->array && ad__py_storable(&in->value, dtype) != 0)
-        return -1;
+    if (got == AD_PY_HUGE) return ad__py_huge(o, dtype);
+    if (got == 1 && !in->array && ad__py_storable(&in->value, dtype) != 0) return -1;
     return got;
 }
 
@@ -38,8 +34,7 @@ static int value_make(value *v, PyObject *o, int dtype, ad__py_session *s) {
     PyObject *host;
     int got = value_operand(o, dtype, &v->in);
     v->object = NULL;
-    if (got < 0)
-        return -1;
+    if (got < 0) return -1;
     if (got == 1) {
         v->object = v->in.array ? Py_NewRef(o) : NULL;
         return 0;
@@ -47,8 +42,7 @@ static int value_make(value *v, PyObject *o, int dtype, ad__py_session *s) {
     host = host_value(o, dtype);
     v->object = host ? ad__py_from_host(host, dtype, s) : NULL;
     Py_XDECREF(host);
-    if (!v->object)
-        return -1;
+    if (!v->object) return -1;
     v->in = ad_of(ad__py_handle(v->object));
     return 0;
 }
@@ -59,8 +53,7 @@ static void value_free(value *v) { Py_XDECREF(v->object); }
 
 static int failed(int status) {
     ad__py_ensure();
-    if (status)
-        ad__py_fail(status);
+    if (status) ad__py_fail(status);
     return status ? -1 : 0;
 }
 
@@ -72,8 +65,7 @@ static ad_array *with_ndim(const ad_array *array, int ndim) {
     ad_array *view;
     ad_array_get_info(array, &info);
     for (int i = 0; i < info.ndim - ndim; i++)
-        if (info.shape[i] != 1)
-            return NULL;
+        if (info.shape[i] != 1) return NULL;
     for (int i = 0; i < ndim; i++) {
         int from = i + info.ndim - ndim;
         shape[i] = from < 0 ? 1 : info.shape[from];
@@ -86,15 +78,14 @@ static ad_array *with_ndim(const ad_array *array, int ndim) {
 static int mismatch(const ad_array *array, int ndim, const int64_t *shape) {
     ad_array_info info;
     PyObject *is, *must;
-    if (PyErr_Occurred())
-        PyErr_Clear();
+    if (PyErr_Occurred()) PyErr_Clear();
     ad_array_get_info(array, &info);
     is = ad__py_tuple(info.ndim, info.shape);
     must = ad__py_tuple(ndim, shape);
     if (is && must)
         PyErr_Format(PyExc_ValueError,
-                     "shape mismatch: value array of shape %R could not be broadcast to indexing result of shape %R", is,
-                     must);
+                     "shape mismatch: value array of shape %R could not be broadcast to indexing result of shape %R",
+                     is, must);
     Py_XDECREF(is);
     Py_XDECREF(must);
     return -1;
@@ -103,8 +94,7 @@ static int mismatch(const ad_array *array, int ndim, const int64_t *shape) {
 /* The value broadcast to the shape of what is assigned to; NULL with an exception. */
 static ad_array *stretched(const ad_array *array, int ndim, const int64_t *shape) {
     ad_array *fitting = with_ndim(array, ndim), *wide = NULL;
-    if (!fitting || ad_broadcast_to(fitting, ndim, shape, &wide) != 0)
-        mismatch(array, ndim, shape);
+    if (!fitting || ad_broadcast_to(fitting, ndim, shape, &wide) != 0) mismatch(array, ndim, shape);
     ad_array_release(fitting);
     return wide;
 }
@@ -123,12 +113,10 @@ static bool same_place(const ad_array *a, const ad_array *b) {
 static int copy_array(ad_array *to, const ad_array *from) {
     ad_array_info source, target;
     ad_array *fewer = NULL;
-    if (same_place(to, from))
-        return 0;
+    if (same_place(to, from)) return 0;
     ad_array_get_info(from, &source);
     ad_array_get_info(to, &target);
-    if (source.ndim > target.ndim)
-        fewer = with_ndim(from, target.ndim);
+    if (source.ndim > target.ndim) fewer = with_ndim(from, target.ndim);
     int status = ad_copy_into(to, ad_of(fewer ? fewer : from), UNSAFE);
     ad_array_release(fewer);
     return failed(status);
@@ -139,20 +127,16 @@ static int copy_host(PyObject *a, PyObject *o) {
     ad_array_info info = ad__py_info(a);
     PyObject *host = host_value(o, info.dtype), *shape, *array = NULL;
     int status = -1, same = 0;
-    if (!host)
-        return -1;
+    if (!host) return -1;
     shape = PyObject_GetAttrString(host, "shape");
     if (shape && info.contiguous) {
         PyObject *mine = ad__py_tuple(info.ndim, info.shape);
         same = mine ? PyObject_RichCompareBool(shape, mine, Py_EQ) : -1;
         Py_XDECREF(mine);
     }
-    if (shape && same == 1)
-        status = ad__py_write(a, host);
-    else if (shape && same == 0)
-        array = ad__py_from_host(host, info.dtype, ((ad__py_array *)a)->session);
-    if (array)
-        status = copy_array(ad__py_handle(a), ad__py_handle(array));
+    if (shape && same == 1) status = ad__py_write(a, host);
+    else if (shape && same == 0) array = ad__py_from_host(host, info.dtype, ((ad__py_array *)a)->session);
+    if (array) status = copy_array(ad__py_handle(a), ad__py_handle(array));
     Py_XDECREF(array);
     Py_XDECREF(shape);
     Py_DECREF(host);
@@ -162,12 +146,9 @@ static int copy_host(PyObject *a, PyObject *o) {
 int ad__py_assign(PyObject *a, PyObject *o) {
     ad_in in;
     int got = value_operand(o, ad__py_info(a).dtype, &in);
-    if (got < 0)
-        return -1;
-    if (got == 0)
-        return copy_host(a, o);
-    if (in.array)
-        return copy_array(ad__py_handle(a), in.array);
+    if (got < 0) return -1;
+    if (got == 0) return copy_host(a, o);
+    if (in.array) return copy_array(ad__py_handle(a), in.array);
     return failed(ad_copy_into(ad__py_handle(a), in, UNSAFE));
 }
 
@@ -176,7 +157,7 @@ int ad__py_assign(PyObject *a, PyObject *o) {
 typedef struct masked {
     const ad__py_key *k;
     ad_array *view, *mask;
-    int before, naxes; /* axes of the view before the mask's, and the mask's */
+    int before, naxes;  /* axes of the view before the mask's, and the mask's */
     ad_array_info info; /* of the view */
 } masked;
 
@@ -198,14 +179,12 @@ static ad_array *spread_mask(const masked *m) {
 static int copy_where(const masked *m, ad_in in) {
     ad_options options = AD_OPTIONS_INIT;
     ad_array *where = spread_mask(m), *out;
-    if (!where)
-        return -1;
+    if (!where) return -1;
     options.casting = UNSAFE;
     options.where = where;
     options.out[0] = m->view;
     int status = ad_ufunc_call(m->info.session, AD_UFUNC_copy, &in, &options, &out);
-    if (status == 0)
-        ad_array_release(out);
+    if (status == 0) ad_array_release(out);
     ad_array_release(where);
     return failed(status);
 }
@@ -223,15 +202,12 @@ static int copy_same(const masked *m, const ad_array *v) {
             shape[n + j] = 1;
             strides[n + j] = 0;
         }
-        if (n == m->before)
-            n += m->naxes;
-        if (i == at || i == info.ndim)
-            continue;
+        if (n == m->before) n += m->naxes;
+        if (i == at || i == info.ndim) continue;
         shape[n] = info.shape[i];
         strides[n++] = info.strides[i];
     }
-    if (failed(ad_view(v, info.dtype, info.offset, m->info.ndim, shape, strides, &view)))
-        return -1;
+    if (failed(ad_view(v, info.dtype, info.offset, m->info.ndim, shape, strides, &view))) return -1;
     int status = copy_where(m, ad_of(view));
     ad_array_release(view);
     return status;
@@ -244,25 +220,20 @@ static int place(const masked *m, const ad_array *v) {
     int64_t shape[AD_MAX_NDIM];
     ad_array *turned, *moved = NULL, *wide = NULL, *out;
     int status = -1;
-    for (int i = 0; i < m->naxes; i++)
-        axes[i] = m->before + i;
+    for (int i = 0; i < m->naxes; i++) axes[i] = m->before + i;
     turned = ad__py_axes_first(m->view, m->naxes, axes);
-    if (turned)
-        moved = ad__py_axes_moved((ad_array *)(uintptr_t)v, m->k->position, 1, 0);
+    if (turned) moved = ad__py_axes_moved((ad_array *)(uintptr_t)v, m->k->position, 1, 0);
     if (moved) {
         ad_array_get_info(moved, &info);
         ad_array_get_info(turned, &turned_info);
         shape[0] = info.shape[0];
-        for (int i = 1; i < info.ndim; i++)
-            shape[i] = turned_info.shape[m->naxes + i - 1];
-        if (ad_broadcast_to(moved, info.ndim, shape, &wide) != 0)
-            mismatch(v, info.ndim, shape);
+        for (int i = 1; i < info.ndim; i++) shape[i] = turned_info.shape[m->naxes + i - 1];
+        if (ad_broadcast_to(moved, info.ndim, shape, &wide) != 0) mismatch(v, info.ndim, shape);
     }
     if (wide) {
         const ad_in in[2] = {ad_of(m->mask), ad_of(wide)};
         status = failed(ad_call_call(NULL, AD_CALL_place, m->info.dtype, 2, in, 0, NULL, &turned, &out, NULL));
-        if (status == 0)
-            ad_array_release(out);
+        if (status == 0) ad_array_release(out);
     }
     ad_array_release(wide);
     ad_array_release(moved);
@@ -273,8 +244,8 @@ static int place(const masked *m, const ad_array *v) {
 static int assign_masked(const masked *m, const value *v) {
     const int ndim = m->info.ndim - m->naxes + 1; /* of what is assigned to */
     ad_array_info info;
-    if (!v->in.array)
-        return copy_where(m, v->in);
+    if (m->info.count == 0) return 0;
+    if (!v->in.array) return copy_where(m, v->in);
     ad_array *whole = with_ndim(v->in.array, ndim);
     if (!whole) {
         if (!PyErr_Occurred())
@@ -300,22 +271,18 @@ static int indexed_shape(const ad__py_key *k, const ad__py_indices *x, const ad_
     int64_t plain[AD_MAX_NDIM];
     int nplain = 0, n = 0;
     uint64_t chosen = 0;
-    for (int i = 0; i < x->count; i++)
-        chosen |= (uint64_t)1 << x->axes[i];
+    for (int i = 0; i < x->count; i++) chosen |= (uint64_t)1 << x->axes[i];
     for (int i = 0; i < view->ndim; i++)
-        if (!(chosen >> i & 1))
-            plain[nplain++] = view->shape[i];
-    for (int i = 0; i < k->position; i++)
-        shape[n++] = plain[i];
-    for (int i = 0; i < x->ndim; i++)
-        shape[n++] = x->shape[i];
-    for (int i = k->position; i < nplain; i++)
-        shape[n++] = plain[i];
+        if (!(chosen >> i & 1)) plain[nplain++] = view->shape[i];
+    for (int i = 0; i < k->position; i++) shape[n++] = plain[i];
+    for (int i = 0; i < x->ndim; i++) shape[n++] = x->shape[i];
+    for (int i = k->position; i < nplain; i++) shape[n++] = plain[i];
     return n;
 }
 
 /* The value as scatter takes it: broadcast, and the indices' axes first. */
-static ad_array *for_scatter(const ad__py_key *k, const ad__py_indices *x, const ad_array_info *view, const ad_array *v) {
+static ad_array *for_scatter(const ad__py_key *k, const ad__py_indices *x, const ad_array_info *view,
+                             const ad_array *v) {
     int64_t shape[2 * AD_MAX_NDIM];
     int ndim = indexed_shape(k, x, view, shape);
     if (ndim > AD_MAX_NDIM) {
@@ -323,8 +290,7 @@ static ad_array *for_scatter(const ad__py_key *k, const ad__py_indices *x, const
         return NULL;
     }
     ad_array *wide = stretched(v, ndim, shape), *turned;
-    if (!wide || k->position == 0)
-        return wide;
+    if (!wide || k->position == 0) return wide;
     turned = ad__py_axes_moved(wide, k->position, x->ndim, 0);
     ad_array_release(wide);
     return turned;
@@ -334,16 +300,15 @@ static int scatter(ad_array *view, const ad__py_indices *x, ad_in v) {
     static const ad_value set = {AD_INT64, AD_VALUE_INT, {.i = 0}};
     ad_in in[AD_MAX_NDIM + 1];
     ad_array_info info;
-    ad_array *turned = ad__py_axes_first(view, x->count, x->axes), *out;
-    if (!turned)
-        return -1;
+    ad_array *turned, *out;
     ad_array_get_info(view, &info);
+    if (info.count == 0) return 0;
+    turned = ad__py_axes_first(view, x->count, x->axes);
+    if (!turned) return -1;
     in[0] = v;
-    for (int i = 0; i < x->count; i++)
-        in[i + 1] = ad_of(x->array[i]);
+    for (int i = 0; i < x->count; i++) in[i + 1] = ad_of(x->array[i]);
     int status = ad_call_call(NULL, AD_CALL_scatter, info.dtype, x->count + 1, in, 1, &set, &turned, &out, NULL);
-    if (status == 0)
-        ad_array_release(out);
+    if (status == 0) ad_array_release(out);
     ad_array_release(turned);
     return failed(status);
 }
@@ -353,10 +318,8 @@ static int assign_by_indices(const ad__py_key *k, PyObject *view, const value *v
     ad__py_indices x;
     ad_array *turned = NULL;
     int status = ad__py_indices_make(&x, k, &info, ((ad__py_array *)view)->session);
-    if (status == 0 && v->in.array && !(turned = for_scatter(k, &x, &info, v->in.array)))
-        status = -1;
-    if (status == 0)
-        status = scatter(ad__py_handle(view), &x, turned ? ad_of(turned) : v->in);
+    if (status == 0 && v->in.array && !(turned = for_scatter(k, &x, &info, v->in.array))) status = -1;
+    if (status == 0) status = scatter(ad__py_handle(view), &x, turned ? ad_of(turned) : v->in);
     ad_array_release(turned);
     ad__py_indices_free(&x);
     return status;
@@ -367,10 +330,8 @@ static int assign_by_indices(const ad__py_key *k, PyObject *view, const value *v
 static int assign_fancy(const ad__py_key *k, PyObject *view, PyObject *o) {
     value v;
     int status = value_make(&v, o, ad__py_info(view).dtype, ((ad__py_array *)view)->session);
-    if (status == 0 && ad__py_is_one_mask(k) && !k->fancy[0].item->host)
-        status = assign_by_mask(k, view, &v);
-    else if (status == 0)
-        status = assign_by_indices(k, view, &v);
+    if (status == 0 && ad__py_is_one_mask(k) && !k->fancy[0].item->host) status = assign_by_mask(k, view, &v);
+    else if (status == 0) status = assign_by_indices(k, view, &v);
     value_free(&v);
     return status;
 }
@@ -383,10 +344,8 @@ int ad__py_assign_subscript(PyObject *a, PyObject *key, PyObject *o) {
         PyErr_SetString(PyExc_ValueError, "cannot delete array elements");
         return -1;
     }
-    if (ad__py_key_parse(&k, a, key) == 0)
-        view = ad__py_key_view(&k, a);
-    if (view)
-        status = k.nfancy ? assign_fancy(&k, view, o) : ad__py_assign(view, o);
+    if (ad__py_key_parse(&k, a, key) == 0) view = ad__py_key_view(&k, a);
+    if (view) status = k.nfancy ? assign_fancy(&k, view, o) : ad__py_assign(view, o);
     Py_XDECREF(view);
     ad__py_key_free(&k);
     return status;

@@ -1,8 +1,8 @@
 /* Keys of a[key], taken apart as NumPy does. */
 #include "index.h"
 
-#define WRONG_KEY                                                                                                      \
-    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "  \
+#define WRONG_KEY                                                                                                    \
+    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid " \
     "indices"
 #define WRONG_ARRAY "arrays used as indices must be of integer (or boolean) type"
 
@@ -17,8 +17,7 @@ static int int_item(ad__py_key_item *item, PyObject *o) {
     item->kind = ITEM_INT;
     item->naxes = 1;
     item->value = PyNumber_AsSsize_t(o, PyExc_IndexError);
-    if (item->value != -1 || !PyErr_Occurred())
-        return 0;
+    if (item->value != -1 || !PyErr_Occurred()) return 0;
     if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
         wrong(WRONG_KEY);
@@ -49,8 +48,7 @@ static int array_item(ad__py_key_item *item, PyObject *object, int dtype, int nd
 
 static int server_item(ad__py_key_item *item, PyObject *o) {
     ad_array_info info = ad__py_info(o);
-    if (info.dtype == AD_BOOL && info.ndim == 0)
-        return bool_item(item, PyObject_IsTrue(o));
+    if (info.dtype == AD_BOOL && info.ndim == 0) return bool_item(item, PyObject_IsTrue(o));
     return array_item(item, Py_NewRef(o), info.dtype, info.ndim, false);
 }
 
@@ -68,18 +66,15 @@ static int host_item(ad__py_key_item *item, PyObject *host, bool listed) {
     Py_XDECREF(dtype);
     item->kind = ITEM_INDEX;
     item->object = host;
-    if (ndim < 0)
-        return -1;
+    if (ndim < 0) return -1;
     if (ndim == 0 && (id == AD_BOOL || (id >= 0 && AD_M_INT & AD_BIT(id)))) {
         item->object = NULL;
         int status = id == AD_BOOL ? bool_item(item, PyObject_IsTrue(host)) : int_item(item, host);
         Py_DECREF(host);
         return status;
     }
-    if (listed && PyObject_Size(host) == 0 && ndim == 1)
-        id = AD_INT64; /* an empty list */
-    if (listed && (id < 0 || !((AD_M_INT | AD_M_BOOL) & AD_BIT(id))))
-        return wrong(WRONG_KEY);
+    if (listed && PyObject_Size(host) == 0 && ndim == 1) id = AD_INT64; /* an empty list */
+    if (listed && (id < 0 || !((AD_M_INT | AD_M_BOOL) & AD_BIT(id)))) return wrong(WRONG_KEY);
     return array_item(item, host, id, ndim, true);
 }
 
@@ -89,23 +84,18 @@ static int sequence_item(ad__py_key_item *item, PyObject *o) {
 }
 
 static int other_item(ad__py_key_item *item, PyObject *o) {
-    if (ad__py_is_array(o))
-        return server_item(item, o);
-    if (PyObject_TypeCheck(o, ad__py.np_ndarray))
-        return host_item(item, Py_NewRef(o), false);
+    if (ad__py_is_array(o)) return server_item(item, o);
+    if (PyObject_TypeCheck(o, ad__py.np_ndarray)) return host_item(item, Py_NewRef(o), false);
     if (PyObject_TypeCheck(o, ad__py.np_generic) && ad__py_scalar_type(Py_TYPE(o)) == AD_BOOL)
         return bool_item(item, PyObject_IsTrue(o));
-    if (PyIndex_Check(o))
-        return int_item(item, o);
-    if (PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o))
-        return sequence_item(item, o);
+    if (PyIndex_Check(o)) return int_item(item, o);
+    if (PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o)) return sequence_item(item, o);
     return wrong(WRONG_KEY);
 }
 
 static int parse_item(ad__py_key_item *item, PyObject *o) {
     *item = (ad__py_key_item){.object = NULL};
-    if (PyLong_CheckExact(o))
-        return int_item(item, o);
+    if (PyLong_CheckExact(o)) return int_item(item, o);
     if (PySlice_Check(o)) {
         item->kind = ITEM_SLICE;
         item->naxes = 1;
@@ -116,8 +106,7 @@ static int parse_item(ad__py_key_item *item, PyObject *o) {
         item->kind = o == Py_None ? ITEM_NEW : ITEM_ELLIPSIS;
         return 0;
     }
-    if (PyBool_Check(o))
-        return bool_item(item, o == Py_True);
+    if (PyBool_Check(o)) return bool_item(item, o == Py_True);
     return other_item(item, o);
 }
 
@@ -125,11 +114,9 @@ static int parse_item(ad__py_key_item *item, PyObject *o) {
 
 static int parse_items(ad__py_key *k, PyObject *key) {
     Py_ssize_t n = PyTuple_Size(key);
-    if (n > AD_PY_MAX_ITEMS - 1)
-        return wrong("too many indices for array");
+    if (n > AD_PY_MAX_ITEMS - 1) return wrong("too many indices for array");
     for (Py_ssize_t i = 0; i < n; i++)
-        if (parse_item(&k->item[k->nitems++], PyTuple_GetItem(key, i)) != 0)
-            return -1;
+        if (parse_item(&k->item[k->nitems++], PyTuple_GetItem(key, i)) != 0) return -1;
     return 0;
 }
 
@@ -139,8 +126,7 @@ static int place_ellipsis(ad__py_key *k, int ndim) {
     for (int i = 0; i < k->nitems; i++) {
         if (k->item[i].kind == ITEM_ELLIPSIS && at >= 0)
             return wrong("an index can only have a single ellipsis ('...')");
-        if (k->item[i].kind == ITEM_ELLIPSIS)
-            at = i;
+        if (k->item[i].kind == ITEM_ELLIPSIS) at = i;
         taken += k->item[i].naxes;
     }
     if (taken > ndim) {
@@ -152,8 +138,7 @@ static int place_ellipsis(ad__py_key *k, int ndim) {
         at = k->nitems++;
         k->item[at] = (ad__py_key_item){.kind = ITEM_ELLIPSIS};
     }
-    if (at >= 0)
-        k->item[at].naxes = ndim - taken;
+    if (at >= 0) k->item[at].naxes = ndim - taken;
     return 0;
 }
 
@@ -178,11 +163,9 @@ static int apply_int(ad__py_key *k, const ad__py_key_item *item, const ad_array_
 static int apply_slice(ad__py_key *k, const ad__py_key_item *item, const ad_array_info *a, int axis) {
     Py_ssize_t start, stop, step, n;
     int64_t stride = a->strides[axis];
-    if (PySlice_Unpack(item->object, &start, &stop, &step) != 0)
-        return -1;
+    if (PySlice_Unpack(item->object, &start, &stop, &step) != 0) return -1;
     n = PySlice_AdjustIndices((Py_ssize_t)a->shape[axis], &start, &stop, step);
-    if (n > 0)
-        k->offset += start * stride;
+    if (n > 0) k->offset += start * stride;
     if (__builtin_mul_overflow(stride, step, &stride))
         stride = a->strides[axis]; /* there are no two elements that far apart */
     add_axis(k, n, stride);
@@ -196,8 +179,7 @@ static int check_mask(const ad__py_key_item *item, const ad_array_info *a, int a
     int status = tuple ? ad__py_shape_of(tuple, &shape) : -1;
     Py_XDECREF(tuple);
     for (int i = 0; i < item->naxes && status == 0; i++) {
-        if (shape.dim[i] == a->shape[axis + i])
-            continue;
+        if (shape.dim[i] == a->shape[axis + i]) continue;
         PyErr_Format(PyExc_IndexError,
                      "boolean index did not match indexed array along axis %d; size of axis is %lld but size of "
                      "corresponding boolean axis is %lld",
@@ -208,15 +190,11 @@ static int check_mask(const ad__py_key_item *item, const ad_array_info *a, int a
 }
 
 static int apply_fancy(ad__py_key *k, ad__py_key_item *item, const ad_array_info *a, int axis) {
-    if (k->nfancy == AD_MAX_NDIM)
-        return wrong("too many indices for array");
-    if (item->kind == ITEM_MASK && check_mask(item, a, axis) != 0)
-        return -1;
+    if (k->nfancy == AD_MAX_NDIM) return wrong("too many indices for array");
+    if (item->kind == ITEM_MASK && check_mask(item, a, axis) != 0) return -1;
     k->fancy[k->nfancy++] = (ad__py_fancy){item, k->ndim, axis};
-    if (item->kind == ITEM_BOOL)
-        add_axis(k, 1, 0);
-    for (int i = 0; i < item->naxes; i++)
-        add_axis(k, a->shape[axis + i], a->strides[axis + i]);
+    if (item->kind == ITEM_BOOL) add_axis(k, 1, 0);
+    for (int i = 0; i < item->naxes; i++) add_axis(k, a->shape[axis + i], a->strides[axis + i]);
     return 0;
 }
 
@@ -226,8 +204,7 @@ static int apply_item(ad__py_key *k, ad__py_key_item *item, const ad_array_info 
     case ITEM_SLICE: return apply_slice(k, item, a, axis);
     case ITEM_NEW: add_axis(k, 1, 0); return 0;
     case ITEM_ELLIPSIS:
-        for (int i = 0; i < item->naxes; i++)
-            add_axis(k, a->shape[axis + i], a->strides[axis + i]);
+        for (int i = 0; i < item->naxes; i++) add_axis(k, a->shape[axis + i], a->strides[axis + i]);
         return 0;
     default: return apply_fancy(k, item, a, axis);
     }
@@ -245,11 +222,9 @@ static void find_position(ad__py_key *k) {
             k->position = plain;
         }
         inside = advanced;
-        if (!advanced)
-            plain += item->kind == ITEM_NEW ? 1 : item->naxes;
+        if (!advanced) plain += item->kind == ITEM_NEW ? 1 : item->naxes;
     }
-    if (runs > 1)
-        k->position = 0;
+    if (runs > 1) k->position = 0;
 }
 
 int ad__py_key_parse(ad__py_key *k, PyObject *a, PyObject *key) {
@@ -258,11 +233,9 @@ int ad__py_key_parse(ad__py_key *k, PyObject *a, PyObject *key) {
     k->nitems = k->nfancy = k->ndim = 0;
     k->offset = info.offset;
     status = PyTuple_Check(key) ? parse_items(k, key) : parse_item(&k->item[k->nitems++], key);
-    if (status == 0)
-        status = place_ellipsis(k, info.ndim);
+    if (status == 0) status = place_ellipsis(k, info.ndim);
     for (int i = 0; i < k->nitems && status == 0; i++) {
-        if (k->ndim > AD_MAX_NDIM)
-            break;
+        if (k->ndim > AD_MAX_NDIM) break;
         status = apply_item(k, &k->item[i], &info, axis);
         axis += k->item[i].naxes;
     }
@@ -271,15 +244,13 @@ int ad__py_key_parse(ad__py_key *k, PyObject *a, PyObject *key) {
                      AD_MAX_NDIM);
         status = -1;
     }
-    if (status == 0 && k->nfancy)
-        find_position(k);
+    if (status == 0 && k->nfancy) find_position(k);
     return status;
 }
 
 void ad__py_key_free(ad__py_key *k) {
     for (int i = 0; i < k->nitems; i++)
-        if (k->item[i].kind == ITEM_INDEX || k->item[i].kind == ITEM_MASK)
-            Py_CLEAR(k->item[i].object);
+        if (k->item[i].kind == ITEM_INDEX || k->item[i].kind == ITEM_MASK) Py_CLEAR(k->item[i].object);
 }
 
 PyObject *ad__py_key_view(const ad__py_key *k, PyObject *a) {

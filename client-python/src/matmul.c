@@ -6,13 +6,11 @@ static ad_array *as_matrix(ad_array *a, bool first) {
     ad_array_info info;
     ad_array *view = NULL;
     ad_array_get_info(a, &info);
-    if (info.ndim >= 2)
-        return ad_array_retain(a);
+    if (info.ndim >= 2) return ad_array_retain(a);
     const int64_t shape[2] = {first ? 1 : info.shape[0], first ? info.shape[0] : 1};
     const int64_t strides[2] = {first ? 0 : info.strides[0], first ? info.strides[0] : 0};
     int status = ad_view(a, info.dtype, info.offset, 2, shape, strides, &view);
-    if (status)
-        ad__py_fail(status);
+    if (status) ad__py_fail(status);
     return view;
 }
 
@@ -32,12 +30,10 @@ static PyObject *drop_axes(ad_array *array, bool row, bool column, ad__py_sessio
     int64_t shape[AD_MAX_NDIM], strides[AD_MAX_NDIM];
     int n = 0;
     whole = ad__py_wrap(array, s, NULL);
-    if (!whole || (!row && !column))
-        return whole;
+    if (!whole || (!row && !column)) return whole;
     ad_array_get_info(array, &info);
     for (int i = 0; i < info.ndim; i++) {
-        if ((row && i == info.ndim - 2) || (column && i == info.ndim - 1))
-            continue;
+        if ((row && i == info.ndim - 2) || (column && i == info.ndim - 1)) continue;
         shape[n] = info.shape[i];
         strides[n++] = info.strides[i];
     }
@@ -59,8 +55,7 @@ static PyObject *product(PyObject *x, PyObject *y) {
         const ad_in in[2] = {ad_of(first), ad_of(second)};
         status = ad_call_call(NULL, AD_CALL_matmul, ad__promote(a.dtype, b.dtype), 2, in, 0, NULL, NULL, &out, NULL);
         ad__py_ensure();
-        if (status)
-            ad__py_fail(status);
+        if (status) ad__py_fail(status);
     }
     ad_array_release(first);
     ad_array_release(second);
@@ -71,12 +66,12 @@ static PyObject *store(PyObject *result, PyObject *out) {
     ad_array_info is = ad__py_info(result), must = ad__py_info(out);
     int status = -1;
     if (is.ndim != must.ndim || memcmp(is.shape, must.shape, sizeof *is.shape * is.ndim) != 0) {
-        PyErr_SetString(PyExc_ValueError, "matmul: the result does not have the shape of the array that it is assigned to");
+        PyErr_SetString(PyExc_ValueError,
+                        "matmul: the result does not have the shape of the array that it is assigned to");
     } else {
         status = ad_copy_into(ad__py_handle(out), ad_of(ad__py_handle(result)), AD_CAST_SAME_KIND);
         ad__py_ensure();
-        if (status)
-            ad__py_fail(status);
+        if (status) ad__py_fail(status);
     }
     Py_DECREF(result);
     return status ? NULL : Py_NewRef(out);
@@ -85,18 +80,15 @@ static PyObject *store(PyObject *result, PyObject *out) {
 /* 1: an ndarray; 0: leave it to the other operand; -1 with an exception. */
 static int matrix_operand(PyObject *o, int position) {
     ad_in in;
-    if (ad__py_is_array(o))
-        return 1;
+    if (ad__py_is_array(o)) return 1;
     int got = ad__py_operand(o, &in);
     return got > 0 ? too_few(position) : got;
 }
 
 PyObject *ad__py_matmul(PyObject *x, PyObject *y, PyObject *out) {
     int first = matrix_operand(x, 0), second = first > 0 ? matrix_operand(y, 1) : 1;
-    if (first < 0 || second < 0)
-        return NULL;
-    if (first == 0 || second == 0)
-        Py_RETURN_NOTIMPLEMENTED;
+    if (first < 0 || second < 0) return NULL;
+    if (first == 0 || second == 0) Py_RETURN_NOTIMPLEMENTED;
     PyObject *result = product(x, y);
     return result && out ? store(result, out) : result;
 }

@@ -6,7 +6,8 @@
 static int cannot_reshape(const ad_array_info *info, const ad__py_shape *asked) {
     PyObject *shape = ad__py_tuple(asked->ndim, asked->dim);
     if (shape)
-        PyErr_Format(PyExc_ValueError, "cannot reshape array of size %lld into shape %R", (long long)info->count, shape);
+        PyErr_Format(PyExc_ValueError, "cannot reshape array of size %lld into shape %R", (long long)info->count,
+                     shape);
     Py_XDECREF(shape);
     return -1;
 }
@@ -20,14 +21,11 @@ int ad__py_reshaped(const ad_array_info *info, const ad__py_shape *asked, ad__py
             PyErr_SetString(PyExc_ValueError, "can only specify one unknown dimension");
             return -1;
         }
-        if (asked->dim[i] < 0)
-            unknown = i;
-        else if (__builtin_mul_overflow(known, asked->dim[i], &known))
-            return cannot_reshape(info, asked);
+        if (asked->dim[i] < 0) unknown = i;
+        else if (__builtin_mul_overflow(known, asked->dim[i], &known)) return cannot_reshape(info, asked);
     }
     if (unknown >= 0) {
-        if (known == 0 || info->count % known)
-            return cannot_reshape(info, asked);
+        if (known == 0 || info->count % known) return cannot_reshape(info, asked);
         shape->dim[unknown] = info->count / known;
     } else if (known != info->count) {
         return cannot_reshape(info, asked);
@@ -40,8 +38,7 @@ static PyObject *reshape_c(PyObject *a, const ad__py_shape *shape, int copy) {
     PyObject *packed, *result;
     if (copy != 1) {
         int status = ad_reshape_view(ad__py_handle(a), shape->ndim, shape->dim, &view);
-        if (status != AD_E_UNSUPPORTED)
-            return ad__py_view_result(status, &view, a);
+        if (status != AD_E_UNSUPPORTED) return ad__py_view_result(status, &view, a);
     }
     if (copy == 0) {
         PyErr_SetString(PyExc_ValueError, "Unable to avoid creating a copy while reshaping.");
@@ -57,12 +54,9 @@ static PyObject *reshape_c(PyObject *a, const ad__py_shape *shape, int copy) {
 static PyObject *reshape_f(PyObject *a, const ad__py_shape *shape, int copy) {
     ad__py_shape reversed = {.ndim = shape->ndim};
     PyObject *turned = ad__py_permuted(a, NULL), *shaped = NULL, *result = NULL;
-    for (int i = 0; i < shape->ndim; i++)
-        reversed.dim[i] = shape->dim[shape->ndim - 1 - i];
-    if (turned)
-        shaped = reshape_c(turned, &reversed, copy);
-    if (shaped)
-        result = ad__py_permuted(shaped, NULL);
+    for (int i = 0; i < shape->ndim; i++) reversed.dim[i] = shape->dim[shape->ndim - 1 - i];
+    if (turned) shaped = reshape_c(turned, &reversed, copy);
+    if (shaped) result = ad__py_permuted(shaped, NULL);
     Py_XDECREF(turned);
     Py_XDECREF(shaped);
     return result;
@@ -71,25 +65,21 @@ static PyObject *reshape_f(PyObject *a, const ad__py_shape *shape, int copy) {
 PyObject *ad__py_reshape(PyObject *a, const ad__py_shape *asked, char order, int copy) {
     ad_array_info info = ad__py_info(a);
     ad__py_shape shape;
-    if (ad__py_reshaped(&info, asked, &shape) != 0)
-        return NULL;
+    if (ad__py_reshaped(&info, asked, &shape) != 0) return NULL;
     return order == 'F' ? reshape_f(a, &shape, copy) : reshape_c(a, &shape, copy);
 }
 
 int ad__py_order(PyObject *order, PyObject *a, char otherwise) {
     static const char *const names[] = {"C", "F", "A", "K"};
     char letter = 0;
-    if (!order || order == Py_None)
-        letter = otherwise;
+    if (!order || order == Py_None) letter = otherwise;
     for (int i = 0; !letter && PyUnicode_Check(order) && i < 4; i++)
-        if (PyUnicode_CompareWithASCIIString(order, names[i]) == 0)
-            letter = names[i][0];
+        if (PyUnicode_CompareWithASCIIString(order, names[i]) == 0) letter = names[i][0];
     if (!letter) {
         PyErr_Format(PyExc_ValueError, "order must be one of 'C', 'F', 'A', or 'K' (got %R)", order);
         return -1;
     }
-    if (letter == 'C' || letter == 'F')
-        return letter;
+    if (letter == 'C' || letter == 'F') return letter;
     ad_array_info info = ad__py_info(a);
     return info.f_contiguous && !info.contiguous ? 'F' : 'C';
 }
@@ -99,12 +89,9 @@ static PyObject *py_reshape(PyObject *a, PyObject *const *args, Py_ssize_t npos,
     PyObject *values[3] = {NULL, NULL, NULL};
     ad__py_shape shape;
     int order = 'C', copy = -1;
-    if (kwnames && ad__py_arguments("reshape", names, args + npos, 0, kwnames, values) != 0)
-        return NULL;
-    if (values[0] && (order = ad__py_order(values[0], a, 'C')) < 0)
-        return NULL;
-    if (values[1] && values[1] != Py_None && (copy = PyObject_IsTrue(values[1])) < 0)
-        return NULL;
+    if (kwnames && ad__py_arguments("reshape", names, args + npos, 0, kwnames, values) != 0) return NULL;
+    if (values[0] && (order = ad__py_order(values[0], a, 'C')) < 0) return NULL;
+    if (values[1] && values[1] != Py_None && (copy = PyObject_IsTrue(values[1])) < 0) return NULL;
     if (values[2] && npos == 0 ? ad__py_shape_of(values[2], &shape) != 0 : ad__py_ints(args, npos, &shape) != 0)
         return NULL;
     return ad__py_reshape(a, &shape, (char)order, copy);
@@ -115,7 +102,8 @@ static PyObject *py_ravel(PyObject *a, PyObject *const *args, Py_ssize_t npos, P
     const ad__py_shape flat = {1, {-1}};
     PyObject *order;
     int letter;
-    if (ad__py_arguments("ravel", names, args, npos, kwnames, &order) != 0 || (letter = ad__py_order(order, a, 'C')) < 0)
+    if (ad__py_arguments("ravel", names, args, npos, kwnames, &order) != 0 ||
+        (letter = ad__py_order(order, a, 'C')) < 0)
         return NULL;
     return ad__py_reshape(a, &flat, (char)letter, -1);
 }
@@ -141,17 +129,14 @@ PyObject *ad__py_permuted(PyObject *a, const int *axes) {
 static PyObject *py_transpose(PyObject *a, PyObject *const *args, Py_ssize_t n) {
     ad__py_shape given;
     int axes[AD_MAX_NDIM], ndim = ad__py_info(a).ndim;
-    if (n == 0 || (n == 1 && args[0] == Py_None))
-        return ad__py_permuted(a, NULL);
-    if (ad__py_ints(args, n, &given) != 0)
-        return NULL;
+    if (n == 0 || (n == 1 && args[0] == Py_None)) return ad__py_permuted(a, NULL);
+    if (ad__py_ints(args, n, &given) != 0) return NULL;
     if (given.ndim != ndim) {
         PyErr_SetString(PyExc_ValueError, "axes don't match array");
         return NULL;
     }
     for (int i = 0; i < ndim; i++)
-        if ((axes[i] = ad__py_axis(given.dim[i], ndim, NULL)) < 0)
-            return NULL;
+        if ((axes[i] = ad__py_axis(given.dim[i], ndim, NULL)) < 0) return NULL;
     for (int i = 0; i < ndim; i++)
         for (int j = 0; j < i; j++)
             if (axes[i] == axes[j]) {
@@ -166,18 +151,14 @@ static PyObject *py_swapaxes(PyObject *a, PyObject *const *args, Py_ssize_t npos
     PyObject *values[2];
     int64_t given[2];
     int axes[AD_MAX_NDIM], ndim = ad__py_info(a).ndim, i, j;
-    if (ad__py_arguments("swapaxes", names, args, npos, kwnames, values) != 0)
-        return NULL;
+    if (ad__py_arguments("swapaxes", names, args, npos, kwnames, values) != 0) return NULL;
     if (!values[0] || !values[1]) {
         PyErr_SetString(PyExc_TypeError, "swapaxes expected 2 arguments");
         return NULL;
     }
-    if (ad__py_int64(values[0], &given[0]) != 0 || ad__py_int64(values[1], &given[1]) != 0)
-        return NULL;
-    if ((i = ad__py_axis(given[0], ndim, "axis1")) < 0 || (j = ad__py_axis(given[1], ndim, "axis2")) < 0)
-        return NULL;
-    for (int k = 0; k < ndim; k++)
-        axes[k] = k == i ? j : k == j ? i : k;
+    if (ad__py_int64(values[0], &given[0]) != 0 || ad__py_int64(values[1], &given[1]) != 0) return NULL;
+    if ((i = ad__py_axis(given[0], ndim, "axis1")) < 0 || (j = ad__py_axis(given[1], ndim, "axis2")) < 0) return NULL;
+    for (int k = 0; k < ndim; k++) axes[k] = k == i ? j : k == j ? i : k;
     return ad__py_permuted(a, axes);
 }
 
@@ -186,20 +167,18 @@ static int64_t squeezed(const ad_array_info *info, PyObject *axis) {
     ad__py_shape given;
     int64_t mask = 0;
     if (!axis || axis == Py_None) {
-        for (int i = 0; i < info->ndim; i++)
-            mask |= (int64_t)(info->shape[i] == 1) << i;
+        for (int i = 0; i < info->ndim; i++) mask |= (int64_t)(info->shape[i] == 1) << i;
         return mask;
     }
-    if (ad__py_shape_of(axis, &given) != 0)
-        return -1;
+    if (ad__py_shape_of(axis, &given) != 0) return -1;
     for (int k = 0; k < given.ndim; k++) {
         int i = ad__py_axis(given.dim[k], info->ndim, NULL);
-        if (i < 0)
-            return -1;
+        if (i < 0) return -1;
         if (info->shape[i] != 1 || mask >> i & 1) {
-            PyErr_SetString(PyExc_ValueError, info->shape[i] != 1 ? "cannot select an axis to squeeze out which has size "
-                                                                    "not equal to one"
-                                                                  : "duplicate value in 'axis'");
+            PyErr_SetString(PyExc_ValueError, info->shape[i] != 1
+                                                  ? "cannot select an axis to squeeze out which has size "
+                                                    "not equal to one"
+                                                  : "duplicate value in 'axis'");
             return -1;
         }
         mask |= (int64_t)1 << i;
@@ -217,12 +196,12 @@ static PyObject *py_squeeze(PyObject *a, PyObject *const *args, Py_ssize_t npos,
     if (ad__py_arguments("squeeze", names, args, npos, kwnames, &axis) != 0 || (mask = squeezed(&info, axis)) < 0)
         return NULL;
     for (int i = 0; i < info.ndim; i++) {
-        if (mask >> i & 1)
-            continue;
+        if (mask >> i & 1) continue;
         shape[ndim] = info.shape[i];
         strides[ndim++] = info.strides[i];
     }
-    return ad__py_view_result(ad_view(ad__py_handle(a), info.dtype, info.offset, ndim, shape, strides, &view), &view, a);
+    return ad__py_view_result(ad_view(ad__py_handle(a), info.dtype, info.offset, ndim, shape, strides, &view), &view,
+                              a);
 }
 
 /* ---- other types ---- */
@@ -232,12 +211,12 @@ static int resize_last(const ad_array_info *info, int dtype, int64_t *shape, int
     const int64_t from = ad__dtypes[info->dtype].size, to = ad__dtypes[dtype].size;
     const int last = info->ndim - 1;
     const char *why = NULL;
-    if (info->ndim == 0)
-        why = "Changing the dtype of a 0d array is only supported if the itemsize is unchanged";
+    if (info->ndim == 0) why = "Changing the dtype of a 0d array is only supported if the itemsize is unchanged";
     else if (info->strides[last] != from && info->shape[last] != 1)
         why = "To change to a dtype of a different size, the last axis must be contiguous";
     else if (info->shape[last] * from % to)
-        why = "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of "
+        why = "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis "
+              "of "
               "the array.";
     if (why) {
         PyErr_SetString(PyExc_ValueError, why);
@@ -255,17 +234,16 @@ static PyObject *py_view(PyObject *a, PyObject *const *args, Py_ssize_t npos, Py
     PyObject *object;
     ad_array *view;
     int dtype = info.dtype;
-    if (ad__py_arguments("view", names, args, npos, kwnames, &object) != 0)
-        return NULL;
-    if (object && object != Py_None && (dtype = ad__py_dtype_id(object)) < 0)
-        return NULL;
+    if (ad__py_arguments("view", names, args, npos, kwnames, &object) != 0) return NULL;
+    if (object && object != Py_None && (dtype = ad__py_dtype_id(object)) < 0) return NULL;
     for (int i = 0; i < info.ndim; i++) {
         shape[i] = info.shape[i];
         strides[i] = info.strides[i];
     }
     if (ad__dtypes[dtype].size != ad__dtypes[info.dtype].size && resize_last(&info, dtype, shape, strides) != 0)
         return NULL;
-    return ad__py_view_result(ad_view(ad__py_handle(a), dtype, info.offset, info.ndim, shape, strides, &view), &view, a);
+    return ad__py_view_result(ad_view(ad__py_handle(a), dtype, info.offset, info.ndim, shape, strides, &view), &view,
+                              a);
 }
 
 /* ---- copies ---- */
@@ -277,8 +255,7 @@ PyObject *ad__py_astype(PyObject *a, int dtype, char order) {
     if (order != 'F' || ad__py_info(a).ndim < 2)
         return ad__py_result(ad_astype(ad__py_handle(a), dtype, &made), &made, s);
     int status = ad_transpose(ad__py_handle(a), NULL, &turned);
-    if (status)
-        return ad__py_fail(status);
+    if (status) return ad__py_fail(status);
     copy = ad__py_result(ad_astype(turned, dtype, &made), &made, s);
     ad_array_release(turned);
     result = copy ? ad__py_permuted(copy, NULL) : NULL;
@@ -293,7 +270,8 @@ static PyObject *cannot_cast(int from, int to, PyObject *casting) {
 }
 
 static bool has_order(const ad_array_info *info, PyObject *order, int letter) {
-    if (!order || PyUnicode_CompareWithASCIIString(order, "K") == 0 || PyUnicode_CompareWithASCIIString(order, "A") == 0)
+    if (!order || PyUnicode_CompareWithASCIIString(order, "K") == 0 ||
+        PyUnicode_CompareWithASCIIString(order, "A") == 0)
         return true;
     return letter == 'F' ? info->f_contiguous : info->contiguous;
 }
@@ -303,8 +281,7 @@ static PyObject *py_astype(PyObject *a, PyObject *const *args, Py_ssize_t npos, 
     ad_array_info info = ad__py_info(a);
     PyObject *values[6];
     int dtype, casting, copy = 1, order;
-    if (ad__py_arguments("astype", names, args, npos, kwnames, values) != 0)
-        return NULL;
+    if (ad__py_arguments("astype", names, args, npos, kwnames, values) != 0) return NULL;
     if (!values[0]) {
         PyErr_SetString(PyExc_TypeError, "astype() missing required argument 'dtype' (pos 1)");
         return NULL;
@@ -312,12 +289,9 @@ static PyObject *py_astype(PyObject *a, PyObject *const *args, Py_ssize_t npos, 
     if ((dtype = ad__py_dtype_id(values[0])) < 0 || (order = ad__py_order(values[1], a, 'K')) < 0 ||
         (casting = ad__py_casting(values[2], AD_CAST_UNSAFE)) < 0)
         return NULL;
-    if (values[4] && (copy = PyObject_IsTrue(values[4])) < 0)
-        return NULL;
-    if (!ad__can_cast(info.dtype, dtype, (ad_casting)casting))
-        return cannot_cast(info.dtype, dtype, values[2]);
-    if (!copy && dtype == info.dtype && has_order(&info, values[1], order))
-        return Py_NewRef(a);
+    if (values[4] && (copy = PyObject_IsTrue(values[4])) < 0) return NULL;
+    if (!ad__can_cast(info.dtype, dtype, (ad_casting)casting)) return cannot_cast(info.dtype, dtype, values[2]);
+    if (!copy && dtype == info.dtype && has_order(&info, values[1], order)) return Py_NewRef(a);
     return ad__py_astype(a, dtype, (char)order);
 }
 
@@ -342,9 +316,13 @@ static PyObject *py_fill(PyObject *a, PyObject *value) {
 /* ---- elements ---- */
 
 static PyObject *py_item(PyObject *a, PyObject *const *args, Py_ssize_t n) {
+    Py_ssize_t given = n == 1 && PyTuple_Check(args[0]) ? PyTuple_Size(args[0]) : n > 1 ? n : -1;
     PyObject *key = NULL, *from = NULL, *element = NULL, *item;
-    if (n == 0)
-        return ad__py_item(a);
+    if (n == 0) return ad__py_item(a);
+    if (given >= 0 && given != ad__py_info(a).ndim) {
+        PyErr_SetString(PyExc_ValueError, "incorrect number of indices for array");
+        return NULL;
+    }
     if (n == 1 && PyTuple_Check(args[0])) {
         key = Py_NewRef(args[0]);
     } else if (n == 1) {
@@ -353,13 +331,10 @@ static PyObject *py_item(PyObject *a, PyObject *const *args, Py_ssize_t n) {
         from = ad__py_reshape(a, &flat, 'C', -1);
     } else {
         key = PyTuple_New(n);
-        for (Py_ssize_t i = 0; key && i < n; i++)
-            PyTuple_SetItem(key, i, Py_NewRef(args[i]));
+        for (Py_ssize_t i = 0; key && i < n; i++) PyTuple_SetItem(key, i, Py_NewRef(args[i]));
     }
-    if (!from && !PyErr_Occurred())
-        from = Py_NewRef(a);
-    if (key && from)
-        element = ad__py_subscript(from, key);
+    if (!from && !PyErr_Occurred()) from = Py_NewRef(a);
+    if (key && from) element = ad__py_subscript(from, key);
     item = element ? ad__py_item(element) : NULL;
     Py_XDECREF(key);
     Py_XDECREF(from);
@@ -384,8 +359,7 @@ static PyObject *py_tolist(PyObject *a, PyObject *unused) {
 static PyObject *py_tobytes(PyObject *a, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
     static const char *const names[] = {"order", NULL};
     PyObject *order;
-    if (ad__py_arguments("tobytes", names, args, npos, kwnames, &order) != 0)
-        return NULL;
+    if (ad__py_arguments("tobytes", names, args, npos, kwnames, &order) != 0) return NULL;
     return through_host(a, "tobytes", order);
 }
 

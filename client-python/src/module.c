@@ -7,13 +7,15 @@ static int import_numpy(void) {
     const struct {
         const char *name;
         void *to;
-    } names[] = {{"ndarray", &ad__py.np_ndarray}, {"generic", &ad__py.np_generic}, {"dtype", &ad__py.np_dtype},
-                 {"asarray", &ad__py.np_asarray}, {"empty", &ad__py.np_empty}};
+    } names[] = {{"ndarray", &ad__py.np_ndarray},
+                 {"generic", &ad__py.np_generic},
+                 {"dtype", &ad__py.np_dtype},
+                 {"asarray", &ad__py.np_asarray},
+                 {"empty", &ad__py.np_empty}};
     ad__py.numpy = PyImport_ImportModule("numpy");
     for (size_t i = 0; ad__py.numpy && i < sizeof names / sizeof *names; i++) {
         PyObject *o = PyObject_GetAttrString(ad__py.numpy, names[i].name);
-        if (!o)
-            return -1;
+        if (!o) return -1;
         *(PyObject **)names[i].to = o;
     }
     PyObject *exceptions = ad__py.numpy ? PyImport_ImportModule("numpy.exceptions") : NULL;
@@ -23,11 +25,11 @@ static int import_numpy(void) {
 }
 
 static int add_functions(PyObject *module) {
-    PyMethodDef *const tables[] = {ad__py_session_methods, ad__py_dtype_methods, ad__py_host_methods,
-                                   ad__py_create_methods,  ad__py_reduce_methods, ad__py_call_methods};
+    PyMethodDef *const tables[] = {ad__py_session_methods, ad__py_dtype_methods,  ad__py_host_methods,
+                                   ad__py_create_methods,  ad__py_reduce_methods, ad__py_call_methods,
+                                   ad__py_ufunc_methods};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        if (PyModule_AddFunctions(module, tables[i]) != 0)
-            return -1;
+        if (PyModule_AddFunctions(module, tables[i]) != 0) return -1;
     return 0;
 }
 
@@ -38,11 +40,9 @@ static int exec(PyObject *module) {
         PyErr_SetString(PyExc_ImportError, "arrayd can be imported once in a process");
         return -1;
     }
-    if (import_numpy() != 0 || ad__py_dtype_init() != 0 || ad__py_session_init() != 0)
-        return -1;
+    if (import_numpy() != 0 || ad__py_dtype_init() != 0 || ad__py_session_init() != 0) return -1;
     for (size_t i = 0; i < sizeof init / sizeof *init; i++)
-        if (init[i](module) != 0)
-            return -1;
+        if (init[i](module) != 0) return -1;
     return add_functions(module);
 }
 

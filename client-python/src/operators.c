@@ -8,19 +8,15 @@
 static bool compare_huge(ad_value *v, int dtype, int *id) {
     static const struct {
         int id, mirrored;
-    } rows[] = {{AD_UFUNC_equal, AD_UFUNC_equal},           {AD_UFUNC_not_equal, AD_UFUNC_not_equal},
-                {AD_UFUNC_less, AD_UFUNC_greater},          {AD_UFUNC_less_equal, AD_UFUNC_greater_equal},
-                {AD_UFUNC_greater, AD_UFUNC_less},          {AD_UFUNC_greater_equal, AD_UFUNC_less_equal}};
+    } rows[] = {{AD_UFUNC_equal, AD_UFUNC_equal},  {AD_UFUNC_not_equal, AD_UFUNC_not_equal},
+                {AD_UFUNC_less, AD_UFUNC_greater}, {AD_UFUNC_less_equal, AD_UFUNC_greater_equal},
+                {AD_UFUNC_greater, AD_UFUNC_less}, {AD_UFUNC_greater_equal, AD_UFUNC_less_equal}};
     const bool below = v->as.i < 0, is_unsigned = ad__dtypes[dtype].kind == 'u';
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (rows[i].id != *id)
-            continue;
-        if (below != is_unsigned)
-            *id = rows[i].mirrored;
-        if (is_unsigned)
-            *v = (ad_value){-1, AD_VALUE_INT, {.i = -1}};
-        else
-            *v = (ad_value){-1, AD_VALUE_UINT, {.u = UINT64_MAX}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && dtype != AD_BOOL; i++) {
+        if (rows[i].id != *id) continue;
+        if (below != is_unsigned) *id = rows[i].mirrored;
+        if (is_unsigned) *v = (ad_value){-1, AD_VALUE_INT, {.i = -1}};
+        else *v = (ad_value){-1, AD_VALUE_UINT, {.u = UINT64_MAX}};
         return true;
     }
     return false;
@@ -39,18 +35,15 @@ int ad__py_settle(PyObject *o, ad_in *in, int dtype, int *id) {
 /* ---- calls ---- */
 
 static PyObject *refused(int got) {
-    if (got < 0)
-        return NULL;
+    if (got < 0) return NULL;
     Py_RETURN_NOTIMPLEMENTED;
 }
 
 static PyObject *finish(int status, PyObject *owner, ad_array **outs, int nout) {
     ad__py_session *s = ((ad__py_array *)owner)->session;
-    if (nout == 1)
-        return ad__py_result(status, &outs[0], s);
+    if (nout == 1) return ad__py_result(status, &outs[0], s);
     ad__py_ensure();
-    if (status)
-        return ad__py_fail(status);
+    if (status) return ad__py_fail(status);
     PyObject *first = ad__py_wrap(outs[0], s, NULL), *second = ad__py_wrap(outs[1], s, NULL);
     PyObject *both = first && second ? PyTuple_Pack(2, first, second) : NULL;
     Py_XDECREF(first);
@@ -62,15 +55,11 @@ static PyObject *binary(PyObject *x, PyObject *y, int id, int nout) {
     ad_in in[2];
     ad_array *outs[AD_MAX_OUT];
     int got = ad__py_operand(x, &in[0]), second;
-    if (got <= 0)
-        return refused(got);
+    if (got <= 0) return refused(got);
     second = ad__py_operand(y, &in[1]);
-    if (second <= 0)
-        return refused(second);
-    if (got == AD_PY_HUGE && ad__py_settle(x, &in[0], ad__py_info(y).dtype, &id) != 0)
-        return NULL;
-    if (second == AD_PY_HUGE && ad__py_settle(y, &in[1], ad__py_info(x).dtype, &id) != 0)
-        return NULL;
+    if (second <= 0) return refused(second);
+    if (got == AD_PY_HUGE && ad__py_settle(x, &in[0], ad__py_info(y).dtype, &id) != 0) return NULL;
+    if (second == AD_PY_HUGE && ad__py_settle(y, &in[1], ad__py_info(x).dtype, &id) != 0) return NULL;
     return finish(ad_ufunc_call(NULL, id, in, NULL, outs), in[0].array ? x : y, outs, nout);
 }
 
@@ -87,21 +76,18 @@ static PyObject *in_place(PyObject *x, PyObject *y, int id) {
     int got;
     in[0] = ad_of(ad__py_handle(x));
     got = ad__py_operand(y, &in[1]);
-    if (got <= 0)
-        return refused(got);
-    if (got == AD_PY_HUGE && ad__py_settle(y, &in[1], ad__py_info(x).dtype, &id) != 0)
-        return NULL;
+    if (got <= 0) return refused(got);
+    if (got == AD_PY_HUGE && ad__py_settle(y, &in[1], ad__py_info(x).dtype, &id) != 0) return NULL;
     options.out[0] = ad__py_handle(x);
     int status = ad_ufunc_call(NULL, id, in, &options, outs);
     ad__py_ensure();
-    if (status)
-        return ad__py_fail(status);
+    if (status) return ad__py_fail(status);
     ad_array_release(outs[0]);
     return Py_NewRef(x);
 }
 
-#define BINARY(slot, name)                                                                                             \
-    static PyObject *nb_##slot(PyObject *x, PyObject *y) { return binary(x, y, AD_UFUNC_##name, 1); }                  \
+#define BINARY(slot, name)                                                                            \
+    static PyObject *nb_##slot(PyObject *x, PyObject *y) { return binary(x, y, AD_UFUNC_##name, 1); } \
     static PyObject *nb_inplace_##slot(PyObject *x, PyObject *y) { return in_place(x, y, AD_UFUNC_##name); }
 BINARY(add, add)
 BINARY(subtract, subtract)
@@ -116,7 +102,7 @@ BINARY(or, bitwise_or)
 BINARY(xor, bitwise_xor)
 #undef BINARY
 
-#define UNARY(slot, name)                                                                                              \
+#define UNARY(slot, name) \
     static PyObject *nb_##slot(PyObject *x) { return unary(x, AD_UFUNC_##name); }
 UNARY(negative, negative)
 UNARY(positive, positive)
@@ -127,14 +113,12 @@ UNARY(invert, invert)
 static PyObject *nb_divmod(PyObject *x, PyObject *y) { return binary(x, y, AD_UFUNC_divmod, 2); }
 
 static PyObject *nb_power(PyObject *x, PyObject *y, PyObject *modulus) {
-    if (modulus != Py_None)
-        Py_RETURN_NOTIMPLEMENTED;
+    if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
     return binary(x, y, AD_UFUNC_power, 1);
 }
 
 static PyObject *nb_inplace_power(PyObject *x, PyObject *y, PyObject *modulus) {
-    if (modulus != Py_None)
-        Py_RETURN_NOTIMPLEMENTED;
+    if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
     return in_place(x, y, AD_UFUNC_power);
 }
 
@@ -142,9 +126,9 @@ static PyObject *nb_matrix_multiply(PyObject *x, PyObject *y) { return ad__py_ma
 static PyObject *nb_inplace_matrix_multiply(PyObject *x, PyObject *y) { return ad__py_matmul(x, y, x); }
 
 static PyObject *tp_richcompare(PyObject *x, PyObject *y, int op) {
-    static const int ids[] = {[Py_LT] = AD_UFUNC_less,      [Py_LE] = AD_UFUNC_less_equal,
-                              [Py_EQ] = AD_UFUNC_equal,     [Py_NE] = AD_UFUNC_not_equal,
-                              [Py_GT] = AD_UFUNC_greater,   [Py_GE] = AD_UFUNC_greater_equal};
+    static const int ids[] = {
+        [Py_LT] = AD_UFUNC_less,      [Py_LE] = AD_UFUNC_less_equal, [Py_EQ] = AD_UFUNC_equal,
+        [Py_NE] = AD_UFUNC_not_equal, [Py_GT] = AD_UFUNC_greater,    [Py_GE] = AD_UFUNC_greater_equal};
     return binary(x, y, ids[op], 1);
 }
 
@@ -180,9 +164,7 @@ static PyObject *number(PyObject *x, PyObject *(*make)(PyObject *)) {
 static PyObject *nb_int(PyObject *x) { return number(x, PyNumber_Long); }
 static PyObject *nb_float(PyObject *x) { return number(x, PyNumber_Float); }
 
-static PyObject *make_complex(PyObject *item) {
-    return ad__py_call1((PyObject *)&PyComplex_Type, item);
-}
+static PyObject *make_complex(PyObject *item) { return ad__py_call1((PyObject *)&PyComplex_Type, item); }
 
 PyObject *ad__py_complex(PyObject *x, PyObject *unused) {
     (void)unused;
@@ -198,11 +180,32 @@ static PyObject *nb_index(PyObject *x) {
     return ad__py_item(x);
 }
 
-#define SLOT(name) {Py_nb_##name, nb_##name}
+#define SLOT(name) \
+    { Py_nb_##name, nb_##name }
 #define SLOTS(name) SLOT(name), SLOT(inplace_##name)
 const PyType_Slot ad__py_number_slots[] = {
-    SLOTS(add), SLOTS(subtract), SLOTS(multiply), SLOTS(true_divide), SLOTS(floor_divide), SLOTS(remainder),
-    SLOTS(lshift), SLOTS(rshift), SLOTS(and), SLOTS(or), SLOTS(xor), SLOTS(power), SLOTS(matrix_multiply),
-    SLOT(negative), SLOT(positive), SLOT(absolute), SLOT(invert), SLOT(divmod), SLOT(bool), SLOT(int), SLOT(float),
-    SLOT(index), {Py_tp_richcompare, tp_richcompare}, {0, NULL},
+    SLOTS(add),
+    SLOTS(subtract),
+    SLOTS(multiply),
+    SLOTS(true_divide),
+    SLOTS(floor_divide),
+    SLOTS(remainder),
+    SLOTS(lshift),
+    SLOTS(rshift),
+    SLOTS(and),
+    SLOTS(or),
+    SLOTS(xor),
+    SLOTS(power),
+    SLOTS(matrix_multiply),
+    SLOT(negative),
+    SLOT(positive),
+    SLOT(absolute),
+    SLOT(invert),
+    SLOT(divmod),
+    SLOT(bool),
+    SLOT(int),
+    SLOT(float),
+    SLOT(index),
+    {Py_tp_richcompare, tp_richcompare},
+    {0, NULL},
 };

@@ -32,14 +32,12 @@ static int interrupt(void *unused) {
 /* ---- life ---- */
 
 static void close_at_exit(void) {
-    if (current)
-        ad_session_close(current->handle);
+    if (current) ad_session_close(current->handle);
 }
 
 /* The parent's connection is not the child's: it opens its own. */
 static void forget_in_child(void) {
-    if (current)
-        current->current = false;
+    if (current) current->current = false;
     current = NULL;
     pthread_mutex_init(&opening, NULL);
 }
@@ -53,8 +51,7 @@ int ad__py_session_init(void) {
 }
 
 static void drop(ad__py_session *s) {
-    if (s->current || s->users > 0)
-        return;
+    if (s->current || s->users > 0) return;
     ad__py_release();
     ad_session_close(s->handle);
     ad__py_acquire();
@@ -62,14 +59,12 @@ static void drop(ad__py_session *s) {
 }
 
 void ad__py_session_leave(ad__py_session *s) {
-    if (--s->users == 0 && !s->current)
-        drop(s);
+    if (--s->users == 0 && !s->current) drop(s);
 }
 
 static void leave_current(void) {
     ad__py_session *s = current;
-    if (!s)
-        return;
+    if (!s) return;
     current = NULL;
     s->current = false;
     drop(s);
@@ -95,23 +90,18 @@ static ad__py_session *open_session(const char *url, bool another) {
     int status = 0;
     ad__py_release();
     pthread_mutex_lock(&opening);
-    if (another || !current)
-        status = ad_session_open(url, &handle);
+    if (another || !current) status = ad_session_open(url, &handle);
     ad__py_acquire();
-    if (status)
-        ad__py_fail(status);
-    else
-        s = handle ? opened(handle) : current;
+    if (status) ad__py_fail(status);
+    else s = handle ? opened(handle) : current;
     pthread_mutex_unlock(&opening);
     return s;
 }
 
 ad__py_session *ad__py_session_get(void) {
     ad__py_session *s = current;
-    while (!s && !PyErr_Occurred())
-        s = open_session(NULL, false);
-    if (s)
-        s->users++;
+    while (!s && !PyErr_Occurred()) s = open_session(NULL, false);
+    if (s) s->users++;
     return s;
 }
 
@@ -133,10 +123,8 @@ static PyObject *py_connect(PyObject *module, PyObject *const *args, Py_ssize_t 
     PyObject *url;
     const char *text = NULL;
     (void)module;
-    if (ad__py_arguments("connect", names, args, npos, kwnames, &url) != 0)
-        return NULL;
-    if (url && url != Py_None && !(text = PyUnicode_AsUTF8AndSize(url, NULL)))
-        return NULL;
+    if (ad__py_arguments("connect", names, args, npos, kwnames, &url) != 0) return NULL;
+    if (url && url != Py_None && !(text = PyUnicode_AsUTF8AndSize(url, NULL))) return NULL;
     return open_session(text, true) ? Py_NewRef(Py_None) : NULL;
 }
 
@@ -153,8 +141,7 @@ static PyObject *py_sync(PyObject *module, PyObject *unused) {
     ad__py_session *s = ad__py_session_get();
     (void)module;
     (void)unused;
-    if (!s)
-        return NULL;
+    if (!s) return NULL;
     ad__py_release();
     int status = ad_sync(s->handle);
     ad__py_acquire();
@@ -167,8 +154,7 @@ static PyObject *py_flush(PyObject *module, PyObject *unused) {
     ad__py_session *s = current;
     (void)module;
     (void)unused;
-    if (!s)
-        Py_RETURN_NONE;
+    if (!s) Py_RETURN_NONE;
     s->users++;
     ad__py_release();
     int status = ad_flush(s->handle);
@@ -191,15 +177,13 @@ static PyObject *py_stat(PyObject *module, PyObject *unused) {
     ad__py_session *s = ad__py_session_get();
     (void)module;
     (void)unused;
-    if (!s)
-        return NULL;
+    if (!s) return NULL;
     ad__py_release();
     int status = ad_stat(s->handle, AD_NCOUNTER, counters, &got);
     ad__py_acquire();
     PyObject *dict = status ? ad__py_fail(status) : PyDict_New();
     for (int i = 0; dict && i < got; i++)
-        if (put(dict, ad__counters[i].name, PyLong_FromUnsignedLongLong(counters[i])) != 0)
-            Py_CLEAR(dict);
+        if (put(dict, ad__counters[i].name, PyLong_FromUnsignedLongLong(counters[i])) != 0) Py_CLEAR(dict);
     ad__py_session_leave(s);
     return dict;
 }
@@ -209,16 +193,14 @@ static PyObject *py_info(PyObject *module, PyObject *unused) {
     ad__py_session *s = ad__py_session_get();
     (void)module;
     (void)unused;
-    if (!s)
-        return NULL;
+    if (!s) return NULL;
     ad_session_get_info(s->handle, &info);
-    PyObject *dict =
-        Py_BuildValue("{s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "url", info.url, "server", info.server,
-                         "backend", info.backend, "device_name", info.device_name, "session",
-                         (unsigned long long)info.session, "version", (unsigned long long)info.version, "devices",
-                         (unsigned long long)info.devices, "memory", (unsigned long long)info.memory, "operations",
-                         (unsigned long long)info.operations, "round_trips", (unsigned long long)info.round_trips,
-                         "messages_bytes", (unsigned long long)info.messages_bytes);
+    PyObject *dict = Py_BuildValue(
+        "{s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "url", info.url, "server", info.server, "backend",
+        info.backend, "device_name", info.device_name, "session", (unsigned long long)info.session, "version",
+        (unsigned long long)info.version, "devices", (unsigned long long)info.devices, "memory",
+        (unsigned long long)info.memory, "operations", (unsigned long long)info.operations, "round_trips",
+        (unsigned long long)info.round_trips, "messages_bytes", (unsigned long long)info.messages_bytes);
     ad__py_session_leave(s);
     return dict;
 }

@@ -1,11 +1,12 @@
 /* ufunc objects: one for each row of ufunc.def. */
+#include <math.h>
+
 #include "core.h"
 
 #define MAX_INPUTS 3
 
 typedef struct ufunc {
-    PyObject_HEAD
-    int id;
+    PyObject_HEAD int id;
     const ad_ufunc_row *row;
 } ufunc;
 
@@ -16,26 +17,18 @@ static const struct trait {
     const char *reduction, *scan;
     int scatter; /* mode of call scatter, -1: none */
 } traits[] = {
-    {AD_UFUNC_add, "i0", "sum", "cumsum", 1},
-    {AD_UFUNC_multiply, "i1", "prod", "cumprod", -1},
-    {AD_UFUNC_maximum, NULL, "max", NULL, 2},
-    {AD_UFUNC_minimum, NULL, "min", NULL, 3},
-    {AD_UFUNC_logical_and, "b1", "all", NULL, -1},
-    {AD_UFUNC_logical_or, "b0", "any", NULL, -1},
-    {AD_UFUNC_logical_xor, "b0", NULL, NULL, -1},
-    {AD_UFUNC_bitwise_and, "i-1", NULL, NULL, -1},
-    {AD_UFUNC_bitwise_or, "i0", NULL, NULL, -1},
-    {AD_UFUNC_bitwise_xor, "i0", NULL, NULL, -1},
-    {AD_UFUNC_gcd, "i0", NULL, NULL, -1},
-    {AD_UFUNC_hypot, "i0", NULL, NULL, -1},
-    {AD_UFUNC_logaddexp, "f-", NULL, NULL, -1},
-    {AD_UFUNC_logaddexp2, "f-", NULL, NULL, -1},
+    {AD_UFUNC_add, "i0", "sum", "cumsum", 1},      {AD_UFUNC_multiply, "i1", "prod", "cumprod", -1},
+    {AD_UFUNC_maximum, NULL, "max", NULL, 2},      {AD_UFUNC_minimum, NULL, "min", NULL, 3},
+    {AD_UFUNC_logical_and, "b1", "all", NULL, -1}, {AD_UFUNC_logical_or, "b0", "any", NULL, -1},
+    {AD_UFUNC_logical_xor, "b0", NULL, NULL, -1},  {AD_UFUNC_bitwise_and, "i-1", NULL, NULL, -1},
+    {AD_UFUNC_bitwise_or, "i0", NULL, NULL, -1},   {AD_UFUNC_bitwise_xor, "i0", NULL, NULL, -1},
+    {AD_UFUNC_gcd, "i0", NULL, NULL, -1},          {AD_UFUNC_hypot, "i0", NULL, NULL, -1},
+    {AD_UFUNC_logaddexp, "f-", NULL, NULL, -1},    {AD_UFUNC_logaddexp2, "f-", NULL, NULL, -1},
 };
 
 static const struct trait *trait_of(PyObject *self) {
     for (size_t i = 0; i < sizeof traits / sizeof *traits; i++)
-        if (traits[i].id == ((ufunc *)self)->id)
-            return &traits[i];
+        if (traits[i].id == ((ufunc *)self)->id) return &traits[i];
     return NULL;
 }
 
@@ -47,10 +40,8 @@ static int wrong_out(const char *what) {
 }
 
 int ad__py_outputs(const char *what, PyObject *o, int n, PyObject **out) {
-    for (int i = 0; i < n; i++)
-        out[i] = NULL;
-    if (!o || o == Py_None)
-        return 0;
+    for (int i = 0; i < n; i++) out[i] = NULL;
+    if (!o || o == Py_None) return 0;
     if (!PyTuple_Check(o)) {
         if (n > 1) {
             PyErr_Format(PyExc_TypeError, "%s: 'out' must be a tuple of arrays", what);
@@ -65,8 +56,7 @@ int ad__py_outputs(const char *what, PyObject *o, int n, PyObject **out) {
     }
     for (int i = 0; i < n; i++) {
         PyObject *one = PyTuple_GetItem(o, i);
-        if (one != Py_None && !ad__py_is_array(one))
-            return wrong_out(what);
+        if (one != Py_None && !ad__py_is_array(one)) return wrong_out(what);
         out[i] = one == Py_None ? NULL : one;
     }
     return 0;
@@ -74,8 +64,7 @@ int ad__py_outputs(const char *what, PyObject *o, int n, PyObject **out) {
 
 int ad__py_where(PyObject *o, ad__py_session *s, ad_array **mask) {
     *mask = NULL;
-    if (!o || o == Py_True || o == Py_None)
-        return 0;
+    if (!o || o == Py_True || o == Py_None) return 0;
     if (ad__py_is_array(o)) {
         *mask = ad_array_retain(ad__py_handle(o));
         return 0;
@@ -85,12 +74,10 @@ int ad__py_where(PyObject *o, ad__py_session *s, ad_array **mask) {
         return -1;
     }
     int truth = PyObject_IsTrue(o), status;
-    if (truth)
-        return truth < 0 ? -1 : 0;
+    if (truth) return truth < 0 ? -1 : 0;
     status = ad_full(s->handle, AD_BOOL, 0, NULL, ad_int(0), mask);
     ad__py_ensure();
-    if (status)
-        ad__py_fail(status);
+    if (status) ad__py_fail(status);
     return status ? -1 : 0;
 }
 
@@ -118,8 +105,7 @@ static int keyword(call *c, PyObject *name, PyObject *value) {
         }
     }
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-        if (PyUnicode_CompareWithASCIIString(name, ignored[i]) == 0)
-            return 0;
+        if (PyUnicode_CompareWithASCIIString(name, ignored[i]) == 0) return 0;
     PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument %R", c->f->row->name, name);
     return -1;
 }
@@ -133,21 +119,17 @@ static int take_arguments(call *c, PyObject *args, PyObject *kwargs) {
                      row->nin, row->nin + row->nout, n);
         return -1;
     }
-    for (int i = 0; i < row->nin; i++)
-        c->input[i] = PyTuple_GetItem(args, i);
+    for (int i = 0; i < row->nin; i++) c->input[i] = PyTuple_GetItem(args, i);
     while (kwargs && PyDict_Next(kwargs, &at, &name, &value))
-        if (keyword(c, name, value) != 0)
-            return -1;
-    if (ad__py_outputs(row->name, c->out_given, row->nout, c->out) != 0)
-        return -1;
+        if (keyword(c, name, value) != 0) return -1;
+    if (ad__py_outputs(row->name, c->out_given, row->nout, c->out) != 0) return -1;
     for (Py_ssize_t i = row->nin; i < n; i++) {
         PyObject *one = PyTuple_GetItem(args, i);
         if (c->out_given) {
             PyErr_SetString(PyExc_TypeError, "cannot specify 'out' as both a positional and keyword argument");
             return -1;
         }
-        if (one != Py_None && !ad__py_is_array(one))
-            return wrong_out(row->name);
+        if (one != Py_None && !ad__py_is_array(one)) return wrong_out(row->name);
         c->out[i - row->nin] = one == Py_None ? NULL : one;
     }
     return 0;
@@ -156,8 +138,7 @@ static int take_arguments(call *c, PyObject *args, PyObject *kwargs) {
 /* The type of the first array input, for integers that no type of 64 bits holds; -1: none. */
 static int array_dtype(const call *c) {
     for (int i = 0; i < c->f->row->nin; i++)
-        if (ad__py_is_array(c->input[i]))
-            return ad__py_info(c->input[i]).dtype;
+        if (ad__py_is_array(c->input[i])) return ad__py_info(c->input[i]).dtype;
     return -1;
 }
 
@@ -167,8 +148,7 @@ static int take_inputs(call *c) {
         if (got == AD_PY_HUGE) {
             dtype = array_dtype(c);
             got = dtype < 0 ? ad__py_huge(c->input[i], -1) : ad__py_settle(c->input[i], &c->in[i], dtype, &c->id);
-            if (got != 0)
-                return -1;
+            if (got != 0) return -1;
         } else if (got <= 0) {
             return got == 0 ? ad__py_refuse(c->input[i], c->f->row->name) : -1;
         }
@@ -176,21 +156,28 @@ static int take_inputs(call *c) {
     return 0;
 }
 
-/* dtype= is that of the output; of a row whose output has a type of its own, it can only be that. */
-static int take_dtype(call *c) {
+/* The loop whose outputs are of a type: -1 where they are of a type of their own, which is this; -2: none. */
+static int loop_for(const call *c, int dtype) {
     const ad_rule_row *rule = &ad__rules[c->f->row->rule];
-    int dtype;
-    if (!c->dtype || c->dtype == Py_None)
-        return 0;
+    int loop = rule->out[0] == AD_CODE_T || rule->out[0] == AD_CODE_R ? dtype : -1;
+    if (rule->out[0] == AD_CODE_R && array_dtype(c) >= 0 && ad__dtypes[array_dtype(c)].kind == 'c')
+        loop = dtype == AD_FLOAT32 ? AD_COMPLEX64 : dtype == AD_FLOAT64 ? AD_COMPLEX128 : dtype;
+    for (int k = 0; k < c->f->row->nout; k++)
+        if (ad__code_dtype(rule->out[k], loop < 0 ? AD_FLOAT64 : loop) != dtype) return -2;
+    return loop;
+}
+
+/* dtype= is that of the outputs. */
+static int take_dtype(call *c) {
+    int dtype, loop;
+    if (!c->dtype || c->dtype == Py_None) return 0;
     dtype = ad__py_dtype_id(c->dtype);
-    if (dtype < 0)
-        return -1;
-    if (rule->out[0] == AD_CODE_T || rule->out[0] == AD_CODE_R) {
-        c->options.dtype = dtype;
+    if (dtype < 0) return -1;
+    loop = loop_for(c, dtype);
+    if (loop > -2) {
+        c->options.dtype = loop;
         return 0;
     }
-    if (ad__code_dtype(rule->out[0], AD_FLOAT64) == dtype)
-        return 0;
     PyErr_Format(PyExc_TypeError, "No loop matching the specified signature and casting was found for ufunc %s",
                  c->f->row->name);
     return -1;
@@ -199,8 +186,7 @@ static int take_dtype(call *c) {
 static int take_options(call *c) {
     c->options = (ad_options)AD_OPTIONS_INIT;
     c->options.casting = ad__py_casting(c->casting, AD_CAST_SAME_KIND);
-    for (int i = 0; i < c->f->row->nout; i++)
-        c->options.out[i] = c->out[i] ? ad__py_handle(c->out[i]) : NULL;
+    for (int i = 0; i < c->f->row->nout; i++) c->options.out[i] = c->out[i] ? ad__py_handle(c->out[i]) : NULL;
     return c->options.casting < 0 ? -1 : take_dtype(c);
 }
 
@@ -208,12 +194,10 @@ static int take_options(call *c) {
 static PyObject *give(const call *c, ad_array **outs, ad__py_session *s) {
     PyObject *result[AD_MAX_OUT] = {NULL, NULL}, *both;
     for (int i = 0; i < c->f->row->nout; i++) {
-        if (c->out[i])
-            ad_array_release(outs[i]);
+        if (c->out[i]) ad_array_release(outs[i]);
         result[i] = c->out[i] ? Py_NewRef(c->out[i]) : ad__py_wrap(outs[i], s, NULL);
     }
-    if (c->f->row->nout == 1)
-        return result[0];
+    if (c->f->row->nout == 1) return result[0];
     both = result[0] && result[1] ? PyTuple_Pack(2, result[0], result[1]) : NULL;
     Py_XDECREF(result[0]);
     Py_XDECREF(result[1]);
@@ -224,8 +208,7 @@ static PyObject *run(call *c, ad__py_session *s) {
     ad_array *outs[AD_MAX_OUT], *mask;
     bool plain = !c->out[0] && !c->out[1] && !c->where && !c->dtype && !c->casting;
     int status = ad__py_where(c->where, s, &mask);
-    if (status)
-        return NULL;
+    if (status) return NULL;
     c->options.where = mask;
     status = ad_ufunc_call(s->handle, c->id, c->in, plain ? NULL : &c->options, outs);
     ad__py_ensure();
@@ -235,11 +218,9 @@ static PyObject *run(call *c, ad__py_session *s) {
 
 static PyObject *ufunc_call(PyObject *self, PyObject *args, PyObject *kwargs) {
     call c = {.f = (const ufunc *)self, .id = ((ufunc *)self)->id};
-    if (take_arguments(&c, args, kwargs) != 0 || take_inputs(&c) != 0 || take_options(&c) != 0)
-        return NULL;
+    if (take_arguments(&c, args, kwargs) != 0 || take_inputs(&c) != 0 || take_options(&c) != 0) return NULL;
     ad__py_session *s = ad__py_session_of(c.input, c.f->row->nin);
-    if (!s)
-        return NULL;
+    if (!s) return NULL;
     PyObject *result = run(&c, s);
     ad__py_session_leave(s);
     return result;
@@ -260,17 +241,17 @@ static PyObject *get_domain(PyObject *self, void *unused) {
 static PyObject *get_count(PyObject *self, void *which) {
     const ufunc *f = (ufunc *)self;
     const char what = *(const char *)which;
-    return PyLong_FromLong(what == 'i' ? f->row->nin : what == 'o' ? f->row->nout : what == 'a' ? f->row->nin + f->row->nout
-                                                                                                : f->id);
+    return PyLong_FromLong(what == 'i'   ? f->row->nin
+                           : what == 'o' ? f->row->nout
+                           : what == 'a' ? f->row->nin + f->row->nout
+                                         : f->id);
 }
 
 static PyObject *get_identity(PyObject *self, void *unused) {
     const struct trait *t = trait_of(self);
     (void)unused;
-    if (!t || !t->identity)
-        Py_RETURN_NONE;
-    if (t->identity[0] == 'f')
-        return PyFloat_FromString(PyUnicode_FromString("-inf"));
+    if (!t || !t->identity) Py_RETURN_NONE;
+    if (t->identity[0] == 'f') return PyFloat_FromDouble(-(double)INFINITY);
     long value = strtol(t->identity + 1, NULL, 10);
     return t->identity[0] == 'b' ? PyBool_FromLong(value) : PyLong_FromLong(value);
 }
@@ -278,16 +259,14 @@ static PyObject *get_identity(PyObject *self, void *unused) {
 static PyObject *get_trait(PyObject *self, void *which) {
     const struct trait *t = trait_of(self);
     const char *name = !t ? NULL : *(const char *)which == 'r' ? t->reduction : t->scan;
-    if (!name)
-        Py_RETURN_NONE;
+    if (!name) Py_RETURN_NONE;
     return PyUnicode_FromString(name);
 }
 
 static PyObject *get_scatter(PyObject *self, void *unused) {
     const struct trait *t = trait_of(self);
     (void)unused;
-    if (!t || t->scatter < 0)
-        Py_RETURN_NONE;
+    if (!t || t->scatter < 0) Py_RETURN_NONE;
     return PyLong_FromLong(t->scatter);
 }
 
@@ -306,17 +285,13 @@ static PyObject *get_types(PyObject *self, void *unused) {
     for (int loop = 0; list && loop < AD_NDTYPE; loop++) {
         char text[16];
         int n = 0;
-        if (!(rule->loops & AD_BIT(loop)))
-            continue;
-        for (int i = 0; i < row->nin; i++)
-            text[n++] = letter(rule->in[i], loop);
+        if (!(rule->loops & AD_BIT(loop))) continue;
+        for (int i = 0; i < row->nin; i++) text[n++] = letter(rule->in[i], loop);
         text[n++] = '-';
         text[n++] = '>';
-        for (int i = 0; i < row->nout; i++)
-            text[n++] = letter(rule->out[i], loop);
+        for (int i = 0; i < row->nout; i++) text[n++] = letter(rule->out[i], loop);
         PyObject *one = PyUnicode_FromStringAndSize(text, n);
-        if (!one || PyList_Append(list, one) != 0)
-            Py_CLEAR(list);
+        if (!one || PyList_Append(list, one) != 0) Py_CLEAR(list);
         Py_XDECREF(one);
     }
     return list;
@@ -345,23 +320,32 @@ static PyObject *get_doc(PyObject *self, void *unused) {
         row->nout > 1 ? "tuple of 2 ndarrays" : "ndarray", row->name);
 }
 
-static PyObject *repr(PyObject *self) {
-    return PyUnicode_FromFormat("<ufunc '%s'>", ((ufunc *)self)->row->name);
+static PyObject *repr(PyObject *self) { return PyUnicode_FromFormat("<ufunc '%s'>", ((ufunc *)self)->row->name); }
+
+static PyObject *all; /* the dict of the module */
+
+static PyObject *py_ufunc_of(PyObject *module, PyObject *name) {
+    PyObject *f = PyDict_GetItemWithError(all, name);
+    (void)module;
+    if (!f && !PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "arrayd has no ufunc %R", name);
+    return Py_XNewRef(f);
 }
 
+/* Pickled by name. */
 static PyObject *reduce_pickle(PyObject *self, PyObject *unused) {
-    (void)unused;
-    PyObject *builtins = PyImport_ImportModule("operator");
-    PyObject *getter = builtins ? PyObject_GetAttrString(builtins, "getitem") : NULL;
     PyObject *module = PyImport_ImportModule("arrayd._core");
-    PyObject *all = module ? PyObject_GetAttrString(module, "ufuncs") : NULL;
-    PyObject *result = getter && all ? Py_BuildValue("O(Os)", getter, all, ((ufunc *)self)->row->name) : NULL;
-    Py_XDECREF(builtins);
-    Py_XDECREF(getter);
+    PyObject *by_name = module ? PyObject_GetAttrString(module, "ufunc_of") : NULL;
+    PyObject *result = by_name ? Py_BuildValue("O(s)", by_name, ((ufunc *)self)->row->name) : NULL;
+    (void)unused;
     Py_XDECREF(module);
-    Py_XDECREF(all);
+    Py_XDECREF(by_name);
     return result;
 }
+
+PyMethodDef ad__py_ufunc_methods[] = {
+    {"ufunc_of", py_ufunc_of, METH_O, "ufunc_of(name): the ufunc of that name."},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyGetSetDef attributes[] = {
     {"__name__", get_name, NULL, NULL, NULL},
@@ -391,22 +375,20 @@ static void dealloc(PyObject *self) {
 
 static PyObject *make(int id, const ad_ufunc_row *row) {
     ufunc *f = PyObject_Malloc(sizeof *f);
-    if (!f)
-        return PyErr_NoMemory();
+    if (!f) return PyErr_NoMemory();
     PyObject_Init((PyObject *)f, ad__py.ufunc);
     f->id = id;
     f->row = row;
     return (PyObject *)f;
 }
 
-static int fill(PyObject *all) {
+static int fill(void) {
     for (int id = 0; id < AD_UFUNC_LIMIT; id++) {
         const ad_ufunc_row *row = ad__ufunc((uint64_t)id);
         PyObject *f = row ? make(id, row) : NULL;
         int status = !row ? 0 : f ? PyDict_SetItemString(all, row->name, f) : -1;
         Py_XDECREF(f);
-        if (status)
-            return -1;
+        if (status) return -1;
     }
     return 0;
 }
@@ -415,14 +397,12 @@ int ad__py_ufunc_init(PyObject *module) {
     static PyMethodDef methods[] = {{"__reduce__", reduce_pickle, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
     PyType_Slot slots[] = {{Py_tp_call, ufunc_call}, {Py_tp_repr, repr},       {Py_tp_getset, attributes},
                            {Py_tp_methods, methods}, {Py_tp_dealloc, dealloc}, {0, NULL}};
-    PyType_Spec spec = {"arrayd.ufunc", sizeof(ufunc), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    PyObject *all = PyDict_New();
+    PyType_Spec spec = {"arrayd.ufunc", sizeof(ufunc), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                        slots};
+    all = PyDict_New();
     ad__py.ufunc = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    int status = all && ad__py.ufunc ? fill(all) : -1;
-    if (status == 0)
-        status = PyModule_AddObjectRef(module, "ufunc", (PyObject *)ad__py.ufunc);
-    if (status == 0)
-        status = PyModule_AddObjectRef(module, "ufuncs", all);
-    Py_XDECREF(all);
+    int status = all && ad__py.ufunc ? fill() : -1;
+    if (status == 0) status = PyModule_AddObjectRef(module, "ufunc", (PyObject *)ad__py.ufunc);
+    if (status == 0) status = PyModule_AddObjectRef(module, "ufuncs", all);
     return status;
 }

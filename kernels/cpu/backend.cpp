@@ -105,14 +105,22 @@ int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
     }
 }
 
-const ad_backend backend = {AD_BACKEND_VERSION, "cpu",
-                            devices,            device_open,
-                            device_close,       device_info,
-                            ad_cpu_slab_create, ad_cpu_slab_attach,
-                            ad_cpu_slab_close,  stream_open,
-                            stream_close,       stream_wait,
-                            zero,               upload,
-                            download,           run_operation};
+const ad_backend backend = {AD_BACKEND_VERSION,
+                            "cpu",
+                            devices,
+                            device_open,
+                            device_close,
+                            device_info,
+                            ad_cpu_slab_create,
+                            ad_cpu_slab_attach,
+                            ad_cpu_slab_close,
+                            stream_open,
+                            stream_close,
+                            stream_wait,
+                            zero,
+                            upload,
+                            download,
+                            run_operation};
 
 /* OpenBLAS would start a thread for each processor while it is being loaded. Matrix products are divided among this
  * backend's own threads (call_matmul.cpp), so it needs none. Runs before OpenBLAS's own constructor. */

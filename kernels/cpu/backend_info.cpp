@@ -52,5 +52,6 @@ void ad_cpu_device_info(ad_device_info *info) {
     memset(info, 0, sizeof *info);
     info->memory = limit < total || total == 0 ? limit : total;
     snprintf(info->name, sizeof info->name, "cpu");
-    each_line("/proc/cpuinfo", [&](const char *line) { return sscanf(line, "model name : %63[^\n]", info->name) == 1; });
+    each_line("/proc/cpuinfo",
+              [&](const char *line) { return sscanf(line, "model name : %63[^\n]", info->name) == 1; });
 }

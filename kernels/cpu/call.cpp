@@ -41,19 +41,20 @@ int ad_cpu_call(const ad_op *op, ad_run *run, ad_fault *fault) {
     return f(&c);
 }
 
+/* The engine may have said more already. */
+static void *given(ad_call *c, void *memory, uint64_t size, const char *what) {
+    if (memory == nullptr && (c->fault == nullptr || c->fault->code == 0))
+        ad__fault(c->fault, AD_E_MEMORY, "out of memory: %llu bytes of %s", (unsigned long long)size, what);
+    return memory;
+}
+
 void *ad_call_workspace(ad_call *c, uint64_t size) {
-    void *p = c->run->workspace(c->run, size > 0 ? size : 1);
-    if (p == nullptr)
-        ad__fault(c->fault, AD_E_MEMORY, "out of memory: %llu bytes of scratch memory", (unsigned long long)size);
-    return p;
+    return given(c, c->run->workspace(c->run, size > 0 ? size : 1), size, "scratch memory");
 }
 
 static void *sized_output(ad_call *c, int index, const ad::array *out) {
     const uint64_t size = uint64_t(ad::count(*out)) * uint64_t(ad::itemsize(out->dtype));
-    void *p = c->run->output(c->run, index, size);
-    if (p == nullptr)
-        ad__fault(c->fault, AD_E_MEMORY, "out of memory: %llu bytes of output", (unsigned long long)size);
-    return p;
+    return given(c, c->run->output(c->run, index, size), size, "output");
 }
 
 int ad_call_sized(ad_call *c, int index, ad::array *out) {

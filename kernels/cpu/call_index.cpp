@@ -16,9 +16,9 @@ constexpr int64_t MOVE_GRAIN = 1 << 14; /* elements */
 struct indexing {
     int k;
     array index[AD_MAX_NDIM];
-    walk<1> place[AD_MAX_NDIM]; /* of each index array */
+    walk<1> place[AD_MAX_NDIM];                   /* of each index array */
     int64_t size[AD_MAX_NDIM], step[AD_MAX_NDIM]; /* of the indexed axes */
-    int64_t places;             /* elements of B */
+    int64_t places;                               /* elements of B */
 };
 
 int64_t index_at(const walk<1> &w, const char *data, int64_t position) {
@@ -78,14 +78,15 @@ int indexing_init(ad_call *c, int first, const array *x, indexing *ix) {
 
 /* Byte offsets of n indexed blocks from position `begin` of B on. */
 void indexed_places(const indexing *ix, int64_t begin, int64_t n, int64_t *at) {
-    for (int64_t i = 0; i < n; i++) at[i] = 0;
     for (int a = 0; a < ix->k; a++) {
         const int64_t size = ix->size[a], step = ix->step[a], jump = ix->place[a].inner(0);
         ix->place[a].runs(begin, begin + n, [&](const int64_t(&offset)[1], int64_t length, int64_t p) {
             const char *v = ix->index[a].data + offset[0];
             for (int64_t i = 0; i < length; i++) {
                 int64_t j = *reinterpret_cast<const int64_t *>(v + i * jump);
-                at[p - begin + i] += (j + (j < 0 ? size : 0)) * step;
+                int64_t place = (j + (j < 0 ? size : 0)) * step;
+                if (a == 0) at[p - begin + i] = place;
+                else at[p - begin + i] += place;
             }
             return true;
         });
@@ -119,7 +120,8 @@ int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 /* Pieces of work are a range of places by a range of each block. */
 void gather_all(const ad_move *m, const indexing *ix, const walk<1> *plain) {
     const int64_t inner = m->inner.count, piece = at_most(inner, AD_MOVE_INNER);
-    const int64_t chunks = (inner + piece - 1) / piece, places = at_least(1, at_most(AD_MOVE_BLOCK, MOVE_GRAIN / piece));
+    const int64_t chunks = (inner + piece - 1) / piece,
+                  places = at_least(1, at_most(AD_MOVE_BLOCK, MOVE_GRAIN / piece));
     const int64_t units = (ix->places + places - 1) / places * chunks;
     ad_cpu_parallel(units, at_least(1, MOVE_GRAIN / (places * piece)), [&](int64_t begin, int64_t end) {
         for (int64_t u = begin; u < end; u++) {
@@ -132,9 +134,8 @@ void gather_all(const ad_move *m, const indexing *ix, const walk<1> *plain) {
 /* Equal indices must take effect in order, so only the blocks themselves are divided. */
 void scatter_all(const ad_move *m, const indexing *ix, const walk<1> *plain) {
     const int64_t inner = m->inner.count, grain = at_least(1, MOVE_GRAIN / at_least(1, ix->places));
-    ad_cpu_parallel(inner, at_least(grain, 64), [&](int64_t begin, int64_t end) {
-        move_range(m, ix, plain, true, 0, ix->places, begin, end);
-    });
+    ad_cpu_parallel(inner, at_least(grain, 64),
+                    [&](int64_t begin, int64_t end) { move_range(m, ix, plain, true, 0, ix->places, begin, end); });
 }
 
 } // namespace

@@ -54,9 +54,19 @@ int mask_init(ad_call *c, int index, array *a, mask *m) {
     return 0;
 }
 
-/* Positions of the first `most` true elements in m[0..n), counted from `start`; how many. *next: where it stopped. */
+/* Positions of the first `most` true elements in m[0..n), counted from `start`; how many. *next: where it stopped.
+ * Without branches on single elements; eight that are all false are passed over at once. */
 int64_t list_true(const uint8_t *m, int64_t n, int64_t start, int64_t most, int64_t *list, int64_t *next) {
     int64_t found = 0, i = 0;
+    for (; i + 8 <= n && found + 8 <= most; i += 8) {
+        uint64_t eight;
+        memcpy(&eight, m + i, 8);
+        if (eight == 0) continue;
+        for (int k = 0; k < 8; k++) {
+            list[found] = start + i + k;
+            found += m[i + k] != 0;
+        }
+    }
     for (; i < n && found < most; i++) {
         list[found] = start + i;
         found += m[i] != 0;
@@ -126,6 +136,16 @@ void write_indices(const mask *m, const array *x, int64_t *out) {
     });
 }
 
+/* Where there is one axis the places are the answer. */
+void write_places(const mask *m, int64_t *out) {
+    ad_cpu_parallel(m->blocks, 2, [&](int64_t first, int64_t last) {
+        const int64_t begin = first * BLOCK, end = last < m->blocks ? last * BLOCK : m->size;
+        const int64_t n = (last < m->blocks ? m->before[last] : m->total) - m->before[first];
+        int64_t next;
+        list_true(m->data + begin, end - begin, begin, n, out + m->before[first], &next);
+    });
+}
+
 } // namespace
 
 int ad_call_nonzero(ad_call *c) {
@@ -135,7 +155,8 @@ int ad_call_nonzero(ad_call *c) {
     if (rc < 0) return rc;
     array out = {nullptr, AD_INT64, 2, {x.ndim, m.total}, {m.total * 8, 8}};
     if ((rc = ad_call_sized(c, 0, &out)) < 0) return rc;
-    if (x.ndim > 0) write_indices(&m, &x, reinterpret_cast<int64_t *>(out.data));
+    if (x.ndim == 1) write_places(&m, reinterpret_cast<int64_t *>(out.data));
+    else if (x.ndim > 1) write_indices(&m, &x, reinterpret_cast<int64_t *>(out.data));
     c->run->values[0] = m.total;
     c->run->nvalues = 1;
     return ad_call_finish(c, 0, &out);
@@ -178,8 +199,7 @@ int ad_call_place(ad_call *c) {
                          "NumPy boolean array indexing assignment cannot assign %lld input values to the %lld output "
                          "values where the mask is true",
                          (long long)n, (long long)m.total);
-    for (int i = masked.ndim; i < x.ndim; i++)
-        move.inner.add(x.shape[i], {x.stride[i], v.stride[i - masked.ndim + 1]});
+    for (int i = masked.ndim; i < x.ndim; i++) move.inner.add(x.shape[i], {x.stride[i], v.stride[i - masked.ndim + 1]});
     if (m.total == 0 || move.inner.count == 0) return 0;
     const int64_t step = v.stride[0];
     walk<1> places = first_axes(&x, masked.ndim);

@@ -3,6 +3,7 @@
 #include "kernels/cpu/call_matmul.h"
 
 #include <algorithm>
+#include <limits.h>
 
 #include "kernels/cpu/parallel.h"
 
@@ -10,9 +11,11 @@ namespace {
 
 using namespace ad;
 
-constexpr int64_t SMALL = 512;               /* multiplications below which a library call costs more than they do */
-constexpr int64_t TILE_WORK = 1 << 21;       /* multiplications that a tile should have at least */
+constexpr int64_t SMALL = 512;         /* multiplications below which a library call costs more than they do */
+constexpr int64_t TILE_WORK = 1 << 21; /* multiplications that a tile should have at least */
 constexpr int64_t TILE_SIDE = 128;
+constexpr int64_t TILE_MOST = 1 << 24;  /* rows or columns, which OpenBLAS counts in an int */
+constexpr int64_t PIECE_WORK = 1 << 18; /* multiplications of small products that one thread does at a time */
 
 ad_matrix matrix_of(const array *a) {
     const int r = a->ndim - 2, k = a->ndim - 1;
@@ -33,11 +36,14 @@ struct product {
     int64_t tile_rows, tile_columns;
 };
 
-/* Tiles of the result: halve the longer side until every thread has something to do. */
-void choose_tiles(product *p, int64_t batch) {
-    const int64_t want = 2 * ad_cpu_parallel_threads(), inner = p->a.columns;
-    int64_t rows = p->c.rows, columns = p->c.columns, tiles = batch;
-    while (tiles < want && rows * columns * inner >= 2 * TILE_WORK && std::max(rows, columns) >= 2 * TILE_SIDE) {
+/* Tiles of the result: halve the longer side until every thread has something to do, large products twice. */
+void choose_tiles(product *p) {
+    const int64_t threads = ad_cpu_parallel_threads(), inner = p->a.columns;
+    int64_t rows = p->c.rows, columns = p->c.columns, tiles = p->batch.count;
+    while (std::max(rows, columns) >= 2 * TILE_SIDE) {
+        const int64_t work = rows * columns * inner;
+        const bool wanted = tiles < threads ? work >= 2 * TILE_WORK : tiles < 2 * threads && work >= 32 * TILE_WORK;
+        if (!wanted && std::max(rows, columns) < TILE_MOST) break;
         int64_t &side = rows >= columns ? rows : columns;
         side = ((side + 1) / 2 + 15) / 16 * 16;
         tiles *= 2;
@@ -46,32 +52,44 @@ void choose_tiles(product *p, int64_t batch) {
     p->tile_columns = columns;
 }
 
+ad_matrix moved(const ad_matrix &m, int64_t offset) {
+    return {m.data + offset, m.rows, m.columns, m.row_step, m.column_step};
+}
+
 void multiply_tile(const product *p, const int64_t (&at)[3], int64_t row, int64_t column) {
-    ad_matrix a = p->a, b = p->b, c = p->c;
-    c.data += at[0];
-    a.data += at[1];
-    b.data += at[2];
-    const int64_t rows = std::min(p->tile_rows, c.rows - row), columns = std::min(p->tile_columns, c.columns - column);
-    a = block(a, row, rows, 0, a.columns);
-    b = block(b, 0, b.rows, column, columns);
-    c = block(c, row, rows, column, columns);
+    const int64_t rows = std::min(p->tile_rows, p->c.rows - row);
+    const int64_t columns = std::min(p->tile_columns, p->c.columns - column);
+    const ad_matrix c = block(moved(p->c, at[0]), row, rows, column, columns);
+    const ad_matrix a = block(moved(p->a, at[1]), row, rows, 0, p->a.columns);
+    const ad_matrix b = block(moved(p->b, at[2]), 0, p->b.rows, column, columns);
     p->multiply(&a, &b, &c);
 }
 
+/* Whole products, items begin..end of the batch. */
+void multiply_items(const product *p, int64_t begin, int64_t end) {
+    const walk<3> &w = p->batch;
+    w.runs(begin, end, [&](const int64_t(&at)[3], int64_t n, int64_t) {
+        for (int64_t i = 0; i < n; i++) {
+            const ad_matrix c = moved(p->c, at[0] + i * w.inner(0)), a = moved(p->a, at[1] + i * w.inner(1));
+            const ad_matrix b = moved(p->b, at[2] + i * w.inner(2));
+            p->multiply(&a, &b, &c);
+        }
+        return true;
+    });
+}
+
 void multiply_all(product *p) {
-    choose_tiles(p, p->batch.count);
+    choose_tiles(p);
     const int64_t down = (p->c.rows + p->tile_rows - 1) / p->tile_rows;
     const int64_t across = (p->c.columns + p->tile_columns - 1) / p->tile_columns, tiles = down * across;
-    const int64_t work = p->tile_rows * p->tile_columns * p->a.columns, grain = std::max<int64_t>(1, TILE_WORK / work / 8);
+    const int64_t work = p->tile_rows * p->tile_columns * p->a.columns, grain = std::max<int64_t>(1, PIECE_WORK / work);
     ad_cpu_parallel(p->batch.count * tiles, grain, [&](int64_t begin, int64_t end) {
-        for (int64_t u = begin; u < end;) {
-            const int64_t item = u / tiles, last = std::min(end, (item + 1) * tiles);
-            p->batch.runs(item, item + 1, [&](const int64_t(&at)[3], int64_t, int64_t) {
-                for (; u < last; u++)
-                    multiply_tile(p, at, u % tiles / across * p->tile_rows, u % across * p->tile_columns);
+        if (tiles == 1) return multiply_items(p, begin, end);
+        for (int64_t u = begin; u < end; u++)
+            p->batch.runs(u / tiles, u / tiles + 1, [&](const int64_t(&at)[3], int64_t, int64_t) {
+                multiply_tile(p, at, u % tiles / across * p->tile_rows, u % across * p->tile_columns);
                 return false;
             });
-        }
     });
 }
 
@@ -84,8 +102,9 @@ void zero(const array *out) {
 }
 
 bool rows_contiguous(const ad_matrix *m, int64_t size) {
-    return (m->columns == 1 || m->column_step == size) && (m->rows == 1 || m->row_step >= m->columns * size) &&
-           m->row_step % size == 0;
+    return (m->columns == 1 || m->column_step == size) &&
+           (m->rows == 1 ||
+            (m->row_step >= m->columns * size && m->row_step % size == 0 && m->row_step / size <= INT_MAX));
 }
 
 /* The result must have contiguous rows: where it has contiguous columns the transposed product is computed, where
@@ -108,26 +127,34 @@ int lay_out(ad_call *c, product *p, array *out) {
     return out->data == nullptr ? AD_E_MEMORY : 0;
 }
 
-/* *a as OpenBLAS can read it. */
-int readable(ad_call *c, array *a) {
+bool readable(const array *a) {
     ad_matrix m = matrix_of(a);
-    return ad_matmul_blas_takes(&m, itemsize(a->dtype)) ? 0 : ad_call_packed(c, a, a->dtype, a->ndim - 2, a);
+    return ad_matmul_blas_takes(&m, itemsize(a->dtype));
+}
+
+/* a and b as OpenBLAS can read them, copied where they have to be, and its function; or the loops, which read all. */
+int choose_function(ad_call *c, array *a, array *b, product *p) {
+    const int64_t inner = a->shape[a->ndim - 1], work = a->shape[a->ndim - 2] * inner * b->shape[b->ndim - 1];
+    int rc;
+    p->multiply = work < SMALL || inner > TILE_MOST ? nullptr : ad_matmul_blas(a->dtype);
+    if (p->multiply != nullptr)
+        for (array *x : {a, b})
+            if (!readable(x) && (rc = ad_call_packed(c, x, x->dtype, x->ndim - 2, x)) < 0) return rc;
+    if (p->multiply == nullptr || !readable(a) || !readable(b)) p->multiply = ad_matmul_loops(a->dtype);
+    p->a = matrix_of(a);
+    p->b = matrix_of(b);
+    return 0;
 }
 
 int multiply(ad_call *c, array *a, array *b, array *out) {
-    const int ndim = out->ndim, dtype = out->dtype;
-    const int64_t work = a->shape[a->ndim - 2] * a->shape[a->ndim - 1] * b->shape[b->ndim - 1];
+    const int ndim = out->ndim;
     product p;
     int rc;
-    p.multiply = work < SMALL ? nullptr : ad_matmul_blas(dtype);
-    if (p.multiply != nullptr && ((rc = readable(c, a)) < 0 || (rc = readable(c, b)) < 0)) return rc;
-    if (p.multiply == nullptr) p.multiply = ad_matmul_loops(dtype);
-    p.a = matrix_of(a);
-    p.b = matrix_of(b);
-    if ((rc = lay_out(c, &p, out)) < 0) return rc;
+    if ((rc = choose_function(c, a, b, &p)) < 0 || (rc = lay_out(c, &p, out)) < 0) return rc;
     const array *first = rc > 0 ? b : a, *second = rc > 0 ? a : b;
     for (int i = 0; i < ndim - 2; i++)
-        p.batch.add(out->shape[i], {out->stride[i], broadcast_stride(*first, i, ndim), broadcast_stride(*second, i, ndim)});
+        p.batch.add(out->shape[i],
+                    {out->stride[i], broadcast_stride(*first, i, ndim), broadcast_stride(*second, i, ndim)});
     c->run->wrote = true;
     multiply_all(&p);
     return 0;

@@ -45,8 +45,8 @@ struct layout {
 
 template <class T> layout layout_of(const ad_matrix *m) {
     constexpr int64_t size = sizeof(T);
-    const bool by_rows = (m->columns == 1 || m->column_step == size) &&
-                         (m->rows == 1 || m->row_step >= m->columns * size);
+    const bool by_rows =
+        (m->columns == 1 || m->column_step == size) && (m->rows == 1 || m->row_step >= m->columns * size);
     const int64_t step = by_rows ? m->row_step : m->column_step, lines = by_rows ? m->rows : m->columns;
     const int64_t length = by_rows ? m->columns : m->rows;
     return {by_rows ? CblasNoTrans : CblasTrans, int(lines == 1 ? length : step / size)};
@@ -83,13 +83,13 @@ template <class T> void multiply(const ad_matrix *a, const ad_matrix *b, const a
 /* Lines of `length` contiguous elements, `step` bytes apart. */
 bool lines_fit(int64_t lines, int64_t length, int64_t element_step, int64_t step, int64_t size) {
     if (length > 1 && element_step != size) return false;
-    return lines == 1 || (step >= length * size && step % size == 0 && step / size <= INT_MAX);
+    if (lines == 1) return length <= INT_MAX;
+    return step >= length * size && step % size == 0 && step / size <= INT_MAX;
 }
 
 } // namespace
 
 bool ad_matmul_blas_takes(const ad_matrix *m, int64_t size) {
-    if (m->rows > INT_MAX || m->columns > INT_MAX) return false;
     return lines_fit(m->rows, m->columns, m->column_step, m->row_step, size) ||
            lines_fit(m->columns, m->rows, m->row_step, m->column_step, size);
 }

@@ -52,20 +52,26 @@ template <class S> typename element<S>::type *row_at(const ad_matrix *m, int64_t
 
 template <class S> void multiply_few(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c) {
     using E = element<S>;
-    for (int64_t i = 0; i < c->rows; i++)
+    for (int64_t i = 0; i < c->rows; i++) {
+        auto *to = row_at<S>(c, i, 0);
         for (int64_t j = 0; j < c->columns; j++) {
-            auto sum = E::mul(value_at<S>(a, i, 0), value_at<S>(b, 0, j));
-            for (int64_t k = 1; k < a->columns; k++) sum = E::add(sum, E::mul(value_at<S>(a, i, k), value_at<S>(b, k, j)));
-            *row_at<S>(c, i, j) = sum;
+            const char *x = a->data + i * a->row_step, *y = b->data + j * b->column_step;
+            auto sum = typename E::type(0);
+            for (int64_t k = 0; k < a->columns; k++, x += a->column_step, y += b->row_step)
+                sum =
+                    E::add(sum, E::mul(E::of(*reinterpret_cast<const S *>(x)), E::of(*reinterpret_cast<const S *>(y))));
+            to[j] = sum;
         }
+    }
 }
 
 /* sum[j] += a[0]*b[0][j] + ... + a[3]*b[3][j]; a panel's rows lie PANEL_COLUMNS apart. */
 template <class S, class T> AD_HD void add_four(T *sum, const T *a, const T *b, int64_t n) {
     using E = element<S>;
     for (int64_t j = 0; j < n; j++)
-        sum[j] = E::add(sum[j], E::add(E::add(E::mul(a[0], b[j]), E::mul(a[1], b[j + PANEL_COLUMNS])),
-                                       E::add(E::mul(a[2], b[j + 2 * PANEL_COLUMNS]), E::mul(a[3], b[j + 3 * PANEL_COLUMNS]))));
+        sum[j] = E::add(sum[j],
+                        E::add(E::add(E::mul(a[0], b[j]), E::mul(a[1], b[j + PANEL_COLUMNS])),
+                               E::add(E::mul(a[2], b[j + 2 * PANEL_COLUMNS]), E::mul(a[3], b[j + 3 * PANEL_COLUMNS]))));
 }
 
 template <class S, class T> AD_HD void add_panel(T *sum, const T *a, const T *panel, int64_t rows, int64_t n) {
@@ -77,8 +83,7 @@ template <class S, class T>
 __attribute__((target("avx2"))) void add_panel_avx2(T *sum, const T *a, const T *panel, int64_t rows, int64_t n) {
     add_panel<S>(sum, a, panel, rows, n);
 }
-template <class S, class T>
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) void
+template <class S, class T> __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) void
 add_panel_avx512(T *sum, const T *a, const T *panel, int64_t rows, int64_t n) {
     add_panel<S>(sum, a, panel, rows, n);
 }

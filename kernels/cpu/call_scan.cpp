@@ -14,10 +14,10 @@ namespace {
 using namespace ad;
 
 constexpr uint32_t LOOPS = AD_M_WIDEINT | AD_M_FLOAT | AD_M_COMPLEX; /* as AD_RULE(SUM) has them */
-constexpr int64_t BLOCK = 1024;            /* elements converted and scanned at a time */
-constexpr int64_t TILE = 256;              /* neighbouring lanes scanned side by side */
-constexpr int64_t LONG_LANE = 1 << 17;     /* elements from which a lane is divided among threads */
-constexpr int64_t LANE_GRAIN = 1 << 15;    /* elements */
+constexpr int64_t BLOCK = 1024;                                      /* elements converted and scanned at a time */
+constexpr int64_t TILE = 256;                                        /* neighbouring lanes scanned side by side */
+constexpr int64_t LONG_LANE = 1 << 17;  /* elements from which a lane is divided among threads */
+constexpr int64_t LANE_GRAIN = 1 << 15; /* elements */
 
 template <class S, bool Product, bool SkipNan> struct scan_op {
     using type = S;
@@ -144,8 +144,7 @@ template <class Op> int scan_long(ad_call *c, const lane *l) {
 }
 
 /* `lanes` lanes side by side, place_step apart: all their first elements, then all their second ones. */
-template <class Op>
-void scan_tile(const lane *l, int64_t lanes, int64_t to_place_step, int64_t from_place_step) {
+template <class Op> void scan_tile(const lane *l, int64_t lanes, int64_t to_place_step, int64_t from_place_step) {
     using S = typename Op::type;
     typename Op::C sum[TILE];
     S buffer[TILE];
@@ -183,7 +182,9 @@ template <class Op> void scan_lanes(const array *out, const array *x, const lane
 template <class Op> int scan(ad_call *c, int axis, const array *out, const array *x, ad_cast_kernel cast) {
     const walk<2> lanes = walk_of(*out, *x, axis);
     const lane first = {out->data, x->data, out->stride[axis], x->stride[axis], out->shape[axis], cast};
-    if (Op::in_pieces && first.n >= LONG_LANE && lanes.count < 2 * ad_cpu_parallel_threads()) {
+    /* Pieces are read twice: more threads than two make up for that, and so does what floats gain. */
+    const int threads = ad_cpu_parallel_threads();
+    if (Op::in_pieces && (Op::may_overflow || threads > 2) && first.n >= LONG_LANE && lanes.count < 2 * threads) {
         int rc = 0;
         lanes.runs(0, lanes.count, [&](const int64_t(&at)[2], int64_t n, int64_t) {
             for (int64_t j = 0; j < n && rc == 0; j++) {

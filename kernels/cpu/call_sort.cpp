@@ -13,9 +13,9 @@ namespace {
 
 using namespace ad;
 
-constexpr int64_t FEW = 32;               /* elements that are sorted by insertion */
-constexpr int64_t LONG_LANE = 1 << 16;    /* elements from which one lane is sorted by all threads */
-constexpr int64_t SORT_GRAIN = 1 << 12;   /* elements */
+constexpr int64_t RUN = 16;             /* elements that are sorted before merging */
+constexpr int64_t LONG_LANE = 1 << 16;  /* elements from which one lane is sorted by all threads */
+constexpr int64_t SORT_GRAIN = 1 << 12; /* elements */
 constexpr int MAX_ROOMS = 256;
 
 /* Scratch memory for each thread that sorts lanes. */
@@ -111,22 +111,36 @@ template <class S> struct sort_complex_indices {
 template <class E> constexpr bool has_key = true;
 template <class S> constexpr bool has_key<complex_value<S>> = false;
 template <class S> constexpr bool has_key<indexed_complex<S>> = false;
+/* Nothing but a key: one compare is one instruction. */
+template <class E> constexpr bool is_key =
+    same<E, uint8_t> || same<E, uint16_t> || same<E, uint32_t> || same<E, uint64_t>;
 
 /* ---- sorting n elements of a, with room for as many in b; where the result lies ---- */
 
+/* Two sorted runs into one; of equal elements those of a first. The choice is no branch, it could not be predicted. */
 template <class E> void merge(const E *a, int64_t n, const E *b, int64_t m, E *to) {
     const E *a_end = a + n, *b_end = b + m;
-    while (a < a_end && b < b_end) *to++ = *b < *a ? *b++ : *a++;
+    while (a < a_end && b < b_end) {
+        const bool second = *b < *a;
+        *to++ = *(second ? b : a);
+        a += !second;
+        b += second;
+    }
     while (a < a_end) *to++ = *a++;
     while (b < b_end) *to++ = *b++;
 }
 
 template <class E> E *merge_sort(E *a, E *b, int64_t n, bool divide) {
     const int64_t grain = divide ? SORT_GRAIN : n + 1;
-    ad_cpu_parallel((n + FEW - 1) / FEW, std::max<int64_t>(1, grain / FEW), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; r++) insertion_sort(a + r * FEW, std::min(FEW, n - r * FEW));
+    ad_cpu_parallel((n + RUN - 1) / RUN, std::max<int64_t>(1, grain / RUN), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; r++) {
+            const int64_t at = r * RUN, m = std::min(RUN, n - at);
+            if constexpr (is_key<E>) rank_sort(a + at, m, b + at);
+            else insertion_sort(a + at, m);
+        }
     });
-    for (int64_t run = FEW; run < n; run *= 2, std::swap(a, b)) {
+    if (is_key<E>) std::swap(a, b);
+    for (int64_t run = RUN; run < n; run *= 2, std::swap(a, b)) {
         const int64_t pairs = (n + 2 * run - 1) / (2 * run);
         ad_cpu_parallel(pairs, std::max<int64_t>(1, grain / run), [&](int64_t begin, int64_t end) {
             for (int64_t p = begin; p < end; p++) {
@@ -139,21 +153,12 @@ template <class E> E *merge_sort(E *a, E *b, int64_t n, bool divide) {
 }
 
 /* Elements from which counting pays: it costs a table of 256 for each byte of the key. */
-template <class E> constexpr int64_t radix_least() { return sizeof(typename element_key<E>::type) <= 2 ? 200 : 800; }
+template <class E> constexpr int64_t radix_least() { return 48 * int64_t(sizeof(typename element_key<E>::type)); }
 
 template <class E> E *sort_elements(E *a, E *b, int64_t n, radix_counts *counts, bool divide) {
-    if (n <= FEW) {
-        insertion_sort(a, n);
-        return a;
-    }
-    if constexpr (has_key<E>) {
-        if (n >= radix_least<E>()) {
-            int chunks = divide ? std::min(ad_cpu_parallel_threads(), RADIX_CHUNKS) : 1;
-            return radix_sort(a, b, n, counts, chunks);
-        }
-        std::sort(a, a + n); /* equal elements cannot be told apart */
-        return a;
-    }
+    if constexpr (has_key<E>)
+        if (n >= radix_least<E>())
+            return radix_sort(a, b, n, counts, divide ? std::min(ad_cpu_parallel_threads(), RADIX_CHUNKS) : 1);
     return merge_sort(a, b, n, divide);
 }
 
@@ -162,6 +167,7 @@ template <class E> E *sort_elements(E *a, E *b, int64_t n, radix_counts *counts,
 /* Keys put -0.0 before 0.0; a stable sort keeps their order where both occur. */
 template <class S> void mend_zeros(const lane *l, const typename order<S>::key *sorted) {
     using O = order<S>;
+    if (sorted[0] > O::minus_zero || sorted[l->n - 1] < O::zero) return;
     const auto *end = sorted + l->n, *zero = std::lower_bound(sorted, end, O::minus_zero);
     if (zero == end || *zero != O::minus_zero) return;
     const auto *last = std::upper_bound(zero, end, O::zero);
@@ -207,8 +213,12 @@ template <class How, class S> int sort_lanes(ad_call *c, int axis, const array *
                         char *room = r.take(&which);
                         lanes.runs(begin, end, [&](const int64_t(&at)[2], int64_t length, int64_t) {
                             for (int64_t j = 0; j < length; j++) {
-                                lane l = {x->data + at[1] + j * lanes.inner(1), out->data + at[0] + j * lanes.inner(0),
-                                          x->stride[axis], out->stride[axis], n, divide};
+                                lane l = {x->data + at[1] + j * lanes.inner(1),
+                                          out->data + at[0] + j * lanes.inner(0),
+                                          x->stride[axis],
+                                          out->stride[axis],
+                                          n,
+                                          divide};
                                 sort_lane<How, S>(&l, room, capacity);
                             }
                             return true;

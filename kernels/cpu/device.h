@@ -7,21 +7,21 @@
 #include "kernels/backend.h"
 
 /* Places at which ARRAYD_FAULT can make a call fail: AD_SITE(function, status unless the variable names one). */
-#define AD_SITES(AD_SITE)                                                                                              \
-    AD_SITE(slab_create, AD_E_MEMORY)                                                                                  \
-    AD_SITE(slab_attach, AD_E_SYSTEM)                                                                                  \
-    AD_SITE(stream_open, AD_E_MEMORY)                                                                                  \
-    AD_SITE(stream_wait, AD_E_DEVICE)                                                                                  \
-    AD_SITE(zero, AD_E_DEVICE)                                                                                         \
-    AD_SITE(upload, AD_E_DEVICE)                                                                                       \
-    AD_SITE(download, AD_E_DEVICE)                                                                                     \
+#define AD_SITES(AD_SITE)             \
+    AD_SITE(slab_create, AD_E_MEMORY) \
+    AD_SITE(slab_attach, AD_E_SYSTEM) \
+    AD_SITE(stream_open, AD_E_MEMORY) \
+    AD_SITE(stream_wait, AD_E_DEVICE) \
+    AD_SITE(zero, AD_E_DEVICE)        \
+    AD_SITE(upload, AD_E_DEVICE)      \
+    AD_SITE(download, AD_E_DEVICE)    \
     AD_SITE(run, AD_E_DEVICE)
 
 enum {
 #define AD_SITE(name, status) AD_SITE_##name,
     AD_SITES(AD_SITE)
 #undef AD_SITE
-    AD_NSITE
+        AD_NSITE
 };
 
 /* For tests. ARRAYD_FAULT is a list, split by commas, of SITE:N or SITE:N:STATUS: the Nth call of SITE (the first is 1)

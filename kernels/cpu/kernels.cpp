@@ -23,9 +23,9 @@ std::atomic<const ad_cpu_kernels *> chosen{nullptr};
 pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #ifdef __x86_64__
-bool has_v2() { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"); }
-bool has_v3() { return has_v2() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"); }
-bool has_v4() {
+[[maybe_unused]] bool has_v2() { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"); }
+[[maybe_unused]] bool has_v3() { return has_v2() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"); }
+[[maybe_unused]] bool has_v4() {
     return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
 }

@@ -22,7 +22,8 @@ int round_up(uint64_t size, uint64_t *rounded, ad_fault *fault) {
     uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
     if (size == 0) size = 1;
     if (size > uint64_t(INT64_MAX) - page)
-        return ad__fault(fault, AD_E_MEMORY, "a slab of %llu bytes is larger than any memory", (unsigned long long)size);
+        return ad__fault(fault, AD_E_MEMORY, "a slab of %llu bytes is larger than any memory",
+                         (unsigned long long)size);
     *rounded = (size + page - 1) / page * page;
     return 0;
 }

@@ -132,7 +132,7 @@ static void make_folder(const char *socket_path) {
     char *slash = strrchr(folder, '/');
     if (!slash || slash == folder || geteuid() != 0) return;
     *slash = 0;
-    if (mkdir(folder, 0755) == 0) ad__log(AD_LOG_INFO, "folder made", "path=%s", folder);
+    if (mkdir(folder, 0750) == 0) ad__log(AD_LOG_INFO, "folder made", "path=%s", folder);
 }
 
 static int open_unix(ad_front *f, ad_fault *fault) {

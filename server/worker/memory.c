@@ -90,8 +90,6 @@ static void trim(ad_estate *e, unsigned keep) {
     }
 }
 
-void ad__estate_trim(ad_estate *e) { trim(e, 1); }
-
 /* Everybody's spare slabs go before somebody is told that there is no memory. */
 static bool make_room(ad_memory *m, uint64_t size) {
     for (ad_estate *e = m->estates; e && m->slab_bytes + size > m->limit; e = e->next) trim(e, 0);

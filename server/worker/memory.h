@@ -40,8 +40,6 @@ void ad__estate_close(ad_estate *e);
  * as it is known here; AD_E_DEVICE and others of the backend. */
 int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
 void ad__memory_give(ad_estate *e, ad_block *b);
-/* Give slabs back that hold nothing, but for one. */
-void ad__estate_trim(ad_estate *e);
 /* Bytes as people read them: "1.5 GiB". */
 void ad__bytes_text(uint64_t n, char out[16]);
 

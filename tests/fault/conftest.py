@@ -5,6 +5,16 @@ import pytest
 import raw
 
 
+@pytest.fixture(autouse=True)
+def leave_none_running():
+    yield
+    while raw.RUNNING:
+        process = raw.RUNNING.pop()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
 @pytest.fixture
 def start(request):
     """Start servers; those that still run at the end are stopped and must have nothing to complain about."""

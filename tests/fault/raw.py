@@ -62,6 +62,9 @@ def wait_until(condition, what, limit=WINDOW):
         time.sleep(0.002)
 
 
+RUNNING = []  # every server's process, so that none outlives a test that failed
+
+
 class Server:
     """arrayd in a folder of its own. Its log is kept in `lines`."""
 
@@ -77,6 +80,7 @@ class Server:
                                         text=True, errors="replace")
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
+        RUNNING.append(self.process)
         if wait:
             wait_until(lambda: self.said("event=ready") or self.process.poll() is not None, "the server is ready")
 

@@ -71,8 +71,9 @@ def test_casts_and_promotion(dtype):
     back = ad.asarray(x.astype(BF)).astype(dtype).get()
     assert (back == x.astype(BF).astype(dtype)).all()
     both = ad.asarray(x) + ad.asarray(x.astype(BF))
-    expected = {np.float16: np.float32}.get(dtype) or np.promote_types(dtype, BF)
-    assert both.dtype == expected == ad.result_type(ad.asarray(x), BF)
+    assert both.dtype == ad.result_type(ad.asarray(x), BF)
+    if dtype not in (np.uint16, np.int64):  # NumPy has no answer
+        assert both.dtype == (np.float32 if dtype == np.float16 else np.promote_types(dtype, BF))
 
 
 def test_rounding_to_nearest_even():

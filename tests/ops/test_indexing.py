@@ -40,7 +40,8 @@ def advanced(draw):
             key.append(draw(st.integers(-n, n - 1)))
         elif kind == "mask":
             width = draw(st.integers(1, min(2, len(shape) - axis)))
-            mask = draw(hnp.arrays(bool, shape[axis:axis + width]))
+            mask = draw(hnp.arrays(bool, shape[axis : axis + width]))
+            mask.reshape(-1)[-1] = True  # for none true see test_empty_masks
             key.append(mask)
             axis += width - 1
         else:
@@ -139,6 +140,18 @@ def test_types(dtype):
         b[xp.asarray(m)] = xp.arange(int(m.sum())).astype(dtype)
         return b
     check(assign_masked, a)
+
+
+def test_empty_masks():
+    none = np.zeros(4, bool)
+    for convert in (lambda xp: none, lambda xp: xp.asarray(none)):
+        check(lambda xp, a: a[convert(xp)], filled((4, 5)))
+        check(lambda xp, a: a[convert(xp), 2], filled((4, 5)))
+        check(lambda xp, a: a[:, convert(xp)], filled((5, 4)))
+        check(lambda xp, a: assign_scalar(a, convert(xp)), filled((4, 5)))
+        check(lambda xp, a: assign_scalar(a, (convert(xp), 2)), filled((4, 5)))
+    check(lambda xp, a: a[xp.zeros((0, 5), bool)], filled((0, 5)))
+    check(lambda xp, a: (a[True], a[False], a[xp.asarray(True)], a[xp.asarray(False)]), filled((2, 3)))
 
 
 def assign_scalar(b, key):

@@ -1,6 +1,7 @@
 #include "tests/unit/client_fake.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,12 +48,25 @@ static void frame(ad_bytes *out, const ad_bytes *control, uint32_t flags, const 
     ad__bytes_append(out, payload, size);
 }
 
+/* One of the first answers comes damaged, and nothing after it. */
+static bool garble(fake *f, ad_bytes *frames) {
+    unsigned seed = f->options.garble * 2654435761u;
+    if (!f->options.garble || f->answers++ < (int)(seed >> 8 & 3)) return true;
+    frames->data[(seed >> 10) % (frames->size < 64 ? frames->size : 64)] ^= (uint8_t)(1 + seed % 255);
+    send_all(f, frames->data, frames->size);
+    return false;
+}
+
 /* Sends an answer, or keeps it until there are enough and sends them last first. */
 static bool answer(fake *f, ad_bytes *frames) {
     bool ok = true;
     if (f->options.mute) {
         ad__bytes_free(frames);
         return true;
+    }
+    if (!garble(f, frames)) {
+        ad__bytes_free(frames);
+        return false;
     }
     f->held[f->nheld++] = *frames;
     if (f->options.reverse && f->nheld < f->options.hold) return true;
@@ -271,9 +285,27 @@ static void *run(void *argument) {
     return NULL;
 }
 
+static bool listen_unix(fake *f) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(f->url, sizeof f->url, "unix:%s/arrayd.sock", f->folder);
+    strcpy(address.sun_path, f->url + 5);
+    f->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return bind(f->listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(f->listener, 4) == 0;
+}
+
+static bool listen_tcp(fake *f) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    f->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(f->listener, (struct sockaddr *)&address, size) || listen(f->listener, 4) ||
+        getsockname(f->listener, (struct sockaddr *)&address, &size))
+        return false;
+    snprintf(f->url, sizeof f->url, "tcp:127.0.0.1:%d", ntohs(address.sin_port));
+    return true;
+}
+
 fake *fake_start(const fake_options *options) {
     fake *f = calloc(1, sizeof *f);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     f->options = options ? *options : (fake_options){0};
     if (!f->options.window_ops) f->options.window_ops = 65536;
     if (!f->options.window_bytes) f->options.window_bytes = 64u << 20;
@@ -283,12 +315,7 @@ fake *fake_start(const fake_options *options) {
     pthread_cond_init(&f->changed, NULL);
     strcpy(f->folder, "/tmp/arrayd-test-XXXXXX");
     if (!mkdtemp(f->folder)) return NULL;
-    snprintf(f->url, sizeof f->url, "unix:%s/socket", f->folder);
-    strcpy(address.sun_path, f->url + 5);
-    f->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(f->listener, (struct sockaddr *)&address, sizeof address) || listen(f->listener, 4) ||
-        pthread_create(&f->thread, NULL, run, f))
-        return NULL;
+    if (!(f->options.tcp ? listen_tcp(f) : listen_unix(f)) || pthread_create(&f->thread, NULL, run, f)) return NULL;
     return f;
 }
 
@@ -314,7 +341,7 @@ void fake_stop(fake *f) {
     if (f->fd >= 0) close(f->fd);
     for (int i = 0; i < FAKE_BUFFERS; i++) free(f->buffers[i].data);
     while (f->nheld) ad__bytes_free(&f->held[--f->nheld]);
-    unlink(f->url + 5);
+    if (!f->options.tcp) unlink(f->url + 5);
     rmdir(f->folder);
     pthread_cond_destroy(&f->changed);
     pthread_mutex_destroy(&f->lock);

@@ -24,6 +24,8 @@ typedef struct fake_options {
     int refuse;           /* answer hello by bye with this status */
     const char *greeting; /* raw bytes instead of welcome, NUL-terminated */
     int fail_reads;       /* answer reads with fail of this status */
+    unsigned garble;      /* not 0: damage a byte of an answer, which and how by this number, and close */
+    bool tcp;             /* listen on loopback TCP */
     bool deaf;            /* stop reading after hello until fake_listen */
 } fake_options;
 
@@ -45,7 +47,7 @@ typedef struct fake {
     atomic_bool violated; /* the window */
     size_t bytes;
     ad_bytes held[64];
-    int nheld;
+    int nheld, answers;
 } fake;
 
 fake *fake_start(const fake_options *options);

@@ -69,6 +69,19 @@ Test(client_session, the_environment_names_a_server) {
     fake_stop(f);
 }
 
+Test(client_session, the_users_socket_is_found) {
+    fake *f = fake_start(NULL);
+    ad_session *s = NULL;
+    ad_session_info info;
+    unsetenv("ARRAYD_URL");
+    setenv("XDG_RUNTIME_DIR", f->folder, 1);
+    cr_assert_eq(ad_session_open(NULL, &s), 0, "%s", ad_error_message());
+    ad_session_get_info(s, &info);
+    cr_assert_str_eq(info.url, f->url);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
 Test(client_session, an_embedded_server_that_is_not_there_is_named) {
     ad_session *s = NULL;
     setenv("ARRAYD_BIN", "/nonexistent/arrayd", 1);
@@ -169,6 +182,45 @@ Test(client_session, every_thread_notices_that_the_server_has_gone) {
         ad_session_close(s);
         fake_stop(f);
     }
+}
+
+Test(client_session, tcp_does_the_same) {
+    ad_session *s;
+    fake *f = fake_open(&(fake_options){.tcp = true, .part = 100000}, &s);
+    cr_assert_not_null(f, "%s", ad_error_message());
+    for (int i = 0; i < 3; i++) cr_assert_eq(use(s), 0, "%s", ad_error_message());
+    ad_session_close(s);
+    fake_stop(f);
+}
+
+/* Every kind of answer, shortly; how many came. */
+static int ask(ad_session *s) {
+    double x[4] = {1, 2, 3, 4};
+    uint64_t counters[2];
+    ad_array *a = NULL, *found = NULL;
+    int got, came = ad_sync(s) == 0;
+    if (ad_upload(s, AD_FLOAT64, 1, (int64_t[]){4}, x, sizeof x, &a) != 0) return came;
+    came += ad_download(a, x, sizeof x) == 0;
+    came += ad_stat(s, 2, counters, &got) == 0;
+    came += ad_call_call(NULL, AD_CALL_nonzero, -1, 1, (ad_in[]){ad_of(a)}, 0, NULL, NULL, &found, NULL) == 0;
+    ad_array_release(a);
+    ad_array_release(found);
+    return came;
+}
+
+Test(client_session, damaged_answers_end_the_session_and_nothing_else) {
+    int came = 0;
+    for (unsigned i = 1; i <= 200; i++) {
+        ad_session *s;
+        fake *f = fake_open(&(fake_options){.garble = i}, &s);
+        came += ask(s);
+        cr_expect_eq(ask(s), 0);
+        cr_expect_eq(ad_sync(s), AD_E_CONNECTION);
+        ad_session_close(s);
+        fake_stop(f);
+    }
+    cr_assert_gt(came, 200); /* what was whole was taken */
+    cr_assert_lt(came, 500);
 }
 
 Test(client_session, failures_carry_their_operation) {

@@ -110,7 +110,8 @@ Test(kernels_backend, a_lost_device_stays_lost) {
 
 Test(kernels_backend, unreadable_faults_are_refused) {
     const ad_backend *backend = ad_backend_get();
-    for (const char *text : {"run", "run:", "run:0", "run:x", "run:1:", "run:1:often", "walk:1", ":1", "run:1;zero:1"}) {
+    for (const char *text :
+         {"run", "run:", "run:0", "run:x", "run:1:", "run:1:often", "walk:1", ":1", "run:1;zero:1"}) {
         ad_device *device = nullptr;
         ad_fault fault = {};
         setenv("ARRAYD_FAULT", text, 1);

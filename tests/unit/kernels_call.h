@@ -20,7 +20,8 @@ template <class S> struct nd {
     S *first;
     dims shape, stride; /* strides in elements */
 
-    explicit nd(dims s) : elements(new std::vector<S>(), [](std::vector<S> *v) { delete v; }), shape(s), stride(s.size()) {
+    explicit nd(dims s)
+        : elements(new std::vector<S>(), [](std::vector<S> *v) { delete v; }), shape(s), stride(s.size()) {
         int64_t n = 1;
         for (size_t i = s.size(); i-- > 0; n *= s[i]) stride[i] = n;
         elements->resize(size_t(n > 0 ? n : 1));
@@ -164,7 +165,8 @@ struct host {
         backend->device_close(device);
     }
 
-    int call(int row, int loop, std::vector<arg> outputs, std::vector<arg> inputs, std::vector<ad_scalar> parameters = {}) {
+    int call(int row, int loop, std::vector<arg> outputs, std::vector<arg> inputs,
+             std::vector<ad_scalar> parameters = {}) {
         std::vector<ad_operand> operands;
         for (std::vector<arg> *list : {&outputs, &inputs})
             for (arg &a : *list) {

@@ -10,8 +10,7 @@ std::mt19937_64 random_bits(6);
 template <class S> nd<S> numbers(const dims &shape, int layout) {
     nd<S> x = laid_out<S>(shape, layout);
     for (int64_t i = 0; i < x.size(); i++)
-        if constexpr (is_complex<S>)
-            x[i] = S(real_t<S>(random_bits() % 5), real_t<S>(random_bits() % 5));
+        if constexpr (is_complex<S>) x[i] = S(real_t<S>(random_bits() % 5), real_t<S>(random_bits() % 5));
         else x[i] = cast<S>(int64_t(random_bits() % 5) - 2);
     return x;
 }
@@ -36,7 +35,7 @@ template <class S> void check_matrix(const nd<S> &a, const nd<S> &b, const nd<S>
 }
 
 template <class S> void check_shape(host &h, int64_t m, int64_t k, int64_t n) {
-    for (int layouts = 0; layouts < 64; layouts += m * k * n > 1000 ? 7 : 1) {
+    for (int layouts = 0; layouts<64; layouts += m * k * n> 1000 ? 7 : 1) {
         nd<S> a = numbers<S>({m, k}, layouts % 4), b = numbers<S>({k, n}, layouts / 4 % 4);
         nd<S> out = laid_out<S>({m, n}, layouts / 16);
         ASSERT_OK(h.call(AD_CALL_matmul, dtype_of<S>::value, {out}, {a, b}));
@@ -83,7 +82,8 @@ Test(kernels_call, matmul_vectors_and_nothing) {
 
 Test(kernels_call, matmul_repeated_rows) {
     host h;
-    nd<float> a = numbers<float>({20, 1}, 0).repeated(1, 30), b = numbers<float>({1, 25}, 0).repeated(0, 30), out({20, 25});
+    nd<float> a = numbers<float>({20, 1}, 0).repeated(1, 30), b = numbers<float>({1, 25}, 0).repeated(0, 30),
+              out({20, 25});
     ASSERT_OK(h.call(AD_CALL_matmul, AD_FLOAT32, {out}, {a, b}));
     check_matrix(a, b, out);
 }
@@ -94,7 +94,8 @@ Test(kernels_call, matmul_batches) {
         nd<double> a = numbers<double>({2, 1, side, side + 1}, 1), b = numbers<double>({1, 3, side + 1, side}, 2);
         nd<double> out({2, 3, side, side});
         ASSERT_OK(h.call(AD_CALL_matmul, AD_FLOAT64, {out}, {a, b}));
-        for (int64_t i = 0; i < 6; i++) check_matrix(item(a, i / 3, i % 3), item(b, i / 3, i % 3), item(out, i / 3, i % 3));
+        for (int64_t i = 0; i < 6; i++)
+            check_matrix(item(a, i / 3, i % 3), item(b, i / 3, i % 3), item(out, i / 3, i % 3));
     }
 }
 

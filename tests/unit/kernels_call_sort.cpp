@@ -79,9 +79,8 @@ template <class S> void check_sort(host &h, const dims &shape, size_t axis, int 
     for (const std::vector<dims> &lane : lanes_of(shape, axis)) {
         std::vector<int64_t> want(lane.size());
         std::iota(want.begin(), want.end(), 0);
-        std::stable_sort(want.begin(), want.end(), [&](int64_t a, int64_t b) {
-            return before(x.at(lane[size_t(a)]), x.at(lane[size_t(b)]));
-        });
+        std::stable_sort(want.begin(), want.end(),
+                         [&](int64_t a, int64_t b) { return before(x.at(lane[size_t(a)]), x.at(lane[size_t(b)])); });
         for (size_t i = 0; i < lane.size(); i++) {
             cr_assert_eq(order.at(lane[i]), want[i], "dtype %d, layout %d", dtype_of<S>::value, layout);
             cr_assert(same_value(out.at(lane[i]), x.at(lane[size_t(want[i])])), "dtype %d", dtype_of<S>::value);

@@ -1,0 +1,70 @@
+"""Clients beside each other: nobody is kept waiting by what others send."""
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import raw
+from raw import Client
+
+FLOOD = """
+import sys, time, json
+sys.path.insert(0, sys.argv[1])
+import numpy as np, raw
+c = raw.Client(sys.argv[2])
+n, count = int(sys.argv[3]), int(sys.argv[4])
+x = c.put(np.ones(n, np.float32)); y = c.put(np.ones(n, np.float32)); c.sync()
+d = [y[0], 11, 0, [n]]
+block = raw.frame(raw.message("ufunc", raw.UFUNC["add"], 11, [d], [x, x], []) * count)
+print("ready", flush=True); sys.stdin.readline()
+end, done, begin = time.monotonic() + float(sys.argv[5]), 0, time.monotonic()
+while time.monotonic() < end:
+    for _ in range(4): c.socket.sendall(block)
+    c.sync(); done += 4 * count
+print(json.dumps(done / (time.monotonic() - begin)), flush=True)
+"""
+
+
+def floods(server, work, seconds):
+    """Processes that flood the server with (elements, operations of a frame); started, to be told to go."""
+    there = os.path.dirname(raw.__file__)
+    running = [subprocess.Popen([sys.executable, "-c", FLOOD, there, server.path, str(n), str(count), str(seconds)],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for n, count in work]
+    for p in running:
+        assert p.stdout.readline() == "ready\n"
+    for p in running:
+        p.stdin.write("go\n")
+        p.stdin.flush()
+    return running
+
+
+def rates(running):
+    return [json.loads(p.communicate(timeout=60)[0]) for p in running]
+
+
+def test_eight_clients_share_evenly(server):
+    alone, = rates(floods(server, [(16, 2000)], 0.5))
+    got = rates(floods(server, [(16, 2000)] * 8, 1.5))
+    share = sum(got) / len(got)
+    assert min(got) > share / 2, got
+    assert sum(got) > alone / 2, (alone, got)  # not below it on a quiet machine
+
+
+def test_long_operations_keep_nobody_out(server):
+    """A client of short round trips beside four that keep the engine busy."""
+    client = Client(server.path)
+    x = client.put(np.arange(16, dtype=np.float32))
+    busy = floods(server, [(200000, 20)] * 4, 1.5)
+    times = []
+    for _ in range(200):
+        begin = time.perf_counter()
+        assert client.get(client.ufunc("add", "float32", [16], x, x))[3] == 6
+        times.append(time.perf_counter() - begin)
+        if any(p.poll() is not None for p in busy):
+            break
+    rates(busy)
+    # Each turn of another client is 50 us and the operation it ends with; all else is the scheduler's.
+    assert np.median(times) < 0.05, f"{np.median(times):.4f} s"
