@@ -127,7 +127,7 @@ void ad_array_release(ad_array *a) {
     while (a && atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) == 1) {
         ad_array *base = a->base;
         if (!base) {
-            if (a->buffer) ad__queue_free(a->session, a->buffer);
+            if (a->buffer) ad__queue_free(a->session, a->buffer, a->size);
             ad__session_release(a->session);
         }
         free(a);

@@ -43,7 +43,7 @@ static int sized_outputs(library_call *c, int64_t n, ad_array **outs) {
         status = ad__array_new(c->session, c->result[k].dtype, ndim, shape, &made[k]);
     for (int k = 0; k < c->op.nout; k++) {
         if (made[k]) made[k]->buffer = c->operand[k].desc.buffer;
-        else ad__queue_free(c->session, c->operand[k].desc.buffer);
+        else ad__queue_free(c->session, c->operand[k].desc.buffer, 0);
     }
     return ad__hand_out(status, c->op.nout, made, outs);
 }
@@ -61,7 +61,7 @@ static int ask(library_call *c, ad_array **outs, int64_t *values) {
     ad__slot_add(s, &slot);
     status = ad__ask(s, mark, ad__encode_query(&s->out, slot.request, &c->op), &slot);
     if (status == AD_E_INTERRUPTED) /* the outputs will come to be, and nobody wants them */
-        for (int k = 0; k < c->op.nout; k++) ad__queue_free(s, c->operand[k].desc.buffer);
+        for (int k = 0; k < c->op.nout; k++) ad__queue_free(s, c->operand[k].desc.buffer, 0);
     if (status) return status;
     for (int i = 0; values && i < AD_MAX_PARAM; i++) values[i] = i < slot.nvalues ? slot.values[i] : 0;
     return sized_outputs(c, slot.nvalues ? slot.values[0] : 0, outs);

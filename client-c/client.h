@@ -84,6 +84,7 @@ typedef struct ad_window {
 } ad_window;
 
 #define AD_FREES 512     /* buffer ids in one free message */
+#define AD_FREE_BYTES (1 << 20) /* released memory that waits for the next message at the most */
 #define AD_TYPE_CODES 18 /* dtypes and the three weak types */
 
 struct ad_session {
@@ -108,6 +109,7 @@ struct ad_session {
     uint64_t next_buffer, next_request;
     uint64_t *frees;
     size_t nfrees, frees_capacity;
+    int64_t free_bytes; /* of the buffers in frees */
     ad_window window;
 
     /* Input */
@@ -159,7 +161,7 @@ int ad__push(ad_session *s);
 /* Store bytes of host memory in a buffer, by write messages; copied or sent when it returns. */
 int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
 /* Queue a buffer's free; never fails, never waits. */
-void ad__queue_free(ad_session *s, uint64_t buffer);
+void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size);
 void ad__acked(ad_session *s, uint64_t done); /* the lock is held */
 
 /* ---- flusher.c ---- */

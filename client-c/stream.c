@@ -82,6 +82,7 @@ static void append_frees(ad_session *s) {
         }
         s->ops++;
         s->nfrees -= n;
+        s->free_bytes = 0;
         memmove(s->frees, s->frees + n, s->nfrees * sizeof *s->frees);
     }
 }
@@ -291,7 +292,7 @@ int ad__commit(ad_session *s, size_t mark, int status) {
     return status;
 }
 
-void ad__queue_free(ad_session *s, uint64_t buffer) {
+void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size) {
     if (ad__foreign(s)) return;
     pthread_mutex_lock(&s->lock);
     if (!s->dead && s->nfrees == s->frees_capacity) {
@@ -304,7 +305,9 @@ void ad__queue_free(ad_session *s, uint64_t buffer) {
     }
     if (!s->dead && s->nfrees < s->frees_capacity) { /* else the server frees it when the session ends */
         s->frees[s->nfrees++] = buffer;
-        if (s->nfrees >= AD_FREES) append_frees(s);
+        s->free_bytes += size;
+        /* Large memory is to be used again by the very next operation, so its release takes its place before that. */
+        if (s->nfrees >= AD_FREES || s->free_bytes >= AD_FREE_BYTES) append_frees(s);
         ad__flusher_wake(s);
     }
     pthread_mutex_unlock(&s->lock);

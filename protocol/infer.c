@@ -280,10 +280,13 @@ static int row_outputs(const ad_op *op) {
 }
 
 static bool repeats(const ad_desc *d) {
-    for (int i = 0; i < d->ndim; i++)
-        if (d->shape[i] > 1 && d->strides[i] == 0)
-            return true;
-    return false;
+    bool found = false;
+    for (int i = 0; i < d->ndim; i++) {
+        if (d->shape[i] == 0)
+            return false;
+        found |= d->shape[i] > 1 && d->strides[i] == 0;
+    }
+    return found;
 }
 
 static bool same_shape(const ad_desc *d, const ad_result *r) {

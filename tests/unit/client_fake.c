@@ -122,6 +122,8 @@ static void create(fake *f, const ad_desc *d) {
     if (d->form != AD_FRESH || d->buffer >= FAKE_BUFFERS) return;
     f->buffers[d->buffer].size = (size_t)(count(d) * ad__dtypes[d->dtype].size);
     f->buffers[d->buffer].data = calloc(1, f->buffers[d->buffer].size + 1);
+    f->held_bytes += f->buffers[d->buffer].size;
+    if (f->held_bytes > f->most_bytes) f->most_bytes = f->held_bytes;
 }
 
 /* Elements in row-major order, whatever the strides. */
@@ -190,6 +192,7 @@ static void forget(fake *f, const ad_message *m) {
     for (size_t i = 0; i < m->nids; i++) {
         if (m->ids[i] >= FAKE_BUFFERS) continue;
         free(f->buffers[m->ids[i]].data);
+        f->held_bytes -= f->buffers[m->ids[i]].size;
         f->buffers[m->ids[i]].data = NULL;
     }
 }

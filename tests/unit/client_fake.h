@@ -39,6 +39,7 @@ typedef struct fake {
     bool listening;
 
     atomic_uint_fast64_t ops, frees, ufuncs, messages, frames, most_ahead; /* frees: ids */
+    atomic_uint_fast64_t held_bytes, most_bytes; /* in buffers: now, at the most */
     atomic_uint_fast64_t acked, unacked_bytes;
     struct {
         uint8_t *data;

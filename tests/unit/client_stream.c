@@ -79,6 +79,24 @@ Test(client_stream, many_small_operations_share_few_frames) {
     fake_stop(f);
 }
 
+Test(client_stream, large_memory_is_released_before_the_next_operation) {
+    enum { LARGE = 1 << 18 }; /* elements: 2 MiB */
+    ad_session *s;
+    fake *f = fake_open(NULL, &s);
+    ad_array *a, *b;
+    cr_assert_eq(ad_empty(s, AD_FLOAT64, 1, (int64_t[]){LARGE}, &a), 0);
+    for (int i = 0; i < 20; i++) {
+        cr_assert_eq(ad_add(ad_of(a), ad_float(1), &b), 0);
+        ad_array_release(b);
+    }
+    cr_assert_eq(ad_sync(s), 0);
+    cr_assert_eq(f->ufuncs, 20);
+    cr_assert_eq(f->most_bytes, 2 * LARGE * sizeof(double)); /* a and one result */
+    ad_array_release(a);
+    ad_session_close(s);
+    fake_stop(f);
+}
+
 Test(client_stream, a_lone_operation_needs_no_flush) {
     ad_session *s;
     fake *f = fake_open(NULL, &s);

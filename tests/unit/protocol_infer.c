@@ -321,6 +321,12 @@ Test(infer, check_outputs) {
     operand[0] = ARRAY(AD_FLOAT32, 3, 4);
     operand[0].desc.strides = (const int64_t[]){4, 0};
     cr_expect_eq(check(1), AD_E_VALUE);
+    operand[0] = operand[1] = operand[2] = ARRAY(AD_FLOAT32, 0, 4); /* without elements nothing repeats */
+    operand[0].desc.strides = (const int64_t[]){4, 0};
+    cr_expect_eq(check(1), 0);
+    operand[1] = ARRAY(AD_FLOAT32, 3, 1);
+    operand[2] = ARRAY(AD_FLOAT32, 4);
+    operand[0] = ARRAY(AD_FLOAT32, 3, 4);
     operand[0].desc.form = AD_FRESH;
     cr_expect_eq(check(1), 0);
     operand[0].desc.form = AD_SIZED;

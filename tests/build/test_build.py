@@ -1,0 +1,137 @@
+"""What `make` leaves behind works: the installation, the wheel, the demo, and the dependency arrows hold."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
+
+
+def run(*command, **options):
+    """Standard output of a command that must succeed."""
+    done = subprocess.run(list(map(str, command)), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, timeout=280, **{"cwd": TOP, **options})
+    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory):
+    """A DESTDIR with everything that `make install` installs below /usr."""
+    destination = tmp_path_factory.mktemp("installed")
+    run("make", "-s", "install", f"DESTDIR={destination}", "PREFIX=/usr", f"VARIANT={BUILD.name}")
+    return destination
+
+
+@pytest.fixture(scope="session")
+def environment(installed):
+    """For building and running against the installation, with an embedded server of its own."""
+    usr = installed / "usr"
+    return {**os.environ, "PKG_CONFIG_PATH": str(usr / "lib/pkgconfig"), "PKG_CONFIG_SYSROOT_DIR": str(installed),
+            "LD_LIBRARY_PATH": str(usr / "lib"), "PATH": f"{usr / 'bin'}:{os.environ['PATH']}",
+            "ARRAYD_URL": "embedded:cpu", "PYTHONPATH": ""}
+
+
+def test_installed_files(installed):
+    there = {str(p.relative_to(installed)) for p in installed.rglob("*") if p.is_file()}
+    for wanted in ("usr/bin/arrayd", "usr/lib/libarrayd.a", "usr/lib/libarrayd.so.0", "usr/lib/pkgconfig/arrayd.pc",
+                   "usr/include/arrayd/arrayd.h", "usr/include/arrayd/protocol/ufunc.def", "etc/arrayd/arrayd.conf",
+                   "usr/share/man/man8/arrayd.8", "usr/share/man/man5/arrayd.conf.5",
+                   "usr/lib/systemd/system/arrayd.service"):
+        assert wanted in there
+    assert not [p for p in there if "@" in p or "build/" in p]
+    assert "@" not in re.sub(r"#.*", "", (installed / "usr/lib/systemd/system/arrayd.service").read_text())
+
+
+def test_library_exports_only_its_own(installed):
+    names = run("nm", "-D", "--defined-only", installed / "usr/lib/libarrayd.so.0").splitlines()
+    symbols = {line.split()[-1].split("@")[0] for line in names if " T " in line}
+    assert symbols and all(re.match(r"ad_[a-z]", s) for s in symbols)
+
+
+def test_library_needs_nothing_but_libc(installed):
+    needed = re.findall(r"NEEDED.*\[(.*?)\]", run("readelf", "-d", installed / "usr/lib/libarrayd.so.0"))
+    assert set(needed) <= {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}
+
+
+@pytest.mark.skipif(BUILD.name != "release", reason="sanitizers must be linked into the program")
+@pytest.mark.parametrize("example", sorted((TOP / "client-c/examples").glob("*.c")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_example(example, static, installed, environment, tmp_path):
+    flags = run("pkg-config", "--cflags", "--libs", *(["--static"] if static else []), "arrayd", env=environment).split()
+    if static:
+        flags = [str(installed / "usr/lib/libarrayd.a") if f == "-larrayd" else f for f in flags]
+    program = tmp_path / example.stem
+    run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", example, "-o", program, *flags, env=environment)
+    assert run(program, env=environment, cwd=tmp_path)
+
+
+def test_header_is_cplusplus(installed, environment, tmp_path):
+    source = tmp_path / "header.cpp"
+    source.write_text("#include <arrayd.h>\nint main() { return ad_error_message() == nullptr; }\n")
+    flags = run("pkg-config", "--cflags", "--libs", "arrayd", env=environment).split()
+    run("c++", "-std=c++20", "-Wall", "-Werror", source, "-o", tmp_path / "header", *flags, env=environment)
+
+
+def test_installed_program_finds_its_worker(installed, environment, tmp_path):
+    assert "--socket" in run(installed / "usr/bin/arrayd", "--help", env=environment)
+    assert re.search(r"\d+\.\d+\.\d+", run(installed / "usr/bin/arrayd", "--version", env=environment))
+
+
+def test_wheel(tmp_path):
+    """The wheel, unpacked alone, computes with the server that it contains."""
+    name = run(sys.executable, TOP / "client-python/packing.py", BUILD / "python", tmp_path).strip()
+    assert re.fullmatch(r"arrayd-[\d.]+-cp311-abi3-linux_x86_64\.whl", name)
+    if BUILD.name != "release":
+        return
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", tmp_path / "site",
+        tmp_path / name)
+    code = "import arrayd; assert float((arrayd.arange(10) * 2).sum()) == 90; print(arrayd.__file__)"
+    where = run(sys.executable, "-c", code, cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(tmp_path / "site"), "ARRAYD_URL": "embedded:cpu"})
+    assert where.startswith(str(tmp_path))
+
+
+def test_wheel_record(tmp_path):
+    name = run(sys.executable, TOP / "client-python/packing.py", BUILD / "python", tmp_path).strip()
+    with zipfile.ZipFile(tmp_path / name) as wheel:
+        assert wheel.testzip() is None
+        record = next(n for n in wheel.namelist() if n.endswith("RECORD"))
+        listed = {line.split(",")[0] for line in wheel.read(record).decode().splitlines()}
+        assert listed == set(wheel.namelist())
+        assert {"arrayd/bin/arrayd", "arrayd/bin/arrayd-worker", "arrayd/bin/libarrayd-cpu.so"} <= listed
+
+
+@pytest.mark.skipif(BUILD.name != "release", reason="the demo is about speed too")
+def test_demo(tmp_path):
+    out = run(sys.executable, TOP / "docs/demo/demo.py", "--build", BUILD, "--out", tmp_path, "--quick")
+    assert out.count("yes") == 3
+    assert {p.name for p in tmp_path.glob("*.png")} == {"photograph.png", "quantise.png", "sharpen.png", "equalise.png"}
+
+
+def test_arrows():
+    run(sys.executable, TOP / "tests/lint.py")
+
+
+def test_help_lists_the_targets():
+    out = run("make", "help")
+    for target in "all demo test test-gpu bench bundle asan ubsan tsan fuzz lint fmt docs install".split():
+        assert re.search(rf"^  .*\b{target}\b", out, re.M), target
+
+
+def test_manual_pages_name_every_option(installed):
+    options = re.findall(r'^AD_OPTION\("([^"]+)"', (TOP / "protocol/option.def").read_text(), re.M)
+    manual = (installed / "usr/share/man/man5/arrayd.conf.5").read_text().replace("\\-", "-")
+    example = (installed / "etc/arrayd/arrayd.conf").read_text()
+    assert options
+    for option in options:
+        assert f".B {option}\n" in manual and f"#{option} =" in example
+    if shutil.which("man"):
+        for page in installed.rglob("usr/share/man/man*/*"):
+            assert not run("man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", page).startswith("troff")
