@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +28,8 @@ typedef struct search {
 
 static bool try_path(search *s, const char *folder, size_t size, const char *rest) {
     if (snprintf(s->path, sizeof s->path, "%.*s%s", (int)size, folder, rest) >= (int)sizeof s->path) return false;
-    if (access(s->path, X_OK) == 0) return true;
+    struct stat found; /* beside an installed library there is a folder of the same name */
+    if (stat(s->path, &found) == 0 && S_ISREG(found.st_mode) && access(s->path, X_OK) == 0) return true;
     size_t used = strlen(s->tried);
     snprintf(s->tried + used, sizeof s->tried - used, "%s%s", used ? ", " : "", s->path);
     return false;

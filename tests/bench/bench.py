@@ -57,7 +57,7 @@ class Library:
 
 def libraries():
     import arrayd
-    found = [Library("arrayd", arrayd, arrayd.synchronize), Library("NumPy", numpy, lambda: None)]
+    found = [Library("arrayd", arrayd, arrayd.sync), Library("NumPy", numpy, lambda: None)]
     try:
         import cupy
         found.append(Library("CuPy", cupy, cupy.cuda.Device().synchronize))
@@ -195,7 +195,7 @@ def together(clients=8, seconds=2.0):
 def client(begin, seconds):
     """What one of several processes does: operations from `begin` on, for `seconds`; prints its rate."""
     import arrayd
-    lib = Library("arrayd", arrayd, arrayd.synchronize)
+    lib = Library("arrayd", arrayd, arrayd.sync)
     sustained(lib, 0.1)
     while time.time() < begin:
         pass
