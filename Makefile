@@ -307,7 +307,8 @@ bundle: wheel tests $(DOCS)/arrayd.8 ## a tar that runs on any x86-64 Linux with
 	@rm -rf build/$(NAME) && mkdir -p build/$(NAME)/bin build/$(NAME)/tests
 	@for f in $(PROGRAMS) $(BIN)/libarrayd-protocol-test.so; do strip -o build/$(NAME)/bin/$${f##*/} $$f; done
 	@cp -r $B/dist README.md LICENSE $(DOCS)/arrayd.conf tests/requirements.txt build/$(NAME)/
-	@cp -r tests/bench tests/ops tests/wire tests/fault tests/gpu tests/run.py build/$(NAME)/tests/
+	@cp -r tests/bench tests/ops tests/wire tests/fault $(wildcard tests/gpu) tests/run.py build/$(NAME)/tests/
+	@mkdir build/$(NAME)/protocol && cp protocol/*.def protocol/wire.md build/$(NAME)/protocol/
 	@find build/$(NAME) -name __pycache__ -prune -exec rm -rf {} +
 	@tar -C build -czf build/$(NAME).tar.gz $(NAME)
 	@ls -l build/$(NAME).tar.gz
