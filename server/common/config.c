@@ -250,6 +250,8 @@ static int load_arguments(ad_config *c, int argc, char **argv, const ad_config_p
         if (status) return status;
         if (take_wish(&a, wish)) continue;
         if (!a.value && i < argc) a.value = argv[i++];
+        if (!a.value && !row_named(a.name, strlen(a.name)) && strcmp(a.name, "config"))
+            return ad__fault(fault, AD_E_VALUE, "there is no option \"%.60s\" (in the command line)", a.name);
         if (!a.value) return ad__fault(fault, AD_E_VALUE, "option %s on the command line: a value is missing", a.name);
         if ((status = take_argument(c, private, &a, files, fault))) return status;
     }

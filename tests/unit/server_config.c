@@ -83,6 +83,9 @@ Test(config, errors_name_option_source_and_expectation) {
     cr_assert_eq(LOAD("--domain=shared"), AD_E_VALUE);
     refused("no option \"domain\"", "the command line", "");
     release();
+    cr_assert_eq(LOAD("--nonsense"), AD_E_VALUE);
+    refused("no option \"nonsense\"", "the command line", "");
+    release();
     cr_assert_eq(LOAD("--slab"), AD_E_VALUE);
     refused("slab", "the command line", "missing");
     release();
