@@ -123,7 +123,7 @@ Test(kernels_backend, unreadable_faults_are_refused) {
 /* Every allocation of every call fails once: it says so, and has changed nothing that it does not own up to. */
 Test(kernels_backend, memory_runs_out) {
     host h(2);
-    nd<int16_t> x({40, 30});
+    nd<int16_t> x({40, 30}), values({400}); /* cases hold views of these */
     nd<ad::bool8> mask({40, 30});
     nd<int64_t> index({40});
     for (int64_t i = 0; i < x.size(); i++) x[i] = int16_t(i * 37 % 101), mask[i].bits = i % 3 == 0;
@@ -143,7 +143,7 @@ Test(kernels_backend, memory_runs_out) {
         {AD_CALL_nonzero, AD_INT16, {x}, {}, {}},
         {AD_CALL_compress, AD_INT32, {x, mask.reversed(1)}, {}, {}},
         {AD_CALL_scatter, AD_FLOAT32, {x, index}, {40, 30}, {integer(0)}},
-        {AD_CALL_place, AD_FLOAT32, {mask.reversed(0), nd<int16_t>({400})}, {40, 30}, {}},
+        {AD_CALL_place, AD_FLOAT32, {mask.reversed(0), values}, {40, 30}, {}},
     };
     for (const auto &c : cases) {
         int allowed = 0, rc;
