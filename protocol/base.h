@@ -12,7 +12,7 @@ extern "C" {
 
 #define AD_PROTOCOL_VERSION 1
 #define AD_MAX_NDIM 32
-#define AD_MAX_OUT 2
+#define AD_MAX_OUT 3
 #define AD_MAX_IN 34      /* gather of 32 axes: x and 32 indices; scatter: v and 32 */
 #define AD_MAX_PARAM 8
 #define AD_MAX_CONTROL (1u << 20)       /* bytes of a frame's control block */

@@ -415,8 +415,9 @@ static int finish(check *c) {
             return ad__fault(c->fault, AD_E_PROTOCOL, "new: the description is not of the fresh form");
         return AD_OK;
     case AD_REQ_READ:
+    case AD_REQ_FETCH:
         if (m->operand.is_scalar)
-            return ad__fault(c->fault, AD_E_PROTOCOL, "read: a scalar has nothing to read");
+            return ad__fault(c->fault, AD_E_PROTOCOL, "%s: a scalar has nothing to read", m->row->name);
         return AD_OK;
     case AD_REQ_UFUNC:
     case AD_REQ_REDUCE:

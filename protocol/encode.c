@@ -192,12 +192,25 @@ int ad__encode_read(ad_bytes *b, uint64_t request, const ad_desc *d) {
     return end(b);
 }
 
-static int encode_number(ad_bytes *b, int opcode, uint64_t number) {
-    msgpack_packer pk = begin(b, opcode, 1);
+int ad__encode_fetch(ad_bytes *b, uint64_t request, const ad_desc *d, uint64_t window, uint64_t offset) {
+    msgpack_packer pk = begin(b, AD_REQ_FETCH, 4);
 
-    msgpack_pack_uint64(&pk, number);
+    msgpack_pack_uint64(&pk, request);
+    pack_desc(&pk, d);
+    msgpack_pack_uint64(&pk, window);
+    msgpack_pack_uint64(&pk, offset);
     return end(b);
 }
+
+int ad__encode_numbers(ad_bytes *b, int opcode, size_t n, const uint64_t *fields) {
+    msgpack_packer pk = begin(b, opcode, n);
+
+    for (size_t i = 0; i < n; i++)
+        msgpack_pack_uint64(&pk, fields[i]);
+    return end(b);
+}
+
+static int encode_number(ad_bytes *b, int opcode, uint64_t number) { return ad__encode_numbers(b, opcode, 1, &number); }
 
 int ad__encode_sync(ad_bytes *b, uint64_t request) { return encode_number(b, AD_REQ_SYNC, request); }
 int ad__encode_stat(ad_bytes *b, uint64_t request) { return encode_number(b, AD_REQ_STAT, request); }

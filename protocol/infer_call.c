@@ -4,12 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* One static function ad__infer_<infer> for each name in call.def's column; several rows may share one. */
-#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, infer, doc) \
-    static int ad__infer_##infer(const ad_op *op, ad_result *result, ad_fault *fault);
-#include "protocol/call.def"
-#undef AD_CALL
-
 static int (*const infers[AD_CALL_LIMIT])(const ad_op *op, ad_result *result, ad_fault *fault) = {
 #define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, infer, doc) [id] = ad__infer_##infer,
 #include "protocol/call.def"
@@ -38,8 +32,7 @@ int ad__infer_call(const ad_call_row *row, const ad_op *op, ad_result *result, a
     return infers[row->infer](op, result, fault);
 }
 
-/* Input i as an array. */
-static int array_input(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
+int ad__array_input(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
     const ad_operand *x = &op->operand[op->nout + i];
 
     *out = &x->desc;
@@ -48,9 +41,8 @@ static int array_input(const ad_op *op, int i, const ad_desc **out, ad_fault *fa
     return AD_OK;
 }
 
-/* The same, of one dtype. */
-static int typed_input(const ad_op *op, int i, int dtype, const ad_desc **out, ad_fault *fault) {
-    int status = array_input(op, i, out, fault);
+int ad__typed_input(const ad_op *op, int i, int dtype, const ad_desc **out, ad_fault *fault) {
+    int status = ad__array_input(op, i, out, fault);
 
     if (status == AD_OK && (*out)->dtype != dtype)
         return ad__fault(fault, AD_E_TYPE, "%s: input %d must be of type %s, not %s", ad__op_name(op), i,
@@ -58,17 +50,15 @@ static int typed_input(const ad_op *op, int i, int dtype, const ad_desc **out, a
     return status;
 }
 
-/* The output, where the rule needs it to say what it must be. */
-static int given_output(const ad_op *op, const ad_desc **out, ad_fault *fault) {
+int ad__given_output(const ad_op *op, const ad_desc **out, ad_fault *fault) {
     *out = &op->operand[0].desc;
     if (op->nout < 1 || op->operand[0].is_scalar || (*out)->form == AD_SIZED)
         return ad__fault(fault, AD_E_VALUE, "%s: the output must be described", ad__op_name(op));
     return AD_OK;
 }
 
-/* An output that is changed in place: it exists, and is of the loop's type. */
-static int changed_output(const ad_op *op, const ad_desc **out, ad_fault *fault) {
-    int status = given_output(op, out, fault);
+int ad__changed_output(const ad_op *op, const ad_desc **out, ad_fault *fault) {
+    int status = ad__given_output(op, out, fault);
 
     if (status != AD_OK)
         return status;
@@ -80,23 +70,22 @@ static int changed_output(const ad_op *op, const ad_desc **out, ad_fault *fault)
     return AD_OK;
 }
 
-static int bad_shape(const ad_op *op, int i, const char *what, ad_fault *fault) {
+int ad__bad_shape(const ad_op *op, int i, const char *what, ad_fault *fault) {
     return ad__fault(fault, AD_E_VALUE, "%s: input %d %s", ad__op_name(op), i, what);
 }
 
-static void set_result(ad_result *result, int dtype, int ndim, const int64_t *shape) {
+void ad__set_result(ad_result *result, int dtype, int ndim, const int64_t *shape) {
     result->dtype = (uint8_t)dtype;
     result->ndim = (uint8_t)ndim;
     if (ndim > 0)
         memcpy(result->shape, shape, (size_t)ndim * sizeof *shape);
 }
 
-static bool shapes_equal(const int64_t *a, const int64_t *b, int n) {
+bool ad__shapes_equal(const int64_t *a, const int64_t *b, int n) {
     return n == 0 || memcmp(a, b, (size_t)n * sizeof *a) == 0;
 }
 
-/* Parameter 0 as an axis of d. */
-static int check_axis(const ad_op *op, const ad_desc *d, ad_fault *fault) {
+int ad__check_axis(const ad_op *op, const ad_desc *d, ad_fault *fault) {
     const int64_t axis = op->param[0].as.i;
 
     if (axis < 0 || axis >= d->ndim)
@@ -107,14 +96,14 @@ static int check_axis(const ad_op *op, const ad_desc *d, ad_fault *fault) {
 
 /* ---- one rule after another ---- */
 
-static int ad__infer_iota(const ad_op *op, ad_result *result, ad_fault *fault) {
+int ad__infer_iota(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *out;
-    int status = given_output(op, &out, fault);
+    int status = ad__given_output(op, &out, fault);
 
     if (status == AD_OK && out->ndim != 1)
         status = ad__fault(fault, AD_E_VALUE, "%s: the output must have one dimension", ad__op_name(op));
     if (status == AD_OK)
-        set_result(result, op->loop, 1, out->shape);
+        ad__set_result(result, op->loop, 1, out->shape);
     return status;
 }
 
@@ -128,36 +117,36 @@ static int indexed_shape(const ad_op *op, const ad_desc *x, ad_result *result, a
         return ad__fault(fault, AD_E_INDEX, "too many indices for array: array is %d-dimensional, but %d were indexed",
                          x->ndim, k);
     for (int i = 1; i <= k; i++) {
-        int status = typed_input(op, i, AD_INT64, &index, fault);
+        int status = ad__typed_input(op, i, AD_INT64, &index, fault);
         if (status != AD_OK)
             return status;
         if (first == NULL)
             first = index;
-        else if (index->ndim != first->ndim || !shapes_equal(index->shape, first->shape, first->ndim))
-            return bad_shape(op, i, "does not have the shape of the other indices", fault);
+        else if (index->ndim != first->ndim || !ad__shapes_equal(index->shape, first->shape, first->ndim))
+            return ad__bad_shape(op, i, "does not have the shape of the other indices", fault);
     }
     if (first->ndim + x->ndim - k > AD_MAX_NDIM)
         return ad__fault(fault, AD_E_VALUE, "%s: the result has more than 32 dimensions", ad__op_name(op));
-    set_result(result, op->loop, first->ndim, first->shape);
+    ad__set_result(result, op->loop, first->ndim, first->shape);
     for (int i = k; i < x->ndim; i++)
         result->shape[result->ndim++] = x->shape[i];
     return AD_OK;
 }
 
-static int ad__infer_gather(const ad_op *op, ad_result *result, ad_fault *fault) {
+int ad__infer_gather(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
-    int status = array_input(op, 0, &x, fault);
+    int status = ad__array_input(op, 0, &x, fault);
 
     return status == AD_OK ? indexed_shape(op, x, result, fault) : status;
 }
 
-static int ad__infer_scatter(const ad_op *op, ad_result *result, ad_fault *fault) {
+int ad__infer_scatter(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_operand *v = &op->operand[op->nout];
     int64_t strides[AD_MAX_NDIM];
     ad_result selected = {0};
     const ad_desc *x;
     ad_desc view;
-    int status = changed_output(op, &x, fault);
+    int status = ad__changed_output(op, &x, fault);
 
     if (status == AD_OK)
         status = indexed_shape(op, x, &selected, fault);
@@ -166,82 +155,82 @@ static int ad__infer_scatter(const ad_op *op, ad_result *result, ad_fault *fault
     if (status == AD_OK && !v->is_scalar)
         status = ad__broadcast_to(&v->desc, selected.ndim, selected.shape, strides, &view, fault);
     if (status == AD_OK)
-        set_result(result, x->dtype, x->ndim, x->shape);
+        ad__set_result(result, x->dtype, x->ndim, x->shape);
     return status;
 }
 
 static int same_shape_along_axis(const ad_op *op, int dtype, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
-    int status = array_input(op, 0, &x, fault);
+    int status = ad__array_input(op, 0, &x, fault);
 
     if (status == AD_OK)
-        status = check_axis(op, x, fault);
+        status = ad__check_axis(op, x, fault);
     if (status == AD_OK)
-        set_result(result, dtype, x->ndim, x->shape);
+        ad__set_result(result, dtype, x->ndim, x->shape);
     return status;
 }
 
-static int ad__infer_scan_sum(const ad_op *op, ad_result *result, ad_fault *fault) {
+int ad__infer_scan_sum(const ad_op *op, ad_result *result, ad_fault *fault) {
     if (!(ad__rules[AD_RULE_SUM].loops & AD_BIT(op->loop)))
         return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for %s", ad__op_name(op), ad__dtypes[op->loop].name);
     return same_shape_along_axis(op, op->loop, result, fault);
 }
 
-static int ad__infer_same(const ad_op *op, ad_result *result, ad_fault *fault) {
+int ad__infer_same(const ad_op *op, ad_result *result, ad_fault *fault) {
     return same_shape_along_axis(op, op->loop, result, fault);
 }
 
-static int ad__infer_argsort(const ad_op *op, ad_result *result, ad_fault *fault) {
+int ad__infer_argsort(const ad_op *op, ad_result *result, ad_fault *fault) {
     return same_shape_along_axis(op, AD_INT64, result, fault);
 }
 
-static int ad__infer_searchsorted(const ad_op *op, ad_result *result, ad_fault *fault) {
+int ad__infer_searchsorted(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_operand *v = &op->operand[op->nout + 1];
     const ad_desc *x;
-    int status = array_input(op, 0, &x, fault);
+    int status = ad__array_input(op, 0, &x, fault);
 
     if (status == AD_OK && x->ndim != 1)
-        status = bad_shape(op, 0, "must have one dimension", fault);
+        status = ad__bad_shape(op, 0, "must have one dimension", fault);
     if (status == AD_OK)
-        set_result(result, AD_INT64, v->is_scalar ? 0 : v->desc.ndim, v->desc.shape);
+        ad__set_result(result, AD_INT64, v->is_scalar ? 0 : v->desc.ndim, v->desc.shape);
     return status;
 }
 
-static int ad__infer_bincount(const ad_op *op, ad_result *result, ad_fault *fault) {
+int ad__infer_bincount(const ad_op *op, ad_result *result, ad_fault *fault) {
     const int dtype = op->nin > 1 ? AD_FLOAT64 : AD_INT64;
     const ad_desc *x, *weights, *out;
-    int status = typed_input(op, 0, AD_INT64, &x, fault);
+    int status = ad__typed_input(op, 0, AD_INT64, &x, fault);
 
     if (status == AD_OK && x->ndim != 1)
-        status = bad_shape(op, 0, "must have one dimension", fault);
+        status = ad__bad_shape(op, 0, "must have one dimension", fault);
     if (status == AD_OK && op->nin > 1) {
-        status = typed_input(op, 1, AD_FLOAT64, &weights, fault);
+        status = ad__typed_input(op, 1, AD_FLOAT64, &weights, fault);
         if (status == AD_OK && (weights->ndim != 1 || weights->shape[0] != x->shape[0]))
             status = ad__fault(fault, AD_E_VALUE, "The weights and list don't have the same length.");
     }
     if (status == AD_OK && op->loop != dtype)
         status = ad__fault(fault, AD_E_TYPE, "bincount: the loop must be %s", ad__dtypes[dtype].name);
     if (status == AD_OK)
-        status = given_output(op, &out, fault);
+        status = ad__given_output(op, &out, fault);
     if (status == AD_OK && out->ndim != 1)
         status = ad__fault(fault, AD_E_VALUE, "bincount: the output must have one dimension");
     if (status == AD_OK)
-        set_result(result, dtype, 1, out->shape);
+        ad__set_result(result, dtype, 1, out->shape);
     return status;
 }
 
-static int ad__infer_matmul(const ad_op *op, ad_result *result, ad_fault *fault) {
+int ad__infer_matmul(const ad_op *op, ad_result *result, ad_fault *fault) {
     ad_operand a, b;
     const ad_operand *lead[2] = {&a, &b};
     const ad_desc *x, *y;
-    int status = array_input(op, 0, &x, fault), ndim;
+    int status = ad__array_input(op, 0, &x, fault), ndim;
 
     if (status == AD_OK)
-        status = array_input(op, 1, &y, fault);
+        status = ad__array_input(op, 1, &y, fault);
     if (status != AD_OK)
         return status;
     if (x->ndim < 2 || y->ndim < 2)
-        return bad_shape(op, x->ndim < 2 ? 0 : 1, "must have two dimensions or more", fault);
+        return ad__bad_shape(op, x->ndim < 2 ? 0 : 1, "must have two dimensions or more", fault);
     if (x->shape[x->ndim - 1] != y->shape[y->ndim - 2])
         return ad__fault(fault, AD_E_VALUE,
                          "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
@@ -261,16 +250,16 @@ static int ad__infer_matmul(const ad_op *op, ad_result *result, ad_fault *fault)
     return AD_OK;
 }
 
-static int ad__infer_nonzero(const ad_op *op, ad_result *result, ad_fault *fault) {
+int ad__infer_nonzero(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
 
-    set_result(result, AD_INT64, 0, NULL);
-    return array_input(op, 0, &x, fault);
+    ad__set_result(result, AD_INT64, 0, NULL);
+    return ad__array_input(op, 0, &x, fault);
 }
 
 /* Input i as a bool mask over the first axes of x. */
 static int mask_input(const ad_op *op, int i, const ad_desc *x, const ad_desc **mask, ad_fault *fault) {
-    int status = typed_input(op, i, AD_BOOL, mask, fault);
+    int status = ad__typed_input(op, i, AD_BOOL, mask, fault);
 
     if (status != AD_OK)
         return status;
@@ -286,26 +275,26 @@ static int mask_input(const ad_op *op, int i, const ad_desc *x, const ad_desc **
     return AD_OK;
 }
 
-static int ad__infer_compress(const ad_op *op, ad_result *result, ad_fault *fault) {
+int ad__infer_compress(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x, *mask;
-    int status = array_input(op, 0, &x, fault);
+    int status = ad__array_input(op, 0, &x, fault);
 
-    set_result(result, op->loop, 0, NULL);
+    ad__set_result(result, op->loop, 0, NULL);
     return status == AD_OK ? mask_input(op, 1, x, &mask, fault) : status;
 }
 
-static int ad__infer_place(const ad_op *op, ad_result *result, ad_fault *fault) {
+int ad__infer_place(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x, *mask, *v;
-    int status = changed_output(op, &x, fault);
+    int status = ad__changed_output(op, &x, fault);
 
     if (status == AD_OK)
         status = mask_input(op, 0, x, &mask, fault);
     if (status == AD_OK)
-        status = array_input(op, 1, &v, fault);
+        status = ad__array_input(op, 1, &v, fault);
     if (status != AD_OK)
         return status;
-    if (v->ndim != 1 + x->ndim - mask->ndim || !shapes_equal(v->shape + 1, x->shape + mask->ndim, v->ndim - 1))
-        return bad_shape(op, 1, "does not have the shape of the selected elements", fault);
-    set_result(result, x->dtype, x->ndim, x->shape);
+    if (v->ndim != 1 + x->ndim - mask->ndim || !ad__shapes_equal(v->shape + 1, x->shape + mask->ndim, v->ndim - 1))
+        return ad__bad_shape(op, 1, "does not have the shape of the selected elements", fault);
+    ad__set_result(result, x->dtype, x->ndim, x->shape);
     return AD_OK;
 }

@@ -31,6 +31,9 @@ int ad__encode_write(ad_bytes *b, uint64_t buffer, uint64_t offset);
 int ad__encode_read(ad_bytes *b, uint64_t request, const ad_desc *d);
 int ad__encode_sync(ad_bytes *b, uint64_t request);
 int ad__encode_stat(ad_bytes *b, uint64_t request);
+/* Requests all of whose fields are unsigned numbers: STREAM ... LOAD, WAIT ... DEVICE. */
+int ad__encode_numbers(ad_bytes *b, int opcode, size_t n, const uint64_t *fields);
+int ad__encode_fetch(ad_bytes *b, uint64_t request, const ad_desc *d, uint64_t window, uint64_t offset);
 int ad__encode_reply(ad_bytes *b, uint64_t request, uint64_t done, size_t n, const ad_scalar *values);
 int ad__encode_fail(ad_bytes *b, uint64_t request, uint64_t done, int code, uint64_t number, const char *name,
                     const char *text); /* code: negative status */
@@ -67,7 +70,7 @@ typedef struct ad_message {
     size_t nids;
     ad_scalar *values;   /* REPLY: the list */
     size_t nvalues;
-    ad_operand operand;  /* NEW, READ: the description */
+    ad_operand operand;  /* NEW, READ, FETCH: the description */
     ad_op op;            /* UFUNC, REDUCE, CALL, QUERY */
     ad_welcome *welcome; /* WELCOME */
     size_t size;         /* bytes that it took */

@@ -108,6 +108,15 @@ static void add_ids(ad_text *t, const ad_message *m) {
         ad__text_add(t, " ... %zu in all", m->nids);
 }
 
+static void add_numbers_of(ad_text *t, const ad_message *m, size_t from) {
+    size_t n = 0;
+
+    for (const char *letter = m->row->fields; *letter != '\0'; letter++)
+        n += *letter == 'u';
+    for (size_t i = from; i < n; i++)
+        ad__text_add(t, " %" PRIu64, m->u[i]);
+}
+
 static void add_welcome(ad_text *t, const ad_welcome *w) {
     ad__text_add(t, " version %" PRIu64 " session %" PRIu64 " %s \"%s\" window %" PRIu64 " ops %" PRIu64 " bytes",
                  w->version, w->session, w->backend, w->device_name, w->window_ops, w->window_bytes);
@@ -132,6 +141,14 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
     case AD_REQ_READ:
         add_operands(&t, " ", 1, &m->operand);
         break;
+    case AD_REQ_FETCH:
+        add_operands(&t, " ", 1, &m->operand);
+        ad__text_add(&t, " -> window %" PRIu64 "@%" PRIu64, u[1], u[2]);
+        break;
+    case AD_REQ_LOAD:
+        ad__text_add(&t, " #%" PRIu64 "@%" PRIu64 " <- window %" PRIu64 "@%" PRIu64 " %" PRIu64, u[0], u[1], u[2],
+                     u[3], u[4]);
+        break;
     case AD_REQ_FREE:
         add_ids(&t, m);
         break;
@@ -155,6 +172,23 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
         break;
     case AD_REQ_ACK:
         ad__text_add(&t, " done %" PRIu64, u[0]);
+        break;
+    case AD_REQ_STREAM:
+    case AD_REQ_STREAM_DROP:
+    case AD_REQ_ON:
+    case AD_REQ_EVENT:
+    case AD_REQ_EVENT_DROP:
+    case AD_REQ_AFTER:
+    case AD_REQ_WINDOW:
+    case AD_REQ_WINDOW_DROP:
+        add_numbers_of(&t, m, 0);
+        break;
+    case AD_REQ_WAIT:
+    case AD_REQ_DONE:
+    case AD_REQ_ELAPSED:
+    case AD_REQ_POOL:
+    case AD_REQ_DEVICE:
+        add_numbers_of(&t, m, 1);
         break;
     case AD_REQ_BYE:
         ad__text_add(&t, " code %" PRIu64, u[0]);

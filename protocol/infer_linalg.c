@@ -1,0 +1,183 @@
+/* Shape and type rules of the matrix decompositions and what solves by them. Matrices are the last two axes. */
+#include "protocol/desc.h"
+#include "protocol/infer_call.h"
+
+static int real_of(int dtype) {
+    return dtype == AD_COMPLEX64 || dtype == AD_FLOAT32 ? AD_FLOAT32 : AD_FLOAT64;
+}
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int check_loop(const ad_op *op, ad_fault *fault) {
+    switch (op->loop) {
+    case AD_FLOAT32:
+    case AD_FLOAT64:
+    case AD_COMPLEX64:
+    case AD_COMPLEX128:
+        return AD_OK;
+    default:
+        return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for %s", ad__op_name(op), ad__dtypes[op->loop].name);
+    }
+}
+
+/* Input i as a stack of matrices. */
+static int matrices(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
+    int status = ad__array_input(op, i, out, fault);
+
+    if (status == AD_OK)
+        status = check_loop(op, fault);
+    if (status == AD_OK && (*out)->ndim < 2)
+        return ad__bad_shape(op, i, "must have at least two dimensions", fault);
+    return status;
+}
+
+static int squares(const ad_op *op, const ad_desc **out, ad_fault *fault) {
+    int status = matrices(op, 0, out, fault);
+
+    if (status == AD_OK && (*out)->shape[(*out)->ndim - 1] != (*out)->shape[(*out)->ndim - 2])
+        return ad__bad_shape(op, 0, "must have square matrices as its last two dimensions", fault);
+    return status;
+}
+
+static int64_t rows_of(const ad_desc *x) { return x->shape[x->ndim - 2]; }
+static int64_t columns_of(const ad_desc *x) { return x->shape[x->ndim - 1]; }
+
+/* One rows by columns matrix for each of x. */
+static void set_matrices(ad_result *result, int dtype, const ad_desc *x, int64_t rows, int64_t columns) {
+    ad__set_result(result, dtype, x->ndim, x->shape);
+    result->shape[x->ndim - 2] = rows;
+    result->shape[x->ndim - 1] = columns;
+}
+
+/* One vector for each matrix of x. */
+static void set_vectors(ad_result *result, int dtype, const ad_desc *x, int64_t length) {
+    ad__set_result(result, dtype, x->ndim - 1, x->shape);
+    result->shape[x->ndim - 2] = length;
+}
+
+int ad__infer_square(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *x;
+    int status = squares(op, &x, fault);
+
+    if (status == AD_OK)
+        ad__set_result(result, op->loop, x->ndim, x->shape);
+    return status;
+}
+
+int ad__infer_qr(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *x;
+    int status = matrices(op, 0, &x, fault);
+
+    if (status == AD_OK) {
+        const int64_t m = rows_of(x), n = columns_of(x), k = op->param[0].as.b ? m : smaller(m, n);
+        set_matrices(&result[0], op->loop, x, m, k);
+        set_matrices(&result[1], op->loop, x, k, n);
+    }
+    return status;
+}
+
+int ad__infer_svd(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *x;
+    int status = matrices(op, 0, &x, fault);
+
+    if (status == AD_OK) {
+        const int64_t m = rows_of(x), n = columns_of(x), k = smaller(m, n);
+        const bool full = op->param[0].as.b;
+        set_matrices(&result[0], op->loop, x, m, full ? m : k);
+        set_vectors(&result[1], real_of(op->loop), x, k);
+        set_matrices(&result[2], op->loop, x, full ? n : k, n);
+    }
+    return status;
+}
+
+int ad__infer_svdvals(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *x;
+    int status = matrices(op, 0, &x, fault);
+
+    if (status == AD_OK)
+        set_vectors(result, real_of(op->loop), x, smaller(rows_of(x), columns_of(x)));
+    return status;
+}
+
+int ad__infer_eigh(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *x;
+    int status = squares(op, &x, fault);
+
+    if (status == AD_OK) {
+        set_vectors(&result[0], real_of(op->loop), x, rows_of(x));
+        ad__set_result(&result[1], op->loop, x->ndim, x->shape);
+    }
+    return status;
+}
+
+int ad__infer_eigvalsh(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *x;
+    int status = squares(op, &x, fault);
+
+    if (status == AD_OK)
+        set_vectors(result, real_of(op->loop), x, rows_of(x));
+    return status;
+}
+
+int ad__infer_solve(const ad_op *op, ad_result *result, ad_fault *fault) {
+    ad_operand stacks[2] = {{0}};
+    const ad_operand *operands[2] = {&stacks[0], &stacks[1]};
+    const ad_desc *a, *b;
+    int64_t shape[AD_MAX_NDIM];
+    int ndim, status = squares(op, &a, fault);
+
+    if (status == AD_OK)
+        status = matrices(op, 1, &b, fault);
+    if (status == AD_OK && rows_of(b) != rows_of(a))
+        status = ad__bad_shape(op, 1, "must have as many rows as input 0", fault);
+    if (status != AD_OK)
+        return status;
+    stacks[0].desc = *a;
+    stacks[1].desc = *b;
+    stacks[0].desc.ndim -= 2;
+    stacks[1].desc.ndim -= 2;
+    status = ad__broadcast(2, operands, &ndim, shape, fault);
+    if (status != AD_OK)
+        return status;
+    ad__set_result(result, op->loop, ndim, shape);
+    result->shape[ndim] = rows_of(b);
+    result->shape[ndim + 1] = columns_of(b);
+    result->ndim = (uint8_t)(ndim + 2);
+    return AD_OK;
+}
+
+int ad__infer_lu(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *x;
+    int status = matrices(op, 0, &x, fault);
+
+    if (status == AD_OK) {
+        ad__set_result(&result[0], op->loop, x->ndim, x->shape);
+        set_vectors(&result[1], AD_INT64, x, smaller(rows_of(x), columns_of(x)));
+    }
+    return status;
+}
+
+static int one_matrix(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
+    int status = matrices(op, i, out, fault);
+
+    if (status == AD_OK && (*out)->ndim != 2)
+        return ad__bad_shape(op, i, "must have two dimensions", fault);
+    return status;
+}
+
+int ad__infer_lstsq(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *a, *b;
+    int status = one_matrix(op, 0, &a, fault);
+
+    if (status == AD_OK)
+        status = one_matrix(op, 1, &b, fault);
+    if (status == AD_OK && rows_of(b) != rows_of(a))
+        status = ad__bad_shape(op, 1, "must have as many rows as input 0", fault);
+    if (status == AD_OK) {
+        const int64_t rank = 0;
+        set_matrices(&result[0], op->loop, a, columns_of(a), columns_of(b));
+        ad__set_result(&result[1], AD_INT64, 0, &rank);
+        set_vectors(&result[2], real_of(op->loop), a, smaller(rows_of(a), columns_of(a)));
+    }
+    return status;
+}
