@@ -61,7 +61,7 @@ DEPEND = -MMD -MP -MF $(@:.o=.d)
 UV_LIBS ?= -l:libuv_a.a -lpthread -ldl -lrt
 MSGPACK_LIBS ?= -l:libmsgpackc.a
 INI_LIBS ?= -l:libinih.a
-BLAS_LIBS ?= -l:libopenblas.a
+BLAS_LIBS ?= -l:liblapacke.a -l:libopenblas.a -l:libfftw3.a -l:libfftw3f.a
 BLAS_FLAGS = $(shell pkg-config --cflags openblas 2>/dev/null)
 PYTHON_FLAGS = -isystem $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') \
 	-DPy_LIMITED_API=0x030B0000 \
@@ -76,11 +76,11 @@ FRONT := $(call objects,server/front/*.c)
 WORKER := $(call objects,server/worker/*.c)
 CLIENT := $(call objects,client-c/*.c)
 EXTENSION := $(call objects,client-python/src/*.c)
-KERNELS := $(call objects,kernels/cpu/*.cpp)
+KERNELS := $(call objects,kernels/*.cpp kernels/cpu/*.cpp)
 WIRE := $(call objects,tests/wire/*.c)
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 PY_SOURCES := $(shell find client-python/arrayd -name '*.py' -o -name '*.pyi' -o -name py.typed)
-CUDA_SOURCES := $(wildcard kernels/cuda/*.cu)
+CUDA_SOURCES := $(wildcard kernels/cuda/*.cu kernels/cuda/*.cpp kernels/*.cpp)
 UNIT := $(sort $(foreach f,$(notdir $(wildcard tests/unit/*.c tests/unit/*.cpp)),$(firstword $(subst _, ,$f))))
 -include kernels/flags.mk
 
@@ -91,7 +91,7 @@ A_CLIENT := $(LIB)/libarrayd.a
 SO_CLIENT := $(LIB)/libarrayd.so.0
 CORE := $(PACKAGE)/_core.abi3.so
 PROGRAMS := $(BIN)/arrayd $(BIN)/arrayd-worker $(BIN)/libarrayd-cpu.so
-ifneq ($(CUDA_SOURCES),)
+ifeq ($(VARIANT),release)
 ifneq ($(NVCC),)
 PROGRAMS += $(BIN)/libarrayd-cuda.so
 else
@@ -102,10 +102,11 @@ PACKAGED := $(patsubst $(BIN)/%,$(PACKAGE)/bin/%,$(PROGRAMS))
 
 # ---- what people ask for ----
 
-.PHONY: all programs libraries python wheel tests
+.PHONY: all programs libraries python wheel tests cuda
 all: programs libraries python ## build the programs, the libraries and the Python package (build/release)
 programs: $(PROGRAMS)
 libraries: $(A_CLIENT) $(LIB)/libarrayd.so
+cuda: $(BIN)/libarrayd-cuda.so
 python: $(PACKAGE)/.stamp
 tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so)
 
@@ -157,6 +158,8 @@ deps: build/.deps ## install the Debian packages that are missing
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo '  VARIANT=asan, ubsan or tsan, V=1 and -jN go with all of them.'
+	@echo '  CUDA_ARCHS="80 90": the GPUs to compile for; without it those that are here (90 if none), for bundle all.'
+	@echo '  NVCC= leaves CUDA out.'
 
 # ---- what the machine must have ----
 
@@ -223,10 +226,11 @@ $(BIN)/libarrayd-cpu.so: $(KERNELS) $(A_PROTOCOL) $(OBJ)/backend.map
 	$Q$(CXX) -shared $(LINK_FLAGS) -Wl,--version-script=$(OBJ)/backend.map -o $@ $(KERNELS) $(A_PROTOCOL) \
 		$(MSGPACK_LIBS) $(BLAS_LIBS) $(KERNEL_LIBS)
 
-$(BIN)/libarrayd-cuda.so: $(CUDA_SOURCES) $(wildcard kernels/*.h kernels/*/*.h protocol/*.def) $(A_PROTOCOL)
+$(BIN)/libarrayd-cuda.so: $(CUDA_OBJECTS) $(CUDA_PROTOCOL) $(OBJ)/backend.map $(OBJ)/cuda-archs
 	@mkdir -p $(@D)
-	$(call say,NVCC)
-	$Q$(NVCC) $(NVCC_FLAGS) -I. -shared -Xcompiler -fPIC -o $@ $(CUDA_SOURCES) $(A_PROTOCOL) $(MSGPACK_LIBS)
+	$(call say,LD )
+	$Q$(CXX) -shared $(LINK_FLAGS) -Wl,--version-script=$(OBJ)/backend.map -Wl,--no-undefined -o $@ $(CUDA_OBJECTS) \
+		$(CUDA_PROTOCOL) $(CUDA_LIBS)
 
 $(OBJ)/backend.map:
 	@mkdir -p $(@D)

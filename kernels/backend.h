@@ -1,6 +1,6 @@
 /* A backend: the shared object libarrayd-<name>.so behind one table of functions.
  *
- * All calls except `devices` come from one thread at a time per device, but not always from the same one: the worker's
+ * All calls except `devices` and event_done come from one thread at a time per device, but not always from the same one: the worker's
  * I/O thread executes cheap operations itself, its engine thread the others (server/worker/engine.h says why). Every
  * function that can fail returns a status and fills *fault; nothing here exits, aborts or prints. The backend checks
  * nothing about operands that ad__check_op and ad__desc_check have already checked. */
@@ -13,15 +13,28 @@
 extern "C" {
 #endif
 
-#define AD_BACKEND_VERSION 1
+#define AD_BACKEND_VERSION 2
 
 typedef struct ad_device ad_device; /* one GPU, or the host's processors; owned by whoever opened it */
 typedef struct ad_stream ad_stream; /* operations of one stream run in order */
+typedef struct ad_event ad_event;   /* a point in a stream's work */
 
 typedef struct ad_device_info {
-    char name[64];
-    uint64_t memory; /* bytes in all */
+    char name[64], id[48];  /* product; UUID or the like, unique on the host ("" : none) */
+    uint64_t memory, free;  /* bytes in all; not in use by anybody now */
+    int major, minor;       /* compute capability; 0: none */
+    int multiprocessors;    /* or processors */
+    uint64_t peers;         /* bit n: this device reaches the memory of device n */
 } ad_device_info;
+
+/* Where an operation reports what only its data tell (an index out of bounds, a singular matrix), after `run` has
+ * returned. In memory from check_open, written at most once, by the device; read by the host when the stream has
+ * passed. All zero: nothing is wrong. */
+typedef struct ad_check {
+    int32_t code;     /* status, AD_E_..., or 0 */
+    int32_t what;     /* the backend's, for check_fault */
+    int64_t value[3]; /* the same */
+} ad_check;
 
 typedef struct ad_slab_map {
     void *base;    /* device address */
@@ -31,7 +44,7 @@ typedef struct ad_slab_map {
 
 /* What an operation may ask of the engine while it is being enqueued. */
 typedef struct ad_run {
-    /* Scratch memory on the device until the operation is complete; NULL: none left (return AD_E_MEMORY). 256-byte
+    /* Scratch memory on the device until the operation is complete (reused in stream order); NULL: none left (return AD_E_MEMORY). 256-byte
      * aligned, not zeroed. */
     void *(*workspace)(struct ad_run *run, uint64_t size);
     /* For output `index` of an ASK call, whose size only the data decide: create its buffer of `size` bytes and give
@@ -39,6 +52,10 @@ typedef struct ad_run {
     void *(*output)(struct ad_run *run, int index, uint64_t size);
     int64_t *values; /* ASK calls: the integers to reply, 8 places; the backend sets nvalues. NULL for others */
     int nvalues;
+    /* Set by whoever calls where the stream is asynchronous, else NULL: a check for this operation. The backend sets
+     * `checked` when its verdict is still to come. */
+    ad_check *check;
+    bool checked;
     bool wrote;      /* set before the first byte of an output that already existed is changed: an operation that
                         fails with wrote unset has changed nothing */
 } ad_run;
@@ -46,20 +63,48 @@ typedef struct ad_run {
 typedef struct ad_backend {
     uint32_t version; /* AD_BACKEND_VERSION */
     const char *name;
+    /* Operations are enqueued, and complete when their stream has come so far. False: they are complete when the
+     * call returns. */
+    bool asynchronous;
     int (*devices)(int *count, ad_fault *fault);
     int (*device_open)(int index, int threads /* 0: all */, ad_device **out, ad_fault *fault);
     void (*device_close)(ad_device *device);
     void (*device_info)(ad_device *device, ad_device_info *info);
-    /* Slabs: zero-filled memory with a descriptor that keeps it alive without this process. */
+    /* Slabs: zero-filled memory with a descriptor that keeps it alive without this process. Every device that is a peer
+     * of this one may use it. */
     int (*slab_create)(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault);
     int (*slab_attach)(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault); /* dup's fd */
     void (*slab_close)(ad_device *device, ad_slab_map *slab); /* unmaps and closes fd */
+    /* priority: 0 usual; negative: before others (as far as the device has it). */
     int (*stream_open)(ad_device *device, int priority, ad_stream **out, ad_fault *fault);
     void (*stream_close)(ad_stream *stream);
     int (*stream_wait)(ad_stream *stream, ad_fault *fault); /* until all before is complete */
+    /* Events. timed: ad_backend.event_elapsed may be asked for it. */
+    int (*event_open)(ad_device *device, bool timed, ad_event **out, ad_fault *fault);
+    void (*event_close)(ad_event *event);
+    int (*event_record)(ad_event *event, ad_stream *stream, ad_fault *fault);
+    int (*event_done)(ad_event *event, ad_fault *fault); /* 1: reached (or never recorded), 0: not yet; negative */
+    int (*event_elapsed)(ad_event *from, ad_event *to, float *ms, ad_fault *fault); /* both reached */
+    int (*stream_follow)(ad_stream *stream, ad_event *event, ad_fault *fault);      /* what comes now waits for event */
+    /* Call notify(argument), from any thread, when all that the stream holds is complete. */
+    int (*stream_notify)(ad_stream *stream, void (*notify)(void *argument), void *argument, ad_fault *fault);
+    /* Host memory that copies reach without a detour: of the backend, or the caller's own (page-aligned). */
+    int (*host_alloc)(ad_device *device, uint64_t size, void **out, ad_fault *fault);
+    void (*host_free)(ad_device *device, void *memory);
+    int (*host_register)(ad_device *device, void *memory, uint64_t size, ad_fault *fault);
+    void (*host_unregister)(ad_device *device, void *memory);
+    /* n checks, all zero; freed as one. */
+    int (*check_open)(ad_device *device, int n, ad_check **out, ad_fault *fault);
+    void (*check_close)(ad_device *device, ad_check *checks);
+    int (*check_fault)(const ad_check *check, ad_fault *fault); /* its code, and the text */
     int (*zero)(ad_stream *stream, void *to, uint64_t size, ad_fault *fault);
+    /* Copies. upload: from any host memory, which may be used again when it returns. The other two: from and to host
+     * memory of host_alloc or host_register, which must stay as it is until the stream has passed. move: within and
+     * between devices that are peers; the two do not overlap. */
     int (*upload)(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault);
+    int (*upload_pinned)(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault);
     int (*download)(ad_stream *stream, void *host, const void *from, uint64_t size, ad_fault *fault);
+    int (*move)(ad_stream *stream, void *to, const void *from, uint64_t size, ad_fault *fault);
     /* Enqueue an operation that passed ad__check_op and whose operands have addresses. Outputs may be the same view
      * as an input of a ufunc; other overlaps never arrive here. */
     int (*run)(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault);

@@ -3,8 +3,9 @@
  * How to add one:
  *  1. a row in protocol/call.def, with an id that was never used;
  *  2. ad__infer_<infer> in protocol/infer_call.c, unless an existing one fits: operand types and shapes;
- *  3. `int ad_call_<name>(ad_call *c)` in kernels/cpu/call_<subject>.cpp: the work.
- * The row declares the function and puts it into the dispatch table; nothing else has to be touched.
+ *  3. `int ad_call_<name>(ad_call *c)` in kernels/cpu/call_<subject>.cpp and kernels/cuda/call_<subject>.cu: the work.
+ * The row declares the function and puts it into the dispatch table of each backend; nothing else has to be touched.
+ * kernels/call.cpp, compiled into both backends, has the functions below.
  *
  * What ad_call_<name> may rely on: ad__check_op has passed, so counts, parameters, dtypes and shapes are those of the
  * row; every operand that is an array has an address, inside its buffer; outputs do not overlap inputs. Arrays may be
@@ -13,7 +14,12 @@
  *  - fail by ad__fault(c->fault, ...), before c->run->wrote is set wherever that can be known before;
  *  - set c->run->wrote before it writes to an output;
  *  - take scratch memory from ad_call_workspace, never from malloc: it counts against the session's quota;
- *  - divide large work by ad_cpu_parallel and leave small work alone.
+ *  - cpu: divide large work by ad_cpu_parallel and leave small work alone;
+ *  - cuda: enqueue on c->stream->cuda and return. All addresses, those from ad_call_workspace too, are the device's:
+ *    the host may not touch what lies there. Scratch memory is reused in stream order, so nothing has to be freed or
+ *    waited for. What only the data tell goes to c->run->check (may be NULL) by ad_cuda_report (kernels/cuda/checks.h),
+ *    with c->run->checked set; kernels stay inside the bounds even then. Only ASK calls, which reply with a number that
+ *    the data decide, may wait for the stream.
  * The shape of a typical one:
  *
  *     int ad_call_double(ad_call *c) {
@@ -32,6 +38,7 @@
 #include "kernels/call_array.h"
 
 struct ad_call {
+    ad_stream *stream;
     const ad_op *op;
     ad_run *run;
     ad_fault *fault;
@@ -43,7 +50,7 @@ typedef int ad_call_function(ad_call *c);
 #undef AD_CALL
 
 /* Run a call; entry point for the backend. */
-int ad_cpu_call(const ad_op *op, ad_run *run, ad_fault *fault);
+int ad__call_run(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault);
 
 /* Input `index` as an array of elements of `dtype`: the operand itself, or a converted copy in scratch memory (axes of
  * stride 0 keep it). A scalar becomes a 0-d array. AD_E_MEMORY. */
@@ -62,7 +69,13 @@ int ad_call_sized(ad_call *c, int index, ad::array *out);
 /* Scratch memory until the operation is complete; NULL with *fault filled. */
 void *ad_call_workspace(ad_call *c, uint64_t size);
 
-/* Copy, converting, between arrays of one shape; in parallel when large. */
-void ad_call_copy(const ad::array *to, const ad::array *from);
+/* Copy, converting, between arrays of one shape; in parallel when large, in stream order. */
+int ad_call_copy(ad_call *c, const ad::array *to, const ad::array *from);
+/* A scalar as an element of dtype. to: 16 bytes of host memory. */
+void ad_scalar_store(const ad_scalar *s, int dtype, void *to);
+
+/* What each backend has for kernels/call.cpp: put `size` (at most 16) bytes into its memory; run a ufunc. */
+int ad__call_store(ad_call *c, void *to, const void *value, int size);
+int ad__call_ufunc(ad_call *c, const ad_op *op);
 
 #endif

@@ -30,12 +30,65 @@ $(OBJ)/kernels/cpu/kernels.o: KERNEL_CXXFLAGS += -DAD_ISAS='$(foreach i,$(KERNEL
 define isa_rule
 $$(OBJ)/kernels/cpu/isa/%.$1.o: kernels/cpu/isa/%.cpp $$(OBJ)/flags kernels/flags.mk | build/.deps
 	@mkdir -p $$(@D)
-	$$(CXX) $$(CXX_FLAGS) $$(KERNEL_CXXFLAGS) $$(ISA_CXXFLAGS) -DAD_ISA=$1 $$(ISA_FLAGS_$1) \
+	$$(call say,CXX)
+	$$Q$$(CXX) $$(CXX_FLAGS) $$(KERNEL_CXXFLAGS) $$(ISA_CXXFLAGS) -DAD_ISA=$1 $$(ISA_FLAGS_$1) \
 		$$(DEPEND) -c $$< -o $$@
 endef
 $(foreach i,$(KERNEL_ISAS),$(eval $(call isa_rule,$i)))
 
-# One architecture unless asked for more; relocatable, because the kernels share a device variable.
-CUDA_ARCH ?= 90
-NVCC_FLAGS := -std=c++17 -O3 -rdc=true --expt-relaxed-constexpr -arch=sm_$(CUDA_ARCH) -DAD_ISA=gpu -D_GNU_SOURCE \
-	-diag-suppress 68,128,177,186,1650 -t 2
+# ---- cuda ----
+# kernels/cuda/*.cu and *.cpp, and kernels/*.cpp once more, each to its own object below CUDA_OBJ. Only the release has
+# them: the sanitizers know nothing of device memory.
+#
+# CUDA_ARCHS: the GPUs to compile for. Each costs minutes and megabytes, so usually those that are here (90 where there
+# is none); all of CUDA_ALL for the bundle, which is meant for other hosts. `make wheel CUDA_ARCHS="80 90"` as one likes,
+# `CUDA_ARCHS=all` for all. Code for 80 also runs on 86 and 89; what is newer than the newest compiles its PTX once.
+CUDA_ALL := 80 90 100 120
+CUDA_HERE = $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -x '[0-9.]*'))
+ifeq ($(filter bundle,$(MAKECMDGOALS)),)
+CUDA_ARCHS ?= $(or $(CUDA_HERE),90)
+else
+CUDA_ARCHS ?= all
+endif
+ARCHS := $(shell printf '%s\n' $(if $(filter all,$(CUDA_ARCHS)),$(CUDA_ALL),$(CUDA_ARCHS)) | sort -nu)
+
+empty :=
+CUDA_OBJ := $(OBJ)/cuda-$(subst $(empty) ,-,$(ARCHS))
+CUDA_HOME ?= $(if $(NVCC),$(abspath $(dir $(realpath $(NVCC)))..))
+CUDA_LIB := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
+NVCC_FLAGS := -std=c++17 -O3 --expt-relaxed-constexpr -DAD_ISA=gpu -D_GNU_SOURCE -I. $(if $(word 2,$(ARCHS)),--compress-mode=size,-Xfatbin -compress-all) \
+	$(foreach a,$(ARCHS),-gencode arch=compute_$a,code=sm_$a) \
+	-gencode arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS)) \
+	-Xcompiler -fPIC,-fno-strict-aliasing,-g1 -diag-suppress 68,128,177,186,1650 $(NVCCFLAGS)
+CUDA_CXXFLAGS := -DAD_ISA=gpu -isystem $(CUDA_HOME)/include
+# Of the protocol what needs no msgpack.
+CUDA_PROTOCOL := $(filter-out %/check.o %/decode.o %/encode.o,$(PROTOCOL))
+CUDA_OBJECTS := $(patsubst %,$(CUDA_OBJ)/%.o,$(basename $(CUDA_SOURCES)))
+
+# Where the libraries of CUDA are at run time: in the Python packages nvidia-*, beside a wheel that is installed; in
+# the toolkit; or where the dynamic linker looks anyway.
+CUDA_RUNPATH := $$ORIGIN/../../nvidia/cu13/lib:/usr/local/cuda/lib64:/usr/local/cuda-13/lib64
+CUDA_LIBS := -L$(CUDA_LIB) -Wl,-rpath-link,$(CUDA_LIB) -Wl,-rpath,'$(CUDA_RUNPATH)' -Wl,--as-needed \
+	-lcusolver -lcufft -lcublas -lcublasLt -l:libcudart_static.a -ldl -lrt
+
+$(CUDA_OBJ)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(NVCC) $(NVCC_FLAGS)' | cmp -s - $@ || echo '$(NVCC) $(NVCC_FLAGS)' >$@
+
+$(CUDA_OBJ)/%.o: %.cu $(CUDA_OBJ)/flags | build/.deps
+	@mkdir -p $(@D)
+	$(call say,NVCC)
+	$Q$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+$(CUDA_OBJ)/%.o: %.cpp $(CUDA_OBJ)/flags | build/.deps
+	@mkdir -p $(@D)
+	$(call say,CXX)
+	$Q$(CXX) $(CXX_FLAGS) $(KERNEL_CXXFLAGS) $(CUDA_CXXFLAGS) $(DEPEND) -c $< -o $@
+
+# Each operation rounds by itself, as NumPy's do.
+$(CUDA_OBJ)/kernels/cuda/ufunc%.o $(CUDA_OBJ)/kernels/cuda/call_fill.o: NVCC_FLAGS += -fmad=false
+
+# Made again when the architectures change.
+$(OBJ)/cuda-archs: FORCE
+	@mkdir -p $(@D)
+	@echo '$(ARCHS)' | cmp -s - $@ || echo '$(ARCHS)' >$@

@@ -6,13 +6,10 @@
 #include "kernels/math_libm.h"
 #include "kernels/types.h"
 
-/* What an element function may complain of; the operation fails with it after the loop. */
+/* What an element function may complain of; the operation fails with it after the loop. (The GPU's kernels look for
+ * themselves: kernels/cuda/ufunc_device.cuh.) */
 enum { AD_RAISE_NEGATIVE_POWER = 1 };
-#ifdef __CUDACC__
-#ifdef __CUDA_ARCH__
-extern __device__ unsigned ad_cuda_raised;
-#endif
-#else
+#ifndef __CUDACC__
 extern __thread unsigned ad_cpu_raised;
 #endif
 
@@ -28,9 +25,7 @@ using ad::is_signed;
 using ad::same;
 
 AD_HD void raise(unsigned what) {
-#ifdef __CUDA_ARCH__
-    atomicOr(&ad_cuda_raised, what);
-#elif !defined(__CUDACC__)
+#ifndef __CUDACC__
     ad_cpu_raised |= what;
 #else
     (void)what;
@@ -319,8 +314,11 @@ AD_HD float float_power(float x, float y) {
 template <class T> AD_HD T power(T x, T y) {
     if constexpr (is_float<T>) {
         T r;
+#ifndef __CUDA_ARCH__
         if constexpr (same<T, float>) r = float_power(x, y);
-        else r = libm_pow(x, y);
+        else
+#endif
+            r = libm_pow(x, y);
         return y == 2 ? x * x : r;
     } else {
         return int_power(x, y);

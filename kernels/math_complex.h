@@ -6,6 +6,8 @@
 #include "kernels/math.h"
 
 #ifdef __CUDACC__
+#include "kernels/math_complex_inverse.h"
+
 #include <cuda/std/complex>
 #define AD_COMPLEX1(name)                                                                                              \
     template <class T> AD_HD ad::complex<T> name(ad::complex<T> x) {                                                   \
@@ -36,16 +38,18 @@ AD_COMPLEX1(exp)
 AD_COMPLEX1(log)
 AD_COMPLEX1(sin)
 AD_COMPLEX1(cos)
+AD_COMPLEX1(sinh)
+AD_COMPLEX1(cosh)
+#ifndef __CUDACC__
 AD_COMPLEX1(tan)
 AD_COMPLEX1(asin)
 AD_COMPLEX1(acos)
 AD_COMPLEX1(atan)
-AD_COMPLEX1(sinh)
-AD_COMPLEX1(cosh)
 AD_COMPLEX1(tanh)
 AD_COMPLEX1(asinh)
 AD_COMPLEX1(acosh)
 AD_COMPLEX1(atanh)
+#endif
 
 /* ---- tests and order ---- */
 

@@ -67,7 +67,19 @@ AD_LIBM1V(acosh, acosh)
 AD_LIBM1V(atanh, atanh)
 AD_LIBM1V(cbrt, cbrt)
 AD_LIBM2V(atan2, atan2)
+#ifndef __CUDACC__
 AD_LIBM2V(hypot, hypot)
+#else
+/* CUDA's may overflow where the larger one is the result. */
+AD_HD float hypot(float x, float y) {
+    float a = ::fabsf(x), b = ::fabsf(y), larger = a > b ? a : b, other = a > b ? b : a;
+    return other <= larger * 0x1p-13f ? larger : ::hypotf(x, y);
+}
+AD_HD double hypot(double x, double y) {
+    double a = ::fabs(x), b = ::fabs(y), larger = a > b ? a : b, other = a > b ? b : a;
+    return other <= larger * 0x1p-28 ? larger : ::hypot(x, y);
+}
+#endif
 AD_LIBM2V(libm_pow, pow)
 AD_LIBM2(libm_fmod, fmod)
 AD_LIBM2(libm_nextafter, nextafter)

@@ -59,13 +59,24 @@ struct bool8 {
 
 /* Branch-free, so that loops over it vectorise on every instruction set. */
 AD_HD float half_to_float(uint16_t h) {
+#ifdef __CUDA_ARCH__
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+    return f;
+#else
     uint32_t magnitude = uint32_t(h & 0x7fff) << 13, sign = uint32_t(h & 0x8000) << 16;
     uint32_t finite = bit_cast<uint32_t>(bit_cast<float>(magnitude) * 0x1p112f);
     uint32_t r = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : finite;
     return bit_cast<float>(r | sign);
+#endif
 }
 
 AD_HD uint16_t float_to_half(float f) {
+#ifdef __CUDA_ARCH__
+    uint16_t h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+    return h;
+#else
     uint32_t b = bit_cast<uint32_t>(f), magnitude = b & 0x7fffffffu;
     uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1)) >> 13;
     uint32_t tiny = bit_cast<uint32_t>(bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u; /* rounds at 2^-24 */
@@ -73,24 +84,37 @@ AD_HD uint16_t float_to_half(float f) {
     r = magnitude >= 0x477ff000u ? 0x7c00u : r;
     r = magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : r;
     return uint16_t(r | ((b >> 16) & 0x8000u));
+#endif
 }
 
 /* Rounds once: to odd in float, whose spare bits then decide. */
 AD_HD uint16_t double_to_half(double d) {
+#ifdef __CUDA_ARCH__
+    uint16_t h;
+    asm("cvt.rn.f16.f64 %0, %1;" : "=h"(h) : "d"(d));
+    return h;
+#else
     float f = float(d);
     uint32_t b = bit_cast<uint32_t>(f);
     double back = f;
     b -= fabs(back) > fabs(d) ? 1u : 0u;
     b |= back != d ? 1u : 0u;
     return float_to_half(bit_cast<float>(b));
+#endif
 }
 
 AD_HD float bfloat16_to_float(uint16_t h) { return bit_cast<float>(uint32_t(h) << 16); }
 
 AD_HD uint16_t float_to_bfloat16(float f) {
+#ifdef __CUDA_ARCH__
+    uint16_t h;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f));
+    return h;
+#else
     uint32_t b = bit_cast<uint32_t>(f);
     uint32_t rounded = (b + 0x7fffu + ((b >> 16) & 1)) >> 16, nan = (b >> 16 & 0x8000u) | 0x7fc0u;
     return uint16_t((b & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+#endif
 }
 
 struct half {

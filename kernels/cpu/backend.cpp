@@ -6,6 +6,7 @@
 
 #include "kernels/call.h"
 #include "kernels/cpu/device.h"
+#include "kernels/cpu/late.h"
 #include "kernels/cpu/operand.h"
 #include "kernels/cpu/parallel.h"
 
@@ -23,7 +24,7 @@ int device_open(int index, int threads, ad_device **out, ad_fault *fault) {
     if (index != 0) return ad__fault(fault, AD_E_VALUE, "the cpu backend has one device, number 0, not %d", index);
     ad_device *device = new (std::nothrow) ad_device;
     if (device == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    if ((rc = ad_cpu_faults_parse(&device->faults, getenv("ARRAYD_FAULT"), fault)) < 0) goto free_device;
+    if ((rc = ad_faults_parse(&device->faults, getenv("ARRAYD_FAULT"), fault)) < 0) goto free_device;
     if ((rc = ad_cpu_parallel_open(threads, fault)) < 0) goto free_device;
     *out = device;
     return 0;
@@ -41,7 +42,7 @@ void device_close(ad_device *device) {
 void device_info(ad_device *, ad_device_info *info) { ad_cpu_device_info(info); }
 
 int stream_open(ad_device *device, int, ad_stream **out, ad_fault *fault) {
-    int rc = ad_cpu_faults_check(&device->faults, AD_SITE_stream_open, fault);
+    int rc = ad_faults_check(&device->faults, AD_SITE_stream_open, fault);
     if (rc < 0) return rc;
     ad_stream *stream = new (std::nothrow) ad_stream{device};
     if (stream == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
@@ -52,7 +53,7 @@ int stream_open(ad_device *device, int, ad_stream **out, ad_fault *fault) {
 void stream_close(ad_stream *stream) { delete stream; }
 
 int stream_wait(ad_stream *stream, ad_fault *fault) {
-    return ad_cpu_faults_check(&stream->device->faults, AD_SITE_stream_wait, fault);
+    return ad_faults_check(&stream->device->faults, AD_SITE_stream_wait, fault);
 }
 
 void copy_bytes(void *to, const void *from, uint64_t size) {
@@ -62,7 +63,7 @@ void copy_bytes(void *to, const void *from, uint64_t size) {
 }
 
 int zero(ad_stream *stream, void *to, uint64_t size, ad_fault *fault) {
-    int rc = ad_cpu_faults_check(&stream->device->faults, AD_SITE_zero, fault);
+    int rc = ad_faults_check(&stream->device->faults, AD_SITE_zero, fault);
     if (rc < 0) return rc;
     ad_cpu_parallel(int64_t(size), COPY_GRAIN, [&](int64_t begin, int64_t end) {
         memset(static_cast<char *>(to) + begin, 0, size_t(end - begin));
@@ -71,13 +72,18 @@ int zero(ad_stream *stream, void *to, uint64_t size, ad_fault *fault) {
 }
 
 int upload(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault) {
-    int rc = ad_cpu_faults_check(&stream->device->faults, AD_SITE_upload, fault);
+    int rc = ad_faults_check(&stream->device->faults, AD_SITE_upload, fault);
     if (rc == 0) copy_bytes(to, host, size);
     return rc;
 }
 
+int move(ad_stream *, void *to, const void *from, uint64_t size, ad_fault *) {
+    copy_bytes(to, from, size);
+    return 0;
+}
+
 int download(ad_stream *stream, void *host, const void *from, uint64_t size, ad_fault *fault) {
-    int rc = ad_cpu_faults_check(&stream->device->faults, AD_SITE_download, fault);
+    int rc = ad_faults_check(&stream->device->faults, AD_SITE_download, fault);
     if (rc == 0) copy_bytes(host, from, size);
     return rc;
 }
@@ -87,15 +93,16 @@ int dispatch(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
     case AD_REQ_UFUNC: return ad_cpu_ufunc(stream, op, run, fault);
     case AD_REQ_REDUCE: return ad_cpu_reduce(stream, op, run, fault);
     case AD_REQ_CALL:
-    case AD_REQ_QUERY: return ad_cpu_call(op, run, fault);
+    case AD_REQ_QUERY: return ad__call_run(stream, op, run, fault);
     default: return ad__fault(fault, AD_E_INTERNAL, "operation code %d has no place in a backend", op->opcode);
     }
 }
 
 /* The one place where exceptions could cross into C. */
 int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
-    int rc = ad_cpu_faults_check(&stream->device->faults, AD_SITE_run, fault);
-    if (rc < 0) return rc;
+    int rc;
+    if ((rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault)) < 0) return rc;
+    if ((rc = ad_faults_check(&stream->device->faults, AD_SITE_wild, fault)) < 0) return rc;
     try {
         return dispatch(stream, op, run, fault);
     } catch (const std::bad_alloc &) {
@@ -107,6 +114,7 @@ int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
 
 const ad_backend backend = {AD_BACKEND_VERSION,
                             "cpu",
+                            false,
                             devices,
                             device_open,
                             device_close,
@@ -117,9 +125,25 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             stream_open,
                             stream_close,
                             stream_wait,
+                            ad_cpu_event_open,
+                            ad_cpu_event_close,
+                            ad_cpu_event_record,
+                            ad_cpu_event_done,
+                            ad_cpu_event_elapsed,
+                            ad_cpu_stream_follow,
+                            ad_cpu_stream_notify,
+                            ad_cpu_host_alloc,
+                            ad_cpu_host_free,
+                            ad_cpu_host_register,
+                            ad_cpu_host_unregister,
+                            ad_cpu_check_open,
+                            ad_cpu_check_close,
+                            ad_cpu_check_fault,
                             zero,
                             upload,
+                            upload,
                             download,
+                            move,
                             run_operation};
 
 /* OpenBLAS would start a thread for each processor while it is being loaded. Matrix products are divided among this
@@ -128,4 +152,6 @@ __attribute__((constructor(101))) void blas_without_threads() { setenv("OPENBLAS
 
 } // namespace
 
-extern "C" const ad_backend *ad_backend_get(void) { return &backend; }
+extern "C" const ad_backend *ad_backend_get(void) {
+    return getenv("ARRAYD_CPU_LATE") != nullptr ? ad_cpu_late(&backend) : &backend;
+}

@@ -93,12 +93,12 @@ void multiply_all(product *p) {
     });
 }
 
-void zero(const array *out) {
+int zero(ad_call *c, const array *out) {
     uint64_t nothing[2] = {0, 0};
     array from = *out;
     from.data = reinterpret_cast<char *>(nothing);
     for (int i = 0; i < from.ndim; i++) from.stride[i] = 0;
-    ad_call_copy(out, &from);
+    return ad_call_copy(c, out, &from);
 }
 
 bool rows_contiguous(const ad_matrix *m, int64_t size) {
@@ -172,7 +172,7 @@ int ad_call_matmul(ad_call *c) {
     if (count(out) == 0) return 0;
     if (a.shape[a.ndim - 1] == 0) {
         c->run->wrote = true;
-        zero(&out);
+        if ((rc = zero(c, &out)) < 0) return rc;
     } else if ((rc = multiply(c, &a, &b, &out)) < 0) return rc;
     return ad_call_finish(c, 0, &out);
 }

@@ -33,6 +33,7 @@ typedef struct ad_cpu_kernels {
     const ad_ufunc_kernel *ufunc[AD_NDTYPE];   /* [loop][row], or NULL */
     const ad_reduce_kernel *reduce[AD_NDTYPE]; /* [loop][row]; state_size 0: none */
     const ad_cast_kernel *cast[AD_NDTYPE];     /* [from][to] */
+    const struct ad_random_kernels *random;    /* kernels/cpu/random.h */
 } ad_cpu_kernels;
 
 /* The best that this processor runs, chosen at the first call. */

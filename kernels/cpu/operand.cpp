@@ -1,25 +1,5 @@
 #include "kernels/cpu/operand.h"
 
-#include "kernels/types.h"
-
-template <class S> static S scalar_as(const ad_scalar *s) {
-    switch (s->kind) {
-    case AD_SCALAR_BOOL: return ad::cast<S>(s->as.b);
-    case AD_SCALAR_INT: return ad::cast<S>(s->as.i);
-    case AD_SCALAR_UINT: return ad::cast<S>(s->as.u);
-    case AD_SCALAR_FLOAT: return ad::cast<S>(s->as.f);
-    case AD_SCALAR_COMPLEX: return ad::cast<S>(ad::complex<double>(s->as.c[0], s->as.c[1]));
-    default: return ad::cast<S>(false);
-    }
-}
-
-void ad_cpu_scalar(const ad_scalar *s, int dtype, void *to) {
-    ad::visit(dtype, [&](auto t) {
-        using S = typename decltype(t)::type;
-        *static_cast<S *>(to) = scalar_as<S>(s);
-    });
-}
-
 ad_cpu_cast ad_cpu_cast_get(const ad_cpu_kernels *k, int from, int through, int to) {
     static const uint8_t size[] = {
 #define AD_DTYPE(id, NAME, name, bytes, kind, letter) bytes,

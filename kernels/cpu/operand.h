@@ -3,10 +3,11 @@
 #define AD_KERNELS_CPU_OPERAND_H
 
 #include "kernels/backend.h"
+#include "kernels/call.h"
 #include "kernels/cpu/kernels.h"
 
 /* Store a scalar as an element of dtype. to: 16 bytes. */
-void ad_cpu_scalar(const ad_scalar *s, int dtype, void *to);
+inline void ad_cpu_scalar(const ad_scalar *s, int dtype, void *to) { ad_scalar_store(s, dtype, to); }
 
 /* Conversion from -> through -> to: as if the value had been of type `through` in between. */
 typedef struct ad_cpu_cast {

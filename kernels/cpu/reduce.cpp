@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cpu/loop.h"
+#include "kernels/loop.h"
 #include "kernels/cpu/operand.h"
 #include "kernels/cpu/parallel.h"
 #include "protocol/infer.h"

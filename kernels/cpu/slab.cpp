@@ -55,7 +55,7 @@ int check_descriptor(int fd, uint64_t size, ad_fault *fault) {
 
 int ad_cpu_slab_create(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault) {
     uint64_t rounded = 0;
-    int fd, rc = ad_cpu_faults_check(&device->faults, AD_SITE_slab_create, fault);
+    int fd, rc = ad_faults_check(&device->faults, AD_SITE_slab_create, fault);
     if (rc < 0 || (rc = round_up(size, &rounded, fault)) < 0) return rc;
     if ((fd = memfd_create("arrayd-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0)
         return system_fault(fault, "memfd_create", rounded);
@@ -77,7 +77,7 @@ close_fd:
 
 int ad_cpu_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
     uint64_t rounded = 0;
-    int own, rc = ad_cpu_faults_check(&device->faults, AD_SITE_slab_attach, fault);
+    int own, rc = ad_faults_check(&device->faults, AD_SITE_slab_attach, fault);
     if (rc < 0 || (rc = round_up(size, &rounded, fault)) < 0) return rc;
     if ((rc = check_descriptor(fd, rounded, fault)) < 0) return rc;
     if ((own = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0) return system_fault(fault, "dup", rounded);

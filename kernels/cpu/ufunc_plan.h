@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "kernels/cpu/loop.h"
+#include "kernels/loop.h"
 #include "kernels/cpu/operand.h"
 
 #define AD_BLOCK_BYTES 8192 /* gathered of one operand: all of them stay in the first-level cache */

@@ -1,6 +1,7 @@
 /* All that this instruction set has, as one table. */
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/random.h"
 #include "kernels/types.h"
 
 namespace ad {
@@ -11,12 +12,14 @@ inline namespace AD_ISA {
     extern const ad_reduce_kernel *const reduce_kernels_##name;
 #include "protocol/dtype.def"
 #undef AD_DTYPE
+extern const ad_random_kernels random_kernels;
 } // namespace AD_ISA
 } // namespace ad
 
 void AD_PASTE(ad_cpu_kernels_fill_, AD_ISA)(ad_cpu_kernels *k);
 void AD_PASTE(ad_cpu_kernels_fill_, AD_ISA)(ad_cpu_kernels *k) {
     k->name = AD_TEXT(AD_ISA);
+    k->random = &ad::random_kernels;
 #define AD_DTYPE(id, NAME, name, size, kind, letter)                                                                   \
     k->ufunc[id] = ad::ufunc_kernels_##name;                                                                           \
     k->cast[id] = ad::cast_kernels_##name;                                                                             \

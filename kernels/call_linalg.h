@@ -1,0 +1,81 @@
+/* Stacks of matrices for the decompositions of both backends. LAPACK and cuSOLVER have matrices by columns: a packed
+ * matrix of ours is to them its transpose. */
+#ifndef AD_KERNELS_CALL_LINALG_H
+#define AD_KERNELS_CALL_LINALG_H
+
+#include "kernels/call.h"
+
+namespace ad {
+inline namespace AD_ISA {
+
+inline array transposed(const array &a) {
+    array t = a;
+    const int r = a.ndim - 2, k = a.ndim - 1;
+    t.shape[r] = a.shape[k];
+    t.shape[k] = a.shape[r];
+    t.stride[r] = a.stride[k];
+    t.stride[k] = a.stride[r];
+    return t;
+}
+
+/* a of a loop's complex type, or of its real one. */
+inline bool is_complex_dtype(int dtype) { return dtype == AD_COMPLEX64 || dtype == AD_COMPLEX128; }
+inline int real_dtype(int dtype) { return dtype == AD_COMPLEX64 || dtype == AD_FLOAT32 ? AD_FLOAT32 : AD_FLOAT64; }
+
+inline int64_t rows(const array &a) { return a.shape[a.ndim - 2]; }
+inline int64_t columns(const array &a) { return a.shape[a.ndim - 1]; }
+inline int64_t matrices(const array &a) { return count(a, 0, a.ndim - 2); }
+
+/* f(tag<T>{}) for the four types that there are decompositions for; the loop has been checked. */
+template <class F> inline int visit_field(int dtype, F &&f) {
+    switch (dtype) {
+    case AD_FLOAT32: return f(tag<float>{});
+    case AD_COMPLEX64: return f(tag<complex<float>>{});
+    case AD_COMPLEX128: return f(tag<complex<double>>{});
+    default: return f(tag<double>{});
+    }
+}
+
+inline array linalg_input(const ad_call *c, int index) { return view_of(c->op->operand[c->op->nout + index]); }
+
+/* *a, whose dtype and shape are set, as a packed array in scratch memory. AD_E_MEMORY. */
+inline int linalg_scratch(ad_call *c, array *a) {
+    const int64_t size = pack(a);
+    a->data = static_cast<char *>(ad_call_workspace(c, uint64_t(size)));
+    return a->data == nullptr ? AD_E_MEMORY : 0;
+}
+
+/* As ad_call_output, but packed. */
+inline int linalg_output(ad_call *c, int index, int dtype, array *out) {
+    int rc = ad_call_output(c, index, dtype, out);
+    if (rc < 0) return rc;
+    if (!is_packed(*out)) return linalg_scratch(c, out);
+    pack(out);
+    return 0;
+}
+
+/* A packed copy of `from` as elements of dtype; flip: of the transposed matrices. */
+inline int linalg_copy(ad_call *c, const array &from, int dtype, bool flip, array *out) {
+    const array view = flip ? transposed(from) : from;
+    *out = view;
+    out->dtype = dtype;
+    int rc = linalg_scratch(c, out);
+    return rc < 0 ? rc : ad_call_copy(c, out, &view);
+}
+
+/* x as a view that repeats it for the leading dimensions of `to`. */
+inline array linalg_broadcast(const array &x, const array &to) {
+    array b = x;
+    const int lead = to.ndim - x.ndim;
+    b.ndim = to.ndim;
+    for (int i = to.ndim - 1; i >= 0; i--) {
+        const bool own = i >= lead, leading = i < to.ndim - 2;
+        b.shape[i] = leading ? to.shape[i] : x.shape[i - lead];
+        b.stride[i] = !own || (leading && x.shape[i - lead] == 1) ? 0 : x.stride[i - lead];
+    }
+    return b;
+}
+
+} // namespace AD_ISA
+} // namespace ad
+#endif

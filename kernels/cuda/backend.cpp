@@ -1,0 +1,70 @@
+/* The cuda backend's table. */
+#include <new>
+
+#include "kernels/call.h"
+#include "kernels/cuda/device.h"
+
+namespace {
+
+int dispatch(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
+    switch (op->opcode) {
+    case AD_REQ_UFUNC: return ad_cuda_ufunc(stream, op, run, fault);
+    case AD_REQ_REDUCE: return ad_cuda_reduce(stream, op, run, fault);
+    case AD_REQ_CALL:
+    case AD_REQ_QUERY: return ad__call_run(stream, op, run, fault);
+    default: return ad__fault(fault, AD_E_INTERNAL, "operation code %d has no place in a backend", op->opcode);
+    }
+}
+
+/* The one place where exceptions could cross into C. */
+int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
+    ad_faults *faults = &stream->device->faults;
+    int rc = ad_faults_check(faults, AD_SITE_run, fault);
+    if (rc < 0 || (rc = ad_cuda_enter(stream->device, fault)) < 0) return rc;
+    if (ad_faults_due(faults, AD_SITE_wild) && (rc = ad_cuda_wild(stream, fault)) < 0) return rc;
+    try {
+        return dispatch(stream, op, run, fault);
+    } catch (const std::bad_alloc &) {
+        return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    } catch (...) {
+        return ad__fault(fault, AD_E_INTERNAL, "the cuda backend failed unexpectedly");
+    }
+}
+
+const ad_backend backend = {AD_BACKEND_VERSION,
+                            "cuda",
+                            true,
+                            ad_cuda_devices,
+                            ad_cuda_device_open,
+                            ad_cuda_device_close,
+                            ad_cuda_device_info,
+                            ad_cuda_slab_create,
+                            ad_cuda_slab_attach,
+                            ad_cuda_slab_close,
+                            ad_cuda_stream_open,
+                            ad_cuda_stream_close,
+                            ad_cuda_stream_wait,
+                            ad_cuda_event_open,
+                            ad_cuda_event_close,
+                            ad_cuda_event_record,
+                            ad_cuda_event_done,
+                            ad_cuda_event_elapsed,
+                            ad_cuda_stream_follow,
+                            ad_cuda_stream_notify,
+                            ad_cuda_host_alloc,
+                            ad_cuda_host_free,
+                            ad_cuda_host_register,
+                            ad_cuda_host_unregister,
+                            ad_cuda_check_open,
+                            ad_cuda_check_close,
+                            ad_cuda_check_fault,
+                            ad_cuda_zero,
+                            ad_cuda_upload,
+                            ad_cuda_upload_pinned,
+                            ad_cuda_download,
+                            ad_cuda_move,
+                            run_operation};
+
+} // namespace
+
+extern "C" const ad_backend *ad_backend_get(void) { return &backend; }

@@ -1,0 +1,113 @@
+/* cuBLAS and cuFFT load their kernels when they are first used, 20 to 60 ms for each family. A thread uses them before
+ * anybody else does; not at once, so that a server that lives for one short program does not pay for it. */
+#include <errno.h>
+#include <new>
+#include <pthread.h>
+#include <time.h>
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/libraries.h"
+
+struct ad_cuda_warmer {
+    const ad_device *device;
+    pthread_t thread;
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t wake;
+    bool stop = false;
+};
+
+namespace {
+
+constexpr long DELAY = 400000000; /* ns */
+constexpr int SIZE = 512;         /* of a matrix; cuBLAS has other kernels for small ones */
+
+/* False: the device is being closed. */
+bool wait_a_little(ad_cuda_warmer *w, long ns) {
+    timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ns;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop && pthread_cond_timedwait(&w->wake, &w->lock, &until) != ETIMEDOUT) {}
+    const bool go = !w->stop;
+    pthread_mutex_unlock(&w->lock);
+    return go;
+}
+
+bool multiply(ad_cuda_warmer *w, cublasHandle_t blas, void *memory, cudaDataType type, cublasComputeType_t compute,
+              int n) {
+    const double scalars[] = {0, 0}; /* 0 in every type */
+    return wait_a_little(w, 0) &&
+           cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, scalars, memory, type, n, memory, type, n, scalars,
+                        memory, type, n, compute, CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
+}
+
+void multiply_all(ad_cuda_warmer *w, cublasHandle_t blas, void *memory) {
+    if (!multiply(w, blas, memory, CUDA_R_32F, CUBLAS_COMPUTE_32F, SIZE) ||
+        !multiply(w, blas, memory, CUDA_R_32F, CUBLAS_COMPUTE_32F, 16) ||
+        !multiply(w, blas, memory, CUDA_R_64F, CUBLAS_COMPUTE_64F, SIZE))
+        return;
+    multiply(w, blas, memory, CUDA_R_16F, CUBLAS_COMPUTE_32F, SIZE);
+}
+
+void transform(ad_cuda_warmer *w) {
+    cufftHandle plan;
+    size_t size = 0;
+    if (!wait_a_little(w, 0) || cufftCreate(&plan) != CUFFT_SUCCESS) return;
+    cufftSetAutoAllocation(plan, 0);
+    cufftMakePlan1d(plan, 256, CUFFT_C2C, 1, &size);
+    cufftDestroy(plan);
+}
+
+/* With a stream and memory of its own: nobody waits for what is done here. Failures show when somebody needs it. */
+void *warm(void *argument) {
+    ad_cuda_warmer *w = static_cast<ad_cuda_warmer *>(argument);
+    cudaStream_t stream = nullptr;
+    cublasHandle_t blas = nullptr;
+    void *memory = nullptr;
+    constexpr size_t size = size_t(SIZE) * SIZE * sizeof(double);
+    if (!wait_a_little(w, DELAY) || ad_cuda_enter(w->device, nullptr) < 0) return nullptr;
+    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return nullptr;
+    if (cudaMallocAsync(&memory, size, stream) == cudaSuccess && cublasCreate(&blas) == CUBLAS_STATUS_SUCCESS) {
+        cudaMemsetAsync(memory, 0, size, stream);
+        cublasSetStream(blas, stream);
+        multiply_all(w, blas, memory);
+        transform(w);
+    }
+    if (blas != nullptr) cublasDestroy(blas);
+    if (memory != nullptr) cudaFreeAsync(memory, stream);
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+    cudaGetLastError();
+    return nullptr;
+}
+
+} // namespace
+
+/* It is no misfortune if there is no thread. */
+void ad_cuda_warmer_open(ad_device *device) {
+    pthread_condattr_t clock;
+    ad_cuda_warmer *w = new (std::nothrow) ad_cuda_warmer{};
+    if (w == nullptr) return;
+    w->device = device;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->wake, &clock);
+    pthread_condattr_destroy(&clock);
+    if (pthread_create(&w->thread, nullptr, warm, w) == 0) device->warmer = w;
+    else delete w;
+}
+
+void ad_cuda_warmer_close(ad_device *device) {
+    ad_cuda_warmer *w = device->warmer;
+    if (w == nullptr) return;
+    pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, nullptr);
+    pthread_cond_destroy(&w->wake);
+    delete w;
+    device->warmer = nullptr;
+}

@@ -1,0 +1,104 @@
+/* Complex tan, tanh and the inverse functions for the GPU, where libcu++ loses digits near poles, cuts and for large
+ * arguments. Everything is computed in double: complex64 has then nothing to lose. The inverse sine and cosine go by
+ * way of the two distances to the branch points (Hull, Fairgrieve and Tang, 1997), the tangents by Kahan's formulas. */
+#ifndef AD_KERNELS_MATH_COMPLEX_INVERSE_H
+#define AD_KERNELS_MATH_COMPLEX_INVERSE_H
+
+#include <cuda/std/complex>
+
+#include "kernels/math.h"
+
+namespace adm {
+inline namespace AD_ISA {
+
+using cdouble = ad::complex<double>;
+
+/* Infinities and NaNs, and what squares would overflow: as C has them. */
+AD_HD bool is_moderate(cdouble x) { return fabs(x.re) < 1e150 && fabs(x.im) < 1e150; }
+
+/* Inverse sine and cosine of x + iy in the first quadrant: real parts, and the imaginary part, which is the same but
+ * for its sign. */
+struct inverse_parts {
+    double sine, cosine, imaginary;
+};
+AD_HD inverse_parts inverse_of(double x, double y) {
+    inverse_parts p;
+    const double r = hypot(x + 1, y), s = hypot(x - 1, y), a = 0.5 * (r + s), b = x / a, sum = a + x;
+    if (b <= 0.6417) {
+        p.sine = asin(b);
+        p.cosine = acos(b);
+    } else {
+        const double w = x <= 1 ? sqrt(0.5 * sum * (y * y / (r + (x + 1)) + (s + (1 - x))))
+                                : y * sqrt(0.5 * (sum / (r + (x + 1)) + sum / (s + (x - 1))));
+        p.sine = atan2(x, w);
+        p.cosine = atan2(w, x);
+    }
+    if (a <= 1.5) {
+        const double t = 0.5 * (y * y / (r + (x + 1)) + (x < 1 ? y * y / (s + (1 - x)) : s + (x - 1)));
+        p.imaginary = log1p(t + sqrt(t * (a + 1)));
+    } else {
+        p.imaginary = a > 1e8 ? log(a) + ln2<double>() : log(a + sqrt(a * a - 1));
+    }
+    return p;
+}
+
+AD_HD cdouble inverse_sine(cdouble x) {
+    const inverse_parts p = inverse_of(fabs(x.re), fabs(x.im));
+    return {copysign(p.sine, x.re), copysign(p.imaginary, x.im)};
+}
+AD_HD cdouble inverse_cosine(cdouble x) {
+    const inverse_parts p = inverse_of(fabs(x.re), fabs(x.im));
+    return {signbit(x.re) ? pi<double>() - p.cosine : p.cosine, copysign(p.imaginary, -x.im)};
+}
+AD_HD cdouble inverse_hyperbolic_sine(cdouble x) {
+    const cdouble r = inverse_sine({x.im, x.re});
+    return {r.im, r.re};
+}
+AD_HD cdouble inverse_hyperbolic_cosine(cdouble x) {
+    const cdouble r = inverse_cosine(x);
+    return {fabs(r.im), copysign(r.re, x.im)};
+}
+AD_HD cdouble inverse_hyperbolic_tangent(cdouble x) {
+    const double a = fabs(x.re), b = fabs(x.im);
+    const double re = 0.25 * log1p(4 * a / ((1 - a) * (1 - a) + b * b)),
+                 im = 0.5 * atan2(2 * b, (1 - a) * (1 + a) - b * b);
+    return {copysign(re, x.re), copysign(im, x.im)};
+}
+AD_HD cdouble inverse_tangent(cdouble x) {
+    const cdouble r = inverse_hyperbolic_tangent({x.im, x.re});
+    return {r.im, r.re};
+}
+AD_HD cdouble hyperbolic_tangent(cdouble x) {
+    if (fabs(x.re) > 20) return {copysign(1.0, x.re), 4 * sin(x.im) * cos(x.im) * exp(-2 * fabs(x.re))};
+    const double t = tan(x.im), s = sinh(x.re), b = 1 + t * t, d = 1 + b * s * s;
+    return {b * sqrt(1 + s * s) * s / d, t / d};
+}
+AD_HD cdouble tangent(cdouble x) {
+    const cdouble r = hyperbolic_tangent({x.im, x.re});
+    return {r.im, r.re};
+}
+
+#define AD_COMPLEX_OWN(name, own)                                                               \
+    AD_HD cdouble name(cdouble x) {                                                             \
+        if (is_moderate(x)) return own(x);                                                      \
+        cuda::std::complex<double> r = cuda::std::name(cuda::std::complex<double>(x.re, x.im)); \
+        return {r.real(), r.imag()};                                                            \
+    }                                                                                           \
+    AD_HD ad::complex<float> name(ad::complex<float> x) {                                       \
+        cdouble r = name(cdouble(double(x.re), double(x.im)));                                  \
+        return {float(r.re), float(r.im)};                                                      \
+    }
+
+AD_COMPLEX_OWN(tan, tangent)
+AD_COMPLEX_OWN(tanh, hyperbolic_tangent)
+AD_COMPLEX_OWN(asin, inverse_sine)
+AD_COMPLEX_OWN(acos, inverse_cosine)
+AD_COMPLEX_OWN(atan, inverse_tangent)
+AD_COMPLEX_OWN(asinh, inverse_hyperbolic_sine)
+AD_COMPLEX_OWN(acosh, inverse_hyperbolic_cosine)
+AD_COMPLEX_OWN(atanh, inverse_hyperbolic_tangent)
+#undef AD_COMPLEX_OWN
+
+} // namespace AD_ISA
+} // namespace adm
+#endif
