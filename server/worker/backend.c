@@ -53,17 +53,23 @@ static int try(ad_worker *w, const char *program, const char *name, ad_fault *fa
     return status ? ad__fault(fault, status, "backend %s: %s", name, why.text) : 0;
 }
 
+/* Whether it is worth loading the cuda backend, which takes a while: the driver's device files are there. */
+static bool gpu_here(void) {
+    static const char *const files[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl-gpu"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (access(files[i], F_OK) == 0) return true;
+    return false;
+}
+
 int ad__backend_load(ad_worker *w, const char *program, ad_fault *fault) {
     const char *name = w->config.backend;
     bool automatic = !strcmp(name, "auto");
-    int status = try(w, program, automatic ? "cuda" : name, fault);
-    if (status && automatic) {
-        ad__log(AD_LOG_DEBUG, "no cuda", "why=%s", fault ? fault->text : "");
-        status = try(w, program, "cpu", fault);
-    }
+    ad_fault why = {0};
+    int status = -1;
+    if (automatic && gpu_here() && (status = try(w, program, "cuda", &why)) != 0)
+        ad__log(AD_LOG_WARN, "there is a GPU, but cuda cannot be used", "why=%s", why.text);
+    if (status) status = try(w, program, automatic ? "cpu" : name, fault);
     if (status) return status;
-    status = w->backend->device_open(0, (int)w->config.threads, &w->device, fault);
-    if (status) return status;
-    w->backend->device_info(w->device, &w->info);
-    return 0;
+    why.code = 0;
+    return ad__gpu_get(w, 0, &why) ? 0 : ad__fault(fault, why.code, "%s", why.text);
 }

@@ -98,9 +98,13 @@ void ad__buffers_remove(ad_buffers *t, ad_buffer *b) {
     t->spare = b;
 }
 
-void ad__buffers_clear(ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user) {
+void ad__buffers_each(const ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user) {
     for (uint64_t i = 0; t->slots && i <= t->mask; i++)
         if (t->slots[i].id) visit(user, t->slots[i].buffer);
+}
+
+void ad__buffers_clear(ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user) {
+    ad__buffers_each(t, visit, user);
     while (t->batches) {
         struct ad_buffer_batch *b = t->batches;
         t->batches = b->next;

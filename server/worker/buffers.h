@@ -2,7 +2,7 @@
 #ifndef AD_SERVER_BUFFERS_H
 #define AD_SERVER_BUFFERS_H
 
-#include "server/worker/memory.h"
+#include "server/worker/lane.h"
 #include "server/worker/poison.h"
 
 typedef struct ad_buffer ad_buffer;
@@ -12,6 +12,12 @@ struct ad_buffer {
     void *address;     /* a valid pointer also when size is 0 */
     ad_block block;    /* block.slab is NULL: no memory */
     ad_poison *poison; /* NULL: the contents are good */
+    ad_lane *home;     /* whose memory it has; NULL: none, and never used */
+    ad_lane *writer;   /* on which it was last written, as that lane's operation `written` */
+    uint64_t written;
+    uint64_t readers;  /* bit n: lane n has read it since */
+    uint64_t suspects; /* verdicts of this epoch on which the contents depend (verdict.h) */
+    uint32_t epoch;
     ad_buffer *next;   /* spare ones */
 };
 
@@ -36,6 +42,8 @@ ad_buffer *ad__buffers_find(const ad_buffers *t, uint64_t id);
 int ad__buffers_add(ad_buffers *t, uint64_t id, ad_buffer **out, ad_fault *fault);
 /* Forget a buffer. Its block and poison are the caller's. */
 void ad__buffers_remove(ad_buffers *t, ad_buffer *b);
+/* Call visit for every buffer; it must not add or remove any. */
+void ad__buffers_each(const ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user);
 /* Call visit for every buffer, then forget all and free the table's memory. */
 void ad__buffers_clear(ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user);
 

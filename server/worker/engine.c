@@ -11,6 +11,9 @@
 #define PUMP_LIMIT 200000   /* ns that the I/O thread runs before it looks at its sockets again */
 #define LIGHT 50000         /* ns that an operation may take for the I/O thread to execute it ... */
 #define LIGHT_ALONE 2000000 /* ... while there is nobody whom that could keep waiting */
+#define POLL_EVERY 20000    /* ns between two looks at what is under way while there is work to do */
+#define LOOKS 8             /* at what somebody waits for, before this thread looks at its sockets again */
+#define PATIENCE 200000     /* ns that somebody waits for a device before this thread sleeps meanwhile */
 
 static void attend_locked(ad_session *s) {
     ad_engine *e = &s->worker->engine;
@@ -42,6 +45,61 @@ ad_session *ad__engine_attended(ad_worker *w) {
 
 static ad_session *session_of(ad_drr_node *n) { return (ad_session *)(void *)((char *)n - offsetof(ad_session, turn)); }
 
+/* ---- what is under way ---- */
+
+/* Keep the list of sessions with something under way. */
+static void watch(ad_engine *e, ad_session *s, bool finished) {
+    bool busy = !finished && (s->wait.kind || !ad__lanes_idle(s));
+    if (busy == s->busy) return;
+    s->busy = busy;
+    if (busy) {
+        s->next_busy = e->under_way;
+        e->under_way = s;
+        return;
+    }
+    ad_session **at = &e->under_way;
+    while (*at != s) at = &(*at)->next_busy;
+    *at = s->next_busy;
+}
+
+static void wake_loop(void *worker) { uv_async_send(&((ad_worker *)worker)->wake); }
+
+/* Somebody has waited for long: ask to be woken. */
+static void ask_for_notice(ad_session *s) {
+    if (s->wait.notified || s->wait.kind != AD_WAIT_LANE || ad__os_now() - s->wait.since < PATIENCE) return;
+    s->wait.notified = true;
+    s->worker->backend->stream_notify(s->wait.lane->stream, wake_loop, s->worker, NULL);
+}
+
+/* Look at all of them, without the lock; true: somebody can go on. */
+static bool poll_under_way(ad_engine *e) {
+    bool ready = false;
+    for (ad_session *s = e->under_way, *next; s; s = next) {
+        next = s->next_busy;
+        bool waited = s->wait.kind != AD_WAIT_NONE;
+        if (!ad__session_poll(s)) {
+            ask_for_notice(s);
+            continue;
+        }
+        ad__reply_ack(s, true);
+        if (ad__output_flush(&s->output)) ad__engine_attend(s);
+        watch(e, s, false);
+        if (!waited) continue;
+        ready = true;
+        pthread_mutex_lock(&e->lock);
+        if (!s->dropped) ad__drr_add(&e->turns, &s->turn);
+        pthread_mutex_unlock(&e->lock);
+    }
+    return ready;
+}
+
+static ad_pump outlook(const ad_engine *e) {
+    int64_t now = ad__os_now();
+    for (const ad_session *s = e->under_way; s; s = s->next_busy)
+        if (s->wait.kind && now - s->wait.since < PATIENCE) return AD_PUMP_SOON;
+    return e->under_way ? AD_PUMP_LATER : AD_PUMP_NOTHING;
+}
+
 /* One turn, entered and left with the lock held. */
 static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     ad_turn turn = AD_TURN_OVER;
@@ -49,14 +107,19 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     bool over = s->over;
     pthread_mutex_unlock(&e->lock);
     if (!over) turn = ad__session_turn(s, budget, limit);
-    if (turn == AD_TURN_OVER) ad__session_drop(s);
+    bool ended = turn == AD_TURN_OVER;
+    if (ended && !ad__session_drop(s)) turn = AD_TURN_WAITING;
+    watch(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);
     pthread_mutex_lock(&e->lock);
     ad__drr_charge(&e->turns, &s->turn, ad__os_now() - start);
+    if (ended) s->over = true;
     if (turn == AD_TURN_OVER) {
-        s->over = s->dropped = true;
+        s->dropped = true;
         ad__drr_remove(&e->turns, &s->turn);
     } else if (turn == AD_TURN_EMPTY && !s->queue.count && !s->over) {
+        ad__drr_remove(&e->turns, &s->turn);
+    } else if (turn == AD_TURN_WAITING) {
         ad__drr_remove(&e->turns, &s->turn);
     } else if (turn == AD_TURN_STALLED && !s->over && !atomic_load(&s->output.broken) &&
                atomic_load(&s->output.queued) >= AD_OUTPUT_HIGH) {
@@ -69,33 +132,45 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
 
 /* Run until nothing is left, `until` has come, or an operation is above limit. With the lock held. */
 static void run(ad_engine *e, int64_t until, double limit) {
-    ad_drr_node *n;
-    while ((n = ad__drr_next(&e->turns))) {
-        if (run_turn(e, session_of(n), limit) == AD_TURN_HEAVY) {
+    int64_t now = ad__os_now(), polled = now;
+    int looks = 0;
+    do {
+        ad_drr_node *n = ad__drr_next(&e->turns);
+        if (n && run_turn(e, session_of(n), limit) == AD_TURN_HEAVY) {
             e->heavy = true;
             return;
         }
-        if (e->stop || ad__os_now() >= until) return;
-    }
+        now = ad__os_now();
+        if (e->under_way && (!n || now - polled > POLL_EVERY)) {
+            pthread_mutex_unlock(&e->lock);
+            bool ready = poll_under_way(e);
+            pthread_mutex_lock(&e->lock);
+            polled = now;
+            if (!n && !ready && !e->turns.head && (looks++ == LOOKS || outlook(e) != AD_PUMP_SOON)) return;
+        } else if (!n) {
+            return;
+        }
+    } while (!e->stop && now < until);
 }
 
-bool ad__engine_pump(ad_worker *w) {
+ad_pump ad__engine_pump(ad_worker *w) {
     ad_engine *e = &w->engine;
-    bool more = false;
+    ad_pump more = AD_PUMP_NOTHING;
     pthread_mutex_lock(&e->lock);
-    if (!e->running && !e->heavy && e->turns.head) {
+    if (!e->running && !e->heavy && (e->turns.head || e->under_way)) {
         e->running = true;
         run(e, ad__os_now() + PUMP_LIMIT, atomic_load(&w->nsessions) > 1 ? LIGHT : LIGHT_ALONE);
         e->running = false;
         if (e->heavy) pthread_cond_signal(&e->work);
-        else more = e->turns.head != NULL;
+        else more = e->turns.head ? AD_PUMP_MORE : outlook(e);
     }
     pthread_mutex_unlock(&e->lock);
     return more;
 }
 
 static void *engine_thread(void *argument) {
-    ad_engine *e = argument;
+    ad_worker *worker = argument;
+    ad_engine *e = &worker->engine;
     pthread_mutex_lock(&e->lock);
     while (!e->stop) {
         if (!e->heavy || e->running) {
@@ -105,6 +180,7 @@ static void *engine_thread(void *argument) {
         e->running = e->in_thread = true;
         run(e, INT64_MAX, 1e300);
         e->running = e->in_thread = e->heavy = false;
+        if (e->under_way) uv_async_send(&worker->wake); /* the I/O thread waits for it */
     }
     pthread_mutex_unlock(&e->lock);
     return NULL;
@@ -118,7 +194,7 @@ int ad__engine_start(ad_worker *w, ad_fault *fault) {
     pthread_cond_init(&e->work, NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are the loop's */
-    int error = pthread_create(&e->thread, NULL, engine_thread, e);
+    int error = pthread_create(&e->thread, NULL, engine_thread, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error) return ad__fault(fault, AD_E_SYSTEM, "cannot start the engine's thread: %s", strerror(error));
     e->started = true;

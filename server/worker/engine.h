@@ -28,6 +28,7 @@ typedef struct ad_engine {
     bool stop, started;
     struct ad_session *attention; /* sessions that the I/O thread must look at */
     /* the runner's */
+    struct ad_session *under_way; /* sessions with something under way on a device */
     ad_bytes scratch; /* a message being encoded */
     bool in_thread;   /* the runner is the engine thread */
 } ad_engine;
@@ -36,8 +37,15 @@ typedef struct ad_engine {
 int ad__engine_start(struct ad_worker *w, ad_fault *fault);
 /* End it; waits for the operation that it is executing. */
 void ad__engine_stop(struct ad_worker *w);
-/* I/O thread: execute cheap work for a while, if nobody runs the engine; true: there is more for this thread. */
-bool ad__engine_pump(struct ad_worker *w);
+typedef enum ad_pump {
+    AD_PUMP_NOTHING, /* left to do for this thread */
+    AD_PUMP_LATER,   /* look again in a moment: something is under way on a device */
+    AD_PUMP_SOON,    /* somebody waits for what is */
+    AD_PUMP_MORE     /* at once */
+} ad_pump;
+
+/* I/O thread: execute cheap work for a while, if nobody runs the engine. */
+ad_pump ad__engine_pump(struct ad_worker *w);
 /* I/O thread: frames of a session have come. Takes them all, AD_E_MEMORY: only some; the rest are released. */
 int ad__engine_give(struct ad_session *s, ad_input_frame *f, int n);
 /* I/O thread: the session is to end; its buffers are freed by whoever runs next, and then it wants attention. */

@@ -17,10 +17,21 @@ static const char *operand_name(int nout, int i) {
 
 /* ---- memory ---- */
 
-static int take(ad_session *s, uint64_t size, ad_block *out, ad_fault *fault) {
+static int over_limit(const ad_session *s, uint64_t size, ad_fault *fault) {
+    char want[16], mine[16], limit[16];
+    ad__bytes_text(size, want);
+    ad__bytes_text(s->buffer_bytes, mine);
+    ad__bytes_text(s->buffer_limit, limit);
+    return ad__fault(fault, AD_E_MEMORY, "out of memory: %s more are above the limit of %s that this session has set "
+                     "itself, of which it holds %s", want, limit, mine);
+}
+
+static int take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
     char mine[16];
     ad_fault why = {0};
-    int status = ad__memory_take(s->estate, size, out, &why);
+    if (s->buffer_limit && (size > s->buffer_limit || s->buffer_bytes > s->buffer_limit - size))
+        return over_limit(s, size, fault);
+    int status = ad__memory_take(lane->estate, size, out, &why);
     if (!status) return 0;
     ad__bytes_text(s->buffer_bytes, mine);
     if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
@@ -28,22 +39,26 @@ static int take(ad_session *s, uint64_t size, ad_block *out, ad_fault *fault) {
 }
 
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
-    ad__memory_give(s->estate, &b->block);
+    if (b->block.slab) {
+        ad__lane_frees(s, b, NULL);
+        ad__memory_give(b->home->estate, &b->block);
+    }
     s->buffer_bytes -= b->size;
     b->size = 0;
     b->address = nothing;
 }
 
-int ad__buffer_take_memory(ad_session *s, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault) {
+int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault) {
     b->address = nothing;
+    b->home = lane;
     if (!size) return 0;
-    int status = take(s, size, &b->block, fault);
+    int status = take(s, lane, size, &b->block, fault);
     if (status) return status;
     b->address = b->block.address;
     b->size = size;
     s->buffer_bytes += size;
     if (!zero || b->block.clean) return 0;
-    return ad__session_status(s, s->worker->backend->zero(s->stream, b->address, size, fault), fault);
+    return ad__session_status(s, s->worker->backend->zero(lane->stream, b->address, size, fault), fault);
 }
 
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
@@ -57,11 +72,11 @@ int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
     return 0;
 }
 
-/* Scratch of a job, freed when it is over: nothing on this backend outlives the call. */
+/* Scratch of a job, given back when it has been enqueued: who gets it next on this lane comes later in its stream. */
 static void *job_scratch(job *j, uint64_t size) {
     if (j->nscratch == JOB_SCRATCH || size > INT64_MAX) return NULL;
     ad_block *b = &j->scratch[j->nscratch];
-    if (take(j->s, size + 256, b, NULL)) return NULL;
+    if (take(j->s, j->lane, size + 256, b, NULL)) return NULL;
     j->nscratch++;
     return (void *)(((uintptr_t)b->address + 255) & ~(uintptr_t)255);
 }
@@ -71,7 +86,7 @@ static void *run_workspace(ad_run *run, uint64_t size) { return job_scratch((job
 static void *run_output(ad_run *run, int index, uint64_t size) {
     job *j = (job *)run;
     if (index < 0 || index >= j->op->nout || !j->made[index]) return NULL;
-    if (ad__buffer_take_memory(j->s, j->buffer[index], size, false, &j->fault)) return NULL;
+    if (ad__buffer_take_memory(j->s, j->lane, j->buffer[index], size, false, &j->fault)) return NULL;
     return j->buffer[index]->address;
 }
 
@@ -82,6 +97,7 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     j->name = ad__op_name(op);
     j->number = number;
     j->inherited = NULL;
+    j->lane = NULL;
     j->nscratch = 0;
     j->fault.code = 0;
     j->fault.text[0] = 0;
@@ -89,7 +105,7 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
 }
 
 void ad__job_end(job *j) {
-    while (j->nscratch) ad__memory_give(j->s->estate, &j->scratch[--j->nscratch]);
+    while (j->nscratch) ad__memory_give(j->lane->estate, &j->scratch[--j->nscratch]);
 }
 
 /* ---- operands ---- */
@@ -129,10 +145,14 @@ static int check_kind(job *j) {
                      op->opcode == AD_REQ_QUERY ? "be called, not queried" : "be queried");
 }
 
+/* Calls that change an array in place, and leave it as it was when they fail. */
+static bool all_or_nothing(const ad_op *op) {
+    return op->opcode == AD_REQ_CALL && (op->row == AD_CALL_scatter || op->row == AD_CALL_place);
+}
+
 /* Outputs that the operation does not write completely begin with zeros. */
 static bool wants_zero(const ad_op *op) {
-    if (op->opcode == AD_REQ_UFUNC) return op->nin > ad__ufunc(op->row)->nin;
-    return op->opcode == AD_REQ_CALL && (op->row == AD_CALL_scatter || op->row == AD_CALL_place);
+    return op->opcode == AD_REQ_UFUNC ? op->nin > ad__ufunc(op->row)->nin : all_or_nothing(op);
 }
 
 static int make_outputs(job *j) {
@@ -145,7 +165,7 @@ static int make_outputs(job *j) {
         if (!status) status = ad__buffers_add(&j->s->buffers, d->buffer, &j->buffer[i], &j->fault);
         if (status) return status;
         j->made[i] = true;
-        status = ad__buffer_take_memory(j->s, j->buffer[i], size, size && wants_zero(op), &j->fault);
+        status = ad__buffer_take_memory(j->s, j->lane, j->buffer[i], size, size && wants_zero(op), &j->fault);
         if (status) return status;
     }
     return 0;
@@ -162,7 +182,7 @@ static int copy_view(job *j, const ad_operand *from, void *to) {
     operand[0].desc.strides = strides;
     operand[0].desc.offset = 0;
     ad_worker *w = j->s->worker;
-    return ad__session_status(j->s, w->backend->run(j->s->stream, &op, &run, &j->fault), &j->fault);
+    return ad__session_status(j->s, w->backend->run(j->lane->stream, &op, &run, &j->fault), &j->fault);
 }
 
 /* Replace an input that an output overlaps by a contiguous copy. */
@@ -214,17 +234,56 @@ static void set_addresses(job *j) {
     }
 }
 
-int ad__job_run(job *j) {
+/* Order this operation after those of other lanes that use its buffers. */
+static int order(job *j) {
+    const ad_op *op = j->op;
+    for (int i = op->nout + op->nin - 1; i >= 0; i--) { /* inputs first: one may be the output as well */
+        int status = j->buffer[i] ? ad__lane_uses(j->s, j->lane, j->buffer[i], i < op->nout, &j->fault) : 0;
+        if (status) return status;
+    }
+    return 0;
+}
+
+/* The outputs depend on whatever may still turn out wrong about the inputs, and about this operation. */
+static void spread_suspects(job *j) {
+    const ad_op *op = j->op;
+    uint64_t all = 0;
+    if (j->run.checked) {
+        bool kept = all_or_nothing(op);
+        uint64_t bit = ad__verdicts_add(j->s, j->number, j->name, kept);
+        all = kept ? 0 : bit;
+    }
+    if (!j->s->verdicts.count) return;
+    for (int i = op->nout; i < op->nout + op->nin; i++)
+        if (j->buffer[i]) all |= ad__verdicts_of(j->s, j->buffer[i]);
+    for (int i = 0; i < op->nout; i++) {
+        if (!j->buffer[i]) continue;
+        uint64_t own = j->made[i] ? 0 : ad__verdicts_of(j->s, j->buffer[i]);
+        ad__verdicts_set(j->s, j->buffer[i], all | own);
+    }
+}
+
+static int enqueue(job *j) {
     ad_worker *w = j->s->worker;
+    int status = ad__verdicts_place(j->s, &j->run.check, &j->fault);
+    if (status) return status;
+    status = ad__session_status(j->s, w->backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
+    int counted = ad__session_enqueued(j->s, j->lane, &j->fault); /* also a failed one may have begun something */
+    spread_suspects(j);
+    return status ? status : counted;
+}
+
+int ad__job_run(job *j) {
     int status;
-    if (!ad__session_stream(j->s, &j->fault)) return j->fault.code;
+    if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;
     if ((status = check_kind(j))) return status;
     if ((status = find_operands(j))) return status;
     if ((status = ad__check_op(j->op, &j->fault))) return status;
     if ((status = make_outputs(j))) return status;
+    if ((status = order(j))) return status;
     set_addresses(j);
     if ((status = separate_inputs(j))) return status;
-    return ad__session_status(j->s, w->backend->run(j->s->stream, j->op, &j->run, &j->fault), &j->fault);
+    return enqueue(j);
 }
 
 /* ---- failing ---- */
@@ -286,12 +345,14 @@ ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nv
     return p;
 }
 
-int ad__exec_contiguous(ad_session *s, const ad_operand *view, uint64_t size, ad_block *out, ad_fault *fault) {
+int ad__exec_contiguous(ad_session *s, ad_lane *lane, const ad_operand *view, uint64_t size, ad_block *out,
+                        ad_fault *fault) {
     job j;
     ad_op none = {.opcode = AD_REQ_UFUNC, .row = AD_UFUNC_copy};
     ad__job_begin(&j, s, &none, 0);
-    int status = take(s, size, out, &j.fault);
-    if (!status && (status = copy_view(&j, view, out->address))) ad__memory_give(s->estate, out);
+    j.lane = lane;
+    int status = take(s, lane, size, out, &j.fault);
+    if (!status && (status = copy_view(&j, view, out->address))) ad__memory_give(lane->estate, out);
     ad__job_end(&j);
     return status ? ad__fault(fault, status, "%s", j.fault.text) : 0;
 }

@@ -27,16 +27,35 @@ static void block_release(ad_input_block *b) {
     free(b);
 }
 
-int ad__input_read(ad_input *in, int fd) {
+static int take_descriptors(struct msghdr *m, ad_descriptors *d) {
+    int status = m->msg_flags & MSG_CTRUNC ? AD_E_LIMIT : 0;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            int put = ad__descriptors_put(d, fd);
+            if (!status) status = put;
+        }
+    }
+    return status;
+}
+
+int ad__input_read(ad_input *in, int fd, ad_descriptors *d) {
     ad_input_block *b = in->block;
     if (!b) {
         if (!(b = in->block = block_new(AD_INPUT_BLOCK))) return AD_E_MEMORY;
         in->start = 0;
     }
-    ssize_t n = ad__os.recv(fd, b->data + b->used, b->capacity - b->used, MSG_DONTWAIT);
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+    struct iovec space = {b->data + b->used, b->capacity - b->used};
+    struct msghdr m = {.msg_iov = &space, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    ssize_t n = ad__os.recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : AD_E_CONNECTION;
     b->used += (size_t)n;
-    return n ? 1 : AD_E_CONNECTION;
+    int status = m.msg_controllen ? take_descriptors(&m, d) : 0;
+    return status ? status : n ? 1 : AD_E_CONNECTION;
 }
 
 /* The rest of the frame that begins at start does not fit: go on in a block that has room for all of it. The size is

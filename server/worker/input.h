@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "protocol/frame.h"
+#include "server/worker/windows.h"
 
 #define AD_INPUT_BLOCK (64u << 10)
 
@@ -28,9 +29,9 @@ typedef struct ad_input {
     size_t start;          /* of the first byte in it that belongs to no frame yet */
 } ad_input;
 
-/* Read once from a non-blocking socket. 1 something came, 0 nothing there now, AD_E_CONNECTION the peer has gone,
- * AD_E_MEMORY. */
-int ad__input_read(ad_input *in, int fd);
+/* Read once from a non-blocking socket; descriptors that come with the bytes go to d. 1 something came, 0 nothing there
+ * now, AD_E_CONNECTION the peer has gone, AD_E_MEMORY, AD_E_LIMIT more descriptors than are taken. */
+int ad__input_read(ad_input *in, int fd, ad_descriptors *d);
 /* The next whole frame: 1 with *f (release it), 0 not yet, AD_E_PROTOCOL, AD_E_MEMORY. */
 int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault);
 /* Give up a block that holds nothing any more; call it when the socket has been read for now. */

@@ -9,6 +9,7 @@
 typedef struct job {
     ad_run run; /* first: the backend's callbacks get the job by it */
     ad_session *s;
+    ad_lane *lane;
     ad_op *op;
     const char *name;
     uint64_t number;
@@ -27,8 +28,8 @@ void ad__job_end(job *j);
 
 /* Bytes of a fresh description. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
-/* Memory for a buffer without any. Needs the session's stream. */
-int ad__buffer_take_memory(ad_session *s, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault);
+/* Memory of a lane for a buffer without any. */
+int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault);
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b);
 /* Keep a failure that no buffer carries, unless there is one already. */
 void ad__session_pending(ad_session *s, ad_poison *p);

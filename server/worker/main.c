@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
     raise_limits();
     if (ad__backend_load(&worker, program, &fault)) return refuse(channel, &fault);
     int status = ad__worker_run(&worker, channel);
-    worker.backend->device_close(worker.device);
+    ad__gpus_close(&worker);
     ad__config_free(&worker.config);
     return status;
 }

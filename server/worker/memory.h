@@ -1,7 +1,11 @@
-/* Device memory: slabs of a principal, cut into blocks for its arrays.
+/* Device memory: slabs, cut into blocks for the arrays of one stream.
  *
- * A slab belongs to one principal, is never mixed, and is announced to arrayd with its descriptor. Arrays larger than
- * a quarter of a slab have one of their own. Only whoever runs the engine calls these. */
+ * An estate is what one stream of one session has. Memory that it gives back is taken again in the stream's order, so
+ * nothing ever waits for the device; the price is that two streams share no memory. A slab belongs to one principal and
+ * is announced to arrayd with its descriptor. What an estate needs first is a share of a slab that it has in common with
+ * others of its principal, so that many small clients take little; then come slabs of its own, each larger than the
+ * last, up to slab_size. Arrays larger than a quarter of that have one to themselves. Only whoever runs the engine
+ * calls these. */
 #ifndef AD_SERVER_MEMORY_H
 #define AD_SERVER_MEMORY_H
 
@@ -17,8 +21,9 @@ typedef struct ad_memory {
     ad_device *device;
     uint64_t slab_size, limit;
     uint64_t slab_bytes, slabs, used; /* now */
-    uint64_t next_id;
+    uint64_t *next_id; /* the last id of a slab; shared by all devices */
     ad_estate *estates;
+    ad_slab *shared; /* slabs that are divided into shares */
     /* Tell arrayd: a slab was made (fd is the callee's, a duplicate) or given back (fd -1). */
     void (*announce)(void *user, const char *principal, uint64_t id, uint64_t size, int fd);
     void *user;
@@ -33,9 +38,16 @@ typedef struct ad_block {
     bool clean;    /* known to be all zero when it was handed out */
 } ad_block;
 
-/* The estate of a principal: its slabs. Made by its first session and gone with the last. NULL: no memory. */
-ad_estate *ad__estate_open(ad_memory *m, const char *principal);
+/* An estate of a principal, for what runs on stream (NULL: nothing that outlives a call). NULL: no memory. */
+ad_estate *ad__estate_open(ad_memory *m, const char *principal, ad_stream *stream);
+/* Its stream has passed all that used it. */
 void ad__estate_close(ad_estate *e);
+/* Give slabs back that the stream has passed by now; true: some are left that it has not. */
+bool ad__estate_reap(ad_estate *e);
+/* Give back whatever holds no array. */
+void ad__estate_trim(ad_estate *e);
+/* Bytes in slabs, and the pieces of them that hold nothing. */
+void ad__estate_count(const ad_estate *e, uint64_t *bytes, uint64_t *free_blocks);
 /* A block of size bytes (not 0), at least 64-byte aligned. AD_E_MEMORY, with a fault that says who holds what as far
  * as it is known here; AD_E_DEVICE and others of the backend. */
 int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);

@@ -28,7 +28,17 @@ static double call_cost(const ad_op *op) {
     return most_elements(op) + 0.2 * k * (op->nout ? elements(&op->operand[0]) : 1);
 }
 
+/* Enqueuing costs the same for all but what moves bytes or may have to wait inside a library. */
+static double enqueue_cost(const ad_session *s, const ad_message *m) {
+    switch (m->opcode) {
+    case AD_REQ_WRITE: return 2000 + s->frame.payload_size / 8.0;
+    case AD_REQ_QUERY: return 50000;
+    default: return 3000;
+    }
+}
+
 double ad__exec_cost(const ad_session *s, const ad_message *m) {
+    if (s->worker->backend->asynchronous) return enqueue_cost(s, m);
     switch (m->opcode) {
     case AD_REQ_UFUNC:
     case AD_REQ_REDUCE: return 2 * most_elements(&m->op);
@@ -56,11 +66,14 @@ static void do_new(ad_session *s, ad_message *m) {
     ad_buffer *b = NULL;
     uint64_t size = 0;
     const ad_desc *d = &m->operand.desc;
-    int status = ad__session_stream(s, &fault) ? 0 : fault.code;
+    ad_lane *lane = ad__lane_current(s, &fault);
+    int status = lane ? 0 : fault.code;
     if (!status && d->form != AD_FRESH) status = ad__fault(&fault, AD_E_VALUE, "new: the description is not fresh");
     if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &b, &fault);
     if (!status) status = ad__fresh_size(d, &size, &fault);
-    if (!status) status = ad__buffer_take_memory(s, b, size, true, &fault);
+    if (!status) status = ad__buffer_take_memory(s, lane, b, size, true, &fault);
+    if (!status) status = ad__lane_uses(s, lane, b, true, &fault);
+    if (!status) status = ad__session_enqueued(s, lane, &fault);
     if (!status) return;
     fault.code = status;
     if (!b) {
@@ -87,10 +100,19 @@ static void do_free(ad_session *s, ad_message *m) {
     if (fault.code) fail_bare(s, &fault, "free");
 }
 
+static int store(ad_session *s, ad_buffer *b, uint64_t offset, ad_fault *fault) {
+    ad_lane *lane = ad__lane_current(s, fault);
+    int status = lane ? ad__lane_uses(s, lane, b, true, fault) : fault->code;
+    if (status) return status;
+    status = s->worker->backend->upload(lane->stream, (char *)b->address + offset, s->frame.payload,
+                                        s->frame.payload_size, fault);
+    if (!status) status = ad__session_enqueued(s, lane, fault);
+    return ad__session_status(s, status, fault);
+}
+
 static void do_write(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
     uint64_t id = m->u[0], offset = m->u[1], size = s->frame.payload_size;
-    const ad_backend *backend = s->worker->backend;
     ad_buffer *b = ad__buffers_find(&s->buffers, id);
     int status = 0;
     if (b && b->poison) return; /* whoever reads it is told why it has no value */
@@ -102,9 +124,7 @@ static void do_write(ad_session *s, ad_message *m) {
                       "write: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
                       size, offset, id, b->size);
     } else {
-        status = backend->upload(s->stream, (char *)b->address + offset, s->frame.payload, size, &fault);
-        if (!status) status = backend->stream_wait(s->stream, &fault); /* the payload's memory is used again */
-        ad__session_status(s, status, &fault);
+        status = store(s, b, offset, &fault);
     }
     if (!status) return;
     fault.code = status;
@@ -119,8 +139,26 @@ static void do_compute(ad_session *s, ad_message *m) {
     ad__job_end(&j);
 }
 
+/* Requests of streams.c and windows.c: their failures belong to no buffer. */
+static void do_other(ad_session *s, ad_message *m, int (*execute)(ad_session *, const ad_message *, ad_fault *)) {
+    ad_fault fault = {0};
+    int status = execute(s, m, &fault);
+    if (!status) return;
+    fault.code = status;
+    fail_bare(s, &fault, m->row->name);
+}
+
 void ad__exec_op(ad_session *s, ad_message *m) {
     switch (m->opcode) {
+    case AD_REQ_STREAM:
+    case AD_REQ_STREAM_DROP:
+    case AD_REQ_ON:
+    case AD_REQ_EVENT:
+    case AD_REQ_EVENT_DROP:
+    case AD_REQ_AFTER: do_other(s, m, ad__streams_op); break;
+    case AD_REQ_WINDOW:
+    case AD_REQ_WINDOW_DROP:
+    case AD_REQ_LOAD: do_other(s, m, ad__windows_op); break;
     case AD_REQ_NEW: do_new(s, m); break;
     case AD_REQ_FREE: do_free(s, m); break;
     case AD_REQ_WRITE: do_write(s, m); break;

@@ -42,13 +42,13 @@ static void finish(ad_session *s, const ad_bytes *b, uint32_t flags, ad_output_b
 }
 
 static void told(ad_session *s) {
-    s->told = s->done;
+    s->told = s->complete;
     s->bytes_told = s->bytes_done;
 }
 
 void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar *values) {
     ad_bytes *b = begin(s);
-    ad__encode_reply(b, request, s->done, n, values);
+    ad__encode_reply(b, request, s->complete, n, values);
     told(s);
     finish(s, b, 0, NULL);
 }
@@ -65,7 +65,7 @@ void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t of
     ad_bytes *b = begin(s);
     ad_scalar values[2] = {{.kind = AD_SCALAR_INT, .as.i = (int64_t)total},
                            {.kind = AD_SCALAR_INT, .as.i = (int64_t)offset}};
-    ad__encode_reply(b, request, s->done, 2, values);
+    ad__encode_reply(b, request, s->complete, 2, values);
     told(s);
     if (part && part->size <= 4096 && !b->failed) finish_small(s, b, flags, part);
     else finish(s, b, flags, part);
@@ -73,19 +73,19 @@ void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t of
 
 void ad__reply_fail(ad_session *s, uint64_t request, const ad_poison *why) {
     ad_bytes *b = begin(s);
-    ad__encode_fail(b, request, s->done, why->code, why->number, why->name, why->text);
+    ad__encode_fail(b, request, s->complete, why->code, why->number, why->name, why->text);
     told(s);
     finish(s, b, 0, NULL);
 }
 
 void ad__reply_ack(ad_session *s, bool idle) {
     const ad_config *c = &s->worker->config;
-    uint64_t ops = s->done - s->told;
+    uint64_t ops = s->complete - s->told;
     if (!ops) return;
     if (ops < c->window_ops / 4 && s->bytes_done - s->bytes_told < c->window_bytes / 4 && !(idle && ops > ACK_IDLE))
         return;
     ad_bytes *b = begin(s);
-    ad__encode_ack(b, s->done);
+    ad__encode_ack(b, s->complete);
     told(s);
     finish(s, b, 0, NULL);
 }

@@ -60,9 +60,12 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
     s->poll.data = s;
     ad__output_init(&s->output, fd, w->config.output_limit);
     ad__buffers_init(&s->buffers, w->config.buffers);
+    ad__descriptors_init(&s->windows.descriptors);
+    pthread_mutex_lock(&w->sessions_lock);
     s->next = w->sessions;
     if (s->next) s->next->prev = s;
     w->sessions = s;
+    pthread_mutex_unlock(&w->sessions_lock);
     atomic_fetch_add(&w->nsessions, 1);
     watch(s, UV_READABLE);
     ad__log(AD_LOG_DEBUG, "session begins", "session=%lu principal=%s client=%s", s->id, s->principal, s->client);
@@ -74,6 +77,7 @@ static void on_closed(uv_handle_t *handle) {
     ad_worker *w = s->worker;
     close(s->fd);
     ad__input_close(&s->input);
+    ad__descriptors_close(&s->windows.descriptors);
     ad__output_close(&s->output);
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
     free(s);
@@ -83,9 +87,11 @@ static void let_go(ad_session *s) {
     ad_worker *w = s->worker;
     if (s->closing) return;
     s->closing = true;
+    pthread_mutex_lock(&w->sessions_lock);
     if (s->prev) s->prev->next = s->next;
     else w->sessions = s->next;
     if (s->next) s->next->prev = s->prev;
+    pthread_mutex_unlock(&w->sessions_lock);
     atomic_fetch_sub(&w->nsessions, 1);
     bool quiet = !s->output.why || s->output.status == AD_E_CONNECTION;
     ad__log(quiet ? AD_LOG_DEBUG : AD_LOG_WARN, "session ends", "session=%lu principal=%s ops=%lu why=%s", s->id,
@@ -135,7 +141,7 @@ void ad__session_attend(ad_session *s) {
     watch(s, (s->paused ? 0 : UV_READABLE) | (blocked ? UV_WRITABLE : 0));
 }
 
-void ad__session_bye(ad_session *s, int code, const char *text) {
+void ad__session_say_bye(ad_session *s, int code, const char *text) {
     ad_bytes b = AD_BYTES_INIT;
     if (ad__encode_bye(&b, code, text) == 0) {
         if (s->worker->config.trace) ad__trace(s, "->", b.data, b.size);
@@ -143,6 +149,10 @@ void ad__session_bye(ad_session *s, int code, const char *text) {
         ad__output_flush(&s->output);
     }
     ad__bytes_free(&b);
+}
+
+void ad__session_bye(ad_session *s, int code, const char *text) {
+    ad__session_say_bye(s, code, text);
     ad__engine_end(s);
 }
 
@@ -185,7 +195,7 @@ static void read_away(ad_session *s) {
 
 static void read_client(ad_session *s) {
     ad_fault fault = {0};
-    int status = ad__input_read(&s->input, s->fd);
+    int status = ad__input_read(&s->input, s->fd, &s->windows.descriptors);
     if (status == AD_E_CONNECTION) {
         watch(s, 0);
         ad__engine_end(s);

@@ -5,17 +5,43 @@
 #include "server/worker/buffers.h"
 #include "server/worker/input.h"
 #include "server/worker/output.h"
+#include "server/worker/streams.h"
+#include "server/worker/verdict.h"
+#include "server/worker/windows.h"
 #include "server/worker/worker.h"
 
 #define AD_OUTPUT_HIGH (4u << 20) /* a read waits while so much is queued for its client */
 
-/* A read whose reply is being sent in parts. */
+/* A read whose reply is being sent in parts, or goes to a window as a whole. */
 typedef struct ad_reading {
-    uint64_t request, total, offset;
+    uint64_t request, total, offset, part; /* part: size of the one at hand */
     const char *from;
+    char *to;    /* in a window; NULL: to the socket */
+    bool direct; /* the device writes there */
+    ad_output_block *block; /* that takes the part */
+    ad_buffer *buffer;
+    ad_lane *lane;
     ad_block copy; /* of a view that was not contiguous */
-    bool active;
+    void *staging; /* pinned memory that the next part is on its way to */
+    bool active, under_way; /* there is one; the part has been asked for */
 } ad_reading;
+
+/* What a session waits for before it goes on. */
+typedef enum ad_wait_for {
+    AD_WAIT_NONE,
+    AD_WAIT_LANE,  /* until the lane is idle */
+    AD_WAIT_ALL,   /* until all are */
+    AD_WAIT_ROOM,  /* until the lane has come a little further */
+    AD_WAIT_EVENT, /* until the event is reached */
+} ad_wait_for;
+
+typedef struct ad_wait {
+    ad_wait_for kind;
+    ad_lane *lane;
+    ad_event *event;
+    int64_t since;
+    bool notified;
+} ad_wait;
 
 struct ad_session {
     ad_worker *worker;
@@ -54,31 +80,50 @@ struct ad_session {
     ad_input_frame frame;
     size_t frame_used;
     ad_buffers buffers;
-    ad_estate *estate;
-    ad_stream *stream;
+    ad_lane *lanes[AD_LANES], *lane; /* all; the current one, or NULL */
+    unsigned nlanes;
+    ad_verdicts verdicts;
+    ad_events recorded;
+    ad_windows windows;
+    ad_wait wait;
+    ad_session *next_busy; /* sessions with something under way */
+    bool busy;
     ad_poison *pending; /* the first failure that no buffer carries */
     ad_reading reading;
-    uint64_t done, told;             /* operations complete; the last that the client knows of */
+    uint64_t done, complete, told;   /* operations executed; complete; the last that the client knows of */
     uint64_t bytes_done, bytes_told; /* the same for bytes of frames */
-    uint64_t failed, requests, bytes_in, buffer_bytes;
+    uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* limit 0: none */
 };
 
 /* I/O thread: take over a client's socket (closed on failure). AD_E_MEMORY, AD_E_SYSTEM. */
 int ad__session_open(ad_worker *w, const ad_note *note, int fd);
 /* I/O thread: look at the session again after the runner has changed something. */
 void ad__session_attend(ad_session *s);
+/* Any thread: send bye, as far as the socket takes it. */
+void ad__session_say_bye(ad_session *s, int code, const char *text);
 /* I/O thread: say bye and end it. */
 void ad__session_bye(ad_session *s, int code, const char *text);
 /* I/O thread, now and then: time-outs. True while some session must be watched. */
 bool ad__sessions_tick(ad_worker *w);
 
 /* Runner: why a turn ended. */
-typedef enum ad_turn { AD_TURN_EMPTY, AD_TURN_MORE, AD_TURN_HEAVY, AD_TURN_STALLED, AD_TURN_OVER } ad_turn;
+typedef enum ad_turn {
+    AD_TURN_EMPTY,
+    AD_TURN_MORE,
+    AD_TURN_HEAVY,
+    AD_TURN_STALLED, /* its client must read */
+    AD_TURN_WAITING, /* s->wait */
+    AD_TURN_OVER
+} ad_turn;
 /* Runner: execute the session's operations for about budget ns; operations estimated above limit ns are left, and end
  * the turn. */
 ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit);
-/* Runner: free all that the session holds. */
-void ad__session_drop(ad_session *s);
+/* Runner: free all that the session holds. False: something is still under way, and the session waits for it. */
+bool ad__session_drop(ad_session *s);
+/* Runner: wait for something; the message at hand is executed again when that has come. */
+void ad__session_await(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event *event);
+/* Runner: look at what is under way, and tell the client how far it has come. True: there is nothing to wait for. */
+bool ad__session_poll(ad_session *s);
 
 /* ---- exec.c, asks.c, reply.c: the runner's ---- */
 /* Estimated ns of the message at hand. */
@@ -89,11 +134,19 @@ void ad__exec_op(ad_session *s, ad_message *m);
  * the caller; NULL: done. */
 ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nvalues);
 /* Copy a view into a contiguous block. */
-int ad__exec_contiguous(ad_session *s, const ad_operand *view, uint64_t size, ad_block *out, ad_fault *fault);
+int ad__exec_contiguous(ad_session *s, ad_lane *lane, const ad_operand *view, uint64_t size, ad_block *out, ad_fault *fault);
 /* Answer a request (class ASK); false: output must shrink first, call again. */
 bool ad__ask(ad_session *s, ad_message *m);
-/* Stream of the session, opened when first used; NULL with a fault. */
-ad_stream *ad__session_stream(ad_session *s, ad_fault *fault);
+/* READ and FETCH; the same. */
+bool ad__read(ad_session *s, ad_message *m);
+/* Give back what a read has, when there is one. */
+void ad__reading_end(ad_session *s);
+/* A failure of this request, and of no operation before it. */
+void ad__reply_fault(ad_session *s, uint64_t request, int status, ad_fault *fault);
+/* The session's pending error answers the request instead, once. */
+bool ad__fail_pending(ad_session *s, uint64_t request);
+/* Operation (or, with the next number, whatever else) was enqueued on a lane. */
+int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault);
 /* A status from the backend: leaves the process when the device is lost. Returns status. */
 int ad__session_status(ad_session *s, int status, const ad_fault *fault);
 

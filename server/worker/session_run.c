@@ -1,8 +1,10 @@
 /* The runner's side of a session: from frames to executed messages. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "protocol/infer.h"
 #include "server/worker/session.h"
 
 #define ALLOWED (AD_BIT(AD_CLASS_OP) | AD_BIT(AD_CLASS_ASK))
@@ -85,7 +87,49 @@ static int next_message(ad_session *s) {
     }
 }
 
-/* False: the message waits for output to shrink. */
+/* ---- waiting for the device ---- */
+
+void ad__session_await(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event *event) {
+    s->wait = (ad_wait){.kind = kind, .lane = lane, .event = event, .since = ad__os_now()};
+}
+
+static bool reached(ad_session *s) {
+    ad_fault fault = {0};
+    int done;
+    switch (s->wait.kind) {
+    case AD_WAIT_LANE: return ad__lane_idle(s->wait.lane);
+    case AD_WAIT_ALL: return ad__lanes_idle(s);
+    case AD_WAIT_ROOM: return !ad__lane_full(s->wait.lane);
+    case AD_WAIT_EVENT:
+        done = s->worker->backend->event_done(s->wait.event, &fault);
+        if (done < 0) ad__session_status(s, done, &fault);
+        return done != 0; /* whoever waited will meet the error */
+    default: return true;
+    }
+}
+
+bool ad__session_poll(ad_session *s) {
+    ad_fault fault = {0};
+    if (s->nlanes && (ad__lanes_mark(s, &fault) || ad__lanes_poll(s, &fault)))
+        ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
+    ad__verdicts_read(s, ad__lanes_idle(s));
+    if (!reached(s)) return false;
+    s->wait.kind = AD_WAIT_NONE;
+    return true;
+}
+
+/* The next operation must wait until there is less under way. */
+static bool crowded(ad_session *s) {
+    if (s->lane && ad__lane_full(s->lane)) ad__session_await(s, AD_WAIT_ROOM, s->lane, NULL);
+    else if (ad__verdicts_full(&s->verdicts)) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    return s->wait.kind && !ad__session_poll(s);
+}
+
+int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault) {
+    return ad__lane_enqueued(s, lane, s->done + 1, fault);
+}
+
+/* False: the message waits for output to shrink, or for the device. */
 static bool execute(ad_session *s) {
     if (s->message.row->cls == AD_CLASS_ASK) {
         if (!ad__ask(s, &s->message)) return false;
@@ -93,6 +137,7 @@ static bool execute(ad_session *s) {
     } else {
         ad__exec_op(s, &s->message);
         s->done++;
+        if (!s->worker->backend->asynchronous) s->complete = s->done;
     }
     s->has_message = false;
     return true;
@@ -100,6 +145,8 @@ static bool execute(ad_session *s) {
 
 ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
     int64_t until = ad__os_now() + budget;
+    bool asynchronous = s->worker->backend->asynchronous;
+    if (s->wait.kind && !ad__session_poll(s)) return AD_TURN_WAITING;
     for (unsigned i = 1;; i++) {
         int status = next_message(s);
         if (status < 0 || atomic_load_explicit(&s->output.broken, memory_order_relaxed)) return AD_TURN_OVER;
@@ -107,7 +154,8 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
         double cost = s->cost;
         if (cost > limit) return AD_TURN_HEAVY;
         if (cost > CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
-        if (!execute(s)) return AD_TURN_STALLED;
+        if (asynchronous && crowded(s)) return AD_TURN_WAITING;
+        if (!execute(s)) return s->wait.kind ? AD_TURN_WAITING : AD_TURN_STALLED;
         ad__reply_ack(s, false);
         if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT && ad__output_flush(&s->output))
             ad__engine_attend(s);
@@ -118,45 +166,44 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
 }
 
 static void free_buffer(void *user, ad_buffer *b) {
-    ad_session *s = user;
-    ad__memory_give(s->estate, &b->block);
+    (void)user;
+    if (b->home) ad__memory_give(b->home->estate, &b->block);
     ad__poison_release(b->poison);
 }
 
-void ad__session_drop(ad_session *s) {
+bool ad__session_drop(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     bool again = s->dropped;
     ad__input_clear(&s->queue);
     pthread_mutex_unlock(&e->lock);
-    if (again) return;
+    if (again) return true;
     if (s->in_frame) ad__input_release(&s->frame);
     s->in_frame = s->has_message = false;
-    if (s->reading.active) ad__memory_give(s->estate, &s->reading.copy);
-    ad__buffers_clear(&s->buffers, free_buffer, s);
-    if (s->stream) s->worker->backend->stream_close(s->stream);
-    if (s->estate) ad__estate_close(s->estate);
+    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    if (!ad__session_poll(s)) return false;
+    ad__reading_end(s);
+    ad__buffers_clear(&s->buffers, free_buffer, NULL);
+    ad__verdicts_close(s);
+    ad__events_close(s);
+    ad__windows_close(s);
+    ad__lanes_close(s);
     ad__poison_release(s->pending);
     ad__reader_free(s->reader);
     ad__arena_free(&s->arena);
-    s->stream = NULL;
-    s->estate = NULL;
     s->pending = NULL;
     s->reader = NULL;
+    return true;
 }
 
-ad_stream *ad__session_stream(ad_session *s, ad_fault *fault) {
-    ad_worker *w = s->worker;
-    if (!s->estate && !(s->estate = ad__estate_open(&w->memory, s->principal))) {
-        ad__fault(fault, AD_E_MEMORY, "out of host memory");
-        return NULL;
-    }
-    if (!s->stream && ad__session_status(s, w->backend->stream_open(w->device, 0, &s->stream, fault), fault))
-        return NULL;
-    return s->stream;
+static const char *message_name(const ad_message *m) {
+    return m->op.opcode ? ad__op_name(&m->op) : m->row->name;
 }
 
 int ad__session_status(ad_session *s, int status, const ad_fault *fault) {
-    if (status == AD_E_DEVICE_LOST) ad__worker_lost(s->worker, fault ? fault->text : "device lost");
-    return status;
+    char why[AD_FAULT_TEXT + 96];
+    if (status != AD_E_DEVICE_LOST) return status;
+    snprintf(why, sizeof why, "%s (seen at operation %lu, %s)", fault ? fault->text : "device lost",
+             (unsigned long)s->done + 1, s->has_message ? message_name(&s->message) : "none");
+    ad__worker_lost(s->worker, why);
 }

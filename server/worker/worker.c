@@ -35,6 +35,8 @@ void ad__worker_lost(ad_worker *w, const char *why) {
     ad_note note = {.kind = AD_NOTE_LOST};
     snprintf(note.text, sizeof note.text, "%s", why);
     ad__log(AD_LOG_ERROR, "device lost", "why=%s", why);
+    pthread_mutex_lock(&w->sessions_lock);
+    for (ad_session *s = w->sessions; s; s = s->next) ad__session_say_bye(s, AD_E_DEVICE_LOST, why);
     ad__worker_tell(w, &note, -1);
     _exit(3);
 }
@@ -113,13 +115,19 @@ static void on_busy(uv_idle_t *idle) {
     sched_yield();
 }
 
+/* Nothing but a turn of the loop is needed. */
+static void on_later(uv_timer_t *timer) { (void)timer; }
+
 static void on_polled(uv_check_t *check) {
     ad_worker *w = check->data;
     ad_session *s;
-    bool more = ad__engine_pump(w);
+    ad_pump more = ad__engine_pump(w);
     while ((s = ad__engine_attended(w))) ad__session_attend(s);
-    if (more || spins(w)) uv_idle_start(&w->busy, on_busy);
+    if (more >= AD_PUMP_SOON || spins(w)) uv_idle_start(&w->busy, on_busy);
     else uv_idle_stop(&w->busy);
+    /* Repeating, so that it is what the loop sleeps for: it looks for sockets after it has run timers. */
+    if (more != AD_PUMP_LATER) uv_timer_stop(&w->later);
+    else if (!uv_is_active((uv_handle_t *)&w->later)) uv_timer_start(&w->later, on_later, 1, 1);
     if (w->stopping && !w->sessions) uv_stop(&w->loop);
 }
 
@@ -135,32 +143,18 @@ static int init_loop(ad_worker *w, int channel) {
     if ((status = uv_check_init(&w->loop, &w->after_poll))) return status;
     if ((status = uv_idle_init(&w->loop, &w->busy))) return status;
     if ((status = uv_timer_init(&w->loop, &w->clock))) return status;
+    if ((status = uv_timer_init(&w->loop, &w->later))) return status;
     if ((status = uv_poll_init(&w->loop, &w->channel_poll, channel))) return status;
     w->wake.data = w->after_poll.data = w->clock.data = w->channel_poll.data = w;
     uv_check_start(&w->after_poll, on_polled);
     return 0;
 }
 
-static void announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd) {
-    ad_note note = {.kind = fd >= 0 ? AD_NOTE_SLAB : AD_NOTE_SLAB_GONE, .id = id, .size = size};
-    snprintf(note.who, sizeof note.who, "%s", principal);
-    ad__worker_tell(user, &note, fd);
-}
-
-static void init_memory(ad_worker *w) {
-    const ad_config *c = &w->config;
-    uint64_t limit = c->memory ? c->memory : w->info.memory / 4 * 3, slab = c->slab;
-    if (slab > limit / 4) slab = limit / 4;
-    if (slab < 1u << 20) slab = 1u << 20;
-    if (slab > AD_HEAP_MOST) slab = AD_HEAP_MOST;
-    w->memory = (ad_memory){
-        .backend = w->backend, .device = w->device, .slab_size = slab, .limit = limit, .announce = announce, .user = w};
-}
-
 static void say_ready(ad_worker *w) {
-    ad_note note = {.kind = AD_NOTE_READY, .id = (uint64_t)w->devices, .size = w->info.memory};
+    const ad_device_info *info = &w->gpu[0].info;
+    ad_note note = {.kind = AD_NOTE_READY, .id = (uint64_t)w->devices, .size = info->memory};
     snprintf(note.who, sizeof note.who, "%s", w->backend->name);
-    snprintf(note.text, sizeof note.text, "%s", w->info.name);
+    snprintf(note.text, sizeof note.text, "%s", info->name);
     ad__worker_tell(w, &note, -1);
 }
 
@@ -172,8 +166,8 @@ static void close_handle(uv_handle_t *handle, void *unused) {
 int ad__worker_run(ad_worker *w, int channel) {
     ad_fault fault;
     pthread_mutex_init(&w->channel_lock, NULL);
+    pthread_mutex_init(&w->sessions_lock, NULL);
     ad__channel_init(&w->channel, channel, AD_TO_WORKER);
-    init_memory(w);
     int status = init_loop(w, channel);
     if (status) {
         ad__log(AD_LOG_ERROR, "cannot start", "why=%s", uv_strerror(status));

@@ -7,18 +7,19 @@
 
 #include "server/common/channel.h"
 #include "server/common/config.h"
+#include "server/worker/devices.h"
 #include "server/worker/engine.h"
-#include "server/worker/memory.h"
+#include "server/worker/staging.h"
 
 typedef struct ad_session ad_session;
 
 typedef struct ad_worker {
     ad_config config;
     const ad_backend *backend;
-    ad_device *device;
-    ad_device_info info;
     int devices;
-    ad_memory memory; /* the engine's */
+    ad_gpu gpu[AD_DEVICES]; /* the runner's; the first is open from the beginning */
+    uint64_t next_slab;
+    ad_staging staging; /* the runner's */
     ad_engine engine;
 
     /* the I/O thread's */
@@ -28,8 +29,10 @@ typedef struct ad_worker {
     uv_idle_t busy;        /* active while the engine has more to do here, or a message is likely: no sleep */
     int64_t heard, idle;   /* when a client was last heard, and when there was nothing more to do after it, ns */
     int quick;             /* how often of late the next message came soon after: see spins() */
+    uv_timer_t later;      /* active while something is under way on a device that nobody waits for */
     uv_timer_t clock;      /* active while a client is watched for time-outs */
     uv_poll_t channel_poll;
+    pthread_mutex_t sessions_lock; /* of the list, which others read when the device is lost */
     ad_session *sessions;
     atomic_uint nsessions;
     bool stopping;
@@ -47,7 +50,7 @@ int ad__worker_run(ad_worker *w, int channel);
 void ad__worker_heard(ad_worker *w);
 /* Tell arrayd something; fd as in ad__channel_send. Any thread. */
 void ad__worker_tell(ad_worker *w, const ad_note *note, int fd);
-/* The device is gone: tell arrayd why and leave the process with status 3. */
+/* The device is gone: tell the clients and arrayd why, and leave the process with status 3. Any thread. */
 void ad__worker_lost(ad_worker *w, const char *why) __attribute__((noreturn));
 
 #endif

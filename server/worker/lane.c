@@ -1,0 +1,212 @@
+#include "server/worker/lane.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "server/common/os.h"
+#include "server/worker/session.h"
+
+static const ad_backend *backend_of(const ad_session *s) { return s->worker->backend; }
+
+/* ---- opening and closing ---- */
+
+static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fault *fault) {
+    ad_lane *lane = ad__os.calloc(1, sizeof *lane);
+    if (!lane) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    int status = ad__session_status(s, backend_of(s)->stream_open(gpu->device, high ? -1 : 0, &lane->stream, fault), fault);
+    if (status) goto free_lane;
+    if (!(lane->estate = ad__estate_open(&gpu->memory, s->principal, lane->stream))) {
+        status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        goto close_stream;
+    }
+    lane->slot = slot;
+    lane->gpu = gpu;
+    lane->high = high;
+    s->lanes[slot] = lane;
+    if (slot >= s->nlanes) s->nlanes = slot + 1;
+    return 0;
+
+close_stream:
+    backend_of(s)->stream_close(lane->stream);
+free_lane:
+    free(lane);
+    return status;
+}
+
+static ad_lane *find(ad_session *s, uint64_t id) {
+    for (unsigned i = 0; i < s->nlanes; i++)
+        if (s->lanes[i]->open && s->lanes[i]->id == id) return s->lanes[i];
+    return NULL;
+}
+
+int ad__lane_open(ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault) {
+    ad_gpu *gpu = ad__gpu_get(s->worker, device, fault);
+    ad_lane *lane = NULL;
+    if (!gpu) return ad__session_status(s, fault->code, fault);
+    if (find(s, id)) return ad__fault(fault, AD_E_VALUE, "stream %" PRIu64 " exists already", id);
+    for (unsigned i = 0; !lane && i < s->nlanes; i++) {
+        ad_lane *old = s->lanes[i];
+        if (!old->open && old->gpu == gpu && old->high == high) lane = old;
+    }
+    if (!lane) {
+        if (s->nlanes == AD_LANES) return ad__fault(fault, AD_E_LIMIT, "a session has at most %d streams", AD_LANES);
+        int status = lane_new(s, s->nlanes, gpu, high, fault);
+        if (status) return status;
+        lane = s->lanes[s->nlanes - 1];
+    }
+    lane->id = id;
+    lane->open = true;
+    return 0;
+}
+
+ad_lane *ad__lane_find(ad_session *s, uint64_t id, ad_fault *fault) {
+    ad_lane *lane = find(s, id);
+    if (lane) return lane;
+    if (id >= AD_OWN_STREAMS) {
+        ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64, id);
+        return NULL;
+    }
+    return ad__lane_open(s, id, id, false, fault) ? NULL : find(s, id);
+}
+
+ad_lane *ad__lane_current(ad_session *s, ad_fault *fault) {
+    if (!s->lane) s->lane = ad__lane_find(s, 0, fault);
+    return s->lane;
+}
+
+int ad__lane_drop(ad_session *s, uint64_t id, ad_fault *fault) {
+    ad_lane *lane = find(s, id);
+    if (!lane || id < AD_OWN_STREAMS) return ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64 " to drop", id);
+    if (s->lane == lane) s->lane = NULL;
+    lane->open = false;
+    return 0;
+}
+
+static void lane_close(ad_session *s, ad_lane *lane) {
+    const ad_backend *b = backend_of(s);
+    for (unsigned i = 0; i < AD_MARKS; i++)
+        if (lane->mark[i].event) b->event_close(lane->mark[i].event);
+    if (lane->fence) b->event_close(lane->fence);
+    ad__estate_close(lane->estate);
+    b->stream_close(lane->stream);
+    free(lane);
+}
+
+void ad__lanes_close(ad_session *s) {
+    for (unsigned i = 0; i < s->nlanes; i++) lane_close(s, s->lanes[i]);
+    s->nlanes = 0;
+    s->lane = NULL;
+}
+
+/* ---- order between lanes ---- */
+
+/* `lane` waits for all that `other` holds now, unless it does so already up to `sequence`. */
+static int follow(ad_session *s, ad_lane *lane, ad_lane *other, uint64_t sequence, ad_fault *fault) {
+    const ad_backend *b = backend_of(s);
+    if (lane == other || lane->followed[other->slot] >= sequence) return 0;
+    int status = other->fence ? 0 : b->event_open(other->gpu->device, false, &other->fence, fault);
+    if (!status) status = b->event_record(other->fence, other->stream, fault);
+    if (!status) status = b->stream_follow(lane->stream, other->fence, fault);
+    if (!status) lane->followed[other->slot] = other->sequence;
+    return ad__session_status(s, status, fault);
+}
+
+static int follow_readers(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+    for (uint64_t left = b->readers; left; left &= left - 1) {
+        ad_lane *reader = s->lanes[__builtin_ctzll(left)];
+        int status = follow(s, lane, reader, reader->sequence, fault);
+        if (status) return status;
+    }
+    return 0;
+}
+
+int ad__lane_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fault *fault) {
+    if (!b->home) b->home = lane; /* without memory */
+    if (!ad__gpu_reaches(lane->gpu, b->home->gpu))
+        return ad__fault(fault, AD_E_VALUE, "an array lies on device %d, which device %d cannot reach: copy it by the host",
+                         b->home->gpu->index, lane->gpu->index);
+    int status = b->writer ? follow(s, lane, b->writer, b->written, fault) : 0;
+    if (!writes) {
+        b->readers |= 1ull << lane->slot;
+        return status;
+    }
+    if (!status) status = follow_readers(s, lane, b, fault);
+    b->readers = 0;
+    b->writer = lane;
+    b->written = lane->sequence + 1; /* the operation that is about to be enqueued */
+    return status;
+}
+
+int ad__lane_frees(ad_session *s, ad_buffer *b, ad_fault *fault) {
+    if (s->nlanes < 2 || !b->home) return 0;
+    int status = b->writer ? follow(s, b->home, b->writer, b->written, fault) : 0;
+    return status ? status : follow_readers(s, b->home, b, fault);
+}
+
+/* ---- progress ---- */
+
+static int mark(ad_session *s, ad_lane *lane, ad_fault *fault) {
+    const ad_backend *b = backend_of(s);
+    ad_mark *m = &lane->mark[(lane->first_mark + lane->nmarks) % AD_MARKS];
+    if (!lane->unmarked || ad__lane_full(lane)) return 0;
+    int status = m->event ? 0 : b->event_open(lane->gpu->device, false, &m->event, fault);
+    if (!status) status = b->event_record(m->event, lane->stream, fault);
+    if (status) return ad__session_status(s, status, fault);
+    m->first = lane->unmarked_first;
+    lane->nmarks++;
+    lane->unmarked = 0;
+    return 0;
+}
+
+int ad__lane_enqueued(ad_session *s, ad_lane *lane, uint64_t number, ad_fault *fault) {
+    lane->sequence++;
+    if (!backend_of(s)->asynchronous) return 0;
+    if (!lane->unmarked++) lane->unmarked_first = number;
+    return lane->unmarked >= AD_MARK_OPS ? mark(s, lane, fault) : 0;
+}
+
+int ad__lanes_mark(ad_session *s, ad_fault *fault) {
+    for (unsigned i = 0; i < s->nlanes; i++) {
+        int status = mark(s, s->lanes[i], fault);
+        if (status) return status;
+    }
+    return 0;
+}
+
+static int lane_poll(ad_session *s, ad_lane *lane, ad_fault *fault) {
+    while (lane->nmarks) {
+        int done = backend_of(s)->event_done(lane->mark[lane->first_mark].event, fault);
+        if (done < 0) return ad__session_status(s, done, fault);
+        if (!done) return 0;
+        lane->first_mark = (lane->first_mark + 1) % AD_MARKS;
+        lane->nmarks--;
+    }
+    ad__estate_reap(lane->estate);
+    return 0;
+}
+
+/* Number of the first operation that may not be complete. */
+static uint64_t first_open(const ad_lane *lane) {
+    if (lane->nmarks) return lane->mark[lane->first_mark].first;
+    return lane->unmarked ? lane->unmarked_first : UINT64_MAX;
+}
+
+int ad__lanes_poll(ad_session *s, ad_fault *fault) {
+    uint64_t complete = s->done;
+    for (unsigned i = 0; i < s->nlanes; i++) {
+        int status = lane_poll(s, s->lanes[i], fault);
+        if (status) return status;
+        uint64_t first = first_open(s->lanes[i]);
+        if (first <= complete) complete = first - 1;
+    }
+    if (complete > s->complete) s->complete = complete;
+    return 0;
+}
+
+bool ad__lane_idle(const ad_lane *lane) { return !lane->nmarks && !lane->unmarked; }
+
+bool ad__lanes_idle(const ad_session *s) {
+    for (unsigned i = 0; i < s->nlanes; i++)
+        if (!ad__lane_idle(s->lanes[i])) return false;
+    return true;
+}

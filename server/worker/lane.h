@@ -1,0 +1,66 @@
+/* Lanes: the streams of a session, what is under way on them, and the order between them.
+ *
+ * Operations of a session take effect in the order in which they came. On one lane the stream sees to that; between
+ * two, a lane waits for another one before it uses a buffer which that one writes, or writes one which it uses. How far
+ * a lane has come is known from marks: events after every so many operations, looked at when somebody runs the engine.
+ * A backend whose operations are complete when they return needs none of this. Only whoever runs the engine calls
+ * these. */
+#ifndef AD_SERVER_LANE_H
+#define AD_SERVER_LANE_H
+
+#include "server/worker/devices.h"
+
+struct ad_session;
+struct ad_buffer;
+
+#define AD_LANES 64    /* of a session */
+#define AD_MARKS 8     /* of a lane, not reached yet */
+#define AD_MARK_OPS 64 /* operations between two marks */
+#define AD_OWN_STREAMS 64 /* ids below are the default streams of the devices */
+
+typedef struct ad_mark {
+    uint64_t first; /* operation number since the mark before */
+    ad_event *event;
+} ad_mark;
+
+typedef struct ad_lane {
+    uint64_t id;
+    bool open, high; /* a dropped one is kept for the next that is alike */
+    unsigned slot;
+    ad_gpu *gpu;
+    ad_stream *stream;
+    ad_estate *estate;
+    ad_mark mark[AD_MARKS]; /* a ring */
+    unsigned first_mark, nmarks;
+    unsigned unmarked;      /* operations since the last mark ... */
+    uint64_t unmarked_first; /* ... and the number of the first */
+    uint64_t sequence;      /* counts what was enqueued */
+    uint64_t followed[AD_LANES]; /* sequence of each other lane that this one waits for */
+    ad_event *fence;
+} ad_lane;
+
+/* The lane of a stream's id; default streams are opened when first used. NULL with a fault. */
+ad_lane *ad__lane_find(struct ad_session *s, uint64_t id, ad_fault *fault);
+/* The current lane; NULL with a fault. */
+ad_lane *ad__lane_current(struct ad_session *s, ad_fault *fault);
+int ad__lane_open(struct ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault);
+int ad__lane_drop(struct ad_session *s, uint64_t id, ad_fault *fault);
+/* All of them, once they are idle. */
+void ad__lanes_close(struct ad_session *s);
+
+/* The lane is about to read or write a buffer: make it wait for others that use it. */
+int ad__lane_uses(struct ad_session *s, ad_lane *lane, struct ad_buffer *b, bool writes, ad_fault *fault);
+/* The buffer's memory is about to be given back to the lane that it came from: make that one wait. */
+int ad__lane_frees(struct ad_session *s, struct ad_buffer *b, ad_fault *fault);
+/* Operation `number` was enqueued. */
+int ad__lane_enqueued(struct ad_session *s, ad_lane *lane, uint64_t number, ad_fault *fault);
+/* Record a mark for what has none yet, on all lanes. */
+int ad__lanes_mark(struct ad_session *s, ad_fault *fault);
+/* Look at the marks: sets s->complete. AD_E_DEVICE and the like. */
+int ad__lanes_poll(struct ad_session *s, ad_fault *fault);
+bool ad__lane_idle(const ad_lane *lane);
+bool ad__lanes_idle(const struct ad_session *s);
+/* So much is under way that the session must wait. */
+static inline bool ad__lane_full(const ad_lane *lane) { return lane->nmarks == AD_MARKS; }
+
+#endif

@@ -1,0 +1,175 @@
+#include "server/worker/windows.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/session.h"
+
+/* ---- descriptors ---- */
+
+void ad__descriptors_init(ad_descriptors *d) { pthread_mutex_init(&d->lock, NULL); }
+
+void ad__descriptors_close(ad_descriptors *d) {
+    int fd;
+    while ((fd = ad__descriptors_take(d)) >= 0) close(fd);
+    pthread_mutex_destroy(&d->lock);
+}
+
+int ad__descriptors_put(ad_descriptors *d, int fd) {
+    pthread_mutex_lock(&d->lock);
+    bool room = d->count < AD_DESCRIPTORS;
+    if (room) d->fd[(d->first + d->count++) % AD_DESCRIPTORS] = fd;
+    pthread_mutex_unlock(&d->lock);
+    if (!room) close(fd);
+    return room ? 0 : AD_E_LIMIT;
+}
+
+int ad__descriptors_take(ad_descriptors *d) {
+    int fd = -1;
+    pthread_mutex_lock(&d->lock);
+    if (d->count) {
+        fd = d->fd[d->first];
+        d->first = (d->first + 1) % AD_DESCRIPTORS;
+        d->count--;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return fd;
+}
+
+/* ---- windows by id ---- */
+
+static ad_window *find(ad_session *s, uint64_t id) {
+    for (size_t i = 0; i < s->windows.count; i++)
+        if (s->windows.list[i].id == id) return &s->windows.list[i];
+    return NULL;
+}
+
+ad_window *ad__window_find(ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
+                           ad_fault *fault) {
+    ad_window *w = find(s, id);
+    if (!w) {
+        ad__fault(fault, AD_E_STALE, "%s: there is no window %" PRIu64, what, id);
+        return NULL;
+    }
+    if (offset <= w->size && size <= w->size - offset) return w;
+    ad__fault(fault, AD_E_EXTENT, "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond window %" PRIu64 " of %" PRIu64 " bytes",
+              what, size, offset, id, w->size);
+    return NULL;
+}
+
+static void drop(ad_session *s, ad_window *w) {
+    const ad_worker *worker = s->worker;
+    if (w->pinned) worker->backend->host_unregister(worker->gpu[0].device, w->base);
+    munmap(w->base, w->size);
+    close(w->fd);
+    s->windows.bytes -= w->size;
+    *w = s->windows.list[--s->windows.count];
+}
+
+void ad__windows_close(ad_session *s) {
+    while (s->windows.count) drop(s, &s->windows.list[0]);
+    free(s->windows.list);
+    s->windows.list = NULL;
+    s->windows.capacity = 0;
+}
+
+/* ---- opening ---- */
+
+/* What the client could take away from under us, it must have given up. */
+static int check_memory(int fd, uint64_t size, ad_fault *fault) {
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0) return ad__fault(fault, AD_E_VALUE, "window: the descriptor is not a memfd");
+    if (!(seals & F_SEAL_SHRINK)) return ad__fault(fault, AD_E_VALUE, "window: the memfd is not sealed against shrinking");
+    if (fstat(fd, &st) || st.st_size < 0 || (uint64_t)st.st_size < size)
+        return ad__fault(fault, AD_E_EXTENT, "window: the memfd has fewer than %" PRIu64 " bytes", size);
+    return 0;
+}
+
+static int check_room(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault) {
+    ad_windows *all = &s->windows;
+    uint64_t limit = s->worker->config.windows;
+    if (!id || find(s, id)) return ad__fault(fault, AD_E_VALUE, "window: id %" PRIu64 " is 0 or in use", id);
+    if (!size || size > INT64_MAX) return ad__fault(fault, AD_E_VALUE, "window: not a size: %" PRIu64, size);
+    if (all->count == AD_WINDOWS) return ad__fault(fault, AD_E_LIMIT, "a session has at most %d windows", AD_WINDOWS);
+    if (size > limit || all->bytes > limit - size)
+        return ad__fault(fault, AD_E_LIMIT, "window: %" PRIu64 " bytes more than option windows allows a session, %" PRIu64,
+                         all->bytes + size - limit, limit);
+    if (all->count < all->capacity) return 0;
+    size_t more = all->capacity ? 2 * all->capacity : 4;
+    ad_window *list = ad__os.realloc(all->list, more * sizeof *list);
+    if (!list) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    all->list = list;
+    all->capacity = more;
+    return 0;
+}
+
+static int open_window(ad_session *s, uint64_t id, uint64_t size, int fd, ad_fault *fault) {
+    int status = check_memory(fd, size, fault);
+    if (!status) status = check_room(s, id, size, fault);
+    if (status) return status;
+    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED) return ad__fault(fault, AD_E_MEMORY, "window: cannot map %" PRIu64 " bytes", size);
+    ad_fault why = {0};
+    int pinned = s->worker->backend->host_register(s->worker->gpu[0].device, base, size, &why);
+    ad__session_status(s, pinned, &why);
+    if (pinned) ad__log(AD_LOG_WARN, "window not pinned", "session=%lu bytes=%lu why=%s", s->id, size, why.text);
+    s->windows.list[s->windows.count++] = (ad_window){.id = id, .size = size, .base = base, .fd = fd, .pinned = !pinned};
+    s->windows.bytes += size;
+    return 0;
+}
+
+static int window(ad_session *s, const ad_message *m, ad_fault *fault) {
+    int fd = ad__descriptors_take(&s->windows.descriptors);
+    if (fd < 0) return ad__fault(fault, AD_E_VALUE, "window: no descriptor came with it");
+    int status = open_window(s, m->u[0], m->u[1], fd, fault);
+    if (status) close(fd);
+    return status;
+}
+
+/* ---- using them ---- */
+
+static int window_drop(ad_session *s, const ad_message *m, ad_fault *fault) {
+    ad_window *w = find(s, m->u[0]);
+    if (!w) return ad__fault(fault, AD_E_STALE, "window_drop: there is no window %" PRIu64, m->u[0]);
+    for (unsigned i = 0; i < s->nlanes; i++) { /* copies from it may be under way */
+        int status = s->worker->backend->stream_wait(s->lanes[i]->stream, fault);
+        if (status) return ad__session_status(s, status, fault);
+    }
+    drop(s, w);
+    return 0;
+}
+
+static int load(ad_session *s, const ad_message *m, ad_fault *fault) {
+    uint64_t offset = m->u[1], size = m->u[4];
+    ad_buffer *b = ad__buffers_find(&s->buffers, m->u[0]);
+    ad_window *w = ad__window_find(s, m->u[2], m->u[3], size, "load", fault);
+    if (!w) return fault->code;
+    if (!b) return ad__fault(fault, AD_E_STALE, "load: there is no buffer %" PRIu64, m->u[0]);
+    if (b->poison) return 0; /* whoever reads it is told why it has no value */
+    if (offset > b->size || size > b->size - offset)
+        return ad__fault(fault, AD_E_EXTENT, "load: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64
+                         " bytes", size, offset, m->u[0], b->size);
+    ad_lane *lane = ad__lane_current(s, fault);
+    int status = lane ? ad__lane_uses(s, lane, b, true, fault) : fault->code;
+    if (status) return status;
+    const ad_backend *backend = s->worker->backend;
+    status = (w->pinned ? backend->upload_pinned : backend->upload)(lane->stream, (char *)b->address + offset,
+                                                                    (char *)w->base + m->u[3], size, fault);
+    if (!status) status = ad__session_enqueued(s, lane, fault);
+    return ad__session_status(s, status, fault);
+}
+
+int ad__windows_op(ad_session *s, const ad_message *m, ad_fault *fault) {
+    switch (m->opcode) {
+    case AD_REQ_WINDOW: return window(s, m, fault);
+    case AD_REQ_WINDOW_DROP: return window_drop(s, m, fault);
+    default: return load(s, m, fault);
+    }
+}

@@ -1,0 +1,53 @@
+/* Windows: memory that a client shares, from and to which arrays are copied without a socket in between.
+ *
+ * A window is a memfd of the client's, sealed against shrinking (else the client could make the server fault), whose
+ * descriptor came over its Unix socket. Descriptors are taken off the socket in the order in which they came, each by
+ * the next window request. Only whoever runs the engine calls these, but for ad__descriptors_*. */
+#ifndef AD_SERVER_WINDOWS_H
+#define AD_SERVER_WINDOWS_H
+
+#include <pthread.h>
+
+#include "kernels/backend.h"
+#include "protocol/message.h"
+
+struct ad_session;
+
+#define AD_WINDOWS 256    /* of a session */
+#define AD_DESCRIPTORS 16 /* come, and not yet asked for */
+
+/* Descriptors on their way from the I/O thread to the engine. */
+typedef struct ad_descriptors {
+    pthread_mutex_t lock;
+    int fd[AD_DESCRIPTORS];
+    unsigned first, count;
+} ad_descriptors;
+
+void ad__descriptors_init(ad_descriptors *d);
+void ad__descriptors_close(ad_descriptors *d);
+int ad__descriptors_put(ad_descriptors *d, int fd); /* AD_E_LIMIT: closed */
+int ad__descriptors_take(ad_descriptors *d);        /* -1: none */
+
+typedef struct ad_window {
+    uint64_t id, size;
+    void *base;
+    int fd;
+    bool pinned; /* copies reach it without a detour */
+} ad_window;
+
+typedef struct ad_windows {
+    ad_window *list;
+    size_t count, capacity;
+    uint64_t bytes;
+    ad_descriptors descriptors;
+} ad_windows;
+
+/* WINDOW, WINDOW_DROP, LOAD: a status, with a fault that names the request. */
+int ad__windows_op(struct ad_session *s, const ad_message *m, ad_fault *fault);
+/* size bytes at offset of a window; NULL with a fault. */
+ad_window *ad__window_find(struct ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
+                           ad_fault *fault);
+/* Once nothing is under way. */
+void ad__windows_close(struct ad_session *s);
+
+#endif
