@@ -34,7 +34,7 @@ static bool measure(int ndim, const int64_t *shape, int64_t itemsize, int64_t *c
     return true;
 }
 
-static int check_shape(int ndim, const int64_t *shape) {
+int ad__shape_check(int ndim, const int64_t *shape) {
     if (ndim < 0 || ndim > AD_MAX_NDIM || (ndim && !shape))
         return ad__fail(AD_E_VALUE, "maximum supported dimension for an array is %d, found %d", AD_MAX_NDIM, ndim);
     for (int i = 0; i < ndim; i++)
@@ -60,6 +60,7 @@ int ad__array_new(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_a
     atomic_init(&a->refs, 1);
     a->dtype = (uint8_t)dtype;
     a->ndim = (uint8_t)ndim;
+    a->device = ad__current_device(s);
     a->offset = 0;
     a->shape = a->dims;
     a->strides = a->dims + ndim;
@@ -84,6 +85,7 @@ int ad__array_view(const ad_array *a, int dtype, int64_t offset, int ndim, const
     atomic_init(&v->refs, 1);
     v->dtype = (uint8_t)dtype;
     v->ndim = (uint8_t)ndim;
+    v->device = a->device;
     v->offset = offset;
     v->shape = v->dims;
     v->strides = v->dims + n;
@@ -114,6 +116,7 @@ void ad_array_get_info(const ad_array *a, ad_array_info *info) {
                             .buffer = a->buffer,
                             .dtype = a->dtype,
                             .ndim = a->ndim,
+                            .device = a->device,
                             .contiguous = a->contiguous,
                             .f_contiguous = a->f_contiguous};
 }
@@ -151,7 +154,7 @@ static int send_new(ad_array *a) {
 int ad_empty(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out) {
     ad_array *a;
     int status = ad__dtype_check(dtype);
-    if (!status) status = check_shape(ndim, shape);
+    if (!status) status = ad__shape_check(ndim, shape);
     if (!status) status = ad__array_new(s, dtype, ndim, shape, &a);
     if (status) return status;
     return ad__hand_out(send_new(a), 1, &a, out);
@@ -160,7 +163,7 @@ int ad_empty(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array 
 int ad_full(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_in value, ad_array **out) {
     ad_array *a;
     int status = ad__dtype_check(dtype);
-    if (!status) status = check_shape(ndim, shape);
+    if (!status) status = ad__shape_check(ndim, shape);
     if (!status) status = ad__array_new(s, dtype, ndim, shape, &a);
     if (status) return status;
     return ad__hand_out(ad__copy(a, &value, AD_CAST_UNSAFE, true), 1, &a, out);

@@ -121,25 +121,47 @@ static int set_operands(library_call *c, int dtype, const ad_in *in, const ad_va
     return status;
 }
 
+/* The row and its counts. */
+static int open_call(library_call *c, ad_session *s, int call, int nin, int nparam) {
+    c->row = call >= 0 ? ad__call((uint64_t)call) : NULL;
+    if (!c->row) return ad__fail(AD_E_UNSUPPORTED, "there is no call %d", call);
+    if (nin < c->row->nin_min || nin > c->row->nin_max || nparam != (int)strlen(c->row->params))
+        return ad__fail(AD_E_VALUE, "%s: the number of inputs or parameters is wrong", c->row->name);
+    c->session = s;
+    c->op = (ad_op){.opcode = c->row->kind == AD_CALL_ASK ? AD_REQ_QUERY : AD_REQ_CALL,
+                    .row = (uint16_t)call,
+                    .nout = c->row->nout,
+                    .nin = (uint8_t)nin,
+                    .nparam = (uint8_t)nparam,
+                    .operand = c->operand,
+                    .param = c->param};
+    return 0;
+}
+
 int ad_call_call(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam, const ad_value *param,
                  ad_array *const *out, ad_array **outs, int64_t *values) {
     library_call c;
     ad_fault fault;
-    c.row = call >= 0 ? ad__call((uint64_t)call) : NULL;
-    if (!c.row) return ad__fail(AD_E_UNSUPPORTED, "there is no call %d", call);
-    if (nin < c.row->nin_min || nin > c.row->nin_max || nparam != (int)strlen(c.row->params))
-        return ad__fail(AD_E_VALUE, "%s: the number of inputs or parameters is wrong", c.row->name);
+    int status = open_call(&c, s, call, nin, nparam);
+    if (status) return status;
     const bool asks = c.row->kind == AD_CALL_ASK;
-    c.session = s;
-    c.op = (ad_op){.opcode = asks ? AD_REQ_QUERY : AD_REQ_CALL,
-                   .row = (uint16_t)call,
-                   .nout = c.row->nout,
-                   .nin = (uint8_t)nin,
-                   .nparam = (uint8_t)nparam,
-                   .operand = c.operand,
-                   .param = c.param};
-    int status = set_operands(&c, dtype, in, param, asks ? NULL : out);
+    status = set_operands(&c, dtype, in, param, asks ? NULL : out);
     if (!status && ad__infer(&c.op, c.result, &fault) != 0) status = ad__fail_fault(&fault);
     if (!status) status = asks ? ask(&c, outs, values) : send(&c, out, outs);
     return status;
+}
+
+int ad_call_shaped(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam, const ad_value *param,
+                   int ndim, const int64_t *shape, ad_array **out) {
+    library_call c;
+    ad_fault fault;
+    int status = open_call(&c, s, call, nin, nparam);
+    if (!status && (c.op.nout != 1 || c.row->kind == AD_CALL_ASK))
+        status = ad__fail(AD_E_VALUE, "%s: the shape of its output cannot be chosen", c.row->name);
+    if (!status) status = ad__shape_check(ndim, shape);
+    if (!status) status = set_operands(&c, dtype, in, param, NULL);
+    if (status) return status;
+    c.operand[0] = (ad_operand){.desc = {.shape = shape, .ndim = (uint8_t)ndim, .dtype = c.op.loop, .form = AD_FRESH}};
+    if (ad__infer(&c.op, c.result, &fault) != 0) return ad__fail_fault(&fault);
+    return send(&c, NULL, out);
 }

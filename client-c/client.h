@@ -53,7 +53,10 @@ typedef struct ad_slot {
     uint8_t *data; /* READ: where the payload goes, size bytes of it, got so far; else NULL */
     uint64_t size, got;
     bool done, receiving; /* receiving: the reading thread holds data */
+    bool kept;            /* outlives the call that waits: an interrupt leaves it in the list */
+    bool own;             /* of this library's: the failure of an earlier operation is put off for the program's next */
     int status, nvalues;
+    double real;     /* the first value, where that is a float */
     uint64_t number; /* of the operation to blame, with its name */
     int64_t values[AD_SLOT_VALUES];
     char name[64], text[AD_FAULT_TEXT];
@@ -83,9 +86,18 @@ typedef struct ad_window {
     unsigned first, count;
 } ad_window;
 
-#define AD_FREES 512     /* buffer ids in one free message */
+/* A failure that was reported to a request of this library's own. */
+typedef struct ad_deferred {
+    int status;
+    uint64_t number;
+    char name[64], text[AD_FAULT_TEXT];
+} ad_deferred;
+
+typedef struct ad_pool ad_pool;
+
+#define AD_FREES 512            /* buffer ids in one free message */
 #define AD_FREE_BYTES (1 << 20) /* released memory that waits for the next message at the most */
-#define AD_TYPE_CODES 18 /* dtypes and the three weak types */
+#define AD_TYPE_CODES 18        /* dtypes and the three weak types */
 
 struct ad_session {
     atomic_uint refs; /* the caller's handle and each array */
@@ -107,6 +119,14 @@ struct ad_session {
     uint64_t sent_at;    /* when something was last sent */
     uint64_t ops, bytes; /* operations encoded; bytes of frames sealed */
     uint64_t next_buffer, next_request;
+    atomic_bool streams; /* somebody has left the stream that a session begins with */
+    uint64_t stream;     /* that the server was told last */
+    uint64_t next_stream, next_event, next_window;
+    struct {
+        int fd; /* to be sent with the byte at `at` of out, or of sending once it is `taken`; -1: none */
+        size_t at;
+        bool taken;
+    } pass;
     uint64_t *frees;
     size_t nfrees, frees_capacity;
     int64_t free_bytes; /* of the buffers in frees */
@@ -126,11 +146,16 @@ struct ad_session {
 
     ad_welcome welcome;
     bool welcomed;
-    int refused; /* status of a bye before welcome */
+    int refused; /* status of a bye before welcome, or of one because the device is lost */
     ad_reader *tracer;
     ad_arena trace_arena;
     ad_address address;
     uint64_t round_trips;
+    uint64_t serial; /* of all sessions of this process */
+    ad_deferred deferred;
+    ad_pool *_Atomic pool; /* memory shared with the server; NULL: none yet */
+    void (*progress)(void *, uint64_t, uint64_t, bool);
+    void *progress_argument;
     _Atomic uint8_t loops[AD_UFUNC_LIMIT][AD_TYPE_CODES][AD_TYPE_CODES]; /* resolved: loop + 1; 0: not yet */
 };
 
@@ -147,7 +172,7 @@ void ad__session_release(ad_session *s);
 /* Mark the connection as gone; the first reason stays. */
 void ad__die(ad_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ad__die_locked(ad_session *s, const char *text);
-int ad__fail_dead(const ad_session *s); /* AD_E_CONNECTION with the reason; the lock is held */
+int ad__fail_dead(const ad_session *s); /* AD_E_CONNECTION, or what bye said, with the reason; the lock is held */
 
 /* ---- stream.c: output ---- */
 /* Begin a message: checks the session, waits for room, locks. On success append one request to s->out. */
@@ -158,6 +183,9 @@ int ad__begin_ask(ad_session *s);
 int ad__commit(ad_session *s, size_t mark, int status);
 /* Send what has gathered, without waiting for the server. The lock is held (and let go meanwhile). */
 int ad__push(ad_session *s);
+/* A window message, whose first byte takes fd along (over a Unix socket), which is closed then. *number: its
+ * operation's. */
+int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number);
 /* Store bytes of host memory in a buffer, by write messages; copied or sent when it returns. */
 int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
 /* Queue a buffer's free; never fails, never waits. */
@@ -186,12 +214,80 @@ int ad__wait(ad_session *s, uint64_t *checked);
 int ad__wait_writer(ad_session *s, uint64_t *checked);
 /* After ad__begin, ad__slot_add and encoding: sends, waits for the reply, unlocks. status: of the encoder. */
 int ad__ask(ad_session *s, size_t mark, int status, ad_slot *slot);
+/* The same without waiting; ad__ask_finish waits. */
+int ad__ask_later(ad_session *s, size_t mark, int status, ad_slot *slot);
+int ad__ask_finish(ad_session *s, ad_slot *slot);
+/* An operation, or a request with a reply, all of whose fields are numbers. */
+int ad__send_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields);
+int ad__ask_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields, ad_slot *slot);
 void ad__wake_all(ad_session *s); /* the lock is held */
+
+/* ---- devices.c: streams ---- */
+/* The stream that the calling thread has chosen, of one session; the others' is 0. */
+typedef struct ad_choice {
+    uint64_t serial, stream;
+} ad_choice;
+extern _Thread_local ad_choice ad__choice;
+/* Tells the server when it is another than before. The lock is held, a frame is open. */
+void ad__switch_stream(ad_session *s);
+#define AD_SWITCH_SIZE 11 /* bytes of that message at the most */
+/* The device of the thread's stream: the number that a stream's id leaves on division. */
+static inline uint8_t ad__current_device(ad_session *s) {
+    if (AD_LIKELY(!atomic_load_explicit(&s->streams, memory_order_relaxed))) return 0;
+    return (uint8_t)(ad_stream_current(s) % AD_DEFAULT_STREAMS);
+}
+
+/* ---- windows.c, host.c: memory shared with the server ---- */
+#define AD_SHARED_LEAST (64 << 10) /* bytes from which arrays are moved through it */
+/* Part of a window. */
+struct ad_host {
+    ad_pool *pool;
+    struct ad_host_window *window;
+    size_t offset, size;
+    ad_host *before, *after; /* in the window */
+    ad_host *next, **link;   /* in the pool's list of free parts, or of those that the server may still use */
+    enum { AD_HOST_FREE, AD_HOST_LIVE, AD_HOST_LIMBO } state;
+    bool asked;     /* slot is in the session's list until the server has done with this memory */
+    uint64_t until; /* the operation that reads it; 0: none */
+    ad_slot slot;
+};
+/* Whether the server has done with it; the session's lock is held. */
+bool ad__host_idle(const ad_session *s, const ad_host *h);
+/* Window and offset of memory that lies in one of the session's; false: it does not. */
+bool ad__host_find(ad_session *s, const void *data, size_t size, uint64_t *window, uint64_t *offset);
+uint8_t *ad__host_base(const ad_host *h);
+uint64_t ad__host_window(const ad_host *h);
+void ad__host_leave(ad_session *s); /* the session ends; what is in use stays mapped */
+/* Bytes that the server may still use although nobody else does. */
+size_t ad__host_limbo(ad_session *s);
+void ad__host_sweep(ad_session *s); /* locks */
+
+/* ---- shared.c: moving arrays through it ---- */
+/* Store bytes of host memory in a buffer; copied or sent when it returns. */
+int ad__store(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
+/* For arrays of more bytes the program is told how far it is. */
+#define AD_PROGRESS_LEAST ((uint64_t)1 << 30)
+void ad__tell(ad_session *s, uint64_t done, uint64_t total, bool up);
+/* Bytes of a contiguous array, as an array. */
+typedef struct ad_part {
+    int64_t size, step;
+    ad_desc desc;
+} ad_part;
+const ad_desc *ad__part(const ad_array *a, uint64_t at, uint64_t size, ad_part *part);
+/* An array into memory of the program's. AD_E_UNSUPPORTED: nothing was asked for, a read will do it. */
+int ad__fetch_through(const ad_array *a, void *data, size_t size);
+
+/* ---- copy.c: large copies by several threads ---- */
+typedef struct ad_copier ad_copier;
+ad_copier *ad__copier_open(size_t size); /* for copies of so many bytes in all; NULL: this thread does it alone */
+void ad__copier_copy(ad_copier *c, void *to, const void *from, size_t size);
+void ad__copier_close(ad_copier *c);
+int ad__populate(void *memory, size_t size); /* let its pages be there; AD_E_MEMORY */
 
 /* ---- arrays ---- */
 struct ad_array {
     atomic_uint refs;
-    uint8_t dtype, ndim;
+    uint8_t dtype, ndim, device;
     bool contiguous, f_contiguous;
     int64_t offset, count;
     int64_t *shape, *strides; /* in dims */
@@ -224,6 +320,7 @@ static inline ad_desc ad__fresh_desc(const ad_array *a) {
     return d;
 }
 int ad__dtype_check(int dtype);
+int ad__shape_check(int ndim, const int64_t *shape);
 /* Copies in (broadcast) into out, which is fresh when made. */
 int ad__copy(ad_array *out, const ad_in *in, int casting, bool made);
 

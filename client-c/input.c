@@ -91,8 +91,19 @@ static void on_reply(ad_session *s, const ad_message *m) {
     }
     slot->nvalues = m->nvalues < AD_SLOT_VALUES ? (int)m->nvalues : AD_SLOT_VALUES;
     for (int i = 0; i < slot->nvalues; i++) slot->values[i] = scalar_int(&m->values[i]);
+    if (slot->nvalues && m->values[0].kind == AD_SCALAR_FLOAT) slot->real = m->values[0].as.f;
     if (slot->data) on_part(s, slot, m);
     else finish(s, slot);
+}
+
+/* An earlier operation's failure is for the program to hear. */
+static void defer(ad_session *s, const ad_slot *slot) {
+    ad_deferred *d = &s->deferred;
+    if (d->status || !slot->number) return;
+    d->status = slot->status;
+    d->number = slot->number;
+    memcpy(d->name, slot->name, sizeof d->name);
+    memcpy(d->text, slot->text, sizeof d->text);
 }
 
 static void on_fail(ad_session *s, const ad_message *m) {
@@ -103,6 +114,7 @@ static void on_fail(ad_session *s, const ad_message *m) {
     slot->number = m->u[3];
     copy_string(slot->name, sizeof slot->name, &m->s[0]);
     copy_string(slot->text, sizeof slot->text, &m->s[1]);
+    if (slot->own) defer(s, slot);
     finish(s, slot);
 }
 
@@ -112,7 +124,8 @@ static void on_bye(ad_session *s, const ad_message *m) {
     char text[AD_FAULT_TEXT - 40], why[AD_FAULT_TEXT];
     copy_string(text, sizeof text, &m->s[0]);
     snprintf(why, sizeof why, "the server closed the connection: %s", text);
-    if (!s->welcomed) s->refused = m->u[0] > 0 && m->u[0] < 1000 ? -(int)m->u[0] : AD_E_CONNECTION;
+    int status = m->u[0] > 0 && m->u[0] < 1000 ? -(int)m->u[0] : AD_E_CONNECTION;
+    if (!s->welcomed || status == AD_E_DEVICE_LOST) s->refused = status;
     ad__die_locked(s, why);
 }
 

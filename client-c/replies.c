@@ -14,8 +14,9 @@ void ad__slot_init(ad_slot *slot, void *data, uint64_t size) {
     slot->data = data;
     slot->size = size;
     slot->got = slot->number = 0;
-    slot->done = slot->receiving = false;
+    slot->done = slot->receiving = slot->kept = slot->own = false;
     slot->status = slot->nvalues = 0;
+    slot->real = 0;
 }
 
 ad_slot *ad__slot_find(ad_session *s, uint64_t request) {
@@ -107,28 +108,73 @@ int ad__wait_writer(ad_session *s, uint64_t *checked) {
 /* The caller gives up: its reply will be dropped. */
 static void abandon(ad_session *s, ad_slot *slot) {
     while (slot->receiving) wait_changed(s);
-    slot_remove(s, slot);
+    if (!slot->kept) slot_remove(s, slot);
 }
 
-static int outcome(const ad_session *s, const ad_slot *slot) {
+/* What a request of this library's own was told instead of the program. */
+static int fail_deferred(ad_session *s) {
+    ad_deferred d = s->deferred;
+    s->deferred.status = 0;
+    return ad__fail_remote(d.status, d.number, d.name, d.text);
+}
+
+static int outcome(ad_session *s, const ad_slot *slot) {
     if (!slot->done) return ad__fail_dead(s);
-    return slot->status ? ad__fail_remote(slot->status, slot->number, slot->name, slot->text) : 0;
+    if (slot->status) return ad__fail_remote(slot->status, slot->number, slot->name, slot->text);
+    return s->deferred.status && !slot->own ? fail_deferred(s) : 0;
 }
 
-int ad__ask(ad_session *s, size_t mark, int status, ad_slot *slot) {
+/* Sends a request that has been encoded; the lock is let go where that cannot be. */
+static int submit(ad_session *s, size_t mark, int status, ad_slot *slot) {
+    if (status == 0 && !s->out.failed) return ad__push(s);
+    s->out.size = mark;
+    s->out.failed = false;
+    slot_remove(s, slot);
+    slot->kept = false;
+    return ad__fail_memory();
+}
+
+/* Waits with the lock held, and lets it go. */
+static int await_reply(ad_session *s, int status, ad_slot *slot) {
     uint64_t checked = ad__now();
-    if (status || s->out.failed) {
-        s->out.size = mark;
-        s->out.failed = false;
-        slot_remove(s, slot);
-        pthread_mutex_unlock(&s->lock);
-        return ad__fail_memory();
-    }
-    s->round_trips++;
-    status = ad__push(s);
     while (status == 0 && !slot->done && !s->dead) status = ad__wait(s, &checked);
     if (!slot->done) abandon(s, slot);
     if (status == 0) status = outcome(s, slot);
     pthread_mutex_unlock(&s->lock);
     return status;
+}
+
+int ad__ask(ad_session *s, size_t mark, int status, ad_slot *slot) {
+    s->round_trips++;
+    return await_reply(s, submit(s, mark, status, slot), slot);
+}
+
+int ad__ask_later(ad_session *s, size_t mark, int status, ad_slot *slot) {
+    s->round_trips++;
+    status = submit(s, mark, status, slot);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+int ad__ask_finish(ad_session *s, ad_slot *slot) {
+    pthread_mutex_lock(&s->lock);
+    return await_reply(s, 0, slot);
+}
+
+int ad__send_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields) {
+    int status = ad__begin(s);
+    if (status) return status;
+    size_t mark = s->out.size;
+    return ad__commit(s, mark, ad__encode_numbers(&s->out, opcode, n, fields));
+}
+
+int ad__ask_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields, ad_slot *slot) {
+    uint64_t all[8];
+    int status = ad__begin_ask(s);
+    if (status) return status;
+    size_t mark = s->out.size;
+    ad__slot_add(s, slot);
+    all[0] = slot->request;
+    for (size_t i = 0; i < n; i++) all[i + 1] = fields[i];
+    return ad__ask(s, mark, ad__encode_numbers(&s->out, opcode, n + 1, all), slot);
 }

@@ -19,6 +19,8 @@
 
 atomic_int ad__generation;
 
+static atomic_uint_fast64_t serials = 1;
+
 static void forked(void) { atomic_fetch_add_explicit(&ad__generation, 1, memory_order_relaxed); }
 
 static void watch_forks(void) { pthread_atfork(NULL, NULL, forked); }
@@ -52,7 +54,7 @@ void ad__die(ad_session *s, const char *format, ...) {
     pthread_mutex_unlock(&s->lock);
 }
 
-int ad__fail_dead(const ad_session *s) { return ad__fail(AD_E_CONNECTION, "%s", s->why); }
+int ad__fail_dead(const ad_session *s) { return ad__fail(s->refused ? s->refused : AD_E_CONNECTION, "%s", s->why); }
 
 int ad__fail_foreign(void) {
     return ad__fail(AD_E_CONNECTION, "session belongs to the parent process; open one after fork()");
@@ -72,6 +74,8 @@ static int init_locks(ad_session *s) {
 }
 
 static void destroy(ad_session *s) {
+    ad__host_leave(s);
+    if (s->pass.fd >= 0) close(s->pass.fd);
     if (s->fd >= 0) close(s->fd);
     ad__bytes_free(&s->out);
     ad__bytes_free(&s->sending);
@@ -93,9 +97,10 @@ static int create(ad_session **out) {
     ad_session *s = calloc(1, sizeof *s);
     if (!s) return ad__fail_memory();
     const char *trace = getenv("AD_TRACE");
-    s->fd = -1;
+    s->fd = s->pass.fd = -1;
     s->refs = 1;
-    s->next_buffer = s->next_request = 1;
+    s->next_buffer = s->next_request = s->next_stream = s->next_event = s->next_window = 1;
+    s->serial = atomic_fetch_add(&serials, 1);
     s->generation = atomic_load(&ad__generation);
     s->trace = trace && *trace && strcmp(trace, "0") != 0;
     s->window.ops = s->window.bytes = UINT64_MAX / 4;

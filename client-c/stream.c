@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "client-c/client.h"
 
@@ -108,6 +109,7 @@ static void take(ad_session *s, uint64_t payload) {
     note_sent(s);
     s->sending = s->out;
     s->sent = 0;
+    s->pass.taken = s->pass.fd >= 0;
     empty.size = 0;
     s->out = empty;
     s->frame = 0;
@@ -178,24 +180,68 @@ static int transmit(ad_session *s, struct msghdr *m) {
     return 0;
 }
 
+/* All has gone, or nothing more can. */
+static int end_sending(ad_session *s, int status) {
+    s->sent_at = ad__now();
+    s->sent = s->sending.size;
+    return status;
+}
+
+/* What is left of a payload joins the bytes on their way. */
+static int keep_payload(ad_session *s, const void *payload, size_t size) {
+    if (size) ad__bytes_append(&s->sending, payload, size);
+    if (s->sending.failed) ad__die_locked(s, "connection lost: out of memory in the middle of a frame");
+    return AD_E_INTERRUPTED;
+}
+
+/* The byte that a descriptor goes with, by itself: the kernel keeps the two together. */
+static int transmit_with(ad_session *s, void *byte, int fd) {
+    union {
+        char space[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr header;
+    } control;
+    struct iovec iov = {byte, 1};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    memset(&control, 0, sizeof control);
+    control.header =
+        (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    return transmit(s, &m);
+}
+
+/* Sends all up to and with the byte that takes a descriptor along. The lock is let go meanwhile. */
+static int send_passing(ad_session *s) {
+    struct iovec iov = {s->sending.data + s->sent, s->pass.at - s->sent};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = iov.iov_len != 0};
+    const int fd = s->pass.fd;
+    pthread_mutex_unlock(&s->lock);
+    int status = transmit(s, &m);
+    if (status == 0) status = transmit_with(s, s->sending.data + s->pass.at, fd);
+    if (status != AD_E_INTERRUPTED) close(fd);
+    pthread_mutex_lock(&s->lock);
+    s->sent = m.msg_iovlen ? s->pass.at - iov.iov_len : s->pass.at + (status != AD_E_INTERRUPTED);
+    if (status != AD_E_INTERRUPTED) s->pass.fd = -1;
+    return status;
+}
+
 /* Sends what is on its way, and with it a payload of the user's; lets the lock go meanwhile. */
 static int send_taken(ad_session *s, const uint8_t *payload, size_t size) {
+    if (s->pass.taken && s->pass.fd >= 0) {
+        int passed = send_passing(s);
+        if (passed && passed != AD_E_INTERRUPTED) return end_sending(s, passed);
+        if (passed) return keep_payload(s, payload, size);
+    }
     struct iovec iov[2] = {{s->sending.data + s->sent, s->sending.size - s->sent}, {(void *)(uintptr_t)payload, size}};
     struct msghdr m = {.msg_iov = iov, .msg_iovlen = size ? 2 : 1};
     pthread_mutex_unlock(&s->lock);
     int status = transmit(s, &m);
     pthread_mutex_lock(&s->lock);
+    if (status != AD_E_INTERRUPTED) return end_sending(s, status);
     s->sent_at = ad__now();
-    if (status != AD_E_INTERRUPTED) {
-        s->sent = s->sending.size;
-        return status;
-    }
     if (m.msg_iovlen == (size ? 2u : 1u)) /* part of the gathered bytes, and the whole payload behind them */
         s->sent = s->sending.size - iov[0].iov_len;
     else s->sent = s->sending.size;
-    if (size) ad__bytes_append(&s->sending, iov[1].iov_base, iov[1].iov_len);
-    if (s->sending.failed) ad__die_locked(s, "connection lost: out of memory in the middle of a frame");
-    return status;
+    return keep_payload(s, iov[1].iov_base, size ? iov[1].iov_len : 0);
 }
 
 static int fail_send(const ad_session *s, int status) {
@@ -256,6 +302,8 @@ int ad__begin(ad_session *s) {
         }
     }
     open_frame(s);
+    if (AD_LIKELY(!s->streams)) return 0;
+    ad__switch_stream(s);
     return 0;
 }
 
@@ -286,7 +334,7 @@ static int roll_back(ad_session *s, size_t mark, int status) {
 int ad__commit(ad_session *s, size_t mark, int status) {
     if (status || s->out.failed) return roll_back(s, mark, status);
     s->ops++;
-    if (mark <= AD_FRAME_HEADER) status = start(s);
+    if (mark <= AD_FRAME_HEADER + AD_SWITCH_SIZE) status = start(s);
     else if (s->out.size >= SEND_SIZE && !s->writing) status = ad__push(s);
     pthread_mutex_unlock(&s->lock);
     return status;
@@ -352,6 +400,7 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
     if (status) return status;
     append_frees(s);
     open_frame(s);
+    if (s->streams) ad__switch_stream(s);
     size_t mark = s->out.size;
     status = ad__encode_write(&s->out, buffer, offset);
     if (status || s->out.failed) {
@@ -376,6 +425,44 @@ int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_
     if (size <= SMALL_PAYLOAD && size <= chunk) return size ? gather_bytes(s, buffer, offset, data, size) : 0;
     for (size_t at = 0; at < size && status == 0; at += chunk)
         status = send_chunk(s, buffer, offset + at, data + at, size - at < chunk ? size - at : chunk);
+    return status;
+}
+
+/* ---- descriptors ---- */
+
+/* Waits until no other descriptor is on its way; on success the lock is held. */
+static int begin_passing(ad_session *s) {
+    uint64_t checked = ad__now();
+    int status = ad__begin(s);
+    if (status) return status;
+    while (status == 0 && s->pass.fd >= 0 && !s->dead)
+        status = s->writing ? ad__wait_writer(s, &checked) : ad__push(s);
+    if (status == 0 && s->dead) status = ad__fail_dead(s);
+    if (status) pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number) {
+    int status = begin_passing(s);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    seal(s, 0);
+    open_frame(s);
+    const size_t first = s->frame, mark = s->out.size;
+    status = ad__encode_numbers(&s->out, AD_REQ_WINDOW, 2, (uint64_t[]){window, size});
+    if (status || s->out.failed) {
+        close(fd);
+        return roll_back(s, mark, status);
+    }
+    s->pass.fd = fd;
+    s->pass.at = first;
+    s->pass.taken = false;
+    *number = ++s->ops;
+    seal(s, 0);
+    status = ad__push(s);
+    pthread_mutex_unlock(&s->lock);
     return status;
 }
 

@@ -3,6 +3,8 @@
 
 #include "client-c/client.h"
 
+#define READ_MOST ((size_t)64 << 20) /* in one request of a large transfer */
+
 static int wrong_size(size_t size, const ad_array *a) {
     return ad__fail(AD_E_VALUE, "%zu bytes given for an array of %lld", size,
                     (long long)(a->count * ad__dtypes[a->dtype].size));
@@ -13,28 +15,48 @@ int ad_upload(ad_session *s, int dtype, int ndim, const int64_t *shape, const vo
     int status = ad_empty(s, dtype, ndim, shape, &a);
     if (status) return status;
     if (size != (size_t)a->size) status = wrong_size(size, a);
-    else status = ad__send_bytes(s, a->buffer, 0, data, size);
+    else status = ad__store(s, a->buffer, 0, data, size);
     return ad__hand_out(status, 1, &a, out);
 }
 
 int ad_write(const ad_array *a, const void *data, size_t size) {
     if (!a->contiguous) return ad__fail(AD_E_VALUE, "the array is not contiguous");
     if (size != (size_t)(a->count * ad__dtypes[a->dtype].size)) return wrong_size(size, a);
-    return ad__send_bytes(a->session, a->buffer, (uint64_t)a->offset, data, size);
+    return ad__store(a->session, a->buffer, (uint64_t)a->offset, data, size);
 }
 
-int ad_download(const ad_array *a, void *data, size_t size) {
-    ad_session *s = a->session;
+static int read_desc(ad_session *s, const ad_desc *d, void *data, size_t size) {
     uint8_t nothing;
     ad_slot slot;
-    if (size != (size_t)(a->count * ad__dtypes[a->dtype].size)) return wrong_size(size, a);
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&slot, size ? data : &nothing, size);
     size_t mark = s->out.size;
     ad__slot_add(s, &slot);
-    ad_desc d = ad__array_desc(a);
-    return ad__ask(s, mark, ad__encode_read(&s->out, slot.request, &d), &slot);
+    return ad__ask(s, mark, ad__encode_read(&s->out, slot.request, d), &slot);
+}
+
+/* By the socket; one that takes long in parts, so that the program may show how far it is. */
+static int read_array(const ad_array *a, uint8_t *data, size_t size) {
+    ad_part part;
+    int status = 0;
+    if (!a->contiguous || size <= AD_PROGRESS_LEAST) {
+        ad_desc d = ad__array_desc(a);
+        return read_desc(a->session, &d, data, size);
+    }
+    for (size_t at = 0, n; at < size && status == 0; at += n) {
+        n = size - at < READ_MOST ? size - at : READ_MOST;
+        status = read_desc(a->session, ad__part(a, at, n, &part), data + at, n);
+        ad__tell(a->session, at + n, size, false);
+    }
+    return status;
+}
+
+int ad_download(const ad_array *a, void *data, size_t size) {
+    if (size != (size_t)(a->count * ad__dtypes[a->dtype].size)) return wrong_size(size, a);
+    int status = AD_E_UNSUPPORTED;
+    if (size >= AD_SHARED_LEAST) status = ad__fetch_through(a, data, size);
+    return status == AD_E_UNSUPPORTED ? read_array(a, data, size) : status;
 }
 
 int ad_sync(ad_session *s) {

@@ -105,7 +105,7 @@ typedef struct ad_array_info {
     const int64_t *shape, *strides; /* ndim places, bytes; valid while the handle lives */
     int64_t count, offset;          /* elements; bytes into the buffer */
     uint64_t buffer;
-    uint8_t dtype, ndim;
+    uint8_t dtype, ndim, device;
     bool contiguous, f_contiguous;
 } ad_array_info;
 AD_API void ad_array_get_info(const ad_array *a, ad_array_info *info);
@@ -123,6 +123,65 @@ AD_API int ad_upload(ad_session *s, int dtype, int ndim, const int64_t *shape, c
 AD_API int ad_download(const ad_array *a, void *data, size_t size);
 /* Overwrite a contiguous array's elements from host memory. */
 AD_API int ad_write(const ad_array *a, const void *data, size_t size);
+
+/* ---- devices ---- */
+typedef struct ad_device_facts {
+    uint64_t memory, free; /* bytes: in all, not in use by anybody */
+    int major, minor;      /* compute capability; 0: none */
+    int multiprocessors;   /* or processors */
+    uint64_t peers;        /* bit n: it reaches the memory of device n */
+} ad_device_facts;
+/* Device n of the session's server; waits. AD_E_VALUE when there is none. */
+AD_API int ad_device_get_facts(ad_session *s, int device, ad_device_facts *facts);
+typedef struct ad_pool_facts {
+    uint64_t used, total, free_blocks, limit; /* bytes in arrays of the session; taken from the device; -; 0: none */
+} ad_pool_facts;
+typedef enum ad_pool_action { AD_POOL_LOOK, AD_POOL_TRIM, AD_POOL_LIMIT } ad_pool_action;
+/* The session's memory on a device. AD_POOL_TRIM gives back what no array needs; AD_POOL_LIMIT sets the limit to value
+ * (0: none). Waits. */
+AD_API int ad_pool_ask(ad_session *s, int device, ad_pool_action action, uint64_t value, ad_pool_facts *facts);
+
+/* ---- streams and events ----
+ * Operations of one session take effect in the order in which they were called, on whatever streams; those that do
+ * not touch the same arrays may overlap when their streams differ. A stream is a number: 0 to 63 are the default
+ * streams of the devices of those numbers, others are opened. What a thread calls runs on the stream that the thread
+ * has chosen (of one session at a time; at first 0), and new arrays lie on that stream's device. */
+#define AD_DEFAULT_STREAMS 64
+/* priority: 0 usual, 1 before others. */
+AD_API int ad_stream_open(ad_session *s, int device, int priority, uint64_t *stream);
+AD_API int ad_stream_drop(ad_session *s, uint64_t stream); /* what is on it is executed */
+AD_API int ad_stream_use(ad_session *s, uint64_t stream);  /* sends nothing */
+AD_API uint64_t ad_stream_current(const ad_session *s);
+AD_API int ad_stream_wait(ad_session *s, uint64_t stream); /* until all that it holds is complete */
+AD_API int ad_stream_done(ad_session *s, uint64_t stream, bool *done);
+/* What comes on the stream now waits for the event. */
+AD_API int ad_stream_follow(ad_session *s, uint64_t stream, uint64_t event);
+/* *event: 0 for a new one, else it is recorded again. timed: ad_event_elapsed may be asked for it. */
+AD_API int ad_event_record(ad_session *s, uint64_t stream, bool timed, uint64_t *event);
+AD_API int ad_event_drop(ad_session *s, uint64_t event);
+AD_API int ad_event_wait(ad_session *s, uint64_t event);
+AD_API int ad_event_done(ad_session *s, uint64_t event, bool *done);
+AD_API int ad_event_elapsed(ad_session *s, uint64_t from, uint64_t to, double *milliseconds); /* waits for both */
+
+/* ---- host memory that the server shares ----
+ * Over a Unix socket, large arrays travel through memory that both ends have mapped. Uploads from such memory, and
+ * ad_download_host, copy nothing on this side. It stays valid when the session ends. */
+typedef struct ad_host ad_host;
+/* AD_E_UNSUPPORTED: not with this session (it is remote, or the server refuses, or there is no room). */
+AD_API int ad_host_alloc(ad_session *s, size_t size, ad_host **host);
+AD_API void *ad_host_data(const ad_host *host);
+AD_API void ad_host_release(ad_host *host); /* NULL is allowed */
+/* An array's elements, row-major, in memory of its own; waits. AD_E_UNSUPPORTED as above, and for small arrays. */
+AD_API int ad_download_host(const ad_array *a, ad_host **host);
+/* Free blocks of that memory, and bytes in all. */
+AD_API void ad_host_count(ad_session *s, uint64_t *free_blocks, uint64_t *bytes);
+/* Unmap what is not in use. */
+AD_API int ad_host_trim(ad_session *s);
+/* Called now and then in the course of a transfer of more than a GiB, by the thread that asked for it, and with
+ * done == total at its end. */
+AD_API void ad_session_set_progress(ad_session *s,
+                                    void (*progress)(void *argument, uint64_t done, uint64_t total, bool up),
+                                    void *argument);
 
 /* ---- views: nothing is sent ---- */
 /* Any view whose elements lie within those of a's buffer (checked). offset: bytes from the buffer's beginning, as in
@@ -164,6 +223,9 @@ AD_API int ad_reduce_call(int reduction, ad_in in, const ad_options *options, ad
  * array input's. */
 AD_API int ad_call_call(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam, const ad_value *param,
                         ad_array *const *out, ad_array **outs, int64_t *values);
+/* The same for a call whose one output has the loop's type and a shape that the caller chooses (random). */
+AD_API int ad_call_shaped(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam,
+                          const ad_value *param, int ndim, const int64_t *shape, ad_array **out);
 /* Elements cast into an existing array: out[...] = in, broadcast. */
 AD_API int ad_copy_into(ad_array *out, ad_in in, int casting);
 AD_API int ad_astype(const ad_array *a, int dtype, ad_array **out);

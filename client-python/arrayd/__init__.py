@@ -53,7 +53,9 @@ from ._sorting import (argpartition, argsort, intersect1d, isin, lexsort, partit
                        sort, sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values)
 from ._statistics import (average, bincount, corrcoef, cov, digitize, histogram, histogram2d, histogram_bin_edges,
                           histogramdd)
-from . import _methods, _ufunc_methods, linalg
+from .cuda._memory import get_default_memory_pool, get_default_pinned_memory_pool
+from ._pinned import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
+from . import _methods, _progress, _ufunc_methods, cuda, fft, linalg, random
 
 __version__ = _core.version()
 

@@ -130,13 +130,13 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None):
     return full(shape, fill_value, dtype, order)
 
 
-def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None):
+def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None, blocking=False):
     """An array of the server from anything that NumPy makes an array of, or from nested lists of server arrays.
 
     Parameters: object: array, number, nested sequence, or anything with the buffer protocol. dtype: type of the
     elements, found from object unless given. copy: True always copies; None only if needed; False raises ValueError
-    where a copy is needed (always for host data). order: 'C', 'F', 'A' or 'K'. subok, like: ignored. ndmin: least
-    number of dimensions; ones are put before the shape.
+    where a copy is needed (always for host data). order: 'C', 'F', 'A' or 'K'. subok, like, blocking: ignored. ndmin:
+    least number of dimensions; ones are put before the shape.
     Returns: ndarray. Host data are copied before the call returns.
     Raises: ValueError for ragged sequences or copy=False; TypeError for a dtype that arrayd does not have.
     Source: numpy.array
@@ -156,7 +156,7 @@ def _copied(a, dtype, copy, order):
     dtype = a.dtype if dtype is None else np.dtype(dtype)
     fits = a.dtype == dtype and (order in ("K", "A", None) or (order == "C" and a.flags.c_contiguous)
                                  or (order == "F" and a.flags.f_contiguous))
-    if fits and copy is not True:
+    if fits and copy is not True and not _core.is_elsewhere(a):
         return a
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested")
@@ -191,19 +191,19 @@ def _holds_arrays(value):
     return False
 
 
-def asarray(a, dtype=None, order=None, *, copy=None, like=None):
+def asarray(a, dtype=None, order=None, *, copy=None, like=None, blocking=False):
     """An array of the server: itself when it is one already, else a copy of host data.
 
     Parameters: a: array, number, nested sequence or buffer. dtype: type of the elements. order: 'C', 'F', 'A' or 'K'.
-    copy: as array. like: ignored.
-    Returns: ndarray.
+    copy: as array. like, blocking: ignored.
+    Returns: ndarray, on the current device.
     Raises: as array.
     Source: numpy.asarray
     """
     return array(a, dtype, copy=copy, order=order or "K")
 
 
-def asanyarray(a, dtype=None, order=None, *, copy=None, like=None):
+def asanyarray(a, dtype=None, order=None, *, copy=None, like=None, blocking=False):
     """The same as asarray: arrayd has no subclasses of ndarray.
 
     Parameters: as asarray.
@@ -266,10 +266,12 @@ def asnumpy(a, stream=None, order="C", out=None, *, blocking=True):
 
     Parameters: a: array, or anything that numpy.asarray takes. stream, blocking: ignored. order: layout of the
     result. out: NumPy array of a's shape to fill.
-    Returns: numpy.ndarray.
+    Returns: numpy.ndarray; a large one lies in memory that the server shares, so that nothing is copied on this side.
     Raises: the error of the operation that failed to compute a.
     Source: cupy.asnumpy
     """
+    if out is not None and isinstance(a, ndarray):
+        return a.get(out=out)
     host = a.get() if isinstance(a, ndarray) else np.asarray(a)
     if out is not None:
         out[...] = host

@@ -252,13 +252,13 @@ def vecdot(x1, x2, /, *, axis=-1):
 
 
 def norm(x, ord=None, axis=None, keepdims=False):
-    """Norm of vectors or matrices (those norms that need no decomposition).
+    """Norm of vectors or matrices.
 
     Parameters: x: array. ord: None (2-norm of the flattened array), for vectors a number, inf or -inf; for matrices
-    'fro', 1, -1, inf, -inf. axis: an int for vectors, two ints for matrices; all of x unless given. keepdims: keep
-    the axes, with size 1.
+    'fro', 'nuc', 1, -1, 2, -2, inf, -inf. axis: an int for vectors, two ints for matrices; all of x unless given.
+    keepdims: keep the axes, with size 1.
     Returns: real ndarray.
-    Raises: ValueError for an ord that does not exist or needs a decomposition; AxisError.
+    Raises: ValueError for an ord that does not exist; AxisError; LinAlgError as svdvals, for 2, -2 and 'nuc'.
     Source: numpy.linalg.norm
     """
     x = as_array(x)
@@ -295,31 +295,49 @@ def _matrix_norm(x, ord, axes, keepdims):
     size = _core.ufuncs["absolute"](x)
     if ord in (None, "fro", "f"):
         return _core.ufuncs["sqrt"](reduce("sum", size * size, axes, keepdims=keepdims))
+    if ord in (2, -2, "nuc"):
+        return _svd_norm(x, ord, axes, keepdims)
     rows, columns = axes
     choices = {1: (rows, columns, "max"), -1: (rows, columns, "min"),
                np.inf: (columns, rows, "max"), -np.inf: (columns, rows, "min")}
     if ord not in choices:
-        raise ValueError(f"Invalid norm order {ord!r} for matrices, or one that needs a decomposition.")
+        raise ValueError("Invalid norm order for matrices.")
     summed, extreme, name = choices[ord]
     result = reduce(name, reduce("sum", size, summed, keepdims=True), extreme, keepdims=True)
     return result if keepdims else result.reshape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
+def _svd_norm(x, ord, axes, keepdims):
+    from ._decompositions import svdvals
+    values = svdvals(moveaxis(x, axes, (-2, -1)))
+    if ord == "nuc":
+        result = reduce("sum", values, -1)
+    elif values.shape[-1] == 0 and ord == 2:
+        result = _base.empty(values.shape[:-1], values.dtype)
+    else:
+        result = reduce("max" if ord == 2 else "min", values, -1)
+    return result.reshape(tuple(1 if i in axes else n for i, n in enumerate(x.shape))) if keepdims else result
+
+
 def matrix_power(a, n):
     """A square matrix multiplied with itself.
 
-    Parameters: a: array of shape (..., m, m). n: how often, not negative.
+    Parameters: a: array of shape (..., m, m). n: how often; that of the inverse when negative.
     Returns: ndarray of a's shape.
-    Raises: ValueError for a matrix that is not square or a negative n (it would need an inverse); TypeError for an n
-    that is no integer.
+    Raises: LinAlgError for a matrix that is not square, and as inv for a negative n; TypeError for an n that is no
+    integer.
     Source: numpy.linalg.matrix_power
     """
     a = as_array(a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise _core.LinAlgError("Last 2 dimensions of the array must be square")
-    n = operator.index(n)
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError("exponent must be an integer") from None
     if n < 0:
-        raise ValueError("a negative power needs the inverse")
+        from ._decompositions import inv
+        a, n = inv(a), -n
     if n == 0:
         from ._grids import eye
         return broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape).copy()

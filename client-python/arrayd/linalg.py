@@ -1,11 +1,15 @@
-"""Linear algebra: the part of numpy.linalg that needs no decomposition."""
+"""Linear algebra: numpy.linalg's functions, all but those of general eigenvalues (eig, eigvals)."""
 from ._core import LinAlgError
+from ._decompositions import (cholesky, cond, det, eigh, eigvalsh, inv, lstsq, matrix_rank, multi_dot, pinv, qr, slogdet,
+                              solve, svd, svdvals, tensorinv, tensorsolve)
 from ._indexing import diagonal as _diagonal
 from ._linalg import cross, matmul, matrix_power, norm, outer, tensordot, trace as _trace, vecdot
 from ._manipulation import matrix_transpose
 
-__all__ = ["LinAlgError", "cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "norm",
-           "outer", "tensordot", "trace", "vecdot", "vector_norm"]
+__all__ = ["LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul",
+           "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr",
+           "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot",
+           "vector_norm"]
 
 
 def diagonal(x, /, *, offset=0):
@@ -35,7 +39,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
 
     Parameters: x: array of shape (..., M, N). keepdims: keep the axes, with size 1. ord: as norm.
     Returns: real ndarray of shape (...).
-    Raises: ValueError for an ord that does not exist or needs a decomposition.
+    Raises: ValueError for an ord that does not exist; LinAlgError as svdvals.
     Source: numpy.linalg.matrix_norm
     """
     return norm(x, ord, (-2, -1), keepdims)

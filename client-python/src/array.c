@@ -158,10 +158,15 @@ static PyObject *get_base(PyObject *o, void *unused) {
 }
 
 static PyObject *get_device(PyObject *o, void *unused) {
-    ad_session_info info;
+    static PyObject *made[AD_DEFAULT_STREAMS]; /* one of each */
+    const int i = ad__py_info(o).device % AD_DEFAULT_STREAMS;
     (void)unused;
-    ad_session_get_info(((ad__py_array *)o)->session->handle, &info);
-    return PyUnicode_FromFormat("%s:0", info.backend ? info.backend : "");
+    if (made[i]) return Py_NewRef(made[i]);
+    PyObject *number = PyLong_FromLong(i);
+    if (!number || !ad__py.device_type) return number;
+    made[i] = ad__py_call1(ad__py.device_type, number);
+    Py_DECREF(number);
+    return Py_XNewRef(made[i]);
 }
 
 /* ---- real and imaginary part ---- */
@@ -215,7 +220,7 @@ PyGetSetDef ad__py_array_attributes[] = {
     {"real", get_real, set_part, "The real part: of complex arrays a view, else the array.", NULL},
     {"imag", get_imag, set_part, "The imaginary part: of complex arrays a view, else zeros.", (void *)1},
     {"base", get_base, NULL, "Of a view, the array whose buffer it shows; None if it is its own.", NULL},
-    {"device", get_device, NULL, "Where the elements are: \"cpu:0\".", NULL},
+    {"device", get_device, NULL, "Where the elements are: a cuda.Device.", NULL},
     {"flags", ad__py_flags, NULL, "Facts about the layout: flags.c_contiguous ...", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

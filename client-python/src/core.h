@@ -7,6 +7,7 @@
 #define Py_LIMITED_API 0x030B0000
 #endif
 #include <Python.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 /* A session of this process. It is closed when it is neither current nor needed by an array. */
 typedef struct ad__py_session {
     ad_session *handle;
+    uint64_t serial;  /* of all sessions of this process, from 1 */
     Py_ssize_t users; /* ndarray objects and calls under way; guarded, as everything here, by the GIL */
     bool current;
 } ad__py_session;
@@ -38,6 +40,8 @@ typedef struct ad__py_array {
 /* What the module needs again and again; filled once by module.c and never changed. */
 typedef struct ad__py_state {
     PyTypeObject *array, *flags, *ufunc;
+    PyTypeObject *host_memory;
+    PyObject *device_type; /* makes a cuda.Device of a number */
     PyTypeObject *np_ndarray, *np_generic, *np_dtype;
     PyObject *numpy, *np_asarray, *np_empty, *np_axis_error;
 } ad__py_state;
@@ -78,6 +82,7 @@ int ad__py_session_init(void);
 ad__py_session *ad__py_session_get(void); /* the current one, opened when there is none; NULL with an exception */
 /* The session of the first ndarray among n objects, else the current one. */
 ad__py_session *ad__py_session_of(PyObject *const *objects, Py_ssize_t n);
+uint64_t ad__py_session_serial(void);         /* of the current one; 0: there is none */
 void ad__py_session_leave(ad__py_session *s); /* what came from the two above is left so */
 /* Around calls that wait for the server. */
 void ad__py_release(void);
@@ -150,8 +155,15 @@ int ad__py_write(PyObject *a, PyObject *host);
 int ad__py_download(PyObject *a, void *data, size_t size);
 PyObject *ad__py_item(PyObject *a); /* of size 1 */
 PyObject *ad__py_get_method(PyObject *self, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames);
-PyObject *ad__py_set_method(PyObject *self, PyObject *host);
+PyObject *ad__py_set_method(PyObject *self, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames);
 extern PyMethodDef ad__py_host_methods[];
+
+/* ---- shared.c, devices.c ---- */
+int ad__py_shared_init(PyObject *module);
+/* A NumPy array in host, which is taken over (also on failure). */
+PyObject *ad__py_host(ad_host *host, int dtype, int ndim, const int64_t *shape);
+void ad__py_watch(ad_session *handle); /* show how far large transfers are */
+extern PyMethodDef ad__py_shared_methods[], ad__py_device_methods[];
 
 /* ---- index*.c ---- */
 PyObject *ad__py_subscript(PyObject *a, PyObject *key);

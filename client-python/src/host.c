@@ -56,9 +56,25 @@ static PyObject *finish_host(PyObject *host, int dtype) {
     return view;
 }
 
+/* A large array comes in memory that the server shares, where there is such. 1, 0, or -1 with an exception. */
+static int get_shared(PyObject *a, const ad_array_info *info, PyObject **out) {
+    ad_host *host = NULL;
+    if (info->count * ad__dtypes[info->dtype].size < LARGE) return 0;
+    ad_array *handle = ad_array_retain(ad__py_handle(a));
+    ad__py_release();
+    int status = ad_download_host(handle, &host);
+    ad__py_acquire();
+    if (status != AD_E_UNSUPPORTED)
+        *out = status ? ad__py_fail(status) : ad__py_host(host, info->dtype, info->ndim, info->shape);
+    ad_array_release(handle);
+    return status == AD_E_UNSUPPORTED ? 0 : *out ? 1 : -1;
+}
+
 static PyObject *get_c(PyObject *a) {
     ad_array_info info = ad__py_info(a);
-    PyObject *host = empty_host(&info);
+    PyObject *host = NULL;
+    if (get_shared(a, &info, &host) != 0) return host;
+    host = empty_host(&info);
     if (host && fill_host(a, host) != 0) Py_CLEAR(host);
     return finish_host(host, info.dtype);
 }
@@ -129,23 +145,71 @@ static PyObject *native_dtype(PyObject *dtype, int *id) {
     return NULL;
 }
 
+static int host_shape(PyObject *host, ad__py_shape *shape) {
+    PyObject *tuple = PyObject_GetAttrString(host, "shape");
+    int status = tuple ? ad__py_shape_of(tuple, shape) : -1;
+    Py_XDECREF(tuple);
+    return status;
+}
+
+/* A large row-major copy, as another type, in memory that the server shares: it need not be copied again. 1, 0 where
+ * there is none, or -1 with an exception. */
+static int pack_shared(PyObject *array, int dtype, ad__py_session *s, PyObject **out) {
+    int64_t size = ad__dtypes[dtype].size;
+    ad_host *host = NULL;
+    ad__py_shape shape;
+    if (host_shape(array, &shape) != 0) return -1;
+    for (int i = 0; i < shape.ndim; i++)
+        if (__builtin_mul_overflow(size, shape.dim[i], &size)) return 0;
+    if (size < LARGE) return 0;
+    ad__py_release();
+    int status = ad_host_alloc(s->handle, (size_t)size, &host);
+    ad__py_acquire();
+    if (status == AD_E_UNSUPPORTED) return 0;
+    *out = status ? ad__py_fail(status) : ad__py_host(host, dtype, shape.ndim, shape.dim);
+    if (*out && PyObject_SetItem(*out, Py_Ellipsis, array) != 0) Py_CLEAR(*out);
+    return *out ? 1 : -1;
+}
+
+/* Whether asarray would return the array itself; -1 with an exception. */
+static int is_packed(PyObject *array, PyObject *type, PyObject *wanted) {
+    int same = PyObject_RichCompareBool(type, wanted, Py_EQ);
+    PyObject *flags = same == 1 ? PyObject_GetAttrString(array, "flags") : NULL;
+    PyObject *c = flags ? PyObject_GetAttrString(flags, "c_contiguous") : NULL;
+    if (c) same = PyObject_IsTrue(c);
+    else if (same == 1) same = -1;
+    Py_XDECREF(c);
+    Py_XDECREF(flags);
+    return same;
+}
+
+static PyObject *pack(PyObject *array, PyObject *type, PyObject *native, int dtype, ad__py_session *s) {
+    PyObject *packed = NULL;
+    int there = is_packed(array, type, native);
+    if (there == 1) return Py_NewRef(array);
+    if (there == 0) there = pack_shared(array, dtype, s, &packed);
+    return there == 0 ? PyObject_CallFunction(ad__py.np_asarray, "OOs", array, native, "C") : packed;
+}
+
 /* host as a row-major NumPy array of a type of arrayd's; *dtype: that. */
-static PyObject *packed_host(PyObject *host, int *dtype) {
+static PyObject *packed_host(PyObject *host, int *dtype, ad__py_session *s) {
     PyObject *array, *type, *native, *packed;
     if (PyObject_TypeCheck(host, ad__py.np_ndarray)) array = Py_NewRef(host);
     else array = ad__py_call1(ad__py.np_asarray, host);
     type = array ? PyObject_GetAttrString(array, "dtype") : NULL;
     native = type ? native_dtype(type, dtype) : NULL;
-    packed = native ? PyObject_CallFunction(ad__py.np_asarray, "OOs", array, native, "C") : NULL;
+    packed = native ? pack(array, type, native, *dtype, s) : NULL;
     Py_XDECREF(native);
     Py_XDECREF(type);
     Py_XDECREF(array);
     return packed;
 }
 
-static PyObject *as_dtype(PyObject *host, int dtype) {
-    PyObject *type = ad__py_dtype_get(dtype);
-    PyObject *cast = type ? PyObject_CallMethod(host, "astype", "OssOO", type, "C", "unsafe", Py_True, Py_False) : NULL;
+static PyObject *as_dtype(PyObject *host, int dtype, ad__py_session *s) {
+    PyObject *cast = NULL;
+    int there = pack_shared(host, dtype, s, &cast);
+    PyObject *type = there == 0 ? ad__py_dtype_get(dtype) : NULL;
+    if (type) cast = PyObject_CallMethod(host, "astype", "OssOO", type, "C", "unsafe", Py_True, Py_False);
     Py_XDECREF(type);
     return cast;
 }
@@ -159,13 +223,6 @@ static int get_bytes(PyObject *host, int dtype, Py_buffer *buffer) {
     int status = view ? PyObject_GetBuffer(view, buffer, PyBUF_C_CONTIGUOUS) : -1;
     Py_XDECREF(type);
     Py_XDECREF(view);
-    return status;
-}
-
-static int host_shape(PyObject *host, ad__py_shape *shape) {
-    PyObject *tuple = PyObject_GetAttrString(host, "shape");
-    int status = tuple ? ad__py_shape_of(tuple, shape) : -1;
-    Py_XDECREF(tuple);
     return status;
 }
 
@@ -189,10 +246,10 @@ static PyObject *upload_packed(PyObject *host, int dtype, ad__py_session *s) {
 }
 
 /* Replaces *host by itself as another type. */
-static int cast_host(PyObject **host, int *from, int to) {
+static int cast_host(PyObject **host, int *from, int to, ad__py_session *s) {
     PyObject *cast;
     if (*from == to) return 0;
-    cast = as_dtype(*host, to);
+    cast = as_dtype(*host, to, s);
     ad__py_replace(host, cast);
     *from = to;
     return cast ? 0 : -1;
@@ -200,8 +257,8 @@ static int cast_host(PyObject **host, int *from, int to) {
 
 PyObject *ad__py_from_host(PyObject *host, int dtype, ad__py_session *s) {
     int from;
-    PyObject *packed = packed_host(host, &from), *result = NULL;
-    if (packed && (dtype < 0 || cast_host(&packed, &from, dtype) == 0)) result = upload_packed(packed, from, s);
+    PyObject *packed = packed_host(host, &from, s), *result = NULL;
+    if (packed && (dtype < 0 || cast_host(&packed, &from, dtype, s) == 0)) result = upload_packed(packed, from, s);
     Py_XDECREF(packed);
     return result;
 }
@@ -209,8 +266,9 @@ PyObject *ad__py_from_host(PyObject *host, int dtype, ad__py_session *s) {
 int ad__py_write(PyObject *a, PyObject *host) {
     int from, status = -1;
     Py_buffer buffer;
-    PyObject *packed = packed_host(host, &from);
-    if (packed && cast_host(&packed, &from, ad__py_info(a).dtype) == 0 && get_bytes(packed, from, &buffer) == 0) {
+    ad__py_session *s = ((ad__py_array *)a)->session;
+    PyObject *packed = packed_host(host, &from, s);
+    if (packed && cast_host(&packed, &from, ad__py_info(a).dtype, s) == 0 && get_bytes(packed, from, &buffer) == 0) {
         ad_array *handle = ad_array_retain(ad__py_handle(a));
         if (buffer.len >= LARGE) ad__py_release();
         status = ad_write(handle, buffer.buf, (size_t)buffer.len);
@@ -223,7 +281,7 @@ int ad__py_write(PyObject *a, PyObject *host) {
     return status ? -1 : 0;
 }
 
-PyObject *ad__py_set_method(PyObject *self, PyObject *host) {
+static PyObject *set_from(PyObject *self, PyObject *host) {
     ad_array_info info = ad__py_info(self);
     ad__py_shape shape;
     PyObject *array = ad__py_call1(ad__py.np_asarray, host);
@@ -235,6 +293,15 @@ PyObject *ad__py_set_method(PyObject *self, PyObject *host) {
     if (status == 0) status = ad__py_assign(self, array);
     Py_XDECREF(array);
     return status ? NULL : Py_NewRef(Py_None);
+}
+
+PyObject *ad__py_set_method(PyObject *self, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
+    static const char *const names[] = {"arr", "stream", NULL};
+    PyObject *values[2];
+    if (ad__py_arguments("set", names, args, npos, kwnames, values) != 0) return NULL;
+    if (values[0]) return set_from(self, values[0]);
+    PyErr_SetString(PyExc_TypeError, "set() missing required argument 'arr'");
+    return NULL;
 }
 
 static PyObject *py_from_host(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {

@@ -302,7 +302,6 @@ static int scatter(ad_array *view, const ad__py_indices *x, ad_in v) {
     ad_array_info info;
     ad_array *turned, *out;
     ad_array_get_info(view, &info);
-    if (info.count == 0) return 0;
     turned = ad__py_axes_first(view, x->count, x->axes);
     if (!turned) return -1;
     in[0] = v;

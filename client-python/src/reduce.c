@@ -123,6 +123,8 @@ typedef struct library_call {
     ad_in in[AD_MAX_IN];
     ad_value param[AD_MAX_PARAM];
     ad_array *given[AD_MAX_OUT];
+    bool shaped; /* the output is to be made, with this shape */
+    ad__py_shape shape;
 } library_call;
 
 static int take_inputs(library_call *c, PyObject *inputs) {
@@ -171,15 +173,16 @@ static int take_params(library_call *c, PyObject *params) {
 }
 
 static PyObject *give(const library_call *c, ad_array **outs, ad__py_session *s) {
-    PyObject *result[AD_MAX_OUT] = {NULL, NULL}, *all;
+    PyObject *all = c->row->nout > 1 ? PyTuple_New(c->row->nout) : NULL;
+    bool complete = true;
     for (int k = 0; k < c->row->nout; k++) {
         if (c->out[k]) ad_array_release(outs[k]);
-        result[k] = c->out[k] ? Py_NewRef(c->out[k]) : ad__py_wrap(outs[k], s, NULL);
+        PyObject *one = c->out[k] ? Py_NewRef(c->out[k]) : ad__py_wrap(outs[k], s, NULL);
+        if (c->row->nout == 1) return one;
+        complete = all && one && PyTuple_SetItem(all, k, one) == 0 && complete;
+        if (!all) Py_XDECREF(one);
     }
-    if (c->row->nout == 1) return result[0];
-    all = result[0] && result[1] ? PyTuple_Pack(2, result[0], result[1]) : NULL;
-    Py_XDECREF(result[0]);
-    Py_XDECREF(result[1]);
+    if (!complete) Py_CLEAR(all);
     return all;
 }
 
@@ -193,7 +196,7 @@ static int default_dtype(const library_call *c) {
 }
 
 static PyObject *run(library_call *c, ad__py_session *s) {
-    ad_array *outs[AD_MAX_OUT] = {NULL, NULL};
+    ad_array *outs[AD_MAX_OUT] = {NULL};
     int64_t values[AD_MAX_PARAM];
     bool any = false;
     for (int k = 0; k < c->row->nout; k++) {
@@ -202,16 +205,18 @@ static PyObject *run(library_call *c, ad__py_session *s) {
     }
     if (c->dtype < 0) c->dtype = default_dtype(c);
     if (c->row->kind == AD_CALL_ASK) ad__py_release();
-    int status = ad_call_call(s->handle, c->id, c->dtype, c->nin, c->in, c->nparam, c->param, any ? c->given : NULL,
-                              outs, values);
+    int status = c->shaped ? ad_call_shaped(s->handle, c->id, c->dtype, c->nin, c->in, c->nparam, c->param,
+                                            c->shape.ndim, c->shape.dim, outs)
+                           : ad_call_call(s->handle, c->id, c->dtype, c->nin, c->in, c->nparam, c->param,
+                                          any ? c->given : NULL, outs, values);
     ad__py_ensure();
     return status ? ad__py_fail(status) : give(c, outs, s);
 }
 
-enum { CALL_ROW, CALL_INPUTS, CALL_PARAMS, CALL_OUT, CALL_DTYPE, NCALL };
+enum { CALL_ROW, CALL_INPUTS, CALL_PARAMS, CALL_OUT, CALL_DTYPE, CALL_SHAPE, NCALL };
 
 static PyObject *py_call(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
-    static const char *const names[] = {"name", "inputs", "params", "out", "dtype", NULL};
+    static const char *const names[] = {"name", "inputs", "params", "out", "dtype", "shape", NULL};
     library_call c = {.dtype = -1};
     PyObject *v[NCALL], *result = NULL;
     (void)module;
@@ -226,7 +231,13 @@ static PyObject *py_call(PyObject *module, PyObject *const *args, Py_ssize_t npo
         if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "arrayd has no call %R", v[CALL_ROW]);
         return NULL;
     }
-    if (ad__py_outputs(c.row->name, v[CALL_OUT], c.row->nout, c.out) == 0 &&
+    c.shaped = given(v[CALL_SHAPE]);
+    if (c.shaped && given(v[CALL_OUT])) {
+        PyErr_SetString(PyExc_TypeError, "call() takes out or shape, not both");
+        return NULL;
+    }
+    if ((!c.shaped || ad__py_shape_of(v[CALL_SHAPE], &c.shape) == 0) &&
+        ad__py_outputs(c.row->name, v[CALL_OUT], c.row->nout, c.out) == 0 &&
         (!given(v[CALL_DTYPE]) || (c.dtype = ad__py_dtype_id(v[CALL_DTYPE])) >= 0) &&
         take_inputs(&c, v[CALL_INPUTS]) == 0 && take_params(&c, v[CALL_PARAMS]) == 0) {
         ad__py_session *s = ad__py_session_of(c.nin ? c.input : c.out, c.nin ? c.nin : c.row->nout);
@@ -239,7 +250,7 @@ static PyObject *py_call(PyObject *module, PyObject *const *args, Py_ssize_t npo
 
 PyMethodDef ad__py_call_methods[] = {
     {"call", (PyCFunction)(void (*)(void))py_call, METH_FASTCALL | METH_KEYWORDS,
-     "call(name, inputs, params=(), out=None, dtype=None): a row of call.def."},
+     "call(name, inputs, params=(), out=None, dtype=None, shape=None): a row of call.def."},
     {NULL, NULL, 0, NULL},
 };
 

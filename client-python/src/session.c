@@ -10,6 +10,7 @@
 _Thread_local PyThreadState *ad__py_released;
 
 static ad__py_session *current;
+static uint64_t opened_so_far;
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
 void ad__py_release(void) { ad__py_released = PyEval_SaveThread(); }
@@ -77,8 +78,9 @@ static ad__py_session *opened(ad_session *handle) {
         PyErr_NoMemory();
         return NULL;
     }
-    *s = (ad__py_session){.handle = handle, .current = true};
+    *s = (ad__py_session){.handle = handle, .serial = ++opened_so_far, .current = true};
     ad_session_set_interrupt(handle, interrupt, NULL);
+    ad__py_watch(handle);
     leave_current();
     return current = s;
 }
@@ -104,6 +106,8 @@ ad__py_session *ad__py_session_get(void) {
     if (s) s->users++;
     return s;
 }
+
+uint64_t ad__py_session_serial(void) { return current ? current->serial : 0; }
 
 ad__py_session *ad__py_session_of(PyObject *const *objects, Py_ssize_t n) {
     for (Py_ssize_t i = 0; i < n; i++) {

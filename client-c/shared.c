@@ -1,0 +1,247 @@
+/* Arrays on their way through windows. What lies in a window already is loaded from there, and what is downloaded to be
+ * kept is fetched into one; all else passes through a few parts of windows in turn, one being copied by this process
+ * while the server is busy with the others. */
+#include <string.h>
+
+#include "client-c/client.h"
+
+#define PARTS 4
+#define LARGE_PART ((size_t)16 << 20)
+#define SMALL_PART ((size_t)256 << 10)
+#define LIMBO_MOST ((size_t)64 << 20)    /* uploads that the server has still to load */
+#define FETCH_MOST ((uint64_t)256 << 20) /* in one request: between two, the program may show how far it is */
+#define SEND_MOST ((size_t)64 << 20)
+
+/* ---- how far it is ---- */
+
+void ad__tell(ad_session *s, uint64_t done, uint64_t total, bool up) {
+    if (total > AD_PROGRESS_LEAST && s->progress) s->progress(s->progress_argument, done, total, up);
+}
+
+void ad_session_set_progress(ad_session *s, void (*progress)(void *, uint64_t, uint64_t, bool), void *argument) {
+    s->progress = progress;
+    s->progress_argument = argument;
+}
+
+/* ---- parts ---- */
+
+typedef struct belt {
+    ad_session *session;
+    size_t part; /* bytes of each */
+    int n;
+    ad_host *host[PARTS];
+    ad_copier *copier;
+} belt;
+
+/* Large enough to be worth a message, small enough that both ends work at the same time. */
+static size_t part_size(size_t size) {
+    size_t part = (size / 8 + 4095) & ~(size_t)4095;
+    if (part < SMALL_PART) part = SMALL_PART;
+    if (part > LARGE_PART) part = LARGE_PART;
+    return part < size ? part : size;
+}
+
+/* Fewer parts will do, but not none. */
+static int belt_open(belt *b, ad_session *s, size_t size) {
+    *b = (belt){.session = s, .part = part_size(size)};
+    size_t wanted = (size + b->part - 1) / b->part;
+    while (b->n < PARTS && (size_t)b->n < wanted) {
+        int status = ad_host_alloc(s, b->part, &b->host[b->n]);
+        if (status && b->n && status == AD_E_UNSUPPORTED) break;
+        if (status) {
+            while (b->n) ad_host_release(b->host[--b->n]);
+            return status;
+        }
+        b->n++;
+    }
+    b->copier = ad__copier_open(size);
+    return 0;
+}
+
+static int belt_close(belt *b, int status) {
+    ad__copier_close(b->copier);
+    for (int i = 0; i < b->n; i++) ad_host_release(b->host[i]);
+    return status;
+}
+
+/* Waits until the server has done with a part. */
+static int finish(ad_session *s, ad_host *h) {
+    if (!h->asked) return 0;
+    int status = ad__ask_finish(s, &h->slot);
+    if (status == AD_E_INTERRUPTED || status == AD_E_CONNECTION) return status;
+    h->asked = false;
+    if (!h->slot.own) return status;
+    h->until = 0;
+    return 0; /* what the program is to hear has been put off */
+}
+
+/* ---- up ---- */
+
+static int load(ad_session *s, uint64_t buffer, uint64_t offset, uint64_t window, uint64_t at, size_t size,
+                uint64_t *number) {
+    const uint64_t fields[] = {buffer, offset, window, at, size};
+    int status = ad__begin(s);
+    if (status) return status;
+    size_t mark = s->out.size;
+    *number = s->ops + 1;
+    return ad__commit(s, mark, ad__encode_numbers(&s->out, AD_REQ_LOAD, 5, fields));
+}
+
+/* Asks to be told when the current stream has come so far. */
+static int ask_wait(ad_session *s, ad_host *h) {
+    int status = ad__begin_ask(s);
+    if (status) return status;
+    ad__slot_init(&h->slot, NULL, 0);
+    h->slot.own = h->slot.kept = h->asked = true;
+    size_t mark = s->out.size;
+    ad__slot_add(s, &h->slot);
+    const uint64_t fields[] = {h->slot.request, 0, ad_stream_current(s)};
+    status = ad__ask_later(s, mark, ad__encode_numbers(&s->out, AD_REQ_WAIT, 3, fields), &h->slot);
+    if (!h->slot.kept) h->asked = false;
+    return status;
+}
+
+/* Until the current stream is idle. Failures are put off until the program asks for something. */
+static int settle(ad_session *s) {
+    ad_slot slot;
+    ad__slot_init(&slot, NULL, 0);
+    slot.own = true;
+    int status = ad__ask_numbers(s, AD_REQ_WAIT, 2, (uint64_t[]){0, ad_stream_current(s)}, &slot);
+    return status == AD_E_INTERRUPTED || status == AD_E_CONNECTION ? status : 0;
+}
+
+static int load_part(belt *b, int i, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size, bool last) {
+    ad_session *s = b->session;
+    ad_host *h = b->host[i];
+    int status = finish(s, h);
+    if (status) return status;
+    ad__copier_copy(b->copier, ad__host_base(h), data, size);
+    status = load(s, buffer, offset, ad__host_window(h), h->offset, size, &h->until);
+    return status || last ? status : ask_wait(s, h); /* what comes last is acknowledged some time */
+}
+
+static int store_through(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
+    belt b;
+    int status = 0;
+    if (ad__host_limbo(s) > LIMBO_MOST && (status = settle(s)) != 0) return status;
+    status = belt_open(&b, s, size);
+    if (status) return status;
+    for (size_t at = 0, i = 0; at < size && status == 0; i++) {
+        size_t n = size - at < b.part ? size - at : b.part;
+        bool last = (size - at - n + b.part - 1) / b.part < (size_t)b.n;
+        status = load_part(&b, (int)(i % (size_t)b.n), buffer, offset + at, data + at, n, last);
+        at += n;
+        ad__tell(s, at, size, true);
+    }
+    return belt_close(&b, status);
+}
+
+static int send_all(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
+    int status = 0;
+    for (size_t at = 0; at < size && status == 0; at += SEND_MOST) {
+        size_t n = size - at < SEND_MOST ? size - at : SEND_MOST;
+        status = ad__send_bytes(s, buffer, offset + at, data + at, n);
+        ad__tell(s, at + n, size, true);
+    }
+    return status;
+}
+
+int ad__store(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
+    uint64_t window, at, number;
+    if (size < AD_SHARED_LEAST) return send_all(s, buffer, offset, data, size);
+    if (ad__host_find(s, data, size, &window, &at)) {
+        int status = load(s, buffer, offset, window, at, size, &number);
+        return status ? status : settle(s); /* the program may write there as soon as we return */
+    }
+    int status = store_through(s, buffer, offset, data, size);
+    return status == AD_E_UNSUPPORTED ? send_all(s, buffer, offset, data, size) : status;
+}
+
+/* ---- down ---- */
+
+static int ask_fetch(ad_session *s, const ad_desc *d, ad_host *h, uint64_t at) {
+    int status = ad__begin_ask(s);
+    if (status) return status;
+    ad__slot_init(&h->slot, NULL, 0);
+    h->slot.kept = h->asked = true;
+    size_t mark = s->out.size;
+    ad__slot_add(s, &h->slot);
+    status = ad__ask_later(s, mark, ad__encode_fetch(&s->out, h->slot.request, d, ad__host_window(h), h->offset + at),
+                           &h->slot);
+    if (!h->slot.kept) h->asked = false;
+    return status;
+}
+
+const ad_desc *ad__part(const ad_array *a, uint64_t at, uint64_t size, ad_part *b) {
+    b->size = (int64_t)size;
+    b->step = 1;
+    b->desc = (ad_desc){.buffer = a->buffer,
+                        .offset = a->offset + (int64_t)at,
+                        .shape = &b->size,
+                        .strides = &b->step,
+                        .dtype = AD_UINT8,
+                        .ndim = 1,
+                        .form = AD_VIEW};
+    return &b->desc;
+}
+
+static int fetch_in_parts(const ad_array *a, ad_host *h, uint64_t size) {
+    int status = 0;
+    for (uint64_t at = 0; at < size && status == 0;) {
+        uint64_t n = size - at < FETCH_MOST ? size - at : FETCH_MOST;
+        ad_part b;
+        status = ask_fetch(a->session, ad__part(a, at, n, &b), h, at);
+        if (status == 0) status = finish(a->session, h);
+        at += n;
+        ad__tell(a->session, at, size, false);
+    }
+    return status;
+}
+
+int ad_download_host(const ad_array *a, ad_host **host) {
+    const uint64_t size = (uint64_t)a->count * ad__dtypes[a->dtype].size;
+    ad_session *s = a->session;
+    ad_host *h;
+    if (size < AD_SHARED_LEAST) return ad__fail(AD_E_UNSUPPORTED, "too little for shared memory");
+    int status = ad_host_alloc(s, size, &h);
+    if (status) return status;
+    if (a->contiguous && size > AD_PROGRESS_LEAST) {
+        status = fetch_in_parts(a, h, size);
+    } else {
+        ad_desc d = ad__array_desc(a);
+        status = ask_fetch(s, &d, h, 0);
+        if (status == 0) status = finish(s, h);
+    }
+    if (status) ad_host_release(h);
+    else *host = h;
+    return status;
+}
+
+/* The parts are asked for in turn, and copied as they come. */
+static int fetch_parts(const ad_array *a, belt *b, uint8_t *out, size_t size) {
+    const size_t parts = (size + b->part - 1) / b->part, ahead = (size_t)b->n;
+    int status = 0;
+    for (size_t i = 0; i < parts + ahead && status == 0; i++) {
+        ad_host *h = b->host[i % ahead];
+        if (i >= ahead) {
+            size_t at = (i - ahead) * b->part, n = size - at < b->part ? size - at : b->part;
+            status = finish(a->session, h);
+            if (status) break;
+            ad__copier_copy(b->copier, out + at, ad__host_base(h), n);
+            ad__tell(a->session, at + n, size, false);
+        }
+        if (i < parts) {
+            size_t at = i * b->part;
+            ad_part part;
+            status = ask_fetch(a->session, ad__part(a, at, size - at < b->part ? size - at : b->part, &part), h, 0);
+        }
+    }
+    return status;
+}
+
+int ad__fetch_through(const ad_array *a, void *data, size_t size) {
+    belt b;
+    if (!a->contiguous) return AD_E_UNSUPPORTED;
+    int status = belt_open(&b, a->session, size);
+    return status ? status : belt_close(&b, fetch_parts(a, &b, data, size));
+}

@@ -1,0 +1,31 @@
+"""Devices, streams, events and memory of the server, with CuPy's names (cupy.cuda).
+
+    with ad.cuda.Device(1):            # what follows lies and runs on the second GPU
+        x = ad.arange(10)
+    stream = ad.cuda.Stream()
+    with stream:                       # what follows may overlap with other streams
+        y = x * 2
+    stream.synchronize()
+
+Streams order nothing that must be ordered otherwise: operations of one program take effect in the order in which they
+were called, on whatever streams, because the server lets a stream wait for another where both use the same array.
+A server without a GPU has one device, whose streams and events are always done.
+"""
+from . import runtime
+from ._device import Device, get_device_id
+from ._memory import MemoryPool, PinnedMemoryPool
+from ._stream import Event, Stream, get_current_stream, get_elapsed_time
+
+__all__ = ["Device", "Event", "MemoryPool", "PinnedMemoryPool", "Stream", "get_current_stream", "get_device_id",
+           "get_elapsed_time", "is_available", "runtime"]
+
+
+def is_available():
+    """Whether the server computes on a GPU.
+
+    Returns: bool.
+    Raises: ConnectionError when there is no server.
+    Source: cupy.cuda.is_available
+    """
+    from .. import _core
+    return _core.session_info()["backend"] == "cuda"

@@ -1,0 +1,111 @@
+"""Devices: the GPUs of the server's host, numbered from 0."""
+import functools
+import operator
+
+from .. import _core
+from ._thread import apply, current, enter, leave
+
+
+@functools.total_ordering
+class Device:
+    """A GPU of the server (or its processors, where it has none). In a with statement, or after use(), what the thread
+    calls lies and runs there.
+
+    Parameters: device: its number; the current one unless given.
+    Raises: ValueError, naming how many there are, for one that does not exist.
+    Source: cupy.cuda.Device
+    """
+
+    __slots__ = ("id",)
+
+    def __init__(self, device=None):
+        if device is None:
+            self.id = current().device
+            return
+        self.id = device.id if isinstance(device, Device) else operator.index(device)
+        count = _core.session_info()["devices"]
+        if not 0 <= self.id < count:
+            raise ValueError(f"device {self.id} does not exist: the server has {count}, numbered from 0")
+
+    def use(self):
+        """Make it the thread's current device."""
+        choice = current()
+        choice.device = self.id
+        apply(choice)
+
+    def __enter__(self):
+        enter(self)
+        return self
+
+    def __exit__(self, *_):
+        leave()
+
+    def synchronize(self):
+        """Wait until all operations so far are complete; raises the first error that no array carries."""
+        _core.sync()
+
+    def _facts(self):
+        return _core.device_facts(_core.session_serial(), self.id)
+
+    @property
+    def mem_info(self):
+        """(bytes free, bytes in all)"""
+        total, free, *_ = self._facts()
+        return free, total
+
+    @property
+    def compute_capability(self):
+        """Digits such as "90"; "00" where it is no GPU."""
+        return "{2}{3}".format(*self._facts())
+
+    @property
+    def name(self):
+        """The product's name."""
+        info = _core.session_info()
+        return info["device_name"] if self.id == 0 else f"{info['backend']} device {self.id}"
+
+    @property
+    def attributes(self):
+        """dict of those of CUDA's attributes that the server tells, by CuPy's names."""
+        _, _, major, minor, processors, _ = self._facts()
+        return {"ComputeCapabilityMajor": major, "ComputeCapabilityMinor": minor, "MultiProcessorCount": processors}
+
+    def __int__(self):
+        return self.id
+
+    __index__ = __int__
+
+    def __eq__(self, other):
+        return self.id == other.id if isinstance(other, Device) else NotImplemented
+
+    def __lt__(self, other):
+        return self.id < other.id if isinstance(other, Device) else NotImplemented
+
+    def __hash__(self):
+        return hash((Device, self.id))
+
+    def __reduce__(self):
+        return Device, (self.id,)
+
+    def __repr__(self):
+        return f"<Device {self.id}>"
+
+
+def get_device_id():
+    """The number of the thread's current device.
+
+    Returns: int.
+    Raises: ConnectionError when there is no server.
+    Source: cupy.cuda.get_device_id
+    """
+    return current().device
+
+
+def _of_array(number):
+    """Of an array, which has one that exists."""
+    device = Device.__new__(Device)
+    device.id = number
+    return device
+
+
+_core.set_device_type(_of_array)

@@ -1,0 +1,180 @@
+"""Streams and events."""
+from .. import _core
+from ._thread import apply, current, enter, leave
+
+
+class Stream:
+    """A stream: operations on different streams may overlap on the device. In a with statement, or after use(), what
+    the thread calls on the stream's device runs on it. It is closed with its last reference, after its operations.
+
+    Parameters: null: the default stream of the current device. non_blocking: accepted; no stream waits for the default
+    one unless both use the same array. priority: negative before others, as in CUDA.
+    Raises: NotImplementedError for ptds (per-thread default streams): every thread may have a Stream of its own.
+    Source: cupy.cuda.Stream
+    """
+
+    def __init__(self, null=False, non_blocking=False, ptds=False, priority=None):
+        if ptds:
+            raise NotImplementedError("arrayd has no per-thread default streams; a Stream of each thread's own does it")
+        self._serial, self._number = 0, None
+        self.priority = min(0, priority or 0)
+        if null:
+            return
+        choice = current()
+        self._device = choice.device
+        self._number = _core.stream_open(choice.serial, choice.device, self.priority < 0)
+        self._serial = choice.serial
+
+    def __del__(self):
+        try:
+            if self._number is not None and self._serial == _core.session_serial_now():
+                _core.stream_drop(self._serial, self._number)
+        except Exception:  # the connection has gone, and the stream with it
+            pass
+
+    @property
+    def ptr(self):
+        """The stream's number with the server."""
+        return current().device if self._number is None else self._number
+
+    @property
+    def device_id(self):
+        """The device's number; -1 for the default stream, which each device has."""
+        return -1 if self._number is None else self._device
+
+    def _session(self):
+        return current().serial if self._number is None else self._serial
+
+    def use(self):
+        """Make it the current stream of its device, for this thread."""
+        choice = current()
+        if self._number is None:
+            before = choice.streams.pop(choice.device, None)
+        elif choice.serial != self._serial:
+            raise ValueError("the stream belongs to another connection than the current one")
+        else:
+            before = choice.streams.get(self._device)
+            choice.streams[self._device] = self
+        apply(choice)
+        del before  # only now may it close
+        return self
+
+    def __enter__(self):
+        enter(self)
+        return self
+
+    def __exit__(self, *_):
+        leave()
+
+    @property
+    def done(self):
+        """Whether all its operations so far are complete."""
+        return _core.stream_done(self._session(), self.ptr)
+
+    def synchronize(self):
+        """Wait until all its operations so far are complete; raises the first error that no array carries."""
+        _core.stream_wait(self._session(), self.ptr)
+
+    def record(self, event=None):
+        """Record an event (a new one unless given) at this point of the stream; returns it."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def wait_event(self, event):
+        """Let what comes on the stream from now on wait for an event."""
+        if event._number:
+            _core.stream_follow(event._serial, self.ptr, event._number)
+
+    def is_capturing(self):
+        """False: arrayd has no graphs."""
+        return False
+
+    def launch_host_func(self, callback, arg=None):
+        """Not offered: the server runs no functions of its clients. event.synchronize() in a thread does the same."""
+        raise NotImplementedError("arrayd cannot call back from a stream: the server runs no code of its clients; wait "
+                                  "for an event in a thread instead")
+
+    def add_callback(self, callback, arg=None):
+        """Not offered, as launch_host_func."""
+        self.launch_host_func(callback, arg)
+
+    def __eq__(self, other):
+        return (self._serial, self._number) == (other._serial, other._number) if isinstance(other, Stream) \
+            else NotImplemented
+
+    def __hash__(self):
+        return hash((self._serial, self._number))
+
+    def __repr__(self):
+        return "<Stream default>" if self._number is None else f"<Stream {self._number} (device {self._device})>"
+
+
+Stream.null = Stream(null=True)  # the default stream of whatever device is current
+
+
+class Event:
+    """A point in a stream's work.
+
+    Parameters: block: accepted. disable_timing: get_elapsed_time is not wanted, which makes it cheaper.
+    Raises: NotImplementedError for interprocess.
+    Source: cupy.cuda.Event
+    """
+
+    def __init__(self, block=False, disable_timing=False, interprocess=False):
+        if interprocess:
+            raise NotImplementedError("arrayd's events belong to one connection")
+        self._serial = self._number = 0
+        self._timed = not disable_timing
+
+    def __del__(self):
+        try:
+            if self._number and self._serial == _core.session_serial_now():
+                _core.event_drop(self._serial, self._number)
+        except Exception:  # the connection has gone, and the event with it
+            pass
+
+    def record(self, stream=None):
+        """Record it at this point of a stream, the current one unless given. It may be recorded again."""
+        stream = get_current_stream() if stream is None else stream
+        serial = stream._session()
+        self._number = _core.event_record(serial, stream.ptr, self._number if self._serial == serial else 0, self._timed)
+        self._serial = serial
+
+    @property
+    def done(self):
+        """Whether the stream has come so far; True as long as it is not recorded."""
+        return not self._number or _core.event_done(self._serial, self._number)
+
+    def synchronize(self):
+        """Wait until the stream has come so far."""
+        if self._number:
+            _core.event_wait(self._serial, self._number)
+
+
+def get_current_stream(device_id=None):
+    """The calling thread's stream.
+
+    Parameters: device_id: of which device, the current one unless given.
+    Returns: Stream.
+    Raises: ConnectionError when there is no server.
+    Source: cupy.cuda.get_current_stream
+    """
+    choice = current()
+    return choice.streams.get(choice.device if device_id is None else int(device_id), Stream.null)
+
+
+def get_elapsed_time(start_event, end_event):
+    """The time between two events; waits for both.
+
+    Parameters: start_event, end_event: Events that were recorded, with timing.
+    Returns: float, milliseconds.
+    Raises: ValueError for an event that was not recorded or has no timing.
+    Source: cupy.cuda.get_elapsed_time
+    """
+    for event in (start_event, end_event):
+        if not event._number:
+            raise ValueError("an event has not been recorded")
+        if not event._timed:
+            raise ValueError("an event was made with disable_timing=True")
+    return _core.event_elapsed(start_event._serial, start_event._number, end_event._number)

@@ -1,0 +1,80 @@
+"""Functions of CUDA's runtime library that make sense with a server, by CuPy's names (cupy.cuda.runtime)."""
+from .. import _core
+from ._device import Device
+from ._thread import current
+
+__all__ = ["deviceCanAccessPeer", "deviceSynchronize", "getDevice", "getDeviceCount", "getDeviceProperties", "is_hip",
+           "memGetInfo", "setDevice"]
+
+is_hip = False
+
+
+def getDeviceCount():
+    """How many devices the server has.
+
+    Returns: int.
+    Source: cupy.cuda.runtime.getDeviceCount
+    """
+    return _core.session_info()["devices"]
+
+
+def getDevice():
+    """The number of the thread's current device.
+
+    Returns: int.
+    Source: cupy.cuda.runtime.getDevice
+    """
+    return current().device
+
+
+def setDevice(device):
+    """Make a device the thread's current one.
+
+    Parameters: device: its number.
+    Raises: ValueError for one that does not exist.
+    Source: cupy.cuda.runtime.setDevice
+    """
+    Device(device).use()
+
+
+def deviceSynchronize():
+    """Wait until all operations so far are complete.
+
+    Raises: the first error that no array carries.
+    Source: cupy.cuda.runtime.deviceSynchronize
+    """
+    _core.sync()
+
+
+def memGetInfo():
+    """Memory of the current device.
+
+    Returns: (bytes free, bytes in all).
+    Source: cupy.cuda.runtime.memGetInfo
+    """
+    return Device().mem_info
+
+
+def deviceCanAccessPeer(device, peer):
+    """Whether a device reaches the memory of another.
+
+    Parameters: device, peer: their numbers.
+    Returns: 1 or 0.
+    Raises: ValueError for one that does not exist.
+    Source: cupy.cuda.runtime.deviceCanAccessPeer
+    """
+    return Device(device)._facts()[5] >> Device(peer).id & 1
+
+
+def getDeviceProperties(device):
+    """What is known of a device.
+
+    Parameters: device: its number.
+    Returns: dict: name (bytes), totalGlobalMem, major, minor, multiProcessorCount.
+    Raises: ValueError for one that does not exist.
+    Source: cupy.cuda.runtime.getDeviceProperties
+    """
+    device = Device(device)
+    memory, _, major, minor, processors, _ = device._facts()
+    return {"name": device.name.encode(), "totalGlobalMem": memory, "major": major, "minor": minor,
+            "multiProcessorCount": processors}
