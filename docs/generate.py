@@ -13,6 +13,10 @@ PROTOCOL = HERE.parent / "protocol"
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|[(),]|[^"\'(),]+')
 
 
+# The loops of distribution.def.
+DISTRIBUTED = {"REAL": "float32, float64", "BITS": "uint32, uint64", "WHOLE": "every integer type", "COUNT": "int64"}
+
+
 def rows(table):
     """The rows of a .def file, each a list of its arguments; strings without their quotes."""
     text = re.sub(r"/\*.*?\*/", "", (PROTOCOL / f"{table}.def").read_text(), flags=re.S)
@@ -47,6 +51,10 @@ def reference():
         [[f"`{r[1]}`", types[r[2]], r[6], r[0]] for r in rows("reduction")])
     yield "calls.md", "Library calls", table(
         ["call", "what it does", "wire id"], [[f"`{r[1]}`", r[8], r[0]] for r in rows("call")])
+    yield "distributions.md", "Distributions of random numbers", table(
+        ["distribution", "types", "parameters", "what it is", "wire id"],
+        [[f"`{r[1]}`", DISTRIBUTED[r[3]], ", ".join(p for p, d in zip(r[4:10:2], r[5:10:2]) if d != "NONE"), r[10], r[0]]
+         for r in rows("distribution")])
     yield "dtypes.md", "Element types", table(
         ["type", "bytes", "NumPy's character", "wire id"], [[f"`{r[2]}`", r[3], r[5].strip("'"), r[0]] for r in rows("dtype")])
     yield "errors.md", "Errors", table(

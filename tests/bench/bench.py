@@ -272,14 +272,22 @@ def main():
         options.json.write_text(json.dumps([{"work": t, "unit": u, **dict(zip((x.name for x in libs), f))}
                                             for t, u, f in rows], indent=1))
     if options.markdown:
-        page = options.markdown.read_text()
-        before, rest = page.split(BEGIN)
-        options.markdown.write_text(f"{before}{BEGIN}\n{markdown(libs, rows)}\n{END}{rest.split(END)[1]}")
+        replace(options.markdown, BEGIN, END, markdown(libs, rows))
 
 
-def start_server(program, path):
+def replace(path, begin, end, table):
+    """Put a table between two marks of a page; a page without them becomes the table."""
+    page = path.read_text() if path.exists() else ""
+    if begin not in page:
+        page = f"{begin}\n{end}\n"
+    before, rest = page.split(begin)
+    path.write_text(f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}")
+
+
+def start_server(program, path, backend="cpu"):
     """An arrayd at path; sets ARRAYD_URL."""
-    server = subprocess.Popen([program, "--socket", path, "--log-level", "warn"], stdin=subprocess.DEVNULL)
+    server = subprocess.Popen([program, "--socket", path, "--backend", backend, "--log-level", "warn"],
+                              stdin=subprocess.DEVNULL)
     deadline = time.monotonic() + 20
     while not os.path.exists(path):
         if server.poll() is not None or time.monotonic() > deadline:

@@ -86,15 +86,22 @@ print(len(wrong))
     assert run(code, url=url) == "5"
 
 
+# A second of work or so.
+KEEP_BUSY = """
+n, times = (1500, 12) if ad.session_info()["backend"] == "cpu" else (10000, 40)
+a = ad.ones((n, n))
+ad.sync()
+for _ in range(times):
+    a = a @ a * 1e-4
+"""
+
+
 def test_ctrl_c_while_waiting(own_server):
     """KeyboardInterrupt arrives during a wait, and the session goes on."""
     _, url = own_server("--threads", "1")
     code = """
 import arrayd as ad, os, signal, threading, time
-a = ad.ones((1500, 1500))
-ad.sync()
-for _ in range(12):
-    a = a @ a * 1e-4
+""" + KEEP_BUSY + """
 signal.setitimer(signal.ITIMER_REAL, 0.1)
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 begin = time.monotonic()
@@ -103,9 +110,9 @@ try:
     print("no interrupt", time.monotonic() - begin)
 except KeyboardInterrupt:
     b = ad.arange(3)
-    print((b + 1).get().tolist(), a.shape)
+    print((b + 1).get().tolist(), a.shape == (n, n))
 """
-    assert run(code, url=url) == "[1, 2, 3] (1500, 1500)"
+    assert run(code, url=url) == "[1, 2, 3] True"
 
 
 def test_ctrl_c_while_the_server_is_behind(own_server):
@@ -146,9 +153,7 @@ def test_an_exception_of_a_signal_handler_passes(own_server):
 import arrayd as ad, signal
 class Mine(Exception): pass
 def handler(*_): raise Mine
-a = ad.ones((1500, 1500))
-for _ in range(12):
-    a = a @ a * 1e-4
+""" + KEEP_BUSY + """
 signal.signal(signal.SIGALRM, handler)
 signal.setitimer(signal.ITIMER_REAL, 0.1)
 try:
@@ -294,6 +299,8 @@ def test_nothing_leaks(name):
         assert resident() - memory < 3 << 20
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="CPython 3.12 itself crashes when memory for a frame is refused; "
+                    "printing an array of NumPy's is enough")
 def test_without_memory():
     """Every allocation of Python's that an operation makes fails in turn: MemoryError or success, and a usable session."""
     code = """

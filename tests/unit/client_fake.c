@@ -1,21 +1,39 @@
 #include "tests/unit/client_fake.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 /* ---- bytes ---- */
 
-static bool receive(fake *f, void *out, size_t size) {
+static ssize_t receive_some(fake *f, void *out, size_t size, bool first) {
+    union {
+        char space[CMSG_SPACE(8 * sizeof(int))];
+        struct cmsghdr header;
+    } control;
+    struct iovec iov = {out, size};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t n = recvmsg(f->fd, &m, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) return n;
+    memcpy(&f->passed[f->npassed++], CMSG_DATA(c), sizeof(int));
+    if (!first) f->misplaced = true;
+    return n;
+}
+
+/* first: these are a frame's first bytes. */
+static bool receive(fake *f, void *out, size_t size, bool first) {
     uint8_t *p = out;
     while (size) {
         size_t n = f->options.piece && f->options.piece < size ? f->options.piece : size;
-        ssize_t got = recv(f->fd, p, n, 0);
+        ssize_t got = receive_some(f, p, n, first && p == out);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return false;
         p += got;
@@ -197,6 +215,107 @@ static void forget(fake *f, const ad_message *m) {
     }
 }
 
+/* ---- windows and streams ---- */
+
+static int find_window(const fake *f, uint64_t id) {
+    for (int i = 0; i < FAKE_WINDOWS; i++)
+        if (f->windows[i].base && f->windows[i].id == id) return i;
+    return -1;
+}
+
+static void fail_later(fake *f, int code) {
+    if (f->pending.code) return;
+    ad__fault(&f->pending, code, "no");
+    f->pending_number = f->ops;
+}
+
+static void open_window(fake *f, uint64_t id, uint64_t size) {
+    int fd = f->npassed ? f->passed[0] : -1, place = 0;
+    if (fd < 0) f->misplaced = true;
+    else memmove(f->passed, f->passed + 1, (size_t)--f->npassed * sizeof *f->passed);
+    while (place < FAKE_WINDOWS && f->windows[place].base) place++;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (f->options.refuse_windows || place == FAKE_WINDOWS || seals < 0 || !(seals & F_SEAL_SHRINK)) {
+        fail_later(f, f->options.refuse_windows ? f->options.refuse_windows : AD_E_VALUE);
+    } else {
+        void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        f->windows[place].id = id;
+        f->windows[place].base = base == MAP_FAILED ? NULL : base;
+        f->windows[place].size = size;
+        f->nwindows++;
+    }
+    if (fd >= 0) close(fd);
+}
+
+static void drop_window(fake *f, uint64_t id) {
+    int i = find_window(f, id);
+    if (i < 0) {
+        fail_later(f, AD_E_STALE);
+        return;
+    }
+    munmap(f->windows[i].base, f->windows[i].size);
+    f->windows[i].base = NULL;
+    f->nwindows--;
+}
+
+static void load(fake *f, const uint64_t *u) {
+    int i = find_window(f, u[2]);
+    if (i < 0 || u[0] >= FAKE_BUFFERS || u[1] + u[4] > f->buffers[u[0]].size || u[3] + u[4] > f->windows[i].size) {
+        fail_later(f, AD_E_EXTENT);
+        return;
+    }
+    memcpy(f->buffers[u[0]].data + u[1], f->windows[i].base + u[3], u[4]);
+    f->loads++;
+    f->loaded_bytes += u[4];
+}
+
+static bool fail_pending(fake *f, uint64_t request) {
+    ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
+    ad__encode_fail(&control, request, f->acked, f->pending.code, f->pending_number, "early", f->pending.text);
+    f->pending.code = 0;
+    frame(&out, &control, 0, NULL, 0);
+    ad__bytes_free(&control);
+    return answer(f, &out);
+}
+
+static bool fetch(fake *f, const ad_message *m) {
+    int i = find_window(f, m->u[1]);
+    size_t size = (size_t)(count(&m->operand.desc) * ad__dtypes[m->operand.desc.dtype].size);
+    if (f->pending.code) return fail_pending(f, m->u[0]);
+    if (f->options.fail_reads && size) return fail(f, m->u[0]);
+    if (i < 0 || m->u[2] + size > f->windows[i].size) {
+        ad__fault(&f->pending, AD_E_STALE, "no window");
+        f->pending_number = 0;
+        return fail_pending(f, m->u[0]);
+    }
+    gather(f, &m->operand.desc, f->windows[i].base + m->u[2]);
+    f->fetches++;
+    return (f->options.ignore_fetches && size) || reply(f, m->u[0], 0, NULL);
+}
+
+static bool handle_more(fake *f, const ad_message *m) {
+    const ad_scalar ms = {AD_SCALAR_FLOAT, {.f = 1.5}}, yes = {AD_SCALAR_BOOL, {.b = true}};
+    ad_scalar numbers[6];
+    for (int i = 0; i < 6; i++) numbers[i] = (ad_scalar){AD_SCALAR_INT, {.i = 10 * (i + 1)}};
+    switch (m->opcode) {
+    case AD_REQ_WINDOW: open_window(f, m->u[0], m->u[1]); break;
+    case AD_REQ_WINDOW_DROP: drop_window(f, m->u[0]); break;
+    case AD_REQ_LOAD: load(f, m->u); break;
+    case AD_REQ_ON:
+        f->ons++;
+        f->stream = m->u[0];
+        break;
+    case AD_REQ_FETCH: return fetch(f, m);
+    case AD_REQ_WAIT: return f->pending.code ? fail_pending(f, m->u[0]) : reply(f, m->u[0], 0, NULL);
+    case AD_REQ_DONE: return reply(f, m->u[0], 1, &yes);
+    case AD_REQ_ELAPSED: return reply(f, m->u[0], 1, &ms);
+    case AD_REQ_POOL: return reply(f, m->u[0], 4, numbers);
+    case AD_REQ_DEVICE: return reply(f, m->u[0], 6, numbers);
+    default: break;
+    }
+    return true;
+}
+
 static bool handle(fake *f, const ad_message *m, const uint8_t *payload, size_t size) {
     f->messages++;
     if (m->row->cls == AD_CLASS_OP) f->ops++;
@@ -211,12 +330,13 @@ static bool handle(fake *f, const ad_message *m, const uint8_t *payload, size_t 
         f->ufuncs++;
         compute(f, &m->op);
         break;
-    case AD_REQ_SYNC: return reply(f, m->u[0], 0, NULL);
+    case AD_REQ_SYNC: return f->pending.code ? fail_pending(f, m->u[0]) : reply(f, m->u[0], 0, NULL);
     case AD_REQ_STAT:
         return reply(f, m->u[0], 2, (ad_scalar[]){{AD_SCALAR_INT, {.i = 41}}, {AD_SCALAR_INT, {.i = 42}}});
     case AD_REQ_QUERY: return reply(f, m->u[0], 1, (ad_scalar[]){{AD_SCALAR_INT, {.i = 3}}});
     case AD_REQ_READ: return f->options.fail_reads ? fail(f, m->u[0]) : read_reply(f, m->u[0], &m->operand.desc);
-    default: break;
+    default:
+        if (!handle_more(f, m)) return false;
     }
     return acknowledge_some(f);
 }
@@ -233,7 +353,7 @@ static bool welcome(fake *f) {
                     .max_control = AD_MAX_CONTROL,
                     .max_buffers = 1000,
                     .backend = "fake",
-                    .devices = 1,
+                    .devices = 2,
                     .server = "fake 1.0"};
     if (f->options.greeting) return send_all(f, f->options.greeting, strlen(f->options.greeting));
     if (f->options.refuse) ad__encode_bye(&control, f->options.refuse, "not you");
@@ -248,12 +368,12 @@ static bool welcome(fake *f) {
 static bool serve_frame(fake *f, ad_reader *reader, ad_arena *arena) {
     uint8_t header[AD_FRAME_HEADER];
     ad_frame h;
-    bool ok =
-        receive(f, header, sizeof header) && ad__frame_decode(header, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &h, NULL) == 0;
+    bool ok = receive(f, header, sizeof header, true) &&
+              ad__frame_decode(header, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &h, NULL) == 0;
     if (!ok) return false;
     uint8_t *bytes = malloc(h.control + h.payload + 1);
     ad_message m;
-    ok = receive(f, bytes, h.control + h.payload) && ad__reader_begin(reader, bytes, h.control, NULL) == 0;
+    ok = receive(f, bytes, h.control + h.payload, false) && ad__reader_begin(reader, bytes, h.control, NULL) == 0;
     f->unacked_bytes += AD_FRAME_HEADER + h.control + h.payload;
     f->frames++;
     int next = 1;
@@ -343,6 +463,9 @@ void fake_stop(fake *f) {
     close(f->listener);
     if (f->fd >= 0) close(f->fd);
     for (int i = 0; i < FAKE_BUFFERS; i++) free(f->buffers[i].data);
+    for (int i = 0; i < FAKE_WINDOWS; i++)
+        if (f->windows[i].base) munmap(f->windows[i].base, f->windows[i].size);
+    while (f->npassed) close(f->passed[--f->npassed]);
     while (f->nheld) ad__bytes_free(&f->held[--f->nheld]);
     if (!f->options.tcp) unlink(f->url + 5);
     rmdir(f->folder);

@@ -1,5 +1,5 @@
-/* A server made for tests: it keeps buffers and answers, and misbehaves as told. It decodes with protocol/, computes
- * nothing but `add` and `copy` of contiguous float64. */
+/* A server made for tests: it keeps buffers and windows and answers, and misbehaves as told. It decodes with protocol/,
+ * computes nothing but `add` and `copy` of contiguous float64. */
 #ifndef TESTS_CLIENT_FAKE_H
 #define TESTS_CLIENT_FAKE_H
 
@@ -10,6 +10,7 @@
 #include "protocol/message.h"
 
 #define FAKE_BUFFERS 65536
+#define FAKE_WINDOWS 64
 
 typedef struct fake_options {
     uint64_t window_ops, window_bytes, max_payload; /* 0: large */
@@ -25,6 +26,8 @@ typedef struct fake_options {
     const char *greeting; /* raw bytes instead of welcome, NUL-terminated */
     int fail_reads;       /* answer reads with fail of this status */
     unsigned garble;      /* not 0: damage a byte of an answer, which and how by this number, and close */
+    int refuse_windows;   /* refuse windows with this status */
+    bool ignore_fetches;  /* answer fetches never, but write into the window all the same */
     bool tcp;             /* listen on loopback TCP */
     bool deaf;            /* stop reading after hello until fake_listen */
 } fake_options;
@@ -39,12 +42,22 @@ typedef struct fake {
     bool listening;
 
     atomic_uint_fast64_t ops, frees, ufuncs, messages, frames, most_ahead; /* frees: ids */
-    atomic_uint_fast64_t held_bytes, most_bytes; /* in buffers: now, at the most */
+    atomic_uint_fast64_t held_bytes, most_bytes;                           /* in buffers: now, at the most */
     atomic_uint_fast64_t acked, unacked_bytes;
     struct {
         uint8_t *data;
         size_t size;
     } buffers[FAKE_BUFFERS];
+    struct {
+        uint64_t id;
+        uint8_t *base;
+        size_t size;
+    } windows[FAKE_WINDOWS];
+    atomic_uint_fast64_t nwindows, loads, loaded_bytes, fetches, ons, stream;
+    int passed[8], npassed; /* descriptors that have come */
+    bool misplaced;         /* one did not come with the first byte of a frame */
+    ad_fault pending;
+    uint64_t pending_number;
     atomic_bool violated; /* the window */
     size_t bytes;
     ad_bytes held[64];

@@ -158,7 +158,8 @@ Test(client_session, a_dying_server_is_an_error_at_any_message) {
 
 Test(client_session, a_dying_server_is_an_error_at_any_byte) {
     int survived = 0;
-    for (size_t i = 65; i < 320900; i += i < 180 ? 3 : i / 3) dies(&(fake_options){.die_after_bytes = i}, &survived);
+    for (size_t i = 65; i < 320900; i += i < 180 ? 3 : i / 3)
+        dies(&(fake_options){.die_after_bytes = i, .tcp = true}, &survived);
     cr_assert_lt(survived, 2);
 }
 

@@ -180,8 +180,8 @@ Test(client_stream, an_interrupted_wait_leaves_the_session_usable) {
 
 Test(client_stream, an_interrupted_upload_leaves_the_stream_whole) {
     ad_session *s;
-    fake *f = fake_open(&(fake_options){.deaf = true}, &s);
-    int64_t n = 500000;
+    fake *f = fake_open(&(fake_options){.deaf = true, .tcp = true}, &s);
+    int64_t n = 4000000;
     double *data = numbers(n, 3);
     int asked = 0;
     ad_array *a = NULL;

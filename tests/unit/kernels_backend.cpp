@@ -74,6 +74,63 @@ Test(kernels_backend, copies) {
     cr_assert_eq(h.backend->zero(h.stream, nullptr, 0, &h.fault), 0);
 }
 
+Test(kernels_backend, moves_and_pinned_memory) {
+    host h;
+    void *memory = nullptr;
+    ASSERT_OK(h.backend->host_alloc(h.device, 0, &memory, &h.fault));
+    h.backend->host_free(h.device, memory);
+    ASSERT_OK(h.backend->host_alloc(h.device, 100000, &memory, &h.fault));
+    cr_assert_eq(reinterpret_cast<uintptr_t>(memory) % 4096, 0u);
+    std::vector<char> from(100000), to(100000);
+    for (size_t i = 0; i < from.size(); i++) from[i] = char(i * 11 + i / 256);
+    ASSERT_OK(h.backend->host_register(h.device, from.data(), from.size(), &h.fault));
+    ASSERT_OK(h.backend->upload_pinned(h.stream, memory, from.data(), from.size(), &h.fault));
+    ASSERT_OK(h.backend->move(h.stream, to.data(), memory, to.size(), &h.fault));
+    ASSERT_OK(h.backend->move(h.stream, nullptr, nullptr, 0, &h.fault));
+    cr_assert_eq(memcmp(from.data(), to.data(), from.size()), 0);
+    h.backend->host_unregister(h.device, from.data());
+    h.backend->host_free(h.device, memory);
+}
+
+Test(kernels_backend, events_are_reached_when_they_are_recorded) {
+    host h(1);
+    ad_event *a = nullptr, *b = nullptr, *never = nullptr;
+    float ms = -1;
+    for (ad_event **e : {&a, &b, &never}) ASSERT_OK(h.backend->event_open(h.device, true, e, &h.fault));
+    cr_assert_eq(h.backend->event_done(never, &h.fault), 1);
+    ASSERT_OK(h.backend->event_record(a, h.stream, &h.fault));
+    ASSERT_OK(h.backend->event_record(b, h.stream, &h.fault));
+    cr_assert_eq(h.backend->event_done(b, &h.fault), 1);
+    ASSERT_OK(h.backend->stream_follow(h.stream, b, &h.fault));
+    ASSERT_OK(h.backend->event_elapsed(a, b, &ms, &h.fault));
+    cr_assert_geq(ms, 0);
+    cr_assert_lt(ms, 60000);
+    cr_assert_eq(h.backend->event_elapsed(a, never, &ms, &h.fault), AD_E_VALUE);
+    for (ad_event *e : {a, b, never}) h.backend->event_close(e);
+}
+
+Test(kernels_backend, notify_is_called) {
+    host h(1);
+    int heard = 0;
+    auto notify = [](void *argument) { ++*static_cast<int *>(argument); };
+    for (int i = 1; i < 4; i++) {
+        ASSERT_OK(h.backend->stream_notify(h.stream, notify, &heard, &h.fault));
+        cr_assert_eq(heard, i);
+    }
+}
+
+Test(kernels_backend, checks_are_zero) {
+    host h(1);
+    ad_check *checks = nullptr;
+    cr_assert(!h.backend->asynchronous);
+    ASSERT_OK(h.backend->check_open(h.device, 100, &checks, &h.fault));
+    for (int i = 0; i < 100; i++) {
+        cr_assert_eq(checks[i].code, 0);
+        ASSERT_OK(h.backend->check_fault(&checks[i], &h.fault));
+    }
+    h.backend->check_close(h.device, checks);
+}
+
 Test(kernels_backend, failures_on_demand) {
     setenv("ARRAYD_FAULT", "slab_create:2,run:3,zero:1:memory", 1);
     host h(1);
@@ -106,6 +163,16 @@ Test(kernels_backend, a_lost_device_stays_lost) {
         cr_assert_eq(h.call(AD_CALL_iota, AD_INT32, {out}, {}, {integer(1), integer(1)}), AD_E_DEVICE_LOST);
     cr_assert_eq(h.backend->slab_create(h.device, 4096, &a, &h.fault), AD_E_DEVICE_LOST);
     cr_assert_eq(h.backend->stream_wait(h.stream, &h.fault), AD_E_DEVICE_LOST);
+}
+
+/* Where no kernel can go wild the device is lost all the same. */
+Test(kernels_backend, wild) {
+    setenv("ARRAYD_FAULT", "wild:2", 1);
+    host h(1);
+    nd<int32_t> out({3});
+    cr_assert_eq(h.call(AD_CALL_iota, AD_INT32, {out}, {}, {integer(1), integer(1)}), 0);
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(h.call(AD_CALL_iota, AD_INT32, {out}, {}, {integer(1), integer(1)}), AD_E_DEVICE_LOST);
 }
 
 Test(kernels_backend, unreadable_faults_are_refused) {

@@ -207,6 +207,31 @@ Test(message, short_ones) {
     cr_expect(is_text(m.s[0], "gather") && is_text(m.s[1], ""));
 }
 
+Test(message, numbers) {
+    const uint64_t u[8] = {UINT64_MAX, 1, 0, 1u << 31, 255, 256, 7, 8};
+    static const int opcodes[] = {AD_REQ_STREAM, AD_REQ_STREAM_DROP, AD_REQ_ON, AD_REQ_EVENT, AD_REQ_EVENT_DROP,
+                                  AD_REQ_AFTER, AD_REQ_WINDOW, AD_REQ_WINDOW_DROP, AD_REQ_LOAD, AD_REQ_WAIT,
+                                  AD_REQ_DONE, AD_REQ_ELAPSED, AD_REQ_POOL, AD_REQ_DEVICE};
+
+    for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++) {
+        size_t n = strlen(ad__request((uint64_t)opcodes[i])->fields);
+        cr_expect_eq(ad__encode_numbers(&bytes, opcodes[i], n, u), 0);
+        ad_message m = decode();
+        cr_expect_eq(m.opcode, opcodes[i]);
+        cr_expect_eq(memcmp(m.u, u, n * sizeof *u), 0);
+        cr_expect(n == 8 || m.u[n] == 0);
+    }
+}
+
+Test(message, fetch) {
+    const ad_operand part = array(7, AD_VIEW, strided3);
+
+    cr_expect_eq(ad__encode_fetch(&bytes, 12, &part.desc, 3, UINT64_MAX), 0);
+    ad_message m = decode();
+    cr_expect(m.opcode == AD_REQ_FETCH && m.u[0] == 12 && m.u[1] == 3 && m.u[2] == UINT64_MAX);
+    expect_desc(&part.desc, &m.operand.desc);
+}
+
 Test(message, reply) {
     cr_expect_eq(ad__encode_reply(&bytes, 8, 9, NSCALAR, scalars), 0);
     ad_message m = decode();
@@ -286,6 +311,10 @@ Test(message, hostile_blocks) {
     cr_expect_eq(BLOCK("\x93\x30\x01\x95\x01\x0b\x00\x91\x02\x90"), bad);                     /* fewer strides */
     cr_expect_eq(BLOCK("\x93\x30\x01\x95\x01\x0b\x00\x91\x02\xc0"), bad);                     /* none */
     cr_expect_eq(BLOCK("\x93\x30\x01\x01"), bad);                                             /* read of a scalar */
+    cr_expect_eq(BLOCK("\x95\x34\x01\x01\x01\x00"), bad);                                     /* fetch of one */
+    cr_expect_eq(BLOCK("\x95\x34\x00\x94\x01\x0b\x00\x90\x01\x00"), bad);                     /* request 0 */
+    cr_expect_eq(BLOCK("\x95\x34\x01\x93\x01\x0b\x90\x01\x00"), bad);                         /* a fresh one */
+    cr_expect_eq(BLOCK("\x96\x1e\x01\x02\x03\x04\xff"), bad);                                 /* load of -1 bytes */
     cr_expect_eq(BLOCK("\x93\x43\x09\xa2\xc3\x28"), bad);                                     /* not UTF-8 */
     cr_expect_eq(BLOCK("\x93\x43\x09\xc4\x01x"), bad);                                        /* bytes as text */
     cr_expect_eq(BLOCK("\x96\x01\x01\x01\x00\xa1x\x81\xa1y\x93\x01\x02\x03"), 0);             /* an unknown option */

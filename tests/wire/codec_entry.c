@@ -112,8 +112,16 @@ static void encode_again(const ad_message *m, void *argument) {
     case AD_REQ_BYE:
         ad__encode_bye(b, -(int)u[0], name);
         break;
-    default:
+    case AD_REQ_FETCH:
+        ad__encode_fetch(b, u[0], &m->operand.desc, u[1], u[2]);
+        break;
+    case AD_REQ_UFUNC:
+    case AD_REQ_REDUCE:
+    case AD_REQ_CALL:
         ad__encode_op(b, &m->op);
+        break;
+    default: /* nothing but numbers */
+        ad__encode_numbers(b, m->opcode, strlen(m->row->fields), u);
         break;
     }
 }

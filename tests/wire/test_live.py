@@ -16,7 +16,7 @@ def test_welcome(client, server):
     numbers = ("window_ops", "window_bytes", "max_payload", "max_control", "max_buffers", "devices", "memory", "pid")
     assert all(client.limits[key] > 0 for key in numbers)
     assert client.limits["max_payload"] == 4 << 20 and client.limits["max_control"] == 1 << 20
-    assert client.limits["backend"] == "cpu" and client.limits["device_name"] and client.limits["server"]
+    assert client.limits["backend"] in ("cpu", "cuda") and client.limits["device_name"] and client.limits["server"]
     assert client.limits["pid"] == server.process.pid
     with server.client() as other:
         assert other.session != client.session and other.secret != client.secret

@@ -1,4 +1,6 @@
 """A client written from wire.md and the tables alone: socket, struct, msgpack. It shares no code with the library."""
+import fcntl
+import mmap
 import os
 import pathlib
 import re
@@ -15,6 +17,8 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 TIMEOUT = 30
 MORE = 1
 HELLO, WELCOME, NEW, FREE, WRITE, UFUNC, REDUCE, CALL = 1, 2, 16, 17, 18, 19, 20, 21
+STREAM, STREAM_DROP, ON, EVENT, EVENT_DROP, AFTER, WINDOW, WINDOW_DROP, LOAD = range(22, 31)
+FETCH, WAIT, DONE, ELAPSED, POOL, DEVICE = range(52, 58)
 READ, SYNC, STAT, QUERY, REPLY, FAIL, ACK, BYE = 48, 49, 50, 51, 64, 65, 66, 67
 
 
@@ -70,7 +74,7 @@ class Client:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(TIMEOUT)
         self.socket.connect(str(path))
-        self.number = self.done = self.request = self.buffer = 0 # the last ones used
+        self.number = self.done = self.request = self.buffer = self.windows = 0 # the last ones used
         self.answers, self.parts, self.acks, self.flags = {}, {}, [], []
         if hello:
             self.send([HELLO, *versions, 0, "test", {"future": [1]}])
@@ -91,6 +95,25 @@ class Client:
         """One frame of messages. Operations are counted."""
         self.number += sum(NEW <= m[0] < READ for m in messages)
         self.raw(frame(b"".join(map(msgpack.packb, messages)), payload))
+
+    def pass_along(self, fd, *messages):
+        """One frame of messages, with a descriptor at its first byte."""
+        self.number += sum(NEW <= m[0] < READ for m in messages)
+        data = frame(b"".join(map(msgpack.packb, messages)))
+        sent = socket.send_fds(self.socket, [data], [fd])
+        self.raw(data[sent:])
+
+    def window(self, size, seals=fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW, claim=None):
+        """A window: its id and its memory, on this side."""
+        fd = os.memfd_create("window", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+        try:
+            os.ftruncate(fd, size)
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+            self.windows += 1
+            self.pass_along(fd, [WINDOW, self.windows, size if claim is None else claim])
+            return self.windows, mmap.mmap(fd, size)
+        finally:
+            os.close(fd)
 
     def exactly(self, size):
         data = bytearray()

@@ -1,0 +1,266 @@
+"""Measure arrayd on a GPU beside CuPy: gpu.py [--build build/release] [--markdown FILE] [--plot FILE].
+
+Everything of arrayd's runs through its Python client and a real server over a Unix socket, in the same run as the
+others, which run inside this process. Random data, warm-up, medians; figures are until the work is complete unless the
+row says otherwise. The last column is what arrayd means to reach on an H200.
+"""
+import argparse
+import datetime
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+
+import bench
+
+N = 1 << 28
+BYTES = 4 * N
+BEGIN, END = "<!-- gpu: begin -->", "<!-- gpu: end -->"
+
+
+def libraries():
+    """arrayd, and CuPy if it is here."""
+    import arrayd
+    found = [bench.Library("arrayd", arrayd, arrayd.sync)]
+    try:
+        import cupy
+        found.append(bench.Library("CuPy", cupy, cupy.cuda.Device().synchronize))
+    except ImportError:
+        pass
+    return found
+
+
+def timed(lib, function, least=0.2):
+    return lib.complete(function, least=least, rounds=5)
+
+
+# ---- small operations ----
+
+def chain(xp, x, y):
+    return xp.sqrt(x * x + y * y) * 0.5 + xp.sin(x) * xp.exp(-y)
+
+
+def repeated(lib, function, count=5000):
+    """Microseconds of one of many calls, until all are complete."""
+    samples = []
+    for _ in range(5):
+        lib.wait()
+        begin = time.perf_counter()
+        for _ in range(count):
+            function()
+        lib.wait()
+        samples.append((time.perf_counter() - begin) / count)
+    return statistics.median(samples) * 1e6
+
+
+def small_rows(libs):
+    arrays = [(lib, lib.module.asarray(bench.random(16)), lib.module.asarray(bench.random(16))) for lib in libs]
+    yield "`a + b`, 16 float32, until it returns", "us", [bench.returns(lib) for lib in libs], 1.5
+    yield "`a + b`, 16 float32, sustained", "us", [repeated(lib, lambda: a + b) for lib, a, b in arrays], 3
+    yield "chain of 8 on 16 float32, sustained", "us", [repeated(lib, lambda: chain(lib.module, a, b), 1000)
+                                                         for lib, a, b in arrays], 8
+    yield "`a[2:8]`", "us", [bench.median_time(lambda: a[2:8]) * 1e6 for _, a, _ in arrays], 0.5
+    yield "`a.reshape(4, 4)`", "us", [bench.median_time(lambda: a.reshape(4, 4)) * 1e6 for _, a, _ in arrays], 0.5
+    yield "`float(a.sum())`, 16 float32", "us", [bench.median_time(lambda: float(a.sum())) * 1e6
+                                                 for _, a, _ in arrays], 20
+
+
+# ---- large operations ----
+
+def bandwidth_rows(libs):
+    x, y = bench.random(N), bench.random(N)
+
+    def row(title, function, moved, goal):
+        figures = []
+        for lib in libs:
+            a, b = lib.module.asarray(x), lib.module.asarray(y)
+            out, square = lib.module.empty(N, dtype="float32"), a.reshape(16384, 16384)
+            figures.append(moved / timed(lib, lambda: function(lib.module, a, b, out, square)) / 1e9)
+            del a, b, out, square
+        return title, "GB/s", figures, goal
+
+    yield row("add, out=, 2^28 float32", lambda xp, a, b, out, m: xp.add(a, b, out=out), 3 * BYTES, 4100)
+    yield row("sum of 2^28 float32", lambda xp, a, b, out, m: a.sum(), BYTES, 4100)
+    yield row("sum(axis=0) of 16384^2 float32", lambda xp, a, b, out, m: m.sum(axis=0), BYTES, 4100)
+    yield row("sum(axis=1) of 16384^2 float32", lambda xp, a, b, out, m: m.sum(axis=1), BYTES, 4100)
+    yield row("transposed copy of 16384^2 float32", lambda xp, a, b, out, m: xp.ascontiguousarray(m.T), 2 * BYTES, 3000)
+
+
+def time_rows(libs):
+    x = bench.random(N)
+    index = numpy.random.default_rng(1).integers(0, N, 1 << 26)
+
+    def row(title, function, goal, prepare=lambda xp, a: None):
+        figures = []
+        for lib in libs:
+            a = lib.module.asarray(x)
+            more = prepare(lib.module, a)
+            figures.append(timed(lib, lambda: function(lib.module, a, more)) * 1e3)
+            del a, more
+        return title, "ms", figures, goal
+
+    yield row("chain of 8 on 2^28 float32", lambda xp, a, b: chain(xp, a, b), 0.80, lambda xp, a: a * 2)
+    yield row("cumsum of 2^28 float32", lambda xp, a, _: xp.cumsum(a), 0.65)
+    yield row("sort of 2^28 float32", lambda xp, a, _: xp.sort(a), 7.0)
+    yield row("`x[i]`, 2^26 random of 2^28 float32", lambda xp, a, i: a[i], 1.9, lambda xp, a: xp.asarray(index))
+    yield row("`x[x > 0.5]`, 2^28 float32", lambda xp, a, _: a[a > 0.5], 1.5)
+    yield row("uniform, 2^28 float32", lambda xp, a, g: g.random(N, dtype="float32"), 0.35,
+              lambda xp, a: xp.random.default_rng(1))
+    yield row("normal, 2^28 float32", lambda xp, a, g: g.standard_normal(N, dtype="float32"), 0.55,
+              lambda xp, a: xp.random.default_rng(1))
+    yield row("FFT of 2^26 complex128", lambda xp, a, z: xp.fft.fft(z), 1.85,
+              lambda xp, a: a[:1 << 26].astype("complex128"))
+    yield row("solve, 4096 float64", lambda xp, a, m: xp.linalg.solve(m, m[:, :1]), None,
+              lambda xp, a: a[:1 << 24].reshape(4096, 4096).astype("float64"))
+    yield row("eigvalsh, 2048 float64", lambda xp, a, m: xp.linalg.eigvalsh(m), None,
+              lambda xp, a: (lambda m: m + m.T)(a[:1 << 22].reshape(2048, 2048).astype("float64")))
+
+
+def matmul_rows(libs):
+    host = bench.random((8192, 8192))
+    figures = []
+    for lib in libs:
+        a = lib.module.asarray(host)
+        figures.append(2 * 8192**3 / timed(lib, lambda: a @ a) / 1e12)
+    yield "float32 matmul 8192^3", "TFLOP/s", figures, 51
+
+
+# ---- transfers ----
+
+def transfer_rows(libs):
+    host = bench.random(1 << 27)
+    gigabytes = host.nbytes / 1e9
+    yield "NumPy array to device, 512 MiB", "GB/s", [
+        gigabytes / timed(lib, lambda: lib.module.array(host)) for lib in libs], 12
+    arrayd = libs[0].module
+    pinned = arrayd.empty_pinned(host.shape, "float32")
+    pinned[...] = host
+    yield "array in a window to device, 512 MiB", "GB/s", [gigabytes / timed(libs[0], lambda: arrayd.array(pinned))], 45
+    devices = [lib.module.asarray(host) for lib in libs]
+    yield "device to NumPy array, 512 MiB", "GB/s", [
+        gigabytes / bench.median_time(lambda: lib.module.asnumpy(a), rounds=5) for lib, a in zip(libs, devices)], 45
+    small = bench.random(256)
+    yield "1 KiB to device", "us", [repeated(lib, lambda: lib.module.array(small), 500) for lib in libs], 14
+
+
+# ---- processes ----
+
+def first_result_rows():
+    """Process start to the first result, with the server running."""
+    def total(code):
+        begin = time.perf_counter()
+        bench.python(code)
+        return (time.perf_counter() - begin) * 1e3
+
+    ours = "import arrayd as ad; print(float((ad.arange(16, dtype='f4') + 1).sum()))"
+    theirs = "import cupy as cp; print(float((cp.arange(16, dtype='f4') + 1).sum()))"
+    figures = [statistics.median(total(code) for _ in range(5)) for code in (ours, theirs)]
+    yield "process start to first result", "ms", figures, 300
+    yield "memory of a client above NumPy's", "MiB", [bench.memory_above_numpy()], 10
+
+
+FLOOD = """
+import arrayd as ad, sys
+n = int(sys.argv[1])
+a = ad.ones((n, n), "float32") / n
+print("ready", flush=True)
+for _ in range(int(3e13 / (2 * n**3))):
+    a @ a
+ad.sync()
+"""
+
+
+def beside(n, seconds=4):
+    """p50 and p99 in us of `float(a.sum())` while another client floods the device with products of n x n."""
+    import arrayd
+    a = arrayd.asarray(bench.random(16))
+    float(a.sum())
+    samples = []
+    other = subprocess.Popen([sys.executable, "-c", FLOOD, str(n)], stdout=subprocess.PIPE, text=True)
+    other.stdout.readline()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end and other.poll() is None:
+        begin = time.perf_counter()
+        float(a.sum())
+        samples.append((time.perf_counter() - begin) * 1e6)
+    other.kill()
+    other.wait()
+    samples.sort()
+    return samples[len(samples) // 2], samples[int(len(samples) * 0.99)]
+
+
+def together_rows():
+    alone, total, _ = bench.together()
+    yield "`a + b` on 16 float32, one process", "1000/s", [alone / 1e3], None
+    yield "the same, eight processes, total", "1000/s", [total / 1e3], 400
+    for n, goals in ((1024, (30, 45)), (8192, (30, 1500))):
+        p50, p99 = beside(n)
+        yield f"`float(a.sum())` beside {n}^3 products, p50", "us", [p50], goals[0]
+        yield f"`float(a.sum())` beside {n}^3 products, p99", "us", [p99], goals[1]
+
+
+# ---- the report ----
+
+def markdown(names, rows, machine):
+    lines = [f"{datetime.date.today()}, {machine}, NumPy {numpy.__version__}.", "",
+             "| work | unit | " + " | ".join(names) + " | goal |", "| --- | --- |" + " ---: |" * (len(names) + 1)]
+    for title, unit, figures, goal in rows:
+        cells = [bench.cell(f) for f in figures] + [""] * (len(names) - len(figures)) + [f"{goal:g}" if goal else ""]
+        lines.append(f"| {title} | {unit} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def plot(names, rows, path):
+    """arrayd's speed relative to CuPy's, a bar for each row that both have."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    both = [(title, f[0] / f[1] if unit in ("GB/s", "TFLOP/s", "1000/s") else f[1] / f[0])
+            for title, unit, f, _ in rows if len(f) > 1 and all(f[:2])]
+    figure, axes = pyplot.subplots(figsize=(8, 0.3 * len(both) + 1), layout="constrained")
+    axes.barh([t.replace("`", "") for t, _ in both][::-1], [v for _, v in both][::-1], color="#4477aa")
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xlabel(f"{names[0]}'s speed, {names[1]}'s being 1")
+    figure.savefig(path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build/release", type=pathlib.Path)
+    parser.add_argument("--markdown", type=pathlib.Path, help="page whose table is replaced, or file for the table")
+    parser.add_argument("--plot", type=pathlib.Path)
+    options = parser.parse_args()
+    build = options.build.resolve()
+    sys.path.insert(0, str(build / "python"))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(build / "python"), os.environ.get("PYTHONPATH")]))
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        server = bench.start_server(build / "bin" / "arrayd", f"{folder}/arrayd.sock", "cuda")
+        try:
+            libs = libraries()
+            names = [lib.name for lib in libs]
+            print(f"{'':<46}{'':>8}" + "".join(f"{n:>11}" for n in names) + f"{'goal':>9}")
+            for group in (small_rows(libs), first_result_rows(), together_rows(), bandwidth_rows(libs), time_rows(libs),
+                          matmul_rows(libs), transfer_rows(libs)):
+                for title, unit, figures, goal in group:
+                    shown = "".join(f"{bench.cell(f):>11}" for f in figures) + " " * 11 * (len(names) - len(figures))
+                    print(f"{title:<46}{unit:>8}{shown}{goal or '':>9}", flush=True)
+                    rows.append((title, unit, figures, goal))
+            machine = libs[0].module.session_info()["device_name"]
+        finally:
+            server.terminate()
+            server.wait(timeout=20)
+    if options.markdown:
+        bench.replace(options.markdown, BEGIN, END, markdown(names, rows, machine))
+    if options.plot:
+        plot(names, rows, options.plot)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""The server of the ops tests, with the cuda backend. Without a GPU everything here is skipped."""
+import importlib.util
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+os.environ.setdefault("ARRAYD_TEST_BACKEND", "cuda")
+_spec = importlib.util.spec_from_file_location("ops_conftest", pathlib.Path(__file__).parents[1] / "ops" / "conftest.py")
+_ops = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_ops)
+start_server, BUILD, TOP, own_server = _ops.start_server, _ops.BUILD, _ops.TOP, _ops.own_server
+
+
+def gpus():
+    """How many there are."""
+    try:
+        return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.count("GPU ")
+    except FileNotFoundError:
+        return 0
+
+
+def pytest_configure(config):
+    config.arrayd_server = None
+    if gpus():
+        _ops.pytest_configure(config)
+
+
+pytest_unconfigure = _ops.pytest_unconfigure
+
+
+def pytest_collection_modifyitems(items):
+    if not gpus():
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason="there is no GPU"))

@@ -1,0 +1,111 @@
+"""Matrix products of every type, layout and batch; numbers are whole and small, so that floats are exact too."""
+import itertools
+
+import numpy as np
+import pytest
+
+import arrayd as ad
+from oracle import DTYPES, INTEGERS, check, seed
+
+LAYOUTS = {
+    "rows": lambda x: x,
+    "columns": lambda x: x.swapaxes(-1, -2).copy().swapaxes(-1, -2),
+    "gaps": lambda x: x.repeat(2, -1)[..., ::2],
+    "upside down": lambda x: x[..., ::-1, :].copy()[..., ::-1, :],
+    "backwards": lambda x: x[..., ::-1].copy()[..., ::-1],
+    "part": lambda x: x.repeat(2, -2)[..., ::2, :],
+}
+
+
+def whole(dtype, shape, *names):
+    high = 2 if np.dtype(dtype).kind == "b" else 3
+    a = seed("matmul", dtype, shape, *names).integers(0 if np.dtype(dtype).kind in "bu" else -2, high, shape)
+    if np.dtype(dtype).kind == "c":
+        a = a + 1j * seed("matmul", shape, dtype, *names).integers(-2, high, shape)
+    return a.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_layouts(dtype):
+    a, b = whole(dtype, (33, 20)), whole(dtype, (20, 17))
+    for one, other in itertools.product(LAYOUTS.values(), repeat=2):
+        check(lambda xp, x, y: one(x) @ other(y), a, b)
+
+    def into(view):
+        def body(xp, x, y):
+            out = xp.zeros((66, 51), dtype)
+            xp.matmul(x, y, out=view(out))
+            return out
+        return body
+    for view in (lambda o: o[:33, :17], lambda o: o[::2, ::3], lambda o: o[:17, :33].T, lambda o: o[32::-1, :17]):
+        check(into(view), a, b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_vectors(dtype):
+    for m, k, n in [(1, 40, 1), (1, 100, 70), (70, 100, 1), (1, 1, 1), (2, 700, 3), (3, 1, 4), (1, 1, 9)]:
+        a, b = whole(dtype, (m, k)), whole(dtype, (k, n))
+        for one, other in itertools.product(LAYOUTS.values(), repeat=2):
+            check(lambda xp, x, y: one(x) @ other(y), a, b)
+    a, b = whole(dtype, (6, 9, 8)), whole(dtype, (6, 8))
+    check(lambda xp, x, y: x @ y[:, :, None], a, b)
+    check(lambda xp, x, y: y[:, None] @ x.swapaxes(1, 2), a, b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_batches(dtype):
+    pairs = [((2, 3, 9, 8), (8, 7)), ((2, 1, 9, 8), (1, 3, 8, 7)), ((5, 9, 8), (5, 8, 7)), ((9, 8), (5, 8, 7)),
+             ((6, 1, 8), (8, 7)), ((7, 1, 2, 4, 3), (6, 1, 3, 5)), ((40, 2, 2), (40, 2, 2)), ((0, 3, 2), (2, 4)),
+             ((3, 2, 0), (3, 0, 4))]
+    for one, other in pairs:
+        check(lambda xp, x, y: x @ y, whole(dtype, one), whole(dtype, other))
+    a, b = whole(dtype, (4, 3, 6, 5)), whole(dtype, (4, 3, 5, 2))
+    for view in (lambda x: x[::-1], lambda x: x[:, ::-1], lambda x: x[::2], lambda x: x.transpose(1, 0, 2, 3)):
+        check(lambda xp, x, y: view(x) @ view(y), a, b)
+    check(lambda xp, x, y: x.transpose(2, 0, 1, 3) @ y.transpose(2, 0, 3, 1)[:1], a, b)
+    check(lambda xp, x, y: xp.broadcast_to(x[:1], (4, 3, 6, 5)) @ y, a, b)
+
+    def into(xp, x, y):
+        out = xp.zeros((3, 6, 4, 2), dtype)
+        xp.matmul(x, y, out=out.transpose(2, 0, 1, 3))
+        return out
+    check(into, a, b)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_integers_wrap(dtype):
+    info = np.iinfo(dtype)
+    for shape in ((65, 130, 67), (1, 5000, 1), (3, 3000, 200), (200, 3000, 2), (130, 2100, 70)):
+        a, b = (seed(dtype, shape, i).integers(info.min, info.max, part, dtype, endpoint=True)
+                for i, part in enumerate((shape[:2], shape[1:])))
+        check(lambda xp, x, y: x @ y, a, b)
+        check(lambda xp, x, y: y.T @ x.T, a, b)
+
+
+def test_bools_of_many():
+    a, b = (seed("bool", i).integers(0, 40, shape) == 0 for i, shape in enumerate([(70, 3000), (3000, 90)]))
+    check(lambda xp, x, y: (x @ y[:, :1], x[:1, :200] @ y[:200], x[:, :300] @ y[:300]), a, b)
+
+
+def test_float16_sums_in_float32():
+    a = np.full((4, 4096), 1, np.float16)
+    a[:, 1::2] = 2.0**-9
+    exact = (a.astype(float) @ a.T.astype(float)).astype(np.float16)
+    np.testing.assert_allclose((ad.asarray(a) @ ad.asarray(a).T).get(), exact, rtol=2e-3)
+    np.testing.assert_allclose((ad.asarray(a) @ ad.asarray(a[0])).get(), exact[:, 0], rtol=2e-3)
+
+
+def test_bfloat16():
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    a, b = whole(np.float32, (33, 20)), whole(np.float32, (20, 17))
+    got = ad.asarray(a.astype(dtype)) @ ad.asarray(b.astype(dtype))
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got.get().astype(np.float32), a @ b)
+    got = ad.asarray(a.astype(dtype)) @ ad.asarray(b[:, 0].astype(dtype))
+    np.testing.assert_array_equal(got.get(), (a @ b)[:, 0])
+
+
+def test_float32_is_not_rounded_to_tf32():
+    a = seed("tf32").uniform(1, 2, (256, 256)).astype(np.float32)
+    truth = a.astype(float) @ a.astype(float)
+    assert np.abs((ad.asarray(a) @ ad.asarray(a)).get() / truth - 1).max() < 1e-5

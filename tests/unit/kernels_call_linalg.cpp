@@ -1,0 +1,119 @@
+/* Decompositions into outputs of any layout, with scratch memory that runs out, on several threads. What they give is
+ * multiplied out; NumPy checks them in tests/ops. */
+#include "kernels_call.h"
+
+namespace {
+
+using namespace ad;
+
+std::mt19937_64 random_bits(8);
+
+template <class S> nd<S> numbers(const dims &shape, int layout) {
+    nd<S> x = laid_out<S>(shape, layout);
+    for (int64_t i = 0; i < x.size(); i++) {
+        const real_t<S> re = real_t<S>(double(random_bits() % 2001) / 1000 - 1);
+        if constexpr (is_complex<S>) x[i] = S(re, real_t<S>(double(random_bits() % 2001) / 1000 - 1));
+        else x[i] = re;
+    }
+    return x;
+}
+
+template <class S> double distance(S a, S b) {
+    if constexpr (is_complex<S>) return fabs(double(a.re - b.re)) + fabs(double(a.im - b.im));
+    else return fabs(double(a - b));
+}
+
+template <class S> nd<S> item(const nd<S> &a, int64_t i) {
+    nd<S> r = a;
+    r.first += i * a.stride[0];
+    r.shape.erase(r.shape.begin());
+    r.stride.erase(r.stride.begin());
+    return r;
+}
+
+/* a @ b is c, for stacks. */
+template <class S> void assert_product(const nd<S> &a, const nd<S> &b, const nd<S> &c) {
+    const double bound = 1e3 * (sizeof(real_t<S>) == 4 ? 0x1p-23 : 0x1p-52);
+    for (int64_t n = 0; n < c.shape[0]; n++) {
+        const nd<S> x = item(a, n), y = item(b, n), z = item(c, n);
+        for (int64_t i = 0; i < z.shape[0]; i++)
+            for (int64_t j = 0; j < z.shape[1]; j++) {
+                S sum = S(0);
+                for (int64_t k = 0; k < x.shape[1]; k++) sum = sum + x.at({i, k}) * y.at({k, j});
+                cr_assert_leq(distance(sum, z.at({i, j})), bound, "%ld: %ld %ld", long(n), long(i), long(j));
+            }
+    }
+}
+
+/* Columns of m times s. */
+template <class S> nd<S> scaled(const nd<S> &m, const nd<real_t<S>> &s) {
+    nd<S> r = m.copy();
+    for (int64_t n = 0; n < m.shape[0]; n++)
+        for (int64_t i = 0; i < m.shape[1]; i++)
+            for (int64_t j = 0; j < m.shape[2]; j++) r.at({n, i, j}) = m.at({n, i, j}) * S(s.at({n, j}));
+    return r;
+}
+
+template <class S> void check(host &h, int layout) {
+    using R = real_t<S>;
+    constexpr int loop = dtype_of<S>::value;
+    const int other = (layout + 1) % 4;
+    nd<S> a = numbers<S>({7, 5, 3}, layout), q = laid_out<S>({7, 5, 3}, other), r = laid_out<S>({7, 3, 3}, layout);
+    ASSERT_OK(h.call(AD_CALL_qr, loop, {q, r}, {a}, {boolean(false)}));
+    assert_product(q, r, a);
+    nd<S> u = laid_out<S>({7, 5, 3}, other), vh = laid_out<S>({7, 3, 3}, layout);
+    nd<R> s = laid_out<R>({7, 3}, other);
+    ASSERT_OK(h.call(AD_CALL_svd, loop, {u, s, vh}, {a}, {boolean(false)}));
+    assert_product(scaled(u, s), vh, a);
+    nd<S> square = numbers<S>({3, 4, 4}, other), x = laid_out<S>({3, 4, 2}, layout), b = numbers<S>({3, 4, 2}, other);
+    for (int64_t n = 0; n < 3; n++)
+        for (int64_t i = 0; i < 4; i++) square.at({n, i, i}) = square.at({n, i, i}) + S(R(4));
+    ASSERT_OK(h.call(AD_CALL_solve, loop, {x}, {square, b}));
+    assert_product(square, x, b);
+    nd<S> inverse = laid_out<S>({3, 4, 4}, other), one = nd<S>({3, 4, 4});
+    for (int64_t n = 0; n < 3; n++)
+        for (int64_t i = 0; i < 4; i++) one.at({n, i, i}) = S(R(1));
+    ASSERT_OK(h.call(AD_CALL_inv, loop, {inverse}, {square}));
+    assert_product(square, inverse, one);
+}
+
+} // namespace
+
+Test(kernels_call, linalg_layouts) {
+    host h;
+    for (int layout = 0; layout < 4; layout++) {
+        check<float>(h, layout);
+        check<double>(h, layout);
+        check<complex<float>>(h, layout);
+        check<complex<double>>(h, layout);
+    }
+}
+
+Test(kernels_call, linalg_failures) {
+    host h;
+    nd<double> zero({2, 2, 2}), out({2, 2, 2});
+    cr_assert_eq(h.call(AD_CALL_inv, AD_FLOAT64, {out}, {zero}), AD_E_LINALG);
+    cr_assert_str_eq(h.fault.text, "Singular matrix");
+    cr_assert_eq(h.call(AD_CALL_cholesky, AD_FLOAT64, {out}, {zero}, {boolean(true)}), AD_E_LINALG);
+    cr_assert_str_eq(h.fault.text, "Matrix is not positive definite");
+}
+
+Test(kernels_call, linalg_without_memory) {
+    host h;
+    nd<double> a = numbers<double>({4, 3, 3}, 2), q = laid_out<double>({4, 3, 3}, 1),
+               r = laid_out<double>({4, 3, 3}, 3);
+    nd<double> s = laid_out<double>({4, 3}, 1);
+    int failed = 0;
+    for (int allowed = 0;; allowed++) {
+        h.run.allowed = allowed;
+        const int one = h.call(AD_CALL_qr, AD_FLOAT64, {q, r}, {a}, {boolean(true)});
+        h.run.allowed = allowed;
+        const int other = h.call(AD_CALL_svd, AD_FLOAT64, {q, s, r}, {a}, {boolean(true)});
+        if (one == 0 && other == 0) break;
+        failed++;
+        cr_assert(one == 0 || one == AD_E_MEMORY, "%s", h.fault.text);
+        cr_assert(other == 0 || other == AD_E_MEMORY, "%s", h.fault.text);
+        cr_assert_lt(failed, 50);
+    }
+    cr_assert_geq(failed, 3);
+}
