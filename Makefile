@@ -117,17 +117,18 @@ demo: all $(VENV)/.stamp ## one arrayd, three processes, one photograph: PNGs in
 test: all tests $(VENV)/.stamp ## run every test; the last line counts passed and failed
 	@$(VPYTHON) tests/run.py --build $B
 
-test-gpu: all tests $(VENV)/.stamp ## run tests/gpu, where there is a GPU
+test-gpu: all tests $(VENV)/.stamp ## run the ops suite and tests/gpu on a GPU, where there is one
 	@if nvidia-smi -L >/dev/null 2>&1; then $(VPYTHON) tests/run.py --build $B gpu; \
 	else echo "test-gpu: no NVIDIA GPU here, nothing to run"; fi
 
-bench: all $(VENV)/.stamp ## measure; rewrites the table of docs/performance.md
+bench: all $(VENV)/.stamp ## measure; rewrites the tables of docs/performance.md, the GPU's where there is one
 	@$(VPYTHON) tests/bench/bench.py --build $B --markdown docs/performance.md
+	@if nvidia-smi -L >/dev/null 2>&1; then \
+	$(VPYTHON) tests/bench/gpu.py --build $B --markdown docs/performance.md --plot build/bench.png; fi
 
-# Criterion itself does not start under the thread sanitizer.
 asan ubsan tsan: $(VENV)/.stamp ## build that variant and run the tests of the C programs under the sanitizer
 	@$(MAKE) --no-print-directory VARIANT=$@ all tests
-	@$(VPYTHON) tests/run.py --build build/$@ $(if $(filter tsan,$@),,unit) wire fault
+	@$(VPYTHON) tests/run.py --build build/$@ unit wire fault
 
 fuzz: ## fuzz what reads untrusted bytes, FUZZ_SECONDS (60) for each target; needs clang
 	@$(MAKE) --no-print-directory VARIANT=fuzz fuzzers
@@ -266,11 +267,17 @@ UNIT_client := $(A_CLIENT)
 LIBS_kernels = $(BLAS_LIBS) $(KERNEL_LIBS)
 LIBS_server = $(INI_LIBS) $(UV_LIBS)
 
+# Criterion itself does not start under the thread sanitizer; tests/unit/plain stands in for it.
+ifeq ($(VARIANT),tsan)
+COMMON += -Itests/unit/plain
+$(UNIT:%=$(TESTS)/%): $(OBJ)/tests/unit/plain/main.o
+endif
+
 .SECONDEXPANSION:
 $(TESTS)/%: $$(call objects,tests/unit/$$*_*.c tests/unit/$$*_*.cpp) $$(UNIT_$$*)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CXX) $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(LIBS_$*) -lcriterion -lm -ldl
+	$Q$(CXX) $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(LIBS_$*) $(if $(filter tsan,$(VARIANT)),,-lcriterion) -lm -ldl
 
 .PHONY: fuzzers
 fuzzers: $(FUZZERS:%=build/fuzz/bin/%)
@@ -307,14 +314,18 @@ install: all $(DOCS)/arrayd.8 ## install below DESTDIR and PREFIX (/usr/local)
 		install -m 644 $(DOCS)/arrayd.conf $(DESTDIR)$(SYSCONFDIR)/arrayd/
 
 NAME := arrayd-$(VERSION)-linux-x86_64
-bundle: wheel tests $(DOCS)/arrayd.8 ## a tar that runs on any x86-64 Linux with glibc 2.36: build/arrayd-<version>-linux-x86_64.tar.gz
+# The programs are in it twice, by themselves and in the wheel. xz, unlike gzip, looks back far enough to see that, if the
+# wheel is not compressed before.
+bundle: all tests $(VENV)/.stamp $(DOCS)/arrayd.8 ## a tar that runs on any x86-64 Linux with glibc 2.36: build/arrayd-<version>-linux-x86_64.tar.xz
 	@rm -rf build/$(NAME) && mkdir -p build/$(NAME)/bin build/$(NAME)/tests
-	@for f in $(PROGRAMS) $(BIN)/libarrayd-protocol-test.so; do strip -o build/$(NAME)/bin/$${f##*/} $$f; done
-	@cp -r $B/dist README.md LICENSE $(DOCS)/arrayd.conf tests/requirements.txt build/$(NAME)/
+	@for f in $(PROGRAMS) $(BIN)/libarrayd-protocol-test.so; do strip --strip-unneeded -o build/$(NAME)/bin/$${f##*/} $$f; done
+	@$(VPYTHON) client-python/packing.py $B/python build/$(NAME)/dist stored
+	@cp -r README.md LICENSE $(DOCS)/arrayd.conf tests/requirements.txt build/$(NAME)/
 	@cp -r tests/bench tests/ops tests/wire tests/fault $(wildcard tests/gpu) tests/run.py build/$(NAME)/tests/
 	@mkdir build/$(NAME)/protocol && cp protocol/*.def protocol/wire.md build/$(NAME)/protocol/
+	@mkdir build/$(NAME)/docs && cp -r docs/examples build/$(NAME)/docs/
 	@find build/$(NAME) -name __pycache__ -prune -exec rm -rf {} +
-	@tar -C build -czf build/$(NAME).tar.gz $(NAME)
-	@ls -l build/$(NAME).tar.gz
+	@tar -C build -c $(NAME) | xz --lzma2=preset=6,dict=128MiB >build/$(NAME).tar.xz
+	@ls -l build/$(NAME).tar.xz
 
 -include $(shell test -d $(OBJ) && find $(OBJ) -name '*.d')

@@ -1,4 +1,5 @@
 /* Parts of windows: handing out and taking back. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -120,17 +121,28 @@ void ad__window_free(ad_host_window *w) {
 
 /* ---- pools ---- */
 
+/* Bytes of memory that this process can have at all: the machine's, or a container's. */
+static size_t memory_there(void) {
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    size_t all = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : (size_t)8 << 30;
+    unsigned long long limit;
+    FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
+    if (!file) return all;
+    if (fscanf(file, "%llu", &limit) == 1 && limit < all) all = (size_t)limit;
+    fclose(file);
+    return all;
+}
+
 /* Above the server's own limit it will say so. */
 static size_t most_bytes(void) {
     const char *set = getenv("ARRAYD_PINNED");
     char *end;
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (set && *set) {
         unsigned long long n = strtoull(set, &end, 10);
         const char *unit = *end ? strchr("KMGT", *end) : NULL;
         return (size_t)(unit ? n << 10 * (unit - "KMGT" + 1) : n);
     }
-    return pages > 0 && page > 0 ? (size_t)pages / 8 * (size_t)page : (size_t)1 << 30;
+    return memory_there() / 8;
 }
 
 ad_pool *ad__pool_of(ad_session *s) {

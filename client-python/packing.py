@@ -1,4 +1,5 @@
-"""Packs the built package into a wheel: packing.py build/release/python build/release/dist. Also pip's build backend."""
+"""Packs the built package into a wheel: packing.py build/release/python build/release/dist [stored].
+Also pip's build backend."""
 import base64
 import hashlib
 import os
@@ -38,17 +39,17 @@ def contents(path):
         return pathlib.Path(out.name).read_bytes()
 
 
-def pack(tree, dist):
+def pack(tree, dist, compression=zipfile.ZIP_DEFLATED):
     """Write the wheel for the package tree; its file name."""
     info = f"arrayd-{version()}.dist-info"
     name = f"arrayd-{version()}-{TAG}.whl"
     record = []
     dist.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(dist / name, "w", zipfile.ZIP_DEFLATED) as wheel:
+    with zipfile.ZipFile(dist / name, "w", compression) as wheel:
         def add(path, data, mode=0o644):
             entry = zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0))
             entry.external_attr = (0o100000 | mode) << 16
-            wheel.writestr(entry, data, zipfile.ZIP_DEFLATED)
+            wheel.writestr(entry, data, compression)
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             record.append(f"{path},sha256={digest},{len(data)}")
 
@@ -69,4 +70,5 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 if __name__ == "__main__":
-    print(pack(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])))
+    print(pack(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]),
+               zipfile.ZIP_STORED if sys.argv[3:] == ["stored"] else zipfile.ZIP_DEFLATED))

@@ -17,9 +17,10 @@ template <class F> void each_line(const char *path, F f) {
     fclose(file);
 }
 
-uint64_t total_memory() {
+/* A line of /proc/meminfo, in bytes. */
+uint64_t memory(const char *format) {
     uint64_t kib = 0;
-    each_line("/proc/meminfo", [&](const char *line) { return sscanf(line, "MemTotal: %" SCNu64, &kib) == 1; });
+    each_line("/proc/meminfo", [&](const char *line) { return sscanf(line, format, &kib) == 1; });
     return kib * 1024;
 }
 
@@ -48,9 +49,10 @@ uint64_t group_limit() {
 } // namespace
 
 void ad_cpu_device_info(ad_device_info *info) {
-    uint64_t total = total_memory(), limit = group_limit();
+    uint64_t total = memory("MemTotal: %" SCNu64), available = memory("MemAvailable: %" SCNu64), limit = group_limit();
     memset(info, 0, sizeof *info);
     info->memory = limit < total || total == 0 ? limit : total;
+    info->free = available < info->memory ? available : info->memory;
     snprintf(info->name, sizeof info->name, "cpu");
     each_line("/proc/cpuinfo",
               [&](const char *line) { return sscanf(line, "model name : %63[^\n]", info->name) == 1; });

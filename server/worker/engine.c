@@ -9,11 +9,13 @@
 
 #define QUANTUM 50000       /* ns of a turn */
 #define PUMP_LIMIT 200000   /* ns that the I/O thread runs before it looks at its sockets again */
+#define PUMP_SHORT 20000    /* the same where others may wait for a device that is fast: who floods it launches for 200 us
+                               whenever there is room again, which is ten times what a small request takes in all */
 #define LIGHT 50000         /* ns that an operation may take for the I/O thread to execute it ... */
 #define LIGHT_ALONE 2000000 /* ... while there is nobody whom that could keep waiting */
 #define POLL_EVERY 20000    /* ns between two looks at what is under way while there is work to do */
 #define LOOKS 8             /* at what somebody waits for, before this thread looks at its sockets again */
-#define PATIENCE 200000     /* ns that somebody waits for a device before this thread sleeps meanwhile */
+#define PATIENCE 2000000    /* ns that somebody waits for a device before this thread sleeps meanwhile */
 
 static void attend_locked(ad_session *s) {
     ad_engine *e = &s->worker->engine;
@@ -64,11 +66,13 @@ static void watch(ad_engine *e, ad_session *s, bool finished) {
 
 static void wake_loop(void *worker) { uv_async_send(&((ad_worker *)worker)->wake); }
 
-/* Somebody has waited for long: ask to be woken. */
+/* Somebody has waited for long: ask to be woken when what is under way now is complete. */
 static void ask_for_notice(ad_session *s) {
-    if (s->wait.notified || s->wait.kind != AD_WAIT_LANE || ad__os_now() - s->wait.since < PATIENCE) return;
+    if (s->wait.notified || ad__os_now() - s->wait.since < PATIENCE) return;
     s->wait.notified = true;
-    s->worker->backend->stream_notify(s->wait.lane->stream, wake_loop, s->worker, NULL);
+    for (unsigned i = 0; i < s->nlanes; i++)
+        if (!ad__lane_idle(s->lanes[i]))
+            s->worker->backend->stream_notify(s->lanes[i]->stream, wake_loop, s->worker, NULL);
 }
 
 /* Look at all of them, without the lock; true: somebody can go on. */
@@ -159,7 +163,8 @@ ad_pump ad__engine_pump(ad_worker *w) {
     pthread_mutex_lock(&e->lock);
     if (!e->running && !e->heavy && (e->turns.head || e->under_way)) {
         e->running = true;
-        run(e, ad__os_now() + PUMP_LIMIT, atomic_load(&w->nsessions) > 1 ? LIGHT : LIGHT_ALONE);
+        bool alone = atomic_load(&w->nsessions) <= 1;
+        run(e, ad__os_now() + (w->backend->asynchronous && !alone ? PUMP_SHORT : PUMP_LIMIT), alone ? LIGHT_ALONE : LIGHT);
         e->running = false;
         if (e->heavy) pthread_cond_signal(&e->work);
         else more = e->turns.head ? AD_PUMP_MORE : outlook(e);

@@ -273,8 +273,14 @@ static int enqueue(job *j) {
     return status ? status : counted;
 }
 
+#define NEGLIGIBLE 500 /* ns of a device, which are not counted */
+
 int ad__job_run(job *j) {
     int status;
+    if (j->s->worker->backend->asynchronous) {
+        double cost = ad__device_cost(j->op);
+        if (cost > NEGLIGIBLE) ad__lane_charge(j->s, cost);
+    }
     if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;
     if ((status = check_kind(j))) return status;
     if ((status = find_operands(j))) return status;

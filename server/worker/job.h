@@ -26,6 +26,8 @@ int ad__job_run(job *j);                     /* 0, or why not: j->inherited or j
 ad_poison *ad__job_fail(job *j, int status); /* record it in outputs and session; the caller owns the result */
 void ad__job_end(job *j);
 
+/* Estimated ns of the device. */
+double ad__device_cost(const ad_op *op);
 /* Bytes of a fresh description. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
 /* Memory of a lane for a buffer without any. */

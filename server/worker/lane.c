@@ -6,6 +6,9 @@
 #include "server/common/os.h"
 #include "server/worker/session.h"
 
+#define SHARE_WINDOW 20000000 /* ns: a session that uses a device ... */
+#define SHARE_MOST 2000000    /* ... for more than this of them has low priority */
+
 static const ad_backend *backend_of(const ad_session *s) { return s->worker->backend; }
 
 /* ---- opening and closing ---- */
@@ -61,21 +64,43 @@ int ad__lane_open(ad_session *s, uint64_t id, uint64_t device, bool high, ad_fau
 
 ad_lane *ad__lane_find(ad_session *s, uint64_t id, ad_fault *fault) {
     ad_lane *lane = find(s, id);
-    if (lane) return lane;
+    if (lane && id != AD_HIDDEN_STREAM) return lane;
     if (id >= AD_OWN_STREAMS) {
         ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64, id);
         return NULL;
     }
-    return ad__lane_open(s, id, id, false, fault) ? NULL : find(s, id);
+    return ad__lane_open(s, id, id, true, fault) ? NULL : find(s, id);
+}
+
+/* The lane of low priority beside a default stream. */
+static ad_lane *low_lane(ad_session *s, ad_lane *lane, ad_fault *fault) {
+    if (lane->low || s->nlanes == AD_LANES) return lane->low ? lane->low : lane;
+    if (lane_new(s, s->nlanes, lane->gpu, false, fault)) return NULL;
+    lane->low = s->lanes[s->nlanes - 1];
+    lane->low->open = true;
+    lane->low->id = AD_HIDDEN_STREAM;
+    return lane->low;
 }
 
 ad_lane *ad__lane_current(ad_session *s, ad_fault *fault) {
-    if (!s->lane) s->lane = ad__lane_find(s, 0, fault);
-    return s->lane;
+    if (!s->lane && !(s->lane = ad__lane_find(s, 0, fault))) return NULL;
+    if (!s->busy_device || s->lane->id >= AD_OWN_STREAMS) return s->lane;
+    return low_lane(s, s->lane, fault);
+}
+
+void ad__lane_charge(ad_session *s, double ns) {
+    int64_t now = ad__os_now();
+    if (now - s->share_since > SHARE_WINDOW) {
+        s->busy_device = s->share > SHARE_MOST;
+        s->share = 0;
+        s->share_since = now;
+    }
+    s->share += ns;
+    if (s->share > SHARE_MOST) s->busy_device = true;
 }
 
 int ad__lane_drop(ad_session *s, uint64_t id, ad_fault *fault) {
-    ad_lane *lane = find(s, id);
+    ad_lane *lane = id == AD_HIDDEN_STREAM ? NULL : find(s, id);
     if (!lane || id < AD_OWN_STREAMS) return ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64 " to drop", id);
     if (s->lane == lane) s->lane = NULL;
     lane->open = false;
@@ -141,6 +166,16 @@ int ad__lane_frees(ad_session *s, ad_buffer *b, ad_fault *fault) {
     if (s->nlanes < 2 || !b->home) return 0;
     int status = b->writer ? follow(s, b->home, b->writer, b->written, fault) : 0;
     return status ? status : follow_readers(s, b->home, b, fault);
+}
+
+ad_lane *ad__lane_join(ad_session *s, uint64_t id, ad_fault *fault) {
+    ad_lane *lane = ad__lane_find(s, id, fault);
+    if (!lane || !lane->low || lane->followed[lane->low->slot] >= lane->low->sequence) return lane;
+    if (ad__lanes_mark(s, fault) || ad__lanes_poll(s, fault)) return NULL;
+    if (ad__lane_idle(lane->low)) return lane;
+    int status = follow(s, lane, lane->low, lane->low->sequence, fault);
+    if (!status) status = ad__session_enqueued(s, lane, fault);
+    return status ? NULL : lane;
 }
 
 /* ---- progress ---- */

@@ -17,14 +17,17 @@ struct ad_buffer;
 #define AD_MARKS 8     /* of a lane, not reached yet */
 #define AD_MARK_OPS 64 /* operations between two marks */
 #define AD_OWN_STREAMS 64 /* ids below are the default streams of the devices */
+#define AD_HIDDEN_STREAM UINT64_MAX
 
 typedef struct ad_mark {
     uint64_t first; /* operation number since the mark before */
     ad_event *event;
 } ad_mark;
 
-typedef struct ad_lane {
+typedef struct ad_lane ad_lane;
+struct ad_lane {
     uint64_t id;
+    ad_lane *low; /* of a default stream: the lane of low priority that takes its place while the session is busy */
     bool open, high; /* a dropped one is kept for the next that is alike */
     unsigned slot;
     ad_gpu *gpu;
@@ -37,12 +40,17 @@ typedef struct ad_lane {
     uint64_t sequence;      /* counts what was enqueued */
     uint64_t followed[AD_LANES]; /* sequence of each other lane that this one waits for */
     ad_event *fence;
-} ad_lane;
+};
 
 /* The lane of a stream's id; default streams are opened when first used. NULL with a fault. */
 ad_lane *ad__lane_find(struct ad_session *s, uint64_t id, ad_fault *fault);
-/* The current lane; NULL with a fault. */
+/* The same, after all that any lane in its place holds. */
+ad_lane *ad__lane_join(struct ad_session *s, uint64_t id, ad_fault *fault);
+/* The lane of what comes now; NULL with a fault. Default streams run before others, so that who uses a device little
+ * need not wait for who uses it much; a session that does (ad__lane_charge) goes on with one of low priority. */
 ad_lane *ad__lane_current(struct ad_session *s, ad_fault *fault);
+/* The session is about to use the device for about so many ns. */
+void ad__lane_charge(struct ad_session *s, double ns);
 int ad__lane_open(struct ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault);
 int ad__lane_drop(struct ad_session *s, uint64_t id, ad_fault *fault);
 /* All of them, once they are idle. */

@@ -28,6 +28,12 @@ static double call_cost(const ad_op *op) {
     return most_elements(op) + 0.2 * k * (op->nout ? elements(&op->operand[0]) : 1);
 }
 
+/* What a device takes for it, roughly: a GPU has this advantage over one processor in moving and in multiplying. */
+double ad__device_cost(const ad_op *op) {
+    if (op->opcode == AD_REQ_CALL && op->row == AD_CALL_matmul) return call_cost(op) / 5000;
+    return (op->opcode == AD_REQ_CALL ? call_cost(op) : 2 * most_elements(op)) / 600;
+}
+
 /* Enqueuing costs the same for all but what moves bytes or may have to wait inside a library. */
 static double enqueue_cost(const ad_session *s, const ad_message *m) {
     switch (m->opcode) {

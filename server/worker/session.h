@@ -88,6 +88,9 @@ struct ad_session {
     ad_wait wait;
     ad_session *next_busy; /* sessions with something under way */
     bool busy;
+    bool busy_device; /* uses much of the device: low priority */
+    double share;     /* ns that it has been estimated to use since share_since */
+    int64_t share_since;
     ad_poison *pending; /* the first failure that no buffer carries */
     ad_reading reading;
     uint64_t done, complete, told;   /* operations executed; complete; the last that the client knows of */

@@ -120,7 +120,8 @@ bool ad__session_poll(ad_session *s) {
 
 /* The next operation must wait until there is less under way. */
 static bool crowded(ad_session *s) {
-    if (s->lane && ad__lane_full(s->lane)) ad__session_await(s, AD_WAIT_ROOM, s->lane, NULL);
+    ad_lane *lane = s->lane ? ad__lane_current(s, NULL) : NULL;
+    if (lane && ad__lane_full(lane)) ad__session_await(s, AD_WAIT_ROOM, lane, NULL);
     else if (ad__verdicts_full(&s->verdicts)) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     return s->wait.kind && !ad__session_poll(s);
 }

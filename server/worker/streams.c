@@ -69,7 +69,7 @@ void ad__events_close(ad_session *s) {
 
 static int record(ad_session *s, const ad_message *m, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
-    ad_lane *lane = ad__lane_find(s, m->u[1], fault);
+    ad_lane *lane = ad__lane_join(s, m->u[1], fault);
     if (!lane) return fault->code;
     size_t at = place_of(&s->recorded, m->u[0]);
     ad_mine *old = at < s->recorded.count && s->recorded.list[at].id == m->u[0] ? &s->recorded.list[at] : NULL;
@@ -91,15 +91,21 @@ static int forget(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
+/* The lane is not idle before the event is reached. */
+static int follow_event(ad_session *s, ad_lane *lane, const ad_mine *event, ad_fault *fault) {
+    int status = s->worker->backend->stream_follow(lane->stream, event->event, fault);
+    return status ? status : ad__session_enqueued(s, lane, fault);
+}
+
 static int after(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_lane *lane = ad__lane_find(s, m->u[0], fault);
     ad_mine *event = lane ? find_event(s, m->u[1], fault) : NULL;
-    int status = event ? s->worker->backend->stream_follow(lane->stream, event->event, fault) : fault->code;
-    return status ? status : ad__session_enqueued(s, lane, fault); /* the lane is not idle before the event is reached */
+    int status = event ? follow_event(s, lane, event, fault) : fault->code;
+    return status || !lane->low ? status : follow_event(s, lane->low, event, fault);
 }
 
 static int open_stream(ad_session *s, const ad_message *m, ad_fault *fault) {
-    if (m->u[0] < AD_OWN_STREAMS)
+    if (m->u[0] < AD_OWN_STREAMS || m->u[0] == AD_HIDDEN_STREAM)
         return ad__fault(fault, AD_E_VALUE, "a stream's id must be %d or above, not %" PRIu64, AD_OWN_STREAMS, m->u[0]);
     return ad__lane_open(s, m->u[0], m->u[1], m->u[2] != 0, fault);
 }
@@ -143,7 +149,7 @@ static int wait_for(ad_session *s, const ad_message *m, bool *waiting, ad_fault 
     ad_mine *event = NULL;
     if (m->u[1] > 1) return ad__fault(fault, AD_E_VALUE, "wait: 0 (stream) or 1 (event), not %" PRIu64, m->u[1]);
     if (m->u[1]) event = find_event(s, m->u[2], fault);
-    else lane = ad__lane_find(s, m->u[2], fault);
+    else lane = ad__lane_join(s, m->u[2], fault);
     if (!event && !lane) return fault->code;
     *waiting = lane ? must_wait(s, AD_WAIT_LANE, lane, NULL) : must_wait(s, AD_WAIT_EVENT, NULL, event->event);
     return 0;
