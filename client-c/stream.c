@@ -435,8 +435,7 @@ static int begin_passing(ad_session *s) {
     uint64_t checked = ad__now();
     int status = ad__begin(s);
     if (status) return status;
-    while (status == 0 && s->pass.fd >= 0 && !s->dead)
-        status = s->writing ? ad__wait_writer(s, &checked) : ad__push(s);
+    while (status == 0 && s->pass.fd >= 0 && !s->dead) status = s->writing ? ad__wait_writer(s, &checked) : ad__push(s);
     if (status == 0 && s->dead) status = ad__fail_dead(s);
     if (status) pthread_mutex_unlock(&s->lock);
     return status;

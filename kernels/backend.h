@@ -1,9 +1,9 @@
 /* A backend: the shared object libarrayd-<name>.so behind one table of functions.
  *
- * All calls except `devices` and event_done come from one thread at a time per device, but not always from the same one: the worker's
- * I/O thread executes cheap operations itself, its engine thread the others (server/worker/engine.h says why). Every
- * function that can fail returns a status and fills *fault; nothing here exits, aborts or prints. The backend checks
- * nothing about operands that ad__check_op and ad__desc_check have already checked. */
+ * All calls except `devices` and event_done come from one thread at a time per device, but not always from the same
+ * one: the worker's I/O thread executes cheap operations itself, its engine thread the others (server/worker/engine.h
+ * says why). Every function that can fail returns a status and fills *fault; nothing here exits, aborts or prints. The
+ * backend checks nothing about operands that ad__check_op and ad__desc_check have already checked. */
 #ifndef AD_KERNELS_BACKEND_H
 #define AD_KERNELS_BACKEND_H
 
@@ -20,11 +20,11 @@ typedef struct ad_stream ad_stream; /* operations of one stream run in order */
 typedef struct ad_event ad_event;   /* a point in a stream's work */
 
 typedef struct ad_device_info {
-    char name[64], id[48];  /* product; UUID or the like, unique on the host ("" : none) */
-    uint64_t memory, free;  /* bytes in all; not in use by anybody now */
-    int major, minor;       /* compute capability; 0: none */
-    int multiprocessors;    /* or processors */
-    uint64_t peers;         /* bit n: this device reaches the memory of device n */
+    char name[64], id[48]; /* product; UUID or the like, unique on the host ("" : none) */
+    uint64_t memory, free; /* bytes in all; not in use by anybody now */
+    int major, minor;      /* compute capability; 0: none */
+    int multiprocessors;   /* or processors */
+    uint64_t peers;        /* bit n: this device reaches the memory of device n */
 } ad_device_info;
 
 /* Where an operation reports what only its data tell (an index out of bounds, a singular matrix), after `run` has
@@ -44,8 +44,8 @@ typedef struct ad_slab_map {
 
 /* What an operation may ask of the engine while it is being enqueued. */
 typedef struct ad_run {
-    /* Scratch memory on the device until the operation is complete (reused in stream order); NULL: none left (return AD_E_MEMORY). 256-byte
-     * aligned, not zeroed. */
+    /* Scratch memory on the device until the operation is complete (reused in stream order); NULL: none left (return
+     * AD_E_MEMORY). 256-byte aligned, not zeroed. */
     void *(*workspace)(struct ad_run *run, uint64_t size);
     /* For output `index` of an ASK call, whose size only the data decide: create its buffer of `size` bytes and give
      * its address (a valid pointer also for size 0); NULL: no memory. */
@@ -56,8 +56,8 @@ typedef struct ad_run {
      * `checked` when its verdict is still to come. */
     ad_check *check;
     bool checked;
-    bool wrote;      /* set before the first byte of an output that already existed is changed: an operation that
-                        fails with wrote unset has changed nothing */
+    bool wrote; /* set before the first byte of an output that already existed is changed: an operation that
+                   fails with wrote unset has changed nothing */
 } ad_run;
 
 typedef struct ad_backend {

@@ -35,8 +35,7 @@ bool ad_loop_is_scalar(const ad_loop *l, int op);
 
 /* f(pointers, n) for the runs along the innermost dimension that make up elements begin..end of the loop, from other
  * addresses than its own. */
-template <class F>
-inline void ad_loop_walk_from(const ad_loop *l, char *const *base, int64_t begin, int64_t end, F f) {
+template <class F> inline void ad_loop_walk_from(const ad_loop *l, char *const *base, int64_t begin, int64_t end, F f) {
     const int last = l->ndim - 1, nop = l->nop;
     const int64_t inner = l->shape[last];
     char *p[AD_LOOP_OPERANDS];

@@ -9,22 +9,22 @@
 #include "kernels/math_complex_inverse.h"
 
 #include <cuda/std/complex>
-#define AD_COMPLEX1(name)                                                                                              \
-    template <class T> AD_HD ad::complex<T> name(ad::complex<T> x) {                                                   \
-        cuda::std::complex<T> r = cuda::std::name(cuda::std::complex<T>(x.re, x.im));                                  \
-        return {r.real(), r.imag()};                                                                                   \
+#define AD_COMPLEX1(name)                                                             \
+    template <class T> AD_HD ad::complex<T> name(ad::complex<T> x) {                  \
+        cuda::std::complex<T> r = cuda::std::name(cuda::std::complex<T>(x.re, x.im)); \
+        return {r.real(), r.imag()};                                                  \
     }
 #else
-#define AD_COMPLEX1_AS(name, T, libm)                                                                                 \
-    static __attribute__((noinline, unused)) ad::complex<T> name(ad::complex<T> x) {                                   \
-        _Complex T v;                                                                                                  \
-        __real__ v = x.re;                                                                                             \
-        __imag__ v = x.im;                                                                                             \
-        v = libm(v);                                                                                                   \
-        return {__real__ v, __imag__ v};                                                                               \
+#define AD_COMPLEX1_AS(name, T, libm)                                                \
+    static __attribute__((noinline, unused)) ad::complex<T> name(ad::complex<T> x) { \
+        _Complex T v;                                                                \
+        __real__ v = x.re;                                                           \
+        __imag__ v = x.im;                                                           \
+        v = libm(v);                                                                 \
+        return {__real__ v, __imag__ v};                                             \
     }
-#define AD_COMPLEX1(name)                                                                                              \
-    AD_COMPLEX1_AS(name, float, __builtin_c##name##f)                                                                  \
+#define AD_COMPLEX1(name)                             \
+    AD_COMPLEX1_AS(name, float, __builtin_c##name##f) \
     AD_COMPLEX1_AS(name, double, __builtin_c##name)
 #endif
 

@@ -18,24 +18,24 @@
 #endif
 
 #ifdef __CUDACC__
-#define AD_LIBM1(name, libm)                                                                                           \
-    AD_HD float name(float x) { return ::libm##f(x); }                                                                 \
+#define AD_LIBM1(name, libm)                           \
+    AD_HD float name(float x) { return ::libm##f(x); } \
     AD_HD double name(double x) { return ::libm(x); }
-#define AD_LIBM2(name, libm)                                                                                           \
-    AD_HD float name(float x, float y) { return ::libm##f(x, y); }                                                     \
+#define AD_LIBM2(name, libm)                                       \
+    AD_HD float name(float x, float y) { return ::libm##f(x, y); } \
     AD_HD double name(double x, double y) { return ::libm(x, y); }
 #define AD_LIBM1V AD_LIBM1
 #define AD_LIBM2V AD_LIBM2
 #else
-#define AD_LIBM1_AS(name, libm, attributes)                                                                            \
-    extern "C" float ad_libm_##libm##f(float) noexcept __asm__(#libm "f") __attribute__((const)) attributes;           \
-    extern "C" double ad_libm_##libm(double) noexcept __asm__(#libm) __attribute__((const)) attributes;                \
-    AD_HD float name(float x) { return ad_libm_##libm##f(x); }                                                         \
+#define AD_LIBM1_AS(name, libm, attributes)                                                                  \
+    extern "C" float ad_libm_##libm##f(float) noexcept __asm__(#libm "f") __attribute__((const)) attributes; \
+    extern "C" double ad_libm_##libm(double) noexcept __asm__(#libm) __attribute__((const)) attributes;      \
+    AD_HD float name(float x) { return ad_libm_##libm##f(x); }                                               \
     AD_HD double name(double x) { return ad_libm_##libm(x); }
-#define AD_LIBM2_AS(name, libm, attributes)                                                                            \
-    extern "C" float ad_libm_##libm##f(float, float) noexcept __asm__(#libm "f") __attribute__((const)) attributes;    \
-    extern "C" double ad_libm_##libm(double, double) noexcept __asm__(#libm) __attribute__((const)) attributes;        \
-    AD_HD float name(float x, float y) { return ad_libm_##libm##f(x, y); }                                             \
+#define AD_LIBM2_AS(name, libm, attributes)                                                                         \
+    extern "C" float ad_libm_##libm##f(float, float) noexcept __asm__(#libm "f") __attribute__((const)) attributes; \
+    extern "C" double ad_libm_##libm(double, double) noexcept __asm__(#libm) __attribute__((const)) attributes;     \
+    AD_HD float name(float x, float y) { return ad_libm_##libm##f(x, y); }                                          \
     AD_HD double name(double x, double y) { return ad_libm_##libm(x, y); }
 #define AD_LIBM1(name, libm) AD_LIBM1_AS(name, libm, )
 #define AD_LIBM2(name, libm) AD_LIBM2_AS(name, libm, )
@@ -93,8 +93,8 @@ AD_LIBM1(rint, rint)
 AD_LIBM1(fabs, fabs)
 AD_LIBM2(copysign, copysign)
 #else
-#define AD_BUILTIN1(name)                                                                                              \
-    AD_HD float name(float x) { return __builtin_##name##f(x); }                                                       \
+#define AD_BUILTIN1(name)                                        \
+    AD_HD float name(float x) { return __builtin_##name##f(x); } \
     AD_HD double name(double x) { return __builtin_##name(x); }
 AD_BUILTIN1(sqrt)
 AD_BUILTIN1(floor)

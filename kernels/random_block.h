@@ -10,8 +10,8 @@ inline namespace AD_ISA {
 template <class T> struct random_parameters { T a, b, c; };
 
 /* ---- two normal numbers from two words (Box and Muller) ----
- * float32 on a GPU uses the fast logarithm, root, sine and cosine: absolute errors below 2^-20 of a normal number, but
- * for those closer to 0 than 2^-10. */
+ * float32 on a GPU uses the fast logarithm, root, sine and cosine: absolute errors of about 2^-21 (r + 1/r), where r is
+ * the length of the pair. */
 
 /* -2 log(u) for u in (0, 1]. */
 AD_HD float minus_twice_log(float u) {

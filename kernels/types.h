@@ -149,20 +149,18 @@ using t_float64 = double;
 using t_complex64 = complex<float>;
 using t_complex128 = complex<double>;
 
-template <class T> struct tag {
-    using type = T;
-};
+template <class T> struct tag { using type = T; };
 
-template <int D> struct storage;          /* storage<AD_FLOAT16>::type is half */
-template <class S> struct dtype_of;       /* dtype_of<half>::value is AD_FLOAT16 */
-#define AD_DTYPE(id, NAME, name, size, kind, letter)                                                                   \
-    template <> struct storage<AD_##NAME> {                                                                            \
-        using type = t_##name;                                                                                         \
-        static_assert(sizeof(type) == (size), #name);                                                                  \
-    };                                                                                                                 \
-    template <> struct dtype_of<t_##name> {                                                                            \
-        static constexpr int value = AD_##NAME;                                                                        \
-        static constexpr char letter_of_kind = kind;                                                                   \
+template <int D> struct storage;    /* storage<AD_FLOAT16>::type is half */
+template <class S> struct dtype_of; /* dtype_of<half>::value is AD_FLOAT16 */
+#define AD_DTYPE(id, NAME, name, size, kind, letter)  \
+    template <> struct storage<AD_##NAME> {           \
+        using type = t_##name;                        \
+        static_assert(sizeof(type) == (size), #name); \
+    };                                                \
+    template <> struct dtype_of<t_##name> {           \
+        static constexpr int value = AD_##NAME;       \
+        static constexpr char letter_of_kind = kind;  \
     };
 #include "protocol/dtype.def"
 #undef AD_DTYPE
@@ -172,8 +170,9 @@ template <int D> using storage_t = typename storage<D>::type;
  * decltype(t)::type; ... }). */
 template <class F> inline auto visit(int dtype, F &&f) {
     switch (dtype) {
-#define AD_DTYPE(id, NAME, name, size, kind, letter)                                                                   \
-    case AD_##NAME: return f(tag<t_##name>{});
+#define AD_DTYPE(id, NAME, name, size, kind, letter) \
+    case AD_##NAME:                                  \
+        return f(tag<t_##name>{});
 #include "protocol/dtype.def"
 #undef AD_DTYPE
     default: return f(tag<t_bool>{});
@@ -212,35 +211,21 @@ template <class T> using real_t = typename traits<T>::real;
 
 template <class A, class B> constexpr bool same = false;
 template <class A> constexpr bool same<A, A> = true;
-template <bool C, class A, class B> struct conditional {
-    using type = A;
-};
-template <class A, class B> struct conditional<false, A, B> {
-    using type = B;
-};
+template <bool C, class A, class B> struct conditional { using type = A; };
+template <class A, class B> struct conditional<false, A, B> { using type = B; };
 template <bool C, class A, class B> using conditional_t = typename conditional<C, A, B>::type;
 template <class T> constexpr bool is_complex = traits<T>::is_complex;
 template <class T> constexpr bool is_float = same<T, float> || same<T, double>; /* of compute types */
 template <class T> constexpr bool is_bool = same<T, bool>;
 template <class T> constexpr bool is_int = !is_complex<T> && !is_float<T> && !is_bool<T>;
-template <class T> constexpr bool is_signed = is_int<T> && T(-1) < T(1);
+template <class T> constexpr bool is_signed = is_int<T> &&T(-1) < T(1);
 template <> inline constexpr bool is_signed<bool> = false;
 
-template <class T> struct unsigned_of {
-    using type = T;
-};
-template <> struct unsigned_of<int8_t> {
-    using type = uint8_t;
-};
-template <> struct unsigned_of<int16_t> {
-    using type = uint16_t;
-};
-template <> struct unsigned_of<int32_t> {
-    using type = uint32_t;
-};
-template <> struct unsigned_of<int64_t> {
-    using type = uint64_t;
-};
+template <class T> struct unsigned_of { using type = T; };
+template <> struct unsigned_of<int8_t> { using type = uint8_t; };
+template <> struct unsigned_of<int16_t> { using type = uint16_t; };
+template <> struct unsigned_of<int32_t> { using type = uint32_t; };
+template <> struct unsigned_of<int64_t> { using type = uint64_t; };
 template <class T> using unsigned_t = typename unsigned_of<T>::type;
 
 /* ---- conversion ---- */

@@ -18,34 +18,20 @@ template <> struct traits<none> {
     static constexpr bool is_complex = false;
 };
 
-template <int Code, class S> struct coded {
-    using type = none;
-};
-template <class S> struct coded<AD_CODE_T, S> {
-    using type = S;
-};
-template <class S> struct coded<AD_CODE_R, S> {
-    using type = real_t<S>;
-};
-template <class S> struct coded<AD_CODE_B, S> {
-    using type = bool8;
-};
-template <class S> struct coded<AD_CODE_W, S> {
-    using type = int32_t;
-};
-template <class S> struct coded<AD_CODE_L, S> {
-    using type = int64_t;
-};
-template <class S> struct coded<AD_CODE_U, S> {
-    using type = uint8_t;
-};
+template <int Code, class S> struct coded { using type = none; };
+template <class S> struct coded<AD_CODE_T, S> { using type = S; };
+template <class S> struct coded<AD_CODE_R, S> { using type = real_t<S>; };
+template <class S> struct coded<AD_CODE_B, S> { using type = bool8; };
+template <class S> struct coded<AD_CODE_W, S> { using type = int32_t; };
+template <class S> struct coded<AD_CODE_L, S> { using type = int64_t; };
+template <class S> struct coded<AD_CODE_U, S> { using type = uint8_t; };
 
 template <int Rule> struct rule;
-#define AD_RULE(NAME, mask, fallback, i0, i1, i2, o0, o1)                                                              \
-    template <> struct rule<AD_RULE_##NAME> {                                                                          \
-        static constexpr uint32_t loops = mask;                                                                        \
-        static constexpr int in0 = AD_CODE_##i0, in1 = AD_CODE_##i1, in2 = AD_CODE_##i2;                               \
-        static constexpr int out0 = AD_CODE_##o0, out1 = AD_CODE_##o1;                                                 \
+#define AD_RULE(NAME, mask, fallback, i0, i1, i2, o0, o1)                                \
+    template <> struct rule<AD_RULE_##NAME> {                                            \
+        static constexpr uint32_t loops = mask;                                          \
+        static constexpr int in0 = AD_CODE_##i0, in1 = AD_CODE_##i1, in2 = AD_CODE_##i2; \
+        static constexpr int out0 = AD_CODE_##o0, out1 = AD_CODE_##o1;                   \
     };
 #include "protocol/rule.def"
 #undef AD_RULE
@@ -73,22 +59,22 @@ template <int Id, class S> struct ufunc;
 
 #define AD_APPLY_1(...) r0 = ad::cast<compute_t<typename base::O0>>(__VA_ARGS__)
 #define AD_APPLY_2(...) __VA_ARGS__
-#define AD_UFUNC(id, name, nin, nout, rulename, domain, doc, ...)                                                      \
-    template <> struct ufunc_row<id> {                                                                                 \
-        static constexpr uint32_t loops = rule<AD_RULE_##rulename>::loops;                                             \
-        static constexpr bool by_storage = mentions_storage(#__VA_ARGS__);                                             \
-    };                                                                                                                 \
-    template <class S> struct ufunc<id, S> : signature<AD_RULE_##rulename, nin, nout, S> {                             \
-        using base = signature<AD_RULE_##rulename, nin, nout, S>;                                                      \
-        using A = compute_t<typename base::X>;                                                                         \
-        using B = compute_t<typename base::Y>;                                                                         \
-        using C = compute_t<typename base::Z>;                                                                         \
-        using R0 = compute_t<typename base::O0>;                                                                       \
-        using R1 = compute_t<typename base::O1>;                                                                       \
-        static AD_HD void apply([[maybe_unused]] A x, [[maybe_unused]] B y, [[maybe_unused]] C z, R0 &r0,              \
-                                [[maybe_unused]] R1 &r1) {                                                             \
-            AD_APPLY_##nout(__VA_ARGS__);                                                                              \
-        }                                                                                                              \
+#define AD_UFUNC(id, name, nin, nout, rulename, domain, doc, ...)                                         \
+    template <> struct ufunc_row<id> {                                                                    \
+        static constexpr uint32_t loops = rule<AD_RULE_##rulename>::loops;                                \
+        static constexpr bool by_storage = mentions_storage(#__VA_ARGS__);                                \
+    };                                                                                                    \
+    template <class S> struct ufunc<id, S> : signature<AD_RULE_##rulename, nin, nout, S> {                \
+        using base = signature<AD_RULE_##rulename, nin, nout, S>;                                         \
+        using A = compute_t<typename base::X>;                                                            \
+        using B = compute_t<typename base::Y>;                                                            \
+        using C = compute_t<typename base::Z>;                                                            \
+        using R0 = compute_t<typename base::O0>;                                                          \
+        using R1 = compute_t<typename base::O1>;                                                          \
+        static AD_HD void apply([[maybe_unused]] A x, [[maybe_unused]] B y, [[maybe_unused]] C z, R0 &r0, \
+                                [[maybe_unused]] R1 &r1) {                                                \
+            AD_APPLY_##nout(__VA_ARGS__);                                                                 \
+        }                                                                                                 \
     };
 #include "protocol/ufunc.def"
 #undef AD_UFUNC

@@ -13,24 +13,20 @@ struct ad_arena_block {
 static struct ad_arena_block *block_new(size_t size) {
     struct ad_arena_block *block;
 
-    if (size > SIZE_MAX - sizeof *block)
-        return NULL;
+    if (size > SIZE_MAX - sizeof *block) return NULL;
     block = malloc(sizeof *block + size);
-    if (block != NULL)
-        *block = (struct ad_arena_block){.size = size};
+    if (block != NULL) *block = (struct ad_arena_block){.size = size};
     return block;
 }
 
 void *ad__arena_alloc(ad_arena *arena, size_t size) {
     struct ad_arena_block *block = arena->block;
 
-    if (size > SIZE_MAX - ALIGN)
-        return NULL;
+    if (size > SIZE_MAX - ALIGN) return NULL;
     size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     if (block == NULL || block->size - block->used < size) {
         block = block_new(size > BLOCK_SIZE ? size : BLOCK_SIZE);
-        if (block == NULL)
-            return NULL;
+        if (block == NULL) return NULL;
         block->next = arena->block;
         arena->block = block;
     }
@@ -49,8 +45,7 @@ static void free_blocks(struct ad_arena_block *block) {
 void ad__arena_reset(ad_arena *arena) {
     struct ad_arena_block *keep = arena->block;
 
-    if (keep == NULL)
-        return;
+    if (keep == NULL) return;
     if (keep->size > BLOCK_SIZE) { /* one hostile message does not pin its memory for ever */
         ad__arena_free(arena);
         return;

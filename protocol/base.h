@@ -13,10 +13,10 @@ extern "C" {
 #define AD_PROTOCOL_VERSION 1
 #define AD_MAX_NDIM 32
 #define AD_MAX_OUT 3
-#define AD_MAX_IN 34      /* gather of 32 axes: x and 32 indices; scatter: v and 32 */
+#define AD_MAX_IN 34 /* gather of 32 axes: x and 32 indices; scatter: v and 32 */
 #define AD_MAX_PARAM 8
-#define AD_MAX_CONTROL (1u << 20)       /* bytes of a frame's control block */
-#define AD_MAX_PAYLOAD (4u << 20)       /* bytes of a frame's payload */
+#define AD_MAX_CONTROL (1u << 20) /* bytes of a frame's control block */
+#define AD_MAX_PAYLOAD (4u << 20) /* bytes of a frame's payload */
 #define AD_FAULT_TEXT 256
 
 /* Status: 0 or a negative AD_E_*. Codes on the wire are the positive values of error.def. */

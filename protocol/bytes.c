@@ -7,10 +7,8 @@ int ad__bytes_reserve(ad_bytes *b, size_t more) {
     size_t capacity = b->capacity < 256 ? 256 : b->capacity;
     uint8_t *data;
 
-    if (b->failed)
-        return AD_E_MEMORY;
-    if (more <= b->capacity - b->size)
-        return AD_OK;
+    if (b->failed) return AD_E_MEMORY;
+    if (more <= b->capacity - b->size) return AD_OK;
     while (capacity - b->size < more) {
         if (capacity > SIZE_MAX / 2) {
             b->failed = true;
@@ -29,8 +27,7 @@ int ad__bytes_reserve(ad_bytes *b, size_t more) {
 }
 
 void ad__bytes_append(ad_bytes *b, const void *data, size_t size) {
-    if (size == 0 || ad__bytes_reserve(b, size) != AD_OK)
-        return;
+    if (size == 0 || ad__bytes_reserve(b, size) != AD_OK) return;
     memcpy(b->data + b->size, data, size);
     b->size += size;
 }

@@ -27,15 +27,13 @@ static bool is_unsigned(const msgpack_object *o) { return o->type == MSGPACK_OBJ
 
 /* A number from 0 to INT64_MAX. */
 static bool get_size(const msgpack_object *o, int64_t *out) {
-    if (!is_unsigned(o) || o->via.u64 > INT64_MAX)
-        return false;
+    if (!is_unsigned(o) || o->via.u64 > INT64_MAX) return false;
     *out = (int64_t)o->via.u64;
     return true;
 }
 
 static bool get_int(const msgpack_object *o, int64_t *out) {
-    if (o->type != MSGPACK_OBJECT_NEGATIVE_INTEGER)
-        return get_size(o, out);
+    if (o->type != MSGPACK_OBJECT_NEGATIVE_INTEGER) return get_size(o, out);
     *out = o->via.i64;
     return true;
 }
@@ -44,11 +42,9 @@ static bool get_int(const msgpack_object *o, int64_t *out) {
 static size_t utf8_length(const unsigned char *p, size_t left) {
     const size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
 
-    if (n == 0 || n > left)
-        return 0;
+    if (n == 0 || n > left) return 0;
     for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
+        if ((p[i] & 0xc0) != 0x80) return 0;
     /* Longer than needed, a surrogate, or beyond the last code point. */
     if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
         (p[0] == 0xf4 && p[1] > 0x8f))
@@ -58,8 +54,7 @@ static size_t utf8_length(const unsigned char *p, size_t left) {
 
 static bool is_utf8(const char *text, size_t size) {
     for (size_t i = 0, n; i < size; i += n)
-        if ((n = utf8_length((const unsigned char *)text + i, size - i)) == 0)
-            return false;
+        if ((n = utf8_length((const unsigned char *)text + i, size - i)) == 0) return false;
     return true;
 }
 
@@ -69,9 +64,7 @@ static bool is_text(const msgpack_object *o) {
 
 static bool get_scalar(const msgpack_object *o, ad_scalar *v) {
     switch ((int)o->type) {
-    case MSGPACK_OBJECT_NIL:
-        v->kind = AD_SCALAR_NIL;
-        return true;
+    case MSGPACK_OBJECT_NIL: v->kind = AD_SCALAR_NIL; return true;
     case MSGPACK_OBJECT_BOOLEAN:
         v->kind = AD_SCALAR_BOOL;
         v->as.b = o->via.boolean;
@@ -90,13 +83,11 @@ static bool get_scalar(const msgpack_object *o, ad_scalar *v) {
         v->as.f = o->via.f64;
         return true;
     case MSGPACK_OBJECT_EXT:
-        if (o->via.ext.type != EXT_COMPLEX || o->via.ext.size != sizeof v->as.c)
-            return false;
+        if (o->via.ext.type != EXT_COMPLEX || o->via.ext.size != sizeof v->as.c) return false;
         v->kind = AD_SCALAR_COMPLEX;
         memcpy(v->as.c, o->via.ext.ptr, sizeof v->as.c);
         return true;
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -111,16 +102,13 @@ static int desc_shape(check *c, const msgpack_object *shape, const msgpack_objec
     if (strides != shape && (strides->type != MSGPACK_OBJECT_ARRAY || steps->size != dims->size))
         return bad(c, "strides must be as many as dimensions");
     own = ad__arena_alloc(c->arena, 2 * dims->size * sizeof *own);
-    if (own == NULL)
-        return no_memory(c);
+    if (own == NULL) return no_memory(c);
     d->ndim = (uint8_t)dims->size;
     d->shape = own;
     d->strides = own + dims->size;
     for (uint32_t i = 0; i < dims->size; i++)
-        if (!get_size(&dims->ptr[i], &own[i]))
-            return bad(c, "a dimension must be a number from 0 to 2^63-1");
-    if (strides == shape)
-        ad__strides_contiguous(d->ndim, own, ad__dtypes[d->dtype].size, own + dims->size);
+        if (!get_size(&dims->ptr[i], &own[i])) return bad(c, "a dimension must be a number from 0 to 2^63-1");
+    if (strides == shape) ad__strides_contiguous(d->ndim, own, ad__dtypes[d->dtype].size, own + dims->size);
     else
         for (uint32_t i = 0; i < dims->size; i++)
             if (!get_int(&steps->ptr[i], &own[dims->size + i]))
@@ -133,27 +121,22 @@ static int get_desc(check *c, const msgpack_object *o, bool output, ad_desc *d) 
     const uint32_t size = o->type == MSGPACK_OBJECT_ARRAY ? o->via.array.size : 0;
 
     *d = (ad_desc){.form = size == 3 ? AD_FRESH : AD_VIEW};
-    if (size < (output ? 3 : 4) || size > 5)
-        return bad(c, "not an array description");
-    if (!is_unsigned(&part[0]) || (size == 3 && part[0].via.u64 == 0))
-        return bad(c, "not a buffer id");
-    if (!is_unsigned(&part[1]) || part[1].via.u64 >= AD_NDTYPE)
-        return bad(c, "no such dtype");
+    if (size < (output ? 3 : 4) || size > 5) return bad(c, "not an array description");
+    if (!is_unsigned(&part[0]) || (size == 3 && part[0].via.u64 == 0)) return bad(c, "not a buffer id");
+    if (!is_unsigned(&part[1]) || part[1].via.u64 >= AD_NDTYPE) return bad(c, "no such dtype");
     d->buffer = part[0].via.u64;
     d->dtype = (uint8_t)part[1].via.u64;
     if (size == 3 && part[2].type == MSGPACK_OBJECT_NIL) {
         d->form = AD_SIZED;
         return AD_OK;
     }
-    if (size > 3 && !get_size(&part[2], &d->offset))
-        return bad(c, "an offset must be a number from 0 to 2^63-1");
+    if (size > 3 && !get_size(&part[2], &d->offset)) return bad(c, "an offset must be a number from 0 to 2^63-1");
     return desc_shape(c, &part[size == 3 ? 2 : 3], &part[size == 3 ? 2 : size - 1], d);
 }
 
 static int get_operand(check *c, const msgpack_object *o, bool output, ad_operand *x) {
     *x = (ad_operand){0};
-    if (output || o->type == MSGPACK_OBJECT_ARRAY)
-        return get_desc(c, o, output, &x->desc);
+    if (output || o->type == MSGPACK_OBJECT_ARRAY) return get_desc(c, o, output, &x->desc);
     x->is_scalar = 1;
     if (o->type == MSGPACK_OBJECT_NIL || !get_scalar(o, &x->scalar))
         return bad(c, "neither an array description nor a scalar");
@@ -165,8 +148,7 @@ static int get_operand(check *c, const msgpack_object *o, bool output, ad_operan
 typedef int field_reader(check *c, const msgpack_object *o);
 
 static int read_unsigned(check *c, const msgpack_object *o) {
-    if (!is_unsigned(o))
-        return bad(c, "not an unsigned number");
+    if (!is_unsigned(o)) return bad(c, "not an unsigned number");
     c->m->u[c->nu++] = o->via.u64;
     return AD_OK;
 }
@@ -175,23 +157,19 @@ static int read_unsigned(check *c, const msgpack_object *o) {
 static int keep_string(check *c, const char *data, size_t size) {
     char *copy = ad__arena_alloc(c->arena, size);
 
-    if (copy == NULL)
-        return no_memory(c);
-    if (size > 0)
-        memcpy(copy, data, size);
+    if (copy == NULL) return no_memory(c);
+    if (size > 0) memcpy(copy, data, size);
     c->m->s[c->ns++] = (ad_string){copy, size};
     return AD_OK;
 }
 
 static int read_text(check *c, const msgpack_object *o) {
-    if (!is_text(o))
-        return bad(c, "not a string of UTF-8");
+    if (!is_text(o)) return bad(c, "not a string of UTF-8");
     return keep_string(c, o->via.str.ptr, o->via.str.size);
 }
 
 static int read_bytes(check *c, const msgpack_object *o) {
-    if (o->type != MSGPACK_OBJECT_BIN || o->via.bin.size > MAX_STRING)
-        return bad(c, "not a string of bytes");
+    if (o->type != MSGPACK_OBJECT_BIN || o->via.bin.size > MAX_STRING) return bad(c, "not a string of bytes");
     return keep_string(c, o->via.bin.ptr, o->via.bin.size);
 }
 
@@ -199,13 +177,11 @@ static int welcome_value(check *c, const ad_welcome_key *key, const msgpack_obje
     char *member = (char *)c->m->welcome + key->offset;
 
     if (key->size == 0) {
-        if (!is_unsigned(o))
-            return bad(c, key->name);
+        if (!is_unsigned(o)) return bad(c, key->name);
         memcpy(member, &o->via.u64, sizeof o->via.u64);
         return AD_OK;
     }
-    if (!is_text(o))
-        return bad(c, key->name);
+    if (!is_text(o)) return bad(c, key->name);
     snprintf(member, key->size, "%.*s", (int)o->via.str.size, o->via.str.ptr);
     return AD_OK;
 }
@@ -224,11 +200,9 @@ static int begin_welcome(check *c) {
     ad_message *m = c->m;
 
     m->welcome = ad__arena_alloc(c->arena, sizeof *m->welcome);
-    if (m->welcome == NULL)
-        return no_memory(c);
+    if (m->welcome == NULL) return no_memory(c);
     *m->welcome = (ad_welcome){.version = m->u[0], .features = m->u[1], .session = m->u[2]};
-    if (m->s[0].size != sizeof m->welcome->secret)
-        return bad(c, "a secret has 16 bytes");
+    if (m->s[0].size != sizeof m->welcome->secret) return bad(c, "a secret has 16 bytes");
     memcpy(m->welcome->secret, m->s[0].data, sizeof m->welcome->secret);
     return AD_OK;
 }
@@ -237,13 +211,10 @@ static int read_map(check *c, const msgpack_object *o) {
     const bool welcome = c->m->opcode == AD_REQ_WELCOME;
     int status = welcome ? begin_welcome(c) : AD_OK;
 
-    if (o->type != MSGPACK_OBJECT_MAP)
-        return bad(c, "not a map");
+    if (o->type != MSGPACK_OBJECT_MAP) return bad(c, "not a map");
     for (uint32_t i = 0; status == AD_OK && i < o->via.map.size; i++) {
-        if (!is_text(&o->via.map.ptr[i].key))
-            status = bad(c, "a key is not a string");
-        else if (welcome)
-            status = welcome_pair(c, &o->via.map.ptr[i]);
+        if (!is_text(&o->via.map.ptr[i].key)) status = bad(c, "a key is not a string");
+        else if (welcome) status = welcome_pair(c, &o->via.map.ptr[i]);
     }
     return status;
 }
@@ -256,11 +227,9 @@ static int read_ids(check *c, const msgpack_object *o) {
 
     m->nids = o->via.array.size;
     m->ids = ad__arena_alloc(c->arena, m->nids * sizeof *m->ids);
-    if (m->ids == NULL)
-        return no_memory(c);
+    if (m->ids == NULL) return no_memory(c);
     for (size_t i = 0; i < m->nids; i++) {
-        if (!is_unsigned(&o->via.array.ptr[i]))
-            return bad(c, "not a list of unsigned numbers");
+        if (!is_unsigned(&o->via.array.ptr[i])) return bad(c, "not a list of unsigned numbers");
         m->ids[i] = o->via.array.ptr[i].via.u64;
     }
     return AD_OK;
@@ -271,16 +240,13 @@ static int read_outputs(check *c, const msgpack_object *o) {
     const uint32_t nout = o->via.array.size, nin = o[1].type == MSGPACK_OBJECT_ARRAY ? o[1].via.array.size : 0;
     ad_op *op = &c->m->op;
 
-    if (nout > AD_MAX_OUT || nin > AD_MAX_IN)
-        return bad(c, "too many operands");
+    if (nout > AD_MAX_OUT || nin > AD_MAX_IN) return bad(c, "too many operands");
     op->operand = ad__arena_alloc(c->arena, (nout + nin + 1) * sizeof *op->operand);
-    if (op->operand == NULL)
-        return no_memory(c);
+    if (op->operand == NULL) return no_memory(c);
     op->nout = (uint8_t)nout;
     for (uint32_t i = 0; i < nout; i++) {
         int status = get_operand(c, &o->via.array.ptr[i], true, &op->operand[i]);
-        if (status != AD_OK)
-            return status;
+        if (status != AD_OK) return status;
     }
     return AD_OK;
 }
@@ -291,8 +257,7 @@ static int read_inputs(check *c, const msgpack_object *o) {
     op->nin = (uint8_t)o->via.array.size;
     for (uint32_t i = 0; i < o->via.array.size; i++) {
         int status = get_operand(c, &o->via.array.ptr[i], false, &op->operand[op->nout + i]);
-        if (status != AD_OK)
-            return status;
+        if (status != AD_OK) return status;
     }
     return AD_OK;
 }
@@ -303,15 +268,12 @@ static int read_scalars(check *c, const msgpack_object *o) {
     const bool reply = c->m->opcode == AD_REQ_REPLY;
     ad_scalar *values;
 
-    if (!reply && n > AD_MAX_PARAM)
-        return bad(c, "too many parameters");
+    if (!reply && n > AD_MAX_PARAM) return bad(c, "too many parameters");
     values = ad__arena_alloc(c->arena, n * sizeof *values);
-    if (values == NULL)
-        return no_memory(c);
+    if (values == NULL) return no_memory(c);
     memset(values, 0, n * sizeof *values);
     for (uint32_t i = 0; i < n; i++)
-        if (!get_scalar(&o->via.array.ptr[i], &values[i]))
-            return bad(c, "not a scalar");
+        if (!get_scalar(&o->via.array.ptr[i], &values[i])) return bad(c, "not a scalar");
     if (reply) {
         c->m->values = values;
         c->m->nvalues = n;
@@ -342,16 +304,14 @@ static int read_field(check *c, const char **letters, const msgpack_object *o) {
         return readers[(unsigned char)*at](c, o);
     }
     *letters = at + 3;
-    if (o->type != MSGPACK_OBJECT_ARRAY)
-        return bad(c, "not a list");
+    if (o->type != MSGPACK_OBJECT_ARRAY) return bad(c, "not a list");
     return list_readers[(unsigned char)at[1]](c, o);
 }
 
 static int field_count(const char *letters) {
     int n = 0;
 
-    for (; *letters != '\0'; letters += *letters == '[' ? 3 : 1)
-        n++;
+    for (; *letters != '\0'; letters += *letters == '[' ? 3 : 1) n++;
     return n;
 }
 
@@ -366,16 +326,14 @@ static bool row_limits(const ad_message *m, uint64_t row, int limits[3]) {
     limits[0] = 1;
     limits[1] = 2;
     limits[2] = 3;
-    if (m->opcode == AD_REQ_REDUCE)
-        return ad__reduction(row) != NULL;
+    if (m->opcode == AD_REQ_REDUCE) return ad__reduction(row) != NULL;
     if (ufunc != NULL) {
         limits[0] = ufunc->nout;
         limits[1] = ufunc->nin + 1;
         limits[2] = 0;
         return true;
     }
-    if (call == NULL || (call->kind == AD_CALL_ASK) != (m->opcode == AD_REQ_QUERY))
-        return false;
+    if (call == NULL || (call->kind == AD_CALL_ASK) != (m->opcode == AD_REQ_QUERY)) return false;
     limits[0] = call->nout;
     limits[1] = call->nin_max;
     limits[2] = (int)strlen(call->params);
@@ -390,8 +348,7 @@ static int finish_op(check *c) {
 
     if (!row_limits(m, u[0], limits))
         return ad__fault(c->fault, AD_E_PROTOCOL, "%s: there is no row %" PRIu64, m->row->name, u[0]);
-    if (u[1] >= AD_NDTYPE)
-        return ad__fault(c->fault, AD_E_PROTOCOL, "%s: no such dtype: %" PRIu64, m->row->name, u[1]);
+    if (u[1] >= AD_NDTYPE) return ad__fault(c->fault, AD_E_PROTOCOL, "%s: no such dtype: %" PRIu64, m->row->name, u[1]);
     if (op->nout > limits[0] || op->nin > limits[1] || op->nparam > limits[2])
         return ad__fault(c->fault, AD_E_PROTOCOL, "%s: more operands or parameters than row %" PRIu64 " has",
                          m->row->name, u[0]);
@@ -422,10 +379,8 @@ static int finish(check *c) {
     case AD_REQ_UFUNC:
     case AD_REQ_REDUCE:
     case AD_REQ_CALL:
-    case AD_REQ_QUERY:
-        return finish_op(c);
-    default:
-        return AD_OK;
+    case AD_REQ_QUERY: return finish_op(c);
+    default: return AD_OK;
     }
 }
 
@@ -439,10 +394,8 @@ int ad__check_message(const msgpack_object *object, ad_arena *arena, uint32_t al
     if (object->type != MSGPACK_OBJECT_ARRAY || object->via.array.size == 0 || !is_unsigned(&part[0]))
         return ad__fault(fault, AD_E_PROTOCOL, "a message must be a list that begins with its id");
     m->row = ad__request(part[0].via.u64);
-    if (m->row == NULL)
-        return ad__fault(fault, AD_E_PROTOCOL, "unknown message: %" PRIu64, part[0].via.u64);
-    if (!(allowed & AD_BIT(m->row->cls)))
-        return ad__fault(fault, AD_E_PROTOCOL, "%s: not allowed here", m->row->name);
+    if (m->row == NULL) return ad__fault(fault, AD_E_PROTOCOL, "unknown message: %" PRIu64, part[0].via.u64);
+    if (!(allowed & AD_BIT(m->row->cls))) return ad__fault(fault, AD_E_PROTOCOL, "%s: not allowed here", m->row->name);
     m->opcode = (uint8_t)part[0].via.u64;
     letters = m->row->fields;
     fields = field_count(letters);

@@ -12,8 +12,7 @@ struct ad_reader {
 int ad__reader_new(ad_reader **out) {
     ad_reader *r = calloc(1, sizeof *r);
 
-    if (r == NULL)
-        return AD_E_MEMORY;
+    if (r == NULL) return AD_E_MEMORY;
     if (!msgpack_zone_init(&r->zone, MSGPACK_ZONE_CHUNK_SIZE)) {
         free(r);
         return AD_E_MEMORY;
@@ -23,8 +22,7 @@ int ad__reader_new(ad_reader **out) {
 }
 
 void ad__reader_free(ad_reader *r) {
-    if (r == NULL)
-        return;
+    if (r == NULL) return;
     msgpack_zone_destroy(&r->zone);
     free(r);
 }
@@ -42,12 +40,9 @@ static int unpack(ad_reader *r, msgpack_object *object, ad_fault *fault) {
     msgpack_zone_clear(&r->zone);
     switch (msgpack_unpack(r->data, r->size, &r->at, &r->zone, object)) {
     case MSGPACK_UNPACK_SUCCESS:
-    case MSGPACK_UNPACK_EXTRA_BYTES:
-        return AD_OK;
-    case MSGPACK_UNPACK_NOMEM_ERROR:
-        return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    default:
-        return ad__fault(fault, AD_E_PROTOCOL, "control block: not msgpack");
+    case MSGPACK_UNPACK_EXTRA_BYTES: return AD_OK;
+    case MSGPACK_UNPACK_NOMEM_ERROR: return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    default: return ad__fault(fault, AD_E_PROTOCOL, "control block: not msgpack");
     }
 }
 
@@ -56,11 +51,9 @@ int ad__reader_next(ad_reader *r, ad_arena *arena, uint32_t allowed, ad_message 
     msgpack_object object;
     int status;
 
-    if (r->at >= r->size)
-        return 0;
+    if (r->at >= r->size) return 0;
     status = unpack(r, &object, fault);
-    if (status == AD_OK)
-        status = ad__check_message(&object, arena, allowed, m, fault);
+    if (status == AD_OK) status = ad__check_message(&object, arena, allowed, m, fault);
     if (status != AD_OK) {
         r->at = r->size; /* nothing after it can be trusted */
         return status;

@@ -12,16 +12,12 @@ int ad__shape_count(int ndim, const int64_t *shape, int64_t *count) {
     int64_t product = 1;
     bool empty = false;
 
-    if (ndim < 0 || ndim > AD_MAX_NDIM)
-        return AD_E_VALUE;
+    if (ndim < 0 || ndim > AD_MAX_NDIM) return AD_E_VALUE;
     for (int i = 0; i < ndim; i++)
-        if (shape[i] < 0)
-            return AD_E_VALUE;
+        if (shape[i] < 0) return AD_E_VALUE;
     for (int i = 0; i < ndim; i++) {
-        if (shape[i] == 0)
-            empty = true;
-        else if (__builtin_mul_overflow(product, shape[i], &product))
-            return AD_E_OVERFLOW;
+        if (shape[i] == 0) empty = true;
+        else if (__builtin_mul_overflow(product, shape[i], &product)) return AD_E_OVERFLOW;
     }
     *count = empty ? 0 : product;
     return AD_OK;
@@ -33,15 +29,13 @@ void ad__strides_contiguous(int ndim, const int64_t *shape, int64_t itemsize, in
 
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = shape[i] == 1 ? 0 : (int64_t)stride;
-        if (shape[i] > 1)
-            stride *= (uint64_t)shape[i];
+        if (shape[i] > 1) stride *= (uint64_t)shape[i];
     }
 }
 
 static bool is_empty(const ad_desc *d) {
     for (int i = 0; i < d->ndim; i++)
-        if (d->shape[i] == 0)
-            return true;
+        if (d->shape[i] == 0) return true;
     return false;
 }
 
@@ -50,10 +44,8 @@ static bool is_packed(const ad_desc *d, int first, int step) {
     uint64_t stride = ad__dtypes[d->dtype].size;
 
     for (int i = first, left = d->ndim; left > 0; i += step, left--) {
-        if (d->shape[i] == 1)
-            continue;
-        if ((uint64_t)d->strides[i] != stride)
-            return is_empty(d);
+        if (d->shape[i] == 1) continue;
+        if ((uint64_t)d->strides[i] != stride) return is_empty(d);
         stride *= (uint64_t)d->shape[i];
     }
     return true;
@@ -65,8 +57,7 @@ bool ad__is_f_contiguous(const ad_desc *d) { return is_packed(d, 0, 1); }
 int ad__desc_extent(const ad_desc *d, int64_t *low, int64_t *high, ad_fault *fault) {
     wide from = d->offset, to = (wide)d->offset + ad__dtypes[d->dtype].size;
 
-    if (d->offset < 0)
-        return ad__fault(fault, AD_E_EXTENT, "the offset %" PRId64 " is negative", d->offset);
+    if (d->offset < 0) return ad__fault(fault, AD_E_EXTENT, "the offset %" PRId64 " is negative", d->offset);
     if (is_empty(d)) {
         *low = *high = d->offset;
         return AD_OK;
@@ -74,16 +65,12 @@ int ad__desc_extent(const ad_desc *d, int64_t *low, int64_t *high, ad_fault *fau
     for (int i = 0; i < d->ndim; i++) {
         wide steps = d->shape[i] == 1 ? 1 : (wide)d->shape[i] - 1;
         wide reach = steps * d->strides[i]; /* below 2^126 */
-        if (reach < 0)
-            from += reach;
-        else
-            to += reach;
+        if (reach < 0) from += reach;
+        else to += reach;
         /* Both only ever move outwards, so what lies outside now stays outside. */
-        if (from < 0 || to > INT64_MAX)
-            return ad__fault(fault, AD_E_EXTENT, "the array reaches beyond any buffer");
+        if (from < 0 || to > INT64_MAX) return ad__fault(fault, AD_E_EXTENT, "the array reaches beyond any buffer");
     }
-    if (to > INT64_MAX)
-        return ad__fault(fault, AD_E_EXTENT, "the array reaches beyond any buffer");
+    if (to > INT64_MAX) return ad__fault(fault, AD_E_EXTENT, "the array reaches beyond any buffer");
     *low = (int64_t)from;
     *high = (int64_t)to;
     return AD_OK;
@@ -107,8 +94,7 @@ int ad__desc_check(const ad_desc *d, int64_t size, const char *name, ad_fault *f
     int64_t count, low = 0, high = 0;
     int status;
 
-    if (d->dtype >= AD_NDTYPE)
-        return ad__fault(fault, AD_E_TYPE, "%s: no dtype has the number %d", name, d->dtype);
+    if (d->dtype >= AD_NDTYPE) return ad__fault(fault, AD_E_TYPE, "%s: no dtype has the number %d", name, d->dtype);
     status = ad__shape_count(d->ndim, d->shape, &count);
     if (status != AD_OK)
         return ad__fault(fault, AD_E_VALUE, "%s: %s", name,
@@ -138,25 +124,19 @@ int ad__broadcast(int n, const ad_operand *const *operand, int *ndim, int64_t *s
     int most = 0;
 
     for (int k = 0; k < n; k++)
-        if (!operand[k]->is_scalar && operand[k]->desc.ndim > most)
-            most = operand[k]->desc.ndim;
-    for (int i = 0; i < most; i++)
-        joint[i] = 1;
+        if (!operand[k]->is_scalar && operand[k]->desc.ndim > most) most = operand[k]->desc.ndim;
+    for (int i = 0; i < most; i++) joint[i] = 1;
     for (int k = 0; k < n; k++) {
         const ad_desc *d = &operand[k]->desc;
-        if (operand[k]->is_scalar)
-            continue;
+        if (operand[k]->is_scalar) continue;
         for (int i = 0; i < d->ndim; i++) {
             int64_t *dim = &joint[most - d->ndim + i];
-            if (*dim == 1)
-                *dim = d->shape[i];
-            else if (d->shape[i] != 1 && d->shape[i] != *dim)
-                return no_broadcast(n, operand, fault);
+            if (*dim == 1) *dim = d->shape[i];
+            else if (d->shape[i] != 1 && d->shape[i] != *dim) return no_broadcast(n, operand, fault);
         }
     }
     *ndim = most;
-    if (most > 0)
-        memcpy(shape, joint, (size_t)most * sizeof *shape);
+    if (most > 0) memcpy(shape, joint, (size_t)most * sizeof *shape);
     return AD_OK;
 }
 
@@ -174,18 +154,13 @@ int ad__broadcast_to(const ad_desc *d, int ndim, const int64_t *shape, int64_t *
     const int lead = ndim - d->ndim;
     int64_t own[AD_MAX_NDIM];
 
-    if (lead < 0 || ndim > AD_MAX_NDIM)
-        return no_broadcast_to(d, ndim, shape, fault);
+    if (lead < 0 || ndim > AD_MAX_NDIM) return no_broadcast_to(d, ndim, shape, fault);
     for (int i = 0; i < ndim; i++) {
-        if (i >= lead && d->shape[i - lead] == shape[i])
-            own[i] = shape[i] == 1 ? 0 : d->strides[i - lead];
-        else if (i < lead || d->shape[i - lead] == 1)
-            own[i] = 0;
-        else
-            return no_broadcast_to(d, ndim, shape, fault);
+        if (i >= lead && d->shape[i - lead] == shape[i]) own[i] = shape[i] == 1 ? 0 : d->strides[i - lead];
+        else if (i < lead || d->shape[i - lead] == 1) own[i] = 0;
+        else return no_broadcast_to(d, ndim, shape, fault);
     }
-    if (ndim > 0)
-        memcpy(strides, own, (size_t)ndim * sizeof *strides);
+    if (ndim > 0) memcpy(strides, own, (size_t)ndim * sizeof *strides);
     *out = *d;
     out->ndim = (uint8_t)ndim;
     out->shape = shape;
@@ -199,8 +174,7 @@ static int coalesce(const ad_desc *d, int64_t *shape, int64_t *strides) {
 
     for (int i = 0; i < d->ndim; i++) {
         int64_t reach;
-        if (d->shape[i] == 1)
-            continue;
+        if (d->shape[i] == 1) continue;
         if (n > 0 && !__builtin_mul_overflow(d->strides[i], d->shape[i], &reach) && strides[n - 1] == reach) {
             shape[n - 1] *= d->shape[i];
             strides[n - 1] = d->strides[i];
@@ -228,15 +202,13 @@ bool ad__reshape_strides(const ad_desc *d, int ndim, const int64_t *shape, int64
     int64_t left = 1, stride = 0;
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = 0;
-        if (shape[i] == 1)
-            continue;
+        if (shape[i] == 1) continue;
         if (left == 1) {
             group--; /* the counts are equal, so there is one */
             left = from[group];
             stride = step[group];
         }
-        if (left % shape[i] != 0)
-            return false;
+        if (left % shape[i] != 0) return false;
         strides[i] = stride;
         stride = (int64_t)((uint64_t)stride * (uint64_t)shape[i]);
         left /= shape[i];
@@ -247,18 +219,15 @@ bool ad__reshape_strides(const ad_desc *d, int ndim, const int64_t *shape, int64
 bool ad__desc_overlap(const ad_desc *a, const ad_desc *b) {
     int64_t low_a, high_a, low_b, high_b;
 
-    if (a->buffer != b->buffer || is_empty(a) || is_empty(b))
-        return false;
+    if (a->buffer != b->buffer || is_empty(a) || is_empty(b)) return false;
     if (ad__desc_extent(a, &low_a, &high_a, NULL) != AD_OK || ad__desc_extent(b, &low_b, &high_b, NULL) != AD_OK)
         return true;
     return low_a < high_b && low_b < high_a;
 }
 
 bool ad__desc_same(const ad_desc *a, const ad_desc *b) {
-    if (a->buffer != b->buffer || a->offset != b->offset || a->dtype != b->dtype || a->ndim != b->ndim)
-        return false;
+    if (a->buffer != b->buffer || a->offset != b->offset || a->dtype != b->dtype || a->ndim != b->ndim) return false;
     for (int i = 0; i < a->ndim; i++)
-        if (a->shape[i] != b->shape[i] || (a->shape[i] > 1 && a->strides[i] != b->strides[i]))
-            return false;
+        if (a->shape[i] != b->shape[i] || (a->shape[i] > 1 && a->strides[i] != b->strides[i])) return false;
     return true;
 }

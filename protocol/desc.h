@@ -11,8 +11,8 @@ extern "C" {
 /* Elements of a shape. AD_E_OVERFLOW when the product of the non-zero dimensions does not fit int64 (NumPy's rule),
  * AD_E_VALUE for a negative dimension or more than 32 of them. */
 int ad__shape_count(int ndim, const int64_t *shape, int64_t *count);
-/* Row-major byte strides for a shape of checked size; 0 for dimensions of size 1, so that the extent of a whole buffer's
- * view is the buffer. */
+/* Row-major byte strides for a shape of checked size; 0 for dimensions of size 1, so that the extent of a whole
+ * buffer's view is the buffer. */
 void ad__strides_contiguous(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides);
 /* True when the elements lie row-major without gaps (dimensions of size 1 and empty arrays never break that). */
 bool ad__is_contiguous(const ad_desc *d);

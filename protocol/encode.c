@@ -13,29 +13,16 @@ enum { EXT_COMPLEX = 1 };
 static inline int append(void *to, const char *data, size_t size) {
     ad_bytes *b = to;
 
-    if (b->capacity - b->size < size && ad__bytes_reserve(b, size) != AD_OK)
-        return -1;
+    if (b->capacity - b->size < size && ad__bytes_reserve(b, size) != AD_OK) return -1;
     to = b->data + b->size;
     b->size += size;
     switch (size) { /* the sizes of msgpack's heads and numbers, without a call each */
-    case 1:
-        memcpy(to, data, 1);
-        break;
-    case 2:
-        memcpy(to, data, 2);
-        break;
-    case 3:
-        memcpy(to, data, 3);
-        break;
-    case 5:
-        memcpy(to, data, 5);
-        break;
-    case 9:
-        memcpy(to, data, 9);
-        break;
-    default:
-        memcpy(to, data, size);
-        break;
+    case 1: memcpy(to, data, 1); break;
+    case 2: memcpy(to, data, 2); break;
+    case 3: memcpy(to, data, 3); break;
+    case 5: memcpy(to, data, 5); break;
+    case 9: memcpy(to, data, 9); break;
+    default: memcpy(to, data, size); break;
     }
     return 0;
 }
@@ -55,44 +42,29 @@ static void pack_string(msgpack_packer *pk, const char *text) {
     size_t size = strlen(text);
 
     msgpack_pack_str(pk, size);
-    if (size > 0)
-        msgpack_pack_str_body(pk, text, size);
+    if (size > 0) msgpack_pack_str_body(pk, text, size);
 }
 
 static void pack_scalar(msgpack_packer *pk, const ad_scalar *v) {
     switch (v->kind) {
-    case AD_SCALAR_BOOL:
-        v->as.b ? msgpack_pack_true(pk) : msgpack_pack_false(pk);
-        break;
-    case AD_SCALAR_INT:
-        msgpack_pack_int64(pk, v->as.i);
-        break;
-    case AD_SCALAR_UINT:
-        msgpack_pack_uint64(pk, v->as.u);
-        break;
-    case AD_SCALAR_FLOAT:
-        msgpack_pack_double(pk, v->as.f);
-        break;
-    case AD_SCALAR_COMPLEX:
-        msgpack_pack_ext_with_body(pk, v->as.c, sizeof v->as.c, EXT_COMPLEX);
-        break;
-    default:
-        msgpack_pack_nil(pk);
-        break;
+    case AD_SCALAR_BOOL: v->as.b ? msgpack_pack_true(pk) : msgpack_pack_false(pk); break;
+    case AD_SCALAR_INT: msgpack_pack_int64(pk, v->as.i); break;
+    case AD_SCALAR_UINT: msgpack_pack_uint64(pk, v->as.u); break;
+    case AD_SCALAR_FLOAT: msgpack_pack_double(pk, v->as.f); break;
+    case AD_SCALAR_COMPLEX: msgpack_pack_ext_with_body(pk, v->as.c, sizeof v->as.c, EXT_COMPLEX); break;
+    default: msgpack_pack_nil(pk); break;
     }
 }
 
 static void pack_scalars(msgpack_packer *pk, size_t n, const ad_scalar *values) {
     msgpack_pack_array(pk, n);
-    for (size_t i = 0; i < n; i++)
-        pack_scalar(pk, &values[i]);
+    for (size_t i = 0; i < n; i++) pack_scalar(pk, &values[i]);
 }
 
 /* Strides of dimensions of size 1 are never walked; 0 keeps them within any buffer. */
 static void pack_strides(msgpack_packer *pk, const ad_desc *d) {
     msgpack_pack_array(pk, d->ndim);
-    for (int i = 0; i < d->ndim; i++)
-        msgpack_pack_int64(pk, d->shape[i] == 1 ? 0 : d->strides[i]);
+    for (int i = 0; i < d->ndim; i++) msgpack_pack_int64(pk, d->shape[i] == 1 ? 0 : d->strides[i]);
 }
 
 static void pack_desc(msgpack_packer *pk, const ad_desc *d) {
@@ -105,22 +77,17 @@ static void pack_desc(msgpack_packer *pk, const ad_desc *d) {
         msgpack_pack_nil(pk);
         return;
     }
-    if (view)
-        msgpack_pack_int64(pk, d->offset);
+    if (view) msgpack_pack_int64(pk, d->offset);
     msgpack_pack_array(pk, d->ndim);
-    for (int i = 0; i < d->ndim; i++)
-        msgpack_pack_int64(pk, d->shape[i]);
-    if (strided)
-        pack_strides(pk, d);
+    for (int i = 0; i < d->ndim; i++) msgpack_pack_int64(pk, d->shape[i]);
+    if (strided) pack_strides(pk, d);
 }
 
 static void pack_operands(msgpack_packer *pk, int n, const ad_operand *operand) {
     msgpack_pack_array(pk, (size_t)n);
     for (int i = 0; i < n; i++) {
-        if (operand[i].is_scalar)
-            pack_scalar(pk, &operand[i].scalar);
-        else
-            pack_desc(pk, &operand[i].desc);
+        if (operand[i].is_scalar) pack_scalar(pk, &operand[i].scalar);
+        else pack_desc(pk, &operand[i].desc);
     }
 }
 
@@ -171,8 +138,7 @@ int ad__encode_free(ad_bytes *b, size_t n, const uint64_t *ids) {
     msgpack_packer pk = begin(b, AD_REQ_FREE, 1);
 
     msgpack_pack_array(&pk, n);
-    for (size_t i = 0; i < n; i++)
-        msgpack_pack_uint64(&pk, ids[i]);
+    for (size_t i = 0; i < n; i++) msgpack_pack_uint64(&pk, ids[i]);
     return end(b);
 }
 
@@ -205,8 +171,7 @@ int ad__encode_fetch(ad_bytes *b, uint64_t request, const ad_desc *d, uint64_t w
 int ad__encode_numbers(ad_bytes *b, int opcode, size_t n, const uint64_t *fields) {
     msgpack_packer pk = begin(b, opcode, n);
 
-    for (size_t i = 0; i < n; i++)
-        msgpack_pack_uint64(&pk, fields[i]);
+    for (size_t i = 0; i < n; i++) msgpack_pack_uint64(&pk, fields[i]);
     return end(b);
 }
 

@@ -7,24 +7,20 @@
 static void trim(char *text, size_t size) {
     size_t i = size;
 
-    while (i > 0 && ((unsigned char)text[i - 1] & 0xc0) == 0x80)
-        i--;
-    if (i > 0 && (unsigned char)text[i - 1] >= 0xc0)
-        text[i - 1] = '\0';
+    while (i > 0 && ((unsigned char)text[i - 1] & 0xc0) == 0x80) i--;
+    if (i > 0 && (unsigned char)text[i - 1] >= 0xc0) text[i - 1] = '\0';
 }
 
 int ad__fault(ad_fault *fault, int code, const char *format, ...) {
     va_list list;
     int size;
 
-    if (fault == NULL)
-        return code;
+    if (fault == NULL) return code;
     fault->code = code;
     va_start(list, format);
     size = vsnprintf(fault->text, sizeof fault->text, format, list);
     va_end(list);
-    if (size >= (int)sizeof fault->text)
-        trim(fault->text, sizeof fault->text - 1);
+    if (size >= (int)sizeof fault->text) trim(fault->text, sizeof fault->text - 1);
     return code;
 }
 
@@ -41,15 +37,13 @@ static __attribute__((unused)) void unique_codes(unsigned code) {
 #define AD_ERROR(code, NAME, exception, text) case code:
 #include "protocol/error.def"
 #undef AD_ERROR
-    default:
-        break;
+    default: break;
     }
 }
 
 const char *ad__error_text(int code) {
     const int count = (int)(sizeof error_texts / sizeof error_texts[0]);
 
-    if (code > 0 || code <= -count || error_texts[-code] == NULL)
-        return "unknown error";
+    if (code > 0 || code <= -count || error_texts[-code] == NULL) return "unknown error";
     return error_texts[-code];
 }

@@ -5,15 +5,13 @@
 /* ---- headers ---- */
 
 static void put_le(uint8_t *out, uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; i++)
-        out[i] = (uint8_t)(value >> (8 * i));
+    for (int i = 0; i < bytes; i++) out[i] = (uint8_t)(value >> (8 * i));
 }
 
 static uint64_t get_le(const uint8_t *in, int bytes) {
     uint64_t value = 0;
 
-    for (int i = 0; i < bytes; i++)
-        value |= (uint64_t)in[i] << (8 * i);
+    for (int i = 0; i < bytes; i++) value |= (uint64_t)in[i] << (8 * i);
     return value;
 }
 
@@ -35,8 +33,7 @@ int ad__frame_decode(const uint8_t in[AD_FRAME_HEADER], uint32_t max_control, ui
     if (got.payload > max_payload)
         return ad__fault(fault, AD_E_PROTOCOL, "a payload of %" PRIu64 " bytes, above the limit of %" PRIu64,
                          got.payload, max_payload);
-    if (got.control == 0 && got.payload == 0)
-        return ad__fault(fault, AD_E_PROTOCOL, "an empty frame");
+    if (got.control == 0 && got.payload == 0) return ad__fault(fault, AD_E_PROTOCOL, "an empty frame");
     *f = got;
     return AD_OK;
 }

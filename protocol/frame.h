@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 #define AD_FRAME_HEADER 16
-#define AD_FRAME_MORE 1u /* flag, server to client: more frames of this reply follow */
+#define AD_FRAME_MORE 1u  /* flag, server to client: more frames of this reply follow */
 #define AD_FRAME_FLAGS 1u /* all flags there are; another one is a protocol error */
 
 /* control u32, flags u32, payload u64, little-endian. */

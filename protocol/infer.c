@@ -37,13 +37,10 @@ static int find_loop(const ad_rule_row *rule, int n, const uint8_t *types) {
     uint32_t common = rule->loops;
     bool numbers = false;
 
-    if (rule->loops & AD_BIT(type))
-        return type;
+    if (rule->loops & AD_BIT(type)) return type;
     if (type == AD_BOOL || is_integer(type)) {
-        if (rule->fallback == AD_SUMINT)
-            return ad__dtypes[type].kind == 'u' ? AD_UINT64 : AD_INT64;
-        if (rule->fallback < AD_NDTYPE)
-            return rule->fallback;
+        if (rule->fallback == AD_SUMINT) return ad__dtypes[type].kind == 'u' ? AD_UINT64 : AD_INT64;
+        if (rule->fallback < AD_NDTYPE) return rule->fallback;
     }
     /* Each operand by itself: int8 and uint8 both go into float16, though together they make int16. A Python scalar
      * counts only where it decided the type. */
@@ -52,8 +49,7 @@ static int find_loop(const ad_rule_row *rule, int n, const uint8_t *types) {
             common &= ad__safe_types(types[i]);
             numbers = true;
         }
-    if (!numbers || !is_integer(type))
-        common &= ad__safe_types(type);
+    if (!numbers || !is_integer(type)) common &= ad__safe_types(type);
     return common != 0 ? __builtin_ctz(common) : AD_NO_DTYPE;
 }
 
@@ -63,8 +59,7 @@ static int loop_operands(const ad_ufunc_row *row, const uint8_t *types, uint8_t 
     int n = 0;
 
     for (int i = 0; i < row->nin; i++) {
-        if (rule->in[i] == AD_CODE_T)
-            own[n++] = types[i];
+        if (rule->in[i] == AD_CODE_T) own[n++] = types[i];
         else if (rule->in[i] == AD_CODE_L && types[i] != AD_WEAK_INT &&
                  (types[i] >= AD_NDTYPE || !ad__can_cast(types[i], AD_INT64, AD_CAST_SAFE)))
             return -1;
@@ -77,8 +72,7 @@ int ad__resolve_ufunc(const ad_ufunc_row *row, const uint8_t *types, int dtype, 
     uint8_t own[3];
     int n = loop_operands(row, types, own), found;
 
-    if (n < 0)
-        return no_loop(row->name, fault);
+    if (n < 0) return no_loop(row->name, fault);
     found = find_loop(rule, n, own);
     if (rule->fallback == AD_NEVER && dtype == AD_NO_DTYPE && ad__promote_all(n, own) == AD_BOOL)
         return no_bool(row, fault);
@@ -90,8 +84,7 @@ int ad__resolve_ufunc(const ad_ufunc_row *row, const uint8_t *types, int dtype, 
                              "No loop matching the specified signature and casting was found for ufunc %s", row->name);
         found = dtype;
     }
-    if (found == AD_NO_DTYPE)
-        return no_loop(row->name, fault);
+    if (found == AD_NO_DTYPE) return no_loop(row->name, fault);
     *loop = found;
     return AD_OK;
 }
@@ -101,8 +94,7 @@ int ad__resolve_reduction(const ad_reduction_row *row, int type, int dtype, int 
     const uint8_t asked = (uint8_t)(dtype == AD_NO_DTYPE ? type : dtype);
     int found = find_loop(rule, 1, &asked);
 
-    if (found == AD_NO_DTYPE)
-        return no_loop(row->name, fault);
+    if (found == AD_NO_DTYPE) return no_loop(row->name, fault);
     *loop = found;
     return AD_OK;
 }
@@ -134,8 +126,7 @@ static int bad_count(const ad_op *op, const char *what, ad_fault *fault) {
 
 /* Counts that a row fixes. */
 static int check_counts(const ad_op *op, int least, int most, int params, ad_fault *fault) {
-    if (op->nin < least || op->nin > most)
-        return bad_count(op, "inputs", fault);
+    if (op->nin < least || op->nin > most) return bad_count(op, "inputs", fault);
     return op->nparam == params ? AD_OK : bad_count(op, "parameters", fault);
 }
 
@@ -144,25 +135,19 @@ static int infer_ufunc(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_operand *in[4];
     int status, ndim;
 
-    if (row == NULL)
-        return ad__fault(fault, AD_E_UNSUPPORTED, "there is no ufunc %d", op->row);
+    if (row == NULL) return ad__fault(fault, AD_E_UNSUPPORTED, "there is no ufunc %d", op->row);
     status = check_counts(op, row->nin, row->nin + 1, 0, fault);
-    if (status == AD_OK)
-        status = check_loop(op, &ad__rules[row->rule], fault);
-    if (status != AD_OK)
-        return status;
-    for (int i = 0; i < op->nin; i++)
-        in[i] = &op->operand[op->nout + i];
+    if (status == AD_OK) status = check_loop(op, &ad__rules[row->rule], fault);
+    if (status != AD_OK) return status;
+    for (int i = 0; i < op->nin; i++) in[i] = &op->operand[op->nout + i];
     if (op->nin > row->nin && !is_bool(in[row->nin]))
         return ad__fault(fault, AD_E_TYPE, "%s: where must be of type bool", row->name);
     status = ad__broadcast(op->nin, in, &ndim, result[0].shape, fault);
-    if (status != AD_OK)
-        return status;
+    if (status != AD_OK) return status;
     for (int k = 0; k < row->nout; k++) {
         result[k].dtype = (uint8_t)ad__code_dtype(ad__rules[row->rule].out[k], op->loop);
         result[k].ndim = (uint8_t)ndim;
-        if (k > 0 && ndim > 0)
-            memcpy(result[k].shape, result[0].shape, (size_t)ndim * sizeof result[0].shape[0]);
+        if (k > 0 && ndim > 0) memcpy(result[k].shape, result[0].shape, (size_t)ndim * sizeof result[0].shape[0]);
     }
     return AD_OK;
 }
@@ -182,8 +167,7 @@ static int check_reduce_params(const ad_op *op, const ad_reduction_row *row, int
 
 /* Reductions without an identity need an element, or a value to begin with. */
 static int check_identity(const ad_op *op, const ad_reduction_row *row, bool nothing, ad_fault *fault) {
-    if (row->empty != AD_EMPTY_ERROR || op->param[2].kind != AD_SCALAR_NIL)
-        return AD_OK;
+    if (row->empty != AD_EMPTY_ERROR || op->param[2].kind != AD_SCALAR_NIL) return AD_OK;
     if (nothing && row->rule == AD_RULE_INDEX)
         return ad__fault(fault, AD_E_VALUE, "attempt to get %s of an empty sequence", row->name);
     if (nothing)
@@ -202,10 +186,8 @@ static int check_reduce_mask(const ad_op *op, const ad_desc *x, const char *name
     int64_t strides[AD_MAX_NDIM];
     ad_desc view;
 
-    if (!is_bool(mask))
-        return ad__fault(fault, AD_E_TYPE, "%s: where must be of type bool", name);
-    if (mask->is_scalar)
-        return AD_OK;
+    if (!is_bool(mask)) return ad__fault(fault, AD_E_TYPE, "%s: where must be of type bool", name);
+    if (mask->is_scalar) return AD_OK;
     return ad__broadcast_to(&mask->desc, x->ndim, x->shape, strides, &view, fault);
 }
 
@@ -216,26 +198,19 @@ static int infer_reduce(const ad_op *op, ad_result *result, ad_fault *fault) {
     bool nothing = false;
     int status;
 
-    if (row == NULL)
-        return ad__fault(fault, AD_E_UNSUPPORTED, "there is no reduction %d", op->row);
+    if (row == NULL) return ad__fault(fault, AD_E_UNSUPPORTED, "there is no reduction %d", op->row);
     status = check_counts(op, 1, 2, 3, fault);
-    if (status == AD_OK)
-        status = check_loop(op, &ad__rules[row->rule], fault);
+    if (status == AD_OK) status = check_loop(op, &ad__rules[row->rule], fault);
     if (status == AD_OK && x->is_scalar)
         status = ad__fault(fault, AD_E_TYPE, "%s: the input must be an array", row->name);
-    if (status == AD_OK)
-        status = check_reduce_params(op, row, ndim, fault);
-    if (status == AD_OK && op->nin > 1)
-        status = check_reduce_mask(op, &x->desc, row->name, fault);
-    if (status != AD_OK)
-        return status;
+    if (status == AD_OK) status = check_reduce_params(op, row, ndim, fault);
+    if (status == AD_OK && op->nin > 1) status = check_reduce_mask(op, &x->desc, row->name, fault);
+    if (status != AD_OK) return status;
     result->dtype = (uint8_t)ad__code_dtype(ad__rules[row->rule].out[0], op->loop);
     result->ndim = 0;
     for (int i = 0; i < ndim; i++) {
-        if (!(op->param[0].as.i >> i & 1))
-            result->shape[result->ndim++] = x->desc.shape[i];
-        else if (x->desc.shape[i] == 0)
-            nothing = true;
+        if (!(op->param[0].as.i >> i & 1)) result->shape[result->ndim++] = x->desc.shape[i];
+        else if (x->desc.shape[i] == 0) nothing = true;
     }
     return check_identity(op, row, nothing, fault);
 }
@@ -248,42 +223,33 @@ static int infer_call(const ad_op *op, ad_result *result, ad_fault *fault) {
 
     if (row == NULL || (row->kind == AD_CALL_ASK) != (op->opcode == AD_REQ_QUERY))
         return ad__fault(fault, AD_E_UNSUPPORTED, "there is no such call: %d", op->row);
-    if (op->loop >= AD_NDTYPE)
-        return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for this type", row->name);
+    if (op->loop >= AD_NDTYPE) return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for this type", row->name);
     status = check_counts(op, row->nin_min, row->nin_max, (int)strlen(row->params), fault);
     return status == AD_OK ? ad__infer_call(row, op, result, fault) : status;
 }
 
 int ad__infer(const ad_op *op, ad_result *result, ad_fault *fault) {
     switch (op->opcode) {
-    case AD_REQ_UFUNC:
-        return infer_ufunc(op, result, fault);
-    case AD_REQ_REDUCE:
-        return infer_reduce(op, result, fault);
+    case AD_REQ_UFUNC: return infer_ufunc(op, result, fault);
+    case AD_REQ_REDUCE: return infer_reduce(op, result, fault);
     case AD_REQ_CALL:
-    case AD_REQ_QUERY:
-        return infer_call(op, result, fault);
-    default:
-        return ad__fault(fault, AD_E_UNSUPPORTED, "not an operation: %d", op->opcode);
+    case AD_REQ_QUERY: return infer_call(op, result, fault);
+    default: return ad__fault(fault, AD_E_UNSUPPORTED, "not an operation: %d", op->opcode);
     }
 }
 
 static int row_outputs(const ad_op *op) {
     switch (op->opcode) {
-    case AD_REQ_UFUNC:
-        return ad__ufunc(op->row)->nout;
-    case AD_REQ_REDUCE:
-        return 1;
-    default:
-        return ad__call(op->row)->nout;
+    case AD_REQ_UFUNC: return ad__ufunc(op->row)->nout;
+    case AD_REQ_REDUCE: return 1;
+    default: return ad__call(op->row)->nout;
     }
 }
 
 static bool repeats(const ad_desc *d) {
     bool found = false;
     for (int i = 0; i < d->ndim; i++) {
-        if (d->shape[i] == 0)
-            return false;
+        if (d->shape[i] == 0) return false;
         found |= d->shape[i] > 1 && d->strides[i] == 0;
     }
     return found;
@@ -300,8 +266,7 @@ static bool fits(const ad_op *op, const ad_desc *out, const ad_result *result) {
     int64_t strides[AD_MAX_NDIM];
     ad_desc view;
 
-    if (op->opcode != AD_REQ_UFUNC)
-        return same_shape(out, result);
+    if (op->opcode != AD_REQ_UFUNC) return same_shape(out, result);
     if (out->ndim != first->ndim || (out->ndim > 0 && memcmp(out->shape, first->shape, out->ndim * sizeof *out->shape)))
         return false;
     return same_shape(out, result) || ad__broadcast_to(&inferred, out->ndim, out->shape, strides, &view, NULL) == AD_OK;
@@ -326,10 +291,8 @@ static int check_output(const ad_op *op, int k, const ad_result *result, ad_faul
                          ad__dtypes[result->dtype].name, ad__dtypes[out->desc.dtype].name);
     if ((out->desc.form == AD_SIZED) != (op->opcode == AD_REQ_QUERY))
         return ad__fault(fault, AD_E_VALUE, "%s: output %d has the wrong form", ad__op_name(op), k);
-    if (out->desc.form == AD_SIZED)
-        return AD_OK;
-    if (!fits(op, &out->desc, result))
-        return wrong_shape(op, &out->desc, result, fault);
+    if (out->desc.form == AD_SIZED) return AD_OK;
+    if (!fits(op, &out->desc, result)) return wrong_shape(op, &out->desc, result, fault);
     if (out->desc.form == AD_VIEW && repeats(&out->desc))
         return ad__fault(fault, AD_E_VALUE, "%s: output %d repeats elements", ad__op_name(op), k);
     return AD_OK;
@@ -339,9 +302,7 @@ int ad__check_op(const ad_op *op, ad_fault *fault) {
     ad_result result[AD_MAX_OUT];
     int status = ad__infer(op, result, fault);
 
-    if (status == AD_OK && op->nout != row_outputs(op))
-        status = bad_count(op, "outputs", fault);
-    for (int k = 0; status == AD_OK && k < op->nout; k++)
-        status = check_output(op, k, &result[k], fault);
+    if (status == AD_OK && op->nout != row_outputs(op)) status = bad_count(op, "outputs", fault);
+    for (int k = 0; status == AD_OK && k < op->nout; k++) status = check_output(op, k, &result[k], fault);
     return status;
 }

@@ -14,14 +14,10 @@ static int (*const infers[AD_CALL_LIMIT])(const ad_op *op, ad_result *result, ad
 
 static bool is_param(char letter, const ad_scalar *v) {
     switch (letter) {
-    case 'i':
-        return v->kind == AD_SCALAR_INT;
-    case 'b':
-        return v->kind == AD_SCALAR_BOOL;
-    case 'f':
-        return v->kind == AD_SCALAR_INT || v->kind == AD_SCALAR_UINT || v->kind == AD_SCALAR_FLOAT;
-    default:
-        return v->kind != AD_SCALAR_NIL;
+    case 'i': return v->kind == AD_SCALAR_INT;
+    case 'b': return v->kind == AD_SCALAR_BOOL;
+    case 'f': return v->kind == AD_SCALAR_INT || v->kind == AD_SCALAR_UINT || v->kind == AD_SCALAR_FLOAT;
+    default: return v->kind != AD_SCALAR_NIL;
     }
 }
 
@@ -36,8 +32,7 @@ int ad__array_input(const ad_op *op, int i, const ad_desc **out, ad_fault *fault
     const ad_operand *x = &op->operand[op->nout + i];
 
     *out = &x->desc;
-    if (x->is_scalar)
-        return ad__fault(fault, AD_E_TYPE, "%s: input %d must be an array", ad__op_name(op), i);
+    if (x->is_scalar) return ad__fault(fault, AD_E_TYPE, "%s: input %d must be an array", ad__op_name(op), i);
     return AD_OK;
 }
 
@@ -60,10 +55,8 @@ int ad__given_output(const ad_op *op, const ad_desc **out, ad_fault *fault) {
 int ad__changed_output(const ad_op *op, const ad_desc **out, ad_fault *fault) {
     int status = ad__given_output(op, out, fault);
 
-    if (status != AD_OK)
-        return status;
-    if ((*out)->form != AD_VIEW)
-        return ad__fault(fault, AD_E_VALUE, "%s: the output must exist", ad__op_name(op));
+    if (status != AD_OK) return status;
+    if ((*out)->form != AD_VIEW) return ad__fault(fault, AD_E_VALUE, "%s: the output must exist", ad__op_name(op));
     if ((*out)->dtype != op->loop)
         return ad__fault(fault, AD_E_TYPE, "%s: the output must be of the loop's type, %s", ad__op_name(op),
                          ad__dtypes[op->loop].name);
@@ -77,8 +70,7 @@ int ad__bad_shape(const ad_op *op, int i, const char *what, ad_fault *fault) {
 void ad__set_result(ad_result *result, int dtype, int ndim, const int64_t *shape) {
     result->dtype = (uint8_t)dtype;
     result->ndim = (uint8_t)ndim;
-    if (ndim > 0)
-        memcpy(result->shape, shape, (size_t)ndim * sizeof *shape);
+    if (ndim > 0) memcpy(result->shape, shape, (size_t)ndim * sizeof *shape);
 }
 
 bool ad__shapes_equal(const int64_t *a, const int64_t *b, int n) {
@@ -102,8 +94,7 @@ int ad__infer_iota(const ad_op *op, ad_result *result, ad_fault *fault) {
 
     if (status == AD_OK && out->ndim != 1)
         status = ad__fault(fault, AD_E_VALUE, "%s: the output must have one dimension", ad__op_name(op));
-    if (status == AD_OK)
-        ad__set_result(result, op->loop, 1, out->shape);
+    if (status == AD_OK) ad__set_result(result, op->loop, 1, out->shape);
     return status;
 }
 
@@ -118,18 +109,15 @@ static int indexed_shape(const ad_op *op, const ad_desc *x, ad_result *result, a
                          x->ndim, k);
     for (int i = 1; i <= k; i++) {
         int status = ad__typed_input(op, i, AD_INT64, &index, fault);
-        if (status != AD_OK)
-            return status;
-        if (first == NULL)
-            first = index;
+        if (status != AD_OK) return status;
+        if (first == NULL) first = index;
         else if (index->ndim != first->ndim || !ad__shapes_equal(index->shape, first->shape, first->ndim))
             return ad__bad_shape(op, i, "does not have the shape of the other indices", fault);
     }
     if (first->ndim + x->ndim - k > AD_MAX_NDIM)
         return ad__fault(fault, AD_E_VALUE, "%s: the result has more than 32 dimensions", ad__op_name(op));
     ad__set_result(result, op->loop, first->ndim, first->shape);
-    for (int i = k; i < x->ndim; i++)
-        result->shape[result->ndim++] = x->shape[i];
+    for (int i = k; i < x->ndim; i++) result->shape[result->ndim++] = x->shape[i];
     return AD_OK;
 }
 
@@ -148,14 +136,12 @@ int ad__infer_scatter(const ad_op *op, ad_result *result, ad_fault *fault) {
     ad_desc view;
     int status = ad__changed_output(op, &x, fault);
 
-    if (status == AD_OK)
-        status = indexed_shape(op, x, &selected, fault);
+    if (status == AD_OK) status = indexed_shape(op, x, &selected, fault);
     if (status == AD_OK && (op->param[0].as.i < 0 || op->param[0].as.i > 3))
         status = ad__fault(fault, AD_E_VALUE, "scatter: no such mode: %" PRId64, op->param[0].as.i);
     if (status == AD_OK && !v->is_scalar)
         status = ad__broadcast_to(&v->desc, selected.ndim, selected.shape, strides, &view, fault);
-    if (status == AD_OK)
-        ad__set_result(result, x->dtype, x->ndim, x->shape);
+    if (status == AD_OK) ad__set_result(result, x->dtype, x->ndim, x->shape);
     return status;
 }
 
@@ -163,10 +149,8 @@ static int same_shape_along_axis(const ad_op *op, int dtype, ad_result *result, 
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
-    if (status == AD_OK)
-        status = ad__check_axis(op, x, fault);
-    if (status == AD_OK)
-        ad__set_result(result, dtype, x->ndim, x->shape);
+    if (status == AD_OK) status = ad__check_axis(op, x, fault);
+    if (status == AD_OK) ad__set_result(result, dtype, x->ndim, x->shape);
     return status;
 }
 
@@ -189,10 +173,8 @@ int ad__infer_searchsorted(const ad_op *op, ad_result *result, ad_fault *fault) 
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
-    if (status == AD_OK && x->ndim != 1)
-        status = ad__bad_shape(op, 0, "must have one dimension", fault);
-    if (status == AD_OK)
-        ad__set_result(result, AD_INT64, v->is_scalar ? 0 : v->desc.ndim, v->desc.shape);
+    if (status == AD_OK && x->ndim != 1) status = ad__bad_shape(op, 0, "must have one dimension", fault);
+    if (status == AD_OK) ad__set_result(result, AD_INT64, v->is_scalar ? 0 : v->desc.ndim, v->desc.shape);
     return status;
 }
 
@@ -201,8 +183,7 @@ int ad__infer_bincount(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x, *weights, *out;
     int status = ad__typed_input(op, 0, AD_INT64, &x, fault);
 
-    if (status == AD_OK && x->ndim != 1)
-        status = ad__bad_shape(op, 0, "must have one dimension", fault);
+    if (status == AD_OK && x->ndim != 1) status = ad__bad_shape(op, 0, "must have one dimension", fault);
     if (status == AD_OK && op->nin > 1) {
         status = ad__typed_input(op, 1, AD_FLOAT64, &weights, fault);
         if (status == AD_OK && (weights->ndim != 1 || weights->shape[0] != x->shape[0]))
@@ -210,12 +191,10 @@ int ad__infer_bincount(const ad_op *op, ad_result *result, ad_fault *fault) {
     }
     if (status == AD_OK && op->loop != dtype)
         status = ad__fault(fault, AD_E_TYPE, "bincount: the loop must be %s", ad__dtypes[dtype].name);
-    if (status == AD_OK)
-        status = ad__given_output(op, &out, fault);
+    if (status == AD_OK) status = ad__given_output(op, &out, fault);
     if (status == AD_OK && out->ndim != 1)
         status = ad__fault(fault, AD_E_VALUE, "bincount: the output must have one dimension");
-    if (status == AD_OK)
-        ad__set_result(result, dtype, 1, out->shape);
+    if (status == AD_OK) ad__set_result(result, dtype, 1, out->shape);
     return status;
 }
 
@@ -225,10 +204,8 @@ int ad__infer_matmul(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x, *y;
     int status = ad__array_input(op, 0, &x, fault), ndim;
 
-    if (status == AD_OK)
-        status = ad__array_input(op, 1, &y, fault);
-    if (status != AD_OK)
-        return status;
+    if (status == AD_OK) status = ad__array_input(op, 1, &y, fault);
+    if (status != AD_OK) return status;
     if (x->ndim < 2 || y->ndim < 2)
         return ad__bad_shape(op, x->ndim < 2 ? 0 : 1, "must have two dimensions or more", fault);
     if (x->shape[x->ndim - 1] != y->shape[y->ndim - 2])
@@ -241,8 +218,7 @@ int ad__infer_matmul(const ad_op *op, ad_result *result, ad_fault *fault) {
     a.desc.ndim -= 2;
     b.desc.ndim -= 2;
     status = ad__broadcast(2, lead, &ndim, result->shape, fault);
-    if (status != AD_OK)
-        return status;
+    if (status != AD_OK) return status;
     result->shape[ndim] = x->shape[x->ndim - 2];
     result->shape[ndim + 1] = y->shape[y->ndim - 1];
     result->ndim = (uint8_t)(ndim + 2);
@@ -261,8 +237,7 @@ int ad__infer_nonzero(const ad_op *op, ad_result *result, ad_fault *fault) {
 static int mask_input(const ad_op *op, int i, const ad_desc *x, const ad_desc **mask, ad_fault *fault) {
     int status = ad__typed_input(op, i, AD_BOOL, mask, fault);
 
-    if (status != AD_OK)
-        return status;
+    if (status != AD_OK) return status;
     if ((*mask)->ndim > x->ndim)
         return ad__fault(fault, AD_E_INDEX, "too many indices for array: array is %d-dimensional, but %d were indexed",
                          x->ndim, (*mask)->ndim);
@@ -287,12 +262,9 @@ int ad__infer_place(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x, *mask, *v;
     int status = ad__changed_output(op, &x, fault);
 
-    if (status == AD_OK)
-        status = mask_input(op, 0, x, &mask, fault);
-    if (status == AD_OK)
-        status = ad__array_input(op, 1, &v, fault);
-    if (status != AD_OK)
-        return status;
+    if (status == AD_OK) status = mask_input(op, 0, x, &mask, fault);
+    if (status == AD_OK) status = ad__array_input(op, 1, &v, fault);
+    if (status != AD_OK) return status;
     if (v->ndim != 1 + x->ndim - mask->ndim || !ad__shapes_equal(v->shape + 1, x->shape + mask->ndim, v->ndim - 1))
         return ad__bad_shape(op, 1, "does not have the shape of the selected elements", fault);
     ad__set_result(result, x->dtype, x->ndim, x->shape);

@@ -2,9 +2,7 @@
 #include "protocol/desc.h"
 #include "protocol/infer_call.h"
 
-static int real_of(int dtype) {
-    return dtype == AD_COMPLEX64 || dtype == AD_FLOAT32 ? AD_FLOAT32 : AD_FLOAT64;
-}
+static int real_of(int dtype) { return dtype == AD_COMPLEX64 || dtype == AD_FLOAT32 ? AD_FLOAT32 : AD_FLOAT64; }
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -13,8 +11,7 @@ static int check_loop(const ad_op *op, ad_fault *fault) {
     case AD_FLOAT32:
     case AD_FLOAT64:
     case AD_COMPLEX64:
-    case AD_COMPLEX128:
-        return AD_OK;
+    case AD_COMPLEX128: return AD_OK;
     default:
         return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for %s", ad__op_name(op), ad__dtypes[op->loop].name);
     }
@@ -24,10 +21,8 @@ static int check_loop(const ad_op *op, ad_fault *fault) {
 static int matrices(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
     int status = ad__array_input(op, i, out, fault);
 
-    if (status == AD_OK)
-        status = check_loop(op, fault);
-    if (status == AD_OK && (*out)->ndim < 2)
-        return ad__bad_shape(op, i, "must have at least two dimensions", fault);
+    if (status == AD_OK) status = check_loop(op, fault);
+    if (status == AD_OK && (*out)->ndim < 2) return ad__bad_shape(op, i, "must have at least two dimensions", fault);
     return status;
 }
 
@@ -59,8 +54,7 @@ int ad__infer_square(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = squares(op, &x, fault);
 
-    if (status == AD_OK)
-        ad__set_result(result, op->loop, x->ndim, x->shape);
+    if (status == AD_OK) ad__set_result(result, op->loop, x->ndim, x->shape);
     return status;
 }
 
@@ -94,8 +88,7 @@ int ad__infer_svdvals(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = matrices(op, 0, &x, fault);
 
-    if (status == AD_OK)
-        set_vectors(result, real_of(op->loop), x, smaller(rows_of(x), columns_of(x)));
+    if (status == AD_OK) set_vectors(result, real_of(op->loop), x, smaller(rows_of(x), columns_of(x)));
     return status;
 }
 
@@ -114,8 +107,7 @@ int ad__infer_eigvalsh(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = squares(op, &x, fault);
 
-    if (status == AD_OK)
-        set_vectors(result, real_of(op->loop), x, rows_of(x));
+    if (status == AD_OK) set_vectors(result, real_of(op->loop), x, rows_of(x));
     return status;
 }
 
@@ -126,19 +118,16 @@ int ad__infer_solve(const ad_op *op, ad_result *result, ad_fault *fault) {
     int64_t shape[AD_MAX_NDIM];
     int ndim, status = squares(op, &a, fault);
 
-    if (status == AD_OK)
-        status = matrices(op, 1, &b, fault);
+    if (status == AD_OK) status = matrices(op, 1, &b, fault);
     if (status == AD_OK && rows_of(b) != rows_of(a))
         status = ad__bad_shape(op, 1, "must have as many rows as input 0", fault);
-    if (status != AD_OK)
-        return status;
+    if (status != AD_OK) return status;
     stacks[0].desc = *a;
     stacks[1].desc = *b;
     stacks[0].desc.ndim -= 2;
     stacks[1].desc.ndim -= 2;
     status = ad__broadcast(2, operands, &ndim, shape, fault);
-    if (status != AD_OK)
-        return status;
+    if (status != AD_OK) return status;
     ad__set_result(result, op->loop, ndim, shape);
     result->shape[ndim] = rows_of(b);
     result->shape[ndim + 1] = columns_of(b);
@@ -160,8 +149,7 @@ int ad__infer_lu(const ad_op *op, ad_result *result, ad_fault *fault) {
 static int one_matrix(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
     int status = matrices(op, i, out, fault);
 
-    if (status == AD_OK && (*out)->ndim != 2)
-        return ad__bad_shape(op, i, "must have two dimensions", fault);
+    if (status == AD_OK && (*out)->ndim != 2) return ad__bad_shape(op, i, "must have two dimensions", fault);
     return status;
 }
 
@@ -169,8 +157,7 @@ int ad__infer_lstsq(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *a, *b;
     int status = one_matrix(op, 0, &a, fault);
 
-    if (status == AD_OK)
-        status = one_matrix(op, 1, &b, fault);
+    if (status == AD_OK) status = one_matrix(op, 1, &b, fault);
     if (status == AD_OK && rows_of(b) != rows_of(a))
         status = ad__bad_shape(op, 1, "must have as many rows as input 0", fault);
     if (status == AD_OK) {

@@ -16,7 +16,8 @@ typedef struct ad_bytes {
     size_t size, capacity;
     bool failed;
 } ad_bytes;
-#define AD_BYTES_INIT {0}
+#define AD_BYTES_INIT \
+    { 0 }
 int ad__bytes_reserve(ad_bytes *b, size_t more); /* AD_E_MEMORY */
 void ad__bytes_append(ad_bytes *b, const void *data, size_t size);
 void ad__bytes_free(ad_bytes *b);
@@ -45,12 +46,12 @@ typedef struct ad_welcome {
     uint64_t version, features, session;
     uint8_t secret[16];
     uint64_t window_ops, window_bytes, max_payload, max_control, max_buffers; /* limits */
-    char backend[16];    /* "cpu", "cuda" */
-    uint64_t devices;    /* how many */
-    uint64_t memory;     /* bytes of device 0 */
+    char backend[16];                                                         /* "cpu", "cuda" */
+    uint64_t devices;                                                         /* how many */
+    uint64_t memory;                                                          /* bytes of device 0 */
     char device_name[64];
-    char server[64];     /* program and version */
-    uint64_t pid;        /* of the front */
+    char server[64]; /* program and version */
+    uint64_t pid;    /* of the front */
 } ad_welcome;
 int ad__encode_welcome(ad_bytes *b, const ad_welcome *w);
 
@@ -64,11 +65,11 @@ typedef struct ad_string {
 typedef struct ad_message {
     uint8_t opcode;
     const ad_request_row *row;
-    uint64_t u[8];       /* unsigned fields in order, however many the row has (the list of FREE is below) */
-    ad_string s[2];      /* string and bytes fields in order */
-    uint64_t *ids;       /* FREE: the list */
+    uint64_t u[8];  /* unsigned fields in order, however many the row has (the list of FREE is below) */
+    ad_string s[2]; /* string and bytes fields in order */
+    uint64_t *ids;  /* FREE: the list */
     size_t nids;
-    ad_scalar *values;   /* REPLY: the list */
+    ad_scalar *values; /* REPLY: the list */
     size_t nvalues;
     ad_operand operand;  /* NEW, READ, FETCH: the description */
     ad_op op;            /* UFUNC, REDUCE, CALL, QUERY */

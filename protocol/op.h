@@ -9,7 +9,11 @@ extern "C" {
 #endif
 
 typedef enum ad_scalar_kind {
-    AD_SCALAR_NIL, AD_SCALAR_BOOL, AD_SCALAR_INT, AD_SCALAR_UINT /* above INT64_MAX only */, AD_SCALAR_FLOAT,
+    AD_SCALAR_NIL,
+    AD_SCALAR_BOOL,
+    AD_SCALAR_INT,
+    AD_SCALAR_UINT /* above INT64_MAX only */,
+    AD_SCALAR_FLOAT,
     AD_SCALAR_COMPLEX
 } ad_scalar_kind;
 
@@ -61,7 +65,8 @@ typedef struct ad_op {
 typedef struct ad_arena {
     struct ad_arena_block *block;
 } ad_arena;
-#define AD_ARENA_INIT {0}
+#define AD_ARENA_INIT \
+    { 0 }
 void *ad__arena_alloc(ad_arena *arena, size_t size); /* 16-byte aligned, not zeroed; NULL: no memory */
 void ad__arena_reset(ad_arena *arena);               /* forget all, keep one block */
 void ad__arena_free(ad_arena *arena);

@@ -34,39 +34,29 @@ uint32_t ad__safe_types(int from) { return from < AD_NDTYPE ? safe[from] : 0; }
 int ad__promote(int a, int b) {
     const uint32_t both = safe[a] & safe[b];
 
-    if (both & AD_BIT(a))
-        return a;
-    if (both & AD_BIT(b))
-        return b;
+    if (both & AD_BIT(a)) return a;
+    if (both & AD_BIT(b)) return b;
     return __builtin_ctz(both); /* complex128 holds everything, so there is one */
 }
 
 /* Where a type stands among the kinds: bool, unsigned, signed, real, complex. */
 static int kind_order(int type) {
     switch (ad__dtypes[type].kind) {
-    case 'b':
-        return 0;
-    case 'u':
-        return 1;
-    case 'i':
-        return 2;
-    case 'f':
-        return 3;
-    default:
-        return 4;
+    case 'b': return 0;
+    case 'u': return 1;
+    case 'i': return 2;
+    case 'f': return 3;
+    default: return 4;
     }
 }
 
 /* A strong type meets a Python scalar: the type stays where it is of that kind or a higher one. */
 static int promote_weak(int type, int weak) {
     switch (weak) {
-    case AD_WEAK_INT:
-        return type == AD_BOOL ? AD_INT64 : type;
-    case AD_WEAK_FLOAT:
-        return kind_order(type) < 3 ? AD_FLOAT64 : type;
+    case AD_WEAK_INT: return type == AD_BOOL ? AD_INT64 : type;
+    case AD_WEAK_FLOAT: return kind_order(type) < 3 ? AD_FLOAT64 : type;
     default:
-        if (kind_order(type) == 4)
-            return type;
+        if (kind_order(type) == 4) return type;
         return kind_order(type) < 3 || type == AD_FLOAT64 ? AD_COMPLEX128 : AD_COMPLEX64;
     }
 }
@@ -75,10 +65,8 @@ int ad__promote_all(int n, const uint8_t *types) {
     int strong = AD_BOOL, weak = 0; /* bool is the identity of promotion */
 
     for (int i = 0; i < n; i++) {
-        if (types[i] < AD_NDTYPE)
-            strong = ad__promote(strong, types[i]);
-        else if (types[i] > weak)
-            weak = types[i];
+        if (types[i] < AD_NDTYPE) strong = ad__promote(strong, types[i]);
+        else if (types[i] > weak) weak = types[i];
     }
     return weak != 0 ? promote_weak(strong, weak) : strong;
 }
@@ -86,32 +74,21 @@ int ad__promote_all(int n, const uint8_t *types) {
 bool ad__can_cast(int from, int to, ad_casting casting) {
     switch (casting) {
     case AD_CAST_NO:
-    case AD_CAST_EQUIV:
-        return from == to;
-    case AD_CAST_SAFE:
-        return (safe[from] & AD_BIT(to)) != 0;
-    case AD_CAST_SAME_KIND:
-        return (safe[from] & AD_BIT(to)) != 0 || kind_order(from) <= kind_order(to);
-    default:
-        return true;
+    case AD_CAST_EQUIV: return from == to;
+    case AD_CAST_SAFE: return (safe[from] & AD_BIT(to)) != 0;
+    case AD_CAST_SAME_KIND: return (safe[from] & AD_BIT(to)) != 0 || kind_order(from) <= kind_order(to);
+    default: return true;
     }
 }
 
 int ad__code_dtype(int code, int loop) {
     switch (code) {
-    case AD_CODE_T:
-        return loop;
-    case AD_CODE_R:
-        return loop == AD_COMPLEX64 ? AD_FLOAT32 : loop == AD_COMPLEX128 ? AD_FLOAT64 : loop;
-    case AD_CODE_B:
-        return AD_BOOL;
-    case AD_CODE_W:
-        return AD_INT32;
-    case AD_CODE_L:
-        return AD_INT64;
-    case AD_CODE_U:
-        return AD_UINT8;
-    default:
-        return AD_NO_DTYPE;
+    case AD_CODE_T: return loop;
+    case AD_CODE_R: return loop == AD_COMPLEX64 ? AD_FLOAT32 : loop == AD_COMPLEX128 ? AD_FLOAT64 : loop;
+    case AD_CODE_B: return AD_BOOL;
+    case AD_CODE_W: return AD_INT32;
+    case AD_CODE_L: return AD_INT64;
+    case AD_CODE_U: return AD_UINT8;
+    default: return AD_NO_DTYPE;
     }
 }

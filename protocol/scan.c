@@ -57,14 +57,10 @@ static const head heads[32] = {
     {SCAN_MAP, 4, 0, 0}};
 
 static head head_of(uint8_t byte) {
-    if (byte < 0x80 || byte >= 0xe0)
-        return (head){SCAN_LEAF, 0, 0, 0};
-    if (byte < 0x90)
-        return (head){SCAN_MAP, 0, 0, byte & 15};
-    if (byte < 0xa0)
-        return (head){SCAN_ARRAY, 0, 0, byte & 15};
-    if (byte < 0xc0)
-        return (head){SCAN_BYTES, 0, 0, byte & 31};
+    if (byte < 0x80 || byte >= 0xe0) return (head){SCAN_LEAF, 0, 0, 0};
+    if (byte < 0x90) return (head){SCAN_MAP, 0, 0, byte & 15};
+    if (byte < 0xa0) return (head){SCAN_ARRAY, 0, 0, byte & 15};
+    if (byte < 0xc0) return (head){SCAN_BYTES, 0, 0, byte & 31};
     return heads[byte - 0xc0];
 }
 
@@ -72,8 +68,7 @@ static head head_of(uint8_t byte) {
 static uint64_t get_be(const uint8_t *in, int bytes) {
     uint64_t value = 0;
 
-    for (int i = 0; i < bytes; i++)
-        value = value << 8 | in[i];
+    for (int i = 0; i < bytes; i++) value = value << 8 | in[i];
     return value;
 }
 
@@ -90,13 +85,10 @@ static int bad(ad_fault *fault, const scan *s, const char *what) {
 }
 
 static int open_container(scan *s, uint64_t children, ad_fault *fault) {
-    if (s->depth == AD_SCAN_DEPTH)
-        return bad(fault, s, "nested too deep");
-    if (children > s->size - s->at)
-        return bad(fault, s, "a container is longer than the block");
+    if (s->depth == AD_SCAN_DEPTH) return bad(fault, s, "nested too deep");
+    if (children > s->size - s->at) return bad(fault, s, "a container is longer than the block");
     s->left[s->depth++] = children;
-    while (s->depth > 0 && s->left[s->depth - 1] == 0)
-        s->depth--;
+    while (s->depth > 0 && s->left[s->depth - 1] == 0) s->depth--;
     return AD_OK;
 }
 
@@ -105,27 +97,20 @@ static int step(scan *s, ad_fault *fault) {
     const head h = head_of(s->data[s->at]);
     uint64_t length;
 
-    if (h.shape == SCAN_BAD)
-        return bad(fault, s, "a byte that msgpack does not use");
-    if (s->depth == 0 && h.shape != SCAN_ARRAY)
-        return bad(fault, s, "a message is not an array");
-    if (++s->elements > AD_SCAN_ELEMENTS)
-        return bad(fault, s, "too many objects");
+    if (h.shape == SCAN_BAD) return bad(fault, s, "a byte that msgpack does not use");
+    if (s->depth == 0 && h.shape != SCAN_ARRAY) return bad(fault, s, "a message is not an array");
+    if (++s->elements > AD_SCAN_ELEMENTS) return bad(fault, s, "too many objects");
     s->at++;
-    if (s->size - s->at < h.width)
-        return bad(fault, s, "cut off");
+    if (s->size - s->at < h.width) return bad(fault, s, "cut off");
     length = h.shape == SCAN_LEAF ? 0 : h.width > 0 ? get_be(s->data + s->at, h.width) : h.fixed;
     s->at += h.width;
-    if (s->depth > 0)
-        s->left[s->depth - 1]--; /* of the container that this object is in */
+    if (s->depth > 0) s->left[s->depth - 1]--; /* of the container that this object is in */
     if (h.shape == SCAN_ARRAY || h.shape == SCAN_MAP)
         return open_container(s, h.shape == SCAN_MAP ? 2 * length : length, fault);
     length += h.extra;
-    if (length > s->size - s->at)
-        return bad(fault, s, "a string is longer than the block");
+    if (length > s->size - s->at) return bad(fault, s, "a string is longer than the block");
     s->at += length;
-    while (s->depth > 0 && s->left[s->depth - 1] == 0)
-        s->depth--;
+    while (s->depth > 0 && s->left[s->depth - 1] == 0) s->depth--;
     return AD_OK;
 }
 
@@ -133,9 +118,7 @@ int ad__scan(const uint8_t *data, size_t size, ad_fault *fault) {
     scan s = {.data = data, .size = size};
     int status = AD_OK;
 
-    while (status == AD_OK && s.at < size)
-        status = step(&s, fault);
-    if (status == AD_OK && s.depth > 0)
-        status = bad(fault, &s, "cut off");
+    while (status == AD_OK && s.at < size) status = step(&s, fault);
+    if (status == AD_OK && s.depth > 0) status = bad(fault, &s, "cut off");
     return status;
 }

@@ -70,8 +70,7 @@ AD_UNIQUE(dtype) {
 #define AD_DTYPE(id, NAME, name, size, kind, letter) case id:
 #include "protocol/dtype.def"
 #undef AD_DTYPE
-    default:
-        break;
+    default: break;
     }
 }
 AD_UNIQUE(ufunc) {
@@ -79,8 +78,7 @@ AD_UNIQUE(ufunc) {
 #define AD_UFUNC(id, ...) case id:
 #include "protocol/ufunc.def"
 #undef AD_UFUNC
-    default:
-        break;
+    default: break;
     }
 }
 AD_UNIQUE(reduction) {
@@ -88,8 +86,7 @@ AD_UNIQUE(reduction) {
 #define AD_REDUCTION(id, ...) case id:
 #include "protocol/reduction.def"
 #undef AD_REDUCTION
-    default:
-        break;
+    default: break;
     }
 }
 AD_UNIQUE(call) {
@@ -97,8 +94,7 @@ AD_UNIQUE(call) {
 #define AD_CALL(id, ...) case id:
 #include "protocol/call.def"
 #undef AD_CALL
-    default:
-        break;
+    default: break;
     }
 }
 AD_UNIQUE(request) {
@@ -106,8 +102,7 @@ AD_UNIQUE(request) {
 #define AD_REQUEST(id, ...) case id:
 #include "protocol/request.def"
 #undef AD_REQUEST
-    default:
-        break;
+    default: break;
     }
 }
 AD_UNIQUE(counter) {
@@ -115,8 +110,7 @@ AD_UNIQUE(counter) {
 #define AD_COUNTER(index, name, doc) case index:
 #include "protocol/counter.def"
 #undef AD_COUNTER
-    default:
-        break;
+    default: break;
     }
 }
 

@@ -27,12 +27,20 @@ extern "C" {
 #define AD_SUMINT 253   /* bool and signed integers: int64; unsigned: uint64 */
 
 /* The type of an operand as a function of the loop type. */
-typedef enum ad_code { AD_CODE_N, AD_CODE_T, AD_CODE_R, AD_CODE_B, AD_CODE_W, AD_CODE_L, AD_CODE_U /* uint8 */ } ad_code;
+typedef enum ad_code {
+    AD_CODE_N,
+    AD_CODE_T,
+    AD_CODE_R,
+    AD_CODE_B,
+    AD_CODE_W,
+    AD_CODE_L,
+    AD_CODE_U /* uint8 */
+} ad_code;
 
 typedef struct ad_rule_row {
     const char *name;
-    uint32_t loops;    /* AD_M_* */
-    uint8_t fallback;  /* a dtype, AD_NO_DTYPE, AD_NEVER or AD_SUMINT */
+    uint32_t loops;        /* AD_M_* */
+    uint8_t fallback;      /* a dtype, AD_NO_DTYPE, AD_NEVER or AD_SUMINT */
     uint8_t in[3], out[2]; /* ad_code */
 } ad_rule_row;
 
@@ -57,7 +65,11 @@ typedef struct ad_ufunc_row {
 } ad_ufunc_row;
 const ad_ufunc_row *ad__ufunc(uint64_t id);
 
-typedef enum ad_empty_kind { AD_EMPTY_IDENTITY, AD_EMPTY_NAN, AD_EMPTY_ERROR } ad_empty_kind; /* ad_empty is a function of arrayd.h */
+typedef enum ad_empty_kind {
+    AD_EMPTY_IDENTITY,
+    AD_EMPTY_NAN,
+    AD_EMPTY_ERROR
+} ad_empty_kind; /* ad_empty is a function of arrayd.h */
 typedef struct ad_reduction_row {
     const char *name, *domain, *doc;
     uint8_t rule, empty; /* ad_empty_kind */

@@ -9,17 +9,13 @@
 enum { MOST_ITEMS = 16 }; /* of a list, before "..." */
 
 static void add_dtype(ad_text *t, int dtype) {
-    if (dtype >= AD_NDTYPE)
-        ad__text_add(t, "?");
-    else if (dtype == AD_BFLOAT16)
-        ad__text_add(t, "bf2"); /* f2 is float16 */
-    else
-        ad__text_add(t, "%c%d", ad__dtypes[dtype].kind, ad__dtypes[dtype].size);
+    if (dtype >= AD_NDTYPE) ad__text_add(t, "?");
+    else if (dtype == AD_BFLOAT16) ad__text_add(t, "bf2"); /* f2 is float16 */
+    else ad__text_add(t, "%c%d", ad__dtypes[dtype].kind, ad__dtypes[dtype].size);
 }
 
 static void add_numbers(ad_text *t, int n, const int64_t *numbers) {
-    for (int i = 0; i < n; i++)
-        ad__text_add(t, i == 0 ? "%" PRId64 : ",%" PRId64, numbers[i]);
+    for (int i = 0; i < n; i++) ad__text_add(t, i == 0 ? "%" PRId64 : ",%" PRId64, numbers[i]);
 }
 
 /* #5 f4[16]; a view that is not all of a contiguous buffer also has @offset and {strides}. */
@@ -33,8 +29,7 @@ static void add_desc(ad_text *t, const ad_desc *d) {
     ad__text_add(t, "[");
     add_numbers(t, d->ndim, d->shape);
     ad__text_add(t, "]");
-    if (d->offset != 0)
-        ad__text_add(t, "@%" PRId64, d->offset);
+    if (d->offset != 0) ad__text_add(t, "@%" PRId64, d->offset);
     if (d->form == AD_VIEW && d->dtype < AD_NDTYPE && !ad__is_contiguous(d)) {
         ad__text_add(t, "{");
         add_numbers(t, d->ndim, d->strides);
@@ -44,24 +39,12 @@ static void add_desc(ad_text *t, const ad_desc *d) {
 
 static void add_scalar(ad_text *t, const ad_scalar *v) {
     switch (v->kind) {
-    case AD_SCALAR_BOOL:
-        ad__text_add(t, v->as.b ? "true" : "false");
-        break;
-    case AD_SCALAR_INT:
-        ad__text_add(t, "%" PRId64, v->as.i);
-        break;
-    case AD_SCALAR_UINT:
-        ad__text_add(t, "%" PRIu64, v->as.u);
-        break;
-    case AD_SCALAR_FLOAT:
-        ad__text_add(t, "%.17g", v->as.f);
-        break;
-    case AD_SCALAR_COMPLEX:
-        ad__text_add(t, "(%.17g%+.17gj)", v->as.c[0], v->as.c[1]);
-        break;
-    default:
-        ad__text_add(t, "nil");
-        break;
+    case AD_SCALAR_BOOL: ad__text_add(t, v->as.b ? "true" : "false"); break;
+    case AD_SCALAR_INT: ad__text_add(t, "%" PRId64, v->as.i); break;
+    case AD_SCALAR_UINT: ad__text_add(t, "%" PRIu64, v->as.u); break;
+    case AD_SCALAR_FLOAT: ad__text_add(t, "%.17g", v->as.f); break;
+    case AD_SCALAR_COMPLEX: ad__text_add(t, "(%.17g%+.17gj)", v->as.c[0], v->as.c[1]); break;
+    default: ad__text_add(t, "nil"); break;
     }
 }
 
@@ -70,17 +53,14 @@ static void add_scalars(ad_text *t, const char *before, size_t n, const ad_scala
         ad__text_add(t, "%s", i == 0 ? before : ", ");
         add_scalar(t, &values[i]);
     }
-    if (n > MOST_ITEMS)
-        ad__text_add(t, ", ... %zu in all", n);
+    if (n > MOST_ITEMS) ad__text_add(t, ", ... %zu in all", n);
 }
 
 static void add_operands(ad_text *t, const char *before, int n, const ad_operand *operand) {
     for (int i = 0; i < n; i++) {
         ad__text_add(t, "%s", i == 0 ? before : ", ");
-        if (operand[i].is_scalar)
-            add_scalar(t, &operand[i].scalar);
-        else
-            add_desc(t, &operand[i].desc);
+        if (operand[i].is_scalar) add_scalar(t, &operand[i].scalar);
+        else add_desc(t, &operand[i].desc);
     }
 }
 
@@ -102,19 +82,15 @@ static void add_op(ad_text *t, const ad_op *op) {
 }
 
 static void add_ids(ad_text *t, const ad_message *m) {
-    for (size_t i = 0; i < m->nids && i < MOST_ITEMS; i++)
-        ad__text_add(t, " #%" PRIu64, m->ids[i]);
-    if (m->nids > MOST_ITEMS)
-        ad__text_add(t, " ... %zu in all", m->nids);
+    for (size_t i = 0; i < m->nids && i < MOST_ITEMS; i++) ad__text_add(t, " #%" PRIu64, m->ids[i]);
+    if (m->nids > MOST_ITEMS) ad__text_add(t, " ... %zu in all", m->nids);
 }
 
 static void add_numbers_of(ad_text *t, const ad_message *m, size_t from) {
     size_t n = 0;
 
-    for (const char *letter = m->row->fields; *letter != '\0'; letter++)
-        n += *letter == 'u';
-    for (size_t i = from; i < n; i++)
-        ad__text_add(t, " %" PRIu64, m->u[i]);
+    for (const char *letter = m->row->fields; *letter != '\0'; letter++) n += *letter == 'u';
+    for (size_t i = from; i < n; i++) ad__text_add(t, " %" PRIu64, m->u[i]);
 }
 
 static void add_welcome(ad_text *t, const ad_welcome *w) {
@@ -127,40 +103,29 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
     const uint64_t *u = m->u;
 
     ad__text_add(&t, "%s", m->row != NULL ? m->row->name : "?");
-    if (m->row != NULL && m->row->cls == AD_CLASS_ASK)
-        ad__text_add(&t, " ?%" PRIu64, u[0]);
+    if (m->row != NULL && m->row->cls == AD_CLASS_ASK) ad__text_add(&t, " ?%" PRIu64, u[0]);
     switch (m->opcode) {
     case AD_REQ_HELLO:
         ad__text_add(&t, " %" PRIu64 "..%" PRIu64 " features %#" PRIx64, u[0], u[1], u[2]);
         add_string(&t, &m->s[0]);
         break;
-    case AD_REQ_WELCOME:
-        add_welcome(&t, m->welcome);
-        break;
+    case AD_REQ_WELCOME: add_welcome(&t, m->welcome); break;
     case AD_REQ_NEW:
-    case AD_REQ_READ:
-        add_operands(&t, " ", 1, &m->operand);
-        break;
+    case AD_REQ_READ: add_operands(&t, " ", 1, &m->operand); break;
     case AD_REQ_FETCH:
         add_operands(&t, " ", 1, &m->operand);
         ad__text_add(&t, " -> window %" PRIu64 "@%" PRIu64, u[1], u[2]);
         break;
     case AD_REQ_LOAD:
-        ad__text_add(&t, " #%" PRIu64 "@%" PRIu64 " <- window %" PRIu64 "@%" PRIu64 " %" PRIu64, u[0], u[1], u[2],
-                     u[3], u[4]);
+        ad__text_add(&t, " #%" PRIu64 "@%" PRIu64 " <- window %" PRIu64 "@%" PRIu64 " %" PRIu64, u[0], u[1], u[2], u[3],
+                     u[4]);
         break;
-    case AD_REQ_FREE:
-        add_ids(&t, m);
-        break;
-    case AD_REQ_WRITE:
-        ad__text_add(&t, " #%" PRIu64 "@%" PRIu64, u[0], u[1]);
-        break;
+    case AD_REQ_FREE: add_ids(&t, m); break;
+    case AD_REQ_WRITE: ad__text_add(&t, " #%" PRIu64 "@%" PRIu64, u[0], u[1]); break;
     case AD_REQ_UFUNC:
     case AD_REQ_REDUCE:
     case AD_REQ_CALL:
-    case AD_REQ_QUERY:
-        add_op(&t, &m->op);
-        break;
+    case AD_REQ_QUERY: add_op(&t, &m->op); break;
     case AD_REQ_REPLY:
         ad__text_add(&t, " ?%" PRIu64 " done %" PRIu64, u[0], u[1]);
         add_scalars(&t, ": ", m->nvalues, m->values);
@@ -170,9 +135,7 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
         add_string(&t, &m->s[0]);
         add_string(&t, &m->s[1]);
         break;
-    case AD_REQ_ACK:
-        ad__text_add(&t, " done %" PRIu64, u[0]);
-        break;
+    case AD_REQ_ACK: ad__text_add(&t, " done %" PRIu64, u[0]); break;
     case AD_REQ_STREAM:
     case AD_REQ_STREAM_DROP:
     case AD_REQ_ON:
@@ -180,21 +143,16 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
     case AD_REQ_EVENT_DROP:
     case AD_REQ_AFTER:
     case AD_REQ_WINDOW:
-    case AD_REQ_WINDOW_DROP:
-        add_numbers_of(&t, m, 0);
-        break;
+    case AD_REQ_WINDOW_DROP: add_numbers_of(&t, m, 0); break;
     case AD_REQ_WAIT:
     case AD_REQ_DONE:
     case AD_REQ_ELAPSED:
     case AD_REQ_POOL:
-    case AD_REQ_DEVICE:
-        add_numbers_of(&t, m, 1);
-        break;
+    case AD_REQ_DEVICE: add_numbers_of(&t, m, 1); break;
     case AD_REQ_BYE:
         ad__text_add(&t, " code %" PRIu64, u[0]);
         add_string(&t, &m->s[0]);
         break;
-    default:
-        break;
+    default: break;
     }
 }

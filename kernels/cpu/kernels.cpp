@@ -15,7 +15,7 @@ enum {
 #define X(name, condition) ISA_##name,
     AD_ISAS
 #undef X
-    ISAS
+        ISAS
 };
 
 ad_cpu_kernels tables[ISAS];
@@ -24,16 +24,20 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #ifdef __x86_64__
 [[maybe_unused]] bool has_v2() { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"); }
-[[maybe_unused]] bool has_v3() { return has_v2() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"); }
+[[maybe_unused]] bool has_v3() {
+    return has_v2() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi2");
+}
 [[maybe_unused]] bool has_v4() {
     return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512cd");
 }
 #endif
 
 bool runs_here(int isa) {
     switch (isa) {
-#define X(name, condition)                                                                                             \
+#define X(name, condition) \
     case ISA_##name: return condition;
         AD_ISAS
 #undef X

@@ -19,8 +19,8 @@ typedef struct ad_reduce_kernel {
     uint8_t state_size;
     bool ordered; /* needs indices: elements must come in row-major order */
     void (*init)(void *state, int64_t n);
-    void (*fold)(void *state, const void *x, int64_t n, int64_t index);                   /* all into one state */
-    void (*each)(void *state, const void *x, int64_t n, int64_t index);                   /* x[i] into state[i] */
+    void (*fold)(void *state, const void *x, int64_t n, int64_t index); /* all into one state */
+    void (*each)(void *state, const void *x, int64_t n, int64_t index); /* x[i] into state[i] */
     void (*masked)(void *state, int64_t state_step, const void *x, const uint8_t *mask, int64_t n, int64_t index,
                    int64_t index_step); /* x[i] into state[i*state_step] where mask[i]; index + i*index_step */
     void (*merge)(void *state, const void *later, int64_t n); /* state[i] with later[i] */

@@ -26,7 +26,7 @@ struct pool {
     pthread_t thread[MAX_THREADS];
     int started = 0, users = 0;
     std::atomic<int> threads{1};
-    uint64_t generation = 0; /* of jobs */
+    uint64_t generation = 0;  /* of jobs */
     int wanted = 0, busy = 0; /* threads that may still join the job; that are in it */
     bool stop = false;
     job current;

@@ -20,8 +20,8 @@ template <class F> inline void ad_cpu_parallel(int64_t n, int64_t grain, F f) {
         if (n > 0) f(int64_t(0), n);
         return;
     }
-    ad_cpu_parallel_run(n, grain, [](void *context, int64_t begin, int64_t end) { (*static_cast<F *>(context))(begin, end); },
-                        &f);
+    ad_cpu_parallel_run(
+        n, grain, [](void *context, int64_t begin, int64_t end) { (*static_cast<F *>(context))(begin, end); }, &f);
 }
 
 #endif

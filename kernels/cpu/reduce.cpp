@@ -37,7 +37,9 @@ struct plan {
 
 /* ---- planning ---- */
 
-int compute_type(int loop) { return loop == AD_BOOL ? AD_UINT8 : loop == AD_FLOAT16 || loop == AD_BFLOAT16 ? AD_FLOAT32 : loop; }
+int compute_type(int loop) {
+    return loop == AD_BOOL ? AD_UINT8 : loop == AD_FLOAT16 || loop == AD_BFLOAT16 ? AD_FLOAT32 : loop;
+}
 
 double number(const ad_scalar *s) {
     alignas(16) double v[2];
@@ -168,8 +170,8 @@ void take_masked(const plan *p, char *state, int64_t state_step, char *const *q,
         int64_t m = n - i < p->block ? n - i : p->block;
         const void *x = elements(p, q[0] + i * stride, stride, m, block);
         const uint8_t *mask = mask_of(p, q[1] + i * mask_stride, mask_stride, m, bits);
-        p->kernel->masked(state + i * state_step * p->kernel->state_size, state_step, x, mask, m, index + i * index_step,
-                          index_step);
+        p->kernel->masked(state + i * state_step * p->kernel->state_size, state_step, x, mask, m,
+                          index + i * index_step, index_step);
     }
 }
 
@@ -313,11 +315,14 @@ int ad_cpu_reduce(ad_stream *, const ad_op *op, ad_run *run, ad_fault *fault) {
         return 0;
     }
     /* Few large groups share their pieces out, many groups are shared out themselves. */
-    const int64_t width = p.columns && p.keep.shape[p.keep.ndim - 1] < p.group ? p.keep.shape[p.keep.ndim - 1] : p.group;
+    const int64_t width =
+        p.columns && p.keep.shape[p.keep.ndim - 1] < p.group ? p.keep.shape[p.keep.ndim - 1] : p.group;
     const bool many = outputs / width >= 4 * ad_cpu_parallel_threads() || p.reduced <= p.piece;
     int64_t grain = (GRAIN + p.reduced - 1) / p.reduced;
-    if (many) ad_cpu_parallel(outputs, grain > width ? grain : width, [&](int64_t b, int64_t e) { make_outputs(&p, b, e); });
+    if (many)
+        ad_cpu_parallel(outputs, grain > width ? grain : width, [&](int64_t b, int64_t e) { make_outputs(&p, b, e); });
     else make_outputs(&p, 0, outputs);
-    if (p.no_memory.load(std::memory_order_relaxed)) return ad__fault(fault, AD_E_MEMORY, "no memory for %s", ad__op_name(op));
+    if (p.no_memory.load(std::memory_order_relaxed))
+        return ad__fault(fault, AD_E_MEMORY, "no memory for %s", ad__op_name(op));
     return 0;
 }

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t SHORT_RUN = 32;        /* shorter innermost dimensions are gathered into blocks */
 constexpr int64_t GRAIN_CHEAP = 1 << 17; /* elements worth waking a thread for */
 constexpr int64_t GRAIN_DEAR = 1 << 13;
-constexpr int64_t TILED_COUNT = 4096;    /* elements worth ordering memory accesses for */
+constexpr int64_t TILED_COUNT = 4096; /* elements worth ordering memory accesses for */
 
 using plan = ad_ufunc_plan;
 
@@ -187,15 +187,16 @@ void run_loop(plan *p) {
     const way how = choose_way(p);
     plan_packing(p);
     const int64_t inner = how == ROWS ? 1 : p->loop.shape[p->loop.ndim - 1];
-    ad_cpu_parallel(ad_loop_count(&p->loop) / inner, (p->grain + inner - 1) / inner, [p, how](int64_t begin, int64_t end) {
-        if (how == SHORT) ad_ufunc_run_short(p, begin, end);
-        else if (how == TILES) ad_ufunc_run_tiles(p, begin, end);
-        else run_rows(p, begin, end);
-        if (ad_cpu_raised) {
-            p->raised.fetch_or(ad_cpu_raised, std::memory_order_relaxed);
-            ad_cpu_raised = 0;
-        }
-    });
+    ad_cpu_parallel(ad_loop_count(&p->loop) / inner, (p->grain + inner - 1) / inner,
+                    [p, how](int64_t begin, int64_t end) {
+                        if (how == SHORT) ad_ufunc_run_short(p, begin, end);
+                        else if (how == TILES) ad_ufunc_run_tiles(p, begin, end);
+                        else run_rows(p, begin, end);
+                        if (ad_cpu_raised) {
+                            p->raised.fetch_or(ad_cpu_raised, std::memory_order_relaxed);
+                            ad_cpu_raised = 0;
+                        }
+                    });
 }
 
 } // namespace

@@ -8,7 +8,8 @@ using plan = ad_ufunc_plan;
 constexpr int OPERANDS = AD_LOOP_OPERANDS - 1; /* all but the mask */
 constexpr int64_t TILE_COLUMNS = 64;
 
-/* rows x columns elements between a dense block and an array, along the longer or, where it matters, the smoother way. */
+/* rows x columns elements between a dense block and an array, along the longer or, where it matters, the smoother way.
+ */
 void gather_block(const plan *p, int k, char *block, const char *from, int64_t row, int64_t column, int64_t rows,
                   int64_t columns, bool down) {
     const int64_t size = p->size[k];
@@ -109,7 +110,8 @@ void copy_tile(const plan *p, const tile *t) {
             ad_cpu_cast_run(&p->cast[1], to + c * ts[last], ts[last - 1], from + c * fs[last], fs[last - 1], t->rows);
     else
         for (int64_t r = 0; r < t->rows; r++)
-            ad_cpu_cast_run(&p->cast[1], to + r * ts[last - 1], ts[last], from + r * fs[last - 1], fs[last], t->columns);
+            ad_cpu_cast_run(&p->cast[1], to + r * ts[last - 1], ts[last], from + r * fs[last - 1], fs[last],
+                            t->columns);
 }
 
 void run_tile(const plan *p, const tile *t) {
@@ -167,7 +169,8 @@ void ad_ufunc_run_tiles(const plan *p, int64_t begin, int64_t end) {
     ad_loop_walk(&rows, begin, end, [&](char *const *at, int64_t n) {
         for (int64_t r = 0; r < n; r += high)
             for (int64_t c = 0; c < columns; c += TILE_COLUMNS) {
-                tile t = {at, r, c, n - r < high ? n - r : high, columns - c < TILE_COLUMNS ? columns - c : TILE_COLUMNS};
+                tile t = {at, r, c, n - r < high ? n - r : high,
+                          columns - c < TILE_COLUMNS ? columns - c : TILE_COLUMNS};
                 if (p->kernel) run_tile(p, &t);
                 else copy_tile(p, &t);
             }

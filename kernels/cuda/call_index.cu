@@ -13,7 +13,7 @@ constexpr int THREADS = 256, EACH = 4; /* units of a thread */
 constexpr int FAST_EACH = 8;
 constexpr int64_t MOST_UNITS = (int64_t(1) << 31) - THREADS * FAST_EACH;
 constexpr int64_t FEW_UNITS = 4096; /* that one block scatters, having checked all indices itself */
-constexpr int ALONE = 512; /* threads of that block, and most places */
+constexpr int ALONE = 512;          /* threads of that block, and most places */
 
 template <int Size> struct word_of;
 template <> struct word_of<1> { using type = uint8_t; };
@@ -110,8 +110,7 @@ template <class W> __global__ void __launch_bounds__(THREADS)
         if (present >> i & 1) *reinterpret_cast<W *>(s.plain + plain[i]) = w[i];
 }
 
-template <class W, int Each>
-__device__ void scatter_some(const ad_cuda_selection &s, uint32_t first, uint32_t step) {
+template <class W, int Each> __device__ void scatter_some(const ad_cuda_selection &s, uint32_t first, uint32_t step) {
     int64_t plain[Each], indexed[Each];
     unsigned present;
     const unsigned good = find(s, first, step, plain, indexed, &present);

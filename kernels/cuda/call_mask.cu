@@ -116,8 +116,7 @@ __device__ int64_t scan_block(int64_t v, int64_t *total) {
 }
 
 /* One block. */
-__global__ void __launch_bounds__(ADDERS)
-    add_tiles(const __grid_constant__ mask m, const __grid_constant__ verdict v) {
+__global__ void __launch_bounds__(ADDERS) add_tiles(const __grid_constant__ mask m, const __grid_constant__ verdict v) {
     constexpr int FOUR = 4;
     int64_t before = 0;
     for (int64_t t = 0; t < m.tiles; t += ADDERS * FOUR) {

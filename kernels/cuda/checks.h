@@ -5,19 +5,20 @@
 #include "kernels/backend.h"
 
 /* AD_CHECK(name, status, text for printf with the three values, which are long long). */
-#define AD_CHECKS(AD_CHECK)                                                                          \
-    AD_CHECK(index, AD_E_INDEX, "index %lld is out of bounds for axis %lld with size %lld")         \
-    AD_CHECK(negative_power, AD_E_VALUE, "Integers to negative integer powers are not allowed.") \
-    AD_CHECK(bincount_negative, AD_E_VALUE, "'list' argument must have no negative elements") \
-    AD_CHECK(bincount_high, AD_E_VALUE, "bincount: the value %lld is not below the number of bins, %lld") \
-    AD_CHECK(place_count, AD_E_VALUE, \
-             "NumPy boolean array indexing assignment cannot assign %lld input values to the %lld output values where the mask is true") \
-    AD_CHECK(random, AD_E_VALUE, "a parameter of a distribution is outside of its domain") \
-    AD_CHECK(linalg_definite, AD_E_LINALG, "Matrix is not positive definite") \
-    AD_CHECK(linalg_singular, AD_E_LINALG, "Singular matrix") \
-    AD_CHECK(linalg_qr, AD_E_LINALG, "Incorrect argument found while performing QR factorization") \
-    AD_CHECK(linalg_svd, AD_E_LINALG, "SVD did not converge") \
-    AD_CHECK(linalg_eigh, AD_E_LINALG, "Eigenvalues did not converge") \
+#define AD_CHECKS(AD_CHECK)                                                                                       \
+    AD_CHECK(index, AD_E_INDEX, "index %lld is out of bounds for axis %lld with size %lld")                       \
+    AD_CHECK(negative_power, AD_E_VALUE, "Integers to negative integer powers are not allowed.")                  \
+    AD_CHECK(bincount_negative, AD_E_VALUE, "'list' argument must have no negative elements")                     \
+    AD_CHECK(bincount_high, AD_E_VALUE, "bincount: the value %lld is not below the number of bins, %lld")         \
+    AD_CHECK(place_count, AD_E_VALUE,                                                                             \
+             "NumPy boolean array indexing assignment cannot assign %lld input values to the %lld output values " \
+             "where the mask is true")                                                                            \
+    AD_CHECK(random, AD_E_VALUE, "a parameter of a distribution is outside of its domain")                        \
+    AD_CHECK(linalg_definite, AD_E_LINALG, "Matrix is not positive definite")                                     \
+    AD_CHECK(linalg_singular, AD_E_LINALG, "Singular matrix")                                                     \
+    AD_CHECK(linalg_qr, AD_E_LINALG, "Incorrect argument found while performing QR factorization")                \
+    AD_CHECK(linalg_svd, AD_E_LINALG, "SVD did not converge")                                                     \
+    AD_CHECK(linalg_eigh, AD_E_LINALG, "Eigenvalues did not converge")                                            \
     AD_CHECK(linalg_lstsq, AD_E_LINALG, "SVD did not converge in Linear Least Squares")
 
 enum {

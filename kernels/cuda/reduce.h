@@ -42,8 +42,7 @@ typedef struct ad_fold {
     /* 16-byte loads along axis over[0]: chunks, and elements outside of them, in all and of each of its runs. */
     int64_t chunks, loose, run_chunks, run_loose;
     ad_fold_divisor by_chunks, by_loose;
-    int64_t side;  /* bytes between the outputs of a thread */
-    int64_t range; /* reduced elements of a block, next to each other; 0: blocks take turns */
+    int64_t side; /* bytes between the outputs of a thread */
     double ddof, divisor;
     uint64_t initial[2];
     uint64_t order,

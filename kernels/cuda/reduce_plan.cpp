@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t ALONE = 4;   /* neighbouring elements, or chunks, that a thread takes by itself */
 constexpr int64_t DEPTH = 8;   /* elements, or chunks, that make another thread worth while */
 constexpr int64_t SIDE_X = 64; /* threads side by side in a block for neighbouring outputs */
-constexpr int64_t BLOCKS = 16; /* for each multiprocessor */
+constexpr int64_t BLOCKS = 32; /* for each multiprocessor */
 
 struct dims {
     ad_fold_axis axis[AD_MAX_NDIM];
@@ -178,7 +178,7 @@ int ad_fold_way(ad_fold *f, unsigned has, int64_t itemsize) {
 void ad_fold_divide(ad_fold *f, int way, int multiprocessors) {
     const int threads = log2_up(AD_FOLD_THREADS), warp = 5;
     const int64_t work = way == AD_FOLD_WIDE ? f->chunks : f->reduced;
-    const int many = log2_up(work / DEPTH);
+    const int many = log2_up(work / DEPTH + 1);
     if (f->flags & AD_FOLD_YFAST) {
         const int few = log2_up((work + ALONE - 1) / ALONE);
         f->log_y = uint8_t(std::min(threads, std::max(std::min(few, warp), many)));
@@ -190,10 +190,6 @@ void ad_fold_divide(ad_fold *f, int way, int multiprocessors) {
     const int64_t groups = (f->outputs + (int64_t(1) << f->log_x) - 1) >> f->log_x;
     const int64_t wanted = multiprocessors * BLOCKS / groups, useful = work / DEPTH >> f->log_y;
     f->blocks = uint32_t(std::max<int64_t>(1, std::min(wanted, useful)));
-    if (f->blocks == 1 || f->flags & AD_FOLD_YFAST) return;
-    const int64_t pass = DEPTH << f->log_y, passes = (work + pass - 1) / pass;
-    f->range = (passes + f->blocks - 1) / f->blocks * pass;
-    f->blocks = uint32_t((work + f->range - 1) / f->range);
 }
 
 bool ad_fold_axes(const ad::walk<2> *from, ad_fold_axis *to, uint8_t *n) {

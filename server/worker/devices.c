@@ -49,6 +49,4 @@ void ad__gpus_close(ad_worker *w) {
         if (w->gpu[i].device) w->backend->device_close(w->gpu[i].device);
 }
 
-bool ad__gpu_reaches(const ad_gpu *from, const ad_gpu *to) {
-    return from == to || (from->info.peers >> to->index & 1);
-}
+bool ad__gpu_reaches(const ad_gpu *from, const ad_gpu *to) { return from == to || (from->info.peers >> to->index & 1); }

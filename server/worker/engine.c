@@ -7,11 +7,12 @@
 #include "server/common/os.h"
 #include "server/worker/session.h"
 
-#define QUANTUM 50000       /* ns of a turn */
-#define PUMP_LIMIT 200000   /* ns that the I/O thread runs before it looks at its sockets again */
-#define PUMP_SHORT 20000    /* the same where others may wait for a device that is fast: who floods it launches for 200 us
-                               whenever there is room again, which is ten times what a small request takes in all */
-#define LIGHT 50000         /* ns that an operation may take for the I/O thread to execute it ... */
+#define QUANTUM 50000     /* ns of a turn */
+#define PUMP_LIMIT 200000 /* ns that the I/O thread runs before it looks at its sockets again */
+#define PUMP_SHORT                                                                                                 \
+    20000           /* the same where others may wait for a device that is fast: who floods it launches for 200 us \
+                       whenever there is room again, which is ten times what a small request takes in all */
+#define LIGHT 50000 /* ns that an operation may take for the I/O thread to execute it ... */
 #define LIGHT_ALONE 2000000 /* ... while there is nobody whom that could keep waiting */
 #define POLL_EVERY 20000    /* ns between two looks at what is under way while there is work to do */
 #define LOOKS 8             /* at what somebody waits for, before this thread looks at its sockets again */
@@ -164,7 +165,8 @@ ad_pump ad__engine_pump(ad_worker *w) {
     if (!e->running && !e->heavy && (e->turns.head || e->under_way)) {
         e->running = true;
         bool alone = atomic_load(&w->nsessions) <= 1;
-        run(e, ad__os_now() + (w->backend->asynchronous && !alone ? PUMP_SHORT : PUMP_LIMIT), alone ? LIGHT_ALONE : LIGHT);
+        run(e, ad__os_now() + (w->backend->asynchronous && !alone ? PUMP_SHORT : PUMP_LIMIT),
+            alone ? LIGHT_ALONE : LIGHT);
         e->running = false;
         if (e->heavy) pthread_cond_signal(&e->work);
         else more = e->turns.head ? AD_PUMP_MORE : outlook(e);

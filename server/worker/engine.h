@@ -29,8 +29,8 @@ typedef struct ad_engine {
     struct ad_session *attention; /* sessions that the I/O thread must look at */
     /* the runner's */
     struct ad_session *under_way; /* sessions with something under way on a device */
-    ad_bytes scratch; /* a message being encoded */
-    bool in_thread;   /* the runner is the engine thread */
+    ad_bytes scratch;             /* a message being encoded */
+    bool in_thread;               /* the runner is the engine thread */
 } ad_engine;
 
 /* Start the engine thread. AD_E_SYSTEM, AD_E_MEMORY. */

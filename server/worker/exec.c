@@ -22,8 +22,10 @@ static int over_limit(const ad_session *s, uint64_t size, ad_fault *fault) {
     ad__bytes_text(size, want);
     ad__bytes_text(s->buffer_bytes, mine);
     ad__bytes_text(s->buffer_limit, limit);
-    return ad__fault(fault, AD_E_MEMORY, "out of memory: %s more are above the limit of %s that this session has set "
-                     "itself, of which it holds %s", want, limit, mine);
+    return ad__fault(fault, AD_E_MEMORY,
+                     "out of memory: %s more are above the limit of %s that this session has set "
+                     "itself, of which it holds %s",
+                     want, limit, mine);
 }
 
 static int take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {

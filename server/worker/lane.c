@@ -16,7 +16,8 @@ static const ad_backend *backend_of(const ad_session *s) { return s->worker->bac
 static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fault *fault) {
     ad_lane *lane = ad__os.calloc(1, sizeof *lane);
     if (!lane) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    int status = ad__session_status(s, backend_of(s)->stream_open(gpu->device, high ? -1 : 0, &lane->stream, fault), fault);
+    int status =
+        ad__session_status(s, backend_of(s)->stream_open(gpu->device, high ? -1 : 0, &lane->stream, fault), fault);
     if (status) goto free_lane;
     if (!(lane->estate = ad__estate_open(&gpu->memory, s->principal, lane->stream))) {
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
@@ -148,7 +149,8 @@ static int follow_readers(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *
 int ad__lane_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fault *fault) {
     if (!b->home) b->home = lane; /* without memory */
     if (!ad__gpu_reaches(lane->gpu, b->home->gpu))
-        return ad__fault(fault, AD_E_VALUE, "an array lies on device %d, which device %d cannot reach: copy it by the host",
+        return ad__fault(fault, AD_E_VALUE,
+                         "an array lies on device %d, which device %d cannot reach: copy it by the host",
                          b->home->gpu->index, lane->gpu->index);
     int status = b->writer ? follow(s, lane, b->writer, b->written, fault) : 0;
     if (!writes) {

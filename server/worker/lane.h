@@ -13,9 +13,9 @@
 struct ad_session;
 struct ad_buffer;
 
-#define AD_LANES 64    /* of a session */
-#define AD_MARKS 8     /* of a lane, not reached yet */
-#define AD_MARK_OPS 64 /* operations between two marks */
+#define AD_LANES 64       /* of a session */
+#define AD_MARKS 8        /* of a lane, not reached yet */
+#define AD_MARK_OPS 64    /* operations between two marks */
 #define AD_OWN_STREAMS 64 /* ids below are the default streams of the devices */
 #define AD_HIDDEN_STREAM UINT64_MAX
 
@@ -27,7 +27,7 @@ typedef struct ad_mark {
 typedef struct ad_lane ad_lane;
 struct ad_lane {
     uint64_t id;
-    ad_lane *low; /* of a default stream: the lane of low priority that takes its place while the session is busy */
+    ad_lane *low;    /* of a default stream: the lane of low priority that takes its place while the session is busy */
     bool open, high; /* a dropped one is kept for the next that is alike */
     unsigned slot;
     ad_gpu *gpu;
@@ -35,9 +35,9 @@ struct ad_lane {
     ad_estate *estate;
     ad_mark mark[AD_MARKS]; /* a ring */
     unsigned first_mark, nmarks;
-    unsigned unmarked;      /* operations since the last mark ... */
-    uint64_t unmarked_first; /* ... and the number of the first */
-    uint64_t sequence;      /* counts what was enqueued */
+    unsigned unmarked;           /* operations since the last mark ... */
+    uint64_t unmarked_first;     /* ... and the number of the first */
+    uint64_t sequence;           /* counts what was enqueued */
     uint64_t followed[AD_LANES]; /* sequence of each other lane that this one waits for */
     ad_event *fence;
 };

@@ -7,11 +7,11 @@
 
 #include "server/common/os.h"
 
-#define OWN_GRAIN (2u << 20) /* a slab of one array is a multiple of this, so that it fits the next one as well */
+#define OWN_GRAIN (2u << 20)  /* a slab of one array is a multiple of this, so that it fits the next one as well */
 #define FIRST_SLAB (2u << 20) /* size of an estate's first cut slab; each next one is as large as all before */
 #define SHARES 16             /* of a shared slab, which is as large */
 #define SHARE (FIRST_SLAB / SHARES)
-#define EMPTIES 4            /* cut slabs without arrays that an estate keeps */
+#define EMPTIES 4 /* cut slabs without arrays that an estate keeps */
 #define SPARE_SHARE                                                                               \
     8 /* one part of so many of all memory may be in an estate's spare own slabs: the first touch \
          of a page costs several times what it costs to compute with it */

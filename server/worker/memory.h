@@ -2,9 +2,9 @@
  *
  * An estate is what one stream of one session has. Memory that it gives back is taken again in the stream's order, so
  * nothing ever waits for the device; the price is that two streams share no memory. A slab belongs to one principal and
- * is announced to arrayd with its descriptor. What an estate needs first is a share of a slab that it has in common with
- * others of its principal, so that many small clients take little; then come slabs of its own, each larger than the
- * last, up to slab_size. Arrays larger than a quarter of that have one to themselves. Only whoever runs the engine
+ * is announced to arrayd with its descriptor. What an estate needs first is a share of a slab that it has in common
+ * with others of its principal, so that many small clients take little; then come slabs of its own, each larger than
+ * the last, up to slab_size. Arrays larger than a quarter of that have one to themselves. Only whoever runs the engine
  * calls these. */
 #ifndef AD_SERVER_MEMORY_H
 #define AD_SERVER_MEMORY_H
@@ -21,7 +21,7 @@ typedef struct ad_memory {
     ad_device *device;
     uint64_t slab_size, limit;
     uint64_t slab_bytes, slabs, used; /* now */
-    uint64_t *next_id; /* the last id of a slab; shared by all devices */
+    uint64_t *next_id;                /* the last id of a slab; shared by all devices */
     ad_estate *estates;
     ad_slab *shared; /* slabs that are divided into shares */
     /* Tell arrayd: a slab was made (fd is the callee's, a duplicate) or given back (fd -1). */

@@ -16,13 +16,13 @@
 typedef struct ad_reading {
     uint64_t request, total, offset, part; /* part: size of the one at hand */
     const char *from;
-    char *to;    /* in a window; NULL: to the socket */
-    bool direct; /* the device writes there */
+    char *to;               /* in a window; NULL: to the socket */
+    bool direct;            /* the device writes there */
     ad_output_block *block; /* that takes the part */
     ad_buffer *buffer;
     ad_lane *lane;
-    ad_block copy; /* of a view that was not contiguous */
-    void *staging; /* pinned memory that the next part is on its way to */
+    ad_block copy;          /* of a view that was not contiguous */
+    void *staging;          /* pinned memory that the next part is on its way to */
     bool active, under_way; /* there is one; the part has been asked for */
 } ad_reading;
 
@@ -137,7 +137,8 @@ void ad__exec_op(ad_session *s, ad_message *m);
  * the caller; NULL: done. */
 ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nvalues);
 /* Copy a view into a contiguous block. */
-int ad__exec_contiguous(ad_session *s, ad_lane *lane, const ad_operand *view, uint64_t size, ad_block *out, ad_fault *fault);
+int ad__exec_contiguous(ad_session *s, ad_lane *lane, const ad_operand *view, uint64_t size, ad_block *out,
+                        ad_fault *fault);
 /* Answer a request (class ASK); false: output must shrink first, call again. */
 bool ad__ask(ad_session *s, ad_message *m);
 /* READ and FETCH; the same. */

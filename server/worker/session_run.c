@@ -197,9 +197,7 @@ bool ad__session_drop(ad_session *s) {
     return true;
 }
 
-static const char *message_name(const ad_message *m) {
-    return m->op.opcode ? ad__op_name(&m->op) : m->row->name;
-}
+static const char *message_name(const ad_message *m) { return m->op.opcode ? ad__op_name(&m->op) : m->row->name; }
 
 int ad__session_status(ad_session *s, int status, const ad_fault *fault) {
     char why[AD_FAULT_TEXT + 96];

@@ -73,7 +73,8 @@ static int record(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (!lane) return fault->code;
     size_t at = place_of(&s->recorded, m->u[0]);
     ad_mine *old = at < s->recorded.count && s->recorded.list[at].id == m->u[0] ? &s->recorded.list[at] : NULL;
-    if (old && old->gpu == lane->gpu && old->timed == (m->u[2] != 0)) return b->event_record(old->event, lane->stream, fault);
+    if (old && old->gpu == lane->gpu && old->timed == (m->u[2] != 0))
+        return b->event_record(old->event, lane->stream, fault);
     if (old) remove_event(s, old);
     ad_mine event = {.id = m->u[0], .timed = m->u[2] != 0, .gpu = lane->gpu};
     int status = b->event_open(lane->gpu->device, event.timed, &event.event, fault);
@@ -177,7 +178,8 @@ static int do_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_faul
     for (int i = 1; i <= 2; i++) {
         ad_mine *event = find_event(s, m->u[i], fault);
         if (!event) return fault->code;
-        if (!event->timed) return ad__fault(fault, AD_E_VALUE, "elapsed: event %" PRIu64 " was recorded without timing", m->u[i]);
+        if (!event->timed)
+            return ad__fault(fault, AD_E_VALUE, "elapsed: event %" PRIu64 " was recorded without timing", m->u[i]);
         if ((*waiting = must_wait(s, AD_WAIT_EVENT, NULL, event->event))) return 0;
     }
     ad_event *from = find_event(s, m->u[1], fault)->event, *to = find_event(s, m->u[2], fault)->event;
@@ -211,7 +213,8 @@ static int do_device(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (!gpu) return fault->code;
     s->worker->backend->device_info(gpu->device, &gpu->info);
     const ad_device_info *i = &gpu->info;
-    uint64_t values[] = {i->memory, i->free, (uint64_t)i->major, (uint64_t)i->minor, (uint64_t)i->multiprocessors, i->peers};
+    uint64_t values[] = {i->memory, i->free, (uint64_t)i->major, (uint64_t)i->minor, (uint64_t)i->multiprocessors,
+                         i->peers};
     reply_ints(s, m, 6, values);
     return 0;
 }

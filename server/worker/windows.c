@@ -58,8 +58,9 @@ ad_window *ad__window_find(ad_session *s, uint64_t id, uint64_t offset, uint64_t
         return NULL;
     }
     if (offset <= w->size && size <= w->size - offset) return w;
-    ad__fault(fault, AD_E_EXTENT, "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond window %" PRIu64 " of %" PRIu64 " bytes",
-              what, size, offset, id, w->size);
+    ad__fault(fault, AD_E_EXTENT,
+              "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond window %" PRIu64 " of %" PRIu64 " bytes", what, size,
+              offset, id, w->size);
     return NULL;
 }
 
@@ -86,7 +87,8 @@ static int check_memory(int fd, uint64_t size, ad_fault *fault) {
     struct stat st;
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0) return ad__fault(fault, AD_E_VALUE, "window: the descriptor is not a memfd");
-    if (!(seals & F_SEAL_SHRINK)) return ad__fault(fault, AD_E_VALUE, "window: the memfd is not sealed against shrinking");
+    if (!(seals & F_SEAL_SHRINK))
+        return ad__fault(fault, AD_E_VALUE, "window: the memfd is not sealed against shrinking");
     if (fstat(fd, &st) || st.st_size < 0 || (uint64_t)st.st_size < size)
         return ad__fault(fault, AD_E_EXTENT, "window: the memfd has fewer than %" PRIu64 " bytes", size);
     return 0;
@@ -99,7 +101,8 @@ static int check_room(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault
     if (!size || size > INT64_MAX) return ad__fault(fault, AD_E_VALUE, "window: not a size: %" PRIu64, size);
     if (all->count == AD_WINDOWS) return ad__fault(fault, AD_E_LIMIT, "a session has at most %d windows", AD_WINDOWS);
     if (size > limit || all->bytes > limit - size)
-        return ad__fault(fault, AD_E_LIMIT, "window: %" PRIu64 " bytes more than option windows allows a session, %" PRIu64,
+        return ad__fault(fault, AD_E_LIMIT,
+                         "window: %" PRIu64 " bytes more than option windows allows a session, %" PRIu64,
                          all->bytes + size - limit, limit);
     if (all->count < all->capacity) return 0;
     size_t more = all->capacity ? 2 * all->capacity : 4;
@@ -120,7 +123,8 @@ static int open_window(ad_session *s, uint64_t id, uint64_t size, int fd, ad_fau
     int pinned = s->worker->backend->host_register(s->worker->gpu[0].device, base, size, &why);
     ad__session_status(s, pinned, &why);
     if (pinned) ad__log(AD_LOG_WARN, "window not pinned", "session=%lu bytes=%lu why=%s", s->id, size, why.text);
-    s->windows.list[s->windows.count++] = (ad_window){.id = id, .size = size, .base = base, .fd = fd, .pinned = !pinned};
+    s->windows.list[s->windows.count++] =
+        (ad_window){.id = id, .size = size, .base = base, .fd = fd, .pinned = !pinned};
     s->windows.bytes += size;
     return 0;
 }
@@ -154,8 +158,9 @@ static int load(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (!b) return ad__fault(fault, AD_E_STALE, "load: there is no buffer %" PRIu64, m->u[0]);
     if (b->poison) return 0; /* whoever reads it is told why it has no value */
     if (offset > b->size || size > b->size - offset)
-        return ad__fault(fault, AD_E_EXTENT, "load: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64
-                         " bytes", size, offset, m->u[0], b->size);
+        return ad__fault(fault, AD_E_EXTENT,
+                         "load: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
+                         size, offset, m->u[0], b->size);
     ad_lane *lane = ad__lane_current(s, fault);
     int status = lane ? ad__lane_uses(s, lane, b, true, fault) : fault->code;
     if (status) return status;

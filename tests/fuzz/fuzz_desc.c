@@ -25,16 +25,12 @@ static bool oracle(const ad_desc *d, int64_t *low, int64_t *high) {
             *low = *high = d->offset;
             return d->offset >= 0;
         }
-        if (last == 0)
-            last = 1;
+        if (last == 0) last = 1;
         wide corner = clamp(last * d->strides[i]);
-        if (corner < 0)
-            below = clamp(below + corner);
-        if (corner > 0)
-            above = clamp(above + corner);
+        if (corner < 0) below = clamp(below + corner);
+        if (corner > 0) above = clamp(above + corner);
     }
-    if (d->offset < 0 || d->offset + below < 0 || d->offset + above > INT64_MAX)
-        return false;
+    if (d->offset < 0 || d->offset + below < 0 || d->offset + above > INT64_MAX) return false;
     *low = (int64_t)(d->offset + below);
     *high = (int64_t)(d->offset + above);
     return true;
@@ -46,8 +42,7 @@ typedef struct input {
 } input;
 
 static uint8_t byte(input *in) {
-    if (in->size == 0)
-        return 0;
+    if (in->size == 0) return 0;
     in->size--;
     return *in->data++;
 }
@@ -57,10 +52,8 @@ static int64_t number(input *in) {
     const uint8_t head = byte(in);
     uint64_t value = 0;
 
-    if (head < 0xc0)
-        return (int8_t)(head - 0x40);
-    for (int i = 0; i < 8 && i <= (head & 7); i++)
-        value = value << 8 | byte(in);
+    if (head < 0xc0) return (int8_t)(head - 0x40);
+    for (int i = 0; i < 8 && i <= (head & 7); i++) value = value << 8 | byte(in);
     return (int64_t)(head & 8 ? ~value : head & 16 ? value << 32 : value);
 }
 
@@ -72,8 +65,7 @@ static ad_desc describe(input *in, int64_t *shape, int64_t *strides) {
     d.offset = number(in);
     for (int i = 0; i < d.ndim; i++) {
         shape[i] = number(in);
-        if (shape[i] < 0)
-            shape[i] = shape[i] == INT64_MIN ? 0 : -shape[i]; /* readers let no negative one pass */
+        if (shape[i] < 0) shape[i] = shape[i] == INT64_MIN ? 0 : -shape[i]; /* readers let no negative one pass */
         strides[i] = number(in);
     }
     return d;
@@ -83,14 +75,10 @@ static void check_extent(const ad_desc *d) {
     int64_t low = -1, high = -1, low2 = -1, high2 = -1;
     bool good = oracle(d, &low, &high);
 
-    if (ad__desc_extent(d, &low2, &high2, NULL) != (good ? AD_OK : AD_E_EXTENT))
-        abort();
-    if (good && (low != low2 || high != high2))
-        abort();
-    if (good && high > 0 && ad__desc_check(d, high - 1, "x", NULL) == AD_OK)
-        abort();
-    if (!good && ad__desc_check(d, INT64_MAX, "x", NULL) == AD_OK)
-        abort();
+    if (ad__desc_extent(d, &low2, &high2, NULL) != (good ? AD_OK : AD_E_EXTENT)) abort();
+    if (good && (low != low2 || high != high2)) abort();
+    if (good && high > 0 && ad__desc_check(d, high - 1, "x", NULL) == AD_OK) abort();
+    if (!good && ad__desc_check(d, INT64_MAX, "x", NULL) == AD_OK) abort();
 }
 
 static bool valid(const ad_desc *d) {
@@ -104,20 +92,15 @@ static void check_reshape(const ad_desc *d, const ad_desc *other) {
     int64_t strides[AD_MAX_NDIM], low, high, low2, high2;
     ad_desc r = *other;
 
-    if (!ad__reshape_strides(d, other->ndim, other->shape, strides))
-        return;
+    if (!ad__reshape_strides(d, other->ndim, other->shape, strides)) return;
     r.dtype = d->dtype;
     r.offset = d->offset;
     r.strides = strides;
-    if (ad__is_contiguous(d) && !ad__is_contiguous(&r))
-        abort();
-    if (!valid(d) || ad__desc_extent(d, &low, &high, NULL) != AD_OK)
-        return;
+    if (ad__is_contiguous(d) && !ad__is_contiguous(&r)) abort();
+    if (!valid(d) || ad__desc_extent(d, &low, &high, NULL) != AD_OK) return;
     for (int i = 0; i < d->ndim; i++)
-        if (d->shape[i] <= 1)
-            return; /* their strides count in an extent, and are gone */
-    if (ad__desc_extent(&r, &low2, &high2, NULL) != AD_OK || low2 != low || high2 != high)
-        abort();
+        if (d->shape[i] <= 1) return; /* their strides count in an extent, and are gone */
+    if (ad__desc_extent(&r, &low2, &high2, NULL) != AD_OK || low2 != low || high2 != high) abort();
 }
 
 static void check_pair(const ad_desc *a, const ad_desc *b) {
@@ -126,8 +109,7 @@ static void check_pair(const ad_desc *a, const ad_desc *b) {
     ad_desc view;
     int ndim;
 
-    if (ad__desc_overlap(a, b) != ad__desc_overlap(b, a) || ad__desc_same(a, b) != ad__desc_same(b, a))
-        abort();
+    if (ad__desc_overlap(a, b) != ad__desc_overlap(b, a) || ad__desc_same(a, b) != ad__desc_same(b, a)) abort();
     if (ad__broadcast(2, both, &ndim, shape, NULL) == AD_OK &&
         (ad__broadcast_to(a, ndim, shape, strides, &view, NULL) != AD_OK ||
          ad__broadcast_to(b, ndim, shape, strides, &view, NULL) != AD_OK))

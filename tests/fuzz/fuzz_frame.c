@@ -15,16 +15,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (; size >= AD_FRAME_HEADER; data += AD_FRAME_HEADER, size -= AD_FRAME_HEADER) {
         f = (ad_frame){77, 77, before};
         if (ad__frame_decode(data, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &f, &fault) != AD_OK) {
-            if (f.control != 77 || f.payload != before || fault.code != AD_E_PROTOCOL || fault.text[0] == '\0')
-                abort();
+            if (f.control != 77 || f.payload != before || fault.code != AD_E_PROTOCOL || fault.text[0] == '\0') abort();
             continue;
         }
         if (f.control > AD_MAX_CONTROL || f.payload > AD_MAX_PAYLOAD || (f.flags & ~AD_FRAME_FLAGS) ||
             (f.control == 0 && f.payload == 0))
             abort();
         ad__frame_encode(&f, again);
-        if (memcmp(again, data, sizeof again) != 0)
-            abort();
+        if (memcmp(again, data, sizeof again) != 0) abort();
     }
     return 0;
 }

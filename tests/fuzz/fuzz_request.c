@@ -14,34 +14,25 @@ static bool same_desc(const ad_desc *a, const ad_desc *b) {
     if (a->buffer != b->buffer || a->dtype != b->dtype || a->form != b->form || a->ndim != b->ndim ||
         a->offset != b->offset)
         return false;
-    if (a->ndim > 0 && memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) != 0)
-        return false;
-    if (ad__is_contiguous(a) != ad__is_contiguous(b))
-        return false;
+    if (a->ndim > 0 && memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) != 0) return false;
+    if (ad__is_contiguous(a) != ad__is_contiguous(b)) return false;
     for (int i = 0; i < a->ndim && !ad__is_contiguous(a); i++)
-        if (a->shape[i] != 1 && a->strides[i] != b->strides[i])
-            return false;
+        if (a->shape[i] != 1 && a->strides[i] != b->strides[i]) return false;
     return true;
 }
 
 static bool same_scalar(const ad_scalar *a, const ad_scalar *b) {
-    if (a->kind != b->kind)
-        return false;
+    if (a->kind != b->kind) return false;
     switch (a->kind) {
-    case AD_SCALAR_NIL:
-        return true;
-    case AD_SCALAR_BOOL:
-        return a->as.b == b->as.b;
-    case AD_SCALAR_COMPLEX:
-        return memcmp(a->as.c, b->as.c, sizeof a->as.c) == 0;
-    default:
-        return a->as.u == b->as.u;
+    case AD_SCALAR_NIL: return true;
+    case AD_SCALAR_BOOL: return a->as.b == b->as.b;
+    case AD_SCALAR_COMPLEX: return memcmp(a->as.c, b->as.c, sizeof a->as.c) == 0;
+    default: return a->as.u == b->as.u;
     }
 }
 
 static bool same_operand(const ad_operand *a, const ad_operand *b) {
-    if (a->is_scalar != b->is_scalar)
-        return false;
+    if (a->is_scalar != b->is_scalar) return false;
     return a->is_scalar ? same_scalar(&a->scalar, &b->scalar) : same_desc(&a->desc, &b->desc);
 }
 
@@ -50,11 +41,9 @@ static bool same_op(const ad_op *a, const ad_op *b) {
         a->nparam != b->nparam)
         return false;
     for (int i = 0; i < a->nout + a->nin; i++)
-        if (!same_operand(&a->operand[i], &b->operand[i]))
-            return false;
+        if (!same_operand(&a->operand[i], &b->operand[i])) return false;
     for (int i = 0; i < a->nparam; i++)
-        if (!same_scalar(&a->param[i], &b->param[i]))
-            return false;
+        if (!same_scalar(&a->param[i], &b->param[i])) return false;
     return true;
 }
 
@@ -62,11 +51,9 @@ static bool same_message(const ad_message *a, const ad_message *b) {
     if (a->opcode != b->opcode || memcmp(a->u, b->u, sizeof a->u) != 0 || a->nids != b->nids ||
         a->nvalues != b->nvalues)
         return false;
-    if (a->nids > 0 && memcmp(a->ids, b->ids, a->nids * sizeof *a->ids) != 0)
-        return false;
+    if (a->nids > 0 && memcmp(a->ids, b->ids, a->nids * sizeof *a->ids) != 0) return false;
     for (size_t i = 0; i < a->nvalues; i++)
-        if (!same_scalar(&a->values[i], &b->values[i]))
-            return false;
+        if (!same_scalar(&a->values[i], &b->values[i])) return false;
     return same_operand(&a->operand, &b->operand) && same_op(&a->op, &b->op);
 }
 
@@ -75,40 +62,19 @@ static bool encode(ad_bytes *b, const ad_message *m) {
     const uint64_t *u = m->u;
 
     switch (m->opcode) {
-    case AD_REQ_NEW:
-        ad__encode_new(b, &m->operand.desc);
-        return true;
-    case AD_REQ_FREE:
-        ad__encode_free(b, m->nids, m->ids);
-        return true;
-    case AD_REQ_WRITE:
-        ad__encode_write(b, u[0], u[1]);
-        return true;
+    case AD_REQ_NEW: ad__encode_new(b, &m->operand.desc); return true;
+    case AD_REQ_FREE: ad__encode_free(b, m->nids, m->ids); return true;
+    case AD_REQ_WRITE: ad__encode_write(b, u[0], u[1]); return true;
     case AD_REQ_UFUNC:
     case AD_REQ_REDUCE:
-    case AD_REQ_CALL:
-        ad__encode_op(b, &m->op);
-        return true;
-    case AD_REQ_QUERY:
-        ad__encode_query(b, u[0], &m->op);
-        return true;
-    case AD_REQ_READ:
-        ad__encode_read(b, u[0], &m->operand.desc);
-        return true;
-    case AD_REQ_SYNC:
-        ad__encode_sync(b, u[0]);
-        return true;
-    case AD_REQ_STAT:
-        ad__encode_stat(b, u[0]);
-        return true;
-    case AD_REQ_REPLY:
-        ad__encode_reply(b, u[0], u[1], m->nvalues, m->values);
-        return true;
-    case AD_REQ_ACK:
-        ad__encode_ack(b, u[0]);
-        return true;
-    default:
-        return false;
+    case AD_REQ_CALL: ad__encode_op(b, &m->op); return true;
+    case AD_REQ_QUERY: ad__encode_query(b, u[0], &m->op); return true;
+    case AD_REQ_READ: ad__encode_read(b, u[0], &m->operand.desc); return true;
+    case AD_REQ_SYNC: ad__encode_sync(b, u[0]); return true;
+    case AD_REQ_STAT: ad__encode_stat(b, u[0]); return true;
+    case AD_REQ_REPLY: ad__encode_reply(b, u[0], u[1], m->nvalues, m->values); return true;
+    case AD_REQ_ACK: ad__encode_ack(b, u[0]); return true;
+    default: return false;
     }
 }
 
@@ -119,8 +85,7 @@ static void again(const ad_message *m) {
     ad_message back;
 
     if (encode(&b, m)) {
-        if (ad__reader_new(&reader) != AD_OK)
-            abort();
+        if (ad__reader_new(&reader) != AD_OK) abort();
         if (ad__reader_begin(reader, b.data, b.size, NULL) != AD_OK ||
             ad__reader_next(reader, &arena, ~0u, &back, NULL) != 1 || !same_message(m, &back) || back.size != b.size)
             abort();
@@ -145,16 +110,13 @@ static void check(const ad_op *op) {
         const ad_desc *d = &op->operand[i].desc;
         if (!op->operand[i].is_scalar && ad__desc_extent(d, &low, &high, &fault) == AD_OK && (low < 0 || low > high))
             abort();
-        if (!op->operand[i].is_scalar && ad__desc_check(d, 1000, "x", &fault) == AD_OK && high > 1000)
-            abort();
+        if (!op->operand[i].is_scalar && ad__desc_check(d, 1000, "x", &fault) == AD_OK && high > 1000) abort();
     }
     fault.code = 0;
     if (ad__check_op(op, &fault) == AD_OK) {
-        if (ad__infer(op, result, &fault) != AD_OK || op->nout == 0)
-            abort();
+        if (ad__infer(op, result, &fault) != AD_OK || op->nout == 0) abort();
         for (int i = 0; i < op->nout; i++)
-            if (result[i].dtype >= AD_NDTYPE || result[i].ndim > AD_MAX_NDIM)
-                abort();
+            if (result[i].dtype >= AD_NDTYPE || result[i].ndim > AD_MAX_NDIM) abort();
     } else if (fault.code == 0 || fault.text[0] == '\0') {
         abort();
     }
@@ -168,20 +130,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ad_message m;
     int status;
 
-    if (ad__reader_new(&reader) != AD_OK)
-        return 0;
+    if (ad__reader_new(&reader) != AD_OK) return 0;
     status = ad__reader_begin(reader, data, size, &fault);
     while (status == AD_OK && (status = ad__reader_next(reader, &arena, ~0u, &m, &fault)) == 1) {
         ad__message_text(&m, text, sizeof text);
-        if (text[0] == '\0' || m.size == 0 || m.size > size)
-            abort();
-        if (is_op(&m))
-            check(&m.op);
+        if (text[0] == '\0' || m.size == 0 || m.size > size) abort();
+        if (is_op(&m)) check(&m.op);
         again(&m);
         status = AD_OK;
     }
-    if (status != AD_OK && (status != AD_E_PROTOCOL || fault.code != status || fault.text[0] == '\0'))
-        abort();
+    if (status != AD_OK && (status != AD_E_PROTOCOL || fault.code != status || fault.text[0] == '\0')) abort();
     ad__reader_free(reader);
     ad__arena_free(&arena);
     return 0;

@@ -11,10 +11,8 @@ static size_t walk(const msgpack_object *o, int depth) {
     const bool array = o->type == MSGPACK_OBJECT_ARRAY;
     size_t n = 1;
 
-    if (!array && o->type != MSGPACK_OBJECT_MAP)
-        return 1;
-    if (depth == AD_SCAN_DEPTH)
-        abort();
+    if (!array && o->type != MSGPACK_OBJECT_MAP) return 1;
+    if (depth == AD_SCAN_DEPTH) abort();
     for (uint32_t i = 0; i < (array ? o->via.array.size : o->via.map.size); i++) {
         if (array) {
             n += walk(&o->via.array.ptr[i], depth + 1);
@@ -31,16 +29,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ad_fault fault = {0};
 
     if (ad__scan(data, size, &fault) != AD_OK) {
-        if (fault.code != AD_E_PROTOCOL || fault.text[0] == '\0')
-            abort();
+        if (fault.code != AD_E_PROTOCOL || fault.text[0] == '\0') abort();
         return 0;
     }
     while (at < size) {
         msgpack_object object;
         msgpack_zone zone;
         size_t from = at;
-        if (!msgpack_zone_init(&zone, MSGPACK_ZONE_CHUNK_SIZE))
-            return 0;
+        if (!msgpack_zone_init(&zone, MSGPACK_ZONE_CHUNK_SIZE)) return 0;
         int status = msgpack_unpack((const char *)data, size, &at, &zone, &object);
         if ((status != MSGPACK_UNPACK_SUCCESS && status != MSGPACK_UNPACK_EXTRA_BYTES) || at <= from ||
             object.type != MSGPACK_OBJECT_ARRAY)
@@ -48,7 +44,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         elements += walk(&object, 0);
         msgpack_zone_destroy(&zone);
     }
-    if (elements > AD_SCAN_ELEMENTS)
-        abort();
+    if (elements > AD_SCAN_ELEMENTS) abort();
     return 0;
 }

@@ -22,16 +22,27 @@ struct plain { /* what a reduction of whole numbers must give */
     double var(double ddof) const { return (squares - sum * sum / double(n)) / (double(n) - ddof); }
     double value(const std::string &name, double ddof) const {
         std::string base = name.rfind("nan", 0) == 0 ? name.substr(3) : name;
-        return base == "sum" ? sum : base == "prod" ? prod : base == "min" ? min : base == "max" ? max
-             : base == "any" ? nonzero > 0 : base == "all" ? nonzero == count : base == "mean" ? sum / double(n)
-             : base == "var" ? var(ddof) : base == "std" ? std::sqrt(var(ddof)) : base == "argmin" ? double(argmin)
-             : base == "argmax" ? double(argmax) : double(nonzero);
+        return base == "sum"      ? sum
+               : base == "prod"   ? prod
+               : base == "min"    ? min
+               : base == "max"    ? max
+               : base == "any"    ? nonzero > 0
+               : base == "all"    ? nonzero == count
+               : base == "mean"   ? sum / double(n)
+               : base == "var"    ? var(ddof)
+               : base == "std"    ? std::sqrt(var(ddof))
+               : base == "argmin" ? double(argmin)
+               : base == "argmax" ? double(argmax)
+                                  : double(nonzero);
     }
 };
 
 static int result_dtype(const ad_rule_row *rule, int loop) {
     int real = loop == AD_COMPLEX64 ? AD_FLOAT32 : loop == AD_COMPLEX128 ? AD_FLOAT64 : loop;
-    return rule->out[0] == AD_CODE_B ? AD_BOOL : rule->out[0] == AD_CODE_L ? AD_INT64 : rule->out[0] == AD_CODE_R ? real : loop;
+    return rule->out[0] == AD_CODE_B   ? AD_BOOL
+           : rule->out[0] == AD_CODE_L ? AD_INT64
+           : rule->out[0] == AD_CODE_R ? real
+                                       : loop;
 }
 
 static const int64_t SHAPE[3] = {4, 37, 5};

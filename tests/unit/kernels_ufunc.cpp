@@ -12,8 +12,10 @@ TestSuite(kernels_ufunc, .init = open_two_threads, .fini = ad_cpu_parallel_close
 /* ---- every row, every loop, every instruction set: against the expression itself, element by element ---- */
 
 static double low_of(const std::string &domain) {
-    return domain == "POS" || domain == "POWER" || domain == "SHIFT" || domain == "NZ" ? 1 : domain == "GE1" ? 1.5
-           : domain == "UNIT" || domain == "OPEN" ? -0.9 : -4;
+    return domain == "POS" || domain == "POWER" || domain == "SHIFT" || domain == "NZ" ? 1
+           : domain == "GE1"                                                           ? 1.5
+           : domain == "UNIT" || domain == "OPEN"                                      ? -0.9
+                                                                                       : -4;
 }
 static double high_of(const std::string &domain) { return domain == "UNIT" || domain == "OPEN" ? 0.9 : 4; }
 
@@ -81,8 +83,8 @@ static void check_row(int row, int loop, const char *domain, void (*reference)(c
     reference(want, N);
     for (int k = 0; k < u->nout; k++)
         for (size_t i = 0; i < N; i++)
-            cr_assert(close_element(dtype[size_t(k)], memory[k], want[k], i, loop), "%s %s output %d element %zu", u->name,
-                      ad__dtypes[loop].name, k, i);
+            cr_assert(close_element(dtype[size_t(k)], memory[k], want[k], i, loop), "%s %s output %d element %zu",
+                      u->name, ad__dtypes[loop].name, k, i);
 }
 
 template <int Id, class S> static void check_one(const char *domain) {
@@ -123,8 +125,8 @@ template <class F> static void check_libm(int row, double (*exact)(double), doub
     const double eps = sizeof(F) == 4 ? 0x1p-23 : 0x1p-52;
     for (size_t i = 0; i < x.size(); i++) {
         double want = exact(double(x[i]));
-        cr_assert(std::fabs(double(out[i]) - want) <= ulps * eps * std::fabs(want), "row %d of %g: %.17g, not %.17g", row,
-                  double(x[i]), double(out[i]), want);
+        cr_assert(std::fabs(double(out[i]) - want) <= ulps * eps * std::fabs(want), "row %d of %g: %.17g, not %.17g",
+                  row, double(x[i]), double(out[i]), want);
     }
 }
 
@@ -133,14 +135,14 @@ Test(kernels_ufunc, transcendental_functions_are_within_4_ulp) {
         int row;
         double (*f)(double);
         double low, high;
-    } rows[] = {{AD_UFUNC_exp, std::exp, -80, 80},     {AD_UFUNC_log, std::log, 1e-30, 1e5},
-                {AD_UFUNC_sin, std::sin, -100, 100},   {AD_UFUNC_cos, std::cos, -100, 100},
-                {AD_UFUNC_tan, std::tan, -1.5, 1.5},   {AD_UFUNC_tanh, std::tanh, -5, 5},
-                {AD_UFUNC_arctan, std::atan, -9, 9},   {AD_UFUNC_arcsin, std::asin, -1, 1},
-                {AD_UFUNC_sqrt, std::sqrt, 0, 1e9},    {AD_UFUNC_cbrt, std::cbrt, -1e3, 1e3},
-                {AD_UFUNC_expm1, std::expm1, -2, 2},   {AD_UFUNC_log1p, std::log1p, -0.9, 9},
-                {AD_UFUNC_exp2, std::exp2, -80, 80},   {AD_UFUNC_log2, std::log2, 1e-30, 1e5},
-                {AD_UFUNC_sinh, std::sinh, -5, 5},     {AD_UFUNC_arcsinh, std::asinh, -50, 50}};
+    } rows[] = {{AD_UFUNC_exp, std::exp, -80, 80},   {AD_UFUNC_log, std::log, 1e-30, 1e5},
+                {AD_UFUNC_sin, std::sin, -100, 100}, {AD_UFUNC_cos, std::cos, -100, 100},
+                {AD_UFUNC_tan, std::tan, -1.5, 1.5}, {AD_UFUNC_tanh, std::tanh, -5, 5},
+                {AD_UFUNC_arctan, std::atan, -9, 9}, {AD_UFUNC_arcsin, std::asin, -1, 1},
+                {AD_UFUNC_sqrt, std::sqrt, 0, 1e9},  {AD_UFUNC_cbrt, std::cbrt, -1e3, 1e3},
+                {AD_UFUNC_expm1, std::expm1, -2, 2}, {AD_UFUNC_log1p, std::log1p, -0.9, 9},
+                {AD_UFUNC_exp2, std::exp2, -80, 80}, {AD_UFUNC_log2, std::log2, 1e-30, 1e5},
+                {AD_UFUNC_sinh, std::sinh, -5, 5},   {AD_UFUNC_arcsinh, std::asinh, -50, 50}};
     for (const auto &r : rows) {
         check_libm<float>(r.row, r.f, r.low, r.high, 4.5);
         check_libm<double>(r.row, r.f, r.low, r.high, 4.5);
@@ -166,7 +168,20 @@ Test(kernels_ufunc, powers_of_special_values_are_as_in_c) {
 
 template <class T> static void check_division() {
     const T low = ad::is_signed<T> ? T(ad::unsigned_t<T>(1) << (sizeof(T) * 8 - 1)) : T(0);
-    const T edge[] = {low, adm::add(low, T(1)), T(~ad::unsigned_t<T>(0)), adm::sub(low, T(1)), 0, 1, 2, 3, 7, 100, T(-7), T(-3), T(-2), 11};
+    const T edge[] = {low,
+                      adm::add(low, T(1)),
+                      T(~ad::unsigned_t<T>(0)),
+                      adm::sub(low, T(1)),
+                      0,
+                      1,
+                      2,
+                      3,
+                      7,
+                      100,
+                      T(-7),
+                      T(-3),
+                      T(-2),
+                      11};
     for (T x : edge)
         for (T y : edge) {
             __int128 a = x, b = y, q = b == 0 ? 0 : a / b, r = b == 0 ? 0 : a % b;
@@ -218,7 +233,8 @@ Test(kernels_ufunc, every_float16_survives_and_rounding_is_to_even) {
     std::vector<uint16_t> bits(65536), back(65536);
     std::vector<float> wide(65536);
     for (size_t i = 0; i < bits.size(); i++) bits[i] = uint16_t(i);
-    view vb(AD_FLOAT16, bits.data(), {65536}), vw(AD_FLOAT32, wide.data(), {65536}), vk(AD_FLOAT16, back.data(), {65536});
+    view vb(AD_FLOAT16, bits.data(), {65536}), vw(AD_FLOAT32, wide.data(), {65536}),
+        vk(AD_FLOAT16, back.data(), {65536});
     cr_assert_eq(call().add(vw).add(vb).ufunc(AD_UFUNC_copy, AD_FLOAT16), 0);
     cr_assert_eq(call().add(vk).add(vw).ufunc(AD_UFUNC_copy, AD_FLOAT32), 0);
     for (size_t i = 0; i < bits.size(); i++) {
@@ -267,12 +283,15 @@ struct grid { /* a float32 array of shape (rows, columns) in one of several layo
     view v;
     grid(int64_t rows, int64_t columns, int layout)
         : memory(size_t(4 * rows * columns)), v(AD_FLOAT32, memory.data(), {rows, columns}) {
-        const int64_t strides[][2] = {{columns * 4, 4}, {4, rows * 4}, {columns * 16, 8}, {-columns * 4, 4}, {columns * 4, -4}};
+        const int64_t strides[][2] = {
+            {columns * 4, 4}, {4, rows * 4}, {columns * 16, 8}, {-columns * 4, 4}, {columns * 4, -4}};
         v.strides = {strides[layout][0], strides[layout][1]};
         if (layout == 3) v.data = memory.data() + (rows - 1) * columns;
         if (layout == 4) v.data = memory.data() + columns - 1;
     }
-    float &at(int64_t r, int64_t c) { return *reinterpret_cast<float *>(static_cast<char *>(v.data) + r * v.strides[0] + c * v.strides[1]); }
+    float &at(int64_t r, int64_t c) {
+        return *reinterpret_cast<float *>(static_cast<char *>(v.data) + r * v.strides[0] + c * v.strides[1]);
+    }
 };
 
 static void check_layouts(int64_t rows, int64_t columns) {
@@ -282,11 +301,13 @@ static void check_layouts(int64_t rows, int64_t columns) {
             for (int o = 0; o < 5; o++) {
                 grid x(rows, columns, a), y(rows, columns, b), out(rows, columns, o);
                 for (int64_t r = 0; r < rows; r++)
-                    for (int64_t c = 0; c < columns; c++) x.at(r, c) = float(random.next() % 1000), y.at(r, c) = float(c);
+                    for (int64_t c = 0; c < columns; c++)
+                        x.at(r, c) = float(random.next() % 1000), y.at(r, c) = float(c);
                 cr_assert_eq(call().add(out.v).add(x.v).add(y.v).ufunc(AD_UFUNC_subtract, AD_FLOAT32), 0);
                 for (int64_t r = 0; r < rows; r++)
                     for (int64_t c = 0; c < columns; c++)
-                        cr_assert_eq(out.at(r, c), x.at(r, c) - float(c), "layouts %d %d %d at %d, %d", a, b, o, int(r), int(c));
+                        cr_assert_eq(out.at(r, c), x.at(r, c) - float(c), "layouts %d %d %d at %d, %d", a, b, o, int(r),
+                                     int(c));
             }
 }
 
@@ -298,7 +319,8 @@ Test(kernels_ufunc, layouts) {
 
 Test(kernels_ufunc, broadcasting_and_scalars) {
     float x[6] = {1, 2, 3, 4, 5, 6}, row[3] = {10, 20, 30}, column[2] = {100, 200}, out[6];
-    view vx(AD_FLOAT32, x, {2, 3}), vr(AD_FLOAT32, row, {3}), vc(AD_FLOAT32, column, {2, 1}), vo(AD_FLOAT32, out, {2, 3});
+    view vx(AD_FLOAT32, x, {2, 3}), vr(AD_FLOAT32, row, {3}), vc(AD_FLOAT32, column, {2, 1}),
+        vo(AD_FLOAT32, out, {2, 3});
     cr_assert_eq(call().add(vo).add(vx).add(vr).ufunc(AD_UFUNC_add, AD_FLOAT32), 0);
     for (int i = 0; i < 6; i++) cr_assert_eq(out[i], x[i] + row[i % 3]);
     cr_assert_eq(call().add(vo).add(vx).add(vc).ufunc(AD_UFUNC_add, AD_FLOAT32), 0);

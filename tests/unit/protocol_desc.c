@@ -182,8 +182,7 @@ Test(desc, reshape) {
         ad_desc d = view(0, cases[i].n, cases[i].shape, cases[i].strides);
         bool can = ad__reshape_strides(&d, (int)cases[i].to, cases[i].reshaped, strides);
         cr_expect_eq(can, cases[i].expected != NULL, "case %zu", i);
-        if (can && cases[i].expected)
-            cr_expect(same(strides, cases[i].to, cases[i].expected), "case %zu", i);
+        if (can && cases[i].expected) cr_expect(same(strides, cases[i].to, cases[i].expected), "case %zu", i);
     }
     ad_desc one = view(0, SHAPE(1), (const int64_t[]){4});
     cr_expect(ad__reshape_strides(&one, 0, NULL, (int64_t[1]){0}));

@@ -81,8 +81,7 @@ Test(scan, bombs) {
     cr_expect_eq(SCAN("\x81\x01\x02"), AD_E_PROTOCOL);
     cr_expect_eq(SCAN("\x90\x01"), AD_E_PROTOCOL);
     uint8_t nested[31 * 5];
-    for (int i = 0; i < 31; i++)
-        memcpy(nested + 5 * i, "\xdd\x00\x80\x00\x00", 5);
+    for (int i = 0; i < 31; i++) memcpy(nested + 5 * i, "\xdd\x00\x80\x00\x00", 5);
     cr_expect_eq(ad__scan(nested, sizeof nested, NULL), AD_E_PROTOCOL);
 }
 
@@ -100,8 +99,7 @@ Test(scan, elements) {
 
     block[0] = 0xdd;
     for (uint32_t n = AD_SCAN_ELEMENTS - 2; n <= AD_SCAN_ELEMENTS; n++) {
-        for (int i = 0; i < 4; i++)
-            block[1 + i] = (uint8_t)(n >> (24 - 8 * i));
+        for (int i = 0; i < 4; i++) block[1 + i] = (uint8_t)(n >> (24 - 8 * i));
         int expected = n < AD_SCAN_ELEMENTS ? AD_OK : AD_E_PROTOCOL;
         cr_expect_eq(ad__scan(block, 5 + n, NULL), expected, "%u", n);
     }
@@ -115,11 +113,9 @@ Test(bytes, grow) {
 
     ad__bytes_append(&b, NULL, 0);
     cr_expect(b.size == 0 && !b.failed);
-    for (int i = 0; i < 10000; i++)
-        ad__bytes_append(&b, &i, sizeof i);
+    for (int i = 0; i < 10000; i++) ad__bytes_append(&b, &i, sizeof i);
     cr_expect(b.size == 40000 && !b.failed);
-    for (int i = 0; i < 10000; i++)
-        cr_expect_eq(memcmp(b.data + 4 * i, &i, sizeof i), 0);
+    for (int i = 0; i < 10000; i++) cr_expect_eq(memcmp(b.data + 4 * i, &i, sizeof i), 0);
     cr_expect_eq(ad__bytes_reserve(&b, 100000), 0);
     cr_expect_geq(b.capacity, 140000);
     /* A failure stays, and what is there stays too. */

@@ -110,8 +110,7 @@ Test(infer, reduce) {
     param[0] = INT(0);
     cr_expect(REDUCE(sum, AD_INT64, 1) == 0 && is(AD_INT64, 0, NULL));
     int64_t ones[AD_MAX_NDIM];
-    for (int i = 0; i < AD_MAX_NDIM; i++)
-        ones[i] = 1;
+    for (int i = 0; i < AD_MAX_NDIM; i++) ones[i] = 1;
     operand[1].desc = (ad_desc){1, 0, ones, ones, AD_INT16, AD_MAX_NDIM, AD_VIEW};
     param[0] = INT((int64_t)UINT32_MAX);
     cr_expect(REDUCE(sum, AD_INT64, 1) == 0 && result[0].ndim == 0);

@@ -43,28 +43,21 @@ static bool is_text(ad_string s, const char *text) {
 
 static void expect_desc(const ad_desc *a, const ad_desc *b) {
     cr_expect(a->buffer == b->buffer && a->dtype == b->dtype && a->form == b->form && a->ndim == b->ndim);
-    if (a->form == AD_SIZED)
-        return;
+    if (a->form == AD_SIZED) return;
     cr_expect_eq(a->form == AD_VIEW ? a->offset : 0, b->offset);
     for (int i = 0; i < a->ndim; i++) {
         cr_expect_eq(a->shape[i], b->shape[i]);
-        if (a->form == AD_VIEW && a->shape[i] > 1)
-            cr_expect_eq(a->strides[i], b->strides[i]);
+        if (a->form == AD_VIEW && a->shape[i] > 1) cr_expect_eq(a->strides[i], b->strides[i]);
     }
 }
 
 static bool scalars_equal(const ad_scalar *a, const ad_scalar *b) {
-    if (a->kind != b->kind)
-        return false;
+    if (a->kind != b->kind) return false;
     switch (a->kind) {
-    case AD_SCALAR_NIL:
-        return true;
-    case AD_SCALAR_BOOL:
-        return a->as.b == b->as.b;
-    case AD_SCALAR_COMPLEX:
-        return memcmp(a->as.c, b->as.c, sizeof a->as.c) == 0;
-    default:
-        return a->as.u == b->as.u; /* bit by bit, NaN too */
+    case AD_SCALAR_NIL: return true;
+    case AD_SCALAR_BOOL: return a->as.b == b->as.b;
+    case AD_SCALAR_COMPLEX: return memcmp(a->as.c, b->as.c, sizeof a->as.c) == 0;
+    default: return a->as.u == b->as.u; /* bit by bit, NaN too */
     }
 }
 
@@ -130,13 +123,10 @@ Test(message, operations) {
         cr_assert(m.op.nout == ops[k].nout && m.op.nin == ops[k].nin && m.op.nparam == ops[k].nparam);
         for (int i = 0; i < m.op.nout + m.op.nin; i++) {
             cr_assert_eq(m.op.operand[i].is_scalar, operand[i].is_scalar);
-            if (operand[i].is_scalar)
-                cr_expect(scalars_equal(&operand[i].scalar, &m.op.operand[i].scalar));
-            else
-                expect_desc(&operand[i].desc, &m.op.operand[i].desc);
+            if (operand[i].is_scalar) cr_expect(scalars_equal(&operand[i].scalar, &m.op.operand[i].scalar));
+            else expect_desc(&operand[i].desc, &m.op.operand[i].desc);
         }
-        for (int i = 0; i < m.op.nparam; i++)
-            cr_expect(scalars_equal(&param[i], &m.op.param[i]));
+        for (int i = 0; i < m.op.nparam; i++) cr_expect(scalars_equal(&param[i], &m.op.param[i]));
     }
 }
 
@@ -176,8 +166,7 @@ Test(message, free_and_write) {
     uint64_t ids[1000];
 
     for (size_t n = 0; n <= 1000; n += 250) {
-        for (size_t i = 0; i < n; i++)
-            ids[i] = UINT64_MAX >> (i % 64);
+        for (size_t i = 0; i < n; i++) ids[i] = UINT64_MAX >> (i % 64);
         cr_expect_eq(ad__encode_free(&bytes, n, ids), 0);
         ad_message m = decode();
         cr_assert(m.opcode == AD_REQ_FREE && m.nids == n);
@@ -209,9 +198,10 @@ Test(message, short_ones) {
 
 Test(message, numbers) {
     const uint64_t u[8] = {UINT64_MAX, 1, 0, 1u << 31, 255, 256, 7, 8};
-    static const int opcodes[] = {AD_REQ_STREAM, AD_REQ_STREAM_DROP, AD_REQ_ON, AD_REQ_EVENT, AD_REQ_EVENT_DROP,
-                                  AD_REQ_AFTER, AD_REQ_WINDOW, AD_REQ_WINDOW_DROP, AD_REQ_LOAD, AD_REQ_WAIT,
-                                  AD_REQ_DONE, AD_REQ_ELAPSED, AD_REQ_POOL, AD_REQ_DEVICE};
+    static const int opcodes[] = {AD_REQ_STREAM,     AD_REQ_STREAM_DROP, AD_REQ_ON,     AD_REQ_EVENT,
+                                  AD_REQ_EVENT_DROP, AD_REQ_AFTER,       AD_REQ_WINDOW, AD_REQ_WINDOW_DROP,
+                                  AD_REQ_LOAD,       AD_REQ_WAIT,        AD_REQ_DONE,   AD_REQ_ELAPSED,
+                                  AD_REQ_POOL,       AD_REQ_DEVICE};
 
     for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++) {
         size_t n = strlen(ad__request((uint64_t)opcodes[i])->fields);
@@ -236,16 +226,14 @@ Test(message, reply) {
     cr_expect_eq(ad__encode_reply(&bytes, 8, 9, NSCALAR, scalars), 0);
     ad_message m = decode();
     cr_assert(m.opcode == AD_REQ_REPLY && m.u[0] == 8 && m.u[1] == 9 && m.nvalues == NSCALAR);
-    for (int i = 0; i < NSCALAR; i++)
-        cr_expect(scalars_equal(&scalars[i], &m.values[i]), "value %d", i);
+    for (int i = 0; i < NSCALAR; i++) cr_expect(scalars_equal(&scalars[i], &m.values[i]), "value %d", i);
 }
 
 Test(message, a_run_of_them) {
     ad_message m;
     uint64_t i;
 
-    for (i = 1; i <= 1000; i++)
-        ad__encode_sync(&bytes, i * 1000);
+    for (i = 1; i <= 1000; i++) ad__encode_sync(&bytes, i * 1000);
     for (int round = 0; round < 2; round++) { /* a reader is used for many blocks */
         size_t size = 0;
         cr_assert_eq(ad__reader_begin(reader, bytes.data, bytes.size, &fault), 0);
@@ -271,8 +259,7 @@ static int read_block(const char *data, size_t size, uint32_t allowed) {
 
     ad__arena_reset(&arena);
     status = ad__reader_begin(reader, (const uint8_t *)data, size, &fault);
-    while (status == 0 && (status = ad__reader_next(reader, &arena, allowed, &m, &fault)) == 1)
-        status = 0;
+    while (status == 0 && (status = ad__reader_next(reader, &arena, allowed, &m, &fault)) == 1) status = 0;
     if (status != 0) {
         cr_expect_eq(fault.code, status);
         cr_expect_eq(ad__reader_next(reader, &arena, allowed, &m, &fault), 0, "nothing comes after a bad message");

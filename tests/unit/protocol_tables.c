@@ -67,8 +67,7 @@ Test(tables, other_ids_give_none) {
 Test(tables, rows_are_consistent) {
     for (uint64_t id = 0; id < AD_UFUNC_LIMIT; id++) {
         const ad_ufunc_row *row = ad__ufunc(id);
-        if (row == NULL)
-            continue;
+        if (row == NULL) continue;
         const ad_rule_row *rule = &ad__rules[row->rule];
         for (int i = 0; i < row->nin; i++)
             cr_expect(rule->in[i] != AD_CODE_N, "%s needs a rule with %d inputs", row->name, row->nin);
@@ -90,10 +89,8 @@ Test(tables, signatures_can_be_read) {
     for (uint64_t id = 0; id < 256; id++) {
         const ad_request_row *row = ad__request(id);
         for (const char *at = row == NULL ? "" : row->fields; *at != '\0'; at += *at == '[' ? 3 : 1) {
-            if (*at == '[')
-                cr_expect(strchr("uFDv", at[1]) != NULL && at[2] == ']', "%s", row->name);
-            else
-                cr_expect(strchr("usymFD", *at) != NULL, "%s", row->name);
+            if (*at == '[') cr_expect(strchr("uFDv", at[1]) != NULL && at[2] == ']', "%s", row->name);
+            else cr_expect(strchr("usymFD", *at) != NULL, "%s", row->name);
         }
         if (row != NULL && row->cls == AD_CLASS_ASK)
             cr_expect(row->fields[0] == 'u', "%s begins with its request id", row->name);
@@ -121,8 +118,7 @@ Test(tables, fault) {
     /* A text is cut between characters. */
     for (int shift = 0; shift < 4; shift++) {
         memset(many, 'x', sizeof many);
-        for (size_t i = (size_t)shift; i + 3 < sizeof many - 1; i += 3)
-            memcpy(many + i, "\xe2\x82\xac", 3);
+        for (size_t i = (size_t)shift; i + 3 < sizeof many - 1; i += 3) memcpy(many + i, "\xe2\x82\xac", 3);
         many[sizeof many - 1] = '\0';
         ad__fault(&fault, AD_E_VALUE, "%s", many);
         size_t size = strlen(fault.text);

@@ -82,7 +82,8 @@ static ad_memory memory(uint64_t slab, uint64_t limit) {
     created = closed = announced = gone = 0;
     static uint64_t last_id;
     last_id = 0;
-    return (ad_memory){.backend = &backend, .next_id = &last_id, .slab_size = slab, .limit = limit, .announce = announce};
+    return (ad_memory){
+        .backend = &backend, .next_id = &last_id, .slab_size = slab, .limit = limit, .announce = announce};
 }
 
 Test(memory, small_blocks_share_a_slab_and_large_ones_do_not) {

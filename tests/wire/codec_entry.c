@@ -16,13 +16,11 @@ static int visit_block(const uint8_t *block, size_t size, uint32_t allowed, visi
     ad_message m;
     int status = ad__reader_new(&reader);
 
-    if (status == 0)
-        status = ad__reader_begin(reader, block, size, fault);
+    if (status == 0) status = ad__reader_begin(reader, block, size, fault);
     while (status == 0 && (status = ad__reader_next(reader, &arena, allowed, &m, fault)) == 1) {
         visit(&m, argument);
         status = 0;
-        if (m.size == 0)
-            status = ad__fault(fault, AD_E_INTERNAL, "a message of no bytes");
+        if (m.size == 0) status = ad__fault(fault, AD_E_INTERNAL, "a message of no bytes");
     }
     ad__reader_free(reader);
     ad__arena_free(&arena);
@@ -38,8 +36,7 @@ static void add_line(const ad_message *m, void *argument) {
     text *t = argument;
     size_t used;
 
-    if (t->room < 2)
-        return;
+    if (t->room < 2) return;
     ad__message_text(m, t->at, t->room - 1);
     used = strlen(t->at);
     t->at[used++] = '\n';
@@ -56,8 +53,7 @@ int arrayd_test_text(const uint8_t *block, size_t size, uint32_t allowed, char *
 
     out[0] = '\0';
     status = visit_block(block, size, allowed, add_line, &t, &fault);
-    if (status != 0)
-        snprintf(out, room, "%s", fault.text);
+    if (status != 0) snprintf(out, room, "%s", fault.text);
     return status;
 }
 
@@ -73,56 +69,24 @@ static void encode_again(const ad_message *m, void *argument) {
     encode_string(name, sizeof name, &m->s[0]);
     encode_string(words, sizeof words, &m->s[1]);
     switch (m->opcode) {
-    case AD_REQ_HELLO:
-        ad__encode_hello(b, u[0], u[1], u[2], name);
-        break;
-    case AD_REQ_WELCOME:
-        ad__encode_welcome(b, m->welcome);
-        break;
-    case AD_REQ_NEW:
-        ad__encode_new(b, &m->operand.desc);
-        break;
-    case AD_REQ_FREE:
-        ad__encode_free(b, m->nids, m->ids);
-        break;
-    case AD_REQ_WRITE:
-        ad__encode_write(b, u[0], u[1]);
-        break;
-    case AD_REQ_READ:
-        ad__encode_read(b, u[0], &m->operand.desc);
-        break;
-    case AD_REQ_SYNC:
-        ad__encode_sync(b, u[0]);
-        break;
-    case AD_REQ_STAT:
-        ad__encode_stat(b, u[0]);
-        break;
-    case AD_REQ_QUERY:
-        ad__encode_query(b, u[0], &m->op);
-        break;
-    case AD_REQ_REPLY:
-        ad__encode_reply(b, u[0], u[1], m->nvalues, m->values);
-        break;
-    case AD_REQ_FAIL:
-        ad__encode_fail(b, u[0], u[1], -(int)u[2], u[3], name, words);
-        break;
-    case AD_REQ_ACK:
-        ad__encode_ack(b, u[0]);
-        break;
-    case AD_REQ_BYE:
-        ad__encode_bye(b, -(int)u[0], name);
-        break;
-    case AD_REQ_FETCH:
-        ad__encode_fetch(b, u[0], &m->operand.desc, u[1], u[2]);
-        break;
+    case AD_REQ_HELLO: ad__encode_hello(b, u[0], u[1], u[2], name); break;
+    case AD_REQ_WELCOME: ad__encode_welcome(b, m->welcome); break;
+    case AD_REQ_NEW: ad__encode_new(b, &m->operand.desc); break;
+    case AD_REQ_FREE: ad__encode_free(b, m->nids, m->ids); break;
+    case AD_REQ_WRITE: ad__encode_write(b, u[0], u[1]); break;
+    case AD_REQ_READ: ad__encode_read(b, u[0], &m->operand.desc); break;
+    case AD_REQ_SYNC: ad__encode_sync(b, u[0]); break;
+    case AD_REQ_STAT: ad__encode_stat(b, u[0]); break;
+    case AD_REQ_QUERY: ad__encode_query(b, u[0], &m->op); break;
+    case AD_REQ_REPLY: ad__encode_reply(b, u[0], u[1], m->nvalues, m->values); break;
+    case AD_REQ_FAIL: ad__encode_fail(b, u[0], u[1], -(int)u[2], u[3], name, words); break;
+    case AD_REQ_ACK: ad__encode_ack(b, u[0]); break;
+    case AD_REQ_BYE: ad__encode_bye(b, -(int)u[0], name); break;
+    case AD_REQ_FETCH: ad__encode_fetch(b, u[0], &m->operand.desc, u[1], u[2]); break;
     case AD_REQ_UFUNC:
     case AD_REQ_REDUCE:
-    case AD_REQ_CALL:
-        ad__encode_op(b, &m->op);
-        break;
-    default: /* nothing but numbers */
-        ad__encode_numbers(b, m->opcode, strlen(m->row->fields), u);
-        break;
+    case AD_REQ_CALL: ad__encode_op(b, &m->op); break;
+    default: /* nothing but numbers */ ad__encode_numbers(b, m->opcode, strlen(m->row->fields), u); break;
     }
 }
 
@@ -132,8 +96,7 @@ long arrayd_test_again(const uint8_t *block, size_t size, uint8_t *out, size_t r
     ad_fault fault = {0};
     long status = visit_block(block, size, 0xf, encode_again, &b, &fault);
 
-    if (status == 0 && (b.failed || b.size > room))
-        status = AD_E_MEMORY;
+    if (status == 0 && (b.failed || b.size > room)) status = AD_E_MEMORY;
     if (status == 0 && b.size > 0) {
         memcpy(out, b.data, b.size);
         status = (long)b.size;

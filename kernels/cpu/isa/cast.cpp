@@ -19,22 +19,21 @@ template <class To> AD_NOINLINE void splat(To *to, To v, int64_t n) {
     for (int64_t i = 0; i < n; i++) to[i] = v;
 }
 
-template <class To, class From> void strided(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n) {
+template <class To, class From>
+void strided(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         AD_SCALAR_LOOP;
-        *reinterpret_cast<To *>(to + i * to_stride) =
-            cast<To>(*reinterpret_cast<const From *>(from + i * from_stride));
+        *reinterpret_cast<To *>(to + i * to_stride) = cast<To>(*reinterpret_cast<const From *>(from + i * from_stride));
     }
 }
 
-template <class To, class From> void cast_run(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t n) {
+template <class To, class From>
+void cast_run(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t n) {
     bool packed = to_stride == int64_t(sizeof(To));
     if (packed && from_stride == int64_t(sizeof(From)))
         convert(static_cast<To *>(to), static_cast<const From *>(from), n);
-    else if (packed && from_stride == 0)
-        splat(static_cast<To *>(to), cast<To>(*static_cast<const From *>(from)), n);
-    else
-        strided<To, From>(static_cast<char *>(to), to_stride, static_cast<const char *>(from), from_stride, n);
+    else if (packed && from_stride == 0) splat(static_cast<To *>(to), cast<To>(*static_cast<const From *>(from)), n);
+    else strided<To, From>(static_cast<char *>(to), to_stride, static_cast<const char *>(from), from_stride, n);
 }
 
 template <class From> struct cast_table {
@@ -46,8 +45,8 @@ template <class From> struct cast_table {
     }
 };
 
-#define AD_DTYPE(id, NAME, name, size, kind, letter)                                                                   \
-    static constexpr cast_table<t_##name> casts_##name;                                                                \
+#define AD_DTYPE(id, NAME, name, size, kind, letter)    \
+    static constexpr cast_table<t_##name> casts_##name; \
     extern const ad_cast_kernel *const cast_kernels_##name = casts_##name.to;
 #include "protocol/dtype.def"
 #undef AD_DTYPE

@@ -158,9 +158,9 @@ template <template <class> class A, class T> void each(void *state, const void *
     for (int64_t i = 0; i < n; i++) take_one(s[i], x[i], index);
 }
 
-template <template <class> class A, class T>
-void masked(void *state, int64_t state_step, const void *elements, const uint8_t *mask, int64_t n, int64_t index,
-            int64_t index_step) {
+template <template <class> class A, class T> void masked(void *state, int64_t state_step, const void *elements,
+                                                         const uint8_t *mask, int64_t n, int64_t index,
+                                                         int64_t index_step) {
     A<T> *s = static_cast<A<T> *>(state);
     const T *x = static_cast<const T *>(elements);
     for (int64_t i = 0; i < n; i++) {
@@ -182,15 +182,14 @@ template <template <class> class A, class T> void merge(void *state, const void 
     for (int64_t i = 0; i < n; i++) s[i].merge(o[i]);
 }
 
-template <template <class> class A, class T, class O> void result(void *out, const void *state, int64_t n, double ddof) {
+template <template <class> class A, class T, class O>
+void result(void *out, const void *state, int64_t n, double ddof) {
     using R = compute_t<O>;
     for (int64_t i = 0; i < n; i++)
         static_cast<O *>(out)[i] = O(static_cast<const A<T> *>(state)[i].template result<R>(ddof));
 }
 
-template <class A, class = void> struct early {
-    static constexpr bool (*done)(const void *) = nullptr;
-};
+template <class A, class = void> struct early { static constexpr bool (*done)(const void *) = nullptr; };
 template <class A> struct early<A, decltype(static_cast<void>(A().done()))> {
     static bool done(const void *state) { return static_cast<const A *>(state)->done(); }
 };
@@ -200,8 +199,8 @@ template <class A> struct early<A, decltype(static_cast<void>(A().done()))> {
 template <template <class> class A, int Rule, class T> constexpr ad_reduce_kernel reduce_kernel() {
     if constexpr (rule<Rule>::loops >> dtype_of<T>::value & 1) {
         using O = typename coded<rule<Rule>::out0, T>::type;
-        return {sizeof(A<T>), INDEXED<A<T>>,    init<A, T>,         fold<A, T>, each<A, T>, masked<A, T>,
-                merge<A, T>,  result<A, T, O>, early<A<T>>::done};
+        return {sizeof(A<T>), INDEXED<A<T>>, init<A, T>,      fold<A, T>,       each<A, T>,
+                masked<A, T>, merge<A, T>,   result<A, T, O>, early<A<T>>::done};
     } else {
         return {};
     }
@@ -210,7 +209,7 @@ template <template <class> class A, int Rule, class T> constexpr ad_reduce_kerne
 template <class T> struct reduce_table {
     ad_reduce_kernel row[AD_REDUCTION_LIMIT];
     constexpr reduce_table() : row{} {
-#define AD_REDUCTION(id, name, rulename, accumulator, empty, domain, doc)                                              \
+#define AD_REDUCTION(id, name, rulename, accumulator, empty, domain, doc) \
     row[id] = reduce_kernel<accumulator, AD_RULE_##rulename, T>();
 #include "protocol/reduction.def"
 #undef AD_REDUCTION
@@ -220,18 +219,18 @@ template <class T> struct reduce_table {
 } // namespace AD_ISA
 } // namespace ad
 
-#define AD_REDUCE_TABLE(name)                                                                                          \
-    namespace ad {                                                                                                     \
-    inline namespace AD_ISA {                                                                                          \
-    static constexpr reduce_table<t_##name> reductions_##name;                                                         \
-    extern const ad_reduce_kernel *const reduce_kernels_##name = reductions_##name.row;                                \
-    }                                                                                                                  \
+#define AD_REDUCE_TABLE(name)                                                           \
+    namespace ad {                                                                      \
+    inline namespace AD_ISA {                                                           \
+    static constexpr reduce_table<t_##name> reductions_##name;                          \
+    extern const ad_reduce_kernel *const reduce_kernels_##name = reductions_##name.row; \
+    }                                                                                   \
     }
 /* Reduced in another type. */
-#define AD_REDUCE_NONE(name)                                                                                           \
-    namespace ad {                                                                                                     \
-    inline namespace AD_ISA {                                                                                          \
-    extern const ad_reduce_kernel *const reduce_kernels_##name = nullptr;                                              \
-    }                                                                                                                  \
+#define AD_REDUCE_NONE(name)                                              \
+    namespace ad {                                                        \
+    inline namespace AD_ISA {                                             \
+    extern const ad_reduce_kernel *const reduce_kernels_##name = nullptr; \
+    }                                                                     \
     }
 #endif

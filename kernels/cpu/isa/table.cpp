@@ -6,9 +6,9 @@
 
 namespace ad {
 inline namespace AD_ISA {
-#define AD_DTYPE(id, NAME, name, size, kind, letter)                                                                   \
-    extern const ad_ufunc_kernel *const ufunc_kernels_##name;                                                          \
-    extern const ad_cast_kernel *const cast_kernels_##name;                                                            \
+#define AD_DTYPE(id, NAME, name, size, kind, letter)          \
+    extern const ad_ufunc_kernel *const ufunc_kernels_##name; \
+    extern const ad_cast_kernel *const cast_kernels_##name;   \
     extern const ad_reduce_kernel *const reduce_kernels_##name;
 #include "protocol/dtype.def"
 #undef AD_DTYPE
@@ -20,9 +20,9 @@ void AD_PASTE(ad_cpu_kernels_fill_, AD_ISA)(ad_cpu_kernels *k);
 void AD_PASTE(ad_cpu_kernels_fill_, AD_ISA)(ad_cpu_kernels *k) {
     k->name = AD_TEXT(AD_ISA);
     k->random = &ad::random_kernels;
-#define AD_DTYPE(id, NAME, name, size, kind, letter)                                                                   \
-    k->ufunc[id] = ad::ufunc_kernels_##name;                                                                           \
-    k->cast[id] = ad::cast_kernels_##name;                                                                             \
+#define AD_DTYPE(id, NAME, name, size, kind, letter) \
+    k->ufunc[id] = ad::ufunc_kernels_##name;         \
+    k->cast[id] = ad::cast_kernels_##name;           \
     k->reduce[id] = ad::reduce_kernels_##name;
 #include "protocol/dtype.def"
 #undef AD_DTYPE

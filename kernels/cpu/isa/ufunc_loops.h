@@ -24,7 +24,7 @@ template <bool Scalar> struct reader<none, Scalar> {
  * the same for an element wherever it stands. 1: no padding. */
 template <class U> constexpr int64_t unit() {
     constexpr bool plain = is_float<typename U::X> && same<typename U::X, typename U::O0> &&
-                           (U::nin < 2 || same<typename U::X, typename U::Y>) && U::nin < 3 && U::nout == 1;
+                           (U::nin < 2 || same<typename U::X, typename U::Y>)&&U::nin < 3 && U::nout == 1;
     return plain ? int64_t(64 / sizeof(typename U::X)) : 1;
 }
 
@@ -118,11 +118,11 @@ template <class S> struct ufunc_table {
 } // namespace AD_ISA
 } // namespace ad
 
-#define AD_UFUNC_TABLE(name)                                                                                           \
-    namespace ad {                                                                                                     \
-    inline namespace AD_ISA {                                                                                          \
-    static constexpr ufunc_table<t_##name> table_##name;                                                               \
-    extern const ad_ufunc_kernel *const ufunc_kernels_##name = table_##name.row;                                       \
-    }                                                                                                                  \
+#define AD_UFUNC_TABLE(name)                                                     \
+    namespace ad {                                                               \
+    inline namespace AD_ISA {                                                    \
+    static constexpr ufunc_table<t_##name> table_##name;                         \
+    extern const ad_ufunc_kernel *const ufunc_kernels_##name = table_##name.row; \
+    }                                                                            \
     }
 #endif

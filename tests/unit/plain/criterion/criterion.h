@@ -31,16 +31,16 @@ void plain_skip(void);
 }
 #endif
 
-#define PLAIN_ADD(id, ...)                                                         \
-    static plain_test plain_test_##id = {__VA_ARGS__};                             \
-    __attribute__((constructor)) static void plain_add_##id(void);                 \
+#define PLAIN_ADD(id, ...)                                         \
+    static plain_test plain_test_##id = {__VA_ARGS__};             \
+    __attribute__((constructor)) static void plain_add_##id(void); \
     static void plain_add_##id(void) { plain_add(&plain_test_##id); }
-#define Test(suite_, name_, ...)                                                   \
-    static void plain_run_##suite_##_##name_(void);                                \
-    PLAIN_ADD(suite_##_##name_, .next = NULL, .suite = #suite_, .name = #name_,    \
-              .run = plain_run_##suite_##_##name_, ##__VA_ARGS__)                  \
+#define Test(suite_, name_, ...)                                                                                     \
+    static void plain_run_##suite_##_##name_(void);                                                                  \
+    PLAIN_ADD(suite_##_##name_, .next = NULL, .suite = #suite_, .name = #name_, .run = plain_run_##suite_##_##name_, \
+              ##__VA_ARGS__)                                                                                         \
     static void plain_run_##suite_##_##name_(void)
-#define TestSuite(suite_, ...)                                                     \
+#define TestSuite(suite_, ...) \
     PLAIN_ADD(suite_##_, .next = NULL, .suite = #suite_, .name = NULL, .run = NULL, ##__VA_ARGS__)
 
 #define PLAIN(fatal, condition) plain_check(!!(condition), fatal, __FILE__, __LINE__, #condition)
