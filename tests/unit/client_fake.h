@@ -20,16 +20,16 @@ typedef struct fake_options {
     size_t die_after_bytes;                         /* close after so many bytes of input; 0: never */
     bool reverse; /* hold replies until `hold` of them are there, then send them last first */
     int hold;
-    bool mute;            /* answer nothing */
-    bool no_ack;          /* acknowledge only when fake_acknowledge is called */
-    int refuse;           /* answer hello by bye with this status */
-    const char *greeting; /* raw bytes instead of welcome, NUL-terminated */
-    int fail_reads;       /* answer reads with fail of this status */
-    unsigned garble;      /* not 0: damage a byte of an answer, which and how by this number, and close */
-    int refuse_windows;   /* refuse windows with this status */
-    bool ignore_fetches;  /* answer fetches never, but write into the window all the same */
-    bool tcp;             /* listen on loopback TCP */
-    bool deaf;            /* stop reading after hello until fake_listen */
+    bool mute;                  /* answer nothing */
+    bool no_ack;                /* acknowledge only when fake_acknowledge is called */
+    int refuse;                 /* answer hello by bye with this status */
+    const char *greeting;       /* raw bytes instead of welcome, NUL-terminated */
+    int fail_reads;             /* answer reads with fail of this status */
+    unsigned garble;            /* not 0: damage a byte of an answer, which and how by this number, and close */
+    int refuse_windows;         /* refuse windows with this status */
+    atomic_bool ignore_fetches; /* answer fetches never, but write into the window all the same */
+    bool tcp;                   /* listen on loopback TCP */
+    bool deaf;                  /* stop reading after hello until fake_listen */
 } fake_options;
 
 typedef struct fake {
