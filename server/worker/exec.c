@@ -239,6 +239,7 @@ static void set_addresses(job *j) {
 /* Order this operation after those of other lanes that use its buffers. */
 static int order(job *j) {
     const ad_op *op = j->op;
+    if (j->s->nlanes == 1) return 0;
     for (int i = op->nout + op->nin - 1; i >= 0; i--) { /* inputs first: one may be the output as well */
         int status = j->buffer[i] ? ad__lane_uses(j->s, j->lane, j->buffer[i], i < op->nout, &j->fault) : 0;
         if (status) return status;
@@ -266,10 +267,12 @@ static void spread_suspects(job *j) {
 }
 
 static int enqueue(job *j) {
-    ad_worker *w = j->s->worker;
+    const ad_backend *backend = j->s->worker->backend;
+    if (!backend->asynchronous)
+        return ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
     int status = ad__verdicts_place(j->s, &j->run.check, &j->fault);
     if (status) return status;
-    status = ad__session_status(j->s, w->backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
+    status = ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
     int counted = ad__session_enqueued(j->s, j->lane, &j->fault); /* also a failed one may have begun something */
     spread_suspects(j);
     return status ? status : counted;

@@ -152,7 +152,11 @@ int ad__lane_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fa
         return ad__fault(fault, AD_E_VALUE,
                          "an array lies on device %d, which device %d cannot reach: copy it by the host",
                          b->home->gpu->index, lane->gpu->index);
-    int status = b->writer ? follow(s, lane, b->writer, b->written, fault) : 0;
+    if (!b->writer) { /* used only while there was one lane: by whatever that has done so far */
+        b->writer = b->home;
+        b->written = b->home->sequence;
+    }
+    int status = follow(s, lane, b->writer, b->written, fault);
     if (!writes) {
         b->readers |= 1ull << lane->slot;
         return status;
