@@ -7,6 +7,8 @@
 Operations are sent and not waited for; a.get() (or printing, float(a), bool(a)) fetches elements, and with them the
 error if computing them failed. ARRAYD_URL or connect() says which server.
 """
+import importlib as _importlib
+
 import numpy as _numpy
 from numpy import (base_repr, binary_repr, bool_, complex128, complex64, complexfloating, dtype, e, euler_gamma, finfo,
                    float16, float32, float64, floating, generic, iinfo, inexact, inf, int16, int32, int64, int8,
@@ -55,7 +57,7 @@ from ._statistics import (average, bincount, corrcoef, cov, digitize, histogram,
                           histogramdd)
 from .cuda._memory import get_default_memory_pool, get_default_pinned_memory_pool
 from ._pinned import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
-from . import _methods, _progress, _ufunc_methods, cuda, fft, linalg, random
+from . import _methods, _progress, _ufunc_methods, cuda
 
 __version__ = _core.version()
 
@@ -80,8 +82,17 @@ _methods.install()
 _ufunc_methods.install()
 
 
+_LATER = ("fft", "linalg", "random")  # imported when first asked for: they take as long as a third of all the others
+
+
+def __dir__():
+    return sorted({*globals(), *_LATER})
+
+
 def __getattr__(name):
     # ml_dtypes, which defines it, is imported only when asked for.
     if name == "bfloat16":
         return _core.as_dtype("bfloat16").type
+    if name in _LATER:
+        return _importlib.import_module("." + name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
