@@ -51,6 +51,8 @@ void ad_scalar_store(const ad_scalar *s, int dtype, void *to) {
     });
 }
 
+double ad_scalar_number(const ad_scalar *s) { return scalar_as<double>(s); }
+
 int ad__call_run(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
     ad_call c = {stream, op, run, fault};
     ad_call_function *f = op->row < AD_CALL_LIMIT ? calls.function[op->row] : nullptr;

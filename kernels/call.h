@@ -73,6 +73,8 @@ void *ad_call_workspace(ad_call *c, uint64_t size);
 int ad_call_copy(ad_call *c, const ad::array *to, const ad::array *from);
 /* A scalar as an element of dtype. to: 16 bytes of host memory. */
 void ad_scalar_store(const ad_scalar *s, int dtype, void *to);
+/* The same as a double; 0 for none. */
+double ad_scalar_number(const ad_scalar *s);
 
 /* What each backend has for kernels/call.cpp: put `size` (at most 16) bytes into its memory; run a ufunc. */
 int ad__call_store(ad_call *c, void *to, const void *value, int size);

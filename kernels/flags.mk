@@ -69,7 +69,7 @@ CUDA_OBJECTS := $(patsubst %,$(CUDA_OBJ)/%.o,$(basename $(CUDA_SOURCES)))
 # the toolkit; or where the dynamic linker looks anyway.
 CUDA_RUNPATH := $$ORIGIN/../../nvidia/cu13/lib:/usr/local/cuda/lib64:/usr/local/cuda-13/lib64
 CUDA_LIBS := -L$(CUDA_LIB) -Wl,-rpath-link,$(CUDA_LIB) -Wl,-rpath,'$(CUDA_RUNPATH)' -Wl,--as-needed \
-	-lcusolver -lcufft -lcublas -lcublasLt -l:libcudart_static.a -ldl -lrt
+	-lcusolver -lcufft -lcublas -l:libcudart_static.a -ldl -lrt
 
 $(CUDA_OBJ)/flags: FORCE
 	@mkdir -p $(@D)

@@ -180,17 +180,6 @@ int transform_all(ad_call *c, int kind, const array &from, const array &to, int6
     return 0;
 }
 
-double factor_of(const ad_call *c, int i) {
-    const ad_scalar &s = c->op->param[i];
-    switch (s.kind) {
-    case AD_SCALAR_INT: return double(s.as.i);
-    case AD_SCALAR_UINT: return double(s.as.u);
-    default: return s.as.f;
-    }
-}
-
-int64_t integer_of(const ad_call *c, int i) { return c->op->param[i].as.i; }
-
 int one_pass(ad_call *c, int kind, const array &from, const array &to, int axis, double factor) {
     pass p = {};
     p.kind = kind;
@@ -202,17 +191,17 @@ int one_pass(ad_call *c, int kind, const array &from, const array &to, int axis,
 }
 
 int from_real(ad_call *c, const array &x, const array &out) {
-    const int axis = int(integer_of(c, 0));
-    const int64_t others = integer_of(c, 1);
-    const double factor = factor_of(c, 2);
+    const int axis = int(c->op->param[0].as.i);
+    const int64_t others = c->op->param[1].as.i;
+    const double factor = ad_scalar_number(&c->op->param[2]);
     if (others == 0 && x.shape[axis] > 1) return one_pass(c, AD_FFT_FROM_REAL, x, out, axis, factor);
     const int rc = x.shape[axis] == 1 ? ad_call_copy(c, &out, &x) : one_pass(c, AD_FFT_FROM_REAL, x, out, axis, 1);
     return rc < 0 ? rc : transform_all(c, AD_FFT_FORWARD, out, out, others, factor);
 }
 
 int to_real(ad_call *c, const array &x, const array &out) {
-    const int axis = int(integer_of(c, 0));
-    const int64_t others = integer_of(c, 1);
+    const int axis = int(c->op->param[0].as.i);
+    const int64_t others = c->op->param[1].as.i;
     array between = x;
     int rc;
     if (others != 0) {
@@ -221,9 +210,9 @@ int to_real(ad_call *c, const array &x, const array &out) {
         if (between.data == nullptr) return AD_E_MEMORY;
         if ((rc = transform_all(c, AD_FFT_INVERSE, x, between, others, 1)) < 0) return rc;
     }
-    if (integer_of(c, 2) > 1) return one_pass(c, AD_FFT_TO_REAL, between, out, axis, factor_of(c, 3));
+    if (c->op->param[2].as.i > 1) return one_pass(c, AD_FFT_TO_REAL, between, out, axis, ad_scalar_number(&c->op->param[3]));
     between.dtype = real_of(between.dtype); /* the real parts */
-    return scale(c, out, between, factor_of(c, 3));
+    return scale(c, out, between, ad_scalar_number(&c->op->param[3]));
 }
 
 /* FFTW counts steps in elements. */
@@ -253,8 +242,8 @@ int run(ad_call *c, int in_dtype, int out_dtype, int (*work)(ad_call *c, const a
 
 int ad_call_fft(ad_call *c) {
     return run(c, c->op->loop, c->op->loop, [](ad_call *call, const array &x, const array &out) {
-        const int kind = integer_of(call, 1) < 0 ? AD_FFT_FORWARD : AD_FFT_INVERSE;
-        return transform_all(call, kind, x, out, integer_of(call, 0), factor_of(call, 2));
+        const int kind = call->op->param[1].as.i < 0 ? AD_FFT_FORWARD : AD_FFT_INVERSE;
+        return transform_all(call, kind, x, out, call->op->param[0].as.i, ad_scalar_number(&call->op->param[2]));
     });
 }
 

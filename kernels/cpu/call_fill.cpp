@@ -3,8 +3,7 @@
 
 #include "kernels/cpu/operand.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/math.h"
-#include "kernels/math_complex.h"
+#include "kernels/iota.h"
 
 namespace {
 
@@ -12,25 +11,16 @@ using namespace ad;
 
 constexpr int64_t GRAIN = 1 << 15;
 
-/* start + i*step, computed as NumPy's arange does: in the compute type. */
-template <class S> S element(compute_t<S> start, compute_t<S> step, int64_t i) {
-    using C = compute_t<S>;
-    if constexpr (is_complex<C>) {
-        using R = real_t<C>;
-        return S(start.re + R(i) * step.re, start.im + R(i) * step.im);
-    } else return cast<S>(adm::add(start, adm::mul(C(i), step)));
-}
-
 template <class S> void fill(const array *out, S start, S step) {
     const int64_t jump = out->stride[0];
     const compute_t<S> a = load(start), b = load(step);
     ad_cpu_parallel(out->shape[0], GRAIN, [&](int64_t begin, int64_t end) {
         if (jump == int64_t(sizeof(S))) {
             S *to = reinterpret_cast<S *>(out->data);
-            for (int64_t i = begin; i < end; i++) to[i] = element<S>(a, b, i);
+            for (int64_t i = begin; i < end; i++) to[i] = iota_element<S>(a, b, i);
             return;
         }
-        for (int64_t i = begin; i < end; i++) *reinterpret_cast<S *>(out->data + i * jump) = element<S>(a, b, i);
+        for (int64_t i = begin; i < end; i++) *reinterpret_cast<S *>(out->data + i * jump) = iota_element<S>(a, b, i);
     });
 }
 
@@ -44,8 +34,8 @@ int ad_call_iota(ad_call *c) {
     visit(c->op->loop, [&](auto t) {
         using S = typename decltype(t)::type;
         alignas(16) char start[16], step[16];
-        ad_cpu_scalar(&c->op->param[0], c->op->loop, start);
-        ad_cpu_scalar(&c->op->param[1], c->op->loop, step);
+        ad_scalar_store(&c->op->param[0], c->op->loop, start);
+        ad_scalar_store(&c->op->param[1], c->op->loop, step);
         fill<S>(&out, *reinterpret_cast<S *>(start), *reinterpret_cast<S *>(step));
     });
     return ad_call_finish(c, 0, &out);

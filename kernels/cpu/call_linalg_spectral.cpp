@@ -238,7 +238,7 @@ int ad_call_lstsq(ad_call *c) {
     job.n = columns(in);
     job.k = job.x.shape[0];
     job.rank = reinterpret_cast<int64_t *>(rank.data);
-    job.rcond = c->op->param[0].kind == AD_SCALAR_FLOAT ? c->op->param[0].as.f : double(c->op->param[0].as.i);
+    job.rcond = ad_scalar_number(&c->op->param[0]);
     c->run->wrote = true;
     *job.rank = 0;
     if (job.m == 0) memset(job.x.data, 0, size_t(count(job.x) * itemsize(loop)));

@@ -6,9 +6,6 @@
 #include "kernels/call.h"
 #include "kernels/cpu/kernels.h"
 
-/* Store a scalar as an element of dtype. to: 16 bytes. */
-inline void ad_cpu_scalar(const ad_scalar *s, int dtype, void *to) { ad_scalar_store(s, dtype, to); }
-
 /* Conversion from -> through -> to: as if the value had been of type `through` in between. */
 typedef struct ad_cpu_cast {
     ad_cast_kernel first, second; /* second NULL: one step is enough */

@@ -41,12 +41,6 @@ int compute_type(int loop) {
     return loop == AD_BOOL ? AD_UINT8 : loop == AD_FLOAT16 || loop == AD_BFLOAT16 ? AD_FLOAT32 : loop;
 }
 
-double number(const ad_scalar *s) {
-    alignas(16) double v[2];
-    ad_cpu_scalar(s, AD_FLOAT64, v);
-    return v[0];
-}
-
 uint64_t axes_of(const ad_op *op) {
     const ad_scalar *s = &op->param[0];
     return op->nparam == 0 ? 0 : s->kind == AD_SCALAR_UINT ? s->as.u : uint64_t(s->as.i);
@@ -99,15 +93,15 @@ void plan_types(plan *p, const ad_op *op) {
     p->result_dtype = uint8_t(made);
     p->result_size = ad__dtypes[made].size;
     p->out = ad_cpu_cast_get(p->kernels, made, ad__code_dtype(rule->out[0], op->loop), op->operand[0].desc.dtype);
-    if (in->is_scalar) ad_cpu_scalar(&in->scalar, op->loop, p->slot);
+    if (in->is_scalar) ad_scalar_store(&in->scalar, op->loop, p->slot);
 }
 
 void plan_parameters(plan *p, const ad_op *op) {
-    p->ddof = op->nparam > 1 ? number(&op->param[1]) : 0;
+    p->ddof = op->nparam > 1 ? ad_scalar_number(&op->param[1]) : 0;
     p->has_initial = op->nparam > 2 && op->param[2].kind != AD_SCALAR_NIL;
     if (!p->has_initial) return;
     alignas(16) char value[16];
-    ad_cpu_scalar(&op->param[2], op->loop, value);
+    ad_scalar_store(&op->param[2], op->loop, value);
     p->kernels->cast[op->loop][p->compute](p->initial, 16, value, 16, 1);
 }
 
@@ -131,7 +125,7 @@ void order_loops(plan *p) {
 
 void make_plan(plan *p, const ad_op *op) {
     p->masked = op->nin > 1;
-    if (p->masked && op->operand[2].is_scalar) ad_cpu_scalar(&op->operand[2].scalar, AD_BOOL, p->mask_slot);
+    if (p->masked && op->operand[2].is_scalar) ad_scalar_store(&op->operand[2].scalar, AD_BOOL, p->mask_slot);
     p->no_memory.store(false, std::memory_order_relaxed);
     plan_types(p, op);
     plan_parameters(p, op);

@@ -36,7 +36,7 @@ void plan_operand(plan *p, const ad_op *op, const ad_rule_row *rule, int compute
     p->dtype[k] = uint8_t(dtype);
     p->size[k] = ad__dtypes[dtype].size;
     if (o->is_scalar) {
-        ad_cpu_scalar(&o->scalar, middle, p->slot[k]);
+        ad_scalar_store(&o->scalar, middle, p->slot[k]);
         ad_loop_add_scalar(&p->loop, p->slot[k]);
         p->converts[k] = middle != dtype;
         p->cast[k] = ad_cpu_cast_get(p->kernels, middle, middle, dtype);
@@ -55,7 +55,7 @@ bool plan_mask(plan *p, const ad_op *op) {
     p->masked = op->nout + op->nin > p->nop;
     if (!p->masked) return true;
     if (mask->is_scalar) {
-        ad_cpu_scalar(&mask->scalar, AD_BOOL, p->slot[p->nop]);
+        ad_scalar_store(&mask->scalar, AD_BOOL, p->slot[p->nop]);
         p->masked = false;
         return p->slot[p->nop][0] != 0;
     }

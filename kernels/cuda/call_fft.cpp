@@ -300,21 +300,10 @@ int apply_all(ad_call *c, int direction, const array &from, const array &to, axi
     return 0;
 }
 
-double factor_of(const ad_call *c, int i) {
-    const ad_scalar &s = c->op->param[i];
-    switch (s.kind) {
-    case AD_SCALAR_INT: return double(s.as.i);
-    case AD_SCALAR_UINT: return double(s.as.u);
-    default: return s.as.f;
-    }
-}
-
-int64_t integer_of(const ad_call *c, int i) { return c->op->param[i].as.i; }
-
 int from_real(ad_call *c, const array &x, const array &out) {
-    const int axis = int(integer_of(c, 0));
-    axis_list others = axes_of(integer_of(c, 1), out);
-    const double factor = factor_of(c, 2);
+    const int axis = int(c->op->param[0].as.i);
+    axis_list others = axes_of(c->op->param[1].as.i, out);
+    const double factor = ad_scalar_number(&c->op->param[2]);
     int rc;
     if (x.shape[axis] == 1) {
         c->run->wrote = true;
@@ -348,19 +337,19 @@ int clear_imaginary(ad_call *c, const array &x, int axis, int64_t n) {
 /* The transform to real numbers works on a copy: it overwrites its input, and where imaginary parts are to be ignored
  * it does not. */
 int to_real(ad_call *c, const array &x, const array &out) {
-    const int axis = int(integer_of(c, 0));
-    const int64_t n = integer_of(c, 2);
-    const axis_list others = axes_of(integer_of(c, 1), x);
+    const int axis = int(c->op->param[0].as.i);
+    const int64_t n = c->op->param[2].as.i;
+    const axis_list others = axes_of(c->op->param[1].as.i, x);
     transform t = {AD_CUDA_FFT_TO_REAL, 1, {1, {axis}}};
     array copy = gathered(x, t.axes);
     int rc;
     if ((rc = allocate(c, &copy)) < 0 || (rc = apply_all(c, 1, x, copy, others, 1)) < 0) return rc;
     if (n == 1) {
         copy.dtype = real_of(copy.dtype); /* the real parts */
-        return scale(c, out, copy, factor_of(c, 3));
+        return scale(c, out, copy, ad_scalar_number(&c->op->param[3]));
     }
     if ((rc = clear_imaginary(c, copy, axis, n)) < 0) return rc;
-    return apply(c, t, copy, out, factor_of(c, 3));
+    return apply(c, t, copy, out, ad_scalar_number(&c->op->param[3]));
 }
 
 int operands(ad_call *c, int in_dtype, int out_dtype, array *in, array *out) {
@@ -374,7 +363,7 @@ int ad_call_fft(ad_call *c) {
     array x, out;
     int rc = operands(c, c->op->loop, c->op->loop, &x, &out);
     if (rc < 0 || count(out) == 0) return rc;
-    rc = apply_all(c, int(integer_of(c, 1)), x, out, axes_of(integer_of(c, 0), out), factor_of(c, 2));
+    rc = apply_all(c, int(c->op->param[1].as.i), x, out, axes_of(c->op->param[0].as.i, out), ad_scalar_number(&c->op->param[2]));
     return rc < 0 ? rc : ad_call_finish(c, 0, &out);
 }
 

@@ -1,7 +1,7 @@
 /* iota. */
 #include "kernels/call.h"
 #include "kernels/cuda/device.h"
-#include "kernels/math.h"
+#include "kernels/iota.h"
 
 namespace {
 
@@ -10,20 +10,11 @@ using namespace ad;
 constexpr int THREADS = 256;
 constexpr int64_t BLOCKS = int64_t(1) << 20;
 
-/* start + i*step, computed as NumPy's arange does: in the compute type. */
-template <class S> __device__ S element(compute_t<S> start, compute_t<S> step, int64_t i) {
-    using C = compute_t<S>;
-    if constexpr (is_complex<C>) {
-        using R = real_t<C>;
-        return S(start.re + R(i) * step.re, start.im + R(i) * step.im);
-    } else return cast<S>(adm::add(start, adm::mul(C(i), step)));
-}
-
 template <class S> __global__ void __launch_bounds__(THREADS)
     iota(char *out, int64_t stride, int64_t count, S start, S step) {
     const compute_t<S> a = load(start), b = load(step);
     for (int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x; i < count; i += int64_t(gridDim.x) * THREADS)
-        *reinterpret_cast<S *>(out + i * stride) = element<S>(a, b, i);
+        *reinterpret_cast<S *>(out + i * stride) = iota_element<S>(a, b, i);
 }
 
 template <class S> void launch(const ad_call *c, const array *out) {

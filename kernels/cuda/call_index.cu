@@ -15,13 +15,6 @@ constexpr int64_t MOST_UNITS = (int64_t(1) << 31) - THREADS * FAST_EACH;
 constexpr int64_t FEW_UNITS = 4096; /* that one block scatters, having checked all indices itself */
 constexpr int ALONE = 512;          /* threads of that block, and most places */
 
-template <int Size> struct word_of;
-template <> struct word_of<1> { using type = uint8_t; };
-template <> struct word_of<2> { using type = uint16_t; };
-template <> struct word_of<4> { using type = uint32_t; };
-template <> struct word_of<8> { using type = uint2; };
-template <> struct word_of<16> { using type = uint4; };
-
 /* ---- kernels ---- */
 
 __device__ void report(const ad_cuda_selection &s, int a, int64_t v) {
@@ -199,19 +192,10 @@ __global__ void __launch_bounds__(THREADS) fold_index(const __grid_constant__ fo
 
 /* ---- from a request to selections ---- */
 
-/* Axes with K strides each; those that lie behind each other in all are one. */
-template <int K> struct axes {
-    int ndim = 0;
-    int64_t shape[AD_MAX_NDIM], stride[AD_MAX_NDIM][K];
+/* Axes with K strides each, which may be cut and shortened once they have been added. */
+template <int K> struct axes : walk<K> {
+    using walk<K>::ndim, walk<K>::shape;
 
-    void add(int64_t n, const int64_t *step) {
-        if (n == 1) return;
-        bool merge = ndim > 0;
-        for (int k = 0; merge && k < K; k++) merge = stride[ndim - 1][k] == step[k] * n;
-        if (merge) shape[ndim - 1] *= n;
-        else shape[ndim++] = n;
-        for (int k = 0; k < K; k++) stride[ndim - 1][k] = step[k];
-    }
     int64_t count() const {
         int64_t n = 1;
         for (int i = 0; i < ndim; i++) n *= shape[i];
@@ -388,11 +372,11 @@ template <class F> int each_part(const parts *p, F f) {
 
 template <class F> void by_word(int size, F f) {
     switch (size) {
-    case 1: return f(typename word_of<1>::type{});
-    case 2: return f(typename word_of<2>::type{});
-    case 4: return f(typename word_of<4>::type{});
-    case 8: return f(typename word_of<8>::type{});
-    default: return f(typename word_of<16>::type{});
+    case 1: return f(uint8_t{});
+    case 2: return f(uint16_t{});
+    case 4: return f(uint32_t{});
+    case 8: return f(uint2{});
+    default: return f(uint4{});
     }
 }
 

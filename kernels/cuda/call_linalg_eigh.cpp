@@ -208,7 +208,7 @@ int ad_call_lstsq(ad_call *c) {
         (rc = room_for(c, k, columns(a), &job.vh)) < 0)
         return rc;
     job.rank = reinterpret_cast<int64_t *>(rank.data);
-    const double given = rcond->kind == AD_SCALAR_FLOAT ? rcond->as.f : double(rcond->as.i);
+    const double given = ad_scalar_number(rcond);
     job.rcond = given < 0 ? (real_dtype(c->op->loop) == AD_FLOAT32 ? 0x1p-23 : 0x1p-52) : given;
     c->run->wrote = true;
     if (count(a) > 0) rc = least_squares(c, &job, a, b);

@@ -17,11 +17,6 @@ int blocks_for(ad_call *c, int64_t n) {
 #define AD_EACH(i, n) \
     for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < (n); i += int64_t(gridDim.x) * blockDim.x)
 
-template <int Size> struct word;
-template <> struct word<4> { using type = uint32_t; };
-template <> struct word<8> { using type = uint64_t; };
-template <> struct word<16> { using type = ulonglong2; };
-
 /* f(tag<W>{}) for the word of an element's size. */
 template <class F> void visit_word(int64_t size, F f) {
     if (size == 4) f(tag<uint32_t>{});

@@ -7,7 +7,6 @@
 
 struct ad_cuda_libraries {
     cublasHandle_t blas;
-    cublasLtHandle_t blaslt;
     cusolverDnHandle_t solver;
     cusolverDnParams_t parameters;
     ad_cuda_fft_plans *fft_plans;
@@ -68,19 +67,6 @@ int ad_cuda_blas(ad_call *c, uint64_t workspace, cublasHandle_t *out) {
     return rc;
 }
 
-int ad_cuda_blaslt(ad_call *c, cublasLtHandle_t *out) {
-    ad_cuda_libraries *l = nullptr;
-    int rc = libraries_of(c->stream->device, &l, c->fault);
-    if (rc < 0) return rc;
-    if (l->blaslt == nullptr) {
-        cublasLtHandle_t made;
-        if ((rc = ad_cuda_blas_status(cublasLtCreate(&made), "cublasLtCreate", c->fault)) < 0) return rc;
-        l->blaslt = made;
-    }
-    *out = l->blaslt;
-    return 0;
-}
-
 int ad_cuda_solver(ad_call *c, cusolverDnHandle_t *out) {
     ad_cuda_libraries *l = nullptr;
     int rc = libraries_of(c->stream->device, &l, c->fault);
@@ -137,7 +123,6 @@ void ad_cuda_libraries_close(ad_device *device) {
     ad_cuda_fft_plans_close(l->fft_plans);
     if (l->parameters != nullptr) cusolverDnDestroyParams(l->parameters);
     if (l->solver != nullptr) cusolverDnDestroy(l->solver);
-    if (l->blaslt != nullptr) cublasLtDestroy(l->blaslt);
     if (l->blas != nullptr) cublasDestroy(l->blas);
     delete l;
     device->libraries = nullptr;

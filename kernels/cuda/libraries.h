@@ -7,7 +7,6 @@
 #ifndef AD_KERNELS_CUDA_LIBRARIES_H
 #define AD_KERNELS_CUDA_LIBRARIES_H
 
-#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cufft.h>
 #include <cusolverDn.h>
@@ -21,8 +20,6 @@ uint64_t ad_cuda_blas_workspace(const ad_device *device);
 /* workspace: bytes of scratch memory for cuBLAS to work in (0: none, which not all its algorithms can do with); taken
  * from ad_call_workspace, and fewer when there are not as many. Host scalars; default math mode (no TF32). */
 int ad_cuda_blas(ad_call *c, uint64_t workspace, cublasHandle_t *out);
-/* Takes its stream and workspace as arguments of cublasLtMatmul. */
-int ad_cuda_blaslt(ad_call *c, cublasLtHandle_t *out);
 int ad_cuda_solver(ad_call *c, cusolverDnHandle_t *out);
 /* Parameters for cuSOLVER's 64-bit interface, all defaults. */
 int ad_cuda_solver_parameters(ad_call *c, cusolverDnParams_t *out);

@@ -235,9 +235,7 @@ void plan_parameters(plan *p) {
     const ad_op *op = p->call.op;
     const ad_scalar *ddof = &op->param[1], *initial = &op->param[2];
     ad_fold *f = &p->fold;
-    alignas(16) double value[2] = {0, 0};
-    if (ddof->kind != AD_SCALAR_NIL) ad_scalar_store(ddof, AD_FLOAT64, value);
-    f->ddof = value[0];
+    f->ddof = ad_scalar_number(ddof);
     f->divisor = double(f->reduced);
     f->narrow = uint8_t(narrowing(p->natural));
     if (initial->kind == AD_SCALAR_NIL) return;

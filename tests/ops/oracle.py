@@ -1,4 +1,5 @@
 """Run one body under NumPy and under arrayd and compare what comes out: value, dtype, shape, or the exception."""
+import threading
 import warnings
 
 import numpy as np
@@ -73,6 +74,24 @@ def compare(expected, actual, ulps=8, dtype=True, exact=False):
         np.testing.assert_array_equal(actual, expected, strict=dtype)
     else:
         near(expected, actual, ulps)
+
+
+def in_threads(count, body):
+    """body(number) in so many threads at once; what goes wrong in any of them fails the test."""
+    errors, threads = [], []
+
+    def run(number):
+        try:
+            body(number)
+        except BaseException as error:
+            errors.append(error)
+
+    for number in range(count):
+        threads.append(threading.Thread(target=run, args=(number,)))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
 
 
 def near(expected, actual, ulps):

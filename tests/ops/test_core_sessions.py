@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import weakref
 
 import numpy as np
 import pytest
 
 import arrayd as ad
+from oracle import in_threads
 from arrayd import _core
 
 
@@ -166,27 +166,17 @@ except Mine:
 
 def test_threads_share_a_session():
     """Operators, transfers and frees from several threads; each sees its own results."""
-    errors = []
-
     def work(k):
-        try:
-            a = ad.full(257, k, np.int64)
-            for i in range(200):
-                b = a * 2 + i
-                b[::3] += 1
-                got = b.get()
-                expected = np.full(257, k * 2 + i)
-                expected[::3] += 1
-                assert np.array_equal(got, expected)
-                assert ad.asarray(got).sum().item() == expected.sum()
-        except BaseException as error:
-            errors.append(error)
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors
+        a = ad.full(257, k, np.int64)
+        for i in range(200):
+            b = a * 2 + i
+            b[::3] += 1
+            got = b.get()
+            expected = np.full(257, k * 2 + i)
+            expected[::3] += 1
+            assert np.array_equal(got, expected)
+            assert ad.asarray(got).sum().item() == expected.sum()
+    in_threads(6, work)
 
 
 def test_a_waiting_thread_lets_others_run(own_server):

@@ -7,6 +7,7 @@ import pytest
 
 import arrayd as ad
 from arrayd import cuda
+from oracle import in_threads
 
 DEVICES = cuda.runtime.getDeviceCount()
 two_devices = pytest.mark.skipif(DEVICES < 2, reason="one device")
@@ -141,30 +142,22 @@ def test_operations_take_effect_in_order_on_whatever_streams():
 
 
 def test_threads_have_their_own():
-    barrier, wrong = threading.Barrier(4), []
+    barrier = threading.Barrier(4)
 
     def body(number):
-        try:
-            with cuda.Stream() as stream:
-                barrier.wait(30)
-                for i in range(50):
-                    x = ad.full(2000, number) + i
-                    assert cuda.get_current_stream() == stream
-                    assert int(x.sum()) == 2000 * (number + i)
-            assert cuda.get_current_stream() == cuda.Stream.null
-        except BaseException as error:
-            wrong.append(error)
+        with cuda.Stream() as stream:
+            barrier.wait(30)
+            for i in range(50):
+                x = ad.full(2000, number) + i
+                assert cuda.get_current_stream() == stream
+                assert int(x.sum()) == 2000 * (number + i)
+        assert cuda.get_current_stream() == cuda.Stream.null
 
-    threads = [threading.Thread(target=body, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong, wrong
+    in_threads(4, body)
 
 
 def test_threads_share_a_stream_and_a_device():
-    stream, device, barrier, wrong = cuda.Stream(), ad.ones(1).device, threading.Barrier(4), []
+    stream, device, barrier = cuda.Stream(), ad.ones(1).device, threading.Barrier(4)
 
     def body(number):
         try:
@@ -175,16 +168,11 @@ def test_threads_share_a_stream_and_a_device():
                     x = ad.full(100, i) + number
                 assert cuda.get_current_stream() == cuda.Stream.null
                 assert int(x.sum()) == 100 * (i + number)
-        except BaseException as error:
-            wrong.append(error)
+        except BaseException:
             barrier.abort()
+            raise
 
-    threads = [threading.Thread(target=body, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong, wrong
+    in_threads(4, body)
 
 
 def test_a_choice_that_cannot_be_made_changes_nothing():

@@ -2,13 +2,13 @@
 import pathlib
 import pickle
 import re
-import threading
 
 import numpy as np
 import pytest
 
 import arrayd as ad
 from arrayd._random_draw import ROWS
+from oracle import in_threads
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 N = 20000
@@ -159,11 +159,7 @@ def test_state_of_the_module():
 
 def test_threads_share_no_numbers():
     rng, found = ad.random.default_rng(2), []
-    threads = [threading.Thread(target=lambda: found.append(rng.integers(0, 2**63, 1000).get())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(8, lambda number: found.append(rng.integers(0, 2**63, 1000).get()))
     assert np.unique(np.concatenate(found)).size == 8000
 
 

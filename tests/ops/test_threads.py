@@ -1,26 +1,8 @@
 """Several threads on one session."""
-import threading
-
 import numpy as np
 
 import arrayd as ad
-
-
-def in_threads(count, body):
-    errors, threads = [], []
-
-    def run(number):
-        try:
-            body(number)
-        except BaseException as error:
-            errors.append(error)
-
-    for number in range(count):
-        threads.append(threading.Thread(target=run, args=(number,)))
-        threads[-1].start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors
+from oracle import in_threads
 
 
 def test_threads_compute_independently():

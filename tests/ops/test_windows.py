@@ -5,13 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
 
 import arrayd as ad
 from arrayd import _core
+from oracle import in_threads
 
 LEAST = 64 << 10  # bytes from which shared memory is used
 SHARED = ad.session_info()["url"].startswith(("unix:", "embedded:"))
@@ -223,30 +223,20 @@ print(status)
 
 
 def test_threads():
-    wrong = []
-
     def body(number):
         rng = np.random.default_rng(number)
-        try:
-            for i in range(15):
-                host = rng.random(int(rng.integers(5000, 400_000)))
-                if i % 3 == 0:
-                    pinned = ad.empty_pinned(host.shape)
-                    pinned[:] = host
-                    a = ad.asarray(pinned)
-                else:
-                    a = ad.asarray(host)
-                np.testing.assert_array_equal(a.get(), host)
-                np.testing.assert_array_equal((a * 2).get(out=np.empty_like(host)), host * 2)
-        except BaseException as error:
-            wrong.append(error)
+        for i in range(15):
+            host = rng.random(int(rng.integers(5000, 400_000)))
+            if i % 3 == 0:
+                pinned = ad.empty_pinned(host.shape)
+                pinned[:] = host
+                a = ad.asarray(pinned)
+            else:
+                a = ad.asarray(host)
+            np.testing.assert_array_equal(a.get(), host)
+            np.testing.assert_array_equal((a * 2).get(out=np.empty_like(host)), host * 2)
 
-    threads = [threading.Thread(target=body, args=(i,)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong, wrong
+    in_threads(6, body)
 
 
 def test_interrupts():

@@ -96,4 +96,15 @@ struct numbers {
     }
 };
 
+/* check() on every instruction set that this processor has. */
+template <class F> void every_instruction_set(F check) {
+    int found = 0;
+    for (const char *name : {"v2", "v3", "v4", "plain"}) {
+        if (!ad_cpu_kernels_select(name)) continue;
+        found++;
+        check();
+    }
+    cr_assert_gt(found, 0);
+}
+
 #endif
