@@ -15,7 +15,7 @@ using namespace ad;
 constexpr int THREADS = 256, CHUNK = 16, EACH = 4; /* mask elements that are loaded at once; chunks of a thread */
 constexpr int ROUND = THREADS * CHUNK, TILE = ROUND * EACH;
 constexpr int ADDERS = 1024;
-constexpr int MOVE_EACH = 8;
+template <class W> constexpr int at_once = sizeof(W) > 4 ? 4 : 8; /* elements that a thread moves together */
 
 /* A packed mask, cut into chunks where addresses are multiples of CHUNK: the first `lead` elements of the first chunk
  * are not its own. */
@@ -191,7 +191,6 @@ __device__ int list_tile(const mask &m, uint16_t *list) {
 /* Offset of a place of the mask in the array that has its axes. */
 __device__ int64_t offset_of(const move &t, int64_t place) {
     int64_t offset = 0;
-    if (t.ndim == 1) return place * t.stride[0];
     if (t.narrow) {
         uint32_t rest = uint32_t(place);
         for (int d = t.ndim - 1; d >= 0; d--) {
@@ -226,36 +225,49 @@ __device__ void tell(const move &t, int64_t total, int64_t rank, int64_t place) 
     *to = place;
 }
 
+/* A thread's next elements of the list, at_once of them when Whole: all loads are on their way before the first
+ * store. `first`: number of its first one in the list. */
+template <class W, int How, bool Whole>
+__device__ void move_some(const move &t, const uint16_t *list, int first, int found, int64_t rank, int64_t start) {
+    constexpr int N = at_once<W>;
+    int64_t place[N] = {};
+    W w[N];
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        if (Whole || first + i * THREADS < found) place[i] = start + list[first + i * THREADS];
+    char *line = t.line + (rank + first) * t.step;
+    const int64_t step = THREADS * t.step;
+    if (t.ndim == 1) {
+#pragma unroll
+        for (int i = 0; i < N; i++) place[i] *= t.stride[0];
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            if (Whole || first + i * THREADS < found) place[i] = offset_of(t, place[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        if (Whole || first + i * THREADS < found)
+            w[i] = *reinterpret_cast<const W *>(How == PICK ? t.masked + place[i] : line + i * step);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        if (Whole || first + i * THREADS < found)
+            *reinterpret_cast<W *>(How == PICK ? line + i * step : t.masked + place[i]) = w[i];
+}
+
 template <class W, int How> __global__ void __launch_bounds__(THREADS) move_tiles(const __grid_constant__ move t) {
     __shared__ uint16_t list[TILE];
     if (t.m.stop != nullptr && *t.m.stop != 0) return;
     const int64_t rank = t.m.before[blockIdx.x], start = int64_t(blockIdx.x) * TILE - t.m.lead;
     const int found = list_tile(t.m, list);
-    for (int k = int(threadIdx.x); k < found; k += THREADS * MOVE_EACH) {
-        if constexpr (How == TELL) {
-            const int64_t total = t.m.before[t.m.tiles];
-#pragma unroll
-            for (int i = 0; i < MOVE_EACH; i++)
-                if (k + i * THREADS < found) tell(t, total, rank + k + i * THREADS, start + list[k + i * THREADS]);
-        } else {
-            const W *from[MOVE_EACH];
-            W w[MOVE_EACH];
-#pragma unroll
-            for (int i = 0; i < MOVE_EACH; i++) {
-                const int at = k + i * THREADS;
-                if (at >= found) break;
-                char *masked = t.masked + offset_of(t, start + list[at]), *line = t.line + (rank + at) * t.step;
-                from[i] = reinterpret_cast<const W *>(How == PICK ? masked : line);
-                w[i] = *from[i];
-            }
-#pragma unroll
-            for (int i = 0; i < MOVE_EACH; i++) {
-                const int at = k + i * THREADS;
-                if (at >= found) break;
-                char *to = How == PICK ? t.line + (rank + at) * t.step : t.masked + offset_of(t, start + list[at]);
-                *reinterpret_cast<W *>(to) = w[i];
-            }
-        }
+    int k = int(threadIdx.x);
+    if constexpr (How == TELL) {
+        const int64_t total = t.m.before[t.m.tiles];
+        for (; k < found; k += THREADS) tell(t, total, rank + k, start + list[k]);
+    } else {
+        constexpr int N = at_once<W>;
+        for (; k + (N - 1) * THREADS < found; k += N * THREADS) move_some<W, How, true>(t, list, k, found, rank, start);
+        if (k < found) move_some<W, How, false>(t, list, k, found, rank, start);
     }
 }
 

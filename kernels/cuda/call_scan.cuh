@@ -19,8 +19,9 @@ template <class S, class L, bool Product> struct scan_op {
     using input = S;
     using output = L;
     using T = compute_t<L>;
-    static constexpr int WIDTH = sizeof(S) >= sizeof(L) ? 16 / sizeof(S) : 4; /* elements of a vector */
-    static constexpr int ROWS = sizeof(T) == 16 ? 8 : 16;                     /* of a thread, in scan_across */
+    static constexpr int WIDTH = sizeof(S) >= sizeof(L) ? 16 / sizeof(S) : 4;   /* elements of a vector */
+    static constexpr int BLOCKS = sizeof(T) == 16 ? 2 : sizeof(T) == 8 ? 3 : 4; /* of scan_tiled at once */
+    static constexpr int ROWS = sizeof(T) == 16 ? 8 : 16;                       /* of a thread, in scan_across */
     static constexpr int SIDE = sizeof(S) == sizeof(L) && sizeof(S) < 8 ? 8 / sizeof(S) : 1;
 
     /* Changes no number, not even -0.0. */
@@ -247,7 +248,8 @@ template <class Op, int Loads> struct scan_stretch {
 };
 
 /* A block for each tile. */
-template <class Op> __global__ void __launch_bounds__(AD_SCAN_THREADS) scan_tiled(const __grid_constant__ ad_scan s) {
+template <class Op> __global__ void __launch_bounds__(AD_SCAN_THREADS, Op::BLOCKS)
+    scan_tiled(const __grid_constant__ ad_scan s) {
     using T = typename Op::T;
     using stretch = scan_stretch<Op, AD_SCAN_LOADS>;
     constexpr int WARPS = AD_SCAN_THREADS / 32, IN = int(sizeof(typename Op::input)),

@@ -1,6 +1,6 @@
 /* searchsorted and bincount. */
+#include "kernels/call.h"
 #include "kernels/call_order.h"
-#include "kernels/cuda/call_index.h"
 #include "kernels/cuda/checks.h"
 #include "kernels/cuda/device.h"
 

@@ -145,7 +145,7 @@ int ad_cuda_device_open(int index, int, ad_device **out, ad_fault *fault) {
     device->index = index;
     if ((rc = ad_faults_parse(&device->faults, getenv("ARRAYD_FAULT"), fault)) < 0 || (rc = start(device, fault)) < 0 ||
         (rc = ad_cuda_slab_open(device, fault)) < 0 || (rc = ad_cuda_ring_open(device, fault)) < 0 ||
-        (rc = ad_cuda_warm(device, fault)) < 0) {
+        (rc = ad_cuda_streams_prepare(device, fault)) < 0 || (rc = ad_cuda_warm(device, fault)) < 0) {
         dispose(device);
         return rc;
     }

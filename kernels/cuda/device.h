@@ -69,6 +69,7 @@ int ad_cuda_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *o
 void ad_cuda_slab_close(ad_device *device, ad_slab_map *slab);
 
 /* stream.cpp */
+int ad_cuda_streams_prepare(ad_device *device, ad_fault *fault); /* for device_open */
 int ad_cuda_stream_open(ad_device *device, int priority, ad_stream **out, ad_fault *fault);
 void ad_cuda_stream_close(ad_stream *stream);
 int ad_cuda_stream_wait(ad_stream *stream, ad_fault *fault);

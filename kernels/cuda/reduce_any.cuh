@@ -26,6 +26,12 @@ template <class T, int N>
 __device__ void fold_fetch(T (&x)[N], const char *const (&p)[N], const bool (&want)[N], int dtype, int through) {
     int64_t i[N];
     double re[N], im[N];
+    if (dtype == dtype_of<T>::value && through == AD_FOLD_AS_IS) {
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            if (want[k]) x[k] = fold_load<T>(p[k]);
+        return;
+    }
 #define AD_FETCH(NAME, ...) \
     case AD_##NAME: _Pragma("unroll") for (int k = 0; k < N; k++) if (want[k]) __VA_ARGS__; break
     switch (dtype) {
@@ -86,10 +92,11 @@ template <template <class> class A, class T, class O> struct any_work {
     using state = any_state<A, T, O>;
     static constexpr int SIDE = 1, DEPTH = 4;
 
-    static __device__ void run(const ad_fold &f, state (&a)[1], const char *in, const char *mask, int64_t first,
-                               int64_t step) {
+    static __device__ void run(const ad_fold &f, state (&a)[1], const char *in, const char *mask,
+                               const fold_part &part) {
+        const int64_t step = part.step;
 #pragma unroll 1
-        for (int64_t i = first; i < f.reduced; i += DEPTH * step) {
+        for (int64_t i = part.first; i < part.end; i += DEPTH * step) {
             const char *p[DEPTH];
             bool want[DEPTH];
             T x[DEPTH];
@@ -102,7 +109,7 @@ template <template <class> class A, class T, class O> struct any_work {
                     fold_locate(f.over, f.nover, j, &at);
                 }
                 p[u] = in + at.in;
-                want[u] = j < f.reduced && (f.mask == nullptr || mask[at.mask] != 0);
+                want[u] = j < part.end && (f.mask == nullptr || mask[at.mask] != 0);
             }
             fold_fetch(x, p, want, f.input, f.through);
 #pragma unroll

@@ -83,10 +83,10 @@ template <class A, int N> __device__ void fold_blocks(A (&a)[N], const ad_fold &
     }
 }
 
-__device__ inline void fold_wait(const uint64_t *tag, uint64_t wanted) {
+__device__ inline uint64_t fold_seen(const uint64_t *tag) {
     uint64_t seen;
-    do asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(seen) : "l"(tag) : "memory");
-    while (seen != wanted);
+    asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(seen) : "l"(tag) : "memory");
+    return seen;
 }
 __device__ inline void fold_tell(uint64_t *tag, uint64_t value) {
     asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(tag), "l"(value) : "memory");
@@ -111,11 +111,24 @@ template <class A, int N> __device__ bool fold_grid(A (&a)[N], const ad_fold &f,
     A all[N];
 #pragma unroll
     for (int i = 0; i < N; i++) all[i].init();
+    constexpr int TOGETHER = sizeof(A) * N > 32 ? 1 : sizeof(A) * N > 16 ? 2 : 4;
+    const uint32_t ys = 1u << f.log_y, last = f.blocks - 1;
 #pragma unroll 1
-    for (uint32_t k = y; k < f.blocks - 1; k += 1u << f.log_y) {
-        fold_wait(f.tags + first + k, f.tag);
+    for (uint32_t k = y; k < last; k += TOGETHER * ys) {
+        bool there;
+        do {
+            there = true;
 #pragma unroll
-        for (int i = 0; i < N; i++) all[i].merge(partial[k * step + i]);
+            for (int u = 0; u < TOGETHER; u++)
+                if (k + u * ys < last) there &= fold_seen(f.tags + first + k + u * ys) == f.tag;
+        } while (!there);
+        asm volatile("fence.acq_rel.gpu;" : : : "memory");
+#pragma unroll
+        for (int u = 0; u < TOGETHER; u++) {
+            if (k + u * ys >= last) continue;
+#pragma unroll
+            for (int i = 0; i < N; i++) all[i].merge(partial[(k + u * ys) * step + i]);
+        }
     }
 #pragma unroll
     for (int i = 0; i < N; i++) {
@@ -127,8 +140,13 @@ template <class A, int N> __device__ bool fold_grid(A (&a)[N], const ad_fold &f,
     return true;
 }
 
-/* Work: state; SIDE: outputs of a thread; run(f, states, in, mask, first, step): take the reduced elements first,
- * first + step, ... of the outputs whose first elements are at in. */
+/* The reduced elements (or chunks) first, first + step, ... below end. */
+struct fold_part {
+    int64_t first, step, end;
+};
+
+/* Work: state; SIDE: outputs of a thread; run(f, states, in, mask, part): take the part's elements of the outputs whose
+ * first elements are at in. */
 template <class Work> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold(const __grid_constant__ ad_fold f) {
     using A = typename Work::state;
     constexpr int N = Work::SIDE;
@@ -145,7 +163,8 @@ template <class Work> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold(co
     for (int i = 0; i < N; i++) a[i].init();
     if (o < f.outputs) {
         fold_locate(f.keep, f.nkeep, o, &at);
-        Work::run(f, a, f.in + at.in, f.mask + at.mask, (int64_t(block) << f.log_y) + y, int64_t(f.blocks) << f.log_y);
+        const fold_part part = {(int64_t(block) << f.log_y) + y, int64_t(f.blocks) << f.log_y, f.reduced};
+        Work::run(f, a, f.in + at.in, f.mask + at.mask, part);
     }
     fold_blocks(a, f, shared);
     if (f.blocks > 1 && !fold_grid(a, f, group, block, x, y, shared)) return;
@@ -192,22 +211,23 @@ template <class A> struct unit_work {
     using S = typename A::element;
     static constexpr int SIDE = 1, DEPTH = sizeof(S) > 8 ? 4 : 8;
 
-    static __device__ void run(const ad_fold &f, A (&a)[1], const char *in, const char *, int64_t first, int64_t step) {
+    static __device__ void run(const ad_fold &f, A (&a)[1], const char *in, const char *, const fold_part &part) {
+        const int64_t step = part.step, end = part.end;
         fold_offsets(f, [&](auto offset) {
-            int64_t i = first;
+            int64_t i = part.first;
             S x[DEPTH];
 #pragma unroll 1
-            for (; i + (DEPTH - 1) * step < f.reduced; i += DEPTH * step) {
+            for (; i + (DEPTH - 1) * step < end; i += DEPTH * step) {
 #pragma unroll
                 for (int u = 0; u < DEPTH; u++) x[u] = fold_load<S>(in + offset(i + u * step));
                 a[0].template take_all<1>(x, i, step, f);
             }
 #pragma unroll
             for (int u = 0; u < DEPTH - 1; u++)
-                if (i + u * step < f.reduced) x[u] = fold_load<S>(in + offset(i + u * step));
+                if (i + u * step < end) x[u] = fold_load<S>(in + offset(i + u * step));
 #pragma unroll
             for (int u = 0; u < DEPTH - 1; u++)
-                if (i + u * step < f.reduced) a[0].take(x[u], i + u * step, f);
+                if (i + u * step < end) a[0].take(x[u], i + u * step, f);
         });
     }
 };
@@ -227,28 +247,39 @@ template <class A> struct side_work {
             a[k].template take_all<1>(column, i, step, f);
         }
     }
+    static __device__ void take_one(A (&a)[SIDE], const S (&x)[SIDE], int64_t i, const ad_fold &f) {
+#pragma unroll
+        for (int k = 0; k < SIDE; k++) a[k].take(x[k], i, f);
+    }
     static __device__ void load(S (&x)[SIDE], const char *p) {
         uint32_t w[2];
         fold_words(w, *reinterpret_cast<const uint2 *>(p));
         fold_unpack(x, w);
     }
-    static __device__ void run(const ad_fold &f, A (&a)[SIDE], const char *in, const char *, int64_t first,
-                               int64_t step) {
+    static __device__ void run(const ad_fold &f, A (&a)[SIDE], const char *in, const char *, const fold_part &part) {
+        const int64_t step = part.step, end = part.end;
         fold_offsets(f, [&](auto offset) {
-            int64_t i = first;
+            int64_t i = part.first;
+            S x[DEPTH][SIDE];
 #pragma unroll 1
-            for (; i + (DEPTH - 1) * step < f.reduced; i += DEPTH * step) {
-                S x[DEPTH][SIDE];
+            for (; i + (DEPTH - 1) * step < end; i += DEPTH * step) {
 #pragma unroll
                 for (int u = 0; u < DEPTH; u++) load(x[u], in + offset(i + u * step));
                 take(a, x, i, step, f);
             }
-#pragma unroll 1
-            for (; i < f.reduced; i += step) {
-                S x[SIDE];
-                load(x, in + offset(i));
+            if constexpr (SIDE == 2) {
 #pragma unroll
-                for (int k = 0; k < SIDE; k++) a[k].take(x[k], i, f);
+                for (int u = 0; u < DEPTH - 1; u++)
+                    if (i + u * step < end) load(x[u], in + offset(i + u * step));
+#pragma unroll
+                for (int u = 0; u < DEPTH - 1; u++)
+                    if (i + u * step < end) take_one(a, x[u], i + u * step, f);
+            } else { /* would take too many registers */
+#pragma unroll 1
+                for (; i < end; i += step) {
+                    load(x[0], in + offset(i));
+                    take_one(a, x[0], i, f);
+                }
             }
         });
     }
@@ -285,25 +316,29 @@ template <class A> struct wide_work {
         a.template take_all<WIDTH>(x, index, step * WIDTH, f);
     }
 
-    /* Of one run: the number of the first chunk that is left. */
-    static __device__ int64_t take_run(const ad_fold &f, A &a, const char *in, int64_t c, int64_t step) {
+    /* Chunks of the only run. */
+    static __device__ void take_run(const ad_fold &f, A &a, const char *in, int64_t c, int64_t step) {
         const int64_t before = head(in);
         const uint4 *from = reinterpret_cast<const uint4 *>(in + before * int64_t(sizeof(S)));
+        uint4 v[DEPTH];
 #pragma unroll 1
         for (; c + (DEPTH - 1) * step < f.chunks; c += DEPTH * step) {
-            uint4 v[DEPTH];
 #pragma unroll
             for (int u = 0; u < DEPTH; u++) v[u] = __ldcs(from + c + u * step);
 #pragma unroll
             for (int u = 0; u < DEPTH; u += AT_ONCE) take<AT_ONCE>(a, v, u, before + (c + u * step) * WIDTH, step, f);
         }
-        return c;
+#pragma unroll
+        for (int u = 0; u < DEPTH - 1; u++)
+            if (c + u * step < f.chunks) v[u] = __ldcs(from + c + u * step);
+#pragma unroll
+        for (int u = 0; u < DEPTH - 1; u++)
+            if (c + u * step < f.chunks) take<1>(a, v, u, before + (c + u * step) * WIDTH, 0, f);
     }
-    static __device__ void run(const ad_fold &f, A (&a)[1], const char *in, const char *, int64_t first, int64_t step) {
-        int64_t c = first;
-        if (f.nover <= 1) c = take_run(f, a[0], in, c, step);
+    /* Chunks of many runs. */
+    static __device__ void take_runs(const ad_fold &f, A &a, const char *in, int64_t first, int64_t step) {
 #pragma unroll 1
-        for (; c < f.chunks; c += DEPTH * step) {
+        for (int64_t c = first; c < f.chunks; c += DEPTH * step) {
             uint4 v[DEPTH];
             int64_t index[DEPTH];
 #pragma unroll
@@ -316,10 +351,14 @@ template <class A> struct wide_work {
             }
 #pragma unroll
             for (int u = 0; u < DEPTH; u++)
-                if (c + u * step < f.chunks) take<1>(a[0], v, u, index[u], 0, f);
+                if (c + u * step < f.chunks) take<1>(a, v, u, index[u], 0, f);
         }
+    }
+    static __device__ void run(const ad_fold &f, A (&a)[1], const char *in, const char *, const fold_part &part) {
+        if (f.nover <= 1) take_run(f, a[0], in, part.first, part.step);
+        else take_runs(f, a[0], in, part.first, part.step);
 #pragma unroll 1
-        for (int64_t i = first; i < f.loose; i += step) {
+        for (int64_t i = part.first; i < f.loose; i += part.step) {
             spot s = find(f, in, i, f.run_loose, f.by_loose);
             if (s.at >= head(s.run)) s.at += f.run_chunks * WIDTH;
             a[0].take(fold_load<S>(s.run + s.at * int64_t(sizeof(S))), s.index + s.at, f);

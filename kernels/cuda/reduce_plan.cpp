@@ -12,6 +12,7 @@ constexpr int64_t ALONE = 4;   /* neighbouring elements, or chunks, that a threa
 constexpr int64_t DEPTH = 8;   /* elements, or chunks, that make another thread worth while */
 constexpr int64_t SIDE_X = 64; /* threads side by side in a block for neighbouring outputs */
 constexpr int64_t BLOCKS = 32; /* for each multiprocessor */
+constexpr int64_t MERGED = 64; /* of the states that blocks leave, by each thread of the last one */
 
 struct dims {
     ad_fold_axis axis[AD_MAX_NDIM];
@@ -178,7 +179,7 @@ int ad_fold_way(ad_fold *f, unsigned has, int64_t itemsize) {
 void ad_fold_divide(ad_fold *f, int way, int multiprocessors) {
     const int threads = log2_up(AD_FOLD_THREADS), warp = 5;
     const int64_t work = way == AD_FOLD_WIDE ? f->chunks : f->reduced;
-    const int many = log2_up(work / DEPTH + 1);
+    const int many = log2_up(work / DEPTH);
     if (f->flags & AD_FOLD_YFAST) {
         const int few = log2_up((work + ALONE - 1) / ALONE);
         f->log_y = uint8_t(std::min(threads, std::max(std::min(few, warp), many)));
@@ -188,7 +189,8 @@ void ad_fold_divide(ad_fold *f, int way, int multiprocessors) {
     f->log_x = uint8_t(threads - f->log_y);
     plan_joins(f);
     const int64_t groups = (f->outputs + (int64_t(1) << f->log_x) - 1) >> f->log_x;
-    const int64_t wanted = multiprocessors * BLOCKS / groups, useful = work / DEPTH >> f->log_y;
+    const int64_t wanted = std::min(multiprocessors * BLOCKS / groups, MERGED << f->log_y);
+    const int64_t useful = work / DEPTH >> f->log_y;
     f->blocks = uint32_t(std::max<int64_t>(1, std::min(wanted, useful)));
 }
 

@@ -6,17 +6,33 @@
 #include "kernels/cuda/device.h"
 #include "protocol/distribution.h"
 
-int ad_cuda_stream_open(ad_device *device, int priority, ad_stream **out, ad_fault *fault) {
-    int rc = ad_faults_check(&device->faults, AD_SITE_stream_open, fault);
-    if (rc < 0 || (rc = ad_cuda_enter(device, fault)) < 0) return rc;
+static int stream_make(ad_device *device, int priority, ad_stream **out, ad_fault *fault) {
     ad_stream *stream = new (std::nothrow) ad_stream{device, nullptr};
     if (stream == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     if (priority < device->urgent) priority = device->urgent;
-    rc = ad_cuda_status(cudaStreamCreateWithPriority(&stream->cuda, cudaStreamNonBlocking, priority < 0 ? priority : 0),
-                        "cudaStreamCreate", fault);
+    int rc =
+        ad_cuda_status(cudaStreamCreateWithPriority(&stream->cuda, cudaStreamNonBlocking, priority < 0 ? priority : 0),
+                       "cudaStreamCreate", fault);
     if (rc < 0) delete stream;
     else *out = stream;
     return rc;
+}
+
+/* The driver keeps for later streams what the first 40 or so at a time need, 2 MiB for every four of them. Having that
+ * many once, when the device is opened, leaves nothing for clients to pay. */
+int ad_cuda_streams_prepare(ad_device *device, ad_fault *fault) {
+    constexpr int MOST = 40;
+    ad_stream *streams[MOST];
+    int n = 0, rc = 0;
+    while (n < MOST && (rc = stream_make(device, 0, &streams[n], fault)) == 0) n++;
+    while (n > 0) ad_cuda_stream_close(streams[--n]);
+    return rc;
+}
+
+int ad_cuda_stream_open(ad_device *device, int priority, ad_stream **out, ad_fault *fault) {
+    int rc = ad_faults_check(&device->faults, AD_SITE_stream_open, fault);
+    if (rc < 0 || (rc = ad_cuda_enter(device, fault)) < 0) return rc;
+    return stream_make(device, priority, out, fault);
 }
 
 void ad_cuda_stream_close(ad_stream *stream) {

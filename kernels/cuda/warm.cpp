@@ -20,6 +20,7 @@ namespace {
 
 constexpr long DELAY = 400000000; /* ns */
 constexpr int SIZE = 512;         /* of a matrix; cuBLAS has other kernels for small ones */
+constexpr size_t MATRIX = size_t(SIZE) * SIZE * sizeof(double);
 
 /* False: the device is being closed. */
 bool wait_a_little(ad_cuda_warmer *w, long ns) {
@@ -35,20 +36,24 @@ bool wait_a_little(ad_cuda_warmer *w, long ns) {
     return go;
 }
 
-bool multiply(ad_cuda_warmer *w, cublasHandle_t blas, void *memory, cudaDataType type, cublasComputeType_t compute,
-              int n) {
-    const double scalars[] = {0, 0}; /* 0 in every type */
+/* alpha is not 0, or cuBLAS would see that there is nothing to load a kernel for. */
+bool multiply(ad_cuda_warmer *w, cublasHandle_t blas, void *memory, cudaDataType type, int n) {
+    const float one = 1;
+    const double wide = 1;
+    const bool is_wide = type == CUDA_R_64F;
+    const void *alpha = is_wide ? static_cast<const void *>(&wide) : &one;
     return wait_a_little(w, 0) &&
-           cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, scalars, memory, type, n, memory, type, n, scalars,
-                        memory, type, n, compute, CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
+           cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, alpha, memory, type, n, memory, type, n, alpha, memory,
+                        type, n, is_wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                        CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
 }
 
-void multiply_all(ad_cuda_warmer *w, cublasHandle_t blas, void *memory) {
-    if (!multiply(w, blas, memory, CUDA_R_32F, CUBLAS_COMPUTE_32F, SIZE) ||
-        !multiply(w, blas, memory, CUDA_R_32F, CUBLAS_COMPUTE_32F, 16) ||
-        !multiply(w, blas, memory, CUDA_R_64F, CUBLAS_COMPUTE_64F, SIZE))
-        return;
-    multiply(w, blas, memory, CUDA_R_16F, CUBLAS_COMPUTE_32F, SIZE);
+/* With as much workspace as products have: it decides which kernels there are to choose from. */
+void multiply_all(ad_cuda_warmer *w, cublasHandle_t blas, char *memory, size_t workspace) {
+    if (cublasSetWorkspace(blas, memory + MATRIX, workspace) == CUBLAS_STATUS_SUCCESS &&
+        multiply(w, blas, memory, CUDA_R_32F, SIZE) && multiply(w, blas, memory, CUDA_R_32F, 16) &&
+        multiply(w, blas, memory, CUDA_R_64F, SIZE))
+        multiply(w, blas, memory, CUDA_R_16F, SIZE);
 }
 
 void transform(ad_cuda_warmer *w) {
@@ -66,13 +71,14 @@ void *warm(void *argument) {
     cudaStream_t stream = nullptr;
     cublasHandle_t blas = nullptr;
     void *memory = nullptr;
-    constexpr size_t size = size_t(SIZE) * SIZE * sizeof(double);
     if (!wait_a_little(w, DELAY) || ad_cuda_enter(w->device, nullptr) < 0) return nullptr;
+    const size_t workspace = ad_cuda_blas_workspace(w->device);
     if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return nullptr;
-    if (cudaMallocAsync(&memory, size, stream) == cudaSuccess && cublasCreate(&blas) == CUBLAS_STATUS_SUCCESS) {
-        cudaMemsetAsync(memory, 0, size, stream);
+    if (cudaMallocAsync(&memory, MATRIX + workspace, stream) == cudaSuccess &&
+        cublasCreate(&blas) == CUBLAS_STATUS_SUCCESS) {
+        cudaMemsetAsync(memory, 0, MATRIX, stream);
         cublasSetStream(blas, stream);
-        multiply_all(w, blas, memory);
+        multiply_all(w, blas, static_cast<char *>(memory), workspace);
         transform(w);
     }
     if (blas != nullptr) cublasDestroy(blas);
