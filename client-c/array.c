@@ -140,24 +140,32 @@ void ad_array_release(ad_array *a) {
 
 /* ---- creation ---- */
 
-static int send_new(ad_array *a) {
+static int send_new(ad_array *a, bool zero) {
     int status = ad__begin(a->session);
     if (status) return status;
     size_t mark = a->session->out.size;
     ad__array_name(a);
     ad_desc d = ad__fresh_desc(a);
-    status = ad__commit(a->session, mark, ad__encode_new(&a->session->out, &d));
+    status = ad__commit(a->session, mark, ad__encode_new(&a->session->out, &d, zero));
     if (status && status != AD_E_INTERRUPTED) a->buffer = 0;
     return status;
 }
 
-int ad_empty(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out) {
+static int create(ad_session *s, int dtype, int ndim, const int64_t *shape, bool zero, ad_array **out) {
     ad_array *a;
     int status = ad__dtype_check(dtype);
     if (!status) status = ad__shape_check(ndim, shape);
     if (!status) status = ad__array_new(s, dtype, ndim, shape, &a);
     if (status) return status;
-    return ad__hand_out(send_new(a), 1, &a, out);
+    return ad__hand_out(send_new(a, zero), 1, &a, out);
+}
+
+int ad_empty(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out) {
+    return create(s, dtype, ndim, shape, false, out);
+}
+
+int ad_zeros(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out) {
+    return create(s, dtype, ndim, shape, true, out);
 }
 
 int ad_full(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_in value, ad_array **out) {

@@ -368,8 +368,9 @@ static int finish(check *c) {
         return ad__fault(c->fault, AD_E_PROTOCOL, "%s: a request id must not be 0", m->row->name);
     switch (m->opcode) {
     case AD_REQ_NEW:
+    case AD_REQ_EMPTY:
         if (m->operand.desc.form != AD_FRESH)
-            return ad__fault(c->fault, AD_E_PROTOCOL, "new: the description is not of the fresh form");
+            return ad__fault(c->fault, AD_E_PROTOCOL, "%s: the description is not of the fresh form", m->row->name);
         return AD_OK;
     case AD_REQ_READ:
     case AD_REQ_FETCH:

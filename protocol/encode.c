@@ -127,8 +127,8 @@ int ad__encode_query(ad_bytes *b, uint64_t request, const ad_op *op) {
     return end(b);
 }
 
-int ad__encode_new(ad_bytes *b, const ad_desc *d) {
-    msgpack_packer pk = begin(b, AD_REQ_NEW, 1);
+int ad__encode_new(ad_bytes *b, const ad_desc *d, bool zero) {
+    msgpack_packer pk = begin(b, zero ? AD_REQ_NEW : AD_REQ_EMPTY, 1);
 
     pack_desc(&pk, d);
     return end(b);

@@ -26,7 +26,7 @@ void ad__bytes_free(ad_bytes *b);
 int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client);
 int ad__encode_op(ad_bytes *b, const ad_op *op);                      /* UFUNC, REDUCE, CALL */
 int ad__encode_query(ad_bytes *b, uint64_t request, const ad_op *op); /* QUERY */
-int ad__encode_new(ad_bytes *b, const ad_desc *d);
+int ad__encode_new(ad_bytes *b, const ad_desc *d, bool zero);
 int ad__encode_free(ad_bytes *b, size_t n, const uint64_t *ids);
 int ad__encode_write(ad_bytes *b, uint64_t buffer, uint64_t offset);
 int ad__encode_read(ad_bytes *b, uint64_t request, const ad_desc *d);

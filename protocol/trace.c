@@ -111,6 +111,7 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
         break;
     case AD_REQ_WELCOME: add_welcome(&t, m->welcome); break;
     case AD_REQ_NEW:
+    case AD_REQ_EMPTY:
     case AD_REQ_READ: add_operands(&t, " ", 1, &m->operand); break;
     case AD_REQ_FETCH:
         add_operands(&t, " ", 1, &m->operand);

@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
     ad_session *s;
     ad_array *t, *edge;
     check(ad_session_open(argc > 1 ? argv[1] : NULL, &s));
-    check(ad_empty(s, AD_FLOAT64, 2, (int64_t[]){N, N}, &t));
+    check(ad_zeros(s, AD_FLOAT64, 2, (int64_t[]){N, N}, &t));
     check(ad_slice(t, 0, 0, 1, 1, &edge));
     check(ad_copy_into(edge, ad_float(1), 3));
     ad_array *centre = inner(t, 1, 1);

@@ -113,7 +113,8 @@ AD_API ad_array *ad_array_retain(ad_array *a);
 AD_API void ad_array_release(ad_array *a); /* NULL is allowed; never fails; the last handle frees the elements */
 
 /* New arrays. shape may be NULL for ndim 0. AD_E_VALUE, AD_E_TYPE, AD_E_OVERFLOW, AD_E_MEMORY (of this process). */
-AD_API int ad_empty(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out); /* zero-filled */
+AD_API int ad_zeros(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out);
+AD_API int ad_empty(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out); /* to be written */
 AD_API int ad_full(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_in value, ad_array **out);
 AD_API int ad_arange(ad_session *s, ad_in start, ad_in stop, ad_in step, int dtype, ad_array **out);
 /* From host memory: size bytes, row-major, copied before the call returns. AD_E_VALUE when size is wrong. */

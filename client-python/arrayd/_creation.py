@@ -160,9 +160,7 @@ def _copied(a, dtype, copy, order):
         return a
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested")
-    result = empty_like(a, dtype, order or "K")
-    result[...] = a
-    return result
+    return a.astype(dtype, order=order or "K")
 
 
 def _from_host(value, dtype, order):

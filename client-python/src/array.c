@@ -57,7 +57,7 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (dtype < 0 || ad__py_shape_of(shape_object, &shape) != 0) return NULL;
     ad__py_session *s = ad__py_session_get();
     if (!s) return NULL;
-    int status = ad_empty(s->handle, dtype, shape.ndim, shape.dim, &array);
+    int status = ad_zeros(s->handle, dtype, shape.ndim, shape.dim, &array);
     ad__py_ensure();
     if (status) {
         ad__py_fail(status);

@@ -28,7 +28,7 @@ static PyObject *py_empty(PyObject *module, PyObject *const *args, Py_ssize_t np
         shape_and_dtype(v[0], v[1], &shape, &dtype) != 0)
         return NULL;
     ad__py_session *s = ad__py_session_get();
-    return s ? made(ad_empty(s->handle, dtype, shape.ndim, shape.dim, &array), &array, s) : NULL;
+    return s ? made(ad_zeros(s->handle, dtype, shape.ndim, shape.dim, &array), &array, s) : NULL;
 }
 
 static int own_dtype(const ad_in *in) {

@@ -139,7 +139,7 @@ static int add_host_mask(ad__py_indices *x, const ad__py_fancy *f, const ad_arra
 static int add_bool(ad__py_indices *x, const ad__py_fancy *f, ad__py_session *s) {
     const int64_t shape = f->item->value;
     ad_array *array;
-    int status = ad_empty(s->handle, AD_INT64, 1, &shape, &array);
+    int status = ad_zeros(s->handle, AD_INT64, 1, &shape, &array);
     ad__py_ensure();
     if (status) ad__py_fail(status);
     else add(x, f->axis, array);

@@ -7,11 +7,13 @@
 #include "server/common/os.h"
 #include "server/worker/session.h"
 
-#define QUANTUM 50000     /* ns of a turn */
+/* Where a client has waited for its answer just now, turns are so short that the next such answer need not wait long:
+ * one that takes 20 us by itself should not take 100 because another session has much to enqueue. */
+#define HURRY 1000000 /* ns for which that is so */
+#define SLICE 5000    /* ns of a turn then */
+
+#define QUANTUM 50000     /* ns of a turn otherwise */
 #define PUMP_LIMIT 200000 /* ns that the I/O thread runs before it looks at its sockets again */
-#define PUMP_SHORT                                                                                                 \
-    20000           /* the same where others may wait for a device that is fast: who floods it launches for 200 us \
-                       whenever there is room again, which is ten times what a small request takes in all */
 #define LIGHT 50000 /* ns that an operation may take for the I/O thread to execute it ... */
 #define LIGHT_ALONE 2000000 /* ... while there is nobody whom that could keep waiting */
 #define POLL_EVERY 20000    /* ns between two looks at what is under way while there is work to do */
@@ -105,11 +107,14 @@ static ad_pump outlook(const ad_engine *e) {
     return e->under_way ? AD_PUMP_LATER : AD_PUMP_NOTHING;
 }
 
+static bool in_a_hurry(const ad_engine *e, int64_t now) { return now - e->hurried < HURRY; }
+
 /* One turn, entered and left with the lock held. */
 static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     ad_turn turn = AD_TURN_OVER;
     int64_t budget = s->turn.credit, start = ad__os_now();
     bool over = s->over;
+    if (budget > SLICE && in_a_hurry(e, start)) budget = SLICE;
     pthread_mutex_unlock(&e->lock);
     if (!over) turn = ad__session_turn(s, budget, limit);
     bool ended = turn == AD_TURN_OVER;
@@ -146,7 +151,7 @@ static void run(ad_engine *e, int64_t until, double limit) {
             return;
         }
         now = ad__os_now();
-        if (e->under_way && (!n || now - polled > POLL_EVERY)) {
+        if (e->under_way && (!n || now - polled > (in_a_hurry(e, now) ? SLICE : POLL_EVERY))) {
             pthread_mutex_unlock(&e->lock);
             bool ready = poll_under_way(e);
             pthread_mutex_lock(&e->lock);
@@ -165,8 +170,8 @@ ad_pump ad__engine_pump(ad_worker *w) {
     if (!e->running && !e->heavy && (e->turns.head || e->under_way)) {
         e->running = true;
         bool alone = atomic_load(&w->nsessions) <= 1;
-        run(e, ad__os_now() + (w->backend->asynchronous && !alone ? PUMP_SHORT : PUMP_LIMIT),
-            alone ? LIGHT_ALONE : LIGHT);
+        int64_t now = ad__os_now();
+        run(e, now + (in_a_hurry(e, now) && !alone ? 2 * SLICE : PUMP_LIMIT), alone ? LIGHT_ALONE : LIGHT);
         e->running = false;
         if (e->heavy) pthread_cond_signal(&e->work);
         else more = e->turns.head ? AD_PUMP_MORE : outlook(e);

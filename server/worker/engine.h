@@ -31,6 +31,7 @@ typedef struct ad_engine {
     struct ad_session *under_way; /* sessions with something under way on a device */
     ad_bytes scratch;             /* a message being encoded */
     bool in_thread;               /* the runner is the engine thread */
+    int64_t hurried;              /* when a client last began to wait for a device: others leave it time */
 } ad_engine;
 
 /* Start the engine thread. AD_E_SYSTEM, AD_E_MEMORY. */

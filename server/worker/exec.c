@@ -282,11 +282,10 @@ static int enqueue(job *j) {
 
 int ad__job_run(job *j) {
     int status;
-    if (j->s->worker->backend->asynchronous) {
-        double cost = ad__device_cost(j->op);
-        if (cost > NEGLIGIBLE) ad__lane_charge(j->s, cost);
-    }
+    double cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
+    if (cost > NEGLIGIBLE) ad__lane_charge(j->s, cost);
     if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;
+    j->lane->unmarked_ns += cost;
     if ((status = check_kind(j))) return status;
     if ((status = find_operands(j))) return status;
     if ((status = ad__check_op(j->op, &j->fault))) return status;

@@ -196,6 +196,7 @@ static int mark(ad_session *s, ad_lane *lane, ad_fault *fault) {
     m->first = lane->unmarked_first;
     lane->nmarks++;
     lane->unmarked = 0;
+    lane->unmarked_ns = 0;
     return 0;
 }
 
@@ -203,7 +204,7 @@ int ad__lane_enqueued(ad_session *s, ad_lane *lane, uint64_t number, ad_fault *f
     lane->sequence++;
     if (!backend_of(s)->asynchronous) return 0;
     if (!lane->unmarked++) lane->unmarked_first = number;
-    return lane->unmarked >= AD_MARK_OPS ? mark(s, lane, fault) : 0;
+    return lane->unmarked >= AD_MARK_OPS || lane->unmarked_ns > AD_MARK_NS ? mark(s, lane, fault) : 0;
 }
 
 int ad__lanes_mark(ad_session *s, ad_fault *fault) {

@@ -15,7 +15,8 @@ struct ad_buffer;
 
 #define AD_LANES 64       /* of a session */
 #define AD_MARKS 8        /* of a lane, not reached yet */
-#define AD_MARK_OPS 64    /* operations between two marks */
+#define AD_MARK_OPS 64    /* operations between two marks, or fewer ... */
+#define AD_MARK_NS 200000 /* ... that are expected to take so long: room for more comes in small pieces, not in bursts */
 #define AD_OWN_STREAMS 64 /* ids below are the default streams of the devices */
 #define AD_HIDDEN_STREAM UINT64_MAX
 
@@ -36,7 +37,8 @@ struct ad_lane {
     ad_mark mark[AD_MARKS]; /* a ring */
     unsigned first_mark, nmarks;
     unsigned unmarked;           /* operations since the last mark ... */
-    uint64_t unmarked_first;     /* ... and the number of the first */
+    uint64_t unmarked_first;     /* ... the number of the first ... */
+    double unmarked_ns;          /* ... and what they are expected to take */
     uint64_t sequence;           /* counts what was enqueued */
     uint64_t followed[AD_LANES]; /* sequence of each other lane that this one waits for */
     ad_event *fence;

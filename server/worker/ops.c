@@ -39,6 +39,7 @@ static double enqueue_cost(const ad_session *s, const ad_message *m) {
     switch (m->opcode) {
     case AD_REQ_WRITE: return 2000 + s->frame.payload_size / 8.0;
     case AD_REQ_QUERY: return 50000;
+    case AD_REQ_CALL: return 6000;
     default: return 3000;
     }
 }
@@ -50,7 +51,8 @@ double ad__exec_cost(const ad_session *s, const ad_message *m) {
     case AD_REQ_REDUCE: return 2 * most_elements(&m->op);
     case AD_REQ_CALL:
     case AD_REQ_QUERY: return call_cost(&m->op);
-    case AD_REQ_NEW: return elements(&m->operand);
+    case AD_REQ_NEW:
+    case AD_REQ_EMPTY: return elements(&m->operand);
     case AD_REQ_READ: return 2 * elements(&m->operand);
     case AD_REQ_WRITE: return s->frame.payload_size / 8.0;
     default: return 100;
@@ -67,27 +69,26 @@ static void fail_bare(ad_session *s, const ad_fault *fault, const char *name) {
     s->failed++;
 }
 
-static void do_new(ad_session *s, ad_message *m) {
+static void do_new(ad_session *s, ad_message *m, bool zero) {
     ad_fault fault = {0};
     ad_buffer *b = NULL;
     uint64_t size = 0;
     const ad_desc *d = &m->operand.desc;
     ad_lane *lane = ad__lane_current(s, &fault);
     int status = lane ? 0 : fault.code;
-    if (!status && d->form != AD_FRESH) status = ad__fault(&fault, AD_E_VALUE, "new: the description is not fresh");
     if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &b, &fault);
     if (!status) status = ad__fresh_size(d, &size, &fault);
-    if (!status) status = ad__buffer_take_memory(s, lane, b, size, true, &fault);
-    if (!status) status = ad__lane_uses(s, lane, b, true, &fault);
-    if (!status) status = ad__session_enqueued(s, lane, &fault);
+    if (!status) status = ad__buffer_take_memory(s, lane, b, size, zero, &fault);
+    if (!status && zero) status = ad__lane_uses(s, lane, b, true, &fault);
+    if (!status && zero) status = ad__session_enqueued(s, lane, &fault);
     if (!status) return;
     fault.code = status;
     if (!b) {
-        fail_bare(s, &fault, "new");
+        fail_bare(s, &fault, m->row->name);
         return;
     }
     ad__buffer_give_memory(s, b);
-    b->poison = ad__poison_new(&fault, s->done + 1, "new");
+    b->poison = ad__poison_new(&fault, s->done + 1, m->row->name);
     s->failed++;
 }
 
@@ -165,7 +166,8 @@ void ad__exec_op(ad_session *s, ad_message *m) {
     case AD_REQ_WINDOW:
     case AD_REQ_WINDOW_DROP:
     case AD_REQ_LOAD: do_other(s, m, ad__windows_op); break;
-    case AD_REQ_NEW: do_new(s, m); break;
+    case AD_REQ_NEW:
+    case AD_REQ_EMPTY: do_new(s, m, m->opcode == AD_REQ_NEW); break;
     case AD_REQ_FREE: do_free(s, m); break;
     case AD_REQ_WRITE: do_write(s, m); break;
     default: do_compute(s, m); break;

@@ -62,7 +62,8 @@ static bool encode(ad_bytes *b, const ad_message *m) {
     const uint64_t *u = m->u;
 
     switch (m->opcode) {
-    case AD_REQ_NEW: ad__encode_new(b, &m->operand.desc); return true;
+    case AD_REQ_NEW:
+    case AD_REQ_EMPTY: ad__encode_new(b, &m->operand.desc, m->opcode == AD_REQ_NEW); return true;
     case AD_REQ_FREE: ad__encode_free(b, m->nids, m->ids); return true;
     case AD_REQ_WRITE: ad__encode_write(b, u[0], u[1]); return true;
     case AD_REQ_UFUNC:

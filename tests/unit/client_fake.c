@@ -320,7 +320,8 @@ static bool handle(fake *f, const ad_message *m, const uint8_t *payload, size_t 
     f->messages++;
     if (m->row->cls == AD_CLASS_OP) f->ops++;
     switch (m->opcode) {
-    case AD_REQ_NEW: create(f, &m->operand.desc); break;
+    case AD_REQ_NEW:
+    case AD_REQ_EMPTY: create(f, &m->operand.desc); break;
     case AD_REQ_FREE: forget(f, m); break;
     case AD_REQ_WRITE:
         if (m->u[0] < FAKE_BUFFERS && m->u[1] + size <= f->buffers[m->u[0]].size)

@@ -145,7 +145,7 @@ Test(message, new_and_read) {
     const ad_operand fresh = array(7, AD_FRESH, NULL), whole = array(7, AD_VIEW, packed3),
                      part = array(7, AD_VIEW, strided3);
 
-    cr_expect_eq(ad__encode_new(&bytes, &fresh.desc), 0);
+    cr_expect_eq(ad__encode_new(&bytes, &fresh.desc, true), 0);
     ad_message m = decode();
     cr_expect_eq(m.opcode, AD_REQ_NEW);
     expect_desc(&fresh.desc, &m.operand.desc);

@@ -71,7 +71,8 @@ static void encode_again(const ad_message *m, void *argument) {
     switch (m->opcode) {
     case AD_REQ_HELLO: ad__encode_hello(b, u[0], u[1], u[2], name); break;
     case AD_REQ_WELCOME: ad__encode_welcome(b, m->welcome); break;
-    case AD_REQ_NEW: ad__encode_new(b, &m->operand.desc); break;
+    case AD_REQ_NEW:
+    case AD_REQ_EMPTY: ad__encode_new(b, &m->operand.desc, m->opcode == AD_REQ_NEW); break;
     case AD_REQ_FREE: ad__encode_free(b, m->nids, m->ids); break;
     case AD_REQ_WRITE: ad__encode_write(b, u[0], u[1]); break;
     case AD_REQ_READ: ad__encode_read(b, u[0], &m->operand.desc); break;

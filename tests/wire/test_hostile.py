@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from test_codec import BOMBS
-from wire_client import (ACK, BYE, CALL, ERROR, FREE, HELLO, MORE, NEW, QUERY, READ, REDUCE, SYNC, UFUNC, UFUNCS, WELCOME,
-                         WRITE, frame, fresh, view)
+from wire_client import (ACK, BYE, CALL, EMPTY, ERROR, FREE, HELLO, MORE, NEW, QUERY, READ, REDUCE, SYNC, UFUNC, UFUNCS,
+                         WELCOME, WRITE, frame, fresh, view)
 
 
 def refused(client):
@@ -97,7 +97,8 @@ BROKEN = {
     "33 dimensions": frame(msgpack.packb([NEW, [1, 11, [1] * 33]])),
     "a negative dimension": frame(msgpack.packb([NEW, [1, 11, [-1]]])),
     "a dimension of 2^63": frame(msgpack.packb([NEW, [1, 11, [2**63]]])),
-    "a new view": frame(msgpack.packb([NEW, [1, 11, 0, [4]]])), "a fresh input": frame(msgpack.packb([READ, 1, [1, 11, [4]]])),
+    "a new view": frame(msgpack.packb([NEW, [1, 11, 0, [4]]])), "an empty view": frame(msgpack.packb([EMPTY, [1, 11, 0, [4]]])),
+    "a fresh input": frame(msgpack.packb([READ, 1, [1, 11, [4]]])),
     "a scalar to read": frame(msgpack.packb([READ, 1, 2.5])), "buffer 0": frame(msgpack.packb([NEW, [0, 11, [4]]])),
     "more strides than dimensions": frame(msgpack.packb([READ, 1, [1, 11, 0, [4], [4, 4]]])),
     "free of a string": frame(msgpack.packb([FREE, ["1"]])), "free of a number": frame(msgpack.packb([FREE, 1])),

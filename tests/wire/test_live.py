@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from wire_client import ACK, ERROR, HELLO, MORE, READ, SYNC, UFUNC, UFUNCS, fresh, scalar, view
+from wire_client import ACK, EMPTY, ERROR, HELLO, MORE, READ, SYNC, UFUNC, UFUNCS, fresh, scalar, view
 
 
 # ---- sections 1 and 8: the beginning ----
@@ -42,6 +42,15 @@ def test_new_is_zero(client):
         dirty = client.upload(np.ones(1000, kind))
         client.free(dirty)
         assert not client.read(view(client.new(kind, [10, 100]), kind, [10, 100])).any()
+
+
+def test_empty_is_a_buffer(client):
+    """Of unspecified elements: nothing is run for it, and it may be written and read."""
+    x = client.id()
+    client.send([EMPTY, fresh(x, "int16", [6])])
+    assert client.read(view(x, "int16", [6])).shape == (6,)
+    client.write(x, np.arange(6, dtype="int16").tobytes())
+    assert client.read(view(x, "int16", [2, 3])).tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_pipeline(client):

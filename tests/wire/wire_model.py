@@ -3,11 +3,11 @@ import msgpack
 
 # id: (fields, class, most outputs, inputs and parameters by row are looked up in the tables)
 MESSAGES = {1: "uuusm", 2: "uuuym", 16: "F", 17: "[u]", 18: "uu", 19: "uu[F][D][v]", 20: "uu[F][D][v]",
-            21: "uu[F][D][v]", 22: "uuu", 23: "u", 24: "u", 25: "uuu", 26: "u", 27: "uu", 28: "uu", 29: "u", 30: "uuuuu",
+            21: "uu[F][D][v]", 22: "uuu", 23: "u", 24: "u", 25: "uuu", 26: "u", 27: "uu", 28: "uu", 29: "u", 30: "uuuuu", 31: "F",
             48: "uD", 49: "u", 50: "u", 51: "uuu[F][D][v]", 52: "uDuu", 53: "uuu", 54: "uuu", 55: "uuu", 56: "uuuu",
             57: "uu", 64: "uu[v]", 65: "uuuuss", 66: "u",
             67: "us"}
-CLASS = {1: 0, **dict.fromkeys(range(16, 31), 1), **dict.fromkeys(range(48, 58), 2)}  # the others: 3
+CLASS = {1: 0, **dict.fromkeys(range(16, 32), 1), **dict.fromkeys(range(48, 58), 2)}  # the others: 3
 NDTYPE = 15
 WELCOME_NUMBERS = {"window_ops", "window_bytes", "max_payload", "max_control", "max_buffers", "devices", "memory", "pid"}
 WELCOME_TEXTS = {"backend", "device_name", "server"}
@@ -102,7 +102,7 @@ class Model:
             return len(values[3]) == 16 and all(
                 (k not in WELCOME_NUMBERS or is_unsigned(v)) and (k not in WELCOME_TEXTS or is_text(v))
                 for k, v in values[4].items())
-        if number == 16:
+        if number in (16, 31):
             return form(values[0]) == "fresh"
         if number in (48, 52):
             return isinstance(values[1], list)
