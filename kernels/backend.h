@@ -86,8 +86,6 @@ typedef struct ad_backend {
     int (*event_done)(ad_event *event, ad_fault *fault); /* 1: reached (or never recorded), 0: not yet; negative */
     int (*event_elapsed)(ad_event *from, ad_event *to, float *ms, ad_fault *fault); /* both reached */
     int (*stream_follow)(ad_stream *stream, ad_event *event, ad_fault *fault);      /* what comes now waits for event */
-    /* Call notify(argument), from any thread, when all that the stream holds is complete. */
-    int (*stream_notify)(ad_stream *stream, void (*notify)(void *argument), void *argument, ad_fault *fault);
     /* Host memory that copies reach without a detour: of the backend, or the caller's own (page-aligned). */
     int (*host_alloc)(ad_device *device, uint64_t size, void **out, ad_fault *fault);
     void (*host_free)(ad_device *device, void *memory);

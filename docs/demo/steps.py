@@ -38,8 +38,8 @@ def _gaussian(xp, n, sigma):
 
 def equalise(xp, image):
     """Histogram equalisation of the brightness; colours keep their hue."""
-    pixels = xp.asarray(image.astype("float64"))
-    level = (pixels @ xp.asarray([0.299, 0.587, 0.114])).astype("int64")
+    pixels = xp.asarray(image.astype("int64"))
+    level = (pixels @ xp.asarray([299, 587, 114])) // 1000  # in integers: a sum's last bit must not decide its level
     number = xp.bincount(level.ravel(), minlength=256)
     below = xp.cumsum(number)
     least = below[number > 0][0]

@@ -32,11 +32,6 @@ int ad_cpu_event_elapsed(ad_event *from, ad_event *to, float *ms, ad_fault *faul
 
 int ad_cpu_stream_follow(ad_stream *, ad_event *, ad_fault *) { return 0; }
 
-int ad_cpu_stream_notify(ad_stream *, void (*notify)(void *argument), void *argument, ad_fault *) {
-    notify(argument);
-    return 0;
-}
-
 int ad_cpu_host_alloc(ad_device *, uint64_t size, void **out, ad_fault *fault) {
     void *memory = nullptr;
     if (posix_memalign(&memory, 4096, size > 0 ? size : 1) != 0)

@@ -27,7 +27,6 @@ int ad_cpu_event_record(ad_event *event, ad_stream *stream, ad_fault *fault);
 int ad_cpu_event_done(ad_event *event, ad_fault *fault);
 int ad_cpu_event_elapsed(ad_event *from, ad_event *to, float *ms, ad_fault *fault);
 int ad_cpu_stream_follow(ad_stream *stream, ad_event *event, ad_fault *fault);
-int ad_cpu_stream_notify(ad_stream *stream, void (*notify)(void *argument), void *argument, ad_fault *fault);
 int ad_cpu_host_alloc(ad_device *device, uint64_t size, void **out, ad_fault *fault);
 void ad_cpu_host_free(ad_device *device, void *memory);
 int ad_cpu_host_register(ad_device *device, void *memory, uint64_t size, ad_fault *fault);

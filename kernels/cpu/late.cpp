@@ -169,11 +169,6 @@ int stream_follow(ad_stream *stream, ad_event *event, ad_fault *) {
     return 0;
 }
 
-int stream_notify(ad_stream *stream, void (*notify)(void *argument), void *argument, ad_fault *) {
-    own(stream)->push([=] { notify(argument); });
-    return 0;
-}
-
 /* ---- copies ---- */
 
 int zero(ad_stream *stream, void *to, uint64_t size, ad_fault *) {
@@ -291,7 +286,6 @@ const ad_backend *ad_cpu_late(const ad_backend *real) {
     late.event_done = event_done;
     late.event_elapsed = event_elapsed;
     late.stream_follow = stream_follow;
-    late.stream_notify = stream_notify;
     late.check_fault = check_fault;
     late.zero = zero;
     late.upload = upload;

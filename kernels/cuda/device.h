@@ -79,7 +79,6 @@ int ad_cuda_event_record(ad_event *event, ad_stream *stream, ad_fault *fault);
 int ad_cuda_event_done(ad_event *event, ad_fault *fault);
 int ad_cuda_event_elapsed(ad_event *from, ad_event *to, float *ms, ad_fault *fault);
 int ad_cuda_stream_follow(ad_stream *stream, ad_event *event, ad_fault *fault);
-int ad_cuda_stream_notify(ad_stream *stream, void (*notify)(void *argument), void *argument, ad_fault *fault);
 int ad_cuda_check_open(ad_device *device, int n, ad_check **out, ad_fault *fault);
 void ad_cuda_check_close(ad_device *device, ad_check *checks);
 int ad_cuda_check_fault(const ad_check *check, ad_fault *fault);

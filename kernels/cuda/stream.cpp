@@ -92,27 +92,6 @@ int ad_cuda_stream_follow(ad_stream *stream, ad_event *event, ad_fault *fault) {
                   : ad_cuda_status(cudaStreamWaitEvent(stream->cuda, event->cuda, 0), "cudaStreamWaitEvent", fault);
 }
 
-/* A callback of the stream, not cudaLaunchHostFunc: it comes even when the device has failed, so nobody sleeps on, and
- * when many are waiting it comes ten times sooner. */
-int ad_cuda_stream_notify(ad_stream *stream, void (*notify)(void *argument), void *argument, ad_fault *fault) {
-    struct call {
-        void (*notify)(void *argument);
-        void *argument;
-    };
-    int rc = ad_cuda_enter(stream->device, fault);
-    if (rc < 0) return rc;
-    call *c = new (std::nothrow) call{notify, argument};
-    if (c == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    cudaStreamCallback_t passed = [](cudaStream_t, cudaError_t, void *user) {
-        const call now = *static_cast<call *>(user);
-        delete static_cast<call *>(user);
-        now.notify(now.argument);
-    };
-    rc = ad_cuda_status(cudaStreamAddCallback(stream->cuda, passed, c, 0), "cudaStreamAddCallback", fault);
-    if (rc < 0) delete c;
-    return rc;
-}
-
 /* Of the host, written by the device: one address for both. */
 int ad_cuda_check_open(ad_device *device, int n, ad_check **out, ad_fault *fault) {
     void *memory = nullptr;

@@ -38,15 +38,12 @@ typedef struct ad_engine {
 int ad__engine_start(struct ad_worker *w, ad_fault *fault);
 /* End it; waits for the operation that it is executing. */
 void ad__engine_stop(struct ad_worker *w);
-typedef enum ad_pump {
-    AD_PUMP_NOTHING, /* left to do for this thread */
-    AD_PUMP_LATER,   /* look again in a moment: something is under way on a device */
-    AD_PUMP_SOON,    /* somebody waits for what is */
-    AD_PUMP_MORE     /* at once */
-} ad_pump;
 
-/* I/O thread: execute cheap work for a while, if nobody runs the engine. */
-ad_pump ad__engine_pump(struct ad_worker *w);
+#define AD_PUMP_AT_ONCE 0
+#define AD_PUMP_NEVER INT64_MAX
+/* I/O thread: execute cheap work for a while, if nobody runs the engine. In how many ns it wants to be called again, if
+ * nothing comes before. */
+int64_t ad__engine_pump(struct ad_worker *w);
 /* I/O thread: frames of a session have come. Takes them all, AD_E_MEMORY: only some; the rest are released. */
 int ad__engine_give(struct ad_session *s, ad_input_frame *f, int n);
 /* I/O thread: the session is to end; its buffers are freed by whoever runs next, and then it wants attention. */

@@ -40,7 +40,6 @@ typedef struct ad_wait {
     ad_lane *lane;
     ad_event *event;
     int64_t since;
-    bool notified;
 } ad_wait;
 
 struct ad_session {

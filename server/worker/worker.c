@@ -1,8 +1,10 @@
 /* The I/O thread's loop. */
 #include "server/worker/worker.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "server/common/log.h"
@@ -116,18 +118,25 @@ static void on_busy(uv_idle_t *idle) {
 }
 
 /* Nothing but a turn of the loop is needed. */
-static void on_later(uv_timer_t *timer) { (void)timer; }
+static void on_later(uv_poll_t *poll, int status, int events) {
+    uint64_t times;
+    (void)status, (void)events;
+    if (read(((ad_worker *)poll->data)->timer, &times, sizeof times) < 0) return;
+}
+
+static void look_again(ad_worker *w, int64_t ns) {
+    struct itimerspec t = {.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}};
+    timerfd_settime(w->timer, 0, &t, NULL);
+}
 
 static void on_polled(uv_check_t *check) {
     ad_worker *w = check->data;
     ad_session *s;
-    ad_pump more = ad__engine_pump(w);
+    int64_t again = ad__engine_pump(w);
     while ((s = ad__engine_attended(w))) ad__session_attend(s);
-    if (more >= AD_PUMP_SOON || spins(w)) uv_idle_start(&w->busy, on_busy);
+    if (again == AD_PUMP_AT_ONCE || spins(w)) uv_idle_start(&w->busy, on_busy);
     else uv_idle_stop(&w->busy);
-    /* Repeating, so that it is what the loop sleeps for: it looks for sockets after it has run timers. */
-    if (more != AD_PUMP_LATER) uv_timer_stop(&w->later);
-    else if (!uv_is_active((uv_handle_t *)&w->later)) uv_timer_start(&w->later, on_later, 1, 1);
+    if (again != AD_PUMP_AT_ONCE && again != AD_PUMP_NEVER) look_again(w, again);
     if (w->stopping && !w->sessions) uv_stop(&w->loop);
 }
 
@@ -143,10 +152,12 @@ static int init_loop(ad_worker *w, int channel) {
     if ((status = uv_check_init(&w->loop, &w->after_poll))) return status;
     if ((status = uv_idle_init(&w->loop, &w->busy))) return status;
     if ((status = uv_timer_init(&w->loop, &w->clock))) return status;
-    if ((status = uv_timer_init(&w->loop, &w->later))) return status;
+    if ((w->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) < 0) return uv_translate_sys_error(errno);
+    if ((status = uv_poll_init(&w->loop, &w->later, w->timer))) return status;
     if ((status = uv_poll_init(&w->loop, &w->channel_poll, channel))) return status;
-    w->wake.data = w->after_poll.data = w->clock.data = w->channel_poll.data = w;
+    w->wake.data = w->after_poll.data = w->later.data = w->clock.data = w->channel_poll.data = w;
     uv_check_start(&w->after_poll, on_polled);
+    if ((status = uv_poll_start(&w->later, UV_READABLE, on_later))) return status;
     return 0;
 }
 
@@ -184,6 +195,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     uv_walk(&w->loop, close_handle, NULL);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     uv_loop_close(&w->loop);
+    close(w->timer);
     ad__channel_close(&w->channel);
     return 0;
 }

@@ -29,7 +29,8 @@ typedef struct ad_worker {
     uv_idle_t busy;        /* active while the engine has more to do here, or a message is likely: no sleep */
     int64_t heard, idle;   /* when a client was last heard, and when there was nothing more to do after it, ns */
     int quick;             /* how often of late the next message came soon after: see spins() */
-    uv_timer_t later;      /* active while something is under way on a device that nobody waits for */
+    int timer;             /* a timerfd, because libuv counts in ms ... */
+    uv_poll_t later;       /* ... for the next look at what is under way on a device */
     uv_timer_t clock;      /* active while a client is watched for time-outs */
     uv_poll_t channel_poll;
     pthread_mutex_t sessions_lock; /* of the list, which others read when the device is lost */

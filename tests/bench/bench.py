@@ -284,11 +284,11 @@ def replace(path, begin, end, table):
     path.write_text(f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}")
 
 
-def start_server(program, path, backend="cpu"):
-    """An arrayd at path; sets ARRAYD_URL."""
-    server = subprocess.Popen([program, "--socket", path, "--backend", backend, "--log-level", "warn"],
+def start_server(program, path, backend="cpu", below=()):
+    """An arrayd at path, started by the command `below` if that is given; sets ARRAYD_URL."""
+    server = subprocess.Popen([*below, program, "--socket", path, "--backend", backend, "--log-level", "warn"],
                               stdin=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + (60 if below else 20)
     while not os.path.exists(path):
         if server.poll() is not None or time.monotonic() > deadline:
             sys.exit("bench: arrayd did not start")

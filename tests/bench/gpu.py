@@ -6,6 +6,7 @@ row says otherwise. The last column is what arrayd means to reach on an H200.
 """
 import argparse
 import datetime
+import functools
 import os
 import pathlib
 import statistics
@@ -35,9 +36,10 @@ def libraries():
     return found
 
 
-def timed(lib, function, least=0.15, rounds=5):
-    """Median seconds of one of several calls, until all are complete."""
-    def calls(count):
+def timed(libs, functions, least=0.15, rounds=5):
+    """Median seconds of one of several calls of each library's function, until all are complete. They take turns, so
+    that one does not run on a device that the other has made hot."""
+    def calls(lib, function, count):
         lib.wait()
         begin = time.perf_counter()
         for _ in range(count):
@@ -45,9 +47,12 @@ def timed(lib, function, least=0.15, rounds=5):
         lib.wait()
         return (time.perf_counter() - begin) / count
 
-    calls(2)
-    count = max(3, int(least / rounds / calls(3)))
-    return statistics.median(calls(count) for _ in range(rounds))
+    both = list(zip(libs, functions))
+    for lib, function in both:
+        calls(lib, function, 2)
+    counts = [max(3, int(least / rounds / calls(lib, function, 3))) for lib, function in both]
+    taken = [[calls(*pair, count) for pair, count in zip(both, counts)] for _ in range(rounds)]
+    return [statistics.median(times) for times in zip(*taken)]
 
 
 # ---- small operations ----
@@ -86,14 +91,14 @@ def small_rows(libs):
 def bandwidth_rows(libs):
     x, y = bench.random(N), bench.random(N)
 
+    def prepared(lib, function):
+        a, b = lib.module.asarray(x), lib.module.asarray(y)
+        out, square = lib.module.empty(N, dtype="float32"), a.reshape(16384, 16384)
+        return lambda: function(lib.module, a, b, out, square)
+
     def row(title, function, moved, goal):
-        figures = []
-        for lib in libs:
-            a, b = lib.module.asarray(x), lib.module.asarray(y)
-            out, square = lib.module.empty(N, dtype="float32"), a.reshape(16384, 16384)
-            figures.append(moved / timed(lib, lambda: function(lib.module, a, b, out, square)) / 1e9)
-            del a, b, out, square
-        return title, "GB/s", figures, goal
+        seconds = timed(libs, [prepared(lib, function) for lib in libs])
+        return title, "GB/s", [moved / s / 1e9 for s in seconds], goal
 
     yield row("add, out=, 2^28 float32", lambda xp, a, b, out, m: xp.add(a, b, out=out), 3 * BYTES, 4100)
     yield row("sum of 2^28 float32", lambda xp, a, b, out, m: a.sum(), BYTES, 4100)
@@ -106,14 +111,14 @@ def time_rows(libs):
     x = bench.random(N)
     index = numpy.random.default_rng(1).integers(0, N, 1 << 26)
 
+    def prepared(lib, function, prepare):
+        a = lib.module.asarray(x)
+        more = prepare(lib.module, a)
+        return lambda: function(lib.module, a, more)
+
     def row(title, function, goal, prepare=lambda xp, a: None):
-        figures = []
-        for lib in libs:
-            a = lib.module.asarray(x)
-            more = prepare(lib.module, a)
-            figures.append(timed(lib, lambda: function(lib.module, a, more)) * 1e3)
-            del a, more
-        return title, "ms", figures, goal
+        seconds = timed(libs, [prepared(lib, function, prepare) for lib in libs])
+        return title, "ms", [s * 1e3 for s in seconds], goal
 
     yield row("chain of 8 on 2^28 float32", lambda xp, a, b: chain(xp, a, b), 0.80, lambda xp, a: a * 2)
     yield row("cumsum of 2^28 float32", lambda xp, a, _: xp.cumsum(a), 0.65)
@@ -134,11 +139,13 @@ def time_rows(libs):
 
 def matmul_rows(libs):
     host = bench.random((8192, 8192))
-    figures = []
-    for lib in libs:
+
+    def prepared(lib):
         a = lib.module.asarray(host)
-        figures.append(2 * 8192**3 / timed(lib, lambda: a @ a) / 1e12)
-    yield "float32 matmul 8192^3", "TFLOP/s", figures, 51
+        return lambda: a @ a
+
+    seconds = timed(libs, [prepared(lib) for lib in libs])
+    yield "float32 matmul 8192^3", "TFLOP/s", [2 * 8192**3 / s / 1e12 for s in seconds], 51
 
 
 # ---- transfers ----
@@ -147,11 +154,12 @@ def transfer_rows(libs):
     host = bench.random(1 << 27)
     gigabytes = host.nbytes / 1e9
     yield "NumPy array to device, 512 MiB", "GB/s", [
-        gigabytes / timed(lib, lambda: lib.module.array(host)) for lib in libs], 12
+        gigabytes / s for s in timed(libs, [functools.partial(lib.module.array, host) for lib in libs])], 12
     arrayd = libs[0].module
     pinned = arrayd.empty_pinned(host.shape, "float32")
     pinned[...] = host
-    yield "array in a window to device, 512 MiB", "GB/s", [gigabytes / timed(libs[0], lambda: arrayd.array(pinned))], 45
+    yield "array in a window to device, 512 MiB", "GB/s", [
+        gigabytes / timed(libs[:1], [lambda: arrayd.array(pinned)])[0]], 45
     devices = [lib.module.asarray(host) for lib in libs]
     yield "device to NumPy array, 512 MiB", "GB/s", [
         gigabytes / bench.median_time(lambda: lib.module.asnumpy(a), rounds=5) for lib, a in zip(libs, devices)], 45

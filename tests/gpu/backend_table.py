@@ -41,7 +41,6 @@ class Run(c.Structure):
                 ("wrote", c.c_bool)]
 
 
-NOTIFY = c.CFUNCTYPE(None, P)
 F = c.POINTER(Fault)
 OUT = c.POINTER(P)
 TABLE = [
@@ -61,7 +60,6 @@ TABLE = [
     ("event_done", INT, [P]),
     ("event_elapsed", INT, [P, P, c.POINTER(c.c_float)]),
     ("stream_follow", INT, [P, P]),
-    ("stream_notify", INT, [P, NOTIFY, P]),
     ("host_alloc", INT, [P, U64, OUT]),
     ("host_free", None, [P, P]),
     ("host_register", INT, [P, P, U64]),

@@ -6,12 +6,11 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 
 import numpy
 import pytest
-from backend_table import BUILD, NOTIFY, Backend, Check, Failed, Op, Run
+from backend_table import BUILD, Backend, Check, Failed, Op, Run
 
 MIB = 1 << 20
 
@@ -209,29 +208,6 @@ def test_events_and_streams_in_order(gpu):
         cuda.event_close(event)
     cuda.stream_close(first)
     cuda.stream_close(second)
-
-
-def test_notify_comes_after_the_work_and_from_another_thread(gpu):
-    heard, threads = [], []
-    event = cuda.event(gpu.device)
-    told = threading.Event()
-
-    def notify(argument):
-        heard.append(argument)
-        threads.append(threading.get_ident())
-        if argument == 3:
-            told.set()
-
-    call = NOTIFY(notify)
-    busy(gpu, gpu.stream)
-    cuda.event_record(event, gpu.stream)
-    for i in (1, 2, 3):
-        cuda.stream_notify(gpu.stream, call, i)
-    assert cuda.event_done(event) == 0 and not heard
-    assert told.wait(30)
-    assert heard == [1, 2, 3] and cuda.event_done(event) == 1
-    assert threading.get_ident() not in threads
-    cuda.event_close(event)
 
 
 def test_checks_are_zero_and_say_what_is_in_them(gpu):

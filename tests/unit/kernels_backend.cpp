@@ -109,16 +109,6 @@ Test(kernels_backend, events_are_reached_when_they_are_recorded) {
     for (ad_event *e : {a, b, never}) h.backend->event_close(e);
 }
 
-Test(kernels_backend, notify_is_called) {
-    host h(1);
-    int heard = 0;
-    auto notify = [](void *argument) { ++*static_cast<int *>(argument); };
-    for (int i = 1; i < 4; i++) {
-        ASSERT_OK(h.backend->stream_notify(h.stream, notify, &heard, &h.fault));
-        cr_assert_eq(heard, i);
-    }
-}
-
 Test(kernels_backend, checks_are_zero) {
     host h(1);
     ad_check *checks = nullptr;
