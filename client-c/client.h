@@ -324,6 +324,14 @@ int ad__shape_check(int ndim, const int64_t *shape);
 /* Copies in (broadcast) into out, which is fresh when made. */
 int ad__copy(ad_array *out, const ad_in *in, int casting, bool made);
 
+/* ---- order.c: column-major results ---- */
+/* The result of so many dimensions is column-major, because all inputs are in which that can be told. */
+bool ad__is_column_major(const ad_op *op, int ndim);
+/* The inputs with ndim dimensions in reverse, which lie in storage: shape and strides of each. */
+void ad__reverse_inputs(ad_op *op, int ndim, int64_t storage[][2][AD_MAX_NDIM]);
+/* A new array that nobody else has seen: its dimensions in reverse. */
+void ad__array_reverse(ad_array *a);
+
 /* ---- operand.c: inputs ---- */
 /* What an input is called in promotion: a dtype or AD_WEAK_*. */
 int ad__in_type(const ad_in *in);

@@ -287,6 +287,28 @@ static int prepare(ufunc_call *c, const ad_in *in) {
     return status;
 }
 
+static int send(ufunc_call *c, ad_array **made) {
+    int status = make_outputs(c, made);
+    return status ? status : ad__send_op(c->session, &c->op, made);
+}
+
+static int send_reversed(ufunc_call *c, ad_array **made) {
+    int64_t storage[MAX_INPUTS][2][AD_MAX_NDIM], shape[AD_MAX_NDIM];
+    for (int i = 0; i < c->ndim; i++) shape[i] = c->shape[c->ndim - 1 - i];
+    ad__reverse_inputs(&c->op, c->ndim, storage);
+    c->shape = shape;
+    int status = send(c, made);
+    for (int k = 0; k < c->row->nout; k++)
+        if (made[k]) ad__array_reverse(made[k]);
+    return status;
+}
+
+static bool has_out(const ufunc_call *c) {
+    for (int k = 0; c->options && k < c->row->nout; k++)
+        if (c->options->out[k]) return true;
+    return false;
+}
+
 int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *options, ad_array **outs) {
     ufunc_call c;
     ad_array *made[AD_MAX_OUT] = {NULL, NULL};
@@ -298,8 +320,9 @@ int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *o
     c.op = (ad_op){
         .opcode = AD_REQ_UFUNC, .nout = c.row->nout, .nin = c.row->nin, .row = (uint16_t)ufunc, .operand = c.operand};
     int status = prepare(&c, in);
-    if (!status) status = make_outputs(&c, made);
-    if (!status) status = ad__send_op(c.session, &c.op, made);
+    if (!status)
+        status = c.ndim > 1 && ad__is_column_major(&c.op, c.ndim) && !has_out(&c) ? send_reversed(&c, made)
+                                                                                 : send(&c, made);
     if (!status && options)
         for (int k = 0; k < c.row->nout; k++)
             if (!made[k]) made[k] = ad_array_retain(options->out[k]);

@@ -23,7 +23,7 @@
  * than by a part of the time that it took. On an H200 in a virtual machine the driver's own ways to be told, a callback
  * or an event that blocks, come 0.5 to 0.9 ms late. */
 #define PATIENCE 2000000  /* ns that somebody has waited by then */
-#define LATE_SHARE 64     /* one part of so many of the time that has been waited ... */
+#define LATE_SHARE 256    /* one part of so many of the time that has been waited ... */
 #define LATE_MOST 1000000 /* ... but no longer, ns */
 
 static void attend_locked(ad_session *s) {

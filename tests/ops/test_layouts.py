@@ -138,3 +138,20 @@ def test_more_elements_than_31_bits_count():
     assert x[:2].get().tolist() == [1, 2] and x[-4:].get().tolist() == [2, 7, 7, 7]
     assert y[-2:].get().tolist() == [7, 7] and y[1:1000].get().tolist() == [2] * 999
     assert ad.count_nonzero(x == 2).item() == n - 4
+
+
+LAYOUTS = {"C": lambda x: x, "F": np.asfortranarray, "row": lambda x: x[0, 0], "column": lambda x: x[:, :1, :1],
+           "element": lambda x: x[:1, :1, :1], "number": lambda x: 2.5}
+
+
+@pytest.mark.parametrize("left, right", [(a, b) for a in LAYOUTS for b in LAYOUTS if {a, b} != {"number"}])
+def test_results_are_column_major_when_all_inputs_are(left, right):
+    x = np.random.default_rng(3).random((3, 4, 5))
+    a, b = LAYOUTS[left](x), LAYOUTS[right](x + 1)
+    theirs = np.divmod(a, b)
+    ours = ad.divmod(*(v if isinstance(v, float) else ad.array(v) for v in (a, b)))
+    for o, t in zip(ours, theirs):
+        check(o, t)
+        assert (o.flags.c_contiguous, o.flags.f_contiguous) == (t.flags.c_contiguous, t.flags.f_contiguous)
+        check(o[..., ::2], t[..., ::2])
+        check(o + 1, t + 1)
