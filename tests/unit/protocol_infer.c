@@ -247,16 +247,17 @@ Test(infer, along_an_axis) {
 }
 
 Test(infer, matmul) {
+    param[0] = (ad_scalar){AD_SCALAR_BOOL, {.b = true}};
     operand[1] = ARRAY(AD_FLOAT32, 5, 1, 2, 3);
     operand[2] = ARRAY(AD_FLOAT32, 4, 3, 6);
-    cr_expect(CALL(matmul, AD_FLOAT32, 2, 0) == 0 && IS(AD_FLOAT32, 5, 4, 2, 6));
+    cr_expect(CALL(matmul, AD_FLOAT32, 2, 1) == 0 && IS(AD_FLOAT32, 5, 4, 2, 6));
     operand[2] = ARRAY(AD_FLOAT32, 4, 2, 6);
-    cr_expect_eq(CALL(matmul, AD_FLOAT32, 2, 0), AD_E_VALUE);
+    cr_expect_eq(CALL(matmul, AD_FLOAT32, 2, 1), AD_E_VALUE);
     operand[2] = ARRAY(AD_FLOAT32, 3);
-    cr_expect_eq(CALL(matmul, AD_FLOAT32, 2, 0), AD_E_VALUE);
+    cr_expect_eq(CALL(matmul, AD_FLOAT32, 2, 1), AD_E_VALUE);
     operand[1] = ARRAY(AD_FLOAT32, 5, 2, 3);
     operand[2] = ARRAY(AD_FLOAT32, 4, 3, 6);
-    cr_expect_eq(CALL(matmul, AD_FLOAT32, 2, 0), AD_E_VALUE);
+    cr_expect_eq(CALL(matmul, AD_FLOAT32, 2, 1), AD_E_VALUE);
 }
 
 Test(infer, other_calls) {
