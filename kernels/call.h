@@ -12,7 +12,7 @@
  * any views: negative and zero strides (zero only in inputs), 0-d, empty. What it must do itself: look at values
  * (indices), and
  *  - fail by ad__fault(c->fault, ...), before c->run->wrote is set wherever that can be known before;
- *  - set c->run->wrote before it writes to an output;
+ *  - set c->run->wrote before it writes to an output; in a row of kind UPDATE nothing may fail after that;
  *  - take scratch memory from ad_call_workspace, never from malloc: it counts against the session's quota;
  *  - cpu: divide large work by ad_cpu_parallel and leave small work alone;
  *  - cuda: enqueue on c->stream->cuda and return. All addresses, those from ad_call_workspace too, are the device's:

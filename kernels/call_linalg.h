@@ -22,6 +22,8 @@ inline array transposed(const array &a) {
 inline bool is_complex_dtype(int dtype) { return dtype == AD_COMPLEX64 || dtype == AD_COMPLEX128; }
 inline int real_dtype(int dtype) { return dtype == AD_COMPLEX64 || dtype == AD_FLOAT32 ? AD_FLOAT32 : AD_FLOAT64; }
 
+inline int complex_dtype(int dtype) { return real_dtype(dtype) == AD_FLOAT32 ? AD_COMPLEX64 : AD_COMPLEX128; }
+
 inline int64_t rows(const array &a) { return a.shape[a.ndim - 2]; }
 inline int64_t columns(const array &a) { return a.shape[a.ndim - 1]; }
 inline int64_t matrices(const array &a) { return count(a, 0, a.ndim - 2); }

@@ -109,6 +109,11 @@ const char *ad__op_name(const ad_op *op) {
     return ufunc ? ufunc->name : reduction ? reduction->name : call ? call->name : "?";
 }
 
+bool ad__op_updates(const ad_op *op) {
+    const ad_call_row *row = op->opcode == AD_REQ_CALL ? ad__call(op->row) : NULL;
+    return row != NULL && row->kind == AD_CALL_UPDATE;
+}
+
 static bool is_bool(const ad_operand *x) {
     return x->is_scalar ? x->scalar.kind == AD_SCALAR_BOOL : x->desc.dtype == AD_BOOL;
 }

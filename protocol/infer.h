@@ -46,6 +46,8 @@ int ad__infer(const ad_op *op, ad_result *result, ad_fault *fault);
 int ad__check_op(const ad_op *op, ad_fault *fault);
 /* Name of an operation for messages: "add", "sum", "sort"; "?" for none. */
 const char *ad__op_name(const ad_op *op);
+/* True for calls of kind UPDATE: they change their output in place, and leave it as it was when they fail. */
+bool ad__op_updates(const ad_op *op);
 
 #ifdef __cplusplus
 }

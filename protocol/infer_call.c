@@ -21,7 +21,23 @@ static bool is_param(char letter, const ad_scalar *v) {
     }
 }
 
+/* The output that a row of kind UPDATE changes. */
+static int check_updated(const ad_op *op, ad_fault *fault) {
+    const ad_desc *out;
+    int status = ad__given_output(op, &out, fault);
+
+    if (status != AD_OK) return status;
+    if (out->form != AD_VIEW) return ad__fault(fault, AD_E_VALUE, "%s: the output must exist", ad__op_name(op));
+    if (out->dtype != op->loop)
+        return ad__fault(fault, AD_E_TYPE, "%s: the output must be of the loop's type, %s", ad__op_name(op),
+                         ad__dtypes[op->loop].name);
+    return AD_OK;
+}
+
 int ad__infer_call(const ad_call_row *row, const ad_op *op, ad_result *result, ad_fault *fault) {
+    int status = row->kind == AD_CALL_UPDATE ? check_updated(op, fault) : AD_OK;
+
+    if (status != AD_OK) return status;
     for (int i = 0; i < op->nparam; i++)
         if (!is_param(row->params[i], &op->param[i]))
             return ad__fault(fault, AD_E_TYPE, "%s: parameter %d is of the wrong type", row->name, i);
@@ -49,17 +65,6 @@ int ad__given_output(const ad_op *op, const ad_desc **out, ad_fault *fault) {
     *out = &op->operand[0].desc;
     if (op->nout < 1 || op->operand[0].is_scalar || (*out)->form == AD_SIZED)
         return ad__fault(fault, AD_E_VALUE, "%s: the output must be described", ad__op_name(op));
-    return AD_OK;
-}
-
-int ad__changed_output(const ad_op *op, const ad_desc **out, ad_fault *fault) {
-    int status = ad__given_output(op, out, fault);
-
-    if (status != AD_OK) return status;
-    if ((*out)->form != AD_VIEW) return ad__fault(fault, AD_E_VALUE, "%s: the output must exist", ad__op_name(op));
-    if ((*out)->dtype != op->loop)
-        return ad__fault(fault, AD_E_TYPE, "%s: the output must be of the loop's type, %s", ad__op_name(op),
-                         ad__dtypes[op->loop].name);
     return AD_OK;
 }
 
@@ -132,11 +137,10 @@ int ad__infer_scatter(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_operand *v = &op->operand[op->nout];
     int64_t strides[AD_MAX_NDIM];
     ad_result selected = {0};
-    const ad_desc *x;
+    const ad_desc *x = &op->operand[0].desc;
     ad_desc view;
-    int status = ad__changed_output(op, &x, fault);
+    int status = indexed_shape(op, x, &selected, fault);
 
-    if (status == AD_OK) status = indexed_shape(op, x, &selected, fault);
     if (status == AD_OK && (op->param[0].as.i < 0 || op->param[0].as.i > 3))
         status = ad__fault(fault, AD_E_VALUE, "scatter: no such mode: %" PRId64, op->param[0].as.i);
     if (status == AD_OK && !v->is_scalar)
@@ -259,10 +263,9 @@ int ad__infer_compress(const ad_op *op, ad_result *result, ad_fault *fault) {
 }
 
 int ad__infer_place(const ad_op *op, ad_result *result, ad_fault *fault) {
-    const ad_desc *x, *mask, *v;
-    int status = ad__changed_output(op, &x, fault);
+    const ad_desc *x = &op->operand[0].desc, *mask, *v;
+    int status = mask_input(op, 0, x, &mask, fault);
 
-    if (status == AD_OK) status = mask_input(op, 0, x, &mask, fault);
     if (status == AD_OK) status = ad__array_input(op, 1, &v, fault);
     if (status != AD_OK) return status;
     if (v->ndim != 1 + x->ndim - mask->ndim || !ad__shapes_equal(v->shape + 1, x->shape + mask->ndim, v->ndim - 1))

@@ -26,8 +26,6 @@ int ad__array_input(const ad_op *op, int i, const ad_desc **out, ad_fault *fault
 int ad__typed_input(const ad_op *op, int i, int dtype, const ad_desc **out, ad_fault *fault);
 /* Output 0, where the rule needs it to say what it must be. */
 int ad__given_output(const ad_op *op, const ad_desc **out, ad_fault *fault);
-/* Output 0, which is changed in place: it exists, and is of the loop's type. */
-int ad__changed_output(const ad_op *op, const ad_desc **out, ad_fault *fault);
 /* AD_E_VALUE: "<operation>: input i <what>". */
 int ad__bad_shape(const ad_op *op, int i, const char *what, ad_fault *fault);
 /* Parameter 0 as an axis of d. */

@@ -4,6 +4,8 @@
 
 static int real_of(int dtype) { return dtype == AD_COMPLEX64 || dtype == AD_FLOAT32 ? AD_FLOAT32 : AD_FLOAT64; }
 
+static int complex_of(int dtype) { return real_of(dtype) == AD_FLOAT32 ? AD_COMPLEX64 : AD_COMPLEX128; }
+
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int check_loop(const ad_op *op, ad_fault *fault) {
@@ -108,6 +110,22 @@ int ad__infer_eigvalsh(const ad_op *op, ad_result *result, ad_fault *fault) {
     int status = squares(op, &x, fault);
 
     if (status == AD_OK) set_vectors(result, real_of(op->loop), x, rows_of(x));
+    return status;
+}
+
+int ad__infer_eigvals(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *x;
+    int status = squares(op, &x, fault);
+
+    if (status == AD_OK) set_vectors(result, complex_of(op->loop), x, rows_of(x));
+    return status;
+}
+
+int ad__infer_eig(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *x = &op->operand[op->nout].desc;
+    int status = ad__infer_eigvals(op, result, fault);
+
+    if (status == AD_OK) ad__set_result(&result[1], complex_of(op->loop), x->ndim, x->shape);
     return status;
 }
 

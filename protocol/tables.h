@@ -76,7 +76,7 @@ typedef struct ad_reduction_row {
 } ad_reduction_row;
 const ad_reduction_row *ad__reduction(uint64_t id);
 
-typedef enum ad_call_kind { AD_CALL_OP, AD_CALL_ASK } ad_call_kind;
+typedef enum ad_call_kind { AD_CALL_OP, AD_CALL_UPDATE, AD_CALL_ASK } ad_call_kind;
 typedef struct ad_call_row {
     const char *name, *params, *doc;
     uint8_t nout, nin_min, nin_max, kind; /* ad_call_kind */

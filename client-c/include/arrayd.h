@@ -218,9 +218,9 @@ typedef struct ad_options {
  * AD_E_TYPE, AD_E_VALUE with NumPy's wording; errors of execution come with the data. */
 AD_API int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *options, ad_array **outs);
 AD_API int ad_reduce_call(int reduction, ad_in in, const ad_options *options, ad_array **out);
-/* A library call by id (call.def). out: NULL to have outputs made, or arrays to be written (iota, bincount, scatter and
- * place need them: their outputs' sizes are the caller's, or they change them). For ASK calls out is ignored; they
- * wait, and values (8 places, or NULL) takes the integers of the reply. dtype: the loop's, -1: the first
+/* A library call by id (call.def). out: NULL to have outputs made, or arrays to be written (iota, bincount and
+ * rows of kind UPDATE need them: their outputs' sizes are the caller's, or they change them). For ASK calls out is
+ * ignored; they wait, and values (8 places, or NULL) takes the integers of the reply. dtype: the loop's, -1: the first
  * array input's. */
 AD_API int ad_call_call(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam, const ad_value *param,
                         ad_array *const *out, ad_array **outs, int64_t *values);

@@ -108,6 +108,11 @@ def along(ndim, axis, index):
 view, empty, call, reduce = _core.view, _core.empty, _core.call, _core.reduce
 
 
+def matrix_product(a, b):
+    """(..., m, k) by (..., k, n) of one type; in TF32 where the environment asks for that."""
+    return call("matmul", (a, b), (_core.tf32,))
+
+
 def give(result, out):
     """result, or out filled with it; out's shape must be the result's."""
     if out is None:

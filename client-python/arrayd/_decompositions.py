@@ -16,6 +16,13 @@ from ._manipulation import matrix_transpose
 LinAlgError = _core.LinAlgError
 
 
+class EigResult(NamedTuple):
+    """What eig gives."""
+
+    eigenvalues: object
+    eigenvectors: object
+
+
 class EighResult(NamedTuple):
     """What eigh gives."""
 
@@ -184,6 +191,30 @@ def eigvalsh(a, UPLO="L"):
     """
     upper = _triangle(UPLO)
     return _run("eigvalsh", (_squares(a),), (upper,))
+
+
+def eig(a):
+    """Eigenvalues and eigenvectors of any square matrices. For Hermitian ones eigh is faster and more precise.
+
+    Parameters: a: array of shape (..., M, M).
+    Returns: EigResult (eigenvalues, eigenvectors), both complex: in no particular order, and as columns of length 1.
+    Differs: from NumPy before 2.5, which gives real arrays where no eigenvalue has an imaginary part (as CuPy).
+    Raises: LinAlgError when a is not square; when a result is fetched, where it did not converge.
+    Source: numpy.linalg.eig
+    """
+    return EigResult(*_run("eig", (_squares(a),)))
+
+
+def eigvals(a):
+    """Eigenvalues of any square matrices.
+
+    Parameters: a: array of shape (..., M, M).
+    Returns: complex ndarray of shape (..., M), in no particular order.
+    Differs: as eig.
+    Raises: as eig.
+    Source: numpy.linalg.eigvals
+    """
+    return _run("eigvals", (_squares(a),))
 
 
 def solve(a, b):

@@ -2,8 +2,8 @@
 import string
 
 from . import _base
-from ._base import as_array, give, reduce
-from ._linalg import _common, _matrix_product
+from ._base import as_array, give, matrix_product, reduce
+from ._linalg import _common
 
 
 def einsum(*operands, out=None, dtype=None, order="K", casting="safe", optimize=False):
@@ -144,7 +144,7 @@ def _multiply(t1, a1, t2, a2, needed):
     count = _base.product(size1[label] for label in inner)
     x = x.reshape(x.shape[:len(batch)] + (_base.product(size1[label] for label in left), count))
     y = y.reshape(y.shape[:len(batch)] + (count, _base.product(size2[label] for label in right)))
-    z = _matrix_product(x, y)
+    z = matrix_product(x, y)
     shape = z.shape[:len(batch)] + tuple(size1[label] for label in left) + tuple(size2[label] for label in right)
     return (*batch, *left, *right), z.reshape(shape)
 

@@ -5,7 +5,7 @@ import operator
 import numpy as np
 
 from . import _base, _core
-from ._base import as_array, call, give, normalize_axes, normalize_axis, reduce
+from ._base import as_array, give, matrix_product, normalize_axes, normalize_axis, reduce
 from ._manipulation import broadcast_to, moveaxis
 
 
@@ -15,13 +15,11 @@ def _common(*arrays):
     return [a if a.dtype == kind else a.astype(kind) for a in arrays]
 
 
-def _matrix_product(a, b):
-    """(..., m, k) by (..., k, n) of one type; where k is 0 the result is zero."""
-    return call("matmul", (a, b))
-
-
 def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None):
     """Matrix product; dimensions before the last two are broadcast.
+
+    On a GPU float32 and complex64 are multiplied in TF32, with three decimal digits, where ARRAYD_TF32=1 or CUPY_TF32=1
+    was in the environment when arrayd was imported; so is all that is made of matrix products.
 
     Parameters: x1: array of shape (..., m, k) or (k,). x2: array of shape (..., k, n) or (k,). out: array to fill.
     casting: which casts to dtype are allowed. order: ignored. dtype: type to compute in.
@@ -46,7 +44,7 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None):
         a, b = a.astype(dtype), b.astype(dtype)
     a, b = _common(a, b)
     left, right = a[None] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
-    result = _matrix_product(left, right)
+    result = matrix_product(left, right)
     if b.ndim == 1:
         result = result[..., 0]
     if a.ndim == 1:
@@ -136,7 +134,7 @@ def tensordot(a, b, axes=2):
     count = _base.product(a.shape[i] for i in of_a)
     left = a.transpose(rest_a + of_a).reshape(_base.product(a.shape[i] for i in rest_a), count)
     right = b.transpose(of_b + rest_b).reshape(count, _base.product(b.shape[j] for j in rest_b))
-    return _matrix_product(*_common(left, right)).reshape(shape)
+    return matrix_product(*_common(left, right)).reshape(shape)
 
 
 def _pairs(axes, ndim_a, ndim_b):

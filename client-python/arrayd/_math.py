@@ -394,7 +394,7 @@ def _slide(a, v, mode):
     before, after = {"full": (m - 1, m - 1), "same": (m // 2, (m - 1) // 2), "valid": (0, 0)}[mode]
     padded = _base.empty((n + before + after,), kind)
     padded[before:before + n] = a
-    return call("matmul", (_windows(padded, m), v.astype(kind).reshape(-1, 1)))[:, 0]
+    return _base.matrix_product(_windows(padded, m), v.astype(kind).reshape(-1, 1))[:, 0]
 
 
 def convolve(a, v, mode="full"):

@@ -430,7 +430,7 @@ class Distributions:
         mean, root = _root(_base.as_host(mean, "mean"), _base.as_host(cov, "cov"), check_valid, tol, method)
         shape = _vectors(size, len(mean))
         z = self.standard_normal((_base.product(shape[:-1]), len(mean)), loop)
-        x = _base.call("matmul", [z, _base.as_array(root.astype(loop))]) + _base.as_array(mean.astype(loop))
+        x = _base.matrix_product(z, _base.as_array(root.astype(loop))) + _base.as_array(mean.astype(loop))
         return x.reshape(shape)
 
 

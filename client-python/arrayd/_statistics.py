@@ -83,7 +83,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         x = x - mean
         right = x * weights
     right = _u["conjugate"](right) if kind.kind == "c" else right
-    result = call("matmul", (x, right.astype(x.dtype).transpose())) / factor
+    result = _base.matrix_product(x, right.astype(x.dtype).transpose()) / factor
     return result.reshape(()) if result.size == 1 else result
 
 

@@ -1,15 +1,15 @@
-"""Linear algebra: numpy.linalg's functions, all but those of general eigenvalues (eig, eigvals)."""
+"""Linear algebra: numpy.linalg's functions."""
 from ._core import LinAlgError
-from ._decompositions import (cholesky, cond, det, eigh, eigvalsh, inv, lstsq, matrix_rank, multi_dot, pinv, qr, slogdet,
-                              solve, svd, svdvals, tensorinv, tensorsolve)
+from ._decompositions import (cholesky, cond, det, eig, eigh, eigvals, eigvalsh, inv, lstsq, matrix_rank, multi_dot,
+                              pinv, qr, slogdet, solve, svd, svdvals, tensorinv, tensorsolve)
 from ._indexing import diagonal as _diagonal
 from ._linalg import cross, matmul, matrix_power, norm, outer, tensordot, trace as _trace, vecdot
 from ._manipulation import matrix_transpose
 
-__all__ = ["LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul",
-           "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr",
-           "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot",
-           "vector_norm"]
+__all__ = ["LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
+           "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm",
+           "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve",
+           "trace", "vecdot", "vector_norm"]
 
 
 def diagonal(x, /, *, offset=0):

@@ -44,6 +44,7 @@ typedef struct ad__py_state {
     PyObject *device_type; /* makes a cuda.Device of a number */
     PyTypeObject *np_ndarray, *np_generic, *np_dtype;
     PyObject *numpy, *np_asarray, *np_empty, *np_axis_error;
+    bool tf32; /* the environment allows float32 products in TF32 */
 } ad__py_state;
 extern ad__py_state ad__py;
 
@@ -171,11 +172,12 @@ PyObject *ad__py_at(PyObject *a, Py_ssize_t i);  /* a[i] of the first axis; Inde
 int ad__py_assign(PyObject *a, PyObject *value); /* a[...] = value */
 int ad__py_assign_subscript(PyObject *a, PyObject *key, PyObject *value);
 
-/* ---- ufunc.c, operators.c, reduce.c, call.c, create.c ---- */
+/* ---- ufunc.c, operators.c, matmul.c, reduce.c, call.c, create.c ---- */
 int ad__py_ufunc_init(PyObject *module);
 /* What AD_PY_HUGE says o to be, as an operand of a ufunc beside an array of type dtype; the ufunc may become another.
  * 0, or -1 with an exception. */
 int ad__py_settle(PyObject *o, ad_in *in, int dtype, int *id);
+int ad__py_matmul_init(PyObject *module);
 PyObject *ad__py_matmul(PyObject *x, PyObject *y, PyObject *out);
 PyObject *ad__py_complex(PyObject *x, PyObject *unused); /* __complex__ */
 extern PyMethodDef ad__py_ufunc_methods[], ad__py_reduce_methods[], ad__py_call_methods[], ad__py_create_methods[];

@@ -1,6 +1,13 @@
 /* The operator @. */
 #include "core.h"
 
+int ad__py_matmul_init(PyObject *module) {
+    const char *set = getenv("ARRAYD_TF32");
+    if (!set) set = getenv("CUPY_TF32");
+    ad__py.tf32 = set && strcmp(set, "1") == 0;
+    return PyModule_AddObjectRef(module, "tf32", ad__py.tf32 ? Py_True : Py_False);
+}
+
 /* An operand as a stack of matrices: a vector becomes a row (first) or a column. */
 static ad_array *as_matrix(ad_array *a, bool first) {
     ad_array_info info;
@@ -53,7 +60,8 @@ static PyObject *product(PyObject *x, PyObject *y) {
     int status = AD_E_VALUE;
     if (first && second) {
         const ad_in in[2] = {ad_of(first), ad_of(second)};
-        status = ad_call_call(NULL, AD_CALL_matmul, ad__promote(a.dtype, b.dtype), 2, in, 0, NULL, NULL, &out, NULL);
+        const ad_value tf32 = {-1, AD_VALUE_BOOL, {.i = ad__py.tf32}};
+        status = ad_call_call(NULL, AD_CALL_matmul, ad__promote(a.dtype, b.dtype), 2, in, 1, &tf32, NULL, &out, NULL);
         ad__py_ensure();
         if (status) ad__py_fail(status);
     }

@@ -34,8 +34,8 @@ static int add_functions(PyObject *module) {
 }
 
 static int exec(PyObject *module) {
-    int (*const init[])(PyObject *) = {ad__py_errors_init, ad__py_flags_init, ad__py_array_init, ad__py_ufunc_init,
-                                       ad__py_reduce_init, ad__py_call_init,  ad__py_shared_init};
+    int (*const init[])(PyObject *) = {ad__py_errors_init, ad__py_flags_init, ad__py_array_init,  ad__py_ufunc_init,
+                                       ad__py_reduce_init, ad__py_call_init,  ad__py_shared_init, ad__py_matmul_init};
     if (ad__py.array) { /* types and sessions are this process's, not an interpreter's */
         PyErr_SetString(PyExc_ImportError, "arrayd can be imported once in a process");
         return -1;

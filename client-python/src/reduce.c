@@ -189,10 +189,8 @@ static PyObject *give(const library_call *c, ad_array **outs, ad__py_session *s)
 /* The loop unless it is asked for: the first array's type, which is what -1 says, or the output's where that says more.
  */
 static int default_dtype(const library_call *c) {
-    static const int of_output[] = {AD_CALL_iota, AD_CALL_scatter, AD_CALL_bincount, AD_CALL_place};
-    for (size_t i = 0; i < sizeof of_output / sizeof *of_output; i++)
-        if (c->id == of_output[i] && c->out[0]) return ad__py_info(c->out[0]).dtype;
-    return -1;
+    const bool of_output = c->row->kind == AD_CALL_UPDATE || c->id == AD_CALL_iota || c->id == AD_CALL_bincount;
+    return of_output && c->out[0] ? ad__py_info(c->out[0]).dtype : -1;
 }
 
 static PyObject *run(library_call *c, ad__py_session *s) {

@@ -48,6 +48,11 @@ template <class T> struct ad_lapack;
             return LAPACKE_##x##syevd_work(LAPACK_COL_MAJOR, job, uplo, n, a, n, values, w.work, w.lwork, w.iwork,   \
                                            w.liwork);                                                                \
         }                                                                                                            \
+        /* rwork takes the real and the imaginary parts of the eigenvalues. */                                       \
+        static int geev(char job, int n, T *a, T *vectors, const work &w) {                                          \
+            return LAPACKE_##x##geev_work(LAPACK_COL_MAJOR, 'N', job, n, a, n, w.rwork, w.rwork + n, nullptr, n,     \
+                                          vectors, n, w.work, w.lwork);                                              \
+        }                                                                                                            \
         static int gelsd(int m, int n, int k, T *a, T *b, int ldb, T *s, T rcond, int *rank, const work &w) {        \
             return LAPACKE_##x##gelsd_work(LAPACK_COL_MAJOR, m, n, k, a, m, b, ldb, s, rcond, rank, w.work, w.lwork, \
                                            w.iwork);                                                                 \
@@ -65,6 +70,10 @@ template <class T> struct ad_lapack;
         static int eigh(char job, char uplo, int n, T *a, R *values, const work &w) {                             \
             return LAPACKE_##x##heevd_work(LAPACK_COL_MAJOR, job, uplo, n, in(a), n, values, in(w.work), w.lwork, \
                                            w.rwork, w.lrwork, w.iwork, w.liwork);                                 \
+        }                                                                                                         \
+        static int geev(char job, int n, T *a, T *values, T *vectors, const work &w) {                            \
+            return LAPACKE_##x##geev_work(LAPACK_COL_MAJOR, 'N', job, n, in(a), n, in(values), nullptr, n,        \
+                                          in(vectors), n, in(w.work), w.lwork, w.rwork);                          \
         }                                                                                                         \
         static int gelsd(int m, int n, int k, T *a, T *b, int ldb, R *s, R rcond, int *rank, const work &w) {     \
             return LAPACKE_##x##gelsd_work(LAPACK_COL_MAJOR, m, n, k, in(a), m, in(b), ldb, s, rcond, rank,       \

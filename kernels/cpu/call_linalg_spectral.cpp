@@ -102,6 +102,81 @@ template <class T> int eigh(ad_call *c, const array &a, const array &values, cha
                        });
 }
 
+/* ---- eigenvalues of any matrix ---- */
+
+/* a and vectors by columns; the results are complex. */
+struct eig_job {
+    array a, values, vectors;
+    int n;
+    char want; /* 'V'ectors or 'N'one */
+};
+
+/* Of a real matrix a pair of conjugate values has the real and the imaginary part of the first one's vector as its two
+ * columns. re, im: n each. */
+template <class R> void join_vectors(complex<R> *to, const R *from, const R *im, int64_t n) {
+    for (int64_t j = 0; j < n; j++) {
+        const R *first = from + (j - (im[j] < 0)) * n, *second = first + n;
+        for (int64_t i = 0; i < n; i++)
+            to[j * n + i] = {first[i], im[j] > 0 ? second[i] : im[j] < 0 ? -second[i] : R(0)};
+    }
+}
+
+/* vectors: room for those of a real matrix. */
+template <class T> int eig_one(const eig_job &job, int64_t i, T *vectors, const ad_lapack_work<T> &w) {
+    using C = complex<real_t<T>>;
+    C *values = line<C>(job.values, i), *out = job.want == 'V' ? matrix<C>(job.vectors, i) : nullptr;
+    if constexpr (is_complex<T>) {
+        return ad_lapack<T>::geev(job.want, job.n, matrix<T>(job.a, i), values, out, w);
+    } else {
+        const int info = ad_lapack<T>::geev(job.want, job.n, matrix<T>(job.a, i), vectors, w);
+        if (info != 0 || w.lwork < 0) return info;
+        for (int j = 0; j < job.n; j++) values[j] = {w.rwork[j], w.rwork[job.n + j]};
+        if (out != nullptr) join_vectors(out, vectors, w.rwork + job.n, job.n);
+        return 0;
+    }
+}
+
+template <class T> int eig(ad_call *c, const eig_job &job) {
+    const int64_t n = job.n;
+    ad_lapack_work<T> sizes = {nullptr, nullptr, nullptr, -1, 2 * job.n, 0};
+    int rc = job.n > INT_MAX / 2
+                 ? ad__fault(c->fault, AD_E_UNSUPPORTED, "a matrix is too large for LAPACK")
+                 : linalg_ask(c, &sizes, [&](const ad_lapack_work<T> &w) { return eig_one<T>(job, 0, nullptr, w); });
+    if (rc < 0) return rc;
+    linalg_layout layout;
+    const linalg_work<T> work(&layout, sizes);
+    const uint64_t room = layout.add(is_complex<T> || job.want == 'N' ? 0 : n * n * int64_t(sizeof(T)));
+    return linalg_each(c, matrices(job.a), 25 * double(n) * n * n, layout.size, "Eigenvalues did not converge",
+                       [&](int64_t i, char *scratch) {
+                           if (!is_finite(matrix<T>(job.a, i), n * n)) return 1;
+                           return eig_one(job, i, reinterpret_cast<T *>(scratch + room), work.at(scratch));
+                       });
+}
+
+int run_eig(ad_call *c, bool vectors) {
+    const array in = linalg_input(c, 0);
+    const int loop = c->op->loop, wide = complex_dtype(loop);
+    eig_job job = {};
+    array out;
+    int rc;
+    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, wide, &job.values)) < 0 ||
+        (vectors && (rc = ad_call_output(c, 1, wide, &out)) < 0))
+        return rc;
+    if (count(in) == 0) return 0;
+    job.n = int(rows(in));
+    job.want = vectors ? 'V' : 'N';
+    job.vectors = in;
+    job.vectors.dtype = wide;
+    if ((rc = linalg_copy(c, in, loop, true, &job.a)) < 0 || (vectors && (rc = linalg_scratch(c, &job.vectors)) < 0))
+        return rc;
+    c->run->wrote = true;
+    rc = visit_field(loop, [&](auto t) { return eig<typename decltype(t)::type>(c, job); });
+    if (rc < 0 || (rc = ad_call_finish(c, 0, &job.values)) < 0 || !vectors) return rc;
+    const array by_rows = transposed(job.vectors);
+    if ((rc = ad_call_copy(c, &out, &by_rows)) < 0) return rc;
+    return ad_call_finish(c, 1, &out);
+}
+
 /* ---- least squares ---- */
 
 struct lstsq_job {
@@ -223,6 +298,9 @@ int ad_call_eigvalsh(ad_call *c) {
     });
     return rc < 0 ? rc : ad_call_finish(c, 0, &values);
 }
+
+int ad_call_eig(ad_call *c) { return run_eig(c, true); }
+int ad_call_eigvals(ad_call *c) { return run_eig(c, false); }
 
 int ad_call_lstsq(ad_call *c) {
     const array in = linalg_input(c, 0), b = linalg_input(c, 1);

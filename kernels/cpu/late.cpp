@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "kernels/cpu/late.h"
+#include "protocol/infer.h"
 
 namespace {
 
@@ -250,11 +251,6 @@ void execute(late_stream *s, const std::shared_ptr<copied> &c) {
     if (rc < 0) report(c->check, fault, rc);
 }
 
-/* What changes its output in place keeps it as it was when it fails. */
-bool all_or_nothing(const ad_op *op) {
-    return op->opcode == AD_REQ_CALL && (op->row == AD_CALL_scatter || op->row == AD_CALL_place);
-}
-
 int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
     late_stream *s = own(stream);
     if (op->opcode == AD_REQ_QUERY) {
@@ -265,7 +261,7 @@ int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
     auto c = std::make_shared<copied>(op);
     c->check = run->check;
     run->checked = run->check != nullptr;
-    run->wrote = !all_or_nothing(op);
+    run->wrote = !ad__op_updates(op);
     s->push([=] { execute(s, c); });
     return 0;
 }

@@ -62,6 +62,17 @@ template <class R> __global__ void clean_kernel(R *a, int64_t n, int *flag) {
 
 template <class R> __global__ void conjugate_kernel(complex<R> *a, int64_t n) { AD_EACH(i, n) a[i].im = -a[i].im; }
 
+/* Where geev failed the values are anything: kept within the matrix all the same. */
+template <class R>
+__global__ void join_kernel(complex<R> *to, const R *from, const complex<R> *values, int64_t n, int64_t all) {
+    AD_EACH(i, all) {
+        const int64_t vector = i / n, j = vector % n;
+        const R im = values[vector].im;
+        const int64_t re_at = i - (im < 0 && j > 0 ? n : 0), im_at = re_at + (im != 0 && re_at / n % n < n - 1 ? n : 0);
+        to[i] = {from[re_at], im > 0 ? from[im_at] : im < 0 ? -from[im_at] : R(0)};
+    }
+}
+
 template <class T> __device__ T conjugate(T v) {
     if constexpr (is_complex<T>) v.im = -v.im;
     return v;
@@ -162,6 +173,20 @@ int ad_linalg_clean(ad_call *c, const array *a, int *flag) {
         clean_kernel<<<blocks, THREADS, 0, c->stream->cuda>>>(reinterpret_cast<float *>(a->data), n, flag);
     else clean_kernel<<<blocks, THREADS, 0, c->stream->cuda>>>(reinterpret_cast<double *>(a->data), n, flag);
     return ad_cuda_launched("looking for NaN", c->fault);
+}
+
+int ad_linalg_join(ad_call *c, const array *to, const char *from, const array *values) {
+    const int64_t n = count(*to);
+    const int blocks = blocks_for(c, n);
+    const auto join = [&](auto t) {
+        using R = typename decltype(t)::type;
+        join_kernel<<<blocks, THREADS, 0, c->stream->cuda>>>(
+            reinterpret_cast<complex<R> *>(to->data), reinterpret_cast<const R *>(from),
+            reinterpret_cast<const complex<R> *>(values->data), rows(*to), n);
+    };
+    if (to->dtype == AD_COMPLEX64) join(tag<float>{});
+    else join(tag<double>{});
+    return ad_cuda_launched("complex eigenvectors", c->fault);
 }
 
 int ad_linalg_conjugate(ad_call *c, const array *a) {

@@ -19,14 +19,15 @@ struct element_type {
     bool wide; /* alpha and beta are doubles */
 };
 
-element_type type_of(int dtype) {
+element_type type_of(int dtype, bool tf32) {
+    const cublasComputeType_t single = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     switch (dtype) {
     case AD_FLOAT16: return {CUDA_R_16F, CUBLAS_COMPUTE_32F, false};
     case AD_BFLOAT16: return {CUDA_R_16BF, CUBLAS_COMPUTE_32F, false};
     case AD_FLOAT64: return {CUDA_R_64F, CUBLAS_COMPUTE_64F, true};
-    case AD_COMPLEX64: return {CUDA_C_32F, CUBLAS_COMPUTE_32F, false};
+    case AD_COMPLEX64: return {CUDA_C_32F, single, false};
     case AD_COMPLEX128: return {CUDA_C_64F, CUBLAS_COMPUTE_64F, true};
-    default: return {CUDA_R_32F, CUBLAS_COMPUTE_32F, false};
+    default: return {CUDA_R_32F, single, false};
     }
 }
 
@@ -250,7 +251,7 @@ bool ad_cuda_matmul_takes(const array *x) {
 }
 
 int ad_cuda_matmul_blas(ad_call *c, const ad_cuda_product *p) {
-    job j = {c, nullptr, *p, itemsize(p->dtype), type_of(p->dtype)};
+    job j = {c, nullptr, *p, itemsize(p->dtype), type_of(p->dtype, c->op->param[0].as.b)};
     fold_rows(&j.p, j.size);
     const double work = double(j.p.c.rows) * double(j.p.c.columns) * double(j.p.a.columns) * double(j.p.batch.count);
     const uint64_t full = ad_cuda_blas_workspace(c->stream->device);

@@ -147,15 +147,8 @@ static int check_kind(job *j) {
                      op->opcode == AD_REQ_QUERY ? "be called, not queried" : "be queried");
 }
 
-/* Calls that change an array in place, and leave it as it was when they fail. */
-static bool all_or_nothing(const ad_op *op) {
-    return op->opcode == AD_REQ_CALL && (op->row == AD_CALL_scatter || op->row == AD_CALL_place);
-}
-
-/* Outputs that the operation does not write completely begin with zeros. */
-static bool wants_zero(const ad_op *op) {
-    return op->opcode == AD_REQ_UFUNC ? op->nin > ad__ufunc(op->row)->nin : all_or_nothing(op);
-}
+/* Outputs that the operation does not write completely begin with zeros: those of a ufunc with a mask. */
+static bool wants_zero(const ad_op *op) { return op->opcode == AD_REQ_UFUNC && op->nin > ad__ufunc(op->row)->nin; }
 
 static int make_outputs(job *j) {
     const ad_op *op = j->op;
@@ -252,7 +245,7 @@ static void spread_suspects(job *j) {
     const ad_op *op = j->op;
     uint64_t all = 0;
     if (j->run.checked) {
-        bool kept = all_or_nothing(op);
+        bool kept = ad__op_updates(op);
         uint64_t bit = ad__verdicts_add(j->s, j->number, j->name, kept);
         all = kept ? 0 : bit;
     }

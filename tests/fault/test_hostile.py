@@ -237,7 +237,8 @@ def test_mutated_requests(server, bystander):
     rng = random.Random(4)
     good = [message("ufunc", raw.UFUNC["add"], 11, [[5, 11, [16]]], [[1, 11, 0, [16]], 2.0], []),
             message("reduce", raw.REDUCTION["sum"], 11, [[6, 11, []]], [[1, 11, 0, [16]]], [1, None, None]),
-            message("call", raw.CALL["matmul"], 11, [[7, 11, [4, 4]]], [[1, 11, 0, [4, 4]], [1, 11, 0, [4, 4]]], []),
+            message("call", raw.CALL["matmul"], 11, [[7, 11, [4, 4]]], [[1, 11, 0, [4, 4]], [1, 11, 0, [4, 4]]],
+                    [False]),
             message("call", raw.CALL["gather"], 11, [[8, 11, [3]]], [[1, 11, 0, [16]], [2, 4, 0, [3]]], []),
             message("query", 1, raw.CALL["nonzero"], 11, [[9, 4, None]], [[1, 11, 0, [16]]], []),
             message("read", 1, [1, 11, 0, [4, 4], [16, 4]]), message("free", [1])]
@@ -298,9 +299,9 @@ def test_input_is_bounded_while_the_engine_is_busy(start):
     client, other = Client(server.path), Client(server.path)
     x = client.put(np.ones((600, 600)))
     client.sync()
-    client.op("call", raw.CALL["matmul"], 12, [[50, 12, [600, 600]]], [x, x], [])
+    client.op("call", raw.CALL["matmul"], 12, [[50, 12, [600, 600]]], [x, x], [False])
     for _ in range(12):
-        client.op("call", raw.CALL["matmul"], 12, [[50, 12, 0, [600, 600]]], [x, x], [])
+        client.op("call", raw.CALL["matmul"], 12, [[50, 12, 0, [600, 600]]], [x, x], [False])
     b = client.new("uint8", [4 << 20])
     client.flush()
     for _ in range(20):

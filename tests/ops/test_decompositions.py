@@ -193,6 +193,52 @@ def test_eigh_of_the_same_values():
         orthonormal(v)
 
 
+def in_order(w):
+    """Eigenvalues in an order that errors of rounding do not change, as far as there is one."""
+    size = max(np.abs(w).max(), 1e-30)
+    return np.take_along_axis(w, np.lexsort((w.imag, np.round(w.real / size, 3))), -1)
+
+
+@by_field
+def test_eig(dtype):
+    pair = np.result_type(dtype, np.complex64)
+    for shape in SQUARES + [(0, 0), (2, 0, 0), (0, 3, 3), (40, 20, 20)]:
+        a = values(dtype, shape)
+        expected = np.linalg.eigvals(a)
+        for x in layouts(a) if 0 < a.size < 3000 else [ad.asarray(a)]:
+            result = ad.linalg.eig(x)
+            assert type(result).__name__ == "EigResult" and result.eigenvectors is result[1]
+            w, v = fetch(result)
+            assert (w.shape, v.shape, w.dtype, v.dtype) == (shape[:-1], shape, pair, pair)
+            near(a @ v, v * w[..., None, :], 60)
+            near((np.abs(v)**2).sum(-2), np.ones(shape[:-1]))
+            alone = ad.linalg.eigvals(x).get()
+            assert alone.dtype == pair
+            if a.size:
+                near(in_order(w), in_order(expected), 1000)
+                near(in_order(alone), in_order(expected), 1000)
+
+
+@by_field
+def test_eig_of_known_values(dtype):
+    pair = np.result_type(dtype, np.complex64)
+    turn = np.array([[0, -2], [2, 0]], dtype)
+    jordan, nothing = np.triu(np.full((3, 3), 2, dtype)), np.zeros((3, 3), dtype)
+    for a, expected in ((turn, [-2j, 2j]), (jordan, [2, 2, 2]), (nothing, [0, 0, 0]),
+                        (np.diag(np.arange(1, 6)).astype(dtype), [1, 2, 3, 4, 5])):
+        w, v = fetch(ad.linalg.eig(ad.asarray(a)))
+        near(in_order(w), np.array(expected, pair), 1000)
+        near(a @ v, v * w, 60)
+    # A pair among real values: the vectors after it are in their places.
+    a = np.zeros((5, 5), dtype)
+    a[0, 0], a[1:3, 1:3], a[3, 3], a[4, 4] = 1, turn, 5, 7
+    p = values(dtype, (5, 5)) + 3 * np.eye(5, dtype=dtype)
+    a = (p @ a @ np.linalg.inv(p)).astype(dtype)
+    w, v = fetch(ad.linalg.eig(ad.asarray(a)))
+    near(in_order(w), np.array([-2j, 2j, 1, 5, 7], pair), 1000)
+    near(a @ v, v * w, 300)
+
+
 # ---- systems ----
 
 
@@ -328,6 +374,9 @@ def test_mixed_types():
     assert ad.linalg.solve(ad.asarray(a), ad.asarray(b)).dtype == np.complex128
     assert ad.linalg.solve(ad.asarray(a), ad.asarray(b.real.astype(np.float32))).dtype == np.float32
     assert ad.linalg.solve(ad.asarray(a), ad.asarray([1, 2, 3])).dtype == np.float64
+    assert ad.linalg.eig(ad.eye(2, dtype=int)).eigenvectors.dtype == np.complex128
+    with pytest.raises(TypeError, match="float16 is unsupported in linalg"):
+        ad.linalg.eigvals(ad.eye(2, dtype=np.float16))
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (1, 1), (50, 50), (4, 3, 3), (2, 130, 130)], ids=str)
@@ -349,7 +398,7 @@ def test_failures(dtype, shape):
             result.get()
     for wrong in (np.nan, np.inf):
         x[(0,) * len(shape)] = wrong
-        for name in ("svd", "svdvals", "eigh", "eigvalsh"):
+        for name in ("svd", "svdvals", "eigh", "eigvalsh", "eig", "eigvals"):
             result = getattr(ad.linalg, name)(x)
             with pytest.raises(error, match="did not converge"):
                 fetch(result)
@@ -363,7 +412,8 @@ def test_bad_arguments():
     a = np.ones((2, 3))
     for body in (lambda xp, a: xp.linalg.solve(a, a), lambda xp, a: xp.linalg.solve(xp.eye(3), a),
                  lambda xp, a: xp.linalg.solve(xp.eye(3), a[0, 0]), lambda xp, a: xp.linalg.solve(xp.eye(2), a[0]),
-                 lambda xp, a: xp.linalg.eigh(xp.eye(2), "x"), lambda xp, a: xp.linalg.qr(a, "no"),
+                 lambda xp, a: xp.linalg.eigh(xp.eye(2), "x"), lambda xp, a: xp.linalg.eig(a),
+                 lambda xp, a: xp.linalg.eigvals(a[0]), lambda xp, a: xp.linalg.qr(a, "no"),
                  lambda xp, a: xp.linalg.lstsq(a, a[0]), lambda xp, a: xp.linalg.lstsq(a[0], a[0]),
                  lambda xp, a: xp.linalg.norm(a, 7), lambda xp, a: xp.linalg.cond(a, 1),
                  lambda xp, a: xp.linalg.cond(a[:0]), lambda xp, a: xp.linalg.pinv(a, 1e-3, rtol=1e-3),

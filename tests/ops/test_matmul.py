@@ -1,5 +1,9 @@
 """Matrix products of every type, layout and batch; numbers are whole and small, so that floats are exact too."""
 import itertools
+import os
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -109,3 +113,22 @@ def test_float32_is_not_rounded_to_tf32():
     a = seed("tf32").uniform(1, 2, (256, 256)).astype(np.float32)
     truth = a.astype(float) @ a.astype(float)
     assert np.abs((ad.asarray(a) @ ad.asarray(a)).get() / truth - 1).max() < 1e-5
+
+
+PRODUCTS = """
+import arrayd as ad
+a = ad.ones((3, 3), "float32")
+for c in (a @ a, ad.matmul(a, a), ad.tensordot(a, a), ad.einsum("ij,jk", a, a)):
+    assert (c == (9 if c.ndim == 0 else 3)).all()
+"""
+
+
+@pytest.mark.parametrize("environment, asked", [({}, "false"), ({"ARRAYD_TF32": "1"}, "true"),
+                                                ({"CUPY_TF32": "1"}, "true"),
+                                                ({"ARRAYD_TF32": "0", "CUPY_TF32": "1"}, "false")], ids=str)
+def test_tf32_is_asked_for_by_the_environment(environment, asked):
+    usual = {k: v for k, v in os.environ.items() if not k.endswith("_TF32")}
+    done = subprocess.run([sys.executable, "-c", PRODUCTS], capture_output=True, text=True, timeout=120,
+                          env={**usual, "PYTHONPATH": os.pathsep.join(sys.path), "AD_TRACE": "1", **environment})
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"call matmul .*; (\w+)$", done.stderr, re.M) == [asked] * 4

@@ -65,6 +65,21 @@ template <class S> void check(host &h, int layout) {
     nd<R> s = laid_out<R>({7, 3}, other);
     ASSERT_OK(h.call(AD_CALL_svd, loop, {u, s, vh}, {a}, {boolean(false)}));
     assert_product(scaled(u, s), vh, a);
+    using C = complex<R>;
+    nd<S> any = numbers<S>({7, 4, 4}, layout);
+    nd<C> vectors = laid_out<C>({7, 4, 4}, other), wide({7, 4, 4}), stretched({7, 4, 4});
+    nd<C> values = laid_out<C>({7, 4}, layout), alone = laid_out<C>({7, 4}, other);
+    ASSERT_OK(h.call(AD_CALL_eig, loop, {values, vectors}, {any}));
+    ASSERT_OK(h.call(AD_CALL_eigvals, loop, {alone}, {any}));
+    for (int64_t n = 0; n < 7; n++)
+        for (int64_t i = 0; i < 4; i++) {
+            cr_assert_leq(distance(values.at({n, i}), alone.at({n, i})), 1e-4);
+            for (int64_t j = 0; j < 4; j++) {
+                wide.at({n, i, j}) = cast<C>(any.at({n, i, j}));
+                stretched.at({n, i, j}) = vectors.at({n, i, j}) * values.at({n, j});
+            }
+        }
+    assert_product(wide, vectors, stretched);
     nd<S> square = numbers<S>({3, 4, 4}, other), x = laid_out<S>({3, 4, 2}, layout), b = numbers<S>({3, 4, 2}, other);
     for (int64_t n = 0; n < 3; n++)
         for (int64_t i = 0; i < 4; i++) square.at({n, i, i}) = square.at({n, i, i}) + S(R(4));

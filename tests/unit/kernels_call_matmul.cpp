@@ -38,7 +38,7 @@ template <class S> void check_shape(host &h, int64_t m, int64_t k, int64_t n) {
     for (int layouts = 0; layouts<64; layouts += m * k * n> 1000 ? 7 : 1) {
         nd<S> a = numbers<S>({m, k}, layouts % 4), b = numbers<S>({k, n}, layouts / 4 % 4);
         nd<S> out = laid_out<S>({m, n}, layouts / 16);
-        ASSERT_OK(h.call(AD_CALL_matmul, dtype_of<S>::value, {out}, {a, b}));
+        ASSERT_OK(h.call(AD_CALL_matmul, dtype_of<S>::value, {out}, {a, b}, {boolean(false)}));
         check_matrix(a, b, out);
     }
 }
@@ -76,7 +76,7 @@ Test(kernels_call, matmul_vectors_and_nothing) {
     check_shape<int32_t>(h, 3, 4, 0);
     nd<float> a({2, 0}), b({0, 3}), out({2, 3});
     out[4] = 7;
-    ASSERT_OK(h.call(AD_CALL_matmul, AD_FLOAT32, {out}, {a, b}));
+    ASSERT_OK(h.call(AD_CALL_matmul, AD_FLOAT32, {out}, {a, b}, {boolean(false)}));
     for (int64_t i = 0; i < 6; i++) cr_assert_eq(out[i], 0);
 }
 
@@ -84,7 +84,7 @@ Test(kernels_call, matmul_repeated_rows) {
     host h;
     nd<float> a = numbers<float>({20, 1}, 0).repeated(1, 30), b = numbers<float>({1, 25}, 0).repeated(0, 30),
               out({20, 25});
-    ASSERT_OK(h.call(AD_CALL_matmul, AD_FLOAT32, {out}, {a, b}));
+    ASSERT_OK(h.call(AD_CALL_matmul, AD_FLOAT32, {out}, {a, b}, {boolean(false)}));
     check_matrix(a, b, out);
 }
 
@@ -93,7 +93,7 @@ Test(kernels_call, matmul_batches) {
     for (int64_t side : {3, 20}) {
         nd<double> a = numbers<double>({2, 1, side, side + 1}, 1), b = numbers<double>({1, 3, side + 1, side}, 2);
         nd<double> out({2, 3, side, side});
-        ASSERT_OK(h.call(AD_CALL_matmul, AD_FLOAT64, {out}, {a, b}));
+        ASSERT_OK(h.call(AD_CALL_matmul, AD_FLOAT64, {out}, {a, b}, {boolean(false)}));
         for (int64_t i = 0; i < 6; i++)
             check_matrix(item(a, i / 3, i % 3), item(b, i / 3, i % 3), item(out, i / 3, i % 3));
     }
@@ -103,7 +103,7 @@ Test(kernels_call, matmul_batches) {
 Test(kernels_call, matmul_tiles) {
     host h(4);
     nd<float> a = numbers<float>({300, 200}, 0), b = numbers<float>({200, 1000}, 1), out({300, 1000});
-    ASSERT_OK(h.call(AD_CALL_matmul, AD_FLOAT32, {out}, {a, b}));
+    ASSERT_OK(h.call(AD_CALL_matmul, AD_FLOAT32, {out}, {a, b}, {boolean(false)}));
     check_matrix(a.every(0, 37), b, out.every(0, 37));
     check_matrix(a, b.every(1, 53), out.every(1, 53));
 }
@@ -115,6 +115,6 @@ Test(kernels_call, matmul_converts) {
     nd<double> out({6, 8}), wide_a({6, 7}), wide_b({7, 8});
     for (int64_t i = 0; i < a.size(); i++) wide_a[i] = a[i];
     for (int64_t i = 0; i < b.size(); i++) wide_b[i] = double(b[i]);
-    ASSERT_OK(h.call(AD_CALL_matmul, AD_FLOAT32, {out}, {a, b}));
+    ASSERT_OK(h.call(AD_CALL_matmul, AD_FLOAT32, {out}, {a, b}, {boolean(false)}));
     check_matrix(wide_a, wide_b, out);
 }

@@ -208,6 +208,21 @@ Test(infer, scatter) {
     cr_expect_eq(CALL(scatter, AD_FLOAT64, 2, 1), AD_E_TYPE); /* the loop is not x's type */
     operand[0].desc.form = AD_FRESH;
     cr_expect_eq(CALL(scatter, AD_FLOAT32, 2, 1), AD_E_VALUE);
+    op.nout = 0;
+    cr_expect_eq(ad__infer(&op, result, &fault), AD_E_VALUE);
+}
+
+Test(infer, updates) {
+    op = (ad_op){.opcode = AD_REQ_CALL, .row = AD_CALL_scatter};
+    cr_expect(ad__op_updates(&op));
+    op.row = AD_CALL_place;
+    cr_expect(ad__op_updates(&op));
+    op.row = AD_CALL_gather;
+    cr_expect_not(ad__op_updates(&op));
+    op.row = UINT16_MAX;
+    cr_expect_not(ad__op_updates(&op));
+    op = (ad_op){.opcode = AD_REQ_UFUNC, .row = AD_CALL_scatter};
+    cr_expect_not(ad__op_updates(&op));
 }
 
 Test(infer, along_an_axis) {
@@ -232,16 +247,17 @@ Test(infer, along_an_axis) {
 }
 
 Test(infer, matmul) {
+    param[0] = (ad_scalar){AD_SCALAR_BOOL, {.b = true}};
     operand[1] = ARRAY(AD_FLOAT32, 5, 1, 2, 3);
     operand[2] = ARRAY(AD_FLOAT32, 4, 3, 6);
-    cr_expect(CALL(matmul, AD_FLOAT32, 2, 0) == 0 && IS(AD_FLOAT32, 5, 4, 2, 6));
+    cr_expect(CALL(matmul, AD_FLOAT32, 2, 1) == 0 && IS(AD_FLOAT32, 5, 4, 2, 6));
     operand[2] = ARRAY(AD_FLOAT32, 4, 2, 6);
-    cr_expect_eq(CALL(matmul, AD_FLOAT32, 2, 0), AD_E_VALUE);
+    cr_expect_eq(CALL(matmul, AD_FLOAT32, 2, 1), AD_E_VALUE);
     operand[2] = ARRAY(AD_FLOAT32, 3);
-    cr_expect_eq(CALL(matmul, AD_FLOAT32, 2, 0), AD_E_VALUE);
+    cr_expect_eq(CALL(matmul, AD_FLOAT32, 2, 1), AD_E_VALUE);
     operand[1] = ARRAY(AD_FLOAT32, 5, 2, 3);
     operand[2] = ARRAY(AD_FLOAT32, 4, 3, 6);
-    cr_expect_eq(CALL(matmul, AD_FLOAT32, 2, 0), AD_E_VALUE);
+    cr_expect_eq(CALL(matmul, AD_FLOAT32, 2, 1), AD_E_VALUE);
 }
 
 Test(infer, other_calls) {
@@ -295,6 +311,8 @@ Test(infer, masks) {
     cr_expect_eq(CALL(place, AD_FLOAT32, 2, 0), AD_E_VALUE);
     operand[2] = NUMBER(1);
     cr_expect_eq(CALL(place, AD_FLOAT32, 2, 0), AD_E_TYPE);
+    operand[0].desc.form = AD_FRESH;
+    cr_expect_eq(CALL(place, AD_FLOAT32, 2, 0), AD_E_VALUE);
 }
 
 static int check(int nout) {

@@ -77,13 +77,13 @@ def rows_of(table, pattern, operands):
 def model():
     calls = r'^AD_CALL\((\d+), \w+, (\d+), \d+, (\d+), "(\w*)", (\w+)'
 
-    def of_kind(kind):
+    def of_kind(*kinds):
         return {row: limits[:3] for row, limits in rows_of("call.def", calls, lambda m: (
-            int(m[2]), int(m[3]), len(m[4]), m[5])).items() if limits[3] == kind}
+            int(m[2]), int(m[3]), len(m[4]), m[5])).items() if limits[3] in kinds}
     return wire_model.Model({
         19: rows_of("ufunc.def", r"^AD_UFUNC\((\d+), \w+, (\d), (\d)", lambda m: (int(m[3]), int(m[2]) + 1, 0)),
         20: rows_of("reduction.def", r"^AD_REDUCTION\((\d+)", lambda m: (1, 2, 3)),
-        21: of_kind("OP"), 51: of_kind("ASK")})
+        21: of_kind("OP", "UPDATE"), 51: of_kind("ASK")})
 
 
 @pytest.mark.parametrize("message, text", MESSAGES, ids=[text[:30] for _, text in MESSAGES])
