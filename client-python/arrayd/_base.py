@@ -9,6 +9,8 @@ from . import _core
 from ._core import ndarray
 
 newaxis = None
+# dtype.kind of what has a fraction, of what may be NaN: V is bfloat16's, the only one of that kind that arrays have.
+FLOATING, INEXACT = "fV", "fcV"
 _SCALARS = (bool, int, float, complex, np.generic)
 
 
@@ -108,6 +110,11 @@ def along(ndim, axis, index):
 view, empty, call, reduce = _core.view, _core.empty, _core.call, _core.reduce
 
 
+def iota(length, first, delta, dtype):
+    """first, first + delta, ...: a new 1-d array."""
+    return call("iota", (), (first, delta), dtype=dtype, shape=(length,))
+
+
 def give(result, out):
     """result, or out filled with it; out's shape must be the result's."""
     if out is None:
@@ -120,6 +127,15 @@ def give(result, out):
         raise TypeError(f"Cannot cast result from {result.dtype!r} to {out.dtype!r} with casting rule 'same_kind'")
     out[...] = result
     return out
+
+
+def on_device(device, function, *args, **kwargs):
+    """function(*args, **kwargs), computed on a device: a cuda.Device or its number."""
+    from .cuda import Device
+    if not isinstance(device, (Device, int, np.integer)):
+        raise ValueError(f"device must be an arrayd.cuda.Device or its number, not {device!r}")
+    with Device(device):
+        return function(*args, **kwargs)
 
 
 def product(shape):

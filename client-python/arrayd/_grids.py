@@ -13,11 +13,13 @@ def eye(N, M=None, k=0, dtype=float, order="C", *, device=None, like=None):
     """Ones on a diagonal and zeros elsewhere.
 
     Parameters: N: rows. M: columns, N unless given. k: which diagonal, above the main one when positive. dtype: type
-    of the elements. order: 'C' or 'F'. device, like: ignored.
+    of the elements. order: 'C' or 'F'. device, like: as empty.
     Returns: ndarray of shape (N, M).
     Raises: ValueError for negative dimensions.
     Source: numpy.eye
     """
+    if device is not None:
+        return _base.on_device(device, eye, N, M, k, dtype, order)
     rows = operator.index(N)
     result = zeros((rows, rows if M is None else operator.index(M)), dtype, order)
     if result.size:

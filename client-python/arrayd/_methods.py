@@ -1,5 +1,5 @@
 """Methods of ndarray that are the package's functions, and Python's protocols: text, copies, pickles."""
-from . import _base, _core, _formatting, _indexing, _joining, _linalg, _math, _reductions, _sorting
+from . import _array_api, _base, _core, _dlpack, _formatting, _indexing, _joining, _linalg, _math, _reductions, _sorting
 from ._base import as_array, call, ndarray
 
 
@@ -64,6 +64,8 @@ _FUNCTIONS = {
 }
 _METHODS = {
     "clip": _clip, "compress": _compress, "sort": _sort, "partition": _partition, "conj": _conj, "conjugate": _conj,
+    "__array_namespace__": _array_api.array_namespace, "to_device": _array_api.to_device,
+    "__dlpack__": _dlpack.dlpack, "__dlpack_device__": _dlpack.dlpack_device,
     "__array__": _array, "__reduce__": _reduce, "__repr__": _formatting.array_repr, "__str__": _formatting.array_str,
     "__format__": _formatting.array_format,
 }
@@ -76,3 +78,4 @@ def install():
             setattr(ndarray, name, getattr(module, name))
     for name, method in _METHODS.items():
         setattr(ndarray, name, method)
+    _core.set_device_type(_array_api.device_of)

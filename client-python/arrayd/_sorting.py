@@ -6,7 +6,7 @@ import numpy as np
 from . import _base, _core
 from ._base import as_array, call, ndarray, normalize_axis
 from ._joining import concatenate
-from ._manipulation import moveaxis
+from ._manipulation import flip, moveaxis
 
 
 def _axis_of(a, axis):
@@ -17,21 +17,23 @@ def _axis_of(a, axis):
     return a, normalize_axis(axis, a.ndim)
 
 
-def sort(a, axis=-1, kind=None, order=None, *, stable=None):
-    """A sorted copy along an axis, NaN last; always stable.
+def sort(a, axis=-1, kind=None, order=None, *, descending=False, stable=None):
+    """A sorted copy along an axis; always stable. NaN counts as the largest.
 
     Parameters: a: array. axis: the axis; None flattens. kind, stable: accepted and not needed. order: must be None.
+    descending: from the largest to the smallest.
     Returns: ndarray.
     Raises: AxisError; ValueError for order.
     Source: numpy.sort
     """
     _no_fields(order)
     a, axis = _axis_of(a, axis)
-    return call("sort", (a,), (axis,))
+    result = call("sort", (a,), (axis,))
+    return flip(result, axis) if descending else result
 
 
-def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
-    """The indices that sort along an axis, NaN last; always stable.
+def argsort(a, axis=-1, kind=None, order=None, *, descending=False, stable=None):
+    """The indices that sort along an axis; always stable. NaN counts as the largest.
 
     Parameters: as sort.
     Returns: int64 ndarray of a's shape, or 1-d.
@@ -40,6 +42,8 @@ def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
     """
     _no_fields(order)
     a, axis = _base.one_axis(as_array(a), axis)
+    if descending:  # turned round before and after, so that equal elements stay in their order
+        return a.shape[axis] - 1 - flip(call("argsort", (flip(a, axis),), (axis,)), axis)
     return call("argsort", (a,), (axis,))
 
 

@@ -77,7 +77,24 @@ def _at(self, a, indices, b=no_value, /):
     _base.call("scatter", (values, *keys), (mode,), out=a, dtype=a.dtype)
 
 
+class _Signature:
+    """What inspect.signature says of a ufunc."""
+
+    def __get__(self, ufunc, cls):
+        if ufunc is None:  # of the type, which is no function
+            return None
+        import inspect
+        names = ("x",) if ufunc.nin == 1 else (f"x{i + 1}" for i in range(ufunc.nin))
+        kind = inspect.Parameter
+        out = None if ufunc.nout == 1 else (None,) * ufunc.nout
+        options = {"where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True}
+        return inspect.Signature([*(kind(name, kind.POSITIONAL_ONLY) for name in names),
+                                  kind("out", kind.POSITIONAL_OR_KEYWORD, default=out),
+                                  *(kind(name, kind.KEYWORD_ONLY, default=options[name]) for name in options)])
+
+
 def install():
     """Attach the methods to the type, which is made in C."""
+    _core.ufunc.__signature__ = _Signature()
     for name, method in {"reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at}.items():
         setattr(_core.ufunc, name, method)
