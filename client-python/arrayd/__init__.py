@@ -117,6 +117,5 @@ def __getattr__(name):
     # ml_dtypes, which defines it, is imported only when asked for.
     if name == "bfloat16":
         return _core.as_dtype("bfloat16").type
-    from ._removed import why
-    reason = None if name.startswith("_") else why(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}" + (f": {reason}" if reason else ""))
+    from ._removed import missing
+    raise missing(name)

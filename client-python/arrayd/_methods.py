@@ -26,7 +26,7 @@ def _partition(self, kth, axis=-1, kind="introselect", order=None):
 
     Source: numpy.ndarray.partition
     """
-    _sorting._check_kth(kth, self.shape[_base.normalize_axis(axis, self.ndim)])
+    _sorting._check_kth(kth, self, _base.normalize_axis(axis, self.ndim))
     _sort(self, axis, order=order)
 
 
@@ -44,6 +44,16 @@ def _conj(self, /):
     Source: numpy.ndarray.conj
     """
     return _core.ufuncs["conjugate"](self) if self.dtype.kind == "c" else self
+
+
+def _scatters(name):
+    def method(self, slices, value):
+        from . import cupyx
+        getattr(cupyx, name)(self, slices, value)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The same as cupyx.{name}(self, slices, value).\n\n    Source: cupy.ndarray.{name}"
+    return method
 
 
 def _array(self, dtype=None, copy=None):
@@ -68,6 +78,7 @@ _METHODS = {
     "__dlpack__": _dlpack.dlpack, "__dlpack_device__": _dlpack.dlpack_device,
     "__array__": _array, "__reduce__": _reduce, "__repr__": _formatting.array_repr, "__str__": _formatting.array_str,
     "__format__": _formatting.array_format,
+    **{name: _scatters(name) for name in ("scatter_add", "scatter_max", "scatter_min")},
 }
 
 

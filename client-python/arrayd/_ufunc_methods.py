@@ -1,5 +1,5 @@
 """Methods of ufuncs: reduce, accumulate, outer, at. Those rows have them for which the tables name an operation."""
-from . import _base, _core
+from . import _core
 from ._base import as_array, as_operand, no_value, reduce
 from ._reductions import _mask, _plain, _scan
 
@@ -59,22 +59,16 @@ def _outer(self, A, B, /, **options):
 def _at(self, a, indices, b=no_value, /):
     """The ufunc applied in place to the elements that indices name; one named twice is changed twice.
 
-    Parameters: a: array that is written. indices: int array, or tuple of them for the first axes. b: second operand.
-    Returns: None.
+    Parameters: a: array that is written. indices: what a[indices] takes. b: second operand.
+    Returns: None. A mask on the server costs a round trip.
     Raises: TypeError for a ufunc that has no such form; IndexError (at the next sync) out of bounds.
     Source: numpy.ufunc.at
     """
     mode = _named(self, "scatter", "at")
     if b is no_value:
         raise ValueError("second operand needed for ufunc")
-    keys = indices if isinstance(indices, tuple) else (indices,)
-    from ._indexing import _index_array
-    from ._manipulation import broadcast_arrays
-    keys = broadcast_arrays(*(_index_array(key) for key in keys))
-    values = as_operand(b)
-    if isinstance(values, _core.ndarray) and values.dtype != a.dtype:
-        values = values.astype(a.dtype)
-    _base.call("scatter", (values, *keys), (mode,), out=a, dtype=a.dtype)
+    from ._scatter import scatter
+    scatter(a, indices, b, mode)
 
 
 class _Signature:
