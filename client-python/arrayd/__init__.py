@@ -93,7 +93,8 @@ _LATER = {
     "_quantile": "nanpercentile nanquantile percentile quantile",
     "_statistics": "average bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd",
     "cuda": "is_available",
-    "cuda._memory": "get_default_memory_pool get_default_pinned_memory_pool",
+    "cuda.memory": "get_default_memory_pool",
+    "cuda.pinned_memory": "get_default_pinned_memory_pool",
 }
 _MODULES = ("cuda", "cupyx", "exceptions", "fft", "linalg", "random", "testing")
 _HOME = {name: module for module, names in _LATER.items() for name in names.split()}

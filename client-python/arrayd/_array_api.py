@@ -57,7 +57,7 @@ def _moved(a, stream):
 
 def device_of(number):
     """The cuda.Device of an array. Importing arrayd.cuda puts its own function in the place of this one."""
-    from .cuda._device import of_array
+    from .cuda.device import of_array
     return of_array(number)
 
 

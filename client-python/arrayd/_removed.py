@@ -19,7 +19,9 @@ _REASONS = {
          **dict.fromkeys("ElementwiseKernel RawKernel RawModule ReductionKernel fuse vectorize".split(), _KERNELS)},
     "cuda": {**dict.fromkeys("BaseMemory CFunctionAllocator ManagedMemory Memory MemoryAsync MemoryAsyncPool "
                              "MemoryHook MemoryPointer PythonFunctionAllocator UnownedMemory alloc get_allocator "
-                             "malloc_async malloc_managed set_allocator using_allocator".split(), _MEMORY),
+                             "malloc_async malloc_managed set_allocator set_pinned_memory_allocator "
+                             "using_allocator".split(), _MEMORY),
+             **dict.fromkeys(["PinnedMemory", "PinnedMemoryPointer"], "alloc_pinned_memory gives a memoryview"),
              **dict.fromkeys("get_cublas_handle get_cuda_path get_hipcc_path get_local_runtime_version get_nvcc_path "
                              "get_rocm_path".split(), _NO_CUDA),
              "ExternalStream": "a stream of this process is none of the server's", "Function": _KERNELS,
