@@ -28,10 +28,9 @@ from ._creation import (arange, array, asanyarray, asarray, ascontiguousarray, a
                         logspace, ones, ones_like, zeros, zeros_like)
 from ._formatting import (array2string, array_repr, array_str, format_float_positional, format_float_scientific,
                           get_printoptions, printoptions, set_printoptions)
-from ._indexing import (argwhere, c_, choose, compress, diag_indices, diag_indices_from, diagonal, extract,
-                        fill_diagonal, flatnonzero, index_exp, ix_, mask_indices, ndindex, nonzero, piecewise, place,
-                        put, put_along_axis, putmask, r_, ravel_multi_index, s_, select, take, take_along_axis,
-                        tril_indices, tril_indices_from, triu_indices, triu_indices_from, unravel_index, where)
+from ._indexing import (argwhere, c_, choose, compress, diagonal, extract, fill_diagonal, flatnonzero, index_exp, ix_,
+                        ndindex, nonzero, piecewise, place, put, put_along_axis, putmask, r_, ravel_multi_index, s_,
+                        select, take, take_along_axis, unravel_index, where)
 from ._joining import (append, array_split, block, column_stack, concat, concatenate, copyto, delete, dsplit, dstack,
                        hsplit, hstack, insert, repeat, resize, roll, split, stack, tile, trim_zeros, unstack, vsplit,
                        vstack)
@@ -82,6 +81,7 @@ _LATER = {
     "_broadcast": "broadcast",
     "_checks": "asarray_chkfinite real_if_close require",
     "_einsum": "einsum",
+    "_flat": "flatiter",
     "_functional": "apply_along_axis apply_over_axes clear_memo memoize",
     "_grids": "diag diagflat eye identity indices meshgrid mgrid ogrid tri tril triu vander",
     "_io": "fromfile load save savez savez_compressed",
@@ -92,6 +92,8 @@ _LATER = {
     "_poly1d": "poly1d",
     "_quantile": "nanpercentile nanquantile percentile quantile",
     "_statistics": "average bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd",
+    "_triangles": "diag_indices diag_indices_from mask_indices tril_indices tril_indices_from triu_indices "
+                  "triu_indices_from",
     "cuda": "is_available",
     "cuda.memory": "get_default_memory_pool",
     "cuda.pinned_memory": "get_default_pinned_memory_pool",

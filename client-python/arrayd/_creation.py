@@ -146,14 +146,16 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None, blocking=False):
     """An array of the server from anything that NumPy makes an array of, or from nested lists of server arrays.
 
-    Parameters: object: array, number, nested sequence, or anything with the buffer protocol. dtype: type of the
-    elements, found from object unless given. copy: True always copies; None only if needed; False raises ValueError
+    Parameters: object: array, its flat, number, nested sequence, or anything with the buffer protocol (bytes become
+    uint8). dtype: type of the elements, found from object unless given. copy: True always copies; None only if needed; False raises ValueError
     where a copy is needed (always for host data). order: 'C', 'F', 'A' or 'K'. subok, like, blocking: ignored. ndmin:
     least number of dimensions; ones are put before the shape.
     Returns: ndarray. Host data are copied before the call returns.
     Raises: ValueError for ragged sequences or copy=False; TypeError for a dtype that arrayd does not have.
     Source: numpy.array
     """
+    if hasattr(object, "_as_array"):  # an iterator over an array of the server, say
+        object = object._as_array()
     if isinstance(object, ndarray):
         result = _copied(object, dtype, copy, order)
     else:
@@ -181,12 +183,14 @@ def _copied(a, dtype, copy, order):
 
 
 def _from_host(value, dtype, order):
-    if _holds_arrays(value):
-        from ._joining import stack
-        parts = [as_array(part) for part in value]
-        kind = _base.result_type(*(part.dtype for part in parts)) if dtype is None else dtype
-        return stack(parts, dtype=kind, casting="unsafe")
-    host = np.asarray(value, dtype=dtype)
+    if isinstance(value, bytes):  # which NumPy takes for text
+        value = memoryview(value)
+    try:
+        host = np.asarray(value, dtype=dtype)
+    except TypeError:
+        if not _holds_arrays(value):
+            raise
+        return _stacked(value, dtype)
     if host.dtype.kind in "OSUmMV" and host.dtype.name != "bfloat16":
         raise TypeError(f"arrayd has no dtype {host.dtype!r}: numbers and bool only")
     if not host.dtype.isnative:
@@ -197,13 +201,17 @@ def _from_host(value, dtype, order):
     return _core.from_host(host)
 
 
+def _stacked(values, dtype):
+    from ._joining import stack
+    parts = [as_array(value) for value in values]
+    kind = _base.result_type(*(part.dtype for part in parts)) if dtype is None else dtype
+    return stack(parts, dtype=kind, casting="unsafe")
+
+
 def _holds_arrays(value):
-    """Whether nested sequences hold an array of the server, looking at the first element of each level."""
-    while isinstance(value, (list, tuple)) and value:
-        if any(isinstance(part, ndarray) for part in value):
-            return True
-        value = value[0]
-    return False
+    """Whether nested sequences hold an array of the server."""
+    return isinstance(value, (list, tuple)) and builtins.any(isinstance(part, ndarray) or _holds_arrays(part)
+                                                             for part in value)
 
 
 def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None, blocking=False):
