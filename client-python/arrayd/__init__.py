@@ -86,6 +86,7 @@ _LATER = {
     "_grids": "diag diagflat eye identity indices meshgrid mgrid ogrid tri tril triu vander",
     "_io": "fromfile load save savez savez_compressed",
     "_io_text": "fromstring genfromtxt loadtxt savetxt",
+    "_numpy_names": "DataSource format_parser",
     "_pad": "pad",
     "_pinned": "empty_like_pinned empty_pinned zeros_like_pinned zeros_pinned",
     "_poly": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",

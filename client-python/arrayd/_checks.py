@@ -44,8 +44,8 @@ def require(a, dtype=None, requirements=None, *, like=None):
     """An array that has the flags asked for: itself if it has them, else a copy.
 
     Parameters: a: array, number or nested sequence. dtype: type of the elements. requirements: one or a sequence of
-    'C' (C_CONTIGUOUS), 'F' (F_CONTIGUOUS), 'A' (ALIGNED), 'W' (WRITEABLE), 'O' (OWNDATA), 'E' (ENSUREARRAY). like:
-    ignored.
+    'C' (C_CONTIGUOUS), 'F' (F_CONTIGUOUS), 'A' (ALIGNED), 'W' (WRITEABLE), 'O' (OWNDATA; a column-major array is a view
+    in arrayd, so that with 'F' it is a copy of its own whose flag is false), 'E' (ENSUREARRAY). like: ignored.
     Returns: ndarray.
     Raises: ValueError for 'C' together with 'F'; KeyError for another requirement.
     Source: numpy.require

@@ -81,6 +81,9 @@ class poly1d:
             raise TypeError(f"only a numpy.poly1d can be set, not {type(polyin).__name__}")
         self.__init__(polyin)
 
+    def _as_array(self):  # what asarray makes of it
+        return self.coeffs
+
     def __array__(self, dtype=None, copy=None):
         raise TypeError("a polynomial of the server does not turn into a NumPy array by itself: p.get() fetches it")
 

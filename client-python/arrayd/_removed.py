@@ -15,6 +15,7 @@ _KERNELS, _MEMORY = "users' kernels are planned", "memory is the server's, and a
 _NO_CUDA = "this process uses no CUDA: the server does"
 _REASONS = {
     "": {"byte_bounds": "an array has no address in this process; shares_memory tells whether two overlap",
+         "disable_experimental_feature_warning": "arrayd warns of no feature as experimental",
          "make_aligned_dtype": "arrayd has no structured types",
          **dict.fromkeys("ElementwiseKernel RawKernel RawModule ReductionKernel fuse vectorize".split(), _KERNELS)},
     "cuda": {**dict.fromkeys("BaseMemory CFunctionAllocator ManagedMemory Memory MemoryAsync MemoryAsyncPool "

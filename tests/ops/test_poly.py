@@ -170,6 +170,11 @@ def test_numpy_numbers_leave_arithmetic_to_polynomials():
     assert np.float64(1) - p == -p + 1
 
 
+def test_poly1d_as_an_array():
+    p = ad.poly1d(ad.asarray([0, 1, 2]))
+    assert ad.asarray(p).tolist() == [1, 2] and ad.concatenate([p, p]).tolist() == [1, 2, 1, 2]
+
+
 def test_poly1d_equality():
     p = ad.poly1d(ad.asarray([0, 1, 2]))
     assert p == ad.poly1d([1, 2]) and not p != ad.poly1d([1.0, 2.0])
