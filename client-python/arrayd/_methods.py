@@ -1,5 +1,11 @@
 """Methods of ndarray that are the package's functions, and Python's protocols: text, copies, pickles."""
-from . import _array_api, _base, _core, _dlpack, _formatting, _indexing, _joining, _linalg, _math, _reductions, _sorting
+import importlib
+import pickle
+import types
+
+import numpy as np
+
+from . import _array_api, _base, _core, _formatting, _indexing, _joining, _linalg, _math, _reductions, _sorting
 from ._base import as_array, call, ndarray
 
 
@@ -56,12 +62,89 @@ def _scatters(name):
     return method
 
 
-def _array(self, dtype=None, copy=None):
-    raise TypeError("an array of the server does not turn into a NumPy array by itself: a.get() fetches it")
+def _byteswap(self, inplace=False):
+    """The elements with the order of their bytes reversed, of complex numbers that of each part.
+
+    Parameters: inplace: whether to change this array instead of making another.
+    Returns: ndarray; self when in place.
+    Source: numpy.ndarray.byteswap
+    """
+    part = self.itemsize // 2 if self.dtype.kind == "c" else self.itemsize
+    swapped = self.copy().reshape(self.shape or 1)
+    if part > 1 and self.size:
+        groups = swapped.reshape(-1).view(np.uint8).reshape(-1, part)
+        swapped = groups[:, ::-1].copy().reshape(-1).view(self.dtype)
+    swapped = swapped.reshape(self.shape)
+    if not inplace:
+        return swapped
+    self[...] = swapped
+    return self
+
+
+def _dump(self, file):
+    """Pickle the array to a file: load(file, allow_pickle=True) and pickle.load give it back.
+
+    Parameters: file: path, or file open for writing bytes.
+    Returns: None.
+    Source: numpy.ndarray.dump
+    """
+    from ._io import opened
+    with opened(file, "wb") as stream:
+        pickle.dump(self, stream, pickle.HIGHEST_PROTOCOL)
+
+
+def _dumps(self):
+    """The array pickled: pickle.loads gives it back.
+
+    Returns: bytes.
+    Source: numpy.ndarray.dumps
+    """
+    return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
 
 def _reduce(self):
-    return as_array, (self.get(),)
+    return as_array, (self.get(order="A"),)
+
+
+def _bytes(self):
+    return self.tobytes()
+
+
+# ---- attributes ----
+
+def _flat(self):
+    """The elements in row-major order, as if the array had one dimension: a flatiter. It can be assigned to.
+
+    Source: numpy.ndarray.flat
+    """
+    from ._flat import flatiter
+    return flatiter(self)
+
+
+def _set_flat(self, value):
+    _flat(self)[...] = value
+
+
+def _data(self):
+    """Absent: the elements are in the memory of a server.
+
+    Raises: AttributeError.
+    Source: cupy.ndarray.data
+    """
+    raise AttributeError("an arrayd.ndarray has no attribute 'data': its elements are in the memory of a server; "
+                         "a.get().data is a buffer with a copy of them")
+
+
+class _Later:
+    """A method whose module is imported when the method is first asked for; it then takes the place of this."""
+
+    def __init__(self, method, module, name):
+        self.method, self.module, self.name = method, module, name
+
+    def __get__(self, instance, owner):
+        method = getattr(importlib.import_module("." + self.module, __package__), self.name)
+        setattr(ndarray, self.method, method)
+        return method if instance is None else types.MethodType(method, instance)
 
 
 _FUNCTIONS = {
@@ -74,11 +157,16 @@ _FUNCTIONS = {
 }
 _METHODS = {
     "clip": _clip, "compress": _compress, "sort": _sort, "partition": _partition, "conj": _conj, "conjugate": _conj,
+    "byteswap": _byteswap, "dump": _dump, "dumps": _dumps, "flat": property(_flat, _set_flat), "data": property(_data),
+    "__bytes__": _bytes, "__reduce__": _reduce, "__repr__": _formatting.array_repr, "__str__": _formatting.array_str,
+    "__format__": _formatting.array_format, "__class_getitem__": classmethod(types.GenericAlias),
     "__array_namespace__": _array_api.array_namespace, "to_device": _array_api.to_device,
-    "__dlpack__": _dlpack.dlpack, "__dlpack_device__": _dlpack.dlpack_device,
-    "__array__": _array, "__reduce__": _reduce, "__repr__": _formatting.array_repr, "__str__": _formatting.array_str,
-    "__format__": _formatting.array_format,
     **{name: _scatters(name) for name in ("scatter_add", "scatter_max", "scatter_min")},
+}
+_LATER = {
+    "_dlpack": {"__dlpack__": "dlpack", "__dlpack_device__": "dlpack_device"},
+    "_io": {"tofile": "tofile"},
+    "_protocols": {"__array__": "array", "__array_function__": "array_function", "__array_ufunc__": "array_ufunc"},
 }
 
 
@@ -89,4 +177,7 @@ def install():
             setattr(ndarray, name, getattr(module, name))
     for name, method in _METHODS.items():
         setattr(ndarray, name, method)
+    for module, names in _LATER.items():
+        for name, function in names.items():
+            setattr(ndarray, name, _Later(name, module, function))
     _core.set_device_type(_array_api.device_of)

@@ -64,10 +64,12 @@ def _at(self, a, indices, b=no_value, /):
     Raises: TypeError for a ufunc that has no such form; IndexError (at the next sync) out of bounds.
     Source: numpy.ufunc.at
     """
-    mode = _named(self, "scatter", "at")
-    if b is no_value:
-        raise ValueError("second operand needed for ufunc")
     from ._scatter import scatter
+    if b is no_value and self.nin == 2:
+        raise ValueError("second operand needed for ufunc")
+    if self is _core.ufuncs["subtract"] and a.dtype != bool:
+        self, b = _core.ufuncs["add"], _core.ufuncs["negative"](as_array(b).astype(a.dtype))
+    mode = _named(self, "scatter", "at")
     scatter(a, indices, b, mode)
 
 
