@@ -1,5 +1,4 @@
 """Random numbers: the generator against Philox as published, the distributions against theirs."""
-import inspect
 import pathlib
 import pickle
 import re
@@ -559,35 +558,6 @@ def test_functions_of_the_module():
         assert getattr(ad.random, name).__doc__, name
     ad.random.seed(5)
     assert ad.random.normal(3, 1, size=4).shape == (4,) and ad.random.randint(10, size=3).dtype == np.int64
-
-
-# What CuPy's take, in this order; what of these comes after them is NumPy's.
-SIGNATURES = {
-    "both": "beta(a b) binomial(n p) chisquare(df) dirichlet(alpha) exponential(scale) f(dfnum dfden) "
-            "gamma(shape scale) geometric(p) hypergeometric(ngood nbad nsample) logseries(p) poisson(lam) power(a) uniform(low high)",
-    "state": "laplace(loc scale) logistic(loc scale) lognormal(mean sigma) negative_binomial(n p) normal(loc scale) "
-             "pareto(a) noncentral_chisquare(df nonc) noncentral_f(dfnum dfden nonc) random_sample() rayleigh(scale) "
-             "standard_cauchy() standard_exponential() standard_gamma(shape) standard_normal() standard_t(df) "
-             "triangular(left mode right) vonmises(mu kappa) wald(mean scale) weibull(a) zipf(a) gumbel(loc scale) randint(low high)",
-    "bare state": "seed(seed) choice(a size replace p) shuffle(a) permutation(a) "
-                  "multivariate_normal(mean cov size check_valid tol method dtype) ",
-    "generator": "random(size dtype out) integers(low high size dtype endpoint) standard_normal(size dtype out) "
-                 "standard_exponential(size dtype method out) standard_gamma(shape size dtype out)",
-    "module": "multinomial(n pvals size) random_integers(low high size) random(size dtype) ranf(size dtype) "
-              "bytes(length) sample(size dtype) default_rng(seed) set_random_state(rs)",
-}
-
-
-@pytest.mark.parametrize("kind", SIGNATURES)
-def test_signatures_are_cupys(kind):
-    ends = {"both": ["size"], "state": ["size", "dtype"]}.get(kind, [])
-    state = [ad.random.RandomState, ad.random]
-    holders = {"generator": [ad.random.Generator], "module": [ad.random], "both": [ad.random.Generator, *state]}
-    for name, parameters in re.findall(r"(\w+)\((.*?)\)", SIGNATURES[kind]):
-        for holder in holders.get(kind, state):
-            taken = [p for p in inspect.signature(getattr(holder, name)).parameters if p != "self"]
-            expected = parameters.split() + ends
-            assert taken[:len(expected)] == expected, (holder, name)
 
 
 def test_calls_that_make_no_sense():
