@@ -146,8 +146,8 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None, blocking=False):
     """An array of the server from anything that NumPy makes an array of, or from nested lists of server arrays.
 
-    Parameters: object: array, its flat, number, nested sequence, or anything with the buffer protocol (bytes become
-    uint8). dtype: type of the elements, found from object unless given. copy: True always copies; None only if needed; False raises ValueError
+    Parameters: object: array, its flat, number, nested sequence, or anything with the buffer protocol but bytes, which
+    are text to NumPy (frombuffer takes them). dtype: type of the elements, found from object unless given. copy: True always copies; None only if needed; False raises ValueError
     where a copy is needed (always for host data). order: 'C', 'F', 'A' or 'K'. subok, like, blocking: ignored. ndmin:
     least number of dimensions; ones are put before the shape.
     Returns: ndarray. Host data are copied before the call returns.
@@ -183,8 +183,6 @@ def _copied(a, dtype, copy, order):
 
 
 def _from_host(value, dtype, order):
-    if isinstance(value, bytes):  # which NumPy takes for text
-        value = memoryview(value)
     try:
         host = np.asarray(value, dtype=dtype)
     except TypeError:
@@ -192,7 +190,8 @@ def _from_host(value, dtype, order):
             raise
         return _stacked(value, dtype)
     if host.dtype.kind in "OSUmMV" and host.dtype.name != "bfloat16":
-        raise TypeError(f"arrayd has no dtype {host.dtype!r}: numbers and bool only")
+        hint = "; frombuffer(x, dtype) takes bytes for numbers" if isinstance(value, bytes) else ""
+        raise TypeError(f"arrayd has no dtype {host.dtype!r}: numbers and bool only{hint}")
     if not host.dtype.isnative:
         host = host.astype(host.dtype.newbyteorder("="))
     fortran = order == "F" or (order in ("K", "A") and host.flags.f_contiguous and not host.flags.c_contiguous)
@@ -437,7 +436,7 @@ def _spread(start, stop, num, div, kind):
     delta = _core.ufuncs["subtract"](stop, start, dtype=kind)
     ramp = _base.iota(num, 0, 1, np.dtype(kind.char.lower()) if kind.kind == "c" else kind).reshape((num,) + (1,) * delta.ndim)
     if div <= 0:
-        return _core.ufuncs["add"](ramp * delta, start, dtype=kind), delta * np.nan
+        return _core.ufuncs["add"](ramp * delta, start, dtype=kind), np.nan
     from ._indexing import where
     step = delta / div
     return _core.ufuncs["add"](where(step == 0, ramp / div * delta, ramp * step), start, dtype=kind), step

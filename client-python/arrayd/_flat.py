@@ -142,7 +142,8 @@ def _host_key(key, size):
 
 def _check_kind(key):
     if key.dtype.kind not in "iub" or key.dtype.kind == "b" and not key.ndim:
-        raise IndexError("only integers, slices (`:`), ellipsis (`...`) and integer or boolean arrays are valid indices")
+        raise IndexError("only integers, slices (`:`), ellipsis (`...`) and integer or boolean arrays are valid "
+                         "indices")
 
 
 def _check_mask(mask, size):

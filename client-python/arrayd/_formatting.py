@@ -25,7 +25,8 @@ def _written(write, host, summarised, *options):
     """write(host, *options), as a part of a larger array when it is one."""
     if not summarised:
         return write(host, *options)
-    with np.printoptions(threshold=0):
+    # A formatter that is not given again is forgotten.
+    with np.printoptions(threshold=0, formatter=np.get_printoptions()["formatter"]):
         return write(host, *options)
 
 

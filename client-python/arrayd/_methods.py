@@ -107,7 +107,8 @@ def _reduce(self):
 
 
 def _bytes(self):
-    return self.tobytes()
+    # As in NumPy: bytes(n) is n zeros for every n that is an index.
+    return bytes(int(self)) if self.ndim == 0 and self.dtype.kind in "iu" else self.tobytes()
 
 
 # ---- attributes ----

@@ -6,7 +6,7 @@ import numpy as np
 from . import _core
 from ._base import ndarray
 
-# The short way for operators with a NumPy scalar on the left: NumPy's ufuncs that have been seen, and arrayd's for them.
+# The short way for operators with a NumPy scalar on the left: ufuncs of NumPy that were seen, and arrayd's for them.
 _seen = {}
 _OPERANDS = {ndarray, bool, int, float, complex, *(np.dtype(letter).type for letter in "?bhilqBHILQefdFD")}
 _COMPARISONS = frozenset("less less_equal equal not_equal greater greater_equal".split())
@@ -34,7 +34,7 @@ def array_ufunc(self, ufunc, method, /, *inputs, **kwargs):
         raise TypeError(f"arrayd has no counterpart of NumPy's ufunc {name}; a.get() gives a NumPy array for it")
     if ufunc.__name__ in _COMPARISONS and method == "__call__":
         inputs = map(_number, inputs)
-    elif not isinstance(own, _core.ufunc):
+    elif method == "outer" or not isinstance(own, _core.ufunc):
         kwargs = _of_function(ufunc.__name__, inputs, kwargs)
     elif method == "__call__":
         _seen[ufunc] = own
@@ -65,7 +65,7 @@ def _number(value):
 
 
 def _of_function(name, inputs, kwargs):
-    """The options of a ufunc for a function (matmul, say), which would upload what it is given."""
+    """The options of a ufunc for a function (matmul or add.outer, say), which would upload what it is given."""
     if any(isinstance(each, np.ndarray) for each in inputs):
         raise TypeError(f"{name}: unsupported operand: numpy.ndarray; arrayd does not upload arrays by itself, "
                         "arrayd.asarray(x) does")

@@ -44,16 +44,15 @@ def _accumulate(self, array, axis=0, dtype=None, out=None):
 def _outer(self, A, B, /, **options):
     """The ufunc of every element of A with every element of B.
 
-    Parameters: A, B: arrays. options: those of the ufunc.
+    Parameters: A, B: arrays; the types of numbers count as those of arrays do. options: those of the ufunc.
     Returns: ndarray of shape A.shape + B.shape.
     Raises: ValueError for a ufunc that has not two inputs.
     Source: numpy.ufunc.outer
     """
     if self.nin != 2:
         raise ValueError("outer product only supported for binary functions")
-    a = as_array(A)
-    ndim = B.ndim if isinstance(B, _core.ndarray) else as_array(B).ndim
-    return self(a.reshape(a.shape + (1,) * ndim), as_operand(B), **options)
+    a, b = as_array(A), as_array(B)
+    return self(a.reshape(a.shape + (1,) * b.ndim), b, **options)
 
 
 def _at(self, a, indices, b=no_value, /):
