@@ -81,6 +81,28 @@ def _byteswap(self, inplace=False):
     return self
 
 
+def _reduced_view(self, dtype=None):
+    """A view with as few dimensions as the strides allow, elements in the same order.
+
+    Parameters: dtype: type to view the elements as, unless it is to stay.
+    Returns: ndarray; self when it has one dimension or none.
+    Source: cupy.ndarray.reduced_view
+    """
+    shape, strides = [], []
+    for n, stride in zip(self.shape, self.strides):
+        if shape and strides[-1] == n * stride:
+            shape[-1] *= n
+            strides[-1] = stride
+        elif n != 1:
+            shape.append(n)
+            strides.append(stride)
+    if self.ndim <= 1:
+        reduced = self
+    else:
+        reduced = self.reshape(-1) if self.flags.c_contiguous else _base.view(self, shape, strides)
+    return reduced if dtype is None else reduced.view(dtype)
+
+
 def _dump(self, file):
     """Pickle the array to a file: load(file, allow_pickle=True) and pickle.load give it back.
 
@@ -149,7 +171,7 @@ class _Later:
 
 
 _FUNCTIONS = {
-    _reductions: "sum prod min max any all mean var std argmin argmax cumsum cumprod",
+    _reductions: "sum prod min max any all mean var std argmin argmax cumsum cumprod ptp",
     _indexing: "take put choose nonzero diagonal",
     _linalg: "dot trace",
     _joining: "repeat",
@@ -158,14 +180,15 @@ _FUNCTIONS = {
 }
 _METHODS = {
     "clip": _clip, "compress": _compress, "sort": _sort, "partition": _partition, "conj": _conj, "conjugate": _conj,
-    "byteswap": _byteswap, "dump": _dump, "dumps": _dumps, "flat": property(_flat, _set_flat), "data": property(_data),
+    "byteswap": _byteswap, "reduced_view": _reduced_view, "dump": _dump, "dumps": _dumps,
+    "flat": property(_flat, _set_flat), "data": property(_data),
     "__bytes__": _bytes, "__reduce__": _reduce, "__repr__": _formatting.array_repr, "__str__": _formatting.array_str,
     "__format__": _formatting.array_format, "__class_getitem__": classmethod(types.GenericAlias),
     "__array_namespace__": _array_api.array_namespace, "to_device": _array_api.to_device,
     **{name: _scatters(name) for name in ("scatter_add", "scatter_max", "scatter_min")},
 }
 _LATER = {
-    "_dlpack": {"__dlpack__": "dlpack", "__dlpack_device__": "dlpack_device"},
+    "_dlpack": {"__dlpack__": "dlpack", "__dlpack_device__": "dlpack_device", "toDlpack": "dlpack"},
     "_io": {"tofile": "tofile"},
     "_protocols": {"__array__": "array", "__array_function__": "array_function", "__array_ufunc__": "array_ufunc"},
 }

@@ -531,6 +531,24 @@ def test_byteswap(kind):
             assert a.tobytes() == x.byteswap().tobytes()
 
 
+def test_reduced_view():
+    a = ad.arange(120).reshape(2, 3, 4, 5)
+    for turn, shape in ((lambda a: a, (120,)), (lambda a: a[:, :2], (2, 40)), (lambda a: a[..., ::2], (24, 3)),
+                        (lambda a: a[:, None, :, ::3], (6, 2, 5)), (lambda a: a.T, (5, 4, 3, 2)),
+                        (lambda a: a[0, 0, 0, 0, ...], ()), (lambda a: a[:1, :1, :1, :1], (1,)), (lambda a: a[:0], (0,)),
+                        (lambda a: a[0, 0, 0, ::2], (3,)), (lambda a: a[:, :, 1:2, 1:2], (6,))):
+        view = turn(a).reduced_view()
+        assert view.shape == shape and ad.shares_memory(view, a) == (view.size > 0)
+        assert view.get().ravel().tolist() == turn(a).get().ravel().tolist()
+    assert a.reduced_view("float64").dtype == "float64" and a.T.reduced_view().shape == (5, 4, 3, 2)
+
+
+def test_what_cupy_has():
+    a = ad.asarray([3, 1, 2])
+    assert int(a.ptp()) == 2
+    assert type(a.toDlpack()).__name__ == "PyCapsule"
+
+
 def test_one_type():
     a = ad.zeros(2)
     for made in (a, a + 1, a[:1], a.T, a.sum(), ad.asarray([1]), np.add(a, a), Mine(3) + 1):
