@@ -442,7 +442,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
         return as_array(np.asarray(np.ravel_multi_index(tuple(multi_index), dims, mode, order)))
     modes = (mode,) * len(dims) if isinstance(mode, str) else tuple(mode)
     parts = [index if isinstance(index, ndarray) else np.asarray(index) for index in multi_index]
-    if builtins.any(part.dtype.kind not in "iu" for part in parts):
+    if builtins.any(part.dtype.kind not in "biu" for part in parts):
         raise TypeError("only int indices permitted")
     parts = [_bounded(as_array(part, np.int64), n, how) for part, n, how in zip(parts, dims, modes)]
     parts = [_within(_not_negative(part, n), n) if how == "raise" else part

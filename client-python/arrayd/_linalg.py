@@ -291,7 +291,7 @@ def _vector_norm(x, ord, axis, keepdims):
         return reduce("sum", x != 0, axis, x.real.dtype, keepdims=keepdims)
     size = _core.ufuncs["absolute"](x)
     if ord == np.inf:
-        return reduce("max", size, axis, keepdims=keepdims)
+        return reduce("max", size, axis, keepdims=keepdims, initial=0)
     if ord == -np.inf:
         return reduce("min", size, axis, keepdims=keepdims)
     if ord == 1:
@@ -318,7 +318,8 @@ def _matrix_norm(x, ord, axes, keepdims):
         raise ValueError("Invalid norm order for matrices.")
     summed, extreme, name = choices[ord]
     size = _core.ufuncs["absolute"](x)
-    result = reduce(name, reduce("sum", size, summed, keepdims=True), extreme, keepdims=True)
+    result = reduce(name, reduce("sum", size, summed, keepdims=True), extreme, keepdims=True,
+                    initial=0 if name == "max" else None)
     return result if keepdims else result.reshape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 

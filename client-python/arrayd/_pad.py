@@ -8,7 +8,7 @@ from ._base import along, as_array, reduce
 _MODES = {"constant": ("constant_values",), "edge": (), "linear_ramp": ("end_values",), "maximum": ("stat_length",),
           "mean": ("stat_length",), "median": ("stat_length",), "minimum": ("stat_length",),
           "reflect": ("reflect_type",), "symmetric": ("reflect_type",), "wrap": (), "empty": ()}
-_BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
+_REPEATING = ("edge", "reflect", "symmetric", "wrap")
 _STATISTICS = {"maximum": "max", "minimum": "min", "mean": "mean"}
 
 
@@ -29,8 +29,9 @@ def pad(array, pad_width, mode="constant", **kwargs):
     widths = _widths(pad_width, a.ndim)
     if not callable(mode):
         _check_arguments(mode, kwargs, a.shape, widths)
-    if mode in _BY_INDEX:
-        return _by_index(a, widths, mode, kwargs.get("reflect_type", "even") == "odd")
+    odd = kwargs.get("reflect_type", "even") == "odd"
+    if mode in _REPEATING and (odd or not _in_one_go(mode, a.shape, widths)):
+        return _by_index(a, widths, mode, odd)
     if mode == "constant":
         return _constant(a, widths, _pairs(kwargs.get("constant_values", 0), a.ndim))
     result = _surrounded(a, widths, 0)
@@ -82,6 +83,8 @@ def _filler(mode, given, ndim):
     if mode == "linear_ramp":
         ends = _pairs(given.get("end_values", 0), ndim)
         return lambda *at: _ramp(*at, ends)
+    if mode in _REPEATING:
+        return lambda *at: _repeat(*at, mode)
     length = given.get("stat_length")
     lengths = [(None, None)] * ndim if length is None else _widths(length, ndim)
     return lambda *at: _statistic(*at, mode, lengths)
@@ -100,8 +103,8 @@ def _surrounded(a, widths, value):
 
 
 def _stored(value, dtype):
-    """A number cast to a type as it is when it is put into an array of it."""
-    return np.asarray(value).astype(dtype)[()]
+    """A number as NumPy puts it into an array of a type: one that does not fit wraps in unsigned integers only."""
+    return np.asarray(value).astype(dtype)[()] if dtype.kind == "u" else dtype.type(value)
 
 
 def _call(function, result, widths, given):
@@ -118,8 +121,26 @@ def _whole(result, shape, widths, axis):
     return result[tuple([slice(None)] * (axis + 1) + inside[axis + 1:])]
 
 
+def _in_one_go(mode, shape, widths):
+    """Whether nothing is repeated more than once."""
+    return mode == "edge" or all(max(width) <= n - (mode == "reflect") for n, width in zip(shape, widths))
+
+
+def _repeat(part, axis, n, width, mode):
+    """Fill the ends of an axis with elements from within."""
+    before, after = width
+    inside = part[along(part.ndim, axis, slice(before, before + n))]
+    skip = mode == "reflect"
+    first, last = {"edge": (slice(0, 1), slice(n - 1, n)), "wrap": (slice(n - before, n), slice(0, after))}.get(
+        mode, (slice(skip, skip + before), slice(n - skip - after, n - skip)))
+    reverse = slice(None, None, -1 if mode in ("reflect", "symmetric") else 1)
+    for edge, chosen in zip(_edges(part, axis, n, width), (first, last)):
+        if edge.size:
+            edge[...] = inside[along(part.ndim, axis, chosen)][along(part.ndim, axis, reverse)]
+
+
 def _by_index(a, widths, mode, odd):
-    """Modes that repeat elements: NumPy pads the numbers of an axis, and these are taken."""
+    """Modes that repeat elements more than once: NumPy pads the numbers of an axis, and these are taken."""
     if not any(n for pair in widths for n in pair):
         return a.copy()
     for axis, width in enumerate(widths):

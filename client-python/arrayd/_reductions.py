@@ -362,6 +362,8 @@ def _scan(name, a, axis, dtype, out):
     a, axis = _base.one_axis(as_array(a), axis)
     kind = np.dtype(dtype) if dtype is not None else out.dtype if isinstance(out, ndarray) else _scan_type(a.dtype)
     a = _counted(name, a, kind)
+    if kind == np.bool_:
+        return give(call(name, (as_array(a, bool),), (axis,), dtype=np.int64) != 0, out)
     wide = _scan_type(kind)
     if wide == kind and _fits(out, a.shape, kind):
         return call(name, (a,), (axis,), dtype=wide, out=out)
