@@ -12,11 +12,13 @@ import importlib as _importlib
 import numpy as _numpy
 from numpy import (base_repr, binary_repr, bool_, complex128, complex64, complexfloating, dtype, e, euler_gamma, finfo,
                    float16, float32, float64, floating, generic, iinfo, inexact, inf, int16, int32, int64, int8,
-                   integer, intp, isdtype, issubdtype, iterable, min_scalar_type, nan, number, pi, promote_types,
-                   signedinteger, uint16, uint32, uint64, uint8, unsignedinteger)
-from numpy.exceptions import AxisError
+                   integer, intp, isdtype, issubdtype, iterable, long, min_scalar_type, mintypecode, nan, number, pi,
+                   promote_types, signedinteger, typename, uint16, uint32, uint64, uint8, ulong, unsignedinteger)
+from numpy.exceptions import (AxisError, ComplexWarning, ModuleDeprecationWarning, RankWarning, TooHardError,
+                              VisibleDeprecationWarning)
 
 from . import _core
+from ._array_api import VERSION as __array_api_version__
 from ._core import (ArraydError, DeviceError, DeviceLostError, LimitError, ProtocolError, ServerError, StaleHandleError,
                     ndarray, ufunc)
 from ._base import newaxis
@@ -26,10 +28,9 @@ from ._creation import (arange, array, asanyarray, asarray, ascontiguousarray, a
                         logspace, ones, ones_like, zeros, zeros_like)
 from ._formatting import (array2string, array_repr, array_str, format_float_positional, format_float_scientific,
                           get_printoptions, printoptions, set_printoptions)
-from ._indexing import (argwhere, c_, choose, compress, diag_indices, diag_indices_from, diagonal, extract,
-                        fill_diagonal, flatnonzero, index_exp, ix_, mask_indices, ndindex, nonzero, piecewise, place,
-                        put, put_along_axis, putmask, r_, ravel_multi_index, s_, select, take, take_along_axis,
-                        tril_indices, tril_indices_from, triu_indices, triu_indices_from, unravel_index, where)
+from ._indexing import (argwhere, c_, choose, compress, diagonal, extract, fill_diagonal, flatnonzero, index_exp, ix_,
+                        ndindex, nonzero, piecewise, place, put, put_along_axis, putmask, r_, ravel_multi_index, s_,
+                        select, take, take_along_axis, unravel_index, where)
 from ._joining import (append, array_split, block, column_stack, concat, concatenate, copyto, delete, dsplit, dstack,
                        hsplit, hstack, insert, repeat, resize, roll, split, stack, tile, trim_zeros, unstack, vsplit,
                        vstack)
@@ -74,17 +75,31 @@ _ufunc_methods.install()
 
 # Imported when one of their names is first asked for; together they would double the time of the import.
 _LATER = {
+    "_array_api": "__array_namespace_info__",
+    "_dlpack": "from_dlpack",
     "_bits": "packbits unpackbits",
+    "_broadcast": "broadcast",
+    "_checks": "asarray_chkfinite real_if_close require",
     "_einsum": "einsum",
+    "_flat": "flatiter",
+    "_functional": "apply_along_axis apply_over_axes clear_memo memoize",
     "_grids": "diag diagflat eye identity indices meshgrid mgrid ogrid tri tril triu vander",
+    "_io": "fromfile load save savez savez_compressed",
+    "_io_text": "fromstring genfromtxt loadtxt savetxt",
+    "_numpy_names": "DataSource format_parser",
     "_pad": "pad",
     "_pinned": "empty_like_pinned empty_pinned zeros_like_pinned zeros_pinned",
-    "_poly": "polyadd polymul polysub polyval",
+    "_poly": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
+    "_poly1d": "poly1d",
     "_quantile": "nanpercentile nanquantile percentile quantile",
     "_statistics": "average bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd",
-    "cuda._memory": "get_default_memory_pool get_default_pinned_memory_pool",
+    "_triangles": "diag_indices diag_indices_from mask_indices tril_indices tril_indices_from triu_indices "
+                  "triu_indices_from",
+    "cuda": "is_available",
+    "cuda.memory": "get_default_memory_pool",
+    "cuda.pinned_memory": "get_default_pinned_memory_pool",
 }
-_MODULES = ("cuda", "fft", "linalg", "random")
+_MODULES = ("cuda", "cupyx", "exceptions", "fft", "linalg", "random", "testing")
 _HOME = {name: module for module, names in _LATER.items() for name in names.split()}
 
 # `from arrayd import *` leaves those builtins alone that NumPy leaves alone.
@@ -106,4 +121,5 @@ def __getattr__(name):
     # ml_dtypes, which defines it, is imported only when asked for.
     if name == "bfloat16":
         return _core.as_dtype("bfloat16").type
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._removed import missing
+    raise missing(name)

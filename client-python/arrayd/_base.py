@@ -9,6 +9,8 @@ from . import _core
 from ._core import ndarray
 
 newaxis = None
+# dtype.kind of what has a fraction, of what may be NaN: V is bfloat16's, the only one of that kind that arrays have.
+FLOATING, INEXACT = "fV", "fcV"
 _SCALARS = (bool, int, float, complex, np.generic)
 
 
@@ -113,6 +115,11 @@ def matrix_product(a, b):
     return call("matmul", (a, b), (_core.tf32,))
 
 
+def iota(length, first, delta, dtype):
+    """first, first + delta, ...: a new 1-d array."""
+    return call("iota", (), (first, delta), dtype=dtype, shape=(length,))
+
+
 def give(result, out):
     """result, or out filled with it; out's shape must be the result's."""
     if out is None:
@@ -125,6 +132,15 @@ def give(result, out):
         raise TypeError(f"Cannot cast result from {result.dtype!r} to {out.dtype!r} with casting rule 'same_kind'")
     out[...] = result
     return out
+
+
+def on_device(device, function, *args, **kwargs):
+    """function(*args, **kwargs), computed on a device: a cuda.Device or its number."""
+    from .cuda import Device
+    if not isinstance(device, (Device, int, np.integer)):
+        raise ValueError(f"device must be an arrayd.cuda.Device or its number, not {device!r}")
+    with Device(device):
+        return function(*args, **kwargs)
 
 
 def product(shape):

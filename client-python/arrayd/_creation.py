@@ -6,17 +6,21 @@ import operator
 import numpy as np
 
 from . import _base, _core
-from ._base import as_array, ndarray, shape_tuple
+from ._base import as_array, ndarray, on_device, shape_tuple
 
 
-def empty(shape, dtype=float, order="C"):
+def empty(shape, dtype=float, order="C", *, device=None, like=None):
     """A new array whose elements are unspecified (they happen to be zero).
 
     Parameters: shape: int or tuple of ints. dtype: type of the elements. order: 'C' row-major or 'F' column-major.
+    device: a cuda.Device or its number, the current one unless given. like: ignored.
     Returns: ndarray of that shape.
-    Raises: ValueError for a negative dimension or another order; TypeError for a dtype that arrayd does not have.
+    Raises: ValueError for a negative dimension, another order or a device that does not exist; TypeError for a dtype
+    that arrayd does not have.
     Source: numpy.empty
     """
+    if device is not None:
+        return on_device(device, empty, shape, dtype, order)
     shape = shape_tuple(shape)
     if order in ("C", "K", "A", None):
         return _base.empty(shape, dtype)
@@ -25,37 +29,40 @@ def empty(shape, dtype=float, order="C"):
     raise ValueError("order must be 'C' or 'F'")
 
 
-def zeros(shape, dtype=float, order="C"):
+def zeros(shape, dtype=float, order="C", *, device=None, like=None):
     """A new array of zeros.
 
-    Parameters: shape: int or tuple of ints. dtype: type of the elements. order: 'C' or 'F'.
+    Parameters: shape: int or tuple of ints. dtype: type of the elements. order: 'C' or 'F'. device, like: as empty.
     Returns: ndarray of that shape.
     Raises: ValueError for a negative dimension or another order.
     Source: numpy.zeros
     """
-    return empty(shape, dtype, order)
+    return empty(shape, dtype, order, device=device)
 
 
-def ones(shape, dtype=None, order="C"):
+def ones(shape, dtype=None, order="C", *, device=None, like=None):
     """A new array of ones.
 
     Parameters: shape: int or tuple of ints. dtype: type of the elements, float64 unless given. order: 'C' or 'F'.
+    device, like: as empty.
     Returns: ndarray of that shape.
     Raises: ValueError for a negative dimension or another order.
     Source: numpy.ones
     """
-    return full(shape, 1, float if dtype is None else dtype, order)
+    return full(shape, 1, float if dtype is None else dtype, order, device=device)
 
 
-def full(shape, fill_value, dtype=None, order="C"):
+def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     """A new array with every element set to one value.
 
     Parameters: shape: int or tuple of ints. fill_value: number, or array that broadcasts to shape. dtype: type of the
-    elements, that of fill_value unless given. order: 'C' or 'F'.
+    elements, that of fill_value unless given. order: 'C' or 'F'. device, like: as empty.
     Returns: ndarray of that shape.
     Raises: ValueError when fill_value does not broadcast to shape.
     Source: numpy.full
     """
+    if device is not None:
+        return on_device(device, full, shape, fill_value, dtype, order)
     if not _base.is_scalar(fill_value):
         fill_value = as_array(fill_value)
     if dtype is None:
@@ -63,6 +70,10 @@ def full(shape, fill_value, dtype=None, order="C"):
     result = empty(shape, dtype, order)
     if result.size:
         result[...] = _wrapped(fill_value, result.dtype)
+    elif _base.is_scalar(fill_value):
+        _wrapped(fill_value, result.dtype)
+    else:
+        np.broadcast_to(np.empty(fill_value.shape, bool), result.shape)
     return result
 
 
@@ -83,64 +94,68 @@ def _like(a, dtype, order, shape):
     return a.shape if shape is None else shape, dtype, order
 
 
-def empty_like(prototype, dtype=None, order="K", subok=True, shape=None):
+def empty_like(prototype, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """A new array of another's shape and type, elements unspecified.
 
     Parameters: prototype: array of any shape. dtype, shape: used instead of the prototype's. order: 'C', 'F', or
-    'K'/'A' for the prototype's (column-major when it is). subok: ignored.
+    'K'/'A' for the prototype's (column-major when it is). subok: ignored. device: as empty.
     Returns: ndarray.
     Raises: ValueError for another order.
     Source: numpy.empty_like
     """
-    return empty(*_like(prototype, dtype, order, shape))
+    return empty(*_like(prototype, dtype, order, shape), device=device)
 
 
-def zeros_like(a, dtype=None, order="K", subok=True, shape=None):
+def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """A new array of zeros of another's shape and type.
 
     Parameters: a: array of any shape. dtype, shape: used instead of a's. order: as empty_like. subok: ignored.
+    device: as empty.
     Returns: ndarray.
     Raises: ValueError for another order.
     Source: numpy.zeros_like
     """
-    return zeros(*_like(a, dtype, order, shape))
+    return zeros(*_like(a, dtype, order, shape), device=device)
 
 
-def ones_like(a, dtype=None, order="K", subok=True, shape=None):
+def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """A new array of ones of another's shape and type.
 
     Parameters: a: array of any shape. dtype, shape: used instead of a's. order: as empty_like. subok: ignored.
+    device: as empty.
     Returns: ndarray.
     Raises: ValueError for another order.
     Source: numpy.ones_like
     """
-    return ones(*_like(a, dtype, order, shape))
+    return ones(*_like(a, dtype, order, shape), device=device)
 
 
-def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None):
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """A new array of another's shape and type with every element set to one value.
 
     Parameters: a: array of any shape. fill_value: number or array that broadcasts. dtype, shape: used instead of a's.
-    order: as empty_like. subok: ignored.
+    order: as empty_like. subok: ignored. device: as empty.
     Returns: ndarray.
     Raises: ValueError when fill_value does not broadcast.
     Source: numpy.full_like
     """
     shape, dtype, order = _like(a, dtype, order, shape)
-    return full(shape, fill_value, dtype, order)
+    return full(shape, fill_value, dtype, order, device=device)
 
 
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None, blocking=False):
     """An array of the server from anything that NumPy makes an array of, or from nested lists of server arrays.
 
-    Parameters: object: array, number, nested sequence, or anything with the buffer protocol. dtype: type of the
-    elements, found from object unless given. copy: True always copies; None only if needed; False raises ValueError
+    Parameters: object: array, its flat, number, nested sequence, or anything with the buffer protocol but bytes, which
+    are text to NumPy (frombuffer takes them). dtype: type of the elements, found from object unless given. copy: True always copies; None only if needed; False raises ValueError
     where a copy is needed (always for host data). order: 'C', 'F', 'A' or 'K'. subok, like, blocking: ignored. ndmin:
     least number of dimensions; ones are put before the shape.
     Returns: ndarray. Host data are copied before the call returns.
     Raises: ValueError for ragged sequences or copy=False; TypeError for a dtype that arrayd does not have.
     Source: numpy.array
     """
+    if hasattr(object, "_as_array"):  # an iterator over an array of the server, say
+        object = object._as_array()
     if isinstance(object, ndarray):
         result = _copied(object, dtype, copy, order)
     else:
@@ -164,14 +179,15 @@ def _copied(a, dtype, copy, order):
 
 
 def _from_host(value, dtype, order):
-    if _holds_arrays(value):
-        from ._joining import stack
-        parts = [as_array(part) for part in value]
-        kind = _base.result_type(*(part.dtype for part in parts)) if dtype is None else dtype
-        return stack(parts, dtype=kind, casting="unsafe")
-    host = np.asarray(value, dtype=dtype)
+    try:
+        host = np.asarray(value, dtype=dtype)
+    except TypeError:
+        if not _holds_arrays(value):
+            raise
+        return _stacked(value, dtype)
     if host.dtype.kind in "OSUmMV" and host.dtype.name != "bfloat16":
-        raise TypeError(f"arrayd has no dtype {host.dtype!r}: numbers and bool only")
+        hint = "; frombuffer(x, dtype) takes bytes for numbers" if isinstance(value, bytes) else ""
+        raise TypeError(f"arrayd has no dtype {host.dtype!r}: numbers and bool only{hint}")
     if not host.dtype.isnative:
         host = host.astype(host.dtype.newbyteorder("="))
     fortran = order == "F" or (order in ("K", "A") and host.flags.f_contiguous and not host.flags.c_contiguous)
@@ -180,28 +196,34 @@ def _from_host(value, dtype, order):
     return _core.from_host(host)
 
 
+def _stacked(values, dtype):
+    from ._joining import stack
+    parts = [as_array(value) for value in values]
+    kind = _base.result_type(*(part.dtype for part in parts)) if dtype is None else dtype
+    return stack(parts, dtype=kind, casting="unsafe")
+
+
 def _holds_arrays(value):
-    """Whether nested sequences hold an array of the server, looking at the first element of each level."""
-    while isinstance(value, (list, tuple)) and value:
-        if any(isinstance(part, ndarray) for part in value):
-            return True
-        value = value[0]
-    return False
+    """Whether nested sequences hold an array of the server."""
+    return isinstance(value, (list, tuple)) and builtins.any(isinstance(part, ndarray) or _holds_arrays(part)
+                                                             for part in value)
 
 
-def asarray(a, dtype=None, order=None, *, copy=None, like=None, blocking=False):
+def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None, blocking=False):
     """An array of the server: itself when it is one already, else a copy of host data.
 
     Parameters: a: array, number, nested sequence or buffer. dtype: type of the elements. order: 'C', 'F', 'A' or 'K'.
-    copy: as array. like, blocking: ignored.
-    Returns: ndarray, on the current device.
-    Raises: as array.
+    device: a cuda.Device or its number, the current one unless given. copy: as array. like, blocking: ignored.
+    Returns: ndarray, on that device.
+    Raises: as array; ValueError for a device that does not exist.
     Source: numpy.asarray
     """
+    if device is not None:
+        return on_device(device, asarray, a, dtype, order, copy=copy)
     return array(a, dtype, copy=copy, order=order or "K")
 
 
-def asanyarray(a, dtype=None, order=None, *, copy=None, like=None, blocking=False):
+def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None, blocking=False):
     """The same as asarray: arrayd has no subclasses of ndarray.
 
     Parameters: as asarray.
@@ -209,7 +231,7 @@ def asanyarray(a, dtype=None, order=None, *, copy=None, like=None, blocking=Fals
     Raises: as array.
     Source: numpy.asanyarray
     """
-    return array(a, dtype, copy=copy, order=order or "K")
+    return asarray(a, dtype, order, device=device, copy=copy)
 
 
 def ascontiguousarray(a, dtype=None, *, like=None):
@@ -248,14 +270,16 @@ def copy(a, order="K", subok=False):
 def astype(x, dtype, /, *, copy=True, device=None):
     """An array with its elements cast to a type.
 
-    Parameters: x: array of the server. dtype: the type. copy: False gives x itself when it is of that type. device:
-    ignored.
+    Parameters: x: array of the server. dtype: the type. copy: False gives x itself when it is of that type and on that
+    device. device: a cuda.Device or its number, x's unless given.
     Returns: ndarray of x's shape.
     Raises: TypeError when x is no array of the server.
     Source: numpy.astype
     """
     if not isinstance(x, ndarray):
         raise TypeError(f"Input should be an arrayd.ndarray. It is of type {type(x)}.")
+    if device is not None:
+        return asarray(x, dtype, device=device, copy=copy or None)
     return x if not copy and x.dtype == dtype else x.astype(dtype)
 
 
@@ -314,16 +338,18 @@ def fromfunction(function, shape, *, dtype=float, like=None, **kwargs):
     return function(*indices(shape, dtype=dtype), **kwargs)
 
 
-def arange(start, stop=None, step=None, dtype=None, *, like=None):
+def arange(start, stop=None, step=None, dtype=None, *, device=None, like=None):
     """Evenly spaced values in the half-open interval [start, stop).
 
     Parameters: start: first value, or stop when only one argument is given (start is 0 then). stop: end, not
-    included. step: distance, 1 unless given. dtype: type of the elements, that of the arguments unless given. like:
-    ignored.
+    included. step: distance, 1 unless given. dtype: type of the elements, that of the arguments unless given. device,
+    like: as empty.
     Returns: ndarray of shape (ceil((stop - start)/step),).
     Raises: ZeroDivisionError for step 0; ValueError where the length cannot be computed or is too large.
     Source: numpy.arange
     """
+    if device is not None:
+        return on_device(device, arange, start, stop, step, dtype)
     if stop is None:
         start, stop = 0, start
     step = 1 if step is None else step
@@ -335,7 +361,7 @@ def arange(start, stop=None, step=None, dtype=None, *, like=None):
         return array(np.arange(start, stop, step, dtype))
     length = _length(start, stop, step)
     first, delta = _first_and_delta(start, step, dtype, length)
-    return _core.iota(length, first, delta, dtype)
+    return _base.iota(length, first, delta, dtype)
 
 
 def _length(start, stop, step):
@@ -366,54 +392,59 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 
     Parameters: start, stop: numbers or arrays that broadcast to a shape S. num: how many. endpoint: whether stop is
     the last. retstep: also return the distance. dtype: type of the elements (integers are rounded down). axis: where
-    the values go in the result. device: ignored.
+    the values go in the result. device: as empty.
     Returns: ndarray of shape S with num put in at axis; with retstep also the step.
     Raises: ValueError for a negative num.
     Source: numpy.linspace
     """
+    if device is not None:
+        return on_device(device, linspace, start, stop, num, endpoint, retstep, dtype, axis)
     num = operator.index(num)
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     div = num - 1 if endpoint else num
-    start, stop = _inexact(start), _inexact(stop)
-    kind = _base.result_type(start, stop, float(num))
-    delta = stop - start
-    samples = arange(0, num).astype(kind.char.lower() if kind.kind == "c" else kind)
-    samples = samples.reshape((num,) + (1,) * getattr(delta, "ndim", 0))
-    step = delta / div if div > 0 else _base.as_array(np.nan).astype(kind) if isinstance(delta, ndarray) else np.nan
-    values = _spread(samples, delta, div, step) + start
-    if values.dtype != kind:
-        values = values.astype(kind)
+    start, stop = (value if _base.is_scalar(value) else as_array(value) for value in (start, stop))
+    kind = _base.result_type(start, stop)
+    kind = kind if kind.kind in _base.INEXACT else _base.result_type(kind, np.float64)
+    if isinstance(start, ndarray) or isinstance(stop, ndarray):
+        values, step = _spread(start, stop, num, div, kind)
+    else:
+        values, step = _line(start, stop, num, div, kind)
     if endpoint and num > 1:
         values[-1, ...] = stop
     return _finish(values, dtype, axis, (step,) if retstep else ())
 
 
-def _spread(samples, delta, div, step):
-    """samples*step, kept exact where the step underflows to zero."""
+def _line(start, stop, num, div, kind):
+    """num values from start in steps of (stop - start)/div, and the step, for ends that are numbers."""
+    start, stop = kind.type(start), kind.type(stop)
+    delta = stop - start
+    step = delta / div if div > 0 else np.nan
+    if div > 0 and step != 0:
+        return _base.iota(num, start.item(), step.item(), kind), step
+    # A step that underflows is multiplied last.
+    values = _base.iota(num, 0, 1, kind)
+    return (values / div if div > 0 else values) * delta + start, step
+
+
+def _spread(start, stop, num, div, kind):
+    """As _line, for ends of which one is an array."""
+    delta = _core.ufuncs["subtract"](stop, start, dtype=kind)
+    ramp = _base.iota(num, 0, 1, np.dtype(kind.char.lower()) if kind.kind == "c" else kind).reshape((num,) + (1,) * delta.ndim)
     if div <= 0:
-        return samples * delta
-    if not isinstance(step, ndarray):
-        return samples * step if step != 0 else samples / div * delta
+        return _core.ufuncs["add"](ramp * delta, start, dtype=kind), np.nan
     from ._indexing import where
-    return where(step == 0, samples / div * delta, samples * step)
-
-
-def _inexact(value):
-    """An end of a range as a float or complex number or array."""
-    if not _base.is_scalar(value):
-        value = as_array(value)
-        return value if value.dtype.kind in "fc" else value.astype(float)
-    return value * np.float64(1.0) if not isinstance(value, np.inexact) else value
+    step = delta / div
+    return _core.ufuncs["add"](where(step == 0, ramp / div * delta, ramp * step), start, dtype=kind), step
 
 
 def _finish(values, dtype, axis, extra=()):
     """The end of the functions that space values: rounding down to integers, the type, the axis."""
     if dtype is not None:
         dtype = np.dtype(dtype)
-        if dtype.kind in "iu" and values.dtype.kind == "f":
+        if dtype.kind in "iu" and values.dtype.kind in _base.FLOATING:
             values = _core.ufuncs["floor"](values)
-        values = values.astype(dtype)
+        values = values.astype(dtype, copy=False)
     if axis != 0:
         from ._manipulation import moveaxis
         values = moveaxis(values, 0, axis)
@@ -439,21 +470,26 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """num values in geometric progression from start to stop.
 
-    Parameters: start, stop: first and last value, numbers, real or complex. num, endpoint, axis: as linspace. dtype:
-    type of the elements.
-    Returns: ndarray of shape (num,).
-    Raises: ValueError when an end is zero; TypeError for arrays as ends that are not 0-d.
+    Parameters: start, stop: first and last value, real or complex, numbers or arrays that broadcast to a shape S. num,
+    endpoint, axis: as linspace. dtype: type of the elements.
+    Returns: ndarray of shape S with num put in at axis.
+    Raises: ValueError for an end on this side that is zero (one on the server gives NaN: looking would take waiting).
     Source: numpy.geomspace
     """
-    first, last = (np.asarray(value.item() if isinstance(value, ndarray) else value)[()] for value in (start, stop))
-    if first == 0 or last == 0:
+    ends = [value if isinstance(value, ndarray) else np.asarray(value) for value in (start, stop)]
+    if builtins.any(not isinstance(end, ndarray) and (end == 0).any() for end in ends):
         raise ValueError("Geometric sequence cannot include zero")
-    kind = _base.result_type(first, last, float(num), *(() if dtype is None else (np.dtype(dtype),)))
-    sign = np.sign(first.astype(kind))
+    kind = _base.result_type(*(end.dtype for end in ends), float, *(() if dtype is None else (np.dtype(dtype),)))
+    f = vars(np)
+    if builtins.any(isinstance(end, ndarray) for end in ends):
+        f, ends = _core.ufuncs, [as_array(end) for end in ends]
+    first, last = (end.astype(kind) for end in ends)
+    # Turned so that the first is real and positive, and turned back in the end.
+    sign = f["sign"](first)
     first, last = first / sign, last / sign
-    values = logspace(np.log10(first), np.log10(last), num, endpoint).astype(kind)
-    if num > 0:
-        values[0] = first
-    if num > 1 and endpoint:
-        values[-1] = last
-    return _finish(values * sign, kind if dtype is None else dtype, axis)
+    values = logspace(f["log10"](first), f["log10"](last), num, endpoint, dtype=kind)
+    if values.shape[0]:
+        values[0] = _base.as_operand(first)
+    if values.shape[0] > 1 and endpoint:
+        values[-1] = _base.as_operand(last)
+    return _finish(values * _base.as_operand(sign), kind if dtype is None else dtype, axis)

@@ -13,11 +13,13 @@ def eye(N, M=None, k=0, dtype=float, order="C", *, device=None, like=None):
     """Ones on a diagonal and zeros elsewhere.
 
     Parameters: N: rows. M: columns, N unless given. k: which diagonal, above the main one when positive. dtype: type
-    of the elements. order: 'C' or 'F'. device, like: ignored.
+    of the elements. order: 'C' or 'F'. device, like: as empty.
     Returns: ndarray of shape (N, M).
     Raises: ValueError for negative dimensions.
     Source: numpy.eye
     """
+    if device is not None:
+        return _base.on_device(device, eye, N, M, k, dtype, order)
     rows = operator.index(N)
     result = zeros((rows, rows if M is None else operator.index(M)), dtype, order)
     if result.size:
@@ -47,7 +49,7 @@ def tri(N, M=None, k=0, dtype=float, *, like=None):
     Source: numpy.tri
     """
     columns = N if M is None else M
-    return (arange(N).reshape(-1, 1) >= arange(-k, columns - k)).astype(dtype)
+    return (arange(N).reshape(-1, 1) >= arange(-k, columns - k)).astype(dtype, copy=False)
 
 
 def tril(m, k=0):
@@ -55,12 +57,12 @@ def tril(m, k=0):
 
     Parameters: m: array of shape (..., N, M). k: which diagonal.
     Returns: ndarray of m's shape.
-    Raises: ValueError for fewer than 1 dimension.
+    Raises: TypeError for a 0-d array.
     Source: numpy.tril
     """
     from ._indexing import where
     m = as_array(m)
-    return where(tri(*m.shape[-2:] if m.ndim > 1 else (m.shape[0],) * 2, k=k, dtype=bool), m, m.dtype.type(0))
+    return where(_below(m, k), m, m.dtype.type(0))
 
 
 def triu(m, k=0):
@@ -68,12 +70,19 @@ def triu(m, k=0):
 
     Parameters: m: array of shape (..., N, M). k: which diagonal.
     Returns: ndarray of m's shape.
-    Raises: ValueError for fewer than 1 dimension.
+    Raises: TypeError for a 0-d array.
     Source: numpy.triu
     """
     from ._indexing import where
     m = as_array(m)
-    return where(tri(*m.shape[-2:] if m.ndim > 1 else (m.shape[0],) * 2, k=k - 1, dtype=bool), m.dtype.type(0), m)
+    return where(_below(m, k - 1), m.dtype.type(0), m)
+
+
+def _below(m, k):
+    """A mask of the elements of matrices at and below a diagonal; a vector is taken for each of the rows."""
+    if m.ndim == 0:
+        raise TypeError("a triangle is of an array of at least 1 dimension")
+    return tri(*m.shape[-2:] if m.ndim > 1 else m.shape * 2, k=k, dtype=bool)
 
 
 def diag(v, k=0):

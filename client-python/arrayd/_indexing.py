@@ -13,9 +13,20 @@ def _index_array(indices):
     """indices as an int64 array on the server; lists may hold floats, arrays may not, as in NumPy."""
     if not isinstance(indices, (ndarray, np.ndarray)):
         return as_array(np.asarray(indices, np.int64))
-    if indices.dtype.kind not in "iub":
+    if not np.can_cast(indices.dtype, np.int64, "safe"):
         raise TypeError(f"Cannot cast array data from {indices.dtype!r} to dtype('int64') according to the rule 'safe'")
     return as_array(indices, np.int64)
+
+
+def _within(index, size):
+    """index, failing with IndexError when it is read where an element is not in -size <= index < size."""
+    nothing = _base.view(_base.empty((1,), np.int64), (size,), (0,))
+    return index + nothing[index]
+
+
+def _not_negative(index, size):
+    """index, with those below 0 out of bounds like those above."""
+    return _core.ufuncs["where"](index < 0, size, index)
 
 
 def _bounded(indices, size, mode):
@@ -39,6 +50,9 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     Source: numpy.take
     """
     a, axis = _base.one_axis(as_array(a), axis)
+    if mode == "raise" and isinstance(indices, (int, np.integer)) and a.shape[axis]:
+        one = a[along(a.ndim, axis, indices)]
+        return one.copy() if out is None else give(one, out)
     index = _bounded(_index_array(indices), a.shape[axis], mode)
     if index.size and a.shape[axis] == 0:
         raise IndexError("cannot do a non-empty take from an empty axes.")
@@ -100,7 +114,8 @@ def _set_flat(a, index, values):
     if a.flags.c_contiguous:
         a.reshape(-1)[index] = values
     else:
-        a[unravel_index(_core.ufuncs["remainder"](index, builtins.max(a.size, 1)), a.shape)] = values
+        index = _core.ufuncs["remainder"](_within(index, a.size), builtins.max(a.size, 1))
+        a[_coordinates(index, a.shape)] = values
 
 
 def put(a, ind, v, mode="raise"):
@@ -194,13 +209,20 @@ def compress(condition, a, axis=None, out=None):
     Raises: ValueError when condition is not 1-d; AxisError.
     Source: numpy.compress
     """
-    a = as_array(a)
-    condition = as_array(condition)
+    a, condition = as_array(a), _known(condition)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1-d array")
-    if axis is None:
-        a, axis = a.ravel(), 0
-    return take(a, nonzero(condition)[0], axis, out)
+    a, axis = _base.one_axis(a, axis)
+    if isinstance(condition, np.ndarray):
+        return take(a, np.flatnonzero(condition), axis, out)
+    if condition.shape[0] == a.shape[axis]:
+        return give(a[along(a.ndim, axis, condition.astype(bool, copy=False))], out)
+    return take(a, flatnonzero(condition), axis, out)
+
+
+def _known(value):
+    """An array of the server as it is, anything else as a NumPy array: what it decides can be known without asking."""
+    return value if isinstance(value, ndarray) else _base.as_host(value, "condition")
 
 
 def extract(condition, arr):
@@ -211,7 +233,7 @@ def extract(condition, arr):
     Raises: nothing of its own.
     Source: numpy.extract
     """
-    return take(as_array(arr).ravel(), flatnonzero(condition))
+    return compress(_known(condition).ravel(), arr)
 
 
 def choose(a, choices, out=None, mode="raise"):
@@ -225,12 +247,13 @@ def choose(a, choices, out=None, mode="raise"):
     """
     from ._joining import stack
     which = _index_array(a)
+    choices = tuple(choices)
     kind = _base.result_type(*(as_operand(choice) for choice in choices))
     options = [as_array(choice, kind) for choice in choices]
     which = _bounded(which, len(options), mode)
     which, *options = broadcast_arrays(which, *options)
     if mode == "raise":
-        which = where(which < 0, len(options), which)
+        which = _not_negative(which, len(options))
     table = stack(options)
     mesh = _mesh(table.shape, 0, table.ndim)
     return give(table[(which[None], *mesh[1:])][0], out)
@@ -263,21 +286,36 @@ def select(condlist, choicelist, default=0):
 
 
 def place(arr, mask, vals):
-    """Set the elements where a mask is true from a list of values, repeated as often as needed; costs a round trip.
+    """Set the elements where a mask is true from a list of values, repeated as often as needed.
 
     Parameters: arr: array that is written. mask: bools of arr's size. vals: 1-d values.
     Returns: None.
-    Raises: ValueError for no values though the mask has true elements; TypeError when arr is no array of the server.
+    Raises: ValueError for no values though the mask has true elements (which costs a round trip to know), or a mask of
+    another size; TypeError when arr is no array of the server, or for values that cannot be cast safely.
     Source: numpy.place
     """
     if not isinstance(arr, ndarray):
         raise TypeError(f"argument 1 must be arrayd.ndarray, not {type(arr).__name__}")
-    index = flatnonzero(mask)
-    vals = as_array(vals).ravel()
-    if index.size and not vals.size:
+    mask, vals = as_array(mask), _values(vals, arr.dtype).ravel()
+    if mask.size != arr.size:
+        raise ValueError("place: mask and data must be the same size")
+    mask = mask.astype(bool, copy=False).reshape(arr.shape)
+    if vals.size > 1:
+        number = call("cumsum", (mask.ravel(),), (0,), dtype=np.int64).reshape(arr.shape)
+        _core.ufuncs["copy"](vals[(number - 1) % vals.size], out=arr, where=mask)
+    elif vals.size:
+        _core.ufuncs["copy"](vals.reshape(()), out=arr, where=mask)
+    elif mask.any():
         raise ValueError("Cannot insert from an empty array!")
-    if index.size:
-        put(arr, index, vals)
+
+
+def _values(values, dtype):
+    """values as an array of a type; lists become what they are asked to, arrays are cast only safely."""
+    if isinstance(values, (ndarray, np.ndarray)):
+        if not np.can_cast(values.dtype, dtype, "safe"):
+            raise TypeError(f"Cannot cast array data from {values.dtype!r} to {dtype!r} according to the rule 'safe'")
+        return as_array(values, dtype)
+    return as_array(np.asarray(values, dtype))
 
 
 def putmask(a, /, mask, values):
@@ -285,19 +323,19 @@ def putmask(a, /, mask, values):
 
     Parameters: a: array that is written. mask: bools of a's shape. values: values, read as if repeated to a's size.
     Returns: None.
-    Raises: ValueError when mask and a differ in size; TypeError for a cast that loses the kind.
+    Raises: ValueError when mask and a differ in size; TypeError for values that cannot be cast safely.
     Source: numpy.putmask
     """
-    from ._joining import copyto, resize
-    mask = as_array(mask).astype(bool)
+    from ._joining import resize
+    mask = as_array(mask, bool)
     if mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
-    values = as_operand(values)
-    if isinstance(values, ndarray):
-        if not values.size:
-            return
-        values = values if values.shape == a.shape else resize(values, a.shape)
-    copyto(a, values, where=mask.reshape(a.shape))
+    values = _values(values, a.dtype)
+    if not values.size:
+        return
+    if values.shape != a.shape:
+        values = values.reshape(()) if values.size == 1 else resize(values, a.shape)
+    _core.ufuncs["copy"](values, out=a, where=mask.reshape(a.shape))
 
 
 def diagonal(a, offset=0, axis1=0, axis2=1):
@@ -358,31 +396,41 @@ def unravel_index(indices, shape, order="C"):
     Parameters: indices: ints, each below the product of shape. shape: shape of the array that they index. order: 'C'
     or 'F'.
     Returns: tuple of int64 ndarrays of indices' shape, one for each dimension.
-    Raises: ValueError for a shape without elements or another order. Indices are not checked: that would take waiting.
+    Raises: ValueError for another order, or an index out of bounds that is on this side; IndexError (when the result
+    is read) for one on the server; TypeError for indices that are no ints.
     Source: numpy.unravel_index
     """
     shape = shape_tuple(shape)
+    if not isinstance(indices, ndarray):
+        return tuple(as_array(np.asarray(part)) for part in np.unravel_index(indices, shape, order))
     if order not in ("C", "F"):
         raise ValueError("only 'C' or 'F' order is permitted")
-    rest = as_array(indices)
-    if rest.dtype.kind not in "iu":
+    if indices.dtype.kind not in "iu":
         raise TypeError("only int indices permitted")
-    rest = rest.astype(np.int64)
-    coordinates = []
-    for n in reversed(shape) if order == "C" else shape:
+    size = _base.product(shape)
+    return _coordinates(_within(_not_negative(as_array(indices, np.int64), size), size), shape, order)
+
+
+def _coordinates(index, shape, order="C"):
+    """Flat indices, known to be from 0 to the product of shape, as coordinates."""
+    coordinates, rest = [], index
+    dimensions = shape[::-1] if order == "C" else shape
+    for n in dimensions[:-1]:
         rest, coordinate = _core.ufuncs["divmod"](rest, n)
         coordinates.append(coordinate)
-    return tuple(reversed(coordinates)) if order == "C" else tuple(coordinates)
+    coordinates.append(rest)
+    coordinates = coordinates[:len(shape)]
+    return tuple(coordinates[::-1] if order == "C" else coordinates)
 
 
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     """Coordinates as flat indices.
 
     Parameters: multi_index: tuple of int arrays, one for each dimension. dims: shape of the array that they index.
-    mode: 'wrap' or 'clip' bring coordinates within bounds, 'raise' takes them as they are: checking would take
-    waiting. order: 'C' or 'F'.
+    mode: 'wrap' or 'clip' bring coordinates within bounds; or a tuple of a mode for each. order: 'C' or 'F'.
     Returns: int64 ndarray.
-    Raises: ValueError when the numbers of dimensions differ, or for another mode or order.
+    Raises: ValueError when the numbers of dimensions differ, for another mode or order, or a coordinate out of bounds
+    that is on this side; IndexError (when the result is read) for one on the server.
     Source: numpy.ravel_multi_index
     """
     dims = shape_tuple(dims)
@@ -390,8 +438,15 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
         raise ValueError("only 'C' or 'F' order is permitted")
     if len(multi_index) != len(dims):
         raise ValueError(f"parameter multi_index must be a sequence of length {len(dims)}")
+    if not builtins.any(isinstance(index, ndarray) for index in multi_index):
+        return as_array(np.asarray(np.ravel_multi_index(tuple(multi_index), dims, mode, order)))
     modes = (mode,) * len(dims) if isinstance(mode, str) else tuple(mode)
-    parts = [_bounded(_index_array(index), n, how) for index, n, how in zip(multi_index, dims, modes)]
+    parts = [index if isinstance(index, ndarray) else np.asarray(index) for index in multi_index]
+    if builtins.any(part.dtype.kind not in "biu" for part in parts):
+        raise TypeError("only int indices permitted")
+    parts = [_bounded(as_array(part, np.int64), n, how) for part, n, how in zip(parts, dims, modes)]
+    parts = [_within(_not_negative(part, n), n) if how == "raise" else part
+             for part, n, how in zip(parts, dims, modes)]
     if order == "F":
         parts, dims = parts[::-1], dims[::-1]
     flat = parts[0]
@@ -403,7 +458,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
 def ix_(*args):
     """Index arrays that choose the cross product of 1-d choices.
 
-    Parameters: args: 1-d sequences of ints or bools (bools cost a round trip).
+    Parameters: args: 1-d sequences of ints or bools (bools on the server cost a round trip).
     Returns: tuple of ndarrays that broadcast together.
     Raises: ValueError when one is not 1-d.
     Source: numpy.ix_
@@ -414,101 +469,12 @@ def ix_(*args):
         if index.ndim != 1:
             raise ValueError("Cross index must be 1 dimensional")
         if not isinstance(index, ndarray):
+            index = np.flatnonzero(index) if index.dtype == np.bool_ else index
             index = as_array(index.astype(np.int64) if index.size == 0 else index)
-        if index.dtype == np.bool_:
-            index = nonzero(index)[0]
+        elif index.dtype == np.bool_:
+            index = flatnonzero(index)
         result.append(index.reshape((1,) * i + (-1,) + (1,) * (len(args) - i - 1)))
     return tuple(result)
-
-
-def tril_indices(n, k=0, m=None):
-    """The indices of a lower triangle.
-
-    Parameters: n: rows. k: which diagonal bounds it. m: columns, n unless given.
-    Returns: tuple of two int64 ndarrays.
-    Raises: ValueError for negative sizes.
-    Source: numpy.tril_indices
-    """
-    from ._grids import tri
-    return nonzero(tri(n, m, k, bool))
-
-
-def triu_indices(n, k=0, m=None):
-    """The indices of an upper triangle.
-
-    Parameters: n: rows. k: which diagonal bounds it. m: columns, n unless given.
-    Returns: tuple of two int64 ndarrays.
-    Raises: ValueError for negative sizes.
-    Source: numpy.triu_indices
-    """
-    from ._grids import tri
-    return nonzero(~tri(n, m, k - 1, bool))
-
-
-def tril_indices_from(arr, k=0):
-    """The indices of the lower triangle of a matrix.
-
-    Parameters: arr: array of shape (n, m). k: which diagonal bounds it.
-    Returns: tuple of two int64 ndarrays.
-    Raises: ValueError when arr is not 2-d.
-    Source: numpy.tril_indices_from
-    """
-    if arr.ndim != 2:
-        raise ValueError("input array must be 2-d")
-    return tril_indices(arr.shape[0], k, arr.shape[1])
-
-
-def triu_indices_from(arr, k=0):
-    """The indices of the upper triangle of a matrix.
-
-    Parameters: arr: array of shape (n, m). k: which diagonal bounds it.
-    Returns: tuple of two int64 ndarrays.
-    Raises: ValueError when arr is not 2-d.
-    Source: numpy.triu_indices_from
-    """
-    if arr.ndim != 2:
-        raise ValueError("input array must be 2-d")
-    return triu_indices(arr.shape[0], k, arr.shape[1])
-
-
-def diag_indices(n, ndim=2):
-    """The indices of the main diagonal of an array of ndim equal dimensions.
-
-    Parameters: n: the size of each dimension. ndim: how many.
-    Returns: tuple of int64 ndarrays.
-    Raises: ValueError for a negative size.
-    Source: numpy.diag_indices
-    """
-    from ._creation import arange
-    return (arange(n),) * ndim
-
-
-def diag_indices_from(arr):
-    """The indices of the main diagonal of an array.
-
-    Parameters: arr: array of at least 2 equal dimensions.
-    Returns: tuple of int64 ndarrays.
-    Raises: ValueError for fewer or unequal dimensions.
-    Source: numpy.diag_indices_from
-    """
-    if arr.ndim < 2:
-        raise ValueError("input array must be at least 2-d")
-    if len(set(arr.shape)) != 1:
-        raise ValueError("All dimensions of input must be of equal length")
-    return diag_indices(arr.shape[0], arr.ndim)
-
-
-def mask_indices(n, mask_func, k=0):
-    """The indices of a part of a square matrix.
-
-    Parameters: n: rows and columns. mask_func: function of a matrix and k that keeps a part, as triu does. k: passed
-    to it.
-    Returns: tuple of two int64 ndarrays.
-    Raises: what mask_func raises.
-    Source: numpy.mask_indices
-    """
-    from ._creation import ones
-    return nonzero(mask_func(ones((n, n), int), k) != 0)
 
 
 def piecewise(x, condlist, funclist, *args, **kw):
@@ -522,10 +488,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     """
     from ._joining import copyto
     x = as_array(x)
-    if not isinstance(condlist, (list, tuple)) or (condlist and not isinstance(condlist[0], (ndarray, list, np.ndarray))
-                                                   and x.ndim):
-        condlist = [condlist]
-    conditions = [as_array(condition).astype(bool) for condition in condlist]
+    conditions = [as_array(condition, bool) for condition in _conditions(condlist, x.ndim)]
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} "
                          "functions are expected")
@@ -539,6 +502,16 @@ def piecewise(x, condlist, funclist, *args, **kw):
         value = function(x, *args, **kw) if callable(function) else function
         copyto(result, value, "unsafe", condition)
     return result
+
+
+def _conditions(condlist, ndim):
+    """The conditions of piecewise: one alone, of an array with dimensions, need not be in a list."""
+    if isinstance(condlist, (ndarray, np.ndarray)):
+        several = condlist.ndim > builtins.min(ndim, 1)
+    else:
+        several = not _base.is_scalar(condlist) and (
+            ndim == 0 or isinstance(condlist[0], (list, ndarray, np.ndarray)))
+    return condlist if several else [condlist]
 
 
 class _Joiner:

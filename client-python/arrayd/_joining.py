@@ -1,5 +1,6 @@
 """Joining, splitting, repeating, adding and removing."""
 import builtins
+import itertools
 import operator
 
 import numpy as np
@@ -18,9 +19,12 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
     Raises: ValueError when the shapes do not agree or there is nothing to join; TypeError for a cast.
     Source: numpy.concatenate
     """
-    parts = [as_array(a) for a in arrays]
-    if not parts:
+    arrays = [_base.as_operand(a) for a in arrays]
+    if not arrays:
         raise ValueError("need at least one array to concatenate")
+    # Flattened numbers are the only ones that can be joined to arrays, and Python's do not decide the type.
+    kind = None if dtype is not None else _base.result_type(*arrays)
+    parts = [as_array(a, kind if type(a) in (int, float, complex) else None) for a in arrays]
     if axis is None:
         parts, axis = [part.ravel() for part in parts], 0
     if any(part.ndim == 0 for part in parts):
@@ -140,9 +144,14 @@ def block(arrays):
     Source: numpy.block
     """
     depth = _depth(arrays)
-    ndim = builtins.max(depth, *(a.ndim for a in _leaves(arrays)))
-    joined = _block(arrays, depth, ndim)
-    return joined.copy() if depth == 0 else joined
+    leaves = _leaves(arrays)
+    ndim = builtins.max(depth, *(a.ndim for a in leaves))
+    shape, places = _block(arrays, depth, ndim)
+    result = _base.empty(shape, _base.result_type(*(leaf.dtype for leaf in leaves)))
+    for place, leaf in zip(places, leaves):
+        if leaf.size:
+            result[place] = leaf
+    return result
 
 
 def _depth(nest):
@@ -161,10 +170,24 @@ def _leaves(nest):
 
 
 def _block(nest, depth, ndim):
+    """The shape of a nest, and for each of its leaves in order the slices where it goes."""
     if depth == 0:
-        a = as_array(nest)
-        return a.reshape((1,) * (ndim - a.ndim) + a.shape)
-    return concatenate([_block(part, depth - 1, ndim) for part in nest], -depth)
+        shape = np.shape(nest)
+        shape = (1,) * (ndim - len(shape)) + shape
+        return shape, [tuple(slice(0, n) for n in shape)]
+    blocks = [_block(part, depth - 1, ndim) for part in nest]
+    axis = ndim - depth
+    shape = _joined_shape([shape for shape, _ in blocks], axis)
+    places, start = [], 0
+    for one, inside in blocks:
+        places += [_moved(place, axis, start) for place in inside]
+        start += one[axis]
+    return shape, places
+
+
+def _moved(place, axis, by):
+    """Slices with one of them moved."""
+    return (*place[:axis], slice(place[axis].start + by, place[axis].stop + by), *place[axis + 1:])
 
 
 def array_split(ary, indices_or_sections, axis=0):
@@ -326,14 +349,18 @@ def roll(a, shift, axis=None):
     total = {}
     for by, one in zip(*(part.reshape(-1).tolist() for part in shifts)):
         total[one] = total.get(one, 0) + by
-    result = a
-    for one, by in total.items():
-        size = a.shape[one]
-        by = by % size if size else 0
-        if by:
-            result = concatenate([result[along(a.ndim, one, slice(size - by, None))],
-                                  result[along(a.ndim, one, slice(0, size - by))]], one)
-    return result.copy() if result is a else result
+    # For each axis what moves to the front and what to the back, as slices of the result and of a.
+    halves = []
+    for i, size in enumerate(a.shape):
+        by = total.get(i, 0) % size if size else 0
+        front, back = (slice(0, by), slice(size - by, None)), (slice(by, None), slice(0, size - by))
+        halves.append([front, back] if by else [(slice(None), slice(None))])
+    if all(len(half) == 1 for half in halves):
+        return a.copy()
+    result = _base.empty(a.shape, a.dtype)
+    for parts in itertools.product(*halves):
+        result[tuple(to for to, _ in parts)] = a[tuple(of for _, of in parts)]
+    return result
 
 
 def append(arr, values, axis=None):
@@ -344,7 +371,7 @@ def append(arr, values, axis=None):
     Raises: ValueError when shapes do not agree.
     Source: numpy.append
     """
-    return concatenate((arr, values), axis)
+    return concatenate((as_array(arr), as_array(values)), axis)
 
 
 def delete(arr, obj, axis=None):
@@ -444,14 +471,25 @@ def trim_zeros(filt, trim="fb", axis=None):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     axes = normalize_axes(axis, a.ndim)
     key = [slice(None)] * a.ndim
-    for one in axes:
-        others = tuple(i for i in builtins.range(a.ndim) if i != one)
-        hits = np.flatnonzero(_base.reduce("any", a, axis=others).get() if others else (a != 0).get())
-        start, stop = (int(hits[0]), int(hits[-1]) + 1) if hits.size else (0, 0)
-        if not hits.size and "f" in trim and "b" not in trim:
+    for one, (start, stop) in zip(axes, _extents(a, axes)):
+        if stop == 0 and trim == "f":
             start = stop = a.shape[one]
         key[one] = slice(start if "f" in trim else None, stop if "b" in trim else None)
     return a[tuple(key)]
+
+
+def _extents(a, axes):
+    """For each axis where the elements that are not zero begin and end, 0 and 0 where there is none."""
+    if not a.size:
+        return [(0, 0)] * len(axes)
+    found = _base.empty((len(axes), 3), np.int64)
+    for one, (start, after, hit) in zip(axes, found):
+        lines = _base.reduce("any", a, axis=tuple(i for i in builtins.range(a.ndim) if i != one))
+        _base.reduce("argmax", lines, out=start)
+        _base.reduce("argmax", lines[::-1], out=after)
+        hit[...] = lines.any()
+    return [(start, a.shape[one] - after) if hit else (0, 0)
+            for one, (start, after, hit) in zip(axes, found.get().tolist())]
 
 
 def copyto(dst, src, casting="same_kind", where=True):
@@ -466,8 +504,8 @@ def copyto(dst, src, casting="same_kind", where=True):
     if not isinstance(dst, ndarray):
         raise TypeError(f"copyto() argument 1 must be arrayd.ndarray, not {type(dst).__name__}")
     source = _base.as_operand(src)
-    kind = source.dtype if isinstance(source, ndarray) else np.asarray(source).dtype
-    if not _base.is_scalar(source) and not np.can_cast(kind, dst.dtype, casting):
+    kind = source.dtype if isinstance(source, (ndarray, np.generic)) else _weak(source, dst.dtype)
+    if not np.can_cast(kind, dst.dtype, casting):
         raise TypeError(f"Cannot cast array data from {kind!r} to {dst.dtype!r} according to the rule {casting!r}")
     if where is True:
         dst[...] = source
@@ -476,3 +514,10 @@ def copyto(dst, src, casting="same_kind", where=True):
         if mask.dtype != np.bool_:
             raise TypeError(f"Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'")
         _base._core.ufuncs["copy"](source, out=dst, where=mask, casting="unsafe")
+
+
+def _weak(number, dtype):
+    """The type of a Python number that is to be put into an array: the array's, where that is of a kind to hold it."""
+    kind = np.asarray(number).dtype
+    order = "biufVc"
+    return dtype if order.index(kind.kind) <= order.index(dtype.kind) else kind

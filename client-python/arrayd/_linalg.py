@@ -28,10 +28,7 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None):
     Source: numpy.matmul
     """
     a, b = as_array(x1), as_array(x2)
-    if a.ndim == 0 or b.ndim == 0:
-        which = 0 if a.ndim == 0 else 1
-        raise ValueError(f"matmul: Input operand {which} does not have enough dimensions "
-                         "(has 0, gufunc core with signature (n?,k),(k,m?)->(n?,m?) requires 1)")
+    _check_core("matmul", "(n?,k),(k,m?)->(n?,m?)", (a, 1), (b, 1))
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
     if a.shape[-1] != inner:
         raise ValueError("matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
@@ -41,7 +38,7 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None):
             if not np.can_cast(one.dtype, dtype, casting):
                 raise TypeError(f"Cannot cast ufunc 'matmul' input from {one.dtype!r} to {np.dtype(dtype)!r} with "
                                 f"casting rule {casting!r}")
-        a, b = a.astype(dtype), b.astype(dtype)
+        a, b = as_array(a, dtype), as_array(b, dtype)
     a, b = _common(a, b)
     left, right = a[None] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
     result = matrix_product(left, right)
@@ -182,21 +179,23 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
         raise ValueError(f"Both input arrays must be (arrays of) 3-dimensional vectors, but they are {a.shape[-1]} and "
                          f"{b.shape[-1]} dimensional instead.")
     x, y = ([v[..., i] if i < v.shape[-1] else None for i in (0, 1, 2)] for v in (a, b))
-    third = x[0] * y[1] - x[1] * y[0]
     if x[2] is None and y[2] is None:
-        return third
-    parts = (_difference(x[1], y[2], x[2], y[1]), _difference(x[2], y[0], x[0], y[2]), third)
-    result = _base.empty(third.shape + (3,), third.dtype)
-    for i, part in enumerate(parts):
-        result[..., i] = part
+        return x[0] * y[1] - x[1] * y[0]
+    result = _base.empty(np.broadcast_shapes(a.shape[:-1], b.shape[:-1]) + (3,), _base.result_type(a.dtype, b.dtype))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        _difference(x[j], y[k], x[k], y[j], result[..., i])
     return moveaxis(result, -1, axisc)
 
 
-def _difference(a, b, c, d):
-    """a*b - c*d, where None is zero."""
+def _difference(a, b, c, d, out):
+    """a*b - c*d into out, where None is zero."""
+    u = _core.ufuncs
     if a is None or b is None:
-        return -(c * d)
-    return a * b if c is None or d is None else a * b - c * d
+        u["negative"](c * d, out=out)
+    elif c is None or d is None:
+        u["multiply"](a, b, out=out)
+    else:
+        u["subtract"](a * b, c * d, out=out)
 
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
@@ -219,7 +218,17 @@ def matvec(x1, x2, /):
     Raises: ValueError when sizes do not fit.
     Source: numpy.matvec
     """
-    return matmul(x1, as_array(x2)[..., None])[..., 0]
+    x1, x2 = as_array(x1), as_array(x2)
+    _check_core("matvec", "(m,n),(n)->(m)", (x1, 2), (x2, 1))
+    return matmul(x1, x2[..., None])[..., 0]
+
+
+def _check_core(name, signature, *operands):
+    """ValueError for an array that has fewer dimensions than one item of it takes."""
+    for i, (a, least) in enumerate(operands):
+        if a.ndim < least:
+            raise ValueError(f"{name}: Input operand {i} does not have enough dimensions (has {a.ndim}, gufunc core with "
+                             f"signature {signature} requires {least})")
 
 
 def vecmat(x1, x2, /):
@@ -230,7 +239,8 @@ def vecmat(x1, x2, /):
     Raises: ValueError when sizes do not fit.
     Source: numpy.vecmat
     """
-    x1 = as_array(x1)
+    x1, x2 = as_array(x1), as_array(x2)
+    _check_core("vecmat", "(n),(n,m)->(m)", (x1, 1), (x2, 2))
     return matmul((_core.ufuncs["conjugate"](x1) if x1.dtype.kind == "c" else x1)[..., None, :], x2)[..., 0, :]
 
 
@@ -260,7 +270,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
     Source: numpy.linalg.norm
     """
     x = as_array(x)
-    if x.dtype.kind not in "fc":
+    if x.dtype.kind not in _base.INEXACT:
         x = x.astype(float)
     axes = normalize_axes(axis, x.ndim)
     if ord is None and axis is None:
@@ -273,26 +283,30 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 
 def _vector_norm(x, ord, axis, keepdims):
+    if ord == 2:
+        return _root_of_squares(x, axis, keepdims)
+    if ord == 0:
+        return reduce("sum", x != 0, axis, x.real.dtype, keepdims=keepdims)
     size = _core.ufuncs["absolute"](x)
     if ord == np.inf:
-        return reduce("max", size, axis, keepdims=keepdims)
+        return reduce("max", size, axis, keepdims=keepdims, initial=0)
     if ord == -np.inf:
         return reduce("min", size, axis, keepdims=keepdims)
-    if ord == 0:
-        return reduce("sum", (size != 0).astype(size.dtype), axis, keepdims=keepdims)
     if ord == 1:
         return reduce("sum", size, axis, keepdims=keepdims)
-    if ord == 2:
-        return _core.ufuncs["sqrt"](reduce("sum", size * size, axis, keepdims=keepdims))
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     return reduce("sum", size ** ord, axis, keepdims=keepdims) ** (1 / ord)
 
 
+def _root_of_squares(x, axes, keepdims):
+    size = _core.ufuncs["absolute"](x) if x.dtype.kind == "c" else x
+    return _core.ufuncs["sqrt"](reduce("sum", size * size, axes, keepdims=keepdims))
+
+
 def _matrix_norm(x, ord, axes, keepdims):
-    size = _core.ufuncs["absolute"](x)
     if ord in (None, "fro", "f"):
-        return _core.ufuncs["sqrt"](reduce("sum", size * size, axes, keepdims=keepdims))
+        return _root_of_squares(x, axes, keepdims)
     if ord in (2, -2, "nuc"):
         return _svd_norm(x, ord, axes, keepdims)
     rows, columns = axes
@@ -301,7 +315,9 @@ def _matrix_norm(x, ord, axes, keepdims):
     if ord not in choices:
         raise ValueError("Invalid norm order for matrices.")
     summed, extreme, name = choices[ord]
-    result = reduce(name, reduce("sum", size, summed, keepdims=True), extreme, keepdims=True)
+    size = _core.ufuncs["absolute"](x)
+    result = reduce(name, reduce("sum", size, summed, keepdims=True), extreme, keepdims=True,
+                    initial=0 if name == "max" else None)
     return result if keepdims else result.reshape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 

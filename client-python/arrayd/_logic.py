@@ -4,7 +4,7 @@ import builtins
 import numpy as np
 
 from . import _base, _core
-from ._base import as_array, ndarray, reduce
+from ._base import as_array, as_operand, ndarray, reduce
 
 _u = _core.ufuncs
 
@@ -17,16 +17,28 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     Raises: ValueError when shapes do not fit.
     Source: numpy.isclose
     """
-    a, b = as_array(a), as_array(b)
-    if b.dtype.kind != "f" and b.dtype.kind != "c":
+    a, b, rtol, atol = (as_operand(value) for value in (a, b, rtol, atol))
+    if not isinstance(a, ndarray) and not isinstance(b, ndarray):
+        a = as_array(a)
+    if not isinstance(b, ndarray):
+        return _close_to_number(a, b, rtol, atol, equal_nan)
+    if b.dtype.kind not in _base.INEXACT:
         b = b.astype(_base.result_type(b.dtype, 1.0))
-    if a.dtype.kind == "b":
-        a = a.astype(np.int8)
     near = _u["absolute"](a - b) <= atol + rtol * _u["absolute"](b)
     result = near & _u["isfinite"](b) | (a == b)
     if equal_nan:
         result = result | _u["isnan"](a) & _u["isnan"](b)
     return result
+
+
+def _close_to_number(a, b, rtol, atol, equal_nan):
+    """isclose where b is a number, of which this side knows what it is."""
+    if equal_nan and b != b:
+        return _u["isnan"](a)
+    b = b if isinstance(b, (float, complex, np.inexact)) else float(b)
+    if not np.isfinite(b):
+        return a == b
+    return (_u["absolute"](a - b) <= atol + rtol * abs(b)) | (a == b)
 
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
@@ -55,7 +67,7 @@ def array_equal(a1, a2, equal_nan=False):
     if a1.shape != a2.shape:
         return as_array(False)
     same = a1 == a2
-    if equal_nan and a1.dtype.kind in "fc" and a2.dtype.kind in "fc":
+    if equal_nan and a1.dtype.kind in _base.INEXACT and a2.dtype.kind in _base.INEXACT:
         same = same | _u["isnan"](a1) & _u["isnan"](a2)
     return reduce("all", same)
 
@@ -96,7 +108,8 @@ def isreal(x):
     Raises: nothing of its own.
     Source: numpy.isreal
     """
-    return ~iscomplex(x)
+    x = as_array(x)
+    return x.imag == 0 if x.dtype.kind == "c" else _u["logical_not"](_base.empty(x.shape, np.bool_))
 
 
 def iscomplexobj(x):

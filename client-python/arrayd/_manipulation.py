@@ -56,9 +56,23 @@ def ravel(a, order="C"):
     """
     a = as_array(a)
     if order == "K":
-        axes = sorted(builtins.range(a.ndim), key=lambda axis: -builtins.abs(a.strides[axis]))
-        return reshape(a.transpose(axes), -1) if a.ndim else a.reshape(1)
+        return reshape(a.transpose(_memory_order(a)), -1)
     return reshape(a, -1, order)
+
+
+def _memory_order(a):
+    """The axes by falling strides; an axis that repeats elements has no place of its own and stays."""
+    axes = []
+    for axis in builtins.range(a.ndim):
+        place = len(axes)
+        for i in reversed(builtins.range(len(axes))):
+            outer, inner = builtins.abs(a.strides[axes[i]]), builtins.abs(a.strides[axis])
+            if outer and inner:
+                if outer >= inner:
+                    break
+                place = i
+        axes.insert(place, axis)
+    return axes
 
 
 def transpose(a, axes=None):
@@ -166,6 +180,8 @@ def squeeze(a, axis=None):
     a = as_array(a)
     if axis is None:
         return a.reshape(tuple(n for n in a.shape if n != 1))
+    if a.ndim == 0 and axis in (0, -1):  # NumPy allows that
+        return a[...]
     axes = normalize_axes(axis, a.ndim)
     if any(a.shape[i] != 1 for i in axes):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")

@@ -9,6 +9,7 @@ from . import _base, _core
 from ._base import along, as_array, as_operand, call, give, ndarray, no_value, normalize_axis, reduce
 from ._joining import concatenate
 from ._manipulation import moveaxis
+from ._reductions import _scan
 
 _u = _core.ufuncs
 
@@ -99,18 +100,22 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     out = None if copy else x
     if nan == 0.0 and posinf is None and neginf is None:
         return _u["nan_to_num"](x, out=out)
-    if x.dtype.kind not in "fc":
+    if x.dtype.kind not in _base.INEXACT:
         return x.copy() if copy else x
     result = x.copy() if copy else x
-    for part in (result,) if x.dtype.kind == "f" else (result.real, result.imag):
-        limits = np.finfo(part.dtype) if part.dtype.kind == "f" and part.dtype.name != "bfloat16" else None
-        high = posinf if posinf is not None else limits.max
-        low = neginf if neginf is not None else limits.min
+    for part in (result.real, result.imag) if x.dtype.kind == "c" else (result,):
+        high = posinf if posinf is not None else _largest(part.dtype)
+        low = neginf if neginf is not None else -_largest(part.dtype)
         for test, value in (("isnan", nan), ("isposinf", high), ("isneginf", low)):
             value = as_operand(value)
             value = part.dtype.type(value) if _base.is_scalar(value) else value.astype(part.dtype)
             _u["copy"](value, out=part, where=_u[test](part))
     return result
+
+
+def _largest(dtype):
+    """The largest finite number of a floating type: of bfloat16 it is float32's, cut off."""
+    return np.finfo(dtype).max if dtype.kind == "f" else dtype.type(2.0**127 * (2 - 2.0**-7))
 
 
 def angle(z, deg=False):
@@ -150,7 +155,7 @@ def imag(val):
 
 def _as_float(x):
     x = as_array(x)
-    return x if x.dtype.kind in "fc" else x.astype(float)
+    return x if x.dtype.kind in _base.INEXACT else x.astype(float)
 
 
 def sinc(x):
@@ -178,10 +183,11 @@ def i0(x):
     return _u["i0"](_as_float(x))
 
 
-def diff(a, n=1, axis=-1, prepend=no_value, append=no_value):
+def diff(a, n=1, axis=-1, prepend=None, append=None):
     """Differences of neighbours along an axis.
 
-    Parameters: a: array. n: how often. axis: the axis. prepend, append: values put before or after a first.
+    Parameters: a: array. n: how often. axis: the axis. prepend, append: values put before or after a first,
+    unless None.
     Returns: ndarray, n shorter along the axis; differences of bools are whether they differ.
     Raises: ValueError for a negative n or a 0-d array; AxisError.
     Source: numpy.diff
@@ -206,7 +212,7 @@ def diff(a, n=1, axis=-1, prepend=no_value, append=no_value):
 
 def _edge(value, a, axis):
     """What diff puts before or after a: numbers are spread along the other axes."""
-    if value is no_value:
+    if value is None:
         return None
     value = as_array(value)
     if value.ndim == 0:
@@ -251,7 +257,7 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     spacings = _spacings(varargs, f, axes)
     if edge_order not in (1, 2):
         raise ValueError("'edge_order' greater than 2 not supported")
-    if f.dtype.kind in "biu":
+    if f.dtype.kind in "iu":
         f = f.astype(float)
     results = tuple(_gradient(f, one, spacing, edge_order) for one, spacing in zip(axes, spacings))
     return results[0] if len(axes) == 1 else results
@@ -346,8 +352,8 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     Raises: ValueError when xp and fp do not fit or are empty.
     Source: numpy.interp
     """
-    x, xp, fp = as_array(x).astype(float), as_array(xp).astype(float), as_array(fp)
-    fp = fp.astype(complex if fp.dtype.kind == "c" else float)
+    x, xp, fp = _safely(x, float), _safely(xp, float), as_array(fp)
+    fp = as_array(fp, complex if fp.dtype.kind == "c" else float)
     if xp.ndim != 1 or fp.ndim != 1 or xp.shape != fp.shape:
         raise ValueError("fp and xp are not of the same length.")
     if xp.size == 0:
@@ -363,8 +369,16 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     else:
         value = fp[0]
     value = _u["where"](x < xp[0], fp[0] if left is None else left, value)
-    value = _u["where"](x == xp[-1], fp[-1], value)
-    return _u["where"](x > xp[-1], fp[-1] if right is None else right, value)
+    value = _u["where"](x >= xp[-1], fp[-1], value)
+    return value if right is None else _u["where"](x > xp[-1], right, value)
+
+
+def _safely(x, dtype):
+    """x as an array of a type to which its own can be cast without losing anything but precision."""
+    x = as_array(x)
+    if x.dtype.kind == "c":
+        raise TypeError(f"Cannot cast array data from {x.dtype!r} to {np.dtype(dtype)!r} according to the rule 'safe'")
+    return as_array(x, dtype)
 
 
 def _periodic(x, xp, fp, period):
@@ -457,9 +471,8 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
     fix_by = folded - step
     fix_by = _u["where"](_u["absolute"](step) < (period / 2 if discont is None else discont), 0, fix_by)
     result = p.astype(kind)
-    result = result.copy() if result is p else result
     tail = along(p.ndim, axis, slice(1, None))
-    result[tail] = p[tail] + call("cumsum", (fix_by,), (axis,))
+    result[tail] += _scan("cumsum", fix_by, axis, kind, None)
     return result
 
 

@@ -1,4 +1,5 @@
 """Progress bars of transfers over a GiB: by tqdm where that is installed, on a terminal or in a notebook."""
+import contextlib
 import importlib
 import os
 import sys
@@ -6,6 +7,7 @@ import threading
 
 from . import _core
 
+LEAST = 1 << 30  # bytes; what is less is done before somebody looks
 _lock = threading.Lock()
 _bars = {}  # of threads: (bar, total, up)
 
@@ -25,6 +27,24 @@ def _tqdm():
         return None
 
 
+def _bar(total, up):
+    """A bar of so many bytes, or None where there is to be none."""
+    tqdm = _tqdm()
+    return tqdm and tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024, leave=False,
+                         desc="to the server" if up else "from the server")
+
+
+@contextlib.contextmanager
+def steps(total, up):
+    """A function to be called with the bytes of each part of a transfer that the program itself makes in parts."""
+    bar = _bar(total, up) if total > LEAST else None
+    try:
+        yield bar.update if bar is not None else lambda size: None
+    finally:
+        if bar is not None:
+            bar.close()
+
+
 def _show(done, total, up):
     """Called by the extension in the course of a transfer."""
     thread = threading.get_ident()
@@ -34,11 +54,9 @@ def _show(done, total, up):
         bar.close()
         bar = None
     if bar is None:
-        tqdm = _tqdm()
-        if tqdm is None:
+        bar = _bar(total, up)
+        if bar is None:
             return
-        bar = tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024, leave=False,
-                   desc="to the server" if up else "from the server")
     bar.update(done - bar.n)
     with _lock:
         _bars[thread] = bar, total, up

@@ -10,14 +10,15 @@ _CONTINUOUS = {"interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibul
                "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8)}
 # Methods that give one of the elements, so that integers stay integers.
 _PICKING = {"lower": "floor", "higher": "ceil", "nearest": "rint", "inverted_cdf": None, "closest_observation": None}
+_METHODS = {*_CONTINUOUS, *_PICKING, "midpoint", "averaged_inverted_cdf"}
 
 
 def _position(q, n, method):
     """Where q lies among n sorted elements: index below, index above and the weight of the one above.
 
-    q and n are numbers or NumPy arrays, or n is an array of the server.
+    q and n are numbers, NumPy arrays or arrays of the server.
     """
-    f = _core.ufuncs if isinstance(n, ndarray) else vars(np)
+    f = _core.ufuncs if isinstance(n, ndarray) or isinstance(q, ndarray) else vars(np)
     if method in _CONTINUOUS:
         alpha, beta = _CONTINUOUS[method]
         virtual = (n - 1) * q if method == "linear" else n * q + (alpha + q * (1 - alpha - beta)) - 1
@@ -30,110 +31,177 @@ def _position(q, n, method):
         virtual = (n - 1) * q
         below, above = f["floor"](virtual), f["ceil"](virtual)
         return below, above, (above - below) * 0.5
-    below = f["floor"](n * q - 1 - (method == "closest_observation") * 0.5)
-    exact = n * q - 1 - (method == "closest_observation") * 0.5 == below
-    if method == "inverted_cdf":
-        return below, below + 1, f["where"](exact, 0.0, 1.0)
-    if method == "averaged_inverted_cdf":
-        return below, below + 1, f["where"](exact, 0.5, 1.0)
+    place = n * q - 1 - (method == "closest_observation") * 0.5
+    below = f["floor"](place)
+    exact = below == place
     if method == "closest_observation":
-        return below, below + 1, f["where"](exact & (below % 2 == 1), 0.0, 1.0)
-    raise ValueError(f"{method!r} is not a valid method. Use one of: "
-                     f"{sorted({*_CONTINUOUS, *_PICKING, 'midpoint', 'averaged_inverted_cdf'})}")
+        exact = exact & (below % 2 == 1)
+    return below, below + 1, f["where"](exact, 0.5 if method == "averaged_inverted_cdf" else 0.0, 1.0)
 
 
 def _lerp(low, high, weight):
     """low + weight*(high - low), from the nearer end, as NumPy computes it."""
     distance = high - low
-    result = low + distance * weight
+    if not isinstance(weight, ndarray):
+        return high - distance * (1 - weight) if weight >= 0.5 else low + distance * weight
     from ._indexing import where
-    if isinstance(weight, ndarray):
-        return where(weight >= 0.5, high - distance * (1 - weight), result)
-    return high - distance * (1 - weight) if weight >= 0.5 else result
+    return where(weight >= 0.5, high - distance * (1 - weight), low + distance * weight)
 
 
-def _check(q, scale, dtype):
-    """q as a NumPy array of numbers from 0 to 1; a Python number takes the type of floats, as a weak one."""
-    weak = type(q) in (int, float) and dtype.kind == "f" and dtype.name != "bfloat16"
-    host = np.asarray(q.get() if isinstance(q, ndarray) else q, dtype if weak else None)
-    if host.dtype.kind not in "fiub":
+def _check(q, scale):
+    """q as an array of numbers from 0 to 1, of this side if it is not on the server already."""
+    q = q if isinstance(q, ndarray) else np.asarray(q)
+    if q.dtype.kind not in "fiubV":
         raise TypeError("q must be real numbers")
-    if scale != 1:
-        host = np.asarray(host / (host.dtype.type(scale) if host.dtype.kind == "f" else float(scale)))
-    if not ((host >= 0) & (host <= 1)).all():
+    q = q / scale if scale != 1 else q
+    if isinstance(q, ndarray):
+        return q
+    if not ((q >= 0) & (q <= 1)).all():
         raise ValueError(f"{'Percentiles' if scale != 1 else 'Quantiles'} must be in the range [0, {scale}]")
-    return host
+    return np.asarray(q)
 
 
-def _of_sorted(rows, q, method):
+def _picks(q, method):
+    """Whether the result is made of elements, so that integers stay integers."""
+    return method in _PICKING or (method == "linear" and q.dtype.kind not in _base.FLOATING)
+
+
+def _weight_type(rows, q, weak):
+    """The type of the weights of elements: q's, unless it was a Python number, which leaves floats what they are."""
+    if weak and rows.dtype.kind in _base.FLOATING:
+        return rows.dtype
+    return q.dtype if q.dtype.kind in _base.FLOATING else np.dtype(float)
+
+
+def _of_sorted(rows, q, method, weak):
     """The quantiles along the last axis of sorted rows, with q's dimensions put before those that remain."""
     from ._creation import array
     n = rows.shape[-1]
     below, above, weight = _position(q, n, method)
     below, above = (np.clip(index, 0, n - 1).astype(np.int64) for index in (below, above))
     rows = rows.transpose([rows.ndim - 1, *range(rows.ndim - 1)])
-    if method in _PICKING or (method == "linear" and q.dtype.kind != "f"):
+    if _picks(q, method):
         index = np.where(weight > 0, above, below)
-        return rows[int(index)] if q.ndim == 0 else rows[array(index)]
-    weight = np.asarray(weight, q.dtype if q.dtype.kind == "f" else float)
-    rows = rows if rows.dtype.kind == "f" else rows.astype(float)
+        return rows[int(index)].copy() if q.ndim == 0 else rows[array(index)]
     if q.ndim == 0:
-        return _lerp(rows[int(below)], rows[int(above)], weight[()])
-    low, high = rows[array(below)], rows[array(above)]
+        weight = float(weight) if weak else np.asarray(weight, _weight_type(rows, q, weak))[()]
+        return _lerp(_floats(rows[int(below)]), _floats(rows[int(above)]), weight)
+    weight = np.asarray(weight, _weight_type(rows, q, weak))
+    low, high = _floats(rows[array(below)]), _floats(rows[array(above)])
     return _lerp(low, high, array(weight).reshape(q.shape + (1,) * (rows.ndim - 1)))
 
 
-def _quantile(a, q, axis, out, method, keepdims, scale, ignore_nan):
+def _floats(a):
+    """a so that differences of its elements are not cut off; bools have none, as in NumPy."""
+    return a.astype(float) if a.dtype.kind in "iu" else a
+
+
+def _of_counted(rows, q, method, weak, count):
+    """As _of_sorted, of the first count elements of each row; count or q is an array of the server."""
+    from ._indexing import take_along_axis, where
+    from ._manipulation import moveaxis
+    points = q.item() if q.ndim == 0 and not isinstance(q, ndarray) else as_array(q).reshape(-1)
+    below, above, weight = _position(points, count, method)
+    last = _core.ufuncs["maximum"](count - 1, 0) if isinstance(count, ndarray) else count - 1
+
+    def elements(index):
+        index = _core.ufuncs["clip"](index, 0, last)
+        if isinstance(q, ndarray):  # that it is out of range shows when the elements are taken
+            index = where((points >= 0) & (points <= 1), index, rows.shape[-1])
+        index = index.astype(np.int64)
+        return take_along_axis(rows, index.reshape((1,) * (rows.ndim - index.ndim) + index.shape), -1)
+
+    if _picks(q, method):
+        result = elements(where(weight > 0, above, below))
+    else:
+        result = _lerp(_floats(elements(below)), _floats(elements(above)), as_array(weight, _weight_type(rows, q, weak)))
+    return moveaxis(result, -1, 0).reshape(q.shape + rows.shape[:-1])
+
+
+def _quantile(a, q, axis, out, method, keepdims, scale, ignore_nan, weights):
     from ._reductions import _nan_where_last, _rows
+    weak = type(q) in (int, float)
     a = as_array(a)
-    q = _check(q, scale, a.dtype)
     if a.dtype.kind == "c":
         raise TypeError("a must be an array of real numbers")
+    q = _check(q, scale)
+    if method not in _METHODS:
+        raise ValueError(f"{method!r} is not a valid method. Use one of: {sorted(_METHODS)}")
+    weights = None if weights is None else _check_weights(weights, method)
     axes = normalize_axes(axis, a.ndim)
     rows = _rows(a, axes)
-    rows = call("sort", (rows,), (rows.ndim - 1,))
     if rows.shape[-1] == 0:
-        raise IndexError("cannot take a quantile of no elements")
-    if ignore_nan and rows.dtype.kind == "f":
-        result = _of_rows_with_nan(rows, q, method)
+        result = _of_nothing(rows, q, ignore_nan)
+    elif weights is not None:
+        result = _weighted(a, rows, q, axes, axis, weights, ignore_nan)
     else:
-        result = _nan_where_last(_of_sorted(rows, q, method), rows)
+        rows = call("sort", (rows,), (rows.ndim - 1,))
+        if ignore_nan and rows.dtype.kind in _base.FLOATING:
+            count = _base.reduce("count_nonzero", rows == rows, rows.ndim - 1, keepdims=True)
+            result = _of_counted(rows, q, method, weak, count)
+        else:
+            result = _of_sorted(rows, q, method, weak) if isinstance(q, np.ndarray) else _of_counted(
+                rows, q, method, weak, rows.shape[-1])
+            result = _nan_where_last(result, rows)
     if keepdims and keepdims is not no_value:
         result = result.reshape(q.shape + tuple(1 if i in axes else n for i, n in enumerate(a.shape)))
     return give(result, out)
 
 
-def _of_rows_with_nan(rows, q, method):
-    """As _of_sorted, of the elements of each row that are not NaN (they come last)."""
-    from ._indexing import take_along_axis
-    from ._joining import stack
-    count = _base.reduce("count_nonzero", rows == rows, rows.ndim - 1, keepdims=True)
-    last = _core.ufuncs["maximum"](count - 1, 0)
-    kind = q.dtype if q.dtype.kind == "f" else np.dtype(float)
-    results = []
-    for one in q.reshape(-1).tolist():
-        below, above, weight = _position(one, count.astype(float), method)
-        low, high = (take_along_axis(rows, _core.ufuncs["clip"](index.astype(np.int64), 0, last), -1)
-                     for index in (below, above))
-        results.append(_lerp(low, high, weight.astype(kind))[..., 0])
-    if not results:
-        return _base.empty(q.shape + rows.shape[:-1], _base.result_type(rows.dtype, kind))
-    return results[0] if q.ndim == 0 else stack(results).reshape(q.shape + rows.shape[:-1])
+def _check_weights(weights, method):
+    if method != "inverted_cdf":
+        raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+    if not isinstance(weights, ndarray) and (np.asarray(weights) < 0).any():
+        raise ValueError("Weights must be non-negative.")
+    return as_array(weights)
 
 
-def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False):
+def _weighted(a, rows, q, axes, axis, weights, ignore_nan):
+    """The elements at which the running sums of the weights, as parts of their total, reach q."""
+    from ._indexing import take_along_axis, where
+    from ._manipulation import moveaxis
+    from ._reductions import _nan_where_last, _rows
+    from ._statistics import _fit_weights
+    weights = as_array(_rows(_fit_weights(a, weights, axis, axes), axes), float)
+    last = rows.ndim - 1
+    order = call("argsort", (rows,), (last,))
+    rows, weights = take_along_axis(rows, order, last), take_along_axis(weights, order, last)
+    if ignore_nan:
+        weights = where(rows == rows, weights, 0.0)
+    parts = call("cumsum", (weights,), (last,))
+    parts = parts / parts[..., -1:]
+    points = as_array(q, float if q.dtype.kind not in _base.FLOATING else None).reshape(-1, 1)
+    parts = as_array(parts, points.dtype)[..., None, :]
+    before = _base.reduce("count_nonzero", (parts < points) | (parts == 0), last + 1)
+    result = take_along_axis(rows, _core.ufuncs["minimum"](before, rows.shape[last] - 1), last)
+    result = moveaxis(result, -1, 0).reshape(q.shape + rows.shape[:-1])
+    return result if ignore_nan else _nan_where_last(result, rows)
+
+
+def _of_nothing(rows, q, ignore_nan):
+    """What the quantiles of no elements are: NaN where NaN are passed over."""
+    if not ignore_nan:
+        raise IndexError("cannot take a quantile of no elements")
+    return _core.full(q.shape + rows.shape[:-1], np.nan, rows.dtype if rows.dtype.kind in _base.FLOATING else np.float64)
+
+
+def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+             weights=None):
     """Quantiles along axes; NaN where there is one.
 
     Parameters: a: real array. q: numbers from 0 to 1, 0-d or 1-d. axis: axis or tuple of axes, all unless given. out:
     array to fill. overwrite_input: ignored. method: one of NumPy's thirteen. keepdims: keep the axes, with size 1.
+    weights: of a's shape, or of the axes' sizes, for method 'inverted_cdf'; not negative (checked on this side only).
     Returns: ndarray of q's shape and then that of the reduction.
-    Raises: ValueError for q out of range or an unknown method; AxisError.
+    Raises: ValueError for q out of range (IndexError when the result is read, for q on the server) or an unknown
+    method; AxisError.
     Source: numpy.quantile
     """
-    return _quantile(a, q, axis, out, method, keepdims, 1, False)
+    return _quantile(a, q, axis, out, method, keepdims, 1, False, weights)
 
 
-def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False):
+def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+               weights=None):
     """Percentiles along axes; NaN where there is one.
 
     Parameters: as quantile, q from 0 to 100.
@@ -141,10 +209,11 @@ def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear"
     Raises: ValueError for q out of range or an unknown method; AxisError.
     Source: numpy.percentile
     """
-    return _quantile(a, q, axis, out, method, keepdims, 100, False)
+    return _quantile(a, q, axis, out, method, keepdims, 100, False, weights)
 
 
-def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=no_value):
+def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=no_value, *,
+                weights=None):
     """Quantiles along axes of the elements that are not NaN.
 
     Parameters: as quantile.
@@ -152,10 +221,11 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear
     Raises: ValueError for q out of range or an unknown method; AxisError.
     Source: numpy.nanquantile
     """
-    return _quantile(a, q, axis, out, method, keepdims, 1, True)
+    return _quantile(a, q, axis, out, method, keepdims, 1, True, weights)
 
 
-def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=no_value):
+def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=no_value, *,
+                  weights=None):
     """Percentiles along axes of the elements that are not NaN.
 
     Parameters: as quantile, q from 0 to 100.
@@ -163,4 +233,4 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="line
     Raises: ValueError for q out of range or an unknown method; AxisError.
     Source: numpy.nanpercentile
     """
-    return _quantile(a, q, axis, out, method, keepdims, 100, True)
+    return _quantile(a, q, axis, out, method, keepdims, 100, True, weights)

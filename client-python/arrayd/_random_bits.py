@@ -10,14 +10,15 @@ from ._random_draw import draw
 class BitGenerator:
     """A place in the stream of a key. The numbers that follow from it are the same on every backend and device.
 
-    Parameters: seed: None (taken from the operating system), an int or a sequence of ints that are not negative, or a
-    numpy.random.SeedSequence.
+    Parameters: seed: None (taken from the operating system), an int or a sequence or array of ints that are not
+    negative, or a numpy.random.SeedSequence. size: ignored (CuPy: how many states cuRAND has).
     Raises: ValueError for a negative seed; TypeError for another seed.
     Source: cupy.random.BitGenerator
     """
 
-    def __init__(self, seed=None):
+    def __init__(self, seed=None, *, size=-1):
         self._lock = threading.Lock()
+        seed = seed.tolist() if isinstance(seed, _base.ndarray) else seed
         self.seed_seq = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         self._key = int(self.seed_seq.generate_state(1, np.uint64)[0])
         self._counter = 0
@@ -29,15 +30,16 @@ class BitGenerator:
             self._counter = first + count & (1 << 64) - 1
             return self._key, first
 
-    def random_raw(self, size=None):
+    def random_raw(self, size=None, output=True):
         """Random 64-bit integers.
 
-        Parameters: size: shape.
-        Returns: ndarray of uint64.
+        Parameters: size: shape. output: False: give nothing back, but go on in the stream.
+        Returns: ndarray of uint64, or None.
         Raises: ValueError for a negative dimension.
-        Source: cupy.random.BitGenerator.random_raw
+        Source: numpy.random.BitGenerator.random_raw
         """
-        return draw(self, "bits", [], () if size is None else size, np.dtype(np.uint64))
+        numbers = draw(self, "bits", [], () if size is None else size, np.dtype(np.uint64))
+        return numbers if output else None
 
     @property
     def lock(self):

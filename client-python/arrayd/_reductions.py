@@ -4,7 +4,7 @@ import builtins
 import numpy as np
 
 from . import _base
-from ._base import as_array, call, give, ndarray, no_value, normalize_axes, normalize_axis, reduce
+from ._base import along, as_array, call, give, ndarray, no_value, normalize_axes, normalize_axis, reduce
 
 
 def _plain(value):
@@ -29,12 +29,21 @@ def _keep(keepdims):
 def _total(name, a, axis, dtype, out, keepdims, initial, where):
     """A sum or product. Small integers are computed in 64 bits and wrap when they are cast; bools are any and all."""
     a, kind = as_array(a), None if dtype is None else np.dtype(dtype)
+    a = _counted(name, a, kind)
     if kind is None or kind.kind not in "biu" or kind.itemsize == 8 or out is not None:
         return reduce(name, a, axis, dtype, out, _keep(keepdims), _plain(initial), _mask(where))
     if kind.kind == "b":
         return reduce("any" if "sum" in name else "all", a, axis, None, None, _keep(keepdims), None, _mask(where))
     wide = np.uint64 if kind.kind == "u" else np.int64
     return reduce(name, a, axis, wide, None, _keep(keepdims), _plain(initial), _mask(where)).astype(kind)
+
+
+def _counted(name, a, kind):
+    """a with NaN replaced by what does not count, for the functions that pass over it and sum in integers."""
+    if not name.startswith("nan") or kind is None or kind.kind not in "biu" or a.dtype.kind not in _base.INEXACT:
+        return a
+    u = _base._core.ufuncs
+    return u["where"](u["isnan"](a), 0 if "sum" in name else 1, a)
 
 
 def sum(a, axis=None, dtype=None, out=None, keepdims=no_value, initial=no_value, where=no_value):
@@ -119,6 +128,14 @@ def all(a, axis=None, out=None, keepdims=no_value, *, where=no_value):
     return reduce("all", as_array(a), axis, None, out, _keep(keepdims), None, _mask(where))
 
 
+def _with_axes(a, axis):
+    """a as an array that has these axes: sums take axis 0 of a number, means do not."""
+    a = as_array(a)
+    if axis is not None and not a.ndim:
+        normalize_axes(axis, 0)
+    return a
+
+
 def mean(a, axis=None, dtype=None, out=None, keepdims=no_value, *, where=no_value):
     """Arithmetic mean along axes; NaN where there is no element.
 
@@ -129,7 +146,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=no_value, *, where=no_valu
     Raises: AxisError.
     Source: numpy.mean
     """
-    return reduce("mean", as_array(a), axis, dtype, out, _keep(keepdims), None, _mask(where))
+    return reduce("mean", _with_axes(a, axis), axis, dtype, out, _keep(keepdims), None, _mask(where))
 
 
 def _correction(ddof, correction):
@@ -150,7 +167,7 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=no_value, *, where=
     Raises: AxisError; ValueError when both ddof and correction are given.
     Source: numpy.var
     """
-    return reduce("var", as_array(a), axis, dtype, out, _keep(keepdims), None, _mask(where),
+    return reduce("var", _with_axes(a, axis), axis, dtype, out, _keep(keepdims), None, _mask(where),
                   _correction(ddof, correction))
 
 
@@ -163,7 +180,7 @@ def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=no_value, *, where=
     Raises: AxisError; ValueError when both ddof and correction are given.
     Source: numpy.std
     """
-    return reduce("std", as_array(a), axis, dtype, out, _keep(keepdims), None, _mask(where),
+    return reduce("std", _with_axes(a, axis), axis, dtype, out, _keep(keepdims), None, _mask(where),
                   _correction(ddof, correction))
 
 
@@ -296,7 +313,12 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=no_value, *, where=no_v
     Raises: AxisError.
     Source: numpy.nanmean
     """
-    return reduce("nanmean", as_array(a), axis, dtype, out, _keep(keepdims), None, _mask(where))
+    a = as_array(a)
+    if a.dtype.kind not in _base.INEXACT:
+        return mean(a, axis, dtype, out, keepdims, where=where)
+    if dtype is not None and np.dtype(dtype).kind not in _base.INEXACT:
+        raise TypeError("If a is inexact, then dtype must be inexact")
+    return reduce("nanmean", a, axis, dtype, out, _keep(keepdims), None, _mask(where))
 
 
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=no_value, *, where=no_value, mean=no_value,
@@ -309,8 +331,9 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=no_value, *, whe
     Source: numpy.nanvar
     """
     a = as_array(a)
-    return reduce("nanvar" if a.dtype.kind in "fc" else "var", a, axis, dtype, out, _keep(keepdims), None, _mask(where),
-                  _correction(ddof, correction))
+    if a.dtype.kind not in _base.INEXACT:
+        return var(a, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+    return reduce("nanvar", a, axis, dtype, out, _keep(keepdims), None, _mask(where), _correction(ddof, correction))
 
 
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=no_value, *, where=no_value, mean=no_value,
@@ -323,8 +346,9 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=no_value, *, whe
     Source: numpy.nanstd
     """
     a = as_array(a)
-    return reduce("nanstd" if a.dtype.kind in "fc" else "std", a, axis, dtype, out, _keep(keepdims), None, _mask(where),
-                  _correction(ddof, correction))
+    if a.dtype.kind not in _base.INEXACT:
+        return std(a, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+    return reduce("nanstd", a, axis, dtype, out, _keep(keepdims), None, _mask(where), _correction(ddof, correction))
 
 
 def _scan_type(dtype):
@@ -337,11 +361,18 @@ def _scan_type(dtype):
 def _scan(name, a, axis, dtype, out):
     a, axis = _base.one_axis(as_array(a), axis)
     kind = np.dtype(dtype) if dtype is not None else out.dtype if isinstance(out, ndarray) else _scan_type(a.dtype)
+    a = _counted(name, a, kind)
+    if kind == np.bool_:
+        return give(call(name, (as_array(a, bool),), (axis,), dtype=np.int64) != 0, out)
     wide = _scan_type(kind)
-    if a.dtype != wide:
-        a = a.astype(wide)
-    result = call(name, (a,), (axis,))
-    return give(result.astype(kind) if kind != wide else result, out)
+    if wide == kind and _fits(out, a.shape, kind):
+        return call(name, (a,), (axis,), dtype=wide, out=out)
+    return give(call(name, (a,), (axis,), dtype=wide).astype(kind, copy=False), out)
+
+
+def _fits(out, shape, dtype):
+    """Whether an operation whose result has that shape and type may write it to out, if there is one."""
+    return out is None or (isinstance(out, ndarray) and out.shape == shape and out.dtype == dtype)
 
 
 def cumsum(a, axis=None, dtype=None, out=None):
@@ -397,13 +428,14 @@ def _cumulative(name, x, axis, dtype, out, include_initial, first):
         axis = 0
     x = x.reshape(1) if x.ndim == 0 else x
     axis = normalize_axis(axis, x.ndim)
-    result = _scan(name, x, axis, dtype, None if include_initial else out)
     if not include_initial:
-        return result
-    from ._creation import full
-    from ._joining import concatenate
-    shape = x.shape[:axis] + (1,) + x.shape[axis + 1:]
-    return give(concatenate([full(shape, first, result.dtype), result], axis), out)
+        return _scan(name, x, axis, dtype, out)
+    kind = np.dtype(dtype) if dtype is not None else _scan_type(x.dtype)
+    shape = x.shape[:axis] + (x.shape[axis] + 1,) + x.shape[axis + 1:]
+    result = out if _fits(out, shape, kind) and out is not None else _base.empty(shape, kind)
+    result[along(x.ndim, axis, slice(0, 1))] = first
+    _scan(name, x, axis, kind, result[along(x.ndim, axis, slice(1, None))])
+    return result if result is out else give(result, out)
 
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
@@ -440,7 +472,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     a = as_array(a)
     axes = normalize_axes(axis, a.ndim)
     rows = _rows(a, axes)
-    kind = rows.dtype if rows.dtype.kind in "fc" else np.dtype(float)
+    kind = rows.dtype if rows.dtype.kind in _base.INEXACT else np.dtype(float)
     n = rows.shape[-1]
     if n == 0:
         result = _base.empty(rows.shape[:-1], kind)
@@ -460,11 +492,17 @@ def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=no_value):
     Raises: AxisError.
     Source: numpy.nanmedian
     """
-    from ._quantile import nanquantile
     a = as_array(a)
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in _base.INEXACT or not a.size:
         return median(a, axis, out, overwrite_input, _keep(keepdims))
-    return nanquantile(a, a.dtype.type(0.5), axis, out, keepdims=_keep(keepdims), method="midpoint")
+    from ._indexing import take_along_axis
+    axes = normalize_axes(axis, a.ndim)
+    rows = _rows(a, axes)
+    rows = call("sort", (rows,), (rows.ndim - 1,))
+    count = reduce("count_nonzero", rows == rows, rows.ndim - 1, keepdims=True)
+    # Of n numbers those at (n-1)//2 and n//2; of none those at -1 and 0, which are NaN.
+    middle = (count - _base.iota(2, 1, -1, np.int64)) // 2
+    return give(_kept(reduce("mean", take_along_axis(rows, middle, -1), rows.ndim - 1), a, axes, _keep(keepdims)), out)
 
 
 def _rows(a, axes):
@@ -483,7 +521,7 @@ def _kept(result, a, axes, keepdims):
 
 def _nan_where_last(result, rows):
     """result, with NaN where the last element of sorted rows is one."""
-    if rows.dtype.kind not in "fc":
+    if rows.dtype.kind not in _base.INEXACT:
         return result
     from ._indexing import where
     last = rows[..., -1]

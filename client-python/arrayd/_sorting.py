@@ -6,7 +6,7 @@ import numpy as np
 from . import _base, _core
 from ._base import as_array, call, ndarray, normalize_axis
 from ._joining import concatenate
-from ._manipulation import moveaxis
+from ._manipulation import flip, moveaxis
 
 
 def _axis_of(a, axis):
@@ -17,21 +17,23 @@ def _axis_of(a, axis):
     return a, normalize_axis(axis, a.ndim)
 
 
-def sort(a, axis=-1, kind=None, order=None, *, stable=None):
-    """A sorted copy along an axis, NaN last; always stable.
+def sort(a, axis=-1, kind=None, order=None, *, descending=False, stable=None):
+    """A sorted copy along an axis; always stable. NaN counts as the largest.
 
     Parameters: a: array. axis: the axis; None flattens. kind, stable: accepted and not needed. order: must be None.
+    descending: from the largest to the smallest.
     Returns: ndarray.
     Raises: AxisError; ValueError for order.
     Source: numpy.sort
     """
     _no_fields(order)
     a, axis = _axis_of(a, axis)
-    return call("sort", (a,), (axis,))
+    result = call("sort", (a,), (axis,))
+    return flip(result, axis) if descending else result
 
 
-def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
-    """The indices that sort along an axis, NaN last; always stable.
+def argsort(a, axis=-1, kind=None, order=None, *, descending=False, stable=None):
+    """The indices that sort along an axis; always stable. NaN counts as the largest.
 
     Parameters: as sort.
     Returns: int64 ndarray of a's shape, or 1-d.
@@ -40,6 +42,8 @@ def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
     """
     _no_fields(order)
     a, axis = _base.one_axis(as_array(a), axis)
+    if descending:  # turned round before and after, so that equal elements stay in their order
+        return a.shape[axis] - 1 - flip(call("argsort", (flip(a, axis),), (axis,)), axis)
     return call("argsort", (a,), (axis,))
 
 
@@ -75,9 +79,9 @@ def lexsort(keys, axis=-1):
         raise TypeError("need sequence of keys with len > 0 in lexsort")
     if any(key.shape != keys[0].shape for key in keys):
         raise ValueError("all keys need to be the same shape")
+    axis = normalize_axis(axis, keys[0].ndim or 1)
     if keys[0].ndim == 0:
-        keys = [key.reshape(1) for key in keys]
-    axis = normalize_axis(axis, keys[0].ndim)
+        return _base.empty((), np.int64)
     from ._indexing import take_along_axis
     order = argsort(keys[0], axis)
     for key in keys[1:]:
@@ -94,9 +98,10 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     Raises: ValueError for kth out of bounds; AxisError.
     Source: numpy.partition
     """
+    _no_fields(order)
     a, axis = _axis_of(a, axis)
-    _check_kth(kth, a.shape[axis])
-    return sort(a, axis, order=order)
+    _check_kth(kth, a, axis)
+    return sort(a, axis)
 
 
 def argpartition(a, kth, axis=-1, kind="introselect", order=None):
@@ -107,13 +112,17 @@ def argpartition(a, kth, axis=-1, kind="introselect", order=None):
     Raises: ValueError for kth out of bounds; AxisError.
     Source: numpy.argpartition
     """
-    a, axis = _axis_of(a, axis)
-    _check_kth(kth, a.shape[axis])
-    return argsort(a, axis, order=order)
+    _no_fields(order)
+    a, axis = _base.one_axis(as_array(a), axis)
+    _check_kth(kth, a, axis)
+    return argsort(a, axis)
 
 
-def _check_kth(kth, size):
-    for k in np.atleast_1d(_base.as_host(kth, "kth")).tolist():
+def _check_kth(kth, a, axis):
+    kth, size = np.atleast_1d(_base.as_host(kth, "kth")), a.shape[axis]
+    if kth.size and kth.dtype.kind not in "iu":
+        raise TypeError("Partition index must be integer")
+    for k in kth.tolist() if a.size else ():
         if not -size <= k < size:
             raise ValueError(f"kth(={k}) out of bounds ({size})")
 
@@ -135,16 +144,15 @@ def searchsorted(a, v, side="left", sorter=None):
     if sorter is not None:
         a = a[as_array(sorter)]
     v = _base.as_operand(v)
-    kind = _base.result_type(a, v) if not isinstance(v, ndarray) else _base.result_type(a.dtype, v.dtype)
-    v = as_array(v, kind)
-    return call("searchsorted", (a.astype(kind) if a.dtype != kind else a, v), (side == "right",))
+    kind = _base.result_type(a, v)
+    return call("searchsorted", (as_array(a, kind), as_array(v, kind)), (side == "right",))
 
 
 def _differs(rows, equal_nan):
     """For each but the first of sorted elements, or rows, whether it differs from the one before."""
     here, before = rows[1:], rows[:-1]
     changed = here != before
-    if equal_nan and rows.dtype.kind in "fc":
+    if equal_nan and rows.dtype.kind in _base.INEXACT:
         changed = changed & ((here == here) | (before == before))
     return changed if rows.ndim == 1 else _base.reduce("any", changed, axis=tuple(range(1, rows.ndim)))
 
@@ -170,6 +178,8 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     Source: numpy.unique
     """
     a = as_array(ar)
+    if axis is not None and normalize_axis(axis, a.ndim) == 0 and a.ndim == 1:
+        axis = None
     rows = a.ravel() if axis is None else moveaxis(a, axis, 0)
     permuted = return_index or return_inverse or axis is not None
     if axis is not None:
@@ -181,14 +191,17 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     else:
         rows = sort(rows)
     first = _starts(rows, equal_nan and axis is None)
-    places = call("nonzero", (first,))[0]
-    values = rows[places]
+    if not (return_index or return_counts):
+        values = rows[first]
+    else:
+        places = call("nonzero", (first,))[0]
+        values = rows[places]
     result = [values if axis is None else moveaxis(values, 0, axis)]
     if return_index:
         result.append(order[places])
     if return_inverse:
         inverse = _base.empty((rows.shape[0],), np.int64)
-        inverse[order] = call("cumsum", (first.astype(np.int64),), (0,)) - 1
+        inverse[order] = call("cumsum", (first,), (0,), dtype=np.int64) - 1
         result.append(inverse.reshape(a.shape) if axis is None else inverse)
     if return_counts:
         result.append(concatenate([places[1:], as_array([rows.shape[0]])]) - places if places.size else places)
@@ -287,18 +300,25 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
         result = _base.empty(element.shape, np.bool_)
         return ~result if invert else result
     common = _base.result_type(element.dtype, tests.dtype)
-    element, tests = element.astype(common), call("sort", (tests.astype(common),), (0,))
+    element, tests = as_array(element, common), call("sort", (as_array(tests, common),), (0,))
     place = call("searchsorted", (tests, element.reshape(-1)), (False,)).reshape(element.shape)
     found = tests[_core.ufuncs["minimum"](place, tests.size - 1)]
     return found != element if invert else found == element
 
 
-def _set_of(ar, assume_unique):
-    return as_array(ar).ravel() if assume_unique else unique(ar)
+def _in_order(ar, assume_unique):
+    """The flattened elements sorted, and which of them count: the first of equal ones, or None for all of them."""
+    values = sort(as_array(ar), None)
+    return values, None if assume_unique else _starts(values, True)
+
+
+def _both(first, second):
+    """The logical and of two masks, of which the first may be None for everywhere."""
+    return second if first is None else first & second
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
-    """The elements that two arrays share, in order; costs round trips.
+    """The elements that two arrays share, in order; costs a round trip.
 
     Parameters: ar1, ar2: arrays, flattened. assume_unique: no array has an element twice. return_indices: also where
     each is first in both.
@@ -306,18 +326,19 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
     Raises: nothing of its own.
     Source: numpy.intersect1d
     """
+    ar1, ar2 = as_array(ar1), as_array(ar2)
+    kind = _base.result_type(ar1.dtype, ar2.dtype)
+    ar1, ar2 = as_array(ar1, kind), as_array(ar2, kind)
     if not return_indices:
-        both = sort(concatenate([_set_of(ar1, assume_unique), _set_of(ar2, assume_unique)]))
-        return both[:-1][both[1:] == both[:-1]] if both.size else both
-    from ._creation import arange
-    sets = [(as_array(ar).ravel(), None) if assume_unique else unique(ar, return_index=True) for ar in (ar1, ar2)]
-    places = [arange(values.size) if index is None else index for values, index in sets]
-    both = concatenate([values for values, _ in sets])
-    order = argsort(both)
-    both = both[order]
-    hit = call("nonzero", (both[1:] == both[:-1],))[0] if both.size else order
-    first, second = order[hit], order[hit + 1] - sets[0][0].size if both.size else order
-    return both[hit], places[0][first], places[1][second]
+        values, first = _in_order(ar1, assume_unique)
+        return values[_both(first, isin(values, ar2))]
+    orders = [argsort(ar, None) for ar in (ar1, ar2)]
+    values, others = (ar.ravel()[order] for ar, order in zip((ar1, ar2), orders))
+    first = None if assume_unique else _starts(values, True)
+    place = searchsorted(others, values)
+    shared = others[_core.ufuncs["minimum"](place, others.size - 1)] == values if others.size else place < 0
+    hit = call("nonzero", (_both(first, shared),))[0]
+    return values[hit], orders[0][hit], orders[1][place[hit]]
 
 
 def union1d(ar1, ar2):
@@ -332,28 +353,28 @@ def union1d(ar1, ar2):
 
 
 def setdiff1d(ar1, ar2, assume_unique=False):
-    """The elements of one array that are not in another, in order; costs round trips.
+    """The elements of one array that are not in another, in order; costs a round trip.
 
     Parameters: ar1, ar2: arrays, flattened. assume_unique: no array has an element twice (the order is ar1's then).
     Returns: ndarray of shape (n,).
     Raises: nothing of its own.
     Source: numpy.setdiff1d
     """
-    values = _set_of(ar1, assume_unique)
-    return values[isin(values, ar2, invert=True)]
+    values, first = (as_array(ar1).ravel(), None) if assume_unique else _in_order(ar1, False)
+    return values[_both(first, isin(values, ar2, invert=True))]
 
 
 def setxor1d(ar1, ar2, assume_unique=False):
-    """The elements that only one of two arrays has, in order; costs round trips.
+    """The elements that only one of two arrays has, in order; costs a round trip.
 
     Parameters: ar1, ar2: arrays, flattened. assume_unique: no array has an element twice.
     Returns: ndarray of shape (n,).
     Raises: nothing of its own.
     Source: numpy.setxor1d
     """
-    both = sort(concatenate([_set_of(ar1, assume_unique), _set_of(ar2, assume_unique)]))
-    if both.size == 0:
-        return both
-    edge = as_array([True])
-    changed = concatenate([edge, both[1:] != both[:-1], edge])
-    return both[changed[1:] & changed[:-1]]
+    sets = [_in_order(ar, assume_unique) for ar in (ar1, ar2)]
+    alone = [_both(first, isin(values, others, invert=True))
+             for (values, first), (others, _) in zip(sets, reversed(sets))]
+    both = concatenate([values for values, _ in sets])
+    order = argsort(both)
+    return both[order][concatenate(alone)[order]]

@@ -26,8 +26,9 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=no_value):
     axes = normalize_axes(axis, a.ndim)
     if weights is None:
         result = reduce("mean", a, axes, keepdims=keep)
-        scale = _base.empty(result.shape, result.dtype)
-        scale[...] = result.dtype.type(_base.product(a.shape[i] for i in axes))
+        if not returned:
+            return result
+        scale = _core.full(result.shape, _base.product(a.shape[i] for i in axes), result.dtype)
     else:
         weights = _fit_weights(a, as_array(weights), axis, axes)
         kind = _base.result_type(a.dtype, weights.dtype, *((float,) if a.dtype.kind in "biu" else ()))
@@ -69,7 +70,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         y = as_array(y)
         x = _joined(x, _variables(y, rowvar or y.shape[0] == 1))
     kind = np.dtype(dtype) if dtype is not None else _base.result_type(x.dtype, np.float64)
-    x = x.astype(kind)
+    x = as_array(x, kind)
     ddof = (0 if bias else 1) if ddof is None else ddof
     weights = _observation_weights(fweights, aweights, x.shape[1])
     if weights is None:
@@ -83,7 +84,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         x = x - mean
         right = x * weights
     right = _u["conjugate"](right) if kind.kind == "c" else right
-    result = _base.matrix_product(x, right.astype(x.dtype).transpose()) / factor
+    result = _base.matrix_product(x, as_array(right, x.dtype).transpose()) / factor
     return result.reshape(()) if result.size == 1 else result
 
 
@@ -113,7 +114,7 @@ def _observation_weights(fweights, aweights, count):
             raise RuntimeError(f"cannot handle multidimensional {name}")
         if one.size != count:
             raise RuntimeError(f"incompatible numbers of samples and {name}")
-        one = one.astype(float)
+        one = as_array(one, float)
         weights = one if weights is None else weights * one
     return weights
 
@@ -155,17 +156,22 @@ def bincount(x, /, weights=None, minlength=0):
     Raises: ValueError for more dimensions, negative ints or weights that do not fit; TypeError for other types.
     Source: numpy.bincount
     """
-    x = as_array(x)
+    given, x = x, as_array(x)
     minlength = operator.index(minlength)
     if minlength < 0:
         raise ValueError("'minlength' must not be negative")
     if x.ndim != 1:
         raise ValueError(f"object {'too deep' if x.ndim else 'of too small depth'} for desired array")
-    if not np.can_cast(x.dtype, np.int64, "safe") and x.size:
-        raise TypeError(f"Cannot cast array data from {x.dtype!r} to dtype('int64') according to the rule 'safe'")
-    x = x.astype(np.int64)
+    if x.dtype.kind not in "biu":
+        if x.size or isinstance(given, (ndarray, np.ndarray)):
+            raise TypeError(f"Cannot cast array data from {x.dtype!r} to dtype('int64') according to the rule 'safe'")
+    x = as_array(x, np.int64)
     if weights is not None:
-        weights = as_array(weights).astype(float)
+        weights = as_array(weights)
+        if weights.dtype.kind == "c":
+            raise TypeError(f"Cannot cast array data from {weights.dtype!r} to dtype('float64') according to the rule "
+                            "'safe'")
+        weights = as_array(weights, float)
         if weights.shape != x.shape:
             raise ValueError("The weights and list don't have the same length.")
     length = minlength
@@ -227,7 +233,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
     Raises: ValueError for fewer than 1 bin or edges that are not ascending.
     Source: numpy.histogram_bin_edges
     """
-    a = as_array(a).ravel()
+    a = _real(as_array(a)).ravel()
     if isinstance(bins, str):
         raise TypeError("bins by the name of a rule: give a number or the edges")
     if not (isinstance(bins, ndarray) and bins.ndim) and np.ndim(bins) == 0:
@@ -239,8 +245,23 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
     return as_array(bins)
 
 
+def _real(a):
+    if a.dtype.kind == "c":
+        raise TypeError("the elements of a histogram are real numbers, not complex ones")
+    return a
+
+
 def _uniform_edges(a, bins, range):
+    """Edges of so many bins of equal width, in the type that they share with the elements."""
+    low, high = _outer_edges(a, bins, range)
+    kind = _base.result_type(low, high, a)
+    kind = kind if kind.kind in _base.FLOATING else _base.result_type(kind, float)
     from ._creation import linspace
+    return linspace(low, high, bins + 1, dtype=kind)
+
+
+def _outer_edges(a, bins, range):
+    """The first and the last edge of so many bins: numbers, or 0-d arrays where it is a that decides."""
     if bins < 1:
         raise ValueError("`bins` must be positive, when an integer")
     if range is not None:
@@ -249,16 +270,13 @@ def _uniform_edges(a, bins, range):
             raise ValueError("max must be larger than min in range parameter.")
         if not np.isfinite([low, high]).all():
             raise ValueError(f"supplied range of [{low}, {high}] is not finite")
-        low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
-    elif a.size == 0:
-        low, high = 0, 1
-    else:
-        kind = a.dtype if a.dtype.kind == "f" else np.dtype(float)
-        low, high = (reduce(name, a).astype(kind) for name in ("min", "max"))
-        same = low == high
-        low, high = _u["where"](same, low - 0.5, low), _u["where"](same, high + 0.5, high)
-    kind = _base.result_type(low, high, a)
-    return linspace(low, high, bins + 1, dtype=kind if kind.kind == "f" else _base.result_type(kind, float))
+        return (low - 0.5, high + 0.5) if low == high else (low, high)
+    if a.size == 0:
+        return 0, 1
+    kind = a.dtype if a.dtype.kind in _base.FLOATING else np.dtype(float)
+    low, high = (as_array(reduce(name, a), kind) for name in ("min", "max"))
+    half = (low == high) * kind.type(0.5)
+    return low - half, high + half
 
 
 def histogram(a, bins=10, range=None, density=None, weights=None):
@@ -277,7 +295,7 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
         if weights.shape != a.shape:
             raise ValueError("weights should have the same shape as a.")
         weights = weights.ravel()
-    a = a.ravel()
+    a = _real(a).ravel()
     if a.dtype.kind == "b":
         a = a.astype(np.uint8)
     edges = histogram_bin_edges(a, bins, range)
@@ -290,7 +308,7 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
 
 
 def _weighted_counts(where, weights, length):
-    if weights is None or weights.dtype.kind == "f" and weights.dtype == np.float64:
+    if weights is None or weights.dtype == np.float64:
         return _counts(where, weights, length)
     if weights.dtype.kind == "c":
         result = _base.empty((length,), weights.dtype)
@@ -312,13 +330,15 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
     """
     columns = _columns(sample)
     n = len(columns)
+    if n == 0:
+        raise ValueError("points of no dimensions have no histogram")
     bins = list(bins) if isinstance(bins, (list, tuple, ndarray, np.ndarray)) else [bins] * n
     if len(bins) != n:
         raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
     range = [None] * n if range is None else list(range)
     if len(range) != n:
         raise ValueError("range argument must have one entry per dimension")
-    edges = [histogram_bin_edges(x, b, r) for x, b, r in zip(columns, bins, range)]
+    edges = [_edges_along(x, b, r) for x, b, r in zip(columns, bins, range)]
     sizes = [edge.shape[0] + 1 for edge in edges]
     cell = 0
     for x, edge, size in zip(columns, edges, sizes):
@@ -333,6 +353,17 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
             counts = counts / (edge[1:] - edge[:-1]).reshape((-1,) + (1,) * (n - axis - 1))
         counts = counts / total
     return counts, tuple(edges)
+
+
+def _edges_along(x, bins, range):
+    """The edges of an axis of histogramdd: those that are counted are of the outer edges' type, whatever x's is."""
+    if _real(x).ndim != 1:
+        raise ValueError("the coordinates along each axis must be 1-d")
+    if np.ndim(bins):
+        return histogram_bin_edges(x, bins, range)
+    from ._creation import linspace
+    bins = operator.index(bins)
+    return linspace(*_outer_edges(x, bins, range), bins + 1)
 
 
 def _columns(sample):

@@ -1,5 +1,5 @@
 """Methods of ufuncs: reduce, accumulate, outer, at. Those rows have them for which the tables name an operation."""
-from . import _base, _core
+from . import _core
 from ._base import as_array, as_operand, no_value, reduce
 from ._reductions import _mask, _plain, _scan
 
@@ -44,40 +44,52 @@ def _accumulate(self, array, axis=0, dtype=None, out=None):
 def _outer(self, A, B, /, **options):
     """The ufunc of every element of A with every element of B.
 
-    Parameters: A, B: arrays. options: those of the ufunc.
+    Parameters: A, B: arrays; the types of numbers count as those of arrays do. options: those of the ufunc.
     Returns: ndarray of shape A.shape + B.shape.
     Raises: ValueError for a ufunc that has not two inputs.
     Source: numpy.ufunc.outer
     """
     if self.nin != 2:
         raise ValueError("outer product only supported for binary functions")
-    a = as_array(A)
-    ndim = B.ndim if isinstance(B, _core.ndarray) else as_array(B).ndim
-    return self(a.reshape(a.shape + (1,) * ndim), as_operand(B), **options)
+    a, b = as_array(A), as_array(B)
+    return self(a.reshape(a.shape + (1,) * b.ndim), b, **options)
 
 
 def _at(self, a, indices, b=no_value, /):
     """The ufunc applied in place to the elements that indices name; one named twice is changed twice.
 
-    Parameters: a: array that is written. indices: int array, or tuple of them for the first axes. b: second operand.
-    Returns: None.
+    Parameters: a: array that is written. indices: what a[indices] takes. b: second operand.
+    Returns: None. A mask on the server costs a round trip.
     Raises: TypeError for a ufunc that has no such form; IndexError (at the next sync) out of bounds.
     Source: numpy.ufunc.at
     """
-    mode = _named(self, "scatter", "at")
-    if b is no_value:
+    from ._scatter import scatter
+    if b is no_value and self.nin == 2:
         raise ValueError("second operand needed for ufunc")
-    keys = indices if isinstance(indices, tuple) else (indices,)
-    from ._indexing import _index_array
-    from ._manipulation import broadcast_arrays
-    keys = broadcast_arrays(*(_index_array(key) for key in keys))
-    values = as_operand(b)
-    if isinstance(values, _core.ndarray) and values.dtype != a.dtype:
-        values = values.astype(a.dtype)
-    _base.call("scatter", (values, *keys), (mode,), out=a, dtype=a.dtype)
+    if self is _core.ufuncs["subtract"] and a.dtype != bool:
+        self, b = _core.ufuncs["add"], _core.ufuncs["negative"](as_array(b).astype(a.dtype))
+    mode = _named(self, "scatter", "at")
+    scatter(a, indices, b, mode)
+
+
+class _Signature:
+    """What inspect.signature says of a ufunc."""
+
+    def __get__(self, ufunc, cls):
+        if ufunc is None:  # of the type, which is no function
+            return None
+        import inspect
+        names = ("x",) if ufunc.nin == 1 else (f"x{i + 1}" for i in range(ufunc.nin))
+        kind = inspect.Parameter
+        out = None if ufunc.nout == 1 else (None,) * ufunc.nout
+        options = {"where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True}
+        return inspect.Signature([*(kind(name, kind.POSITIONAL_ONLY) for name in names),
+                                  kind("out", kind.POSITIONAL_OR_KEYWORD, default=out),
+                                  *(kind(name, kind.KEYWORD_ONLY, default=options[name]) for name in options)])
 
 
 def install():
     """Attach the methods to the type, which is made in C."""
+    _core.ufunc.__signature__ = _Signature()
     for name, method in {"reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at}.items():
         setattr(_core.ufunc, name, method)

@@ -340,16 +340,25 @@ def _frequency(n, d):
     return 1.0 / (n * d)
 
 
-def fftfreq(n, d=1.0, device=None):
+def _spaced(numbers, unit, dtype):
+    """numbers*unit, in float64 unless another type is asked for."""
+    if dtype is not None and np.dtype(dtype).kind != "f":
+        raise ValueError(f"dtype must be a real floating type, not {np.dtype(dtype)}")
+    return _base.as_array(numbers * unit, dtype)
+
+
+def fftfreq(n, d=1.0, device=None, *, dtype=None):
     """The frequencies of fft's points: 0, 1, ..., (n-1)//2, -(n//2), ..., -1 over n*d.
 
-    Parameters: n: number of points. d: distance of two samples, in seconds, say, for frequencies in hertz. device:
-    ignored.
-    Returns: float64 ndarray of shape (n,).
-    Raises: ValueError when n is not an integer or is negative; ZeroDivisionError for 0.
+    Parameters: n: number of points. d: distance of two samples, in seconds, say, for frequencies in hertz. device: a
+    cuda.Device or its number, the current one unless given. dtype: a real floating type, float64 unless given.
+    Returns: ndarray of shape (n,).
+    Raises: ValueError when n is not an integer or is negative, or for another dtype; ZeroDivisionError for 0.
     Source: numpy.fft.fftfreq
     """
     from ._creation import arange
+    if device is not None:
+        return _base.on_device(device, fftfreq, n, d, dtype=dtype)
     unit = _frequency(n, d)
     if n < 0:
         raise ValueError("negative dimensions are not allowed")
@@ -357,20 +366,22 @@ def fftfreq(n, d=1.0, device=None):
     numbers = _base.empty((n,), np.int64)
     numbers[:first] = arange(0, first)
     numbers[first:] = arange(-(n // 2), 0)
-    return numbers * unit
+    return _spaced(numbers, unit, dtype)
 
 
-def rfftfreq(n, d=1.0, device=None):
+def rfftfreq(n, d=1.0, device=None, *, dtype=None):
     """The frequencies of rfft's points: 0, 1, ..., n//2 over n*d.
 
     Parameters: as fftfreq.
-    Returns: float64 ndarray of shape (n//2 + 1,).
-    Raises: ValueError when n is not an integer; ZeroDivisionError for 0.
+    Returns: ndarray of shape (n//2 + 1,).
+    Raises: ValueError when n is not an integer, or for another dtype; ZeroDivisionError for 0.
     Source: numpy.fft.rfftfreq
     """
     from ._creation import arange
+    if device is not None:
+        return _base.on_device(device, rfftfreq, n, d, dtype=dtype)
     unit = _frequency(n, d)
-    return arange(0, n // 2 + 1) * unit
+    return _spaced(arange(0, n // 2 + 1), unit, dtype)
 
 
 def _shifted(x, axes, direction):

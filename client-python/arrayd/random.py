@@ -8,6 +8,7 @@ Every number is a function of the seed and of how many were drawn before it: the
 shape of call for integers and uniform numbers, the same but for rounding for others. All bit generators are Philox4x32
 with 10 rounds.
 """
+import os as _os
 import threading as _threading
 import types as _types
 
@@ -123,8 +124,9 @@ class Generator(_Distributions):
 class RandomState(_Distributions):
     """Draws from distributions, with the interface of numpy.random.RandomState.
 
-    Parameters: seed: None (taken from the operating system) or an int or array of ints of 32 bits. method: ignored.
-    Raises: ValueError for a seed outside of 32 bits.
+    Parameters: seed: None (taken from the operating system) or an int or array of ints from 0 to 2**64 - 1 (NumPy:
+    2**32 - 1). method: ignored.
+    Raises: ValueError for another int; TypeError for another seed.
     Source: cupy.random.RandomState
     """
 
@@ -135,7 +137,7 @@ class RandomState(_Distributions):
         """Begin again.
 
         Parameters: seed: as of the class.
-        Raises: ValueError for a seed outside of 32 bits.
+        Raises: as of the class.
         Source: cupy.random.RandomState.seed
         """
         self.bit_generator = Philox4x3210(_seed_of(seed))
@@ -251,8 +253,8 @@ def _seed_of(seed):
         seed = seed.astype(_np.int64)
     if seed.dtype.kind not in "iuO":
         raise TypeError(f"a seed must be made of integers, not {seed.dtype}")
-    if _np.any(seed < 0) or _np.any(seed > 2**32 - 1):
-        raise ValueError("Seed must be between 0 and 2**32 - 1")
+    if _np.any(seed < 0) or _np.any(seed > 2**64 - 1):
+        raise ValueError("Seed must be between 0 and 2**64 - 1")
     return seed.tolist()
 
 
@@ -277,7 +279,7 @@ _state = None
 
 
 def get_random_state():
-    """The RandomState that the functions of this module draw from.
+    """The RandomState that the functions of this module draw from. The environment variable CUPY_SEED seeds it.
 
     Returns: RandomState.
     Source: cupy.random.get_random_state
@@ -285,7 +287,8 @@ def get_random_state():
     global _state
     with _lock:
         if _state is None:
-            _state = RandomState()
+            number = _os.environ.get("CUPY_SEED")
+            _state = RandomState(None if number is None else int(number))
         return _state
 
 
@@ -304,7 +307,7 @@ def set_random_state(rs):
 
 
 def reset_states():
-    """Forget the RandomState of this module; the next one is seeded by the operating system.
+    """Forget the RandomState of this module; the next one is seeded as the first was.
 
     Source: cupy.random.reset_states
     """
@@ -317,7 +320,7 @@ def seed(seed=None):
     """Begin again with the RandomState of this module.
 
     Parameters: seed: as of RandomState.
-    Raises: ValueError for a seed outside of 32 bits.
+    Raises: as RandomState.
     Source: cupy.random.seed
     """
     get_random_state().seed(seed)

@@ -274,7 +274,5 @@ int ad__py_array_init(PyObject *module) {
     append(slots, n, ad__py_index_slots);
     ad__py.array = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
     if (!ad__py.array || PyModule_AddObjectRef(module, "ndarray", (PyObject *)ad__py.array) != 0) return -1;
-    /* NumPy's arrays and scalars leave their operators with an ndarray to it. */
-    if (set_attribute("__array_ufunc__", Py_NewRef(Py_None)) != 0) return -1;
     return set_attribute("__array_priority__", PyFloat_FromDouble(100.0));
 }

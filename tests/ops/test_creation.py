@@ -236,8 +236,6 @@ def test_no_implicit_conversion():
     a = ad.arange(3)
     with pytest.raises(TypeError, match=r"\.get\(\)"):
         np.asarray(a)
-    with pytest.raises(TypeError):
-        np.sin(a)
     for body in (lambda: np.arange(3) + a, lambda: a + np.arange(3), lambda: np.arange(3) == a):
         with pytest.raises(TypeError, match="asarray"):
             body()

@@ -349,3 +349,37 @@ def test_large_copies_between_devices():
         assert y.device.id == z.device.id == 1 - number
         np.testing.assert_array_equal(y.get(), host)
         np.testing.assert_array_equal(z.get(), np.sort(host))
+
+
+def test_pinned_memory():
+    memory = cuda.alloc_pinned_memory(8000)
+    host = np.frombuffer(memory, np.float64, 1000)
+    host[:] = np.arange(1000)
+    del memory
+    np.testing.assert_array_equal(ad.asarray(host).get(), np.arange(1000))
+    assert len(cuda.PinnedMemoryPool().malloc(100)) >= 100 and len(cuda.alloc_pinned_memory(0)) == 0
+    for wrong, error in ((-1, ValueError), (1.5, TypeError)):
+        with pytest.raises(error):
+            cuda.alloc_pinned_memory(wrong)
+
+
+def test_runtime_functions():
+    runtime, device = cuda.runtime, cuda.Device(0)
+    assert runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, 0) \
+        == device.attributes["MultiProcessorCount"]
+    for attribute, number in ((17, 0), (16, DEVICES)):
+        with pytest.raises(ValueError):
+            runtime.deviceGetAttribute(attribute, number)
+    with cuda.Stream() as stream:
+        ad.ones(1000) + 1
+    runtime.streamSynchronize(stream.ptr)
+    assert runtime.streamQuery(stream.ptr) and issubclass(runtime.CUDARuntimeError, ad.ArraydError)
+    assert cuda.memory.OutOfMemoryError is MemoryError and cuda.stream.Stream is cuda.Stream
+
+
+@pytest.mark.parametrize("name", ["using_allocator", "get_cublas_handle", "ExternalStream", "PinnedMemory", "Graph"])
+def test_names_that_cannot_be(name):
+    with pytest.raises(AttributeError, match=f"'arrayd.cuda' has no attribute '{name}': "):
+        getattr(cuda, name)
+    with pytest.raises(AttributeError, match="'nothing'$"):
+        cuda.nothing

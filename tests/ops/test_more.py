@@ -1,20 +1,10 @@
-"""Polynomials, bits, histograms of several dimensions and other small functions, against NumPy."""
+"""Bits, histograms of several dimensions and other small functions, against NumPy."""
 import numpy as np
 import pytest
 
 from oracle import check, random, seed
 
 X = np.array([1.0, 2.5, -3.5, 0.125, 7, 1e-3])
-
-
-def test_polynomials():
-    for dtype in (float, int, complex):
-        check(lambda xp, p, x: xp.polyval(p, x), np.array([1, -2, 3]).astype(dtype), X, ulps=64)
-    check(lambda xp, x: xp.polyval([1, 2], 3), X)
-    check(lambda xp, x: xp.polyval([1, 2], x.reshape(2, 3)), X)
-    for name in ("polyadd", "polysub", "polymul"):
-        check(lambda xp, x: getattr(xp, name)(x, x[:2]), X, ulps=64)
-        check(lambda xp, x: getattr(xp, name)([1, 2], [3, 4, 5]), X)
 
 
 @pytest.mark.parametrize("order", ["big", "little", "middle"])

@@ -124,8 +124,13 @@ def test_seeds():
         ad.random.default_rng(-1)
     with pytest.raises(TypeError):
         ad.random.default_rng("x")
-    with pytest.raises(ValueError, match=r"Seed must be between 0 and 2\*\*32 - 1"):
-        ad.random.RandomState(2**32)
+    for seed in (5, [1, 2]):
+        assert float(ad.random.default_rng(ad.asarray(seed)).random()) == float(ad.random.default_rng(seed).random())
+    large = [float(ad.random.RandomState(seed).rand()) for seed in (3, 2**32 + 3, 2**64 - 1, [3, 2**40])]
+    assert len(set(large)) == 4 and large[1] == float(ad.random.RandomState(2**32 + 3).rand())
+    for seed in (2**64, -1, [1, -1]):
+        with pytest.raises(ValueError, match=r"Seed must be between 0 and 2\*\*64 - 1"):
+            ad.random.RandomState(seed)
     with pytest.raises(TypeError, match="BitGenerator"):
         ad.random.Generator(3)
 
@@ -142,6 +147,20 @@ def test_state_of_a_generator():
         rng.bit_generator.state = {"bit_generator": "MT19937", "state": state["state"]}
     children = rng.spawn(2)
     assert float(children[0].random()) != float(children[1].random())
+
+
+def test_raw_numbers_that_are_not_given_back():
+    one, two = ad.random.Philox4x3210(3, size=1000), ad.random.Philox4x3210(3)
+    assert one.random_raw(7, output=False) is None and two.random_raw(7).shape == (7,)
+    np.testing.assert_array_equal(one.random_raw(4).get(), two.random_raw(4).get())
+
+
+def test_seed_of_the_environment(monkeypatch):
+    kept = ad.random.get_random_state()
+    monkeypatch.setenv("CUPY_SEED", "12")
+    ad.random.reset_states()
+    assert float(ad.random.rand()) == float(ad.random.RandomState(12).rand())
+    ad.random.set_random_state(kept)
 
 
 def test_state_of_the_module():

@@ -1,4 +1,6 @@
 """Text for arrays: NumPy's, to the letter, and without fetching what is not shown."""
+import warnings
+
 import numpy as np
 import pytest
 
@@ -80,11 +82,68 @@ def test_options():
     assert ad.get_printoptions() == np.get_printoptions()
 
 
-def test_a_large_array_is_not_fetched():
+OPTIONS = [
+    {"threshold": 10}, {"threshold": 10, "edgeitems": 1}, {"threshold": 0, "edgeitems": 2, "linewidth": 30},
+    {"edgeitems": 1000, "threshold": 5}, {"precision": 2, "floatmode": "fixed"}, {"floatmode": "unique"},
+    {"sign": "+", "threshold": 10}, {"sign": " "}, {"suppress": True}, {"nanstr": "?", "infstr": "big"},
+    {"formatter": {"float_kind": lambda x: f"<{x:.1f}>", "int": hex}, "threshold": 50},
+    *({"legacy": version, "threshold": 20} for version in ("1.13", "1.21", "1.25", "2.1", False)),
+]
+TEXTS = [repr, str, lambda a: f"{a}", lambda a: repr(a[0, 0, ...]), lambda a: repr(a[:, :0]), lambda a: repr(a[:7, 0])]
+
+
+@pytest.mark.parametrize("number", range(len(OPTIONS)))
+def test_all_options(number):
+    x = np.arange(3000.0).reshape(60, 50) / 3 - 20
+    x[0, :3] = np.nan, np.inf, 1e-12
+    arguments = {{"suppress": "suppress_small", "linewidth": "max_line_width"}.get(name, name): value
+                 for name, value in OPTIONS[number].items() if name not in ("nanstr", "infstr")}
+    for kind in ("float64", "float32", "int32", "complex64"):
+        with np.errstate(invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            a = x.astype(kind)
+        with ad.printoptions(**OPTIONS[number]):
+            for text in TEXTS:
+                check(lambda xp, a: text(a), a)
+        check(lambda xp, a: xp.array2string(a, **arguments), a)
+        check(lambda xp, a: xp.array2string(a, separator=",", prefix="12345", suffix="]]", **arguments), a)
+
+
+def test_a_repr_of_ones_own():
+    with ad.printoptions(override_repr=lambda a: f"mine {a.shape}"):
+        assert repr(ad.zeros(3)) == "mine (3,)" == ad.array_repr(ad.zeros(3))
+
+
+def test_options_stay_set():
+    ad.set_printoptions(precision=3)
+    try:
+        assert np.get_printoptions()["precision"] == 3
+        check(lambda xp, a: repr(a), np.arange(3) / 7)
+    finally:
+        ad.set_printoptions(precision=8)
+
+
+def test_bfloat16():
+    for shape in ((), (3,), (2, 3), (0,), (2000,)):
+        a = ad.ones(shape, "bfloat16")
+        assert repr(a) == repr(a.get()) and str(a) == str(a.get())
+    assert f"{ad.ones((), 'bfloat16')}" == f"{ad.ones((), 'bfloat16').get()[()]}"
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_specifications(dtype):
+    a = random(seed("format", dtype), dtype, (), "POS")
+    for spec in ("", "d", ".3f", ">12", "08.2f", "e", "x", "s", "text"):
+        check(lambda xp, a: format(a, spec), np.asarray(a))
+
+
+@pytest.mark.parametrize("text", [repr, str, lambda a: ad.array2string(a, separator=", "), np.array_repr, np.array_str,
+                                  np.array2string])
+def test_a_large_array_is_not_fetched(text):
     a = ad.zeros((4000, 5000))
     ad.sync()
     before = ad.stat()["bytes_out"], ad.session_info()["round_trips"]
-    text = repr(a)
+    assert text(a).count("0.") == 36
     assert ad.session_info()["round_trips"] - before[1] == 1
     assert ad.stat()["bytes_out"] - before[0] < 4096
-    assert "shape=(4000, 5000)" in text
+    assert "shape=(4000, 5000)" in repr(a)

@@ -11,13 +11,15 @@ Streams order nothing that must be ordered otherwise: operations of one program 
 were called, on whatever streams, because the server lets a stream wait for another where both use the same array.
 A server without a GPU has one device, whose streams and events are always done.
 """
-from . import runtime
-from ._device import Device, get_device_id
-from ._memory import MemoryPool, PinnedMemoryPool
-from ._stream import Event, Stream, get_current_stream, get_elapsed_time
+from . import device, memory, pinned_memory, runtime, stream
+from .device import Device, get_device_id
+from .memory import MemoryPool
+from .pinned_memory import PinnedMemoryPool, alloc_pinned_memory
+from .stream import Event, Stream, get_current_stream, get_elapsed_time
 
-__all__ = ["Device", "Event", "MemoryPool", "PinnedMemoryPool", "Stream", "get_current_stream", "get_device_id",
-           "get_elapsed_time", "is_available", "runtime"]
+__all__ = ["Device", "Event", "MemoryPool", "PinnedMemoryPool", "Stream", "alloc_pinned_memory", "device",
+           "get_current_stream", "get_device_id", "get_elapsed_time", "is_available", "memory", "pinned_memory",
+           "runtime", "stream"]
 
 
 def is_available():
@@ -29,3 +31,8 @@ def is_available():
     """
     from .. import _core
     return _core.session_info()["backend"] == "cuda"
+
+
+def __getattr__(name):
+    from .._removed import missing
+    raise missing(name, "cuda")

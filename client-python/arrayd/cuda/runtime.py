@@ -1,12 +1,18 @@
 """Functions of CUDA's runtime library that make sense with a server, by CuPy's names (cupy.cuda.runtime)."""
 from .. import _core
-from ._device import Device
+from .device import Device
 from ._thread import current
 
-__all__ = ["deviceCanAccessPeer", "deviceSynchronize", "getDevice", "getDeviceCount", "getDeviceProperties", "is_hip",
-           "memGetInfo", "setDevice"]
+__all__ = ["CUDARuntimeError", "cudaDevAttrComputeCapabilityMajor", "cudaDevAttrComputeCapabilityMinor",
+           "cudaDevAttrMultiProcessorCount", "deviceCanAccessPeer", "deviceGetAttribute", "deviceSynchronize",
+           "getDevice", "getDeviceCount", "getDeviceProperties", "is_hip", "memGetInfo", "setDevice", "streamQuery",
+           "streamSynchronize"]
 
 is_hip = False
+CUDARuntimeError = _core.DeviceError  # what a device reports; no memory is MemoryError
+# CUDA's numbers, of those attributes that the server tells.
+cudaDevAttrMultiProcessorCount, cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor = 16, 75, 76
+_ATTRIBUTES = {16: "MultiProcessorCount", 75: "ComputeCapabilityMajor", 76: "ComputeCapabilityMinor"}
 
 
 def getDeviceCount():
@@ -78,3 +84,37 @@ def getDeviceProperties(device):
     memory, _, major, minor, processors, _ = device._facts()
     return {"name": device.name.encode(), "totalGlobalMem": memory, "major": major, "minor": minor,
             "multiProcessorCount": processors}
+
+
+def deviceGetAttribute(attrib, device):
+    """A fact about a device.
+
+    Parameters: attrib: one of cudaDevAttrMultiProcessorCount, cudaDevAttrComputeCapabilityMajor and
+    cudaDevAttrComputeCapabilityMinor. device: its number.
+    Returns: int.
+    Raises: ValueError for a device that does not exist, or another attribute.
+    Source: cupy.cuda.runtime.deviceGetAttribute
+    """
+    if attrib not in _ATTRIBUTES:
+        raise ValueError(f"attribute {attrib!r} is not told by the server, only {sorted(_ATTRIBUTES)}")
+    return Device(device).attributes[_ATTRIBUTES[attrib]]
+
+
+def streamSynchronize(stream):
+    """Wait until all operations of a stream so far are complete.
+
+    Parameters: stream: Stream.ptr.
+    Raises: the first error that no array carries.
+    Source: cupy.cuda.runtime.streamSynchronize
+    """
+    _core.stream_wait(current().serial, stream)
+
+
+def streamQuery(stream):
+    """Whether all operations of a stream so far are complete.
+
+    Parameters: stream: Stream.ptr.
+    Returns: bool.
+    Source: cupy.cuda.runtime.streamQuery
+    """
+    return _core.stream_done(current().serial, stream)

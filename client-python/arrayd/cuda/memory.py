@@ -1,7 +1,8 @@
-"""Memory: what this connection's arrays take on the device, and what the two ends share on the host."""
+"""Memory of the device: what this connection's arrays take."""
 from .. import _core
 from ._thread import current
 
+OutOfMemoryError = MemoryError  # by CuPy's name
 _LOOK, _TRIM, _LIMIT = range(3)
 
 
@@ -58,23 +59,7 @@ class MemoryPool:
         return self._ask()[3]
 
 
-class PinnedMemoryPool:
-    """The memory that this process shares with the server, through which arrays travel;
-    get_default_pinned_memory_pool() is the one.
-
-    Source: cupy.cuda.PinnedMemoryPool
-    """
-
-    def n_free_blocks(self):
-        """Pieces of it that are not in use."""
-        return _core.host_count()[0]
-
-    def free_all_blocks(self):
-        """Give back what is not in use."""
-        _core.host_trim()
-
-
-_pool, _pinned = MemoryPool(), PinnedMemoryPool()
+_pool = MemoryPool()
 
 
 def get_default_memory_pool():
@@ -85,12 +70,3 @@ def get_default_memory_pool():
     Source: cupy.get_default_memory_pool
     """
     return _pool
-
-
-def get_default_pinned_memory_pool():
-    """The pool of the host memory that this process shares with the server.
-
-    Returns: cuda.PinnedMemoryPool, with n_free_blocks and free_all_blocks.
-    Source: cupy.get_default_pinned_memory_pool
-    """
-    return _pinned

@@ -101,11 +101,11 @@ def get_device_id():
     return current().device
 
 
-def _of_array(number):
-    """Of an array, which has one that exists."""
+def of_array(number):
+    """The device of an array, which exists."""
     device = Device.__new__(Device)
     device.id = number
     return device
 
 
-_core.set_device_type(_of_array)
+_core.set_device_type(of_array)

@@ -1,0 +1,48 @@
+"""Names of CuPy that arrayd does not have, and why: many are NumPy 1's, which CuPy 14 carries on."""
+
+_BY_NUMPY = {
+    "Inf": "inf", "Infinity": "inf", "NAN": "nan", "NINF": "-inf", "NZERO": "-0.0", "NaN": "nan", "PINF": "inf",
+    "PZERO": "0.0", "alltrue": "all", "asfarray": "asarray with a dtype", "bool8": "bool", "cfloat": "complex128",
+    "complex_": "complex128", "cumproduct": "cumprod", "disp": "print", "find_common_type": "result_type",
+    "float_": "float64", "get_array_wrap": None, "in1d": "isin", "infty": "inf", "int0": "intp",
+    "issctype": "issubclass(t, generic)", "issubclass_": "issubclass", "issubsctype": "issubdtype",
+    "msort": "sort(a, axis=0)", "obj2sctype": "dtype(obj).type", "product": "prod", "round_": "round",
+    "row_stack": "vstack", "safe_eval": "ast.literal_eval", "sctype2char": "dtype(obj).char",
+    "set_string_function": "set_printoptions", "singlecomplex": "complex64", "sometrue": "any", "trapz": "trapezoid",
+    "uint0": "uintp", "who": "locals()",
+}
+_KERNELS, _MEMORY = "users' kernels are planned", "memory is the server's, and an array the way to get some"
+_NO_CUDA = "this process uses no CUDA: the server does"
+_REASONS = {
+    "": {"byte_bounds": "an array has no address in this process; shares_memory tells whether two overlap",
+         "disable_experimental_feature_warning": "arrayd warns of no feature as experimental",
+         "make_aligned_dtype": "arrayd has no structured types",
+         **dict.fromkeys("ElementwiseKernel RawKernel RawModule ReductionKernel fuse vectorize".split(), _KERNELS)},
+    "cuda": {**dict.fromkeys("BaseMemory CFunctionAllocator ManagedMemory Memory MemoryAsync MemoryAsyncPool "
+                             "MemoryHook MemoryPointer PythonFunctionAllocator UnownedMemory alloc get_allocator "
+                             "malloc_async malloc_managed set_allocator set_pinned_memory_allocator "
+                             "using_allocator".split(), _MEMORY),
+             **dict.fromkeys(["PinnedMemory", "PinnedMemoryPointer"], "alloc_pinned_memory gives a memoryview"),
+             **dict.fromkeys("get_cublas_handle get_cuda_path get_hipcc_path get_local_runtime_version get_nvcc_path "
+                             "get_rocm_path".split(), _NO_CUDA),
+             "ExternalStream": "a stream of this process is none of the server's", "Function": _KERNELS,
+             "Module": _KERNELS, "Graph": "the server captures no streams",
+             "profile": "cupyx.profiler.profile counts what a block does; the server's profiler is not for clients"},
+    "cupyx": {"jit": _KERNELS, "scipy": "it is planned",
+              "distributed": "one server has all devices of a host; cuda.Device says on which an array lies"},
+}
+
+
+def why(name, module=""):
+    """Why arrayd (or a module of it: cuda, cupyx) does not have a name of CuPy; None when CuPy has no such name."""
+    if not module and name in _BY_NUMPY:
+        instead = _BY_NUMPY[name]
+        return "NumPy 2 has removed it" + (f"; use {instead}" if instead else "")
+    return _REASONS[module].get(name)
+
+
+def missing(name, module=""):
+    """The AttributeError for a name that a module does not have."""
+    reason = None if name.startswith("_") else why(name, module)
+    where = "arrayd." + module if module else "arrayd"
+    return AttributeError(f"module {where!r} has no attribute {name!r}" + (f": {reason}" if reason else ""))

@@ -1,0 +1,116 @@
+"""arrayd under the name of CuPy, for programs that say `import cupy`, in a process without CuPy and without CUDA.
+
+    python -m arrayd.cupy program.py arguments...
+    python -m arrayd.cupy -m module arguments...
+    python -m arrayd.cupy -c "import cupy; print(cupy.arange(3))"
+
+or, in a program or a notebook, before the first `import cupy`:
+
+    import arrayd.cupy
+    arrayd.cupy.install()
+
+`cupy` has the names of arrayd, and those names that NumPy 2 has removed and CuPy 14 still has, where they are other
+names of something; `cupy.linalg` is arrayd.linalg and so on, and `cupyx` is arrayd.cupyx. cupy.__version__ is that of
+the CuPy whose names these are, so that programs that ask for a version go on. A module or name that arrayd does not
+have is an ImportError or AttributeError that says so. Python processes that the program starts find the same `cupy`.
+"""
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import pathlib
+import sys
+import types
+import warnings
+
+__all__ = ["VERSION", "install"]
+
+VERSION = "14.0.0"  # of CuPy, that cupy.__version__ says
+_PATH = str(pathlib.Path(__file__).parent / "path")  # has a cupy.py and a cupyx.py for processes to come
+_HOME = {"cupy": "arrayd", "cupyx": "arrayd.cupyx"}
+
+
+class _CuPy(types.ModuleType):
+    """The module `cupy`. What it takes from arrayd it keeps, so that it is found at once the next time."""
+
+    def __getattr__(self, name):
+        import arrayd
+        try:
+            value = getattr(arrayd, name)
+        except AttributeError as error:
+            value = _removed(name)
+            if value is None:
+                raise AttributeError(str(error).replace("'arrayd'", "'cupy'", 1)) from None
+            return value
+        if not name.startswith("__"):
+            self.__dict__[name] = value
+        return value
+
+    def get_array_module(self, *args):
+        """This module when one of args is an array of the server, else numpy; see arrayd.get_array_module."""
+        import arrayd
+        found = arrayd.get_array_module(*args)
+        return self if found is arrayd else found
+
+    def __dir__(self):
+        import arrayd
+        return sorted({*dir(arrayd), "__version__"})
+
+
+def _removed(name):
+    """What a name of NumPy 1 stands for; None for one that is no other name of something."""
+    import arrayd
+    from arrayd._removed import _BY_NUMPY
+    constants = {"NINF": -arrayd.inf, "NZERO": -0.0, "PZERO": 0.0}
+    instead = _BY_NUMPY.get(name)
+    if name not in constants and not (instead and instead.isidentifier() and hasattr(arrayd, instead)):
+        return None
+    warnings.warn(f"cupy.{name}: NumPy 2 has removed it; use {instead}", DeprecationWarning, stacklevel=3)
+    return constants[name] if name in constants else getattr(arrayd, instead)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds cupy, cupyx and what is in them among arrayd's modules, which stay the same objects under another name."""
+
+    def find_spec(self, name, path=None, target=None):
+        top, _, rest = name.partition(".")
+        if top not in _HOME:
+            return None
+        home = f"{_HOME[top]}.{rest}" if rest else _HOME[top]
+        private = any(part.startswith("_") for part in rest.split("."))
+        if private or home in ("arrayd.cupy", "arrayd.cupyx") and rest or importlib.util.find_spec(home) is None:
+            raise ModuleNotFoundError(f"arrayd, which stands in for CuPy, has no module {name!r}", name=name)
+        return importlib.machinery.ModuleSpec(name, self, origin="arrayd", is_package=True, loader_state=home)
+
+    def create_module(self, spec):
+        return _CuPy(spec.name) if spec.name == "cupy" else None
+
+    def exec_module(self, module):
+        import arrayd
+        if isinstance(module, _CuPy):
+            module.__dict__.update({name: value for name, value in vars(arrayd).items() if not name.startswith("_")},
+                                   __version__=VERSION, __doc__=__doc__, __all__=arrayd.__all__)
+            for name in ("cupy", "cupyx", "get_array_module"):
+                module.__dict__.pop(name, None)
+        else:
+            sys.modules[module.__name__] = importlib.import_module(module.__spec__.loader_state)
+
+
+def install():
+    """Let `import cupy` and `import cupyx` give arrayd from now on, here and in Python processes started from here.
+
+    Returns: None.
+    Raises: RuntimeError when CuPy itself has been imported.
+    Source: arrayd
+    """
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    for name in _HOME:
+        if name in sys.modules:
+            raise RuntimeError(f"{name} has been imported already; arrayd.cupy.install() must come before")
+    sys.meta_path.insert(0, _Finder())
+    if _PATH not in sys.path:
+        sys.path.insert(1, _PATH)  # multiprocessing hands this list on
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if _PATH not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([_PATH, *filter(None, paths)])
