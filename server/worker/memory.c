@@ -12,9 +12,10 @@
 #define SHARES 16             /* of a shared slab, which is as large */
 #define SHARE (FIRST_SLAB / SHARES)
 #define EMPTIES 4 /* cut slabs without arrays that an estate keeps */
-#define SPARE_SHARE                                                                               \
-    8 /* one part of so many of all memory may be in an estate's spare own slabs: the first touch \
-         of a page costs several times what it costs to compute with it */
+
+/* One part of so many of all memory may be in an estate's spare own slabs: the first touch of a page costs several times
+ * what it costs to compute with it. */
+#define SPARE_SHARE 8
 
 struct ad_slab {
     ad_slab *next, *prev; /* in its estate's list of slabs, or of spare own ones */
@@ -22,7 +23,6 @@ struct ad_slab {
     uint64_t id;
     uint64_t high;   /* no byte from here on has ever been handed out: they are zero */
     ad_chunk *whole; /* cut slabs: set while it holds nothing */
-    bool own;
     ad_slab *parent;       /* a share: of this shared slab */
     unsigned place;        /* and the number of the share */
     uint32_t taken, dirty; /* a shared slab: shares that somebody has, or has had */
@@ -195,7 +195,7 @@ static int no_room(ad_estate *e, uint64_t size, ad_fault *fault) {
                      want, limit, e->principal, mine, others);
 }
 
-static ad_slab *slab_create(ad_estate *e, uint64_t size, bool own, ad_fault *fault) {
+static ad_slab *slab_create(ad_estate *e, uint64_t size, ad_fault *fault) {
     ad_memory *m = e->memory;
     if (size > m->limit || !make_room(m, size)) {
         no_room(e, size, fault);
@@ -218,7 +218,6 @@ static ad_slab *slab_create(ad_estate *e, uint64_t size, bool own, ad_fault *fau
         return NULL;
     }
     s->id = ++*m->next_id;
-    s->own = own;
     m->slab_bytes += s->map.size;
     m->slabs++;
     int fd = ad__os.dup(s->map.fd);
@@ -231,7 +230,7 @@ static ad_slab *shared_slab(ad_estate *e, ad_fault *fault) {
     ad_memory *m = e->memory;
     ad_slab *s = m->shared;
     while (s && (s->taken == (1u << SHARES) - 1 || strcmp(s->principal, e->principal))) s = s->next;
-    if (s || !(s = slab_create(e, FIRST_SLAB, false, fault))) return s;
+    if (s || !(s = slab_create(e, FIRST_SLAB, fault))) return s;
     snprintf(s->principal, sizeof s->principal, "%s", e->principal);
     link_slab(&m->shared, s);
     return s;
@@ -277,7 +276,7 @@ static int take_own(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault)
     ad_slab *s = fitting_spare(e, rounded);
     if (s) {
         take_spare(e, s);
-    } else if (!(s = slab_create(e, rounded, true, &why))) {
+    } else if (!(s = slab_create(e, rounded, &why))) {
         return ad__fault(fault, why.code, "%s", why.text);
     } else {
         e->bytes += s->map.size;
@@ -295,7 +294,7 @@ static int add_cut_slab(ad_estate *e, uint64_t size, ad_fault *fault) {
     while (bytes < 2 * size || bytes < e->cut_bytes) bytes *= 2;
     if (bytes > e->memory->slab_size) bytes = e->memory->slab_size;
     bool first = !e->cut_bytes && size <= SHARE / 4 && e->memory->slab_size >= FIRST_SLAB;
-    ad_slab *s = first ? share_create(e, &why) : slab_create(e, bytes, false, &why);
+    ad_slab *s = first ? share_create(e, &why) : slab_create(e, bytes, &why);
     if (!s) return ad__fault(fault, why.code, "%s", why.text);
     e->bytes += s->map.size;
     if (ad__heap_add(e->heap, s, s->map.size)) {

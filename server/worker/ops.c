@@ -107,35 +107,30 @@ static void do_free(ad_session *s, ad_message *m) {
     if (fault.code) fail_bare(s, &fault, "free");
 }
 
-static int store(ad_session *s, ad_buffer *b, uint64_t offset, ad_fault *fault) {
+int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
+              bool pinned, ad_fault *fault) {
+    const ad_backend *backend = s->worker->backend;
+    ad_buffer *b = ad__buffers_find(&s->buffers, id);
+    if (!b) return ad__fault(fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, what, id);
+    if (b->poison) return 0; /* whoever reads it is told why it has no value */
+    if (offset > b->size || size > b->size - offset)
+        return ad__fault(fault, AD_E_EXTENT,
+                         "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes", what,
+                         size, offset, id, b->size);
     ad_lane *lane = ad__lane_current(s, fault);
     int status = lane ? ad__lane_uses(s, lane, b, true, fault) : fault->code;
     if (status) return status;
-    status = s->worker->backend->upload(lane->stream, (char *)b->address + offset, s->frame.payload,
-                                        s->frame.payload_size, fault);
+    status = (pinned ? backend->upload_pinned : backend->upload)(lane->stream, (char *)b->address + offset, from, size,
+                                                                 fault);
     if (!status) status = ad__session_enqueued(s, lane, fault);
     return ad__session_status(s, status, fault);
 }
 
 static void do_write(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
-    uint64_t id = m->u[0], offset = m->u[1], size = s->frame.payload_size;
-    ad_buffer *b = ad__buffers_find(&s->buffers, id);
-    int status = 0;
-    if (b && b->poison) return; /* whoever reads it is told why it has no value */
-    if (!b) {
-        status = ad__fault(&fault, AD_E_STALE, "write: there is no buffer %" PRIu64, id);
-    } else if (offset > b->size || size > b->size - offset) {
-        status =
-            ad__fault(&fault, AD_E_EXTENT,
-                      "write: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
-                      size, offset, id, b->size);
-    } else {
-        status = store(s, b, offset, &fault);
-    }
-    if (!status) return;
-    fault.code = status;
-    fail_bare(s, &fault, "write");
+    fault.code =
+        ad__store(s, "write", m->u[0], m->u[1], s->frame.payload, s->frame.payload_size, false, &fault);
+    if (fault.code) fail_bare(s, &fault, "write");
 }
 
 static void do_compute(ad_session *s, ad_message *m) {

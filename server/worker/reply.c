@@ -46,6 +46,12 @@ static void told(ad_session *s) {
     s->bytes_told = s->bytes_done;
 }
 
+void ad__reply_ints(ad_session *s, uint64_t request, size_t n, const int64_t *values) {
+    ad_scalar scalars[AD_REPLY_INTS];
+    for (size_t i = 0; i < n; i++) scalars[i] = (ad_scalar){.kind = AD_SCALAR_INT, .as.i = values[i]};
+    ad__reply_values(s, request, n, scalars);
+}
+
 void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar *values) {
     ad_bytes *b = begin(s);
     ad__encode_reply(b, request, s->complete, n, values);

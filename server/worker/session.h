@@ -154,6 +154,8 @@ int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault);
 int ad__session_status(ad_session *s, int status, const ad_fault *fault);
 
 void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar *values);
+#define AD_REPLY_INTS 32 /* at most */
+void ad__reply_ints(ad_session *s, uint64_t request, size_t n, const int64_t *values);
 void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t offset, uint32_t flags,
                     ad_output_block *part); /* part may be NULL: no payload */
 void ad__reply_fail(ad_session *s, uint64_t request, const ad_poison *why);

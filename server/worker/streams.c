@@ -133,12 +133,6 @@ int ad__streams_op(ad_session *s, const ad_message *m, ad_fault *fault) {
 
 /* ---- requests with a reply ---- */
 
-static void reply_ints(ad_session *s, const ad_message *m, int n, const uint64_t *values) {
-    ad_scalar scalars[8];
-    for (int i = 0; i < n; i++) scalars[i] = (ad_scalar){.kind = AD_SCALAR_INT, .as.i = (int64_t)values[i]};
-    ad__reply_values(s, m->u[0], (size_t)n, scalars);
-}
-
 /* Not reached yet, and so the session waits. */
 static bool must_wait(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event *event) {
     ad__session_await(s, kind, lane, event);
@@ -190,7 +184,7 @@ static int do_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_faul
 }
 
 static int do_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
-    uint64_t values[4] = {s->buffer_bytes, 0, 0, 0};
+    int64_t values[4] = {(int64_t)s->buffer_bytes, 0, 0, 0};
     ad_gpu *gpu = ad__gpu_get(s->worker, m->u[1], fault);
     if (!gpu) return fault->code;
     if (m->u[2] > 2) return ad__fault(fault, AD_E_VALUE, "pool: there is no action %" PRIu64, m->u[2]);
@@ -200,11 +194,11 @@ static int do_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
         if (s->lanes[i]->gpu != gpu) continue;
         if (m->u[2] == 1) ad__estate_trim(s->lanes[i]->estate);
         ad__estate_count(s->lanes[i]->estate, &bytes, &blocks);
-        values[1] += bytes;
-        values[2] += blocks;
+        values[1] += (int64_t)bytes;
+        values[2] += (int64_t)blocks;
     }
-    values[3] = s->buffer_limit;
-    reply_ints(s, m, 4, values);
+    values[3] = (int64_t)s->buffer_limit;
+    ad__reply_ints(s, m->u[0], 4, values);
     return 0;
 }
 
@@ -213,9 +207,9 @@ static int do_device(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (!gpu) return fault->code;
     s->worker->backend->device_info(gpu->device, &gpu->info);
     const ad_device_info *i = &gpu->info;
-    uint64_t values[] = {i->memory, i->free, (uint64_t)i->major, (uint64_t)i->minor, (uint64_t)i->multiprocessors,
-                         i->peers};
-    reply_ints(s, m, 6, values);
+    int64_t values[] = {(int64_t)i->memory,      (int64_t)i->free, i->major, i->minor, i->multiprocessors,
+                        (int64_t)i->peers};
+    ad__reply_ints(s, m->u[0], 6, values);
     return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/worker/job.h"
 #include "server/worker/session.h"
 
 /* ---- descriptors ---- */
@@ -151,24 +152,9 @@ static int window_drop(ad_session *s, const ad_message *m, ad_fault *fault) {
 }
 
 static int load(ad_session *s, const ad_message *m, ad_fault *fault) {
-    uint64_t offset = m->u[1], size = m->u[4];
-    ad_buffer *b = ad__buffers_find(&s->buffers, m->u[0]);
-    ad_window *w = ad__window_find(s, m->u[2], m->u[3], size, "load", fault);
+    ad_window *w = ad__window_find(s, m->u[2], m->u[3], m->u[4], "load", fault);
     if (!w) return fault->code;
-    if (!b) return ad__fault(fault, AD_E_STALE, "load: there is no buffer %" PRIu64, m->u[0]);
-    if (b->poison) return 0; /* whoever reads it is told why it has no value */
-    if (offset > b->size || size > b->size - offset)
-        return ad__fault(fault, AD_E_EXTENT,
-                         "load: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
-                         size, offset, m->u[0], b->size);
-    ad_lane *lane = ad__lane_current(s, fault);
-    int status = lane ? ad__lane_uses(s, lane, b, true, fault) : fault->code;
-    if (status) return status;
-    const ad_backend *backend = s->worker->backend;
-    status = (w->pinned ? backend->upload_pinned : backend->upload)(lane->stream, (char *)b->address + offset,
-                                                                    (char *)w->base + m->u[3], size, fault);
-    if (!status) status = ad__session_enqueued(s, lane, fault);
-    return ad__session_status(s, status, fault);
+    return ad__store(s, "load", m->u[0], m->u[1], (char *)w->base + m->u[3], m->u[4], w->pinned, fault);
 }
 
 int ad__windows_op(ad_session *s, const ad_message *m, ad_fault *fault) {
