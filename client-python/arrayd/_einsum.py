@@ -163,8 +163,11 @@ def _diagonals(term, a):
     shape, strides = [], []
     for label in labels:
         places = [i for i, one in enumerate(term) if one == label]
-        shape.append(max(a.shape[i] for i in places))
-        strides.append(sum(a.strides[i] for i in places if a.shape[i] > 1))
+        if len({a.shape[i] for i in places}) > 1:
+            raise ValueError(f"dimensions of one operand for subscript {label!r} do not match: "
+                             + " != ".join(str(a.shape[i]) for i in places))
+        shape.append(a.shape[places[0]])
+        strides.append(sum(a.strides[i] for i in places))
     return labels, _base.view(a, shape, strides)
 
 

@@ -161,7 +161,7 @@ def test_all_functions_are_in_the_table():
         for name in ad.__all__
         if not isinstance(getattr(ad, name), (type, ad.ufunc)) and callable(getattr(ad, name))
     }
-    assert public - set(surface.CALLS) == surface.ELSEWHERE
+    assert not (public ^ surface.ELSEWHERE) - set(surface.CALLS), "cases of these belong into surface.CALLS"
     assert not set(surface.CALLS) & surface.ELSEWHERE
     for module in (ad.linalg, ad.fft):
         short = module.__name__.rpartition(".")[2]
