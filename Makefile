@@ -145,7 +145,7 @@ fmt: ## format the C, C++ and CUDA sources
 	clang-format -i $(wildcard $(addsuffix /*.[ch],protocol client-c client-c/* server/* client-python/src tests/* kernels \
 		kernels/*) $(addsuffix /*.[ch]pp,tests/* kernels kernels/*) kernels/*/*.cu)
 
-docs: python $(VENV)/.stamp ## the reference and man pages, from the tables and the docstrings, in build/docs
+docs: python $(VENV)/.stamp ## the reference and man pages, in build/docs, from the tables and the docstrings; and docs/coverage.md
 	@PYTHONPATH=$B/python $(VPYTHON) docs/generate.py $(DOCS) $(VERSION) --python
 
 wheel: all $(VENV)/.stamp ## the Python wheel, in build/release/dist

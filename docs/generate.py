@@ -97,9 +97,9 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     pages = list(reference())
     if options.python:
-        import coverage
+        import covered
         from reference import pages as python_pages
-        coverage.PAGE.write_text(coverage.page())
+        covered.PAGE.write_text(covered.page())
         (options.out / "reference").mkdir(exist_ok=True)
         pages += [(f"reference/{file}", title, text) for file, title, text in python_pages()]
     for file, title, text in pages:

@@ -26,8 +26,8 @@ def run(*command, **environment):
 # ---- coverage ----
 
 def test_nothing_is_missing_without_a_reason():
-    import coverage
-    found = coverage.coverage()
+    import covered
+    found = covered.coverage()
     assert {"cupy", "cupy.linalg", "cupy.fft", "cupy.random", "cupyx", "cupy.ndarray"} <= set(found)
     silent = [f"{module}.{e.name}" for module, entries in found.items() for e in entries
               if e.status == "missing" and not e.note]
@@ -39,7 +39,7 @@ def test_nothing_is_missing_without_a_reason():
 
 def test_coverage_tells_what_differs():
     """The comparison sees parameters, types, classes and docstrings that differ, and calls what is alike the same."""
-    import coverage
+    import covered
     import numpy as np
 
     import arrayd as ad
@@ -55,22 +55,22 @@ def test_coverage_tells_what_differs():
         Source: nowhere
         """
 
-    notes = list(coverage.differences(ours, theirs))
+    notes = list(covered.differences(ours, theirs))
     assert notes == ["where it does", "`dtype` is ignored", "`axis` is parameter 3, not 2", "`dtype` is parameter 2, not 3",
                      "`keepdims` is True unless given, not False"]
-    assert list(coverage.differences(lambda x: x, theirs)) == ["`a` is named `x`", "no `axis`", "no `dtype`",
+    assert list(covered.differences(lambda x: x, theirs)) == ["`a` is named `x`", "no `axis`", "no `dtype`",
                                                                "no `keepdims`"]
-    assert list(coverage.differences(lambda a, *, axis=None, dtype=None, keepdims=False, more=0: a, theirs)) == [
+    assert list(covered.differences(lambda a, *, axis=None, dtype=None, keepdims=False, more=0: a, theirs)) == [
         "`axis` only by name", "`dtype` only by name"]
-    assert list(coverage.differences(lambda a, axis=None, dtype=None, keepdims=False: a, theirs)) == []
-    assert list(coverage.differences(ad.add, np.add)) == [] and list(coverage.differences(np.pi, np.pi)) == []
-    assert "no loop ee->e" in list(coverage.differences(ad.bitwise_and, np.add))
-    assert any("without" in note for note in coverage.differences(type("C", (), {}), np.poly1d))
+    assert list(covered.differences(lambda a, axis=None, dtype=None, keepdims=False: a, theirs)) == []
+    assert list(covered.differences(ad.add, np.add)) == [] and list(covered.differences(np.pi, np.pi)) == []
+    assert "no loop ee->e" in list(covered.differences(ad.bitwise_and, np.add))
+    assert any("without" in note for note in covered.differences(type("C", (), {}), np.poly1d))
 
 
 def test_page_of_coverage_is_up_to_date():
-    import coverage
-    page, there = coverage.page(), coverage.PAGE.read_text()
+    import covered
+    page, there = covered.page(), covered.PAGE.read_text()
     numpys = re.compile(r"from NumPy ([\d.]+),")
     if numpys.search(page)[1] != numpys.search(there)[1]:
         pytest.skip("the page was made with another NumPy")
@@ -134,13 +134,13 @@ def test_docstrings():
 
 def test_reference(tmp_path):
     """`make docs` writes a page for each module, with every public function on it, and links that lead somewhere."""
-    import coverage
+    import covered
     import public
-    before = coverage.PAGE.read_text()
+    before = covered.PAGE.read_text()
     try:
         output, status = run(TOP / "docs" / "generate.py", tmp_path, "1.2.3", "--python")
     finally:
-        coverage.PAGE.write_text(before)
+        covered.PAGE.write_text(before)
     assert status == 0, output
     for name, module in public.modules().items():
         page = (tmp_path / "reference" / f"{name}.md").read_text()

@@ -1,4 +1,4 @@
-"""docs/coverage.md: which of CuPy's names arrayd has, found from the running package: coverage.py [PAGE].
+"""docs/coverage.md: which of CuPy's names arrayd has, found from the running package: covered.py [PAGE].
 
 A name differs when it does not take what NumPy's function of that name takes, ignores some of that, has no loop for a
 type that NumPy's ufunc has one for, or when its docstring says so in a line that begins with "Differs:". Why a name is
@@ -213,7 +213,7 @@ def page():
     version = ".".join(np.__version__.split(".")[:2])
     return f"""# What arrayd has of CuPy
 
-Made by `make docs` (docs/coverage.py) from the package itself, from the public names of CuPy 14 (cupy-names.json) and
+Made by `make docs` (docs/covered.py) from the package itself, from the public names of CuPy 14 (cupy-names.json) and
 from NumPy {version}, whose functions arrayd follows; not to be edited. *Same*: it is there and takes what NumPy's takes
 (what NumPy does not have is compared with nothing). *Differs*: as its docstring, its parameters or its types say.
 [python.md](python.md) has what holds for all: a reduction gives a 0-d array, NumPy's functions fetch nothing by
