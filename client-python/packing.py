@@ -41,8 +41,9 @@ def contents(path):
 
 def stubs(tree, out):
     """Write type stubs of the package, which they are made from, below out."""
+    path = os.pathsep.join(filter(None, [str(tree), os.environ.get("PYTHONPATH")]))  # pip has numpy there
     subprocess.run([sys.executable, HERE.parent / "docs" / "stubs.py", out], check=True,
-                   env={**os.environ, "PYTHONPATH": str(tree)})
+                   env={**os.environ, "PYTHONPATH": path})
 
 
 def package_files(root):
