@@ -145,7 +145,7 @@ fmt: ## format the C, C++ and CUDA sources
 	clang-format -i $(wildcard $(addsuffix /*.[ch],protocol client-c client-c/* server/* client-python/src tests/* kernels \
 		kernels/*) $(addsuffix /*.[ch]pp,tests/* kernels kernels/*) kernels/*/*.cu)
 
-docs: python $(VENV)/.stamp ## the reference and man pages, from the tables and the docstrings, in build/docs
+docs: python $(VENV)/.stamp ## the reference and man pages, in build/docs, from the tables and the docstrings; and docs/coverage.md
 	@PYTHONPATH=$B/python $(VPYTHON) docs/generate.py $(DOCS) $(VERSION) --python
 
 wheel: all $(VENV)/.stamp ## the Python wheel, in build/release/dist
@@ -321,7 +321,7 @@ bundle: all tests $(VENV)/.stamp $(DOCS)/arrayd.8 ## a tar that runs on any x86-
 	@for f in $(PROGRAMS) $(BIN)/libarrayd-protocol-test.so; do strip --strip-unneeded -o build/$(NAME)/bin/$${f##*/} $$f; done
 	@$(VPYTHON) client-python/packing.py $B/python build/$(NAME)/dist stored
 	@cp -r README.md LICENSE $(DOCS)/arrayd.conf tests/requirements.txt build/$(NAME)/
-	@cp -r tests/bench tests/ops tests/wire tests/fault $(wildcard tests/gpu) tests/run.py build/$(NAME)/tests/
+	@cp -r tests/api tests/bench tests/ops tests/wire tests/fault $(wildcard tests/gpu) tests/run.py build/$(NAME)/tests/
 	@mkdir build/$(NAME)/protocol && cp protocol/*.def protocol/wire.md build/$(NAME)/protocol/
 	@mkdir build/$(NAME)/docs && cp -r docs/examples build/$(NAME)/docs/
 	@find build/$(NAME) -name __pycache__ -prune -exec rm -rf {} +

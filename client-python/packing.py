@@ -39,13 +39,27 @@ def contents(path):
         return pathlib.Path(out.name).read_bytes()
 
 
+def stubs(tree, out):
+    """Write type stubs of the package, which they are made from, below out."""
+    path = os.pathsep.join(filter(None, [str(tree), os.environ.get("PYTHONPATH")]))  # pip has numpy there
+    subprocess.run([sys.executable, HERE.parent / "docs" / "stubs.py", out], check=True,
+                   env={**os.environ, "PYTHONPATH": path})
+
+
+def package_files(root):
+    return sorted(p for p in (root / "arrayd").rglob("*")
+                  if p.is_file() and p.name != ".stamp" and "__pycache__" not in p.parts)
+
+
 def pack(tree, dist, compression=zipfile.ZIP_DEFLATED):
     """Write the wheel for the package tree; its file name."""
     info = f"arrayd-{version()}.dist-info"
     name = f"arrayd-{version()}-{TAG}.whl"
     record = []
     dist.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(dist / name, "w", compression) as wheel:
+    with zipfile.ZipFile(dist / name, "w", compression) as wheel, tempfile.TemporaryDirectory() as typed:
+        stubs(tree, typed)
+
         def add(path, data, mode=0o644):
             entry = zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0))
             entry.external_attr = (0o100000 | mode) << 16
@@ -53,9 +67,9 @@ def pack(tree, dist, compression=zipfile.ZIP_DEFLATED):
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             record.append(f"{path},sha256={digest},{len(data)}")
 
-        for path in sorted(p for p in (tree / "arrayd").rglob("*") if p.is_file() and p.name != ".stamp"):
-            if "__pycache__" not in path.parts:
-                add(str(path.relative_to(tree)), contents(path), 0o755 if os.access(path, os.X_OK) else 0o644)
+        for root in (tree, pathlib.Path(typed)):
+            for path in package_files(root):
+                add(str(path.relative_to(root)), contents(path), 0o755 if os.access(path, os.X_OK) else 0o644)
         add(f"{info}/METADATA", metadata().encode())
         add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: arrayd\nRoot-Is-Purelib: false\nTag: {TAG}\n".encode())
         add(f"{info}/LICENSE", (HERE.parent / "LICENSE").read_bytes())

@@ -1,10 +1,9 @@
 """Pages that follow from the tables of protocol/: generate.py OUT VERSION [--python].
 
-Writes the reference (Markdown), arrayd.conf, arrayd.8 and arrayd.conf.5 into OUT; with --python also a page of the
-Python package's docstrings, for which `arrayd` must be importable.
+Writes the reference (Markdown), arrayd.conf, arrayd.8 and arrayd.conf.5 into OUT; with --python also OUT/reference, the
+pages of the Python package's modules, and docs/coverage.md, for which `arrayd` must be importable.
 """
 import argparse
-import inspect
 import pathlib
 import re
 
@@ -89,23 +88,6 @@ def manual(name, version):
     return text.replace("@VERSION@", version).replace("@OPTIONS@\n", options).replace("@KEYS@\n", keys)
 
 
-def python_page():
-    """The public names of the package with their signatures and docstrings."""
-    import arrayd
-    text = (inspect.getdoc(arrayd) or "") + "\n"
-    names = [n for n in (getattr(arrayd, "__all__", None) or dir(arrayd)) if not n.startswith("_")]
-    for name in sorted(names):
-        value = getattr(arrayd, name)
-        if inspect.ismodule(value):
-            continue
-        try:
-            signature = str(inspect.signature(value)) if callable(value) else ""
-        except (TypeError, ValueError):
-            signature = "(...)" if callable(value) else ""
-        text += f"\n## `{name}{signature}`\n\n{inspect.getdoc(value) if callable(value) else repr(value)}\n"
-    return text
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=pathlib.Path)
@@ -115,7 +97,11 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     pages = list(reference())
     if options.python:
-        pages.append(("python.md", "The package arrayd", python_page()))
+        import covered
+        from reference import pages as python_pages
+        covered.PAGE.write_text(covered.page())
+        (options.out / "reference").mkdir(exist_ok=True)
+        pages += [(f"reference/{file}", title, text) for file, title, text in python_pages()]
     for file, title, text in pages:
         (options.out / file).write_text(f"# {title}\n\n{text}")
     index = "".join(f"- [{title}]({file})\n" for file, title, _ in pages)

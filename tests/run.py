@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent
-SUITES = ["unit", "wire", "ops", "late", "fault", "build"]  # in this order; gpu only when asked for
+SUITES = ["unit", "wire", "ops", "api", "late", "fault", "build"]  # in this order; gpu only when asked for
 # The ops suite again, on a backend that completes operations later than it is asked to, as a GPU does.
 LATE = ["core_sessions", "core_index", "indexing", "errors", "reductions", "sorting", "threads", "roundtrips", "cuda",
         "windows", "decompositions", "fft", "priority"]

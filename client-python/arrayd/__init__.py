@@ -80,7 +80,7 @@ _LATER = {
     "_bits": "packbits unpackbits",
     "_broadcast": "broadcast",
     "_checks": "asarray_chkfinite real_if_close require",
-    "_einsum": "einsum",
+    "_einsum": "einsum einsum_path",
     "_flat": "flatiter",
     "_functional": "apply_along_axis apply_over_axes clear_memo memoize",
     "_grids": "diag diagflat eye identity indices meshgrid mgrid ogrid tri tril triu vander",

@@ -11,7 +11,9 @@ from ._core import ndarray
 newaxis = None
 # dtype.kind of what has a fraction, of what may be NaN: V is bfloat16's, the only one of that kind that arrays have.
 FLOATING, INEXACT = "fV", "fcV"
-_SCALARS = (bool, int, float, complex, np.generic)
+_WEAK = (bool, int, float, complex)
+_SCALARS = (*_WEAK, np.generic)
+_MOST = 64  # arguments of result_dtype
 
 
 class _NoValue:
@@ -92,7 +94,10 @@ def result_type(*values):
     """numpy.result_type, of arrays, dtypes and numbers (Python's are weak); it knows bfloat16."""
     if not values:
         raise ValueError("at least one array or dtype is required")
-    return _core.result_dtype(*(_type_of(value) for value in values))
+    kinds = [_type_of(value) for value in values]
+    if len(kinds) > _MOST:  # each type once: there are few
+        kinds = {type(kind) if type(kind) in _WEAK else getattr(kind, "dtype", kind): kind for kind in kinds}.values()
+    return _core.result_dtype(*kinds)
 
 
 def _type_of(value):

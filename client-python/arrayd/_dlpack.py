@@ -52,8 +52,8 @@ def from_dlpack(x, /, *, device=None, copy=None):
     kind, number = x.__dlpack_device__()
     if kind not in _HOST:
         where = _NAMES.get(int(kind), f"DLPack type {int(kind)}")
-        raise BufferError(f"the tensor lies on a device ({where}, number {number}): arrayd takes tensors in host memory, "
-                          "so move it there first")
+        raise BufferError(f"the tensor lies on a device ({where}, number {number}): arrayd takes tensors in host "
+                          "memory, so move it there first")
     if copy is False:
         raise BufferError("copy=False: the tensor is in this process, and has to be copied to the server")
     return asarray(np.from_dlpack(x), device=device)

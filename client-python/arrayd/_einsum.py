@@ -1,6 +1,8 @@
 """einsum: diagonals as views, sums, and one matrix product for each pair of operands."""
 import string
 
+import numpy as np
+
 from . import _base
 from ._base import as_array, give, matrix_product, reduce
 from ._linalg import _common
@@ -11,24 +13,72 @@ def einsum(*operands, out=None, dtype=None, order="K", casting="safe", optimize=
 
     Parameters: operands: the subscripts as a string ("ij,jk->ik", with "..." for dimensions that are broadcast) and
     the arrays; or arrays, each followed by its list of axis numbers, and on request that of the result. out: array to
-    fill. dtype: type to compute in. order, casting, optimize: accepted; pairs are multiplied from the left.
-    Returns: ndarray (always a new one).
-    Raises: ValueError for subscripts that do not fit the arrays.
+    fill. dtype: type to compute in. order: 'C', 'F', 'A' or 'K'. casting: which casts to dtype are allowed. optimize:
+    the order in which pairs are multiplied: False from the left, or as einsum_path takes it.
+    Returns: ndarray: a view of a single operand of which nothing is summed, else a new one.
+    Raises: ValueError for subscripts that do not fit the arrays; TypeError for a cast.
     Source: numpy.einsum
     """
     terms, result, arrays = _parse(operands)
-    if dtype is not None:
-        arrays = [a.astype(dtype) for a in arrays]
+    path = _path(operands, optimize) if optimize is not False and len(arrays) > 2 else None
+    arrays = [_cast(a, dtype, casting) for a in arrays]
     arrays = _common(*arrays)
     sizes = _sizes(terms, arrays)
     pairs = [_diagonals(term, a) for term, a in zip(terms, arrays)]
-    while len(pairs) > 1:
-        (t1, a1), (t2, a2), *rest = pairs
-        needed = set(result).union(*(term for term, _ in rest))
-        pairs = [_multiply(t1, a1, t2, a2, needed), *rest]
+    for chosen in path or [(0, 1)] * (len(pairs) - 1):
+        taken = [pairs.pop(i) for i in sorted(chosen, reverse=True)][::-1]
+        pairs.insert(0 if path is None else len(pairs), _contracted(taken, set(result).union(*(t for t, _ in pairs))))
     term, a = pairs[0]
     value = _arrange(*_summed(term, a, set(result)), result, sizes)
-    return give(value.copy() if len(arrays) == 1 else value, out)
+    if out is None and order in ("C", "F"):
+        from ._creation import array
+        return array(value, copy=None, order=order)
+    return give(value, out)
+
+
+def einsum_path(*operands, optimize="greedy", einsum_call=False):
+    """The order in which einsum multiplies the fewest numbers, found from the shapes alone.
+
+    Parameters: operands: as einsum. optimize: True or 'greedy', 'optimal', one of them with the greatest number of
+    elements that anything in between may have, False for all at once, or a path as this gives it.
+    Returns: tuple of a list, 'einsum_path' and tuples of the numbers of the operands that are multiplied (they leave
+    the list, and their product joins it at its end), and a text that says what it costs.
+    Raises: ValueError for subscripts that do not fit the arrays; KeyError for another name.
+    Source: numpy.einsum_path
+    """
+    return np.einsum_path(*_shapes_of(operands), optimize=optimize, einsum_call=einsum_call)
+
+
+def _shapes_of(operands):
+    """The operands of einsum with NumPy arrays of their shapes, which hold one element, in place of arrays."""
+    def shaped(value):
+        return np.broadcast_to(np.empty((), float), as_array(value).shape)
+    if isinstance(operands[0], str):
+        return [operands[0], *(shaped(value) for value in operands[1:])]
+    count = len(operands) // 2 * 2
+    return [shaped(value) if i % 2 == 0 and i < count else value for i, value in enumerate(operands)]
+
+
+def _path(operands, optimize):
+    """The pairs, or larger groups, of operands in the order in which they are to be multiplied."""
+    return einsum_path(*operands, optimize="greedy" if optimize is True else optimize)[0][1:]
+
+
+def _cast(a, dtype, casting):
+    if dtype is None:
+        return a
+    if not np.can_cast(a.dtype, dtype, casting):
+        raise TypeError(f"Iterator operand could not be cast from {a.dtype!r} to {np.dtype(dtype)!r} according to the "
+                        f"rule {casting!r}")
+    return as_array(a, dtype)
+
+
+def _contracted(group, needed):
+    """One term and array for several: their product, without the labels that nobody needs."""
+    (t1, a1), *rest = group
+    for i, (t2, a2) in enumerate(rest):
+        t1, a1 = _multiply(t1, a1, t2, a2, needed.union(*(term for term, _ in rest[i + 1:])))
+    return t1, a1
 
 
 def _parse(operands):
@@ -113,8 +163,11 @@ def _diagonals(term, a):
     shape, strides = [], []
     for label in labels:
         places = [i for i, one in enumerate(term) if one == label]
-        shape.append(max(a.shape[i] for i in places))
-        strides.append(sum(a.strides[i] for i in places if a.shape[i] > 1))
+        if len({a.shape[i] for i in places}) > 1:
+            raise ValueError(f"dimensions of one operand for subscript {label!r} do not match: "
+                             + " != ".join(str(a.shape[i]) for i in places))
+        shape.append(a.shape[places[0]])
+        strides.append(sum(a.strides[i] for i in places))
     return labels, _base.view(a, shape, strides)
 
 

@@ -66,6 +66,7 @@ def memoize(for_each_device=False):
 
     Parameters: for_each_device: remember apart for each of the server's devices, by which one is current.
     Returns: decorator. The arguments of the function must be hashable (arrays are not).
+    Raises: nothing; calling what it gives, TypeError for arguments that are not hashable.
     Source: cupy.memoize
     """
     def decorator(function):
@@ -93,6 +94,7 @@ def _device():
 def clear_memo():
     """Let all functions that memoize has decorated forget their results.
 
+    Returns: None.
     Source: cupy.clear_memo
     """
     with _lock:

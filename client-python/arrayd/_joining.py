@@ -5,7 +5,7 @@ import operator
 
 import numpy as np
 
-from . import _base
+from . import _base, _core
 from ._base import along, as_array, call, ndarray, normalize_axes, normalize_axis, shape_tuple
 from ._manipulation import atleast_1d, atleast_2d, atleast_3d, broadcast_to, expand_dims, moveaxis
 
@@ -299,7 +299,7 @@ def tile(A, reps):
     spread = broadcast_to(a.reshape(tuple(n for size in shape for n in (1, size))),
                           tuple(n for pair in zip(reps, shape) for n in pair))
     result = spread.reshape(tuple(size * rep for size, rep in zip(shape, reps)))
-    return result if result.size and any(rep > 1 for rep in reps) else result.copy()
+    return result.copy() if _core.shares_buffer(result, a) else result
 
 
 def repeat(a, repeats, axis=None):
@@ -419,8 +419,7 @@ def insert(arr, obj, values, axis=None):
     kept = np.delete(np.arange(size + places.size), places)
     result = _base.empty(a.shape[:axis] + (size + places.size,) + a.shape[axis + 1:], a.dtype)
     for index, part in ((kept, a), (places, values)):
-        if index.size:
-            result[along(a.ndim, axis, as_array(index))] = part
+        result[along(a.ndim, axis, as_array(index))] = part
     return result
 
 
@@ -513,7 +512,7 @@ def copyto(dst, src, casting="same_kind", where=True):
         mask = broadcast_to(as_array(where), dst.shape)
         if mask.dtype != np.bool_:
             raise TypeError(f"Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'")
-        _base._core.ufuncs["copy"](source, out=dst, where=mask, casting="unsafe")
+        _core.ufuncs["copy"](source, out=dst, where=mask, casting="unsafe")
 
 
 def _weak(number, dtype):

@@ -65,6 +65,7 @@ class Generator(_Distributions):
 
         Parameters: length: how many.
         Returns: bytes.
+        Raises: TypeError for a length that is no int.
         Source: numpy.random.Generator.bytes
         """
         return _choose.as_bytes(self.bit_generator, length)
@@ -86,6 +87,7 @@ class Generator(_Distributions):
         """Put an array in random order along an axis, in place.
 
         Parameters: x: ndarray. axis: the axis.
+        Returns: None.
         Raises: TypeError for anything else; AxisError.
         Source: numpy.random.Generator.shuffle
         """
@@ -137,6 +139,7 @@ class RandomState(_Distributions):
         """Begin again.
 
         Parameters: seed: as of the class.
+        Returns: None.
         Raises: as of the class.
         Source: cupy.random.RandomState.seed
         """
@@ -147,6 +150,7 @@ class RandomState(_Distributions):
 
         Parameters: size: the shape, one argument for each dimension. dtype: float32 or float64.
         Returns: ndarray.
+        Raises: ValueError for a negative dimension; TypeError for another dtype.
         Source: cupy.random.rand
         """
         return self.random_sample(size, dtype)
@@ -156,6 +160,7 @@ class RandomState(_Distributions):
 
         Parameters: size: the shape, one argument for each dimension. dtype: float32 or float64.
         Returns: ndarray.
+        Raises: ValueError for a negative dimension; TypeError for another dtype.
         Source: cupy.random.randn
         """
         return self.standard_normal(size, dtype)
@@ -207,6 +212,7 @@ class RandomState(_Distributions):
 
         Parameters: length: how many.
         Returns: bytes.
+        Raises: TypeError for a length that is no int.
         Source: cupy.random.bytes
         """
         return _choose.as_bytes(self.bit_generator, length)
@@ -230,6 +236,7 @@ class RandomState(_Distributions):
         """Put an array in random order along its first axis, in place.
 
         Parameters: a: ndarray.
+        Returns: None.
         Raises: TypeError for anything else.
         Source: cupy.random.shuffle
         """
@@ -240,6 +247,7 @@ class RandomState(_Distributions):
 
         Parameters: a: array or int.
         Returns: ndarray.
+        Raises: TypeError for a number that is no int.
         Source: cupy.random.permutation
         """
         return _choose.permutation(self.bit_generator, a, 0)
@@ -296,6 +304,7 @@ def set_random_state(rs):
     """Let the functions of this module draw from another RandomState.
 
     Parameters: rs: RandomState.
+    Returns: None.
     Raises: TypeError for anything else.
     Source: cupy.random.set_random_state
     """
@@ -309,6 +318,7 @@ def set_random_state(rs):
 def reset_states():
     """Forget the RandomState of this module; the next one is seeded as the first was.
 
+    Returns: None.
     Source: cupy.random.reset_states
     """
     global _state
@@ -320,6 +330,7 @@ def seed(seed=None):
     """Begin again with the RandomState of this module.
 
     Parameters: seed: as of RandomState.
+    Returns: None.
     Raises: as RandomState.
     Source: cupy.random.seed
     """

@@ -161,9 +161,10 @@ def test_all_functions_are_in_the_table():
         for name in ad.__all__
         if not isinstance(getattr(ad, name), (type, ad.ufunc)) and callable(getattr(ad, name))
     }
-    assert public - set(surface.CALLS) == surface.ELSEWHERE
+    assert not (public ^ surface.ELSEWHERE) - set(surface.CALLS), "cases of these belong into surface.CALLS"
     assert not set(surface.CALLS) & surface.ELSEWHERE
     for module in (ad.linalg, ad.fft):
         short = module.__name__.rpartition(".")[2]
-        functions = {f"{short}.{name}" for name in module.__all__ if not isinstance(getattr(module, name), type)}
+        parts = {name: getattr(module, name) for name in module.__all__}
+        functions = {f"{short}.{name}" for name, one in parts.items() if callable(one) and not isinstance(one, type)}
         assert not functions - set(surface.CALLS)

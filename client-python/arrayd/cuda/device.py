@@ -5,6 +5,8 @@ import operator
 from .. import _core
 from ._thread import apply, current, enter, leave
 
+__all__ = ["Device", "get_device_id"]
+
 
 @functools.total_ordering
 class Device:

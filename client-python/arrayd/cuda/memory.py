@@ -2,6 +2,8 @@
 from .. import _core
 from ._thread import current
 
+__all__ = ["MemoryPool", "OutOfMemoryError", "get_default_memory_pool"]
+
 OutOfMemoryError = MemoryError  # by CuPy's name
 _LOOK, _TRIM, _LIMIT = range(3)
 

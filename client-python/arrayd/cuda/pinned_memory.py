@@ -3,6 +3,8 @@ import operator
 
 from .. import _core
 
+__all__ = ["PinnedMemoryPool", "alloc_pinned_memory", "get_default_pinned_memory_pool"]
+
 
 class PinnedMemoryPool:
     """The memory that this process shares with the server, through which arrays travel;

@@ -37,6 +37,7 @@ def setDevice(device):
     """Make a device the thread's current one.
 
     Parameters: device: its number.
+    Returns: None.
     Raises: ValueError for one that does not exist.
     Source: cupy.cuda.runtime.setDevice
     """
@@ -46,6 +47,7 @@ def setDevice(device):
 def deviceSynchronize():
     """Wait until all operations so far are complete.
 
+    Returns: None.
     Raises: the first error that no array carries.
     Source: cupy.cuda.runtime.deviceSynchronize
     """
@@ -104,6 +106,7 @@ def streamSynchronize(stream):
     """Wait until all operations of a stream so far are complete.
 
     Parameters: stream: Stream.ptr.
+    Returns: None.
     Raises: the first error that no array carries.
     Source: cupy.cuda.runtime.streamSynchronize
     """
@@ -115,6 +118,7 @@ def streamQuery(stream):
 
     Parameters: stream: Stream.ptr.
     Returns: bool.
+    Raises: StaleHandleError for a stream that is not there.
     Source: cupy.cuda.runtime.streamQuery
     """
     return _core.stream_done(current().serial, stream)

@@ -2,6 +2,8 @@
 from .. import _core
 from ._thread import apply, current, enter, leave
 
+__all__ = ["Event", "Stream", "get_current_stream", "get_elapsed_time"]
+
 
 class Stream:
     """A stream: operations on different streams may overlap on the device. In a with statement, or after use(), what

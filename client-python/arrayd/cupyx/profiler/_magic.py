@@ -15,6 +15,8 @@ def load_ipython_extension(ipython):
         %gpu_timeit -n 100 -w 5 --max-duration 2 x @ x
 
     Parameters: ipython: the shell.
+    Returns: None.
+    Raises: AttributeError for anything but a shell of IPython.
     Source: cupyx.profiler.load_ipython_extension
     """
     def gpu_timeit(line, cell=None):

@@ -10,10 +10,11 @@ import warnings
 
 import numpy as np
 
-from . import _base
-from ._base import as_array, call, ndarray, normalize_axis
+from . import config
+from .. import _base
+from .._base import as_array, call, ndarray, normalize_axis
 
-__all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
+__all__ = ["config", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
            "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]
 
 _SINGLE = ("float16", "bfloat16", "float32", "complex64")
@@ -356,7 +357,7 @@ def fftfreq(n, d=1.0, device=None, *, dtype=None):
     Raises: ValueError when n is not an integer or is negative, or for another dtype; ZeroDivisionError for 0.
     Source: numpy.fft.fftfreq
     """
-    from ._creation import arange
+    from .._creation import arange
     if device is not None:
         return _base.on_device(device, fftfreq, n, d, dtype=dtype)
     unit = _frequency(n, d)
@@ -377,7 +378,7 @@ def rfftfreq(n, d=1.0, device=None, *, dtype=None):
     Raises: ValueError when n is not an integer, or for another dtype; ZeroDivisionError for 0.
     Source: numpy.fft.rfftfreq
     """
-    from ._creation import arange
+    from .._creation import arange
     if device is not None:
         return _base.on_device(device, rfftfreq, n, d, dtype=dtype)
     unit = _frequency(n, d)
@@ -385,7 +386,7 @@ def rfftfreq(n, d=1.0, device=None, *, dtype=None):
 
 
 def _shifted(x, axes, direction):
-    from ._joining import roll
+    from .._joining import roll
     x = as_array(x)
     if axes is None:
         axes = tuple(range(x.ndim))
