@@ -228,6 +228,22 @@ def test_integer_limits(name):
         check(lambda xp, a, b: getattr(xp, name)(a[:, None], b), x, y)
 
 
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_division_by_one_number(dtype):
+    """By multiplying with its reciprocal: dividends at and beside multiples, divisors at and beside powers of two."""
+    limits = np.iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    rng = seed("division", dtype)
+    near = {sign * 2**bit + d for bit in range(limits.bits) for d in (-1, 0, 1) for sign in (1, -1)} | {10, 1000, -7}
+    divisors = sorted(d for d in near | {low, low + 1, high, high - 1} if low <= d <= high)
+    x = np.concatenate([random(rng, dtype, 500), np.array(divisors, dtype)])
+    for d in divisors:
+        multiples = x - x % np.array(d or 1, dtype)
+        one = np.array(1, dtype)
+        check(lambda xp, *a: [(b // d, b % d, *xp.divmod(b, d)) for b in a],
+              x, multiples, multiples - one, multiples + one)
+
+
 @pytest.mark.parametrize("name", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "maximum",
                                   "minimum", "logical_and", "logical_or", "isnan", "isinf", "isfinite"])
 def test_complex_specials(name):
