@@ -181,7 +181,7 @@ template <class T> AD_HD T int_floor_divide(T x, T y) {
 template <class T> AD_HD T int_remainder(T x, T y) {
     if constexpr (sizeof(T) <= 4) return y == 0 ? T(0) : sub(x, mul(narrow_floor_divide(x, y), y));
     T r = int_modulo(x, y);
-    if constexpr (is_signed<T>) r = T(r + ((r != 0) & ((r < 0) != (y < 0)) ? y : T(0)));
+    if constexpr (is_signed<T>) r = T(r + (y & T((r != 0) & ((r < 0) != (y < 0)) ? -1 : 0)));
     return r;
 }
 
@@ -480,4 +480,7 @@ template <class T> AD_HD uint8_t bitwise_count(T x) {
 } // namespace adm
 
 #include "kernels/math_complex.h"
+#ifndef __CUDACC__
+#include "kernels/math_divide.h"
+#endif
 #endif

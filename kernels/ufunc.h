@@ -59,22 +59,23 @@ template <int Id, class S> struct ufunc;
 
 #define AD_APPLY_1(...) r0 = ad::cast<compute_t<typename base::O0>>(__VA_ARGS__)
 #define AD_APPLY_2(...) __VA_ARGS__
-#define AD_UFUNC(id, name, nin, nout, rulename, domain, doc, ...)                                         \
-    template <> struct ufunc_row<id> {                                                                    \
-        static constexpr uint32_t loops = rule<AD_RULE_##rulename>::loops;                                \
-        static constexpr bool by_storage = mentions_storage(#__VA_ARGS__);                                \
-    };                                                                                                    \
-    template <class S> struct ufunc<id, S> : signature<AD_RULE_##rulename, nin, nout, S> {                \
-        using base = signature<AD_RULE_##rulename, nin, nout, S>;                                         \
-        using A = compute_t<typename base::X>;                                                            \
-        using B = compute_t<typename base::Y>;                                                            \
-        using C = compute_t<typename base::Z>;                                                            \
-        using R0 = compute_t<typename base::O0>;                                                          \
-        using R1 = compute_t<typename base::O1>;                                                          \
-        static AD_HD void apply([[maybe_unused]] A x, [[maybe_unused]] B y, [[maybe_unused]] C z, R0 &r0, \
-                                [[maybe_unused]] R1 &r1) {                                                \
-            AD_APPLY_##nout(__VA_ARGS__);                                                                 \
-        }                                                                                                 \
+#define AD_UFUNC(id, name, nin, nout, rulename, domain, doc, ...)                                              \
+    template <> struct ufunc_row<id> {                                                                         \
+        static constexpr uint32_t loops = rule<AD_RULE_##rulename>::loops;                                     \
+        static constexpr bool by_storage = mentions_storage(#__VA_ARGS__);                                     \
+    };                                                                                                         \
+    template <class S> struct ufunc<id, S> : signature<AD_RULE_##rulename, nin, nout, S> {                     \
+        using base = signature<AD_RULE_##rulename, nin, nout, S>;                                              \
+        using A = compute_t<typename base::X>;                                                                 \
+        using B = compute_t<typename base::Y>;                                                                 \
+        using C = compute_t<typename base::Z>;                                                                 \
+        using R0 = compute_t<typename base::O0>;                                                               \
+        using R1 = compute_t<typename base::O1>;                                                               \
+        template <class Y> static AD_HD void apply_to([[maybe_unused]] A x, [[maybe_unused]] const Y &y,       \
+                                                      [[maybe_unused]] C z, R0 &r0, [[maybe_unused]] R1 &r1) { \
+            AD_APPLY_##nout(__VA_ARGS__);                                                                      \
+        }                                                                                                      \
+        static AD_HD void apply(A x, B y, C z, R0 &r0, R1 &r1) { apply_to(x, y, z, r0, r1); }                  \
     };
 #include "protocol/ufunc.def"
 #undef AD_UFUNC

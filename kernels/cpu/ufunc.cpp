@@ -1,4 +1,6 @@
 /* Universal functions: brings the operands into the form that the kernels want, block by block. */
+#include <algorithm>
+
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/ufunc_plan.h"
 #include "kernels/math.h"
@@ -35,6 +37,7 @@ void plan_operand(plan *p, const ad_op *op, const ad_rule_row *rule, int compute
     if (op->row == AD_UFUNC_copy) dtype = op->operand[0].desc.dtype, middle = k == 0 ? dtype : op->loop;
     p->dtype[k] = uint8_t(dtype);
     p->size[k] = ad__dtypes[dtype].size;
+    p->raw[k] = ad__dtypes[o->is_scalar ? middle : o->desc.dtype].size;
     if (o->is_scalar) {
         ad_scalar_store(&o->scalar, middle, p->slot[k]);
         ad_loop_add_scalar(&p->loop, p->slot[k]);
@@ -74,6 +77,7 @@ void plan_scalars(plan *p) {
         ad_cpu_cast_run(&p->cast[k], value, 16, p->loop.base[k], 16, 1);
         memcpy(p->slot[k], value, sizeof value);
         p->loop.base[k] = p->slot[k];
+        p->raw[k] = p->size[k];
         p->converts[k] = false;
     }
 }
@@ -88,7 +92,7 @@ void plan_packing(plan *p) {
         bool runs = stride == p->size[k] || p->loop.shape[last] == 1;
         if (k >= p->nout && stride == 0 && !p->converts[k]) p->scalars |= 1u << (k - p->nout);
         else if (p->converts[k] || !runs) p->packed |= 1u << k;
-        if (p->size[k] > widest) widest = p->size[k];
+        widest = std::max<int64_t>(widest, std::max(p->size[k], p->raw[k]));
     }
     p->block = AD_BLOCK_BYTES / widest;
 }
@@ -139,36 +143,9 @@ void run_packed(const plan *p, char *const *ptr, int64_t n) {
     }
 }
 
-void run_span(const plan *p, char *const *ptr, int64_t n) {
-    const int last = p->loop.ndim - 1;
-    if (!p->kernel) {
-        ad_cpu_cast_run(&p->cast[1], ptr[0], p->loop.stride[0][last], ptr[1], p->loop.stride[1][last], n);
-    } else if (p->packed) {
-        run_packed(p, ptr, n);
-    } else {
-        p->kernel(reinterpret_cast<void *const *>(ptr), p->scalars, n);
-    }
-}
-
-/* The stretches of a run where the mask is true. */
-void run_masked(const plan *p, char *const *ptr, int64_t n) {
-    const int last = p->loop.ndim - 1;
-    const char *mask = ptr[p->nop];
-    const int64_t step = p->loop.stride[p->nop][last];
-    char *q[AD_LOOP_OPERANDS];
-    for (int64_t i = 0; i < n;) {
-        while (i < n && !mask[i * step]) i++;
-        int64_t begin = i;
-        while (i < n && mask[i * step]) i++;
-        if (i == begin) return;
-        for (int k = 0; k < p->nop; k++) q[k] = ptr[k] + begin * p->loop.stride[k][last];
-        run_span(p, q, i - begin);
-    }
-}
-
 void run_rows(const plan *p, int64_t begin, int64_t end) {
-    if (p->masked) ad_loop_walk(&p->loop, begin, end, [&](char *const *q, int64_t n) { run_masked(p, q, n); });
-    else ad_loop_walk(&p->loop, begin, end, [&](char *const *q, int64_t n) { run_span(p, q, n); });
+    if (p->masked) ad_loop_walk(&p->loop, begin, end, [&](char *const *q, int64_t n) { ad_ufunc_run_masked(p, q, n); });
+    else ad_loop_walk(&p->loop, begin, end, [&](char *const *q, int64_t n) { ad_ufunc_run_span(p, q, n); });
 }
 
 /* ---- the whole ---- */
@@ -200,6 +177,17 @@ void run_loop(plan *p) {
 }
 
 } // namespace
+
+void ad_ufunc_run_span(const plan *p, char *const *ptr, int64_t n) {
+    const int last = p->loop.ndim - 1;
+    if (!p->kernel) {
+        ad_cpu_cast_run(&p->cast[1], ptr[0], p->loop.stride[0][last], ptr[1], p->loop.stride[1][last], n);
+    } else if (p->packed) {
+        run_packed(p, ptr, n);
+    } else {
+        p->kernel(reinterpret_cast<void *const *>(ptr), p->scalars, n);
+    }
+}
 
 int ad_cpu_ufunc(ad_stream *, const ad_op *op, ad_run *run, ad_fault *fault) {
     plan p;

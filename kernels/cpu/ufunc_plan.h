@@ -16,6 +16,7 @@ struct ad_ufunc_plan {
     bool masked;
     uint8_t dtype[AD_LOOP_OPERANDS], size[AD_LOOP_OPERANDS]; /* what the kernel takes */
     bool converts[AD_LOOP_OPERANDS];                         /* the array's type is another */
+    uint8_t raw[AD_LOOP_OPERANDS];                           /* the size of its elements */
     ad_cpu_cast cast[AD_LOOP_OPERANDS];
     unsigned scalars, packed; /* bit k: operand k is one element; is gathered into a block */
     int64_t block;            /* elements */
@@ -37,6 +38,9 @@ static inline void ad_ufunc_spread(const ad_ufunc_plan *p, int k, void *to, int6
     else p->kernels->cast[p->dtype[k]][p->dtype[k]](to, stride, block, block_stride, n);
 }
 
+/* n elements from ptr on, along the innermost dimension; where the mask is true, of which the address comes last. */
+void ad_ufunc_run_span(const ad_ufunc_plan *p, char *const *ptr, int64_t n);
+void ad_ufunc_run_masked(const ad_ufunc_plan *p, char *const *ptr, int64_t n);
 /* Loops with a short innermost dimension: rows begin..end of it, many at a time. */
 void ad_ufunc_run_short(const ad_ufunc_plan *p, int64_t begin, int64_t end);
 /* Loops in which some operand jumps along the innermost dimension (ad_loop_plane): rows begin..end, in tiles. */

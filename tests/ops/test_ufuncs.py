@@ -153,6 +153,48 @@ def test_out_where_dtype(name):
             check(call(name, dtype=asked, casting="unsafe"), *xs, ulps=ulps)
 
 
+def masks(rng, n):
+    """Masks of every kind that is treated in a way of its own: dense, sparse, in runs, with steps."""
+    for density in (0, 0.02, 0.5, 0.98, 1):
+        yield rng.random(n) < density
+    yield np.repeat(rng.random(n // 50 + 1) < 0.5, 50)[:n]
+    yield np.arange(n) // 64 % 2 == 0
+    yield (rng.random(2 * n) < 0.5)[::2]
+    yield (rng.random(n) < 0.5)[::-1]
+    yield np.array([True])
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 1000, 10_001])
+def test_where_masks(n):
+    rng = seed("masks", n)
+    x, y = random(rng, np.float64, n), random(rng, np.float64, n) + 200
+    for mask in masks(rng, n):
+        check(lambda xp, x, y, m: xp.add(x, y, out=xp.zeros(n), where=m), x, y, mask)
+        check(lambda xp, x, y, m: xp.add(x, 2, out=x, where=m), x, y, mask)
+        check(lambda xp, x, y, m: xp.multiply(x[::-1], y[:1], out=xp.zeros((n, 3), "complex128")[:, 1], where=m),
+              x, y, mask)
+        check(lambda xp, x, y, m: xp.less(x.astype("float16"), y, out=xp.zeros(n, "int8"), where=m, casting="unsafe"),
+              x, y, mask)
+        check(lambda xp, x, y, m: xp.divmod(y, 7, out=(xp.zeros(n, "float32"), xp.zeros(n)), where=m, casting="unsafe"),
+              x, y, mask)
+
+        def copied(xp, x, y, m):
+            out = xp.zeros(n, "int16")
+            xp.copyto(out, y, where=m, casting="unsafe")
+            return out
+        check(copied, x, y, mask)
+    rows = random(rng, np.float32, (n, 3))
+    check(lambda xp, a, m: xp.negative(a, out=xp.zeros((n, 3), "float32"), where=m[:, None]), rows, rng.random(n) < 0.5)
+
+
+def test_where_hides_errors():
+    """What an element would complain of counts only where the mask is true."""
+    x = np.arange(-100, 100)
+    for allowed in (x >= 0, (x >= 0) & (x % 3 == 0)):
+        check(lambda xp, x, m: xp.power(3, x, out=xp.zeros(200, int), where=m), x, allowed)
+    check(lambda xp, x, m: xp.power(3, x, out=xp.zeros(200, int), where=m), x, x == -50)
+
+
 @pytest.mark.parametrize("name", ["add", "multiply", "sin", "equal", "divide", "negative"])
 def test_casting_to_out(name):
     for dtype in SOME:
@@ -226,6 +268,22 @@ def test_integer_limits(name):
             continue
         y = np.arange(info.bits, dtype=dtype) if "shift" in name else x
         check(lambda xp, a, b: getattr(xp, name)(a[:, None], b), x, y)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_division_by_one_number(dtype):
+    """By multiplying with its reciprocal: dividends at and beside multiples, divisors at and beside powers of two."""
+    limits = np.iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    rng = seed("division", dtype)
+    near = {sign * 2**bit + d for bit in range(limits.bits) for d in (-1, 0, 1) for sign in (1, -1)} | {10, 1000, -7}
+    divisors = sorted(d for d in near | {low, low + 1, high, high - 1} if low <= d <= high)
+    x = np.concatenate([random(rng, dtype, 500), np.array(divisors, dtype)])
+    for d in divisors:
+        multiples = x - x % np.array(d or 1, dtype)
+        one = np.array(1, dtype)
+        check(lambda xp, *a: [(b // d, b % d, *xp.divmod(b, d)) for b in a],
+              x, multiples, multiples - one, multiples + one)
 
 
 @pytest.mark.parametrize("name", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "maximum",

@@ -28,12 +28,18 @@ template <class U> constexpr int64_t unit() {
     return plain ? int64_t(64 / sizeof(typename U::X)) : 1;
 }
 
-template <class U, unsigned M> AD_NOINLINE void body(void *const *p, int64_t n) {
+/* Something made of an input that is one element. */
+template <class D> struct made {
+    D value;
+    const D &at(int64_t) const { return value; }
+};
+
+/* y by value: an element that is written cannot be part of it. */
+template <class U, unsigned M, class Y> AD_NOINLINE void loop(void *const *p, int64_t n, Y y) {
     using O0 = typename U::O0;
     using O1 = typename U::O1;
     void *const *in = p + U::nout;
     const reader<typename U::X, (M & 1) != 0> x(in[0]);
-    const reader<typename U::Y, (M & 2) != 0> y(U::nin > 1 ? in[1] : nullptr);
     const reader<typename U::Z, (M & 4) != 0> z(U::nin > 2 ? in[2] : nullptr);
     O0 *o0 = static_cast<O0 *>(p[0]);
     [[maybe_unused]] O1 *o1 = static_cast<O1 *>(p[U::nout - 1]);
@@ -42,10 +48,28 @@ template <class U, unsigned M> AD_NOINLINE void body(void *const *p, int64_t n) 
     for (int64_t i = 0; i < n; i++) {
         typename U::R0 r0;
         typename U::R1 r1;
-        U::apply(x.at(i), y.at(i), z.at(i), r0, r1);
+        U::apply_to(x.at(i), y.at(i), z.at(i), r0, r1);
         o0[i] = O0(r0);
         if constexpr (U::nout > 1) o1[i] = O1(r1);
     }
+}
+
+template <class U, unsigned M> void body(void *const *p, int64_t n) {
+    loop<U, M>(p, n, reader<typename U::Y, (M & 2) != 0>(U::nin > 1 ? p[U::nout + 1] : nullptr));
+}
+
+/* Rows that divide integers: by one number as its reciprocal, where it has one. */
+template <class U> constexpr bool divides = false;
+template <class S> constexpr bool divides<ufunc<AD_UFUNC_floor_divide, S>> = is_int<S>;
+template <class S> constexpr bool divides<ufunc<AD_UFUNC_remainder, S>> = is_int<S>;
+template <class S> constexpr bool divides<ufunc<AD_UFUNC_divmod, S>> = is_int<S>;
+
+template <class U> bool divide(void *const *p, int64_t n) {
+    using T = typename U::Y;
+    const T by = *static_cast<const T *>(p[U::nout + 1]);
+    if (!adm::divisor<T>::takes(by)) return false;
+    loop<U, 2>(p, n, made<adm::divisor<T>>{adm::divisor<T>(by)});
+    return true;
 }
 
 template <class U, unsigned M> void tail(void *const *p, int64_t done, int64_t n) {
@@ -90,6 +114,8 @@ template <class U> void entry(void *const *p, unsigned scalars, int64_t n) {
     if (scalars == all) return fill<U>(p, n);
     if constexpr (all > 1) {
         if (scalars == 1) return whole<U, 1>(p, n);
+        if constexpr (divides<U>)
+            if (scalars == 2 && divide<U>(p, n)) return;
         if (scalars == 2) return whole<U, 2>(p, n);
     }
     if constexpr (all > 3) {
