@@ -30,15 +30,27 @@ int64_t index_at(const walk<1> &w, const char *data, int64_t position) {
     return v;
 }
 
+/* Indices from -size to size - 1: then no sum has its sign bit set. */
+bool all_good(const char *index, int64_t step, uint64_t size, int64_t n) {
+    uint64_t signs = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t j = *reinterpret_cast<const uint64_t *>(index + i * step);
+        signs |= (j + size) | (size - 1 - j);
+    }
+    return int64_t(signs) >= 0;
+}
+
 /* Position of the first index that is out of bounds, in begin..end; end: none. */
 int64_t first_bad(const walk<1> &w, const char *data, uint64_t size, int64_t begin, int64_t end) {
     int64_t found = end;
     w.runs(begin, end, [&](const int64_t(&at)[1], int64_t n, int64_t p) {
         const char *v = data + at[0];
-        int64_t i = 0, step = w.inner(0);
-        while (i < n && uint64_t(*reinterpret_cast<const int64_t *>(v + i * step)) + size < 2 * size) i++;
-        if (i < n) found = p + i;
-        return i == n;
+        const int64_t step = w.inner(0);
+        if (step == 8 ? all_good(v, 8, size, n) : all_good(v, step, size, n)) return true;
+        int64_t i = 0;
+        while (uint64_t(*reinterpret_cast<const int64_t *>(v + i * step)) + size < 2 * size) i++;
+        found = p + i;
+        return false;
     });
     return found;
 }
@@ -101,6 +113,20 @@ void plain_places(const walk<1> *w, int64_t begin, int64_t n, int64_t *at) {
     });
 }
 
+/* Single elements along one axis, from or to a line: places need not be listed. */
+bool picked_of(const ad_move *m, const indexing *ix, const walk<1> *plain, bool scatter, ad_picked *p) {
+    if (ix->k != 1 || m->inner.count != 1 || ix->place[0].ndim > 1 || plain->ndim > 1) return false;
+    char *const other = scatter ? const_cast<char *>(m->from) : m->to;
+    *p = {scatter ? m->to : const_cast<char *>(m->from),
+          ix->step[0],
+          ix->size[0],
+          ix->index[0].data,
+          ix->place[0].inner(0),
+          other,
+          plain->inner(0)};
+    return true;
+}
+
 /* Blocks at places begin..end of B, elements inner_begin..inner_end of each. plain: the array that is not indexed. */
 void move_range(const ad_move *m, const indexing *ix, const walk<1> *plain, bool scatter, int64_t begin, int64_t end,
                 int64_t inner_begin, int64_t inner_end) {
@@ -119,6 +145,9 @@ int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Pieces of work are a range of places by a range of each block. */
 void gather_all(const ad_move *m, const indexing *ix, const walk<1> *plain) {
+    ad_picked picked;
+    if (picked_of(m, ix, plain, false, &picked))
+        return ad_cpu_parallel(ix->places, MOVE_GRAIN, [&](int64_t b, int64_t e) { m->mover.gather(&picked, b, e); });
     const int64_t inner = m->inner.count, piece = at_most(inner, AD_MOVE_INNER);
     const int64_t chunks = (inner + piece - 1) / piece,
                   places = at_least(1, at_most(AD_MOVE_BLOCK, MOVE_GRAIN / piece));
@@ -133,6 +162,8 @@ void gather_all(const ad_move *m, const indexing *ix, const walk<1> *plain) {
 
 /* Equal indices must take effect in order, so only the blocks themselves are divided. */
 void scatter_all(const ad_move *m, const indexing *ix, const walk<1> *plain) {
+    ad_picked picked;
+    if (picked_of(m, ix, plain, true, &picked)) return m->mover.scatter(&picked, 0, ix->places);
     const int64_t inner = m->inner.count, grain = at_least(1, MOVE_GRAIN / at_least(1, ix->places));
     ad_cpu_parallel(inner, at_least(grain, 64),
                     [&](int64_t begin, int64_t end) { move_range(m, ix, plain, true, 0, ix->places, begin, end); });

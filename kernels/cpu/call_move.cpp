@@ -42,7 +42,25 @@ template <class S, int Mode> void move_run(char *to, int64_t to_step, const char
         move<S, Mode>(reinterpret_cast<S *>(to + i * to_step), reinterpret_cast<const S *>(from + i * from_step));
 }
 
-template <class S, int Mode> constexpr ad_mover mover_of = {move_list<S, Mode>, move_run<S, Mode>};
+template <class S, int Mode, bool Scatter>
+__attribute__((always_inline)) inline void pick(const ad_picked &p, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t j = *reinterpret_cast<const int64_t *>(p.index + i * p.index_step);
+        S *picked = reinterpret_cast<S *>(p.base + (j + (j < 0 ? p.size : 0)) * p.step);
+        S *plain = reinterpret_cast<S *>(p.plain + i * p.plain_step);
+        move<S, Mode>(Scatter ? picked : plain, Scatter ? plain : picked);
+    }
+}
+/* Steps that the compiler knows save multiplications. */
+template <class S, int Mode, bool Scatter> void move_picked(const ad_picked *p, int64_t begin, int64_t end) {
+    constexpr int64_t size = sizeof(S);
+    if (p->step == size && p->index_step == 8 && p->plain_step == size)
+        pick<S, Mode, Scatter>({p->base, size, p->size, p->index, 8, p->plain, size}, begin, end);
+    else pick<S, Mode, Scatter>(*p, begin, end);
+}
+
+template <class S, int Mode> constexpr ad_mover mover_of = {move_list<S, Mode>, move_run<S, Mode>,
+                                                            move_picked<S, Mode, false>, move_picked<S, Mode, true>};
 
 ad_mover set_mover(int64_t size) {
     switch (size) {

@@ -1,8 +1,9 @@
 /* Reductions: the loop over the kept dimensions around the loop over the reduced ones.
  *
- * Outputs are made in groups: one at a time, folding runs of elements (rows), or a stretch of neighbours at once, each
- * taking one element of every run (columns), whichever reads memory in order. The reduced elements are taken in pieces
+ * Outputs are made in groups: one after another, folding runs of elements (rows), or all at once, each taking one
+ * element of every run (columns), whichever reads memory in order. The reduced elements are taken in pieces
  * of a fixed size, whose states are merged pairwise: the result does not depend on the number of threads. */
+#include <algorithm>
 #include <atomic>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ struct plan {
     const ad_reduce_kernel *kernel;
     uint8_t compute, in_size, result_dtype, result_size;
     bool converts, masked, columns, has_initial;
-    int64_t reduced, piece, group, block;
+    int64_t reduced, piece, block;
+    int64_t group, width; /* outputs made at a time; of these as columns */
     double ddof;
     ad_cpu_cast in, out;
     ad_loop keep, over;
@@ -135,10 +137,10 @@ void make_plan(plan *p, const ad_op *op) {
     if (p->reduced == 0 || ad_loop_count(&p->keep) == 0) return;
     order_loops(p);
     p->columns = choose_columns(p);
-    p->group = p->columns ? STATE_BYTES / p->kernel->state_size : 1;
-    int64_t width = p->keep.shape[p->keep.ndim - 1] < p->group ? p->keep.shape[p->keep.ndim - 1] : p->group;
-    p->piece = p->columns ? PIECE / width : PIECE;
-    if (p->piece < 512) p->piece = 512;
+    p->group = STATE_BYTES / p->kernel->state_size;
+    p->width = p->columns ? std::min(p->keep.shape[p->keep.ndim - 1], p->group) : 1;
+    p->piece = std::max<int64_t>(PIECE / p->width, 512);
+    if (!p->columns && p->reduced > p->piece) p->group = 1;
 }
 
 /* ---- taking elements ---- */
@@ -201,7 +203,7 @@ void take_each(const plan *p, char *state, char *const *q, int64_t m, int64_t in
 void take_piece(const plan *p, char *state, char *const *base, int64_t m, int64_t begin, int64_t end) {
     int64_t index = begin;
     const int last = p->over.ndim - 1;
-    p->kernel->init(state, m);
+    if (last == 0 && !p->columns && begin == 0) return take_run(p, state, base, end, 0); /* the usual row */
     ad_loop_walk_from(&p->over, base, begin, end, [&](char *const *q, int64_t n) {
         if (!p->columns) {
             take_run(p, state, q, n, index);
@@ -249,10 +251,8 @@ void take_pieces(plan *p, char *const *base, int64_t m, char *first) {
         for (int64_t i = begin; i < end; i++) {
             int64_t to = (i + 1) * p->piece < p->reduced ? (i + 1) * p->piece : p->reduced;
             char *state = states + i * bytes;
-            if (stop.load(std::memory_order_relaxed)) {
-                p->kernel->init(state, m);
-                continue;
-            }
+            p->kernel->init(state, m);
+            if (stop.load(std::memory_order_relaxed)) continue;
             take_piece(p, state, base, m, i * p->piece, to);
             if (m == 1 && p->kernel->done && p->kernel->done(state)) stop.store(true, std::memory_order_relaxed);
         }
@@ -264,11 +264,27 @@ void take_pieces(plan *p, char *const *base, int64_t m, char *first) {
     free(states);
 }
 
+/* m rows that are one piece each, into m states. */
+void take_rows(const plan *p, char *state, char **base, int64_t m) {
+    const int last = p->keep.ndim - 1;
+    p->kernel->init(state, m);
+    for (int64_t i = 0; i < m; i++) {
+        take_piece(p, state, base, 1, 0, p->reduced);
+        state += p->kernel->state_size;
+        base[0] += p->keep.stride[IN][last];
+        if (p->masked) base[1] += p->keep.stride[MASK][last];
+    }
+}
+
 void make_group(plan *p, char *const *ptr, int64_t m) {
     alignas(64) char state[STATE_BYTES];
     char *base[2] = {ptr[IN], p->masked ? ptr[MASK] : nullptr};
-    if (p->reduced <= p->piece) take_piece(p, state, base, m, 0, p->reduced);
-    else take_pieces(p, base, m, state);
+    if (p->reduced > p->piece) take_pieces(p, base, m, state);
+    else if (!p->columns) take_rows(p, state, base, m);
+    else {
+        p->kernel->init(state, m);
+        take_piece(p, state, base, m, 0, p->reduced);
+    }
     put_results(p, ptr[OUT], p->keep.stride[OUT][p->keep.ndim - 1], state, m);
 }
 
@@ -309,12 +325,9 @@ int ad_cpu_reduce(ad_stream *, const ad_op *op, ad_run *run, ad_fault *fault) {
         return 0;
     }
     /* Few large groups share their pieces out, many groups are shared out themselves. */
-    const int64_t width =
-        p.columns && p.keep.shape[p.keep.ndim - 1] < p.group ? p.keep.shape[p.keep.ndim - 1] : p.group;
-    const bool many = outputs / width >= 4 * ad_cpu_parallel_threads() || p.reduced <= p.piece;
+    const bool many = outputs / p.width >= 4 * ad_cpu_parallel_threads() || p.reduced <= p.piece;
     int64_t grain = (GRAIN + p.reduced - 1) / p.reduced;
-    if (many)
-        ad_cpu_parallel(outputs, grain > width ? grain : width, [&](int64_t b, int64_t e) { make_outputs(&p, b, e); });
+    if (many) ad_cpu_parallel(outputs, std::max(grain, p.width), [&](int64_t b, int64_t e) { make_outputs(&p, b, e); });
     else make_outputs(&p, 0, outputs);
     if (p.no_memory.load(std::memory_order_relaxed))
         return ad__fault(fault, AD_E_MEMORY, "no memory for %s", ad__op_name(op));

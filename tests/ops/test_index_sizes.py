@@ -51,6 +51,33 @@ def test_rows(dtype):
     check(lambda xp, a: a[:, xp.asarray(j), ::2], a, exact=True)
 
 
+@pytest.mark.parametrize("dtype", SOME + [np.dtype("complex128")], ids=str)
+def test_single_elements(dtype):
+    """By one index along one axis: of any layout, from and to lines of any step."""
+    rng = seed(dtype, "single")
+    a, v = random(rng, dtype, 3000), random(rng, dtype, 700)
+    i = rng.integers(-1000, 1000, 80_000)
+    once = rng.permutation(1000)[:700] - 500
+
+    def assigned(view, value):
+        def body(xp, a, v):
+            view(a)[xp.asarray(once)] = value(v)
+            return a
+        return body
+
+    for view in (lambda a: a[:1000], lambda a: a[::3], lambda a: a[999::-1], lambda a: a.reshape(1000, 3)[:, 1]):
+        for index in (i, i[::2], i[::-1], once):
+            check(lambda xp, a: view(a)[xp.asarray(index)], a, exact=True)
+        for value in (lambda v: v, lambda v: v[::-1], lambda v: v[7]):
+            check(assigned(view, value), a, v, exact=True)
+    check(lambda xp, a, v: (xp.add.at(a[::3], xp.asarray(once), v), a)[1], a, v, exact=True)
+    bad = i.copy()
+    bad[70_000] = 1000
+    for wrong in (bad, bad[::2], -2 - bad):
+        with pytest.raises(IndexError, match="out of bounds for axis 0 with size 1000"):
+            ad.asarray(a)[:1000][ad.asarray(wrong)].get()
+
+
 def test_more_indices_than_kernels_take():
     rng = seed("many")
     a = rng.standard_normal((3, 4, 2, 5, 3, 4, 2))

@@ -99,6 +99,26 @@ def test_nan_and_infinity(name):
             check(lambda xp, a: getattr(xp, name)(a, axis=axis), block, ulps=16)
 
 
+@pytest.mark.parametrize("n", [1, 7, 64, 100, 2047, 2049, 4100, 70_000])
+def test_where_extremes_are(n):
+    """The first of equal ones, the first NaN, infinities of both signs, zeros of both signs; in runs and in rows."""
+    rng = seed("extremes", n)
+    for dtype in ("int8", "uint16", "int32", "int64", "float32", "float64", "float16"):
+        x = rng.integers(0, 100, n).astype(dtype)
+        with np.errstate(over="ignore"):
+            up = np.arange(n).astype(dtype)
+        variants = [x, np.full(n, 3, dtype), up, up[::-1]]
+        if np.dtype(dtype).kind == "f":
+            for specials in ((np.inf, -np.inf), (np.nan,), (np.nan, np.inf, -np.inf), (0.0, -0.0)):
+                with_specials = -np.abs(x) if 0.0 in specials else x.copy()
+                with_specials[rng.integers(0, n, 5)] = rng.choice(specials, 5)
+                variants.append(with_specials)
+        for v in variants:
+            check(lambda xp, a: (a.argmin(), a.argmax(), a.min(), a.max(), a[::-1].argmax()), v)
+        rows = np.stack(variants)
+        check(lambda xp, a: (a.argmin(1), a.argmax(1), a.min(1), a.max(1), a.argmax(0), a[:, ::2].argmin(1)), rows)
+
+
 @pytest.mark.parametrize("name", ["argmin", "argmax", "min", "max", "nanmin", "nanmax"])
 def test_order_of_equals_and_nan(name):
     check(lambda xp, a: getattr(xp, name)(a), np.array([3, 1, 1, 3, 2]))

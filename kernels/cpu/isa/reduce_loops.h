@@ -4,7 +4,11 @@
 
 #include "kernels/cpu/isa/isa.h"
 
+#include <string.h>
 #include <utility>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "kernels/accumulate.h"
 #include "kernels/cpu/kernels.h"
@@ -38,6 +42,26 @@ template <class T> AD_HD int64_t count_nonzero(const T *x, int64_t n) {
     return total;
 }
 
+/* The extreme of numbers of which none is NaN. sum: NaN where one was, and maybe where infinities are. */
+template <class V, bool Smallest> struct quick_extreme {
+    V s, sum;
+    void init() {
+        s = splat<V>(Smallest ? highest<element_t<V>>() : lowest<element_t<V>>());
+        sum = splat<V>(0);
+    }
+    void look(V x) { s = choose(Smallest ? is_less(x, s) : is_less(s, x), x, s); }
+    void take(V x) { look(x), sum = sum + x; }
+    void merge(const quick_extreme &o) { look(o.s), sum = sum + o.sum; }
+};
+template <class V> using quick_min = quick_extreme<V, true>;
+template <class V> using quick_max = quick_extreme<V, false>;
+
+template <template <class> class A, class T> struct fold_vector;
+/* What finds the same as A if the numbers are no NaN. */
+template <template <class> class A, class T> struct quick { using fold = void; };
+template <class T> struct quick<Min, T> { using fold = conditional_t<is_float<T>, fold_vector<quick_min, T>, void>; };
+template <class T> struct quick<Max, T> { using fold = conditional_t<is_float<T>, fold_vector<quick_max, T>, void>; };
+
 /* Accumulators of vectors, UNROLL of them so that their latencies overlap. A leaf takes 16 elements into each lane;
  * leaves are merged pairwise, which keeps the rounding of long sums small. */
 template <template <class> class A, class T> struct fold_vector {
@@ -65,31 +89,57 @@ template <template <class> class A, class T> struct fold_vector {
     using V = decltype(at(nullptr));
     static_assert(sizeof(A<V>) == sizeof(A<T>) * LANES, "members of one element type");
 
-    static AD_HD A<T> across(const A<V> &v) {
-        A<T> lane[LANES];
-        const E *from = reinterpret_cast<const E *>(&v);
-        E *to = reinterpret_cast<E *>(lane);
+    /* Each lane with the one `Words` words of 8 bytes behind it, again and again: word 0 has them all. */
+    template <int Words> static void halve(A<V> &v) {
+        using words64 = vec<uint64_t>;
+        words64 m[MEMBERS];
+        A<V> upper;
+        memcpy(m, &v, sizeof v);
+        for (int k = 0; k < MEMBERS; k++) m[k] = turned<Words>(m[k], std::make_index_sequence<AD_VECTOR_BYTES / 8>());
+        memcpy(&upper, m, sizeof v);
+        v.merge(upper);
+        if constexpr (Words > 1) halve<Words / 2>(v);
+    }
+    template <int By, class W64, size_t... I> static W64 turned(W64 a, std::index_sequence<I...>) {
+        return __builtin_shufflevector(a, a, ((I + By) % sizeof...(I))...);
+    }
+
+    static A<T> across(A<V> v) {
+        constexpr int LEFT = 8 / sizeof(E);
+        A<T> lane[LEFT];
+        halve<AD_VECTOR_BYTES / 16>(v);
+        const char *from = reinterpret_cast<const char *>(&v);
+        char *to = reinterpret_cast<char *>(lane);
         for (int m = 0; m < MEMBERS; m++)
-            for (int i = 0; i < LANES; i++) to[i * MEMBERS + m] = from[m * LANES + i];
-        for (int step = LANES / 2; step > 0; step /= 2)
+            for (int i = 0; i < LEFT; i++)
+                memcpy(to + (i * MEMBERS + m) * sizeof(E), from + (m * LANES + i) * sizeof(E), sizeof(E));
+        for (int step = LEFT / 2; step > 0; step /= 2)
             for (int i = 0; i < step; i++) lane[i].merge(lane[i + step]);
         return lane[0];
     }
 
-    static AD_NOINLINE A<T> leaf(const T *x, int64_t n) {
-        A<T> r;
-        r.init();
+    /* The whole vectors among n elements; N accumulators. */
+    template <int N> __attribute__((always_inline)) static inline A<V> vectors(const T *x, int64_t n) {
+        A<V> a[N];
         int64_t i = 0;
-        if (n >= LANES) {
-            A<V> a[UNROLL];
-            for (int u = 0; u < UNROLL; u++) a[u].init();
-            for (; i + UNROLL * LANES <= n; i += UNROLL * LANES)
-                for (int u = 0; u < UNROLL; u++) a[u].take(at(x + i + u * LANES));
-            for (; i + LANES <= n; i += LANES) a[0].take(at(x + i));
-            for (int u = 1; u < UNROLL; u++) a[0].merge(a[u]);
-            r = across(a[0]);
+        for (int u = 0; u < N; u++) a[u].init();
+        for (; i + N * LANES <= n; i += N * LANES)
+            for (int u = 0; u < N; u++) a[u].take(at(x + i + u * LANES));
+        for (; i + LANES <= n; i += LANES) a[0].take(at(x + i));
+        for (int u = 1; u < N; u++) a[0].merge(a[u]);
+        return a[0];
+    }
+
+    static AD_NOINLINE A<T> leaf(const T *x, int64_t n) {
+        using Quick = typename quick<A, T>::fold;
+        A<T> r;
+        if constexpr (!same<Quick, void>) {
+            const auto found = Quick::leaf(x, n);
+            if (found.sum == found.sum) return {found.s};
         }
-        for (; i < n; i++) {
+        r.init();
+        if (n >= LANES) r = across(n >= UNROLL * LANES ? vectors<UNROLL>(x, n) : vectors<1>(x, n));
+        for (int64_t i = n / LANES * LANES; i < n; i++) {
             AD_SCALAR_LOOP;
             r.take(x[i]);
         }
@@ -105,34 +155,55 @@ template <template <class> class A, class T> struct fold_vector {
     }
 };
 
-/* The first place of a value that is among the n. */
-template <class T> AD_HD int64_t place_of(const T *x, int64_t n, T value) {
-    constexpr int64_t STEP = 64;
-    int64_t i = 0;
-    for (; i + STEP <= n; i += STEP) {
-        unsigned hit = 0;
-        for (int64_t k = 0; k < STEP; k++) hit |= unsigned((x[i + k] == value) | (is_nan(x[i + k]) & is_nan(value)));
-        if (hit) break;
-    }
-    while (!((x[i] == value) | (is_nan(x[i]) & is_nan(value)))) i++;
-    return i;
+/* A comparison is true in some lane. */
+template <class M> bool any(M mask) {
+#if defined(__AVX512F__)
+    return _mm512_test_epi64_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX2__)
+    return !_mm256_testz_si256((__m256i)mask, (__m256i)mask);
+#elif defined(__SSE4_1__)
+    return !_mm_testz_si128((__m128i)mask, (__m128i)mask);
+#else
+    for (unsigned i = 0; i < sizeof mask / sizeof mask[0]; i++)
+        if (mask[i]) return true;
+    return false;
+#endif
 }
 
-/* Positions: the extreme of a stretch by vectors; only where it beats the best so far is its place looked up. */
-template <template <class> class A, class T> AD_HD void fold_indexed(A<T> *s, const T *x, int64_t n, int64_t index) {
-    constexpr int64_t STRETCH = 4096 / sizeof(T);
+/* The first place of which hit(element or vector of them) is true; there is one. */
+template <class T, class Hit> int64_t first_hit(const T *x, int64_t n, Hit hit) {
+    using V = vec<T>;
+    typedef T loose __attribute__((vector_size(AD_VECTOR_BYTES), aligned(sizeof(T)), may_alias));
+    constexpr int64_t LANES = AD_VECTOR_BYTES / sizeof(T);
+    const auto at = [x](int64_t i) { return V(*reinterpret_cast<const loose *>(x + i)); };
+    int64_t i = 0;
+    while (i + 4 * LANES <= n &&
+           !any((hit(at(i)) | hit(at(i + LANES))) | (hit(at(i + 2 * LANES)) | hit(at(i + 3 * LANES)))))
+        i += 4 * LANES;
+    while (i + LANES <= n && !any(hit(at(i)))) i += LANES;
+    while (!hit(x[i])) i++;
+    return i;
+}
+template <class T> AD_NOINLINE int64_t place_of(const T *x, int64_t n, T value) {
+    if (is_nan(value)) return first_hit(x, n, [](auto e) { return is_nan(e); });
+    return first_hit(x, n, [value](auto e) { return e == splat<decltype(e)>(value); });
+}
+
+/* Positions: the extreme of a stretch by vectors; only in the stretch that has the best is its place looked up. */
+template <template <class> class A, class T> void fold_indexed(A<T> *s, const T *x, int64_t n, int64_t index) {
+    constexpr int64_t STRETCH = 8192 / sizeof(T);
+    int64_t best = -1;
     for (int64_t i = 0; i < n; i += STRETCH) {
         int64_t m = n - i < STRETCH ? n - i : STRETCH;
-        T best = fold_vector<A<T>::template extreme, T>::leaf(x + i, m).s;
-        A<T> stretch;
+        A<T> stretch, merged = *s;
         stretch.init();
-        stretch.take(best, index + i + m); /* behind every place of the stretch: only a better value beats */
-        A<T> merged = *s;
+        stretch.take(fold_vector<A<T>::template extreme, T>::leaf(x + i, m).s, index + i);
         merged.merge(stretch);
-        if (merged.i != index + i + m) continue;
-        merged.i = index + i + place_of(x + i, m, best);
+        if (merged.i != index + i || stretch.i < 0) continue;
+        best = i;
         *s = merged;
     }
+    if (best >= 0) s->i += place_of(x + best, n - best, s->v);
 }
 
 template <template <class> class A, class T> void fold(void *state, const void *elements, int64_t n, int64_t index) {
