@@ -125,16 +125,16 @@ def iota(length, first, delta, dtype):
     return call("iota", (), (first, delta), dtype=dtype, shape=(length,))
 
 
-def give(result, out):
-    """result, or out filled with it; out's shape must be the result's."""
+def give(result, out, casting="same_kind"):
+    """result, or out filled with it; out's shape must be the result's, and the cast to its type allowed by a rule."""
     if out is None:
         return result
     if not isinstance(out, ndarray):
         raise TypeError("return arrays must be of arrayd.ndarray")
     if out.shape != result.shape:
         raise ValueError(f"output array has shape {out.shape}, the result has {result.shape}")
-    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
-        raise TypeError(f"Cannot cast result from {result.dtype!r} to {out.dtype!r} with casting rule 'same_kind'")
+    if not np.can_cast(result.dtype, out.dtype, casting):
+        raise TypeError(f"Cannot cast result from {result.dtype!r} to {out.dtype!r} with casting rule {casting!r}")
     out[...] = result
     return out
 

@@ -10,6 +10,8 @@ _u = _core.ufuncs
 
 
 def _weights(bitorder):
+    if not isinstance(bitorder, str):
+        raise TypeError(f"'order' must be a text, 'little' or 'big', not {type(bitorder).__name__}")
     if bitorder not in ("big", "little"):
         raise ValueError("'order' must be either 'little' or 'big'")
     bits = np.arange(8, dtype=np.uint8)

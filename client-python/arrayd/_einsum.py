@@ -7,6 +7,11 @@ from . import _base
 from ._base import as_array, give, matrix_product, reduce
 from ._linalg import _common
 
+_NO_OPERANDS = ("must specify the einstein sum subscripts string and at least one operand, or at least one operand and "
+                "its corresponding subscripts list")
+# What stands for axis 0, 1, ... of a list: in an order that is also theirs when they are sorted.
+_AXES = string.ascii_uppercase + string.ascii_lowercase
+
 
 def einsum(*operands, out=None, dtype=None, order="K", casting="safe", optimize=False):
     """Sums of products written with subscripts.
@@ -19,7 +24,14 @@ def einsum(*operands, out=None, dtype=None, order="K", casting="safe", optimize=
     Raises: ValueError for subscripts that do not fit the arrays; TypeError for a cast.
     Source: numpy.einsum
     """
+    order = order.upper()
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
+        raise ValueError(f"casting must be one of 'no', 'equiv', 'safe', 'same_kind', or 'unsafe' (got {casting!r})")
     terms, result, arrays = _parse(operands)
+    if order == "A":
+        order = "F" if all(a.flags.f_contiguous and not a.flags.c_contiguous for a in arrays) else "C"
     path = _path(operands, optimize) if optimize is not False and len(arrays) > 2 else None
     arrays = [_cast(a, dtype, casting) for a in arrays]
     arrays = _common(*arrays)
@@ -30,10 +42,10 @@ def einsum(*operands, out=None, dtype=None, order="K", casting="safe", optimize=
         pairs.insert(0 if path is None else len(pairs), _contracted(taken, set(result).union(*(t for t, _ in pairs))))
     term, a = pairs[0]
     value = _arrange(*_summed(term, a, set(result)), result, sizes)
-    if out is None and order in ("C", "F"):
+    if out is None and order != "K":
         from ._creation import array
         return array(value, copy=None, order=order)
-    return give(value, out)
+    return give(value, out, casting if casting == "unsafe" else "same_kind")
 
 
 def einsum_path(*operands, optimize="greedy", einsum_call=False):
@@ -53,6 +65,8 @@ def _shapes_of(operands):
     """The operands of einsum with NumPy arrays of their shapes, which hold one element, in place of arrays."""
     def shaped(value):
         return np.broadcast_to(np.empty((), float), as_array(value).shape)
+    if not operands:
+        raise ValueError(_NO_OPERANDS)
     if isinstance(operands[0], str):
         return [operands[0], *(shaped(value) for value in operands[1:])]
     count = len(operands) // 2 * 2
@@ -84,8 +98,7 @@ def _contracted(group, needed):
 def _parse(operands):
     """The terms, the result's term (tuples of labels) and the arrays."""
     if not operands:
-        raise ValueError("must specify the einstein sum subscripts string and at least one operand, or at least one "
-                         "operand and its corresponding subscripts list")
+        raise ValueError(_NO_OPERANDS)
     if isinstance(operands[0], str):
         text, arrays = operands[0].replace(" ", ""), [as_array(a) for a in operands[1:]]
     else:
@@ -113,7 +126,10 @@ def _parse(operands):
 
 
 def _letters(axes):
-    return "".join("..." if axis is Ellipsis else string.ascii_letters[axis] for axis in axes)
+    for axis in axes:
+        if axis is not Ellipsis and not 0 <= axis < len(_AXES):
+            raise ValueError(f"subscript {axis} is not within the valid range [0, {len(_AXES)})")
+    return "".join("..." if axis is Ellipsis else _AXES[axis] for axis in axes)
 
 
 def _dots(term, ndim):

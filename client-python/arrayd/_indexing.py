@@ -444,6 +444,8 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     parts = [index if isinstance(index, ndarray) else np.asarray(index) for index in multi_index]
     if builtins.any(part.dtype.kind not in "biu" for part in parts):
         raise TypeError("only int indices permitted")
+    if 0 in dims and builtins.any(part.size for part in parts):
+        raise ValueError("cannot ravel indices into an array without elements")
     parts = [_bounded(as_array(part, np.int64), n, how) for part, n, how in zip(parts, dims, modes)]
     parts = [_within(_not_negative(part, n), n) if how == "raise" else part
              for part, n, how in zip(parts, dims, modes)]

@@ -45,9 +45,8 @@ def _joined_shape(shapes, axis):
     first = shapes[0]
     for i, shape in enumerate(shapes):
         if len(shape) != len(first):
-            raise ValueError("all the input array dimensions except for the concatenation axis must match exactly, but "
-                             f"the array at index 0 has {len(first)} dimension(s) and the array at index {i} has "
-                             f"{len(shape)} dimension(s)")
+            raise ValueError("all the input arrays must have same number of dimensions, but the array at index 0 has "
+                             f"{len(first)} dimension(s) and the array at index {i} has {len(shape)} dimension(s)")
         for d, (n, m) in enumerate(zip(first, shape)):
             if n != m and d != axis:
                 raise ValueError("all the input array dimensions except for the concatenation axis must match exactly,"
@@ -388,8 +387,9 @@ def delete(arr, obj, axis=None):
         a, axis = a.ravel(), 0
     axis = normalize_axis(axis, a.ndim)
     if not isinstance(obj, slice):
+        listed = not isinstance(obj, (ndarray, np.ndarray))
         obj = _base.as_host(obj, "obj")
-        obj = obj.astype(np.intp) if obj.size == 0 and obj.dtype != bool else obj
+        obj = obj.astype(np.intp) if listed and obj.size == 0 else obj
     kept = np.delete(np.arange(a.shape[axis]), obj)
     return a[along(a.ndim, axis, as_array(kept))]
 
@@ -427,10 +427,11 @@ def _insert_places(obj, size):
     """Where insert puts values, counted from the front, as a NumPy array of its own."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(size))
+    listed = not isinstance(obj, (ndarray, np.ndarray))
     places = _base.as_host(obj, "obj")
     if places.dtype == bool:
         places = np.flatnonzero(places)
-    if places.size and places.dtype.kind not in "iu":
+    if (places.size or not listed) and places.dtype.kind not in "iu":
         raise IndexError("only integers, slices and arrays of integers or bools are positions")
     bad = (places < -size) | (places > size)
     if bad.any():

@@ -352,6 +352,8 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     Raises: ValueError when xp and fp do not fit or are empty.
     Source: numpy.interp
     """
+    finite = not any(isinstance(one, ndarray) for one in (xp, fp)) and bool(
+        np.isfinite(xp).all() and np.isfinite(fp).all())
     x, xp, fp = _safely(x, float), _safely(xp, float), as_array(fp)
     fp = as_array(fp, complex if fp.dtype.kind == "c" else float)
     if xp.ndim != 1 or fp.ndim != 1 or xp.shape != fp.shape:
@@ -361,16 +363,33 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, period)
         left = right = None
-    n = xp.size
-    if n > 1:
-        at = _u["clip"](call("searchsorted", (xp, x), (True,)) - 1, 0, n - 2)
-        slope = (fp[1:] - fp[:-1]) / (xp[1:] - xp[:-1])
-        value = slope[at] * (x - xp[at]) + fp[at]
-    else:
+    if fp.dtype.kind != "c":
+        return _interpolated(x, xp, fp, left, right, finite)
+    result = _base.empty(x.shape, fp.dtype)
+    for part in ("real", "imag"):
+        ends = (end if end is None else getattr(_base.as_operand(end), part) for end in (left, right))
+        getattr(result, part)[...] = _interpolated(x, xp, getattr(fp, part), *ends, finite)
+    return result
+
+
+def _interpolated(x, xp, fp, left, right, finite):
+    """interp of real values. finite: whether all of xp and fp is known to be."""
+    n, where = xp.size, _u["where"]
+    if n == 1:
         value = fp[0]
-    value = _u["where"](x < xp[0], fp[0] if left is None else left, value)
-    value = _u["where"](x >= xp[-1], fp[-1], value)
-    return value if right is None else _u["where"](x > xp[-1], right, value)
+    else:
+        at = _u["clip"](call("searchsorted", (xp, x), (True,)) - 1, 0, n - 2)
+        slope = ((fp[1:] - fp[:-1]) / (xp[1:] - xp[:-1]))[at]
+        before, low = xp[at], fp[at]
+        value = slope * (x - before) + low
+        if not finite:  # what is no number from one end may be one from the other, or the ends'
+            high = fp[1:][at]
+            other = slope * (x - xp[1:][at]) + high
+            other = where(_u["isnan"](other) & (low == high) & (x == x), low, other)
+            value = where(x == before, low, where(_u["isnan"](value), other, value))
+    value = where(x < xp[0], fp[0] if left is None else left, value)
+    value = where(x >= xp[-1], fp[-1], value)
+    return value if right is None else where(x > xp[-1], right, value)
 
 
 def _safely(x, dtype):
@@ -477,16 +496,17 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
 
 
 def _window_points(M):
-    """M points from 1 - M in steps of 2, or None where the window has at most one."""
+    """M points from 1 - M in steps of 2."""
     from ._creation import arange
-    return arange(1 - M, M, 2).astype(float)
+    return arange(1 - M, M, 2)
 
 
 def _window(M, values):
     from ._creation import empty, ones
+    M = float(M)
     if M < 1:
         return empty(0)
-    return ones(1) if M == 1 else values(_window_points(M))
+    return ones(1) if M == 1 else values(_window_points(M), M - 1)
 
 
 def bartlett(M):
@@ -497,7 +517,7 @@ def bartlett(M):
     Raises: nothing of its own.
     Source: numpy.bartlett
     """
-    return _window(M, lambda n: _u["where"](n <= 0, 1 + n / (M - 1), 1 - n / (M - 1)))
+    return _window(M, lambda n, last: _u["where"](n <= 0, 1 + n / last, 1 - n / last))
 
 
 def blackman(M):
@@ -508,8 +528,8 @@ def blackman(M):
     Raises: nothing of its own.
     Source: numpy.blackman
     """
-    def values(n):
-        return 0.42 + 0.5 * _u["cos"](math.pi * n / (M - 1)) + 0.08 * _u["cos"](2.0 * math.pi * n / (M - 1))
+    def values(n, last):
+        return 0.42 + 0.5 * _u["cos"](math.pi * n / last) + 0.08 * _u["cos"](2.0 * math.pi * n / last)
     return _window(M, values)
 
 
@@ -521,7 +541,7 @@ def hanning(M):
     Raises: nothing of its own.
     Source: numpy.hanning
     """
-    return _window(M, lambda n: 0.5 + 0.5 * _u["cos"](math.pi * n / (M - 1)))
+    return _window(M, lambda n, last: 0.5 + 0.5 * _u["cos"](math.pi * n / last))
 
 
 def hamming(M):
@@ -532,7 +552,7 @@ def hamming(M):
     Raises: nothing of its own.
     Source: numpy.hamming
     """
-    return _window(M, lambda n: 0.54 + 0.46 * _u["cos"](math.pi * n / (M - 1)))
+    return _window(M, lambda n, last: 0.54 + 0.46 * _u["cos"](math.pi * n / last))
 
 
 def kaiser(M, beta):
@@ -543,9 +563,6 @@ def kaiser(M, beta):
     Raises: nothing of its own.
     Source: numpy.kaiser
     """
-    from ._creation import arange
-    if M <= 1:
-        return _window(M, None)
-    alpha = (M - 1) / 2.0
-    distance = (arange(0, M).astype(float) - alpha) / alpha
-    return _u["i0"](beta * _u["sqrt"](1 - distance ** 2.0)) / float(np.i0(float(beta)))
+    def values(n, last):
+        return _u["i0"](beta * _u["sqrt"](1 - (n / last) ** 2.0)) / float(np.i0(float(beta)))
+    return _window(M, values)

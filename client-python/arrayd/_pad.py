@@ -16,11 +16,12 @@ def pad(array, pad_width, mode="constant", **kwargs):
     """An array with values put around it.
 
     Parameters: array: array. pad_width: how many before and after along each axis: a number, a pair, a sequence of
-    pairs, or a dict from axis to one of them. mode: 'constant', 'edge', 'reflect', 'symmetric', 'wrap', 'maximum',
-    'minimum', 'mean', 'median', 'linear_ramp', 'empty', or a function that is called with each line along each axis to
-    fill its ends in place, the pair, the axis and kwargs. kwargs: stat_length: how many elements at the edges the
-    statistics take; constant_values, end_values: for 'constant' and 'linear_ramp', numbers like pad_width;
-    reflect_type: 'even' or 'odd', which takes the reflected values from twice the edge's.
+    pairs, or a dict from axis to one of them (an array of the server costs a round trip). mode: 'constant', 'edge',
+    'reflect', 'symmetric', 'wrap', 'maximum', 'minimum', 'mean', 'median', 'linear_ramp', 'empty', or a function that
+    is called with each line along each axis to fill its ends in place, the pair, the axis and kwargs. kwargs:
+    stat_length: how many elements at the edges the statistics take; constant_values, end_values: for 'constant' and
+    'linear_ramp', numbers like pad_width; reflect_type: 'even' or 'odd', which takes the reflected values from twice
+    the edge's.
     Returns: ndarray.
     Raises: ValueError for another mode, a negative width, or arguments that the mode has not.
     Source: numpy.pad
@@ -52,7 +53,7 @@ def _widths(widths, ndim):
         for axis, width in widths.items():
             pairs[axis] = (width, width) if np.ndim(width) == 0 else tuple(width)
         widths = pairs
-    host = np.asarray(widths)
+    host = _base.as_host(widths, "pad_width")
     if host.dtype.kind not in "iu" and host.size:
         raise TypeError("`pad_width` must be of integral type.")
     if (host < 0).any():
@@ -87,6 +88,8 @@ def _filler(mode, given, ndim):
         return lambda *at: _repeat(*at, mode)
     length = given.get("stat_length")
     lengths = [(None, None)] * ndim if length is None else _widths(length, ndim)
+    if mode in ("maximum", "minimum") and any(0 in pair for pair in lengths):
+        raise ValueError("stat_length of 0 yields no value for padding")
     return lambda *at: _statistic(*at, mode, lengths)
 
 
@@ -194,8 +197,6 @@ def _statistic(part, axis, n, width, mode, lengths):
         length = n if length is None else min(length, n)
         if not edge.size:
             continue
-        if length == 0:
-            raise ValueError("stat_length of 0 yields no value for padding")
         if length == n and whole is not None:
             edge[...] = whole
             continue

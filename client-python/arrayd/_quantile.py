@@ -145,14 +145,21 @@ def _quantile(a, q, axis, out, method, keepdims, scale, ignore_nan, weights):
             result = _nan_where_last(result, rows)
     if keepdims and keepdims is not no_value:
         result = result.reshape(q.shape + tuple(1 if i in axes else n for i, n in enumerate(a.shape)))
+    if out is not None and out.shape != result.shape:
+        from ._manipulation import broadcast_to
+        result = broadcast_to(result, out.shape)
     return give(result, out)
 
 
 def _check_weights(weights, method):
     if method != "inverted_cdf":
         raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
-    if not isinstance(weights, ndarray) and (np.asarray(weights) < 0).any():
-        raise ValueError("Weights must be non-negative.")
+    if not isinstance(weights, ndarray):
+        known = np.asarray(weights)
+        if (known < 0).any():
+            raise ValueError("Weights must be non-negative.")
+        if known.size and not (np.isfinite(known).all() and known.any()):
+            raise ValueError("Weights included NaN, inf or were all zero.")
     return as_array(weights)
 
 

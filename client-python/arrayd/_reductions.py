@@ -305,6 +305,14 @@ def nanmax(a, axis=None, out=None, keepdims=no_value, initial=no_value, where=no
     return reduce("nanmax", as_array(a), axis, None, out, _keep(keepdims), _plain(initial), _mask(where))
 
 
+def _check_inexact(dtype, out):
+    """TypeError for integers as the type of what divides floats."""
+    if dtype is not None and np.dtype(dtype).kind not in _base.INEXACT:
+        raise TypeError("If a is inexact, then dtype must be inexact")
+    if out is not None and out.dtype.kind not in _base.INEXACT:
+        raise TypeError("If a is inexact, then out must be inexact")
+
+
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=no_value, *, where=no_value):
     """Mean of the elements that are not NaN; NaN where there is none.
 
@@ -316,8 +324,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=no_value, *, where=no_v
     a = as_array(a)
     if a.dtype.kind not in _base.INEXACT:
         return mean(a, axis, dtype, out, keepdims, where=where)
-    if dtype is not None and np.dtype(dtype).kind not in _base.INEXACT:
-        raise TypeError("If a is inexact, then dtype must be inexact")
+    _check_inexact(dtype, out)
     return reduce("nanmean", a, axis, dtype, out, _keep(keepdims), None, _mask(where))
 
 
@@ -333,6 +340,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=no_value, *, whe
     a = as_array(a)
     if a.dtype.kind not in _base.INEXACT:
         return var(a, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+    _check_inexact(dtype, out)
     return reduce("nanvar", a, axis, dtype, out, _keep(keepdims), None, _mask(where), _correction(ddof, correction))
 
 
@@ -348,6 +356,7 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=no_value, *, whe
     a = as_array(a)
     if a.dtype.kind not in _base.INEXACT:
         return std(a, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+    _check_inexact(dtype, out)
     return reduce("nanstd", a, axis, dtype, out, _keep(keepdims), None, _mask(where), _correction(ddof, correction))
 
 

@@ -107,9 +107,11 @@ def _observation_weights(fweights, aweights, count):
     for name, one in (("fweights", fweights), ("aweights", aweights)):
         if one is None:
             continue
-        one = as_array(one)
-        if name == "fweights" and one.dtype.kind not in "iu":
+        if not isinstance(one, ndarray):
+            one = _known_weights(name, np.asarray(one, float))
+        elif name == "fweights" and one.dtype.kind not in "iu":
             raise TypeError("fweights must be integer")
+        one = as_array(one)
         if one.ndim > 1:
             raise RuntimeError(f"cannot handle multidimensional {name}")
         if one.size != count:
@@ -117,6 +119,15 @@ def _observation_weights(fweights, aweights, count):
         one = as_array(one, float)
         weights = one if weights is None else weights * one
     return weights
+
+
+def _known_weights(name, one):
+    """Weights of this side, which can be looked at."""
+    if name == "fweights" and (one != np.around(one)).any():
+        raise TypeError("fweights must be integer")
+    if (one < 0).any():
+        raise ValueError(f"{name} cannot be negative")
+    return one
 
 
 def _weighted_factor(weights, total, ddof, aweights):
