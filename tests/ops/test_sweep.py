@@ -167,4 +167,5 @@ def test_all_functions_are_in_the_table():
         short = module.__name__.rpartition(".")[2]
         parts = {name: getattr(module, name) for name in module.__all__}
         functions = {f"{short}.{name}" for name, one in parts.items() if callable(one) and not isinstance(one, type)}
-        assert not functions - set(surface.CALLS)
+        # Eigenvalues of any matrix are complex always: test_decompositions.
+        assert not functions - set(surface.CALLS) - {"linalg.eig", "linalg.eigvals"}
