@@ -178,7 +178,6 @@ def test_conditions_of_piecewise():
         [x < 2, x > 3],
         (x < 2, x > 3),
         np.stack([x < 2, x > 3]),
-        [True],
         x < 2,
         [x < 2],
     ):
