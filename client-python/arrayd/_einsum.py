@@ -1,4 +1,5 @@
 """einsum: diagonals as views, sums, and one matrix product for each pair of operands."""
+import functools
 import string
 
 import numpy as np
@@ -106,13 +107,19 @@ def _parse(operands):
         text = ",".join(_letters(axes) for axes in operands[1:len(arrays) * 2:2])
         if len(operands) % 2:
             text += "->" + _letters(operands[-1])
+    return *_read(text, tuple(a.ndim for a in arrays)), arrays
+
+
+@functools.lru_cache(maxsize=256)
+def _read(text, ndims):
+    """Subscripts as terms and the result's term, for operands of so many dimensions."""
     inputs, arrow, output = text.partition("->")
     inputs = inputs.split(",")
-    if len(inputs) != len(arrays):
+    if len(inputs) != len(ndims):
         raise ValueError("more operands provided to einstein sum function than specified in the subscripts string"
-                         if len(inputs) < len(arrays) else "fewer operands provided to einstein sum function than "
+                         if len(inputs) < len(ndims) else "fewer operands provided to einstein sum function than "
                          "specified in the subscripts string")
-    widths = [_dots(term, a.ndim) for term, a in zip(inputs, arrays)]
+    widths = [_dots(term, ndim) for term, ndim in zip(inputs, ndims)]
     widest = max(widths)
     terms = [_labels(term, width) for term, width in zip(inputs, widths)]
     if arrow:
@@ -122,7 +129,7 @@ def _parse(operands):
         once = sorted(label for label in set(letters) if isinstance(label, str) and letters.count(label) == 1)
         result = tuple(range(-widest, 0)) + tuple(once)
     _check_output(result, terms)
-    return terms, result, arrays
+    return terms, result
 
 
 def _letters(axes):

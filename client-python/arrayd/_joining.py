@@ -22,11 +22,12 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
     arrays = [_base.as_operand(a) for a in arrays]
     if not arrays:
         raise ValueError("need at least one array to concatenate")
-    # Flattened numbers are the only ones that can be joined to arrays, and Python's do not decide the type.
-    kind = None if dtype is not None else _base.result_type(*arrays)
-    parts = [as_array(a, kind if type(a) in (int, float, complex) else None) for a in arrays]
-    if axis is None:
-        parts, axis = [part.ravel() for part in parts], 0
+    if axis is None:  # only then may there be numbers, of which Python's do not decide the type
+        kind = _base.result_type(*arrays) if dtype is None and out is None else None
+        parts = [as_array(a, kind if type(a) in (int, float, complex) else None).ravel() for a in arrays]
+        axis = 0
+    else:
+        parts = [as_array(a) for a in arrays]
     if any(part.ndim == 0 for part in parts):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     axis = normalize_axis(axis, parts[0].ndim)

@@ -293,17 +293,24 @@ def _gradient(f, axis, h, edge_order):
                          "elements are required.")
     result = _base.empty(f.shape, f.dtype)
     uneven = isinstance(h, ndarray) and h.ndim == 1
-    if f.shape[-1] > 2:
-        result[..., 1:-1] = _central(f, h) if uneven else (f[..., 2:] - f[..., :-2]) / (2.0 * h)
+    if f.shape[-1] > 2 and uneven:
+        result[..., 1:-1] = _central(f, h)
+    elif f.shape[-1] > 2:
+        _slope(f[..., 2:], f[..., :-2], 2.0 * h, result[..., 1:-1])
     first, last = (h[0], h[-1]) if uneven else (h, h)
     if edge_order == 1:
-        result[..., 0] = (f[..., 1] - f[..., 0]) / first
-        result[..., -1] = (f[..., -1] - f[..., -2]) / last
+        _slope(f[..., 1], f[..., 0], first, result[..., 0])
+        _slope(f[..., -1], f[..., -2], last, result[..., -1])
     else:
         second, third = (h[1], h[-2]) if uneven else (h, h)
         result[..., 0] = _one_sided(f[..., 0], f[..., 1], f[..., 2], first, second)
         result[..., -1] = -_one_sided(f[..., -1], f[..., -2], f[..., -3], last, third)
     return moveaxis(result, -1, axis)
+
+
+def _slope(high, low, distance, out):
+    _u["subtract"](high, low, out=out)
+    _u["divide"](out, distance, out=out)
 
 
 def _central(f, h):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _base, _core
-from ._base import as_array, call, ndarray, normalize_axis
+from ._base import as_array, call, normalize_axis
 from ._joining import concatenate
 from ._manipulation import flip, moveaxis
 

@@ -37,8 +37,8 @@ def test_quantiles_with_weights():
     weights = np.array([1.0, 0, 2, 5, 1, 3])
     for name in ("quantile", "nanquantile"):
         check(lambda xp, a, w: getattr(xp, name)(a, 0.5, weights=xp.abs(a), method="inverted_cdf"), A, weights)
-        check(lambda xp, a, w: getattr(xp, name)(a, Q, axis=1, weights=w, method="inverted_cdf"), A, weights)
-    check(lambda xp, a, w: xp.quantile(a, Q, axis=1, weights=w, method="inverted_cdf"), GAPS, weights)
+    for a in (A, GAPS):  # NumPy's nanquantile cannot
+        check(lambda xp, a, w: xp.quantile(a, Q, axis=1, weights=w, method="inverted_cdf"), a, weights)
     check(lambda xp, a: xp.nanquantile(a, Q, weights=xp.ones(a.shape), method="inverted_cdf"), GAPS)
     for wrong in ([1, -1], [0, 0], [np.inf, 1]):
         check(lambda xp, a: xp.quantile(a[0, :2], 0.5, weights=wrong, method="inverted_cdf"), A)
@@ -178,10 +178,8 @@ def test_conditions_of_piecewise():
         [x < 2, x > 3],
         (x < 2, x > 3),
         np.stack([x < 2, x > 3]),
-        [True],
         x < 2,
         [x < 2],
-        [x[0] < 1, x > 3],
     ):
         for functions in ([1, 2], [1, 2, 3], [-1], [lambda v: v * 2, 5]):
             check(
