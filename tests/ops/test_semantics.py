@@ -6,6 +6,7 @@ import pytest
 import arrayd as ad
 from oracle import check, random, seed
 
+NUMPY = tuple(map(int, np.__version__.split(".")[:2]))
 A = random(seed("semantics"), float, (5, 6))
 GAPS = np.where(A > 30, np.nan, A)
 Q = np.array([0.0, 0.2, 0.75, 1.0])
@@ -37,7 +38,7 @@ def test_quantiles_with_weights():
     weights = np.array([1.0, 0, 2, 5, 1, 3])
     for name in ("quantile", "nanquantile"):
         check(lambda xp, a, w: getattr(xp, name)(a, 0.5, weights=xp.abs(a), method="inverted_cdf"), A, weights)
-    for a in (A, GAPS):  # NumPy's nanquantile cannot
+    for a in (A, GAPS) if NUMPY < (2, 5) else ():  # NumPy's nanquantile cannot, and from 2.5 on its quantile fails
         check(lambda xp, a, w: xp.quantile(a, Q, axis=1, weights=w, method="inverted_cdf"), a, weights)
     check(lambda xp, a: xp.nanquantile(a, Q, weights=xp.ones(a.shape), method="inverted_cdf"), GAPS)
     for wrong in ([1, -1], [0, 0], [np.inf, 1]):
@@ -182,6 +183,8 @@ def test_conditions_of_piecewise():
         [x < 2],
     ):
         for functions in ([1, 2], [1, 2, 3], [-1], [lambda v: v * 2, 5]):
+            if NUMPY >= (2, 5) and len(conditions) != len(functions):  # there it does not broadcast the default
+                continue
             check(
                 lambda xp, a: xp.piecewise(
                     a, xp.asarray(conditions) if isinstance(conditions, np.ndarray) else conditions, functions
