@@ -112,7 +112,7 @@ def along(ndim, axis, index):
 
 
 # Views, new arrays and rows of call.def and reduction.def by name: as client-python/src/README.md says.
-view, empty, call, reduce = _core.view, _core.empty, _core.call, _core.reduce
+view, empty, zeros, call, reduce = _core.view, _core.empty, _core.zeros, _core.call, _core.reduce
 
 
 def matrix_product(a, b):

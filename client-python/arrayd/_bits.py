@@ -35,7 +35,7 @@ def packbits(a, /, axis=None, bitorder="big"):
     bits = moveaxis((a != 0).astype(np.uint8), axis, -1)
     rest = -bits.shape[-1] % 8
     if rest:
-        bits = concatenate([bits, _base.empty(bits.shape[:-1] + (rest,), np.uint8)], -1)
+        bits = concatenate([bits, _base.zeros(bits.shape[:-1] + (rest,), np.uint8)], -1)
     bytes_ = bits.reshape(bits.shape[:-1] + (bits.shape[-1] // 8, 8)) << weights
     return moveaxis(reduce("sum", bytes_, -1, np.uint8), -1, axis)
 
@@ -64,5 +64,5 @@ def unpackbits(a, /, axis=None, count=None, bitorder="big"):
     elif count is not None and count <= size:
         bits = bits[..., :count]
     elif count is not None:
-        bits = concatenate([bits, _base.empty(bits.shape[:-1] + (count - size,), np.uint8)], -1)
+        bits = concatenate([bits, _base.zeros(bits.shape[:-1] + (count - size,), np.uint8)], -1)
     return moveaxis(bits, -1, axis)

@@ -9,8 +9,17 @@ from . import _base, _core
 from ._base import as_array, ndarray, on_device, shape_tuple
 
 
+def _made(make, shape, dtype, order):
+    shape = shape_tuple(shape)
+    if order in ("C", "K", "A", None):
+        return make(shape, dtype)
+    if order == "F":
+        return make(shape[::-1], dtype).transpose()
+    raise ValueError("order must be 'C' or 'F'")
+
+
 def empty(shape, dtype=float, order="C", *, device=None, like=None):
-    """A new array whose elements are unspecified (they happen to be zero).
+    """A new array whose elements are unspecified: zeros, or what arrays of the same user had there before.
 
     Parameters: shape: int or tuple of ints. dtype: type of the elements. order: 'C' row-major or 'F' column-major.
     device: a cuda.Device or its number, the current one unless given. like: ignored.
@@ -21,12 +30,7 @@ def empty(shape, dtype=float, order="C", *, device=None, like=None):
     """
     if device is not None:
         return on_device(device, empty, shape, dtype, order)
-    shape = shape_tuple(shape)
-    if order in ("C", "K", "A", None):
-        return _base.empty(shape, dtype)
-    if order == "F":
-        return _base.empty(shape[::-1], dtype).transpose()
-    raise ValueError("order must be 'C' or 'F'")
+    return _made(_base.empty, shape, dtype, order)
 
 
 def zeros(shape, dtype=float, order="C", *, device=None, like=None):
@@ -37,7 +41,9 @@ def zeros(shape, dtype=float, order="C", *, device=None, like=None):
     Raises: ValueError for a negative dimension or another order.
     Source: numpy.zeros
     """
-    return empty(shape, dtype, order, device=device)
+    if device is not None:
+        return on_device(device, zeros, shape, dtype, order)
+    return _made(_base.zeros, shape, dtype, order)
 
 
 def ones(shape, dtype=None, order="C", *, device=None, like=None):

@@ -311,7 +311,7 @@ def lstsq(a, b, rcond=None):
         size = _core.ufuncs["absolute"](sides.astype(kind) - matmul(a.astype(kind), x))
         residuals = reduce("sum", size * size, 0)
     else:
-        residuals = _base.empty((0,), values.dtype)
+        residuals = _base.zeros((0,), values.dtype)
     return x[:, 0] if b.ndim == 1 else x, residuals, rank, values
 
 
@@ -334,7 +334,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=_base.no_value):
     if rcond is None:
         rcond = builtins.max(a.shape[-2:]) * float(np.finfo(kind).eps)
     if 0 in a.shape[-2:]:
-        return _base.empty(a.shape[:-2] + (a.shape[-1], a.shape[-2]), a.dtype)
+        return _base.zeros(a.shape[:-2] + (a.shape[-1], a.shape[-2]), a.dtype)
     wide = np.complex128 if kind.kind == "c" else np.float64
     u, s, vh = svd(_conjugate(a.astype(wide)), False, hermitian=hermitian)
     cutoff = rcond * s[..., :1] if _base.is_scalar(rcond) else as_array(rcond)[..., None] * s[..., :1]

@@ -25,7 +25,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     for index in itertools.product(*map(range, outer)):
         part = as_array(func1d(lanes[index], *args, **kwargs))
         if result is None:
-            result = _base.empty(outer + part.shape, part.dtype)
+            result = _base.zeros(outer + part.shape, part.dtype)
         result[index] = part
     if result is None:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")

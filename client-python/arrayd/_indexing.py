@@ -20,7 +20,7 @@ def _index_array(indices):
 
 def _within(index, size):
     """index, failing with IndexError when it is read where an element is not in -size <= index < size."""
-    nothing = _base.view(_base.empty((1,), np.int64), (size,), (0,))
+    nothing = _base.view(_base.zeros((1,), np.int64), (size,), (0,))
     return index + nothing[index]
 
 
@@ -494,7 +494,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} "
                          "functions are expected")
-    result = _base.empty(x.shape, x.dtype)
+    result = _base.zeros(x.shape, x.dtype)
     if len(funclist) > len(conditions):
         others = _core.ufuncs["logical_not"](conditions[0])
         for condition in conditions[1:]:

@@ -124,12 +124,12 @@ def _read_elements(file, dtype, count):
     with _progress.steps(count * dtype.itemsize, True) as step:
         for part in _read_parts(file, dtype, count):
             if result is None:
-                result = _base.empty((count,), dtype.newbyteorder("="))
+                result = _base.zeros((count,), dtype.newbyteorder("="))
             result[done:done + len(part)].set(part)
             done += len(part)
             step(part.nbytes)
     if result is None:
-        return _base.empty((0,), dtype.newbyteorder("="))
+        return _base.zeros((0,), dtype.newbyteorder("="))
     return result if done == count else result[:done].copy()
 
 
@@ -373,7 +373,7 @@ def fromfile(file, dtype=float, count=-1, sep="", offset=0, *, like=None):
             return _read_elements(stream, dtype, count)
         parts = [_base.as_array(part) for part in _read_parts(stream, dtype, -1)]
     from ._joining import concatenate
-    return concatenate(parts) if parts else _base.empty((0,), dtype.newbyteorder("="))
+    return concatenate(parts) if parts else _base.zeros((0,), dtype.newbyteorder("="))
 
 
 def tofile(a, file, sep="", format="%s"):

@@ -418,7 +418,7 @@ def insert(arr, obj, values, axis=None):
     order = np.argsort(places, kind="stable")
     places[order] += np.arange(places.size)
     kept = np.delete(np.arange(size + places.size), places)
-    result = _base.empty(a.shape[:axis] + (size + places.size,) + a.shape[axis + 1:], a.dtype)
+    result = _base.zeros(a.shape[:axis] + (size + places.size,) + a.shape[axis + 1:], a.dtype)
     for index, part in ((kept, a), (places, values)):
         result[along(a.ndim, axis, as_array(index))] = part
     return result
@@ -454,7 +454,7 @@ def resize(a, new_shape):
     a = as_array(a).ravel()
     size = _base.product(shape)
     if a.size == 0:
-        return _base.empty(shape, a.dtype)
+        return _base.zeros(shape, a.dtype)
     return tile(a, -(-size // a.size))[:size].reshape(shape)
 
 
@@ -483,7 +483,7 @@ def _extents(a, axes):
     """For each axis where the elements that are not zero begin and end, 0 and 0 where there is none."""
     if not a.size:
         return [(0, 0)] * len(axes)
-    found = _base.empty((len(axes), 3), np.int64)
+    found = _base.zeros((len(axes), 3), np.int64)
     for one, (start, after, hit) in zip(axes, found):
         lines = _base.reduce("any", a, axis=tuple(i for i in builtins.range(a.ndim) if i != one))
         _base.reduce("argmax", lines, out=start)

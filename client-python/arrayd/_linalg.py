@@ -181,7 +181,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     x, y = ([v[..., i] if i < v.shape[-1] else None for i in (0, 1, 2)] for v in (a, b))
     if x[2] is None and y[2] is None:
         return x[0] * y[1] - x[1] * y[0]
-    result = _base.empty(np.broadcast_shapes(a.shape[:-1], b.shape[:-1]) + (3,), _base.result_type(a.dtype, b.dtype))
+    result = _base.zeros(np.broadcast_shapes(a.shape[:-1], b.shape[:-1]) + (3,), _base.result_type(a.dtype, b.dtype))
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         _difference(x[j], y[k], x[k], y[j], result[..., i])
     return moveaxis(result, -1, axisc)
@@ -327,7 +327,7 @@ def _svd_norm(x, ord, axes, keepdims):
     if ord == "nuc":
         result = reduce("sum", values, -1)
     elif values.shape[-1] == 0 and ord == 2:
-        result = _base.empty(values.shape[:-1], values.dtype)
+        result = _base.zeros(values.shape[:-1], values.dtype)
     else:
         result = reduce("max" if ord == 2 else "min", values, -1)
     return result.reshape(tuple(1 if i in axes else n for i, n in enumerate(x.shape))) if keepdims else result

@@ -97,7 +97,7 @@ def iscomplex(x):
     Source: numpy.iscomplex
     """
     x = as_array(x)
-    return x.imag != 0 if x.dtype.kind == "c" else _base.empty(x.shape, np.bool_)
+    return x.imag != 0 if x.dtype.kind == "c" else _base.zeros(x.shape, np.bool_)
 
 
 def isreal(x):
@@ -109,7 +109,7 @@ def isreal(x):
     Source: numpy.isreal
     """
     x = as_array(x)
-    return x.imag == 0 if x.dtype.kind == "c" else _u["logical_not"](_base.empty(x.shape, np.bool_))
+    return x.imag == 0 if x.dtype.kind == "c" else _u["logical_not"](_base.zeros(x.shape, np.bool_))
 
 
 def iscomplexobj(x):

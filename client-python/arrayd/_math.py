@@ -291,7 +291,7 @@ def _gradient(f, axis, h, edge_order):
     if f.shape[-1] < edge_order + 1:
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) "
                          "elements are required.")
-    result = _base.empty(f.shape, f.dtype)
+    result = _base.zeros(f.shape, f.dtype)
     uneven = isinstance(h, ndarray) and h.ndim == 1
     if f.shape[-1] > 2 and uneven:
         result[..., 1:-1] = _central(f, h)
@@ -372,7 +372,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         left = right = None
     if fp.dtype.kind != "c":
         return _interpolated(x, xp, fp, left, right, finite)
-    result = _base.empty(x.shape, fp.dtype)
+    result = _base.zeros(x.shape, fp.dtype)
     for part in ("real", "imag"):
         ends = (end if end is None else getattr(_base.as_operand(end), part) for end in (left, right))
         getattr(result, part)[...] = _interpolated(x, xp, getattr(fp, part), *ends, finite)
@@ -432,7 +432,7 @@ def _slide(a, v, mode):
                          f"(got {mode!r})")
     kind = _base.result_type(a.dtype, v.dtype)
     before, after = {"full": (m - 1, m - 1), "same": (m // 2, (m - 1) // 2), "valid": (0, 0)}[mode]
-    padded = _base.empty((n + before + after,), kind)
+    padded = _base.zeros((n + before + after,), kind)
     padded[before:before + n] = a
     return _base.matrix_product(_windows(padded, m), v.astype(kind).reshape(-1, 1))[:, 0]
 

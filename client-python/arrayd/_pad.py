@@ -97,7 +97,7 @@ def _surrounded(a, widths, value):
     """a in the middle of a new array that is filled with a value."""
     shape = tuple(n + before + after for n, (before, after) in zip(a.shape, widths))
     if value == 0:
-        result = _base.empty(shape, a.dtype)
+        result = _base.zeros(shape, a.dtype)
     else:
         result = _base._core.full(shape, _stored(value, a.dtype), a.dtype)
     if a.size:

@@ -20,7 +20,7 @@ def _padded(a1, a2):
     padded = []
     for a in (a1, a2):
         if a.size < size:
-            whole = _base.empty((size,), a.dtype)
+            whole = _base.zeros((size,), a.dtype)
             whole[size - a.size:] = a
             a = whole
         padded.append(a)
@@ -81,7 +81,7 @@ def polydiv(u, v):
     u, v = u + 0.0, v + 0.0
     kind = _base.result_type(u, v)
     steps, scale = u.size - v.size + 1, 1.0 / v[0]
-    quotient, rest = _base.empty((builtins.max(steps, 1),), kind), u.astype(kind)
+    quotient, rest = _base.zeros((builtins.max(steps, 1),), kind), u.astype(kind)
     for k in builtins.range(steps):
         factor = scale * rest[k]
         quotient[k] = factor
@@ -148,7 +148,7 @@ def polyval(p, x):
     if is_polynomial(x):
         return _composed(p, coefficients_of(x)[0])
     x = as_array(x)
-    value = _base.empty(x.shape, x.dtype)
+    value = _base.zeros(x.shape, x.dtype)
     for i in builtins.range(p.shape[0]):
         value = value * x + p[i]
     return value
@@ -181,7 +181,7 @@ def poly(seq_of_zeros):
 def _from_real_roots(zeros):
     kind = np.dtype(np.mintypecode(zeros.dtype.char))
     zeros = zeros.astype(kind)
-    result = _base.empty((zeros.size + 1,), kind)
+    result = _base.zeros((zeros.size + 1,), kind)
     result[0] = 1
     for i in builtins.range(zeros.size):
         result[1:i + 2] -= zeros[i] * result[:i + 1]

@@ -3,7 +3,7 @@ import builtins
 
 import numpy as np
 
-from . import _base, _core
+from . import _base
 from ._base import as_array, ndarray
 
 
@@ -143,13 +143,13 @@ class poly1d:
 
     def __getitem__(self, val):
         c = self._coeffs
-        return c[c.size - 1 - val] if 0 <= val < c.size else _base.empty((), c.dtype)
+        return c[c.size - 1 - val] if 0 <= val < c.size else _base.zeros((), c.dtype)
 
     def __setitem__(self, key, val):
         if key < 0:
             raise ValueError("Does not support negative powers.")
         if key > self.order:
-            whole = _base.empty((key + 1,), self._coeffs.dtype)
+            whole = _base.zeros((key + 1,), self._coeffs.dtype)
             whole[key + 1 - self._coeffs.size:] = self._coeffs
             self._coeffs = whole
         self._coeffs[self._coeffs.size - 1 - key] = val
@@ -181,7 +181,7 @@ class poly1d:
 def made(coeffs, is_trimmed=False):
     """A poly1d of coefficients on the server."""
     result = poly1d.__new__(poly1d)
-    result._coeffs = coeffs if coeffs.size else _base.empty((1,), coeffs.dtype)
+    result._coeffs = coeffs if coeffs.size else _base.zeros((1,), coeffs.dtype)
     result._trimmed, result._variable = is_trimmed, "x"
     return result
 
@@ -221,17 +221,17 @@ def trimmed(*polynomials):
     rest = [i for i, (_, done) in enumerate(known) if not done]
     result = [a for a, _ in known]
     if rest:
-        counts = _base.empty((len(rest),), np.int64)
+        counts = _base.zeros((len(rest),), np.int64)
         for k, i in enumerate(rest):
             counts[k] = _leading_zeros(result[i])
         for count, i in zip(counts.tolist(), rest):
-            result[i] = result[i][count:] if result[i].size else _base.empty((1,), result[i].dtype)
+            result[i] = result[i][count:] if result[i].size else _base.zeros((1,), result[i].dtype)
     return result
 
 
 def _leading_zeros(a):
     """How many zeros come before the first other element, the last element not counted: a 0-d array."""
-    ends = _base.empty((builtins.max(a.size, 1),), np.bool_)
+    ends = _base.zeros((builtins.max(a.size, 1),), np.bool_)
     ends[:a.size] = a != 0
     ends[-1] = True
     return _base.reduce("argmax", ends)

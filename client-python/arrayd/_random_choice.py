@@ -99,7 +99,7 @@ def permutation(bits, x, axis):
     """x in random order along an axis, or range(x)."""
     if not isinstance(x, (ndarray, np.ndarray, list, tuple)):
         n = operator.index(x)
-        return permutation_of(bits, (n,)) if n > 0 else _base.empty((0,), np.int64)
+        return permutation_of(bits, (n,)) if n > 0 else _base.zeros((0,), np.int64)
     x = as_array(x)
     axis = _base.normalize_axis(axis, x.ndim)
     from ._indexing import take

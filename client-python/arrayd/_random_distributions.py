@@ -406,7 +406,7 @@ class Distributions:
         check(n, "n", "NONNEG")
         own = () if isinstance(n, float) else n.shape
         shape = own if size is None else _base.shape_tuple(size)
-        result = _base.empty(shape + pvals.shape, np.int64 if dtype is None else dtype)
+        result = _base.zeros(shape + pvals.shape, np.int64 if dtype is None else dtype)
         rest, left = int(n) if isinstance(n, float) else _base.as_array(n), 1.0
         for k, p in enumerate(pvals):
             last = k == len(pvals) - 1

@@ -137,7 +137,7 @@ def draw(bits, name, parameters, size, dtype, out=None):
     operands = [_base.as_array(p) if isinstance(p, np.ndarray) else p for p in parameters]
     count = _base.product(shape)
     if count == 0:
-        return _base.empty(shape, dtype) if out is None else out
+        return _base.zeros(shape, dtype) if out is None else out
     key, first = bits.take(count)
     params = (ROWS[name].id, signed(key), signed(first))
     if out is not None:
@@ -186,7 +186,7 @@ def integers(bits, low, high, size, dtype, endpoint, name="integers"):
     wide = np.uint64 if loop == np.uint64 else np.int64
     size = None if size is None else _base.shape_tuple(size)
     if size is not None and 0 in size:
-        return _base.empty(size, dtype)
+        return _base.zeros(size, dtype)
     low, high = (bound.astype(wide) if isinstance(bound, np.ndarray) else bound
                  for bound in _bounds(low, high, dtype, endpoint))
     result = draw(bits, "integers", [low, high], size, loop)

@@ -441,7 +441,7 @@ def _cumulative(name, x, axis, dtype, out, include_initial, first):
         return _scan(name, x, axis, dtype, out)
     kind = np.dtype(dtype) if dtype is not None else _scan_type(x.dtype)
     shape = x.shape[:axis] + (x.shape[axis] + 1,) + x.shape[axis + 1:]
-    result = out if _fits(out, shape, kind) and out is not None else _base.empty(shape, kind)
+    result = out if _fits(out, shape, kind) and out is not None else _base.zeros(shape, kind)
     result[along(x.ndim, axis, slice(0, 1))] = first
     _scan(name, x, axis, kind, result[along(x.ndim, axis, slice(1, None))])
     return result if result is out else give(result, out)
@@ -484,7 +484,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     kind = rows.dtype if rows.dtype.kind in _base.INEXACT else np.dtype(float)
     n = rows.shape[-1]
     if n == 0:
-        result = _base.empty(rows.shape[:-1], kind)
+        result = _base.zeros(rows.shape[:-1], kind)
         result[...] = np.nan
     else:
         rows = call("sort", (rows,), (rows.ndim - 1,))

@@ -81,7 +81,7 @@ def lexsort(keys, axis=-1):
         raise ValueError("all keys need to be the same shape")
     axis = normalize_axis(axis, keys[0].ndim or 1)
     if keys[0].ndim == 0:
-        return _base.empty((), np.int64)
+        return _base.zeros((), np.int64)
     from ._indexing import take_along_axis
     order = argsort(keys[0], axis)
     for key in keys[1:]:
@@ -159,7 +159,7 @@ def _differs(rows, equal_nan):
 
 def _starts(rows, equal_nan):
     """A bool array that is true at the first of equal ones among sorted elements or rows."""
-    first = _base.empty((rows.shape[0],), np.bool_)
+    first = _base.zeros((rows.shape[0],), np.bool_)
     if rows.shape[0]:
         first[0] = True
         first[1:] = _differs(rows, equal_nan)
@@ -200,7 +200,7 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     if return_index:
         result.append(order[places])
     if return_inverse:
-        inverse = _base.empty((rows.shape[0],), np.int64)
+        inverse = _base.zeros((rows.shape[0],), np.int64)
         inverse[order] = call("cumsum", (first,), (0,), dtype=np.int64) - 1
         result.append(inverse.reshape(a.shape) if axis is None else inverse)
     if return_counts:
@@ -297,7 +297,7 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     element, tests = as_array(element), as_array(test_elements).ravel()
     if tests.size == 0:
-        result = _base.empty(element.shape, np.bool_)
+        result = _base.zeros(element.shape, np.bool_)
         return ~result if invert else result
     common = _base.result_type(element.dtype, tests.dtype)
     element, tests = as_array(element, common), call("sort", (as_array(tests, common),), (0,))

@@ -196,14 +196,14 @@ def bincount(x, /, weights=None, minlength=0):
 
 def _ends(x):
     """Least and greatest element, by one round trip."""
-    both = _base.empty((2,), x.dtype)
+    both = _base.zeros((2,), x.dtype)
     reduce("min", x, out=both[0])
     reduce("max", x, out=both[1])
     return both.get().tolist()
 
 
 def _counts(x, weights, length):
-    out = _base.empty((length,), np.int64 if weights is None else np.float64)
+    out = _base.zeros((length,), np.int64 if weights is None else np.float64)
     if x.size:
         call("bincount", (x,) if weights is None else (x, weights), out=out, dtype=out.dtype)
     return out
@@ -322,7 +322,7 @@ def _weighted_counts(where, weights, length):
     if weights is None or weights.dtype == np.float64:
         return _counts(where, weights, length)
     if weights.dtype.kind == "c":
-        result = _base.empty((length,), weights.dtype)
+        result = _base.zeros((length,), weights.dtype)
         result.real[...] = _counts(where, weights.real.astype(float), length)
         result.imag[...] = _counts(where, weights.imag.astype(float), length)
         return result

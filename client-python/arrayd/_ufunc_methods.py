@@ -1,6 +1,6 @@
 """Methods of ufuncs: reduce, accumulate, outer, at. Those rows have them for which the tables name an operation."""
 from . import _core
-from ._base import as_array, as_operand, no_value, reduce
+from ._base import as_array, no_value, reduce
 from ._reductions import _mask, _plain, _scan
 
 

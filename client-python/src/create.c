@@ -17,18 +17,29 @@ static PyObject *made(int status, ad_array *const *array, ad__py_session *s) {
     return result;
 }
 
-static PyObject *py_empty(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
+typedef int make_function(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out);
+
+static PyObject *make(const char *name, make_function *function, PyObject *const *args, Py_ssize_t npos,
+                      PyObject *kwnames) {
     static const char *const names[] = {"shape", "dtype", NULL};
     ad__py_shape shape;
     PyObject *v[2];
     ad_array *array = NULL;
     int dtype = AD_FLOAT64;
-    (void)module;
-    if (ad__py_arguments("empty", names, args, npos, kwnames, v) != 0 ||
-        shape_and_dtype(v[0], v[1], &shape, &dtype) != 0)
+    if (ad__py_arguments(name, names, args, npos, kwnames, v) != 0 || shape_and_dtype(v[0], v[1], &shape, &dtype) != 0)
         return NULL;
     ad__py_session *s = ad__py_session_get();
-    return s ? made(ad_zeros(s->handle, dtype, shape.ndim, shape.dim, &array), &array, s) : NULL;
+    return s ? made(function(s->handle, dtype, shape.ndim, shape.dim, &array), &array, s) : NULL;
+}
+
+static PyObject *py_empty(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
+    (void)module;
+    return make("empty", ad_empty, args, npos, kwnames);
+}
+
+static PyObject *py_zeros(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
+    (void)module;
+    return make("zeros", ad_zeros, args, npos, kwnames);
 }
 
 static int own_dtype(const ad_in *in) {
@@ -86,40 +97,6 @@ static PyObject *py_arange(PyObject *module, PyObject *const *args, Py_ssize_t n
     if (v[3] && v[3] != Py_None && (dtype = ad__py_dtype_id(v[3])) < 0) return NULL;
     ad__py_session *s = ad__py_session_get();
     return s ? made(ad_arange(s->handle, in[0], in[1], in[2], dtype, &array), &array, s) : NULL;
-}
-
-/* out[i] = first + i*delta */
-static int iota(ad_session *s, int dtype, int64_t length, const ad_value *param, ad_array **array) {
-    ad_array *same = NULL;
-    int status = ad_empty(s, dtype, 1, &length, array);
-    if (status == 0 && length > 0) {
-        status = ad_call_call(s, AD_CALL_iota, dtype, 0, NULL, 2, param, array, &same, NULL);
-        if (status) ad_array_release(*array);
-    }
-    ad_array_release(same);
-    return status;
-}
-
-static PyObject *py_iota(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
-    static const char *const names[] = {"length", "first", "delta", "dtype", NULL};
-    PyObject *v[4];
-    ad_array *array = NULL;
-    ad_value param[2];
-    int64_t length;
-    int dtype;
-    (void)module;
-    if (ad__py_arguments("iota", names, args, npos, kwnames, v) != 0) return NULL;
-    if (!v[0] || !v[1] || !v[2] || !v[3]) {
-        PyErr_SetString(PyExc_TypeError, "iota() takes length, first, delta and dtype");
-        return NULL;
-    }
-    if (ad__py_int64(v[0], &length) != 0 || ad__py_value("iota", v[1], &param[0]) != 0 ||
-        ad__py_value("iota", v[2], &param[1]) != 0 || (dtype = ad__py_dtype_id(v[3])) < 0)
-        return NULL;
-    ad__py_session *s = ad__py_session_get();
-    if (!s) return NULL;
-    int status = iota(s->handle, dtype, length, param, &array);
-    return made(status, &array, s);
 }
 
 /* ---- views ---- */
@@ -199,11 +176,10 @@ static PyObject *py_may_share(PyObject *module, PyObject *const *args, Py_ssize_
 
 #define FAST(f) (PyCFunction)(void (*)(void))(f)
 PyMethodDef ad__py_create_methods[] = {
-    {"empty", FAST(py_empty), METH_FASTCALL | METH_KEYWORDS, "empty(shape, dtype=float): a new array of zeros."},
-    {"zeros", FAST(py_empty), METH_FASTCALL | METH_KEYWORDS, "zeros(shape, dtype=float): a new array of zeros."},
+    {"empty", FAST(py_empty), METH_FASTCALL | METH_KEYWORDS, "empty(shape, dtype=float): a new array of anything."},
+    {"zeros", FAST(py_zeros), METH_FASTCALL | METH_KEYWORDS, "zeros(shape, dtype=float): a new array of zeros."},
     {"full", FAST(py_full), METH_FASTCALL | METH_KEYWORDS, "full(shape, value, dtype=None): a new array of one value."},
     {"arange", FAST(py_arange), METH_FASTCALL | METH_KEYWORDS, "arange(start, stop, step, dtype=None)."},
-    {"iota", FAST(py_iota), METH_FASTCALL | METH_KEYWORDS, "iota(length, first, delta, dtype): first + i*delta."},
     {"view", FAST(py_view), METH_FASTCALL | METH_KEYWORDS,
      "view(a, shape, strides, offset=0, dtype=None): any view of a's buffer; strides and offset in bytes."},
     {"ndarray_reshape", FAST(py_reshape), METH_FASTCALL, "ndarray_reshape(a, shape): a.reshape(shape)."},

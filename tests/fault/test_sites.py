@@ -8,7 +8,6 @@ import socket
 import numpy as np
 import pytest
 
-import raw
 from raw import Client, Closed, Failed, Server, wait_until
 
 MOST = 400

@@ -8,7 +8,6 @@ import argparse
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import time

@@ -1,7 +1,6 @@
 """The connection as Python sees it: opening, leaving, losing it; signals, threads, fork; nothing leaks."""
 import gc
 import os
-import signal
 import subprocess
 import sys
 import weakref

@@ -9,7 +9,7 @@ import pytest
 
 import arrayd as ad
 from arrayd import _removed
-from oracle import check, compare, random, seed
+from oracle import check, compare
 
 A = np.arange(24).reshape(2, 3, 4)
 

@@ -1,7 +1,6 @@
 """Large arrays between this process and the server: through memory that both share, or else by the socket."""
 import gc
 import os
-import signal
 import socket
 import subprocess
 import sys

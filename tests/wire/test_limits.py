@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from test_errors import failure
-from wire_client import ACK, ERROR, READ, UFUNC, UFUNCS, Closed, Server, fresh, view
+from wire_client import ACK, ERROR, READ, UFUNC, UFUNCS, Closed, Server, view
 
 SESSIONS, BUFFERS, WINDOW = 4, 16, 32
 

@@ -179,7 +179,7 @@ class GeneralizedUFunc:
         for place in itertools.product(*map(range, outer)):
             results = self._called(function, [a[place] for a in args], {})
             if wholes is None:
-                wholes = [_base.empty(outer + result.shape, result.dtype) for result in results]
+                wholes = [_base.zeros(outer + result.shape, result.dtype) for result in results]
             for whole, result in zip(wholes, results):
                 whole[place] = result
         if wholes is None:

@@ -59,7 +59,7 @@ def _fitted(a, axes, sizes):
     kept = tuple(slice(min(old, new)) for old, new in zip(a.shape, shape))
     if all(new <= old for old, new in zip(a.shape, shape)):
         return a[kept]
-    padded = _base.empty(tuple(shape), a.dtype)
+    padded = _base.zeros(tuple(shape), a.dtype)
     padded[kept] = a[kept]
     return padded
 
@@ -364,7 +364,7 @@ def fftfreq(n, d=1.0, device=None, *, dtype=None):
     if n < 0:
         raise ValueError("negative dimensions are not allowed")
     first = (n - 1) // 2 + 1
-    numbers = _base.empty((n,), np.int64)
+    numbers = _base.zeros((n,), np.int64)
     numbers[:first] = arange(0, first)
     numbers[first:] = arange(-(n // 2), 0)
     return _spaced(numbers, unit, dtype)
