@@ -321,8 +321,8 @@ int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *o
         .opcode = AD_REQ_UFUNC, .nout = c.row->nout, .nin = c.row->nin, .row = (uint16_t)ufunc, .operand = c.operand};
     int status = prepare(&c, in);
     if (!status)
-        status = c.ndim > 1 && ad__is_column_major(&c.op, c.ndim) && !has_out(&c) ? send_reversed(&c, made)
-                                                                                 : send(&c, made);
+        status =
+            c.ndim > 1 && ad__is_column_major(&c.op, c.ndim) && !has_out(&c) ? send_reversed(&c, made) : send(&c, made);
     if (!status && options)
         for (int k = 0; k < c.row->nout; k++)
             if (!made[k]) made[k] = ad_array_retain(options->out[k]);

@@ -210,7 +210,8 @@ int to_real(ad_call *c, const array &x, const array &out) {
         if (between.data == nullptr) return AD_E_MEMORY;
         if ((rc = transform_all(c, AD_FFT_INVERSE, x, between, others, 1)) < 0) return rc;
     }
-    if (c->op->param[2].as.i > 1) return one_pass(c, AD_FFT_TO_REAL, between, out, axis, ad_scalar_number(&c->op->param[3]));
+    if (c->op->param[2].as.i > 1)
+        return one_pass(c, AD_FFT_TO_REAL, between, out, axis, ad_scalar_number(&c->op->param[3]));
     between.dtype = real_of(between.dtype); /* the real parts */
     return scale(c, out, between, ad_scalar_number(&c->op->param[3]));
 }

@@ -363,7 +363,8 @@ int ad_call_fft(ad_call *c) {
     array x, out;
     int rc = operands(c, c->op->loop, c->op->loop, &x, &out);
     if (rc < 0 || count(out) == 0) return rc;
-    rc = apply_all(c, int(c->op->param[1].as.i), x, out, axes_of(c->op->param[0].as.i, out), ad_scalar_number(&c->op->param[2]));
+    rc = apply_all(c, int(c->op->param[1].as.i), x, out, axes_of(c->op->param[0].as.i, out),
+                   ad_scalar_number(&c->op->param[2]));
     return rc < 0 ? rc : ad_call_finish(c, 0, &out);
 }
 

@@ -12,9 +12,9 @@
 #define HURRY 1000000 /* ns for which that is so */
 #define SLICE 5000    /* ns of a turn then */
 
-#define QUANTUM 50000     /* ns of a turn otherwise */
-#define PUMP_LIMIT 200000 /* ns that the I/O thread runs before it looks at its sockets again */
-#define LIGHT 50000 /* ns that an operation may take for the I/O thread to execute it ... */
+#define QUANTUM 50000       /* ns of a turn otherwise */
+#define PUMP_LIMIT 200000   /* ns that the I/O thread runs before it looks at its sockets again */
+#define LIGHT 50000         /* ns that an operation may take for the I/O thread to execute it ... */
 #define LIGHT_ALONE 2000000 /* ... while there is nobody whom that could keep waiting */
 #define POLL_EVERY 20000    /* ns between two looks at what is under way while there is work to do */
 #define LOOKS 8             /* at what somebody waits for, before this thread looks at its sockets again */

@@ -13,10 +13,11 @@
 struct ad_session;
 struct ad_buffer;
 
-#define AD_LANES 64       /* of a session */
-#define AD_MARKS 8        /* of a lane, not reached yet */
-#define AD_MARK_OPS 64    /* operations between two marks, or fewer ... */
-#define AD_MARK_NS 200000 /* ... that are expected to take so long: room for more comes in small pieces, not in bursts */
+#define AD_LANES 64    /* of a session */
+#define AD_MARKS 8     /* of a lane, not reached yet */
+#define AD_MARK_OPS 64 /* operations between two marks, or fewer ... */
+#define AD_MARK_NS \
+    200000 /* ... that are expected to take so long: room for more comes in small pieces, not in bursts */
 #define AD_OWN_STREAMS AD_DEVICES /* ids below are the default streams of the devices */
 #define AD_HIDDEN_STREAM UINT64_MAX
 

@@ -13,16 +13,16 @@
 #define SHARE (FIRST_SLAB / SHARES)
 #define EMPTIES 4 /* cut slabs without arrays that an estate keeps */
 
-/* One part of so many of all memory may be in an estate's spare own slabs: the first touch of a page costs several times
- * what it costs to compute with it. */
+/* One part of so many of all memory may be in an estate's spare own slabs: the first touch of a page costs several
+ * times what it costs to compute with it. */
 #define SPARE_SHARE 8
 
 struct ad_slab {
     ad_slab *next, *prev; /* in its estate's list of slabs, or of spare own ones */
     ad_slab_map map;
     uint64_t id;
-    uint64_t high;   /* no byte from here on has ever been handed out: they are zero */
-    ad_chunk *whole; /* cut slabs: set while it holds nothing */
+    uint64_t high;         /* no byte from here on has ever been handed out: they are zero */
+    ad_chunk *whole;       /* cut slabs: set while it holds nothing */
     ad_slab *parent;       /* a share: of this shared slab */
     unsigned place;        /* and the number of the share */
     uint32_t taken, dirty; /* a shared slab: shares that somebody has, or has had */

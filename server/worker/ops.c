@@ -115,8 +115,8 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
     if (b->poison) return 0; /* whoever reads it is told why it has no value */
     if (offset > b->size || size > b->size - offset)
         return ad__fault(fault, AD_E_EXTENT,
-                         "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes", what,
-                         size, offset, id, b->size);
+                         "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
+                         what, size, offset, id, b->size);
     ad_lane *lane = ad__lane_current(s, fault);
     int status = lane ? ad__lane_uses(s, lane, b, true, fault) : fault->code;
     if (status) return status;
@@ -128,8 +128,7 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
 
 static void do_write(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
-    fault.code =
-        ad__store(s, "write", m->u[0], m->u[1], s->frame.payload, s->frame.payload_size, false, &fault);
+    fault.code = ad__store(s, "write", m->u[0], m->u[1], s->frame.payload, s->frame.payload_size, false, &fault);
     if (fault.code) fail_bare(s, &fault, "write");
 }
 

@@ -152,7 +152,8 @@ static int init_loop(ad_worker *w, int channel) {
     if ((status = uv_check_init(&w->loop, &w->after_poll))) return status;
     if ((status = uv_idle_init(&w->loop, &w->busy))) return status;
     if ((status = uv_timer_init(&w->loop, &w->clock))) return status;
-    if ((w->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) < 0) return uv_translate_sys_error(errno);
+    if ((w->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) < 0)
+        return uv_translate_sys_error(errno);
     if ((status = uv_poll_init(&w->loop, &w->later, w->timer))) return status;
     if ((status = uv_poll_init(&w->loop, &w->channel_poll, channel))) return status;
     w->wake.data = w->after_poll.data = w->later.data = w->clock.data = w->channel_poll.data = w;
