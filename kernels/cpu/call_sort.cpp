@@ -1,5 +1,5 @@
-/* sort and argsort. Real types are sorted as unsigned keys (call_order.h), by radix where there are many; complex ones
- * by merging. */
+/* sort and argsort. Short lanes of real types are sorted many at once (isa/sort.cpp). Else real types are sorted as
+ * unsigned keys (call_order.h), by radix where there are many; complex ones by merging. */
 #include "kernels/call.h"
 
 #include <atomic>
@@ -7,6 +7,7 @@
 
 #include "kernels/call_order.h"
 #include "kernels/cpu/call_radix.h"
+#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/parallel.h"
 
 namespace {
@@ -196,7 +197,26 @@ template <class How, class S> void sort_lane(const lane *l, char *room, int64_t 
     if constexpr (How::mends) mend_zeros<S>(l, sorted);
 }
 
-template <class How, class S> int sort_lanes(ad_call *c, int axis, const array *out, const array *x) {
+/* A run of lanes; by the kernel, if there is one, where enough of them are left for it. */
+template <class How, class S>
+void sort_run(const ad_sort_lanes *run, const ad_sort_kernel *kernel, char *room, int64_t capacity, bool divide) {
+    const int64_t width = kernel ? kernel->lanes : 1;
+    for (int64_t j = 0; j < run->lanes; j += width) {
+        const int64_t at = std::min(j, std::max<int64_t>(0, run->lanes - width)); /* the last ones once more */
+        ad_sort_lanes l = *run;
+        l.from += at * l.from_lane;
+        l.to += at * l.to_lane;
+        l.lanes = std::min(width, run->lanes - at);
+        if (kernel && 4 * l.lanes >= width && kernel->sort(&l)) continue;
+        for (int64_t k = 0; k < l.lanes; k++) {
+            const lane one = {l.from + k * l.from_lane, l.to + k * l.to_lane, l.from_step, l.to_step, l.n, divide};
+            sort_lane<How, S>(&one, room, capacity);
+        }
+    }
+}
+
+template <class How, class S>
+int sort_lanes(ad_call *c, int axis, const array *out, const array *x, const ad_sort_kernel *kernel) {
     using E = typename How::element;
     const walk<2> lanes = walk_of(*out, *x, axis);
     const int64_t n = out->shape[axis], capacity = (n + 7) / 8 * 8;
@@ -206,38 +226,41 @@ template <class How, class S> int sort_lanes(ad_call *c, int axis, const array *
     rooms r;
     int rc = rooms_init(c, &r, 2 * capacity * int64_t(sizeof(E)) + counts, !divide && lanes.count > 1);
     if (rc < 0) return rc;
+    if (n > AD_SORT_MOST || !kernel->sort) kernel = nullptr;
     c->run->wrote = true;
-    ad_cpu_parallel(lanes.count, divide ? lanes.count + 1 : std::max<int64_t>(1, SORT_GRAIN / n),
-                    [&](int64_t begin, int64_t end) {
-                        int which;
-                        char *room = r.take(&which);
-                        lanes.runs(begin, end, [&](const int64_t(&at)[2], int64_t length, int64_t) {
-                            for (int64_t j = 0; j < length; j++) {
-                                lane l = {x->data + at[1] + j * lanes.inner(1),
-                                          out->data + at[0] + j * lanes.inner(0),
-                                          x->stride[axis],
-                                          out->stride[axis],
-                                          n,
-                                          divide};
-                                sort_lane<How, S>(&l, room, capacity);
-                            }
-                            return true;
-                        });
-                        r.leave(which);
-                    });
+    const int64_t grain = std::max<int64_t>(kernel ? kernel->lanes : 1, SORT_GRAIN / n);
+    ad_cpu_parallel(lanes.count, divide ? lanes.count + 1 : grain, [&](int64_t begin, int64_t end) {
+        int which;
+        char *room = r.take(&which);
+        lanes.runs(begin, end, [&](const int64_t(&at)[2], int64_t length, int64_t) {
+            const ad_sort_lanes run = {x->data + at[1],
+                                       out->data + at[0],
+                                       lanes.inner(1),
+                                       lanes.inner(0),
+                                       x->stride[axis],
+                                       out->stride[axis],
+                                       n,
+                                       length};
+            sort_run<How, S>(&run, kernel, room, capacity, divide);
+            return true;
+        });
+        r.leave(which);
+    });
     return 0;
 }
 
 template <class S, bool Indices> int sort_type(ad_call *c, int axis, const array *out, const array *x) {
+    const ad_cpu_kernels *k = ad_cpu_kernels_get();
+    const ad_sort_kernel *kernel = (Indices ? k->argsort : k->sort) + dtype_of<S>::value;
     if constexpr (is_complex<S>) {
-        if constexpr (Indices) return sort_lanes<sort_complex_indices<S>, S>(c, axis, out, x);
-        else return sort_lanes<sort_complex<S>, S>(c, axis, out, x);
-    } else if constexpr (!Indices) return sort_lanes<sort_values<S>, S>(c, axis, out, x);
+        if constexpr (Indices) return sort_lanes<sort_complex_indices<S>, S>(c, axis, out, x, kernel);
+        else return sort_lanes<sort_complex<S>, S>(c, axis, out, x, kernel);
+    } else if constexpr (!Indices) return sort_lanes<sort_values<S>, S>(c, axis, out, x, kernel);
     else if constexpr (sizeof(S) <= 4) {
         if (out->shape[axis] <= int64_t(UINT32_MAX))
-            return sort_lanes<sort_indices<S, uint32_t, uint32_t>, S>(c, axis, out, x);
-        return sort_lanes<sort_indices<S, uint64_t, uint64_t>, S>(c, axis, out, x);
-    } else return sort_lanes<sort_indices<S, uint64_t, uint64_t>, S>(c, axis, out, x);
+            return sort_lanes<sort_indices<S, uint32_t, uint32_t>, S>(c, axis, out, x, kernel);
+        return sort_lanes<sort_indices<S, uint64_t, uint64_t>, S>(c, axis, out, x, kernel);
+    } else return sort_lanes<sort_indices<S, uint64_t, uint64_t>, S>(c, axis, out, x, kernel);
 }
 
 template <bool Indices> int sort_call(ad_call *c) {

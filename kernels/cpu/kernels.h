@@ -28,11 +28,27 @@ typedef struct ad_reduce_kernel {
     bool (*done)(const void *state); /* no further element can change it; NULL: never so */
 } ad_reduce_kernel;
 
+/* Lanes of n elements each (at most AD_SORT_MOST), which lie `step` bytes apart. */
+#define AD_SORT_MOST 1024
+typedef struct ad_sort_lanes {
+    const char *from;
+    char *to;
+    int64_t from_lane, to_lane, from_step, to_step; /* from one lane to the next; within one */
+    int64_t n, lanes;
+} ad_sort_lanes;
+
+/* As many lanes at once as a kernel takes, or fewer. False: not by this kernel, nothing has been written. */
+typedef struct ad_sort_kernel {
+    int lanes;
+    bool (*sort)(const ad_sort_lanes *l);
+} ad_sort_kernel;
+
 typedef struct ad_cpu_kernels {
     const char *name;
     const ad_ufunc_kernel *ufunc[AD_NDTYPE];   /* [loop][row], or NULL */
     const ad_reduce_kernel *reduce[AD_NDTYPE]; /* [loop][row]; state_size 0: none */
     const ad_cast_kernel *cast[AD_NDTYPE];     /* [from][to] */
+    const ad_sort_kernel *sort, *argsort;      /* [dtype]; sort NULL: none */
     const struct ad_random_kernels *random;    /* kernels/cpu/random.h */
 } ad_cpu_kernels;
 

@@ -32,6 +32,17 @@ def test_sort(dtype):
     check(lambda xp, a: xp.sort(a, order="x"), np.zeros(3, dtype))
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n", [2, 15, 16, 33, 100, 256, 600])
+def test_sort_many_lanes(dtype, n):
+    for a in (random(seed(dtype, n), dtype, (70, n)), few(dtype, (70, n), n)):
+        check(lambda xp, a: xp.sort(a, 1), a, exact=True)
+        check(lambda xp, a: xp.sort(a.T, 0), a, exact=True)
+        check(lambda xp, a: xp.argsort(a, 1, kind="stable"), a)
+        check(lambda xp, a: xp.argsort(a[:, ::-1].T, 0, kind="stable"), a)
+        check(lambda xp, a: xp.sort(a.reshape(2, 35, n)[:, :, ::2], 2), a, exact=True)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, np.int64, np.complex128])
 def test_sort_large(dtype):
     a = random(seed(dtype, "large"), dtype, (150_001,))

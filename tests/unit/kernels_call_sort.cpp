@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels_call.h"
+#include "kernels_isa.h"
 
 namespace {
 
@@ -24,12 +25,14 @@ template <class T> bool before(T a, T b) {
     } else return C(a) < C(b);
 }
 
+bool minus_zeros = true; /* among random numbers */
+
 double random_real() {
     switch (random_bits() % 12) {
     case 0: return NAN;
     case 1: return INFINITY;
     case 2: return -INFINITY;
-    case 3: return -0.0;
+    case 3: return minus_zeros ? -0.0 : 0.0;
     case 4: return 0.0;
     case 5: return double(int64_t(random_bits() % 7) - 3);
     default: return double(int64_t(random_bits() % 200001) - 100000) / 64;
@@ -124,6 +127,24 @@ Test(kernels_call, sort_every_type) {
     host h;
     for (int dtype = 0; dtype < AD_NDTYPE; dtype++)
         visit(dtype, [&](auto t) { check_sorts<typename decltype(t)::type>(h); });
+}
+
+/* Lanes that are sorted many at once: as many as a vector has, fewer and more, with and without what must not be. */
+Test(kernels_call, sort_short) {
+    host h;
+    every_instruction_set([&] {
+        for (int64_t n : {1, 2, 7, 16, 17, 40, 64, 100, 130, 257, 1000, 1024}) {
+            minus_zeros = n % 2 == 0 && n < 100;
+            for (int64_t lanes : {1, 5, 20, 67})
+                for (int dtype = 0; dtype < AD_NDTYPE && n * lanes < 30000; dtype++)
+                    visit(dtype, [&](auto t) {
+                        using S = typename decltype(t)::type;
+                        check_sort<S>(h, {lanes, n}, 1, int(n % 4));
+                        check_sort<S>(h, {n, lanes}, 0, int(n % 3));
+                    });
+        }
+    });
+    minus_zeros = true;
 }
 
 /* Long enough to be divided among threads. */

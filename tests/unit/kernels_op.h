@@ -10,6 +10,7 @@
 #include "kernels/cpu/operand.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/types.h"
+#include "kernels_isa.h"
 #include "protocol/tables.h"
 
 /* A view: shape and strides (bytes) beside the description that points at them. */
@@ -95,16 +96,5 @@ struct numbers {
         return v;
     }
 };
-
-/* check() on every instruction set that this processor has. */
-template <class F> void every_instruction_set(F check) {
-    int found = 0;
-    for (const char *name : {"v2", "v3", "v4", "plain"}) {
-        if (!ad_cpu_kernels_select(name)) continue;
-        found++;
-        check();
-    }
-    cr_assert_gt(found, 0);
-}
 
 #endif

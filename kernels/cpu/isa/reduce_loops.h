@@ -6,9 +6,6 @@
 
 #include <string.h>
 #include <utility>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 
 #include "kernels/accumulate.h"
 #include "kernels/cpu/kernels.h"
@@ -154,21 +151,6 @@ template <template <class> class A, class T> struct fold_vector {
         return r;
     }
 };
-
-/* A comparison is true in some lane. */
-template <class M> bool any(M mask) {
-#if defined(__AVX512F__)
-    return _mm512_test_epi64_mask((__m512i)mask, (__m512i)mask) != 0;
-#elif defined(__AVX2__)
-    return !_mm256_testz_si256((__m256i)mask, (__m256i)mask);
-#elif defined(__SSE4_1__)
-    return !_mm_testz_si128((__m128i)mask, (__m128i)mask);
-#else
-    for (unsigned i = 0; i < sizeof mask / sizeof mask[0]; i++)
-        if (mask[i]) return true;
-    return false;
-#endif
-}
 
 /* The first place of which hit(element or vector of them) is true; there is one. */
 template <class T, class Hit> int64_t first_hit(const T *x, int64_t n, Hit hit) {

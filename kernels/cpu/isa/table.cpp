@@ -13,6 +13,7 @@ inline namespace AD_ISA {
 #include "protocol/dtype.def"
 #undef AD_DTYPE
 extern const ad_random_kernels random_kernels;
+extern const ad_sort_kernel sort_kernels[AD_NDTYPE], argsort_kernels[AD_NDTYPE];
 } // namespace AD_ISA
 } // namespace ad
 
@@ -20,6 +21,8 @@ void AD_PASTE(ad_cpu_kernels_fill_, AD_ISA)(ad_cpu_kernels *k);
 void AD_PASTE(ad_cpu_kernels_fill_, AD_ISA)(ad_cpu_kernels *k) {
     k->name = AD_TEXT(AD_ISA);
     k->random = &ad::random_kernels;
+    k->sort = ad::sort_kernels;
+    k->argsort = ad::argsort_kernels;
 #define AD_DTYPE(id, NAME, name, size, kind, letter) \
     k->ufunc[id] = ad::ufunc_kernels_##name;         \
     k->cast[id] = ad::cast_kernels_##name;           \
