@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/checks.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/libraries.h"
 #include "protocol/distribution.h"
 
 static int stream_make(ad_device *device, int priority, ad_stream **out, ad_fault *fault) {
@@ -37,7 +38,10 @@ int ad_cuda_stream_open(ad_device *device, int priority, ad_stream **out, ad_fau
 
 void ad_cuda_stream_close(ad_stream *stream) {
     if (stream == nullptr) return;
-    if (ad_cuda_enter(stream->device, nullptr) == 0) cudaStreamDestroy(stream->cuda);
+    if (ad_cuda_enter(stream->device, nullptr) == 0) {
+        ad_cuda_libraries_leave(stream->device, stream->cuda);
+        cudaStreamDestroy(stream->cuda);
+    }
     delete stream;
 }
 

@@ -66,3 +66,21 @@ def test_a_further_client_takes_no_device_memory(own_server):
     each = (free[0] - free[-1]) / 8
     print(f"device memory of each further client: {each / 2**20:.2f} MiB")
     assert each <= 2 << 20
+
+
+DECOMPOSE = """
+import arrayd as ad
+a = ad.eye(3) * 2
+print(float(ad.linalg.eigvalsh(a).sum()), float((a @ a).sum()), float(ad.linalg.svd(a)[1].sum()))
+"""
+
+
+def test_libraries_outlive_the_streams_of_clients_that_have_gone():
+    """A handle that was last used on a stream that is closed since: solve and inv failed for everybody after that."""
+    for _ in range(3):
+        out = subprocess.run([sys.executable, "-c", DECOMPOSE], check=True, capture_output=True, text=True,
+                             timeout=60).stdout
+        assert out.split() == ["6.0", "12.0", "6.0"]
+        a = ad.asarray(np.random.default_rng(1).random((5, 5)) + 5 * np.eye(5))
+        np.testing.assert_allclose((ad.linalg.inv(a) @ a).get(), np.eye(5), atol=1e-12)
+        np.testing.assert_allclose((a @ ad.linalg.solve(a, a)).get(), a.get(), atol=1e-12)
