@@ -15,7 +15,7 @@ def test_constants(dtype):
             check(lambda xp: xp.zeros(shape, dtype, order))
             check(lambda xp: xp.ones(shape, dtype, order))
             check(lambda xp: xp.full(shape, 3, dtype, order))
-            check(lambda xp: xp.empty(shape, dtype, order) * 0)
+            check(lambda xp: xp.zeros_like(xp.empty(shape, dtype, order)))
     check(lambda xp: xp.zeros(3, dtype=dtype).nbytes)
 
 
