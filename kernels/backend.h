@@ -27,6 +27,11 @@ typedef struct ad_device_info {
     uint64_t peers;        /* bit n: this device reaches the memory of device n */
 } ad_device_info;
 
+/* The plans of Fourier transforms that are kept. */
+typedef struct ad_plans {
+    uint64_t count, most, bytes; /* bytes of the device, about */
+} ad_plans;
+
 /* Where an operation reports what only its data tell (an index out of bounds, a singular matrix), after `run` has
  * returned. In memory from check_open, written at most once, by the device; read by the host when the stream has
  * passed. All zero: nothing is wrong. */
@@ -70,6 +75,7 @@ typedef struct ad_backend {
     int (*device_open)(int index, int threads /* 0: all */, ad_device **out, ad_fault *fault);
     void (*device_close)(ad_device *device);
     void (*device_info)(ad_device *device, ad_device_info *info);
+    void (*device_plans)(ad_device *device, ad_plans *plans);
     /* Slabs: zero-filled memory with a descriptor that keeps it alive without this process. Every device that is a peer
      * of this one may use it. */
     int (*slab_create)(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault);

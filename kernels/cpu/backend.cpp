@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/call.h"
+#include "kernels/cpu/call_fft_plans.h"
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/late.h"
 #include "kernels/cpu/operand.h"
@@ -40,6 +41,8 @@ void device_close(ad_device *device) {
 }
 
 void device_info(ad_device *, ad_device_info *info) { ad_cpu_device_info(info); }
+
+void device_plans(ad_device *, ad_plans *plans) { ad_fft_plans_count(plans); }
 
 int stream_open(ad_device *device, int, ad_stream **out, ad_fault *fault) {
     int rc = ad_faults_check(&device->faults, AD_SITE_stream_open, fault);
@@ -119,6 +122,7 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             device_open,
                             device_close,
                             device_info,
+                            device_plans,
                             ad_cpu_slab_create,
                             ad_cpu_slab_attach,
                             ad_cpu_slab_close,

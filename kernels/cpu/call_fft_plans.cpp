@@ -95,6 +95,12 @@ int ad_fft_acquire(const ad_fft_plan *p, ad_fft_kept **out, ad_fault *fault) {
     return 0;
 }
 
+void ad_fft_plans_count(ad_plans *out) {
+    std::lock_guard<std::mutex> guard(lock);
+    *out = {0, MOST_PLANS, 0};
+    for (const ad_fft_kept &k : table) out->count += k.plan != nullptr;
+}
+
 void ad_fft_release(ad_fft_kept *k) {
     const std::lock_guard<std::mutex> hold(lock);
     k->users--;

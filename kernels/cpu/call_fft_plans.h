@@ -2,7 +2,7 @@
 #ifndef AD_KERNELS_CPU_CALL_FFT_PLANS_H
 #define AD_KERNELS_CPU_CALL_FFT_PLANS_H
 
-#include "protocol/base.h"
+#include "kernels/backend.h"
 
 enum ad_fft_kind { AD_FFT_FORWARD, AD_FFT_INVERSE, AD_FFT_FROM_REAL, AD_FFT_TO_REAL };
 
@@ -19,6 +19,7 @@ struct ad_fft_kept;
 /* The plan with this key, made if it is not there; it stays until it is released. AD_E_MEMORY. */
 int ad_fft_acquire(const ad_fft_plan *plan, ad_fft_kept **out, ad_fault *fault);
 void ad_fft_release(ad_fft_kept *kept);
+void ad_fft_plans_count(ad_plans *out);
 /* Any number of threads may run one plan at a time. The input is not changed. */
 void ad_fft_run(const ad_fft_kept *kept, char *from, char *to);
 /* Whether FFTW can use its fastest code on what lies at `offset` from data. */

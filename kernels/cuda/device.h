@@ -56,6 +56,7 @@ int ad_cuda_devices(int *count, ad_fault *fault);
 int ad_cuda_device_open(int index, int threads, ad_device **out, ad_fault *fault);
 void ad_cuda_device_close(ad_device *device);
 void ad_cuda_device_info(ad_device *device, ad_device_info *info);
+void ad_cuda_device_plans(ad_device *device, ad_plans *plans);
 
 /* warm.cpp */
 void ad_cuda_warmer_open(ad_device *device);

@@ -159,6 +159,13 @@ int ad_cuda_fft_run(ad_call *c, int handle, void *from, void *to, int direction)
     return ad_cuda_fft_status(cufftXtExec(handle, from, to, direction), "fft", c->fault);
 }
 
+void ad_cuda_fft_plans_count(const ad_cuda_fft_plans *plans, ad_plans *out) {
+    out->most = MOST_PLANS;
+    if (plans == nullptr) return;
+    out->bytes = plans->held;
+    for (const kept &k : plans->plan) out->count += k.used != 0;
+}
+
 void ad_cuda_fft_plans_close(ad_cuda_fft_plans *plans) {
     if (plans == nullptr) return;
     drop_all(plans);

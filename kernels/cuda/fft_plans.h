@@ -31,5 +31,6 @@ int ad_cuda_fft_run(ad_call *c, int handle, void *from, void *to, int direction)
 /* A device's plans; NULL until the first. */
 struct ad_cuda_fft_plans;
 void ad_cuda_fft_plans_close(ad_cuda_fft_plans *plans);
+void ad_cuda_fft_plans_count(const ad_cuda_fft_plans *plans, ad_plans *out);
 
 #endif

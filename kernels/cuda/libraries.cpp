@@ -106,6 +106,11 @@ int ad_cuda_fft_plans_of(ad_call *c, ad_cuda_fft_plans ***out) {
     return rc;
 }
 
+void ad_cuda_device_plans(ad_device *device, ad_plans *plans) {
+    *plans = {};
+    if (device->libraries != nullptr) ad_cuda_fft_plans_count(device->libraries->fft_plans, plans);
+}
+
 int ad_cuda_blas_status(cublasStatus_t status, const char *what, ad_fault *fault) {
     if (status == CUBLAS_STATUS_SUCCESS) return 0;
     return library_fault(what, "cuBLAS", int(status), status == CUBLAS_STATUS_ALLOC_FAILED, fault);

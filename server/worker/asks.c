@@ -14,6 +14,18 @@ static uint64_t sum_of(const ad_worker *w, size_t member) {
     return sum;
 }
 
+static ad_plans plans_of(const ad_worker *w) {
+    ad_plans sum = {0};
+    for (int i = 0; i < w->devices && i < AD_DEVICES; i++) {
+        ad_plans of = {0};
+        if (w->gpu[i].device) w->backend->device_plans(w->gpu[i].device, &of);
+        sum.count += of.count;
+        sum.most += of.most;
+        sum.bytes += of.bytes;
+    }
+    return sum;
+}
+
 static uint64_t counter(ad_session *s, int index) {
     ad_worker *w = s->worker;
     switch (index) {
@@ -29,6 +41,9 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_slabs: return sum_of(w, offsetof(ad_memory, slabs));
     case AD_COUNTER_sessions: return atomic_load(&w->nsessions);
     case AD_COUNTER_worker_pid: return (uint64_t)getpid();
+    case AD_COUNTER_fft_plans: return plans_of(w).count;
+    case AD_COUNTER_fft_plans_most: return plans_of(w).most;
+    case AD_COUNTER_fft_plan_bytes: return plans_of(w).bytes;
     default: return 0;
     }
 }

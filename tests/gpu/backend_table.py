@@ -48,6 +48,7 @@ TABLE = [
     ("device_open", INT, [INT, INT, OUT]),
     ("device_close", None, [P]),
     ("device_info", None, [P, c.POINTER(Info)]),
+    ("device_plans", None, [P, P]),
     ("slab_create", INT, [P, U64, c.POINTER(Slab)]),
     ("slab_attach", INT, [P, INT, U64, c.POINTER(Slab)]),
     ("slab_close", None, [P, c.POINTER(Slab)]),

@@ -273,3 +273,20 @@ def test_imaginary_parts_that_must_be_zero_are_ignored(n):
     compare(transform("irfft"), a)
     compare(transform("irfft", n - 1), a)
     compare(transform("irfft", axis=0), a)
+
+
+def test_plans_are_kept(capsys):
+    """A transform of a length of its own adds a plan, the same again does not."""
+    cache = ad.fft.config.get_plan_cache()
+    x = ad.arange(30011, dtype="complex128")
+    before = cache.get_curr_size()
+    assert 0 <= before <= cache.get_size() and cache.get_curr_memsize() >= 0
+    ad.fft.fft(x).get()
+    after = cache.get_curr_size()
+    assert after == min(before + 1, cache.get_size())
+    ad.fft.fft(x).get()
+    assert cache.get_curr_size() == after
+    ad.fft.config.show_plan_cache_info()
+    assert f"{after} of at most" in capsys.readouterr().out
+    with pytest.raises(NotImplementedError, match="for all its users"):
+        cache.set_size(3)

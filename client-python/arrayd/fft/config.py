@@ -3,10 +3,12 @@
 enable_nd_planning: several axes are transformed by one plan wherever there is one; to set it changes nothing.
 use_multi_gpus: False: a transform runs on the device where its array lies.
 """
+from .._config import stat
+
 enable_nd_planning = True
 use_multi_gpus = False
 
-_PLANS = "the server keeps the plans of its devices, those that were last used, and does not tell which they are"
+_PLANS = "the server keeps plans for all its users, those that were last used"
 _SEVERAL = "a transform runs on the device where its array lies"
 _KERNELS = "users' kernels are planned"
 
@@ -25,7 +27,71 @@ def _cannot(name, reason):
     return refuse
 
 
-get_plan_cache = _cannot("get_plan_cache", _PLANS)
-show_plan_cache_info = _cannot("show_plan_cache_info", _PLANS)
+
+class PlanCache:
+    """What is known of the plans that the server keeps for its devices: those that were used last, for all its users."""
+
+    def get_curr_size(self):
+        """How many there are.
+
+        Returns: int.
+        Raises: ConnectionError when the server has gone.
+        Source: cupy.fft.PlanCache.get_curr_size
+        """
+        return stat()["fft_plans"]
+
+    def get_size(self):
+        """How many are kept at most.
+
+        Returns: int.
+        Raises: as get_curr_size.
+        Source: cupy.fft.PlanCache.get_size
+        """
+        return stat()["fft_plans_most"]
+
+    def get_curr_memsize(self):
+        """The bytes of device memory that they take, about; 0 on the CPU.
+
+        Returns: int.
+        Raises: as get_curr_size.
+        Source: cupy.fft.PlanCache.get_curr_memsize
+        """
+        return stat()["fft_plan_bytes"]
+
+    def show_info(self):
+        """Print all that.
+
+        Returns: None.
+        Raises: as get_curr_size.
+        Source: cupy.fft.PlanCache.show_info
+        """
+        print(f"plans of Fourier transforms: {self.get_curr_size()} of at most {self.get_size()}, "
+              f"{self.get_curr_memsize()} bytes on the devices")
+
+    clear = _cannot("get_plan_cache().clear", _PLANS)
+    set_size = _cannot("get_plan_cache().set_size", _PLANS)
+    set_memsize = _cannot("get_plan_cache().set_memsize", _PLANS)
+
+
+def get_plan_cache():
+    """The plans that the server keeps.
+
+    Returns: PlanCache.
+    Raises: nothing.
+    Source: cupy.fft.config.get_plan_cache
+    """
+    return PlanCache()
+
+
+def show_plan_cache_info():
+    """Print how many plans the server keeps.
+
+    Returns: None.
+    Raises: ConnectionError when the server has gone.
+    Source: cupy.fft.config.show_plan_cache_info
+    """
+    get_plan_cache().show_info()
+
+
 set_cufft_gpus = _cannot("set_cufft_gpus", _SEVERAL)
 set_cufft_callbacks = _cannot("set_cufft_callbacks", _KERNELS)
