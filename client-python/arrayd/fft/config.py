@@ -29,7 +29,10 @@ def _cannot(name, reason):
 
 
 class PlanCache:
-    """What is known of the plans that the server keeps for its devices: those that were used last, for all its users."""
+    """What is known of the plans that the server keeps for its devices: those that were used last, for all its users.
+
+    Source: cupy.fft.PlanCache
+    """
 
     def get_curr_size(self):
         """How many there are.
