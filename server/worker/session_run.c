@@ -91,7 +91,7 @@ static int next_message(ad_session *s) {
 
 void ad__session_await(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event *event) {
     s->wait = (ad_wait){.kind = kind, .lane = lane, .event = event, .since = ad__os_now()};
-    if (kind != AD_WAIT_ROOM) s->worker->engine.hurried = s->wait.since;
+    if (kind != AD_WAIT_ROOM && s->worker->backend->asynchronous) s->worker->engine.hurried = s->wait.since;
 }
 
 static bool reached(ad_session *s) {
