@@ -7,13 +7,15 @@
 #ifndef AD_KERNELS_BACKEND_H
 #define AD_KERNELS_BACKEND_H
 
+#include "kernels/chain.h"
+#include "kernels/compile.h"
 #include "protocol/op.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define AD_BACKEND_VERSION 2
+#define AD_BACKEND_VERSION 3
 
 typedef struct ad_device ad_device; /* one GPU, or the host's processors; owned by whoever opened it */
 typedef struct ad_stream ad_stream; /* operations of one stream run in order */
@@ -26,6 +28,23 @@ typedef struct ad_device_info {
     int multiprocessors;   /* or processors */
     uint64_t peers;        /* bit n: this device reaches the memory of device n */
 } ad_device_info;
+
+typedef struct ad_module ad_module; /* a user's compiled source, loaded on a device */
+typedef struct ad_kernel ad_kernel; /* one of its functions; the module's */
+
+/* What a kernel needs and may have, as cudaFuncGetAttributes says. */
+typedef struct ad_kernel_info {
+    int64_t max_threads_per_block, shared_bytes, const_bytes, local_bytes, registers, ptx_version, binary_version,
+        cache_mode_ca, max_dynamic_shared_bytes, preferred_shared_carveout;
+} ad_kernel_info;
+
+typedef struct ad_launch {
+    const ad_kernel *kernel;
+    uint32_t grid[3], block[3], shared; /* shared: bytes of dynamic shared memory */
+    void *const *argument;              /* for each parameter, where its value lies */
+    const uint32_t *argument_size;      /* bytes of each */
+    int narguments;
+} ad_launch;
 
 /* The plans of Fourier transforms that are kept. */
 typedef struct ad_plans {
@@ -72,7 +91,8 @@ typedef struct ad_backend {
      * call returns. */
     bool asynchronous;
     int (*devices)(int *count, ad_fault *fault);
-    int (*device_open)(int index, int threads /* 0: all */, ad_device **out, ad_fault *fault);
+    /* threads: 0: all. compiler: outlives the device; NULL: there is none, so no fusion and no modules. */
+    int (*device_open)(int index, int threads, ad_compiler *compiler, ad_device **out, ad_fault *fault);
     void (*device_close)(ad_device *device);
     void (*device_info)(ad_device *device, ad_device_info *info);
     void (*device_plans)(ad_device *device, ad_plans *plans);
@@ -112,6 +132,21 @@ typedef struct ad_backend {
     /* Enqueue an operation that passed ad__check_op and whose operands have addresses. Outputs may be the same view
      * as an input of a ufunc; other overlaps never arrive here. */
     int (*run)(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault);
+    /* Enqueue a chain whose nodes each passed ad__check_op. 1: done. 0: not now (no kernel for it yet, or it would be no
+     * faster), and nothing has been enqueued: the caller runs the operations one by one. Never waits for the compiler. */
+    int (*fuse)(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault);
+    /* Users' kernels. module_job: what is to be compiled for this device so that source, options and names can be loaded;
+     * fills target, arch, prelude, own options and headers with what outlives the device. */
+    void (*module_job)(ad_device *device, ad_compile_job *job);
+    int (*module_open)(ad_device *device, const ad_binary *binary, ad_module **out, ad_fault *fault);
+    void (*module_close)(ad_module *module); /* nothing of it is under way */
+    /* name: lowered, or of an extern "C" function. AD_E_VALUE: there is none. The kernel is the module's. */
+    int (*module_kernel)(ad_module *module, const char *name, ad_kernel **out, ad_fault *fault);
+    int (*module_global)(ad_module *module, const char *name, void **address, uint64_t *size, ad_fault *fault);
+    int (*kernel_info)(ad_kernel *kernel, ad_kernel_info *out, ad_fault *fault);
+    /* The two attributes that can be set; negative: leave as it is. */
+    int (*kernel_set)(ad_kernel *kernel, int64_t max_dynamic_shared, int64_t carveout, ad_fault *fault);
+    int (*launch)(ad_stream *stream, const ad_launch *launch, ad_run *run, ad_fault *fault);
 } ad_backend;
 
 /* The only symbol a backend exports. */

@@ -20,11 +20,12 @@ int devices(int *count, ad_fault *) {
     return 0;
 }
 
-int device_open(int index, int threads, ad_device **out, ad_fault *fault) {
+int device_open(int index, int threads, ad_compiler *compiler, ad_device **out, ad_fault *fault) {
     int rc;
     if (index != 0) return ad__fault(fault, AD_E_VALUE, "the cpu backend has one device, number 0, not %d", index);
     ad_device *device = new (std::nothrow) ad_device;
     if (device == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    device->compiler = compiler;
     if ((rc = ad_faults_parse(&device->faults, getenv("ARRAYD_FAULT"), fault)) < 0) goto free_device;
     if ((rc = ad_cpu_parallel_open(threads, fault)) < 0) goto free_device;
     *out = device;
@@ -147,7 +148,16 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             upload,
                             download,
                             move,
-                            run_operation};
+                            run_operation,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr};
 
 /* OpenBLAS would start a thread for each processor while it is being loaded. Matrix products are divided among this
  * backend's own threads (call_matmul.cpp), so it needs none. Runs before OpenBLAS's own constructor. */

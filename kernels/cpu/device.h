@@ -6,6 +6,7 @@
 #include "kernels/fault.h"
 
 struct ad_device {
+    ad_compiler *compiler; /* the worker's; or NULL */
     ad_faults faults;
 };
 

@@ -63,7 +63,16 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             ad_cuda_upload_pinned,
                             ad_cuda_download,
                             ad_cuda_move,
-                            run_operation};
+                            run_operation,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr};
 
 } // namespace
 

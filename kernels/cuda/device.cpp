@@ -132,7 +132,7 @@ int ad_cuda_devices(int *count, ad_fault *fault) {
     return 0;
 }
 
-int ad_cuda_device_open(int index, int, ad_device **out, ad_fault *fault) {
+int ad_cuda_device_open(int index, int, ad_compiler *compiler, ad_device **out, ad_fault *fault) {
     int rc, n = 0;
     if ((rc = ad_cuda_devices(&n, fault)) < 0) return rc;
     if (index < 0 || index >= n)
@@ -143,6 +143,7 @@ int ad_cuda_device_open(int index, int, ad_device **out, ad_fault *fault) {
     ad_device *device = new (std::nothrow) ad_device();
     if (device == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     device->index = index;
+    device->compiler = compiler;
     if ((rc = ad_faults_parse(&device->faults, getenv("ARRAYD_FAULT"), fault)) < 0 || (rc = start(device, fault)) < 0 ||
         (rc = ad_cuda_slab_open(device, fault)) < 0 || (rc = ad_cuda_ring_open(device, fault)) < 0 ||
         (rc = ad_cuda_streams_prepare(device, fault)) < 0 || (rc = ad_cuda_warm(device, fault)) < 0) {

@@ -18,6 +18,7 @@ struct ad_device {
     ad_cuda_libraries *libraries;
     ad_cuda_ring *ring;
     ad_cuda_warmer *warmer;
+    ad_compiler *compiler; /* the worker's; or NULL */
     cudaStream_t own;      /* for what belongs to no stream; waited for by whoever uses it */
     int urgent;            /* the highest priority that a stream can have */
     uint64_t peers;        /* bit n: reaches the memory of device n */
@@ -53,7 +54,7 @@ int ad_cuda_reduce(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fa
 
 /* device.cpp */
 int ad_cuda_devices(int *count, ad_fault *fault);
-int ad_cuda_device_open(int index, int threads, ad_device **out, ad_fault *fault);
+int ad_cuda_device_open(int index, int threads, ad_compiler *compiler, ad_device **out, ad_fault *fault);
 void ad_cuda_device_close(ad_device *device);
 void ad_cuda_device_info(ad_device *device, ad_device_info *info);
 void ad_cuda_device_plans(ad_device *device, ad_plans *plans);

@@ -4,7 +4,7 @@ import os
 import pathlib
 
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build" / "release"))
-VERSION = 2
+VERSION = 3
 NAMES = {0: "OK"}
 for line in (pathlib.Path(__file__).resolve().parents[2] / "protocol" / "error.def").read_text().splitlines():
     if line.startswith("AD_ERROR("):
@@ -45,7 +45,7 @@ F = c.POINTER(Fault)
 OUT = c.POINTER(P)
 TABLE = [
     ("devices", INT, [c.POINTER(INT)]),
-    ("device_open", INT, [INT, INT, OUT]),
+    ("device_open", INT, [INT, INT, P, OUT]),
     ("device_close", None, [P]),
     ("device_info", None, [P, c.POINTER(Info)]),
     ("device_plans", None, [P, P]),
@@ -122,7 +122,7 @@ class Backend:
         return out
 
     def open(self, index=0):
-        return self.made("device_open", index, 0)
+        return self.made("device_open", index, 0, None)
 
     def info(self, device):
         info = Info()

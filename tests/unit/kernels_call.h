@@ -144,7 +144,7 @@ struct host {
     } run;
 
     explicit host(int threads = 3) {
-        cr_assert_eq(backend->device_open(0, threads, &device, &fault), 0, "%s", fault.text);
+        cr_assert_eq(backend->device_open(0, threads, nullptr, &device, &fault), 0, "%s", fault.text);
         cr_assert_eq(backend->stream_open(device, 0, &stream, &fault), 0, "%s", fault.text);
         run.workspace = [](ad_run *r, uint64_t size) -> void * {
             engine *e = static_cast<engine *>(r);
