@@ -97,6 +97,7 @@ void dispose(ad_device *device) {
     ad_cuda_slab_forget(device);
     ad_cuda_libraries_close(device);
     ad_cuda_ring_close(device);
+    ad_cuda_streams_close(device);
     if (device->own != nullptr) cudaStreamDestroy(device->own);
     delete device;
 }

@@ -18,6 +18,7 @@ struct ad_device {
     ad_cuda_libraries *libraries;
     ad_cuda_ring *ring;
     ad_cuda_warmer *warmer;
+    ad_stream *spare;      /* streams that nobody has now */
     ad_compiler *compiler; /* the worker's; or NULL */
     cudaStream_t own;      /* for what belongs to no stream; waited for by whoever uses it */
     int urgent;            /* the highest priority that a stream can have */
@@ -31,6 +32,8 @@ struct ad_device {
 struct ad_stream {
     ad_device *device;
     cudaStream_t cuda;
+    int priority;
+    ad_stream *next; /* spare ones */
 };
 
 struct ad_event {
@@ -72,6 +75,7 @@ void ad_cuda_slab_close(ad_device *device, ad_slab_map *slab);
 
 /* stream.cpp */
 int ad_cuda_streams_prepare(ad_device *device, ad_fault *fault); /* for device_open */
+void ad_cuda_streams_close(ad_device *device);                   /* for device_close, when all are spare */
 int ad_cuda_stream_open(ad_device *device, int priority, ad_stream **out, ad_fault *fault);
 void ad_cuda_stream_close(ad_stream *stream);
 int ad_cuda_stream_wait(ad_stream *stream, ad_fault *fault);

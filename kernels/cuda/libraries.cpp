@@ -10,7 +10,6 @@ struct ad_cuda_libraries {
     cusolverDnHandle_t solver;
     cusolverDnParams_t parameters;
     ad_cuda_fft_plans *fft_plans;
-    cudaStream_t blas_stream, solver_stream; /* that the handles are bound to */
 };
 
 namespace {
@@ -62,7 +61,6 @@ int ad_cuda_blas(ad_call *c, uint64_t workspace, cublasHandle_t *out) {
     if (rc < 0 || (l->blas == nullptr && (rc = make_blas(&l->blas, c->fault)) < 0)) return rc;
     if ((rc = ad_cuda_blas_status(cublasSetStream(l->blas, c->stream->cuda), "cublasSetStream", c->fault)) < 0)
         return rc;
-    l->blas_stream = c->stream->cuda;
     void *memory = workspace_of(c, &workspace);
     rc = ad_cuda_blas_status(cublasSetWorkspace(l->blas, memory, workspace), "cublasSetWorkspace", c->fault);
     if (rc == 0) *out = l->blas;
@@ -80,7 +78,6 @@ int ad_cuda_solver(ad_call *c, cusolverDnHandle_t *out) {
     }
     rc = ad_cuda_solver_status(cusolverDnSetStream(l->solver, c->stream->cuda), "cusolverDnSetStream", c->fault);
     if (rc < 0) return rc;
-    l->solver_stream = c->stream->cuda;
     *out = l->solver;
     return 0;
 }
@@ -124,19 +121,6 @@ int ad_cuda_fft_status(cufftResult status, const char *what, ad_fault *fault) {
 int ad_cuda_solver_status(cusolverStatus_t status, const char *what, ad_fault *fault) {
     if (status == CUSOLVER_STATUS_SUCCESS) return 0;
     return library_fault(what, "cuSOLVER", int(status), status == CUSOLVER_STATUS_ALLOC_FAILED, fault);
-}
-
-void ad_cuda_libraries_leave(ad_device *device, cudaStream_t stream) {
-    ad_cuda_libraries *l = device->libraries;
-    if (l == nullptr) return;
-    if (l->blas_stream == stream) {
-        cublasSetStream(l->blas, nullptr);
-        l->blas_stream = nullptr;
-    }
-    if (l->solver_stream == stream) {
-        cusolverDnSetStream(l->solver, nullptr);
-        l->solver_stream = nullptr;
-    }
 }
 
 void ad_cuda_libraries_close(ad_device *device) {

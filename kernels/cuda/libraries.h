@@ -31,9 +31,6 @@ int ad_cuda_blas_status(cublasStatus_t status, const char *what, ad_fault *fault
 int ad_cuda_fft_status(cufftResult status, const char *what, ad_fault *fault);
 int ad_cuda_solver_status(cusolverStatus_t status, const char *what, ad_fault *fault);
 
-/* The stream is about to be closed: no handle may stay bound to it. A handle of cuSOLVER that does takes the new
- * stream of the next operation without a word, but then every Xgetrs fails with an internal error. */
-void ad_cuda_libraries_leave(ad_device *device, cudaStream_t stream);
 void ad_cuda_libraries_close(ad_device *device);
 
 #endif

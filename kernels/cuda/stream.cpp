@@ -1,48 +1,69 @@
 /* Streams, events, and the checks in which operations report what only their data tell. */
+#include <algorithm>
 #include <new>
 #include <string.h>
 
 #include "kernels/cuda/checks.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/libraries.h"
 #include "protocol/distribution.h"
 
 static int stream_make(ad_device *device, int priority, ad_stream **out, ad_fault *fault) {
-    ad_stream *stream = new (std::nothrow) ad_stream{device, nullptr};
+    ad_stream *stream = new (std::nothrow) ad_stream{device, nullptr, priority, nullptr};
     if (stream == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    if (priority < device->urgent) priority = device->urgent;
-    int rc =
-        ad_cuda_status(cudaStreamCreateWithPriority(&stream->cuda, cudaStreamNonBlocking, priority < 0 ? priority : 0),
-                       "cudaStreamCreate", fault);
+    int rc = ad_cuda_status(cudaStreamCreateWithPriority(&stream->cuda, cudaStreamNonBlocking, priority),
+                            "cudaStreamCreate", fault);
     if (rc < 0) delete stream;
     else *out = stream;
     return rc;
 }
 
-/* The driver keeps for later streams what the first 40 or so at a time need, 2 MiB for every four of them. Having that
- * many once, when the device is opened, leaves nothing for clients to pay. */
+/* A spare one of that priority; NULL: there is none. */
+static ad_stream *stream_take(ad_device *device, int priority) {
+    for (ad_stream **at = &device->spare; *at != nullptr; at = &(*at)->next) {
+        if ((*at)->priority != priority) continue;
+        ad_stream *stream = *at;
+        *at = stream->next;
+        return stream;
+    }
+    return nullptr;
+}
+
+/* Streams are kept for whoever needs one next, and destroyed with the device only: handles of libraries stay bound to
+ * the stream that they were last used on, and cuSOLVER fails once that is gone, whatever it is bound to afterwards. */
+void ad_cuda_stream_close(ad_stream *stream) {
+    if (stream == nullptr) return;
+    stream->next = stream->device->spare;
+    stream->device->spare = stream;
+}
+
+/* The first 40 or so at a time take 2 MiB for every four of them. Having them from the beginning, most of them for the
+ * default streams of sessions, leaves nothing for clients to pay. */
 int ad_cuda_streams_prepare(ad_device *device, ad_fault *fault) {
-    constexpr int MOST = 40;
-    ad_stream *streams[MOST];
-    int n = 0, rc = 0;
-    while (n < MOST && (rc = stream_make(device, 0, &streams[n], fault)) == 0) n++;
-    while (n > 0) ad_cuda_stream_close(streams[--n]);
+    constexpr int MOST = 40, USUAL = 8;
+    int rc = 0;
+    for (int n = 0; n < MOST && rc == 0; n++) {
+        ad_stream *stream = nullptr;
+        rc = stream_make(device, n < USUAL ? 0 : std::max(device->urgent, -1), &stream, fault);
+        if (rc == 0) ad_cuda_stream_close(stream);
+    }
     return rc;
+}
+
+void ad_cuda_streams_close(ad_device *device) {
+    while (device->spare != nullptr) {
+        ad_stream *stream = device->spare;
+        device->spare = stream->next;
+        cudaStreamDestroy(stream->cuda);
+        delete stream;
+    }
 }
 
 int ad_cuda_stream_open(ad_device *device, int priority, ad_stream **out, ad_fault *fault) {
     int rc = ad_faults_check(&device->faults, AD_SITE_stream_open, fault);
     if (rc < 0 || (rc = ad_cuda_enter(device, fault)) < 0) return rc;
-    return stream_make(device, priority, out, fault);
-}
-
-void ad_cuda_stream_close(ad_stream *stream) {
-    if (stream == nullptr) return;
-    if (ad_cuda_enter(stream->device, nullptr) == 0) {
-        ad_cuda_libraries_leave(stream->device, stream->cuda);
-        cudaStreamDestroy(stream->cuda);
-    }
-    delete stream;
+    priority = std::clamp(priority, device->urgent, 0);
+    *out = stream_take(device, priority);
+    return *out != nullptr ? 0 : stream_make(device, priority, out, fault);
 }
 
 int ad_cuda_stream_wait(ad_stream *stream, ad_fault *fault) {
