@@ -72,6 +72,17 @@ int ad__infer_qr(const ad_op *op, ad_result *result, ad_fault *fault) {
     return status;
 }
 
+int ad__infer_qr_raw(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const ad_desc *x;
+    int status = matrices(op, 0, &x, fault);
+
+    if (status == AD_OK) {
+        set_matrices(&result[0], op->loop, x, columns_of(x), rows_of(x));
+        set_vectors(&result[1], op->loop, x, smaller(rows_of(x), columns_of(x)));
+    }
+    return status;
+}
+
 int ad__infer_svd(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = matrices(op, 0, &x, fault);

@@ -106,14 +106,14 @@ def cholesky(a, /, *, upper=False):
 def qr(a, mode="reduced"):
     """Factors q, with orthonormal columns, and r, upper triangular.
 
-    Parameters: a: array of shape (..., M, N). mode: 'reduced' (q has min(M, N) columns), 'complete' (M) or 'r' (only
-    r). NumPy's 'raw' is not there.
-    Returns: QRResult (Q, R), or the ndarray r.
+    Parameters: a: array of shape (..., M, N). mode: 'reduced' (q has min(M, N) columns), 'complete' (M), 'r' (only
+    r) or 'raw' (what geqrf of LAPACK leaves).
+    Returns: QRResult (Q, R); the ndarray r; or for 'raw' the tuple (h, tau), h of shape (..., N, M) with the reflectors.
     Raises: ValueError for another mode; LinAlgError for fewer than 2 dimensions.
     Source: numpy.linalg.qr
     """
     if mode == "raw":
-        raise NotImplementedError("arrayd has no qr with mode 'raw'")
+        return _run("qr_raw", (_matrices(a),))
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"Unrecognized mode '{mode}'")
     q, r = _run("qr", (_matrices(a),), (mode == "complete",))

@@ -1,5 +1,6 @@
 /* Factorisations and what solves by them. */
 #include "kernels/cpu/call_linalg.h"
+#include "kernels/math.h"
 
 #include <string.h>
 
@@ -78,6 +79,26 @@ template <class T> int qr(ad_call *c, const qr_job &job) {
                            for (int64_t row = 0; row < m && !job.in_place; row++)
                                memcpy(q + row * columns_of_q, a + row * n, size_t(k) * sizeof(T));
                            return lapack::make_q(columns_of_q, m, k, q, tau, w);
+                       });
+}
+
+/* The reflectors of LQ by columns are those of QR by rows; of complex matrices the factors tau are the conjugates. */
+template <class T> int qr_raw(ad_call *c, const array &w, const array &tau) {
+    const int m = int(rows(w)), n = int(columns(w)), k = std::min(m, n);
+    T *taus = reinterpret_cast<T *>(tau.data);
+    ad_lapack_work<T> factor = {nullptr, nullptr, nullptr, -1, 0, 0};
+    int rc = linalg_ask(c, &factor, [&](const ad_lapack_work<T> &work) {
+        return ad_lapack<T>::gelqf(n, m, reinterpret_cast<T *>(w.data), taus, work);
+    });
+    if (rc < 0) return rc;
+    linalg_layout layout;
+    const linalg_work<T> work(&layout, factor);
+    return linalg_each(c, matrices(w), 2 * double(m) * n * k, layout.size,
+                       "Incorrect argument found while performing QR factorization", [&](int64_t i, char *scratch) {
+                           T *found = taus + i * k;
+                           const int info = ad_lapack<T>::gelqf(n, m, matrix<T>(w, i), found, work.at(scratch));
+                           for (int j = 0; j < k; j++) found[j] = adm::conj(found[j]);
+                           return info;
                        });
 }
 
@@ -166,6 +187,23 @@ int ad_call_qr(ad_call *c) {
     }
     if (rc < 0 || (rc = ad_call_finish(c, 0, &job.q)) < 0) return rc;
     return ad_call_finish(c, 1, &job.r);
+}
+
+int ad_call_qr_raw(ad_call *c) {
+    const array in = linalg_input(c, 0);
+    const int loop = c->op->loop;
+    array w, tau, h, by_columns;
+    int rc;
+    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, loop, &h)) < 0 ||
+        (rc = linalg_output(c, 1, loop, &tau)) < 0)
+        return rc;
+    if (count(in) == 0) return 0;
+    if ((rc = linalg_copy(c, in, loop, false, &w)) < 0) return rc;
+    c->run->wrote = true;
+    rc = visit_field(loop, [&](auto t) { return qr_raw<typename decltype(t)::type>(c, w, tau); });
+    by_columns = transposed(w);
+    if (rc < 0 || (rc = ad_call_copy(c, &h, &by_columns)) < 0 || (rc = ad_call_finish(c, 0, &h)) < 0) return rc;
+    return ad_call_finish(c, 1, &tau);
 }
 
 int ad_call_lu(ad_call *c) {

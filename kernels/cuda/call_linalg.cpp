@@ -222,29 +222,46 @@ int take_r(ad_call *c, const qr_job &job, array *r) {
     return rc < 0 ? rc : ad_linalg_triangle(c, r, true);
 }
 
+qr_job qr_of(const array &in) {
+    qr_job job = {};
+    job.m = rows(in);
+    job.n = columns(in);
+    job.k = std::min(job.m, job.n);
+    return job;
+}
+
+bool qr_is_batched(const qr_job &job, const array &in) {
+    return ad_linalg_batched(matrices(in), job.m, SMALL) && job.n <= SMALL;
+}
+
+/* The first columns of job->a, which has memory, become reflectors and r. */
+int qr_factor(const ad_solver &s, const array &in, qr_job *job) {
+    ad_call *c = s.c;
+    array to = job->a;
+    int rc = ad_linalg_infos(c, matrices(in), &job->info);
+    to.shape[to.ndim - 2] = job->n;
+    const array from = transposed(in);
+    if (rc < 0 || (rc = ad_call_copy(c, &to, &from)) < 0) return rc;
+    if (!qr_is_batched(*job, in)) return qr_each(s, *job);
+    return visit_field(c->op->loop, [&](auto t) { return qr_batched<typename decltype(t)::type>(c, *job); });
+}
+
 int qr(ad_call *c, const array &in, qr_job *job, array *q, array *r) {
-    const bool batched = ad_linalg_batched(matrices(in), job->m, SMALL) && job->n <= SMALL;
+    const bool batched = qr_is_batched(*job, in);
     ad_solver s;
-    array to;
     int rc;
     job->a = transposed(in);
     job->a.dtype = c->op->loop;
     job->a.shape[in.ndim - 2] = batched ? job->n : std::max(job->n, job->width);
     job->tau = static_cast<char *>(ad_call_workspace(c, uint64_t(matrices(in) * job->k * itemsize(c->op->loop))));
     if (job->tau == nullptr || (rc = linalg_scratch(c, &job->a)) < 0) return AD_E_MEMORY;
-    if ((rc = s.open(c)) < 0 || (rc = ad_linalg_infos(c, matrices(in), &job->info)) < 0) return rc;
-    to = job->a;
-    to.shape[to.ndim - 2] = job->n;
-    const array from = transposed(in);
-    if ((rc = ad_call_copy(c, &to, &from)) < 0) return rc;
-    if (batched) rc = visit_field(c->op->loop, [&](auto t) { return qr_batched<typename decltype(t)::type>(c, *job); });
-    else rc = qr_each(s, *job);
-    if (rc < 0 || (rc = take_r(c, *job, r)) < 0) return rc;
+    if ((rc = s.open(c)) < 0 || (rc = qr_factor(s, in, job)) < 0 || (rc = take_r(c, *job, r)) < 0) return rc;
     if (batched) return ad_linalg_make_q(c, q, job->a.data, job->tau, job->n);
     rc = visit_field(c->op->loop, [&](auto t) { return q_each<typename decltype(t)::type>(s, *job); });
     if (rc < 0) return rc;
-    to.shape[to.ndim - 2] = job->width;
-    const array by_rows = transposed(to);
+    array made = job->a;
+    made.shape[made.ndim - 2] = job->width;
+    const array by_rows = transposed(made);
     return ad_call_copy(c, q, &by_rows);
 }
 
@@ -262,21 +279,34 @@ int ad_call_cholesky(ad_call *c) {
 
 int ad_call_qr(ad_call *c) {
     const array in = linalg_input(c, 0);
-    qr_job job = {};
+    qr_job job = qr_of(in);
     array q, r;
     int rc;
     if ((rc = ad_linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, c->op->loop, &q)) < 0 ||
         (rc = linalg_output(c, 1, c->op->loop, &r)) < 0)
         return rc;
-    job.m = rows(in);
-    job.n = columns(in);
-    job.k = std::min(job.m, job.n);
     job.width = columns(q);
     c->run->wrote = true;
     if (count(in) == 0) rc = ad_linalg_identity(c, &q);
     else rc = qr(c, in, &job, &q, &r);
     if (rc < 0 || (rc = ad_call_finish(c, 0, &q)) < 0) return rc;
     return ad_call_finish(c, 1, &r);
+}
+
+int ad_call_qr_raw(ad_call *c) {
+    const array in = linalg_input(c, 0);
+    qr_job job = qr_of(in);
+    array tau;
+    ad_solver s;
+    int rc;
+    if ((rc = ad_linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, c->op->loop, &job.a)) < 0 ||
+        (rc = linalg_output(c, 1, c->op->loop, &tau)) < 0)
+        return rc;
+    if (count(in) == 0) return 0;
+    job.tau = tau.data;
+    c->run->wrote = true;
+    if ((rc = s.open(c)) < 0 || (rc = qr_factor(s, in, &job)) < 0 || (rc = ad_call_finish(c, 0, &job.a)) < 0) return rc;
+    return ad_call_finish(c, 1, &tau);
 }
 
 int ad_call_lu(ad_call *c) {

@@ -418,6 +418,7 @@ add(
     ],
 )
 add("linalg.qr", ["rebuilt($(a, '{}'), lambda q, r: q @ r)"], "reduced | complete | x")
+add("linalg.qr", "[x.shape for x in $(a, 'raw')]")
 add("linalg.qr", "abs($(square(xp, a), 'r'))")
 add("linalg.solve", "({})", "square(xp, a), xp.ones(3) | square(xp, a), a | a, a | square(xp, a), 1")
 add("linalg.lstsq", ["$(square(xp, a), xp.ones(3))[:2]", "int($(a, xp.ones((3, 2)))[2])", "$(a, xp.ones(5))"])

@@ -97,6 +97,30 @@ def test_qr(dtype, mode):
             np.testing.assert_array_equal(r, np.triu(r))
 
 
+def from_reflectors(h, tau):
+    """q (square) and r of one matrix, from what geqrf leaves."""
+    m = h.shape[1]
+    q = np.eye(m, dtype=h.dtype)
+    for i, t in enumerate(tau):
+        v = np.concatenate([np.zeros(i), [1], h[i, i + 1:]]).astype(h.dtype)
+        q = q - t * (q @ v)[:, None] * v.conj()
+    return q, np.triu(h.T)
+
+
+@by_field
+def test_qr_raw(dtype):
+    for shape in SHAPES + EMPTY:
+        a = values(dtype, shape)
+        expected = np.linalg.qr(a, "raw")
+        for x in layouts(a) if a.size else [ad.asarray(a)]:
+            h, tau = fetch(ad.linalg.qr(x, "raw"))
+            assert [(v.shape, v.dtype) for v in (h, tau)] == [(v.shape, v.dtype) for v in expected]
+            for i in np.ndindex(shape[:-2] if a.size else (0,)):
+                q, r = from_reflectors(h[i], tau[i])
+                near(q @ r, a[i], 100)
+                orthonormal(q)
+
+
 @by_field
 def test_lu_of_det(dtype):
     for shape in SQUARES + [(0, 0), (2, 0, 0), (0, 3, 3)]:
