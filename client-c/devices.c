@@ -25,6 +25,9 @@ int ad_device_get_facts(ad_session *s, int device, ad_device_facts *facts) {
                                .minor = (int)slot.values[3],
                                .multiprocessors = (int)slot.values[4],
                                .peers = (uint64_t)slot.values[5]};
+    if (slot.nvalues < 8) return 0; /* of a server that does not tell */
+    facts->runtime = (int)slot.values[6];
+    facts->driver = (int)slot.values[7];
     return 0;
 }
 

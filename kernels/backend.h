@@ -27,6 +27,7 @@ typedef struct ad_device_info {
     int major, minor;      /* compute capability; 0: none */
     int multiprocessors;   /* or processors */
     uint64_t peers;        /* bit n: this device reaches the memory of device n */
+    int runtime, driver;   /* versions of CUDA, 1000 * major + 10 * minor; 0: none */
 } ad_device_info;
 
 typedef struct ad_module ad_module; /* a user's compiled source, loaded on a device */

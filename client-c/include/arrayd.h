@@ -131,6 +131,7 @@ typedef struct ad_device_facts {
     int major, minor;      /* compute capability; 0: none */
     int multiprocessors;   /* or processors */
     uint64_t peers;        /* bit n: it reaches the memory of device n */
+    int runtime, driver;   /* versions of CUDA, 1000 * major + 10 * minor; 0: none */
 } ad_device_facts;
 /* Device n of the session's server; waits. AD_E_VALUE when there is none. */
 AD_API int ad_device_get_facts(ad_session *s, int device, ad_device_facts *facts);

@@ -167,6 +167,8 @@ void ad_cuda_device_info(ad_device *device, ad_device_info *info) {
     info->minor = device->minor;
     info->multiprocessors = device->multiprocessors;
     info->peers = device->peers;
+    if (cudaRuntimeGetVersion(&info->runtime) != cudaSuccess || cudaDriverGetVersion(&info->driver) != cudaSuccess)
+        cudaGetLastError();
     if (ad_cuda_enter(device, nullptr) < 0 || cudaMemGetInfo(&available, &total) != cudaSuccess) return;
     info->memory = total;
     info->free = available;

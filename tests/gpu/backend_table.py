@@ -20,7 +20,7 @@ class Fault(c.Structure):
 
 class Info(c.Structure):
     _fields_ = [("name", c.c_char * 64), ("id", c.c_char * 48), ("memory", U64), ("free", U64), ("major", INT),
-                ("minor", INT), ("multiprocessors", INT), ("peers", U64)]
+                ("minor", INT), ("multiprocessors", INT), ("peers", U64), ("runtime", INT), ("driver", INT)]
 
 
 class Check(c.Structure):

@@ -21,6 +21,8 @@ def test_device():
     free, total = device.mem_info
     assert 0 <= free <= total and total == ad.session_info()["memory"] and total > 1 << 26
     assert cuda.runtime.memGetInfo()[1] == total
+    versions = cuda.runtime.runtimeGetVersion(), cuda.runtime.driverGetVersion()
+    assert all(v >= 12000 for v in versions) if cuda.is_available() else versions == (0, 0)
     assert device.compute_capability.isdigit() and isinstance(device.name, str)
     properties = cuda.runtime.getDeviceProperties(0)
     assert properties["totalGlobalMem"] == total

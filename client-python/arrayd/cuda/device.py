@@ -69,7 +69,7 @@ class Device:
     @property
     def attributes(self):
         """dict of those of CUDA's attributes that the server tells, by CuPy's names."""
-        _, _, major, minor, processors, _ = self._facts()
+        _, _, major, minor, processors, *_ = self._facts()
         return {"ComputeCapabilityMajor": major, "ComputeCapabilityMinor": minor, "MultiProcessorCount": processors}
 
     def __int__(self):

@@ -5,8 +5,8 @@ from ._thread import current
 
 __all__ = ["CUDARuntimeError", "cudaDevAttrComputeCapabilityMajor", "cudaDevAttrComputeCapabilityMinor",
            "cudaDevAttrMultiProcessorCount", "deviceCanAccessPeer", "deviceGetAttribute", "deviceSynchronize",
-           "getDevice", "getDeviceCount", "getDeviceProperties", "is_hip", "memGetInfo", "setDevice", "streamQuery",
-           "streamSynchronize"]
+           "driverGetVersion", "getDevice", "getDeviceCount", "getDeviceProperties", "is_hip", "memGetInfo",
+           "runtimeGetVersion", "setDevice", "streamQuery", "streamSynchronize"]
 
 is_hip = False
 CUDARuntimeError = _core.DeviceError  # what a device reports; no memory is MemoryError
@@ -63,6 +63,24 @@ def memGetInfo():
     return Device().mem_info
 
 
+def runtimeGetVersion():
+    """The version of CUDA's runtime that the server runs on.
+
+    Returns: int, 1000 * major + 10 * minor; 0 where the server computes on the CPU.
+    Source: cupy.cuda.runtime.runtimeGetVersion
+    """
+    return Device()._facts()[6]
+
+
+def driverGetVersion():
+    """The newest version of CUDA that the driver of the server's device knows.
+
+    Returns: int, 1000 * major + 10 * minor; 0 where the server computes on the CPU.
+    Source: cupy.cuda.runtime.driverGetVersion
+    """
+    return Device()._facts()[7]
+
+
 def deviceCanAccessPeer(device, peer):
     """Whether a device reaches the memory of another.
 
@@ -83,7 +101,7 @@ def getDeviceProperties(device):
     Source: cupy.cuda.runtime.getDeviceProperties
     """
     device = Device(device)
-    memory, _, major, minor, processors, _ = device._facts()
+    memory, _, major, minor, processors, *_ = device._facts()
     return {"name": device.name.encode(), "totalGlobalMem": memory, "major": major, "minor": minor,
             "multiProcessorCount": processors}
 
