@@ -12,9 +12,9 @@ struct plan {
     ad_call call;
     ad_fold_arrays arrays;
     ad_fold fold;
-    ad_fold_kernel ways[3];        /* by AD_FOLD_UNIT ...; function NULL: there is none */
-    int row, loop, input, natural; /* natural: dtype that the kernel makes */
-    int start;                     /* dtype of the initial value */
+    ad_fold_kernel ways[AD_FOLD_WAYS]; /* by AD_FOLD_UNIT ...; function NULL: there is none */
+    int row, loop, input, natural;     /* natural: dtype that the kernel makes */
+    int start;                         /* dtype of the initial value */
     bool masked, nothing;
 };
 
@@ -53,7 +53,7 @@ int simpler(int row, int input, int loop, uint8_t *flags) {
 using family = ad_fold_kernel (*)(int input, int way);
 
 void take_family(plan *p, family kernels, unsigned flags) {
-    for (int way = 0; way < 3; way++) p->ways[way] = kernels(p->input, way);
+    for (int way = 0; way < AD_FOLD_WAYS; way++) p->ways[way] = kernels(p->input, way);
     p->fold.flags |= uint8_t(flags);
 }
 
@@ -66,14 +66,14 @@ void choose_sum(plan *p) {
     if (!whole && in != loop && !(is_narrow(in) && loop == AD_FLOAT32) && !(in == AD_FLOAT32 && loop == AD_FLOAT64))
         return;
     if (!whole && !is_inexact(in)) return;
-    for (int way = 0; way < 3; way++) p->ways[way] = ad_fold_sum(in, loop, way);
+    for (int way = 0; way < AD_FOLD_WAYS; way++) p->ways[way] = ad_fold_sum(in, loop, way);
     p->fold.flags |= uint8_t(divide);
     p->start = whole ? loop : computed_in(loop);
 }
 
 void choose_nansum(plan *p) {
     const bool mean = p->row == AD_REDUCTION_nanmean;
-    for (int way = 0; way < 3; way++) p->ways[way] = ad_fold_nansum(p->input, mean, way);
+    for (int way = 0; way < AD_FOLD_WAYS; way++) p->ways[way] = ad_fold_nansum(p->input, mean, way);
     p->start = computed_in(p->loop);
 }
 
@@ -273,7 +273,7 @@ int plan_blocks(plan *p, int64_t groups, int state) {
 int launch(plan *p) {
     ad_fold *f = &p->fold;
     unsigned has = 0;
-    for (unsigned i = 0; i < 3; i++) has |= p->ways[i].function != nullptr ? 1u << i : 0;
+    for (unsigned i = 0; i < AD_FOLD_WAYS; i++) has |= p->ways[i].function != nullptr ? 1u << i : 0;
     const int way = ad_fold_way(f, has, ad::itemsize(p->input)),
               side = way == AD_FOLD_SIDE ? int(8 / ad::itemsize(p->input)) : 1;
     const ad_fold_kernel *kernel = &p->ways[way];

@@ -65,8 +65,9 @@ typedef struct ad_fold_kernel {
 } ad_fold_kernel;
 
 /* Kernels for inputs of one type: element by element with any strides, by 16-byte loads along the reduced axis, by
- * 8-byte loads of neighbouring outputs (elements of up to 4 bytes). */
-enum { AD_FOLD_UNIT, AD_FOLD_WIDE, AD_FOLD_SIDE };
+ * 8-byte loads of neighbouring outputs (elements of up to 4 bytes), by 16-byte loads over several short rows that
+ * follow each other. */
+enum { AD_FOLD_UNIT, AD_FOLD_WIDE, AD_FOLD_SIDE, AD_FOLD_SHORT, AD_FOLD_WAYS };
 ad_fold_kernel ad_fold_sum(int input, int loop, int way); /* sums, and means by AD_FOLD_DIVIDE */
 ad_fold_kernel ad_fold_product(int input, int way);       /* of the loop's type */
 ad_fold_kernel ad_fold_nansum(int input, bool mean, int way);

@@ -366,7 +366,58 @@ template <class A> struct wide_work {
     }
 };
 
+template <int N> struct fold_depth { static constexpr int value = N; };
+
+/* Short rows that follow each other: a thread's lie in whole groups of 16 bytes. A's elements are taken in order. */
+template <class A> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold_short(const __grid_constant__ ad_fold f) {
+    using S = typename A::element;
+    constexpr int WIDTH = 16 / sizeof(S), DEPTH = WIDTH < 8 ? 8 / WIDTH : 1;
+    const int64_t thread = int64_t(blockIdx.x) * AD_FOLD_THREADS + threadIdx.x, first = thread * WIDTH;
+    if (thread >= f.outputs) return;
+    const int64_t rows = f.keep[0].size - first;
+    const int n = int(f.reduced);
+    const char *in = f.in + first * f.keep[0].in;
+    char *out = f.out + first * f.keep[0].out;
+    A a;
+    int at = 0;
+    a.init();
+    auto take = [&](S x) {
+        a.take(x, at, f);
+        if (++at < n) return;
+        a.finish(f, out);
+        out += f.keep[0].out;
+        a.init();
+        at = 0;
+    };
+    auto take_groups = [&](int c, auto depth) {
+        constexpr int D = decltype(depth)::value;
+        uint4 v[D];
+        uint32_t w[4];
+        S x[WIDTH];
+#pragma unroll
+        for (int u = 0; u < D; u++) v[u] = reinterpret_cast<const uint4 *>(in)[c + u];
+#pragma unroll
+        for (int u = 0; u < D; u++) {
+            fold_words(w, v[u]);
+            fold_unpack(x, w);
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) take(x[i]);
+        }
+    };
+    if (rows >= WIDTH) {
+        int c = 0;
+#pragma unroll 1
+        for (; c + DEPTH <= n; c += DEPTH) take_groups(c, fold_depth<DEPTH>{});
+#pragma unroll 1
+        for (; c < n; c++) take_groups(c, fold_depth<1>{});
+    } else {
+#pragma unroll 1
+        for (int64_t i = 0; i < rows * n; i++) take(fold_load<S>(in + i * int64_t(sizeof(S))));
+    }
+}
+
 template <class A> ad_fold_kernel fold_kernels(int way) {
+    if (way == AD_FOLD_SHORT) return {reinterpret_cast<const void *>(&fold_short<A>), 0};
     if (way == AD_FOLD_WIDE) return fold_kernel<wide_work<A>>();
     if (way == AD_FOLD_UNIT) return fold_kernel<unit_work<A>>();
     if constexpr (sizeof(typename A::element) <= 4) return fold_kernel<side_work<A>>();
