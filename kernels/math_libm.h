@@ -60,12 +60,12 @@ AD_LIBM1V(tan, tan)
 #else
 /* CUDA's reduce arguments from 105615 on in another way, which takes many registers and local memory. Tested here, that
  * is left out of line, and their own test falls away. */
-#define AD_LIBM1_APART(name)                                               \
+#define AD_LIBM1_APART(name)                                                   \
     __device__ __noinline__ float name##_far(float x) { return ::name##f(x); } \
-    AD_HD float name(float x) {                                            \
-        if (::fabsf(x) >= 105615.0f) return name##_far(x);                 \
-        return ::name##f(x);                                               \
-    }                                                                      \
+    AD_HD float name(float x) {                                                \
+        if (::fabsf(x) >= 105615.0f) return name##_far(x);                     \
+        return ::name##f(x);                                                   \
+    }                                                                          \
     AD_HD double name(double x) { return ::name(x); }
 AD_LIBM1_APART(sin)
 AD_LIBM1_APART(cos)

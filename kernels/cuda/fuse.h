@@ -1,10 +1,10 @@
 /* Chains of elementwise operations as kernels of their own: source from the rows of ufunc.def, compiled at run time by
  * way of the device's compiler, kept by the signature of the chain.
  *
- * A chain is made ready once (ad_fuse_plan_make): its operands' dimensions brought into a good order and joined, and the
- * form chosen that its kernel needs. Signature and source are functions of chain and form alone; what else a launch has
- * (addresses, sizes, strides, scalars) is the kernel's argument. fuse_source.cpp, fuse_plan.cpp and fuse_headers.cpp
- * need no CUDA, so that they can be tested where there is none. */
+ * A chain is made ready once (ad_fuse_plan_make): its operands' dimensions brought into a good order and joined, and
+ * the form chosen that its kernel needs. Signature and source are functions of chain and form alone; what else a launch
+ * has (addresses, sizes, strides, scalars) is the kernel's argument. fuse_source.cpp, fuse_plan.cpp and
+ * fuse_headers.cpp need no CUDA, so that they can be tested where there is none. */
 #ifndef AD_KERNELS_CUDA_FUSE_H
 #define AD_KERNELS_CUDA_FUSE_H
 
@@ -16,8 +16,8 @@
 
 #define AD_FUSE_OUTPUTS (AD_CHAIN_OUTPUTS + 1) /* the last: what the chain's end reduces */
 #define AD_FUSE_OPERANDS (AD_FUSE_OUTPUTS + AD_CHAIN_INPUTS)
-#define AD_FUSE_SCALARS 64   /* uses of scalars, each in the type it is used in */
-#define AD_FUSE_KEY 2048     /* bytes of a signature, at most */
+#define AD_FUSE_SCALARS 64 /* uses of scalars, each in the type it is used in */
+#define AD_FUSE_KEY 2048   /* bytes of a signature, at most */
 #define AD_FUSE_KERNEL "ad_fused"
 
 /* How a row of an operand lies. */

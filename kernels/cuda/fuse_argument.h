@@ -10,8 +10,8 @@
 /* A chunk is as many elements, next to each other in a row, as a thread has at a time. A thread has chunks
  * blockIdx.x * block + threadIdx.x + n * step. */
 typedef struct ad_fuse_head {
-    int64_t columns;               /* of a row */
-    uint32_t chunks, block, step;  /* chunks: of all rows */
+    int64_t columns;                    /* of a row */
+    uint32_t chunks, block, step;       /* chunks: of all rows */
     ad_divisor row, dim[AD_FUSE_OUTER]; /* chunks of a row; outer dimensions, outermost first, the first unused */
 } ad_fuse_head;
 

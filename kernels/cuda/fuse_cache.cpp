@@ -108,8 +108,8 @@ int load(entry *e, const ad_binary *binary, ad_fault *fault) {
     int rc = ad_cuda_status(cudaLibraryLoadData(&e->library, binary->data, nullptr, nullptr, 0, nullptr, nullptr, 0),
                             "loading the kernel of a chain", fault);
     if (rc == 0)
-        rc = ad_cuda_status(cudaLibraryGetKernel(&e->kernel, e->library, AD_FUSE_KERNEL), "finding the kernel of a chain",
-                            fault);
+        rc = ad_cuda_status(cudaLibraryGetKernel(&e->kernel, e->library, AD_FUSE_KERNEL),
+                            "finding the kernel of a chain", fault);
     if (rc == 0) e->state = READY;
     return rc == AD_E_DEVICE_LOST ? rc : 0;
 }

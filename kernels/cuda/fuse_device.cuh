@@ -77,18 +77,21 @@ template <class S, int V, int Outer>
 __device__ __forceinline__ vec<S, V> fuse_load_strided(const ad_fuse_operand &o, const fuse_place<Outer> &p) {
     return fuse_load_apart<S, V>(fuse_row(o, p) + p.column * o.inner, o.inner, p);
 }
-template <class S, int V, int Outer>
-__device__ __forceinline__ vec<S, V> fuse_load_one(const ad_fuse_operand &o, const fuse_place<Outer> &p) {
-    return splat<S, V>(*reinterpret_cast<const S *>(fuse_row(o, p)));
+template <class S, int Outer>
+__device__ __forceinline__ S fuse_load_one(const ad_fuse_operand &o, const fuse_place<Outer> &p) {
+    return *reinterpret_cast<const S *>(fuse_row(o, p));
 }
 
 template <bool Ragged, class S, int V, int Outer>
 __device__ __forceinline__ void fuse_store(const ad_fuse_operand &o, const fuse_place<Outer> &p, const vec<S, V> &v) {
     char *to = fuse_row(o, p) + p.column * int64_t(sizeof(S));
-    if (!Ragged || p.count == V) return store_vector(to, v);
+    if (!Ragged || p.count == V) {
+        store_vector(to, v);
+    } else {
 #pragma unroll
-    for (int i = 0; i < V; i++)
-        if (i < p.count) reinterpret_cast<S *>(to)[i] = v.get(i);
+        for (int i = 0; i < V; i++)
+            if (i < p.count) reinterpret_cast<S *>(to)[i] = v.get(i);
+    }
 }
 template <class S, int V, int Outer> __device__ __forceinline__ void
 fuse_store_strided(const ad_fuse_operand &o, const fuse_place<Outer> &p, const vec<S, V> &v) {

@@ -4,26 +4,26 @@
 #include <string.h>
 
 /* kernels/flags.mk says on which files this object depends. */
-#define AD_EMBED(symbol, path)                   \
-    asm(".pushsection .rodata\n"                 \
-        ".global ad_text_" #symbol "\n"          \
-        ".hidden ad_text_" #symbol "\n"          \
+#define AD_EMBED(symbol, path)                        \
+    asm(".pushsection .rodata\n"                      \
+        ".global ad_text_" #symbol "\n"               \
+        ".hidden ad_text_" #symbol "\n"               \
         "ad_text_" #symbol ": .incbin \"" path "\"\n" \
-        ".global ad_text_end_" #symbol "\n"      \
-        ".hidden ad_text_end_" #symbol "\n"      \
-        "ad_text_end_" #symbol ": .byte 0\n"     \
-        ".popsection\n");                        \
+        ".global ad_text_end_" #symbol "\n"           \
+        ".hidden ad_text_end_" #symbol "\n"           \
+        "ad_text_end_" #symbol ": .byte 0\n"          \
+        ".popsection\n");                             \
     extern "C" const char ad_text_##symbol[], ad_text_end_##symbol[];
 
-#define AD_EMBEDDED(X)                                \
-    X(types, "kernels/types.h")                       \
-    X(math, "kernels/math.h")                         \
-    X(math_libm, "kernels/math_libm.h")               \
-    X(math_complex, "kernels/math_complex.h")         \
-    X(dtypes, "protocol/dtype.def")                   \
-    X(vector, "kernels/cuda/vector.cuh")              \
-    X(divide, "kernels/cuda/divide.h")                \
-    X(argument, "kernels/cuda/fuse_argument.h")       \
+#define AD_EMBEDDED(X)                          \
+    X(types, "kernels/types.h")                 \
+    X(math, "kernels/math.h")                   \
+    X(math_libm, "kernels/math_libm.h")         \
+    X(math_complex, "kernels/math_complex.h")   \
+    X(dtypes, "protocol/dtype.def")             \
+    X(vector, "kernels/cuda/vector.cuh")        \
+    X(divide, "kernels/cuda/divide.h")          \
+    X(argument, "kernels/cuda/fuse_argument.h") \
     X(device, "kernels/cuda/fuse_device.cuh")
 
 AD_EMBEDDED(AD_EMBED)

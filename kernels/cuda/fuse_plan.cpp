@@ -162,10 +162,10 @@ bool place_operands(const walk *w, ad_fuse_form *f) {
     for (int k = 0; k < w->nop; k++) {
         const int64_t inner = w->stride[k][last], size = size_of(f, k);
         const bool single = w->shape[last] == 1;
-        f->place[k] = k < f->nout && single       ? AD_FUSE_PACKED
-                      : inner == size             ? AD_FUSE_PACKED
+        f->place[k] = k < f->nout && single        ? AD_FUSE_PACKED
+                      : inner == size              ? AD_FUSE_PACKED
                       : inner == 0 && k >= f->nout ? AD_FUSE_ONE
-                                                  : AD_FUSE_APART;
+                                                   : AD_FUSE_APART;
         if (!is_aligned(w, k, size) || inner % size != 0) return false;
     }
     return true;

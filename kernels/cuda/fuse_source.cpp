@@ -99,7 +99,8 @@ void write_head(writer &w, const ad_fuse_form *f, const std::string *scalar_type
 
 void write_loads(writer &w, const ad_fuse_form *f) {
     w << "    begin();\n#pragma unroll\n    for (int u = 0; u < U; u++) {\n"
-      << "        at[u] = fuse_locate<D, V, R>(p.head, first + u * p.head.step);\n        if (at[u].count == 0) continue;\n";
+      << "        at[u] = fuse_locate<D, V, R>(p.head, first + u * p.head.step);\n        if (at[u].count == 0) "
+         "continue;\n";
     for (int k = 0; k < f->nin; k++) {
         const int place = f->place[f->nout + k];
         const std::string t = type(f->dtype[f->nout + k]);
@@ -115,8 +116,7 @@ void write_loads(writer &w, const ad_fuse_form *f) {
 /* A call of element for the elements at n of a step. */
 void write_call(writer &w, const ad_fuse_form *f, const char *indent) {
     w << indent << "for (int i = 0; i < N; i++)\n" << indent << "    element(";
-    for (int k = 0; k < f->nin; k++)
-        w << "i" << k << (f->place[f->nout + k] == AD_FUSE_ONE ? "[u], " : "[u].get(i), ");
+    for (int k = 0; k < f->nin; k++) w << "i" << k << (f->place[f->nout + k] == AD_FUSE_ONE ? "[u], " : "[u].get(i), ");
     for (int k = 0; k < f->nscalars; k++) w << "s" << k << ", ";
     for (int k = 0; k < f->nout; k++) w << "e" << k << (k + 1 < f->nout ? "[i], " : "[i]);\n");
 }

@@ -90,6 +90,8 @@ template <int N, class S, int V> __device__ __forceinline__ void shift(vec<S, V>
     constexpr int bytes = N * int(sizeof(S));
     if constexpr (N == V) {
         v = next;
+    } else if constexpr (vec<S, V>::bytes < 4) { /* in the lower part of a word */
+        v.word[0] = v.word[0] >> bytes * 8 | next.word[0] << (vec<S, V>::bytes - bytes) * 8;
     } else if constexpr (bytes % 4 == 0) {
 #pragma unroll
         for (int i = 0; i < v.words; i++)

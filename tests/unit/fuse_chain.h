@@ -52,7 +52,9 @@ struct fuse_chain {
         return d;
     }
     dimensions *input(int dtype) { return input(dtype, shape); }
-    dimensions *input(int dtype, const std::vector<int64_t> &of) { return set(&chain.input[chain.ninputs++], dtype, of); }
+    dimensions *input(int dtype, const std::vector<int64_t> &of) {
+        return set(&chain.input[chain.ninputs++], dtype, of);
+    }
     void scalar(int64_t value) {
         ad_scalar *s = &chain.scalar[chain.nscalars++];
         s->kind = AD_SCALAR_INT;
@@ -106,8 +108,7 @@ inline void fill_random(fuse_random &r, fuse_chain &f, int nodes) {
     for (int i = 0; i < nodes; i++) {
         const auto &row = rows[size_t(r.below(int(rows.size())))];
         if (row.first == AD_UFUNC_power && ad__dtypes[row.second].kind == 'i') continue;
-        ad_chain_node *n =
-            f.node(row.first, row.second, {any_source(r, f), any_source(r, f), any_source(r, f)});
+        ad_chain_node *n = f.node(row.first, row.second, {any_source(r, f), any_source(r, f), any_source(r, f)});
         for (int k = 0; k < n->nout; k++)
             if (r.below(4) == 0) n->dtype[k] = uint8_t(r.below(AD_NDTYPE));
     }

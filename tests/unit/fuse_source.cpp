@@ -76,9 +76,9 @@ Test(fuse_source, every_row_compiles, .timeout = 120) {
     for (int loop = 0; loop < AD_NDTYPE; loop++) {
         size_t at = 0;
         while (at < rows.size()) {
-            fuse_chain f({5, 7});
+            fuse_chain f({5, 4});
             f.input(loop);
-            f.input(loop, {7});
+            f.input(loop, {4});
             f.input(loop, {5, 1});
             f.scalar(3);
             for (; at < rows.size() && f.chain.noutputs < AD_CHAIN_OUTPUTS - 1; at++) {
