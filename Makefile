@@ -264,6 +264,7 @@ UNIT_protocol := $(A_PROTOCOL)
 UNIT_kernels := $(A_KERNELS) $(A_PROTOCOL)
 UNIT_server := $(A_SERVER) $(A_PROTOCOL)
 UNIT_client := $(A_CLIENT)
+UNIT_fuse := $(call objects,$(FUSE_PORTABLE)) $(A_PROTOCOL)
 LIBS_kernels = $(BLAS_LIBS) $(KERNEL_LIBS)
 LIBS_server = $(INI_LIBS) $(UV_LIBS)
 

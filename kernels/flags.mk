@@ -65,6 +65,13 @@ CUDA_CXXFLAGS := -DAD_ISA=gpu -isystem $(CUDA_HOME)/include
 CUDA_PROTOCOL := $(filter-out %/check.o %/decode.o %/encode.o,$(PROTOCOL))
 CUDA_OBJECTS := $(patsubst %,$(CUDA_OBJ)/%.o,$(basename $(CUDA_SOURCES)))
 
+# Chains are compiled at run time from headers that are embedded in an object: the assembler reads them, so make has to
+# know. FUSE_PORTABLE needs no CUDA; tests/unit/fuse_*.cpp test it everywhere.
+FUSE_HEADERS := kernels/types.h kernels/math.h kernels/math_libm.h kernels/math_complex.h protocol/dtype.def \
+	$(addprefix kernels/cuda/,vector.cuh divide.h fuse_argument.h fuse_device.cuh)
+FUSE_PORTABLE := $(addprefix kernels/cuda/,fuse_headers.cpp fuse_plan.cpp fuse_source.cpp)
+$(OBJ)/kernels/cuda/fuse_headers.o $(CUDA_OBJ)/kernels/cuda/fuse_headers.o: $(FUSE_HEADERS)
+
 # Where the libraries of CUDA are at run time: in the Python packages nvidia-*, beside a wheel that is installed; in
 # the toolkit; or where the dynamic linker looks anyway.
 CUDA_RUNPATH := $$ORIGIN/../../nvidia/cu13/lib:/usr/local/cuda/lib64:/usr/local/cuda-13/lib64

@@ -1,0 +1,220 @@
+/* Chains as CUDA source and as signatures. */
+#include "kernels/cuda/fuse.h"
+
+#include <string.h>
+
+#include "protocol/infer.h"
+#include "protocol/tables.h"
+
+namespace {
+
+struct writer {
+    std::string text;
+    writer &operator<<(const char *s) {
+        text += s;
+        return *this;
+    }
+    writer &operator<<(const std::string &s) {
+        text += s;
+        return *this;
+    }
+    writer &operator<<(int n) {
+        text += std::to_string(n);
+        return *this;
+    }
+};
+
+std::string type(int dtype) { return std::string("t_") + ad__dtypes[dtype].name; }
+std::string number(const char *prefix, int n) { return prefix + std::to_string(n); }
+
+const ad_rule_row *rule_of(const ad_chain_node *n) { return &ad__rules[ad__ufunc(n->row)->rule]; }
+
+/* ---- the element ---- */
+
+/* What a source is called; scalars count up, one name for each use. */
+std::string name_of(const ad_source &s, int *scalars) {
+    if (s.kind == AD_SOURCE_INPUT) return number("i", s.index);
+    if (s.kind == AD_SOURCE_SCALAR) return number("s", (*scalars)++);
+    return number("v", s.index) + (s.part ? "b" : "");
+}
+
+/* As apply() of kernels/ufunc.h does it: inputs as the rule wants them, computed in the loop's type, rounded to what
+ * the row gives and then to what is stored. */
+void write_node(writer &w, const ad_chain_node *n, int index, int *scalars) {
+    static const char *const operand[] = {"x", "y", "z"};
+    const ad_ufunc_row *row = ad__ufunc(n->row);
+    const bool negates = n->row == AD_UFUNC_negative;
+    const std::string name = number("v", index);
+    std::string given[2];
+    w << "    " << type(n->dtype[0]) << " " << name << ";\n";
+    if (n->nout > 1) w << "    " << type(n->dtype[1]) << " " << name << "b;\n";
+    w << "    { /* " << row->name << " */\n        using S = " << type(n->loop) << ";\n";
+    for (int k = 0; k < n->nin; k++) {
+        const std::string want = type(ad_fuse_wants(n, k));
+        w << "        const compute_t<" << want << "> " << operand[k] << " = " << (negates ? "fuse_apart" : "")
+          << "(load(cast<" << want << ">(" << name_of(n->source[k], scalars) << ")));\n";
+    }
+    for (int k = 0; k < n->nout; k++) {
+        given[k] = type(ad__code_dtype(rule_of(n)->out[k], n->loop));
+        w << "        compute_t<" << given[k] << "> r" << k << ";\n";
+    }
+    if (n->nout > 1) w << "        " << row->expression << ";\n";
+    else w << "        r0 = cast<compute_t<" << given[0] << ">>(" << row->expression << ");\n";
+    if (negates) w << "        r0 = fuse_apart(r0);\n";
+    for (int k = 0; k < n->nout; k++)
+        w << "        " << name << (k ? "b" : "") << " = cast<" << type(n->dtype[k]) << ">(" << given[k] << "(r" << k
+          << "));\n";
+    w << "    }\n";
+}
+
+void write_element(writer &w, const ad_chain *c, const ad_fuse_form *f, const std::string *scalar_types) {
+    int scalars = 0, unused = 0;
+    w << "__device__ __forceinline__ void element(";
+    for (int k = 0; k < f->nin; k++) w << type(f->dtype[f->nout + k]) << " i" << k << ", ";
+    for (int k = 0; k < f->nscalars; k++) w << scalar_types[k] << " s" << k << ", ";
+    for (int k = 0; k < f->nout; k++) w << type(f->dtype[k]) << " &o" << k << (k + 1 < f->nout ? ", " : ") {\n");
+    for (int i = 0; i < c->nnodes; i++) write_node(w, &c->node[i], i, &scalars);
+    for (int k = 0; k < f->nout; k++)
+        w << "    o" << k << " = cast<" << type(f->dtype[k]) << ">(" << name_of(f->from[k], &unused) << ");\n";
+    w << "}\n";
+}
+
+/* ---- the kernel ---- */
+
+void write_head(writer &w, const ad_fuse_form *f, const std::string *scalar_types) {
+    w << "extern \"C\" __global__ void __launch_bounds__(" << AD_FUSE_THREADS << ")\n    " AD_FUSE_KERNEL
+      << "(const __grid_constant__ ad::fuse_argument<" << f->nout + f->nin << ", " << f->nscalars << "> p) {\n"
+      << "    using namespace ad;\n    constexpr int V = " << f->width << ", N = " << f->step << ", U = " << f->unroll
+      << ", D = " << f->outer << ";\n    constexpr bool R = " << (f->ragged ? "true" : "false") << ";\n"
+      << "    const uint32_t first = blockIdx.x * p.head.block + threadIdx.x;\n    fuse_place<D> at[U];\n";
+    for (int k = 0; k < f->nscalars; k++)
+        w << "    const " << scalar_types[k] << " s" << k << " = fuse_scalar<" << scalar_types[k] << ">(p.scalar[" << k
+          << "]);\n";
+    for (int k = 0; k < f->nin; k++) {
+        const std::string t = type(f->dtype[f->nout + k]);
+        if (f->place[f->nout + k] == AD_FUSE_ONE) w << "    " << t << " i" << k << "[U];\n";
+        else w << "    vec<" << t << ", V> i" << k << "[U];\n";
+    }
+}
+
+void write_loads(writer &w, const ad_fuse_form *f) {
+    w << "    begin();\n#pragma unroll\n    for (int u = 0; u < U; u++) {\n"
+      << "        at[u] = fuse_locate<D, V, R>(p.head, first + u * p.head.step);\n        if (at[u].count == 0) "
+         "continue;\n";
+    for (int k = 0; k < f->nin; k++) {
+        const int place = f->place[f->nout + k];
+        const std::string t = type(f->dtype[f->nout + k]);
+        w << "        i" << k << "[u] = "
+          << (place == AD_FUSE_ONE     ? "fuse_load_one<" + t + ">"
+              : place == AD_FUSE_APART ? "fuse_load_strided<" + t + ", V>"
+                                       : "fuse_load<" + t + ", V, R>")
+          << "(p.op[" << f->nout + k << "], at[u]);\n";
+    }
+    w << "    }\n";
+}
+
+/* A call of element for the elements at n of a step. */
+void write_call(writer &w, const ad_fuse_form *f, const char *indent) {
+    w << indent << "for (int i = 0; i < N; i++)\n" << indent << "    element(";
+    for (int k = 0; k < f->nin; k++) w << "i" << k << (f->place[f->nout + k] == AD_FUSE_ONE ? "[u], " : "[u].get(i), ");
+    for (int k = 0; k < f->nscalars; k++) w << "s" << k << ", ";
+    for (int k = 0; k < f->nout; k++) w << "e" << k << (k + 1 < f->nout ? "[i], " : "[i]);\n");
+}
+
+void write_stores(writer &w, const ad_fuse_form *f, bool packed) {
+    for (int k = 0; k < f->nout; k++)
+        w << "        " << (f->place[k] == AD_FUSE_APART ? "fuse_store_strided" : "fuse_store<R>") << "(p.op[" << k
+          << "], at[u], " << (packed ? number("pack(e", k) + ")" : number("o", k)) << ");\n";
+}
+
+/* Where the elements of a chunk are computed a few at a time they pass through the first places, so that no register
+ * is indexed. */
+void write_steps(writer &w, const ad_fuse_form *f) {
+    for (int k = 0; k < f->nout; k++) w << "        vec<" << type(f->dtype[k]) << ", V> o" << k << " = {};\n";
+    w << "#pragma unroll 1\n        for (int n = 0; n < V; n += N) {\n";
+    for (int k = 0; k < f->nout; k++) w << "            " << type(f->dtype[k]) << " e" << k << "[N];\n";
+    w << "#pragma unroll\n";
+    write_call(w, f, "            ");
+    for (int k = 0; k < f->nin; k++)
+        if (f->place[f->nout + k] != AD_FUSE_ONE)
+            w << "            shift(i" << k << "[u], vec<" << type(f->dtype[f->nout + k]) << ", N>{});\n";
+    for (int k = 0; k < f->nout; k++) w << "            shift(o" << k << ", pack(e" << k << "));\n";
+    w << "        }\n";
+    write_stores(w, f, false);
+}
+
+void write_body(writer &w, const ad_fuse_form *f) {
+    w << "#pragma unroll\n    for (int u = 0; u < U; u++) {\n        if (at[u].count == 0) continue;\n";
+    if (f->step < f->width) {
+        write_steps(w, f);
+    } else {
+        for (int k = 0; k < f->nout; k++) w << "        " << type(f->dtype[k]) << " e" << k << "[N];\n";
+        w << "#pragma unroll\n";
+        write_call(w, f, "        ");
+        write_stores(w, f, true);
+    }
+    w << "    }\n}\n";
+}
+
+/* ---- signatures ---- */
+
+struct bytes {
+    uint8_t *to, *end;
+    void add(int value) {
+        if (to < end) *to = uint8_t(value);
+        to++;
+    }
+};
+
+void add_node(bytes &b, const ad_chain_node *n) {
+    b.add(n->row);
+    b.add(n->row >> 8);
+    b.add(n->loop);
+    b.add(n->nin << 4 | n->nout);
+    for (int k = 0; k < n->nout; k++) b.add(n->dtype[k]);
+    for (int k = 0; k < n->nin; k++) {
+        b.add(n->source[k].kind << 4 | n->source[k].part);
+        /* A scalar has its place in the argument by the order of uses. */
+        if (n->source[k].kind != AD_SOURCE_SCALAR) b.add(n->source[k].index);
+    }
+}
+
+} // namespace
+
+int ad_fuse_wants(const ad_chain_node *node, int k) { return ad__code_dtype(rule_of(node)->in[k], node->loop); }
+
+std::string ad_fuse_source(const ad_chain *chain, const ad_fuse_form *form) {
+    writer w;
+    std::string scalar_types[AD_FUSE_SCALARS];
+    int scalars = 0;
+    for (int i = 0; i < chain->nnodes; i++)
+        for (int k = 0; k < chain->node[i].nin; k++)
+            if (chain->node[i].source[k].kind == AD_SOURCE_SCALAR)
+                scalar_types[scalars++] = type(ad_fuse_wants(&chain->node[i], k));
+    w << "#include \"kernels/math.h\"\n#include \"kernels/cuda/fuse_device.cuh\"\n\nnamespace ad {\n"
+      << "inline namespace AD_ISA {\n\n";
+    write_element(w, chain, form, scalar_types);
+    w << "\n} // namespace AD_ISA\n} // namespace ad\n\n";
+    write_head(w, form, scalar_types);
+    write_loads(w, form);
+    write_body(w, form);
+    return w.text;
+}
+
+int ad_fuse_signature(const ad_chain *chain, const ad_fuse_form *form, uint8_t *key) {
+    bytes b = {key, key + AD_FUSE_KEY};
+    b.add(chain->nnodes);
+    b.add(form->nout);
+    b.add(form->nin);
+    b.add(form->outer << 1 | form->ragged);
+    b.add(form->width);
+    b.add(form->step);
+    b.add(form->unroll);
+    for (int k = 0; k < form->nout + form->nin; k++) b.add(form->dtype[k] << 2 | form->place[k]);
+    for (int k = 0; k < form->nout; k++) {
+        b.add(form->from[k].index);
+        b.add(form->from[k].part);
+    }
+    for (int i = 0; i < chain->nnodes; i++) add_node(b, &chain->node[i]);
+    return b.to <= b.end ? int(b.to - key) : 0;
+}
