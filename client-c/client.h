@@ -95,7 +95,9 @@ typedef struct ad_deferred {
 
 typedef struct ad_pool ad_pool;
 
-#define AD_FREES 512            /* buffer ids in one free message */
+#define AD_FREES 512 /* buffer ids in one free message */
+#define AD_FREES_GATHER \
+    8 /* that wait for others: few, so that the server knows of temporaries while it can do without */
 #define AD_FREE_BYTES (1 << 20) /* released memory that waits for the next message at the most */
 #define AD_TYPE_CODES 18        /* dtypes and the three weak types */
 

@@ -355,7 +355,7 @@ void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size) {
         s->frees[s->nfrees++] = buffer;
         s->free_bytes += size;
         /* Large memory is to be used again by the very next operation, so its release takes its place before that. */
-        if (s->nfrees >= AD_FREES || s->free_bytes >= AD_FREE_BYTES) append_frees(s);
+        if (s->nfrees >= AD_FREES_GATHER || s->free_bytes >= AD_FREE_BYTES) append_frees(s);
         ad__flusher_wake(s);
     }
     pthread_mutex_unlock(&s->lock);

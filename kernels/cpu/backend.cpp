@@ -6,6 +6,7 @@
 
 #include "kernels/call.h"
 #include "kernels/cpu/call_fft_plans.h"
+#include "kernels/cpu/chain.h"
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/late.h"
 #include "kernels/cpu/operand.h"
@@ -116,6 +117,13 @@ int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
     }
 }
 
+int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault) {
+    int rc;
+    if (!ad_cpu_chain_suits(chain)) return 0;
+    if ((rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault)) < 0) return rc;
+    return ad_cpu_fuse(stream, chain, run, fault);
+}
+
 const ad_backend backend = {AD_BACKEND_VERSION,
                             "cpu",
                             false,
@@ -149,7 +157,7 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             download,
                             move,
                             run_operation,
-                            nullptr,
+                            fuse,
                             nullptr,
                             nullptr,
                             nullptr,

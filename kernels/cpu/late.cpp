@@ -16,6 +16,7 @@
 #include <time.h>
 #include <vector>
 
+#include "kernels/cpu/chain.h"
 #include "kernels/cpu/late.h"
 #include "protocol/infer.h"
 
@@ -266,6 +267,53 @@ int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
     return 0;
 }
 
+/* ---- chains ---- */
+
+/* A chain with all that it points at. */
+struct copied_chain {
+    copied end; /* the reduction's operation, and what it may ask for */
+    ad_chain chain;
+    std::deque<std::vector<int64_t>> numbers;
+
+    static const ad_op *end_of(const ad_chain *from) {
+        static const ad_op none{};
+        return from->end.op ? from->end.op : &none;
+    }
+    const int64_t *keep(const int64_t *from, int n) {
+        numbers.emplace_back(from, from + n);
+        return numbers.back().data();
+    }
+    void keep(ad_desc *d) {
+        d->shape = keep(d->shape, d->ndim);
+        d->strides = keep(d->strides, d->ndim);
+    }
+    explicit copied_chain(const ad_chain *from) : end(end_of(from)), chain(*from) {
+        chain.shape = keep(chain.shape, chain.ndim);
+        for (int i = 0; i < chain.ninputs; i++) keep(&chain.input[i].desc);
+        for (int i = 0; i < chain.noutputs; i++) keep(&chain.output[i].view.desc);
+        if (chain.end.op) chain.end.op = &end.op;
+    }
+};
+
+void execute_chain(late_stream *s, const std::shared_ptr<copied_chain> &c) {
+    ad_fault fault = {};
+    std::lock_guard<std::mutex> hold(one_at_a_time);
+    int rc = now->fuse(s->inner, &c->chain, &c->end.run, &fault);
+    if (rc == 0) rc = ad__fault(&fault, AD_E_MEMORY, "no memory for what the chain ends with");
+    if (rc < 0) report(c->end.check, fault, rc);
+}
+
+int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *) {
+    late_stream *s = own(stream);
+    if (!ad_cpu_chain_suits(chain)) return 0;
+    auto c = std::make_shared<copied_chain>(chain);
+    c->end.check = run->check;
+    run->checked = run->check != nullptr;
+    run->wrote = true;
+    s->push([=] { execute_chain(s, c); });
+    return 1;
+}
+
 } // namespace
 
 const ad_backend *ad_cpu_late(const ad_backend *real) {
@@ -289,5 +337,6 @@ const ad_backend *ad_cpu_late(const ad_backend *real) {
     late.download = copy;
     late.move = copy;
     late.run = run_operation;
+    late.fuse = fuse;
     return &late;
 }

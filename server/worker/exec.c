@@ -45,7 +45,8 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
         ad__lane_frees(s, b, NULL);
         ad__memory_give(b->home->estate, &b->block);
     }
-    s->buffer_bytes -= b->size;
+    if (!b->promised) s->buffer_bytes -= b->size;
+    b->promised = false;
     b->size = 0;
     b->address = nothing;
 }
@@ -101,6 +102,7 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     j->inherited = NULL;
     j->lane = NULL;
     j->nscratch = 0;
+    j->held = false;
     j->fault.code = 0;
     j->fault.text[0] = 0;
     for (int i = 0; i < AD_MAX_OUT; i++) j->made[i] = false;
@@ -244,6 +246,7 @@ static int order(job *j) {
 static void spread_suspects(job *j) {
     const ad_op *op = j->op;
     uint64_t all = 0;
+    if (j->held && !j->run.checked) return;
     if (j->run.checked) {
         bool kept = ad__op_updates(op);
         uint64_t bit = ad__verdicts_add(j->s, j->number, j->name, kept);
@@ -254,7 +257,7 @@ static void spread_suspects(job *j) {
         if (j->buffer[i]) all |= ad__verdicts_of(j->s, j->buffer[i]);
     for (int i = 0; i < op->nout; i++) {
         if (!j->buffer[i]) continue;
-        uint64_t own = j->made[i] ? 0 : ad__verdicts_of(j->s, j->buffer[i]);
+        uint64_t own = j->made[i] && !j->held ? 0 : ad__verdicts_of(j->s, j->buffer[i]);
         ad__verdicts_set(j->s, j->buffer[i], all | own);
     }
 }
@@ -263,8 +266,9 @@ static int enqueue(job *j) {
     const ad_backend *backend = j->s->worker->backend;
     if (!backend->asynchronous)
         return ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
-    int status = ad__verdicts_place(j->s, &j->run.check, &j->fault);
-    if (status) return status;
+    int status = 0;
+    if (!ad__verdicts_full(&j->s->verdicts)) status = ad__verdicts_place(j->s, &j->run.check, &j->fault);
+    if (status) return status; /* what is held needs no place, and there may be none */
     status = ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
     int counted = ad__session_enqueued(j->s, j->lane, &j->fault); /* also a failed one may have begun something */
     spread_suspects(j);
@@ -273,19 +277,56 @@ static int enqueue(job *j) {
 
 #define NEGLIGIBLE 500 /* ns of a device, which are not counted */
 
-int ad__job_run(job *j) {
-    int status;
+static double charge(job *j) {
     double cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
     if (cost > NEGLIGIBLE) ad__lane_charge(j->s, cost);
+    return cost;
+}
+
+int ad__job_check(job *j) {
+    int status = check_kind(j);
+    if (!status) status = find_operands(j);
+    return status ? status : ad__check_op(j->op, &j->fault);
+}
+
+int ad__job_run(job *j) {
+    int status;
+    double cost = charge(j);
     if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;
     j->lane->unmarked_ns += cost;
-    if ((status = check_kind(j))) return status;
-    if ((status = find_operands(j))) return status;
-    if ((status = ad__check_op(j->op, &j->fault))) return status;
+    if ((status = ad__job_check(j))) return status;
     if ((status = make_outputs(j))) return status;
     if ((status = order(j))) return status;
     set_addresses(j);
     if ((status = separate_inputs(j))) return status;
+    return enqueue(j);
+}
+
+static int provide_outputs(job *j) {
+    for (int i = 0; i < j->op->nout; i++) {
+        int status = ad__held_provide(j->s, j->lane, j->buffer[i], &j->fault);
+        if (status) return status;
+    }
+    return 0;
+}
+
+void ad__job_hold(job *j, ad_lane *lane, ad_buffer *const *buffer) {
+    j->lane = lane;
+    j->held = true;
+    for (int i = 0; i < j->op->nout + j->op->nin; i++) {
+        j->buffer[i] = buffer[i];
+        if (i < j->op->nout) j->made[i] = j->op->operand[i].desc.form != AD_VIEW;
+        if (buffer[i] && buffer[i]->poison && !j->inherited) j->inherited = buffer[i]->poison;
+    }
+}
+
+int ad__job_run_held(job *j) {
+    int status;
+    j->lane->unmarked_ns += charge(j);
+    if (j->inherited) return j->inherited->code;
+    if ((status = provide_outputs(j))) return status;
+    if ((status = order(j))) return status;
+    set_addresses(j);
     return enqueue(j);
 }
 
@@ -311,7 +352,7 @@ static void poison_output(job *j, int i, ad_poison *p) {
         else if (ad__buffers_add(&s->buffers, o->desc.buffer, &b, NULL) == 0) poison_buffer(s, b, p, true);
         else ad__session_pending(s, p);
     } else {
-        b = ad__buffers_find(&s->buffers, o->desc.buffer);
+        b = j->held ? j->buffer[i] : ad__buffers_find(&s->buffers, o->desc.buffer);
         if (b && (j->inherited || j->run.wrote)) poison_buffer(s, b, p, false);
         else ad__session_pending(s, p);
     }

@@ -234,7 +234,7 @@ static uint64_t first_open(const ad_lane *lane) {
 }
 
 int ad__lanes_poll(ad_session *s, ad_fault *fault) {
-    uint64_t complete = s->done;
+    uint64_t complete = s->held.count ? s->held.first - 1 : s->done;
     for (unsigned i = 0; i < s->nlanes; i++) {
         int status = lane_poll(s, s->lanes[i], fault);
         if (status) return status;

@@ -100,6 +100,7 @@ static void do_free(ad_session *s, ad_message *m) {
             if (!fault.code) ad__fault(&fault, AD_E_STALE, "free: there is no buffer %" PRIu64, m->ids[i]);
             continue;
         }
+        if (ad__held_free(s, b)) continue;
         ad__buffer_give_memory(s, b);
         ad__poison_release(b->poison);
         ad__buffers_remove(&s->buffers, b);
@@ -134,6 +135,7 @@ static void do_write(ad_session *s, ad_message *m) {
 
 static void do_compute(ad_session *s, ad_message *m) {
     job j;
+    if (ad__held_take(s, &m->op)) return;
     ad__job_begin(&j, s, &m->op, s->done + 1);
     int status = ad__job_run(&j);
     if (status) ad__poison_release(ad__job_fail(&j, status));

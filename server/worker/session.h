@@ -3,6 +3,7 @@
 #define AD_SERVER_SESSION_H
 
 #include "server/worker/buffers.h"
+#include "server/worker/held.h"
 #include "server/worker/input.h"
 #include "server/worker/output.h"
 #include "server/worker/streams.h"
@@ -81,6 +82,7 @@ struct ad_session {
     ad_buffers buffers;
     ad_lane *lanes[AD_LANES], *lane; /* all; the current one, or NULL */
     unsigned nlanes;
+    ad_held held;
     ad_verdicts verdicts;
     ad_events recorded;
     ad_windows windows;

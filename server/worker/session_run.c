@@ -72,7 +72,7 @@ static int next_message(ad_session *s) {
     for (;;) {
         int status = s->in_frame ? 1 : begin_frame(s);
         if (status <= 0) return status;
-        ad__arena_reset(&s->arena);
+        if (!s->held.count) ad__arena_reset(&s->arena);
         status = ad__reader_next(s->reader, &s->arena, ALLOWED, &s->message, &fault);
         if (status > 0) {
             s->frame_used += s->message.size;
@@ -113,7 +113,7 @@ bool ad__session_poll(ad_session *s) {
     ad_fault fault = {0};
     if (s->nlanes && (ad__lanes_mark(s, &fault) || ad__lanes_poll(s, &fault)))
         ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
-    ad__verdicts_read(s, ad__lanes_idle(s));
+    if (!s->held.count) ad__verdicts_read(s, ad__lanes_idle(s)); /* what held operations use stays as it was */
     if (!reached(s)) return false;
     s->wait.kind = AD_WAIT_NONE;
     return true;
@@ -123,23 +123,28 @@ bool ad__session_poll(ad_session *s) {
 static bool crowded(ad_session *s) {
     ad_lane *lane = s->lane ? ad__lane_current(s, NULL) : NULL;
     if (lane && ad__lane_full(lane)) ad__session_await(s, AD_WAIT_ROOM, lane, NULL);
-    else if (ad__verdicts_full(&s->verdicts)) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    else if (ad__verdicts_full(&s->verdicts)) {
+        ad__held_flush(s);
+        ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    }
     return s->wait.kind && !ad__session_poll(s);
 }
 
 int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault) {
-    return ad__lane_enqueued(s, lane, s->done + 1, fault);
+    return ad__lane_enqueued(s, lane, s->held.count ? s->held.first : s->done + 1, fault);
 }
 
 /* False: the message waits for output to shrink, or for the device. */
 static bool execute(ad_session *s) {
+    if (s->held.count && !ad__held_allows(s, &s->message)) ad__held_flush(s);
     if (s->message.row->cls == AD_CLASS_ASK) {
         if (!ad__ask(s, &s->message)) return false;
         s->requests++;
     } else {
         ad__exec_op(s, &s->message);
         s->done++;
-        if (!s->worker->backend->asynchronous) s->complete = s->done;
+        if (s->held.count) s->held.bytes += s->message.size;
+        else if (!s->worker->backend->asynchronous) s->complete = s->done;
     }
     s->has_message = false;
     return true;
@@ -152,9 +157,13 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
     for (unsigned i = 1;; i++) {
         int status = next_message(s);
         if (status < 0 || atomic_load_explicit(&s->output.broken, memory_order_relaxed)) return AD_TURN_OVER;
-        if (status == 0) break;
+        double held = s->held.count ? s->held.cost : 0;
+        if (status == 0) {
+            if (held > limit) return AD_TURN_HEAVY;
+            break;
+        }
         double cost = s->cost;
-        if (cost > limit) return AD_TURN_HEAVY;
+        if (cost + held > limit) return AD_TURN_HEAVY;
         if (cost > CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
         if (asynchronous && crowded(s)) return AD_TURN_WAITING;
         if (!execute(s)) return s->wait.kind ? AD_TURN_WAITING : AD_TURN_STALLED;
@@ -163,6 +172,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
             ad__engine_attend(s);
         if ((cost > CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
     }
+    ad__held_flush(s);
     ad__reply_ack(s, true);
     return AD_TURN_EMPTY;
 }
@@ -185,6 +195,7 @@ bool ad__session_drop(ad_session *s) {
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (!ad__session_poll(s)) return false;
     ad__reading_end(s);
+    ad__held_drop(s);
     ad__buffers_clear(&s->buffers, free_buffer, NULL);
     ad__verdicts_close(s);
     ad__events_close(s);

@@ -16,6 +16,7 @@ typedef struct ad_session ad_session;
 typedef struct ad_worker {
     ad_config config;
     const ad_backend *backend;
+    bool fuses; /* elementwise operations are executed together where that pays; not with ARRAYD_FUSE=0 */
     int devices;
     ad_gpu gpu[AD_DEVICES]; /* the runner's; the first is open from the beginning */
     uint64_t next_slab;

@@ -1,0 +1,280 @@
+/* Which operations are held: what may go with those that are, and what must come after them. */
+#include "server/worker/held.h"
+
+#include <stdlib.h>
+
+#include "protocol/desc.h"
+#include "server/common/os.h"
+#include "server/worker/job.h"
+
+/* ---- what can be held at all ---- */
+
+static bool is_view(const ad_operand *o) { return !o->is_scalar && o->desc.form == AD_VIEW; }
+
+/* Elementwise, without a mask, and nothing in the data can make it fail; a reduction only of what is held. */
+static bool suits(const ad_session *s, const ad_op *op) {
+    if (op->opcode == AD_REQ_REDUCE)
+        return s->held.count && op->nin == 1 && op->nout == 1 && is_view(&op->operand[1]) && !is_view(&op->operand[0]);
+    const ad_ufunc_row *row = op->opcode == AD_REQ_UFUNC ? ad__ufunc(op->row) : NULL;
+    if (!row || op->nin != row->nin || op->nout != row->nout) return false;
+    return op->row != AD_UFUNC_power || ad__dtypes[op->loop].kind != 'i';
+}
+
+static bool more_at_hand(ad_session *s) {
+    ad_engine *e = &s->worker->engine;
+    if (s->in_frame && s->frame_used < s->frame.control_size) return true;
+    pthread_mutex_lock(&e->lock);
+    bool more = s->queue.count != 0;
+    pthread_mutex_unlock(&e->lock);
+    return more;
+}
+
+static bool is_empty(const ad_desc *d) {
+    for (int i = 0; i < d->ndim; i++)
+        if (d->shape[i] == 0) return true;
+    return false;
+}
+
+/* No two elements of the view share a byte, as far as that shows at once: each step is longer than what all shorter
+ * ones reach. */
+static bool is_plain(const ad_desc *d) {
+    int64_t size = ad__dtypes[d->dtype].size, step[AD_MAX_NDIM], length[AD_MAX_NDIM];
+    __int128 reach = size;
+    int n = 0;
+    if (ad__is_contiguous(d)) return true;
+    for (int i = 0; i < d->ndim; i++) {
+        int at = n;
+        if (d->shape[i] == 1) continue;
+        for (; at > 0 && step[at - 1] > llabs(d->strides[i]); at--)
+            step[at] = step[at - 1], length[at] = length[at - 1];
+        step[at] = llabs(d->strides[i]);
+        length[at] = d->shape[i];
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        if (step[i] < reach) return false;
+        reach += (__int128)step[i] * (length[i] - 1);
+    }
+    return true;
+}
+
+/* An output that exists must be no other view of an input's buffer, nor of the other output's. */
+static bool writes_cleanly(const ad_op *op, ad_buffer *const *buffer) {
+    for (int o = 0; o < op->nout; o++) {
+        if (!is_view(&op->operand[o])) continue;
+        if (!is_plain(&op->operand[o].desc)) return false;
+        for (int i = 0; i < op->nout + op->nin; i++) {
+            if (i == o || buffer[i] != buffer[o]) continue;
+            if (i < op->nout || !ad__desc_same(&op->operand[i].desc, &op->operand[o].desc)) return false;
+        }
+    }
+    return true;
+}
+
+/* ---- what may go with what is held ---- */
+
+static bool same_shape(const ad_desc *a, const ad_desc *b) {
+    if (a->ndim != b->ndim) return false;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->shape[i] != b->shape[i]) return false;
+    return true;
+}
+
+static const ad_desc *shape_of(const ad_op *op) { return &op->operand[op->opcode == AD_REQ_REDUCE ? 1 : 0].desc; }
+
+/* What is held has made the value, and it can be had while it is held: by the very view that it was written by. */
+static bool reads_value(const ad_session *s, const ad_buffer *b, const ad_desc *d) {
+    return !s->held.ops->member[(b->value - 1) / 2].ends && ad__desc_same(&b->view, d);
+}
+
+/* Each buffer that is written is used by one view only. */
+static bool goes_along(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        const ad_buffer *b = buffer[i];
+        const ad_desc *d = &op->operand[i].desc;
+        if (!b || !b->held) continue;
+        if (b->value && !reads_value(s, b, d)) return false;
+        if (i < op->nout && (b->several || !ad__desc_same(&b->view, d))) return false;
+    }
+    return op->opcode != AD_REQ_REDUCE || buffer[1]->value;
+}
+
+/* ---- taking over ---- */
+
+static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
+    ad_fault fault;
+    uint64_t size[AD_MAX_OUT];
+    for (int i = 0; i < op->nout; i++) {
+        const ad_desc *d = &op->operand[i].desc;
+        if (is_view(&op->operand[i])) continue;
+        int status = ad__fresh_size(d, &size[i], &fault);
+        if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &buffer[i], &fault);
+        if (status) {
+            if (i == 1 && !is_view(&op->operand[0])) ad__buffers_remove(&s->buffers, buffer[0]);
+            return status;
+        }
+        buffer[i]->size = size[i];
+        buffer[i]->promised = true;
+    }
+    return 0;
+}
+
+/* Operation i uses the buffer, by this view. */
+static void use(unsigned i, ad_buffer *b, const ad_desc *d) {
+    if (!b->held++) {
+        b->view = *d;
+        b->tie = (int16_t)i;
+        b->leaf = AD_NOWHERE;
+    } else if (!ad__desc_same(&b->view, d)) {
+        b->several = true;
+    }
+}
+
+/* Views are numbered; only the first of a buffer is known again. */
+static int16_t leaf_of(ad_session *s, ad_buffer *b, const ad_desc *d) {
+    bool first = ad__desc_same(&b->view, d);
+    if (first && b->leaf != AD_NOWHERE) return b->leaf;
+    int16_t leaf = (int16_t)s->held.leaves++;
+    if (first) b->leaf = leaf;
+    return leaf;
+}
+
+static void note_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
+    for (int k = 0; k < op->nin; k++) {
+        ad_buffer *b = buffer[op->nout + k];
+        const ad_desc *d = &op->operand[op->nout + k].desc;
+        m->from[k] = m->leaf[k] = AD_NOWHERE;
+        if (!b) {
+            m->scalars++;
+            continue;
+        }
+        use(i, b, d);
+        if (b->value) m->from[k] = (int16_t)(b->value - 1);
+        else m->leaf[k] = leaf_of(s, b, d);
+    }
+}
+
+static void note_outputs(unsigned i, const ad_op *op, ad_buffer *const *buffer) {
+    for (int k = 0; k < op->nout; k++) {
+        use(i, buffer[k], &op->operand[k].desc);
+        if (is_view(&op->operand[k])) buffer[k]->in_place = true;
+        buffer[k]->value = (int16_t)(2 * i + (unsigned)k + 1);
+        buffer[k]->leaf = AD_NOWHERE;
+    }
+}
+
+/* The outputs depend on whatever may still turn out wrong about the inputs. */
+static void note_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+    uint64_t all = 0;
+    if (!s->verdicts.count) return;
+    for (int i = op->nout; i < op->nout + op->nin; i++)
+        if (buffer[i]) all |= ad__verdicts_of(s, buffer[i]);
+    for (int i = 0; i < op->nout; i++) {
+        uint64_t own = is_view(&op->operand[i]) ? ad__verdicts_of(s, buffer[i]) : 0;
+        ad__verdicts_set(s, buffer[i], all | own);
+    }
+}
+
+static void add(ad_session *s, ad_lane *lane, const ad_op *op, ad_buffer *const *buffer) {
+    ad_held *h = &s->held;
+    unsigned i = h->count++;
+    ad_held_op *o = &h->ops->op[i];
+    ad_member *m = &h->ops->member[i];
+    if (!i) {
+        h->lane = lane;
+        h->like = *shape_of(op);
+        h->first = s->done + 1;
+        h->leaves = 0;
+    }
+    o->op = *op;
+    o->number = s->done + 1;
+    for (int k = 0; k < op->nout + op->nin; k++) o->buffer[k] = buffer[k];
+    *m = (ad_member){.nin = op->nin, .nout = op->nout, .ends = op->opcode == AD_REQ_REDUCE};
+    note_inputs(s, i, op, buffer, m);
+    note_outputs(i, op, buffer);
+    note_suspects(s, op, buffer);
+    h->cost += s->cost;
+}
+
+/* Find and check the operands; false: something is wrong with the operation, or with what it uses. */
+static bool check(ad_session *s, ad_op *op, job *j) {
+    ad__job_begin(j, s, op, s->done + 1);
+    if (!(j->lane = ad__lane_current(s, &j->fault)) || ad__job_check(j)) return false;
+    return !is_empty(shape_of(op)) && writes_cleanly(op, j->buffer);
+}
+
+bool ad__held_take(ad_session *s, ad_op *op) {
+    ad_held *h = &s->held;
+    job j;
+    if (!s->worker->fuses || !suits(s, op) || (!h->count && !more_at_hand(s))) goto now;
+    if (!check(s, op, &j)) goto now;
+    if (h->count && (h->count == AD_HELD || j.lane != h->lane || !same_shape(&h->like, shape_of(op)) ||
+                     !goes_along(s, op, j.buffer))) {
+        ad__held_flush(s);
+        if (op->opcode == AD_REQ_REDUCE || !more_at_hand(s) || !check(s, op, &j)) return false;
+    }
+    if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return false;
+    if (add_outputs(s, op, j.buffer)) goto now;
+    add(s, j.lane, op, j.buffer);
+    return true;
+
+now:
+    ad__held_flush(s);
+    return false;
+}
+
+/* ---- letting go ---- */
+
+static void forget(ad_session *s, ad_buffer *b) {
+    if (b->promised) s->held.unwritten++;
+    ad__buffer_give_memory(s, b);
+    ad__poison_release(b->poison);
+    ad__buffers_recycle(&s->buffers, b);
+    s->held.freed--;
+}
+
+void ad__held_release(ad_session *s, unsigned i) {
+    const ad_held_op *o = &s->held.ops->op[i];
+    for (int k = 0; k < o->op.nout + o->op.nin; k++) {
+        ad_buffer *b = o->buffer[k];
+        if (!b || --b->held) continue;
+        b->value = 0;
+        b->several = b->in_place = false;
+        if (b->freed) forget(s, b);
+    }
+}
+
+bool ad__held_free(ad_session *s, ad_buffer *b) {
+    if (!b->held) return false;
+    b->freed = true;
+    s->held.freed++;
+    ad__buffers_detach(&s->buffers, b);
+    return true;
+}
+
+bool ad__held_allows(const ad_session *s, const ad_message *m) {
+    if (s->held.bytes > AD_HELD_BYTES) return false;
+    switch (m->opcode) {
+    case AD_REQ_UFUNC: /* these decide for themselves */
+    case AD_REQ_REDUCE:
+    case AD_REQ_FREE: return true;
+    case AD_REQ_NEW: /* might lack the memory that is to be given back */
+    case AD_REQ_EMPTY: return !s->held.freed;
+    default: return false;
+    }
+}
+
+int ad__held_provide(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+    uint64_t size = b->size;
+    if (!b->promised) return 0;
+    b->promised = false;
+    b->size = 0;
+    return ad__buffer_take_memory(s, lane, b, size, false, fault);
+}
+
+void ad__held_drop(ad_session *s) {
+    for (unsigned i = 0; i < s->held.count; i++) ad__held_release(s, i);
+    s->held.count = 0;
+    free(s->held.ops);
+    s->held.ops = NULL;
+}
