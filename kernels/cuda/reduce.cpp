@@ -286,7 +286,7 @@ int launch(plan *p) {
     if (p->call.op->operand[0].desc.form == AD_VIEW) p->call.run->wrote = true;
     void *arguments[] = {f};
     return ad_cuda_status(cudaLaunchKernel(kernel->function, dim3(unsigned(groups * f->blocks)), dim3(AD_FOLD_THREADS),
-                                           arguments, 0, p->call.stream->cuda),
+                                           arguments, f->shared, p->call.stream->cuda),
                           "a reduction", p->call.fault);
 }
 

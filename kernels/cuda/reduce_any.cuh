@@ -21,19 +21,19 @@ template <class T, class V> __device__ T fold_enter(V v, int through) {
     return cast<T>(v);
 }
 
-/* Several elements, of those that are there. Integers come as 64 bits, real numbers as double, which holds all. */
+/* Several elements, of those that are wanted. Integers come as 64 bits, real numbers as double, which holds all. */
 template <class T, int N>
-__device__ void fold_fetch(T (&x)[N], const char *const (&p)[N], const bool (&there)[N], int dtype, int through) {
+__device__ void fold_fetch(T (&x)[N], const char *const (&p)[N], const bool (&want)[N], int dtype, int through) {
     int64_t i[N];
     double re[N], im[N];
     if (dtype == dtype_of<T>::value && through == AD_FOLD_AS_IS) {
 #pragma unroll
         for (int k = 0; k < N; k++)
-            if (there[k]) x[k] = fold_load<T>(p[k]);
+            if (want[k]) x[k] = fold_load<T>(p[k]);
         return;
     }
 #define AD_FETCH(NAME, ...) \
-    case AD_##NAME: _Pragma("unroll") for (int k = 0; k < N; k++) if (there[k]) __VA_ARGS__; break
+    case AD_##NAME: _Pragma("unroll") for (int k = 0; k < N; k++) if (want[k]) __VA_ARGS__; break
     switch (dtype) {
         AD_FETCH(BOOL, i[k] = *p[k] != 0);
         AD_FETCH(INT8, i[k] = fold_load<int8_t>(p[k]));
@@ -51,12 +51,12 @@ __device__ void fold_fetch(T (&x)[N], const char *const (&p)[N], const bool (&th
     default: /* 64-bit integers */
 #pragma unroll
         for (int k = 0; k < N; k++)
-            if (there[k]) i[k] = fold_load<int64_t>(p[k]);
+            if (want[k]) i[k] = fold_load<int64_t>(p[k]);
     }
 #undef AD_FETCH
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        if (!there[k]) continue;
+        if (!want[k]) continue;
         if (dtype == AD_UINT64) x[k] = fold_enter<T>(uint64_t(i[k]), through);
         else if (dtype < AD_FLOAT16) x[k] = fold_enter<T>(i[k], through);
         else if (dtype < AD_COMPLEX64) x[k] = fold_enter<T>(re[k], through);
@@ -98,7 +98,7 @@ template <template <class> class A, class T, class O> struct any_work {
 #pragma unroll 1
         for (int64_t i = part.first; i < part.end; i += DEPTH * step) {
             const char *p[DEPTH];
-            bool there[DEPTH], want[DEPTH];
+            bool want[DEPTH];
             T x[DEPTH];
 #pragma unroll
             for (int u = 0; u < DEPTH; u++) {
@@ -109,10 +109,9 @@ template <template <class> class A, class T, class O> struct any_work {
                     fold_locate(f.over, f.nover, j, &at);
                 }
                 p[u] = in + at.in;
-                there[u] = want[u] = j < part.end;
-                if (f.mask != nullptr && there[u]) want[u] = mask[at.mask] != 0;
+                want[u] = j < part.end && (f.mask == nullptr || mask[at.mask] != 0);
             }
-            fold_fetch(x, p, there, f.input, f.through); /* without waiting for the mask */
+            fold_fetch(x, p, want, f.input, f.through);
 #pragma unroll
             for (int u = 0; u < DEPTH; u++)
                 if (want[u]) a[0].take(x[u], i + u * step);

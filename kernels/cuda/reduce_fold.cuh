@@ -195,6 +195,13 @@ template <class S, int N, int W> __device__ void fold_unpack(S (&x)[N], const ui
 __device__ inline void fold_words(uint32_t *w, uint4 v) { w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w; }
 __device__ inline void fold_words(uint32_t *w, uint2 v) { w[0] = v.x, w[1] = v.y; }
 
+template <int Bytes> struct raw_bits;
+template <> struct raw_bits<1> { using type = uint8_t; };
+template <> struct raw_bits<2> { using type = uint16_t; };
+template <> struct raw_bits<4> { using type = uint32_t; };
+template <> struct raw_bits<8> { using type = uint64_t; };
+template <> struct raw_bits<16> { using type = uint4; };
+
 /* f(offset(i)) for the reduced element i: a multiplication where there is one dimension. */
 template <class Body> __device__ void fold_offsets(const ad_fold &f, Body body) {
     if (f.nover <= 1) {
@@ -366,54 +373,42 @@ template <class A> struct wide_work {
     }
 };
 
-template <int N> struct fold_depth { static constexpr int value = N; };
-
-/* Short rows that follow each other: a thread's lie in whole groups of 16 bytes. A's elements are taken in order. */
+/* Short rows that follow each other: a block's come into shared memory by 16 bytes a thread, then each thread takes one
+ * row in order. Rows of an even number of elements lie one further apart there, or threads would wait for each other. */
 template <class A> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold_short(const __grid_constant__ ad_fold f) {
     using S = typename A::element;
-    constexpr int WIDTH = 16 / sizeof(S), DEPTH = WIDTH < 8 ? 8 / WIDTH : 1;
-    const int64_t thread = int64_t(blockIdx.x) * AD_FOLD_THREADS + threadIdx.x, first = thread * WIDTH;
-    if (thread >= f.outputs) return;
-    const int64_t rows = f.keep[0].size - first;
-    const int n = int(f.reduced);
+    using bits = typename raw_bits<sizeof(S)>::type;
+    constexpr uint32_t WIDTH = 16 / sizeof(S);
+    extern __shared__ __align__(16) char memory[];
+    bits *tile = reinterpret_cast<bits *>(memory);
+    const int64_t first = int64_t(blockIdx.x) * AD_FOLD_THREADS, left = f.keep[0].size - first;
+    const uint32_t n = uint32_t(f.reduced), apart = n | 1, by = uint32_t((uint64_t(1) << 32) / n + 1);
+    const uint32_t rows = left < AD_FOLD_THREADS ? uint32_t(left) : AD_FOLD_THREADS, all = rows * n;
     const char *in = f.in + first * f.keep[0].in;
-    char *out = f.out + first * f.keep[0].out;
-    A a;
-    int at = 0;
-    a.init();
-    auto take = [&](S x) {
-        a.take(x, at, f);
-        if (++at < n) return;
-        a.finish(f, out);
-        out += f.keep[0].out;
-        a.init();
-        at = 0;
-    };
-    auto take_groups = [&](int c, auto depth) {
-        constexpr int D = decltype(depth)::value;
-        uint4 v[D];
-        uint32_t w[4];
-        S x[WIDTH];
+    auto put = [&](uint32_t e, bits x) { tile[e + __umulhi(e, by) * (apart - n)] = x; };
+    for (uint32_t e = threadIdx.x * WIDTH; e < all; e += AD_FOLD_THREADS * WIDTH) {
+        const bits *from = reinterpret_cast<const bits *>(in) + e;
+        if (e + WIDTH <= all) {
+            bits x[WIDTH];
+            const uint4 v = *reinterpret_cast<const uint4 *>(from);
+            memcpy(x, &v, sizeof v);
 #pragma unroll
-        for (int u = 0; u < D; u++) v[u] = reinterpret_cast<const uint4 *>(in)[c + u];
-#pragma unroll
-        for (int u = 0; u < D; u++) {
-            fold_words(w, v[u]);
-            fold_unpack(x, w);
-#pragma unroll
-            for (int i = 0; i < WIDTH; i++) take(x[i]);
+            for (uint32_t i = 0; i < WIDTH; i++) put(e + i, x[i]);
+        } else {
+            for (uint32_t i = 0; e + i < all; i++) put(e + i, from[i]);
         }
-    };
-    if (rows >= WIDTH) {
-        int c = 0;
-#pragma unroll 1
-        for (; c + DEPTH <= n; c += DEPTH) take_groups(c, fold_depth<DEPTH>{});
-#pragma unroll 1
-        for (; c < n; c++) take_groups(c, fold_depth<1>{});
-    } else {
-#pragma unroll 1
-        for (int64_t i = 0; i < rows * n; i++) take(fold_load<S>(in + i * int64_t(sizeof(S))));
     }
+    __syncthreads();
+    if (threadIdx.x >= rows) return;
+    const bits *row = tile + threadIdx.x * apart;
+    A a;
+    a.init();
+    for (uint32_t i = 0; i < n; i++) {
+        S x;
+        memcpy(&x, row + i, sizeof x);
+        a.take(x, i, f);
+    }
+    a.finish(f, f.out + (first + threadIdx.x) * f.keep[0].out);
 }
 
 template <class A> ad_fold_kernel fold_kernels(int way) {

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t ALONE = 4;   /* neighbouring elements, or chunks, that a thread takes by itself */
 constexpr int64_t DEPTH = 8;   /* elements, or chunks, that make another thread worth while */
 constexpr int64_t SIDE_X = 64; /* threads side by side in a block for neighbouring outputs */
-constexpr int64_t SHORT = 16;  /* elements of a row that is short */
+constexpr int64_t SHORT = 64;  /* bytes of a row that is short */
 constexpr int64_t BLOCKS = 32; /* for each multiprocessor */
 constexpr int64_t MERGED = 64; /* of the states that blocks leave, by each thread of the last one */
 
@@ -121,13 +121,12 @@ bool plan_side(ad_fold *f, int64_t itemsize) {
     return true;
 }
 
-/* Rows of a few elements, one behind the other: a thread has as many of them as 16 bytes have elements. */
+/* Rows of a few elements, one behind the other. */
 bool plan_short(ad_fold *f, int64_t itemsize) {
-    const int64_t width = 16 / itemsize;
-    if (f->reduced < 2 || f->reduced > SHORT || f->nover != 1 || f->nkeep != 1 || f->over[0].in != itemsize ||
-        f->keep[0].in != f->reduced * itemsize || !all_multiples(f, 1, 1, 16))
+    if (f->reduced < 2 || f->reduced * itemsize > SHORT || f->nover != 1 || f->nkeep != 1 ||
+        f->over[0].in != itemsize || f->keep[0].in != f->reduced * itemsize || !all_multiples(f, 1, 1, 16))
         return false;
-    f->outputs = (f->outputs + width - 1) / width;
+    f->shared = uint32_t(AD_FOLD_THREADS * (f->reduced | 1) * itemsize);
     return true;
 }
 
