@@ -38,7 +38,7 @@ typedef struct ad_compilation {
 /* ---- this machine ---- */
 
 static void find_program(ad_service *s) {
-    static const char *const places[] = {"", "/../lib/arrayd"};
+    static const char *const places[] = {"", "/../lib/arrayd", "/../bin"};
     char self[2048];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n < 0 ? 0 : n] = 0;
