@@ -73,19 +73,22 @@ static void refuse(const char *why) {
     _exit(126);
 }
 
-static void run(const place *p, const ad_compile_job *job) {
+/* The command line; it stays. */
+static void write_command(const place *p, const ad_compile_job *job, const char **words) {
     static char arch[64];
-    static char *environment[] = {"PATH=/usr/bin:/bin", "TMPDIR=.", "LC_ALL=C", NULL};
-    const char *words[WORDS] = {p->compiler, "-O2", "-std=c++17", "-fdiagnostics-color=never"};
-    int n = 4;
+    static const char *const rest[] = {"-I" INCLUDE, "-fPIC", "-shared", "-pipe", "-o", BINARY_NAME};
+    int n = 0;
     ad_compile_words own;
     ad_fault fault;
     if (ad__compile_words(job, &own, &fault)) refuse(fault.text);
     snprintf(arch, sizeof arch, "-march=%s", job->arch);
+    words[n++] = p->compiler;
+    words[n++] = "-O2";
+    words[n++] = "-std=c++17";
+    words[n++] = "-fdiagnostics-color=never";
     if (*job->arch) words[n++] = arch;
     for (size_t i = 0; i < job->nown_options; i++) words[n++] = job->own_options[i];
     for (size_t i = 0; i < own.n; i++) words[n++] = own.words[i];
-    static const char *const rest[] = {"-I" INCLUDE, "-fPIC", "-shared", "-pipe", "-o", BINARY_NAME};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) words[n++] = rest[i];
     if (job->prelude.size) {
         words[n++] = "-include";
@@ -94,11 +97,12 @@ static void run(const place *p, const ad_compile_job *job) {
     words[n++] = "-x";
     words[n++] = "c++";
     words[n++] = SOURCE_NAME;
-    execve(p->compiler, (char **)(uintptr_t)words, environment);
-    refuse("the compiler cannot be started");
+    words[n] = NULL;
 }
 
 static void inside(const ad_compile_request *r, void *user) {
+    static char *environment[] = {"PATH=/usr/bin:/bin", "TMPDIR=.", "LC_ALL=C", NULL};
+    static const char *words[WORDS];
     static ad_fault fault;
     const place *p = user;
     ad_jail jail = {.read = p->read,
@@ -107,9 +111,11 @@ static void inside(const ad_compile_request *r, void *user) {
                     .memory = r->memory,
                     .seconds = r->seconds,
                     .optional = r->open || r->job.own};
+    write_command(p, &r->job, words);
     if (chdir(p->folder)) refuse("the folder has gone");
     if (ad__jail_close(&jail, &fault)) refuse(fault.text);
-    run(p, &r->job);
+    execve(p->compiler, (char **)(uintptr_t)words, environment);
+    refuse("the compiler cannot be started");
 }
 
 /* ---- what came of it ---- */
