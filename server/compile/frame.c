@@ -162,7 +162,8 @@ int ad__compile_get_result(const void *data, size_t size, ad_compile_result *out
     reader r = {data, (const uint8_t *)data + size, fault, 0};
     const char **room = calloc(AD_COMPILE_NAMES, sizeof *room);
     *out = (ad_compile_result){0};
-    if (!(*lists = (void *)room)) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    *lists = (void *)room;
+    if (!room) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     expect(&r, get_number(&r) == RESULT_MAGIC, "not a result");
     uint32_t kind = get_number(&r), code = get_number(&r);
     expect(&r, kind < AD_NCOMPILE_KIND && code < 1000, "an unknown kind");

@@ -86,6 +86,7 @@ static int close_files(const ad_jail *jail, ad_fault *fault) {
 #elif defined(__aarch64__)
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
 #else
+// cppcheck-suppress preprocessorErrorDirective
 #error "which architecture is this for seccomp?"
 #endif
 

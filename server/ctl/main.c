@@ -50,7 +50,7 @@ static bool fits(const ad_compile_job *job, const char *arch) {
 
 static bool add_task(work *w, const ad_bytes *job, const char *arch) {
     task t = {0};
-    ad_fault fault;
+    ad_fault fault = {0};
     if (w->ntasks == w->room) {
         task *more = realloc(w->tasks, (w->room = 2 * w->room + 64) * sizeof *more);
         if (!more) return false;

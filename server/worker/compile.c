@@ -124,6 +124,13 @@ ad_entry *ad__queue_take(ad_queue *q) {
     return e;
 }
 
+/* About what the frame of a job takes, so that it is copied once. */
+static size_t frame_bytes(const ad_compile_job *job) {
+    size_t size = 4096 + job->prelude.size + job->source.size;
+    for (size_t i = 0; i < job->nheaders; i++) size += job->headers[i].text.size + 64;
+    return size;
+}
+
 static int begin(ad_service *s, const ad_compile_job *job, const uint64_t h[2], ad_fault *fault) {
     int status = ad__compile_check(job, fault);
     if (status) return status;
@@ -132,7 +139,8 @@ static int begin(ad_service *s, const ad_compile_job *job, const uint64_t h[2], 
     ad_entry *e = ad__os.calloc(1, sizeof *e);
     if (!e) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     *e = (ad_entry){.hash = {h[0], h[1]}, .own = job->own, .target = job->target};
-    if (ad__compile_put_request(&e->job, &(ad_compile_request){.job = *job})) {
+    if (ad__bytes_reserve(&e->job, frame_bytes(job)) ||
+        ad__compile_put_request(&e->job, &(ad_compile_request){.job = *job})) {
         entry_free(e);
         return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }

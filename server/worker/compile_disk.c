@@ -253,9 +253,12 @@ static bool load_job(const ad_disk *d, const char *name, ad_bytes *out) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return false;
     bool good = read_head(fd, &h) && read_part(fd, out, h.job_size, sizeof h + h.result_size);
-    if (good) hash_job(out->data, out->size, hash);
+    if (good) {
+        hash_job(out->data, out->size, hash);
+        good = !memcmp(hash, h.job_hash, sizeof hash);
+    }
     close(fd);
-    return good && !memcmp(hash, h.job_hash, sizeof hash);
+    return good;
 }
 
 size_t ad__disk_jobs(ad_disk *d, bool (*each)(void *user, const ad_bytes *job), void *user) {

@@ -193,7 +193,7 @@ static void hear(compilation *c) {
 
 static bool is_lasting(const ad_bytes *frame) {
     ad_compile_result r;
-    ad_fault unused;
+    ad_fault unused = {0};
     void *lists;
     int status = ad__compile_get_result(frame->data, frame->size, &r, &lists, &unused);
     free(lists);

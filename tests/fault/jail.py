@@ -21,8 +21,8 @@ def words(texts):
     return struct.pack("<I", len(texts)) + b"".join(word(t) for t in texts)
 
 
-def job(source, target=HOST, arch=None, options=(), names=(), prelude="", headers=(), own_options=(), flags=0, seconds=5,
-        memory=2 << 30, nvrtc=""):
+def job(source, target=HOST, arch=None, options=(), names=(), prelude="", headers=(), own_options=(), flags=0,
+        seconds=5, memory=2 << 30, nvrtc=""):
     """The frame of a job."""
     arch = ("" if target == HOST else "sm_90") if arch is None else arch
     return (b"ADJ1" + struct.pack("<IIIQ", target, flags, seconds, memory) + word(nvrtc) + word(arch) + word(prelude)

@@ -52,8 +52,8 @@ def test_prelude_headers_and_options(target):
 @cuda
 def test_lowered_names():
     names = ["f<float, 3>", "f<int*, 4>", "space::g"]
-    r = compile("template<class T, int n> __global__ void f(T x) {}\nnamespace space { __global__ void g() {} }\n", CUDA,
-                names=names)
+    r = compile("template<class T, int n> __global__ void f(T x) {}\nnamespace space { __global__ void g() {} }\n",
+                CUDA, names=names)
     assert r.kind == "made", r.log
     assert [n[:2] for n in r.lowered] == ["_Z"] * 3 and len(set(r.lowered)) == 3
     assert all(n.encode() in r.binary for n in r.lowered)
@@ -63,8 +63,8 @@ def test_lowered_names():
 
 @cuda
 def test_cuda_headers_are_there_by_name():
-    r = compile("#include <cuda_fp16.h>\n#include <cuda/std/complex>\n__global__ void f(__half *x) { x[0] = __float2half(2); }",
-                CUDA)
+    r = compile("#include <cuda_fp16.h>\n#include <cuda/std/complex>\n"
+                "__global__ void f(__half *x) { x[0] = __float2half(2); }", CUDA)
     assert r.kind == "made", r.log[:500]
 
 
@@ -120,12 +120,12 @@ def test_no_byte_of_a_file(target, secret):
         assert SECRET.encode() not in r.raw and b"4711" not in r.raw, name
         assert r.kind in ("wrong", "made"), (name, r.log)
     for name in ("include", "angle", "macro"):
-        assert results[name].kind == "wrong" and str(secret) in results[name].log  # the name that was asked for, no more
+        assert results[name].kind == "wrong" and str(secret) in results[name].log  # the name that was asked for
 
 
 @on_both
-@pytest.mark.parametrize("path", ["/etc/passwd", "/proc/self/environ", "/proc/self/maps", "/proc/1/cmdline", "/etc/shadow",
-                                  "/dev/stdin", "/proc/self/mem"])
+@pytest.mark.parametrize("path", ["/etc/passwd", "/etc/shadow", "/proc/self/environ", "/proc/self/maps",
+                                  "/proc/1/cmdline", "/proc/self/mem", "/dev/stdin"])
 def test_the_systems_files(target, path):
     r = compile(f'#include "{path}"\n', target)
     assert r.kind == "wrong", r.log
@@ -138,10 +138,8 @@ def test_whether_a_file_is_there(secret):
     for path in (secret, "/etc/shadow", "/etc", secret.parent):
         r = compile(f'#if __has_include("{path}")\n#error there\n#endif\n', CUDA)
         assert r.kind == "made", r.log
-    hidden = compile(f'#include "{secret}"\n', CUDA).log
-    missing = compile(f'#include "{secret}x"\n', CUDA).log
-    assert hidden.replace(str(secret), "") == missing.replace(f"{secret}x", "").replace(" \n", "\n") or \
-        re.sub(r"[\s^]+", " ", hidden.replace(str(secret), "")) == re.sub(r"[\s^]+", " ", missing.replace(f"{secret}x", ""))
+    hidden, missing = (compile(f'#include "{p}"\n', CUDA).log for p in (secret, secret.with_name("nothin")))
+    assert hidden.replace("secret", "nothin") == missing
 
 
 @on_both
@@ -164,7 +162,7 @@ def test_no_file_is_written(target, tmp_path):
         r = compile(kernel(), target, options=[option])
         assert r.kind == "refused" and option[:60] in r.log
     # What no user can ask for would be stopped by the jail all the same.
-    for own in ([f"--time={goal}"], [f"--create-pch={goal}"], [f"-MD", f"-MF{goal}"], [f"--fdevice-time-trace={goal}"]):
+    for own in ([f"--time={goal}"], [f"--create-pch={goal}"], ["-MD", f"-MF{goal}"], [f"--fdevice-time-trace={goal}"]):
         compile(kernel(), target, own_options=own)
     compile(f'#pragma hdrstop("{goal}")\nasm(".print \\"x\\"");\n' + kernel(), target)
     assert not list(tmp_path.iterdir())
@@ -189,10 +187,10 @@ def bombs():
         "macro": f"#define a +1\n{levels}int x = 0 i;\n",
         "template": "template<int n, int m> struct S { enum { v = S<n - 1, 2 * m>::v + S<n - 1, 2 * m + 1>::v }; };\n"
                     "template<int m> struct S<0, m> { enum { v = m }; };\nint x[S<26, 0>::v > 0];\n",
-        "constexpr": "constexpr unsigned long f(unsigned long n) { unsigned long s = 0; for (unsigned long i = 0; i < n; i++)"
-                     " s += i * i; return s; }\ntemplate<unsigned long n> struct T { static constexpr unsigned long v = "
-                     "f(20000000 + n) + T<n - 1>::v; };\ntemplate<> struct T<0> { static constexpr unsigned long v = 0; };\n"
-                     "static_assert(T<200>::v != 1, \"\");\n",
+        "constexpr": "typedef unsigned long L;\n"
+                     "constexpr L f(L n) { L s = 0; for (L i = 0; i < n; i++) s += i * i; return s; }\n"
+                     "template<L n> struct T { static constexpr L v = f(20000000 + n) + T<n - 1>::v; };\n"
+                     "template<> struct T<0> { static constexpr L v = 0; };\nstatic_assert(T<200>::v != 1, \"\");\n",
         "nested": "int x = " + "(" * 200000 + "1" + ")" * 200000 + ";\n",
         "include itself": '#include "kernel.cu"\n#include "kernel.cu"\n',
         "output": "__attribute__((used)) int x[1u << 28] = {1};\n",
@@ -253,8 +251,8 @@ def test_sizes_are_refused():
     assert compile(" " * (1 << 20)).kind == "made"
     for big in (job(" " * ((1 << 20) + 1)), job("", names=["f"] * 257), job("", options=["-DA"] * 129),
                 job("", prelude=" " * (9 << 20)), job("", headers=[("x.h", " " * (9 << 20))]), job("\0"),
-                job("", headers=[("../x.h", "")]), job("", headers=[("/x.h", "")]), job("", arch="sm_90;x", target=CUDA),
-                job(" " * (20 << 20))):
+                job("", headers=[("../x.h", "")]), job("", headers=[("/x.h", "")]),
+                job("", arch="sm_90;x", target=CUDA), job(" " * (20 << 20))):
         r = Running(big).end()
         assert r.kind == "refused" and r.code > 0 and r.log
 
@@ -280,8 +278,8 @@ def test_a_user_may_not_compile_without_landlock(target):
                "os.execve(sys.argv[1], sys.argv[1:], {})\n")
 
     def run(flags):
-        done = subprocess.run([sys.executable, "-c", program, jail.BIN / "arrayd-compile"], input=job(kernel(), target, flags=flags),
-                              stdout=subprocess.PIPE, timeout=20)
+        done = subprocess.run([sys.executable, "-c", program, jail.BIN / "arrayd-compile"],
+                              input=job(kernel(), target, flags=flags), stdout=subprocess.PIPE, timeout=20)
         return jail.Result(done.stdout)
     refused = run(0)
     assert refused.kind == "refused" and "compile-jail" in refused.log and refused.code == 12
@@ -355,8 +353,8 @@ def test_it_has_nothing_of_its_starter(target):
     source = bombs()["macro"].replace("int x", "__device__ int x" if target == CUDA else "int x")
     extra = os.open("/etc/hostname", os.O_RDONLY)
     os.set_inheritable(extra, True)
-    process = subprocess.Popen([jail.BIN / "arrayd-compile"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=False,
-                               env={"SECRET": SECRET})
+    process = subprocess.Popen([jail.BIN / "arrayd-compile"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               close_fds=False, env={"SECRET": SECRET})
     try:
         process.stdin.write(job(source, target, seconds=60))
         process.stdin.close()

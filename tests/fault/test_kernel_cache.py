@@ -1,4 +1,4 @@
-"""The cache of kernels on disk, by arrayctl: what is damaged is never loaded, and nothing that is wrong with a disk matters."""
+"""The cache of kernels on disk, by arrayctl: what is damaged is never loaded; trouble with a disk is only a miss."""
 import contextlib
 import hashlib
 import os
@@ -33,15 +33,16 @@ def plant(folder, *jobs):
     folder.mkdir(mode=0o700, exist_ok=True)
     for job in jobs:
         key, sizes = sha(job), struct.pack("<QQ", 1, len(job))
-        (folder / f"{key.hex()}.kernel").write_bytes(MAGIC + sizes + sha(MAGIC, sizes, key, b"x") + sha(job) + b"x" + job)
+        hashes = sha(MAGIC, sizes, key, b"x") + sha(job)
+        (folder / f"{key.hex()}.kernel").write_bytes(MAGIC + sizes + hashes + b"x" + job)
     return folder
 
 
 def warm(cache, jobs, *more, archs=("x86-64-v2",), status=0):
     """Run arrayctl warm; the numbers that it prints."""
     done = subprocess.run([jail.BIN / "arrayctl", "warm", f"--kernels-cache={cache}", f"--from={jobs}",
-                           *(f"--arch={a}" for a in archs), *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=60)
+                           *(f"--arch={a}" for a in archs), *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=60)
     assert done.returncode == status, done.stderr
     assert "Sanitizer" not in done.stderr, done.stderr
     return dict(zip(FIELDS, map(int, re.findall(r"\d+", done.stdout)))), done.stderr
@@ -169,7 +170,8 @@ def test_without_a_folder_it_runs_on(tmp_path, jobs):
 @contextlib.contextmanager
 def mounted(folder, options):
     folder.mkdir()
-    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode=0700,{options}", "none", folder]).returncode:
+    command = ["mount", "-t", "tmpfs", "-o", f"mode=0700,{options}", "none", folder]
+    if os.geteuid() or subprocess.run(command).returncode:
         pytest.skip("this user may not mount")
     try:
         yield folder
@@ -198,7 +200,8 @@ def test_read_only_disk(tmp_path, jobs):
 
 def test_two_at_once(tmp_path, jobs):
     cache = tmp_path / "cache"
-    command = [jail.BIN / "arrayctl", "warm", f"--kernels-cache={cache}", f"--from={jobs}", "--arch=x86-64-v2", "--arch=x86-64-v3"]
+    command = [jail.BIN / "arrayctl", "warm", f"--kernels-cache={cache}", f"--from={jobs}", "--arch=x86-64-v2",
+               "--arch=x86-64-v3"]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     for process in running:
         out, error = process.communicate(timeout=60)
@@ -250,8 +253,10 @@ def test_bound(tmp_path):
 
 def test_usage(tmp_path):
     for arguments, status in (([], 2), (["--help"], 0), (["--version"], 0), (["warm"], 2), (["cool"], 2),
-                              (["warm", "--arch=sm_90", "--nonsense=1"], 2), (["warm", "--arch=sm_90", "--compilers=x"], 2)):
-        done = subprocess.run([jail.BIN / "arrayctl", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                              (["warm", "--arch=sm_90", "--nonsense=1"], 2),
+                              (["warm", "--arch=sm_90", "--compilers=x"], 2)):
+        done = subprocess.run([jail.BIN / "arrayctl", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True)
         assert done.returncode == status and (done.stderr if status else done.stdout)
     jobs = plant(tmp_path / "jobs", canonical("int f();", jail.CUDA))
     assert "architecture" in warm(tmp_path / "cache", jobs, archs=["sm_90;"], status=1)[1]

@@ -406,7 +406,7 @@ static const char endless[] =
     "#define A " TEN("+1") "\n#define B " TEN("A ") "\n#define C " TEN("B ") "\n#define D " TEN(
         "C ") "\n#define E " TEN("D ") "\n#define F " TEN("E ") "\n#define G " TEN("F ") "\nint x = G " TEN("G ") ";\n";
 
-Test(compile_service, who_takes_long_does_not_keep_others_waiting, .timeout = 60) {
+Test(compile_service, who_takes_long_does_not_keep_others_waiting) {
     static char numbered[3][sizeof endless + 16], quick[4][64];
     const ad_binary *binary;
     ad_compile_job job;
