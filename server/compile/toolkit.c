@@ -44,10 +44,22 @@ static bool in_list(const char *list, char out[AD_TOOLKIT_PATH]) {
     return false;
 }
 
+static bool in_home(char out[AD_TOOLKIT_PATH]) {
+    static const char *const names[] = {"CUDA_HOME", "CUDA_PATH"};
+    char folder[AD_TOOLKIT_PATH];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *home = getenv(names[i]);
+        if (!home || *home != '/') continue;
+        int n = snprintf(folder, sizeof folder, "%s/lib64", home);
+        if (n < (int)sizeof folder && in_folder(folder, (size_t)n, out)) return true;
+    }
+    return false;
+}
+
 bool ad__toolkit_nvrtc(const char *program, char out[AD_TOOLKIT_PATH]) {
     static const char places[] = "/usr/local/cuda/lib64:/usr/local/cuda-13/lib64:/opt/cuda/lib64:"
                                  "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib";
-    return beside(program, out) || in_list(getenv("LD_LIBRARY_PATH"), out) || in_list(places, out);
+    return beside(program, out) || in_list(getenv("LD_LIBRARY_PATH"), out) || in_home(out) || in_list(places, out);
 }
 
 /* Below the library's folder and the one above, as the toolkit and the packages lay things out. */

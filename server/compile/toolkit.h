@@ -8,7 +8,8 @@
 #define AD_TOOLKIT_PATH 4096
 
 /* NVRTC's library: in a Python package nvidia-* beside the installed wheel (program is the path of a program in it), in
- * the folders of LD_LIBRARY_PATH, in the toolkit, or where the system keeps libraries. False: nowhere. */
+ * the folders of LD_LIBRARY_PATH, in CUDA_HOME or CUDA_PATH, in the toolkit, or where the system keeps libraries.
+ * False: nowhere. */
 bool ad__toolkit_nvrtc(const char *program, char out[AD_TOOLKIT_PATH]);
 /* A folder of headers for the toolkit that the library belongs to, number `index` from 0; false: there are no more. */
 bool ad__toolkit_include(const char *nvrtc, int index, char out[AD_TOOLKIT_PATH]);

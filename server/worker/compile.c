@@ -196,6 +196,11 @@ static ad_made *made_new(ad_bytes *frame, ad_compile_kind *kind, ad_fault *fault
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
     }
+    uint8_t *exact = realloc(frame->data, frame->size ? frame->size : 1); /* it was read in large pieces */
+    if (exact) {
+        frame->data = exact;
+        frame->capacity = frame->size;
+    }
     m->bytes = *frame;
     *frame = (ad_bytes)AD_BYTES_INIT;
     atomic_init(&m->users, 1);
