@@ -74,6 +74,11 @@ PROTOCOL := $(call objects,protocol/*.c)
 COMMON_SERVER := $(call objects,server/common/*.c)
 FRONT := $(call objects,server/front/*.c)
 WORKER := $(call objects,server/worker/*.c)
+COMPILE_SERVICE := $(call objects,server/worker/compile*.c)
+CTL := $(call objects,server/ctl/*.c)
+COMPILE := $(call objects,server/compile/*.c)
+# What the worker needs of it, to write jobs and to read what came of them.
+COMPILE_SHARED := $(patsubst %,$(OBJ)/server/compile/%.o,frame options scratch toolkit)
 CLIENT := $(call objects,client-c/*.c)
 EXTENSION := $(call objects,client-python/src/*.c)
 KERNELS := $(call objects,kernels/*.cpp kernels/cpu/*.cpp)
@@ -90,7 +95,7 @@ A_KERNELS := $(LIB)/libarrayd-kernels.a
 A_CLIENT := $(LIB)/libarrayd.a
 SO_CLIENT := $(LIB)/libarrayd.so.0
 CORE := $(PACKAGE)/_core.abi3.so
-PROGRAMS := $(BIN)/arrayd $(BIN)/arrayd-worker $(BIN)/libarrayd-cpu.so
+PROGRAMS := $(BIN)/arrayd $(BIN)/arrayd-worker $(BIN)/arrayd-compile $(BIN)/arrayctl $(BIN)/libarrayd-cpu.so
 ifeq ($(VARIANT),release)
 ifneq ($(NVCC),)
 PROGRAMS += $(BIN)/libarrayd-cuda.so
@@ -204,7 +209,7 @@ shared = $(if $V,,@echo '  LD ' $(@:build/%=%) &&) mkdir -p $(@D) && $(CC) -shar
 
 $(A_PROTOCOL): $(PROTOCOL)
 	@$(archive)
-$(A_SERVER): $(filter-out %/main.o,$(COMMON_SERVER) $(FRONT) $(WORKER))
+$(A_SERVER): $(filter-out %/main.o,$(COMMON_SERVER) $(FRONT) $(WORKER)) $(COMPILE_SHARED)
 	@$(archive)
 $(A_KERNELS): $(KERNELS)
 	@$(archive)
@@ -216,10 +221,21 @@ $(BIN)/arrayd: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
 	$(call say,LD )
 	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
 
-$(BIN)/arrayd-worker: $(WORKER) $(COMMON_SERVER) $(A_PROTOCOL)
+$(BIN)/arrayd-worker: $(WORKER) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
 	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
+
+# Its own open, stat and so on stand before the C library's: see server/compile/paths.c.
+$(BIN)/arrayd-compile: $(COMPILE) $(OBJ)/server/common/os.o $(A_PROTOCOL)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CC) -pie -rdynamic $(LINK_FLAGS) -o $@ $^ -ldl
+
+$(BIN)/arrayctl: $(CTL) $(COMPILE_SERVICE) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) -lpthread
 
 $(BIN)/libarrayd-cpu.so: $(KERNELS) $(A_PROTOCOL) $(OBJ)/backend.map
 	@mkdir -p $(@D)
@@ -297,8 +313,8 @@ MAN3 := $(wildcard client-c/man/*.3)
 install: all $(DOCS)/arrayd.8 ## install below DESTDIR and PREFIX (/usr/local)
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/arrayd lib/pkgconfig lib/systemd/system lib/tmpfiles.d lib/sysusers.d \
 		include/arrayd/protocol share/man/man3 share/man/man5 share/man/man8) $(DESTDIR)$(SYSCONFDIR)/arrayd
-	install -m 755 $(BIN)/arrayd $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(filter-out %/arrayd,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/lib/arrayd/
+	install -m 755 $(BIN)/arrayd $(BIN)/arrayctl $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(filter-out %/arrayd %/arrayctl,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/lib/arrayd/
 	install -m 644 $(A_CLIENT) $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(SO_CLIENT) $(DESTDIR)$(PREFIX)/lib/
 	ln -sf libarrayd.so.0 $(DESTDIR)$(PREFIX)/lib/libarrayd.so
