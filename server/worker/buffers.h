@@ -19,7 +19,8 @@ struct ad_buffer {
     uint64_t readers;  /* bit n: lane n has read it since */
     uint64_t suspects; /* verdicts of this epoch on which the contents depend (verdict.h) */
     uint32_t epoch;
-    ad_buffer *next; /* spare ones */
+    struct ad_loaded *module; /* whose variable it is; NULL: it is memory of its own */
+    ad_buffer *next;          /* spare ones */
 
     /* while operations are held (held.h) */
     uint16_t held; /* how many of their operands this is; 0: the rest means nothing */

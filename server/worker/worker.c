@@ -56,6 +56,8 @@ void ad__worker_lost(ad_worker *w, const char *why) {
     _exit(3);
 }
 
+static void bite(void *worker, const char *why) { ad__worker_lost(worker, why); }
+
 static void stop(ad_worker *w) {
     if (w->stopping) return;
     w->stopping = true;
@@ -192,6 +194,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     ad_fault fault;
     pthread_mutex_init(&w->channel_lock, NULL);
     pthread_mutex_init(&w->sessions_lock, NULL);
+    ad__watchdog_init(&w->watchdog, bite, w);
     ad__channel_init(&w->channel, channel, AD_TO_WORKER);
     int status = init_loop(w, channel);
     if (status) {
@@ -208,6 +211,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     uv_run(&w->loop, UV_RUN_DEFAULT);
     set_wakeable(w, false);
     ad__engine_stop(w);
+    ad__watchdog_close(&w->watchdog);
     uv_walk(&w->loop, close_handle, NULL);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     uv_loop_close(&w->loop);

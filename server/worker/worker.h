@@ -11,6 +11,7 @@
 #include "server/worker/devices.h"
 #include "server/worker/engine.h"
 #include "server/worker/staging.h"
+#include "server/worker/watchdog.h"
 
 typedef struct ad_session ad_session;
 
@@ -22,7 +23,8 @@ typedef struct ad_worker {
     int devices;
     ad_gpu gpu[AD_DEVICES]; /* the runner's; the first is open from the beginning */
     uint64_t next_slab;
-    ad_staging staging; /* the runner's */
+    ad_staging staging;    /* the runner's */
+    ad_watchdog watchdog;
     ad_engine engine;
 
     /* the I/O thread's */
