@@ -36,6 +36,9 @@ $$(OBJ)/kernels/cpu/isa/%.$1.o: kernels/cpu/isa/%.cpp $$(OBJ)/flags kernels/flag
 endef
 $(foreach i,$(KERNEL_ISAS),$(eval $(call isa_rule,$i)))
 
+# The assembler reads these (kernels/run.cpp), so make has to know.
+$(OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
+
 # ---- cuda ----
 # kernels/cuda/*.cu and *.cpp, and kernels/*.cpp once more, each to its own object below CUDA_OBJ. Only the release has
 # them: the sanitizers know nothing of device memory.

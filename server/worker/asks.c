@@ -96,6 +96,9 @@ bool ad__ask(ad_session *s, ad_message *m) {
     case AD_REQ_STAT: return do_stat(s, m);
     case AD_REQ_QUERY: return do_query(s, m);
     case AD_REQ_SYNC: return do_sync(s, m);
+    case AD_REQ_BUILD:
+    case AD_REQ_KERNEL:
+    case AD_REQ_GLOBAL: return ad__modules_ask(s, m);
     default: return ad__streams_ask(s, m);
     }
 }

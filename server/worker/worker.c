@@ -43,6 +43,8 @@ void ad__worker_lost(ad_worker *w, const char *why) {
     _exit(3);
 }
 
+static void bite(void *worker, const char *why) { ad__worker_lost(worker, why); }
+
 static void stop(ad_worker *w) {
     if (w->stopping) return;
     w->stopping = true;
@@ -179,6 +181,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     ad_fault fault;
     pthread_mutex_init(&w->channel_lock, NULL);
     pthread_mutex_init(&w->sessions_lock, NULL);
+    ad__watchdog_init(&w->watchdog, bite, w);
     ad__channel_init(&w->channel, channel, AD_TO_WORKER);
     int status = init_loop(w, channel);
     if (status) {
@@ -193,6 +196,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     say_ready(w);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     ad__engine_stop(w);
+    ad__watchdog_close(&w->watchdog);
     uv_walk(&w->loop, close_handle, NULL);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     uv_loop_close(&w->loop);

@@ -10,6 +10,7 @@
 #include "server/worker/devices.h"
 #include "server/worker/engine.h"
 #include "server/worker/staging.h"
+#include "server/worker/watchdog.h"
 
 typedef struct ad_session ad_session;
 
@@ -19,7 +20,9 @@ typedef struct ad_worker {
     int devices;
     ad_gpu gpu[AD_DEVICES]; /* the runner's; the first is open from the beginning */
     uint64_t next_slab;
-    ad_staging staging; /* the runner's */
+    ad_staging staging;    /* the runner's */
+    ad_compiler *compiler; /* of kernels; NULL: there is none */
+    ad_watchdog watchdog;
     ad_engine engine;
 
     /* the I/O thread's */
