@@ -84,11 +84,9 @@ def shared_memory(translator, dtype, size, alignment=Constant(None)):
         return Value(f"(({c_name(kind)} *)ad_dynamic)", Shared(kind))
     if not isinstance(count, (int, np.integer)) or count < 1:
         raise ValueError(f"size must be a positive int or None, not {count!r}")
-    align = f"alignas({align}) " if align else ""
     # As bytes: elements with constructors cannot be shared.
-    translator.before.append(f"__shared__ {align or f'alignas({kind.alignment}) '}unsigned char "
-                             f"{name}[{int(count) * kind.itemsize}];")
-    return Value(f"(({c_name(kind)} *){name})", Shared(kind))
+    translator.before.append(f"__shared__ ad_kernel::shared_bytes<{int(count) * kind.itemsize}, {align or 16}> {name};")
+    return Value(f"(({c_name(kind)} *){name}.at)", Shared(kind))
 
 
 _INT = "int32 uint32 int64 uint64"

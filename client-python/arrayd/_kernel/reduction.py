@@ -298,9 +298,9 @@ return (_type_reduce)(
 
 
 _NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
-_SHARED = "__shared__ alignas(16) unsigned char _bytes[{threads} * sizeof(_type_reduce)];"
+_SHARED = "__shared__ ad_kernel::shared_bytes<{threads} * sizeof(_type_reduce)> _bytes;"
 # The lanes' results reduced in shared memory; lanes past the last element have none.
-_JOIN = """_type_reduce *_shared = (_type_reduce *)_bytes;
+_JOIN = """_type_reduce *_shared = (_type_reduce *)_bytes.at;
 _shared[threadIdx.x] = a;
 __syncthreads();
 for (int _half = {lanes} / 2; _half; _half /= 2) {{
