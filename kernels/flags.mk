@@ -67,6 +67,7 @@ CUDA_CXXFLAGS := -DAD_ISA=gpu -isystem $(CUDA_HOME)/include
 # Of the protocol what needs no msgpack.
 CUDA_PROTOCOL := $(filter-out %/check.o %/decode.o %/encode.o,$(PROTOCOL))
 CUDA_OBJECTS := $(patsubst %,$(CUDA_OBJ)/%.o,$(basename $(CUDA_SOURCES)))
+$(CUDA_OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
 
 # Where the libraries of CUDA are at run time: in the Python packages nvidia-*, beside a wheel that is installed; in
 # the toolkit; or where the dynamic linker looks anyway.

@@ -33,6 +33,19 @@ void ad__worker_tell(ad_worker *w, const ad_note *note, int fd) {
     if (full && !atomic_exchange(&w->channel_full, true)) uv_async_send(&w->wake);
 }
 
+static void set_wakeable(ad_worker *w, bool wakeable) {
+    pthread_mutex_lock(&w->wake_lock);
+    w->wakeable = wakeable;
+    pthread_mutex_unlock(&w->wake_lock);
+}
+
+void ad__worker_compiled(void *worker) {
+    ad_worker *w = worker;
+    pthread_mutex_lock(&w->wake_lock);
+    if (w->wakeable) uv_async_send(&w->wake);
+    pthread_mutex_unlock(&w->wake_lock);
+}
+
 void ad__worker_lost(ad_worker *w, const char *why) {
     ad_note note = {.kind = AD_NOTE_LOST};
     snprintf(note.text, sizeof note.text, "%s", why);
@@ -192,9 +205,11 @@ int ad__worker_run(ad_worker *w, int channel) {
         ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
         return 1;
     }
+    set_wakeable(w, true);
     watch_channel(w);
     say_ready(w);
     uv_run(&w->loop, UV_RUN_DEFAULT);
+    set_wakeable(w, false);
     ad__engine_stop(w);
     ad__watchdog_close(&w->watchdog);
     uv_walk(&w->loop, close_handle, NULL);
