@@ -200,6 +200,9 @@ int ad_kernel_get_facts(ad_module *m, const char *kernel, ad_kernel_facts *facts
 
 int ad_kernel_set(ad_module *m, const char *kernel, int64_t max_dynamic_shared, int64_t carveout) {
     ad_session *s = m->session;
+    if (max_dynamic_shared > INT32_MAX || carveout > 100)
+        return ad__fail(AD_E_VALUE, "kernel %s: shared memory of %lld bytes or a carveout of %lld percent is too much",
+                        kernel, (long long)max_dynamic_shared, (long long)carveout);
     int status = ad__begin(s);
     if (status) return status;
     size_t mark = s->out.size;

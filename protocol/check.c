@@ -445,6 +445,10 @@ static int finish(check *c) {
     case AD_REQ_CALL:
     case AD_REQ_QUERY: return finish_op(c);
     case AD_REQ_LAUNCH: return finish_launch(c);
+    case AD_REQ_KERNEL_SET:
+        if (m->u[1] > UINT32_MAX || m->u[2] > UINT32_MAX)
+            return ad__fault(c->fault, AD_E_PROTOCOL, "kernel_set: a number is above 2^32-1");
+        return AD_OK;
     default: return AD_OK;
     }
 }

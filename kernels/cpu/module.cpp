@@ -1,6 +1,7 @@
 /* Modules are shared objects that the host's compiler makes of CUDA C++, loaded from memory. */
 #include "kernels/cpu/module.h"
 
+#include <algorithm>
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include "kernels/run.h"
 
 struct ad_module {
+    int fd; /* open as long as the library is: the dynamic linker knows libraries by their paths, and this makes one */
     void *library;
     const adrun::entry *entries;
     ad_kernel *kernels;
@@ -35,6 +37,7 @@ const char *const own_options[] = {"-fno-math-errno",
                                    "-fno-rtti",
                                    "-fno-stack-protector",
                                    "-fno-semantic-interposition",
+                                   "-fno-gnu-unique",
                                    "-w",
                                    "-Wl,-Bsymbolic",
                                    "-Wl,--no-as-needed",
@@ -55,6 +58,57 @@ const char *keep(const std::string &text, ad_arena *arena) {
     char *copy = static_cast<char *>(ad__arena_alloc(arena, text.size() + 1));
     if (copy != nullptr) memcpy(copy, text.c_str(), text.size() + 1);
     return copy;
+}
+
+/* The macro that an option is about, without what says so; "" when there is none. *more: options that it takes. */
+std::string macro_of(const ad_compile_job *job, size_t i, const char *letter, const char *word, size_t *more) {
+    const std::string option = job->options[i];
+    *more = 1;
+    if (option == letter && i + 1 < job->noptions) {
+        *more = 2;
+        return job->options[i + 1];
+    }
+    if (option.compare(0, strlen(word), word) == 0) return option.substr(strlen(word));
+    return option.compare(0, 2, letter) == 0 ? option.substr(2) : "";
+}
+
+/* The user's macros become lines of the source, so that the prelude knows nothing of them; the other options stay. */
+std::string take_macros(const ad_compile_job *job, std::vector<const char *> *rest) {
+    std::string lines;
+    for (size_t i = 0, more; i < job->noptions; i += more) {
+        std::string name = macro_of(job, i, "-D", "--define-macro=", &more);
+        if (!name.empty() && name.find('\n') == std::string::npos) {
+            const size_t equals = name.find('=');
+            if (equals == std::string::npos) name += " 1";
+            else name[equals] = ' ';
+            lines += "#define " + name + "\n";
+            continue;
+        }
+        name = macro_of(job, i, "-U", "--undefine-macro=", &more);
+        if (!name.empty() && name.find('\n') == std::string::npos) {
+            lines += "#undef " + name + "\n";
+            continue;
+        }
+        more = 1;
+        rest->push_back(job->options[i]);
+    }
+    return lines.empty() ? lines : lines + "#line 1\n";
+}
+
+/* Put source and options into the arena. */
+int replace_source(ad_compile_job *job, ad_arena *arena, ad_fault *fault) {
+    const std::vector<std::string> names(job->names, job->names + job->nnames);
+    std::vector<const char *> options;
+    const std::string macros = take_macros(job, &options);
+    const std::string source = macros + ad_cpu_module_source(std::string(job->source.data, job->source.size), names);
+    const char *text = keep(source, arena);
+    auto list = static_cast<const char **>(ad__arena_alloc(arena, (options.size() + 1) * sizeof *options.data()));
+    if (text == nullptr || list == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    std::copy(options.begin(), options.end(), list);
+    job->source = {text, source.size()};
+    job->options = list;
+    job->noptions = options.size();
+    return 0;
 }
 
 int load(int fd, const ad_binary *binary, ad_module *module, ad_fault *fault) {
@@ -85,11 +139,8 @@ const adrun::entry *find(const ad_module *module, const char *name) {
 
 int ad_cpu_module_job(ad_device *, ad_compile_job *job, ad_arena *arena, ad_fault *fault) {
     try {
-        const std::vector<std::string> names(job->names, job->names + job->nnames);
-        const std::string source = ad_cpu_module_source(std::string(job->source.data, job->source.size), names);
-        const char *text = keep(source, arena);
-        if (text == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
-        job->source = {text, source.size()};
+        int rc = replace_source(job, arena, fault);
+        if (rc < 0) return rc;
     } catch (const std::bad_alloc &) {
         return ad__fault(fault, AD_E_MEMORY, "out of memory");
     }
@@ -107,11 +158,11 @@ int ad_cpu_module_job(ad_device *, ad_compile_job *job, ad_arena *arena, ad_faul
 int ad_cpu_module_open(ad_device *, const ad_binary *binary, ad_module **out, ad_fault *fault) {
     ad_module *module = new (std::nothrow) ad_module();
     if (module == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    int fd = memfd_create("module", MFD_CLOEXEC);
-    int rc = fd < 0 ? ad__fault(fault, AD_E_SYSTEM, "cannot keep a module: %s", strerror(errno)) : 0;
-    if (rc == 0) rc = load(fd, binary, module, fault);
-    if (fd >= 0) close(fd);
+    module->fd = memfd_create("module", MFD_CLOEXEC);
+    int rc = module->fd < 0 ? ad__fault(fault, AD_E_SYSTEM, "cannot keep a module: %s", strerror(errno)) : 0;
+    if (rc == 0) rc = load(module->fd, binary, module, fault);
     if (rc < 0) {
+        if (module->fd >= 0) close(module->fd);
         delete module;
         return rc;
     }
@@ -127,6 +178,7 @@ void ad_cpu_module_close(ad_module *module) {
         delete kernel;
     }
     dlclose(module->library);
+    close(module->fd);
     delete module;
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/cpu/module_source.h"
 
+#include <algorithm>
 #include <ctype.h>
 #include <set>
 #include <string.h>
@@ -67,6 +68,36 @@ class scanner {
             at++;
     }
 
+    /* A line of the preprocessor. What stands below `#if 0` is not there. */
+    void directive() {
+        std::string line = directive_line();
+        if (line != "if 0") return;
+        for (int level = 1; level > 0 && at < s.size();) {
+            at++; /* the end of the line */
+            while (at < s.size() && (s[at] == ' ' || s[at] == '\t')) at++;
+            if (at >= s.size() || s[at] != '#') {
+                at = std::min(s.find('\n', at), s.size());
+                continue;
+            }
+            line = directive_line();
+            if (line.compare(0, 2, "if") == 0) level++;
+            else if (line == "endif" || (level == 1 && line.compare(0, 2, "el") == 0)) level--;
+        }
+    }
+
+    /* Its text without blanks at its ends or more than one between. */
+    std::string directive_line() {
+        const size_t from = ++at;
+        std::string line;
+        to_line_end();
+        for (size_t i = from; i < at; i++) {
+            if (!isspace((unsigned char)s[i])) line += s[i];
+            else if (!line.empty() && line.back() != ' ') line += ' ';
+        }
+        while (!line.empty() && line.back() == ' ') line.pop_back();
+        return line;
+    }
+
     void step() {
         const size_t begin = at;
         const char c = s[at];
@@ -79,7 +110,7 @@ class scanner {
             at++;
             return;
         }
-        if (c == '#' && fresh) to_line_end();
+        if (c == '#' && fresh) directive();
         else if (here("//")) to_line_end();
         else if (here("/*")) to(s.find("*/", at + 2), 2);
         else solid(begin);
@@ -270,8 +301,8 @@ std::string ad_cpu_module_source(const std::string &source, const std::vector<st
         if (from == std::string::npos || names[i].find('\n') != std::string::npos || !done.insert(names[i]).second)
             continue;
         const std::string expression = names[i].substr(from);
-        out += "static adrun::registered ad_run_name_" + std::to_string(i) + "(adrun::caller<decltype(&" +
-               expression + ")>::make<&" + expression + ">(" + quoted(names[i]) + "));\n";
+        out += "static adrun::registered ad_run_name_" + std::to_string(i) + "(adrun::caller<decltype(&" + expression +
+               ")>::make<&" + expression + ">(" + quoted(names[i]) + "));\n";
     }
     return out;
 }

@@ -164,9 +164,8 @@ static int set_kernel(ad_session *s, const ad_message *msg, ad_fault *fault) {
     named_kernel *k;
     int status = m ? find_kernel(s, m, &msg->s[0], &k, fault) : AD_E_STALE;
     if (status) return status;
-    int64_t value[2];
-    for (int i = 0; i < 2; i++) value[i] = msg->u[1 + i] > INT64_MAX ? INT64_MAX : (int64_t)msg->u[1 + i] - 1;
-    return ad__session_status(s, backend_of(s)->kernel_set(k->kernel, value[0], value[1], fault), fault);
+    return ad__session_status(
+        s, backend_of(s)->kernel_set(k->kernel, (int64_t)msg->u[1] - 1, (int64_t)msg->u[2] - 1, fault), fault);
 }
 
 int ad__modules_op(ad_session *s, const ad_message *m, ad_fault *fault) {
