@@ -2,6 +2,7 @@
 #include "kernels/cpu/module.h"
 
 #include <algorithm>
+#include <atomic>
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -111,14 +112,23 @@ int replace_source(ad_compile_job *job, ad_arena *arena, ad_fault *fault) {
     return 0;
 }
 
+/* A path to fd that no module had before: dlopen knows a library by its path, and a number of a descriptor comes back.
+ */
+void own_path(char *path, size_t size, int fd) {
+    static std::atomic<uint32_t> count{0};
+    std::string text = "/proc/self/fd";
+    for (uint32_t n = ++count; n; n >>= 1) text += n & 1 ? "/." : "/";
+    snprintf(path, size, "%s/%d", text.c_str(), fd);
+}
+
 int load(int fd, const ad_binary *binary, ad_module *module, ad_fault *fault) {
-    char path[64];
+    char path[128];
     for (size_t at = 0; at < binary->size;) {
         ssize_t n = write(fd, binary->data + at, binary->size - at);
         if (n < 0 && errno != EINTR) return ad__fault(fault, AD_E_SYSTEM, "cannot keep a module: %s", strerror(errno));
         at += n > 0 ? size_t(n) : 0;
     }
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    own_path(path, sizeof path, fd);
     module->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (module->library == nullptr) {
         const char *why = dlerror(), *colon = strchr(why, ':'); /* "path: why" */
