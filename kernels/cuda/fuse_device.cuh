@@ -50,6 +50,16 @@ __device__ __forceinline__ fuse_place<Outer> fuse_locate(const ad_fuse_head &h, 
     return p;
 }
 
+/* The chunk that begins with an element, counted row by row; it is whole. */
+template <int Outer, int V>
+__device__ __forceinline__ fuse_place<Outer> fuse_locate_element(const ad_fuse_head &h, int64_t element) {
+    fuse_place<Outer> p;
+    if constexpr (Outer > 0) p = fuse_locate<Outer, V, false>(h, uint32_t(element / V));
+    else p.column = element;
+    p.count = V;
+    return p;
+}
+
 template <int Outer> __device__ __forceinline__ char *fuse_row(const ad_fuse_operand &o, const fuse_place<Outer> &p) {
     char *row = o.base;
 #pragma unroll
