@@ -38,6 +38,7 @@ typedef struct ad_fuse_form {
     uint8_t width;        /* elements of a chunk */
     uint8_t step, unroll; /* elements computed at a time; chunks of a thread */
     bool ragged;          /* the last chunk of a row need not be whole */
+    bool tiled;           /* blocks have tiles of the two last dimensions */
     uint8_t dtype[AD_FUSE_OPERANDS], place[AD_FUSE_OPERANDS];
     ad_source from[AD_FUSE_OUTPUTS]; /* of outputs */
 } ad_fuse_form;

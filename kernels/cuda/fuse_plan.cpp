@@ -9,6 +9,7 @@
 namespace {
 
 constexpr int64_t LARGEST = 0x7fffffff; /* chunks, and sizes that they are divided by */
+constexpr int64_t TILED = 4096;         /* elements worth ordering memory accesses for */
 constexpr int UNROLLED = 240;           /* about as many instructions are written out in a row */
 
 /* ---- rows ---- */
@@ -218,7 +219,40 @@ void choose_unrolling(int weight, ad_fuse_form *f) {
     f->unroll = uint8_t(unroll);
 }
 
+/* The dimension along which some operand that jumps along the rows is contiguous or nearly so; -1: none. */
+int smoother_dimension(const walk *w) {
+    const int last = w->ndim - 1;
+    for (int k = 0; k < w->nop; k++) {
+        if (llabs(w->stride[k][last]) < 256) continue;
+        for (int d = last - 1; d >= 0; d--) {
+            const int64_t s = llabs(w->stride[k][d]);
+            if (s != 0 && s <= 32 && w->shape[d] >= 8) return d;
+        }
+    }
+    return -1;
+}
+
+/* Large arrays of which one lies across the others go in tiles. */
+void choose_tiles(walk *w, ad_fuse_form *f) {
+    int64_t count = 1;
+    for (int d = 0; d < w->ndim; d++) count *= w->shape[d];
+    const int smooth = f->width == 1 && count >= TILED ? smoother_dimension(w) : -1;
+    f->tiled = smooth >= 0;
+    for (int d = smooth; f->tiled && d < w->ndim - 2; d++) swap_dimensions(w, d, d + 1);
+}
+
 int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+/* Blocks, or 0: too many. */
+uint32_t fill_tiles(const walk *w, int unroll, int64_t count, ad_fuse_head *h) {
+    const int c = w->ndim - 1, r = w->ndim - 2;
+    const int64_t across = divided(w->shape[c], AD_FUSE_TILE), down = divided(w->shape[r], 8 * unroll);
+    const int64_t outer = count / w->shape[c] / w->shape[r];
+    if (across * down > LARGEST / outer) return 0;
+    h->across.set(across);
+    h->down.set(down);
+    return uint32_t(across * down * outer);
+}
 
 /* False: too large for indices of 32 bits. */
 bool fill_argument(const walk *w, int multiprocessors, ad_fuse_plan *p) {
@@ -245,13 +279,13 @@ bool fill_argument(const walk *w, int multiprocessors, ad_fuse_plan *p) {
         h->step = AD_FUSE_THREADS;
         blocks = divided(chunks, h->block);
     }
-    p->blocks = uint32_t(blocks);
+    p->blocks = p->form.tiled ? fill_tiles(w, unroll, chunks, h) : uint32_t(blocks);
     for (int k = 0; k < w->nop; k++) {
         p->operand[k].base = w->base[k];
         p->operand[k].inner = w->stride[k][last];
         for (int d = 0; d < last; d++) p->operand[k].stride[d] = w->stride[k][d];
     }
-    return true;
+    return p->blocks != 0;
 }
 
 /* ---- nodes ---- */
@@ -356,6 +390,7 @@ bool ad_fuse_plan_make(const ad_chain *chain, int multiprocessors, ad_fuse_plan 
     f->end = {};
     if (!add_nodes(chain, plan) || !lay_out(chain, &w, f)) return false;
     choose_width(&w, f);
+    choose_tiles(&w, f);
     choose_unrolling(ad_fuse_weight(chain), f);
     return fill_argument(&w, multiprocessors, plan);
 }
@@ -368,7 +403,7 @@ bool ad_fuse_plan_end(const ad_chain *chain, const ad_fuse_end *end, bool whole,
     const int width = end->way == AD_FOLD_WIDE ? 16 / size_of(f, 0) : 1;
     if (w.ndim > 1 && (!whole || w.shape[w.ndim - 1] % width != 0)) return false;
     f->width = uint8_t(width);
-    f->ragged = false;
+    f->ragged = f->tiled = false;
     part_unaligned(&w, f);
     choose_unrolling(ad_fuse_weight(chain), f);
     f->unroll = f->width * ad_fuse_weight(chain) * 4 <= UNROLLED ? 4 : 1; /* those that are taken at once */

@@ -107,9 +107,9 @@ void write_load(writer &w, const ad_fuse_form *f, int k, const char *ragged, con
 }
 
 void write_loads(writer &w, const ad_fuse_form *f) {
-    w << "    begin();\n#pragma unroll\n    for (int u = 0; u < U; u++) {\n"
-      << "        at[u] = fuse_locate<D, V, R>(p.head, first + u * p.head.step);\n        if (at[u].count == 0) "
-         "continue;\n";
+    w << "    begin();\n#pragma unroll\n    for (int u = 0; u < U; u++) {\n        at[u] = "
+      << (f->tiled ? "fuse_locate_tile<D, U>(p.head, u)" : "fuse_locate<D, V, R>(p.head, first + u * p.head.step)")
+      << ";\n        if (at[u].count == 0) continue;\n";
     for (int k = 0; k < f->nin; k++) {
         w << "        i" << k << "[u] = ";
         write_load(w, f, k, "R", "at[u]");
@@ -268,7 +268,7 @@ int ad_fuse_signature(const ad_chain *chain, const ad_fuse_form *form, uint8_t *
     b.add(chain->nnodes);
     b.add(form->nout);
     b.add(form->nin);
-    b.add(form->outer << 1 | form->ragged);
+    b.add(form->outer << 2 | form->tiled << 1 | form->ragged);
     b.add(form->width);
     b.add(form->step);
     b.add(form->unroll);
