@@ -93,4 +93,5 @@ void ad_fuse_job(const char *source, size_t size, const char *arch, ad_compile_j
     job->own_options = options;
     job->nown_options = sizeof options / sizeof *options;
     job->headers = ad_fuse_headers(&job->nheaders);
+    job->own = true;
 }

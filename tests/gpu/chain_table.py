@@ -189,7 +189,7 @@ class Job(c.Structure):
     _fields_ = [("target", c.c_int), ("arch", c.c_char_p), ("prelude", Text), ("source", Text),
                 ("options", c.POINTER(c.c_char_p)), ("noptions", c.c_size_t), ("own", c.POINTER(c.c_char_p)),
                 ("nown", c.c_size_t), ("names", c.POINTER(c.c_char_p)), ("nnames", c.c_size_t),
-                ("headers", c.POINTER(Header)), ("nheaders", c.c_size_t)]
+                ("headers", c.POINTER(Header)), ("nheaders", c.c_size_t), ("of_ours", c.c_bool)]
 
 
 class Binary(c.Structure):
