@@ -133,9 +133,11 @@ fuse_store_strided(const ad_fuse_operand &o, const fuse_place<Outer> &p, const v
 /* Hides from the compiler where a value comes from: a sign is changed as it stands in the table, and not by way of the
  * operation before, which would give a NaN another sign. */
 template <class T> __device__ __forceinline__ T fuse_apart(T v) {
-    if constexpr (same<T, float>) asm("" : "+f"(v));
+    if constexpr (is_complex<T>) return T(fuse_apart(v.re), fuse_apart(v.im));
+#ifdef __CUDA_ARCH__
+    else if constexpr (same<T, float>) asm("" : "+f"(v));
     else if constexpr (same<T, double>) asm("" : "+d"(v));
-    else if constexpr (is_complex<T>) return T(fuse_apart(v.re), fuse_apart(v.im));
+#endif
     return v;
 }
 
