@@ -235,7 +235,7 @@ Test(fuse_host, kernels_find_their_elements, .timeout = 120) {
     void *library = dlopen((at + "/all.so").c_str(), RTLD_NOW);
     cr_assert_not_null(library, "%s", dlerror());
     for (size_t i = 0; i < all.size(); i++) {
-        const ad_fuse_form *f = &all[i]->plan.form;
+        [[maybe_unused]] const ad_fuse_form *f = &all[i]->plan.form;
         cr_expect(ran(all[i], library, int(i), false) == ran(all[i], library, int(i), true),
                   "chain %zu: outer %d, width %d, step %d, unroll %d, tiled %d", i, f->outer, f->width, f->step,
                   f->unroll, f->tiled);
