@@ -199,7 +199,7 @@ static std::vector<std::vector<char>> ran(program *p, void *library, int number,
     return after;
 }
 
-Test(fuse_host, kernels_find_their_elements, .timeout = 120) {
+Test(fuse_host, kernels_find_their_elements) {
     char folder[] = "/tmp/fuse-XXXXXX";
     cr_assert_not_null(mkdtemp(folder));
     const std::string at = folder;

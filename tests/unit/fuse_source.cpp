@@ -67,7 +67,7 @@ static bool make(const fuse_chain &f, ad_fuse_plan *p) {
 }
 
 /* Every row and loop once, as many in a chain as it has outputs, half of the chains for each architecture. */
-Test(fuse_source, every_row_compiles, .timeout = 120) {
+Test(fuse_source, every_row_compiles) {
     rtc compiler;
     if (!compiler.loaded) cr_skip_test("no libnvrtc");
     const auto rows = fuse_rows();
@@ -100,7 +100,7 @@ Test(fuse_source, every_row_compiles, .timeout = 120) {
     cr_assert_gt(chains, 40);
 }
 
-Test(fuse_source, random_chains_compile, .timeout = 120) {
+Test(fuse_source, random_chains_compile) {
     rtc compiler;
     if (!compiler.loaded) cr_skip_test("no libnvrtc");
     fuse_random r(7);
@@ -140,7 +140,7 @@ static bool make_end(fuse_chain &f, ad_op *op, ad_operand *operand, int dtype, i
 }
 
 /* Every state of every type, by one way of reading or the other. */
-Test(fuse_source, every_end_compiles, .timeout = 120) {
+Test(fuse_source, every_end_compiles) {
     rtc compiler;
     if (!compiler.loaded) cr_skip_test("no libnvrtc");
     int made = 0;
