@@ -66,8 +66,8 @@ static bool make(const fuse_chain &f, ad_fuse_plan *p) {
     return ad_fuse_plan_make(&f.chain, 100, p);
 }
 
-/* Every row and loop once, as many in a chain as it has outputs, half of the chains for each architecture. */
-Test(fuse_source, every_row_compiles) {
+/* Rows of every loop, as many in a chain as it has outputs: every second chain, for one architecture or the other. */
+Test(fuse_source, rows_compile) {
     rtc compiler;
     if (!compiler.loaded) cr_skip_test("no libnvrtc");
     const auto rows = fuse_rows();
@@ -89,11 +89,12 @@ Test(fuse_source, every_row_compiles) {
                 for (int k = 0; k < f.chain.node[f.chain.nnodes - 1].nout; k++) f.output(f.chain.nnodes - 1, k);
             }
             if (f.chain.nnodes == 0) break;
+            if (chains++ % 2 != loop % 2) continue; /* tests/gpu has all of them */
             ad_fuse_plan p;
             std::string said;
             cr_assert(make(f, &p));
             const std::string source = ad_fuse_source(&f.chain, &p.form);
-            cr_assert_gt(compiler.run(source, chains++ % 2 ? "sm_80" : "sm_90", &said), 0u, "%s\n%s", said.c_str(),
+            cr_assert_gt(compiler.run(source, chains % 4 < 2 ? "sm_80" : "sm_90", &said), 0u, "%s\n%s", said.c_str(),
                          source.c_str());
         }
     }
@@ -139,8 +140,8 @@ static bool make_end(fuse_chain &f, ad_op *op, ad_operand *operand, int dtype, i
     return ad_fuse_plan_end(&f.chain, &end, true, p);
 }
 
-/* Every state of every type, by one way of reading or the other. */
-Test(fuse_source, every_end_compiles) {
+/* States of all types, by one way of reading or the other: a third of them. */
+Test(fuse_source, ends_compile) {
     rtc compiler;
     if (!compiler.loaded) cr_skip_test("no libnvrtc");
     int made = 0;
@@ -149,7 +150,7 @@ Test(fuse_source, every_end_compiles) {
         for (int dtype = 0; dtype < AD_NDTYPE; dtype++) {
             if (dtype == AD_BOOL && (family == AD_FOLD_SUMS || family == AD_FOLD_TOPS)) continue;
             if (ad__dtypes[dtype].kind == 'c' && family >= AD_FOLD_TOPS) continue;
-            if (r.below(2) == 0) continue; /* they take a while */
+            if (r.below(3) != 0) continue; /* they take a while */
             const int way = r.below(2) == 0 ? AD_FOLD_WIDE : AD_FOLD_UNIT;
             fuse_chain f(r.below(3) ? std::vector<int64_t>{5, 64} : std::vector<int64_t>{64});
             ad_op op = {};
@@ -162,7 +163,7 @@ Test(fuse_source, every_end_compiles) {
             cr_assert_gt(compiler.run(source, "sm_90", &said), 0u, "%s\n%s", said.c_str(), source.c_str());
             made++;
         }
-    cr_assert_gt(made, 20);
+    cr_assert_gt(made, 12);
 }
 
 /* ---- signatures ---- */
