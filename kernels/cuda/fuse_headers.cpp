@@ -75,7 +75,7 @@ struct headers {
 };
 
 /* Each operation rounds by itself, as those compiled by nvcc do (kernels/flags.mk). */
-const char *const options[] = {"-std=c++17", "-default-device", "-fmad=false", "-DAD_ISA=gpu"};
+const char *const options[] = {"-w", "-std=c++17", "-default-device", "-fmad=false", "-DAD_ISA=gpu"};
 
 } // namespace
 
