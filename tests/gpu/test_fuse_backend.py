@@ -209,7 +209,7 @@ def values(rng, dtype, count):
         small, info = rng.integers(0, 5, count), numpy.iinfo(numpy_type)
         wild = rng.integers(info.min, info.max, count, dtype=numpy_type, endpoint=True)
         return numpy.where(rng.random(count) < 0.5, small.astype(numpy_type), wild)
-    with numpy.errstate(over="ignore"):
+    with numpy.errstate(over="ignore", invalid="ignore"):
         v = numpy.where(rng.random(count) < 0.15, rng.choice(SPECIAL, count), rng.normal(0, 3, count))
         if kind == "c":
             v = v + 1j * numpy.where(rng.random(count) < 0.1, rng.choice(SPECIAL, count), rng.normal(0, 3, count))
