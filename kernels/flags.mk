@@ -71,8 +71,9 @@ $(CUDA_OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
 
 # Chains are compiled at run time from headers that are embedded in an object: the assembler reads them, so make has to
 # know. FUSE_PORTABLE needs no CUDA; tests/unit/fuse_*.cpp test it everywhere.
-FUSE_HEADERS := kernels/types.h kernels/math.h kernels/math_libm.h kernels/math_complex.h protocol/dtype.def \
-	$(addprefix kernels/cuda/,vector.cuh divide.h fuse_argument.h fuse_device.cuh)
+FUSE_HEADERS := kernels/types.h kernels/math.h kernels/math_libm.h kernels/math_complex.h kernels/accumulate.h \
+	protocol/dtype.def $(addprefix kernels/cuda/,vector.cuh divide.h fuse_argument.h fuse_device.cuh fuse_fold.cuh \
+	reduce.h reduce_fold.cuh reduce_states.cuh)
 FUSE_PORTABLE := $(addprefix kernels/cuda/,fuse_headers.cpp fuse_plan.cpp fuse_source.cpp)
 $(OBJ)/kernels/cuda/fuse_headers.o $(CUDA_OBJ)/kernels/cuda/fuse_headers.o: $(FUSE_HEADERS)
 

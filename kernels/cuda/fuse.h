@@ -13,6 +13,7 @@
 #include "kernels/chain.h"
 #include "kernels/compile.h"
 #include "kernels/cuda/fuse_argument.h"
+#include "kernels/cuda/reduce.h"
 
 #define AD_FUSE_OUTPUTS (AD_CHAIN_OUTPUTS + 1) /* the last: what the chain's end reduces */
 #define AD_FUSE_OPERANDS (AD_FUSE_OUTPUTS + AD_CHAIN_INPUTS)
@@ -23,13 +24,21 @@
 /* How a row of an operand lies. */
 enum { AD_FUSE_PACKED, AD_FUSE_APART, AD_FUSE_ONE };
 
+/* A chain's end whose kernel computes what it reduces: which states (AD_FOLD_SUMS ...; AD_FOLD_NO_FAMILY: there is no
+ * such end), how their elements would be read (AD_FOLD_UNIT or AD_FOLD_WIDE), and the reduction's types. */
+typedef struct ad_fuse_end {
+    uint8_t family, way, input, loop;
+} ad_fuse_end;
+
 /* Outputs, then inputs. What of a plan the kernel's source depends on. */
 typedef struct ad_fuse_form {
     int nout, nin, nscalars;
+    ad_fuse_end end;      /* then there is one output, the value that is reduced, and it is not stored */
     uint8_t outer;        /* dimensions outside the rows */
     uint8_t width;        /* elements of a chunk */
     uint8_t step, unroll; /* elements computed at a time; chunks of a thread */
     bool ragged;          /* the last chunk of a row need not be whole */
+    bool tiled;           /* blocks have tiles of the two last dimensions */
     uint8_t dtype[AD_FUSE_OPERANDS], place[AD_FUSE_OPERANDS];
     ad_source from[AD_FUSE_OUTPUTS]; /* of outputs */
 } ad_fuse_form;
@@ -47,6 +56,8 @@ typedef struct ad_fuse_plan {
 /* False: not for one kernel of ours. The last output of a chain with an end is what that reduces, row-major; its base
  * is for the caller to set, and so are the scalars. */
 bool ad_fuse_plan_make(const ad_chain *chain, int multiprocessors, ad_fuse_plan *plan);
+/* The same for a chain whose only result goes into its end. whole: the end reads nothing but whole chunks. */
+bool ad_fuse_plan_end(const ad_chain *chain, const ad_fuse_end *end, bool whole, ad_fuse_plan *plan);
 /* The rows that have no kernel here: complex functions of libcu++, which compiles for most of a second. */
 bool ad_fuse_has_row(int row, int loop);
 /* About how many instructions an element costs. */

@@ -6,6 +6,7 @@
 
 #define AD_FUSE_THREADS 256 /* of a block */
 #define AD_FUSE_OUTER 4     /* dimensions outside the rows */
+#define AD_FUSE_TILE 32     /* columns of a tile; it has 8 rows for each element of a thread */
 
 /* A chunk is as many elements, next to each other in a row, as a thread has at a time. A thread has chunks
  * blockIdx.x * block + threadIdx.x + n * step. */
@@ -13,6 +14,8 @@ typedef struct ad_fuse_head {
     int64_t columns;                    /* of a row */
     uint32_t chunks, block, step;       /* chunks: of all rows */
     ad_divisor row, dim[AD_FUSE_OUTER]; /* chunks of a row; outer dimensions, outermost first, the first unused */
+    ad_divisor across, down;            /* tiles of the last dimension and of the last but one */
+    uint32_t unused[2];
 } ad_fuse_head;
 
 /* Strides in bytes; inner: from one element of a row to the next. */

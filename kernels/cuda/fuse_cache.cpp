@@ -105,20 +105,24 @@ entry *add(ad_cuda_fuser *f, uint64_t hash, const uint8_t *key, int size, int64_
 
 /* A cubin that does not load is as good as none, but a device that is lost is. */
 int load(entry *e, const ad_binary *binary, ad_fault *fault) {
+    ad_fault why;
     int rc = ad_cuda_status(cudaLibraryLoadData(&e->library, binary->data, nullptr, nullptr, 0, nullptr, nullptr, 0),
-                            "loading the kernel of a chain", fault);
+                            "loading the kernel of a chain", &why);
     if (rc == 0)
         rc = ad_cuda_status(cudaLibraryGetKernel(&e->kernel, e->library, AD_FUSE_KERNEL),
-                            "finding the kernel of a chain", fault);
+                            "finding the kernel of a chain", &why);
     if (rc == 0) e->state = READY;
-    return rc == AD_E_DEVICE_LOST ? rc : 0;
+    if (rc != AD_E_DEVICE_LOST) return 0;
+    *fault = why;
+    return rc;
 }
 
 int ask(ad_device *device, entry *e, int64_t time, ad_fault *fault) {
     ad_compile_job job;
     const ad_binary *binary = nullptr;
+    ad_fault why; /* nobody's concern: the chain is executed in another way */
     ad_fuse_job(e->source.data(), e->source.size(), device->fuser->arch, &job);
-    int rc = device->compiler->get(device->compiler, &job, &binary, fault);
+    int rc = device->compiler->get(device->compiler, &job, &binary, &why);
     if (rc < 0) e->again = time + REFUSED;
     if (rc == 0) {
         e->again = time + e->pause;

@@ -50,6 +50,35 @@ __device__ __forceinline__ fuse_place<Outer> fuse_locate(const ad_fuse_head &h, 
     return p;
 }
 
+/* Element u of a thread's U in a tile of the two last dimensions for each block. A warp has 8 columns of 4 rows, so
+ * that its accesses are whole sectors whichever of the two an operand is contiguous along. */
+template <int Outer, int U>
+__device__ __forceinline__ fuse_place<Outer> fuse_locate_tile(const ad_fuse_head &h, int u) {
+    uint32_t tile_column, tile_row, outer;
+    const uint32_t t = threadIdx.x, q = h.across.divide(blockIdx.x, &tile_column);
+    outer = h.down.divide(q, &tile_row);
+    const uint32_t column = tile_column * AD_FUSE_TILE + (t & 7) + (t >> 5 & 3) * 8;
+    const uint32_t row = (tile_row * U + uint32_t(u)) * 8 + (t >> 3 & 3) + (t >> 7) * 4;
+    fuse_place<Outer> p;
+    p.column = column;
+    p.count = row < h.dim[Outer - 1].value && column < h.columns;
+    p.at[Outer - 1] = row;
+#pragma unroll
+    for (int d = Outer - 2; d > 0; d--) outer = h.dim[d].divide(outer, &p.at[d]);
+    if constexpr (Outer > 1) p.at[0] = outer;
+    return p;
+}
+
+/* The chunk that begins with an element, counted row by row; it is whole. */
+template <int Outer, int V>
+__device__ __forceinline__ fuse_place<Outer> fuse_locate_element(const ad_fuse_head &h, int64_t element) {
+    fuse_place<Outer> p;
+    if constexpr (Outer > 0) p = fuse_locate<Outer, V, false>(h, uint32_t(element / V));
+    else p.column = element;
+    p.count = V;
+    return p;
+}
+
 template <int Outer> __device__ __forceinline__ char *fuse_row(const ad_fuse_operand &o, const fuse_place<Outer> &p) {
     char *row = o.base;
 #pragma unroll
@@ -104,9 +133,11 @@ fuse_store_strided(const ad_fuse_operand &o, const fuse_place<Outer> &p, const v
 /* Hides from the compiler where a value comes from: a sign is changed as it stands in the table, and not by way of the
  * operation before, which would give a NaN another sign. */
 template <class T> __device__ __forceinline__ T fuse_apart(T v) {
-    if constexpr (same<T, float>) asm("" : "+f"(v));
+    if constexpr (is_complex<T>) return T(fuse_apart(v.re), fuse_apart(v.im));
+#ifdef __CUDA_ARCH__
+    else if constexpr (same<T, float>) asm("" : "+f"(v));
     else if constexpr (same<T, double>) asm("" : "+d"(v));
-    else if constexpr (is_complex<T>) return T(fuse_apart(v.re), fuse_apart(v.im));
+#endif
     return v;
 }
 

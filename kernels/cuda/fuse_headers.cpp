@@ -24,14 +24,20 @@
     X(vector, "kernels/cuda/vector.cuh")        \
     X(divide, "kernels/cuda/divide.h")          \
     X(argument, "kernels/cuda/fuse_argument.h") \
-    X(device, "kernels/cuda/fuse_device.cuh")
+    X(device, "kernels/cuda/fuse_device.cuh")   \
+    X(accumulate, "kernels/accumulate.h")       \
+    X(reduce, "kernels/cuda/reduce.h")          \
+    X(fold, "kernels/cuda/reduce_fold.cuh")     \
+    X(states, "kernels/cuda/reduce_states.cuh") \
+    X(end, "kernels/cuda/fuse_fold.cuh")
 
 AD_EMBEDDED(AD_EMBED)
 
 namespace {
 
 /* What the compiler at run time has not: the C library, and of ours what includes more than is wanted. */
-const char stdint_text[] = "typedef signed char int8_t;\n"
+const char stdint_text[] = "#pragma once\n"
+                           "typedef signed char int8_t;\n"
                            "typedef short int16_t;\n"
                            "typedef int int32_t;\n"
                            "typedef long long int64_t;\n"
@@ -41,7 +47,8 @@ const char stdint_text[] = "typedef signed char int8_t;\n"
                            "typedef unsigned long long uint64_t, uintptr_t;\n"
                            "#define INT32_MIN (-2147483647 - 1)\n"
                            "#define INT64_MIN (-9223372036854775807ll - 1)\n";
-const char base_text[] = "enum {\n"
+const char base_text[] = "#pragma once\n"
+                         "enum {\n"
                          "#define AD_DTYPE(id, NAME, name, size, kind, letter) AD_##NAME = (id),\n"
                          "#include \"protocol/dtype.def\"\n"
                          "#undef AD_DTYPE\n"
@@ -68,7 +75,7 @@ struct headers {
 };
 
 /* Each operation rounds by itself, as those compiled by nvcc do (kernels/flags.mk). */
-const char *const options[] = {"-std=c++17", "-default-device", "-fmad=false", "-DAD_ISA=gpu"};
+const char *const options[] = {"-w", "-std=c++17", "-default-device", "-fmad=false", "-DAD_ISA=gpu"};
 
 } // namespace
 
@@ -86,4 +93,5 @@ void ad_fuse_job(const char *source, size_t size, const char *arch, ad_compile_j
     job->own_options = options;
     job->nown_options = sizeof options / sizeof *options;
     job->headers = ad_fuse_headers(&job->nheaders);
+    job->own = true;
 }

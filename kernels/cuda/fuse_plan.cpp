@@ -9,7 +9,8 @@
 namespace {
 
 constexpr int64_t LARGEST = 0x7fffffff; /* chunks, and sizes that they are divided by */
-constexpr int UNROLLED = 160;           /* about as many instructions are written out in a row */
+constexpr int64_t TILED = 4096;         /* elements worth ordering memory accesses for */
+constexpr int UNROLLED = 240;           /* about as many instructions are written out in a row */
 
 /* ---- rows ---- */
 
@@ -187,16 +188,22 @@ bool outputs_fit(const walk *w, const ad_fuse_form *f, int width) {
     return true;
 }
 
+/* Inputs that do not begin with whole vectors are read one by one. */
+void part_unaligned(const walk *w, ad_fuse_form *f) {
+    for (int k = f->nout; k < w->nop; k++) {
+        const int64_t bytes = int64_t(f->width) * size_of(f, k);
+        if (f->place[k] == AD_FUSE_PACKED && !is_aligned(w, k, bytes < 16 ? bytes : 16)) f->place[k] = AD_FUSE_APART;
+    }
+}
+
 void choose_width(const walk *w, ad_fuse_form *f) {
     int widest = 1;
     for (int k = 0; k < w->nop; k++)
         if (f->place[k] != AD_FUSE_ONE && size_of(f, k) > widest) widest = size_of(f, k);
     int width = is_scattered(w, f) ? 1 : 16 / widest;
     while (width > 1 && !outputs_fit(w, f, width)) width /= 2;
-    for (int k = f->nout; k < w->nop; k++)
-        if (f->place[k] == AD_FUSE_PACKED && !is_aligned(w, k, int64_t(width) * size_of(f, k)))
-            f->place[k] = AD_FUSE_APART;
     f->width = uint8_t(width);
+    part_unaligned(w, f);
     f->ragged = w->ndim == 1 && width > 1;
 }
 
@@ -212,7 +219,40 @@ void choose_unrolling(int weight, ad_fuse_form *f) {
     f->unroll = uint8_t(unroll);
 }
 
+/* The dimension along which some operand that jumps along the rows is contiguous or nearly so; -1: none. */
+int smoother_dimension(const walk *w) {
+    const int last = w->ndim - 1;
+    for (int k = 0; k < w->nop; k++) {
+        if (llabs(w->stride[k][last]) < 256) continue;
+        for (int d = last - 1; d >= 0; d--) {
+            const int64_t s = llabs(w->stride[k][d]);
+            if (s != 0 && s <= 32 && w->shape[d] >= 8) return d;
+        }
+    }
+    return -1;
+}
+
+/* Large arrays of which one lies across the others go in tiles. */
+void choose_tiles(walk *w, ad_fuse_form *f) {
+    int64_t count = 1;
+    for (int d = 0; d < w->ndim; d++) count *= w->shape[d];
+    const int smooth = f->width == 1 && count >= TILED ? smoother_dimension(w) : -1;
+    f->tiled = smooth >= 0;
+    for (int d = smooth; f->tiled && d < w->ndim - 2; d++) swap_dimensions(w, d, d + 1);
+}
+
 int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+/* Blocks, or 0: too many. */
+uint32_t fill_tiles(const walk *w, int unroll, int64_t count, ad_fuse_head *h) {
+    const int c = w->ndim - 1, r = w->ndim - 2;
+    const int64_t across = divided(w->shape[c], AD_FUSE_TILE), down = divided(w->shape[r], 8 * unroll);
+    const int64_t outer = count / w->shape[c] / w->shape[r];
+    if (across * down > LARGEST / outer) return 0;
+    h->across.set(across);
+    h->down.set(down);
+    return uint32_t(across * down * outer);
+}
 
 /* False: too large for indices of 32 bits. */
 bool fill_argument(const walk *w, int multiprocessors, ad_fuse_plan *p) {
@@ -239,13 +279,13 @@ bool fill_argument(const walk *w, int multiprocessors, ad_fuse_plan *p) {
         h->step = AD_FUSE_THREADS;
         blocks = divided(chunks, h->block);
     }
-    p->blocks = uint32_t(blocks);
+    p->blocks = p->form.tiled ? fill_tiles(w, unroll, chunks, h) : uint32_t(blocks);
     for (int k = 0; k < w->nop; k++) {
         p->operand[k].base = w->base[k];
         p->operand[k].inner = w->stride[k][last];
         for (int d = 0; d < last; d++) p->operand[k].stride[d] = w->stride[k][d];
     }
-    return true;
+    return p->blocks != 0;
 }
 
 /* ---- nodes ---- */
@@ -278,6 +318,29 @@ void add_output(walk *w, const ad_chain *c, const ad_chain_output *o, ad_fuse_fo
     f->dtype[w->nop] = o->view.desc.dtype;
     f->from[w->nop] = o->from;
     add_operand(w, c, &o->view);
+}
+
+/* Outputs, what the end reduces, inputs; dimensions in order. False: not for us. */
+bool lay_out(const ad_chain *chain, walk *w, ad_fuse_form *f) {
+    set_shape(w, chain);
+    for (int k = 0; k < chain->noutputs; k++) add_output(w, chain, &chain->output[k], f);
+    if (chain->end.op != nullptr) {
+        const int dtype = chain->end.op->operand[chain->end.op->nout].desc.dtype;
+        f->dtype[w->nop] = uint8_t(dtype);
+        f->from[w->nop] = chain->end.from;
+        add_end(w, ad__dtypes[dtype].size);
+    }
+    f->nout = w->nop;
+    f->nin = chain->ninputs;
+    if (f->nout == 0) return false;
+    for (int k = 0; k < chain->ninputs; k++) {
+        f->dtype[w->nop] = chain->input[k].desc.dtype;
+        add_operand(w, chain, &chain->input[k]);
+    }
+    order(w);
+    if (w->ndim - 1 > AD_FUSE_OUTER || !place_operands(w, f)) return false;
+    f->outer = uint8_t(w->ndim - 1);
+    return true;
 }
 
 } // namespace
@@ -324,26 +387,25 @@ int ad_fuse_weight(const ad_chain *chain) {
 bool ad_fuse_plan_make(const ad_chain *chain, int multiprocessors, ad_fuse_plan *plan) {
     walk w;
     ad_fuse_form *f = &plan->form;
-    if (!add_nodes(chain, plan)) return false;
-    set_shape(&w, chain);
-    for (int k = 0; k < chain->noutputs; k++) add_output(&w, chain, &chain->output[k], f);
-    if (chain->end.op != nullptr) {
-        const int dtype = chain->end.op->operand[chain->end.op->nout].desc.dtype;
-        f->dtype[w.nop] = uint8_t(dtype);
-        f->from[w.nop] = chain->end.from;
-        add_end(&w, ad__dtypes[dtype].size);
-    }
-    f->nout = w.nop;
-    f->nin = chain->ninputs;
-    if (f->nout == 0) return false;
-    for (int k = 0; k < chain->ninputs; k++) {
-        f->dtype[w.nop] = chain->input[k].desc.dtype;
-        add_operand(&w, chain, &chain->input[k]);
-    }
-    order(&w);
-    if (w.ndim - 1 > AD_FUSE_OUTER || !place_operands(&w, f)) return false;
-    f->outer = uint8_t(w.ndim - 1);
+    f->end = {};
+    if (!add_nodes(chain, plan) || !lay_out(chain, &w, f)) return false;
     choose_width(&w, f);
+    choose_tiles(&w, f);
     choose_unrolling(ad_fuse_weight(chain), f);
     return fill_argument(&w, multiprocessors, plan);
+}
+
+bool ad_fuse_plan_end(const ad_chain *chain, const ad_fuse_end *end, bool whole, ad_fuse_plan *plan) {
+    walk w;
+    ad_fuse_form *f = &plan->form;
+    f->end = *end;
+    if (chain->noutputs != 0 || !add_nodes(chain, plan) || !lay_out(chain, &w, f)) return false;
+    const int width = end->way == AD_FOLD_WIDE ? 16 / size_of(f, 0) : 1;
+    if (w.ndim > 1 && (!whole || w.shape[w.ndim - 1] % width != 0)) return false;
+    f->width = uint8_t(width);
+    f->ragged = f->tiled = false;
+    part_unaligned(&w, f);
+    choose_unrolling(ad_fuse_weight(chain), f);
+    f->unroll = f->width * ad_fuse_weight(chain) * 4 <= UNROLLED ? 4 : 1; /* those that are taken at once */
+    return fill_argument(&w, 1, plan);
 }

@@ -97,26 +97,31 @@ void write_head(writer &w, const ad_fuse_form *f, const std::string *scalar_type
     }
 }
 
+void write_load(writer &w, const ad_fuse_form *f, int k, const char *ragged, const char *at) {
+    const int place = f->place[f->nout + k];
+    const std::string t = type(f->dtype[f->nout + k]);
+    w << (place == AD_FUSE_ONE     ? "fuse_load_one<" + t + ">"
+          : place == AD_FUSE_APART ? "fuse_load_strided<" + t + ", V>"
+                                   : "fuse_load<" + t + ", V, " + ragged + ">")
+      << "(p.op[" << f->nout + k << "], " << at << ");\n";
+}
+
 void write_loads(writer &w, const ad_fuse_form *f) {
-    w << "    begin();\n#pragma unroll\n    for (int u = 0; u < U; u++) {\n"
-      << "        at[u] = fuse_locate<D, V, R>(p.head, first + u * p.head.step);\n        if (at[u].count == 0) "
-         "continue;\n";
+    w << "    begin();\n#pragma unroll\n    for (int u = 0; u < U; u++) {\n        at[u] = "
+      << (f->tiled ? "fuse_locate_tile<D, U>(p.head, u)" : "fuse_locate<D, V, R>(p.head, first + u * p.head.step)")
+      << ";\n        if (at[u].count == 0) continue;\n";
     for (int k = 0; k < f->nin; k++) {
-        const int place = f->place[f->nout + k];
-        const std::string t = type(f->dtype[f->nout + k]);
-        w << "        i" << k << "[u] = "
-          << (place == AD_FUSE_ONE     ? "fuse_load_one<" + t + ">"
-              : place == AD_FUSE_APART ? "fuse_load_strided<" + t + ", V>"
-                                       : "fuse_load<" + t + ", V, R>")
-          << "(p.op[" << f->nout + k << "], at[u]);\n";
+        w << "        i" << k << "[u] = ";
+        write_load(w, f, k, "R", "at[u]");
     }
     w << "    }\n";
 }
 
-/* A call of element for the elements at n of a step. */
-void write_call(writer &w, const ad_fuse_form *f, const char *indent) {
+/* A call of element for each of the N that are next; chunk: what comes after the inputs' names. */
+void write_call(writer &w, const ad_fuse_form *f, const char *indent, const char *chunk) {
     w << indent << "for (int i = 0; i < N; i++)\n" << indent << "    element(";
-    for (int k = 0; k < f->nin; k++) w << "i" << k << (f->place[f->nout + k] == AD_FUSE_ONE ? "[u], " : "[u].get(i), ");
+    for (int k = 0; k < f->nin; k++)
+        w << "i" << k << chunk << (f->place[f->nout + k] == AD_FUSE_ONE ? ", " : ".get(i), ");
     for (int k = 0; k < f->nscalars; k++) w << "s" << k << ", ";
     for (int k = 0; k < f->nout; k++) w << "e" << k << (k + 1 < f->nout ? "[i], " : "[i]);\n");
 }
@@ -134,7 +139,7 @@ void write_steps(writer &w, const ad_fuse_form *f) {
     w << "#pragma unroll 1\n        for (int n = 0; n < V; n += N) {\n";
     for (int k = 0; k < f->nout; k++) w << "            " << type(f->dtype[k]) << " e" << k << "[N];\n";
     w << "#pragma unroll\n";
-    write_call(w, f, "            ");
+    write_call(w, f, "            ", "[u]");
     for (int k = 0; k < f->nin; k++)
         if (f->place[f->nout + k] != AD_FUSE_ONE)
             w << "            shift(i" << k << "[u], vec<" << type(f->dtype[f->nout + k]) << ", N>{});\n";
@@ -150,10 +155,60 @@ void write_body(writer &w, const ad_fuse_form *f) {
     } else {
         for (int k = 0; k < f->nout; k++) w << "        " << type(f->dtype[k]) << " e" << k << "[N];\n";
         w << "#pragma unroll\n";
-        write_call(w, f, "        ");
+        write_call(w, f, "        ", "[u]");
         write_stores(w, f, true);
     }
     w << "    }\n}\n";
+}
+
+/* ---- the kernel of an end ---- */
+
+/* The state of the kernels that reduce.cpp would take: reduce_sum.cu, reduce_count.cu, reduce_extreme.cu. */
+std::string state_of(const ad_fuse_end *e) {
+    const ad_dtype_row *d = &ad__dtypes[e->input];
+    const bool whole = d->kind != 'f' && d->kind != 'c', half = d->kind == 'f' && d->size == 2;
+    const std::string bits = std::to_string(d->size * 8) + "_t";
+    if (e->family == AD_FOLD_COUNTS)
+        return "count_state<" + (whole ? "uint" + bits : half ? "half" : type(e->input)) + ">";
+    if (e->family == AD_FOLD_SUMS) {
+        const std::string small = (d->kind == 'u' && d->size < 8 ? "uint" : "int") + bits;
+        return whole ? "sum_state<" + small + ", int64_t>"
+                     : "sum_state<" + type(e->input) + ", " + (half ? "float" : type(e->loop)) + ">";
+    }
+    const std::string name = e->family == AD_FOLD_TOPS ? "top_state<" : "place_state<";
+    return name + (d->kind == 'b' ? "bool8" : "int" + bits) + (whole ? ", false>" : ", true>");
+}
+
+void write_values(writer &w, const ad_fuse_form *f, const std::string *scalar_types) {
+    const std::string value = type(f->dtype[0]);
+    w << "struct values {\n    static constexpr bool ROLLED = " << (f->unroll > 1 ? "false" : "true") << ";\n"
+      << "    template <int V> static __device__ __forceinline__ vec<" << value
+      << ", V> chunk(const ad_fold &fold, int64_t first) {\n        constexpr int D = " << f->outer << ", N = V < "
+      << f->step << " ? V : " << f->step << ";\n        const auto &p = reinterpret_cast<const fuse_fold<"
+      << f->nout + f->nin << ", " << f->nscalars << "> &>(fold).chain;\n"
+      << "        const fuse_place<D> at = fuse_locate_element<D, V>(p.head, first);\n";
+    for (int k = 0; k < f->nscalars; k++)
+        w << "        const " << scalar_types[k] << " s" << k << " = fuse_scalar<" << scalar_types[k] << ">(p.scalar["
+          << k << "]);\n";
+    for (int k = 0; k < f->nin; k++) {
+        w << "        auto i" << k << " = ";
+        write_load(w, f, k, "false", "at");
+    }
+    w << "        vec<" << value << ", V> o = {};\n#pragma unroll 1\n        for (int n = 0; n < V; n += N) {\n"
+      << "            " << value << " e0[N];\n#pragma unroll\n";
+    write_call(w, f, "            ", "");
+    for (int k = 0; k < f->nin; k++)
+        if (f->place[f->nout + k] != AD_FUSE_ONE)
+            w << "            shift(i" << k << ", vec<" << type(f->dtype[f->nout + k]) << ", N>{});\n";
+    w << "            shift(o, pack(e0));\n        }\n        return o;\n    }\n};\n";
+}
+
+void write_end(writer &w, const ad_fuse_form *f) {
+    w << "extern \"C\" __global__ void __launch_bounds__(" << AD_FOLD_THREADS << ")\n    " AD_FUSE_KERNEL
+      << "(const __grid_constant__ ad::fuse_fold<" << f->nout + f->nin << ", " << f->nscalars << "> p) {\n"
+      << "    using namespace ad;\n    begin();\n    fold_all<"
+      << (f->end.way == AD_FOLD_WIDE ? "fuse_wide_work<" : "fuse_unit_work<") << state_of(&f->end)
+      << ", values>>(p.fold);\n}\n";
 }
 
 /* ---- signatures ---- */
@@ -191,10 +246,17 @@ std::string ad_fuse_source(const ad_chain *chain, const ad_fuse_form *form) {
         for (int k = 0; k < chain->node[i].nin; k++)
             if (chain->node[i].source[k].kind == AD_SOURCE_SCALAR)
                 scalar_types[scalars++] = type(ad_fuse_wants(&chain->node[i], k));
-    w << "#include \"kernels/math.h\"\n#include \"kernels/cuda/fuse_device.cuh\"\n\nnamespace ad {\n"
+    w << "#include \"kernels/math.h\"\n#include \"kernels/cuda/"
+      << (form->end.family != AD_FOLD_NO_FAMILY ? "fuse_fold.cuh" : "fuse_device.cuh") << "\"\n\nnamespace ad {\n"
       << "inline namespace AD_ISA {\n\n";
     write_element(w, chain, form, scalar_types);
+    const bool end = form->end.family != AD_FOLD_NO_FAMILY;
+    if (end) write_values(w, form, scalar_types);
     w << "\n} // namespace AD_ISA\n} // namespace ad\n\n";
+    if (end) {
+        write_end(w, form);
+        return w.text;
+    }
     write_head(w, form, scalar_types);
     write_loads(w, form);
     write_body(w, form);
@@ -206,10 +268,14 @@ int ad_fuse_signature(const ad_chain *chain, const ad_fuse_form *form, uint8_t *
     b.add(chain->nnodes);
     b.add(form->nout);
     b.add(form->nin);
-    b.add(form->outer << 1 | form->ragged);
+    b.add(form->outer << 2 | form->tiled << 1 | form->ragged);
     b.add(form->width);
     b.add(form->step);
     b.add(form->unroll);
+    b.add(form->end.family);
+    b.add(form->end.way);
+    b.add(form->end.input);
+    b.add(form->end.loop);
     for (int k = 0; k < form->nout + form->nin; k++) b.add(form->dtype[k] << 2 | form->place[k]);
     for (int k = 0; k < form->nout; k++) {
         b.add(form->from[k].index);

@@ -64,6 +64,9 @@ typedef struct ad_fold_kernel {
     int state; /* bytes */
 } ad_fold_kernel;
 
+/* What the states of fast kernels are (reduce_states.cuh). */
+enum { AD_FOLD_NO_FAMILY, AD_FOLD_SUMS, AD_FOLD_COUNTS, AD_FOLD_TOPS, AD_FOLD_PLACES };
+
 /* Kernels for inputs of one type: element by element with any strides, by 16-byte loads along the reduced axis, by
  * 8-byte loads of neighbouring outputs (elements of up to 4 bytes), through shared memory where short rows follow each
  * other. */

@@ -5,7 +5,9 @@
  * to fill the device several blocks share a group of outputs: each but the last leaves its states in scratch memory
  * with a tag that no earlier operation used, and the last one waits for those tags and puts all together. No other
  * block waits for anything, so that this ends whatever the order that blocks are run in. States always come together
- * in the same order: results are the same in every run. */
+ * in the same order: results are the same in every run.
+ *
+ * Also compiled at run time, around a chain's end (fuse_fold.cuh). */
 #ifndef AD_KERNELS_CUDA_REDUCE_FOLD_CUH
 #define AD_KERNELS_CUDA_REDUCE_FOLD_CUH
 
@@ -147,7 +149,7 @@ struct fold_part {
 
 /* Work: state; SIDE: outputs of a thread; run(f, states, in, mask, part): take the part's elements of the outputs whose
  * first elements are at in. */
-template <class Work> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold(const __grid_constant__ ad_fold f) {
+template <class Work> __device__ __forceinline__ void fold_all(const ad_fold &f) {
     using A = typename Work::state;
     constexpr int N = Work::SIDE;
     __shared__ __align__(16) char memory[sizeof(A) * AD_FOLD_THREADS];
@@ -173,9 +175,15 @@ template <class Work> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold(co
     for (int i = 0; i < N; i++) a[i].finish(f, f.out + at.out + i * f.side);
 }
 
+template <class Work> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold(const __grid_constant__ ad_fold f) {
+    fold_all<Work>(f);
+}
+
+#ifndef __CUDACC_RTC__
 template <class Work> ad_fold_kernel fold_kernel() {
     return {reinterpret_cast<const void *>(&fold<Work>), int(sizeof(typename Work::state))};
 }
+#endif
 
 /* ---- elements of the state's own type ---- */
 
@@ -373,6 +381,7 @@ template <class A> struct wide_work {
     }
 };
 
+#ifndef __CUDACC_RTC__
 /* Short rows that follow each other: a block's come into shared memory by 16 bytes a thread, then each thread takes one
  * row in order. Rows of an even number of elements lie one further apart there, or threads would wait for each other. */
 template <class A> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold_short(const __grid_constant__ ad_fold f) {
@@ -418,6 +427,7 @@ template <class A> ad_fold_kernel fold_kernels(int way) {
     if constexpr (sizeof(typename A::element) <= 4) return fold_kernel<side_work<A>>();
     else return {nullptr, 0};
 }
+#endif
 
 } // namespace AD_ISA
 } // namespace ad

@@ -15,7 +15,7 @@ __device__ __forceinline__ void begin() {
 #endif
 }
 
-/* ---- vectors of up to 16 bytes ---- */
+/* ---- vectors of up to 16 bytes; of those that are computed with, also more ---- */
 
 template <int Bytes> struct raw;
 template <> struct raw<1> { using type = uint8_t; };
@@ -27,7 +27,7 @@ template <> struct raw<16> { using type = uint4; };
 /* V elements as they lie in memory, in registers of 4 bytes: small elements stay together until they are wanted. */
 template <class S, int V> struct vec {
     static constexpr int bytes = sizeof(S) * V, words = (bytes + 3) / 4;
-    using memory = typename raw<bytes>::type;
+    using memory = typename raw<(bytes > 16 ? 16 : bytes)>::type;
     uint32_t word[words];
 
     __device__ __forceinline__ S get(int i) const {

@@ -63,6 +63,17 @@ UFUNCS = {row[1]: Ufunc(row) for row in rows("ufunc")}
 REDUCTIONS = {row[1]: int(row[0]) for row in rows("reduction")}
 
 
+NOT_COMPLEX = {"power", "float_power", "sqrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "arcsin",
+                 "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "sinc"}
+
+
+def fusable(row, loop):
+    """Whether the cuda backend has it in chains, of inputs that are arrays."""
+    if row.name == "power" and KINDS[loop] == "i":
+        return False  # the exponent must be a number
+    return loop in row.rule.loops and not (KINDS[loop] == "c" and row.name in NOT_COMPLEX)
+
+
 def storage(dtype):
     """NumPy's type of the same size; bfloat16 has none of its own."""
     return numpy.dtype(numpy.uint16 if DTYPES[dtype] == "bfloat16" else DTYPES[dtype])
@@ -178,7 +189,7 @@ class Job(c.Structure):
     _fields_ = [("target", c.c_int), ("arch", c.c_char_p), ("prelude", Text), ("source", Text),
                 ("options", c.POINTER(c.c_char_p)), ("noptions", c.c_size_t), ("own", c.POINTER(c.c_char_p)),
                 ("nown", c.c_size_t), ("names", c.POINTER(c.c_char_p)), ("nnames", c.c_size_t),
-                ("headers", c.POINTER(Header)), ("nheaders", c.c_size_t)]
+                ("headers", c.POINTER(Header)), ("nheaders", c.c_size_t), ("of_ours", c.c_bool)]
 
 
 class Binary(c.Structure):
