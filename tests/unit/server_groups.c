@@ -75,9 +75,10 @@ Test(groups, one_reduction_in_each) {
     m[1].nin = m[2].nin = 1;
     ad_groups g;
     ad__groups_form(m, 4, &g);
-    cr_assert_eq(g.count, 2);
+    cr_assert_eq(g.count, 3);
     check_group(&g, 0, 2, (uint8_t[]){0, 1});
-    check_group(&g, 1, 2, (uint8_t[]){2, 3});
+    check_group(&g, 1, 1, (uint8_t[]){2});
+    check_group(&g, 2, 1, (uint8_t[]){3});
     cr_assert(g.kept[0]);
 }
 
@@ -109,24 +110,31 @@ static void check_random(unsigned seed) {
         m[i] = member(rand() % 4 == 0, a < 0 || rand() % 4 == 0 ? N : 2 * a, b < 0 || rand() % 3 == 0 ? N : 2 * b,
                       2 * (int)i);
         m[i].scalars = rand() % 3 == 0;
+        m[i].ends = m[i].from[0] != N && !m[m[i].from[0] / 2].ends && rand() % 8 == 0;
+        if (m[i].ends) m[i].nin = 1;
+        for (int k = 0; k < 2; k++)
+            if (m[i].from[k] != N && m[m[i].from[k] / 2].ends) m[i].from[k] = N, m[i].leaf[k] = (int16_t)(2 * i);
     }
     ad__groups_form(m, n, &g);
     for (unsigned i = 0; i < g.count; i++) {
         bool member_of[AD_HELD] = {false};
-        unsigned outputs = 0, scalars = 0;
+        unsigned outputs = 0, scalars = 0, reductions = 0;
         cr_assert_eq(g.group[i].first, placed);
         for (unsigned at = placed; at < placed + g.group[i].count; at++) {
             unsigned one = g.order[at];
             member_of[one] = true;
             scalars += m[one].scalars;
-            outputs += g.kept[2 * one];
+            outputs += g.kept[2 * one] && !m[one].ends;
+            reductions += m[one].ends;
+            if (m[one].ends && g.group[i].count > 1) cr_assert(member_of[m[one].from[0] / 2]);
             cr_assert(at == placed || g.order[at - 1] < one);
-            for (int k = 0; k < 2; k++)
+            for (int k = 0; k < m[one].nin; k++)
                 cr_assert(m[one].from[k] == N || done[m[one].from[k] / 2] || member_of[m[one].from[k] / 2]);
         }
         for (unsigned at = placed; at < placed + g.group[i].count; at++) done[g.order[at]] = true;
         placed += g.group[i].count;
         if (g.group[i].count == 1) continue;
+        cr_assert_leq(reductions, 1);
         cr_assert_leq(outputs, AD_CHAIN_OUTPUTS);
         cr_assert_leq(scalars, AD_CHAIN_SCALARS);
         cr_assert_leq(inputs_of(m, &g, &g.group[i], member_of), AD_CHAIN_INPUTS);
@@ -134,7 +142,7 @@ static void check_random(unsigned seed) {
     for (unsigned i = 0; i < n; i++) {
         cr_assert_eq(done[i], g.needed[i]);
         cr_assert(g.needed[i] || !m[i].wanted[0]);
-        for (int k = 0; k < 2 && g.needed[i]; k++) cr_assert(m[i].from[k] == N || g.needed[m[i].from[k] / 2]);
+        for (int k = 0; k < m[i].nin && g.needed[i]; k++) cr_assert(m[i].from[k] == N || g.needed[m[i].from[k] / 2]);
     }
 }
 
