@@ -269,7 +269,11 @@ int ad__held_provide(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault
     if (!b->promised) return 0;
     b->promised = false;
     b->size = 0;
-    return ad__buffer_take_memory(s, lane, b, size, false, fault);
+    int status = ad__buffer_take_memory(s, lane, b, size, false, fault);
+    if (!status) return 0;
+    b->promised = true;
+    b->size = size;
+    return status;
 }
 
 void ad__held_drop(ad_session *s) {
