@@ -2,7 +2,7 @@
 #ifndef AD_SERVER_GROUPS_H
 #define AD_SERVER_GROUPS_H
 
-#include "kernels/chain.h"
+#include "kernels/backend.h"
 
 #define AD_HELD AD_CHAIN_NODES /* operations that are held at most */
 #define AD_NOWHERE (-1)
