@@ -218,6 +218,15 @@ static bool check(ad_session *s, ad_op *op, job *j) {
     return !is_empty(shape_of(op)) && writes_cleanly(op, j->buffer);
 }
 
+/* What was held has gone, but the operation at hand, which is the first of the next to be held, lies in the same arena.
+ * The other one holds nothing by now but the first of those that have gone: it takes the messages that come. */
+static void change_arena(ad_session *s) {
+    ad_arena other = s->held.arena;
+    s->held.arena = s->arena;
+    s->arena = other;
+    ad__arena_reset(&s->arena);
+}
+
 bool ad__held_take(ad_session *s, ad_op *op) {
     ad_held *h = &s->held;
     job j;
@@ -227,6 +236,7 @@ bool ad__held_take(ad_session *s, ad_op *op) {
                      !goes_along(s, op, j.buffer))) {
         ad__held_flush(s);
         if (op->opcode == AD_REQ_REDUCE || !more_at_hand(s) || !check(s, op, &j)) return false;
+        change_arena(s);
     }
     if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return false;
     if (add_outputs(s, op, j.buffer)) goto now;
@@ -295,5 +305,6 @@ void ad__held_drop(ad_session *s) {
     for (unsigned i = 0; i < s->held.count; i++) ad__held_release(s, i);
     s->held.count = 0;
     free(s->held.ops);
+    ad__arena_free(&s->held.arena);
     s->held.ops = NULL;
 }

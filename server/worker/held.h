@@ -39,6 +39,7 @@ typedef struct ad_held_ops {
 typedef struct ad_held {
     unsigned count;
     ad_held_ops *ops;  /* NULL: nothing was ever held */
+    ad_arena arena;    /* has the first where others went just before it; the session's has the others */
     ad_lane *lane;     /* of all of them */
     ad_desc like;      /* of their shape */
     uint64_t first;    /* number of the first */
