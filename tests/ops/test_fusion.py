@@ -348,22 +348,27 @@ def test_views_and_assignments(servers):
 def test_views_of_one_shape(servers):
     """A view is read or written while another one of the same array is written or read."""
     ad.connect(servers[0])
-    a, b = random((48, 48)), random((48, 48), seed=2)
+    a, b = random((60, 60)), random((60, 60), seed=2)
     x, y = uploaded(a, b)
 
     def program(xp, x, y):
-        turned = x.T + 1
+        plain = x + y
+        turned = y + x.T
         x *= 2
+        flipped = y - x[::-1]
+        x -= 1
+        both = x.T + x
+        x *= y
         back = x[::-1] - turned
         x[::-1] += y
         y.T[...] = x - back
         xp.add(x, y, out=x.T)
         late = x.T * y[::-1] + x
         y[...] = y.T
-        wide = xp.broadcast_to(y[0], (48, 48))
+        wide = xp.broadcast_to(y[0], (60, 60))
         y += wide
         y[0] = 0
-        return turned, back, late, x, y, y + wide
+        return plain, turned, flipped, both, back, late, x, y, y + wide
     for _ in range(5):
         (results, _), expected = together(lambda: program(ad, x, y)), program(np, a, b)
         for one, other in zip(results, expected, strict=True):
