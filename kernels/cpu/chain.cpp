@@ -143,7 +143,7 @@ void make_kernel(maker *m, int i, ad_ufunc_kernel kernel, int compute) {
     for (int k = 0; k < n->nin; k++) {
         const int code = rule->in[k];
         slot[n->nout + k] = find_source(m, n->source[k], ad__code_dtype(code, n->loop), ad__code_dtype(code, compute));
-        if (m->p->slot[slot[n->nout + k]].one) scalars |= 1u << k;
+        if (m->p->slot[slot[n->nout + k]].one || m->p->count == 1) scalars |= 1u << k; /* as an operation by itself */
     }
     for (int k = 0; k < n->nout; k++) slot[k] = new_slot(m, ad__code_dtype(rule->out[k], compute));
     for (int k = 0; k < n->nin; k++) read(m, n->source[k], slot[n->nout + k]);

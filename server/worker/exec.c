@@ -378,7 +378,7 @@ static void poison_output(job *j, int i, ad_poison *p) {
         else ad__session_pending(s, p);
     } else {
         b = j->held ? j->buffer[i] : ad__buffers_find(&s->buffers, o->desc.buffer);
-        if (b && (j->inherited || j->run.wrote)) poison_buffer(s, b, p, false);
+        if (b && (j->inherited || j->run.wrote || b->promised)) poison_buffer(s, b, p, b->promised);
         else ad__session_pending(s, p);
     }
 }

@@ -54,6 +54,7 @@ static void find_connected(forming *f) {
 typedef struct tally {
     uint64_t seen[(LEAVES + 2 * AD_HELD + 63) / 64]; /* views; values of other groups */
     unsigned inputs, scalars, reductions;
+    bool stranger; /* a reduction of what another group has made */
 } tally;
 
 static void tally_input(tally *t, unsigned id) {
@@ -65,7 +66,9 @@ static void tally_input(tally *t, unsigned id) {
 static void tally_member(tally *t, const ad_member *m, unsigned first) {
     for (int k = 0; k < m->nin; k++) {
         if (m->from[k] == AD_NOWHERE && m->leaf[k] != AD_NOWHERE) tally_input(t, (unsigned)m->leaf[k]);
-        if (m->from[k] != AD_NOWHERE && (unsigned)m->from[k] / 2 < first) tally_input(t, LEAVES + (unsigned)m->from[k]);
+        if (m->from[k] == AD_NOWHERE || (unsigned)m->from[k] / 2 >= first) continue;
+        tally_input(t, LEAVES + (unsigned)m->from[k]);
+        t->stranger |= m->ends;
     }
     t->scalars += m->scalars;
     t->reductions += m->ends;
@@ -85,7 +88,7 @@ static bool fits(const forming *f, unsigned from, unsigned to) {
         tally_member(&t, m, order[from]);
         for (int k = 0; k < m->nout && !m->ends; k++) outputs += kept(f, order[at], k, order[to - 1]);
     }
-    return t.inputs <= AD_CHAIN_INPUTS && t.scalars <= AD_CHAIN_SCALARS && t.reductions <= 1 &&
+    return t.inputs <= AD_CHAIN_INPUTS && t.scalars <= AD_CHAIN_SCALARS && t.reductions <= 1 && !t.stranger &&
            outputs <= AD_CHAIN_OUTPUTS;
 }
 

@@ -2,7 +2,7 @@
 #ifndef AD_SERVER_GROUPS_H
 #define AD_SERVER_GROUPS_H
 
-#include "kernels/chain.h"
+#include "kernels/backend.h"
 
 #define AD_HELD AD_CHAIN_NODES /* operations that are held at most */
 #define AD_NOWHERE (-1)
@@ -20,7 +20,7 @@ typedef struct ad_member {
 } ad_member;
 
 /* Operations order[first] .. order[first + count - 1], in the order in which they came: one, or what fits a chain, with
- * at most one reduction. */
+ * at most one reduction, of a value of the group. */
 typedef struct ad_group {
     uint8_t first, count;
 } ad_group;

@@ -99,6 +99,18 @@ static bool goes_along(const ad_session *s, const ad_op *op, ad_buffer *const *b
     return op->opcode != AD_REQ_REDUCE || buffer[1]->value;
 }
 
+static bool is_root(const ad_op *op, ad_buffer *const *buffer) {
+    for (int i = op->nout; i < op->nout + op->nin; i++)
+        if (buffer[i] && buffer[i]->held && buffer[i]->value) return false;
+    return true;
+}
+
+static bool has_room(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+    const ad_held *h = &s->held;
+    if (h->count == AD_HELD) return false;
+    return h->roots < AD_HELD_ROOTS || h->roots_cost < AD_HELD_ROOTS_NS || !is_root(op, buffer);
+}
+
 /* ---- taking over ---- */
 
 static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
@@ -180,6 +192,7 @@ static void add(ad_session *s, ad_lane *lane, const ad_op *op, ad_buffer *const 
     unsigned i = h->count++;
     ad_held_op *o = &h->ops->op[i];
     ad_member *m = &h->ops->member[i];
+    bool root = is_root(op, buffer);
     if (!i) {
         h->lane = lane;
         h->like = *shape_of(op);
@@ -193,7 +206,9 @@ static void add(ad_session *s, ad_lane *lane, const ad_op *op, ad_buffer *const 
     note_inputs(s, i, op, buffer, m);
     note_outputs(i, op, buffer);
     note_suspects(s, op, buffer);
-    h->cost += s->cost;
+    h->cost += root || !s->worker->backend->asynchronous ? s->cost : AD_HELD_JOINING_NS;
+    h->roots += root;
+    h->roots_cost += root ? s->cost : 0;
 }
 
 /* Find and check the operands; false: something is wrong with the operation, or with what it uses. */
@@ -203,15 +218,25 @@ static bool check(ad_session *s, ad_op *op, job *j) {
     return !is_empty(shape_of(op)) && writes_cleanly(op, j->buffer);
 }
 
+/* What was held has gone, but the operation at hand, which is the first of the next to be held, lies in the same arena.
+ * The other one holds nothing by now but the first of those that have gone: it takes the messages that come. */
+static void change_arena(ad_session *s) {
+    ad_arena other = s->held.arena;
+    s->held.arena = s->arena;
+    s->arena = other;
+    ad__arena_reset(&s->arena);
+}
+
 bool ad__held_take(ad_session *s, ad_op *op) {
     ad_held *h = &s->held;
     job j;
     if (!s->worker->fuses || !suits(s, op) || (!h->count && !more_at_hand(s))) goto now;
     if (!check(s, op, &j)) goto now;
-    if (h->count && (h->count == AD_HELD || j.lane != h->lane || !same_shape(&h->like, shape_of(op)) ||
+    if (h->count && (!has_room(s, op, j.buffer) || j.lane != h->lane || !same_shape(&h->like, shape_of(op)) ||
                      !goes_along(s, op, j.buffer))) {
         ad__held_flush(s);
         if (op->opcode == AD_REQ_REDUCE || !more_at_hand(s) || !check(s, op, &j)) return false;
+        change_arena(s);
     }
     if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return false;
     if (add_outputs(s, op, j.buffer)) goto now;
@@ -269,12 +294,17 @@ int ad__held_provide(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault
     if (!b->promised) return 0;
     b->promised = false;
     b->size = 0;
-    return ad__buffer_take_memory(s, lane, b, size, false, fault);
+    int status = ad__buffer_take_memory(s, lane, b, size, false, fault);
+    if (!status) return 0;
+    b->promised = true;
+    b->size = size;
+    return status;
 }
 
 void ad__held_drop(ad_session *s) {
     for (unsigned i = 0; i < s->held.count; i++) ad__held_release(s, i);
     s->held.count = 0;
     free(s->held.ops);
+    ad__arena_free(&s->held.arena);
     s->held.ops = NULL;
 }

@@ -15,7 +15,12 @@
 #include "server/worker/lane.h"
 
 #define AD_HELD_BYTES (64u << 10) /* of messages since the first that is held, whose arena is kept */
-#define AD_HELD_OPERANDS 5        /* of one operation: outputs, then inputs */
+/* Operations that use no held values may turn out to have nothing to do with each other, and are launched one after
+ * another then, in one turn of the session. So many may be held, or those that are expected to take so long. */
+#define AD_HELD_ROOTS 8
+#define AD_HELD_ROOTS_NS 20000
+#define AD_HELD_JOINING_NS 300 /* what one more operation in a chain costs where operations are only enqueued */
+#define AD_HELD_OPERANDS 5     /* of one operation: outputs, then inputs */
 
 struct ad_session;
 struct ad_buffer;
@@ -33,11 +38,14 @@ typedef struct ad_held_ops {
 
 typedef struct ad_held {
     unsigned count;
-    ad_held_ops *ops; /* NULL: nothing was ever held */
-    ad_lane *lane;    /* of all of them */
-    ad_desc like;     /* of their shape */
-    uint64_t first;   /* number of the first */
-    double cost;      /* ns, estimated */
+    ad_held_ops *ops;  /* NULL: nothing was ever held */
+    ad_arena arena;    /* has the first where others went just before it; the session's has the others */
+    ad_lane *lane;     /* of all of them */
+    ad_desc like;      /* of their shape */
+    uint64_t first;    /* number of the first */
+    double cost;       /* ns, estimated */
+    unsigned roots;    /* how many use no other one's values, */
+    double roots_cost; /* ns */
     size_t bytes;
     unsigned leaves, freed; /* different views that are read; buffers that were freed meanwhile */
     uint64_t chains, chained, apart, unwritten, dropped; /* counters: see counter.def */

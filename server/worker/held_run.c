@@ -274,6 +274,7 @@ void ad__held_flush(ad_session *s) {
     run_all(s);
     h->count = 0;
     h->bytes = 0;
-    h->cost = 0;
+    h->cost = h->roots_cost = 0;
+    h->roots = 0;
     if (!s->worker->backend->asynchronous) s->complete = s->done;
 }

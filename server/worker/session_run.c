@@ -162,11 +162,12 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
         if (status < 0 || atomic_load_explicit(&s->output.broken, memory_order_relaxed)) return AD_TURN_OVER;
         double held = s->held.count ? s->held.cost : 0;
         if (status == 0) {
-            if (held > limit) return AD_TURN_HEAVY;
+            if (held > limit && !asynchronous) return AD_TURN_HEAVY;
             break;
         }
         double cost = s->cost;
-        if (cost + held > limit) return AD_TURN_HEAVY;
+        if (cost > limit || (cost + held > limit && !asynchronous)) return AD_TURN_HEAVY;
+        if (cost + held > limit) ad__held_flush(s);
         if (cost > CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
         if (asynchronous && crowded(s)) return AD_TURN_WAITING;
         if (!execute(s)) return s->wait.kind ? AD_TURN_WAITING : AD_TURN_STALLED;
