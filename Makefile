@@ -298,10 +298,11 @@ $(TESTS)/%: $$(call objects,tests/unit/$$*_*.c tests/unit/$$*_*.cpp) $$(UNIT_$$*
 
 .PHONY: fuzzers
 fuzzers: $(FUZZERS:%=build/fuzz/bin/%)
+build/fuzz/bin/fuzz_compile: $(COMPILE_SHARED)
 build/fuzz/bin/%: build/fuzz/obj/tests/fuzz/%.o $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) $(LINK_FLAGS) -fsanitize=fuzzer -o $@ $^ $(MSGPACK_LIBS)
+	$Q$(CC) $(LINK_FLAGS) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(filter %.a,$^) $(MSGPACK_LIBS)
 
 # ---- documents, installing, bundling ----
 

@@ -168,7 +168,7 @@ int ad__compile_get_result(const void *data, size_t size, ad_compile_result *out
     uint32_t kind = get_number(&r), code = get_number(&r);
     expect(&r, kind < AD_NCOMPILE_KIND && code < 1000, "an unknown kind");
     out->kind = (ad_compile_kind)kind;
-    out->code = -(int)code;
+    out->code = r.status ? 0 : -(int)code;
     out->binary.log = get_word(&r, AD_COMPILE_LOG + 1024, "the log is too long");
     ad_text made = get_bytes(&r, AD_COMPILE_BINARY, "the binary is longer than 64 MiB");
     out->binary.lowered = get_list(&r, &out->binary.nlowered, room, AD_COMPILE_NAMES, "too many names");

@@ -75,7 +75,8 @@ class Server:
         self.started = time.monotonic()
         full = {k: v for k, v in os.environ.items() if not k.startswith(("ARRAYD_", "AD_"))}
         full.update(env or {})
-        self.process = subprocess.Popen([PROGRAM, f"--socket={self.path}", "--backend=cpu", *options], env=full,
+        self.process = subprocess.Popen([PROGRAM, f"--socket={self.path}", "--backend=cpu",
+                                         "--kernels-cache=none", *options], env=full,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         text=True, errors="replace")
         self.reader = threading.Thread(target=self._read, daemon=True)
