@@ -60,6 +60,7 @@ def test_launches(client, module):
     launch(client, module, "fill<double>", [3, 1, 1], [0, 2], [fresh(client.id(), "float64", [3])], [],
            [struct.pack("d", 2.5)])
     assert client.read(view(client.buffer, "float64", [3])).tolist() == [2.5] * 3
+    assert client.stat()["launches"] == 2 and client.stat()["modules"] == 1
     (size,), _ = client.answer(client.ask(GLOBAL, module, "calls", client.id()))
     calls = client.buffer
     client.send([MODULE_DROP, module])  # the buffer keeps the variable
