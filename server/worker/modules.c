@@ -219,6 +219,7 @@ int ad__launch_run(ad_session *s, ad_lane *lane, const ad_launching *l, const ad
         launch.block[i] = (uint32_t)msg->ids[3 + i];
     }
     l->module->last_op = number;
+    s->modules.launches++;
     if (s->kernel_limit) lane->unmarked_ns += AD_MARK_NS + 1; /* a mark of its own: it is seen when it ends */
     ad__flight_begin(&w->watchdog, &lane->flight, l->name, number, s->kernel_limit);
     int status = ad__session_status(s, w->backend->launch(lane->stream, &launch, run, fault), fault);
