@@ -222,6 +222,9 @@ class Builtin:
         self.__name__ = self.__qualname__ = name
         self.__doc__ = doc
         self.translate = translate
+        parameters = [each.replace(default=getattr(each.default, "value", each.default))
+                      for each in list(inspect.signature(translate).parameters.values())[1:]]
+        self.__signature__ = inspect.Signature(parameters)
 
     def __repr__(self):
         return f"<arrayd.cupyx.jit function {self.__name__}>"
