@@ -107,8 +107,8 @@ def range_(translator, *args, unroll=Constant(None)):
 def shared_memory(translator, dtype, size, alignment=Constant(None)):
     """An array in memory that the block's threads share.
 
-    Parameters: dtype: its type. size: how many elements, a constant; None: as many as the dynamic shared memory that the
-    launch gives has room for. alignment: of the first element, in bytes.
+    Parameters: dtype: its type. size: how many elements, a constant; None: as many as the dynamic shared memory that
+    the launch gives has room for. alignment: of the first element, in bytes.
     Returns: the array, of 1 dimension.
     Raises: RuntimeError outside of a kernel.
     Source: cupyx.jit.shared_memory
@@ -165,8 +165,8 @@ def _atomic(name):
         return Value(f"ad_kernel::atomic_{name}(&{place}, {', '.join(values)})", Scalar(dtype))
 
     doc = _DOC.format(f"array[index] {_WHAT[name]}, as one operation that no other thread comes between.",
-                      f"array: array or shared memory of {', '.join(kinds)}. index: int or tuple of ints. value: a number. "
-                      "alt_value: a number, for atomic_cas only.", "what the element was.", f"atomic_{name}")
+                      f"array: array or shared memory of {', '.join(kinds)}. index: int or tuple of ints. value: a "
+                      "number. alt_value: a number, for atomic_cas only.", "what the element was.", f"atomic_{name}")
     return Builtin(f"atomic_{name}", doc, translate)
 
 
@@ -185,8 +185,8 @@ def _shuffle(kind, doc):
         return Value(f"__{kind}({convert(mask, np.uint32)}, {var.code}, {place}, {convert(width, np.int32)})", var.type)
 
     doc = _DOC.format(f"A number of another thread of the warp: of {doc}", "mask: of 32 bits, which threads take part. "
-                      "var: this thread's number. number: that other thread, or how far it is. width: threads of a group, "
-                      "a power of two.", "a number of var's type.", kind)
+                      "var: this thread's number. number: that other thread, or how far it is. width: threads of a "
+                      "group, a power of two.", "a number of var's type.", kind)
     return Builtin(kind, doc, translate)
 
 

@@ -16,13 +16,13 @@ _OPERATORS = {
     "greater_equal": ">=", "logical_and": "&&", "logical_or": "||", "logical_xor": "!=",
 }
 _CODE = {
-    **{name: f"{name}({{0}})" for name in "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh floor "
-       "ceil trunc rint fabs erf erfc tgamma lgamma rsqrt isinf isfinite signbit".split()},
+    **{name: f"{name}({{0}})" for name in "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh "
+       "floor ceil trunc rint fabs erf erfc tgamma lgamma rsqrt isinf isfinite signbit".split()},
     **{name: f"{name}({{0}}, {{1}})" for name in "hypot copysign fmod nextafter fmax fmin".split()},
     **{name: f"a{name[3:]}({{0}})" for name in "arcsin arccos arctan arcsinh arccosh arctanh".split()},
     **{name: f"ad_kernel::{name}({{0}})" for name in "absolute sign square reciprocal".split()},
-    **{name: f"ad_kernel::{name}({{0}}, {{1}})" for name in "floor_divide remainder left_shift right_shift maximum minimum "
-       "heaviside logaddexp gcd lcm".split()},
+    **{name: f"ad_kernel::{name}({{0}}, {{1}})" for name in "floor_divide remainder left_shift right_shift maximum "
+       "minimum heaviside logaddexp gcd lcm".split()},
     **{name: f"{{0}} {sign} {{1}}" for name, sign in _OPERATORS.items()},
     "arctan2": "atan2({0}, {1})", "negative": "-{0}", "positive": "{0}", "invert": "~{0}", "power": "pow({0}, {1})",
     "float_power": "pow({0}, {1})", "deg2rad": "{0} * ({T})0.017453292519943295",
@@ -34,8 +34,8 @@ _INTEGERS = {"power": "ad_kernel::power({0}, {1})", "fmax": "ad_kernel::most({0}
 _BOOL = {"add": "{0} || {1}", "multiply": "{0} && {1}", "bitwise_and": "{0} && {1}", "bitwise_or": "{0} || {1}",
          "bitwise_xor": "{0} != {1}", "invert": "!{0}", "maximum": "{0} || {1}", "minimum": "{0} && {1}",
          "absolute": "{0}"}
-_COMPLEX = {"absolute": "abs({0})", "conjugate": "conj({0})", "isnan": "{0}.real() != {0}.real() || {0}.imag() != {0}.imag()",
-            "reciprocal": "{T}(1) / {0}"}
+_COMPLEX = {"absolute": "abs({0})", "conjugate": "conj({0})",
+            "isnan": "{0}.real() != {0}.real() || {0}.imag() != {0}.imag()", "reciprocal": "{T}(1) / {0}"}
 _NOT_COMPLEX = {"floor", "ceil", "trunc", "rint", "sign", "maximum", "minimum", "fmax", "fmin"}
 _OTHER_NAMES = {"true_divide": "divide", "mod": "remainder", "pow": "power", "abs": "absolute", "acos": "arccos",
                 "asin": "arcsin", "atan": "arctan", "atan2": "arctan2", "acosh": "arccosh", "asinh": "arcsinh",
@@ -56,14 +56,15 @@ _BFLOAT = "bfloat16"
 
 def name_of(function):
     """The name here of a function that computes a number from numbers (a ufunc, of math); None for another."""
-    known = isinstance(function, (_core.ufunc, np.ufunc)) or getattr(math, getattr(function, "__name__", ""), 0) is function
+    maths = getattr(math, getattr(function, "__name__", ""), None)
+    known = isinstance(function, (_core.ufunc, np.ufunc)) or maths is function is not None
     name = _OTHER_NAMES.get(function.__name__, function.__name__) if known else None
     return name if name in _CODE else None
 
 
 def types_of(name, kinds, integers):
-    """The types of the operands and of the result of an operation, from its operands' types: NumPy's. A kind is a dtype,
-    or bool, int, float or complex for a constant, which follows the others. integers: those stay integers."""
+    """The types of the operands and of the result of an operation, from its operands' types: NumPy's. A kind is a
+    dtype, or bool, int, float or complex for a constant, which follows the others. integers: those stay integers."""
     loop = np.sqrt if name in _AS_SQRT else getattr(np, name)
     strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
     if any(kind.name == _BFLOAT for kind in strong):
