@@ -25,7 +25,8 @@ _REASONS = {
              **dict.fromkeys("get_cublas_handle get_cuda_path get_hipcc_path get_local_runtime_version get_nvcc_path "
                              "get_rocm_path".split(), _NO_CUDA),
              "ExternalStream": "a stream of this process is none of the server's",
-             "Module": "the server loads no client's binaries; RawModule compiles source", "Graph": "the server captures no streams",
+             "Module": "the server loads no client's binaries; RawModule compiles source",
+             "Graph": "the server captures no streams",
              "profile": "cupyx.profiler.profile counts what a block does; the server's profiler is not for clients"},
     "cupyx": {"scipy": "it is planned",
               "distributed": "one server has all devices of a host; cuda.Device says on which an array lies"},

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <new>
 
+#include "kernels/argument.h"
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/fiber.h"
 #include "kernels/cpu/module.h"
@@ -29,7 +30,7 @@ int check_parameters(const adrun::entry *e, const ad_launch *l, ad_fault *fault)
         return ad__fault(fault, AD_E_VALUE, "kernel %s: it takes %d parameters, not %d", e->name, e->nparameters,
                          l->narguments);
     for (int i = 0; i < l->narguments; i++)
-        if (l->argument_size[i] != e->sizes[i])
+        if (!ad_argument_fits(l->argument[i], l->argument_size[i], e->sizes[i]))
             return ad__fault(fault, AD_E_VALUE, "kernel %s: parameter %d has %u bytes, not %u", e->name, i + 1,
                              e->sizes[i], l->argument_size[i]);
     return 0;

@@ -2,6 +2,7 @@
 #include <new>
 #include <stdio.h>
 
+#include "kernels/argument.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/module.h"
@@ -79,7 +80,7 @@ int check_parameters(const ad_kernel *k, const ad_launch *l, ad_fault *fault) {
         return ad__fault(fault, AD_E_VALUE, "kernel %s: it takes %d parameters, not %d", k->name, k->nparameters,
                          l->narguments);
     for (int i = 0; i < l->narguments; i++)
-        if (l->argument_size[i] != k->sizes[i])
+        if (!ad_argument_fits(l->argument[i], l->argument_size[i], k->sizes[i]))
             return ad__fault(fault, AD_E_VALUE, "kernel %s: parameter %d has %u bytes, not %u", k->name, i + 1,
                              k->sizes[i], l->argument_size[i]);
     return 0;

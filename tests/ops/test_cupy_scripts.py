@@ -112,7 +112,7 @@ fails(ModuleNotFoundError, "import cupy._core", "cupy._core")
 fails(ModuleNotFoundError, "import cupy.cupyx", "cupy.cupyx")
 fails(ImportError, "from cupy import nothing", "nothing")
 fails(AttributeError, "cupy.nothing", "module 'cupy' has no attribute 'nothing'")
-fails(AttributeError, "cupy.RawKernel", "RawKernel", "planned")
+fails(AttributeError, "cupy.cuda.Module", "RawModule compiles source")
 fails(AttributeError, "cupy.asfarray", "NumPy 2")
 maps = open("/proc/self/maps").read()
 assert "libcuda" not in maps and "libcudart" not in maps

@@ -1,5 +1,6 @@
 """RawKernel and RawModule: the examples of CuPy's guide with other numbers, what is passed by value, errors."""
 import io
+import pickle
 
 import numpy as np
 import pytest
@@ -93,8 +94,8 @@ extern "C" __global__ void f(const cuDoubleComplex *x, cuDoubleComplex *y, cuFlo
 def test_numbers_by_value():
     kernel = ad.RawKernel(r"""
 #include <cupy/complex.cuh>
-extern "C" __global__ void f(double *y, long long i, double d, bool b, complex<double> z, signed char c, unsigned short h,
-                             float f, unsigned long long u, const float *nothing) {
+extern "C" __global__ void f(double *y, long long i, double d, bool b, complex<double> z, signed char c,
+                             unsigned short h, float f, unsigned long long u, const float *nothing) {
     y[0] = i, y[1] = d, y[2] = b, y[3] = z.real(), y[4] = z.imag(), y[5] = c, y[6] = h, y[7] = f, y[8] = u == ~0ull;
     y[9] = nothing == 0;
 }""", "f")
@@ -297,7 +298,7 @@ def test_compile_errors_show_the_users_line():
     assert "3     *y = a + missing;" in dump.getvalue() and error.get_message() in dump.getvalue()
     with pytest.raises(CompileException):
         kernel((1,), (1,), (ad.zeros(1, "int32"),))
-    again = __import__("pickle").loads(__import__("pickle").dumps(error))
+    again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error) and again.options == ()
 
 
@@ -317,9 +318,9 @@ def test_wrong_arguments():
             (y, TypeError, "arguments must be a tuple")):
         with pytest.raises(error, match=message):
             kernel((1,), (4,), wrong)
-    for grid, block, error in (((1, 2, 3, 4), 1, ValueError), ((), 1, ValueError), (1.5, 1, TypeError), ((-1,), 1, ValueError)):
+    for grid, error in (((1, 2, 3, 4), ValueError), ((), ValueError), (1.5, TypeError), ((-1,), ValueError)):
         with pytest.raises(error, match="grid"):
-            kernel(grid, block, (y, y, y))
+            kernel(grid, 1, (y, y, y))
 
 
 def test_what_a_failed_launch_leaves():

@@ -99,8 +99,8 @@ class ElementwiseKernel:
 
     def _empty(self, parameter, shape, dtype, size):
         if parameter.raw and size is None:
-            raise ValueError(f"{self.name}: output array size is undefined: {parameter.name} is raw, so it or size must "
-                             "be given")
+            raise ValueError(f"{self.name}: output array size is undefined: {parameter.name} is raw, so it or "
+                             "size must be given")
         return _core.empty(shape, dtype)
 
     def _launch(self, args, dtypes, types, shape, block_size):
@@ -151,9 +151,10 @@ class ElementwiseKernel:
         for p, kind, dtype in zip(self.params, kinds, dtypes):
             const = "" if p in self.out_params else "const "
             _declare(p.name, kind, f"{const}{c_name(dtype)}", ndim, declared, before, each)
+        declared.append(f"ad_kernel::dims<{ndim}> _shape")
         lines = [head(dtypes, self.preamble, self.operation, self._prepare, self._after), typedefs(types),
                  code(self.preamble, f"preamble of {self.name}"),
-                 f'extern "C" __global__ void {self.name}({", ".join(declared + [f"ad_kernel::dims<{ndim}> _shape"])}) {{',
+                 f'extern "C" __global__ void {self.name}({", ".join(declared)}) {{',
                  f"ad_kernel::indexer<{ndim}> _ind(_shape);", "const ptrdiff_t n = _ind.size();", *before,
                  code(self._prepare, f"loop_prep of {self.name}", ";"),
                  "for (ptrdiff_t i = (ptrdiff_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; "
@@ -186,7 +187,7 @@ def raw_array(name, kind, element):
 
 
 def _declare(name, kind, element, ndim, declared, before, each):
-    """Add a parameter to those that are declared, and what makes of it what the code sees: before the loop, or in it."""
+    """Add a parameter to those that are declared, and what makes of it what the code sees: before the loop or in it."""
     if kind == "value":
         declared.append(f"{element} {name}")
         return

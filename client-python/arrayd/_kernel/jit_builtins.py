@@ -34,45 +34,85 @@ def _each(ndim, pattern):
 
 @_builtin
 def grid(translator, ndim):
-    """grid(ndim): the thread's place in the grid, uint32; for ndim 2 or 3 a tuple of its places along x, y, z."""
+    """The thread's place in the grid.
+
+    Parameters: ndim: 1, 2 or 3.
+    Returns: uint32; for ndim 2 or 3 a tuple of the places along x, y, z.
+    Raises: RuntimeError outside of a kernel.
+    Source: cupyx.jit.grid
+    """
     return _each(ndim, "(threadIdx.{0} + blockIdx.{0} * blockDim.{0})")
 
 
 @_builtin
 def gridsize(translator, ndim):
-    """gridsize(ndim): how many threads the grid has, uint32; for ndim 2 or 3 a tuple of how many along x, y, z."""
+    """How many threads the grid has.
+
+    Parameters: ndim: 1, 2 or 3.
+    Returns: uint32; for ndim 2 or 3 a tuple of how many there are along x, y, z.
+    Raises: RuntimeError outside of a kernel.
+    Source: cupyx.jit.gridsize
+    """
     return _each(ndim, "(blockDim.{0} * gridDim.{0})")
 
 
 @_builtin
 def laneid(translator):
-    """laneid(): the thread's place in its warp, uint32."""
+    """The thread's place in its warp.
+
+    Returns: uint32.
+    Raises: RuntimeError outside of a kernel.
+    Source: cupyx.jit.laneid
+    """
     return Value("((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32)", _U32)
 
 
 @_builtin
 def syncthreads(translator):
-    """syncthreads(): wait for all threads of the block."""
+    """Wait for all threads of the block.
+
+    Returns: None.
+    Raises: RuntimeError outside of a kernel.
+    Source: cupyx.jit.syncthreads
+    """
     return Value("__syncthreads()", None)
 
 
 @_builtin
 def syncwarp(translator, *, mask=Constant(0xffffffff)):
-    """syncwarp(*, mask=0xffffffff): wait for the threads of the warp that mask has."""
+    """Wait for threads of the warp.
+
+    Parameters: mask: of 32 bits, which threads.
+    Returns: None.
+    Raises: RuntimeError outside of a kernel.
+    Source: cupyx.jit.syncwarp
+    """
     return Value(f"__syncwarp({convert(mask, np.uint32)})", None)
 
 
 @_builtin
-def range_(translator, *args, **kwargs):
-    """range(stop), range(start, stop, step=1, *, unroll=None): range, for loops that are to be unrolled: unroll=True, or
-    how many rounds; False or 1: not."""
+def range_(translator, *args, unroll=Constant(None)):
+    """range, for loops that are to be unrolled.
+
+    Parameters: args: stop, or start, stop and step, as Python's range. unroll: True: all rounds; how many rounds; None:
+    as the compiler likes.
+    Returns: what a for loop runs over.
+    Raises: RuntimeError outside of a kernel.
+    Source: cupyx.jit.range
+    """
     raise TypeError("range is for loops only")
 
 
 @_builtin
 def shared_memory(translator, dtype, size, alignment=Constant(None)):
-    """shared_memory(dtype, size, alignment=None): an array in memory that the block's threads share. size: a constant;
-    None: all of the dynamic shared memory that the launch gives."""
+    """An array in memory that the block's threads share.
+
+    Parameters: dtype: its type. size: how many elements, a constant; None: as many as the dynamic shared memory that
+    the launch gives has room for. alignment: of the first element, in bytes.
+    Returns: the array, of 1 dimension.
+    Raises: RuntimeError outside of a kernel.
+    Source: cupyx.jit.shared_memory
+    """
     kind = np.dtype(unwrapped(dtype))
     count, align = unwrapped(size), unwrapped(alignment)
     name = f"shared_{len(translator.before)}"
@@ -89,6 +129,13 @@ def shared_memory(translator, dtype, size, alignment=Constant(None)):
     return Value(f"(({c_name(kind)} *){name}.at)", Shared(kind))
 
 
+_DOC = """{}
+
+Parameters: {}
+Returns: {}
+Raises: RuntimeError outside of a kernel.
+Source: cupyx.jit.{}
+"""
 _INT = "int32 uint32 int64 uint64"
 _ATOMIC = {
     "add": f"{_INT} float32 float64", "sub": f"{_INT} float32 float64", "exch": f"{_INT} float32 float64",
@@ -117,8 +164,9 @@ def _atomic(name):
         translator.written |= array.roots
         return Value(f"ad_kernel::atomic_{name}(&{place}, {', '.join(values)})", Scalar(dtype))
 
-    doc = f"atomic_{name}(array, index, value{', alt_value' if name == 'cas' else ', alt_value=None'}): array[index] " \
-          f"{_WHAT[name]}, at once; gives what the element was. index: int or tuple. Types: {', '.join(kinds)}."
+    doc = _DOC.format(f"array[index] {_WHAT[name]}, as one operation that no other thread comes between.",
+                      f"array: array or shared memory of {', '.join(kinds)}. index: int or tuple of ints. value: a "
+                      "number. alt_value: a number, for atomic_cas only.", "what the element was.", f"atomic_{name}")
     return Builtin(f"atomic_{name}", doc, translate)
 
 
@@ -126,7 +174,7 @@ atomics = {name: _atomic(name) for name in _ATOMIC}
 _SHUFFLED = f"{_INT} float32 float64"
 
 
-def _shuffle(kind, of, doc):
+def _shuffle(kind, doc):
     def translate(translator, mask, var, number, *, width=Constant(32)):
         var = as_scalar(var)
         if var.type.dtype.name not in _SHUFFLED.split():
@@ -136,12 +184,15 @@ def _shuffle(kind, of, doc):
         place = convert(number, np.int32, "unsafe")
         return Value(f"__{kind}({convert(mask, np.uint32)}, {var.code}, {place}, {convert(width, np.int32)})", var.type)
 
-    return Builtin(kind, f"{kind}(mask, var, {of}, *, width=32): {doc}", translate)
+    doc = _DOC.format(f"A number of another thread of the warp: of {doc}", "mask: of 32 bits, which threads take part. "
+                      "var: this thread's number. number: that other thread, or how far it is. width: threads of a "
+                      "group, a power of two.", "a number of var's type.", kind)
+    return Builtin(kind, doc, translate)
 
 
 shuffles = {
-    "shfl_sync": _shuffle("shfl_sync", "val_id", "var of the thread val_id of the warp."),
-    "shfl_up_sync": _shuffle("shfl_up_sync", "delta", "var of the thread delta before this one in the warp."),
-    "shfl_down_sync": _shuffle("shfl_down_sync", "delta", "var of the thread delta after this one in the warp."),
-    "shfl_xor_sync": _shuffle("shfl_xor_sync", "lane_mask", "var of the thread whose number is this one's ^ lane_mask."),
+    "shfl_sync": _shuffle("shfl_sync", "the thread of that number."),
+    "shfl_up_sync": _shuffle("shfl_up_sync", "the thread so many before this one."),
+    "shfl_down_sync": _shuffle("shfl_down_sync", "the thread so many after this one."),
+    "shfl_xor_sync": _shuffle("shfl_xor_sync", "the thread whose number is this one's ^ number."),
 }

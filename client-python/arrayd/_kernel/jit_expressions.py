@@ -5,8 +5,7 @@ import inspect
 import numpy as np
 
 from . import jit_operations as operations
-from .jit_values import (Array, Constant, Scalar, Several, Shared, Tuple, Value, as_scalar, as_value, convert, default,
-                         is_number, literal, truth)
+from .jit_values import Array, Constant, Scalar, Several, Shared, Tuple, Value, as_scalar, as_value, convert, truth
 from .types import c_name
 
 _BINARY = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.FloorDiv: "floor_divide",
@@ -73,7 +72,8 @@ class Expressions:
         for each in node.values:
             value = self.expression(each)
             if isinstance(value, Value) and not self.testing and as_scalar(value).type.dtype.kind != "b":
-                raise TypeError(f"and and or of {value.type} give a bool here; compare it, or use a conditional expression")
+                raise TypeError(f"and and or of {value.type} give a bool here; compare it, or use a conditional "
+                                "expression")
             test = truth(value)
             if not isinstance(test, Constant):
                 codes.append(test.code)
@@ -103,7 +103,9 @@ class Expressions:
         if any(isinstance(test, Constant) and not test.value for test in tests):
             return Constant(False)
         codes = [test.code for test in tests if not isinstance(test, Constant)]
-        return Value(codes[0] if len(codes) == 1 else f"({' && '.join(codes)})", Scalar(bool)) if codes else Constant(True)
+        if not codes:
+            return Constant(True)
+        return Value(codes[0] if len(codes) == 1 else f"({' && '.join(codes)})", Scalar(bool))
 
     def _one_comparison(self, op, left, right):
         if isinstance(op, (ast.Is, ast.IsNot)):
@@ -222,6 +224,9 @@ class Builtin:
         self.__name__ = self.__qualname__ = name
         self.__doc__ = doc
         self.translate = translate
+        parameters = [each.replace(default=getattr(each.default, "value", each.default))
+                      for each in list(inspect.signature(translate).parameters.values())[1:]]
+        self.__signature__ = inspect.Signature(parameters)
 
     def __repr__(self):
         return f"<arrayd.cupyx.jit function {self.__name__}>"
@@ -326,8 +331,10 @@ def _where(condition, yes, no):
 
 
 def _clip(value, low, high):
-    value = value if isinstance(low, Constant) and low.value is None else operations.operation("maximum", [value, low])
-    return value if isinstance(high, Constant) and high.value is None else operations.operation("minimum", [value, high])
+    for name, bound in (("maximum", low), ("minimum", high)):
+        if not (isinstance(bound, Constant) and bound.value is None):
+            value = operations.operation(name, [value, bound])
+    return value
 
 
 # By the name of the function, which is Python's, NumPy's or arrayd's.

@@ -4,14 +4,11 @@ import inspect
 
 import numpy as np
 
-from . import jit_operations as operations
 from . import jit_syntax as syntax
-from .jit_expressions import Builtin, Expressions, unwrapped, wrapped
-from .jit_values import (Array, Constant, Scalar, Several, Shared, Tuple, Value, as_value, convert, is_number)
+from .jit_expressions import Expressions, unwrapped, wrapped
+from .jit_loops import Loops
+from .jit_values import Array, Constant, Scalar, Several, Shared, Tuple, Value, as_value, convert
 from .types import c_name
-
-_INDEX = "long long"
-
 
 class Program:
     """The functions of one kernel. parts: which texts the kernel begins with. functions: the C++ of those that are
@@ -49,7 +46,9 @@ class Program:
 def _identity(argument):
     if isinstance(argument, Tuple):
         return tuple(map(_identity, argument.items))
-    return ("constant", type(argument.value), id(argument.value)) if isinstance(argument, Constant) else argument.type.key
+    if isinstance(argument, Constant):
+        return "constant", type(argument.value), id(argument.value)
+    return argument.type.key
 
 
 def _ascii(name):
@@ -57,7 +56,7 @@ def _ascii(name):
         c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in name)
 
 
-class Function(Expressions):
+class Function(Loops, Expressions):
     """A function of Python, translated for arguments that are values (numbers and arrays) or known."""
 
     def __init__(self, program, python, arguments, name, kernel=False):
@@ -122,8 +121,9 @@ class Function(Expressions):
             if getattr(error, "_ad_located", False) or isinstance(error, RecursionError):
                 raise
             line = getattr(node, "lineno", self.line)
-            message = f"{error.args[0] if error.args else error} ({self.file}, line {line}, in {self.python.__name__}: " \
-                      f"{ast.unparse(node).splitlines()[0]})"
+            message = error.args[0] if error.args else error
+            first = ast.unparse(node).splitlines()[0]
+            message = f"{message} ({self.file}, line {line}, in {self.python.__name__}: {first})"
             kind = type(error) if type(error) in (TypeError, ValueError, NameError, IndexError, NotImplementedError,
                                                   AttributeError, OverflowError, ZeroDivisionError) else TypeError
             located = kind(message)
@@ -202,8 +202,8 @@ class Function(Expressions):
         elif isinstance(value, Constant) and not _is_numeric(value.value):
             known = isinstance(before, Constant) and (before.value is value.value or before.value == value.value)
             if before is not None and not isinstance(before, Constant) or self.depth and not known:
-                raise TypeError(f"{name}: {value.value!r} is no number, and can only be assigned once, outside of loops "
-                                "and of branches that the kernel decides")
+                raise TypeError(f"{name}: {value.value!r} is no number, and can only be assigned once, outside of "
+                                "loops and branches")
             self.variables[name] = value
         elif isinstance(before, (Tuple, Constant)):
             raise TypeError(f"{name} was no number before, and cannot become one")
@@ -284,55 +284,6 @@ class Function(Expressions):
             raise NotImplementedError("else of a loop cannot be translated")
         test = as_value(self.test(node.test))
         self.emit(f"while ({test.code}) {{")
-        self.inner(node.body)
-        self.emit("}")
-
-    def _do_for(self, node):
-        """A for loop over a range. The bounds are computed once, and assigning to the variable does not change how often
-        it runs: as in Python."""
-        if node.orelse:
-            raise NotImplementedError("else of a loop cannot be translated")
-        call = node.iter
-        function = self.expression(call.func) if isinstance(call, ast.Call) else Constant(None)
-        special = isinstance(function, Constant) and isinstance(function.value, Builtin) \
-            and function.value.__name__ == "range"
-        if not isinstance(function, Constant) or not special and function.value is not range:
-            raise NotImplementedError("a for loop must be over range() or jit.range()")
-        named = {each.arg: self.expression(each.value) for each in call.keywords}
-        unroll = named.pop("unroll", None) if special else None
-        if named:
-            raise TypeError(f"range has no parameter {', '.join(named)}")
-        if not isinstance(node.target, ast.Name):
-            raise NotImplementedError("the variable of a for loop must be a name")
-        bounds = [self.expression(each) for each in call.args]
-        if not 1 <= len(bounds) <= 3:
-            raise TypeError(f"range takes one to three arguments, not {len(bounds)}")
-        self._loop(node, bounds, unroll)
-
-    def _loop(self, node, bounds, unroll):
-        start, stop = ([Constant(0)] + bounds)[:2] if len(bounds) == 1 else bounds[:2]
-        step = bounds[2] if len(bounds) == 3 else Constant(1)
-        for each in (start, stop, step):
-            if not is_number(each) and as_value(each).type.dtype.kind not in "iub" \
-                    or is_number(each) and not isinstance(each.value, int):
-                raise TypeError("range takes integers")
-        if isinstance(step, Constant) and step.value == 0:
-            raise ValueError("range takes no step of 0")
-        kind = operations.common_type([start, stop, step] if not is_number(step) or step.value > 0 else [start, stop])
-        kind = np.dtype(np.int64) if kind.kind not in "iu" else kind
-        if is_number(step) and step.value < 0 and kind.kind == "u":
-            kind = np.dtype(np.int64)
-        self._count += 1
-        i, end, by = (f"{letter}_{self._count}" for letter in ("i", "e", "s"))
-        values = [convert(as_value(each), np.int64, "unsafe") for each in (start, stop, step)]
-        if node.target.id not in self.variables:
-            self.variables[node.target.id] = Value(self.declare(node.target.id, Scalar(kind)), Scalar(kind))
-        test = f"{i} < {end}" if is_number(step) and step.value > 0 else f"{i} > {end}" if is_number(step) \
-            else f"({by} > 0 ? {i} < {end} : {by} < 0 && {i} > {end})"
-        if unroll is not None:
-            self.emit(_pragma(unroll))
-        self.emit(f"for ({_INDEX} {i} = {values[0]}, {end} = {values[1]}, {by} = {values[2]}; {test}; {i} += {by}) {{")
-        self.set_variable(node.target.id, Value(f"(({c_name(kind)}){i})", Scalar(kind)))
         self.inner(node.body)
         self.emit("}")
 
@@ -419,11 +370,3 @@ class Function(Expressions):
 
 def _is_numeric(value):
     return type(value) in (bool, int, float, complex) or isinstance(value, (np.number, np.bool_))
-
-
-def _pragma(unroll):
-    if not isinstance(unroll, Constant) or not (unroll.value is None or isinstance(unroll.value, int)):
-        raise TypeError("unroll must be a constant: a bool or how many rounds")
-    if unroll.value is None:
-        return ""
-    return "#pragma unroll" if unroll.value is True else f"#pragma unroll({max(int(unroll.value), 1)})"

@@ -36,8 +36,8 @@ class _JitRawKernel:
     def __call__(self, grid, block, args, shared_mem=0, stream=None):
         """Launch it, without waiting.
 
-        Parameters: grid, block: int or tuple of up to 3. args: tuple of arrays and numbers. shared_mem: bytes of dynamic
-        shared memory. stream: ignored: it runs on the current stream.
+        Parameters: grid, block: int or tuple of up to 3. args: tuple of arrays and numbers. shared_mem: bytes of
+        dynamic shared memory. stream: ignored: it runs on the current stream.
         Returns: None.
         Raises: TypeError and others for what cannot be translated; arrayd.CompileError.
         """

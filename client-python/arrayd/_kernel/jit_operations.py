@@ -6,33 +6,27 @@ import numpy as np
 
 from .. import _core
 from .jit_values import (Constant, Scalar, Value, arithmetic_c, as_scalar, as_value, cast, convert, default, is_number,
-                         literal)
+                         literal, truth)
 from .types import c_name
 
 # By NumPy's name: C++ of the arguments {0}, {1}, in the types of NumPy's loop; {T} is their type.
-_SAME = "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh floor ceil trunc rint fabs hypot " \
-        "copysign fmod nextafter erf erfc tgamma lgamma rsqrt"
-_OWN = "floor_divide remainder left_shift right_shift absolute sign square reciprocal maximum minimum heaviside " \
-       "logaddexp gcd lcm"
 _OPERATORS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "bitwise_and": "&", "bitwise_or": "|",
     "bitwise_xor": "^", "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">",
-    "greater_equal": ">=",
+    "greater_equal": ">=", "logical_and": "&&", "logical_or": "||", "logical_xor": "!=",
 }
 _CODE = {
-    **{name: f"{name}({{0}})" for name in _SAME.split()},
-    **{name: f"ad_kernel::{name}({{0}})" for name in _OWN.split()},
-    **{name: f"{{0}} {sign} {{1}}" for name, sign in _OPERATORS.items()},
+    **{name: f"{name}({{0}})" for name in "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh "
+       "floor ceil trunc rint fabs erf erfc tgamma lgamma rsqrt isinf isfinite signbit".split()},
+    **{name: f"{name}({{0}}, {{1}})" for name in "hypot copysign fmod nextafter fmax fmin".split()},
     **{name: f"a{name[3:]}({{0}})" for name in "arcsin arccos arctan arcsinh arccosh arctanh".split()},
-    **{name: f"{name}({{0}}, {{1}})" for name in "hypot copysign fmod nextafter".split()},
-    **{name: f"ad_kernel::{name}({{0}}, {{1}})" for name in "floor_divide remainder left_shift right_shift maximum minimum "
-       "heaviside logaddexp gcd lcm".split()},
-    "arctan2": "atan2({0}, {1})", "negative": "-{0}", "positive": "{0}", "invert": "~{0}", "fmax": "fmax({0}, {1})",
-    "fmin": "fmin({0}, {1})", "power": "pow({0}, {1})", "float_power": "pow({0}, {1})",
-    "deg2rad": "{0} * ({T})0.017453292519943295", "rad2deg": "{0} * ({T})57.29577951308232",
-    "isnan": "{0} != {0}", "isinf": "isinf({0})", "isfinite": "isfinite({0})", "signbit": "signbit({0})",
-    "logical_and": "{0} && {1}", "logical_or": "{0} || {1}", "logical_not": "!{0}", "logical_xor": "{0} != {1}",
-    "conjugate": "{0}",
+    **{name: f"ad_kernel::{name}({{0}})" for name in "absolute sign square reciprocal".split()},
+    **{name: f"ad_kernel::{name}({{0}}, {{1}})" for name in "floor_divide remainder left_shift right_shift maximum "
+       "minimum heaviside logaddexp gcd lcm".split()},
+    **{name: f"{{0}} {sign} {{1}}" for name, sign in _OPERATORS.items()},
+    "arctan2": "atan2({0}, {1})", "negative": "-{0}", "positive": "{0}", "invert": "~{0}", "power": "pow({0}, {1})",
+    "float_power": "pow({0}, {1})", "deg2rad": "{0} * ({T})0.017453292519943295",
+    "rad2deg": "{0} * ({T})57.29577951308232", "isnan": "{0} != {0}", "logical_not": "!{0}", "conjugate": "{0}",
 }
 _INTEGERS = {"power": "ad_kernel::power({0}, {1})", "fmax": "ad_kernel::most({0}, {1})",
              "fmin": "ad_kernel::least({0}, {1})", "isnan": "false", "isinf": "false", "isfinite": "true",
@@ -40,8 +34,8 @@ _INTEGERS = {"power": "ad_kernel::power({0}, {1})", "fmax": "ad_kernel::most({0}
 _BOOL = {"add": "{0} || {1}", "multiply": "{0} && {1}", "bitwise_and": "{0} && {1}", "bitwise_or": "{0} || {1}",
          "bitwise_xor": "{0} != {1}", "invert": "!{0}", "maximum": "{0} || {1}", "minimum": "{0} && {1}",
          "absolute": "{0}"}
-_COMPLEX = {"absolute": "abs({0})", "conjugate": "conj({0})", "isnan": "{0}.real() != {0}.real() || {0}.imag() != {0}.imag()",
-            "reciprocal": "{T}(1) / {0}"}
+_COMPLEX = {"absolute": "abs({0})", "conjugate": "conj({0})",
+            "isnan": "{0}.real() != {0}.real() || {0}.imag() != {0}.imag()", "reciprocal": "{T}(1) / {0}"}
 _NOT_COMPLEX = {"floor", "ceil", "trunc", "rint", "sign", "maximum", "minimum", "fmax", "fmin"}
 _OTHER_NAMES = {"true_divide": "divide", "mod": "remainder", "pow": "power", "abs": "absolute", "acos": "arccos",
                 "asin": "arcsin", "atan": "arctan", "atan2": "arctan2", "acosh": "arccosh", "asinh": "arcsinh",
@@ -62,14 +56,15 @@ _BFLOAT = "bfloat16"
 
 def name_of(function):
     """The name here of a function that computes a number from numbers (a ufunc, of math); None for another."""
-    known = isinstance(function, (_core.ufunc, np.ufunc)) or getattr(math, getattr(function, "__name__", ""), 0) is function
+    maths = getattr(math, getattr(function, "__name__", ""), None)
+    known = isinstance(function, (_core.ufunc, np.ufunc)) or maths is function is not None
     name = _OTHER_NAMES.get(function.__name__, function.__name__) if known else None
     return name if name in _CODE else None
 
 
 def types_of(name, kinds, integers):
-    """The types of the operands and of the result of an operation, from its operands' types: NumPy's. A kind is a dtype,
-    or bool, int, float or complex for a constant, which follows the others. integers: those stay integers."""
+    """The types of the operands and of the result of an operation, from its operands' types: NumPy's. A kind is a
+    dtype, or bool, int, float or complex for a constant, which follows the others. integers: those stay integers."""
     loop = np.sqrt if name in _AS_SQRT else getattr(np, name)
     strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
     if any(kind.name == _BFLOAT for kind in strong):
@@ -91,6 +86,8 @@ def operation(name, operands, integers=False):
     """The value of an operation by NumPy's name, of values and constants."""
     if all(isinstance(each, Constant) for each in operands) and name in _PYTHON:
         return Constant(_PYTHON[name](*(each.value for each in operands)))
+    if name.startswith("logical_"):
+        operands = [truth(each) for each in operands]
     operands = [each if is_number(each) else as_scalar(each) for each in operands]
     kinds = [type(each.value) if is_number(each) else each.type.dtype for each in operands]
     if len(kinds) != (np.sqrt if name in _AS_SQRT else getattr(np, name)).nin:

@@ -38,9 +38,11 @@ def _first_line(node):
 
 def _same(node, code):
     """Whether a function's tree is what its code was made of, as far as names and places go."""
-    starts = [place[2] for place in code.co_positions() if place[0] == node.body.lineno and place[2] is not None] \
-        if isinstance(node, ast.Lambda) else []
-    return node.name == code.co_name if not starts else node.col_offset <= min(starts) <= node.end_col_offset
+    if not isinstance(node, ast.Lambda):
+        return node.name == code.co_name
+    starts = [place[0::2] for place in code.co_positions() if None not in place and place[0::2] < place[1::2]]
+    body = node.body
+    return not starts or (body.lineno, body.col_offset) <= min(starts) < (body.end_lineno, body.end_col_offset)
 
 
 def assigned(node):

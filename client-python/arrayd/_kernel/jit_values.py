@@ -131,7 +131,7 @@ def literal(number, dtype):
         number = int(number)
         text = f"{number}ull" if dtype == np.uint64 else "(-9223372036854775807ll - 1)" if number == -1 << 63 \
             else f"{number}ll"
-        return f"({c_name(dtype)})({text})" if dtype != np.int32 else f"({number})" if number != -1 << 31 else f"(int)({text})"
+        return f"({number})" if dtype == np.int32 and number != -1 << 31 else f"({c_name(dtype)})({text})"
     if dtype.kind == "c":
         number, part = complex(number), np.dtype(np.float32 if dtype == np.complex64 else np.float64)
         return f"{c_name(dtype)}({literal(number.real, part)}, {literal(number.imag, part)})"

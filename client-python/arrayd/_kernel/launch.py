@@ -23,8 +23,8 @@ def _value(value, place):
         return _NULL
     if isinstance(value, (np.generic, np.ndarray)) and not value.dtype.hasobject:
         if value.size != 1:
-            raise TypeError(f"argument {place} of a kernel is a numpy.ndarray of {value.size} elements; one of 1 goes by "
-                            "value, and arrayd.asarray makes an array of the server")
+            raise TypeError(f"argument {place} of a kernel is a numpy.ndarray of {value.size} elements; one of 1 goes "
+                            "by value, and arrayd.asarray makes an array of the server")
         return value.tobytes()
     raise TypeError(f"argument {place} of a kernel must be an arrayd.ndarray, a number or None, "
                     f"not {type(value).__name__}")

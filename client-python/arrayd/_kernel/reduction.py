@@ -20,10 +20,10 @@ class ReductionKernel:
         l2norm = ad.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm")
         l2norm(a, axis=1)
 
-    Parameters: in_params, out_params: as for ElementwiseKernel; raw inputs need axes that begin with 0, 1, ...; map_expr:
-    expression of the inputs' elements (and _J, the element's number along the reduced axes, i, its number in C order
-    where these are the first axes, and _in_ind.size(), how many there are). reduce_expr: expression of a and b, two
-    such results; associative and commutative. post_map_expr: statement that sets the outputs from a, the result.
+    Parameters: in_params, out_params: as for ElementwiseKernel; raw inputs need axes that begin with 0, 1, ....
+    map_expr: expression of the inputs' elements (and _J, the element's number along the reduced axes, i, its number in
+    C order where these are the first axes, and _in_ind.size(), how many there are). reduce_expr: expression of a and b,
+    two such results; associative and commutative. post_map_expr: statement that sets the outputs from a, the result.
     identity: expression that a reduction of nothing gives; None or "" where there is none. name: the kernel's.
     reduce_type: the type in which it is reduced, in C++; the first output's unless given. reduce_dims: merge dimensions
     where the arrays allow it. preamble: code before the kernel. options: tuple of options of the compiler.
@@ -101,9 +101,9 @@ class ReductionKernel:
         strides = [stretched(a, shape) for p, a in zip(self.in_params, inputs) if not p.raw and is_array(a)]
         results = [_left(a.strides, shape, rest) for a in outputs]
         beside = _is_across(strides, along, rest)
-        self_merged = merged if self.reduce_dims else lambda sizes, several: (sizes, several)
-        along, inner = self_merged([shape[d] for d in along], [[s[d] for d in along] for s in strides])
-        rest, outer = self_merged([shape[d] for d in rest], [[s[d] for d in rest] for s in strides] + results)
+        merge = merged if self.reduce_dims else lambda sizes, several: (sizes, several)
+        along, inner = merge([shape[d] for d in along], [[s[d] for d in along] for s in strides])
+        rest, outer = merge([shape[d] for d in rest], [[s[d] for d in rest] for s in strides] + results)
         kinds, values, each = [], [], iter(zip(inner, outer))
         for parameter, argument, dtype in zip(self.in_params, inputs, ins):
             mine = next(each) if is_array(argument) and not parameter.raw else None
@@ -220,8 +220,8 @@ class _Kernel:
             elif kind == "element":
                 declared += [f"{element} *_raw_{p.name}", f"ad_kernel::dims<{self.along}> _along_{p.name}",
                              f"ad_kernel::dims<{self.rest}> _rest_{p.name}"]
-                bases.append(f"{element} *_base_{p.name} = &ad_kernel::at(_raw_{p.name}, _rest_ind.offset(_rest_{p.name}));")
-                elements.append(f"{element} {p.name} = ad_kernel::at(_base_{p.name}, _along_ind.offset(_along_{p.name}));")
+                bases.append(f"{element} *_base_{p.name} = &{_at('_raw', '_rest', p.name)};")
+                elements.append(f"{element} {p.name} = {_at('_base', '_along', p.name)};")
             else:
                 parameters, line = raw_array(p.name, kind, element)
                 declared += parameters
@@ -229,7 +229,7 @@ class _Kernel:
         results = []
         for p, dtype in zip(what.out_params, self.outs):
             declared += [f"{c_name(dtype)} *_raw_{p.name}", f"ad_kernel::dims<{self.rest}> _rest_{p.name}"]
-            results.append(f"{c_name(dtype)} &{p.name} = ad_kernel::at(_raw_{p.name}, _rest_ind.offset(_rest_{p.name}));")
+            results.append(f"{c_name(dtype)} &{p.name} = {_at('_raw', '_rest', p.name)};")
         declared += [f"ad_kernel::dims<{self.along}> _along", f"ad_kernel::dims<{self.rest}> _rest",
                      "long long _parts", "long long _items"]
         if stage != "whole":
@@ -295,6 +295,11 @@ if (_lane == 0 && _first + _column < _count) {{
 return (_type_reduce)(
 {code(what.identity, f"identity of {what.name}")});
 }}""" if what.identity else ""
+
+
+def _at(base, side, name):
+    """The C++ of an element, along the axes that are reduced or over the rest."""
+    return f"ad_kernel::at({base}_{name}, {side}_ind.offset({side}_{name}))"
 
 
 _NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()

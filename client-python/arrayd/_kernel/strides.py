@@ -20,7 +20,7 @@ def stretched(array, shape):
 
 
 def merged(shape, several):
-    """shape, and the strides of several arrays in it, with neighbouring dimensions made one where all arrays allow it."""
+    """shape, and several arrays' strides in it, with neighbouring dimensions made one where all arrays allow it."""
     sizes, kept = [], [[] for _ in several]
     for axis, size in enumerate(shape):
         if size == 1:

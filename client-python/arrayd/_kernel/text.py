@@ -174,7 +174,9 @@ template <class T> static inline __device__ T power(T a, T b) {
     }
     return r;
 }
-template <class T> static inline __device__ T left_shift(T a, T b) { return b >= 0 && b < (int)sizeof(T) * 8 ? a << b : T(0); }
+template <class T> static inline __device__ T left_shift(T a, T b) {
+    return b >= 0 && b < (int)sizeof(T) * 8 ? a << b : T(0);
+}
 template <class T> static inline __device__ T right_shift(T a, T b) {
     return b >= 0 && b < (int)sizeof(T) * 8 ? a >> b : a < 0 ? T(-1) : T(0);
 }
@@ -186,7 +188,9 @@ template <class T> static inline __device__ T maximum(T a, T b) { return a > b |
 template <class T> static inline __device__ T minimum(T a, T b) { return a < b || a != a ? a : b; }
 template <class T> static inline __device__ T most(T a, T b) { return b > a ? b : a; }
 template <class T> static inline __device__ T least(T a, T b) { return b < a ? b : a; }
-template <class T> static inline __device__ T heaviside(T a, T b) { return a != a ? a : a == 0 ? b : a < 0 ? T(0) : T(1); }
+template <class T> static inline __device__ T heaviside(T a, T b) {
+    return a != a ? a : a == 0 ? b : a < 0 ? T(0) : T(1);
+}
 template <class T> static inline __device__ T logaddexp(T a, T b) {
     return a == b ? a + log(T(2)) : a > b ? a + log1p(exp(b - a)) : a < b ? b + log1p(exp(a - b)) : a + b;
 }

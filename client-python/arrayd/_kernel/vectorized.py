@@ -21,8 +21,8 @@ class vectorize:
     must be None. cache: ignored.
     Raises: NotImplementedError for excluded and signature. Calling it: TypeError and others for what cannot be
     translated, naming the line.
-    Differs: the function must be one that can be translated; numbers of Python have the types int64, float64, complex128
-    and bool; arguments by name are not taken.
+    Differs: the function must be one that can be translated; numbers of Python have the types int64, float64,
+    complex128 and bool; arguments by name are not taken.
     Source: numpy.vectorize
     """
 
@@ -75,7 +75,7 @@ class vectorize:
         else:
             lines = [f"out0 = {_given(call, found[0].dtype, results[0])};"]
         name = self.__name__ if self.__name__.isascii() and self.__name__.isidentifier() else "function"
-        return ElementwiseKernel(ins, outs, " ".join(lines), f"vectorize_{name}", 
+        return ElementwiseKernel(ins, outs, " ".join(lines), f"vectorize_{name}",
                                  preamble=before(program, " ".join(lines)))
 
 
