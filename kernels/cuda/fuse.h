@@ -25,7 +25,7 @@
 enum { AD_FUSE_PACKED, AD_FUSE_APART, AD_FUSE_ONE };
 
 /* A chain's end whose kernel computes what it reduces: which states (AD_FOLD_SUMS ...; AD_FOLD_NO_FAMILY: there is no
- * such end), how their elements would be read (AD_FOLD_UNIT or AD_FOLD_WIDE), and the reduction's types. */
+ * such end), how their elements would be read (AD_FOLD_UNIT ...), and the reduction's types. */
 typedef struct ad_fuse_end {
     uint8_t family, way, input, loop;
 } ad_fuse_end;

@@ -224,13 +224,15 @@ void write_values(writer &w, const ad_fuse_form *f, const std::string *scalar_ty
 }
 
 void write_end(writer &w, const ad_fuse_form *f) {
+    const bool wide = f->end.way == AD_FOLD_WIDE;
     /* With as many registers as all loads of a step need, or the compiler saves them, and loads come one by one. */
     w << "extern \"C\" __global__ void __launch_bounds__(" << AD_FOLD_THREADS << (f->unroll > 1 ? ", 2" : "")
       << ")\n    " AD_FUSE_KERNEL << "(const __grid_constant__ ad::fuse_fold<" << f->nout + f->nin << ", "
       << f->nscalars << "> p) {\n"
-      << "    using namespace ad;\n    begin();\n    fold_all<"
-      << (f->end.way == AD_FOLD_WIDE ? "fuse_wide_work<" : "fuse_unit_work<") << state_of(&f->end)
-      << ", values>>(p.fold);\n}\n";
+      << "    using namespace ad;\n    begin();\n    fold_all<" << (wide ? "fuse_wide_work<" : "fuse_step_work<")
+      << state_of(&f->end) << ", values";
+    if (!wide) w << ", " << f->width;
+    w << ">>(p.fold);\n}\n";
 }
 
 /* ---- signatures ---- */

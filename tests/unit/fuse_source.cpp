@@ -151,7 +151,7 @@ Test(fuse_source, ends_compile) {
             if (dtype == AD_BOOL && (family == AD_FOLD_SUMS || family == AD_FOLD_TOPS)) continue;
             if (ad__dtypes[dtype].kind == 'c' && family >= AD_FOLD_TOPS) continue;
             if (r.below(3) != 0) continue; /* they take a while */
-            const int way = r.below(2) == 0 ? AD_FOLD_WIDE : AD_FOLD_UNIT;
+            const int way = ad__dtypes[dtype].size > 4 ? r.below(2) : r.below(3);
             fuse_chain f(r.below(3) ? std::vector<int64_t>{5, 64} : std::vector<int64_t>{64});
             ad_op op = {};
             ad_operand operand[2] = {};
