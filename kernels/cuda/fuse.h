@@ -68,8 +68,9 @@ int ad_fuse_wants(const ad_chain_node *node, int k);
 /* Bytes written to key, which tell kernels apart; 0: too many. */
 int ad_fuse_signature(const ad_chain *chain, const ad_fuse_form *form, uint8_t *key);
 std::string ad_fuse_source(const ad_chain *chain, const ad_fuse_form *form);
-/* What is to be compiled; source must stay. */
-void ad_fuse_job(const char *source, size_t size, const char *arch, ad_compile_job *job);
-const ad_compile_header *ad_fuse_headers(size_t *count);
+/* What is to be compiled; source must stay. end: it is the source of a form with an end. */
+void ad_fuse_job(const char *source, size_t size, const char *arch, bool end, ad_compile_job *job);
+/* The headers, those that only ends need among them or not. */
+const ad_compile_header *ad_fuse_headers(bool end, size_t *count);
 
 #endif
