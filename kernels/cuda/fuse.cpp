@@ -74,11 +74,11 @@ int try_fold(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fa
     ad_fuse_plan p;
     cudaKernel_t kernel;
     *tried = false;
-    if (chain->noutputs != 0 || !ad_fold_lay(&c, &lay) || (lay.way != AD_FOLD_UNIT && lay.way != AD_FOLD_WIDE) ||
-        lay.fold.nover > 1)
+    if (chain->noutputs != 0 || !ad_fold_lay(&c, &lay) || lay.way == AD_FOLD_SHORT ||
+        (lay.way == AD_FOLD_WIDE && lay.fold.nover > 1))
         return 0;
     const ad_fuse_end end = {uint8_t(lay.family), uint8_t(lay.way), uint8_t(lay.input), uint8_t(lay.loop)};
-    if (!ad_fuse_plan_end(chain, &end, lay.way == AD_FOLD_UNIT || lay.fold.loose == 0, &p)) return 0;
+    if (!ad_fuse_plan_end(chain, &end, lay.way != AD_FOLD_WIDE || lay.fold.loose == 0, &p)) return 0;
     *tried = true;
     int rc = ad_fuse_kernel(stream->device, chain, &p.form, &kernel, fault);
     return rc <= 0 ? rc : launch_fold(&c, chain, kernel, &lay, &p);

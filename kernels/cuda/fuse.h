@@ -25,7 +25,7 @@
 enum { AD_FUSE_PACKED, AD_FUSE_APART, AD_FUSE_ONE };
 
 /* A chain's end whose kernel computes what it reduces: which states (AD_FOLD_SUMS ...; AD_FOLD_NO_FAMILY: there is no
- * such end), how their elements would be read (AD_FOLD_UNIT or AD_FOLD_WIDE), and the reduction's types. */
+ * such end), how their elements would be read (AD_FOLD_UNIT ...), and the reduction's types. */
 typedef struct ad_fuse_end {
     uint8_t family, way, input, loop;
 } ad_fuse_end;
@@ -68,8 +68,9 @@ int ad_fuse_wants(const ad_chain_node *node, int k);
 /* Bytes written to key, which tell kernels apart; 0: too many. */
 int ad_fuse_signature(const ad_chain *chain, const ad_fuse_form *form, uint8_t *key);
 std::string ad_fuse_source(const ad_chain *chain, const ad_fuse_form *form);
-/* What is to be compiled; source must stay. */
-void ad_fuse_job(const char *source, size_t size, const char *arch, ad_compile_job *job);
-const ad_compile_header *ad_fuse_headers(size_t *count);
+/* What is to be compiled; source must stay. end: it is the source of a form with an end. */
+void ad_fuse_job(const char *source, size_t size, const char *arch, bool end, ad_compile_job *job);
+/* The headers, those that only ends need among them or not. */
+const ad_compile_header *ad_fuse_headers(bool end, size_t *count);
 
 #endif

@@ -24,7 +24,8 @@
     X(vector, "kernels/cuda/vector.cuh")        \
     X(divide, "kernels/cuda/divide.h")          \
     X(argument, "kernels/cuda/fuse_argument.h") \
-    X(device, "kernels/cuda/fuse_device.cuh")   \
+    X(device, "kernels/cuda/fuse_device.cuh")
+#define AD_EMBEDDED_FOR_ENDS(X)                 \
     X(accumulate, "kernels/accumulate.h")       \
     X(reduce, "kernels/cuda/reduce.h")          \
     X(fold, "kernels/cuda/reduce_fold.cuh")     \
@@ -32,6 +33,7 @@
     X(end, "kernels/cuda/fuse_fold.cuh")
 
 AD_EMBEDDED(AD_EMBED)
+AD_EMBEDDED_FOR_ENDS(AD_EMBED)
 
 namespace {
 
@@ -54,11 +56,9 @@ const char base_text[] = "#pragma once\n"
                          "#undef AD_DTYPE\n"
                          "};\n";
 
-constexpr size_t TEXTS = 4
 #define AD_COUNT(symbol, path) +1
-    AD_EMBEDDED(AD_COUNT)
+constexpr size_t USUAL = 4 AD_EMBEDDED(AD_COUNT), TEXTS = USUAL AD_EMBEDDED_FOR_ENDS(AD_COUNT);
 #undef AD_COUNT
-    ;
 
 struct headers {
     ad_compile_header all[TEXTS];
@@ -68,7 +68,7 @@ struct headers {
               {"string.h", {"", 0}},
               {"protocol/base.h", {base_text, sizeof base_text - 1}},
 #define AD_HEADER(symbol, path) {path, {ad_text_##symbol, size_t(ad_text_end_##symbol - ad_text_##symbol)}},
-              AD_EMBEDDED(AD_HEADER)
+              AD_EMBEDDED(AD_HEADER) AD_EMBEDDED_FOR_ENDS(AD_HEADER)
 #undef AD_HEADER
           } {
     }
@@ -79,19 +79,19 @@ const char *const options[] = {"-w", "-std=c++17", "-default-device", "-fmad=fal
 
 } // namespace
 
-const ad_compile_header *ad_fuse_headers(size_t *count) {
+const ad_compile_header *ad_fuse_headers(bool end, size_t *count) {
     static const headers h;
-    *count = TEXTS;
+    *count = end ? TEXTS : USUAL;
     return h.all;
 }
 
-void ad_fuse_job(const char *source, size_t size, const char *arch, ad_compile_job *job) {
+void ad_fuse_job(const char *source, size_t size, const char *arch, bool end, ad_compile_job *job) {
     memset(job, 0, sizeof *job);
     job->target = AD_COMPILE_CUDA;
     job->arch = arch;
     job->source = {source, size};
     job->own_options = options;
     job->nown_options = sizeof options / sizeof *options;
-    job->headers = ad_fuse_headers(&job->nheaders);
+    job->headers = ad_fuse_headers(end, &job->nheaders);
     job->own = true;
 }

@@ -400,12 +400,13 @@ bool ad_fuse_plan_end(const ad_chain *chain, const ad_fuse_end *end, bool whole,
     ad_fuse_form *f = &plan->form;
     f->end = *end;
     if (chain->noutputs != 0 || !add_nodes(chain, plan) || !lay_out(chain, &w, f)) return false;
-    const int width = end->way == AD_FOLD_WIDE ? 16 / size_of(f, 0) : 1;
+    const int width = (end->way == AD_FOLD_WIDE ? 16 : end->way == AD_FOLD_SIDE ? 8 : size_of(f, 0)) / size_of(f, 0);
+    const int at_once = end->way == AD_FOLD_WIDE ? (width < 4 ? 4 * width : 16) : 8 * width;
     if (w.ndim > 1 && (!whole || w.shape[w.ndim - 1] % width != 0)) return false;
     f->width = uint8_t(width);
     f->ragged = f->tiled = false;
     part_unaligned(&w, f);
     choose_unrolling(ad_fuse_weight(chain), f);
-    f->unroll = f->width * ad_fuse_weight(chain) * 4 <= UNROLLED ? 4 : 1; /* those that are taken at once */
+    f->unroll = at_once * ad_fuse_weight(chain) <= UNROLLED ? 4 : 1;
     return fill_argument(&w, 1, plan);
 }

@@ -38,9 +38,25 @@ std::string name_of(const ad_source &s, int *scalars) {
     return number("v", s.index) + (s.part ? "b" : "");
 }
 
+int dtype_of(const ad_chain *c, const ad_fuse_form *f, const ad_chain_node *n) {
+    const ad_source *s = &n->source[0];
+    return s->kind == AD_SOURCE_INPUT  ? f->dtype[f->nout + s->index]
+           : s->kind == AD_SOURCE_NODE ? c->node[s->index].dtype[s->part]
+                                       : ad_fuse_wants(n, 0);
+}
+
+/* Rows that move their input do that by themselves too, bit by bit. */
+bool only_moves(const ad_chain *c, const ad_fuse_form *f, const ad_chain_node *n) {
+    const bool real = ad__dtypes[n->loop].kind != 'c';
+    const bool moves = n->row == AD_UFUNC_copy || n->row == AD_UFUNC_positive ||
+                       (real && (n->row == AD_UFUNC_conjugate || n->row == AD_UFUNC_real));
+    return moves && dtype_of(c, f, n) == n->dtype[0] && n->dtype[0] == n->loop;
+}
+
 /* As apply() of kernels/ufunc.h does it: inputs as the rule wants them, computed in the loop's type, rounded to what
  * the row gives and then to what is stored. */
-void write_node(writer &w, const ad_chain_node *n, int index, int *scalars) {
+void write_node(writer &w, const ad_chain *c, const ad_fuse_form *f, int index, int *scalars) {
+    const ad_chain_node *n = &c->node[index];
     static const char *const operand[] = {"x", "y", "z"};
     const ad_ufunc_row *row = ad__ufunc(n->row);
     const bool negates = n->row == AD_UFUNC_negative;
@@ -48,6 +64,10 @@ void write_node(writer &w, const ad_chain_node *n, int index, int *scalars) {
     std::string given[2];
     w << "    " << type(n->dtype[0]) << " " << name << ";\n";
     if (n->nout > 1) w << "    " << type(n->dtype[1]) << " " << name << "b;\n";
+    if (only_moves(c, f, n)) {
+        w << "    " << name << " = " << name_of(n->source[0], scalars) << "; /* " << row->name << " */\n";
+        return;
+    }
     w << "    { /* " << row->name << " */\n        using S = " << type(n->loop) << ";\n";
     for (int k = 0; k < n->nin; k++) {
         const std::string want = type(ad_fuse_wants(n, k));
@@ -73,7 +93,7 @@ void write_element(writer &w, const ad_chain *c, const ad_fuse_form *f, const st
     for (int k = 0; k < f->nin; k++) w << type(f->dtype[f->nout + k]) << " i" << k << ", ";
     for (int k = 0; k < f->nscalars; k++) w << scalar_types[k] << " s" << k << ", ";
     for (int k = 0; k < f->nout; k++) w << type(f->dtype[k]) << " &o" << k << (k + 1 < f->nout ? ", " : ") {\n");
-    for (int i = 0; i < c->nnodes; i++) write_node(w, &c->node[i], i, &scalars);
+    for (int i = 0; i < c->nnodes; i++) write_node(w, c, f, i, &scalars);
     for (int k = 0; k < f->nout; k++)
         w << "    o" << k << " = cast<" << type(f->dtype[k]) << ">(" << name_of(f->from[k], &unused) << ");\n";
     w << "}\n";
@@ -204,11 +224,15 @@ void write_values(writer &w, const ad_fuse_form *f, const std::string *scalar_ty
 }
 
 void write_end(writer &w, const ad_fuse_form *f) {
-    w << "extern \"C\" __global__ void __launch_bounds__(" << AD_FOLD_THREADS << ")\n    " AD_FUSE_KERNEL
-      << "(const __grid_constant__ ad::fuse_fold<" << f->nout + f->nin << ", " << f->nscalars << "> p) {\n"
-      << "    using namespace ad;\n    begin();\n    fold_all<"
-      << (f->end.way == AD_FOLD_WIDE ? "fuse_wide_work<" : "fuse_unit_work<") << state_of(&f->end)
-      << ", values>>(p.fold);\n}\n";
+    const bool wide = f->end.way == AD_FOLD_WIDE;
+    /* With as many registers as all loads of a step need, or the compiler saves them, and loads come one by one. */
+    w << "extern \"C\" __global__ void __launch_bounds__(" << AD_FOLD_THREADS << (f->unroll > 1 ? ", 2" : "")
+      << ")\n    " AD_FUSE_KERNEL << "(const __grid_constant__ ad::fuse_fold<" << f->nout + f->nin << ", "
+      << f->nscalars << "> p) {\n"
+      << "    using namespace ad;\n    begin();\n    fold_all<" << (wide ? "fuse_wide_work<" : "fuse_step_work<")
+      << state_of(&f->end) << ", values";
+    if (!wide) w << ", " << f->width;
+    w << ">>(p.fold);\n}\n";
 }
 
 /* ---- signatures ---- */

@@ -337,7 +337,7 @@ bool ad_fold_lay(ad_call *c, ad_fold_layout *to) {
     to->family = p.family;
     to->input = p.input;
     to->loop = p.loop;
-    to->state = p.ways[to->way].state;
+    to->state = p.ways[to->way].state * (to->way == AD_FOLD_SIDE ? int(8 / ad::itemsize(p.input)) : 1);
     to->fold = p.fold;
     return to->groups * p.fold.blocks <= INT32_MAX;
 }

@@ -26,7 +26,7 @@ int ad_fold_scratch(ad_call *c, ad_fold *f, int64_t groups, int state);
  * its elements are offsets into a row-major array. */
 struct ad_fold_layout {
     ad_fold fold;
-    int family, way, input, loop, state; /* state: bytes */
+    int family, way, input, loop, state; /* state: bytes of a thread */
     int64_t groups;
 };
 /* False: there is no such reduction. Needs no scratch memory yet. */

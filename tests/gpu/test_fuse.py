@@ -64,7 +64,15 @@ def fused(body):
 
 
 def same(a, b):
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    """Bit for bit; any NaN is as good as another."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind == "c":
+        return same(a.real, b.real) and same(a.imag, b.imag)
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    bits = f"u{a.itemsize}"
+    equal = a.view(bits) == b.view(bits)
+    return bool((equal | ((a != a) & (b != b)) if a.dtype.kind == "f" else equal).all())
 
 
 def inputs(rng, dtype, shape):

@@ -204,7 +204,7 @@ Test(fuse_host, kernels_find_their_elements) {
     cr_assert_not_null(mkdtemp(folder));
     const std::string at = folder;
     size_t headers;
-    const ad_compile_header *header = ad_fuse_headers(&headers);
+    const ad_compile_header *header = ad_fuse_headers(false, &headers);
     for (size_t k = 0; k < headers; k++)
         if (strchr(header[k].name, '/') != nullptr)
             write(at + "/" + header[k].name, std::string(header[k].text.data, header[k].text.size));

@@ -34,9 +34,9 @@ struct rtc {
     }
 
     /* Bytes of the cubin; 0: *said says why there is none. */
-    size_t run(const std::string &source, const char *arch, std::string *said) {
+    size_t run(const std::string &source, const char *arch, std::string *said, bool end = false) {
         ad_compile_job job;
-        ad_fuse_job(source.data(), source.size(), arch, &job);
+        ad_fuse_job(source.data(), source.size(), arch, end, &job);
         std::vector<std::string> texts, options(job.own_options, job.own_options + job.nown_options);
         std::vector<const char *> names, data, flags;
         for (size_t k = 0; k < job.nheaders; k++)
@@ -151,7 +151,7 @@ Test(fuse_source, ends_compile) {
             if (dtype == AD_BOOL && (family == AD_FOLD_SUMS || family == AD_FOLD_TOPS)) continue;
             if (ad__dtypes[dtype].kind == 'c' && family >= AD_FOLD_TOPS) continue;
             if (r.below(3) != 0) continue; /* they take a while */
-            const int way = r.below(2) == 0 ? AD_FOLD_WIDE : AD_FOLD_UNIT;
+            const int way = ad__dtypes[dtype].size > 4 ? r.below(2) : r.below(3);
             fuse_chain f(r.below(3) ? std::vector<int64_t>{5, 64} : std::vector<int64_t>{64});
             ad_op op = {};
             ad_operand operand[2] = {};
@@ -160,7 +160,7 @@ Test(fuse_source, ends_compile) {
             memset(static_cast<void *>(&p), 0, sizeof p);
             cr_assert(make_end(f, &op, operand, dtype, family, way, &p));
             const std::string source = ad_fuse_source(&f.chain, &p.form);
-            cr_assert_gt(compiler.run(source, "sm_90", &said), 0u, "%s\n%s", said.c_str(), source.c_str());
+            cr_assert_gt(compiler.run(source, "sm_90", &said, true), 0u, "%s\n%s", said.c_str(), source.c_str());
             made++;
         }
     cr_assert_gt(made, 12);
