@@ -94,9 +94,9 @@ static bool fits(const forming *f, unsigned from, unsigned to) {
 
 /* ---- groups ---- */
 
-static void add_group(forming *f, unsigned from, unsigned to) {
+static void add_group(forming *f, unsigned from, unsigned to, uint8_t last) {
     ad_groups *g = f->out;
-    g->group[g->count++] = (ad_group){(uint8_t)from, (uint8_t)(to - from)};
+    g->group[g->count++] = (ad_group){(uint8_t)from, (uint8_t)(to - from), last};
     for (unsigned at = from; at < to; at++) {
         unsigned i = g->order[at];
         for (int k = 0; k < f->member[i].nout; k++) g->kept[2 * i + (unsigned)k] = kept(f, i, k, g->order[to - 1]);
@@ -106,10 +106,11 @@ static void add_group(forming *f, unsigned from, unsigned to) {
 /* What is connected, order[from] .. order[to - 1], as few groups: each as long as it can be. One operation always fits.
  */
 static void divide(forming *f, unsigned from, unsigned to) {
+    const uint8_t last = f->out->order[to - 1];
     while (from < to) {
         unsigned end = to;
         while (end > from + 1 && !fits(f, from, end)) end--;
-        add_group(f, from, end);
+        add_group(f, from, end, last);
         from = end;
     }
 }
@@ -133,6 +134,6 @@ void ad__groups_form(const ad_member *member, unsigned n, ad_groups *out) {
     for (unsigned i = 0; i < n; i++) {
         unsigned from = placed;
         for (int j = head[i]; j != AD_NOWHERE; j = next[j]) out->order[placed++] = (uint8_t)j;
-        divide(&f, from, placed);
+        if (placed > from) divide(&f, from, placed);
     }
 }

@@ -23,6 +23,7 @@ typedef struct ad_member {
  * at most one reduction, of a value of the group. */
 typedef struct ad_group {
     uint8_t first, count;
+    uint8_t last; /* operation of all that it is connected with */
 } ad_group;
 
 typedef struct ad_groups {

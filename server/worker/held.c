@@ -2,6 +2,7 @@
 #include "server/worker/held.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "protocol/desc.h"
 #include "server/common/os.h"
@@ -187,28 +188,26 @@ static void note_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buff
     }
 }
 
-static void add(ad_session *s, ad_lane *lane, const ad_op *op, ad_buffer *const *buffer) {
+void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
     ad_held *h = &s->held;
+    const ad_op *op = &held->op;
     unsigned i = h->count++;
-    ad_held_op *o = &h->ops->op[i];
     ad_member *m = &h->ops->member[i];
-    bool root = is_root(op, buffer);
+    bool root = is_root(op, held->buffer);
     if (!i) {
         h->lane = lane;
         h->like = *shape_of(op);
-        h->first = s->done + 1;
+        h->first = held->number;
         h->leaves = 0;
     }
-    o->op = *op;
-    o->number = s->done + 1;
-    for (int k = 0; k < op->nout + op->nin; k++) o->buffer[k] = buffer[k];
+    h->ops->op[i] = *held;
     *m = (ad_member){.nin = op->nin, .nout = op->nout, .ends = op->opcode == AD_REQ_REDUCE};
-    note_inputs(s, i, op, buffer, m);
-    note_outputs(i, op, buffer);
-    note_suspects(s, op, buffer);
-    h->cost += root || !s->worker->backend->asynchronous ? s->cost : AD_HELD_JOINING_NS;
+    note_inputs(s, i, op, held->buffer, m);
+    note_outputs(i, op, held->buffer);
+    note_suspects(s, op, held->buffer);
+    h->cost += root || !s->worker->backend->asynchronous ? held->cost : AD_HELD_JOINING_NS;
     h->roots += root;
-    h->roots_cost += root ? s->cost : 0;
+    h->roots_cost += root ? held->cost : 0;
 }
 
 /* Find and check the operands; false: something is wrong with the operation, or with what it uses. */
@@ -218,29 +217,66 @@ static bool check(ad_session *s, ad_op *op, job *j) {
     return !is_empty(shape_of(op)) && writes_cleanly(op, j->buffer);
 }
 
-/* What was held has gone, but the operation at hand, which is the first of the next to be held, lies in the same arena.
- * The other one holds nothing by now but the first of those that have gone: it takes the messages that come. */
-static void change_arena(ad_session *s) {
-    ad_arena other = s->held.arena;
-    s->held.arena = s->arena;
-    s->arena = other;
+static bool copy_numbers(ad_arena *to, const int64_t **numbers, int n) {
+    int64_t *copy = ad__arena_alloc(to, ((size_t)n + 1) * sizeof *copy);
+    if (!copy) return false;
+    memcpy(copy, *numbers, (size_t)n * sizeof *copy);
+    *numbers = copy;
+    return true;
+}
+
+bool ad__held_copy(ad_arena *to, ad_op *op) {
+    const size_t operands = (size_t)(op->nout + op->nin), bytes = operands * sizeof *op->operand,
+                 params = op->nparam * sizeof *op->param;
+    ad_operand *operand = ad__arena_alloc(to, bytes + params + 1);
+    if (!operand) return false;
+    memcpy(operand, op->operand, bytes);
+    if (params) memcpy(operand + operands, op->param, params);
+    op->operand = operand;
+    op->param = (ad_scalar *)(void *)(operand + operands);
+    for (size_t i = 0; i < operands; i++) {
+        ad_desc *d = &operand[i].desc;
+        if (operand[i].is_scalar) continue;
+        if (!copy_numbers(to, &d->shape, d->ndim) || !copy_numbers(to, &d->strides, d->ndim)) return false;
+    }
+    return true;
+}
+
+static bool goes(ad_session *s, const ad_op *op, const job *j) {
+    return j->lane == s->held.lane && same_shape(&s->held.like, shape_of(op)) && goes_along(s, op, j->buffer);
+}
+
+/* Others were executed, so that memory of messages can be used again: all but the one at hand, which is to be held,
+ * too, and moves. */
+static bool change_arena(ad_session *s, ad_op *op) {
+    if (!s->held.count) ad__arena_reset(&s->held.arena);
+    if (!ad__held_copy(&s->held.arena, op)) return false;
     ad__arena_reset(&s->arena);
+    return true;
+}
+
+/* Execute what must come before the operation, or makes room for it. False: the operation is not to be held. */
+static bool make_way(ad_session *s, ad_op *op, job *j) {
+    if (!goes(s, op, j)) ad__held_flush(s);
+    else if (!has_room(s, op, j->buffer)) ad__held_thin(s);
+    else return true;
+    if (!check(s, op, j) || (s->held.count && !goes(s, op, j))) return false;
+    if (!s->held.count && (op->opcode == AD_REQ_REDUCE || !more_at_hand(s))) return false;
+    return change_arena(s, op);
 }
 
 bool ad__held_take(ad_session *s, ad_op *op) {
     ad_held *h = &s->held;
+    ad_held_op held = {.number = s->done + 1, .cost = s->cost};
     job j;
     if (!s->worker->fuses || !suits(s, op) || (!h->count && !more_at_hand(s))) goto now;
     if (!check(s, op, &j)) goto now;
-    if (h->count && (!has_room(s, op, j.buffer) || j.lane != h->lane || !same_shape(&h->like, shape_of(op)) ||
-                     !goes_along(s, op, j.buffer))) {
-        ad__held_flush(s);
-        if (op->opcode == AD_REQ_REDUCE || !more_at_hand(s) || !check(s, op, &j)) return false;
-        change_arena(s);
-    }
-    if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return false;
+    if (h->count && !make_way(s, op, &j)) goto now;
+    if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) goto now;
     if (add_outputs(s, op, j.buffer)) goto now;
-    add(s, j.lane, op, j.buffer);
+    held.op = *op;
+    for (int i = 0; i < op->nout + op->nin; i++) held.buffer[i] = j.buffer[i];
+    ad__held_add(s, j.lane, &held);
     return true;
 
 now:

@@ -17,10 +17,11 @@
 #define AD_HELD_BYTES (64u << 10) /* of messages since the first that is held, whose arena is kept */
 /* Operations that use no held values may turn out to have nothing to do with each other, and are launched one after
  * another then, in one turn of the session. So many may be held, or those that are expected to take so long. */
-#define AD_HELD_ROOTS 8
+#define AD_HELD_ROOTS 16
 #define AD_HELD_ROOTS_NS 20000
 #define AD_HELD_JOINING_NS 300 /* what one more operation in a chain costs where operations are only enqueued */
-#define AD_HELD_OPERANDS 5     /* of one operation: outputs, then inputs */
+#define AD_HELD_RECENT 16  /* what has grown among the last so many may grow further, and is kept when room is made */
+#define AD_HELD_OPERANDS 5 /* of one operation: outputs, then inputs */
 
 struct ad_session;
 struct ad_buffer;
@@ -28,6 +29,7 @@ struct ad_buffer;
 typedef struct ad_held_op {
     ad_op op; /* operands in the session's arena */
     uint64_t number;
+    double cost;
     struct ad_buffer *buffer[AD_HELD_OPERANDS]; /* NULL: a scalar */
 } ad_held_op;
 
@@ -39,7 +41,7 @@ typedef struct ad_held_ops {
 typedef struct ad_held {
     unsigned count;
     ad_held_ops *ops;  /* NULL: nothing was ever held */
-    ad_arena arena;    /* has the first where others went just before it; the session's has the others */
+    ad_arena arena;    /* has those whose message's arena was emptied */
     ad_lane *lane;     /* of all of them */
     ad_desc like;      /* of their shape */
     uint64_t first;    /* number of the first */
@@ -60,6 +62,12 @@ bool ad__held_free(struct ad_session *s, struct ad_buffer *b);
 bool ad__held_allows(const struct ad_session *s, const ad_message *m);
 /* Execute what is held. */
 void ad__held_flush(struct ad_session *s);
+/* Make room: execute what has not grown of late, or all. */
+void ad__held_thin(struct ad_session *s);
+/* Put an operation behind those that are held; its outputs have buffers. */
+void ad__held_add(struct ad_session *s, ad_lane *lane, const ad_held_op *op);
+/* Move all that an operation points at into an arena. False: no host memory. */
+bool ad__held_copy(ad_arena *to, ad_op *op);
 /* Forget what is held: the session ends. */
 void ad__held_drop(struct ad_session *s);
 /* Operation i no longer uses its buffers. */

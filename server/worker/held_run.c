@@ -251,30 +251,93 @@ static void complete_members(ad_held *h) {
     }
 }
 
-static void run_all(ad_session *s) {
-    ad_held *h = &s->held;
-    ad_groups groups;
-    ad__groups_form(h->ops->member, h->count, &groups);
-    for (unsigned i = 0; i < h->count; i++) {
-        if (groups.needed[i]) continue;
-        h->dropped++;
+static void drop_unneeded(ad_session *s, const ad_groups *groups) {
+    for (unsigned i = 0; i < s->held.count; i++) {
+        if (groups->needed[i]) continue;
+        s->held.dropped++;
         ad__held_release(s, i);
-    }
-    for (unsigned i = 0; i < groups.count; i++) {
-        const ad_group *g = &groups.group[i];
-        if (g->count == 1) run_one(s, groups.order[g->first]);
-        else run_group(s, &groups, g);
     }
 }
 
-void ad__held_flush(ad_session *s) {
+static void run_groups(ad_session *s, const ad_groups *groups, unsigned until) {
+    for (unsigned i = 0; i < groups->count; i++) {
+        const ad_group *g = &groups->group[i];
+        if (g->last >= until) continue;
+        if (g->count == 1) run_one(s, groups->order[g->first]);
+        else run_group(s, groups, g);
+    }
+}
+
+static void begin_again(ad_session *s) {
     ad_held *h = &s->held;
-    if (!h->count) return;
-    complete_members(h);
-    run_all(s);
-    h->count = 0;
+    h->count = h->roots = 0;
     h->bytes = 0;
     h->cost = h->roots_cost = 0;
-    h->roots = 0;
+}
+
+void ad__held_flush(ad_session *s) {
+    ad_groups groups;
+    if (!s->held.count) return;
+    complete_members(&s->held);
+    ad__groups_form(s->held.ops->member, s->held.count, &groups);
+    drop_unneeded(s, &groups);
+    run_groups(s, &groups, s->held.count);
+    begin_again(s);
     if (!s->worker->backend->asynchronous) s->complete = s->done;
+}
+
+/* ---- making room ---- */
+
+/* The operations of groups that have grown since operation `until`, in order, moved into an arena. Negative: too many,
+ * or no memory. */
+static int collect(const ad_held *h, const ad_groups *groups, unsigned until, ad_arena *arena, ad_held_op *out) {
+    bool recent[AD_HELD] = {false};
+    int n = 0;
+    for (unsigned i = 0; i < groups->count; i++) {
+        const ad_group *g = &groups->group[i];
+        for (unsigned at = g->first; at < (unsigned)g->first + g->count; at++)
+            recent[groups->order[at]] = g->last >= until;
+    }
+    for (unsigned i = 0; i < h->count; i++) {
+        if (!recent[i]) continue;
+        if (n == AD_HELD / 2) return -1;
+        out[n] = h->ops->op[i];
+        if (!ad__held_copy(arena, &out[n++].op)) return -1;
+    }
+    return n;
+}
+
+/* As if they had never been held. */
+static void forget_use(const ad_held_op *o) {
+    for (int k = 0; k < o->op.nout + o->op.nin; k++) {
+        ad_buffer *b = o->buffer[k];
+        if (!b) continue;
+        b->held = 0;
+        b->value = 0;
+        b->several = b->in_place = false;
+    }
+}
+
+void ad__held_thin(ad_session *s) {
+    ad_held *h = &s->held;
+    ad_held_op recent[AD_HELD / 2];
+    ad_arena arena = AD_ARENA_INIT;
+    ad_groups groups;
+    unsigned until = h->count > AD_HELD_RECENT ? h->count - AD_HELD_RECENT : 0;
+    complete_members(h);
+    ad__groups_form(h->ops->member, h->count, &groups);
+    int n = collect(h, &groups, until, &arena, recent);
+    if (n <= 0 || (unsigned)n == h->count) {
+        ad__arena_free(&arena);
+        ad__held_flush(s);
+        return;
+    }
+    drop_unneeded(s, &groups);
+    run_groups(s, &groups, until);
+    begin_again(s);
+    for (int i = 0; i < n; i++) forget_use(&recent[i]);
+    for (int i = 0; i < n; i++) ad__held_add(s, h->lane, &recent[i]);
+    ad__arena_free(&h->arena);
+    h->arena = arena;
+    if (!s->worker->backend->asynchronous) s->complete = h->first - 1;
 }

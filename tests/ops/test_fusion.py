@@ -281,6 +281,17 @@ def test_what_nobody_wants_is_not_computed(servers):
     np.testing.assert_array_equal(y.get(), x.get() + 3)
 
 
+def test_a_loop_makes_the_same_chains(servers):
+    """Also where the queue is full in the middle of one."""
+    ad.connect(servers[0])
+    x, y = uploaded(random(100), random(100, seed=2))
+    results = settled(lambda: [((((((x + y) * x) - y) * 0.5 + i) * y) - x) for i in range(40)],
+                      fused_chains=40, fused_ops=280, temporaries=240)
+    a, b = x.get(), y.get()
+    for i, result in enumerate(results):
+        np.testing.assert_array_equal(result.get(), ((((((a + b) * a) - b) * np.float32(0.5) + i) * b) - a))
+
+
 def test_a_queue_that_never_ends(servers):
     """What the server keeps of messages is given back while it stays busy, also where shapes take turns."""
     ad.connect(servers[0])
