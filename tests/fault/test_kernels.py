@@ -120,3 +120,18 @@ print("end", flush=True)
     assert out == "done\n", err
     out, err = compiling.communicate(timeout=60)
     assert out == "end\n", err
+
+
+def test_a_variable_that_never_is_set_up(start):
+    """Loading a module may run code of the user, too."""
+    server = start("--kernel-time=1", "--kernels-cache=none")
+    code = r"""
+import arrayd as ad
+from arrayd import _core
+try:
+    _core.build('static int f() { while (true) __threadfence(); return 1; }\n__device__ int x = f();', (), ())
+except ad.DeviceLostError as error:
+    print(error)
+"""
+    out, err = client("unix:" + server.path, code).communicate(timeout=60)
+    assert "ran longer than 1 s" in out, err
