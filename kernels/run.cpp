@@ -1,9 +1,9 @@
 #include "kernels/run.h"
 
-#define EMBED(name, files)                                                                         \
-    asm(".section .rodata\n.global ad_runtext_" #name "\n.hidden ad_runtext_" #name "\n"                   \
+#define EMBED(name, files)                                                                                     \
+    asm(".section .rodata\n.global ad_runtext_" #name "\n.hidden ad_runtext_" #name "\n"                       \
         "ad_runtext_" #name ":\n" files ".global ad_runtext_" #name "_end\n.hidden ad_runtext_" #name "_end\n" \
-        "ad_runtext_" #name "_end: .byte 0\n.previous\n");                                             \
+        "ad_runtext_" #name "_end: .byte 0\n.previous\n");                                                     \
     extern "C" const char ad_runtext_##name[], ad_runtext_##name##_end[];
 #define FILE_OF(path) ".incbin \"kernels/run/" path "\"\n"
 

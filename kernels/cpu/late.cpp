@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "kernels/cpu/late.h"
+#include "kernels/cpu/module.h"
 #include "protocol/infer.h"
 
 namespace {
@@ -287,16 +288,18 @@ struct copied_launch {
     }
 };
 
-int launch(ad_stream *stream, const ad_launch *from, ad_run *run, ad_fault *) {
+int launch(ad_stream *stream, const ad_launch *from, ad_run *run, ad_fault *fault) {
     late_stream *s = own(stream);
+    int rc = ad_cpu_launch_check(from, fault);
+    if (rc < 0) return rc;
     auto c = std::make_shared<copied_launch>(from, run->check);
     run->checked = run->check != nullptr;
     run->wrote = true;
     s->push([=] {
-        ad_fault fault = {};
+        ad_fault why = {};
         std::lock_guard<std::mutex> hold(one_at_a_time);
-        int rc = now->launch(s->inner, &c->launch, &c->run, &fault);
-        if (rc < 0) report(c->check, fault, rc);
+        int failed = now->launch(s->inner, &c->launch, &c->run, &why);
+        if (failed < 0) report(c->check, why, failed);
     });
     return 0;
 }

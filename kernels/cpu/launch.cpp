@@ -36,23 +36,6 @@ int check_parameters(const adrun::entry *e, const ad_launch *l, ad_fault *fault)
     return 0;
 }
 
-int check(const ad_launch *l, ad_fault *fault) {
-    const adrun::entry *e = l->kernel->entry;
-    int rc = check_size(e->name, "gridDim", l->grid, most_blocks, fault);
-    if (rc == 0) rc = check_size(e->name, "blockDim", l->block, most_threads, fault);
-    if (rc < 0) return rc;
-    const uint64_t threads = uint64_t(l->block[0]) * l->block[1] * l->block[2];
-    if (threads > AD_BLOCK_THREADS)
-        return ad__fault(fault, AD_E_VALUE, "kernel %s: a block has at most %d threads, not %llu", e->name,
-                         AD_BLOCK_THREADS, (unsigned long long)threads);
-    if (l->shared > l->kernel->max_dynamic_shared)
-        return ad__fault(fault, AD_E_VALUE,
-                         "kernel %s: %u bytes of dynamic shared memory are more than its "
-                         "max_dynamic_shared_size_bytes, %lld",
-                         e->name, l->shared, (long long)l->kernel->max_dynamic_shared);
-    return check_parameters(e, l, fault);
-}
-
 /* Blocks that are taken one after another by whoever has time. */
 struct work {
     ad_cpu_grid grid;
@@ -86,9 +69,26 @@ void run_blocks(work *w) {
 
 } // namespace
 
+int ad_cpu_launch_check(const ad_launch *l, ad_fault *fault) {
+    const adrun::entry *e = l->kernel->entry;
+    int rc = check_size(e->name, "gridDim", l->grid, most_blocks, fault);
+    if (rc == 0) rc = check_size(e->name, "blockDim", l->block, most_threads, fault);
+    if (rc < 0) return rc;
+    const uint64_t threads = uint64_t(l->block[0]) * l->block[1] * l->block[2];
+    if (threads > AD_BLOCK_THREADS)
+        return ad__fault(fault, AD_E_VALUE, "kernel %s: a block has at most %d threads, not %llu", e->name,
+                         AD_BLOCK_THREADS, (unsigned long long)threads);
+    if (l->shared > l->kernel->max_dynamic_shared)
+        return ad__fault(fault, AD_E_VALUE,
+                         "kernel %s: %u bytes of dynamic shared memory are more than its "
+                         "max_dynamic_shared_size_bytes, %lld",
+                         e->name, l->shared, (long long)l->kernel->max_dynamic_shared);
+    return check_parameters(e, l, fault);
+}
+
 int ad_cpu_launch(ad_stream *stream, const ad_launch *l, ad_run *run, ad_fault *fault) {
     int rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault);
-    if (rc < 0 || (rc = check(l, fault)) < 0) return rc;
+    if (rc < 0 || (rc = ad_cpu_launch_check(l, fault)) < 0) return rc;
     const adrun::entry *e = l->kernel->entry;
     work w;
     w.grid = {e->name,

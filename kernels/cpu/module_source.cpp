@@ -226,8 +226,9 @@ class rewriter {
                 type += text(k++) + " ";
             }
         }
-        const std::string dims = s.substr(tokens[bracket].begin, tokens[end].begin - tokens[bracket].begin);
-        for (size_t at = tokens[i].begin; at < tokens[bracket].begin; at++)
+        std::string dims;
+        for (size_t k = bracket; k < end; k++) dims += text(k);
+        for (size_t at = tokens[i].begin; at < tokens[end].begin; at++)
             if (s[at] == '\n') lines += '\n';
         edits.push_back({tokens[i].begin, tokens[end].begin,
                          lines + "static thread_local " + type + "(&" + text(bracket - 1) + ")" + dims +

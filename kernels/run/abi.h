@@ -10,18 +10,18 @@ namespace adrun {
 
 /* Why a thread waits for others. */
 enum wait_for {
-    WAIT_BLOCK,       /* all threads of the block; the result counts those whose value is not 0, and all others above it */
-    WAIT_WARP,        /* the lanes of the mask */
-    WAIT_SHUFFLE,     /* the same: the value of lane `other` */
-    WAIT_VOTE,        /* the lanes whose value is not 0, and all of them above that */
-    WAIT_MATCH,       /* the lanes that have the same value */
-    WAIT_REDUCE,      /* all values, by reduce_with(other) */
-    WAIT_ACTIVE       /* as many lanes as come here before none can go on */
+    WAIT_BLOCK,   /* all threads of the block; the result counts those whose value is not 0, and all others above it */
+    WAIT_WARP,    /* the lanes of the mask */
+    WAIT_SHUFFLE, /* the same: the value of lane `other` */
+    WAIT_VOTE,    /* the lanes whose value is not 0, and all of them above that */
+    WAIT_MATCH,   /* the lanes that have the same value */
+    WAIT_REDUCE,  /* all values, by reduce_with(other) */
+    WAIT_ACTIVE   /* as many lanes as come here before none can go on */
 };
 enum reduce_with { REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_UMIN, REDUCE_UMAX, REDUCE_AND, REDUCE_OR, REDUCE_XOR };
 
-/* A block of threads while it runs. Its threads run one after another: whoever calls an entry's `run` takes the next that
- * has not begun, until none is left. One that waits for others does so inside `wait`. */
+/* A block of threads while it runs. Its threads run one after another: whoever calls an entry's `run` takes the next
+ * that has not begun, until none is left. One that waits for others does so inside `wait`. */
 struct block {
     uint3 thread, index, threads, blocks; /* threadIdx, blockIdx, blockDim, gridDim */
     unsigned current, next, count;        /* thread that runs; that begins next; how many there are */

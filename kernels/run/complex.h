@@ -12,8 +12,7 @@ template <class T> struct __align__(2 * sizeof(T)) complex {
 
     complex() = default;
     __host__ __device__ constexpr complex(const T &r, const T &i = T()) : re(r), im(i) {}
-    template <class U>
-    __host__ __device__ constexpr complex(const complex<U> &z) : re(T(z.real())), im(T(z.imag())) {}
+    template <class U> __host__ __device__ constexpr complex(const complex<U> &z) : re(T(z.real())), im(T(z.imag())) {}
 
     __host__ __device__ constexpr T real() const { return re; }
     __host__ __device__ constexpr T imag() const { return im; }
@@ -29,7 +28,9 @@ template <class T> struct __align__(2 * sizeof(T)) complex {
     }
     AD_CX complex &operator+=(const complex &z) { return *this = complex(re + z.re, im + z.im); }
     AD_CX complex &operator-=(const complex &z) { return *this = complex(re - z.re, im - z.im); }
-    AD_CX complex &operator*=(const complex &z) { return *this = complex(re * z.re - im * z.im, re * z.im + im * z.re); }
+    AD_CX complex &operator*=(const complex &z) {
+        return *this = complex(re * z.re - im * z.im, re * z.im + im * z.re);
+    }
     AD_CX complex &operator/=(const complex &z) { return *this = *this / z; }
     AD_CX complex &operator+=(const T &r) { return *this = complex(re + r, im); }
     AD_CX complex &operator-=(const T &r) { return *this = complex(re - r, im); }
@@ -47,27 +48,28 @@ template <class T> AD_CX complex<T> operator-(const complex<T> &z) { return comp
 
 /* Scaled, so that the square of the divisor neither overflows nor vanishes. */
 template <class T> AD_CX complex<T> ad_divide(const complex<T> &a, const complex<T> &b) {
-    const T s = ::fabs(b.real()) + ::fabs(b.imag()), r = b.real() / s, i = b.imag() / s, x = a.real() / s, y = a.imag() / s;
+    const T s = ::fabs(b.real()) + ::fabs(b.imag()), r = b.real() / s, i = b.imag() / s, x = a.real() / s,
+            y = a.imag() / s;
     const T d = r * r + i * i;
     return complex<T>((x * r + y * i) / d, (y * r - x * i) / d);
 }
 
-#define AD_CX_OPERATOR(op, both, left, right)                                                            \
+#define AD_CX_OPERATOR(op, both, left, right)                                                                  \
     template <class T> AD_CX complex<T> operator op(const complex<T> &a, const complex<T> &b) { return both; } \
-    template <class T> AD_CX complex<T> operator op(const complex<T> &a, const T &b) { return left; }    \
-    template <class T> AD_CX complex<T> operator op(const T &a, const complex<T> &b) { return right; }   \
-    AD_CX complex<double> operator op(const complex<float> &a, const complex<double> &b) {               \
-        return complex<double>(a) op b;                                                                  \
-    }                                                                                                    \
-    AD_CX complex<double> operator op(const complex<double> &a, const complex<float> &b) {               \
-        return a op complex<double>(b);                                                                  \
+    template <class T> AD_CX complex<T> operator op(const complex<T> &a, const T &b) { return left; }          \
+    template <class T> AD_CX complex<T> operator op(const T &a, const complex<T> &b) { return right; }         \
+    AD_CX complex<double> operator op(const complex<float> &a, const complex<double> &b) {                     \
+        return complex<double>(a) op b;                                                                        \
+    }                                                                                                          \
+    AD_CX complex<double> operator op(const complex<double> &a, const complex<float> &b) {                     \
+        return a op complex<double>(b);                                                                        \
     }
 AD_CX_OPERATOR(+, complex<T>(a.real() + b.real(), a.imag() + b.imag()), complex<T>(a.real() + b, a.imag()),
                complex<T>(a + b.real(), b.imag()))
 AD_CX_OPERATOR(-, complex<T>(a.real() - b.real(), a.imag() - b.imag()), complex<T>(a.real() - b, a.imag()),
                complex<T>(a - b.real(), -b.imag()))
 AD_CX_OPERATOR(*, complex<T>(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()),
-               complex<T>(a.real() * b, a.imag() * b), complex<T>(a * b.real(), a * b.imag()))
+               complex<T>(a.real() * b, a.imag() * b), complex<T>(a *b.real(), a *b.imag()))
 AD_CX_OPERATOR(/, ad_divide(a, b), complex<T>(a.real() / b, a.imag() / b), ad_divide(complex<T>(a), b))
 #undef AD_CX_OPERATOR
 
@@ -158,7 +160,8 @@ template <class T> AD_CX complex<T> sin(const complex<T> &z) { return ad_over_i(
 template <class T> AD_CX complex<T> cos(const complex<T> &z) { return cosh(ad_times_i(z)); }
 template <class T> AD_CX complex<T> tan(const complex<T> &z) { return ad_over_i(tanh(ad_times_i(z))); }
 template <class T> AD_CX complex<T> asinh(const complex<T> &z) {
-    const complex<T> one(1), r = log(sqrt(z * z + one) + complex<T>(fabs(z.real()), z.real() < 0 ? -z.imag() : z.imag()));
+    const complex<T> one(1),
+        r = log(sqrt(z * z + one) + complex<T>(fabs(z.real()), z.real() < 0 ? -z.imag() : z.imag()));
     return z.real() < 0 ? -r : r;
 }
 template <class T> AD_CX complex<T> acosh(const complex<T> &z) {

@@ -51,64 +51,64 @@ AD_HF unsigned short to_bfloat(float f) {
 
 } // namespace adhalf
 
-#define AD_HALF_TYPE(name, raw_name, widen, narrow)                                            \
-    struct raw_name {                                                                          \
-        unsigned short x;                                                                      \
-    };                                                                                         \
-    struct __align__(2) name {                                                                 \
-        unsigned short bits;                                                                   \
-        name() = default;                                                                      \
-        AD_HF name(float v) : bits(adhalf::narrow(v)) {}                                       \
-        AD_HF name(double v) : bits(adhalf::narrow(float(v))) {}                               \
-        AD_HF name(int v) : bits(adhalf::narrow(float(v))) {}                                  \
-        AD_HF name(unsigned v) : bits(adhalf::narrow(float(v))) {}                             \
-        AD_HF name(long v) : bits(adhalf::narrow(float(v))) {}                                 \
-        AD_HF name(unsigned long v) : bits(adhalf::narrow(float(v))) {}                        \
-        AD_HF name(long long v) : bits(adhalf::narrow(float(v))) {}                            \
-        AD_HF name(unsigned long long v) : bits(adhalf::narrow(float(v))) {}                   \
-        AD_HF name(raw_name r) : bits(r.x) {}                                                  \
-        AD_HF operator float() const { return adhalf::widen(bits); }                           \
-        AD_HF operator raw_name() const { return raw_name{bits}; }                             \
-        AD_HF name &operator+=(name v) { return *this = name(float(*this) + float(v)); }       \
-        AD_HF name &operator-=(name v) { return *this = name(float(*this) - float(v)); }       \
-        AD_HF name &operator*=(name v) { return *this = name(float(*this) * float(v)); }       \
-        AD_HF name &operator/=(name v) { return *this = name(float(*this) / float(v)); }       \
-    };                                                                                         \
-    AD_HF name operator+(name a, name b) { return name(float(a) + float(b)); }                 \
-    AD_HF name operator-(name a, name b) { return name(float(a) - float(b)); }                 \
-    AD_HF name operator*(name a, name b) { return name(float(a) * float(b)); }                 \
-    AD_HF name operator/(name a, name b) { return name(float(a) / float(b)); }                 \
-    AD_HF name operator-(name a) { return name(-float(a)); }                                   \
-    AD_HF bool operator==(name a, name b) { return float(a) == float(b); }                     \
-    AD_HF bool operator!=(name a, name b) { return float(a) != float(b); }                     \
-    AD_HF bool operator<(name a, name b) { return float(a) < float(b); }                       \
-    AD_HF bool operator<=(name a, name b) { return float(a) <= float(b); }                     \
-    AD_HF bool operator>(name a, name b) { return float(a) > float(b); }                       \
-    AD_HF bool operator>=(name a, name b) { return float(a) >= float(b); }                     \
-    AD_HF name __hadd(name a, name b) { return a + b; }                                        \
-    AD_HF name __hsub(name a, name b) { return a - b; }                                        \
-    AD_HF name __hmul(name a, name b) { return a * b; }                                        \
-    AD_HF name __hdiv(name a, name b) { return a / b; }                                        \
-    AD_HF name __hneg(name a) { return -a; }                                                   \
+#define AD_HALF_TYPE(name, raw_name, widen, narrow)                                               \
+    struct raw_name {                                                                             \
+        unsigned short x;                                                                         \
+    };                                                                                            \
+    struct __align__(2) name {                                                                    \
+        unsigned short bits;                                                                      \
+        name() = default;                                                                         \
+        AD_HF name(float v) : bits(adhalf::narrow(v)) {}                                          \
+        AD_HF name(double v) : bits(adhalf::narrow(float(v))) {}                                  \
+        AD_HF name(int v) : bits(adhalf::narrow(float(v))) {}                                     \
+        AD_HF name(unsigned v) : bits(adhalf::narrow(float(v))) {}                                \
+        AD_HF name(long v) : bits(adhalf::narrow(float(v))) {}                                    \
+        AD_HF name(unsigned long v) : bits(adhalf::narrow(float(v))) {}                           \
+        AD_HF name(long long v) : bits(adhalf::narrow(float(v))) {}                               \
+        AD_HF name(unsigned long long v) : bits(adhalf::narrow(float(v))) {}                      \
+        AD_HF name(raw_name r) : bits(r.x) {}                                                     \
+        AD_HF operator float() const { return adhalf::widen(bits); }                              \
+        AD_HF operator raw_name() const { return raw_name{bits}; }                                \
+        AD_HF name &operator+=(name v) { return *this = name(float(*this) + float(v)); }          \
+        AD_HF name &operator-=(name v) { return *this = name(float(*this) - float(v)); }          \
+        AD_HF name &operator*=(name v) { return *this = name(float(*this) * float(v)); }          \
+        AD_HF name &operator/=(name v) { return *this = name(float(*this) / float(v)); }          \
+    };                                                                                            \
+    AD_HF name operator+(name a, name b) { return name(float(a) + float(b)); }                    \
+    AD_HF name operator-(name a, name b) { return name(float(a) - float(b)); }                    \
+    AD_HF name operator*(name a, name b) { return name(float(a) * float(b)); }                    \
+    AD_HF name operator/(name a, name b) { return name(float(a) / float(b)); }                    \
+    AD_HF name operator-(name a) { return name(-float(a)); }                                      \
+    AD_HF bool operator==(name a, name b) { return float(a) == float(b); }                        \
+    AD_HF bool operator!=(name a, name b) { return float(a) != float(b); }                        \
+    AD_HF bool operator<(name a, name b) { return float(a) < float(b); }                          \
+    AD_HF bool operator<=(name a, name b) { return float(a) <= float(b); }                        \
+    AD_HF bool operator>(name a, name b) { return float(a) > float(b); }                          \
+    AD_HF bool operator>=(name a, name b) { return float(a) >= float(b); }                        \
+    AD_HF name __hadd(name a, name b) { return a + b; }                                           \
+    AD_HF name __hsub(name a, name b) { return a - b; }                                           \
+    AD_HF name __hmul(name a, name b) { return a * b; }                                           \
+    AD_HF name __hdiv(name a, name b) { return a / b; }                                           \
+    AD_HF name __hneg(name a) { return -a; }                                                      \
     AD_HF name __hfma(name a, name b, name c) { return name(fma(float(a), float(b), float(c))); } \
-    AD_HF name __habs(name a) { return name(fabs(float(a))); }                                 \
-    AD_HF bool __heq(name a, name b) { return a == b; }                                        \
-    AD_HF bool __hlt(name a, name b) { return a < b; }                                         \
-    AD_HF bool __hle(name a, name b) { return a <= b; }                                        \
-    AD_HF bool __hgt(name a, name b) { return a > b; }                                         \
-    AD_HF bool __hge(name a, name b) { return a >= b; }                                        \
-    AD_HF bool __hisnan(name a) { return float(a) != float(a); }                               \
-    AD_HF name __hmax(name a, name b) { return name(fmaxf(float(a), float(b))); }              \
-    AD_HF name __hmin(name a, name b) { return name(fminf(float(a), float(b))); }              \
-    AD_HF bool isnan(name a) { return __hisnan(a); }                                           \
-    AD_HF name hsqrt(name a) { return name(sqrtf(float(a))); }                                 \
-    AD_HF name hexp(name a) { return name(expf(float(a))); }                                   \
-    AD_HF name hlog(name a) { return name(logf(float(a))); }                                   \
-    AD_HF name hsin(name a) { return name(sinf(float(a))); }                                   \
-    AD_HF name hcos(name a) { return name(cosf(float(a))); }                                   \
-    AD_HF name hfloor(name a) { return name(floorf(float(a))); }                               \
-    AD_HF name hceil(name a) { return name(ceilf(float(a))); }                                 \
-    AD_HF name hrcp(name a) { return name(1.0f / float(a)); }                                  \
+    AD_HF name __habs(name a) { return name(fabs(float(a))); }                                    \
+    AD_HF bool __heq(name a, name b) { return a == b; }                                           \
+    AD_HF bool __hlt(name a, name b) { return a < b; }                                            \
+    AD_HF bool __hle(name a, name b) { return a <= b; }                                           \
+    AD_HF bool __hgt(name a, name b) { return a > b; }                                            \
+    AD_HF bool __hge(name a, name b) { return a >= b; }                                           \
+    AD_HF bool __hisnan(name a) { return float(a) != float(a); }                                  \
+    AD_HF name __hmax(name a, name b) { return name(fmaxf(float(a), float(b))); }                 \
+    AD_HF name __hmin(name a, name b) { return name(fminf(float(a), float(b))); }                 \
+    AD_HF bool isnan(name a) { return __hisnan(a); }                                              \
+    AD_HF name hsqrt(name a) { return name(sqrtf(float(a))); }                                    \
+    AD_HF name hexp(name a) { return name(expf(float(a))); }                                      \
+    AD_HF name hlog(name a) { return name(logf(float(a))); }                                      \
+    AD_HF name hsin(name a) { return name(sinf(float(a))); }                                      \
+    AD_HF name hcos(name a) { return name(cosf(float(a))); }                                      \
+    AD_HF name hfloor(name a) { return name(floorf(float(a))); }                                  \
+    AD_HF name hceil(name a) { return name(ceilf(float(a))); }                                    \
+    AD_HF name hrcp(name a) { return name(1.0f / float(a)); }                                     \
     AD_HF name hrsqrt(name a) { return name(1.0f / sqrtf(float(a))); }
 
 AD_HALF_TYPE(__half, __half_raw, to_float, to_half)

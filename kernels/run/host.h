@@ -71,9 +71,7 @@ namespace adrun {
 
 template <int... I> struct numbers {};
 template <int N, int... I> struct numbers_to : numbers_to<N - 1, N - 1, I...> {};
-template <int... I> struct numbers_to<0, I...> {
-    typedef numbers<I...> type;
-};
+template <int... I> struct numbers_to<0, I...> { typedef numbers<I...> type; };
 
 inline void *dynamic() { return self->dynamic; }
 
@@ -110,8 +108,8 @@ template <class... A> constexpr unsigned caller<void (*)(A...)>::sizes[];
 /* Variables. */
 template <class T> struct caller<T *> {
     template <T *p> static entry make(const char *name) {
-        return entry{name, nullptr, nullptr, 0, const_cast<void *>(static_cast<const volatile void *>(p)), sizeof(T),
-                     nullptr};
+        return entry{name,      nullptr, nullptr, 0, const_cast<void *>(static_cast<const volatile void *>(p)),
+                     sizeof(T), nullptr};
     }
 };
 
@@ -162,9 +160,7 @@ inline int __syncthreads_and(int p) {
 }
 inline void __syncwarp(unsigned mask = 0xffffffffu) { adrun::wait(adrun::WAIT_WARP, mask, 0, 0); }
 inline unsigned __activemask() { return unsigned(adrun::wait(adrun::WAIT_ACTIVE, 0, 0, 0)); }
-inline unsigned __ballot_sync(unsigned mask, int p) {
-    return unsigned(adrun::wait(adrun::WAIT_VOTE, mask, p != 0, 0));
-}
+inline unsigned __ballot_sync(unsigned mask, int p) { return unsigned(adrun::wait(adrun::WAIT_VOTE, mask, p != 0, 0)); }
 inline int __any_sync(unsigned mask, int p) { return __ballot_sync(mask, p) != 0; }
 inline int __all_sync(unsigned mask, int p) {
     const unsigned long long r = adrun::wait(adrun::WAIT_VOTE, mask, p != 0, 0);
@@ -197,8 +193,8 @@ template <class T> inline unsigned __match_all_sync(unsigned mask, T v, int *all
     *all = unsigned(r) == unsigned(r >> 32);
     return *all ? unsigned(r) : 0;
 }
-#define AD_RUN_REDUCE(name, type, with)                                                                   \
-    inline type __reduce_##name##_sync(unsigned mask, type v) {                                           \
+#define AD_RUN_REDUCE(name, type, with)                                                               \
+    inline type __reduce_##name##_sync(unsigned mask, type v) {                                       \
         return adrun::value_of<type>(adrun::wait(adrun::WAIT_REDUCE, mask, adrun::bits_of(v), with)); \
     }
 AD_RUN_REDUCE(add, unsigned, adrun::REDUCE_ADD)
@@ -234,20 +230,18 @@ inline int clock() { return int(clock64()); }
 
 /* ---- vectors ---- */
 
-#define AD_RUN_VECTOR(base, type, align2, align4)                                                     \
-    struct base##1 {                                                                                  \
-        type x;                                                                                       \
-    };                                                                                                \
-    struct __attribute__((aligned(align2))) base##2 {                                                 \
-        type x, y;                                                                                    \
-    };                                                                                                \
-    AD_RUN_THREE_##base struct __attribute__((aligned(align4))) base##4 {                             \
-        type x, y, z, w;                                                                              \
-    };                                                                                                \
-    inline base##1 make_##base##1(type x) { return base##1{x}; }                                      \
-    inline base##2 make_##base##2(type x, type y) { return base##2{x, y}; }                           \
-    inline base##3 make_##base##3(type x, type y, type z) { return base##3{x, y, z}; }                \
-    inline base##4 make_##base##4(type x, type y, type z, type w) { return base##4{x, y, z, w}; }
+#define AD_RUN_VECTOR(base, type, align2, align4)                                             \
+    struct base##1 {                                                                          \
+        type x;                                                                               \
+    };                                                                                        \
+    struct __attribute__((aligned(align2))) base##2 {                                         \
+        type x, y;                                                                            \
+    };                                                                                        \
+    AD_RUN_THREE_##base struct __attribute__((aligned(align4))) base##4 { type x, y, z, w; }; \
+    inline base##1 make_##base##1(type x) { return base##1 {x}; }                             \
+    inline base##2 make_##base##2(type x, type y) { return base##2 {x, y}; }                  \
+    inline base##3 make_##base##3(type x, type y, type z) { return base##3 {x, y, z}; }       \
+    inline base##4 make_##base##4(type x, type y, type z, type w) { return base##4 {x, y, z, w}; }
 #define AD_RUN_THREE(base, type) \
     struct base##3 {             \
         type x, y, z;            \

@@ -14,19 +14,11 @@ void free(void *p) noexcept;
 namespace adrun {
 
 template <bool B, class T> struct only_if {};
-template <class T> struct only_if<true, T> {
-    typedef T type;
-};
-template <class T> struct same {
-    typedef T type;
-};
-template <class T> struct kind_of {
-    static constexpr bool integer = false, real = false;
-};
-#define AD_RUN_KIND(type, is_integer)                                     \
-    template <> struct kind_of<type> {                                    \
-        static constexpr bool integer = is_integer, real = !is_integer;   \
-    };
+template <class T> struct only_if<true, T> { typedef T type; };
+template <class T> struct same { typedef T type; };
+template <class T> struct kind_of { static constexpr bool integer = false, real = false; };
+#define AD_RUN_KIND(type, is_integer) \
+    template <> struct kind_of<type> { static constexpr bool integer = is_integer, real = !is_integer; };
 AD_RUN_KIND(bool, true)
 AD_RUN_KIND(char, true)
 AD_RUN_KIND(signed char, true)
@@ -44,30 +36,26 @@ AD_RUN_KIND(double, false)
 #undef AD_RUN_KIND
 template <class T> constexpr bool is_number() { return kind_of<T>::integer || kind_of<T>::real; }
 /* What two numbers have in common; integers count as double beside each other here. */
-template <class A, class B> struct real_of {
-    typedef double type;
-};
-template <> struct real_of<float, float> {
-    typedef float type;
-};
+template <class A, class B> struct real_of { typedef double type; };
+template <> struct real_of<float, float> { typedef float type; };
 
 } // namespace adrun
 
 /* name(double) and namef(float) are the C library's; name(float) and name(integer) are added. */
-#define AD_RUN_1(name)                                                                                     \
-    extern "C" double name(double) noexcept;                                                               \
-    extern "C" float name##f(float) noexcept;                                                              \
-    inline float name(float x) { return name##f(x); }                                                      \
+#define AD_RUN_1(name)                                                                                      \
+    extern "C" double name(double) noexcept;                                                                \
+    extern "C" float name##f(float) noexcept;                                                               \
+    inline float name(float x) { return name##f(x); }                                                       \
     template <class T> inline typename adrun::only_if<adrun::kind_of<T>::integer, double>::type name(T x) { \
-        return name(double(x));                                                                            \
+        return name(double(x));                                                                             \
     }
-#define AD_RUN_2(name)                                                                                       \
-    extern "C" double name(double, double) noexcept;                                                         \
-    extern "C" float name##f(float, float) noexcept;                                                         \
-    inline float name(float x, float y) { return name##f(x, y); }                                            \
-    template <class A, class B>                                                                              \
+#define AD_RUN_2(name)                                                                                            \
+    extern "C" double name(double, double) noexcept;                                                              \
+    extern "C" float name##f(float, float) noexcept;                                                              \
+    inline float name(float x, float y) { return name##f(x, y); }                                                 \
+    template <class A, class B>                                                                                   \
     inline typename adrun::only_if<adrun::is_number<A>() && adrun::is_number<B>(), double>::type name(A x, B y) { \
-        return name(double(x), double(y));                                                                   \
+        return name(double(x), double(y));                                                                        \
     }
 AD_RUN_1(sin)
 AD_RUN_1(cos)
@@ -223,9 +211,7 @@ inline double least(double a, double b) { return fmin(a, b); }
 inline float most(float a, float b) { return fmaxf(a, b); }
 inline double most(double a, double b) { return fmax(a, b); }
 template <class A, class B, bool = is_number<A>() && is_number<B>()> struct common {};
-template <class A, class B> struct common<A, B, true> {
-    typedef decltype(true ? A() : B()) type;
-};
+template <class A, class B> struct common<A, B, true> { typedef decltype(true ? A() : B()) type; };
 } // namespace adrun
 template <class A, class B> inline typename adrun::common<A, B>::type min(A a, B b) {
     typedef typename adrun::common<A, B>::type type;
@@ -280,10 +266,10 @@ template <class I, class F> inline I clamp(F x) {
     return I(x);
 }
 } // namespace adrun
-#define AD_RUN_TO(from, F, to, I)                                                             \
-    inline I __##from##2##to##_rn(F x) { return adrun::clamp<I>(rint(x)); }                  \
-    inline I __##from##2##to##_rz(F x) { return adrun::clamp<I>(trunc(x)); }                 \
-    inline I __##from##2##to##_ru(F x) { return adrun::clamp<I>(ceil(x)); }                  \
+#define AD_RUN_TO(from, F, to, I)                                            \
+    inline I __##from##2##to##_rn(F x) { return adrun::clamp<I>(rint(x)); }  \
+    inline I __##from##2##to##_rz(F x) { return adrun::clamp<I>(trunc(x)); } \
+    inline I __##from##2##to##_ru(F x) { return adrun::clamp<I>(ceil(x)); }  \
     inline I __##from##2##to##_rd(F x) { return adrun::clamp<I>(floor(x)); }
 AD_RUN_TO(float, float, int, int)
 AD_RUN_TO(float, float, uint, unsigned)
@@ -335,7 +321,9 @@ inline long long __mul64hi(long long x, long long y) { return (long long)((__int
 inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
     return (unsigned long long)((unsigned __int128)x * y >> 64);
 }
-inline unsigned __sad(int x, int y, unsigned z) { return z + (x < y ? unsigned(y) - unsigned(x) : unsigned(x) - unsigned(y)); }
+inline unsigned __sad(int x, int y, unsigned z) {
+    return z + (x < y ? unsigned(y) - unsigned(x) : unsigned(x) - unsigned(y));
+}
 inline unsigned __usad(unsigned x, unsigned y, unsigned z) { return z + (x < y ? y - x : x - y); }
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
     const unsigned long long all = (unsigned long long)y << 32 | x;
@@ -369,10 +357,10 @@ template <class T, class F> inline T change(T *p, F f) {
     return old;
 }
 } // namespace adrun
-#define AD_RUN_ATOMIC(name, expression)                                                      \
-    template <class T> inline T name(T *p, typename adrun::same<T>::type v) {               \
-        return adrun::change(p, [v](T old) -> T { return expression; });                    \
-    }                                                                                        \
+#define AD_RUN_ATOMIC(name, expression)                                                                    \
+    template <class T> inline T name(T *p, typename adrun::same<T>::type v) {                              \
+        return adrun::change(p, [v](T old) -> T { return expression; });                                   \
+    }                                                                                                      \
     template <class T> inline T name##_block(T *p, typename adrun::same<T>::type v) { return name(p, v); } \
     template <class T> inline T name##_system(T *p, typename adrun::same<T>::type v) { return name(p, v); }
 AD_RUN_ATOMIC(atomicAdd, T(old + v))
@@ -380,14 +368,13 @@ AD_RUN_ATOMIC(atomicSub, T(old - v))
 AD_RUN_ATOMIC(atomicMin, v < old ? v : old)
 AD_RUN_ATOMIC(atomicMax, old < v ? v : old)
 AD_RUN_ATOMIC(atomicExch, ((void)old, v))
-AD_RUN_ATOMIC(atomicAnd, T(old & v))
+AD_RUN_ATOMIC(atomicAnd, T(old &v))
 AD_RUN_ATOMIC(atomicOr, T(old | v))
 AD_RUN_ATOMIC(atomicXor, T(old ^ v))
 AD_RUN_ATOMIC(atomicInc, old >= v ? T(0) : T(old + 1))
 AD_RUN_ATOMIC(atomicDec, old == T(0) || old > v ? v : T(old - 1))
 #undef AD_RUN_ATOMIC
-template <class T>
-inline T atomicCAS(T *p, typename adrun::same<T>::type expected, typename adrun::same<T>::type v) {
+template <class T> inline T atomicCAS(T *p, typename adrun::same<T>::type expected, typename adrun::same<T>::type v) {
     __atomic_compare_exchange(p, &expected, &v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return expected;
 }

@@ -19,6 +19,7 @@ typedef struct ad_modules {
     ad_loaded *first;   /* the one used last comes first */
     ad_loaded *dropped; /* by the client, but perhaps under way */
     unsigned count;
+    uint64_t launches;
     ad_building *building; /* NULL: none */
 } ad_modules;
 

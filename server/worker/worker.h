@@ -22,7 +22,7 @@ typedef struct ad_worker {
     int devices;
     ad_gpu gpu[AD_DEVICES]; /* the runner's; the first is open from the beginning */
     uint64_t next_slab;
-    ad_staging staging;    /* the runner's */
+    ad_staging staging; /* the runner's */
     ad_watchdog watchdog;
     ad_engine engine;
 

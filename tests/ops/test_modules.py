@@ -258,7 +258,7 @@ SMALL = 'extern "C" __global__ void f(int *x, int n) { x[0] = n; }'
 def test_launches_that_cannot_be(kernel, grid, block, arguments, shared, message):
     module = build(SMALL)
     x = ad.arange(3, dtype="int32")
-    values = {"x": x, "i": i32(7), "l": np.int64(7).tobytes()}
+    values = {"x": x, "i": i32(7), "l": np.int64(2**40).tobytes()}
     module.launch(kernel, grid, block, shared, tuple(values[a] for a in arguments), ALL)
     with pytest.raises(ValueError, match=message):
         ad.sync()

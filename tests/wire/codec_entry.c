@@ -65,18 +65,18 @@ static void encode_string(char *to, size_t room, const ad_string *s) {
 static void launch_again(const ad_message *m, ad_bytes *b) {
     char name[65536];
     uint8_t kind[AD_MAX_ARGUMENTS];
-    ad_launch_text text = {.module = m->u[0],
-                           .kernel = name,
-                           .nparams = m->nids - 7,
-                           .kind = kind,
-                           .op = &m->op,
-                           .value = m->list[0].item,
-                           .nvalues = m->list[0].n};
+    ad_launch_text launch = {.module = m->u[0],
+                             .kernel = name,
+                             .nparams = m->nids - 7,
+                             .kind = kind,
+                             .op = &m->op,
+                             .value = m->list[0].item,
+                             .nvalues = m->list[0].n};
 
     encode_string(name, sizeof name, &m->s[0]);
-    for (int i = 0; i < 7; i++) text.numbers[i] = m->ids[i];
-    for (size_t i = 0; i < text.nparams; i++) kind[i] = (uint8_t)m->ids[7 + i];
-    ad__encode_launch(b, &text);
+    for (int i = 0; i < 7; i++) launch.numbers[i] = m->ids[i];
+    for (size_t i = 0; i < launch.nparams; i++) kind[i] = (uint8_t)m->ids[7 + i];
+    ad__encode_launch(b, &launch);
 }
 
 /* The texts of a list; to be freed with the memory behind them. */
