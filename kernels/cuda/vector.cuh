@@ -27,7 +27,8 @@ template <> struct raw<16> { using type = uint4; };
 /* V elements as they lie in memory, in registers of 4 bytes: small elements stay together until they are wanted. */
 template <class S, int V> struct vec {
     static constexpr int bytes = sizeof(S) * V, words = (bytes + 3) / 4;
-    using memory = typename raw<(bytes > 16 ? 16 : bytes)>::type;
+    static constexpr int parts = bytes > 16 ? bytes / 16 : 1;
+    using memory = typename raw<bytes / parts>::type;
     uint32_t word[words];
 
     __device__ __forceinline__ S get(int i) const {
@@ -39,18 +40,27 @@ template <class S, int V> struct vec {
     }
 };
 
+/* Those of more than 16 bytes in several steps. */
 template <class S, int V> __device__ __forceinline__ vec<S, V> load_vector(const char *p) {
+    using memory = typename vec<S, V>::memory;
     vec<S, V> v;
-    const auto m = *reinterpret_cast<const typename vec<S, V>::memory *>(p);
-    if constexpr (vec<S, V>::bytes < 4) v.word[0] = m;
-    else memcpy(v.word, &m, sizeof m);
+#pragma unroll
+    for (int i = 0; i < vec<S, V>::parts; i++) {
+        const memory m = reinterpret_cast<const memory *>(p)[i];
+        if constexpr (vec<S, V>::bytes < 4) v.word[0] = m;
+        else memcpy(v.word + 4 * i, &m, sizeof m);
+    }
     return v;
 }
 template <class S, int V> __device__ __forceinline__ void store_vector(char *p, const vec<S, V> &v) {
-    typename vec<S, V>::memory m;
-    if constexpr (vec<S, V>::bytes < 4) m = typename vec<S, V>::memory(v.word[0]);
-    else memcpy(&m, v.word, sizeof m);
-    *reinterpret_cast<typename vec<S, V>::memory *>(p) = m;
+    using memory = typename vec<S, V>::memory;
+#pragma unroll
+    for (int i = 0; i < vec<S, V>::parts; i++) {
+        memory m;
+        if constexpr (vec<S, V>::bytes < 4) m = memory(v.word[0]);
+        else memcpy(&m, v.word + 4 * i, sizeof m);
+        reinterpret_cast<memory *>(p)[i] = m;
+    }
 }
 
 template <class S> __device__ __forceinline__ uint32_t low_word(S s) {

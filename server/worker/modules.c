@@ -321,13 +321,22 @@ static int keep_names(ad_loaded *m, const ad_building *b) {
     return 0;
 }
 
+/* On the CPU that runs code of the user: what sets variables up. */
+static int open_module(ad_session *s, const ad_building *b, ad_module **out, ad_fault *fault) {
+    ad_worker *w = s->worker;
+    ad_flight flight = {0};
+    ad__flight_begin(&w->watchdog, &flight, "(loading a module)", 1, s->kernel_limit);
+    int status = w->backend->module_open(b->gpu->device, b->binary, out, fault);
+    ad__flight_moved(&w->watchdog, &flight, UINT64_MAX);
+    return ad__session_status(s, status, fault);
+}
+
 static int load(ad_session *s, uint64_t id, const ad_building *b, ad_fault *fault) {
     ad_loaded *m = ad__os.calloc(1, sizeof *m);
     if (!m) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     int status = keep_names(m, b);
     if (status) ad__fault(fault, status, "out of host memory");
-    else
-        status = ad__session_status(s, backend_of(s)->module_open(b->gpu->device, b->binary, &m->module, fault), fault);
+    else status = open_module(s, b, &m->module, fault);
     if (status) {
         free(m->names);
         free(m);

@@ -2,6 +2,7 @@
 import collections
 import re
 import threading
+import weakref
 
 from .. import _core
 from .._functional import remember
@@ -9,6 +10,7 @@ from ..cuda.compiler import CompileException
 
 _MOST = 512  # modules kept; those in use by a kernel stay in any case
 _modules = remember(collections.OrderedDict())
+_memos = weakref.WeakSet()
 _lock = threading.Lock()
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
@@ -20,10 +22,47 @@ def place():
     return _core.session_serial(), device
 
 
+class Memo:
+    """What was made for a place, by keys. That of an earlier connection goes with the first of a new one: it would keep
+    the connection open."""
+
+    def __init__(self):
+        self._serial, self._found = None, {}
+        _memos.add(self)
+
+    def get(self, where, key):
+        """What put() was given, or None."""
+        return self._found.get((where, key))
+
+    def put(self, where, key, value):
+        """Keep value, which is returned."""
+        if where[0] != self._serial:
+            self._found, self._serial = {}, where[0]
+        self._found[where, key] = value
+        return value
+
+    def clear(self):
+        """Forget all."""
+        self._found = {}
+
+
+class _Memos:
+    @staticmethod
+    def clear():
+        for memo in list(_memos):
+            memo.clear()
+
+
+remember(_Memos)
+
+
 def module(source, options=(), names=(), name="module"):
     """The module of a source on the current device; compiled unless it has been. CompileException when it cannot be."""
-    key = place(), source, options, names
+    where = place()
+    key = where, source, options, names
     with _lock:
+        for old in [each for each in _modules if each[0][0] != where[0]]:
+            del _modules[old]
         found = _modules.get(key)
         if found is not None:
             _modules.move_to_end(key)

@@ -3,7 +3,6 @@ import operator
 
 from .. import _core
 from .._base import product
-from .._functional import remember
 from . import build
 from .parameters import check_argument, parse, settle, typedefs
 from .strides import broadcast, dims, is_flat, merged, stretched
@@ -48,7 +47,7 @@ class ElementwiseKernel:
         if kwargs:
             raise TypeError(f"ElementwiseKernel has no parameter {', '.join(kwargs)}")
         self._sources = {}
-        self._plans = remember({})  # the code's kind of arguments -> module and name, by place
+        self._plans = build.Memo()  # modules by kinds of arguments
 
     def __repr__(self):
         return f"<ElementwiseKernel {self.name}>"
@@ -124,12 +123,11 @@ class ElementwiseKernel:
         module.launch(self.name, (blocks, 1, 1), (block_size, 1, 1), 0, tuple(values), written)
 
     def _module(self, kinds, dtypes, types, ndim):
-        key = kinds, tuple(dtypes), ndim, build.place()
-        found = self._plans.get(key)
+        where, key = build.place(), (kinds, tuple(dtypes), ndim)
+        found = self._plans.get(where, key)
         if found is None:
-            source = self._source(kinds, dtypes, types, ndim)
-            found = self._plans[key] = build.module(source, self._options, (), self.name)
-            self._sources[key[:3]] = source
+            source = self._sources[key] = self._source(kinds, dtypes, types, ndim)
+            found = self._plans.put(where, key, build.module(source, self._options, (), self.name))
         return found
 
     @property

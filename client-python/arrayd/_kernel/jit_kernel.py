@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 
-from .._functional import remember
 from . import build, text
 from .jit_functions import Function, Program
 from .jit_values import Array, Scalar, Value
@@ -28,7 +27,7 @@ class _JitRawKernel:
     def __init__(self, function, mode, device):
         functools.update_wrapper(self, function)
         self._target, self._integers, self._device = function, mode == "cuda", device
-        self._translated, self._modules = {}, remember({})
+        self._translated, self._modules = {}, build.Memo()
 
     def __repr__(self):
         return f"<{'device function' if self._device else 'kernel'} {self.__name__}>"
@@ -68,13 +67,14 @@ class _JitRawKernel:
 
     def _module(self, kinds):
         """The module for arguments of certain kinds, and which of what is sent the kernel writes."""
-        key = build.place(), kinds
-        found = self._modules.get(key)
+        where = build.place()
+        found = self._modules.get(where, kinds)
         if found is None:
             if kinds not in self._translated:
                 self._translated[kinds] = self._translate(kinds)
             source, written = self._translated[kinds]
-            found = self._modules[key] = build.module(source, (), (), self.__name__), written
+            module = build.module(source, (), (), self.__name__)
+            found = self._modules.put(where, kinds, (module, written))
         return found
 
     def _translate(self, kinds):

@@ -106,7 +106,9 @@ def operation(name, operands, integers=False):
 def _operand(value, dtype):
     """A value's C++ in the type that C++ computes numbers of dtype with."""
     if is_number(value):
-        return literal(value.value, np.dtype(np.float32) if arithmetic_c(dtype) != c_name(dtype) else dtype)
+        if arithmetic_c(dtype) != c_name(dtype):  # computed in float, from what the small type holds
+            return literal(float(np.asarray(value.value).astype(dtype)), np.dtype(np.float32))
+        return literal(value.value, dtype)
     code = cast(value.code, value.type.dtype, dtype)
     return f"((float)({code}))" if arithmetic_c(dtype) != c_name(dtype) else f"({code})"
 

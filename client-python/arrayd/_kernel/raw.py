@@ -39,16 +39,16 @@ class _Source:
         self.text = _over_complex(code) if translate_cucomplex else code
         self.code, self.options, self.names, self.backend = code, build.as_options(options), tuple(names), backend
         self.enable_cooperative_groups = False
-        self._functions = {}
+        self._functions = build.Memo()
 
     def module(self, name="module"):
         return build.module(self.text, self.options, self.names, name)
 
     def function(self, name):
-        key = build.place(), name
-        found = self._functions.get(key)
+        where = build.place()
+        found = self._functions.get(where, name)
         if found is None:
-            found = self._functions[key] = Function(self.module(name), name)
+            found = self._functions.put(where, name, Function(self.module(name), name))
         return found
 
 

@@ -1,7 +1,6 @@
 """ReductionKernel: pieces of C++ that map elements, reduce them along axes, and make of that what is returned."""
 from .. import _core
 from .._base import normalize_axes, product
-from .._functional import remember
 from . import build
 from .elementwise import code, passed, raw_array
 from .parameters import check_argument, parse, settle, typedefs
@@ -48,7 +47,7 @@ class ReductionKernel:
         self.reduce_type, self.reduce_dims, self.preamble = reduce_type, reduce_dims, preamble
         self._options = build.as_options(options)
         self._sources = {}
-        self._plans = remember({})
+        self._plans = build.Memo()
 
     def __repr__(self):
         return f"<ReductionKernel {self.name}>"
@@ -201,11 +200,11 @@ class _Kernel:
     def _module(self, stage):
         what = self.what
         key = stage, self.kinds, tuple(self.ins + self.outs), self.along, self.rest, self.threads, self.beside
-        found = what._plans.get((key, build.place()))
+        where = build.place()
+        found = what._plans.get(where, key)
         if found is None:
-            source = self._source(stage)
-            found = what._plans[key, build.place()] = build.module(source, what._options, (), what.name)
-            what._sources[key] = source
+            source = what._sources[key] = self._source(stage)
+            found = what._plans.put(where, key, build.module(source, what._options, (), what.name))
         return found
 
     # ---- the source ----

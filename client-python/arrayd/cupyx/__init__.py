@@ -20,7 +20,8 @@ from ._scatter import scatter_add, scatter_max, scatter_min
 from ._synchronize import DeviceSynchronized, allow_synchronize
 
 __all__ = ["DeviceSynchronized", "GeneralizedUFunc", "allow_synchronize", "empty_like_pinned", "empty_pinned",
-           "errstate", "get_runtime_info", "geterr", "jit", "profiler", "rsqrt", "scatter_add", "scatter_max", "scatter_min",
+           "errstate", "get_runtime_info", "geterr", "jit", "profiler",
+           "rsqrt", "scatter_add", "scatter_max", "scatter_min",
            "seterr", "zeros_like_pinned", "zeros_pinned"]
 
 rsqrt = _core.ufuncs["rsqrt"]
