@@ -46,10 +46,19 @@ struct work {
     ad_fault fault = {};
 };
 
+/* Nothing may be thrown across the threads of the pool. */
+int run_block(const work *w, uint64_t index, ad_fault *fault) {
+    try {
+        return ad_cpu_block_run(&w->grid, index, fault);
+    } catch (const std::bad_alloc &) {
+        return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    }
+}
+
 void take_blocks(work *w) {
     for (uint64_t i; !w->failed.load(std::memory_order_relaxed) && (i = w->next.fetch_add(1)) < w->blocks;) {
         ad_fault fault = {};
-        if (ad_cpu_block_run(&w->grid, i, &fault) == 0) continue;
+        if (run_block(w, i, &fault) == 0) continue;
         std::lock_guard<std::mutex> hold(w->lock);
         if (!w->failed.exchange(true)) w->fault = fault;
     }
@@ -99,10 +108,6 @@ int ad_cpu_launch(ad_stream *stream, const ad_launch *l, ad_run *run, ad_fault *
               l->block[0] * l->block[1] * l->block[2]};
     w.blocks = uint64_t(l->grid[0]) * l->grid[1] * l->grid[2];
     run->wrote = true;
-    try {
-        run_blocks(&w);
-    } catch (const std::bad_alloc &) {
-        return ad__fault(fault, AD_E_MEMORY, "out of memory");
-    }
+    run_blocks(&w);
     return w.failed ? ad__fault(fault, w.fault.code, "%s", w.fault.text) : 0;
 }

@@ -225,7 +225,14 @@ inline void __brkpt() {}
 #define assert(x) \
     ((x) ? (void)0 : adrun::self->fail(adrun::self, "assertion failed in line " AD_RUN_TEXT(__LINE__) ": " #x))
 #endif
+#ifdef __x86_64__
 inline long long clock64() { return (long long)__builtin_ia32_rdtsc(); }
+#else
+inline long long clock64() {
+    static thread_local long long ticks; /* it grows, which is all that can be said */
+    return ++ticks;
+}
+#endif
 inline int clock() { return int(clock64()); }
 
 /* ---- vectors ---- */
