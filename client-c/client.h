@@ -118,7 +118,7 @@ struct ad_session {
     /* Output: out gathers frames; the last one is open from frame on. sending[sent..] is on its way. */
     ad_bytes out, sending;
     size_t frame, sent;
-    size_t frees_end; /* so far out holds nothing but frees */
+    size_t frees_end;    /* so far out holds nothing but frees */
     bool writing, again; /* a thread writes; it shall look once more before it stops */
     uint64_t sent_at;    /* when something was last sent */
     uint64_t ops, bytes; /* operations encoded; bytes of frames sealed */

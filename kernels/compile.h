@@ -52,9 +52,9 @@ typedef struct ad_binary {
 /* The compiler as a backend sees it. Any thread may call it. */
 typedef struct ad_compiler ad_compiler;
 struct ad_compiler {
-    /* 1: *out is there, to be given back by `release`, whether it compiled or not. 0: not yet; it has been begun (copying
-     * all of the job), ask again later. AD_E_...: there is no compiler, it is refused, or it failed for a reason that is
-     * not the source's; fault says which. Never waits. */
+    /* 1: *out is there, to be given back by `release`, whether it compiled or not. 0: not yet; it has been begun
+     * (copying all of the job), ask again later. AD_E_...: there is no compiler, it is refused, or it failed for a
+     * reason that is not the source's; fault says which. Never waits. */
     int (*get)(ad_compiler *compiler, const ad_compile_job *job, const ad_binary **out, ad_fault *fault);
     void (*release)(ad_compiler *compiler, const ad_binary *binary);
 };

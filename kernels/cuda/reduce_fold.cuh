@@ -383,7 +383,8 @@ template <class A> struct wide_work {
 
 #ifndef __CUDACC_RTC__
 /* Short rows that follow each other: a block's come into shared memory by 16 bytes a thread, then each thread takes one
- * row in order. Rows of an even number of elements lie one further apart there, or threads would wait for each other. */
+ * row in order. Rows of an even number of elements lie one further apart there, or threads would wait for each other.
+ */
 template <class A> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold_short(const __grid_constant__ ad_fold f) {
     using S = typename A::element;
     using bits = typename raw_bits<sizeof(S)>::type;

@@ -207,9 +207,8 @@ static int do_device(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (!gpu) return fault->code;
     s->worker->backend->device_info(gpu->device, &gpu->info);
     const ad_device_info *i = &gpu->info;
-    int64_t values[] = {(int64_t)i->memory, (int64_t)i->free,   i->major,
-                        i->minor,           i->multiprocessors, (int64_t)i->peers,
-                        i->runtime,         i->driver};
+    int64_t values[] = {(int64_t)i->memory, (int64_t)i->free,  i->major,   i->minor,
+                        i->multiprocessors, (int64_t)i->peers, i->runtime, i->driver};
     ad__reply_ints(s, m->u[0], sizeof values / sizeof *values, values);
     return 0;
 }

@@ -18,7 +18,7 @@ typedef struct ad_session ad_session;
 typedef struct ad_worker {
     ad_config config;
     const ad_backend *backend;
-    bool fuses; /* elementwise operations are executed together where that pays; not with ARRAYD_FUSE=0 */
+    bool fuses;            /* elementwise operations are executed together where that pays; not with ARRAYD_FUSE=0 */
     ad_compiler *compiler; /* any thread's; outlives the devices */
     int devices;
     ad_gpu gpu[AD_DEVICES]; /* the runner's; the first is open from the beginning */
