@@ -44,6 +44,23 @@ def test_a_kernel_that_faults_ends_its_worker_only(pair, body, message):
     assert server.said("status=3") and server.said("kernel wild")
 
 
+def test_the_error_says_where_the_kernel_was_launched(start):
+    server = start("--kernels-cache=none")
+    code = '''
+import arrayd as ad
+kernel = ad.RawKernel('extern "C" __global__ void wild(int *x) { __trap(); }', "wild")
+x = ad.zeros(1, dtype="int32")
+kernel((1,), (1,), (x,))
+y = x + 1
+try:
+    y.get()
+except ad.DeviceLostError as error:
+    print(error)
+'''
+    out, err = client("unix:" + server.path, code).communicate(timeout=60)
+    assert "kernel wild: " in out and "wild was launched at <string>:5" in out, out + err
+
+
 def test_a_kernel_that_never_ends(pair):
     server, bystander, pid = pair("--kernel-time=1")
     culprit = client("unix:" + server.path, CULPRIT, KERNEL.format("while (*(volatile int *)x == 0) {}"))

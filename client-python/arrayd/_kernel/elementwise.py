@@ -3,7 +3,7 @@ import operator
 
 from .. import _core
 from .._base import product
-from . import build
+from . import build, sites
 from .parameters import check_argument, parse, settle, typedefs
 from .strides import broadcast, dims, is_flat, merged, stretched
 from .types import as_bytes, c_name, head, is_array
@@ -120,6 +120,7 @@ class ElementwiseKernel:
         values.append(dims(shape))
         blocks = min(-(-total // block_size), _MOST_BLOCKS)
         module = self._module(tuple(kinds), dtypes, types, len(shape))
+        sites.note(self.name)
         module.launch(self.name, (blocks, 1, 1), (block_size, 1, 1), 0, tuple(values), written)
 
     def _module(self, kinds, dtypes, types, ndim):

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from . import build, text
+from . import build, sites, text
 from .jit_functions import Function, Program
 from .jit_values import Array, Scalar, Value
 from .strides import dims, is_flat
@@ -51,6 +51,7 @@ class _JitRawKernel:
             kinds.append(kind)
             values += given
         module, written = self._module(tuple(kinds))
+        sites.note(self._name)
         module.launch(self._name, grid, block, shared_mem, tuple(values), written)
 
     def __getitem__(self, grid_and_block):

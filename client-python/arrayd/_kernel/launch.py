@@ -2,6 +2,7 @@
 import numpy as np
 
 from .._core import ndarray
+from . import sites
 from .types import three
 
 _NULL = bytes(8)
@@ -59,6 +60,7 @@ class Function:
         Raises: TypeError, ValueError for arguments that no kernel takes.
         """
         values = arguments(args)
+        sites.note(self.name)
         self._module.launch(self.name, three(grid, "grid"), three(block, "block"), shared_mem, values,
                             (1 << len(values)) - 1)
 

@@ -1,7 +1,7 @@
 """ReductionKernel: pieces of C++ that map elements, reduce them along axes, and make of that what is returned."""
 from .. import _core
 from .._base import normalize_axes, product
-from . import build
+from . import build, sites
 from .elementwise import code, passed, raw_array
 from .parameters import check_argument, parse, settle, typedefs
 from .strides import broadcast, dims, merged, stretched
@@ -182,6 +182,7 @@ class _Kernel:
         parts = counts[0]
         blocks = min(blocks, _MOST_BLOCKS // parts * parts)
         name = self.what.name
+        sites.note(name)
         self._module(stage).launch(name, (blocks, 1, 1), (self.threads, 1, 1), 0, tuple(values), written)
 
     def _parts(self, count, length):
