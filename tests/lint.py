@@ -14,8 +14,9 @@ LONG = 600  # lines; longer files are named, and do not fail
 ARROWS = {
     "protocol": ["protocol/"],
     "kernels": ["protocol/", "kernels/"],
-    "server": ["protocol/", "server/", "kernels/backend.h"],
-    "client-c": ["protocol/", "client-c/", "arrayd.h"],
+    "tls": ["protocol/", "tls/"],
+    "server": ["protocol/", "tls/", "server/", "kernels/backend.h"],
+    "client-c": ["protocol/", "tls/", "client-c/", "arrayd.h"],
     "client-python": ["protocol/", "client-c/", "client-python/", "arrayd.h"],
 }
 # Headers from outside that only the named folders may include.
@@ -23,6 +24,7 @@ RESERVED = {
     r"uv\.h": ["server/", "tests/"],
     r"ini\.h": ["server/", "tests/"],
     r"(cuda|cublas|cufft|curand|cusolver|nvrtc|cub/|thrust/).*": ["kernels/", "server/cuda/", "tests/gpu/"],
+    r"openssl/.*": ["tls/"],
     r"Python\.h|numpy/.*": ["client-python/"],
     r"msgpack.*": ["protocol/", "tests/"],
     r"cblas.*|openblas.*": ["kernels/", "tests/unit/kernels_"],

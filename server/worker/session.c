@@ -51,6 +51,7 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
     s->fd = fd;
     memcpy(s->principal, note->who, sizeof s->principal);
     memcpy(s->client, note->text, sizeof s->client);
+    s->grants = note->grants;
     tune_tcp(fd);
     if (uv_poll_init(&w->loop, &s->poll, fd)) {
         close(fd);

@@ -46,6 +46,7 @@ struct ad_session {
     ad_worker *worker;
     uint64_t id;
     char principal[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
+    ad_grants grants; /* what the principal may do */
 
     /* the I/O thread's */
     ad_session *next, *prev;
