@@ -14,7 +14,8 @@
 #define ROOM (128u << 10)      /* of a direction */
 #define ROUNDS 8               /* times that both directions are looked at before other connections get a turn */
 #define STRANGER (65536u + 16) /* bytes that are taken from a client that has not been let in */
-#define LINGER 2000            /* ms for a client to take what is left when its session is over, and to go */
+#define AWAY 1000              /* ms for it to go, when it has been told that nothing more comes */
+#define LINGER 3000            /* ms for a client to take what is left when its session is over */
 
 /* Bytes on their way. */
 typedef struct stretch {
@@ -35,6 +36,7 @@ struct ad_relay {
     bool admitted;   /* its client has been let in */
     bool outer_over; /* nothing more comes from the client, or can be told it */
     bool inner_over; /* nothing more comes from the worker */
+    bool leaving;    /* the worker has closed, but there may be something left to read */
     bool told;       /* either side has been told that the other one is over */
     bool again;      /* there is more to do, of which no socket tells */
     bool closing;
@@ -162,6 +164,7 @@ static void listen_to(uv_poll_t *poll, int *before, int events, uv_poll_cb callb
     else uv_poll_stop(poll);
 }
 
+/* That the worker closes must be noticed even while the client takes nothing and so nothing is read. */
 static void watch(ad_relay *r) {
     int outer = 0, inner = 0;
     if (!r->secure && !r->outer_over) {
@@ -169,7 +172,9 @@ static void watch(ad_relay *r) {
     } else if (!r->outer_over) {
         outer = (may_take(r) ? UV_READABLE : 0) | (filled(&r->out) ? UV_WRITABLE : 0);
     }
-    if (!r->inner_over) inner = (room(&r->out) ? UV_READABLE : 0) | (filled(&r->in) || r->again ? UV_WRITABLE : 0);
+    if (!r->inner_over)
+        inner = (room(&r->out) ? UV_READABLE : 0) | (filled(&r->in) || r->again ? UV_WRITABLE : 0) |
+                (r->leaving ? 0 : UV_DISCONNECT);
     listen_to(&r->outer_poll, &r->outer_events, outer, on_outer);
     listen_to(&r->inner_poll, &r->inner_events, inner, on_inner);
 }
@@ -191,6 +196,7 @@ static void wind_up(ad_relay *r) {
         else if (!filled(&r->out) && !r->told && ad__tls_say_goodbye(r->tls)) {
             r->told = true;
             shutdown(r->outer, SHUT_WR);
+            uv_timer_start(&r->timer, on_timer, AWAY, 0);
         }
     }
 }
@@ -232,7 +238,10 @@ static void on_outer(uv_poll_t *poll, int status, int events) {
 
 static void on_inner(uv_poll_t *poll, int status, int events) {
     ad_relay *r = poll->data;
-    (void)events;
+    if (status >= 0 && events & UV_DISCONNECT) {
+        r->leaving = true;
+        linger(r);
+    }
     if (status < 0) {
         r->inner_events = 0;
         while (from_worker(r) && room(&r->out)) {}
