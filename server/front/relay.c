@@ -328,6 +328,7 @@ const char *ad__relay_certificate(const ad_relay *r, ad_fault *fault) {
 void ad__relay_admit(ad_relay *r) {
     if (!r) return;
     r->admitted = true;
+    if (!filled(&r->in)) explicit_bzero(r->in.data, STRANGER); /* there was a token in it */
     if (!r->closing) watch(r);
 }
 
