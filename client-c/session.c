@@ -77,7 +77,7 @@ static int init_locks(ad_session *s) {
 
 static void destroy(ad_session *s) {
     ad__host_leave(s);
-    ad__secure_close(s->secure);
+    if (!ad__foreign(s)) ad__secure_close(s->secure); /* in a fork's child another thread may have been at it */
     if (s->pass.fd >= 0) close(s->pass.fd);
     if (s->fd >= 0) close(s->fd);
     ad__bytes_free(&s->out);

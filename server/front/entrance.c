@@ -7,10 +7,12 @@
 #include <sys/socket.h>
 
 #include "server/common/log.h"
+#include "server/common/os.h"
 #include "server/common/secret.h"
 #include "server/front/front.h"
 
 #define MOST_GROUPS 1024
+#define MOST_REFUSALS 100 /* lines of the log in a second */
 
 /* ---- the files ---- */
 
@@ -138,4 +140,18 @@ int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, c
     if (status) return status;
     if (out->grants.may & AD_GRANT_CONNECT) return 0;
     return ad__fault(fault, AD_E_DENIED, "%s may not connect to this server", out->who);
+}
+
+/* ---- the log ---- */
+
+void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why) {
+    ad_rate *r = &f->refusals;
+    int64_t now = ad__os_now();
+    if (now - r->since >= 1000000000) {
+        if (r->count > MOST_REFUSALS)
+            ad__log(AD_LOG_WARN, "more clients refused", "clients=%lu", r->count - MOST_REFUSALS);
+        *r = (ad_rate){.since = now};
+    }
+    if (++r->count > MOST_REFUSALS) return;
+    ad__log(AD_LOG_WARN, "client refused", "principal=%s from=%s why=%s", who, from, why);
 }

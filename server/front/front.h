@@ -20,6 +20,20 @@ typedef struct ad_seat ad_seat;
 
 #define AD_SEAT_CHAINS 256
 
+/* Whether the loop waits awake: see spin.c. */
+typedef struct ad_spin {
+    uv_check_t after_poll;
+    uv_idle_t busy;
+    int64_t heard, idle; /* when bytes last came, and when there was nothing more to do after them, ns */
+    int quick;           /* how often of late the next ones came soon after */
+} ad_spin;
+
+/* How much of something there has been in the second at hand. */
+typedef struct ad_rate {
+    int64_t since; /* ns */
+    unsigned long count;
+} ad_rate;
+
 struct ad_front {
     uv_loop_t loop;
     ad_config config;
@@ -33,6 +47,8 @@ struct ad_front {
     ad_principals *principals; /* who may come in */
     ad_tls_context *tls;       /* NULL: no TLS here */
     ad_relay *relays;
+    ad_rate refusals;
+    ad_spin spin;
     ad_seat *seats[AD_SEAT_CHAINS];
     bool ready, stopping;
     bool embedded; /* serves one connection, and leaves with it */
@@ -73,6 +89,9 @@ void ad__entrance_from(int fd, ad_way way, char *out, size_t size);
 int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, const char *certificate, ad_entrant *out,
                        ad_fault *fault);
 
+/* Log that somebody is refused. Strangers must not fill the log: of what is too much for a second only the number. */
+void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why);
+
 /* ---- seats.c: sessions by principal ---- */
 /* A session has been given to a worker. AD_E_MEMORY. */
 int ad__seat_take(ad_front *f, uint64_t session, const ad_domain *d, const char *who);
@@ -104,6 +123,10 @@ void ad__domain_stop_all(ad_front *f);
 void ad__domain_kill_all(ad_front *f);
 bool ad__domain_any(const ad_front *f); /* is some worker's process still there? */
 void ad__domain_free_all(ad_front *f);
+
+/* ---- spin.c ---- */
+void ad__spin_init(ad_front *f);
+void ad__spin_heard(ad_front *f); /* bytes of a relay have come */
 
 /* ---- slabs.c: descriptors of a worker's slabs, which keep them alive when the worker is gone ---- */
 ad_slabs *ad__slabs_new(void);                               /* NULL: no memory */

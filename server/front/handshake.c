@@ -56,7 +56,7 @@ static void forget_hello(ad_handshake *h) {
     if (h->control) explicit_bzero(h->control, h->frame.control);
 }
 
-static const char *name_of(const ad_handshake *h) { return h->admitted ? h->entrant.who : h->from; }
+static const char *name_of(const ad_handshake *h) { return h->admitted ? h->entrant.who : ""; }
 
 static void end(ad_handshake *h) {
     ad_front *f = h->front;
@@ -85,7 +85,7 @@ static int send_control(int fd, const ad_bytes *b) {
 static void refuse(ad_handshake *h, int code, const char *text) {
     ad_bytes b = AD_BYTES_INIT;
     char away[4096];
-    ad__log(AD_LOG_WARN, "client refused", "principal=%s from=%s why=%s", name_of(h), h->from, text);
+    ad__entrance_refused(h->front, name_of(h), h->from, text);
     ad__encode_bye(&b, code, text);
     send_control(h->fd, &b);
     ad__bytes_free(&b);
@@ -321,7 +321,7 @@ static void make_place(ad_front *f, const char *from, ad_way way) {
         limit = f->config.handshakes;
     }
     if (!oldest || count < limit) return;
-    ad__log(AD_LOG_WARN, "client refused", "from=%s why=%s", oldest->from, "too many have not said hello");
+    ad__entrance_refused(f, "", oldest->from, "too many have not said hello");
     end(oldest);
 }
 

@@ -111,6 +111,7 @@ static int start_loop(ad_front *f) {
     if (!error) error = uv_timer_init(&f->loop, &f->retry);
     if (error) return error;
     f->patience.data = f->retry.data = f;
+    if (*f->config.tls && !f->embedded) ad__spin_init(f);
     uv_unref((uv_handle_t *)&f->retry);
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < 3; i++) {

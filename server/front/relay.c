@@ -81,9 +81,9 @@ static void end_outer(ad_relay *r, const ad_fault *fault) {
     if (r->outer_over) return;
     r->outer_over = true;
     r->out.begin = r->out.end = 0;
-    if (fault->code == AD_E_TLS)
-        ad__log(AD_LOG_WARN, r->admitted ? "connection broken" : "client refused", "from=%s why=%s", r->from,
-                fault->text);
+    if (fault->code == AD_E_TLS && r->admitted)
+        ad__log(AD_LOG_WARN, "connection broken", "from=%s why=%s", r->from, fault->text);
+    else if (fault->code == AD_E_TLS) ad__entrance_refused(r->front, "", r->from, fault->text);
 }
 
 /* ---- the four movements; each says whether bytes have moved ---- */
@@ -219,6 +219,7 @@ static void go_on(ad_relay *r) {
         moved |= to_worker(r);
         moved |= from_worker(r);
         moved |= to_client(r);
+        if (moved && i == 0) ad__spin_heard(r->front);
     }
     r->again = moved;
     if (r->outer_over || r->inner_over) wind_up(r);

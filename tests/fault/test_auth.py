@@ -596,6 +596,25 @@ def test_how_much_a_stranger_may_send(start, place, way):
     assert works(place.client(server, way))
 
 
+def test_strangers_do_not_fill_the_log(start, place):
+    server = start(*place.options("tcp"))
+    address = ("127.0.0.1", port_of(server, "tcp"))
+
+    def refused():
+        return sum("event=\"client refused\"" in line for line in server.lines)
+
+    def more():
+        with connect(address) as s:
+            s.sendall(b"x" * 16)
+            s.recv(1000)
+        return server.said("event=\"more clients refused\"")
+
+    begin = time.monotonic()
+    wait_until(more, "the rest is counted")
+    assert refused() <= 100 * (time.monotonic() - begin + 1)
+    assert works(place.client(server, "tcp"))
+
+
 def test_little_is_said_to_strangers(start, place):
     """Before somebody is let in, what is sent is one bye of at most a KiB."""
     server = start(*place.options("tcp"))
