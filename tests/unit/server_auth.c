@@ -14,6 +14,7 @@ static ad_principals *p;
 static ad_fault fault;
 
 static void set_up(void) {
+    strcpy(folder, "/tmp/arrayd-test-XXXXXX");
     cr_assert_not_null(mkdtemp(folder));
     snprintf(tokens, sizeof tokens, "%s/tokens", folder);
     snprintf(principals, sizeof principals, "%s/principals", folder);
