@@ -14,6 +14,7 @@ enum {
 
 typedef struct ad_grants {
     uint64_t may;      /* AD_GRANT_* */
+    uint64_t named;    /* those that a file gives or refuses; the others are as for everybody */
     uint64_t sessions; /* at a time; 0: as many as the server takes */
     uint64_t memory;   /* bytes of a device; 0: as many as the server has */
     uint64_t devices;  /* bit mask of those that it may use */

@@ -33,20 +33,31 @@ static void schedule(uint32_t w[64], const uint8_t *block) {
     }
 }
 
+/* One step. Which variable is which moves on by one with each, so that nothing has to be moved. */
+#define STEP(a, b, c, d, e, f, g, h, i)                                                                              \
+    do {                                                                                                             \
+        uint32_t x = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + (g ^ (e & (f ^ g))) + constants[i] + w[i]; \
+        d += x;                                                                                                      \
+        h = x + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) | (c & (a | b)));                          \
+    } while (0)
+
 static void compress(uint32_t state[8], const uint8_t *block) {
-    uint32_t w[64], s[8];
+    uint32_t w[64];
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5], g = state[6],
+             h = state[7];
     schedule(w, block);
-    memcpy(s, state, sizeof s);
-    for (int i = 0; i < 64; i++) {
-        uint32_t a = s[0], e = s[4];
-        uint32_t x =
-            s[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & s[5]) ^ (~e & s[6])) + constants[i] + w[i];
-        uint32_t y = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += x;
-        s[0] = x + y;
+    for (int i = 0; i < 64; i += 8) {
+        STEP(a, b, c, d, e, f, g, h, i);
+        STEP(h, a, b, c, d, e, f, g, i + 1);
+        STEP(g, h, a, b, c, d, e, f, i + 2);
+        STEP(f, g, h, a, b, c, d, e, i + 3);
+        STEP(e, f, g, h, a, b, c, d, i + 4);
+        STEP(d, e, f, g, h, a, b, c, i + 5);
+        STEP(c, d, e, f, g, h, a, b, i + 6);
+        STEP(b, c, d, e, f, g, h, a, i + 7);
     }
-    for (int i = 0; i < 8; i++) state[i] += s[i];
+    const uint32_t more[8] = {a, b, c, d, e, f, g, h};
+    for (int i = 0; i < 8; i++) state[i] += more[i];
 }
 
 void ad__sha256_init(ad_sha256 *s) {

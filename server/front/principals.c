@@ -99,6 +99,7 @@ static int take_grant(const place *at, char *field, ad_grants *g) {
     if (bit) {
         if (!ad__config_parse_bool(value, &yes)) return bad(at, "expected yes or no", value);
         g->may = yes ? g->may | bit : g->may & ~bit;
+        g->named |= bit;
     } else if (!strcmp(field, "sessions")) {
         if (!ad__config_parse_count(value, &g->sessions)) return bad(at, "expected a whole number", value);
     } else if (!strcmp(field, "memory")) {

@@ -127,6 +127,7 @@ Test(auth, whose_token) {
     cr_assert(ad__principals_token(p, BOB, strlen(BOB), who, &g));
     cr_assert_str_eq(who, "token:bob@example.org");
     cr_assert(g.may == (AD_GRANT_CONNECT | AD_GRANT_KERNELS | AD_GRANT_ADMIN) && g.devices == 5 && g.memory == 0);
+    cr_assert_eq(g.named, AD_GRANT_KERNELS | AD_GRANT_ADMIN);
     strcpy(who, "nobody");
     cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE) - 1, who, &g));
     cr_assert_not(ad__principals_token(p, "", 0, who, &g));
