@@ -75,6 +75,9 @@ TLS := $(call objects,tls/*.c)
 COMMON_SERVER := $(call objects,server/common/*.c)
 FRONT := $(call objects,server/front/*.c) $(TLS)
 WORKER := $(call objects,server/worker/*.c)
+COMPILE := $(call objects,server/compile/*.c)
+# What the worker needs of it, to write jobs and to read what came of them.
+COMPILE_SHARED := $(patsubst %,$(OBJ)/server/compile/%.o,frame options scratch toolkit)
 CLIENT := $(call objects,client-c/*.c) $(TLS)
 EXTENSION := $(call objects,client-python/src/*.c)
 KERNELS := $(call objects,kernels/*.cpp kernels/cpu/*.cpp)
@@ -91,7 +94,7 @@ A_KERNELS := $(LIB)/libarrayd-kernels.a
 A_CLIENT := $(LIB)/libarrayd.a
 SO_CLIENT := $(LIB)/libarrayd.so.0
 CORE := $(PACKAGE)/_core.abi3.so
-PROGRAMS := $(BIN)/arrayd $(BIN)/arrayd-worker $(BIN)/libarrayd-cpu.so
+PROGRAMS := $(BIN)/arrayd $(BIN)/arrayd-worker $(BIN)/arrayd-compile $(BIN)/libarrayd-cpu.so
 ifeq ($(VARIANT),release)
 ifneq ($(NVCC),)
 PROGRAMS += $(BIN)/libarrayd-cuda.so
@@ -205,7 +208,7 @@ shared = $(if $V,,@echo '  LD ' $(@:build/%=%) &&) mkdir -p $(@D) && $(CC) -shar
 
 $(A_PROTOCOL): $(PROTOCOL)
 	@$(archive)
-$(A_SERVER): $(filter-out %/main.o,$(COMMON_SERVER) $(FRONT) $(WORKER))
+$(A_SERVER): $(filter-out %/main.o,$(COMMON_SERVER) $(FRONT) $(WORKER)) $(COMPILE_SHARED)
 	@$(archive)
 $(A_KERNELS): $(KERNELS)
 	@$(archive)
@@ -217,10 +220,16 @@ $(BIN)/arrayd: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
 	$(call say,LD )
 	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
 
-$(BIN)/arrayd-worker: $(WORKER) $(COMMON_SERVER) $(A_PROTOCOL)
+$(BIN)/arrayd-worker: $(WORKER) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
 	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
+
+# Its own open, stat and so on stand before the C library's: see server/compile/paths.c.
+$(BIN)/arrayd-compile: $(COMPILE) $(OBJ)/server/common/os.o $(A_PROTOCOL)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CC) -pie -rdynamic $(LINK_FLAGS) -o $@ $^ -ldl
 
 $(BIN)/libarrayd-cpu.so: $(KERNELS) $(A_PROTOCOL) $(OBJ)/backend.map
 	@mkdir -p $(@D)

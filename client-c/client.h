@@ -83,6 +83,7 @@ typedef struct ad_slot {
     uint64_t size, got;
     bool done, receiving; /* receiving: the reading thread holds data */
     bool kept;            /* outlives the call that waits: an interrupt leaves it in the list */
+    bool loose;           /* data has room for size bytes; how many come, in one frame, its payload says */
     bool own;             /* of this library's: the failure of an earlier operation is put off for the program's next */
     int status, nvalues;
     double real;     /* the first value, where that is a float */
@@ -151,7 +152,7 @@ struct ad_session {
     uint64_t next_buffer, next_request;
     atomic_bool streams; /* somebody has left the stream that a session begins with */
     uint64_t stream;     /* that the server was told last */
-    uint64_t next_stream, next_event, next_window;
+    uint64_t next_stream, next_event, next_window, next_module;
     struct {
         int fd; /* to be sent with the byte at `at` of out, or of sending once it is `taken`; -1: none */
         size_t at;
@@ -209,6 +210,8 @@ int ad__fail_dead(const ad_session *s); /* AD_E_CONNECTION, or what bye said, wi
 int ad__begin(ad_session *s);
 /* The same for a request with a reply: what has been released is freed before it. */
 int ad__begin_ask(ad_session *s);
+/* The same in a frame of its own, for a long request. */
+int ad__begin_alone(ad_session *s);
 /* End an operation begun so (status of the encoder); mark: size of s->out before it. Sends or leaves it. Unlocks. */
 int ad__commit(ad_session *s, size_t mark, int status);
 /* Send what has gathered, without waiting for the server. The lock is held (and let go meanwhile). */

@@ -102,7 +102,7 @@ static int create(ad_session **out) {
     const char *trace = getenv("AD_TRACE");
     s->fd = s->pass.fd = -1;
     s->refs = 1;
-    s->next_buffer = s->next_request = s->next_stream = s->next_event = s->next_window = 1;
+    s->next_buffer = s->next_request = s->next_stream = s->next_event = s->next_window = s->next_module = 1;
     s->serial = atomic_fetch_add(&serials, 1);
     s->generation = atomic_load(&ad__generation);
     s->trace = trace && *trace && strcmp(trace, "0") != 0;
@@ -172,8 +172,8 @@ static int handshake(ad_session *s, const char *token, uint64_t deadline) {
     pthread_mutex_lock(&s->lock);
     size_t mark = s->out.size;
     ad__bytes_append(&s->out, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
-    status = ad__encode_hello(&s->out, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, 0, "libarrayd " AD_VERSION,
-                              *token ? token : NULL);
+    status = ad__encode_hello(&s->out, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, AD_FEATURE_KERNELS,
+                              "libarrayd " AD_VERSION, *token ? token : NULL);
     s->frame = mark;
     if (status == 0) status = ad__push(s);
     while (status == 0 && !s->welcomed && !s->dead) {
@@ -272,6 +272,7 @@ void ad_session_get_info(ad_session *s, ad_session_info *info) {
         .operations = s->ops,
         .round_trips = s->round_trips,
         .messages_bytes = s->bytes + s->out.size,
+        .kernels = (s->welcome.features & AD_FEATURE_KERNELS) != 0,
     };
     if (!foreign) pthread_mutex_unlock(&s->lock);
 }

@@ -316,6 +316,14 @@ int ad__begin_ask(ad_session *s) {
     return status;
 }
 
+int ad__begin_alone(ad_session *s) {
+    int status = ad__begin_ask(s);
+    if (status) return status;
+    seal(s, 0);
+    open_frame(s);
+    return 0;
+}
+
 /* The first request after nothing: at once when the stream is idle, else it is the flusher's. */
 static int start(ad_session *s) {
     if (!s->writing && s->sent == s->sending.size && ad__now() - s->sent_at > IDLE_NS) return ad__push(s);

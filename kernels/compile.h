@@ -37,13 +37,14 @@ typedef struct ad_compile_job {
     size_t nnames;
     const ad_compile_header *headers;
     size_t nheaders;
+    bool own; /* no word of it is a user's: waits until users' jobs are done, and needs no jail to be compiled */
 } ad_compile_job;
 
 /* What came of it; immutable, shared by reference. */
 typedef struct ad_binary {
     const uint8_t *data; /* NULL: it does not compile, and `log` says why */
     size_t size;
-    const char *const *lowered; /* in the order of names */
+    const char *const *lowered; /* in the order of names; host: the names as they were given */
     size_t nlowered;
     const char *log; /* what the compiler said; "" */
 } ad_binary;

@@ -36,6 +36,9 @@ $$(OBJ)/kernels/cpu/isa/%.$1.o: kernels/cpu/isa/%.cpp $$(OBJ)/flags kernels/flag
 endef
 $(foreach i,$(KERNEL_ISAS),$(eval $(call isa_rule,$i)))
 
+# The assembler reads these (kernels/run.cpp), so make has to know.
+$(OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
+
 # ---- cuda ----
 # kernels/cuda/*.cu and *.cpp, and kernels/*.cpp once more, each to its own object below CUDA_OBJ. Only the release has
 # them: the sanitizers know nothing of device memory.
@@ -64,6 +67,7 @@ CUDA_CXXFLAGS := -DAD_ISA=gpu -isystem $(CUDA_HOME)/include
 # Of the protocol what needs no msgpack.
 CUDA_PROTOCOL := $(filter-out %/check.o %/decode.o %/encode.o,$(PROTOCOL))
 CUDA_OBJECTS := $(patsubst %,$(CUDA_OBJ)/%.o,$(basename $(CUDA_SOURCES)))
+$(CUDA_OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
 
 # Where the libraries of CUDA are at run time: in the Python packages nvidia-*, beside a wheel that is installed; in
 # the toolkit; or where the dynamic linker looks anyway.

@@ -15,7 +15,7 @@ ARROWS = {
     "protocol": ["protocol/"],
     "kernels": ["protocol/", "kernels/"],
     "tls": ["protocol/", "tls/"],
-    "server": ["protocol/", "tls/", "server/", "kernels/backend.h"],
+    "server": ["protocol/", "tls/", "server/", "kernels/backend.h", "kernels/compile.h"],
     "client-c": ["protocol/", "tls/", "client-c/", "arrayd.h"],
     "client-python": ["protocol/", "client-c/", "client-python/", "arrayd.h"],
 }

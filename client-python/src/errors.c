@@ -74,6 +74,13 @@ PyObject *ad__py_fail(int status) {
     return NULL;
 }
 
+PyObject *ad__py_fail_text(int status, const char *text) {
+    PyObject *message = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    if (message) PyErr_SetObject(classes[-status] ? classes[-status] : PyExc_RuntimeError, message);
+    Py_XDECREF(message);
+    return NULL;
+}
+
 PyObject *ad__py_axis_error(int64_t axis, int ndim, const char *argument) {
     PyObject *error = PyObject_CallFunction(ad__py.np_axis_error, "Lis", (long long)axis, ndim, argument);
     if (error) PyErr_SetObject(ad__py.np_axis_error, error);

@@ -205,7 +205,8 @@ static PyObject *py_stat(PyObject *module, PyObject *unused) {
     ad__py_acquire();
     PyObject *dict = status ? ad__py_fail(status) : PyDict_New();
     for (int i = 0; dict && i < got; i++)
-        if (put(dict, ad__counters[i].name, PyLong_FromUnsignedLongLong(counters[i])) != 0) Py_CLEAR(dict);
+        if (ad__counters[i].name && put(dict, ad__counters[i].name, PyLong_FromUnsignedLongLong(counters[i])) != 0)
+            Py_CLEAR(dict);
     ad__py_session_leave(s);
     return dict;
 }
@@ -218,11 +219,12 @@ static PyObject *py_info(PyObject *module, PyObject *unused) {
     if (!s) return NULL;
     ad_session_get_info(s->handle, &info);
     PyObject *dict = Py_BuildValue(
-        "{s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "url", info.url, "server", info.server, "backend",
+        "{s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:O}", "url", info.url, "server", info.server, "backend",
         info.backend, "device_name", info.device_name, "session", (unsigned long long)info.session, "version",
         (unsigned long long)info.version, "devices", (unsigned long long)info.devices, "memory",
         (unsigned long long)info.memory, "operations", (unsigned long long)info.operations, "round_trips",
-        (unsigned long long)info.round_trips, "messages_bytes", (unsigned long long)info.messages_bytes);
+        (unsigned long long)info.round_trips, "messages_bytes", (unsigned long long)info.messages_bytes, "kernels",
+        info.kernels ? Py_True : Py_False);
     ad__py_session_leave(s);
     return dict;
 }

@@ -8,6 +8,7 @@
 #include "kernels/cpu/call_fft_plans.h"
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/late.h"
+#include "kernels/cpu/module.h"
 #include "kernels/cpu/operand.h"
 #include "kernels/cpu/parallel.h"
 
@@ -150,14 +151,14 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             move,
                             run_operation,
                             nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr};
+                            ad_cpu_module_job,
+                            ad_cpu_module_open,
+                            ad_cpu_module_close,
+                            ad_cpu_module_kernel,
+                            ad_cpu_module_global,
+                            ad_cpu_kernel_info,
+                            ad_cpu_kernel_set,
+                            ad_cpu_launch};
 
 /* OpenBLAS would start a thread for each processor while it is being loaded. Matrix products are divided among this
  * backend's own threads (call_matmul.cpp), so it needs none. Runs before OpenBLAS's own constructor. */

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "kernels/cpu/late.h"
+#include "kernels/cpu/module.h"
 #include "protocol/infer.h"
 
 namespace {
@@ -266,6 +267,43 @@ int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
     return 0;
 }
 
+/* A launch with all that it points at. */
+struct copied_launch {
+    ad_launch launch;
+    ad_run run{};
+    std::vector<std::vector<char>> bytes;
+    std::vector<void *> argument;
+    std::vector<uint32_t> size;
+    ad_check *check;
+
+    copied_launch(const ad_launch *from, ad_check *to) : launch(*from), check(to) {
+        for (int i = 0; i < from->narguments; i++) {
+            const char *p = static_cast<const char *>(from->argument[i]);
+            bytes.emplace_back(p, p + from->argument_size[i]);
+            argument.push_back(bytes.back().data());
+            size.push_back(from->argument_size[i]);
+        }
+        launch.argument = argument.data();
+        launch.argument_size = size.data();
+    }
+};
+
+int launch(ad_stream *stream, const ad_launch *from, ad_run *run, ad_fault *fault) {
+    late_stream *s = own(stream);
+    int rc = ad_cpu_launch_check(from, fault);
+    if (rc < 0) return rc;
+    auto c = std::make_shared<copied_launch>(from, run->check);
+    run->checked = run->check != nullptr;
+    run->wrote = true;
+    s->push([=] {
+        ad_fault why = {};
+        std::lock_guard<std::mutex> hold(one_at_a_time);
+        int failed = now->launch(s->inner, &c->launch, &c->run, &why);
+        if (failed < 0) report(c->check, why, failed);
+    });
+    return 0;
+}
+
 } // namespace
 
 const ad_backend *ad_cpu_late(const ad_backend *real) {
@@ -289,5 +327,6 @@ const ad_backend *ad_cpu_late(const ad_backend *real) {
     late.download = copy;
     late.move = copy;
     late.run = run_operation;
+    late.launch = launch;
     return &late;
 }

@@ -31,6 +31,7 @@ static const struct {
 } choices[] = {
     {"backend", "auto cpu cuda"},
     {"domains", "shared principal"},
+    {"kernels", "unix all none"},
     {"log-level", "error warn info debug"},
 };
 

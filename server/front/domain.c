@@ -8,6 +8,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/common/rights.h"
 #include "server/front/front.h"
 
 #define BACKOFF_FIRST 100000000LL /* ns until a worker that died young twice is started again; then doubled */
@@ -268,8 +269,10 @@ static bool will_retry(ad_domain *d) {
     return true;
 }
 
-ad_domain *ad__domain_of(ad_front *f, const char *principal, ad_domain_state *state, ad_fault *fault) {
-    const char *name = strcmp(f->config.domains, "principal") ? "shared" : principal;
+ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault) {
+    /* A kernel of a user can reach all of its process, so who may have any shares none. */
+    bool own = !strcmp(f->config.domains, "principal") || ad__may_run_kernels(&f->config, who->who, &who->grants, NULL);
+    const char *name = own ? who->who : "shared";
     ad_domain *d = f->domains;
     while (d && strcmp(d->name, name)) d = d->next;
     if (!d && !(d = domain_new(f, name))) {

@@ -114,7 +114,7 @@ void ad__handshake_close_all(ad_front *f, const char *why);
 typedef enum ad_domain_state { AD_DOMAIN_STARTING, AD_DOMAIN_READY, AD_DOMAIN_FAILED } ad_domain_state;
 /* The worker of a principal's trust domain, started if it must be. *state says how it is; when it failed the fault
  * says why, and a later call tries again. NULL: no memory. */
-ad_domain *ad__domain_of(ad_front *f, const char *principal, ad_domain_state *state, ad_fault *fault);
+ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault);
 /* What the worker offers. */
 const ad_note *ad__domain_offer(const ad_domain *d);
 /* Hand a client on: fd is the domain's, success or not. */

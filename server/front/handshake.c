@@ -10,6 +10,7 @@
 #include "protocol/message.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/common/rights.h"
 #include "server/front/front.h"
 #include "server/front/relay.h"
 
@@ -34,7 +35,7 @@ struct ad_handshake {
     bool admitted;           /* entrant says who it is */
     ad_entrant entrant;
     char from[64], client[AD_FAULT_TEXT];
-    uint64_t version;
+    uint64_t version, features;
     uint8_t head[AD_FRAME_HEADER];
     ad_frame frame;
     uint8_t *control;
@@ -112,6 +113,8 @@ static int welcome(ad_handshake *h) {
                     .pid = (uint64_t)getpid()};
     ad_bytes b = AD_BYTES_INIT;
     if (getrandom(w.secret, sizeof w.secret, 0) != (ssize_t)sizeof w.secret) return AD_E_SYSTEM;
+    if (ad__may_run_kernels(c, h->entrant.who, &h->entrant.grants, offer->who))
+        w.features = h->features & AD_FEATURE_KERNELS;
     snprintf(w.backend, sizeof w.backend, "%.15s", offer->who);
     snprintf(w.device_name, sizeof w.device_name, "%.63s", offer->text);
     snprintf(w.server, sizeof w.server, "arrayd %s", AD_VERSION);
@@ -178,7 +181,7 @@ static void find_worker(ad_handshake *h) {
         refuse(h, fault.code, fault.text);
         return;
     }
-    ad_domain *d = ad__domain_of(f, h->entrant.who, &state, &fault);
+    ad_domain *d = ad__domain_of(f, &h->entrant, &state, &fault);
     if (!d || state == AD_DOMAIN_FAILED) {
         refuse(h, AD_E_CONNECTION, fault.text);
     } else if (state == AD_DOMAIN_READY) {
@@ -223,6 +226,7 @@ static int negotiate(ad_handshake *h, const ad_message *m, ad_fault *fault) {
         return ad__fault(fault, AD_E_VERSION, "the client speaks versions %lu to %lu, this server %d",
                          (unsigned long)m->u[0], (unsigned long)m->u[1], AD_PROTOCOL_VERSION);
     h->version = AD_PROTOCOL_VERSION;
+    h->features = m->u[2];
     snprintf(h->client, sizeof h->client, "%.*s", (int)(m->s[0].size < 100 ? m->s[0].size : 100), m->s[0].data);
     return 0;
 }

@@ -26,6 +26,18 @@ static ad_plans plans_of(const ad_worker *w) {
     return sum;
 }
 
+static uint64_t compile_counter(const ad_worker *w, int index) {
+    ad_compile_counts c = {0};
+    ad__compile_counts(w->compiler, &c);
+    switch (index) {
+    case AD_COUNTER_compiled: return c.compiled;
+    case AD_COUNTER_compile_failures: return c.failures;
+    case AD_COUNTER_compile_hits_memory: return c.hits_memory;
+    case AD_COUNTER_compile_hits_disk: return c.hits_disk;
+    default: return c.waiting;
+    }
+}
+
 static uint64_t counter(ad_session *s, int index) {
     ad_worker *w = s->worker;
     switch (index) {
@@ -44,6 +56,13 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_fft_plans: return plans_of(w).count;
     case AD_COUNTER_fft_plans_most: return plans_of(w).most;
     case AD_COUNTER_fft_plan_bytes: return plans_of(w).bytes;
+    case AD_COUNTER_compiled:
+    case AD_COUNTER_compile_failures:
+    case AD_COUNTER_compile_hits_memory:
+    case AD_COUNTER_compile_hits_disk:
+    case AD_COUNTER_compile_waiting: return compile_counter(w, index);
+    case AD_COUNTER_modules: return s->modules.count;
+    case AD_COUNTER_launches: return s->modules.launches;
     default: return 0;
     }
 }
@@ -96,6 +115,9 @@ bool ad__ask(ad_session *s, ad_message *m) {
     case AD_REQ_STAT: return do_stat(s, m);
     case AD_REQ_QUERY: return do_query(s, m);
     case AD_REQ_SYNC: return do_sync(s, m);
+    case AD_REQ_BUILD:
+    case AD_REQ_KERNEL:
+    case AD_REQ_GLOBAL: return ad__modules_ask(s, m);
     default: return ad__streams_ask(s, m);
     }
 }

@@ -18,7 +18,8 @@ struct ad_buffer {
     uint64_t readers;  /* bit n: lane n has read it since */
     uint64_t suspects; /* verdicts of this epoch on which the contents depend (verdict.h) */
     uint32_t epoch;
-    ad_buffer *next; /* spare ones */
+    struct ad_loaded *module; /* whose variable it is; NULL: it is memory of its own */
+    ad_buffer *next;          /* spare ones */
 };
 
 /* Open addressing with linear probing; buffers themselves stay where they are. */

@@ -41,6 +41,8 @@ static int take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_f
 }
 
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
+    if (b->module) ad__module_leave(s, b->module);
+    b->module = NULL;
     if (b->block.slab) {
         ad__lane_frees(s, b, NULL);
         ad__memory_give(b->home->estate, &b->block);
@@ -103,7 +105,23 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     j->nscratch = 0;
     j->fault.code = 0;
     j->fault.text[0] = 0;
+    j->launch = NULL;
+    j->buffer = j->own_buffer;
+    j->made = j->own_made;
     for (int i = 0; i < AD_MAX_OUT; i++) j->made[i] = false;
+}
+
+int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, uint64_t number) {
+    const size_t n = (size_t)m->op.nout + m->op.nin;
+    ad__job_begin(j, s, &m->op, number);
+    l->message = m;
+    j->launch = l;
+    j->buffer = ad__arena_alloc(&s->arena, (n + 1) * sizeof *j->buffer);
+    j->made = ad__arena_alloc(&s->arena, m->op.nout + 1u);
+    if (!j->buffer || !j->made) return ad__fault(&j->fault, AD_E_MEMORY, "out of host memory");
+    memset(j->buffer, 0, n * sizeof *j->buffer);
+    memset(j->made, 0, m->op.nout);
+    return 0;
 }
 
 void ad__job_end(job *j) {
@@ -204,6 +222,7 @@ static bool must_separate(const ad_op *op, const ad_desc *out, const ad_desc *in
 
 static int separate_inputs(job *j) {
     const ad_op *op = j->op;
+    if (j->launch) return 0; /* a kernel gets what it is given */
     for (int o = 0; o < op->nout; o++) {
         const ad_desc *out = &op->operand[o].desc;
         if (out->form != AD_VIEW) continue;
@@ -259,13 +278,17 @@ static void spread_suspects(job *j) {
     }
 }
 
-static int enqueue(job *j) {
+static int start(job *j) {
     const ad_backend *backend = j->s->worker->backend;
-    if (!backend->asynchronous)
-        return ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
+    if (j->launch) return ad__launch_run(j->s, j->lane, j->launch, j->op, j->number, &j->run, &j->fault);
+    return ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
+}
+
+static int enqueue(job *j) {
+    if (!j->s->worker->backend->asynchronous) return start(j);
     int status = ad__verdicts_place(j->s, &j->run.check, &j->fault);
     if (status) return status;
-    status = ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
+    status = start(j);
     int counted = ad__session_enqueued(j->s, j->lane, &j->fault); /* also a failed one may have begun something */
     spread_suspects(j);
     return status ? status : counted;
@@ -281,8 +304,9 @@ int ad__job_run(job *j) {
     j->lane->unmarked_ns += cost;
     if ((status = check_kind(j))) return status;
     if ((status = find_operands(j))) return status;
-    if ((status = ad__check_op(j->op, &j->fault))) return status;
-    if ((status = make_outputs(j))) return status;
+    if (j->launch) status = ad__launch_find(j->s, j->launch->message, j->lane, j->launch, &j->fault);
+    else status = ad__check_op(j->op, &j->fault);
+    if (status || (status = make_outputs(j))) return status;
     if ((status = order(j))) return status;
     set_addresses(j);
     if ((status = separate_inputs(j))) return status;

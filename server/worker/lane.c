@@ -242,6 +242,7 @@ int ad__lanes_poll(ad_session *s, ad_fault *fault) {
         int status = lane_poll(s, s->lanes[i], fault);
         if (status) return status;
         uint64_t first = first_open(s->lanes[i]);
+        ad__flight_moved(&s->worker->watchdog, &s->lanes[i]->flight, first - 1);
         if (first <= complete) complete = first - 1;
     }
     if (complete > s->complete) s->complete = complete;

@@ -28,6 +28,10 @@ static double call_cost(const ad_op *op) {
     return most_elements(op) + 0.2 * k * (op->nout ? elements(&op->operand[0]) : 1);
 }
 
+/* Nobody knows what a kernel takes; where it runs at once, the I/O thread had better not wait for it, unless there is
+ * nobody else. */
+#define LAUNCH_COST 1e6
+
 /* What a device takes for it, roughly: a GPU has this advantage over one processor in moving and in multiplying. */
 double ad__device_cost(const ad_op *op) {
     if (op->opcode == AD_REQ_CALL && op->row == AD_CALL_matmul) return call_cost(op) / 5000;
@@ -51,6 +55,7 @@ double ad__exec_cost(const ad_session *s, const ad_message *m) {
     case AD_REQ_REDUCE: return 2 * most_elements(&m->op);
     case AD_REQ_CALL:
     case AD_REQ_QUERY: return call_cost(&m->op);
+    case AD_REQ_LAUNCH: return LAUNCH_COST;
     case AD_REQ_NEW:
     case AD_REQ_EMPTY: return elements(&m->operand);
     case AD_REQ_READ: return 2 * elements(&m->operand);
@@ -140,6 +145,20 @@ static void do_compute(ad_session *s, ad_message *m) {
     ad__job_end(&j);
 }
 
+static void do_launch(ad_session *s, ad_message *m) {
+    job j;
+    ad_launching l;
+    int status = ad__job_begin_launch(&j, s, m, &l, s->done + 1);
+    if (status) {
+        j.fault.code = status;
+        fail_bare(s, &j.fault, "launch");
+        return;
+    }
+    status = ad__job_run(&j);
+    if (status) ad__poison_release(ad__job_fail(&j, status));
+    ad__job_end(&j);
+}
+
 /* Requests of streams.c and windows.c: their failures belong to no buffer. */
 static void do_other(ad_session *s, ad_message *m, int (*execute)(ad_session *, const ad_message *, ad_fault *)) {
     ad_fault fault = {0};
@@ -160,6 +179,9 @@ void ad__exec_op(ad_session *s, ad_message *m) {
     case AD_REQ_WINDOW:
     case AD_REQ_WINDOW_DROP:
     case AD_REQ_LOAD: do_other(s, m, ad__windows_op); break;
+    case AD_REQ_MODULE_DROP:
+    case AD_REQ_KERNEL_SET: do_other(s, m, ad__modules_op); break;
+    case AD_REQ_LAUNCH: do_launch(s, m); break;
     case AD_REQ_NEW:
     case AD_REQ_EMPTY: do_new(s, m, m->opcode == AD_REQ_NEW); break;
     case AD_REQ_FREE: do_free(s, m); break;

@@ -10,6 +10,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/common/rights.h"
 
 #define QUEUE_BYTES (4u << 20) /* queued for the engine, above which a client is not read */
 #define QUEUE_FRAMES 4096
@@ -52,6 +53,8 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
     memcpy(s->principal, note->who, sizeof s->principal);
     memcpy(s->client, note->text, sizeof s->client);
     s->grants = note->grants;
+    s->may_run_kernels = ad__may_run_kernels(&w->config, s->principal, &s->grants, w->backend->name);
+    s->kernel_limit = ad__kernel_limit(&w->config, s->principal);
     tune_tcp(fd);
     if (uv_poll_init(&w->loop, &s->poll, fd)) {
         close(fd);

@@ -91,7 +91,8 @@ static int next_message(ad_session *s) {
 
 void ad__session_await(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event *event) {
     s->wait = (ad_wait){.kind = kind, .lane = lane, .event = event, .since = ad__os_now()};
-    if (kind != AD_WAIT_ROOM && s->worker->backend->asynchronous) s->worker->engine.hurried = s->wait.since;
+    if (kind != AD_WAIT_ROOM && kind != AD_WAIT_COMPILER && s->worker->backend->asynchronous)
+        s->worker->engine.hurried = s->wait.since;
 }
 
 static bool reached(ad_session *s) {
@@ -105,6 +106,7 @@ static bool reached(ad_session *s) {
         done = s->worker->backend->event_done(s->wait.event, &fault);
         if (done < 0) ad__session_status(s, done, &fault);
         return done != 0; /* whoever waited will meet the error */
+    case AD_WAIT_COMPILER: return ad__modules_built(s);
     default: return true;
     }
 }
@@ -114,6 +116,7 @@ bool ad__session_poll(ad_session *s) {
     if (s->nlanes && (ad__lanes_mark(s, &fault) || ad__lanes_poll(s, &fault)))
         ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
     ad__verdicts_read(s, ad__lanes_idle(s));
+    if (s->modules.dropped) ad__modules_reap(s);
     if (!reached(s)) return false;
     s->wait.kind = AD_WAIT_NONE;
     return true;
@@ -168,8 +171,8 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
 }
 
 static void free_buffer(void *user, ad_buffer *b) {
-    (void)user;
-    if (b->home) ad__memory_give(b->home->estate, &b->block);
+    if (b->module) ad__module_leave(user, b->module);
+    else if (b->home) ad__memory_give(b->home->estate, &b->block);
     ad__poison_release(b->poison);
 }
 
@@ -185,7 +188,8 @@ bool ad__session_drop(ad_session *s) {
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (!ad__session_poll(s)) return false;
     ad__reading_end(s);
-    ad__buffers_clear(&s->buffers, free_buffer, NULL);
+    ad__buffers_clear(&s->buffers, free_buffer, s);
+    ad__modules_close(s);
     ad__verdicts_close(s);
     ad__events_close(s);
     ad__windows_close(s);
@@ -201,9 +205,11 @@ bool ad__session_drop(ad_session *s) {
 static const char *message_name(const ad_message *m) { return m->op.opcode ? ad__op_name(&m->op) : m->row->name; }
 
 int ad__session_status(ad_session *s, int status, const ad_fault *fault) {
-    char why[AD_FAULT_TEXT + 96];
+    char why[AD_FAULT_TEXT + 400], kernels[256];
     if (status != AD_E_DEVICE_LOST) return status;
-    snprintf(why, sizeof why, "%s (seen at operation %lu, %s)", fault ? fault->text : "device lost",
-             (unsigned long)s->done + 1, s->has_message ? message_name(&s->message) : "none");
+    ad__watchdog_names(&s->worker->watchdog, kernels, sizeof kernels);
+    snprintf(why, sizeof why, "%s%s%s (seen at operation %lu, %s)", fault ? fault->text : "device lost",
+             *kernels ? "; kernels under way: " : "", kernels, (unsigned long)s->done + 1,
+             s->has_message ? message_name(&s->message) : "none");
     ad__worker_lost(s->worker, why);
 }
