@@ -284,6 +284,20 @@ def test_devices_of_a_principal(start, place):
     assert failed.value.error == "denied" and "token:bob may not use device 0" in failed.value.text
 
 
+def test_kernels_of_a_principal(start, place):
+    """Who may run kernels, or may not, by a line of the file: where those are built in, welcome says so."""
+    place.add("bob", "kernels=yes")
+    server = start(*place.options("tcp"))
+
+    def features(name):
+        client = Client(place.socket(server, "tcp"), greet=False)
+        client.send(frame(raw.message("hello", 1, 1, 1, "raw", {"token": place.token[name]})))
+        return client.receive_message()[2]
+
+    assert features("alice") == 0
+    assert features("bob") == 1
+
+
 def test_users_and_groups(start, place):
     principals = place.folder / "principals"
     uid, gid = os.getuid(), os.getgid()
