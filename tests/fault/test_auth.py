@@ -249,7 +249,7 @@ def test_sessions_of_a_principal(start, place):
 
     wait_until(again, "its place is free again")
     assert works(both[1])
-    os.kill(server.worker, signal.SIGKILL)  # with the worker all of them go
+    os.kill(both[1].stat("worker_pid"), signal.SIGKILL)  # with the worker all of them go
     wait_until(lambda: server.said("worker exited"), "the worker is gone")
     fresh = [place.client(server, "tcp", "bob") for _ in range(2)]
     assert works(fresh[0]) and refusal(lambda: place.client(server, "tcp", "bob")).code == LIMIT
@@ -392,8 +392,8 @@ def test_who_does_not_read_costs_little(start, place):
 
 @pytest.mark.parametrize("what", ["worker", "kind client", "rude client"])
 def test_either_end_may_go(start, place, what):
-    server = start(*place.options("tls"))
-    stays = Client(server.path)
+    server = start(*place.options("tcp", "tls"))
+    stays = place.client(server, "tcp")  # of the same worker
     assert works(stays)
     before = sockets(server.pid)
     clients = [place.client(server) for _ in range(5)]
@@ -402,7 +402,7 @@ def test_either_end_may_go(start, place, what):
         if what != "worker":
             client.ask("read", client.put(np.ones(500_000)))
     if what == "worker":
-        os.kill(server.worker, signal.SIGKILL)
+        os.kill(stays.stat("worker_pid"), signal.SIGKILL)
         for client in clients:
             with pytest.raises((Closed, ssl.SSLError)):
                 while True:
@@ -421,8 +421,8 @@ def test_either_end_may_go(start, place, what):
 
 
 def test_clients_killed_in_the_middle(start, place):
-    server = start(*place.options("tls"))
-    stays = Client(server.path)
+    server = start(*place.options("tcp", "tls"))
+    stays = place.client(server, "tcp")  # of the same worker
     before = stays.stat("used_bytes"), sockets(server.pid)
     code = ("import pathlib, socket, ssl, sys; sys.path.insert(0, sys.argv[1]); import numpy as np, raw\n"
             "context = ssl.create_default_context(cafile=sys.argv[2])\n"
@@ -442,7 +442,7 @@ def test_clients_killed_in_the_middle(start, place):
     wait_until(lambda: stays.stat("sessions") == 1, "their sessions are over")
     wait_until(lambda: sockets(server.pid) <= before[1], "their sockets are closed")
     stays.close()
-    fresh = Client(server.path)
+    fresh = place.client(server, "tcp")
     wait_until(lambda: fresh.stat("used_bytes") <= before[0], "their arrays are gone")
 
 
