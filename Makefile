@@ -71,15 +71,16 @@ PYTHON_FLAGS = -isystem $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.
 
 objects = $(patsubst %,$(OBJ)/%.o,$(basename $(wildcard $(1))))
 PROTOCOL := $(call objects,protocol/*.c)
+TLS := $(call objects,protocol/tls/*.c)
 COMMON_SERVER := $(call objects,server/common/*.c)
-FRONT := $(call objects,server/front/*.c)
+FRONT := $(call objects,server/front/*.c) $(TLS)
 WORKER := $(call objects,server/worker/*.c)
 COMPILE_SERVICE := $(call objects,server/worker/compile*.c)
 CTL := $(call objects,server/ctl/*.c)
 COMPILE := $(call objects,server/compile/*.c)
 # What the worker needs of it, to write jobs and to read what came of them.
 COMPILE_SHARED := $(patsubst %,$(OBJ)/server/compile/%.o,frame options scratch toolkit)
-CLIENT := $(call objects,client-c/*.c)
+CLIENT := $(call objects,client-c/*.c) $(TLS)
 EXTENSION := $(call objects,client-python/src/*.c)
 KERNELS := $(call objects,kernels/*.cpp kernels/cpu/*.cpp)
 WIRE := $(call objects,tests/wire/*.c)
@@ -147,7 +148,7 @@ lint: ## check the dependency arrows, formatting, Python; ruff and cppcheck wher
 	@$(PYTHON) tests/lint.py --all
 
 fmt: ## format the C, C++ and CUDA sources
-	clang-format -i $(wildcard $(addsuffix /*.[ch],protocol client-c client-c/* server/* client-python/src tests/* kernels \
+	clang-format -i $(wildcard $(addsuffix /*.[ch],protocol protocol/tls client-c client-c/* server/* client-python/src tests/* kernels \
 		kernels/*) $(addsuffix /*.[ch]pp,tests/* kernels kernels/*) kernels/*/*.cu)
 
 docs: python $(VENV)/.stamp ## the reference and man pages, in build/docs, from the tables and the docstrings; and docs/coverage.md

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "arrayd.h"
 #include "protocol/desc.h"
@@ -24,7 +25,7 @@ int ad__fail_memory(void);
 int ad__fail_remote(int code, uint64_t number, const char *name, const char *text);
 
 /* ---- url.c: where the server is ---- */
-typedef enum ad_transport { AD_URL_UNIX, AD_URL_TCP, AD_URL_EMBEDDED } ad_transport;
+typedef enum ad_transport { AD_URL_UNIX, AD_URL_TCP, AD_URL_TLS, AD_URL_EMBEDDED } ad_transport;
 typedef struct ad_address {
     ad_transport transport;
     char url[256];  /* as shown to the user */
@@ -34,6 +35,34 @@ typedef struct ad_address {
 int ad__url_parse(const char *url, ad_address *out);
 /* The n-th place (0, 1, ...) to try when no URL was given; false after the last. The last is embedded. */
 bool ad__url_candidate(int n, ad_address *out);
+
+/* Whether it may lie beyond this machine: no memory is shared with it. */
+static inline bool ad__url_remote(const ad_address *a) {
+    return a->transport == AD_URL_TCP || a->transport == AD_URL_TLS;
+}
+
+/* ---- credentials.c: what shows the server who we are ---- */
+#define AD_TOKEN_SIZE 257
+typedef struct ad_credentials {
+    char token[AD_TOKEN_SIZE]; /* "": none */
+    char ca[1024], cert[1024], key[1024];
+} ad_credentials;
+/* From the options (NULL: none) and, for what they leave out, from the environment and the user's file. Only what the
+ * address needs is looked for. AD_E_VALUE, AD_E_SYSTEM, AD_E_DENIED: the file may be read by others; no message shows
+ * the token. */
+int ad__credentials_find(const ad_address *address, const ad_connection *options, ad_credentials *out);
+void ad__credentials_forget(ad_credentials *c);
+
+/* ---- secure.c: TLS ---- */
+typedef struct ad_secure ad_secure;
+/* Shake hands over *fd, which must stay where it is. AD_E_TLS, AD_E_TIMEOUT, AD_E_CONNECTION. */
+int ad__secure_open(const ad_address *address, const ad_credentials *c, uint64_t deadline, const int *fd,
+                    ad_secure **out);
+void ad__secure_close(ad_secure *s);
+/* As recv and sendmsg, by any thread, and without a signal; on failure ad__secure_why tells. */
+ssize_t ad__secure_receive(ad_secure *s, void *data, size_t size, int flags);
+ssize_t ad__secure_send(ad_secure *s, const struct iovec *part);
+void ad__secure_why(ad_secure *s, char *out, size_t size);
 
 /* ---- connect.c, embedded.c: sockets ---- */
 /* A connected socket, close-on-exec, not yet greeted. pid: of an embedded server, else 0. deadline: ad__now's time. */
@@ -106,7 +135,8 @@ struct ad_session {
     atomic_uint refs; /* the caller's handle and each array */
     int generation;   /* of the process that opened it, see ad__foreign */
     int fd;
-    pid_t pid; /* of the embedded server, or 0 */
+    ad_secure *secure; /* what goes over fd is encrypted; NULL: it is not */
+    pid_t pid;         /* of the embedded server, or 0 */
     bool trace;
 
     pthread_mutex_t lock;

@@ -251,12 +251,19 @@ static int make_room(ad_input *in) {
     return 0;
 }
 
+static void die_secure(ad_session *s) {
+    char why[AD_FAULT_TEXT];
+    ad__secure_why(s->secure, why, sizeof why);
+    ad__die(s, "connection lost: %.200s", why);
+}
+
 static ssize_t receive(ad_session *s, void *data, size_t size, int flags) {
-    ssize_t n = recv(s->fd, data, size, flags);
+    ssize_t n = s->secure ? ad__secure_receive(s->secure, data, size, flags) : recv(s->fd, data, size, flags);
     if (n > 0) return n;
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     s->input.closed = true;
     if (n == 0) ad__die(s, "connection lost: the server has gone");
+    else if (s->secure) die_secure(s);
     else ad__die(s, "connection lost: %s", strerror(errno));
     return 0;
 }

@@ -166,7 +166,7 @@ static bool interrupted(ad_session *s, uint64_t *checked) {
 static int transmit(ad_session *s, struct msghdr *m) {
     uint64_t checked = 0;
     while (m->msg_iovlen) {
-        ssize_t n = sendmsg(s->fd, m, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = s->secure ? ad__secure_send(s->secure, m->msg_iov) : sendmsg(s->fd, m, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n >= 0) {
             advance(m, (size_t)n);
         } else if (errno == EAGAIN) {

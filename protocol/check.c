@@ -218,14 +218,24 @@ static int begin_welcome(check *c) {
     return AD_OK;
 }
 
+/* An option of hello. */
+static int hello_pair(check *c, const msgpack_object_kv *pair) {
+    const msgpack_object_str *key = &pair->key.via.str;
+
+    if (key->size != 5 || memcmp(key->ptr, "token", 5) != 0) return AD_OK;
+    if (!is_text(&pair->val) || c->ns != 1) return bad(c, "token: not one string of UTF-8");
+    return keep_string(c, pair->val.via.str.ptr, pair->val.via.str.size);
+}
+
 static int read_map(check *c, const msgpack_object *o) {
-    const bool welcome = c->m->opcode == AD_REQ_WELCOME;
+    const bool welcome = c->m->opcode == AD_REQ_WELCOME, hello = c->m->opcode == AD_REQ_HELLO;
     int status = welcome ? begin_welcome(c) : AD_OK;
 
     if (o->type != MSGPACK_OBJECT_MAP) return bad(c, "not a map");
     for (uint32_t i = 0; status == AD_OK && i < o->via.map.size; i++) {
         if (!is_text(&o->via.map.ptr[i].key)) status = bad(c, "a key is not a string");
         else if (welcome) status = welcome_pair(c, &o->via.map.ptr[i]);
+        else if (hello) status = hello_pair(c, &o->via.map.ptr[i]);
     }
     return status;
 }

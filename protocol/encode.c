@@ -101,14 +101,19 @@ static void pack_op(msgpack_packer *pk, const ad_op *op) {
 
 /* ---- client to server ---- */
 
-int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client) {
+int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client,
+                     const char *token) {
     msgpack_packer pk = begin(b, AD_REQ_HELLO, 5);
 
     msgpack_pack_uint64(&pk, least);
     msgpack_pack_uint64(&pk, greatest);
     msgpack_pack_uint64(&pk, features);
     pack_string(&pk, client);
-    msgpack_pack_map(&pk, 0);
+    msgpack_pack_map(&pk, token != NULL);
+    if (token != NULL) {
+        pack_string(&pk, "token");
+        pack_string(&pk, token);
+    }
     return end(b);
 }
 

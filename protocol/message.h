@@ -29,7 +29,9 @@ typedef struct ad_string {
 } ad_string;
 
 /* ---- encoding: each appends one request to b; AD_E_MEMORY when b failed ---- */
-int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client);
+/* token: NULL: none */
+int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client,
+                     const char *token);
 int ad__encode_op(ad_bytes *b, const ad_op *op);                      /* UFUNC, REDUCE, CALL */
 int ad__encode_query(ad_bytes *b, uint64_t request, const ad_op *op); /* QUERY */
 int ad__encode_new(ad_bytes *b, const ad_desc *d, bool zero);
@@ -84,7 +86,7 @@ typedef struct ad_message {
     uint8_t opcode;
     const ad_request_row *row;
     uint64_t u[8];  /* unsigned fields in order, however many the row has (the list of FREE is below) */
-    ad_string s[2]; /* string and bytes fields that are no lists, in order */
+    ad_string s[2]; /* string and bytes fields that are no lists, in order; of HELLO the second is the token (size 0: none) */
     uint64_t *ids;  /* the list of unsigned numbers */
     size_t nids;
     struct {

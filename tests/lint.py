@@ -23,6 +23,7 @@ RESERVED = {
     r"uv\.h": ["server/", "tests/"],
     r"ini\.h": ["server/", "tests/"],
     r"(cuda|cublas|cufft|curand|cusolver|nvrtc|cub/|thrust/).*": ["kernels/", "server/cuda/", "tests/gpu/"],
+    r"openssl/.*": ["protocol/tls/"],
     r"Python\.h|numpy/.*": ["client-python/"],
     r"msgpack.*": ["protocol/", "tests/"],
     r"cblas.*|openblas.*": ["kernels/", "tests/unit/kernels_"],

@@ -45,10 +45,20 @@ AD_API const char *ad_error_text(int status);
 AD_API const char *ad_version(void);
 
 /* ---- sessions ---- */
-/* Connect. url: "unix:/path", "tcp:host:port", "embedded:cpu" or "embedded:cuda" (a server of this process, gone with
- * it); NULL: $ARRAYD_URL, else the user's and then the system's well-known socket, else embedded.
- * AD_E_URL, AD_E_CONNECTION, AD_E_VERSION, AD_E_DENIED, AD_E_TIMEOUT (10 s), AD_E_MEMORY. */
+/* Connect. url: "unix:/path", "tcp:host:port", "tls:host:port", "embedded:cpu" or "embedded:cuda" (a server of this
+ * process, gone with it); NULL: $ARRAYD_URL, else the user's and then the system's well-known socket, else embedded.
+ * AD_E_URL, AD_E_CONNECTION, AD_E_VERSION, AD_E_DENIED, AD_E_TIMEOUT (10 s), AD_E_MEMORY, AD_E_TLS. */
 AD_API int ad_session_open(const char *url, ad_session **session);
+/* What shows a server at "tcp:" or "tls:" who we are, and us that it is the right one; NULL: from the environment. */
+typedef struct ad_connection {
+    const char *token; /* $ARRAYD_TOKEN, the file $ARRAYD_TOKEN_FILE, ~/.config/arrayd/token. It is copied, sent once
+                          and forgotten; no message shows it */
+    const char *ca;    /* PEM file of authorities: $ARRAYD_CA, else the system's */
+    const char *cert;  /* PEM file of our certificate: $ARRAYD_CERT, else none ... */
+    const char *key;   /* ... and of its key: $ARRAYD_KEY, else in the same file */
+} ad_connection;
+/* The same with these. AD_E_VALUE, AD_E_SYSTEM: a file cannot be read. */
+AD_API int ad_session_open_with(const char *url, const ad_connection *connection, ad_session **session);
 /* Close: what has been sent is executed, arrays of the session become invalid handles (release them all the same).
  * NULL is allowed. */
 AD_API void ad_session_close(ad_session *session);

@@ -20,7 +20,7 @@ from numpy.exceptions import (AxisError, ComplexWarning, ModuleDeprecationWarnin
 from . import _core
 from ._array_api import VERSION as __array_api_version__
 from ._core import (ArraydError, CompileError, DeviceError, DeviceLostError, LimitError, ProtocolError, ServerError,
-                    StaleHandleError, ndarray, ufunc)
+                    StaleHandleError, TLSError, ndarray, ufunc)
 from ._base import newaxis
 from ._config import connect, session_info, show_config, stat, sync
 from ._creation import (arange, array, asanyarray, asarray, ascontiguousarray, asfortranarray, asnumpy, astype, copy,

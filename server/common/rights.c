@@ -8,7 +8,9 @@
 
 static bool is_local(const char *principal) { return strncmp(principal, "uid:", 4) == 0; }
 
-bool ad__may_run_kernels(const ad_config *c, const char *principal, const char *backend) {
+bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_grants *grants, const char *backend) {
+    if (!strcmp(c->kernels, "none")) return false;
+    if (grants->named & AD_GRANT_KERNELS) return grants->may & AD_GRANT_KERNELS;
     if (!strcmp(c->kernels, "all")) return true;
     if (strcmp(c->kernels, "unix") || !is_local(principal)) return false;
     if (!backend || strcmp(backend, "cpu")) return true;

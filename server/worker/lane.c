@@ -23,6 +23,7 @@ static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fau
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
         goto close_stream;
     }
+    ad__estate_limit(lane->estate, s->grants.memory);
     lane->slot = slot;
     lane->gpu = gpu;
     lane->high = high;
@@ -47,6 +48,8 @@ int ad__lane_open(ad_session *s, uint64_t id, uint64_t device, bool high, ad_fau
     ad_gpu *gpu = ad__gpu_get(s->worker, device, fault);
     ad_lane *lane = NULL;
     if (!gpu) return ad__session_status(s, fault->code, fault);
+    if (!(s->grants.devices >> device & 1))
+        return ad__fault(fault, AD_E_DENIED, "%s may not use device %" PRIu64, s->principal, device);
     if (find(s, id)) return ad__fault(fault, AD_E_VALUE, "stream %" PRIu64 " exists already", id);
     for (unsigned i = 0; !lane && i < s->nlanes; i++) {
         ad_lane *old = s->lanes[i];

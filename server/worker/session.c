@@ -52,7 +52,8 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
     s->fd = fd;
     memcpy(s->principal, note->who, sizeof s->principal);
     memcpy(s->client, note->text, sizeof s->client);
-    s->may_run_kernels = ad__may_run_kernels(&w->config, s->principal, w->backend->name);
+    s->grants = note->grants;
+    s->may_run_kernels = ad__may_run_kernels(&w->config, s->principal, &s->grants, w->backend->name);
     s->kernel_limit = ad__kernel_limit(&w->config, s->principal);
     tune_tcp(fd);
     if (uv_poll_init(&w->loop, &s->poll, fd)) {

@@ -49,6 +49,7 @@ struct ad_session {
     ad_worker *worker;
     uint64_t id;
     char principal[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
+    ad_grants grants; /* what the principal may do */
     bool may_run_kernels;
     int64_t kernel_limit; /* ns that one may take; 0: any time */
 

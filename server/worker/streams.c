@@ -197,7 +197,9 @@ static int do_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
         values[1] += (int64_t)bytes;
         values[2] += (int64_t)blocks;
     }
-    values[3] = (int64_t)s->buffer_limit;
+    /* What the session has set itself, or the principal has been given, whichever is less. */
+    uint64_t own = s->buffer_limit, given = s->grants.memory;
+    values[3] = (int64_t)(!own || (given && given < own) ? given : own);
     ad__reply_ints(s, m->u[0], 4, values);
     return 0;
 }

@@ -14,7 +14,7 @@ def tcp_url(server):
 def pair(start):
     """A server with a bystander over TCP, whose domain is another."""
     def make(*options):
-        server = start("--tcp=127.0.0.1:0", "--kernels-cache=none", *options)
+        server = start("--tcp=127.0.0.1:0", "--tcp-open=yes", "--kernels-cache=none", *options)
         bystander = client(tcp_url(server), BYSTANDER)
         return server, bystander, int(bystander.stdout.readline())
     return make
@@ -103,7 +103,7 @@ except PermissionError as error:
 
 @pytest.mark.parametrize(("option", "local", "remote"), [("unix", True, False), ("all", True, True), ("none", False, False)])
 def test_who_may_run_kernels(start, option, local, remote):
-    server = start("--tcp=127.0.0.1:0", f"--kernels={option}", "--kernels-cache=none")
+    server = start("--tcp=127.0.0.1:0", "--tcp-open=yes", f"--kernels={option}", "--kernels-cache=none")
     for url, may in ((f"unix:{server.path}", local), (tcp_url(server), remote)):
         out, err = client(url, BUILD).communicate(timeout=60)
         known, said = out.splitlines()
@@ -111,7 +111,7 @@ def test_who_may_run_kernels(start, option, local, remote):
 
 
 def test_who_may_run_kernels_shares_no_worker(start):
-    server = start("--tcp=127.0.0.1:0", "--kernels=unix")
+    server = start("--tcp=127.0.0.1:0", "--tcp-open=yes", "--kernels=unix")
     code = "import arrayd as ad; print(ad.stat()['worker_pid'])"
     pids = [client(url, code).communicate(timeout=60)[0] for url in ("unix:" + server.path, tcp_url(server)) * 2]
     assert pids[0] == pids[2] != pids[1] == pids[3]

@@ -23,7 +23,7 @@ FAULTS = {
 def pair(own_server, tmp_path):
     """A server and a bystander in another domain: over TCP."""
     def make(*options):
-        _, url = own_server("--tcp=127.0.0.1:0", "--kernels-cache=none", *options)
+        _, url = own_server("--tcp=127.0.0.1:0", "--tcp-open=yes", "--kernels-cache=none", *options)
         log = tmp_path / "log"
         port = log.read_text().split("tcp:127.0.0.1:")[1].split()[0].strip('"')
         bystander = client(f"tcp:127.0.0.1:{port}", BYSTANDER)

@@ -17,6 +17,7 @@ WELCOME = {"window_ops": 65536, "window_bytes": 1 << 26, "max_payload": 1 << 22,
            "server": "arrayd 0.1.0", "pid": 4242}
 MESSAGES = [
     ([1, 1, 2, 5, "client 1.0", {}], 'hello 1..2 features 0x5 "client 1.0"'),
+    ([1, 1, 2, 5, "client 1.0", {"token": "ad1_secret"}], 'hello 1..2 features 0x5 "client 1.0"'),
     ([2, 1, 0, 77, SECRET, WELCOME], 'welcome version 1 session 77 cpu "some processor" window 65536 ops 67108864 bytes'),
     ([16, [7, 11, [16]]], "new #7 f4[16]"),
     ([16, [2**64 - 1, 10, []]], "new #18446744073709551615 bf2[]"),
