@@ -177,6 +177,8 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
         if ((cost > CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
     }
     ad__held_flush(s);
+    /* Operations that nobody needed were never enqueued, so no mark will tell of them. */
+    if (asynchronous && ad__lanes_idle(s)) s->complete = s->done;
     ad__reply_ack(s, true);
     return AD_TURN_EMPTY;
 }

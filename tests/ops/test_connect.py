@@ -12,6 +12,7 @@ import pytest
 
 import arrayd as ad
 
+pytest.importorskip("trustme")
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "fault"))
 from certificates import Authority  # noqa: E402
 

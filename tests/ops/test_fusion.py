@@ -275,6 +275,7 @@ def test_counters_of_a_block(servers):
         with ad.cupyx.profiler.counters() as gained:
             work = busy()
             kept = (x + 1) * 2
+            ad.sync()
         if gained["fused_ops"] == 2:
             break
         compiled()
@@ -510,3 +511,12 @@ def test_random_programs(servers, block, exact):
                 np.testing.assert_array_equal(a, program.arrays[number], err_msg=f"{seed}: {number}")
         assert all(same_bits(a, b) for a, b in zip(read, read_apart, strict=True)), seed
     assert fused > 50
+
+
+def test_more_than_a_window_of_what_nobody_needs(servers):
+    """Operations that are never executed are acknowledged, too: the client would wait for ever."""
+    ad.connect(servers[0])
+    x, = uploaded(random(16))
+    for _ in range(200_000):
+        x + x
+    np.testing.assert_array_equal((x + x).get(), 2 * x.get())
