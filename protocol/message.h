@@ -86,7 +86,7 @@ typedef struct ad_message {
     uint8_t opcode;
     const ad_request_row *row;
     uint64_t u[8];  /* unsigned fields in order, however many the row has (the list of FREE is below) */
-    ad_string s[2]; /* string and bytes fields that are no lists, in order; of HELLO the second is the token (size 0: none) */
+    ad_string s[2]; /* string and bytes fields that are no lists; of HELLO the second is the token (size 0: none) */
     uint64_t *ids;  /* the list of unsigned numbers */
     size_t nids;
     struct {

@@ -129,11 +129,12 @@ static int start_loop(ad_front *f) {
 static int start(ad_front *f, int embedded_fd, ad_fault *fault) {
     ad_entrant own;
     ad_domain_state state;
+    const gid_t group = getegid();
     int status = ad__entrance_load(f, fault);
     if (!status && !f->embedded) status = ad__listen_open(f, fault);
     if (status) return status;
     /* The first worker is started at once: it shows whether the backend is to be had, and the first client finds it. */
-    ad__principals_user(f->principals, geteuid(), 1, &(gid_t){getegid()}, own.who, &own.grants);
+    ad__principals_user(f->principals, geteuid(), 1, &group, own.who, &own.grants);
     if (!ad__domain_of(f, &own, &state, fault)) return fault->code;
     if (state == AD_DOMAIN_FAILED) return fault->code;
     return f->embedded ? embed(f, embedded_fd, fault) : 0;
