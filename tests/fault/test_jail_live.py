@@ -118,7 +118,7 @@ assert x.get()[0] == 7
     path.write_bytes(data)
     third = start(*options)
     assert run(third, code).split() == ["1", "0", "0", "0"]
-    assert third.said("damaged kernel removed")
+    raw.wait_until(lambda: third.said("damaged kernel removed"), "it is logged")
 
 
 def test_a_worker_that_is_killed_leaves_no_compiler(start):
