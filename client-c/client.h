@@ -257,6 +257,8 @@ int ad__ask_finish(ad_session *s, ad_slot *slot);
 int ad__send_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields);
 int ad__ask_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields, ad_slot *slot);
 void ad__wake_all(ad_session *s); /* the lock is held */
+/* Another thread works on the connection: waits a little for what it finds. The lock is held (and let go meanwhile). */
+void ad__wait_changed(ad_session *s);
 
 /* ---- devices.c: streams ---- */
 /* The stream that the calling thread has chosen, of one session; the others' is 0. */

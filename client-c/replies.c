@@ -44,8 +44,7 @@ void ad__wake_all(ad_session *s) {
     if (s->waiters) pthread_cond_broadcast(&s->changed);
 }
 
-/* Another thread works on the connection: wait for what it finds. */
-static void wait_changed(ad_session *s) {
+void ad__wait_changed(ad_session *s) {
     uint64_t until = ad__now() + STEP_NS;
     struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
     s->waiters++;
@@ -95,19 +94,19 @@ static int check_interrupt(ad_session *s, uint64_t *checked) {
 
 int ad__wait(ad_session *s, uint64_t *checked) {
     if (s->dead) return 0;
-    if (s->reading) wait_changed(s);
+    if (s->reading) ad__wait_changed(s);
     else read_for_all(s);
     return check_interrupt(s, checked);
 }
 
 int ad__wait_writer(ad_session *s, uint64_t *checked) {
-    if (s->writing && !s->dead) wait_changed(s);
+    if (s->writing && !s->dead) ad__wait_changed(s);
     return check_interrupt(s, checked);
 }
 
 /* The caller gives up: its reply will be dropped. */
 static void abandon(ad_session *s, ad_slot *slot) {
-    while (slot->receiving) wait_changed(s);
+    while (slot->receiving) ad__wait_changed(s);
     if (!slot->kept) slot_remove(s, slot);
 }
 

@@ -15,6 +15,7 @@
 #define SEND_SIZE (32u << 10)    /* so much has gathered: the caller sends it */
 #define FULL_SIZE (64u << 10)    /* so much waits behind a write in progress: the caller waits */
 #define SMALL_PAYLOAD (4u << 10) /* payloads up to here are gathered too */
+#define PATIENCE 20              /* steps of waiting for another thread to read what a server that went has said */
 #define ROUNDS 4                 /* a writer looks for more so often before it leaves that to the flusher */
 
 /* ---- the window ---- */
@@ -162,6 +163,23 @@ static bool interrupted(ad_session *s, uint64_t *checked) {
     return dead || (check && check(argument) != 0);
 }
 
+/* Nothing can be sent any more. What the server said before it went tells why, and may still be there to be read, by
+ * another thread if that is reading. */
+static int hear_out(ad_session *s, int why) {
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < PATIENCE && s->reading && !s->dead; i++) ad__wait_changed(s);
+    const bool reader = !s->reading;
+    s->reading = true;
+    pthread_mutex_unlock(&s->lock);
+    while (reader && !s->input.closed && ad__input_run(s, MSG_DONTWAIT))
+        ;
+    ad__die(s, "connection lost: %s", strerror(why));
+    pthread_mutex_lock(&s->lock);
+    if (reader) s->reading = false;
+    pthread_mutex_unlock(&s->lock);
+    return AD_E_CONNECTION;
+}
+
 /* Sends all of m; writing is ours, the lock is not held. What an interrupt leaves stays in m. */
 static int transmit(ad_session *s, struct msghdr *m) {
     uint64_t checked = 0;
@@ -174,8 +192,7 @@ static int transmit(ad_session *s, struct msghdr *m) {
             wait_writable(s);
             if (interrupted(s, &checked)) return AD_E_INTERRUPTED;
         } else if (errno != EINTR) {
-            ad__die(s, "connection lost: %s", strerror(errno));
-            return AD_E_CONNECTION;
+            return hear_out(s, errno);
         }
     }
     return 0;

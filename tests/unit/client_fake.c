@@ -344,6 +344,15 @@ static bool handle(fake *f, const ad_message *m, const uint8_t *payload, size_t 
 
 /* ---- the connection ---- */
 
+static void say_bye(fake *f, int status, const char *why) {
+    ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
+    ad__encode_bye(&control, status, why);
+    frame(&out, &control, 0, NULL, 0);
+    send_all(f, out.data, out.size);
+    ad__bytes_free(&control);
+    ad__bytes_free(&out);
+}
+
 static bool welcome(fake *f) {
     ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
     ad_welcome w = {.version = 1,
@@ -357,13 +366,16 @@ static bool welcome(fake *f) {
                     .devices = 2,
                     .server = "fake 1.0"};
     if (f->options.greeting) return send_all(f, f->options.greeting, strlen(f->options.greeting));
-    if (f->options.refuse) ad__encode_bye(&control, f->options.refuse, "not you");
-    else ad__encode_welcome(&control, &w);
+    if (f->options.refuse) {
+        say_bye(f, f->options.refuse, "not you");
+        return false;
+    }
+    ad__encode_welcome(&control, &w);
     frame(&out, &control, 0, NULL, 0);
     bool ok = send_all(f, out.data, out.size);
     ad__bytes_free(&control);
     ad__bytes_free(&out);
-    return ok && !f->options.refuse;
+    return ok;
 }
 
 static bool serve_frame(fake *f, ad_reader *reader, ad_arena *arena) {
@@ -403,7 +415,11 @@ static void *run(void *argument) {
     bool ok = serve_frame(f, reader, &arena);
     wait_listening(f);
     while (ok) ok = serve_frame(f, reader, &arena);
-    shutdown(f->fd, SHUT_RDWR);
+    if (f->options.farewell) {
+        say_bye(f, f->options.farewell, "farewell");
+        close(f->fd);
+        f->fd = -1;
+    } else shutdown(f->fd, SHUT_RDWR);
     ad__reader_free(reader);
     ad__arena_free(&arena);
     return NULL;
@@ -457,10 +473,15 @@ void fake_listen(fake *f) {
     pthread_mutex_unlock(&f->lock);
 }
 
+void fake_wait(fake *f) {
+    if (!f->joined) pthread_join(f->thread, NULL);
+    f->joined = true;
+}
+
 void fake_stop(fake *f) {
     shutdown(f->listener, SHUT_RDWR);
     fake_listen(f);
-    pthread_join(f->thread, NULL);
+    fake_wait(f);
     close(f->listener);
     if (f->fd >= 0) close(f->fd);
     for (int i = 0; i < FAKE_BUFFERS; i++) free(f->buffers[i].data);

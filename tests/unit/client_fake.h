@@ -20,6 +20,7 @@ typedef struct fake_options {
     size_t die_after_bytes;                         /* close after so many bytes of input; 0: never */
     bool reverse; /* hold replies until `hold` of them are there, then send them last first */
     int hold;
+    int farewell;               /* say bye with this status at the end, and close without reading on */
     bool mute;                  /* answer nothing */
     bool no_ack;                /* acknowledge only when fake_acknowledge is called */
     int refuse;                 /* answer hello by bye with this status */
@@ -37,6 +38,7 @@ typedef struct fake {
     char folder[64], url[128];
     int listener, fd;
     pthread_t thread;
+    bool joined;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool listening;
@@ -68,6 +70,7 @@ fake *fake_start(const fake_options *options);
 /* Starts one and opens a session with it. */
 fake *fake_open(const fake_options *options, ad_session **session);
 void fake_stop(fake *f);
+void fake_wait(fake *f);        /* until it has closed */
 void fake_acknowledge(fake *f); /* from another thread, with no_ack */
 void fake_listen(fake *f);      /* ends deaf */
 

@@ -166,6 +166,28 @@ Test(client_session, a_dying_server_is_an_error_at_any_byte) {
     cr_assert_lt(survived, 2);
 }
 
+/* A worker whose device is lost says why and is gone, with requests unread: writing fails before that has been read. */
+Test(client_session, what_the_server_said_last_is_heard_when_writing_fails) {
+    for (int tcp = 0; tcp < 2; tcp++) {
+        ad_session *s;
+        ad_array *a, *b;
+        fake *f = fake_open(&(fake_options){.farewell = AD_E_DEVICE_LOST, .die_after = 1, .tcp = tcp}, &s);
+        cr_assert_not_null(f, "%s", ad_error_message());
+        int status = ad_empty(s, AD_FLOAT64, 1, (int64_t[]){4}, &a);
+        for (int i = 0; status == 0; i++) {
+            status = ad_add(ad_of(a), ad_float(1), &b);
+            if (status == 0) ad_array_release(b);
+            if (i == 0 && status == 0) status = ad_flush(s);
+            if (i == 0) fake_wait(f);
+        }
+        cr_expect_eq(status, AD_E_DEVICE_LOST, "%d", status);
+        cr_expect_not_null(strstr(ad_error_message(), "farewell"), "%s", ad_error_message());
+        ad_array_release(a);
+        ad_session_close(s);
+        fake_stop(f);
+    }
+}
+
 static void *use_until_dead(void *session) {
     int status = 0;
     while (status == 0) status = use(session);
