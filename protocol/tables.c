@@ -61,7 +61,7 @@ enum {
 #undef AD_COUNTER
 };
 _Static_assert((int)DTYPE_ROWS == (int)AD_NDTYPE, "dtype.def: wire ids must be dense from 0");
-_Static_assert((int)COUNTER_ROWS <= (int)AD_NCOUNTER, "counter.def: an index twice");
+_Static_assert((int)COUNTER_ROWS == (int)AD_NCOUNTER, "counter.def: indices must be dense from 0");
 
 /* Never called: an id that two rows share is a repeated case label, and does not compile. */
 #define AD_UNIQUE(table) static __attribute__((unused)) void unique_##table(unsigned id)
