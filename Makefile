@@ -299,7 +299,7 @@ $(TESTS)/%: $$(call objects,tests/unit/$$*_*.c tests/unit/$$*_*.cpp) $$(UNIT_$$*
 
 .PHONY: fuzzers
 fuzzers: $(FUZZERS:%=build/fuzz/bin/%)
-build/fuzz/bin/fuzz_compile: $(COMPILE_SHARED)
+build/fuzz/bin/fuzz_compile: $(COMPILE_SHARED) $(OBJ)/server/common/os.o
 build/fuzz/bin/%: build/fuzz/obj/tests/fuzz/%.o $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )

@@ -87,3 +87,14 @@ int64_t ad__os_now(void) {
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
+
+int ad__os_write(int fd, const void *data, size_t size) {
+    for (const char *at = data; size;) {
+        ssize_t n = write(fd, at, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return -1;
+        at += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}

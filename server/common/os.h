@@ -31,5 +31,7 @@ extern ad_os ad__os;
 void ad__os_init(const char *program);
 /* Nanoseconds of the monotonic clock. */
 int64_t ad__os_now(void);
+/* Write all of it. -1: errno says why not. */
+int ad__os_write(int fd, const void *data, size_t size);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/common/os.h"
 #include "server/compile/jail.h"
 #include "server/compile/options.h"
 #include "server/compile/run.h"
@@ -48,15 +49,9 @@ static int read_job(ad_bytes *b, ad_fault *fault) {
     return 0;
 }
 
-static void write_result(const ad_compile_result *r) {
+void ad__compile_leave(const ad_compile_result *r, int failed) {
     ad_bytes b = AD_BYTES_INIT;
-    if (ad__compile_put_result(&b, r)) _exit(2);
-    for (size_t done = 0; done < b.size;) {
-        ssize_t n = write(STDOUT_FILENO, b.data + done, b.size - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) _exit(2);
-        done += (size_t)n;
-    }
+    _exit(ad__compile_put_result(&b, r) || ad__os_write(STDOUT_FILENO, b.data, b.size) ? failed : 0);
 }
 
 static int check(ad_compile_request *r, ad_fault *fault) {
@@ -90,6 +85,5 @@ int main(void) {
         if (request.job.target == AD_COMPILE_CUDA) ad__compile_cuda(&request, &result);
         else ad__compile_host(&request, &result);
     }
-    write_result(&result);
-    _exit(0);
+    ad__compile_leave(&result, 2);
 }

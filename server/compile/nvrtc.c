@@ -1,6 +1,5 @@
 /* CUDA C++ by NVRTC. The library is loaded before the jail closes, and reads CUDA's own headers after. */
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,18 +159,6 @@ static void take_binary(const nvrtc *n, void *program, const ad_compile_job *job
     out->binary.nlowered = job->nnames;
 }
 
-static void say(const ad_compile_result *result) {
-    ad_bytes b = AD_BYTES_INIT;
-    if (ad__compile_put_result(&b, result)) _exit(3);
-    for (size_t done = 0; done < b.size;) {
-        ssize_t n = write(STDOUT_FILENO, b.data + done, b.size - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) _exit(3);
-        done += (size_t)n;
-    }
-    _exit(0);
-}
-
 static void inside(const ad_compile_request *r, void *user) {
     static nvrtc n;
     static ad_fault fault;
@@ -180,7 +167,7 @@ static void inside(const ad_compile_request *r, void *user) {
     ad_jail jail = {.read = p->folders, .memory = r->memory, .seconds = r->seconds, .optional = r->open || r->job.own};
     if (load(p, &n, &fault) || ad__jail_close(&jail, &fault)) {
         ad__compile_refuse(&fault, &result);
-        say(&result);
+        ad__compile_leave(&result, 3);
     }
     ad__paths_close(p->folders);
     void *program = create(&n, &r->job);
@@ -190,7 +177,7 @@ static void inside(const ad_compile_request *r, void *user) {
     else if (status == WRONG) result.kind = AD_COMPILE_WRONG;
     else if (*result.binary.log) result.kind = AD_COMPILE_STOPPED;
     else result = (ad_compile_result){.kind = AD_COMPILE_STOPPED, .binary.log = n.GetErrorString(status)};
-    say(&result);
+    ad__compile_leave(&result, 3);
 }
 
 /* ---- outside ---- */

@@ -31,6 +31,8 @@ void ad__compile_cuda(const ad_compile_request *r, ad_compile_result *out);
 void ad__compile_host(const ad_compile_request *r, ad_compile_result *out);
 /* *out: refused, for the fault's reason. */
 void ad__compile_refuse(const ad_fault *fault, ad_compile_result *out);
+/* Write the result to standard output, and leave: with status 0, or `failed` when it cannot be written. */
+_Noreturn void ad__compile_leave(const ad_compile_result *r, int failed);
 
 /* From here on only what lies in these folders (NULL at the end; they stay) is there for the C library's functions. */
 void ad__paths_close(const char *const *folders);

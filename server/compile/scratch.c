@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/common/os.h"
+
 #define NAME "arrayd-compile-"
 #define DEPTH 8
 
@@ -25,17 +27,6 @@ int ad__scratch_make(char out[AD_SCRATCH_PATH], ad_fault *fault) {
     return ad__fault(fault, AD_E_SYSTEM, "cannot make a folder in %s: %s", places[0], strerror(errno));
 }
 
-static int write_all(int fd, const char *data, size_t size) {
-    while (size) {
-        ssize_t n = write(fd, data, size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return -1;
-        data += n;
-        size -= (size_t)n;
-    }
-    return 0;
-}
-
 int ad__scratch_write(const char *folder, const char *name, const void *data, size_t size, ad_fault *fault) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -44,7 +35,7 @@ int ad__scratch_write(const char *folder, const char *name, const void *data, si
         mkdir(path, 0700);
     }
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int status = fd < 0 ? -1 : write_all(fd, data, size);
+    int status = fd < 0 ? -1 : ad__os_write(fd, data, size);
     if (status) ad__fault(fault, AD_E_SYSTEM, "cannot write %s: %s", name, strerror(errno));
     if (fd >= 0) close(fd);
     return status ? AD_E_SYSTEM : 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "server/common/log.h"
+#include "server/common/os.h"
 #include "server/compile/frame.h"
 
 #define MAGIC "arrayd-kernel-1\n"
@@ -205,23 +206,11 @@ bool ad__disk_load(ad_disk *d, const uint8_t key[AD_SHA256_SIZE], ad_bytes *resu
     return good;
 }
 
-static int write_part(int fd, const void *data, size_t size) {
-    const char *p = data;
-    while (size) {
-        ssize_t n = write(fd, p, size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return -1;
-        p += n;
-        size -= (size_t)n;
-    }
-    return 0;
-}
-
 static int write_file(const char *path, const head *h, const ad_bytes *result, const ad_bytes *job) {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return -1;
-    int status = write_part(fd, h, sizeof *h) || write_part(fd, result->data, result->size) ||
-                 write_part(fd, job->data, job->size);
+    int status = ad__os_write(fd, h, sizeof *h) || ad__os_write(fd, result->data, result->size) ||
+                 ad__os_write(fd, job->data, job->size);
     return close(fd) || status ? -1 : 0;
 }
 
