@@ -283,7 +283,7 @@ void ad__held_flush(ad_session *s) {
     drop_unneeded(s, &groups);
     run_groups(s, &groups, s->held.count);
     begin_again(s);
-    if (!s->worker->backend->asynchronous) s->complete = s->done;
+    ad__lanes_settle(s);
 }
 
 /* ---- making room ---- */
@@ -339,5 +339,5 @@ void ad__held_thin(ad_session *s) {
     for (int i = 0; i < n; i++) ad__held_add(s, h->lane, &recent[i]);
     ad__arena_free(&h->arena);
     h->arena = arena;
-    if (!s->worker->backend->asynchronous) s->complete = h->first - 1;
+    ad__lanes_settle(s);
 }

@@ -236,16 +236,22 @@ static uint64_t first_open(const ad_lane *lane) {
     return lane->unmarked ? lane->unmarked_first : UINT64_MAX;
 }
 
-int ad__lanes_poll(ad_session *s, ad_fault *fault) {
+void ad__lanes_settle(ad_session *s) {
     uint64_t complete = s->held.count ? s->held.first - 1 : s->done;
     for (unsigned i = 0; i < s->nlanes; i++) {
-        int status = lane_poll(s, s->lanes[i], fault);
-        if (status) return status;
         uint64_t first = first_open(s->lanes[i]);
-        ad__flight_moved(&s->worker->watchdog, &s->lanes[i]->flight, first - 1);
         if (first <= complete) complete = first - 1;
     }
     if (complete > s->complete) s->complete = complete;
+}
+
+int ad__lanes_poll(ad_session *s, ad_fault *fault) {
+    for (unsigned i = 0; i < s->nlanes; i++) {
+        int status = lane_poll(s, s->lanes[i], fault);
+        if (status) return status;
+        ad__flight_moved(&s->worker->watchdog, &s->lanes[i]->flight, first_open(s->lanes[i]) - 1);
+    }
+    ad__lanes_settle(s);
     return 0;
 }
 

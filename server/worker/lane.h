@@ -71,6 +71,8 @@ int ad__lane_enqueued(struct ad_session *s, ad_lane *lane, uint64_t number, ad_f
 int ad__lanes_mark(struct ad_session *s, ad_fault *fault);
 /* Look at the marks: sets s->complete. AD_E_DEVICE and the like. */
 int ad__lanes_poll(struct ad_session *s, ad_fault *fault);
+/* Sets s->complete by what is known without looking: also what was never enqueued is complete. */
+void ad__lanes_settle(struct ad_session *s);
 bool ad__lane_idle(const ad_lane *lane);
 bool ad__lanes_idle(const struct ad_session *s);
 /* So much is under way that the session must wait. */

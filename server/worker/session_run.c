@@ -147,7 +147,7 @@ static bool execute(ad_session *s) {
         ad__exec_op(s, &s->message);
         s->done++;
         if (s->held.count) s->held.bytes += s->message.size;
-        else if (!s->worker->backend->asynchronous) s->complete = s->done;
+        else ad__lanes_settle(s);
     }
     s->has_message = false;
     return true;
@@ -177,8 +177,6 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
         if ((cost > CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
     }
     ad__held_flush(s);
-    /* Operations that nobody needed were never enqueued, so no mark will tell of them. */
-    if (asynchronous && ad__lanes_idle(s)) s->complete = s->done;
     ad__reply_ack(s, true);
     return AD_TURN_EMPTY;
 }
