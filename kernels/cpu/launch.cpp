@@ -4,37 +4,15 @@
 #include <mutex>
 #include <new>
 
-#include "kernels/argument.h"
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/fiber.h"
 #include "kernels/cpu/module.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/launch.h"
 
 namespace {
 
 constexpr uint64_t FEW_THREADS = 2048; /* that are not worth waking other threads for */
-
-const uint32_t most_blocks[3] = {2147483647, 65535, 65535}, most_threads[3] = {1024, 1024, 64};
-const char axes[3] = {'x', 'y', 'z'};
-
-int check_size(const char *name, const char *what, const uint32_t *given, const uint32_t *most, ad_fault *fault) {
-    for (int i = 0; i < 3; i++)
-        if (given[i] == 0 || given[i] > most[i])
-            return ad__fault(fault, AD_E_VALUE, "kernel %s: %s.%c is %u, and must be from 1 to %u", name, what, axes[i],
-                             given[i], most[i]);
-    return 0;
-}
-
-int check_parameters(const adrun::entry *e, const ad_launch *l, ad_fault *fault) {
-    if (l->narguments != e->nparameters)
-        return ad__fault(fault, AD_E_VALUE, "kernel %s: it takes %d parameters, not %d", e->name, e->nparameters,
-                         l->narguments);
-    for (int i = 0; i < l->narguments; i++)
-        if (!ad_argument_fits(l->argument[i], l->argument_size[i], e->sizes[i]))
-            return ad__fault(fault, AD_E_VALUE, "kernel %s: parameter %d has %u bytes, not %u", e->name, i + 1,
-                             e->sizes[i], l->argument_size[i]);
-    return 0;
-}
 
 /* Blocks that are taken one after another by whoever has time. */
 struct work {
@@ -80,19 +58,9 @@ void run_blocks(work *w) {
 
 int ad_cpu_launch_check(const ad_launch *l, ad_fault *fault) {
     const adrun::entry *e = l->kernel->entry;
-    int rc = check_size(e->name, "gridDim", l->grid, most_blocks, fault);
-    if (rc == 0) rc = check_size(e->name, "blockDim", l->block, most_threads, fault);
-    if (rc < 0) return rc;
-    const uint64_t threads = uint64_t(l->block[0]) * l->block[1] * l->block[2];
-    if (threads > AD_BLOCK_THREADS)
-        return ad__fault(fault, AD_E_VALUE, "kernel %s: a block has at most %d threads, not %llu", e->name,
-                         AD_BLOCK_THREADS, (unsigned long long)threads);
-    if (l->shared > l->kernel->max_dynamic_shared)
-        return ad__fault(fault, AD_E_VALUE,
-                         "kernel %s: %u bytes of dynamic shared memory are more than its "
-                         "max_dynamic_shared_size_bytes, %lld",
-                         e->name, l->shared, (long long)l->kernel->max_dynamic_shared);
-    return check_parameters(e, l, fault);
+    const ad_launch_limits limits = {e->name, e->sizes, e->nparameters, AD_BLOCK_THREADS,
+                                     l->kernel->max_dynamic_shared};
+    return ad_launch_check(l, &limits, fault);
 }
 
 int ad_cpu_launch(ad_stream *stream, const ad_launch *l, ad_run *run, ad_fault *fault) {

@@ -2,10 +2,10 @@
 #include <new>
 #include <stdio.h>
 
-#include "kernels/argument.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/module.h"
+#include "kernels/launch.h"
 #include "kernels/run.h"
 
 struct ad_module {
@@ -63,44 +63,11 @@ void forget(ad_kernel *k) {
     delete k;
 }
 
-/* ---- checks: what the driver would refuse in fewer words ---- */
-
-const uint32_t most_blocks[3] = {2147483647, 65535, 65535}, most_threads[3] = {1024, 1024, 64};
-
-int check_size(const ad_kernel *k, const char *what, const uint32_t *given, const uint32_t *most, ad_fault *fault) {
-    for (int i = 0; i < 3; i++)
-        if (given[i] == 0 || given[i] > most[i])
-            return ad__fault(fault, AD_E_VALUE, "kernel %s: %s.%c is %u, and must be from 1 to %u", k->name, what,
-                             "xyz"[i], given[i], most[i]);
-    return 0;
-}
-
-int check_parameters(const ad_kernel *k, const ad_launch *l, ad_fault *fault) {
-    if (l->narguments != k->nparameters)
-        return ad__fault(fault, AD_E_VALUE, "kernel %s: it takes %d parameters, not %d", k->name, k->nparameters,
-                         l->narguments);
-    for (int i = 0; i < l->narguments; i++)
-        if (!ad_argument_fits(l->argument[i], l->argument_size[i], k->sizes[i]))
-            return ad__fault(fault, AD_E_VALUE, "kernel %s: parameter %d has %u bytes, not %u", k->name, i + 1,
-                             k->sizes[i], l->argument_size[i]);
-    return 0;
-}
-
+/* What the driver would refuse in fewer words. */
 int check(const ad_launch *l, ad_fault *fault) {
     const ad_kernel *k = l->kernel;
-    int rc = check_size(k, "gridDim", l->grid, most_blocks, fault);
-    if (rc == 0) rc = check_size(k, "blockDim", l->block, most_threads, fault);
-    if (rc < 0) return rc;
-    const uint64_t threads = uint64_t(l->block[0]) * l->block[1] * l->block[2];
-    if (threads > uint64_t(k->max_threads))
-        return ad__fault(fault, AD_E_VALUE, "kernel %s: a block has at most %d threads, not %llu", k->name,
-                         k->max_threads, (unsigned long long)threads);
-    if (l->shared > uint32_t(k->max_dynamic))
-        return ad__fault(fault, AD_E_VALUE,
-                         "kernel %s: %u bytes of dynamic shared memory are more than its "
-                         "max_dynamic_shared_size_bytes, %d",
-                         k->name, l->shared, k->max_dynamic);
-    return check_parameters(k, l, fault);
+    const ad_launch_limits limits = {k->name, k->sizes, k->nparameters, k->max_threads, k->max_dynamic};
+    return ad_launch_check(l, &limits, fault);
 }
 
 } // namespace

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "kernels/cuda/reduce.h"
+#include "kernels/cuda/vector.cuh"
 #include "kernels/types.h"
 
 namespace ad {
@@ -203,13 +204,6 @@ template <class S, int N, int W> __device__ void fold_unpack(S (&x)[N], const ui
 __device__ inline void fold_words(uint32_t *w, uint4 v) { w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w; }
 __device__ inline void fold_words(uint32_t *w, uint2 v) { w[0] = v.x, w[1] = v.y; }
 
-template <int Bytes> struct raw_bits;
-template <> struct raw_bits<1> { using type = uint8_t; };
-template <> struct raw_bits<2> { using type = uint16_t; };
-template <> struct raw_bits<4> { using type = uint32_t; };
-template <> struct raw_bits<8> { using type = uint64_t; };
-template <> struct raw_bits<16> { using type = uint4; };
-
 /* f(offset(i)) for the reduced element i: a multiplication where there is one dimension. */
 template <class Body> __device__ void fold_offsets(const ad_fold &f, Body body) {
     if (f.nover <= 1) {
@@ -387,7 +381,7 @@ template <class A> struct wide_work {
  */
 template <class A> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold_short(const __grid_constant__ ad_fold f) {
     using S = typename A::element;
-    using bits = typename raw_bits<sizeof(S)>::type;
+    using bits = typename raw<sizeof(S)>::type;
     constexpr uint32_t WIDTH = 16 / sizeof(S);
     extern __shared__ __align__(16) char memory[];
     bits *tile = reinterpret_cast<bits *>(memory);

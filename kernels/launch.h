@@ -1,0 +1,19 @@
+/* Launches of users' kernels: what can be known to be wrong before they begin, in words that name it. */
+#ifndef AD_KERNELS_LAUNCH_H
+#define AD_KERNELS_LAUNCH_H
+
+#include "kernels/backend.h"
+
+/* What a kernel takes. */
+typedef struct ad_launch_limits {
+    const char *name;
+    const uint32_t *sizes; /* bytes of each parameter */
+    int nparameters;
+    int max_threads;     /* of a block */
+    int64_t max_dynamic; /* bytes of dynamic shared memory */
+} ad_launch_limits;
+
+/* AD_E_VALUE */
+int ad_launch_check(const ad_launch *launch, const ad_launch_limits *kernel, ad_fault *fault);
+
+#endif
