@@ -276,10 +276,15 @@ def _indented(text):
     return "".join("    " + line + "\n" for line in text.splitlines())
 
 
+def _shown(base):
+    """Whether a class says that it has this base: a built-in one, or a public one of the package."""
+    return base.__module__ == "builtins" and base is not object or \
+        any(getattr(module, base.__name__, None) is base for module in public.modules().values())
+
+
 def class_text(name, cls):
     bases = [base.__name__ if base.__module__.startswith("arrayd") else f"_b.{base.__name__}" for base in cls.__bases__
-             if base is not object and not base.__name__.startswith("_") and base.__name__ != "Distributions"
-             and base.__module__.partition(".")[0] in ("builtins", "arrayd")]
+             if _shown(base)]
     if cls.__name__ == "LinAlgError":
         bases.append("_np.linalg.LinAlgError")
     body = "".join(member_text(each, member) for each, member in sorted(members(cls).items())

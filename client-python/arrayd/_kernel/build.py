@@ -22,6 +22,22 @@ def place():
     return _core.session_serial(), device
 
 
+class Cached:
+    """What kernels that are compiled for kinds of arguments tell of their sources, _sources."""
+
+    @property
+    def cached_codes(self):
+        """dict of the sources that have been compiled, by kinds of arguments."""
+        return dict(self._sources)
+
+    @property
+    def cached_code(self):
+        """str: the source that has been compiled; the last, where there are several."""
+        if not self._sources:
+            raise RuntimeError(f"{self.name} has not been called")
+        return list(self._sources.values())[-1]
+
+
 class Memo:
     """What was made for a place, by keys. That of an earlier connection goes with the first of a new one: it would keep
     the connection open."""

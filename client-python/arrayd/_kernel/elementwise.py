@@ -12,7 +12,7 @@ _MOST_BLOCKS = 1 << 30
 _BLOCK = 128
 
 
-class ElementwiseKernel:
+class ElementwiseKernel(build.Cached):
     """A kernel that runs a piece of CUDA C++ for each element of arrays, which are broadcast together.
 
         squared_diff = ad.ElementwiseKernel("T x, T y", "T z", "z = (x - y) * (x - y)", "squared_diff")
@@ -130,18 +130,6 @@ class ElementwiseKernel:
             source = self._sources[key] = self._source(kinds, dtypes, types, ndim)
             found = self._plans.put(where, key, build.module(source, self._options, (), self.name))
         return found
-
-    @property
-    def cached_codes(self):
-        """dict of the sources that have been compiled, by kinds of arguments."""
-        return dict(self._sources)
-
-    @property
-    def cached_code(self):
-        """str: the source that has been compiled; the last, where there are several."""
-        if not self._sources:
-            raise RuntimeError(f"{self.name} has not been called")
-        return list(self._sources.values())[-1]
 
     # ---- the source ----
 

@@ -67,7 +67,31 @@ def _attribute(name, doc, setting=None):
     return property(get, put if setting else None, doc=doc)
 
 
-class RawKernel:
+class _OfSource:
+    """What a source of CUDA C++ says of itself."""
+
+    @property
+    def code(self):
+        """str: the source."""
+        return self._source.code
+
+    @property
+    def options(self):
+        """tuple of the compiler's options."""
+        return self._source.options
+
+    @property
+    def backend(self):
+        """str: "nvrtc"."""
+        return self._source.backend
+
+    @property
+    def enable_cooperative_groups(self):
+        """bool: False."""
+        return self._source.enable_cooperative_groups
+
+
+class RawKernel(_OfSource):
     """A kernel in CUDA C++, whose grid, block and arguments the caller chooses. It is compiled when first used.
 
         add = ad.RawKernel(r'''
@@ -135,26 +159,6 @@ class RawKernel:
     __name__ = name
 
     @property
-    def code(self):
-        """str: the source."""
-        return self._source.code
-
-    @property
-    def options(self):
-        """tuple of the compiler's options."""
-        return self._source.options
-
-    @property
-    def backend(self):
-        """str: "nvrtc"."""
-        return self._source.backend
-
-    @property
-    def enable_cooperative_groups(self):
-        """bool: False."""
-        return self._source.enable_cooperative_groups
-
-    @property
     def attributes(self):
         """dict of all of these attributes; waits for the server."""
         return self.kernel.attributes
@@ -184,7 +188,7 @@ def _compile(source, log_stream, name):
         raise
 
 
-class RawModule:
+class RawModule(_OfSource):
     """CUDA C++ with several kernels, templates or global variables. It is compiled when first used.
 
         module = ad.RawModule(code=source, name_expressions=("scale<float>", "scale<double>"))
@@ -242,26 +246,6 @@ class RawModule:
         _compile(self._source, log_stream, "module")
 
     @property
-    def code(self):
-        """str: the source."""
-        return self._source.code
-
-    @property
-    def options(self):
-        """tuple of the compiler's options."""
-        return self._source.options
-
-    @property
     def name_expressions(self):
         """tuple of the names of template instances."""
         return self._source.names
-
-    @property
-    def backend(self):
-        """str: "nvrtc"."""
-        return self._source.backend
-
-    @property
-    def enable_cooperative_groups(self):
-        """bool: False."""
-        return self._source.enable_cooperative_groups

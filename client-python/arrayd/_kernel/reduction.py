@@ -13,7 +13,7 @@ _ENOUGH = 1024     # outputs with which a device is busy without sharing one amo
 _LONG = 1 << 14    # elements of a part of one output, at least
 
 
-class ReductionKernel:
+class ReductionKernel(build.Cached):
     """A kernel that reduces arrays, which are broadcast together, along axes.
 
         l2norm = ad.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm")
@@ -129,18 +129,6 @@ class ReductionKernel:
         if threads & threads - 1 or not 1 <= threads <= 1024:
             raise ValueError(f"{self.name}: block_size must be a power of two up to 1024, not {threads}")
         return threads
-
-    @property
-    def cached_codes(self):
-        """dict of the sources that have been compiled, by kinds of arguments."""
-        return dict(self._sources)
-
-    @property
-    def cached_code(self):
-        """str: the source that has been compiled; the last, where there are several."""
-        if not self._sources:
-            raise RuntimeError(f"{self.name} has not been called")
-        return list(self._sources.values())[-1]
 
 
 def _power(n):
