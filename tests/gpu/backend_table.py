@@ -144,3 +144,14 @@ class Backend:
 
     def pinned(self, device, size):
         return self.made("host_alloc", device, size)
+
+
+def load():
+    """The cuda backend; None where it or a GPU is not there."""
+    if not (BUILD / "bin" / "libarrayd-cuda.so").exists():
+        return None
+    try:
+        found = Backend("cuda")
+    except OSError:
+        return None
+    return found if found.count() else None

@@ -10,7 +10,8 @@ os.environ.setdefault("ARRAYD_TEST_BACKEND", "cuda")
 _spec = importlib.util.spec_from_file_location("ops_conftest", pathlib.Path(__file__).parents[1] / "ops" / "conftest.py")
 _ops = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_ops)
-start_server, BUILD, TOP, own_server = _ops.start_server, _ops.BUILD, _ops.TOP, _ops.own_server
+start_server, BUILD, TOP, own_server, servers = (_ops.start_server, _ops.BUILD, _ops.TOP, _ops.own_server,
+                                                 _ops.servers)
 
 
 def gpus():

@@ -10,19 +10,9 @@ import time
 
 import numpy
 import pytest
-from backend_table import BUILD, Backend, Check, Failed, Op, Run
+from backend_table import Backend, Check, Failed, Op, Run, load
 
 MIB = 1 << 20
-
-
-def load():
-    if not (BUILD / "bin" / "libarrayd-cuda.so").exists():
-        return None
-    try:
-        found = Backend("cuda")
-    except OSError:
-        return None
-    return found if found.count() else None
 
 
 cuda = load()

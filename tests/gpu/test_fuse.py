@@ -3,7 +3,6 @@ one (ARRAYD_FUSE=0), and nobody waits for the compiler."""
 import os
 import subprocess
 import sys
-import tempfile
 import time
 
 import arrayd as ad
@@ -11,27 +10,7 @@ import numpy as np
 import pytest
 from chain_table import DTYPES, KINDS, UFUNCS, fusable
 
-import conftest
-
 PATIENCE = 30  # seconds for the compiler
-
-
-@pytest.fixture(scope="module")
-def servers():
-    """Urls: of a server that fuses, and of one that does not."""
-    before, processes, urls = os.environ.get("ARRAYD_URL"), [], []
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        for folder, fuse in ((one, "1"), (other, "0")):
-            os.environ["ARRAYD_FUSE"] = fuse
-            process, url = conftest.start_server(folder)
-            processes.append(process)
-            urls.append(url)
-        del os.environ["ARRAYD_FUSE"]
-        yield urls
-        ad.connect(before)
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def counted():

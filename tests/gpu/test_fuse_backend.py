@@ -5,22 +5,12 @@ import time
 
 import numpy
 import pytest
-from backend_table import BUILD, Backend, Run
+from backend_table import Run, load
 from chain_table import (CODE, DTYPES, INPUT, KINDS, NODE, REDUCTIONS, REQ_REDUCE, REQ_UFUNC, SCALAR, SIZES, UFUNCS, Chain,
                          Compiler, Scalar, Source, View, dims, fusable, nvrtc, operation, storage)
 
 MIB = 1 << 20
 WORKSPACE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
-
-
-def load():
-    if not (BUILD / "bin" / "libarrayd-cuda.so").exists():
-        return None
-    try:
-        found = Backend("cuda")
-    except OSError:
-        return None
-    return found if found.count() else None
 
 
 cuda, library = load(), nvrtc()

@@ -74,3 +74,22 @@ def own_server(tmp_path):
     for process in started:
         process.kill()
         process.wait()
+
+
+@pytest.fixture(scope="module")
+def servers():
+    """Urls: of a server that fuses, and of one that does not."""
+    import arrayd as ad
+    before, processes, urls = os.environ["ARRAYD_URL"], [], []
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        for folder, fuse in ((one, "1"), (other, "0")):
+            os.environ["ARRAYD_FUSE"] = fuse
+            process, url = start_server(folder)
+            processes.append(process)
+            urls.append(url)
+        del os.environ["ARRAYD_FUSE"]
+        yield urls
+        ad.connect(before)
+        for process in processes:
+            process.kill()
+            process.wait()

@@ -3,7 +3,6 @@
 A large product comes first, so that the operations behind it are queued when the server comes to them.
 """
 import os
-import tempfile
 import time
 import warnings
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 import arrayd as ad
-import conftest
 
 SHAPES = [(32, 32), (32,), (32, 1), (1, 32), (1, 1), ()]
 LARGE = [(200, 200), (200,), (200, 1), (), (1, 200)]
@@ -23,24 +21,6 @@ EXACT = {1: ["negative", "absolute", "sqrt", "square", "floor", "sign", "signbit
 MORE = {1: EXACT[1] + ["sin", "exp", "tanh", "log1p", "arctan", "conjugate", "modf", "frexp", "reciprocal"],
         2: EXACT[2] + ["divide", "arctan2", "hypot", "power", "floor_divide", "remainder", "divmod", "copysign", "fmod"]}
 REDUCTIONS = ["sum", "max", "mean", "argmin", "any"]
-
-
-@pytest.fixture(scope="module")
-def servers():
-    """Urls: of a server that fuses, and of one that does not."""
-    before, processes, urls = os.environ["ARRAYD_URL"], [], []
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        for folder, fuse in ((one, "1"), (other, "0")):
-            os.environ["ARRAYD_FUSE"] = fuse
-            process, url = conftest.start_server(folder)
-            processes.append(process)
-            urls.append(url)
-        del os.environ["ARRAYD_FUSE"]
-        yield urls
-        ad.connect(before)
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 WORK = 700 * 700 * 8  # bytes that busy leaves behind
