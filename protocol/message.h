@@ -35,6 +35,10 @@ int ad__encode_stat(ad_bytes *b, uint64_t request);
 /* Requests all of whose fields are unsigned numbers: STREAM ... LOAD, WAIT ... DEVICE. */
 int ad__encode_numbers(ad_bytes *b, int opcode, size_t n, const uint64_t *fields);
 int ad__encode_fetch(ad_bytes *b, uint64_t request, const ad_desc *d, uint64_t window, uint64_t offset);
+/* Requests whose fields are unsigned numbers and then strings: ATTACH_NAME, UNPUBLISH. */
+int ad__encode_named(ad_bytes *b, int opcode, size_t n, const uint64_t *fields, size_t ntexts, const char *const *texts);
+int ad__encode_publish(ad_bytes *b, uint64_t request, const ad_desc *d, bool writable, const char *name,
+                       const char *grant);
 int ad__encode_reply(ad_bytes *b, uint64_t request, uint64_t done, size_t n, const ad_scalar *values);
 int ad__encode_fail(ad_bytes *b, uint64_t request, uint64_t done, int code, uint64_t number, const char *name,
                     const char *text); /* code: negative status */
@@ -71,7 +75,7 @@ typedef struct ad_message {
     size_t nids;
     ad_scalar *values; /* REPLY: the list */
     size_t nvalues;
-    ad_operand operand;  /* NEW, READ, FETCH: the description */
+    ad_operand operand;  /* NEW, READ, FETCH, PUBLISH: the description */
     ad_op op;            /* UFUNC, REDUCE, CALL, QUERY */
     ad_welcome *welcome; /* WELCOME */
     size_t size;         /* bytes that it took */

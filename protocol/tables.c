@@ -48,20 +48,14 @@ const ad_counter_row ad__counters[AD_NCOUNTER] = {
 #undef AD_COUNTER
 };
 
-/* Lists that are indexed without a look-up have no gaps: as many rows as the last id says. */
+/* A list that is indexed without a look-up has no gaps: as many rows as the last id says. */
 enum {
     DTYPE_ROWS = 0
 #define AD_DTYPE(id, NAME, name, size, kind, letter) +1
 #include "protocol/dtype.def"
 #undef AD_DTYPE
-    ,
-    COUNTER_ROWS = 0
-#define AD_COUNTER(index, name, doc) +1
-#include "protocol/counter.def"
-#undef AD_COUNTER
 };
 _Static_assert((int)DTYPE_ROWS == (int)AD_NDTYPE, "dtype.def: wire ids must be dense from 0");
-_Static_assert((int)COUNTER_ROWS == (int)AD_NCOUNTER, "counter.def: indices must be dense from 0");
 
 /* Never called: an id that two rows share is a repeated case label, and does not compile. */
 #define AD_UNIQUE(table) static __attribute__((unused)) void unique_##table(unsigned id)

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "server/worker/job.h"
+#include "server/worker/sharing.h"
 
 /* ---- stat ---- */
 
@@ -44,7 +45,7 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_fft_plans: return plans_of(w).count;
     case AD_COUNTER_fft_plans_most: return plans_of(w).most;
     case AD_COUNTER_fft_plan_bytes: return plans_of(w).bytes;
-    default: return 0;
+    default: return ad__sharing_counter(w, index);
     }
 }
 
@@ -96,6 +97,12 @@ bool ad__ask(ad_session *s, ad_message *m) {
     case AD_REQ_STAT: return do_stat(s, m);
     case AD_REQ_QUERY: return do_query(s, m);
     case AD_REQ_SYNC: return do_sync(s, m);
+    case AD_REQ_SHARE:
+    case AD_REQ_ATTACH:
+    case AD_REQ_PUBLISH:
+    case AD_REQ_ATTACH_NAME:
+    case AD_REQ_UNPUBLISH:
+    case AD_REQ_NAMES: return ad__sharing_ask(s, m);
     default: return ad__streams_ask(s, m);
     }
 }

@@ -43,6 +43,9 @@ struct ad_lane {
     uint64_t sequence;           /* counts what was enqueued */
     uint64_t followed[AD_LANES]; /* sequence of each other lane that this one waits for */
     ad_event *fence;
+    uint64_t keeps;    /* pieces of its memory that others hold, too (sharing.h) */
+    bool orphan;       /* its session is over, and these are all that it is there for */
+    ad_lane *next;     /* orphans that are about to go */
 };
 
 /* The lane of a stream's id; default streams are opened when first used. NULL with a fault. */
@@ -59,7 +62,13 @@ int ad__lane_drop(struct ad_session *s, uint64_t id, ad_fault *fault);
 /* All of them, once they are idle. */
 void ad__lanes_close(struct ad_session *s);
 
-/* The lane is about to read or write a buffer: make it wait for others that use it. */
+/* One that has become an orphan, once its stream has passed. */
+void ad__lane_close(const ad_backend *b, ad_lane *lane);
+/* What comes on a lane waits for what another one, of whatever session, holds now. */
+int ad__lane_after(const ad_backend *b, ad_lane *lane, ad_lane *other, ad_fault *fault);
+
+/* The lane is about to read or write a buffer: make it wait for others that use it. One that others hold, too, may get
+ * memory of its own for that: its address is not to be taken before. */
 int ad__lane_uses(struct ad_session *s, ad_lane *lane, struct ad_buffer *b, bool writes, ad_fault *fault);
 /* The buffer's memory is about to be given back to the lane that it came from: make that one wait. */
 int ad__lane_frees(struct ad_session *s, struct ad_buffer *b, ad_fault *fault);

@@ -6,6 +6,7 @@
 #include "server/common/os.h"
 #include "protocol/infer.h"
 #include "server/worker/session.h"
+#include "server/worker/sharing.h"
 
 #define ALLOWED (AD_BIT(AD_CLASS_OP) | AD_BIT(AD_CLASS_ASK))
 #define CLOCK_EVERY 32  /* cheap messages between two looks at the clock */
@@ -123,7 +124,7 @@ bool ad__session_poll(ad_session *s) {
 static bool crowded(ad_session *s) {
     ad_lane *lane = s->lane ? ad__lane_current(s, NULL) : NULL;
     if (lane && ad__lane_full(lane)) ad__session_await(s, AD_WAIT_ROOM, lane, NULL);
-    else if (ad__verdicts_full(&s->verdicts)) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    else if (ad__verdicts_full(&s->verdicts) || (s->verdicts.count && s->message.opcode == AD_REQ_FORK)) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     return s->wait.kind && !ad__session_poll(s);
 }
 
@@ -168,8 +169,8 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
 }
 
 static void free_buffer(void *user, ad_buffer *b) {
-    (void)user;
-    if (b->home) ad__memory_give(b->home->estate, &b->block);
+    if (b->shared) ad__shared_leave(user, b);
+    else if (b->home) ad__memory_give(b->home->estate, &b->block);
     ad__poison_release(b->poison);
 }
 
@@ -185,7 +186,9 @@ bool ad__session_drop(ad_session *s) {
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (!ad__session_poll(s)) return false;
     ad__reading_end(s);
-    ad__buffers_clear(&s->buffers, free_buffer, NULL);
+    s->dropping = true;
+    ad__buffers_clear(&s->buffers, free_buffer, s);
+    ad__sharing_end(s);
     ad__verdicts_close(s);
     ad__events_close(s);
     ad__windows_close(s);

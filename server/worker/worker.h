@@ -21,6 +21,7 @@ typedef struct ad_worker {
     uint64_t next_slab;
     ad_staging staging; /* the runner's */
     ad_engine engine;
+    struct ad_sharing *sharing; /* the runner's */
 
     /* the I/O thread's */
     uv_loop_t loop;
