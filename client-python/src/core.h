@@ -165,6 +165,7 @@ int ad__py_shared_init(PyObject *module);
 PyObject *ad__py_host(ad_host *host, int dtype, int ndim, const int64_t *shape);
 void ad__py_watch(ad_session *handle); /* show how far large transfers are */
 extern PyMethodDef ad__py_shared_methods[], ad__py_device_methods[];
+extern PyMethodDef ad__py_sharing_methods[]; /* sharing.c */
 
 /* ---- index*.c ---- */
 PyObject *ad__py_subscript(PyObject *a, PyObject *key);
