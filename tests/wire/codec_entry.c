@@ -84,6 +84,9 @@ static void encode_again(const ad_message *m, void *argument) {
     case AD_REQ_ACK: ad__encode_ack(b, u[0]); break;
     case AD_REQ_BYE: ad__encode_bye(b, -(int)u[0], name); break;
     case AD_REQ_FETCH: ad__encode_fetch(b, u[0], &m->operand.desc, u[1], u[2]); break;
+    case AD_REQ_PUBLISH: ad__encode_publish(b, u[0], &m->operand.desc, u[1] == 1, name, words); break;
+    case AD_REQ_ATTACH_NAME: ad__encode_named(b, m->opcode, 2, u, 2, (const char *const[]){name, words}); break;
+    case AD_REQ_UNPUBLISH: ad__encode_named(b, m->opcode, 1, u, 1, (const char *const[]){name}); break;
     case AD_REQ_UFUNC:
     case AD_REQ_REDUCE:
     case AD_REQ_CALL: ad__encode_op(b, &m->op); break;

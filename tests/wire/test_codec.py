@@ -50,6 +50,14 @@ MESSAGES = [
     ([55, 11, 1, 2], "elapsed ?11 1 2"),
     ([56, 12, 0, 2, 2**40], "pool ?12 0 2 1099511627776"),
     ([57, 13, 1], "device ?13 1"),
+    ([40, 0], "fork 0"),
+    ([41, 2**64 - 1, 1], "revoke"),
+    ([70, 14, 7, 1, 0, 60000], "share ?14 7 1 0 60000"),
+    ([71, 15, 8, 2**64 - 1, 1], "attach ?15 #8"),
+    ([72, 16, [5, 11, 0, [16]], 1, "a/b", "uid:1,*"], 'publish ?16 #5 f4[16] 1 "a/b" "uid:1,*"'),
+    ([73, 17, 9, "", "weights"], 'attach_name ?17 #9 "" "weights"'),
+    ([74, 18, "weights"], 'unpublish ?18 "weights"'),
+    ([75, 19, 10], "names ?19 #10"),
     ([48, 12, [5, 0, 3, [0, 2]]], "read ?12 #5 b1[0,2]@3"),
     ([49, 2**63], "sync ?9223372036854775808"),
     ([50, 1], "stat ?1"),
@@ -196,6 +204,8 @@ def test_changed_messages(native, model):
         accepted = model.accepts(message)
         verdicts[accepted] += 1
         assert isinstance(text, list) == accepted, (message, text)
+        if accepted and message[0] == 72 and message[3] > 1:
+            continue # the encoder writes 0 or 1
         if accepted and message[0] not in (65, 67): # their codes are C statuses in the encoder
             again = native.again(block)
             assert native.again(again) == again
