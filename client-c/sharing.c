@@ -53,8 +53,9 @@ static int whole(ad_session *s, uint64_t buffer, int dtype, int ndim, const int6
     return 0;
 }
 
-static int view_of(ad_array *bytes, const ad_layout *l, ad_array **out) {
-    int status = ad_view(bytes, l->dtype, l->offset, l->ndim, l->shape, l->strides, out);
+static int view_of(ad_array *bytes, const ad_layout *l, bool unchecked, ad_array **out) {
+    int status = unchecked ? ad__array_view(bytes, l->dtype, l->offset, l->ndim, l->shape, l->strides, out)
+                           : ad_view(bytes, l->dtype, l->offset, l->ndim, l->shape, l->strides, out);
     ad_array_release(bytes); /* the view keeps it */
     return status;
 }
@@ -76,13 +77,15 @@ static int covers(const ad_layout *l, int64_t size) {
 static int lay_out(ad_session *s, uint64_t buffer, int64_t size, uint8_t device, bool readonly, const ad_layout *l,
                    ad_array **out) {
     ad_array *a;
-    const int all = covers(l, size);
+    const bool poisoned = size < 0; /* whoever reads it is told why; of what size it would be nobody knows */
+    const int all = poisoned ? 0 : covers(l, size);
+    if (poisoned) size = 0;
     int status = all ? whole(s, buffer, l->dtype, l->ndim, l->shape, all == 2, &a)
                      : whole(s, buffer, AD_UINT8, 1, &size, false, &a);
     if (status) return status;
     a->device = device;
     a->readonly = readonly;
-    if (!all) status = view_of(a, l, &a);
+    if (!all) status = view_of(a, l, poisoned, &a);
     if (!status) *out = a;
     return status;
 }
@@ -111,7 +114,7 @@ int ad_capability_attach(ad_session *s, const ad_capability *c, const ad_layout 
     int status = layout_check(layout);
     if (!status) status = ask_making(s, AD_REQ_ATTACH, 2, c->half, 0, NULL, &slot, &buffer);
     if (status) return status;
-    if (slot.nvalues < 3 || slot.values[0] < 0) return wrong_reply(s, buffer, "attach");
+    if (slot.nvalues < 3 || slot.values[0] < -1) return wrong_reply(s, buffer, "attach");
     return lay_out(s, buffer, slot.values[0], (uint8_t)slot.values[2], slot.values[1] == 2, layout, out);
 }
 

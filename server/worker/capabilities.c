@@ -94,7 +94,7 @@ int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_shared *shared = (*at)->shared;
     int status = ad__shared_join(s, shared, m->u[1], (*at)->readonly, fault);
     if (status) return status;
-    int64_t values[3] = {(int64_t)shared->size, (*at)->readonly ? 2 : shared->common,
+    int64_t values[3] = {shared->poison ? -1 : (int64_t)shared->size, (*at)->readonly ? 2 : shared->common,
                          shared->home ? shared->home->gpu->index : 0};
     if ((*at)->uses && !--(*at)->uses) drop(s->worker, at);
     ad__reply_ints(s, m->u[0], 3, values);
