@@ -84,7 +84,8 @@ static PyObject *py_layout(PyObject *module, PyObject *a) {
     }
     ad_array_info info = ad__py_info(a);
     PyObject *shape = ad__py_tuple(info.ndim, info.shape), *strides = ad__py_tuple(info.ndim, info.strides);
-    if (shape && strides) return Py_BuildValue("sLNN", ad__dtypes[info.dtype].name, (long long)info.offset, shape, strides);
+    if (shape && strides)
+        return Py_BuildValue("sLNN", ad__dtypes[info.dtype].name, (long long)info.offset, shape, strides);
     Py_XDECREF(shape);
     Py_XDECREF(strides);
     return NULL;

@@ -24,6 +24,7 @@ static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fau
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
         goto close_stream;
     }
+    lane->session = s;
     lane->slot = slot;
     lane->gpu = gpu;
     lane->high = high;

@@ -43,9 +43,9 @@ struct ad_lane {
     uint64_t sequence;           /* counts what was enqueued */
     uint64_t followed[AD_LANES]; /* sequence of each other lane that this one waits for */
     ad_event *fence;
-    uint64_t keeps;    /* pieces of its memory that others hold, too (sharing.h) */
-    bool orphan;       /* its session is over, and these are all that it is there for */
-    ad_lane *next;     /* orphans that are about to go */
+    struct ad_session *session; /* NULL: it is over */
+    uint64_t keeps;             /* pieces of its memory that others hold, too (sharing.h) */
+    ad_lane *next;              /* orphans that are about to go */
 };
 
 /* The lane of a stream's id; default streams are opened when first used. NULL with a fault. */

@@ -9,9 +9,7 @@
 
 #define LOOK 1000000 /* ns between two looks at the stream of an orphan */
 
-static bool is_of(const ad_session *s, const ad_lane *lane) {
-    return lane && lane->slot < s->nlanes && s->lanes[lane->slot] == lane;
-}
+static bool is_of(const ad_session *s, const ad_lane *lane) { return lane && lane->session == s; }
 
 static bool behind(const ad_worker *w, const ad_shared *m) { return w->backend->asynchronous && m->home; }
 
@@ -100,20 +98,23 @@ static void watch(ad_worker *w, int64_t at) {
 }
 
 static void orphan_goes(ad_worker *w, ad_lane *lane) {
+    const ad_backend *backend = w->backend;
     w->sharing->orphans--;
     ad__estate_trim(lane->estate);
-    if (w->backend->asynchronous && lane->fence && !w->backend->event_record(lane->fence, lane->stream, NULL)) {
+    if (backend->asynchronous && !lane->fence && backend->event_open(lane->gpu->device, false, &lane->fence, NULL))
+        lane->fence = NULL;
+    if (lane->fence && !backend->event_record(lane->fence, lane->stream, NULL)) {
         lane->next = w->sharing->going;
         w->sharing->going = lane;
         watch(w, ad__os_now() + LOOK);
     } else {
-        w->backend->stream_wait(lane->stream, NULL);
-        ad__lane_close(w->backend, lane);
+        backend->stream_wait(lane->stream, NULL);
+        ad__lane_close(backend, lane);
     }
 }
 
 void ad__sharing_orphan(ad_worker *w, ad_lane *lane) {
-    lane->orphan = true;
+    lane->session = NULL;
     ad__estate_trim(lane->estate);
     w->sharing->orphans++;
 }
@@ -126,19 +127,20 @@ static void forget(ad_worker *w, ad_shared *m) {
     free(m);
 }
 
-/* Only its own session's buffer holds it: it is that one's alone again. */
+/* Only its own session's buffer holds it: it is that one's alone again. Its lane waits for those who have left, and the
+ * session's others for that one. */
 static void dissolve(ad_worker *w, ad_shared *m) {
     ad_buffer *b = m->buffers;
     ad_session *s = b->holder;
     if (m->home && !is_of(s, m->home)) return;
+    if (behind(w, m) && b->writer && !s->dropping && ad__lane_after(w->backend, m->home, b->writer, NULL)) return;
     if (m->payer != s) ad__shared_pay(m, s);
     unlink_buffer(m, b);
     b->block = m->block;
     if (m->home) {
         m->home->keeps--;
-        b->home = b->writer = m->home; /* which waits for those who have left */
+        b->home = b->writer = m->home;
         b->written = ++m->home->sequence;
-        b->readers = 0;
     }
     b->readonly = false;
     forget(w, m);
@@ -154,7 +156,7 @@ void ad__shared_release(ad_worker *w, ad_shared *m) {
             home->keeps--;
         }
         forget(w, m);
-        if (home && home->orphan && !home->keeps) orphan_goes(w, home);
+        if (home && !home->session && !home->keeps) orphan_goes(w, home);
     }
 }
 
@@ -255,14 +257,19 @@ int ad__shared_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_
     return ad__session_status(s, status, fault);
 }
 
+/* Also when its session ends the home is not idle before. */
+static void home_waits(const ad_backend *backend, ad_lane *home, ad_lane *lane) {
+    if (ad__lane_after(backend, home, lane, NULL)) backend->stream_wait(lane->stream, NULL);
+    else if (home->session) ad__lane_enqueued(home->session, home, home->session->done + 1, NULL);
+}
+
 /* Memory is given back in the order of its own stream, so that one waits for the session's lanes that have used it. */
 static void leave_in_order(ad_session *s, ad_shared *m, ad_buffer *b) {
     const ad_backend *backend = s->worker->backend;
     uint64_t used = b->readers | (is_of(s, b->writer) ? 1ull << b->writer->slot : 0);
     for (; used; used &= used - 1) {
         ad_lane *lane = s->lanes[__builtin_ctzll(used)];
-        if (lane != m->home && !ad__lane_idle(lane) && ad__lane_after(backend, m->home, lane, NULL))
-            backend->stream_wait(lane->stream, NULL);
+        if (lane != m->home && !ad__lane_idle(lane)) home_waits(backend, m->home, lane);
     }
     if (is_of(s, m->writer) && record(backend, m, m->writer, NULL)) backend->stream_wait(m->writer->stream, NULL);
 }

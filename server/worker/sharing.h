@@ -1,11 +1,11 @@
 /* Memory that several sessions of a worker hold.
  *
- * A buffer becomes shared when its session makes a capability of it, publishes it or forks. Nothing is copied: its block
- * stays where it is, in the estate of the lane that it came from (which outlives its session while that is so), and each
- * holder has a buffer of its own that means it. The holders of a snapshot, which is the rule, never see each other's
- * writes: who writes while others hold it gets a copy first. What was published to be written is common: whoever holds
- * it writes into the same memory, and operations on it take effect one after another in the order in which they came,
- * from whatever session.
+ * A buffer becomes shared when its session makes a capability of it, publishes it or forks. Nothing is copied: its
+ * block stays where it is, in the estate of the lane that it came from (which outlives its session while that is so),
+ * and each holder has a buffer of its own that means it. The holders of a snapshot, which is the rule, never see each
+ * other's writes: who writes while others hold it gets a copy first. What was published to be written is common:
+ * whoever holds it writes into the same memory, and operations on it take effect one after another in the order in
+ * which they came, from whatever session.
  *
  * Capabilities and names are holders, too. The memory goes back when the last holder has gone. Only whoever runs the
  * engine calls these, unless it says otherwise. */
@@ -56,9 +56,9 @@ typedef struct ad_sharing {
     ad_capability *capability[AD_CAPABILITY_BUCKETS];
     ad_name *names;
     uint64_t capabilities, published, count, bytes, orphans;
-    ad_lane *going;  /* orphans that nobody needs, until their streams have passed */
-    int64_t due;     /* when ad__sharing_sweep has something to do; INT64_MAX: never */
-    uint64_t forked; /* sessions begun by a fork */
+    ad_lane *going;     /* orphans that nobody needs, until their streams have passed */
+    int64_t due;        /* when ad__sharing_sweep has something to do; INT64_MAX: never */
+    uint64_t forked;    /* sessions begun by a fork */
     ad_session *births; /* under the engine's lock: those that the I/O thread has to take over */
 } ad_sharing;
 
