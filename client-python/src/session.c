@@ -208,7 +208,8 @@ static PyObject *py_stat(PyObject *module, PyObject *unused) {
     ad__py_acquire();
     PyObject *dict = status ? ad__py_fail(status) : PyDict_New();
     for (int i = 0; dict && i < got; i++)
-        if (ad__counters[i].name && put(dict, ad__counters[i].name, PyLong_FromUnsignedLongLong(counters[i])) != 0) Py_CLEAR(dict);
+        if (ad__counters[i].name && put(dict, ad__counters[i].name, PyLong_FromUnsignedLongLong(counters[i])) != 0)
+            Py_CLEAR(dict);
     ad__py_session_leave(s);
     return dict;
 }
