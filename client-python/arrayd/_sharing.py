@@ -100,7 +100,7 @@ def _by_handle(a, uses, linger):
     handle = _handle(a, uses, 0.0, linger)
     made = _making.get()
     if made is not None:
-        made.append(handle)
+        made._made.append(handle)
     return _rebuild, (handle.url, handle.key, handle.layout)
 
 
@@ -135,9 +135,9 @@ def reduce_array(a):
     return _by_handle(a, 1, _LINGER) if _carried() else _by_value(a)
 
 
-class handles(list):
+class handles:
     """A context in which pickle takes arrays by handle, for transports that pickle by themselves (Ray, Dask, a socket of
-    your own). In its list are the handles that were made: revoke() ends them all.
+    your own). len() counts the handles that were made; revoke() ends them all.
 
     Parameters: uses: how often each may be attached; 0 is any number. linger: seconds that they outlive this process's
     connection. Arrays of at most 32 KiB are pickled by value all the same.
@@ -145,8 +145,10 @@ class handles(list):
     """
 
     def __init__(self, uses=0, linger=_LINGER):
-        super().__init__()
-        self.uses, self.linger, self._tokens = uses, linger, []
+        self.uses, self.linger, self._tokens, self._made = uses, linger, [], []
+
+    def __len__(self):
+        return len(self._made)
 
     def __enter__(self):
         self._tokens.append(_making.set(self))
@@ -161,8 +163,8 @@ class handles(list):
         Returns: None.
         Source: arrayd
         """
-        while self:
-            self.pop().revoke()
+        while self._made:
+            self._made.pop().revoke()
 
 
 # ---- names ----

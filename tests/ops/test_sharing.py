@@ -90,7 +90,7 @@ def test_handles_in_pickles():
     made.revoke()
     with pytest.raises(ad.StaleHandleError, match="revoked"):
         pickle.loads(data)
-    assert not made
+    assert len(made) == 0
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "float16", "float32", "float64", "complex64", "complex128"])
