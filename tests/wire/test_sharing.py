@@ -90,6 +90,20 @@ def test_what_was_queued_before_is_seen(two):
         b.free(theirs)
 
 
+def test_what_is_still_under_way_is_seen(two):
+    """Bytes written behind long work of the owner's: the capability is there at once, the reader must wait for them."""
+    a, b = two
+    busy = a.upload(np.zeros(400_000))
+    long = view(busy, "float64", [400_000])
+    for i in range(10):
+        for _ in range(40):
+            a.ufunc("sin", "float64", [long], [long])
+        buffer = a.upload(X + i)
+        theirs = b.attach(a.share(buffer, 1))[0]
+        assert np.array_equal(b.read(whole(theirs)), X + i)
+        a.free(buffer), b.free(theirs)
+
+
 def test_memory_is_not_used_again_too_early(two):
     """A session frees what another still reads, and allocates at once; the reader's result must not change."""
     a, b = two
