@@ -71,10 +71,16 @@ PYTHON_FLAGS = -isystem $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.
 
 objects = $(patsubst %,$(OBJ)/%.o,$(basename $(wildcard $(1))))
 PROTOCOL := $(call objects,protocol/*.c)
+TLS := $(call objects,protocol/tls/*.c)
 COMMON_SERVER := $(call objects,server/common/*.c)
-FRONT := $(call objects,server/front/*.c)
+FRONT := $(call objects,server/front/*.c) $(TLS)
 WORKER := $(call objects,server/worker/*.c)
-CLIENT := $(call objects,client-c/*.c)
+COMPILE_SERVICE := $(call objects,server/worker/compile*.c)
+CTL := $(call objects,server/ctl/*.c)
+COMPILE := $(call objects,server/compile/*.c)
+# What the worker needs of it, to write jobs and to read what came of them.
+COMPILE_SHARED := $(patsubst %,$(OBJ)/server/compile/%.o,frame options scratch toolkit)
+CLIENT := $(call objects,client-c/*.c) $(TLS)
 EXTENSION := $(call objects,client-python/src/*.c)
 KERNELS := $(call objects,kernels/*.cpp kernels/cpu/*.cpp)
 WIRE := $(call objects,tests/wire/*.c)
@@ -90,7 +96,7 @@ A_KERNELS := $(LIB)/libarrayd-kernels.a
 A_CLIENT := $(LIB)/libarrayd.a
 SO_CLIENT := $(LIB)/libarrayd.so.0
 CORE := $(PACKAGE)/_core.abi3.so
-PROGRAMS := $(BIN)/arrayd $(BIN)/arrayd-worker $(BIN)/libarrayd-cpu.so
+PROGRAMS := $(BIN)/arrayd $(BIN)/arrayd-worker $(BIN)/arrayd-compile $(BIN)/arrayctl $(BIN)/libarrayd-cpu.so
 ifeq ($(VARIANT),release)
 ifneq ($(NVCC),)
 PROGRAMS += $(BIN)/libarrayd-cuda.so
@@ -142,7 +148,7 @@ lint: ## check the dependency arrows, formatting, Python; ruff and cppcheck wher
 	@$(PYTHON) tests/lint.py --all
 
 fmt: ## format the C, C++ and CUDA sources
-	clang-format -i $(wildcard $(addsuffix /*.[ch],protocol client-c client-c/* server/* client-python/src tests/* kernels \
+	clang-format -i $(wildcard $(addsuffix /*.[ch],protocol protocol/tls client-c client-c/* server/* client-python/src tests/* kernels \
 		kernels/*) $(addsuffix /*.[ch]pp,tests/* kernels kernels/*) kernels/*/*.cu)
 
 docs: python $(VENV)/.stamp ## the reference and man pages, in build/docs, from the tables and the docstrings; and docs/coverage.md
@@ -204,7 +210,7 @@ shared = $(if $V,,@echo '  LD ' $(@:build/%=%) &&) mkdir -p $(@D) && $(CC) -shar
 
 $(A_PROTOCOL): $(PROTOCOL)
 	@$(archive)
-$(A_SERVER): $(filter-out %/main.o,$(COMMON_SERVER) $(FRONT) $(WORKER))
+$(A_SERVER): $(filter-out %/main.o,$(COMMON_SERVER) $(FRONT) $(WORKER)) $(COMPILE_SHARED)
 	@$(archive)
 $(A_KERNELS): $(KERNELS)
 	@$(archive)
@@ -216,10 +222,21 @@ $(BIN)/arrayd: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
 	$(call say,LD )
 	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
 
-$(BIN)/arrayd-worker: $(WORKER) $(COMMON_SERVER) $(A_PROTOCOL)
+$(BIN)/arrayd-worker: $(WORKER) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
 	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
+
+# Its own open, stat and so on stand before the C library's: see server/compile/paths.c.
+$(BIN)/arrayd-compile: $(COMPILE) $(OBJ)/server/common/os.o $(A_PROTOCOL)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CC) -pie -rdynamic $(LINK_FLAGS) -o $@ $^ -ldl
+
+$(BIN)/arrayctl: $(CTL) $(COMPILE_SERVICE) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) -lpthread
 
 $(BIN)/libarrayd-cpu.so: $(KERNELS) $(A_PROTOCOL) $(OBJ)/backend.map
 	@mkdir -p $(@D)
@@ -264,6 +281,7 @@ UNIT_protocol := $(A_PROTOCOL)
 UNIT_kernels := $(A_KERNELS) $(A_PROTOCOL)
 UNIT_server := $(A_SERVER) $(A_PROTOCOL)
 UNIT_client := $(A_CLIENT)
+UNIT_fuse := $(call objects,$(FUSE_PORTABLE)) $(A_PROTOCOL)
 LIBS_kernels = $(BLAS_LIBS) $(KERNEL_LIBS)
 LIBS_server = $(INI_LIBS) $(UV_LIBS)
 
@@ -281,10 +299,11 @@ $(TESTS)/%: $$(call objects,tests/unit/$$*_*.c tests/unit/$$*_*.cpp) $$(UNIT_$$*
 
 .PHONY: fuzzers
 fuzzers: $(FUZZERS:%=build/fuzz/bin/%)
+build/fuzz/bin/fuzz_compile: $(COMPILE_SHARED)
 build/fuzz/bin/%: build/fuzz/obj/tests/fuzz/%.o $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) $(LINK_FLAGS) -fsanitize=fuzzer -o $@ $^ $(MSGPACK_LIBS)
+	$Q$(CC) $(LINK_FLAGS) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(filter %.a,$^) $(MSGPACK_LIBS)
 
 # ---- documents, installing, bundling ----
 
@@ -296,8 +315,8 @@ MAN3 := $(wildcard client-c/man/*.3)
 install: all $(DOCS)/arrayd.8 ## install below DESTDIR and PREFIX (/usr/local)
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/arrayd lib/pkgconfig lib/systemd/system lib/tmpfiles.d lib/sysusers.d \
 		include/arrayd/protocol share/man/man3 share/man/man5 share/man/man8) $(DESTDIR)$(SYSCONFDIR)/arrayd
-	install -m 755 $(BIN)/arrayd $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(filter-out %/arrayd,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/lib/arrayd/
+	install -m 755 $(BIN)/arrayd $(BIN)/arrayctl $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(filter-out %/arrayd %/arrayctl,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/lib/arrayd/
 	install -m 644 $(A_CLIENT) $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(SO_CLIENT) $(DESTDIR)$(PREFIX)/lib/
 	ln -sf libarrayd.so.0 $(DESTDIR)$(PREFIX)/lib/libarrayd.so

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "arrayd.h"
 #include "protocol/desc.h"
@@ -24,7 +25,7 @@ int ad__fail_memory(void);
 int ad__fail_remote(int code, uint64_t number, const char *name, const char *text);
 
 /* ---- url.c: where the server is ---- */
-typedef enum ad_transport { AD_URL_UNIX, AD_URL_TCP, AD_URL_EMBEDDED } ad_transport;
+typedef enum ad_transport { AD_URL_UNIX, AD_URL_TCP, AD_URL_TLS, AD_URL_EMBEDDED } ad_transport;
 typedef struct ad_address {
     ad_transport transport;
     char url[256];  /* as shown to the user */
@@ -34,6 +35,34 @@ typedef struct ad_address {
 int ad__url_parse(const char *url, ad_address *out);
 /* The n-th place (0, 1, ...) to try when no URL was given; false after the last. The last is embedded. */
 bool ad__url_candidate(int n, ad_address *out);
+
+/* Whether it may lie beyond this machine: no memory is shared with it. */
+static inline bool ad__url_remote(const ad_address *a) {
+    return a->transport == AD_URL_TCP || a->transport == AD_URL_TLS;
+}
+
+/* ---- credentials.c: what shows the server who we are ---- */
+#define AD_TOKEN_SIZE 257
+typedef struct ad_credentials {
+    char token[AD_TOKEN_SIZE]; /* "": none */
+    char ca[1024], cert[1024], key[1024];
+} ad_credentials;
+/* From the options (NULL: none) and, for what they leave out, from the environment and the user's file. Only what the
+ * address needs is looked for. AD_E_VALUE, AD_E_SYSTEM, AD_E_DENIED: the file may be read by others; no message shows
+ * the token. */
+int ad__credentials_find(const ad_address *address, const ad_connection *options, ad_credentials *out);
+void ad__credentials_forget(ad_credentials *c);
+
+/* ---- secure.c: TLS ---- */
+typedef struct ad_secure ad_secure;
+/* Shake hands over *fd, which must stay where it is. AD_E_TLS, AD_E_TIMEOUT, AD_E_CONNECTION. */
+int ad__secure_open(const ad_address *address, const ad_credentials *c, uint64_t deadline, const int *fd,
+                    ad_secure **out);
+void ad__secure_close(ad_secure *s);
+/* As recv and sendmsg, by any thread, and without a signal; on failure ad__secure_why tells. */
+ssize_t ad__secure_receive(ad_secure *s, void *data, size_t size, int flags);
+ssize_t ad__secure_send(ad_secure *s, const struct iovec *part);
+void ad__secure_why(ad_secure *s, char *out, size_t size);
 
 /* ---- connect.c, embedded.c: sockets ---- */
 /* A connected socket, close-on-exec, not yet greeted. pid: of an embedded server, else 0. deadline: ad__now's time. */
@@ -54,6 +83,7 @@ typedef struct ad_slot {
     uint64_t size, got;
     bool done, receiving; /* receiving: the reading thread holds data */
     bool kept;            /* outlives the call that waits: an interrupt leaves it in the list */
+    bool loose;           /* data has room for size bytes; how many come, in one frame, its payload says */
     bool own;             /* of this library's: the failure of an earlier operation is put off for the program's next */
     int status, nvalues;
     double real;     /* the first value, where that is a float */
@@ -95,7 +125,9 @@ typedef struct ad_deferred {
 
 typedef struct ad_pool ad_pool;
 
-#define AD_FREES 512            /* buffer ids in one free message */
+#define AD_FREES 512 /* buffer ids in one free message */
+#define AD_FREES_GATHER \
+    8 /* that wait for others: few, so that the server knows of temporaries while it can do without */
 #define AD_FREE_BYTES (1 << 20) /* released memory that waits for the next message at the most */
 #define AD_TYPE_CODES 18        /* dtypes and the three weak types */
 
@@ -108,7 +140,8 @@ struct ad_session {
     atomic_uint refs; /* the caller's handle and each array */
     int generation;   /* of the process that opened it, see ad__foreign */
     int fd;
-    pid_t pid; /* of the embedded server, or 0 */
+    ad_secure *secure; /* what goes over fd is encrypted; NULL: it is not */
+    pid_t pid;         /* of the embedded server, or 0 */
     bool trace;
 
     pthread_mutex_t lock;
@@ -120,13 +153,14 @@ struct ad_session {
     /* Output: out gathers frames; the last one is open from frame on. sending[sent..] is on its way. */
     ad_bytes out, sending;
     size_t frame, sent;
+    size_t frees_end;    /* so far out holds nothing but frees */
     bool writing, again; /* a thread writes; it shall look once more before it stops */
     uint64_t sent_at;    /* when something was last sent */
     uint64_t ops, bytes; /* operations encoded; bytes of frames sealed */
     uint64_t next_buffer, next_request;
     atomic_bool streams; /* somebody has left the stream that a session begins with */
     uint64_t stream;     /* that the server was told last */
-    uint64_t next_stream, next_event, next_window;
+    uint64_t next_stream, next_event, next_window, next_module;
     struct {
         int fd; /* to be sent with the byte at `at` of out, or of sending once it is `taken`; -1: none */
         size_t at;
@@ -191,6 +225,8 @@ int ad__fail_dead(const ad_session *s); /* AD_E_CONNECTION, or what bye said, wi
 int ad__begin(ad_session *s);
 /* The same for a request with a reply: what has been released is freed before it. */
 int ad__begin_ask(ad_session *s);
+/* The same in a frame of its own, for a long request. */
+int ad__begin_alone(ad_session *s);
 /* End an operation begun so (status of the encoder); mark: size of s->out before it. Sends or leaves it. Unlocks. */
 int ad__commit(ad_session *s, size_t mark, int status);
 /* Send what has gathered, without waiting for the server. The lock is held (and let go meanwhile). */

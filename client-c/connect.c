@@ -92,7 +92,8 @@ int ad__connect(const ad_address *address, uint64_t deadline, int *fd, pid_t *pi
     *pid = 0;
     switch (address->transport) {
     case AD_URL_UNIX: return connect_unix(address, deadline, fd);
-    case AD_URL_TCP: return connect_tcp(address, deadline, fd);
+    case AD_URL_TCP:
+    case AD_URL_TLS: return connect_tcp(address, deadline, fd);
     case AD_URL_EMBEDDED: return ad__embedded_start(address->host, fd, pid);
     }
     return ad__fail(AD_E_URL, "unknown transport");

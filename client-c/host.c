@@ -147,7 +147,7 @@ static size_t most_bytes(void) {
 
 ad_pool *ad__pool_of(ad_session *s) {
     ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
-    if (pool || s->address.transport == AD_URL_TCP) return pool;
+    if (pool || ad__url_remote(&s->address)) return pool;
     pthread_mutex_lock(&ad__pools_lock);
     pool = atomic_load_explicit(&s->pool, memory_order_relaxed);
     if (!pool && (pool = calloc(1, sizeof *pool))) {

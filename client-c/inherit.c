@@ -1,6 +1,6 @@
 /* Sessions and fork. A child goes on with its parent's arrays in a session of its own, which the parent begins for it:
  * before the fork it sends the server one end of a socket pair, behind all operations so far. Nothing is waited for.
- * Where that cannot be (over TCP, or the server takes nothing for a while) the session is of no use to the child, which
+ * Where that cannot be (from another machine, or the server takes nothing for a while) the session is of no use to the child, which
  * then opens another. */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ bool ad_session_usable(const ad_session *s) { return !ad__foreign(s); }
 /* Only arrays are worth it: they, and the program, refer to the session. */
 static bool worth_it(const ad_session *s) {
     return s->welcomed && !s->dead && !ad__foreign(s) && atomic_load(&s->refs) > 1 &&
-           s->address.transport != AD_URL_TCP && s->ops - s->window.acked < s->window.ops;
+           !ad__url_remote(&s->address) && s->ops - s->window.acked < s->window.ops;
 }
 
 static void wait_step(ad_session *s) {
@@ -138,7 +138,7 @@ static void renew(ad_session *s) {
     s->generation = atomic_load(&ad__generation);
     s->serial = ad__session_serial_next();
     renew_input(s);
-    s->out.size = s->sending.size = s->frame = s->sent = 0;
+    s->out.size = s->sending.size = s->frame = s->sent = s->frees_end = 0;
     s->writing = s->again = s->reading = false;
     s->ops = s->bytes = 0;
     s->window.acked = s->window.acked_bytes = 0;

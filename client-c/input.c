@@ -83,6 +83,18 @@ static void on_part(ad_session *s, ad_slot *slot, const ad_message *m) {
     if (slot->size == 0) finish(s, slot);
 }
 
+static void on_loose(ad_session *s, ad_slot *slot, const ad_message *m) {
+    ad_input *in = &s->input;
+    if (in->frame.payload > slot->size || in->frame.flags & AD_FRAME_MORE) {
+        ad__die_locked(s, "protocol violated: a reply that is too long");
+        return;
+    }
+    in->request = m->u[0];
+    in->offset = 0;
+    slot->size = in->frame.payload;
+    if (slot->size == 0) finish(s, slot);
+}
+
 static void on_reply(ad_session *s, const ad_message *m) {
     ad_slot *slot = ad__slot_find(s, m->u[0]);
     ad__acked(s, m->u[1]);
@@ -93,7 +105,8 @@ static void on_reply(ad_session *s, const ad_message *m) {
     slot->nvalues = m->nvalues < AD_SLOT_VALUES ? (int)m->nvalues : AD_SLOT_VALUES;
     for (int i = 0; i < slot->nvalues; i++) slot->values[i] = scalar_int(&m->values[i]);
     if (slot->nvalues && m->values[0].kind == AD_SCALAR_FLOAT) slot->real = m->values[0].as.f;
-    if (slot->data) on_part(s, slot, m);
+    if (slot->loose) on_loose(s, slot, m);
+    else if (slot->data) on_part(s, slot, m);
     else finish(s, slot);
 }
 
@@ -239,12 +252,19 @@ static int make_room(ad_input *in) {
     return 0;
 }
 
+static void die_secure(ad_session *s) {
+    char why[AD_FAULT_TEXT];
+    ad__secure_why(s->secure, why, sizeof why);
+    ad__die(s, "connection lost: %.200s", why);
+}
+
 static ssize_t receive(ad_session *s, void *data, size_t size, int flags) {
-    ssize_t n = recv(s->fd, data, size, flags);
+    ssize_t n = s->secure ? ad__secure_receive(s->secure, data, size, flags) : recv(s->fd, data, size, flags);
     if (n > 0) return n;
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     s->input.closed = true;
     if (n == 0) ad__die(s, "connection lost: the server has gone");
+    else if (s->secure) die_secure(s);
     else ad__die(s, "connection lost: %s", strerror(errno));
     return 0;
 }

@@ -14,7 +14,7 @@ void ad__slot_init(ad_slot *slot, void *data, uint64_t size) {
     slot->data = data;
     slot->size = size;
     slot->got = slot->number = 0;
-    slot->done = slot->receiving = slot->kept = slot->own = false;
+    slot->done = slot->receiving = slot->kept = slot->loose = slot->own = false;
     slot->status = slot->nvalues = 0;
     slot->real = 0;
 }

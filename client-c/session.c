@@ -1,5 +1,7 @@
 /* Sessions: opening, the handshake, dying, closing. */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +73,7 @@ int ad__session_locks(ad_session *s) {
 static void destroy(ad_session *s) {
     ad__inherit_remove(s);
     ad__host_leave(s);
+    if (!ad__foreign(s)) ad__secure_close(s->secure); /* in a fork's child another thread may have been at it */
     if (s->pass.fd >= 0) close(s->pass.fd);
     if (s->fd >= 0) close(s->fd);
     ad__bytes_free(&s->out);
@@ -94,7 +97,7 @@ static int create(ad_session **out) {
     const char *trace = getenv("AD_TRACE");
     s->fd = s->pass.fd = -1;
     s->refs = 1;
-    s->next_buffer = s->next_request = s->next_stream = s->next_event = s->next_window = 1;
+    s->next_buffer = s->next_request = s->next_stream = s->next_event = s->next_window = s->next_module = 1;
     s->serial = ad__session_serial_next();
     s->generation = atomic_load(&ad__generation);
     s->trace = trace && *trace && strcmp(trace, "0") != 0;
@@ -140,14 +143,33 @@ static int fail_handshake(ad_session *s) {
     return ad__fail(s->refused ? s->refused : AD_E_CONNECTION, "%s: %s%s", s->address.url, s->why, fate);
 }
 
+/* A token is shown to nobody who might pass it on: over TLS, or to this machine. */
+static int check_confidential(const ad_session *s) {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } a = {0};
+    socklen_t size = sizeof a;
+    if (s->secure || getpeername(s->fd, &a.any, &size) != 0) return 0;
+    bool local = a.any.sa_family == AF_INET    ? ntohl(a.v4.sin_addr.s_addr) >> 24 == 127
+                 : a.any.sa_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr)
+                                               : true;
+    return local ? 0
+                 : ad__fail(AD_E_DENIED,
+                            "%s: a token is not sent without encryption beyond this machine; use tls:", s->address.url);
+}
+
 /* Sends hello and waits for welcome or bye. */
-static int handshake(ad_session *s, uint64_t deadline) {
+static int handshake(ad_session *s, const char *token, uint64_t deadline) {
     uint64_t checked = UINT64_MAX;
-    int status;
+    int status = *token ? check_confidential(s) : 0;
+    if (status) return status;
     pthread_mutex_lock(&s->lock);
     size_t mark = s->out.size;
     ad__bytes_append(&s->out, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
-    status = ad__encode_hello(&s->out, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, 0, "libarrayd " AD_VERSION);
+    status = ad__encode_hello(&s->out, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, AD_FEATURE_KERNELS,
+                              "libarrayd " AD_VERSION, *token ? token : NULL);
     s->frame = mark;
     if (status == 0) status = ad__push(s);
     while (status == 0 && !s->welcomed && !s->dead) {
@@ -160,6 +182,7 @@ static int handshake(ad_session *s, uint64_t deadline) {
     s->window.bytes = s->welcome.window_bytes;
     s->bytes = 0; /* hello is not acknowledged */
     s->window.count = 0;
+    if (*token && s->sending.data && !s->writing) explicit_bzero(s->sending.data, s->sending.capacity);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -168,12 +191,12 @@ static void tune(const ad_session *s) {
     const struct timeval step = {.tv_usec = AD_WAIT_STEP_US};
     const int room = AD_SEND_BUFFER;
     setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
-    if (s->address.transport != AD_URL_TCP) /* TCP finds a size by itself */
+    if (!ad__url_remote(&s->address)) /* TCP finds a size by itself */
         setsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
 }
 
 /* missing: the server is not there, which is no error while places are tried. */
-static int open_at(const ad_address *address, ad_session **out, bool *missing) {
+static int open_as(const ad_address *address, const ad_credentials *c, ad_session **out, bool *missing) {
     uint64_t deadline = ad__now() + OPEN_LIMIT_NS;
     ad_session *s = NULL;
     int status = create(&s);
@@ -186,24 +209,35 @@ static int open_at(const ad_address *address, ad_session **out, bool *missing) {
         return status;
     }
     tune(s);
-    status = handshake(s, deadline);
+    if (address->transport == AD_URL_TLS) status = ad__secure_open(address, c, deadline, &s->fd, &s->secure);
+    if (!status) status = handshake(s, c->token, deadline);
     if (status) ad_session_close(s);
     else *out = s;
     return status;
 }
 
-int ad_session_open(const char *url, ad_session **session) {
+static int open_at(const ad_address *address, const ad_connection *options, ad_session **out, bool *missing) {
+    ad_credentials c = {0};
+    int status = ad__credentials_find(address, options, &c);
+    if (!status) status = open_as(address, &c, out, missing);
+    ad__credentials_forget(&c);
+    return status;
+}
+
+int ad_session_open(const char *url, ad_session **session) { return ad_session_open_with(url, NULL, session); }
+
+int ad_session_open_with(const char *url, const ad_connection *options, ad_session **session) {
     ad_address address;
     bool missing = false;
     int status = AD_E_URL;
     if (!url) url = getenv("ARRAYD_URL");
     if (url && *url) {
         status = ad__url_parse(url, &address);
-        return status ? status : open_at(&address, session, &missing);
+        return status ? status : open_at(&address, options, session, &missing);
     }
     for (int n = 0; ad__url_candidate(n, &address); n++) {
         missing = false;
-        status = open_at(&address, session, &missing);
+        status = open_at(&address, options, session, &missing);
         if (status == 0 || !missing) break;
     }
     return status;
@@ -234,6 +268,7 @@ void ad_session_get_info(ad_session *s, ad_session_info *info) {
         .operations = s->ops,
         .round_trips = s->round_trips,
         .messages_bytes = s->bytes + s->out.size,
+        .kernels = (s->welcome.features & AD_FEATURE_KERNELS) != 0,
     };
     if (!foreign) pthread_mutex_unlock(&s->lock);
 }

@@ -113,6 +113,7 @@ static void take(ad_session *s, uint64_t payload) {
     empty.size = 0;
     s->out = empty;
     s->frame = 0;
+    s->frees_end = 0;
 }
 
 /* ---- writing ---- */
@@ -166,7 +167,7 @@ static bool interrupted(ad_session *s, uint64_t *checked) {
 static int transmit(ad_session *s, struct msghdr *m) {
     uint64_t checked = 0;
     while (m->msg_iovlen) {
-        ssize_t n = sendmsg(s->fd, m, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = s->secure ? ad__secure_send(s->secure, m->msg_iov) : sendmsg(s->fd, m, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n >= 0) {
             advance(m, (size_t)n);
         } else if (errno == EAGAIN) {
@@ -317,7 +318,15 @@ int ad__begin_ask(ad_session *s) {
     return status;
 }
 
-/* The first request after nothing: at once when the stream is idle, else it is the flusher's. */
+int ad__begin_alone(ad_session *s) {
+    int status = ad__begin_ask(s);
+    if (status) return status;
+    seal(s, 0);
+    open_frame(s);
+    return 0;
+}
+
+/* The first request after nothing but frees: at once when the stream is idle, else it is the flusher's. */
 static int start(ad_session *s) {
     if (!s->writing && s->sent == s->sending.size && ad__now() - s->sent_at > IDLE_NS) return ad__push(s);
     return ad__flusher_wake(s) ? 0 : ad__push(s);
@@ -335,7 +344,7 @@ static int roll_back(ad_session *s, size_t mark, int status) {
 int ad__commit(ad_session *s, size_t mark, int status) {
     if (status || s->out.failed) return roll_back(s, mark, status);
     s->ops++;
-    if (mark <= AD_FRAME_HEADER + AD_SWITCH_SIZE) status = start(s);
+    if (mark <= AD_FRAME_HEADER + AD_SWITCH_SIZE || mark <= s->frees_end + AD_SWITCH_SIZE) status = start(s);
     else if (s->out.size >= SEND_SIZE && !s->writing) status = ad__push(s);
     pthread_mutex_unlock(&s->lock);
     return status;
@@ -356,7 +365,11 @@ void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size) {
         s->frees[s->nfrees++] = buffer;
         s->free_bytes += size;
         /* Large memory is to be used again by the very next operation, so its release takes its place before that. */
-        if (s->nfrees >= AD_FREES || s->free_bytes >= AD_FREE_BYTES) append_frees(s);
+        if (s->nfrees >= AD_FREES_GATHER || s->free_bytes >= AD_FREE_BYTES) {
+            bool first = s->out.size == 0 || s->out.size == s->frees_end;
+            append_frees(s);
+            if (first) s->frees_end = s->out.size;
+        }
         ad__flusher_wake(s);
     }
     pthread_mutex_unlock(&s->lock);

@@ -19,19 +19,30 @@ static int parse_unix(const char *url, const char *path, ad_address *out) {
     return 0;
 }
 
-static int parse_tcp(const char *url, const char *rest, ad_address *out) {
+static int parse_port(const char *url, const char *rest, ad_address *out) {
     const char *colon = strrchr(rest, ':'), *end = colon;
-    if (!colon || colon == rest || !colon[1]) return bad(url, "expected tcp:host:port");
+    if (strchr(rest, '@')) /* a token there would be shown wherever the address is */
+        return bad("...@...", "a token does not belong into it: see ARRAYD_TOKEN");
+    if (!colon || colon == rest || !colon[1]) return bad(url, "expected tcp:host:port or tls:host:port");
     if (rest[0] == '[') {
-        if (end[-1] != ']') return bad(url, "expected tcp:[address]:port");
+        if (end[-1] != ']') return bad(url, "expected tcp:[address]:port or tls:[address]:port");
         rest++, end--;
     }
     if ((size_t)(end - rest) >= sizeof out->host || strlen(colon + 1) >= sizeof out->port)
         return bad(url, "host or port is too long");
     memcpy(out->host, rest, (size_t)(end - rest));
     strcpy(out->port, colon + 1);
-    out->transport = AD_URL_TCP;
     return 0;
+}
+
+static int parse_tcp(const char *url, const char *rest, ad_address *out) {
+    out->transport = AD_URL_TCP;
+    return parse_port(url, rest, out);
+}
+
+static int parse_tls(const char *url, const char *rest, ad_address *out) {
+    out->transport = AD_URL_TLS;
+    return parse_port(url, rest, out);
 }
 
 static int parse_embedded(const char *url, const char *backend, ad_address *out) {
@@ -46,7 +57,7 @@ int ad__url_parse(const char *url, ad_address *out) {
     static const struct {
         const char *scheme;
         int (*parse)(const char *url, const char *rest, ad_address *out);
-    } schemes[] = {{"unix:", parse_unix}, {"tcp:", parse_tcp}, {"embedded:", parse_embedded}};
+    } schemes[] = {{"unix:", parse_unix}, {"tcp:", parse_tcp}, {"tls:", parse_tls}, {"embedded:", parse_embedded}};
     memset(out, 0, sizeof *out);
     if (strlen(url) >= sizeof out->url) return bad(url, "it is too long");
     strcpy(out->url, url);
@@ -54,8 +65,7 @@ int ad__url_parse(const char *url, ad_address *out) {
         size_t n = strlen(schemes[i].scheme);
         if (strncmp(url, schemes[i].scheme, n) == 0) return schemes[i].parse(url, url + n, out);
     }
-    if (strncmp(url, "tls:", 4) == 0) return bad(url, "tls: is not supported by this version");
-    return bad(url, "expected unix:/path, tcp:host:port, embedded:cpu or embedded:cuda");
+    return bad(url, "expected unix:/path, tcp:host:port, tls:host:port, embedded:cpu or embedded:cuda");
 }
 
 bool ad__url_candidate(int n, ad_address *out) {

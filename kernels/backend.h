@@ -133,20 +133,25 @@ typedef struct ad_backend {
     /* Enqueue an operation that passed ad__check_op and whose operands have addresses. Outputs may be the same view
      * as an input of a ufunc; other overlaps never arrive here. */
     int (*run)(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault);
-    /* Enqueue a chain whose nodes each passed ad__check_op. 1: done. 0: not now (no kernel for it yet, or it would be no
-     * faster), and nothing has been enqueued: the caller runs the operations one by one. Never waits for the compiler. */
+    /* Enqueue a chain whose nodes each passed ad__check_op. 1: done. 0: not now (no kernel for it yet, or it would be
+     * no faster), and nothing has been enqueued: the caller runs the operations one by one. Never waits for the
+     * compiler. */
     int (*fuse)(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault);
-    /* Users' kernels. module_job: what is to be compiled for this device so that source, options and names can be loaded;
-     * fills target, arch, prelude, own options and headers with what outlives the device. */
-    void (*module_job)(ad_device *device, ad_compile_job *job);
+    /* Users' kernels. module_job: what is to be compiled for this device so that source, options and names can be
+     * loaded. Fills target, arch, prelude, own options and headers, and may put something else in the place of source
+     * and names: with what outlives the device, or lies in the arena. AD_E_MEMORY, AD_E_UNSUPPORTED. */
+    int (*module_job)(ad_device *device, ad_compile_job *job, ad_arena *arena, ad_fault *fault);
     int (*module_open)(ad_device *device, const ad_binary *binary, ad_module **out, ad_fault *fault);
     void (*module_close)(ad_module *module); /* nothing of it is under way */
-    /* name: lowered, or of an extern "C" function. AD_E_VALUE: there is none. The kernel is the module's. */
+    /* name: lowered (where the compiler said so, else as the name expression was), or of an extern "C" function.
+     * AD_E_VALUE: there is none. The kernel is the module's. */
     int (*module_kernel)(ad_module *module, const char *name, ad_kernel **out, ad_fault *fault);
     int (*module_global)(ad_module *module, const char *name, void **address, uint64_t *size, ad_fault *fault);
     int (*kernel_info)(ad_kernel *kernel, ad_kernel_info *out, ad_fault *fault);
     /* The two attributes that can be set; negative: leave as it is. */
     int (*kernel_set)(ad_kernel *kernel, int64_t max_dynamic_shared, int64_t carveout, ad_fault *fault);
+    /* Everything in `launch` may go when this returns. AD_E_VALUE: the launch does not fit the kernel or the device;
+     * AD_E_DEVICE_LOST: the kernel did something after which this process is not to be trusted. */
     int (*launch)(ad_stream *stream, const ad_launch *launch, ad_run *run, ad_fault *fault);
 } ad_backend;
 

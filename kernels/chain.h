@@ -1,9 +1,9 @@
 /* A chain: elementwise operations over one shape that a backend executes as one, writing only what is wanted.
  *
  * Nodes stand in the order in which the client sent them, and a node uses results of earlier ones only. Every node
- * rounds and casts as it would by itself: its result has the dtype that its output would have had. Inputs are views that
- * broadcast to the chain's shape. All inputs of an element are read before any of its outputs is written; an output is
- * the same view as an input or shares no byte with it. */
+ * rounds and casts as it would by itself: its result has the dtype that its output would have had. Inputs are views
+ * that broadcast to the chain's shape. All inputs of an element are read before any of its outputs is written; an
+ * output is the same view as an input or shares no byte with it. */
 #ifndef AD_KERNELS_CHAIN_H
 #define AD_KERNELS_CHAIN_H
 

@@ -37,13 +37,14 @@ typedef struct ad_compile_job {
     size_t nnames;
     const ad_compile_header *headers;
     size_t nheaders;
+    bool own; /* no word of it is a user's: waits until users' jobs are done, and needs no jail to be compiled */
 } ad_compile_job;
 
 /* What came of it; immutable, shared by reference. */
 typedef struct ad_binary {
     const uint8_t *data; /* NULL: it does not compile, and `log` says why */
     size_t size;
-    const char *const *lowered; /* in the order of names */
+    const char *const *lowered; /* in the order of names; host: the names as they were given */
     size_t nlowered;
     const char *log; /* what the compiler said; "" */
 } ad_binary;
@@ -51,9 +52,9 @@ typedef struct ad_binary {
 /* The compiler as a backend sees it. Any thread may call it. */
 typedef struct ad_compiler ad_compiler;
 struct ad_compiler {
-    /* 1: *out is there, to be given back by `release`, whether it compiled or not. 0: not yet; it has been begun (copying
-     * all of the job), ask again later. AD_E_...: there is no compiler, it is refused, or it failed for a reason that is
-     * not the source's; fault says which. Never waits. */
+    /* 1: *out is there, to be given back by `release`, whether it compiled or not. 0: not yet; it has been begun
+     * (copying all of the job), ask again later. AD_E_...: there is no compiler, it is refused, or it failed for a
+     * reason that is not the source's; fault says which. Never waits. */
     int (*get)(ad_compiler *compiler, const ad_compile_job *job, const ad_binary **out, ad_fault *fault);
     void (*release)(ad_compiler *compiler, const ad_binary *binary);
 };

@@ -36,6 +36,9 @@ $$(OBJ)/kernels/cpu/isa/%.$1.o: kernels/cpu/isa/%.cpp $$(OBJ)/flags kernels/flag
 endef
 $(foreach i,$(KERNEL_ISAS),$(eval $(call isa_rule,$i)))
 
+# The assembler reads these (kernels/run.cpp), so make has to know.
+$(OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
+
 # ---- cuda ----
 # kernels/cuda/*.cu and *.cpp, and kernels/*.cpp once more, each to its own object below CUDA_OBJ. Only the release has
 # them: the sanitizers know nothing of device memory.
@@ -64,6 +67,15 @@ CUDA_CXXFLAGS := -DAD_ISA=gpu -isystem $(CUDA_HOME)/include
 # Of the protocol what needs no msgpack.
 CUDA_PROTOCOL := $(filter-out %/check.o %/decode.o %/encode.o,$(PROTOCOL))
 CUDA_OBJECTS := $(patsubst %,$(CUDA_OBJ)/%.o,$(basename $(CUDA_SOURCES)))
+$(CUDA_OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
+
+# Chains are compiled at run time from headers that are embedded in an object: the assembler reads them, so make has to
+# know. FUSE_PORTABLE needs no CUDA; tests/unit/fuse_*.cpp test it everywhere.
+FUSE_HEADERS := kernels/types.h kernels/math.h kernels/math_libm.h kernels/math_complex.h kernels/accumulate.h \
+	protocol/dtype.def $(addprefix kernels/cuda/,vector.cuh divide.h fuse_argument.h fuse_device.cuh fuse_fold.cuh \
+	reduce.h reduce_fold.cuh reduce_states.cuh)
+FUSE_PORTABLE := $(addprefix kernels/cuda/,fuse_headers.cpp fuse_plan.cpp fuse_source.cpp)
+$(OBJ)/kernels/cuda/fuse_headers.o $(CUDA_OBJ)/kernels/cuda/fuse_headers.o: $(FUSE_HEADERS)
 
 # Where the libraries of CUDA are at run time: in the Python packages nvidia-*, beside a wheel that is installed; in
 # the toolkit; or where the dynamic linker looks anyway.

@@ -2,14 +2,14 @@
 
 #include <stdlib.h>
 
-void ad_loop_init(ad_loop *l, int ndim, const int64_t *shape) {
+template <class L> void ad_loop_init(L *l, int ndim, const int64_t *shape) {
     l->ndim = ndim > 0 ? ndim : 1;
     l->nop = 0;
     l->shape[0] = 1;
     for (int d = 0; d < ndim; d++) l->shape[d] = shape[d];
 }
 
-void ad_loop_add(ad_loop *l, void *base, int ndim, const int64_t *shape, const int64_t *strides) {
+template <class L> void ad_loop_add(L *l, void *base, int ndim, const int64_t *shape, const int64_t *strides) {
     int64_t *stride = l->stride[l->nop];
     int skip = l->ndim - ndim;
     for (int d = 0; d < skip; d++) stride[d] = 0;
@@ -22,24 +22,24 @@ void ad_loop_add_scalar(ad_loop *l, void *base) {
     l->base[l->nop++] = static_cast<char *>(base);
 }
 
-int64_t ad_loop_count(const ad_loop *l) {
+template <class L> int64_t ad_loop_count(const L *l) {
     int64_t n = 1;
     for (int d = 0; d < l->ndim; d++) n *= l->shape[d];
     return n;
 }
 
-bool ad_loop_is_scalar(const ad_loop *l, int op) {
+template <class L> bool ad_loop_is_scalar(const L *l, int op) {
     for (int d = 0; d < l->ndim; d++)
         if (l->stride[op][d] != 0) return false;
     return true;
 }
 
-static void copy_dimension(ad_loop *to, int d, const ad_loop *from, int e) {
+template <class L> static void copy_dimension(L *to, int d, const L *from, int e) {
     to->shape[d] = from->shape[e];
     for (int k = 0; k < from->nop; k++) to->stride[k][d] = from->stride[k][e];
 }
 
-static void swap_dimensions(ad_loop *l, int d, int e) {
+template <class L> static void swap_dimensions(L *l, int d, int e) {
     int64_t n = l->shape[d];
     l->shape[d] = l->shape[e];
     l->shape[e] = n;
@@ -50,7 +50,7 @@ static void swap_dimensions(ad_loop *l, int d, int e) {
     }
 }
 
-static void flip_negative(ad_loop *l) {
+template <class L> static void flip_negative(L *l) {
     for (int d = 0; d < l->ndim; d++) {
         if (l->stride[0][d] >= 0) continue;
         for (int k = 0; k < l->nop; k++) {
@@ -61,7 +61,7 @@ static void flip_negative(ad_loop *l) {
 }
 
 /* Dimension d is the better inner one: the first operand that tells them apart has the smaller stride there. */
-static bool more_inner(const ad_loop *l, int d, int e) {
+template <class L> static bool more_inner(const L *l, int d, int e) {
     for (int k = 0; k < l->nop; k++) {
         int64_t a = llabs(l->stride[k][d]), b = llabs(l->stride[k][e]);
         if (a != 0 && b != 0 && a != b) return a < b;
@@ -69,18 +69,18 @@ static bool more_inner(const ad_loop *l, int d, int e) {
     return false;
 }
 
-static void sort_dimensions(ad_loop *l) {
+template <class L> static void sort_dimensions(L *l) {
     for (int d = 1; d < l->ndim; d++)
         for (int e = d; e > 0 && more_inner(l, e - 1, e); e--) swap_dimensions(l, e - 1, e);
 }
 
-static bool joins(const ad_loop *l, int outer, int inner) {
+template <class L> static bool joins(const L *l, int outer, int inner) {
     for (int k = 0; k < l->nop; k++)
         if (l->stride[k][outer] != l->stride[k][inner] * l->shape[inner]) return false;
     return true;
 }
 
-static void drop_ones(ad_loop *l) {
+template <class L> static void drop_ones(L *l) {
     int n = 0;
     for (int d = 0; d < l->ndim; d++) {
         if (l->shape[d] == 1) continue;
@@ -95,7 +95,7 @@ static void drop_ones(ad_loop *l) {
     l->ndim = n;
 }
 
-static void join_neighbours(ad_loop *l) {
+template <class L> static void join_neighbours(L *l) {
     int n = 0;
     for (int d = 1; d < l->ndim; d++) {
         if (joins(l, n, d)) {
@@ -109,12 +109,12 @@ static void join_neighbours(ad_loop *l) {
     l->ndim = n + 1;
 }
 
-void ad_loop_join(ad_loop *l) {
+template <class L> void ad_loop_join(L *l) {
     drop_ones(l);
     join_neighbours(l);
 }
 
-void ad_loop_optimize(ad_loop *l) {
+template <class L> void ad_loop_optimize(L *l) {
     drop_ones(l);
     flip_negative(l);
     if (l->ndim == 1) return;
@@ -152,3 +152,15 @@ void ad_loop_outer(ad_loop *to, const ad_loop *l, int first, int nop) {
         for (int d = 0; d < to->ndim; d++) to->stride[k][d] = l->stride[first + k][d];
     }
 }
+
+#define AD_LOOPS(L)                                                                \
+    template void ad_loop_init(L *, int, const int64_t *);                         \
+    template void ad_loop_add(L *, void *, int, const int64_t *, const int64_t *); \
+    template int64_t ad_loop_count(const L *);                                     \
+    template bool ad_loop_is_scalar(const L *, int);                               \
+    template void ad_loop_join(L *);                                               \
+    template void ad_loop_optimize(L *);
+AD_LOOPS(ad_loop)
+AD_LOOPS(ad_loop_wide)
+AD_LOOPS(ad_loop_one)
+#undef AD_LOOPS

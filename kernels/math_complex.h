@@ -5,7 +5,10 @@
 
 #include "kernels/math.h"
 
-#ifdef __CUDACC__
+/* Chains compiled at run time do without those of the C library: libcu++ takes the compiler most of a second. */
+#ifdef __CUDACC_RTC__
+#define AD_COMPLEX1(name)
+#elif defined(__CUDACC__)
 #include "kernels/math_complex_inverse.h"
 
 #include <cuda/std/complex>

@@ -53,9 +53,24 @@ AD_LIBM1V(log, log)
 AD_LIBM1V(log2, log2)
 AD_LIBM1V(log10, log10)
 AD_LIBM1V(log1p, log1p)
+#ifndef __CUDACC_RTC__
 AD_LIBM1V(sin, sin)
 AD_LIBM1V(cos, cos)
 AD_LIBM1V(tan, tan)
+#else
+/* CUDA's reduce arguments from 105615 on in another way, which takes many registers and local memory. Tested here, that
+ * is left out of line, and their own test falls away. */
+#define AD_LIBM1_APART(name)                                                   \
+    __device__ __noinline__ float name##_far(float x) { return ::name##f(x); } \
+    AD_HD float name(float x) {                                                \
+        if (::fabsf(x) >= 105615.0f) return name##_far(x);                     \
+        return ::name##f(x);                                                   \
+    }                                                                          \
+    AD_HD double name(double x) { return ::name(x); }
+AD_LIBM1_APART(sin)
+AD_LIBM1_APART(cos)
+AD_LIBM1_APART(tan)
+#endif
 AD_LIBM1V(asin, asin)
 AD_LIBM1V(acos, acos)
 AD_LIBM1V(atan, atan)

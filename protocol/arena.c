@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { BLOCK_SIZE = 16384, ALIGN = 16 };
+enum { BLOCK_SIZE = 32768, ALIGN = 16 }; /* a block: what some sixty operations take */
 
 struct ad_arena_block {
     struct ad_arena_block *next;

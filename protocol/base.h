@@ -15,9 +15,15 @@ extern "C" {
 #define AD_MAX_OUT 3
 #define AD_MAX_IN 34 /* gather of 32 axes: x and 32 indices; scatter: v and 32 */
 #define AD_MAX_PARAM 8
+#define AD_MAX_ARGUMENTS 255      /* of a kernel */
+#define AD_MAX_SOURCE 900000u     /* bytes of a module's source */
+#define AD_MAX_LOG (64u << 10)    /* bytes of what a compiler says */
 #define AD_MAX_CONTROL (1u << 20) /* bytes of a frame's control block */
 #define AD_MAX_PAYLOAD (4u << 20) /* bytes of a frame's payload */
 #define AD_FAULT_TEXT 256
+
+/* Features, of hello and welcome. */
+#define AD_FEATURE_KERNELS 1u /* this principal may run kernels of its own */
 
 /* Status: 0 or a negative AD_E_*. Codes on the wire are the positive values of error.def. */
 enum {

@@ -12,7 +12,7 @@ typedef struct check {
     ad_arena *arena;
     ad_message *m;
     ad_fault *fault;
-    int field, nu, ns; /* where it is: the field's number, unsigned and string fields so far */
+    int field, nu, ns, nlists; /* where it is: the field's number; unsigned, string, list fields so far */
 } check;
 
 static int bad(check *c, const char *what) {
@@ -58,9 +58,11 @@ static bool is_utf8(const char *text, size_t size) {
     return true;
 }
 
-static bool is_text(const msgpack_object *o) {
-    return o->type == MSGPACK_OBJECT_STR && o->via.str.size <= MAX_STRING && is_utf8(o->via.str.ptr, o->via.str.size);
+static bool is_text_of(const msgpack_object *o, size_t most) {
+    return o->type == MSGPACK_OBJECT_STR && o->via.str.size <= most && is_utf8(o->via.str.ptr, o->via.str.size);
 }
+
+static bool is_text(const msgpack_object *o) { return is_text_of(o, MAX_STRING); }
 
 static bool get_scalar(const msgpack_object *o, ad_scalar *v) {
     switch ((int)o->type) {
@@ -154,17 +156,26 @@ static int read_unsigned(check *c, const msgpack_object *o) {
 }
 
 /* Strings are copied: they must outlive the block. */
-static int keep_string(check *c, const char *data, size_t size) {
+static int copy_string(check *c, const char *data, size_t size, ad_string *out) {
     char *copy = ad__arena_alloc(c->arena, size);
 
     if (copy == NULL) return no_memory(c);
     if (size > 0) memcpy(copy, data, size);
-    c->m->s[c->ns++] = (ad_string){copy, size};
+    *out = (ad_string){copy, size};
     return AD_OK;
+}
+
+static int keep_string(check *c, const char *data, size_t size) {
+    return copy_string(c, data, size, &c->m->s[c->ns++]);
 }
 
 static int read_text(check *c, const msgpack_object *o) {
     if (!is_text(o)) return bad(c, "not a string of UTF-8");
+    return keep_string(c, o->via.str.ptr, o->via.str.size);
+}
+
+static int read_source(check *c, const msgpack_object *o) {
+    if (!is_text_of(o, AD_MAX_SOURCE)) return bad(c, "not a string of UTF-8 of at most 900000 bytes");
     return keep_string(c, o->via.str.ptr, o->via.str.size);
 }
 
@@ -207,14 +218,24 @@ static int begin_welcome(check *c) {
     return AD_OK;
 }
 
+/* An option of hello. */
+static int hello_pair(check *c, const msgpack_object_kv *pair) {
+    const msgpack_object_str *key = &pair->key.via.str;
+
+    if (key->size != 5 || memcmp(key->ptr, "token", 5) != 0) return AD_OK;
+    if (!is_text(&pair->val) || c->ns != 1) return bad(c, "token: not one string of UTF-8");
+    return keep_string(c, pair->val.via.str.ptr, pair->val.via.str.size);
+}
+
 static int read_map(check *c, const msgpack_object *o) {
-    const bool welcome = c->m->opcode == AD_REQ_WELCOME;
+    const bool welcome = c->m->opcode == AD_REQ_WELCOME, hello = c->m->opcode == AD_REQ_HELLO;
     int status = welcome ? begin_welcome(c) : AD_OK;
 
     if (o->type != MSGPACK_OBJECT_MAP) return bad(c, "not a map");
     for (uint32_t i = 0; status == AD_OK && i < o->via.map.size; i++) {
         if (!is_text(&o->via.map.ptr[i].key)) status = bad(c, "a key is not a string");
         else if (welcome) status = welcome_pair(c, &o->via.map.ptr[i]);
+        else if (hello) status = hello_pair(c, &o->via.map.ptr[i]);
     }
     return status;
 }
@@ -235,12 +256,40 @@ static int read_ids(check *c, const msgpack_object *o) {
     return AD_OK;
 }
 
+/* A list of strings, or of bytes. */
+static int read_strings(check *c, const msgpack_object *o, int type, const char *complaint) {
+    const uint32_t n = o->via.array.size;
+    ad_string *item = ad__arena_alloc(c->arena, n * sizeof *item);
+    int status = AD_OK;
+
+    if (item == NULL) return no_memory(c);
+    for (uint32_t i = 0; i < n && status == AD_OK; i++) {
+        const msgpack_object *x = &o->via.array.ptr[i];
+        if ((int)x->type != type || (type == MSGPACK_OBJECT_STR ? !is_text(x) : x->via.bin.size > MAX_STRING))
+            return bad(c, complaint);
+        status = copy_string(c, x->via.str.ptr, x->via.str.size, &item[i]);
+    }
+    c->m->list[c->nlists].item = item;
+    c->m->list[c->nlists++].n = n;
+    return status;
+}
+
+static int read_texts(check *c, const msgpack_object *o) {
+    return read_strings(c, o, MSGPACK_OBJECT_STR, "not a list of strings of UTF-8");
+}
+
+static int read_values(check *c, const msgpack_object *o) {
+    return read_strings(c, o, MSGPACK_OBJECT_BIN, "not a list of strings of bytes");
+}
+
 /* The outputs come with room for the inputs, which are the field that follows. */
 static int read_outputs(check *c, const msgpack_object *o) {
     const uint32_t nout = o->via.array.size, nin = o[1].type == MSGPACK_OBJECT_ARRAY ? o[1].via.array.size : 0;
+    const bool launch = c->m->opcode == AD_REQ_LAUNCH;
     ad_op *op = &c->m->op;
 
-    if (nout > AD_MAX_OUT || nin > AD_MAX_IN) return bad(c, "too many operands");
+    if (nout > (launch ? AD_MAX_ARGUMENTS : AD_MAX_OUT) || nin > (launch ? AD_MAX_ARGUMENTS : AD_MAX_IN))
+        return bad(c, "too many operands");
     op->operand = ad__arena_alloc(c->arena, (nout + nin + 1) * sizeof *op->operand);
     if (op->operand == NULL) return no_memory(c);
     op->nout = (uint8_t)nout;
@@ -285,14 +334,12 @@ static int read_scalars(check *c, const msgpack_object *o) {
 }
 
 static field_reader *const readers[128] = {
-    ['u'] = read_unsigned, ['s'] = read_text,   ['y'] = read_bytes,
-    ['m'] = read_map,      ['F'] = read_output, ['D'] = read_input,
+    ['u'] = read_unsigned, ['s'] = read_text,  ['y'] = read_bytes,  ['m'] = read_map,
+    ['F'] = read_output,   ['D'] = read_input, ['t'] = read_source,
 };
 static field_reader *const list_readers[128] = {
-    ['u'] = read_ids,
-    ['F'] = read_outputs,
-    ['D'] = read_inputs,
-    ['v'] = read_scalars,
+    ['u'] = read_ids,     ['F'] = read_outputs, ['D'] = read_inputs,
+    ['v'] = read_scalars, ['s'] = read_texts,   ['y'] = read_values,
 };
 
 /* One field; *letters is moved on to the next one's. */
@@ -361,6 +408,32 @@ static int finish_op(check *c) {
     return AD_OK;
 }
 
+/* Each parameter takes the next of its kind, and none is left over. */
+static int finish_launch(check *c) {
+    enum { FIXED = 7 };
+    ad_message *m = c->m;
+    ad_op *op = &m->op;
+    size_t count[3] = {0};
+
+    op->opcode = m->opcode;
+    if (m->nids < FIXED || m->nids > FIXED + AD_MAX_ARGUMENTS)
+        return ad__fault(c->fault, AD_E_PROTOCOL, "launch: from 7 to %d numbers, not %zu", FIXED + AD_MAX_ARGUMENTS,
+                         m->nids);
+    for (size_t i = 0; i < FIXED; i++)
+        if (m->ids[i] > UINT32_MAX) return ad__fault(c->fault, AD_E_PROTOCOL, "launch: a size is above 2^32-1");
+    for (size_t i = FIXED; i < m->nids; i++) {
+        if (m->ids[i] > 2) return ad__fault(c->fault, AD_E_PROTOCOL, "launch: a parameter is of no kind");
+        count[m->ids[i]]++;
+    }
+    if (count[0] != op->nout || count[1] != op->nin || count[2] != m->list[0].n)
+        return ad__fault(c->fault, AD_E_PROTOCOL, "launch: arrays and values are not those of the parameters");
+    for (int i = 0; i < op->nout + op->nin; i++)
+        if (op->operand[i].is_scalar || op->operand[i].desc.form == AD_SIZED ||
+            (i >= op->nout && op->operand[i].desc.form != AD_VIEW))
+            return ad__fault(c->fault, AD_E_PROTOCOL, "launch: an array is of the wrong form");
+    return AD_OK;
+}
+
 static int finish(check *c) {
     const ad_message *m = c->m;
 
@@ -382,6 +455,11 @@ static int finish(check *c) {
     case AD_REQ_REDUCE:
     case AD_REQ_CALL:
     case AD_REQ_QUERY: return finish_op(c);
+    case AD_REQ_LAUNCH: return finish_launch(c);
+    case AD_REQ_KERNEL_SET:
+        if (m->u[1] > UINT32_MAX || m->u[2] > UINT32_MAX)
+            return ad__fault(c->fault, AD_E_PROTOCOL, "kernel_set: a number is above 2^32-1");
+        return AD_OK;
     default: return AD_OK;
     }
 }

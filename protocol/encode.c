@@ -101,14 +101,19 @@ static void pack_op(msgpack_packer *pk, const ad_op *op) {
 
 /* ---- client to server ---- */
 
-int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client) {
+int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client,
+                     const char *token) {
     msgpack_packer pk = begin(b, AD_REQ_HELLO, 5);
 
     msgpack_pack_uint64(&pk, least);
     msgpack_pack_uint64(&pk, greatest);
     msgpack_pack_uint64(&pk, features);
     pack_string(&pk, client);
-    msgpack_pack_map(&pk, 0);
+    msgpack_pack_map(&pk, token != NULL);
+    if (token != NULL) {
+        pack_string(&pk, "token");
+        pack_string(&pk, token);
+    }
     return end(b);
 }
 
@@ -200,6 +205,73 @@ static int encode_number(ad_bytes *b, int opcode, uint64_t number) { return ad__
 
 int ad__encode_sync(ad_bytes *b, uint64_t request) { return encode_number(b, AD_REQ_SYNC, request); }
 int ad__encode_stat(ad_bytes *b, uint64_t request) { return encode_number(b, AD_REQ_STAT, request); }
+
+/* ---- users' kernels ---- */
+
+static void pack_texts(msgpack_packer *pk, size_t n, const char *const *texts) {
+    msgpack_pack_array(pk, n);
+    for (size_t i = 0; i < n; i++) pack_string(pk, texts[i]);
+}
+
+int ad__encode_build(ad_bytes *b, uint64_t request, uint64_t module, const char *source, size_t size, size_t noptions,
+                     const char *const *options, size_t nnames, const char *const *names) {
+    msgpack_packer pk = begin(b, AD_REQ_BUILD, 5);
+
+    msgpack_pack_uint64(&pk, request);
+    msgpack_pack_uint64(&pk, module);
+    msgpack_pack_str(&pk, size);
+    if (size > 0) msgpack_pack_str_body(&pk, source, size);
+    pack_texts(&pk, noptions, options);
+    pack_texts(&pk, nnames, names);
+    return end(b);
+}
+
+int ad__encode_launch(ad_bytes *b, const ad_launch_text *l) {
+    msgpack_packer pk = begin(b, AD_REQ_LAUNCH, 6);
+
+    msgpack_pack_uint64(&pk, l->module);
+    pack_string(&pk, l->kernel);
+    msgpack_pack_array(&pk, 7 + l->nparams);
+    for (int i = 0; i < 7; i++) msgpack_pack_uint64(&pk, l->numbers[i]);
+    for (size_t i = 0; i < l->nparams; i++) msgpack_pack_uint8(&pk, l->kind[i]);
+    pack_operands(&pk, l->op->nout, l->op->operand);
+    pack_operands(&pk, l->op->nin, l->op->operand + l->op->nout);
+    msgpack_pack_array(&pk, l->nvalues);
+    for (size_t i = 0; i < l->nvalues; i++) {
+        msgpack_pack_bin(&pk, l->value[i].size);
+        if (l->value[i].size > 0) msgpack_pack_bin_body(&pk, l->value[i].data, l->value[i].size);
+    }
+    return end(b);
+}
+
+int ad__encode_kernel_set(ad_bytes *b, uint64_t module, const char *kernel, int64_t shared, int64_t carveout) {
+    msgpack_packer pk = begin(b, AD_REQ_KERNEL_SET, 4);
+
+    msgpack_pack_uint64(&pk, module);
+    pack_string(&pk, kernel);
+    msgpack_pack_uint64(&pk, shared < 0 ? 0 : (uint64_t)shared + 1);
+    msgpack_pack_uint64(&pk, carveout < 0 ? 0 : (uint64_t)carveout + 1);
+    return end(b);
+}
+
+int ad__encode_kernel(ad_bytes *b, uint64_t request, uint64_t module, const char *kernel) {
+    msgpack_packer pk = begin(b, AD_REQ_KERNEL, 3);
+
+    msgpack_pack_uint64(&pk, request);
+    msgpack_pack_uint64(&pk, module);
+    pack_string(&pk, kernel);
+    return end(b);
+}
+
+int ad__encode_global(ad_bytes *b, uint64_t request, uint64_t module, const char *name, uint64_t buffer) {
+    msgpack_packer pk = begin(b, AD_REQ_GLOBAL, 4);
+
+    msgpack_pack_uint64(&pk, request);
+    msgpack_pack_uint64(&pk, module);
+    pack_string(&pk, name);
+    msgpack_pack_uint64(&pk, buffer);
+    return end(b);
+}
 
 /* ---- server to client ---- */
 

@@ -106,6 +106,7 @@ const char *ad__op_name(const ad_op *op) {
     const ad_reduction_row *reduction = op->opcode == AD_REQ_REDUCE ? ad__reduction(op->row) : NULL;
     const ad_call_row *call = op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY ? ad__call(op->row) : NULL;
 
+    if (op->opcode == AD_REQ_LAUNCH) return "launch";
     return ufunc ? ufunc->name : reduction ? reduction->name : call ? call->name : "?";
 }
 

@@ -22,8 +22,16 @@ int ad__bytes_reserve(ad_bytes *b, size_t more); /* AD_E_MEMORY */
 void ad__bytes_append(ad_bytes *b, const void *data, size_t size);
 void ad__bytes_free(ad_bytes *b);
 
+/* Text or bytes of a message. */
+typedef struct ad_string {
+    const char *data; /* not NUL-terminated */
+    size_t size;
+} ad_string;
+
 /* ---- encoding: each appends one request to b; AD_E_MEMORY when b failed ---- */
-int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client);
+/* token: NULL: none */
+int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client,
+                     const char *token);
 int ad__encode_op(ad_bytes *b, const ad_op *op);                      /* UFUNC, REDUCE, CALL */
 int ad__encode_query(ad_bytes *b, uint64_t request, const ad_op *op); /* QUERY */
 int ad__encode_new(ad_bytes *b, const ad_desc *d, bool zero);
@@ -32,9 +40,26 @@ int ad__encode_write(ad_bytes *b, uint64_t buffer, uint64_t offset);
 int ad__encode_read(ad_bytes *b, uint64_t request, const ad_desc *d);
 int ad__encode_sync(ad_bytes *b, uint64_t request);
 int ad__encode_stat(ad_bytes *b, uint64_t request);
-/* Requests all of whose fields are unsigned numbers: STREAM ... LOAD, WAIT ... DEVICE. */
+/* Requests all of whose fields are unsigned numbers: STREAM ... LOAD, MODULE_DROP, WAIT ... DEVICE. */
 int ad__encode_numbers(ad_bytes *b, int opcode, size_t n, const uint64_t *fields);
 int ad__encode_fetch(ad_bytes *b, uint64_t request, const ad_desc *d, uint64_t window, uint64_t offset);
+/* What a kernel is launched with, as LAUNCH says. */
+typedef struct ad_launch_text {
+    uint64_t module;
+    const char *kernel;
+    uint64_t numbers[7];    /* grid, block, dynamic shared memory */
+    size_t nparams;         /* of the kernel ... */
+    const uint8_t *kind;    /* ... for each 0 written array, 1 read array, 2 value */
+    const ad_op *op;        /* nout written arrays, nin read ones */
+    const ad_string *value; /* in order */
+    size_t nvalues;
+} ad_launch_text;
+int ad__encode_launch(ad_bytes *b, const ad_launch_text *launch);
+int ad__encode_build(ad_bytes *b, uint64_t request, uint64_t module, const char *source, size_t size, size_t noptions,
+                     const char *const *options, size_t nnames, const char *const *names);
+int ad__encode_kernel_set(ad_bytes *b, uint64_t module, const char *kernel, int64_t shared, int64_t carveout);
+int ad__encode_kernel(ad_bytes *b, uint64_t request, uint64_t module, const char *kernel);
+int ad__encode_global(ad_bytes *b, uint64_t request, uint64_t module, const char *name, uint64_t buffer);
 /* Requests whose fields are unsigned numbers and then strings: ATTACH_NAME, UNPUBLISH. */
 int ad__encode_named(ad_bytes *b, int opcode, size_t n, const uint64_t *fields, size_t ntexts, const char *const *texts);
 int ad__encode_publish(ad_bytes *b, uint64_t request, const ad_desc *d, bool writable, const char *name,
@@ -60,23 +85,22 @@ typedef struct ad_welcome {
 int ad__encode_welcome(ad_bytes *b, const ad_welcome *w);
 
 /* ---- decoding ---- */
-typedef struct ad_string {
-    const char *data; /* not NUL-terminated */
-    size_t size;
-} ad_string;
-
 /* One checked request. Members that the row does not use are zero; pointers live in the reader's arena. */
 typedef struct ad_message {
     uint8_t opcode;
     const ad_request_row *row;
     uint64_t u[8];  /* unsigned fields in order, however many the row has (the list of FREE is below) */
-    ad_string s[2]; /* string and bytes fields in order */
-    uint64_t *ids;  /* FREE: the list */
+    ad_string s[2]; /* string and bytes fields that are no lists; of HELLO the second is the token (size 0: none) */
+    uint64_t *ids;  /* the list of unsigned numbers */
     size_t nids;
+    struct {
+        ad_string *item; /* each 16-byte aligned */
+        size_t n;
+    } list[2];         /* lists of strings and bytes in order */
     ad_scalar *values; /* REPLY: the list */
     size_t nvalues;
     ad_operand operand;  /* NEW, READ, FETCH, PUBLISH: the description */
-    ad_op op;            /* UFUNC, REDUCE, CALL, QUERY */
+    ad_op op;            /* UFUNC, REDUCE, CALL, QUERY; LAUNCH: its arrays */
     ad_welcome *welcome; /* WELCOME */
     size_t size;         /* bytes that it took */
 } ad_message;

@@ -93,6 +93,42 @@ static void add_numbers_of(ad_text *t, const ad_message *m, size_t from) {
     for (size_t i = from; i < n; i++) ad__text_add(t, " %" PRIu64, m->u[i]);
 }
 
+static void add_strings(ad_text *t, const char *before, int list, const ad_message *m) {
+    const size_t n = m->list[list].n;
+
+    for (size_t i = 0; i < n && i < MOST_ITEMS; i++) {
+        if (i == 0) ad__text_add(t, "%s", before);
+        add_string(t, &m->list[list].item[i]);
+    }
+    if (n > MOST_ITEMS) ad__text_add(t, " ... %zu in all", n);
+}
+
+/* Values of unknown type: their bytes. */
+static void add_values(ad_text *t, const ad_message *m) {
+    const size_t n = m->list[0].n;
+
+    for (size_t i = 0; i < n && i < MOST_ITEMS; i++) {
+        const ad_string *value = &m->list[0].item[i];
+        ad__text_add(t, i == 0 ? "; " : ", ");
+        for (size_t k = 0; k < value->size && k < 16; k++) ad__text_add(t, "%02x", (unsigned char)value->data[k]);
+        if (value->size > 16) ad__text_add(t, "...");
+    }
+    if (n > MOST_ITEMS) ad__text_add(t, ", ... %zu in all", n);
+}
+
+static void add_launch(ad_text *t, const ad_message *m) {
+    const uint64_t *v = m->ids;
+
+    ad__text_add(t, " module %" PRIu64, m->u[0]);
+    add_string(t, &m->s[0]);
+    ad__text_add(t,
+                 " grid %" PRIu64 ",%" PRIu64 ",%" PRIu64 " block %" PRIu64 ",%" PRIu64 ",%" PRIu64 " shared %" PRIu64,
+                 v[0], v[1], v[2], v[3], v[4], v[5], v[6]);
+    add_operands(t, " -> ", m->op.nout, m->op.operand);
+    add_operands(t, " <- ", m->op.nin, m->op.operand + m->op.nout);
+    add_values(t, m);
+}
+
 static void add_welcome(ad_text *t, const ad_welcome *w) {
     ad__text_add(t, " version %" PRIu64 " session %" PRIu64 " %s \"%s\" window %" PRIu64 " ops %" PRIu64 " bytes",
                  w->version, w->session, w->backend, w->device_name, w->window_ops, w->window_bytes);
@@ -127,6 +163,18 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
     case AD_REQ_REDUCE:
     case AD_REQ_CALL:
     case AD_REQ_QUERY: add_op(&t, &m->op); break;
+    case AD_REQ_LAUNCH: add_launch(&t, m); break;
+    case AD_REQ_BUILD:
+        ad__text_add(&t, " module %" PRIu64 ", %zu bytes", u[1], m->s[0].size);
+        add_strings(&t, " options", 0, m);
+        add_strings(&t, " names", 1, m);
+        break;
+    case AD_REQ_KERNEL:
+    case AD_REQ_GLOBAL:
+    case AD_REQ_KERNEL_SET:
+        add_numbers_of(&t, m, m->opcode != AD_REQ_KERNEL_SET);
+        add_string(&t, &m->s[0]);
+        break;
     case AD_REQ_REPLY:
         ad__text_add(&t, " ?%" PRIu64 " done %" PRIu64, u[0], u[1]);
         add_scalars(&t, ": ", m->nvalues, m->values);
@@ -145,6 +193,7 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
     case AD_REQ_AFTER:
     case AD_REQ_WINDOW:
     case AD_REQ_WINDOW_DROP:
+    case AD_REQ_MODULE_DROP:
     case AD_REQ_FORK: add_numbers_of(&t, m, 0); break;
     case AD_REQ_REVOKE: break; /* whoever reads it could attach */
     case AD_REQ_ATTACH: ad__text_add(&t, " #%" PRIu64, u[1]); break;

@@ -14,7 +14,7 @@ LONG = 600  # lines; longer files are named, and do not fail
 ARROWS = {
     "protocol": ["protocol/"],
     "kernels": ["protocol/", "kernels/"],
-    "server": ["protocol/", "server/", "kernels/backend.h"],
+    "server": ["protocol/", "server/", "kernels/backend.h", "kernels/compile.h"],
     "client-c": ["protocol/", "client-c/", "arrayd.h"],
     "client-python": ["protocol/", "client-c/", "client-python/", "arrayd.h"],
 }
@@ -23,6 +23,7 @@ RESERVED = {
     r"uv\.h": ["server/", "tests/"],
     r"ini\.h": ["server/", "tests/"],
     r"(cuda|cublas|cufft|curand|cusolver|nvrtc|cub/|thrust/).*": ["kernels/", "server/cuda/", "tests/gpu/"],
+    r"openssl/.*": ["protocol/tls/"],
     r"Python\.h|numpy/.*": ["client-python/"],
     r"msgpack.*": ["protocol/", "tests/"],
     r"cblas.*|openblas.*": ["kernels/", "tests/unit/kernels_"],

@@ -45,10 +45,20 @@ AD_API const char *ad_error_text(int status);
 AD_API const char *ad_version(void);
 
 /* ---- sessions ---- */
-/* Connect. url: "unix:/path", "tcp:host:port", "embedded:cpu" or "embedded:cuda" (a server of this process, gone with
- * it); NULL: $ARRAYD_URL, else the user's and then the system's well-known socket, else embedded.
- * AD_E_URL, AD_E_CONNECTION, AD_E_VERSION, AD_E_DENIED, AD_E_TIMEOUT (10 s), AD_E_MEMORY. */
+/* Connect. url: "unix:/path", "tcp:host:port", "tls:host:port", "embedded:cpu" or "embedded:cuda" (a server of this
+ * process, gone with it); NULL: $ARRAYD_URL, else the user's and then the system's well-known socket, else embedded.
+ * AD_E_URL, AD_E_CONNECTION, AD_E_VERSION, AD_E_DENIED, AD_E_TIMEOUT (10 s), AD_E_MEMORY, AD_E_TLS. */
 AD_API int ad_session_open(const char *url, ad_session **session);
+/* What shows a server at "tcp:" or "tls:" who we are, and us that it is the right one; NULL: from the environment. */
+typedef struct ad_connection {
+    const char *token; /* $ARRAYD_TOKEN, the file $ARRAYD_TOKEN_FILE, ~/.config/arrayd/token. It is copied, sent once
+                          and forgotten; no message shows it */
+    const char *ca;    /* PEM file of authorities: $ARRAYD_CA, else the system's */
+    const char *cert;  /* PEM file of our certificate: $ARRAYD_CERT, else none ... */
+    const char *key;   /* ... and of its key: $ARRAYD_KEY, else in the same file */
+} ad_connection;
+/* The same with these. AD_E_VALUE, AD_E_SYSTEM: a file cannot be read. */
+AD_API int ad_session_open_with(const char *url, const ad_connection *connection, ad_session **session);
 /* Close: what has been sent is executed, arrays of the session become invalid handles (release them all the same).
  * NULL is allowed. */
 AD_API void ad_session_close(ad_session *session);
@@ -56,6 +66,7 @@ typedef struct ad_session_info {
     const char *url, *server, *backend, *device_name; /* valid while the session lives */
     uint64_t session, version, devices, memory;
     uint64_t operations, round_trips, messages_bytes; /* sent; waited for; control bytes sent */
+    bool kernels;                                     /* this session may run kernels of its own */
 } ad_session_info;
 AD_API void ad_session_get_info(ad_session *session, ad_session_info *info);
 /* Send what is buffered, without waiting. Buffered operations are sent within a fraction of a millisecond anyway. */
@@ -185,6 +196,43 @@ AD_API int ad_host_trim(ad_session *s);
 AD_API void ad_session_set_progress(ad_session *s,
                                     void (*progress)(void *argument, uint64_t done, uint64_t total, bool up),
                                     void *argument);
+
+/* ---- kernels of the program's own ----
+ * CUDA C++ that the server compiles and runs, where the session may (ad_session_info.kernels): a module is a source,
+ * its kernels are known by the names of extern "C" functions, or by the name expressions given when it is built, such
+ * as "scale<float>". */
+typedef struct ad_module ad_module;
+/* Compile a source of size bytes; waits. *log, unless log is NULL: what the compiler said, to be freed with free();
+ * set, too, when the source does not compile (AD_E_COMPILE). AD_E_DENIED, AD_E_VALUE (an option that is not allowed),
+ * AD_E_LIMIT, AD_E_UNSUPPORTED. */
+AD_API int ad_module_build(ad_session *s, const char *source, size_t size, int noptions, const char *const *options,
+                           int nnames, const char *const *names, ad_module **module, char **log);
+AD_API ad_module *ad_module_retain(ad_module *m);
+AD_API void ad_module_release(ad_module *m); /* NULL is allowed; what has been launched runs to its end */
+/* A kernel's parameter: an array, which stands for the address of its first element, or a value: size bytes at data. */
+typedef struct ad_parameter {
+    const ad_array *array; /* NULL: a value */
+    bool written;          /* the kernel may write the array's buffer */
+    const void *data;
+    size_t size;
+} ad_parameter;
+typedef struct ad_grid {
+    uint32_t grid[3], block[3]; /* blocks, threads of a block: x, y, z */
+    uint32_t shared;            /* bytes of dynamic shared memory */
+} ad_grid;
+/* Launch a kernel on the thread's stream, without waiting. A launch that cannot be (no such kernel, too many threads,
+ * parameters of other sizes) is reported by the next call that waits. */
+AD_API int ad_launch(ad_module *m, const char *kernel, const ad_grid *grid, int n, const ad_parameter *parameters);
+/* What cudaFuncGetAttributes tells; on a server without a GPU 0 where it makes no sense there. */
+typedef struct ad_kernel_facts {
+    int64_t max_threads_per_block, shared_size, const_size, local_size, registers, ptx_version, binary_version,
+        cache_mode_ca, max_dynamic_shared_size, preferred_shared_carveout;
+} ad_kernel_facts;
+AD_API int ad_kernel_get_facts(ad_module *m, const char *kernel, ad_kernel_facts *facts); /* waits */
+/* Most bytes of dynamic shared memory, and the carveout in percent; negative: leave as it is. */
+AD_API int ad_kernel_set(ad_module *m, const char *kernel, int64_t max_dynamic_shared, int64_t carveout);
+/* A variable of a module (__device__ or __constant__) as an array of uint8 that is its memory; waits. */
+AD_API int ad_module_get_global(ad_module *m, const char *name, ad_array **out);
 
 /* ---- arrays for other processes ----
  * Processes of one user that use the same server may hold the same elements; nothing is copied. A process that is

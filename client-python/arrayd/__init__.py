@@ -19,8 +19,8 @@ from numpy.exceptions import (AxisError, ComplexWarning, ModuleDeprecationWarnin
 
 from . import _core
 from ._array_api import VERSION as __array_api_version__
-from ._core import (ArraydError, DeviceError, DeviceLostError, LimitError, ProtocolError, ServerError, StaleHandleError,
-                    ndarray, ufunc)
+from ._core import (ArraydError, CompileError, DeviceError, DeviceLostError, LimitError, ProtocolError, ServerError,
+                    StaleHandleError, TLSError, ndarray, ufunc)
 from ._base import newaxis
 from ._config import connect, session_info, show_config, stat, sync
 from ._creation import (arange, array, asanyarray, asarray, ascontiguousarray, asfortranarray, asnumpy, astype, copy,
@@ -83,6 +83,11 @@ _LATER = {
     "_einsum": "einsum einsum_path",
     "_flat": "flatiter",
     "_functional": "apply_along_axis apply_over_axes clear_memo memoize",
+    "_kernel.elementwise": "ElementwiseKernel",
+    "_kernel.fusion": "fuse",
+    "_kernel.raw": "RawKernel RawModule",
+    "_kernel.reduction": "ReductionKernel",
+    "_kernel.vectorized": "vectorize",
     "_grids": "diag diagflat eye identity indices meshgrid mgrid ogrid tri tril triu vander",
     "_io": "fromfile load save savez savez_compressed",
     "_io_text": "fromstring genfromtxt loadtxt savetxt",

@@ -1,19 +1,28 @@
 """The connection to the server."""
+import os
 import sys
 
 from . import _core
 
 
-def connect(url=None):
+def connect(url=None, *, token=None, ca=None, cert=None, key=None):
     """Connect to a server; what follows runs there. Without it the first operation connects.
 
-    Parameters: url: "unix:/path", "tcp:host:port", "embedded:cpu" or "embedded:cuda"; unless given $ARRAYD_URL, then
-    the user's and the system's well-known socket, then an embedded server of this process.
+    Parameters: url: "unix:/path", "tcp:host:port", "tls:host:port", "embedded:cpu" or "embedded:cuda"; unless given
+    $ARRAYD_URL, then the user's and the system's well-known socket, then an embedded server of this process.
+    token: str that lets one in at tcp: and tls:; unless given $ARRAYD_TOKEN, then what the file $ARRAYD_TOKEN_FILE or
+    ~/.config/arrayd/token holds. No message shows it.
+    ca: path of the authorities (PEM) one of which must have signed a tls: server's certificate; unless given $ARRAYD_CA,
+    then the system's.
+    cert: path of a certificate (PEM) to show a tls: server; unless given $ARRAYD_CERT.
+    key: path of its key; unless given $ARRAYD_KEY, then the file of the certificate.
     Returns: None. Arrays of an earlier connection stay with it.
-    Raises: ValueError for a url of another form; ConnectionError when nobody answers.
+    Raises: ValueError for a url of another form; ConnectionError when nobody answers; PermissionError when the server
+    does not let one in; arrayd.TLSError when its certificate is refused.
     Source: arrayd
     """
-    _core.connect(url)
+    paths = [None if path is None else os.fspath(path) for path in (ca, cert, key)]
+    _core.connect(url, token, *paths)
 
 
 def sync():

@@ -61,6 +61,13 @@ _memos = []
 _lock = threading.Lock()
 
 
+def remember(memo):
+    """memo, a dict or the like that clear_memo() will clear."""
+    with _lock:
+        _memos.append(memo)
+    return memo
+
+
 def memoize(for_each_device=False):
     """A decorator that lets a function remember its results by its arguments, until clear_memo().
 
@@ -70,9 +77,7 @@ def memoize(for_each_device=False):
     Source: cupy.memoize
     """
     def decorator(function):
-        memo = {}
-        with _lock:
-            _memos.append(memo)
+        memo = remember({})
 
         @functools.wraps(function)
         def remembering(*args, **kwargs):

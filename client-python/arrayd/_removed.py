@@ -11,13 +11,12 @@ _BY_NUMPY = {
     "set_string_function": "set_printoptions", "singlecomplex": "complex64", "sometrue": "any", "trapz": "trapezoid",
     "uint0": "uintp", "who": "locals()",
 }
-_KERNELS, _MEMORY = "users' kernels are planned", "memory is the server's, and an array the way to get some"
+_MEMORY = "memory is the server's, and an array the way to get some"
 _NO_CUDA = "this process uses no CUDA: the server does"
 _REASONS = {
     "": {"byte_bounds": "an array has no address in this process; shares_memory tells whether two overlap",
          "disable_experimental_feature_warning": "arrayd warns of no feature as experimental",
-         "make_aligned_dtype": "arrayd has no structured types",
-         **dict.fromkeys("ElementwiseKernel RawKernel RawModule ReductionKernel fuse vectorize".split(), _KERNELS)},
+         "make_aligned_dtype": "arrayd has no structured types"},
     "cuda": {**dict.fromkeys("BaseMemory CFunctionAllocator ManagedMemory Memory MemoryAsync MemoryAsyncPool "
                              "MemoryHook MemoryPointer PythonFunctionAllocator UnownedMemory alloc get_allocator "
                              "malloc_async malloc_managed set_allocator set_pinned_memory_allocator "
@@ -25,10 +24,11 @@ _REASONS = {
              **dict.fromkeys(["PinnedMemory", "PinnedMemoryPointer"], "alloc_pinned_memory gives a memoryview"),
              **dict.fromkeys("get_cublas_handle get_cuda_path get_hipcc_path get_local_runtime_version get_nvcc_path "
                              "get_rocm_path".split(), _NO_CUDA),
-             "ExternalStream": "a stream of this process is none of the server's", "Function": _KERNELS,
-             "Module": _KERNELS, "Graph": "the server captures no streams",
+             "ExternalStream": "a stream of this process is none of the server's",
+             "Module": "the server loads no client's binaries; RawModule compiles source",
+             "Graph": "the server captures no streams",
              "profile": "cupyx.profiler.profile counts what a block does; the server's profiler is not for clients"},
-    "cupyx": {"jit": _KERNELS, "scipy": "it is planned",
+    "cupyx": {"scipy": "it is planned",
               "distributed": "one server has all devices of a host; cuda.Device says on which an array lies"},
 }
 

@@ -76,6 +76,7 @@ static inline ad_array_info ad__py_info(PyObject *o) {
 int ad__py_errors_init(PyObject *module);
 /* Raises what the calling thread's last error says; returns NULL. */
 PyObject *ad__py_fail(int status);
+PyObject *ad__py_fail_text(int status, const char *text); /* the same with another text, perhaps longer */
 PyObject *ad__py_axis_error(int64_t axis, int ndim, const char *argument);
 
 /* ---- session.c ---- */
@@ -166,6 +167,10 @@ PyObject *ad__py_host(ad_host *host, int dtype, int ndim, const int64_t *shape);
 void ad__py_watch(ad_session *handle); /* show how far large transfers are */
 extern PyMethodDef ad__py_shared_methods[], ad__py_device_methods[];
 extern PyMethodDef ad__py_sharing_methods[]; /* sharing.c */
+
+/* ---- kernels.c: modules and launches ---- */
+int ad__py_kernels_init(PyObject *module);
+extern PyMethodDef ad__py_kernel_methods[];
 
 /* ---- index*.c ---- */
 PyObject *ad__py_subscript(PyObject *a, PyObject *key);

@@ -106,8 +106,8 @@ static PyObject *device_facts(ad_session *h, const uint64_t *v) {
     ad_device_facts f = {0};
     WAITING(ad_device_get_facts(h, v[0] > INT_MAX ? INT_MAX : (int)v[0], &f));
     return status ? ad__py_fail(status)
-                  : Py_BuildValue("KKiiiKii", (unsigned long long)f.memory, (unsigned long long)f.free, f.major, f.minor,
-                                  f.multiprocessors, (unsigned long long)f.peers, f.runtime, f.driver);
+                  : Py_BuildValue("KKiiiKii", (unsigned long long)f.memory, (unsigned long long)f.free, f.major,
+                                  f.minor, f.multiprocessors, (unsigned long long)f.peers, f.runtime, f.driver);
 }
 
 static PyObject *pool_ask(ad_session *h, const uint64_t *v) {
@@ -189,7 +189,8 @@ PyMethodDef ad__py_device_methods[] = {
     METHOD(event_wait, "event_wait(serial, event)"),
     METHOD(event_done, "event_done(serial, event)"),
     METHOD(event_elapsed, "event_elapsed(serial, from, to): milliseconds; waits for both."),
-    METHOD(device_facts, "device_facts(serial, device): memory, free, major, minor, multiprocessors, peers, runtime, driver."),
+    METHOD(device_facts,
+           "device_facts(serial, device): memory, free, major, minor, multiprocessors, peers, runtime, driver."),
     METHOD(pool_ask, "pool_ask(serial, device, action, value): used, total, free blocks, limit."),
     {NULL, NULL, 0, NULL},
 };

@@ -63,6 +63,18 @@ int ad__py_errors_init(PyObject *module) {
     return status;
 }
 
+/* A lost device may be a kernel's doing: the message says where that was launched, if it was by this package. */
+static void fail_lost(PyObject *cls, const char *text) {
+    PyObject *name = PyUnicode_FromString("arrayd._kernel.sites"), *sites = name ? PyImport_GetModule(name) : NULL;
+    PyObject *told = sites ? PyObject_CallMethod(sites, "told", "s", text) : NULL;
+    PyErr_Clear();
+    if (told) PyErr_SetObject(cls, told);
+    else PyErr_SetString(cls, text);
+    Py_XDECREF(told);
+    Py_XDECREF(sites);
+    Py_XDECREF(name);
+}
+
 PyObject *ad__py_fail(int status) {
     const char *name = "";
     uint64_t number = ad_error_operation(&name);
@@ -70,7 +82,15 @@ PyObject *ad__py_fail(int status) {
     if (PyErr_Occurred()) /* a signal's handler raised it while we waited */
         return NULL;
     if (number) PyErr_Format(cls, "%s (operation %llu): %s", name, (unsigned long long)number, ad_error_message());
+    else if (status == AD_E_DEVICE_LOST) fail_lost(cls, ad_error_message());
     else PyErr_SetString(cls, ad_error_message());
+    return NULL;
+}
+
+PyObject *ad__py_fail_text(int status, const char *text) {
+    PyObject *message = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    if (message) PyErr_SetObject(classes[-status] ? classes[-status] : PyExc_RuntimeError, message);
+    Py_XDECREF(message);
     return NULL;
 }
 

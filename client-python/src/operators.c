@@ -112,14 +112,37 @@ UNARY(invert, invert)
 
 static PyObject *nb_divmod(PyObject *x, PyObject *y) { return binary(x, y, AD_UFUNC_divmod, 2); }
 
+/* The function of one input that is this power, as in NumPy's operator; -1: none. */
+static int row_of_power(int dtype, double exponent) {
+    const bool inexact = (AD_M_FLOAT | AD_M_COMPLEX) & AD_BIT(dtype);
+    if (exponent == 2) return AD_UFUNC_square;
+    if (dtype == AD_BOOL) return -1;
+    if (exponent == 1) return AD_UFUNC_positive;
+    if (!inexact) return -1;
+    return exponent == 0.5 ? AD_UFUNC_sqrt : exponent == -1 ? AD_UFUNC_reciprocal : -1;
+}
+
+static int simple_power(PyObject *x, PyObject *y) {
+    if (!ad__py_is_array(x)) return -1;
+    const int dtype = ad__py_info(x).dtype;
+    if (PyFloat_CheckExact(y) && !((AD_M_BOOL | AD_M_INT) & AD_BIT(dtype)))
+        return row_of_power(dtype, PyFloat_AsDouble(y));
+    if (!PyLong_CheckExact(y)) return -1;
+    int overflow;
+    long exponent = PyLong_AsLongAndOverflow(y, &overflow);
+    return overflow ? -1 : row_of_power(dtype, (double)exponent);
+}
+
 static PyObject *nb_power(PyObject *x, PyObject *y, PyObject *modulus) {
     if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
-    return binary(x, y, AD_UFUNC_power, 1);
+    const int id = simple_power(x, y);
+    return id < 0 ? binary(x, y, AD_UFUNC_power, 1) : unary(x, id);
 }
 
 static PyObject *nb_inplace_power(PyObject *x, PyObject *y, PyObject *modulus) {
     if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
-    return in_place(x, y, AD_UFUNC_power);
+    const int id = simple_power(x, y);
+    return in_place(x, y, id < 0 ? AD_UFUNC_power : id);
 }
 
 static PyObject *nb_matrix_multiply(PyObject *x, PyObject *y) { return ad__py_matmul(x, y, NULL); }

@@ -100,14 +100,14 @@ static ad__py_session *opened(ad_session *handle) {
 }
 
 /* One thread opens while others that need a session wait for it. */
-static ad__py_session *open_session(const char *url, bool another) {
+static ad__py_session *open_session(const char *url, const ad_connection *with, bool another) {
     ad__py_session *s = NULL;
     ad_session *handle = NULL;
     int status = 0;
     ad__py_release();
     pthread_mutex_lock(&opening);
     if (forked) look_after_fork();
-    if (another || !current) status = ad_session_open(url, &handle);
+    if (another || !current) status = ad_session_open_with(url, with, &handle);
     ad__py_acquire();
     if (status) ad__py_fail(status);
     else s = handle ? opened(handle) : current;
@@ -118,7 +118,7 @@ static ad__py_session *open_session(const char *url, bool another) {
 ad__py_session *ad__py_session_get(void) {
     if (forked) look_after_fork();
     ad__py_session *s = current;
-    while (!s && !PyErr_Occurred()) s = open_session(NULL, false);
+    while (!s && !PyErr_Occurred()) s = open_session(NULL, NULL, false);
     if (s) s->users++;
     return s;
 }
@@ -141,14 +141,32 @@ ad__py_session *ad__py_session_of(PyObject *const *objects, Py_ssize_t n) {
 
 /* ---- functions ---- */
 
+/* Text, or NULL for None and what was not given; false with a TypeError, which says nothing of a wrong value but its
+ * type: it may be a token. */
+static bool text_or_none(const char *name, PyObject *o, const char **out) {
+    Py_ssize_t size = 0;
+    *out = NULL;
+    if (!o || o == Py_None) return true;
+    if (!PyUnicode_Check(o)) {
+        PyErr_Format(PyExc_TypeError, "connect(): %s must be a str or None", name);
+        return false;
+    }
+    if (!(*out = PyUnicode_AsUTF8AndSize(o, &size))) return false;
+    if ((size_t)size == strlen(*out)) return true;
+    PyErr_Format(PyExc_ValueError, "connect(): %s has a NUL in it", name);
+    return false;
+}
+
 static PyObject *py_connect(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
-    static const char *const names[] = {"url", NULL};
-    PyObject *url;
-    const char *text = NULL;
+    static const char *const names[] = {"url", "token", "ca", "cert", "key", NULL};
+    PyObject *value[5];
+    const char *text[5];
     (void)module;
-    if (ad__py_arguments("connect", names, args, npos, kwnames, &url) != 0) return NULL;
-    if (url && url != Py_None && !(text = PyUnicode_AsUTF8AndSize(url, NULL))) return NULL;
-    return open_session(text, true) ? Py_NewRef(Py_None) : NULL;
+    if (ad__py_arguments("connect", names, args, npos, kwnames, value) != 0) return NULL;
+    for (int i = 0; i < 5; i++)
+        if (!text_or_none(names[i], value[i], &text[i])) return NULL;
+    const ad_connection with = {.token = text[1], .ca = text[2], .cert = text[3], .key = text[4]};
+    return open_session(text[0], &with, true) ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *py_close(PyObject *module, PyObject *unused) {
@@ -222,11 +240,12 @@ static PyObject *py_info(PyObject *module, PyObject *unused) {
     if (!s) return NULL;
     ad_session_get_info(s->handle, &info);
     PyObject *dict = Py_BuildValue(
-        "{s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "url", info.url, "server", info.server, "backend",
+        "{s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:O}", "url", info.url, "server", info.server, "backend",
         info.backend, "device_name", info.device_name, "session", (unsigned long long)info.session, "version",
         (unsigned long long)info.version, "devices", (unsigned long long)info.devices, "memory",
         (unsigned long long)info.memory, "operations", (unsigned long long)info.operations, "round_trips",
-        (unsigned long long)info.round_trips, "messages_bytes", (unsigned long long)info.messages_bytes);
+        (unsigned long long)info.round_trips, "messages_bytes", (unsigned long long)info.messages_bytes, "kernels",
+        info.kernels ? Py_True : Py_False);
     ad__py_session_leave(s);
     return dict;
 }
@@ -239,7 +258,7 @@ static PyObject *py_version(PyObject *module, PyObject *unused) {
 
 PyMethodDef ad__py_session_methods[] = {
     {"connect", (PyCFunction)(void (*)(void))py_connect, METH_FASTCALL | METH_KEYWORDS,
-     "connect(url=None): open a session and make it the current one."},
+     "connect(url=None, token=None, ca=None, cert=None, key=None): open a session and make it the current one."},
     {"close", py_close, METH_NOARGS, "Leave the current session; its last array closes it."},
     {"sync", py_sync, METH_NOARGS, "Wait for all operations; raises the first error that no array carries."},
     {"flush", py_flush, METH_NOARGS, "Send what is buffered."},

@@ -6,8 +6,10 @@
 
 #include "kernels/call.h"
 #include "kernels/cpu/call_fft_plans.h"
+#include "kernels/cpu/chain.h"
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/late.h"
+#include "kernels/cpu/module.h"
 #include "kernels/cpu/operand.h"
 #include "kernels/cpu/parallel.h"
 
@@ -116,6 +118,13 @@ int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
     }
 }
 
+int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault) {
+    int rc;
+    if (!ad_cpu_chain_suits(chain)) return 0;
+    if ((rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault)) < 0) return rc;
+    return ad_cpu_fuse(stream, chain, run, fault);
+}
+
 const ad_backend backend = {AD_BACKEND_VERSION,
                             "cpu",
                             false,
@@ -149,15 +158,15 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             download,
                             move,
                             run_operation,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr};
+                            fuse,
+                            ad_cpu_module_job,
+                            ad_cpu_module_open,
+                            ad_cpu_module_close,
+                            ad_cpu_module_kernel,
+                            ad_cpu_module_global,
+                            ad_cpu_kernel_info,
+                            ad_cpu_kernel_set,
+                            ad_cpu_launch};
 
 /* OpenBLAS would start a thread for each processor while it is being loaded. Matrix products are divided among this
  * backend's own threads (call_matmul.cpp), so it needs none. Runs before OpenBLAS's own constructor. */

@@ -16,7 +16,9 @@
 #include <time.h>
 #include <vector>
 
+#include "kernels/cpu/chain.h"
 #include "kernels/cpu/late.h"
+#include "kernels/cpu/module.h"
 #include "protocol/infer.h"
 
 namespace {
@@ -266,6 +268,90 @@ int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
     return 0;
 }
 
+/* ---- chains ---- */
+
+/* A chain with all that it points at. */
+struct copied_chain {
+    copied end; /* the reduction's operation, and what it may ask for */
+    ad_chain chain;
+    std::deque<std::vector<int64_t>> numbers;
+
+    static const ad_op *end_of(const ad_chain *from) {
+        static const ad_op none{};
+        return from->end.op ? from->end.op : &none;
+    }
+    const int64_t *keep(const int64_t *from, int n) {
+        numbers.emplace_back(from, from + n);
+        return numbers.back().data();
+    }
+    void keep(ad_desc *d) {
+        d->shape = keep(d->shape, d->ndim);
+        d->strides = keep(d->strides, d->ndim);
+    }
+    explicit copied_chain(const ad_chain *from) : end(end_of(from)), chain(*from) {
+        chain.shape = keep(chain.shape, chain.ndim);
+        for (int i = 0; i < chain.ninputs; i++) keep(&chain.input[i].desc);
+        for (int i = 0; i < chain.noutputs; i++) keep(&chain.output[i].view.desc);
+        if (chain.end.op) chain.end.op = &end.op;
+    }
+};
+
+void execute_chain(late_stream *s, const std::shared_ptr<copied_chain> &c) {
+    ad_fault fault = {};
+    std::lock_guard<std::mutex> hold(one_at_a_time);
+    int rc = now->fuse(s->inner, &c->chain, &c->end.run, &fault);
+    if (rc == 0) rc = ad__fault(&fault, AD_E_MEMORY, "no memory for what the chain ends with");
+    if (rc < 0) report(c->end.check, fault, rc);
+}
+
+int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *) {
+    late_stream *s = own(stream);
+    if (!ad_cpu_chain_suits(chain)) return 0;
+    auto c = std::make_shared<copied_chain>(chain);
+    c->end.check = run->check;
+    run->checked = run->check != nullptr;
+    run->wrote = true;
+    s->push([=] { execute_chain(s, c); });
+    return 1;
+}
+
+/* A launch with all that it points at. */
+struct copied_launch {
+    ad_launch launch;
+    ad_run run{};
+    std::vector<std::vector<char>> bytes;
+    std::vector<void *> argument;
+    std::vector<uint32_t> size;
+    ad_check *check;
+
+    copied_launch(const ad_launch *from, ad_check *to) : launch(*from), check(to) {
+        for (int i = 0; i < from->narguments; i++) {
+            const char *p = static_cast<const char *>(from->argument[i]);
+            bytes.emplace_back(p, p + from->argument_size[i]);
+            argument.push_back(bytes.back().data());
+            size.push_back(from->argument_size[i]);
+        }
+        launch.argument = argument.data();
+        launch.argument_size = size.data();
+    }
+};
+
+int launch(ad_stream *stream, const ad_launch *from, ad_run *run, ad_fault *fault) {
+    late_stream *s = own(stream);
+    int rc = ad_cpu_launch_check(from, fault);
+    if (rc < 0) return rc;
+    auto c = std::make_shared<copied_launch>(from, run->check);
+    run->checked = run->check != nullptr;
+    run->wrote = true;
+    s->push([=] {
+        ad_fault why = {};
+        std::lock_guard<std::mutex> hold(one_at_a_time);
+        int failed = now->launch(s->inner, &c->launch, &c->run, &why);
+        if (failed < 0) report(c->check, why, failed);
+    });
+    return 0;
+}
+
 } // namespace
 
 const ad_backend *ad_cpu_late(const ad_backend *real) {
@@ -289,5 +375,7 @@ const ad_backend *ad_cpu_late(const ad_backend *real) {
     late.download = copy;
     late.move = copy;
     late.run = run_operation;
+    late.fuse = fuse;
+    late.launch = launch;
     return &late;
 }

@@ -22,14 +22,6 @@ using plan = ad_ufunc_plan;
 
 int code_of(const ad_rule_row *rule, int nout, int k) { return k < nout ? rule->out[k] : rule->in[k - nout]; }
 
-/* The kernel, and the type that it computes in: float32 does for float16 and bfloat16 where nothing else is there. */
-int choose_kernel(plan *p, const ad_op *op) {
-    p->kernel = op->row == AD_UFUNC_copy ? nullptr : p->kernels->ufunc[op->loop][op->row];
-    if (p->kernel || op->row == AD_UFUNC_copy) return op->loop;
-    p->kernel = p->kernels->ufunc[AD_FLOAT32][op->row];
-    return AD_FLOAT32;
-}
-
 void plan_operand(plan *p, const ad_op *op, const ad_rule_row *rule, int compute, int k) {
     const ad_operand *o = &op->operand[k];
     int code = code_of(rule, p->nout, k);
@@ -106,8 +98,8 @@ bool make_plan(plan *p, const ad_op *op) {
     p->nout = row->nout;
     p->nop = row->nout + row->nin;
     p->raised.store(0, std::memory_order_relaxed);
-    p->grain = rule->loops & AD_M_INT ? GRAIN_CHEAP : GRAIN_DEAR;
-    int compute = choose_kernel(p, op);
+    p->grain = ad_ufunc_grain(op->row);
+    int compute = ad_ufunc_choose(p->kernels, op->row, op->loop, &p->kernel);
     ad_loop_init(&p->loop, out->ndim, out->shape);
     if (ad_loop_count(&p->loop) == 0) return false;
     for (int k = 0; k < p->nop; k++) plan_operand(p, op, rule, compute, k);
@@ -177,6 +169,17 @@ void run_loop(plan *p) {
 }
 
 } // namespace
+
+int ad_ufunc_choose(const ad_cpu_kernels *kernels, int row, int loop, ad_ufunc_kernel *kernel) {
+    *kernel = row == AD_UFUNC_copy ? nullptr : kernels->ufunc[loop][row];
+    if (*kernel || row == AD_UFUNC_copy) return loop;
+    *kernel = kernels->ufunc[AD_FLOAT32][row];
+    return AD_FLOAT32;
+}
+
+int64_t ad_ufunc_grain(int row) {
+    return ad__rules[ad__ufunc(uint64_t(row))->rule].loops & AD_M_INT ? GRAIN_CHEAP : GRAIN_DEAR;
+}
 
 void ad_ufunc_run_span(const plan *p, char *const *ptr, int64_t n) {
     const int last = p->loop.ndim - 1;

@@ -26,6 +26,12 @@ struct ad_ufunc_plan {
     alignas(16) char slot[AD_LOOP_OPERANDS][16];
 };
 
+/* The kernel of a row for loop (NULL: a copy), and the type that it computes in: float32 does for float16 and bfloat16
+ * where nothing else is there. */
+int ad_ufunc_choose(const ad_cpu_kernels *kernels, int row, int loop, ad_ufunc_kernel *kernel);
+/* Elements worth waking a thread for. */
+int64_t ad_ufunc_grain(int row);
+
 /* Copy n elements of operand k to (gather) or from (spread) the kernel's type, which has stride block_stride. */
 static inline void ad_ufunc_gather(const ad_ufunc_plan *p, int k, void *block, int64_t block_stride, const void *from,
                                    int64_t stride, int64_t n) {

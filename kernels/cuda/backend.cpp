@@ -3,6 +3,7 @@
 
 #include "kernels/call.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/module.h"
 
 namespace {
 
@@ -64,15 +65,15 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             ad_cuda_download,
                             ad_cuda_move,
                             run_operation,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr,
-                            nullptr};
+                            ad_cuda_fuse,
+                            ad_cuda_module_job,
+                            ad_cuda_module_open,
+                            ad_cuda_module_close,
+                            ad_cuda_module_kernel,
+                            ad_cuda_module_global,
+                            ad_cuda_kernel_info,
+                            ad_cuda_kernel_set,
+                            ad_cuda_launch};
 
 } // namespace
 

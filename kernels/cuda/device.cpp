@@ -94,6 +94,7 @@ int start(ad_device *device, ad_fault *fault) {
 void dispose(ad_device *device) {
     ad_cuda_warmer_close(device);
     ad_cuda_enter(device, nullptr);
+    ad_cuda_fuser_close(device);
     ad_cuda_slab_forget(device);
     ad_cuda_libraries_close(device);
     ad_cuda_ring_close(device);

@@ -10,6 +10,7 @@
 struct ad_cuda_libraries; /* handles of cuBLAS and the others, made when first needed (libraries.h) */
 struct ad_cuda_ring;      /* pinned memory that uploads pass through (transfer.cpp) */
 struct ad_cuda_warmer;    /* a thread that loads what is slow to load (warm.cpp) */
+struct ad_cuda_fuser;     /* kernels of chains (fuse_cache.cpp) */
 
 struct ad_device {
     int index;
@@ -27,6 +28,7 @@ struct ad_device {
     bool one_address;      /* registered host memory has its own address on the device too */
     char name[64], id[48]; /* for device_info */
     ad_faults faults;
+    ad_cuda_fuser *fuser; /* made with the first chain */
 };
 
 struct ad_stream {
@@ -52,6 +54,8 @@ int ad_cuda_enter(const ad_device *device, ad_fault *fault);
 
 int ad_cuda_ufunc(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault);
 int ad_cuda_reduce(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault);
+int ad_cuda_fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault);
+void ad_cuda_fuser_close(ad_device *device);
 
 /* ---- the rows of the backend's table, by file ---- */
 

@@ -8,19 +8,27 @@
 #include "protocol/base.h"
 
 /* AD_DRIVER(name, version that its signature is of) */
-#define AD_DRIVERS(AD_DRIVER)                        \
-    AD_DRIVER(cuGetErrorString, 6000)                \
-    AD_DRIVER(cuMemGetAllocationGranularity, 10020)  \
-    AD_DRIVER(cuMemCreate, 10020)                    \
-    AD_DRIVER(cuMemRelease, 10020)                   \
-    AD_DRIVER(cuMemAddressReserve, 10020)            \
-    AD_DRIVER(cuMemAddressFree, 10020)               \
-    AD_DRIVER(cuMemMap, 10020)                       \
-    AD_DRIVER(cuMemUnmap, 10020)                     \
-    AD_DRIVER(cuMemSetAccess, 10020)                 \
-    AD_DRIVER(cuMemExportToShareableHandle, 10020)   \
-    AD_DRIVER(cuMemImportFromShareableHandle, 10020) \
-    AD_DRIVER(cuMemGetAllocationPropertiesFromHandle, 10020)
+#define AD_DRIVERS(AD_DRIVER)                                \
+    AD_DRIVER(cuGetErrorString, 6000)                        \
+    AD_DRIVER(cuMemGetAllocationGranularity, 10020)          \
+    AD_DRIVER(cuMemCreate, 10020)                            \
+    AD_DRIVER(cuMemRelease, 10020)                           \
+    AD_DRIVER(cuMemAddressReserve, 10020)                    \
+    AD_DRIVER(cuMemAddressFree, 10020)                       \
+    AD_DRIVER(cuMemMap, 10020)                               \
+    AD_DRIVER(cuMemUnmap, 10020)                             \
+    AD_DRIVER(cuMemSetAccess, 10020)                         \
+    AD_DRIVER(cuMemExportToShareableHandle, 10020)           \
+    AD_DRIVER(cuMemImportFromShareableHandle, 10020)         \
+    AD_DRIVER(cuMemGetAllocationPropertiesFromHandle, 10020) \
+    AD_DRIVER(cuModuleLoadData, 2000)                        \
+    AD_DRIVER(cuModuleUnload, 2000)                          \
+    AD_DRIVER(cuModuleGetFunction, 2000)                     \
+    AD_DRIVER(cuModuleGetGlobal, 3020)                       \
+    AD_DRIVER(cuFuncGetAttribute, 2020)                      \
+    AD_DRIVER(cuFuncSetAttribute, 9000)                      \
+    AD_DRIVER(cuFuncGetParamInfo, 12040)                     \
+    AD_DRIVER(cuLaunchKernel, 4000)
 
 struct ad_cuda_driver {
 #define AD_DRIVER(name, version) decltype(&::name) name;

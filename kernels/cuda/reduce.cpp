@@ -12,9 +12,10 @@ struct plan {
     ad_call call;
     ad_fold_arrays arrays;
     ad_fold fold;
-    ad_fold_kernel ways[3];        /* by AD_FOLD_UNIT ...; function NULL: there is none */
-    int row, loop, input, natural; /* natural: dtype that the kernel makes */
-    int start;                     /* dtype of the initial value */
+    ad_fold_kernel ways[AD_FOLD_WAYS]; /* by AD_FOLD_UNIT ...; function NULL: there is none */
+    int row, loop, input, natural;     /* natural: dtype that the kernel makes */
+    int start;                         /* dtype of the initial value */
+    int family;                        /* of `ways` */
     bool masked, nothing;
 };
 
@@ -50,10 +51,12 @@ int simpler(int row, int input, int loop, uint8_t *flags) {
 
 /* ---- the choice of a kernel ---- */
 
-using family = ad_fold_kernel (*)(int input, int way);
-
-void take_family(plan *p, family kernels, unsigned flags) {
-    for (int way = 0; way < 3; way++) p->ways[way] = kernels(p->input, way);
+void take_family(plan *p, ad_fold_kernel (*kernels)(int input, int way), unsigned flags) {
+    for (int way = 0; way < AD_FOLD_WAYS; way++) p->ways[way] = kernels(p->input, way);
+    p->family = kernels == ad_fold_count   ? AD_FOLD_COUNTS
+                : kernels == ad_fold_top   ? AD_FOLD_TOPS
+                : kernels == ad_fold_place ? AD_FOLD_PLACES
+                                           : AD_FOLD_NO_FAMILY;
     p->fold.flags |= uint8_t(flags);
 }
 
@@ -66,14 +69,15 @@ void choose_sum(plan *p) {
     if (!whole && in != loop && !(is_narrow(in) && loop == AD_FLOAT32) && !(in == AD_FLOAT32 && loop == AD_FLOAT64))
         return;
     if (!whole && !is_inexact(in)) return;
-    for (int way = 0; way < 3; way++) p->ways[way] = ad_fold_sum(in, loop, way);
+    for (int way = 0; way < AD_FOLD_WAYS; way++) p->ways[way] = ad_fold_sum(in, loop, way);
+    p->family = AD_FOLD_SUMS;
     p->fold.flags |= uint8_t(divide);
     p->start = whole ? loop : computed_in(loop);
 }
 
 void choose_nansum(plan *p) {
     const bool mean = p->row == AD_REDUCTION_nanmean;
-    for (int way = 0; way < 3; way++) p->ways[way] = ad_fold_nansum(p->input, mean, way);
+    for (int way = 0; way < AD_FOLD_WAYS; way++) p->ways[way] = ad_fold_nansum(p->input, mean, way);
     p->start = computed_in(p->loop);
 }
 
@@ -258,36 +262,39 @@ void plan_parameters(plan *p) {
 
 /* ---- the launch ---- */
 
-int plan_blocks(plan *p, int64_t groups, int state) {
+/* How the elements are read, and the blocks that share the work: groups of outputs, times f->blocks. */
+int plan_way(plan *p, int64_t *groups) {
     ad_fold *f = &p->fold;
-    if (f->blocks == 1) return 0;
-    const int64_t blocks = groups * f->blocks, states = ((blocks << f->log_x) * state + 15) / 16 * 16;
-    char *memory = static_cast<char *>(ad_call_workspace(&p->call, uint64_t(states + blocks * 8)));
-    if (memory == nullptr) return AD_E_MEMORY;
-    f->partial = memory;
-    f->tags = reinterpret_cast<uint64_t *>(memory + states);
-    f->tag = ad_fold_tag();
-    return 0;
+    unsigned has = 0;
+    for (unsigned i = 0; i < AD_FOLD_WAYS; i++) has |= p->ways[i].function != nullptr ? 1u << i : 0;
+    const int way = ad_fold_way(f, has, ad::itemsize(p->input));
+    ad_fold_divide(f, way, p->call.stream->device->multiprocessors);
+    *groups = (f->outputs + (int64_t(1) << f->log_x) - 1) >> f->log_x;
+    return way;
 }
 
 int launch(plan *p) {
+    int64_t groups;
     ad_fold *f = &p->fold;
-    unsigned has = 0;
-    for (unsigned i = 0; i < 3; i++) has |= p->ways[i].function != nullptr ? 1u << i : 0;
-    const int way = ad_fold_way(f, has, ad::itemsize(p->input)),
-              side = way == AD_FOLD_SIDE ? int(8 / ad::itemsize(p->input)) : 1;
+    const int way = plan_way(p, &groups), side = way == AD_FOLD_SIDE ? int(8 / ad::itemsize(p->input)) : 1;
     const ad_fold_kernel *kernel = &p->ways[way];
-    ad_fold_divide(f, way, p->call.stream->device->multiprocessors);
-    const int64_t groups = (f->outputs + (int64_t(1) << f->log_x) - 1) >> f->log_x;
-    int rc = plan_blocks(p, groups, kernel->state * side);
+    int rc = ad_fold_scratch(&p->call, f, groups, kernel->state * side);
     if (rc < 0) return rc;
     if (groups * f->blocks > INT32_MAX)
         return ad__fault(p->call.fault, AD_E_UNSUPPORTED, "%s: too many results", ad__op_name(p->call.op));
     if (p->call.op->operand[0].desc.form == AD_VIEW) p->call.run->wrote = true;
     void *arguments[] = {f};
     return ad_cuda_status(cudaLaunchKernel(kernel->function, dim3(unsigned(groups * f->blocks)), dim3(AD_FOLD_THREADS),
-                                           arguments, 0, p->call.stream->cuda),
+                                           arguments, f->shared, p->call.stream->cuda),
                           "a reduction", p->call.fault);
+}
+
+/* Whether the operation takes its input as it is, whole, and gives its output as it comes. */
+bool is_direct(const ad_op *op) {
+    const int input = op->operand[1].desc.dtype, out = op->operand[0].desc.dtype;
+    if (op->nin != 1 || op->operand[1].is_scalar) return false;
+    if (is_truth(op->row) && input != op->loop) return false;
+    return out == ad__code_dtype(ad__rules[ad__reduction(op->row)->rule].out[0], op->loop);
 }
 
 } // namespace
@@ -302,4 +309,35 @@ int ad_cuda_reduce(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fa
     plan_parameters(&p);
     rc = launch(&p);
     return rc < 0 ? rc : ad_call_finish(&p.call, 0, &p.arrays.out);
+}
+
+int ad_fold_scratch(ad_call *c, ad_fold *f, int64_t groups, int state) {
+    if (f->blocks == 1) return 0;
+    const int64_t blocks = groups * f->blocks, states = ((blocks << f->log_x) * state + 15) / 16 * 16;
+    char *memory = static_cast<char *>(ad_call_workspace(c, uint64_t(states + blocks * 8)));
+    if (memory == nullptr) return AD_E_MEMORY;
+    f->partial = memory;
+    f->tags = reinterpret_cast<uint64_t *>(memory + states);
+    f->tag = ad_fold_tag();
+    return 0;
+}
+
+bool ad_fold_lay(ad_call *c, ad_fold_layout *to) {
+    plan p = {};
+    if (!is_direct(c->op)) return false;
+    p.call = *c;
+    if (plan_operands(&p) < 0) return false;
+    p.arrays.x.data = nullptr;
+    if (!ad_fold_dimensions(&p.fold, &p.arrays, is_ordered(p.row)) || p.fold.outputs == 0 || p.fold.reduced == 0)
+        return false;
+    choose_kernel(&p);
+    if (p.family == AD_FOLD_NO_FAMILY) return false;
+    plan_parameters(&p);
+    to->way = plan_way(&p, &to->groups);
+    to->family = p.family;
+    to->input = p.input;
+    to->loop = p.loop;
+    to->state = p.ways[to->way].state * (to->way == AD_FOLD_SIDE ? int(8 / ad::itemsize(p.input)) : 1);
+    to->fold = p.fold;
+    return to->groups * p.fold.blocks <= INT32_MAX;
 }

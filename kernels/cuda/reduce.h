@@ -51,7 +51,7 @@ typedef struct ad_fold {
     char *partial;
     uint64_t *tags;
     uint64_t tag;
-    uint32_t blocks;
+    uint32_t blocks, shared;               /* shared: bytes of dynamic shared memory */
     uint8_t flags, input, through, narrow; /* input: dtype; through, narrow: AD_FOLD_AS_IS ... */
     uint8_t nkeep, nover, log_x, log_y;
     uint8_t shuffle_high, shuffle_low, joins, join_step; /* how the states of a block come together */
@@ -64,9 +64,13 @@ typedef struct ad_fold_kernel {
     int state; /* bytes */
 } ad_fold_kernel;
 
+/* What the states of fast kernels are (reduce_states.cuh). */
+enum { AD_FOLD_NO_FAMILY, AD_FOLD_SUMS, AD_FOLD_COUNTS, AD_FOLD_TOPS, AD_FOLD_PLACES };
+
 /* Kernels for inputs of one type: element by element with any strides, by 16-byte loads along the reduced axis, by
- * 8-byte loads of neighbouring outputs (elements of up to 4 bytes). */
-enum { AD_FOLD_UNIT, AD_FOLD_WIDE, AD_FOLD_SIDE };
+ * 8-byte loads of neighbouring outputs (elements of up to 4 bytes), through shared memory where short rows follow each
+ * other. */
+enum { AD_FOLD_UNIT, AD_FOLD_WIDE, AD_FOLD_SIDE, AD_FOLD_SHORT, AD_FOLD_WAYS };
 ad_fold_kernel ad_fold_sum(int input, int loop, int way); /* sums, and means by AD_FOLD_DIVIDE */
 ad_fold_kernel ad_fold_product(int input, int way);       /* of the loop's type */
 ad_fold_kernel ad_fold_nansum(int input, bool mean, int way);

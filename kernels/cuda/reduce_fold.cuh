@@ -5,7 +5,9 @@
  * to fill the device several blocks share a group of outputs: each but the last leaves its states in scratch memory
  * with a tag that no earlier operation used, and the last one waits for those tags and puts all together. No other
  * block waits for anything, so that this ends whatever the order that blocks are run in. States always come together
- * in the same order: results are the same in every run. */
+ * in the same order: results are the same in every run.
+ *
+ * Also compiled at run time, around a chain's end (fuse_fold.cuh). */
 #ifndef AD_KERNELS_CUDA_REDUCE_FOLD_CUH
 #define AD_KERNELS_CUDA_REDUCE_FOLD_CUH
 
@@ -147,7 +149,7 @@ struct fold_part {
 
 /* Work: state; SIDE: outputs of a thread; run(f, states, in, mask, part): take the part's elements of the outputs whose
  * first elements are at in. */
-template <class Work> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold(const __grid_constant__ ad_fold f) {
+template <class Work> __device__ __forceinline__ void fold_all(const ad_fold &f) {
     using A = typename Work::state;
     constexpr int N = Work::SIDE;
     __shared__ __align__(16) char memory[sizeof(A) * AD_FOLD_THREADS];
@@ -173,9 +175,15 @@ template <class Work> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold(co
     for (int i = 0; i < N; i++) a[i].finish(f, f.out + at.out + i * f.side);
 }
 
+template <class Work> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold(const __grid_constant__ ad_fold f) {
+    fold_all<Work>(f);
+}
+
+#ifndef __CUDACC_RTC__
 template <class Work> ad_fold_kernel fold_kernel() {
     return {reinterpret_cast<const void *>(&fold<Work>), int(sizeof(typename Work::state))};
 }
+#endif
 
 /* ---- elements of the state's own type ---- */
 
@@ -194,6 +202,13 @@ template <class S, int N, int W> __device__ void fold_unpack(S (&x)[N], const ui
 }
 __device__ inline void fold_words(uint32_t *w, uint4 v) { w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w; }
 __device__ inline void fold_words(uint32_t *w, uint2 v) { w[0] = v.x, w[1] = v.y; }
+
+template <int Bytes> struct raw_bits;
+template <> struct raw_bits<1> { using type = uint8_t; };
+template <> struct raw_bits<2> { using type = uint16_t; };
+template <> struct raw_bits<4> { using type = uint32_t; };
+template <> struct raw_bits<8> { using type = uint64_t; };
+template <> struct raw_bits<16> { using type = uint4; };
 
 /* f(offset(i)) for the reduced element i: a multiplication where there is one dimension. */
 template <class Body> __device__ void fold_offsets(const ad_fold &f, Body body) {
@@ -366,12 +381,54 @@ template <class A> struct wide_work {
     }
 };
 
+#ifndef __CUDACC_RTC__
+/* Short rows that follow each other: a block's come into shared memory by 16 bytes a thread, then each thread takes one
+ * row in order. Rows of an even number of elements lie one further apart there, or threads would wait for each other.
+ */
+template <class A> __global__ void __launch_bounds__(AD_FOLD_THREADS) fold_short(const __grid_constant__ ad_fold f) {
+    using S = typename A::element;
+    using bits = typename raw_bits<sizeof(S)>::type;
+    constexpr uint32_t WIDTH = 16 / sizeof(S);
+    extern __shared__ __align__(16) char memory[];
+    bits *tile = reinterpret_cast<bits *>(memory);
+    const int64_t first = int64_t(blockIdx.x) * AD_FOLD_THREADS, left = f.keep[0].size - first;
+    const uint32_t n = uint32_t(f.reduced), apart = n | 1, by = uint32_t((uint64_t(1) << 32) / n + 1);
+    const uint32_t rows = left < AD_FOLD_THREADS ? uint32_t(left) : AD_FOLD_THREADS, all = rows * n;
+    const char *in = f.in + first * f.keep[0].in;
+    auto put = [&](uint32_t e, bits x) { tile[e + __umulhi(e, by) * (apart - n)] = x; };
+    for (uint32_t e = threadIdx.x * WIDTH; e < all; e += AD_FOLD_THREADS * WIDTH) {
+        const bits *from = reinterpret_cast<const bits *>(in) + e;
+        if (e + WIDTH <= all) {
+            bits x[WIDTH];
+            const uint4 v = *reinterpret_cast<const uint4 *>(from);
+            memcpy(x, &v, sizeof v);
+#pragma unroll
+            for (uint32_t i = 0; i < WIDTH; i++) put(e + i, x[i]);
+        } else {
+            for (uint32_t i = 0; e + i < all; i++) put(e + i, from[i]);
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x >= rows) return;
+    const bits *row = tile + threadIdx.x * apart;
+    A a;
+    a.init();
+    for (uint32_t i = 0; i < n; i++) {
+        S x;
+        memcpy(&x, row + i, sizeof x);
+        a.take(x, i, f);
+    }
+    a.finish(f, f.out + (first + threadIdx.x) * f.keep[0].out);
+}
+
 template <class A> ad_fold_kernel fold_kernels(int way) {
+    if (way == AD_FOLD_SHORT) return {reinterpret_cast<const void *>(&fold_short<A>), 0};
     if (way == AD_FOLD_WIDE) return fold_kernel<wide_work<A>>();
     if (way == AD_FOLD_UNIT) return fold_kernel<unit_work<A>>();
     if constexpr (sizeof(typename A::element) <= 4) return fold_kernel<side_work<A>>();
     else return {nullptr, 0};
 }
+#endif
 
 } // namespace AD_ISA
 } // namespace ad

@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t ALONE = 4;   /* neighbouring elements, or chunks, that a thread takes by itself */
 constexpr int64_t DEPTH = 8;   /* elements, or chunks, that make another thread worth while */
 constexpr int64_t SIDE_X = 64; /* threads side by side in a block for neighbouring outputs */
+constexpr int64_t SHORT = 64;  /* bytes of a row that is short */
 constexpr int64_t BLOCKS = 32; /* for each multiprocessor */
 constexpr int64_t MERGED = 64; /* of the states that blocks leave, by each thread of the last one */
 
@@ -120,6 +121,15 @@ bool plan_side(ad_fold *f, int64_t itemsize) {
     return true;
 }
 
+/* Rows of a few elements, one behind the other. */
+bool plan_short(ad_fold *f, int64_t itemsize) {
+    if (f->reduced < 2 || f->reduced * itemsize > SHORT || f->nover != 1 || f->nkeep != 1 ||
+        f->over[0].in != itemsize || f->keep[0].in != f->reduced * itemsize || !all_multiples(f, 1, 1, 16))
+        return false;
+    f->shared = uint32_t(AD_FOLD_THREADS * (f->reduced | 1) * itemsize);
+    return true;
+}
+
 /* Threads lie along what is contiguous: the reduced elements (rows), or the outputs. */
 bool is_by_rows(const ad_fold *f) {
     return f->nkeep == 0 || (f->nover > 0 && f->over[0].in != 0 && llabs(f->over[0].in) <= llabs(f->keep[0].in));
@@ -171,6 +181,7 @@ bool ad_fold_dimensions(ad_fold *f, const ad_fold_arrays *a, bool ordered) {
 int ad_fold_way(ad_fold *f, unsigned has, int64_t itemsize) {
     const bool rows = is_by_rows(f);
     if (rows) f->flags |= AD_FOLD_YFAST;
+    if (rows && has >> AD_FOLD_SHORT & 1 && plan_short(f, itemsize)) return AD_FOLD_SHORT;
     if (rows && has >> AD_FOLD_WIDE & 1 && plan_wide(f, itemsize)) return AD_FOLD_WIDE;
     if (!rows && has >> AD_FOLD_SIDE & 1 && plan_side(f, itemsize)) return AD_FOLD_SIDE;
     return AD_FOLD_UNIT;
@@ -178,6 +189,11 @@ int ad_fold_way(ad_fold *f, unsigned has, int64_t itemsize) {
 
 void ad_fold_divide(ad_fold *f, int way, int multiprocessors) {
     const int threads = log2_up(AD_FOLD_THREADS), warp = 5;
+    if (way == AD_FOLD_SHORT) {
+        f->log_x = uint8_t(threads);
+        f->blocks = 1;
+        return;
+    }
     const int64_t work = way == AD_FOLD_WIDE ? f->chunks : f->reduced;
     const int many = log2_up(work / DEPTH);
     if (f->flags & AD_FOLD_YFAST) {

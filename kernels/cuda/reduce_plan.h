@@ -19,6 +19,19 @@ int ad_fold_way(ad_fold *f, unsigned has, int64_t itemsize);
 /* Divide the work among the threads of a block, and blocks. multiprocessors: of the device. */
 void ad_fold_divide(ad_fold *f, int way, int multiprocessors);
 
+/* Scratch memory for what the blocks of a group leave to its last one. AD_E_MEMORY. */
+int ad_fold_scratch(ad_call *c, ad_fold *f, int64_t groups, int state);
+
+/* A reduction whose input is computed as it is read (fuse_reduce.cpp): everything of it but the kernel. Addresses of
+ * its elements are offsets into a row-major array. */
+struct ad_fold_layout {
+    ad_fold fold;
+    int family, way, input, loop, state; /* state: bytes of a thread */
+    int64_t groups;
+};
+/* False: there is no such reduction. Needs no scratch memory yet. */
+bool ad_fold_lay(ad_call *c, ad_fold_layout *to);
+
 /* The dimensions of a walk over input and output. False: there are too many. */
 bool ad_fold_axes(const ad::walk<2> *from, ad_fold_axis *to, uint8_t *n);
 /* `by` places of the axis become one. */

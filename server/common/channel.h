@@ -3,6 +3,7 @@
 #define AD_SERVER_CHANNEL_H
 
 #include "protocol/base.h"
+#include "server/common/grants.h"
 
 #define AD_PRINCIPAL_SIZE 64
 
@@ -17,6 +18,7 @@ typedef enum ad_note_to { AD_TO_WORKER, AD_TO_FRONT } ad_note_to;
 typedef struct ad_note {
     uint32_t kind, zero;
     uint64_t id, size;
+    ad_grants grants;
     char who[AD_PRINCIPAL_SIZE];
     char text[AD_FAULT_TEXT];
 } ad_note;

@@ -31,6 +31,7 @@ static const struct {
 } choices[] = {
     {"backend", "auto cpu cuda"},
     {"domains", "shared principal"},
+    {"kernels", "unix all none"},
     {"log-level", "error warn info debug"},
 };
 
@@ -82,6 +83,10 @@ static bool parse_string(const char *text, void *out) {
     *(char **)out = strcpy(copy, text);
     return true;
 }
+
+bool ad__config_parse_count(const char *text, uint64_t *out) { return parse_count(text, out); }
+bool ad__config_parse_size(const char *text, uint64_t *out) { return parse_size(text, out); }
+bool ad__config_parse_bool(const char *text, bool *out) { return parse_bool(text, out); }
 
 static void print_count(const void *v, char *out, size_t size) {
     snprintf(out, size, "%llu", (unsigned long long)*(const uint64_t *)v);
@@ -289,10 +294,12 @@ char *ad__config_help(const char *program) {
         if (*r->value) fprintf(f, " [%s]", r->value);
         fputc('\n', f);
     }
-    fprintf(f, "  --config=FILE\n      file of name = value lines with these names\n"
-               "  --help\n      print this and leave\n  --version\n      print the version and leave\n\n"
-               "Each is also taken from the environment, as ARRAYD_ and its name in capitals with _ for -.\n"
-               "The command line wins over the environment, the environment over the file.\n");
+    fprintf(f,
+            "  --config=FILE\n      file of name = value lines with these names\n"
+            "  --make-token=NAME\n      print a token for NAME, and its line for the file of option tokens, and leave\n"
+            "  --help\n      print this and leave\n  --version\n      print the version and leave\n\n"
+            "Each is also taken from the environment, as ARRAYD_ and its name in capitals with _ for -.\n"
+            "The command line wins over the environment, the environment over the file.\n");
     return fclose(f) ? NULL : text;
 }
 

@@ -32,6 +32,10 @@ int ad__config_load(ad_config *c, int argc, char **argv, const ad_config_private
 void ad__config_free(ad_config *c);
 /* Set one option from text; source is for the message. */
 int ad__config_set(ad_config *c, const char *name, const char *value, const char *source, ad_fault *fault);
+/* A value by itself, as options have them; false: it is none. */
+bool ad__config_parse_count(const char *text, uint64_t *out);
+bool ad__config_parse_size(const char *text, uint64_t *out);
+bool ad__config_parse_bool(const char *text, bool *out);
 /* The table for --help, as text to be freed; NULL: no memory. */
 char *ad__config_help(const char *program);
 /* Every option as "--name=value", NULL at the end, one block to be freed; NULL: no memory. */

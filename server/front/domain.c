@@ -8,6 +8,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/common/rights.h"
 #include "server/front/front.h"
 
 #define BACKOFF_FIRST 100000000LL /* ns until a worker that died young twice is started again; then doubled */
@@ -74,6 +75,7 @@ static void become_ready(ad_domain *d, const ad_note *note) {
 
 static void end_session(ad_domain *d, uint64_t session) {
     ad_front *f = d->front;
+    ad__seat_leave(f, session);
     ad__handshake_lost(f, d, session); /* it may never have begun */
     if (d->sessions) {
         d->sessions--;
@@ -154,6 +156,7 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     set_backoff(d);
     f->sessions -= d->sessions;
     d->sessions = 0;
+    ad__seat_leave_all(f, d);
     uv_close((uv_handle_t *)process, on_process_closed);
     ad__handshake_lost(f, d, 0);
     if (f->embedded || !f->ready) ad__front_stop(f, 1, d->why.text);
@@ -266,8 +269,10 @@ static bool will_retry(ad_domain *d) {
     return true;
 }
 
-ad_domain *ad__domain_of(ad_front *f, const char *principal, ad_domain_state *state, ad_fault *fault) {
-    const char *name = strcmp(f->config.domains, "principal") ? "shared" : principal;
+ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault) {
+    /* A kernel of a user can reach all of its process, so who may have any shares none. */
+    bool own = !strcmp(f->config.domains, "principal") || ad__may_run_kernels(&f->config, who->who, &who->grants, NULL);
+    const char *name = own ? who->who : "shared";
     ad_domain *d = f->domains;
     while (d && strcmp(d->name, name)) d = d->next;
     if (!d && !(d = domain_new(f, name))) {
@@ -286,12 +291,20 @@ ad_domain *ad__domain_of(ad_front *f, const char *principal, ad_domain_state *st
     return d;
 }
 
-int ad__domain_give(ad_domain *d, uint64_t session, const char *principal, const char *client, int fd) {
-    ad_note note = {.kind = AD_NOTE_SESSION, .id = session};
-    snprintf(note.who, sizeof note.who, "%s", principal);
+int ad__domain_give(ad_domain *d, uint64_t session, const ad_entrant *entrant, const char *client, int fd) {
+    ad_note note = {.kind = AD_NOTE_SESSION, .id = session, .grants = entrant->grants};
+    snprintf(note.who, sizeof note.who, "%s", entrant->who);
     snprintf(note.text, sizeof note.text, "%s", client);
-    int status = ad__channel_send(&d->channel, &note, fd);
-    if (status) return status;
+    int status = ad__seat_take(d->front, session, d, entrant->who);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    status = ad__channel_send(&d->channel, &note, fd);
+    if (status) {
+        ad__seat_leave(d->front, session);
+        return status;
+    }
     d->sessions++;
     d->front->sessions++;
     watch(d);

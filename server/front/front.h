@@ -4,14 +4,35 @@
 
 #include <uv.h>
 
+#include "protocol/message.h"
 #include "server/common/channel.h"
 #include "server/common/config.h"
+#include "server/front/principals.h"
+#include "protocol/tls/tls.h"
 
 typedef struct ad_front ad_front;
 typedef struct ad_domain ad_domain;
 typedef struct ad_handshake ad_handshake;
 typedef struct ad_slabs ad_slabs;
 typedef struct ad_listener ad_listener;
+typedef struct ad_relay ad_relay;
+typedef struct ad_seat ad_seat;
+
+#define AD_SEAT_CHAINS 256
+
+/* Whether the loop waits awake: see spin.c. */
+typedef struct ad_spin {
+    uv_check_t after_poll;
+    uv_idle_t busy;
+    int64_t heard, idle; /* when bytes last came, and when there was nothing more to do after them, ns */
+    int quick;           /* how often of late the next ones came soon after */
+} ad_spin;
+
+/* How much of something there has been in the second at hand. */
+typedef struct ad_rate {
+    int64_t since; /* ns */
+    unsigned long count;
+} ad_rate;
 
 struct ad_front {
     uv_loop_t loop;
@@ -22,8 +43,13 @@ struct ad_front {
     ad_domain *domains; /* workers, running and failed */
     ad_listener *listeners;
     ad_handshake *handshakes; /* newest first */
-    unsigned pending;         /* handshakes */
     uint64_t sessions, last_session;
+    ad_principals *principals; /* who may come in */
+    ad_tls_context *tls;       /* NULL: no TLS here */
+    ad_relay *relays;
+    ad_rate refusals;
+    ad_spin spin;
+    ad_seat *seats[AD_SEAT_CHAINS];
     bool ready, stopping;
     bool embedded; /* serves one connection, and leaves with it */
     int lock;      /* descriptor of the socket's lock file */
@@ -48,9 +74,34 @@ void ad__listen_close(ad_front *f);
 /* Where, for the log: "unix:/run/arrayd.sock tcp:127.0.0.1:7311". */
 void ad__listen_text(const ad_front *f, char *out, size_t size);
 
+/* ---- entrance.c: who somebody is ---- */
+typedef enum ad_way { AD_WAY_UNIX, AD_WAY_TCP, AD_WAY_TLS } ad_way;
+typedef struct ad_entrant {
+    char who[AD_PRINCIPAL_SIZE]; /* "uid:1000", "token:alice" ... */
+    ad_grants grants;
+} ad_entrant;
+/* Read the files that say who may come in, and those of TLS; what was read before stays in use on failure. */
+int ad__entrance_load(ad_front *f, ad_fault *fault);
+void ad__entrance_free(ad_front *f);
+/* Where a connection comes from: "uid:1000", "tcp:192.0.2.1", "tls:2001:db8::/64". */
+void ad__entrance_from(int fd, ad_way way, char *out, size_t size);
+/* Who it is, by what it has shown. token.size 0, certificate NULL: none. AD_E_DENIED. */
+int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, const char *certificate, ad_entrant *out,
+                       ad_fault *fault);
+
+/* Log that somebody is refused. Strangers must not fill the log: of what is too much for a second only the number. */
+void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why);
+
+/* ---- seats.c: sessions by principal ---- */
+/* A session has been given to a worker. AD_E_MEMORY. */
+int ad__seat_take(ad_front *f, uint64_t session, const ad_domain *d, const char *who);
+void ad__seat_leave(ad_front *f, uint64_t session);       /* it is over; also of one that is not there */
+void ad__seat_leave_all(ad_front *f, const ad_domain *d); /* its worker is gone. NULL: all workers */
+uint64_t ad__seat_count(const ad_front *f, const char *who);
+
 /* ---- handshake.c ---- */
-/* Greet a new connection; fd is the handshake's. tcp: it came without credentials. */
-void ad__handshake_begin(ad_front *f, int fd, bool tcp);
+/* Greet a new connection; fd is the handshake's. */
+void ad__handshake_begin(ad_front *f, int fd, ad_way way);
 /* A worker has become ready, or is not to be had: go on with those who wait for it. */
 void ad__handshake_wake(ad_front *f);
 /* The worker has taken the session: its client is welcomed. */
@@ -63,15 +114,19 @@ void ad__handshake_close_all(ad_front *f, const char *why);
 typedef enum ad_domain_state { AD_DOMAIN_STARTING, AD_DOMAIN_READY, AD_DOMAIN_FAILED } ad_domain_state;
 /* The worker of a principal's trust domain, started if it must be. *state says how it is; when it failed the fault
  * says why, and a later call tries again. NULL: no memory. */
-ad_domain *ad__domain_of(ad_front *f, const char *principal, ad_domain_state *state, ad_fault *fault);
+ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault);
 /* What the worker offers. */
 const ad_note *ad__domain_offer(const ad_domain *d);
 /* Hand a client on: fd is the domain's, success or not. */
-int ad__domain_give(ad_domain *d, uint64_t session, const char *principal, const char *client, int fd);
+int ad__domain_give(ad_domain *d, uint64_t session, const ad_entrant *entrant, const char *client, int fd);
 void ad__domain_stop_all(ad_front *f);
 void ad__domain_kill_all(ad_front *f);
 bool ad__domain_any(const ad_front *f); /* is some worker's process still there? */
 void ad__domain_free_all(ad_front *f);
+
+/* ---- spin.c ---- */
+void ad__spin_init(ad_front *f);
+void ad__spin_heard(ad_front *f); /* bytes of a relay have come */
 
 /* ---- slabs.c: descriptors of a worker's slabs, which keep them alive when the worker is gone ---- */
 ad_slabs *ad__slabs_new(void);                               /* NULL: no memory */

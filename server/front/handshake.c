@@ -10,9 +10,10 @@
 #include "protocol/message.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/common/rights.h"
 #include "server/front/front.h"
+#include "server/front/relay.h"
 
-#define MOST_PENDING 256      /* handshakes at a time; one more, and the oldest is given up */
 #define MOST_CONTROL 65536u   /* of hello */
 #define WORKER_PATIENCE 10000 /* ms that a client waits for a worker to start */
 
@@ -27,10 +28,14 @@ struct ad_handshake {
     uv_timer_t timer;
     int fd, handles; /* handles that are open */
     bool closing, waiting, welcomed;
+    ad_way way;
+    ad_relay *relay;         /* of a TLS connection, whose inner end fd is; NULL: none, or it is gone */
     uint64_t session;        /* given to a worker; 0: not */
     const ad_domain *domain; /* whose worker that is */
-    char principal[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
-    uint64_t version;
+    bool admitted;           /* entrant says who it is */
+    ad_entrant entrant;
+    char from[64], client[AD_FAULT_TEXT];
+    uint64_t version, features;
     uint8_t head[AD_FRAME_HEADER];
     ad_frame frame;
     uint8_t *control;
@@ -47,14 +52,22 @@ static void on_closed(uv_handle_t *handle) {
     free(h);
 }
 
+/* What hello has brought is needed no more, and there may be a token in it. */
+static void forget_hello(ad_handshake *h) {
+    if (h->control) explicit_bzero(h->control, h->frame.control);
+}
+
+static const char *name_of(const ad_handshake *h) { return h->admitted ? h->entrant.who : ""; }
+
 static void end(ad_handshake *h) {
     ad_front *f = h->front;
     if (h->closing) return;
     h->closing = true;
+    forget_hello(h);
+    ad__relay_unlink(h->relay);
     if (h->prev) h->prev->next = h->next;
     else f->handshakes = h->next;
     if (h->next) h->next->prev = h->prev;
-    f->pending--;
     uv_close((uv_handle_t *)&h->poll, on_closed);
     uv_close((uv_handle_t *)&h->timer, on_closed);
     if (f->embedded && !h->welcomed) ad__front_stop(f, 1, "the connection is over");
@@ -73,7 +86,7 @@ static int send_control(int fd, const ad_bytes *b) {
 static void refuse(ad_handshake *h, int code, const char *text) {
     ad_bytes b = AD_BYTES_INIT;
     char away[4096];
-    ad__log(AD_LOG_WARN, "client refused", "principal=%s why=%s", h->principal, text);
+    ad__entrance_refused(h->front, name_of(h), h->from, text);
     ad__encode_bye(&b, code, text);
     send_control(h->fd, &b);
     ad__bytes_free(&b);
@@ -100,6 +113,8 @@ static int welcome(ad_handshake *h) {
                     .pid = (uint64_t)getpid()};
     ad_bytes b = AD_BYTES_INIT;
     if (getrandom(w.secret, sizeof w.secret, 0) != (ssize_t)sizeof w.secret) return AD_E_SYSTEM;
+    if (ad__may_run_kernels(c, h->entrant.who, &h->entrant.grants, offer->who))
+        w.features = h->features & AD_FEATURE_KERNELS;
     snprintf(w.backend, sizeof w.backend, "%.15s", offer->who);
     snprintf(w.device_name, sizeof w.device_name, "%.63s", offer->text);
     snprintf(w.server, sizeof w.server, "arrayd %s", AD_VERSION);
@@ -117,7 +132,7 @@ static int give(ad_handshake *h, ad_domain *d) {
     h->domain = d;
     h->session = ++h->front->last_session;
     uv_poll_stop(&h->poll);
-    return ad__domain_give(d, h->session, h->principal, h->client, fd);
+    return ad__domain_give(d, h->session, &h->entrant, h->client, fd);
 }
 
 void ad__handshake_begun(ad_front *f, uint64_t session) {
@@ -125,8 +140,8 @@ void ad__handshake_begun(ad_front *f, uint64_t session) {
     while (h && h->session != session) h = h->next;
     if (!h) return;
     int status = welcome(h);
-    ad__log(status ? AD_LOG_WARN : AD_LOG_INFO, status ? "client lost" : "client", "session=%lu principal=%s client=%s",
-            session, h->principal, h->client);
+    ad__log(status ? AD_LOG_WARN : AD_LOG_INFO, status ? "client lost" : "client",
+            "session=%lu principal=%s from=%s client=%s", session, h->entrant.who, h->from, h->client);
     if (status) shutdown(h->fd, SHUT_RDWR);
     else h->welcomed = true;
     end(h);
@@ -138,15 +153,35 @@ static void on_timer(uv_timer_t *timer) {
            h->waiting || h->session ? "the worker does not answer" : "hello-timeout: no hello has come");
 }
 
+/* Those who wait for a worker and will have sessions: of a principal, or (NULL) of all. */
+static uint64_t waiting_of(const ad_handshake *but, const char *who) {
+    uint64_t n = 0;
+    for (const ad_handshake *h = but->front->handshakes; h; h = h->next)
+        n += h != but && h->waiting && (!who || !strcmp(h->entrant.who, who));
+    return n;
+}
+
+/* Is there room for one more session, in the server and of this principal? */
+static int check_room(const ad_handshake *h, ad_fault *fault) {
+    const ad_front *f = h->front;
+    const char *who = h->entrant.who;
+    uint64_t most = h->entrant.grants.sessions;
+    if (f->sessions + waiting_of(h, NULL) >= f->config.sessions)
+        return ad__fault(fault, AD_E_LIMIT, "sessions: the server has as many sessions as it takes");
+    if (!most || ad__seat_count(f, who) + waiting_of(h, who) < most) return 0;
+    return ad__fault(fault, AD_E_LIMIT, "sessions: %s has %lu, as many as it may have at a time", who,
+                     (unsigned long)most);
+}
+
 static void find_worker(ad_handshake *h) {
     ad_front *f = h->front;
     ad_fault fault = {0};
     ad_domain_state state;
-    if (f->sessions >= f->config.sessions) {
-        refuse(h, AD_E_LIMIT, "sessions: the server has as many sessions as it takes");
+    if (check_room(h, &fault)) {
+        refuse(h, fault.code, fault.text);
         return;
     }
-    ad_domain *d = ad__domain_of(f, h->principal, &state, &fault);
+    ad_domain *d = ad__domain_of(f, &h->entrant, &state, &fault);
     if (!d || state == AD_DOMAIN_FAILED) {
         refuse(h, AD_E_CONNECTION, fault.text);
     } else if (state == AD_DOMAIN_READY) {
@@ -191,7 +226,20 @@ static int negotiate(ad_handshake *h, const ad_message *m, ad_fault *fault) {
         return ad__fault(fault, AD_E_VERSION, "the client speaks versions %lu to %lu, this server %d",
                          (unsigned long)m->u[0], (unsigned long)m->u[1], AD_PROTOCOL_VERSION);
     h->version = AD_PROTOCOL_VERSION;
+    h->features = m->u[2];
     snprintf(h->client, sizeof h->client, "%.*s", (int)(m->s[0].size < 100 ? m->s[0].size : 100), m->s[0].data);
+    return 0;
+}
+
+static int admit(ad_handshake *h, const ad_message *m, ad_fault *fault) {
+    ad_fault nameless = {0};
+    const char *certificate = ad__relay_certificate(h->relay, &nameless);
+    if (nameless.code) return ad__fault(fault, AD_E_DENIED, "%s", nameless.text);
+    int status = ad__entrance_check(h->front, h->way, h->fd, m->s[1], certificate, &h->entrant, fault);
+    if (m->s[1].size) explicit_bzero((char *)(uintptr_t)m->s[1].data, m->s[1].size);
+    if (status) return status;
+    h->admitted = true;
+    ad__relay_admit(h->relay);
     return 0;
 }
 
@@ -203,7 +251,8 @@ static int read_hello(ad_handshake *h, ad_reader *r, ad_arena *arena, ad_fault *
     if (status < 0) return status;
     if (status == 0 || m.opcode != AD_REQ_HELLO || m.size != h->frame.control)
         return ad__fault(fault, AD_E_PROTOCOL, "the first frame is not one hello");
-    return negotiate(h, &m, fault);
+    status = negotiate(h, &m, fault);
+    return status ? status : admit(h, &m, fault);
 }
 
 static void finish_hello(ad_handshake *h) {
@@ -214,6 +263,7 @@ static void finish_hello(ad_handshake *h) {
     if (!status) status = read_hello(h, r, &arena, &fault);
     ad__reader_free(r);
     ad__arena_free(&arena);
+    forget_hello(h);
     uv_timer_start(&h->timer, on_timer, WORKER_PATIENCE, 0);
     if (status) refuse(h, status, *fault.text ? fault.text : ad__error_text(status));
     else find_worker(h);
@@ -253,39 +303,65 @@ static void on_readable(uv_poll_t *poll, int status, int events) {
 
 /* ---- the beginning ---- */
 
-static void set_principal(ad_handshake *h, bool tcp) {
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    if (!tcp && getsockopt(h->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
-        snprintf(h->principal, sizeof h->principal, "uid:%u", (unsigned)peer.uid);
-    else snprintf(h->principal, sizeof h->principal, "tcp:anonymous");
+/* The oldest of those who have not been let in: from one address, or from any. NULL: there is none. */
+static ad_handshake *oldest_of(ad_front *f, const char *from, uint64_t *count) {
+    ad_handshake *oldest = NULL;
+    *count = 0;
+    for (ad_handshake *h = f->handshakes; h; h = h->next) {
+        if (h->admitted || (from && strcmp(h->from, from))) continue;
+        oldest = h;
+        ++*count;
+    }
+    return oldest;
 }
 
-static void give_oldest_up(ad_front *f) {
-    ad_handshake *oldest = f->handshakes;
-    while (oldest->next) oldest = oldest->next;
-    ad__log(AD_LOG_WARN, "client refused", "principal=%s why=%s", oldest->principal, "too many have not said hello");
+/* One more would be too many: the oldest goes. Those who say hello at once are through long before they are that; and
+ * who opens many connections and says nothing displaces those from its own address first. */
+static void make_place(ad_front *f, const char *from, ad_way way) {
+    uint64_t count, limit = f->config.handshakes_each;
+    ad_handshake *oldest = way == AD_WAY_UNIX ? NULL : oldest_of(f, from, &count);
+    if (!oldest || count < limit) {
+        oldest = oldest_of(f, NULL, &count);
+        limit = f->config.handshakes;
+    }
+    if (!oldest || count < limit) return;
+    ad__entrance_refused(f, "", oldest->from, "too many have not said hello");
     end(oldest);
 }
 
-void ad__handshake_begin(ad_front *f, int fd, bool tcp) {
+static ad_handshake *handshake_new(ad_front *f, int fd, ad_way way) {
     ad_handshake *h = ad__os.calloc(1, sizeof *h);
-    if (!h || uv_poll_init(&f->loop, &h->poll, fd)) {
-        free(h);
+    if (!h) {
         close(fd);
+        return NULL;
+    }
+    h->front = f;
+    h->fd = fd;
+    h->way = way;
+    ad__entrance_from(fd, way, h->from, sizeof h->from);
+    if (way == AD_WAY_TLS && ad__relay_open(f, fd, h->from, &h->relay, &h->fd)) {
+        free(h);
+        return NULL;
+    }
+    return h;
+}
+
+void ad__handshake_begin(ad_front *f, int fd, ad_way way) {
+    ad_handshake *h = handshake_new(f, fd, way);
+    if (!h) return;
+    if (uv_poll_init(&f->loop, &h->poll, h->fd)) {
+        ad__relay_unlink(h->relay);
+        close(h->fd);
+        free(h);
         return;
     }
     uv_timer_init(&f->loop, &h->timer);
-    h->front = f;
-    h->fd = fd;
     h->handles = 2;
     h->poll.data = h->timer.data = h;
-    set_principal(h, tcp);
-    if (f->pending >= MOST_PENDING) give_oldest_up(f);
+    make_place(f, h->from, way);
     h->next = f->handshakes;
     if (h->next) h->next->prev = h;
     f->handshakes = h;
-    f->pending++;
     uv_timer_start(&h->timer, on_timer, (uint64_t)(f->config.hello_timeout * 1000), 0);
     uv_poll_start(&h->poll, UV_READABLE, on_readable);
 }

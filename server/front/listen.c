@@ -27,7 +27,7 @@ struct ad_listener {
     uv_poll_t poll;
     uv_timer_t rest;
     int fd, handles;
-    bool tcp;
+    ad_way way;
     char where[160];
 };
 
@@ -47,7 +47,7 @@ static void on_connection(uv_poll_t *poll, int status, int events) {
     for (int i = 0; i < AT_ONCE; i++) {
         int fd = ad__os.accept(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            ad__handshake_begin(l->front, fd, l->tcp);
+            ad__handshake_begin(l->front, fd, l->way);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
             ad__log(AD_LOG_ERROR, "cannot accept", "at=%s why=%s", l->where, strerror(errno));
             uv_poll_stop(&l->poll);
@@ -59,7 +59,7 @@ static void on_connection(uv_poll_t *poll, int status, int events) {
     }
 }
 
-static int add_listener(ad_front *f, int fd, bool tcp, const char *where, ad_fault *fault) {
+static int add_listener(ad_front *f, int fd, ad_way way, const char *where, ad_fault *fault) {
     ad_listener *l = ad__os.calloc(1, sizeof *l);
     int status = l ? uv_poll_init(&f->loop, &l->poll, fd) : UV_ENOMEM;
     if (status) {
@@ -71,7 +71,7 @@ static int add_listener(ad_front *f, int fd, bool tcp, const char *where, ad_fau
     l->front = f;
     l->fd = fd;
     l->handles = 2;
-    l->tcp = tcp;
+    l->way = way;
     l->poll.data = l->rest.data = l;
     snprintf(l->where, sizeof l->where, "%s", where);
     l->next = f->listeners;
@@ -158,7 +158,7 @@ static int open_unix(ad_front *f, ad_fault *fault) {
         return status;
     }
     snprintf(where, sizeof where, "unix:%s", a.sun_path);
-    return add_listener(f, fd, false, where, fault);
+    return add_listener(f, fd, AD_WAY_UNIX, where, fault);
 }
 
 /* ---- TCP ---- */
@@ -174,15 +174,16 @@ static bool is_loopback(const address *a) {
     return IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
 }
 
-static int parse_address(const char *text, address *a, ad_fault *fault) {
+/* name: of the option, for messages. */
+static int parse_address(const char *name, const char *text, address *a, ad_fault *fault) {
     char host[64], *end;
     const char *colon = strrchr(text, ':');
     size_t n = colon ? (size_t)(colon - text) : 0;
     unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
     memset(a, 0, sizeof *a);
     if (!colon || n == 0 || n >= sizeof host || colon[1] < '0' || colon[1] > '9' || *end || port > 65535)
-        return ad__fault(fault, AD_E_VALUE, "option tcp: \"%.60s\": expected an address and port, as 127.0.0.1:7311",
-                         text);
+        return ad__fault(fault, AD_E_VALUE, "option %s: \"%.60s\": expected an address and port, as 127.0.0.1:7311",
+                         name, text);
     memcpy(host, text, n);
     host[n] = 0;
     if (!strcmp(host, "localhost")) strcpy(host, "127.0.0.1");
@@ -196,35 +197,67 @@ static int parse_address(const char *text, address *a, ad_fault *fault) {
         a->v4.sin_port = htons((uint16_t)port);
         n = inet_pton(AF_INET, host, &a->v4.sin_addr) == 1;
     }
-    if (!n) return ad__fault(fault, AD_E_VALUE, "option tcp: \"%.60s\" is not an address", text);
-    if (is_loopback(a)) return 0;
-    return ad__fault(fault, AD_E_VALUE,
-                     "option tcp: %.60s is not a loopback address; without encryption and tokens only "
-                     "127.0.0.0/8 and [::1] are served",
-                     text);
+    return n ? 0 : ad__fault(fault, AD_E_VALUE, "option %s: \"%.60s\" is not an address", name, text);
 }
 
-static int open_tcp(ad_front *f, ad_fault *fault) {
-    address a;
-    char where[160], host[64];
-    int on = 1, status = parse_address(f->config.tcp, &a, fault);
-    if (status) return status;
-    socklen_t size = a.any.sa_family == AF_INET ? sizeof a.v4 : sizeof a.v6;
-    int fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 && bind(fd, &a.any, size) == 0 &&
-              listen(fd, BACKLOG) == 0 && getsockname(fd, &a.any, &size) == 0;
-    if (!ok) {
-        status =
-            ad__fault(fault, AD_E_SYSTEM, "option tcp: cannot listen on %.60s: %s", f->config.tcp, strerror(errno));
-        if (fd >= 0) close(fd);
-        return status;
+/* A bound, listening socket; *a gets the port that the kernel has chosen. */
+static int listen_at(const char *name, const char *text, address *a, int *out, ad_fault *fault) {
+    int on = 1;
+    socklen_t size = a->any.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6;
+    int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+              bind(fd, &a->any, size) == 0 && listen(fd, BACKLOG) == 0 && getsockname(fd, &a->any, &size) == 0;
+    if (ok) {
+        *out = fd;
+        return 0;
     }
-    bool v4 = a.any.sa_family == AF_INET;
-    inet_ntop(a.any.sa_family, v4 ? (void *)&a.v4.sin_addr : (void *)&a.v6.sin6_addr, host, sizeof host);
-    snprintf(where, sizeof where, v4 ? "tcp:%s:%u" : "tcp:[%s]:%u", host, ntohs(v4 ? a.v4.sin_port : a.v6.sin6_port));
-    ad__log(AD_LOG_WARN, "tcp without credentials", "at=%s note=%s", where,
-            "every user of this machine may connect; use the Unix socket where that is not wanted");
-    return add_listener(f, fd, true, where, fault);
+    ad__fault(fault, AD_E_SYSTEM, "option %s: cannot listen on %.60s: %s", name, text, strerror(errno));
+    if (fd >= 0) close(fd);
+    return AD_E_SYSTEM;
+}
+
+static int open_at(ad_front *f, const char *name, const char *text, address *a, ad_way way, ad_fault *fault) {
+    char where[160], host[64];
+    int fd, status = listen_at(name, text, a, &fd, fault);
+    if (status) return status;
+    bool v4 = a->any.sa_family == AF_INET;
+    inet_ntop(a->any.sa_family, v4 ? (void *)&a->v4.sin_addr : (void *)&a->v6.sin6_addr, host, sizeof host);
+    snprintf(where, sizeof where, v4 ? "%s:%s:%u" : "%s:[%s]:%u", name, host,
+             ntohs(v4 ? a->v4.sin_port : a->v6.sin6_port));
+    if (way == AD_WAY_TCP && f->config.tcp_open)
+        ad__log(AD_LOG_WARN, "tcp without credentials", "at=%s note=%s", where,
+                "every user of this machine may connect; use the Unix socket where that is not wanted");
+    return add_listener(f, fd, way, where, fault);
+}
+
+/* Without encryption a token could be read on the way, and without a token anybody could come in. */
+static int open_tcp(ad_front *f, ad_fault *fault) {
+    const ad_config *c = &f->config;
+    address a;
+    int status = parse_address("tcp", c->tcp, &a, fault);
+    if (status) return status;
+    if (!is_loopback(&a))
+        return ad__fault(fault, AD_E_VALUE,
+                         "option tcp: %.60s is not a loopback address; without encryption only 127.0.0.0/8 and "
+                         "[::1] are served: use option tls",
+                         c->tcp);
+    if (!*c->tokens && !c->tcp_open)
+        return ad__fault(fault, AD_E_VALUE,
+                         "option tcp: nobody could be told from anybody: name a file of tokens (option tokens), "
+                         "or let every user of this machine in (tcp-open = yes)");
+    return open_at(f, "tcp", c->tcp, &a, AD_WAY_TCP, fault);
+}
+
+static int open_tls(ad_front *f, ad_fault *fault) {
+    const ad_config *c = &f->config;
+    address a;
+    int status = parse_address("tls", c->tls, &a, fault);
+    if (status) return status;
+    if (!*c->tokens && !*c->tls_ca)
+        return ad__fault(fault, AD_E_VALUE,
+                         "option tls: nobody could come in: name a file of tokens (option tokens) or of the "
+                         "authorities of client certificates (option tls-ca)");
+    return open_at(f, "tls", c->tls, &a, AD_WAY_TLS, fault);
 }
 
 /* ---- both ---- */
@@ -233,8 +266,9 @@ int ad__listen_open(ad_front *f, ad_fault *fault) {
     bool local = strcmp(f->config.socket, "none") != 0;
     int status = local ? open_unix(f, fault) : 0;
     if (!status && *f->config.tcp) status = open_tcp(f, fault);
+    if (!status && *f->config.tls) status = open_tls(f, fault);
     if (!status && !f->listeners)
-        status = ad__fault(fault, AD_E_VALUE, "option socket: none, and no tcp: there is nothing to listen on");
+        status = ad__fault(fault, AD_E_VALUE, "option socket: none, and no tcp or tls: there is nothing to listen on");
     return status;
 }
 

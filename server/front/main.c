@@ -11,6 +11,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/common/secret.h"
 #include "server/front/front.h"
 
 #define PATIENCE 5000 /* ms that workers have to stop */
@@ -40,14 +41,14 @@ void ad__front_stop(ad_front *f, int status, const char *why) {
     if (uv_is_active((uv_handle_t *)&f->parent)) uv_close((uv_handle_t *)&f->parent, NULL);
 }
 
-/* Of what can be changed while it runs there is the level of the log. */
+/* What can be changed while it runs: the level of the log, who may come in, the certificate. */
 static void reload(ad_front *f) {
     ad_config fresh;
     ad_config_wish wish;
     ad_fault fault = {0};
     int unused;
     const ad_config_private private[] = {{"embedded-fd", &unused}, {NULL, NULL}};
-    if (ad__config_load(&fresh, f->argc, f->argv, private, &wish, &fault)) {
+    if (ad__config_load(&fresh, f->argc, f->argv, private, &wish, &fault) || ad__entrance_load(f, &fault)) {
         ad__log(AD_LOG_ERROR, "not reloaded", "why=%s", fault.text);
     } else {
         ad__log_set(ad__log_level(fresh.log_level));
@@ -99,7 +100,7 @@ static int embed(ad_front *f, int fd, ad_fault *fault) {
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) || fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK))
         return ad__fault(fault, AD_E_VALUE, "option embedded-fd: %d is not a descriptor", fd);
     watch_parent(f);
-    ad__handshake_begin(f, fd, false);
+    ad__handshake_begin(f, fd, AD_WAY_UNIX);
     return f->handshakes ? 0 : ad__fault(fault, AD_E_SYSTEM, "cannot serve descriptor %d", fd);
 }
 
@@ -110,6 +111,7 @@ static int start_loop(ad_front *f) {
     if (!error) error = uv_timer_init(&f->loop, &f->retry);
     if (error) return error;
     f->patience.data = f->retry.data = f;
+    if (*f->config.tls && !f->embedded) ad__spin_init(f);
     uv_unref((uv_handle_t *)&f->retry);
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < 3; i++) {
@@ -125,13 +127,15 @@ static int start_loop(ad_front *f) {
 }
 
 static int start(ad_front *f, int embedded_fd, ad_fault *fault) {
-    char own[AD_PRINCIPAL_SIZE];
+    ad_entrant own;
     ad_domain_state state;
-    int status = f->embedded ? 0 : ad__listen_open(f, fault);
+    const gid_t group = getegid();
+    int status = ad__entrance_load(f, fault);
+    if (!status && !f->embedded) status = ad__listen_open(f, fault);
     if (status) return status;
     /* The first worker is started at once: it shows whether the backend is to be had, and the first client finds it. */
-    snprintf(own, sizeof own, "uid:%u", (unsigned)geteuid());
-    if (!ad__domain_of(f, own, &state, fault)) return fault->code;
+    ad__principals_user(f->principals, geteuid(), 1, &group, own.who, &own.grants);
+    if (!ad__domain_of(f, &own, &state, fault)) return fault->code;
     if (state == AD_DOMAIN_FAILED) return fault->code;
     return f->embedded ? embed(f, embedded_fd, fault) : 0;
 }
@@ -177,9 +181,40 @@ static int serve(ad_front *f, int embedded_fd) {
     }
     uv_run(&f->loop, UV_RUN_DEFAULT);
     ad__domain_free_all(f);
+    ad__seat_leave_all(f, NULL);
+    ad__entrance_free(f);
     free(f->socket);
     if (f->status == 0) ad__log(AD_LOG_INFO, "stopped", "sessions=%lu", f->last_session);
     return f->status;
+}
+
+/* What the command line asks for before it is looked at as a configuration: "--make-token NAME". NULL: not that. */
+static const char *token_wish(int argc, char **argv) {
+    static const char option[] = "--make-token";
+    size_t n = sizeof option - 1;
+    if (argc < 2 || strncmp(argv[1], option, n)) return NULL;
+    if (argv[1][n] == '=') return argv[1] + n + 1;
+    return argv[1][n] ? NULL : argc > 2 ? argv[2] : "";
+}
+
+/* The token is shown here and kept nowhere. */
+static int make_token(const char *name) {
+    char token[AD_TOKEN_TEXT], digits[2 * AD_SHA256_SIZE + 1];
+    uint8_t hash[AD_SHA256_SIZE];
+    ad_fault fault;
+    if (!ad__principals_is_name(name)) {
+        fprintf(stderr, "arrayd: --make-token: expected a name of at most 56 letters, digits and . _ @ -\n");
+        return 2;
+    }
+    if (ad__token_make(token, &fault)) {
+        fprintf(stderr, "arrayd: %s\n", fault.text);
+        return 1;
+    }
+    ad__token_hash(token, strlen(token), hash);
+    ad__sha256_text(hash, digits);
+    printf("token  %s\nline   %s sha256:%s\n", token, name, digits);
+    explicit_bzero(token, sizeof token);
+    return ferror(stdout) || fflush(stdout) ? 1 : 0;
 }
 
 static int print_help(void) {
@@ -194,7 +229,9 @@ int main(int argc, char **argv) {
     int embedded_fd = -1, status;
     ad_config_wish wish;
     const ad_config_private private[] = {{"embedded-fd", &embedded_fd}, {NULL, NULL}};
+    const char *token_for = token_wish(argc, argv);
     fill_standard();
+    if (token_for) return make_token(token_for);
     ad__log_name("front");
     front.argc = argc;
     front.argv = argv;

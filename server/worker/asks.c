@@ -27,6 +27,18 @@ static ad_plans plans_of(const ad_worker *w) {
     return sum;
 }
 
+static uint64_t compile_counter(const ad_worker *w, int index) {
+    ad_compile_counts c = {0};
+    ad__compile_counts(w->compiler, &c);
+    switch (index) {
+    case AD_COUNTER_compiled: return c.compiled;
+    case AD_COUNTER_compile_failures: return c.failures;
+    case AD_COUNTER_compile_hits_memory: return c.hits_memory;
+    case AD_COUNTER_compile_hits_disk: return c.hits_disk;
+    default: return c.waiting;
+    }
+}
+
 static uint64_t counter(ad_session *s, int index) {
     ad_worker *w = s->worker;
     switch (index) {
@@ -45,6 +57,18 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_fft_plans: return plans_of(w).count;
     case AD_COUNTER_fft_plans_most: return plans_of(w).most;
     case AD_COUNTER_fft_plan_bytes: return plans_of(w).bytes;
+    case AD_COUNTER_fused_chains: return s->held.chains;
+    case AD_COUNTER_fused_ops: return s->held.chained;
+    case AD_COUNTER_unfused_chains: return s->held.apart;
+    case AD_COUNTER_temporaries: return s->held.unwritten;
+    case AD_COUNTER_ops_unneeded: return s->held.dropped;
+    case AD_COUNTER_compiled:
+    case AD_COUNTER_compile_failures:
+    case AD_COUNTER_compile_hits_memory:
+    case AD_COUNTER_compile_hits_disk:
+    case AD_COUNTER_compile_waiting: return compile_counter(w, index);
+    case AD_COUNTER_modules: return s->modules.count;
+    case AD_COUNTER_launches: return s->modules.launches;
     default: return ad__sharing_counter(w, index);
     }
 }
@@ -97,6 +121,9 @@ bool ad__ask(ad_session *s, ad_message *m) {
     case AD_REQ_STAT: return do_stat(s, m);
     case AD_REQ_QUERY: return do_query(s, m);
     case AD_REQ_SYNC: return do_sync(s, m);
+    case AD_REQ_BUILD:
+    case AD_REQ_KERNEL:
+    case AD_REQ_GLOBAL: return ad__modules_ask(s, m);
     case AD_REQ_SHARE:
     case AD_REQ_ATTACH:
     case AD_REQ_PUBLISH:

@@ -1,6 +1,7 @@
 /* Finding and loading a backend. */
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,6 +24,8 @@ static int load(const char *path, ad_worker *w, ad_fault *fault) {
         status = ad__fault(fault, AD_E_DEVICE, "there is no device");
     if (status) dlclose(library);
     else w->backend = b;
+    const char *fuse = getenv("ARRAYD_FUSE");
+    w->fuses = !status && b->fuse && !(fuse && !strcmp(fuse, "0"));
     return status;
 }
 

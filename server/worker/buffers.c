@@ -91,11 +91,19 @@ static void close_gap(ad_buffers *t, uint64_t gap) {
     t->slots[gap] = (slot){0};
 }
 
-void ad__buffers_remove(ad_buffers *t, ad_buffer *b) {
+void ad__buffers_detach(ad_buffers *t, ad_buffer *b) {
     close_gap(t, (uint64_t)(look(t, b->id) - t->slots));
     t->count--;
+}
+
+void ad__buffers_recycle(ad_buffers *t, ad_buffer *b) {
     b->next = t->spare;
     t->spare = b;
+}
+
+void ad__buffers_remove(ad_buffers *t, ad_buffer *b) {
+    ad__buffers_detach(t, b);
+    ad__buffers_recycle(t, b);
 }
 
 void ad__buffers_each(const ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user) {

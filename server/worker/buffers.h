@@ -2,6 +2,7 @@
 #ifndef AD_SERVER_BUFFERS_H
 #define AD_SERVER_BUFFERS_H
 
+#include "protocol/op.h"
 #include "server/worker/lane.h"
 #include "server/worker/poison.h"
 
@@ -25,8 +26,20 @@ struct ad_buffer {
     struct ad_shared *shared;  /* memory that others hold, too (sharing.h); NULL: its own */
     struct ad_session *holder; /* of shared: the session that this one belongs to ... */
     ad_buffer *next_holder, *prev_holder;
-    uint64_t seen;   /* ... and the version of the contents that its streams wait for already */
-    ad_buffer *next; /* spare ones */
+    uint64_t seen;            /* ... and the version of the contents that its streams wait for already */
+    struct ad_loaded *module; /* whose variable it is; NULL: it is memory of its own */
+    ad_buffer *next;          /* spare ones */
+
+    /* while operations are held (held.h) */
+    uint16_t held; /* how many of their operands this is; 0: the rest means nothing */
+    bool promised; /* it has a size, but no memory yet */
+    bool freed;    /* by the client: gone when it is held no more */
+    bool several;  /* they read it by several views, */
+    bool in_place; /* they write to it as it exists */
+    int16_t value; /* what the last of them to write it leaves in it, counted from 1; 0: none does */
+    int16_t tie;   /* the first of them that uses it, */
+    ad_desc view;  /* by this view, */
+    int16_t leaf;  /* of this number */
 };
 
 /* Open addressing with linear probing; buffers themselves stay where they are. */
@@ -50,6 +63,9 @@ ad_buffer *ad__buffers_find(const ad_buffers *t, uint64_t id);
 int ad__buffers_add(ad_buffers *t, uint64_t id, ad_buffer **out, ad_fault *fault);
 /* Forget a buffer. Its block and poison are the caller's. */
 void ad__buffers_remove(ad_buffers *t, ad_buffer *b);
+/* The same in two steps: its id is unknown from now on; what is left of it is done with. */
+void ad__buffers_detach(ad_buffers *t, ad_buffer *b);
+void ad__buffers_recycle(ad_buffers *t, ad_buffer *b);
 /* Call visit for every buffer; it must not add or remove any. */
 void ad__buffers_each(const ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user);
 /* Call visit for every buffer, then forget all and free the table's memory. */

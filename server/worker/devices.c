@@ -35,7 +35,7 @@ ad_gpu *ad__gpu_get(ad_worker *w, uint64_t index, ad_fault *fault) {
     ad_gpu *g = &w->gpu[index];
     if (g->device) return g;
     g->index = (int)index;
-    if (w->backend->device_open((int)index, (int)w->config.threads, NULL, &g->device, fault)) {
+    if (w->backend->device_open((int)index, (int)w->config.threads, w->compiler, &g->device, fault)) {
         g->device = NULL;
         return NULL;
     }

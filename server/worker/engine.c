@@ -98,6 +98,7 @@ static int64_t outlook(const ad_engine *e) {
     int64_t now = ad__os_now(), soonest = LATE_MOST;
     for (const ad_session *s = e->under_way; s; s = s->next_busy) {
         int64_t waited = now - s->wait.since;
+        if (s->wait.kind == AD_WAIT_COMPILER) continue;
         if (s->wait.kind && waited < PATIENCE) return AD_PUMP_AT_ONCE;
         if (s->wait.kind && waited / LATE_SHARE < soonest) soonest = waited / LATE_SHARE;
     }

@@ -42,14 +42,17 @@ static int take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_f
 }
 
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
-    bool was_shared = b->shared != NULL;
+    bool counted = !b->promised && !b->shared;
+    if (b->module) ad__module_leave(s, b->module);
+    b->module = NULL;
     if (b->shared) {
         ad__shared_leave(s, b);
     } else if (b->block.slab) {
         ad__lane_frees(s, b, NULL);
         ad__memory_give(b->home->estate, &b->block);
     }
-    if (!was_shared) s->buffer_bytes -= b->size;
+    if (counted) s->buffer_bytes -= b->size;
+    b->promised = false;
     b->size = 0;
     b->address = nothing;
 }
@@ -105,9 +108,26 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     j->inherited = NULL;
     j->lane = NULL;
     j->nscratch = 0;
+    j->held = false;
     j->fault.code = 0;
     j->fault.text[0] = 0;
+    j->launch = NULL;
+    j->buffer = j->own_buffer;
+    j->made = j->own_made;
     for (int i = 0; i < AD_MAX_OUT; i++) j->made[i] = false;
+}
+
+int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, uint64_t number) {
+    const size_t n = (size_t)m->op.nout + m->op.nin;
+    ad__job_begin(j, s, &m->op, number);
+    l->message = m;
+    j->launch = l;
+    j->buffer = ad__arena_alloc(&s->arena, (n + 1) * sizeof *j->buffer);
+    j->made = ad__arena_alloc(&s->arena, m->op.nout + 1u);
+    if (!j->buffer || !j->made) return ad__fault(&j->fault, AD_E_MEMORY, "out of host memory");
+    memset(j->buffer, 0, n * sizeof *j->buffer);
+    memset(j->made, 0, m->op.nout);
+    return 0;
 }
 
 void ad__job_end(job *j) {
@@ -208,6 +228,7 @@ static bool must_separate(const ad_op *op, const ad_desc *out, const ad_desc *in
 
 static int separate_inputs(job *j) {
     const ad_op *op = j->op;
+    if (j->launch) return 0; /* a kernel gets what it is given */
     for (int o = 0; o < op->nout; o++) {
         const ad_desc *out = &op->operand[o].desc;
         if (out->form != AD_VIEW) continue;
@@ -248,6 +269,7 @@ static int order(job *j) {
 static void spread_suspects(job *j) {
     const ad_op *op = j->op;
     uint64_t all = 0;
+    if (j->held && !j->run.checked) return;
     if (j->run.checked) {
         bool kept = ad__op_updates(op);
         uint64_t bit = ad__verdicts_add(j->s, j->number, j->name, kept);
@@ -258,18 +280,23 @@ static void spread_suspects(job *j) {
         if (j->buffer[i]) all |= ad__verdicts_of(j->s, j->buffer[i]);
     for (int i = 0; i < op->nout; i++) {
         if (!j->buffer[i]) continue;
-        uint64_t own = j->made[i] ? 0 : ad__verdicts_of(j->s, j->buffer[i]);
+        uint64_t own = j->made[i] && !j->held ? 0 : ad__verdicts_of(j->s, j->buffer[i]);
         ad__verdicts_set(j->s, j->buffer[i], all | own);
     }
 }
 
-static int enqueue(job *j) {
+static int start(job *j) {
     const ad_backend *backend = j->s->worker->backend;
-    if (!backend->asynchronous)
-        return ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
-    int status = ad__verdicts_place(j->s, &j->run.check, &j->fault);
-    if (status) return status;
-    status = ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
+    if (j->launch) return ad__launch_run(j->s, j->lane, j->launch, j->op, j->number, &j->run, &j->fault);
+    return ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
+}
+
+static int enqueue(job *j) {
+    if (!j->s->worker->backend->asynchronous) return start(j);
+    int status = 0;
+    if (!ad__verdicts_full(&j->s->verdicts)) status = ad__verdicts_place(j->s, &j->run.check, &j->fault);
+    if (status) return status; /* what is held needs no place, and there may be none */
+    status = start(j);
     int counted = ad__session_enqueued(j->s, j->lane, &j->fault); /* also a failed one may have begun something */
     spread_suspects(j);
     return status ? status : counted;
@@ -277,19 +304,58 @@ static int enqueue(job *j) {
 
 #define NEGLIGIBLE 500 /* ns of a device, which are not counted */
 
-int ad__job_run(job *j) {
-    int status;
+static double charge(job *j) {
     double cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
     if (cost > NEGLIGIBLE) ad__lane_charge(j->s, cost);
+    return cost;
+}
+
+int ad__job_check(job *j) {
+    int status = check_kind(j);
+    if (!status) status = find_operands(j);
+    if (status) return status;
+    if (j->launch) return ad__launch_find(j->s, j->launch->message, j->lane, j->launch, &j->fault);
+    return ad__check_op(j->op, &j->fault);
+}
+
+int ad__job_run(job *j) {
+    int status;
+    double cost = charge(j);
     if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;
     j->lane->unmarked_ns += cost;
-    if ((status = check_kind(j))) return status;
-    if ((status = find_operands(j))) return status;
-    if ((status = ad__check_op(j->op, &j->fault))) return status;
+    if ((status = ad__job_check(j))) return status;
     if ((status = make_outputs(j))) return status;
     if ((status = order(j))) return status;
     set_addresses(j);
     if ((status = separate_inputs(j))) return status;
+    return enqueue(j);
+}
+
+static int provide_outputs(job *j) {
+    for (int i = 0; i < j->op->nout; i++) {
+        int status = ad__held_provide(j->s, j->lane, j->buffer[i], &j->fault);
+        if (status) return status;
+    }
+    return 0;
+}
+
+void ad__job_hold(job *j, ad_lane *lane, ad_buffer *const *buffer) {
+    j->lane = lane;
+    j->held = true;
+    for (int i = 0; i < j->op->nout + j->op->nin; i++) {
+        j->buffer[i] = buffer[i];
+        if (i < j->op->nout) j->made[i] = j->op->operand[i].desc.form != AD_VIEW;
+        if (buffer[i] && buffer[i]->poison && !j->inherited) j->inherited = buffer[i]->poison;
+    }
+}
+
+int ad__job_run_held(job *j) {
+    int status;
+    j->lane->unmarked_ns += charge(j);
+    if (j->inherited) return j->inherited->code;
+    if ((status = provide_outputs(j))) return status;
+    if ((status = order(j))) return status;
+    set_addresses(j);
     return enqueue(j);
 }
 
@@ -315,8 +381,8 @@ static void poison_output(job *j, int i, ad_poison *p) {
         else if (ad__buffers_add(&s->buffers, o->desc.buffer, &b, NULL) == 0) poison_buffer(s, b, p, true);
         else ad__session_pending(s, p);
     } else {
-        b = ad__buffers_find(&s->buffers, o->desc.buffer);
-        if (b && (j->inherited || j->run.wrote)) poison_buffer(s, b, p, false);
+        b = j->held ? j->buffer[i] : ad__buffers_find(&s->buffers, o->desc.buffer);
+        if (b && (j->inherited || j->run.wrote || b->promised)) poison_buffer(s, b, p, b->promised);
         else ad__session_pending(s, p);
     }
 }

@@ -30,6 +30,7 @@ static int welcome(ad_session *child, ad_fault *fault) {
     const ad_worker *w = child->worker;
     const ad_config *c = &w->config;
     ad_welcome hello = {.version = AD_PROTOCOL_VERSION,
+                        .features = child->may_run_kernels ? AD_FEATURE_KERNELS : 0,
                         .session = child->id,
                         .window_ops = c->window_ops,
                         .window_bytes = c->window_bytes,
@@ -57,18 +58,28 @@ typedef struct heritage {
     int status;
 } heritage;
 
-static int leave_poisoned(const heritage *h, const ad_buffer *b) {
+static int leave_poisoned(const heritage *h, uint64_t id, ad_poison *why) {
     ad_buffer *own;
-    int status = ad__buffers_add(&h->child->buffers, b->id, &own, h->fault);
-    if (!status) own->poison = ad__poison_share(b->poison);
+    int status = ad__buffers_add(&h->child->buffers, id, &own, h->fault);
+    if (!status) own->poison = ad__poison_share(why);
+    return status;
+}
+
+/* Its memory goes with the module, which the child does not have. */
+static int leave_variable(const heritage *h, uint64_t id) {
+    ad_fault why = {0};
+    ad__fault(&why, AD_E_STALE, "the array was a variable of a module, and modules are not passed on in a fork");
+    ad_poison *poison = ad__poison_new(&why, h->parent->done + 1, "fork");
+    int status = leave_poisoned(h, id, poison);
+    ad__poison_release(poison);
     return status;
 }
 
 static void bequeath(void *user, ad_buffer *b) {
     heritage *h = user;
     if (h->status) return;
-    if (b->poison) {
-        h->status = leave_poisoned(h, b);
+    if (b->poison || b->module) {
+        h->status = b->poison ? leave_poisoned(h, b->id, b->poison) : leave_variable(h, b->id);
         return;
     }
     ad_shared *shared = ad__shared_of(h->parent, b);
@@ -84,7 +95,7 @@ static void bequeath(void *user, ad_buffer *b) {
 
 static int begin(ad_session *s, int fd, ad_fault *fault) {
     ad_worker *w = s->worker;
-    ad_note note = {.kind = AD_NOTE_SESSION, .id = FORKED_IDS | ++w->sharing->forked};
+    ad_note note = {.kind = AD_NOTE_SESSION, .id = FORKED_IDS | ++w->sharing->forked, .grants = s->grants};
     memcpy(note.who, s->principal, sizeof s->principal);
     memcpy(note.text, s->client, sizeof s->client);
     ad_session *child = ad__session_new(w, &note, fd);
@@ -103,14 +114,31 @@ static int begin(ad_session *s, int fd, ad_fault *fault) {
     return h.status;
 }
 
-int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault) {
+/* Is there room for one more session, in the server and of this principal? */
+static int check_room(const ad_session *s, ad_fault *fault) {
     ad_worker *w = s->worker;
+    uint64_t all = atomic_load(&w->nsessions), own = 0, most = s->grants.sessions;
+    pthread_mutex_lock(&w->sessions_lock);
+    for (const ad_session *other = w->sessions; other && most; other = other->next)
+        own += !strcmp(other->principal, s->principal);
+    pthread_mutex_unlock(&w->sessions_lock);
+    pthread_mutex_lock(&w->engine.lock);
+    for (const ad_session *born = w->sharing->births; born; born = born->next, all++)
+        own += !strcmp(born->principal, s->principal);
+    pthread_mutex_unlock(&w->engine.lock);
+    if (all >= w->config.sessions)
+        return ad__fault(fault, AD_E_LIMIT, "fork: the server has as many sessions as it takes");
+    if (!most || own < most) return 0;
+    return ad__fault(fault, AD_E_LIMIT, "fork: %s has %" PRIu64 " sessions, as many as it may have at a time",
+                     s->principal, own);
+}
+
+int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault) {
     int fd = ad__descriptors_take(&s->windows.descriptors), status = 0;
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "fork: no descriptor came with it");
     if (m->u[0]) status = ad__fault(fault, AD_E_VALUE, "fork: there are no flags, so not %" PRIu64, m->u[0]);
     else if (!is_stream_socket(fd)) status = ad__fault(fault, AD_E_VALUE, "fork: the descriptor is no Unix socket");
-    else if (atomic_load(&w->nsessions) >= w->config.sessions)
-        status = ad__fault(fault, AD_E_LIMIT, "fork: the server has as many sessions as it takes");
+    else status = check_room(s, fault);
     if (!status) return begin(s, fd, fault);
     close(fd);
     return status;

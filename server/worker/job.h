@@ -13,16 +13,26 @@ typedef struct job {
     ad_op *op;
     const char *name;
     uint64_t number;
-    ad_buffer *buffer[AD_MAX_OUT + AD_MAX_IN]; /* NULL: scalar, or not made yet */
-    bool made[AD_MAX_OUT];                     /* the output's buffer is new */
-    ad_poison *inherited;                      /* an operand's */
+    ad_launching *launch; /* NULL: an operation of the tables */
+    ad_buffer **buffer;   /* of each operand; NULL: scalar, or not made yet */
+    bool *made;           /* the output's buffer is new */
+    ad_buffer *own_buffer[AD_MAX_OUT + AD_MAX_IN];
+    bool own_made[AD_MAX_OUT];
+    bool held;            /* until now; its fresh outputs have buffers */
+    ad_poison *inherited; /* an operand's */
     ad_block scratch[JOB_SCRATCH];
     int nscratch;
     ad_fault fault;
 } job;
 
 void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number);
-int ad__job_run(job *j);                     /* 0, or why not: j->inherited or j->fault */
+/* The same for a LAUNCH, with room for all its operands. AD_E_MEMORY. */
+int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, uint64_t number);
+int ad__job_run(job *j);   /* 0, or why not: j->inherited or j->fault */
+int ad__job_check(job *j); /* the part of it that changes nothing: j->lane is set, j->buffer filled */
+void ad__job_hold(job *j, ad_lane *lane,
+                  ad_buffer *const *buffer); /* an operation that was held, with its buffers ... */
+int ad__job_run_held(job *j);                /* ... as ad__job_run */
 ad_poison *ad__job_fail(job *j, int status); /* record it in outputs and session; the caller owns the result */
 void ad__job_end(job *j);
 

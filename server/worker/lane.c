@@ -24,6 +24,7 @@ static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fau
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
         goto close_stream;
     }
+    ad__estate_limit(lane->estate, s->grants.memory);
     lane->session = s;
     lane->slot = slot;
     lane->gpu = gpu;
@@ -49,6 +50,8 @@ int ad__lane_open(ad_session *s, uint64_t id, uint64_t device, bool high, ad_fau
     ad_gpu *gpu = ad__gpu_get(s->worker, device, fault);
     ad_lane *lane = NULL;
     if (!gpu) return ad__session_status(s, fault->code, fault);
+    if (!(s->grants.devices >> device & 1))
+        return ad__fault(fault, AD_E_DENIED, "%s may not use device %" PRIu64, s->principal, device);
     if (find(s, id)) return ad__fault(fault, AD_E_VALUE, "stream %" PRIu64 " exists already", id);
     for (unsigned i = 0; !lane && i < s->nlanes; i++) {
         ad_lane *old = s->lanes[i];
@@ -248,11 +251,12 @@ static uint64_t first_open(const ad_lane *lane) {
 }
 
 int ad__lanes_poll(ad_session *s, ad_fault *fault) {
-    uint64_t complete = s->done;
+    uint64_t complete = s->held.count ? s->held.first - 1 : s->done;
     for (unsigned i = 0; i < s->nlanes; i++) {
         int status = lane_poll(s, s->lanes[i], fault);
         if (status) return status;
         uint64_t first = first_open(s->lanes[i]);
+        ad__flight_moved(&s->worker->watchdog, &s->lanes[i]->flight, first - 1);
         if (first <= complete) complete = first - 1;
     }
     if (complete > s->complete) s->complete = complete;

@@ -9,6 +9,7 @@
 #define AD_SERVER_LANE_H
 
 #include "server/worker/devices.h"
+#include "server/worker/watchdog.h"
 
 struct ad_session;
 struct ad_buffer;
@@ -41,6 +42,7 @@ struct ad_lane {
     uint64_t unmarked_first;     /* ... the number of the first ... */
     double unmarked_ns;          /* ... and what they are expected to take */
     uint64_t sequence;           /* counts what was enqueued */
+    ad_flight flight;            /* the kernel of a user that is under way */
     uint64_t followed[AD_LANES]; /* sequence of each other lane that this one waits for */
     ad_event *fence;
     struct ad_session *session; /* NULL: it is over */

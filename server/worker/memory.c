@@ -41,6 +41,7 @@ struct ad_estate {
     ad_event *passed;
     unsigned empty; /* cut slabs that hold nothing */
     uint64_t used, spare_bytes, cut_bytes, bytes;
+    uint64_t most; /* that the principal may have in use; 0: no limit of its own */
     char principal[64];
 };
 
@@ -321,7 +322,19 @@ static void hand_out(ad_estate *e, ad_chunk *c, ad_block *out) {
     charge(e, c->size);
 }
 
+static int over_quota(const ad_estate *e, uint64_t size, uint64_t used, ad_fault *fault) {
+    char want[16], limit[16], mine[16];
+    ad__bytes_text(size, want);
+    ad__bytes_text(e->most, limit);
+    ad__bytes_text(used, mine);
+    return ad__fault(fault, AD_E_MEMORY,
+                     "out of memory: %s more are above the %s of a device that %s may have, of which it holds %s", want,
+                     limit, e->principal, mine);
+}
+
 int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+    uint64_t used = e->most ? principal_used(e) : 0;
+    if (e->most && (size > e->most || used > e->most - size)) return over_quota(e, size, used, fault);
     if (size > e->memory->slab_size / 4) return take_own(e, size, out, fault);
     ad_chunk *c = ad__heap_take(e->heap, size);
     if (!c) {
@@ -374,6 +387,8 @@ ad_estate *ad__estate_open(ad_memory *m, const char *principal, ad_stream *strea
     m->estates = e;
     return e;
 }
+
+void ad__estate_limit(ad_estate *e, uint64_t most) { e->most = most; }
 
 void ad__estate_close(ad_estate *e) {
     ad__estate_trim(e);

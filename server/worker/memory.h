@@ -40,6 +40,8 @@ typedef struct ad_block {
 
 /* An estate of a principal, for what runs on stream (NULL: nothing that outlives a call). NULL: no memory. */
 ad_estate *ad__estate_open(ad_memory *m, const char *principal, ad_stream *stream);
+/* All estates of its principal on this device may hold so many bytes together; 0: what the device has. */
+void ad__estate_limit(ad_estate *e, uint64_t most);
 /* Its stream has passed all that used it. */
 void ad__estate_close(ad_estate *e);
 /* Give slabs back that the stream has passed by now; true: some are left that it has not. */

@@ -29,6 +29,10 @@ static double call_cost(const ad_op *op) {
     return most_elements(op) + 0.2 * k * (op->nout ? elements(&op->operand[0]) : 1);
 }
 
+/* Nobody knows what a kernel takes; where it runs at once, the I/O thread had better not wait for it, unless there is
+ * nobody else. */
+#define LAUNCH_COST 1e6
+
 /* What a device takes for it, roughly: a GPU has this advantage over one processor in moving and in multiplying. */
 double ad__device_cost(const ad_op *op) {
     if (op->opcode == AD_REQ_CALL && op->row == AD_CALL_matmul) return call_cost(op) / 5000;
@@ -52,6 +56,7 @@ double ad__exec_cost(const ad_session *s, const ad_message *m) {
     case AD_REQ_REDUCE: return 2 * most_elements(&m->op);
     case AD_REQ_CALL:
     case AD_REQ_QUERY: return call_cost(&m->op);
+    case AD_REQ_LAUNCH: return LAUNCH_COST;
     case AD_REQ_NEW:
     case AD_REQ_EMPTY: return elements(&m->operand);
     case AD_REQ_READ: return 2 * elements(&m->operand);
@@ -101,6 +106,7 @@ static void do_free(ad_session *s, ad_message *m) {
             if (!fault.code) ad__fault(&fault, AD_E_STALE, "free: there is no buffer %" PRIu64, m->ids[i]);
             continue;
         }
+        if (ad__held_free(s, b)) continue;
         ad__buffer_give_memory(s, b);
         ad__poison_release(b->poison);
         ad__buffers_remove(&s->buffers, b);
@@ -135,8 +141,23 @@ static void do_write(ad_session *s, ad_message *m) {
 
 static void do_compute(ad_session *s, ad_message *m) {
     job j;
+    if (ad__held_take(s, &m->op)) return;
     ad__job_begin(&j, s, &m->op, s->done + 1);
     int status = ad__job_run(&j);
+    if (status) ad__poison_release(ad__job_fail(&j, status));
+    ad__job_end(&j);
+}
+
+static void do_launch(ad_session *s, ad_message *m) {
+    job j;
+    ad_launching l;
+    int status = ad__job_begin_launch(&j, s, m, &l, s->done + 1);
+    if (status) {
+        j.fault.code = status;
+        fail_bare(s, &j.fault, "launch");
+        return;
+    }
+    status = ad__job_run(&j);
     if (status) ad__poison_release(ad__job_fail(&j, status));
     ad__job_end(&j);
 }
@@ -161,6 +182,9 @@ void ad__exec_op(ad_session *s, ad_message *m) {
     case AD_REQ_WINDOW:
     case AD_REQ_WINDOW_DROP:
     case AD_REQ_LOAD: do_other(s, m, ad__windows_op); break;
+    case AD_REQ_MODULE_DROP:
+    case AD_REQ_KERNEL_SET: do_other(s, m, ad__modules_op); break;
+    case AD_REQ_LAUNCH: do_launch(s, m); break;
     case AD_REQ_FORK:
     case AD_REQ_REVOKE: do_other(s, m, ad__sharing_op); break;
     case AD_REQ_NEW:

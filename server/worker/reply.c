@@ -59,6 +59,18 @@ void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar
     finish(s, b, 0, NULL);
 }
 
+void ad__reply_text(ad_session *s, uint64_t request, size_t n, const ad_scalar *values, const char *text, size_t size) {
+    ad_bytes *b = begin(s);
+    ad__encode_reply(b, request, s->complete, n, values);
+    told(s);
+    if (b->failed) {
+        finish(s, b, 0, NULL);
+        return;
+    }
+    if (s->worker->config.trace) ad__trace(s, "->", b->data, b->size);
+    ad__output_frame(&s->output, b->data, b->size, 0, text, size);
+}
+
 /* A small part is copied in after its control block: that is one piece to send, not two. */
 static void finish_small(ad_session *s, const ad_bytes *b, uint32_t flags, ad_output_block *part) {
     if (s->worker->config.trace) ad__trace(s, "->", b->data, b->size);

@@ -10,6 +10,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/common/rights.h"
 
 #define QUEUE_BYTES (4u << 20) /* queued for the engine, above which a client is not read */
 #define QUEUE_FRAMES 4096
@@ -51,6 +52,9 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     s->fd = fd;
     memcpy(s->principal, note->who, sizeof s->principal);
     memcpy(s->client, note->text, sizeof s->client);
+    s->grants = note->grants;
+    s->may_run_kernels = ad__may_run_kernels(&w->config, s->principal, &s->grants, w->backend->name);
+    s->kernel_limit = ad__kernel_limit(&w->config, s->principal);
     ad__output_init(&s->output, fd, w->config.output_limit);
     ad__buffers_init(&s->buffers, w->config.buffers);
     ad__descriptors_init(&s->windows.descriptors);

@@ -3,7 +3,9 @@
 #define AD_SERVER_SESSION_H
 
 #include "server/worker/buffers.h"
+#include "server/worker/held.h"
 #include "server/worker/input.h"
+#include "server/worker/modules.h"
 #include "server/worker/output.h"
 #include "server/worker/streams.h"
 #include "server/worker/verdict.h"
@@ -29,10 +31,11 @@ typedef struct ad_reading {
 /* What a session waits for before it goes on. */
 typedef enum ad_wait_for {
     AD_WAIT_NONE,
-    AD_WAIT_LANE,  /* until the lane is idle */
-    AD_WAIT_ALL,   /* until all are */
-    AD_WAIT_ROOM,  /* until the lane has come a little further */
-    AD_WAIT_EVENT, /* until the event is reached */
+    AD_WAIT_LANE,     /* until the lane is idle */
+    AD_WAIT_ALL,      /* until all are */
+    AD_WAIT_ROOM,     /* until the lane has come a little further */
+    AD_WAIT_EVENT,    /* until the event is reached */
+    AD_WAIT_COMPILER, /* until a module has been compiled */
 } ad_wait_for;
 
 typedef struct ad_wait {
@@ -46,6 +49,9 @@ struct ad_session {
     ad_worker *worker;
     uint64_t id;
     char principal[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
+    ad_grants grants; /* what the principal may do */
+    bool may_run_kernels;
+    int64_t kernel_limit; /* ns that one may take; 0: any time */
 
     /* the I/O thread's */
     ad_session *next, *prev;
@@ -81,9 +87,11 @@ struct ad_session {
     ad_buffers buffers;
     ad_lane *lanes[AD_LANES], *lane; /* all; the current one, or NULL */
     unsigned nlanes;
+    ad_held held;
     ad_verdicts verdicts;
     ad_events recorded;
     ad_windows windows;
+    ad_modules modules;
     ad_wait wait;
     ad_session *next_busy; /* sessions with something under way */
     bool busy;
@@ -167,6 +175,8 @@ void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar
 void ad__reply_ints(ad_session *s, uint64_t request, size_t n, const int64_t *values);
 void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t offset, uint32_t flags,
                     ad_output_block *part); /* part may be NULL: no payload */
+/* With a text as payload. */
+void ad__reply_text(ad_session *s, uint64_t request, size_t n, const ad_scalar *values, const char *text, size_t size);
 void ad__reply_fail(ad_session *s, uint64_t request, const ad_poison *why);
 /* Acknowledge when it is time to; idle: nothing is queued. */
 void ad__reply_ack(ad_session *s, bool idle);

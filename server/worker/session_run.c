@@ -73,7 +73,7 @@ static int next_message(ad_session *s) {
     for (;;) {
         int status = s->in_frame ? 1 : begin_frame(s);
         if (status <= 0) return status;
-        ad__arena_reset(&s->arena);
+        if (!s->held.count) ad__arena_reset(&s->arena);
         status = ad__reader_next(s->reader, &s->arena, ALLOWED, &s->message, &fault);
         if (status > 0) {
             s->frame_used += s->message.size;
@@ -92,7 +92,8 @@ static int next_message(ad_session *s) {
 
 void ad__session_await(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event *event) {
     s->wait = (ad_wait){.kind = kind, .lane = lane, .event = event, .since = ad__os_now()};
-    if (kind != AD_WAIT_ROOM && s->worker->backend->asynchronous) s->worker->engine.hurried = s->wait.since;
+    if (kind != AD_WAIT_ROOM && kind != AD_WAIT_COMPILER && s->worker->backend->asynchronous)
+        s->worker->engine.hurried = s->wait.since;
 }
 
 static bool reached(ad_session *s) {
@@ -106,6 +107,7 @@ static bool reached(ad_session *s) {
         done = s->worker->backend->event_done(s->wait.event, &fault);
         if (done < 0) ad__session_status(s, done, &fault);
         return done != 0; /* whoever waited will meet the error */
+    case AD_WAIT_COMPILER: return ad__modules_built(s);
     default: return true;
     }
 }
@@ -114,7 +116,8 @@ bool ad__session_poll(ad_session *s) {
     ad_fault fault = {0};
     if (s->nlanes && (ad__lanes_mark(s, &fault) || ad__lanes_poll(s, &fault)))
         ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
-    ad__verdicts_read(s, ad__lanes_idle(s));
+    if (!s->held.count) ad__verdicts_read(s, ad__lanes_idle(s)); /* what held operations use stays as it was */
+    if (s->modules.dropped) ad__modules_reap(s);
     if (!reached(s)) return false;
     s->wait.kind = AD_WAIT_NONE;
     return true;
@@ -122,25 +125,32 @@ bool ad__session_poll(ad_session *s) {
 
 /* The next operation must wait until there is less under way. */
 static bool crowded(ad_session *s) {
+    bool forks = s->message.opcode == AD_REQ_FORK; /* what is passed on is known to be good, or why not */
+    if (forks) ad__held_flush(s);
     ad_lane *lane = s->lane ? ad__lane_current(s, NULL) : NULL;
     if (lane && ad__lane_full(lane)) ad__session_await(s, AD_WAIT_ROOM, lane, NULL);
-    else if (ad__verdicts_full(&s->verdicts) || (s->verdicts.count && s->message.opcode == AD_REQ_FORK)) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    else if (ad__verdicts_full(&s->verdicts) || (forks && s->verdicts.count)) {
+        ad__held_flush(s);
+        ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    }
     return s->wait.kind && !ad__session_poll(s);
 }
 
 int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault) {
-    return ad__lane_enqueued(s, lane, s->done + 1, fault);
+    return ad__lane_enqueued(s, lane, s->held.count ? s->held.first : s->done + 1, fault);
 }
 
 /* False: the message waits for output to shrink, or for the device. */
 static bool execute(ad_session *s) {
+    if (s->held.count && !ad__held_allows(s, &s->message)) ad__held_flush(s);
     if (s->message.row->cls == AD_CLASS_ASK) {
         if (!ad__ask(s, &s->message)) return false;
         s->requests++;
     } else {
         ad__exec_op(s, &s->message);
         s->done++;
-        if (!s->worker->backend->asynchronous) s->complete = s->done;
+        if (s->held.count) s->held.bytes += s->message.size;
+        else if (!s->worker->backend->asynchronous) s->complete = s->done;
     }
     s->has_message = false;
     return true;
@@ -153,9 +163,14 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
     for (unsigned i = 1;; i++) {
         int status = next_message(s);
         if (status < 0 || atomic_load_explicit(&s->output.broken, memory_order_relaxed)) return AD_TURN_OVER;
-        if (status == 0) break;
+        double held = s->held.count ? s->held.cost : 0;
+        if (status == 0) {
+            if (held > limit && !asynchronous) return AD_TURN_HEAVY;
+            break;
+        }
         double cost = s->cost;
-        if (cost > limit) return AD_TURN_HEAVY;
+        if (cost > limit || (cost + held > limit && !asynchronous)) return AD_TURN_HEAVY;
+        if (cost + held > limit) ad__held_flush(s);
         if (cost > CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
         if (asynchronous && crowded(s)) return AD_TURN_WAITING;
         if (!execute(s)) return s->wait.kind ? AD_TURN_WAITING : AD_TURN_STALLED;
@@ -164,12 +179,16 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
             ad__engine_attend(s);
         if ((cost > CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
     }
+    ad__held_flush(s);
+    /* Operations that nobody needed were never enqueued, so no mark will tell of them. */
+    if (asynchronous && ad__lanes_idle(s)) s->complete = s->done;
     ad__reply_ack(s, true);
     return AD_TURN_EMPTY;
 }
 
 static void free_buffer(void *user, ad_buffer *b) {
-    if (b->shared) ad__shared_leave(user, b);
+    if (b->module) ad__module_leave(user, b->module);
+    else if (b->shared) ad__shared_leave(user, b);
     else if (b->home) ad__memory_give(b->home->estate, &b->block);
     ad__poison_release(b->poison);
 }
@@ -187,8 +206,10 @@ bool ad__session_drop(ad_session *s) {
     if (!ad__session_poll(s)) return false;
     ad__reading_end(s);
     s->dropping = true;
+    ad__held_drop(s);
     ad__buffers_clear(&s->buffers, free_buffer, s);
     ad__sharing_end(s);
+    ad__modules_close(s);
     ad__verdicts_close(s);
     ad__events_close(s);
     ad__windows_close(s);
@@ -204,9 +225,11 @@ bool ad__session_drop(ad_session *s) {
 static const char *message_name(const ad_message *m) { return m->op.opcode ? ad__op_name(&m->op) : m->row->name; }
 
 int ad__session_status(ad_session *s, int status, const ad_fault *fault) {
-    char why[AD_FAULT_TEXT + 96];
+    char why[AD_FAULT_TEXT + 400], kernels[256];
     if (status != AD_E_DEVICE_LOST) return status;
-    snprintf(why, sizeof why, "%s (seen at operation %lu, %s)", fault ? fault->text : "device lost",
-             (unsigned long)s->done + 1, s->has_message ? message_name(&s->message) : "none");
+    ad__watchdog_names(&s->worker->watchdog, kernels, sizeof kernels);
+    snprintf(why, sizeof why, "%s%s%s (seen at operation %lu, %s)", fault ? fault->text : "device lost",
+             *kernels ? "; kernels under way: " : "", kernels, (unsigned long)s->done + 1,
+             s->has_message ? message_name(&s->message) : "none");
     ad__worker_lost(s->worker, why);
 }

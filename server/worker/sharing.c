@@ -260,7 +260,7 @@ int ad__shared_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_
 /* Also when its session ends the home is not idle before. */
 static void home_waits(const ad_backend *backend, ad_lane *home, ad_lane *lane) {
     if (ad__lane_after(backend, home, lane, NULL)) backend->stream_wait(lane->stream, NULL);
-    else if (home->session) ad__lane_enqueued(home->session, home, home->session->done + 1, NULL);
+    else if (home->session) ad__session_enqueued(home->session, home, NULL);
 }
 
 /* Memory is given back in the order of its own stream, so that one waits for the session's lanes that have used it. */
@@ -293,6 +293,10 @@ ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool 
         ad__fault(fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, what, id);
         return NULL;
     }
+    if (b->module) {
+        ad__fault(fault, AD_E_VALUE, "%s: buffer %" PRIu64 " is a variable of a module: share a copy of it", what, id);
+        return NULL;
+    }
     if (!ad__verdicts_of(s, b)) return b;
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     *waiting = !ad__session_poll(s);
@@ -305,10 +309,21 @@ int ad__sharing_op(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
+/* Names are for those who may have them; a capability is enough by itself. */
+static int may(const ad_session *s, const ad_message *m, ad_fault *fault) {
+    if (m->opcode == AD_REQ_SHARE || m->opcode == AD_REQ_ATTACH || s->grants.may & AD_GRANT_NAMES) return 0;
+    return ad__fault(fault, AD_E_DENIED, "%s: %s may not publish arrays or look them up (grant names)", m->row->name,
+                     s->principal);
+}
+
 bool ad__sharing_ask(ad_session *s, const ad_message *m) {
     ad_fault fault = {0};
     bool waiting = false;
-    int status;
+    int status = may(s, m, &fault);
+    if (status) {
+        ad__reply_fault(s, m->u[0], status, &fault);
+        return true;
+    }
     switch (m->opcode) {
     case AD_REQ_SHARE: status = ad__capability_share(s, m, &waiting, &fault); break;
     case AD_REQ_ATTACH: status = ad__capability_attach(s, m, &fault); break;

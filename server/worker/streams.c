@@ -197,7 +197,9 @@ static int do_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
         values[1] += (int64_t)bytes;
         values[2] += (int64_t)blocks;
     }
-    values[3] = (int64_t)s->buffer_limit;
+    /* What the session has set itself, or the principal has been given, whichever is less. */
+    uint64_t own = s->buffer_limit, given = s->grants.memory;
+    values[3] = (int64_t)(!own || (given && given < own) ? given : own);
     ad__reply_ints(s, m->u[0], 4, values);
     return 0;
 }
@@ -207,9 +209,8 @@ static int do_device(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (!gpu) return fault->code;
     s->worker->backend->device_info(gpu->device, &gpu->info);
     const ad_device_info *i = &gpu->info;
-    int64_t values[] = {(int64_t)i->memory, (int64_t)i->free,   i->major,
-                        i->minor,           i->multiprocessors, (int64_t)i->peers,
-                        i->runtime,         i->driver};
+    int64_t values[] = {(int64_t)i->memory, (int64_t)i->free,  i->major,   i->minor,
+                        i->multiprocessors, (int64_t)i->peers, i->runtime, i->driver};
     ad__reply_ints(s, m->u[0], sizeof values / sizeof *values, values);
     return 0;
 }

@@ -34,6 +34,19 @@ void ad__worker_tell(ad_worker *w, const ad_note *note, int fd) {
     if (full && !atomic_exchange(&w->channel_full, true)) uv_async_send(&w->wake);
 }
 
+static void set_wakeable(ad_worker *w, bool wakeable) {
+    pthread_mutex_lock(&w->wake_lock);
+    w->wakeable = wakeable;
+    pthread_mutex_unlock(&w->wake_lock);
+}
+
+void ad__worker_compiled(void *worker) {
+    ad_worker *w = worker;
+    pthread_mutex_lock(&w->wake_lock);
+    if (w->wakeable) uv_async_send(&w->wake);
+    pthread_mutex_unlock(&w->wake_lock);
+}
+
 void ad__worker_lost(ad_worker *w, const char *why) {
     ad_note note = {.kind = AD_NOTE_LOST};
     snprintf(note.text, sizeof note.text, "%s", why);
@@ -43,6 +56,8 @@ void ad__worker_lost(ad_worker *w, const char *why) {
     ad__worker_tell(w, &note, -1);
     _exit(3);
 }
+
+static void bite(void *worker, const char *why) { ad__worker_lost(worker, why); }
 
 static void stop(ad_worker *w) {
     if (w->stopping) return;
@@ -181,6 +196,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     ad_fault fault;
     pthread_mutex_init(&w->channel_lock, NULL);
     pthread_mutex_init(&w->sessions_lock, NULL);
+    ad__watchdog_init(&w->watchdog, bite, w);
     ad__channel_init(&w->channel, channel, AD_TO_WORKER);
     int status = init_loop(w, channel);
     if (status) {
@@ -196,10 +212,13 @@ int ad__worker_run(ad_worker *w, int channel) {
         ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
         return 1;
     }
+    set_wakeable(w, true);
     watch_channel(w);
     say_ready(w);
     uv_run(&w->loop, UV_RUN_DEFAULT);
+    set_wakeable(w, false);
     ad__engine_stop(w);
+    ad__watchdog_close(&w->watchdog);
     ad__sharing_close(w);
     uv_walk(&w->loop, close_handle, NULL);
     uv_run(&w->loop, UV_RUN_DEFAULT);

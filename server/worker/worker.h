@@ -7,19 +7,24 @@
 
 #include "server/common/channel.h"
 #include "server/common/config.h"
+#include "server/worker/compile.h"
 #include "server/worker/devices.h"
 #include "server/worker/engine.h"
 #include "server/worker/staging.h"
+#include "server/worker/watchdog.h"
 
 typedef struct ad_session ad_session;
 
 typedef struct ad_worker {
     ad_config config;
     const ad_backend *backend;
+    bool fuses;            /* elementwise operations are executed together where that pays; not with ARRAYD_FUSE=0 */
+    ad_compiler *compiler; /* any thread's; outlives the devices */
     int devices;
     ad_gpu gpu[AD_DEVICES]; /* the runner's; the first is open from the beginning */
     uint64_t next_slab;
     ad_staging staging; /* the runner's */
+    ad_watchdog watchdog;
     ad_engine engine;
     struct ad_sharing *sharing; /* the runner's */
 
@@ -39,6 +44,9 @@ typedef struct ad_worker {
     atomic_uint nsessions;
     bool stopping;
 
+    pthread_mutex_t wake_lock; /* others than the engine wake the loop, */
+    bool wakeable;             /* while there is one */
+
     pthread_mutex_t channel_lock;
     ad_channel channel;
     atomic_bool channel_full; /* notes wait for the socket */
@@ -48,6 +56,8 @@ typedef struct ad_worker {
 int ad__backend_load(ad_worker *w, const char *program, ad_fault *fault);
 /* Set up the loop around the channel, run it until arrayd has gone or says stop. The worker's exit status. */
 int ad__worker_run(ad_worker *w, int channel);
+/* Compilations are done: let the loop turn. Any thread, also before and after ad__worker_run. */
+void ad__worker_compiled(void *worker);
 /* I/O thread: a client has sent something. */
 void ad__worker_heard(ad_worker *w);
 /* Tell arrayd something; fd as in ad__channel_send. Any thread. */

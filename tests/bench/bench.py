@@ -47,11 +47,17 @@ class Library:
     def __init__(self, name, module, wait):
         self.name, self.module, self.wait = name, module, wait
 
+    def mark(self):
+        """Record an event: what comes after is not done together with what came before."""
+        if self.name != "NumPy":
+            self.module.cuda.Event().record()
+
     def complete(self, function, **options):
-        """Median seconds of a call until its work is complete."""
+        """Median seconds of a call until its work is complete. What nobody keeps is not computed: the result is."""
         def call():
-            function()
+            result = function()
             self.wait()
+            return result
         return median_time(call, **options)
 
 
@@ -77,30 +83,46 @@ def returns(lib):
     a, b = lib.module.asarray(random(16)), lib.module.asarray(random(16))
     samples = []
     for _ in range(200):
+        results = [None] * 100
         begin = time.perf_counter()
-        for _ in range(100):
-            a + b
+        for i in range(100):
+            results[i] = a + b
         samples.append((time.perf_counter() - begin) / 100)
         lib.wait()
     return statistics.median(samples) * 1e6
 
 
 def sustained(lib, seconds=1.0):
-    """Operations a second, until all are complete."""
+    """Operations a second, until all are complete; their results are kept for a while."""
     a, b = lib.module.asarray(random(16)), lib.module.asarray(random(16))
-    done, begin = 0, time.perf_counter()
+    return rate(lib, lambda: a + b, seconds)
+
+
+def rate(lib, function, seconds=1.0):
+    results, done, begin = [None] * 1000, 0, time.perf_counter()
     while time.perf_counter() - begin < seconds:
-        for _ in range(10000):
-            a + b
-        done += 10000
+        for i in range(1000):
+            results[i] = function()
+        done += 1000
     lib.wait()
     return done / (time.perf_counter() - begin)
+
+
+def chain(x, y):
+    """Ten operations, nine of whose results are gone when the next has been asked for."""
+    return ((((((((x + y) * x) - y) * 0.5 + x) * y) - x) * x) + y) * 2.0
+
+
+def formula(xp, x, y):
+    return xp.sqrt(x * x + y * y) * 0.5 + xp.sin(x) * xp.exp(-y)
 
 
 def small_rows(libs):
     yield "`a + b`, 16 float32, until it returns", "us", [returns(x) for x in libs]
     yield "`a + b`, 16 float32, sustained", "1000/s", [sustained(x) / 1e3 for x in libs]
     arrays = [x.module.asarray(random(16)) for x in libs]
+    yield "ten operations, 16 float32, sustained", "us", [1e6 / rate(x, lambda a=a: chain(a, a))
+                                                          for x, a in zip(libs, arrays)]
     yield "`a[2:8]`", "us", [median_time(lambda a=a: a[2:8]) * 1e6 for a in arrays]
     yield "`a.reshape(4, 4)`", "us", [median_time(lambda a=a: a.reshape(4, 4)) * 1e6 for a in arrays]
     yield "`float(a.sum())`, 16 float32", "us", [median_time(lambda a=a: float(a.sum())) * 1e6 for a in arrays]
@@ -120,6 +142,9 @@ def large_rows(libs):
     for name in ("exp", "sin", "sqrt"):
         yield f"`{name}`, out=, 2^24 float32", "ms", times(lambda xp, a, b, out: getattr(xp, name)(a, out=out))
     yield "`a + b`, new result, 2^24 float32", "ms", times(lambda xp, a, b, out: a + b)
+    yield "ten operations, 2^24 float32", "ms", times(lambda xp, a, b, out: chain(a, b))
+    yield "`sqrt(x*x + y*y)*0.5 + sin(x)*exp(-y)`, 2^24 float32", "ms", times(
+        lambda xp, a, b, out: formula(xp, a, b))
     yield "`a.sum()`, 2^24 float32", "ms", times(lambda xp, a, b, out: a.sum())
     for axis in (0, 1):
         yield f"`sum(axis={axis})`, 4096 x 4096 float32", "ms", times(

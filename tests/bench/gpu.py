@@ -43,8 +43,10 @@ def timed(libs, functions, least=0.15, rounds=5):
         lib.wait()
         begin = time.perf_counter()
         for _ in range(count):
-            function()
+            result = function()
+            lib.mark()  # else of several results that replace each other the last would do
         lib.wait()
+        del result
         return (time.perf_counter() - begin) / count
 
     both = list(zip(libs, functions))
@@ -62,13 +64,18 @@ def chain(xp, x, y):
 
 
 def repeated(lib, function, count=5000):
-    """Microseconds of one of many calls, until all are complete."""
-    samples = []
+    """Microseconds of one of many calls, until all are complete; results are kept, else they need not be computed."""
+    samples, results = [], [None] * 1000
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < 1:  # kernels are compiled meanwhile
+        for i in range(1000):
+            results[i] = function()
+        lib.wait()
     for _ in range(5):
         lib.wait()
         begin = time.perf_counter()
-        for _ in range(count):
-            function()
+        for i in range(count):
+            results[i % 1000] = function()
         lib.wait()
         samples.append((time.perf_counter() - begin) / count)
     return statistics.median(samples) * 1e6

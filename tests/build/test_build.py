@@ -40,7 +40,8 @@ def environment(installed):
 
 def test_installed_files(installed):
     there = {str(p.relative_to(installed)) for p in installed.rglob("*") if p.is_file()}
-    for wanted in ("usr/bin/arrayd", "usr/lib/libarrayd.a", "usr/lib/libarrayd.so.0", "usr/lib/pkgconfig/arrayd.pc",
+    for wanted in ("usr/bin/arrayd", "usr/bin/arrayctl", "usr/lib/arrayd/arrayd-compile",
+                   "usr/lib/libarrayd.a", "usr/lib/libarrayd.so.0", "usr/lib/pkgconfig/arrayd.pc",
                    "usr/include/arrayd/arrayd.h", "usr/include/arrayd/protocol/ufunc.def", "etc/arrayd/arrayd.conf",
                    "usr/share/man/man8/arrayd.8", "usr/share/man/man5/arrayd.conf.5",
                    "usr/lib/systemd/system/arrayd.service"):
@@ -105,7 +106,7 @@ def test_wheel_record(tmp_path):
         record = next(n for n in wheel.namelist() if n.endswith("RECORD"))
         listed = {line.split(",")[0] for line in wheel.read(record).decode().splitlines()}
         assert listed == set(wheel.namelist())
-        assert {"arrayd/bin/arrayd", "arrayd/bin/arrayd-worker", "arrayd/bin/libarrayd-cpu.so"} <= listed
+        assert {f"arrayd/bin/{name}" for name in ("arrayd", "arrayd-worker", "arrayd-compile", "libarrayd-cpu.so")} <= listed
 
 
 @pytest.mark.skipif(BUILD.name != "release", reason="the demo is about speed too")

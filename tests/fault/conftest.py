@@ -35,3 +35,10 @@ def start(request):
 @pytest.fixture
 def server(start):
     return start()
+
+
+@pytest.fixture
+def place(tmp_path):
+    """What a server needs that is reached over a network."""
+    from places import Place  # its packages are needed by few tests
+    return Place(tmp_path)

@@ -75,7 +75,8 @@ class Server:
         self.started = time.monotonic()
         full = {k: v for k, v in os.environ.items() if not k.startswith(("ARRAYD_", "AD_"))}
         full.update(env or {})
-        self.process = subprocess.Popen([PROGRAM, f"--socket={self.path}", "--backend=cpu", *options], env=full,
+        self.process = subprocess.Popen([PROGRAM, f"--socket={self.path}", "--backend=cpu",
+                                         "--kernels-cache=none", *options], env=full,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         text=True, errors="replace")
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -151,8 +152,8 @@ def frame(control=b"", payload=b"", flags=0):
     return struct.pack("<IIQ", len(control), flags, len(payload)) + control + payload
 
 
-def hello(least=1, greatest=1, client="raw"):
-    return frame(message("hello", least, greatest, 0, client, {}))
+def hello(least=1, greatest=1, client="raw", token=None):
+    return frame(message("hello", least, greatest, 0, client, {} if token is None else {"token": token}))
 
 
 def connect(address):
@@ -165,7 +166,7 @@ def connect(address):
 class Client:
     """A session. Operations are collected and sent with the next request, or by flush."""
 
-    def __init__(self, address, greet=True):
+    def __init__(self, address, greet=True, token=None):
         self.socket = connect(address) if not isinstance(address, socket.socket) else address
         self.out = bytearray()
         self.buffers = 0
@@ -174,7 +175,7 @@ class Client:
         self.done = 0
         self.welcome = None
         if greet:
-            self.socket.sendall(hello())
+            self.send(hello(token=token))
             self.welcome = self.receive_message()
             if self.welcome[0] == REQUEST["bye"]:
                 raise Closed(*self.welcome[1:])

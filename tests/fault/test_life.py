@@ -180,7 +180,7 @@ def test_a_lost_device_ends_the_worker_only(start):
 
 
 def test_principals_have_workers_of_their_own(start):
-    server = start("--domains=principal", "--tcp=127.0.0.1:0")
+    server = start("--domains=principal", "--tcp=127.0.0.1:0", "--tcp-open=yes")
     wait_until(lambda: server.said("event=ready"), "ready")
     port = int(next(line for line in server.lines if "event=ready" in line).split("tcp:127.0.0.1:")[1].split()[0].strip('"'))
     local, remote = Client(server.path), Client(("127.0.0.1", port))

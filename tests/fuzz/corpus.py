@@ -4,8 +4,10 @@ import random
 import struct
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "wire"))
+for folder in ("wire", "fault"):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / folder))
 
+import jail  # noqa: E402
 from test_codec import BOMBS, MESSAGES, pack  # noqa: E402
 
 
@@ -30,7 +32,17 @@ def descriptions():
                 for _ in range(2))
 
 
-SEEDS = {"fuzz_frame": frames, "fuzz_scan": blocks, "fuzz_request": blocks, "fuzz_desc": descriptions}
+def compilations():
+    for target in (jail.HOST, jail.CUDA):
+        yield jail.job("int f();", target, prelude="//", options=["-D", "A=1", "--std=c++20", "-w"],
+                       names=["f", "g<1>"], headers=[("a/b.h", "1"), ("c.h", "")], own_options=["-O3"], flags=3,
+                       nvrtc="/x")
+    yield b"ADR1" + struct.pack("<II", 0, 0) + jail.word("a warning") + jail.word(b"binary") + jail.words(["f", "g"])
+    yield b"ADR1" + struct.pack("<II", 3, 12) + jail.word("refused") + jail.word("") + jail.words([])
+
+
+SEEDS = {"fuzz_frame": frames, "fuzz_scan": blocks, "fuzz_request": blocks, "fuzz_desc": descriptions,
+         "fuzz_compile": compilations}
 
 if __name__ == "__main__":
     for target, seeds in SEEDS.items():

@@ -74,6 +74,7 @@ TABLE = [
     ("download", INT, [P, P, P, U64]),
     ("move", INT, [P, P, P, U64]),
     ("run", INT, [P, c.POINTER(Op), c.POINTER(Run)]),
+    ("fuse", INT, [P, P, c.POINTER(Run)]),
 ]
 
 
@@ -121,8 +122,8 @@ class Backend:
         getattr(self, function)(*arguments, c.byref(out))
         return out
 
-    def open(self, index=0):
-        return self.made("device_open", index, 0, None)
+    def open(self, index=0, compiler=None):
+        return self.made("device_open", index, 0, compiler)
 
     def info(self, device):
         info = Info()

@@ -169,6 +169,10 @@ def check(tool, build, families):
         try:
             import arrayd
             arrayd.connect(f"unix:{folder}/arrayd.sock")
+            # The backend loads libraries in a thread of its own soon after it has begun; below the tool that and another
+            # thread's first use of a kernel may wait for each other for ever.
+            arrayd.zeros(1).get()
+            time.sleep(3)
             failed = compute(arrayd, families)
         finally:
             server.terminate()

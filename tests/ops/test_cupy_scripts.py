@@ -112,10 +112,30 @@ fails(ModuleNotFoundError, "import cupy._core", "cupy._core")
 fails(ModuleNotFoundError, "import cupy.cupyx", "cupy.cupyx")
 fails(ImportError, "from cupy import nothing", "nothing")
 fails(AttributeError, "cupy.nothing", "module 'cupy' has no attribute 'nothing'")
-fails(AttributeError, "cupy.RawKernel", "RawKernel", "planned")
+fails(AttributeError, "cupy.cuda.Module", "RawModule compiles source")
 fails(AttributeError, "cupy.asfarray", "NumPy 2")
 maps = open("/proc/self/maps").read()
 assert "libcuda" not in maps and "libcudart" not in maps
+""")
+
+
+def test_kernels():
+    """Kernels of CuPy's kinds, under its names."""
+    cupy("-c", """
+import cupy as cp
+from cupy.cuda.compiler import CompileException
+x = cp.arange(6, dtype=cp.float32)
+assert cp.ElementwiseKernel("T x", "T y", "y = x * x", "squared")(x).tolist() == [0, 1, 4, 9, 16, 25]
+assert float(cp.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")(x)) == 15
+twice = cp.RawKernel('extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }', "twice")
+twice((1,), (6,), (x,))
+assert x.tolist() == [0, 2, 4, 6, 8, 10] and cp.fuse(lambda v: v + 1)(x)[0] == 1
+try:
+    cp.RawModule(code="nonsense").compile()
+except CompileException as error:
+    assert "nonsense" in error.get_message()
+else:
+    raise AssertionError
 """)
 
 

@@ -90,7 +90,8 @@ def test_out_of_memory_is_an_error_of_the_result():
 
 
 def test_errors_are_classes_of_python():
-    for name in ("StaleHandleError", "ProtocolError", "LimitError", "DeviceError", "DeviceLostError", "ServerError"):
+    for name in ("StaleHandleError", "ProtocolError", "LimitError", "DeviceError", "DeviceLostError", "ServerError",
+                 "TLSError"):
         assert issubclass(getattr(ad, name), ad.ArraydError)
     assert issubclass(ad.linalg.LinAlgError, np.linalg.LinAlgError)
 

@@ -120,3 +120,18 @@ def test_at(name):
         check(lambda xp, a: body(xp, a, [0, 1, 1, -1, 1], 2), x)
         check(lambda xp, a: body(xp, a, ([0, 0, 2], [1, 1, 2]), xp.asarray([1, 2, 3], dtype=dtype)), x, ulps=16)
         check(lambda xp, a: body(xp, a, xp.asarray([0, 0, 4]), xp.ones((3, 3), dtype)), x, ulps=16)
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, 0.5, 2.0, 1.0, -1.0, -0.5, 2**70, True])
+def test_powers_by_a_number(exponent):
+    """Some are functions of one input; types, values and errors stay those of NumPy."""
+    for dtype in SOME:
+        a = np.array([0, 1, 2, 5, 7]).astype(dtype)
+        check(lambda xp, x: x**exponent, a)
+        check(lambda xp, x: xp.power(x, exponent), a)
+
+        def in_place(xp, x):
+            x **= exponent
+            return x
+        if dtype != bool or exponent != -1:  # of two errors NumPy has the other
+            check(in_place, a)

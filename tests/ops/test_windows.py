@@ -302,7 +302,7 @@ def test_a_remote_server(own_server):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    own_server("--tcp", f"127.0.0.1:{port}")
+    own_server("--tcp", f"127.0.0.1:{port}", "--tcp-open", "yes")
     assert run("""
 host = np.random.default_rng(1).random(1_000_000)
 a = ad.asarray(host)

@@ -36,6 +36,76 @@ Test(client_real, sums) {
     ad_session_close(s);
 }
 
+/* Where kernels may be and can be compiled. */
+static bool has_kernels(ad_session *s) {
+    ad_session_info info;
+    ad_module *m = NULL;
+    ad_session_get_info(s, &info);
+    int status = info.kernels ? ad_module_build(s, "", 0, 0, NULL, 0, NULL, &m, NULL) : AD_E_DENIED;
+    ad_module_release(m);
+    cr_assert(status == 0 || status == AD_E_DENIED || status == AD_E_UNSUPPORTED, "%s", ad_error_message());
+    return status == 0;
+}
+
+static const char kernels[] = "__device__ int calls;\n"
+                              "template <class T> __global__ void shift(T *x, T by) { x[threadIdx.x] += by; }\n"
+                              "extern \"C\" __global__ void twice(const double *x, double *y, int n) {\n"
+                              "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                              "    if (i < n) y[i] = 2 * x[i];\n"
+                              "    if (i == 0) calls++;\n"
+                              "}\n";
+
+static void check_launches(ad_session *s, ad_module *m) {
+    const ad_grid grid = {{4, 1, 1}, {3, 1, 1}, 0}, one = {{1, 1, 1}, {10, 1, 1}, 0};
+    const int n = 10;
+    const double by = 0.5;
+    ad_array *x, *y, *sum, *calls;
+    cr_assert_eq(ad_arange(s, ad_int(0), ad_int(10), ad_int(1), AD_FLOAT64, &x), 0);
+    cr_assert_eq(ad_zeros(s, AD_FLOAT64, 1, (int64_t[]){10}, &y), 0);
+    const ad_parameter p[] = {{.array = x}, {.array = y, .written = true}, {.data = &n, .size = sizeof n}};
+    const ad_parameter q[] = {{.array = y, .written = true}, {.data = &by, .size = sizeof by}};
+    cr_assert_eq(ad_launch(m, "twice", &grid, 3, p), 0, "%s", ad_error_message());
+    cr_assert_eq(ad_launch(m, "shift<double>", &one, 2, q), 0, "%s", ad_error_message());
+    cr_assert_eq(ad_sum(ad_of(y), &sum), 0);
+    cr_assert_eq(scalar(sum), 95);
+    cr_assert_eq(ad_module_get_global(m, "calls", &calls), 0, "%s", ad_error_message());
+    int count = 0;
+    cr_assert_eq(ad_download(calls, &count, sizeof count), 0);
+    cr_assert_eq(count, 1);
+    cr_assert_eq(ad_launch(m, "twice", &grid, 2, p), 0);
+    cr_assert_eq(ad_sync(s), AD_E_VALUE);
+    cr_assert(strstr(ad_error_message(), "3 parameters, not 2"));
+    ad_array_release(x);
+    ad_array_release(y);
+    ad_array_release(calls);
+}
+
+Test(client_real, kernels) {
+    ad_session *s = open_embedded();
+    ad_module *m = NULL;
+    ad_kernel_facts facts;
+    char *log = NULL;
+    if (!has_kernels(s)) {
+        ad_session_close(s);
+        cr_skip_test("no kernels here");
+    }
+    cr_assert_eq(ad_module_build(s, "int x = y;", 10, 0, NULL, 0, NULL, &m, &log), AD_E_COMPILE);
+    cr_assert(log && strstr(log, "'y'"));
+    cr_assert_null(m);
+    free(log);
+    cr_assert_eq(ad_module_build(s, kernels, sizeof kernels - 1, 1, (const char *[]){"-DUNUSED"}, 1,
+                                 (const char *[]){"shift<double>"}, &m, NULL),
+                 0, "%s", ad_error_message());
+    check_launches(s, m);
+    cr_assert_eq(ad_kernel_set(m, "twice", 65536, -1), 0);
+    cr_assert_eq(ad_kernel_get_facts(m, "twice", &facts), 0);
+    cr_assert_eq(facts.max_dynamic_shared_size, 65536);
+    cr_assert_eq(ad_kernel_get_facts(m, "none", &facts), AD_E_VALUE);
+    ad_module_release(m);
+    cr_assert_eq(ad_sync(s), 0);
+    ad_session_close(s);
+}
+
 Test(client_real, constant_comparisons) {
     static const struct {
         int ufunc, value, first, truth; /* first: the value is the first operand */

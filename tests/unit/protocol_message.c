@@ -87,10 +87,16 @@ static ad_operand array(uint64_t buffer, int form, const int64_t *strides) {
 }
 
 Test(message, hello) {
-    cr_expect_eq(ad__encode_hello(&bytes, 1, UINT64_MAX, 5, "a client \xe2\x82\xac"), 0);
+    cr_expect_eq(ad__encode_hello(&bytes, 1, UINT64_MAX, 5, "a client \xe2\x82\xac", "a token"), 0);
     ad_message m = decode();
     cr_expect(m.opcode == AD_REQ_HELLO && m.u[0] == 1 && m.u[1] == UINT64_MAX && m.u[2] == 5);
     cr_expect(is_text(m.s[0], "a client \xe2\x82\xac"));
+    cr_expect(is_text(m.s[1], "a token"));
+    char line[200];
+    ad__message_text(&m, line, sizeof line);
+    cr_expect_null(strstr(line, "a token"), "a trace must not show it: %s", line);
+    cr_expect_eq(ad__encode_hello(&bytes, 1, 1, 0, "a client", NULL), 0);
+    cr_expect_eq(decode().s[1].size, 0);
 }
 
 Test(message, welcome) {

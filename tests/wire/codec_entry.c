@@ -2,6 +2,7 @@
 #include "protocol/message.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int arrayd_test_text(const uint8_t *block, size_t size, uint32_t allowed, char *out, size_t room);
@@ -61,15 +62,60 @@ static void encode_string(char *to, size_t room, const ad_string *s) {
     snprintf(to, room, "%.*s", (int)s->size, s->data);
 }
 
+static void launch_again(const ad_message *m, ad_bytes *b) {
+    char name[65536];
+    uint8_t kind[AD_MAX_ARGUMENTS];
+    ad_launch_text launch = {.module = m->u[0],
+                             .kernel = name,
+                             .nparams = m->nids - 7,
+                             .kind = kind,
+                             .op = &m->op,
+                             .value = m->list[0].item,
+                             .nvalues = m->list[0].n};
+
+    encode_string(name, sizeof name, &m->s[0]);
+    for (int i = 0; i < 7; i++) launch.numbers[i] = m->ids[i];
+    for (size_t i = 0; i < launch.nparams; i++) kind[i] = (uint8_t)m->ids[7 + i];
+    ad__encode_launch(b, &launch);
+}
+
+/* The texts of a list; to be freed with the memory behind them. */
+static const char **texts_of(const ad_message *m, int list, char **memory) {
+    const size_t n = m->list[list].n;
+    const char **texts = calloc(n + 1, sizeof *texts);
+    size_t size = 1;
+
+    for (size_t i = 0; i < n; i++) size += m->list[list].item[i].size + 1;
+    char *to = *memory = calloc(1, size);
+    for (size_t i = 0; i < n; i++) {
+        const ad_string *item = &m->list[list].item[i];
+        texts[i] = memcpy(to, item->data, item->size);
+        to += item->size + 1;
+    }
+    return texts;
+}
+
+static void build_again(const ad_message *m, ad_bytes *b) {
+    char *memory[2];
+    const char **options = texts_of(m, 0, &memory[0]), **names = texts_of(m, 1, &memory[1]);
+
+    ad__encode_build(b, m->u[0], m->u[1], m->s[0].data, m->s[0].size, m->list[0].n, options, m->list[1].n, names);
+    free(options);
+    free(names);
+    free(memory[0]);
+    free(memory[1]);
+}
+
 static void encode_again(const ad_message *m, void *argument) {
-    char name[128], words[1024];
+    char name[128], words[1024], long_name[65536];
     ad_bytes *b = argument;
     const uint64_t *u = m->u;
 
     encode_string(name, sizeof name, &m->s[0]);
     encode_string(words, sizeof words, &m->s[1]);
+    encode_string(long_name, sizeof long_name, &m->s[0]);
     switch (m->opcode) {
-    case AD_REQ_HELLO: ad__encode_hello(b, u[0], u[1], u[2], name); break;
+    case AD_REQ_HELLO: ad__encode_hello(b, u[0], u[1], u[2], name, m->s[1].size ? words : NULL); break;
     case AD_REQ_WELCOME: ad__encode_welcome(b, m->welcome); break;
     case AD_REQ_NEW:
     case AD_REQ_EMPTY: ad__encode_new(b, &m->operand.desc, m->opcode == AD_REQ_NEW); break;
@@ -84,6 +130,11 @@ static void encode_again(const ad_message *m, void *argument) {
     case AD_REQ_ACK: ad__encode_ack(b, u[0]); break;
     case AD_REQ_BYE: ad__encode_bye(b, -(int)u[0], name); break;
     case AD_REQ_FETCH: ad__encode_fetch(b, u[0], &m->operand.desc, u[1], u[2]); break;
+    case AD_REQ_LAUNCH: launch_again(m, b); break;
+    case AD_REQ_BUILD: build_again(m, b); break;
+    case AD_REQ_KERNEL_SET: ad__encode_kernel_set(b, u[0], long_name, (int64_t)(u[1] - 1), (int64_t)(u[2] - 1)); break;
+    case AD_REQ_KERNEL: ad__encode_kernel(b, u[0], u[1], long_name); break;
+    case AD_REQ_GLOBAL: ad__encode_global(b, u[0], u[1], long_name, u[2]); break;
     case AD_REQ_PUBLISH: ad__encode_publish(b, u[0], &m->operand.desc, u[1] == 1, name, words); break;
     case AD_REQ_ATTACH_NAME: ad__encode_named(b, m->opcode, 2, u, 2, (const char *const[]){name, words}); break;
     case AD_REQ_UNPUBLISH: ad__encode_named(b, m->opcode, 1, u, 1, (const char *const[]){name}); break;

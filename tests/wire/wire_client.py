@@ -19,6 +19,7 @@ MORE = 1
 HELLO, WELCOME, NEW, FREE, WRITE, UFUNC, REDUCE, CALL = 1, 2, 16, 17, 18, 19, 20, 21
 STREAM, STREAM_DROP, ON, EVENT, EVENT_DROP, AFTER, WINDOW, WINDOW_DROP, LOAD, EMPTY = range(22, 32)
 FETCH, WAIT, DONE, ELAPSED, POOL, DEVICE = range(52, 58)
+MODULE_DROP, LAUNCH, KERNEL_SET, BUILD, KERNEL, GLOBAL = 32, 33, 34, 58, 59, 60
 FORK, REVOKE = 40, 41
 SHARE, ATTACH, PUBLISH, ATTACH_NAME, UNPUBLISH, NAMES = range(70, 76)
 READ, SYNC, STAT, QUERY, REPLY, FAIL, ACK, BYE = 48, 49, 50, 51, 64, 65, 66, 67
@@ -164,7 +165,7 @@ class Client:
         """A reply; the parts of a read until the last one. Each begins where the one before it ended."""
         _, request, _, values = message
         before = self.parts.setdefault(request, bytearray())
-        if len(values) == 2 and payload:
+        if len(values) == 2 and payload and not isinstance(values[0], bool):
             assert values[1] == len(before)
         before += payload
         if not self.flags[-1] & MORE:

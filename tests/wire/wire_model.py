@@ -5,9 +5,11 @@ import msgpack
 MESSAGES = {1: "uuusm", 2: "uuuym", 16: "F", 17: "[u]", 18: "uu", 19: "uu[F][D][v]", 20: "uu[F][D][v]",
             21: "uu[F][D][v]", 22: "uuu", 23: "u", 24: "u", 25: "uuu", 26: "u", 27: "uu", 28: "uu", 29: "u", 30: "uuuuu", 31: "F",
             48: "uD", 49: "u", 50: "u", 51: "uuu[F][D][v]", 52: "uDuu", 53: "uuu", 54: "uuu", 55: "uuu", 56: "uuuu",
-            57: "uu", 40: "u", 41: "uu", 70: "uuuuu", 71: "uuuu", 72: "uDuss", 73: "uuss", 74: "us", 75: "uu", 64: "uu[v]", 65: "uuuuss", 66: "u",
+            57: "uu", 32: "u", 33: "us[u][F][D][y]", 34: "usuu", 58: "uut[s][s]", 59: "uus", 60: "uusu", 40: "u", 41: "uu",
+            70: "uuuuu", 71: "uuuu", 72: "uDuss", 73: "uuss", 74: "us", 75: "uu", 64: "uu[v]", 65: "uuuuss", 66: "u",
             67: "us"}
-CLASS = {1: 0, **dict.fromkeys(range(16, 32), 1), 40: 1, 41: 1, **dict.fromkeys(range(48, 58), 2), **dict.fromkeys(range(70, 76), 2)}  # the others: 3
+CLASS = {1: 0, **dict.fromkeys([*range(16, 35), 40, 41], 1), **dict.fromkeys([*range(48, 61), *range(70, 76)], 2)}
+# the others: 3
 NDTYPE = 15
 WELCOME_NUMBERS = {"window_ops", "window_bytes", "max_payload", "max_control", "max_buffers", "devices", "memory", "pid"}
 WELCOME_TEXTS = {"backend", "device_name", "server"}
@@ -60,9 +62,8 @@ def is_input(x):
 FIELD = {
     "u": is_unsigned, "s": is_text, "y": lambda x: isinstance(x, bytes) and len(x) <= 65535,
     "m": lambda x: isinstance(x, dict) and all(map(is_text, x)), "F": lambda x: form(x) is not None, "D": is_input,
-    "v": is_scalar,
+    "v": is_scalar, "t": lambda x: isinstance(x, str) and len(x.encode()) <= 900_000,
 }
-
 
 
 def letters(signature):
@@ -106,7 +107,20 @@ class Model:
             return form(values[0]) == "fresh"
         if number in (48, 52, 72):
             return isinstance(values[1], list)
+        if number == 34:
+            return max(values[2:]) < 2**32
+        if number == 33:
+            return self.accepts_launch(*values[2:])
         return self.accepts_operation(number, values) if number in self.rows else True
+
+    @staticmethod
+    def accepts_launch(numbers, written, read, given):
+        sizes, kinds = numbers[:7], numbers[7:]
+        if len(sizes) < 7 or len(kinds) > 255 or max(sizes) >= 2**32 or any(k > 2 for k in kinds):
+            return False
+        if [kinds.count(k) for k in range(3)] != [len(written), len(read), len(given)]:
+            return False
+        return all(form(x) in ("view", "fresh") for x in written) and all(form(x) == "view" for x in read)
 
     def accepts_operation(self, number, values):
         row, loop, outputs, inputs, parameters = values[-5:]

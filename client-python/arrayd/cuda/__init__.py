@@ -11,15 +11,17 @@ Streams order nothing that must be ordered otherwise: operations of one program 
 were called, on whatever streams, because the server lets a stream wait for another where both use the same array.
 A server without a GPU has one device, whose streams and events are always done.
 """
+import importlib as _importlib
+
 from . import device, memory, pinned_memory, runtime, stream
 from .device import Device, get_device_id
 from .memory import MemoryPool
 from .pinned_memory import PinnedMemoryPool, alloc_pinned_memory
 from .stream import Event, Stream, get_current_stream, get_elapsed_time
 
-__all__ = ["Device", "Event", "MemoryPool", "PinnedMemoryPool", "Stream", "alloc_pinned_memory", "device",
-           "get_current_stream", "get_device_id", "get_elapsed_time", "is_available", "memory", "pinned_memory",
-           "runtime", "stream"]
+__all__ = ["Device", "Event", "Function", "MemoryPool", "PinnedMemoryPool", "Stream", "alloc_pinned_memory", "compiler",
+           "device", "get_current_stream", "get_device_id", "get_elapsed_time", "is_available", "memory",
+           "pinned_memory", "runtime", "stream"]
 
 
 def is_available():
@@ -34,5 +36,10 @@ def is_available():
 
 
 def __getattr__(name):
+    if name == "compiler":
+        return _importlib.import_module(".compiler", __name__)
+    if name == "Function":
+        from .._kernel.launch import Function
+        return Function
     from .._removed import missing
     raise missing(name, "cuda")

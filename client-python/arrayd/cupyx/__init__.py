@@ -5,7 +5,11 @@
     with cupyx.allow_synchronize(False):      # an error if anything in here waits for the server
         y = model(x)
     print(cupyx.profiler.benchmark(model, (x,), n_repeat=100))
+
+arrayd.cupyx.jit makes kernels of Python functions.
 """
+import importlib as _importlib
+
 from .. import _core
 from .._pinned import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
 from . import profiler
@@ -16,12 +20,15 @@ from ._scatter import scatter_add, scatter_max, scatter_min
 from ._synchronize import DeviceSynchronized, allow_synchronize
 
 __all__ = ["DeviceSynchronized", "GeneralizedUFunc", "allow_synchronize", "empty_like_pinned", "empty_pinned",
-           "errstate", "get_runtime_info", "geterr", "profiler", "rsqrt", "scatter_add", "scatter_max", "scatter_min",
+           "errstate", "get_runtime_info", "geterr", "jit", "profiler",
+           "rsqrt", "scatter_add", "scatter_max", "scatter_min",
            "seterr", "zeros_like_pinned", "zeros_pinned"]
 
 rsqrt = _core.ufuncs["rsqrt"]
 
 
 def __getattr__(name):
+    if name == "jit":
+        return _importlib.import_module(".jit", __name__)
     from .._removed import missing
     raise missing(name, "cupyx")

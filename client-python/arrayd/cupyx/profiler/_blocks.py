@@ -43,6 +43,23 @@ def profile():
             setattr(result, name, after[name] - (before[name] if same else 0))
 
 
+@contextlib.contextmanager
+def counters():
+    """What the server's counters gain over a block: operations that ran together, temporaries, bytes, failures. Both ends
+    ask the server, so what the block asked for is done or queued there when it ends, and not before it began.
+
+    Returns: context manager that gives a dict of ints, filled when the block has ended.
+    Raises: ConnectionError when there is no server.
+    Source: arrayd
+    """
+    result, before = {}, _core.stat()
+    try:
+        yield result
+    finally:
+        after = _core.stat()
+        result.update((name, value - before.get(name, 0)) for name, value in after.items())
+
+
 class time_range:
     """A name for a block or a function, which nests. CuPy hands it to CUDA's profiler; this process has none, so the
     name is kept and nothing measured: profile() measures.

@@ -65,6 +65,7 @@ void plain_skip(void);
 #define cr_expect_gt(a, b, ...) PLAIN(0, (a) > (b))
 #define cr_expect_geq(a, b, ...) PLAIN(0, (a) >= (b))
 #define cr_expect_null(p, ...) PLAIN(0, (p) == NULL)
+#define cr_expect_not_null(p, ...) PLAIN(0, (p) != NULL)
 #define cr_expect_str_eq(a, b, ...) PLAIN(0, strcmp(a, b) == 0)
 #define cr_skip_test(...) plain_skip()
 

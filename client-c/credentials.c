@@ -1,0 +1,79 @@
+/* What shows a server beyond this machine's Unix socket who we are. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client-c/client.h"
+
+/* No message of these shows what stands there. */
+static int take_token(const char *text, size_t size, const char *source, ad_credentials *out) {
+    while (size && strchr(" \t\r\n", text[size - 1])) size--;
+    bool good = size > 0 && size < sizeof out->token;
+    for (size_t i = 0; i < size && good; i++) good = text[i] > ' ' && text[i] <= '~';
+    if (!good)
+        return ad__fail(AD_E_VALUE, "%s: not a token: expected one word of at most %d letters", source,
+                        AD_TOKEN_SIZE - 1);
+    memcpy(out->token, text, size);
+    out->token[size] = 0;
+    return 0;
+}
+
+/* private: refused when others may read it, which says that it was put there without care. */
+static int read_token(const char *path, bool private, ad_credentials *out) {
+    char text[AD_TOKEN_SIZE + 64];
+    struct stat st;
+    int status = 0, fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return ad__fail(AD_E_SYSTEM, "token file %.300s: %s", path, strerror(errno));
+    if (private && fstat(fd, &st) == 0 && st.st_mode & (S_IRWXG | S_IRWXO))
+        status = ad__fail(AD_E_DENIED, "token file %.300s is open to others (mode %04o): chmod 600", path,
+                          (unsigned)st.st_mode & 07777);
+    ssize_t n = status ? 0 : read(fd, text, sizeof text);
+    if (n < 0) status = ad__fail(AD_E_SYSTEM, "token file %.300s: %s", path, strerror(errno));
+    if (!status) status = take_token(text, (size_t)n, path, out);
+    explicit_bzero(text, sizeof text);
+    close(fd);
+    return status;
+}
+
+static bool own_file(char *out, size_t size) {
+    const char *folder = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    int n = 0;
+    if (folder && *folder) n = snprintf(out, size, "%s/arrayd/token", folder);
+    else if (home && *home) n = snprintf(out, size, "%s/.config/arrayd/token", home);
+    return n > 0 && n < (int)size && access(out, F_OK) == 0;
+}
+
+static int find_token(const ad_connection *options, ad_credentials *out) {
+    const char *named = getenv("ARRAYD_TOKEN_FILE"), *token = getenv("ARRAYD_TOKEN");
+    char path[1100];
+    if (options && options->token) return take_token(options->token, strlen(options->token), "option token", out);
+    if (token && *token) return take_token(token, strlen(token), "ARRAYD_TOKEN", out);
+    if (named && *named) return read_token(named, false, out);
+    return own_file(path, sizeof path) ? read_token(path, true, out) : 0;
+}
+
+static int find_path(const char *given, const char *variable, const char *what, char *out, size_t size) {
+    const char *path = given ? given : getenv(variable);
+    if (!path) return 0;
+    if (strlen(path) >= size) return ad__fail(AD_E_VALUE, "option %s: longer than %zu bytes", what, size - 1);
+    strcpy(out, path);
+    return 0;
+}
+
+int ad__credentials_find(const ad_address *address, const ad_connection *options, ad_credentials *out) {
+    static const ad_connection none;
+    const ad_connection *o = options ? options : &none;
+    memset(out, 0, sizeof *out);
+    int status = ad__url_remote(address) ? find_token(options, out) : 0;
+    if (status || address->transport != AD_URL_TLS) return status;
+    status = find_path(o->ca, "ARRAYD_CA", "ca", out->ca, sizeof out->ca);
+    if (!status) status = find_path(o->cert, "ARRAYD_CERT", "cert", out->cert, sizeof out->cert);
+    if (!status) status = find_path(o->key, "ARRAYD_KEY", "key", out->key, sizeof out->key);
+    return status;
+}
+
+void ad__credentials_forget(ad_credentials *c) { explicit_bzero(c, sizeof *c); }

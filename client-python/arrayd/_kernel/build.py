@@ -1,0 +1,92 @@
+"""Sources compiled by the server, each once for a connection and a device, and what the compiler says of one."""
+import collections
+import re
+import threading
+import weakref
+
+from .. import _core
+from .._functional import remember
+from ..cuda.compiler import CompileException
+
+_MOST = 512  # modules kept; those in use by a kernel stay in any case
+_modules = remember(collections.OrderedDict())
+_memos = weakref.WeakSet()
+_lock = threading.Lock()
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+
+
+def place():
+    """What a module belongs to: the connection and the calling thread's device."""
+    from ..cuda import get_device_id
+    device = get_device_id()
+    return _core.session_serial(), device
+
+
+class Memo:
+    """What was made for a place, by keys. That of an earlier connection goes with the first of a new one: it would keep
+    the connection open."""
+
+    def __init__(self):
+        self._serial, self._found = None, {}
+        _memos.add(self)
+
+    def get(self, where, key):
+        """What put() was given, or None."""
+        return self._found.get((where, key))
+
+    def put(self, where, key, value):
+        """Keep value, which is returned."""
+        if where[0] != self._serial:
+            self._found, self._serial = {}, where[0]
+        self._found[where, key] = value
+        return value
+
+    def clear(self):
+        """Forget all."""
+        self._found = {}
+
+
+class _Memos:
+    @staticmethod
+    def clear():
+        for memo in list(_memos):
+            memo.clear()
+
+
+remember(_Memos)
+
+
+def module(source, options=(), names=(), name="module"):
+    """The module of a source on the current device; compiled unless it has been. CompileException when it cannot be."""
+    where = place()
+    key = where, source, options, names
+    with _lock:
+        for old in [each for each in _modules if each[0][0] != where[0]]:
+            del _modules[old]
+        found = _modules.get(key)
+        if found is not None:
+            _modules.move_to_end(key)
+            return found
+    try:
+        found = _core.build(source, options, names)
+    except _core.CompileError as error:
+        raise CompileException(str(error), source, name, options) from None
+    with _lock:
+        _modules[key] = found
+        while len(_modules) > _MOST:
+            _modules.popitem(last=False)
+    return found
+
+
+def identifier(name, what):
+    """name, if it can be a function's; ValueError otherwise."""
+    if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
+        raise ValueError(f"{what} must be a C identifier, not {name!r}")
+    return name
+
+
+def as_options(options):
+    """Options of the compiler as a tuple of strings."""
+    if isinstance(options, str) or not all(isinstance(option, str) for option in options):
+        raise TypeError(f"options must be a tuple of strings, not {options!r}")
+    return tuple(options)

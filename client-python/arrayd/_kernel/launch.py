@@ -1,0 +1,80 @@
+"""Functions of modules, and their arguments as they are sent."""
+import numpy as np
+
+from .._core import ndarray
+from . import sites
+from .types import three
+
+_NULL = bytes(8)
+
+
+def arguments(args):
+    """A kernel's arguments as Module.launch takes them: arrays as they are, all others as the bytes of their value."""
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"a kernel's arguments must be a tuple, not {type(args).__name__}")
+    return tuple(a if isinstance(a, ndarray) else _value(a, place) for place, a in enumerate(args))
+
+
+def _value(value, place):
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _integer(value, place)
+    if isinstance(value, (bool, float, complex)):
+        return np.array(value).tobytes()
+    if value is None:
+        return _NULL
+    if isinstance(value, (np.generic, np.ndarray)) and not value.dtype.hasobject:
+        if value.size != 1:
+            raise TypeError(f"argument {place} of a kernel is a numpy.ndarray of {value.size} elements; one of 1 goes "
+                            "by value, and arrayd.asarray makes an array of the server")
+        return value.tobytes()
+    raise TypeError(f"argument {place} of a kernel must be an arrayd.ndarray, a number or None, "
+                    f"not {type(value).__name__}")
+
+
+def _integer(value, place):
+    if not -1 << 63 <= value < 1 << 64:
+        raise OverflowError(f"argument {place} of a kernel does not fit into 64 bits: {value}")
+    return (value & (1 << 64) - 1).to_bytes(8, "little")
+
+
+class Function:
+    """A function of a compiled module, as RawKernel.kernel gives it.
+
+    Parameters: module: the module. name: of an extern "C" function, or one of the module's name expressions.
+    Raises: ValueError for a name that the module does not have.
+    Source: cupy.cuda.Function
+    """
+
+    __slots__ = ("_module", "name")
+
+    def __init__(self, module, name):
+        module.info(name)  # that it is there is known from now on
+        self._module, self.name = module, name
+
+    def __call__(self, grid, block, args, shared_mem=0):
+        """Launch it on the current stream.
+
+        Parameters: grid, block: int or tuple of up to 3. args: tuple of arrays, NumPy scalars and Python numbers.
+        shared_mem: bytes of dynamic shared memory.
+        Returns: None.
+        Raises: TypeError, ValueError for arguments that no kernel takes.
+        """
+        values = arguments(args)
+        sites.note(self.name)
+        self._module.launch(self.name, three(grid, "grid"), three(block, "block"), shared_mem, values,
+                            (1 << len(values)) - 1)
+
+    def linear_launch(self, size, args, shared_mem=0, block_max_size=128):
+        """Launch it with as many threads as there are elements, at least.
+
+        Parameters: size: number of elements. args, shared_mem: as for a call. block_max_size: threads of a block, at
+        most.
+        Returns: None.
+        """
+        block = max(min(block_max_size, size), 1)
+        self(max(-(-size // block), 1), block, args, shared_mem)
+
+    @property
+    def attributes(self):
+        """dict of what the kernel needs and may have; waits for the server"""
+        return self._module.info(self.name)

@@ -1,0 +1,113 @@
+/* Launches: the blocks of a grid are run by the backend's threads. */
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <new>
+
+#include "kernels/argument.h"
+#include "kernels/cpu/device.h"
+#include "kernels/cpu/fiber.h"
+#include "kernels/cpu/module.h"
+#include "kernels/cpu/parallel.h"
+
+namespace {
+
+constexpr uint64_t FEW_THREADS = 2048; /* that are not worth waking other threads for */
+
+const uint32_t most_blocks[3] = {2147483647, 65535, 65535}, most_threads[3] = {1024, 1024, 64};
+const char axes[3] = {'x', 'y', 'z'};
+
+int check_size(const char *name, const char *what, const uint32_t *given, const uint32_t *most, ad_fault *fault) {
+    for (int i = 0; i < 3; i++)
+        if (given[i] == 0 || given[i] > most[i])
+            return ad__fault(fault, AD_E_VALUE, "kernel %s: %s.%c is %u, and must be from 1 to %u", name, what, axes[i],
+                             given[i], most[i]);
+    return 0;
+}
+
+int check_parameters(const adrun::entry *e, const ad_launch *l, ad_fault *fault) {
+    if (l->narguments != e->nparameters)
+        return ad__fault(fault, AD_E_VALUE, "kernel %s: it takes %d parameters, not %d", e->name, e->nparameters,
+                         l->narguments);
+    for (int i = 0; i < l->narguments; i++)
+        if (!ad_argument_fits(l->argument[i], l->argument_size[i], e->sizes[i]))
+            return ad__fault(fault, AD_E_VALUE, "kernel %s: parameter %d has %u bytes, not %u", e->name, i + 1,
+                             e->sizes[i], l->argument_size[i]);
+    return 0;
+}
+
+/* Blocks that are taken one after another by whoever has time. */
+struct work {
+    ad_cpu_grid grid;
+    uint64_t blocks;
+    std::atomic<uint64_t> next{0};
+    std::atomic<bool> failed{false};
+    std::mutex lock;
+    ad_fault fault = {};
+};
+
+/* Nothing may be thrown across the threads of the pool. */
+int run_block(const work *w, uint64_t index, ad_fault *fault) {
+    try {
+        return ad_cpu_block_run(&w->grid, index, fault);
+    } catch (const std::bad_alloc &) {
+        return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    }
+}
+
+void take_blocks(work *w) {
+    for (uint64_t i; !w->failed.load(std::memory_order_relaxed) && (i = w->next.fetch_add(1)) < w->blocks;) {
+        ad_fault fault = {};
+        if (run_block(w, i, &fault) == 0) continue;
+        std::lock_guard<std::mutex> hold(w->lock);
+        if (!w->failed.exchange(true)) w->fault = fault;
+    }
+    ad_cpu_block_rest();
+}
+
+void run_blocks(work *w) {
+    const uint64_t fibers = AD_FIBERS / w->grid.count; /* at a time, when every thread has one */
+    const uint64_t runners = std::min({uint64_t(ad_cpu_parallel_threads()), w->blocks, fibers});
+    if (runners < 2 || w->blocks * w->grid.count < FEW_THREADS) {
+        take_blocks(w);
+        return;
+    }
+    ad_cpu_parallel_run(
+        int64_t(runners), 1, [](void *context, int64_t, int64_t) { take_blocks(static_cast<work *>(context)); }, w);
+}
+
+} // namespace
+
+int ad_cpu_launch_check(const ad_launch *l, ad_fault *fault) {
+    const adrun::entry *e = l->kernel->entry;
+    int rc = check_size(e->name, "gridDim", l->grid, most_blocks, fault);
+    if (rc == 0) rc = check_size(e->name, "blockDim", l->block, most_threads, fault);
+    if (rc < 0) return rc;
+    const uint64_t threads = uint64_t(l->block[0]) * l->block[1] * l->block[2];
+    if (threads > AD_BLOCK_THREADS)
+        return ad__fault(fault, AD_E_VALUE, "kernel %s: a block has at most %d threads, not %llu", e->name,
+                         AD_BLOCK_THREADS, (unsigned long long)threads);
+    if (l->shared > l->kernel->max_dynamic_shared)
+        return ad__fault(fault, AD_E_VALUE,
+                         "kernel %s: %u bytes of dynamic shared memory are more than its "
+                         "max_dynamic_shared_size_bytes, %lld",
+                         e->name, l->shared, (long long)l->kernel->max_dynamic_shared);
+    return check_parameters(e, l, fault);
+}
+
+int ad_cpu_launch(ad_stream *stream, const ad_launch *l, ad_run *run, ad_fault *fault) {
+    int rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault);
+    if (rc < 0 || (rc = ad_cpu_launch_check(l, fault)) < 0) return rc;
+    const adrun::entry *e = l->kernel->entry;
+    work w;
+    w.grid = {e->name,
+              e->run,
+              l->argument,
+              {l->grid[0], l->grid[1], l->grid[2]},
+              {l->block[0], l->block[1], l->block[2]},
+              l->block[0] * l->block[1] * l->block[2]};
+    w.blocks = uint64_t(l->grid[0]) * l->grid[1] * l->grid[2];
+    run->wrote = true;
+    run_blocks(&w);
+    return w.failed ? ad__fault(fault, w.fault.code, "%s", w.fault.text) : 0;
+}

@@ -1,0 +1,137 @@
+/* Chains of elementwise operations: launched as one kernel where there is one. */
+#include <new>
+#include <string.h>
+
+#include "kernels/call.h"
+#include "kernels/cuda/fuse_cache.h"
+#include "kernels/cuda/reduce_plan.h"
+
+namespace {
+
+constexpr int END_OPERANDS = 4; /* of a reduction: its output, its input, a mask, and one to spare */
+
+/* The kernel may begin before the one ahead of it has ended, and waits by itself, as in ad_ufunc_launch. */
+int launch(ad_stream *stream, cudaKernel_t kernel, unsigned blocks, void *argument, ad_fault *fault) {
+    void *arguments[] = {argument};
+    cudaLaunchAttribute early;
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(AD_FUSE_THREADS);
+    config.stream = stream->cuda;
+    config.attrs = &early;
+    config.numAttrs = stream->device->major >= 9 ? 1 : 0;
+    return ad_cuda_status(cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel), arguments),
+                          "launching a chain", fault);
+}
+
+void store_scalars(const ad_chain *chain, ad_fuse_plan *p) {
+    char *to = reinterpret_cast<char *>(&p->operand[p->form.nout + p->form.nin]);
+    for (int k = 0; k < p->form.nscalars; k++, to += sizeof(ad_fuse_scalar))
+        ad_scalar_store(&chain->scalar[p->scalar[k]], p->scalar_dtype[k], to);
+}
+
+/* ---- ends ---- */
+
+/* The end, of an input at `value`. */
+struct end_op {
+    ad_op op;
+    ad_operand operand[END_OPERANDS];
+    end_op(const ad_op *end, void *value) : op(*end) {
+        memcpy(static_cast<void *>(operand), end->operand, sizeof *operand * size_t(end->nout + end->nin));
+        operand[end->nout].data = value;
+        op.operand = operand;
+    }
+};
+
+bool takes_end(const ad_op *end) { return end->opcode == AD_REQ_REDUCE && end->nout + end->nin <= END_OPERANDS; }
+
+/* As fuse_fold of fuse_fold.cuh. */
+struct fold_argument {
+    ad_fold fold;
+    alignas(16) char chain[sizeof(ad_fuse_plan)];
+};
+
+int launch_fold(ad_call *c, const ad_chain *chain, cudaKernel_t kernel, ad_fold_layout *lay, ad_fuse_plan *p) {
+    fold_argument a;
+    if (ad_fold_scratch(c, &lay->fold, lay->groups, lay->state) < 0) return 0;
+    store_scalars(chain, p);
+    const size_t used = sizeof p->head + sizeof *p->operand * size_t(p->form.nout + p->form.nin) +
+                        sizeof(ad_fuse_scalar) * size_t(p->form.nscalars);
+    a.fold = lay->fold;
+    memcpy(a.chain, &p->head, used);
+    if (c->op->operand[0].desc.form == AD_VIEW) c->run->wrote = true;
+    int rc = launch(c->stream, kernel, unsigned(lay->groups * lay->fold.blocks), &a, c->fault);
+    return rc < 0 ? rc : 1;
+}
+
+/* One kernel that computes what it reduces. Not tried: the reduction is not one of those. */
+int try_fold(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault, bool *tried) {
+    end_op virtually(chain->end.op, nullptr);
+    ad_call c = {stream, &virtually.op, run, fault};
+    ad_fold_layout lay;
+    ad_fuse_plan p;
+    cudaKernel_t kernel;
+    *tried = false;
+    if (chain->noutputs != 0 || !ad_fold_lay(&c, &lay) || lay.way == AD_FOLD_SHORT ||
+        (lay.way == AD_FOLD_WIDE && lay.fold.nover > 1))
+        return 0;
+    const ad_fuse_end end = {uint8_t(lay.family), uint8_t(lay.way), uint8_t(lay.input), uint8_t(lay.loop)};
+    if (!ad_fuse_plan_end(chain, &end, lay.way != AD_FOLD_WIDE || lay.fold.loose == 0, &p)) return 0;
+    *tried = true;
+    int rc = ad_fuse_kernel(stream->device, chain, &p.form, &kernel, fault);
+    return rc <= 0 ? rc : launch_fold(&c, chain, kernel, &lay, &p);
+}
+
+/* ---- chains ---- */
+
+uint64_t value_size(const ad_chain *chain, int dtype) {
+    uint64_t size = uint64_t(ad::visit(dtype, [](auto t) { return sizeof(typename decltype(t)::type); }));
+    for (int d = 0; d < chain->ndim; d++) size *= uint64_t(chain->shape[d]);
+    return size;
+}
+
+int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault) {
+    ad_fuse_plan p;
+    cudaKernel_t kernel;
+    void *value = nullptr;
+    const ad_op *end = chain->end.op;
+    bool tried = false;
+    int rc;
+    if (end != nullptr) {
+        if (!takes_end(end)) return 0;
+        rc = try_fold(stream, chain, run, fault, &tried);
+        if (tried) return rc;
+    }
+    if (!ad_fuse_plan_make(chain, stream->device->multiprocessors, &p)) return 0;
+    if ((rc = ad_fuse_kernel(stream->device, chain, &p.form, &kernel, fault)) <= 0) return rc;
+    store_scalars(chain, &p);
+    if (end != nullptr) { /* by way of scratch memory */
+        const int last = p.form.nout - 1;
+        value = run->workspace(run, value_size(chain, p.form.dtype[last]));
+        if (value == nullptr) return 0;
+        p.operand[last].base = static_cast<char *>(value);
+    }
+    for (int k = 0; k < chain->noutputs; k++)
+        if (chain->output[k].view.desc.form == AD_VIEW) run->wrote = true;
+    if ((rc = launch(stream, kernel, p.blocks, &p.head, fault)) < 0) return rc;
+    if (end != nullptr) {
+        end_op of_value(end, value);
+        rc = ad_cuda_reduce(stream, &of_value.op, run, fault);
+    }
+    return rc < 0 ? rc : 1;
+}
+
+} // namespace
+
+int ad_cuda_fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault) {
+    if (stream->device->compiler == nullptr) return 0;
+    int rc = ad_cuda_enter(stream->device, fault);
+    if (rc < 0) return rc;
+    try {
+        return fuse(stream, chain, run, fault);
+    } catch (const std::bad_alloc &) {
+        return 0;
+    }
+}

@@ -1,0 +1,76 @@
+/* Chains of elementwise operations as kernels of their own: source from the rows of ufunc.def, compiled at run time by
+ * way of the device's compiler, kept by the signature of the chain.
+ *
+ * A chain is made ready once (ad_fuse_plan_make): its operands' dimensions brought into a good order and joined, and
+ * the form chosen that its kernel needs. Signature and source are functions of chain and form alone; what else a launch
+ * has (addresses, sizes, strides, scalars) is the kernel's argument. fuse_source.cpp, fuse_plan.cpp and
+ * fuse_headers.cpp need no CUDA, so that they can be tested where there is none. */
+#ifndef AD_KERNELS_CUDA_FUSE_H
+#define AD_KERNELS_CUDA_FUSE_H
+
+#include <string>
+
+#include "kernels/chain.h"
+#include "kernels/compile.h"
+#include "kernels/cuda/fuse_argument.h"
+#include "kernels/cuda/reduce.h"
+
+#define AD_FUSE_OUTPUTS (AD_CHAIN_OUTPUTS + 1) /* the last: what the chain's end reduces */
+#define AD_FUSE_OPERANDS (AD_FUSE_OUTPUTS + AD_CHAIN_INPUTS)
+#define AD_FUSE_SCALARS 64 /* uses of scalars, each in the type it is used in */
+#define AD_FUSE_KEY 2048   /* bytes of a signature, at most */
+#define AD_FUSE_KERNEL "ad_fused"
+
+/* How a row of an operand lies. */
+enum { AD_FUSE_PACKED, AD_FUSE_APART, AD_FUSE_ONE };
+
+/* A chain's end whose kernel computes what it reduces: which states (AD_FOLD_SUMS ...; AD_FOLD_NO_FAMILY: there is no
+ * such end), how their elements would be read (AD_FOLD_UNIT ...), and the reduction's types. */
+typedef struct ad_fuse_end {
+    uint8_t family, way, input, loop;
+} ad_fuse_end;
+
+/* Outputs, then inputs. What of a plan the kernel's source depends on. */
+typedef struct ad_fuse_form {
+    int nout, nin, nscalars;
+    ad_fuse_end end;      /* then there is one output, the value that is reduced, and it is not stored */
+    uint8_t outer;        /* dimensions outside the rows */
+    uint8_t width;        /* elements of a chunk */
+    uint8_t step, unroll; /* elements computed at a time; chunks of a thread */
+    bool ragged;          /* the last chunk of a row need not be whole */
+    bool tiled;           /* blocks have tiles of the two last dimensions */
+    uint8_t dtype[AD_FUSE_OPERANDS], place[AD_FUSE_OPERANDS];
+    ad_source from[AD_FUSE_OUTPUTS]; /* of outputs */
+} ad_fuse_form;
+
+typedef struct ad_fuse_plan {
+    ad_fuse_form form;
+    uint32_t blocks;
+    uint8_t scalar[AD_FUSE_SCALARS], scalar_dtype[AD_FUSE_SCALARS]; /* which of the chain's, and as what */
+    /* The kernel's argument. Its scalars follow its last operand, wherever that is. */
+    ad_fuse_head head;
+    ad_fuse_operand operand[AD_FUSE_OPERANDS];
+    ad_fuse_scalar room[AD_FUSE_SCALARS];
+} ad_fuse_plan;
+
+/* False: not for one kernel of ours. The last output of a chain with an end is what that reduces, row-major; its base
+ * is for the caller to set, and so are the scalars. */
+bool ad_fuse_plan_make(const ad_chain *chain, int multiprocessors, ad_fuse_plan *plan);
+/* The same for a chain whose only result goes into its end. whole: the end reads nothing but whole chunks. */
+bool ad_fuse_plan_end(const ad_chain *chain, const ad_fuse_end *end, bool whole, ad_fuse_plan *plan);
+/* The rows that have no kernel here: complex functions of libcu++, which compiles for most of a second. */
+bool ad_fuse_has_row(int row, int loop);
+/* About how many instructions an element costs. */
+int ad_fuse_weight(const ad_chain *chain);
+/* The dtype that a node wants its input k in. */
+int ad_fuse_wants(const ad_chain_node *node, int k);
+
+/* Bytes written to key, which tell kernels apart; 0: too many. */
+int ad_fuse_signature(const ad_chain *chain, const ad_fuse_form *form, uint8_t *key);
+std::string ad_fuse_source(const ad_chain *chain, const ad_fuse_form *form);
+/* What is to be compiled; source must stay. end: it is the source of a form with an end. */
+void ad_fuse_job(const char *source, size_t size, const char *arch, bool end, ad_compile_job *job);
+/* The headers, those that only ends need among them or not. */
+const ad_compile_header *ad_fuse_headers(bool end, size_t *count);
+
+#endif

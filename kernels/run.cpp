@@ -1,0 +1,61 @@
+#include "kernels/run.h"
+
+#define EMBED(name, files)                                                                                     \
+    asm(".section .rodata\n.global ad_runtext_" #name "\n.hidden ad_runtext_" #name "\n"                       \
+        "ad_runtext_" #name ":\n" files ".global ad_runtext_" #name "_end\n.hidden ad_runtext_" #name "_end\n" \
+        "ad_runtext_" #name "_end: .byte 0\n.previous\n");                                                     \
+    extern "C" const char ad_runtext_##name[], ad_runtext_##name##_end[];
+#define FILE_OF(path) ".incbin \"kernels/run/" path "\"\n"
+
+EMBED(prelude, FILE_OF("abi.h") FILE_OF("host.h") FILE_OF("host_math.h"))
+EMBED(complex, FILE_OF("complex.h"))
+EMBED(half, FILE_OF("half.h"))
+EMBED(stdint, FILE_OF("stdint.h"))
+EMBED(limits, FILE_OF("limits.h"))
+
+namespace {
+
+#define TEXT(name) \
+    { ad_runtext_##name, size_t(ad_runtext_##name##_end - ad_runtext_##name) }
+const ad_text nothing = {"\n", 1};
+
+/* Those of the first part are for every target. */
+const ad_compile_header headers[] = {
+    {"cupy/complex.cuh", TEXT(complex)},
+    {"cuda_fp16.h", TEXT(half)},
+    {"cuda_bf16.h", TEXT(half)},
+    {"stdint.h", TEXT(stdint)},
+    {"cstdint", TEXT(stdint)},
+    {"limits.h", TEXT(limits)},
+    {"climits", TEXT(limits)},
+    {"float.h", TEXT(limits)},
+    {"cfloat", TEXT(limits)},
+    /* The host's prelude has what is in these. */
+    {"math.h", nothing},
+    {"cmath", nothing},
+    {"stddef.h", nothing},
+    {"cstddef", nothing},
+    {"string.h", nothing},
+    {"cstring", nothing},
+    {"stdio.h", nothing},
+    {"cstdio", nothing},
+    {"stdlib.h", nothing},
+    {"cstdlib", nothing},
+    {"assert.h", nothing},
+    {"cassert", nothing},
+    {"math_constants.h", nothing},
+    {"cuda_runtime.h", nothing},
+    {"device_launch_parameters.h", nothing},
+    {"vector_types.h", nothing},
+    {"vector_functions.h", nothing},
+};
+constexpr size_t COMMON = 9;
+
+} // namespace
+
+ad_text ad_run_prelude() { return TEXT(prelude); }
+
+const ad_compile_header *ad_run_headers(bool host, size_t *n) {
+    *n = host ? sizeof headers / sizeof *headers : COMMON;
+    return headers;
+}

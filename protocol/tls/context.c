@@ -1,0 +1,98 @@
+/* What the connections of one end share: certificate, key, whom it trusts. */
+#include <string.h>
+
+#include "protocol/tls/openssl.h"
+#include "protocol/tls/tls.h"
+
+#define READ_AHEAD (64u << 10) /* taken from the socket at a time: several records */
+#define CHAIN_MOST (32u << 10) /* bytes of certificates that the other end may send */
+
+static int fail_file(const ad_openssl *ssl, const char *what, const char *path, ad_fault *fault) {
+    unsigned long error = ssl->ERR_get_error();
+    const char *why = ssl->ERR_reason_error_string(error);
+    ssl->ERR_clear_error();
+    return ad__fault(fault, AD_E_TLS, "TLS: %s %.120s: %s", what, path, why ? why : "cannot be used");
+}
+
+/* A key that asks for a password would ask on the terminal, and wait. */
+static int no_password(char *out, int size, int writing, void *unused) {
+    (void)out, (void)size, (void)writing, (void)unused;
+    return 0;
+}
+
+static int context_new(const ad_openssl *ssl, const SSL_METHOD *method, SSL_CTX **out, ad_fault *fault) {
+    SSL_CTX *c = ssl->SSL_CTX_new(method);
+    if (!c) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    if (!ssl->SSL_CTX_ctrl(c, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, NULL)) {
+        ssl->SSL_CTX_free(c);
+        return ad__fault(fault, AD_E_TLS, "TLS: this OpenSSL has no TLS 1.3");
+    }
+    ssl->SSL_CTX_ctrl(c, SSL_CTRL_MODE, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL);
+    ssl->SSL_CTX_ctrl(c, SSL_CTRL_SET_MAX_CERT_LIST, CHAIN_MOST, NULL);
+    ssl->SSL_CTX_ctrl(c, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
+    ssl->SSL_CTX_ctrl(c, SSL_CTRL_SET_READ_AHEAD, 1, NULL);
+    ssl->SSL_CTX_set_default_read_buffer_len(c, READ_AHEAD);
+    ssl->SSL_CTX_set_options(c, SSL_OP_NO_TICKET);
+    ssl->SSL_CTX_set_num_tickets(c, 0);
+    ssl->SSL_CTX_set_default_passwd_cb(c, no_password);
+    *out = c;
+    return 0;
+}
+
+static int use_certificate(const ad_openssl *ssl, SSL_CTX *c, const ad_tls_files *files, ad_fault *fault) {
+    const char *key = files->key ? files->key : files->certificate;
+    if (!files->certificate) return 0;
+    if (ssl->SSL_CTX_use_certificate_chain_file(c, files->certificate) != 1)
+        return fail_file(ssl, "certificate", files->certificate, fault);
+    if (ssl->SSL_CTX_use_PrivateKey_file(c, key, SSL_FILETYPE_PEM) != 1) return fail_file(ssl, "key", key, fault);
+    return ssl->SSL_CTX_check_private_key(c) == 1 ? 0 : fail_file(ssl, "key", key, fault);
+}
+
+static int finish(const ad_openssl *ssl, SSL_CTX *c, int status, ad_tls_context **out) {
+    if (status) ssl->SSL_CTX_free(c);
+    else *out = (ad_tls_context *)c;
+    return status;
+}
+
+/* A client's certificate is asked for, and must be good where there is one; who comes without has a token. */
+static int ask_clients(const ad_openssl *ssl, SSL_CTX *c, const char *ca, ad_fault *fault) {
+    if (!ca) return 0;
+    STACK_OF(X509_NAME) *names = NULL;
+    if (ssl->SSL_CTX_load_verify_locations(c, ca, NULL) != 1 || !(names = ssl->SSL_load_client_CA_file(ca)))
+        return fail_file(ssl, "certificates of", ca, fault);
+    ssl->SSL_CTX_set_client_CA_list(c, names);
+    ssl->SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
+    return 0;
+}
+
+int ad__tls_server(const ad_tls_files *files, ad_tls_context **out, ad_fault *fault) {
+    const ad_openssl *ssl;
+    SSL_CTX *c;
+    int status = ad__openssl_load(&ssl, fault);
+    if (status) return status;
+    ssl->ERR_clear_error();
+    if ((status = context_new(ssl, ssl->TLS_server_method(), &c, fault))) return status;
+    status = use_certificate(ssl, c, files, fault);
+    if (!status) status = ask_clients(ssl, c, files->ca, fault);
+    return finish(ssl, c, status, out);
+}
+
+int ad__tls_client(const ad_tls_files *files, ad_tls_context **out, ad_fault *fault) {
+    const ad_openssl *ssl;
+    SSL_CTX *c;
+    int status = ad__openssl_load(&ssl, fault);
+    if (status) return status;
+    ssl->ERR_clear_error();
+    if ((status = context_new(ssl, ssl->TLS_client_method(), &c, fault))) return status;
+    ssl->SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
+    if (!files->ca) ssl->SSL_CTX_set_default_verify_paths(c);
+    else if (ssl->SSL_CTX_load_verify_locations(c, files->ca, NULL) != 1)
+        status = fail_file(ssl, "certificates of", files->ca, fault);
+    if (!status) status = use_certificate(ssl, c, files, fault);
+    return finish(ssl, c, status, out);
+}
+
+void ad__tls_context_free(ad_tls_context *c) {
+    const ad_openssl *ssl;
+    if (c && ad__openssl_load(&ssl, NULL) == 0) ssl->SSL_CTX_free((SSL_CTX *)c);
+}

@@ -1,0 +1,21 @@
+/* OpenSSL, loaded when it is first needed: programs that never say tls: run where it is not installed. */
+#ifndef AD_TLS_OPENSSL_H
+#define AD_TLS_OPENSSL_H
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include "protocol/base.h"
+
+typedef struct ad_openssl {
+#define AD_OPENSSL(name) __typeof__(&(name)) name;
+#include "protocol/tls/openssl.def"
+#undef AD_OPENSSL
+    BIO_METHOD *wire; /* reads and writes the socket of an ad_tls, never blocks, raises no signal */
+} ad_openssl;
+
+/* Load it, once in a process. AD_E_TLS: it is not there, or lacks something. Any thread. */
+int ad__openssl_load(const ad_openssl **out, ad_fault *fault);
+
+#endif

@@ -1,0 +1,25 @@
+/* What a principal may do, as the front finds it and a worker applies it. */
+#ifndef AD_SERVER_GRANTS_H
+#define AD_SERVER_GRANTS_H
+
+#include "protocol/base.h"
+
+enum {
+    AD_GRANT_CONNECT = 1, /* have sessions at all */
+    AD_GRANT_KERNELS = 2, /* run kernels of its own */
+    AD_GRANT_EXPORTS = 4, /* take memory out of the server */
+    AD_GRANT_NAMES = 8,   /* publish arrays under names, and look names up */
+    AD_GRANT_ADMIN = 16,  /* see and end what is others' */
+};
+
+typedef struct ad_grants {
+    uint64_t may;      /* AD_GRANT_* */
+    uint64_t named;    /* those that a file gives or refuses; the others are as for everybody */
+    uint64_t sessions; /* at a time; 0: as many as the server takes */
+    uint64_t memory;   /* bytes of a device; 0: as many as the server has */
+    uint64_t devices;  /* bit mask of those that it may use */
+} ad_grants;
+
+#define AD_GRANT_ALL_DEVICES UINT64_MAX
+
+#endif

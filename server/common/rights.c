@@ -1,0 +1,24 @@
+#include "server/common/rights.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REMOTE_SECONDS 60.0 /* of a kernel, where kernel-time says nothing */
+
+static bool is_local(const char *principal) { return strncmp(principal, "uid:", 4) == 0; }
+
+bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_grants *grants, const char *backend) {
+    if (!strcmp(c->kernels, "none")) return false;
+    if (grants->named & AD_GRANT_KERNELS) return grants->may & AD_GRANT_KERNELS;
+    if (!strcmp(c->kernels, "all")) return true;
+    if (strcmp(c->kernels, "unix") || !is_local(principal)) return false;
+    if (!backend || strcmp(backend, "cpu")) return true;
+    unsigned long uid = strtoul(principal + 4, NULL, 10);
+    return uid == 0 || uid == geteuid();
+}
+
+int64_t ad__kernel_limit(const ad_config *c, const char *principal) {
+    double seconds = c->kernel_time > 0 ? c->kernel_time : is_local(principal) ? 0 : REMOTE_SECONDS;
+    return (int64_t)(seconds * 1e9);
+}

@@ -1,0 +1,15 @@
+/* Who may have kernels of their own run. */
+#ifndef AD_SERVER_RIGHTS_H
+#define AD_SERVER_RIGHTS_H
+
+#include "server/common/config.h"
+#include "server/common/grants.h"
+
+/* Option kernels, for a principal; what a file names for it counts more, but not more than `none`. backend: "cpu",
+ * where a kernel is native code with all rights of the server's user, so that with kernels=unix only this user and root
+ * may; NULL: any, as far as it is known. */
+bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_grants *grants, const char *backend);
+/* Nanoseconds that a kernel of this principal may take; 0: any time. Option kernel-time. */
+int64_t ad__kernel_limit(const ad_config *c, const char *principal);
+
+#endif

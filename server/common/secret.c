@@ -1,0 +1,42 @@
+#include "server/common/secret.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+bool ad__secret_differs(const void *a, const void *b, size_t size) {
+    const volatile uint8_t *x = a, *y = b; /* so that the compiler ends the loop no sooner either */
+    uint8_t difference = 0;
+    for (size_t i = 0; i < size; i++) difference |= (uint8_t)(x[i] ^ y[i]);
+    return difference != 0;
+}
+
+int ad__token_make(char out[AD_TOKEN_TEXT], ad_fault *fault) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    uint8_t bytes[33] = {0}; /* 256 random bits, and 8 zero ones that make them a multiple of 6 */
+    char *p = out;
+    if (getrandom(bytes, 32, 0) != 32) return ad__fault(fault, AD_E_SYSTEM, "getrandom: %s", strerror(errno));
+    p = stpcpy(p, "ad1_");
+    for (int i = 0; i < 33; i += 3) {
+        uint32_t three = (uint32_t)bytes[i] << 16 | (uint32_t)bytes[i + 1] << 8 | bytes[i + 2];
+        for (int shift = 18; shift >= 0; shift -= 6) *p++ = letters[three >> shift & 63];
+    }
+    p[-1] = 0; /* the letter that only zero bits are in */
+    explicit_bzero(bytes, sizeof bytes);
+    return 0;
+}
+
+bool ad__token_formed(const char *token, size_t size) {
+    if (size < AD_TOKEN_LEAST || size > AD_TOKEN_MOST) return false;
+    for (size_t i = 0; i < size; i++)
+        if (token[i] <= ' ' || token[i] > '~') return false;
+    return true;
+}
+
+void ad__token_hash(const char *token, size_t size, uint8_t out[AD_SHA256_SIZE]) {
+    ad_sha256 s;
+    ad__sha256_init(&s);
+    ad__sha256_add(&s, token, size);
+    ad__sha256_end(&s, out);
+    explicit_bzero(&s, sizeof s);
+}

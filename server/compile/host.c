@@ -1,0 +1,193 @@
+/* C++ by the host's compiler, in a private folder. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/compile/jail.h"
+#include "server/compile/options.h"
+#include "server/compile/run.h"
+#include "server/compile/scratch.h"
+#include "server/compile/toolkit.h"
+
+#define SOURCE_NAME "kernel.cu"
+#define PRELUDE_NAME "arrayd-prelude.h"
+#define BINARY_NAME "kernel.so"
+#define INCLUDE "include"
+#define WORDS (2 * AD_COMPILE_OPTIONS + 32)
+
+typedef struct place {
+    char compiler[AD_TOOLKIT_PATH], folder[AD_SCRATCH_PATH];
+    char own[5][AD_TOOLKIT_PATH];
+    const char *read[16];
+} place;
+
+/* ---- preparing ---- */
+
+/* The system's programs, libraries and headers, and where the compiler is installed. */
+static void list_folders(place *p) {
+    static const char *const system_folders[] = {"/bin",     "/lib",       "/lib64",       "/usr/bin",
+                                                 "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/include"};
+    static const char *const parts[] = {"bin", "lib", "lib64", "libexec", "include"};
+    size_t n = 0, prefix = 0;
+    for (const char *s = p->compiler, *a = s, *b = s; (s = strchr(s, '/')); s++) { /* up to the last but one slash */
+        a = b;
+        b = s;
+        prefix = (size_t)(a - p->compiler);
+    }
+    for (size_t i = 0; i < sizeof system_folders / sizeof *system_folders; i++) p->read[n++] = system_folders[i];
+    for (size_t i = 0; prefix && i < sizeof parts / sizeof *parts; i++) {
+        snprintf(p->own[i], sizeof p->own[i], "%.*s/%s", (int)prefix, p->compiler, parts[i]);
+        p->read[n++] = p->own[i];
+    }
+}
+
+static int write_files(const place *p, const ad_compile_job *job, ad_fault *fault) {
+    char name[300];
+    int status = ad__scratch_write(p->folder, SOURCE_NAME, job->source.data, job->source.size, fault);
+    if (!status) status = ad__scratch_write(p->folder, PRELUDE_NAME, job->prelude.data, job->prelude.size, fault);
+    for (size_t i = 0; !status && i < job->nheaders; i++) {
+        snprintf(name, sizeof name, INCLUDE "/%s", job->headers[i].name);
+        status = ad__scratch_write(p->folder, name, job->headers[i].text.data, job->headers[i].text.size, fault);
+    }
+    return status;
+}
+
+static int prepare(place *p, const ad_compile_job *job, ad_fault *fault) {
+    if (!ad__toolkit_host(p->compiler))
+        return ad__fault(fault, AD_E_UNSUPPORTED,
+                         "there is no C++ compiler here: kernels on the CPU need g++ or clang++");
+    list_folders(p);
+    int status = ad__scratch_make(p->folder, fault);
+    return status ? status : write_files(p, job, fault);
+}
+
+/* ---- in the jail ---- */
+
+static void refuse(const char *why) {
+    fprintf(stderr, "%s\n", why);
+    _exit(126);
+}
+
+/* The command line; it stays. */
+static void write_command(const place *p, const ad_compile_job *job, const char **words) {
+    static char arch[64];
+    static const char *const rest[] = {"-I" INCLUDE, "-fPIC", "-shared", "-pipe", "-o", BINARY_NAME};
+    int n = 0;
+    ad_compile_words own;
+    ad_fault fault;
+    if (ad__compile_words(job, &own, &fault)) refuse(fault.text);
+    snprintf(arch, sizeof arch, "-march=%s", job->arch);
+    words[n++] = p->compiler;
+    words[n++] = "-O2";
+    words[n++] = "-std=c++17";
+    words[n++] = "-fdiagnostics-color=never";
+    if (*job->arch) words[n++] = arch;
+    for (size_t i = 0; i < job->nown_options; i++) words[n++] = job->own_options[i];
+    for (size_t i = 0; i < own.n; i++) words[n++] = own.words[i];
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) words[n++] = rest[i];
+    if (job->prelude.size) {
+        words[n++] = "-include";
+        words[n++] = PRELUDE_NAME;
+    }
+    words[n++] = "-x";
+    words[n++] = "c++";
+    words[n++] = SOURCE_NAME;
+    words[n] = NULL;
+}
+
+static void inside(const ad_compile_request *r, void *user) {
+    static char *environment[] = {"PATH=/usr/bin:/bin", "TMPDIR=.", "LC_ALL=C", NULL};
+    static const char *words[WORDS];
+    static ad_fault fault;
+    const place *p = user;
+    ad_jail jail = {.read = p->read,
+                    .write = p->folder,
+                    .programs = true,
+                    .memory = r->memory,
+                    .seconds = r->seconds,
+                    .optional = r->open || r->job.own};
+    write_command(p, &r->job, words);
+    if (chdir(p->folder)) refuse("the folder has gone");
+    if (ad__jail_close(&jail, &fault)) refuse(fault.text);
+    execve(p->compiler, (char **)(uintptr_t)words, environment);
+    refuse("the compiler cannot be started");
+}
+
+/* ---- what came of it ---- */
+
+static char *take_log(const place *p, ad_watched *w) {
+    static char nothing[1];
+    char folder[AD_SCRATCH_PATH + 1];
+    ad__bytes_append(&w->said, "", 1);
+    char *log = w->said.failed ? nothing : (char *)w->said.data;
+    snprintf(folder, sizeof folder, "%s/", p->folder);
+    ad__log_hide(log, folder);
+    ad__log_hide(log, "./");
+    ad__log_cut(log, AD_COMPILE_LOG);
+    return log;
+}
+
+/* The compiler's driver tells of what happened to the programs that it runs. */
+static bool was_stopped(const char *log) {
+    static const char *const words[] = {"signal terminated program", "out of memory",  "virtual memory exhausted",
+                                        "File size limit",           "CPU time limit", "cannot allocate memory",
+                                        "Cannot allocate memory",    "File too large"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(log, words[i])) return true;
+    return false;
+}
+
+/* A file that the jailed process has made: nothing but a plain file of a fair size. */
+static int take_binary(const place *p, ad_bytes *out, ad_fault *fault) {
+    char path[AD_SCRATCH_PATH + 16];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/" BINARY_NAME, p->folder);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), status = -1;
+    if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= (off_t)AD_COMPILE_BINARY &&
+        !ad__bytes_reserve(out, (size_t)st.st_size)) {
+        ssize_t n = read(fd, out->data, (size_t)st.st_size);
+        if (n == st.st_size) status = 0;
+        if (n > 0) out->size = (size_t)n;
+    }
+    if (fd >= 0) close(fd);
+    return status ? ad__fault(fault, AD_E_SYSTEM, "the compiler left no binary") : 0;
+}
+
+static void judge(const ad_compile_request *r, const place *p, ad_watched *w, ad_compile_result *out, ad_fault *fault) {
+    static ad_bytes binary;
+    char *log = take_log(p, w);
+    bool exited = WIFEXITED(w->status) && !w->late;
+    if (!exited || (WEXITSTATUS(w->status) && was_stopped(log))) {
+        ad__compile_stopped(r, w, out);
+        if (exited) out->binary.log = log;
+    } else if (WEXITSTATUS(w->status) == 126) {
+        ad__fault(fault, AD_E_SYSTEM, "%s", log);
+        ad__compile_refuse(fault, out);
+    } else if (WEXITSTATUS(w->status)) {
+        *out = (ad_compile_result){.kind = AD_COMPILE_WRONG, .binary.log = log};
+    } else if (take_binary(p, &binary, fault)) {
+        ad__compile_refuse(fault, out);
+    } else {
+        *out = (ad_compile_result){.kind = AD_COMPILE_MADE,
+                                   .binary = {.data = binary.data,
+                                              .size = binary.size,
+                                              .log = log,
+                                              .lowered = r->job.names,
+                                              .nlowered = r->job.nnames}};
+    }
+}
+
+void ad__compile_host(const ad_compile_request *r, ad_compile_result *out) {
+    static place p;
+    static ad_watched w;
+    static ad_fault fault;
+    ad_watch watch = {.inside = inside, .request = r, .user = &p, .most = 2 * AD_COMPILE_LOG, .both = true};
+    if (prepare(&p, &r->job, &fault) || ad__compile_watch(&watch, &w, &fault)) ad__compile_refuse(&fault, out);
+    else judge(r, &p, &w, out, &fault);
+    if (*p.folder) ad__scratch_remove(p.folder);
+}

@@ -1,0 +1,92 @@
+#include "server/compile/scratch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME "arrayd-compile-"
+#define DEPTH 8
+
+static const char *const places[] = {"/tmp", "/dev/shm", "/var/tmp"};
+#define NPLACE (sizeof places / sizeof *places)
+
+int ad__scratch_make(char out[AD_SCRATCH_PATH], ad_fault *fault) {
+    for (size_t i = 0; i < NPLACE; i++) {
+        snprintf(out, AD_SCRATCH_PATH, "%s/" NAME "%d-XXXXXX", places[i], (int)getpid());
+        if (mkdtemp(out)) return 0;
+    }
+    *out = 0;
+    return ad__fault(fault, AD_E_SYSTEM, "cannot make a folder in %s: %s", places[0], strerror(errno));
+}
+
+static int write_all(int fd, const char *data, size_t size) {
+    while (size) {
+        ssize_t n = write(fd, data, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return -1;
+        data += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}
+
+int ad__scratch_write(const char *folder, const char *name, const void *data, size_t size, ad_fault *fault) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    for (char *p = path + strlen(folder) + 1; (p = strchr(p, '/')); *p++ = '/') {
+        *p = 0;
+        mkdir(path, 0700);
+    }
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int status = fd < 0 ? -1 : write_all(fd, data, size);
+    if (status) ad__fault(fault, AD_E_SYSTEM, "cannot write %s: %s", name, strerror(errno));
+    if (fd >= 0) close(fd);
+    return status ? AD_E_SYSTEM : 0;
+}
+
+/* Takes over fd. */
+static void empty(int fd, int depth) {
+    DIR *d = fdopendir(fd);
+    struct dirent *e;
+    if (!d) close(fd);
+    while (d && (e = readdir(d))) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        if (!unlinkat(fd, e->d_name, 0)) continue;
+        int below = depth < DEPTH ? openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        if (below >= 0) empty(below, depth + 1);
+        unlinkat(fd, e->d_name, AT_REMOVEDIR);
+    }
+    if (d) closedir(d);
+}
+
+void ad__scratch_remove(const char *folder) {
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) empty(fd, 0);
+    rmdir(folder);
+}
+
+static void sweep(const char *place) {
+    DIR *d = opendir(place);
+    struct dirent *e;
+    struct stat st;
+    while (d && (e = readdir(d))) {
+        char path[512];
+        long pid = strncmp(e->d_name, NAME, strlen(NAME)) ? 0 : strtol(e->d_name + strlen(NAME), NULL, 10);
+        if (pid <= 0 || !kill((pid_t)pid, 0) || errno != ESRCH) continue;
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+            continue;
+        snprintf(path, sizeof path, "%s/%s", place, e->d_name);
+        ad__scratch_remove(path);
+    }
+    if (d) closedir(d);
+}
+
+void ad__scratch_sweep(void) {
+    for (size_t i = 0; i < NPLACE; i++) sweep(places[i]);
+}

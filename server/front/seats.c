@@ -1,0 +1,54 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/common/os.h"
+#include "server/front/front.h"
+
+struct ad_seat {
+    ad_seat *next; /* of the chain */
+    uint64_t session;
+    const ad_domain *domain;
+    char who[AD_PRINCIPAL_SIZE];
+};
+
+static ad_seat **chain_of(ad_front *f, uint64_t session) { return &f->seats[session % AD_SEAT_CHAINS]; }
+
+int ad__seat_take(ad_front *f, uint64_t session, const ad_domain *d, const char *who) {
+    ad_seat *s = ad__os.calloc(1, sizeof *s), **chain = chain_of(f, session);
+    if (!s) return AD_E_MEMORY;
+    s->next = *chain;
+    s->session = session;
+    s->domain = d;
+    snprintf(s->who, sizeof s->who, "%s", who);
+    *chain = s;
+    return 0;
+}
+
+static void drop(ad_seat **link) {
+    ad_seat *s = *link;
+    *link = s->next;
+    free(s);
+}
+
+void ad__seat_leave(ad_front *f, uint64_t session) {
+    ad_seat **link = chain_of(f, session);
+    while (*link && (*link)->session != session) link = &(*link)->next;
+    if (*link) drop(link);
+}
+
+void ad__seat_leave_all(ad_front *f, const ad_domain *d) {
+    for (size_t i = 0; i < AD_SEAT_CHAINS; i++) {
+        ad_seat **link = &f->seats[i];
+        while (*link) {
+            if (!d || (*link)->domain == d) drop(link);
+            else link = &(*link)->next;
+        }
+    }
+}
+
+uint64_t ad__seat_count(const ad_front *f, const char *who) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
+        for (const ad_seat *s = f->seats[i]; s; s = s->next) n += !strcmp(s->who, who);
+    return n;
+}

@@ -1,0 +1,41 @@
+/* Which of a session's held operations are executed together: pure bookkeeping over what uses what. */
+#ifndef AD_SERVER_GROUPS_H
+#define AD_SERVER_GROUPS_H
+
+#include "kernels/backend.h"
+
+#define AD_HELD AD_CHAIN_NODES /* operations that are held at most */
+#define AD_NOWHERE (-1)
+
+/* An operation as far as its place among the others goes. Operations stand in the order in which they came; value
+ * 2 * i + k is what operation i makes as output k. */
+typedef struct ad_member {
+    uint8_t nin, nout;
+    bool ends;       /* a reduction */
+    bool wanted[2];  /* the output's buffer shall have this value in the end */
+    uint8_t scalars; /* of the inputs */
+    int16_t from[3]; /* the value that an input is, or AD_NOWHERE */
+    int16_t leaf[3]; /* else the number of the view that it is, or AD_NOWHERE (scalars) */
+    int16_t tie[5];  /* earlier operations that must come before this one, though no value goes from them to it */
+} ad_member;
+
+/* Operations order[first] .. order[first + count - 1], in the order in which they came: one, or what fits a chain, with
+ * at most one reduction, of a value of the group. */
+typedef struct ad_group {
+    uint8_t first, count;
+    uint8_t last; /* operation of all that it is connected with */
+} ad_group;
+
+typedef struct ad_groups {
+    unsigned count;
+    ad_group group[AD_HELD];
+    uint8_t order[AD_HELD];
+    bool needed[AD_HELD];   /* somebody wants a value of it; the others are in no group */
+    bool kept[2 * AD_HELD]; /* the value is wanted, or used by another group than its own */
+} ad_groups;
+
+/* What is connected becomes one group, as far as the limits of chains allow; groups that are not connected may be
+ * executed in any order, those that are must be in theirs. */
+void ad__groups_form(const ad_member *member, unsigned n, ad_groups *out);
+
+#endif

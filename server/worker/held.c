@@ -1,0 +1,357 @@
+/* Which operations are held: what may go with those that are, and what must come after them. */
+#include "server/worker/held.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/desc.h"
+#include "server/common/os.h"
+#include "server/worker/job.h"
+#include "server/worker/sharing.h"
+
+/* ---- what can be held at all ---- */
+
+static bool is_view(const ad_operand *o) { return !o->is_scalar && o->desc.form == AD_VIEW; }
+
+/* Elementwise, without a mask, and nothing in the data can make it fail; a reduction only of what is held. */
+static bool suits(const ad_session *s, const ad_op *op) {
+    if (op->opcode == AD_REQ_REDUCE)
+        return s->held.count && op->nin == 1 && op->nout == 1 && is_view(&op->operand[1]) && !is_view(&op->operand[0]);
+    const ad_ufunc_row *row = op->opcode == AD_REQ_UFUNC ? ad__ufunc(op->row) : NULL;
+    if (!row || op->nin != row->nin || op->nout != row->nout) return false;
+    return op->row != AD_UFUNC_power || ad__dtypes[op->loop].kind != 'i';
+}
+
+static bool more_at_hand(ad_session *s) {
+    ad_engine *e = &s->worker->engine;
+    if (s->in_frame && s->frame_used < s->frame.control_size) return true;
+    pthread_mutex_lock(&e->lock);
+    bool more = s->queue.count != 0;
+    pthread_mutex_unlock(&e->lock);
+    return more;
+}
+
+static bool is_empty(const ad_desc *d) {
+    for (int i = 0; i < d->ndim; i++)
+        if (d->shape[i] == 0) return true;
+    return false;
+}
+
+/* No two elements of the view share a byte, as far as that shows at once: each step is longer than what all shorter
+ * ones reach. */
+static bool is_plain(const ad_desc *d) {
+    int64_t size = ad__dtypes[d->dtype].size, step[AD_MAX_NDIM], length[AD_MAX_NDIM];
+    __int128 reach = size;
+    int n = 0;
+    if (ad__is_contiguous(d)) return true;
+    for (int i = 0; i < d->ndim; i++) {
+        int at = n;
+        if (d->shape[i] == 1) continue;
+        for (; at > 0 && step[at - 1] > llabs(d->strides[i]); at--)
+            step[at] = step[at - 1], length[at] = length[at - 1];
+        step[at] = llabs(d->strides[i]);
+        length[at] = d->shape[i];
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        if (step[i] < reach) return false;
+        reach += (__int128)step[i] * (length[i] - 1);
+    }
+    return true;
+}
+
+/* Memory that others write, too: what uses that takes effect in the order in which it comes, from whatever session. And
+ * what must not be written is refused at once. */
+static bool is_common(const ad_op *op, ad_buffer *const *buffer) {
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        const ad_buffer *b = buffer[i];
+        if (b && b->shared && (b->shared->common || (i < op->nout && b->readonly))) return true;
+    }
+    return false;
+}
+
+/* An output that exists must be no other view of an input's buffer, nor of the other output's. */
+static bool writes_cleanly(const ad_op *op, ad_buffer *const *buffer) {
+    for (int o = 0; o < op->nout; o++) {
+        if (!is_view(&op->operand[o])) continue;
+        if (!is_plain(&op->operand[o].desc)) return false;
+        for (int i = 0; i < op->nout + op->nin; i++) {
+            if (i == o || buffer[i] != buffer[o]) continue;
+            if (i < op->nout || !ad__desc_same(&op->operand[i].desc, &op->operand[o].desc)) return false;
+        }
+    }
+    return true;
+}
+
+/* ---- what may go with what is held ---- */
+
+static bool same_shape(const ad_desc *a, const ad_desc *b) {
+    if (a->ndim != b->ndim) return false;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->shape[i] != b->shape[i]) return false;
+    return true;
+}
+
+static const ad_desc *shape_of(const ad_op *op) { return &op->operand[op->opcode == AD_REQ_REDUCE ? 1 : 0].desc; }
+
+/* What is held has made the value, and it can be had while it is held: by the very view that it was written by. */
+static bool reads_value(const ad_session *s, const ad_buffer *b, const ad_desc *d) {
+    return !s->held.ops->member[(b->value - 1) / 2].ends && ad__desc_same(&b->view, d);
+}
+
+/* Each buffer that is written is used by one view only. */
+static bool goes_along(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        const ad_buffer *b = buffer[i];
+        const ad_desc *d = &op->operand[i].desc;
+        if (!b || !b->held) continue;
+        if (b->value && !reads_value(s, b, d)) return false;
+        if (i < op->nout && (b->several || !ad__desc_same(&b->view, d))) return false;
+    }
+    return op->opcode != AD_REQ_REDUCE || buffer[1]->value;
+}
+
+static bool is_root(const ad_op *op, ad_buffer *const *buffer) {
+    for (int i = op->nout; i < op->nout + op->nin; i++)
+        if (buffer[i] && buffer[i]->held && buffer[i]->value) return false;
+    return true;
+}
+
+static bool has_room(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+    const ad_held *h = &s->held;
+    if (h->count == AD_HELD) return false;
+    return h->roots < AD_HELD_ROOTS || h->roots_cost < AD_HELD_ROOTS_NS || !is_root(op, buffer);
+}
+
+/* ---- taking over ---- */
+
+static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
+    ad_fault fault;
+    uint64_t size[AD_MAX_OUT];
+    for (int i = 0; i < op->nout; i++) {
+        const ad_desc *d = &op->operand[i].desc;
+        if (is_view(&op->operand[i])) continue;
+        int status = ad__fresh_size(d, &size[i], &fault);
+        if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &buffer[i], &fault);
+        if (status) {
+            if (i == 1 && !is_view(&op->operand[0])) ad__buffers_remove(&s->buffers, buffer[0]);
+            return status;
+        }
+        buffer[i]->size = size[i];
+        buffer[i]->promised = true;
+    }
+    return 0;
+}
+
+/* Operation i uses the buffer, by this view. */
+static void use(unsigned i, ad_buffer *b, const ad_desc *d) {
+    if (!b->held++) {
+        b->view = *d;
+        b->tie = (int16_t)i;
+        b->leaf = AD_NOWHERE;
+    } else if (!ad__desc_same(&b->view, d)) {
+        b->several = true;
+    }
+}
+
+/* Views are numbered; only the first of a buffer is known again. */
+static int16_t leaf_of(ad_session *s, ad_buffer *b, const ad_desc *d) {
+    bool first = ad__desc_same(&b->view, d);
+    if (first && b->leaf != AD_NOWHERE) return b->leaf;
+    int16_t leaf = (int16_t)s->held.leaves++;
+    if (first) b->leaf = leaf;
+    return leaf;
+}
+
+static void note_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
+    for (int k = 0; k < op->nin; k++) {
+        ad_buffer *b = buffer[op->nout + k];
+        const ad_desc *d = &op->operand[op->nout + k].desc;
+        m->from[k] = m->leaf[k] = AD_NOWHERE;
+        if (!b) {
+            m->scalars++;
+            continue;
+        }
+        use(i, b, d);
+        if (b->value) m->from[k] = (int16_t)(b->value - 1);
+        else m->leaf[k] = leaf_of(s, b, d);
+    }
+}
+
+static void note_outputs(unsigned i, const ad_op *op, ad_buffer *const *buffer) {
+    for (int k = 0; k < op->nout; k++) {
+        use(i, buffer[k], &op->operand[k].desc);
+        if (is_view(&op->operand[k])) buffer[k]->in_place = true;
+        buffer[k]->value = (int16_t)(2 * i + (unsigned)k + 1);
+        buffer[k]->leaf = AD_NOWHERE;
+    }
+}
+
+/* The outputs depend on whatever may still turn out wrong about the inputs. */
+static void note_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+    uint64_t all = 0;
+    if (!s->verdicts.count) return;
+    for (int i = op->nout; i < op->nout + op->nin; i++)
+        if (buffer[i]) all |= ad__verdicts_of(s, buffer[i]);
+    for (int i = 0; i < op->nout; i++) {
+        uint64_t own = is_view(&op->operand[i]) ? ad__verdicts_of(s, buffer[i]) : 0;
+        ad__verdicts_set(s, buffer[i], all | own);
+    }
+}
+
+void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
+    ad_held *h = &s->held;
+    const ad_op *op = &held->op;
+    unsigned i = h->count++;
+    ad_member *m = &h->ops->member[i];
+    bool root = is_root(op, held->buffer);
+    if (!i) {
+        h->lane = lane;
+        h->like = *shape_of(op);
+        h->first = held->number;
+        h->leaves = 0;
+    }
+    h->ops->op[i] = *held;
+    *m = (ad_member){.nin = op->nin, .nout = op->nout, .ends = op->opcode == AD_REQ_REDUCE};
+    note_inputs(s, i, op, held->buffer, m);
+    note_outputs(i, op, held->buffer);
+    note_suspects(s, op, held->buffer);
+    h->cost += root || !s->worker->backend->asynchronous ? held->cost : AD_HELD_JOINING_NS;
+    h->roots += root;
+    h->roots_cost += root ? held->cost : 0;
+}
+
+/* Find and check the operands; false: something is wrong with the operation, or with what it uses. */
+static bool check(ad_session *s, ad_op *op, job *j) {
+    ad__job_begin(j, s, op, s->done + 1);
+    if (!(j->lane = ad__lane_current(s, &j->fault)) || ad__job_check(j)) return false;
+    return !is_empty(shape_of(op)) && !is_common(op, j->buffer) && writes_cleanly(op, j->buffer);
+}
+
+static bool copy_numbers(ad_arena *to, const int64_t **numbers, int n) {
+    int64_t *copy = ad__arena_alloc(to, ((size_t)n + 1) * sizeof *copy);
+    if (!copy) return false;
+    memcpy(copy, *numbers, (size_t)n * sizeof *copy);
+    *numbers = copy;
+    return true;
+}
+
+bool ad__held_copy(ad_arena *to, ad_op *op) {
+    const size_t operands = (size_t)(op->nout + op->nin), bytes = operands * sizeof *op->operand,
+                 params = op->nparam * sizeof *op->param;
+    ad_operand *operand = ad__arena_alloc(to, bytes + params + 1);
+    if (!operand) return false;
+    memcpy(operand, op->operand, bytes);
+    if (params) memcpy(operand + operands, op->param, params);
+    op->operand = operand;
+    op->param = (ad_scalar *)(void *)(operand + operands);
+    for (size_t i = 0; i < operands; i++) {
+        ad_desc *d = &operand[i].desc;
+        if (operand[i].is_scalar) continue;
+        if (!copy_numbers(to, &d->shape, d->ndim) || !copy_numbers(to, &d->strides, d->ndim)) return false;
+    }
+    return true;
+}
+
+static bool goes(ad_session *s, const ad_op *op, const job *j) {
+    return j->lane == s->held.lane && same_shape(&s->held.like, shape_of(op)) && goes_along(s, op, j->buffer);
+}
+
+/* Others were executed, so that memory of messages can be used again: all but the one at hand, which is to be held,
+ * too, and moves. */
+static bool change_arena(ad_session *s, ad_op *op) {
+    if (!s->held.count) ad__arena_reset(&s->held.arena);
+    if (!ad__held_copy(&s->held.arena, op)) return false;
+    ad__arena_reset(&s->arena);
+    return true;
+}
+
+/* Execute what must come before the operation, or makes room for it. False: the operation is not to be held. */
+static bool make_way(ad_session *s, ad_op *op, job *j) {
+    if (!goes(s, op, j)) ad__held_flush(s);
+    else if (!has_room(s, op, j->buffer)) ad__held_thin(s);
+    else return true;
+    if (!check(s, op, j) || (s->held.count && !goes(s, op, j))) return false;
+    if (!s->held.count && (op->opcode == AD_REQ_REDUCE || !more_at_hand(s))) return false;
+    return change_arena(s, op);
+}
+
+bool ad__held_take(ad_session *s, ad_op *op) {
+    ad_held *h = &s->held;
+    ad_held_op held = {.number = s->done + 1, .cost = s->cost};
+    job j;
+    if (!s->worker->fuses || !suits(s, op) || (!h->count && !more_at_hand(s))) goto now;
+    if (!check(s, op, &j)) goto now;
+    if (h->count && !make_way(s, op, &j)) goto now;
+    if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) goto now;
+    if (add_outputs(s, op, j.buffer)) goto now;
+    held.op = *op;
+    for (int i = 0; i < op->nout + op->nin; i++) held.buffer[i] = j.buffer[i];
+    ad__held_add(s, j.lane, &held);
+    return true;
+
+now:
+    ad__held_flush(s);
+    return false;
+}
+
+/* ---- letting go ---- */
+
+static void forget(ad_session *s, ad_buffer *b) {
+    if (b->promised) s->held.unwritten++;
+    ad__buffer_give_memory(s, b);
+    ad__poison_release(b->poison);
+    ad__buffers_recycle(&s->buffers, b);
+    s->held.freed--;
+}
+
+void ad__held_release(ad_session *s, unsigned i) {
+    const ad_held_op *o = &s->held.ops->op[i];
+    for (int k = 0; k < o->op.nout + o->op.nin; k++) {
+        ad_buffer *b = o->buffer[k];
+        if (!b || --b->held) continue;
+        b->value = 0;
+        b->several = b->in_place = false;
+        if (b->freed) forget(s, b);
+    }
+}
+
+bool ad__held_free(ad_session *s, ad_buffer *b) {
+    if (!b->held) return false;
+    b->freed = true;
+    s->held.freed++;
+    ad__buffers_detach(&s->buffers, b);
+    return true;
+}
+
+bool ad__held_allows(const ad_session *s, const ad_message *m) {
+    if (s->held.bytes > AD_HELD_BYTES) return false;
+    switch (m->opcode) {
+    case AD_REQ_UFUNC: /* these decide for themselves */
+    case AD_REQ_REDUCE:
+    case AD_REQ_FREE: return true;
+    case AD_REQ_NEW: /* might lack the memory that is to be given back */
+    case AD_REQ_EMPTY: return !s->held.freed;
+    default: return false;
+    }
+}
+
+int ad__held_provide(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+    uint64_t size = b->size;
+    if (!b->promised) return 0;
+    b->promised = false;
+    b->size = 0;
+    int status = ad__buffer_take_memory(s, lane, b, size, false, fault);
+    if (!status) return 0;
+    b->promised = true;
+    b->size = size;
+    return status;
+}
+
+void ad__held_drop(ad_session *s) {
+    for (unsigned i = 0; i < s->held.count; i++) ad__held_release(s, i);
+    s->held.count = 0;
+    free(s->held.ops);
+    ad__arena_free(&s->held.arena);
+    s->held.ops = NULL;
+}

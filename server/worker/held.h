@@ -1,0 +1,78 @@
+/* Operations that a session holds back, to execute several elementwise ones as one (kernels/chain.h).
+ *
+ * An operation is held only while more is at hand that may go with it, so an idle queue delays nothing. Held operations
+ * have been checked: what is left is memory, and what that may bring. Their fresh outputs have buffers already, without
+ * memory; one that the client frees before the others are executed never gets any. A buffer that is freed while held
+ * operations use it is out of the client's reach, and stays until they are done.
+ *
+ * Everything that could tell the difference executes them first (ad__held_flush). Only whoever runs the engine calls
+ * these. */
+#ifndef AD_SERVER_HELD_H
+#define AD_SERVER_HELD_H
+
+#include "protocol/message.h"
+#include "server/worker/groups.h"
+#include "server/worker/lane.h"
+
+#define AD_HELD_BYTES (64u << 10) /* of messages since the first that is held, whose arena is kept */
+/* Operations that use no held values may turn out to have nothing to do with each other, and are launched one after
+ * another then, in one turn of the session. So many may be held, or those that are expected to take so long. */
+#define AD_HELD_ROOTS 16
+#define AD_HELD_ROOTS_NS 20000
+#define AD_HELD_JOINING_NS 300 /* what one more operation in a chain costs where operations are only enqueued */
+#define AD_HELD_RECENT 16  /* what has grown among the last so many may grow further, and is kept when room is made */
+#define AD_HELD_OPERANDS 5 /* of one operation: outputs, then inputs */
+
+struct ad_session;
+struct ad_buffer;
+
+typedef struct ad_held_op {
+    ad_op op; /* operands in the session's arena */
+    uint64_t number;
+    double cost;
+    struct ad_buffer *buffer[AD_HELD_OPERANDS]; /* NULL: a scalar */
+} ad_held_op;
+
+typedef struct ad_held_ops {
+    ad_held_op op[AD_HELD];
+    ad_member member[AD_HELD];
+} ad_held_ops;
+
+typedef struct ad_held {
+    unsigned count;
+    ad_held_ops *ops;  /* NULL: nothing was ever held */
+    ad_arena arena;    /* has those whose message's arena was emptied */
+    ad_lane *lane;     /* of all of them */
+    ad_desc like;      /* of their shape */
+    uint64_t first;    /* number of the first */
+    double cost;       /* ns, estimated */
+    unsigned roots;    /* how many use no other one's values, */
+    double roots_cost; /* ns */
+    size_t bytes;
+    unsigned leaves, freed; /* different views that are read; buffers that were freed meanwhile */
+    uint64_t chains, chained, apart, unwritten, dropped; /* counters: see counter.def */
+} ad_held;
+
+/* Take an operation over; false: it is to be executed now, by itself, and nothing is held any more that it must come
+ * after. */
+bool ad__held_take(struct ad_session *s, ad_op *op);
+/* The buffer is used by held operations: it goes when they have gone. False: it is not. */
+bool ad__held_free(struct ad_session *s, struct ad_buffer *b);
+/* The message may be executed before what is held. */
+bool ad__held_allows(const struct ad_session *s, const ad_message *m);
+/* Execute what is held. */
+void ad__held_flush(struct ad_session *s);
+/* Make room: execute what has not grown of late, or all. */
+void ad__held_thin(struct ad_session *s);
+/* Put an operation behind those that are held; its outputs have buffers. */
+void ad__held_add(struct ad_session *s, ad_lane *lane, const ad_held_op *op);
+/* Move all that an operation points at into an arena. False: no host memory. */
+bool ad__held_copy(ad_arena *to, ad_op *op);
+/* Forget what is held: the session ends. */
+void ad__held_drop(struct ad_session *s);
+/* Operation i no longer uses its buffers. */
+void ad__held_release(struct ad_session *s, unsigned i);
+/* Memory for a buffer that has none yet. */
+int ad__held_provide(struct ad_session *s, ad_lane *lane, struct ad_buffer *b, ad_fault *fault);
+
+#endif

@@ -1,0 +1,345 @@
+/* Executing what is held: groups of operations as chains, what is left of them one by one. */
+#include "server/worker/held.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/desc.h"
+#include "server/worker/job.h"
+
+/* ---- one by one ---- */
+
+static void fail(job *j, int status) {
+    if (status) ad__poison_release(ad__job_fail(j, status));
+}
+
+static void run_one(ad_session *s, unsigned i) {
+    ad_held_op *o = &s->held.ops->op[i];
+    job j;
+    ad__job_begin(&j, s, &o->op, o->number);
+    ad__job_hold(&j, s->held.lane, o->buffer);
+    fail(&j, ad__job_run_held(&j));
+    ad__job_end(&j);
+    ad__held_release(s, i);
+}
+
+/* ---- a group as a chain ---- */
+
+typedef struct weaving {
+    ad_session *s;
+    ad_held_ops *ops;
+    const ad_groups *groups;
+    const uint8_t *order; /* of the group */
+    unsigned count;
+    int end;                                  /* the reduction that the chain ends with, or AD_NOWHERE */
+    int16_t node[AD_HELD];                    /* of an operation; AD_NOWHERE: in another group */
+    int16_t input[3 * AD_HELD + 2 * AD_HELD]; /* of a view, or of a value of another group */
+    ad_buffer *read[AD_CHAIN_INPUTS];
+    ad_buffer *written[AD_CHAIN_OUTPUTS + 1];
+    int nwritten;
+    ad_op reduction;
+    ad_operand reduced[2];
+    int64_t strides[AD_MAX_NDIM];
+    ad_chain chain;
+} weaving;
+
+static ad_source add_input(weaving *w, unsigned i, int k) {
+    const ad_held_op *o = &w->ops->op[i];
+    const ad_member *m = &w->ops->member[i];
+    const ad_operand *operand = &o->op.operand[m->nout + k];
+    if (operand->is_scalar) {
+        w->chain.scalar[w->chain.nscalars] = operand->scalar;
+        return (ad_source){AD_SOURCE_SCALAR, (uint8_t)w->chain.nscalars++, 0};
+    }
+    int from = m->from[k];
+    if (from != AD_NOWHERE && w->node[from / 2] != AD_NOWHERE)
+        return (ad_source){AD_SOURCE_NODE, (uint8_t)w->node[from / 2], (uint8_t)(from & 1)};
+    int16_t *place = &w->input[from == AD_NOWHERE ? m->leaf[k] : 3 * AD_HELD + from];
+    if (*place == AD_NOWHERE) {
+        *place = (int16_t)w->chain.ninputs++;
+        w->chain.input[*place] = *operand;
+        w->read[*place] = o->buffer[m->nout + k];
+    }
+    return (ad_source){AD_SOURCE_INPUT, (uint8_t)*place, 0};
+}
+
+static void add_output(weaving *w, const ad_operand *view, ad_buffer *b, ad_source from) {
+    w->chain.output[w->chain.noutputs++] = (ad_chain_output){*view, from};
+    w->written[w->nwritten++] = b;
+}
+
+static void add_node(weaving *w, unsigned i) {
+    const ad_held_op *o = &w->ops->op[i];
+    ad_chain_node *n = &w->chain.node[w->chain.nnodes];
+    *n = (ad_chain_node){.row = o->op.row, .loop = o->op.loop, .nin = o->op.nin, .nout = o->op.nout};
+    for (int k = 0; k < o->op.nin; k++) n->source[k] = add_input(w, i, k);
+    for (int k = 0; k < o->op.nout; k++) n->dtype[k] = o->op.operand[k].desc.dtype;
+    w->node[i] = (int16_t)w->chain.nnodes++;
+}
+
+static void add_end(weaving *w, unsigned i) {
+    const ad_held_op *o = &w->ops->op[i];
+    int from = w->ops->member[i].from[0];
+    w->reduction = o->op;
+    w->reduction.operand = w->reduced;
+    w->reduced[0] = o->op.operand[0];
+    w->reduced[1] = o->op.operand[1];
+    w->reduced[1].data = NULL;
+    w->reduced[1].desc.strides = w->strides;
+    const ad_desc *d = &w->reduced[1].desc;
+    ad__strides_contiguous(d->ndim, d->shape, ad__dtypes[d->dtype].size, w->strides);
+    w->chain.end.op = &w->reduction;
+    w->chain.end.from = (ad_source){AD_SOURCE_NODE, (uint8_t)w->node[from / 2], (uint8_t)(from & 1)};
+    w->written[w->nwritten++] = o->buffer[0];
+}
+
+/* A value that the chain's reduction would have read is written when that is to run by itself. */
+static bool is_written(const weaving *w, unsigned i, int k, int apart) {
+    if (w->groups->kept[2 * i + (unsigned)k]) return true;
+    return apart != AD_NOWHERE && w->ops->member[apart].from[0] == (int)(2 * i) + k;
+}
+
+/* The chain of the group; with `apart` a reduction of it that is left out. Outputs come after all nodes, so that a
+ * buffer that is written twice has the last value: the only one that is kept. */
+static void weave(weaving *w, int apart) {
+    w->chain.ndim = w->s->held.like.ndim;
+    w->chain.shape = w->s->held.like.shape;
+    w->chain.nnodes = w->chain.ninputs = w->chain.nscalars = w->chain.noutputs = w->nwritten = 0;
+    w->chain.end.op = NULL;
+    memset(w->node, 0xff, sizeof w->node);
+    memset(w->input, 0xff, sizeof w->input);
+    for (unsigned at = 0; at < w->count; at++)
+        if (!w->ops->member[w->order[at]].ends) add_node(w, w->order[at]);
+    for (unsigned at = 0; at < w->count; at++) {
+        unsigned i = w->order[at];
+        const ad_held_op *o = &w->ops->op[i];
+        for (int k = 0; k < o->op.nout && !w->ops->member[i].ends; k++)
+            if (is_written(w, i, k, apart))
+                add_output(w, &o->op.operand[k], o->buffer[k],
+                           (ad_source){AD_SOURCE_NODE, (uint8_t)w->node[i], (uint8_t)k});
+    }
+    if (w->end != AD_NOWHERE && apart == AD_NOWHERE) add_end(w, (unsigned)w->end);
+}
+
+/* Memory for what is written, and the order between this chain and others that use the same. Arrays that others hold,
+ * too, may have moved after that. */
+static int provide(weaving *w, ad_lane *lane, ad_fault *fault) {
+    int status = 0;
+    for (int i = 0; i < w->chain.ninputs && !status; i++)
+        if (w->read[i]->poison) status = w->read[i]->poison->code;
+    for (int i = 0; i < w->nwritten && !status; i++) {
+        status = w->written[i]->poison ? w->written[i]->poison->code : 0;
+        if (!status) status = ad__held_provide(w->s, lane, w->written[i], fault);
+    }
+    if (status || (w->s->nlanes == 1 && !w->s->shares)) return status;
+    for (int i = 0; i < w->chain.ninputs && !status; i++) status = ad__lane_uses(w->s, lane, w->read[i], false, fault);
+    for (int i = 0; i < w->nwritten && !status; i++) status = ad__lane_uses(w->s, lane, w->written[i], true, fault);
+    return status;
+}
+
+static void *address(const ad_buffer *b, const ad_desc *d) {
+    return (void *)((uintptr_t)b->address + (d->form == AD_VIEW ? (uint64_t)d->offset : 0));
+}
+
+static void set_addresses(weaving *w) {
+    ad_chain *c = &w->chain;
+    for (int i = 0; i < c->ninputs; i++) c->input[i].data = address(w->read[i], &c->input[i].desc);
+    for (int i = 0; i < c->noutputs; i++) c->output[i].view.data = address(w->written[i], &c->output[i].view.desc);
+    if (c->end.op) w->reduced[0].data = address(w->written[c->noutputs], &w->reduced[0].desc);
+}
+
+static void fail_all(weaving *w, const job *why, int status) {
+    for (unsigned at = 0; at < w->count; at++) {
+        ad_held_op *o = &w->ops->op[w->order[at]];
+        job j;
+        ad__job_begin(&j, w->s, &o->op, o->number);
+        ad__job_hold(&j, w->s->held.lane, o->buffer);
+        j.fault = why->fault;
+        j.run.wrote = why->run.wrote;
+        fail(&j, status);
+    }
+}
+
+/* What the device will yet say of the chain is said of all that it has written. */
+static void note_check(weaving *w, const job *j) {
+    if (!j->run.checked) return;
+    uint64_t bit = ad__verdicts_add(w->s, j->number, j->name, false);
+    for (int i = 0; i < w->nwritten; i++)
+        ad__verdicts_set(w->s, w->written[i], ad__verdicts_of(w->s, w->written[i]) | bit);
+}
+
+/* 1: done, or failed for good; 0: the operations are to run one by one. */
+static int run_chain(weaving *w) {
+    ad_session *s = w->s;
+    const ad_backend *backend = s->worker->backend;
+    ad_held_op *last = &w->ops->op[w->order[w->count - 1]];
+    job j;
+    int status;
+    ad__job_begin(&j, s, &last->op, last->number);
+    j.lane = s->held.lane;
+    if (provide(w, j.lane, &j.fault)) return 0; /* one by one each says for itself what it lacks */
+    set_addresses(w);
+    if (backend->asynchronous) {
+        double cost = ad__device_cost(&last->op) * (w->chain.ninputs + w->nwritten) / 2;
+        ad__lane_charge(s, cost);
+        j.lane->unmarked_ns += cost;
+        if (!ad__verdicts_full(&s->verdicts) && ad__verdicts_place(s, &j.run.check, &j.fault)) return 0;
+    }
+    status = ad__session_status(s, backend->fuse(j.lane->stream, &w->chain, &j.run, &j.fault), &j.fault);
+    if (status) {
+        int counted = ad__session_enqueued(s, j.lane, &j.fault);
+        if (status > 0 && counted) status = counted;
+        note_check(w, &j);
+    }
+    if (status < 0) fail_all(w, &j, status);
+    ad__job_end(&j);
+    return status != 0;
+}
+
+/* The reduction would find its operand as it was when the reduction came. */
+static bool still_there(const weaving *w, unsigned end) {
+    return w->ops->op[end].buffer[1]->value == w->ops->member[end].from[0] + 1;
+}
+
+/* As a chain with its reduction, or without. True: what is left, if anything, has been executed, too. */
+static bool run_as_chain(weaving *w) {
+    weave(w, AD_NOWHERE);
+    if (run_chain(w)) return true;
+    if (w->end == AD_NOWHERE || w->chain.nnodes < 2 || w->chain.noutputs == AD_CHAIN_OUTPUTS ||
+        !still_there(w, (unsigned)w->end))
+        return false;
+    weave(w, w->end);
+    if (!run_chain(w)) return false;
+    for (unsigned at = 0; at < w->count; at++)
+        if (w->order[at] != w->end) ad__held_release(w->s, w->order[at]);
+    run_one(w->s, (unsigned)w->end);
+    w->count--;
+    return true;
+}
+
+static void run_group(ad_session *s, const ad_groups *groups, const ad_group *g) {
+    ad_held *h = &s->held;
+    weaving w; /* not set as a whole: it is large */
+    w.s = s;
+    w.ops = h->ops;
+    w.groups = groups;
+    w.order = groups->order + g->first;
+    w.count = g->count;
+    w.end = AD_NOWHERE;
+    for (unsigned at = 0; at < g->count; at++)
+        if (h->ops->member[w.order[at]].ends) w.end = w.order[at];
+    bool done = run_as_chain(&w);
+    h->chains += done;
+    h->chained += done ? w.count : 0;
+    h->apart += !done;
+    for (unsigned at = 0; at < g->count && w.count == g->count; at++) {
+        if (done) ad__held_release(s, w.order[at]);
+        else run_one(s, w.order[at]);
+    }
+}
+
+/* ---- all ---- */
+
+/* What each operation's place depends on, now that no more come. */
+static void complete_members(ad_held *h) {
+    for (unsigned i = 0; i < h->count; i++) {
+        const ad_held_op *o = &h->ops->op[i];
+        ad_member *m = &h->ops->member[i];
+        for (int k = 0; k < AD_HELD_OPERANDS; k++) {
+            const ad_buffer *b = k < m->nout + m->nin ? o->buffer[k] : NULL;
+            m->tie[k] = b && b->in_place ? b->tie : AD_NOWHERE;
+            if (k < m->nout) m->wanted[k] = !b->freed && b->value == (int)(2 * i) + k + 1;
+        }
+    }
+}
+
+static void drop_unneeded(ad_session *s, const ad_groups *groups) {
+    for (unsigned i = 0; i < s->held.count; i++) {
+        if (groups->needed[i]) continue;
+        s->held.dropped++;
+        ad__held_release(s, i);
+    }
+}
+
+static void run_groups(ad_session *s, const ad_groups *groups, unsigned until) {
+    for (unsigned i = 0; i < groups->count; i++) {
+        const ad_group *g = &groups->group[i];
+        if (g->last >= until) continue;
+        if (g->count == 1) run_one(s, groups->order[g->first]);
+        else run_group(s, groups, g);
+    }
+}
+
+static void begin_again(ad_session *s) {
+    ad_held *h = &s->held;
+    h->count = h->roots = 0;
+    h->bytes = 0;
+    h->cost = h->roots_cost = 0;
+}
+
+void ad__held_flush(ad_session *s) {
+    ad_groups groups;
+    if (!s->held.count) return;
+    complete_members(&s->held);
+    ad__groups_form(s->held.ops->member, s->held.count, &groups);
+    drop_unneeded(s, &groups);
+    run_groups(s, &groups, s->held.count);
+    begin_again(s);
+    if (!s->worker->backend->asynchronous) s->complete = s->done;
+}
+
+/* ---- making room ---- */
+
+/* The operations of groups that have grown since operation `until`, in order, moved into an arena. Negative: too many,
+ * or no memory. */
+static int collect(const ad_held *h, const ad_groups *groups, unsigned until, ad_arena *arena, ad_held_op *out) {
+    bool recent[AD_HELD] = {false};
+    int n = 0;
+    for (unsigned i = 0; i < groups->count; i++) {
+        const ad_group *g = &groups->group[i];
+        for (unsigned at = g->first; at < (unsigned)g->first + g->count; at++)
+            recent[groups->order[at]] = g->last >= until;
+    }
+    for (unsigned i = 0; i < h->count; i++) {
+        if (!recent[i]) continue;
+        if (n == AD_HELD / 2) return -1;
+        out[n] = h->ops->op[i];
+        if (!ad__held_copy(arena, &out[n++].op)) return -1;
+    }
+    return n;
+}
+
+/* As if they had never been held. */
+static void forget_use(const ad_held_op *o) {
+    for (int k = 0; k < o->op.nout + o->op.nin; k++) {
+        ad_buffer *b = o->buffer[k];
+        if (!b) continue;
+        b->held = 0;
+        b->value = 0;
+        b->several = b->in_place = false;
+    }
+}
+
+void ad__held_thin(ad_session *s) {
+    ad_held *h = &s->held;
+    ad_held_op recent[AD_HELD / 2];
+    ad_arena arena = AD_ARENA_INIT;
+    ad_groups groups;
+    unsigned until = h->count > AD_HELD_RECENT ? h->count - AD_HELD_RECENT : 0;
+    complete_members(h);
+    ad__groups_form(h->ops->member, h->count, &groups);
+    int n = collect(h, &groups, until, &arena, recent);
+    if (n <= 0 || (unsigned)n == h->count) {
+        ad__arena_free(&arena);
+        ad__held_flush(s);
+        return;
+    }
+    drop_unneeded(s, &groups);
+    run_groups(s, &groups, until);
+    begin_again(s);
+    for (int i = 0; i < n; i++) forget_use(&recent[i]);
+    for (int i = 0; i < n; i++) ad__held_add(s, h->lane, &recent[i]);
+    ad__arena_free(&h->arena);
+    h->arena = arena;
+    if (!s->worker->backend->asynchronous) s->complete = h->first - 1;
+}

@@ -1,0 +1,361 @@
+"""Who comes in, and who does not: tokens, grants, and what strangers may cost."""
+import contextlib
+import hashlib
+import os
+import re
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import raw
+from places import DENIED, LIMIT, PROTOCOL, make_token, memory_of, port_of, refusal, reload, works
+from raw import Client, Closed, Failed, connect, frame, hello, wait_until
+
+
+# ---- what does not start ----
+
+@pytest.mark.parametrize("options, expected", [
+    (["--tcp=127.0.0.1:0"], "option tcp: nobody could be told from anybody"),
+    (["--tcp=0.0.0.0:0", "--tokens={tokens}"], "not a loopback address"),
+    (["--tcp=0.0.0.0:0", "--tcp-open=yes"], "not a loopback address"),
+    (["--tls=127.0.0.1:0", "--tokens={tokens}"], "option tls: a certificate is missing"),
+    (["--tls=127.0.0.1:0", "--tls-cert={cert}"], "option tls: nobody could come in"),
+    (["--tls=nowhere", "--tls-cert={cert}", "--tokens={tokens}"], "option tls: "),
+    (["--tls=127.0.0.1:0", "--tls-cert={folder}/none", "--tokens={tokens}"], "certificate"),
+    (["--tls=127.0.0.1:0", "--tls-cert={cert}", "--tls-key={other}", "--tokens={tokens}"], "key"),
+    (["--tls=127.0.0.1:0", "--tls-cert={cert}", "--tls-ca={tokens}"], "tokens"),
+    (["--tokens={folder}/none"], "option tokens: cannot open"),
+    (["--tokens={folder}"], "is not a file"),
+    (["--principals={tokens}"], "option principals: "),
+])
+def test_does_not_start(start, place, options, expected):
+    other = place.authority.issue("127.0.0.1")
+    names = {"tokens": place.tokens, "cert": place.certificate, "other": other, "folder": place.folder}
+    server = start(*[option.format(**names) for option in options], wait=False)
+    server.expected_status = 1
+    assert server.wait() == 1
+    assert any("cannot start" in line and expected in line for line in server.lines), server.lines
+
+
+def test_a_file_that_others_may_write_is_refused(start, place):
+    place.tokens.chmod(0o622)
+    server = start(*place.options("tcp"), wait=False)
+    server.expected_status = 1
+    assert server.wait() == 1
+    assert server.said("its owner's alone to write")
+
+
+def test_starts_without_openssl_unless_tls_is_asked_for(start, place, tmp_path):
+    (tmp_path / "libssl.so.3").write_text("no library")
+    environment = {"LD_LIBRARY_PATH": str(tmp_path)}
+    assert works(place.client(start(*place.options("tcp"), env=environment), "tcp"))
+    server = start(*place.options("tls"), env=environment, wait=False)
+    server.expected_status = 1
+    assert server.wait() == 1
+    assert server.said("TLS needs OpenSSL 3")
+
+
+# ---- tokens ----
+
+def test_made_tokens(place):
+    made = [make_token("bob") for _ in range(20)]
+    assert len({token for token, _ in made}) == 20
+    for token, line in made:
+        assert re.fullmatch(r"ad1_[A-Za-z0-9_-]{43}", token)
+        assert line == f"bob sha256:{hashlib.sha256(token.encode()).hexdigest()}"
+    for name in ("", "two words", "a/b", "x" * 57):
+        assert subprocess.run([raw.PROGRAM, "--make-token", name], capture_output=True).returncode == 2
+
+
+@pytest.mark.parametrize("way", ["tcp", "tls"])
+def test_tokens(start, place, way):
+    place.add("bob")
+    server = start(*place.options("tcp", "tls"), "--log-level=debug", env={"AD_TRACE": "1"})
+    for name in ("alice", "bob"):
+        assert works(place.client(server, way, name))
+        wait_until(lambda: server.said(f"principal=token:{name}"), "it is logged")
+    right = place.token["alice"]
+    digits = re.search("sha256:(.*)", place.lines["alice"])[1].strip()
+    for token in (None, "", right[:-1], right + "x", right[:-1] + chr(ord(right[-1]) ^ 1), right.swapcase(), digits,
+                  "sha256:" + digits, "Alice" * 5, "x" * 300, right + "\0", "ä" * 20, " " * 20):
+        why = refusal(lambda: place.client(server, way, token))
+        assert why.code == DENIED, token
+        assert ("none of this server's" if token else "shown none") in why.text
+        assert "ad1_" not in why.text
+    assert not server.said(right) and not server.said(place.token["bob"]) and not server.said("ad1_")
+
+
+def test_a_token_of_another_type_breaks_the_protocol(start, place):
+    server = start(*place.options("tcp"))
+    for token in (5, b"bytes", ["x"], {}):
+        assert refusal(lambda: place.client(server, "tcp", None) if token is None else Client(
+            place.socket(server, "tcp"), token=token)).code == PROTOCOL
+    fields = raw.msgpack.packb([raw.REQUEST["hello"], 1, 1, 0, "x"])[1:]
+    twice = b"\x96" + fields + b"\x82" + 2 * (raw.msgpack.packb("token") + raw.msgpack.packb(place.token["alice"]))
+    client = Client(place.socket(server, "tcp"), greet=False)
+    client.send(frame(twice))
+    assert client.receive_message()[1] == PROTOCOL
+
+
+def test_tcp_open_lets_in_who_shows_nothing(start, place):
+    server = start(*place.options("tcp", "tls"), "--tcp-open=yes")
+    assert works(place.client(server, "tcp", None))
+    wait_until(lambda: server.said("principal=tcp:anonymous"), "it is logged")
+    assert works(place.client(server, "tcp", "alice"))
+    assert refusal(lambda: place.client(server, "tcp", "wrong" * 5)).code == DENIED
+    assert refusal(lambda: place.client(server, "tls", None)).code == DENIED
+
+
+def test_unix_sockets_need_no_token(start, place):
+    server = start(*place.options("tcp"))
+    assert works(Client(server.path)) and works(Client(server.path, token="anything at all"))
+
+
+def test_reload(start, place):
+    server = start(*place.options("tcp", "tls"))
+    before = [place.client(server, "tcp"), place.client(server, "tls")]
+    place.add("bob")
+    assert refusal(lambda: place.client(server, "tcp", "bob")).code == DENIED
+    assert reload(server)
+    assert works(place.client(server, "tls", "bob"))
+    place.remove("alice")
+    assert reload(server)
+    for way in ("tcp", "tls"):
+        assert refusal(lambda: place.client(server, way, "alice")).code == DENIED
+    assert all(works(client) for client in before)  # who is in stays
+
+
+def test_a_broken_file_changes_nothing(start, place):
+    server = start(*place.options("tcp"))
+    place.tokens.write_text(f"alice {place.token['alice']}\n")  # the token where its hash belongs
+    assert not reload(server)
+    assert server.said("tokens:1: ") and not server.said("ad1_")
+    assert works(place.client(server, "tcp"))
+
+
+def test_a_new_certificate_is_taken_by_reload(start, place):
+    server = start(*place.options("tls"))
+    client = place.client(server)
+    first = client.socket.getpeercert(binary_form=True)
+    os.replace(place.authority.issue("127.0.0.1"), place.certificate)
+    assert reload(server)
+    fresh = place.client(server)
+    assert fresh.socket.getpeercert(binary_form=True) != first
+    assert works(fresh) and works(client)
+
+
+# ---- grants ----
+
+def test_sessions_of_a_principal(start, place):
+    place.add("bob", "sessions=2")
+    server = start(*place.options("tcp", "tls"))
+    both = [place.client(server, way, "bob") for way in ("tcp", "tls")]
+    why = refusal(lambda: place.client(server, "tcp", "bob"))
+    assert why.code == LIMIT and "token:bob has 2" in why.text
+    assert works(place.client(server, "tcp", "alice"))
+    both.pop().close()
+
+    def again():
+        with contextlib.suppress(Closed):
+            both.append(place.client(server, "tls", "bob"))
+        return len(both) == 2
+
+    wait_until(again, "its place is free again")
+    assert works(both[1])
+    os.kill(both[1].stat("worker_pid"), signal.SIGKILL)  # with the worker all of them go
+    wait_until(lambda: server.said("worker exited"), "the worker is gone")
+    fresh = [place.client(server, "tcp", "bob") for _ in range(2)]
+    assert works(fresh[0]) and refusal(lambda: place.client(server, "tcp", "bob")).code == LIMIT
+
+
+def test_memory_of_a_principal(start, place):
+    place.add("bob", "memory=8M")
+    server = start(*place.options("tcp"))
+    first, second = place.client(server, "tcp", "bob"), place.client(server, "tcp", "bob")
+    x = first.put(np.ones(700_000))
+    assert first.get(x).sum() == 700_000
+    y = second.put(np.ones(700_000))
+    with pytest.raises(Failed) as failed:
+        second.get(y)
+    assert failed.value.error == "memory" and "8.0 MiB" in failed.value.text and "token:bob" in failed.value.text
+    # What a session asks for itself cannot raise it; what it is told is the lower of the two.
+    assert second.reply(second.ask("pool", 0, 2, 1 << 40))[0][3] == 8 << 20
+    assert second.reply(second.ask("pool", 0, 2, 1 << 20))[0][3] == 1 << 20
+    second.reply(second.ask("pool", 0, 2, 0))
+    first.free(x)
+    first.sync()
+    assert second.get(second.put(np.ones(700_000))).sum() == 700_000
+    assert works(place.client(server, "tcp", "alice"))
+
+
+def test_devices_of_a_principal(start, place):
+    place.add("bob", "devices=1,2")
+    server = start(*place.options("tcp"))
+    client = place.client(server, "tcp", "bob")
+    with pytest.raises(Failed) as failed:
+        client.get(client.put(np.ones(4)))
+    assert failed.value.error == "denied" and "token:bob may not use device 0" in failed.value.text
+
+
+def test_kernels_of_a_principal(start, place):
+    """Who may run kernels, or may not, by a line of the file: where those are built in, welcome says so."""
+    place.add("bob", "kernels=yes")
+    server = start(*place.options("tcp"))
+
+    def features(name):
+        client = Client(place.socket(server, "tcp"), greet=False)
+        client.send(frame(raw.message("hello", 1, 1, 1, "raw", {"token": place.token[name]})))
+        return client.receive_message()[2]
+
+    assert features("alice") == 0
+    assert features("bob") == 1
+
+
+def test_users_and_groups(start, place):
+    principals = place.folder / "principals"
+    uid, gid = os.getuid(), os.getgid()
+
+    def told(text):
+        principals.write_text(text)
+        assert reload(server)
+        return Client(server.path)
+
+    principals.write_text("")
+    server = start(f"--principals={principals}")
+    first = Client(server.path)
+    why = refusal(lambda: told(f"uid:{uid} connect=no\ngid:{gid} connect=yes\n"))
+    assert why.code == DENIED and f"uid:{uid} may not connect" in why.text
+    assert refusal(lambda: told("uid:* connect=no\n")).code == DENIED
+    assert refusal(lambda: told(f"gid:{gid} connect=no\nuid:* connect=yes\n")).code == DENIED
+    assert works(told(f"uid:{uid} sessions=9\ngid:{gid} connect=no\nuid:* connect=no\n"))
+    assert works(told(f"uid:{uid + 1} connect=no\ngid:{gid + 1} connect=no\n"))
+    assert works(first)
+
+
+# ---- strangers ----
+
+@pytest.mark.parametrize("way", ["tcp", "tls"])
+def test_a_flood_of_half_open_connections(start, place, way):
+    server = start(*place.options("tcp", "tls"), "--handshakes=32", "--handshakes-each=16", "--hello-timeout=3")
+    inside = place.client(server, way)
+    before = raw.descriptors(server.pid)
+    address, held = ("127.0.0.1", port_of(server, way)), []
+    try:
+        for _ in range(300):
+            held.append(connect(address))
+        assert works(inside)
+        for _ in range(5):
+            assert works(place.client(server, way))
+        wait_until(lambda: raw.descriptors(server.pid) <= before + 3 * 16 + 10, "there are no more than the limit")
+        assert server.said("too many have not said hello")
+        wait_until(lambda: raw.descriptors(server.pid) <= before + 10, "the rest is dropped in time", 8)
+    finally:
+        for s in held:
+            s.close()
+    assert works(place.client(server, way))
+
+
+def test_one_address_does_not_displace_another(start, place):
+    server = start(*place.options("tcp"), "--handshakes=40", "--handshakes-each=8", "--hello-timeout=10")
+    first = place.socket(server, "tcp")
+    flood = [place.socket(server, "tcp", source=("127.0.0.2", 0)) for _ in range(60)]
+    wait_until(lambda: sum("too many" in line and "from=tcp:127.0.0.2" in line for line in server.lines) >= 52,
+               "the address displaces its own")
+    assert works(Client(first, token=place.token["alice"]))
+    for s in flood:
+        s.close()
+
+
+def lasts(s, data, pause):
+    """Seconds until the server closes a connection on which the data go byte by byte."""
+    begin = time.monotonic()
+    s.settimeout(pause)
+    for i in range(1000):
+        try:
+            s.send(data[i:i + 1])
+            while s.recv(4096):
+                pass
+            break
+        except (socket.timeout, ssl.SSLWantReadError):
+            continue
+        except OSError:
+            break
+    return time.monotonic() - begin
+
+
+@pytest.mark.parametrize("stage", ["tcp", "before tls", "after tls"])
+def test_a_byte_at_a_time(start, place, stage):
+    server = start(*place.options("tcp", "tls"), "--hello-timeout=1")
+    if stage == "before tls":
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        begun = place.authority.context().wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+        with contextlib.suppress(ssl.SSLWantReadError):
+            begun.do_handshake()
+        s, data = connect(("127.0.0.1", port_of(server, "tls"))), outgoing.read()
+    else:
+        s = place.socket(server, "tcp" if stage == "tcp" else "tls")
+        data = hello(client="x" * 1000, token=place.token["alice"])
+    with s:
+        assert 0.5 < lasts(s, data, 0.05) < 4
+    assert server.said("hello-timeout")
+
+
+@pytest.mark.parametrize("way", ["tcp", "tls"])
+def test_how_much_a_stranger_may_send(start, place, way):
+    server = start(*place.options("tcp", "tls"), "--hello-timeout=2")
+    client = Client(place.socket(server, way), greet=False)
+    client.send(struct.pack("<IIQ", 65537, 0, 0))
+    assert client.receive_message()[1] == PROTOCOL
+    # A hello of the greatest size that never ends: no more than that is read, and it ends in time.
+    before = memory_of(server.pid)
+    s = place.socket(server, way)
+    s.settimeout(6)
+    begin, sent = time.monotonic(), 0
+    try:
+        s.sendall(struct.pack("<IIQ", 65536, 0, 0) + bytes(65535))
+        while time.monotonic() - begin < 6:
+            time.sleep(0.01)  # what the other side has closed is seen at the next but one byte
+            sent += s.send(b"\0") if sent == 0 else s.send(bytes(65536))
+    except OSError:
+        pass
+    assert time.monotonic() - begin < 5.5
+    assert memory_of(server.pid) - before < 8 << 20
+    assert works(place.client(server, way))
+
+
+def test_strangers_do_not_fill_the_log(start, place):
+    server = start(*place.options("tcp"))
+    address = ("127.0.0.1", port_of(server, "tcp"))
+
+    def refused():
+        return sum("event=\"client refused\"" in line for line in server.lines)
+
+    def more():
+        with connect(address) as s:
+            s.sendall(b"x" * 16)
+            s.recv(1000)
+        return server.said("event=\"more clients refused\"")
+
+    begin = time.monotonic()
+    wait_until(more, "the rest is counted")
+    assert refused() <= 100 * (time.monotonic() - begin + 1)
+    assert works(place.client(server, "tcp"))
+
+
+def test_little_is_said_to_strangers(start, place):
+    """Before somebody is let in, what is sent is one bye of at most a KiB."""
+    server = start(*place.options("tcp"))
+    for data in (hello(), hello(token="x" * 60000), frame(b"\xc1" * 65536), hello(client="y" * 60000), b"\0" * 16):
+        with place.socket(server, "tcp") as s:
+            s.sendall(data)
+            said = b""
+            with contextlib.suppress(ConnectionError):
+                while part := s.recv(65536):
+                    said += part
+            assert 16 < len(said) <= 1024

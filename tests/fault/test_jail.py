@@ -1,0 +1,375 @@
+"""The jail around the compilers: what a hostile source gets of this machine (nothing), and how long it lasts."""
+import concurrent.futures
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import jail
+from jail import CUDA, HOST, OPEN, OWN, Running, compile, job
+
+NVRTC = jail.has_nvrtc()
+TARGETS = [HOST, pytest.param(CUDA, marks=pytest.mark.skipif(not NVRTC, reason="there is no libnvrtc here"))]
+on_both = pytest.mark.parametrize("target", TARGETS, ids=["host", "cuda"])
+cuda = pytest.mark.skipif(not NVRTC, reason="there is no libnvrtc here")
+SECRET = "the-combination-is-4711"
+
+
+def kernel(body="", before=""):
+    """A source that both compilers take; on the host __global__ is nothing."""
+    return (f'{before}\n#ifndef __CUDACC__\n#define __global__\n#define __device__\n#endif\n'
+            f'extern "C" __global__ void f(float *x) {{ {body} }}\n')
+
+
+def same(word, n):
+    return " ".join([word] * n)
+
+
+# ---- it compiles ----
+
+@on_both
+def test_it_compiles(target):
+    r = compile(kernel("x[0] = 1;"), target)
+    assert r.kind == "made" and r.binary[:4] == b"\x7fELF" and r.log == ""
+
+
+@on_both
+def test_prelude_headers_and_options(target):
+    source = '#include <ours/inner.h>\n' + kernel("x[0] = FROM_PRELUDE + FROM_HEADER + FROM_OPTION;")
+    r = compile(source, target, prelude="#define FROM_PRELUDE 1\n\n\n",
+                headers=[("ours/inner.h", '#include "deep/er.h"\n'), ("ours/deep/er.h", "#define FROM_HEADER 2\n"),
+                         ("deep/er.h", "#define FROM_HEADER 2\n")], options=["-D", "FROM_OPTION=3", "--std=c++17"])
+    assert r.kind == "made", r.log
+
+
+@cuda
+def test_lowered_names():
+    names = ["f<float, 3>", "f<int*, 4>", "space::g"]
+    r = compile("template<class T, int n> __global__ void f(T x) {}\nnamespace space { __global__ void g() {} }\n",
+                CUDA, names=names)
+    assert r.kind == "made", r.log
+    assert [n[:2] for n in r.lowered] == ["_Z"] * 3 and len(set(r.lowered)) == 3
+    assert all(n.encode() in r.binary for n in r.lowered)
+    r = compile("__global__ void f() {}", CUDA, names=["nothing<int>"])
+    assert r.kind == "wrong" and "nothing" in r.log
+
+
+@cuda
+def test_cuda_headers_are_there_by_name():
+    r = compile("#include <cuda_fp16.h>\n#include <cuda/std/complex>\n"
+                "__global__ void f(__half *x) { x[0] = __float2half(2); }", CUDA)
+    assert r.kind == "made", r.log[:500]
+
+
+@on_both
+def test_messages_have_the_users_lines(target):
+    r = compile("\n\nint g() { return unheard_of; }\n", target, prelude="#define A\n" * 50, headers=[("x.h", "")])
+    assert r.kind == "wrong" and re.search(r"^kernel\.cu[:(]3\b", r.log, re.M), r.log
+    assert "unheard_of" in r.log and "prelude" not in r.log
+    for folder in ("/tmp", "/usr/local", "/root", "/home"):
+        assert folder not in r.log
+
+
+@on_both
+def test_warnings_come_with_the_binary(target):
+    r = compile(kernel("int unused = 1; return; x[0] = 1;") + "\n#warning look here\n", target)
+    assert r.kind == "made" and "look here" in r.log
+
+
+# ---- files ----
+
+@pytest.fixture
+def secret(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text(f"{SECRET}\n")
+    path.chmod(0o644)
+    return path
+
+
+def inclusions(path):
+    quoted = f'"{path}"'
+    yield "include", f"#include {quoted}\n"
+    yield "angle", f"#include <{path}>\n"
+    yield "up", f'#include "../../../../../../..{path}"\n'
+    yield "macro", f"#define P {quoted}\n#include P\n"
+    yield "next", f"#include_next {quoted}\n"
+    yield "import", f"#import {quoted}\n"
+    yield "embed", f"const char a[] = {{\n#embed {quoted}\n}};\n"
+    yield "incbin", f'asm(".incbin \\"{path}\\"");\n'
+    yield "asm include", f'asm(".include \\"{path}\\"");\n'
+    yield "device asm", kernel(f'asm(".file 1 \\"{path}\\"\\n.loc 1 1 1");')
+    yield "line", f"#line 1 {quoted}\nint g() {{ return unheard_of; }}\n"
+    yield "pch", f'#pragma GCC pch_preprocess {quoted}\nint a;\n'
+    yield "dependency", f"#pragma GCC dependency {quoted}\nint a;\n"
+    yield "module", f"import {quoted};\n"
+
+
+@on_both
+def test_no_byte_of_a_file(target, secret):
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        sources = dict(inclusions(secret))
+        results = dict(zip(sources, pool.map(lambda s: compile(s, target), sources.values())))
+    for name, r in results.items():
+        assert SECRET.encode() not in r.raw and b"4711" not in r.raw, name
+        assert r.kind in ("wrong", "made"), (name, r.log)
+    for name in ("include", "angle", "macro"):
+        assert results[name].kind == "wrong" and str(secret) in results[name].log  # the name that was asked for
+
+
+@on_both
+@pytest.mark.parametrize("path", ["/etc/passwd", "/etc/shadow", "/proc/self/environ", "/proc/self/maps",
+                                  "/proc/1/cmdline", "/proc/self/mem", "/dev/stdin"])
+def test_the_systems_files(target, path):
+    r = compile(f'#include "{path}"\n', target)
+    assert r.kind == "wrong", r.log
+    assert "root:" not in r.log and len(r.log) < 500
+
+
+@cuda
+def test_whether_a_file_is_there(secret):
+    """For NVRTC what lies outside CUDA's headers is not even there."""
+    for path in (secret, "/etc/shadow", "/etc", secret.parent):
+        r = compile(f'#if __has_include("{path}")\n#error there\n#endif\n', CUDA)
+        assert r.kind == "made", r.log
+    hidden, missing = (compile(f'#include "{p}"\n', CUDA).log for p in (secret, secret.with_name("nothin")))
+    assert hidden.replace("secret", "nothin") == missing
+
+
+@on_both
+def test_a_fifo_does_not_hang(target, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    r = compile(f'#include "{tmp_path}/fifo"\n', target)
+    assert r.kind == "wrong" and r.seconds < 5
+
+
+@on_both
+def test_no_file_is_written(target, tmp_path):
+    tmp_path.chmod(0o777)
+    goal = tmp_path / "written"
+    for option in (f"--time={goal}", f"--create-pch={goal}", f"-o{goal}", f"-MF{goal}", f"-save-temps={tmp_path}",
+                   f"--fdevice-time-trace={goal}"):
+        r = compile(kernel(), target, options=[option])
+        assert r.kind == "refused" and option[:60] in r.log
+    # What no user can ask for would be stopped by the jail all the same.
+    for own in ([f"--time={goal}"], [f"--create-pch={goal}"], ["-MD", f"-MF{goal}"], [f"--fdevice-time-trace={goal}"]):
+        compile(kernel(), target, own_options=own)
+    compile(f'#pragma hdrstop("{goal}")\nasm(".print \\"x\\"");\n' + kernel(), target)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_private_folder_goes():
+    for frame in (job(kernel()), job("#error no\n"), job(bombs()["macro"], seconds=1)):
+        running = Running(frame)
+        running.end()
+        name = f"arrayd-compile-{running.process.pid}-*"
+        assert not [p for place in ("/tmp", "/dev/shm", "/var/tmp") for p in pathlib.Path(place).glob(name)]
+
+
+# ---- bombs ----
+
+def bombs():
+    levels = "".join(f"#define {b} {same(a, 10)}\n" for a, b in zip("abcdefgh", "bcdefghi"))
+    return {
+        "macro": f"#define a +1\n{levels}int x = 0 i;\n",
+        "template": "template<int n, int m> struct S { enum { v = S<n - 1, 2 * m>::v + S<n - 1, 2 * m + 1>::v }; };\n"
+                    "template<int m> struct S<0, m> { enum { v = m }; };\nint x[S<26, 0>::v > 0];\n",
+        "constexpr": "typedef unsigned long L;\n"
+                     "constexpr L f(L n) { L s = 0; for (L i = 0; i < n; i++) s += i * i; return s; }\n"
+                     "template<L n> struct T { static constexpr L v = f(20000000 + n) + T<n - 1>::v; };\n"
+                     "template<> struct T<0> { static constexpr L v = 0; };\nstatic_assert(T<200>::v != 1, \"\");\n",
+        "nested": "int x = " + "(" * 200000 + "1" + ")" * 200000 + ";\n",
+        "include itself": '#include "kernel.cu"\n#include "kernel.cu"\n',
+        "output": "__attribute__((used)) int x[1u << 28] = {1};\n",
+        "messages": "#define a y;\n" + levels + "i\n",
+    }
+
+
+@on_both
+def test_bombs_end_and_keep_nobody_waiting(target):
+    """Each within 10 s and 2 GB; small compilations beside one take less than a second."""
+    sources = {name: s.replace("int x", "__device__ int x") if target == CUDA else s for name, s in bombs().items()}
+    beside = []
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        # The first with the usual limits, the others with less, so that the test is not as long as all of them.
+        bombing = [pool.submit(compile, source, target, seconds=1 if i else 5)
+                   for i, source in enumerate(sources.values())]
+        while not all(b.done() for b in bombing):
+            beside.append(compile(kernel(f"x[0] = {len(beside)};"), target))
+            concurrent.futures.wait(bombing, 0.3)
+    ended = {name: b.result() for name, b in zip(sources, bombing)}
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024  # MiB, of the largest there ever was
+    assert children < 2200
+    for name, r in ended.items():
+        assert r.seconds < 10, (name, r.seconds)
+        assert r.kind in ("stopped", "wrong", "made"), (name, r.kind, r.log)
+        assert len(r.log) <= 65536 + 1024
+    assert {n for n, r in ended.items() if r.kind == "stopped"} >= {"macro"}
+    assert len(beside) >= 5 and all(r.kind == "made" for r in beside)
+    # All but one, which somebody else on this machine may have kept waiting; a sanitizer takes its time.
+    assert sorted(r.seconds for r in beside)[-2] < (1 if jail.BIN.parent.name == "release" else 3)
+
+
+@on_both
+def test_moderate_nesting_is_no_crash(target):
+    device = "__device__ " if target == CUDA else ""
+    r = compile(f"{device}int x = " + "(" * 5000 + "1" + ")" * 5000 + ";\n", target)
+    assert r.kind in ("made", "wrong"), r.log
+
+
+def test_limits_are_the_jobs():
+    begin = time.monotonic()
+    r = Running(job(bombs()["macro"], seconds=1, memory=512 << 20)).end()
+    assert r.kind == "stopped" and time.monotonic() - begin < 6
+    r = compile(kernel(), memory=1 << 20)
+    assert r.kind == "refused" and "compile-memory" in r.log
+
+
+# ---- what is refused ----
+
+def test_options_are_refused_by_name():
+    for option in ("-include", "--pre-include=/etc/passwd", "@/etc/passwd", "-I/", "-fplugin=/tmp/x.so", "--nonsense"):
+        for target in (HOST, CUDA):
+            r = compile(kernel(), target, options=["-DA", option])
+            assert r.kind == "refused" and option in r.log and r.code in (2, 12)
+
+
+def test_sizes_are_refused():
+    assert compile(" " * (1 << 20)).kind == "made"
+    for big in (job(" " * ((1 << 20) + 1)), job("", names=["f"] * 257), job("", options=["-DA"] * 129),
+                job("", prelude=" " * (9 << 20)), job("", headers=[("x.h", " " * (9 << 20))]), job("\0"),
+                job("", headers=[("../x.h", "")]), job("", headers=[("/x.h", "")]),
+                job("", arch="sm_90;x", target=CUDA), job(" " * (20 << 20))):
+        r = Running(big).end()
+        assert r.kind == "refused" and r.code > 0 and r.log
+
+
+def test_frames_that_are_none():
+    for frame in (b"", b"ADJ1", job("")[:-1], job("") + b"x", b"\xff" * 1000):
+        r = Running(frame).end()
+        assert r.kind == "refused" and "frame" in r.log
+
+
+@on_both
+def test_a_user_may_not_compile_without_landlock(target):
+    """Where the kernel has none, which a filter of system calls pretends here."""
+    program = ("import ctypes, os, struct, sys\n"
+               "n = {'x86_64': 444, 'aarch64': 444}[os.uname().machine]\n"  # landlock_create_ruleset
+               "code = [(0x20, 0, 0, 0), (0x15, 0, 1, n), (6, 0, 0, 0x50000 | 38), (6, 0, 0, 0x7fff0000)]\n"
+               "text = b''.join(struct.pack('HBBI', *c) for c in code)\n"
+               "buffer = ctypes.create_string_buffer(text)\n"
+               "filter = struct.pack('HxxxxxxQ', len(code), ctypes.addressof(buffer))\n"
+               "libc = ctypes.CDLL(None, use_errno=True)\n"
+               "assert libc.prctl(38, 1, 0, 0, 0) == 0\n"
+               "assert libc.prctl(22, 2, ctypes.c_char_p(filter)) == 0, ctypes.get_errno()\n"
+               "os.execve(sys.argv[1], sys.argv[1:], {})\n")
+
+    def run(flags):
+        done = subprocess.run([sys.executable, "-c", program, jail.BIN / "arrayd-compile"],
+                              input=job(kernel(), target, flags=flags), stdout=subprocess.PIPE, timeout=20)
+        return jail.Result(done.stdout)
+    refused = run(0)
+    assert refused.kind == "refused" and "compile-jail" in refused.log and refused.code == 12
+    assert run(OPEN).kind == "made"
+    assert run(OWN).kind == "made"
+
+
+# ---- processes ----
+
+def processes():
+    """Command lines of what runs here, by process id."""
+    found = {}
+    for p in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            found[int(p.name)] = ((p / "cmdline").read_bytes(), (p / "stat").read_text().rsplit(")", 1)[1].split())
+        except OSError:
+            pass
+    return found
+
+
+def below(pid):
+    """Processes that descend from pid."""
+    parents = {p: int(stat[1]) for p, (_, stat) in processes().items()}
+    family = {pid}
+    while True:
+        more = {p for p, parent in parents.items() if parent in family} - family
+        if not more:
+            return family - {pid}
+        family |= more
+
+
+def alive(pids):
+    return {p for p, (_, stat) in processes().items() if p in pids and stat[0] != "Z"}
+
+
+def until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        threading.Event().wait(0.01)
+
+
+@on_both
+@pytest.mark.parametrize("how", ["killed", "closed"])
+def test_it_ends_with_whoever_started_it(target, how):
+    source = bombs()["macro"].replace("int x", "__device__ int x" if target == CUDA else "int x")
+    program = ("import os, subprocess, sys\n"
+               "p = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={})\n"
+               "p.stdin.write(sys.stdin.buffer.read()); p.stdin.close()\n"
+               "print(p.pid, flush=True)\n"
+               "sys.stderr.close() if sys.argv[2] == 'killed' else p.stdout.close()\n"
+               "p.wait()\n")
+    starter = subprocess.Popen([sys.executable, "-c", program, jail.BIN / "arrayd-compile", how], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    starter.stdin.write(job(source, target, seconds=60))
+    starter.stdin.close()
+    pid = int(starter.stdout.readline())
+    if how == "killed":
+        until(lambda: len(below(pid)) >= (1 if target == CUDA else 2))
+        family = below(pid) | {pid}
+        starter.kill()
+        until(lambda: not alive(family), 5)
+    starter.wait(10)  # whose child has noticed by itself that nobody reads
+    starter.stdout.close()
+    assert not alive({pid})
+
+
+@on_both
+def test_it_has_nothing_of_its_starter(target):
+    """No environment, descriptors, terminal or group of whoever started it, in no process of it."""
+    source = bombs()["macro"].replace("int x", "__device__ int x" if target == CUDA else "int x")
+    extra = os.open("/etc/hostname", os.O_RDONLY)
+    os.set_inheritable(extra, True)
+    process = subprocess.Popen([jail.BIN / "arrayd-compile"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               close_fds=False, env={"SECRET": SECRET})
+    try:
+        process.stdin.write(job(source, target, seconds=60))
+        process.stdin.close()
+        until(lambda: len(below(process.pid)) >= (1 if target == CUDA else 2))
+        for pid in below(process.pid):
+            found = processes().get(pid)
+            assert found is None or int(found[1][3]) == process.pid  # the session
+            assert found is None or int(found[1][4]) == 0  # the terminal
+            if os.geteuid() == 0 and found:
+                links = []
+                for link in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
+                    try:
+                        links.append(os.readlink(link))
+                    except OSError:
+                        pass
+                assert "/etc/hostname" not in links
+                status = pathlib.Path(f"/proc/{pid}/status").read_text()
+                if pid != process.pid and b"cc1plus" in found[0]:
+                    assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status
+                    assert SECRET.encode() not in pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+    finally:
+        os.close(extra)
+        os.kill(process.pid, signal.SIGTERM)
+        process.wait(10)
+        process.stdout.close()

@@ -1,0 +1,139 @@
+"""The jail and the cache as users of a server meet them."""
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+import jail
+import raw
+from test_jail import SECRET, alive, below, bombs, processes
+
+from arrayd import _core
+
+pytestmark = pytest.mark.skipif(not hasattr(_core, "build"), reason="this build has no kernels of users")
+
+HEAD = "import sys, time, arrayd as ad\nfrom arrayd import _core\n"
+KERNEL = 'extern "C" __global__ void f(int *x) { x[0] = %d; }'
+
+
+def client(server, code, *arguments):
+    """A program with a session of its own; its output is to be read as lines."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ARRAYD_")}
+    environment["ARRAYD_URL"] = "unix:" + server.path
+    return subprocess.Popen([sys.executable, "-c", HEAD + code, *arguments], env=environment, text=True,
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def run(server, code, *arguments):
+    process = client(server, code, *arguments)
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 0, error
+    return out
+
+
+FAILS = """
+for argument in sys.argv[1:]:
+    try:
+        _core.build(argument, (), ())
+        print("built")
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_no_byte_of_a_file(server, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET + "\n")
+    os.mkfifo(tmp_path / "fifo")
+    sources = [f'#include "{secret}"\n', f'#line 1 "{secret}"\nint f() {{ return unheard_of; }}\n',
+               f'asm(".incbin \\"{secret}\\"");\n', f'#include "{tmp_path}/fifo"\n', '#include "/proc/self/environ"\n']
+    out = run(server, FAILS, *sources)
+    assert SECRET not in out and "PATH=" not in out
+    assert out.count("CompileError") == len(sources), out
+    assert not any(SECRET in line for line in server.lines)
+
+
+def test_options_are_refused(server, tmp_path):
+    out = run(server, """
+for option in ("--time=" + sys.argv[1], "-I/", "-fplugin=x.so"):
+    try:
+        _core.build("", (option,), ())
+        print("built")
+    except Exception as error:
+        print(type(error).__name__, error)
+""", str(tmp_path / "time"))
+    lines = out.splitlines()
+    assert len(lines) == 3 and "built" not in lines and "-I/" in lines[1] and "-fplugin=x.so" in lines[2]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_bomb_keeps_nobody_waiting(start):
+    """Beside a compilation that is stopped in the end, others are done and operations go on."""
+    server = start()
+    bomb = client(server, FAILS, bombs()["macro"])
+    times = run(server, f"""
+x = ad.arange(1000.0)
+for i in range(6):
+    begin = time.monotonic()
+    module = _core.build({KERNEL!r} % i, (), ())
+    print("build", time.monotonic() - begin)
+    begin = time.monotonic()
+    assert float(x.sum()) == 499500
+    print("sum", time.monotonic() - begin)
+""")
+    assert bomb.poll() is None
+    for line in times.splitlines():
+        what, seconds = line.split()
+        assert float(seconds) < (1 if jail.BIN.parent.name == "release" else 5), times
+    begin = time.monotonic()
+    out, error = bomb.communicate(timeout=30)
+    assert time.monotonic() - begin < 10
+    assert out.startswith("CompileError") and "stopped" in out, (out, error)
+
+
+COUNTS = "print(*(ad.stat()[n] for n in ('compiled', 'compile_hits_memory', 'compile_hits_disk', 'compile_waiting')))\n"
+
+
+def test_the_cache(start, tmp_path):
+    """One compilation for all clients of a domain, and for the server's next life."""
+    options = [f"--kernels-cache={tmp_path}/kernels"]
+    code = f"""
+x = ad.zeros(1, dtype="int32")
+_core.build({KERNEL!r} % 7, (), ()).launch("f", (1, 1, 1), (1, 1, 1), 0, (x,), 1)
+assert x.get()[0] == 7
+""" + COUNTS
+    first = start(*options)
+    assert run(first, code).split() == ["1", "0", "0", "0"]
+    assert run(first, code).split() == ["1", "1", "0", "0"]
+    first.stop()
+    second = start(*options)
+    assert run(second, code).split() == ["0", "0", "1", "0"]
+    path, = (tmp_path / "kernels").glob("*.kernel")
+    second.stop()
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    data[200] ^= 1
+    path.write_bytes(data)
+    third = start(*options)
+    assert run(third, code).split() == ["1", "0", "0", "0"]
+    assert third.said("damaged kernel removed")
+
+
+def test_a_worker_that_is_killed_leaves_no_compiler(start):
+    server = start()
+    server.expected_status = None
+    bomb = client(server, FAILS, bombs()["macro"])
+
+    def compiles():
+        running, family = processes(), below(server.pid)
+        return any(b"cc1plus" in running[p][0] for p in family if p in running)
+    raw.wait_until(compiles, "it compiles")
+    family = {p for w in raw.children(server.pid) for p in below(w)}
+    workers = set(raw.children(server.pid))
+    for pid in workers:
+        os.kill(pid, 9)
+    raw.wait_until(lambda: not alive(family | workers), "they are gone", 5)
+    bomb.communicate(timeout=30)
+    server.expected_status = 0

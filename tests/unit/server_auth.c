@@ -1,0 +1,252 @@
+/* Tokens, the files of those who may come in, and secrets. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/common/secret.h"
+#include "server/front/principals.h"
+
+static char folder[] = "/tmp/arrayd-test-XXXXXX", tokens[64], principals[64];
+static ad_principals *p;
+static ad_fault fault;
+
+static void set_up(void) {
+    strcpy(folder, "/tmp/arrayd-test-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(tokens, sizeof tokens, "%s/tokens", folder);
+    snprintf(principals, sizeof principals, "%s/principals", folder);
+}
+
+static void tear_down(void) {
+    ad__principals_free(p);
+    p = NULL;
+    unlink(tokens);
+    unlink(principals);
+    rmdir(folder);
+}
+
+TestSuite(auth, .init = set_up, .fini = tear_down);
+
+static void write_file(const char *path, const char *text) {
+    FILE *f = fopen(path, "w");
+    cr_assert_not_null(f);
+    fputs(text, f);
+    fclose(f);
+    cr_assert_eq(chmod(path, 0600), 0);
+}
+
+/* NULL: no such file is named. */
+static int load(const char *token_text, const char *principal_text) {
+    if (token_text) write_file(tokens, token_text);
+    if (principal_text) write_file(principals, principal_text);
+    ad__principals_free(p);
+    p = NULL;
+    memset(&fault, 0, sizeof fault);
+    return ad__principals_load(token_text ? tokens : "", principal_text ? principals : "", &p, &fault);
+}
+
+static const char *line_of(const char *name, const char *token, const char *grants) {
+    static char line[4][400];
+    static int turn;
+    char digits[2 * AD_SHA256_SIZE + 1], *out = line[turn++ % 4];
+    uint8_t hash[AD_SHA256_SIZE];
+    ad__token_hash(token, strlen(token), hash);
+    ad__sha256_text(hash, digits);
+    snprintf(out, sizeof line[0], "%s sha256:%s %s\n", name, digits, grants);
+    return out;
+}
+
+#define ALICE "ad1_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
+#define BOB "ad1_another-token-of-the-same-length-0123456789"
+
+Test(auth, differs_sees_every_bit) {
+    uint8_t a[32], b[32];
+    memset(a, 0x5a, sizeof a);
+    memcpy(b, a, sizeof a);
+    cr_assert_not(ad__secret_differs(a, b, sizeof a));
+    cr_assert_not(ad__secret_differs(a, b, 0));
+    for (int bit = 0; bit < 256; bit++) {
+        b[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        cr_expect(ad__secret_differs(a, b, sizeof a), "bit %d", bit);
+        cr_expect_not(ad__secret_differs(a, b, (size_t)bit / 8), "bit %d lies behind", bit);
+        b[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+}
+
+Test(auth, hashes_are_sha256) {
+    /* of the examples of FIPS 180-4 */
+    static const uint8_t abc[] = {0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea}, two[] = {0x24, 0x8d, 0x6a, 0x61};
+    uint8_t hash[AD_SHA256_SIZE];
+    ad__token_hash("abc", 3, hash);
+    cr_assert_eq(memcmp(hash, abc, sizeof abc), 0);
+    ad__token_hash("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56, hash);
+    cr_assert_eq(memcmp(hash, two, sizeof two), 0);
+}
+
+Test(auth, tokens_are_made_of_random_bits) {
+    char a[AD_TOKEN_TEXT], b[AD_TOKEN_TEXT];
+    unsigned seen = 0;
+    for (int i = 0; i < 64; i++) {
+        cr_assert_eq(ad__token_make(a, &fault), 0);
+        cr_assert_eq(ad__token_make(b, &fault), 0);
+        cr_assert_eq(strlen(a), AD_TOKEN_TEXT - 1);
+        cr_assert(ad__token_formed(a, strlen(a)));
+        cr_assert_neq(strcmp(a, b), 0);
+        seen |= 1u << (a[46] & 31); /* the last letter varies too */
+    }
+    cr_assert_gt(__builtin_popcount(seen), 4);
+}
+
+Test(auth, forms) {
+    char most[AD_TOKEN_MOST + 2];
+    memset(most, 'x', sizeof most);
+    cr_assert(ad__token_formed(most, AD_TOKEN_LEAST) && ad__token_formed(most, AD_TOKEN_MOST));
+    cr_assert_not(ad__token_formed(most, AD_TOKEN_LEAST - 1));
+    cr_assert_not(ad__token_formed(most, AD_TOKEN_MOST + 1));
+    static const char bad[] = {' ', '\n', 0, 0x7f, (char)0x80, '\t'};
+    for (size_t i = 0; i < sizeof bad; i++) {
+        most[5] = bad[i];
+        cr_expect_not(ad__token_formed(most, 20), "%d", bad[i]);
+    }
+}
+
+Test(auth, whose_token) {
+    char text[2000], who[AD_PRINCIPAL_SIZE];
+    ad_grants g;
+    snprintf(text, sizeof text, "# a comment\n\n%s  %s%s", line_of("alice", ALICE, "memory=2G sessions=3 # hers"),
+             line_of("bob@example.org", BOB, "kernels=yes admin=yes devices=0,2"), line_of("carol", "x", ""));
+    cr_assert_eq(load(text, NULL), 0, "%s", fault.text);
+    cr_assert_eq(ad__principals_tokens(p), 3);
+    cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
+    cr_assert_str_eq(who, "token:alice");
+    cr_assert(g.may == AD_GRANT_CONNECT && g.sessions == 3 && g.memory == 2ull << 30 &&
+              g.devices == AD_GRANT_ALL_DEVICES);
+    cr_assert(ad__principals_token(p, BOB, strlen(BOB), who, &g));
+    cr_assert_str_eq(who, "token:bob@example.org");
+    cr_assert(g.may == (AD_GRANT_CONNECT | AD_GRANT_KERNELS | AD_GRANT_ADMIN) && g.devices == 5 && g.memory == 0);
+    cr_assert_eq(g.named, AD_GRANT_KERNELS | AD_GRANT_ADMIN);
+    strcpy(who, "nobody");
+    cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE) - 1, who, &g));
+    cr_assert_not(ad__principals_token(p, "", 0, who, &g));
+    cr_assert_str_eq(who, "nobody");
+}
+
+Test(auth, no_tokens_let_nobody_in) {
+    char who[AD_PRINCIPAL_SIZE];
+    ad_grants g;
+    cr_assert_eq(load("", ""), 0);
+    cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
+    cr_assert_eq(load(NULL, NULL), 0);
+    cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
+}
+
+Test(auth, users) {
+    char who[AD_PRINCIPAL_SIZE];
+    const gid_t groups[] = {7, 100};
+    ad_grants g;
+    cr_assert_eq(load(NULL, "gid:100 memory=1M\ngid:7 memory=2M\nuid:5 memory=3M connect=no\nuid:* memory=4M\n"), 0,
+                 "%s", fault.text);
+    ad__principals_user(p, 5, 2, groups, who, &g);
+    cr_assert_str_eq(who, "uid:5");
+    cr_assert(g.memory == 3 << 20 && !(g.may & AD_GRANT_CONNECT));
+    ad__principals_user(p, 6, 2, groups, who, &g);
+    cr_assert_eq(g.memory, 1 << 20, "the first group in the file counts");
+    ad__principals_user(p, 6, 1, groups, who, &g);
+    cr_assert_eq(g.memory, 2 << 20);
+    ad__principals_user(p, 6, 0, NULL, who, &g);
+    cr_assert(g.memory == 4 << 20 && g.may & AD_GRANT_KERNELS);
+    cr_assert_eq(load(NULL, NULL), 0);
+    ad__principals_user(p, geteuid() + 1, 0, NULL, who, &g);
+    cr_assert_eq(g.may, AD_GRANT_CONNECT | AD_GRANT_KERNELS | AD_GRANT_EXPORTS | AD_GRANT_NAMES);
+    ad__principals_user(p, geteuid(), 0, NULL, who, &g);
+    cr_assert(g.may & AD_GRANT_ADMIN);
+}
+
+Test(auth, certificates_and_defaults_of_tokens) {
+    char who[AD_PRINCIPAL_SIZE], name[AD_PRINCIPAL_SIZE + 1];
+    ad_grants g;
+    cr_assert_eq(load(line_of("alice", ALICE, "exports=no"), "cert:a.b memory=1M\ncert:* memory=2M\n"
+                                                             "token:* exports=yes memory=3M\n"),
+                 0, "%s", fault.text);
+    cr_assert(ad__principals_certificate(p, "a.b", who, &g) && g.memory == 1 << 20);
+    cr_assert_str_eq(who, "cert:a.b");
+    cr_assert(ad__principals_certificate(p, "a.bc", who, &g) && g.memory == 2 << 20);
+    cr_assert(ad__principals_certificate(p, "*", who, &g) && g.memory == 2 << 20);
+    cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
+    cr_assert(g.memory == 3 << 20 && g.may == AD_GRANT_CONNECT);
+    memset(name, 'n', sizeof name);
+    name[AD_PRINCIPAL_SIZE - 6] = 0;
+    cr_assert(ad__principals_certificate(p, name, who, &g));
+    cr_assert_str_eq(who + 5, name);
+    name[AD_PRINCIPAL_SIZE - 6] = 'n';
+    name[AD_PRINCIPAL_SIZE] = 0;
+    cr_assert_not(ad__principals_certificate(p, name, who, &g), "a name that is cut could be another's");
+}
+
+Test(auth, broken_lines) {
+    static const struct {
+        const char *line, *expected;
+    } bad_tokens[] =
+        {
+            {"alice\n", "sha256:"},
+            {"alice " ALICE "\n", "sha256:"},
+            {ALICE "\n", "sha256:"},
+            {"alice sha256:0123\n", "sha256:"},
+            {"al/ice sha256:0123\n", "a name"},
+        },
+      bad_principals[] = {
+          {"uid:x memory=1\n", "expected uid:N"},  {"uid: memory=1\n", "expected uid:N"},
+          {"gid:* memory=1\n", "expected uid:N"},  {"alice memory=1\n", "expected uid:N"},
+          {"token:alice memory=1\n", "expected"},  {"uid:1 memory\n", "expected a grant"},
+          {"uid:1 memory=much\n", "a size"},       {"uid:1 sessions=-1\n", "a whole number"},
+          {"uid:1 kernels=maybe\n", "yes or no"},  {"uid:1 devices=64\n", "numbers of devices"},
+          {"uid:1 devices=\n", "numbers of"},      {"uid:1 devices=1,\n", "numbers of"},
+          {"uid:1 fly=yes\n", "no such grant"},    {"uid:1\nuid:1\n", ":2: "},
+          {"cert: memory=1\n", "expected uid:N"},  {"uid:1 " ALICE "\n", "expected a grant"},
+          {"uid:99999999999 memory=1\n", "uid:N"},
+      };
+    for (size_t i = 0; i < sizeof bad_tokens / sizeof *bad_tokens; i++) {
+        cr_expect_eq(load(bad_tokens[i].line, NULL), AD_E_VALUE, "%s", bad_tokens[i].line);
+        cr_expect_not_null(strstr(fault.text, bad_tokens[i].expected), "%s", fault.text);
+        cr_expect_not_null(strstr(fault.text, "/tokens:1: "), "%s", fault.text);
+        cr_expect_null(strstr(fault.text, "ad1_"), "%s", fault.text);
+    }
+    for (size_t i = 0; i < sizeof bad_principals / sizeof *bad_principals; i++) {
+        cr_expect_eq(load(NULL, bad_principals[i].line), AD_E_VALUE, "%s", bad_principals[i].line);
+        cr_expect_not_null(strstr(fault.text, bad_principals[i].expected), "%s", fault.text);
+        cr_expect_null(strstr(fault.text, "ad1_"), "%s", fault.text);
+    }
+}
+
+Test(auth, long_lines_and_wrong_files) {
+    char text[1100];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    cr_assert_eq(load(text, NULL), AD_E_VALUE);
+    cr_assert_not_null(strstr(fault.text, "too long"));
+    write_file(tokens, "");
+    cr_assert_eq(chmod(tokens, 0620), 0);
+    cr_assert_eq(ad__principals_load(tokens, "", &p, &fault), AD_E_DENIED);
+    cr_assert_eq(ad__principals_load("/no/such/file", "", &p, &fault), AD_E_SYSTEM);
+    cr_assert_eq(ad__principals_load(folder, "", &p, &fault), AD_E_VALUE);
+}
+
+Test(auth, whatever_stands_in_a_file) {
+    static const char pieces[][12] = {
+        "uid:", "gid:",   "cert:",     "token:",   "*",   "1",   "x", " ",       "\t",   "\n",
+        "=",    "memory", "sessions=", "devices=", "0,1", "yes", "#", "sha256:", "\xff", "kernels="};
+    unsigned state = 12345;
+    for (int round = 0; round < 20000; round++) {
+        char text[200] = "";
+        for (int i = 0; i < 12; i++) {
+            state = state * 1103515245 + 12345;
+            strcat(text, pieces[(state >> 16) % (sizeof pieces / sizeof *pieces)]);
+        }
+        bool first = round & 1;
+        int status = load(first ? text : NULL, first ? NULL : text);
+        cr_assert(status == 0 || (status == AD_E_VALUE && *fault.text), "%s", text);
+    }
+}

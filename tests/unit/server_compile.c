@@ -1,0 +1,457 @@
+/* Compiling at run time: the hash, the pipes' format, the options that are allowed, and the service. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "server/common/sha256.h"
+#include "server/compile/frame.h"
+#include "server/compile/options.h"
+#include "server/worker/compile.h"
+
+static ad_fault fault;
+
+static ad_text text(const char *s) { return (ad_text){s, strlen(s)}; }
+
+/* ---- the hash: FIPS 180-4's examples ---- */
+
+static void hashes_to(const char *expected, const void *data, size_t size, size_t piece) {
+    ad_sha256 s;
+    uint8_t hash[AD_SHA256_SIZE];
+    char got[2 * AD_SHA256_SIZE + 1];
+    ad__sha256_init(&s);
+    for (size_t i = 0; i < size; i += piece)
+        ad__sha256_add(&s, (const char *)data + i, size - i < piece ? size - i : piece);
+    ad__sha256_end(&s, hash);
+    ad__sha256_text(hash, got);
+    cr_expect_str_eq(got, expected);
+}
+
+Test(compile, sha256) {
+    static char a[1000000];
+    memset(a, 'a', sizeof a);
+    hashes_to("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "", 0, 1);
+    hashes_to("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "abc", 3, 1);
+    hashes_to("248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1",
+              "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56, 56);
+    for (size_t piece = 1; piece < 200; piece += 61)
+        hashes_to("cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0", a, sizeof a, piece);
+}
+
+/* ---- the format ---- */
+
+static const char *const options[] = {"-DX=1", "--std=c++17"}, *const own_options[] = {"-fno-math-errno"};
+static const char *const names[] = {"f<int>", "g"};
+static const ad_compile_header headers[] = {{"a/b.h", {"#define B\n", 10}}, {"c.h", {"", 0}}};
+
+static ad_compile_request example(void) {
+    return (ad_compile_request){.job = {.target = AD_COMPILE_HOST,
+                                        .arch = "x86-64-v3",
+                                        .prelude = text("#define P\n"),
+                                        .source = text("int f();"),
+                                        .options = options,
+                                        .noptions = 2,
+                                        .own_options = own_options,
+                                        .nown_options = 1,
+                                        .names = names,
+                                        .nnames = 2,
+                                        .headers = headers,
+                                        .nheaders = 2,
+                                        .own = true},
+                                .seconds = 7,
+                                .memory = 5ull << 32,
+                                .open = true,
+                                .nvrtc = "/lib/x"};
+}
+
+Test(compile, request_goes_there_and_back) {
+    ad_compile_request r = example(), got;
+    ad_bytes b = AD_BYTES_INIT;
+    void *lists;
+    cr_assert_eq(ad__compile_put_request(&b, &r), 0);
+    cr_assert_eq(ad__compile_get_request(b.data, b.size, &got, &lists, &fault), 0, "%s", fault.text);
+    cr_expect_eq(got.job.target, AD_COMPILE_HOST);
+    cr_expect_str_eq(got.job.arch, "x86-64-v3");
+    cr_expect(got.job.prelude.size == 10 && !memcmp(got.job.prelude.data, "#define P\n", 10));
+    cr_expect_str_eq(got.job.source.data, "int f();");
+    cr_assert(got.job.noptions == 2 && got.job.nown_options == 1 && got.job.nnames == 2 && got.job.nheaders == 2);
+    cr_expect_str_eq(got.job.options[1], "--std=c++17");
+    cr_expect_str_eq(got.job.own_options[0], "-fno-math-errno");
+    cr_expect_str_eq(got.job.names[0], "f<int>");
+    cr_expect_str_eq(got.job.headers[0].name, "a/b.h");
+    cr_expect_eq(got.job.headers[0].text.size, 10);
+    cr_expect(got.job.own && got.open && got.seconds == 7 && got.memory == 5ull << 32);
+    cr_expect_str_eq(got.nvrtc, "/lib/x");
+    free(lists);
+    ad__bytes_free(&b);
+}
+
+Test(compile, result_goes_there_and_back) {
+    static const uint8_t binary[] = {0, 1, 2};
+    ad_compile_result r = {.binary = {binary, 3, names, 2, "a warning"}}, got;
+    ad_bytes b = AD_BYTES_INIT;
+    void *lists;
+    cr_assert_eq(ad__compile_put_result(&b, &r), 0);
+    cr_assert_eq(ad__compile_get_result(b.data, b.size, &got, &lists, &fault), 0, "%s", fault.text);
+    cr_expect(got.kind == AD_COMPILE_MADE && got.binary.size == 3 && !memcmp(got.binary.data, binary, 3));
+    cr_expect_str_eq(got.binary.log, "a warning");
+    cr_assert_eq(got.binary.nlowered, 2);
+    cr_expect_str_eq(got.binary.lowered[1], "g");
+    free(lists);
+    ad__bytes_free(&b);
+}
+
+/* A copy that ends where its memory does, so that a sanitizer sees what reads on. */
+static void read_both(const uint8_t *data, size_t size) {
+    ad_compile_request request;
+    ad_compile_result result;
+    uint8_t *exact = malloc(size ? size : 1);
+    void *lists;
+    memcpy(exact, data, size);
+    ad__compile_get_request(exact, size, &request, &lists, &fault);
+    free(lists);
+    ad__compile_get_result(exact, size, &result, &lists, &fault);
+    free(lists);
+    free(exact);
+}
+
+Test(compile, damaged_frames_are_refused_without_harm) {
+    ad_compile_request r = example(), got;
+    ad_bytes b = AD_BYTES_INIT;
+    unsigned seed = 5;
+    void *lists;
+    cr_assert_eq(ad__compile_put_request(&b, &r), 0);
+    for (size_t size = 0; size < b.size; size++) {
+        cr_expect_lt(ad__compile_get_request(b.data, size, &got, &lists, &fault), 0, "cut at %zu", size);
+        free(lists);
+        read_both(b.data, size);
+    }
+    for (int i = 0; i < 20000; i++) {
+        size_t at = (size_t)rand_r(&seed) % b.size;
+        uint8_t before = b.data[at];
+        b.data[at] = (uint8_t)rand_r(&seed);
+        read_both(b.data, b.size);
+        if (i % 3) b.data[at] = before;
+    }
+    ad__bytes_free(&b);
+}
+
+/* ---- options ---- */
+
+static int check(ad_compile_target target, size_t n, const char *const *list) {
+    ad_compile_job job = {
+        .target = target, .arch = target ? "x86-64-v3" : "sm_90", .source = text(""), .options = list, .noptions = n};
+    memset(&fault, 0, sizeof fault);
+    return ad__compile_check(&job, &fault);
+}
+
+Test(compile, options_that_are_allowed) {
+    static const char *const good[] = {"-DA",
+                                       "-DA=1",
+                                       "-DA=\"x y\"",
+                                       "-DF(x)=x",
+                                       "-D",
+                                       "A",
+                                       "-UA",
+                                       "--define-macro=B=2",
+                                       "--undefine-macro",
+                                       "B",
+                                       "-std=c++11",
+                                       "--std=c++20",
+                                       "-w",
+                                       "-use_fast_math",
+                                       "--use_fast_math",
+                                       "-fmad=false",
+                                       "--fmad=true",
+                                       "-ftz=true",
+                                       "-prec-div=false",
+                                       "-prec-sqrt=false",
+                                       "-maxrregcount=32",
+                                       "--maxrregcount",
+                                       "32",
+                                       "-lineinfo",
+                                       "-default-device",
+                                       "--device-as-default-execution-space",
+                                       "--diag-suppress=177,550"};
+    cr_expect_eq(check(AD_COMPILE_CUDA, sizeof good / sizeof *good, good), 0, "%s", fault.text);
+    cr_expect_eq(check(AD_COMPILE_HOST, sizeof good / sizeof *good, good), 0, "%s", fault.text);
+}
+
+Test(compile, options_that_are_not) {
+    static const char *const bad[] = {"--time=/tmp/x",
+                                      "--create-pch=/tmp/x",
+                                      "-pch",
+                                      "--use-pch=x",
+                                      "--pch-dir=/tmp",
+                                      "-include",
+                                      "--pre-include=/etc/passwd",
+                                      "@file",
+                                      "-I/",
+                                      "-I",
+                                      "--include-path=/etc",
+                                      "-o/tmp/x",
+                                      "-fplugin=/tmp/x.so",
+                                      "-wrapper",
+                                      "-B/tmp",
+                                      "-specs=x",
+                                      "-Xptxas",
+                                      "-G",
+                                      "--device-debug",
+                                      "-arch=sm_80",
+                                      "--gpu-architecture=sm_80",
+                                      "-L/",
+                                      "-dlto",
+                                      "-rdc=true",
+                                      "-D",
+                                      "-DA\nB",
+                                      "-D1",
+                                      "-D@x",
+                                      "-std=gnu++17",
+                                      "-std=c++98",
+                                      "-fmad=maybe",
+                                      "-fmad",
+                                      "-maxrregcount=x",
+                                      "-w=1",
+                                      "kernel.cu",
+                                      "-",
+                                      "--",
+                                      "-fsyntax-only",
+                                      "-save-temps",
+                                      "-ftime-report=/tmp/x",
+                                      "--fdevice-time-trace=/tmp/x",
+                                      "-optix-ir",
+                                      "-minimal;",
+                                      "-Uf(x"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        for (int target = 0; target < 2; target++) {
+            int status = check((ad_compile_target)target, 1, &bad[i]);
+            cr_expect(status == AD_E_DENIED || status == AD_E_VALUE, "%s: %d", bad[i], status);
+            cr_expect_not_null(strstr(fault.text, bad[i]), "%s: %s", bad[i], fault.text);
+        }
+    }
+}
+
+static void becomes(ad_compile_target target, size_t n, const char *const *list, size_t nexpected,
+                    const char *const *expected) {
+    ad_compile_job job = {.target = target, .options = list, .noptions = n};
+    ad_compile_words words;
+    cr_assert_eq(ad__compile_words(&job, &words, &fault), 0, "%s", fault.text);
+    cr_assert_eq(words.n, nexpected, "%zu", words.n);
+    for (size_t i = 0; i < nexpected; i++) cr_expect_str_eq(words.words[i], expected[i]);
+    ad__compile_words_free(&words);
+}
+
+Test(compile, options_are_translated) {
+    static const char *const given[] = {"-D", "A=1", "--define-macro=B", "-w", "-fmad=false", "-std=c++14", "-UC"};
+    static const char *const cuda[] = {"-DA=1", "-DB", "--disable-warnings", "--fmad=false", "--std=c++14", "-UC"};
+    static const char *const host[] = {"-DA=1", "-DB", "-w", "-std=c++17", "-UC"};
+    becomes(AD_COMPILE_CUDA, 7, given, 6, cuda);
+    becomes(AD_COMPILE_HOST, 7, given, 5, host);
+}
+
+Test(compile, sizes_are_bounded) {
+    static char source[AD_COMPILE_SOURCE + 1], name[AD_COMPILE_WORD + 2];
+    static const char *list[AD_COMPILE_NAMES + 1];
+    ad_compile_job job = {.target = AD_COMPILE_HOST, .source = {source, AD_COMPILE_SOURCE}, .names = list};
+    memset(source, ' ', sizeof source);
+    memset(name, 'n', sizeof name - 1);
+    for (size_t i = 0; i <= AD_COMPILE_NAMES; i++) list[i] = "f";
+    job.nnames = AD_COMPILE_NAMES;
+    cr_expect_eq(ad__compile_check(&job, &fault), 0, "%s", fault.text);
+    job.nnames++;
+    cr_expect_eq(ad__compile_check(&job, &fault), AD_E_LIMIT);
+    job.nnames = 1;
+    list[0] = name;
+    cr_expect_eq(ad__compile_check(&job, &fault), AD_E_LIMIT);
+    job.nnames = 0;
+    job.source.size++;
+    cr_expect_eq(ad__compile_check(&job, &fault), AD_E_LIMIT);
+    job.source.size = 3;
+    source[1] = 0;
+    cr_expect_eq(ad__compile_check(&job, &fault), AD_E_VALUE);
+    job.source.size = 0;
+    job.arch = "native;x";
+    cr_expect_eq(ad__compile_check(&job, &fault), AD_E_VALUE);
+    static const char *const paths[] = {"/etc/x", "../x", "a/../../x", "", "a//b", "a b", "a/"};
+    job.arch = "";
+    job.nheaders = 1;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        job.headers = &(ad_compile_header){paths[i], {"", 0}};
+        cr_expect_eq(ad__compile_check(&job, &fault), AD_E_VALUE, "%s", paths[i]);
+    }
+}
+
+/* ---- the service ---- */
+
+static char folder[] = "/tmp/arrayd-kernels-XXXXXX";
+static ad_config config;
+static ad_compiler *service;
+static int done_fd = -1;
+
+static void on_done(void *user) { eventfd_write(*(int *)user, 1); }
+
+static void open_service(void) {
+    cr_assert_eq(ad__compile_open(&config, on_done, &done_fd, &service, &fault), 0, "%s", fault.text);
+}
+
+static void set_up(void) {
+    cr_assert_not_null(mkdtemp(folder));
+    config = (ad_config){.kernels_cache = folder,
+                         .cache_size = 1 << 20,
+                         .compile_seconds = 5,
+                         .compile_memory = 2ull << 30,
+                         .compile_jail = true,
+                         .compilers = 2};
+    done_fd = eventfd(0, 0);
+    open_service();
+}
+
+static void tear_down(void) {
+    char command[80];
+    ad__compile_close(service);
+    close(done_fd);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    cr_assert_eq(system(command), 0);
+}
+
+static ad_compile_counts counts(void) {
+    ad_compile_counts c;
+    ad__compile_counts(service, &c);
+    return c;
+}
+
+/* Ask until there is an answer. */
+static int await(const ad_compile_job *job, const ad_binary **out) {
+    eventfd_t n;
+    int status;
+    *out = NULL;
+    while (!(status = service->get(service, job, out, &fault))) cr_assert_eq(eventfd_read(done_fd, &n), 0);
+    return status;
+}
+
+static ad_compile_job job_of(const char *source) {
+    return (ad_compile_job){.target = AD_COMPILE_HOST, .source = text(source)};
+}
+
+TestSuite(compile_service, .init = set_up, .fini = tear_down);
+
+Test(compile_service, answers_are_kept_in_memory_and_on_disk) {
+    ad_compile_job job = job_of("extern \"C\" int f() { return 42; }");
+    const ad_binary *first, *again;
+    cr_assert_eq(service->get(service, &job, &first, &fault), 0);
+    cr_expect_eq(counts().waiting, 1);
+    cr_assert_eq(await(&job, &first), 1, "%s", fault.text);
+    cr_assert(first->size > 4 && !memcmp(first->data, "\177ELF", 4), "%s", first->log);
+    cr_assert_eq(await(&job, &again), 1);
+    cr_expect_eq(again, first);
+    service->release(service, first);
+    service->release(service, again);
+    ad_compile_counts c = counts();
+    cr_expect(c.compiled == 1 && !c.failures && c.hits_memory == 1 && !c.hits_disk && !c.waiting);
+    ad__compile_close(service);
+    open_service();
+    cr_assert_eq(await(&job, &first), 1, "%s", fault.text);
+    cr_expect(first->size > 4 && !memcmp(first->data, "\177ELF", 4));
+    service->release(service, first);
+    c = counts();
+    cr_expect(!c.compiled && !c.hits_memory && c.hits_disk == 1, "%d %d", (int)c.compiled, (int)c.hits_disk);
+}
+
+Test(compile_service, whatever_differs_is_another_job) {
+    static const char *const flag[] = {"-DX=1"}, *const name[] = {"f"};
+    static const ad_compile_header header[] = {{"x.h", {"", 0}}};
+    ad_compile_job jobs[8];
+    const ad_binary *binary[8];
+    for (int i = 0; i < 8; i++) jobs[i] = job_of("int f() { return 1; }");
+    jobs[1].source = text("int f() { return 2; }");
+    jobs[2].prelude = text("//\n");
+    jobs[3].options = jobs[4].own_options = flag;
+    jobs[3].noptions = jobs[4].nown_options = 1;
+    jobs[5].names = name;
+    jobs[5].nnames = 1;
+    jobs[6].headers = header;
+    jobs[6].nheaders = 1;
+    jobs[7].own = true;
+    for (int i = 0; i < 8; i++) cr_assert_eq(service->get(service, &jobs[i], &binary[i], &fault), 0, "%d", i);
+    for (int i = 0; i < 8; i++) cr_assert_eq(await(&jobs[i], &binary[i]), 1, "%s", fault.text);
+    for (int i = 0; i < 8; i++) {
+        cr_expect_not_null(binary[i]->data, "%d: %s", i, binary[i]->log);
+        for (int k = 0; k < i; k++) cr_expect_neq(binary[i], binary[k]);
+        service->release(service, binary[i]);
+    }
+    cr_expect_eq(counts().compiled, 8);
+}
+
+Test(compile_service, what_does_not_compile_says_why) {
+    ad_compile_job job = job_of("int f() {\n  return y;\n}\n");
+    static const char *const bad[] = {"--time=x"};
+    const ad_binary *binary;
+    cr_assert_eq(await(&job, &binary), 1, "%s", fault.text);
+    cr_expect_null(binary->data);
+    cr_expect_not_null(strstr(binary->log, "kernel.cu:2:"), "%s", binary->log);
+    service->release(service, binary);
+    cr_expect(counts().failures == 1);
+    job.options = bad;
+    job.noptions = 1;
+    cr_expect_eq(service->get(service, &job, &binary, &fault), AD_E_DENIED);
+    cr_expect_not_null(strstr(fault.text, "--time=x"), "%s", fault.text);
+    cr_expect_eq(counts().waiting, 0);
+}
+
+/* A source on which a compiler is busy until it is stopped. */
+#define TEN(a) a a a a a a a a a a
+static const char endless[] =
+    "#define A " TEN("+1") "\n#define B " TEN("A ") "\n#define C " TEN("B ") "\n#define D " TEN(
+        "C ") "\n#define E " TEN("D ") "\n#define F " TEN("E ") "\n#define G " TEN("F ") "\nint x = G " TEN("G ") ";\n";
+
+Test(compile_service, who_takes_long_does_not_keep_others_waiting) {
+    static char numbered[3][sizeof endless + 16], quick[4][64];
+    const ad_binary *binary;
+    ad_compile_job job;
+    for (int i = 0; i < 3; i++) {
+        snprintf(numbered[i], sizeof numbered[i], "//%d\n%s", i, endless);
+        job = job_of(numbered[i]);
+        cr_assert_eq(service->get(service, &job, &binary, &fault), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        snprintf(quick[i], sizeof quick[i], "int f() { return %d; }", i);
+        job = job_of(quick[i]);
+        cr_assert_eq(await(&job, &binary), 1, "%s", fault.text);
+        cr_expect_not_null(binary->data);
+        service->release(service, binary);
+    }
+    cr_expect_geq(counts().waiting, 1); /* there are still some of the others */
+}
+
+Test(compile_service, users_go_first) {
+    static char source[24][64];
+    const ad_binary *binary;
+    ad_compile_job job;
+    for (int i = 0; i < 24; i++) {
+        snprintf(source[i], sizeof source[i], "int f() { return %d; }", i);
+        job = job_of(source[i]);
+        job.own = i < 23;
+        cr_assert_eq(service->get(service, &job, &binary, &fault), 0);
+    }
+    cr_assert_eq(await(&job, &binary), 1, "%s", fault.text); /* the user's, which came last */
+    service->release(service, binary);
+    cr_expect_geq(counts().waiting, 12);
+    for (int i = 0; i < 23; i++) {
+        job = job_of(source[i]);
+        job.own = true;
+        cr_assert_eq(await(&job, &binary), 1, "%s", fault.text);
+        service->release(service, binary);
+    }
+}
+
+Test(compile_service, one_job_is_compiled_once) {
+    ad_compile_job job = job_of("int f() { return 7; }");
+    const ad_binary *binary[64];
+    for (int i = 0; i < 64; i++) cr_assert_eq(service->get(service, &job, &binary[i], &fault), 0);
+    cr_expect_eq(counts().waiting, 1);
+    for (int i = 0; i < 64; i++) cr_assert_eq(await(&job, &binary[i]), 1);
+    for (int i = 0; i < 64; i++) service->release(service, binary[i]);
+    cr_expect_eq(counts().compiled, 1);
+}
