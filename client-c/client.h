@@ -137,8 +137,8 @@ typedef struct ad_pool ad_pool;
 struct ad_session {
     ad_session *next, **link; /* of all in this process: inherit.c */
     int heir;                 /* while it forks: the child's socket, or -1 */
-    atomic_uint refs; /* the caller's handle and each array */
-    int generation;   /* of the process that opened it, see ad__foreign */
+    atomic_uint refs;         /* the caller's handle and each array */
+    int generation;           /* of the process that opened it, see ad__foreign */
     int fd;
     ad_secure *secure; /* what goes over fd is encrypted; NULL: it is not */
     pid_t pid;         /* of the embedded server, or 0 */
@@ -185,7 +185,7 @@ struct ad_session {
 
     ad_welcome welcome;
     bool welcomed, renewed; /* renewed: of a fork, and the server will say it again */
-    int refused; /* status of a bye before welcome, or of one because the device is lost */
+    int refused;            /* status of a bye before welcome, or of one because the device is lost */
     ad_reader *tracer;
     ad_arena trace_arena;
     ad_address address;

@@ -1,6 +1,6 @@
-/* Windows and fork; inherit.c calls these. A child has its parent's windows mapped, and whatever one of them or the server wrote there, the
- * other would see. So the child copies what is in use into memory of its own, before anybody runs in it, and the parent
- * waits for that. */
+/* Windows and fork; inherit.c calls these. A child has its parent's windows mapped, and whatever one of them or the
+ * server wrote there, the other would see. So the child copies what is in use into memory of its own, before anybody
+ * runs in it, and the parent waits for that. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Sessions and fork. A child goes on with its parent's arrays in a session of its own, which the parent begins for it:
  * before the fork it sends the server one end of a socket pair, behind all operations so far. Nothing is waited for.
- * Where that cannot be (from another machine, or the server takes nothing for a while) the session is of no use to the child, which
- * then opens another. */
+ * Where that cannot be (from another machine, or the server takes nothing for a while) the session is of no use to the
+ * child, which then opens another. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -45,8 +45,8 @@ bool ad_session_usable(const ad_session *s) { return !ad__foreign(s); }
 
 /* Only arrays are worth it: they, and the program, refer to the session. */
 static bool worth_it(const ad_session *s) {
-    return s->welcomed && !s->dead && !ad__foreign(s) && atomic_load(&s->refs) > 1 &&
-           !ad__url_remote(&s->address) && s->ops - s->window.acked < s->window.ops;
+    return s->welcomed && !s->dead && !ad__foreign(s) && atomic_load(&s->refs) > 1 && !ad__url_remote(&s->address) &&
+           s->ops - s->window.acked < s->window.ops;
 }
 
 static void wait_step(ad_session *s) {

@@ -138,8 +138,8 @@ static int sort_parameter(const ad_module *m, launching *l, int i, const ad_para
     if (p->array->session != m->session)
         return ad__fail(AD_E_VALUE, "parameter %d: the array belongs to another session than the kernel", i);
     if (p->written && p->array->readonly)
-        return ad__fail(AD_E_VALUE, "parameter %d: the array is read-only, and the kernel might write it: give it a copy",
-                        i);
+        return ad__fail(AD_E_VALUE,
+                        "parameter %d: the array is read-only, and the kernel might write it: give it a copy", i);
     l->kind[i] = p->written ? WRITTEN : READ;
     if (p->written) l->op.nout++;
     else l->op.nin++;

@@ -54,7 +54,7 @@ int ad__fail_dead(const ad_session *s) { return ad__fail(s->refused ? s->refused
 
 int ad__fail_foreign(void) {
     return ad__fail(AD_E_CONNECTION, "the session is the parent process's, and this one could not go on with its "
-                                  "arrays; open one after fork()");
+                                     "arrays; open one after fork()");
 }
 
 /* ---- making and unmaking ---- */

@@ -61,7 +61,8 @@ int ad__encode_kernel_set(ad_bytes *b, uint64_t module, const char *kernel, int6
 int ad__encode_kernel(ad_bytes *b, uint64_t request, uint64_t module, const char *kernel);
 int ad__encode_global(ad_bytes *b, uint64_t request, uint64_t module, const char *name, uint64_t buffer);
 /* Requests whose fields are unsigned numbers and then strings: ATTACH_NAME, UNPUBLISH. */
-int ad__encode_named(ad_bytes *b, int opcode, size_t n, const uint64_t *fields, size_t ntexts, const char *const *texts);
+int ad__encode_named(ad_bytes *b, int opcode, size_t n, const uint64_t *fields, size_t ntexts,
+                     const char *const *texts);
 int ad__encode_publish(ad_bytes *b, uint64_t request, const ad_desc *d, bool writable, const char *name,
                        const char *grant);
 int ad__encode_reply(ad_bytes *b, uint64_t request, uint64_t done, size_t n, const ad_scalar *values);

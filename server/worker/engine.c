@@ -201,7 +201,8 @@ static void *engine_thread(void *argument) {
         e->running = e->in_thread = true;
         run(e, INT64_MAX, 1e300);
         e->running = e->in_thread = e->heavy = false;
-        if (e->under_way || worker->sharing->due != INT64_MAX) uv_async_send(&worker->wake); /* the I/O thread waits for it */
+        if (e->under_way || worker->sharing->due != INT64_MAX)
+            uv_async_send(&worker->wake); /* the I/O thread waits for it */
     }
     pthread_mutex_unlock(&e->lock);
     return NULL;

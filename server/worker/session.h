@@ -102,11 +102,11 @@ struct ad_session {
     ad_reading reading;
     uint64_t done, complete, told;   /* operations executed; complete; the last that the client knows of */
     uint64_t bytes_done, bytes_told; /* the same for bytes of frames */
-    uint64_t shares;       /* buffers whose memory others hold, too */
-    uint64_t capabilities; /* that it has made and that are not over */
-    bool dropping;         /* nothing of it is under way, and nothing will be */
-    bool forked;           /* begun by the parent of its client: arrayd does not know of it */
-    bool stillborn, begun; /* and not as it should be; its socket is watched */
+    uint64_t shares;                 /* buffers whose memory others hold, too */
+    uint64_t capabilities;           /* that it has made and that are not over */
+    bool dropping;                   /* nothing of it is under way, and nothing will be */
+    bool forked;                     /* begun by the parent of its client: arrayd does not know of it */
+    bool stillborn, begun;           /* and not as it should be; its socket is watched */
     uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* limit 0: none */
 };
 

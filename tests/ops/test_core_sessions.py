@@ -203,7 +203,7 @@ def test_fork_over_tcp(own_server):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    own_server(f"--tcp=127.0.0.1:{port}")
+    own_server(f"--tcp=127.0.0.1:{port}", "--tcp-open=yes")
     ad.connect(f"tcp:127.0.0.1:{port}")
     try:
         forks()
