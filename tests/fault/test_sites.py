@@ -65,7 +65,8 @@ def test_sweep(program, call, tmp_path):
 
 
 def test_several_faults_in_a_row(tmp_path):
-    faults = ",".join(f"arrayd-worker:{call}:{n}" for call, n in (("malloc", 30), ("calloc", 6), ("sendmsg", 5)))
+    """Each after a worker has begun: a server whose first worker cannot begin ends."""
+    faults = ",".join(f"arrayd-worker:{call}:{n}" for call, n in (("malloc", 60), ("calloc", 16), ("sendmsg", 5)))
     server = Server("--slab=1M", folder=str(tmp_path),
                     env={"ARRAYD_FAULT_OS": faults, "ARRAYD_FAULT_ONCE": str(tmp_path / "there")})
     for _ in range(12):
