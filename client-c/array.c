@@ -67,6 +67,7 @@ int ad__array_new(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_a
     for (int i = 0; i < ndim; i++) a->shape[i] = shape[i];
     pack(a, itemsize);
     a->contiguous = true;
+    a->readonly = false;
     a->f_contiguous = ndim <= 1 || packed_both_ways(a);
     a->base = NULL;
     a->session = ad__session_retain(s);
@@ -94,6 +95,7 @@ int ad__array_view(const ad_array *a, int dtype, int64_t offset, int ndim, const
         v->strides[i] = strides[i];
     }
     v->count = count;
+    v->readonly = a->readonly;
     v->base = ad_array_retain(a->base ? a->base : (ad_array *)(uintptr_t)a);
     v->session = a->session;
     v->buffer = a->buffer;
@@ -118,7 +120,8 @@ void ad_array_get_info(const ad_array *a, ad_array_info *info) {
                             .ndim = a->ndim,
                             .device = a->device,
                             .contiguous = a->contiguous,
-                            .f_contiguous = a->f_contiguous};
+                            .f_contiguous = a->f_contiguous,
+                            .writable = !a->readonly};
 }
 
 ad_array *ad_array_retain(ad_array *a) {

@@ -76,6 +76,7 @@ static int describe_given(library_call *c, ad_array *const *out) {
         if (!out || !out[k]) continue;
         if (c->session && c->session != out[k]->session)
             return ad__fail(AD_E_VALUE, "the arrays belong to different sessions");
+        if (ad__check_writable(out[k], "output array")) return AD_E_VALUE;
         c->session = out[k]->session;
         c->operand[k].desc = ad__array_desc(out[k]);
     }

@@ -131,9 +131,14 @@ typedef struct ad_pool ad_pool;
 #define AD_FREE_BYTES (1 << 20) /* released memory that waits for the next message at the most */
 #define AD_TYPE_CODES 18        /* dtypes and the three weak types */
 
+#define AD_WAIT_STEP_US 50000    /* how long a read blocks before the interrupt is asked */
+#define AD_SEND_BUFFER (1 << 20) /* fewer turns for a large upload */
+
 struct ad_session {
-    atomic_uint refs; /* the caller's handle and each array */
-    int generation;   /* of the process that opened it, see ad__foreign */
+    ad_session *next, **link; /* of all in this process: inherit.c */
+    int heir;                 /* while it forks: the child's socket, or -1 */
+    atomic_uint refs;         /* the caller's handle and each array */
+    int generation;           /* of the process that opened it, see ad__foreign */
     int fd;
     ad_secure *secure; /* what goes over fd is encrypted; NULL: it is not */
     pid_t pid;         /* of the embedded server, or 0 */
@@ -179,8 +184,8 @@ struct ad_session {
     bool flusher_runs, parked, closing;
 
     ad_welcome welcome;
-    bool welcomed;
-    int refused; /* status of a bye before welcome, or of one because the device is lost */
+    bool welcomed, renewed; /* renewed: of a fork, and the server will say it again */
+    int refused;            /* status of a bye before welcome, or of one because the device is lost */
     ad_reader *tracer;
     ad_arena trace_arena;
     ad_address address;
@@ -201,6 +206,13 @@ static inline bool ad__foreign(const ad_session *s) {
     return s->generation != atomic_load_explicit(&ad__generation, memory_order_relaxed);
 }
 int ad__fail_foreign(void);
+int ad__session_locks(ad_session *s); /* make them */
+uint64_t ad__session_serial_next(void);
+/* ---- inherit.c: forks ---- */
+void ad__inherit_add(ad_session *s);
+void ad__inherit_remove(ad_session *s);
+/* Until when the calling thread, which is about to fork, waits for a server; 0: it is not. */
+extern _Thread_local uint64_t ad__fork_until;
 ad_session *ad__session_retain(ad_session *s);
 void ad__session_release(ad_session *s);
 /* Mark the connection as gone; the first reason stays. */
@@ -222,6 +234,8 @@ int ad__push(ad_session *s);
 /* A window message, whose first byte takes fd along (over a Unix socket), which is closed then. *number: its
  * operation's. */
 int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number);
+/* The same of a fork message; the lock is held, and nothing else is on its way. */
+int ad__pass_fork(ad_session *s, int fd);
 /* Store bytes of host memory in a buffer, by write messages; copied or sent when it returns. */
 int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
 /* Queue a buffer's free; never fails, never waits. */
@@ -326,7 +340,7 @@ int ad__populate(void *memory, size_t size); /* let its pages be there; AD_E_MEM
 struct ad_array {
     atomic_uint refs;
     uint8_t dtype, ndim, device;
-    bool contiguous, f_contiguous;
+    bool contiguous, f_contiguous, readonly;
     int64_t offset, count;
     int64_t *shape, *strides; /* in dims */
     ad_array *base;           /* of a view: the array that owns the buffer, retained; NULL: this one */
@@ -357,6 +371,8 @@ static inline ad_desc ad__fresh_desc(const ad_array *a) {
     d.form = AD_FRESH;
     return d;
 }
+/* ValueError for one that somebody else has published. */
+int ad__check_writable(const ad_array *a, const char *what);
 int ad__dtype_check(int dtype);
 int ad__shape_check(int ndim, const int64_t *shape);
 /* Copies in (broadcast) into out, which is fresh when made. */

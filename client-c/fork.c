@@ -1,6 +1,6 @@
-/* Windows and fork. A child has its parent's windows mapped, and whatever one of them or the server wrote there, the
- * other would see. So the child copies what is in use into memory of its own, before anybody runs in it, and the parent
- * waits for that. */
+/* Windows and fork; inherit.c calls these. A child has its parent's windows mapped, and whatever one of them or the
+ * server wrote there, the other would see. So the child copies what is in use into memory of its own, before anybody
+ * runs in it, and the parent waits for that. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static bool anything_live(void) {
     return false;
 }
 
-static void before(void) {
+void ad__pools_before_fork(void) {
     pthread_mutex_lock(&ad__pools_lock);
     if (anything_live() && pipe2(copied, O_CLOEXEC) != 0) copied[0] = copied[1] = -1;
 }
@@ -28,7 +28,7 @@ static void close_end(int end) {
     copied[end] = -1;
 }
 
-static void after_in_parent(void) {
+void ad__pools_forked(void) {
     char nothing;
     close_end(1);
     while (copied[0] >= 0 && read(copied[0], &nothing, 1) < 0 && errno == EINTR)
@@ -46,7 +46,7 @@ static void copy_window(ad_host_window *w) {
     if (mremap(own, w->size, w->size, MREMAP_MAYMOVE | MREMAP_FIXED, w->base) == MAP_FAILED) munmap(own, w->size);
 }
 
-static void after_in_child(void) {
+void ad__pools_in_child(void) {
     for (ad_pool *pool = ad__pools, *next; pool; pool = next) {
         next = pool->next;
         pool->session = NULL; /* it is the parent's */
@@ -59,5 +59,3 @@ static void after_in_child(void) {
     close_end(1);
     pthread_mutex_unlock(&ad__pools_lock);
 }
-
-void ad__watch_forks(void) { pthread_atfork(before, after_in_parent, after_in_child); }

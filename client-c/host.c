@@ -146,10 +146,8 @@ static size_t most_bytes(void) {
 }
 
 ad_pool *ad__pool_of(ad_session *s) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
     if (pool || ad__url_remote(&s->address)) return pool;
-    pthread_once(&once, ad__watch_forks);
     pthread_mutex_lock(&ad__pools_lock);
     pool = atomic_load_explicit(&s->pool, memory_order_relaxed);
     if (!pool && (pool = calloc(1, sizeof *pool))) {

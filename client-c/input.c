@@ -42,12 +42,13 @@ static void copy_string(char *out, size_t size, const ad_string *s) {
 }
 
 static void on_welcome(ad_session *s, const ad_message *m) {
-    if (s->welcomed || !m->welcome) {
+    if ((s->welcomed && !s->renewed) || !m->welcome) {
         ad__die_locked(s, "protocol violated: a second welcome");
         return;
     }
     s->welcome = *m->welcome;
     s->welcomed = true;
+    s->renewed = false;
     ad__wake_all(s);
 }
 

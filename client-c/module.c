@@ -7,8 +7,15 @@
 struct ad_module {
     atomic_uint refs;
     ad_session *session;
+    uint64_t serial; /* of the session when it was built: a fork's child has its arrays, but no modules */
     uint64_t id;
 };
+
+static bool is_lost(const ad_module *m) { return ad__foreign(m->session) || m->serial != m->session->serial; }
+
+static int check_here(const ad_module *m) {
+    return is_lost(m) ? ad__fail(AD_E_STALE, "the module is the parent process's: build it again after a fork") : 0;
+}
 
 /* ---- building ---- */
 
@@ -82,6 +89,7 @@ int ad_module_build(ad_session *s, const char *source, size_t size, int noptions
         return status;
     }
     m->session = ad__session_retain(s);
+    m->serial = s->serial;
     status = finish_build(m, &slot, text, module, log);
     if (status) {
         ad__session_release(s);
@@ -98,7 +106,7 @@ ad_module *ad_module_retain(ad_module *m) {
 void ad_module_release(ad_module *m) {
     if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1) return;
     ad_session *s = m->session;
-    if (!ad__foreign(s)) {
+    if (!is_lost(m)) {
         pthread_mutex_lock(&s->lock);
         bool dead = s->dead;
         pthread_mutex_unlock(&s->lock);
@@ -129,6 +137,9 @@ static int sort_parameter(const ad_module *m, launching *l, int i, const ad_para
     }
     if (p->array->session != m->session)
         return ad__fail(AD_E_VALUE, "parameter %d: the array belongs to another session than the kernel", i);
+    if (p->written && p->array->readonly)
+        return ad__fail(AD_E_VALUE,
+                        "parameter %d: the array is read-only, and the kernel might write it: give it a copy", i);
     l->kind[i] = p->written ? WRITTEN : READ;
     if (p->written) l->op.nout++;
     else l->op.nin++;
@@ -161,7 +172,8 @@ static int describe(const ad_module *m, launching *l, int n, const ad_parameter 
 int ad_launch(ad_module *m, const char *kernel, const ad_grid *grid, int n, const ad_parameter *parameters) {
     ad_session *s = m->session;
     launching l;
-    int status = describe(m, &l, n, parameters);
+    int status = check_here(m);
+    if (!status) status = describe(m, &l, n, parameters);
     if (status) return status;
     ad_launch_text text = {.module = m->id,
                            .kernel = kernel,
@@ -186,7 +198,8 @@ int ad_kernel_get_facts(ad_module *m, const char *kernel, ad_kernel_facts *facts
     enum { N = sizeof *facts / sizeof(int64_t) };
     ad_session *s = m->session;
     ad_slot slot;
-    int status = ad__begin_ask(s);
+    int status = check_here(m);
+    if (!status) status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&slot, NULL, 0);
     size_t mark = s->out.size;
@@ -203,7 +216,8 @@ int ad_kernel_set(ad_module *m, const char *kernel, int64_t max_dynamic_shared, 
     if (max_dynamic_shared > INT32_MAX || carveout > 100)
         return ad__fail(AD_E_VALUE, "kernel %s: shared memory of %lld bytes or a carveout of %lld percent is too much",
                         kernel, (long long)max_dynamic_shared, (long long)carveout);
-    int status = ad__begin(s);
+    int status = check_here(m);
+    if (!status) status = ad__begin(s);
     if (status) return status;
     size_t mark = s->out.size;
     return ad__commit(s, mark, ad__encode_kernel_set(&s->out, m->id, kernel, max_dynamic_shared, carveout));
@@ -211,7 +225,8 @@ int ad_kernel_set(ad_module *m, const char *kernel, int64_t max_dynamic_shared, 
 
 static int ask_global(ad_module *m, const char *name, uint64_t *buffer, ad_slot *slot) {
     ad_session *s = m->session;
-    int status = ad__begin_ask(s);
+    int status = check_here(m);
+    if (!status) status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(slot, NULL, 0);
     size_t mark = s->out.size;

@@ -80,6 +80,7 @@ static int describe_out(reduce_call *c, const ad_array *out) {
     ad_desc d = ad__array_desc(out);
     int n = 0;
     if (out->session != c->x->session) return ad__fail(AD_E_VALUE, "the arrays belong to different sessions");
+    if (ad__check_writable(out, "output array")) return AD_E_VALUE;
     if (!ad__can_cast(c->result.dtype, out->dtype, (ad_casting)c->options->casting))
         return ad__fail(AD_E_TYPE,
                         "Cannot cast ufunc '%s' output from dtype('%s') to dtype('%s') with casting rule '%s'",

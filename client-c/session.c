@@ -14,18 +14,12 @@
 #include "client-c/client.h"
 
 #define OPEN_LIMIT_NS 10000000000ull
-#define WAIT_STEP_US 50000    /* how long a read blocks before the interrupt is asked */
-#define SEND_BUFFER (1 << 20) /* fewer turns for a large upload */
 #define LEAST_CONTROL (256u << 10)
 #define LEAST_WINDOW (64u << 10)
 
-atomic_int ad__generation;
-
 static atomic_uint_fast64_t serials = 1;
 
-static void forked(void) { atomic_fetch_add_explicit(&ad__generation, 1, memory_order_relaxed); }
-
-static void watch_forks(void) { pthread_atfork(NULL, NULL, forked); }
+uint64_t ad__session_serial_next(void) { return atomic_fetch_add(&serials, 1); }
 
 uint64_t ad__now(void) {
     struct timespec t;
@@ -59,12 +53,13 @@ void ad__die(ad_session *s, const char *format, ...) {
 int ad__fail_dead(const ad_session *s) { return ad__fail(s->refused ? s->refused : AD_E_CONNECTION, "%s", s->why); }
 
 int ad__fail_foreign(void) {
-    return ad__fail(AD_E_CONNECTION, "session belongs to the parent process; open one after fork()");
+    return ad__fail(AD_E_CONNECTION, "the session is the parent process's, and this one could not go on with its "
+                                     "arrays; open one after fork()");
 }
 
 /* ---- making and unmaking ---- */
 
-static int init_locks(ad_session *s) {
+int ad__session_locks(ad_session *s) {
     pthread_condattr_t attributes;
     if (pthread_mutex_init(&s->lock, NULL) != 0) return ad__fail_memory();
     pthread_condattr_init(&attributes);
@@ -76,6 +71,7 @@ static int init_locks(ad_session *s) {
 }
 
 static void destroy(ad_session *s) {
+    ad__inherit_remove(s);
     ad__host_leave(s);
     if (!ad__foreign(s)) ad__secure_close(s->secure); /* in a fork's child another thread may have been at it */
     if (s->pass.fd >= 0) close(s->pass.fd);
@@ -95,23 +91,23 @@ static void destroy(ad_session *s) {
 }
 
 static int create(ad_session **out) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
+    ad_watch_forks();
     ad_session *s = calloc(1, sizeof *s);
     if (!s) return ad__fail_memory();
     const char *trace = getenv("AD_TRACE");
     s->fd = s->pass.fd = -1;
     s->refs = 1;
     s->next_buffer = s->next_request = s->next_stream = s->next_event = s->next_window = s->next_module = 1;
-    s->serial = atomic_fetch_add(&serials, 1);
+    s->serial = ad__session_serial_next();
     s->generation = atomic_load(&ad__generation);
     s->trace = trace && *trace && strcmp(trace, "0") != 0;
     s->window.ops = s->window.bytes = UINT64_MAX / 4;
-    int status = init_locks(s);
+    int status = ad__session_locks(s);
     if (status) {
         free(s);
         return status;
     }
+    ad__inherit_add(s);
     if (ad__input_open(&s->input) != 0 || (s->trace && ad__reader_new(&s->tracer) != 0)) {
         destroy(s);
         return ad__fail_memory();
@@ -192,8 +188,8 @@ static int handshake(ad_session *s, const char *token, uint64_t deadline) {
 }
 
 static void tune(const ad_session *s) {
-    const struct timeval step = {.tv_usec = WAIT_STEP_US};
-    const int room = SEND_BUFFER;
+    const struct timeval step = {.tv_usec = AD_WAIT_STEP_US};
+    const int room = AD_SEND_BUFFER;
     setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
     if (!ad__url_remote(&s->address)) /* TCP finds a size by itself */
         setsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);

@@ -160,6 +160,7 @@ static bool interrupted(ad_session *s, uint64_t *checked) {
     bool dead = s->dead;
     if (s->flusher_runs && pthread_equal(pthread_self(), s->flusher)) check = NULL;
     pthread_mutex_unlock(&s->lock);
+    if (ad__fork_until) return dead || now > ad__fork_until; /* nothing of the program's may run now */
     return dead || (check && check(argument) != 0);
 }
 
@@ -493,6 +494,24 @@ int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint6
     status = ad__push(s);
     pthread_mutex_unlock(&s->lock);
     return status;
+}
+
+int ad__pass_fork(ad_session *s, int fd) {
+    const uint64_t none = 0;
+    open_frame(s);
+    const size_t first = s->frame, mark = s->out.size;
+    if (ad__encode_numbers(&s->out, AD_REQ_FORK, 1, &none) != 0 || s->out.failed) {
+        s->out.size = mark;
+        s->out.failed = false;
+        close(fd);
+        return AD_E_MEMORY;
+    }
+    s->pass.fd = fd;
+    s->pass.at = first;
+    s->pass.taken = false;
+    s->ops++;
+    seal(s, 0);
+    return ad__push(s);
 }
 
 int ad_flush(ad_session *s) {

@@ -20,6 +20,7 @@ int ad_upload(ad_session *s, int dtype, int ndim, const int64_t *shape, const vo
 }
 
 int ad_write(const ad_array *a, const void *data, size_t size) {
+    if (ad__check_writable(a, "assignment destination")) return AD_E_VALUE;
     if (!a->contiguous) return ad__fail(AD_E_VALUE, "the array is not contiguous");
     if (size != (size_t)(a->count * ad__dtypes[a->dtype].size)) return wrong_size(size, a);
     return ad__store(a->session, a->buffer, (uint64_t)a->offset, data, size);

@@ -219,6 +219,7 @@ static int check_out(ufunc_call *c, int k, const ad_array *out) {
     if (out->session != c->session) return ad__fail(AD_E_VALUE, "the arrays belong to different sessions");
     if (!ad__can_cast(from, out->dtype, (ad_casting)c->options->casting))
         return cannot_cast(c, "output", k, c->row->nout, from, out->dtype);
+    if (ad__check_writable(out, "output array")) return AD_E_VALUE;
     if (repeats(out)) return ad__fail(AD_E_VALUE, "output array is read-only: it repeats elements");
     if (same_shape(c->ndim, c->shape, out->ndim, out->shape)) return 0;
     if (ad__broadcast_to(&result, out->ndim, out->shape, strides, &view, NULL) != 0)
@@ -363,6 +364,7 @@ int ad__copy(ad_array *out, const ad_in *in, int casting, bool made) {
     int status = ad__in_operand(in, &operand[1], &type, &s);
     if (!status) status = copy_types(out, in, casting, &op.loop);
     if (!status) status = check_fits(out, in->array);
+    if (!status && !made) status = ad__check_writable(out, "assignment destination");
     if (!status && repeats(out))
         status = ad__fail(AD_E_VALUE, "assignment destination is read-only: it repeats elements");
     return status ? status : ad__send_op(s, &op, &(ad_array *){made ? out : NULL});

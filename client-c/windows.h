@@ -40,6 +40,9 @@ void ad__pool_tidy(ad_pool *pool); /* after the session: unmaps what is not in u
 int ad__pool_grow(ad_session *s, ad_pool *pool, size_t size);
 /* Gives back windows that have been idle since then. */
 int ad__pool_shrink(ad_session *s, ad_pool *pool, uint64_t since);
-void ad__watch_forks(void);
+/* The lock is held from the first to one of the others. */
+void ad__pools_before_fork(void);
+void ad__pools_forked(void);
+void ad__pools_in_child(void);
 
 #endif

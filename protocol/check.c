@@ -447,6 +447,7 @@ static int finish(check *c) {
         return AD_OK;
     case AD_REQ_READ:
     case AD_REQ_FETCH:
+    case AD_REQ_PUBLISH:
         if (m->operand.is_scalar)
             return ad__fault(c->fault, AD_E_PROTOCOL, "%s: a scalar has nothing to read", m->row->name);
         return AD_OK;

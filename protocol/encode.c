@@ -180,6 +180,27 @@ int ad__encode_numbers(ad_bytes *b, int opcode, size_t n, const uint64_t *fields
     return end(b);
 }
 
+int ad__encode_named(ad_bytes *b, int opcode, size_t n, const uint64_t *fields, size_t ntexts,
+                     const char *const *texts) {
+    msgpack_packer pk = begin(b, opcode, n + ntexts);
+
+    for (size_t i = 0; i < n; i++) msgpack_pack_uint64(&pk, fields[i]);
+    for (size_t i = 0; i < ntexts; i++) pack_string(&pk, texts[i]);
+    return end(b);
+}
+
+int ad__encode_publish(ad_bytes *b, uint64_t request, const ad_desc *d, bool writable, const char *name,
+                       const char *grant) {
+    msgpack_packer pk = begin(b, AD_REQ_PUBLISH, 5);
+
+    msgpack_pack_uint64(&pk, request);
+    pack_desc(&pk, d);
+    msgpack_pack_uint64(&pk, writable);
+    pack_string(&pk, name);
+    pack_string(&pk, grant);
+    return end(b);
+}
+
 static int encode_number(ad_bytes *b, int opcode, uint64_t number) { return ad__encode_numbers(b, opcode, 1, &number); }
 
 int ad__encode_sync(ad_bytes *b, uint64_t request) { return encode_number(b, AD_REQ_SYNC, request); }

@@ -60,6 +60,11 @@ int ad__encode_build(ad_bytes *b, uint64_t request, uint64_t module, const char 
 int ad__encode_kernel_set(ad_bytes *b, uint64_t module, const char *kernel, int64_t shared, int64_t carveout);
 int ad__encode_kernel(ad_bytes *b, uint64_t request, uint64_t module, const char *kernel);
 int ad__encode_global(ad_bytes *b, uint64_t request, uint64_t module, const char *name, uint64_t buffer);
+/* Requests whose fields are unsigned numbers and then strings: ATTACH_NAME, UNPUBLISH. */
+int ad__encode_named(ad_bytes *b, int opcode, size_t n, const uint64_t *fields, size_t ntexts,
+                     const char *const *texts);
+int ad__encode_publish(ad_bytes *b, uint64_t request, const ad_desc *d, bool writable, const char *name,
+                       const char *grant);
 int ad__encode_reply(ad_bytes *b, uint64_t request, uint64_t done, size_t n, const ad_scalar *values);
 int ad__encode_fail(ad_bytes *b, uint64_t request, uint64_t done, int code, uint64_t number, const char *name,
                     const char *text); /* code: negative status */
@@ -95,7 +100,7 @@ typedef struct ad_message {
     } list[2];         /* lists of strings and bytes in order */
     ad_scalar *values; /* REPLY: the list */
     size_t nvalues;
-    ad_operand operand;  /* NEW, READ, FETCH: the description */
+    ad_operand operand;  /* NEW, READ, FETCH, PUBLISH: the description */
     ad_op op;            /* UFUNC, REDUCE, CALL, QUERY; LAUNCH: its arrays */
     ad_welcome *welcome; /* WELCOME */
     size_t size;         /* bytes that it took */

@@ -48,7 +48,7 @@ const ad_counter_row ad__counters[AD_NCOUNTER] = {
 #undef AD_COUNTER
 };
 
-/* Lists that are indexed without a look-up have no gaps: as many rows as the last id says. */
+/* A list that is indexed without a look-up has no gaps: as many rows as the last id says. */
 enum {
     DTYPE_ROWS = 0
 #define AD_DTYPE(id, NAME, name, size, kind, letter) +1

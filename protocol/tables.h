@@ -94,7 +94,7 @@ const ad_request_row *ad__request(uint64_t id);
 typedef struct ad_counter_row {
     const char *name, *doc;
 } ad_counter_row;
-extern const ad_counter_row ad__counters[AD_NCOUNTER];
+extern const ad_counter_row ad__counters[AD_NCOUNTER]; /* name NULL: there is none of that index */
 
 #ifdef __cplusplus
 }

@@ -193,11 +193,28 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
     case AD_REQ_AFTER:
     case AD_REQ_WINDOW:
     case AD_REQ_WINDOW_DROP:
-    case AD_REQ_MODULE_DROP: add_numbers_of(&t, m, 0); break;
+    case AD_REQ_MODULE_DROP:
+    case AD_REQ_FORK: add_numbers_of(&t, m, 0); break;
+    case AD_REQ_REVOKE: break; /* whoever reads it could attach */
+    case AD_REQ_ATTACH: ad__text_add(&t, " #%" PRIu64, u[1]); break;
+    case AD_REQ_PUBLISH:
+        add_operands(&t, " ", 1, &m->operand);
+        ad__text_add(&t, " %" PRIu64, u[1]);
+        add_string(&t, &m->s[0]);
+        add_string(&t, &m->s[1]);
+        break;
+    case AD_REQ_ATTACH_NAME:
+        ad__text_add(&t, " #%" PRIu64, u[1]);
+        add_string(&t, &m->s[0]);
+        add_string(&t, &m->s[1]);
+        break;
+    case AD_REQ_UNPUBLISH: add_string(&t, &m->s[0]); break;
+    case AD_REQ_NAMES: ad__text_add(&t, " #%" PRIu64, u[1]); break;
     case AD_REQ_WAIT:
     case AD_REQ_DONE:
     case AD_REQ_ELAPSED:
     case AD_REQ_POOL:
+    case AD_REQ_SHARE:
     case AD_REQ_DEVICE: add_numbers_of(&t, m, 1); break;
     case AD_REQ_BYE:
         ad__text_add(&t, " code %" PRIu64, u[0]);

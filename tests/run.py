@@ -14,7 +14,8 @@ TOP = HERE.parent
 SUITES = ["unit", "wire", "ops", "api", "late", "fault", "build"]  # in this order; gpu only when asked for
 # The ops suite again, on a backend that completes operations later than it is asked to, as a GPU does.
 LATE = ["core_sessions", "core_index", "indexing", "errors", "reductions", "sorting", "threads", "roundtrips", "cuda",
-        "windows", "decompositions", "fft", "priority", "modules", "fusion"]
+        "windows", "decompositions", "fft", "priority", "modules", "fusion", "sharing",
+        "sharing_kernels"]
 LIMIT = {"unit": 300}  # seconds for one command of a suite
 LONGEST = 1800
 

@@ -118,6 +118,7 @@ typedef struct ad_array_info {
     uint64_t buffer;
     uint8_t dtype, ndim, device;
     bool contiguous, f_contiguous;
+    bool writable; /* false: somebody else has published it */
 } ad_array_info;
 AD_API void ad_array_get_info(const ad_array *a, ad_array_info *info);
 AD_API ad_array *ad_array_retain(ad_array *a);
@@ -232,6 +233,42 @@ AD_API int ad_kernel_get_facts(ad_module *m, const char *kernel, ad_kernel_facts
 AD_API int ad_kernel_set(ad_module *m, const char *kernel, int64_t max_dynamic_shared, int64_t carveout);
 /* A variable of a module (__device__ or __constant__) as an array of uint8 that is its memory; waits. */
 AD_API int ad_module_get_global(ad_module *m, const char *name, ad_array **out);
+
+/* ---- arrays for other processes ----
+ * Processes of one user that use the same server may hold the same elements; nothing is copied. A process that is
+ * handed an array has a snapshot of it: it does not see what others write, as whoever writes first gets a copy. */
+/* A permission to attach an array, to be sent to another process. Who knows it needs nothing else. */
+typedef struct ad_capability {
+    uint64_t half[2], server; /* server: of which it is */
+} ad_capability;
+/* Waits. uses: how often it may be attached, 0 any number. lease: seconds after which it is over, 0: none. It ends
+ * linger seconds after the session does. While it lasts, so do the elements. */
+AD_API int ad_capability_make(const ad_array *a, uint64_t uses, double lease, double linger, ad_capability *capability);
+/* How the elements of an array lie in its buffer; of ad_array_get_info. */
+typedef struct ad_layout {
+    int dtype, ndim;
+    int64_t offset;
+    const int64_t *shape, *strides;
+} ad_layout;
+/* Waits. What was done to the array before the capability was made is seen. AD_E_STALE: it is over, or not one. */
+AD_API int ad_capability_attach(ad_session *s, const ad_capability *capability, const ad_layout *layout,
+                                ad_array **out);
+AD_API int ad_capability_revoke(ad_session *s, const ad_capability *capability);
+/* Gives an array, which must be all of its buffer, a name: it stays when the session ends. Who attaches it gets a
+ * snapshot that cannot be written; writable: all write into the same elements. grant: principals besides one's own
+ * that may attach it ("uid:1000,uid:1001"; "*" all); NULL: none. A name of one's own is given anew. Waits. */
+AD_API int ad_publish(const ad_array *a, const char *name, bool writable, const char *grant);
+/* principal: who has published it; NULL: oneself. AD_E_NAME: there is none such. Waits. */
+AD_API int ad_attach(ad_session *s, const char *principal, const char *name, ad_array **out);
+AD_API int ad_unpublish(ad_session *s, const char *name); /* who has attached it keeps it */
+/* What may be attached, a line each: name, principal, 1 if it may be written, dtype, bytes, dimensions with commas
+ * between; tabs between these. To be freed. */
+AD_API int ad_names(ad_session *s, char **text);
+/* After a fork the child goes on with the parent's sessions that have arrays, each a snapshot at the fork. false: not
+ * with this one (it is remote, or the server was not there). Streams and events are the parent's alone. */
+AD_API bool ad_session_usable(const ad_session *s);
+/* To be called before the program registers handlers for forks that want to call this library. */
+AD_API void ad_watch_forks(void);
 
 /* ---- views: nothing is sent ---- */
 /* Any view whose elements lie within those of a's buffer (checked). offset: bytes from the buffer's beginning, as in

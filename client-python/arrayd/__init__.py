@@ -97,6 +97,7 @@ _LATER = {
     "_poly": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
     "_poly1d": "poly1d",
     "_quantile": "nanpercentile nanquantile percentile quantile",
+    "_sharing": "Handle attach handles names publish share unpublish",
     "_statistics": "average bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd",
     "_triangles": "diag_indices diag_indices_from mask_indices tril_indices tril_indices_from triu_indices "
                   "triu_indices_from",

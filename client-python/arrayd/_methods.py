@@ -6,7 +6,7 @@ import types
 import numpy as np
 
 from . import _array_api, _base, _core, _formatting, _indexing, _joining, _linalg, _math, _reductions, _sorting
-from ._base import as_array, call, ndarray
+from ._base import call, ndarray
 
 
 def _clip(self, min=None, max=None, out=None, **kwargs):
@@ -125,7 +125,8 @@ def _dumps(self):
 
 
 def _reduce(self):
-    return as_array, (self.get(order="A"),)
+    from ._sharing import reduce_array
+    return reduce_array(self)
 
 
 def _bytes(self):

@@ -166,6 +166,7 @@ int ad__py_shared_init(PyObject *module);
 PyObject *ad__py_host(ad_host *host, int dtype, int ndim, const int64_t *shape);
 void ad__py_watch(ad_session *handle); /* show how far large transfers are */
 extern PyMethodDef ad__py_shared_methods[], ad__py_device_methods[];
+extern PyMethodDef ad__py_sharing_methods[]; /* sharing.c */
 
 /* ---- kernels.c: modules and launches ---- */
 int ad__py_kernels_init(PyObject *module);

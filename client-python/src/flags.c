@@ -91,6 +91,6 @@ PyObject *ad__py_flags(PyObject *a, void *unused) {
     if (!flags) return PyErr_NoMemory();
     PyObject_Init((PyObject *)flags, ad__py.flags);
     flags->bits = ALIGNED | (info.contiguous ? C_CONTIGUOUS : 0) | (info.f_contiguous ? F_CONTIGUOUS : 0) |
-                  (((ad__py_array *)a)->base ? 0 : OWNDATA) | (repeats(&info) ? 0 : WRITEABLE);
+                  (((ad__py_array *)a)->base ? 0 : OWNDATA) | (repeats(&info) || !info.writable ? 0 : WRITEABLE);
     return (PyObject *)flags;
 }

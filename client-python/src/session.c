@@ -36,15 +36,29 @@ static void close_at_exit(void) {
     if (current) ad_session_close(current->handle);
 }
 
-/* The parent's connection is not the child's: it opens its own. */
-static void forget_in_child(void) {
-    if (current) current->current = false;
-    current = NULL;
+static bool forked;
+
+static void note_fork(void) {
+    forked = true;
     pthread_mutex_init(&opening, NULL);
 }
 
+/* In a fork's child: where libarrayd goes on with the parent's arrays, it is with another connection, so that objects
+ * of the parent's (streams, events) are known to be strangers; else a connection of its own is opened when needed. */
+static void look_after_fork(void) {
+    forked = false;
+    if (!current) return;
+    if (ad_session_usable(current->handle)) {
+        current->serial = ++opened_so_far;
+        return;
+    }
+    current->current = false;
+    current = NULL;
+}
+
 int ad__py_session_init(void) {
-    if (pthread_atfork(NULL, NULL, forget_in_child) != 0 || Py_AtExit(close_at_exit) != 0) {
+    ad_watch_forks(); /* its handlers come before this one */
+    if (pthread_atfork(NULL, NULL, note_fork) != 0 || Py_AtExit(close_at_exit) != 0) {
         PyErr_SetString(PyExc_RuntimeError, "arrayd: no handler for fork or exit can be registered");
         return -1;
     }
@@ -92,6 +106,7 @@ static ad__py_session *open_session(const char *url, const ad_connection *with, 
     int status = 0;
     ad__py_release();
     pthread_mutex_lock(&opening);
+    if (forked) look_after_fork();
     if (another || !current) status = ad_session_open_with(url, with, &handle);
     ad__py_acquire();
     if (status) ad__py_fail(status);
@@ -101,13 +116,17 @@ static ad__py_session *open_session(const char *url, const ad_connection *with, 
 }
 
 ad__py_session *ad__py_session_get(void) {
+    if (forked) look_after_fork();
     ad__py_session *s = current;
     while (!s && !PyErr_Occurred()) s = open_session(NULL, NULL, false);
     if (s) s->users++;
     return s;
 }
 
-uint64_t ad__py_session_serial(void) { return current ? current->serial : 0; }
+uint64_t ad__py_session_serial(void) {
+    if (forked) look_after_fork();
+    return current ? current->serial : 0;
+}
 
 ad__py_session *ad__py_session_of(PyObject *const *objects, Py_ssize_t n) {
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -153,6 +172,7 @@ static PyObject *py_connect(PyObject *module, PyObject *const *args, Py_ssize_t 
 static PyObject *py_close(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
+    if (forked) look_after_fork();
     leave_current();
     Py_RETURN_NONE;
 }
@@ -173,6 +193,7 @@ static PyObject *py_sync(PyObject *module, PyObject *unused) {
 }
 
 static PyObject *py_flush(PyObject *module, PyObject *unused) {
+    if (forked) look_after_fork();
     ad__py_session *s = current;
     (void)module;
     (void)unused;

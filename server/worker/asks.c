@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "server/worker/job.h"
+#include "server/worker/sharing.h"
 
 /* ---- stat ---- */
 
@@ -68,7 +69,7 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_compile_waiting: return compile_counter(w, index);
     case AD_COUNTER_modules: return s->modules.count;
     case AD_COUNTER_launches: return s->modules.launches;
-    default: return 0;
+    default: return ad__sharing_counter(w, index);
     }
 }
 
@@ -123,6 +124,12 @@ bool ad__ask(ad_session *s, ad_message *m) {
     case AD_REQ_BUILD:
     case AD_REQ_KERNEL:
     case AD_REQ_GLOBAL: return ad__modules_ask(s, m);
+    case AD_REQ_SHARE:
+    case AD_REQ_ATTACH:
+    case AD_REQ_PUBLISH:
+    case AD_REQ_ATTACH_NAME:
+    case AD_REQ_UNPUBLISH:
+    case AD_REQ_NAMES: return ad__sharing_ask(s, m);
     default: return ad__streams_ask(s, m);
     }
 }

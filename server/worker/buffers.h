@@ -6,6 +6,9 @@
 #include "server/worker/lane.h"
 #include "server/worker/poison.h"
 
+struct ad_session;
+struct ad_shared;
+
 typedef struct ad_buffer ad_buffer;
 struct ad_buffer {
     uint64_t id;
@@ -19,6 +22,11 @@ struct ad_buffer {
     uint64_t readers;  /* bit n: lane n has read it since */
     uint64_t suspects; /* verdicts of this epoch on which the contents depend (verdict.h) */
     uint32_t epoch;
+    bool readonly;             /* published by somebody: this session may not write it */
+    struct ad_shared *shared;  /* memory that others hold, too (sharing.h); NULL: its own */
+    struct ad_session *holder; /* of shared: the session that this one belongs to ... */
+    ad_buffer *next_holder, *prev_holder;
+    uint64_t seen;            /* ... and the version of the contents that its streams wait for already */
     struct ad_loaded *module; /* whose variable it is; NULL: it is memory of its own */
     ad_buffer *next;          /* spare ones */
 

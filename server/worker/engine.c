@@ -6,6 +6,7 @@
 
 #include "server/common/os.h"
 #include "server/worker/session.h"
+#include "server/worker/sharing.h"
 
 /* Where a client has waited for its answer just now, turns are so short that the next such answer need not wait long:
  * one that takes 20 us by itself should not take 100 because another session has much to enqueue. */
@@ -160,18 +161,29 @@ static void run(ad_engine *e, int64_t until, double limit) {
     } while (!e->stop && now < until);
 }
 
+/* What others were to take is over when its time is, if nobody does anything as well. */
+static int64_t sooner(ad_worker *w, int64_t again) {
+    int64_t due = w->sharing->due, now = ad__os_now();
+    if (due == INT64_MAX || again == AD_PUMP_AT_ONCE) return again;
+    if (due <= now) return AD_PUMP_AT_ONCE;
+    return due - now < again ? due - now : again;
+}
+
 int64_t ad__engine_pump(ad_worker *w) {
     ad_engine *e = &w->engine;
     int64_t again = AD_PUMP_NEVER;
     pthread_mutex_lock(&e->lock);
-    if (!e->running && !e->heavy && (e->turns.head || e->under_way)) {
+    if (!e->running && !e->heavy && (e->turns.head || e->under_way || w->sharing->due != INT64_MAX)) {
         e->running = true;
+        pthread_mutex_unlock(&e->lock);
+        ad__sharing_sweep(w);
+        pthread_mutex_lock(&e->lock);
         bool alone = atomic_load(&w->nsessions) <= 1;
         int64_t now = ad__os_now();
         run(e, now + (in_a_hurry(e, now) && !alone ? 2 * SLICE : PUMP_LIMIT), alone ? LIGHT_ALONE : LIGHT);
         e->running = false;
         if (e->heavy) pthread_cond_signal(&e->work);
-        else again = e->turns.head ? AD_PUMP_AT_ONCE : outlook(e);
+        else again = sooner(w, e->turns.head ? AD_PUMP_AT_ONCE : outlook(e));
     }
     pthread_mutex_unlock(&e->lock);
     return again;
@@ -189,7 +201,8 @@ static void *engine_thread(void *argument) {
         e->running = e->in_thread = true;
         run(e, INT64_MAX, 1e300);
         e->running = e->in_thread = e->heavy = false;
-        if (e->under_way) uv_async_send(&worker->wake); /* the I/O thread waits for it */
+        if (e->under_way || worker->sharing->due != INT64_MAX)
+            uv_async_send(&worker->wake); /* the I/O thread waits for it */
     }
     pthread_mutex_unlock(&e->lock);
     return NULL;

@@ -5,6 +5,7 @@
 #include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "server/worker/job.h"
+#include "server/worker/sharing.h"
 
 /* What arrays without elements point at. */
 static _Alignas(64) char nothing[64];
@@ -41,13 +42,16 @@ static int take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_f
 }
 
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
+    bool counted = !b->promised && !b->shared;
     if (b->module) ad__module_leave(s, b->module);
     b->module = NULL;
-    if (b->block.slab) {
+    if (b->shared) {
+        ad__shared_leave(s, b);
+    } else if (b->block.slab) {
         ad__lane_frees(s, b, NULL);
         ad__memory_give(b->home->estate, &b->block);
     }
-    if (!b->promised) s->buffer_bytes -= b->size;
+    if (counted) s->buffer_bytes -= b->size;
     b->promised = false;
     b->size = 0;
     b->address = nothing;
@@ -250,10 +254,10 @@ static void set_addresses(job *j) {
     }
 }
 
-/* Order this operation after those of other lanes that use its buffers. */
+/* Order this operation after those of other lanes that use its buffers, and of other sessions. */
 static int order(job *j) {
     const ad_op *op = j->op;
-    if (j->s->nlanes == 1) return 0;
+    if (j->s->nlanes == 1 && !j->s->shares) return 0;
     for (int i = op->nout + op->nin - 1; i >= 0; i--) { /* inputs first: one may be the output as well */
         int status = j->buffer[i] ? ad__lane_uses(j->s, j->lane, j->buffer[i], i < op->nout, &j->fault) : 0;
         if (status) return status;

@@ -7,6 +7,7 @@
 #include "protocol/desc.h"
 #include "server/common/os.h"
 #include "server/worker/job.h"
+#include "server/worker/sharing.h"
 
 /* ---- what can be held at all ---- */
 
@@ -57,6 +58,16 @@ static bool is_plain(const ad_desc *d) {
         reach += (__int128)step[i] * (length[i] - 1);
     }
     return true;
+}
+
+/* Memory that others write, too: what uses that takes effect in the order in which it comes, from whatever session. And
+ * what must not be written is refused at once. */
+static bool is_common(const ad_op *op, ad_buffer *const *buffer) {
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        const ad_buffer *b = buffer[i];
+        if (b && b->shared && (b->shared->common || (i < op->nout && b->readonly))) return true;
+    }
+    return false;
 }
 
 /* An output that exists must be no other view of an input's buffer, nor of the other output's. */
@@ -214,7 +225,7 @@ void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
 static bool check(ad_session *s, ad_op *op, job *j) {
     ad__job_begin(j, s, op, s->done + 1);
     if (!(j->lane = ad__lane_current(s, &j->fault)) || ad__job_check(j)) return false;
-    return !is_empty(shape_of(op)) && writes_cleanly(op, j->buffer);
+    return !is_empty(shape_of(op)) && !is_common(op, j->buffer) && writes_cleanly(op, j->buffer);
 }
 
 static bool copy_numbers(ad_arena *to, const int64_t **numbers, int n) {

@@ -121,6 +121,8 @@ static void weave(weaving *w, int apart) {
     if (w->end != AD_NOWHERE && apart == AD_NOWHERE) add_end(w, (unsigned)w->end);
 }
 
+/* Memory for what is written, and the order between this chain and others that use the same. Arrays that others hold,
+ * too, may have moved after that. */
 static int provide(weaving *w, ad_lane *lane, ad_fault *fault) {
     int status = 0;
     for (int i = 0; i < w->chain.ninputs && !status; i++)
@@ -129,7 +131,7 @@ static int provide(weaving *w, ad_lane *lane, ad_fault *fault) {
         status = w->written[i]->poison ? w->written[i]->poison->code : 0;
         if (!status) status = ad__held_provide(w->s, lane, w->written[i], fault);
     }
-    if (status || w->s->nlanes == 1) return status;
+    if (status || (w->s->nlanes == 1 && !w->s->shares)) return status;
     for (int i = 0; i < w->chain.ninputs && !status; i++) status = ad__lane_uses(w->s, lane, w->read[i], false, fault);
     for (int i = 0; i < w->nwritten && !status; i++) status = ad__lane_uses(w->s, lane, w->written[i], true, fault);
     return status;

@@ -5,6 +5,7 @@
 
 #include "server/common/os.h"
 #include "server/worker/session.h"
+#include "server/worker/sharing.h"
 
 #define SHARE_WINDOW 20000000 /* ns: a session that uses a device ... */
 #define SHARE_MOST 2000000    /* ... for more than this of them has low priority */
@@ -24,6 +25,7 @@ static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fau
         goto close_stream;
     }
     ad__estate_limit(lane->estate, s->grants.memory);
+    lane->session = s;
     lane->slot = slot;
     lane->gpu = gpu;
     lane->high = high;
@@ -111,10 +113,12 @@ int ad__lane_drop(ad_session *s, uint64_t id, ad_fault *fault) {
     return 0;
 }
 
-static void lane_close(ad_session *s, ad_lane *lane) {
-    const ad_backend *b = backend_of(s);
+static void close_marks(const ad_backend *b, ad_lane *lane) {
     for (unsigned i = 0; i < AD_MARKS; i++)
         if (lane->mark[i].event) b->event_close(lane->mark[i].event);
+}
+
+void ad__lane_close(const ad_backend *b, ad_lane *lane) {
     if (lane->fence) b->event_close(lane->fence);
     ad__estate_close(lane->estate);
     b->stream_close(lane->stream);
@@ -122,20 +126,28 @@ static void lane_close(ad_session *s, ad_lane *lane) {
 }
 
 void ad__lanes_close(ad_session *s) {
-    for (unsigned i = 0; i < s->nlanes; i++) lane_close(s, s->lanes[i]);
+    for (unsigned i = 0; i < s->nlanes; i++) {
+        close_marks(backend_of(s), s->lanes[i]);
+        if (s->lanes[i]->keeps) ad__sharing_orphan(s->worker, s->lanes[i]);
+        else ad__lane_close(backend_of(s), s->lanes[i]);
+    }
     s->nlanes = 0;
     s->lane = NULL;
 }
 
 /* ---- order between lanes ---- */
 
-/* `lane` waits for all that `other` holds now, unless it does so already up to `sequence`. */
-static int follow(ad_session *s, ad_lane *lane, ad_lane *other, uint64_t sequence, ad_fault *fault) {
-    const ad_backend *b = backend_of(s);
-    if (lane == other || lane->followed[other->slot] >= sequence) return 0;
+int ad__lane_after(const ad_backend *b, ad_lane *lane, ad_lane *other, ad_fault *fault) {
+    if (lane == other) return 0;
     int status = other->fence ? 0 : b->event_open(other->gpu->device, false, &other->fence, fault);
     if (!status) status = b->event_record(other->fence, other->stream, fault);
-    if (!status) status = b->stream_follow(lane->stream, other->fence, fault);
+    return status ? status : b->stream_follow(lane->stream, other->fence, fault);
+}
+
+/* `lane` waits for all that `other` holds now, unless it does so already up to `sequence`. */
+static int follow(ad_session *s, ad_lane *lane, ad_lane *other, uint64_t sequence, ad_fault *fault) {
+    if (lane == other || lane->followed[other->slot] >= sequence) return 0;
+    int status = ad__lane_after(backend_of(s), lane, other, fault);
     if (!status) lane->followed[other->slot] = other->sequence;
     return ad__session_status(s, status, fault);
 }
@@ -159,7 +171,9 @@ int ad__lane_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fa
         b->writer = b->home;
         b->written = b->home->sequence;
     }
-    int status = follow(s, lane, b->writer, b->written, fault);
+    int status = b->shared ? ad__shared_uses(s, lane, b, writes, fault) : 0;
+    if (status) return status;
+    status = follow(s, lane, b->writer, b->written, fault);
     if (!writes) {
         b->readers |= 1ull << lane->slot;
         return status;

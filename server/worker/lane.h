@@ -45,6 +45,9 @@ struct ad_lane {
     ad_flight flight;            /* the kernel of a user that is under way */
     uint64_t followed[AD_LANES]; /* sequence of each other lane that this one waits for */
     ad_event *fence;
+    struct ad_session *session; /* NULL: it is over */
+    uint64_t keeps;             /* pieces of its memory that others hold, too (sharing.h) */
+    ad_lane *next;              /* orphans that are about to go */
 };
 
 /* The lane of a stream's id; default streams are opened when first used. NULL with a fault. */
@@ -61,7 +64,13 @@ int ad__lane_drop(struct ad_session *s, uint64_t id, ad_fault *fault);
 /* All of them, once they are idle. */
 void ad__lanes_close(struct ad_session *s);
 
-/* The lane is about to read or write a buffer: make it wait for others that use it. */
+/* One that has become an orphan, once its stream has passed. */
+void ad__lane_close(const ad_backend *b, ad_lane *lane);
+/* What comes on a lane waits for what another one, of whatever session, holds now. */
+int ad__lane_after(const ad_backend *b, ad_lane *lane, ad_lane *other, ad_fault *fault);
+
+/* The lane is about to read or write a buffer: make it wait for others that use it. One that others hold, too, may get
+ * memory of its own for that: its address is not to be taken before. */
 int ad__lane_uses(struct ad_session *s, ad_lane *lane, struct ad_buffer *b, bool writes, ad_fault *fault);
 /* The buffer's memory is about to be given back to the lane that it came from: make that one wait. */
 int ad__lane_frees(struct ad_session *s, struct ad_buffer *b, ad_fault *fault);

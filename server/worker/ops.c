@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "server/worker/job.h"
+#include "server/worker/sharing.h"
 
 /* ---- estimates: only to tell the cheap from the long; turns are charged by the clock ---- */
 
@@ -161,7 +162,7 @@ static void do_launch(ad_session *s, ad_message *m) {
     ad__job_end(&j);
 }
 
-/* Requests of streams.c and windows.c: their failures belong to no buffer. */
+/* Requests of streams.c, windows.c and the like: their failures belong to no buffer. */
 static void do_other(ad_session *s, ad_message *m, int (*execute)(ad_session *, const ad_message *, ad_fault *)) {
     ad_fault fault = {0};
     int status = execute(s, m, &fault);
@@ -184,6 +185,8 @@ void ad__exec_op(ad_session *s, ad_message *m) {
     case AD_REQ_MODULE_DROP:
     case AD_REQ_KERNEL_SET: do_other(s, m, ad__modules_op); break;
     case AD_REQ_LAUNCH: do_launch(s, m); break;
+    case AD_REQ_FORK:
+    case AD_REQ_REVOKE: do_other(s, m, ad__sharing_op); break;
     case AD_REQ_NEW:
     case AD_REQ_EMPTY: do_new(s, m, m->opcode == AD_REQ_NEW); break;
     case AD_REQ_FREE: do_free(s, m); break;

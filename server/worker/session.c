@@ -35,17 +35,17 @@ static void tune_tcp(int fd) {
 }
 
 static void watch(ad_session *s, int events) {
-    if (s->closing || events == s->events) return;
+    if (s->closing || !s->begun || events == s->events) return;
     s->events = events;
     if (events) uv_poll_start(&s->poll, events, on_poll);
     else uv_poll_stop(&s->poll);
 }
 
-int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
+ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     ad_session *s = ad__os.calloc(1, sizeof *s);
     if (!s) {
         close(fd);
-        return AD_E_MEMORY;
+        return NULL;
     }
     s->worker = w;
     s->id = note->id;
@@ -55,16 +55,17 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
     s->grants = note->grants;
     s->may_run_kernels = ad__may_run_kernels(&w->config, s->principal, &s->grants, w->backend->name);
     s->kernel_limit = ad__kernel_limit(&w->config, s->principal);
-    tune_tcp(fd);
-    if (uv_poll_init(&w->loop, &s->poll, fd)) {
-        close(fd);
-        free(s);
-        return AD_E_SYSTEM;
-    }
-    s->poll.data = s;
     ad__output_init(&s->output, fd, w->config.output_limit);
     ad__buffers_init(&s->buffers, w->config.buffers);
     ad__descriptors_init(&s->windows.descriptors);
+    return s;
+}
+
+int ad__session_begin(ad_session *s) {
+    ad_worker *w = s->worker;
+    int status = uv_poll_init(&w->loop, &s->poll, s->fd) ? AD_E_SYSTEM : 0;
+    s->poll.data = s;
+    s->begun = !status;
     pthread_mutex_lock(&w->sessions_lock);
     s->next = w->sessions;
     if (s->next) s->next->prev = s;
@@ -73,19 +74,31 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
     atomic_fetch_add(&w->nsessions, 1);
     watch(s, UV_READABLE);
     ad__log(AD_LOG_DEBUG, "session begins", "session=%lu principal=%s client=%s", s->id, s->principal, s->client);
-    return 0;
+    return status;
 }
 
-static void on_closed(uv_handle_t *handle) {
-    ad_session *s = handle->data;
+int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
+    ad_session *s = ad__session_new(w, note, fd);
+    if (!s) return AD_E_MEMORY;
+    tune_tcp(fd);
+    int status = ad__session_begin(s);
+    if (!status) return 0;
+    s->forked = true; /* arrayd is told of its end by the caller */
+    ad__engine_end(s);
+    return status;
+}
+
+static void gone(ad_session *s) {
     ad_worker *w = s->worker;
     close(s->fd);
     ad__input_close(&s->input);
     ad__descriptors_close(&s->windows.descriptors);
     ad__output_close(&s->output);
-    ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
+    if (!s->forked) ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
     free(s);
 }
+
+static void on_closed(uv_handle_t *handle) { gone(handle->data); }
 
 static void let_go(ad_session *s) {
     ad_worker *w = s->worker;
@@ -100,7 +113,8 @@ static void let_go(ad_session *s) {
     bool quiet = !s->output.why || s->output.status == AD_E_CONNECTION;
     ad__log(quiet ? AD_LOG_DEBUG : AD_LOG_WARN, "session ends", "session=%lu principal=%s ops=%lu why=%s", s->id,
             s->principal, s->done, s->output.why ? s->output.why : "");
-    uv_close((uv_handle_t *)&s->poll, on_closed);
+    if (s->begun) uv_close((uv_handle_t *)&s->poll, on_closed);
+    else gone(s);
 }
 
 static void on_clock(uv_timer_t *timer) {
@@ -113,7 +127,7 @@ static void start_clock(ad_worker *w) {
 
 /* Bye has been said or the like: close when it has been sent and read, or the time for that is over. */
 static void wind_up(ad_session *s) {
-    if (s->hangup || atomic_load(&s->output.broken)) {
+    if (s->hangup || !s->begun || atomic_load(&s->output.broken)) {
         let_go(s);
         return;
     }

@@ -102,11 +102,20 @@ struct ad_session {
     ad_reading reading;
     uint64_t done, complete, told;   /* operations executed; complete; the last that the client knows of */
     uint64_t bytes_done, bytes_told; /* the same for bytes of frames */
+    uint64_t shares;                 /* buffers whose memory others hold, too */
+    uint64_t capabilities;           /* that it has made and that are not over */
+    bool dropping;                   /* nothing of it is under way, and nothing will be */
+    bool forked;                     /* begun by the parent of its client: arrayd does not know of it */
+    bool stillborn, begun;           /* and not as it should be; its socket is watched */
     uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* limit 0: none */
 };
 
 /* I/O thread: take over a client's socket (closed on failure). AD_E_MEMORY, AD_E_SYSTEM. */
 int ad__session_open(ad_worker *w, const ad_note *note, int fd);
+/* Its two halves. The first any thread may call (the socket is taken over, NULL: no memory, and it is closed); when the
+ * second fails, the session must be ended. */
+ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd);
+int ad__session_begin(ad_session *s);
 /* I/O thread: look at the session again after the runner has changed something. */
 void ad__session_attend(ad_session *s);
 /* Any thread: send bye, as far as the socket takes it. */
@@ -162,7 +171,7 @@ int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault);
 int ad__session_status(ad_session *s, int status, const ad_fault *fault);
 
 void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar *values);
-#define AD_REPLY_INTS 32 /* at most */
+#define AD_REPLY_INTS 64 /* at most */
 void ad__reply_ints(ad_session *s, uint64_t request, size_t n, const int64_t *values);
 void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t offset, uint32_t flags,
                     ad_output_block *part); /* part may be NULL: no payload */

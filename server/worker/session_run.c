@@ -6,6 +6,7 @@
 #include "server/common/os.h"
 #include "protocol/infer.h"
 #include "server/worker/session.h"
+#include "server/worker/sharing.h"
 
 #define ALLOWED (AD_BIT(AD_CLASS_OP) | AD_BIT(AD_CLASS_ASK))
 #define CLOCK_EVERY 32  /* cheap messages between two looks at the clock */
@@ -124,9 +125,11 @@ bool ad__session_poll(ad_session *s) {
 
 /* The next operation must wait until there is less under way. */
 static bool crowded(ad_session *s) {
+    bool forks = s->message.opcode == AD_REQ_FORK; /* what is passed on is known to be good, or why not */
+    if (forks) ad__held_flush(s);
     ad_lane *lane = s->lane ? ad__lane_current(s, NULL) : NULL;
     if (lane && ad__lane_full(lane)) ad__session_await(s, AD_WAIT_ROOM, lane, NULL);
-    else if (ad__verdicts_full(&s->verdicts)) {
+    else if (ad__verdicts_full(&s->verdicts) || (forks && s->verdicts.count)) {
         ad__held_flush(s);
         ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     }
@@ -183,6 +186,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
 
 static void free_buffer(void *user, ad_buffer *b) {
     if (b->module) ad__module_leave(user, b->module);
+    else if (b->shared) ad__shared_leave(user, b);
     else if (b->home) ad__memory_give(b->home->estate, &b->block);
     ad__poison_release(b->poison);
 }
@@ -199,8 +203,10 @@ bool ad__session_drop(ad_session *s) {
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (!ad__session_poll(s)) return false;
     ad__reading_end(s);
+    s->dropping = true;
     ad__held_drop(s);
     ad__buffers_clear(&s->buffers, free_buffer, s);
+    ad__sharing_end(s);
     ad__modules_close(s);
     ad__verdicts_close(s);
     ad__events_close(s);

@@ -10,6 +10,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/session.h"
+#include "server/worker/sharing.h"
 
 /* ---- arrayd ---- */
 
@@ -158,6 +159,7 @@ static void on_polled(uv_check_t *check) {
 static void on_wake(uv_async_t *wake) {
     ad_worker *w = wake->data;
     if (atomic_load(&w->channel_full)) watch_channel(w);
+    ad__fork_births(w);
 }
 
 static int init_loop(ad_worker *w, int channel) {
@@ -201,6 +203,11 @@ int ad__worker_run(ad_worker *w, int channel) {
         ad__log(AD_LOG_ERROR, "cannot start", "why=%s", uv_strerror(status));
         return 1;
     }
+    status = ad__sharing_open(w);
+    if (status) {
+        ad__log(AD_LOG_ERROR, "cannot start", "why=%s", ad__error_text(status));
+        return 1;
+    }
     if (ad__engine_start(w, &fault)) {
         ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
         return 1;
@@ -212,6 +219,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     set_wakeable(w, false);
     ad__engine_stop(w);
     ad__watchdog_close(&w->watchdog);
+    ad__sharing_close(w);
     uv_walk(&w->loop, close_handle, NULL);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     uv_loop_close(&w->loop);

@@ -26,6 +26,7 @@ typedef struct ad_worker {
     ad_staging staging; /* the runner's */
     ad_watchdog watchdog;
     ad_engine engine;
+    struct ad_sharing *sharing; /* the runner's */
 
     /* the I/O thread's */
     uv_loop_t loop;

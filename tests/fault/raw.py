@@ -299,4 +299,4 @@ class Client:
 
     def stat(self, name=None):
         values, _ = self.reply(self.ask("stat"))
-        return values[COUNTER[name]] if name else dict(zip(COUNTER, values))
+        return values[COUNTER[name]] if name else {each: values[i] for each, i in COUNTER.items()}

@@ -1,4 +1,5 @@
 """Connecting over TCP and TLS: what the client shows, what it checks, and what it keeps to itself."""
+import gc
 import os
 import pathlib
 import re
@@ -271,3 +272,27 @@ def test_the_server_goes(remote):
     with pytest.raises(ConnectionError):
         for _ in range(1000):
             float(x.sum())
+
+
+def test_a_fork(remote):
+    """The child has no part in the connection, and does it no harm by letting go of it."""
+    ad.connect(remote.url(), token=remote.token, ca=remote.authority.ca)
+    a = ad.arange(1000.0)
+    ad.sync()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            try:
+                a.get()
+            except ConnectionError as error:
+                status = 7 if "fork" in str(error) else 2
+            ad.ones(3).sum()  # its own connection takes the place of the parent's
+            del a  # which was the last to use that
+            gc.collect()
+        except BaseException:
+            status = 3
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    assert float(a.sum()) == 499500 and works()

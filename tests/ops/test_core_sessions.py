@@ -1,6 +1,7 @@
 """The connection as Python sees it: opening, leaving, losing it; signals, threads, fork; nothing leaks."""
 import gc
 import os
+import socket
 import subprocess
 import sys
 import weakref
@@ -195,8 +196,22 @@ print(steps > 10000)
     assert run(code, url=url) == "True"
 
 
-def test_fork():
-    """A child's arrays of the parent are refused, its own work; the parent's are as they were."""
+def test_fork_over_tcp(own_server):
+    """A child's arrays of the parent are refused, its own work; the parent's are as they were. (Over a Unix socket it
+    goes on with them: test_sharing.)"""
+    before = os.environ["ARRAYD_URL"]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own_server(f"--tcp=127.0.0.1:{port}", "--tcp-open=yes")
+    ad.connect(f"tcp:127.0.0.1:{port}")
+    try:
+        forks()
+    finally:
+        ad.connect(before)
+
+
+def forks():
     a = ad.arange(5)
     ad.sync()
     read, write = os.pipe()
@@ -206,7 +221,8 @@ def test_fork():
             try:
                 (a + 1).get()
                 text = "no error"
-            except ConnectionError:
+            except ConnectionError as error:
+                assert "fork" in str(error)
                 text = str((ad.arange(3) + 1).get().tolist())
             del a
             gc.collect()

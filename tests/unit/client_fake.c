@@ -300,6 +300,9 @@ static bool handle_more(fake *f, const ad_message *m) {
     switch (m->opcode) {
     case AD_REQ_WINDOW: open_window(f, m->u[0], m->u[1]); break;
     case AD_REQ_WINDOW_DROP: drop_window(f, m->u[0]); break;
+    case AD_REQ_FORK: /* not taken up */
+        if (f->npassed) close(f->passed[--f->npassed]);
+        break;
     case AD_REQ_LOAD: load(f, m->u); break;
     case AD_REQ_ON:
         f->ons++;

@@ -294,8 +294,9 @@ Test(client_session, a_forked_child_leaves_the_connection_alone) {
     cr_assert_eq(ad_sync(s), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        int ok = ad_add(ad_of(a), ad_of(a), &b) == AD_E_CONNECTION && strstr(ad_error_message(), "parent") &&
-                 ad_sync(s) == AD_E_CONNECTION && ad_flush(s) == AD_E_CONNECTION;
+        /* This server does not take up children: the other end of its connection is closed. */
+        int ok = ad_sync(s) == AD_E_CONNECTION && ad_add(ad_of(a), ad_of(a), &b) == AD_E_CONNECTION &&
+                 ad_flush(s) == AD_E_CONNECTION;
         ad_array_release(a);
         ad_session_close(s);
         _exit(ok ? 0 : 1);

@@ -62,6 +62,14 @@ MESSAGES = [
     ([58, 9, 4, "", [], []], "build ?9 module 4, 0 bytes"),
     ([59, 9, 4, "f"], 'kernel ?9 4 "f"'),
     ([60, 9, 4, "table", 77], 'global ?9 4 77 "table"'),
+    ([40, 0], "fork 0"),
+    ([41, 2**64 - 1, 1], "revoke"),
+    ([70, 14, 7, 1, 0, 60000], "share ?14 7 1 0 60000"),
+    ([71, 15, 8, 2**64 - 1, 1], "attach ?15 #8"),
+    ([72, 16, [5, 11, 0, [16]], 1, "a/b", "uid:1,*"], 'publish ?16 #5 f4[16] 1 "a/b" "uid:1,*"'),
+    ([73, 17, 9, "", "weights"], 'attach_name ?17 #9 "" "weights"'),
+    ([74, 18, "weights"], 'unpublish ?18 "weights"'),
+    ([75, 19, 10], "names ?19 #10"),
     ([48, 12, [5, 0, 3, [0, 2]]], "read ?12 #5 b1[0,2]@3"),
     ([49, 2**63], "sync ?9223372036854775808"),
     ([50, 1], "stat ?1"),
@@ -208,6 +216,8 @@ def test_changed_messages(native, model):
         accepted = model.accepts(message)
         verdicts[accepted] += 1
         assert isinstance(text, list) == accepted, (message, text)
+        if accepted and message[0] == 72 and message[3] > 1:
+            continue # the encoder writes 0 or 1
         if accepted and message[0] not in (65, 67): # their codes are C statuses in the encoder
             again = native.again(block)
             assert native.again(again) == again

@@ -20,6 +20,8 @@ HELLO, WELCOME, NEW, FREE, WRITE, UFUNC, REDUCE, CALL = 1, 2, 16, 17, 18, 19, 20
 STREAM, STREAM_DROP, ON, EVENT, EVENT_DROP, AFTER, WINDOW, WINDOW_DROP, LOAD, EMPTY = range(22, 32)
 FETCH, WAIT, DONE, ELAPSED, POOL, DEVICE = range(52, 58)
 MODULE_DROP, LAUNCH, KERNEL_SET, BUILD, KERNEL, GLOBAL = 32, 33, 34, 58, 59, 60
+FORK, REVOKE = 40, 41
+SHARE, ATTACH, PUBLISH, ATTACH_NAME, UNPUBLISH, NAMES = range(70, 76)
 READ, SYNC, STAT, QUERY, REPLY, FAIL, ACK, BYE = 48, 49, 50, 51, 64, 65, 66, 67
 
 
@@ -72,9 +74,11 @@ def scalar(value):
 
 class Client:
     def __init__(self, path, hello=True, versions=(1, 1)):
-        self.socket = socket.socket(socket.AF_UNIX)
+        """path: of a socket, or one that is connected."""
+        self.socket = path if isinstance(path, socket.socket) else socket.socket(socket.AF_UNIX)
         self.socket.settimeout(TIMEOUT)
-        self.socket.connect(str(path))
+        if self.socket is not path:
+            self.socket.connect(str(path))
         self.number = self.done = self.request = self.buffer = self.windows = 0 # the last ones used
         self.answers, self.parts, self.acks, self.flags = {}, {}, [], []
         if hello:
@@ -178,6 +182,44 @@ class Client:
         self.send([opcode, self.request, *fields])
         return self.request
 
+    # ---- arrays for others ----
+
+    def share(self, buffer, uses=0, lease=0, linger=0):
+        """A capability: its two halves."""
+        (first, second, _), _ = self.answer(self.ask(SHARE, buffer, uses, lease, linger))
+        return first % 2**64, second % 2**64
+
+    def attach(self, capability):
+        """(buffer, bytes, kind)"""
+        buffer = self.id()
+        (size, kind, _), _ = self.answer(self.ask(ATTACH, buffer, *capability))
+        return buffer, size, kind
+
+    def publish(self, name, description, writable=0, grant=""):
+        assert self.answer(self.ask(PUBLISH, description, writable, name, grant)) == ([], b"")
+
+    def attach_name(self, name, principal=""):
+        """(description, writable)"""
+        buffer = self.id()
+        (_, writable, _, dtype, _, *shape), _ = self.answer(self.ask(ATTACH_NAME, buffer, principal, name))
+        return [buffer, dtype, 0, shape], writable
+
+    def names(self):
+        buffer = self.id()
+        (size,), _ = self.answer(self.ask(NAMES, buffer))
+        text = self.read(view(buffer, "uint8", [size])).tobytes().decode()
+        self.free(buffer)
+        return [line.split("\t") for line in text.splitlines()]
+
+    def fork(self, flags=0):
+        """A session of a child, with this one's buffers, by the same ids."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.pass_along(theirs.fileno(), [FORK, flags])
+        child = Client(ours, hello=False)
+        child.buffer = self.buffer + 1000
+        return child
+
     # ---- one call for each message ----
 
     def id(self):
@@ -256,7 +298,7 @@ class Server:
         ready.bind(f"{self.short.name}/ready")
         ready.settimeout(TIMEOUT)
         command = [self.program, "--socket", self.path, *(f"--{k.replace('_', '-')}={v}" for k, v in self.options.items())]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("ARRAYD_")}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("ARRAYD_") or k == "ARRAYD_CPU_LATE"}
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
                                         env=environment | {"NOTIFY_SOCKET": f"{self.short.name}/ready"})
         with ready:

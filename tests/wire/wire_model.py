@@ -5,9 +5,11 @@ import msgpack
 MESSAGES = {1: "uuusm", 2: "uuuym", 16: "F", 17: "[u]", 18: "uu", 19: "uu[F][D][v]", 20: "uu[F][D][v]",
             21: "uu[F][D][v]", 22: "uuu", 23: "u", 24: "u", 25: "uuu", 26: "u", 27: "uu", 28: "uu", 29: "u", 30: "uuuuu", 31: "F",
             48: "uD", 49: "u", 50: "u", 51: "uuu[F][D][v]", 52: "uDuu", 53: "uuu", 54: "uuu", 55: "uuu", 56: "uuuu",
-            57: "uu", 32: "u", 33: "us[u][F][D][y]", 34: "usuu", 58: "uut[s][s]", 59: "uus", 60: "uusu", 64: "uu[v]", 65: "uuuuss", 66: "u",
+            57: "uu", 32: "u", 33: "us[u][F][D][y]", 34: "usuu", 58: "uut[s][s]", 59: "uus", 60: "uusu", 40: "u", 41: "uu",
+            70: "uuuuu", 71: "uuuu", 72: "uDuss", 73: "uuss", 74: "us", 75: "uu", 64: "uu[v]", 65: "uuuuss", 66: "u",
             67: "us"}
-CLASS = {1: 0, **dict.fromkeys(range(16, 35), 1), **dict.fromkeys(range(48, 61), 2)}  # the others: 3
+CLASS = {1: 0, **dict.fromkeys([*range(16, 35), 40, 41], 1), **dict.fromkeys([*range(48, 61), *range(70, 76)], 2)}
+# the others: 3
 NDTYPE = 15
 WELCOME_NUMBERS = {"window_ops", "window_bytes", "max_payload", "max_control", "max_buffers", "devices", "memory", "pid"}
 WELCOME_TEXTS = {"backend", "device_name", "server"}
@@ -103,7 +105,7 @@ class Model:
                 for k, v in values[4].items())
         if number in (16, 31):
             return form(values[0]) == "fresh"
-        if number in (48, 52):
+        if number in (48, 52, 72):
             return isinstance(values[1], list)
         if number == 34:
             return max(values[2:]) < 2**32

@@ -1,0 +1,190 @@
+/* Arrays for other processes: capabilities and names. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client-c/client.h"
+
+#define MILLISECONDS_MOST 1e15
+
+int ad__check_writable(const ad_array *a, const char *what) {
+    return a->readonly ? ad__fail(AD_E_VALUE, "%s is read-only", what) : 0;
+}
+
+/* ---- requests ---- */
+
+/* One that makes a buffer, by the id that *buffer gets. */
+static int ask_making(ad_session *s, int opcode, size_t n, const uint64_t *fields, size_t ntexts,
+                      const char *const *texts, ad_slot *slot, uint64_t *buffer) {
+    uint64_t all[8];
+    int status = ad__begin_ask(s);
+    if (status) return status;
+    ad__slot_init(slot, NULL, 0);
+    size_t mark = s->out.size, used = 2;
+    ad__slot_add(s, slot);
+    all[0] = slot->request;
+    all[1] = *buffer = s->next_buffer++;
+    for (size_t i = 0; i < n; i++) all[used++] = fields[i];
+    status = ad__ask(s, mark, ad__encode_named(&s->out, opcode, used, all, ntexts, texts), slot);
+    if (status == AD_E_INTERRUPTED) ad__queue_free(s, *buffer, 0); /* it will come to be, and nobody wants it */
+    return status;
+}
+
+static int wrong_reply(ad_session *s, uint64_t buffer, const char *what) {
+    ad__queue_free(s, buffer, 0);
+    return ad__fail(AD_E_PROTOCOL, "%s: a reply of another form", what);
+}
+
+/* ---- arrays of a buffer that somebody else has made ---- */
+
+/* An array that is all of it; column_major: as its shape's reverse lies in memory. */
+static int whole(ad_session *s, uint64_t buffer, int dtype, int ndim, const int64_t *shape, bool column_major,
+                 ad_array **out) {
+    int64_t turned[AD_MAX_NDIM];
+    ad_array *a;
+    for (int i = 0; i < ndim; i++) turned[i] = shape[column_major ? ndim - 1 - i : i];
+    int status = ad__array_new(s, dtype, ndim, turned, &a);
+    if (status) {
+        ad__queue_free(s, buffer, 0);
+        return status;
+    }
+    a->buffer = buffer;
+    if (column_major) ad__array_reverse(a);
+    *out = a;
+    return 0;
+}
+
+static int view_of(ad_array *bytes, const ad_layout *l, bool unchecked, ad_array **out) {
+    int status = unchecked ? ad__array_view(bytes, l->dtype, l->offset, l->ndim, l->shape, l->strides, out)
+                           : ad_view(bytes, l->dtype, l->offset, l->ndim, l->shape, l->strides, out);
+    ad_array_release(bytes); /* the view keeps it */
+    return status;
+}
+
+static int layout_check(const ad_layout *l) {
+    int status = ad__dtype_check(l->dtype);
+    return status ? status : ad__shape_check(l->ndim, l->shape);
+}
+
+/* A layout that is all of a buffer of size bytes: 0 no, 1 row-major, 2 column-major. */
+static int covers(const ad_layout *l, int64_t size) {
+    ad_desc d = {.shape = l->shape, .strides = l->strides, .dtype = (uint8_t)l->dtype, .ndim = (uint8_t)l->ndim};
+    int64_t count;
+    if (l->offset || ad__shape_count(l->ndim, l->shape, &count) != 0 || count == 0) return 0;
+    if (count > size / ad__dtypes[l->dtype].size || count * ad__dtypes[l->dtype].size != size) return 0;
+    return ad__is_contiguous(&d) ? 1 : ad__is_f_contiguous(&d) ? 2 : 0;
+}
+
+static int lay_out(ad_session *s, uint64_t buffer, int64_t size, uint8_t device, bool readonly, const ad_layout *l,
+                   ad_array **out) {
+    ad_array *a;
+    const bool poisoned = size < 0; /* whoever reads it is told why; of what size it would be nobody knows */
+    const int all = poisoned ? 0 : covers(l, size);
+    if (poisoned) size = 0;
+    int status = all ? whole(s, buffer, l->dtype, l->ndim, l->shape, all == 2, &a)
+                     : whole(s, buffer, AD_UINT8, 1, &size, false, &a);
+    if (status) return status;
+    a->device = device;
+    a->readonly = readonly;
+    if (!all) status = view_of(a, l, poisoned, &a);
+    if (!status) *out = a;
+    return status;
+}
+
+/* ---- capabilities ---- */
+
+static uint64_t milliseconds(double seconds) {
+    double ms = seconds * 1e3;
+    return ms > 0 ? ms < MILLISECONDS_MOST ? (uint64_t)(ms + 0.999) : (uint64_t)MILLISECONDS_MOST : 0;
+}
+
+int ad_capability_make(const ad_array *a, uint64_t uses, double lease, double linger, ad_capability *out) {
+    const uint64_t fields[] = {a->buffer, uses, milliseconds(lease), milliseconds(linger)};
+    ad_slot slot;
+    ad__slot_init(&slot, NULL, 0);
+    int status = ad__ask_numbers(a->session, AD_REQ_SHARE, 4, fields, &slot);
+    if (status) return status;
+    if (slot.nvalues < 3) return ad__fail(AD_E_PROTOCOL, "share: a reply of another form");
+    *out = (ad_capability){{(uint64_t)slot.values[0], (uint64_t)slot.values[1]}, (uint64_t)slot.values[2]};
+    return 0;
+}
+
+int ad_capability_attach(ad_session *s, const ad_capability *c, const ad_layout *layout, ad_array **out) {
+    uint64_t buffer;
+    ad_slot slot;
+    int status = layout_check(layout);
+    if (!status) status = ask_making(s, AD_REQ_ATTACH, 2, c->half, 0, NULL, &slot, &buffer);
+    if (status) return status;
+    if (slot.nvalues < 3 || slot.values[0] < -1) return wrong_reply(s, buffer, "attach");
+    return lay_out(s, buffer, slot.values[0], (uint8_t)slot.values[2], slot.values[1] == 2, layout, out);
+}
+
+int ad_capability_revoke(ad_session *s, const ad_capability *c) {
+    return ad__send_numbers(s, AD_REQ_REVOKE, 2, c->half);
+}
+
+/* ---- names ---- */
+
+int ad_publish(const ad_array *a, const char *name, bool writable, const char *grant) {
+    ad_session *s = a->session;
+    ad_desc d = ad__array_desc(a);
+    ad_slot slot;
+    if (writable && a->readonly)
+        return ad__fail(AD_E_VALUE, "the array is read-only, so others cannot be let write it");
+    int status = ad__begin_ask(s);
+    if (status) return status;
+    ad__slot_init(&slot, NULL, 0);
+    size_t mark = s->out.size;
+    ad__slot_add(s, &slot);
+    return ad__ask(s, mark, ad__encode_publish(&s->out, slot.request, &d, writable, name, grant ? grant : ""), &slot);
+}
+
+int ad_attach(ad_session *s, const char *principal, const char *name, ad_array **out) {
+    const char *const texts[] = {principal ? principal : "", name};
+    uint64_t buffer;
+    ad_slot slot;
+    ad_array *a;
+    int status = ask_making(s, AD_REQ_ATTACH_NAME, 0, NULL, 2, texts, &slot, &buffer);
+    if (status) return status;
+    const int ndim = slot.nvalues - 5;
+    if (ndim < 0 || ndim > AD_MAX_NDIM || slot.values[3] < 0 || slot.values[3] >= AD_NDTYPE ||
+        ad__shape_check(ndim, slot.values + 5) != 0)
+        return wrong_reply(s, buffer, "attach_name");
+    status = whole(s, buffer, (int)slot.values[3], ndim, slot.values + 5, slot.values[4] != 0, &a);
+    if (status) return status;
+    a->device = (uint8_t)slot.values[2];
+    a->readonly = !slot.values[1];
+    *out = a;
+    return 0;
+}
+
+int ad_unpublish(ad_session *s, const char *name) {
+    ad_slot slot;
+    int status = ad__begin_ask(s);
+    if (status) return status;
+    ad__slot_init(&slot, NULL, 0);
+    size_t mark = s->out.size;
+    ad__slot_add(s, &slot);
+    return ad__ask(s, mark, ad__encode_named(&s->out, AD_REQ_UNPUBLISH, 1, &slot.request, 1, &name), &slot);
+}
+
+int ad_names(ad_session *s, char **out) {
+    uint64_t buffer;
+    ad_slot slot;
+    ad_array *a;
+    int status = ask_making(s, AD_REQ_NAMES, 0, NULL, 0, NULL, &slot, &buffer);
+    if (status) return status;
+    if (slot.nvalues < 1 || slot.values[0] < 0) return wrong_reply(s, buffer, "names");
+    const int64_t size = slot.values[0];
+    status = whole(s, buffer, AD_UINT8, 1, &size, false, &a);
+    if (status) return status;
+    char *text = malloc((size_t)size + 1);
+    status = text ? ad_download(a, text, (size_t)size) : ad__fail_memory();
+    ad_array_release(a);
+    if (status) {
+        free(text);
+        return status;
+    }
+    text[size] = 0;
+    *out = text;
+    return 0;
+}

@@ -1,0 +1,137 @@
+/* Capabilities: made by a session that holds a buffer, used by others of its principal, over by use, time or word. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "server/common/os.h"
+#include "server/worker/sharing.h"
+
+static ad_capability **bucket(ad_worker *w, uint64_t half) {
+    return &w->sharing->capability[half % AD_CAPABILITY_BUCKETS];
+}
+
+/* Where it is linked; NULL: there is none, or it is another principal's. */
+static ad_capability **find(ad_session *s, const uint64_t half[2]) {
+    for (ad_capability **at = bucket(s->worker, half[0]); *at; at = &(*at)->next)
+        if ((*at)->half[0] == half[0] && (*at)->half[1] == half[1])
+            return strcmp((*at)->principal, s->principal) ? NULL : at;
+    return NULL;
+}
+
+static void drop(ad_worker *w, ad_capability **at) {
+    ad_capability *c = *at;
+    *at = c->next;
+    w->sharing->capabilities--;
+    if (c->owner) c->owner->capabilities--;
+    ad__shared_release(w, c->shared);
+    free(c);
+}
+
+static int64_t after(int64_t now, uint64_t milliseconds, double most) {
+    double ns = (double)milliseconds * 1e6;
+    return now + (int64_t)(ns < most * 1e9 ? ns : most * 1e9);
+}
+
+static int make(ad_session *s, ad_buffer *b, const ad_message *m, ad_capability **out, ad_fault *fault) {
+    double most = s->worker->config.share_lease;
+    if (s->capabilities == AD_CAPABILITIES)
+        return ad__fault(fault, AD_E_LIMIT, "a session has at most %d capabilities", AD_CAPABILITIES);
+    ad_capability *c = ad__os.calloc(1, sizeof *c);
+    ad_shared *shared = c ? ad__shared_of(s, b) : NULL;
+    if (!shared) {
+        free(c);
+        return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    }
+    ad__shared_hold(shared);
+    int status = ad__shared_point(s, b, fault);
+    if (!status && getrandom(c->half, sizeof c->half, 0) != (ssize_t)sizeof c->half)
+        status = ad__fault(fault, AD_E_SYSTEM, "no random numbers");
+    if (status) {
+        ad__shared_release(s->worker, shared);
+        free(c);
+        return status;
+    }
+    c->shared = shared;
+    c->owner = s;
+    c->readonly = b->readonly;
+    c->uses = m->u[2];
+    c->expires = m->u[3] ? after(ad__os_now(), m->u[3], most) : INT64_MAX;
+    c->linger = after(0, m->u[4], most);
+    memcpy(c->principal, s->principal, sizeof c->principal);
+    *out = c;
+    return 0;
+}
+
+int ad__capability_share(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
+    ad_sharing *all = s->worker->sharing;
+    ad_capability *c = NULL;
+    ad_buffer *b = ad__shared_buffer(s, m->u[1], "share", waiting, fault);
+    if (!b) return fault->code;
+    int status = make(s, b, m, &c, fault);
+    if (status) return status;
+    ad_capability **at = bucket(s->worker, c->half[0]);
+    c->next = *at;
+    *at = c;
+    s->capabilities++;
+    all->capabilities++;
+    if (c->expires < all->due) all->due = c->expires;
+    int64_t values[3] = {(int64_t)c->half[0], (int64_t)c->half[1], (int64_t)all->number};
+    ad__reply_ints(s, m->u[0], 3, values);
+    return 0;
+}
+
+int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault) {
+    ad_capability **at = find(s, &m->u[2]);
+    if (at && (*at)->expires <= ad__os_now()) {
+        drop(s->worker, at);
+        at = NULL;
+    }
+    if (!at)
+        return ad__fault(fault, AD_E_STALE,
+                         "attach: there is no such capability: it was used up or revoked, its lease is over, its "
+                         "maker has gone, or it is not this user's");
+    ad_shared *shared = (*at)->shared;
+    int status = ad__shared_join(s, shared, m->u[1], (*at)->readonly, fault);
+    if (status) return status;
+    int64_t values[3] = {shared->poison ? -1 : (int64_t)shared->size, (*at)->readonly ? 2 : shared->common,
+                         shared->home ? shared->home->gpu->index : 0};
+    if ((*at)->uses && !--(*at)->uses) drop(s->worker, at);
+    ad__reply_ints(s, m->u[0], 3, values);
+    return 0;
+}
+
+void ad__capability_revoke(ad_session *s, const ad_message *m) {
+    ad_capability **at = find(s, m->u);
+    if (at) drop(s->worker, at);
+}
+
+void ad__capabilities_end(ad_worker *w, ad_session *s) {
+    int64_t now = ad__os_now();
+    for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+        for (ad_capability **at = &w->sharing->capability[i]; *at;) {
+            ad_capability *c = *at;
+            if (s && c->shared->payer == s) ad__shared_pay(c->shared, NULL);
+            if (s && c->owner == s) {
+                c->owner = NULL;
+                if (c->expires > now + c->linger) c->expires = now + c->linger;
+                if (c->expires < w->sharing->due) w->sharing->due = c->expires;
+            }
+            if (!s || (!c->owner && c->expires <= now)) drop(w, at);
+            else at = &c->next;
+        }
+}
+
+int64_t ad__capabilities_expire(ad_worker *w, int64_t now) {
+    int64_t next = INT64_MAX;
+    for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+        for (ad_capability **at = &w->sharing->capability[i]; *at;) {
+            if ((*at)->expires <= now) {
+                drop(w, at);
+                continue;
+            }
+            if ((*at)->expires < next) next = (*at)->expires;
+            at = &(*at)->next;
+        }
+    return next;
+}

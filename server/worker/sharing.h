@@ -1,0 +1,120 @@
+/* Memory that several sessions of a worker hold.
+ *
+ * A buffer becomes shared when its session makes a capability of it, publishes it or forks. Nothing is copied: its
+ * block stays where it is, in the estate of the lane that it came from (which outlives its session while that is so),
+ * and each holder has a buffer of its own that means it. The holders of a snapshot, which is the rule, never see each
+ * other's writes: who writes while others hold it gets a copy first. What was published to be written is common:
+ * whoever holds it writes into the same memory, and operations on it take effect one after another in the order in
+ * which they came, from whatever session.
+ *
+ * Capabilities and names are holders, too. The memory goes back when the last holder has gone. Only whoever runs the
+ * engine calls these, unless it says otherwise. */
+#ifndef AD_SERVER_SHARING_H
+#define AD_SERVER_SHARING_H
+
+#include "server/worker/session.h"
+
+typedef struct ad_shared ad_shared;
+struct ad_shared {
+    uint64_t holders; /* buffers, capabilities and names */
+    ad_buffer *buffers;
+    bool common;
+    uint64_t size;
+    void *address;
+    ad_block block;
+    ad_lane *home;     /* whose memory it is; NULL: it has none */
+    ad_session *payer; /* in whose bytes it is counted; NULL: only names and capabilities are left */
+    ad_poison *poison; /* why there are no contents */
+    /* How far the last write is: on a lane of a session that holds it, or at an event, or complete (neither). */
+    uint64_t version;
+    ad_lane *writer;
+    ad_event *ready;
+    ad_gpu *ready_gpu;
+    bool recorded;
+};
+
+/* A permission to attach, which whoever knows its 128 bits may use if it is of the same principal. */
+typedef struct ad_capability ad_capability;
+struct ad_capability {
+    ad_capability *next;
+    uint64_t half[2];
+    ad_shared *shared;
+    ad_session *owner; /* NULL: it has gone */
+    bool readonly;
+    uint64_t uses;           /* left; 0: any number */
+    int64_t expires, linger; /* at a time, INT64_MAX: never; ns that it outlives the owner */
+    char principal[AD_PRINCIPAL_SIZE];
+};
+
+#define AD_CAPABILITY_BUCKETS 1024
+#define AD_CAPABILITIES 65536 /* of a session */
+
+typedef struct ad_name ad_name;
+
+typedef struct ad_sharing {
+    uint64_t number; /* of this worker, at random: who gets a capability sees whether it is for its own server */
+    ad_capability *capability[AD_CAPABILITY_BUCKETS];
+    ad_name *names;
+    uint64_t capabilities, published, count, bytes, orphans;
+    ad_lane *going;     /* orphans that nobody needs, until their streams have passed */
+    int64_t due;        /* when ad__sharing_sweep has something to do; INT64_MAX: never */
+    uint64_t forked;    /* sessions begun by a fork */
+    ad_session *births; /* under the engine's lock: those that the I/O thread has to take over */
+} ad_sharing;
+
+int ad__sharing_open(ad_worker *w);   /* AD_E_MEMORY, AD_E_SYSTEM */
+void ad__sharing_close(ad_worker *w); /* after the last session */
+/* Drop what is over. */
+void ad__sharing_sweep(ad_worker *w);
+/* The session, which has no buffers any more, is over. */
+void ad__sharing_end(ad_session *s);
+uint64_t ad__sharing_counter(ad_worker *w, int index);
+/* FORK, REVOKE; and SHARE ... NAMES: false: the session must wait, call again. */
+int ad__sharing_op(ad_session *s, const ad_message *m, ad_fault *fault);
+bool ad__sharing_ask(ad_session *s, const ad_message *m);
+
+/* ---- sharing.c ---- */
+/* What the buffer means, to be held by others; NULL: no memory. */
+ad_shared *ad__shared_of(ad_session *s, ad_buffer *b);
+/* Others wait for what has been done to it so far. */
+int ad__shared_point(ad_session *s, ad_buffer *b, ad_fault *fault);
+/* A new buffer of the session that means it. */
+int ad__shared_join(ad_session *s, ad_shared *shared, uint64_t id, bool readonly, ad_fault *fault);
+/* The lane is about to read or write a shared buffer. */
+int ad__shared_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fault *fault);
+/* The buffer gives up what it shares: it has no memory any more. */
+void ad__shared_leave(ad_session *s, ad_buffer *b);
+/* Memory of its own with the same contents instead. */
+int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault);
+/* A holder that is no buffer comes and goes. */
+static inline void ad__shared_hold(ad_shared *shared) { shared->holders++; }
+void ad__shared_release(ad_worker *w, ad_shared *shared);
+void ad__shared_pay(ad_shared *shared, ad_session *payer);
+/* A lane of a session that is over has memory that others hold. */
+void ad__sharing_orphan(ad_worker *w, ad_lane *lane);
+/* The buffer that a request names, once nothing can turn out wrong about its contents. NULL with a fault, or *waiting.
+ */
+ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool *waiting, ad_fault *fault);
+
+/* ---- capabilities.c ---- */
+int ad__capability_share(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault);
+int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault);
+void ad__capability_revoke(ad_session *s, const ad_message *m);
+/* A session (NULL: every one) is over. */
+void ad__capabilities_end(ad_worker *w, ad_session *s);
+/* Drop those that have expired; when the next one does. */
+int64_t ad__capabilities_expire(ad_worker *w, int64_t now);
+
+/* ---- published.c ---- */
+int ad__publish(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault);
+int ad__attach_name(ad_session *s, const ad_message *m, ad_fault *fault);
+int ad__unpublish(ad_session *s, const ad_message *m, ad_fault *fault);
+int ad__names(ad_session *s, const ad_message *m, ad_fault *fault);
+void ad__names_end(ad_worker *w, const ad_session *s); /* NULL: all */
+
+/* ---- forked.c ---- */
+int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault);
+/* I/O thread: take over the sessions that forks have begun. */
+void ad__fork_births(ad_worker *w);
+
+#endif
