@@ -7,26 +7,29 @@ typedef struct scan {
     uint64_t left;                 /* objects that the innermost open container still wants, */
     uint64_t outer[AD_SCAN_DEPTH]; /* and those around it */
     unsigned depth;                /* open containers */
-    uint32_t elements;
+    uint64_t elements;             /* that the containers so far want in all */
 } scan;
 
-/* NULL, or what is wrong; here as below. Its objects are counted now: so many come, if the block is whole. */
+/* NULL, or what is wrong; here as below. */
 static inline const char *open_container(scan *s, uint64_t children) {
     if (s->depth == AD_SCAN_DEPTH) return "nested too deep";
     if (children > s->size - s->at) return "a container is longer than the block";
-    if (children > AD_SCAN_ELEMENTS - s->elements) return "too many objects";
-    s->elements += (uint32_t)children;
+    s->elements += children;
     s->outer[s->depth++] = s->left;
     s->left = children;
     return NULL;
 }
 
-/* An object that is more than a number and the like; its head and the length have been passed. */
-static inline const char *step(scan *s, const ad_head *h) {
+/* An object of more than one byte that is no short array. */
+static inline const char *step(scan *s) {
+    const ad_head *h = &ad__heads[s->data[s->at]];
     uint64_t length;
 
     if (h->kind == AD_KIND_NONE) return "a byte that msgpack does not use";
-    if (s->at > s->size) return "cut off";
+    s->at++;
+    if (s->size - s->at < h->width) return "cut off";
+    s->at += h->width;
+    if (h->kind < AD_KIND_TEXT) return NULL;
     length = ad__head_length(h, s->data + s->at - h->width);
     if (h->kind == AD_KIND_ARRAY) return open_container(s, length);
     if (h->kind == AD_KIND_MAP) return open_container(s, 2 * length);
@@ -36,10 +39,26 @@ static inline const char *step(scan *s, const ad_head *h) {
     return NULL;
 }
 
+/* What the innermost container still wants. Small numbers and short arrays are most of what comes. */
+static inline const char *walk(scan *s) {
+    const char *wrong = NULL;
+
+    while (s->left > 0 && wrong == NULL) {
+        uint8_t byte;
+        if (s->at == s->size) return "cut off";
+        byte = s->data[s->at];
+        s->left--;
+        if (byte < 0x80) s->at++;
+        else if ((byte & 0xf0) == 0x90) s->at++, wrong = open_container(s, byte & 15);
+        else wrong = step(s);
+    }
+    return wrong;
+}
+
 /* The next message, after those that are complete. */
 static inline const char *begin_message(scan *s) {
     if (!ad__object_is(s->data + s->at, AD_KIND_ARRAY)) return "a message is not an array";
-    if (s->elements++ == AD_SCAN_ELEMENTS) return "too many objects";
+    s->elements++;
     s->left = 1;
     return NULL;
 }
@@ -48,18 +67,12 @@ int ad__scan(const uint8_t *data, size_t size, ad_fault *fault) {
     scan s = {.data = data, .size = size};
     const char *wrong = NULL;
 
-    while (wrong == NULL) {
-        while (s.left > 0 && s.at < size && wrong == NULL) {
-            const ad_head *h = &ad__heads[data[s.at]];
-            s.at += 1u + h->width;
-            s.left--;
-            if (h->kind >= AD_KIND_TEXT) wrong = step(&s, h);
-        }
-        if (wrong != NULL) break;
-        if (s.left > 0 || s.at > size) wrong = "cut off";
+    while (wrong == NULL && (s.at < size || s.left > 0 || s.depth > 0)) {
+        if (s.left > 0) wrong = walk(&s);
         else if (s.depth > 0) s.left = s.outer[--s.depth];
-        else if (s.at == size) return AD_OK;
         else wrong = begin_message(&s);
     }
+    if (wrong == NULL && s.elements > AD_SCAN_ELEMENTS) wrong = "too many objects";
+    if (wrong == NULL) return AD_OK;
     return ad__fault(fault, AD_E_PROTOCOL, "control block: %s at byte %zu", wrong, s.at);
 }
