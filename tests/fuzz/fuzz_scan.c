@@ -13,6 +13,10 @@ static void same(bool yes) {
     if (!yes) abort();
 }
 
+static void same_run(const ad_object *c, ad_kind kind, const void *data, uint32_t size) {
+    same(c->kind == kind && c->size == size && (size == 0 || c->as.data == data));
+}
+
 static void same_leaf(const msgpack_object *o, const ad_object *c) {
     switch (o->type) {
     case MSGPACK_OBJECT_NIL: same(c->kind == AD_KIND_NIL); break;
@@ -21,15 +25,11 @@ static void same_leaf(const msgpack_object *o, const ad_object *c) {
     case MSGPACK_OBJECT_NEGATIVE_INTEGER: same(c->kind == AD_KIND_NEGATIVE && c->as.i == o->via.i64); break;
     case MSGPACK_OBJECT_FLOAT32:
     case MSGPACK_OBJECT_FLOAT64: same(c->kind == AD_KIND_FLOAT && !memcmp(&c->as.f, &o->via.f64, 8)); break;
-    case MSGPACK_OBJECT_STR:
-        same(c->kind == AD_KIND_TEXT && c->size == o->via.str.size && c->as.data == (const void *)o->via.str.ptr);
-        break;
-    case MSGPACK_OBJECT_BIN:
-        same(c->kind == AD_KIND_BYTES && c->size == o->via.bin.size && c->as.data == (const void *)o->via.bin.ptr);
-        break;
+    case MSGPACK_OBJECT_STR: same_run(c, AD_KIND_TEXT, o->via.str.ptr, o->via.str.size); break;
+    case MSGPACK_OBJECT_BIN: same_run(c, AD_KIND_BYTES, o->via.bin.ptr, o->via.bin.size); break;
     case MSGPACK_OBJECT_EXT:
-        same(c->kind == AD_KIND_EXT && c->size == o->via.ext.size && c->type == o->via.ext.type);
-        same(c->as.data == (const void *)o->via.ext.ptr);
+        same_run(c, AD_KIND_EXT, o->via.ext.ptr, o->via.ext.size);
+        same(c->type == o->via.ext.type);
         break;
     default: abort();
     }
