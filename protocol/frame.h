@@ -24,7 +24,7 @@ void ad__frame_encode(const ad_frame *f, uint8_t out[AD_FRAME_HEADER]);
 int ad__frame_decode(const uint8_t in[AD_FRAME_HEADER], uint32_t max_control, uint64_t max_payload, ad_frame *f,
                      ad_fault *fault);
 
-/* Bounds a control block before msgpack-c sees it, without allocating: depth at most 8, at most AD_SCAN_ELEMENTS
+/* Bounds a control block before anybody reads it, without allocating: depth at most 8, at most AD_SCAN_ELEMENTS
  * elements in all, no declared length beyond the bytes that are there, a whole number of objects, each an array.
  * AD_E_PROTOCOL. */
 #define AD_SCAN_DEPTH 8

@@ -103,7 +103,6 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     j->run = (ad_run){.workspace = run_workspace, .output = run_output};
     j->s = s;
     j->op = op;
-    j->name = ad__op_name(op);
     j->number = number;
     j->inherited = NULL;
     j->lane = NULL;
@@ -138,7 +137,7 @@ void ad__job_end(job *j) {
 
 static int find_view(job *j, int i, const ad_desc *d) {
     ad_buffer *b = j->buffer[i] = ad__buffers_find(&j->s->buffers, d->buffer);
-    if (!b) return ad__fault(&j->fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, j->name, d->buffer);
+    if (!b) return ad__fault(&j->fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, ad__op_name(j->op), d->buffer);
     if (b->poison) {
         j->inherited = b->poison;
         return b->poison->code;
@@ -156,7 +155,8 @@ static int find_operands(job *j) {
         if (o->is_scalar) continue; /* ad__check_op refuses it as an output */
         if (o->desc.form == AD_VIEW && !(query && i < op->nout)) status = find_view(j, i, &o->desc);
         else if (i >= op->nout || o->desc.form != (query ? AD_SIZED : AD_FRESH))
-            status = ad__fault(&j->fault, AD_E_VALUE, "%s: %s has the wrong form", j->name, operand_name(op->nout, i));
+            status = ad__fault(&j->fault, AD_E_VALUE, "%s: %s has the wrong form", ad__op_name(j->op),
+                               operand_name(op->nout, i));
         if (status) return status;
     }
     return 0;
@@ -167,7 +167,7 @@ static int check_kind(job *j) {
     if (op->opcode != AD_REQ_CALL && op->opcode != AD_REQ_QUERY) return 0;
     const ad_call_row *row = ad__call(op->row);
     if (row && (row->kind == AD_CALL_ASK) == (op->opcode == AD_REQ_QUERY)) return 0;
-    return ad__fault(&j->fault, AD_E_VALUE, "%s must %s", j->name,
+    return ad__fault(&j->fault, AD_E_VALUE, "%s must %s", ad__op_name(j->op),
                      op->opcode == AD_REQ_QUERY ? "be called, not queried" : "be queried");
 }
 
@@ -272,7 +272,7 @@ static void spread_suspects(job *j) {
     if (j->held && !j->run.checked) return;
     if (j->run.checked) {
         bool kept = ad__op_updates(op);
-        uint64_t bit = ad__verdicts_add(j->s, j->number, j->name, kept);
+        uint64_t bit = ad__verdicts_add(j->s, j->number, ad__op_name(j->op), kept);
         all = kept ? 0 : bit;
     }
     if (!j->s->verdicts.count) return;
@@ -393,7 +393,7 @@ ad_poison *ad__job_fail(job *j, int status) {
         p = ad__poison_share(j->inherited);
     } else {
         j->fault.code = status;
-        p = ad__poison_new(&j->fault, j->number, j->name);
+        p = ad__poison_new(&j->fault, j->number, ad__op_name(j->op));
     }
     for (int i = 0; i < j->op->nout; i++) poison_output(j, i, p);
     if (!j->op->nout) ad__session_pending(j->s, p);

@@ -228,28 +228,32 @@ static bool check(ad_session *s, ad_op *op, job *j) {
     return !is_empty(shape_of(op)) && !is_common(op, j->buffer) && writes_cleanly(op, j->buffer);
 }
 
-static bool copy_numbers(ad_arena *to, const int64_t **numbers, int n) {
-    int64_t *copy = ad__arena_alloc(to, ((size_t)n + 1) * sizeof *copy);
-    if (!copy) return false;
-    memcpy(copy, *numbers, (size_t)n * sizeof *copy);
-    *numbers = copy;
-    return true;
+static const int64_t *copy_numbers(int64_t **to, const int64_t *numbers, int n) {
+    int64_t *copy = *to;
+    for (int i = 0; i < n; i++) copy[i] = numbers[i];
+    *to += n;
+    return copy;
 }
 
 bool ad__held_copy(ad_arena *to, ad_op *op) {
-    const size_t operands = (size_t)(op->nout + op->nin), bytes = operands * sizeof *op->operand,
-                 params = op->nparam * sizeof *op->param;
-    ad_operand *operand = ad__arena_alloc(to, bytes + params + 1);
+    const size_t operands = (size_t)(op->nout + op->nin);
+    size_t dims = 0;
+    for (size_t i = 0; i < operands; i++) dims += op->operand[i].is_scalar ? 0 : op->operand[i].desc.ndim;
+    ad_operand *operand = ad__arena_alloc(to, operands * sizeof *operand + op->nparam * sizeof *op->param +
+                                                  2 * dims * sizeof(int64_t) + 1);
     if (!operand) return false;
-    memcpy(operand, op->operand, bytes);
-    if (params) memcpy(operand + operands, op->param, params);
-    op->operand = operand;
-    op->param = (ad_scalar *)(void *)(operand + operands);
+    ad_scalar *param = (ad_scalar *)(void *)(operand + operands);
+    int64_t *numbers = (int64_t *)(void *)(param + op->nparam);
+    for (int i = 0; i < op->nparam; i++) param[i] = op->param[i];
     for (size_t i = 0; i < operands; i++) {
         ad_desc *d = &operand[i].desc;
+        operand[i] = op->operand[i];
         if (operand[i].is_scalar) continue;
-        if (!copy_numbers(to, &d->shape, d->ndim) || !copy_numbers(to, &d->strides, d->ndim)) return false;
+        d->shape = copy_numbers(&numbers, d->shape, d->ndim);
+        d->strides = copy_numbers(&numbers, d->strides, d->ndim);
     }
+    op->operand = operand;
+    op->param = param;
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "protocol/desc.h"
+#include "protocol/infer.h"
 #include "server/worker/job.h"
 
 /* ---- one by one ---- */
@@ -163,7 +164,7 @@ static void fail_all(weaving *w, const job *why, int status) {
 /* What the device will yet say of the chain is said of all that it has written. */
 static void note_check(weaving *w, const job *j) {
     if (!j->run.checked) return;
-    uint64_t bit = ad__verdicts_add(w->s, j->number, j->name, false);
+    uint64_t bit = ad__verdicts_add(w->s, j->number, ad__op_name(j->op), false);
     for (int i = 0; i < w->nwritten; i++)
         ad__verdicts_set(w->s, w->written[i], ad__verdicts_of(w->s, w->written[i]) | bit);
 }
@@ -245,8 +246,8 @@ static void complete_members(ad_held *h) {
     for (unsigned i = 0; i < h->count; i++) {
         const ad_held_op *o = &h->ops->op[i];
         ad_member *m = &h->ops->member[i];
-        for (int k = 0; k < AD_HELD_OPERANDS; k++) {
-            const ad_buffer *b = k < m->nout + m->nin ? o->buffer[k] : NULL;
+        for (int k = 0; k < m->nout + m->nin; k++) {
+            const ad_buffer *b = o->buffer[k];
             m->tie[k] = b && b->in_place ? b->tie : AD_NOWHERE;
             if (k < m->nout) m->wanted[k] = !b->freed && b->value == (int)(2 * i) + k + 1;
         }

@@ -11,7 +11,6 @@ typedef struct job {
     ad_session *s;
     ad_lane *lane;
     ad_op *op;
-    const char *name;
     uint64_t number;
     ad_launching *launch; /* NULL: an operation of the tables */
     ad_buffer **buffer;   /* of each operand; NULL: scalar, or not made yet */
