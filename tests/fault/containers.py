@@ -15,12 +15,12 @@ import raw
 SHARED = "/run/arrayd"  # where each has the one folder that they share
 NAMESPACES = ("mnt", "pid", "ipc", "net", "uts")
 
-# Mounts what belongs into the root and becomes the program in it. $1: the root, $2: the folder that is shared, $3: user
-# and group, if others than here, $4: how many pairs of folders to be seen in it follow; then the program.
+# Mounts what belongs into the root and becomes the program in it. $1: the root, $2: the folder that is shared, $3: rw or
+# ro, $4: user and group, if others than here, $5: how many pairs of folders to be seen in it follow; then the program.
 ENTER = f"""
 set -e
-root=$1 shared=$2 user=$3 count=$4
-shift 4
+root=$1 shared=$2 mode=$3 user=$4 count=$5
+shift 5
 mount --make-rprivate /
 mount --bind "$root" "$root"
 while [ "$count" -gt 0 ]; do
@@ -31,6 +31,7 @@ while [ "$count" -gt 0 ]; do
     count=$((count - 1))
 done
 mount --bind "$shared" "$root{SHARED}"
+[ "$mode" = rw ] || mount -o remount,bind,ro "$root{SHARED}"
 for device in null zero urandom; do mount --bind /dev/$device "$root/dev/$device"; done
 mount -t proc proc "$root/proc"
 mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
@@ -104,7 +105,7 @@ def client_root(folder):
         for place in (package, package.with_name(f"{name}.libs")):
             if place.exists():
                 root.bind(place, f"/site/{place.name}")
-    shutil.copytree(raw.BUILD / "python" / "arrayd", root.folder / "site" / "arrayd",
+    shutil.copytree(pathlib.Path(importlib.util.find_spec("arrayd").origin).parent, root.folder / "site" / "arrayd",
                     ignore=shutil.ignore_patterns("bin", "__pycache__"))
     root.copy(pathlib.Path(__file__).with_name("container_service.py"), "/site/container_service.py")
     modules = [p for folder in (*root.bound[::2], root.folder / "site") for p in glob.glob(f"{folder}/**/*.so", recursive=True)
@@ -116,10 +117,10 @@ def client_root(folder):
 class Container:
     """A program that runs in a root, with namespaces of its own, as somebody."""
 
-    def __init__(self, root, shared, program, uid=None, user_namespace=False, environment=None):
+    def __init__(self, root, shared, program, mode="rw", uid=None, user_namespace=False, environment=None):
         user = f"{uid}:{uid}" if uid and os.geteuid() == 0 else ""
         self.process = subprocess.Popen(
-            [*unshare(user_namespace), "sh", "-c", ENTER, "enter", str(root.folder), str(shared), user,
+            [*unshare(user_namespace), "sh", "-c", ENTER, "enter", str(root.folder), str(shared), mode, user,
              str(len(root.bound) // 2), *root.bound, *program],
             env={"PATH": os.environ["PATH"], **(environment or {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
@@ -143,7 +144,7 @@ class Service(Container):
 
     def __init__(self, root, shared, **more):
         environment = {"PYTHONHOME": "/usr", "PYTHONPATH": "/site", "ARRAYD_URL": f"unix:{SHARED}/s", "PYTHONDONTWRITEBYTECODE": "1"}
-        super().__init__(root, shared, ["/usr/bin/python3", "-m", "container_service"], environment=environment, **more)
+        super().__init__(root, shared, ["/usr/bin/python3", "-m", "container_service"], "ro", environment=environment, **more)
 
     def ask(self, text):
         """The value of an expression, or None of a statement; what it raises is raised here as RuntimeError."""
