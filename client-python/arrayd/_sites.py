@@ -1,6 +1,6 @@
 """Where operations were issued, for the errors that are raised later: in notebooks, and with ARRAYD_SITES=1.
 
-Otherwise an error has the operation's name and number. Noting the line takes about as long as issuing an operation.
+Otherwise an error has the operation's name and number. Noting the line takes longer than issuing an operation.
 """
 import bisect
 import os
