@@ -16,6 +16,7 @@ import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 MIRROR = "http://deb.debian.org/debian"
+TRUST = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")  # of this machine, which may be behind a mirror of its own
 BASES = {  # suite of Debian, further packages, what is done in it then
     "debian:12": ("bookworm", "", ""),
     "debian:12-slim": ("bookworm", "", "slim"),
@@ -80,9 +81,14 @@ class Stage:
         return self.root / os.path.normpath(os.path.join(self.folder, path)).lstrip("/")
 
     def run(self, command):
+        """A command in the stage, with this machine's network, and the authorities that it trusts."""
         variables = {**self.environment, **self.arguments, "DEBIAN_FRONTEND": "noninteractive"}
-        mounts = "mount -t proc proc proc; for d in null zero urandom; do mount --bind /dev/$d dev/$d; done"
-        enter = f"cd {shlex.quote(str(self.root))}; touch dev/null dev/zero dev/urandom; {mounts}; exec chroot . sh -ec \"$1\""
+        files = {f"dev/{name}": f"/dev/{name}" for name in ("null", "zero", "urandom")}
+        if TRUST.exists():
+            files["dev/trust"] = TRUST
+            variables.update(PIP_CERT="/dev/trust", SSL_CERT_FILE="/dev/trust")
+        mounts = "; ".join(f"touch {inside}; mount --bind {outside} {inside}" for inside, outside in files.items())
+        enter = f"cd {shlex.quote(str(self.root))}; mount -t proc proc proc; {mounts}; exec chroot . sh -ec \"$1\""
         run(["unshare", "--mount", "--pid", "--fork", "sh", "-ec", enter, "sh", f"cd {self.folder}; {command}"], env=variables)
 
     def copy(self, words, roots):

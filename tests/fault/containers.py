@@ -1,7 +1,11 @@
-"""Containers without an engine: roots made of the host's files, each entered in namespaces of its own."""
+"""Containers without an engine: roots made of the host's files, each entered in namespaces of its own.
+
+With ARRAYD_TEST_IMAGES=FOLDER they are what deploy/stages.py has made of the Dockerfile in that folder.
+"""
 import functools
 import glob
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -61,10 +65,11 @@ class Root:
     def __init__(self, folder):
         self.folder, self.bound = pathlib.Path(folder), []
         for name in ("dev", "proc", "tmp", "run/arrayd"):
-            (self.folder / name).mkdir(parents=True)
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
         for device in ("null", "zero", "urandom"):
             (self.folder / "dev" / device).touch()
         self.folder.chmod(0o755)
+        self.program, self.environment = [], {}
 
     def copy(self, source, target=None):
         place = self.folder / str(target or source).lstrip("/")
@@ -83,9 +88,23 @@ class Root:
         self.bound += [str(source), str(target or source)]
 
 
+def image_root(name):
+    """The root of a stage of the Dockerfile, or None where none is to be used."""
+    images = os.environ.get("ARRAYD_TEST_IMAGES")
+    if not images:
+        return None
+    root = Root(pathlib.Path(images) / name)
+    start = json.loads((pathlib.Path(images) / f"{name}.json").read_text())
+    root.environment, root.program = start["ENV"], json.loads(start.get("ENTRYPOINT", "[]"))
+    return root
+
+
 def server_root(folder):
     """What the image of the server has in it: its programs and a C library."""
+    if root := image_root("server"):
+        return root
     root = Root(folder)
+    root.program = ["/usr/lib/arrayd/arrayd"]
     programs = [raw.BUILD / "bin" / name for name in ("arrayd", "arrayd-worker", "arrayd-compile", "libarrayd-cpu.so")]
     for program in programs:
         root.copy(program, f"/usr/lib/arrayd/{program.name}")
@@ -95,7 +114,16 @@ def server_root(folder):
 
 def client_root(folder):
     """What the image of a client has in it: Python, NumPy and the package without its server."""
+    service = pathlib.Path(__file__).with_name("container_service.py")
+    if root := image_root("client"):
+        root.program = ["python", "/tests/container_service.py"]
+        root.copy(service, "/tests/container_service.py")
+        root.environment = {**root.environment, "ARRAYD_URL": f"unix:{SHARED}/s"}
+        return root
     root = Root(folder)
+    root.program = ["/usr/bin/python3", "-m", "container_service"]
+    root.environment = {"PYTHONHOME": "/usr", "PYTHONPATH": "/site", "ARRAYD_URL": f"unix:{SHARED}/s",
+                        "PYTHONDONTWRITEBYTECODE": "1"}
     standard = pathlib.Path(sysconfig.get_path("stdlib"))
     python = pathlib.Path(os.path.realpath(sys.executable))
     root.copy(python, "/usr/bin/python3")
@@ -107,7 +135,7 @@ def client_root(folder):
                 root.bind(place, f"/site/{place.name}")
     shutil.copytree(pathlib.Path(importlib.util.find_spec("arrayd").origin).parent, root.folder / "site" / "arrayd",
                     ignore=shutil.ignore_patterns("bin", "__pycache__"))
-    root.copy(pathlib.Path(__file__).with_name("container_service.py"), "/site/container_service.py")
+    root.copy(service, "/site/container_service.py")
     modules = [p for folder in (*root.bound[::2], root.folder / "site") for p in glob.glob(f"{folder}/**/*.so", recursive=True)
                if "/site-packages/" not in p[len(str(folder)):]]
     root.libraries([python, *modules])
@@ -117,12 +145,12 @@ def client_root(folder):
 class Container:
     """A program that runs in a root, with namespaces of its own, as somebody."""
 
-    def __init__(self, root, shared, program, mode="rw", uid=None, user_namespace=False, environment=None):
+    def __init__(self, root, shared, arguments=(), mode="rw", uid=None, user_namespace=False):
         user = f"{uid}:{uid}" if uid and os.geteuid() == 0 else ""
         self.process = subprocess.Popen(
             [*unshare(user_namespace), "sh", "-c", ENTER, "enter", str(root.folder), str(shared), mode, user,
-             str(len(root.bound) // 2), *root.bound, *program],
-            env={"PATH": os.environ["PATH"], **(environment or {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+             str(len(root.bound) // 2), *root.bound, *root.program, *arguments],
+            env={"PATH": os.environ["PATH"], **root.environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
         raw.RUNNING.append(self.process)
 
@@ -143,8 +171,7 @@ class Service(Container):
     """A client that evaluates what it is asked."""
 
     def __init__(self, root, shared, **more):
-        environment = {"PYTHONHOME": "/usr", "PYTHONPATH": "/site", "ARRAYD_URL": f"unix:{SHARED}/s", "PYTHONDONTWRITEBYTECODE": "1"}
-        super().__init__(root, shared, ["/usr/bin/python3", "-m", "container_service"], "ro", environment=environment, **more)
+        super().__init__(root, shared, mode="ro", **more)
 
     def ask(self, text):
         """The value of an expression, or None of a statement; what it raises is raised here as RuntimeError."""

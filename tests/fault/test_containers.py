@@ -55,9 +55,8 @@ def serve(roots, shared):
     running = []
 
     def start(**more):
-        program = ["/usr/lib/arrayd/arrayd", f"--socket={SHARED}/s", "--socket-mode=0666", "--backend=cpu", "--kernels=none",
-                   "--kernels-cache=none"]
-        running.append(Container(roots[0], shared, program, **more))
+        arguments = [f"--socket={SHARED}/s", "--socket-mode=0666", "--backend=cpu", "--kernels=none", "--kernels-cache=none"]
+        running.append(Container(roots[0], shared, arguments, **more))
         line = running[-1].process.stderr.readline()
         while line and "event=ready" not in line:
             line = running[-1].process.stderr.readline()

@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
+import raw
 from far import Way
 from places import port_of
 
+pytestmark = pytest.mark.skipif(raw.BUILD.name != "release", reason="a sanitizer's extension cannot be loaded by Python")
 DELAY = 0.05  # seconds each way
 OPERATIONS = 10_000
 PROGRAM = """
