@@ -324,6 +324,7 @@ install: all $(DOCS)/arrayd.8 ## install below DESTDIR and PREFIX (/usr/local)
 	install -m 644 client-c/include/*.h $(DESTDIR)$(PREFIX)/include/arrayd/
 	install -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/arrayd/protocol/
 	sed 's|@PREFIX@|$(PREFIX)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|' deploy/arrayd.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/arrayd.service
+	install -m 644 deploy/arrayd.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/
 	install -m 644 deploy/arrayd.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/arrayd.conf
 	install -m 644 deploy/arrayd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/arrayd.conf
 	install -m 644 $(DOCS)/arrayd.8 $(DESTDIR)$(PREFIX)/share/man/man8/

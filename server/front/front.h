@@ -20,6 +20,9 @@ typedef struct ad_seat ad_seat;
 
 #define AD_SEAT_CHAINS 256
 
+/* How a client has come. */
+typedef enum ad_way { AD_WAY_UNIX, AD_WAY_TCP, AD_WAY_TLS } ad_way;
+
 /* Whether the loop waits awake: see spin.c. */
 typedef struct ad_spin {
     uv_check_t after_poll;
@@ -71,11 +74,12 @@ void ad__front_ready(ad_front *f);
 /* Open what the configuration names. AD_E_SYSTEM, AD_E_VALUE, AD_E_LIMIT: it runs already. */
 int ad__listen_open(ad_front *f, ad_fault *fault);
 void ad__listen_close(ad_front *f);
+/* Accept on a listening socket, which is the front's from now on, success or not. where: for the log. */
+int ad__listen_add(ad_front *f, int fd, ad_way way, const char *where, ad_fault *fault);
 /* Where, for the log: "unix:/run/arrayd.sock tcp:127.0.0.1:7311". */
 void ad__listen_text(const ad_front *f, char *out, size_t size);
 
 /* ---- entrance.c: who somebody is ---- */
-typedef enum ad_way { AD_WAY_UNIX, AD_WAY_TCP, AD_WAY_TLS } ad_way;
 typedef struct ad_entrant {
     char who[AD_PRINCIPAL_SIZE]; /* "uid:1000", "token:alice" ... */
     ad_grants grants;
@@ -134,6 +138,10 @@ int ad__slabs_add(ad_slabs *s, const ad_note *note, int fd); /* takes fd. AD_E_M
 void ad__slabs_remove(ad_slabs *s, uint64_t id);
 size_t ad__slabs_count(const ad_slabs *s, uint64_t *bytes);
 void ad__slabs_free(ad_slabs *s);
+
+/* ---- activation.c ---- */
+/* Accept on the Unix sockets that a service manager has opened and passed on ($LISTEN_FDS); *passed says how many. */
+int ad__activation_take(ad_front *f, int *passed, ad_fault *fault);
 
 /* ---- notify.c ---- */
 /* Tell the service manager, if there is one ($NOTIFY_SOCKET): "READY=1", "STOPPING=1". */
