@@ -17,6 +17,7 @@ import ast
 import contextlib
 import dataclasses
 import io
+import linecache
 import os
 import pathlib
 import re
@@ -32,7 +33,7 @@ FENCE = re.compile(r"^( *)```(.*)$")
 NOT_TESTED = re.compile(r"^\*Not tested here: (.+)\.\*$")
 FILE = re.compile(r"^(?:#|//|/\*) ((?:/?[\w.-]+/)*[\w-]+\.?[\w.]*)(?: \*/)?$")
 SAYS = re.compile(r"  # (gives|raises) (.*)$")
-SERVER = re.compile(r"^\s*(?:\w+=\S* )*arrayd\b[^|;]*&\s*(?:#.*)?$", re.M)
+SERVER = re.compile(r"^\s*(?:\w+=\S* )*(?:\S*/)?arrayd\b[^|;]*&\s*(?:#.*)?$", re.M)
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
 PATIENCE = 60  # seconds for a block
 
@@ -96,7 +97,10 @@ class Page:
         self.blocks = blocks(path.read_text())
         self.files = set()
         # What pages name that a test cannot have.
-        self.replaced = {"/etc/arrayd": f"{self.here}/etc/arrayd", "/run/arrayd": f"{self.here}/run/arrayd",
+        self.replaced = {"/tmp/": f"{self.here}/tmp/",  # first: it is in the others
+                         "/etc/arrayd": f"{self.here}/etc/arrayd", "/run/arrayd": f"{self.here}/run/arrayd",
+                         "build/release/bin": f"{installed}/usr/bin", "build/venv/bin/python": sys.executable,
+                         "build/release/python": os.environ["PYTHONPATH"],
                          "gpu.example.org": "localhost", ":7311": f":{free_port()}", ":7312": f":{free_port()}"}
         self.ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.ready.bind(f"{self.here}/ready")
@@ -105,8 +109,9 @@ class Page:
 
     def _environment(self):
         usr = self.installed / "usr"
-        for folder in ("etc/arrayd", "run/arrayd", "home", "runtime"):
+        for folder in ("etc/arrayd", "run/arrayd", "home", "runtime", "tmp"):
             (self.here / folder).mkdir(parents=True, mode=0o700)
+        (self.here / "home/.local").symlink_to(usr)
         for name in [n for n in os.environ if n.startswith(("ARRAYD_", "XDG_")) and n != "ARRAYD_KERNELS_CACHE"]:
             del os.environ[name]
         os.environ.update(
@@ -173,6 +178,8 @@ class Page:
     def python(self, block):
         source = self.real(block.text)
         lines, tree, all_printed = source.splitlines(), ast.parse(source), ""
+        name = f"<{self.path.name}, block at {block.line}>"
+        linecache.cache[name] = len(source), None, ["\n"] * (block.line - 1) + source.splitlines(True), name  # for jit
         claims = {n for n, line in enumerate(lines, 1) if SAYS.search(line)}
         for statement in tree.body:
             says = SAYS.search(lines[statement.end_lineno - 1])
@@ -180,7 +187,7 @@ class Page:
             number = statement.lineno
             ast.increment_lineno(statement, block.line - 1)
             try:
-                all_printed += self.statement(statement, *(says.groups() if says else (None, None)))
+                all_printed += self.statement(statement, name, *(says.groups() if says else (None, None)))
             except Exception as error:
                 error.add_note(f"{self.path.name}:{block.line + number - 1}: {lines[number - 1]}")
                 raise
@@ -188,15 +195,15 @@ class Page:
             raise Wrong(f"lines {claims}: only whole statements give or raise")
         return all_printed
 
-    def statement(self, statement, claim, expected):
-        """Execute a statement of which the page claims that it gives or raises what is expected; what it printed."""
+    def statement(self, statement, name, claim, expected):
+        """Execute a statement of the source of that name, of which the page claims something; what it printed."""
         out, value, raised = io.StringIO(), None, None
         with contextlib.redirect_stdout(out):
             try:
                 if isinstance(statement, ast.Expr):
-                    value = eval(compile(ast.Expression(statement.value), self.path, "eval"), vars(self.module))
+                    value = eval(compile(ast.Expression(statement.value), name, "eval"), vars(self.module))
                 else:
-                    exec(compile(ast.Module([statement], []), self.path, "exec"), vars(self.module))
+                    exec(compile(ast.Module([statement], []), name, "exec"), vars(self.module))
                 shown = out.getvalue() if value is None else repr(value)
             except Exception as error:
                 if claim != "raises":
@@ -243,9 +250,10 @@ class Page:
         if "int main(" not in block.text:
             raise Wrong("a block of C is a whole program")
         pathlib.Path("block.c").write_text(self.real(block.text))
-        flags = subprocess.run(["pkg-config", "--cflags", "--libs", "arrayd"], capture_output=True, text=True, check=True)
-        for command in (["cc", *FLAGS, "block.c", "-o", "block", *flags.stdout.split()], ["./block"]):
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
+        flags = subprocess.check_output(["pkg-config", "--cflags", "--libs", "arrayd"], text=True).split()
+        for command in (["cc", *FLAGS, "block.c", "-o", "block", *flags], ["./block"]):
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  timeout=PATIENCE)
             if done.returncode != 0:
                 raise Wrong(f"{command[0]}: status {done.returncode}\n{done.stdout}")
         return done.stdout

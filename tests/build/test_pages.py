@@ -26,8 +26,8 @@ def run_page(request):
         installed = request.getfixturevalue("installed")
         folders.append(tempfile.mkdtemp(prefix="page-"))  # short, for the sockets in it
         path = os.pathsep.join([str(BUILD / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
-        done = subprocess.run([sys.executable, pages.__file__, page, installed], cwd=folders[-1], timeout=240, text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        done = subprocess.run([sys.executable, pages.__file__, page, installed], cwd=folders[-1], timeout=240,
+                              text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               env={**os.environ, "PYTHONPATH": path})
         return done.stdout, done.returncode
 
