@@ -25,13 +25,14 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import traceback
 import types
 
 FENCE = re.compile(r"^( *)```(.*)$")
 NOT_TESTED = re.compile(r"^\*Not tested here: (.+)\.\*$")
-FILE = re.compile(r"^(?:#|//|/\*) ((?:/?[\w.-]+/)*[\w-]+\.?[\w.]*)(?: \*/)?$")
+FILE = re.compile(r"^(?:#|//|/\*) ((?=.*[./])(?:/?[\w.-]+/)*[\w-]+\.?[\w.]*)(?: \*/)?$")
 SAYS = re.compile(r"  # (gives|raises) (.*)$")
 SERVER = re.compile(r"^\s*(?:\w+=\S* )*(?:\S*/)?arrayd\b[^|;]*&\s*(?:#.*)?$", re.M)
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
@@ -218,7 +219,7 @@ class Page:
     def sh(self, block):
         state = self.here / "state"
         script = self.real(block.text) + f"\nenv -0 >{state}\npwd >>{state}\n"
-        with open(self.here / "printed", "w+") as out:
+        with tempfile.TemporaryFile("w+") as out:  # one for each block, as servers go on writing
             process = subprocess.Popen(["bash", "-euc", script], stdin=subprocess.DEVNULL, stdout=out,
                                        stderr=subprocess.STDOUT, start_new_session=True)
             self.groups.append(process.pid)
@@ -226,22 +227,23 @@ class Page:
                 status = process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 status = "time-out"
+            if status == 0:
+                self.wait_ready(out, len(SERVER.findall(block.text)))
             out.seek(0)
             printed = out.read()
             if status != 0:
                 raise Wrong(f"status {status}; printed is:\n{printed}")
-            for _ in SERVER.findall(block.text):
-                self.wait_ready(out)
         *variables, folder = state.read_text().split("\0")
         os.environ.clear()
         os.environ.update(v.split("=", 1) for v in variables)
         os.chdir(folder.strip())
         return printed
 
-    def wait_ready(self, out):
+    def wait_ready(self, out, servers):
         try:
-            while b"READY=1" not in self.ready.recv(1000):
-                pass
+            for _ in range(servers):
+                while b"READY=1" not in self.ready.recv(1000):
+                    pass
         except TimeoutError:
             out.seek(0)
             raise Wrong(f"the server did not start:\n{out.read()}") from None
