@@ -51,8 +51,8 @@ AD_API const char *ad_version(void);
 AD_API int ad_session_open(const char *url, ad_session **session);
 /* What shows a server at "tcp:" or "tls:" who we are, and us that it is the right one; NULL: from the environment. */
 typedef struct ad_connection {
-    const char *token; /* $ARRAYD_TOKEN, the file $ARRAYD_TOKEN_FILE, ~/.config/arrayd/token. It is copied, sent once
-                          and forgotten; no message shows it */
+    const char *token; /* $ARRAYD_TOKEN, the file $ARRAYD_TOKEN_FILE, ~/.config/arrayd/token (unless there is a
+                          certificate). It is copied, sent once and forgotten; no message shows it */
     const char *ca;    /* PEM file of authorities: $ARRAYD_CA, else the system's */
     const char *cert;  /* PEM file of our certificate: $ARRAYD_CERT, else none ... */
     const char *key;   /* ... and of its key: $ARRAYD_KEY, else in the same file */
