@@ -77,9 +77,9 @@ def blocks(text):
 
 
 def like(expected, got):
-    """Whether a text is as the page has it: `...` stands for anything, runs of blanks for each other."""
-    parts = [re.escape(" ".join(part.split())) for part in expected.split("...")]
-    return re.fullmatch(r"\s?.*?\s?".join(parts), " ".join(got.split()), re.S)
+    """Whether a text is as the page has it, but for blanks; `...` stands for anything."""
+    parts = [re.escape("".join(part.split())) for part in expected.split("...")]
+    return re.fullmatch(".*?".join(parts), "".join(got.split()), re.S)
 
 
 def free_port():
