@@ -1,32 +1,13 @@
 """What `make` leaves behind works: the installation, the wheel, the demo, and the dependency arrows hold."""
 import os
-import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
 
 import pytest
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
-
-
-def run(*command, **options):
-    """Standard output of a command that must succeed."""
-    done = subprocess.run(list(map(str, command)), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, timeout=280, **{"cwd": TOP, **options})
-    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}"
-    return done.stdout
-
-
-@pytest.fixture(scope="session")
-def installed(tmp_path_factory):
-    """A DESTDIR with everything that `make install` installs below /usr."""
-    destination = tmp_path_factory.mktemp("installed")
-    run("make", "-s", "install", f"DESTDIR={destination}", "PREFIX=/usr", f"VARIANT={BUILD.name}")
-    return destination
+from conftest import BUILD, TOP, run
 
 
 @pytest.fixture(scope="session")
