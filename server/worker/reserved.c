@@ -53,7 +53,9 @@ void ad__reserved_open(ad_worker *w, ad_gpu *g) {
         if (r->list[i].devices >> g->index & 1)
             done = ad__account_reserve(&g->memory.accounts, r->list[i].who, r->list[i].bytes) && done;
     pthread_mutex_unlock(&r->lock);
-    if (!done) ad__log(AD_LOG_ERROR, "memory not reserved", "why=%s", "out of host memory");
+    if (done) return;
+    ad__log(AD_LOG_WARN, "memory not reserved yet", "why=%s", "out of host memory");
+    atomic_store(&r->changed, true); /* it is tried again */
 }
 
 void ad__reserved_apply(ad_worker *w) {
