@@ -65,7 +65,14 @@ static void fail(ad_domain *d, const char *why) {
 }
 
 static void become_ready(ad_domain *d, const ad_note *note) {
+    ad_fault fault;
     if (d->state != AD_DOMAIN_STARTING) return;
+    d->front->device_memory = note->size;
+    if (!d->front->ready && ad__reserved_check(d->front, d->front->principals, &fault)) {
+        ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
+        ad__front_stop(d->front, 1, fault.text);
+        return;
+    }
     d->state = AD_DOMAIN_READY;
     d->offer = *note;
     ad__log(AD_LOG_INFO, "worker ready", "domain=%s worker=%d backend=%s device=%s memory=%lu ms=%ld", d->name,
@@ -113,6 +120,21 @@ static void on_channel(uv_poll_t *poll, int status, int events) {
     fail(d, "the worker died");
     close_channel(d);
     if (got == AD_E_PROTOCOL && d->alive) uv_process_kill(&d->process, SIGKILL);
+}
+
+/* A worker that does not hear of it would give away what is somebody's. */
+static void reserve(ad_domain *d) {
+    if (!ad__reserved_tell(d->front, &d->channel)) return;
+    fail(d, "the worker could not be told what is reserved");
+    uv_process_kill(&d->process, SIGKILL);
+}
+
+void ad__domain_reserve_all(ad_front *f) {
+    for (ad_domain *d = f->domains; d; d = d->next) {
+        if (!d->alive || !d->channel_open) continue;
+        reserve(d);
+        watch(d);
+    }
 }
 
 /* ---- the process ---- */
@@ -241,6 +263,7 @@ static int start(ad_domain *d, ad_fault *fault) {
     d->poll.data = d;
     d->channel_open = d->polled = true;
     d->state = AD_DOMAIN_STARTING;
+    if (ad__reserved_any(d->front)) reserve(d);
     watch(d);
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "server/common/os.h"
 #include "server/common/secret.h"
 #include "server/front/front.h"
+#include "server/front/grants.h"
 
 #define MOST_GROUPS 1024
 #define MOST_REFUSALS 100 /* lines of the log in a second */
@@ -32,6 +33,7 @@ int ad__entrance_load(ad_front *f, ad_fault *fault) {
     ad_tls_context *tls = NULL;
     int status =
         ad__principals_load(f->embedded ? "" : c->tokens, f->embedded ? "" : c->principals, &principals, fault);
+    if (!status) status = ad__reserved_check(f, principals, fault);
     if (!status && !f->embedded) status = load_tls(c, &tls, fault);
     if (status) {
         ad__principals_free(principals);
@@ -126,7 +128,7 @@ static int check_stranger(const ad_front *f, ad_way way, ad_string token, const 
     }
     if (way == AD_WAY_TCP && f->config.tcp_open) {
         snprintf(out->who, sizeof out->who, "tcp:anonymous");
-        out->grants = (ad_grants){.may = AD_GRANT_CONNECT, .devices = AD_GRANT_ALL_DEVICES};
+        out->grants = ad__grants_of_nobody(out->who);
         return 0;
     }
     return ad__fault(fault, AD_E_DENIED, "the server wants a token%s, and was shown none",

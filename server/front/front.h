@@ -47,6 +47,7 @@ struct ad_front {
     ad_listener *listeners;
     ad_handshake *handshakes; /* newest first */
     uint64_t sessions, last_session;
+    uint64_t device_memory;    /* bytes of a device; 0: no worker has told yet */
     ad_principals *principals; /* who may come in */
     ad_tls_context *tls;       /* NULL: no TLS here */
     ad_relay *relays;
@@ -127,6 +128,16 @@ void ad__domain_stop_all(ad_front *f);
 void ad__domain_kill_all(ad_front *f);
 bool ad__domain_any(const ad_front *f); /* is some worker's process still there? */
 void ad__domain_free_all(ad_front *f);
+
+/* Tell all workers what is reserved now. */
+void ad__domain_reserve_all(ad_front *f);
+
+/* ---- reserved.c ---- */
+/* Whether a device has as much as is reserved, as far as is known. AD_E_VALUE. */
+int ad__reserved_check(const ad_front *f, const ad_principals *p, ad_fault *fault);
+/* Tell a worker. AD_E_CONNECTION, AD_E_MEMORY. */
+int ad__reserved_tell(const ad_front *f, ad_channel *c);
+bool ad__reserved_any(const ad_front *f);
 
 /* ---- spin.c ---- */
 void ad__spin_init(ad_front *f);

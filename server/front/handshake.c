@@ -107,7 +107,7 @@ static int welcome(ad_handshake *h) {
                     .window_bytes = c->window_bytes,
                     .max_payload = AD_MAX_PAYLOAD,
                     .max_control = AD_MAX_CONTROL,
-                    .max_buffers = c->buffers,
+                    .max_buffers = ad__most_buffers(c, &h->entrant.grants),
                     .devices = offer->id,
                     .memory = offer->size,
                     .pid = (uint64_t)getpid()};

@@ -52,6 +52,7 @@ static void reload(ad_front *f) {
         ad__log(AD_LOG_ERROR, "not reloaded", "why=%s", fault.text);
     } else {
         ad__log_set(ad__log_level(fresh.log_level));
+        ad__domain_reserve_all(f);
         ad__log(AD_LOG_INFO, "reloaded", "log-level=%s", fresh.log_level);
     }
     ad__config_free(&fresh);

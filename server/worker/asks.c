@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "server/worker/job.h"
+#include "server/worker/quota.h"
 #include "server/worker/sharing.h"
 
 /* ---- stat ---- */
@@ -69,6 +70,13 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_compile_waiting: return compile_counter(w, index);
     case AD_COUNTER_modules: return s->modules.count;
     case AD_COUNTER_launches: return s->modules.launches;
+    case AD_COUNTER_held_bytes:
+    case AD_COUNTER_window_bytes:
+    case AD_COUNTER_memory_refused:
+    case AD_COUNTER_session_limit:
+    case AD_COUNTER_principal_bytes:
+    case AD_COUNTER_principal_limit:
+    case AD_COUNTER_principal_reserved: return ad__quota_counter(s, index);
     default: return ad__sharing_counter(w, index);
     }
 }

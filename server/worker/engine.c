@@ -114,6 +114,7 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     bool over = s->over;
     if (budget > SLICE && in_a_hurry(e, start)) budget = SLICE;
     pthread_mutex_unlock(&e->lock);
+    ad__reserved_apply(s->worker);
     if (!over) turn = ad__session_turn(s, budget, limit);
     bool ended = turn == AD_TURN_OVER;
     if (ended && !ad__session_drop(s)) turn = AD_TURN_WAITING;

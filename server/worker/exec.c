@@ -5,6 +5,7 @@
 #include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "server/worker/job.h"
+#include "server/worker/quota.h"
 #include "server/worker/sharing.h"
 
 /* What arrays without elements point at. */
@@ -18,33 +19,9 @@ static const char *operand_name(int nout, int i) {
 
 /* ---- memory ---- */
 
-static int over_limit(const ad_session *s, uint64_t size, ad_fault *fault) {
-    char want[16], mine[16], limit[16];
-    ad__bytes_text(size, want);
-    ad__bytes_text(s->buffer_bytes, mine);
-    ad__bytes_text(s->buffer_limit, limit);
-    return ad__fault(fault, AD_E_MEMORY,
-                     "out of memory: %s more are above the limit of %s that this session has set "
-                     "itself, of which it holds %s",
-                     want, limit, mine);
-}
-
-static int take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
-    char mine[16];
-    ad_fault why = {0};
-    if (s->buffer_limit && (size > s->buffer_limit || s->buffer_bytes > s->buffer_limit - size))
-        return over_limit(s, size, fault);
-    int status = ad__memory_take(lane->estate, size, out, &why);
-    if (!status) return 0;
-    ad__bytes_text(s->buffer_bytes, mine);
-    if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
-    return ad__fault(fault, status, "%s (this session: %s in %" PRIu64 " arrays)", why.text, mine, s->buffers.count);
-}
-
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
     bool counted = !b->promised && !b->shared;
-    if (b->module) ad__module_leave(s, b->module);
-    b->module = NULL;
+    if (b->module) ad__module_variable_gone(s, b);
     if (b->shared) {
         ad__shared_leave(s, b);
     } else if (b->block.slab) {
@@ -61,7 +38,7 @@ int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t 
     b->address = nothing;
     b->home = lane;
     if (!size) return 0;
-    int status = take(s, lane, size, &b->block, fault);
+    int status = ad__quota_take(s, lane, size, &b->block, fault);
     if (status) return status;
     b->address = b->block.address;
     b->size = size;
@@ -85,9 +62,14 @@ int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
 static void *job_scratch(job *j, uint64_t size) {
     if (j->nscratch == JOB_SCRATCH || size > INT64_MAX) return NULL;
     ad_block *b = &j->scratch[j->nscratch];
-    if (take(j->s, j->lane, size + 256, b, NULL)) return NULL;
+    if (ad__quota_borrow(j->s, j->lane, size + 256, b, &j->lack)) return NULL;
     j->nscratch++;
     return (void *)(((uintptr_t)b->address + 255) & ~(uintptr_t)255);
+}
+
+int ad__job_lacks(job *j, int status) {
+    if (status != AD_E_MEMORY || !j->lack.code) return status;
+    return ad__fault(&j->fault, status, "%s", j->lack.text);
 }
 
 static void *run_workspace(ad_run *run, uint64_t size) { return job_scratch((job *)run, size); }
@@ -108,7 +90,7 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     j->lane = NULL;
     j->nscratch = 0;
     j->held = false;
-    j->fault.code = 0;
+    j->fault.code = j->lack.code = 0;
     j->fault.text[0] = 0;
     j->launch = NULL;
     j->buffer = j->own_buffer;
@@ -130,7 +112,7 @@ int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, 
 }
 
 void ad__job_end(job *j) {
-    while (j->nscratch) ad__memory_give(j->lane->estate, &j->scratch[--j->nscratch]);
+    while (j->nscratch) ad__quota_repay(j->s, j->lane, &j->scratch[--j->nscratch]);
 }
 
 /* ---- operands ---- */
@@ -212,7 +194,7 @@ static int separate(job *j, ad_operand *input) {
     int status = ad__fresh_size(&input->desc, &size, &j->fault);
     if (status) return status;
     void *copy = job_scratch(j, size);
-    if (!copy) return ad__fault(&j->fault, AD_E_MEMORY, "no memory for a copy of an input that the output overlaps");
+    if (!copy) return ad__job_lacks(j, AD_E_MEMORY);
     if ((status = copy_view(j, input, copy))) return status;
     ad__strides_contiguous(input->desc.ndim, input->desc.shape, ad__dtypes[input->desc.dtype].size, strides);
     input->desc.strides = strides;
@@ -288,7 +270,8 @@ static void spread_suspects(job *j) {
 static int start(job *j) {
     const ad_backend *backend = j->s->worker->backend;
     if (j->launch) return ad__launch_run(j->s, j->lane, j->launch, j->op, j->number, &j->run, &j->fault);
-    return ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
+    int status = ad__job_lacks(j, backend->run(j->lane->stream, j->op, &j->run, &j->fault));
+    return ad__session_status(j->s, status, &j->fault);
 }
 
 static int enqueue(job *j) {
@@ -424,8 +407,8 @@ int ad__exec_contiguous(ad_session *s, ad_lane *lane, const ad_operand *view, ui
     ad_op none = {.opcode = AD_REQ_UFUNC, .row = AD_UFUNC_copy};
     ad__job_begin(&j, s, &none, 0);
     j.lane = lane;
-    int status = take(s, lane, size, out, &j.fault);
-    if (!status && (status = copy_view(&j, view, out->address))) ad__memory_give(lane->estate, out);
+    int status = ad__quota_borrow(s, lane, size, out, &j.fault);
+    if (!status && (status = copy_view(&j, view, out->address))) ad__quota_repay(s, lane, out);
     ad__job_end(&j);
     return status ? ad__fault(fault, status, "%s", j.fault.text) : 0;
 }

@@ -36,7 +36,7 @@ static int welcome(ad_session *child, ad_fault *fault) {
                         .window_bytes = c->window_bytes,
                         .max_payload = AD_MAX_PAYLOAD,
                         .max_control = AD_MAX_CONTROL,
-                        .max_buffers = c->buffers,
+                        .max_buffers = child->buffers.most,
                         .devices = (uint64_t)w->devices,
                         .memory = w->gpu[0].info.memory,
                         .pid = (uint64_t)getppid()};
@@ -87,10 +87,10 @@ static void bequeath(void *user, ad_buffer *b) {
         h->status = ad__fault(h->fault, AD_E_MEMORY, "out of host memory");
         return;
     }
-    ad__shared_hold(shared); /* until the child does: else it might go back to the parent meanwhile */
+    ad__shared_hold(shared, h->parent->principal); /* until the child does: else it might go back to the parent meanwhile */
     h->status = ad__shared_point(h->parent, b, h->fault);
     if (!h->status) h->status = ad__shared_join(h->child, shared, b->id, b->readonly, h->fault);
-    ad__shared_release(h->parent->worker, shared);
+    ad__shared_release(h->parent->worker, shared, h->parent->principal);
 }
 
 static int begin(ad_session *s, int fd, ad_fault *fault) {

@@ -186,7 +186,8 @@ static int run_chain(weaving *w) {
         j.lane->unmarked_ns += cost;
         if (!ad__verdicts_full(&s->verdicts) && ad__verdicts_place(s, &j.run.check, &j.fault)) return 0;
     }
-    status = ad__session_status(s, backend->fuse(j.lane->stream, &w->chain, &j.run, &j.fault), &j.fault);
+    status = ad__job_lacks(&j, backend->fuse(j.lane->stream, &w->chain, &j.run, &j.fault));
+    ad__session_status(s, status, &j.fault);
     if (status) {
         int counted = ad__session_enqueued(s, j.lane, &j.fault);
         if (status > 0 && counted) status = counted;

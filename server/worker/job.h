@@ -21,7 +21,7 @@ typedef struct job {
     ad_poison *inherited; /* an operand's */
     ad_block scratch[JOB_SCRATCH];
     int nscratch;
-    ad_fault fault;
+    ad_fault fault, lack; /* lack: why there was no scratch memory */
 } job;
 
 void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number);
@@ -34,6 +34,8 @@ void ad__job_hold(job *j, ad_lane *lane,
 int ad__job_run_held(job *j);                /* ... as ad__job_run */
 ad_poison *ad__job_fail(job *j, int status); /* record it in outputs and session; the caller owns the result */
 void ad__job_end(job *j);
+/* A status of the backend; where scratch memory was refused the job's fault says why. Returns status. */
+int ad__job_lacks(job *j, int status);
 
 /* Estimated ns of the device. */
 double ad__device_cost(const ad_op *op);

@@ -24,7 +24,7 @@ static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fau
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
         goto close_stream;
     }
-    ad__estate_limit(lane->estate, s->grants.memory);
+    ad__account_grant(ad__estate_account(lane->estate), &s->grants);
     lane->session = s;
     lane->slot = slot;
     lane->gpu = gpu;
@@ -46,12 +46,17 @@ static ad_lane *find(ad_session *s, uint64_t id) {
     return NULL;
 }
 
+/* What is not to be used is not opened either: that costs memory of the device. */
+ad_gpu *ad__session_gpu(ad_session *s, uint64_t device, ad_fault *fault) {
+    if (device >= AD_DEVICES || s->grants.devices >> device & 1) return ad__gpu_get(s->worker, device, fault);
+    ad__fault(fault, AD_E_DENIED, "%s may not use device %" PRIu64 " (grant devices)", s->principal, device);
+    return NULL;
+}
+
 int ad__lane_open(ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault) {
-    ad_gpu *gpu = ad__gpu_get(s->worker, device, fault);
+    ad_gpu *gpu = ad__session_gpu(s, device, fault);
     ad_lane *lane = NULL;
     if (!gpu) return ad__session_status(s, fault->code, fault);
-    if (!(s->grants.devices >> device & 1))
-        return ad__fault(fault, AD_E_DENIED, "%s may not use device %" PRIu64, s->principal, device);
     if (find(s, id)) return ad__fault(fault, AD_E_VALUE, "stream %" PRIu64 " exists already", id);
     for (unsigned i = 0; !lane && i < s->nlanes; i++) {
         ad_lane *old = s->lanes[i];

@@ -59,6 +59,8 @@ ad_lane *ad__lane_join(struct ad_session *s, uint64_t id, ad_fault *fault);
 ad_lane *ad__lane_current(struct ad_session *s, ad_fault *fault);
 /* The session is about to use the device for about so many ns. */
 void ad__lane_charge(struct ad_session *s, double ns);
+/* The device, if the session may use it; NULL with a fault. */
+ad_gpu *ad__session_gpu(struct ad_session *s, uint64_t device, ad_fault *fault);
 int ad__lane_open(struct ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault);
 int ad__lane_drop(struct ad_session *s, uint64_t id, ad_fault *fault);
 /* All of them, once they are idle. */

@@ -8,6 +8,7 @@
 
 #include "protocol/desc.h"
 #include "server/worker/job.h"
+#include "server/worker/quota.h"
 
 void ad__reply_fault(ad_session *s, uint64_t request, int status, ad_fault *fault) {
     fault->code = status;
@@ -73,7 +74,7 @@ void ad__reading_end(ad_session *s) {
     ad_reading *r = &s->reading;
     if (!r->active) return;
     if (r->staging) ad__staging_give(s->worker, r->staging, r->part);
-    if (r->copy.slab) ad__memory_give(r->lane->estate, &r->copy);
+    if (r->copy.slab) ad__quota_repay(s, r->lane, &r->copy);
     r->staging = NULL;
     r->active = r->under_way = false;
 }
