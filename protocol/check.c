@@ -181,6 +181,8 @@ static int read_source(check *c, const msgpack_object *o) {
 
 static int read_bytes(check *c, const msgpack_object *o) {
     if (o->type != MSGPACK_OBJECT_BIN || o->via.bin.size > MAX_STRING) return bad(c, "not a string of bytes");
+    if ((c->m->opcode == AD_REQ_RESUME || c->m->opcode == AD_REQ_RESUMED) && o->via.bin.size != AD_SECRET)
+        return bad(c, "a secret has 16 bytes");
     return keep_string(c, o->via.bin.ptr, o->via.bin.size);
 }
 
@@ -218,17 +220,22 @@ static int begin_welcome(check *c) {
     return AD_OK;
 }
 
-/* An option of hello. */
+/* An option of hello or resume. */
 static int hello_pair(check *c, const msgpack_object_kv *pair) {
     const msgpack_object_str *key = &pair->key.via.str;
 
+    if (key->size == 7 && memcmp(key->ptr, "process", 7) == 0 && c->m->opcode == AD_REQ_HELLO) {
+        if (!is_unsigned(&pair->val)) return bad(c, "process: not an unsigned number");
+        c->m->u[3] = pair->val.via.u64;
+        return AD_OK;
+    }
     if (key->size != 5 || memcmp(key->ptr, "token", 5) != 0) return AD_OK;
     if (!is_text(&pair->val) || c->ns != 1) return bad(c, "token: not one string of UTF-8");
     return keep_string(c, pair->val.via.str.ptr, pair->val.via.str.size);
 }
 
 static int read_map(check *c, const msgpack_object *o) {
-    const bool welcome = c->m->opcode == AD_REQ_WELCOME, hello = c->m->opcode == AD_REQ_HELLO;
+    const bool welcome = c->m->opcode == AD_REQ_WELCOME, hello = c->m->row->cls == AD_CLASS_HELLO;
     int status = welcome ? begin_welcome(c) : AD_OK;
 
     if (o->type != MSGPACK_OBJECT_MAP) return bad(c, "not a map");
