@@ -127,12 +127,10 @@ static const char *check(ad_session *s, const ad_note *note) {
     return NULL;
 }
 
-static int answer(ad_session *s, uint8_t *frame, size_t room, size_t *size) {
-    ad_comeback *c = &s->comeback;
+static int answer(const ad_session *s, uint8_t next[AD_SECRET], uint8_t *frame, size_t room, size_t *size) {
     ad_bytes b = AD_BYTES_INIT;
-    if (getrandom(c->next, sizeof c->next, 0) != (ssize_t)sizeof c->next) return AD_E_SYSTEM;
-    c->offered = true;
-    int status = ad__encode_resumed(&b, c->next, s->input.received);
+    if (getrandom(next, AD_SECRET, 0) != AD_SECRET) return AD_E_SYSTEM;
+    int status = ad__encode_resumed(&b, next, s->input.received);
     if (!status) status = encode_frame(&b, frame, room, size);
     ad__bytes_free(&b);
     return status;
@@ -140,9 +138,10 @@ static int answer(ad_session *s, uint8_t *frame, size_t room, size_t *size) {
 
 /* The old connection may still look alive: a laptop slept, an address changed. */
 static int take_up(ad_session *s, int fd, uint64_t received, const char **why) {
-    uint8_t frame[AD_FRAME_HEADER + 64];
+    ad_comeback *c = &s->comeback;
+    uint8_t frame[AD_FRAME_HEADER + 64], next[AD_SECRET];
     size_t size;
-    int status = answer(s, frame, sizeof frame, &size);
+    int status = answer(s, next, frame, sizeof frame, &size);
     if (status) return status;
     ad__session_watch(s, 0);
     int old = dup(s->fd);
@@ -152,8 +151,10 @@ static int take_up(ad_session *s, int fd, uint64_t received, const char **why) {
         close(old);
     }
     if (status) return status;
-    s->comeback.away = false;
-    s->comeback.count++;
+    memcpy(c->next, next, sizeof next);
+    c->offered = true;
+    c->away = false;
+    c->count++;
     ad__comeback_close(s);
     ad__log(AD_LOG_INFO, "session resumed", "session=%lu principal=%s", s->id, s->principal);
     ad__output_flush(&s->output);

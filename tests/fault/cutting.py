@@ -10,9 +10,10 @@ CHUNK = 1 << 16
 
 
 def listen(address):
-    """A listening socket: of a path, or on loopback TCP."""
+    """A listening socket: of a path, or on a port of loopback (None: any)."""
     s = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
-    s.bind(address if isinstance(address, str) else ("127.0.0.1", 0))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(address if isinstance(address, str) else ("127.0.0.1", address or 0))
     s.listen(16)
     return s
 
