@@ -17,7 +17,7 @@ static bool has_work(const ad_session *s) { return s->out.size || s->nfrees || a
 
 /* Takes acknowledgements in, so that a program that asks for nothing need not stop at the window to read them. */
 static void catch_up(ad_session *s) {
-    if (s->reading || s->comeback.lost || s->ops - s->window.acked < s->window.ops / 4) return;
+    if (s->reading || s->comeback.lost || s->ops - s->window.acked < s->window.ops / 16) return;
     s->reading = true;
     pthread_mutex_unlock(&s->lock);
     ad__input_run(s, MSG_DONTWAIT);

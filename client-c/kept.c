@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #define BLOCK ((size_t)64 << 10)
+#define SPARE 8
+#define SPARE_LARGE 4
 #define GROUP ((uint64_t)32 << 10) /* bytes that share a mark */
 
 struct ad_kept_block {
@@ -15,10 +17,38 @@ struct ad_kept_block {
     uint8_t data[];
 };
 
+/* From a list of spare ones, the first that is large enough; NULL: none is. */
+static ad_kept_block *take_spare(ad_kept_block **list, unsigned *count, size_t size) {
+    while (*list && (*list)->capacity < size) list = &(*list)->next;
+    ad_kept_block *b = *list;
+    if (!b) return NULL;
+    *list = b->next;
+    --*count;
+    return b;
+}
+
+static bool keep_spare(ad_kept_block **list, unsigned *count, unsigned most, ad_kept_block *b) {
+    if (*count >= most) return false;
+    b->next = *list;
+    *list = b;
+    ++*count;
+    return true;
+}
+
+static void drop_spare(ad_kept_block **list, unsigned *count) {
+    while (*list) {
+        ad_kept_block *b = *list;
+        *list = b->next;
+        free(b);
+    }
+    *count = 0;
+}
+
 static ad_kept_block *block_new(ad_kept *k, size_t size) {
-    ad_kept_block *b = size <= BLOCK ? k->spare : NULL;
-    const size_t capacity = size > BLOCK ? size : BLOCK;
-    if (b) k->spare = NULL;
+    const bool large = size > BLOCK;
+    size_t capacity = large ? size : BLOCK;
+    ad_kept_block *b = large ? take_spare(&k->large, &k->nlarge, size) : take_spare(&k->spare, &k->nspare, size);
+    if (b) capacity = b->capacity;
     else if (!(b = malloc(sizeof *b + capacity))) return NULL;
     *b = (ad_kept_block){.base = k->end, .capacity = capacity};
     if (k->last) k->last->next = b;
@@ -35,6 +65,8 @@ int ad__kept_add(ad_kept *k, const void *data, size_t size) {
     k->end += size;
     return 0;
 }
+
+const uint8_t *ad__kept_last(const ad_kept *k, size_t size) { return k->last->data + k->last->size - size; }
 
 void ad__kept_mark(ad_kept *k, uint64_t ops, uint64_t requests) {
     unsigned last = (k->first_mark + k->marks - 1) % AD_KEPT_MARKS, before = (last + AD_KEPT_MARKS - 1) % AD_KEPT_MARKS;
@@ -57,11 +89,9 @@ static void drop_first(ad_kept *k) {
     ad_kept_block *b = k->first;
     k->first = b->next;
     if (!k->first) k->last = NULL;
-    if (k->spare || b->capacity != BLOCK) {
-        free(b);
-        return;
-    }
-    k->spare = b;
+    bool kept = b->capacity == BLOCK ? keep_spare(&k->spare, &k->nspare, SPARE, b)
+                                     : keep_spare(&k->large, &k->nlarge, SPARE_LARGE, b);
+    if (!kept) free(b);
 }
 
 static void drop_descriptors(ad_kept *k, uint64_t before) {
@@ -84,13 +114,15 @@ void ad__kept_release(ad_kept *k, uint64_t ops, uint64_t requests) {
     }
     if (k->begin == before) return;
     while (k->first && k->first->base + k->first->size <= k->begin) drop_first(k);
+    if (!k->first) drop_spare(&k->large, &k->nlarge);
     drop_descriptors(k, k->begin);
 }
 
 void ad__kept_clear(ad_kept *k) {
     while (k->first) drop_first(k);
     drop_descriptors(k, UINT64_MAX);
-    free(k->spare);
+    drop_spare(&k->spare, &k->nspare);
+    drop_spare(&k->large, &k->nlarge);
     *k = (ad_kept){0};
 }
 

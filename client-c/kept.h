@@ -18,7 +18,10 @@ typedef struct ad_kept_mark {
 } ad_kept_mark;
 
 typedef struct ad_kept {
-    ad_kept_block *first, *last, *spare;
+    ad_kept_block *first, *last, *spare; /* spare: to be used again, without asking the system for memory each time */
+    unsigned nspare;
+    ad_kept_block *large; /* the same of payloads, while there is anything here */
+    unsigned nlarge;
     uint64_t begin, end; /* of what is kept, in bytes of the stream */
     ad_kept_mark mark[AD_KEPT_MARKS];
     unsigned first_mark, marks;
@@ -30,6 +33,8 @@ typedef struct ad_kept {
 } ad_kept;
 
 int ad__kept_add(ad_kept *k, const void *data, size_t size); /* AD_E_MEMORY: it is of no use any more */
+/* Where the bytes that were added last are, until they are released. */
+const uint8_t *ad__kept_last(const ad_kept *k, size_t size);
 /* What has been added ends with a whole frame, before which there were so many operations and requests. */
 void ad__kept_mark(ad_kept *k, uint64_t ops, uint64_t requests);
 /* A descriptor that goes with a byte that is about to be added; fd is duplicated (-1: none). AD_E_LIMIT. */

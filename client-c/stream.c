@@ -16,6 +16,7 @@
 #define SEND_SIZE (32u << 10)    /* so much has gathered: the caller sends it */
 #define FULL_SIZE (64u << 10)    /* so much waits behind a write in progress: the caller waits */
 #define SMALL_PAYLOAD (4u << 10) /* payloads up to here are gathered too */
+#define KEPT_PAYLOAD (256u << 10)  /* payloads of which copies are kept: small, so that these stay in the cache */
 #define PATIENCE 20              /* steps of waiting for another thread to read what a server that went has said */
 #define ROUNDS 4                 /* a writer looks for more so often before it leaves that to the flusher */
 
@@ -508,9 +509,21 @@ static int begin_writing(ad_session *s) {
     return status;
 }
 
+/* What the server has done with need not be kept any longer. */
+static void read_acks(ad_session *s) {
+    if (s->reading || s->kept.end - s->kept.begin < 4 * KEPT_PAYLOAD) return;
+    s->reading = true;
+    pthread_mutex_unlock(&s->lock);
+    ad__input_run(s, MSG_DONTWAIT);
+    pthread_mutex_lock(&s->lock);
+    s->reading = false;
+    ad__wake_all(s);
+}
+
 static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     int status = begin_writing(s);
     if (status) return status;
+    if (s->comeback.able) read_acks(s);
     append_frees(s);
     open_frame(s);
     if (s->streams) ad__switch_stream(s);
@@ -523,6 +536,7 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
     s->ops++;
     seal(s, size);
     take(s, data, size);
+    if (s->comeback.able) data = ad__kept_last(&s->kept, size); /* it is in the cache now */
     status = send_taken(s, data, size);
     end_writing(s);
     if (status) fail_send(s, status);
@@ -534,6 +548,7 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
 int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     uint64_t chunk = s->welcome.max_payload;
     int status = 0;
+    if (s->comeback.able && chunk > KEPT_PAYLOAD) chunk = KEPT_PAYLOAD;
     if (chunk > s->welcome.window_bytes / 8) chunk = s->welcome.window_bytes / 8;
     if (size <= SMALL_PAYLOAD && size <= chunk) return size ? gather_bytes(s, buffer, offset, data, size) : 0;
     for (size_t at = 0; at < size && status == 0; at += chunk)
