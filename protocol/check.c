@@ -165,7 +165,10 @@ static int read_bytes(check *c) {
     ad_object o;
 
     ad__object_read(&c->at, &o);
-    return is_bytes(&o) ? keep_string(c, &o) : bad(c, "not a string of bytes");
+    if (!is_bytes(&o)) return bad(c, "not a string of bytes");
+    if ((c->m->opcode == AD_REQ_RESUME || c->m->opcode == AD_REQ_RESUMED) && o.size != AD_SECRET)
+        return bad(c, "a secret has 16 bytes");
+    return keep_string(c, &o);
 }
 
 static int read_welcome_value(check *c, const ad_welcome_key *key) {
@@ -201,10 +204,12 @@ static int begin_welcome(check *c) {
     return AD_OK;
 }
 
-/* An option of hello. */
+/* An option of hello or resume. */
 static int read_hello_pair(check *c, const ad_object *name) {
+    const bool process = c->m->opcode == AD_REQ_HELLO && is_named(name, "process");
     ad_object o;
 
+    if (process) return ad__object_unsigned(&c->at, &c->m->u[3]) ? AD_OK : bad(c, "process: not an unsigned number");
     if (!is_named(name, "token")) {
         ad__object_skip(&c->at);
         return AD_OK;

@@ -101,19 +101,37 @@ static void pack_op(msgpack_packer *pk, const ad_op *op) {
 
 /* ---- client to server ---- */
 
+static void pack_token(msgpack_packer *pk, const char *token) {
+    if (token == NULL) return;
+    pack_string(pk, "token");
+    pack_string(pk, token);
+}
+
 int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client,
-                     const char *token) {
+                     const char *token, uint64_t process) {
     msgpack_packer pk = begin(b, AD_REQ_HELLO, 5);
 
     msgpack_pack_uint64(&pk, least);
     msgpack_pack_uint64(&pk, greatest);
     msgpack_pack_uint64(&pk, features);
     pack_string(&pk, client);
-    msgpack_pack_map(&pk, token != NULL);
-    if (token != NULL) {
-        pack_string(&pk, "token");
-        pack_string(&pk, token);
+    msgpack_pack_map(&pk, (token != NULL) + (process != 0));
+    if (process != 0) {
+        pack_string(&pk, "process");
+        msgpack_pack_uint64(&pk, process);
     }
+    pack_token(&pk, token);
+    return end(b);
+}
+
+int ad__encode_resume(ad_bytes *b, const uint64_t numbers[4], const uint8_t secret[AD_SECRET], const char *token) {
+    msgpack_packer pk = begin(b, AD_REQ_RESUME, 6);
+
+    for (int i = 0; i < 3; i++) msgpack_pack_uint64(&pk, numbers[i]);
+    msgpack_pack_bin_with_body(&pk, secret, AD_SECRET);
+    msgpack_pack_uint64(&pk, numbers[3]);
+    msgpack_pack_map(&pk, token != NULL);
+    pack_token(&pk, token);
     return end(b);
 }
 
@@ -304,6 +322,14 @@ int ad__encode_bye(ad_bytes *b, int code, const char *text) {
 
     msgpack_pack_uint64(&pk, (uint64_t)-code);
     pack_string(&pk, text);
+    return end(b);
+}
+
+int ad__encode_resumed(ad_bytes *b, const uint8_t secret[AD_SECRET], uint64_t received) {
+    msgpack_packer pk = begin(b, AD_REQ_RESUMED, 2);
+
+    msgpack_pack_bin_with_body(&pk, secret, AD_SECRET);
+    msgpack_pack_uint64(&pk, received);
     return end(b);
 }
 

@@ -314,23 +314,29 @@ ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *st
     return d;
 }
 
-int ad__domain_give(ad_domain *d, uint64_t session, const ad_entrant *entrant, const char *client, int fd) {
-    ad_note note = {.kind = AD_NOTE_SESSION, .id = session, .grants = entrant->grants};
-    snprintf(note.who, sizeof note.who, "%s", entrant->who);
-    snprintf(note.text, sizeof note.text, "%s", client);
-    int status = ad__seat_take(d->front, session, d, entrant->who);
+int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
+    if (!d->channel_open) {
+        close(fd);
+        return AD_E_CONNECTION;
+    }
+    int status = ad__channel_send(&d->channel, note, fd);
+    if (!status) watch(d);
+    return status;
+}
+
+int ad__domain_give(ad_domain *d, const ad_note *note, int fd) {
+    int status = ad__seat_take(d->front, note->id, d, note->who);
     if (status) {
         close(fd);
         return status;
     }
-    status = ad__channel_send(&d->channel, &note, fd);
+    status = ad__domain_tell(d, note, fd);
     if (status) {
-        ad__seat_leave(d->front, session);
+        ad__seat_leave(d->front, note->id);
         return status;
     }
     d->sessions++;
     d->front->sessions++;
-    watch(d);
     return 0;
 }
 

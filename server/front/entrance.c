@@ -61,6 +61,11 @@ static bool peer_of(int fd, struct ucred *peer) {
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &size) == 0;
 }
 
+uint64_t ad__entrance_process(ad_way way, int fd, uint64_t said) {
+    struct ucred peer = {0};
+    return way == AD_WAY_UNIX && peer_of(fd, &peer) && said == (uint64_t)peer.pid ? said : 0;
+}
+
 /* Whoever has an IPv6 address has 2^64 of them. */
 static void network_of(const struct sockaddr_in6 *a, char *out, size_t size) {
     struct in6_addr network = a->sin6_addr;

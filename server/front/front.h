@@ -47,6 +47,7 @@ struct ad_front {
     ad_listener *listeners;
     ad_handshake *handshakes; /* newest first */
     uint64_t sessions, last_session;
+    uint64_t instance;         /* a number drawn when it starts */
     uint64_t device_memory;    /* bytes of a device; 0: no worker has told yet */
     ad_principals *principals; /* who may come in */
     ad_tls_context *tls;       /* NULL: no TLS here */
@@ -94,12 +95,18 @@ void ad__entrance_from(int fd, ad_way way, char *out, size_t size);
 int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, const char *certificate, ad_entrant *out,
                        ad_fault *fault);
 
+/* The process at the other end, where that is the one that the client says it is (and not one that passes it on, or is
+ * called otherwise there); else 0. */
+uint64_t ad__entrance_process(ad_way way, int fd, uint64_t said);
+
 /* Log that somebody is refused. Strangers must not fill the log: of what is too much for a second only the number. */
 void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why);
 
 /* ---- seats.c: sessions by principal ---- */
 /* A session has been given to a worker. AD_E_MEMORY. */
-int ad__seat_take(ad_front *f, uint64_t session, const ad_domain *d, const char *who);
+int ad__seat_take(ad_front *f, uint64_t session, ad_domain *d, const char *who);
+/* Whose worker has it; NULL: there is no such session. *own: it is who's. */
+ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, bool *own);
 void ad__seat_leave(ad_front *f, uint64_t session);       /* it is over; also of one that is not there */
 void ad__seat_leave_all(ad_front *f, const ad_domain *d); /* its worker is gone. NULL: all workers */
 uint64_t ad__seat_count(const ad_front *f, const char *who);
@@ -122,8 +129,10 @@ typedef enum ad_domain_state { AD_DOMAIN_STARTING, AD_DOMAIN_READY, AD_DOMAIN_FA
 ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault);
 /* What the worker offers. */
 const ad_note *ad__domain_offer(const ad_domain *d);
-/* Hand a client on: fd is the domain's, success or not. */
-int ad__domain_give(ad_domain *d, uint64_t session, const ad_entrant *entrant, const char *client, int fd);
+/* Hand a client on, by a note SESSION: fd is the domain's, success or not. */
+int ad__domain_give(ad_domain *d, const ad_note *note, int fd);
+/* The same of one that comes back, by a note RESUME. */
+int ad__domain_tell(ad_domain *d, const ad_note *note, int fd);
 void ad__domain_stop_all(ad_front *f);
 void ad__domain_kill_all(ad_front *f);
 bool ad__domain_any(const ad_front *f); /* is some worker's process still there? */

@@ -7,13 +7,13 @@
 struct ad_seat {
     ad_seat *next; /* of the chain */
     uint64_t session;
-    const ad_domain *domain;
+    ad_domain *domain;
     char who[AD_PRINCIPAL_SIZE];
 };
 
 static ad_seat **chain_of(ad_front *f, uint64_t session) { return &f->seats[session % AD_SEAT_CHAINS]; }
 
-int ad__seat_take(ad_front *f, uint64_t session, const ad_domain *d, const char *who) {
+int ad__seat_take(ad_front *f, uint64_t session, ad_domain *d, const char *who) {
     ad_seat *s = ad__os.calloc(1, sizeof *s), **chain = chain_of(f, session);
     if (!s) return AD_E_MEMORY;
     s->next = *chain;
@@ -22,6 +22,13 @@ int ad__seat_take(ad_front *f, uint64_t session, const ad_domain *d, const char 
     snprintf(s->who, sizeof s->who, "%s", who);
     *chain = s;
     return 0;
+}
+
+ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, bool *own) {
+    const ad_seat *s = f->seats[session % AD_SEAT_CHAINS];
+    while (s && s->session != session) s = s->next;
+    *own = s && !strcmp(s->who, who);
+    return s ? s->domain : NULL;
 }
 
 static void drop(ad_seat **link) {

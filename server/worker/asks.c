@@ -68,6 +68,7 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_compile_hits_memory:
     case AD_COUNTER_compile_hits_disk:
     case AD_COUNTER_compile_waiting: return compile_counter(w, index);
+    case AD_COUNTER_resumes: return s->comeback.count;
     case AD_COUNTER_modules: return s->modules.count;
     case AD_COUNTER_launches: return s->modules.launches;
     case AD_COUNTER_held_bytes:

@@ -7,6 +7,7 @@
 #include "server/worker/input.h"
 #include "server/worker/modules.h"
 #include "server/worker/output.h"
+#include "server/worker/resume.h"
 #include "server/worker/streams.h"
 #include "server/worker/verdict.h"
 #include "server/worker/windows.h"
@@ -62,6 +63,7 @@ struct ad_session {
     bool lingering; /* bye was sent: reading away until the client closes */
     bool closing;
     int64_t linger_until;
+    ad_comeback comeback;
     ad_fault refusal; /* of the frame that is none; read by the runner once it has been marked in the queue */
     ad_output output;
 
@@ -119,6 +121,10 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd);
 int ad__session_begin(ad_session *s);
 /* I/O thread: look at the session again after the runner has changed something. */
 void ad__session_attend(ad_session *s);
+/* I/O thread: watch its socket for these events of libuv's (0: none). */
+void ad__session_watch(ad_session *s, int events);
+/* I/O thread: let the clock tick (ad__sessions_tick). */
+void ad__sessions_watch(ad_worker *w);
 /* Any thread: send bye, as far as the socket takes it. */
 void ad__session_say_bye(ad_session *s, int code, const char *text);
 /* I/O thread: say bye and end it. */
