@@ -215,6 +215,7 @@ static void adopt(ad_session *s, const attempt *a) {
     s->fd = *a->fd;
     s->secure = a->secure;
     c->next ^= 1;
+    c->place[c->next] = -1;
     memcpy(s->welcome.secret, a->secret, AD_SECRET);
     s->input.closed = false;
     s->input.luck = 0;
@@ -322,4 +323,11 @@ void ad__comeback_end(ad_session *s) {
     ad__credentials_forget(s->comeback.credentials);
     free(s->comeback.credentials);
     s->comeback.credentials = NULL;
+}
+
+void ad__comeback_disown(ad_session *s) {
+    ad_comeback *c = &s->comeback;
+    if (c->credentials && c->lost && c->place[c->next] >= 0) close(c->place[c->next]);
+    ad__kept_clear(&s->kept);
+    c->able = c->lost = c->confirm = false;
 }
