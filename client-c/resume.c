@@ -243,8 +243,8 @@ static void pause_until(ad_session *s, uint64_t until) {
 void ad__come_back(ad_session *s) {
     ad_comeback *c = &s->comeback;
     uint64_t pause = PAUSE_FIRST;
-    settle(s);
     while (c->lost && !s->dead && !s->closing) {
+        settle(s); /* nobody begins to read or write while it is lost */
         attempt a = {.session = s, .fd = &c->place[c->next], .received = atomic_load(&s->received)};
         a.deadline = ad__now() + ATTEMPT_NS;
         pthread_mutex_unlock(&s->lock);
