@@ -258,6 +258,8 @@ void ad__comeback_look(ad_session *s);
 /* Tell the server that the session will not be taken up again, as far as it takes that. */
 void ad__leave(ad_session *s);
 void ad__comeback_end(ad_session *s);
+/* In a fork's child: a connection that the parent was making is the parent's. */
+void ad__comeback_disown(ad_session *s);
 /* Enough has come that the server should be told, so that it need not keep that. */
 static inline bool ad__note_due(const ad_session *s) {
     return s->comeback.able &&
@@ -266,6 +268,19 @@ static inline bool ad__note_due(const ad_session *s) {
 /* session.c: what is set on a socket; whether a token may be sent over it. */
 void ad__tune(const ad_session *s, int fd);
 int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure);
+
+/* ---- again.c: what is kept; the lock is held ---- */
+#define AD_KEPT_PAYLOAD (256u << 10) /* payloads of which copies are kept: small, so that these stay in the cache */
+/* A frame has been sealed, and all that has been encoded is in it or before it. */
+void ad__frame_seen(ad_session *s);
+/* Append the note that says how much has come. */
+void ad__note_taken(ad_session *s);
+/* Keep a copy of sending and a payload, which are about to go. */
+void ad__keep(ad_session *s, const void *payload, size_t size);
+/* The next bytes that have to be sent again become sending. */
+void ad__load_kept(ad_session *s);
+/* Hear what the server has done with; the lock is let go meanwhile. */
+void ad__read_acks(ad_session *s);
 
 /* ---- stream.c: output ---- */
 /* Something is on its way, or to be sent again. */

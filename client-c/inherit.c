@@ -139,8 +139,7 @@ static void renew(ad_session *s) {
     s->out.size = s->sending.size = s->frame = s->sent = s->frees_end = 0;
     s->writing = s->again = s->reading = false;
     s->ops = s->bytes = s->loaded = 0;
-    ad__kept_clear(&s->kept);
-    s->comeback.able = s->comeback.lost = s->comeback.confirm = false;
+    ad__comeback_disown(s);
     s->received = s->told = s->replied = 0;
     s->window.acked = s->window.acked_bytes = 0;
     s->window.first = s->window.count = 0;
@@ -161,7 +160,7 @@ static void disown(ad_session *s) {
     if (s->pass.fd >= 0) close(s->pass.fd);
     if (s->carry.fd >= 0) close(s->carry.fd);
     s->fd = s->pass.fd = s->carry.fd = -1;
-    ad__kept_clear(&s->kept);
+    ad__comeback_disown(s);
     s->dead = true;
 }
 

@@ -215,6 +215,7 @@ static void adopt(ad_session *s, const attempt *a) {
     s->fd = *a->fd;
     s->secure = a->secure;
     c->next ^= 1;
+    c->place[c->next] = -1;
     memcpy(s->welcome.secret, a->secret, AD_SECRET);
     s->input.closed = false;
     s->input.luck = 0;
@@ -242,8 +243,8 @@ static void pause_until(ad_session *s, uint64_t until) {
 void ad__come_back(ad_session *s) {
     ad_comeback *c = &s->comeback;
     uint64_t pause = PAUSE_FIRST;
-    settle(s);
     while (c->lost && !s->dead && !s->closing) {
+        settle(s); /* nobody begins to read or write while it is lost */
         attempt a = {.session = s, .fd = &c->place[c->next], .received = atomic_load(&s->received)};
         a.deadline = ad__now() + ATTEMPT_NS;
         pthread_mutex_unlock(&s->lock);
@@ -322,4 +323,11 @@ void ad__comeback_end(ad_session *s) {
     ad__credentials_forget(s->comeback.credentials);
     free(s->comeback.credentials);
     s->comeback.credentials = NULL;
+}
+
+void ad__comeback_disown(ad_session *s) {
+    ad_comeback *c = &s->comeback;
+    if (c->credentials && c->lost && c->place[c->next] >= 0) close(c->place[c->next]);
+    ad__kept_clear(&s->kept);
+    c->able = c->lost = c->confirm = false;
 }

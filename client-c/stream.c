@@ -2,7 +2,6 @@
  * request itself, so that a lone operation starts at once; behind it requests gather until the flusher, a full
  * buffer or somebody who waits for an answer sends them, so that a busy program makes no system calls. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@
 #define SEND_SIZE (32u << 10)    /* so much has gathered: the caller sends it */
 #define FULL_SIZE (64u << 10)    /* so much waits behind a write in progress: the caller waits */
 #define SMALL_PAYLOAD (4u << 10) /* payloads up to here are gathered too */
-#define KEPT_PAYLOAD (256u << 10)  /* payloads of which copies are kept: small, so that these stay in the cache */
 #define PATIENCE 20              /* steps of waiting for another thread to read what a server that went has said */
 #define ROUNDS 4                 /* a writer looks for more so often before it leaves that to the flusher */
 
@@ -92,14 +90,6 @@ static void append_frees(ad_session *s) {
     }
 }
 
-/* A frame is whole; so many operations have been encoded with it. */
-static void seen(ad_session *s, uint64_t ops) {
-    s->before_ops = s->seen_ops;
-    s->before_requests = s->seen_requests;
-    s->seen_ops = ops;
-    s->seen_requests = s->next_request - 1;
-}
-
 /* Closes the open frame, whose payload has so many bytes. */
 static void seal(ad_session *s, uint64_t payload) {
     size_t control = s->out.size - s->frame;
@@ -112,34 +102,7 @@ static void seal(ad_session *s, uint64_t payload) {
     ad__frame_encode(&header, s->out.data + s->frame);
     if (s->trace) ad__trace(s, "->", s->tracer, &s->trace_arena, s->out.data + s->frame + AD_FRAME_HEADER, control);
     s->frame = s->out.size;
-    seen(s, s->ops);
-}
-
-/* A header alone: how much has come, so that the server need not keep that. */
-static void note_taken(ad_session *s) {
-    uint8_t header[AD_FRAME_HEADER];
-    s->told = atomic_load(&s->received);
-    s->comeback.confirm = false;
-    ad__frame_encode(&(ad_frame){.flags = AD_FRAME_TAKEN, .payload = s->told}, header);
-    ad__bytes_append(&s->out, header, sizeof header);
-    s->frame = s->out.size;
-    seen(s, s->ops);
-    s->before_ops = s->ops; /* there is nothing in it that could be answered */
-    s->before_requests = s->next_request - 1;
-}
-
-/* Keeps a copy of what is about to be sent. Without memory for that the session is one that cannot be resumed. */
-static void keep(ad_session *s, const void *payload, size_t size) {
-    ad_kept *k = &s->kept;
-    int status = 0;
-    if (!s->comeback.able) return;
-    if (s->carry.fd >= 0) status = ad__kept_pass(k, s->loaded + s->carry.at, s->carry.once ? -1 : s->carry.fd);
-    if (!status) status = ad__kept_add(k, s->sending.data, s->sending.size);
-    if (!status) status = ad__kept_add(k, payload, size);
-    ad__kept_mark(k, s->before_ops, s->before_requests);
-    if (!status) return;
-    s->comeback.able = false;
-    ad__kept_clear(k);
+    ad__frame_seen(s);
 }
 
 /* Makes all that has gathered, and a payload, the bytes on their way. */
@@ -151,7 +114,7 @@ static void take(ad_session *s, const void *payload, size_t size) {
     s->sent = 0;
     s->carry = s->pass;
     s->pass.fd = -1;
-    keep(s, payload, size);
+    ad__keep(s, payload, size);
     s->loaded = s->bytes;
     empty.size = 0;
     s->out = empty;
@@ -315,41 +278,16 @@ static void end_writing(ad_session *s) {
     ad__wake_all(s);
 }
 
-/* A descriptor of a connection that nobody is at the other end of. */
-static int make_orphan(void) {
-    int end[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0) return -1;
-    close(end[1]);
-    return end[0];
-}
-
-/* The next bytes that have to be sent again, with one descriptor at the most. */
-static void load_kept(ad_session *s) {
-    const ad_kept *k = &s->kept;
-    int next = ad__kept_next(k, s->loaded);
-    uint64_t to = next >= 0 && (unsigned)next + 1 < k->npassed ? k->passed[next + 1].at : s->bytes;
-    s->sending.size = s->sent = 0;
-    size_t n = ad__kept_read(k, s->loaded, to, &s->sending);
-    if (n == 0) {
-        s->loaded = s->bytes;
-        ad__die_locked(s, "connection lost: what has to be sent again is not there");
-    } else if (next >= 0 && k->passed[next].at < s->loaded + n) {
-        s->carry.at = (size_t)(k->passed[next].at - s->loaded);
-        s->carry.fd = k->passed[next].fd < 0 ? make_orphan() : fcntl(k->passed[next].fd, F_DUPFD_CLOEXEC, 3);
-    }
-    s->loaded += n;
-}
-
 /* The next bytes to be sent; false: there are none. */
 static bool load(ad_session *s) {
     if (s->sent < s->sending.size) return true;
     if (s->loaded < s->bytes) {
-        load_kept(s);
+        ad__load_kept(s);
         return !s->dead;
     }
     append_frees(s);
     if (s->out.size > s->frame) seal(s, 0);
-    if (s->out.size == 0 && ad__note_due(s)) note_taken(s);
+    if (s->out.size == 0 && ad__note_due(s)) ad__note_taken(s);
     if (s->out.size == 0) return false;
     take(s, NULL, 0);
     return true;
@@ -509,21 +447,10 @@ static int begin_writing(ad_session *s) {
     return status;
 }
 
-/* What the server has done with need not be kept any longer. */
-static void read_acks(ad_session *s) {
-    if (s->reading || s->kept.end - s->kept.begin < 4 * KEPT_PAYLOAD) return;
-    s->reading = true;
-    pthread_mutex_unlock(&s->lock);
-    ad__input_run(s, MSG_DONTWAIT);
-    pthread_mutex_lock(&s->lock);
-    s->reading = false;
-    ad__wake_all(s);
-}
-
 static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     int status = begin_writing(s);
     if (status) return status;
-    if (s->comeback.able) read_acks(s);
+    if (s->comeback.able) ad__read_acks(s);
     append_frees(s);
     open_frame(s);
     if (s->streams) ad__switch_stream(s);
@@ -548,7 +475,7 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
 int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     uint64_t chunk = s->welcome.max_payload;
     int status = 0;
-    if (s->comeback.able && chunk > KEPT_PAYLOAD) chunk = KEPT_PAYLOAD;
+    if (s->comeback.able && chunk > AD_KEPT_PAYLOAD) chunk = AD_KEPT_PAYLOAD;
     if (chunk > s->welcome.window_bytes / 8) chunk = s->welcome.window_bytes / 8;
     if (size <= SMALL_PAYLOAD && size <= chunk) return size ? gather_bytes(s, buffer, offset, data, size) : 0;
     for (size_t at = 0; at < size && status == 0; at += chunk)

@@ -86,6 +86,9 @@ class Proxy:
             except OSError:
                 client.close()
                 continue
+            for s in (client, upstream):
+                if s.family == socket.AF_INET:
+                    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self.lock:
                 budget = self.budgets(self.connections)
                 self.connections += 1
