@@ -88,6 +88,8 @@ FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 PY_SOURCES := $(shell find client-python/arrayd -name '*.py' -o -name '*.pyi' -o -name py.typed)
 CUDA_SOURCES := $(wildcard kernels/cuda/*.cu kernels/cuda/*.cpp kernels/*.cpp)
 UNIT := $(sort $(foreach f,$(notdir $(wildcard tests/unit/*.c tests/unit/*.cpp)),$(firstword $(subst _, ,$f))))
+# What takes compilers at run time, for tests/build.
+CHECKS := $(if $(filter release,$(VARIANT)),$B/checks/fuse)
 -include kernels/flags.mk
 
 A_PROTOCOL := $(LIB)/libarrayd-protocol.a
@@ -114,7 +116,7 @@ programs: $(PROGRAMS)
 libraries: $(A_CLIENT) $(LIB)/libarrayd.so
 cuda: $(BIN)/libarrayd-cuda.so
 python: $(PACKAGE)/.stamp
-tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so)
+tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so) $(CHECKS)
 
 .PHONY: demo test test-gpu bench bundle asan ubsan tsan fuzz lint fmt docs install clean help deps
 demo: all $(VENV)/.stamp ## one arrayd, three processes, one photograph: PNGs in build/demo and a table beside NumPy
@@ -296,6 +298,11 @@ $(TESTS)/%: $$(call objects,tests/unit/$$*_*.c tests/unit/$$*_*.cpp) $$(UNIT_$$*
 	@mkdir -p $(@D)
 	$(call say,LD )
 	$Q$(CXX) $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(LIBS_$*) $(if $(filter tsan,$(VARIANT)),,-lcriterion) -lm -ldl
+
+$B/checks/%: $$(call objects,tests/build/$$*_*.cpp) $$(UNIT_$$*)
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CXX) $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) -lcriterion -lm -ldl
 
 .PHONY: fuzzers
 fuzzers: $(FUZZERS:%=build/fuzz/bin/%)
