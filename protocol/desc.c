@@ -94,9 +94,10 @@ static int check_alignment(const ad_desc *d, const char *name, ad_fault *fault) 
 static bool is_plainly_good(const ad_desc *d, int64_t size) {
     const ad_dtype_row *row = &ad__dtypes[d->dtype];
     const int64_t unaligned = (row->kind == 'c' ? row->size / 2 : row->size) - 1;
-    int64_t count = 1, low = d->offset, high = d->offset, bits = d->offset, reach;
+    int64_t count = 1, low, high, bits, reach;
 
     if (d->ndim > AD_MAX_NDIM || d->offset < 0) return false;
+    low = high = bits = d->offset;
     for (int i = 0; i < d->ndim; i++) {
         const int64_t n = d->shape[i], stride = d->strides[i];
         if (n <= 0 || __builtin_mul_overflow(count, n, &count)) return false;

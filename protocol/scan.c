@@ -39,12 +39,19 @@ static inline const char *step(scan *s) {
     return NULL;
 }
 
-/* What the innermost container still wants. Small numbers and short arrays are most of what comes. */
+/* A message, from its first byte on. Small numbers and short arrays are most of what comes. */
 static inline const char *walk(scan *s) {
     const char *wrong = NULL;
 
-    while (s->left > 0 && wrong == NULL) {
+    if (!ad__object_is(s->data + s->at, AD_KIND_ARRAY)) return "a message is not an array";
+    s->elements++;
+    s->left = 1;
+    while (wrong == NULL) {
         uint8_t byte;
+        while (s->left == 0) {
+            if (s->depth == 0) return NULL;
+            s->left = s->outer[--s->depth];
+        }
         if (s->at == s->size) return "cut off";
         byte = s->data[s->at];
         s->left--;
@@ -55,23 +62,11 @@ static inline const char *walk(scan *s) {
     return wrong;
 }
 
-/* The next message, after those that are complete. */
-static inline const char *begin_message(scan *s) {
-    if (!ad__object_is(s->data + s->at, AD_KIND_ARRAY)) return "a message is not an array";
-    s->elements++;
-    s->left = 1;
-    return NULL;
-}
-
 int ad__scan(const uint8_t *data, size_t size, ad_fault *fault) {
     scan s = {.data = data, .size = size};
     const char *wrong = NULL;
 
-    while (wrong == NULL && (s.at < size || s.left > 0 || s.depth > 0)) {
-        if (s.left > 0) wrong = walk(&s);
-        else if (s.depth > 0) s.left = s.outer[--s.depth];
-        else wrong = begin_message(&s);
-    }
+    while (wrong == NULL && s.at < size) wrong = walk(&s);
     if (wrong == NULL && s.elements > AD_SCAN_ELEMENTS) wrong = "too many objects";
     if (wrong == NULL) return AD_OK;
     return ad__fault(fault, AD_E_PROTOCOL, "control block: %s at byte %zu", wrong, s.at);

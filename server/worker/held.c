@@ -143,20 +143,21 @@ static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
     return 0;
 }
 
-/* Operation i uses the buffer, by this view. */
-static void use(unsigned i, ad_buffer *b, const ad_desc *d) {
+/* Operation i uses the buffer, by this view. True: that is how it was used first. */
+static bool use(unsigned i, ad_buffer *b, const ad_desc *d) {
     if (!b->held++) {
         b->view = *d;
         b->tie = (int16_t)i;
         b->leaf = AD_NOWHERE;
-    } else if (!ad__desc_same(&b->view, d)) {
-        b->several = true;
+        return true;
     }
+    bool first = ad__desc_same(&b->view, d);
+    if (!first) b->several = true;
+    return first;
 }
 
 /* Views are numbered; only the first of a buffer is known again. */
-static int16_t leaf_of(ad_session *s, ad_buffer *b, const ad_desc *d) {
-    bool first = ad__desc_same(&b->view, d);
+static int16_t leaf_of(ad_session *s, ad_buffer *b, bool first) {
     if (first && b->leaf != AD_NOWHERE) return b->leaf;
     int16_t leaf = (int16_t)s->held.leaves++;
     if (first) b->leaf = leaf;
@@ -166,15 +167,14 @@ static int16_t leaf_of(ad_session *s, ad_buffer *b, const ad_desc *d) {
 static void note_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
     for (int k = 0; k < op->nin; k++) {
         ad_buffer *b = buffer[op->nout + k];
-        const ad_desc *d = &op->operand[op->nout + k].desc;
         m->from[k] = m->leaf[k] = AD_NOWHERE;
         if (!b) {
             m->scalars++;
             continue;
         }
-        use(i, b, d);
+        bool first = use(i, b, &op->operand[op->nout + k].desc);
         if (b->value) m->from[k] = (int16_t)(b->value - 1);
-        else m->leaf[k] = leaf_of(s, b, d);
+        else m->leaf[k] = leaf_of(s, b, first);
     }
 }
 
