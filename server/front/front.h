@@ -96,6 +96,10 @@ int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, c
 /* Log that somebody is refused. Strangers must not fill the log: of what is too much for a second only the number. */
 void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why);
 
+/* ---- users.c ---- */
+/* False: in this user namespace several users may have that number. */
+bool ad__users_apart(uid_t uid);
+
 /* ---- seats.c: sessions by principal ---- */
 /* A session has been given to a worker. AD_E_MEMORY. */
 int ad__seat_take(ad_front *f, uint64_t session, const ad_domain *d, const char *who);
