@@ -25,6 +25,8 @@ def functions():
     backends.percentile_lookup.register(ndarray, _percentile)
     backends.empty_lookup.register(ndarray, arrayd.empty)
     backends.to_numpy_dispatch.register(ndarray, lambda data, **_: arrayd.asnumpy(data))
+    # dask.config.set({"array.backend": "arrayd"})
+    backends.array_creation_dispatch.register_backend("arrayd", _backend(backends)())
 
 
 def transfer():
@@ -32,6 +34,41 @@ def transfer():
     table = sys.modules["distributed.protocol.serialize"]
     table.dask_serialize.register(ndarray, _dask_transfer.serialize)
     table.dask_deserialize.register(ndarray, _dask_transfer.deserialize)
+
+
+# ---- arrays that Dask makes from nothing ----
+
+def _made(name):
+    def make(*args, meta=None, **kwargs):
+        import arrayd
+        import dask
+        import dask.array
+        if meta is None:
+            meta = arrayd.empty((0,) if name == "arange" else ())
+        with dask.config.set({"array.backend": "numpy"}):  # the type of the chunks is meta's, or like's
+            more = {"like": meta} if name == "arange" else {"meta": meta}
+            return getattr(dask.array, name)(*args, **more, **kwargs)
+
+    return staticmethod(make)
+
+
+def _backend(backends):
+    """The class by which Dask makes chunks of this package's arrays."""
+    import arrayd
+
+    class Backend(backends.ArrayBackendEntrypoint):
+        RandomState = property(lambda self: arrayd.random.RandomState)
+        ones, zeros, empty, full, arange = (_made(name) for name in ("ones", "zeros", "empty", "full", "arange"))
+
+        @classmethod
+        def to_backend_dispatch(cls):
+            return arrayd.asarray
+
+        @classmethod
+        def to_backend(cls, data, **kwargs):
+            return data if isinstance(data._meta, ndarray) else data.map_blocks(arrayd.asarray, **kwargs)
+
+    return Backend
 
 
 # ---- what is registered ----

@@ -19,7 +19,8 @@ from . import _core, _sharing
 from ._base import as_array
 
 _LEASE = 600.0  # seconds in which a receiver must have read what was sent to it
-_MOST = 1024    # connections that are remembered, and answers
+_MOST = 1024    # connections that are remembered
+_ANSWERS = 16   # names that are published until the other end has found them; who asks again is answered again
 _NAME = "arrayd.dask/"
 
 _lock = threading.Lock()
@@ -98,7 +99,7 @@ def _answer(question, server, address):
         return  # it goes on by value
     with _lock:
         _answered[name] = None
-        old = _answered.popitem(last=False)[0] if len(_answered) > _MOST else None
+        old = _answered.popitem(last=False)[0] if len(_answered) > _ANSWERS else None
     if old:
         _withdraw(old)
 

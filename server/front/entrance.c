@@ -112,6 +112,11 @@ static int check_user(const ad_front *f, int fd, ad_entrant *out, ad_fault *faul
     size_t n = size / sizeof *groups;
     groups[n++] = peer.gid;
     ad__principals_user(f->principals, peer.uid, n, groups, out->who, &out->grants);
+    if (!f->embedded && !ad__users_apart(peer.uid) && !ad__principals_names(f->principals, out->who))
+        return ad__fault(fault, AD_E_DENIED,
+                         "the server's user namespace has no number for you, so it cannot tell you from others; a line "
+                         "for %s in the file of option principals lets all such users in as one",
+                         out->who);
     return 0;
 }
 

@@ -102,6 +102,10 @@ uint64_t ad__entrance_process(ad_way way, int fd, uint64_t said);
 /* Log that somebody is refused. Strangers must not fill the log: of what is too much for a second only the number. */
 void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why);
 
+/* ---- users.c ---- */
+/* False: in this user namespace several users may have that number. */
+bool ad__users_apart(uid_t uid);
+
 /* ---- seats.c: sessions by principal ---- */
 /* A session has been given to a worker. AD_E_MEMORY. */
 int ad__seat_take(ad_front *f, uint64_t session, ad_domain *d, const char *who);

@@ -224,6 +224,8 @@ static const entry *find_group(const ad_principals *p, size_t n, const gid_t *gr
     return NULL;
 }
 
+bool ad__principals_names(const ad_principals *p, const char *who) { return find(&p->others, who) != NULL; }
+
 void ad__principals_user(const ad_principals *p, uid_t uid, size_t n, const gid_t *groups, char who[AD_PRINCIPAL_SIZE],
                          ad_grants *grants) {
     snprintf(who, AD_PRINCIPAL_SIZE, "uid:%lu", (unsigned long)uid);

@@ -35,6 +35,8 @@ bool ad__principals_token(const ad_principals *p, const char *token, size_t size
 /* *who becomes "cert:NAME". False: the name is too long for that. */
 bool ad__principals_certificate(const ad_principals *p, const char *name, char who[AD_PRINCIPAL_SIZE],
                                 ad_grants *grants);
+/* Whether the file of principals has a line for who ("uid:1000"). */
+bool ad__principals_names(const ad_principals *p, const char *who);
 /* *who becomes "uid:N". groups: all that the peer is in. */
 void ad__principals_user(const ad_principals *p, uid_t uid, size_t n, const gid_t *groups, char who[AD_PRINCIPAL_SIZE],
                          ad_grants *grants);

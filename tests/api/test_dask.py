@@ -124,6 +124,31 @@ def test_by_value(dtype):
                                       np.ascontiguousarray(a).view(np.uint8) if a.shape else a)
 
 
+BACKEND = {
+    "ones": lambda: da.ones((10, 7), chunks=5), "zeros": lambda: da.zeros(10, chunks=5, dtype="i4"),
+    "full": lambda: da.full((10,), 7, chunks=3), "arange": lambda: da.arange(2, 10, 2, chunks=2, dtype="f4"),
+    "to_backend": lambda: da.from_array(np.arange(5.0)).to_backend(dask.config.get("array.backend")),
+}
+
+
+@pytest.mark.parametrize("name", BACKEND)
+def test_backend(name):
+    wanted = BACKEND[name]().compute() if name != "to_backend" else np.arange(5.0)
+    with dask.config.set({"array.backend": "arrayd"}):
+        made = BACKEND[name]()
+    got = made.compute()
+    assert type(made._meta) is ad.ndarray and type(got) is ad.ndarray and got.dtype == wanted.dtype
+    np.testing.assert_array_equal(got.get(), wanted)
+
+
+def test_backend_draws_random_numbers():
+    with dask.config.set({"array.backend": "arrayd"}):
+        one, same, other = (da.random.RandomState(s).normal(3, 2, (400, 500), chunks=100).compute() for s in (1, 1, 2))
+    assert type(one) is ad.ndarray and bool((one == same).all()) and not bool((one == other).any())
+    assert abs(float(one.mean()) - 3) < 0.05 and abs(float(one.std()) - 2) < 0.05
+    assert abs(float(np.corrcoef(one[:100].get().ravel(), one[100:200].get().ravel())[0, 1])) < 0.03  # chunks differ
+
+
 # ---- real workers ----
 
 LIMIT = 64 << 20  # bytes that worker c may hold

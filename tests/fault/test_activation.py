@@ -1,5 +1,7 @@
 """Sockets that a service manager opens before the server, and the permissions of the server's own."""
 import os
+import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -27,6 +29,11 @@ def listening(path, backlog=5):
     s.bind(path)
     s.listen(backlog)
     return s
+
+
+def answered(path):
+    with socket.socket(socket.AF_UNIX) as s:
+        return s.connect_ex(path) == 0
 
 
 @pytest.fixture
@@ -86,6 +93,21 @@ def test_what_is_somebody_elses_is_left_alone(activated, tmp_path):
         server = activated([s], stranger=1)
         wait_until(lambda: server.said("event=ready"), "the server is ready")
     Client(server.path).sync()
+
+
+@pytest.mark.skipif(not shutil.which("systemd-socket-activate"), reason="there is no systemd-socket-activate here")
+def test_systemds_own_launcher(tmp_path):
+    """It listens, and becomes the server when the first client comes."""
+    path = str(tmp_path / "s")
+    process = subprocess.Popen(["systemd-socket-activate", f"--listen={path}", str(raw.PROGRAM), "--backend=cpu",
+                                "--kernels-cache=none"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    raw.RUNNING.append(process)
+    wait_until(lambda: answered(path), "the launcher listens")
+    client = Client(path)
+    client.sync()
+    assert client.welcome[5]["pid"] == process.pid
+    process.send_signal(signal.SIGTERM)
+    assert f"at=unix:{path}" in process.communicate(timeout=raw.WINDOW)[1] and process.returncode == 0
 
 
 @pytest.mark.parametrize("kind", ["tcp", "datagram", "connected"])

@@ -54,8 +54,8 @@ def serve(roots, shared):
     """A function that starts the server, and waits until it listens."""
     running = []
 
-    def start(**more):
-        arguments = [f"--socket={SHARED}/s", "--socket-mode=0666", "--backend=cpu", "--kernels=none", "--kernels-cache=none"]
+    def start(arguments=(), **more):
+        arguments = [*arguments, f"--socket={SHARED}/s", "--socket-mode=0666", "--backend=cpu", "--kernels=none", "--kernels-cache=none"]
         running.append(Container(roots[0], shared, arguments, **more))
         line = running[-1].process.stderr.readline()
         while line and "event=ready" not in line:
@@ -92,7 +92,7 @@ def test_namespaces_are_apart(server, begin):
     for service in services:
         assert service.ask("os.getpid()") == 1
         assert service.ask("[line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line]") == ["lo"]
-        assert service.ask("sorted(os.listdir('/dev'))") == ["null", "urandom", "zero"]  # no /dev/shm
+        assert service.ask("[line for line in open('/proc/mounts') if 'shm' in line]") == []
     spaces = [each.namespaces() for each in (server, *services)]
     outside = {name: os.readlink(f"/proc/self/ns/{name}") for name in containers.NAMESPACES}
     for name in containers.NAMESPACES:
@@ -158,12 +158,25 @@ def test_user_namespace_of_a_client(server, begin):
 
 
 @needs_root
-def test_user_namespace_of_the_server(serve, begin):
-    """Users that the server's user namespace does not know are one to it: uid:65534."""
-    server = serve(user_namespace=True)
+@pytest.mark.parametrize("line", ["uid:1001 sessions=5", "uid:65534 sessions=5"])
+def test_user_namespace_of_the_server(serve, begin, shared, line):
+    """Users that the server's user namespace does not know are one to it, uid:65534: they come in if a line says so."""
+    (shared / "principals").write_text(line + "\n")
+    server = serve(arguments=[f"--principals={SHARED}/principals"], user_namespace=True)
     assert open(f"/proc/{server.inside}/uid_map").read().split() == ["0", "0", "1"]
     known, one, other = begin(), begin(1001), begin(1002)
     known.ask("ad.publish('a', ad.zeros(1))")
-    one.ask("ad.publish('b', ad.zeros(1))")
     assert known.ask("[row.principal for row in ad.names()]") == ["uid:0"]
+    if "65534" not in line:
+        with pytest.raises(RuntimeError, match="PermissionError: .*no number for you"):
+            one.ask("ad.zeros(1)")
+        return
+    one.ask("ad.publish('b', ad.zeros(1))")
     assert other.ask("[(row.name, row.principal) for row in ad.names()]") == [("b", "uid:65534")]
+
+
+@needs_root
+def test_nobody_is_somebody_outside_of_user_namespaces(server, begin):
+    nobody = begin(65534)
+    nobody.ask("ad.publish('x', ad.zeros(1))")
+    assert nobody.ask("[row.principal for row in ad.names()]") == ["uid:65534"]
