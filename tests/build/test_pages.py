@@ -17,6 +17,10 @@ RUN = [TOP / "README.md", *(TOP / "docs" / f"{n}.md" for n in ("python", "operat
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
+def name_of(page):
+    return str(page.relative_to(TOP).with_suffix(""))
+
+
 @pytest.fixture
 def run_page(request):
     """A function that runs the blocks of a page in a folder of their own: output, status."""
@@ -37,7 +41,7 @@ def run_page(request):
 
 
 @pytest.mark.skipif(BUILD.name != "release", reason="the package is imported")
-@pytest.mark.parametrize("page", RUN, ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_page(page, run_page):
     needed = {"openssl"} if "\nopenssl " in page.read_text() else set()
     if missing := {program for program in needed if not shutil.which(program)}:
@@ -136,16 +140,21 @@ def test_what_is_right_passes(tmp_path, run_page):
     assert status == 0, output
 
 
+def prose(page):
+    """A page without its code."""
+    return re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.M | re.S)
+
+
 def anchors(page):
     """What GitHub makes of a page's headings."""
-    titles = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.M)
+    titles = re.findall(r"^#+ (.+)$", prose(page), re.M)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("page", [*sorted(TOP.glob("*.md")), *sorted((TOP / "docs").rglob("*.md")),
-                                  TOP / "protocol" / "wire.md"], ids=lambda p: p.stem)
+                                  TOP / "protocol" / "wire.md"], ids=name_of)
 def test_links(page):
-    for link in LINK.findall(page.read_text()):
+    for link in LINK.findall(prose(page)):
         target, _, anchor = link.partition("#")
         if "://" in target:
             continue
