@@ -10,7 +10,7 @@ import textwrap
 import pytest
 
 import pages
-from conftest import BUILD, TOP
+from conftest import BUILD, TOP, run
 
 GUIDE = sorted((TOP / "docs" / "guide").glob("*.md"))
 RUN = [TOP / "README.md", *(TOP / "docs" / f"{n}.md" for n in ("python", "operations", "client-c")), *GUIDE]
@@ -26,7 +26,7 @@ def run_page(request):
     """A function that runs the blocks of a page in a folder of their own: output, status."""
     folders = []
 
-    def run(page):
+    def run_it(page):
         installed = request.getfixturevalue("installed")
         folders.append(tempfile.mkdtemp(prefix="page-"))  # short, for the sockets in it
         path = os.pathsep.join([str(BUILD / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -35,7 +35,7 @@ def run_page(request):
                               env={**os.environ, "PYTHONPATH": path})
         return done.stdout, done.returncode
 
-    yield run
+    yield run_it
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -138,6 +138,22 @@ def test_what_is_right_passes(tmp_path, run_page):
         """))
     output, status = run_page(page)
     assert status == 0, output
+
+
+EXAMPLES = [(page, text) for page in sorted((TOP / "client-c" / "man").glob("*.3"))
+            for text in re.findall(r"^\.Bd -literal\n(.*?)^\.Ed$", page.read_text(), re.M | re.S)]
+
+
+@pytest.mark.parametrize("page, text", EXAMPLES, ids=[page.name for page, _ in EXAMPLES])
+def test_examples_of_the_manual_compile(page, text, tmp_path):
+    """Programs as they stand, pieces with what they take as given."""
+    code = text.replace("\\e", "\\")
+    if "int main(" not in code:
+        given = "ad_session *s, ad_array *a, ad_array *b, ad_array *x, int pipe"
+        code = f"#include <arrayd.h>\n#include <unistd.h>\nvoid piece({given}) {{\n{code}}}\n"
+    (tmp_path / "example.c").write_text(code)
+    run("cc", "-std=c11", "-fsyntax-only", "-Wall", "-Werror", f"-I{TOP}", f"-I{TOP / 'client-c/include'}",
+        tmp_path / "example.c")
 
 
 def prose(page):
