@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from conftest import BUILD, TOP, run
+from commands import BUILD, TOP, run
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import textwrap
 import pytest
 
 import pages
-from conftest import BUILD, TOP, run
+from commands import BUILD, TOP, run
 
 GUIDE = sorted((TOP / "docs" / "guide").glob("*.md"))
 RUN = [TOP / "README.md", *(TOP / "docs" / f"{n}.md" for n in ("python", "operations", "client-c")), *GUIDE]
