@@ -204,7 +204,7 @@ def _grant(principals):
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"grant must be of ints and strs, not {type(name).__name__}")
-        if name != "*" and not name.startswith(("uid:", "token:", "cert:")):
+        if name != "*" and not name.startswith(("uid:", "token:", "cert:", "tcp:")):
             raise ValueError(f"grant: {name!r} is no principal: expected uid:N, token:NAME, cert:NAME or *")
     return ",".join(names)
 
