@@ -147,6 +147,7 @@ def test_reference(tmp_path):
         for each in public.names(module):
             if not inspect.ismodule(getattr(module, each)):
                 assert re.search(rf"^## (class )?`{re.escape(each)}[(`]", page, re.M), f"{name}.{each}"
+    assert not [page for page in (tmp_path / "reference").glob("*.md") if "add_note" in page.read_text()]
     assert "**Parameters:**" in (tmp_path / "reference" / "arrayd.ndarray.md").read_text()
     index = (tmp_path / "index.md").read_text()
     assert "1.2.3" in index
