@@ -1,7 +1,7 @@
 """Pages that follow from the tables of protocol/: generate.py OUT VERSION [--python].
 
-Writes the reference (Markdown; that of the C library in OUT/c), arrayd.conf, arrayd.8 and arrayd.conf.5 into OUT; with --python also OUT/reference, the
-pages of the Python package's modules, and docs/coverage.md, for which `arrayd` must be importable.
+Writes the reference (Markdown; that of the C library in OUT/c), arrayd.conf, arrayd.8 and arrayd.conf.5 into OUT; with
+--python also OUT/reference, the pages of the Python package's modules, and docs/coverage.md, for which `arrayd` must be importable.
 """
 import argparse
 import pathlib
@@ -70,8 +70,8 @@ def c_reference():
     """The pages of the C library: file name, title, text."""
     yield "c/arrayd.md", "The C library: arrayd.h", creference.page()
     yield "c/functions.md", "The C library: a function for each operation", (
-        "Each has defaults for everything and makes new arrays. `ad_ufunc_call` and `ad_reduce_call` take the constant and "
-        "`ad_options`. Reductions reduce all axes.\n\n" + table(
+        "Each has defaults for everything and makes new arrays. `ad_ufunc_call` and `ad_reduce_call` take the constant "
+        "and `ad_options`. Reductions reduce all axes.\n\n" + table(
             ["function", "constant", "what it gives"], creference.functions(rows("ufunc"), rows("reduction"))))
     yield "c/constants.md", "The C library: constants", "\n".join(
         f"## {title}\n\n{table(columns, lines)}" for title, columns, lines in

@@ -60,11 +60,13 @@ static bool is_plain(const ad_desc *d) {
     return true;
 }
 
-/* Memory that others write, too: what uses that takes effect in the order in which it comes, from whatever session. And
- * what must not be written is refused at once. */
+/* Memory that others write, too: what uses that takes effect in the order in which it comes, from whatever session. A
+ * module's variable is written even if the array that stands for it is dropped. And what must not be written is refused
+ * at once. */
 static bool is_common(const ad_op *op, ad_buffer *const *buffer) {
     for (int i = 0; i < op->nout + op->nin; i++) {
         const ad_buffer *b = buffer[i];
+        if (b && b->module && i < op->nout) return true;
         if (b && b->shared && (b->shared->common || (i < op->nout && b->readonly))) return true;
     }
     return false;

@@ -206,7 +206,7 @@ class Page:
                 else:
                     exec(compile(ast.Module([statement], []), name, "exec"), vars(self.module))
                 shown = out.getvalue() if value is None else repr(value)
-            except Exception as error:
+            except (Exception, KeyboardInterrupt) as error:
                 if claim != "raises":
                     raise
                 raised = f"{type(error).__name__}: {error}"

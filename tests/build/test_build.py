@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from conftest import BUILD, TOP, run
+from commands import BUILD, TOP, run
 
 
 @pytest.fixture(scope="session")
@@ -74,9 +74,14 @@ def test_wheel(tmp_path):
         return
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", tmp_path / "site",
         tmp_path / name)
+    site = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    assert re.fullmatch(r"arrayd [\d.]+\n", run(tmp_path / "site/bin/arrayd", "--version", env=site, cwd=tmp_path))
+    assert "arrayctl warm" in run(tmp_path / "site/bin/arrayctl", "--help", env=site, cwd=tmp_path)
+    with pytest.raises(AssertionError, match="arrayd: the Python package arrayd is not installed"):
+        run(tmp_path / "site/bin/arrayd", env={**os.environ, "PYTHONPATH": ""}, cwd=tmp_path)
     code = "import arrayd; assert float((arrayd.arange(10) * 2).sum()) == 90; print(arrayd.__file__)"
     where = run(sys.executable, "-c", code, cwd=tmp_path,
-                env={**os.environ, "PYTHONPATH": str(tmp_path / "site"), "ARRAYD_URL": "embedded:cpu"})
+                env={**site, "ARRAYD_URL": "embedded:cpu"})
     assert where.startswith(str(tmp_path))
 
 

@@ -10,11 +10,15 @@ import textwrap
 import pytest
 
 import pages
-from conftest import BUILD, TOP
+from commands import BUILD, TOP, run
 
 GUIDE = sorted((TOP / "docs" / "guide").glob("*.md"))
 RUN = [TOP / "README.md", *(TOP / "docs" / f"{n}.md" for n in ("python", "operations", "client-c")), *GUIDE]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def name_of(page):
+    return str(page.relative_to(TOP).with_suffix(""))
 
 
 @pytest.fixture
@@ -22,7 +26,7 @@ def run_page(request):
     """A function that runs the blocks of a page in a folder of their own: output, status."""
     folders = []
 
-    def run(page):
+    def run_it(page):
         installed = request.getfixturevalue("installed")
         folders.append(tempfile.mkdtemp(prefix="page-"))  # short, for the sockets in it
         path = os.pathsep.join([str(BUILD / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -31,13 +35,13 @@ def run_page(request):
                               env={**os.environ, "PYTHONPATH": path})
         return done.stdout, done.returncode
 
-    yield run
+    yield run_it
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.mark.skipif(BUILD.name != "release", reason="the package is imported")
-@pytest.mark.parametrize("page", RUN, ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_page(page, run_page):
     needed = {"openssl"} if "\nopenssl " in page.read_text() else set()
     if missing := {program for program in needed if not shutil.which(program)}:
@@ -136,16 +140,37 @@ def test_what_is_right_passes(tmp_path, run_page):
     assert status == 0, output
 
 
+EXAMPLES = [(page, text) for page in sorted((TOP / "client-c" / "man").glob("*.3"))
+            for text in re.findall(r"^\.Bd -literal\n(.*?)^\.Ed$", page.read_text(), re.M | re.S)]
+
+
+@pytest.mark.parametrize("page, text", EXAMPLES, ids=[page.name for page, _ in EXAMPLES])
+def test_examples_of_the_manual_compile(page, text, tmp_path):
+    """Programs as they stand, pieces with what they take as given."""
+    code = text.replace("\\e", "\\")
+    if "int main(" not in code:
+        given = "ad_session *s, ad_array *a, ad_array *b, ad_array *x, int pipe"
+        code = f"#include <arrayd.h>\n#include <unistd.h>\nvoid piece({given}) {{\n{code}}}\n"
+    (tmp_path / "example.c").write_text(code)
+    run("cc", "-std=c11", "-fsyntax-only", "-Wall", "-Werror", f"-I{TOP}", f"-I{TOP / 'client-c/include'}",
+        tmp_path / "example.c")
+
+
+def prose(page):
+    """A page without its code."""
+    return re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.M | re.S)
+
+
 def anchors(page):
     """What GitHub makes of a page's headings."""
-    titles = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.M)
+    titles = re.findall(r"^#+ (.+)$", prose(page), re.M)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("page", [*sorted(TOP.glob("*.md")), *sorted((TOP / "docs").rglob("*.md")),
-                                  TOP / "protocol" / "wire.md"], ids=lambda p: p.stem)
+                                  TOP / "protocol" / "wire.md"], ids=name_of)
 def test_links(page):
-    for link in LINK.findall(page.read_text()):
+    for link in LINK.findall(prose(page)):
         target, _, anchor = link.partition("#")
         if "://" in target:
             continue
