@@ -87,7 +87,8 @@ static void bequeath(void *user, ad_buffer *b) {
         h->status = ad__fault(h->fault, AD_E_MEMORY, "out of host memory");
         return;
     }
-    ad__shared_hold(shared, h->parent->principal); /* until the child does: else it might go back to the parent meanwhile */
+    ad__shared_hold(shared,
+                    h->parent->principal); /* until the child does: else it might go back to the parent meanwhile */
     h->status = ad__shared_point(h->parent, b, h->fault);
     if (!h->status) h->status = ad__shared_join(h->child, shared, b->id, b->readonly, h->fault);
     ad__shared_release(h->parent->worker, shared, h->parent->principal);

@@ -7,6 +7,7 @@
 #include "server/worker/input.h"
 #include "server/worker/modules.h"
 #include "server/worker/output.h"
+#include "server/worker/pace.h"
 #include "server/worker/streams.h"
 #include "server/worker/verdict.h"
 #include "server/worker/windows.h"
@@ -97,6 +98,9 @@ struct ad_session {
     bool busy;
     bool busy_device; /* uses much of the device: low priority */
     double share;     /* ns that it has been estimated to use since share_since */
+    ad_pace pace;     /* what such estimates are worth */
+    double turn_ns;   /* of a device, in this turn */
+    double device_ns; /* of devices, altogether */
     int64_t share_since;
     ad_poison *pending; /* the first failure that no buffer carries */
     ad_reading reading;
