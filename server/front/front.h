@@ -96,7 +96,8 @@ void ad__entrance_refused(ad_front *f, const char *who, const char *from, const 
 /* ---- seats.c: sessions by principal ---- */
 /* A session has been given to a worker. AD_E_MEMORY. */
 int ad__seat_take(ad_front *f, uint64_t session, const ad_domain *d, const char *who);
-void ad__seat_leave(ad_front *f, uint64_t session);       /* it is over; also of one that is not there */
+/* It is over; also of one that is not there. Ids of forked sessions are its worker's. */
+void ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d);
 void ad__seat_leave_all(ad_front *f, const ad_domain *d); /* its worker is gone. NULL: all workers */
 uint64_t ad__seat_count(const ad_front *f, const char *who);
 

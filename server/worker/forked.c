@@ -16,7 +16,7 @@
 #ifndef AD_VERSION
 #define AD_VERSION "0"
 #endif
-#define FORKED_IDS (1ull << 62) /* sessions that arrayd does not number */
+#define FORKED_IDS (1ull << 62) /* sessions that arrayd does not number are above it */
 
 static bool is_stream_socket(int fd) {
     int domain = 0, type = 0;
@@ -154,7 +154,11 @@ void ad__fork_births(ad_worker *w) {
     for (ad_session *s = first, *next; s; s = next) {
         next = s->next;
         s->next = NULL;
+        ad_note note = {.kind = AD_NOTE_FORKED, .id = s->id};
+        memcpy(note.who, s->principal, sizeof note.who);
         int status = ad__session_begin(s);
+        ad__worker_tell(w, &note, -1);
+        s->forked = false;
         if (w->stopping) ad__session_bye(s, AD_E_CONNECTION, "the server is shutting down");
         else if (status || s->stillborn) ad__session_bye(s, AD_E_MEMORY, "the forked process could not be taken up");
         else if (ad__output_flush(&s->output)) ad__session_attend(s);

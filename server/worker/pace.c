@@ -2,7 +2,7 @@
 
 #define ENOUGH 1e6  /* ns that must have been measured to be believed */
 #define RECENT 50e6 /* ns after which what was measured counts half */
-#define LEAST 0.125
+#define LEAST 0.5
 #define MOST 4096.0 /* nobody knows what a user's kernel does */
 
 double ad__pace(const ad_pace *p) {

@@ -109,7 +109,7 @@ struct ad_session {
     uint64_t shares;                 /* buffers whose memory others hold, too */
     uint64_t capabilities;           /* that it has made and that are not over */
     bool dropping;                   /* nothing of it is under way, and nothing will be */
-    bool forked;                     /* begun by the parent of its client: arrayd does not know of it */
+    bool forked;                     /* begun by the parent of its client: arrayd does not know of it yet */
     bool stillborn, begun;           /* and not as it should be; its socket is watched */
     uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* limit 0: none */
     uint64_t workspace_bytes, refused;                               /* refused: times there was no memory for it */

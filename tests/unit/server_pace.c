@@ -42,5 +42,5 @@ Test(pace, it_is_not_believed_too_soon_nor_without_end) {
     cr_assert_eq(ad__pace(&p), 4096);
     p = (ad_pace){0};
     flood(&p, 1000, 1e9, 10 * MS, 1, 0);
-    cr_assert_eq(ad__pace(&p), 0.125);
+    cr_assert_eq(ad__pace(&p), 0.5);
 }
