@@ -80,21 +80,30 @@ static void become_ready(ad_domain *d, const ad_note *note) {
     ad__front_ready(d->front);
 }
 
+/* It counts as every other, here and for its principal. */
+static void take_forked(ad_domain *d, const ad_note *note) {
+    if (ad__seat_take(d->front, note->id, d, note->who))
+        ad__log(AD_LOG_WARN, "forked session not counted", "domain=%s principal=%s", d->name, note->who);
+    d->sessions++;
+    d->front->sessions++;
+}
+
 static void end_session(ad_domain *d, uint64_t session) {
     ad_front *f = d->front;
-    ad__seat_leave(f, session);
+    ad__seat_leave(f, session, d);
     ad__handshake_lost(f, d, session); /* it may never have begun */
     if (d->sessions) {
         d->sessions--;
         f->sessions--;
     }
-    if (f->embedded) ad__front_stop(f, 0, "the session is over");
+    if (f->embedded && session <= f->last_session) ad__front_stop(f, 0, "the session is over");
 }
 
 static void take_note(ad_domain *d, const ad_note *note, int fd) {
     switch (note->kind) {
     case AD_NOTE_READY: become_ready(d, note); break;
     case AD_NOTE_SESSION_END: end_session(d, note->id); break;
+    case AD_NOTE_FORKED: take_forked(d, note); break;
     case AD_NOTE_BEGUN: ad__handshake_begun(d->front, note->id); break;
     case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
     case AD_NOTE_SLAB:
@@ -332,7 +341,7 @@ int ad__domain_give(ad_domain *d, const ad_note *note, int fd) {
     }
     status = ad__domain_tell(d, note, fd);
     if (status) {
-        ad__seat_leave(d->front, note->id);
+        ad__seat_leave(d->front, note->id, d);
         return status;
     }
     d->sessions++;

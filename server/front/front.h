@@ -111,7 +111,8 @@ bool ad__users_apart(uid_t uid);
 int ad__seat_take(ad_front *f, uint64_t session, ad_domain *d, const char *who);
 /* Whose worker has it; NULL: there is no such session. *own: it is who's. */
 ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, bool *own);
-void ad__seat_leave(ad_front *f, uint64_t session);       /* it is over; also of one that is not there */
+/* It is over; also of one that is not there. Ids of forked sessions are its worker's. */
+void ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d);
 void ad__seat_leave_all(ad_front *f, const ad_domain *d); /* its worker is gone. NULL: all workers */
 uint64_t ad__seat_count(const ad_front *f, const char *who);
 

@@ -37,9 +37,9 @@ static void drop(ad_seat **link) {
     free(s);
 }
 
-void ad__seat_leave(ad_front *f, uint64_t session) {
+void ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d) {
     ad_seat **link = chain_of(f, session);
-    while (*link && (*link)->session != session) link = &(*link)->next;
+    while (*link && ((*link)->session != session || (*link)->domain != d)) link = &(*link)->next;
     if (*link) drop(link);
 }
 

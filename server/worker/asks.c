@@ -71,6 +71,9 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_resumes: return s->comeback.count;
     case AD_COUNTER_modules: return s->modules.count;
     case AD_COUNTER_launches: return s->modules.launches;
+    case AD_COUNTER_turns: return s->turn.turns;
+    case AD_COUNTER_turns_waited: return s->turn.waited;
+    case AD_COUNTER_device_us: return (uint64_t)(s->device_ns / 1000);
     case AD_COUNTER_held_bytes:
     case AD_COUNTER_window_bytes:
     case AD_COUNTER_memory_refused:

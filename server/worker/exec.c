@@ -285,14 +285,6 @@ static int enqueue(job *j) {
     return status ? status : counted;
 }
 
-#define NEGLIGIBLE 500 /* ns of a device, which are not counted */
-
-static double charge(job *j) {
-    double cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
-    if (cost > NEGLIGIBLE) ad__lane_charge(j->s, cost);
-    return cost;
-}
-
 int ad__job_check(job *j) {
     int status = check_kind(j);
     if (!status) status = find_operands(j);
@@ -303,9 +295,10 @@ int ad__job_check(job *j) {
 
 int ad__job_run(job *j) {
     int status;
-    double cost = charge(j);
+    double cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0, corrected = 0;
+    if (cost > 0) corrected = ad__lane_charge(j->s, cost);
     if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;
-    j->lane->unmarked_ns += cost;
+    ad__lane_expect(j->lane, cost, corrected);
     if ((status = ad__job_check(j))) return status;
     if ((status = make_outputs(j))) return status;
     if ((status = order(j))) return status;
@@ -334,7 +327,8 @@ void ad__job_hold(job *j, ad_lane *lane, ad_buffer *const *buffer) {
 
 int ad__job_run_held(job *j) {
     int status;
-    j->lane->unmarked_ns += charge(j);
+    double cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
+    if (cost > 0) ad__lane_expect(j->lane, cost, ad__lane_charge(j->s, cost));
     if (j->inherited) return j->inherited->code;
     if ((status = provide_outputs(j))) return status;
     if ((status = order(j))) return status;

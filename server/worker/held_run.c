@@ -182,8 +182,7 @@ static int run_chain(weaving *w) {
     set_addresses(w);
     if (backend->asynchronous) {
         double cost = ad__device_cost(&last->op) * (w->chain.ninputs + w->nwritten) / 2;
-        ad__lane_charge(s, cost);
-        j.lane->unmarked_ns += cost;
+        ad__lane_expect(j.lane, cost, ad__lane_charge(s, cost));
         if (!ad__verdicts_full(&s->verdicts) && ad__verdicts_place(s, &j.run.check, &j.fault)) return 0;
     }
     status = ad__job_lacks(&j, backend->fuse(j.lane->stream, &w->chain, &j.run, &j.fault));

@@ -8,17 +8,25 @@
 #include "server/worker/sharing.h"
 
 #define SHARE_WINDOW 20000000 /* ns: a session that uses a device ... */
+#define NEGLIGIBLE 500        /* ns of a device, which are not counted there */
 #define SHARE_MOST 2000000    /* ... for more than this of them has low priority */
 
 static const ad_backend *backend_of(const ad_session *s) { return s->worker->backend; }
 
 /* ---- opening and closing ---- */
 
+/* As the backend counts it: below 0 before others. Default streams of the usual priority run before what is low, and
+ * before those of who uses the device much. */
+static int stream_priority(const ad_session *s, bool high) {
+    if (s->grants.priority < AD_PRIORITY_NORMAL) return 0;
+    return -(int)high - (s->grants.priority > AD_PRIORITY_NORMAL);
+}
+
 static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fault *fault) {
     ad_lane *lane = ad__os.calloc(1, sizeof *lane);
     if (!lane) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    int status =
-        ad__session_status(s, backend_of(s)->stream_open(gpu->device, high ? -1 : 0, &lane->stream, fault), fault);
+    int status = backend_of(s)->stream_open(gpu->device, stream_priority(s, high), &lane->stream, fault);
+    ad__session_status(s, status, fault);
     if (status) goto free_lane;
     if (!(lane->estate = ad__estate_open(&gpu->memory, s->principal, lane->stream))) {
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
@@ -29,6 +37,7 @@ static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fau
     lane->slot = slot;
     lane->gpu = gpu;
     lane->high = high;
+    lane->most_marks = s->grants.priority < AD_PRIORITY_NORMAL ? AD_MARKS_LOW : AD_MARKS;
     s->lanes[slot] = lane;
     if (slot >= s->nlanes) s->nlanes = slot + 1;
     return 0;
@@ -99,7 +108,11 @@ ad_lane *ad__lane_current(ad_session *s, ad_fault *fault) {
     return low_lane(s, s->lane, fault);
 }
 
-void ad__lane_charge(ad_session *s, double ns) {
+double ad__lane_charge(ad_session *s, double ns) {
+    ns *= ad__pace(&s->pace);
+    s->turn_ns += ns;
+    s->device_ns += ns;
+    if (ns <= NEGLIGIBLE) return ns;
     int64_t now = ad__os_now();
     if (now - s->share_since > SHARE_WINDOW) {
         s->busy_device = s->share > SHARE_MOST;
@@ -108,6 +121,13 @@ void ad__lane_charge(ad_session *s, double ns) {
     }
     s->share += ns;
     if (s->share > SHARE_MOST) s->busy_device = true;
+    return ns;
+}
+
+void ad__lane_expect(ad_lane *lane, double ns, double corrected) {
+    lane->unmarked_ns += corrected;
+    lane->estimate += ns;
+    lane->estimated++;
 }
 
 int ad__lane_drop(ad_session *s, uint64_t id, ad_fault *fault) {
@@ -216,9 +236,11 @@ static int mark(ad_session *s, ad_lane *lane, ad_fault *fault) {
     if (!status) status = b->event_record(m->event, lane->stream, fault);
     if (status) return ad__session_status(s, status, fault);
     m->first = lane->unmarked_first;
+    m->expected = lane->estimated == lane->unmarked ? lane->estimate : 0;
+    m->asked = ad__os_now();
     lane->nmarks++;
-    lane->unmarked = 0;
-    lane->unmarked_ns = 0;
+    lane->unmarked = lane->estimated = 0;
+    lane->unmarked_ns = lane->estimate = 0;
     return 0;
 }
 
@@ -237,11 +259,22 @@ int ad__lanes_mark(ad_session *s, ad_fault *fault) {
     return 0;
 }
 
+/* Sessions that have something under way on a device. */
+static unsigned users_of(const ad_worker *w) {
+    unsigned n = 0;
+    for (const ad_session *s = w->engine.under_way; s; s = s->next_busy) n += s->wait.kind != AD_WAIT_COMPILER;
+    return n;
+}
+
 static int lane_poll(ad_session *s, ad_lane *lane, ad_fault *fault) {
     while (lane->nmarks) {
-        int done = backend_of(s)->event_done(lane->mark[lane->first_mark].event, fault);
+        const ad_mark *m = &lane->mark[lane->first_mark];
+        int done = backend_of(s)->event_done(m->event, fault);
         if (done < 0) return ad__session_status(s, done, fault);
         if (!done) return 0;
+        int64_t now = ad__os_now();
+        ad__pace_note(&s->pace, m->expected, m->asked, lane->reached, now, users_of(s->worker));
+        lane->reached = now;
         lane->first_mark = (lane->first_mark + 1) % AD_MARKS;
         lane->nmarks--;
     }

@@ -53,6 +53,7 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     memcpy(s->principal, note->who, sizeof s->principal);
     memcpy(s->client, note->text, sizeof s->client);
     s->grants = note->grants;
+    s->turn.quantum = ad__engine_quantum((ad_priority)s->grants.priority);
     s->may_run_kernels = ad__may_run_kernels(&w->config, s->principal, &s->grants, w->backend->name);
     s->kernel_limit = ad__kernel_limit(&w->config, s->principal);
     ad__output_init(&s->output, fd, w->config.output_limit);

@@ -7,6 +7,7 @@
 #include "server/worker/input.h"
 #include "server/worker/modules.h"
 #include "server/worker/output.h"
+#include "server/worker/pace.h"
 #include "server/worker/resume.h"
 #include "server/worker/streams.h"
 #include "server/worker/verdict.h"
@@ -99,6 +100,9 @@ struct ad_session {
     bool busy;
     bool busy_device; /* uses much of the device: low priority */
     double share;     /* ns that it has been estimated to use since share_since */
+    ad_pace pace;     /* what such estimates are worth */
+    double turn_ns;   /* of a device, in this turn */
+    double device_ns; /* of devices, altogether */
     int64_t share_since;
     ad_poison *pending; /* the first failure that no buffer carries */
     ad_reading reading;
@@ -107,7 +111,7 @@ struct ad_session {
     uint64_t shares;                 /* buffers whose memory others hold, too */
     uint64_t capabilities;           /* that it has made and that are not over */
     bool dropping;                   /* nothing of it is under way, and nothing will be */
-    bool forked;                     /* begun by the parent of its client: arrayd does not know of it */
+    bool forked;                     /* begun by the parent of its client: arrayd does not know of it yet */
     bool stillborn, begun;           /* and not as it should be; its socket is watched */
     uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* limit 0: none */
     uint64_t workspace_bytes, refused;                               /* refused: times there was no memory for it */

@@ -3,6 +3,7 @@ import contextlib
 import fcntl
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import raw
-from places import reload, works
+from places import LIMIT, refusal, reload, works
 from raw import Client, Failed, wait_until
 
 MIB = 1 << 20
@@ -248,16 +249,23 @@ def test_who_holds_it_last_pays(start, place):
     assert read(bob, fill(bob, 8)) == 2
 
 
+def fork(client):
+    """The child's session."""
+    ours, theirs = socket.socketpair()
+    socket.send_fds(client.socket, [raw.frame(raw.message("fork", 0))], [theirs.fileno()])
+    client.operations += 1
+    theirs.close()
+    child = Client(ours, greet=False)
+    assert child.receive_message()[0] == raw.REQUEST["welcome"]
+    return child
+
+
 def test_a_fork_costs_what_it_writes(start, users):
     server = start(users("memory=16M"))
     client = Client(server.path)
     x = fill(client, 6)
     client.sync()
-    ours, theirs = socket.socketpair()
-    socket.send_fds(client.socket, [raw.frame(raw.message("fork", 0))], [theirs.fileno()])
-    theirs.close()
-    child = Client(ours, greet=False)
-    child.receive_message()
+    child = fork(client)
     assert round(child.stat("principal_bytes") / MIB) == 6
     child.ufunc("add", "uint8", [6 * MIB], x, 1, out=x)
     assert read(child, x) == 3 and read(client, x) == 2
@@ -404,6 +412,32 @@ def test_buffers_of_a_session(start, place):
     assert why.error == "limit" and "holds 5 buffers" in why.text
     client.free(*some)
     assert works(client)
+
+
+def test_forks_count_as_sessions(start, users):
+    server = start(users("sessions=3"))
+    client = Client(server.path)
+    child, grandchild = fork(client), None
+    child.sync()
+    grandchild = fork(child)
+    grandchild.sync()
+    why = refusal(lambda: Client(server.path))
+    assert why.code == LIMIT and "has 3, as many as it may have" in why.text
+    grandchild.close()
+    wait_until(lambda: client.stat("sessions") == 2, "it has gone")
+    again = []
+
+    def comes_in():
+        with contextlib.suppress(raw.Closed):
+            again.append(Client(server.path))
+        return bool(again)
+
+    wait_until(comes_in, "its place is free")
+    assert works(again[0]) and works(child)
+    assert refusal(lambda: Client(server.path)).code == LIMIT
+    os.kill(client.stat("worker_pid"), signal.SIGKILL)  # with the worker all of them go
+    wait_until(lambda: server.said("worker exited"), "the worker is gone")
+    assert works(Client(server.path))
 
 
 def test_names_of_a_principal(start, place):

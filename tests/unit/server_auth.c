@@ -126,7 +126,8 @@ Test(auth, whose_token) {
               g.devices == AD_GRANT_ALL_DEVICES);
     cr_assert(ad__principals_token(p, BOB, strlen(BOB), who, &g));
     cr_assert_str_eq(who, "token:bob@example.org");
-    cr_assert(g.may == (AD_GRANT_CONNECT | AD_GRANT_EXPORTS | AD_GRANT_KERNELS | AD_GRANT_ADMIN) && g.devices == 5 && g.memory == 0);
+    cr_assert(g.may == (AD_GRANT_CONNECT | AD_GRANT_EXPORTS | AD_GRANT_KERNELS | AD_GRANT_ADMIN) && g.devices == 5 &&
+              g.memory == 0);
     cr_assert_eq(g.named, AD_GRANT_KERNELS | AD_GRANT_ADMIN);
     strcpy(who, "nobody");
     cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE) - 1, who, &g));
@@ -218,17 +219,28 @@ Test(auth, broken_lines) {
             {"al/ice sha256:0123\n", "a name"},
         },
       bad_principals[] = {
-          {"uid:x memory=1\n", "expected uid:N"},  {"uid: memory=1\n", "expected uid:N"},
-          {"gid:* memory=1\n", "expected uid:N"},  {"alice memory=1\n", "expected uid:N"},
-          {"token:alice memory=1\n", "expected"},  {"uid:1 memory\n", "expected a grant"},
-          {"uid:1 memory=much\n", "a size"},       {"uid:1 sessions=-1\n", "a whole number"},
-          {"uid:1 kernels=maybe\n", "yes or no"},  {"uid:1 devices=64\n", "numbers of devices"},
-          {"uid:1 devices=\n", "numbers of"},      {"uid:1 devices=1,\n", "numbers of"},
-          {"uid:1 fly=yes\n", "no such grant"},    {"uid:1\nuid:1\n", ":2: "},
-          {"cert: memory=1\n", "expected uid:N"},  {"uid:1 " ALICE "\n", "expected a grant"},
-          {"uid:99999999999 memory=1\n", "uid:N"}, {"uid:1 reserve=much\n", "a size"},
-          {"uid:1 memory-each=-1\n", "a size"},   {"uid:1 buffers=x\n", "a whole number"},
-          {"uid:1 names=some\n", "or how many"},  {"uid:1 priority=5\n", "low, normal or high"},
+          {"uid:x memory=1\n", "expected uid:N"},
+          {"uid: memory=1\n", "expected uid:N"},
+          {"gid:* memory=1\n", "expected uid:N"},
+          {"alice memory=1\n", "expected uid:N"},
+          {"token:alice memory=1\n", "expected"},
+          {"uid:1 memory\n", "expected a grant"},
+          {"uid:1 memory=much\n", "a size"},
+          {"uid:1 sessions=-1\n", "a whole number"},
+          {"uid:1 kernels=maybe\n", "yes or no"},
+          {"uid:1 devices=64\n", "numbers of devices"},
+          {"uid:1 devices=\n", "numbers of"},
+          {"uid:1 devices=1,\n", "numbers of"},
+          {"uid:1 fly=yes\n", "no such grant"},
+          {"uid:1\nuid:1\n", ":2: "},
+          {"cert: memory=1\n", "expected uid:N"},
+          {"uid:1 " ALICE "\n", "expected a grant"},
+          {"uid:99999999999 memory=1\n", "uid:N"},
+          {"uid:1 reserve=much\n", "a size"},
+          {"uid:1 memory-each=-1\n", "a size"},
+          {"uid:1 buffers=x\n", "a whole number"},
+          {"uid:1 names=some\n", "or how many"},
+          {"uid:1 priority=5\n", "low, normal or high"},
           {"uid:* reserve=1M\n", "uid:N or cert:NAME only"},
           {"gid:7 reserve=1M\n", "uid:N or cert:NAME only"},
           {"cert:* reserve=1M\n", "uid:N or cert:NAME only"},
