@@ -57,10 +57,16 @@ CXX_FLAGS = -std=c++17 $(COMMON) $(WARN) $(CXXFLAGS)
 LINK_FLAGS = -pthread $(SANITIZE) -Wl,-z,relro,-z,now $(LDFLAGS)
 DEPEND = -MMD -MP -MF $(@:.o=.d)
 
+comma := ,
 # Linked statically, so that the programs, the library and the wheel run where none of this is installed.
 UV_LIBS ?= -l:libuv_a.a -lpthread -ldl -lrt
 MSGPACK_LIBS ?= -l:libmsgpackc.a
 INI_LIBS ?= -l:libinih.a
+# Of libmicrohttpd what needs TLS is never called: its names mean a function of ours (server/front/no_tls.h).
+HTTP_ARCHIVE = $(firstword $(wildcard $(shell $(CC) -print-file-name=libmicrohttpd.a)))
+HTTP_LIBS ?= -l:libmicrohttpd.a $(patsubst %,-Wl$(comma)--defsym$(comma)%=ad__http_no_tls,\
+	$(sort $(shell nm -u $(HTTP_ARCHIVE) 2>/dev/null | grep -o 'gnutls_[a-z0-9_]*')))
+JSON_LIBS ?= -l:libjansson.a
 BLAS_LIBS ?= -l:liblapacke.a -l:libopenblas.a -l:libfftw3.a -l:libfftw3f.a
 BLAS_FLAGS = $(shell pkg-config --cflags openblas 2>/dev/null)
 PYTHON_FLAGS = -isystem $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') \
@@ -77,6 +83,8 @@ FRONT := $(call objects,server/front/*.c) $(TLS)
 WORKER := $(call objects,server/worker/*.c)
 COMPILE_SERVICE := $(call objects,server/worker/compile*.c)
 CTL := $(call objects,server/ctl/*.c)
+# What arrayctl needs of the front, to look at a configuration.
+CTL_SHARED := $(patsubst %,$(OBJ)/server/front/%.o,address principals) $(TLS)
 COMPILE := $(call objects,server/compile/*.c)
 # What the worker needs of it, to write jobs and to read what came of them.
 COMPILE_SHARED := $(patsubst %,$(OBJ)/server/compile/%.o,frame options scratch toolkit)
@@ -220,7 +228,10 @@ $(A_CLIENT): $(CLIENT) $(PROTOCOL)
 $(BIN)/arrayd: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
+	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(HTTP_LIBS) $(UV_LIBS)
+
+# The assembler reads these (server/front/http_pages.c), so make has to know.
+$(OBJ)/server/front/http_pages.o: $(wildcard server/front/page/*)
 
 $(BIN)/arrayd-worker: $(WORKER) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
@@ -233,10 +244,10 @@ $(BIN)/arrayd-compile: $(COMPILE) $(OBJ)/server/common/os.o $(A_PROTOCOL)
 	$(call say,LD )
 	$Q$(CC) -pie -rdynamic $(LINK_FLAGS) -o $@ $^ -ldl
 
-$(BIN)/arrayctl: $(CTL) $(COMPILE_SERVICE) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
+$(BIN)/arrayctl: $(CTL) $(CTL_SHARED) $(COMPILE_SERVICE) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) -lpthread
+	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(JSON_LIBS) -lpthread -ldl
 
 $(BIN)/libarrayd-cpu.so: $(KERNELS) $(A_PROTOCOL) $(OBJ)/backend.map
 	@mkdir -p $(@D)

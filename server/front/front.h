@@ -8,6 +8,7 @@
 #include "server/common/channel.h"
 #include "server/common/config.h"
 #include "server/front/principals.h"
+#include "server/front/seeing.h"
 #include "protocol/tls/tls.h"
 
 typedef struct ad_front ad_front;
@@ -48,6 +49,7 @@ struct ad_front {
     ad_tls_context *tls;       /* NULL: no TLS here */
     ad_relay *relays;
     ad_rate refusals;
+    ad_seeing seeing;
     ad_spin spin;
     ad_seat *seats[AD_SEAT_CHAINS];
     bool ready, stopping;
@@ -74,6 +76,11 @@ void ad__listen_close(ad_front *f);
 /* Where, for the log: "unix:/run/arrayd.sock tcp:127.0.0.1:7311". */
 void ad__listen_text(const ad_front *f, char *out, size_t size);
 
+/* A listening Unix socket that only its owner may use, where nothing is. AD_E_SYSTEM, AD_E_VALUE. */
+int ad__listen_at_path(const char *option, const char *path, int *out, ad_fault *fault);
+/* The socket for metrics; *where as in the log. The same. */
+int ad__listen_metrics(const ad_front *f, int *out, char *where, size_t size, ad_fault *fault);
+
 /* ---- entrance.c: who somebody is ---- */
 typedef enum ad_way { AD_WAY_UNIX, AD_WAY_TCP, AD_WAY_TLS } ad_way;
 typedef struct ad_entrant {
@@ -89,6 +96,8 @@ void ad__entrance_from(int fd, ad_way way, char *out, size_t size);
 int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, const char *certificate, ad_entrant *out,
                        ad_fault *fault);
 
+/* May who is behind a Unix socket see and end what is others'? */
+bool ad__entrance_admin(const ad_front *f, int fd, ad_entrant *out);
 /* Log that somebody is refused. Strangers must not fill the log: of what is too much for a second only the number. */
 void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why);
 
@@ -108,6 +117,7 @@ void ad__handshake_wake(ad_front *f);
 void ad__handshake_begun(ad_front *f, uint64_t session);
 /* The worker has died, or could not take one session (0: all that it has not taken): another one is looked for. */
 void ad__handshake_lost(ad_front *f, const ad_domain *d, uint64_t session);
+uint64_t ad__handshake_count(const ad_front *f); /* connections that have not been let in */
 void ad__handshake_close_all(ad_front *f, const char *why);
 
 /* ---- domain.c ---- */

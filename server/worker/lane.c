@@ -102,6 +102,7 @@ void ad__lane_charge(ad_session *s, double ns) {
         s->share_since = now;
     }
     s->share += ns;
+    s->device_ns += ns;
     if (s->share > SHARE_MOST) s->busy_device = true;
 }
 
