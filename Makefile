@@ -318,14 +318,14 @@ build/fuzz/bin/%: build/fuzz/obj/tests/fuzz/%.o $(A_PROTOCOL)
 
 # ---- documents, installing, bundling ----
 
-$(DOCS)/arrayd.8: docs/generate.py $(wildcard docs/man/*.in protocol/*.def) Makefile
+$(DOCS)/arrayd.8: docs/generate.py $(wildcard docs/man/*.in protocol/*.def server/*/*.def) Makefile
 	@$(PYTHON) docs/generate.py $(DOCS) $(VERSION)
 
 HEADERS := $(wildcard protocol/*.h protocol/*.def)
 MAN3 := $(wildcard client-c/man/*.3)
 install: all $(DOCS)/arrayd.8 ## install below DESTDIR and PREFIX (/usr/local)
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/arrayd lib/pkgconfig lib/systemd/system lib/tmpfiles.d lib/sysusers.d \
-		include/arrayd/protocol share/man/man3 share/man/man5 share/man/man8) $(DESTDIR)$(SYSCONFDIR)/arrayd
+		include/arrayd/protocol share/man/man1 share/man/man3 share/man/man5 share/man/man8) $(DESTDIR)$(SYSCONFDIR)/arrayd
 	install -m 755 $(BIN)/arrayd $(BIN)/arrayctl $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(filter-out %/arrayd %/arrayctl,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/lib/arrayd/
 	install -m 644 $(A_CLIENT) $(DESTDIR)$(PREFIX)/lib/
@@ -337,6 +337,7 @@ install: all $(DOCS)/arrayd.8 ## install below DESTDIR and PREFIX (/usr/local)
 	sed 's|@PREFIX@|$(PREFIX)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|' deploy/arrayd.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/arrayd.service
 	install -m 644 deploy/arrayd.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/arrayd.conf
 	install -m 644 deploy/arrayd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/arrayd.conf
+	install -m 644 $(DOCS)/arrayctl.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 644 $(DOCS)/arrayd.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 644 $(DOCS)/arrayd.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	$(if $(MAN3),install -m 644 $(MAN3) $(DESTDIR)$(PREFIX)/share/man/man3/)

@@ -138,6 +138,24 @@ def test_every_counter_has_its_row():
         assert not counter.endswith("_ns") or "seconds" in name, name
 
 
+def test_the_dashboard_shows_what_there_is(start):
+    """Each metric that deploy/grafana.json names is told by a server that has a session."""
+    file = raw.TOP / "deploy" / "grafana.json"
+    if not file.exists():
+        pytest.skip("deploy is not here")
+    server = start(METRICS)
+    work(Client(server.path), 10, 1)
+    there = {name for name, _ in metrics(server)}
+    panels = json.loads(file.read_text())["panels"]
+    expressions = [target["expr"] for panel in panels for target in panel["targets"]]
+    assert len(panels) > 10 and len({panel["id"] for panel in panels}) == len(panels)
+    named = {name for e in expressions for name in re.findall(r"\barrayd_\w+", e)}
+    assert named <= there, named - there
+    for e in expressions:
+        assert e.count("(") == e.count(")") and all(re.search(r"(rate|increase)\(" + name, e) for name in re.findall(
+            r"\barrayd_\w+_total", e)), e
+
+
 def test_sessions_that_are_over_stay_counted(start):
     server = start(METRICS)
     client = Client(server.path)
