@@ -6,32 +6,56 @@
 #include "server/common/os.h"
 #include "server/front/front.h"
 
-#define PATIENCE 1000 /* ms: a worker that executes something long answers after it */
+#define PAUSE 20000000 /* ns between two questions */
+#define PATIENCE 1000  /* ms: a worker that executes something long answers after it */
 
 /* ---- rounds ---- */
 
-bool ad__round_join(ad_rounds *r, ad_wish *w) {
+static void on_turn(uv_timer_t *timer) {
+    ad_rounds *r = timer->data;
+    r->now = r->next;
+    r->next = NULL;
+    r->last = ad__os_now();
+    r->begin(r->front);
+}
+
+/* At once, or when the pause is over. */
+static void take_turn(ad_rounds *r) {
+    int64_t wait = r->last ? r->last + r->pause - ad__os_now() : 0;
+    r->under_way = true;
+    if (wait > 0) uv_timer_start(&r->timer, on_turn, (uint64_t)wait / 1000000 + 1, 0);
+    else on_turn(&r->timer);
+}
+
+void ad__rounds_init(ad_front *f, ad_rounds *r, void (*begin)(ad_front *f), int64_t pause) {
+    *r = (ad_rounds){.front = f, .begin = begin, .pause = pause};
+    uv_timer_init(&f->loop, &r->timer);
+    r->timer.data = r;
+    uv_unref((uv_handle_t *)&r->timer);
+}
+
+void ad__round_join(ad_rounds *r, ad_wish *w) {
     w->waiting = true;
     w->next = r->next;
     r->next = w;
-    if (r->under_way) return false;
-    r->under_way = true;
-    r->now = r->next;
-    r->next = NULL;
-    return true;
+    if (!r->under_way) take_turn(r);
 }
 
-bool ad__round_over(ad_rounds *r) {
+void ad__round_over(ad_rounds *r) {
     while (r->now) {
         ad_wish *w = r->now;
         r->now = w->next;
         w->waiting = false;
         w->done(w);
     }
-    r->now = r->next;
-    r->next = NULL;
-    r->under_way = r->now != NULL;
-    return r->under_way;
+    r->under_way = false;
+    if (r->next) take_turn(r);
+}
+
+void ad__rounds_close(ad_rounds *r) {
+    uv_timer_stop(&r->timer);
+    r->now = r->next = NULL;
+    r->under_way = true; /* none begins any more */
 }
 
 static void unlink_wish(ad_wish **at, const ad_wish *w) {
@@ -48,8 +72,6 @@ void ad__wish_drop(ad_rounds *r, ad_wish *w) {
 
 /* ---- reports ---- */
 
-static void begin(ad_front *f);
-
 static bool some_asked(ad_front *f) {
     ad_domain_facts facts;
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
@@ -61,7 +83,7 @@ static bool some_asked(ad_front *f) {
 
 static void finish(ad_front *f) {
     uv_timer_stop(&f->seeing.report_patience);
-    if (ad__round_over(&f->seeing.reports)) begin(f);
+    ad__round_over(&f->seeing.reports);
 }
 
 static void finish_if_all(ad_front *f) {
@@ -98,9 +120,7 @@ static void begin(ad_front *f) {
     else finish(f);
 }
 
-void ad__collect(ad_front *f, ad_wish *w) {
-    if (ad__round_join(&f->seeing.reports, w)) begin(f);
-}
+void ad__collect(ad_front *f, ad_wish *w) { ad__round_join(&f->seeing.reports, w); }
 
 void ad__collect_answer(ad_front *f, ad_sight *s, const ad_note *note, int fd) {
     ad_report fresh = {0};
@@ -127,6 +147,8 @@ void ad__collect_gone(ad_front *f, ad_sight *s) {
 
 void ad__seeing_init(ad_front *f) {
     f->seeing.began = ad__os_now();
+    ad__rounds_init(f, &f->seeing.reports, begin, PAUSE);
+    ad__health_init(f);
     uv_timer_init(&f->loop, &f->seeing.report_patience);
     f->seeing.report_patience.data = f;
     uv_unref((uv_handle_t *)&f->seeing.report_patience);
@@ -136,7 +158,8 @@ void ad__seeing_close(ad_front *f) {
     ad__control_close(f);
     ad__http_close(f);
     ad__health_close(f);
-    f->seeing.reports = (ad_rounds){0};
-    f->seeing.health = (ad_rounds){0};
+    ad__rounds_close(&f->seeing.reports);
     uv_timer_stop(&f->seeing.report_patience);
+    ad__bytes_free(&f->seeing.status.text);
+    ad__bytes_free(&f->seeing.metrics.text);
 }

@@ -14,7 +14,8 @@
 
 #define ELEMENTS 64
 #define ADDEND 1.5
-#define MOST_OPEN 4 /* looks that a worker has not done with: no more are begun */
+#define PAUSE 100000000 /* ns between two looks */
+#define MOST_OPEN 4     /* looks that a worker has not done with: no more are begun */
 
 struct ad_probe {
     ad_probe *next;
@@ -87,8 +88,6 @@ static void on_closed(uv_handle_t *handle) {
     free(p);
 }
 
-static void begin(ad_front *f);
-
 /* why NULL: it works. */
 static void end(ad_probe *p, const char *why) {
     ad_front *f = p->front;
@@ -106,7 +105,7 @@ static void end(ad_probe *p, const char *why) {
     *at = p->next;
     uv_close((uv_handle_t *)&p->poll, on_closed);
     uv_close((uv_handle_t *)&p->timer, on_closed);
-    if (!f->seeing.probing && ad__round_over(&f->seeing.health)) begin(f);
+    if (!f->seeing.probing) ad__round_over(&f->seeing.health);
 }
 
 static void on_timer(uv_timer_t *timer) { end(timer->data, "no answer within health-seconds"); }
@@ -254,19 +253,18 @@ static void wake_own(ad_front *f) {
 
 static void begin(ad_front *f) {
     ad_domain_facts facts;
-    do {
-        for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
-            ad__domain_facts(d, &facts);
-            facts.sight->probed = false;
-            if (facts.ready) probe(f, d, facts.sight);
-        }
-        wake_own(f);
-    } while (!f->seeing.probing && ad__round_over(&f->seeing.health));
+    for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
+        ad__domain_facts(d, &facts);
+        facts.sight->probed = false;
+        if (facts.ready) probe(f, d, facts.sight);
+    }
+    wake_own(f);
+    if (!f->seeing.probing) ad__round_over(&f->seeing.health);
 }
 
-void ad__health(ad_front *f, ad_wish *w) {
-    if (ad__round_join(&f->seeing.health, w)) begin(f);
-}
+void ad__health_init(ad_front *f) { ad__rounds_init(f, &f->seeing.health, begin, PAUSE); }
+
+void ad__health(ad_front *f, ad_wish *w) { ad__round_join(&f->seeing.health, w); }
 
 bool ad__health_good(ad_front *f) {
     ad_domain_facts facts;
@@ -280,6 +278,6 @@ bool ad__health_good(ad_front *f) {
 }
 
 void ad__health_close(ad_front *f) {
-    f->seeing.health = (ad_rounds){0};
+    ad__rounds_close(&f->seeing.health);
     while (f->seeing.probing) end(f->seeing.probing, "the server is shutting down");
 }

@@ -211,7 +211,7 @@ static void put_sessions(ad_bytes *b, const totals *t) {
     }
 }
 
-void ad__metrics_text(ad_front *f, ad_bytes *out) {
+static void put_all(ad_front *f, ad_bytes *out) {
     ad_domain_facts facts;
     totals t = {0};
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
@@ -226,3 +226,5 @@ void ad__metrics_text(ad_front *f, ad_bytes *out) {
     if (t.failed) out->failed = true;
     free(t.list);
 }
+
+void ad__metrics_text(ad_front *f, ad_bytes *out) { ad__say(f, &f->seeing.metrics, put_all, out); }

@@ -34,11 +34,21 @@ typedef struct ad_sight {
 } ad_sight;
 
 /* Asking all at a time; who comes meanwhile has the next turn, so that what is told is never older than the question.
- */
+ * Between two turns there is a pause, so that who asks without end costs the workers little. */
 typedef struct ad_rounds {
     ad_wish *now, *next;
     bool under_way;
+    struct ad_front *front;
+    void (*begin)(struct ad_front *f); /* ask; ends with ad__round_over, perhaps before it returns */
+    uv_timer_t timer;
+    int64_t pause, last; /* ns; when the last one began */
 } ad_rounds;
+
+/* A text that is asked for by several in one round. */
+typedef struct ad_said {
+    ad_bytes text;
+    uint64_t question; /* of which it tells */
+} ad_said;
 
 typedef struct ad_control ad_control;
 typedef struct ad_http ad_http;
@@ -48,6 +58,7 @@ typedef struct ad_probe ad_probe;
 typedef struct ad_seeing {
     ad_rounds reports, health;
     uint64_t question, probes;
+    ad_said status, metrics;
     uv_timer_t report_patience;
     ad_probe *probing;
     ad_control *control; /* NULL: there is none */
@@ -83,18 +94,22 @@ void ad__collect_answer(struct ad_front *f, ad_sight *s, const ad_note *note, in
 void ad__collect_gone(struct ad_front *f, ad_sight *s);
 /* Whoever asked is no longer there. */
 void ad__wish_drop(ad_rounds *r, ad_wish *w);
-/* Join; true: a new round is to begin, with those of r->now. */
-bool ad__round_join(ad_rounds *r, ad_wish *w);
-/* The round is over; true: another one is to begin. */
-bool ad__round_over(ad_rounds *r);
+void ad__rounds_init(struct ad_front *f, ad_rounds *r, void (*begin)(struct ad_front *f), int64_t pause);
+void ad__round_join(ad_rounds *r, ad_wish *w);
+void ad__round_over(ad_rounds *r);
+/* Nobody waits any more. */
+void ad__rounds_close(ad_rounds *r);
 
 /* ---- health.c ---- */
+void ad__health_init(struct ad_front *f);
 /* Have every worker compute something. */
 void ad__health(struct ad_front *f, ad_wish *w);
 bool ad__health_good(struct ad_front *f); /* what the last round has shown of all */
 void ad__health_close(struct ad_front *f);
 
 /* ---- status.c ---- */
+/* Append a text, which is made once for all who wait for the same answers. */
+void ad__say(struct ad_front *f, ad_said *said, void (*put)(struct ad_front *f, ad_bytes *out), ad_bytes *out);
 /* All that is known, as JSON; or health alone. */
 void ad__status_json(struct ad_front *f, ad_bytes *out);
 void ad__health_json(struct ad_front *f, ad_bytes *out);

@@ -47,6 +47,16 @@ static void session_name(uint64_t id, int pid, char out[64]) {
     else snprintf(out, 64, "%" PRIu64, id);
 }
 
+void ad__say(ad_front *f, ad_said *said, void (*put)(ad_front *f, ad_bytes *out), ad_bytes *out) {
+    if (said->question != f->seeing.question || said->text.failed) {
+        ad__bytes_free(&said->text);
+        put(f, &said->text);
+        said->question = f->seeing.question;
+    }
+    ad__bytes_append(out, said->text.data, said->text.size);
+    out->failed = out->failed || said->text.failed;
+}
+
 /* ---- the parts ---- */
 
 static void put_front(ad_bytes *b, const ad_front *f) {
@@ -153,7 +163,7 @@ static void put_name(ad_bytes *b, const ad_domain_facts *d, const ad_report_name
         ad__put(out, "]");                                              \
     } while (0)
 
-void ad__status_json(ad_front *f, ad_bytes *out) {
+static void put_all(ad_front *f, ad_bytes *out) {
     ad_domain_facts facts;
     bool first = true;
     ad__put(out, "{");
@@ -170,6 +180,8 @@ void ad__status_json(ad_front *f, ad_bytes *out) {
     PUT_LIST("names", names, put_name);
     ad__put(out, "}\n");
 }
+
+void ad__status_json(ad_front *f, ad_bytes *out) { ad__say(f, &f->seeing.status, put_all, out); }
 
 void ad__health_json(ad_front *f, ad_bytes *out) {
     ad_domain_facts facts;
