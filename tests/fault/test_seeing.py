@@ -216,10 +216,22 @@ def test_tables(start):
     assert top.count("SESSION") == 2 and "4.0 MiB in arrays" in top
 
 
+def test_bench(start):
+    """It measures, and leaves nothing behind."""
+    server = start()
+    first, empty, head, *rows = ctl(server, "bench", "--seconds=0.1").splitlines()
+    assert "backend cpu" in first and not empty and head.startswith("MEASURED")
+    values = [float(row.split()[-1]) for row in rows]
+    assert len(values) == 8 and all(value > 0 for value in values) and values[0] <= values[1] and values[2] <= values[3]
+    wait_until(lambda: not see(server)["sessions"], "its session is over")
+    assert see(server)["ended"][0]["counters"]["ops_failed"] == 0
+    assert "cannot reach a server" in ctl(None, "bench", "--socket=/nowhere", expect=NO_SERVER)
+
+
 def test_usage():
     text = ctl(None, "--help")
     commands = re.findall(r"^  (\w+)", text, re.M)
-    assert {"status", "top", "sessions", "memory", "names", "health", "kill", "trace", "config", "warm"} <= set(commands)
+    assert {"status", "top", "sessions", "memory", "names", "health", "kill", "trace", "config", "bench", "warm"} <= set(commands)
     for command in commands:
         assert ctl(None, command, "--help").count(f"\n  {command}") == 1
     assert "no such command: nonsense" in ctl(None, "nonsense", expect=USAGE)
