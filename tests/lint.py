@@ -24,6 +24,7 @@ RESERVED = {
     r"ini\.h": ["server/", "tests/"],
     r"microhttpd\.h": ["server/front/"],
     r"jansson\.h": ["server/ctl/"],
+    r"nvtx3/.*": ["kernels/cuda/"],
     r"(cuda|cublas|cufft|curand|cusolver|nvrtc|cub/|thrust/).*": ["kernels/", "server/cuda/", "tests/gpu/"],
     r"openssl/.*": ["protocol/tls/"],
     r"Python\.h|numpy/.*": ["client-python/"],
