@@ -173,7 +173,7 @@ static int show(const ad_ctl *c, const bench *b) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double value = ad__json_number(b->out, rows[i].key);
         ad__table_add(&t, "%s", rows[i].text);
-        ad__table_add(&t, value < 100 ? "%.1f" : "%.0f", value);
+        ad__table_add(&t, value < 1 ? "%.3f" : value < 100 ? "%.1f" : "%.0f", value);
     }
     ad__table_end(&t, 0);
     return AD_CTL_GOOD;

@@ -87,7 +87,7 @@ static int show(const ad_ctl *c, const json_t *now, const json_t *before) {
         list[i] = (active){s,
                            rate(s, b, "ops_done", passed),
                            rate(s, b, "fused_chains", passed),
-                           rate(s, b, "device_ns", passed) / 1e9,
+                           rate(s, b, "device_us", passed) / 1e6,
                            rate(s, b, "bytes_in", passed),
                            rate(s, b, "bytes_out", passed)};
     }

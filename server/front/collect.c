@@ -106,7 +106,7 @@ static void ask(ad_front *f, ad_domain *d, uint64_t what) {
     ad_note note = {.kind = AD_NOTE_REPORT, .id = f->seeing.question, .size = what};
     ad_domain_facts facts;
     ad__domain_facts(d, &facts);
-    if (!facts.ready || ad__domain_tell(d, &note, -1)) return;
+    if (!facts.ready || ad__domain_note(d, &note, -1)) return;
     facts.sight->question = note.id;
     facts.sight->asked = true;
 }

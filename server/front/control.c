@@ -147,7 +147,7 @@ static void on_named(ad_wish *w) {
     if (kills) snprintf(note.text, sizeof note.text, "ended by an administrator%s%.*s", *why ? ": " : "", REASON, why);
     int fd = kills ? -1 : v->passed, status = 0;
     if (!kills) v->passed = -1;
-    status = ad__domain_tell(d, &note, fd);
+    status = ad__domain_note(d, &note, fd);
     ad__log(AD_LOG_INFO, kills ? "session killed" : "session traced", "session=%s by=%s why=%s", name, v->who.who, why);
     if (status) {
         refuse(v, "cannot reach the worker of session ", name);

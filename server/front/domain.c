@@ -337,7 +337,7 @@ void ad__domain_facts(ad_domain *d, ad_domain_facts *out) {
     if (d->slabs) out->slabs = ad__slabs_count(d->slabs, &out->slab_bytes);
 }
 
-int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
+int ad__domain_note(ad_domain *d, const ad_note *note, int fd) {
     int status = AD_E_CONNECTION;
     if (d->state == AD_DOMAIN_READY && d->channel_open) status = ad__channel_send(&d->channel, note, fd);
     else if (fd >= 0) close(fd);

@@ -188,7 +188,7 @@ static int give(ad_probe *p, int fd) {
                     .grants = {.may = AD_GRANT_CONNECT, .named = AD_GRANT_KERNELS, .devices = AD_GRANT_ALL_DEVICES},
                     .who = "arrayd:health",
                     .text = "health"};
-    return ad__domain_tell(p->domain, &note, fd);
+    return ad__domain_note(p->domain, &note, fd);
 }
 
 static int connect_probe(ad_probe *p, ad_sight *sight) {

@@ -82,7 +82,7 @@ typedef struct ad_domain_facts {
 struct ad_domain *ad__domain_next(const struct ad_front *f, const struct ad_domain *d); /* after d; NULL: the first */
 void ad__domain_facts(struct ad_domain *d, ad_domain_facts *out);
 /* Send a note to a worker that is ready; fd as in ad__channel_send. AD_E_CONNECTION: it is not. */
-int ad__domain_tell(struct ad_domain *d, const ad_note *note, int fd);
+int ad__domain_note(struct ad_domain *d, const ad_note *note, int fd);
 
 /* ---- collect.c: reports ---- */
 void ad__seeing_init(struct ad_front *f);

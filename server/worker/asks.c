@@ -78,7 +78,7 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_compile_waiting: return compile_counter(w, index);
     case AD_COUNTER_modules: return s->modules.count;
     case AD_COUNTER_launches: return s->modules.launches;
-    case AD_COUNTER_device_ns: return (uint64_t)s->device_ns;
+    case AD_COUNTER_device_us: return (uint64_t)(s->device_ns / 1000);
     case AD_COUNTER_held_slab_bytes: return slab_bytes_of(s);
     default: return ad__sharing_counter(w, index);
     }

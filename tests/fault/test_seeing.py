@@ -23,7 +23,7 @@ CTL = raw.BUILD / "bin" / "arrayctl"
 METRICS = "--metrics=127.0.0.1:0"
 GOOD, BAD, USAGE, NO_SERVER = 0, 1, 2, 3
 # What stat itself changes.
-MOVING = {"requests", "bytes_out", "bytes_in", "device_ns"}
+MOVING = {"requests", "bytes_out", "bytes_in", "device_us"}
 
 
 def clean():
@@ -135,7 +135,7 @@ def test_every_counter_has_its_row():
     for counter, _, kind, name, _ in rows:
         assert name.endswith("_total") == (kind == "COUNTER") or not name, name
         assert "bytes" not in counter or "bytes" in name, name
-        assert not counter.endswith("_ns") or "seconds" in name, name
+        assert not counter.endswith("_us") or "seconds" in name, name
 
 
 def test_the_dashboard_shows_what_there_is(start):
