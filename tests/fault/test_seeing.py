@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -525,3 +526,50 @@ def test_names_of_clients_do_no_harm(start):
     assert "\x1b" not in ctl(server, "sessions")
     assert get(server, "/metrics")[0] == 200 and metrics(server)
     assert json.loads(get(server, "/status.json")[1])["sessions"][0]["client"].startswith(odd)
+
+
+def look_at_all(server):
+    """Ask for everything; true: all of it was there."""
+    good = True
+    for path in ("/metrics", "/status.json", "/health"):
+        try:
+            good = get(server, path)[0] == 200 and good
+        except (ConnectionError, http.client.HTTPException):
+            good = False
+    for line in (b"status\n", b"names\n", b"health\n", b"kill 77\n"):
+        try:
+            with connect_control(server) as s:
+                s.sendall(line)
+                answer = json.loads(read_all(s) or b"{}")
+            good = bool(answer) and (line == b"kill 77\n" or "error" not in answer) and answer.get("healthy", True) and good
+        except ConnectionError:
+            good = False
+    return good
+
+
+# The others take a minute more, as answers that are lost are waited for.
+@pytest.mark.parametrize("program, call", [
+    ("arrayd", "malloc"), ("arrayd", "calloc"), ("arrayd", "send"), ("arrayd", "sendmsg"), ("arrayd", "accept"),
+    ("arrayd", "socketpair"), ("arrayd-worker", "calloc")])
+def test_the_nth_call_fails(program, call, tmp_path):
+    """Whatever fails while somebody looks, the server goes on, and tells all the next time."""
+    for n in range(1, 100):
+        fired = tmp_path / f"{n}"
+        server = raw.Server(METRICS, "--health-seconds=1",
+                            env={"ARRAYD_FAULT_OS": f"{program}:{call}:{n}", "ARRAYD_FAULT_ONCE": str(fired)})
+        if not server.said("event=ready"):
+            assert server.wait() in (1, 2)
+            continue
+        before = fired.exists()
+        good = look_at_all(server)
+        if fired.exists():
+            wait_until(lambda: look_at_all(server), "all is told again")
+        else:
+            assert good
+        assert server.stop() == 0, "\n".join(server.lines)
+        shutil.rmtree(server.folder)
+        if not fired.exists():
+            break
+        assert before or server.said(f"fault injected: {call}")
+    else:
+        raise AssertionError("there is no end")
