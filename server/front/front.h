@@ -8,6 +8,7 @@
 #include "server/common/channel.h"
 #include "server/common/config.h"
 #include "server/front/principals.h"
+#include "server/front/seeing.h"
 #include "protocol/tls/tls.h"
 
 typedef struct ad_front ad_front;
@@ -53,6 +54,7 @@ struct ad_front {
     ad_tls_context *tls;       /* NULL: no TLS here */
     ad_relay *relays;
     ad_rate refusals;
+    ad_seeing seeing;
     ad_spin spin;
     ad_seat *seats[AD_SEAT_CHAINS];
     bool ready, stopping;
@@ -81,6 +83,11 @@ int ad__listen_add(ad_front *f, int fd, ad_way way, const char *where, ad_fault 
 /* Where, for the log: "unix:/run/arrayd.sock tcp:127.0.0.1:7311". */
 void ad__listen_text(const ad_front *f, char *out, size_t size);
 
+/* A listening Unix socket of that mode, where nothing is. AD_E_SYSTEM, AD_E_VALUE. */
+int ad__listen_at_path(const char *option, const char *path, mode_t mode, int *out, ad_fault *fault);
+/* The socket for metrics; *where as in the log. The same. */
+int ad__listen_metrics(const ad_front *f, int *out, char *where, size_t size, ad_fault *fault);
+
 /* ---- entrance.c: who somebody is ---- */
 typedef struct ad_entrant {
     char who[AD_PRINCIPAL_SIZE]; /* "uid:1000", "token:alice" ... */
@@ -99,6 +106,8 @@ int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, c
  * called otherwise there); else 0. */
 uint64_t ad__entrance_process(ad_way way, int fd, uint64_t said);
 
+/* May who is behind a Unix socket see and end what is others'? */
+bool ad__entrance_admin(const ad_front *f, int fd, ad_entrant *out);
 /* Log that somebody is refused. Strangers must not fill the log: of what is too much for a second only the number. */
 void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why);
 
@@ -125,6 +134,7 @@ void ad__handshake_wake(ad_front *f);
 void ad__handshake_begun(ad_front *f, uint64_t session);
 /* The worker has died, or could not take one session (0: all that it has not taken): another one is looked for. */
 void ad__handshake_lost(ad_front *f, const ad_domain *d, uint64_t session);
+uint64_t ad__handshake_count(const ad_front *f); /* connections that have not been let in */
 void ad__handshake_close_all(ad_front *f, const char *why);
 
 /* ---- domain.c ---- */
