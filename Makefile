@@ -87,7 +87,7 @@ WORKER := $(call objects,server/worker/*.c)
 COMPILE_SERVICE := $(call objects,server/worker/compile*.c)
 CTL := $(call objects,server/ctl/*.c)
 # What arrayctl needs of the front, to look at a configuration.
-CTL_SHARED := $(patsubst %,$(OBJ)/server/front/%.o,address principals) $(TLS)
+CTL_SHARED := $(patsubst %,$(OBJ)/server/front/%.o,address grants principals) $(TLS)
 COMPILE := $(call objects,server/compile/*.c)
 # What the worker needs of it, to write jobs and to read what came of them.
 COMPILE_SHARED := $(patsubst %,$(OBJ)/server/compile/%.o,frame options scratch toolkit)
