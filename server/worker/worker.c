@@ -76,6 +76,10 @@ static void take_note(ad_worker *w, const ad_note *note, int fd) {
         ad__session_take_up(w, note, fd);
         return;
     }
+    if (note->kind == AD_NOTE_FORSAKE) {
+        ad__session_forsake(w, note->id);
+        return;
+    }
     int status = ad__session_open(w, note, fd); /* the only other kind that comes here */
     if (!status) {
         ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_BEGUN, .id = note->id}, -1);
