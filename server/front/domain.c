@@ -110,6 +110,7 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_SESSION_END: end_session(d, note->id); break;
     case AD_NOTE_FORKED: take_forked(d, note); break;
     case AD_NOTE_BEGUN: ad__handshake_begun(d->front, note->id); break;
+    case AD_NOTE_AWAY: ad__seat_away(d->front, note->id, d, note->size != 0); break;
     case AD_NOTE_REPORTED: ad__collect_answer(d->front, &d->sight, note, fd); break;
     case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
     case AD_NOTE_SLAB:
@@ -333,7 +334,7 @@ ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *st
 
 int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
     if (!d->channel_open) {
-        close(fd);
+        if (fd >= 0) close(fd);
         return AD_E_CONNECTION;
     }
     int status = ad__channel_send(&d->channel, note, fd);

@@ -122,8 +122,13 @@ int ad__seat_take(ad_front *f, uint64_t session, ad_domain *d, const char *who);
 ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, bool *own);
 /* It is over; also of one that is not there. Ids of forked sessions are its worker's. */
 void ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d);
-void ad__seat_leave_all(ad_front *f, const ad_domain *d); /* its worker is gone. NULL: all workers */
-uint64_t ad__seat_count(const ad_front *f, const char *who);
+void ad__seat_leave_all(ad_front *f, const ad_domain *d);    /* its worker is gone. NULL: all workers */
+uint64_t ad__seat_count(const ad_front *f, const char *who); /* NULL: of all */
+/* It waits for its client, or does not any more. */
+void ad__seat_away(ad_front *f, uint64_t session, const ad_domain *d, bool away);
+/* The session that has waited for its client for the longest time, of who or (NULL) of all, gives way to another one.
+ * False: none waits. */
+bool ad__seat_make_room(ad_front *f, const char *who);
 
 /* ---- handshake.c ---- */
 /* Greet a new connection; fd is the handshake's. */
@@ -146,7 +151,7 @@ ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *st
 const ad_note *ad__domain_offer(const ad_domain *d);
 /* Hand a client on, by a note SESSION: fd is the domain's, success or not. */
 int ad__domain_give(ad_domain *d, const ad_note *note, int fd);
-/* The same of one that comes back, by a note RESUME. */
+/* The same of one that comes back, by a note RESUME, and other notes (fd -1). */
 int ad__domain_tell(ad_domain *d, const ad_note *note, int fd);
 void ad__domain_stop_all(ad_front *f);
 void ad__domain_kill_all(ad_front *f);

@@ -202,14 +202,15 @@ static uint64_t waiting_of(const ad_handshake *but, const char *who) {
     return n;
 }
 
-/* Is there room for one more session, in the server and of this principal? */
+/* Is there room for one more session, in the server and of this principal? Those that wait for their clients give way,
+ * as these may have ended. */
 static int check_room(const ad_handshake *h, ad_fault *fault) {
-    const ad_front *f = h->front;
+    ad_front *f = h->front;
     const char *who = h->entrant.who;
     uint64_t most = h->entrant.grants.sessions;
-    if (f->sessions + waiting_of(h, NULL) >= f->config.sessions)
+    if (ad__seat_count(f, NULL) + waiting_of(h, NULL) >= f->config.sessions && !ad__seat_make_room(f, NULL))
         return ad__fault(fault, AD_E_LIMIT, "sessions: the server has as many sessions as it takes");
-    if (!most || ad__seat_count(f, who) + waiting_of(h, who) < most) return 0;
+    if (!most || ad__seat_count(f, who) + waiting_of(h, who) < most || ad__seat_make_room(f, who)) return 0;
     return ad__fault(fault, AD_E_LIMIT, "sessions: %s has %lu, as many as it may have at a time", who,
                      (unsigned long)most);
 }

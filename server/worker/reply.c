@@ -87,7 +87,7 @@ void ad__reply_ack(ad_session *s, bool idle) {
     if (!ops) return;
     uint64_t bytes = s->bytes_done - s->bytes_told;
     bool much = idle && (ops > ACK_IDLE || bytes > ACK_IDLE_BYTES);
-    if (ops < c->window_ops / 16 && bytes < c->window_bytes / 16 && !much) return;
+    if (ops < c->window_ops / 32 && bytes < c->window_bytes / 16 && !much) return;
     ad_bytes *b = begin(s);
     ad__encode_ack(b, s->complete);
     told(s);

@@ -92,6 +92,7 @@ static void take_note(ad_worker *w, const ad_note *note, int fd) {
     case AD_NOTE_STOP: stop(w); break;
     case AD_NOTE_RESERVE: reserve(w, note); break;
     case AD_NOTE_RESUME: ad__session_take_up(w, note, fd); break;
+    case AD_NOTE_FORSAKE: ad__session_forsake(w, note->id); break;
     case AD_NOTE_REPORT: ad__engine_report(w, note->id, note->size); break;
     case AD_NOTE_KILL: ad__report_kill(w, note); break;
     case AD_NOTE_TRACE: ad__report_trace(w, note, fd); break;
