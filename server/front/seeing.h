@@ -26,6 +26,7 @@ typedef struct ad_sight {
     int64_t at;           /* when it came, ns; 0: none has */
     uint64_t question;    /* the last that was asked */
     bool asked;           /* and has not been answered */
+    uint64_t answered;    /* the last to which there was an answer */
     uint64_t starts;      /* processes of this domain so far */
     bool probed, works;   /* what the last look at its health has shown */
     unsigned probes_open; /* looks whose session has not ended there */
