@@ -83,7 +83,7 @@ static int add_listener(ad_front *f, int fd, ad_way way, const char *where, ad_f
 
 /* ---- the Unix socket ---- */
 
-static char *default_path(void) {
+char *ad__listen_default(void) {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     char path[4096];
     if (geteuid() == 0 || !runtime || !*runtime) snprintf(path, sizeof path, "/run/arrayd/arrayd.sock");
@@ -136,7 +136,7 @@ static void make_folder(const char *socket_path) {
     if (mkdir(folder, 0750) == 0) ad__log(AD_LOG_INFO, "folder made", "path=%s", folder);
 }
 
-int ad__listen_at_path(const char *option, const char *path, int *out, ad_fault *fault) {
+int ad__listen_at_path(const char *option, const char *path, mode_t mode, int *out, ad_fault *fault) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof a.sun_path)
         return ad__fault(fault, AD_E_VALUE, "option %s: longer than the %zu bytes that the kernel takes", option,
@@ -145,7 +145,7 @@ int ad__listen_at_path(const char *option, const char *path, int *out, ad_fault 
     int status = remove_dead(option, &a, fault);
     if (status) return status;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    mode_t before = umask(0177); /* the socket must never, not even for a moment, be open to others */
+    mode_t before = umask(0777 & ~mode); /* the socket must never, not even for a moment, be open to others */
     bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, BACKLOG) == 0;
     umask(before);
     if (ok) {
@@ -160,7 +160,7 @@ int ad__listen_at_path(const char *option, const char *path, int *out, ad_fault 
 static int open_unix(ad_front *f, ad_fault *fault) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     char where[160];
-    f->socket = *f->config.socket ? strdup(f->config.socket) : default_path();
+    f->socket = *f->config.socket ? strdup(f->config.socket) : ad__listen_default();
     if (!f->socket) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     if (strlen(f->socket) >= sizeof a.sun_path)
         return ad__fault(fault, AD_E_VALUE, "option socket: longer than the %zu bytes that the kernel takes",
@@ -170,7 +170,7 @@ static int open_unix(ad_front *f, ad_fault *fault) {
     int status = take_lock(f, fault);
     if (status) return status;
     int fd;
-    if ((status = ad__listen_at_path("socket", f->socket, &fd, fault))) return status;
+    if ((status = ad__listen_at_path("socket", f->socket, 0600, &fd, fault))) return status;
     snprintf(where, sizeof where, "unix:%s", a.sun_path);
     return add_listener(f, fd, AD_WAY_UNIX, where, fault);
 }
