@@ -165,8 +165,7 @@ def test_the_nth_call_fails(program, call, tmp_path):
     """Whatever fails while somebody looks, the server goes on, and tells all the next time."""
     for n in range(1, 100):
         fired = tmp_path / f"{n}"
-        server = raw.Server(METRICS, "--health-seconds=1",
-                            env={"ARRAYD_FAULT_OS": f"{program}:{call}:{n}", "ARRAYD_FAULT_ONCE": str(fired)})
+        server = raw.Server(METRICS, env={"ARRAYD_FAULT_OS": f"{program}:{call}:{n}", "ARRAYD_FAULT_ONCE": str(fired)})
         if not server.said("event=ready"):
             assert server.wait() in (1, 2)
             continue
