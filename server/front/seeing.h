@@ -85,6 +85,14 @@ void ad__domain_facts(struct ad_domain *d, ad_domain_facts *out);
 /* Send a note to a worker that is ready; fd as in ad__channel_send. AD_E_CONNECTION: it is not. */
 int ad__domain_note(struct ad_domain *d, const ad_note *note, int fd);
 
+/* ---- processes.c ---- */
+typedef struct ad_process_cost {
+    uint64_t resident, descriptors; /* bytes; open ones */
+    double cpu;                     /* seconds */
+} ad_process_cost;
+/* All 0: it has gone, or pid is 0. */
+void ad__process_cost(int pid, ad_process_cost *out);
+
 /* ---- collect.c: reports ---- */
 void ad__seeing_init(struct ad_front *f);
 void ad__seeing_close(struct ad_front *f); /* the loop ends: nobody is answered any more */

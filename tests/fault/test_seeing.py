@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import raw
+from places import memory_of
 from raw import Client, Closed, wait_until
 from seeing import (BAD, CTL, METRICS, MOVING, NO_SERVER, USAGE, GOOD, clean, connect_control, ctl, get, metric_rows, metrics,
                     read_all, see, session_of, work)
@@ -52,6 +53,23 @@ def test_figures_agree_with_what_clients_count(start):
         want = sum(o[counter] for o in own) if scope == "SESSION" else own[1][counter]
         assert told[f"arrayd_{name}", tuple(labels)] == pytest.approx(want * float(scale)), name
     assert told["arrayd_sessions", (("domain", domain), ("principal", f"uid:{os.getuid()}"))] == 2
+
+
+def test_what_processes_cost(start):
+    server = start(METRICS)
+    client = Client(server.path)
+    work(client, 1 << 20, 3)
+    told, seen = metrics(server), see(server)
+    for pid, process, domain, object_ in ((server.pid, "front", "", seen["arrayd"]),
+                                          (server.worker, "worker", seen["workers"][0]["domain"], seen["workers"][0])):
+        labels = ("domain", domain), ("process", process)
+        assert memory_of(pid) / 2 < told["arrayd_process_resident_bytes", labels] < memory_of(pid) * 2
+        assert abs(told["arrayd_process_descriptors", labels] - raw.descriptors(pid)) <= 3
+        with open(f"/proc/{pid}/stat") as f:
+            user, system = f.read().rsplit(")")[1].split()[11:13]
+        used = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        assert used - 2 <= told["arrayd_process_cpu_seconds_total", labels] <= object_["cpu_seconds"] <= used
+        assert object_["resident_bytes"] > 1 << 20 and object_["descriptors"] > 5
 
 
 def test_every_counter_has_its_row():
