@@ -15,6 +15,8 @@
 #define AD_FORKED_SESSION (UINT64_C(1) << 62) /* ids of sessions that a fork began: a worker's own numbers */
 #define AD_PROBE_SESSION (UINT64_C(1) << 61)  /* ids of arrayd's own, with which it looks whether a worker works */
 
+static inline bool ad__session_is_probe(uint64_t id) { return !(id & AD_FORKED_SESSION) && id & AD_PROBE_SESSION; }
+
 enum { AD_REPORT_WITH_NAMES = 1 };
 
 typedef struct ad_report_head {

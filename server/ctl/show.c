@@ -23,8 +23,8 @@ static int see(ad_ctl *c, const char *line, const char *part, json_t **out) {
 /* ---- status ---- */
 
 static void show_workers(const json_t *workers) {
-    static const char *const head[] = {"DOMAIN",    "PROCESS",    "STATE",  "BACKEND", ">STARTS", ">UP",
-                                       ">SESSIONS", ">IN ARRAYS", ">TAKEN", ">LIMIT",  NULL};
+    static const char *const head[] = {"DOMAIN",    "PROCESS",    "STATE",  "BACKEND", ">STARTS",   ">UP",
+                                       ">SESSIONS", ">IN ARRAYS", ">TAKEN", ">LIMIT",  ">RESIDENT", NULL};
     ad_table t;
     size_t i, k;
     json_t *w, *d;
@@ -43,6 +43,7 @@ static void show_workers(const json_t *workers) {
         ad__table_bytes(&t, ad__json_counter(w, "used_bytes"));
         ad__table_bytes(&t, ad__json_counter(w, "slab_bytes"));
         ad__table_bytes(&t, limit);
+        ad__table_bytes(&t, ad__json_number(w, "resident_bytes"));
     }
     ad__table_end(&t, 0);
 }

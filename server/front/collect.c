@@ -124,8 +124,11 @@ void ad__collect(ad_front *f, ad_wish *w) { ad__round_join(&f->seeing.reports, w
 
 void ad__collect_answer(ad_front *f, ad_sight *s, const ad_note *note, int fd) {
     ad_report fresh = {0};
-    int status = ad__report_read(fd, note->size, &fresh);
+    /* Each question has one answer, perhaps a late one; more would only be to keep this process busy. */
+    bool wanted = note->id > s->answered && note->id <= s->question;
+    int status = wanted ? ad__report_read(fd, note->size, &fresh) : AD_E_PROTOCOL;
     close(fd);
+    if (wanted) s->answered = note->id;
     if (status) {
         ad__log(AD_LOG_WARN, "report not understood", "why=%s", ad__error_text(status));
     } else {
@@ -142,6 +145,7 @@ void ad__collect_gone(ad_front *f, ad_sight *s) {
     s->at = 0;
     s->asked = s->probed = false;
     s->probes_open = 0;
+    s->answered = s->question;
     finish_if_all(f);
 }
 

@@ -249,12 +249,20 @@ static void on_connection(uv_poll_t *poll, int status, int events) {
 
 /* ---- the socket ---- */
 
+/* Beside the server's socket, also where that is not of its own making. NULL: no memory. */
 static char *path_of(const ad_front *f) {
-    char path[4200];
-    const char *own = f->config.control;
-    if (!*own && !f->socket) return NULL;
-    snprintf(path, sizeof path, "%s%s", *own ? own : f->socket, *own ? "" : ".ctl");
-    return strdup(path);
+    const ad_config *c = &f->config;
+    if (*c->control) return strdup(c->control);
+    char *from = f->socket ? strdup(f->socket) : *c->socket ? strdup(c->socket) : ad__listen_default();
+    char *path = from ? ad__os.malloc(strlen(from) + sizeof ".ctl") : NULL;
+    if (path) strcat(strcpy(path, from), ".ctl");
+    free(from);
+    return path;
+}
+
+/* Not where nobody has asked for it and there is no Unix socket. */
+static bool is_wanted(const ad_config *c) {
+    return *c->control ? strcmp(c->control, "none") != 0 : strcmp(c->socket, "none") != 0;
 }
 
 static int listen_there(ad_control *c, ad_fault *fault) {
@@ -267,7 +275,7 @@ static int listen_there(ad_control *c, ad_fault *fault) {
 }
 
 int ad__control_open(ad_front *f, ad_fault *fault) {
-    if (!strcmp(f->config.control, "none") || (!*f->config.control && !f->socket)) return 0;
+    if (!is_wanted(&f->config)) return 0;
     ad_control *c = ad__os.calloc(1, sizeof *c);
     if (!c || !(c->path = path_of(f))) {
         free(c);

@@ -91,7 +91,7 @@ static void take_forked(ad_domain *d, const ad_note *note) {
 
 static void end_session(ad_domain *d, uint64_t session) {
     ad_front *f = d->front;
-    if (session & AD_PROBE_SESSION) { /* one of arrayd's own, which is counted nowhere */
+    if (ad__session_is_probe(session)) { /* one of arrayd's own, which is counted nowhere */
         d->sight.probes_open -= d->sight.probes_open > 0;
         return;
     }

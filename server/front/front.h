@@ -83,7 +83,10 @@ int ad__listen_add(ad_front *f, int fd, ad_way way, const char *where, ad_fault 
 /* Where, for the log: "unix:/run/arrayd.sock tcp:127.0.0.1:7311". */
 void ad__listen_text(const ad_front *f, char *out, size_t size);
 
-/* A listening Unix socket of that mode, where nothing is. AD_E_SYSTEM, AD_E_VALUE. */
+/* Where the Unix socket is unless the configuration says otherwise; to be freed. NULL: no memory. */
+char *ad__listen_default(void);
+/* A listening Unix socket of that mode, where no other one is that somebody answers on. AD_E_SYSTEM, AD_E_VALUE,
+ * AD_E_LIMIT. */
 int ad__listen_at_path(const char *option, const char *path, mode_t mode, int *out, ad_fault *fault);
 /* The socket for metrics; *where as in the log. The same. */
 int ad__listen_metrics(const ad_front *f, int *out, char *where, size_t size, ad_fault *fault);

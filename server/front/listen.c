@@ -83,7 +83,7 @@ int ad__listen_add(ad_front *f, int fd, ad_way way, const char *where, ad_fault 
 
 /* ---- the Unix socket ---- */
 
-static char *default_path(void) {
+char *ad__listen_default(void) {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     char path[4096];
     if (geteuid() == 0 || !runtime || !*runtime) snprintf(path, sizeof path, "/run/arrayd/arrayd.sock");
@@ -172,7 +172,7 @@ static int open_unix(ad_front *f, ad_fault *fault) {
     mode_t mode = 0;
     int status = parse_mode(f->config.socket_mode, &mode, fault);
     if (status) return status;
-    f->socket = *f->config.socket ? strdup(f->config.socket) : default_path();
+    f->socket = *f->config.socket ? strdup(f->config.socket) : ad__listen_default();
     if (!f->socket) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     if (strlen(f->socket) >= sizeof a.sun_path)
         return ad__fault(fault, AD_E_VALUE, "option socket: longer than the %zu bytes that the kernel takes",

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "protocol/tables.h"
 #include "server/common/metric.h"
@@ -41,6 +42,40 @@ static void put_front(ad_bytes *b, const ad_front *f) {
     put_one(b, "sessions_begun_total", "counter", "clients that were given to a worker", f->last_session);
     put_one(b, "clients_refused_total", "counter", "connections that were not let in", f->seeing.refused);
     put_one(b, "handshakes", "gauge", "connections that have not been let in yet", ad__handshake_count(f));
+}
+
+/* ---- of processes ---- */
+
+static void put_process(ad_bytes *b, const char *name, const char *domain) {
+    ad__put(b, "arrayd_%s{process=\"%s\",domain=", name, domain ? "worker" : "front");
+    ad__put_label(b, domain ? domain : "");
+    ad__put(b, "}");
+}
+
+static void put_cost(ad_bytes *b, int which, const char *name, int pid, const char *domain) {
+    ad_process_cost cost;
+    if (!pid) return;
+    ad__process_cost(pid, &cost);
+    put_process(b, name, domain);
+    if (which == 2) ad__put(b, " %.2f\n", cost.cpu);
+    else ad__put(b, " %" PRIu64 "\n", which ? cost.descriptors : cost.resident);
+}
+
+static void put_processes(ad_bytes *b, ad_front *f) {
+    static const char *const rows[][3] = {
+        {"process_resident_bytes", "gauge", "memory of the host that the process has"},
+        {"process_descriptors", "gauge", "descriptors that it has open"},
+        {"process_cpu_seconds_total", "counter", "time of processors that it has used"},
+    };
+    ad_domain_facts facts;
+    for (int i = 0; i < 3; i++) {
+        head(b, rows[i][0], rows[i][1], rows[i][2], "");
+        put_cost(b, i, rows[i][0], (int)getpid(), NULL);
+        for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
+            ad__domain_facts(d, &facts);
+            put_cost(b, i, rows[i][0], facts.pid, facts.name);
+        }
+    }
 }
 
 /* ---- of workers ---- */
@@ -219,6 +254,7 @@ static void put_all(ad_front *f, ad_bytes *out) {
         add_up(&t, &facts);
     }
     put_front(out, f);
+    put_processes(out, f);
     put_workers(out, f);
     put_devices(out, f);
     put_sessions(out, &t);

@@ -26,6 +26,7 @@ typedef struct ad_sight {
     int64_t at;           /* when it came, ns; 0: none has */
     uint64_t question;    /* the last that was asked */
     bool asked;           /* and has not been answered */
+    uint64_t answered;    /* the last to which there was an answer */
     uint64_t starts;      /* processes of this domain so far */
     bool probed, works;   /* what the last look at its health has shown */
     unsigned probes_open; /* looks whose session has not ended there */
@@ -83,6 +84,14 @@ struct ad_domain *ad__domain_next(const struct ad_front *f, const struct ad_doma
 void ad__domain_facts(struct ad_domain *d, ad_domain_facts *out);
 /* Send a note to a worker that is ready; fd as in ad__channel_send. AD_E_CONNECTION: it is not. */
 int ad__domain_note(struct ad_domain *d, const ad_note *note, int fd);
+
+/* ---- processes.c ---- */
+typedef struct ad_process_cost {
+    uint64_t resident, descriptors; /* bytes; open ones */
+    double cpu;                     /* seconds */
+} ad_process_cost;
+/* All 0: it has gone, or pid is 0. */
+void ad__process_cost(int pid, ad_process_cost *out);
 
 /* ---- collect.c: reports ---- */
 void ad__seeing_init(struct ad_front *f);

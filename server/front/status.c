@@ -57,6 +57,13 @@ void ad__say(ad_front *f, ad_said *said, void (*put)(ad_front *f, ad_bytes *out)
     out->failed = out->failed || said->text.failed;
 }
 
+static void put_cost(ad_bytes *b, int pid) {
+    ad_process_cost cost;
+    ad__process_cost(pid, &cost);
+    ad__put(b, ",\"resident_bytes\":%" PRIu64 ",\"descriptors\":%" PRIu64 ",\"cpu_seconds\":%.2f", cost.resident,
+            cost.descriptors, cost.cpu);
+}
+
 /* ---- the parts ---- */
 
 static void put_front(ad_bytes *b, const ad_front *f) {
@@ -68,7 +75,9 @@ static void put_front(ad_bytes *b, const ad_front *f) {
     ad__put(b, ",\"pid\":%d,\"time\":%.3f,\"uptime_seconds\":%.3f,", (int)getpid(),
             (double)now.tv_sec + (double)now.tv_nsec / 1e9, seconds_since(f->seeing.began));
     ad__put(b, "\"sessions\":%" PRIu64 ",\"sessions_begun\":%" PRIu64, f->sessions, f->last_session);
-    ad__put(b, ",\"refused\":%" PRIu64 ",\"handshakes\":%" PRIu64 "}", f->seeing.refused, handshakes);
+    ad__put(b, ",\"refused\":%" PRIu64 ",\"handshakes\":%" PRIu64, f->seeing.refused, handshakes);
+    put_cost(b, (int)getpid());
+    ad__put(b, "}");
 }
 
 static void put_devices(ad_bytes *b, const ad_report *r) {
@@ -98,6 +107,7 @@ static void put_worker(ad_bytes *b, const ad_domain_facts *d) {
     ad__put(b, ",\"pid\":%d,", d->pid);
     put_text(b, "backend", d->ready ? d->offer->who : "");
     ad__put(b, ",\"starts\":%" PRIu64 ",\"uptime_seconds\":%.3f", s->starts, d->pid ? seconds_since(d->started) : 0);
+    put_cost(b, d->pid);
     ad__put(b, ",\"sessions\":%" PRIu64, d->sessions);
     ad__put(b, ",\"kept_slabs\":%" PRIu64 ",\"kept_slab_bytes\":%" PRIu64, d->slabs, d->slab_bytes);
     if (s->at) {

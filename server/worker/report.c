@@ -19,8 +19,6 @@ struct ad_past {
     ad_report_principal row;
 };
 
-static bool is_probe(const ad_session *s) { return !(s->id & AD_FORKED_SESSION) && s->id & AD_PROBE_SESSION; }
-
 /* ---- the parts ---- */
 
 /* Those that nothing is reported of any more are left out. The others do not go while somebody runs the engine. */
@@ -28,7 +26,7 @@ static size_t list_sessions(ad_worker *w, ad_session **list, size_t most) {
     size_t n = 0;
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *s = w->sessions; s && n < most; s = s->next)
-        if (!is_probe(s) && !s->dropping) list[n++] = s;
+        if (!ad__session_is_probe(s->id) && !s->dropping) list[n++] = s;
     pthread_mutex_unlock(&w->sessions_lock);
     return n;
 }
@@ -140,7 +138,7 @@ static ad_past *past_of(ad_worker *w, const char *principal) {
 }
 
 void ad__report_over(ad_session *s) {
-    ad_past *p = is_probe(s) ? NULL : past_of(s->worker, s->principal);
+    ad_past *p = ad__session_is_probe(s->id) ? NULL : past_of(s->worker, s->principal);
     int64_t counter[AD_NCOUNTER];
     if (!p) return;
     ad__session_counters(s, counter);

@@ -10,7 +10,7 @@ import pytest
 import raw
 from places import port_of
 from raw import Client
-from test_seeing import METRICS, get, see, work
+from seeing import METRICS, get, see, work
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-shell", "chromium-browser", "google-chrome"))), None)
 
@@ -64,9 +64,9 @@ def test_without_a_browser(start):
     assert all(status == 200 for status, _ in pages.values())
     page, script = Page(pages["/"][1]), pages["/page.js"][1]
     assert page.scripts == 0
-    assert set(page.links) <= {"data:,", "/page.css", "/page.js", "/metrics", "/health", "/status.json"}
+    assert set(page.links) <= {"data:,", "page.css", "page.js", "metrics", "health", "status.json"}
     for path in set(page.links) - {"data:,"}:
-        assert get(server, path)[0] == 200, path
+        assert get(server, f"/{path}")[0] == 200, path
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|innerHTML|outerHTML|insertAdjacent|document\.write|eval",
                          script)
     named = set(re.findall(r'element\("([\w-]+)"\)', script)) | set(re.findall(r'line\("([\w-]+)"', script))

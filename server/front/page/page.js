@@ -1,4 +1,4 @@
-// The page: asks for /status.json every second and shows it. Texts of clients are only ever set as text.
+// The page: asks for status.json every second and shows it. Texts of clients are only ever set as text.
 "use strict";
 
 const POINTS = 120;
@@ -94,7 +94,7 @@ function show(now) {
 
 async function look() {
   try {
-    const answer = await fetch("/status.json", {cache: "no-store"});
+    const answer = await fetch("status.json", {cache: "no-store"});
     if (!answer.ok) throw new Error(`status ${answer.status}`);
     show(await answer.json());
   } catch (error) {
