@@ -4,6 +4,7 @@
 
 #include "server/worker/job.h"
 #include "server/worker/sharing.h"
+#include "server/worker/spill.h"
 
 /* ---- stat ---- */
 
@@ -69,6 +70,9 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_compile_waiting: return compile_counter(w, index);
     case AD_COUNTER_modules: return s->modules.count;
     case AD_COUNTER_launches: return s->modules.launches;
+    case AD_COUNTER_moved_out:
+    case AD_COUNTER_moved_in:
+    case AD_COUNTER_host_bytes: return ad__spill_counter(w, index);
     default: return ad__sharing_counter(w, index);
     }
 }

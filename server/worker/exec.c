@@ -6,6 +6,7 @@
 #include "protocol/infer.h"
 #include "server/worker/job.h"
 #include "server/worker/sharing.h"
+#include "server/worker/spill.h"
 
 /* What arrays without elements point at. */
 static _Alignas(64) char nothing[64];
@@ -29,20 +30,30 @@ static int over_limit(const ad_session *s, uint64_t size, ad_fault *fault) {
                      want, limit, mine);
 }
 
-static int take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
-    char mine[16];
+int ad__take_block(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
+    char mine[16], moved[AD_SPILL_TEXT];
     ad_fault why = {0};
-    if (s->buffer_limit && (size > s->buffer_limit || s->buffer_bytes > s->buffer_limit - size))
-        return over_limit(s, size, fault);
+    ad__spill_stir(s->worker, lane);
     int status = ad__memory_take(lane->estate, size, out, &why);
+    while (status == AD_E_MEMORY && ad__spill_make_room(s->worker, lane, size))
+        status = ad__memory_take(lane->estate, size, out, &why);
     if (!status) return 0;
     ad__bytes_text(s->buffer_bytes, mine);
+    ad__spill_text(s->worker, moved);
     if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
-    return ad__fault(fault, status, "%s (this session: %s in %" PRIu64 " arrays)", why.text, mine, s->buffers.count);
+    return ad__fault(fault, status, "%s (this session: %s in %" PRIu64 " arrays)%s", why.text, mine, s->buffers.count,
+                     moved);
+}
+
+static int take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
+    if (s->buffer_limit && (size > s->buffer_limit || s->buffer_bytes > s->buffer_limit - size))
+        return over_limit(s, size, fault);
+    return ad__take_block(s, lane, size, out, fault);
 }
 
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
     bool counted = !b->promised && !b->shared;
+    ad__spill_forget(s->worker, b);
     if (b->module) ad__module_leave(s, b->module);
     b->module = NULL;
     if (b->shared) {
@@ -108,6 +119,7 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     j->inherited = NULL;
     j->lane = NULL;
     j->nscratch = 0;
+    j->using = 0;
     j->held = false;
     j->fault.code = 0;
     j->fault.text[0] = 0;
@@ -131,6 +143,7 @@ int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, 
 }
 
 void ad__job_end(job *j) {
+    ad__spill_end(j->s, j->buffer, j->using);
     while (j->nscratch) ad__memory_give(j->lane->estate, &j->scratch[--j->nscratch]);
 }
 
@@ -291,6 +304,12 @@ static int start(job *j) {
     return ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
 }
 
+/* Whatever was moved to host memory comes back, and stays until the job has ended. */
+static int bring_operands(job *j) {
+    j->using = j->op->nout + j->op->nin;
+    return ad__spill_begin(j->s, j->lane, j->buffer, j->using, &j->fault);
+}
+
 static int enqueue(job *j) {
     if (!j->s->worker->backend->asynchronous) return start(j);
     int status = 0;
@@ -324,6 +343,7 @@ int ad__job_run(job *j) {
     if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;
     j->lane->unmarked_ns += cost;
     if ((status = ad__job_check(j))) return status;
+    if ((status = bring_operands(j))) return status;
     if ((status = make_outputs(j))) return status;
     if ((status = order(j))) return status;
     set_addresses(j);
@@ -353,6 +373,7 @@ int ad__job_run_held(job *j) {
     int status;
     j->lane->unmarked_ns += charge(j);
     if (j->inherited) return j->inherited->code;
+    if ((status = bring_operands(j))) return status;
     if ((status = provide_outputs(j))) return status;
     if ((status = order(j))) return status;
     set_addresses(j);

@@ -22,6 +22,7 @@ typedef struct job {
     ad_poison *inherited; /* an operand's */
     ad_block scratch[JOB_SCRATCH];
     int nscratch;
+    int using; /* so many buffers are to stay where they are until its end */
     ad_fault fault;
 } job;
 
@@ -40,6 +41,8 @@ void ad__job_end(job *j);
 double ad__device_cost(const ad_op *op);
 /* Bytes of a fresh description. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
+/* A block of a lane's memory; what is not in use is moved out for it. */
+int ad__take_block(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault);
 /* Memory of a lane for a buffer without any. */
 int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault);
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b);

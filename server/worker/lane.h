@@ -46,6 +46,7 @@ struct ad_lane {
     uint64_t followed[AD_LANES]; /* sequence of each other lane that this one waits for */
     ad_event *fence;
     struct ad_session *session; /* NULL: it is over */
+    struct ad_spill_owner *owner; /* of buffers that could be moved (spill.h); NULL: none are */
     uint64_t keeps;             /* pieces of its memory that others hold, too (sharing.h) */
     ad_lane *next;              /* orphans that are about to go */
 };

@@ -41,6 +41,7 @@ struct ad_estate {
     ad_event *passed;
     unsigned empty; /* cut slabs that hold nothing */
     uint64_t used, spare_bytes, cut_bytes, bytes;
+    uint64_t away; /* moved to host memory */
     uint64_t most; /* that the principal may have in use; 0: no limit of its own */
     char principal[64];
 };
@@ -175,17 +176,17 @@ static bool make_room(ad_memory *m, uint64_t size) {
     return m->slab_bytes + size <= m->limit;
 }
 
-static uint64_t principal_used(const ad_estate *mine) {
+static uint64_t principal_used(const ad_estate *mine, bool and_away) {
     uint64_t used = 0;
     for (const ad_estate *e = mine->memory->estates; e; e = e->next)
-        if (!strcmp(e->principal, mine->principal)) used += e->used;
+        if (!strcmp(e->principal, mine->principal)) used += e->used + (and_away ? e->away : 0);
     return used;
 }
 
 static int no_room(ad_estate *e, uint64_t size, ad_fault *fault) {
     char want[16], limit[16], mine[16], others[16];
     ad_memory *m = e->memory;
-    uint64_t used = principal_used(e);
+    uint64_t used = principal_used(e, false);
     ad__bytes_text(size, want);
     ad__bytes_text(m->limit, limit);
     ad__bytes_text(used, mine);
@@ -322,19 +323,24 @@ static void hand_out(ad_estate *e, ad_chunk *c, ad_block *out) {
     charge(e, c->size);
 }
 
-static int over_quota(const ad_estate *e, uint64_t size, uint64_t used, ad_fault *fault) {
+void ad__estate_away(ad_estate *e, int64_t more) { e->away += (uint64_t)more; }
+
+bool ad__memory_allows(const ad_estate *e, uint64_t size) {
+    return !e->most || (size <= e->most && principal_used(e, true) <= e->most - size);
+}
+
+static int over_quota(const ad_estate *e, uint64_t size, ad_fault *fault) {
     char want[16], limit[16], mine[16];
     ad__bytes_text(size, want);
     ad__bytes_text(e->most, limit);
-    ad__bytes_text(used, mine);
+    ad__bytes_text(principal_used(e, true), mine);
     return ad__fault(fault, AD_E_MEMORY,
                      "out of memory: %s more are above the %s of a device that %s may have, of which it holds %s", want,
                      limit, e->principal, mine);
 }
 
 int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
-    uint64_t used = e->most ? principal_used(e) : 0;
-    if (e->most && (size > e->most || used > e->most - size)) return over_quota(e, size, used, fault);
+    if (!ad__memory_allows(e, size)) return over_quota(e, size, fault);
     if (size > e->memory->slab_size / 4) return take_own(e, size, out, fault);
     ad_chunk *c = ad__heap_take(e->heap, size);
     if (!c) {

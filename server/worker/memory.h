@@ -54,6 +54,11 @@ void ad__estate_count(const ad_estate *e, uint64_t *bytes, uint64_t *free_blocks
  * as it is known here; AD_E_DEVICE and others of the backend. */
 int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
 void ad__memory_give(ad_estate *e, ad_block *b);
+/* Is it within what the principal may have? */
+bool ad__memory_allows(const ad_estate *e, uint64_t size);
+/* So many bytes that the principal holds lie elsewhere (more than before, or fewer): they count as if they were here,
+ * so that there is always room for them to come back. */
+void ad__estate_away(ad_estate *e, int64_t more);
 /* Bytes as people read them: "1.5 GiB". */
 void ad__bytes_text(uint64_t n, char out[16]);
 

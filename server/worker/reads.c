@@ -8,6 +8,7 @@
 
 #include "protocol/desc.h"
 #include "server/worker/job.h"
+#include "server/worker/spill.h"
 
 void ad__reply_fault(ad_session *s, uint64_t request, int status, ad_fault *fault) {
     fault->code = status;
@@ -34,6 +35,7 @@ static int find_bytes(ad_session *s, ad_message *m, ad_fault *fault) {
     int status = ad__desc_check(d, (int64_t)r->buffer->size, "read", fault);
     if (!status) status = ad__fresh_size(d, &r->total, fault);
     if (!status && !(r->lane = ad__lane_current(s, fault))) status = fault->code;
+    if (!status) status = ad__spill_begin(s, r->lane, &r->buffer, 1, fault);
     if (!status) status = ad__lane_uses(s, r->lane, r->buffer, false, fault);
     if (status) return status;
     m->operand.data = (void *)((uintptr_t)r->buffer->address + (uint64_t)d->offset);
@@ -74,6 +76,7 @@ void ad__reading_end(ad_session *s) {
     if (!r->active) return;
     if (r->staging) ad__staging_give(s->worker, r->staging, r->part);
     if (r->copy.slab) ad__memory_give(r->lane->estate, &r->copy);
+    ad__spill_end(s, &r->buffer, 1);
     r->staging = NULL;
     r->active = r->under_way = false;
 }

@@ -7,6 +7,7 @@
 #include "protocol/infer.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
+#include "server/worker/spill.h"
 
 #define ALLOWED (AD_BIT(AD_CLASS_OP) | AD_BIT(AD_CLASS_ASK))
 #define CLOCK_EVERY 32  /* cheap messages between two looks at the clock */
@@ -185,6 +186,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
 }
 
 static void free_buffer(void *user, ad_buffer *b) {
+    ad__spill_forget(((ad_session *)user)->worker, b);
     if (b->module) ad__module_leave(user, b->module);
     else if (b->shared) ad__shared_leave(user, b);
     else if (b->home) ad__memory_give(b->home->estate, &b->block);

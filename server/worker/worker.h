@@ -27,6 +27,7 @@ typedef struct ad_worker {
     ad_watchdog watchdog;
     ad_engine engine;
     struct ad_sharing *sharing; /* the runner's */
+    struct ad_spill *spill;     /* the runner's; NULL: nothing is moved to host memory */
 
     /* the I/O thread's */
     uv_loop_t loop;
