@@ -71,6 +71,7 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
 int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault) {
     b->address = nothing;
     b->home = lane;
+    b->in_use = true; /* until it has been made: ad__spill_end */
     if (!size) return 0;
     int status = take(s, lane, size, &b->block, fault);
     if (status) return status;

@@ -126,6 +126,17 @@ static int copy_in(ad_worker *w, ad_lane *lane, const ad_buffer *b, void *to, ad
     return status ? status : w->backend->upload_pinned(lane->stream, to, m->block.address, b->size, fault);
 }
 
+/* Room for it where it was. What it takes the place of needs host memory before it has left its own there, so for that
+ * moment there may be more than the limit: else nothing could be exchanged once that is reached. */
+static int take_device(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
+    ad_memory *host = &s->worker->spill->host;
+    const uint64_t limit = host->limit, more = 2 * size + host->slab_size;
+    host->limit = limit > UINT64_MAX - more ? UINT64_MAX : limit + more;
+    int status = ad__take_block(s, lane, size, out, fault);
+    host->limit = limit;
+    return status;
+}
+
 /* On the device that it was on, by way of the lane that uses it if that is one of that device. */
 static int bring(ad_session *s, ad_lane *lane, ad_buffer *b, bool contents, ad_fault *fault) {
     ad_worker *w = s->worker;
@@ -133,7 +144,7 @@ static int bring(ad_session *s, ad_lane *lane, ad_buffer *b, bool contents, ad_f
     ad_block block;
     if (lane->gpu != b->home->gpu) lane = b->home;
     ad__estate_away(b->home->estate, -(int64_t)b->size);
-    int status = ad__take_block(s, lane, b->size, &block, fault);
+    int status = take_device(s, lane, b->size, &block, fault);
     if (status) goto stay;
     if (contents && (status = copy_in(w, lane, b, block.address, fault))) goto give_block;
     if (contents) end_copy(w, s, lane, m);
@@ -165,9 +176,11 @@ void ad__spill_forget(ad_worker *w, ad_buffer *b) {
 
 /* ---- use ---- */
 
+static bool movable(const ad_buffer *b) { return b->block.slab && !b->in_use && !b->shared && !b->module; }
+
 /* Listed as the one used last, if it may be moved at all. */
 static void touch(const ad_spill *all, ad_buffer *b) {
-    if (b->size < all->least || b->in_use || !b->block.slab || b->shared || b->module) return;
+    if (b->size < all->least || !movable(b)) return;
     ad__spill_remove(b);
     ad__spill_add(b->home->owner, b);
 }
@@ -177,7 +190,7 @@ int ad__spill_begin(ad_session *s, ad_lane *lane, ad_buffer *const *buffer, int 
     int status = 0;
     if (!all) return 0;
     for (int i = 0; i < n; i++) {
-        if (!buffer[i] || buffer[i]->size < all->least) continue;
+        if (!buffer[i]) continue;
         buffer[i]->in_use = true;
         ad__spill_remove(buffer[i]);
     }
@@ -208,13 +221,32 @@ static bool would_help(const ad_lane *lane, uint64_t size) {
     return m->limit - m->used + lane->gpu->spill.bytes >= size;
 }
 
+static void list_small(void *user, ad_buffer *b) {
+    const ad_gpu *gpu = user;
+    if (!b->owner && movable(b) && b->home->gpu == gpu) ad__spill_add(b->home->owner, b);
+}
+
+/* All that is large has gone, and still no slab has fallen free: a few small buffers may keep each of them. */
+static ad_buffer *small_one(ad_worker *w, ad_gpu *gpu) {
+    pthread_mutex_lock(&w->sessions_lock);
+    for (ad_session *s = w->sessions; s; s = s->next)
+        if (!s->dropping) ad__buffers_each(&s->buffers, list_small, gpu);
+    pthread_mutex_unlock(&w->sessions_lock);
+    return ad__spill_coldest(&gpu->spill, gpu->memory.limit);
+}
+
+static ad_buffer *next_one(ad_worker *w, ad_gpu *gpu) {
+    ad_buffer *b = ad__spill_coldest(&gpu->spill, gpu->memory.limit);
+    return b ? b : small_one(w, gpu);
+}
+
 bool ad__spill_make_room(ad_worker *w, ad_lane *lane, uint64_t size) {
     uint64_t moved = 0, most = lane->gpu->memory.limit / 16;
     if (!w->spill || !would_help(lane, size)) return false;
     if (size < PIECE) size = PIECE;
     if (size > most) size = most;
     do {
-        ad_buffer *b = ad__spill_coldest(&lane->gpu->spill, lane->gpu->memory.limit);
+        ad_buffer *b = next_one(w, lane->gpu);
         if (!b || move_out(w, b)) break;
         moved += b->size;
     } while (moved < size);

@@ -7,14 +7,14 @@
  * and what its contents depend on stay as they are.
  *
  * Whatever takes a buffer's address encloses that between ad__spill_begin and ad__spill_end: what is in use is not
- * moved. Nor is memory that others hold, too (sharing.h), nor a module's variable, nor what is small. Only whoever runs
- * the engine calls these; all of them may be called where nothing is moved (option host-memory is 0). */
+ * moved. Nor is memory that others hold, too (sharing.h), nor a module's variable; what is small, only when nothing else
+ * is left. Only whoever runs the engine calls these; all of them may be called where nothing is moved (option host-memory is 0). */
 #ifndef AD_SERVER_SPILL_H
 #define AD_SERVER_SPILL_H
 
 #include "server/worker/session.h"
 
-#define AD_SPILL_LEAST (64u << 10) /* bytes; what is smaller stays where it is */
+#define AD_SPILL_LEAST (64u << 10) /* bytes; what is smaller goes when nothing else is left */
 
 typedef struct ad_moved ad_moved; /* a buffer's bytes in host memory */
 
