@@ -64,8 +64,8 @@ static int open_event(ad_worker *w, ad_moved *m, ad_gpu *gpu) {
 /* A block of host memory, and the event to go with it; NULL: there is none. */
 static ad_moved *take_host(ad_worker *w, ad_lane *lane, uint64_t size) {
     ad_spill *all = w->spill;
-    ad_moved *m = all->spare;
     reap(w, NULL);
+    ad_moved *m = all->spare;
     if (m) all->spare = m->next;
     else if (!(m = ad__os.calloc(1, sizeof *m))) return NULL;
     int status = ad__memory_take(all->estate, size, &m->block, NULL);
