@@ -371,3 +371,18 @@ def test_random_programs(place, every, late):
         for number, a in results.items():
             assert same_bits(a, np.asarray(program.arrays[number])), (seed, number)
     assert moved()[0] - out > 100_000
+
+
+def test_for_long(place):
+    """What is known of arrays that were moved does not pile up."""
+    place("--host-memory=64M", late=True, every=1)
+    x, results = ad.ones(16), [None] * 10
+
+    def load(n):
+        for i in range(n):
+            results[i % 10] = x + x
+        ad.sync()
+        with open(f"/proc/{ad.stat()['worker_pid']}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    before = load(20_000)
+    assert load(60_000) - before < 2 * MIB
