@@ -20,6 +20,7 @@ typedef struct ad_reading {
     const char *from;
     char *to;               /* in a window; NULL: to the socket */
     bool direct;            /* the device writes there */
+    bool from_host;         /* `from` is where the buffer has been moved */
     ad_output_block *block; /* that takes the part */
     ad_buffer *buffer;
     ad_lane *lane;

@@ -214,6 +214,7 @@ bool ad__session_drop(ad_session *s) {
     ad__events_close(s);
     ad__windows_close(s);
     ad__lanes_close(s);
+    ad__spill_settle(s->worker);
     ad__poison_release(s->pending);
     ad__reader_free(s->reader);
     ad__arena_free(&s->arena);

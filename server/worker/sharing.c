@@ -68,7 +68,7 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
         m->writer = b->writer;
     }
     b->seen = m->version;
-    ad__spill_keep(b);
+    ad__spill_remove(b);
     link_buffer(m, s, b);
     all->count++;
     all->bytes += m->size;

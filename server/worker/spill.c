@@ -114,10 +114,13 @@ static int move_out(ad_worker *w, ad_buffer *b) {
     return 0;
 }
 
+/* While something is moved, what is spare in host memory will be needed again. */
 static void no_longer_moved(ad_worker *w, ad_buffer *b) {
+    leave(w, b->moved);
     b->moved = NULL;
     b->home->session->moved_bytes -= b->size;
     w->spill->bytes -= b->size;
+    ad__spill_settle(w);
 }
 
 static int copy_in(ad_worker *w, ad_lane *lane, const ad_buffer *b, void *to, ad_fault *fault) {
@@ -148,9 +151,8 @@ static int bring(ad_session *s, ad_lane *lane, ad_buffer *b, bool contents, ad_f
     if (status) goto stay;
     if (contents && (status = copy_in(w, lane, b, block.address, fault))) goto give_block;
     if (contents) end_copy(w, s, lane, m);
-    no_longer_moved(w, b);
     if (contents) w->spill->moved_in += b->size;
-    leave(w, m);
+    no_longer_moved(w, b);
     b->block = block;
     b->address = block.address;
     b->home = b->writer = lane;
@@ -166,12 +168,10 @@ stay:
 }
 
 void ad__spill_forget(ad_worker *w, ad_buffer *b) {
-    ad_moved *m = b->moved;
     ad__spill_remove(b);
-    if (!m) return;
+    if (!b->moved) return;
     ad__estate_away(b->home->estate, -(int64_t)b->size);
     no_longer_moved(w, b);
-    leave(w, m);
 }
 
 /* ---- use ---- */
@@ -192,7 +192,7 @@ int ad__spill_begin(ad_session *s, ad_lane *lane, ad_buffer *const *buffer, int 
     for (int i = 0; i < n; i++) {
         if (!buffer[i]) continue;
         buffer[i]->in_use = true;
-        ad__spill_remove(buffer[i]);
+        if (buffer[i]->owner) ad__spill_remove(buffer[i]);
     }
     for (int i = 0; i < n && !status; i++)
         if (buffer[i] && buffer[i]->moved) status = bring(s, lane, buffer[i], true, fault);
@@ -207,6 +207,8 @@ void ad__spill_end(ad_session *s, ad_buffer *const *buffer, int n) {
         touch(all, buffer[i]);
     }
 }
+
+const char *ad__spill_bytes_of(const ad_buffer *b) { return b->moved->block.address; }
 
 int ad__spill_renew(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
     return b->moved ? bring(s, lane, b, false, fault) : 0;
@@ -271,6 +273,10 @@ void ad__spill_trim(ad_worker *w) {
     if (!w->spill) return;
     reap(w, NULL);
     ad__estate_trim(w->spill->estate);
+}
+
+void ad__spill_settle(ad_worker *w) {
+    if (w->spill && !w->spill->bytes) ad__spill_trim(w);
 }
 
 void ad__spill_text(const ad_worker *w, char out[AD_SPILL_TEXT]) {

@@ -7,8 +7,9 @@
  * and what its contents depend on stay as they are.
  *
  * Whatever takes a buffer's address encloses that between ad__spill_begin and ad__spill_end: what is in use is not
- * moved. Nor is memory that others hold, too (sharing.h), nor a module's variable; what is small, only when nothing else
- * is left. Only whoever runs the engine calls these; all of them may be called where nothing is moved (option host-memory is 0). */
+ * moved. Nor is memory that others hold, too (sharing.h), nor a module's variable; what is small, only when nothing
+ * else is left. Only whoever runs the engine calls these; all of them may be called where nothing is moved (option
+ * host-memory is 0). */
 #ifndef AD_SERVER_SPILL_H
 #define AD_SERVER_SPILL_H
 
@@ -46,16 +47,17 @@ void ad__spill_end(ad_session *s, ad_buffer *const *buffer, int n);
 int ad__spill_renew(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault);
 /* The buffer gives up its memory, wherever that is. */
 void ad__spill_forget(ad_worker *w, ad_buffer *b);
-/* The buffer's memory is not to be moved any more, until it is used again. */
-static inline void ad__spill_keep(ad_buffer *b) { ad__spill_remove(b); }
+/* Where the bytes of a moved buffer are once its home lane is idle, until it is used otherwise. */
+const char *ad__spill_bytes_of(const ad_buffer *b);
 
 /* A request for so many bytes of the lane's device has failed: move something out. False: there is nothing that would
  * help, or no room for it. */
 bool ad__spill_make_room(ad_worker *w, ad_lane *lane, uint64_t size);
 /* For tests: ARRAYD_SPILL_EVERY. */
 void ad__spill_stir(ad_worker *w, ad_lane *lane);
-/* Give host memory back that holds nothing. */
+/* Give host memory back that holds nothing; settle: if nothing is moved at all. */
 void ad__spill_trim(ad_worker *w);
+void ad__spill_settle(ad_worker *w);
 
 #define AD_SPILL_TEXT 80
 /* What an error about memory adds; "": nothing. */

@@ -188,6 +188,39 @@ def test_streams(small):
     check(host, device)
 
 
+def test_a_stream_waits_for_what_another_moves(place):
+    """The copy out is behind much work of its own stream when another one wants the array back."""
+    place("--host-memory=64M", late=True, every=1)
+    first, second = (ad.cuda.Stream(non_blocking=True) for _ in range(2))
+    a = np.random.default_rng(1).random((300, 300)) / 150
+    b, x = a, ad.array(a)
+    ad.sync()
+    for _ in range(3):
+        with first:
+            y = x
+            for _ in range(15):
+                y = y @ x
+            kept = [ad.zeros(4) for _ in range(6)]
+        with second:
+            z = y + 1
+        for _ in range(15):
+            b = b @ a
+        np.testing.assert_allclose(z.get(), b + 1, rtol=1e-9)
+        b = a
+    assert ad.stat()["ops_failed"] == 0 and len(kept) == 6
+
+
+def test_what_is_moved_is_read_where_it_is(small):
+    host, device = arrays(20, MIB // 4)
+    _, before = moved()
+    for a, x in zip(host, device):
+        np.testing.assert_array_equal(x.get(), a)
+        np.testing.assert_array_equal(x[1000:5000].get(), a[1000:5000])
+        assert float(x[77]) == a[77]
+    assert moved()[1] == before
+    assert ad.stat()["host_bytes"] > 20 * MIB
+
+
 def test_two_sessions(small):
     """Each has twice the memory; what small arrays the first leaves in its slabs does not keep the second out."""
     first, one = arrays(64, MIB // 16, seed=1)
