@@ -378,13 +378,13 @@ def test_none_is_moved_unless_asked(place):
 
 def test_a_quota_counts_what_is_moved(place, tmp_path):
     principals = tmp_path / "principals"
-    principals.write_text("uid:* memory=24M\n")
+    principals.write_text("uid:* memory=36M\n")
     principals.chmod(0o600)
     place("--memory=16M", "--slab=4M", "--host-memory=64M", f"--principals={principals}")
     host, device = arrays(11, MIB // 4)
     assert ad.stat()["host_bytes"] >= 6 * MIB
     with pytest.raises(MemoryError, match="may have"):
-        for _ in range(3):
+        for _ in range(8):
             device.append(ad.ones(MIB // 4))
             device[-1].get()
     check(host, device[:11])  # what is moved has room to come back
