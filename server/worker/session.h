@@ -109,7 +109,7 @@ struct ad_session {
     bool forked;                     /* begun by the parent of its client: arrayd does not know of it */
     bool stillborn, begun;           /* and not as it should be; its socket is watched */
     uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* limit 0: none */
-    uint64_t moved_bytes; /* of buffer_bytes: in host memory */
+    uint64_t moved_bytes;                                            /* of buffer_bytes: in host memory */
 };
 
 /* I/O thread: take over a client's socket (closed on failure). AD_E_MEMORY, AD_E_SYSTEM. */
