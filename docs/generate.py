@@ -59,16 +59,25 @@ def reference():
     yield "errors.md", "Errors", table(
         ["C", "Python", "text", "code on the wire"], [[f"`AD_E_{r[1]}`", f"`{r[2]}`", r[3], r[0]] for r in rows("error")])
     yield "options.md", "Options of arrayd", table(
-        ["option", "type", "default", "meaning"], [[f"`{r[0]}`", r[2].lower(), f"`{r[3]}`" if r[3] else "", r[4]] for r in rows("option")])
+        ["option", "type", "default", "meaning"], [[f"`{r[0]}`", kind_of(r), f"`{r[3]}`" if r[3] else "", r[4]] for r in rows("option")])
     yield "counters.md", "Counters", table(
         ["counter", "meaning"], [[f"`{r[1]}`", r[2]] for r in rows("counter")])
+
+
+WORDS = {"AUTO_SIZE": "SIZE or auto"}
+
+
+def kind_of(option):
+    """How people call an option's type."""
+    return WORDS.get(option[2], option[2]).lower()
 
 
 def configuration():
     """An arrayd.conf in which every option stands with its default, commented out."""
     text = "# Configuration of arrayd; see arrayd.conf(5). Every option is shown with its default.\n"
-    for name, _, kind, default, doc in rows("option"):
-        text += f"\n# {doc} ({kind.lower()})\n#{name} = {default}\n"
+    for option in rows("option"):
+        name, _, _, default, doc = option
+        text += f"\n# {doc} ({kind_of(option)})\n#{name} = {default}\n"
     return text
 
 
@@ -79,11 +88,12 @@ def roff(text):
 def manual(name, version):
     """A man page from its .in file: @VERSION@, and @OPTIONS@ or @KEYS@ for the table of options."""
     options = keys = ""
-    for option, _, kind, default, doc in rows("option"):
+    for row in rows("option"):
+        option, _, kind, default, doc = row
         note = f" (default: {roff(default)})" if default else ""
-        options += f".TP\n.BI \\-\\-{roff(option)}= {kind}\n{roff(doc)}{note}.\n"
+        options += f".TP\n.BI \\-\\-{roff(option)}= {WORDS.get(kind, kind)}\n{roff(doc)}{note}.\n"
         variable = "ARRAYD_" + option.upper().replace("-", "_")
-        keys += f".TP\n.B {roff(option)}\n{roff(doc)}{note}. Environment: {variable}. Type: {kind.lower()}.\n"
+        keys += f".TP\n.B {roff(option)}\n{roff(doc)}{note}. Environment: {variable}. Type: {kind_of(row)}.\n"
     text = (HERE / "man" / f"{name}.in").read_text()
     return text.replace("@VERSION@", version).replace("@OPTIONS@\n", options).replace("@KEYS@\n", keys)
 
