@@ -91,7 +91,7 @@ def manual(name, version):
     for row in rows("option"):
         option, _, kind, default, doc = row
         note = f" (default: {roff(default)})" if default else ""
-        options += f".TP\n.BI \\-\\-{roff(option)}= {WORDS.get(kind, kind)}\n{roff(doc)}{note}.\n"
+        options += f".TP\n.BI \\-\\-{roff(option)}= \"{WORDS.get(kind, kind)}\"\n{roff(doc)}{note}.\n"
         variable = "ARRAYD_" + option.upper().replace("-", "_")
         keys += f".TP\n.B {roff(option)}\n{roff(doc)}{note}. Environment: {variable}. Type: {kind_of(row)}.\n"
     text = (HERE / "man" / f"{name}.in").read_text()
