@@ -34,6 +34,26 @@ def scenario(server):
         client.close()
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_writes_in_part(start, late):
+    """What is not written is as it was, also when the array has been away meanwhile."""
+    server, rng = start(*LIMITS, env={"ARRAYD_CPU_LATE": "1"} if late else {}), random.Random(3)
+    client = Client(server.path)
+    data = [np.arange(N) + float(i) for i in range(ARRAYS)]
+    arrays = [client.put(a) for a in data]
+    for i in range(10 * ARRAYS):
+        k = rng.randrange(ARRAYS)
+        at, n = (rng.randrange(N - 1000), rng.randrange(1, 1000)) if i % 5 else (0, N)
+        part = np.full(n, float(i))
+        data[k][at:at + n] = part
+        client.flush()
+        client.operations += 1
+        client.send(raw.frame(raw.message("write", arrays[k][0], 8 * at), part.tobytes()))
+    for a, x in zip(data, arrays):
+        np.testing.assert_array_equal(client.get(x), a)
+    assert client.stat("ops_failed") == 0 and client.stat("moved_in") > ARRAYS * N * 8
+
+
 def nothing_left(server):
     watcher = Client(server.path)
     wait_until(lambda: watcher.stat("sessions") == 1, "the session has gone")
