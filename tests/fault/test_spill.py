@@ -119,3 +119,32 @@ def test_cut_off_at_any_point(start, late):
     assert counters["host_bytes"] == counters["used_bytes"] == 0 and counters["moved_out"] > 10 << 20
     watcher.close()
     scenario(server)
+
+
+def test_who_has_more_than_a_share_gives_way(start, place):
+    """Bob, who has little and does not use it, keeps it while Alice sweeps over more than there is."""
+    place.add("bob")
+    server = start(*place.options("tcp"), "--memory=8M", "--slab=4M", "--host-memory=64M")
+    alice, bob = place.client(server, "tcp", "alice"), place.client(server, "tcp", "bob")
+    n = 1 << 16  # half a MiB
+    small = [bob.put(np.full(n, float(i))) for i in range(4)]
+    bob.sync()
+    large = [alice.put(np.full(n, float(i))) for i in range(40)]
+    for _ in range(3):
+        for x in large:
+            alice.ufunc("add", "float64", [n], x, 1.0, out=[x[0], x[1], 0, [n]])
+    alice.sync()
+    before = bob.stat("moved_in")
+    assert before > 100 * n * 8
+    for i, x in enumerate(small):
+        bob.ufunc("add", "float64", [n], x, 1.0, out=[x[0], x[1], 0, [n]])
+        np.testing.assert_array_equal(bob.get(x), np.full(n, i + 1.0))
+    assert bob.stat("moved_in") == before
+    more = [bob.put(np.full(n, 7.0)) for _ in range(3)]  # for what he has a right to hers goes
+    bob.sync()
+    for x in more + small:
+        bob.ufunc("add", "float64", [n], x, 1.0, out=[x[0], x[1], 0, [n]])
+    bob.sync()
+    assert bob.stat("moved_in") == before
+    for i, x in enumerate(large):
+        np.testing.assert_array_equal(alice.get(x), np.full(n, i + 3.0))

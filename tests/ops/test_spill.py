@@ -188,26 +188,33 @@ def test_streams(small):
     check(host, device)
 
 
-def test_a_stream_waits_for_what_another_moves(place):
-    """The copy out is behind much work of its own stream when another one wants the array back."""
+def test_streams_wait_for_what_others_move(place):
+    """The copies out and in are behind much work of their streams when others want the array."""
     place("--host-memory=64M", late=True, every=1)
-    first, second = (ad.cuda.Stream(non_blocking=True) for _ in range(2))
+    streams = [ad.cuda.Stream(non_blocking=True) for _ in range(3)]
     a = np.random.default_rng(1).random((300, 300)) / 150
     b, x = a, ad.array(a)
+    for _ in range(15):
+        b = b @ a
+
+    def product():
+        y = x
+        for _ in range(15):
+            y = y @ x
+        return y
     ad.sync()
     for _ in range(3):
-        with first:
-            y = x
-            for _ in range(15):
-                y = y @ x
-            kept = [ad.zeros(4) for _ in range(6)]
-        with second:
-            z = y + 1
-        for _ in range(15):
-            b = b @ a
+        with streams[0]:
+            y = product()
+            kept = [ad.zeros(4) for _ in range(6)]  # move it out
+        with streams[1]:
+            work = product()
+            z = y + 1  # and in, behind that
+        with streams[2]:
+            w = y + 2
+        np.testing.assert_allclose(w.get(), b + 2, rtol=1e-9)
         np.testing.assert_allclose(z.get(), b + 1, rtol=1e-9)
-        b = a
-    assert ad.stat()["ops_failed"] == 0 and len(kept) == 6
+    assert ad.stat()["ops_failed"] == 0 and len(kept) == 6 and work.shape == (300, 300)
 
 
 def test_what_is_moved_is_read_where_it_is(small):
