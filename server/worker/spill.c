@@ -133,7 +133,7 @@ static int copy_in(ad_worker *w, ad_lane *lane, const ad_buffer *b, void *to, ad
  * moment there may be more than the limit: else nothing could be exchanged once that is reached. */
 static int take_device(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
     ad_memory *host = &s->worker->spill->host;
-    const uint64_t limit = host->limit, more = 2 * size + host->slab_size;
+    const uint64_t limit = s->worker->spill->limit, more = 2 * size + host->slab_size;
     host->limit = limit > UINT64_MAX - more ? UINT64_MAX : limit + more;
     int status = ad__take_block(s, lane, size, out, fault);
     host->limit = limit;
@@ -216,39 +216,47 @@ int ad__spill_renew(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault)
 
 /* ---- making room ---- */
 
-/* All that can be moved is enough, so far as that can be known. */
-static bool would_help(const ad_lane *lane, uint64_t size) {
-    const ad_memory *m = &lane->gpu->memory;
-    if (size > m->limit || !ad__memory_allows(lane->estate, size)) return false;
-    return m->limit - m->used + lane->gpu->spill.bytes >= size;
-}
+static ad_buffer *coldest(const ad_lane *lane) { return ad__spill_coldest(&lane->gpu->spill, lane->gpu->memory.limit); }
 
 static void list_small(void *user, ad_buffer *b) {
     const ad_gpu *gpu = user;
     if (!b->owner && movable(b) && b->home->gpu == gpu) ad__spill_add(b->home->owner, b);
 }
 
-/* All that is large has gone, and still no slab has fallen free: a few small buffers may keep each of them. */
-static ad_buffer *small_one(ad_worker *w, ad_gpu *gpu) {
+/* List what is small, too: it goes after all the others. */
+static void list_all(ad_worker *w, ad_gpu *gpu) {
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *s = w->sessions; s; s = s->next)
         if (!s->dropping) ad__buffers_each(&s->buffers, list_small, gpu);
     pthread_mutex_unlock(&w->sessions_lock);
-    return ad__spill_coldest(&gpu->spill, gpu->memory.limit);
 }
 
-static ad_buffer *next_one(ad_worker *w, ad_gpu *gpu) {
-    ad_buffer *b = ad__spill_coldest(&gpu->spill, gpu->memory.limit);
-    return b ? b : small_one(w, gpu);
+/* What there would be if all that is listed were gone. */
+static uint64_t room(const ad_lane *lane) {
+    const ad_memory *m = &lane->gpu->memory;
+    return m->limit - m->used + lane->gpu->spill.bytes;
+}
+
+/* All that can be moved is enough, so far as that can be known. */
+static bool would_help(ad_worker *w, const ad_lane *lane, uint64_t size) {
+    if (size > lane->gpu->memory.limit || !ad__memory_allows(lane->estate, size)) return false;
+    if (room(lane) < size) list_all(w, lane->gpu);
+    return room(lane) >= size;
+}
+
+/* When all that is large has gone and still no slab has fallen free, a few small buffers may keep each of them. */
+static ad_buffer *next_one(ad_worker *w, const ad_lane *lane) {
+    if (!coldest(lane)) list_all(w, lane->gpu);
+    return coldest(lane);
 }
 
 bool ad__spill_make_room(ad_worker *w, ad_lane *lane, uint64_t size) {
     uint64_t moved = 0, most = lane->gpu->memory.limit / 16;
-    if (!w->spill || !would_help(lane, size)) return false;
+    if (!w->spill || !would_help(w, lane, size)) return false;
     if (size < PIECE) size = PIECE;
     if (size > most) size = most;
     do {
-        ad_buffer *b = next_one(w, lane->gpu);
+        ad_buffer *b = next_one(w, lane);
         if (!b || move_out(w, b)) break;
         moved += b->size;
     } while (moved < size);
@@ -257,7 +265,7 @@ bool ad__spill_make_room(ad_worker *w, ad_lane *lane, uint64_t size) {
 
 void ad__spill_stir(ad_worker *w, ad_lane *lane) {
     if (!w->spill || !w->spill->every || ++w->spill->takes % w->spill->every) return;
-    ad_buffer *b = ad__spill_coldest(&lane->gpu->spill, lane->gpu->memory.limit);
+    ad_buffer *b = coldest(lane);
     if (b) move_out(w, b);
 }
 
@@ -284,7 +292,7 @@ void ad__spill_text(const ad_worker *w, char out[AD_SPILL_TEXT]) {
     out[0] = 0;
     if (!w->spill || !w->spill->bytes) return;
     ad__bytes_text(w->spill->bytes, moved);
-    ad__bytes_text(w->spill->host.limit, limit);
+    ad__bytes_text(w->spill->limit, limit);
     snprintf(out, AD_SPILL_TEXT, "; %s are in host memory, of %s at most", moved, limit);
 }
 

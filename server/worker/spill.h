@@ -23,6 +23,7 @@ typedef struct ad_spill {
     ad_backend table; /* how its own memory is allocated: in slabs, as that of devices is */
     ad_memory host;
     ad_estate *estate;
+    uint64_t limit; /* of it, as the configuration has it */
     uint64_t least;
     uint64_t every, takes;        /* for tests: the coldest buffer goes at each so many requests for memory */
     uint64_t moved_out, moved_in; /* bytes, so far */

@@ -66,6 +66,7 @@ int ad__spill_open(ad_worker *w, ad_fault *fault) {
                             .limit = limit,
                             .next_id = &all->next_id,
                             .announce = announce};
+    all->limit = limit;
     all->every = every ? strtoull(every, NULL, 10) : 0;
     all->least = all->every ? 1 : AD_SPILL_LEAST;
     if (!(all->estate = ad__estate_open(&all->host, "host", NULL))) {

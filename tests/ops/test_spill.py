@@ -247,6 +247,20 @@ def test_two_sessions(small):
     np.testing.assert_allclose([float(s) for s in scalars], [(a[:3] - i).sum() for i, a in enumerate(first)])
 
 
+def test_small_arrays_go_last(small):
+    """A device that is full of them is not full for ever."""
+    host, device = arrays(2000, MIB // 128 // 8)
+    ad.connect(small.url)
+    large = [ad.full(MIB // 4, float(i)) for i in range(12)]
+    for i in range(12):
+        large[i] += 1
+    assert ad.stat()["host_bytes"] >= 20 * MIB
+    for i in range(0, 2000, 50):
+        np.testing.assert_array_equal((device[i] * 2).get(), host[i] * 2)
+    assert [float(x[-1]) for x in large] == [i + 1.0 for i in range(12)]
+    check(host, device)
+
+
 def test_the_end_of_a_session(small):
     """What it had moved goes with it."""
     _, device = arrays(20, MIB // 4)
