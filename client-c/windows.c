@@ -66,11 +66,11 @@ static void forgive(ad_session *s, uint64_t number) {
 }
 
 static int share(ad_session *s, ad_host_window *w, int fd) {
-    const int64_t one = 1;
+    const int64_t none = 0; /* it is needed also when a device is full */
     uint64_t number = 0;
     ad_array *a;
     ad_slot slot = {0};
-    int status = ad_empty(s, AD_UINT8, 1, &one, &a);
+    int status = ad_empty(s, AD_UINT8, 1, &none, &a);
     if (status) {
         close(fd);
         return status;

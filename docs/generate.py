@@ -62,7 +62,7 @@ def reference():
     yield "errors.md", "Errors", table(
         ["C", "Python", "text", "code on the wire"], [[f"`AD_E_{r[1]}`", f"`{r[2]}`", r[3], r[0]] for r in rows("error")])
     yield "options.md", "Options of arrayd", table(
-        ["option", "type", "default", "meaning"], [[f"`{r[0]}`", r[2].lower(), f"`{r[3]}`" if r[3] else "", r[4]] for r in rows("option")])
+        ["option", "type", "default", "meaning"], [[f"`{r[0]}`", kind_of(r), f"`{r[3]}`" if r[3] else "", r[4]] for r in rows("option")])
     yield "counters.md", "Counters", table(
         ["counter", "meaning"], [[f"`{r[1]}`", r[2]] for r in rows("counter")])
     counters = {r[1]: r[2] for r in rows("counter")}
@@ -85,11 +85,20 @@ def c_reference():
         creference.constants(rows("dtype"), rows("error"), rows("call")))
 
 
+WORDS = {"AUTO_SIZE": "SIZE or auto"}
+
+
+def kind_of(option):
+    """How people call an option's type."""
+    return WORDS.get(option[2], option[2]).lower()
+
+
 def configuration():
     """An arrayd.conf in which every option stands with its default, commented out."""
     text = "# Configuration of arrayd; see arrayd.conf(5). Every option is shown with its default.\n"
-    for name, _, kind, default, doc in rows("option"):
-        text += f"\n# {doc} ({kind.lower()})\n#{name} = {default}\n"
+    for option in rows("option"):
+        name, _, _, default, doc = option
+        text += f"\n# {doc} ({kind_of(option)})\n#{name} = {default}\n"
     return text
 
 
@@ -100,11 +109,12 @@ def roff(text):
 def manual(name, version):
     """A man page from its .in file: @VERSION@, @OPTIONS@ or @KEYS@ for the table of options, @COMMANDS@ of arrayctl."""
     options = keys = ""
-    for option, _, kind, default, doc in rows("option"):
+    for row in rows("option"):
+        option, _, kind, default, doc = row
         note = f" (default: {roff(default)})" if default else ""
-        options += f".TP\n.BI \\-\\-{roff(option)}= {kind}\n{roff(doc)}{note}.\n"
+        options += f".TP\n.BI \\-\\-{roff(option)}= \"{WORDS.get(kind, kind)}\"\n{roff(doc)}{note}.\n"
         variable = "ARRAYD_" + option.upper().replace("-", "_")
-        keys += f".TP\n.B {roff(option)}\n{roff(doc)}{note}. Environment: {variable}. Type: {kind.lower()}.\n"
+        keys += f".TP\n.B {roff(option)}\n{roff(doc)}{note}. Environment: {variable}. Type: {kind_of(row)}.\n"
     commands = "".join(f".TP\n.B {command}\n{roff(arguments)}\n.br\n{roff(doc[0].upper() + doc[1:])}.\n"
                        if arguments else f".TP\n.B {command}\n{roff(doc[0].upper() + doc[1:])}.\n"
                        for command, arguments, doc in rows("command", SERVER / "ctl"))

@@ -253,13 +253,45 @@ void execute(late_stream *s, const std::shared_ptr<copied> &c) {
     if (rc < 0) report(c->check, fault, rc);
 }
 
+/* A query is executed at once. What it is given memory for may have to be moved out of that memory first: so it waits
+ * for what that has added to the stream, while others go on. */
+struct query {
+    ad_run run; /* first */
+    ad_run *asked;
+    ad_stream *stream;
+
+    template <class Ask> static void *get(ad_run *run, Ask ask) {
+        query *q = reinterpret_cast<query *>(run);
+        one_at_a_time.unlock();
+        void *memory = ask(q->asked);
+        stream_wait(q->stream, nullptr);
+        one_at_a_time.lock();
+        return memory;
+    }
+    static void *workspace(ad_run *run, uint64_t size) {
+        return get(run, [=](ad_run *asked) { return asked->workspace(asked, size); });
+    }
+    static void *output(ad_run *run, int index, uint64_t size) {
+        return get(run, [=](ad_run *asked) { return asked->output(asked, index, size); });
+    }
+};
+
+int run_query(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
+    query q = {*run, run, stream};
+    q.run.workspace = query::workspace;
+    q.run.output = query::output;
+    stream_wait(stream, nullptr);
+    std::lock_guard<std::mutex> hold(one_at_a_time);
+    int rc = now->run(own(stream)->inner, op, &q.run, fault);
+    run->nvalues = q.run.nvalues;
+    run->checked = q.run.checked;
+    run->wrote = q.run.wrote;
+    return rc;
+}
+
 int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
     late_stream *s = own(stream);
-    if (op->opcode == AD_REQ_QUERY) {
-        stream_wait(stream, nullptr);
-        std::lock_guard<std::mutex> hold(one_at_a_time);
-        return now->run(s->inner, op, run, fault);
-    }
+    if (op->opcode == AD_REQ_QUERY) return run_query(stream, op, run, fault);
     auto c = std::make_shared<copied>(op);
     c->check = run->check;
     run->checked = run->check != nullptr;

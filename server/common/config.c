@@ -58,6 +58,12 @@ static bool parse_size(const char *text, void *out) {
     return true;
 }
 
+static bool parse_auto_size(const char *text, void *out) {
+    if (strcasecmp(text, "auto")) return parse_size(text, out);
+    *(uint64_t *)out = UINT64_MAX;
+    return true;
+}
+
 static bool parse_bool(const char *text, void *out) {
     static const char *const words[] = {"no", "yes", "false", "true", "0", "1", "off", "on"};
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
@@ -91,6 +97,10 @@ bool ad__config_parse_bool(const char *text, bool *out) { return parse_bool(text
 static void print_count(const void *v, char *out, size_t size) {
     snprintf(out, size, "%llu", (unsigned long long)*(const uint64_t *)v);
 }
+static void print_auto_size(const void *v, char *out, size_t size) {
+    if (*(const uint64_t *)v == UINT64_MAX) snprintf(out, size, "auto");
+    else print_count(v, out, size);
+}
 static void print_bool(const void *v, char *out, size_t size) { snprintf(out, size, *(const bool *)v ? "yes" : "no"); }
 static void print_seconds(const void *v, char *out, size_t size) { snprintf(out, size, "%.9g", *(const double *)v); }
 static void print_string(const void *v, char *out, size_t size) {
@@ -99,6 +109,8 @@ static void print_string(const void *v, char *out, size_t size) {
 
 static const option_type type_STRING = {"TEXT", "text", parse_string, print_string};
 static const option_type type_SIZE = {"SIZE", "a size in bytes such as 512M or 2G", parse_size, print_count};
+static const option_type type_AUTO_SIZE = {"SIZE|auto", "auto, or a size in bytes such as 512M or 2G", parse_auto_size,
+                                           print_auto_size};
 static const option_type type_COUNT = {"N", "a whole number", parse_count, print_count};
 static const option_type type_BOOL = {"yes|no", "yes or no", parse_bool, print_bool};
 static const option_type type_SECONDS = {"SECONDS", "seconds, as 30 or 0.5", parse_seconds, print_seconds};

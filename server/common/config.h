@@ -6,6 +6,7 @@
 
 #define AD_CONFIG_STRING char *
 #define AD_CONFIG_SIZE uint64_t
+#define AD_CONFIG_AUTO_SIZE uint64_t /* UINT64_MAX: auto */
 #define AD_CONFIG_COUNT uint64_t
 #define AD_CONFIG_BOOL bool
 #define AD_CONFIG_SECONDS double

@@ -74,15 +74,19 @@ void ad__account_return(ad_account *a, ad_use use, uint64_t size) {
     if (!a->total) forget_unused(a);
 }
 
-uint64_t ad__account_room(const ad_account *a, uint64_t limit) {
+static uint64_t what_others_leave(const ad_account *a, uint64_t limit, bool slabs) {
     for (const ad_account *other = *a->list; other; other = other->next) {
-        uint64_t theirs = other->slab_bytes > other->reserve ? other->slab_bytes : other->reserve;
+        uint64_t theirs = slabs && other->slab_bytes > other->reserve ? other->slab_bytes : other->reserve;
         if (other == a) continue;
         if (theirs >= limit) return 0;
         limit -= theirs;
     }
     return limit;
 }
+
+uint64_t ad__account_room(const ad_account *a, uint64_t limit) { return what_others_leave(a, limit, true); }
+
+uint64_t ad__account_most(const ad_account *a, uint64_t limit) { return what_others_leave(a, limit, false); }
 
 /* ---- what is said ---- */
 
@@ -95,7 +99,7 @@ void ad__bytes_text(uint64_t n, char out[16]) {
 }
 
 void ad__uses_text(const uint64_t used[AD_USES], char out[AD_USES_TEXT]) {
-    static const char *const what[AD_USES] = {"buffers", "workspaces", "windows", "variables"};
+    static const char *const what[AD_USES] = {"buffers", "workspaces", "windows", "variables", "host memory"};
     char bytes[16];
     size_t at = 0;
     snprintf(out, AD_USES_TEXT, "nothing");

@@ -5,6 +5,7 @@
 #include "server/worker/job.h"
 #include "server/worker/quota.h"
 #include "server/worker/sharing.h"
+#include "server/worker/spill.h"
 
 /* ---- stat ---- */
 
@@ -91,6 +92,9 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_principal_limit:
     case AD_COUNTER_principal_reserved: return ad__quota_counter(s, index);
     case AD_COUNTER_held_slab_bytes: return slab_bytes_of(s);
+    case AD_COUNTER_moved_out:
+    case AD_COUNTER_moved_in:
+    case AD_COUNTER_host_bytes: return ad__spill_counter(w, index);
     default: return ad__sharing_counter(w, index);
     }
 }

@@ -8,6 +8,8 @@
 
 struct ad_session;
 struct ad_shared;
+struct ad_spill_owner;
+struct ad_moved;
 
 typedef struct ad_buffer ad_buffer;
 struct ad_buffer {
@@ -29,6 +31,13 @@ struct ad_buffer {
     uint64_t seen;            /* ... and the version of the contents that its streams wait for already */
     struct ad_loaded *module; /* whose variable it is; NULL: it is memory of its own */
     ad_buffer *next;          /* spare ones */
+
+    /* while it could be moved to host memory, or has been (spill.h) */
+    struct ad_spill_owner *owner; /* in whose list it is; NULL: in none */
+    ad_buffer *colder, *warmer;
+    uint64_t used_at;
+    struct ad_moved *moved; /* where its bytes are; NULL: on the device. address means nothing then */
+    bool in_use;            /* stays where it is */
 
     /* while operations are held (held.h) */
     uint16_t held; /* how many of their operands this is; 0: the rest means nothing */

@@ -3,6 +3,7 @@
 #define AD_SERVER_DEVICES_H
 
 #include "server/worker/memory.h"
+#include "server/worker/spill_lru.h"
 
 #define AD_DEVICES 64 /* as many default streams as a session has */
 
@@ -11,6 +12,7 @@ typedef struct ad_gpu {
     ad_device *device; /* NULL: not open */
     ad_device_info info;
     ad_memory memory;
+    ad_spill_list spill; /* what could be moved to host memory */
 } ad_gpu;
 
 struct ad_worker;

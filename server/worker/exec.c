@@ -7,6 +7,7 @@
 #include "server/worker/job.h"
 #include "server/worker/quota.h"
 #include "server/worker/sharing.h"
+#include "server/worker/spill.h"
 
 /* What arrays without elements point at. */
 static _Alignas(64) char nothing[64];
@@ -21,6 +22,7 @@ static const char *operand_name(int nout, int i) {
 
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
     bool counted = !b->promised && !b->shared;
+    ad__spill_forget(s->worker, b);
     if (b->module) ad__module_variable_gone(s, b);
     if (b->shared) {
         ad__shared_leave(s, b);
@@ -37,6 +39,7 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
 int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault) {
     b->address = nothing;
     b->home = lane;
+    b->in_use = true; /* until it has been made: ad__spill_end */
     if (!size) return 0;
     int status = ad__quota_take(s, lane, size, &b->block, fault);
     if (status) return status;
@@ -89,6 +92,7 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     j->inherited = NULL;
     j->lane = NULL;
     j->nscratch = 0;
+    j->using = 0;
     j->held = false;
     j->fault.code = j->lack.code = 0;
     j->fault.text[0] = 0;
@@ -112,6 +116,7 @@ int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, 
 }
 
 void ad__job_end(job *j) {
+    ad__spill_end(j->s, j->buffer, j->using);
     while (j->nscratch) ad__quota_repay(j->s, j->lane, &j->scratch[--j->nscratch]);
 }
 
@@ -274,6 +279,12 @@ static int start(job *j) {
     return ad__session_status(j->s, status, &j->fault);
 }
 
+/* Whatever was moved to host memory comes back, and stays until the job has ended. */
+static int bring_operands(job *j) {
+    j->using = j->op->nout + j->op->nin;
+    return ad__spill_begin(j->s, j->lane, j->buffer, j->using, &j->fault);
+}
+
 static int enqueue(job *j) {
     if (!j->s->worker->backend->asynchronous) return start(j);
     int status = 0;
@@ -300,6 +311,7 @@ int ad__job_run(job *j) {
     if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;
     ad__lane_expect(j->lane, cost, corrected);
     if ((status = ad__job_check(j))) return status;
+    if ((status = bring_operands(j))) return status;
     if ((status = make_outputs(j))) return status;
     if ((status = order(j))) return status;
     set_addresses(j);
@@ -330,6 +342,7 @@ int ad__job_run_held(job *j) {
     double cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
     if (cost > 0) ad__lane_expect(j->lane, cost, ad__lane_charge(j->s, cost));
     if (j->inherited) return j->inherited->code;
+    if ((status = bring_operands(j))) return status;
     if ((status = provide_outputs(j))) return status;
     if ((status = order(j))) return status;
     set_addresses(j);

@@ -13,6 +13,7 @@
 #include "server/common/os.h"
 #include "server/common/report.h"
 #include "server/worker/sharing.h"
+#include "server/worker/spill.h"
 
 #ifndef AD_VERSION
 #define AD_VERSION "0"
@@ -65,21 +66,38 @@ static int leave_poisoned(const heritage *h, uint64_t id, ad_poison *why) {
     return status;
 }
 
-/* Its memory goes with the module, which the child does not have. */
-static int leave_variable(const heritage *h, uint64_t id) {
-    ad_fault why = {0};
-    ad__fault(&why, AD_E_STALE, "the array was a variable of a module, and modules are not passed on in a fork");
-    ad_poison *poison = ad__poison_new(&why, h->parent->done + 1, "fork");
+static int leave_error(const heritage *h, uint64_t id, const ad_fault *why) {
+    ad_poison *poison = ad__poison_new(why, h->parent->done + 1, "fork");
     int status = leave_poisoned(h, id, poison);
     ad__poison_release(poison);
     return status;
 }
 
+/* Its memory goes with the module, which the child does not have. */
+static int leave_variable(const heritage *h, uint64_t id) {
+    ad_fault why = {0};
+    ad__fault(&why, AD_E_STALE, "the array was a variable of a module, and modules are not passed on in a fork");
+    return leave_error(h, id, &why);
+}
+
+/* What was moved to host memory comes back, as long as there is room for all of it. */
+static int bring_back(const heritage *h, ad_buffer *b, ad_fault *why) {
+    if (!b->moved) return 0;
+    int status = ad__spill_begin(h->parent, b->home, &b, 1, why);
+    ad__spill_end(h->parent, &b, 1);
+    return status;
+}
+
 static void bequeath(void *user, ad_buffer *b) {
     heritage *h = user;
+    ad_fault why = {0};
     if (h->status) return;
     if (b->poison || b->module) {
         h->status = b->poison ? leave_poisoned(h, b->id, b->poison) : leave_variable(h, b->id);
+        return;
+    }
+    if (bring_back(h, b, &why)) {
+        h->status = leave_error(h, b->id, &why);
         return;
     }
     ad_shared *shared = ad__shared_of(h->parent, b);

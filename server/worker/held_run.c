@@ -7,6 +7,7 @@
 #include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "server/worker/job.h"
+#include "server/worker/spill.h"
 
 /* ---- one by one ---- */
 
@@ -37,7 +38,8 @@ typedef struct weaving {
     int16_t input[3 * AD_HELD + 2 * AD_HELD]; /* of a view, or of a value of another group */
     ad_buffer *read[AD_CHAIN_INPUTS];
     ad_buffer *written[AD_CHAIN_OUTPUTS + 1];
-    int nwritten;
+    int nwritten, nprovided;
+    bool promised[AD_CHAIN_OUTPUTS + 1]; /* had no memory before */
     ad_op reduction;
     ad_operand reduced[2];
     int64_t strides[AD_MAX_NDIM];
@@ -122,15 +124,42 @@ static void weave(weaving *w, int apart) {
     if (w->end != AD_NOWHERE && apart == AD_NOWHERE) add_end(w, (unsigned)w->end);
 }
 
+/* What the chain uses stays where it is until it has been enqueued, or is not to be. */
+static int bring_operands(weaving *w, ad_lane *lane, ad_fault *fault) {
+    int status = ad__spill_begin(w->s, lane, w->read, w->chain.ninputs, fault);
+    return status ? status : ad__spill_begin(w->s, lane, w->written, w->nwritten, fault);
+}
+
+static void let_go(weaving *w) {
+    ad__spill_end(w->s, w->read, w->chain.ninputs);
+    ad__spill_end(w->s, w->written, w->nwritten);
+}
+
+/* Memory that was taken for outputs goes back: one by one the operations may need it. */
+static void take_back(weaving *w) {
+    for (int i = 0; i < w->nprovided; i++) {
+        ad_buffer *b = w->written[i];
+        uint64_t size = b->size;
+        if (!w->promised[i] || b->promised) continue;
+        ad__buffer_give_memory(w->s, b);
+        b->size = size;
+        b->promised = true;
+    }
+}
+
 /* Memory for what is written, and the order between this chain and others that use the same. Arrays that others hold,
  * too, may have moved after that. */
 static int provide(weaving *w, ad_lane *lane, ad_fault *fault) {
     int status = 0;
+    w->nprovided = 0;
     for (int i = 0; i < w->chain.ninputs && !status; i++)
         if (w->read[i]->poison) status = w->read[i]->poison->code;
+    if (!status) status = bring_operands(w, lane, fault);
     for (int i = 0; i < w->nwritten && !status; i++) {
         status = w->written[i]->poison ? w->written[i]->poison->code : 0;
+        w->promised[i] = w->written[i]->promised;
         if (!status) status = ad__held_provide(w->s, lane, w->written[i], fault);
+        w->nprovided = i + !status;
     }
     if (status || (w->s->nlanes == 1 && !w->s->shares)) return status;
     for (int i = 0; i < w->chain.ninputs && !status; i++) status = ad__lane_uses(w->s, lane, w->read[i], false, fault);
@@ -169,8 +198,7 @@ static void note_check(weaving *w, const job *j) {
         ad__verdicts_set(w->s, w->written[i], ad__verdicts_of(w->s, w->written[i]) | bit);
 }
 
-/* 1: done, or failed for good; 0: the operations are to run one by one. */
-static int run_chain(weaving *w) {
+static int enqueue_chain(weaving *w) {
     ad_session *s = w->s;
     const ad_backend *backend = s->worker->backend;
     ad_held_op *last = &w->ops->op[w->order[w->count - 1]];
@@ -178,7 +206,10 @@ static int run_chain(weaving *w) {
     int status;
     ad__job_begin(&j, s, &last->op, last->number);
     j.lane = s->held.lane;
-    if (provide(w, j.lane, &j.fault)) return 0; /* one by one each says for itself what it lacks */
+    if (provide(w, j.lane, &j.fault)) { /* one by one each says for itself what it lacks */
+        take_back(w);
+        return 0;
+    }
     set_addresses(w);
     if (backend->asynchronous) {
         double cost = ad__device_cost(&last->op) * (w->chain.ninputs + w->nwritten) / 2;
@@ -195,6 +226,13 @@ static int run_chain(weaving *w) {
     if (status < 0) fail_all(w, &j, status);
     ad__job_end(&j);
     return status != 0;
+}
+
+/* 1: done, or failed for good; 0: the operations are to run one by one. */
+static int run_chain(weaving *w) {
+    int done = enqueue_chain(w);
+    let_go(w);
+    return done;
 }
 
 /* The reduction would find its operand as it was when the reduction came. */

@@ -6,6 +6,7 @@
 #include "server/common/os.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
+#include "server/worker/spill.h"
 
 #define SHARE_WINDOW 20000000 /* ns: a session that uses a device ... */
 #define NEGLIGIBLE 500        /* ns of a device, which are not counted there */
@@ -38,10 +39,16 @@ static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fau
     lane->gpu = gpu;
     lane->high = high;
     lane->most_marks = s->grants.priority < AD_PRIORITY_NORMAL ? AD_MARKS_LOW : AD_MARKS;
+    if (ad__spill_lane(s->worker, lane)) {
+        status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        goto close_estate;
+    }
     s->lanes[slot] = lane;
     if (slot >= s->nlanes) s->nlanes = slot + 1;
     return 0;
 
+close_estate:
+    ad__estate_close(lane->estate);
 close_stream:
     backend_of(s)->stream_close(lane->stream);
 free_lane:
@@ -145,6 +152,7 @@ static void close_marks(const ad_backend *b, ad_lane *lane) {
 
 void ad__lane_close(const ad_backend *b, ad_lane *lane) {
     if (lane->fence) b->event_close(lane->fence);
+    ad__spill_owner_close(lane->owner);
     ad__estate_close(lane->estate);
     b->stream_close(lane->stream);
     free(lane);

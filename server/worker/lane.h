@@ -51,9 +51,10 @@ struct ad_lane {
     ad_flight flight;            /* the kernel of a user that is under way */
     uint64_t followed[AD_LANES]; /* sequence of each other lane that this one waits for */
     ad_event *fence;
-    struct ad_session *session; /* NULL: it is over */
-    uint64_t keeps;             /* pieces of its memory that others hold, too (sharing.h) */
-    ad_lane *next;              /* orphans that are about to go */
+    struct ad_session *session;   /* NULL: it is over */
+    struct ad_spill_owner *owner; /* of buffers that could be moved (spill.h); NULL: none are */
+    uint64_t keeps;               /* pieces of its memory that others hold, too (sharing.h) */
+    ad_lane *next;                /* orphans that are about to go */
 };
 
 /* The lane of a stream's id; default streams are opened when first used. NULL with a fault. */

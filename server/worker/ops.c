@@ -3,6 +3,7 @@
 
 #include "server/worker/job.h"
 #include "server/worker/sharing.h"
+#include "server/worker/spill.h"
 
 /* ---- estimates: only to tell the cheap from the long; turns are charged by the clock ---- */
 
@@ -89,6 +90,7 @@ static void do_new(ad_session *s, ad_message *m, bool zero) {
     if (!status) status = ad__buffer_take_memory(s, lane, b, size, zero, &fault);
     if (!status && zero) status = ad__lane_uses(s, lane, b, true, &fault);
     if (!status && zero) status = ad__session_enqueued(s, lane, &fault);
+    if (!status) ad__spill_end(s, &b, 1);
     if (!status) return;
     fault.code = status;
     if (!b) {
@@ -127,11 +129,14 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
                          "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
                          what, size, offset, id, b->size);
     ad_lane *lane = ad__lane_current(s, fault);
-    int status = lane ? ad__lane_uses(s, lane, b, true, fault) : fault->code;
-    if (status) return status;
-    status = (pinned ? backend->upload_pinned : backend->upload)(lane->stream, (char *)b->address + offset, from, size,
-                                                                 fault);
+    int status = lane ? size == b->size ? ad__spill_renew(s, lane, b, fault) : 0 : fault->code;
+    if (!status) status = ad__spill_begin(s, lane, &b, 1, fault);
+    if (!status) status = ad__lane_uses(s, lane, b, true, fault);
+    if (!status)
+        status = (pinned ? backend->upload_pinned : backend->upload)(lane->stream, (char *)b->address + offset, from,
+                                                                     size, fault);
     if (!status) status = ad__session_enqueued(s, lane, fault);
+    ad__spill_end(s, &b, 1);
     return ad__session_status(s, status, fault);
 }
 

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "server/worker/spill.h"
+
 /* Windows are for copies to arrays and from them: a principal whose memory is limited may have one part of so many in
  * them, or nothing would be left to copy to. */
 #define WINDOW_SHARE 4
@@ -33,28 +35,42 @@ static int check(const ad_session *s, uint64_t size, ad_fault *fault) {
 
 /* ---- memory of slabs ---- */
 
-static int take(ad_session *s, ad_lane *lane, uint64_t size, bool borrow, ad_block *out, ad_fault *fault) {
-    char mine[16];
+typedef int taker(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
+
+/* What is not in use makes room for it (spill.h). */
+static int find_room(ad_session *s, ad_lane *lane, uint64_t size, taker *from, ad_block *out, ad_fault *fault) {
+    char mine[16], moved[AD_SPILL_TEXT];
     ad_fault why = {0};
-    int status = check(s, size, fault);
-    if (status) {
-        s->refused++;
-        return status;
-    }
-    status = (borrow ? ad__memory_borrow : ad__memory_take)(lane->estate, size, out, &why);
+    ad__spill_stir(s->worker, lane);
+    int status = from(lane->estate, size, out, &why);
+    while (status == AD_E_MEMORY && ad__spill_make_room(s->worker, lane, size))
+        status = from(lane->estate, size, out, &why);
     if (!status) return 0;
     if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
     s->refused++;
     ad__bytes_text(s->buffer_bytes, mine);
-    return ad__fault(fault, status, "%s (this session: %s in %" PRIu64 " arrays)", why.text, mine, s->buffers.count);
+    ad__spill_text(s->worker, moved);
+    return ad__fault(fault, status, "%s (this session: %s in %" PRIu64 " arrays)%s", why.text, mine, s->buffers.count,
+                     moved);
+}
+
+static int take(ad_session *s, ad_lane *lane, uint64_t size, taker *from, ad_block *out, ad_fault *fault) {
+    int status = check(s, size, fault);
+    if (!status) return find_room(s, lane, size, from, out, fault);
+    s->refused++;
+    return status;
 }
 
 int ad__quota_take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
-    return take(s, lane, size, false, out, fault);
+    return take(s, lane, size, ad__memory_take, out, fault);
+}
+
+int ad__quota_restore(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
+    return find_room(s, lane, size, ad__memory_take, out, fault);
 }
 
 int ad__quota_borrow(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
-    int status = take(s, lane, size, true, out, fault);
+    int status = take(s, lane, size, ad__memory_borrow, out, fault);
     if (!status) s->workspace_bytes += out->size;
     return status;
 }

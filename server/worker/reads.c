@@ -9,6 +9,7 @@
 #include "protocol/desc.h"
 #include "server/worker/job.h"
 #include "server/worker/quota.h"
+#include "server/worker/spill.h"
 
 void ad__reply_fault(ad_session *s, uint64_t request, int status, ad_fault *fault) {
     fault->code = status;
@@ -28,13 +29,24 @@ bool ad__fail_pending(ad_session *s, uint64_t request) {
 
 /* ---- beginning ---- */
 
+/* The bytes of a buffer that was moved to host memory need not come back for this. */
+static int find_moved(ad_session *s, const ad_desc *d) {
+    ad_reading *r = &s->reading;
+    r->lane = r->buffer->home;
+    r->from = ad__spill_bytes_of(r->buffer) + d->offset;
+    r->from_host = true;
+    return 0;
+}
+
 /* Find the view's bytes, or a contiguous copy of them. */
 static int find_bytes(ad_session *s, ad_message *m, ad_fault *fault) {
     const ad_desc *d = &m->operand.desc;
     ad_reading *r = &s->reading;
     int status = ad__desc_check(d, (int64_t)r->buffer->size, "read", fault);
     if (!status) status = ad__fresh_size(d, &r->total, fault);
+    if (!status && r->buffer->moved && ad__is_contiguous(d)) return find_moved(s, d);
     if (!status && !(r->lane = ad__lane_current(s, fault))) status = fault->code;
+    if (!status) status = ad__spill_begin(s, r->lane, &r->buffer, 1, fault);
     if (!status) status = ad__lane_uses(s, r->lane, r->buffer, false, fault);
     if (status) return status;
     m->operand.data = (void *)((uintptr_t)r->buffer->address + (uint64_t)d->offset);
@@ -52,7 +64,7 @@ static int find_window(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_window *w = ad__window_find(s, m->u[1], m->u[2], r->total, "fetch", fault);
     if (!w) return fault->code;
     r->to = (char *)w->base + m->u[2];
-    r->direct = w->pinned || !s->worker->backend->asynchronous;
+    r->direct = !r->from_host && (w->pinned || !s->worker->backend->asynchronous);
     return 0;
 }
 
@@ -75,6 +87,7 @@ void ad__reading_end(ad_session *s) {
     if (!r->active) return;
     if (r->staging) ad__staging_give(s->worker, r->staging, r->part);
     if (r->copy.slab) ad__quota_repay(s, r->lane, &r->copy);
+    ad__spill_end(s, &r->buffer, 1);
     r->staging = NULL;
     r->active = r->under_way = false;
 }
@@ -96,7 +109,7 @@ static int ask_part(ad_session *s, ad_fault *fault) {
     uint64_t most = s->output.limit / 4 < AD_STAGING_PART ? s->output.limit / 4 + 1 : AD_STAGING_PART;
     r->part = r->total - r->offset;
     if (!r->direct && r->part > most) r->part = most;
-    if (!r->part) return 0;
+    if (!r->part || r->from_host) return 0;
     void *to = part_target(s, fault);
     if (!to) return fault->code;
     int status = s->worker->backend->download(r->lane->stream, to, r->from + r->offset, r->part, fault);
@@ -112,13 +125,14 @@ static int ask_part(ad_session *s, ad_fault *fault) {
 static int deliver(ad_session *s, ad_fault *fault) {
     ad_reading *r = &s->reading;
     uint64_t left = r->total - r->offset;
-    if (r->staging) {
+    const char *host = r->from_host ? r->from + r->offset : r->staging;
+    if (host && r->part) {
         if (!r->to && !(r->block = ad__output_block(r->part)))
             return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-        memcpy(r->to ? r->to + r->offset : (char *)r->block->data, r->staging, r->part);
-        ad__staging_give(s->worker, r->staging, r->part);
-        r->staging = NULL;
+        memcpy(r->to ? r->to + r->offset : (char *)r->block->data, host, r->part);
     }
+    if (r->staging) ad__staging_give(s->worker, r->staging, r->part);
+    r->staging = NULL;
     if (r->block) r->block->size = r->part;
     if (!r->to) ad__reply_part(s, r->request, r->total, r->offset, r->part < left ? AD_FRAME_MORE : 0, r->block);
     r->block = NULL;
@@ -162,6 +176,7 @@ static bool go_on(ad_session *s) {
         r->under_way = false;
         if (condemned(s)) break;
         status = deliver(s, &fault);
+        if (!status && r->from_host && r->offset < r->total) return false; /* others are not to wait for all of it */
     } while (!status && r->offset < r->total && !atomic_load(&s->output.broken));
     if (status) ad__reply_fault(s, r->request, status, &fault);
     ad__reading_end(s);

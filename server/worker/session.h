@@ -22,6 +22,7 @@ typedef struct ad_reading {
     const char *from;
     char *to;               /* in a window; NULL: to the socket */
     bool direct;            /* the device writes there */
+    bool from_host;         /* `from` is where the buffer has been moved */
     ad_output_block *block; /* that takes the part */
     ad_buffer *buffer;
     ad_lane *lane;
@@ -125,6 +126,7 @@ struct ad_session {
     int64_t active;                  /* when its last turn began */
     uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* limit 0: none */
     uint64_t workspace_bytes, refused;                               /* refused: times there was no memory for it */
+    uint64_t moved_bytes;                                            /* of buffer_bytes: in host memory */
 };
 
 /* I/O thread: take over a client's socket (closed on failure). AD_E_MEMORY, AD_E_SYSTEM. */

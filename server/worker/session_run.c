@@ -8,6 +8,7 @@
 #include "server/worker/report.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
+#include "server/worker/spill.h"
 
 #define ALLOWED (AD_BIT(AD_CLASS_OP) | AD_BIT(AD_CLASS_ASK))
 #define CLOCK_EVERY 32  /* cheap messages between two looks at the clock */
@@ -186,6 +187,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
 }
 
 static void free_buffer(void *user, ad_buffer *b) {
+    ad__spill_forget(((ad_session *)user)->worker, b);
     if (b->module) ad__module_variable_gone(user, b);
     else if (b->shared) ad__shared_leave(user, b);
     else if (b->home) ad__memory_give(b->home->estate, &b->block);
@@ -214,6 +216,7 @@ bool ad__session_drop(ad_session *s) {
     ad__events_close(s);
     ad__windows_close(s);
     ad__lanes_close(s);
+    ad__spill_settle(s->worker);
     ad__poison_release(s->pending);
     ad__reader_free(s->reader);
     ad__arena_free(&s->arena);

@@ -6,6 +6,7 @@
 
 #include "server/common/os.h"
 #include "server/worker/job.h"
+#include "server/worker/spill.h"
 
 #define LOOK 1000000 /* ns between two looks at the stream of an orphan */
 
@@ -62,6 +63,7 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
         m->writer = b->writer;
     }
     b->seen = m->version;
+    ad__spill_remove(b);
     link_buffer(m, s, b);
     all->count++;
     all->bytes += m->size;
@@ -139,6 +141,7 @@ static void dissolve(ad_worker *w, ad_shared *m) {
     }
     b->readonly = false;
     forget(w, m);
+    if (!b->in_use) ad__spill_end(s, &b, 1);
 }
 
 void ad__shared_release(ad_worker *w, ad_shared *m, const char *principal) {
@@ -293,10 +296,13 @@ ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool 
         ad__fault(fault, AD_E_VALUE, "%s: buffer %" PRIu64 " is a variable of a module: share a copy of it", what, id);
         return NULL;
     }
-    if (!ad__verdicts_of(s, b)) return b;
-    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
-    *waiting = !ad__session_poll(s);
-    return *waiting ? NULL : b;
+    if (ad__verdicts_of(s, b)) {
+        ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+        if ((*waiting = !ad__session_poll(s))) return NULL;
+    }
+    int status = ad__spill_begin(s, b->home, &b, 1, fault);
+    ad__spill_end(s, &b, 1);
+    return status ? NULL : b;
 }
 
 int ad__sharing_op(ad_session *s, const ad_message *m, ad_fault *fault) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "server/common/os.h"
-#include "server/worker/session.h"
+#include "server/worker/spill.h"
 
 struct ad_mine {
     uint64_t id;
@@ -187,10 +187,11 @@ static int do_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_faul
 static uint64_t least(uint64_t a, uint64_t b) { return !a || (b && b < a) ? b : a; }
 
 static int do_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
-    int64_t values[4] = {(int64_t)s->buffer_bytes, 0, 0, 0};
+    int64_t values[4] = {(int64_t)(s->buffer_bytes - s->moved_bytes), 0, 0, 0};
     ad_gpu *gpu = ad__session_gpu(s, m->u[1], fault);
     if (!gpu) return fault->code;
     if (m->u[2] > 2) return ad__fault(fault, AD_E_VALUE, "pool: there is no action %" PRIu64, m->u[2]);
+    if (m->u[2] == 1) ad__spill_trim(s->worker);
     if (m->u[2] == 2) s->buffer_limit = m->u[3];
     for (unsigned i = 0; i < s->nlanes; i++) {
         uint64_t bytes, blocks;

@@ -63,6 +63,24 @@ Test(config, sizes) {
     }
 }
 
+Test(config, a_size_may_be_left_to_the_server) {
+    cr_assert_eq(LOAD(), 0);
+    cr_assert_eq(config.host_memory, UINT64_MAX);
+    release();
+    cr_assert_eq(LOAD("--host-memory=3M"), 0);
+    cr_assert_eq(config.host_memory, 3 << 20);
+    release();
+    cr_assert_eq(LOAD("--host-memory=0"), 0);
+    cr_assert_eq(config.host_memory, 0);
+    release();
+    cr_assert_eq(LOAD("--host-memory=Auto"), 0);
+    cr_assert_eq(config.host_memory, UINT64_MAX);
+    release();
+    cr_assert_eq(LOAD("--host-memory=much"), AD_E_VALUE);
+    refused("option host-memory", "\"much\"", "auto, or a size");
+    cr_assert_eq(LOAD("--memory=auto"), AD_E_VALUE, "only where it says so");
+}
+
 Test(config, environment_loses_to_the_command_line) {
     setenv("ARRAYD_WINDOW_OPS", "100", 1);
     setenv("ARRAYD_SESSIONS", "3", 1);

@@ -1,0 +1,322 @@
+#include "server/worker/spill.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/common/os.h"
+#include "server/worker/job.h"
+#include "server/worker/quota.h"
+
+#define PIECE (1u << 20) /* so much is moved at a time, if there is as much */
+#define NS_FOR_BYTES 20  /* a device copies so many bytes in a nanosecond, about */
+
+struct ad_moved {
+    ad_moved *next;
+    ad_block block;
+    ad_gpu *gpu;     /* whose event */
+    ad_event *event; /* the copy to it, or from it, is complete; NULL where copies are when they return */
+};
+
+/* ---- host memory ---- */
+
+static void close_moved(ad_worker *w, ad_moved *m) {
+    if (m->event) w->backend->event_close(m->event);
+    free(m);
+}
+
+/* The block may be used again. */
+static void release(ad_spill *all, ad_moved *m) {
+    ad__memory_give(all->estate, &m->block);
+    m->next = all->spare;
+    all->spare = m;
+}
+
+/* The block is not needed any more, but a copy may be under way. */
+static void leave(ad_worker *w, ad_moved *m) {
+    if (!m->event || w->backend->event_done(m->event, NULL)) {
+        release(w->spill, m);
+        return;
+    }
+    m->next = w->spill->leaving;
+    w->spill->leaving = m;
+}
+
+/* Take back blocks that no copy uses any more; with a lane: after having waited for them there. */
+static void reap(ad_worker *w, const ad_lane *wait) {
+    const ad_backend *backend = w->backend;
+    ad_moved *left = w->spill->leaving;
+    w->spill->leaving = NULL;
+    for (ad_moved *m = left; m && wait; m = m->next) backend->stream_follow(wait->stream, m->event, NULL);
+    if (left && wait) backend->stream_wait(wait->stream, NULL);
+    for (ad_moved *m = left, *next; m; m = next) {
+        next = m->next;
+        leave(w, m);
+    }
+}
+
+static int open_event(ad_worker *w, ad_moved *m, ad_gpu *gpu) {
+    if (!w->backend->asynchronous || (m->event && m->gpu == gpu)) return 0;
+    if (m->event) w->backend->event_close(m->event);
+    m->event = NULL;
+    m->gpu = gpu;
+    return w->backend->event_open(gpu->device, false, &m->event, NULL);
+}
+
+/* A block of host memory, and the event to go with it; NULL: there is none. */
+static ad_moved *take_host(ad_worker *w, ad_lane *lane, uint64_t size) {
+    ad_spill *all = w->spill;
+    reap(w, NULL);
+    ad_moved *m = all->spare;
+    if (m) all->spare = m->next;
+    else if (!(m = ad__os.calloc(1, sizeof *m))) return NULL;
+    int status = ad__memory_take(all->estate, size, &m->block, NULL);
+    if (status && all->leaving) {
+        reap(w, lane);
+        status = ad__memory_take(all->estate, size, &m->block, NULL);
+    }
+    if (!status && !open_event(w, m, lane->gpu)) return m;
+    release(all, m);
+    return NULL;
+}
+
+/* What the stream has been asked for ends the copy. */
+static void end_copy(ad_worker *w, ad_session *s, ad_lane *lane, ad_moved *m) {
+    ad_fault fault = {0};
+    lane->unmarked_ns += (double)m->block.size / NS_FOR_BYTES;
+    ad__session_enqueued(s, lane, &fault);
+    if (m->event && w->backend->event_record(m->event, lane->stream, &fault))
+        w->backend->stream_wait(lane->stream, NULL);
+}
+
+/* ---- out and in ---- */
+
+static int move_out(ad_worker *w, ad_buffer *b) {
+    ad_spill *all = w->spill;
+    ad_fault fault = {0};
+    ad_lane *lane = b->home;
+    ad_session *s = lane->session;
+    ad_moved *m = take_host(w, lane, b->size);
+    if (!m) return AD_E_MEMORY;
+    int status = ad__lane_frees(s, b, &fault);
+    if (!status) status = w->backend->download(lane->stream, m->block.address, b->address, b->size, &fault);
+    if (status) {
+        release(all, m);
+        return ad__session_status(s, status, &fault);
+    }
+    end_copy(w, s, lane, m);
+    ad__spill_remove(b);
+    ad__memory_give(lane->estate, &b->block);
+    ad__estate_away(lane->estate, (int64_t)b->size);
+    b->moved = m;
+    b->address = NULL;
+    s->moved_bytes += b->size;
+    all->bytes += b->size;
+    all->moved_out += b->size;
+    return 0;
+}
+
+/* While something is moved, what is spare in host memory will be needed again. */
+static void no_longer_moved(ad_worker *w, ad_buffer *b) {
+    leave(w, b->moved);
+    b->moved = NULL;
+    b->home->session->moved_bytes -= b->size;
+    w->spill->bytes -= b->size;
+    ad__spill_settle(w);
+}
+
+static int copy_in(ad_worker *w, ad_lane *lane, const ad_buffer *b, void *to, ad_fault *fault) {
+    ad_moved *m = b->moved;
+    int status = m->event && lane != b->home ? w->backend->stream_follow(lane->stream, m->event, fault) : 0;
+    return status ? status : w->backend->upload_pinned(lane->stream, to, m->block.address, b->size, fault);
+}
+
+/* Room for it where it was. What it takes the place of needs host memory before it has left its own there, so for that
+ * moment there may be more than the limit: else nothing could be exchanged once that is reached. */
+static int take_device(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
+    ad_memory *host = &s->worker->spill->host;
+    const uint64_t limit = s->worker->spill->limit, more = 2 * size + host->slab_size;
+    host->limit = limit > UINT64_MAX - more ? UINT64_MAX : limit + more;
+    int status = ad__quota_restore(s, lane, size, out, fault);
+    host->limit = limit;
+    return status;
+}
+
+/* On the device that it was on, by way of the lane that uses it if that is one of that device. */
+static int bring(ad_session *s, ad_lane *lane, ad_buffer *b, bool contents, ad_fault *fault) {
+    ad_worker *w = s->worker;
+    ad_moved *m = b->moved;
+    ad_block block;
+    if (lane->gpu != b->home->gpu) lane = b->home;
+    ad__estate_away(b->home->estate, -(int64_t)b->size);
+    int status = take_device(s, lane, b->size, &block, fault);
+    if (status) goto stay;
+    if (contents && (status = copy_in(w, lane, b, block.address, fault))) goto give_block;
+    if (contents) end_copy(w, s, lane, m);
+    if (contents) w->spill->moved_in += b->size;
+    no_longer_moved(w, b);
+    b->block = block;
+    b->address = block.address;
+    b->home = b->writer = lane;
+    b->written = lane->sequence;
+    b->readers = 0;
+    return 0;
+
+give_block:
+    ad__memory_give(lane->estate, &block);
+stay:
+    ad__estate_away(b->home->estate, (int64_t)b->size);
+    return ad__session_status(s, status, fault);
+}
+
+void ad__spill_forget(ad_worker *w, ad_buffer *b) {
+    ad__spill_remove(b);
+    if (!b->moved) return;
+    ad__estate_away(b->home->estate, -(int64_t)b->size);
+    no_longer_moved(w, b);
+}
+
+/* ---- use ---- */
+
+static bool movable(const ad_buffer *b) { return b->block.slab && !b->in_use && !b->shared && !b->module; }
+
+/* Listed as the one used last, if it may be moved at all. */
+static void touch(const ad_spill *all, ad_buffer *b) {
+    if (b->size < all->least || !movable(b)) return;
+    ad__spill_remove(b);
+    ad__spill_add(b->home->owner, b);
+}
+
+int ad__spill_begin(ad_session *s, ad_lane *lane, ad_buffer *const *buffer, int n, ad_fault *fault) {
+    const ad_spill *all = s->worker->spill;
+    int status = 0;
+    if (!all) return 0;
+    for (int i = 0; i < n; i++) {
+        if (!buffer[i]) continue;
+        buffer[i]->in_use = true;
+        if (buffer[i]->owner) ad__spill_remove(buffer[i]);
+    }
+    for (int i = 0; i < n && !status; i++)
+        if (buffer[i] && buffer[i]->moved) status = bring(s, lane, buffer[i], true, fault);
+    return status;
+}
+
+void ad__spill_end(ad_session *s, ad_buffer *const *buffer, int n) {
+    const ad_spill *all = s->worker->spill;
+    for (int i = 0; i < n && all; i++) {
+        if (!buffer[i]) continue;
+        buffer[i]->in_use = false;
+        touch(all, buffer[i]);
+    }
+}
+
+const char *ad__spill_bytes_of(const ad_buffer *b) { return b->moved->block.address; }
+
+int ad__spill_renew(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+    return b->moved ? bring(s, lane, b, false, fault) : 0;
+}
+
+/* ---- making room ---- */
+
+static ad_buffer *coldest(const ad_lane *lane) { return ad__spill_coldest(&lane->gpu->spill, lane->gpu->memory.limit); }
+
+static void list_small(void *user, ad_buffer *b) {
+    const ad_gpu *gpu = user;
+    if (!b->owner && movable(b) && b->home->gpu == gpu) ad__spill_add(b->home->owner, b);
+}
+
+/* List what is small, too: it goes after all the others. */
+static void list_all(ad_worker *w, ad_gpu *gpu) {
+    pthread_mutex_lock(&w->sessions_lock);
+    for (ad_session *s = w->sessions; s; s = s->next)
+        if (!s->dropping) ad__buffers_each(&s->buffers, list_small, gpu);
+    pthread_mutex_unlock(&w->sessions_lock);
+}
+
+/* What there would be if all that is listed were gone. */
+static uint64_t room(const ad_lane *lane) {
+    const ad_memory *m = &lane->gpu->memory;
+    return m->limit - m->used + lane->gpu->spill.bytes;
+}
+
+/* All that can be moved is enough, so far as that can be known. */
+static bool would_help(ad_worker *w, const ad_lane *lane, uint64_t size) {
+    if (size > lane->gpu->memory.limit || !ad__memory_allows(lane->estate, size)) return false;
+    if (room(lane) < size) list_all(w, lane->gpu);
+    return room(lane) >= size;
+}
+
+/* When all that is large has gone and still no slab has fallen free, a few small buffers may keep each of them. */
+static ad_buffer *next_one(ad_worker *w, const ad_lane *lane) {
+    if (!coldest(lane)) list_all(w, lane->gpu);
+    return coldest(lane);
+}
+
+bool ad__spill_make_room(ad_worker *w, ad_lane *lane, uint64_t size) {
+    uint64_t moved = 0, most = lane->gpu->memory.limit / 16;
+    if (!w->spill || !would_help(w, lane, size)) return false;
+    if (size < PIECE) size = PIECE;
+    if (size > most) size = most;
+    do {
+        ad_buffer *b = next_one(w, lane);
+        if (!b || move_out(w, b)) break;
+        moved += b->size;
+    } while (moved < size);
+    return moved;
+}
+
+void ad__spill_stir(ad_worker *w, ad_lane *lane) {
+    if (!w->spill || !w->spill->every || ++w->spill->takes % w->spill->every) return;
+    ad_buffer *b = coldest(lane);
+    if (b) move_out(w, b);
+}
+
+/* ---- the whole ---- */
+
+int ad__spill_lane(ad_worker *w, ad_lane *lane) {
+    if (!w->spill) return 0;
+    lane->owner = ad__spill_owner_open(&lane->gpu->spill, lane->session->principal);
+    return lane->owner ? 0 : AD_E_MEMORY;
+}
+
+void ad__spill_trim(ad_worker *w) {
+    if (!w->spill) return;
+    reap(w, NULL);
+    ad__estate_trim(w->spill->estate);
+}
+
+void ad__spill_settle(ad_worker *w) {
+    if (w->spill && !w->spill->bytes) ad__spill_trim(w);
+}
+
+void ad__spill_text(const ad_worker *w, char out[AD_SPILL_TEXT]) {
+    char moved[16], limit[16];
+    out[0] = 0;
+    if (!w->spill || !w->spill->bytes) return;
+    ad__bytes_text(w->spill->bytes, moved);
+    ad__bytes_text(w->spill->limit, limit);
+    snprintf(out, AD_SPILL_TEXT, "; %s are in host memory, of %s at most", moved, limit);
+}
+
+uint64_t ad__spill_counter(const ad_worker *w, int index) {
+    if (!w->spill) return 0;
+    switch (index) {
+    case AD_COUNTER_moved_out: return w->spill->moved_out;
+    case AD_COUNTER_moved_in: return w->spill->moved_in;
+    default: return w->spill->bytes;
+    }
+}
+
+void ad__spill_close(ad_worker *w) {
+    ad_spill *all = w->spill;
+    if (!all) return;
+    w->spill = NULL;
+    for (int i = 0; i < 2; i++) {
+        for (ad_moved *m = i ? all->spare : all->leaving, *next; m; m = next) {
+            next = m->next;
+            ad__memory_give(all->estate, &m->block);
+            close_moved(w, m);
+        }
+    }
+    ad__estate_close(all->estate);
+    free(all);
+}
