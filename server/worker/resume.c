@@ -112,7 +112,8 @@ static void refuse(const ad_note *note, int fd, int code, const char *why) {
     uint8_t frame[AD_FRAME_HEADER + 512];
     size_t size;
     ad_bytes b = AD_BYTES_INIT;
-    ad__log(AD_LOG_WARN, "session not resumed", "session=%lu principal=%s why=%s", note->id, note->who, why);
+    ad__log(code == AD_E_CONNECTION ? AD_LOG_DEBUG : AD_LOG_WARN, "session not resumed",
+            "session=%lu principal=%s why=%s", note->id, note->who, why);
     if (!ad__encode_bye(&b, code, why) && !encode_frame(&b, frame, sizeof frame, &size))
         ad__os.send(fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     ad__bytes_free(&b);
