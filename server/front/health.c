@@ -115,6 +115,11 @@ static void on_timer(uv_timer_t *timer) { end(timer->data, "no answer within hea
 static const char *judge(ad_probe *p, const ad_message *m, const uint8_t *payload, size_t size) {
     double sum;
     if (m->opcode == AD_REQ_ACK) return NULL;
+    if (m->opcode == AD_REQ_FAIL &&
+        m->u[2] == -AD_E_MEMORY) { /* it is full, which does not mean that it does not work */
+        p->wanted--;
+        return NULL;
+    }
     if (m->opcode == AD_REQ_FAIL) return m->s[1].size ? m->s[1].data : "the operation failed";
     if (m->opcode == AD_REQ_BYE) return m->s[0].size ? m->s[0].data : "the session was refused";
     if (m->opcode != AD_REQ_REPLY || size != sizeof sum) return "an answer that is none";

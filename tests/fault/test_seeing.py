@@ -303,6 +303,17 @@ def test_health_is_told_alike(start):
     assert told["workers"] == [{"domain": see(server)["workers"][0]["domain"], "pid": server.worker, "works": True, "why": ""}]
 
 
+def test_a_full_device_is_healthy(start):
+    server = start(METRICS, "--memory=8M", "--slab=1M")
+    client = Client(server.path)
+    with pytest.raises(raw.Failed, match="out of device memory"):
+        for _ in range(9):
+            client.get(client.put(np.zeros(1 << 20, np.uint8)))
+    assert client.stat("slab_bytes") == 8 << 20
+    assert get(server, "/health")[0] == 200
+    assert see(server, "health")["workers"][0]["works"]
+
+
 def test_a_session_sees_nothing_of_health(start):
     server = start(METRICS)
     client = Client(server.path)
