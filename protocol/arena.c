@@ -1,14 +1,8 @@
-#include "protocol/op.h"
+#include "protocol/arena.h"
 
 #include <stdlib.h>
 
 enum { BLOCK_SIZE = 32768 }; /* what some sixty operations take */
-
-struct ad_arena_block {
-    struct ad_arena_block *next;
-    size_t size; /* a multiple of the alignment */
-    _Alignas(AD_ARENA_ALIGN) unsigned char data[];
-};
 
 static struct ad_arena_block *block_new(size_t size) {
     struct ad_arena_block *block;
@@ -19,26 +13,19 @@ static struct ad_arena_block *block_new(size_t size) {
     return block;
 }
 
-static void use(ad_arena *arena, struct ad_arena_block *block) {
-    arena->block = block;
-    arena->at = block->data;
-    arena->end = block->data + block->size;
-}
+void *ad__arena_alloc(ad_arena *arena, size_t size) {
+    struct ad_arena_block *block = arena->block;
 
-void *ad__arena_grow(ad_arena *arena, size_t size) {
-    struct ad_arena_block *block;
-
-    if (size == 0) size = 1;
     if (size > SIZE_MAX - AD_ARENA_ALIGN) return NULL;
     size = (size + AD_ARENA_ALIGN - 1) & ~(size_t)(AD_ARENA_ALIGN - 1);
-    if (size > (size_t)(arena->end - arena->at)) {
+    if (block == NULL || block->size - block->used < size) {
         block = block_new(size > BLOCK_SIZE ? size : BLOCK_SIZE);
         if (block == NULL) return NULL;
         block->next = arena->block;
-        use(arena, block);
+        arena->block = block;
     }
-    arena->at += size;
-    return arena->at - size;
+    block->used += size;
+    return block->data + (block->used - size);
 }
 
 static void free_blocks(struct ad_arena_block *block) {
@@ -57,12 +44,12 @@ void ad__arena_reset(ad_arena *arena) {
         ad__arena_free(arena);
         return;
     }
-    if (keep->next != NULL) free_blocks(keep->next);
+    free_blocks(keep->next);
     keep->next = NULL;
-    use(arena, keep);
+    keep->used = 0;
 }
 
 void ad__arena_free(ad_arena *arena) {
     free_blocks(arena->block);
-    *arena = (ad_arena)AD_ARENA_INIT;
+    arena->block = NULL;
 }

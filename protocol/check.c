@@ -1,3 +1,4 @@
+#include "protocol/arena.h"
 #include "protocol/check.h"
 #include "protocol/cursor.h"
 #include "protocol/desc.h"
@@ -83,7 +84,7 @@ static int read_shape(check *c, bool strided, ad_desc *d) {
     uint32_t n;
 
     if (!ad__object_array(&c->at, &n) || n > AD_MAX_NDIM) return bad(c, "a shape must be a list of at most 32 numbers");
-    own = ad__arena_alloc(c->arena, 2 * n * sizeof *own);
+    own = ad__arena_take(c->arena, 2 * n * sizeof *own);
     if (own == NULL) return no_memory(c);
     d->ndim = (uint8_t)n;
     d->shape = own;
@@ -136,7 +137,7 @@ static int read_unsigned(check *c) {
 
 /* Strings are copied: they must outlive the block. */
 static int copy_string(check *c, const ad_object *o, ad_string *out) {
-    char *copy = ad__arena_alloc(c->arena, o->size);
+    char *copy = ad__arena_take(c->arena, o->size);
 
     if (copy == NULL) return no_memory(c);
     if (o->size > 0) memcpy(copy, o->as.data, o->size);
@@ -196,7 +197,7 @@ static int read_welcome_pair(check *c, const ad_object *name) {
 static int begin_welcome(check *c) {
     ad_message *m = c->m;
 
-    m->welcome = ad__arena_alloc(c->arena, sizeof *m->welcome);
+    m->welcome = ad__arena_take(c->arena, sizeof *m->welcome);
     if (m->welcome == NULL) return no_memory(c);
     *m->welcome = (ad_welcome){.version = m->u[0], .features = m->u[1], .session = m->u[2]};
     if (m->s[0].size != sizeof m->welcome->secret) return bad(c, "a secret has 16 bytes");
@@ -244,7 +245,7 @@ static int read_ids(check *c, uint32_t n) {
     ad_message *m = c->m;
 
     m->nids = n;
-    m->ids = ad__arena_alloc(c->arena, n * sizeof *m->ids);
+    m->ids = ad__arena_take(c->arena, n * sizeof *m->ids);
     if (m->ids == NULL) return no_memory(c);
     for (uint32_t i = 0; i < n; i++)
         if (!ad__object_unsigned(&c->at, &m->ids[i])) return bad(c, "not a list of unsigned numbers");
@@ -252,7 +253,7 @@ static int read_ids(check *c, uint32_t n) {
 }
 
 static int read_strings(check *c, uint32_t n, bool (*is_one)(const ad_object *), const char *complaint) {
-    ad_string *item = ad__arena_alloc(c->arena, n * sizeof *item);
+    ad_string *item = ad__arena_take(c->arena, n * sizeof *item);
     int status = AD_OK;
     ad_object o;
 
@@ -285,7 +286,7 @@ static int read_outputs(check *c, uint32_t n) {
     ad_op *op = &c->m->op;
 
     if (n > most_operands(c, AD_MAX_OUT)) return bad(c, "too many operands");
-    op->operand = ad__arena_alloc(c->arena, n * sizeof *op->operand);
+    op->operand = ad__arena_take(c->arena, n * sizeof *op->operand);
     if (op->operand == NULL) return no_memory(c);
     op->nout = (uint8_t)n;
     return read_operands(c, op->nout, true, op->operand);
@@ -297,7 +298,7 @@ static int read_inputs(check *c, uint32_t n) {
     ad_operand *all;
 
     if (n > most_operands(c, AD_MAX_IN)) return bad(c, "too many operands");
-    all = ad__arena_alloc(c->arena, (op->nout + n) * sizeof *all);
+    all = ad__arena_take(c->arena, (op->nout + n) * sizeof *all);
     if (all == NULL) return no_memory(c);
     for (int i = 0; i < op->nout; i++) all[i] = op->operand[i];
     op->operand = all;
@@ -311,7 +312,7 @@ static int read_scalars(check *c, uint32_t n) {
     ad_scalar *values;
 
     if (!reply && n > AD_MAX_PARAM) return bad(c, "too many parameters");
-    values = ad__arena_alloc(c->arena, n * sizeof *values);
+    values = ad__arena_take(c->arena, n * sizeof *values);
     if (values == NULL) return no_memory(c);
     memset(values, 0, n * sizeof *values);
     for (uint32_t i = 0; i < n; i++)

@@ -1,0 +1,25 @@
+/* Allocating from an arena without a call where its block has room, for whoever does so for each field of a message. */
+#ifndef AD_PROTOCOL_ARENA_H
+#define AD_PROTOCOL_ARENA_H
+
+#include "protocol/op.h"
+
+#define AD_ARENA_ALIGN 16
+
+struct ad_arena_block {
+    struct ad_arena_block *next;
+    size_t size, used; /* multiples of the alignment */
+    _Alignas(AD_ARENA_ALIGN) unsigned char data[];
+};
+
+/* As ad__arena_alloc. */
+static inline void *ad__arena_take(ad_arena *arena, size_t size) {
+    struct ad_arena_block *block = arena->block;
+    const size_t used = (size + AD_ARENA_ALIGN - 1) & ~(size_t)(AD_ARENA_ALIGN - 1);
+
+    if (block == NULL || size > block->size - block->used) return ad__arena_alloc(arena, size);
+    block->used += used;
+    return block->data + (block->used - used);
+}
+
+#endif
