@@ -371,7 +371,7 @@ def test_the_pool_counts_what_is_on_the_device(small):
 def test_what_one_operation_needs_must_fit(small):
     n = 7 * MIB // 8
     x, y = ad.ones(n), ad.full(n, 2.0)
-    with pytest.raises(MemoryError, match="7.0 MiB more do not fit in 16 MiB|8.0 MiB more do not fit in 16 MiB"):
+    with pytest.raises(MemoryError, match="do not fit in 16 MiB"):
         (x + y).get()
     x += y
     assert float(x.sum()) == 3 * n and float(y.sum()) == 2 * n
@@ -443,13 +443,13 @@ def test_random_programs(place, every, late):
 def test_for_long(place):
     """What is known of arrays that were moved does not pile up."""
     place("--host-memory=64M", late=True, every=1)
-    x, results = ad.ones(16), [None] * 10
+    x, y, results = ad.ones(16), ad.ones(17), [None] * 100
 
     def load(n):
         for i in range(n):
-            results[i % 10] = x + x
+            results[i % 100] = (x + x) * x if i % 5 else y + y
         ad.sync()
         with open(f"/proc/{ad.stat()['worker_pid']}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
     before = load(20_000)
-    assert load(100_000) - before < 4 * MIB
+    assert load(80_000) - before < 2.5 * MIB
