@@ -117,16 +117,15 @@ Test(spill, what_is_away_counts_as_held) {
     ad_estate *one = ad__estate_open(&m, "uid:1", NULL), *two = ad__estate_open(&m, "uid:1", NULL);
     ad_block a, b;
     ad_fault fault = {0};
-    ad__estate_limit(one, 10 * MIB);
-    ad__estate_limit(two, 10 * MIB);
+    ad__account_grant(ad__estate_account(one), &(ad_grants){.memory = 10 * MIB});
     cr_assert_eq(ad__memory_take(one, 6 * MIB, &a, NULL), 0);
     ad__memory_give(one, &a);
     ad__estate_away(one, 6 * MIB);
     cr_assert(ad__memory_allows(two, 4 * MIB));
     cr_assert_not(ad__memory_allows(two, 4 * MIB + 1));
     cr_assert_eq(ad__memory_take(two, 6 * MIB, &b, &fault), AD_E_MEMORY);
-    cr_assert_str_eq(fault.text, "out of memory: 6.0 MiB more are above the 10 MiB of a device that uid:1 may have, of "
-                                 "which it holds 6.0 MiB");
+    cr_assert_str_eq(fault.text, "out of memory: 6.0 MiB more are above the 10 MiB of a device that uid:1 may have (grant "
+                                 "memory); it has 6.0 MiB in host memory");
     ad__estate_away(one, -(int64_t)(6 * MIB));
     cr_assert_eq(ad__memory_take(two, 6 * MIB, &b, NULL), 0);
     ad__memory_give(two, &b);
