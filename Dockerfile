@@ -1,14 +1,43 @@
-# The server in an image: docker build -t arrayd . ; docker run -v /run/arrayd:/run/arrayd arrayd
-FROM debian:12 AS build
-RUN apt-get update && apt-get install -y --no-install-recommends make
-WORKDIR /src
-COPY . .
-RUN make deps && make install PREFIX=/usr DESTDIR=/image
+# The server, and what a client needs and nothing else:
+#   docker build -t arrayd .                           the server, for GPUs and CPUs
+#   docker build -t arrayd-cpu --build-arg CUDA= .     the server without CUDA's libraries
+#   docker build -t arrayd-client --target client .    Python with the package: no CUDA, no server
+# CUDA_ARCHS: the GPUs to compile for, as in the Makefile ("90", "80 90"); fewer are quicker to build.
+ARG CUDA=13.0
 
-FROM debian:12-slim
-RUN apt-get update && apt-get install -y --no-install-recommends libssl3 && rm -rf /var/lib/apt/lists/*
-RUN useradd --system --home-dir /run/arrayd arrayd && install -d -o arrayd -g arrayd -m 0750 /run/arrayd
+FROM debian:12 AS build
+ARG CUDA
+ARG CUDA_ARCHS=all
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates make
+WORKDIR /src
+COPY deploy/packages.sh deploy/cuda.sh deploy/
+RUN deploy/packages.sh install && if [ "$CUDA" ]; then deploy/cuda.sh toolkit /usr/local/cuda "$CUDA"; fi
+COPY . .
+RUN make install PREFIX=/usr DESTDIR=/installed CUDA_ARCHS="$CUDA_ARCHS"
+RUN mkdir -p /image/usr/lib /image/usr/local && cp -r /installed/etc /image/ && cp -r /installed/usr/bin /image/usr/ && \
+    cp -r /installed/usr/lib/arrayd /image/usr/lib/ && find /image/usr -type f -exec strip --strip-unneeded {} + && \
+    if [ "$CUDA" ]; then deploy/cuda.sh libraries /usr/local/cuda /image/usr/local/cuda; fi
+RUN python3 -m venv /venv && /venv/bin/pip install --quiet "numpy>=2" && \
+    /venv/bin/python client-python/packing.py build/release/python /wheel
+
+FROM python:3.13-slim AS packages
+COPY --from=build /wheel/ /wheel/
+# Without the programs of the server, and without NumPy's tests, which are a third of it.
+RUN pip install --quiet --no-cache-dir --no-compile --target=/packages /wheel/*.whl && \
+    rm -r /packages/arrayd/bin /packages/bin && find /packages -name tests -prune -exec rm -r {} +
+
+FROM python:3.13-slim AS client
+COPY --from=packages /packages/ /usr/local/lib/python3.13/site-packages/
+ENV ARRAYD_URL=unix:/run/arrayd/arrayd.sock
+
+FROM debian:12-slim AS server
+RUN apt-get update && apt-get install -y --no-install-recommends libssl3 libstdc++6 && rm -rf /var/lib/apt/lists/*
+# Who may enter the folder is decided by who mounts it.
+RUN groupadd --gid 64350 arrayd && useradd --uid 64350 --gid 64350 --home-dir /run/arrayd --no-create-home arrayd && \
+    install -d -o arrayd -g arrayd -m 0755 /run/arrayd && install -d -o arrayd -g arrayd -m 0700 /var/cache/arrayd
 COPY --from=build /image/ /
+# For NVIDIA's container toolkit, which brings the driver's libraries.
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER arrayd
-ENTRYPOINT ["arrayd"]
-CMD ["--socket", "/run/arrayd/arrayd.sock"]
+ENTRYPOINT ["arrayd", "--config=/etc/arrayd/arrayd.conf"]
+CMD ["--socket=/run/arrayd/arrayd.sock", "--socket-mode=0660", "--kernels-cache=/var/cache/arrayd"]

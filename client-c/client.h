@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 
 #include "arrayd.h"
+#include "client-c/kept.h"
 #include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "protocol/message.h"
@@ -125,14 +126,30 @@ typedef struct ad_deferred {
 
 typedef struct ad_pool ad_pool;
 
+/* How a session whose connection broke is taken up again: resume.c. */
+typedef struct ad_comeback {
+    bool able;      /* it can be */
+    bool lost;      /* the connection is gone, and the flusher looks for another one */
+    bool confirm;   /* the server is to hear something, to know that its answer has come */
+    bool direct;    /* the server's process is at the other end of the Unix socket, and no other that passes it on */
+    uint64_t until; /* while lost: when the server gives the session up */
+    uint64_t leave; /* closing: until when what is left may be sent; 0: not */
+    int place[2];   /* connections' descriptors, where TLS looks for them; the one in use and the next one */
+    unsigned next;
+    uint64_t count; /* how often it has been */
+    ad_credentials *credentials;
+    char why[AD_FAULT_TEXT];
+} ad_comeback;
+
 #define AD_FREES 512 /* buffer ids in one free message */
 #define AD_FREES_GATHER \
     8 /* that wait for others: few, so that the server knows of temporaries while it can do without */
 #define AD_FREE_BYTES (1 << 20) /* released memory that waits for the next message at the most */
 #define AD_TYPE_CODES 18        /* dtypes and the three weak types */
 
-#define AD_WAIT_STEP_US 50000    /* how long a read blocks before the interrupt is asked */
-#define AD_SEND_BUFFER (1 << 20) /* fewer turns for a large upload */
+#define AD_WAIT_STEP_US 50000      /* how long a read blocks before the interrupt is asked */
+#define AD_SEND_BUFFER (1 << 20)   /* fewer turns for a large upload */
+#define AD_NOTE_EVERY (256u << 10) /* received bytes that the server keeps until it is told */
 
 struct ad_session {
     ad_session *next, **link; /* of all in this process: inherit.c */
@@ -153,7 +170,9 @@ struct ad_session {
     /* Output: out gathers frames; the last one is open from frame on. sending[sent..] is on its way. */
     ad_bytes out, sending;
     size_t frame, sent;
-    size_t frees_end;    /* so far out holds nothing but frees */
+    size_t frees_end; /* so far out holds nothing but frees */
+    uint64_t loaded;  /* bytes of the stream that have been in sending; less than there are: of what is kept */
+    uint64_t before_ops, before_requests, seen_ops, seen_requests; /* before the last frame that was sealed; with it */
     bool writing, again; /* a thread writes; it shall look once more before it stops */
     uint64_t sent_at;    /* when something was last sent */
     uint64_t ops, bytes; /* operations encoded; bytes of frames sealed */
@@ -162,17 +181,23 @@ struct ad_session {
     uint64_t stream;     /* that the server was told last */
     uint64_t next_stream, next_event, next_window, next_module;
     struct {
-        int fd; /* to be sent with the byte at `at` of out, or of sending once it is `taken`; -1: none */
+        int fd; /* to be sent with the byte at `at`; -1: none */
         size_t at;
-        bool taken;
-    } pass;
+        bool once; /* not to be sent again */
+    } pass, carry; /* of out; of sending */
     uint64_t *frees;
     size_t nfrees, frees_capacity;
     int64_t free_bytes; /* of the buffers in frees */
     ad_window window;
 
+    ad_kept kept; /* where the session can be resumed */
+    ad_comeback comeback;
+
     /* Input */
     bool reading;
+    atomic_uint_fast64_t received; /* bytes of the stream */
+    uint64_t told;                 /* bytes that the server knows of */
+    uint64_t replied;              /* the last request of those answered so far */
     ad_input input;
     ad_slot *slots;
     int (*check)(void *);
@@ -220,7 +245,46 @@ void ad__die(ad_session *s, const char *format, ...) __attribute__((format(print
 void ad__die_locked(ad_session *s, const char *text);
 int ad__fail_dead(const ad_session *s); /* AD_E_CONNECTION, or what bye said, with the reason; the lock is held */
 
+/* ---- resume.c ---- */
+/* The connection is gone: it is to be taken up again, or the session is dead. The lock is not held. */
+void ad__lose(ad_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* After welcome; takes the credentials over. The lock is held. */
+void ad__comeback_begin(ad_session *s, ad_credentials *credentials);
+/* The flusher's: connect again and again until it succeeds, the time is over, or the session is closed. The lock is
+ * held (and let go meanwhile). */
+void ad__come_back(ad_session *s);
+/* The flusher's, now and then: has the connection ended while nobody reads? The lock is held (and let go meanwhile). */
+void ad__comeback_look(ad_session *s);
+/* Tell the server that the session will not be taken up again, as far as it takes that. */
+void ad__leave(ad_session *s);
+void ad__comeback_end(ad_session *s);
+/* In a fork's child: a connection that the parent was making is the parent's. */
+void ad__comeback_disown(ad_session *s);
+/* Enough has come that the server should be told, so that it need not keep that. */
+static inline bool ad__note_due(const ad_session *s) {
+    return s->comeback.able &&
+           (s->comeback.confirm || atomic_load_explicit(&s->received, memory_order_relaxed) - s->told >= AD_NOTE_EVERY);
+}
+/* session.c: what is set on a socket; whether a token may be sent over it. */
+void ad__tune(const ad_session *s, int fd);
+int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure);
+
+/* ---- again.c: what is kept; the lock is held ---- */
+#define AD_KEPT_PAYLOAD (256u << 10) /* payloads of which copies are kept: small, so that these stay in the cache */
+/* A frame has been sealed, and all that has been encoded is in it or before it. */
+void ad__frame_seen(ad_session *s);
+/* Append the note that says how much has come. */
+void ad__note_taken(ad_session *s);
+/* Keep a copy of sending and a payload, which are about to go. */
+void ad__keep(ad_session *s, const void *payload, size_t size);
+/* The next bytes that have to be sent again become sending. */
+void ad__load_kept(ad_session *s);
+/* Hear what the server has done with; the lock is let go meanwhile. */
+void ad__read_acks(ad_session *s);
+
 /* ---- stream.c: output ---- */
+/* Something is on its way, or to be sent again. */
+static inline bool ad__unsent(const ad_session *s) { return s->sent < s->sending.size || s->loaded < s->bytes; }
 /* Begin a message: checks the session, waits for room, locks. On success append one request to s->out. */
 int ad__begin(ad_session *s);
 /* The same for a request with a reply: what has been released is freed before it. */
@@ -257,6 +321,7 @@ void ad__trace(ad_session *s, const char *arrow, ad_reader *reader, ad_arena *ar
 void ad__slot_init(ad_slot *slot, void *data, uint64_t size);
 ad_slot *ad__slot_find(ad_session *s, uint64_t request);
 void ad__slot_add(ad_session *s, ad_slot *slot); /* gives it a request id; the lock is held */
+/* Where a lost session goes on, too, waits for that. */
 /* Wait a little for the server or for another thread's work on this connection. The lock is held (and let go
  * meanwhile). AD_E_INTERRUPTED, or 0 when the caller shall look again. *checked: when the interrupt was last asked. */
 int ad__wait(ad_session *s, uint64_t *checked);

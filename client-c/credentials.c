@@ -47,13 +47,14 @@ static bool own_file(char *out, size_t size) {
     return n > 0 && n < (int)size && access(out, F_OK) == 0;
 }
 
-static int find_token(const ad_connection *options, ad_credentials *out) {
+/* certified: a certificate says who we are, so the file that is there for every server is not for this one. */
+static int find_token(const ad_connection *options, bool certified, ad_credentials *out) {
     const char *named = getenv("ARRAYD_TOKEN_FILE"), *token = getenv("ARRAYD_TOKEN");
     char path[1100];
     if (options && options->token) return take_token(options->token, strlen(options->token), "option token", out);
     if (token && *token) return take_token(token, strlen(token), "ARRAYD_TOKEN", out);
     if (named && *named) return read_token(named, false, out);
-    return own_file(path, sizeof path) ? read_token(path, true, out) : 0;
+    return !certified && own_file(path, sizeof path) ? read_token(path, true, out) : 0;
 }
 
 static int find_path(const char *given, const char *variable, const char *what, char *out, size_t size) {
@@ -68,7 +69,8 @@ int ad__credentials_find(const ad_address *address, const ad_connection *options
     static const ad_connection none;
     const ad_connection *o = options ? options : &none;
     memset(out, 0, sizeof *out);
-    int status = ad__url_remote(address) ? find_token(options, out) : 0;
+    bool certified = address->transport == AD_URL_TLS && (o->cert || getenv("ARRAYD_CERT"));
+    int status = ad__url_remote(address) ? find_token(options, certified, out) : 0;
     if (status || address->transport != AD_URL_TLS) return status;
     status = find_path(o->ca, "ARRAYD_CA", "ca", out->ca, sizeof out->ca);
     if (!status) status = find_path(o->cert, "ARRAYD_CERT", "cert", out->cert, sizeof out->cert);

@@ -1,5 +1,6 @@
 /* The thread that sends what others have left behind. It starts with the first such request, looks every TICK_NS while
  * there is traffic, and sleeps without a timer when there is none. */
+#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -10,12 +11,13 @@
 #define TICK_NS 60000
 #define IDLE_TICKS 12
 #define STACK_SIZE (256u << 10)
+#define LOOK_NS 1000000000u /* between two looks at an idle connection */
 
-static bool has_work(const ad_session *s) { return s->out.size || s->nfrees || s->sent < s->sending.size; }
+static bool has_work(const ad_session *s) { return s->out.size || s->nfrees || ad__unsent(s); }
 
 /* Takes acknowledgements in, so that a program that asks for nothing need not stop at the window to read them. */
 static void catch_up(ad_session *s) {
-    if (s->reading || s->ops - s->window.acked < s->window.ops / 4) return;
+    if (s->reading || s->comeback.lost || s->ops - s->window.acked < s->window.ops / 16) return;
     s->reading = true;
     pthread_mutex_unlock(&s->lock);
     ad__input_run(s, MSG_DONTWAIT);
@@ -24,9 +26,21 @@ static void catch_up(ad_session *s) {
     ad__wake_all(s);
 }
 
+/* A connection over a network may end while the program does something else, and the server waits for a limited time.
+ */
+static void sleep_parked(ad_session *s) {
+    if (!s->comeback.able || !ad__url_remote(&s->address)) {
+        pthread_cond_wait(&s->work, &s->lock);
+        return;
+    }
+    uint64_t until = ad__now() + LOOK_NS;
+    struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    if (pthread_cond_timedwait(&s->work, &s->lock, &t) == ETIMEDOUT) ad__comeback_look(s);
+}
+
 static void park(ad_session *s) {
     s->parked = true;
-    while (s->parked && !s->closing && !s->dead) pthread_cond_wait(&s->work, &s->lock);
+    while (s->parked && !s->closing && !s->dead && !s->comeback.lost) sleep_parked(s);
     s->parked = false;
 }
 
@@ -40,6 +54,7 @@ static void *run(void *argument) {
         pthread_mutex_unlock(&s->lock);
         nanosleep(&(struct timespec){.tv_nsec = TICK_NS}, NULL);
         pthread_mutex_lock(&s->lock);
+        if (s->comeback.lost) ad__come_back(s);
         idle = has_work(s) ? 0 : idle + 1;
         if (idle == 0 && !s->writing) ad__push(s); /* a failure is the session's end, which is on record */
         catch_up(s);

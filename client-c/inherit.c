@@ -45,8 +45,8 @@ bool ad_session_usable(const ad_session *s) { return !ad__foreign(s); }
 
 /* Only arrays are worth it: they, and the program, refer to the session. */
 static bool worth_it(const ad_session *s) {
-    return s->welcomed && !s->dead && !ad__foreign(s) && atomic_load(&s->refs) > 1 && !ad__url_remote(&s->address) &&
-           s->ops - s->window.acked < s->window.ops;
+    return s->welcomed && !s->dead && !s->comeback.lost && !ad__foreign(s) && atomic_load(&s->refs) > 1 &&
+           !ad__url_remote(&s->address) && s->ops - s->window.acked < s->window.ops;
 }
 
 static void wait_step(ad_session *s) {
@@ -58,16 +58,14 @@ static void wait_step(ad_session *s) {
 }
 
 /* All that has been encoded is on its way, and nobody writes. */
-static bool settled(const ad_session *s) {
-    return !s->writing && s->pass.fd < 0 && s->sent == s->sending.size && s->out.size == 0;
-}
+static bool settled(const ad_session *s) { return !s->writing && s->pass.fd < 0 && !ad__unsent(s) && s->out.size == 0; }
 
 static bool settle(ad_session *s) {
-    while (!settled(s) && !s->dead && ad__now() < ad__fork_until) {
+    while (!settled(s) && !s->dead && !s->comeback.lost && ad__now() < ad__fork_until) {
         if (s->writing) wait_step(s);
         else if (ad__push(s) != 0) break;
     }
-    return settled(s) && !s->dead;
+    return settled(s) && !s->dead && !s->comeback.lost;
 }
 
 static int make_pair(int end[2]) {
@@ -140,7 +138,9 @@ static void renew(ad_session *s) {
     renew_input(s);
     s->out.size = s->sending.size = s->frame = s->sent = s->frees_end = 0;
     s->writing = s->again = s->reading = false;
-    s->ops = s->bytes = 0;
+    s->ops = s->bytes = s->loaded = 0;
+    ad__comeback_disown(s);
+    s->received = s->told = s->replied = 0;
     s->window.acked = s->window.acked_bytes = 0;
     s->window.first = s->window.count = 0;
     s->slots = NULL;
@@ -158,7 +158,9 @@ static void renew(ad_session *s) {
 static void disown(ad_session *s) {
     close(s->fd);
     if (s->pass.fd >= 0) close(s->pass.fd);
-    s->fd = s->pass.fd = -1;
+    if (s->carry.fd >= 0) close(s->carry.fd);
+    s->fd = s->pass.fd = s->carry.fd = -1;
+    ad__comeback_disown(s);
     s->dead = true;
 }
 

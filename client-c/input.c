@@ -52,6 +52,12 @@ static void on_welcome(ad_session *s, const ad_message *m) {
     ad__wake_all(s);
 }
 
+/* A request has been answered, and so the server has had it. */
+static void answered(ad_session *s, const ad_message *m) {
+    if (m->u[0] > s->replied && m->u[0] < s->next_request) s->replied = m->u[0];
+    ad__acked(s, m->u[1]);
+}
+
 static void finish(ad_session *s, ad_slot *slot) {
     ad_slot **p = &s->slots;
     while (*p && *p != slot) p = &(*p)->next;
@@ -97,7 +103,7 @@ static void on_loose(ad_session *s, ad_slot *slot, const ad_message *m) {
 
 static void on_reply(ad_session *s, const ad_message *m) {
     ad_slot *slot = ad__slot_find(s, m->u[0]);
-    ad__acked(s, m->u[1]);
+    answered(s, m);
     if (!slot) { /* its caller was interrupted */
         s->input.request = 0;
         return;
@@ -122,7 +128,7 @@ static void defer(ad_session *s, const ad_slot *slot) {
 
 static void on_fail(ad_session *s, const ad_message *m) {
     ad_slot *slot = ad__slot_find(s, m->u[0]);
-    ad__acked(s, m->u[1]);
+    answered(s, m);
     if (!slot) return;
     slot->status = m->u[2] > 0 && m->u[2] < 1000 ? -(int)m->u[2] : AD_E_INTERNAL;
     slot->number = m->u[3];
@@ -252,20 +258,23 @@ static int make_room(ad_input *in) {
     return 0;
 }
 
-static void die_secure(ad_session *s) {
+static void lose_secure(ad_session *s) {
     char why[AD_FAULT_TEXT];
     ad__secure_why(s->secure, why, sizeof why);
-    ad__die(s, "connection lost: %.200s", why);
+    ad__lose(s, "connection lost: %.200s", why);
 }
 
 static ssize_t receive(ad_session *s, void *data, size_t size, int flags) {
     ssize_t n = s->secure ? ad__secure_receive(s->secure, data, size, flags) : recv(s->fd, data, size, flags);
-    if (n > 0) return n;
+    if (n > 0) {
+        atomic_fetch_add_explicit(&s->received, (uint64_t)n, memory_order_relaxed);
+        return n;
+    }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     s->input.closed = true;
-    if (n == 0) ad__die(s, "connection lost: the server has gone");
-    else if (s->secure) die_secure(s);
-    else ad__die(s, "connection lost: %s", strerror(errno));
+    if (n == 0) ad__lose(s, "connection lost: the server has gone");
+    else if (s->secure) lose_secure(s);
+    else ad__lose(s, "connection lost: %s", strerror(errno));
     return 0;
 }
 

@@ -76,6 +76,7 @@ static void read_for_all(ad_session *s) {
     pthread_mutex_lock(&s->lock);
     s->reading = false;
     ad__wake_all(s);
+    if (ad__note_due(s)) ad__push(s); /* a failure is on record */
 }
 
 /* Asks the program from time to time whether to go on. */
@@ -94,7 +95,7 @@ static int check_interrupt(ad_session *s, uint64_t *checked) {
 
 int ad__wait(ad_session *s, uint64_t *checked) {
     if (s->dead) return 0;
-    if (s->reading) ad__wait_changed(s);
+    if (s->reading || s->comeback.lost) ad__wait_changed(s);
     else read_for_all(s);
     return check_interrupt(s, checked);
 }

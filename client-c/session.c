@@ -75,6 +75,8 @@ static void destroy(ad_session *s) {
     ad__host_leave(s);
     if (!ad__foreign(s)) ad__secure_close(s->secure); /* in a fork's child another thread may have been at it */
     if (s->pass.fd >= 0) close(s->pass.fd);
+    if (s->carry.fd >= 0) close(s->carry.fd);
+    ad__comeback_end(s);
     if (s->fd >= 0) close(s->fd);
     ad__bytes_free(&s->out);
     ad__bytes_free(&s->sending);
@@ -95,7 +97,7 @@ static int create(ad_session **out) {
     ad_session *s = calloc(1, sizeof *s);
     if (!s) return ad__fail_memory();
     const char *trace = getenv("AD_TRACE");
-    s->fd = s->pass.fd = -1;
+    s->fd = s->pass.fd = s->carry.fd = -1;
     s->refs = 1;
     s->next_buffer = s->next_request = s->next_stream = s->next_event = s->next_window = s->next_module = 1;
     s->serial = ad__session_serial_next();
@@ -144,14 +146,14 @@ static int fail_handshake(ad_session *s) {
 }
 
 /* A token is shown to nobody who might pass it on: over TLS, or to this machine. */
-static int check_confidential(const ad_session *s) {
+int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure) {
     union {
         struct sockaddr any;
         struct sockaddr_in v4;
         struct sockaddr_in6 v6;
     } a = {0};
     socklen_t size = sizeof a;
-    if (s->secure || getpeername(s->fd, &a.any, &size) != 0) return 0;
+    if (secure || getpeername(fd, &a.any, &size) != 0) return 0;
     bool local = a.any.sa_family == AF_INET    ? ntohl(a.v4.sin_addr.s_addr) >> 24 == 127
                  : a.any.sa_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr)
                                                : true;
@@ -160,16 +162,23 @@ static int check_confidential(const ad_session *s) {
                             "%s: a token is not sent without encryption beyond this machine; use tls:", s->address.url);
 }
 
+/* What the server may take as a sign that a client is alive: its process, where both are on one machine. */
+static uint64_t own_process(const ad_session *s) {
+    return s->address.transport == AD_URL_UNIX ? (uint64_t)getpid() : 0;
+}
+
 /* Sends hello and waits for welcome or bye. */
-static int handshake(ad_session *s, const char *token, uint64_t deadline) {
+static int handshake(ad_session *s, ad_credentials *credentials, uint64_t deadline) {
     uint64_t checked = UINT64_MAX;
-    int status = *token ? check_confidential(s) : 0;
+    const char *token = credentials->token;
+    const uint64_t resume = s->address.transport == AD_URL_EMBEDDED ? 0 : AD_FEATURE_RESUME;
+    int status = *token ? ad__check_confidential(s, s->fd, s->secure) : 0;
     if (status) return status;
     pthread_mutex_lock(&s->lock);
     size_t mark = s->out.size;
     ad__bytes_append(&s->out, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
-    status = ad__encode_hello(&s->out, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, AD_FEATURE_KERNELS,
-                              "libarrayd " AD_VERSION, *token ? token : NULL);
+    status = ad__encode_hello(&s->out, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, AD_FEATURE_KERNELS | resume,
+                              "libarrayd " AD_VERSION, *token ? token : NULL, own_process(s));
     s->frame = mark;
     if (status == 0) status = ad__push(s);
     while (status == 0 && !s->welcomed && !s->dead) {
@@ -180,23 +189,24 @@ static int handshake(ad_session *s, const char *token, uint64_t deadline) {
     else if (status == 0) status = check_welcome(s);
     s->window.ops = s->welcome.window_ops;
     s->window.bytes = s->welcome.window_bytes;
-    s->bytes = 0; /* hello is not acknowledged */
+    s->bytes = s->loaded = 0; /* hello is not acknowledged */
     s->window.count = 0;
+    if (!status) ad__comeback_begin(s, credentials);
     if (*token && s->sending.data && !s->writing) explicit_bzero(s->sending.data, s->sending.capacity);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
 
-static void tune(const ad_session *s) {
+void ad__tune(const ad_session *s, int fd) {
     const struct timeval step = {.tv_usec = AD_WAIT_STEP_US};
     const int room = AD_SEND_BUFFER;
-    setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
     if (!ad__url_remote(&s->address)) /* TCP finds a size by itself */
-        setsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
 }
 
 /* missing: the server is not there, which is no error while places are tried. */
-static int open_as(const ad_address *address, const ad_credentials *c, ad_session **out, bool *missing) {
+static int open_as(const ad_address *address, ad_credentials *c, ad_session **out, bool *missing) {
     uint64_t deadline = ad__now() + OPEN_LIMIT_NS;
     ad_session *s = NULL;
     int status = create(&s);
@@ -208,9 +218,9 @@ static int open_as(const ad_address *address, const ad_credentials *c, ad_sessio
         ad__session_release(s);
         return status;
     }
-    tune(s);
+    ad__tune(s, s->fd);
     if (address->transport == AD_URL_TLS) status = ad__secure_open(address, c, deadline, &s->fd, &s->secure);
-    if (!status) status = handshake(s, c->token, deadline);
+    if (!status) status = handshake(s, c, deadline);
     if (status) ad_session_close(s);
     else *out = s;
     return status;
@@ -246,6 +256,7 @@ int ad_session_open_with(const char *url, const ad_connection *options, ad_sessi
 void ad_session_close(ad_session *s) {
     if (!s) return;
     if (!ad__foreign(s)) {
+        ad__leave(s);
         ad__die(s, "the session is closed");
         ad__flusher_stop(s);
         if (s->pid > 0) ad__embedded_reap(s->pid);

@@ -51,6 +51,7 @@ void ad__acked(ad_session *s, uint64_t done) {
     }
     if (done < w->acked) return;
     w->acked = done;
+    ad__kept_release(&s->kept, done, s->replied);
     while (w->count && w->mark[w->first].op <= done) {
         w->acked_bytes = w->mark[w->first].bytes;
         w->first = (w->first + 1) % AD_WINDOW_MARKS;
@@ -101,16 +102,20 @@ static void seal(ad_session *s, uint64_t payload) {
     ad__frame_encode(&header, s->out.data + s->frame);
     if (s->trace) ad__trace(s, "->", s->tracer, &s->trace_arena, s->out.data + s->frame + AD_FRAME_HEADER, control);
     s->frame = s->out.size;
+    ad__frame_seen(s);
 }
 
-/* Makes all that has gathered the bytes on their way. */
-static void take(ad_session *s, uint64_t payload) {
+/* Makes all that has gathered, and a payload, the bytes on their way. */
+static void take(ad_session *s, const void *payload, size_t size) {
     ad_bytes empty = s->sending;
-    s->bytes += s->out.size + payload;
+    s->bytes += s->out.size + size;
     note_sent(s);
     s->sending = s->out;
     s->sent = 0;
-    s->pass.taken = s->pass.fd >= 0;
+    s->carry = s->pass;
+    s->pass.fd = -1;
+    ad__keep(s, payload, size);
+    s->loaded = s->bytes;
     empty.size = 0;
     s->out = empty;
     s->frame = 0;
@@ -157,7 +162,7 @@ static bool interrupted(ad_session *s, uint64_t *checked) {
     pthread_mutex_lock(&s->lock);
     int (*check)(void *) = s->check;
     void *argument = s->check_argument;
-    bool dead = s->dead;
+    bool dead = s->dead || (s->comeback.leave && now > s->comeback.leave);
     if (s->flusher_runs && pthread_equal(pthread_self(), s->flusher)) check = NULL;
     pthread_mutex_unlock(&s->lock);
     if (ad__fork_until) return dead || now > ad__fork_until; /* nothing of the program's may run now */
@@ -168,15 +173,16 @@ static bool interrupted(ad_session *s, uint64_t *checked) {
  * another thread if that is reading. */
 static int hear_out(ad_session *s, int why) {
     pthread_mutex_lock(&s->lock);
-    for (int i = 0; i < PATIENCE && s->reading && !s->dead; i++) ad__wait_changed(s);
+    for (int i = 0; i < PATIENCE && s->reading && !s->dead && !s->comeback.lost; i++) ad__wait_changed(s);
     const bool reader = !s->reading;
     s->reading = true;
     pthread_mutex_unlock(&s->lock);
     while (reader && !s->input.closed && ad__input_run(s, MSG_DONTWAIT))
         ;
-    ad__die(s, "connection lost: %s", strerror(why));
+    ad__lose(s, "connection lost: %s", strerror(why));
     pthread_mutex_lock(&s->lock);
     if (reader) s->reading = false;
+    ad__wake_all(s);
     pthread_mutex_unlock(&s->lock);
     return AD_E_CONNECTION;
 }
@@ -199,11 +205,11 @@ static int transmit(ad_session *s, struct msghdr *m) {
     return 0;
 }
 
-/* All has gone, or nothing more can. */
+/* All has gone, or nothing more can. What is lost on the way is sent again when the session is resumed. */
 static int end_sending(ad_session *s, int status) {
     s->sent_at = ad__now();
     s->sent = s->sending.size;
-    return status;
+    return s->comeback.lost && !s->dead ? 0 : status;
 }
 
 /* What is left of a payload joins the bytes on their way. */
@@ -230,22 +236,22 @@ static int transmit_with(ad_session *s, void *byte, int fd) {
 
 /* Sends all up to and with the byte that takes a descriptor along. The lock is let go meanwhile. */
 static int send_passing(ad_session *s) {
-    struct iovec iov = {s->sending.data + s->sent, s->pass.at - s->sent};
+    struct iovec iov = {s->sending.data + s->sent, s->carry.at - s->sent};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = iov.iov_len != 0};
-    const int fd = s->pass.fd;
+    const int fd = s->carry.fd;
     pthread_mutex_unlock(&s->lock);
     int status = transmit(s, &m);
-    if (status == 0) status = transmit_with(s, s->sending.data + s->pass.at, fd);
+    if (status == 0) status = transmit_with(s, s->sending.data + s->carry.at, fd);
     if (status != AD_E_INTERRUPTED) close(fd);
     pthread_mutex_lock(&s->lock);
-    s->sent = m.msg_iovlen ? s->pass.at - iov.iov_len : s->pass.at + (status != AD_E_INTERRUPTED);
-    if (status != AD_E_INTERRUPTED) s->pass.fd = -1;
+    s->sent = m.msg_iovlen ? s->carry.at - iov.iov_len : s->carry.at + (status != AD_E_INTERRUPTED);
+    if (status != AD_E_INTERRUPTED) s->carry.fd = -1;
     return status;
 }
 
 /* Sends what is on its way, and with it a payload of the user's; lets the lock go meanwhile. */
 static int send_taken(ad_session *s, const uint8_t *payload, size_t size) {
-    if (s->pass.taken && s->pass.fd >= 0) {
+    if (s->carry.fd >= 0) {
         int passed = send_passing(s);
         if (passed && passed != AD_E_INTERRUPTED) return end_sending(s, passed);
         if (passed) return keep_payload(s, payload, size);
@@ -272,9 +278,25 @@ static void end_writing(ad_session *s) {
     ad__wake_all(s);
 }
 
+/* The next bytes to be sent; false: there are none. */
+static bool load(ad_session *s) {
+    if (s->sent < s->sending.size) return true;
+    if (s->loaded < s->bytes) {
+        ad__load_kept(s);
+        return !s->dead;
+    }
+    append_frees(s);
+    if (s->out.size > s->frame) seal(s, 0);
+    if (s->out.size == 0 && ad__note_due(s)) ad__note_taken(s);
+    if (s->out.size == 0) return false;
+    take(s, NULL, 0);
+    return true;
+}
+
 int ad__push(ad_session *s) {
     int status = 0;
-    if (s->writing) { /* its thread will send ours too */
+    if (s->comeback.lost) return 0; /* it is sent when the session is resumed */
+    if (s->writing) {               /* its thread will send ours too */
         s->again = true;
         return 0;
     }
@@ -282,16 +304,13 @@ int ad__push(ad_session *s) {
     s->again = true;
     for (int round = 0; s->again && status == 0 && round < ROUNDS; round++) {
         s->again = false;
-        if (s->sent == s->sending.size) {
-            append_frees(s);
-            if (s->out.size > s->frame) seal(s, 0);
-            if (s->out.size == 0) break;
-            take(s, 0);
-        }
+        if (!load(s)) break;
         status = send_taken(s, NULL, 0);
+        if (s->loaded < s->bytes || ad__note_due(s)) s->again = true;
+        if (s->comeback.lost) break;
     }
     end_writing(s);
-    if (s->again || s->sent < s->sending.size) ad__flusher_wake(s);
+    if (s->again || ad__unsent(s)) ad__flusher_wake(s);
     return status ? fail_send(s, status) : 0;
 }
 
@@ -303,7 +322,7 @@ static int wait_room(ad_session *s) {
     int status = 0;
     while (status == 0 && !s->dead && !has_room(s)) {
         if (s->writing) status = ad__wait_writer(s, &checked);
-        else if (s->out.size > s->frame + AD_FRAME_HEADER || s->frame || s->sent < s->sending.size)
+        else if (!s->comeback.lost && (s->out.size > s->frame + AD_FRAME_HEADER || s->frame || ad__unsent(s)))
             status = ad__push(s);
         else status = ad__wait(s, &checked);
     }
@@ -345,7 +364,7 @@ int ad__begin_alone(ad_session *s) {
 
 /* The first request after nothing but frees: at once when the stream is idle, else it is the flusher's. */
 static int start(ad_session *s) {
-    if (!s->writing && s->sent == s->sending.size && ad__now() - s->sent_at > IDLE_NS) return ad__push(s);
+    if (!s->writing && !ad__unsent(s) && ad__now() - s->sent_at > IDLE_NS) return ad__push(s);
     return ad__flusher_wake(s) ? 0 : ad__push(s);
 }
 
@@ -405,6 +424,7 @@ static int gather_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const u
         seal(s, size);
         ad__bytes_append(&s->out, data, size);
         s->frame = s->out.size;
+        s->seen_ops = s->ops + 1; /* it is counted below */
     }
     return ad__commit(s, mark, status);
 }
@@ -418,7 +438,8 @@ static int begin_writing(ad_session *s) {
     while (status == 0) {
         if (s->dead || !has_room(s)) status = wait_room(s);
         else if (s->writing) status = ad__wait_writer(s, &checked);
-        else if (s->sent < s->sending.size) status = ad__push(s);
+        else if (s->comeback.lost) status = ad__wait(s, &checked);
+        else if (ad__unsent(s)) status = ad__push(s);
         else break;
     }
     if (status) pthread_mutex_unlock(&s->lock);
@@ -429,6 +450,7 @@ static int begin_writing(ad_session *s) {
 static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     int status = begin_writing(s);
     if (status) return status;
+    if (s->comeback.able) ad__read_acks(s);
     append_frees(s);
     open_frame(s);
     if (s->streams) ad__switch_stream(s);
@@ -440,11 +462,12 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
     }
     s->ops++;
     seal(s, size);
-    take(s, size);
+    take(s, data, size);
+    if (s->comeback.able) data = ad__kept_last(&s->kept, size); /* it is in the cache now */
     status = send_taken(s, data, size);
     end_writing(s);
     if (status) fail_send(s, status);
-    if (s->again || s->sent < s->sending.size || s->out.size) ad__flusher_wake(s);
+    if (s->again || ad__unsent(s) || s->out.size) ad__flusher_wake(s);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -452,6 +475,7 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
 int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     uint64_t chunk = s->welcome.max_payload;
     int status = 0;
+    if (s->comeback.able && chunk > AD_KEPT_PAYLOAD) chunk = AD_KEPT_PAYLOAD;
     if (chunk > s->welcome.window_bytes / 8) chunk = s->welcome.window_bytes / 8;
     if (size <= SMALL_PAYLOAD && size <= chunk) return size ? gather_bytes(s, buffer, offset, data, size) : 0;
     for (size_t at = 0; at < size && status == 0; at += chunk)
@@ -466,7 +490,10 @@ static int begin_passing(ad_session *s) {
     uint64_t checked = ad__now();
     int status = ad__begin(s);
     if (status) return status;
-    while (status == 0 && s->pass.fd >= 0 && !s->dead) status = s->writing ? ad__wait_writer(s, &checked) : ad__push(s);
+    while (status == 0 && s->pass.fd >= 0 && !s->dead) {
+        if (s->writing) status = ad__wait_writer(s, &checked);
+        else status = s->comeback.lost ? ad__wait(s, &checked) : ad__push(s);
+    }
     if (status == 0 && s->dead) status = ad__fail_dead(s);
     if (status) pthread_mutex_unlock(&s->lock);
     return status;
@@ -488,7 +515,7 @@ int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint6
     }
     s->pass.fd = fd;
     s->pass.at = first;
-    s->pass.taken = false;
+    s->pass.once = false;
     *number = ++s->ops;
     seal(s, 0);
     status = ad__push(s);
@@ -508,7 +535,7 @@ int ad__pass_fork(ad_session *s, int fd) {
     }
     s->pass.fd = fd;
     s->pass.at = first;
-    s->pass.taken = false;
+    s->pass.once = true; /* while it is kept here the child could not see that the server has gone */
     s->ops++;
     seal(s, 0);
     return ad__push(s);

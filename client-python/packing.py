@@ -70,6 +70,8 @@ def pack(tree, dist, compression=zipfile.ZIP_DEFLATED):
         for root in (tree, pathlib.Path(typed)):
             for path in package_files(root):
                 add(str(path.relative_to(root)), contents(path), 0o755 if os.access(path, os.X_OK) else 0o644)
+        for program in ("arrayd", "arrayctl"):
+            add(f"arrayd-{version()}.data/scripts/{program}", (HERE / "program.py").read_bytes(), 0o755)
         add(f"{info}/METADATA", metadata().encode())
         add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: arrayd\nRoot-Is-Purelib: false\nTag: {TAG}\n".encode())
         add(f"{info}/LICENSE", (HERE.parent / "LICENSE").read_bytes())

@@ -4,6 +4,7 @@
 set -eu
 
 packages="gcc g++ pkg-config libuv1-dev libmsgpack-dev libinih-dev libcriterion-dev libopenblas-dev liblapacke-dev libfftw3-dev libssl-dev"
+packages="$packages iproute2 systemd" # for tests
 
 if ! command -v dpkg-query >/dev/null; then
     echo "deps: not a Debian system, so nothing is checked; needed are the equivalents of: $packages," \

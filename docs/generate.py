@@ -1,11 +1,13 @@
 """Pages that follow from the tables of protocol/: generate.py OUT VERSION [--python].
 
-Writes the reference (Markdown), arrayd.conf, arrayd.8 and arrayd.conf.5 into OUT; with --python also OUT/reference, the
-pages of the Python package's modules, and docs/coverage.md, for which `arrayd` must be importable.
+Writes the reference (Markdown; that of the C library in OUT/c), arrayd.conf, arrayd.8 and arrayd.conf.5 into OUT; with
+--python also OUT/reference, the pages of the Python package's modules, and docs/coverage.md, for which `arrayd` must be importable.
 """
 import argparse
 import pathlib
 import re
+
+import creference
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROTOCOL = HERE.parent / "protocol"
@@ -72,6 +74,18 @@ def kind_of(option):
     return WORDS.get(option[2], option[2]).lower()
 
 
+def c_reference():
+    """The pages of the C library: file name, title, text."""
+    yield "c/arrayd.md", "The C library: arrayd.h", creference.page()
+    yield "c/functions.md", "The C library: a function for each operation", (
+        "Each has defaults for everything and makes new arrays. `ad_ufunc_call` and `ad_reduce_call` take the constant "
+        "and `ad_options`. Reductions reduce all axes.\n\n" + table(
+            ["function", "constant", "what it gives"], creference.functions(rows("ufunc"), rows("reduction"))))
+    yield "c/constants.md", "The C library: constants", "\n".join(
+        f"## {title}\n\n{table(columns, lines)}" for title, columns, lines in
+        creference.constants(rows("dtype"), rows("error"), rows("call")))
+
+
 def configuration():
     """An arrayd.conf in which every option stands with its default, commented out."""
     text = "# Configuration of arrayd; see arrayd.conf(5). Every option is shown with its default.\n"
@@ -105,7 +119,8 @@ def main():
     parser.add_argument("--python", action="store_true")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    pages = list(reference())
+    (options.out / "c").mkdir(exist_ok=True)
+    pages = [*reference(), *c_reference()]
     if options.python:
         import covered
         from reference import pages as python_pages

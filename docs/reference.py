@@ -36,7 +36,8 @@ def _function(name, value, level="##", method=False):
 def _class(name, value, level="##"):
     text = f"\n{level} class `{name}`\n\n{_text(value)}"
     for each in dir(value):
-        if each.startswith("_"):
+        owner = next((base for base in value.__mro__ if each in vars(base)), value)
+        if each.startswith("_") or owner.__module__ == "builtins":  # of exceptions and tuples, Python's manual tells
             continue
         member = inspect.getattr_static(value, each)
         static = isinstance(member, staticmethod)

@@ -65,12 +65,12 @@ NVCC_FLAGS := -std=c++17 -O3 --expt-relaxed-constexpr -DAD_ISA=gpu -D_GNU_SOURCE
 	-Xcompiler -fPIC,-fno-strict-aliasing,-g1 -diag-suppress 68,128,177,186,1650 $(NVCCFLAGS)
 CUDA_CXXFLAGS := -DAD_ISA=gpu -isystem $(CUDA_HOME)/include
 # Of the protocol what needs no msgpack.
-CUDA_PROTOCOL := $(filter-out %/check.o %/decode.o %/encode.o,$(PROTOCOL))
+CUDA_PROTOCOL := $(filter-out %/encode.o,$(PROTOCOL))
 CUDA_OBJECTS := $(patsubst %,$(CUDA_OBJ)/%.o,$(basename $(CUDA_SOURCES)))
 $(CUDA_OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
 
 # Chains are compiled at run time from headers that are embedded in an object: the assembler reads them, so make has to
-# know. FUSE_PORTABLE needs no CUDA; tests/unit/fuse_*.cpp test it everywhere.
+# know. FUSE_PORTABLE needs no CUDA; tests/unit/fuse_*.cpp and tests/build/fuse_*.cpp test it everywhere.
 FUSE_HEADERS := kernels/types.h kernels/math.h kernels/math_libm.h kernels/math_complex.h kernels/accumulate.h \
 	protocol/dtype.def $(addprefix kernels/cuda/,vector.cuh divide.h fuse_argument.h fuse_device.cuh fuse_fold.cuh \
 	reduce.h reduce_fold.cuh reduce_states.cuh)

@@ -2,12 +2,12 @@
 
 #include <stdlib.h>
 
-enum { BLOCK_SIZE = 32768, ALIGN = 16 }; /* a block: what some sixty operations take */
+enum { BLOCK_SIZE = 32768 }; /* what some sixty operations take */
 
 struct ad_arena_block {
     struct ad_arena_block *next;
-    size_t size, used;
-    _Alignas(ALIGN) unsigned char data[];
+    size_t size; /* a multiple of the alignment */
+    _Alignas(AD_ARENA_ALIGN) unsigned char data[];
 };
 
 static struct ad_arena_block *block_new(size_t size) {
@@ -19,19 +19,26 @@ static struct ad_arena_block *block_new(size_t size) {
     return block;
 }
 
-void *ad__arena_alloc(ad_arena *arena, size_t size) {
-    struct ad_arena_block *block = arena->block;
+static void use(ad_arena *arena, struct ad_arena_block *block) {
+    arena->block = block;
+    arena->at = block->data;
+    arena->end = block->data + block->size;
+}
 
-    if (size > SIZE_MAX - ALIGN) return NULL;
-    size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-    if (block == NULL || block->size - block->used < size) {
+void *ad__arena_grow(ad_arena *arena, size_t size) {
+    struct ad_arena_block *block;
+
+    if (size == 0) size = 1;
+    if (size > SIZE_MAX - AD_ARENA_ALIGN) return NULL;
+    size = (size + AD_ARENA_ALIGN - 1) & ~(size_t)(AD_ARENA_ALIGN - 1);
+    if (size > (size_t)(arena->end - arena->at)) {
         block = block_new(size > BLOCK_SIZE ? size : BLOCK_SIZE);
         if (block == NULL) return NULL;
         block->next = arena->block;
-        arena->block = block;
+        use(arena, block);
     }
-    block->used += size;
-    return block->data + (block->used - size);
+    arena->at += size;
+    return arena->at - size;
 }
 
 static void free_blocks(struct ad_arena_block *block) {
@@ -50,12 +57,12 @@ void ad__arena_reset(ad_arena *arena) {
         ad__arena_free(arena);
         return;
     }
-    free_blocks(keep->next);
+    if (keep->next != NULL) free_blocks(keep->next);
     keep->next = NULL;
-    keep->used = 0;
+    use(arena, keep);
 }
 
 void ad__arena_free(ad_arena *arena) {
     free_blocks(arena->block);
-    arena->block = NULL;
+    *arena = (ad_arena)AD_ARENA_INIT;
 }

@@ -24,6 +24,7 @@ extern "C" {
 
 /* Features, of hello and welcome. */
 #define AD_FEATURE_KERNELS 1u /* this principal may run kernels of its own */
+#define AD_FEATURE_RESUME 2u  /* a session whose connection breaks can be taken up again */
 
 /* Status: 0 or a negative AD_E_*. Codes on the wire are the positive values of error.def. */
 enum {

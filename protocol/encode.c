@@ -27,12 +27,59 @@ static inline int append(void *to, const char *data, size_t size) {
     return 0;
 }
 
+/* ---- what most messages consist of, written where it goes: msgpack-c makes a call for each number ---- */
+
+enum { NUMBER = 9 }; /* bytes of the longest, and of the longest head */
+
+/* Where at most `most` bytes may be written; NULL: no memory, as b knows from now on. */
+static uint8_t *room(ad_bytes *b, size_t most) {
+    if (b->capacity - b->size < most && ad__bytes_reserve(b, most) != AD_OK) return NULL;
+    return b->data + b->size;
+}
+
+static void wrote(ad_bytes *b, const uint8_t *until) { b->size = (size_t)(until - b->data); }
+
+/* The last bytes of a number, big-endian, behind what announces them. */
+static uint8_t *put(uint8_t *p, uint8_t head, uint64_t value, int size) {
+    *p++ = head;
+    for (int i = 1; i <= size; i++) *p++ = (uint8_t)(value >> 8 * (size - i));
+    return p;
+}
+
+static uint8_t *put_unsigned(uint8_t *p, uint64_t value) {
+    if (value < 0x80) return put(p, (uint8_t)value, 0, 0);
+    if (value <= UINT8_MAX) return put(p, 0xcc, value, 1);
+    if (value <= UINT16_MAX) return put(p, 0xcd, value, 2);
+    if (value <= UINT32_MAX) return put(p, 0xce, value, 4);
+    return put(p, 0xcf, value, 8);
+}
+
+static uint8_t *put_int(uint8_t *p, int64_t value) {
+    if (value >= 0) return put_unsigned(p, (uint64_t)value);
+    if (value >= -32) return put(p, (uint8_t)value, 0, 0);
+    if (value >= INT8_MIN) return put(p, 0xd0, (uint64_t)value, 1);
+    if (value >= INT16_MIN) return put(p, 0xd1, (uint64_t)value, 2);
+    if (value >= INT32_MIN) return put(p, 0xd2, (uint64_t)value, 4);
+    return put(p, 0xd3, (uint64_t)value, 8);
+}
+
+static uint8_t *put_array(uint8_t *p, size_t size) {
+    if (size < 16) return put(p, (uint8_t)(0x90 | size), 0, 0);
+    return size <= UINT16_MAX ? put(p, 0xdc, size, 2) : put(p, 0xdd, size, 4);
+}
+
+static void pack_array(ad_bytes *b, size_t size) {
+    uint8_t *p = room(b, NUMBER);
+
+    if (p != NULL) wrote(b, put_array(p, size));
+}
+
 static msgpack_packer begin(ad_bytes *b, int request, size_t fields) {
+    uint8_t *p = room(b, 2 * NUMBER);
     msgpack_packer pk;
 
+    if (p != NULL) wrote(b, put_unsigned(put_array(p, fields + 1), (uint64_t)request));
     msgpack_packer_init(&pk, b, append);
-    msgpack_pack_array(&pk, fields + 1);
-    msgpack_pack_uint8(&pk, (uint8_t)request);
     return pk;
 }
 
@@ -57,34 +104,39 @@ static void pack_scalar(msgpack_packer *pk, const ad_scalar *v) {
 }
 
 static void pack_scalars(msgpack_packer *pk, size_t n, const ad_scalar *values) {
-    msgpack_pack_array(pk, n);
+    pack_array(pk->data, n);
     for (size_t i = 0; i < n; i++) pack_scalar(pk, &values[i]);
 }
 
 /* Strides of dimensions of size 1 are never walked; 0 keeps them within any buffer. */
-static void pack_strides(msgpack_packer *pk, const ad_desc *d) {
-    msgpack_pack_array(pk, d->ndim);
-    for (int i = 0; i < d->ndim; i++) msgpack_pack_int64(pk, d->shape[i] == 1 ? 0 : d->strides[i]);
+static uint8_t *put_strides(uint8_t *p, const ad_desc *d) {
+    p = put_array(p, d->ndim);
+    for (int i = 0; i < d->ndim; i++) p = put_int(p, d->shape[i] == 1 ? 0 : d->strides[i]);
+    return p;
+}
+
+static uint8_t *put_shape(uint8_t *p, const ad_desc *d) {
+    p = put_array(p, d->ndim);
+    for (int i = 0; i < d->ndim; i++) p = put_int(p, d->shape[i]);
+    return p;
 }
 
 static void pack_desc(msgpack_packer *pk, const ad_desc *d) {
     const bool view = d->form == AD_VIEW, strided = view && !ad__is_contiguous(d);
+    uint8_t *p = room(pk->data, (6 + 2 * (size_t)d->ndim) * NUMBER);
 
-    msgpack_pack_array(pk, strided ? 5 : view ? 4 : 3);
-    msgpack_pack_uint64(pk, d->buffer);
-    msgpack_pack_uint8(pk, d->dtype);
-    if (d->form == AD_SIZED) {
-        msgpack_pack_nil(pk);
-        return;
-    }
-    if (view) msgpack_pack_int64(pk, d->offset);
-    msgpack_pack_array(pk, d->ndim);
-    for (int i = 0; i < d->ndim; i++) msgpack_pack_int64(pk, d->shape[i]);
-    if (strided) pack_strides(pk, d);
+    if (p == NULL) return;
+    p = put_array(p, strided ? 5 : view ? 4 : 3);
+    p = put_unsigned(p, d->buffer);
+    p = put_unsigned(p, d->dtype);
+    if (view) p = put_int(p, d->offset);
+    p = d->form == AD_SIZED ? put(p, 0xc0, 0, 0) : put_shape(p, d);
+    if (strided) p = put_strides(p, d);
+    wrote(pk->data, p);
 }
 
 static void pack_operands(msgpack_packer *pk, int n, const ad_operand *operand) {
-    msgpack_pack_array(pk, (size_t)n);
+    pack_array(pk->data, (size_t)n);
     for (int i = 0; i < n; i++) {
         if (operand[i].is_scalar) pack_scalar(pk, &operand[i].scalar);
         else pack_desc(pk, &operand[i].desc);
@@ -92,8 +144,9 @@ static void pack_operands(msgpack_packer *pk, int n, const ad_operand *operand) 
 }
 
 static void pack_op(msgpack_packer *pk, const ad_op *op) {
-    msgpack_pack_uint16(pk, op->row);
-    msgpack_pack_uint8(pk, op->loop);
+    uint8_t *p = room(pk->data, 2 * NUMBER);
+
+    if (p != NULL) wrote(pk->data, put_unsigned(put_unsigned(p, op->row), op->loop));
     pack_operands(pk, op->nout, op->operand);
     pack_operands(pk, op->nin, op->operand + op->nout);
     pack_scalars(pk, op->nparam, op->param);
@@ -101,19 +154,37 @@ static void pack_op(msgpack_packer *pk, const ad_op *op) {
 
 /* ---- client to server ---- */
 
+static void pack_token(msgpack_packer *pk, const char *token) {
+    if (token == NULL) return;
+    pack_string(pk, "token");
+    pack_string(pk, token);
+}
+
 int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client,
-                     const char *token) {
+                     const char *token, uint64_t process) {
     msgpack_packer pk = begin(b, AD_REQ_HELLO, 5);
 
     msgpack_pack_uint64(&pk, least);
     msgpack_pack_uint64(&pk, greatest);
     msgpack_pack_uint64(&pk, features);
     pack_string(&pk, client);
-    msgpack_pack_map(&pk, token != NULL);
-    if (token != NULL) {
-        pack_string(&pk, "token");
-        pack_string(&pk, token);
+    msgpack_pack_map(&pk, (token != NULL) + (process != 0));
+    if (process != 0) {
+        pack_string(&pk, "process");
+        msgpack_pack_uint64(&pk, process);
     }
+    pack_token(&pk, token);
+    return end(b);
+}
+
+int ad__encode_resume(ad_bytes *b, const uint64_t numbers[4], const uint8_t secret[AD_SECRET], const char *token) {
+    msgpack_packer pk = begin(b, AD_REQ_RESUME, 6);
+
+    for (int i = 0; i < 3; i++) msgpack_pack_uint64(&pk, numbers[i]);
+    msgpack_pack_bin_with_body(&pk, secret, AD_SECRET);
+    msgpack_pack_uint64(&pk, numbers[3]);
+    msgpack_pack_map(&pk, token != NULL);
+    pack_token(&pk, token);
     return end(b);
 }
 
@@ -140,10 +211,13 @@ int ad__encode_new(ad_bytes *b, const ad_desc *d, bool zero) {
 }
 
 int ad__encode_free(ad_bytes *b, size_t n, const uint64_t *ids) {
-    msgpack_packer pk = begin(b, AD_REQ_FREE, 1);
+    uint8_t *p;
 
-    msgpack_pack_array(&pk, n);
-    for (size_t i = 0; i < n; i++) msgpack_pack_uint64(&pk, ids[i]);
+    begin(b, AD_REQ_FREE, 1);
+    if (n > SIZE_MAX / NUMBER - 1 || (p = room(b, (n + 1) * NUMBER)) == NULL) return AD_E_MEMORY;
+    p = put_array(p, n);
+    for (size_t i = 0; i < n; i++) p = put_unsigned(p, ids[i]);
+    wrote(b, p);
     return end(b);
 }
 
@@ -304,6 +378,14 @@ int ad__encode_bye(ad_bytes *b, int code, const char *text) {
 
     msgpack_pack_uint64(&pk, (uint64_t)-code);
     pack_string(&pk, text);
+    return end(b);
+}
+
+int ad__encode_resumed(ad_bytes *b, const uint8_t secret[AD_SECRET], uint64_t received) {
+    msgpack_packer pk = begin(b, AD_REQ_RESUMED, 2);
+
+    msgpack_pack_bin_with_body(&pk, secret, AD_SECRET);
+    msgpack_pack_uint64(&pk, received);
     return end(b);
 }
 

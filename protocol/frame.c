@@ -30,6 +30,12 @@ int ad__frame_decode(const uint8_t in[AD_FRAME_HEADER], uint32_t max_control, ui
                          got.control, max_control);
     if (got.flags & ~AD_FRAME_FLAGS)
         return ad__fault(fault, AD_E_PROTOCOL, "unknown flags of a frame: %#" PRIx32, got.flags);
+    if (got.flags & AD_FRAME_NOTES) {
+        if (got.control || (got.flags != AD_FRAME_TAKEN && got.flags != AD_FRAME_LEAVE))
+            return ad__fault(fault, AD_E_PROTOCOL, "a note that is more than one note: flags %#" PRIx32, got.flags);
+        *f = got;
+        return AD_OK;
+    }
     if (got.payload > max_payload)
         return ad__fault(fault, AD_E_PROTOCOL, "a payload of %" PRIu64 " bytes, above the limit of %" PRIu64,
                          got.payload, max_payload);

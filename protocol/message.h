@@ -29,9 +29,12 @@ typedef struct ad_string {
 } ad_string;
 
 /* ---- encoding: each appends one request to b; AD_E_MEMORY when b failed ---- */
-/* token: NULL: none */
+/* token: NULL: none; process: 0: none */
 int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client,
-                     const char *token);
+                     const char *token, uint64_t process);
+#define AD_SECRET 16 /* bytes */
+int ad__encode_resume(ad_bytes *b, const uint64_t numbers[4], const uint8_t secret[AD_SECRET], const char *token);
+int ad__encode_resumed(ad_bytes *b, const uint8_t secret[AD_SECRET], uint64_t received);
 int ad__encode_op(ad_bytes *b, const ad_op *op);                      /* UFUNC, REDUCE, CALL */
 int ad__encode_query(ad_bytes *b, uint64_t request, const ad_op *op); /* QUERY */
 int ad__encode_new(ad_bytes *b, const ad_desc *d, bool zero);
@@ -80,8 +83,10 @@ typedef struct ad_welcome {
     uint64_t devices;                                                         /* how many */
     uint64_t memory;                                                          /* bytes of device 0 */
     char device_name[64];
-    char server[64]; /* program and version */
-    uint64_t pid;    /* of the front */
+    char server[64];   /* program and version */
+    uint64_t pid;      /* of the front */
+    uint64_t resume;   /* ms that the session waits for its client when the connection is gone; 0: it does not */
+    uint64_t instance; /* of the server: another one after each start */
 } ad_welcome;
 int ad__encode_welcome(ad_bytes *b, const ad_welcome *w);
 
@@ -90,8 +95,10 @@ int ad__encode_welcome(ad_bytes *b, const ad_welcome *w);
 typedef struct ad_message {
     uint8_t opcode;
     const ad_request_row *row;
-    uint64_t u[8];  /* unsigned fields in order, however many the row has (the list of FREE is below) */
-    ad_string s[2]; /* string and bytes fields that are no lists; of HELLO the second is the token (size 0: none) */
+    uint64_t u[8];  /* unsigned fields in order, however many the row has (the list of FREE is below); of HELLO the
+                       fourth is the client's process */
+    ad_string s[2]; /* string and bytes fields that are no lists; of HELLO and RESUME the second is the token (size 0:
+                       none) */
     uint64_t *ids;  /* the list of unsigned numbers */
     size_t nids;
     struct {

@@ -64,12 +64,23 @@ typedef struct ad_op {
 /* Bump allocation for what lives as long as a batch of messages. Memory comes in blocks and is freed at once. */
 typedef struct ad_arena {
     struct ad_arena_block *block;
+    unsigned char *at, *end; /* what is left of the block */
 } ad_arena;
 #define AD_ARENA_INIT \
     { 0 }
-void *ad__arena_alloc(ad_arena *arena, size_t size); /* 16-byte aligned, not zeroed; NULL: no memory */
-void ad__arena_reset(ad_arena *arena);               /* forget all, keep one block */
+#define AD_ARENA_ALIGN 16
+void *ad__arena_grow(ad_arena *arena, size_t size); /* for the next only */
+void ad__arena_reset(ad_arena *arena);              /* forget all, keep one block */
 void ad__arena_free(ad_arena *arena);
+
+/* 16-byte aligned, not zeroed; NULL: no memory. */
+static inline void *ad__arena_alloc(ad_arena *arena, size_t size) {
+    unsigned char *p = arena->at;
+
+    if (size - 1 >= (size_t)(arena->end - p)) return ad__arena_grow(arena, size);  /* also for 0 */
+    arena->at = p + ((size + AD_ARENA_ALIGN - 1) & ~(size_t)(AD_ARENA_ALIGN - 1)); /* as blocks are */
+    return p;
+}
 
 #ifdef __cplusplus
 }

@@ -1,124 +1,73 @@
+#include "protocol/cursor.h"
 #include "protocol/frame.h"
-
-/* What a first byte of msgpack announces. */
-typedef enum shape { SCAN_LEAF, SCAN_BYTES, SCAN_ARRAY, SCAN_MAP, SCAN_BAD } shape;
-
-typedef struct head {
-    uint8_t shape;
-    uint8_t width; /* bytes of the length or number that follow the first byte */
-    uint8_t extra; /* bytes beyond the declared length (the type of an ext) */
-    uint8_t fixed; /* the length itself, where it is in the first byte */
-} head;
-
-/* The bytes from 0xc0 to 0xdf; the others are ranges. A number's own bytes are its width too. */
-#define LEAF(width) \
-    { SCAN_LEAF, width, 0, 0 }
-#define BYTES(width) \
-    { SCAN_BYTES, width, 0, 0 }
-#define EXT(width, length) \
-    { SCAN_BYTES, width, 1, length }
-static const head heads[32] = {
-    /* nil, unused, false, true */
-    LEAF(0),
-    {SCAN_BAD, 0, 0, 0},
-    LEAF(0),
-    LEAF(0),
-    /* bin, ext, float */
-    BYTES(1),
-    BYTES(2),
-    BYTES(4),
-    EXT(1, 0),
-    EXT(2, 0),
-    EXT(4, 0),
-    LEAF(4),
-    LEAF(8),
-    /* unsigned, signed */
-    LEAF(1),
-    LEAF(2),
-    LEAF(4),
-    LEAF(8),
-    LEAF(1),
-    LEAF(2),
-    LEAF(4),
-    LEAF(8),
-    /* fixext, str */
-    EXT(0, 1),
-    EXT(0, 2),
-    EXT(0, 4),
-    EXT(0, 8),
-    EXT(0, 16),
-    BYTES(1),
-    BYTES(2),
-    BYTES(4),
-    /* array, map */
-    {SCAN_ARRAY, 2, 0, 0},
-    {SCAN_ARRAY, 4, 0, 0},
-    {SCAN_MAP, 2, 0, 0},
-    {SCAN_MAP, 4, 0, 0}};
-
-static head head_of(uint8_t byte) {
-    if (byte < 0x80 || byte >= 0xe0) return (head){SCAN_LEAF, 0, 0, 0};
-    if (byte < 0x90) return (head){SCAN_MAP, 0, 0, byte & 15};
-    if (byte < 0xa0) return (head){SCAN_ARRAY, 0, 0, byte & 15};
-    if (byte < 0xc0) return (head){SCAN_BYTES, 0, 0, byte & 31};
-    return heads[byte - 0xc0];
-}
-
-/* Big-endian, as msgpack's lengths are. */
-static uint64_t get_be(const uint8_t *in, int bytes) {
-    uint64_t value = 0;
-
-    for (int i = 0; i < bytes; i++) value = value << 8 | in[i];
-    return value;
-}
 
 typedef struct scan {
     const uint8_t *data;
     size_t size, at;
-    uint64_t left[AD_SCAN_DEPTH]; /* objects that the open containers still want */
-    int depth;
-    uint32_t elements;
+    uint64_t left;                 /* objects that the innermost open container still wants, */
+    uint64_t outer[AD_SCAN_DEPTH]; /* and those around it */
+    unsigned depth;                /* open containers */
+    uint64_t elements;             /* that the containers so far want in all */
 } scan;
 
-static int bad(ad_fault *fault, const scan *s, const char *what) {
-    return ad__fault(fault, AD_E_PROTOCOL, "control block: %s at byte %zu", what, s->at);
+/* NULL, or what is wrong; here as below. */
+static inline const char *open_container(scan *s, uint64_t children) {
+    if (s->depth == AD_SCAN_DEPTH) return "nested too deep";
+    if (children > s->size - s->at) return "a container is longer than the block";
+    s->elements += children;
+    s->outer[s->depth++] = s->left;
+    s->left = children;
+    return NULL;
 }
 
-static int open_container(scan *s, uint64_t children, ad_fault *fault) {
-    if (s->depth == AD_SCAN_DEPTH) return bad(fault, s, "nested too deep");
-    if (children > s->size - s->at) return bad(fault, s, "a container is longer than the block");
-    s->left[s->depth++] = children;
-    while (s->depth > 0 && s->left[s->depth - 1] == 0) s->depth--;
-    return AD_OK;
-}
-
-/* One object's head, and a leaf's body. */
-static int step(scan *s, ad_fault *fault) {
-    const head h = head_of(s->data[s->at]);
+/* An object of more than one byte that is no short array. */
+static inline const char *step(scan *s) {
+    const ad_head *h = &ad__heads[s->data[s->at]];
     uint64_t length;
 
-    if (h.shape == SCAN_BAD) return bad(fault, s, "a byte that msgpack does not use");
-    if (s->depth == 0 && h.shape != SCAN_ARRAY) return bad(fault, s, "a message is not an array");
-    if (++s->elements > AD_SCAN_ELEMENTS) return bad(fault, s, "too many objects");
+    if (h->kind == AD_KIND_NONE) return "a byte that msgpack does not use";
     s->at++;
-    if (s->size - s->at < h.width) return bad(fault, s, "cut off");
-    length = h.shape == SCAN_LEAF ? 0 : h.width > 0 ? get_be(s->data + s->at, h.width) : h.fixed;
-    s->at += h.width;
-    if (s->depth > 0) s->left[s->depth - 1]--; /* of the container that this object is in */
-    if (h.shape == SCAN_ARRAY || h.shape == SCAN_MAP)
-        return open_container(s, h.shape == SCAN_MAP ? 2 * length : length, fault);
-    length += h.extra;
-    if (length > s->size - s->at) return bad(fault, s, "a string is longer than the block");
+    if (s->size - s->at < h->width) return "cut off";
+    s->at += h->width;
+    if (h->kind < AD_KIND_TEXT) return NULL;
+    length = ad__head_length(h, s->data + s->at - h->width);
+    if (h->kind == AD_KIND_ARRAY) return open_container(s, length);
+    if (h->kind == AD_KIND_MAP) return open_container(s, 2 * length);
+    length += h->kind == AD_KIND_EXT; /* its type */
+    if (length > s->size - s->at) return "a string is longer than the block";
     s->at += length;
-    while (s->depth > 0 && s->left[s->depth - 1] == 0) s->depth--;
-    return AD_OK;
+    return NULL;
+}
+
+/* A message, from its first byte on. Small numbers and short arrays are most of what comes. */
+static inline const char *walk(scan *s) {
+    const char *wrong = NULL;
+
+    if (!ad__object_is(s->data + s->at, AD_KIND_ARRAY)) return "a message is not an array";
+    s->elements++;
+    s->left = 1;
+    while (wrong == NULL) {
+        uint8_t byte;
+        while (s->left == 0) {
+            if (s->depth == 0) return NULL;
+            s->left = s->outer[--s->depth];
+        }
+        if (s->at == s->size) return "cut off";
+        byte = s->data[s->at];
+        s->left--;
+        if (byte < 0x80) s->at++;
+        else if ((byte & 0xf0) == 0x90) s->at++, wrong = open_container(s, byte & 15);
+        else wrong = step(s);
+    }
+    return wrong;
 }
 
 int ad__scan(const uint8_t *data, size_t size, ad_fault *fault) {
     scan s = {.data = data, .size = size};
-    int status = AD_OK;
+    const char *wrong = NULL;
 
-    while (status == AD_OK && s.at < size) status = step(&s, fault);
-    if (status == AD_OK && s.depth > 0) status = bad(fault, &s, "cut off");
-    return status;
+    while (wrong == NULL && s.at < size) wrong = walk(&s);
+    if (wrong == NULL && s.elements > AD_SCAN_ELEMENTS) wrong = "too many objects";
+    if (wrong == NULL) return AD_OK;
+    return ad__fault(fault, AD_E_PROTOCOL, "control block: %s at byte %zu", wrong, s.at);
 }

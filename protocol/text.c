@@ -20,3 +20,23 @@ void ad__text_shape(ad_text *t, int ndim, const int64_t *shape) {
     for (int i = 0; i < ndim; i++) ad__text_add(t, i == 0 ? "%" PRId64 : ",%" PRId64, shape[i]);
     ad__text_add(t, ndim == 1 ? ",)" : ")");
 }
+
+/* The length of the character at p, of at most left bytes; 0: not UTF-8. */
+static size_t utf8_length(const unsigned char *p, size_t left) {
+    const size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+
+    if (n == 0 || n > left) return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80) return 0;
+    /* Longer than needed, a surrogate, or beyond the last code point. */
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+        (p[0] == 0xf4 && p[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+bool ad__is_utf8(const char *text, size_t size) {
+    for (size_t i = 0, n; i < size; i += n)
+        if ((n = utf8_length((const unsigned char *)text + i, size - i)) == 0) return false;
+    return true;
+}

@@ -1,4 +1,4 @@
-/* Text for faults and traces, written into a fixed space and cut where that ends. */
+/* Text for faults and traces, written into a fixed space and cut where that ends; and what text is. */
 #ifndef AD_PROTOCOL_TEXT_H
 #define AD_PROTOCOL_TEXT_H
 
@@ -16,6 +16,8 @@ typedef struct ad_text {
 void ad__text_add(ad_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A shape as Python writes it: (), (3,), (2,3). */
 void ad__text_shape(ad_text *t, int ndim, const int64_t *shape);
+/* UTF-8 as the Unicode standard has it: shortest forms, no surrogates, nothing beyond the last code point. */
+bool ad__is_utf8(const char *text, size_t size);
 
 #ifdef __cplusplus
 }

@@ -145,6 +145,10 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
         ad__text_add(&t, " %" PRIu64 "..%" PRIu64 " features %#" PRIx64, u[0], u[1], u[2]);
         add_string(&t, &m->s[0]);
         break;
+    case AD_REQ_RESUME:
+        ad__text_add(&t, " session %" PRIu64 " of %" PRIx64 ", received %" PRIu64, u[2], u[1], u[3]);
+        break;
+    case AD_REQ_RESUMED: ad__text_add(&t, " received %" PRIu64, u[0]); break;
     case AD_REQ_WELCOME: add_welcome(&t, m->welcome); break;
     case AD_REQ_NEW:
     case AD_REQ_EMPTY:

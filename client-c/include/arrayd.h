@@ -51,8 +51,8 @@ AD_API const char *ad_version(void);
 AD_API int ad_session_open(const char *url, ad_session **session);
 /* What shows a server at "tcp:" or "tls:" who we are, and us that it is the right one; NULL: from the environment. */
 typedef struct ad_connection {
-    const char *token; /* $ARRAYD_TOKEN, the file $ARRAYD_TOKEN_FILE, ~/.config/arrayd/token. It is copied, sent once
-                          and forgotten; no message shows it */
+    const char *token; /* $ARRAYD_TOKEN, the file $ARRAYD_TOKEN_FILE, ~/.config/arrayd/token (unless there is a
+                          certificate). It is copied, sent once and forgotten; no message shows it */
     const char *ca;    /* PEM file of authorities: $ARRAYD_CA, else the system's */
     const char *cert;  /* PEM file of our certificate: $ARRAYD_CERT, else none ... */
     const char *key;   /* ... and of its key: $ARRAYD_KEY, else in the same file */
@@ -62,6 +62,7 @@ AD_API int ad_session_open_with(const char *url, const ad_connection *connection
 /* Close: what has been sent is executed, arrays of the session become invalid handles (release them all the same).
  * NULL is allowed. */
 AD_API void ad_session_close(ad_session *session);
+/* What is known of a session without asking the server. */
 typedef struct ad_session_info {
     const char *url, *server, *backend, *device_name; /* valid while the session lives */
     uint64_t session, version, devices, memory;
@@ -111,6 +112,8 @@ static inline ad_in ad_complex(double re, double im) {
 }
 
 /* ---- arrays ---- */
+/* What is known of an array without asking the server. A handle is released once for each time that it was made or
+ * retained. */
 typedef struct ad_array_info {
     ad_session *session;
     const int64_t *shape, *strides; /* ndim places, bytes; valid while the handle lives */
@@ -138,6 +141,7 @@ AD_API int ad_download(const ad_array *a, void *data, size_t size);
 AD_API int ad_write(const ad_array *a, const void *data, size_t size);
 
 /* ---- devices ---- */
+/* Device n of the session's server; waits. AD_E_VALUE when there is none. */
 typedef struct ad_device_facts {
     uint64_t memory, free; /* bytes: in all, not in use by anybody */
     int major, minor;      /* compute capability; 0: none */
@@ -145,14 +149,13 @@ typedef struct ad_device_facts {
     uint64_t peers;        /* bit n: it reaches the memory of device n */
     int runtime, driver;   /* versions of CUDA, 1000 * major + 10 * minor; 0: none */
 } ad_device_facts;
-/* Device n of the session's server; waits. AD_E_VALUE when there is none. */
 AD_API int ad_device_get_facts(ad_session *s, int device, ad_device_facts *facts);
+/* The session's memory on a device. AD_POOL_TRIM gives back what no array needs; AD_POOL_LIMIT sets the limit to value
+ * (0: none). Waits. */
 typedef struct ad_pool_facts {
     uint64_t used, total, free_blocks, limit; /* bytes in arrays of the session; taken from the device; -; 0: none */
 } ad_pool_facts;
 typedef enum ad_pool_action { AD_POOL_LOOK, AD_POOL_TRIM, AD_POOL_LIMIT } ad_pool_action;
-/* The session's memory on a device. AD_POOL_TRIM gives back what no array needs; AD_POOL_LIMIT sets the limit to value
- * (0: none). Waits. */
 AD_API int ad_pool_ask(ad_session *s, int device, ad_pool_action action, uint64_t value, ad_pool_facts *facts);
 
 /* ---- streams and events ----
@@ -285,6 +288,7 @@ AD_API int ad_transpose(const ad_array *a, const int *axes /* NULL: reversed */,
 AD_API int ad_broadcast_to(const ad_array *a, int ndim, const int64_t *shape, ad_array **out);
 
 /* ---- operations ---- */
+/* What an operation may be told besides its inputs; begin with AD_OPTIONS_INIT. */
 typedef struct ad_options {
     int dtype;             /* loop type asked for; -1: by promotion */
     int casting;           /* ad_casting of protocol/infer.h: how inputs and outputs may be cast; default same_kind */

@@ -48,7 +48,7 @@ from ._reductions import (all, amax, amin, any, argmax, argmin, count_nonzero, c
                           nanmean, nanmedian, nanmin, nanprod, nanstd, nansum, nanvar, prod, ptp, std, sum, var)
 from ._sorting import (argpartition, argsort, intersect1d, isin, lexsort, partition, searchsorted, setdiff1d, setxor1d,
                        sort, sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values)
-from . import _methods, _progress, _ufunc_methods
+from . import _dask_hook, _methods, _progress, _sites, _ufunc_methods
 
 __version__ = _core.version()
 
@@ -71,6 +71,8 @@ del _name, _alias, _ufunc
 
 _methods.install()
 _ufunc_methods.install()
+_dask_hook.install()
+_sites.install()
 
 
 # Imported when one of their names is first asked for; together they would double the time of the import.

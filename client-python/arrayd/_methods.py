@@ -189,8 +189,10 @@ _METHODS = {
     **{name: _scatters(name) for name in ("scatter_add", "scatter_max", "scatter_min")},
 }
 _LATER = {
+    "_dask": {"__dask_tokenize__": "token"},
     "_dlpack": {"__dlpack__": "dlpack", "__dlpack_device__": "dlpack_device", "toDlpack": "dlpack"},
     "_io": {"tofile": "tofile"},
+    "_notebook": {"_repr_html_": "repr_html"},
     "_protocols": {"__array__": "array", "__array_function__": "array_function", "__array_ufunc__": "array_ufunc"},
 }
 

@@ -1,6 +1,8 @@
 """Arrays for other processes: handles in pickles, names that outlive a session."""
 import collections
 import contextvars
+import math
+import operator
 import sys
 
 from . import _core
@@ -68,6 +70,26 @@ def _handle(a, uses, lease, linger):
     return Handle(_core.session_info()["url"], _core.share(a, uses, lease, linger), _core.layout(a))
 
 
+def _count(uses):
+    try:
+        uses = operator.index(uses)
+    except TypeError:
+        raise TypeError(f"uses must be an int, not {type(uses).__name__}") from None
+    if uses < 0:
+        raise ValueError(f"uses must be 0 (any number) or more, not {uses}")
+    return uses
+
+
+def _seconds(what, value, least):
+    """A number of seconds: not negative, or, where the least is more, not 0."""
+    if isinstance(value, str) or not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
+        raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
+    value = float(value)
+    if not math.isfinite(value) or value < least:
+        raise ValueError(f"{what} must be {'more than 0' if least else '0 or more'} seconds, not {value:g}")
+    return value
+
+
 def share(a, *, uses=0, lease=None, linger=_LINGER):
     """A handle of an array, for other processes of this user that use the same server. Nothing is copied; who attaches
     it has the array as it is now, whatever becomes of it here.
@@ -76,14 +98,17 @@ def share(a, *, uses=0, lease=None, linger=_LINGER):
     is over; None: as long as this process is connected. linger: seconds that it goes on after that. The elements stay
     on the server while the handle does.
     Returns: Handle.
-    Raises: TypeError for what is no ndarray; ValueError for a server that serves this process alone.
+    Raises: TypeError for what is no ndarray; ValueError for a server that serves this process alone, and for a number
+    of uses or seconds that cannot be.
     Source: arrayd
     """
     if not isinstance(a, ndarray):
-        raise TypeError(f"share() takes an arrayd.ndarray, not {type(a).__name__}")
+        raise TypeError(f"share() takes an arrayd.ndarray, not {type(a).__module__}.{type(a).__qualname__}")
+    uses, linger = _count(uses), _seconds("linger", linger, 0)
+    lease = 0.0 if lease is None else _seconds("lease", lease, sys.float_info.min)
     if not _reachable():
         raise ValueError("the server of this process is embedded: no other process can use it")
-    return _handle(a, uses, lease or 0.0, linger)
+    return _handle(a, uses, lease, linger)
 
 
 def _reachable():
@@ -145,7 +170,8 @@ class handles:
     """
 
     def __init__(self, uses=0, linger=_LINGER):
-        self.uses, self.linger, self._tokens, self._made = uses, linger, [], []
+        self.uses, self.linger = _count(uses), _seconds("linger", linger, 0)
+        self._tokens, self._made = [], []
 
     def __len__(self):
         return len(self._made)
@@ -174,7 +200,19 @@ def _grant(principals):
         return None
     if isinstance(principals, (str, int)):
         principals = [principals]
-    return ",".join(f"uid:{each}" if isinstance(each, int) else each for each in principals)
+    names = [f"uid:{each}" if isinstance(each, int) else each for each in principals]
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"grant must be of ints and strs, not {type(name).__name__}")
+        if name != "*" and not name.startswith(("uid:", "token:", "cert:", "tcp:")):
+            raise ValueError(f"grant: {name!r} is no principal: expected uid:N, token:NAME, cert:NAME or *")
+    return ",".join(names)
+
+
+def _named(name):
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a str, not {type(name).__name__}")
+    return name
 
 
 def publish(name, a, *, writable=False, grant=None):
@@ -186,7 +224,7 @@ def publish(name, a, *, writable=False, grant=None):
     process, write into the same elements; a must be an array of its own, not a view. grant: other users who may attach
     it: a uid or several, or principals as the server names them ("uid:1000"); "*" is everybody.
     Returns: None.
-    Raises: ValueError for another name, or a view to be written; LimitError when the server takes no more names.
+    Raises: ValueError for another name, for who can be nobody, or a view to be written; LimitError when the server takes no more names.
     Source: arrayd
     """
     a = as_array(a)
@@ -194,7 +232,7 @@ def publish(name, a, *, writable=False, grant=None):
         if writable:
             raise ValueError("publish(): the array is a view, so it cannot be let others write; publish a copy")
         a = a.copy(order="A")
-    _core.publish(a, name, writable, _grant(grant))
+    _core.publish(a, _named(name), writable, _grant(grant))
 
 
 def attach(name, *, principal=None):
@@ -207,7 +245,7 @@ def attach(name, *, principal=None):
     """
     if isinstance(name, Handle):
         return name.attach()
-    return _core.attach_name(principal, name)
+    return _core.attach_name(principal, _named(name))
 
 
 def unpublish(name):
@@ -218,7 +256,7 @@ def unpublish(name):
     Raises: KeyError when this user has published nothing by that name.
     Source: arrayd
     """
-    _core.unpublish(name)
+    _core.unpublish(_named(name))
 
 
 def names():

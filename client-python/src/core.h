@@ -82,6 +82,7 @@ PyObject *ad__py_axis_error(int64_t axis, int ndim, const char *argument);
 /* ---- session.c ---- */
 int ad__py_session_init(void);
 ad__py_session *ad__py_session_get(void); /* the current one, opened when there is none; NULL with an exception */
+bool ad__py_session_issued(uint64_t *serial, uint64_t *number); /* the last operation of the current one */
 /* The session of the first ndarray among n objects, else the current one. */
 ad__py_session *ad__py_session_of(PyObject *const *objects, Py_ssize_t n);
 uint64_t ad__py_session_serial(void);         /* of the current one; 0: there is none */
@@ -91,10 +92,16 @@ void ad__py_release(void);
 void ad__py_acquire(void);
 /* After a call that may have waited with the GIL held: see session.c. */
 extern _Thread_local PyThreadState *ad__py_released;
+/* Somebody wants to know where operations are issued; what follows an operation is then noted: see watch.c. */
+extern bool ad__py_watching;
+void ad__py_note(void);
+/* What is to be said of the place where an operation was issued: a str, or NULL without an exception. */
+PyObject *ad__py_place(uint64_t number);
 static inline void ad__py_ensure(void) {
     if (ad__py_released) ad__py_acquire();
+    else if (ad__py_watching) ad__py_note();
 }
-extern PyMethodDef ad__py_session_methods[];
+extern PyMethodDef ad__py_session_methods[], ad__py_watch_methods[];
 
 /* ---- dtype.c ---- */
 int ad__py_dtype_init(void);

@@ -75,13 +75,24 @@ static void fail_lost(PyObject *cls, const char *text) {
     Py_XDECREF(name);
 }
 
+static void fail_operation(PyObject *cls, const char *name, uint64_t number) {
+    PyObject *text =
+        PyUnicode_FromFormat("%s (operation %llu): %s", name, (unsigned long long)number, ad_error_message());
+    PyObject *place = text ? ad__py_place(number) : NULL;
+    PyObject *whole = place ? PyUnicode_Concat(text, place) : Py_XNewRef(text);
+    if (whole) PyErr_SetObject(cls, whole);
+    Py_XDECREF(whole);
+    Py_XDECREF(place);
+    Py_XDECREF(text);
+}
+
 PyObject *ad__py_fail(int status) {
     const char *name = "";
     uint64_t number = ad_error_operation(&name);
     PyObject *cls = status < 0 && status > -NERROR && classes[-status] ? classes[-status] : PyExc_RuntimeError;
     if (PyErr_Occurred()) /* a signal's handler raised it while we waited */
         return NULL;
-    if (number) PyErr_Format(cls, "%s (operation %llu): %s", name, (unsigned long long)number, ad_error_message());
+    if (number) fail_operation(cls, name, number);
     else if (status == AD_E_DEVICE_LOST) fail_lost(cls, ad_error_message());
     else PyErr_SetString(cls, ad_error_message());
     return NULL;

@@ -19,6 +19,7 @@ void ad__py_acquire(void) {
     PyThreadState *state = ad__py_released;
     ad__py_released = NULL;
     PyEval_RestoreThread(state);
+    if (ad__py_watching) ad__py_note();
 }
 
 /* libarrayd asks whether to go on waiting. */
@@ -126,6 +127,15 @@ ad__py_session *ad__py_session_get(void) {
 uint64_t ad__py_session_serial(void) {
     if (forked) look_after_fork();
     return current ? current->serial : 0;
+}
+
+bool ad__py_session_issued(uint64_t *serial, uint64_t *number) {
+    ad_session_info info;
+    if (!current || forked) return false;
+    ad_session_get_info(current->handle, &info);
+    *serial = current->serial;
+    *number = info.operations;
+    return true;
 }
 
 ad__py_session *ad__py_session_of(PyObject *const *objects, Py_ssize_t n) {

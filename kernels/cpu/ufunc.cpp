@@ -4,6 +4,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/ufunc_plan.h"
 #include "kernels/math.h"
+#include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "protocol/tables.h"
 
@@ -168,6 +169,54 @@ void run_loop(plan *p) {
                     });
 }
 
+unsigned run_planned(const ad_op *op, ad_run *run) {
+    plan p;
+    if (!make_plan(&p, op)) return 0;
+    ad_cpu_writes(op, run);
+    run_loop(&p);
+    return p.raised.load(std::memory_order_relaxed);
+}
+
+/* ---- what needs no plan ---- */
+
+bool same_shape(const ad_desc *a, const ad_desc *b) {
+    return a->ndim == b->ndim && std::equal(a->shape, a->shape + a->ndim, b->shape);
+}
+
+/* One call of the kernel: few elements, all operands scalars or contiguous arrays of one shape, of the kernel's types.
+ * False: this one is otherwise. */
+bool run_directly(const ad_op *op, ad_run *run, unsigned *raised) {
+    const ad_ufunc_row *row = ad__ufunc(op->row);
+    const ad_rule_row *rule = &ad__rules[row->rule];
+    const ad_desc *out = &op->operand[0].desc;
+    const int nop = row->nout + row->nin;
+    ad_ufunc_kernel kernel;
+    alignas(16) char slot[5][16];
+    void *data[5];
+    int64_t count = 1;
+    unsigned scalars = 0;
+    if (op->nout + op->nin != nop || ad_ufunc_choose(ad_cpu_kernels_get(), op->row, op->loop, &kernel) != op->loop)
+        return false;
+    for (int i = 0; i < out->ndim && count <= GRAIN_DEAR; i++) count *= std::min(out->shape[i], GRAIN_DEAR + 1);
+    if (!kernel || count < 2 || count > GRAIN_DEAR) return false; /* one element is a scalar */
+    for (int k = 0; k < nop; k++) {
+        const ad_operand *o = &op->operand[k];
+        const int dtype = ad__code_dtype(code_of(rule, row->nout, k), op->loop);
+        data[k] = o->is_scalar ? slot[k] : o->data;
+        if (o->is_scalar) {
+            ad_scalar_store(&o->scalar, dtype, slot[k]);
+            scalars |= 1u << (k - row->nout);
+        } else if (o->desc.dtype != dtype || !same_shape(&o->desc, out) || !ad__is_contiguous(&o->desc)) {
+            return false;
+        }
+    }
+    ad_cpu_writes(op, run);
+    kernel(data, scalars, count);
+    *raised = ad_cpu_raised;
+    ad_cpu_raised = 0;
+    return true;
+}
+
 } // namespace
 
 int ad_ufunc_choose(const ad_cpu_kernels *kernels, int row, int loop, ad_ufunc_kernel *kernel) {
@@ -193,11 +242,9 @@ void ad_ufunc_run_span(const plan *p, char *const *ptr, int64_t n) {
 }
 
 int ad_cpu_ufunc(ad_stream *, const ad_op *op, ad_run *run, ad_fault *fault) {
-    plan p;
-    if (!make_plan(&p, op)) return 0;
-    ad_cpu_writes(op, run);
-    run_loop(&p);
-    if (p.raised.load(std::memory_order_relaxed) & AD_RAISE_NEGATIVE_POWER)
+    unsigned raised;
+    if (!run_directly(op, run, &raised)) raised = run_planned(op, run);
+    if (raised & AD_RAISE_NEGATIVE_POWER)
         return ad__fault(fault, AD_E_VALUE, "Integers to negative integer powers are not allowed.");
     return 0;
 }

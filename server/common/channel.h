@@ -17,7 +17,8 @@ typedef enum ad_note_to { AD_TO_WORKER, AD_TO_FRONT } ad_note_to;
 
 typedef struct ad_note {
     uint32_t kind, zero;
-    uint64_t id, size;
+    uint64_t id, size, process, resumable;
+    uint8_t secret[16];
     ad_grants grants;
     char who[AD_PRINCIPAL_SIZE];
     char text[AD_FAULT_TEXT];

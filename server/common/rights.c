@@ -22,3 +22,7 @@ int64_t ad__kernel_limit(const ad_config *c, const char *principal) {
     double seconds = c->kernel_time > 0 ? c->kernel_time : is_local(principal) ? 0 : REMOTE_SECONDS;
     return (int64_t)(seconds * 1e9);
 }
+
+uint64_t ad__most_buffers(const ad_config *c, const ad_grants *grants) {
+    return grants->buffers && grants->buffers < c->buffers ? grants->buffers : c->buffers;
+}

@@ -1,4 +1,4 @@
-/* Who may have kernels of their own run. */
+/* What a principal may, by the options and by its grants. */
 #ifndef AD_SERVER_RIGHTS_H
 #define AD_SERVER_RIGHTS_H
 
@@ -11,5 +11,8 @@
 bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_grants *grants, const char *backend);
 /* Nanoseconds that a kernel of this principal may take; 0: any time. Option kernel-time. */
 int64_t ad__kernel_limit(const ad_config *c, const char *principal);
+
+/* Buffers that a session of it may have. Option buffers, and a grant that is less. */
+uint64_t ad__most_buffers(const ad_config *c, const ad_grants *grants);
 
 #endif

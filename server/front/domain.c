@@ -65,7 +65,14 @@ static void fail(ad_domain *d, const char *why) {
 }
 
 static void become_ready(ad_domain *d, const ad_note *note) {
+    ad_fault fault;
     if (d->state != AD_DOMAIN_STARTING) return;
+    d->front->device_memory = note->size;
+    if (!d->front->ready && ad__reserved_check(d->front, d->front->principals, &fault)) {
+        ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
+        ad__front_stop(d->front, 1, fault.text);
+        return;
+    }
     d->state = AD_DOMAIN_READY;
     d->offer = *note;
     ad__log(AD_LOG_INFO, "worker ready", "domain=%s worker=%d backend=%s device=%s memory=%lu ms=%ld", d->name,
@@ -73,21 +80,30 @@ static void become_ready(ad_domain *d, const ad_note *note) {
     ad__front_ready(d->front);
 }
 
+/* It counts as every other, here and for its principal. */
+static void take_forked(ad_domain *d, const ad_note *note) {
+    if (ad__seat_take(d->front, note->id, d, note->who))
+        ad__log(AD_LOG_WARN, "forked session not counted", "domain=%s principal=%s", d->name, note->who);
+    d->sessions++;
+    d->front->sessions++;
+}
+
 static void end_session(ad_domain *d, uint64_t session) {
     ad_front *f = d->front;
-    ad__seat_leave(f, session);
+    ad__seat_leave(f, session, d);
     ad__handshake_lost(f, d, session); /* it may never have begun */
     if (d->sessions) {
         d->sessions--;
         f->sessions--;
     }
-    if (f->embedded) ad__front_stop(f, 0, "the session is over");
+    if (f->embedded && session <= f->last_session) ad__front_stop(f, 0, "the session is over");
 }
 
 static void take_note(ad_domain *d, const ad_note *note, int fd) {
     switch (note->kind) {
     case AD_NOTE_READY: become_ready(d, note); break;
     case AD_NOTE_SESSION_END: end_session(d, note->id); break;
+    case AD_NOTE_FORKED: take_forked(d, note); break;
     case AD_NOTE_BEGUN: ad__handshake_begun(d->front, note->id); break;
     case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
     case AD_NOTE_SLAB:
@@ -113,6 +129,21 @@ static void on_channel(uv_poll_t *poll, int status, int events) {
     fail(d, "the worker died");
     close_channel(d);
     if (got == AD_E_PROTOCOL && d->alive) uv_process_kill(&d->process, SIGKILL);
+}
+
+/* A worker that does not hear of it would give away what is somebody's. */
+static void reserve(ad_domain *d) {
+    if (!ad__reserved_tell(d->front, &d->channel)) return;
+    fail(d, "the worker could not be told what is reserved");
+    uv_process_kill(&d->process, SIGKILL);
+}
+
+void ad__domain_reserve_all(ad_front *f) {
+    for (ad_domain *d = f->domains; d; d = d->next) {
+        if (!d->alive || !d->channel_open) continue;
+        reserve(d);
+        watch(d);
+    }
 }
 
 /* ---- the process ---- */
@@ -241,6 +272,7 @@ static int start(ad_domain *d, ad_fault *fault) {
     d->poll.data = d;
     d->channel_open = d->polled = true;
     d->state = AD_DOMAIN_STARTING;
+    if (ad__reserved_any(d->front)) reserve(d);
     watch(d);
     return 0;
 }
@@ -291,23 +323,29 @@ ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *st
     return d;
 }
 
-int ad__domain_give(ad_domain *d, uint64_t session, const ad_entrant *entrant, const char *client, int fd) {
-    ad_note note = {.kind = AD_NOTE_SESSION, .id = session, .grants = entrant->grants};
-    snprintf(note.who, sizeof note.who, "%s", entrant->who);
-    snprintf(note.text, sizeof note.text, "%s", client);
-    int status = ad__seat_take(d->front, session, d, entrant->who);
+int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
+    if (!d->channel_open) {
+        close(fd);
+        return AD_E_CONNECTION;
+    }
+    int status = ad__channel_send(&d->channel, note, fd);
+    if (!status) watch(d);
+    return status;
+}
+
+int ad__domain_give(ad_domain *d, const ad_note *note, int fd) {
+    int status = ad__seat_take(d->front, note->id, d, note->who);
     if (status) {
         close(fd);
         return status;
     }
-    status = ad__channel_send(&d->channel, &note, fd);
+    status = ad__domain_tell(d, note, fd);
     if (status) {
-        ad__seat_leave(d->front, session);
+        ad__seat_leave(d->front, note->id, d);
         return status;
     }
     d->sessions++;
     d->front->sessions++;
-    watch(d);
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "server/common/os.h"
 #include "server/common/secret.h"
 #include "server/front/front.h"
+#include "server/front/grants.h"
 
 #define MOST_GROUPS 1024
 #define MOST_REFUSALS 100 /* lines of the log in a second */
@@ -32,6 +33,7 @@ int ad__entrance_load(ad_front *f, ad_fault *fault) {
     ad_tls_context *tls = NULL;
     int status =
         ad__principals_load(f->embedded ? "" : c->tokens, f->embedded ? "" : c->principals, &principals, fault);
+    if (!status) status = ad__reserved_check(f, principals, fault);
     if (!status && !f->embedded) status = load_tls(c, &tls, fault);
     if (status) {
         ad__principals_free(principals);
@@ -57,6 +59,11 @@ void ad__entrance_free(ad_front *f) {
 static bool peer_of(int fd, struct ucred *peer) {
     socklen_t size = sizeof *peer;
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &size) == 0;
+}
+
+uint64_t ad__entrance_process(ad_way way, int fd, uint64_t said) {
+    struct ucred peer = {0};
+    return way == AD_WAY_UNIX && peer_of(fd, &peer) && said == (uint64_t)peer.pid ? said : 0;
 }
 
 /* Whoever has an IPv6 address has 2^64 of them. */
@@ -105,6 +112,11 @@ static int check_user(const ad_front *f, int fd, ad_entrant *out, ad_fault *faul
     size_t n = size / sizeof *groups;
     groups[n++] = peer.gid;
     ad__principals_user(f->principals, peer.uid, n, groups, out->who, &out->grants);
+    if (!f->embedded && !ad__users_apart(peer.uid) && !ad__principals_names(f->principals, out->who))
+        return ad__fault(fault, AD_E_DENIED,
+                         "the server's user namespace has no number for you, so it cannot tell you from others; a line "
+                         "for %s in the file of option principals lets all such users in as one",
+                         out->who);
     return 0;
 }
 
@@ -126,7 +138,7 @@ static int check_stranger(const ad_front *f, ad_way way, ad_string token, const 
     }
     if (way == AD_WAY_TCP && f->config.tcp_open) {
         snprintf(out->who, sizeof out->who, "tcp:anonymous");
-        out->grants = (ad_grants){.may = AD_GRANT_CONNECT, .devices = AD_GRANT_ALL_DEVICES};
+        out->grants = ad__grants_of_nobody(out->who);
         return 0;
     }
     return ad__fault(fault, AD_E_DENIED, "the server wants a token%s, and was shown none",

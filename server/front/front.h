@@ -20,6 +20,9 @@ typedef struct ad_seat ad_seat;
 
 #define AD_SEAT_CHAINS 256
 
+/* How a client has come. */
+typedef enum ad_way { AD_WAY_UNIX, AD_WAY_TCP, AD_WAY_TLS } ad_way;
+
 /* Whether the loop waits awake: see spin.c. */
 typedef struct ad_spin {
     uv_check_t after_poll;
@@ -44,6 +47,8 @@ struct ad_front {
     ad_listener *listeners;
     ad_handshake *handshakes; /* newest first */
     uint64_t sessions, last_session;
+    uint64_t instance;         /* a number drawn when it starts */
+    uint64_t device_memory;    /* bytes of a device; 0: no worker has told yet */
     ad_principals *principals; /* who may come in */
     ad_tls_context *tls;       /* NULL: no TLS here */
     ad_relay *relays;
@@ -71,11 +76,12 @@ void ad__front_ready(ad_front *f);
 /* Open what the configuration names. AD_E_SYSTEM, AD_E_VALUE, AD_E_LIMIT: it runs already. */
 int ad__listen_open(ad_front *f, ad_fault *fault);
 void ad__listen_close(ad_front *f);
+/* Accept on a listening socket, which is the front's from now on, success or not. where: for the log. */
+int ad__listen_add(ad_front *f, int fd, ad_way way, const char *where, ad_fault *fault);
 /* Where, for the log: "unix:/run/arrayd.sock tcp:127.0.0.1:7311". */
 void ad__listen_text(const ad_front *f, char *out, size_t size);
 
 /* ---- entrance.c: who somebody is ---- */
-typedef enum ad_way { AD_WAY_UNIX, AD_WAY_TCP, AD_WAY_TLS } ad_way;
 typedef struct ad_entrant {
     char who[AD_PRINCIPAL_SIZE]; /* "uid:1000", "token:alice" ... */
     ad_grants grants;
@@ -89,13 +95,24 @@ void ad__entrance_from(int fd, ad_way way, char *out, size_t size);
 int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, const char *certificate, ad_entrant *out,
                        ad_fault *fault);
 
+/* The process at the other end, where that is the one that the client says it is (and not one that passes it on, or is
+ * called otherwise there); else 0. */
+uint64_t ad__entrance_process(ad_way way, int fd, uint64_t said);
+
 /* Log that somebody is refused. Strangers must not fill the log: of what is too much for a second only the number. */
 void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why);
 
+/* ---- users.c ---- */
+/* False: in this user namespace several users may have that number. */
+bool ad__users_apart(uid_t uid);
+
 /* ---- seats.c: sessions by principal ---- */
 /* A session has been given to a worker. AD_E_MEMORY. */
-int ad__seat_take(ad_front *f, uint64_t session, const ad_domain *d, const char *who);
-void ad__seat_leave(ad_front *f, uint64_t session);       /* it is over; also of one that is not there */
+int ad__seat_take(ad_front *f, uint64_t session, ad_domain *d, const char *who);
+/* Whose worker has it; NULL: there is no such session. *own: it is who's. */
+ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, bool *own);
+/* It is over; also of one that is not there. Ids of forked sessions are its worker's. */
+void ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d);
 void ad__seat_leave_all(ad_front *f, const ad_domain *d); /* its worker is gone. NULL: all workers */
 uint64_t ad__seat_count(const ad_front *f, const char *who);
 
@@ -117,12 +134,24 @@ typedef enum ad_domain_state { AD_DOMAIN_STARTING, AD_DOMAIN_READY, AD_DOMAIN_FA
 ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault);
 /* What the worker offers. */
 const ad_note *ad__domain_offer(const ad_domain *d);
-/* Hand a client on: fd is the domain's, success or not. */
-int ad__domain_give(ad_domain *d, uint64_t session, const ad_entrant *entrant, const char *client, int fd);
+/* Hand a client on, by a note SESSION: fd is the domain's, success or not. */
+int ad__domain_give(ad_domain *d, const ad_note *note, int fd);
+/* The same of one that comes back, by a note RESUME. */
+int ad__domain_tell(ad_domain *d, const ad_note *note, int fd);
 void ad__domain_stop_all(ad_front *f);
 void ad__domain_kill_all(ad_front *f);
 bool ad__domain_any(const ad_front *f); /* is some worker's process still there? */
 void ad__domain_free_all(ad_front *f);
+
+/* Tell all workers what is reserved now. */
+void ad__domain_reserve_all(ad_front *f);
+
+/* ---- reserved.c ---- */
+/* Whether a device has as much as is reserved, as far as is known. AD_E_VALUE. */
+int ad__reserved_check(const ad_front *f, const ad_principals *p, ad_fault *fault);
+/* Tell a worker. AD_E_CONNECTION, AD_E_MEMORY. */
+int ad__reserved_tell(const ad_front *f, ad_channel *c);
+bool ad__reserved_any(const ad_front *f);
 
 /* ---- spin.c ---- */
 void ad__spin_init(ad_front *f);
@@ -134,6 +163,10 @@ int ad__slabs_add(ad_slabs *s, const ad_note *note, int fd); /* takes fd. AD_E_M
 void ad__slabs_remove(ad_slabs *s, uint64_t id);
 size_t ad__slabs_count(const ad_slabs *s, uint64_t *bytes);
 void ad__slabs_free(ad_slabs *s);
+
+/* ---- activation.c ---- */
+/* Accept on the Unix sockets that a service manager has opened and passed on ($LISTEN_FDS); *passed says how many. */
+int ad__activation_take(ad_front *f, int *passed, ad_fault *fault);
 
 /* ---- notify.c ---- */
 /* Tell the service manager, if there is one ($NOTIFY_SOCKET): "READY=1", "STOPPING=1". */

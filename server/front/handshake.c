@@ -35,7 +35,10 @@ struct ad_handshake {
     bool admitted;           /* entrant says who it is */
     ad_entrant entrant;
     char from[64], client[AD_FAULT_TEXT];
-    uint64_t version, features;
+    uint64_t version, features, process;
+    uint8_t secret[AD_SECRET];
+    bool resumes; /* it comes back to session, with secret, and has received so many bytes */
+    uint64_t received, instance;
     uint8_t head[AD_FRAME_HEADER];
     ad_frame frame;
     uint8_t *control;
@@ -98,6 +101,10 @@ static void refuse(ad_handshake *h, int code, const char *text) {
 
 /* ---- handing on ---- */
 
+static bool is_resumable(const ad_handshake *h) {
+    return h->features & AD_FEATURE_RESUME && h->front->config.resume_time > 0 && !h->front->embedded;
+}
+
 static int welcome(ad_handshake *h) {
     const ad_config *c = &h->front->config;
     const ad_note *offer = ad__domain_offer(h->domain);
@@ -107,14 +114,17 @@ static int welcome(ad_handshake *h) {
                     .window_bytes = c->window_bytes,
                     .max_payload = AD_MAX_PAYLOAD,
                     .max_control = AD_MAX_CONTROL,
-                    .max_buffers = c->buffers,
+                    .max_buffers = ad__most_buffers(c, &h->entrant.grants),
                     .devices = offer->id,
                     .memory = offer->size,
-                    .pid = (uint64_t)getpid()};
+                    .pid = (uint64_t)getpid(),
+                    .instance = h->front->instance};
     ad_bytes b = AD_BYTES_INIT;
-    if (getrandom(w.secret, sizeof w.secret, 0) != (ssize_t)sizeof w.secret) return AD_E_SYSTEM;
+    memcpy(w.secret, h->secret, sizeof w.secret);
+    if (is_resumable(h)) w.resume = (uint64_t)(c->resume_time * 1e3);
     if (ad__may_run_kernels(c, h->entrant.who, &h->entrant.grants, offer->who))
         w.features = h->features & AD_FEATURE_KERNELS;
+    if (is_resumable(h)) w.features |= AD_FEATURE_RESUME;
     snprintf(w.backend, sizeof w.backend, "%.15s", offer->who);
     snprintf(w.device_name, sizeof w.device_name, "%.63s", offer->text);
     snprintf(w.server, sizeof w.server, "arrayd %s", AD_VERSION);
@@ -126,18 +136,48 @@ static int welcome(ad_handshake *h) {
 
 /* The worker gets a duplicate; this one is kept until it has said that it has taken it. */
 static int give(ad_handshake *h, ad_domain *d) {
+    if (getrandom(h->secret, sizeof h->secret, 0) != (ssize_t)sizeof h->secret) return AD_E_SYSTEM;
     int fd = ad__os.dup(h->fd);
     if (fd < 0) return AD_E_SYSTEM;
     h->waiting = false;
     h->domain = d;
     h->session = ++h->front->last_session;
     uv_poll_stop(&h->poll);
-    return ad__domain_give(d, h->session, &h->entrant, h->client, fd);
+    ad_note note = {.kind = AD_NOTE_SESSION,
+                    .id = h->session,
+                    .grants = h->entrant.grants,
+                    .process = ad__entrance_process(h->way, h->fd, h->process),
+                    .resumable = is_resumable(h)};
+    memcpy(note.secret, h->secret, sizeof note.secret);
+    memcpy(note.who, h->entrant.who, sizeof note.who);
+    memcpy(note.text, h->client, sizeof note.text);
+    return ad__domain_give(d, &note, fd);
+}
+
+/* The session is of the worker that has it, which knows the rest of what there is to check, and answers. */
+static void pass_on(ad_handshake *h) {
+    ad_front *f = h->front;
+    ad_domain *d = NULL;
+    bool own;
+    if (h->instance != f->instance) {
+        refuse(h, AD_E_RESUME, "the server has been started anew since");
+    } else if (!(d = ad__seat_find(f, h->session, h->entrant.who, &own))) {
+        refuse(h, AD_E_RESUME, "the session is over: it has ended, its resume-time is, or its worker died");
+    } else if (!own) {
+        refuse(h, AD_E_RESUME, "the session is another principal's");
+    } else {
+        ad_note note = {.kind = AD_NOTE_RESUME, .id = h->session, .size = h->received};
+        memcpy(note.secret, h->secret, sizeof note.secret);
+        memcpy(note.who, h->entrant.who, sizeof note.who);
+        int fd = ad__os.dup(h->fd);
+        if (fd < 0 || ad__domain_tell(d, &note, fd)) refuse(h, AD_E_RESUME, "its worker cannot be reached");
+        else end(h);
+    }
 }
 
 void ad__handshake_begun(ad_front *f, uint64_t session) {
     ad_handshake *h = f->handshakes;
-    while (h && h->session != session) h = h->next;
+    while (h && (h->session != session || h->resumes)) h = h->next;
     if (!h) return;
     int status = welcome(h);
     ad__log(status ? AD_LOG_WARN : AD_LOG_INFO, status ? "client lost" : "client",
@@ -227,7 +267,20 @@ static int negotiate(ad_handshake *h, const ad_message *m, ad_fault *fault) {
                          (unsigned long)m->u[0], (unsigned long)m->u[1], AD_PROTOCOL_VERSION);
     h->version = AD_PROTOCOL_VERSION;
     h->features = m->u[2];
+    h->process = m->u[3];
     snprintf(h->client, sizeof h->client, "%.*s", (int)(m->s[0].size < 100 ? m->s[0].size : 100), m->s[0].data);
+    return 0;
+}
+
+static int come_back(ad_handshake *h, const ad_message *m, ad_fault *fault) {
+    if (m->u[0] != AD_PROTOCOL_VERSION)
+        return ad__fault(fault, AD_E_VERSION, "the client speaks version %lu, this server %d", (unsigned long)m->u[0],
+                         AD_PROTOCOL_VERSION);
+    memcpy(h->secret, m->s[0].data, sizeof h->secret);
+    h->resumes = true;
+    h->instance = m->u[1];
+    h->session = m->u[2];
+    h->received = m->u[3];
     return 0;
 }
 
@@ -249,9 +302,9 @@ static int read_hello(ad_handshake *h, ad_reader *r, ad_arena *arena, ad_fault *
     if (status) return status;
     status = ad__reader_next(r, arena, AD_BIT(AD_CLASS_HELLO), &m, fault);
     if (status < 0) return status;
-    if (status == 0 || m.opcode != AD_REQ_HELLO || m.size != h->frame.control)
+    if (status == 0 || m.size != h->frame.control)
         return ad__fault(fault, AD_E_PROTOCOL, "the first frame is not one hello");
-    status = negotiate(h, &m, fault);
+    status = m.opcode == AD_REQ_HELLO ? negotiate(h, &m, fault) : come_back(h, &m, fault);
     return status ? status : admit(h, &m, fault);
 }
 
@@ -266,6 +319,7 @@ static void finish_hello(ad_handshake *h) {
     forget_hello(h);
     uv_timer_start(&h->timer, on_timer, WORKER_PATIENCE, 0);
     if (status) refuse(h, status, *fault.text ? fault.text : ad__error_text(status));
+    else if (h->resumes) pass_on(h);
     else find_worker(h);
 }
 

@@ -59,7 +59,7 @@ static void on_connection(uv_poll_t *poll, int status, int events) {
     }
 }
 
-static int add_listener(ad_front *f, int fd, ad_way way, const char *where, ad_fault *fault) {
+int ad__listen_add(ad_front *f, int fd, ad_way way, const char *where, ad_fault *fault) {
     ad_listener *l = ad__os.calloc(1, sizeof *l);
     int status = l ? uv_poll_init(&f->loop, &l->poll, fd) : UV_ENOMEM;
     if (status) {
@@ -135,9 +135,21 @@ static void make_folder(const char *socket_path) {
     if (mkdir(folder, 0750) == 0) ad__log(AD_LOG_INFO, "folder made", "path=%s", folder);
 }
 
+static int parse_mode(const char *text, mode_t *out, ad_fault *fault) {
+    char *end;
+    unsigned long mode = strtoul(text, &end, 8);
+    if (*text < '0' || *text > '7' || *end || mode > 0777)
+        return ad__fault(fault, AD_E_VALUE, "option socket-mode: \"%.60s\": expected octal digits, as 0660", text);
+    *out = (mode_t)mode;
+    return 0;
+}
+
 static int open_unix(ad_front *f, ad_fault *fault) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     char where[160];
+    mode_t mode = 0;
+    int status = parse_mode(f->config.socket_mode, &mode, fault);
+    if (status) return status;
     f->socket = *f->config.socket ? strdup(f->config.socket) : default_path();
     if (!f->socket) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     if (strlen(f->socket) >= sizeof a.sun_path)
@@ -145,11 +157,11 @@ static int open_unix(ad_front *f, ad_fault *fault) {
                          sizeof a.sun_path - 1);
     strcpy(a.sun_path, f->socket);
     make_folder(f->socket);
-    int status = take_lock(f, fault);
+    status = take_lock(f, fault);
     if (!status) status = remove_dead(&a, fault);
     if (status) return status;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    mode_t before = umask(0177); /* the socket must never, not even for a moment, be open to others */
+    mode_t before = umask(0777 & ~mode); /* it must never, not even for a moment, be open to others */
     bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, BACKLOG) == 0;
     umask(before);
     if (!ok) {
@@ -158,7 +170,7 @@ static int open_unix(ad_front *f, ad_fault *fault) {
         return status;
     }
     snprintf(where, sizeof where, "unix:%s", a.sun_path);
-    return add_listener(f, fd, AD_WAY_UNIX, where, fault);
+    return ad__listen_add(f, fd, AD_WAY_UNIX, where, fault);
 }
 
 /* ---- TCP ---- */
@@ -227,7 +239,7 @@ static int open_at(ad_front *f, const char *name, const char *text, address *a, 
     if (way == AD_WAY_TCP && f->config.tcp_open)
         ad__log(AD_LOG_WARN, "tcp without credentials", "at=%s note=%s", where,
                 "every user of this machine may connect; use the Unix socket where that is not wanted");
-    return add_listener(f, fd, way, where, fault);
+    return ad__listen_add(f, fd, way, where, fault);
 }
 
 /* Without encryption a token could be read on the way, and without a token anybody could come in. */
@@ -263,8 +275,8 @@ static int open_tls(ad_front *f, ad_fault *fault) {
 /* ---- both ---- */
 
 int ad__listen_open(ad_front *f, ad_fault *fault) {
-    bool local = strcmp(f->config.socket, "none") != 0;
-    int status = local ? open_unix(f, fault) : 0;
+    int passed = 0, status = ad__activation_take(f, &passed, fault);
+    if (!status && !passed && strcmp(f->config.socket, "none")) status = open_unix(f, fault);
     if (!status && *f->config.tcp) status = open_tcp(f, fault);
     if (!status && *f->config.tls) status = open_tls(f, fault);
     if (!status && !f->listeners)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -52,6 +53,7 @@ static void reload(ad_front *f) {
         ad__log(AD_LOG_ERROR, "not reloaded", "why=%s", fault.text);
     } else {
         ad__log_set(ad__log_level(fresh.log_level));
+        ad__domain_reserve_all(f);
         ad__log(AD_LOG_INFO, "reloaded", "log-level=%s", fresh.log_level);
     }
     ad__config_free(&fresh);
@@ -169,6 +171,7 @@ static int serve(ad_front *f, int embedded_fd) {
     f->embedded = embedded_fd >= 0;
     if (set_log(f)) return 1;
     f->lock = -1;
+    if (getrandom(&f->instance, sizeof f->instance, 0) != (ssize_t)sizeof f->instance) return 1;
     raise_limits();
     int status = start_loop(f);
     if (status) {

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/common/config.h"
 #include "server/common/os.h"
 #include "server/common/secret.h"
+#include "server/front/grants.h"
 
 #define MOST_ENTRIES 65536
 #define MOST_LINE 1024
@@ -37,19 +37,7 @@ typedef struct place {
     ad_fault *fault;
 } place;
 
-/* ---- what everybody has who has no line ---- */
-
-/* A kernel of a user's can reach all that its process can, and the rest needs a machine in common: from afar each is
- * given by name. */
-static const ad_grants of_strangers = {.may = AD_GRANT_CONNECT, .devices = AD_GRANT_ALL_DEVICES};
-static const ad_grants of_users = {.may = AD_GRANT_CONNECT | AD_GRANT_KERNELS | AD_GRANT_EXPORTS | AD_GRANT_NAMES,
-                                   .devices = AD_GRANT_ALL_DEVICES};
-
-static ad_grants default_grants(const char *who) {
-    return strncmp(who, "uid:", 4) && strncmp(who, "gid:", 4) ? of_strangers : of_users;
-}
-
-/* ---- grants ---- */
+/* ---- lines ---- */
 
 /* What stands in the wrong place may be a token, which no message shall show. */
 static int bad(const place *at, const char *what, const char *text) {
@@ -57,62 +45,6 @@ static int bad(const place *at, const char *what, const char *text) {
     return ad__fault(at->fault, AD_E_VALUE, "option %s: %.100s:%d: \"%.60s\": %s", at->option, at->path, at->line, text,
                      what);
 }
-
-static bool parse_devices(const char *text, uint64_t *out) {
-    uint64_t mask = 0;
-    if (!strcmp(text, "all")) {
-        *out = AD_GRANT_ALL_DEVICES;
-        return true;
-    }
-    for (;; text++) {
-        char *end;
-        unsigned long n = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 64;
-        if (n >= 64 || (*end && *end != ',')) return false;
-        mask |= UINT64_C(1) << n;
-        text = end;
-        if (!*text) break;
-    }
-    *out = mask;
-    return true;
-}
-
-static const struct {
-    const char *name;
-    uint64_t bit;
-} permissions[] = {
-    {"connect", AD_GRANT_CONNECT}, {"kernels", AD_GRANT_KERNELS}, {"exports", AD_GRANT_EXPORTS},
-    {"names", AD_GRANT_NAMES},     {"admin", AD_GRANT_ADMIN},
-};
-
-static uint64_t permission(const char *name) {
-    for (size_t i = 0; i < sizeof permissions / sizeof *permissions; i++)
-        if (!strcmp(name, permissions[i].name)) return permissions[i].bit;
-    return 0;
-}
-
-static int take_grant(const place *at, char *field, ad_grants *g) {
-    char *value = strchr(field, '=');
-    bool yes;
-    if (!value) return bad(at, "expected a grant, as memory=2G", field);
-    *value++ = 0;
-    uint64_t bit = permission(field);
-    if (bit) {
-        if (!ad__config_parse_bool(value, &yes)) return bad(at, "expected yes or no", value);
-        g->may = yes ? g->may | bit : g->may & ~bit;
-        g->named |= bit;
-    } else if (!strcmp(field, "sessions")) {
-        if (!ad__config_parse_count(value, &g->sessions)) return bad(at, "expected a whole number", value);
-    } else if (!strcmp(field, "memory")) {
-        if (!ad__config_parse_size(value, &g->memory)) return bad(at, "expected a size, as 512M or 2G", value);
-    } else if (!strcmp(field, "devices")) {
-        if (!parse_devices(value, &g->devices)) return bad(at, "expected all, or numbers of devices as 0,1", value);
-    } else {
-        return bad(at, "there is no such grant", field);
-    }
-    return 0;
-}
-
-/* ---- lines ---- */
 
 bool ad__principals_is_name(const char *text) {
     size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-");
@@ -184,8 +116,13 @@ static int take_line(const place *at, char *line, bool tokens, entries *list, co
     if (status) return status;
     if (find(list, e.who)) return bad(at, "it has a line already", e.who);
     const entry *all = tokens ? find(&p->others, "token:*") : NULL;
-    e.grants = all ? all->grants : default_grants(e.who);
-    while (!status && (field = strtok_r(NULL, BLANKS, &rest))) status = take_grant(at, field, &e.grants);
+    e.grants = all ? all->grants : ad__grants_of_nobody(e.who);
+    while (!status && (field = strtok_r(NULL, BLANKS, &rest))) {
+        const char *text, *expected = ad__grant_take(field, &e.grants, &text);
+        if (expected) status = bad(at, expected, text);
+    }
+    const char *why = status ? NULL : ad__grants_check(e.who, &e.grants);
+    if (why) status = bad(at, why, e.who);
     return status ? status : add(list, &e, at->fault);
 }
 
@@ -241,6 +178,15 @@ void ad__principals_free(ad_principals *p) {
 
 size_t ad__principals_tokens(const ad_principals *p) { return p->tokens.count; }
 
+const char *ad__principals_next(const ad_principals *p, size_t *at, ad_grants *grants) {
+    size_t i = (*at)++;
+    const entry *e = NULL;
+    if (i < p->tokens.count) e = &p->tokens.list[i];
+    else if (i - p->tokens.count < p->others.count) e = &p->others.list[i - p->tokens.count];
+    if (e) *grants = e->grants;
+    return e ? e->who : NULL;
+}
+
 /* ---- who it is ---- */
 
 bool ad__principals_token(const ad_principals *p, const char *token, size_t size, char who[AD_PRINCIPAL_SIZE],
@@ -263,7 +209,7 @@ bool ad__principals_certificate(const ad_principals *p, const char *name, char w
     if (snprintf(who, AD_PRINCIPAL_SIZE, "cert:%s", name) >= AD_PRINCIPAL_SIZE) return false;
     const entry *e = strcmp(name, "*") ? find(&p->others, who) : NULL;
     if (!e) e = find(&p->others, "cert:*");
-    *grants = e ? e->grants : of_strangers;
+    *grants = e ? e->grants : ad__grants_of_nobody(who);
     return true;
 }
 
@@ -278,12 +224,14 @@ static const entry *find_group(const ad_principals *p, size_t n, const gid_t *gr
     return NULL;
 }
 
+bool ad__principals_names(const ad_principals *p, const char *who) { return find(&p->others, who) != NULL; }
+
 void ad__principals_user(const ad_principals *p, uid_t uid, size_t n, const gid_t *groups, char who[AD_PRINCIPAL_SIZE],
                          ad_grants *grants) {
     snprintf(who, AD_PRINCIPAL_SIZE, "uid:%lu", (unsigned long)uid);
     const entry *e = find(&p->others, who);
     if (!e) e = find_group(p, n, groups);
     if (!e) e = find(&p->others, "uid:*");
-    *grants = e ? e->grants : of_users;
+    *grants = e ? e->grants : ad__grants_of_nobody(who);
     if (!e && (uid == 0 || uid == geteuid())) grants->may |= AD_GRANT_ADMIN;
 }

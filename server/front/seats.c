@@ -7,13 +7,13 @@
 struct ad_seat {
     ad_seat *next; /* of the chain */
     uint64_t session;
-    const ad_domain *domain;
+    ad_domain *domain;
     char who[AD_PRINCIPAL_SIZE];
 };
 
 static ad_seat **chain_of(ad_front *f, uint64_t session) { return &f->seats[session % AD_SEAT_CHAINS]; }
 
-int ad__seat_take(ad_front *f, uint64_t session, const ad_domain *d, const char *who) {
+int ad__seat_take(ad_front *f, uint64_t session, ad_domain *d, const char *who) {
     ad_seat *s = ad__os.calloc(1, sizeof *s), **chain = chain_of(f, session);
     if (!s) return AD_E_MEMORY;
     s->next = *chain;
@@ -24,15 +24,22 @@ int ad__seat_take(ad_front *f, uint64_t session, const ad_domain *d, const char 
     return 0;
 }
 
+ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, bool *own) {
+    const ad_seat *s = f->seats[session % AD_SEAT_CHAINS];
+    while (s && s->session != session) s = s->next;
+    *own = s && !strcmp(s->who, who);
+    return s ? s->domain : NULL;
+}
+
 static void drop(ad_seat **link) {
     ad_seat *s = *link;
     *link = s->next;
     free(s);
 }
 
-void ad__seat_leave(ad_front *f, uint64_t session) {
+void ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d) {
     ad_seat **link = chain_of(f, session);
-    while (*link && (*link)->session != session) link = &(*link)->next;
+    while (*link && ((*link)->session != session || (*link)->domain != d)) link = &(*link)->next;
     if (*link) drop(link);
 }
 

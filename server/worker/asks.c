@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "server/worker/job.h"
+#include "server/worker/quota.h"
 #include "server/worker/sharing.h"
 #include "server/worker/spill.h"
 
@@ -68,8 +69,19 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_compile_hits_memory:
     case AD_COUNTER_compile_hits_disk:
     case AD_COUNTER_compile_waiting: return compile_counter(w, index);
+    case AD_COUNTER_resumes: return s->comeback.count;
     case AD_COUNTER_modules: return s->modules.count;
     case AD_COUNTER_launches: return s->modules.launches;
+    case AD_COUNTER_turns: return s->turn.turns;
+    case AD_COUNTER_turns_waited: return s->turn.waited;
+    case AD_COUNTER_device_us: return (uint64_t)(s->device_ns / 1000);
+    case AD_COUNTER_held_bytes:
+    case AD_COUNTER_window_bytes:
+    case AD_COUNTER_memory_refused:
+    case AD_COUNTER_session_limit:
+    case AD_COUNTER_principal_bytes:
+    case AD_COUNTER_principal_limit:
+    case AD_COUNTER_principal_reserved: return ad__quota_counter(s, index);
     case AD_COUNTER_moved_out:
     case AD_COUNTER_moved_in:
     case AD_COUNTER_host_bytes: return ad__spill_counter(w, index);

@@ -24,8 +24,19 @@ static void drop(ad_worker *w, ad_capability **at) {
     *at = c->next;
     w->sharing->capabilities--;
     if (c->owner) c->owner->capabilities--;
-    ad__shared_release(w, c->shared);
+    ad__shared_release(w, c->shared, c->principal);
     free(c);
+}
+
+uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, const char **who) {
+    uint64_t n = 0;
+    for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+        for (const ad_capability *c = w->sharing->capability[i]; c; c = c->next) {
+            if (c->shared != shared) continue;
+            if (!*who) *who = c->principal;
+            n += !strcmp(c->principal, *who);
+        }
+    return n;
 }
 
 static int64_t after(int64_t now, uint64_t milliseconds, double most) {
@@ -43,12 +54,12 @@ static int make(ad_session *s, ad_buffer *b, const ad_message *m, ad_capability 
         free(c);
         return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }
-    ad__shared_hold(shared);
+    ad__shared_hold(shared, s->principal);
     int status = ad__shared_point(s, b, fault);
     if (!status && getrandom(c->half, sizeof c->half, 0) != (ssize_t)sizeof c->half)
         status = ad__fault(fault, AD_E_SYSTEM, "no random numbers");
     if (status) {
-        ad__shared_release(s->worker, shared);
+        ad__shared_release(s->worker, shared, s->principal);
         free(c);
         return status;
     }

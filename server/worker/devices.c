@@ -41,12 +41,16 @@ ad_gpu *ad__gpu_get(ad_worker *w, uint64_t index, ad_fault *fault) {
     }
     w->backend->device_info(g->device, &g->info);
     init_memory(w, g);
+    ad__reserved_open(w, g);
     return g;
 }
 
 void ad__gpus_close(ad_worker *w) {
     for (int i = 0; i < AD_DEVICES; i++)
-        if (w->gpu[i].device) w->backend->device_close(w->gpu[i].device);
+        if (w->gpu[i].device) {
+            ad__accounts_unreserve(&w->gpu[i].memory.accounts);
+            w->backend->device_close(w->gpu[i].device);
+        }
 }
 
 bool ad__gpu_reaches(const ad_gpu *from, const ad_gpu *to) { return from == to || (from->info.peers >> to->index & 1); }

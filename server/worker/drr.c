@@ -2,19 +2,23 @@
 
 #include <stddef.h>
 
+static int64_t quantum_of(const ad_drr *d, const ad_drr_node *n) { return n->quantum ? n->quantum : d->quantum; }
+
 /* What it has left of this round, or, after that, of what it was in debt. */
 static int64_t credit_now(const ad_drr *d, const ad_drr_node *n) {
     uint64_t rounds = d->round - n->round;
-    int64_t missing = d->quantum - n->credit;
-    if (!d->head || rounds > (uint64_t)(missing / d->quantum)) return d->quantum;
-    int64_t credit = n->credit + (int64_t)rounds * d->quantum;
-    return credit < d->quantum ? credit : d->quantum;
+    int64_t quantum = quantum_of(d, n), missing = quantum - n->credit;
+    if (!d->head || rounds > (uint64_t)(missing / quantum)) return quantum;
+    int64_t credit = n->credit + (int64_t)rounds * quantum;
+    return credit < quantum ? credit : quantum;
 }
 
 void ad__drr_add(ad_drr *d, ad_drr_node *n) {
     if (n->queued) return;
     n->queued = true;
+    n->joined = d->turns;
     n->credit = credit_now(d, n);
+    n->waiting = n->credit > 0;
     if (!d->head) {
         n->next = n->prev = d->head = n;
         return;
@@ -22,7 +26,7 @@ void ad__drr_add(ad_drr *d, ad_drr_node *n) {
     n->next = d->head;
     n->prev = d->head->prev;
     n->prev->next = n->next->prev = n;
-    if (n->credit == d->quantum) d->head = n;
+    if (n->credit == quantum_of(d, n)) d->head = n;
 }
 
 void ad__drr_remove(ad_drr *d, ad_drr_node *n) {
@@ -40,23 +44,35 @@ void ad__drr_remove(ad_drr *d, ad_drr_node *n) {
 
 /* Pass over as many rounds as it takes until somebody may run, at once. */
 static void skip_rounds(ad_drr *d) {
-    int64_t best = d->head->credit;
-    for (ad_drr_node *n = d->head->next; n != d->head; n = n->next)
-        if (n->credit > best) best = n->credit;
-    if (best > 0) return;
-    int64_t rounds = -best / d->quantum + 1;
+    int64_t rounds = INT64_MAX;
     ad_drr_node *n = d->head;
-    do n->credit += rounds * d->quantum;
+    do {
+        int64_t its = n->credit > 0 ? 0 : -n->credit / quantum_of(d, n) + 1;
+        if (its < rounds) rounds = its;
+    } while ((n = n->next) != d->head);
+    if (!rounds) return;
+    do n->credit += rounds * quantum_of(d, n);
     while ((n = n->next) != d->head);
     d->round += (uint64_t)rounds;
 }
 
+static ad_drr_node *serve(ad_drr *d) {
+    ad_drr_node *n = d->head;
+    if (n->waiting && d->turns - n->joined > n->waited) n->waited = d->turns - n->joined;
+    n->waiting = false;
+    if (d->last == n) return n;
+    d->last = n;
+    d->turns++;
+    n->turns++;
+    return n;
+}
+
 ad_drr_node *ad__drr_next(ad_drr *d) {
     if (!d->head) return NULL;
-    if (d->head->credit > 0) return d->head;
+    if (d->head->credit > 0) return serve(d);
     skip_rounds(d);
     while (d->head->credit <= 0) d->head = d->head->next;
-    return d->head;
+    return serve(d);
 }
 
 void ad__drr_charge(ad_drr *d, ad_drr_node *n, int64_t used) {

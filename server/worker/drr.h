@@ -9,14 +9,19 @@ typedef struct ad_drr_node ad_drr_node;
 struct ad_drr_node {
     ad_drr_node *next, *prev;
     int64_t credit;
-    uint64_t round; /* in which it left the circle */
+    int64_t quantum; /* what it gets in each round; 0: as the others */
+    uint64_t round;  /* in which it left the circle */
     bool queued;
+    /* How long it has waited, in turns of others, when it was not in debt; what one has without a break is one turn. */
+    bool waiting;
+    uint64_t joined, turns, waited; /* when, how many it has had, and the most it has waited for one after joining */
 };
 
 typedef struct ad_drr {
     ad_drr_node *head; /* a circle; the head is next */
     int64_t quantum;
-    uint64_t round;
+    uint64_t round, turns;
+    const ad_drr_node *last; /* whose turn it was; never looked into */
 } ad_drr;
 
 /* Join. A node takes up what it had left of this round; debts are forgiven at a quantum for each round since it left,

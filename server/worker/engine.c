@@ -14,6 +14,8 @@
 #define SLICE 5000    /* ns of a turn then */
 
 #define QUANTUM 50000       /* ns of a turn otherwise */
+#define WEIGHT 4            /* of high beside normal priority, and of that beside low */
+#define DEVICE_MOST 200000  /* ns of a device that a turn is charged for */
 #define PUMP_LIMIT 200000   /* ns that the I/O thread runs before it looks at its sockets again */
 #define LIGHT 50000         /* ns that an operation may take for the I/O thread to execute it ... */
 #define LIGHT_ALONE 2000000 /* ... while there is nobody whom that could keep waiting */
@@ -53,6 +55,12 @@ ad_session *ad__engine_attended(ad_worker *w) {
     }
     pthread_mutex_unlock(&e->lock);
     return s;
+}
+
+int64_t ad__engine_quantum(ad_priority priority) {
+    return priority < AD_PRIORITY_NORMAL   ? QUANTUM / WEIGHT
+           : priority > AD_PRIORITY_NORMAL ? QUANTUM * WEIGHT
+                                           : QUANTUM;
 }
 
 static ad_session *session_of(ad_drr_node *n) { return (ad_session *)(void *)((char *)n - offsetof(ad_session, turn)); }
@@ -107,6 +115,14 @@ static int64_t outlook(const ad_engine *e) {
 
 static bool in_a_hurry(const ad_engine *e, int64_t now) { return now - e->hurried < HURRY; }
 
+/* What the turn has given a device to do counts as well, but not so much that a device stands still because others keep
+ * this thread busy. */
+static int64_t device_time(ad_session *s) {
+    double ns = s->turn_ns < DEVICE_MOST ? s->turn_ns : DEVICE_MOST;
+    s->turn_ns = 0;
+    return (int64_t)ns;
+}
+
 /* One turn, entered and left with the lock held. */
 static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     ad_turn turn = AD_TURN_OVER;
@@ -114,13 +130,14 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     bool over = s->over;
     if (budget > SLICE && in_a_hurry(e, start)) budget = SLICE;
     pthread_mutex_unlock(&e->lock);
+    ad__reserved_apply(s->worker);
     if (!over) turn = ad__session_turn(s, budget, limit);
     bool ended = turn == AD_TURN_OVER;
     if (ended && !ad__session_drop(s)) turn = AD_TURN_WAITING;
     watch(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);
     pthread_mutex_lock(&e->lock);
-    ad__drr_charge(&e->turns, &s->turn, ad__os_now() - start);
+    ad__drr_charge(&e->turns, &s->turn, ad__os_now() - start + device_time(s));
     if (ended) s->over = true;
     if (turn == AD_TURN_OVER) {
         s->dropped = true;

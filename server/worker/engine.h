@@ -12,6 +12,7 @@
 #include <pthread.h>
 
 #include "protocol/message.h"
+#include "server/common/grants.h"
 #include "server/worker/drr.h"
 #include "server/worker/input.h"
 
@@ -44,6 +45,8 @@ void ad__engine_stop(struct ad_worker *w);
 /* I/O thread: execute cheap work for a while, if nobody runs the engine. In how many ns it wants to be called again, if
  * nothing comes before. */
 int64_t ad__engine_pump(struct ad_worker *w);
+/* ns of a round for a session of that priority. */
+int64_t ad__engine_quantum(ad_priority priority);
 /* I/O thread: frames of a session have come. Takes them all, AD_E_MEMORY: only some; the rest are released. */
 int ad__engine_give(struct ad_session *s, ad_input_frame *f, int n);
 /* I/O thread: the session is to end; its buffers are freed by whoever runs next, and then it wants attention. */

@@ -5,6 +5,7 @@
 #include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "server/worker/job.h"
+#include "server/worker/quota.h"
 #include "server/worker/sharing.h"
 #include "server/worker/spill.h"
 
@@ -19,43 +20,10 @@ static const char *operand_name(int nout, int i) {
 
 /* ---- memory ---- */
 
-static int over_limit(const ad_session *s, uint64_t size, ad_fault *fault) {
-    char want[16], mine[16], limit[16];
-    ad__bytes_text(size, want);
-    ad__bytes_text(s->buffer_bytes, mine);
-    ad__bytes_text(s->buffer_limit, limit);
-    return ad__fault(fault, AD_E_MEMORY,
-                     "out of memory: %s more are above the limit of %s that this session has set "
-                     "itself, of which it holds %s",
-                     want, limit, mine);
-}
-
-int ad__take_block(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
-    char mine[16], moved[AD_SPILL_TEXT];
-    ad_fault why = {0};
-    ad__spill_stir(s->worker, lane);
-    int status = ad__memory_take(lane->estate, size, out, &why);
-    while (status == AD_E_MEMORY && ad__spill_make_room(s->worker, lane, size))
-        status = ad__memory_take(lane->estate, size, out, &why);
-    if (!status) return 0;
-    ad__bytes_text(s->buffer_bytes, mine);
-    ad__spill_text(s->worker, moved);
-    if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
-    return ad__fault(fault, status, "%s (this session: %s in %" PRIu64 " arrays)%s", why.text, mine, s->buffers.count,
-                     moved);
-}
-
-static int take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
-    if (s->buffer_limit && (size > s->buffer_limit || s->buffer_bytes > s->buffer_limit - size))
-        return over_limit(s, size, fault);
-    return ad__take_block(s, lane, size, out, fault);
-}
-
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
     bool counted = !b->promised && !b->shared;
     ad__spill_forget(s->worker, b);
-    if (b->module) ad__module_leave(s, b->module);
-    b->module = NULL;
+    if (b->module) ad__module_variable_gone(s, b);
     if (b->shared) {
         ad__shared_leave(s, b);
     } else if (b->block.slab) {
@@ -73,7 +41,7 @@ int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t 
     b->home = lane;
     b->in_use = true; /* until it has been made: ad__spill_end */
     if (!size) return 0;
-    int status = take(s, lane, size, &b->block, fault);
+    int status = ad__quota_take(s, lane, size, &b->block, fault);
     if (status) return status;
     b->address = b->block.address;
     b->size = size;
@@ -97,9 +65,14 @@ int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
 static void *job_scratch(job *j, uint64_t size) {
     if (j->nscratch == JOB_SCRATCH || size > INT64_MAX) return NULL;
     ad_block *b = &j->scratch[j->nscratch];
-    if (take(j->s, j->lane, size + 256, b, NULL)) return NULL;
+    if (ad__quota_borrow(j->s, j->lane, size + 256, b, &j->lack)) return NULL;
     j->nscratch++;
     return (void *)(((uintptr_t)b->address + 255) & ~(uintptr_t)255);
+}
+
+int ad__job_lacks(job *j, int status) {
+    if (status != AD_E_MEMORY || !j->lack.code) return status;
+    return ad__fault(&j->fault, status, "%s", j->lack.text);
 }
 
 static void *run_workspace(ad_run *run, uint64_t size) { return job_scratch((job *)run, size); }
@@ -115,14 +88,13 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     j->run = (ad_run){.workspace = run_workspace, .output = run_output};
     j->s = s;
     j->op = op;
-    j->name = ad__op_name(op);
     j->number = number;
     j->inherited = NULL;
     j->lane = NULL;
     j->nscratch = 0;
     j->using = 0;
     j->held = false;
-    j->fault.code = 0;
+    j->fault.code = j->lack.code = 0;
     j->fault.text[0] = 0;
     j->launch = NULL;
     j->buffer = j->own_buffer;
@@ -145,14 +117,14 @@ int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, 
 
 void ad__job_end(job *j) {
     ad__spill_end(j->s, j->buffer, j->using);
-    while (j->nscratch) ad__memory_give(j->lane->estate, &j->scratch[--j->nscratch]);
+    while (j->nscratch) ad__quota_repay(j->s, j->lane, &j->scratch[--j->nscratch]);
 }
 
 /* ---- operands ---- */
 
 static int find_view(job *j, int i, const ad_desc *d) {
     ad_buffer *b = j->buffer[i] = ad__buffers_find(&j->s->buffers, d->buffer);
-    if (!b) return ad__fault(&j->fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, j->name, d->buffer);
+    if (!b) return ad__fault(&j->fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, ad__op_name(j->op), d->buffer);
     if (b->poison) {
         j->inherited = b->poison;
         return b->poison->code;
@@ -170,7 +142,8 @@ static int find_operands(job *j) {
         if (o->is_scalar) continue; /* ad__check_op refuses it as an output */
         if (o->desc.form == AD_VIEW && !(query && i < op->nout)) status = find_view(j, i, &o->desc);
         else if (i >= op->nout || o->desc.form != (query ? AD_SIZED : AD_FRESH))
-            status = ad__fault(&j->fault, AD_E_VALUE, "%s: %s has the wrong form", j->name, operand_name(op->nout, i));
+            status = ad__fault(&j->fault, AD_E_VALUE, "%s: %s has the wrong form", ad__op_name(j->op),
+                               operand_name(op->nout, i));
         if (status) return status;
     }
     return 0;
@@ -181,7 +154,7 @@ static int check_kind(job *j) {
     if (op->opcode != AD_REQ_CALL && op->opcode != AD_REQ_QUERY) return 0;
     const ad_call_row *row = ad__call(op->row);
     if (row && (row->kind == AD_CALL_ASK) == (op->opcode == AD_REQ_QUERY)) return 0;
-    return ad__fault(&j->fault, AD_E_VALUE, "%s must %s", j->name,
+    return ad__fault(&j->fault, AD_E_VALUE, "%s must %s", ad__op_name(j->op),
                      op->opcode == AD_REQ_QUERY ? "be called, not queried" : "be queried");
 }
 
@@ -226,7 +199,7 @@ static int separate(job *j, ad_operand *input) {
     int status = ad__fresh_size(&input->desc, &size, &j->fault);
     if (status) return status;
     void *copy = job_scratch(j, size);
-    if (!copy) return ad__fault(&j->fault, AD_E_MEMORY, "no memory for a copy of an input that the output overlaps");
+    if (!copy) return ad__job_lacks(j, AD_E_MEMORY);
     if ((status = copy_view(j, input, copy))) return status;
     ad__strides_contiguous(input->desc.ndim, input->desc.shape, ad__dtypes[input->desc.dtype].size, strides);
     input->desc.strides = strides;
@@ -286,7 +259,7 @@ static void spread_suspects(job *j) {
     if (j->held && !j->run.checked) return;
     if (j->run.checked) {
         bool kept = ad__op_updates(op);
-        uint64_t bit = ad__verdicts_add(j->s, j->number, j->name, kept);
+        uint64_t bit = ad__verdicts_add(j->s, j->number, ad__op_name(j->op), kept);
         all = kept ? 0 : bit;
     }
     if (!j->s->verdicts.count) return;
@@ -302,7 +275,8 @@ static void spread_suspects(job *j) {
 static int start(job *j) {
     const ad_backend *backend = j->s->worker->backend;
     if (j->launch) return ad__launch_run(j->s, j->lane, j->launch, j->op, j->number, &j->run, &j->fault);
-    return ad__session_status(j->s, backend->run(j->lane->stream, j->op, &j->run, &j->fault), &j->fault);
+    int status = ad__job_lacks(j, backend->run(j->lane->stream, j->op, &j->run, &j->fault));
+    return ad__session_status(j->s, status, &j->fault);
 }
 
 /* Whatever was moved to host memory comes back, and stays until the job has ended. */
@@ -322,14 +296,6 @@ static int enqueue(job *j) {
     return status ? status : counted;
 }
 
-#define NEGLIGIBLE 500 /* ns of a device, which are not counted */
-
-static double charge(job *j) {
-    double cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
-    if (cost > NEGLIGIBLE) ad__lane_charge(j->s, cost);
-    return cost;
-}
-
 int ad__job_check(job *j) {
     int status = check_kind(j);
     if (!status) status = find_operands(j);
@@ -340,9 +306,10 @@ int ad__job_check(job *j) {
 
 int ad__job_run(job *j) {
     int status;
-    double cost = charge(j);
+    double cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0, corrected = 0;
+    if (cost > 0) corrected = ad__lane_charge(j->s, cost);
     if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;
-    j->lane->unmarked_ns += cost;
+    ad__lane_expect(j->lane, cost, corrected);
     if ((status = ad__job_check(j))) return status;
     if ((status = bring_operands(j))) return status;
     if ((status = make_outputs(j))) return status;
@@ -372,7 +339,8 @@ void ad__job_hold(job *j, ad_lane *lane, ad_buffer *const *buffer) {
 
 int ad__job_run_held(job *j) {
     int status;
-    j->lane->unmarked_ns += charge(j);
+    double cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
+    if (cost > 0) ad__lane_expect(j->lane, cost, ad__lane_charge(j->s, cost));
     if (j->inherited) return j->inherited->code;
     if ((status = bring_operands(j))) return status;
     if ((status = provide_outputs(j))) return status;
@@ -415,7 +383,7 @@ ad_poison *ad__job_fail(job *j, int status) {
         p = ad__poison_share(j->inherited);
     } else {
         j->fault.code = status;
-        p = ad__poison_new(&j->fault, j->number, j->name);
+        p = ad__poison_new(&j->fault, j->number, ad__op_name(j->op));
     }
     for (int i = 0; i < j->op->nout; i++) poison_output(j, i, p);
     if (!j->op->nout) ad__session_pending(j->s, p);
@@ -446,8 +414,8 @@ int ad__exec_contiguous(ad_session *s, ad_lane *lane, const ad_operand *view, ui
     ad_op none = {.opcode = AD_REQ_UFUNC, .row = AD_UFUNC_copy};
     ad__job_begin(&j, s, &none, 0);
     j.lane = lane;
-    int status = take(s, lane, size, out, &j.fault);
-    if (!status && (status = copy_view(&j, view, out->address))) ad__memory_give(lane->estate, out);
+    int status = ad__quota_borrow(s, lane, size, out, &j.fault);
+    if (!status && (status = copy_view(&j, view, out->address))) ad__quota_repay(s, lane, out);
     ad__job_end(&j);
     return status ? ad__fault(fault, status, "%s", j.fault.text) : 0;
 }

@@ -17,7 +17,7 @@
 #ifndef AD_VERSION
 #define AD_VERSION "0"
 #endif
-#define FORKED_IDS (1ull << 62) /* sessions that arrayd does not number */
+#define FORKED_IDS (1ull << 62) /* sessions that arrayd does not number are above it */
 
 static bool is_stream_socket(int fd) {
     int domain = 0, type = 0;
@@ -37,7 +37,7 @@ static int welcome(ad_session *child, ad_fault *fault) {
                         .window_bytes = c->window_bytes,
                         .max_payload = AD_MAX_PAYLOAD,
                         .max_control = AD_MAX_CONTROL,
-                        .max_buffers = c->buffers,
+                        .max_buffers = child->buffers.most,
                         .devices = (uint64_t)w->devices,
                         .memory = w->gpu[0].info.memory,
                         .pid = (uint64_t)getppid()};
@@ -105,10 +105,11 @@ static void bequeath(void *user, ad_buffer *b) {
         h->status = ad__fault(h->fault, AD_E_MEMORY, "out of host memory");
         return;
     }
-    ad__shared_hold(shared); /* until the child does: else it might go back to the parent meanwhile */
+    ad__shared_hold(shared,
+                    h->parent->principal); /* until the child does: else it might go back to the parent meanwhile */
     h->status = ad__shared_point(h->parent, b, h->fault);
     if (!h->status) h->status = ad__shared_join(h->child, shared, b->id, b->readonly, h->fault);
-    ad__shared_release(h->parent->worker, shared);
+    ad__shared_release(h->parent->worker, shared, h->parent->principal);
 }
 
 static int begin(ad_session *s, int fd, ad_fault *fault) {
@@ -171,7 +172,11 @@ void ad__fork_births(ad_worker *w) {
     for (ad_session *s = first, *next; s; s = next) {
         next = s->next;
         s->next = NULL;
+        ad_note note = {.kind = AD_NOTE_FORKED, .id = s->id};
+        memcpy(note.who, s->principal, sizeof note.who);
         int status = ad__session_begin(s);
+        ad__worker_tell(w, &note, -1);
+        s->forked = false;
         if (w->stopping) ad__session_bye(s, AD_E_CONNECTION, "the server is shutting down");
         else if (status || s->stillborn) ad__session_bye(s, AD_E_MEMORY, "the forked process could not be taken up");
         else if (ad__output_flush(&s->output)) ad__session_attend(s);

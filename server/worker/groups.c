@@ -43,7 +43,7 @@ static void find_connected(forming *f) {
         const ad_member *m = &f->member[i];
         if (!f->out->needed[i]) continue;
         for (int k = 0; k < m->nin; k++) join(f, i, m->from[k] == AD_NOWHERE ? AD_NOWHERE : m->from[k] / 2);
-        for (int k = 0; k < 5; k++) join(f, i, m->tie[k]);
+        for (int k = 0; k < m->nout + m->nin; k++) join(f, i, m->tie[k]);
     }
 }
 

@@ -16,7 +16,7 @@ typedef struct ad_member {
     uint8_t scalars; /* of the inputs */
     int16_t from[3]; /* the value that an input is, or AD_NOWHERE */
     int16_t leaf[3]; /* else the number of the view that it is, or AD_NOWHERE (scalars) */
-    int16_t tie[5];  /* earlier operations that must come before this one, though no value goes from them to it */
+    int16_t tie[5];  /* by operand: earlier operations that must come before, though no value goes from them to it */
 } ad_member;
 
 /* Operations order[first] .. order[first + count - 1], in the order in which they came: one, or what fits a chain, with

@@ -60,11 +60,13 @@ static bool is_plain(const ad_desc *d) {
     return true;
 }
 
-/* Memory that others write, too: what uses that takes effect in the order in which it comes, from whatever session. And
- * what must not be written is refused at once. */
+/* Memory that others write, too: what uses that takes effect in the order in which it comes, from whatever session. A
+ * module's variable is written even if the array that stands for it is dropped. And what must not be written is refused
+ * at once. */
 static bool is_common(const ad_op *op, ad_buffer *const *buffer) {
     for (int i = 0; i < op->nout + op->nin; i++) {
         const ad_buffer *b = buffer[i];
+        if (b && b->module && i < op->nout) return true;
         if (b && b->shared && (b->shared->common || (i < op->nout && b->readonly))) return true;
     }
     return false;
@@ -143,20 +145,21 @@ static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
     return 0;
 }
 
-/* Operation i uses the buffer, by this view. */
-static void use(unsigned i, ad_buffer *b, const ad_desc *d) {
+/* Operation i uses the buffer, by this view. True: that is how it was used first. */
+static bool use(unsigned i, ad_buffer *b, const ad_desc *d) {
     if (!b->held++) {
         b->view = *d;
         b->tie = (int16_t)i;
         b->leaf = AD_NOWHERE;
-    } else if (!ad__desc_same(&b->view, d)) {
-        b->several = true;
+        return true;
     }
+    bool first = ad__desc_same(&b->view, d);
+    if (!first) b->several = true;
+    return first;
 }
 
 /* Views are numbered; only the first of a buffer is known again. */
-static int16_t leaf_of(ad_session *s, ad_buffer *b, const ad_desc *d) {
-    bool first = ad__desc_same(&b->view, d);
+static int16_t leaf_of(ad_session *s, ad_buffer *b, bool first) {
     if (first && b->leaf != AD_NOWHERE) return b->leaf;
     int16_t leaf = (int16_t)s->held.leaves++;
     if (first) b->leaf = leaf;
@@ -166,15 +169,14 @@ static int16_t leaf_of(ad_session *s, ad_buffer *b, const ad_desc *d) {
 static void note_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
     for (int k = 0; k < op->nin; k++) {
         ad_buffer *b = buffer[op->nout + k];
-        const ad_desc *d = &op->operand[op->nout + k].desc;
         m->from[k] = m->leaf[k] = AD_NOWHERE;
         if (!b) {
             m->scalars++;
             continue;
         }
-        use(i, b, d);
+        bool first = use(i, b, &op->operand[op->nout + k].desc);
         if (b->value) m->from[k] = (int16_t)(b->value - 1);
-        else m->leaf[k] = leaf_of(s, b, d);
+        else m->leaf[k] = leaf_of(s, b, first);
     }
 }
 
@@ -228,28 +230,32 @@ static bool check(ad_session *s, ad_op *op, job *j) {
     return !is_empty(shape_of(op)) && !is_common(op, j->buffer) && writes_cleanly(op, j->buffer);
 }
 
-static bool copy_numbers(ad_arena *to, const int64_t **numbers, int n) {
-    int64_t *copy = ad__arena_alloc(to, ((size_t)n + 1) * sizeof *copy);
-    if (!copy) return false;
-    memcpy(copy, *numbers, (size_t)n * sizeof *copy);
-    *numbers = copy;
-    return true;
+static const int64_t *copy_numbers(int64_t **to, const int64_t *numbers, int n) {
+    int64_t *copy = *to;
+    for (int i = 0; i < n; i++) copy[i] = numbers[i];
+    *to += n;
+    return copy;
 }
 
 bool ad__held_copy(ad_arena *to, ad_op *op) {
-    const size_t operands = (size_t)(op->nout + op->nin), bytes = operands * sizeof *op->operand,
-                 params = op->nparam * sizeof *op->param;
-    ad_operand *operand = ad__arena_alloc(to, bytes + params + 1);
+    const size_t operands = (size_t)(op->nout + op->nin);
+    size_t dims = 0;
+    for (size_t i = 0; i < operands; i++) dims += op->operand[i].is_scalar ? 0 : op->operand[i].desc.ndim;
+    ad_operand *operand = ad__arena_alloc(to, operands * sizeof *operand + op->nparam * sizeof *op->param +
+                                                  2 * dims * sizeof(int64_t) + 1);
     if (!operand) return false;
-    memcpy(operand, op->operand, bytes);
-    if (params) memcpy(operand + operands, op->param, params);
-    op->operand = operand;
-    op->param = (ad_scalar *)(void *)(operand + operands);
+    ad_scalar *param = (ad_scalar *)(void *)(operand + operands);
+    int64_t *numbers = (int64_t *)(void *)(param + op->nparam);
+    for (int i = 0; i < op->nparam; i++) param[i] = op->param[i];
     for (size_t i = 0; i < operands; i++) {
         ad_desc *d = &operand[i].desc;
+        operand[i] = op->operand[i];
         if (operand[i].is_scalar) continue;
-        if (!copy_numbers(to, &d->shape, d->ndim) || !copy_numbers(to, &d->strides, d->ndim)) return false;
+        d->shape = copy_numbers(&numbers, d->shape, d->ndim);
+        d->strides = copy_numbers(&numbers, d->strides, d->ndim);
     }
+    op->operand = operand;
+    op->param = param;
     return true;
 }
 

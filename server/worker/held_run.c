@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "protocol/desc.h"
+#include "protocol/infer.h"
 #include "server/worker/job.h"
 #include "server/worker/spill.h"
 
@@ -192,7 +193,7 @@ static void fail_all(weaving *w, const job *why, int status) {
 /* What the device will yet say of the chain is said of all that it has written. */
 static void note_check(weaving *w, const job *j) {
     if (!j->run.checked) return;
-    uint64_t bit = ad__verdicts_add(w->s, j->number, j->name, false);
+    uint64_t bit = ad__verdicts_add(w->s, j->number, ad__op_name(j->op), false);
     for (int i = 0; i < w->nwritten; i++)
         ad__verdicts_set(w->s, w->written[i], ad__verdicts_of(w->s, w->written[i]) | bit);
 }
@@ -212,11 +213,11 @@ static int enqueue_chain(weaving *w) {
     set_addresses(w);
     if (backend->asynchronous) {
         double cost = ad__device_cost(&last->op) * (w->chain.ninputs + w->nwritten) / 2;
-        ad__lane_charge(s, cost);
-        j.lane->unmarked_ns += cost;
+        ad__lane_expect(j.lane, cost, ad__lane_charge(s, cost));
         if (!ad__verdicts_full(&s->verdicts) && ad__verdicts_place(s, &j.run.check, &j.fault)) return 0;
     }
-    status = ad__session_status(s, backend->fuse(j.lane->stream, &w->chain, &j.run, &j.fault), &j.fault);
+    status = ad__job_lacks(&j, backend->fuse(j.lane->stream, &w->chain, &j.run, &j.fault));
+    ad__session_status(s, status, &j.fault);
     if (status) {
         int counted = ad__session_enqueued(s, j.lane, &j.fault);
         if (status > 0 && counted) status = counted;
@@ -283,8 +284,8 @@ static void complete_members(ad_held *h) {
     for (unsigned i = 0; i < h->count; i++) {
         const ad_held_op *o = &h->ops->op[i];
         ad_member *m = &h->ops->member[i];
-        for (int k = 0; k < AD_HELD_OPERANDS; k++) {
-            const ad_buffer *b = k < m->nout + m->nin ? o->buffer[k] : NULL;
+        for (int k = 0; k < m->nout + m->nin; k++) {
+            const ad_buffer *b = o->buffer[k];
             m->tie[k] = b && b->in_place ? b->tie : AD_NOWHERE;
             if (k < m->nout) m->wanted[k] = !b->freed && b->value == (int)(2 * i) + k + 1;
         }

@@ -54,6 +54,7 @@ int ad__input_read(ad_input *in, int fd, ad_descriptors *d) {
     ssize_t n = ad__os.recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : AD_E_CONNECTION;
     b->used += (size_t)n;
+    in->received += (uint64_t)n;
     int status = m.msg_controllen ? take_descriptors(&m, d) : 0;
     return status ? status : n ? 1 : AD_E_CONNECTION;
 }
@@ -79,6 +80,11 @@ int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault) {
     if (there >= AD_FRAME_HEADER) {
         int status = ad__frame_decode(b->data + in->start, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &head, fault);
         if (status) return status;
+        if (head.flags & AD_FRAME_NOTES) {
+            in->start += AD_FRAME_HEADER;
+            in->note = head;
+            return AD_INPUT_NOTE;
+        }
         if (head.flags) return ad__fault(fault, AD_E_PROTOCOL, "flag MORE from a client");
         need += head.control + (size_t)head.payload;
     }

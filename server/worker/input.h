@@ -27,12 +27,15 @@ typedef struct ad_input_frame {
 typedef struct ad_input {
     ad_input_block *block; /* NULL: nothing is half read */
     size_t start;          /* of the first byte in it that belongs to no frame yet */
+    uint64_t received;     /* bytes of the stream */
+    ad_frame note;         /* the last one that came */
 } ad_input;
 
 /* Read once from a non-blocking socket; descriptors that come with the bytes go to d. 1 something came, 0 nothing there
  * now, AD_E_CONNECTION the peer has gone, AD_E_MEMORY, AD_E_LIMIT more descriptors than are taken. */
 int ad__input_read(ad_input *in, int fd, ad_descriptors *d);
-/* The next whole frame: 1 with *f (release it), 0 not yet, AD_E_PROTOCOL, AD_E_MEMORY. */
+/* The next whole frame: 1 with *f (release it), AD_INPUT_NOTE a note, 0 not yet, AD_E_PROTOCOL, AD_E_MEMORY. */
+#define AD_INPUT_NOTE 2
 int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault);
 /* Give up a block that holds nothing any more; call it when the socket has been read for now. */
 void ad__input_rest(ad_input *in);

@@ -11,7 +11,6 @@ typedef struct job {
     ad_session *s;
     ad_lane *lane;
     ad_op *op;
-    const char *name;
     uint64_t number;
     ad_launching *launch; /* NULL: an operation of the tables */
     ad_buffer **buffer;   /* of each operand; NULL: scalar, or not made yet */
@@ -23,7 +22,7 @@ typedef struct job {
     ad_block scratch[JOB_SCRATCH];
     int nscratch;
     int using; /* so many buffers are to stay where they are until its end */
-    ad_fault fault;
+    ad_fault fault, lack; /* lack: why there was no scratch memory */
 } job;
 
 void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number);
@@ -36,13 +35,13 @@ void ad__job_hold(job *j, ad_lane *lane,
 int ad__job_run_held(job *j);                /* ... as ad__job_run */
 ad_poison *ad__job_fail(job *j, int status); /* record it in outputs and session; the caller owns the result */
 void ad__job_end(job *j);
+/* A status of the backend; where scratch memory was refused the job's fault says why. Returns status. */
+int ad__job_lacks(job *j, int status);
 
 /* Estimated ns of the device. */
 double ad__device_cost(const ad_op *op);
 /* Bytes of a fresh description. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
-/* A block of a lane's memory; what is not in use is moved out for it. */
-int ad__take_block(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault);
 /* Memory of a lane for a buffer without any. */
 int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault);
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b);

@@ -9,27 +9,36 @@
 #include "server/worker/spill.h"
 
 #define SHARE_WINDOW 20000000 /* ns: a session that uses a device ... */
+#define NEGLIGIBLE 500        /* ns of a device, which are not counted there */
 #define SHARE_MOST 2000000    /* ... for more than this of them has low priority */
 
 static const ad_backend *backend_of(const ad_session *s) { return s->worker->backend; }
 
 /* ---- opening and closing ---- */
 
+/* As the backend counts it: below 0 before others. Default streams of the usual priority run before what is low, and
+ * before those of who uses the device much. */
+static int stream_priority(const ad_session *s, bool high) {
+    if (s->grants.priority < AD_PRIORITY_NORMAL) return 0;
+    return -(int)high - (s->grants.priority > AD_PRIORITY_NORMAL);
+}
+
 static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fault *fault) {
     ad_lane *lane = ad__os.calloc(1, sizeof *lane);
     if (!lane) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    int status =
-        ad__session_status(s, backend_of(s)->stream_open(gpu->device, high ? -1 : 0, &lane->stream, fault), fault);
+    int status = backend_of(s)->stream_open(gpu->device, stream_priority(s, high), &lane->stream, fault);
+    ad__session_status(s, status, fault);
     if (status) goto free_lane;
     if (!(lane->estate = ad__estate_open(&gpu->memory, s->principal, lane->stream))) {
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
         goto close_stream;
     }
-    ad__estate_limit(lane->estate, s->grants.memory);
+    ad__account_grant(ad__estate_account(lane->estate), &s->grants);
     lane->session = s;
     lane->slot = slot;
     lane->gpu = gpu;
     lane->high = high;
+    lane->most_marks = s->grants.priority < AD_PRIORITY_NORMAL ? AD_MARKS_LOW : AD_MARKS;
     if (ad__spill_lane(s->worker, lane)) {
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
         goto close_estate;
@@ -53,12 +62,17 @@ static ad_lane *find(ad_session *s, uint64_t id) {
     return NULL;
 }
 
+/* What is not to be used is not opened either: that costs memory of the device. */
+ad_gpu *ad__session_gpu(ad_session *s, uint64_t device, ad_fault *fault) {
+    if (device >= AD_DEVICES || s->grants.devices >> device & 1) return ad__gpu_get(s->worker, device, fault);
+    ad__fault(fault, AD_E_DENIED, "%s may not use device %" PRIu64 " (grant devices)", s->principal, device);
+    return NULL;
+}
+
 int ad__lane_open(ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault) {
-    ad_gpu *gpu = ad__gpu_get(s->worker, device, fault);
+    ad_gpu *gpu = ad__session_gpu(s, device, fault);
     ad_lane *lane = NULL;
     if (!gpu) return ad__session_status(s, fault->code, fault);
-    if (!(s->grants.devices >> device & 1))
-        return ad__fault(fault, AD_E_DENIED, "%s may not use device %" PRIu64, s->principal, device);
     if (find(s, id)) return ad__fault(fault, AD_E_VALUE, "stream %" PRIu64 " exists already", id);
     for (unsigned i = 0; !lane && i < s->nlanes; i++) {
         ad_lane *old = s->lanes[i];
@@ -101,7 +115,11 @@ ad_lane *ad__lane_current(ad_session *s, ad_fault *fault) {
     return low_lane(s, s->lane, fault);
 }
 
-void ad__lane_charge(ad_session *s, double ns) {
+double ad__lane_charge(ad_session *s, double ns) {
+    ns *= ad__pace(&s->pace);
+    s->turn_ns += ns;
+    s->device_ns += ns;
+    if (ns <= NEGLIGIBLE) return ns;
     int64_t now = ad__os_now();
     if (now - s->share_since > SHARE_WINDOW) {
         s->busy_device = s->share > SHARE_MOST;
@@ -110,6 +128,13 @@ void ad__lane_charge(ad_session *s, double ns) {
     }
     s->share += ns;
     if (s->share > SHARE_MOST) s->busy_device = true;
+    return ns;
+}
+
+void ad__lane_expect(ad_lane *lane, double ns, double corrected) {
+    lane->unmarked_ns += corrected;
+    lane->estimate += ns;
+    lane->estimated++;
 }
 
 int ad__lane_drop(ad_session *s, uint64_t id, ad_fault *fault) {
@@ -219,9 +244,11 @@ static int mark(ad_session *s, ad_lane *lane, ad_fault *fault) {
     if (!status) status = b->event_record(m->event, lane->stream, fault);
     if (status) return ad__session_status(s, status, fault);
     m->first = lane->unmarked_first;
+    m->expected = lane->estimated == lane->unmarked ? lane->estimate : 0;
+    m->asked = ad__os_now();
     lane->nmarks++;
-    lane->unmarked = 0;
-    lane->unmarked_ns = 0;
+    lane->unmarked = lane->estimated = 0;
+    lane->unmarked_ns = lane->estimate = 0;
     return 0;
 }
 
@@ -240,11 +267,22 @@ int ad__lanes_mark(ad_session *s, ad_fault *fault) {
     return 0;
 }
 
+/* Sessions that have something under way on a device. */
+static unsigned users_of(const ad_worker *w) {
+    unsigned n = 0;
+    for (const ad_session *s = w->engine.under_way; s; s = s->next_busy) n += s->wait.kind != AD_WAIT_COMPILER;
+    return n;
+}
+
 static int lane_poll(ad_session *s, ad_lane *lane, ad_fault *fault) {
     while (lane->nmarks) {
-        int done = backend_of(s)->event_done(lane->mark[lane->first_mark].event, fault);
+        const ad_mark *m = &lane->mark[lane->first_mark];
+        int done = backend_of(s)->event_done(m->event, fault);
         if (done < 0) return ad__session_status(s, done, fault);
         if (!done) return 0;
+        int64_t now = ad__os_now();
+        ad__pace_note(&s->pace, m->expected, m->asked, lane->reached, now, users_of(s->worker));
+        lane->reached = now;
         lane->first_mark = (lane->first_mark + 1) % AD_MARKS;
         lane->nmarks--;
     }

@@ -16,6 +16,7 @@ struct ad_buffer;
 
 #define AD_LANES 64    /* of a session */
 #define AD_MARKS 8     /* of a lane, not reached yet */
+#define AD_MARKS_LOW 2 /* of one whose principal has low priority */
 #define AD_MARK_OPS 64 /* operations between two marks, or fewer ... */
 #define AD_MARK_NS \
     200000 /* ... that are expected to take so long: room for more comes in small pieces, not in bursts */
@@ -25,6 +26,8 @@ struct ad_buffer;
 typedef struct ad_mark {
     uint64_t first; /* operation number since the mark before */
     ad_event *event;
+    double expected; /* ns, as estimated; 0: it holds more than computations */
+    int64_t asked;
 } ad_mark;
 
 typedef struct ad_lane ad_lane;
@@ -37,10 +40,13 @@ struct ad_lane {
     ad_stream *stream;
     ad_estate *estate;
     ad_mark mark[AD_MARKS]; /* a ring */
-    unsigned first_mark, nmarks;
+    unsigned first_mark, nmarks, most_marks;
+    int64_t reached;             /* when the last one was seen to be */
     unsigned unmarked;           /* operations since the last mark ... */
     uint64_t unmarked_first;     /* ... the number of the first ... */
-    double unmarked_ns;          /* ... and what they are expected to take */
+    double unmarked_ns;          /* ... and what they are expected to take ... */
+    double estimate;             /* ... before that is corrected by what was measured ... */
+    unsigned estimated;          /* ... of so many of them */
     uint64_t sequence;           /* counts what was enqueued */
     ad_flight flight;            /* the kernel of a user that is under way */
     uint64_t followed[AD_LANES]; /* sequence of each other lane that this one waits for */
@@ -58,8 +64,12 @@ ad_lane *ad__lane_join(struct ad_session *s, uint64_t id, ad_fault *fault);
 /* The lane of what comes now; NULL with a fault. Default streams run before others, so that who uses a device little
  * need not wait for who uses it much; a session that does (ad__lane_charge) goes on with one of low priority. */
 ad_lane *ad__lane_current(struct ad_session *s, ad_fault *fault);
-/* The session is about to use the device for about so many ns. */
-void ad__lane_charge(struct ad_session *s, double ns);
+/* The session is about to use the device for about so many ns; by what was measured it will be the result. */
+double ad__lane_charge(struct ad_session *s, double ns);
+/* An operation that was charged goes to this lane; corrected: that result. */
+void ad__lane_expect(ad_lane *lane, double ns, double corrected);
+/* The device, if the session may use it; NULL with a fault. */
+ad_gpu *ad__session_gpu(struct ad_session *s, uint64_t device, ad_fault *fault);
 int ad__lane_open(struct ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault);
 int ad__lane_drop(struct ad_session *s, uint64_t id, ad_fault *fault);
 /* All of them, once they are idle. */
@@ -86,6 +96,6 @@ void ad__lanes_settle(struct ad_session *s);
 bool ad__lane_idle(const ad_lane *lane);
 bool ad__lanes_idle(const struct ad_session *s);
 /* So much is under way that the session must wait. */
-static inline bool ad__lane_full(const ad_lane *lane) { return lane->nmarks == AD_MARKS; }
+static inline bool ad__lane_full(const ad_lane *lane) { return lane->nmarks >= lane->most_marks; }
 
 #endif

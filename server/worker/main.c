@@ -60,12 +60,14 @@ int main(int argc, char **argv) {
     set_signals();
     raise_limits();
     pthread_mutex_init(&worker.wake_lock, NULL);
+    ad__reserved_init(&worker.reserved);
     if (ad__compile_open(&worker.config, ad__worker_compiled, &worker, &worker.compiler, &fault) ||
         ad__backend_load(&worker, program, &fault) || ad__spill_open(&worker, &fault))
         return refuse(channel, &fault);
     int status = ad__worker_run(&worker, channel);
     ad__spill_close(&worker);
     ad__gpus_close(&worker);
+    ad__reserved_close(&worker.reserved);
     ad__compile_close(worker.compiler);
     ad__config_free(&worker.config);
     return status;

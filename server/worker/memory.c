@@ -1,9 +1,6 @@
 #include "server/worker/memory.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "server/common/os.h"
 
@@ -26,7 +23,7 @@ struct ad_slab {
     ad_slab *parent;       /* a share: of this shared slab */
     unsigned place;        /* and the number of the share */
     uint32_t taken, dirty; /* a shared slab: shares that somebody has, or has had */
-    char principal[64];    /* a shared slab: whose */
+    ad_account *account;   /* whose it is; NULL: a share, which is its parent's */
 };
 
 struct ad_estate {
@@ -40,19 +37,9 @@ struct ad_estate {
     ad_slab *expected; /* ... and those for which `passed` has been recorded */
     ad_event *passed;
     unsigned empty; /* cut slabs that hold nothing */
-    uint64_t used, spare_bytes, cut_bytes, bytes;
-    uint64_t away; /* moved to host memory */
-    uint64_t most; /* that the principal may have in use; 0: no limit of its own */
-    char principal[64];
+    uint64_t spare_bytes, cut_bytes, bytes;
+    ad_account *account;
 };
-
-void ad__bytes_text(uint64_t n, char out[16]) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    double x = (double)n;
-    int u = 0;
-    for (; x >= 1024 && u < 5; u++) x /= 1024;
-    snprintf(out, 16, x < 10 && u ? "%.1f %s" : "%.0f %s", x, units[u]);
-}
 
 static void link_slab(ad_slab **list, ad_slab *s) {
     s->prev = NULL;
@@ -69,11 +56,13 @@ static void unlink_slab(ad_slab **list, ad_slab *s) {
 
 /* ---- slabs ---- */
 
-static void slab_drop(ad_memory *m, const char *principal, ad_slab *s) {
+static void slab_drop(ad_memory *m, ad_slab *s) {
     m->slab_bytes -= s->map.size;
     m->slabs--;
-    m->announce(m->user, principal, s->id, s->map.size, -1);
+    s->account->slab_bytes -= s->map.size;
+    m->announce(m->user, s->account->principal, s->id, s->map.size, -1);
     m->backend->slab_close(m->device, &s->map);
+    ad__account_close(s->account);
     free(s);
 }
 
@@ -82,7 +71,7 @@ static void share_drop(ad_memory *m, ad_slab *share) {
     parent->taken &= ~(1u << share->place);
     if (!parent->taken) {
         unlink_slab(&m->shared, parent);
-        slab_drop(m, parent->principal, parent);
+        slab_drop(m, parent);
     }
     free(share);
 }
@@ -90,7 +79,7 @@ static void share_drop(ad_memory *m, ad_slab *share) {
 static void slab_close(ad_estate *e, ad_slab *s) {
     e->bytes -= s->map.size;
     if (s->parent) share_drop(e->memory, s);
-    else slab_drop(e->memory, e->principal, s);
+    else slab_drop(e->memory, s);
 }
 
 static void close_all(ad_estate *e, ad_slab **list) {
@@ -159,10 +148,16 @@ void ad__estate_count(const ad_estate *e, uint64_t *bytes, uint64_t *free_blocks
     for (const ad_slab *s = e->spare; s; s = s->next) ++*free_blocks;
 }
 
+/* May the account have a slab of so many bytes more? */
+static bool fits(const ad_memory *m, const ad_account *a, uint64_t size) {
+    uint64_t room = ad__account_room(a, m->limit);
+    return size <= room && a->slab_bytes <= room - size;
+}
+
 /* Everybody's spare slabs go before somebody is told that there is no memory, and then it is worth while to wait until
  * the device has let go of them. */
-static void give_back_all(ad_memory *m, uint64_t size) {
-    for (ad_estate *e = m->estates; e && m->slab_bytes + size > m->limit; e = e->next) {
+static void give_back_all(ad_memory *m, const ad_account *a, uint64_t size) {
+    for (ad_estate *e = m->estates; e && !fits(m, a, size); e = e->next) {
         ad__estate_trim(e);
         if (!e->doomed && !e->expected) continue;
         if (m->backend->stream_wait(e->stream, NULL)) continue; /* a lost device is found by the next who asks */
@@ -171,35 +166,18 @@ static void give_back_all(ad_memory *m, uint64_t size) {
     }
 }
 
-static bool make_room(ad_memory *m, uint64_t size) {
-    if (m->slab_bytes + size > m->limit) give_back_all(m, size);
-    return m->slab_bytes + size <= m->limit;
+static bool make_room(ad_memory *m, const ad_account *a, uint64_t size) {
+    if (!fits(m, a, size)) give_back_all(m, a, size);
+    return fits(m, a, size);
 }
 
-static uint64_t principal_used(const ad_estate *mine, bool and_away) {
-    uint64_t used = 0;
-    for (const ad_estate *e = mine->memory->estates; e; e = e->next)
-        if (!strcmp(e->principal, mine->principal)) used += e->used + (and_away ? e->away : 0);
-    return used;
-}
-
-static int no_room(ad_estate *e, uint64_t size, ad_fault *fault) {
-    char want[16], limit[16], mine[16], others[16];
-    ad_memory *m = e->memory;
-    uint64_t used = principal_used(e, false);
-    ad__bytes_text(size, want);
-    ad__bytes_text(m->limit, limit);
-    ad__bytes_text(used, mine);
-    ad__bytes_text(m->used - used, others);
-    return ad__fault(fault, AD_E_MEMORY,
-                     "out of device memory: %s more do not fit in %s, of which %s holds %s and "
-                     "others %s",
-                     want, limit, e->principal, mine, others);
+static int no_room(const ad_estate *e, uint64_t size, ad_fault *fault) {
+    return ad__account_full(e->account, size, e->memory->limit, fault);
 }
 
 static ad_slab *slab_create(ad_estate *e, uint64_t size, ad_fault *fault) {
     ad_memory *m = e->memory;
-    if (size > m->limit || !make_room(m, size)) {
+    if (size > m->limit || !make_room(m, e->account, size)) {
         no_room(e, size, fault);
         return NULL;
     }
@@ -211,7 +189,7 @@ static ad_slab *slab_create(ad_estate *e, uint64_t size, ad_fault *fault) {
     ad_fault why = {0};
     int status = m->backend->slab_create(m->device, size, &s->map, &why);
     if (status == AD_E_MEMORY) { /* somebody else may have taken what the limit left */
-        give_back_all(m, m->limit);
+        give_back_all(m, e->account, m->limit + 1);
         status = m->backend->slab_create(m->device, size, &s->map, &why);
     }
     if (status) {
@@ -220,10 +198,13 @@ static ad_slab *slab_create(ad_estate *e, uint64_t size, ad_fault *fault) {
         return NULL;
     }
     s->id = ++*m->next_id;
+    s->account = e->account;
+    s->account->users++;
+    s->account->slab_bytes += s->map.size;
     m->slab_bytes += s->map.size;
     m->slabs++;
     int fd = ad__os.dup(s->map.fd);
-    if (fd >= 0) m->announce(m->user, e->principal, s->id, s->map.size, fd);
+    if (fd >= 0) m->announce(m->user, s->account->principal, s->id, s->map.size, fd);
     return s;
 }
 
@@ -231,9 +212,8 @@ static ad_slab *slab_create(ad_estate *e, uint64_t size, ad_fault *fault) {
 static ad_slab *shared_slab(ad_estate *e, ad_fault *fault) {
     ad_memory *m = e->memory;
     ad_slab *s = m->shared;
-    while (s && (s->taken == (1u << SHARES) - 1 || strcmp(s->principal, e->principal))) s = s->next;
+    while (s && (s->taken == (1u << SHARES) - 1 || s->account != e->account)) s = s->next;
     if (s || !(s = slab_create(e, FIRST_SLAB, fault))) return s;
-    snprintf(s->principal, sizeof s->principal, "%s", e->principal);
     link_slab(&m->shared, s);
     return s;
 }
@@ -258,9 +238,19 @@ static ad_slab *share_create(ad_estate *e, ad_fault *fault) {
 
 /* ---- blocks ---- */
 
-static void charge(ad_estate *e, uint64_t size) {
-    e->used += size;
-    e->memory->used += size;
+static void charge(ad_estate *e, ad_use use, ad_block *b) {
+    b->use = use;
+    b->payer = e->account;
+    ad__account_charge(e->account, use, b->size);
+    e->memory->used += b->size;
+}
+
+void ad__memory_charge(ad_block *b, ad_account *payer) {
+    ad_account *before = b->payer;
+    if (!b->slab || payer == before) return;
+    ad__account_charge(payer, b->use, b->size);
+    b->payer = payer;
+    ad__account_return(before, b->use, b->size);
 }
 
 /* The tightest spare slab that is not much too large. */
@@ -285,7 +275,6 @@ static int take_own(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault)
     }
     *out = (ad_block){.slab = s, .address = s->map.base, .size = s->map.size, .clean = s->high == 0};
     s->high = s->map.size;
-    charge(e, out->size);
     return 0;
 }
 
@@ -320,28 +309,9 @@ static void hand_out(ad_estate *e, ad_chunk *c, ad_block *out) {
                       .size = c->size,
                       .clean = c->offset >= s->high};
     if (c->offset + c->size > s->high) s->high = c->offset + c->size;
-    charge(e, c->size);
 }
 
-void ad__estate_away(ad_estate *e, int64_t more) { e->away += (uint64_t)more; }
-
-bool ad__memory_allows(const ad_estate *e, uint64_t size) {
-    return !e->most || (size <= e->most && principal_used(e, true) <= e->most - size);
-}
-
-static int over_quota(const ad_estate *e, uint64_t size, ad_fault *fault) {
-    char want[16], limit[16], mine[16];
-    ad__bytes_text(size, want);
-    ad__bytes_text(e->most, limit);
-    ad__bytes_text(principal_used(e, true), mine);
-    return ad__fault(fault, AD_E_MEMORY,
-                     "out of memory: %s more are above the %s of a device that %s may have, of which it holds %s", want,
-                     limit, e->principal, mine);
-}
-
-int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
-    if (!ad__memory_allows(e, size)) return over_quota(e, size, fault);
-    if (size > e->memory->slab_size / 4) return take_own(e, size, out, fault);
+static int take_cut(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
     ad_chunk *c = ad__heap_take(e->heap, size);
     if (!c) {
         int status = add_cut_slab(e, size, fault);
@@ -350,6 +320,22 @@ int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault)
     }
     hand_out(e, c, out);
     return 0;
+}
+
+static int take(ad_estate *e, uint64_t size, ad_use use, ad_block *out, ad_fault *fault) {
+    int status = ad__account_check(e->account, size, fault);
+    if (status) return status;
+    status = (size > e->memory->slab_size / 4 ? take_own : take_cut)(e, size, out, fault);
+    if (!status) charge(e, use, out);
+    return status;
+}
+
+int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+    return take(e, size, AD_USE_BUFFER, out, fault);
+}
+
+int ad__memory_borrow(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+    return take(e, size, AD_USE_WORKSPACE, out, fault);
 }
 
 static void give_own(ad_estate *e, ad_slab *s) {
@@ -363,7 +349,7 @@ static void give_own(ad_estate *e, ad_slab *s) {
 
 void ad__memory_give(ad_estate *e, ad_block *b) {
     if (!b->slab) return;
-    e->used -= b->size;
+    ad__account_return(b->payer, b->use, b->size);
     e->memory->used -= b->size;
     if (!b->chunk) {
         give_own(e, b->slab);
@@ -382,19 +368,22 @@ void ad__memory_give(ad_estate *e, ad_block *b) {
 ad_estate *ad__estate_open(ad_memory *m, const char *principal, ad_stream *stream) {
     ad_estate *e = ad__os.calloc(1, sizeof *e);
     if (!e) return NULL;
-    if (!(e->heap = ad__heap_new())) {
-        free(e);
-        return NULL;
-    }
-    snprintf(e->principal, sizeof e->principal, "%s", principal);
+    if (!(e->heap = ad__heap_new())) goto free_estate;
+    if (!(e->account = ad__account_open(&m->accounts, principal))) goto free_heap;
     e->memory = m;
     e->stream = stream;
     e->next = m->estates;
     m->estates = e;
     return e;
+
+free_heap:
+    ad__heap_free(e->heap);
+free_estate:
+    free(e);
+    return NULL;
 }
 
-void ad__estate_limit(ad_estate *e, uint64_t most) { e->most = most; }
+ad_account *ad__estate_account(const ad_estate *e) { return e->account; }
 
 void ad__estate_close(ad_estate *e) {
     ad__estate_trim(e);
@@ -405,5 +394,6 @@ void ad__estate_close(ad_estate *e) {
     while (*at != e) at = &(*at)->next;
     *at = e->next;
     ad__heap_free(e->heap);
+    ad__account_close(e->account);
     free(e);
 }

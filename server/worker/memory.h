@@ -10,6 +10,7 @@
 #define AD_SERVER_MEMORY_H
 
 #include "kernels/backend.h"
+#include "server/worker/account.h"
 #include "server/worker/heap.h"
 
 typedef struct ad_slab ad_slab;
@@ -23,6 +24,7 @@ typedef struct ad_memory {
     uint64_t slab_bytes, slabs, used; /* now */
     uint64_t *next_id;                /* the last id of a slab; shared by all devices */
     ad_estate *estates;
+    ad_account *accounts;
     ad_slab *shared; /* slabs that are divided into shares */
     /* Tell arrayd: a slab was made (fd is the callee's, a duplicate) or given back (fd -1). */
     void (*announce)(void *user, const char *principal, uint64_t id, uint64_t size, int fd);
@@ -36,12 +38,14 @@ typedef struct ad_block {
     void *address;
     uint64_t size; /* bytes charged */
     bool clean;    /* known to be all zero when it was handed out */
+    ad_use use;
+    ad_account *payer; /* to whom it is charged */
 } ad_block;
 
 /* An estate of a principal, for what runs on stream (NULL: nothing that outlives a call). NULL: no memory. */
 ad_estate *ad__estate_open(ad_memory *m, const char *principal, ad_stream *stream);
-/* All estates of its principal on this device may hold so many bytes together; 0: what the device has. */
-void ad__estate_limit(ad_estate *e, uint64_t most);
+/* Its principal's on this device. */
+ad_account *ad__estate_account(const ad_estate *e);
 /* Its stream has passed all that used it. */
 void ad__estate_close(ad_estate *e);
 /* Give slabs back that the stream has passed by now; true: some are left that it has not. */
@@ -50,16 +54,13 @@ bool ad__estate_reap(ad_estate *e);
 void ad__estate_trim(ad_estate *e);
 /* Bytes in slabs, and the pieces of them that hold nothing. */
 void ad__estate_count(const ad_estate *e, uint64_t *bytes, uint64_t *free_blocks);
-/* A block of size bytes (not 0), at least 64-byte aligned. AD_E_MEMORY, with a fault that says who holds what as far
- * as it is known here; AD_E_DEVICE and others of the backend. */
+/* A block of size bytes (not 0), at least 64-byte aligned, for a buffer. AD_E_MEMORY, with a fault that names the limit
+ * and says who holds what; AD_E_DEVICE and others of the backend. */
 int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
+/* The same for what an operation needs besides. */
+int ad__memory_borrow(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
 void ad__memory_give(ad_estate *e, ad_block *b);
-/* Is it within what the principal may have? */
-bool ad__memory_allows(const ad_estate *e, uint64_t size);
-/* So many bytes that the principal holds lie elsewhere (more than before, or fewer): they count as if they were here,
- * so that there is always room for them to come back. */
-void ad__estate_away(ad_estate *e, int64_t more);
-/* Bytes as people read them: "1.5 GiB". */
-void ad__bytes_text(uint64_t n, char out[16]);
+/* Somebody else pays for a block from now on. */
+void ad__memory_charge(ad_block *b, ad_account *payer);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "server/common/os.h"
 #include "server/worker/job.h"
+#include "server/worker/quota.h"
 
 #define LOOK_LEAST 500000 /* ns between two looks at the compiler */
 #define LOOK_MOST 20000000
@@ -78,12 +79,18 @@ static void unload(ad_session *s, ad_loaded *m) {
     free(m);
 }
 
-void ad__module_leave(ad_session *s, ad_loaded *m) {
+static void module_leave(ad_session *s, ad_loaded *m) {
     if (--m->users) return;
     m->last_op = s->done + 1;
     m->next = s->modules.dropped;
     s->modules.dropped = m;
     s->modules.count--;
+}
+
+void ad__module_variable_gone(ad_session *s, ad_buffer *b) {
+    ad__quota_leave(b->home, b->size);
+    module_leave(s, b->module);
+    b->module = NULL;
 }
 
 void ad__modules_reap(ad_session *s) {
@@ -103,7 +110,7 @@ static int drop(ad_session *s, uint64_t id, ad_fault *fault) {
     ad_loaded *m = need(s, "module_drop", id, fault); /* comes to the front */
     if (!m) return AD_E_STALE;
     s->modules.first = m->next;
-    ad__module_leave(s, m);
+    module_leave(s, m);
     if (!backend_of(s)->asynchronous) ad__modules_reap(s);
     return 0;
 }
@@ -401,7 +408,11 @@ static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_f
     if (!name) return fault->code;
     int status = backend_of(s)->module_global(m->module, lowered(m, name), &address, size, fault);
     if (status) return ad__session_status(s, status, fault);
-    if ((status = ad__buffers_add(&s->buffers, msg->u[2], &b, fault))) return status;
+    if ((status = ad__quota_adopt(s, lane, *size, fault))) return status;
+    if ((status = ad__buffers_add(&s->buffers, msg->u[2], &b, fault))) {
+        ad__quota_leave(lane, *size);
+        return status;
+    }
     b->address = address;
     b->size = *size;
     s->buffer_bytes += *size;

@@ -6,6 +6,7 @@
 #include "protocol/message.h"
 #include "server/worker/devices.h"
 
+struct ad_buffer;
 struct ad_session;
 struct ad_buffer;
 struct ad_lane;
@@ -46,7 +47,7 @@ int ad__launch_run(struct ad_session *s, struct ad_lane *lane, const ad_launchin
 /* Close modules that nothing uses any more. */
 void ad__modules_reap(struct ad_session *s);
 /* A buffer that is a module's variable is freed. */
-void ad__module_leave(struct ad_session *s, ad_loaded *module);
+void ad__module_variable_gone(struct ad_session *s, struct ad_buffer *b);
 /* All of them, once nothing is under way. */
 void ad__modules_close(struct ad_session *s);
 

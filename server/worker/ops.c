@@ -33,9 +33,11 @@ static double call_cost(const ad_op *op) {
 /* Nobody knows what a kernel takes; where it runs at once, the I/O thread had better not wait for it, unless there is
  * nobody else. */
 #define LAUNCH_COST 1e6
+#define LAUNCH_DEVICE_COST 2000 /* until it has been measured */
 
 /* What a device takes for it, roughly: a GPU has this advantage over one processor in moving and in multiplying. */
 double ad__device_cost(const ad_op *op) {
+    if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_DEVICE_COST + 2 * most_elements(op) / 600;
     if (op->opcode == AD_REQ_CALL && op->row == AD_CALL_matmul) return call_cost(op) / 5000;
     return (op->opcode == AD_REQ_CALL ? call_cost(op) : 2 * most_elements(op)) / 600;
 }

@@ -1,15 +1,18 @@
 #include "server/worker/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "server/common/os.h"
 
 #define SMALL_BLOCK (16u << 10)
 #define PARTS 16
+#define KEEP_SHARE 4 /* one part of so many of the limit is kept of what was sent */
 
 void ad__output_init(ad_output *o, int fd, uint64_t limit) {
     memset(o, 0, sizeof *o);
@@ -26,7 +29,7 @@ static void clear(ad_output *o) {
         free(b);
     }
     o->last = &o->first;
-    o->tail = NULL;
+    o->tail = o->at = NULL;
     atomic_store(&o->queued, 0);
 }
 
@@ -50,9 +53,11 @@ ad_output_block *ad__output_block(size_t size) {
 }
 
 static void link_block(ad_output *o, ad_output_block *b) {
+    b->base = o->appended;
     *o->last = b;
     o->last = &b->next;
     o->tail = b;
+    if (!o->at) o->at = b;
 }
 
 static int append(ad_output *o, const void *data, size_t size) {
@@ -64,6 +69,7 @@ static int append(ad_output *o, const void *data, size_t size) {
     }
     memcpy(o->tail->data + o->tail->size, data, size);
     o->tail->size += size;
+    o->appended += size;
     atomic_fetch_add(&o->queued, size);
     return 0;
 }
@@ -95,45 +101,72 @@ int ad__output_chunk(ad_output *o, const void *control, size_t size, uint32_t fl
     } else {
         atomic_fetch_add(&o->queued, b->size);
         link_block(o, b);
+        o->appended += b->size;
     }
     pthread_mutex_unlock(&o->lock);
     return status;
 }
 
-static void take_off(ad_output *o, size_t n) {
-    atomic_fetch_sub(&o->queued, n);
-    atomic_fetch_add(&o->total, n);
-    while (o->first && n >= o->first->size - o->first->sent) {
+/* ---- what has been sent ---- */
+
+/* Frees what nobody needs any more. A client that never says what it has cannot make the server keep without bound: it
+ * cannot come back, then. */
+static void let_go(ad_output *o) {
+    const uint64_t most = o->limit / KEEP_SHARE;
+    uint64_t from = o->keeps ? o->taken : o->sent;
+    if (o->sent - from > most) from = o->sent - most;
+    while (o->first && o->first->base + o->first->size <= from) {
         ad_output_block *b = o->first;
-        n -= b->size - b->sent;
-        if (b == o->tail && b->capacity == SMALL_BLOCK) {
-            b->size = b->sent = 0; /* kept for the next replies */
+        if (b == o->tail && b->capacity == SMALL_BLOCK) { /* kept for the next replies */
+            b->base = o->appended;
+            b->size = 0;
             return;
         }
         o->first = b->next;
+        if (o->at == b) o->at = b->next;
         if (!o->first) {
             o->last = &o->first;
             o->tail = NULL;
         }
         free(b);
     }
-    if (o->first) o->first->sent += n;
+}
+
+static void take_off(ad_output *o, size_t n) {
+    o->sent += n;
+    atomic_fetch_sub(&o->queued, n);
+    atomic_fetch_add(&o->total, n);
+    while (o->at && o->at->next && o->sent >= o->at->base + o->at->size) o->at = o->at->next;
+    if (!o->keeps || o->sent - o->taken > o->limit / KEEP_SHARE) let_go(o);
 }
 
 static ssize_t send_some(ad_output *o) {
     struct iovec part[PARTS];
     struct msghdr m = {.msg_iov = part};
-    for (ad_output_block *b = o->first; b && m.msg_iovlen < PARTS; b = b->next)
-        if (b->size > b->sent) part[m.msg_iovlen++] = (struct iovec){b->data + b->sent, b->size - b->sent};
+    for (ad_output_block *b = o->at; b && m.msg_iovlen < PARTS; b = b->next) {
+        size_t done = o->sent > b->base ? (size_t)(o->sent - b->base) : 0;
+        if (b->size > done) part[m.msg_iovlen++] = (struct iovec){b->data + done, b->size - done};
+    }
     ssize_t n = ad__os.sendmsg(o->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     return n < 0 && errno == EINTR ? 0 : n;
 }
 
+static void lose(ad_output *o) {
+    if (!o->keeps) {
+        break_off(o, AD_E_CONNECTION, "the client has gone");
+        return;
+    }
+    atomic_store(&o->blocked, false);
+    atomic_store(&o->away, true);
+}
+
+static bool can_send(const ad_output *o) { return !atomic_load(&o->broken) && !atomic_load(&o->away); }
+
 static void send_all(ad_output *o) {
-    while (atomic_load(&o->queued) && !atomic_load(&o->broken)) {
+    while (atomic_load(&o->queued) && can_send(o)) {
         ssize_t n = send_some(o);
         if (n < 0 && errno != EAGAIN && errno != ENOBUFS) {
-            break_off(o, AD_E_CONNECTION, "the client has gone");
+            lose(o);
             return;
         }
         if (n >= 0 || !atomic_load(&o->blocked)) atomic_store(&o->progress, ad__os_now());
@@ -148,13 +181,13 @@ static void send_all(ad_output *o) {
 
 bool ad__output_flush(ad_output *o) {
     bool stuck = false;
-    if (!atomic_load(&o->queued) && !atomic_load(&o->broken)) return false;
+    if ((!atomic_load(&o->queued) && !atomic_load(&o->broken)) || atomic_load(&o->away)) return false;
     pthread_mutex_lock(&o->lock);
     if (atomic_load(&o->broken)) {
         stuck = true;
     } else if (!atomic_load(&o->blocked)) {
         send_all(o);
-        stuck = atomic_load(&o->blocked) || atomic_load(&o->broken);
+        stuck = atomic_load(&o->blocked) || !can_send(o);
     }
     pthread_mutex_unlock(&o->lock);
     return stuck;
@@ -162,6 +195,60 @@ bool ad__output_flush(ad_output *o) {
 
 void ad__output_resume(ad_output *o) {
     pthread_mutex_lock(&o->lock);
-    if (!atomic_load(&o->broken)) send_all(o);
+    send_all(o);
     pthread_mutex_unlock(&o->lock);
+}
+
+/* ---- going on over another connection ---- */
+
+void ad__output_keep(ad_output *o) { o->keeps = true; }
+
+int ad__output_taken(ad_output *o, uint64_t bytes) {
+    int status = 0;
+    pthread_mutex_lock(&o->lock);
+    if (bytes > o->sent) {
+        status = AD_E_PROTOCOL;
+    } else if (bytes > o->taken) {
+        o->taken = bytes;
+        let_go(o);
+    }
+    pthread_mutex_unlock(&o->lock);
+    return status;
+}
+
+void ad__output_away(ad_output *o) {
+    pthread_mutex_lock(&o->lock);
+    lose(o);
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* Why the stream cannot go on behind so many bytes; NULL: it can. */
+static const char *obstacle(const ad_output *o, uint64_t received) {
+    if (!o->keeps || atomic_load(&o->broken)) return "it is over";
+    if (received > o->sent) return "the client has more bytes than the server sent";
+    if (received < o->taken) return "the client has fewer bytes than it said";
+    if (received < (o->first ? o->first->base : o->appended))
+        return "what the client has missed is too much to be kept";
+    return NULL;
+}
+
+static int switch_to(ad_output *o, int fd, const void *head, size_t size, uint64_t received) {
+    if (ad__os.send(fd, head, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)size) return AD_E_CONNECTION;
+    if (dup3(fd, o->fd, O_CLOEXEC) < 0) return AD_E_CONNECTION;
+    o->sent = o->taken = received;
+    atomic_store(&o->queued, (size_t)(o->appended - received));
+    for (o->at = o->first; o->at && o->at->next && received >= o->at->base + o->at->size;) o->at = o->at->next;
+    atomic_store(&o->blocked, false);
+    atomic_store(&o->away, false);
+    atomic_store(&o->progress, ad__os_now());
+    return 0;
+}
+
+int ad__output_take_up(ad_output *o, int fd, const void *head, size_t size, uint64_t received, const char **why) {
+    pthread_mutex_lock(&o->lock);
+    *why = obstacle(o, received);
+    int status = *why ? AD_E_RESUME : switch_to(o, fd, head, size, received);
+    pthread_mutex_unlock(&o->lock);
+    if (!status) close(fd);
+    return status;
 }

@@ -32,9 +32,19 @@ static void drop(ad_worker *w, ad_name **at) {
     ad_name *n = *at;
     *at = n->next;
     w->sharing->published--;
-    ad__shared_release(w, n->shared);
+    ad__shared_release(w, n->shared, n->principal);
     free(n->grant);
     free(n);
+}
+
+uint64_t ad__names_holding(const ad_worker *w, const ad_shared *shared, const char **who) {
+    uint64_t count = 0;
+    for (const ad_name *n = w->sharing->names; n; n = n->next) {
+        if (n->shared != shared) continue;
+        if (!*who) *who = n->principal;
+        count += !strcmp(n->principal, *who);
+    }
+    return count;
 }
 
 /* ---- checks ---- */
@@ -110,17 +120,23 @@ static int hold(ad_session *s, ad_buffer *b, ad_name *n, ad_fault *fault) {
     int status = n->writable && shared && !shared->common ? ad__shared_detach(s, b, fault) : 0;
     if (status) return status;
     if (!(shared = ad__shared_of(s, b))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    ad__shared_hold(shared);
+    ad__shared_hold(shared, s->principal);
     if (n->writable) shared->common = true;
     n->shared = shared;
     status = ad__shared_point(s, b, fault);
-    if (status) ad__shared_release(s->worker, shared);
+    if (status) ad__shared_release(s->worker, shared, s->principal);
     return status;
 }
 
 static int check_room(ad_session *s, const ad_name *n, ad_fault *fault) {
-    uint64_t most = s->worker->config.published;
-    if (s->worker->sharing->published < most || *find(s->worker, n->principal, n->name)) return 0;
+    uint64_t most = s->worker->config.published, own = s->grants.names, has = 0;
+    if (*find(s->worker, n->principal, n->name)) return 0;
+    for (const ad_name *other = s->worker->sharing->names; other && own; other = other->next)
+        has += !strcmp(other->principal, s->principal);
+    if (own && has >= own)
+        return ad__fault(fault, AD_E_LIMIT, "publish: %s has %" PRIu64 " names, as many as it may have (grant names)",
+                         s->principal, has);
+    if (s->worker->sharing->published < most) return 0;
     return ad__fault(fault, AD_E_LIMIT, "published: there are %" PRIu64 " names, and no more are allowed", most);
 }
 

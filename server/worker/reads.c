@@ -8,6 +8,7 @@
 
 #include "protocol/desc.h"
 #include "server/worker/job.h"
+#include "server/worker/quota.h"
 #include "server/worker/spill.h"
 
 void ad__reply_fault(ad_session *s, uint64_t request, int status, ad_fault *fault) {
@@ -85,7 +86,7 @@ void ad__reading_end(ad_session *s) {
     ad_reading *r = &s->reading;
     if (!r->active) return;
     if (r->staging) ad__staging_give(s->worker, r->staging, r->part);
-    if (r->copy.slab) ad__memory_give(r->lane->estate, &r->copy);
+    if (r->copy.slab) ad__quota_repay(s, r->lane, &r->copy);
     ad__spill_end(s, &r->buffer, 1);
     r->staging = NULL;
     r->active = r->under_way = false;

@@ -5,7 +5,8 @@
 #include "server/common/log.h"
 #include "server/worker/session.h"
 
-#define ACK_IDLE 64 /* operations that an idle server leaves unacknowledged */
+#define ACK_IDLE 64               /* operations that an idle server leaves unacknowledged ... */
+#define ACK_IDLE_BYTES (1u << 20) /* ... and bytes, which a client must keep for so long */
 
 void ad__trace(const ad_session *s, const char *direction, const uint8_t *control, size_t size) {
     ad_reader *r = NULL;
@@ -100,8 +101,9 @@ void ad__reply_ack(ad_session *s, bool idle) {
     const ad_config *c = &s->worker->config;
     uint64_t ops = s->complete - s->told;
     if (!ops) return;
-    if (ops < c->window_ops / 4 && s->bytes_done - s->bytes_told < c->window_bytes / 4 && !(idle && ops > ACK_IDLE))
-        return;
+    uint64_t bytes = s->bytes_done - s->bytes_told;
+    bool much = idle && (ops > ACK_IDLE || bytes > ACK_IDLE_BYTES);
+    if (ops < c->window_ops / 16 && bytes < c->window_bytes / 16 && !much) return;
     ad_bytes *b = begin(s);
     ad__encode_ack(b, s->complete);
     told(s);

@@ -34,7 +34,7 @@ static void tune_tcp(int fd) {
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-static void watch(ad_session *s, int events) {
+void ad__session_watch(ad_session *s, int events) {
     if (s->closing || !s->begun || events == s->events) return;
     s->events = events;
     if (events) uv_poll_start(&s->poll, events, on_poll);
@@ -53,11 +53,13 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     memcpy(s->principal, note->who, sizeof s->principal);
     memcpy(s->client, note->text, sizeof s->client);
     s->grants = note->grants;
+    s->turn.quantum = ad__engine_quantum((ad_priority)s->grants.priority);
     s->may_run_kernels = ad__may_run_kernels(&w->config, s->principal, &s->grants, w->backend->name);
     s->kernel_limit = ad__kernel_limit(&w->config, s->principal);
     ad__output_init(&s->output, fd, w->config.output_limit);
-    ad__buffers_init(&s->buffers, w->config.buffers);
+    ad__buffers_init(&s->buffers, ad__most_buffers(&w->config, &s->grants));
     ad__descriptors_init(&s->windows.descriptors);
+    ad__comeback_init(s, note);
     return s;
 }
 
@@ -72,7 +74,7 @@ int ad__session_begin(ad_session *s) {
     w->sessions = s;
     pthread_mutex_unlock(&w->sessions_lock);
     atomic_fetch_add(&w->nsessions, 1);
-    watch(s, UV_READABLE);
+    ad__session_watch(s, UV_READABLE);
     ad__log(AD_LOG_DEBUG, "session begins", "session=%lu principal=%s client=%s", s->id, s->principal, s->client);
     return status;
 }
@@ -94,6 +96,7 @@ static void gone(ad_session *s) {
     ad__input_close(&s->input);
     ad__descriptors_close(&s->windows.descriptors);
     ad__output_close(&s->output);
+    ad__comeback_close(s);
     if (!s->forked) ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
     free(s);
 }
@@ -121,25 +124,31 @@ static void on_clock(uv_timer_t *timer) {
     if (!ad__sessions_tick(timer->data)) uv_timer_stop(timer);
 }
 
-static void start_clock(ad_worker *w) {
+void ad__sessions_watch(ad_worker *w) {
     if (!uv_is_active((uv_handle_t *)&w->clock)) uv_timer_start(&w->clock, on_clock, 100, 100);
 }
 
 /* Bye has been said or the like: close when it has been sent and read, or the time for that is over. */
 static void wind_up(ad_session *s) {
-    if (s->hangup || !s->begun || atomic_load(&s->output.broken)) {
+    if (s->hangup || !s->begun || atomic_load(&s->output.broken) || atomic_load(&s->output.away)) {
         let_go(s);
         return;
     }
     if (atomic_load(&s->output.queued)) {
-        watch(s, UV_WRITABLE | UV_READABLE);
+        ad__session_watch(s, UV_WRITABLE | UV_READABLE);
     } else if (!s->lingering) {
         s->lingering = true;
         shutdown(s->fd, SHUT_WR);
-        watch(s, UV_READABLE);
+        ad__session_watch(s, UV_READABLE);
     }
     if (!s->linger_until) s->linger_until = ad__os_now() + LINGER;
-    start_clock(s->worker);
+    ad__sessions_watch(s->worker);
+}
+
+/* The connection is gone: the session waits for another one, or ends. */
+static void lose(ad_session *s, const char *why) {
+    ad__session_watch(s, 0);
+    if (!ad__session_await_client(s, why)) ad__engine_end(s);
 }
 
 void ad__session_attend(ad_session *s) {
@@ -154,9 +163,11 @@ void ad__session_attend(ad_session *s) {
     }
     if (s->paused && room) s->paused = false;
     bool blocked = atomic_load(&s->output.blocked);
-    if (blocked) start_clock(s->worker);
+    if (blocked) ad__sessions_watch(s->worker);
     if (atomic_load(&s->output.broken) && !over) ad__engine_end(s);
-    watch(s, (s->paused ? 0 : UV_READABLE) | (blocked ? UV_WRITABLE : 0));
+    else if (atomic_load(&s->output.away) && !over) lose(s, "the client has gone");
+    if (s->comeback.away) return;
+    ad__session_watch(s, (s->paused ? 0 : UV_READABLE) | (blocked ? UV_WRITABLE : 0));
 }
 
 void ad__session_say_bye(ad_session *s, int code, const char *text) {
@@ -189,9 +200,10 @@ static int give_frames(ad_session *s, ad_fault *fault) {
     ad_input_frame f[GIVE];
     for (;;) {
         int n = 0, status = 1;
-        while (n < GIVE && (status = ad__input_next(&s->input, &f[n], fault)) > 0) n++;
+        while (n < GIVE && (status = ad__input_next(&s->input, &f[n], fault)) == 1) n++;
         int given = n ? ad__engine_give(s, f, n) : 0;
         if (given) return ad__fault(fault, given, "out of host memory");
+        if (status == AD_INPUT_NOTE) status = ad__session_note(s, &s->input.note, fault) ? fault->code : 1;
         if (status <= 0) return status;
     }
 }
@@ -200,7 +212,7 @@ static int give_frames(ad_session *s, ad_fault *fault) {
 static void refuse(ad_session *s, const ad_fault *fault) {
     ad_input_frame mark = {0};
     s->refusal = *fault;
-    watch(s, 0);
+    ad__session_watch(s, 0);
     s->paused = true;
     if (ad__engine_give(s, &mark, 1)) ad__engine_end(s);
 }
@@ -215,11 +227,11 @@ static void read_client(ad_session *s) {
     ad_fault fault = {0};
     int status = ad__input_read(&s->input, s->fd, &s->windows.descriptors);
     if (status == AD_E_CONNECTION) {
-        watch(s, 0);
-        ad__engine_end(s);
+        lose(s, "the client has gone");
         return;
     }
     if (status > 0) {
+        ad__session_heard(s);
         ad__worker_heard(s->worker);
         status = give_frames(s, &fault);
     }
@@ -232,8 +244,7 @@ static void read_client(ad_session *s) {
 static void on_poll(uv_poll_t *poll, int status, int events) {
     ad_session *s = poll->data;
     if (status < 0) {
-        watch(s, 0);
-        ad__engine_end(s);
+        lose(s, "the connection has failed");
         return;
     }
     if (events & UV_WRITABLE) {
@@ -262,13 +273,13 @@ bool ad__sessions_tick(ad_worker *w) {
         if (s->linger_until && now > s->linger_until) {
             let_go(s);
         } else if (too_slow(s, now)) {
-            ad__log(AD_LOG_WARN, "session closed", "session=%lu principal=%s why=%s", s->id, s->principal,
-                    "output-timeout: the client does not read");
-            watch(s, 0);
+            static const char why[] = "output-timeout: the client does not read";
+            ad__log(AD_LOG_WARN, "connection closed", "session=%lu principal=%s why=%s", s->id, s->principal, why);
+            lose(s, why);
+        } else if (ad__session_forsaken(s, now)) {
             ad__engine_end(s);
-        } else if (s->linger_until || atomic_load(&s->output.blocked)) {
-            watched = true;
         }
+        watched = watched || s->linger_until || s->comeback.away || atomic_load(&s->output.blocked);
     }
     return watched;
 }

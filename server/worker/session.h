@@ -7,6 +7,8 @@
 #include "server/worker/input.h"
 #include "server/worker/modules.h"
 #include "server/worker/output.h"
+#include "server/worker/pace.h"
+#include "server/worker/resume.h"
 #include "server/worker/streams.h"
 #include "server/worker/verdict.h"
 #include "server/worker/windows.h"
@@ -63,6 +65,7 @@ struct ad_session {
     bool lingering; /* bye was sent: reading away until the client closes */
     bool closing;
     int64_t linger_until;
+    ad_comeback comeback;
     ad_fault refusal; /* of the frame that is none; read by the runner once it has been marked in the queue */
     ad_output output;
 
@@ -98,6 +101,9 @@ struct ad_session {
     bool busy;
     bool busy_device; /* uses much of the device: low priority */
     double share;     /* ns that it has been estimated to use since share_since */
+    ad_pace pace;     /* what such estimates are worth */
+    double turn_ns;   /* of a device, in this turn */
+    double device_ns; /* of devices, altogether */
     int64_t share_since;
     ad_poison *pending; /* the first failure that no buffer carries */
     ad_reading reading;
@@ -106,9 +112,10 @@ struct ad_session {
     uint64_t shares;                 /* buffers whose memory others hold, too */
     uint64_t capabilities;           /* that it has made and that are not over */
     bool dropping;                   /* nothing of it is under way, and nothing will be */
-    bool forked;                     /* begun by the parent of its client: arrayd does not know of it */
+    bool forked;                     /* begun by the parent of its client: arrayd does not know of it yet */
     bool stillborn, begun;           /* and not as it should be; its socket is watched */
     uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* limit 0: none */
+    uint64_t workspace_bytes, refused;                               /* refused: times there was no memory for it */
     uint64_t moved_bytes;                                            /* of buffer_bytes: in host memory */
 };
 
@@ -120,6 +127,10 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd);
 int ad__session_begin(ad_session *s);
 /* I/O thread: look at the session again after the runner has changed something. */
 void ad__session_attend(ad_session *s);
+/* I/O thread: watch its socket for these events of libuv's (0: none). */
+void ad__session_watch(ad_session *s, int events);
+/* I/O thread: let the clock tick (ad__sessions_tick). */
+void ad__sessions_watch(ad_worker *w);
 /* Any thread: send bye, as far as the socket takes it. */
 void ad__session_say_bye(ad_session *s, int code, const char *text);
 /* I/O thread: say bye and end it. */

@@ -187,7 +187,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
 
 static void free_buffer(void *user, ad_buffer *b) {
     ad__spill_forget(((ad_session *)user)->worker, b);
-    if (b->module) ad__module_leave(user, b->module);
+    if (b->module) ad__module_variable_gone(user, b);
     else if (b->shared) ad__shared_leave(user, b);
     else if (b->home) ad__memory_give(b->home->estate, &b->block);
     ad__poison_release(b->poison);

@@ -14,12 +14,6 @@ static bool is_of(const ad_session *s, const ad_lane *lane) { return lane && lan
 
 static bool behind(const ad_worker *w, const ad_shared *m) { return w->backend->asynchronous && m->home; }
 
-void ad__shared_pay(ad_shared *m, ad_session *payer) {
-    if (m->payer) m->payer->buffer_bytes -= m->size;
-    m->payer = payer;
-    if (payer) payer->buffer_bytes += m->size;
-}
-
 /* ---- holders ---- */
 
 static void link_buffer(ad_shared *m, ad_session *s, ad_buffer *b) {
@@ -55,6 +49,7 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
     ad_shared *m = ad__os.calloc(1, sizeof *m);
     if (!m) return NULL;
     *m = (ad_shared){.holders = 1,
+                     .paying = 1,
                      .size = b->size,
                      .address = b->address,
                      .block = b->block,
@@ -88,7 +83,7 @@ int ad__shared_join(ad_session *s, ad_shared *m, uint64_t id, bool readonly, ad_
     b->readonly = readonly;
     if (m->poison) b->poison = ad__poison_share(m->poison);
     if (!m->buffers) ad__shared_pay(m, s); /* until now it was kept for whoever comes */
-    m->holders++;
+    ad__shared_hold(m, s->principal);
     link_buffer(m, s, b);
     return 0;
 }
@@ -149,8 +144,9 @@ static void dissolve(ad_worker *w, ad_shared *m) {
     if (!b->in_use) ad__spill_end(s, &b, 1);
 }
 
-void ad__shared_release(ad_worker *w, ad_shared *m) {
+void ad__shared_release(ad_worker *w, ad_shared *m, const char *principal) {
     ad_lane *home = m->home;
+    ad__paying_release(w, m, principal);
     if (--m->holders == 1 && m->buffers) dissolve(w, m);
     else if (!m->holders) {
         ad__shared_pay(m, NULL);
@@ -285,7 +281,7 @@ void ad__shared_leave(ad_session *s, ad_buffer *b) {
     b->home = s->dropping ? NULL : b->home;
     b->readonly = false;
     if (m->payer == s) ad__shared_pay(m, m->buffers ? m->buffers->holder : s->dropping ? NULL : s);
-    ad__shared_release(s->worker, m);
+    ad__shared_release(s->worker, m, s->principal);
 }
 
 /* ---- requests ---- */
@@ -315,9 +311,15 @@ int ad__sharing_op(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-/* Names are for those who may have them; a capability is enough by itself. */
+/* Names and capabilities are for those who may have them; to attach, a capability is enough by itself. */
 static int may(const ad_session *s, const ad_message *m, ad_fault *fault) {
-    if (m->opcode == AD_REQ_SHARE || m->opcode == AD_REQ_ATTACH || s->grants.may & AD_GRANT_NAMES) return 0;
+    if (m->opcode == AD_REQ_ATTACH) return 0;
+    if (m->opcode == AD_REQ_SHARE) {
+        if (s->grants.may & AD_GRANT_EXPORTS) return 0;
+        return ad__fault(fault, AD_E_DENIED, "share: %s may not hand arrays to other sessions (grant exports)",
+                         s->principal);
+    }
+    if (s->grants.may & AD_GRANT_NAMES) return 0;
     return ad__fault(fault, AD_E_DENIED, "%s: %s may not publish arrays or look them up (grant names)", m->row->name,
                      s->principal);
 }

@@ -16,7 +16,8 @@
 
 typedef struct ad_shared ad_shared;
 struct ad_shared {
-    uint64_t holders; /* buffers, capabilities and names */
+    uint64_t holders; /* buffers, capabilities and names ... */
+    uint64_t paying;  /* ... and how many of them are of the principal to whom the block is charged */
     ad_buffer *buffers;
     bool common;
     uint64_t size;
@@ -86,17 +87,24 @@ int ad__shared_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_
 void ad__shared_leave(ad_session *s, ad_buffer *b);
 /* Memory of its own with the same contents instead. */
 int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault);
-/* A holder that is no buffer comes and goes. */
-static inline void ad__shared_hold(ad_shared *shared) { shared->holders++; }
-void ad__shared_release(ad_worker *w, ad_shared *shared);
-void ad__shared_pay(ad_shared *shared, ad_session *payer);
+/* A holder of a principal comes and goes; buffers do that by join and leave. */
+void ad__shared_hold(ad_shared *shared, const char *principal);
+void ad__shared_release(ad_worker *w, ad_shared *shared, const char *principal);
 /* A lane of a session that is over has memory that others hold. */
 void ad__sharing_orphan(ad_worker *w, ad_lane *lane);
 /* The buffer that a request names, once nothing can turn out wrong about its contents. NULL with a fault, or *waiting.
  */
 ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool *waiting, ad_fault *fault);
 
+/* ---- paying.c ---- */
+/* The session counts it from now on; NULL: no session does. */
+void ad__shared_pay(ad_shared *shared, ad_session *payer);
+/* Before a holder of this principal is taken off: if it was the last one of who pays, another one does. */
+void ad__paying_release(const ad_worker *w, ad_shared *shared, const char *principal);
+
 /* ---- capabilities.c ---- */
+/* How many capabilities of *who mean it; *who NULL: it becomes that of the first. */
+uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, const char **who);
 int ad__capability_share(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault);
 int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault);
 void ad__capability_revoke(ad_session *s, const ad_message *m);
@@ -106,6 +114,7 @@ void ad__capabilities_end(ad_worker *w, ad_session *s);
 int64_t ad__capabilities_expire(ad_worker *w, int64_t now);
 
 /* ---- published.c ---- */
+uint64_t ad__names_holding(const ad_worker *w, const ad_shared *shared, const char **who); /* the same of names */
 int ad__publish(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault);
 int ad__attach_name(ad_session *s, const ad_message *m, ad_fault *fault);
 int ad__unpublish(ad_session *s, const ad_message *m, ad_fault *fault);

@@ -183,9 +183,12 @@ static int do_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_faul
     return status;
 }
 
+/* Of limits of which 0 is none. */
+static uint64_t least(uint64_t a, uint64_t b) { return !a || (b && b < a) ? b : a; }
+
 static int do_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
     int64_t values[4] = {(int64_t)(s->buffer_bytes - s->moved_bytes), 0, 0, 0};
-    ad_gpu *gpu = ad__gpu_get(s->worker, m->u[1], fault);
+    ad_gpu *gpu = ad__session_gpu(s, m->u[1], fault);
     if (!gpu) return fault->code;
     if (m->u[2] > 2) return ad__fault(fault, AD_E_VALUE, "pool: there is no action %" PRIu64, m->u[2]);
     if (m->u[2] == 1) ad__spill_trim(s->worker);
@@ -198,15 +201,13 @@ static int do_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
         values[1] += (int64_t)bytes;
         values[2] += (int64_t)blocks;
     }
-    /* What the session has set itself, or the principal has been given, whichever is less. */
-    uint64_t own = s->buffer_limit, given = s->grants.memory;
-    values[3] = (int64_t)(!own || (given && given < own) ? given : own);
+    values[3] = (int64_t)least(s->buffer_limit, least(s->grants.memory, s->grants.each));
     ad__reply_ints(s, m->u[0], 4, values);
     return 0;
 }
 
 static int do_device(ad_session *s, const ad_message *m, ad_fault *fault) {
-    ad_gpu *gpu = ad__gpu_get(s->worker, m->u[1], fault);
+    ad_gpu *gpu = ad__session_gpu(s, m->u[1], fault);
     if (!gpu) return fault->code;
     s->worker->backend->device_info(gpu->device, &gpu->info);
     const ad_device_info *i = &gpu->info;

@@ -10,6 +10,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/job.h"
+#include "server/worker/quota.h"
 #include "server/worker/session.h"
 
 /* ---- descriptors ---- */
@@ -71,6 +72,7 @@ static void drop(ad_session *s, ad_window *w) {
     munmap(w->base, w->size);
     close(w->fd);
     s->windows.bytes -= w->size;
+    ad__quota_window_gone(s, w->size);
     *w = s->windows.list[--s->windows.count];
 }
 
@@ -120,6 +122,10 @@ static int open_window(ad_session *s, uint64_t id, uint64_t size, int fd, ad_fau
     if (status) return status;
     void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED) return ad__fault(fault, AD_E_MEMORY, "window: cannot map %" PRIu64 " bytes", size);
+    if ((status = ad__quota_window(s, size, fault))) {
+        munmap(base, size);
+        return status;
+    }
     ad_fault why = {0};
     int pinned = s->worker->backend->host_register(s->worker->gpu[0].device, base, size, &why);
     ad__session_status(s, pinned, &why);

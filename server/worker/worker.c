@@ -67,9 +67,25 @@ static void stop(ad_worker *w) {
     if (!w->sessions) uv_stop(&w->loop);
 }
 
+/* Without it others would get what is somebody's. */
+static void reserve(ad_worker *w, const ad_note *note) {
+    int status = ad__reserved_take(&w->reserved, note);
+    if (!status) return;
+    ad__log(AD_LOG_ERROR, "memory not reserved", "principal=%s why=%s", note->who, ad__error_text(status));
+    _exit(4);
+}
+
 static void take_note(ad_worker *w, const ad_note *note, int fd) {
     if (note->kind == AD_NOTE_STOP) {
         stop(w);
+        return;
+    }
+    if (note->kind == AD_NOTE_RESERVE) {
+        reserve(w, note);
+        return;
+    }
+    if (note->kind == AD_NOTE_RESUME) {
+        ad__session_take_up(w, note, fd);
         return;
     }
     int status = ad__session_open(w, note, fd); /* the only other kind that comes here */

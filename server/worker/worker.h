@@ -10,6 +10,7 @@
 #include "server/worker/compile.h"
 #include "server/worker/devices.h"
 #include "server/worker/engine.h"
+#include "server/worker/reserved.h"
 #include "server/worker/staging.h"
 #include "server/worker/watchdog.h"
 
@@ -25,6 +26,7 @@ typedef struct ad_worker {
     uint64_t next_slab;
     ad_staging staging; /* the runner's */
     ad_watchdog watchdog;
+    ad_reserved reserved;
     ad_engine engine;
     struct ad_sharing *sharing; /* the runner's */
     struct ad_spill *spill;     /* the runner's; NULL: nothing is moved to host memory */

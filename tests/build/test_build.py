@@ -1,32 +1,13 @@
 """What `make` leaves behind works: the installation, the wheel, the demo, and the dependency arrows hold."""
 import os
-import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
 
 import pytest
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
-
-
-def run(*command, **options):
-    """Standard output of a command that must succeed."""
-    done = subprocess.run(list(map(str, command)), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, timeout=280, **{"cwd": TOP, **options})
-    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}"
-    return done.stdout
-
-
-@pytest.fixture(scope="session")
-def installed(tmp_path_factory):
-    """A DESTDIR with everything that `make install` installs below /usr."""
-    destination = tmp_path_factory.mktemp("installed")
-    run("make", "-s", "install", f"DESTDIR={destination}", "PREFIX=/usr", f"VARIANT={BUILD.name}")
-    return destination
+from commands import BUILD, TOP, run
 
 
 @pytest.fixture(scope="session")
@@ -44,10 +25,10 @@ def test_installed_files(installed):
                    "usr/lib/libarrayd.a", "usr/lib/libarrayd.so.0", "usr/lib/pkgconfig/arrayd.pc",
                    "usr/include/arrayd/arrayd.h", "usr/include/arrayd/protocol/ufunc.def", "etc/arrayd/arrayd.conf",
                    "usr/share/man/man8/arrayd.8", "usr/share/man/man5/arrayd.conf.5",
-                   "usr/lib/systemd/system/arrayd.service"):
+                   "usr/lib/systemd/system/arrayd.service", "usr/lib/systemd/system/arrayd.socket"):
         assert wanted in there
     assert not [p for p in there if "@" in p or "build/" in p]
-    assert "@" not in re.sub(r"#.*", "", (installed / "usr/lib/systemd/system/arrayd.service").read_text())
+    assert not re.search(r"@[A-Z]+@", (installed / "usr/lib/systemd/system/arrayd.service").read_text())
 
 
 def test_library_exports_only_its_own(installed):
@@ -93,9 +74,14 @@ def test_wheel(tmp_path):
         return
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", tmp_path / "site",
         tmp_path / name)
+    site = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    assert re.fullmatch(r"arrayd [\d.]+\n", run(tmp_path / "site/bin/arrayd", "--version", env=site, cwd=tmp_path))
+    assert "arrayctl warm" in run(tmp_path / "site/bin/arrayctl", "--help", env=site, cwd=tmp_path)
+    with pytest.raises(AssertionError, match="arrayd: the Python package arrayd is not installed"):
+        run(tmp_path / "site/bin/arrayd", env={**os.environ, "PYTHONPATH": ""}, cwd=tmp_path)
     code = "import arrayd; assert float((arrayd.arange(10) * 2).sum()) == 90; print(arrayd.__file__)"
     where = run(sys.executable, "-c", code, cwd=tmp_path,
-                env={**os.environ, "PYTHONPATH": str(tmp_path / "site"), "ARRAYD_URL": "embedded:cpu"})
+                env={**site, "ARRAYD_URL": "embedded:cpu"})
     assert where.startswith(str(tmp_path))
 
 

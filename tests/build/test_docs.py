@@ -147,11 +147,40 @@ def test_reference(tmp_path):
         for each in public.names(module):
             if not inspect.ismodule(getattr(module, each)):
                 assert re.search(rf"^## (class )?`{re.escape(each)}[(`]", page, re.M), f"{name}.{each}"
+    assert not [page for page in (tmp_path / "reference").glob("*.md") if "add_note" in page.read_text()]
     assert "**Parameters:**" in (tmp_path / "reference" / "arrayd.ndarray.md").read_text()
     index = (tmp_path / "index.md").read_text()
     assert "1.2.3" in index
     for link in re.findall(r"\]\(([^)]+)\)", index):
         assert (tmp_path / link).is_file()
+
+
+def exported():
+    """Functions that libarrayd gives to programs."""
+    names = subprocess.run(["nm", "-D", "--defined-only", BUILD / "lib" / "libarrayd.so"], text=True, check=True,
+                           stdout=subprocess.PIPE).stdout
+    return {line.split()[2].split("@")[0] for line in names.splitlines() if " T " in line}
+
+
+def test_reference_of_c():
+    """Every function of the library has a place in it and words; all of the header's do in the man pages, too."""
+    import creference
+    import generate
+    entries = [entry for section in creference.sections() for entry in section.entries]
+    by_name = {name: entry for entry in entries for name in entry.names}
+    pages = {file: text for file, _, text in generate.c_reference()}
+    of_tables = re.findall(r"^\| `int (ad_\w+)\([^`]+\)` \| `AD_\w+` \| .+ \|$", pages["c/functions.md"], re.M)
+    library = exported()
+    functions = library & set(by_name)
+    assert len(functions) > 60 and len(of_tables) > 100
+    assert functions | set(of_tables) == library and not functions & set(of_tables)
+    assert not [entry.names for entry in entries if functions & set(entry.names) and len(entry.text) < 6]
+    assert not functions - set(creference.manuals())
+    assert set(creference.manuals()) <= set(by_name)
+    for name in by_name:
+        assert re.search(rf"^### .*`{name}`", pages["c/arrayd.md"], re.M), name
+    assert "`AD_FLOAT32`" in pages["c/constants.md"] and "`AD_E_MEMORY`" in pages["c/constants.md"]
+    assert pages["c/arrayd.md"].count("```") % 2 == 0
 
 
 # ---- type stubs ----

@@ -3,9 +3,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
+import pytest
 
 import raw
 from raw import Client
@@ -68,3 +70,57 @@ def test_long_operations_keep_nobody_out(server):
     rates(busy)
     # Each turn of another client is 50 us and the operation it ends with; all else is the scheduler's.
     assert np.median(times) < 0.05, f"{np.median(times):.4f} s"
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("work", [[(1 << 20, 20)], [(16, 2000)], [(1 << 20, 20), (16, 2000), (1 << 16, 100)]],
+                         ids=["long", "short", "several"])
+def test_who_asks_for_little_waits_for_few_turns(start, work, late):
+    """Turns are counted, not time. Others have one each before it, and who comes back with a share that it has not used
+    has one more."""
+    server = start(env={"ARRAYD_CPU_LATE": "1"} if late else {})
+    client = Client(server.path)
+    x = client.put(np.arange(16, dtype=np.float32))
+    busy = floods(server, work, 1.0)
+    rounds = 0
+    while all(p.poll() is None for p in busy):
+        assert client.get(client.sum("float32", x)) == 120
+        rounds += 1
+    rates(busy)
+    counters = client.stat()
+    assert counters["turns"] > 2, rounds
+    assert counters["turns_waited"] <= 2 * len(work), counters["turns_waited"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_priorities_share_turns_by_weight(start, place, late):
+    """Two that flood alike, of high and of low priority: the engine gives them turns of other lengths, so that they
+    differ in what is done for them while both are there."""
+    place.add("high", "priority=high")
+    place.add("low", "priority=low")
+    server = start(*place.options("tcp"), env={"ARRAYD_CPU_LATE": "1"} if late else {})
+    clients = {name: place.client(server, "tcp", name) for name in ("high", "low")}
+    block = {}
+    for name, client in clients.items():
+        x, y = client.put(np.ones(16, np.float32)), client.put(np.ones(16, np.float32))
+        client.sync()
+        block[name] = raw.frame(raw.message("ufunc", raw.UFUNC["add"], 11, [[y[0], 11, 0, [16]]], [x, x], []) * 2000)
+    done = {name: 0 for name in clients}
+
+    def flood(name):
+        client = clients[name]
+        while not ended.is_set():
+            for _ in range(8):
+                client.send(block[name])
+            client.sync()
+            done[name] += 1
+            if name == "high" and done[name] == 30:
+                ended.set()
+
+    ended = threading.Event()
+    threads = [threading.Thread(target=flood, args=[name]) for name in clients]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert done["high"] > 1.5 * done["low"], done

@@ -12,7 +12,8 @@ from test_codec import BOMBS, MESSAGES, pack  # noqa: E402
 
 
 def frames():
-    for control, flags, payload in ((1, 0, 0), (1 << 20, 0, 4 << 20), (0, 0, 8), (5, 1, 100), (2**32 - 1, 2, 2**64 - 1)):
+    for control, flags, payload in ((1, 0, 0), (1 << 20, 0, 4 << 20), (0, 0, 8), (5, 1, 100), (2**32 - 1, 2, 2**64 - 1),
+                                    (0, 2, 77), (0, 4, 0), (0, 6, 1)):
         yield struct.pack("<IIQ", control, flags, payload)
 
 

@@ -75,6 +75,13 @@ static bool encode(ad_bytes *b, const ad_message *m) {
     case AD_REQ_STAT: ad__encode_stat(b, u[0]); return true;
     case AD_REQ_REPLY: ad__encode_reply(b, u[0], u[1], m->nvalues, m->values); return true;
     case AD_REQ_ACK: ad__encode_ack(b, u[0]); return true;
+    case AD_REQ_RESUME:
+        if (m->s[1].size) return false;
+        ad__encode_resume(b, u, (const uint8_t *)m->s[0].data, NULL);
+        return true;
+    case AD_REQ_RESUMED:
+        ad__encode_resumed(b, (const uint8_t *)m->s[0].data, u[0]);
+        return true;
     default: return false;
     }
 }

@@ -194,7 +194,7 @@ def test_files_that_cannot_be_used(remote, tmp_path):
     refused("key .*ca.pem", remote, cert=remote.authority.issue("x.example.org"), key=remote.authority.ca)
 
 
-def test_certificates_in_place_of_tokens(remote, monkeypatch):
+def test_certificates_in_place_of_tokens(remote, monkeypatch, tmp_path):
     certificate = remote.authority.issue("x.example.org", common_name="notebook")
     ad.connect(remote.url(), ca=remote.authority.ca, cert=certificate)
     assert works() and "principal=cert:notebook" in remote.log()
@@ -202,6 +202,17 @@ def test_certificates_in_place_of_tokens(remote, monkeypatch):
     monkeypatch.setenv("ARRAYD_CA", remote.authority.ca)
     ad.connect(remote.url())
     assert works()
+    own = tmp_path / "arrayd" / "token"  # for some other server
+    own.parent.mkdir()
+    own.write_text("wrong" * 8)
+    own.chmod(0o600)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    ad.connect(remote.url())
+    assert works()
+    with pytest.raises(PermissionError, match="none of this server's"):  # what is asked for counts
+        ad.connect(remote.url(), token="wrong" * 8)
+    with pytest.raises(PermissionError, match="none of this server's"):  # no certificate is shown there
+        ad.connect(remote.url("tcp"))
     wrong = remote.other.issue("x.example.org", common_name="mallory")
     with pytest.raises((ad.TLSError, ConnectionError)):
         ad.connect(remote.url(), cert=wrong)

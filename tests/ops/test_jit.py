@@ -489,6 +489,10 @@ def other_call(x):
     x[0] = sorted(x)
 
 
+def own_error(x):
+    x[0] = open("no such file")
+
+
 def never(x):
     for i in range(3):
         x[i] = 1
@@ -505,6 +509,7 @@ def never(x):
     (over_a_list, NotImplementedError, "must be over range"),
     (lossy, TypeError, "1j cannot become float64 here"), (method, AttributeError, "has no attribute sum in a kernel"),
     (recursive, NotImplementedError, "calls itself"), (other_call, TypeError, "'sorted' cannot be called in a kernel"),
+    (own_error, TypeError, "FileNotFoundError: .*No such file"),
     (never, NotImplementedError, "else of a loop")])
 def test_what_cannot_be_translated_names_the_line(function, error, message):
     with pytest.raises(error, match=message) as caught:

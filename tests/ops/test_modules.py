@@ -189,6 +189,20 @@ extern "C" __global__ void f(float *out) { out[threadIdx.x] = table[threadIdx.x]
         build("__device__ int x;").get_global("y")
 
 
+def test_variables_are_written_when_their_array_is_dropped():
+    """The array is a temporary, what it stands for is not: the write happens, however much is queued."""
+    module = build(r"""
+__constant__ double factor;
+extern "C" __global__ void f(double *out) { out[threadIdx.x] = factor; }""")
+    wrong = 0
+    for value in range(1, 201):
+        module.get_global("factor").view("float64")[...] = ad.full(1, float(value))
+        out = ad.zeros(4)
+        launch(module, "f", (1,), (4,), out)
+        wrong += out.get().tolist() != [value] * 4
+    assert wrong == 0
+
+
 def test_complex_and_half():
     module = build(r"""
 #include <cupy/complex.cuh>

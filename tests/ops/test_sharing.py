@@ -30,10 +30,11 @@ def counters():
 @pytest.fixture(autouse=True)
 def nothing_left():
     """What was shared is not, once the others have gone and this process's arrays are collected."""
+    before = ad.stat()["sessions"]  # other tests of this process may have left theirs
     yield
     gc.collect()
     end = time.monotonic() + 8
-    while any(counters().values()) or ad.stat()["sessions"] > 1:
+    while any(counters().values()) or ad.stat()["sessions"] > before:
         assert time.monotonic() < end, (counters(), ad.stat()["sessions"])
 
 
@@ -119,8 +120,17 @@ def test_a_small_view_does_not_keep_the_whole():
 
 
 def test_share_refuses():
-    with pytest.raises(TypeError, match="takes an arrayd.ndarray"):
+    with pytest.raises(TypeError, match="takes an arrayd.ndarray, not numpy.ndarray"):
         ad.share(X)
+    a = ad.asarray(X)
+    for error, what in [(ValueError, {"uses": -1}), (TypeError, {"uses": 1.5}), (ValueError, {"lease": 0}),
+                        (ValueError, {"lease": -1}), (TypeError, {"lease": "1"}), (ValueError, {"linger": -1.0}),
+                        (ValueError, {"linger": float("inf")})]:
+        with pytest.raises(error, match=f"^{next(iter(what))} must be"):
+            ad.share(a, **what)
+    with pytest.raises(ValueError, match="uses must be 0"):
+        ad.handles(uses=-2)
+    assert ad.stat()["capabilities"] == 0
     handle = ad.share(ad.asarray(X), uses=1)
     assert "float64[200, 300]" in repr(handle)
     handle.attach()
@@ -306,6 +316,18 @@ def test_names_are_checked(name):
         ad.publish(name, X)
     with pytest.raises(ValueError, match="name"):
         ad.attach(name)
+
+
+def test_arguments_of_names_are_checked():
+    for call in (lambda: ad.publish(5, X), lambda: ad.attach(5), lambda: ad.unpublish(None)):
+        with pytest.raises(TypeError, match="name must be a str"):
+            call()
+    for error, grant in ((ValueError, "bob"), (ValueError, ["uid:1", "gid:2"]), (TypeError, [1.5])):
+        with pytest.raises(error, match="grant"):
+            ad.publish("test/grant", X, grant=grant)
+    assert not [each for each in ad.names() if each.name == "test/grant"]
+    ad.publish("test/grant", X, grant=[1, "token:bob", "cert:build.example.org", "*"])
+    ad.unpublish("test/grant")
 
 
 # ---- forks ----

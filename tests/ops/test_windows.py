@@ -242,6 +242,7 @@ def test_interrupts():
     """Ctrl-C at any time leaves the session whole, and nobody's memory is written late."""
     assert run("""
 import signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is begun without it
 a = ad.asarray(np.arange(3 << 20))
 main, stop, hits = threading.get_ident(), threading.Event(), 0
 def shoot():

@@ -117,4 +117,9 @@ inline void fill_random(fuse_random &r, fuse_chain &f, int nodes) {
     for (int k = r.below(3); k > 0; k--) f.output(r.below(f.chain.nnodes));
 }
 
+static inline bool make_plan(const fuse_chain &f, ad_fuse_plan *p) {
+    memset(static_cast<void *>(p), 0, sizeof *p);
+    return ad_fuse_plan_make(&f.chain, 100, p);
+}
+
 #endif

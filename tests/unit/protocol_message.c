@@ -87,20 +87,43 @@ static ad_operand array(uint64_t buffer, int form, const int64_t *strides) {
 }
 
 Test(message, hello) {
-    cr_expect_eq(ad__encode_hello(&bytes, 1, UINT64_MAX, 5, "a client \xe2\x82\xac", "a token"), 0);
+    cr_expect_eq(ad__encode_hello(&bytes, 1, UINT64_MAX, 5, "a client \xe2\x82\xac", "a token", 77), 0);
     ad_message m = decode();
-    cr_expect(m.opcode == AD_REQ_HELLO && m.u[0] == 1 && m.u[1] == UINT64_MAX && m.u[2] == 5);
+    cr_expect(m.opcode == AD_REQ_HELLO && m.u[0] == 1 && m.u[1] == UINT64_MAX && m.u[2] == 5 && m.u[3] == 77);
     cr_expect(is_text(m.s[0], "a client \xe2\x82\xac"));
     cr_expect(is_text(m.s[1], "a token"));
     char line[200];
     ad__message_text(&m, line, sizeof line);
     cr_expect_null(strstr(line, "a token"), "a trace must not show it: %s", line);
-    cr_expect_eq(ad__encode_hello(&bytes, 1, 1, 0, "a client", NULL), 0);
+    cr_expect_eq(ad__encode_hello(&bytes, 1, 1, 0, "a client", NULL, 0), 0);
+    m = decode();
+    cr_expect(m.s[1].size == 0 && m.u[3] == 0);
+}
+
+Test(message, resume) {
+    const uint64_t numbers[] = {1, UINT64_MAX, 3, 1ull << 40};
+    uint8_t secret[AD_SECRET];
+    char line[200];
+    memcpy(secret, "0123456789abcdef", AD_SECRET);
+    cr_expect_eq(ad__encode_resume(&bytes, numbers, secret, "a token"), 0);
+    ad_message m = decode();
+    cr_expect(m.opcode == AD_REQ_RESUME && memcmp(m.u, numbers, sizeof numbers) == 0);
+    cr_expect(m.s[0].size == AD_SECRET && memcmp(m.s[0].data, secret, AD_SECRET) == 0);
+    cr_expect(is_text(m.s[1], "a token"));
+    ad__message_text(&m, line, sizeof line);
+    cr_expect(!strstr(line, "a token") && !strstr(line, "0123"), "a trace must not show them: %s", line);
+    cr_expect_eq(ad__encode_resume(&bytes, numbers, secret, NULL), 0);
     cr_expect_eq(decode().s[1].size, 0);
+    cr_expect_eq(ad__encode_resumed(&bytes, secret, 99), 0);
+    m = decode();
+    cr_expect(m.opcode == AD_REQ_RESUMED && m.u[0] == 99 && memcmp(m.s[0].data, secret, AD_SECRET) == 0);
+    ad__message_text(&m, line, sizeof line);
+    cr_expect_null(strstr(line, "0123"));
 }
 
 Test(message, welcome) {
-    const ad_welcome w = {1, 2, 3, "0123456789abcde", 4, 5, 6, 7, 8, "cpu", 9, UINT64_MAX, "a device", "a server", 10};
+    const ad_welcome w = {1,     2, 3,          "0123456789abcde", 4,          5,  6,  7, 8,
+                          "cpu", 9, UINT64_MAX, "a device",        "a server", 10, 11, 12};
 
     cr_expect_eq(ad__encode_welcome(&bytes, &w), 0);
     ad_message m = decode();

@@ -122,11 +122,12 @@ Test(auth, whose_token) {
     cr_assert_eq(ad__principals_tokens(p), 3);
     cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
     cr_assert_str_eq(who, "token:alice");
-    cr_assert(g.may == AD_GRANT_CONNECT && g.sessions == 3 && g.memory == 2ull << 30 &&
+    cr_assert(g.may == (AD_GRANT_CONNECT | AD_GRANT_EXPORTS) && g.sessions == 3 && g.memory == 2ull << 30 &&
               g.devices == AD_GRANT_ALL_DEVICES);
     cr_assert(ad__principals_token(p, BOB, strlen(BOB), who, &g));
     cr_assert_str_eq(who, "token:bob@example.org");
-    cr_assert(g.may == (AD_GRANT_CONNECT | AD_GRANT_KERNELS | AD_GRANT_ADMIN) && g.devices == 5 && g.memory == 0);
+    cr_assert(g.may == (AD_GRANT_CONNECT | AD_GRANT_EXPORTS | AD_GRANT_KERNELS | AD_GRANT_ADMIN) && g.devices == 5 &&
+              g.memory == 0);
     cr_assert_eq(g.named, AD_GRANT_KERNELS | AD_GRANT_ADMIN);
     strcpy(who, "nobody");
     cr_assert_not(ad__principals_token(p, ALICE, strlen(ALICE) - 1, who, &g));
@@ -186,6 +187,26 @@ Test(auth, certificates_and_defaults_of_tokens) {
     cr_assert_not(ad__principals_certificate(p, name, who, &g), "a name that is cut could be another's");
 }
 
+Test(auth, how_much_somebody_may_have) {
+    char who[AD_PRINCIPAL_SIZE];
+    ad_grants g;
+    cr_assert_eq(load(line_of("alice", ALICE, "reserve=2M memory-each=1M names=3 buffers=50 priority=low"),
+                      "uid:7 reserve=1G memory=1G priority=high names=0\nuid:8 names=yes priority=normal\n"),
+                 0, "%s", fault.text);
+    cr_assert(ad__principals_token(p, ALICE, strlen(ALICE), who, &g));
+    cr_assert(g.reserve == 2 << 20 && g.each == 1 << 20 && g.names == 3 && g.may & AD_GRANT_NAMES && g.buffers == 50 &&
+              g.priority == AD_PRIORITY_LOW);
+    ad__principals_user(p, 7, 0, NULL, who, &g);
+    cr_assert(g.reserve == 1 << 30 && !(g.may & AD_GRANT_NAMES) && g.priority == AD_PRIORITY_HIGH);
+    ad__principals_user(p, 8, 0, NULL, who, &g);
+    cr_assert(g.names == 0 && g.may & AD_GRANT_NAMES && g.priority == AD_PRIORITY_NORMAL);
+    size_t at = 0;
+    cr_assert_str_eq(ad__principals_next(p, &at, &g), "token:alice");
+    cr_assert_str_eq(ad__principals_next(p, &at, &g), "uid:7");
+    cr_assert_str_eq(ad__principals_next(p, &at, &g), "uid:8");
+    cr_assert_null(ad__principals_next(p, &at, &g));
+}
+
 Test(auth, broken_lines) {
     static const struct {
         const char *line, *expected;
@@ -198,15 +219,33 @@ Test(auth, broken_lines) {
             {"al/ice sha256:0123\n", "a name"},
         },
       bad_principals[] = {
-          {"uid:x memory=1\n", "expected uid:N"},  {"uid: memory=1\n", "expected uid:N"},
-          {"gid:* memory=1\n", "expected uid:N"},  {"alice memory=1\n", "expected uid:N"},
-          {"token:alice memory=1\n", "expected"},  {"uid:1 memory\n", "expected a grant"},
-          {"uid:1 memory=much\n", "a size"},       {"uid:1 sessions=-1\n", "a whole number"},
-          {"uid:1 kernels=maybe\n", "yes or no"},  {"uid:1 devices=64\n", "numbers of devices"},
-          {"uid:1 devices=\n", "numbers of"},      {"uid:1 devices=1,\n", "numbers of"},
-          {"uid:1 fly=yes\n", "no such grant"},    {"uid:1\nuid:1\n", ":2: "},
-          {"cert: memory=1\n", "expected uid:N"},  {"uid:1 " ALICE "\n", "expected a grant"},
+          {"uid:x memory=1\n", "expected uid:N"},
+          {"uid: memory=1\n", "expected uid:N"},
+          {"gid:* memory=1\n", "expected uid:N"},
+          {"alice memory=1\n", "expected uid:N"},
+          {"token:alice memory=1\n", "expected"},
+          {"uid:1 memory\n", "expected a grant"},
+          {"uid:1 memory=much\n", "a size"},
+          {"uid:1 sessions=-1\n", "a whole number"},
+          {"uid:1 kernels=maybe\n", "yes or no"},
+          {"uid:1 devices=64\n", "numbers of devices"},
+          {"uid:1 devices=\n", "numbers of"},
+          {"uid:1 devices=1,\n", "numbers of"},
+          {"uid:1 fly=yes\n", "no such grant"},
+          {"uid:1\nuid:1\n", ":2: "},
+          {"cert: memory=1\n", "expected uid:N"},
+          {"uid:1 " ALICE "\n", "expected a grant"},
           {"uid:99999999999 memory=1\n", "uid:N"},
+          {"uid:1 reserve=much\n", "a size"},
+          {"uid:1 memory-each=-1\n", "a size"},
+          {"uid:1 buffers=x\n", "a whole number"},
+          {"uid:1 names=some\n", "or how many"},
+          {"uid:1 priority=5\n", "low, normal or high"},
+          {"uid:* reserve=1M\n", "uid:N or cert:NAME only"},
+          {"gid:7 reserve=1M\n", "uid:N or cert:NAME only"},
+          {"cert:* reserve=1M\n", "uid:N or cert:NAME only"},
+          {"token:* reserve=1M\n", "uid:N or cert:NAME only"},
+          {"uid:1 memory=1M reserve=2M\n", "more reserved than it may have"},
       };
     for (size_t i = 0; i < sizeof bad_tokens / sizeof *bad_tokens; i++) {
         cr_expect_eq(load(bad_tokens[i].line, NULL), AD_E_VALUE, "%s", bad_tokens[i].line);
@@ -239,7 +278,7 @@ Test(auth, whatever_stands_in_a_file) {
         "uid:", "gid:",   "cert:",     "token:",   "*",   "1",   "x", " ",       "\t",   "\n",
         "=",    "memory", "sessions=", "devices=", "0,1", "yes", "#", "sha256:", "\xff", "kernels="};
     unsigned state = 12345;
-    for (int round = 0; round < 20000; round++) {
+    for (int round = 0; round < 2000; round++) {
         char text[200] = "";
         for (int i = 0; i < 12; i++) {
             state = state * 1103515245 + 12345;

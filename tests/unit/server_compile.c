@@ -426,24 +426,22 @@ Test(compile_service, who_takes_long_does_not_keep_others_waiting) {
 }
 
 Test(compile_service, users_go_first) {
-    static char source[24][64];
+    static char source[16][64];
     const ad_binary *binary;
     ad_compile_job job;
-    for (int i = 0; i < 24; i++) {
+    for (int i = 0; i < 16; i++) {
         snprintf(source[i], sizeof source[i], "int f() { return %d; }", i);
         job = job_of(source[i]);
-        job.own = i < 23;
+        job.own = i < 15;
         cr_assert_eq(service->get(service, &job, &binary, &fault), 0);
     }
     cr_assert_eq(await(&job, &binary), 1, "%s", fault.text); /* the user's, which came last */
     service->release(service, binary);
-    cr_expect_geq(counts().waiting, 12);
-    for (int i = 0; i < 23; i++) {
-        job = job_of(source[i]);
-        job.own = true;
-        cr_assert_eq(await(&job, &binary), 1, "%s", fault.text);
-        service->release(service, binary);
-    }
+    cr_expect_geq(counts().waiting, 3); /* with two compilers it would be one, had it come in turn */
+    job = job_of(source[0]);
+    job.own = true;
+    cr_assert_eq(await(&job, &binary), 1, "%s", fault.text);
+    service->release(service, binary);
 }
 
 Test(compile_service, one_job_is_compiled_once) {

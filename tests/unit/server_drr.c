@@ -106,6 +106,43 @@ Test(drr, coming_and_going_gives_no_more_than_a_share) {
     cr_assert(share > 0.2 && share < 0.3, "%g", share);
 }
 
+Test(drr, a_larger_quantum_is_a_larger_share) {
+    ad_drr d = {.quantum = QUANTUM};
+    ad_drr_node n[4] = {{.quantum = 4 * QUANTUM}, {0}, {0}, {.quantum = QUANTUM / 4}};
+    static const int64_t cost[4] = {30, 3000, 7, 300}, share[4] = {4 * 640, 640, 640, 160};
+    int64_t used[4];
+    for (int i = 0; i < 4; i++) ad__drr_add(&d, &n[i]);
+    serve(&d, n, 4, cost, 4000000, used);
+    for (int i = 0; i < 4; i++)
+        cr_assert(used[i] > share[i] * 950 && used[i] < share[i] * 1050, "node %d: %ld", i, (long)used[i]);
+}
+
+Test(drr, turns_of_others_are_counted_while_one_waits) {
+    ad_drr d = {.quantum = QUANTUM};
+    ad_drr_node n[3] = {0};
+    ad__drr_add(&d, &n[0]);
+    ad__drr_add(&d, &n[1]);
+    for (int i = 0; i < 100; i++) ad__drr_charge(&d, ad__drr_next(&d), QUANTUM);
+    ad_drr_node *running = ad__drr_next(&d);
+    ad__drr_add(&d, &n[2]); /* while one has its turn */
+    ad__drr_charge(&d, running, QUANTUM);
+    cr_assert_eq(ad__drr_next(&d), &n[2]);
+    cr_assert_eq(n[2].waited, 0, "the one that was under way had begun");
+    ad__drr_charge(&d, &n[2], 10);
+    ad__drr_remove(&d, &n[2]);
+    ad__drr_add(&d, &n[2]); /* it has had something of this round: who has had nothing yet comes first */
+    ad_drr_node *next, *last = &n[2];
+    uint64_t passed = 0;
+    for (; (next = ad__drr_next(&d)) != &n[2]; last = next) {
+        passed += next != last;
+        ad__drr_charge(&d, next, QUANTUM);
+    }
+    cr_assert_leq(passed, 2);
+    cr_assert_eq(n[2].waited, passed);
+    for (int i = 0; i < 9; i++) ad__drr_charge(&d, ad__drr_next(&d), QUANTUM);
+    cr_assert_eq(n[0].turns + n[1].turns + n[2].turns, d.turns);
+}
+
 Test(drr, who_leaves_saves_nothing_up) {
     ad_drr d = {.quantum = QUANTUM};
     ad_drr_node n[2] = {0};

@@ -14,10 +14,14 @@ SECRET = bytes(range(16))
 COMPLEX = msgpack.ExtType(1, struct.pack("<dd", 1.5, -2.0))
 WELCOME = {"window_ops": 65536, "window_bytes": 1 << 26, "max_payload": 1 << 22, "max_control": 1 << 20,
            "max_buffers": 1 << 24, "backend": "cpu", "devices": 1, "memory": 1 << 34, "device_name": "some processor",
-           "server": "arrayd 0.1.0", "pid": 4242}
+           "server": "arrayd 0.1.0", "pid": 4242, "resume": 60000, "instance": 2**64 - 1}
 MESSAGES = [
     ([1, 1, 2, 5, "client 1.0", {}], 'hello 1..2 features 0x5 "client 1.0"'),
     ([1, 1, 2, 5, "client 1.0", {"token": "ad1_secret"}], 'hello 1..2 features 0x5 "client 1.0"'),
+    ([1, 1, 2, 5, "client 1.0", {"process": 4242, "token": "ad1_secret"}], 'hello 1..2 features 0x5 "client 1.0"'),
+    ([3, 1, 255, 77, SECRET, 2**40, {}], "resume session 77 of ff, received 1099511627776"),
+    ([3, 1, 255, 77, SECRET, 0, {"token": "ad1_secret"}], "resume session 77 of ff, received 0"),
+    ([4, SECRET, 2**40], "resumed received 1099511627776"),
     ([2, 1, 0, 77, SECRET, WELCOME], 'welcome version 1 session 77 cpu "some processor" window 65536 ops 67108864 bytes'),
     ([16, [7, 11, [16]]], "new #7 f4[16]"),
     ([16, [2**64 - 1, 10, []]], "new #18446744073709551615 bf2[]"),

@@ -121,12 +121,12 @@ class Function(Loops, Expressions):
             if getattr(error, "_ad_located", False) or isinstance(error, RecursionError):
                 raise
             line = getattr(node, "lineno", self.line)
-            message = error.args[0] if error.args else error
             first = ast.unparse(node).splitlines()[0]
-            message = f"{message} ({self.file}, line {line}, in {self.python.__name__}: {first})"
             kind = type(error) if type(error) in (TypeError, ValueError, NameError, IndexError, NotImplementedError,
                                                   AttributeError, OverflowError, ZeroDivisionError) else TypeError
-            located = kind(message)
+            # Of other kinds are those of functions of the program, called with what is constant.
+            message = str(error) if kind is type(error) else f"{type(error).__name__}: {error}"
+            located = kind(f"{message} ({self.file}, line {line}, in {self.python.__name__}: {first})")
             located._ad_located = True
             raise located from error
 

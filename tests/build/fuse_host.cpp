@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fuse_chain.h"
+#include "tests/unit/fuse_chain.h"
 
 static const char cuda_text[] = R"(
 #include <math.h>

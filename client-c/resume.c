@@ -1,0 +1,333 @@
+/* Taking a session up again whose connection broke. Both directions are streams of bytes that each end counts; another
+ * connection goes on at the bytes where the last one ended. Whoever notices that a connection is gone says so here, and
+ * waits; the flusher connects. So nothing of the program's runs in the meantime, and an interrupt ends the waiting of
+ * the thread that it comes to, no more. */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client-c/client.h"
+
+#define ATTEMPT_NS 3000000000u /* for one connection and the server's answer */
+#define STEP_MS 50             /* between two looks whether the session is being closed */
+#define PAUSE_FIRST 10000000u  /* ns between two attempts, then doubled ... */
+#define PAUSE_MOST 1000000000u /* ... up to this */
+#define LEAVE_NS 1000000000u   /* for the last words of a session that is closed */
+#define MOST_ANSWER 4096       /* bytes of a control block */
+
+/* A connection in the making. */
+typedef struct attempt {
+    ad_session *session;
+    int *fd;
+    ad_secure *secure;
+    uint64_t deadline, received; /* received: by this end; then by the server */
+    uint8_t secret[AD_SECRET];
+    bool final; /* it is of no use to try again */
+} attempt;
+
+/* ---- losing it ---- */
+
+void ad__lose(ad_session *s, const char *format, ...) {
+    char text[AD_FAULT_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&s->lock);
+    if (!s->dead && !s->comeback.lost) {
+        if (!s->comeback.able || s->closing) {
+            ad__die_locked(s, text);
+        } else {
+            s->comeback.lost = true;
+            s->comeback.until = ad__now() + s->welcome.resume * 1000000u;
+            memcpy(s->comeback.why, text, sizeof text);
+            shutdown(s->fd, SHUT_RDWR);
+            ad__wake_all(s);
+            pthread_cond_signal(&s->work);
+            if (!ad__flusher_wake(s)) ad__die_locked(s, text);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void die(ad_session *s, const char *why) {
+    char text[AD_FAULT_TEXT];
+    snprintf(text, sizeof text, "%.80s; the session could not be taken up again: %.120s", s->comeback.why, why);
+    ad__die_locked(s, text);
+}
+
+/* ---- bytes of the handshake ---- */
+
+static bool is_closing(ad_session *s) {
+    pthread_mutex_lock(&s->lock);
+    bool closing = s->closing || s->dead;
+    pthread_mutex_unlock(&s->lock);
+    return closing;
+}
+
+static int fail_attempt(const attempt *a, const char *why) {
+    return ad__fail(AD_E_CONNECTION, "%s: %s", a->session->address.url, why);
+}
+
+static int await(attempt *a, short events) {
+    struct pollfd p = {.fd = *a->fd, .events = events};
+    if (ad__now() >= a->deadline) return fail_attempt(a, "no answer");
+    if (is_closing(a->session)) return fail_attempt(a, "the session is closed");
+    poll(&p, 1, STEP_MS);
+    return 0;
+}
+
+static int send_exactly(attempt *a, const uint8_t *data, size_t size) {
+    int status = 0;
+    while (size && !status) {
+        struct iovec part = {(void *)(uintptr_t)data, size};
+        ssize_t n =
+            a->secure ? ad__secure_send(a->secure, &part) : send(*a->fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n >= 0) {
+            data += n;
+            size -= (size_t)n;
+        } else if (errno == EAGAIN || errno == EINTR) {
+            status = await(a, POLLOUT | (a->secure ? POLLIN : 0));
+        } else {
+            status = fail_attempt(a, strerror(errno));
+        }
+    }
+    return status;
+}
+
+/* Not a byte more: those belong to the stream. */
+static int receive_exactly(attempt *a, uint8_t *data, size_t size) {
+    int status = 0;
+    while (size && !status) {
+        ssize_t n = a->secure ? ad__secure_receive(a->secure, data, size, MSG_DONTWAIT)
+                              : recv(*a->fd, data, size, MSG_DONTWAIT);
+        if (n > 0) {
+            data += n;
+            size -= (size_t)n;
+        } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            status = await(a, POLLIN);
+        } else {
+            status = fail_attempt(a, n ? strerror(errno) : "the server has gone");
+        }
+    }
+    return status;
+}
+
+/* ---- the handshake ---- */
+
+static int ask(attempt *a) {
+    const ad_session *s = a->session;
+    const char *token = s->comeback.credentials->token;
+    const uint64_t numbers[] = {AD_PROTOCOL_VERSION, s->welcome.instance, s->welcome.session, a->received};
+    ad_bytes b = AD_BYTES_INIT;
+    int status = *token ? ad__check_confidential(s, *a->fd, a->secure) : 0;
+    a->final = status != 0;
+    if (status) return status;
+    ad__bytes_append(&b, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
+    status = ad__encode_resume(&b, numbers, s->welcome.secret, *token ? token : NULL);
+    if (!status) {
+        ad__frame_encode(&(ad_frame){.control = (uint32_t)(b.size - AD_FRAME_HEADER)}, b.data);
+        status = send_exactly(a, b.data, b.size);
+    }
+    if (b.data) explicit_bzero(b.data, b.size);
+    ad__bytes_free(&b);
+    return status;
+}
+
+/* A server that is short of something for the moment may be asked again. */
+static int refused(attempt *a, const ad_message *m) {
+    const int status = -(int)m->u[0];
+    a->final = status != AD_E_TIMEOUT && status != AD_E_LIMIT;
+    return ad__fail(AD_E_CONNECTION, "%.*s", (int)(m->s[0].size < 200 ? m->s[0].size : 200), m->s[0].data);
+}
+
+static int understand(attempt *a, ad_reader *reader, ad_arena *arena, const uint8_t *control, size_t size) {
+    ad_message m = {0};
+    a->final = true;
+    if (ad__reader_begin(reader, control, size, NULL) ||
+        ad__reader_next(reader, arena, AD_BIT(AD_CLASS_TELL), &m, NULL) != 1)
+        return fail_attempt(a, "protocol violated: no answer to resume");
+    if (m.opcode == AD_REQ_BYE) return refused(a, &m);
+    if (m.opcode != AD_REQ_RESUMED || m.size != size || m.s[0].size != AD_SECRET)
+        return fail_attempt(a, "protocol violated: another answer to resume");
+    a->final = false;
+    memcpy(a->secret, m.s[0].data, AD_SECRET);
+    a->received = m.u[0];
+    return 0;
+}
+
+static int hear(attempt *a) {
+    uint8_t head[AD_FRAME_HEADER], control[MOST_ANSWER];
+    ad_frame frame;
+    ad_reader *reader = NULL;
+    ad_arena arena = AD_ARENA_INIT;
+    int status = receive_exactly(a, head, sizeof head);
+    if (!status && (ad__frame_decode(head, sizeof control, 0, &frame, NULL) || frame.flags)) {
+        a->final = true;
+        status = fail_attempt(a, "protocol violated: no answer to resume");
+    }
+    if (!status) status = receive_exactly(a, control, frame.control);
+    if (!status && ad__reader_new(&reader) != 0) status = ad__fail_memory();
+    if (!status) status = understand(a, reader, &arena, control, frame.control);
+    ad__reader_free(reader);
+    ad__arena_free(&arena);
+    return status;
+}
+
+/* ---- connecting ---- */
+
+/* A new connection, on which the server has said yes. */
+static int try(attempt *a) {
+    const ad_session *s = a->session;
+    pid_t none;
+    int status = ad__connect(&s->address, a->deadline, a->fd, &none);
+    if (status) {
+        a->final = s->comeback.direct && status == AD_E_CONNECTION; /* it took the sessions with it */
+        return status;
+    }
+    ad__tune(s, *a->fd);
+    if (s->address.transport == AD_URL_TLS)
+        status = ad__secure_open(&s->address, s->comeback.credentials, a->deadline, a->fd, &a->secure);
+    if (!status) status = ask(a);
+    if (!status) status = hear(a);
+    if (!status) return 0;
+    ad__secure_close(a->secure);
+    close(*a->fd);
+    *a->fd = -1;
+    return status;
+}
+
+/* Nobody uses the old connection any more. */
+static void settle(ad_session *s) {
+    while ((s->reading || s->writing) && !s->dead && !s->closing) ad__wait_changed(s);
+}
+
+static void adopt(ad_session *s, const attempt *a) {
+    ad_comeback *c = &s->comeback;
+    ad__secure_close(s->secure);
+    close(s->fd);
+    s->fd = *a->fd;
+    s->secure = a->secure;
+    c->next ^= 1;
+    c->place[c->next] = -1;
+    memcpy(s->welcome.secret, a->secret, AD_SECRET);
+    s->input.closed = false;
+    s->input.luck = 0;
+    s->told = atomic_load(&s->received);
+    if (s->carry.fd >= 0) close(s->carry.fd);
+    s->carry.fd = -1;
+    s->sending.size = s->sent = 0;
+    s->loaded = a->received;
+    c->lost = false;
+    c->confirm = true;
+    c->count++;
+    if (a->received < s->kept.begin || a->received > s->bytes) {
+        ad__die_locked(s, "protocol violated: the server has received what was not sent, or too little");
+        return;
+    }
+    ad__wake_all(s);
+    ad__push(s); /* a failure is on record, or another loss */
+}
+
+static void pause_until(ad_session *s, uint64_t until) {
+    struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    while (!s->closing && !s->dead && ad__now() < until) pthread_cond_timedwait(&s->work, &s->lock, &t);
+}
+
+void ad__come_back(ad_session *s) {
+    ad_comeback *c = &s->comeback;
+    uint64_t pause = PAUSE_FIRST;
+    while (c->lost && !s->dead && !s->closing) {
+        settle(s); /* nobody begins to read or write while it is lost */
+        attempt a = {.session = s, .fd = &c->place[c->next], .received = atomic_load(&s->received)};
+        a.deadline = ad__now() + ATTEMPT_NS;
+        pthread_mutex_unlock(&s->lock);
+        int status = try(&a);
+        pthread_mutex_lock(&s->lock);
+        if (!status && (s->dead || s->closing)) {
+            ad__secure_close(a.secure);
+            close(*a.fd);
+        } else if (!status) {
+            adopt(s, &a);
+        } else if (a.final || ad__now() > c->until) {
+            die(s, ad_error_message());
+        } else {
+            pause_until(s, ad__now() + pause);
+            pause = pause < PAUSE_MOST / 2 ? 2 * pause : PAUSE_MOST;
+        }
+    }
+}
+
+/* ---- before and after ---- */
+
+/* Whether nobody stands between us and the server: then it has gone when nobody listens any more. From another
+ * namespace its process has no number. */
+static bool is_direct(const ad_session *s) {
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    if (s->address.transport != AD_URL_UNIX || getsockopt(s->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size)) return false;
+    return peer.pid == 0 || (uint64_t)peer.pid == s->welcome.pid;
+}
+
+void ad__comeback_begin(ad_session *s, ad_credentials *credentials) {
+    ad_comeback *c = &s->comeback;
+    c->place[0] = c->place[1] = -1;
+    s->received = s->input.end - s->input.begin; /* what came behind welcome */
+    s->seen_ops = s->seen_requests = s->before_ops = s->before_requests = 0;
+    if (!(s->welcome.features & AD_FEATURE_RESUME) || !s->welcome.resume) return;
+    if (!(c->credentials = malloc(sizeof *c->credentials))) return;
+    *c->credentials = *credentials;
+    c->direct = is_direct(s);
+    c->able = true;
+}
+
+void ad__comeback_look(ad_session *s) {
+    struct pollfd p = {.fd = s->fd, .events = POLLRDHUP};
+    if (s->reading || s->dead || s->comeback.lost || poll(&p, 1, 0) <= 0) return;
+    s->reading = true;
+    pthread_mutex_unlock(&s->lock);
+    while (!s->input.closed && ad__input_run(s, MSG_DONTWAIT))
+        ;
+    pthread_mutex_lock(&s->lock);
+    s->reading = false;
+    ad__wake_all(s);
+}
+
+void ad__leave(ad_session *s) {
+    uint8_t header[AD_FRAME_HEADER];
+    pthread_mutex_lock(&s->lock);
+    s->comeback.leave = ad__now() + LEAVE_NS;
+    while (s->comeback.able && !s->comeback.lost && !s->dead && (s->writing || s->out.size || ad__unsent(s)) &&
+           ad__now() < s->comeback.leave) {
+        if (s->writing) ad__wait_changed(s);
+        else if (ad__push(s) != 0) break;
+    }
+    if (s->comeback.able && !s->comeback.lost && !s->dead && !s->writing && !s->out.size && !ad__unsent(s)) {
+        ad__frame_encode(&(ad_frame){.flags = AD_FRAME_LEAVE}, header);
+        ad__bytes_append(&s->out, header, sizeof header);
+        s->frame = s->out.size;
+        ad__push(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void ad__comeback_end(ad_session *s) {
+    ad__kept_clear(&s->kept);
+    if (!s->comeback.credentials) return;
+    ad__credentials_forget(s->comeback.credentials);
+    free(s->comeback.credentials);
+    s->comeback.credentials = NULL;
+}
+
+void ad__comeback_disown(ad_session *s) {
+    ad_comeback *c = &s->comeback;
+    if (c->credentials && c->lost && c->place[c->next] >= 0) close(c->place[c->next]);
+    ad__kept_clear(&s->kept);
+    c->able = c->lost = c->confirm = false;
+}

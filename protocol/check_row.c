@@ -1,0 +1,100 @@
+#include "protocol/check.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What a row of the message's table allows at most: outputs, inputs, parameters. False: there is no such row. */
+static bool row_limits(const ad_message *m, uint64_t row, int limits[3]) {
+    const ad_ufunc_row *ufunc = m->opcode == AD_REQ_UFUNC ? ad__ufunc(row) : NULL;
+    const bool calls = m->opcode == AD_REQ_CALL || m->opcode == AD_REQ_QUERY;
+    const ad_call_row *call = calls ? ad__call(row) : NULL;
+
+    limits[0] = 1;
+    limits[1] = 2;
+    limits[2] = 3;
+    if (m->opcode == AD_REQ_REDUCE) return ad__reduction(row) != NULL;
+    if (ufunc != NULL) {
+        limits[0] = ufunc->nout;
+        limits[1] = ufunc->nin + 1;
+        limits[2] = 0;
+        return true;
+    }
+    if (call == NULL || (call->kind == AD_CALL_ASK) != (m->opcode == AD_REQ_QUERY)) return false;
+    limits[0] = call->nout;
+    limits[1] = call->nin_max;
+    limits[2] = (int)strlen(call->params);
+    return true;
+}
+
+static int finish_op(ad_message *m, ad_fault *fault) {
+    const uint64_t *u = m->opcode == AD_REQ_QUERY ? m->u + 1 : m->u;
+    ad_op *op = &m->op;
+    int limits[3];
+
+    if (!row_limits(m, u[0], limits))
+        return ad__fault(fault, AD_E_PROTOCOL, "%s: there is no row %" PRIu64, m->row->name, u[0]);
+    if (u[1] >= AD_NDTYPE) return ad__fault(fault, AD_E_PROTOCOL, "%s: no such dtype: %" PRIu64, m->row->name, u[1]);
+    if (op->nout > limits[0] || op->nin > limits[1] || op->nparam > limits[2])
+        return ad__fault(fault, AD_E_PROTOCOL, "%s: more operands or parameters than row %" PRIu64 " has", m->row->name,
+                         u[0]);
+    op->opcode = m->opcode;
+    op->row = (uint16_t)u[0];
+    op->loop = (uint8_t)u[1];
+    for (int i = 0; i < op->nout; i++)
+        if ((op->operand[i].desc.form == AD_SIZED) != (m->opcode == AD_REQ_QUERY))
+            return ad__fault(fault, AD_E_PROTOCOL, "%s: an output is of the wrong form", m->row->name);
+    return AD_OK;
+}
+
+/* Each parameter takes the next of its kind, and none is left over. */
+static int finish_launch(ad_message *m, ad_fault *fault) {
+    enum { FIXED = 7 };
+    ad_op *op = &m->op;
+    size_t count[3] = {0};
+
+    op->opcode = m->opcode;
+    if (m->nids < FIXED || m->nids > FIXED + AD_MAX_ARGUMENTS)
+        return ad__fault(fault, AD_E_PROTOCOL, "launch: from 7 to %d numbers, not %zu", FIXED + AD_MAX_ARGUMENTS,
+                         m->nids);
+    for (size_t i = 0; i < FIXED; i++)
+        if (m->ids[i] > UINT32_MAX) return ad__fault(fault, AD_E_PROTOCOL, "launch: a size is above 2^32-1");
+    for (size_t i = FIXED; i < m->nids; i++) {
+        if (m->ids[i] > 2) return ad__fault(fault, AD_E_PROTOCOL, "launch: a parameter is of no kind");
+        count[m->ids[i]]++;
+    }
+    if (count[0] != op->nout || count[1] != op->nin || count[2] != m->list[0].n)
+        return ad__fault(fault, AD_E_PROTOCOL, "launch: arrays and values are not those of the parameters");
+    for (int i = 0; i < op->nout + op->nin; i++)
+        if (op->operand[i].is_scalar || op->operand[i].desc.form == AD_SIZED ||
+            (i >= op->nout && op->operand[i].desc.form != AD_VIEW))
+            return ad__fault(fault, AD_E_PROTOCOL, "launch: an array is of the wrong form");
+    return AD_OK;
+}
+
+int ad__check_row(ad_message *m, ad_fault *fault) {
+    if (m->row->cls == AD_CLASS_ASK && m->u[0] == 0)
+        return ad__fault(fault, AD_E_PROTOCOL, "%s: a request id must not be 0", m->row->name);
+    switch (m->opcode) {
+    case AD_REQ_NEW:
+    case AD_REQ_EMPTY:
+        if (m->operand.desc.form != AD_FRESH)
+            return ad__fault(fault, AD_E_PROTOCOL, "%s: the description is not of the fresh form", m->row->name);
+        return AD_OK;
+    case AD_REQ_READ:
+    case AD_REQ_FETCH:
+    case AD_REQ_PUBLISH:
+        if (m->operand.is_scalar)
+            return ad__fault(fault, AD_E_PROTOCOL, "%s: a scalar has nothing to read", m->row->name);
+        return AD_OK;
+    case AD_REQ_UFUNC:
+    case AD_REQ_REDUCE:
+    case AD_REQ_CALL:
+    case AD_REQ_QUERY: return finish_op(m, fault);
+    case AD_REQ_LAUNCH: return finish_launch(m, fault);
+    case AD_REQ_KERNEL_SET:
+        if (m->u[1] > UINT32_MAX || m->u[2] > UINT32_MAX)
+            return ad__fault(fault, AD_E_PROTOCOL, "kernel_set: a number is above 2^32-1");
+        return AD_OK;
+    default: return AD_OK;
+    }
+}

@@ -1,0 +1,171 @@
+#include "server/worker/resume.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/common/secret.h"
+#include "server/worker/session.h"
+
+void ad__comeback_init(ad_session *s, const ad_note *note) {
+    ad_comeback *c = &s->comeback;
+    c->able = note->resumable;
+    c->process = note->process;
+    c->process_fd = -1;
+    memcpy(c->secret, note->secret, sizeof c->secret);
+    if (c->able) ad__output_keep(&s->output);
+}
+
+void ad__comeback_close(ad_session *s) {
+    if (s->comeback.process_fd >= 0) close(s->comeback.process_fd);
+    s->comeback.process_fd = -1;
+}
+
+/* ---- waiting for a client ---- */
+
+/* A client that is a process of this machine cannot come back when it has ended. */
+static bool process_lives(ad_comeback *c) {
+    if (!c->process) return true;
+    if (c->process_fd < 0) c->process_fd = (int)syscall(SYS_pidfd_open, (pid_t)c->process, 0);
+    if (c->process_fd < 0) return errno != ESRCH;
+    struct pollfd p = {.fd = c->process_fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 0;
+}
+
+static bool is_over(ad_session *s) {
+    ad_engine *e = &s->worker->engine;
+    pthread_mutex_lock(&e->lock);
+    bool over = s->over || s->dropped;
+    pthread_mutex_unlock(&e->lock);
+    return over || s->closing || s->linger_until || atomic_load(&s->output.broken);
+}
+
+bool ad__session_await_client(ad_session *s, const char *why) {
+    ad_comeback *c = &s->comeback;
+    if (!c->able || c->left || is_over(s) || s->worker->stopping || !process_lives(c)) return false;
+    if (c->away) return true;
+    c->away = true;
+    c->until = ad__os_now() + (int64_t)(s->worker->config.resume_time * 1e9);
+    ad__output_away(&s->output);
+    shutdown(s->fd, SHUT_RDWR); /* the descriptor is kept for the next connection */
+    ad__sessions_watch(s->worker);
+    ad__log(AD_LOG_INFO, "session waits", "session=%lu principal=%s why=%s", s->id, s->principal, why);
+    return true;
+}
+
+bool ad__session_forsaken(ad_session *s, int64_t now) {
+    ad_comeback *c = &s->comeback;
+    if (!c->away || is_over(s)) return false;
+    const char *why = now > c->until      ? "resume-time: its client has not come back"
+                      : !process_lives(c) ? "its client has ended"
+                                          : NULL;
+    if (why) ad__log(AD_LOG_INFO, "session forsaken", "session=%lu principal=%s why=%s", s->id, s->principal, why);
+    return why;
+}
+
+/* ---- what the client says ---- */
+
+/* Only who has read the answer to a resume sends anything: the secret that it came with is worth nothing from now on.
+ */
+void ad__session_heard(ad_session *s) {
+    ad_comeback *c = &s->comeback;
+    if (!c->offered) return;
+    c->offered = false;
+    memcpy(c->secret, c->next, sizeof c->secret);
+}
+
+int ad__session_note(ad_session *s, const ad_frame *note, ad_fault *fault) {
+    if (note->flags == AD_FRAME_LEAVE) s->comeback.left = true;
+    else if (ad__output_taken(&s->output, note->payload))
+        return ad__fault(fault, AD_E_PROTOCOL, "the client has taken more bytes than the server sent");
+    return 0;
+}
+
+/* ---- coming back ---- */
+
+static ad_session *find(ad_worker *w, uint64_t id) {
+    ad_session *s = w->sessions;
+    while (s && s->id != id) s = s->next;
+    return s;
+}
+
+static int encode_frame(ad_bytes *control, uint8_t *out, size_t room, size_t *size) {
+    *size = AD_FRAME_HEADER + control->size;
+    if (control->failed || *size > room) return AD_E_MEMORY;
+    ad__frame_encode(&(ad_frame){.control = (uint32_t)control->size}, out);
+    memcpy(out + AD_FRAME_HEADER, control->data, control->size);
+    return 0;
+}
+
+static void refuse(const ad_note *note, int fd, int code, const char *why) {
+    uint8_t frame[AD_FRAME_HEADER + 512];
+    size_t size;
+    ad_bytes b = AD_BYTES_INIT;
+    ad__log(AD_LOG_WARN, "session not resumed", "session=%lu principal=%s why=%s", note->id, note->who, why);
+    if (!ad__encode_bye(&b, code, why) && !encode_frame(&b, frame, sizeof frame, &size))
+        ad__os.send(fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ad__bytes_free(&b);
+    close(fd);
+}
+
+/* The secret that was given last, or the one before while the client may not have got that. Both comparisons are made,
+ * so that their time tells nothing. */
+static const char *check(ad_session *s, const ad_note *note) {
+    if (!s || strcmp(s->principal, note->who)) return "there is no such session of this client's";
+    ad_comeback *c = &s->comeback;
+    bool old = !ad__secret_differs(note->secret, c->secret, sizeof c->secret);
+    bool next = !ad__secret_differs(note->secret, c->next, sizeof c->next) && c->offered;
+    if (!c->able || !(old || next)) return "the secret is not the session's, or has been used before";
+    if (is_over(s) || c->left) return "the session is over";
+    if (next) ad__session_heard(s);
+    return NULL;
+}
+
+static int answer(const ad_session *s, uint8_t next[AD_SECRET], uint8_t *frame, size_t room, size_t *size) {
+    ad_bytes b = AD_BYTES_INIT;
+    if (getrandom(next, AD_SECRET, 0) != AD_SECRET) return AD_E_SYSTEM;
+    int status = ad__encode_resumed(&b, next, s->input.received);
+    if (!status) status = encode_frame(&b, frame, room, size);
+    ad__bytes_free(&b);
+    return status;
+}
+
+/* The old connection may still look alive: a laptop slept, an address changed. */
+static int take_up(ad_session *s, int fd, uint64_t received, const char **why) {
+    ad_comeback *c = &s->comeback;
+    uint8_t frame[AD_FRAME_HEADER + 64], next[AD_SECRET];
+    size_t size;
+    int status = answer(s, next, frame, sizeof frame, &size);
+    if (status) return status;
+    ad__session_watch(s, 0);
+    int old = dup(s->fd);
+    status = ad__output_take_up(&s->output, fd, frame, size, received, why);
+    if (old >= 0) {
+        if (!status) shutdown(old, SHUT_RDWR);
+        close(old);
+    }
+    if (status) return status;
+    memcpy(c->next, next, sizeof next);
+    c->offered = true;
+    c->away = false;
+    c->count++;
+    ad__comeback_close(s);
+    ad__log(AD_LOG_INFO, "session resumed", "session=%lu principal=%s", s->id, s->principal);
+    ad__output_flush(&s->output);
+    ad__engine_unstall(s);
+    return 0;
+}
+
+void ad__session_take_up(ad_worker *w, const ad_note *note, int fd) {
+    ad_session *s = find(w, note->id);
+    const char *why = check(s, note);
+    int status = why ? AD_E_RESUME : take_up(s, fd, note->size, &why);
+    if (status) refuse(note, fd, status, why ? why : ad__error_text(status));
+    if (s) ad__session_attend(s);
+}

@@ -1,0 +1,162 @@
+/* The source of chains: the compiler at run time takes it. */
+#include <dlfcn.h>
+#include <string>
+
+#include "tests/unit/fuse_chain.h"
+
+/* ---- the compiler, where there is one ---- */
+
+struct rtc {
+    int (*create)(void **, const char *, const char *, int, const char *const *, const char *const *);
+    int (*compile)(void *, int, const char *const *);
+    int (*log_size)(void *, size_t *);
+    int (*log)(void *, char *);
+    int (*size)(void *, size_t *);
+    int (*destroy)(void **);
+    bool loaded = false;
+
+    rtc() {
+        void *h = nullptr;
+        for (const char *name : {"libnvrtc.so.13", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"})
+            if (h == nullptr) h = dlopen(name, RTLD_NOW);
+        if (h == nullptr) return;
+        find(h, "nvrtcCreateProgram", &create);
+        find(h, "nvrtcCompileProgram", &compile);
+        find(h, "nvrtcGetProgramLogSize", &log_size);
+        find(h, "nvrtcGetProgramLog", &log);
+        find(h, "nvrtcGetCUBINSize", &size);
+        find(h, "nvrtcDestroyProgram", &destroy);
+        loaded = true;
+    }
+    template <class F> void find(void *h, const char *name, F *out) {
+        *out = reinterpret_cast<F>(dlsym(h, name));
+        cr_assert_not_null(reinterpret_cast<void *>(*out), "%s", name);
+    }
+
+    /* Bytes of the cubin; 0: *said says why there is none. */
+    size_t run(const std::string &source, const char *arch, std::string *said, bool end = false) {
+        ad_compile_job job;
+        ad_fuse_job(source.data(), source.size(), arch, end, &job);
+        std::vector<std::string> texts, options(job.own_options, job.own_options + job.nown_options);
+        std::vector<const char *> names, data, flags;
+        for (size_t k = 0; k < job.nheaders; k++)
+            texts.emplace_back(job.headers[k].text.data, job.headers[k].text.size);
+        for (size_t k = 0; k < job.nheaders; k++) {
+            names.push_back(job.headers[k].name);
+            data.push_back(texts[k].c_str());
+        }
+        options.push_back(std::string("-arch=") + arch);
+        for (const std::string &o : options) flags.push_back(o.c_str());
+        void *program = nullptr;
+        size_t n = 0;
+        cr_assert_eq(create(&program, source.c_str(), "chain.cu", int(names.size()), data.data(), names.data()), 0);
+        const int rc = compile(program, int(flags.size()), flags.data());
+        log_size(program, &n);
+        said->resize(n);
+        log(program, &(*said)[0]);
+        n = 0;
+        if (rc == 0) size(program, &n);
+        destroy(&program);
+        return n;
+    }
+};
+
+/* Rows of every loop, as many in a chain as it has outputs: every second chain, for one architecture or the other. */
+Test(fuse_nvrtc, rows_compile) {
+    rtc compiler;
+    if (!compiler.loaded) cr_skip_test("no libnvrtc");
+    const auto rows = fuse_rows();
+    cr_assert_gt(rows.size(), 600u);
+    int chains = 0;
+    for (int loop = 0; loop < AD_NDTYPE; loop++) {
+        size_t at = 0;
+        while (at < rows.size()) {
+            fuse_chain f({5, 4});
+            f.input(loop);
+            f.input(loop, {4});
+            f.input(loop, {5, 1});
+            f.scalar(3);
+            for (; at < rows.size() && f.chain.noutputs < AD_CHAIN_OUTPUTS - 1; at++) {
+                if (rows[at].second != loop) continue;
+                if (rows[at].first == AD_UFUNC_power && ad__dtypes[loop].kind == 'i')
+                    f.node(rows[at].first, loop, {from_input(0), from_scalar(0)});
+                else f.node(rows[at].first, loop, {from_input(0), from_input(1), from_input(2)});
+                for (int k = 0; k < f.chain.node[f.chain.nnodes - 1].nout; k++) f.output(f.chain.nnodes - 1, k);
+            }
+            if (f.chain.nnodes == 0) break;
+            if (chains++ % 2 != loop % 2) continue; /* tests/gpu has all of them */
+            ad_fuse_plan p;
+            std::string said;
+            cr_assert(make_plan(f, &p));
+            const std::string source = ad_fuse_source(&f.chain, &p.form);
+            cr_assert_gt(compiler.run(source, chains % 4 < 2 ? "sm_80" : "sm_90", &said), 0u, "%s\n%s", said.c_str(),
+                         source.c_str());
+        }
+    }
+    cr_assert_gt(chains, 40);
+}
+
+Test(fuse_nvrtc, random_chains_compile) {
+    rtc compiler;
+    if (!compiler.loaded) cr_skip_test("no libnvrtc");
+    fuse_random r(7);
+    for (int i = 0; i < 12; i++) {
+        fuse_chain f(i % 3 == 0 ? std::vector<int64_t>{1000} : std::vector<int64_t>{3, 5, 8});
+        fill_random(r, f, 1 + r.below(10));
+        if (i % 3 == 1) std::swap(f.dims[0].strides[0], f.dims[0].strides[2]);
+        if (i % 3 == 2) f.dims[0].strides[1] = 0;
+        ad_fuse_plan p;
+        std::string said;
+        cr_assert(make_plan(f, &p));
+        const std::string source = ad_fuse_source(&f.chain, &p.form);
+        cr_assert_gt(compiler.run(source, i % 2 ? "sm_80" : "sm_90", &said), 0u, "%s\n%s", said.c_str(),
+                     source.c_str());
+    }
+}
+
+/* ---- ends ---- */
+
+static int end_dtype(int family, int dtype) {
+    return family == AD_FOLD_SUMS && ad__dtypes[dtype].kind != 'f' && ad__dtypes[dtype].kind != 'c' ? AD_INT64 : dtype;
+}
+
+/* A chain of one row, and an end that reduces it; the reduction itself is not looked at. */
+static bool make_end(fuse_chain &f, ad_op *op, ad_operand *operand, int dtype, int family, int way, ad_fuse_plan *p) {
+    f.input(dtype);
+    f.input(dtype, {f.shape.back()});
+    f.scalar(2);
+    f.node(AD_UFUNC_maximum, dtype, {from_input(0), from_scalar(0)});
+    f.node(AD_UFUNC_add, dtype, {from_node(0), from_input(1)});
+    op->nout = op->nin = 1;
+    op->operand = operand;
+    f.chain.end = {op, from_node(1)};
+    operand[1].desc.dtype = uint8_t(dtype);
+    const ad_fuse_end end = {uint8_t(family), uint8_t(way), uint8_t(dtype), uint8_t(end_dtype(family, dtype))};
+    return ad_fuse_plan_end(&f.chain, &end, true, p);
+}
+
+/* States of all types, by one way of reading or the other: a third of them. */
+Test(fuse_nvrtc, ends_compile) {
+    rtc compiler;
+    if (!compiler.loaded) cr_skip_test("no libnvrtc");
+    int made = 0;
+    fuse_random r(3);
+    for (int family = AD_FOLD_SUMS; family <= AD_FOLD_PLACES; family++)
+        for (int dtype = 0; dtype < AD_NDTYPE; dtype++) {
+            if (dtype == AD_BOOL && (family == AD_FOLD_SUMS || family == AD_FOLD_TOPS)) continue;
+            if (ad__dtypes[dtype].kind == 'c' && family >= AD_FOLD_TOPS) continue;
+            if (r.below(3) != 0) continue; /* they take a while */
+            const int way = ad__dtypes[dtype].size > 4 ? r.below(2) : r.below(3);
+            fuse_chain f(r.below(3) ? std::vector<int64_t>{5, 64} : std::vector<int64_t>{64});
+            ad_op op = {};
+            ad_operand operand[2] = {};
+            ad_fuse_plan p;
+            std::string said;
+            memset(static_cast<void *>(&p), 0, sizeof p);
+            cr_assert(make_end(f, &op, operand, dtype, family, way, &p));
+            const std::string source = ad_fuse_source(&f.chain, &p.form);
+            cr_assert_gt(compiler.run(source, "sm_90", &said, true), 0u, "%s\n%s", said.c_str(), source.c_str());
+            made++;
+        }
+    cr_assert_gt(made, 12);
+}

@@ -1,0 +1,209 @@
+"""What deploy/ has for those who run a server: units, configuration, images, manifests."""
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+
+import kubernetes_validate
+import pytest
+import yaml
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
+DEPLOY = TOP / "deploy"
+sys.path.append(str(DEPLOY))
+import stages  # noqa: E402
+
+needs = {name: pytest.mark.skipif(not shutil.which(name), reason=f"there is no {name} here")
+         for name in ("systemd-analyze", "systemd-sysusers", "systemd-tmpfiles")}
+
+
+def run(*command, **options):
+    """Both outputs of a command that must succeed."""
+    done = subprocess.run(list(map(str, command)), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, timeout=60, **options)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}"
+    return done.stdout
+
+
+# ---- systemd ----
+
+@pytest.fixture(scope="module")
+def units(tmp_path_factory):
+    """A folder with the units as they are installed, for the programs of this build."""
+    folder = tmp_path_factory.mktemp("units")
+    text = (DEPLOY / "arrayd.service").read_text().replace("@SYSCONFDIR@", "/etc").replace("@PREFIX@", str(BUILD))
+    (folder / "arrayd.service").write_text(text)
+    shutil.copy(DEPLOY / "arrayd.socket", folder)
+    return folder
+
+
+@needs["systemd-analyze"]
+def test_units_are_well_formed(units):
+    out = run("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", units / "arrayd.service", units / "arrayd.socket")
+    assert not [line for line in out.splitlines() if "arrayd" in line], out
+
+
+@needs["systemd-analyze"]
+def test_exposure(units):
+    """At most 2.0 of 10; systemd-analyze fails above the threshold, which it takes in tenths."""
+    out = run("systemd-analyze", "security", "--offline=yes", "--no-pager", "--threshold=20", units / "arrayd.service")
+    assert float(re.search(r"Overall exposure level.*: ([\d.]+)", out)[1]) <= 2.0
+
+
+def test_unit_leaves_users_apart(units):
+    """In a user namespace of its own the server would see all users of the socket as one."""
+    unit = (units / "arrayd.service").read_text()
+    assert not re.search(r"^(PrivateUsers|DynamicUser)=", unit, re.M)
+    assert re.search(r"^Requires=arrayd\.socket$", unit, re.M)
+
+
+@needs["systemd-sysusers"]
+@needs["systemd-tmpfiles"]
+def test_user_and_folder(tmp_path):
+    (tmp_path / "etc").mkdir()
+    run("systemd-sysusers", f"--root={tmp_path}", DEPLOY / "arrayd.sysusers")
+    assert re.search(r"^arrayd:x:\d+:\d+:Array server:/run/arrayd:", (tmp_path / "etc/passwd").read_text(), re.M)
+    if os.geteuid() == 0:
+        run("systemd-tmpfiles", "--create", f"--root={tmp_path}", DEPLOY / "arrayd.tmpfiles")
+        assert (tmp_path / "run/arrayd").stat().st_mode & 0o7777 == 0o755
+
+
+def test_installed_configuration_is_the_defaults(tmp_path):
+    """The file that is installed, with every option taken out of its comment, starts a server."""
+    version = re.search(r"^VERSION := (\S+)$", (TOP / "Makefile").read_text(), re.M)[1]
+    run(sys.executable, TOP / "docs/generate.py", tmp_path, version)
+    text = (tmp_path / "arrayd.conf").read_text()
+    options = re.findall(r'^AD_OPTION\("([^"]+)"', (TOP / "protocol/option.def").read_text(), re.M)
+    assert re.findall(r"^#([a-z-]+) =", text, re.M) == options
+    assert not re.search(r"^[^#\n]", text, re.M)
+    (tmp_path / "all.conf").write_text(re.sub(r"^#([a-z-]+ =)", r"\1", text, flags=re.M))
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ARRAYD_")}
+    process = subprocess.Popen([BUILD / "bin/arrayd", f"--config={tmp_path / 'all.conf'}", f"--socket={tmp_path / 's'}",
+                                "--backend=cpu", "--kernels-cache=none"], stderr=subprocess.PIPE, text=True, env=environment)
+    line = next((line for line in process.stderr if "event=ready" in line or "level=error" in line), "")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert "event=ready" in line and process.returncode == 0
+
+
+# ---- images ----
+
+@pytest.fixture(scope="module")
+def dockerfile():
+    return stages.parse((TOP / "Dockerfile").read_text())
+
+
+def test_dockerfile(dockerfile):
+    """What it names is there: files, stages, make's targets; and its stages are those that others name."""
+    given, steps = dockerfile
+    assert list(steps) == ["build", "packages", "client", "server"] and given == {"CUDA": "13.0"}
+    assert list(steps)[-1] == "server"  # which is built if none is named
+    for base, commands in steps.values():
+        assert base in stages.BASES
+        for word, rest in commands:
+            words = shlex.split(rest) if word == "COPY" else []
+            if words and not words[0].startswith("--"):
+                assert all((TOP / source).exists() for source in words[:-1]), rest
+            assert all(re.match(r"--from=(build|packages)$", each) for each in words if each.startswith("--"))
+            for option in re.findall(r'"--([a-z-]+)=', rest):
+                assert option == "config" or f'AD_OPTION("{option}"' in (TOP / "protocol/option.def").read_text()
+
+
+def test_neither_image_has_what_the_other_is_for(dockerfile):
+    text = {name: " ".join(rest for _, rest in commands) for name, (_, commands) in dockerfile[1].items()}
+    assert "cuda" not in text["client"].lower() and "cuda" not in text["packages"].lower()
+    assert "arrayd/bin" in text["packages"]  # is removed
+    assert "python" not in text["server"]
+
+
+def test_stages_are_built(tmp_path, monkeypatch):
+    """The builder of stages does what the instructions say, on roots that are empty."""
+    roots, ran = {}, []
+    monkeypatch.setattr(stages, "base_root", lambda image, folder: _empty(tmp_path / "empty"))
+    monkeypatch.setattr(stages.Stage, "run", lambda self, command: ran.append((self.root.name, self.folder, command)))
+    text = ("ARG A=1\nFROM debian:12 AS one\nARG A\nWORKDIR /src\nCOPY LICENSE deploy/cuda.sh deploy/\n# no\nRUN echo \\\n"
+            "    $A\nENV X=1 Y=\"2 3\"\nFROM debian:12-slim AS two\nCOPY --from=one /src/ /there/\nUSER me\n")
+    given, parsed = stages.parse(text)
+    stages.build("two", parsed, given, tmp_path, roots)
+    assert (tmp_path / "two/there/deploy/LICENSE").read_text() == (TOP / "LICENSE").read_text()
+    assert [(name, folder, command.split()) for name, folder, command in ran] == [("one", "/src", ["echo", "$A"])]
+    start = json.loads((tmp_path / "one.json").read_text())
+    assert start["ENV"]["Y"] == "2 3" and json.loads((tmp_path / "two.json").read_text())["USER"] == "me"
+
+
+def _empty(folder):
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def test_compose(dockerfile):
+    """One server with the GPUs, three services without, which share the socket's folder alone."""
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = dict(compose["services"])
+    server = services.pop("arrayd")
+    assert len(services) == 3 and set(compose["volumes"]) == {"socket", "kernels"}
+    assert server["deploy"]["resources"]["reservations"]["devices"][0]["capabilities"] == ["gpu"]
+    assert set(server["build"]["args"]) <= {"CUDA", "CUDA_ARCHS"}
+    known = (TOP / "protocol/option.def").read_text()
+    assert all(f'AD_OPTION("{option[2:].split("=")[0]}"' in known for option in server["command"])
+    assert "socket:/run/arrayd" in server["volumes"]
+    for each in (server, *services.values()):
+        assert each["build"]["target"] in dockerfile[1] and (DEPLOY / each["build"]["context"] / "Dockerfile").exists()
+        assert each["network_mode"] == "none" and each["cap_drop"] == ["ALL"] and each["read_only"] is True
+    for each in services.values():
+        assert "deploy" not in each and each["image"] == "arrayd-client"
+        volumes = dict(volume.split(":", 1) for volume in each["volumes"])
+        assert volumes.pop("socket") == "/run/arrayd:ro" and list(volumes.values()) == ["/examples:ro"]
+        assert (DEPLOY / list(volumes)[0] / pathlib.Path(each["command"][1]).name).exists()
+    assert len({each["user"] for each in services.values()}) == 3
+
+
+# ---- Kubernetes ----
+
+MANIFESTS = {path.name: list(yaml.safe_load_all(path.read_text())) for path in sorted((DEPLOY / "kubernetes").glob("*.yaml"))}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_manifest_follows_the_schemas(name):
+    for each in MANIFESTS[name]:
+        kubernetes_validate.validate(each, "1.30", strict=True)
+    broken = json.loads(json.dumps(MANIFESTS[name][-1]))
+    broken["spec"]["template"]["spec"]["containers"][0]["imagee"] = "x"
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(broken, "1.30", strict=True)
+
+
+def _pod(name, kind):
+    return next(each for each in MANIFESTS[name] if each["kind"] == kind)["spec"]["template"]["spec"]
+
+
+def test_manifests_share_the_socket_and_not_the_gpu(tmp_path):
+    server, client = _pod("arrayd.yaml", "DaemonSet"), _pod("client.yaml", "Deployment")
+    limits = server["containers"][0]["resources"]["limits"]
+    assert limits["nvidia.com/gpu"] >= 1
+    assert "nvidia" not in json.dumps([each["resources"] for each in client["containers"]])
+    folders = [{v["name"]: v["hostPath"]["path"] for v in pod["volumes"] if "hostPath" in v}["socket"] for pod in (server, client)]
+    assert folders == ["/run/arrayd"] * 2
+    mounts = {m["name"]: m for m in client["containers"][0]["volumeMounts"]}
+    assert mounts["socket"] == {"name": "socket", "mountPath": "/run/arrayd", "readOnly": True}
+    for pod in (server, client):
+        context = pod["containers"][0]["securityContext"]
+        assert context["runAsNonRoot"] and context["readOnlyRootFilesystem"] and context["capabilities"]["drop"] == ["ALL"]
+        assert context["allowPrivilegeEscalation"] is False and "hostNetwork" not in pod and "hostPID" not in pod
+
+
+def test_configuration_of_the_manifest():
+    """Its options are options, with values that the server takes."""
+    text = next(each for each in MANIFESTS["arrayd.yaml"] if each["kind"] == "ConfigMap")["data"]["arrayd.conf"]
+    arguments = [f"--{key.strip()}={value.strip()}" for key, value in
+                 (line.split("=", 1) for line in text.splitlines() if line.strip() and not line.startswith("#"))]
+    assert "--socket-mode=0666" in arguments
+    server = _pod("arrayd.yaml", "DaemonSet")["containers"][0]
+    assert server["args"]  # without any the image's would count more than the file
+    run(BUILD / "bin/arrayd", *arguments, *server["args"], "--help")

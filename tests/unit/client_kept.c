@@ -1,0 +1,120 @@
+/* What a client keeps for another connection: whatever the server has received and answered, it goes on from there. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client-c/kept.h"
+
+#define FRAMES 3000
+#define MOST (32u << 20)
+
+static uint64_t seed = 1;
+
+static uint64_t random64(void) {
+    uint64_t z = seed += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static struct { uint64_t end, ops, requests; /* with it */ } sent[FRAMES];
+static uint8_t *stream;
+static ad_kept kept;
+
+/* All of it from a byte on, in the pieces that come. */
+static void check_from(uint64_t from) {
+    ad_bytes out = AD_BYTES_INIT;
+    cr_assert_leq(kept.begin, from, "bytes from %lu on are wanted", (unsigned long)from);
+    for (uint64_t at = from; at < kept.end;) {
+        uint64_t to = at + 1 + random64() % (kept.end - at);
+        size_t n = ad__kept_read(&kept, at, to, &out);
+        cr_assert(n > 0 && n <= to - at);
+        at += n;
+    }
+    cr_assert_eq(out.size, kept.end - from);
+    cr_assert(out.size == 0 || memcmp(out.data, stream + from, out.size) == 0);
+    ad__bytes_free(&out);
+}
+
+static void add(int n) {
+    static uint8_t data[300000];
+    const size_t size = 1 + (random64() % 50 ? random64() % 200 : random64() % sizeof data);
+    const uint64_t ops = n ? sent[n - 1].ops : 0, requests = n ? sent[n - 1].requests : 0;
+    for (size_t i = 0; i < size; i++) data[i] = (uint8_t)random64();
+    memcpy(stream + kept.end, data, size);
+    const size_t first = random64() % (size + 1);
+    cr_assert_eq(ad__kept_add(&kept, data, first), 0);
+    cr_assert_eq(ad__kept_add(&kept, data + first, size - first), 0);
+    if (first < size) cr_expect_eq(memcmp(ad__kept_last(&kept, size - first), data + first, size - first), 0);
+    ad__kept_mark(&kept, ops, requests);
+    sent[n].end = kept.end;
+    sent[n].ops = ops + random64() % 3;
+    sent[n].requests = requests + (sent[n].ops == ops ? 1 : random64() % 2);
+}
+
+Test(kept, what_the_server_may_not_have_is_there) {
+    uint64_t received = 0, ops = 0, requests = 0, most = 0;
+    int n = 0, whole = 0; /* frames that were sent; that the server has whole */
+    stream = malloc(MOST);
+    while (n < FRAMES && kept.end < MOST - 400000) {
+        switch (random64() % 6) {
+        case 0:
+        case 1: add(n++); break;
+        case 2:
+            received += random64() % 4 ? (sent[whole < n ? whole : n - 1].end - received) * (whole < n)
+                                       : random64() % (kept.end - received + 1);
+            break;
+        case 3: /* it says what it has done, of that */
+            while (whole < n && sent[whole].end <= received) whole++;
+            if (!whole) break;
+            if (random64() % 2) ops = ops + random64() % (sent[whole - 1].ops - ops + 1);
+            else requests = requests + random64() % (sent[whole - 1].requests - requests + 1);
+            ad__kept_release(&kept, ops, requests);
+            break;
+        case 4:
+            if (random64() % 20 == 0) check_from(received);
+            break;
+        default: cr_assert_leq(kept.begin, received); break;
+        }
+        if (kept.end - kept.begin > most) most = kept.end - kept.begin;
+    }
+    while (whole < n) whole++;
+    ad__kept_release(&kept, sent[n - 1].ops, sent[n - 1].requests);
+    cr_expect_leq(kept.end - kept.begin, 64u << 10, "nothing much is left when all has been answered");
+    check_from(kept.begin);
+    ad__kept_clear(&kept);
+    free(stream);
+}
+
+Test(kept, descriptors_go_with_their_byte) {
+    int end[2], more[2];
+    ad_kept k = {0};
+    cr_assert_eq(pipe2(end, O_CLOEXEC), 0);
+    cr_assert_eq(pipe2(more, O_CLOEXEC), 0);
+    cr_assert_eq(ad__kept_pass(&k, 0, end[1]), 0);
+    cr_assert_eq(ad__kept_add(&k, "one", 3), 0);
+    ad__kept_mark(&k, 0, 0);
+    cr_assert_eq(ad__kept_pass(&k, 3, -1), 0);
+    cr_assert_eq(ad__kept_add(&k, "two", 3), 0);
+    cr_expect_eq(ad__kept_next(&k, 0), 0);
+    cr_expect_eq(ad__kept_next(&k, 1), 1);
+    cr_expect_eq(ad__kept_next(&k, 4), -1);
+    close(end[1]);
+    uint8_t byte;
+    cr_expect_eq(write(k.passed[0].fd, "x", 1), 1, "it is a duplicate");
+    cr_expect_eq(read(end[0], &byte, 1), 1);
+    ad__kept_release(&k, 1, 0);
+    cr_expect_eq(k.begin, 3);
+    cr_expect_eq(read(end[0], &byte, 1), 0, "it is closed with what it went with");
+    cr_expect_eq(ad__kept_next(&k, 0), 0);
+    cr_expect_eq(k.passed[0].fd, -1);
+    for (int i = 1; i < AD_KEPT_DESCRIPTORS; i++) cr_assert_eq(ad__kept_pass(&k, 6, more[1]), 0);
+    cr_expect_eq(ad__kept_pass(&k, 6, more[1]), AD_E_LIMIT);
+    ad__kept_clear(&k);
+    close(more[1]);
+    cr_expect_eq(read(more[0], &byte, 1), 0);
+    close(more[0]);
+    close(end[0]);
+}
