@@ -314,6 +314,16 @@ def test_shared_arrays_stay_and_others_go(small):
     ad.unpublish("spill/x")
 
 
+def test_what_others_may_attach_does_not_move(small):
+    host, device = arrays(7, MIB // 4)
+    handles = [ad.share(x, linger=0) for x in device]
+    more = [ad.ones(MIB // 2) for _ in range(2)]
+    with pytest.raises(MemoryError):
+        more[1].get()
+    assert ad.stat()["host_bytes"] == 0 and len(handles) == 7
+    check(host, device)
+
+
 def test_a_fork(small):
     """The child has what there is room for."""
     host, device = arrays(20, MIB // 8)
@@ -381,9 +391,12 @@ def test_the_host_limit(place):
     kept = device[:-1]
     del device
     check([np.full(MIB // 4, float(i)) for i in range(len(kept))], kept)
+    for x in kept:  # each comes in for another one
+        x += 1
+    check([np.full(MIB // 4, i + 1.0) for i in range(len(kept))], kept)
     del kept[::2]
     kept.append(ad.zeros(MIB // 4))
-    assert float(kept[-1].sum()) == 0 and float(kept[0][0]) == 1
+    assert float(kept[-1].sum()) == 0 and float(kept[0][0]) == 2
 
 
 def test_none_is_moved_unless_asked(place):
