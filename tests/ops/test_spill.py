@@ -443,13 +443,13 @@ def test_random_programs(place, every, late):
 def test_for_long(place):
     """What is known of arrays that were moved does not pile up."""
     place("--host-memory=64M", late=True, every=1)
-    x, results = ad.ones(16), [None] * 10
+    x, y, results = ad.ones(16), ad.ones(17), [None] * 100
 
     def load(n):
         for i in range(n):
-            results[i % 10] = x + x
+            results[i % 100] = (x + x) * x if i % 5 else y + y
         ad.sync()
         with open(f"/proc/{ad.stat()['worker_pid']}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-    before = load(20_000)
-    assert load(100_000) - before < 4 * MIB
+    before = load(10_000)
+    assert load(50_000) - before < 1.5 * MIB
