@@ -60,10 +60,16 @@ CXX_FLAGS = -std=c++17 $(COMMON) $(WARN) $(CXXFLAGS)
 LINK_FLAGS = -pthread $(SANITIZE) -Wl,-z,relro,-z,now $(LDFLAGS)
 DEPEND = -MMD -MP -MF $(@:.o=.d)
 
+comma := ,
 # Linked statically, so that the programs, the library and the wheel run where none of this is installed.
 UV_LIBS ?= -l:libuv_a.a -lpthread -ldl -lrt
 MSGPACK_LIBS ?= -l:libmsgpackc.a
 INI_LIBS ?= -l:libinih.a
+# Of libmicrohttpd what needs TLS is never called: its names mean a function of ours (server/front/no_tls.h).
+HTTP_ARCHIVE = $(firstword $(wildcard $(shell $(CC) -print-file-name=libmicrohttpd.a)))
+HTTP_LIBS ?= -l:libmicrohttpd.a $(patsubst %,-Wl$(comma)--defsym$(comma)%=ad__http_no_tls,\
+	$(sort $(shell nm -u $(HTTP_ARCHIVE) 2>/dev/null | grep -o 'gnutls_[a-z0-9_]*')))
+JSON_LIBS ?= -l:libjansson.a
 BLAS_LIBS ?= -l:liblapacke.a -l:libopenblas.a -l:libfftw3.a -l:libfftw3f.a
 BLAS_FLAGS = $(shell pkg-config --cflags openblas 2>/dev/null)
 PYTHON_FLAGS = -isystem $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))') \
@@ -80,6 +86,8 @@ FRONT := $(call objects,server/front/*.c) $(TLS)
 WORKER := $(call objects,server/worker/*.c)
 COMPILE_SERVICE := $(call objects,server/worker/compile*.c)
 CTL := $(call objects,server/ctl/*.c)
+# What arrayctl needs of the front, to look at a configuration.
+CTL_SHARED := $(patsubst %,$(OBJ)/server/front/%.o,address grants principals) $(TLS)
 COMPILE := $(call objects,server/compile/*.c)
 # What the worker needs of it, to write jobs and to read what came of them.
 COMPILE_SHARED := $(patsubst %,$(OBJ)/server/compile/%.o,frame options scratch toolkit)
@@ -226,7 +234,10 @@ $(A_CLIENT): $(CLIENT) $(PROTOCOL)
 $(BIN)/arrayd: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(UV_LIBS)
+	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(HTTP_LIBS) $(UV_LIBS)
+
+# The assembler reads these (server/front/http_pages.c), so make has to know.
+$(OBJ)/server/front/http_pages.o: $(wildcard server/front/page/*)
 
 $(BIN)/arrayd-worker: $(WORKER) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
@@ -239,10 +250,10 @@ $(BIN)/arrayd-compile: $(COMPILE) $(OBJ)/server/common/os.o $(A_PROTOCOL)
 	$(call say,LD )
 	$Q$(CC) -pie -rdynamic $(LINK_FLAGS) -o $@ $^ -ldl
 
-$(BIN)/arrayctl: $(CTL) $(COMPILE_SERVICE) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
+$(BIN)/arrayctl: $(CTL) $(CTL_SHARED) $(COMPILE_SERVICE) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) -lpthread
+	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(JSON_LIBS) -lpthread -ldl
 
 $(BIN)/libarrayd-cpu.so: $(KERNELS) $(A_PROTOCOL) $(OBJ)/backend.map
 	@mkdir -p $(@D)
@@ -318,14 +329,14 @@ build/fuzz/bin/%: build/fuzz/obj/tests/fuzz/%.o $(A_PROTOCOL)
 
 # ---- documents, installing, bundling ----
 
-$(DOCS)/arrayd.8: docs/generate.py $(wildcard docs/man/*.in protocol/*.def) Makefile
+$(DOCS)/arrayd.8: docs/generate.py $(wildcard docs/man/*.in protocol/*.def server/*/*.def) Makefile
 	@$(PYTHON) docs/generate.py $(DOCS) $(VERSION)
 
 HEADERS := $(wildcard protocol/*.h protocol/*.def)
 MAN3 := $(wildcard client-c/man/*.3)
 install: all $(DOCS)/arrayd.8 ## install below DESTDIR and PREFIX (/usr/local)
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/arrayd lib/pkgconfig lib/systemd/system lib/tmpfiles.d lib/sysusers.d \
-		include/arrayd/protocol share/man/man3 share/man/man5 share/man/man8) $(DESTDIR)$(SYSCONFDIR)/arrayd
+		include/arrayd/protocol share/man/man1 share/man/man3 share/man/man5 share/man/man8) $(DESTDIR)$(SYSCONFDIR)/arrayd
 	install -m 755 $(BIN)/arrayd $(BIN)/arrayctl $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(filter-out %/arrayd %/arrayctl,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/lib/arrayd/
 	install -m 644 $(A_CLIENT) $(DESTDIR)$(PREFIX)/lib/
@@ -338,6 +349,7 @@ install: all $(DOCS)/arrayd.8 ## install below DESTDIR and PREFIX (/usr/local)
 	install -m 644 deploy/arrayd.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/
 	install -m 644 deploy/arrayd.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/arrayd.conf
 	install -m 644 deploy/arrayd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/arrayd.conf
+	install -m 644 $(DOCS)/arrayctl.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 644 $(DOCS)/arrayd.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 644 $(DOCS)/arrayd.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	$(if $(MAN3),install -m 644 $(MAN3) $(DESTDIR)$(PREFIX)/share/man/man3/)

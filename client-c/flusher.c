@@ -15,9 +15,10 @@
 
 static bool has_work(const ad_session *s) { return s->out.size || s->nfrees || ad__unsent(s); }
 
-/* Takes acknowledgements in, so that a program that asks for nothing need not stop at the window to read them. */
+/* Takes acknowledgements in, so that a program that asks for nothing need not stop at the window to read them, and
+ * copies of what was sent stay few enough for the cache. */
 static void catch_up(ad_session *s) {
-    if (s->reading || s->comeback.lost || s->ops - s->window.acked < s->window.ops / 16) return;
+    if (s->reading || s->comeback.lost || s->ops - s->window.acked < s->window.ops / 32) return;
     s->reading = true;
     pthread_mutex_unlock(&s->lock);
     ad__input_run(s, MSG_DONTWAIT);

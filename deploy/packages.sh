@@ -3,7 +3,7 @@
 # where the caller is not root; `packages.sh check` only says which they are.
 set -eu
 
-packages="gcc g++ pkg-config libuv1-dev libmsgpack-dev libinih-dev libcriterion-dev libopenblas-dev liblapacke-dev libfftw3-dev libssl-dev"
+packages="gcc g++ pkg-config libuv1-dev libmsgpack-dev libinih-dev libcriterion-dev libopenblas-dev liblapacke-dev libfftw3-dev libssl-dev libmicrohttpd-dev libjansson-dev"
 packages="$packages iproute2 systemd" # for tests
 
 if ! command -v dpkg-query >/dev/null; then
@@ -27,7 +27,12 @@ for p in $packages; do
     status=$(dpkg-query -W -f '${Status}' "$p" 2>/dev/null || true)
     test "$status" = "install ok installed" || missing="$missing $p"
 done
-test "$missing" || exit 0
+# The page for people is tested in a browser where one is to be had; only CI is made to get one.
+browser=
+if [ "${CI:-}${1:-check}" = trueinstall ] && { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }; then
+    command -v chromium >/dev/null || browser=chromium
+fi
+test "$missing$browser" || exit 0
 
 if [ "${1:-check}" = check ]; then
     echo "deps: missing Debian packages:$missing (\`make deps\` installs them)" >&2
@@ -41,10 +46,12 @@ if [ "$(id -u)" != 0 ]; then
         exit 1
     }
 fi
-echo "deps: installing$missing"
+echo "deps: installing$missing $browser"
 $sudo apt-get update -q
 # shellcheck disable=SC2086
-$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing || {
+test -z "$missing" || $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing || {
     echo "deps: apt-get could not install$missing" >&2
     exit 1
 }
+test -z "$browser" || $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$browser" ||
+    echo "deps: no $browser to be had; the page is not tested in a browser" >&2

@@ -11,6 +11,7 @@ import creference
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROTOCOL = HERE.parent / "protocol"
+SERVER = HERE.parent / "server"
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|[(),]|[^"\'(),]+')
 
 
@@ -18,9 +19,9 @@ TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|[(),]|[^"\'(),]+')
 DISTRIBUTED = {"REAL": "float32, float64", "BITS": "uint32, uint64", "WHOLE": "every integer type", "COUNT": "int64"}
 
 
-def rows(table):
+def rows(table, folder=PROTOCOL):
     """The rows of a .def file, each a list of its arguments; strings without their quotes."""
-    text = re.sub(r"/\*.*?\*/", "", (PROTOCOL / f"{table}.def").read_text(), flags=re.S)
+    text = re.sub(r"/\*.*?\*/", "", (folder / f"{table}.def").read_text(), flags=re.S)
     for start in re.finditer(r"^AD_\w+\(", text, re.M):
         arguments, depth = [""], 1
         for token in TOKEN.finditer(text, start.end()):
@@ -64,6 +65,12 @@ def reference():
         ["option", "type", "default", "meaning"], [[f"`{r[0]}`", kind_of(r), f"`{r[3]}`" if r[3] else "", r[4]] for r in rows("option")])
     yield "counters.md", "Counters", table(
         ["counter", "meaning"], [[f"`{r[1]}`", r[2]] for r in rows("counter")])
+    counters = {r[1]: r[2] for r in rows("counter")}
+    yield "metrics.md", "Metrics of counters", (
+        "Those of principals have the labels `domain` and `principal`, those of workers `domain`.\n\n") + table(
+        ["metric", "type", "of each", "meaning"],
+        [[f"`arrayd_{r[3]}`", r[2].lower(), "principal" if r[1] == "SESSION" else "worker", counters[r[0]]]
+         for r in rows("metric", SERVER / "common") if r[3]])
 
 
 WORDS = {"AUTO_SIZE": "SIZE or auto"}
@@ -100,7 +107,7 @@ def roff(text):
 
 
 def manual(name, version):
-    """A man page from its .in file: @VERSION@, and @OPTIONS@ or @KEYS@ for the table of options."""
+    """A man page from its .in file: @VERSION@, @OPTIONS@ or @KEYS@ for the table of options, @COMMANDS@ of arrayctl."""
     options = keys = ""
     for row in rows("option"):
         option, _, kind, default, doc = row
@@ -108,7 +115,10 @@ def manual(name, version):
         options += f".TP\n.BI \\-\\-{roff(option)}= \"{WORDS.get(kind, kind)}\"\n{roff(doc)}{note}.\n"
         variable = "ARRAYD_" + option.upper().replace("-", "_")
         keys += f".TP\n.B {roff(option)}\n{roff(doc)}{note}. Environment: {variable}. Type: {kind_of(row)}.\n"
-    text = (HERE / "man" / f"{name}.in").read_text()
+    commands = "".join(f".TP\n.B {command}\n{roff(arguments)}\n.br\n{roff(doc[0].upper() + doc[1:])}.\n"
+                       if arguments else f".TP\n.B {command}\n{roff(doc[0].upper() + doc[1:])}.\n"
+                       for command, arguments, doc in rows("command", SERVER / "ctl"))
+    text = (HERE / "man" / f"{name}.in").read_text().replace("@COMMANDS@\n", commands)
     return text.replace("@VERSION@", version).replace("@OPTIONS@\n", options).replace("@KEYS@\n", keys)
 
 
@@ -132,7 +142,7 @@ def main():
     index = "".join(f"- [{title}]({file})\n" for file, title, _ in pages)
     (options.out / "index.md").write_text(f"# Reference of arrayd {options.version}\n\n{index}")
     (options.out / "arrayd.conf").write_text(configuration())
-    for name in ("arrayd.conf.5", "arrayd.8"):
+    for name in ("arrayd.conf.5", "arrayd.8", "arrayctl.1"):
         (options.out / name).write_text(manual(name, options.version))
 
 

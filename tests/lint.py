@@ -22,6 +22,9 @@ ARROWS = {
 RESERVED = {
     r"uv\.h": ["server/", "tests/"],
     r"ini\.h": ["server/", "tests/"],
+    r"microhttpd\.h": ["server/front/"],
+    r"jansson\.h": ["server/ctl/"],
+    r"nvtx3/.*": ["kernels/cuda/"],
     r"(cuda|cublas|cufft|curand|cusolver|nvrtc|cub/|thrust/).*": ["kernels/", "server/cuda/", "tests/gpu/"],
     r"openssl/.*": ["protocol/tls/"],
     r"Python\.h|numpy/.*": ["client-python/"],

@@ -4,6 +4,8 @@
 #include "kernels/call.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/module.h"
+#include "kernels/cuda/range.h"
+#include "protocol/infer.h"
 
 namespace {
 
@@ -19,6 +21,7 @@ int dispatch(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
 
 /* The one place where exceptions could cross into C. */
 int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
+    ad_range range([op] { return ad__op_name(op); });
     ad_faults *faults = &stream->device->faults;
     int rc = ad_faults_check(faults, AD_SITE_run, fault);
     if (rc < 0 || (rc = ad_cuda_enter(stream->device, fault)) < 0) return rc;
@@ -30,6 +33,16 @@ int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
     } catch (...) {
         return ad__fault(fault, AD_E_INTERNAL, "the cuda backend failed unexpectedly");
     }
+}
+
+int run_chain(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault) {
+    ad_range range([] { return "chain"; });
+    return ad_cuda_fuse(stream, chain, run, fault);
+}
+
+int run_launch(ad_stream *stream, const ad_launch *launch, ad_run *run, ad_fault *fault) {
+    ad_range range([] { return "kernel of a user"; });
+    return ad_cuda_launch(stream, launch, run, fault);
 }
 
 const ad_backend backend = {AD_BACKEND_VERSION,
@@ -65,7 +78,7 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             ad_cuda_download,
                             ad_cuda_move,
                             run_operation,
-                            ad_cuda_fuse,
+                            run_chain,
                             ad_cuda_module_job,
                             ad_cuda_module_open,
                             ad_cuda_module_close,
@@ -73,7 +86,7 @@ const ad_backend backend = {AD_BACKEND_VERSION,
                             ad_cuda_module_global,
                             ad_cuda_kernel_info,
                             ad_cuda_kernel_set,
-                            ad_cuda_launch};
+                            run_launch};
 
 } // namespace
 

@@ -96,6 +96,7 @@ template <class... A> struct caller<void (*)(A...)> {
         self = b;
         while (b->next < b->count) {
             begin(b);
+            asm volatile("" ::: "memory"); /* written by now: a fault's message says which thread it was */
             call<f>(argument, typename numbers_to<sizeof...(A)>::type());
             b->done[b->current] = 1;
         }

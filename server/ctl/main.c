@@ -1,141 +1,64 @@
-/* arrayctl: what an administrator does beside a running server. So far: filling the cache of kernels. */
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "server/common/log.h"
-#include "server/compile/frame.h"
-#include "server/worker/compile.h"
-#include "server/worker/compile_disk.h"
+#include "server/ctl/ctl.h"
 
-#define MOST_ARCHS 32
-#define UNDER_WAY 64 /* jobs at a time */
+#ifndef AD_VERSION
+#define AD_VERSION "0"
+#endif
 
-static const char usage[] =
-    "usage: arrayctl warm --arch=ARCH [--arch=ARCH ...] [--from=FOLDER] [--name=value ...]\n\n"
-    "Compiles the kernels whose jobs are in a cache folder for other architectures, into the cache of this machine, "
-    "which\n"
-    "needs no GPU.\n\n"
-    "  --arch=ARCH     sm_80, sm_90, ... for CUDA's kernels, x86-64-v3, ... for the CPU's; several times\n"
-    "  --from=FOLDER   the cache folder with the jobs; without it, the cache itself\n"
-    "  --name=value    options of arrayd: kernels-cache, cache-size, compilers, compile-seconds, compile-memory, ...\n";
+typedef struct command {
+    const char *name, *arguments, *doc;
+    int (*run)(ad_ctl *c);
+} command;
 
-/* One compilation: a job for an architecture. */
-typedef struct task {
-    ad_bytes job; /* a copy, that request points into */
-    void *lists;
-    ad_compile_request request;
-    bool over;
-} task;
+static const command commands[] = {
+#define AD_COMMAND(name, arguments, doc) {#name, arguments, doc, ad__ctl_##name},
+#include "server/ctl/command.def"
+#undef AD_COMMAND
+};
+#define COMMANDS (sizeof commands / sizeof *commands)
 
-typedef struct work {
-    const char *arch[MOST_ARCHS], *from;
-    size_t narch;
-    task *tasks;
-    size_t ntasks, room;
-    int wake; /* eventfd: something is done */
-    size_t made, wrong, refused;
-} work;
+static const char options[] =
+    "\nOptions:\n"
+    "  --socket=PATH    the server's socket; without it that of $ARRAYD_URL, the user's, or /run/arrayd/arrayd.sock\n"
+    "  --control=PATH   the server's control socket; without it that beside its socket\n"
+    "  --json           print what the server says as JSON\n"
+    "  --help, --version\n"
+    "\nExit status: 0, 1 it failed or something is not well, 2 wrong usage, 3 there is no server.\n";
 
-/* ---- the jobs ---- */
-
-static bool fits(const ad_compile_job *job, const char *arch) {
-    return (strncmp(arch, "sm_", 3) == 0) == (job->target == AD_COMPILE_CUDA);
-}
-
-static bool add_task(work *w, const ad_bytes *job, const char *arch) {
-    task t = {0};
-    ad_fault fault = {0};
-    if (w->ntasks == w->room) {
-        task *more = realloc(w->tasks, (w->room = 2 * w->room + 64) * sizeof *more);
-        if (!more) return false;
-        w->tasks = more;
+static void print_usage(FILE *to, const command *one) {
+    fprintf(to, "usage: arrayctl COMMAND [OPTION ...]\n\n");
+    for (size_t i = 0; i < COMMANDS; i++) {
+        const command *k = &commands[i];
+        if (one && k != one) continue;
+        fprintf(to, "  %s%s%s\n      %s\n", k->name, *k->arguments ? " " : "", k->arguments, k->doc);
     }
-    ad__bytes_append(&t.job, job->data, job->size);
-    int status =
-        t.job.failed ? AD_E_MEMORY : ad__compile_get_request(t.job.data, t.job.size, &t.request, &t.lists, &fault);
-    if (!status && fits(&t.request.job, arch)) {
-        t.request.job.arch = arch;
-        w->tasks[w->ntasks++] = t;
-        return true;
-    }
-    ad__bytes_free(&t.job);
-    free(t.lists);
-    return status != AD_E_MEMORY;
+    fputs(options, to);
 }
 
-static bool add_job(void *user, const ad_bytes *job) {
-    work *w = user;
-    for (size_t i = 0; i < w->narch; i++)
-        if (!add_task(w, job, w->arch[i])) return false;
-    return true;
+int ad__ctl_error(const ad_ctl *c, int status, const char *format, ...) {
+    va_list list;
+    fprintf(stderr, "arrayctl%s%s: ", c->argc ? " " : "", c->argc ? c->argv[0] : "");
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputc('\n', stderr);
+    return status;
 }
 
-/* ---- compiling them ---- */
-
-static void wake(void *user) {
-    if (eventfd_write(((work *)user)->wake, 1)) return; /* it is full of wake-ups already */
+int ad__ctl_alone(const ad_ctl *c) {
+    if (c->argc == 1) return AD_CTL_GOOD;
+    return ad__ctl_error(c, AD_CTL_USAGE, "expected no \"%s\"", c->argv[1]);
 }
 
-static void take(work *w, ad_compiler *compiler, task *t) {
-    const ad_binary *binary;
-    ad_fault fault = {0};
-    int status = compiler->get(compiler, &t->request.job, &binary, &fault);
-    if (!status) return;
-    t->over = true;
-    if (status < 0) {
-        w->refused++;
-        fprintf(stderr, "arrayctl: for %s: %s\n", t->request.job.arch, fault.text);
-        return;
-    }
-    w->made += binary->data != NULL;
-    w->wrong += binary->data == NULL;
-    compiler->release(compiler, binary);
-}
+/* ---- options ---- */
 
-static void compile_all(work *w, ad_compiler *compiler) {
-    size_t first = 0;
-    eventfd_t unused;
-    while (first < w->ntasks) {
-        for (size_t i = first; i < w->ntasks && i < first + UNDER_WAY; i++)
-            if (!w->tasks[i].over) take(w, compiler, &w->tasks[i]);
-        while (first < w->ntasks && w->tasks[first].over) first++;
-        struct pollfd p = {.fd = w->wake, .events = POLLIN};
-        if (first < w->ntasks && poll(&p, 1, 1000) > 0) eventfd_read(w->wake, &unused);
-    }
-}
-
-static int warm(work *w, const ad_config *c) {
-    ad_disk disk;
-    ad_compiler *compiler;
-    ad_compile_counts counts;
-    ad_fault fault;
-    ad__disk_open(&disk, w->from ? w->from : c->kernels_cache, w->from ? UINT64_MAX : c->cache_size);
-    if (!*disk.folder) {
-        fprintf(stderr, "arrayctl: there is no folder of kernels to take jobs from: see option kernels-cache\n");
-        return 1;
-    }
-    size_t jobs = ad__disk_jobs(&disk, add_job, w);
-    if (ad__compile_open(c, wake, w, &compiler, &fault)) {
-        fprintf(stderr, "arrayctl: %s\n", fault.text);
-        return 1;
-    }
-    compile_all(w, compiler);
-    ad__compile_counts(compiler, &counts);
-    ad__compile_close(compiler);
-    printf("%zu kept kernels; %zu wanted: %llu compiled, %llu there already, %zu do not compile, %zu refused\n", jobs,
-           w->ntasks, (unsigned long long)counts.compiled, (unsigned long long)counts.hits_disk, w->wrong, w->refused);
-    return w->refused > 0;
-}
-
-/* ---- the command line ---- */
-
-/* The value of --name=value or --name value; *i is moved on. */
+/* The value of --name=value or --name value; *i is moved on. NULL: another option, or no value. */
 static const char *value_of(const char *name, int argc, char **argv, int *i) {
     size_t n = strlen(name);
     if (strncmp(argv[*i], name, n)) return NULL;
@@ -143,67 +66,86 @@ static const char *value_of(const char *name, int argc, char **argv, int *i) {
     return argv[*i][n] || *i + 1 >= argc ? NULL : argv[++*i];
 }
 
-/* Take out what is arrayctl's own; the rest are options of arrayd. -1: too many architectures. */
-static int parse(work *w, int argc, char **argv, char **rest) {
-    int n = 0;
-    rest[n++] = argv[0];
-    for (int i = 2; i < argc; i++) {
-        const char *value;
-        if ((value = value_of("--arch", argc, argv, &i))) {
-            if (w->narch == MOST_ARCHS) return -1;
-            w->arch[w->narch++] = value;
-        } else if ((value = value_of("--from", argc, argv, &i))) {
-            w->from = value;
-        } else {
-            rest[n++] = argv[i];
-        }
-    }
-    return n;
+static bool parse_number(const char *text, double *out) {
+    char *end;
+    *out = strtod(text, &end);
+    return *text && !*end && *out > 0 && *out < 1e9;
 }
 
-static int run(int argc, char **argv, char **rest) {
-    static work w;
-    ad_config config;
-    ad_config_wish wish;
-    ad_fault fault;
-    int n = parse(&w, argc, argv, rest);
-    if (n < 0 || !w.narch) {
-        fputs(usage, stderr);
-        return 2;
+/* Take out what is common to all. The status; usage errors are said. */
+static int parse(ad_ctl *c, int argc, char **argv) {
+    static const char *const numbers[] = {"--interval", "--seconds", "--count"};
+    double value[3] = {0};
+    c->argv = argv;
+    argv[c->argc++] = argv[1];
+    for (int i = 2; i < argc; i++) {
+        const char *text;
+        int n = 0, at = i;
+        while (n < 3 && !(text = value_of(numbers[n], argc, argv, &at))) n++;
+        i = at;
+        if (n < 3) {
+            if (!parse_number(text, &value[n]))
+                return ad__ctl_error(c, AD_CTL_USAGE, "option %s: expected a number above 0, not \"%s\"", numbers[n],
+                                     text);
+        } else if ((text = value_of("--socket", argc, argv, &i))) {
+            c->socket = text;
+        } else if ((text = value_of("--control", argc, argv, &i))) {
+            c->control = text;
+        } else if (!strcmp(argv[i], "--json")) {
+            c->json = true;
+        } else {
+            argv[c->argc++] = argv[i];
+        }
     }
-    int status = ad__config_load(&config, n, rest, NULL, &wish, &fault);
-    if (status) {
-        fprintf(stderr, "arrayctl: %s\n", fault.text);
-        status = 2;
-    } else if ((w.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
-        fprintf(stderr, "arrayctl: eventfd: %s\n", strerror(errno));
-        status = 1;
-    } else {
-        status = warm(&w, &config);
+    c->interval = value[0];
+    c->seconds = value[1];
+    c->count = (uint64_t)value[2];
+    return AD_CTL_GOOD;
+}
+
+/* Options that nobody has taken; those of warm are arrayd's. */
+static int unknown_option(const ad_ctl *c) {
+    for (int i = 1; i < c->argc && strcmp(c->argv[0], "warm"); i++)
+        if (c->argv[i][0] == '-' && c->argv[i][1])
+            return ad__ctl_error(c, AD_CTL_USAGE, "no such option: %s (see arrayctl --help)", c->argv[i]);
+    return AD_CTL_GOOD;
+}
+
+static bool wants_help(const ad_ctl *c) {
+    for (int i = 1; i < c->argc; i++)
+        if (!strcmp(c->argv[i], "--help")) return true;
+    return false;
+}
+
+static int run(ad_ctl *c, const command *k) {
+    if (wants_help(c)) {
+        print_usage(stdout, k);
+        return AD_CTL_GOOD;
     }
-    for (size_t i = 0; i < w.ntasks; i++) {
-        ad__bytes_free(&w.tasks[i].job);
-        free(w.tasks[i].lists);
-    }
-    free(w.tasks);
-    ad__config_free(&config);
-    return status;
+    int status = unknown_option(c);
+    if (status) return status;
+    status = k->run(c);
+    if (!fflush(stdout) && !ferror(stdout)) return status;
+    return status ? status : ad__ctl_error(c, AD_CTL_BAD, "cannot write to standard output");
 }
 
 int main(int argc, char **argv) {
+    ad_ctl c = {0};
     signal(SIGPIPE, SIG_IGN);
     ad__log_name("arrayctl");
-    if (argc == 2 && !strcmp(argv[1], "--version")) {
+    if (argc > 1 && !strcmp(argv[1], "--version")) {
         puts("arrayctl " AD_VERSION);
         return 0;
     }
-    if (argc < 2 || strcmp(argv[1], "warm")) {
-        bool help = argc >= 2 && !strcmp(argv[1], "--help");
-        fputs(usage, help ? stdout : stderr);
-        return help ? 0 : 2;
+    if (argc < 2 || argv[1][0] == '-') {
+        bool help = argc > 1 && !strcmp(argv[1], "--help");
+        print_usage(help ? stdout : stderr, NULL);
+        return help ? AD_CTL_GOOD : AD_CTL_USAGE;
     }
-    char **rest = calloc((size_t)argc + 1, sizeof *rest);
-    int status = rest ? run(argc, argv, rest) : 1;
-    free(rest);
-    return status;
+    int status = parse(&c, argc, argv);
+    if (status) return status;
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (!strcmp(commands[i].name, c.argv[0])) return run(&c, &commands[i]);
+    fprintf(stderr, "arrayctl: no such command: %s (see arrayctl --help)\n", c.argv[0]);
+    return AD_CTL_USAGE;
 }

@@ -32,6 +32,7 @@ struct ad_domain {
     uint64_t sessions;
     int64_t started, backoff, not_before;
     ad_fault why; /* it failed */
+    ad_sight sight;
 };
 
 const ad_note *ad__domain_offer(const ad_domain *d) { return &d->offer; }
@@ -90,6 +91,10 @@ static void take_forked(ad_domain *d, const ad_note *note) {
 
 static void end_session(ad_domain *d, uint64_t session) {
     ad_front *f = d->front;
+    if (ad__session_is_probe(session)) { /* one of arrayd's own, which is counted nowhere */
+        d->sight.probes_open -= d->sight.probes_open > 0;
+        return;
+    }
     ad__seat_leave(f, session, d);
     ad__handshake_lost(f, d, session); /* it may never have begun */
     if (d->sessions) {
@@ -105,6 +110,8 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_SESSION_END: end_session(d, note->id); break;
     case AD_NOTE_FORKED: take_forked(d, note); break;
     case AD_NOTE_BEGUN: ad__handshake_begun(d->front, note->id); break;
+    case AD_NOTE_AWAY: ad__seat_away(d->front, note->id, d, note->size != 0); break;
+    case AD_NOTE_REPORTED: ad__collect_answer(d->front, &d->sight, note, fd); break;
     case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
     case AD_NOTE_SLAB:
         if (ad__slabs_add(d->slabs, note, fd))
@@ -183,6 +190,7 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
             "domain=%s worker=%d status=%ld signal=%d sessions=%lu why=%s", d->name, (int)process->pid, (long)code,
             signal_number, d->sessions, f->stopping ? "" : d->why.text);
     close_channel(d);
+    ad__collect_gone(f, &d->sight);
     drop_slabs(d);
     set_backoff(d);
     f->sessions -= d->sessions;
@@ -267,6 +275,7 @@ static int start(ad_domain *d, ad_fault *fault) {
         return status;
     }
     d->alive = true;
+    d->sight.starts++;
     ad__channel_init(&d->channel, fd[0], AD_TO_FRONT);
     uv_poll_init(&d->front->loop, &d->poll, fd[0]);
     d->poll.data = d;
@@ -325,7 +334,7 @@ ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *st
 
 int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
     if (!d->channel_open) {
-        close(fd);
+        if (fd >= 0) close(fd);
         return AD_E_CONNECTION;
     }
     int status = ad__channel_send(&d->channel, note, fd);
@@ -347,6 +356,32 @@ int ad__domain_give(ad_domain *d, const ad_note *note, int fd) {
     d->sessions++;
     d->front->sessions++;
     return 0;
+}
+
+/* ---- being seen ---- */
+
+ad_domain *ad__domain_next(const ad_front *f, const ad_domain *d) { return d ? d->next : f->domains; }
+
+void ad__domain_facts(ad_domain *d, ad_domain_facts *out) {
+    static const char *const states[] = {"starting", "ready", "failed"};
+    *out = (ad_domain_facts){.name = d->name,
+                             .state = states[d->state],
+                             .why = d->state == AD_DOMAIN_FAILED ? d->why.text : "",
+                             .pid = d->alive ? (int)d->process.pid : 0,
+                             .ready = d->state == AD_DOMAIN_READY && d->channel_open,
+                             .offer = &d->offer,
+                             .sessions = d->sessions,
+                             .started = d->started,
+                             .sight = &d->sight};
+    if (d->slabs) out->slabs = ad__slabs_count(d->slabs, &out->slab_bytes);
+}
+
+int ad__domain_note(ad_domain *d, const ad_note *note, int fd) {
+    int status = AD_E_CONNECTION;
+    if (d->state == AD_DOMAIN_READY && d->channel_open) status = ad__channel_send(&d->channel, note, fd);
+    else if (fd >= 0) close(fd);
+    watch(d);
+    return status;
 }
 
 /* ---- the end ---- */
@@ -379,6 +414,7 @@ void ad__domain_free_all(ad_front *f) {
         ad_domain *d = f->domains;
         f->domains = d->next;
         ad__slabs_free(d->slabs);
+        ad__report_free(&d->sight.report);
         free(d);
     }
 }

@@ -154,6 +154,11 @@ int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, c
     return ad__fault(fault, AD_E_DENIED, "%s may not connect to this server", out->who);
 }
 
+bool ad__entrance_admin(const ad_front *f, int fd, ad_entrant *out) {
+    *out = (ad_entrant){0};
+    return check_user(f, fd, out, NULL) == 0 && out->grants.may & AD_GRANT_ADMIN;
+}
+
 /* ---- the log ---- */
 
 void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why) {
@@ -164,6 +169,7 @@ void ad__entrance_refused(ad_front *f, const char *who, const char *from, const 
             ad__log(AD_LOG_WARN, "more clients refused", "clients=%lu", r->count - MOST_REFUSALS);
         *r = (ad_rate){.since = now};
     }
+    f->seeing.refused++;
     if (++r->count > MOST_REFUSALS) return;
     ad__log(AD_LOG_WARN, "client refused", "principal=%s from=%s why=%s", who, from, why);
 }

@@ -8,6 +8,7 @@
 #include "server/common/channel.h"
 #include "server/common/config.h"
 #include "server/front/principals.h"
+#include "server/front/seeing.h"
 #include "protocol/tls/tls.h"
 
 typedef struct ad_front ad_front;
@@ -53,6 +54,7 @@ struct ad_front {
     ad_tls_context *tls;       /* NULL: no TLS here */
     ad_relay *relays;
     ad_rate refusals;
+    ad_seeing seeing;
     ad_spin spin;
     ad_seat *seats[AD_SEAT_CHAINS];
     bool ready, stopping;
@@ -81,6 +83,14 @@ int ad__listen_add(ad_front *f, int fd, ad_way way, const char *where, ad_fault 
 /* Where, for the log: "unix:/run/arrayd.sock tcp:127.0.0.1:7311". */
 void ad__listen_text(const ad_front *f, char *out, size_t size);
 
+/* Where the Unix socket is unless the configuration says otherwise; to be freed. NULL: no memory. */
+char *ad__listen_default(void);
+/* A listening Unix socket of that mode, where no other one is that somebody answers on. AD_E_SYSTEM, AD_E_VALUE,
+ * AD_E_LIMIT. */
+int ad__listen_at_path(const char *option, const char *path, mode_t mode, int *out, ad_fault *fault);
+/* The socket for metrics; *where as in the log. The same. */
+int ad__listen_metrics(const ad_front *f, int *out, char *where, size_t size, ad_fault *fault);
+
 /* ---- entrance.c: who somebody is ---- */
 typedef struct ad_entrant {
     char who[AD_PRINCIPAL_SIZE]; /* "uid:1000", "token:alice" ... */
@@ -99,6 +109,8 @@ int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, c
  * called otherwise there); else 0. */
 uint64_t ad__entrance_process(ad_way way, int fd, uint64_t said);
 
+/* May who is behind a Unix socket see and end what is others'? */
+bool ad__entrance_admin(const ad_front *f, int fd, ad_entrant *out);
 /* Log that somebody is refused. Strangers must not fill the log: of what is too much for a second only the number. */
 void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why);
 
@@ -113,8 +125,13 @@ int ad__seat_take(ad_front *f, uint64_t session, ad_domain *d, const char *who);
 ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, bool *own);
 /* It is over; also of one that is not there. Ids of forked sessions are its worker's. */
 void ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d);
-void ad__seat_leave_all(ad_front *f, const ad_domain *d); /* its worker is gone. NULL: all workers */
-uint64_t ad__seat_count(const ad_front *f, const char *who);
+void ad__seat_leave_all(ad_front *f, const ad_domain *d);    /* its worker is gone. NULL: all workers */
+uint64_t ad__seat_count(const ad_front *f, const char *who); /* NULL: of all */
+/* It waits for its client, or does not any more. */
+void ad__seat_away(ad_front *f, uint64_t session, const ad_domain *d, bool away);
+/* The session that has waited for its client for the longest time, of who or (NULL) of all, gives way to another one.
+ * False: none waits. */
+bool ad__seat_make_room(ad_front *f, const char *who);
 
 /* ---- handshake.c ---- */
 /* Greet a new connection; fd is the handshake's. */
@@ -125,6 +142,7 @@ void ad__handshake_wake(ad_front *f);
 void ad__handshake_begun(ad_front *f, uint64_t session);
 /* The worker has died, or could not take one session (0: all that it has not taken): another one is looked for. */
 void ad__handshake_lost(ad_front *f, const ad_domain *d, uint64_t session);
+uint64_t ad__handshake_count(const ad_front *f); /* connections that have not been let in */
 void ad__handshake_close_all(ad_front *f, const char *why);
 
 /* ---- domain.c ---- */
@@ -136,7 +154,7 @@ ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *st
 const ad_note *ad__domain_offer(const ad_domain *d);
 /* Hand a client on, by a note SESSION: fd is the domain's, success or not. */
 int ad__domain_give(ad_domain *d, const ad_note *note, int fd);
-/* The same of one that comes back, by a note RESUME. */
+/* The same of one that comes back, by a note RESUME, and other notes (fd -1). */
 int ad__domain_tell(ad_domain *d, const ad_note *note, int fd);
 void ad__domain_stop_all(ad_front *f);
 void ad__domain_kill_all(ad_front *f);

@@ -1,5 +1,6 @@
 /* The handshake: exactly one frame with hello is read, never a byte more; what follows belongs to the worker. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,14 +202,15 @@ static uint64_t waiting_of(const ad_handshake *but, const char *who) {
     return n;
 }
 
-/* Is there room for one more session, in the server and of this principal? */
+/* Is there room for one more session, in the server and of this principal? Those that wait for their clients give way,
+ * as these may have ended. */
 static int check_room(const ad_handshake *h, ad_fault *fault) {
-    const ad_front *f = h->front;
+    ad_front *f = h->front;
     const char *who = h->entrant.who;
     uint64_t most = h->entrant.grants.sessions;
-    if (f->sessions + waiting_of(h, NULL) >= f->config.sessions)
+    if (ad__seat_count(f, NULL) + waiting_of(h, NULL) >= f->config.sessions && !ad__seat_make_room(f, NULL))
         return ad__fault(fault, AD_E_LIMIT, "sessions: the server has as many sessions as it takes");
-    if (!most || ad__seat_count(f, who) + waiting_of(h, who) < most) return 0;
+    if (!most || ad__seat_count(f, who) + waiting_of(h, who) < most || ad__seat_make_room(f, who)) return 0;
     return ad__fault(fault, AD_E_LIMIT, "sessions: %s has %lu, as many as it may have at a time", who,
                      (unsigned long)most);
 }
@@ -252,6 +254,12 @@ void ad__handshake_wake(ad_front *f) {
     }
 }
 
+uint64_t ad__handshake_count(const ad_front *f) {
+    uint64_t n = 0;
+    for (const ad_handshake *h = f->handshakes; h; h = h->next) n++;
+    return n;
+}
+
 void ad__handshake_close_all(ad_front *f, const char *why) {
     while (f->handshakes) {
         if (f->handshakes->waiting || f->handshakes->session) refuse(f->handshakes, AD_E_CONNECTION, why);
@@ -261,6 +269,21 @@ void ad__handshake_close_all(ad_front *f, const char *why) {
 
 /* ---- hello ---- */
 
+/* Which process it is, as far as the kernel says: what clients say of themselves is the same for most. */
+static void add_process(ad_handshake *h) {
+    char path[64], comm[32] = "";
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (h->way != AD_WAY_UNIX || getsockopt(h->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) || peer.pid <= 0) return;
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)peer.pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, comm, sizeof comm - 1);
+    if (fd >= 0) close(fd);
+    comm[n > 0 ? strcspn(comm, "\n") : 0] = 0;
+    size_t at = strlen(h->client);
+    snprintf(h->client + at, sizeof h->client - at, " (%s%s%d)", comm, *comm ? " " : "", (int)peer.pid);
+}
+
 static int negotiate(ad_handshake *h, const ad_message *m, ad_fault *fault) {
     if (m->u[0] > AD_PROTOCOL_VERSION || m->u[1] < AD_PROTOCOL_VERSION || m->u[0] > m->u[1])
         return ad__fault(fault, AD_E_VERSION, "the client speaks versions %lu to %lu, this server %d",
@@ -269,6 +292,7 @@ static int negotiate(ad_handshake *h, const ad_message *m, ad_fault *fault) {
     h->features = m->u[2];
     h->process = m->u[3];
     snprintf(h->client, sizeof h->client, "%.*s", (int)(m->s[0].size < 100 ? m->s[0].size : 100), m->s[0].data);
+    add_process(h);
     return 0;
 }
 

@@ -15,6 +15,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/front/address.h"
 #include "server/front/front.h"
 
 #define BACKLOG 511
@@ -82,7 +83,7 @@ int ad__listen_add(ad_front *f, int fd, ad_way way, const char *where, ad_fault 
 
 /* ---- the Unix socket ---- */
 
-static char *default_path(void) {
+char *ad__listen_default(void) {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     char path[4096];
     if (geteuid() == 0 || !runtime || !*runtime) snprintf(path, sizeof path, "/run/arrayd/arrayd.sock");
@@ -112,11 +113,11 @@ static int take_lock(ad_front *f, ad_fault *fault) {
 }
 
 /* A socket that somebody answers on is not ours to replace, whatever its lock file says. */
-static int remove_dead(const struct sockaddr_un *a, ad_fault *fault) {
+static int remove_dead(const char *option, const struct sockaddr_un *a, ad_fault *fault) {
     struct stat st;
     if (lstat(a->sun_path, &st)) return 0;
     if (!S_ISSOCK(st.st_mode))
-        return ad__fault(fault, AD_E_SYSTEM, "option socket: %s is there and is not a socket", a->sun_path);
+        return ad__fault(fault, AD_E_SYSTEM, "option %s: %s is there and is not a socket", option, a->sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     bool alive = fd >= 0 && (connect(fd, (const struct sockaddr *)a, sizeof *a) == 0 || errno == EAGAIN);
     if (fd >= 0) close(fd);
@@ -144,13 +145,34 @@ static int parse_mode(const char *text, mode_t *out, ad_fault *fault) {
     return 0;
 }
 
+int ad__listen_at_path(const char *option, const char *path, mode_t mode, int *out, ad_fault *fault) {
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof a.sun_path)
+        return ad__fault(fault, AD_E_VALUE, "option %s: longer than the %zu bytes that the kernel takes", option,
+                         sizeof a.sun_path - 1);
+    strcpy(a.sun_path, path);
+    int status = remove_dead(option, &a, fault);
+    if (status) return status;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    mode_t before = umask(0777 & ~mode); /* it must never, not even for a moment, be open to others */
+    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, BACKLOG) == 0;
+    umask(before);
+    if (ok) {
+        *out = fd;
+        return 0;
+    }
+    ad__fault(fault, AD_E_SYSTEM, "option %s: cannot listen on %s: %s", option, a.sun_path, strerror(errno));
+    if (fd >= 0) close(fd);
+    return AD_E_SYSTEM;
+}
+
 static int open_unix(ad_front *f, ad_fault *fault) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     char where[160];
     mode_t mode = 0;
     int status = parse_mode(f->config.socket_mode, &mode, fault);
     if (status) return status;
-    f->socket = *f->config.socket ? strdup(f->config.socket) : default_path();
+    f->socket = *f->config.socket ? strdup(f->config.socket) : ad__listen_default();
     if (!f->socket) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     if (strlen(f->socket) >= sizeof a.sun_path)
         return ad__fault(fault, AD_E_VALUE, "option socket: longer than the %zu bytes that the kernel takes",
@@ -158,62 +180,17 @@ static int open_unix(ad_front *f, ad_fault *fault) {
     strcpy(a.sun_path, f->socket);
     make_folder(f->socket);
     status = take_lock(f, fault);
-    if (!status) status = remove_dead(&a, fault);
     if (status) return status;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    mode_t before = umask(0777 & ~mode); /* it must never, not even for a moment, be open to others */
-    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, BACKLOG) == 0;
-    umask(before);
-    if (!ok) {
-        status = ad__fault(fault, AD_E_SYSTEM, "option socket: cannot listen on %s: %s", a.sun_path, strerror(errno));
-        if (fd >= 0) close(fd);
-        return status;
-    }
+    int fd;
+    if ((status = ad__listen_at_path("socket", f->socket, mode, &fd, fault))) return status;
     snprintf(where, sizeof where, "unix:%s", a.sun_path);
     return ad__listen_add(f, fd, AD_WAY_UNIX, where, fault);
 }
 
 /* ---- TCP ---- */
 
-typedef union address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-} address;
-
-static bool is_loopback(const address *a) {
-    if (a->any.sa_family == AF_INET) return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
-    return IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
-}
-
-/* name: of the option, for messages. */
-static int parse_address(const char *name, const char *text, address *a, ad_fault *fault) {
-    char host[64], *end;
-    const char *colon = strrchr(text, ':');
-    size_t n = colon ? (size_t)(colon - text) : 0;
-    unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
-    memset(a, 0, sizeof *a);
-    if (!colon || n == 0 || n >= sizeof host || colon[1] < '0' || colon[1] > '9' || *end || port > 65535)
-        return ad__fault(fault, AD_E_VALUE, "option %s: \"%.60s\": expected an address and port, as 127.0.0.1:7311",
-                         name, text);
-    memcpy(host, text, n);
-    host[n] = 0;
-    if (!strcmp(host, "localhost")) strcpy(host, "127.0.0.1");
-    if (host[0] == '[' && host[n - 1] == ']') {
-        host[n - 1] = 0;
-        a->v6.sin6_family = AF_INET6;
-        a->v6.sin6_port = htons((uint16_t)port);
-        n = inet_pton(AF_INET6, host + 1, &a->v6.sin6_addr) == 1;
-    } else {
-        a->v4.sin_family = AF_INET;
-        a->v4.sin_port = htons((uint16_t)port);
-        n = inet_pton(AF_INET, host, &a->v4.sin_addr) == 1;
-    }
-    return n ? 0 : ad__fault(fault, AD_E_VALUE, "option %s: \"%.60s\" is not an address", name, text);
-}
-
 /* A bound, listening socket; *a gets the port that the kernel has chosen. */
-static int listen_at(const char *name, const char *text, address *a, int *out, ad_fault *fault) {
+static int listen_at(const char *name, const char *text, ad_address *a, int *out, ad_fault *fault) {
     int on = 1;
     socklen_t size = a->any.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6;
     int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -228,48 +205,43 @@ static int listen_at(const char *name, const char *text, address *a, int *out, a
     return AD_E_SYSTEM;
 }
 
-static int open_at(ad_front *f, const char *name, const char *text, address *a, ad_way way, ad_fault *fault) {
-    char where[160], host[64];
+/* As the log says it: "tcp:127.0.0.1:7311". */
+static void describe(const char *name, const ad_address *a, char *out, size_t size) {
+    char host[64];
+    bool v4 = a->any.sa_family == AF_INET;
+    inet_ntop(a->any.sa_family, v4 ? (const void *)&a->v4.sin_addr : (const void *)&a->v6.sin6_addr, host, sizeof host);
+    snprintf(out, size, v4 ? "%s:%s:%u" : "%s:[%s]:%u", name, host, ntohs(v4 ? a->v4.sin_port : a->v6.sin6_port));
+}
+
+int ad__listen_metrics(const ad_front *f, int *out, char *where, size_t size, ad_fault *fault) {
+    ad_address a;
+    int status = ad__address_metrics(&f->config, &a, fault);
+    if (!status) status = listen_at("metrics", f->config.metrics, &a, out, fault);
+    if (!status) describe("metrics", &a, where, size);
+    return status;
+}
+
+static int open_at(ad_front *f, const char *name, const char *text, ad_address *a, ad_way way, ad_fault *fault) {
+    char where[160];
     int fd, status = listen_at(name, text, a, &fd, fault);
     if (status) return status;
-    bool v4 = a->any.sa_family == AF_INET;
-    inet_ntop(a->any.sa_family, v4 ? (void *)&a->v4.sin_addr : (void *)&a->v6.sin6_addr, host, sizeof host);
-    snprintf(where, sizeof where, v4 ? "%s:%s:%u" : "%s:[%s]:%u", name, host,
-             ntohs(v4 ? a->v4.sin_port : a->v6.sin6_port));
+    describe(name, a, where, sizeof where);
     if (way == AD_WAY_TCP && f->config.tcp_open)
         ad__log(AD_LOG_WARN, "tcp without credentials", "at=%s note=%s", where,
                 "every user of this machine may connect; use the Unix socket where that is not wanted");
     return ad__listen_add(f, fd, way, where, fault);
 }
 
-/* Without encryption a token could be read on the way, and without a token anybody could come in. */
 static int open_tcp(ad_front *f, ad_fault *fault) {
-    const ad_config *c = &f->config;
-    address a;
-    int status = parse_address("tcp", c->tcp, &a, fault);
-    if (status) return status;
-    if (!is_loopback(&a))
-        return ad__fault(fault, AD_E_VALUE,
-                         "option tcp: %.60s is not a loopback address; without encryption only 127.0.0.0/8 and "
-                         "[::1] are served: use option tls",
-                         c->tcp);
-    if (!*c->tokens && !c->tcp_open)
-        return ad__fault(fault, AD_E_VALUE,
-                         "option tcp: nobody could be told from anybody: name a file of tokens (option tokens), "
-                         "or let every user of this machine in (tcp-open = yes)");
-    return open_at(f, "tcp", c->tcp, &a, AD_WAY_TCP, fault);
+    ad_address a;
+    int status = ad__address_tcp(&f->config, &a, fault);
+    return status ? status : open_at(f, "tcp", f->config.tcp, &a, AD_WAY_TCP, fault);
 }
 
 static int open_tls(ad_front *f, ad_fault *fault) {
-    const ad_config *c = &f->config;
-    address a;
-    int status = parse_address("tls", c->tls, &a, fault);
-    if (status) return status;
-    if (!*c->tokens && !*c->tls_ca)
-        return ad__fault(fault, AD_E_VALUE,
-                         "option tls: nobody could come in: name a file of tokens (option tokens) or of the "
-                         "authorities of client certificates (option tls-ca)");
-    return open_at(f, "tls", c->tls, &a, AD_WAY_TLS, fault);
+    ad_address a;
+    int status = ad__address_tls(&f->config, &a, fault);
+    return status ? status : open_at(f, "tls", f->config.tls, &a, AD_WAY_TLS, fault);
 }
 
 /* ---- both ---- */

@@ -34,6 +34,7 @@ void ad__front_stop(ad_front *f, int status, const char *why) {
     f->status = status;
     ad__notify("STOPPING=1");
     ad__listen_close(f);
+    ad__seeing_close(f);
     ad__handshake_close_all(f, why);
     ad__domain_stop_all(f);
     uv_timer_start(&f->patience, on_impatient, PATIENCE, 0);
@@ -76,6 +77,7 @@ void ad__front_ready(ad_front *f) {
     if (!f->ready && !f->stopping) {
         f->ready = true;
         ad__listen_text(f, where, sizeof where);
+        ad__http_text(f, where, sizeof where);
         if (!f->embedded) ad__log(AD_LOG_INFO, "ready", "at=%s version=%s", where, AD_VERSION);
         ad__notify("READY=1");
     }
@@ -113,6 +115,7 @@ static int start_loop(ad_front *f) {
     if (!error) error = uv_timer_init(&f->loop, &f->retry);
     if (error) return error;
     f->patience.data = f->retry.data = f;
+    ad__seeing_init(f);
     if (*f->config.tls && !f->embedded) ad__spin_init(f);
     uv_unref((uv_handle_t *)&f->retry);
     signal(SIGPIPE, SIG_IGN);
@@ -134,6 +137,8 @@ static int start(ad_front *f, int embedded_fd, ad_fault *fault) {
     const gid_t group = getegid();
     int status = ad__entrance_load(f, fault);
     if (!status && !f->embedded) status = ad__listen_open(f, fault);
+    if (!status && !f->embedded) status = ad__control_open(f, fault);
+    if (!status && !f->embedded) status = ad__http_open(f, fault);
     if (status) return status;
     /* The first worker is started at once: it shows whether the backend is to be had, and the first client finds it. */
     ad__principals_user(f->principals, geteuid(), 1, &group, own.who, &own.grants);

@@ -9,6 +9,8 @@ struct ad_seat {
     uint64_t session;
     ad_domain *domain;
     char who[AD_PRINCIPAL_SIZE];
+    int64_t away;  /* since when it waits for its client; 0: it does not */
+    bool forsaken; /* its place has been given to another one */
 };
 
 static ad_seat **chain_of(ad_front *f, uint64_t session) { return &f->seats[session % AD_SEAT_CHAINS]; }
@@ -28,7 +30,34 @@ ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, b
     const ad_seat *s = f->seats[session % AD_SEAT_CHAINS];
     while (s && s->session != session) s = s->next;
     *own = s && !strcmp(s->who, who);
-    return s ? s->domain : NULL;
+    return s && !s->forsaken ? s->domain : NULL;
+}
+
+/* Where it is linked. */
+static ad_seat **find(ad_front *f, uint64_t session, const ad_domain *d) {
+    ad_seat **link = chain_of(f, session);
+    while (*link && ((*link)->session != session || (*link)->domain != d)) link = &(*link)->next;
+    return link;
+}
+
+void ad__seat_away(ad_front *f, uint64_t session, const ad_domain *d, bool away) {
+    ad_seat *s = *find(f, session, d);
+    if (!s) return;
+    s->away = away ? ad__os_now() : 0;
+    s->forsaken = false;
+}
+
+static bool is_of(const ad_seat *s, const char *who) { return !who || !strcmp(s->who, who); }
+
+bool ad__seat_make_room(ad_front *f, const char *who) {
+    ad_seat *oldest = NULL;
+    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
+        for (ad_seat *s = f->seats[i]; s; s = s->next)
+            if (s->away && !s->forsaken && is_of(s, who) && (!oldest || s->away < oldest->away)) oldest = s;
+    if (!oldest) return false;
+    const ad_note note = {.kind = AD_NOTE_FORSAKE, .id = oldest->session};
+    oldest->forsaken = !ad__domain_tell(oldest->domain, &note, -1);
+    return oldest->forsaken;
 }
 
 static void drop(ad_seat **link) {
@@ -38,8 +67,7 @@ static void drop(ad_seat **link) {
 }
 
 void ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d) {
-    ad_seat **link = chain_of(f, session);
-    while (*link && ((*link)->session != session || (*link)->domain != d)) link = &(*link)->next;
+    ad_seat **link = find(f, session, d);
     if (*link) drop(link);
 }
 
@@ -56,6 +84,6 @@ void ad__seat_leave_all(ad_front *f, const ad_domain *d) {
 uint64_t ad__seat_count(const ad_front *f, const char *who) {
     uint64_t n = 0;
     for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
-        for (const ad_seat *s = f->seats[i]; s; s = s->next) n += !strcmp(s->who, who);
+        for (const ad_seat *s = f->seats[i]; s; s = s->next) n += !s->forsaken && is_of(s, who);
     return n;
 }

@@ -159,16 +159,17 @@ static void put_others(const ad_account *mine, char *out, size_t size) {
 }
 
 int ad__account_full(const ad_account *a, uint64_t size, uint64_t limit, ad_fault *fault) {
-    char want[16], all[16], mine[AD_USES_TEXT], others[NAMED * 84 + 32], kept[48] = "";
+    char want[16], all[16], why[64] = "the device has no more", mine[AD_USES_TEXT], others[NAMED * 84 + 32],
+                            kept[48] = "";
     uint64_t reserved = 0;
     ad__bytes_text(size, want);
     ad__bytes_text(limit, all);
+    if (limit) snprintf(why, sizeof why, "they do not fit in %s (option memory)", all);
     ad__uses_text(a->used, mine);
     put_others(a, others, sizeof others);
     for (const ad_account *other = *a->list; other; other = other->next)
         if (other != a && other->reserve > other->slab_bytes) reserved += other->reserve - other->slab_bytes;
     if (reserved) put_other(kept, sizeof kept, "reserved for others", reserved);
-    return ad__fault(fault, AD_E_MEMORY,
-                     "out of device memory: %s more do not fit in %s (option memory): %s holds %s%s%s", want, all,
+    return ad__fault(fault, AD_E_MEMORY, "out of device memory for %s more: %s; %s holds %s%s%s", want, why,
                      a->principal, mine, others, kept);
 }

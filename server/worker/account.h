@@ -48,7 +48,7 @@ void ad__account_return(ad_account *a, ad_use use, uint64_t size);
 uint64_t ad__account_room(const ad_account *a, uint64_t limit);
 /* The most that can ever be: all but what is reserved for others. */
 uint64_t ad__account_most(const ad_account *a, uint64_t limit);
-/* The device is full: say who holds what. Returns AD_E_MEMORY. */
+/* The device is full: say who holds what. limit 0: it is the device itself that has no more. Returns AD_E_MEMORY. */
 int ad__account_full(const ad_account *a, uint64_t size, uint64_t limit, ad_fault *fault);
 
 /* Bytes as people read them: "1.5 GiB". */

@@ -41,6 +41,15 @@ static uint64_t compile_counter(const ad_worker *w, int index) {
     }
 }
 
+static uint64_t slab_bytes_of(const ad_session *s) {
+    uint64_t sum = 0, bytes, unused;
+    for (unsigned i = 0; i < s->nlanes; i++) {
+        ad__estate_count(s->lanes[i]->estate, &bytes, &unused);
+        sum += bytes;
+    }
+    return sum;
+}
+
 static uint64_t counter(ad_session *s, int index) {
     ad_worker *w = s->worker;
     switch (index) {
@@ -82,6 +91,7 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_principal_bytes:
     case AD_COUNTER_principal_limit:
     case AD_COUNTER_principal_reserved: return ad__quota_counter(s, index);
+    case AD_COUNTER_held_slab_bytes: return slab_bytes_of(s);
     case AD_COUNTER_moved_out:
     case AD_COUNTER_moved_in:
     case AD_COUNTER_host_bytes: return ad__spill_counter(w, index);
@@ -89,10 +99,14 @@ static uint64_t counter(ad_session *s, int index) {
     }
 }
 
+void ad__session_counters(ad_session *s, int64_t values[AD_NCOUNTER]) {
+    for (int i = 0; i < AD_NCOUNTER; i++) values[i] = (int64_t)counter(s, i);
+}
+
 static bool do_stat(ad_session *s, ad_message *m) {
     int64_t values[AD_NCOUNTER];
     _Static_assert(AD_NCOUNTER <= AD_REPLY_INTS, "a reply has room for all counters");
-    for (int i = 0; i < AD_NCOUNTER; i++) values[i] = (int64_t)counter(s, i);
+    ad__session_counters(s, values);
     ad__reply_ints(s, m->u[0], AD_NCOUNTER, values);
     return true;
 }

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "server/common/os.h"
+#include "server/worker/report.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
 
@@ -126,7 +128,7 @@ static int64_t device_time(ad_session *s) {
 /* One turn, entered and left with the lock held. */
 static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     ad_turn turn = AD_TURN_OVER;
-    int64_t budget = s->turn.credit, start = ad__os_now();
+    int64_t budget = s->turn.credit, start = s->active = ad__os_now();
     bool over = s->over;
     if (budget > SLICE && in_a_hurry(e, start)) budget = SLICE;
     pthread_mutex_unlock(&e->lock);
@@ -136,8 +138,10 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     if (ended && !ad__session_drop(s)) turn = AD_TURN_WAITING;
     watch(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);
+    int64_t used = ad__os_now() - start;
+    if (!s->worker->backend->asynchronous) s->device_ns += (double)used;
     pthread_mutex_lock(&e->lock);
-    ad__drr_charge(&e->turns, &s->turn, ad__os_now() - start + device_time(s));
+    ad__drr_charge(&e->turns, &s->turn, used + device_time(s));
     if (ended) s->over = true;
     if (turn == AD_TURN_OVER) {
         s->dropped = true;
@@ -155,11 +159,30 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     return turn;
 }
 
+/* Tell arrayd what it has asked for. With the lock held. */
+static void report(ad_engine *e) {
+    ad_worker *w = (ad_worker *)(void *)((char *)e - offsetof(ad_worker, engine));
+    uint64_t question = e->question, what = e->asked;
+    e->question = 0;
+    pthread_mutex_unlock(&e->lock);
+    ad__report_tell(w, question, what);
+    pthread_mutex_lock(&e->lock);
+}
+
+void ad__engine_report(ad_worker *w, uint64_t question, uint64_t what) {
+    ad_engine *e = &w->engine;
+    pthread_mutex_lock(&e->lock);
+    e->question = question; /* arrayd asks again only when it has been answered, or has given up waiting */
+    e->asked = what;
+    pthread_mutex_unlock(&e->lock);
+}
+
 /* Run until nothing is left, `until` has come, or an operation is above limit. With the lock held. */
 static void run(ad_engine *e, int64_t until, double limit) {
     int64_t now = ad__os_now(), polled = now;
     int looks = 0;
     do {
+        if (e->question) report(e);
         ad_drr_node *n = ad__drr_next(&e->turns);
         if (n && run_turn(e, session_of(n), limit) == AD_TURN_HEAVY) {
             e->heavy = true;
@@ -190,7 +213,7 @@ int64_t ad__engine_pump(ad_worker *w) {
     ad_engine *e = &w->engine;
     int64_t again = AD_PUMP_NEVER;
     pthread_mutex_lock(&e->lock);
-    if (!e->running && !e->heavy && (e->turns.head || e->under_way || w->sharing->due != INT64_MAX)) {
+    if (!e->running && !e->heavy && (e->turns.head || e->under_way || e->question || w->sharing->due != INT64_MAX)) {
         e->running = true;
         pthread_mutex_unlock(&e->lock);
         ad__sharing_sweep(w);
@@ -218,7 +241,7 @@ static void *engine_thread(void *argument) {
         e->running = e->in_thread = true;
         run(e, INT64_MAX, 1e300);
         e->running = e->in_thread = e->heavy = false;
-        if (e->under_way || worker->sharing->due != INT64_MAX)
+        if (e->under_way || e->question || worker->sharing->due != INT64_MAX)
             uv_async_send(&worker->wake); /* the I/O thread waits for it */
     }
     pthread_mutex_unlock(&e->lock);

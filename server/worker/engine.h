@@ -27,6 +27,7 @@ typedef struct ad_engine {
     bool running; /* somebody runs it */
     bool heavy;   /* the engine thread is wanted */
     bool stop, started;
+    uint64_t question, asked;     /* that arrayd has asked, and what; 0: none (report.h) */
     struct ad_session *attention; /* sessions that the I/O thread must look at */
     /* the runner's */
     struct ad_session *under_way; /* sessions with something under way on a device */
@@ -51,6 +52,8 @@ int64_t ad__engine_quantum(ad_priority priority);
 int ad__engine_give(struct ad_session *s, ad_input_frame *f, int n);
 /* I/O thread: the session is to end; its buffers are freed by whoever runs next, and then it wants attention. */
 void ad__engine_end(struct ad_session *s);
+/* I/O thread: arrayd wants a report. */
+void ad__engine_report(struct ad_worker *w, uint64_t question, uint64_t what);
 /* I/O thread: the session's output has room again. */
 void ad__engine_unstall(struct ad_session *s);
 /* The session wants to be looked at by the I/O thread. Takes the lock. */

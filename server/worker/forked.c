@@ -11,13 +11,13 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/common/report.h"
 #include "server/worker/sharing.h"
 #include "server/worker/spill.h"
 
 #ifndef AD_VERSION
 #define AD_VERSION "0"
 #endif
-#define FORKED_IDS (1ull << 62) /* sessions that arrayd does not number are above it */
 
 static bool is_stream_socket(int fd) {
     int domain = 0, type = 0;
@@ -114,7 +114,7 @@ static void bequeath(void *user, ad_buffer *b) {
 
 static int begin(ad_session *s, int fd, ad_fault *fault) {
     ad_worker *w = s->worker;
-    ad_note note = {.kind = AD_NOTE_SESSION, .id = FORKED_IDS | ++w->sharing->forked, .grants = s->grants};
+    ad_note note = {.kind = AD_NOTE_SESSION, .id = AD_FORKED_SESSION | ++w->sharing->forked, .grants = s->grants};
     memcpy(note.who, s->principal, sizeof s->principal);
     memcpy(note.text, s->client, sizeof s->client);
     ad_session *child = ad__session_new(w, &note, fd);

@@ -194,7 +194,8 @@ static ad_slab *slab_create(ad_estate *e, uint64_t size, ad_fault *fault) {
     }
     if (status) {
         free(s);
-        ad__fault(fault, status, "%s", *why.text ? why.text : ad__error_text(status));
+        if (status == AD_E_MEMORY) ad__account_full(e->account, size, 0, fault);
+        else ad__fault(fault, status, "%s", *why.text ? why.text : ad__error_text(status));
         return NULL;
     }
     s->id = ++*m->next_id;

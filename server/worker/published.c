@@ -6,6 +6,7 @@
 
 #include "protocol/desc.h"
 #include "server/common/os.h"
+#include "server/common/report.h"
 #include "server/worker/job.h"
 #include "server/worker/sharing.h"
 
@@ -263,5 +264,19 @@ void ad__names_end(ad_worker *w, const ad_session *s) {
         }
         if ((*at)->shared->payer == s) ad__shared_pay((*at)->shared, NULL);
         at = &(*at)->next;
+    }
+}
+
+void ad__names_each(const ad_worker *w, void (*visit)(void *user, const ad_report_name *row), void *user) {
+    for (const ad_name *n = w->sharing->names; n; n = n->next) {
+        ad_report_name row = {.bytes = n->shared->size,
+                              .device = n->shared->home ? (uint64_t)n->shared->home->gpu->index : 0,
+                              .dtype = n->dtype,
+                              .ndim = n->ndim,
+                              .writable = n->writable};
+        snprintf(row.name, sizeof row.name, "%s", n->name);
+        snprintf(row.principal, sizeof row.principal, "%s", n->principal);
+        memcpy(row.shape, n->shape, n->ndim * sizeof *n->shape);
+        visit(user, &row);
     }
 }

@@ -2,26 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "server/common/log.h"
 #include "server/worker/session.h"
 
 #define ACK_IDLE 64               /* operations that an idle server leaves unacknowledged ... */
 #define ACK_IDLE_BYTES (1u << 20) /* ... and bytes, which a client must keep for so long */
-
-void ad__trace(const ad_session *s, const char *direction, const uint8_t *control, size_t size) {
-    ad_reader *r = NULL;
-    ad_arena arena = AD_ARENA_INIT;
-    ad_message m;
-    char text[1024];
-    if (ad__reader_new(&r) || ad__reader_begin(r, control, size, NULL)) size = 0;
-    while (size && ad__reader_next(r, &arena, ~0u, &m, NULL) > 0) {
-        ad__message_text(&m, text, sizeof text);
-        fprintf(stderr, "arrayd-worker %lu %s %s\n", (unsigned long)s->id, direction, text);
-        ad__arena_reset(&arena);
-    }
-    ad__arena_free(&arena);
-    ad__reader_free(r);
-}
 
 static ad_bytes *begin(ad_session *s) {
     ad_bytes *b = &s->worker->engine.scratch;
@@ -37,7 +21,7 @@ static void finish(ad_session *s, const ad_bytes *b, uint32_t flags, ad_output_b
         free(part);
         return;
     }
-    if (s->worker->config.trace) ad__trace(s, "->", b->data, b->size);
+    if (ad__is_traced(s)) ad__trace(s, "->", b->data, b->size);
     if (part) ad__output_chunk(&s->output, b->data, b->size, flags, part);
     else ad__output_frame(&s->output, b->data, b->size, flags, NULL, 0);
 }
@@ -68,13 +52,13 @@ void ad__reply_text(ad_session *s, uint64_t request, size_t n, const ad_scalar *
         finish(s, b, 0, NULL);
         return;
     }
-    if (s->worker->config.trace) ad__trace(s, "->", b->data, b->size);
+    if (ad__is_traced(s)) ad__trace(s, "->", b->data, b->size);
     ad__output_frame(&s->output, b->data, b->size, 0, text, size);
 }
 
 /* A small part is copied in after its control block: that is one piece to send, not two. */
 static void finish_small(ad_session *s, const ad_bytes *b, uint32_t flags, ad_output_block *part) {
-    if (s->worker->config.trace) ad__trace(s, "->", b->data, b->size);
+    if (ad__is_traced(s)) ad__trace(s, "->", b->data, b->size);
     ad__output_frame(&s->output, b->data, b->size, flags, part->data, part->size);
     free(part);
 }
@@ -103,7 +87,7 @@ void ad__reply_ack(ad_session *s, bool idle) {
     if (!ops) return;
     uint64_t bytes = s->bytes_done - s->bytes_told;
     bool much = idle && (ops > ACK_IDLE || bytes > ACK_IDLE_BYTES);
-    if (ops < c->window_ops / 16 && bytes < c->window_bytes / 16 && !much) return;
+    if (ops < c->window_ops / 32 && bytes < c->window_bytes / 16 && !much) return;
     ad_bytes *b = begin(s);
     ad__encode_ack(b, s->complete);
     told(s);

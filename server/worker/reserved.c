@@ -34,8 +34,9 @@ int ad__reserved_take(ad_reserved *r, const ad_note *note) {
         free(r->coming);
         r->coming = note->size ? ad__os.calloc(note->size, sizeof *r->coming) : NULL;
         r->expected = note->size;
+        if (note->size && !r->coming) return AD_E_MEMORY;
     }
-    if (note->size && (!r->coming || note->size != r->expected)) return AD_E_MEMORY;
+    if (note->size && (!r->coming || note->size != r->expected)) return AD_E_PROTOCOL;
     if (note->size) {
         ad_reservation *to = &r->coming[note->id];
         *to = (ad_reservation){.bytes = note->grants.reserve, .devices = note->grants.devices};

@@ -46,6 +46,10 @@ static bool is_over(ad_session *s) {
     return over || s->closing || s->linger_until || atomic_load(&s->output.broken);
 }
 
+static void tell(const ad_session *s, uint64_t away) {
+    ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_AWAY, .id = s->id, .size = away}, -1);
+}
+
 bool ad__session_await_client(ad_session *s, const char *why) {
     ad_comeback *c = &s->comeback;
     if (!c->able || c->left || is_over(s) || s->worker->stopping || !process_lives(c)) return false;
@@ -55,6 +59,7 @@ bool ad__session_await_client(ad_session *s, const char *why) {
     ad__output_away(&s->output);
     shutdown(s->fd, SHUT_RDWR); /* the descriptor is kept for the next connection */
     ad__sessions_watch(s->worker);
+    tell(s, 1);
     ad__log(AD_LOG_INFO, "session waits", "session=%lu principal=%s why=%s", s->id, s->principal, why);
     return true;
 }
@@ -156,6 +161,7 @@ static int take_up(ad_session *s, int fd, uint64_t received, const char **why) {
     c->away = false;
     c->count++;
     ad__comeback_close(s);
+    tell(s, 0);
     ad__log(AD_LOG_INFO, "session resumed", "session=%lu principal=%s", s->id, s->principal);
     ad__output_flush(&s->output);
     ad__engine_unstall(s);
@@ -168,4 +174,16 @@ void ad__session_take_up(ad_worker *w, const ad_note *note, int fd) {
     int status = why ? AD_E_RESUME : take_up(s, fd, note->size, &why);
     if (status) refuse(note, fd, status, why ? why : ad__error_text(status));
     if (s) ad__session_attend(s);
+}
+
+void ad__session_forsake(ad_worker *w, uint64_t id) {
+    ad_session *s = find(w, id);
+    if (!s || is_over(s)) return;
+    if (!s->comeback.away) {
+        tell(s, 0); /* its client has come back in the meantime */
+        return;
+    }
+    ad__log(AD_LOG_INFO, "session forsaken", "session=%lu principal=%s why=%s", s->id, s->principal,
+            "sessions: its place is wanted");
+    ad__engine_end(s);
 }

@@ -37,5 +37,7 @@ void ad__session_heard(struct ad_session *s);
 int ad__session_note(struct ad_session *s, const ad_frame *note, ad_fault *fault);
 /* arrayd has passed on a connection that is to take the place of a session's; refused where that is not so. */
 void ad__session_take_up(struct ad_worker *w, const ad_note *note, int fd);
+/* Another session wants its place: end it, if it waits. */
+void ad__session_forsake(struct ad_worker *w, uint64_t id);
 
 #endif

@@ -54,6 +54,7 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     memcpy(s->client, note->text, sizeof s->client);
     s->grants = note->grants;
     s->turn.quantum = ad__engine_quantum((ad_priority)s->grants.priority);
+    s->active = ad__os_now();
     s->may_run_kernels = ad__may_run_kernels(&w->config, s->principal, &s->grants, w->backend->name);
     s->kernel_limit = ad__kernel_limit(&w->config, s->principal);
     ad__output_init(&s->output, fd, w->config.output_limit);
@@ -97,6 +98,7 @@ static void gone(ad_session *s) {
     ad__descriptors_close(&s->windows.descriptors);
     ad__output_close(&s->output);
     ad__comeback_close(s);
+    ad__trace_to(s, -1);
     if (!s->forked) ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
     free(s);
 }
@@ -173,7 +175,7 @@ void ad__session_attend(ad_session *s) {
 void ad__session_say_bye(ad_session *s, int code, const char *text) {
     ad_bytes b = AD_BYTES_INIT;
     if (ad__encode_bye(&b, code, text) == 0) {
-        if (s->worker->config.trace) ad__trace(s, "->", b.data, b.size);
+        if (ad__is_traced(s)) ad__trace(s, "->", b.data, b.size);
         ad__output_frame(&s->output, b.data, b.size, 0, NULL, 0);
         ad__output_flush(&s->output);
     }

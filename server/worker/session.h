@@ -48,6 +48,13 @@ typedef struct ad_wait {
     int64_t since;
 } ad_wait;
 
+/* Where a session's messages go as text, besides standard error (trace.c). */
+typedef struct ad_tracer {
+    atomic_bool on;
+    int fd;               /* 0: none */
+    unsigned long missed; /* lines that the pipe did not take */
+} ad_tracer;
+
 struct ad_session {
     ad_worker *worker;
     uint64_t id;
@@ -55,6 +62,8 @@ struct ad_session {
     ad_grants grants; /* what the principal may do */
     bool may_run_kernels;
     int64_t kernel_limit; /* ns that one may take; 0: any time */
+
+    ad_tracer tracer;
 
     /* the I/O thread's */
     ad_session *next, *prev;
@@ -103,7 +112,7 @@ struct ad_session {
     double share;     /* ns that it has been estimated to use since share_since */
     ad_pace pace;     /* what such estimates are worth */
     double turn_ns;   /* of a device, in this turn */
-    double device_ns; /* of devices, altogether */
+    double device_ns; /* of devices that it has used, altogether */
     int64_t share_since;
     ad_poison *pending; /* the first failure that no buffer carries */
     ad_reading reading;
@@ -114,6 +123,7 @@ struct ad_session {
     bool dropping;                   /* nothing of it is under way, and nothing will be */
     bool forked;                     /* begun by the parent of its client: arrayd does not know of it yet */
     bool stillborn, begun;           /* and not as it should be; its socket is watched */
+    int64_t active;                  /* when its last turn began */
     uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* limit 0: none */
     uint64_t workspace_bytes, refused;                               /* refused: times there was no memory for it */
     uint64_t moved_bytes;                                            /* of buffer_bytes: in host memory */
@@ -170,6 +180,8 @@ int ad__exec_contiguous(ad_session *s, ad_lane *lane, const ad_operand *view, ui
                         ad_fault *fault);
 /* Answer a request (class ASK); false: output must shrink first, call again. */
 bool ad__ask(ad_session *s, ad_message *m);
+/* Runner: all counters, as stat replies them. */
+void ad__session_counters(ad_session *s, int64_t values[AD_NCOUNTER]);
 /* READ and FETCH; the same. */
 bool ad__read(ad_session *s, ad_message *m);
 /* Give back what a read has, when there is one. */
@@ -195,7 +207,14 @@ void ad__reply_fail(ad_session *s, uint64_t request, const ad_poison *why);
 void ad__reply_ack(ad_session *s, bool idle);
 /* Runner: bye. */
 void ad__reply_bye(ad_session *s, int code, const char *text);
-/* Print the messages of a block when tracing. direction: "<-" or "->". */
-void ad__trace(const ad_session *s, const char *direction, const uint8_t *control, size_t size);
+
+/* ---- trace.c ---- */
+static inline bool ad__is_traced(const ad_session *s) {
+    return s->worker->config.trace || atomic_load_explicit(&s->tracer.on, memory_order_relaxed);
+}
+/* Print the messages of a block, once it is traced. direction: "<-" or "->". Any thread. */
+void ad__trace(ad_session *s, const char *direction, const uint8_t *control, size_t size);
+/* Write them to this pipe from now on; fd is taken over. -1: no more. Any thread. */
+void ad__trace_to(ad_session *s, int fd);
 
 #endif

@@ -5,6 +5,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "protocol/infer.h"
+#include "server/worker/report.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
 #include "server/worker/spill.h"
@@ -40,7 +41,7 @@ static int begin_frame(ad_session *s) {
     s->payload_used = false;
     s->frame_used = 0;
     s->bytes_in += AD_FRAME_HEADER + s->frame.control_size + (uint64_t)s->frame.payload_size;
-    if (s->worker->config.trace) ad__trace(s, "<-", s->frame.control, s->frame.control_size);
+    if (ad__is_traced(s)) ad__trace(s, "<-", s->frame.control, s->frame.control_size);
     int status = s->reader ? 0 : ad__reader_new(&s->reader);
     if (!status) status = ad__reader_begin(s->reader, s->frame.control, s->frame.control_size, &fault);
     return status ? protocol_error(s, status, &fault) : 1;
@@ -205,6 +206,7 @@ bool ad__session_drop(ad_session *s) {
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (!ad__session_poll(s)) return false;
     ad__reading_end(s);
+    ad__report_over(s);
     s->dropping = true;
     ad__held_drop(s);
     ad__buffers_clear(&s->buffers, free_buffer, s);

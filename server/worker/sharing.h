@@ -14,6 +14,8 @@
 
 #include "server/worker/session.h"
 
+struct ad_report_name;
+
 typedef struct ad_shared ad_shared;
 struct ad_shared {
     uint64_t holders; /* buffers, capabilities and names ... */
@@ -119,6 +121,8 @@ int ad__publish(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fau
 int ad__attach_name(ad_session *s, const ad_message *m, ad_fault *fault);
 int ad__unpublish(ad_session *s, const ad_message *m, ad_fault *fault);
 int ad__names(ad_session *s, const ad_message *m, ad_fault *fault);
+/* Describe each to the visitor. */
+void ad__names_each(const ad_worker *w, void (*visit)(void *user, const struct ad_report_name *row), void *user);
 void ad__names_end(ad_worker *w, const ad_session *s); /* NULL: all */
 
 /* ---- forked.c ---- */

@@ -9,6 +9,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/worker/report.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
 
@@ -28,8 +29,9 @@ void ad__worker_tell(ad_worker *w, const ad_note *note, int fd) {
     if (status) {
         ad__log(AD_LOG_ERROR, "cannot tell arrayd", "note=%s why=%s", ad__note_name(note->kind),
                 ad__error_text(status));
-        /* A slab that arrayd does not know is only not kept. Of anything else the two would think differently. */
-        if (note->kind != AD_NOTE_SLAB && note->kind != AD_NOTE_SLAB_GONE) _exit(4);
+        /* A slab that arrayd does not know is only not kept, a report only not made. Of anything else the two would
+         * think differently. */
+        if (note->kind != AD_NOTE_SLAB && note->kind != AD_NOTE_SLAB_GONE && note->kind != AD_NOTE_REPORTED) _exit(4);
     }
     if (full && !atomic_exchange(&w->channel_full, true)) uv_async_send(&w->wake);
 }
@@ -75,26 +77,27 @@ static void reserve(ad_worker *w, const ad_note *note) {
     _exit(4);
 }
 
-static void take_note(ad_worker *w, const ad_note *note, int fd) {
-    if (note->kind == AD_NOTE_STOP) {
-        stop(w);
-        return;
-    }
-    if (note->kind == AD_NOTE_RESERVE) {
-        reserve(w, note);
-        return;
-    }
-    if (note->kind == AD_NOTE_RESUME) {
-        ad__session_take_up(w, note, fd);
-        return;
-    }
-    int status = ad__session_open(w, note, fd); /* the only other kind that comes here */
+static void take_session(ad_worker *w, const ad_note *note, int fd) {
+    int status = ad__session_open(w, note, fd);
     if (!status) {
         ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_BEGUN, .id = note->id}, -1);
         return;
     }
     ad__log(AD_LOG_ERROR, "session not opened", "session=%lu why=%s", note->id, ad__error_text(status));
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = note->id}, -1);
+}
+
+static void take_note(ad_worker *w, const ad_note *note, int fd) {
+    switch (note->kind) {
+    case AD_NOTE_STOP: stop(w); break;
+    case AD_NOTE_RESERVE: reserve(w, note); break;
+    case AD_NOTE_RESUME: ad__session_take_up(w, note, fd); break;
+    case AD_NOTE_FORSAKE: ad__session_forsake(w, note->id); break;
+    case AD_NOTE_REPORT: ad__engine_report(w, note->id, note->size); break;
+    case AD_NOTE_KILL: ad__report_kill(w, note); break;
+    case AD_NOTE_TRACE: ad__report_trace(w, note, fd); break;
+    default: take_session(w, note, fd); break;
+    }
 }
 
 static void flush_channel(ad_worker *w) {
@@ -236,6 +239,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     ad__engine_stop(w);
     ad__watchdog_close(&w->watchdog);
     ad__sharing_close(w);
+    ad__report_close(w);
     uv_walk(&w->loop, close_handle, NULL);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     uv_loop_close(&w->loop);

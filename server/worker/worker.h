@@ -29,6 +29,7 @@ typedef struct ad_worker {
     ad_reserved reserved;
     ad_engine engine;
     struct ad_sharing *sharing; /* the runner's */
+    struct ad_past *past;       /* the runner's: what ended sessions have done (report.h) */
     struct ad_spill *spill;     /* the runner's; NULL: nothing is moved to host memory */
 
     /* the I/O thread's */

@@ -223,6 +223,8 @@ class Page:
             process = subprocess.Popen(["bash", "-euc", script], stdin=subprocess.DEVNULL, stdout=out,
                                        stderr=subprocess.STDOUT, start_new_session=True)
             self.groups.append(process.pid)
+            with open(self.here / "groups", "a") as groups:  # for who has to end what this process leaves
+                print(process.pid, file=groups)
             try:
                 status = process.wait(PATIENCE)
             except subprocess.TimeoutExpired:

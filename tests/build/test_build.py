@@ -24,7 +24,7 @@ def test_installed_files(installed):
     for wanted in ("usr/bin/arrayd", "usr/bin/arrayctl", "usr/lib/arrayd/arrayd-compile",
                    "usr/lib/libarrayd.a", "usr/lib/libarrayd.so.0", "usr/lib/pkgconfig/arrayd.pc",
                    "usr/include/arrayd/arrayd.h", "usr/include/arrayd/protocol/ufunc.def", "etc/arrayd/arrayd.conf",
-                   "usr/share/man/man8/arrayd.8", "usr/share/man/man5/arrayd.conf.5",
+                   "usr/share/man/man8/arrayd.8", "usr/share/man/man1/arrayctl.1", "usr/share/man/man5/arrayd.conf.5",
                    "usr/lib/systemd/system/arrayd.service", "usr/lib/systemd/system/arrayd.socket"):
         assert wanted in there
     assert not [p for p in there if "@" in p or "build/" in p]

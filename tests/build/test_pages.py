@@ -1,7 +1,10 @@
 """The pages for users: every block of code on them runs, and links lead somewhere."""
+import contextlib
 import os
+import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,9 +33,15 @@ def run_page(request):
         installed = request.getfixturevalue("installed")
         folders.append(tempfile.mkdtemp(prefix="page-"))  # short, for the sockets in it
         path = os.pathsep.join([str(BUILD / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
-        done = subprocess.run([sys.executable, pages.__file__, page, installed], cwd=folders[-1], timeout=240,
-                              text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              env={**os.environ, "PYTHONPATH": path})
+        try:
+            done = subprocess.run([sys.executable, pages.__file__, page, installed], cwd=folders[-1], timeout=240,
+                                  text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": path})
+        except subprocess.TimeoutExpired:  # killed: what it has started goes on
+            for group in pathlib.Path(folders[-1], "groups").read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(int(group), signal.SIGKILL)
+            raise
         return done.stdout, done.returncode
 
     yield run_it

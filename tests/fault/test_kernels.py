@@ -61,6 +61,27 @@ except ad.DeviceLostError as error:
     assert "kernel wild: " in out and "wild was launched at <string>:5" in out, out + err
 
 
+@pytest.mark.parametrize(("condition", "grid", "block", "place"), [
+    ("", 1, 1, "block (0, 0, 0), thread (0, 0, 0)"),
+    ("if (threadIdx.x == 5 && blockIdx.x == 2) ", 4, 40, "block (2, 0, 0), thread (5, 0, 0)")])
+def test_the_error_says_which_thread_it_was(start, condition, grid, block, place):
+    server = start("--kernels-cache=none")
+    code = f'''
+import arrayd as ad
+x = ad.zeros(128, dtype="int32")
+mild = ad.RawKernel('extern "C" __global__ void mild(int *x) {{ x[threadIdx.x] = 1; }}', "mild")
+wild = ad.RawKernel('extern "C" __global__ void wild(int *x) {{ {condition}*(volatile int *)8 = 1; }}', "wild")
+mild((1,), (128,), (x,))
+wild(({grid},), ({block},), (x,))
+try:
+    x.get()
+except ad.DeviceLostError as error:
+    print(error)
+'''
+    out, err = client("unix:" + server.path, code).communicate(timeout=60)
+    assert f"kernel wild: an illegal memory access in {place}" in out, out + err
+
+
 def test_a_kernel_that_never_ends(pair):
     server, bystander, pid = pair("--kernel-time=1")
     culprit = client("unix:" + server.path, CULPRIT, KERNEL.format("while (*(volatile int *)x == 0) {}"))

@@ -335,7 +335,7 @@ def test_a_full_device_says_who_holds_what(start, place, grants, told):
     x = fill(alice, 8)
     assert read(alice, x) == 2
     why = failure(lambda: read(alice, fill(alice, 12)))
-    assert "12 MiB more do not fit in 40 MiB (option memory): token:alice holds 8.0 MiB in buffers" in why.text
+    assert "12 MiB more: they do not fit in 40 MiB (option memory); token:alice holds 8.0 MiB in buffers" in why.text
     assert told in why.text and ("token:bob" in why.text) == ("yes" in grants)
     assert alice.stat("used_bytes") > 32 * MIB and alice.stat("memory_refused") == 1
     alice.free(x)

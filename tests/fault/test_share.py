@@ -124,3 +124,22 @@ def test_priorities_share_turns_by_weight(start, place, late):
     for thread in threads:
         thread.join()
     assert done["high"] > 1.5 * done["low"], done
+
+
+def test_estimates_of_a_device_follow_what_is_measured(start):
+    """This device is some hundred times slower than those for which it is estimated what an operation takes."""
+    server = start(env={"ARRAYD_CPU_LATE": "1", "ARRAYD_FUSE": "0"})
+    client = Client(server.path)
+    n = 1 << 20
+    x, y = client.put(np.ones(n, np.float32)), client.put(np.ones(n, np.float32))
+    client.sync()
+    begin = time.monotonic()
+    for _ in range(4):
+        for _ in range(250):
+            client.ufunc("add", "float32", [n], x, y, out=y)
+        client.sync()
+    took, estimated = time.monotonic() - begin, 1000 * 2 * n / 600 / 1e9
+    used = client.stat("device_us") / 1e6
+    assert client.get([y[0], y[1], 0, [1]]) == 1001
+    assert took > 10 * estimated, "it is not that slow"
+    assert 0.2 * took < used < 2 * took, (used, took, estimated)

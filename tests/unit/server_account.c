@@ -9,8 +9,11 @@
 
 #define MIB (1ull << 20)
 
-static int slab_create(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault) {
-    (void)device, (void)fault;
+static uint64_t has = UINT64_MAX; /* bytes of the device; slabs of more fail */
+
+static int slab_create(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *f) {
+    (void)device;
+    if (size > has) return ad__fault(f, AD_E_MEMORY, "no");
     *out = (ad_slab_map){calloc(1, size), size, dup(0)};
     return 0;
 }
@@ -123,7 +126,7 @@ Test(account, only_an_admin_is_told_who_the_others_are) {
         cr_assert_eq(ad__memory_take(e[i], size[i] * MIB, &b[i], &fault), 0);
     }
     cr_assert_eq(ad__memory_take(e[0], 20 * MIB, &x, &fault), AD_E_MEMORY);
-    expect_text("20 MiB more do not fit in 64 MiB (option memory): uid:1 holds 10 MiB in buffers, others 42 MiB");
+    expect_text("20 MiB more: they do not fit in 64 MiB (option memory); uid:1 holds 10 MiB in buffers, others 42 MiB");
     for (int i = 1; i < 4; i++) cr_expect_null(strstr(fault.text, who[i]), "%s", fault.text);
     ad__account_grant(ad__estate_account(e[0]), &(ad_grants){.may = AD_GRANT_ADMIN});
     cr_assert_eq(ad__memory_take(e[0], 20 * MIB, &x, &fault), AD_E_MEMORY);
@@ -132,6 +135,24 @@ Test(account, only_an_admin_is_told_who_the_others_are) {
         ad__memory_give(e[i], &b[i]);
         ad__estate_close(e[i]);
     }
+}
+
+Test(account, a_device_that_has_less_than_was_thought) {
+    ad_memory m = memory(64 * MIB);
+    ad_estate *e = ad__estate_open(&m, "uid:1", NULL);
+    ad_block b, x;
+    cr_assert_eq(ad__memory_take(e, 10 * MIB, &b, &fault), 0);
+    has = 10 * MIB;
+    cr_assert_eq(ad__memory_take(e, 20 * MIB, &x, &fault), AD_E_MEMORY);
+    expect_text(
+        "out of device memory for 20 MiB more: the device has no more; uid:1 holds 10 MiB in buffers, others 0 B");
+    cr_assert_eq(ad__estate_account(e)->total, 10 * MIB);
+    cr_assert_eq(ad__memory_take(e, 6 * MIB, &x, &fault), 0, "what it has is to be had: %s", fault.text);
+    ad__memory_give(e, &x);
+    ad__memory_give(e, &b);
+    ad__estate_close(e);
+    cr_assert_null(m.accounts);
+    has = UINT64_MAX;
 }
 
 Test(account, another_can_be_made_to_pay) {

@@ -179,8 +179,9 @@ Test(memory, the_limit_says_who_holds_what_and_spares_go_first) {
     cr_assert_eq(ad__memory_take(x, 40 * MIB, &a, NULL), 0);
     cr_assert_eq(ad__memory_take(y, 6 * MIB, &b, NULL), 0);
     cr_assert_eq(ad__memory_take(y, 24 * MIB, &c, &fault), AD_E_MEMORY);
-    cr_assert_str_eq(fault.text, "out of device memory: 24 MiB more do not fit in 64 MiB (option memory): uid:2 "
-                                 "holds 6.0 MiB in buffers, others 40 MiB");
+    cr_assert_str_eq(fault.text,
+                     "out of device memory for 24 MiB more: they do not fit in 64 MiB (option memory); uid:2 "
+                     "holds 6.0 MiB in buffers, others 40 MiB");
     ad__memory_give(y, &b);
     cr_assert_eq(ad__memory_take(x, 24 * MIB, &c, &fault), 0, "uid:2's spare slab is in the way: %s", fault.text);
     cr_assert_eq(ad__memory_take(x, 1ull << 45, &b, &fault), AD_E_MEMORY);

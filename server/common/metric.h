@@ -1,0 +1,21 @@
+/* How each counter is shown: the rows of metric.def. */
+#ifndef AD_SERVER_METRIC_H
+#define AD_SERVER_METRIC_H
+
+#include "protocol/base.h"
+
+typedef enum ad_metric_scope { AD_METRIC_SESSION, AD_METRIC_WORKER } ad_metric_scope;
+typedef enum ad_metric_kind { AD_METRIC_COUNTER, AD_METRIC_GAUGE } ad_metric_kind;
+
+typedef struct ad_metric {
+    int counter; /* index of counter.def */
+    ad_metric_scope scope;
+    ad_metric_kind kind;
+    const char *name; /* "": not told to Prometheus */
+    double scale;
+} ad_metric;
+
+extern const ad_metric ad__metrics[];
+extern const int ad__metrics_count;
+
+#endif

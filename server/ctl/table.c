@@ -1,0 +1,93 @@
+/* Tables for people: columns as wide as what is in them. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/ctl/ctl.h"
+
+void ad__table_begin(ad_table *t, const char *const *head) {
+    *t = (ad_table){.head = head};
+    while (t->columns < AD_TABLE_COLUMNS && head[t->columns]) t->columns++;
+}
+
+/* What clients have said of themselves must not move a terminal's cursor. */
+static void make_plain(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127) *text = '?';
+}
+
+void ad__table_add(ad_table *t, const char *format, ...) {
+    char *cell = NULL;
+    va_list list;
+    if (t->count == t->room) {
+        size_t room = t->room ? 2 * t->room : 64;
+        char **cells = realloc(t->cells, room * sizeof *cells);
+        if (cells) {
+            t->cells = cells;
+            t->room = room;
+        }
+    }
+    va_start(list, format);
+    int n = t->count < t->room ? vasprintf(&cell, format, list) : -1;
+    va_end(list);
+    if (n < 0) {
+        t->failed = true;
+        return;
+    }
+    make_plain(cell);
+    t->cells[t->count++] = cell;
+}
+
+void ad__ctl_bytes_text(double n, char out[16]) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    int u = 0;
+    for (; n >= 1024 && u < 5; u++) n /= 1024;
+    snprintf(out, 16, n < 10 && u ? "%.1f %s" : "%.0f %s", n, units[u]);
+}
+
+void ad__table_bytes(ad_table *t, double bytes) {
+    char text[16];
+    ad__ctl_bytes_text(bytes, text);
+    ad__table_add(t, "%s", text);
+}
+
+void ad__table_seconds(ad_table *t, double s) {
+    if (s < 120) ad__table_add(t, "%.1f s", s);
+    else if (s < 7200) ad__table_add(t, "%.0f min", s / 60);
+    else ad__table_add(t, "%.0f h", s / 3600);
+}
+
+/* Characters, not bytes. */
+static int width_of(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += ((unsigned char)*text & 0xC0) != 0x80;
+    return n;
+}
+
+static void print_cell(const char *text, int width, bool right, bool last) {
+    int gap = width - width_of(text);
+    if (right) printf("%*s%s", gap, "", text);
+    else printf("%s%*s", text, last ? 0 : gap, "");
+    fputs(last ? "\n" : "  ", stdout);
+}
+
+void ad__table_end(ad_table *t, size_t most) {
+    int width[AD_TABLE_COLUMNS];
+    size_t rows = t->columns ? t->count / t->columns : 0, shown = most && rows > most ? most : rows;
+    for (size_t k = 0; k < t->columns; k++) width[k] = width_of(t->head[k]) - (*t->head[k] == '>');
+    for (size_t i = 0; i < shown * t->columns; i++) {
+        int w = width_of(t->cells[i]);
+        if (w > width[i % t->columns]) width[i % t->columns] = w;
+    }
+    for (size_t i = 0; i < (shown + 1) * t->columns; i++) {
+        size_t k = i % t->columns;
+        bool right = *t->head[k] == '>';
+        print_cell(i < t->columns ? t->head[k] + right : t->cells[i - t->columns], width[k], right,
+                   k + 1 == t->columns);
+    }
+    if (shown < rows) printf("... and %zu more\n", rows - shown);
+    if (t->failed) fputs("arrayctl: out of memory; the table is not whole\n", stderr);
+    for (size_t i = 0; i < t->count; i++) free(t->cells[i]);
+    free(t->cells);
+}

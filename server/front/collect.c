@@ -1,0 +1,169 @@
+/* Reports of all workers at a time. */
+#include <string.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/front/front.h"
+
+#define PAUSE 20000000 /* ns between two questions */
+#define PATIENCE 1000  /* ms: a worker that executes something long answers after it */
+
+/* ---- rounds ---- */
+
+static void on_turn(uv_timer_t *timer) {
+    ad_rounds *r = timer->data;
+    r->now = r->next;
+    r->next = NULL;
+    r->last = ad__os_now();
+    r->begin(r->front);
+}
+
+/* At once, or when the pause is over. */
+static void take_turn(ad_rounds *r) {
+    int64_t wait = r->last ? r->last + r->pause - ad__os_now() : 0;
+    r->under_way = true;
+    if (wait > 0) uv_timer_start(&r->timer, on_turn, (uint64_t)wait / 1000000 + 1, 0);
+    else on_turn(&r->timer);
+}
+
+void ad__rounds_init(ad_front *f, ad_rounds *r, void (*begin)(ad_front *f), int64_t pause) {
+    *r = (ad_rounds){.front = f, .begin = begin, .pause = pause};
+    uv_timer_init(&f->loop, &r->timer);
+    r->timer.data = r;
+    uv_unref((uv_handle_t *)&r->timer);
+}
+
+void ad__round_join(ad_rounds *r, ad_wish *w) {
+    w->waiting = true;
+    w->next = r->next;
+    r->next = w;
+    if (!r->under_way) take_turn(r);
+}
+
+void ad__round_over(ad_rounds *r) {
+    while (r->now) {
+        ad_wish *w = r->now;
+        r->now = w->next;
+        w->waiting = false;
+        w->done(w);
+    }
+    r->under_way = false;
+    if (r->next) take_turn(r);
+}
+
+void ad__rounds_close(ad_rounds *r) {
+    uv_timer_stop(&r->timer);
+    r->now = r->next = NULL;
+    r->under_way = true; /* none begins any more */
+}
+
+static void unlink_wish(ad_wish **at, const ad_wish *w) {
+    while (*at && *at != w) at = &(*at)->next;
+    if (*at) *at = w->next;
+}
+
+void ad__wish_drop(ad_rounds *r, ad_wish *w) {
+    if (!w->waiting) return;
+    unlink_wish(&r->now, w);
+    unlink_wish(&r->next, w);
+    w->waiting = false;
+}
+
+/* ---- reports ---- */
+
+static bool some_asked(ad_front *f) {
+    ad_domain_facts facts;
+    for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
+        ad__domain_facts(d, &facts);
+        if (facts.sight->asked) return true;
+    }
+    return false;
+}
+
+static void finish(ad_front *f) {
+    uv_timer_stop(&f->seeing.report_patience);
+    ad__round_over(&f->seeing.reports);
+}
+
+static void finish_if_all(ad_front *f) {
+    if (f->seeing.reports.under_way && !some_asked(f)) finish(f);
+}
+
+static void on_impatient(uv_timer_t *timer) {
+    ad_front *f = timer->data;
+    ad_domain_facts facts;
+    for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
+        ad__domain_facts(d, &facts);
+        if (facts.sight->asked)
+            ad__log(AD_LOG_DEBUG, "worker does not report", "domain=%s worker=%d", facts.name, facts.pid);
+        facts.sight->asked = false;
+    }
+    finish(f);
+}
+
+static void ask(ad_front *f, ad_domain *d, uint64_t what) {
+    ad_note note = {.kind = AD_NOTE_REPORT, .id = f->seeing.question, .size = what};
+    ad_domain_facts facts;
+    ad__domain_facts(d, &facts);
+    if (!facts.ready || ad__domain_note(d, &note, -1)) return;
+    facts.sight->question = note.id;
+    facts.sight->asked = true;
+}
+
+static void begin(ad_front *f) {
+    uint64_t what = 0;
+    for (const ad_wish *w = f->seeing.reports.now; w; w = w->next) what |= w->what;
+    f->seeing.question++;
+    for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) ask(f, d, what);
+    if (some_asked(f)) uv_timer_start(&f->seeing.report_patience, on_impatient, PATIENCE, 0);
+    else finish(f);
+}
+
+void ad__collect(ad_front *f, ad_wish *w) { ad__round_join(&f->seeing.reports, w); }
+
+void ad__collect_answer(ad_front *f, ad_sight *s, const ad_note *note, int fd) {
+    ad_report fresh = {0};
+    /* Each question has one answer, perhaps a late one; more would only be to keep this process busy. */
+    bool wanted = note->id > s->answered && note->id <= s->question;
+    int status = wanted ? ad__report_read(fd, note->size, &fresh) : AD_E_PROTOCOL;
+    close(fd);
+    if (wanted) s->answered = note->id;
+    if (status) {
+        ad__log(AD_LOG_WARN, "report not understood", "why=%s", ad__error_text(status));
+    } else {
+        ad__report_free(&s->report);
+        s->report = fresh;
+        s->at = ad__os_now();
+    }
+    if (note->id == s->question) s->asked = false; /* not the late answer to an earlier one */
+    finish_if_all(f);
+}
+
+void ad__collect_gone(ad_front *f, ad_sight *s) {
+    ad__report_free(&s->report);
+    s->at = 0;
+    s->asked = s->probed = false;
+    s->probes_open = 0;
+    s->answered = s->question;
+    finish_if_all(f);
+}
+
+void ad__seeing_init(ad_front *f) {
+    f->seeing.began = ad__os_now();
+    ad__rounds_init(f, &f->seeing.reports, begin, PAUSE);
+    ad__health_init(f);
+    uv_timer_init(&f->loop, &f->seeing.report_patience);
+    f->seeing.report_patience.data = f;
+    uv_unref((uv_handle_t *)&f->seeing.report_patience);
+}
+
+void ad__seeing_close(ad_front *f) {
+    ad__control_close(f);
+    ad__http_close(f);
+    ad__health_close(f);
+    ad__rounds_close(&f->seeing.reports);
+    uv_timer_stop(&f->seeing.report_patience);
+    ad__bytes_free(&f->seeing.status.text);
+    ad__bytes_free(&f->seeing.metrics.text);
+}

@@ -1,0 +1,315 @@
+/* The socket of arrayctl: one line in, one line of JSON out. Whoever can connect is root or the server's user (mode
+ * 0600), or has been let through by them; the grant admin is asked for all the same. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/common/fdpass.h"
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/common/put.h"
+#include "server/front/front.h"
+
+#define MOST 32    /* connections; one more, and the oldest goes */
+#define LINE 512   /* bytes of a request */
+#define REASON 200 /* of them, that a killed session's client is told */
+#define TIME 10000 /* ms of a connection, besides the time that health may take */
+
+typedef struct visitor visitor;
+
+struct ad_control {
+    ad_front *front;
+    uv_poll_t poll;
+    int fd;
+    char *path;
+    visitor *visitors; /* newest first */
+    unsigned count;
+};
+
+struct visitor {
+    visitor *next, *prev;
+    ad_wish wish;
+    ad_rounds *rounds; /* that the wish is in */
+    ad_front *front;
+    uv_poll_t poll;
+    uv_timer_t timer;
+    int fd, passed, handles; /* passed: a descriptor that came with the request; -1: none */
+    bool closing, admin;
+    ad_entrant who;
+    char line[LINE];
+    const char *name, *why; /* in it: a session, and why it is to end */
+    bool kills;
+    size_t got;
+    ad_bytes answer;
+    size_t sent;
+};
+
+static visitor *visitor_of(ad_wish *w) { return (visitor *)(void *)((char *)w - offsetof(visitor, wish)); }
+
+/* ---- the end of a visit ---- */
+
+static void on_visitor_closed(uv_handle_t *handle) {
+    visitor *v = handle->data;
+    if (--v->handles) return;
+    close(v->fd);
+    if (v->passed >= 0) close(v->passed);
+    ad__bytes_free(&v->answer);
+    free(v);
+}
+
+static void leave(visitor *v) {
+    ad_control *c = v->front->seeing.control;
+    if (v->closing) return;
+    v->closing = true;
+    if (v->rounds) ad__wish_drop(v->rounds, &v->wish);
+    if (v->prev) v->prev->next = v->next;
+    else c->visitors = v->next;
+    if (v->next) v->next->prev = v->prev;
+    c->count--;
+    uv_close((uv_handle_t *)&v->poll, on_visitor_closed);
+    uv_close((uv_handle_t *)&v->timer, on_visitor_closed);
+}
+
+static void on_time(uv_timer_t *timer) { leave(timer->data); }
+
+/* ---- answering ---- */
+
+static void on_writable(uv_poll_t *poll, int status, int events) {
+    visitor *v = poll->data;
+    (void)events;
+    ssize_t n = status < 0 ? -1
+                           : ad__os.send(v->fd, v->answer.data + v->sent, v->answer.size - v->sent,
+                                         MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && status >= 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n > 0) v->sent += (size_t)n;
+    if (n <= 0 || v->sent == v->answer.size) leave(v);
+}
+
+static void answer(visitor *v) {
+    if (v->answer.failed) leave(v);
+    else uv_poll_start(&v->poll, UV_WRITABLE, on_writable);
+}
+
+static void refuse(visitor *v, const char *what, const char *why) {
+    char text[LINE + 128], away[4096];
+    /* Unread bytes would reset the connection, and the answer would be lost. */
+    for (int i = 0; i < 32 && ad__os.recv(v->fd, away, sizeof away, MSG_DONTWAIT) > 0; i++) {}
+    snprintf(text, sizeof text, "%s%s", what, why);
+    ad__put(&v->answer, "{\"error\":");
+    ad__put_json(&v->answer, text);
+    ad__put(&v->answer, "}\n");
+    answer(v);
+}
+
+/* ---- requests ---- */
+
+/* The next word of the line, cut off; "" at its end. */
+static const char *word(char **at) {
+    char *from = *at + strspn(*at, " ");
+    *at = from + strcspn(from, " ");
+    if (**at) *(*at)++ = 0;
+    return from;
+}
+
+static void wait_for(visitor *v, ad_rounds *rounds, void (*ask)(ad_front *f, ad_wish *w), void (*done)(ad_wish *w)) {
+    v->rounds = rounds;
+    v->wish.done = done;
+    ask(v->front, &v->wish);
+}
+
+static void on_seen(ad_wish *w) {
+    visitor *v = visitor_of(w);
+    ad__status_json(v->front, &v->answer);
+    answer(v);
+}
+
+static void on_healthy(ad_wish *w) {
+    visitor *v = visitor_of(w);
+    ad__health_json(v->front, &v->answer);
+    answer(v);
+}
+
+/* kill and trace, once it is known which sessions there are. */
+static void on_named(ad_wish *w) {
+    visitor *v = visitor_of(w);
+    const char *name = v->name, *why = v->why;
+    bool kills = v->kills, ending = false;
+    ad_note note = {.kind = kills ? AD_NOTE_KILL : AD_NOTE_TRACE};
+    ad_domain *d = ad__status_session(v->front, name, &note.id, &ending);
+    if (!d || (ending && !kills)) {
+        refuse(v, "there is no session ", name);
+        return;
+    }
+    if (kills) snprintf(note.text, sizeof note.text, "ended by an administrator%s%.*s", *why ? ": " : "", REASON, why);
+    int fd = kills ? -1 : v->passed, status = 0;
+    if (!kills) v->passed = -1;
+    status = ad__domain_note(d, &note, fd);
+    ad__log(AD_LOG_INFO, kills ? "session killed" : "session traced", "session=%s by=%s why=%s", name, v->who.who, why);
+    if (status) {
+        refuse(v, "cannot reach the worker of session ", name);
+        return;
+    }
+    ad__put(&v->answer, "{\"%s\":", kills ? "killed" : "traced");
+    ad__put_json(&v->answer, name);
+    ad__put(&v->answer, "}\n");
+    answer(v);
+}
+
+static void on_request(visitor *v) {
+    char *at = v->line;
+    for (char *p = at; *p; p++) /* it goes into the log and to clients */
+        if (*p < ' ' || *p > '~') *p = '?';
+    ad_seeing *s = &v->front->seeing;
+    const char *verb = word(&at);
+    bool kills = !strcmp(verb, "kill"), traces = !strcmp(verb, "trace");
+    uv_poll_stop(&v->poll);
+    if (!v->admin) {
+        refuse(v, v->who.who, " may not administer this server: the grant admin is missing");
+    } else if (!strcmp(verb, "status") || !strcmp(verb, "names")) {
+        v->wish.what = *verb == 'n' ? AD_REPORT_WITH_NAMES : 0;
+        wait_for(v, &s->reports, ad__collect, on_seen);
+    } else if (!strcmp(verb, "health")) {
+        wait_for(v, &s->health, ad__health, on_healthy);
+    } else if (kills || traces) {
+        struct stat st;
+        v->kills = kills;
+        v->name = word(&at);
+        v->why = at;
+        if (!*v->name) refuse(v, verb, ": expected the name of a session");
+        else if (traces && (v->passed < 0 || fstat(v->passed, &st) || !S_ISFIFO(st.st_mode)))
+            refuse(v, verb, ": expected a pipe with the request");
+        else wait_for(v, &s->reports, ad__collect, on_named);
+    } else {
+        refuse(v, "no such request: ", verb);
+    }
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events) {
+    visitor *v = poll->data;
+    int fd = -1;
+    (void)events;
+    ssize_t n = status < 0 ? 0 : ad__fdpass_receive(v->fd, v->line + v->got, LINE - 1 - v->got, &fd);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (fd >= 0 && v->passed >= 0) close(fd);
+    else if (fd >= 0) v->passed = fd;
+    if (n <= 0) {
+        leave(v);
+        return;
+    }
+    v->got += (size_t)n;
+    char *end = memchr(v->line, '\n', v->got);
+    if (end || v->got == LINE - 1) {
+        memset(end ? end : v->line + v->got, 0, (size_t)(v->line + LINE - (end ? end : v->line + v->got)));
+        if (end) on_request(v);
+        else refuse(v, "the request is too long", "");
+    }
+}
+
+/* ---- visits ---- */
+
+static void visit(ad_control *c, int fd) {
+    visitor *v = ad__os.calloc(1, sizeof *v);
+    if (!v || uv_poll_init(&c->front->loop, &v->poll, fd)) {
+        free(v);
+        close(fd);
+        return;
+    }
+    if (c->count == MOST) {
+        visitor *oldest = c->visitors;
+        while (oldest->next) oldest = oldest->next;
+        leave(oldest);
+    }
+    uv_timer_init(&c->front->loop, &v->timer);
+    v->front = c->front;
+    v->fd = fd;
+    v->passed = -1;
+    v->handles = 2;
+    v->poll.data = v->timer.data = v;
+    v->next = c->visitors;
+    if (v->next) v->next->prev = v;
+    c->visitors = v;
+    c->count++;
+    uv_timer_start(&v->timer, on_time, TIME + (uint64_t)(c->front->config.health_seconds * 1000), 0);
+    v->admin = ad__entrance_admin(c->front, fd, &v->who);
+    if (!v->admin) ad__entrance_refused(c->front, v->who.who, "control", "the grant admin is missing");
+    uv_poll_start(&v->poll, UV_READABLE, on_readable);
+}
+
+static void on_connection(uv_poll_t *poll, int status, int events) {
+    ad_control *c = poll->data;
+    (void)status, (void)events;
+    int fd = ad__os.accept(c->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) visit(c, fd);
+    else if (errno != EAGAIN) ad__log(AD_LOG_WARN, "cannot accept", "at=%s why=%s", c->path, strerror(errno));
+}
+
+/* ---- the socket ---- */
+
+/* Beside the server's socket, also where that is not of its own making. NULL: no memory. */
+static char *path_of(const ad_front *f) {
+    const ad_config *c = &f->config;
+    if (*c->control) return strdup(c->control);
+    char *from = f->socket ? strdup(f->socket) : *c->socket ? strdup(c->socket) : ad__listen_default();
+    char *path = from ? ad__os.malloc(strlen(from) + sizeof ".ctl") : NULL;
+    if (path) strcat(strcpy(path, from), ".ctl");
+    free(from);
+    return path;
+}
+
+/* Not where nobody has asked for it and there is no Unix socket. */
+static bool is_wanted(const ad_config *c) {
+    return *c->control ? strcmp(c->control, "none") != 0 : strcmp(c->socket, "none") != 0;
+}
+
+static int listen_there(ad_control *c, ad_fault *fault) {
+    int status = ad__listen_at_path("control", c->path, 0600, &c->fd, fault);
+    if (!status && uv_poll_init(&c->front->loop, &c->poll, c->fd)) {
+        close(c->fd);
+        status = ad__fault(fault, AD_E_SYSTEM, "option control: cannot watch %s", c->path);
+    }
+    return status;
+}
+
+int ad__control_open(ad_front *f, ad_fault *fault) {
+    if (!is_wanted(&f->config)) return 0;
+    ad_control *c = ad__os.calloc(1, sizeof *c);
+    if (!c || !(c->path = path_of(f))) {
+        free(c);
+        return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    }
+    c->front = f;
+    int status = listen_there(c, fault);
+    if (status) {
+        free(c->path);
+        free(c);
+        if (*f->config.control) return status;
+        /* Nobody has asked for it, and clients are served without. */
+        ad__log(AD_LOG_WARN, "no control socket", "why=%s", fault->text);
+        *fault = (ad_fault){0};
+        return 0;
+    }
+    c->poll.data = c;
+    f->seeing.control = c;
+    uv_poll_start(&c->poll, UV_READABLE, on_connection);
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle) {
+    ad_control *c = handle->data;
+    close(c->fd);
+    free(c->path);
+    free(c);
+}
+
+void ad__control_close(ad_front *f) {
+    ad_control *c = f->seeing.control;
+    if (!c) return;
+    while (c->visitors) leave(c->visitors);
+    unlink(c->path);
+    f->seeing.control = NULL;
+    uv_close((uv_handle_t *)&c->poll, on_closed);
+}

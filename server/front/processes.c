@@ -1,0 +1,44 @@
+/* What the processes cost the host, as the kernel counts it. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/front/front.h"
+
+/* A file of /proc/PID as text; false: the process has gone, or hides. */
+static bool read_file(int pid, const char *name, char *out, size_t size) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
+    if (fd >= 0) close(fd);
+    out[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+static uint64_t count_descriptors(int pid) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    DIR *folder = opendir(path);
+    uint64_t n = 0;
+    for (struct dirent *e; folder && (e = readdir(folder));) n += *e->d_name != '.';
+    if (folder) closedir(folder);
+    return n;
+}
+
+void ad__process_cost(int pid, ad_process_cost *out) {
+    char text[1024];
+    unsigned long all, resident, user, system;
+    *out = (ad_process_cost){0};
+    if (!pid) return;
+    if (read_file(pid, "statm", text, sizeof text) && sscanf(text, "%lu %lu", &all, &resident) == 2)
+        out->resident = (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+    /* The name in parentheses may have anything in it. */
+    const char *after = read_file(pid, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
+    if (after && sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) == 2)
+        out->cpu = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+    out->descriptors = count_descriptors(pid);
+}

@@ -1,0 +1,176 @@
+/* What arrayd is told when it asks. Whoever runs the engine writes it down between two turns: all that is of use
+ * belongs to that one, and no operation pays for it. */
+#include "server/worker/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/common/report.h"
+#include "server/worker/sharing.h"
+
+struct ad_past {
+    ad_past *next;
+    ad_report_principal row;
+};
+
+/* ---- the parts ---- */
+
+/* Those that nothing is reported of any more are left out. The others do not go while somebody runs the engine. */
+static size_t list_sessions(ad_worker *w, ad_session **list, size_t most) {
+    size_t n = 0;
+    pthread_mutex_lock(&w->sessions_lock);
+    for (ad_session *s = w->sessions; s && n < most; s = s->next)
+        if (!ad__session_is_probe(s->id) && !s->dropping) list[n++] = s;
+    pthread_mutex_unlock(&w->sessions_lock);
+    return n;
+}
+
+static void add_session(ad_session *s, int64_t now, ad_bytes *out) {
+    ad_report_session row = {.id = s->id, .idle = now - s->active, .traced = ad__is_traced(s)};
+    pthread_mutex_lock(&s->worker->engine.lock);
+    row.ending = s->over;
+    pthread_mutex_unlock(&s->worker->engine.lock);
+    snprintf(row.principal, sizeof row.principal, "%s", s->principal);
+    snprintf(row.client, sizeof row.client, "%.*s", (int)sizeof row.client - 1, s->client);
+    ad__session_counters(s, row.counter);
+    ad__bytes_append(out, &row, sizeof row);
+}
+
+static void add_sessions(ad_worker *w, ad_bytes *out, ad_report_head *head) {
+    size_t most = atomic_load(&w->nsessions) + 64u; /* some may have come just now */
+    if (most > AD_REPORT_SESSIONS) most = AD_REPORT_SESSIONS;
+    ad_session **list = ad__os.malloc(most * sizeof *list);
+    if (!list) {
+        out->failed = true;
+        return;
+    }
+    head->sessions = (uint32_t)list_sessions(w, list, most);
+    for (uint32_t i = 0; i < head->sessions; i++) add_session(list[i], ad__os_now(), out);
+    free(list);
+}
+
+static void add_principals(const ad_worker *w, ad_bytes *out, ad_report_head *head) {
+    for (const ad_past *p = w->past; p; p = p->next, head->principals++) ad__bytes_append(out, &p->row, sizeof p->row);
+}
+
+static void add_devices(const ad_worker *w, ad_bytes *out, ad_report_head *head) {
+    for (int i = 0; i < w->devices && i < AD_REPORT_DEVICES; i++, head->devices++) {
+        const ad_gpu *g = &w->gpu[i];
+        ad_report_device row = {.index = (uint64_t)i, .open = g->device != NULL};
+        if (row.open) {
+            row.memory = g->info.memory;
+            row.limit = g->memory.limit;
+            row.slab_bytes = g->memory.slab_bytes;
+            row.slabs = g->memory.slabs;
+            row.used = g->memory.used;
+            memcpy(row.name, g->info.name, sizeof row.name);
+        }
+        ad__bytes_append(out, &row, sizeof row);
+    }
+}
+
+typedef struct names {
+    ad_bytes *out;
+    ad_report_head *head;
+} names;
+
+static void add_name(void *user, const ad_report_name *row) {
+    names *n = user;
+    if (n->head->names == AD_REPORT_NAMES) return;
+    ad__bytes_append(n->out, row, sizeof *row);
+    n->head->names++;
+}
+
+/* ---- the whole ---- */
+
+static void write_down(ad_worker *w, uint64_t what, ad_bytes *out) {
+    static ad_session nobody; /* whose own counters are 0 */
+    ad_report_head head = {.magic = AD_REPORT_MAGIC};
+    nobody.worker = w;
+    ad__session_counters(&nobody, head.counter);
+    ad__bytes_append(out, &head, sizeof head);
+    add_sessions(w, out, &head);
+    add_principals(w, out, &head);
+    add_devices(w, out, &head);
+    if (what & AD_REPORT_WITH_NAMES) ad__names_each(w, add_name, &(names){out, &head});
+    if (!out->failed) memcpy(out->data, &head, sizeof head);
+}
+
+static int keep(const ad_bytes *b) {
+    int fd = b->failed ? -1 : memfd_create("arrayd report", MFD_CLOEXEC);
+    if (fd >= 0 && ad__os_write(fd, b->data, b->size)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+void ad__report_tell(ad_worker *w, uint64_t question, uint64_t what) {
+    ad_bytes b = AD_BYTES_INIT;
+    write_down(w, what, &b);
+    ad_note note = {.kind = AD_NOTE_REPORTED, .id = question, .size = b.size};
+    int fd = keep(&b);
+    if (fd < 0) ad__log(AD_LOG_WARN, "nothing reported", "why=%s", b.failed ? "out of host memory" : strerror(errno));
+    else ad__worker_tell(w, &note, fd);
+    ad__bytes_free(&b);
+}
+
+/* ---- sessions that are over ---- */
+
+/* Its principal's; that of all others when there are too many; NULL: no memory. */
+static ad_past *past_of(ad_worker *w, const char *principal) {
+    unsigned count = 0;
+    for (ad_past *p = w->past; p; p = p->next, count++)
+        if (!strcmp(p->row.principal, principal)) return p;
+    if (count == AD_REPORT_PRINCIPALS - 1) principal = "others";
+    else if (count >= AD_REPORT_PRINCIPALS) return past_of(w, "others");
+    ad_past *p = ad__os.calloc(1, sizeof *p);
+    if (!p) return NULL;
+    snprintf(p->row.principal, sizeof p->row.principal, "%s", principal);
+    p->next = w->past;
+    return w->past = p;
+}
+
+void ad__report_over(ad_session *s) {
+    ad_past *p = ad__session_is_probe(s->id) ? NULL : past_of(s->worker, s->principal);
+    int64_t counter[AD_NCOUNTER];
+    if (!p) return;
+    ad__session_counters(s, counter);
+    for (int i = 0; i < AD_NCOUNTER; i++) p->row.counter[i] += counter[i];
+    p->row.sessions++;
+}
+
+void ad__report_close(ad_worker *w) {
+    while (w->past) {
+        ad_past *p = w->past;
+        w->past = p->next;
+        free(p);
+    }
+}
+
+/* ---- single sessions ---- */
+
+static ad_session *session_of(ad_worker *w, uint64_t id) {
+    ad_session *s = w->sessions;
+    while (s && s->id != id) s = s->next;
+    return s;
+}
+
+void ad__report_kill(ad_worker *w, const ad_note *note) {
+    ad_session *s = session_of(w, note->id);
+    if (!s) return;
+    ad__log(AD_LOG_INFO, "session killed", "session=%lu principal=%s why=%s", s->id, s->principal, note->text);
+    ad__session_bye(s, AD_E_DENIED, note->text);
+}
+
+void ad__report_trace(ad_worker *w, const ad_note *note, int fd) {
+    ad_session *s = session_of(w, note->id);
+    if (s) ad__trace_to(s, fd);
+    else close(fd);
+}
