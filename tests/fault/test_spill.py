@@ -148,3 +148,25 @@ def test_who_has_more_than_a_share_gives_way(start, place):
     assert bob.stat("moved_in") == before
     for i, x in enumerate(large):
         np.testing.assert_array_equal(alice.get(x), np.full(n, i + 3.0))
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_is_being_read_stays(start, late):
+    """A client that takes its time with a large array gets it as it was, whatever others need meanwhile."""
+    server = start("--memory=16M", "--slab=4M", "--host-memory=64M", env={"ARRAYD_CPU_LATE": "1"} if late else {})
+    slow, other = Client(server.path), Client(server.path)
+    data = np.random.default_rng(1).random(1 << 20)
+    x = slow.put(data)
+    slow.sync()
+    request = slow.ask("read", x)  # more than is kept for it: the reply stands still
+    wait_until(lambda: other.stat("sessions") == 2 and slow.socket.recv(1, socket.MSG_PEEK), "it has begun")
+    arrays = [other.put(np.full(N * 8, float(i))) for i in range(14)]
+    for i in range(28):
+        y = arrays[i % 14]
+        other.ufunc("add", "float64", [N * 8], y, 1.0, out=[y[0], y[1], 0, [N * 8]])
+    other.sync()
+    assert other.stat("host_bytes") >= 5 << 20 and other.stat("ops_failed") == 0
+    _, got = slow.reply(request)
+    np.testing.assert_array_equal(np.frombuffer(got), data)
+    for i, y in enumerate(arrays):
+        np.testing.assert_array_equal(other.get(y), np.full(N * 8, i + 2.0))

@@ -451,5 +451,5 @@ def test_for_long(place):
         ad.sync()
         with open(f"/proc/{ad.stat()['worker_pid']}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-    before = load(10_000)
-    assert load(50_000) - before < 1.5 * MIB
+    before = load(20_000)
+    assert load(80_000) - before < 2.5 * MIB
