@@ -371,7 +371,7 @@ def test_the_pool_counts_what_is_on_the_device(small):
 def test_what_one_operation_needs_must_fit(small):
     n = 7 * MIB // 8
     x, y = ad.ones(n), ad.full(n, 2.0)
-    with pytest.raises(MemoryError, match="7.0 MiB more do not fit in 16 MiB|8.0 MiB more do not fit in 16 MiB"):
+    with pytest.raises(MemoryError, match="do not fit in 16 MiB"):
         (x + y).get()
     x += y
     assert float(x.sum()) == 3 * n and float(y.sum()) == 2 * n
