@@ -73,6 +73,14 @@ def reference():
          for r in rows("metric", SERVER / "common") if r[3]])
 
 
+WORDS = {"AUTO_SIZE": "SIZE or auto"}
+
+
+def kind_of(option):
+    """How people call an option's type."""
+    return WORDS.get(option[2], option[2]).lower()
+
+
 def c_reference():
     """The pages of the C library: file name, title, text."""
     yield "c/arrayd.md", "The C library: arrayd.h", creference.page()
@@ -83,14 +91,6 @@ def c_reference():
     yield "c/constants.md", "The C library: constants", "\n".join(
         f"## {title}\n\n{table(columns, lines)}" for title, columns, lines in
         creference.constants(rows("dtype"), rows("error"), rows("call")))
-
-
-WORDS = {"AUTO_SIZE": "SIZE or auto"}
-
-
-def kind_of(option):
-    """How people call an option's type."""
-    return WORDS.get(option[2], option[2]).lower()
 
 
 def configuration():

@@ -84,9 +84,14 @@ static uint64_t what_others_leave(const ad_account *a, uint64_t limit, bool slab
     return limit;
 }
 
-uint64_t ad__account_room(const ad_account *a, uint64_t limit) { return what_others_leave(a, limit, true); }
-
-uint64_t ad__account_most(const ad_account *a, uint64_t limit) { return what_others_leave(a, limit, false); }
+uint64_t ad__account_most(const ad_account *a, uint64_t limit) {
+    for (const ad_account *other = *a->list; other; other = other->next) {
+        if (other == a) continue;
+        if (other->reserve >= limit) return 0;
+        limit -= other->reserve;
+    }
+    return limit;
+}
 
 /* ---- what is said ---- */
 

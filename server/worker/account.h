@@ -13,7 +13,7 @@ typedef enum ad_use {
     AD_USE_WORKSPACE, /* while an operation is enqueued, or an array on its way to a client */
     AD_USE_WINDOW,    /* host memory that is pinned for the device */
     AD_USE_VARIABLE,  /* of a module, where a buffer means it */
-    AD_USE_MOVED,     /* buffers that lie in host memory, and are to have room when they come back (spill.h) */
+    AD_USE_MOVED,     /* buffers that lie in host memory until they are used, and must be able to come back */
     AD_USES
 } ad_use;
 
@@ -46,7 +46,7 @@ void ad__account_return(ad_account *a, ad_use use, uint64_t size);
 /* Bytes of slabs that the account may have, when all slabs together may have limit: the rest has been taken by others
  * or is reserved for them. */
 uint64_t ad__account_room(const ad_account *a, uint64_t limit);
-/* The same if the others had no more than is reserved for them. */
+/* The most that can ever be: all but what is reserved for others. */
 uint64_t ad__account_most(const ad_account *a, uint64_t limit);
 /* The device is full: say who holds what. limit 0: it is the device itself that has no more. Returns AD_E_MEMORY. */
 int ad__account_full(const ad_account *a, uint64_t size, uint64_t limit, ad_fault *fault);

@@ -21,7 +21,7 @@ typedef struct job {
     ad_poison *inherited; /* an operand's */
     ad_block scratch[JOB_SCRATCH];
     int nscratch;
-    int using; /* so many buffers are to stay where they are until its end */
+    int using;            /* so many buffers are to stay where they are until its end */
     ad_fault fault, lack; /* lack: why there was no scratch memory */
 } job;
 

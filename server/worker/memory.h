@@ -62,10 +62,5 @@ int ad__memory_borrow(ad_estate *e, uint64_t size, ad_block *out, ad_fault *faul
 void ad__memory_give(ad_estate *e, ad_block *b);
 /* Somebody else pays for a block from now on. */
 void ad__memory_charge(ad_block *b, ad_account *payer);
-/* Is it within what the principal may have, if others gave way? */
-bool ad__memory_allows(const ad_estate *e, uint64_t size);
-/* So many bytes that the principal holds lie elsewhere (more than before, or fewer): they count as if they were here,
- * so that there is always room for them to come back. */
-void ad__estate_away(ad_estate *e, int64_t more);
 
 #endif

@@ -35,16 +35,16 @@ static int check(const ad_session *s, uint64_t size, ad_fault *fault) {
 
 /* ---- memory of slabs ---- */
 
-typedef int taker(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
+typedef int take_block(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
 
-/* What is not in use makes room for it (spill.h). */
-static int find_room(ad_session *s, ad_lane *lane, uint64_t size, taker *from, ad_block *out, ad_fault *fault) {
+/* What is not in use is moved out for it, if need be. */
+static int take(ad_session *s, ad_lane *lane, uint64_t size, take_block *get, ad_block *out, ad_fault *fault) {
     char mine[16], moved[AD_SPILL_TEXT];
     ad_fault why = {0};
     ad__spill_stir(s->worker, lane);
-    int status = from(lane->estate, size, out, &why);
+    int status = get(lane->estate, size, out, &why);
     while (status == AD_E_MEMORY && ad__spill_make_room(s->worker, lane, size))
-        status = from(lane->estate, size, out, &why);
+        status = get(lane->estate, size, out, &why);
     if (!status) return 0;
     if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
     s->refused++;
@@ -54,23 +54,22 @@ static int find_room(ad_session *s, ad_lane *lane, uint64_t size, taker *from, a
                      moved);
 }
 
-static int take(ad_session *s, ad_lane *lane, uint64_t size, taker *from, ad_block *out, ad_fault *fault) {
+static int take_more(ad_session *s, ad_lane *lane, uint64_t size, take_block *get, ad_block *out, ad_fault *fault) {
     int status = check(s, size, fault);
-    if (!status) return find_room(s, lane, size, from, out, fault);
-    s->refused++;
-    return status;
+    s->refused += status != 0;
+    return status ? status : take(s, lane, size, get, out, fault);
 }
 
 int ad__quota_take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
+    return take_more(s, lane, size, ad__memory_take, out, fault);
+}
+
+int ad__quota_return(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
     return take(s, lane, size, ad__memory_take, out, fault);
 }
 
-int ad__quota_restore(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
-    return find_room(s, lane, size, ad__memory_take, out, fault);
-}
-
 int ad__quota_borrow(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
-    int status = take(s, lane, size, ad__memory_borrow, out, fault);
+    int status = take_more(s, lane, size, ad__memory_borrow, out, fault);
     if (!status) s->workspace_bytes += out->size;
     return status;
 }

@@ -7,8 +7,8 @@
 
 /* A block for a buffer, of a lane. AD_E_MEMORY: the fault names the limit, and who holds what. */
 int ad__quota_take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault);
-/* The same for one that counts for the session already: it comes back from host memory. */
-int ad__quota_restore(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault);
+/* The same for one that comes back from host memory, and counts for the session already. */
+int ad__quota_return(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault);
 /* The same for what an operation needs until it is enqueued, and its end. */
 int ad__quota_borrow(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault);
 void ad__quota_repay(ad_session *s, ad_lane *lane, ad_block *b);

@@ -82,7 +82,8 @@ static ad_moved *take_host(ad_worker *w, ad_lane *lane, uint64_t size) {
 /* What the stream has been asked for ends the copy. */
 static void end_copy(ad_worker *w, ad_session *s, ad_lane *lane, ad_moved *m) {
     ad_fault fault = {0};
-    lane->unmarked_ns += (double)m->block.size / NS_FOR_BYTES;
+    const double ns = (double)m->block.size / NS_FOR_BYTES;
+    ad__lane_expect(lane, ns, ns);
     ad__session_enqueued(s, lane, &fault);
     if (m->event && w->backend->event_record(m->event, lane->stream, &fault))
         w->backend->stream_wait(lane->stream, NULL);
@@ -106,7 +107,7 @@ static int move_out(ad_worker *w, ad_buffer *b) {
     end_copy(w, s, lane, m);
     ad__spill_remove(b);
     ad__memory_give(lane->estate, &b->block);
-    ad__estate_away(lane->estate, (int64_t)b->size);
+    ad__account_charge(ad__estate_account(lane->estate), AD_USE_MOVED, b->size);
     b->moved = m;
     b->address = NULL;
     s->moved_bytes += b->size;
@@ -136,7 +137,7 @@ static int take_device(ad_session *s, ad_lane *lane, uint64_t size, ad_block *ou
     ad_memory *host = &s->worker->spill->host;
     const uint64_t limit = s->worker->spill->limit, more = 2 * size + host->slab_size;
     host->limit = limit > UINT64_MAX - more ? UINT64_MAX : limit + more;
-    int status = ad__quota_restore(s, lane, size, out, fault);
+    int status = ad__quota_return(s, lane, size, out, fault);
     host->limit = limit;
     return status;
 }
@@ -146,8 +147,9 @@ static int bring(ad_session *s, ad_lane *lane, ad_buffer *b, bool contents, ad_f
     ad_worker *w = s->worker;
     ad_moved *m = b->moved;
     ad_block block;
+    ad_account *home = ad__estate_account(b->home->estate);
     if (lane->gpu != b->home->gpu) lane = b->home;
-    ad__estate_away(b->home->estate, -(int64_t)b->size);
+    ad__account_return(home, AD_USE_MOVED, b->size);
     int status = take_device(s, lane, b->size, &block, fault);
     if (status) goto stay;
     if (contents && (status = copy_in(w, lane, b, block.address, fault))) goto give_block;
@@ -164,14 +166,14 @@ static int bring(ad_session *s, ad_lane *lane, ad_buffer *b, bool contents, ad_f
 give_block:
     ad__memory_give(lane->estate, &block);
 stay:
-    ad__estate_away(b->home->estate, (int64_t)b->size);
+    ad__account_charge(home, AD_USE_MOVED, b->size);
     return ad__session_status(s, status, fault);
 }
 
 void ad__spill_forget(ad_worker *w, ad_buffer *b) {
     ad__spill_remove(b);
     if (!b->moved) return;
-    ad__estate_away(b->home->estate, -(int64_t)b->size);
+    ad__account_return(ad__estate_account(b->home->estate), AD_USE_MOVED, b->size);
     no_longer_moved(w, b);
 }
 
@@ -217,7 +219,9 @@ int ad__spill_renew(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault)
 
 /* ---- making room ---- */
 
-static ad_buffer *coldest(const ad_lane *lane) { return ad__spill_coldest(&lane->gpu->spill, lane->gpu->memory.limit); }
+static ad_buffer *coldest(const ad_lane *lane) {
+    return ad__spill_coldest(&lane->gpu->spill, lane->gpu->memory.limit, lane->owner);
+}
 
 static void list_small(void *user, ad_buffer *b) {
     const ad_gpu *gpu = user;
@@ -240,7 +244,8 @@ static uint64_t room(const ad_lane *lane) {
 
 /* All that can be moved is enough, so far as that can be known. */
 static bool would_help(ad_worker *w, const ad_lane *lane, uint64_t size) {
-    if (size > lane->gpu->memory.limit || !ad__memory_allows(lane->estate, size)) return false;
+    const ad_account *a = ad__estate_account(lane->estate);
+    if (size > ad__account_most(a, lane->gpu->memory.limit) || ad__account_check(a, size, NULL)) return false;
     if (room(lane) < size) list_all(w, lane->gpu);
     return room(lane) >= size;
 }
@@ -274,7 +279,7 @@ void ad__spill_stir(ad_worker *w, ad_lane *lane) {
 
 int ad__spill_lane(ad_worker *w, ad_lane *lane) {
     if (!w->spill) return 0;
-    lane->owner = ad__spill_owner_open(&lane->gpu->spill, lane->session->principal);
+    lane->owner = ad__spill_owner_open(&lane->gpu->spill, ad__estate_account(lane->estate));
     return lane->owner ? 0 : AD_E_MEMORY;
 }
 

@@ -1,18 +1,16 @@
 #include "server/worker/spill_lru.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "server/common/os.h"
 #include "server/worker/buffers.h"
 
-ad_spill_owner *ad__spill_owner_open(ad_spill_list *list, const char *principal) {
+ad_spill_owner *ad__spill_owner_open(ad_spill_list *list, const ad_account *account) {
     ad_spill_owner *o = list->owners;
-    while (o && strcmp(o->principal, principal)) o = o->next;
+    while (o && o->account != account) o = o->next;
     if (!o) {
         if (!(o = ad__os.calloc(1, sizeof *o))) return NULL;
-        snprintf(o->principal, sizeof o->principal, "%s", principal);
+        o->account = account;
         o->list = list;
         o->next = list->owners;
         list->owners = o;
@@ -53,13 +51,14 @@ void ad__spill_remove(ad_buffer *b) {
     b->owner = NULL;
 }
 
-ad_buffer *ad__spill_coldest(const ad_spill_list *list, uint64_t limit) {
+ad_buffer *ad__spill_coldest(const ad_spill_list *list, uint64_t limit, const ad_spill_owner *mine) {
     const ad_spill_owner *greedy = NULL;
     ad_buffer *coldest = NULL;
     uint64_t sharers = 0;
     for (const ad_spill_owner *o = list->owners; o; o = o->next) {
         if (!o->bytes) continue;
         sharers++;
+        if (o != mine && o->account->slab_bytes <= o->account->reserve) continue;
         if (!greedy || o->bytes > greedy->bytes) greedy = o;
         if (!coldest || o->coldest->used_at < coldest->used_at) coldest = o->coldest;
     }

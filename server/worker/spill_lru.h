@@ -5,7 +5,7 @@
 #ifndef AD_SERVER_SPILL_LRU_H
 #define AD_SERVER_SPILL_LRU_H
 
-#include "server/common/channel.h"
+#include "server/worker/account.h"
 
 struct ad_buffer;
 
@@ -25,11 +25,11 @@ struct ad_spill_owner {
     unsigned users; /* lanes */
     struct ad_buffer *coldest, *warmest;
     uint64_t bytes;
-    char principal[AD_PRINCIPAL_SIZE];
+    const ad_account *account;
 };
 
-/* One user more; NULL: no memory. */
-ad_spill_owner *ad__spill_owner_open(ad_spill_list *list, const char *principal);
+/* Of the owner of an account, which stays as long as it has users here. One user more; NULL: no memory. */
+ad_spill_owner *ad__spill_owner_open(ad_spill_list *list, const ad_account *account);
 /* Nothing is listed by way of this user any more. NULL is allowed. */
 void ad__spill_owner_close(ad_spill_owner *owner);
 /* The buffer, which has memory and is not listed, is the one of its owner that was used last. */
@@ -37,7 +37,8 @@ void ad__spill_add(ad_spill_owner *owner, struct ad_buffer *b);
 /* Unlist it, if it is listed. */
 void ad__spill_remove(struct ad_buffer *b);
 /* Which is to go first: the one that has not been used for longest, of the principal that is furthest above an equal
- * share of `limit` bytes; of all where nobody is. NULL: none is listed. */
-struct ad_buffer *ad__spill_coldest(const ad_spill_list *list, uint64_t limit);
+ * share of `limit` bytes; of all where nobody is. What somebody else than `mine` (NULL: nobody) has reserved stays.
+ * NULL: none is listed. */
+struct ad_buffer *ad__spill_coldest(const ad_spill_list *list, uint64_t limit, const ad_spill_owner *mine);
 
 #endif

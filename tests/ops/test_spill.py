@@ -3,6 +3,7 @@
 Each test here runs on a server with 16 MiB, at once and with operations that complete later than they are asked to.
 ARRAYD_SPILL_EVERY=1 makes the server move the coldest array, however small, at each request for memory.
 """
+import contextlib
 import gc
 import os
 import pickle
@@ -38,11 +39,13 @@ class Place:
         ad.connect(self.url)
 
     def close(self):
-        ad.connect(self.before)
-        self.process.terminate()
         try:
+            ad.connect(self.before)
+            self.process.terminate()
             assert self.process.wait(timeout=60) == 0
         finally:
+            self.process.kill()
+            self.process.wait()
             self.folder.cleanup()
 
 
@@ -68,15 +71,11 @@ def small(server):
 @pytest.fixture
 def place():
     """A function that starts one more server."""
-    places = []
-
-    def start(*options, **more):
-        places.append(Place(*options, **more))
-        return places[-1]
-    yield start
-    gc.collect()
-    for each in reversed(places):
-        each.close()
+    with contextlib.ExitStack() as places:
+        def start(*options, **more):
+            return places.enter_context(contextlib.closing(Place(*options, **more)))
+        yield start
+        gc.collect()
 
 
 def moved():

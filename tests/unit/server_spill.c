@@ -19,6 +19,7 @@ static unsigned draw(unsigned n) {
 
 typedef struct model {
     ad_spill_owner *owner[OWNERS];
+    ad_account account[OWNERS];
     ad_buffer buffer[BUFFERS];
     int owner_of[BUFFERS]; /* -1: not listed */
     uint64_t used[BUFFERS], clock;
@@ -60,22 +61,23 @@ Test(spill, the_coldest_of_who_has_more_than_a_share_goes_first) {
     int fair = 0;
     state = 7;
     for (int o = 0; o < OWNERS; o++) {
-        m.owner[o] = ad__spill_owner_open(&list, (const char *[]){"uid:1", "uid:2", "alice", "bob"}[o]);
+        m.owner[o] = ad__spill_owner_open(&list, &m.account[o]);
+        m.account[o].slab_bytes = 1;
         cr_assert(m.owner[o]);
     }
     for (int i = 0; i < BUFFERS; i++) m.owner_of[i] = -1;
-    cr_assert_null(ad__spill_coldest(&list, 1));
+    cr_assert_null(ad__spill_coldest(&list, 1, NULL));
     for (int n = 0; n < 20000; n++) {
         uint64_t limit = draw(2) ? 1 : 1ull << 40;
         step(&m);
         ad_buffer *out = expected(&m, limit);
-        cr_assert_eq(ad__spill_coldest(&list, limit), out, "at step %d", n);
+        cr_assert_eq(ad__spill_coldest(&list, limit, NULL), out, "at step %d", n);
         fair += out && out != expected(&m, 1ull << 40);
     }
     cr_assert_gt(fair, 1000, "the two rules differ often enough to be told apart");
     for (int i = 0; i < BUFFERS; i++) bytes += m.owner_of[i] < 0 ? 0 : m.buffer[i].block.size;
     cr_assert_eq(list.bytes, bytes);
-    for (ad_buffer *b; (b = ad__spill_coldest(&list, 1));) ad__spill_remove(b);
+    for (ad_buffer *b; (b = ad__spill_coldest(&list, 1, NULL));) ad__spill_remove(b);
     cr_assert_eq(list.bytes, 0);
     for (int o = 0; o < OWNERS; o++) ad__spill_owner_close(m.owner[o]);
     cr_assert_null(list.owners);
@@ -83,13 +85,32 @@ Test(spill, the_coldest_of_who_has_more_than_a_share_goes_first) {
 
 Test(spill, lanes_of_a_principal_have_one_list) {
     ad_spill_list list = {0};
-    ad_spill_owner *a = ad__spill_owner_open(&list, "uid:1"), *b = ad__spill_owner_open(&list, "uid:1");
+    ad_account account = {0};
+    ad_spill_owner *a = ad__spill_owner_open(&list, &account), *b = ad__spill_owner_open(&list, &account);
     cr_assert_eq(a, b);
     ad__spill_owner_close(a);
     cr_assert_eq(list.owners, b);
     ad__spill_owner_close(b);
     cr_assert_null(list.owners);
     ad__spill_owner_close(NULL);
+}
+
+Test(spill, what_others_have_reserved_stays) {
+    ad_spill_list list = {0};
+    ad_account a = {.slab_bytes = 10, .reserve = 10}, b = {.slab_bytes = 10};
+    ad_spill_owner *one = ad__spill_owner_open(&list, &a), *two = ad__spill_owner_open(&list, &b);
+    ad_buffer x = {.block = {.size = 1000}}, y = {.block = {.size = 64}};
+    ad__spill_add(one, &x);
+    ad__spill_add(two, &y);
+    cr_assert_eq(ad__spill_coldest(&list, 1, two), &y, "although the other has more");
+    cr_assert_eq(ad__spill_coldest(&list, 1, one), &x);
+    ad__spill_remove(&y);
+    cr_assert_null(ad__spill_coldest(&list, 1, two));
+    a.slab_bytes = 11;
+    cr_assert_eq(ad__spill_coldest(&list, 1, two), &x, "more than that was taken");
+    ad__spill_remove(&x);
+    ad__spill_owner_close(one);
+    ad__spill_owner_close(two);
 }
 
 /* ---- accounts ---- */
@@ -117,16 +138,17 @@ Test(spill, what_is_away_counts_as_held) {
     ad_estate *one = ad__estate_open(&m, "uid:1", NULL), *two = ad__estate_open(&m, "uid:1", NULL);
     ad_block a, b;
     ad_fault fault = {0};
-    ad__account_grant(ad__estate_account(one), &(ad_grants){.memory = 10 * MIB});
+    ad_account *account = ad__estate_account(one);
+    account->most = 10 * MIB;
     cr_assert_eq(ad__memory_take(one, 6 * MIB, &a, NULL), 0);
     ad__memory_give(one, &a);
-    ad__estate_away(one, 6 * MIB);
-    cr_assert(ad__memory_allows(two, 4 * MIB));
-    cr_assert_not(ad__memory_allows(two, 4 * MIB + 1));
+    ad__account_charge(account, AD_USE_MOVED, 6 * MIB);
+    cr_assert_eq(ad__account_check(account, 4 * MIB, NULL), 0);
+    cr_assert_eq(ad__account_check(account, 4 * MIB + 1, NULL), AD_E_MEMORY);
     cr_assert_eq(ad__memory_take(two, 6 * MIB, &b, &fault), AD_E_MEMORY);
-    cr_assert_str_eq(fault.text, "out of memory: 6.0 MiB more are above the 10 MiB of a device that uid:1 may have (grant "
-                                 "memory); it has 6.0 MiB in host memory");
-    ad__estate_away(one, -(int64_t)(6 * MIB));
+    cr_assert_str_eq(fault.text, "out of memory: 6.0 MiB more are above the 10 MiB of a device that uid:1 may have "
+                                 "(grant memory); it has 6.0 MiB in host memory");
+    ad__account_return(account, AD_USE_MOVED, 6 * MIB);
     cr_assert_eq(ad__memory_take(two, 6 * MIB, &b, NULL), 0);
     ad__memory_give(two, &b);
     ad__estate_close(one);
