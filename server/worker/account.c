@@ -74,9 +74,9 @@ void ad__account_return(ad_account *a, ad_use use, uint64_t size) {
     if (!a->total) forget_unused(a);
 }
 
-static uint64_t what_others_leave(const ad_account *a, uint64_t limit, bool slabs) {
+uint64_t ad__account_room(const ad_account *a, uint64_t limit) {
     for (const ad_account *other = *a->list; other; other = other->next) {
-        uint64_t theirs = slabs && other->slab_bytes > other->reserve ? other->slab_bytes : other->reserve;
+        uint64_t theirs = other->slab_bytes > other->reserve ? other->slab_bytes : other->reserve;
         if (other == a) continue;
         if (theirs >= limit) return 0;
         limit -= theirs;

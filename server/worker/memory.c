@@ -331,15 +331,6 @@ static int take(ad_estate *e, uint64_t size, ad_use use, ad_block *out, ad_fault
     return status;
 }
 
-bool ad__memory_allows(const ad_estate *e, uint64_t size) {
-    return size <= ad__account_most(e->account, e->memory->limit) && !ad__account_check(e->account, size, NULL);
-}
-
-void ad__estate_away(ad_estate *e, int64_t more) {
-    if (more < 0) ad__account_return(e->account, AD_USE_MOVED, (uint64_t)-more);
-    else ad__account_charge(e->account, AD_USE_MOVED, (uint64_t)more);
-}
-
 int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
     return take(e, size, AD_USE_BUFFER, out, fault);
 }

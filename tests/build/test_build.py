@@ -76,7 +76,7 @@ def test_wheel(tmp_path):
         tmp_path / name)
     site = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
     assert re.fullmatch(r"arrayd [\d.]+\n", run(tmp_path / "site/bin/arrayd", "--version", env=site, cwd=tmp_path))
-    assert "arrayctl warm" in run(tmp_path / "site/bin/arrayctl", "--help", env=site, cwd=tmp_path)
+    assert "warm --arch=ARCH" in run(tmp_path / "site/bin/arrayctl", "--help", env=site, cwd=tmp_path)
     with pytest.raises(AssertionError, match="arrayd: the Python package arrayd is not installed"):
         run(tmp_path / "site/bin/arrayd", env={**os.environ, "PYTHONPATH": ""}, cwd=tmp_path)
     code = "import arrayd; assert float((arrayd.arange(10) * 2).sum()) == 90; print(arrayd.__file__)"
