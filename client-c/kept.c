@@ -77,7 +77,13 @@ void ad__kept_mark(ad_kept *k, uint64_t ops, uint64_t requests) {
 }
 
 int ad__kept_pass(ad_kept *k, uint64_t at, int fd) {
-    if (k->npassed == AD_KEPT_DESCRIPTORS) return AD_E_LIMIT;
+    if (k->npassed == k->capacity) {
+        unsigned more = k->capacity ? 2 * k->capacity : 4;
+        ad_kept_descriptor *list = realloc(k->passed, more * sizeof *list);
+        if (!list) return AD_E_MEMORY;
+        k->passed = list;
+        k->capacity = more;
+    }
     k->passed[k->npassed].at = at;
     k->passed[k->npassed++].fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
     return 0;
@@ -123,6 +129,7 @@ void ad__kept_clear(ad_kept *k) {
     drop_descriptors(k, UINT64_MAX);
     drop_spare(&k->spare, &k->nspare);
     drop_spare(&k->large, &k->nlarge);
+    free(k->passed);
     *k = (ad_kept){0};
 }
 

@@ -7,7 +7,6 @@
 #include "protocol/message.h"
 
 #define AD_KEPT_MARKS 128
-#define AD_KEPT_DESCRIPTORS 16
 
 typedef struct ad_kept_block ad_kept_block;
 
@@ -17,6 +16,11 @@ typedef struct ad_kept_mark {
     uint64_t end, ops, requests;
 } ad_kept_mark;
 
+typedef struct ad_kept_descriptor {
+    uint64_t at; /* the byte that it goes with */
+    int fd;      /* -1: the other end of it is gone */
+} ad_kept_descriptor;
+
 typedef struct ad_kept {
     ad_kept_block *first, *last, *spare; /* spare: to be used again, without asking the system for memory each time */
     unsigned nspare;
@@ -25,11 +29,8 @@ typedef struct ad_kept {
     uint64_t begin, end; /* of what is kept, in bytes of the stream */
     ad_kept_mark mark[AD_KEPT_MARKS];
     unsigned first_mark, marks;
-    struct {
-        uint64_t at; /* the byte that it goes with */
-        int fd;      /* -1: the other end of it is gone */
-    } passed[AD_KEPT_DESCRIPTORS];
-    unsigned npassed;
+    ad_kept_descriptor *passed;
+    unsigned npassed, capacity;
 } ad_kept;
 
 int ad__kept_add(ad_kept *k, const void *data, size_t size); /* AD_E_MEMORY: it is of no use any more */
@@ -37,7 +38,7 @@ int ad__kept_add(ad_kept *k, const void *data, size_t size); /* AD_E_MEMORY: it 
 const uint8_t *ad__kept_last(const ad_kept *k, size_t size);
 /* What has been added ends with a whole frame, before which there were so many operations and requests. */
 void ad__kept_mark(ad_kept *k, uint64_t ops, uint64_t requests);
-/* A descriptor that goes with a byte that is about to be added; fd is duplicated (-1: none). AD_E_LIMIT. */
+/* A descriptor that goes with a byte that is about to be added; fd is duplicated (-1: none). AD_E_MEMORY. */
 int ad__kept_pass(ad_kept *k, uint64_t at, int fd);
 /* The server has answered so many. */
 void ad__kept_release(ad_kept *k, uint64_t ops, uint64_t requests);

@@ -110,8 +110,7 @@ Test(kept, descriptors_go_with_their_byte) {
     cr_expect_eq(read(end[0], &byte, 1), 0, "it is closed with what it went with");
     cr_expect_eq(ad__kept_next(&k, 0), 0);
     cr_expect_eq(k.passed[0].fd, -1);
-    for (int i = 1; i < AD_KEPT_DESCRIPTORS; i++) cr_assert_eq(ad__kept_pass(&k, 6, more[1]), 0);
-    cr_expect_eq(ad__kept_pass(&k, 6, more[1]), AD_E_LIMIT);
+    for (int i = 0; i < 100; i++) cr_assert_eq(ad__kept_pass(&k, 6, i % 10 ? -1 : more[1]), 0);
     ad__kept_clear(&k);
     close(more[1]);
     cr_expect_eq(read(more[0], &byte, 1), 0);
