@@ -79,9 +79,7 @@ static bool encode(ad_bytes *b, const ad_message *m) {
         if (m->s[1].size) return false;
         ad__encode_resume(b, u, (const uint8_t *)m->s[0].data, NULL);
         return true;
-    case AD_REQ_RESUMED:
-        ad__encode_resumed(b, (const uint8_t *)m->s[0].data, u[0]);
-        return true;
+    case AD_REQ_RESUMED: ad__encode_resumed(b, (const uint8_t *)m->s[0].data, u[0]); return true;
     default: return false;
     }
 }
