@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -302,6 +303,7 @@ static bool handle_more(fake *f, const ad_message *m) {
     case AD_REQ_WINDOW_DROP: drop_window(f, m->u[0]); break;
     case AD_REQ_FORK: /* not taken up */
         if (f->npassed) close(f->passed[--f->npassed]);
+        f->forks++;
         break;
     case AD_REQ_LOAD: load(f, m->u); break;
     case AD_REQ_ON:
@@ -447,7 +449,26 @@ static bool listen_tcp(fake *f) {
     return true;
 }
 
+static fake *forking;
+
+/* Begun after the library's own handler, as it was registered before that. */
+static void await_taken(void) {
+    while (forking && !forking->forks) sched_yield();
+}
+
+static void watch_forks(void) { pthread_atfork(await_taken, NULL, NULL); }
+
+pid_t fake_fork(fake *f) {
+    f->forks = 0;
+    forking = f;
+    pid_t pid = fork();
+    forking = NULL;
+    return pid;
+}
+
 fake *fake_start(const fake_options *options) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
     fake *f = calloc(1, sizeof *f);
     f->options = options ? *options : (fake_options){0};
     if (!f->options.window_ops) f->options.window_ops = 65536;

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include <arrayd.h>
 #include "protocol/message.h"
@@ -55,7 +56,7 @@ typedef struct fake {
         uint8_t *base;
         size_t size;
     } windows[FAKE_WINDOWS];
-    atomic_uint_fast64_t nwindows, loads, loaded_bytes, fetches, ons, stream;
+    atomic_uint_fast64_t forks, nwindows, loads, loaded_bytes, fetches, ons, stream;
     int passed[8], npassed; /* descriptors that have come */
     bool misplaced;         /* one did not come with the first byte of a frame */
     ad_fault pending;
@@ -69,6 +70,9 @@ typedef struct fake {
 fake *fake_start(const fake_options *options);
 /* Starts one and opens a session with it. */
 fake *fake_open(const fake_options *options, ad_session **session);
+/* fork(), after which the child has no other end of its connection: what the session sends before a fork has been
+ * taken, and let go, when that happens. For a session that sends something. */
+pid_t fake_fork(fake *f);
 void fake_stop(fake *f);
 void fake_wait(fake *f);        /* until it has closed */
 void fake_acknowledge(fake *f); /* from another thread, with no_ack */

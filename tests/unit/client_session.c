@@ -292,7 +292,7 @@ Test(client_session, a_forked_child_leaves_the_connection_alone) {
     int state;
     cr_assert_eq(ad_empty(s, AD_FLOAT64, 0, NULL, &a), 0);
     cr_assert_eq(ad_sync(s), 0);
-    pid_t pid = fork();
+    pid_t pid = fake_fork(f);
     if (pid == 0) {
         /* This server does not take up children: the other end of its connection is closed. */
         int ok = ad_sync(s) == AD_E_CONNECTION && ad_add(ad_of(a), ad_of(a), &b) == AD_E_CONNECTION &&
