@@ -6,6 +6,7 @@ Writes the reference (Markdown; that of the C library in OUT/c), arrayd.conf, ar
 import argparse
 import pathlib
 import re
+import textwrap
 
 import creference
 
@@ -94,11 +95,13 @@ def c_reference():
 
 
 def configuration():
-    """An arrayd.conf in which every option stands with its default, commented out."""
+    """An arrayd.conf in which every option stands with its default, commented out. Lines are short: the parser takes what
+    is behind 200 characters for a line of its own."""
     text = "# Configuration of arrayd; see arrayd.conf(5). Every option is shown with its default.\n"
     for option in rows("option"):
         name, _, _, default, doc = option
-        text += f"\n# {doc} ({kind_of(option)})\n#{name} = {default}\n"
+        text += "\n" + textwrap.fill(f"{doc} ({kind_of(option)})", 118, initial_indent="# ", subsequent_indent="# ")
+        text += f"\n#{name} = {default}\n"
     return text
 
 
