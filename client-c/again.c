@@ -67,10 +67,5 @@ void ad__load_kept(ad_session *s) {
 /* What the server has done with need not be kept any longer. */
 void ad__read_acks(ad_session *s) {
     if (s->reading || s->comeback.lost || s->kept.end - s->kept.begin < 4 * AD_KEPT_PAYLOAD) return;
-    s->reading = true;
-    pthread_mutex_unlock(&s->lock);
-    ad__input_run(s, MSG_DONTWAIT);
-    pthread_mutex_lock(&s->lock);
-    s->reading = false;
-    ad__wake_all(s);
+    ad__read_now(s, false);
 }

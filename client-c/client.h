@@ -241,7 +241,7 @@ extern _Thread_local uint64_t ad__fork_until;
 ad_session *ad__session_retain(ad_session *s);
 void ad__session_release(ad_session *s);
 /* Mark the connection as gone; the first reason stays. */
-void ad__die(ad_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ad__die(ad_session *s, const char *text);
 void ad__die_locked(ad_session *s, const char *text);
 int ad__fail_dead(const ad_session *s); /* AD_E_CONNECTION, or what bye said, with the reason; the lock is held */
 
@@ -338,6 +338,9 @@ int ad__ask_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields,
 void ad__wake_all(ad_session *s); /* the lock is held */
 /* Another thread works on the connection: waits a little for what it finds. The lock is held (and let go meanwhile). */
 void ad__wait_changed(ad_session *s);
+/* Takes in what has come, without waiting: once, or all of it. Nobody reads; the lock is held (and let go meanwhile).
+ */
+void ad__read_now(ad_session *s, bool all);
 
 /* ---- devices.c: streams ---- */
 /* The stream that the calling thread has chosen, of one session; the others' is 0. */

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <time.h>
 
 #include "client-c/client.h"
@@ -19,12 +18,7 @@ static bool has_work(const ad_session *s) { return s->out.size || s->nfrees || a
  * copies of what was sent stay few enough for the cache. */
 static void catch_up(ad_session *s) {
     if (s->reading || s->comeback.lost || s->ops - s->window.acked < s->window.ops / 32) return;
-    s->reading = true;
-    pthread_mutex_unlock(&s->lock);
-    ad__input_run(s, MSG_DONTWAIT);
-    pthread_mutex_lock(&s->lock);
-    s->reading = false;
-    ad__wake_all(s);
+    ad__read_now(s, false);
 }
 
 /* A connection over a network may end while the program does something else, and the server waits for a limited time.

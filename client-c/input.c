@@ -228,7 +228,7 @@ static bool parse_one(ad_session *s) {
     }
     if (there < AD_FRAME_HEADER) return true;
     if (ad__frame_decode(in->data + in->begin, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &in->frame, &fault) != 0) {
-        ad__die(s, "%s", fault.text);
+        ad__die(s, fault.text);
         return true;
     }
     if (there < AD_FRAME_HEADER + in->frame.control) return true;

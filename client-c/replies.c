@@ -79,6 +79,15 @@ static void read_for_all(ad_session *s) {
     if (ad__note_due(s)) ad__push(s); /* a failure is on record */
 }
 
+void ad__read_now(ad_session *s, bool all) {
+    s->reading = true;
+    pthread_mutex_unlock(&s->lock);
+    for (bool more = !s->input.closed; more;) more = ad__input_run(s, MSG_DONTWAIT) && all && !s->input.closed;
+    pthread_mutex_lock(&s->lock);
+    s->reading = false;
+    ad__wake_all(s);
+}
+
 /* Asks the program from time to time whether to go on. */
 static int check_interrupt(ad_session *s, uint64_t *checked) {
     if (!s->check) return 0;

@@ -290,13 +290,7 @@ void ad__comeback_begin(ad_session *s, ad_credentials *credentials) {
 void ad__comeback_look(ad_session *s) {
     struct pollfd p = {.fd = s->fd, .events = POLLRDHUP};
     if (s->reading || s->dead || s->comeback.lost || poll(&p, 1, 0) <= 0) return;
-    s->reading = true;
-    pthread_mutex_unlock(&s->lock);
-    while (!s->input.closed && ad__input_run(s, MSG_DONTWAIT))
-        ;
-    pthread_mutex_lock(&s->lock);
-    s->reading = false;
-    ad__wake_all(s);
+    ad__read_now(s, true);
 }
 
 void ad__leave(ad_session *s) {

@@ -2,7 +2,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +38,7 @@ void ad__die_locked(ad_session *s, const char *text) {
     pthread_cond_signal(&s->work);
 }
 
-void ad__die(ad_session *s, const char *format, ...) {
-    char text[AD_FAULT_TEXT];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+void ad__die(ad_session *s, const char *text) {
     pthread_mutex_lock(&s->lock);
     ad__die_locked(s, text);
     pthread_mutex_unlock(&s->lock);

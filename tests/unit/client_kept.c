@@ -6,18 +6,12 @@
 #include <unistd.h>
 
 #include "client-c/kept.h"
+#include "tests/unit/random.h"
 
 #define FRAMES 3000
 #define MOST (32u << 20)
 
 static uint64_t seed = 1;
-
-static uint64_t random64(void) {
-    uint64_t z = seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static struct { uint64_t end, ops, requests; /* with it */ } sent[FRAMES];
 static uint8_t *stream;
@@ -28,7 +22,7 @@ static void check_from(uint64_t from) {
     ad_bytes out = AD_BYTES_INIT;
     cr_assert_leq(kept.begin, from, "bytes from %lu on are wanted", (unsigned long)from);
     for (uint64_t at = from; at < kept.end;) {
-        uint64_t to = at + 1 + random64() % (kept.end - at);
+        uint64_t to = at + 1 + random64(&seed) % (kept.end - at);
         size_t n = ad__kept_read(&kept, at, to, &out);
         cr_assert(n > 0 && n <= to - at);
         at += n;
@@ -40,18 +34,18 @@ static void check_from(uint64_t from) {
 
 static void add(int n) {
     static uint8_t data[300000];
-    const size_t size = 1 + (random64() % 50 ? random64() % 200 : random64() % sizeof data);
+    const size_t size = 1 + (random64(&seed) % 50 ? random64(&seed) % 200 : random64(&seed) % sizeof data);
     const uint64_t ops = n ? sent[n - 1].ops : 0, requests = n ? sent[n - 1].requests : 0;
-    for (size_t i = 0; i < size; i++) data[i] = (uint8_t)random64();
+    for (size_t i = 0; i < size; i++) data[i] = (uint8_t)random64(&seed);
     memcpy(stream + kept.end, data, size);
-    const size_t first = random64() % (size + 1);
+    const size_t first = random64(&seed) % (size + 1);
     cr_assert_eq(ad__kept_add(&kept, data, first), 0);
     cr_assert_eq(ad__kept_add(&kept, data + first, size - first), 0);
     if (first < size) cr_expect_eq(memcmp(ad__kept_last(&kept, size - first), data + first, size - first), 0);
     ad__kept_mark(&kept, ops, requests);
     sent[n].end = kept.end;
-    sent[n].ops = ops + random64() % 3;
-    sent[n].requests = requests + (sent[n].ops == ops ? 1 : random64() % 2);
+    sent[n].ops = ops + random64(&seed) % 3;
+    sent[n].requests = requests + (sent[n].ops == ops ? 1 : random64(&seed) % 2);
 }
 
 Test(kept, what_the_server_may_not_have_is_there) {
@@ -59,22 +53,22 @@ Test(kept, what_the_server_may_not_have_is_there) {
     int n = 0, whole = 0; /* frames that were sent; that the server has whole */
     stream = malloc(MOST);
     while (n < FRAMES && kept.end < MOST - 400000) {
-        switch (random64() % 6) {
+        switch (random64(&seed) % 6) {
         case 0:
         case 1: add(n++); break;
         case 2:
-            received += random64() % 4 ? (sent[whole < n ? whole : n - 1].end - received) * (whole < n)
-                                       : random64() % (kept.end - received + 1);
+            received += random64(&seed) % 4 ? (sent[whole < n ? whole : n - 1].end - received) * (whole < n)
+                                            : random64(&seed) % (kept.end - received + 1);
             break;
         case 3: /* it says what it has done, of that */
             while (whole < n && sent[whole].end <= received) whole++;
             if (!whole) break;
-            if (random64() % 2) ops = ops + random64() % (sent[whole - 1].ops - ops + 1);
-            else requests = requests + random64() % (sent[whole - 1].requests - requests + 1);
+            if (random64(&seed) % 2) ops = ops + random64(&seed) % (sent[whole - 1].ops - ops + 1);
+            else requests = requests + random64(&seed) % (sent[whole - 1].requests - requests + 1);
             ad__kept_release(&kept, ops, requests);
             break;
         case 4:
-            if (random64() % 20 == 0) check_from(received);
+            if (random64(&seed) % 20 == 0) check_from(received);
             break;
         default: cr_assert_leq(kept.begin, received); break;
         }

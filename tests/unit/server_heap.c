@@ -5,19 +5,13 @@
 #include <time.h>
 
 #include "server/worker/heap.h"
+#include "tests/unit/random.h"
 
 #define RANGES 3
 #define GRAINS 4096
 #define LIVE 600
 
 static uint64_t seed;
-
-static uint64_t random64(void) {
-    uint64_t z = seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static char owner[RANGES][GRAINS]; /* whose grain it is; 0: nobody's */
 
@@ -34,8 +28,8 @@ static void mark(const ad_chunk *c, uint64_t asked, char from, char to) {
 }
 
 static uint64_t random_size(void) {
-    uint64_t bits = random64() % 17;
-    return 1 + random64() % (1ull << bits);
+    uint64_t bits = random64(&seed) % 17;
+    return 1 + random64(&seed) % (1ull << bits);
 }
 
 static uint64_t largest_gap(void) {
@@ -57,7 +51,7 @@ Test(heap, random_operations_never_overlap) {
     memset(owner, 0, sizeof owner);
     for (int r = 0; r < RANGES; r++) cr_assert_eq(ad__heap_add(h, owner[r], GRAINS * AD_HEAP_GRAIN), 0);
     for (int step = 0; step < 200000; step++) {
-        int i = (int)(random64() % LIVE);
+        int i = (int)(random64(&seed) % LIVE);
         if (live[i]) {
             mark(live[i], asked[i], 1, 0);
             ad__heap_give(h, live[i]);
@@ -84,7 +78,7 @@ Test(heap, what_fits_is_given) {
     cr_assert_eq(ad__heap_add(h, owner[0], GRAINS * AD_HEAP_GRAIN), 0);
     memset(owner[1], 1, sizeof owner[1] + sizeof owner[2]);
     for (int step = 0; step < 3000; step++) {
-        int i = (int)(random64() % LIVE);
+        int i = (int)(random64(&seed) % LIVE);
         uint64_t size = random_size(), gap = largest_gap();
         if (live[i]) {
             mark(live[i], live[i]->size, 1, 0);

@@ -7,18 +7,12 @@
 #include <unistd.h>
 
 #include "server/worker/output.h"
+#include "tests/unit/random.h"
 
 #define LIMIT (1u << 20)
 #define MOST (64u << 20)
 
 static uint64_t seed = 1;
-
-static uint64_t random64(void) {
-    uint64_t z = seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static ad_output output;
 static int client;
@@ -49,12 +43,13 @@ static void finish(void) {
 }
 
 static void append(void) {
-    const size_t control = random64() % 60, size = random64() % 4 ? random64() % 300 : random64() % 60000;
-    for (size_t i = 0; i < control + size; i++) scratch[i] = (uint8_t)random64();
+    const size_t control = random64(&seed) % 60,
+                 size = random64(&seed) % 4 ? random64(&seed) % 300 : random64(&seed) % 60000;
+    for (size_t i = 0; i < control + size; i++) scratch[i] = (uint8_t)random64(&seed);
     ad__frame_encode(&(ad_frame){(uint32_t)control, 0, size}, expected + appended);
     memcpy(expected + appended + AD_FRAME_HEADER, scratch, control + size);
     appended += AD_FRAME_HEADER + control + size;
-    if (random64() % 2 && size) {
+    if (random64(&seed) % 2 && size) {
         ad_output_block *b = ad__output_block(size);
         b->size = size;
         memcpy(b->data, scratch + control, size);
@@ -78,9 +73,9 @@ static void take_up(void) {
     uint8_t head[50], got[50];
     int end[2];
     const char *why;
-    if (random64() % 2) ad__output_away(&output);
+    if (random64(&seed) % 2) ad__output_away(&output);
     open_pair(end);
-    for (size_t i = 0; i < sizeof head; i++) head[i] = (uint8_t)random64();
+    for (size_t i = 0; i < sizeof head; i++) head[i] = (uint8_t)random64(&seed);
     cr_assert_eq(ad__output_take_up(&output, end[0], head, sizeof head, received, &why), 0, "%s", why);
     cr_assert_eq(fcntl(end[0], F_GETFD), -1, "the descriptor is closed");
     close(client);
@@ -93,7 +88,7 @@ static void take_up(void) {
 Test(output, what_arrives_is_what_was_appended) {
     start(true);
     for (int i = 0; i < 6000 && appended < MOST - (1 << 20); i++) {
-        switch (random64() % 8) {
+        switch (random64(&seed) % 8) {
         case 0:
         case 1:
         case 2:
@@ -102,11 +97,11 @@ Test(output, what_arrives_is_what_was_appended) {
             break;
         case 3: take_up(); break;
         case 4:
-            told = received - random64() % (received - told + 1);
+            told = received - random64(&seed) % (received - told + 1);
             cr_assert_eq(ad__output_taken(&output, told), 0);
             break;
         case 5: ad__output_resume(&output); break;
-        default: take(random64() % 2 ? 1 + random64() % 100 : 1 << 18); break;
+        default: take(random64(&seed) % 2 ? 1 + random64(&seed) % 100 : 1 << 18); break;
         }
         if (received - told > LIMIT / 8) {
             told = received;
