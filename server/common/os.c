@@ -88,6 +88,14 @@ int64_t ad__os_now(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+void *ad__os_grow(void *list, size_t count, size_t *capacity, size_t element) {
+    if (count < *capacity) return list;
+    size_t more = *capacity ? 2 * *capacity : 16;
+    void *grown = ad__os.realloc(list, more * element);
+    if (grown) *capacity = more;
+    return grown;
+}
+
 int ad__os_write(int fd, const void *data, size_t size) {
     for (const char *at = data; size;) {
         ssize_t n = write(fd, at, size);

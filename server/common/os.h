@@ -31,6 +31,9 @@ extern ad_os ad__os;
 void ad__os_init(const char *program);
 /* Nanoseconds of the monotonic clock. */
 int64_t ad__os_now(void);
+/* A list of `count` elements with room for one more; *capacity is how many it can have. NULL: no memory, and the list
+ * is as it was. */
+void *ad__os_grow(void *list, size_t count, size_t *capacity, size_t element);
 /* Write all of it. -1: errno says why not. */
 int ad__os_write(int fd, const void *data, size_t size);
 

@@ -173,16 +173,12 @@ typedef struct totals {
 static total *total_of(totals *t, const char *domain, const char *who) {
     for (size_t i = t->from; i < t->count; i++)
         if (!strcmp(t->list[i].who, who)) return &t->list[i];
-    if (t->count == t->room) {
-        size_t room = t->room ? 2 * t->room : 16;
-        total *list = ad__os.realloc(t->list, room * sizeof *list);
-        if (!list) {
-            t->failed = true;
-            return NULL;
-        }
-        t->list = list;
-        t->room = room;
+    total *list = ad__os_grow(t->list, t->count, &t->room, sizeof *list);
+    if (!list) {
+        t->failed = true;
+        return NULL;
     }
+    t->list = list;
     t->list[t->count] = (total){.domain = domain, .who = who};
     return &t->list[t->count++];
 }

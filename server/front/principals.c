@@ -90,13 +90,9 @@ static int other_head(const place *at, char **rest, entry *e) {
 
 static int add(entries *list, const entry *e, ad_fault *fault) {
     if (list->count == MOST_ENTRIES) return ad__fault(fault, AD_E_LIMIT, "more than %d principals", MOST_ENTRIES);
-    if (list->count == list->capacity) {
-        size_t more = list->capacity ? 2 * list->capacity : 16;
-        entry *grown = ad__os.realloc(list->list, more * sizeof *grown);
-        if (!grown) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-        list->list = grown;
-        list->capacity = more;
-    }
+    entry *grown = ad__os_grow(list->list, list->count, &list->capacity, sizeof *grown);
+    if (!grown) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    list->list = grown;
     list->list[list->count++] = *e;
     return 0;
 }

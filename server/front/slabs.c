@@ -19,16 +19,9 @@ ad_slabs *ad__slabs_new(void) { return ad__os.calloc(1, sizeof(ad_slabs)); }
 
 int ad__slabs_add(ad_slabs *s, const ad_note *note, int fd) {
     int status = s->count && note->id <= s->list[s->count - 1].id ? AD_E_PROTOCOL : 0;
-    if (!status && s->count == s->capacity) {
-        size_t more = s->capacity ? 2 * s->capacity : 16;
-        slab *list = ad__os.realloc(s->list, more * sizeof *list);
-        if (list) {
-            s->list = list;
-            s->capacity = more;
-        } else {
-            status = AD_E_MEMORY;
-        }
-    }
+    slab *list = status ? NULL : ad__os_grow(s->list, s->count, &s->capacity, sizeof *list);
+    if (list) s->list = list;
+    else if (!status) status = AD_E_MEMORY;
     if (status) close(fd);
     else s->list[s->count++] = (slab){note->id, note->size, fd};
     return status;

@@ -38,13 +38,9 @@ static ad_mine *find_event(ad_session *s, uint64_t id, ad_fault *fault) {
 static int add_event(ad_session *s, const ad_mine *event, ad_fault *fault) {
     ad_events *e = &s->recorded;
     if (e->count == AD_EVENTS) return ad__fault(fault, AD_E_LIMIT, "a session has at most %d events", AD_EVENTS);
-    if (e->count == e->capacity) {
-        size_t more = e->capacity ? 2 * e->capacity : 16;
-        ad_mine *list = ad__os.realloc(e->list, more * sizeof *list);
-        if (!list) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-        e->list = list;
-        e->capacity = more;
-    }
+    ad_mine *list = ad__os_grow(e->list, e->count, &e->capacity, sizeof *list);
+    if (!list) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    e->list = list;
     size_t at = place_of(e, event->id);
     memmove(e->list + at + 1, e->list + at, (e->count - at) * sizeof *e->list);
     e->list[at] = *event;

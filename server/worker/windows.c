@@ -107,12 +107,9 @@ static int check_room(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault
         return ad__fault(fault, AD_E_LIMIT,
                          "window: %" PRIu64 " bytes more than option windows allows a session, %" PRIu64,
                          all->bytes + size - limit, limit);
-    if (all->count < all->capacity) return 0;
-    size_t more = all->capacity ? 2 * all->capacity : 4;
-    ad_window *list = ad__os.realloc(all->list, more * sizeof *list);
+    ad_window *list = ad__os_grow(all->list, all->count, &all->capacity, sizeof *list);
     if (!list) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     all->list = list;
-    all->capacity = more;
     return 0;
 }
 
