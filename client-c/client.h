@@ -136,7 +136,6 @@ typedef struct ad_comeback {
     uint64_t leave; /* closing: until when what is left may be sent; 0: not */
     int place[2];   /* connections' descriptors, where TLS looks for them; the one in use and the next one */
     unsigned next;
-    uint64_t count; /* how often it has been */
     ad_credentials *credentials;
     char why[AD_FAULT_TEXT];
 } ad_comeback;

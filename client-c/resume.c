@@ -226,7 +226,6 @@ static void adopt(ad_session *s, const attempt *a) {
     s->loaded = a->received;
     c->lost = false;
     c->confirm = true;
-    c->count++;
     if (a->received < s->kept.begin || a->received > s->bytes) {
         ad__die_locked(s, "protocol violated: the server has received what was not sent, or too little");
         return;

@@ -10,8 +10,6 @@
 #include "client-c/client.h"
 #include "protocol/tls/tls.h"
 
-#define WAIT_STEP_MS 50 /* how long a read blocks before the interrupt is asked */
-
 struct ad_secure {
     pthread_mutex_t lock;
     ad_tls *tls;
@@ -91,7 +89,7 @@ ssize_t ad__secure_receive(ad_secure *s, void *data, size_t size, int flags) {
     bool write;
     ssize_t n = receive_now(s, data, size, &write);
     if (n > 0 || errno != EAGAIN || flags & MSG_DONTWAIT) return n;
-    if (wait_for(s, write, WAIT_STEP_MS)) return receive_now(s, data, size, &write);
+    if (wait_for(s, write, AD_WAIT_STEP_US / 1000)) return receive_now(s, data, size, &write);
     errno = EAGAIN;
     return -1;
 }

@@ -3,12 +3,10 @@ import sys
 
 import numpy as np
 
-from . import _core
 from ._base import ndarray
 
 _AT_ONCE = 1 << 22  # words of a digest that are computed at a time
 _ODD = 0x9E3779B97F4A7C15
-_MASK = (1 << 64) - 1
 
 
 # ---- called when the module that holds the table has been imported ----

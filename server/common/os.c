@@ -1,5 +1,6 @@
 #include "server/common/os.h"
 
+#include <signal.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -86,6 +87,15 @@ int64_t ad__os_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int ad__os_thread(pthread_t *thread, void *(*run)(void *user), void *user) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int error = pthread_create(thread, NULL, run, user);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
 }
 
 void *ad__os_grow(void *list, size_t count, size_t *capacity, size_t element) {

@@ -6,6 +6,7 @@
 #ifndef AD_SERVER_OS_H
 #define AD_SERVER_OS_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -31,6 +32,8 @@ extern ad_os ad__os;
 void ad__os_init(const char *program);
 /* Nanoseconds of the monotonic clock. */
 int64_t ad__os_now(void);
+/* Start a thread, to which no signals come: they are the loop's. 0, or an errno. */
+int ad__os_thread(pthread_t *thread, void *(*run)(void *user), void *user);
 /* A list of `count` elements with room for one more; *capacity is how many it can have. NULL: no memory, and the list
  * is as it was. */
 void *ad__os_grow(void *list, size_t count, size_t *capacity, size_t element);

@@ -29,6 +29,8 @@ typedef struct ad_ctl {
 int ad__ctl_error(const ad_ctl *c, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The command takes no arguments. */
 int ad__ctl_alone(const ad_ctl *c);
+/* The value of --name=value or --name value; *i is moved on. NULL: another option, or no value. */
+const char *ad__ctl_value(const char *name, int argc, char **argv, int *i);
 
 /* ---- ask.c: the server's control socket ---- */
 /* Send a line (fd -1, or a descriptor with it), and read its answer, which is the caller's. The status, said already.

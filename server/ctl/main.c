@@ -58,8 +58,7 @@ int ad__ctl_alone(const ad_ctl *c) {
 
 /* ---- options ---- */
 
-/* The value of --name=value or --name value; *i is moved on. NULL: another option, or no value. */
-static const char *value_of(const char *name, int argc, char **argv, int *i) {
+const char *ad__ctl_value(const char *name, int argc, char **argv, int *i) {
     size_t n = strlen(name);
     if (strncmp(argv[*i], name, n)) return NULL;
     if (argv[*i][n] == '=') return argv[*i] + n + 1;
@@ -81,15 +80,15 @@ static int parse(ad_ctl *c, int argc, char **argv) {
     for (int i = 2; i < argc; i++) {
         const char *text;
         int n = 0, at = i;
-        while (n < 3 && !(text = value_of(numbers[n], argc, argv, &at))) n++;
+        while (n < 3 && !(text = ad__ctl_value(numbers[n], argc, argv, &at))) n++;
         i = at;
         if (n < 3) {
             if (!parse_number(text, &value[n]))
                 return ad__ctl_error(c, AD_CTL_USAGE, "option %s: expected a number above 0, not \"%s\"", numbers[n],
                                      text);
-        } else if ((text = value_of("--socket", argc, argv, &i))) {
+        } else if ((text = ad__ctl_value("--socket", argc, argv, &i))) {
             c->socket = text;
-        } else if ((text = value_of("--control", argc, argv, &i))) {
+        } else if ((text = ad__ctl_value("--control", argc, argv, &i))) {
             c->control = text;
         } else if (!strcmp(argv[i], "--json")) {
             c->json = true;

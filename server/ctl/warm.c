@@ -125,24 +125,16 @@ static int warm(work *w, const ad_config *c) {
 
 /* ---- the command line ---- */
 
-/* The value of --name=value or --name value; *i is moved on. */
-static const char *value_of(const char *name, int argc, char **argv, int *i) {
-    size_t n = strlen(name);
-    if (strncmp(argv[*i], name, n)) return NULL;
-    if (argv[*i][n] == '=') return argv[*i] + n + 1;
-    return argv[*i][n] || *i + 1 >= argc ? NULL : argv[++*i];
-}
-
 /* Take out what is arrayctl's own; the rest are options of arrayd. -1: too many architectures. */
 static int parse(work *w, int argc, char **argv, char **rest) {
     int n = 0;
     rest[n++] = argv[0];
     for (int i = 1; i < argc; i++) {
         const char *value;
-        if ((value = value_of("--arch", argc, argv, &i))) {
+        if ((value = ad__ctl_value("--arch", argc, argv, &i))) {
             if (w->narch == MOST_ARCHS) return -1;
             w->arch[w->narch++] = value;
-        } else if ((value = value_of("--from", argc, argv, &i))) {
+        } else if ((value = ad__ctl_value("--from", argc, argv, &i))) {
             w->from = value;
         } else {
             rest[n++] = argv[i];

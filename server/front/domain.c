@@ -377,11 +377,9 @@ void ad__domain_facts(ad_domain *d, ad_domain_facts *out) {
 }
 
 int ad__domain_note(ad_domain *d, const ad_note *note, int fd) {
-    int status = AD_E_CONNECTION;
-    if (d->state == AD_DOMAIN_READY && d->channel_open) status = ad__channel_send(&d->channel, note, fd);
-    else if (fd >= 0) close(fd);
-    watch(d);
-    return status;
+    if (d->state == AD_DOMAIN_READY) return ad__domain_tell(d, note, fd);
+    if (fd >= 0) close(fd);
+    return AD_E_CONNECTION;
 }
 
 /* ---- the end ---- */

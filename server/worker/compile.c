@@ -2,7 +2,6 @@
 #include "server/worker/compile_inside.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -196,7 +195,7 @@ static ad_made *made_new(ad_bytes *frame, ad_compile_kind *kind, ad_fault *fault
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
     }
-    uint8_t *exact = realloc(frame->data, frame->size ? frame->size : 1); /* it was read in large pieces */
+    uint8_t *exact = ad__os.realloc(frame->data, frame->size ? frame->size : 1); /* it was read in large pieces */
     if (exact) {
         frame->data = exact;
         frame->capacity = frame->size;
@@ -249,11 +248,7 @@ void ad__compile_counts(ad_compiler *compiler, ad_compile_counts *out) {
 /* ---- beginning and end ---- */
 
 static int start_thread(ad_service *s, ad_fault *fault) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int error = pthread_create(&s->thread, NULL, ad__compile_thread, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = ad__os_thread(&s->thread, ad__compile_thread, s);
     return error ? ad__fault(fault, AD_E_SYSTEM, "cannot start the compile service: %s", strerror(error)) : 0;
 }
 

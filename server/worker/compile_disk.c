@@ -94,11 +94,9 @@ static size_t list(ad_disk *d, file **out) {
         if (!strncmp(e->d_name, TEMPORARY, strlen(TEMPORARY)) && st.st_mtime < time(NULL) - FORGOTTEN)
             unlinkat(dirfd(folder), e->d_name, 0);
         if (!is_entry(e->d_name)) continue;
-        if (n == room) {
-            file *more = realloc(*out, (room = 2 * room + 64) * sizeof *more);
-            if (!more) break;
-            *out = more;
-        }
+        file *more = ad__os_grow(*out, n, &room, sizeof *more);
+        if (!more) break;
+        *out = more;
         file *f = &(*out)[n++];
         *f = (file){.used = st.st_atim, .size = (uint64_t)st.st_size};
         memcpy(f->name, e->d_name, 2 * AD_SHA256_SIZE + sizeof SUFFIX);

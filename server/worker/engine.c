@@ -1,7 +1,6 @@
 #include "server/worker/engine.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -250,14 +249,10 @@ static void *engine_thread(void *argument) {
 
 int ad__engine_start(ad_worker *w, ad_fault *fault) {
     ad_engine *e = &w->engine;
-    sigset_t all, before;
     *e = (ad_engine){.turns = {.quantum = QUANTUM}};
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->work, NULL);
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are the loop's */
-    int error = pthread_create(&e->thread, NULL, engine_thread, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = ad__os_thread(&e->thread, engine_thread, w);
     if (error) return ad__fault(fault, AD_E_SYSTEM, "cannot start the engine's thread: %s", strerror(error));
     e->started = true;
     return 0;

@@ -6,7 +6,6 @@
 #include "protocol/message.h"
 #include "server/worker/devices.h"
 
-struct ad_buffer;
 struct ad_session;
 struct ad_buffer;
 struct ad_lane;

@@ -124,13 +124,14 @@ void ad__quota_window_gone(ad_session *s, uint64_t size) {
 
 /* ---- what is told ---- */
 
-const ad_account *ad__quota_account(const ad_session *s) {
+/* Of the session's principal on the device of its current lane; NULL: it has used none yet. */
+static const ad_account *account_of(const ad_session *s) {
     const ad_gpu *gpu = s->lane ? s->lane->gpu : &s->worker->gpu[0];
     return ad__account_find(gpu->memory.accounts, s->principal);
 }
 
 uint64_t ad__quota_counter(const ad_session *s, int index) {
-    const ad_account *a = ad__quota_account(s);
+    const ad_account *a = account_of(s);
     switch (index) {
     case AD_COUNTER_held_bytes: return held(s);
     case AD_COUNTER_window_bytes: return s->windows.bytes;

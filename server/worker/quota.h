@@ -18,8 +18,6 @@ void ad__quota_leave(ad_lane *lane, uint64_t size);
 /* A window. AD_E_LIMIT. */
 int ad__quota_window(ad_session *s, uint64_t size, ad_fault *fault);
 void ad__quota_window_gone(ad_session *s, uint64_t size);
-/* The account of the session's principal on the device of its current lane; NULL: it has used none yet. */
-const ad_account *ad__quota_account(const ad_session *s);
 uint64_t ad__quota_counter(const ad_session *s, int index);
 
 #endif

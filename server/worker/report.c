@@ -156,21 +156,15 @@ void ad__report_close(ad_worker *w) {
 
 /* ---- single sessions ---- */
 
-static ad_session *session_of(ad_worker *w, uint64_t id) {
-    ad_session *s = w->sessions;
-    while (s && s->id != id) s = s->next;
-    return s;
-}
-
 void ad__report_kill(ad_worker *w, const ad_note *note) {
-    ad_session *s = session_of(w, note->id);
+    ad_session *s = ad__session_find(w, note->id);
     if (!s) return;
     ad__log(AD_LOG_INFO, "session killed", "session=%lu principal=%s why=%s", s->id, s->principal, note->text);
     ad__session_bye(s, AD_E_DENIED, note->text);
 }
 
 void ad__report_trace(ad_worker *w, const ad_note *note, int fd) {
-    ad_session *s = session_of(w, note->id);
+    ad_session *s = ad__session_find(w, note->id);
     if (s) ad__trace_to(s, fd);
     else close(fd);
 }

@@ -94,12 +94,6 @@ int ad__session_note(ad_session *s, const ad_frame *note, ad_fault *fault) {
 
 /* ---- coming back ---- */
 
-static ad_session *find(ad_worker *w, uint64_t id) {
-    ad_session *s = w->sessions;
-    while (s && s->id != id) s = s->next;
-    return s;
-}
-
 static int encode_frame(ad_bytes *control, uint8_t *out, size_t room, size_t *size) {
     *size = AD_FRAME_HEADER + control->size;
     if (control->failed || *size > room) return AD_E_MEMORY;
@@ -170,7 +164,7 @@ static int take_up(ad_session *s, int fd, uint64_t received, const char **why) {
 }
 
 void ad__session_take_up(ad_worker *w, const ad_note *note, int fd) {
-    ad_session *s = find(w, note->id);
+    ad_session *s = ad__session_find(w, note->id);
     const char *why = check(s, note);
     int status = why ? AD_E_RESUME : take_up(s, fd, note->size, &why);
     if (status) refuse(note, fd, status, why ? why : ad__error_text(status));
@@ -178,7 +172,7 @@ void ad__session_take_up(ad_worker *w, const ad_note *note, int fd) {
 }
 
 void ad__session_forsake(ad_worker *w, uint64_t id) {
-    ad_session *s = find(w, id);
+    ad_session *s = ad__session_find(w, id);
     if (!s || is_over(s)) return;
     if (!s->comeback.away) {
         tell(s, 0); /* its client has come back in the meantime */

@@ -267,6 +267,12 @@ static bool too_slow(const ad_session *s, int64_t now) {
            (double)(now - atomic_load(&s->output.progress)) > limit * 1e9;
 }
 
+ad_session *ad__session_find(ad_worker *w, uint64_t id) {
+    ad_session *s = w->sessions;
+    while (s && s->id != id) s = s->next;
+    return s;
+}
+
 bool ad__sessions_tick(ad_worker *w) {
     bool watched = false;
     int64_t now = ad__os_now();

@@ -147,6 +147,8 @@ void ad__session_say_bye(ad_session *s, int code, const char *text);
 void ad__session_bye(ad_session *s, int code, const char *text);
 /* I/O thread, now and then: time-outs. True while some session must be watched. */
 bool ad__sessions_tick(ad_worker *w);
+/* I/O thread. NULL: there is none. */
+ad_session *ad__session_find(ad_worker *w, uint64_t id);
 
 /* Runner: why a turn ended. */
 typedef enum ad_turn {

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/common/os.h"
 #include "server/worker/spill.h"
 
 #define HOST_SHARE 4 /* one part of so many of the machine's memory */
@@ -57,7 +58,7 @@ int ad__spill_open(ad_worker *w, ad_fault *fault) {
     uint64_t limit = limit_of(w);
     const char *every = getenv("ARRAYD_SPILL_EVERY");
     if (!limit) return 0;
-    ad_spill *all = calloc(1, sizeof *all);
+    ad_spill *all = ad__os.calloc(1, sizeof *all);
     if (!all) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     all->table = (ad_backend){.slab_create = slab_create, .slab_close = slab_close};
     all->host = (ad_memory){.backend = &all->table,

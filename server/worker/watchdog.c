@@ -1,6 +1,5 @@
 #include "server/worker/watchdog.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -54,11 +53,7 @@ static void *watch(void *argument) {
 }
 
 static void start(ad_watchdog *w) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int error = pthread_create(&w->thread, NULL, watch, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = ad__os_thread(&w->thread, watch, w);
     w->started = error == 0;
     if (error) ad__log(AD_LOG_WARN, "kernel-time is not watched", "why=%s", strerror(error));
 }

@@ -15,7 +15,6 @@ _UNARY = {ast.USub: "negative", ast.UAdd: "positive", ast.Invert: "invert"}
 _COMPARE = {ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater",
             ast.GtE: "greater_equal"}
 _CASTS = {int: np.int64, float: np.float64, complex: np.complex128, bool: np.bool_}
-_SIMPLE = (str, bytes, type(None), np.dtype, type)
 
 
 class Expressions:
