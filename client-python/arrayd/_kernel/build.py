@@ -6,6 +6,7 @@ import weakref
 
 from .. import _core
 from .._functional import remember
+from ..cuda._thread import current
 from ..cuda.compiler import CompileException
 
 _MOST = 512  # modules kept; those in use by a kernel stay in any case
@@ -17,9 +18,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 def place():
     """What a module belongs to: the connection and the calling thread's device."""
-    from ..cuda import get_device_id
-    device = get_device_id()
-    return _core.session_serial(), device
+    choice = current()
+    return choice.serial, choice.device
 
 
 class Cached:
