@@ -240,7 +240,7 @@ struct copied {
     }
     static void *workspace(ad_run *run, uint64_t size) {
         void *p = nullptr;
-        if (posix_memalign(&p, 256, size > 0 ? size : 1) != 0) return nullptr;
+        if (posix_memalign(&p, 256, size > 0 ? 2 * size : 1) != 0) return nullptr; /* as slabs have it, see slab.cpp */
         reinterpret_cast<copied *>(run)->scratch.push_back(p);
         return p;
     }

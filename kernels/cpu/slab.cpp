@@ -12,8 +12,10 @@
 namespace {
 
 constexpr uint64_t HUGE_PAGE = 2u << 20;
-/* Zeros to be read behind every slab: OpenBLAS's kernels for complex matrices read up to 16 bytes too far. */
-constexpr uint64_t BEHIND = 4096;
+/* Behind every slab there are as many zeros to be read: OpenBLAS's kernels for complex matrices (0.3.21, issue 4013)
+ * read one element too many of their vectors, which is almost a column beyond the end where the vector is a row. They
+ * are addresses only, no memory. */
+constexpr uint64_t with_zeros(uint64_t size) { return 2 * size; }
 
 int system_fault(ad_fault *fault, const char *what, uint64_t size) {
     int code = errno == ENOMEM || errno == ENOSPC || errno == EFBIG ? AD_E_MEMORY : AD_E_SYSTEM;
@@ -23,7 +25,7 @@ int system_fault(ad_fault *fault, const char *what, uint64_t size) {
 int round_up(uint64_t size, uint64_t *rounded, ad_fault *fault) {
     uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
     if (size == 0) size = 1;
-    if (size > uint64_t(INT64_MAX) - page)
+    if (size > uint64_t(INT64_MAX) / 2 - page)
         return ad__fault(fault, AD_E_MEMORY, "a slab of %llu bytes is larger than any memory",
                          (unsigned long long)size);
     *rounded = (size + page - 1) / page * page;
@@ -31,11 +33,11 @@ int round_up(uint64_t size, uint64_t *rounded, ad_fault *fault) {
 }
 
 int map(int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
-    void *base = mmap(nullptr, size + BEHIND, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *base = mmap(nullptr, with_zeros(size), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return system_fault(fault, "mmap", size);
     if (mmap(base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
         int rc = system_fault(fault, "mmap", size);
-        munmap(base, size + BEHIND);
+        munmap(base, with_zeros(size));
         return rc;
     }
     if (size >= HUGE_PAGE) madvise(base, size, MADV_HUGEPAGE); /* a wish: not every kernel grants it */
@@ -93,7 +95,7 @@ int ad_cpu_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *ou
 }
 
 void ad_cpu_slab_close(ad_device *, ad_slab_map *slab) {
-    if (slab->base != nullptr) munmap(slab->base, slab->size + BEHIND);
+    if (slab->base != nullptr) munmap(slab->base, with_zeros(slab->size));
     if (slab->fd >= 0) close(slab->fd);
     slab->base = nullptr;
     slab->size = 0;

@@ -12,6 +12,7 @@ _ops = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_ops)
 start_server, BUILD, TOP, own_server, servers = (_ops.start_server, _ops.BUILD, _ops.TOP, _ops.own_server,
                                                  _ops.servers)
+pytest_terminal_summary = _ops.pytest_terminal_summary
 
 
 def gpus():

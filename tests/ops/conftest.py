@@ -52,6 +52,14 @@ def pytest_configure(config):
     config.arrayd_server = (process, folder)
 
 
+def pytest_terminal_summary(terminalreporter, config):
+    """What the server has logged last, where tests have failed: whether it has lost a worker, and why."""
+    if getattr(config, "arrayd_server", None) and terminalreporter.stats.get("failed"):
+        log = pathlib.Path(config.arrayd_server[1], "log").read_text(errors="replace")
+        terminalreporter.section("the server's log")
+        terminalreporter.write_line("\n".join(log.splitlines()[-20:]))
+
+
 def pytest_unconfigure(config):
     if getattr(config, "arrayd_server", None):
         process, folder = config.arrayd_server

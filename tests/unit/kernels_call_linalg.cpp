@@ -1,5 +1,7 @@
 /* Decompositions into outputs of any layout, with scratch memory that runs out, on several threads. What they give is
  * multiplied out; NumPy checks them in tests/ops. */
+#include <sys/mman.h>
+
 #include "kernels_call.h"
 
 namespace {
@@ -54,6 +56,30 @@ template <class S> nd<S> scaled(const nd<S> &m, const nd<real_t<S>> &s) {
     return r;
 }
 
+/* Workspaces that end where a slab ends, each in a slab of its own; above it, as mmap goes downwards, is nothing. */
+struct at_the_end : host {
+    static constexpr size_t NOTHING = 1 << 20;
+    static at_the_end *now;
+    std::vector<ad_slab_map> slabs;
+    std::vector<void *> nothing;
+
+    at_the_end() {
+        now = this;
+        run.workspace = [](ad_run *, uint64_t size) -> void * {
+            ad_slab_map slab = {};
+            now->nothing.push_back(mmap(nullptr, NOTHING, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+            if (now->backend->slab_create(now->device, size, &slab, &now->fault) < 0) return nullptr;
+            now->slabs.push_back(slab);
+            return static_cast<char *>(slab.base) + (slab.size - size) / 256 * 256;
+        };
+    }
+    ~at_the_end() {
+        for (ad_slab_map &slab : slabs) backend->slab_close(device, &slab);
+        for (void *p : nothing) munmap(p, NOTHING);
+    }
+};
+at_the_end *at_the_end::now;
+
 template <class S> void check(host &h, int layout) {
     using R = real_t<S>;
     constexpr int loop = dtype_of<S>::value;
@@ -101,6 +127,15 @@ Test(kernels_call, linalg_layouts) {
         check<double>(h, layout);
         check<complex<float>>(h, layout);
         check<complex<double>>(h, layout);
+    }
+}
+
+/* OpenBLAS reads one element too many of a vector that is a row of the matrix: almost a column beyond its end. */
+Test(kernels_call, linalg_at_the_end_of_slabs) {
+    at_the_end h;
+    for (int64_t n = 400; n < 404; n++) {
+        nd<complex<double>> a = numbers<complex<double>>({1, 400, n}, 0), q({1, 400, 400}), r({1, 400, n});
+        ASSERT_OK(h.call(AD_CALL_qr, AD_COMPLEX128, {q, r}, {a}, {boolean(true)}));
     }
 }
 
