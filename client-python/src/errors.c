@@ -63,27 +63,28 @@ int ad__py_errors_init(PyObject *module) {
     return status;
 }
 
-/* A lost device may be a kernel's doing: the message says where that was launched, if it was by this package. */
-static void fail_lost(PyObject *cls, const char *text) {
+/* A lost device may be a kernel's doing: the message says where that was launched, if it was by this package. Takes
+ * text. */
+static PyObject *add_launches(PyObject *text) {
     PyObject *name = PyUnicode_FromString("arrayd._kernel.sites"), *sites = name ? PyImport_GetModule(name) : NULL;
-    PyObject *told = sites ? PyObject_CallMethod(sites, "told", "s", text) : NULL;
+    PyObject *told = sites ? PyObject_CallMethod(sites, "told", "O", text) : NULL;
     PyErr_Clear();
-    if (told) PyErr_SetObject(cls, told);
-    else PyErr_SetString(cls, text);
-    Py_XDECREF(told);
     Py_XDECREF(sites);
     Py_XDECREF(name);
+    if (!told) return text;
+    Py_DECREF(text);
+    return told;
 }
 
-static void fail_operation(PyObject *cls, const char *name, uint64_t number) {
-    PyObject *text =
-        PyUnicode_FromFormat("%s (operation %llu): %s", name, (unsigned long long)number, ad_error_message());
+/* The message with the operation that it is about. */
+static PyObject *operation_text(const char *name, uint64_t number) {
+    PyObject *text = PyUnicode_FromFormat("%s%soperation %llu%s: %s", name, *name ? " (" : "",
+                                          (unsigned long long)number, *name ? ")" : "", ad_error_message());
     PyObject *place = text ? ad__py_place(number) : NULL;
     PyObject *whole = place ? PyUnicode_Concat(text, place) : Py_XNewRef(text);
-    if (whole) PyErr_SetObject(cls, whole);
-    Py_XDECREF(whole);
     Py_XDECREF(place);
     Py_XDECREF(text);
+    return whole;
 }
 
 PyObject *ad__py_fail(int status) {
@@ -92,9 +93,10 @@ PyObject *ad__py_fail(int status) {
     PyObject *cls = status < 0 && status > -NERROR && classes[-status] ? classes[-status] : PyExc_RuntimeError;
     if (PyErr_Occurred()) /* a signal's handler raised it while we waited */
         return NULL;
-    if (number) fail_operation(cls, name, number);
-    else if (status == AD_E_DEVICE_LOST) fail_lost(cls, ad_error_message());
-    else PyErr_SetString(cls, ad_error_message());
+    PyObject *text = number ? operation_text(name, number) : PyUnicode_FromString(ad_error_message());
+    if (text && status == AD_E_DEVICE_LOST) text = add_launches(text);
+    if (text) PyErr_SetObject(cls, text);
+    Py_XDECREF(text);
     return NULL;
 }
 
