@@ -1,4 +1,5 @@
 /* Failures on demand, so that tests reach what hardware seldom does. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ const int defaults[] = {
 #undef AD_SITE
 };
 const name_row statuses[] = {
-    {"memory", AD_E_MEMORY}, {"device", AD_E_DEVICE}, {"lost", AD_E_DEVICE_LOST}, {"system", AD_E_SYSTEM}};
+    {"killed", AD_FAULT_KILLED}, {"memory", AD_E_MEMORY}, {"device", AD_E_DEVICE}, {"lost", AD_E_DEVICE_LOST}, {"system", AD_E_SYSTEM}};
 
 template <size_t N> bool find(const name_row (&rows)[N], const char *name, size_t length, int *value) {
     for (const name_row &row : rows) {
@@ -70,6 +71,7 @@ bool ad_faults_due(ad_faults *faults, int site) {
 int ad_faults_check(ad_faults *faults, int site, ad_fault *fault) {
     const int status = faults->site[site].status;
     if (ad_faults_due(faults, site)) {
+        if (status == AD_FAULT_KILLED) raise(SIGKILL);
         if (status == AD_E_DEVICE_LOST) faults->lost.store(true);
         return ad__fault(fault, status, "%s failed as ARRAYD_FAULT asked", sites[site].name);
     }

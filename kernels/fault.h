@@ -28,7 +28,10 @@ enum {
 };
 
 /* For tests. ARRAYD_FAULT is a list, split by commas, of SITE:N or SITE:N:STATUS: the Nth call of SITE (the first is 1)
- * fails; STATUS is memory, device, lost or system. After lost every call fails, as those of a real device would. */
+ * fails; STATUS is memory, device, lost or system. After lost every call fails, as those of a real device would. With
+ * killed the process is gone there and then. */
+constexpr int AD_FAULT_KILLED = 1; /* is no status */
+
 struct ad_faults {
     struct site {
         std::atomic<uint64_t> calls{0};

@@ -29,6 +29,8 @@ struct ad_domain {
     uv_process_t process;
     ad_note offer;
     ad_slabs *slabs;
+    ad_keep keep;
+    bool device_lost; /* the worker has said so: what is on the device is of no use */
     uint64_t sessions;
     int64_t started, backoff, not_before;
     ad_fault why; /* it failed */
@@ -40,6 +42,7 @@ const ad_note *ad__domain_offer(const ad_domain *d) { return &d->offer; }
 /* ---- the channel ---- */
 
 static void on_channel(uv_poll_t *poll, int status, int events);
+static void restart(ad_domain *d);
 
 static void watch(ad_domain *d) {
     if (!d->channel_open) return;
@@ -50,6 +53,7 @@ static void on_poll_closed(uv_handle_t *handle) {
     ad_domain *d = handle->data;
     ad__channel_close(&d->channel);
     d->polled = false;
+    restart(d);
     ad__handshake_wake(d->front);
 }
 
@@ -65,6 +69,14 @@ static void fail(ad_domain *d, const char *why) {
     ad__fault(&d->why, AD_E_CONNECTION, "%s", why);
 }
 
+/* What the worker before was doing; the sessions follow, and before them nobody gets any. */
+static void recover(ad_domain *d) {
+    if (d->keep.old < 0 || !ad__keep_tell(&d->keep, &d->channel, d->slabs)) return;
+    ad__log(AD_LOG_ERROR, "worker killed", "domain=%s worker=%d why=%s", d->name, (int)d->process.pid,
+            "it cannot be told what the one before was doing");
+    uv_process_kill(&d->process, SIGKILL);
+}
+
 static void become_ready(ad_domain *d, const ad_note *note) {
     ad_fault fault;
     if (d->state != AD_DOMAIN_STARTING) return;
@@ -78,15 +90,35 @@ static void become_ready(ad_domain *d, const ad_note *note) {
     d->offer = *note;
     ad__log(AD_LOG_INFO, "worker ready", "domain=%s worker=%d backend=%s device=%s memory=%lu ms=%ld", d->name,
             (int)d->process.pid, note->who, note->text, note->size, (long)((ad__os_now() - d->started) / 1000000));
+    recover(d);
     ad__front_ready(d->front);
 }
 
 /* It counts as every other, here and for its principal. */
 static void take_forked(ad_domain *d, const ad_note *note) {
-    if (ad__seat_take(d->front, note->id, d, note->who))
+    if (ad__seat_take(d->front, note, d))
         ad__log(AD_LOG_WARN, "forked session not counted", "domain=%s principal=%s", d->name, note->who);
     d->sessions++;
     d->front->sessions++;
+}
+
+static void leave(ad_domain *d, uint64_t session) {
+    if (!ad__seat_leave(d->front, session, d) || !d->sessions) return;
+    d->sessions--;
+    d->front->sessions--;
+}
+
+static void over(ad_domain *d, uint64_t sessions) {
+    if (sessions > d->sessions) sessions = d->sessions;
+    d->sessions -= sessions;
+    d->front->sessions -= sessions;
+}
+
+/* What it had and the next one has not is over. */
+static void recovered(ad_domain *d) {
+    over(d, ad__seat_leave_lost(d->front, d));
+    d->backoff = 0;
+    ad__keep_recovered(&d->keep);
 }
 
 static void end_session(ad_domain *d, uint64_t session) {
@@ -95,12 +127,9 @@ static void end_session(ad_domain *d, uint64_t session) {
         d->sight.probes_open -= d->sight.probes_open > 0;
         return;
     }
-    ad__seat_leave(f, session, d);
+    ad__keep_session_over(&d->keep, session);
+    leave(d, session);
     ad__handshake_lost(f, d, session); /* it may never have begun */
-    if (d->sessions) {
-        d->sessions--;
-        f->sessions--;
-    }
     if (f->embedded && session <= f->last_session) ad__front_stop(f, 0, "the session is over");
 }
 
@@ -112,12 +141,20 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_BEGUN: ad__handshake_begun(d->front, note->id); break;
     case AD_NOTE_AWAY: ad__seat_away(d->front, note->id, d, note->size != 0); break;
     case AD_NOTE_REPORTED: ad__collect_answer(d->front, &d->sight, note, fd); break;
+    case AD_NOTE_LEDGER: ad__keep_ledger(&d->keep, fd); break;
+    case AD_NOTE_WINDOW:
+    case AD_NOTE_WINDOW_NAMED:
+    case AD_NOTE_WINDOW_GONE: ad__keep_window(&d->keep, note, fd); break;
+    case AD_NOTE_RECOVERED: recovered(d); break;
     case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
     case AD_NOTE_SLAB:
         if (ad__slabs_add(d->slabs, note, fd))
             ad__log(AD_LOG_WARN, "slab not kept", "domain=%s slab=%lu", d->name, note->id);
         break;
-    default: fail(d, note->text); break; /* LOST */
+    default: /* LOST */
+        d->device_lost = !note->size;
+        fail(d, note->text);
+        break;
     }
 }
 
@@ -158,10 +195,10 @@ void ad__domain_reserve_all(ad_front *f) {
 static void on_process_closed(uv_handle_t *handle) {
     ad_domain *d = handle->data;
     d->processed = false;
+    restart(d);
     ad__handshake_wake(d->front); /* whoever waits may have a new one */
 }
 
-/* Arrays could be taken up again from the slabs; until sessions can be, they are dropped. */
 static void drop_slabs(ad_domain *d) {
     uint64_t bytes = 0;
     size_t n = d->slabs ? ad__slabs_count(d->slabs, &bytes) : 0;
@@ -175,6 +212,23 @@ static void set_backoff(ad_domain *d) {
     if (now - d->started > YOUNG) d->backoff = 0;
     d->not_before = now + d->backoff;
     d->backoff = !d->backoff ? BACKOFF_FIRST : 2 * d->backoff < BACKOFF_MOST ? 2 * d->backoff : BACKOFF_MOST;
+}
+
+static void drop_all(ad_domain *d) {
+    drop_slabs(d);
+    ad__keep_clear(&d->keep);
+    d->front->sessions -= d->sessions;
+    d->sessions = 0;
+    ad__seat_leave_all(d->front, d);
+}
+
+static void leave_to_next(ad_domain *d, bool killed) {
+    if (!ad__keep_worker_gone(&d->keep, killed)) {
+        ad__log(AD_LOG_ERROR, "worker not recovered", "domain=%s why=%s", d->name, "others die of what it left");
+        drop_all(d);
+        return;
+    }
+    over(d, ad__seat_lose_all(d->front, d));
 }
 
 static void on_worker_exit(uv_process_t *process, int64_t code, int signal_number) {
@@ -191,11 +245,10 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
             signal_number, d->sessions, f->stopping ? "" : d->why.text);
     close_channel(d);
     ad__collect_gone(f, &d->sight);
-    drop_slabs(d);
     set_backoff(d);
-    f->sessions -= d->sessions;
-    d->sessions = 0;
-    ad__seat_leave_all(f, d);
+    if (!f->stopping && !f->embedded && !d->device_lost && ad__keep_can_recover(&d->keep))
+        leave_to_next(d, signal_number == SIGKILL);
+    else drop_all(d);
     uv_close((uv_handle_t *)process, on_process_closed);
     ad__handshake_lost(f, d, 0);
     if (f->embedded || !f->ready) ad__front_stop(f, 1, d->why.text);
@@ -265,12 +318,12 @@ static int start(ad_domain *d, ad_fault *fault) {
     int fd[2], status = ad__channel_pair(fd, fault);
     if (status) return status;
     d->started = ad__os_now();
-    if (!(d->slabs = ad__slabs_new())) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    d->device_lost = false;
+    if (!d->slabs && !(d->slabs = ad__slabs_new())) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
     if (!status) status = spawn_with(d, fd[1], fault);
     close(fd[1]);
     if (status) {
         close(fd[0]);
-        drop_slabs(d);
         set_backoff(d);
         return status;
     }
@@ -294,20 +347,48 @@ static ad_domain *domain_new(ad_front *f, const char *name) {
     snprintf(d->name, sizeof d->name, "%s", name);
     d->front = f;
     d->state = AD_DOMAIN_FAILED;
+    ad__keep_init(&d->keep);
     d->next = f->domains;
     f->domains = d;
     return d;
 }
 
-static void on_retry(uv_timer_t *timer) { ad__handshake_wake(timer->data); }
+static void on_retry(uv_timer_t *timer);
+
+/* In so many ns at the latest. */
+static void look_again(ad_front *f, int64_t wait) {
+    uint64_t ms = wait > 0 ? (uint64_t)(wait / 1000000 + 1) : 1;
+    bool sooner = uv_is_active((uv_handle_t *)&f->retry) && uv_timer_get_due_in(&f->retry) <= ms;
+    if (!sooner) uv_timer_start(&f->retry, on_retry, ms, 0);
+}
+
+static void on_retry(uv_timer_t *timer) {
+    ad_front *f = timer->data;
+    for (ad_domain *d = f->domains; d; d = d->next) restart(d);
+    ad__handshake_wake(f);
+}
 
 /* Wake those who wait when the worker may be started again, unless that is long. */
 static bool will_retry(ad_domain *d) {
     int64_t wait = d->not_before - ad__os_now();
     if (wait <= 0 || wait > RETRY_MOST || !d->front->ready) return false;
-    if (!uv_is_active((uv_handle_t *)&d->front->retry))
-        uv_timer_start(&d->front->retry, on_retry, (uint64_t)(wait / 1000000 + 1), 0);
+    look_again(d->front, wait);
     return true;
+}
+
+static bool is_ending(const ad_domain *d) { return d->alive || d->polled || d->processed; }
+
+static void start_again(ad_domain *d) {
+    if (d->state != AD_DOMAIN_FAILED || is_ending(d) || d->front->stopping || ad__os_now() < d->not_before) return;
+    if (start(d, &d->why)) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", d->name, d->why.text);
+}
+
+/* Sessions wait for it. */
+static void restart(ad_domain *d) {
+    if (d->keep.old < 0) return;
+    start_again(d);
+    if (d->state == AD_DOMAIN_FAILED && !is_ending(d) && !d->front->stopping)
+        look_again(d->front, d->not_before - ad__os_now());
 }
 
 ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault) {
@@ -320,10 +401,8 @@ ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *st
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
     }
-    bool ending = d->alive || d->polled || d->processed;
-    if (d->state == AD_DOMAIN_FAILED && !ending && !f->stopping && ad__os_now() >= d->not_before) {
-        if (start(d, &d->why)) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", d->name, d->why.text);
-    }
+    start_again(d);
+    bool ending = is_ending(d);
     *state = d->state;
     if (d->state != AD_DOMAIN_FAILED) return d;
     if (f->stopping) ad__fault(fault, AD_E_CONNECTION, "the server is shutting down");
@@ -343,7 +422,7 @@ int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
 }
 
 int ad__domain_give(ad_domain *d, const ad_note *note, int fd) {
-    int status = ad__seat_take(d->front, note->id, d, note->who);
+    int status = ad__seat_take(d->front, note, d);
     if (status) {
         close(fd);
         return status;
@@ -356,6 +435,14 @@ int ad__domain_give(ad_domain *d, const ad_note *note, int fd) {
     d->sessions++;
     d->front->sessions++;
     return 0;
+}
+
+bool ad__domain_is_ready(const ad_domain *d) { return d->state == AD_DOMAIN_READY && d->channel_open; }
+
+void ad__domain_forget(ad_front *f, const ad_domain *gone, uint64_t session) {
+    ad_domain *d = f->domains;
+    while (d && d != gone) d = d->next;
+    if (d) leave(d, session);
 }
 
 /* ---- being seen ---- */
@@ -412,6 +499,7 @@ void ad__domain_free_all(ad_front *f) {
         ad_domain *d = f->domains;
         f->domains = d->next;
         ad__slabs_free(d->slabs);
+        ad__keep_clear(&d->keep);
         ad__report_free(&d->sight.report);
         free(d);
     }

@@ -120,11 +120,15 @@ bool ad__users_apart(uid_t uid);
 
 /* ---- seats.c: sessions by principal ---- */
 /* A session has been given to a worker. AD_E_MEMORY. */
-int ad__seat_take(ad_front *f, uint64_t session, ad_domain *d, const char *who);
+int ad__seat_take(ad_front *f, const ad_note *note, ad_domain *d);
 /* Whose worker has it; NULL: there is no such session. *own: it is who's. */
 ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, bool *own);
 /* It is over; also of one that is not there. Ids of forked sessions are its worker's. */
-void ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d);
+bool ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d); /* false: there was none */
+/* Its worker was killed: those that cannot be resumed are over, the others unless the next one says AWAY of them. How
+ * many are over. */
+uint64_t ad__seat_lose_all(ad_front *f, const ad_domain *d);
+uint64_t ad__seat_leave_lost(ad_front *f, const ad_domain *d);
 void ad__seat_leave_all(ad_front *f, const ad_domain *d);    /* its worker is gone. NULL: all workers */
 uint64_t ad__seat_count(const ad_front *f, const char *who); /* NULL: of all */
 /* It waits for its client, or does not any more. */
@@ -150,6 +154,9 @@ typedef enum ad_domain_state { AD_DOMAIN_STARTING, AD_DOMAIN_READY, AD_DOMAIN_FA
 /* The worker of a principal's trust domain, started if it must be. *state says how it is; when it failed the fault
  * says why, and a later call tries again. NULL: no memory. */
 ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault);
+bool ad__domain_is_ready(const ad_domain *d);
+/* A session that was given to its worker, which has died, is given to another one. */
+void ad__domain_forget(ad_front *f, const ad_domain *d, uint64_t session);
 /* What the worker offers. */
 const ad_note *ad__domain_offer(const ad_domain *d);
 /* Hand a client on, by a note SESSION: fd is the domain's, success or not. */
@@ -181,6 +188,34 @@ int ad__slabs_add(ad_slabs *s, const ad_note *note, int fd); /* takes fd. AD_E_M
 void ad__slabs_remove(ad_slabs *s, uint64_t id);
 size_t ad__slabs_count(const ad_slabs *s, uint64_t *bytes);
 void ad__slabs_free(ad_slabs *s);
+
+/* Tell another worker of all, by notes OLD_SLAB. AD_E_SYSTEM, AD_E_CONNECTION, AD_E_MEMORY. */
+int ad__slabs_tell(const ad_slabs *s, ad_channel *c);
+uint64_t ad__slabs_last(const ad_slabs *s); /* the greatest id that there has been */
+
+/* ---- keep.c ---- */
+typedef struct ad_keep {
+    unsigned deaths; /* of workers that were taking over from the one before */
+    int ledger, old; /* of the worker; of the one before, until it has been taken over. -1: none */
+    struct ad_kept_window {
+        uint64_t session, id; /* id 0: no request has asked for it yet */
+        uint64_t before;      /* bytes that the worker had received before those it came with */
+        int fd;
+    } * window;
+    size_t count, capacity;
+} ad_keep;
+
+void ad__keep_init(ad_keep *k);
+void ad__keep_clear(ad_keep *k);
+void ad__keep_ledger(ad_keep *k, int fd);
+void ad__keep_window(ad_keep *k, const ad_note *note, int fd); /* notes WINDOW, WINDOW_NAMED, WINDOW_GONE */
+void ad__keep_session_over(ad_keep *k, uint64_t session);
+bool ad__keep_can_recover(const ad_keep *k);
+/* False: too many have died of what it left; nobody can go on with that. */
+bool ad__keep_worker_gone(ad_keep *k, bool killed);
+void ad__keep_recovered(ad_keep *k);
+/* Tell the next worker. AD_E_SYSTEM, AD_E_CONNECTION, AD_E_MEMORY. */
+int ad__keep_tell(const ad_keep *k, ad_channel *c, ad_slabs *slabs);
 
 /* ---- activation.c ---- */
 /* Accept on the Unix sockets that a service manager has opened and passed on ($LISTEN_FDS); *passed says how many. */

@@ -155,6 +155,11 @@ static int give(ad_handshake *h, ad_domain *d) {
     return ad__domain_give(d, &note, fd);
 }
 
+static void wait(ad_handshake *h) {
+    if (!h->waiting) uv_poll_stop(&h->poll);
+    h->waiting = true;
+}
+
 /* The session is of the worker that has it, which knows the rest of what there is to check, and answers. */
 static void pass_on(ad_handshake *h) {
     ad_front *f = h->front;
@@ -170,9 +175,9 @@ static void pass_on(ad_handshake *h) {
         ad_note note = {.kind = AD_NOTE_RESUME, .id = h->session, .size = h->received};
         memcpy(note.secret, h->secret, sizeof note.secret);
         memcpy(note.who, h->entrant.who, sizeof note.who);
-        int fd = ad__os.dup(h->fd);
-        if (fd < 0 || ad__domain_tell(d, &note, fd)) refuse(h, AD_E_RESUME, "its worker cannot be reached");
-        else end(h);
+        int fd = ad__domain_is_ready(d) ? ad__os.dup(h->fd) : -1;
+        if (fd >= 0 && !ad__domain_tell(d, &note, fd)) end(h);
+        else wait(h); /* it was killed, and another one goes on with its sessions */
     }
 }
 
@@ -198,7 +203,7 @@ static void on_timer(uv_timer_t *timer) {
 static uint64_t waiting_of(const ad_handshake *but, const char *who) {
     uint64_t n = 0;
     for (const ad_handshake *h = but->front->handshakes; h; h = h->next)
-        n += h != but && h->waiting && (!who || !strcmp(h->entrant.who, who));
+        n += h != but && h->waiting && !h->resumes && (!who || !strcmp(h->entrant.who, who));
     return n;
 }
 
@@ -231,9 +236,8 @@ static void find_worker(ad_handshake *h) {
             h->session = 0;
             h->waiting = true;
         }
-    } else if (!h->waiting) {
-        h->waiting = true;
-        uv_poll_stop(&h->poll);
+    } else {
+        wait(h);
     }
 }
 
@@ -241,6 +245,7 @@ void ad__handshake_lost(ad_front *f, const ad_domain *d, uint64_t session) {
     for (ad_handshake *h = f->handshakes, *next; h; h = next) {
         next = h->next;
         if (!h->session || h->domain != d || (session && h->session != session)) continue;
+        if (!session) ad__domain_forget(f, d, h->session);
         h->session = 0;
         if (session || f->stopping) refuse(h, AD_E_CONNECTION, "the worker could not take the session");
         else find_worker(h);
@@ -250,7 +255,7 @@ void ad__handshake_lost(ad_front *f, const ad_domain *d, uint64_t session) {
 void ad__handshake_wake(ad_front *f) {
     for (ad_handshake *h = f->handshakes, *next; h; h = next) {
         next = h->next;
-        if (h->waiting && !h->closing) find_worker(h);
+        if (h->waiting && !h->closing) (h->resumes ? pass_on : find_worker)(h);
     }
 }
 

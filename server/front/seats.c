@@ -9,19 +9,22 @@ struct ad_seat {
     uint64_t session;
     ad_domain *domain;
     char who[AD_PRINCIPAL_SIZE];
-    int64_t away;  /* since when it waits for its client; 0: it does not */
+    int64_t away; /* since when it waits for its client; 0: it does not */
+    bool resumable;
+    bool lost;     /* its worker was killed, and the next one has not said that it has it */
     bool forsaken; /* its place has been given to another one */
 };
 
 static ad_seat **chain_of(ad_front *f, uint64_t session) { return &f->seats[session % AD_SEAT_CHAINS]; }
 
-int ad__seat_take(ad_front *f, uint64_t session, ad_domain *d, const char *who) {
-    ad_seat *s = ad__os.calloc(1, sizeof *s), **chain = chain_of(f, session);
+int ad__seat_take(ad_front *f, const ad_note *note, ad_domain *d) {
+    ad_seat *s = ad__os.calloc(1, sizeof *s), **chain = chain_of(f, note->id);
     if (!s) return AD_E_MEMORY;
     s->next = *chain;
-    s->session = session;
+    s->session = note->id;
     s->domain = d;
-    snprintf(s->who, sizeof s->who, "%s", who);
+    s->resumable = note->resumable;
+    snprintf(s->who, sizeof s->who, "%s", note->who);
     *chain = s;
     return 0;
 }
@@ -44,7 +47,7 @@ void ad__seat_away(ad_front *f, uint64_t session, const ad_domain *d, bool away)
     ad_seat *s = *find(f, session, d);
     if (!s) return;
     s->away = away ? ad__os_now() : 0;
-    s->forsaken = false;
+    s->forsaken = s->lost = false;
 }
 
 static bool is_of(const ad_seat *s, const char *who) { return !who || !strcmp(s->who, who); }
@@ -66,9 +69,35 @@ static void drop(ad_seat **link) {
     free(s);
 }
 
-void ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d) {
+bool ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d) {
     ad_seat **link = find(f, session, d);
-    if (*link) drop(link);
+    if (!*link) return false;
+    drop(link);
+    return true;
+}
+
+uint64_t ad__seat_leave_lost(ad_front *f, const ad_domain *d) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < AD_SEAT_CHAINS; i++) {
+        ad_seat **link = &f->seats[i];
+        while (*link) {
+            bool over = (*link)->domain == d && (*link)->lost;
+            n += over;
+            if (over) drop(link);
+            else link = &(*link)->next;
+        }
+    }
+    return n;
+}
+
+uint64_t ad__seat_lose_all(ad_front *f, const ad_domain *d) {
+    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
+        for (ad_seat *s = f->seats[i]; s; s = s->next)
+            if (s->domain == d) s->lost = !s->resumable;
+    uint64_t over = ad__seat_leave_lost(f, d);
+    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
+        for (ad_seat *s = f->seats[i]; s; s = s->next) s->lost = s->lost || s->domain == d;
+    return over;
 }
 
 void ad__seat_leave_all(ad_front *f, const ad_domain *d) {

@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "server/common/os.h"
@@ -7,24 +8,28 @@
 typedef struct slab {
     uint64_t id, size;
     int fd;
+    char who[AD_PRINCIPAL_SIZE];
 } slab;
 
 /* In order of ids, which is the order in which they come. */
 struct ad_slabs {
     slab *list;
     size_t count, capacity;
+    uint64_t last;
 };
 
 ad_slabs *ad__slabs_new(void) { return ad__os.calloc(1, sizeof(ad_slabs)); }
 
 int ad__slabs_add(ad_slabs *s, const ad_note *note, int fd) {
-    int status = s->count && note->id <= s->list[s->count - 1].id ? AD_E_PROTOCOL : 0;
+    int status = note->id <= s->last ? AD_E_PROTOCOL : 0;
     slab *list = status ? NULL : ad__os_grow(s->list, s->count, &s->capacity, sizeof *list);
     if (list) s->list = list;
     else if (!status) status = AD_E_MEMORY;
     if (status) close(fd);
-    else s->list[s->count++] = (slab){note->id, note->size, fd};
-    return status;
+    if (status) return status;
+    s->list[s->count] = (slab){.id = s->last = note->id, .size = note->size, .fd = fd};
+    memcpy(s->list[s->count++].who, note->who, sizeof note->who);
+    return 0;
 }
 
 void ad__slabs_remove(ad_slabs *s, uint64_t id) {
@@ -43,6 +48,19 @@ size_t ad__slabs_count(const ad_slabs *s, uint64_t *bytes) {
     *bytes = 0;
     for (size_t i = 0; i < s->count; i++) *bytes += s->list[i].size;
     return s->count;
+}
+
+uint64_t ad__slabs_last(const ad_slabs *s) { return s->last; }
+
+int ad__slabs_tell(const ad_slabs *s, ad_channel *c) {
+    for (size_t i = 0; i < s->count; i++) {
+        ad_note note = {.kind = AD_NOTE_OLD_SLAB, .id = s->list[i].id, .size = s->list[i].size};
+        memcpy(note.who, s->list[i].who, sizeof note.who);
+        int fd = ad__os.dup(s->list[i].fd);
+        int status = fd < 0 ? AD_E_SYSTEM : ad__channel_send(c, &note, fd);
+        if (status) return status;
+    }
+    return 0;
 }
 
 void ad__slabs_free(ad_slabs *s) {

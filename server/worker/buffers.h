@@ -39,6 +39,10 @@ struct ad_buffer {
     struct ad_moved *moved; /* where its bytes are; NULL: on the device. address means nothing then */
     bool in_use;            /* stays where it is */
 
+    /* in the ledger (survival.h) */
+    uint32_t place; /* its row's; 0: it has none */
+    bool changed;   /* since that was written */
+
     /* while operations are held (held.h) */
     uint16_t held; /* how many of their operands this is; 0: the rest means nothing */
     bool promised; /* it has a size, but no memory yet */

@@ -23,6 +23,7 @@ static void drop(ad_worker *w, ad_capability **at) {
     ad_capability *c = *at;
     *at = c->next;
     w->sharing->capabilities--;
+    if (w->ledger) ad__ledger_release(w->ledger, c->place);
     if (c->owner) c->owner->capabilities--;
     ad__shared_release(w, c->shared, c->principal);
     free(c);
@@ -37,6 +38,48 @@ uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, c
             n += !strcmp(c->principal, *who);
         }
     return n;
+}
+
+static void write_down(ad_worker *w, ad_capability *c) {
+    ad_ledger_holder *h = w->ledger ? ad__ledger_alloc(w->ledger, sizeof *h) : NULL;
+    if (!h) return;
+    *h = (ad_ledger_holder){.memory = ad__survival_memory(w, c->shared),
+                            .half = {c->half[0], c->half[1]},
+                            .uses = c->uses,
+                            .owner = c->owner ? c->owner->id : 0,
+                            .expires = c->expires,
+                            .linger = c->linger};
+    h->memory.readonly = c->readonly;
+    memcpy(h->who, c->principal, sizeof h->who);
+    if (!(c->place = ad__ledger_hold(w->ledger, h))) ad__ledger_free(w->ledger, h);
+}
+
+static void add(ad_worker *w, ad_capability *c) {
+    ad_sharing *all = w->sharing;
+    ad_capability **at = bucket(w, c->half[0]);
+    c->next = *at;
+    *at = c;
+    if (c->owner) c->owner->capabilities++;
+    all->capabilities++;
+    if (c->expires < all->due) all->due = c->expires;
+    write_down(w, c);
+}
+
+int ad__capability_restore(ad_worker *w, const ad_ledger_holder *h, ad_shared *shared) {
+    ad_capability *c = ad__os.calloc(1, sizeof *c);
+    if (!c) return AD_E_MEMORY;
+    *c = (ad_capability){.half = {h->half[0], h->half[1]},
+                         .shared = shared,
+                         .owner = h->owner ? ad__session_find(w, h->owner) : NULL,
+                         .readonly = h->memory.readonly,
+                         .uses = h->uses,
+                         .expires = h->expires,
+                         .linger = h->linger};
+    memcpy(c->principal, h->who, sizeof c->principal - 1);
+    if (!c->owner && h->owner && c->expires > ad__os_now() + c->linger) c->expires = ad__os_now() + c->linger;
+    ad__shared_hold(shared, c->principal);
+    add(w, c);
+    return 0;
 }
 
 static int64_t after(int64_t now, uint64_t milliseconds, double most) {
@@ -81,15 +124,17 @@ int ad__capability_share(ad_session *s, const ad_message *m, bool *waiting, ad_f
     if (!b) return fault->code;
     int status = make(s, b, m, &c, fault);
     if (status) return status;
-    ad_capability **at = bucket(s->worker, c->half[0]);
-    c->next = *at;
-    *at = c;
-    s->capabilities++;
-    all->capabilities++;
-    if (c->expires < all->due) all->due = c->expires;
+    add(s->worker, c);
     int64_t values[3] = {(int64_t)c->half[0], (int64_t)c->half[1], (int64_t)all->number};
     ad__reply_ints(s, m->u[0], 3, values);
     return 0;
+}
+
+static void use(ad_worker *w, ad_capability **at) {
+    ad_capability *c = *at;
+    if (!c->uses) return;
+    if (!--c->uses) drop(w, at);
+    else if (w->ledger && c->place) ad__ledger_store(&ad__ledger_holder(w->ledger, c->place)->uses, c->uses);
 }
 
 int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault) {
@@ -107,7 +152,7 @@ int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (status) return status;
     int64_t values[3] = {shared->poison ? -1 : (int64_t)shared->size, (*at)->readonly ? 2 : shared->common,
                          shared->home ? shared->home->gpu->index : 0};
-    if ((*at)->uses && !--(*at)->uses) drop(s->worker, at);
+    use(s->worker, at);
     ad__reply_ints(s, m->u[0], 3, values);
     return 0;
 }
@@ -115,6 +160,13 @@ int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault) {
 void ad__capability_revoke(ad_session *s, const ad_message *m) {
     ad_capability **at = find(s, m->u);
     if (at) drop(s->worker, at);
+}
+
+static void disown(ad_worker *w, const ad_capability *c) {
+    ad_ledger_holder *h = w->ledger ? ad__ledger_holder(w->ledger, c->place) : NULL;
+    if (!h) return;
+    ad__ledger_store((uint64_t *)(void *)&h->expires, (uint64_t)c->expires);
+    ad__ledger_store(&h->owner, 0);
 }
 
 void ad__capabilities_end(ad_worker *w, ad_session *s) {
@@ -127,6 +179,7 @@ void ad__capabilities_end(ad_worker *w, ad_session *s) {
                 c->owner = NULL;
                 if (c->expires > now + c->linger) c->expires = now + c->linger;
                 if (c->expires < w->sharing->due) w->sharing->due = c->expires;
+                disown(w, c);
             }
             if (!s || (!c->owner && c->expires <= now)) drop(w, at);
             else at = &c->next;

@@ -22,6 +22,7 @@ static const char *operand_name(int nout, int i) {
 
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
     bool counted = !b->promised && !b->shared;
+    ad__survival_touch(s, b);
     ad__spill_forget(s->worker, b);
     if (b->module) ad__module_variable_gone(s, b);
     if (b->shared) {
@@ -37,6 +38,7 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
 }
 
 int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault) {
+    ad__survival_touch(s, b);
     b->address = nothing;
     b->home = lane;
     b->in_use = true; /* until it has been made: ad__spill_end */
@@ -285,7 +287,25 @@ static int bring_operands(job *j) {
     return ad__spill_begin(j->s, j->lane, j->buffer, j->using, &j->fault);
 }
 
+/* Executed again it would give something else: it reads what it writes. */
+static bool is_for_once(const job *j, int output) {
+    const ad_op *op = j->op;
+    if (op->opcode != AD_REQ_UFUNC || wants_zero(op)) return true;
+    for (int i = op->nout; i < op->nout + op->nin; i++)
+        if (j->buffer[i] == j->buffer[output]) return true;
+    return false;
+}
+
+static void announce_writes(job *j) {
+    const ad_op *op = j->op;
+    if (j->held || !j->s->survival.at) return;
+    for (int i = 0; i < (j->launch ? op->nout + op->nin : op->nout); i++) /* nobody knows what a kernel writes */
+        if (j->buffer[i] && (j->launch || is_for_once(j, i)))
+            ad__survival_writes(j->s, j->buffer[i], j->number, ad__op_name(op));
+}
+
 static int enqueue(job *j) {
+    announce_writes(j);
     if (!j->s->worker->backend->asynchronous) return start(j);
     int status = 0;
     if (!ad__verdicts_full(&j->s->verdicts)) status = ad__verdicts_place(j->s, &j->run.check, &j->fault);
@@ -353,6 +373,7 @@ int ad__job_run_held(job *j) {
 
 static void poison_buffer(ad_session *s, ad_buffer *b, ad_poison *p, bool release) {
     if (release) ad__buffer_give_memory(s, b);
+    ad__survival_touch(s, b);
     if (!b->poison) b->poison = ad__poison_share(p);
 }
 

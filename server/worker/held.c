@@ -305,10 +305,12 @@ now:
 
 static void forget(ad_session *s, ad_buffer *b) {
     if (b->promised) s->held.unwritten++;
+    s->held.freed--;
+    ad__survival_touch(s, b);
+    if (ad__survival_keeps(s, b)) return;
     ad__buffer_give_memory(s, b);
     ad__poison_release(b->poison);
     ad__buffers_recycle(&s->buffers, b);
-    s->held.freed--;
 }
 
 void ad__held_release(ad_session *s, unsigned i) {
@@ -337,7 +339,7 @@ bool ad__held_allows(const ad_session *s, const ad_message *m) {
     case AD_REQ_REDUCE:
     case AD_REQ_FREE: return true;
     case AD_REQ_NEW: /* might lack the memory that is to be given back */
-    case AD_REQ_EMPTY: return !s->held.freed;
+    case AD_REQ_EMPTY: return !s->held.freed && !s->survival.leaving;
     default: return false;
     }
 }
@@ -347,7 +349,9 @@ int ad__held_provide(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault
     if (!b->promised) return 0;
     b->promised = false;
     b->size = 0;
-    int status = ad__buffer_take_memory(s, lane, b, size, false, fault);
+    int status;
+    do status = ad__buffer_take_memory(s, lane, b, size, false, fault);
+    while (status == AD_E_MEMORY && ad__survival_give(s));
     if (!status) return 0;
     b->promised = true;
     b->size = size;

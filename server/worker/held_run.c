@@ -316,15 +316,28 @@ static void begin_again(ad_session *s) {
     h->cost = h->roots_cost = 0;
 }
 
+/* What is changed where it is. */
+static void announce_writes(ad_session *s) {
+    const ad_held *h = &s->held;
+    for (unsigned i = 0; i < h->count && s->survival.at; i++) {
+        const ad_held_op *o = &h->ops->op[i];
+        for (int k = 0; k < o->op.nout; k++)
+            if (o->buffer[k] && o->op.operand[k].desc.form == AD_VIEW)
+                ad__survival_writes(s, o->buffer[k], h->first, "");
+    }
+}
+
 void ad__held_flush(ad_session *s) {
     ad_groups groups;
     if (!s->held.count) return;
     complete_members(&s->held);
     ad__groups_form(s->held.ops->member, s->held.count, &groups);
     drop_unneeded(s, &groups);
+    announce_writes(s);
     run_groups(s, &groups, s->held.count);
     begin_again(s);
     ad__lanes_settle(s);
+    ad__survival_commit(s);
 }
 
 /* ---- making room ---- */
@@ -374,6 +387,7 @@ void ad__held_thin(ad_session *s) {
         return;
     }
     drop_unneeded(s, &groups);
+    announce_writes(s);
     run_groups(s, &groups, until);
     begin_again(s);
     for (int i = 0; i < n; i++) forget_use(&recent[i]);

@@ -12,19 +12,48 @@
 /* One block kept for the next reader, so that the memory that a busy socket is read into stays in the cache. */
 static _Atomic(ad_input_block *) kept_block;
 
-static ad_input_block *block_new(size_t capacity) {
+static ad_input_block *block_take(const ad_input *in, size_t capacity) {
     ad_input_block *b = capacity == AD_INPUT_BLOCK ? atomic_exchange(&kept_block, NULL) : NULL;
-    if (!b && !(b = ad__os.malloc(sizeof *b + capacity))) return NULL;
-    atomic_init(&b->users, 1);
-    b->capacity = capacity;
-    b->used = 0;
-    return b;
+    if (b && b->ledger == in->ledger) return b;
+    if (b) ad__ledger_free(b->ledger, b);
+    return ad__ledger_alloc(in->ledger, sizeof *b + capacity);
 }
 
 static void block_release(ad_input_block *b) {
     if (atomic_fetch_sub(&b->users, 1) != 1) return;
     if (b->capacity == AD_INPUT_BLOCK) b = atomic_exchange(&kept_block, b);
-    free(b);
+    if (b) ad__ledger_free(b->ledger, b);
+}
+
+/* Behind all that is written down. */
+static void write_down(ad_input *in, ad_input_block *b) {
+    if (!in->at) return;
+    atomic_fetch_add(&b->users, 1);
+    b->own.data = ad__ledger_at(in->ledger, b->data);
+    ad__ledger_store(in->last ? &in->last->own.next : &in->at->input, ad__ledger_at(in->ledger, b));
+    if (in->last) in->last->next = b;
+    else in->first = b;
+    in->last = b;
+}
+
+/* The next block, which begins with the last `size` bytes that were received. */
+static ad_input_block *block_new(ad_input *in, size_t capacity, const void *data, size_t size) {
+    ad_input_block *b = block_take(in, capacity);
+    if (!b) return NULL;
+    *b = (ad_input_block){
+        .own = {.base = in->received - size, .size = size}, .ledger = in->ledger, .capacity = capacity, .used = size};
+    atomic_init(&b->users, 1);
+    if (size) memcpy(b->data, data, size);
+    write_down(in, b);
+    return b;
+}
+
+static void received(ad_input *in, size_t n) {
+    ad_input_block *b = in->block;
+    b->used += n;
+    in->received += n;
+    ad__ledger_store(&b->own.size, b->used);
+    if (in->at) ad__ledger_store(&in->at->received, in->received);
 }
 
 static int take_descriptors(struct msghdr *m, ad_descriptors *d) {
@@ -45,7 +74,7 @@ static int take_descriptors(struct msghdr *m, ad_descriptors *d) {
 int ad__input_read(ad_input *in, int fd, ad_descriptors *d) {
     ad_input_block *b = in->block;
     if (!b) {
-        if (!(b = in->block = block_new(AD_INPUT_BLOCK))) return AD_E_MEMORY;
+        if (!(b = in->block = block_new(in, AD_INPUT_BLOCK, NULL, 0))) return AD_E_MEMORY;
         in->start = 0;
     }
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
@@ -53,9 +82,8 @@ int ad__input_read(ad_input *in, int fd, ad_descriptors *d) {
     struct msghdr m = {.msg_iov = &space, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t n = ad__os.recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : AD_E_CONNECTION;
-    b->used += (size_t)n;
-    in->received += (uint64_t)n;
-    int status = m.msg_controllen ? take_descriptors(&m, d) : 0;
+    int status = m.msg_controllen ? take_descriptors(&m, d) : 0; /* before it counts what they came with */
+    received(in, (size_t)n);
     return status ? status : n ? 1 : AD_E_CONNECTION;
 }
 
@@ -63,13 +91,22 @@ int ad__input_read(ad_input *in, int fd, ad_descriptors *d) {
  * that of a checked header, and memory that nothing has been received into is not touched. */
 static int move(ad_input *in, size_t need) {
     ad_input_block *old = in->block;
-    ad_input_block *b = block_new(need > AD_INPUT_BLOCK ? need : AD_INPUT_BLOCK);
+    ad_input_block *b =
+        block_new(in, need > AD_INPUT_BLOCK ? need : AD_INPUT_BLOCK, old->data + in->start, old->used - in->start);
     if (!b) return AD_E_MEMORY;
-    b->used = old->used - in->start;
-    memcpy(b->data, old->data + in->start, b->used);
     block_release(old);
     in->block = b;
     in->start = 0;
+    return 0;
+}
+
+int ad__input_put(ad_input *in, const void *data, size_t size) {
+    ad_input_block *b = in->block;
+    if (!b && !(b = in->block = block_new(in, size > AD_INPUT_BLOCK ? size : AD_INPUT_BLOCK, NULL, 0)))
+        return AD_E_MEMORY;
+    if (b->capacity - b->used < size) return AD_E_MEMORY;
+    memcpy(b->data + b->used, data, size);
+    received(in, size);
     return 0;
 }
 
@@ -102,14 +139,25 @@ int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault) {
 void ad__input_rest(ad_input *in) {
     ad_input_block *b = in->block;
     if (!b || in->start < b->used) return;
-    if (atomic_load(&b->users) > 1 && b->capacity - b->used >= LEAST_ROOM) return;
+    if (atomic_load(&b->users) > 1u + (in->at != NULL) && b->capacity - b->used >= LEAST_ROOM) return;
     block_release(b);
     in->block = NULL;
+}
+
+void ad__input_forget(ad_input *in, uint64_t before) {
+    while (in->first && in->first != in->block && in->first->own.base + in->first->used <= before) {
+        ad_input_block *b = in->first;
+        in->first = b->next;
+        if (!in->first) in->last = NULL;
+        ad__ledger_store(&in->at->input, b->own.next);
+        block_release(b);
+    }
 }
 
 void ad__input_close(ad_input *in) {
     if (in->block) block_release(in->block);
     in->block = NULL;
+    if (in->at) ad__input_forget(in, UINT64_MAX);
 }
 
 void ad__input_release(ad_input_frame *f) {

@@ -6,15 +6,20 @@
 #include <stdatomic.h>
 
 #include "protocol/frame.h"
+#include "server/worker/ledger.h"
 #include "server/worker/windows.h"
 
 #define AD_INPUT_BLOCK (64u << 10)
 
-typedef struct ad_input_block {
-    atomic_uint users; /* the reader, and every frame that has not been executed */
+typedef struct ad_input_block ad_input_block;
+struct ad_input_block {
+    ad_ledger_block own; /* base, and what is used of it, as another worker would see it */
+    ad_ledger *ledger;   /* whose memory it is; NULL: none's */
+    ad_input_block *next;
+    atomic_uint users; /* the reader, every frame that has not been executed, and the list of what is written down */
     size_t capacity, used;
     uint8_t data[];
-} ad_input_block;
+};
 
 /* A whole frame. */
 typedef struct ad_input_frame {
@@ -29,6 +34,9 @@ typedef struct ad_input {
     size_t start;          /* of the first byte in it that belongs to no frame yet */
     uint64_t received;     /* bytes of the stream */
     ad_frame note;         /* the last one that came */
+    ad_ledger *ledger;     /* what is read is written down there; NULL: it is not */
+    ad_ledger_session *at; /* for this session */
+    ad_input_block *first, *last;
 } ad_input;
 
 /* Read once from a non-blocking socket; descriptors that come with the bytes go to d. 1 something came, 0 nothing there
@@ -40,6 +48,14 @@ int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault);
 /* Give up a block that holds nothing any more; call it when the socket has been read for now. */
 void ad__input_rest(ad_input *in);
 void ad__input_close(ad_input *in);
+/* Nobody needs the first so many bytes of the stream any more. */
+void ad__input_forget(ad_input *in, uint64_t before);
+/* Where a frame begins in the stream. */
+static inline uint64_t ad__input_place(const ad_input_frame *f) {
+    return f->block->own.base + (uint64_t)(f->control - f->block->data) - AD_FRAME_HEADER;
+}
+/* Bytes that another worker has received, the next of the stream. AD_E_MEMORY. */
+int ad__input_put(ad_input *in, const void *data, size_t size);
 void ad__input_release(ad_input_frame *f);
 
 /* Frames in order, in a ring that grows. */

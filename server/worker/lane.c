@@ -89,6 +89,8 @@ int ad__lane_open(ad_session *s, uint64_t id, uint64_t device, bool high, ad_fau
     return 0;
 }
 
+ad_lane *ad__lane_known(ad_session *s, uint64_t id) { return find(s, id); }
+
 ad_lane *ad__lane_find(ad_session *s, uint64_t id, ad_fault *fault) {
     ad_lane *lane = find(s, id);
     if (lane && id != AD_HIDDEN_STREAM) return lane;
@@ -148,6 +150,23 @@ int ad__lane_drop(ad_session *s, uint64_t id, ad_fault *fault) {
 static void close_marks(const ad_backend *b, ad_lane *lane) {
     for (unsigned i = 0; i < AD_MARKS; i++)
         if (lane->mark[i].event) b->event_close(lane->mark[i].event);
+}
+
+ad_lane *ad__lane_alone(ad_worker *w, uint64_t device, const char *principal, ad_fault *fault) {
+    ad_gpu *gpu = ad__gpu_get(w, device, fault);
+    ad_lane *lane = gpu ? ad__os.calloc(1, sizeof *lane) : NULL;
+    if (!lane) {
+        if (gpu) ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return NULL;
+    }
+    if (w->backend->stream_open(gpu->device, 0, &lane->stream, fault)) goto free_lane;
+    lane->gpu = gpu;
+    if ((lane->estate = ad__estate_open(&gpu->memory, principal, lane->stream))) return lane;
+    ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    w->backend->stream_close(lane->stream);
+free_lane:
+    free(lane);
+    return NULL;
 }
 
 void ad__lane_close(const ad_backend *b, ad_lane *lane) {

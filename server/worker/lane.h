@@ -34,6 +34,7 @@ typedef struct ad_lane ad_lane;
 struct ad_lane {
     uint64_t id;
     ad_lane *low;    /* of a default stream: the lane of low priority that takes its place while the session is busy */
+    uint32_t place;  /* of a stream that a client has opened: its row's in the ledger; 0: it has none */
     bool open, high; /* a dropped one is kept for the next that is alike */
     unsigned slot;
     ad_gpu *gpu;
@@ -70,11 +71,14 @@ double ad__lane_charge(struct ad_session *s, double ns);
 void ad__lane_expect(ad_lane *lane, double ns, double corrected);
 /* The device, if the session may use it; NULL with a fault. */
 ad_gpu *ad__session_gpu(struct ad_session *s, uint64_t device, ad_fault *fault);
+ad_lane *ad__lane_known(struct ad_session *s, uint64_t id); /* NULL: there is none */
 int ad__lane_open(struct ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault);
 int ad__lane_drop(struct ad_session *s, uint64_t id, ad_fault *fault);
 /* All of them, once they are idle. */
 void ad__lanes_close(struct ad_session *s);
 
+/* A lane of no session, for memory that only others hold; NULL with a fault. */
+ad_lane *ad__lane_alone(struct ad_worker *w, uint64_t device, const char *principal, ad_fault *fault);
 /* One that has become an orphan, once its stream has passed. */
 void ad__lane_close(const ad_backend *b, ad_lane *lane);
 /* What comes on a lane waits for what another one, of whatever session, holds now. */

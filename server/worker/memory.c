@@ -24,6 +24,8 @@ struct ad_slab {
     unsigned place;        /* and the number of the share */
     uint32_t taken, dirty; /* a shared slab: shares that somebody has, or has had */
     ad_account *account;   /* whose it is; NULL: a share, which is its parent's */
+    bool adopted;          /* another worker has made it, */
+    uint64_t blocks;       /* and so many blocks of it are in use */
 };
 
 struct ad_estate {
@@ -352,7 +354,10 @@ void ad__memory_give(ad_estate *e, ad_block *b) {
     if (!b->slab) return;
     ad__account_return(b->payer, b->use, b->size);
     e->memory->used -= b->size;
-    if (!b->chunk) {
+    if (b->slab->adopted) {
+        b->slab->blocks--;
+        ad__memory_adopted(e->memory, b->slab);
+    } else if (!b->chunk) {
         give_own(e, b->slab);
     } else {
         ad_chunk *whole = ad__heap_give(e->heap, b->chunk);
@@ -362,6 +367,40 @@ void ad__memory_give(ad_estate *e, ad_block *b) {
         }
     }
     b->slab = NULL;
+}
+
+/* ---- what another worker has left ---- */
+
+void ad__memory_place(const ad_block *b, uint64_t *slab, uint64_t *offset) {
+    const ad_slab *s = b->slab->parent ? b->slab->parent : b->slab;
+    *slab = s->id;
+    *offset = (uint64_t)((const char *)b->address - (const char *)s->map.base);
+}
+
+ad_slab *ad__memory_adopt(ad_memory *m, const char *principal, uint64_t id, const ad_slab_map *map) {
+    ad_slab *s = ad__os.calloc(1, sizeof *s);
+    if (!s) return NULL;
+    *s = (ad_slab){.map = *map, .id = id, .high = map->size, .adopted = true};
+    if (!(s->account = ad__account_open(&m->accounts, principal))) {
+        free(s);
+        return NULL;
+    }
+    s->account->slab_bytes += map->size;
+    m->slab_bytes += map->size;
+    m->slabs++;
+    return s;
+}
+
+int ad__memory_restore(ad_estate *e, ad_slab *s, uint64_t offset, uint64_t size, ad_block *out) {
+    if (offset > s->map.size || size > s->map.size - offset) return AD_E_EXTENT;
+    *out = (ad_block){.slab = s, .address = (char *)s->map.base + offset, .size = size};
+    s->blocks++;
+    charge(e, AD_USE_BUFFER, out);
+    return 0;
+}
+
+void ad__memory_adopted(ad_memory *m, ad_slab *s) {
+    if (!s->blocks) slab_drop(m, s);
 }
 
 /* ---- estates ---- */

@@ -60,6 +60,14 @@ int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault)
 /* The same for what an operation needs besides. */
 int ad__memory_borrow(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
 void ad__memory_give(ad_estate *e, ad_block *b);
+/* Where it is: a slab's id, and the offset in that. */
+void ad__memory_place(const ad_block *b, uint64_t *slab, uint64_t *offset);
+/* A slab that another worker made. It is not cut any further, and goes with the last block in it. NULL: no memory. */
+ad_slab *ad__memory_adopt(ad_memory *m, const char *principal, uint64_t id, const ad_slab_map *map);
+/* A block of it that another worker has handed out. AD_E_EXTENT. */
+int ad__memory_restore(ad_estate *e, ad_slab *s, uint64_t offset, uint64_t size, ad_block *out);
+/* Give an adopted slab back unless there are blocks in it. */
+void ad__memory_adopted(ad_memory *m, ad_slab *s);
 /* Somebody else pays for a block from now on. */
 void ad__memory_charge(ad_block *b, ad_account *payer);
 

@@ -64,7 +64,9 @@ static ad_loaded *find(ad_session *s, uint64_t id) {
 
 static ad_loaded *need(ad_session *s, const char *what, uint64_t id, ad_fault *fault) {
     ad_loaded *m = find(s, id);
-    if (!m) ad__fault(fault, AD_E_STALE, "%s: there is no module %" PRIu64, what, id);
+    if (!m)
+        ad__fault(fault, AD_E_STALE, "%s: there is no module %" PRIu64 "%s", what, id,
+                  id <= s->modules.lost ? ": it was lost with a worker that was killed, build it again" : "");
     return m;
 }
 
@@ -287,6 +289,11 @@ static int allowed(ad_session *s, uint64_t id, ad_fault *fault) {
 static int begin_building(ad_session *s, ad_message *m, ad_fault *fault) {
     int status = allowed(s, m->u[1], fault);
     if (status) return status;
+    if (s->survival.fatal) {
+        s->survival.fatal = false;
+        return ad__fault(fault, AD_E_DEVICE_LOST, "the worker died while it set this module up%s%s",
+                         *s->worker->died_of ? ": " : "", s->worker->died_of);
+    }
     ad_building *b = s->modules.building = ad__os.calloc(1, sizeof *b);
     if (!b) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     b->since = ad__os_now();
@@ -333,7 +340,9 @@ static int open_module(ad_session *s, const ad_building *b, ad_module **out, ad_
     ad_worker *w = s->worker;
     ad_flight flight = {0};
     ad__flight_begin(&w->watchdog, &flight, "(loading a module)", 1, s->kernel_limit);
+    ad__survival_loads(s, true);
     int status = w->backend->module_open(b->gpu->device, b->binary, out, fault);
+    ad__survival_loads(s, false);
     ad__flight_moved(&w->watchdog, &flight, UINT64_MAX);
     return ad__session_status(s, status, fault);
 }
@@ -350,6 +359,7 @@ static int load(ad_session *s, uint64_t id, const ad_building *b, ad_fault *faul
         return status;
     }
     m->id = id;
+    if (id > s->modules.latest) s->modules.latest = id;
     m->gpu = b->gpu;
     m->users = 1;
     m->next = s->modules.first;
@@ -419,6 +429,7 @@ static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_f
     b->home = lane;
     b->module = m;
     m->users++;
+    ad__survival_touch(s, b);
     /* Kernels change variables without saying so: nothing tells which operation wrote it last. */
     return 0;
 }

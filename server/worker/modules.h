@@ -20,7 +20,8 @@ typedef struct ad_modules {
     ad_loaded *dropped; /* by the client, but perhaps under way */
     unsigned count;
     uint64_t launches;
-    ad_building *building; /* NULL: none */
+    ad_building *building;  /* NULL: none */
+    uint64_t latest, lost;  /* greatest ids: that was ever built; that was with another worker */
 } ad_modules;
 
 /* A kernel to be launched. */

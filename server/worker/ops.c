@@ -98,6 +98,7 @@ static void do_new(ad_session *s, ad_message *m, bool zero) {
         return;
     }
     ad__buffer_give_memory(s, b);
+    ad__survival_touch(s, b);
     b->poison = ad__poison_new(&fault, s->done + 1, m->row->name);
     s->failed++;
 }

@@ -20,13 +20,15 @@ void ad__output_init(ad_output *o, int fd, uint64_t limit) {
     o->fd = fd;
     o->limit = limit;
     o->last = &o->first;
+    atomic_init(&o->settled, UINT64_MAX);
 }
 
 static void clear(ad_output *o) {
     while (o->first) {
         ad_output_block *b = o->first;
         o->first = b->next;
-        free(b);
+        if (o->written) ad__ledger_store(&o->written->output, b->own.next);
+        ad__ledger_free(o->ledger, b);
     }
     o->last = &o->first;
     o->tail = o->at = NULL;
@@ -46,14 +48,20 @@ static int break_off(ad_output *o, int status, const char *why) {
     return status;
 }
 
-ad_output_block *ad__output_block(size_t size) {
-    ad_output_block *b = ad__os.malloc(sizeof *b + size);
+ad_output_block *ad__output_block(const ad_output *o, size_t size) {
+    ad_output_block *b = ad__ledger_alloc(o->ledger, sizeof *b + size);
     if (b) *b = (ad_output_block){.capacity = size};
     return b;
 }
 
+void ad__output_block_free(const ad_output *o, ad_output_block *b) { ad__ledger_free(o->ledger, b); }
+
 static void link_block(ad_output *o, ad_output_block *b) {
-    b->base = o->appended;
+    b->own.base = o->appended;
+    if (o->written) {
+        b->own.data = ad__ledger_at(o->ledger, b->data);
+        ad__ledger_store(o->tail ? &o->tail->own.next : &o->written->output, ad__ledger_at(o->ledger, b));
+    }
     *o->last = b;
     o->last = &b->next;
     o->tail = b;
@@ -62,13 +70,13 @@ static void link_block(ad_output *o, ad_output_block *b) {
 
 static int append(ad_output *o, const void *data, size_t size) {
     if (!size) return 0;
-    if (!o->tail || o->tail->capacity - o->tail->size < size) {
-        ad_output_block *b = ad__output_block(size > SMALL_BLOCK ? size : SMALL_BLOCK);
+    if (!o->tail || o->tail->capacity - o->tail->own.size < size) {
+        ad_output_block *b = ad__output_block(o, size > SMALL_BLOCK ? size : SMALL_BLOCK);
         if (!b) return break_off(o, AD_E_MEMORY, "out of host memory");
         link_block(o, b);
     }
-    memcpy(o->tail->data + o->tail->size, data, size);
-    o->tail->size += size;
+    memcpy(o->tail->data + o->tail->own.size, data, size);
+    o->tail->own.size += size;
     o->appended += size;
     atomic_fetch_add(&o->queued, size);
     return 0;
@@ -95,13 +103,13 @@ int ad__output_frame(ad_output *o, const void *control, size_t size, uint32_t fl
 
 int ad__output_chunk(ad_output *o, const void *control, size_t size, uint32_t flags, ad_output_block *b) {
     pthread_mutex_lock(&o->lock);
-    int status = append_head(o, control, size, flags, b->size);
+    int status = append_head(o, control, size, flags, b->own.size);
     if (status) {
-        free(b);
+        ad__output_block_free(o, b);
     } else {
-        atomic_fetch_add(&o->queued, b->size);
+        atomic_fetch_add(&o->queued, b->own.size);
         link_block(o, b);
-        o->appended += b->size;
+        o->appended += b->own.size;
     }
     pthread_mutex_unlock(&o->lock);
     return status;
@@ -115,20 +123,21 @@ static void let_go(ad_output *o) {
     const uint64_t most = o->limit / KEEP_SHARE;
     uint64_t from = o->keeps ? o->taken : o->sent;
     if (o->sent - from > most) from = o->sent - most;
-    while (o->first && o->first->base + o->first->size <= from) {
+    while (o->first && o->first->own.base + o->first->own.size <= from) {
         ad_output_block *b = o->first;
         if (b == o->tail && b->capacity == SMALL_BLOCK) { /* kept for the next replies */
-            b->base = o->appended;
-            b->size = 0;
+            b->own.size = 0;
+            b->own.base = o->appended;
             return;
         }
         o->first = b->next;
+        if (o->written) ad__ledger_store(&o->written->output, b->own.next);
         if (o->at == b) o->at = b->next;
         if (!o->first) {
             o->last = &o->first;
             o->tail = NULL;
         }
-        free(b);
+        ad__output_block_free(o, b);
     }
 }
 
@@ -136,7 +145,7 @@ static void take_off(ad_output *o, size_t n) {
     o->sent += n;
     atomic_fetch_sub(&o->queued, n);
     atomic_fetch_add(&o->total, n);
-    while (o->at && o->at->next && o->sent >= o->at->base + o->at->size) o->at = o->at->next;
+    while (o->at && o->at->next && o->sent >= o->at->own.base + o->at->own.size) o->at = o->at->next;
     if (!o->keeps || o->sent - o->taken > o->limit / KEEP_SHARE) let_go(o);
 }
 
@@ -144,8 +153,11 @@ static ssize_t send_some(ad_output *o) {
     struct iovec part[PARTS];
     struct msghdr m = {.msg_iov = part};
     for (ad_output_block *b = o->at; b && m.msg_iovlen < PARTS; b = b->next) {
-        size_t done = o->sent > b->base ? (size_t)(o->sent - b->base) : 0;
-        if (b->size > done) part[m.msg_iovlen++] = (struct iovec){b->data + done, b->size - done};
+        uint64_t settled = atomic_load(&o->settled);
+        if (b->own.base >= settled) break;
+        size_t size = b->own.size < settled - b->own.base ? b->own.size : (size_t)(settled - b->own.base);
+        size_t done = o->sent > b->own.base ? (size_t)(o->sent - b->own.base) : 0;
+        if (size > done) part[m.msg_iovlen++] = (struct iovec){b->data + done, size - done};
     }
     ssize_t n = ad__os.sendmsg(o->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     return n < 0 && errno == EINTR ? 0 : n;
@@ -160,7 +172,9 @@ static void lose(ad_output *o) {
     atomic_store(&o->away, true);
 }
 
-static bool can_send(const ad_output *o) { return !atomic_load(&o->broken) && !atomic_load(&o->away); }
+static bool can_send(const ad_output *o) {
+    return !atomic_load(&o->broken) && !atomic_load(&o->away) && o->sent < atomic_load(&o->settled);
+}
 
 static void send_all(ad_output *o) {
     while (atomic_load(&o->queued) && can_send(o)) {
@@ -187,7 +201,7 @@ bool ad__output_flush(ad_output *o) {
         stuck = true;
     } else if (!atomic_load(&o->blocked)) {
         send_all(o);
-        stuck = atomic_load(&o->blocked) || !can_send(o);
+        stuck = atomic_load(&o->blocked) || atomic_load(&o->broken) || atomic_load(&o->away);
     }
     pthread_mutex_unlock(&o->lock);
     return stuck;
@@ -197,6 +211,29 @@ void ad__output_resume(ad_output *o) {
     pthread_mutex_lock(&o->lock);
     send_all(o);
     pthread_mutex_unlock(&o->lock);
+}
+
+/* ---- what is written down ---- */
+
+void ad__output_write_down(ad_output *o, ad_ledger *ledger, ad_ledger_session *at) {
+    o->ledger = ledger;
+    o->written = at;
+    atomic_store(&o->settled, 0);
+}
+
+void ad__output_settle(ad_output *o, uint64_t bytes) {
+    if (atomic_load_explicit(&o->settled, memory_order_relaxed) < bytes) atomic_store(&o->settled, bytes);
+}
+
+int ad__output_put(ad_output *o, uint64_t base, const void *data, size_t size) {
+    pthread_mutex_lock(&o->lock);
+    if (!o->first) o->appended = o->taken = base;
+    int status = append(o, data, size);
+    o->sent = o->appended;
+    atomic_store(&o->queued, 0);
+    while (o->at && o->at->next) o->at = o->at->next;
+    pthread_mutex_unlock(&o->lock);
+    return status;
 }
 
 /* ---- going on over another connection ---- */
@@ -227,7 +264,7 @@ static const char *obstacle(const ad_output *o, uint64_t received) {
     if (!o->keeps || atomic_load(&o->broken)) return "it is over";
     if (received > o->sent) return "the client has more bytes than the server sent";
     if (received < o->taken) return "the client has fewer bytes than it said";
-    if (received < (o->first ? o->first->base : o->appended))
+    if (received < (o->first ? o->first->own.base : o->appended))
         return "what the client has missed is too much to be kept";
     return NULL;
 }
@@ -237,7 +274,7 @@ static int switch_to(ad_output *o, int fd, const void *head, size_t size, uint64
     if (dup3(fd, o->fd, O_CLOEXEC) < 0) return AD_E_CONNECTION;
     o->sent = o->taken = received;
     atomic_store(&o->queued, (size_t)(o->appended - received));
-    for (o->at = o->first; o->at && o->at->next && received >= o->at->base + o->at->size;) o->at = o->at->next;
+    for (o->at = o->first; o->at && o->at->next && received >= o->at->own.base + o->at->own.size;) o->at = o->at->next;
     atomic_store(&o->blocked, false);
     atomic_store(&o->away, false);
     atomic_store(&o->progress, ad__os_now());

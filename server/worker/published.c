@@ -21,6 +21,7 @@ struct ad_name {
     bool writable, column_major;
     uint8_t dtype, ndim;
     int64_t shape[AD_MAX_NDIM];
+    uint32_t place; /* in the ledger; 0: it is not there */
 };
 
 static ad_name **find(ad_worker *w, const char *principal, const char *name) {
@@ -33,6 +34,7 @@ static void drop(ad_worker *w, ad_name **at) {
     ad_name *n = *at;
     *at = n->next;
     w->sharing->published--;
+    if (w->ledger) ad__ledger_release(w->ledger, n->place);
     ad__shared_release(w, n->shared, n->principal);
     free(n->grant);
     free(n);
@@ -123,6 +125,7 @@ static int hold(ad_session *s, ad_buffer *b, ad_name *n, ad_fault *fault) {
     if (!(shared = ad__shared_of(s, b))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     ad__shared_hold(shared, s->principal);
     if (n->writable) shared->common = true;
+    ad__survival_touch(s, b);
     n->shared = shared;
     status = ad__shared_point(s, b, fault);
     if (status) ad__shared_release(s->worker, shared, s->principal);
@@ -139,6 +142,57 @@ static int check_room(ad_session *s, const ad_name *n, ad_fault *fault) {
                          s->principal, has);
     if (s->worker->sharing->published < most) return 0;
     return ad__fault(fault, AD_E_LIMIT, "published: there are %" PRIu64 " names, and no more are allowed", most);
+}
+
+static void write_down(ad_worker *w, ad_name *n) {
+    size_t size = strlen(n->grant) + 1;
+    ad_ledger_holder *h = w->ledger ? ad__ledger_alloc(w->ledger, sizeof *h) : NULL;
+    uint64_t *grant = h ? ad__ledger_alloc(w->ledger, sizeof *grant + size) : NULL;
+    if (!grant) {
+        if (h) ad__ledger_free(w->ledger, h);
+        return;
+    }
+    *grant = size;
+    memcpy(grant + 1, n->grant, size);
+    *h = (ad_ledger_holder){.is_name = 1,
+                            .memory = ad__survival_memory(w, n->shared),
+                            .grant = ad__ledger_at(w->ledger, grant),
+                            .writable = n->writable,
+                            .column_major = n->column_major,
+                            .dtype = n->dtype,
+                            .ndim = n->ndim};
+    memcpy(h->who, n->principal, sizeof h->who);
+    memcpy(h->name, n->name, sizeof n->name);
+    memcpy(h->shape, n->shape, sizeof h->shape);
+    n->place = ad__ledger_hold(w->ledger, h);
+}
+
+static void add(ad_worker *w, ad_name *n) {
+    n->next = w->sharing->names;
+    w->sharing->names = n;
+    w->sharing->published++;
+    write_down(w, n);
+}
+
+int ad__name_restore(ad_worker *w, const ad_ledger_holder *h, const char *grant, ad_shared *shared) {
+    ad_name *n = ad__os.calloc(1, sizeof *n);
+    if (!n || !(n->grant = ad__os.malloc(strlen(grant) + 1))) {
+        free(n);
+        return AD_E_MEMORY;
+    }
+    strcpy(n->grant, grant);
+    memcpy(n->principal, h->who, sizeof n->principal - 1);
+    memcpy(n->name, h->name, sizeof n->name - 1);
+    n->writable = h->writable;
+    n->column_major = h->column_major;
+    n->dtype = h->dtype < AD_NDTYPE ? h->dtype : 0;
+    n->ndim = h->ndim <= AD_MAX_NDIM ? h->ndim : 0;
+    memcpy(n->shape, h->shape, sizeof n->shape);
+    n->shared = shared;
+    if (n->writable) shared->common = true;
+    ad__shared_hold(shared, n->principal);
+    add(w, n);
+    return 0;
 }
 
 int ad__publish(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
@@ -161,9 +215,7 @@ int ad__publish(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fau
         return status;
     }
     if (*(old = find(w, n->principal, n->name))) drop(w, old); /* who has attached that keeps it */
-    n->next = w->sharing->names;
-    w->sharing->names = n;
-    w->sharing->published++;
+    add(w, n);
     ad__reply_values(s, m->u[0], 0, NULL);
     return 0;
 }

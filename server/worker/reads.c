@@ -78,6 +78,8 @@ static int begin(ad_session *s, ad_message *m, ad_fault *fault) {
     if (r->buffer->poison) return r->buffer->poison->code;
     int status = find_bytes(s, m, fault);
     if (!status) status = find_window(s, m, fault);
+    r->offset = s->survival.read;
+    s->survival.read = 0;
     r->active = true; /* also when something has been taken already: ad__reading_end gives it back */
     return status;
 }
@@ -99,7 +101,7 @@ static void *part_target(ad_session *s, ad_fault *fault) {
     ad_reading *r = &s->reading;
     if (r->direct) return r->to + r->offset;
     if (s->worker->backend->asynchronous) return r->staging = ad__staging_take(s->worker, r->part, fault);
-    r->block = ad__output_block(r->part);
+    r->block = ad__output_block(&s->output, r->part);
     if (!r->block) ad__fault(fault, AD_E_MEMORY, "out of host memory");
     return r->block ? r->block->data : NULL;
 }
@@ -115,7 +117,7 @@ static int ask_part(ad_session *s, ad_fault *fault) {
     int status = s->worker->backend->download(r->lane->stream, to, r->from + r->offset, r->part, fault);
     if (!status) status = ad__session_enqueued(s, r->lane, fault);
     if (status) {
-        free(r->block);
+        ad__output_block_free(&s->output, r->block);
         r->block = NULL;
     }
     return ad__session_status(s, status, fault);
@@ -127,16 +129,17 @@ static int deliver(ad_session *s, ad_fault *fault) {
     uint64_t left = r->total - r->offset;
     const char *host = r->from_host ? r->from + r->offset : r->staging;
     if (host && r->part) {
-        if (!r->to && !(r->block = ad__output_block(r->part)))
+        if (!r->to && !(r->block = ad__output_block(&s->output, r->part)))
             return ad__fault(fault, AD_E_MEMORY, "out of host memory");
         memcpy(r->to ? r->to + r->offset : (char *)r->block->data, host, r->part);
     }
     if (r->staging) ad__staging_give(s->worker, r->staging, r->part);
     r->staging = NULL;
-    if (r->block) r->block->size = r->part;
+    if (r->block) r->block->own.size = r->part;
     if (!r->to) ad__reply_part(s, r->request, r->total, r->offset, r->part < left ? AD_FRAME_MORE : 0, r->block);
     r->block = NULL;
     r->offset += r->part;
+    if (!r->to) ad__survival_commit(s);
     if (r->to && r->offset == r->total) ad__reply_values(s, r->request, 0, NULL);
     return 0;
 }

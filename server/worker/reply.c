@@ -18,7 +18,7 @@ static ad_bytes *begin(ad_session *s) {
 static void finish(ad_session *s, const ad_bytes *b, uint32_t flags, ad_output_block *part) {
     if (b->failed) {
         atomic_store(&s->output.broken, true);
-        free(part);
+        ad__output_block_free(&s->output, part);
         return;
     }
     if (ad__is_traced(s)) ad__trace(s, "->", b->data, b->size);
@@ -59,8 +59,8 @@ void ad__reply_text(ad_session *s, uint64_t request, size_t n, const ad_scalar *
 /* A small part is copied in after its control block: that is one piece to send, not two. */
 static void finish_small(ad_session *s, const ad_bytes *b, uint32_t flags, ad_output_block *part) {
     if (ad__is_traced(s)) ad__trace(s, "->", b->data, b->size);
-    ad__output_frame(&s->output, b->data, b->size, flags, part->data, part->size);
-    free(part);
+    ad__output_frame(&s->output, b->data, b->size, flags, part->data, part->own.size);
+    ad__output_block_free(&s->output, part);
 }
 
 void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t offset, uint32_t flags,
@@ -70,7 +70,7 @@ void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t of
                            {.kind = AD_SCALAR_INT, .as.i = (int64_t)offset}};
     ad__encode_reply(b, request, s->complete, 2, values);
     told(s);
-    if (part && part->size <= 4096 && !b->failed) finish_small(s, b, flags, part);
+    if (part && part->own.size <= 4096 && !b->failed) finish_small(s, b, flags, part);
     else finish(s, b, flags, part);
 }
 

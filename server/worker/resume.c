@@ -83,6 +83,7 @@ void ad__session_heard(ad_session *s) {
     if (!c->offered) return;
     c->offered = false;
     memcpy(c->secret, c->next, sizeof c->secret);
+    if (s->survival.at) memcpy(s->survival.at->secret, c->secret, sizeof c->secret);
 }
 
 int ad__session_note(ad_session *s, const ad_frame *note, ad_fault *fault) {
@@ -143,6 +144,10 @@ static int take_up(ad_session *s, int fd, uint64_t received, const char **why) {
     size_t size;
     int status = answer(s, next, frame, sizeof frame, &size);
     if (status) return status;
+    if (s->survival.at) { /* before the client can have it */
+        memcpy(s->survival.at->offered_secret, next, sizeof next);
+        ad__ledger_store(&s->survival.at->offered, 1);
+    }
     ad__session_watch(s, 0);
     int old = dup(s->fd);
     status = ad__output_take_up(&s->output, fd, frame, size, received, why);

@@ -61,6 +61,7 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     ad__buffers_init(&s->buffers, ad__most_buffers(&w->config, &s->grants));
     ad__descriptors_init(&s->windows.descriptors);
     ad__comeback_init(s, note);
+    ad__survival_begin(s);
     return s;
 }
 
@@ -97,6 +98,7 @@ static void gone(ad_session *s) {
     ad__input_close(&s->input);
     ad__descriptors_close(&s->windows.descriptors);
     ad__output_close(&s->output);
+    ad__survival_close(s);
     ad__comeback_close(s);
     ad__trace_to(s, -1);
     if (!s->forked) ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
@@ -177,6 +179,7 @@ void ad__session_say_bye(ad_session *s, int code, const char *text) {
     if (ad__encode_bye(&b, code, text) == 0) {
         if (ad__is_traced(s)) ad__trace(s, "->", b.data, b.size);
         ad__output_frame(&s->output, b.data, b.size, 0, NULL, 0);
+        ad__output_settle(&s->output, UINT64_MAX);
         ad__output_flush(&s->output);
     }
     ad__bytes_free(&b);
@@ -227,6 +230,7 @@ static void read_away(ad_session *s) {
 
 static void read_client(ad_session *s) {
     ad_fault fault = {0};
+    if (s->input.at) ad__input_forget(&s->input, __atomic_load_n(&s->survival.executed, __ATOMIC_RELAXED));
     int status = ad__input_read(&s->input, s->fd, &s->windows.descriptors);
     if (status == AD_E_CONNECTION) {
         lose(s, "the client has gone");
@@ -241,6 +245,13 @@ static void read_client(ad_session *s) {
     if (status < 0 && !fault.code) ad__fault(&fault, status, "%s", ad__error_text(status));
     if (status < 0) refuse(s, &fault);
     else pause_if_full(s);
+}
+
+void ad__session_go_on(ad_session *s) {
+    ad_fault fault = {0};
+    int status = give_frames(s, &fault);
+    if (status < 0 && !fault.code) ad__fault(&fault, status, "%s", ad__error_text(status));
+    if (status < 0) refuse(s, &fault);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events) {

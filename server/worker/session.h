@@ -10,6 +10,7 @@
 #include "server/worker/pace.h"
 #include "server/worker/resume.h"
 #include "server/worker/streams.h"
+#include "server/worker/survival.h"
 #include "server/worker/verdict.h"
 #include "server/worker/windows.h"
 #include "server/worker/worker.h"
@@ -75,6 +76,7 @@ struct ad_session {
     bool closing;
     int64_t linger_until;
     ad_comeback comeback;
+    ad_survival survival;
     ad_fault refusal; /* of the frame that is none; read by the runner once it has been marked in the queue */
     ad_output output;
 
@@ -135,6 +137,8 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd);
  * second fails, the session must be ended. */
 ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd);
 int ad__session_begin(ad_session *s);
+/* I/O thread: give what has been received to the engine, without reading. */
+void ad__session_go_on(ad_session *s);
 /* I/O thread: look at the session again after the runner has changed something. */
 void ad__session_attend(ad_session *s);
 /* I/O thread: watch its socket for these events of libuv's (0: none). */

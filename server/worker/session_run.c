@@ -51,6 +51,8 @@ static int end_frame(ad_session *s) {
     ad_fault fault;
     bool claimed = s->payload_used || !s->frame.payload_size;
     s->in_frame = false;
+    s->survival.frame_end =
+        ad__input_place(&s->frame) + AD_FRAME_HEADER + s->frame.control_size + s->frame.payload_size;
     s->bytes_done += AD_FRAME_HEADER + s->frame.control_size + (uint64_t)s->frame.payload_size;
     ad__input_release(&s->frame);
     if (claimed) return 0;
@@ -81,11 +83,14 @@ static int next_message(ad_session *s) {
             s->frame_used += s->message.size;
             status = check_payload(s, &fault);
             if (status) return protocol_error(s, status, &fault);
+            if (s->frame_used <= s->survival.skip) continue; /* another worker has executed it */
+            s->survival.skip = 0;
             s->cost = ad__exec_cost(s, &s->message);
             s->has_message = true;
             return 1;
         }
         if (status < 0) return protocol_error(s, status, &fault);
+        s->survival.skip = 0;
         if ((status = end_frame(s))) return status;
     }
 }
@@ -177,12 +182,14 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
         if (asynchronous && crowded(s)) return AD_TURN_WAITING;
         if (!execute(s)) return s->wait.kind ? AD_TURN_WAITING : AD_TURN_STALLED;
         ad__reply_ack(s, false);
+        ad__survival_commit(s);
         if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT && ad__output_flush(&s->output))
             ad__engine_attend(s);
         if ((cost > CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
     }
     ad__held_flush(s);
     ad__reply_ack(s, true);
+    ad__survival_commit(s);
     return AD_TURN_EMPTY;
 }
 
@@ -201,6 +208,7 @@ bool ad__session_drop(ad_session *s) {
     ad__input_clear(&s->queue);
     pthread_mutex_unlock(&e->lock);
     if (again) return true;
+    ad__survival_over(s);
     if (s->in_frame) ad__input_release(&s->frame);
     s->in_frame = s->has_message = false;
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);

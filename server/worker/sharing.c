@@ -70,6 +70,16 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
     return m;
 }
 
+ad_shared *ad__shared_restore(ad_worker *w, ad_lane *home, const ad_block *block, uint64_t size) {
+    ad_shared *m = ad__os.calloc(1, sizeof *m);
+    if (!m) return NULL;
+    *m = (ad_shared){.size = size, .address = block->address, .block = *block, .home = home, .version = 1};
+    home->keeps++;
+    w->sharing->count++;
+    w->sharing->bytes += size;
+    return m;
+}
+
 int ad__shared_join(ad_session *s, ad_shared *m, uint64_t id, bool readonly, ad_fault *fault) {
     ad_buffer *b;
     ad_lane *home = m->home ? ad__lane_find(s, (uint64_t)m->home->gpu->index, fault) : NULL;
@@ -85,6 +95,7 @@ int ad__shared_join(ad_session *s, ad_shared *m, uint64_t id, bool readonly, ad_
     if (!m->buffers) ad__shared_pay(m, s); /* until now it was kept for whoever comes */
     ad__shared_hold(m, s->principal);
     link_buffer(m, s, b);
+    ad__survival_touch(s, b);
     return 0;
 }
 
@@ -236,6 +247,7 @@ int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault) {
         }
     }
     ad__shared_leave(s, b);
+    ad__survival_touch(s, b);
     if (!size) return 0;
     b->address = own.address;
     b->block = own.block;

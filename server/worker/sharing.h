@@ -44,6 +44,7 @@ struct ad_capability {
     ad_shared *shared;
     ad_session *owner; /* NULL: it has gone */
     bool readonly;
+    uint32_t place;          /* in the ledger; 0: it is not there */
     uint64_t uses;           /* left; 0: any number */
     int64_t expires, linger; /* at a time, INT64_MAX: never; ns that it outlives the owner */
     char principal[AD_PRINCIPAL_SIZE];
@@ -89,6 +90,8 @@ int ad__shared_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_
 void ad__shared_leave(ad_session *s, ad_buffer *b);
 /* Memory of its own with the same contents instead. */
 int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault);
+/* Memory of another worker that no session has: the block is the result's. NULL: no memory. */
+ad_shared *ad__shared_restore(ad_worker *w, ad_lane *home, const ad_block *block, uint64_t size);
 /* A holder of a principal comes and goes; buffers do that by join and leave. */
 void ad__shared_hold(ad_shared *shared, const char *principal);
 void ad__shared_release(ad_worker *w, ad_shared *shared, const char *principal);
@@ -105,6 +108,8 @@ void ad__shared_pay(ad_shared *shared, ad_session *payer);
 void ad__paying_release(const ad_worker *w, ad_shared *shared, const char *principal);
 
 /* ---- capabilities.c ---- */
+/* One that another worker had. AD_E_MEMORY. */
+int ad__capability_restore(ad_worker *w, const ad_ledger_holder *h, ad_shared *shared);
 /* How many capabilities of *who mean it; *who NULL: it becomes that of the first. */
 uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, const char **who);
 int ad__capability_share(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault);
@@ -117,6 +122,8 @@ int64_t ad__capabilities_expire(ad_worker *w, int64_t now);
 
 /* ---- published.c ---- */
 uint64_t ad__names_holding(const ad_worker *w, const ad_shared *shared, const char **who); /* the same of names */
+/* One that another worker had; grant is text. AD_E_MEMORY. */
+int ad__name_restore(ad_worker *w, const ad_ledger_holder *h, const char *grant, ad_shared *shared);
 int ad__publish(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault);
 int ad__attach_name(ad_session *s, const ad_message *m, ad_fault *fault);
 int ad__unpublish(ad_session *s, const ad_message *m, ad_fault *fault);

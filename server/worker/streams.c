@@ -9,7 +9,8 @@
 
 struct ad_mine {
     uint64_t id;
-    bool timed;
+    bool timed, timeless; /* timeless: when it was reached only another worker knew */
+    uint32_t place;       /* its row's in the ledger; 0: it has none */
     ad_gpu *gpu;
     ad_event *event;
 };
@@ -61,7 +62,31 @@ void ad__events_close(ad_session *s) {
     s->recorded = (ad_events){0};
 }
 
+uint32_t *ad__event_place(ad_session *s, uint64_t id) {
+    ad_mine *event = find_event(s, id, NULL);
+    return event ? &event->place : NULL;
+}
+
+bool ad__event_known(ad_session *s, uint64_t id, uint16_t *device, bool *timed) {
+    const ad_mine *event = find_event(s, id, NULL);
+    if (!event) return false;
+    *device = (uint16_t)event->gpu->index;
+    *timed = event->timed;
+    return true;
+}
+
 /* ---- requests without a reply ---- */
+
+static int open_event(ad_session *s, ad_mine *event, const ad_lane *lane, ad_fault *fault) {
+    const ad_backend *b = s->worker->backend;
+    int status = b->event_open(lane->gpu->device, event->timed, &event->event, fault);
+    if (status) return status;
+    ad__survival_note(s, AD_LEDGER_EVENT, event->id, event->place);
+    status = b->event_record(event->event, lane->stream, fault);
+    if (!status) status = add_event(s, event, fault);
+    if (status) b->event_close(event->event);
+    return status;
+}
 
 static int record(ad_session *s, const ad_message *m, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
@@ -69,21 +94,19 @@ static int record(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (!lane) return fault->code;
     size_t at = place_of(&s->recorded, m->u[0]);
     ad_mine *old = at < s->recorded.count && s->recorded.list[at].id == m->u[0] ? &s->recorded.list[at] : NULL;
-    if (old && old->gpu == lane->gpu && old->timed == (m->u[2] != 0))
+    if (old && old->gpu == lane->gpu && old->timed == (m->u[2] != 0)) {
+        old->timeless = false;
         return b->event_record(old->event, lane->stream, fault);
+    }
+    ad_mine event = {.id = m->u[0], .timed = m->u[2] != 0, .gpu = lane->gpu, .place = old ? old->place : 0};
     if (old) remove_event(s, old);
-    ad_mine event = {.id = m->u[0], .timed = m->u[2] != 0, .gpu = lane->gpu};
-    int status = b->event_open(lane->gpu->device, event.timed, &event.event, fault);
-    if (status) return status;
-    status = b->event_record(event.event, lane->stream, fault);
-    if (!status) status = add_event(s, &event, fault);
-    if (status) b->event_close(event.event);
-    return status;
+    return open_event(s, &event, lane, fault);
 }
 
 static int forget(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_mine *event = find_event(s, m->u[0], fault);
     if (!event) return fault->code;
+    ad__survival_note(s, AD_LEDGER_EVENT, event->id, event->place);
     remove_event(s, event);
     return 0;
 }
@@ -104,7 +127,16 @@ static int after(ad_session *s, const ad_message *m, ad_fault *fault) {
 static int open_stream(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (m->u[0] < AD_OWN_STREAMS || m->u[0] == AD_HIDDEN_STREAM)
         return ad__fault(fault, AD_E_VALUE, "a stream's id must be %d or above, not %" PRIu64, AD_OWN_STREAMS, m->u[0]);
-    return ad__lane_open(s, m->u[0], m->u[1], m->u[2] != 0, fault);
+    int status = ad__lane_open(s, m->u[0], m->u[1], m->u[2] != 0, fault);
+    if (!status) ad__survival_note(s, AD_LEDGER_STREAM, m->u[0], 0);
+    return status;
+}
+
+static int drop_stream(ad_session *s, uint64_t id, ad_fault *fault) {
+    ad_lane *lane = id < AD_OWN_STREAMS ? NULL : ad__lane_known(s, id);
+    if (lane) ad__survival_note(s, AD_LEDGER_STREAM, id, lane->place);
+    if (lane) lane->place = 0;
+    return ad__lane_drop(s, id, fault);
 }
 
 static int on(ad_session *s, const ad_message *m, ad_fault *fault) {
@@ -118,13 +150,21 @@ int ad__streams_op(ad_session *s, const ad_message *m, ad_fault *fault) {
     int status;
     switch (m->opcode) {
     case AD_REQ_STREAM: status = open_stream(s, m, fault); break;
-    case AD_REQ_STREAM_DROP: status = ad__lane_drop(s, m->u[0], fault); break;
+    case AD_REQ_STREAM_DROP: status = drop_stream(s, m->u[0], fault); break;
     case AD_REQ_ON: status = on(s, m, fault); break;
     case AD_REQ_EVENT: status = record(s, m, fault); break;
     case AD_REQ_EVENT_DROP: status = forget(s, m, fault); break;
     default: status = after(s, m, fault); break;
     }
     return ad__session_status(s, status, fault);
+}
+
+int ad__event_restore(ad_session *s, uint64_t id, uint64_t device, bool timed, ad_fault *fault) {
+    ad_lane *lane = ad__lane_find(s, device, fault);
+    ad_mine event = {.id = id, .timed = timed, .timeless = true};
+    if (!lane) return fault->code;
+    event.gpu = lane->gpu;
+    return open_event(s, &event, lane, fault);
 }
 
 /* ---- requests with a reply ---- */
@@ -170,6 +210,9 @@ static int do_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_faul
         if (!event) return fault->code;
         if (!event->timed)
             return ad__fault(fault, AD_E_VALUE, "elapsed: event %" PRIu64 " was recorded without timing", m->u[i]);
+        if (event->timeless)
+            return ad__fault(fault, AD_E_VALUE,
+                             "elapsed: when event %" PRIu64 " was is lost with the worker that saw it", m->u[i]);
         if ((*waiting = must_wait(s, AD_WAIT_EVENT, NULL, event->event))) return 0;
     }
     ad_event *from = find_event(s, m->u[1], fault)->event, *to = find_event(s, m->u[2], fault)->event;

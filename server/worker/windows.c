@@ -24,6 +24,7 @@ void ad__descriptors_close(ad_descriptors *d) {
 }
 
 int ad__descriptors_put(ad_descriptors *d, int fd) {
+    if (d->seen) d->seen(d->user, fd);
     pthread_mutex_lock(&d->lock);
     bool room = d->count < AD_DESCRIPTORS;
     if (room) d->fd[(d->first + d->count++) % AD_DESCRIPTORS] = fd;
@@ -46,15 +47,20 @@ int ad__descriptors_take(ad_descriptors *d) {
 
 /* ---- windows by id ---- */
 
-static ad_window *find(ad_session *s, uint64_t id) {
+ad_window *ad__window_known(ad_session *s, uint64_t id) {
     for (size_t i = 0; i < s->windows.count; i++)
         if (s->windows.list[i].id == id) return &s->windows.list[i];
     return NULL;
 }
 
+/* arrayd keeps the descriptors for another worker: it has seen this one, and hears what became of it. id 0: nothing. */
+static void tell(ad_session *s, uint32_t kind, uint64_t id) {
+    if (s->survival.at) ad__worker_tell(s->worker, &(ad_note){.kind = kind, .id = s->id, .size = id}, -1);
+}
+
 ad_window *ad__window_find(ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
                            ad_fault *fault) {
-    ad_window *w = find(s, id);
+    ad_window *w = ad__window_known(s, id);
     if (!w) {
         ad__fault(fault, AD_E_STALE, "%s: there is no window %" PRIu64, what, id);
         return NULL;
@@ -100,7 +106,8 @@ static int check_memory(int fd, uint64_t size, ad_fault *fault) {
 static int check_room(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault) {
     ad_windows *all = &s->windows;
     uint64_t limit = s->worker->config.windows;
-    if (!id || find(s, id)) return ad__fault(fault, AD_E_VALUE, "window: id %" PRIu64 " is 0 or in use", id);
+    if (!id || ad__window_known(s, id))
+        return ad__fault(fault, AD_E_VALUE, "window: id %" PRIu64 " is 0 or in use", id);
     if (!size || size > INT64_MAX) return ad__fault(fault, AD_E_VALUE, "window: not a size: %" PRIu64, size);
     if (all->count == AD_WINDOWS) return ad__fault(fault, AD_E_LIMIT, "a session has at most %d windows", AD_WINDOWS);
     if (size > limit || all->bytes > limit - size)
@@ -113,7 +120,7 @@ static int check_room(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault
     return 0;
 }
 
-static int open_window(ad_session *s, uint64_t id, uint64_t size, int fd, ad_fault *fault) {
+int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, ad_fault *fault) {
     int status = check_memory(fd, size, fault);
     if (!status) status = check_room(s, id, size, fault);
     if (status) return status;
@@ -130,13 +137,15 @@ static int open_window(ad_session *s, uint64_t id, uint64_t size, int fd, ad_fau
     s->windows.list[s->windows.count++] =
         (ad_window){.id = id, .size = size, .base = base, .fd = fd, .pinned = !pinned};
     s->windows.bytes += size;
+    ad__survival_note(s, AD_LEDGER_WINDOW, id, 0);
     return 0;
 }
 
 static int window(ad_session *s, const ad_message *m, ad_fault *fault) {
     int fd = ad__descriptors_take(&s->windows.descriptors);
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "window: no descriptor came with it");
-    int status = open_window(s, m->u[0], m->u[1], fd, fault);
+    int status = ad__window_restore(s, m->u[0], m->u[1], fd, fault);
+    tell(s, status ? AD_NOTE_WINDOW_GONE : AD_NOTE_WINDOW_NAMED, status ? 0 : m->u[0]);
     if (status) close(fd);
     return status;
 }
@@ -144,12 +153,14 @@ static int window(ad_session *s, const ad_message *m, ad_fault *fault) {
 /* ---- using them ---- */
 
 static int window_drop(ad_session *s, const ad_message *m, ad_fault *fault) {
-    ad_window *w = find(s, m->u[0]);
+    ad_window *w = ad__window_known(s, m->u[0]);
     if (!w) return ad__fault(fault, AD_E_STALE, "window_drop: there is no window %" PRIu64, m->u[0]);
     for (unsigned i = 0; i < s->nlanes; i++) { /* copies from it may be under way */
         int status = s->worker->backend->stream_wait(s->lanes[i]->stream, fault);
         if (status) return ad__session_status(s, status, fault);
     }
+    ad__survival_note(s, AD_LEDGER_WINDOW, w->id, w->place);
+    tell(s, AD_NOTE_WINDOW_GONE, w->id);
     drop(s, w);
     return 0;
 }

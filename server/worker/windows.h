@@ -21,6 +21,8 @@ typedef struct ad_descriptors {
     pthread_mutex_t lock;
     int fd[AD_DESCRIPTORS];
     unsigned first, count;
+    void (*seen)(void *user, int fd); /* told of each that comes; NULL: nobody is */
+    void *user;
 } ad_descriptors;
 
 void ad__descriptors_init(ad_descriptors *d);
@@ -32,7 +34,8 @@ typedef struct ad_window {
     uint64_t id, size;
     void *base;
     int fd;
-    bool pinned; /* copies reach it without a detour */
+    bool pinned;    /* copies reach it without a detour */
+    uint32_t place; /* its row's in the ledger; 0: it has none */
 } ad_window;
 
 typedef struct ad_windows {
@@ -47,6 +50,9 @@ int ad__windows_op(struct ad_session *s, const ad_message *m, ad_fault *fault);
 /* size bytes at offset of a window; NULL with a fault. */
 ad_window *ad__window_find(struct ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
                            ad_fault *fault);
+ad_window *ad__window_known(struct ad_session *s, uint64_t id); /* NULL: there is none */
+/* One that another worker had; fd is the window's on success. AD_E_MEMORY and others. */
+int ad__window_restore(struct ad_session *s, uint64_t id, uint64_t size, int fd, ad_fault *fault);
 /* Once nothing is under way. */
 void ad__windows_close(struct ad_session *s);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -50,11 +51,13 @@ void ad__worker_compiled(void *worker) {
 }
 
 void ad__worker_lost(ad_worker *w, const char *why) {
-    ad_note note = {.kind = AD_NOTE_LOST};
+    ad_note note = {.kind = AD_NOTE_LOST, .size = w->ledger != NULL};
     snprintf(note.text, sizeof note.text, "%s", why);
     ad__log(AD_LOG_ERROR, "device lost", "why=%s", why);
     pthread_mutex_lock(&w->sessions_lock);
-    for (ad_session *s = w->sessions; s; s = s->next) ad__session_say_bye(s, AD_E_DEVICE_LOST, why);
+    if (w->ledger) memcpy(ad__ledger_head(w->ledger)->why, note.text, sizeof note.text);
+    for (ad_session *s = w->sessions; s; s = s->next)
+        if (!ad__survives(s)) ad__session_say_bye(s, AD_E_DEVICE_LOST, why);
     ad__worker_tell(w, &note, -1);
     _exit(3);
 }
@@ -92,6 +95,9 @@ static void take_note(ad_worker *w, const ad_note *note, int fd) {
     case AD_NOTE_STOP: stop(w); break;
     case AD_NOTE_RESERVE: reserve(w, note); break;
     case AD_NOTE_RESUME: ad__session_take_up(w, note, fd); break;
+    case AD_NOTE_OLD_SLAB:
+    case AD_NOTE_OLD_WINDOW: ad__recovery_take(w, note, fd); break;
+    case AD_NOTE_RECOVER: ad__recovery_run(w, note, fd); break;
     case AD_NOTE_FORSAKE: ad__session_forsake(w, note->id); break;
     case AD_NOTE_REPORT: ad__engine_report(w, note->id, note->size); break;
     case AD_NOTE_KILL: ad__report_kill(w, note); break;
@@ -198,6 +204,19 @@ static int init_loop(ad_worker *w, int channel) {
     return 0;
 }
 
+/* Backends that work behind the host's back, and what is moved to host memory, another worker could not go on with. */
+static void begin_ledger(ad_worker *w) {
+    ad_fault fault;
+    if (w->backend->asynchronous || w->spill || w->config.resume_time <= 0) return;
+    if (ad__ledger_open(&w->ledger, &fault)) ad__log(AD_LOG_WARN, "nothing is written down", "why=%s", fault.text);
+    else ad__ledger_head(w->ledger)->number = w->sharing->number;
+}
+
+static void tell_ledger(ad_worker *w) {
+    int fd = w->ledger ? ad__os.dup(ad__ledger_descriptor(w->ledger)) : -1;
+    if (fd >= 0) ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_LEDGER}, fd);
+}
+
 static void say_ready(ad_worker *w) {
     const ad_device_info *info = &w->gpu[0].info;
     ad_note note = {.kind = AD_NOTE_READY, .id = (uint64_t)w->devices, .size = info->memory};
@@ -231,19 +250,23 @@ int ad__worker_run(ad_worker *w, int channel) {
         ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
         return 1;
     }
+    begin_ledger(w);
     set_wakeable(w, true);
     watch_channel(w);
     say_ready(w);
+    tell_ledger(w);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     set_wakeable(w, false);
     ad__engine_stop(w);
     ad__watchdog_close(&w->watchdog);
     ad__sharing_close(w);
     ad__report_close(w);
+    ad__recovery_close(w);
     uv_walk(&w->loop, close_handle, NULL);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     uv_loop_close(&w->loop);
     close(w->timer);
+    ad__ledger_close(w->ledger);
     ad__channel_close(&w->channel);
     return 0;
 }

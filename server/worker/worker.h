@@ -10,6 +10,7 @@
 #include "server/worker/compile.h"
 #include "server/worker/devices.h"
 #include "server/worker/engine.h"
+#include "server/worker/recovery.h"
 #include "server/worker/reserved.h"
 #include "server/worker/staging.h"
 #include "server/worker/watchdog.h"
@@ -28,9 +29,12 @@ typedef struct ad_worker {
     ad_watchdog watchdog;
     ad_reserved reserved;
     ad_engine engine;
-    struct ad_sharing *sharing; /* the runner's */
-    struct ad_past *past;       /* the runner's: what ended sessions have done (report.h) */
-    struct ad_spill *spill;     /* the runner's; NULL: nothing is moved to host memory */
+    struct ad_sharing *sharing;  /* the runner's */
+    struct ad_past *past;        /* the runner's: what ended sessions have done (report.h) */
+    ad_ledger *ledger;           /* for another worker; NULL: there is none */
+    char died_of[AD_FAULT_TEXT]; /* what the worker before said of that */
+    struct ad_recovery *left;    /* what the worker before has left; NULL: nothing */
+    struct ad_spill *spill;      /* the runner's; NULL: nothing is moved to host memory */
 
     /* the I/O thread's */
     uv_loop_t loop;

@@ -14,89 +14,14 @@ import pytest
 
 import raw
 from cutting import Proxy
-from raw import Client, Closed, connect, frame, message, wait_until
+from raw import Client, Closed, frame, message, wait_until
+from returning import LEAVE, RESUME, TAKEN, Session, add_one, note, refused, tcp_of
 
-RESUME, PROTOCOL = 26, 9
-FEATURE = 2
-TAKEN, LEAVE = 2, 4
+PROTOCOL = 9
 OPEN = ["--tcp=127.0.0.1:0", "--tcp-open=yes"]
 HERE = pathlib.Path(__file__).parent
 ENOUGH = 1 << 40
 SANITIZED = any(word in str(raw.BUILD) for word in ("asan", "tsan", "ubsan"))
-
-
-def note(flag, number=0):
-    return struct.pack("<IIQ", 0, flag, number)
-
-
-def tcp_of(server):
-    from places import port_of
-    return "127.0.0.1", port_of(server, "tcp")
-
-
-class Session(Client):
-    """A client that can come back. It counts bytes, and keeps all that it sends."""
-
-    def __init__(self, address, **options):
-        self.address, self.options = address, options
-        self.received, self.sent, self.begun = 0, None, bytearray()
-        super().__init__(address, greet=False)
-        self.socket.sendall(frame(message("hello", 1, 1, FEATURE, "raw", options)))
-        self.welcome = self.receive_message()
-        if self.welcome[0] == raw.REQUEST["bye"]:
-            raise Closed(*self.welcome[1:])
-        assert self.welcome[0] == raw.REQUEST["welcome"]
-        self.features, self.id, self.secret, self.limits = self.welcome[2:6]
-        self.received, self.sent = 0, bytearray()
-
-    def exactly(self, n):
-        first = bytes(self.begun[:n])  # what was read before
-        del self.begun[:n]
-        data = super().exactly(n - len(first))
-        self.received += len(data)
-        return first + data
-
-    def send(self, data):
-        self.sent += data
-        super().send(data)
-
-    def some(self, data, n):
-        """Only the first n bytes get through."""
-        self.sent += data
-        super().send(data[:n])
-
-    def ask_back(self, **other):
-        """A socket on which the server has been asked to go on, and its answer."""
-        s = connect(other.get("address", self.address))
-        fields = [other.get(key, value) for key, value in
-                  (("version", 1), ("instance", self.limits["instance"]), ("session", self.id),
-                   ("secret", self.secret), ("received", self.received))]
-        s.sendall(frame(message("resume", *fields, other.get("options", self.options))))
-        return s, Client(s, greet=False).receive_message()
-
-    def come_back(self, close=True, **other):
-        if close:
-            self.socket.close()
-        s, answer = self.ask_back(**other)
-        if answer[0] == raw.REQUEST["bye"]:
-            raise Closed(*answer[1:])
-        assert answer[0] == raw.REQUEST["resumed"]
-        self.socket, self.secret = s, answer[1]
-        had = answer[2]
-        assert had <= len(self.sent)
-        s.sendall(self.sent[had:])
-        return had
-
-
-def refused(who, code=RESUME, **other):
-    with pytest.raises(Closed) as closed:
-        who.come_back(close=False, **other)
-    assert closed.value.code == code
-    return closed.value.text
-
-
-def add_one(session, x):
-    return message("ufunc", raw.UFUNC["add"], raw.DTYPES.index("int64"), [x], [x, 1], [])
 
 
 # ---- every byte ----
@@ -377,17 +302,6 @@ def test_a_server_that_is_started_anew_knows_nobody(start):
     first.kill()
     start(folder=first.folder)
     assert "anew" in refused(session)
-
-
-def test_a_killed_worker_takes_its_sessions_along(start):
-    server = start()
-    session = Session(server.path)
-    session.sync()
-    os.kill(server.worker, signal.SIGKILL)
-    with pytest.raises(Closed):
-        session.sync()
-    wait_until(lambda: server.said("worker exited"), "it has been noticed")
-    assert "worker died" in refused(session)
 
 
 # ---- the library ----

@@ -50,8 +50,8 @@ static void append(void) {
     memcpy(expected + appended + AD_FRAME_HEADER, scratch, control + size);
     appended += AD_FRAME_HEADER + control + size;
     if (random64(&seed) % 2 && size) {
-        ad_output_block *b = ad__output_block(size);
-        b->size = size;
+        ad_output_block *b = ad__output_block(&output, size);
+        b->own.size = size;
         memcpy(b->data, scratch + control, size);
         cr_assert_eq(ad__output_chunk(&output, scratch, control, 0, b), 0);
     } else {

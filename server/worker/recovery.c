@@ -1,0 +1,288 @@
+#include "server/worker/recovery_inside.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/sharing.h"
+
+#define LIVES 8 /* workers that may die of the same state before it is given up */
+
+/* ---- what arrayd has kept ---- */
+
+static ad_recovery *left(ad_worker *w) {
+    if (!w->left) w->left = ad__os.calloc(1, sizeof *w->left);
+    return w->left;
+}
+
+void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
+    ad_recovery *r = left(w);
+    if (r && note->kind == AD_NOTE_OLD_SLAB) {
+        ad_old_slab *list = ad__os_grow(r->slab, r->nslabs, &r->slab_room, sizeof *list);
+        if (list) {
+            r->slab = list;
+            r->slab[r->nslabs] = (ad_old_slab){.id = note->id, .size = note->size, .fd = fd};
+            memcpy(r->slab[r->nslabs++].who, note->who, sizeof note->who);
+            return;
+        }
+    } else if (r) {
+        ad_old_window *list = ad__os_grow(r->window, r->nwindows, &r->window_room, sizeof *list);
+        if (list) {
+            r->window = list;
+            r->window[r->nwindows++] = (ad_old_window){note->id, note->size, note->process, fd};
+            return;
+        }
+    }
+    close(fd); /* who needs it finds it missing */
+}
+
+void ad__recovery_close(ad_worker *w) {
+    ad_recovery *r = w->left;
+    if (!r) return;
+    for (size_t i = 0; i < r->nslabs; i++) close(r->slab[i].fd);
+    for (size_t i = 0; i < r->nwindows; i++)
+        if (r->window[i].fd >= 0) close(r->window[i].fd);
+    if (r->base) munmap(r->base, r->size);
+    free(r->slab);
+    free(r->window);
+    free(r->common);
+    free(r);
+    w->left = NULL;
+}
+
+/* ---- reading the ledger ---- */
+
+static int open_ledger(ad_recovery *r, int fd, ad_fault *fault) {
+    struct stat st;
+    if (fstat(fd, &st) || st.st_size < (off_t)sizeof(ad_ledger_head))
+        return ad__fault(fault, AD_E_PROTOCOL, "the ledger is none");
+    void *base = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED) return ad__fault(fault, AD_E_MEMORY, "the ledger cannot be mapped");
+    madvise(base, (size_t)st.st_size, MADV_DONTDUMP);
+    r->base = base;
+    r->size = (uint64_t)st.st_size;
+    r->memory = (uint64_t)st.st_blocks * 512;
+    const ad_ledger_head *head = base;
+    if (head->magic != AD_LEDGER_MAGIC || head->version != AD_LEDGER_VERSION)
+        return ad__fault(fault, AD_E_VERSION, "the ledger is of another version");
+    return 0;
+}
+
+static ad_ledger_table *table_at(const ad_recovery *r, ad_at at) {
+    ad_ledger_table *t = ad__recovery_look(r, at, sizeof *t);
+    if (!t || t->capacity > r->memory / sizeof *t->row) return NULL;
+    return ad__recovery_look(r, at, sizeof *t + t->capacity * sizeof *t->row);
+}
+
+/* The table, once what was written aside has been put into it. */
+static ad_ledger_table *settled_table(const ad_recovery *r, const ad_ledger_session *at, const ad_ledger_state *state) {
+    ad_ledger_table *t = table_at(r, at->table);
+    ad_ledger_log *log = ad__recovery_look(r, state->log, sizeof *log);
+    if (!t || !state->entries) return t;
+    if (!log || state->entries > log->capacity || log->capacity > r->memory / sizeof *log->entry ||
+        !ad__recovery_look(r, state->log, sizeof *log + log->capacity * sizeof *log->entry))
+        return NULL;
+    for (uint64_t i = 0; i < state->entries; i++)
+        if (log->entry[i].place >= t->capacity) return NULL;
+    for (uint64_t i = 0; i < state->entries; i++) {
+        ad_ledger_row *to = &t->row[log->entry[i].place];
+        uint64_t writing = to->id == log->entry[i].row.id ? to->writing : 0;
+        *to = log->entry[i].row;
+        to->writing = writing;
+    }
+    return t;
+}
+
+/* ---- the rest of a session ---- */
+
+static ad_old_window *find_window(const ad_recovery *r, uint64_t session, uint64_t id) {
+    for (size_t i = 0; i < r->nwindows; i++)
+        if (r->window[i].session == session && r->window[i].id == id && r->window[i].fd >= 0) return &r->window[i];
+    return NULL;
+}
+
+/* One that is not there was to go: it is for the request that says so. */
+static int empty_window(uint64_t size) {
+    int fd = memfd_create("arrayd-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && ftruncate(fd, (off_t)size)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int restore_window(ad_session *s, const ad_ledger_row *row, ad_fault *fault) {
+    ad_old_window *o = find_window(s->worker->left, s->id, row->id);
+    int fd = o ? o->fd : empty_window(row->size);
+    if (fd < 0) return ad__fault(fault, AD_E_SYSTEM, "no memory for a window");
+    if (o) o->fd = -1;
+    int status = ad__window_restore(s, row->id, row->size, fd, fault);
+    if (status) close(fd);
+    return status;
+}
+
+/* Descriptors that no request has asked for yet, in their order. arrayd has them. */
+static void restore_descriptors(ad_session *s, uint64_t received) {
+    ad_recovery *r = s->worker->left;
+    s->windows.descriptors.seen = NULL;
+    for (size_t i = 0; i < r->nwindows; i++) {
+        ad_old_window *o = &r->window[i];
+        if (o->session != s->id || o->fd < 0) continue;
+        if (!o->id && o->before >= received) { /* its client passes it again */
+            ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_WINDOW_GONE, .id = s->id, .process = o->before + 1},
+                            -1);
+            continue;
+        }
+        ad__descriptors_put(&s->windows.descriptors, o->fd);
+        o->fd = -1;
+    }
+    ad__survival_watch(s);
+}
+
+static int restore_row(ad_session *s, const ad_ledger_row *row, const ad_ledger_session *at,
+                       const ad_ledger_state *state, ad_fault *fault) {
+    int status;
+    switch (row->kind) {
+    case AD_LEDGER_BUFFER: return ad__recovery_buffer(s, row, at, state, fault);
+    case AD_LEDGER_STREAM:
+        status = ad__lane_open(s, row->id, row->device, row->high, fault);
+        if (!status) ad__survival_note(s, AD_LEDGER_STREAM, row->id, 0);
+        return status;
+    case AD_LEDGER_EVENT: return ad__event_restore(s, row->id, row->device, row->timed, fault);
+    case AD_LEDGER_WINDOW: return restore_window(s, row, fault);
+    default: return 0;
+    }
+}
+
+/* ---- sessions ---- */
+
+static int restore_state(ad_session *s, const ad_ledger_session *at, const ad_ledger_state *state,
+                         const ad_ledger_table *t, ad_fault *fault) {
+    int status = 0;
+    s->done = s->complete = state->operations;
+    s->bytes_done = state->bytes;
+    s->buffer_limit = state->buffer_limit;
+    s->survival.read = state->read;
+    s->survival.fatal = at->loading;
+    s->modules.latest = s->modules.lost = state->module;
+    for (int pass = 0; pass < 2 && !status; pass++) /* streams first */
+        for (uint64_t i = 0; i < t->capacity && !status; i++)
+            if ((t->row[i].kind == AD_LEDGER_STREAM) == !pass) status = restore_row(s, &t->row[i], at, state, fault);
+    if (!status && state->stream && !(s->lane = ad__lane_find(s, state->stream - 1, fault))) status = fault->code;
+    if (status) return status;
+    s->pending = ad__recovery_poison(s->worker->left, state->pending);
+    restore_descriptors(s, at->received);
+    if ((status = ad__recovery_output(s, at, state, fault))) return status;
+    return ad__recovery_input(s, at, state, fault);
+}
+
+/* A connection that is gone already. */
+static int no_connection(void) {
+    int end[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, end)) return -1;
+    close(end[1]);
+    return end[0];
+}
+
+static ad_session *make_session(ad_worker *w, const ad_ledger_session *at) {
+    ad_note note = {
+        .kind = AD_NOTE_SESSION, .id = at->id, .grants = at->grants, .process = at->process, .resumable = 1};
+    memcpy(note.who, at->who, sizeof note.who);
+    memcpy(note.text, at->client, sizeof note.text);
+    memcpy(note.secret, at->secret, sizeof note.secret);
+    note.who[sizeof note.who - 1] = note.text[sizeof note.text - 1] = 0;
+    int fd = no_connection();
+    ad_session *s = fd < 0 ? NULL : ad__session_new(w, &note, fd);
+    if (!s) return NULL;
+    s->comeback.offered = at->offered != 0;
+    memcpy(s->comeback.next, at->offered_secret, sizeof s->comeback.next);
+    if (s->survival.at) {
+        memcpy(s->survival.at->offered_secret, at->offered_secret, sizeof at->offered_secret);
+        s->survival.at->offered = at->offered;
+    }
+    return s;
+}
+
+static const char *obstacle(const ad_ledger_session *at) {
+    if (!at->alive) return "it was over, or had what another worker cannot go on with";
+    if (at->fragile) return "it was short of memory, and had used some again";
+    if (at->lives >= LIVES) return "workers die of what it does next";
+    return NULL;
+}
+
+static void drop(ad_worker *w, uint64_t id, const char *why) {
+    ad__log(AD_LOG_WARN, "session lost", "session=%lu why=%s", id, why);
+    ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = id}, -1);
+}
+
+/* False: it has been dropped. */
+static bool restore(ad_worker *w, ad_ledger_session *at) {
+    const ad_ledger_state *state = &at->state[at->current & 1];
+    const char *why = obstacle(at);
+    ad_ledger_table *t = why ? NULL : settled_table(w->left, at, state);
+    ad_fault fault = {0};
+    at->lives += state->frame < at->received;
+    if (!why && !t) why = "what was written of it does not hold together";
+    ad_session *s = why ? NULL : make_session(w, at);
+    if (!s) {
+        drop(w, at->id, why ? why : "out of memory");
+        return false;
+    }
+    int status = ad__session_begin(s);
+    if (!status) status = restore_state(s, at, state, t, &fault);
+    if (s->survival.at) s->survival.at->lives = at->lives;
+    if (status || !ad__session_await_client(s, "its worker was killed")) {
+        ad__log(AD_LOG_WARN, "session lost", "session=%lu why=%s", s->id,
+                status ? *fault.text ? fault.text : ad__error_text(status) : "its client has ended");
+        ad__engine_end(s);
+        return false;
+    }
+    ad__survival_restored(s);
+    return true;
+}
+
+static ad_ledger_session *session_at(const ad_recovery *r, ad_at at) {
+    return ad__recovery_look(r, at, sizeof(ad_ledger_session));
+}
+
+static void note_changing(ad_recovery *r, const ad_ledger_session *at) {
+    const ad_ledger_state *state = &at->state[at->current & 1];
+    const ad_ledger_table *t = at->alive ? settled_table(r, at, state) : NULL;
+    if (t) ad__recovery_note(r, t, state);
+}
+
+void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
+    ad_recovery *r = left(w);
+    ad_fault fault = {0};
+    uint64_t sessions = 0, lost = 0, most;
+    ad_ledger_session *old;
+    int64_t begun = ad__os_now();
+    w->next_slab = note->id;
+    int status = r ? open_ledger(r, fd, &fault) : AD_E_MEMORY;
+    close(fd);
+    most = r ? 2 * r->memory / sizeof(ad_ledger_session) : 0;
+    const ad_ledger_head *head = status ? NULL : (const ad_ledger_head *)(void *)r->base;
+    if (head) snprintf(w->died_of, sizeof w->died_of, "%.*s", AD_FAULT_TEXT - 1, head->why);
+    for (old = head ? session_at(r, head->sessions) : NULL; old && most; old = session_at(r, old->next), most--)
+        note_changing(r, old);
+    for (old = head ? session_at(r, head->sessions) : NULL; old && most; old = session_at(r, old->next), most--) {
+        if (restore(w, old)) sessions++;
+        else lost++;
+    }
+    if (head && w->ledger) {
+        w->sharing->number = ad__ledger_head(w->ledger)->number = head->number;
+        ad__recovery_holders(w, head);
+    }
+    if (r) ad__recovery_give_back(w);
+    ad__log(status || lost ? AD_LOG_WARN : AD_LOG_INFO, "recovered", "sessions=%lu lost=%lu ms=%ld why=%s", sessions,
+            lost, (long)((ad__os_now() - begun) / 1000000), status ? fault.text : "");
+    ad__recovery_close(w);
+    ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_RECOVERED, .id = sessions}, -1);
+}

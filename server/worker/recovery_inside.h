@@ -1,0 +1,60 @@
+/* What the parts of recovery share. */
+#ifndef AD_SERVER_RECOVERY_INSIDE_H
+#define AD_SERVER_RECOVERY_INSIDE_H
+
+#include "server/worker/recovery.h"
+#include "server/worker/session.h"
+
+struct ad_shared;
+
+/* A slab of the worker before. */
+typedef struct ad_old_slab {
+    uint64_t id, size;
+    int fd;
+    char who[AD_PRINCIPAL_SIZE];
+    ad_slab *slab; /* NULL: not adopted yet */
+    ad_memory *memory;
+} ad_old_slab;
+
+/* A descriptor that one of its clients had passed; id 0: no request had asked for it. */
+typedef struct ad_old_window {
+    uint64_t session, id, before; /* before: bytes that had been received before those it came with */
+    int fd;
+} ad_old_window;
+
+typedef struct ad_recovery {
+    ad_old_slab *slab;
+    size_t nslabs, slab_room;
+    ad_old_window *window;
+    size_t nwindows, window_room;
+    char *base; /* the ledger of the worker before */
+    uint64_t size, memory; /* of its addresses; of what has been written to: nothing in it is larger */
+    struct ad_common { /* a hash table of memory that several hold: a power of two, at most half full */
+        uint64_t slab, offset;
+        struct ad_shared *shared; /* NULL: not restored yet */
+        bool changing;            /* it was being changed in place */
+    } * common;
+    uint64_t commons, common_room;
+} ad_recovery;
+
+/* size bytes at an offset of the ledger; NULL: they are not all there, or it is 0. */
+void *ad__recovery_look(const ad_recovery *r, ad_at at, uint64_t size);
+
+/* ---- recovery_memory.c ---- */
+/* Before any session: note memory that several hold and that one of them was changing. AD_E_MEMORY. */
+int ad__recovery_note(ad_recovery *r, const ad_ledger_table *t, const ad_ledger_state *state);
+int ad__recovery_buffer(ad_session *s, const ad_ledger_row *row, const ad_ledger_session *at,
+                        const ad_ledger_state *state, ad_fault *fault);
+/* After all sessions: what names and capabilities hold, and the end of slabs that nobody has. */
+void ad__recovery_holders(ad_worker *w, const ad_ledger_head *head);
+void ad__recovery_give_back(ad_worker *w);
+/* Why a buffer has no value, as it is written; NULL: it has one. */
+ad_poison *ad__recovery_poison(const ad_recovery *r, ad_at at);
+
+/* ---- recovery_bytes.c ---- */
+/* The client's bytes that are to be executed, and those that have not come whole. */
+int ad__recovery_input(ad_session *s, const ad_ledger_session *at, const ad_ledger_state *state, ad_fault *fault);
+/* Those for the client. */
+int ad__recovery_output(ad_session *s, const ad_ledger_session *at, const ad_ledger_state *state, ad_fault *fault);
+
+#endif

@@ -1,0 +1,102 @@
+"""Clients that come back to their sessions, byte by byte."""
+import socket
+import struct
+
+import pytest
+
+import raw
+from raw import Client, Closed, connect, frame, message
+
+RESUME = 26
+FEATURE = 2
+TAKEN, LEAVE = 2, 4
+
+
+def note(flag, number=0):
+    return struct.pack("<IIQ", 0, flag, number)
+
+
+def tcp_of(server):
+    from places import port_of  # its packages are needed by few tests
+    return "127.0.0.1", port_of(server, "tcp")
+
+
+class Session(Client):
+    """A client that can come back. It counts bytes, and keeps all that it sends."""
+
+    def __init__(self, address, **options):
+        self.address, self.options = address, options
+        self.received, self.sent, self.begun = 0, None, bytearray()
+        self.passed = []  # where descriptors were passed: begin and end of the frame, descriptor
+        super().__init__(address, greet=False)
+        self.socket.sendall(frame(message("hello", 1, 1, FEATURE, "raw", options)))
+        self.welcome = self.receive_message()
+        if self.welcome[0] == raw.REQUEST["bye"]:
+            raise Closed(*self.welcome[1:])
+        assert self.welcome[0] == raw.REQUEST["welcome"]
+        self.features, self.id, self.secret, self.limits = self.welcome[2:6]
+        self.received, self.sent = 0, bytearray()
+
+    def exactly(self, n):
+        first = bytes(self.begun[:n])  # what was read before
+        del self.begun[:n]
+        data = super().exactly(n - len(first))
+        self.received += len(data)
+        return first + data
+
+    def send(self, data):
+        self.sent += data
+        super().send(data)
+
+    def some(self, data, n):
+        """Only the first n bytes get through."""
+        self.sent += data
+        super().send(data[:n])
+
+    def ask_back(self, **other):
+        """A socket on which the server has been asked to go on, and its answer."""
+        s = connect(other.get("address", self.address))
+        fields = [other.get(key, value) for key, value in
+                  (("version", 1), ("instance", self.limits["instance"]), ("session", self.id),
+                   ("secret", self.secret), ("received", self.received))]
+        s.sendall(frame(message("resume", *fields, other.get("options", self.options))))
+        return s, Client(s, greet=False).receive_message()
+
+    def come_back(self, close=True, **other):
+        if close:
+            self.socket.close()
+        s, answer = self.ask_back(**other)
+        if answer[0] == raw.REQUEST["bye"]:
+            raise Closed(*answer[1:])
+        assert answer[0] == raw.REQUEST["resumed"]
+        self.socket, self.secret = s, answer[1]
+        had = at = answer[2]
+        assert had <= len(self.sent)
+        for begin, end, fd in self.passed:
+            if begin >= had:
+                s.sendall(self.sent[at:begin])
+                socket.send_fds(s, [self.sent[begin:end]], [fd])
+                at = end
+        s.sendall(self.sent[at:])
+        return had
+
+    def pass_on(self, data, fd):
+        """A frame and a descriptor, which is passed again where the frame must be sent again."""
+        self.flush()
+        self.passed.append((len(self.sent), len(self.sent) + len(data), fd))
+        self.sent += data
+        try:
+            socket.send_fds(self.socket, [data], [fd])
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+
+
+def refused(who, code=RESUME, **other):
+    with pytest.raises(Closed) as closed:
+        who.come_back(close=False, **other)
+    assert closed.value.code == code
+    return closed.value.text
+
+
+def add_one(session, x):
+    return message("ufunc", raw.UFUNC["add"], raw.DTYPES.index("int64"), [x], [x, 1], [])

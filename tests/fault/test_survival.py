@@ -1,0 +1,424 @@
+"""A worker that is killed loses nobody's arrays: another one goes on with its sessions, from the byte where they were.
+
+ARRAYD_KILLS=1000 makes the storm as long as that.
+"""
+import fcntl
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import raw
+from raw import Closed, Failed, message, wait_until
+from returning import RESUME, Session, add_one, refused, tcp_of
+
+HERE = pathlib.Path(__file__).parent
+OPEN = ["--tcp=127.0.0.1:0", "--tcp-open=yes"]
+SOURCE = """
+__device__ long long kept;
+extern "C" __global__ void twice(long long *x) { x[threadIdx.x] *= 2; }
+extern "C" __global__ void wild(long long *x) { x[0] = 5; *(volatile long long *)(x[0] - 5) = 1; }
+"""
+DROPPED = ("shared_buffers", "capabilities", "published", "orphans", "used_bytes", "slab_bytes")
+
+
+def kill(server, worker=None):
+    """The worker is killed and another one has taken over."""
+    worker = worker or server.worker
+    times = sum("event=recovered" in line for line in server.lines)
+    os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: sum("event=recovered" in line for line in server.lines) > times, "another worker goes on")
+
+
+@pytest.fixture
+def server(start):
+    return start(*OPEN)
+
+
+@pytest.fixture(params=["unix", "tcp"])
+def address(request, server):
+    return server.path if request.param == "unix" else tcp_of(server)
+
+
+def test_arrays_are_there_again(server, address):
+    session = Session(address)
+    values = [np.arange(n, dtype=d) for n in (0, 1, 5, 70_000, 1_300_000) for d in ("int64", "float32", "complex128")]
+    arrays = [session.put(v) for v in values]
+    session.free(arrays.pop(3), arrays.pop(3))
+    del values[3:5]
+    session.sync()
+    before = session.stat()
+    for _ in range(3):
+        kill(server)
+        session.come_back()
+        for array, value in zip(arrays, values):
+            assert np.array_equal(session.get(array), value)
+        after = session.stat()
+        for name in ("buffers", "buffer_bytes", "ops_done"):
+            assert after[name] == before[name], name
+        assert after["used_bytes"] >= before["buffer_bytes"]
+    session.free(*arrays)
+    session.sync()
+    assert session.stat("used_bytes") == 0
+    kill(server)
+    session.come_back()
+    assert session.stat("slab_bytes") == 0
+
+
+def test_errors_stay_with_their_arrays(server):
+    session = Session(server.path)
+    bad = session.ufunc("add", "float64", [3], [99, 13, 0, [3]], [99, 13, 0, [3]])
+    worse = session.ufunc("add", "float64", [3], bad, bad)
+    with pytest.raises(Failed, match="no buffer 99") as first:
+        session.get(bad)
+    session.op("free", [1234])  # no array carries that
+    session.flush()
+    kill(server)
+    session.come_back()
+    with pytest.raises(Failed, match="free: there is no buffer 1234"):
+        session.sync()
+    kill(server)
+    session.come_back()
+    for array in (bad, worse):
+        with pytest.raises(Failed) as again:
+            session.get(array)
+        assert again.value.args == first.value.args
+    session.sync()
+
+
+def test_what_was_sent_is_executed_once(server, address):
+    """The worker dies somewhere among a thousand operations, each of which counts."""
+    rng = random.Random(1)
+    lost = 0
+    for _ in range(15):
+        session = Session(address)
+        x, y = session.put(np.zeros(10, np.int64)), session.put(np.arange(1000))
+        session.sync()
+        n = rng.randrange(1, 1000)
+        for i in range(1000):
+            session.out += add_one(session, x)
+            session.operations += 1
+            if i % n == n - 1:
+                session.flush()
+        request = session.ask("read", y)
+        worker = server.worker
+        if rng.random() < 0.5:
+            assert session.reply(request)
+            request = None
+        kill(server, worker)
+        session.come_back()
+        if request:
+            assert np.array_equal(np.frombuffer(session.reply(request)[1], np.int64), np.arange(1000))
+        try:
+            assert session.get(x).tolist() == [1000] * 10
+        except Failed as error:
+            assert "in place" in error.text
+            lost += 1
+        session.close()
+    assert lost < 15
+
+
+def test_answers_on_their_way_come_once(server, address):
+    session = Session(address)
+    values = [np.full(n, n) for n in (3, 3000, 300_000)]
+    arrays = [session.put(v) for v in values]
+    session.sync()
+    for _ in range(5):
+        requests = [(session.ask("read", a), v) for a, v in zip(arrays, values)]
+        first = session.exactly(100)
+        kill(server)
+        session.come_back()
+        session.begun += first
+        for request, value in requests:
+            assert np.array_equal(np.frombuffer(session.reply(request)[1], np.int64), value)
+
+
+def test_a_long_answer_goes_on(server):
+    session = Session(tcp_of(server))
+    values = np.arange(6_000_000)
+    array = session.put(values)
+    session.sync()
+    request = session.ask("read", array)
+    first = session.exactly(10_000_000)
+    kill(server)
+    session.come_back()
+    session.begun += first
+    assert np.array_equal(np.frombuffer(session.reply(request)[1], np.int64), values)
+
+
+def window(session, number, size):
+    """A window, whose descriptor goes with its request; the memory."""
+    fd = os.memfd_create("window", os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    session.pass_on(raw.frame(message("window", number, size)), fd)
+    session.operations += 1
+    return fd
+
+
+def test_windows_stay_open(server):
+    session = Session(server.path)
+    size = 1 << 16
+    x = session.put(np.zeros(size // 8, np.int64))
+    fds = [window(session, n, size) for n in (1, 2, 3)]
+    session.op("window_drop", 2)
+    session.sync()
+    for i in range(4):
+        kill(server)
+        session.come_back()
+        os.pwrite(fds[2], np.full(size // 8, i).tobytes(), 0)
+        session.op("load", x[0], 0, 3, 0, size)
+        session.reply(session.ask("fetch", x, 1, 0))
+        assert np.frombuffer(os.pread(fds[0], size, 0), np.int64).tolist() == [i] * (size // 8)
+        fds.append(window(session, 10 + i, size))
+        session.sync()
+    with pytest.raises(Failed, match="no window 2"):
+        session.reply(session.ask("fetch", x, 2, 0))
+    assert session.stat("window_bytes") == 6 * size
+
+
+def test_a_window_that_comes_as_the_worker_goes(server):
+    session = Session(server.path)
+    x = session.put(np.arange(512))
+    session.sync()
+    for n in range(1, 20):
+        worker = server.worker
+        fd = window(session, n, 4096)
+        kill(server, worker)
+        session.come_back()
+        session.reply(session.ask("fetch", x, n, 0))
+        assert np.frombuffer(os.pread(fd, 4096, 0), np.int64).tolist() == list(range(512))
+
+
+def test_streams_and_events(server):
+    session = Session(server.path)
+    session.op("stream", 100, 0, 1)
+    session.op("on", 100)
+    x = session.put(np.zeros(3, np.int64))
+    session.op("event", 5, 100, 1)
+    session.op("event", 6, 100, 1)
+    session.sync()
+    kill(server)
+    session.come_back()
+    session.out += add_one(session, x)
+    session.operations += 1
+    session.op("after", 0, 5)
+    session.reply(session.ask("wait", 1, 6))
+    with pytest.raises(Failed, match="lost with the worker"):
+        session.reply(session.ask("elapsed", 5, 6))
+    session.op("event", 5, 100, 1)
+    session.op("event", 6, 100, 1)
+    session.reply(session.ask("elapsed", 5, 6))
+    session.op("stream_drop", 100)
+    session.op("event_drop", 5)
+    session.sync()
+    kill(server)
+    session.come_back()
+    with pytest.raises(Failed, match="no event 5"):
+        session.reply(session.ask("wait", 1, 5))
+    assert session.get(x).tolist() == [1, 1, 1]
+
+
+def test_shared_arrays(server):
+    """Names and capabilities as well, also those whose session has gone; and nobody sees another one's writes."""
+    one, other = Session(server.path), Session(server.path)
+    x = one.put(np.arange(10_000))
+    (a, b, number), _ = one.reply(one.ask("share", x[0], 2, 0, 60_000))
+    one.reply(one.ask("publish", x, 0, "good", "*"))
+    y = one.put(np.ones(100))
+    one.reply(one.ask("publish", y, 1, "common", ""))
+    gone = Session(server.path)
+    z = gone.put(np.full(500, 7))
+    gone.reply(gone.ask("publish", z, 0, "left", ""))
+    gone.send(raw.frame(flags=4))
+    gone.close()
+    wait_until(lambda: one.stat("sessions") == 2, "it has gone")
+    for i in range(3):
+        kill(server)
+        one.come_back()
+        other.come_back()
+        assert one.stat("published") == 3 and one.stat("capabilities") == 1
+        buffer = other.fresh()
+        other.reply(other.ask("attach_name", buffer, "", "good"))
+        theirs = [buffer, x[1], 0, x[3]]
+        assert np.array_equal(other.get(theirs), np.arange(10_000))
+        one.out += add_one(one, x)  # a copy, as others hold it
+        one.operations += 1
+        one.sync()
+        assert np.array_equal(one.get(x), np.arange(10_000) + i + 1)
+        assert np.array_equal(other.get(theirs), np.arange(10_000))
+        buffer = other.fresh()
+        other.reply(other.ask("attach_name", buffer, "", "left"))
+        assert other.get([buffer, z[1], 0, z[3]]).tolist() == [7] * 500
+        buffer = other.fresh()
+        other.reply(other.ask("attach_name", buffer, "", "common"))
+        other.op("ufunc", raw.UFUNC["add"], raw.DTYPES.index("float64"), [[buffer, y[1], 0, y[3]]],
+                 [[buffer, y[1], 0, y[3]], 1.0], [])
+        other.sync()
+        assert one.get(y).tolist() == [i + 2.0] * 100
+    buffer = other.fresh()
+    assert other.reply(other.ask("attach", buffer, a % 2**64, b % 2**64))[0][2] == 0
+    assert np.array_equal(other.get([buffer, x[1], 0, x[3]]), np.arange(10_000))
+    kill(server)
+    one.come_back()
+    other.come_back()
+    other.reply(other.ask("attach", other.fresh(), a % 2**64, b % 2**64))
+    with pytest.raises(Failed, match="no such capability"):
+        other.reply(other.ask("attach", other.fresh(), a % 2**64, b % 2**64))
+    for name in ("good", "common", "left"):
+        one.reply(one.ask("unpublish", name))
+    one.free(x, y)
+    one.sync()
+    other.free(*range(1, other.buffers))  # the last was not attached
+    other.sync()
+    counters = one.stat()
+    assert {name: counters[name] for name in DROPPED[:5]} == dict.fromkeys(DROPPED[:5], 0)
+
+
+def test_a_state_that_kills_every_worker_is_given_up(start):
+    server = start(env={"ARRAYD_FAULT": "run:1:killed"})
+    other, session = Session(server.path), Session(server.path)
+    other.sync()
+    x = session.put(np.arange(5))
+    session.ufunc("add", "int64", [5], x, x)
+    session.flush()
+    wait_until(lambda: server.said("workers die of what it does next"), "that is enough")
+    assert "over" in refused(session)
+    wait_until(lambda: sum("event=recovered" in line for line in server.lines) == 9, "the last one goes on")
+    other.come_back()
+    other.sync()
+
+
+def test_who_does_not_come_back_is_forgotten(start):
+    server = start("--resume-time=0.3")
+    session, other = Session(server.path), Session(server.path)
+    session.put(np.ones(100_000))
+    session.sync()
+    other.sync()
+    kill(server)
+    other.come_back()
+    wait_until(lambda: server.said("session forsaken"), "it was waited for")
+    wait_until(lambda: other.stat("sessions") == 1 and other.stat("slab_bytes") == 0, "all of it has gone")
+
+
+def test_workers_that_die_while_they_take_over(server):
+    """Each dies soon after it was started: none has taken over what the next one then must."""
+    session = Session(server.path)
+    values = np.arange(50_000)
+    x = session.put(values)
+    session.sync()
+    rng = random.Random(5)
+    over = threading.Event()
+    for _ in range(40):
+        worker = server.worker
+        if worker:
+            over.wait(rng.random() * 0.01)
+            try:
+                os.kill(worker, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+    kill(server, server.worker) if server.worker else wait_until(lambda: server.worker, "another one")
+    wait_until(lambda: comes_back(session), "it can be taken up again")
+    assert np.array_equal(session.get(x), values)
+
+
+def comes_back(session):
+    try:
+        session.come_back()
+    except Closed as closed:
+        assert closed.code != RESUME, closed.text
+        return False
+    return True
+
+
+def ledger(server):
+    """The file that the worker writes its state to, as arrayd holds it."""
+    for fd in pathlib.Path(f"/proc/{server.pid}/fd").iterdir():
+        if "arrayd-ledger" in os.readlink(fd):
+            return fd
+    raise AssertionError("there is no ledger")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_ledger_that_was_scribbled_on(server, seed):
+    """Whatever made the worker die may have written there, too: the next one loses sessions at worst."""
+    sessions = [Session(server.path) for _ in range(4)]
+    for session in sessions:
+        arrays = [session.put(np.arange(n)) for n in (3, 100, 5000)]
+        session.reply(session.ask("publish", arrays[0], 0, f"name{session.id}", ""))
+        session.reply(session.ask("share", arrays[1][0], 0, 0, 0))
+        session.sync()
+    rng, worker = random.Random(seed), server.worker
+    os.kill(worker, signal.SIGSTOP)
+    with open(ledger(server), "r+b") as file:
+        used = file.seek(0, os.SEEK_HOLE)
+        for _ in range(4000):
+            at = rng.randrange(0 if seed % 2 else 24, used) // 8 * 8
+            file.seek(at)
+            value = rng.choice([0, 1, 8, 2**63, 2**64 - 1, at, at + 64, rng.randrange(used), rng.randrange(2**64)])
+            file.write(value.to_bytes(8, "little"))
+    kill(server, worker)
+    fresh = Session(server.path)
+    assert fresh.get(fresh.put(np.arange(9))).tolist() == list(range(9))
+    assert sum("worker exited" in line for line in server.lines) == 1, server.lines
+
+
+def build(session, number):
+    values, log = session.reply(session.ask("build", number, SOURCE, [], []))
+    assert values[0], log
+
+
+def test_kernels_are_lost_with_their_worker(server):
+    """They must be built again, and who launches one hears that. Arrays stay."""
+    session = Session(server.path)
+    x = session.put(np.arange(3))
+    build(session, 1)
+    session.op("launch", 1, "twice", [1, 1, 1, 3, 1, 1, 0, 0], [x], [], [])
+    kept = session.fresh()
+    assert session.reply(session.ask("global", 1, "kept", kept))[0] == [8]
+    assert session.get(x).tolist() == [0, 2, 4]
+    kill(server)
+    session.come_back()
+    with pytest.raises(Failed, match="the module's variables"):
+        session.get([kept, x[1], 0, [1]])
+    session.op("launch", 1, "twice", [1, 1, 1, 3, 1, 1, 0, 0], [x], [], [])
+    with pytest.raises(Failed, match="build it again"):
+        session.sync()
+    build(session, 2)
+    session.op("launch", 2, "twice", [1, 1, 1, 3, 1, 1, 0, 0], [x], [], [])
+    assert session.get(x).tolist() == [0, 4, 8]
+
+
+def test_a_wild_kernel_spoils_what_it_was_given(server):
+    session, other = Session(server.path), Session(server.path)
+    x, y, z = session.put(np.arange(3)), session.put(np.arange(3)), other.put(np.arange(9))
+    other.sync()
+    build(session, 1)
+    session.op("launch", 1, "wild", [1, 1, 1, 3, 1, 1, 0, 0], [x], [], [])
+    session.flush()
+    wait_until(lambda: server.said("event=recovered"), "the worker is gone, and another one there")
+    session.come_back()
+    other.come_back()
+    with pytest.raises(Failed, match="in place"):
+        session.get(x)
+    assert session.get(y).tolist() == [0, 1, 2] and np.array_equal(other.get(z), np.arange(9))
+
+
+@pytest.mark.parametrize("url", ["unix", "tcp"])
+def test_storm(server, url):
+    """A program computes while its worker is killed at random times; it notices nothing but what was changed in place."""
+    kills = int(os.environ.get("ARRAYD_KILLS", 24))
+    address = f"unix:{server.path}" if url == "unix" else "tcp:{}:{}".format(*tcp_of(server))
+    done = subprocess.run([sys.executable, str(HERE / "storm.py"), address, str(server.pid), str(kills), str(kills)],
+                          capture_output=True, text=True, timeout=30 + kills)
+    assert done.returncode == 0, done.stdout + done.stderr
+    killed, compared, lost, _ = map(int, re.findall(r"\d+", done.stdout))
+    assert killed == kills and compared > kills and lost < compared
+    wait_until(lambda: raw.descriptors(server.pid) < 60, "nothing is kept")
