@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "server/worker/exports.h"
 #include "server/worker/job.h"
 #include "server/worker/quota.h"
 #include "server/worker/sharing.h"
@@ -160,6 +161,7 @@ bool ad__ask(ad_session *s, ad_message *m) {
     case AD_REQ_ATTACH_NAME:
     case AD_REQ_UNPUBLISH:
     case AD_REQ_NAMES: return ad__sharing_ask(s, m);
+    case AD_REQ_EXPORT: return ad__export(s, m);
     default: return ad__streams_ask(s, m);
     }
 }

@@ -212,7 +212,7 @@ int64_t ad__engine_pump(ad_worker *w) {
     ad_engine *e = &w->engine;
     int64_t again = AD_PUMP_NEVER;
     pthread_mutex_lock(&e->lock);
-    if (!e->running && !e->heavy && (e->turns.head || e->under_way || e->question || w->sharing->due != INT64_MAX)) {
+    if (!e->running && !e->heavy && (e->turns.head || e->under_way || e->question || ad__sharing_due(w))) {
         e->running = true;
         pthread_mutex_unlock(&e->lock);
         ad__sharing_sweep(w);
@@ -240,7 +240,7 @@ static void *engine_thread(void *argument) {
         e->running = e->in_thread = true;
         run(e, INT64_MAX, 1e300);
         e->running = e->in_thread = e->heavy = false;
-        if (e->under_way || e->question || worker->sharing->due != INT64_MAX)
+        if (e->under_way || e->question || ad__sharing_due(worker))
             uv_async_send(&worker->wake); /* the I/O thread waits for it */
     }
     pthread_mutex_unlock(&e->lock);

@@ -19,7 +19,7 @@
 #define AD_VERSION "0"
 #endif
 
-static bool is_stream_socket(int fd) {
+bool ad__is_stream_socket(int fd) {
     int domain = 0, type = 0;
     socklen_t size = sizeof domain;
     if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) || domain != AF_UNIX) return false;
@@ -156,7 +156,7 @@ int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault) {
     int fd = ad__descriptors_take(&s->windows.descriptors), status = 0;
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "fork: no descriptor came with it");
     if (m->u[0]) status = ad__fault(fault, AD_E_VALUE, "fork: there are no flags, so not %" PRIu64, m->u[0]);
-    else if (!is_stream_socket(fd)) status = ad__fault(fault, AD_E_VALUE, "fork: the descriptor is no Unix socket");
+    else if (!ad__is_stream_socket(fd)) status = ad__fault(fault, AD_E_VALUE, "fork: the descriptor is no Unix socket");
     else status = check_room(s, fault);
     if (!status) return begin(s, fd, fault);
     close(fd);

@@ -22,6 +22,7 @@ struct ad_slab {
     ad_chunk *whole;       /* cut slabs: set while it holds nothing */
     ad_slab *parent;       /* a share: of this shared slab */
     unsigned place;        /* and the number of the share */
+    bool exposed;          /* an own slab: other processes have its descriptor */
     uint32_t taken, dirty; /* a shared slab: shares that somebody has, or has had */
     ad_account *account;   /* whose it is; NULL: a share, which is its parent's */
     bool adopted;          /* another worker has made it, */
@@ -341,8 +342,27 @@ int ad__memory_borrow(ad_estate *e, uint64_t size, ad_block *out, ad_fault *faul
     return take(e, size, AD_USE_WORKSPACE, out, fault);
 }
 
+int ad__memory_take_apart(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+    ad_fault why = {0};
+    int status = size > AD_HEAP_MOST ? no_room(e, size, fault) : ad__account_check(e->account, size, fault);
+    if (status) return status;
+    ad_slab *s = slab_create(e, size, &why);
+    if (!s) return ad__fault(fault, why.code, "%s", why.text);
+    e->bytes += s->map.size;
+    s->high = s->map.size;
+    *out = (ad_block){.slab = s, .address = s->map.base, .size = s->map.size, .clean = true};
+    charge(e, AD_USE_BUFFER, out);
+    return 0;
+}
+
+void ad__memory_expose(const ad_block *b) { b->slab->exposed = true; }
+
+bool ad__memory_is_exposed(const ad_block *b) { return b->slab->exposed; }
+
+int ad__memory_descriptor(const ad_block *b) { return b->slab->map.fd; }
+
 static void give_own(ad_estate *e, ad_slab *s) {
-    if (e->spare_bytes + s->map.size > e->memory->limit / SPARE_SHARE) {
+    if (s->exposed || e->spare_bytes + s->map.size > e->memory->limit / SPARE_SHARE) {
         doom(e, s);
         return;
     }

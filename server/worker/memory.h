@@ -59,6 +59,13 @@ void ad__estate_count(const ad_estate *e, uint64_t *bytes, uint64_t *free_blocks
 int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
 /* The same for what an operation needs besides. */
 int ad__memory_borrow(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
+/* A block for a buffer that has a slab to itself, of no more than it needs and all zero. */
+int ad__memory_take_apart(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
+/* The slab of such a block (chunk NULL) is about to be seen by others: it is never used for another one. */
+void ad__memory_expose(const ad_block *b);
+bool ad__memory_is_exposed(const ad_block *b);
+/* Its descriptor, which stays the slab's. */
+int ad__memory_descriptor(const ad_block *b);
 void ad__memory_give(ad_estate *e, ad_block *b);
 /* Where it is: a slab's id, and the offset in that. */
 void ad__memory_place(const ad_block *b, uint64_t *slab, uint64_t *offset);

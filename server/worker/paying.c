@@ -2,7 +2,7 @@
  * principal, for as long as either holds it in any way; then to another that does. */
 #include <string.h>
 
-#include "server/worker/sharing.h"
+#include "server/worker/exports.h"
 
 void ad__shared_pay(ad_shared *m, ad_session *payer) {
     if (m->payer) m->payer->buffer_bytes -= m->size;
@@ -25,6 +25,7 @@ static uint64_t count_next(const ad_worker *w, const ad_shared *m, const char **
     if (m->buffers) *who = m->buffers->holder->principal;
     for (const ad_buffer *b = m->buffers; b; b = b->next_holder) n += !strcmp(b->holder->principal, *who);
     n += ad__names_holding(w, m, who);
+    n += ad__exports_holding(w, m, who);
     return n + ad__capabilities_holding(w, m, who);
 }
 

@@ -64,6 +64,10 @@ int ad__quota_take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, a
     return take_more(s, lane, size, ad__memory_take, out, fault);
 }
 
+int ad__quota_take_apart(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
+    return take_more(s, lane, size, ad__memory_take_apart, out, fault);
+}
+
 int ad__quota_return(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
     return take(s, lane, size, ad__memory_take, out, fault);
 }

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "server/common/os.h"
+#include "server/worker/exports.h"
 #include "server/worker/job.h"
 #include "server/worker/spill.h"
 
@@ -387,6 +388,7 @@ static bool close_orphans(ad_worker *w, bool wait) {
 
 void ad__sharing_sweep(ad_worker *w) {
     int64_t now = ad__os_now();
+    ad__exports_sweep(w);
     if (now < w->sharing->due) return;
     w->sharing->due = INT64_MAX;
     int64_t next = ad__capabilities_expire(w, now);
@@ -395,6 +397,7 @@ void ad__sharing_sweep(ad_worker *w) {
 }
 
 void ad__sharing_end(ad_session *s) {
+    ad__export_abandon(s);
     ad__capabilities_end(s->worker, s);
     ad__names_end(s->worker, s);
 }
@@ -403,6 +406,7 @@ void ad__sharing_close(ad_worker *w) {
     if (!w->sharing) return;
     ad__capabilities_end(w, NULL);
     ad__names_end(w, NULL);
+    ad__exports_close(w);
     close_orphans(w, true);
     free(w->sharing);
     w->sharing = NULL;
@@ -417,6 +421,8 @@ uint64_t ad__sharing_counter(ad_worker *w, int index) {
     case AD_COUNTER_capabilities: return all->capabilities;
     case AD_COUNTER_published: return all->published;
     case AD_COUNTER_orphans: return all->orphans;
+    case AD_COUNTER_exports: return all->exports;
+    case AD_COUNTER_exported_bytes: return all->exported;
     default: return 0;
     }
 }

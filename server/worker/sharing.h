@@ -60,14 +60,19 @@ typedef struct ad_sharing {
     ad_capability *capability[AD_CAPABILITY_BUCKETS];
     ad_name *names;
     uint64_t capabilities, published, count, bytes, orphans;
-    ad_lane *going;     /* orphans that nobody needs, until their streams have passed */
-    int64_t due;        /* when ad__sharing_sweep has something to do; INT64_MAX: never */
-    uint64_t forked;    /* sessions begun by a fork */
-    ad_session *births; /* under the engine's lock: those that the I/O thread has to take over */
+    ad_lane *going;          /* orphans that nobody needs, until their streams have passed */
+    int64_t due;             /* when ad__sharing_sweep has something to do; INT64_MAX: never */
+    uint64_t forked;         /* sessions begun by a fork */
+    ad_session *births;      /* under the engine's lock: those that the I/O thread has to take over */
+    struct ad_lease *leases; /* what other processes have of it (exports.h) */
+    struct ad_lease *ended;  /* under the engine's lock: those whose socket has been closed */
+    uint64_t exports, exported, exported_so_far; /* leases, bytes; leases there ever were */
 } ad_sharing;
 
 int ad__sharing_open(ad_worker *w);   /* AD_E_MEMORY, AD_E_SYSTEM */
 void ad__sharing_close(ad_worker *w); /* after the last session */
+/* Whether there is anything for that; under the engine's lock. */
+static inline bool ad__sharing_due(const ad_worker *w) { return w->sharing->due != INT64_MAX || w->sharing->ended; }
 /* Drop what is over. */
 void ad__sharing_sweep(ad_worker *w);
 /* The session, which has no buffers any more, is over. */
@@ -95,6 +100,8 @@ ad_shared *ad__shared_restore(ad_worker *w, ad_lane *home, const ad_block *block
 /* A holder of a principal comes and goes; buffers do that by join and leave. */
 void ad__shared_hold(ad_shared *shared, const char *principal);
 void ad__shared_release(ad_worker *w, ad_shared *shared, const char *principal);
+/* Of a descriptor that a client has passed. */
+bool ad__is_stream_socket(int fd);
 /* A lane of a session that is over has memory that others hold. */
 void ad__sharing_orphan(ad_worker *w, ad_lane *lane);
 /* The buffer that a request names, once nothing can turn out wrong about its contents. NULL with a fault, or *waiting.

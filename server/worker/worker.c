@@ -5,11 +5,13 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/worker/exports.h"
 #include "server/worker/report.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
@@ -165,6 +167,11 @@ static void on_later(uv_poll_t *poll, int status, int events) {
     if (read(((ad_worker *)poll->data)->timer, &times, sizeof times) < 0) return;
 }
 
+static void on_leases(uv_poll_t *poll, int status, int events) {
+    (void)status, (void)events;
+    ad__exports_look(poll->data);
+}
+
 static void look_again(ad_worker *w, int64_t ns) {
     struct itimerspec t = {.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}};
     timerfd_settime(w->timer, 0, &t, NULL);
@@ -197,10 +204,14 @@ static int init_loop(ad_worker *w, int channel) {
     if ((w->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) < 0)
         return uv_translate_sys_error(errno);
     if ((status = uv_poll_init(&w->loop, &w->later, w->timer))) return status;
+    if ((w->leases = epoll_create1(EPOLL_CLOEXEC)) < 0) return uv_translate_sys_error(errno);
+    if ((status = uv_poll_init(&w->loop, &w->leases_poll, w->leases))) return status;
     if ((status = uv_poll_init(&w->loop, &w->channel_poll, channel))) return status;
+    w->leases_poll.data = w;
     w->wake.data = w->after_poll.data = w->later.data = w->clock.data = w->channel_poll.data = w;
     uv_check_start(&w->after_poll, on_polled);
     if ((status = uv_poll_start(&w->later, UV_READABLE, on_later))) return status;
+    if ((status = uv_poll_start(&w->leases_poll, UV_READABLE, on_leases))) return status;
     return 0;
 }
 
@@ -267,6 +278,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     uv_loop_close(&w->loop);
     close(w->timer);
     ad__ledger_close(w->ledger);
+    close(w->leases);
     ad__channel_close(&w->channel);
     return 0;
 }

@@ -45,7 +45,9 @@ typedef struct ad_worker {
     int quick;             /* how often of late the next message came soon after: see spins() */
     int timer;             /* a timerfd, because libuv counts in ms ... */
     uv_poll_t later;       /* ... for the next look at what is under way on a device */
-    uv_timer_t clock;      /* active while a client is watched for time-outs */
+    int leases;            /* an epoll descriptor: exports whose other end may be closed (exports.h) */
+    uv_poll_t leases_poll;
+    uv_timer_t clock; /* active while a client is watched for time-outs */
     uv_poll_t channel_poll;
     pthread_mutex_t sessions_lock; /* of the list, which others read when the device is lost */
     ad_session *sessions;

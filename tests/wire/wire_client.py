@@ -21,7 +21,7 @@ STREAM, STREAM_DROP, ON, EVENT, EVENT_DROP, AFTER, WINDOW, WINDOW_DROP, LOAD, EM
 FETCH, WAIT, DONE, ELAPSED, POOL, DEVICE = range(52, 58)
 MODULE_DROP, LAUNCH, KERNEL_SET, BUILD, KERNEL, GLOBAL = 32, 33, 34, 58, 59, 60
 FORK, REVOKE = 40, 41
-SHARE, ATTACH, PUBLISH, ATTACH_NAME, UNPUBLISH, NAMES = range(70, 76)
+SHARE, ATTACH, PUBLISH, ATTACH_NAME, UNPUBLISH, NAMES, EXPORT = range(70, 77)
 READ, SYNC, STAT, QUERY, REPLY, FAIL, ACK, BYE = 48, 49, 50, 51, 64, 65, 66, 67
 
 
@@ -70,6 +70,26 @@ def scalar(value):
     """A value as it travels."""
     value = value.item() if isinstance(value, np.generic) else value
     return msgpack.ExtType(1, struct.pack("<dd", value.real, value.imag)) if isinstance(value, complex) else value
+
+
+class Export:
+    """Memory of an array, mapped here: the lease's socket and the memory, which the lease outlives or the other way
+    round."""
+
+    def __init__(self, lease, size):
+        self.lease, self.size = lease, size
+        message, (fd,), _, _ = socket.recv_fds(lease, 100, 4)
+        assert len(message) == 64
+        assert os.fstat(fd).st_size == size
+        self.memory = mmap.mmap(fd, size)
+        os.close(fd)
+
+    def array(self, like, offset=0):
+        """Elements of this dtype and shape, where they lie."""
+        return np.frombuffer(self.memory, like.dtype, like.size, offset).reshape(like.shape)
+
+    def close(self):
+        self.lease.close()
 
 
 class Client:
@@ -210,6 +230,19 @@ class Client:
         text = self.read(view(buffer, "uint8", [size])).tobytes().decode()
         self.free(buffer)
         return [line.split("\t") for line in text.splitlines()]
+
+    def export(self, buffer, flags=0):
+        """An export of a buffer's memory."""
+        ours, theirs = socket.socketpair()
+        self.request += 1
+        with theirs:
+            self.pass_along(theirs.fileno(), [EXPORT, self.request, buffer, flags])
+        try:
+            (size, _, _), _ = self.answer(self.request)
+            return Export(ours, size)
+        except BaseException:
+            ours.close()
+            raise
 
     def fork(self, flags=0):
         """A session of a child, with this one's buffers, by the same ids."""

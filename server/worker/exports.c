@@ -1,0 +1,261 @@
+#include "server/worker/exports.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "server/common/fdpass.h"
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/job.h"
+#include "server/worker/quota.h"
+#include "server/worker/spill.h"
+
+struct ad_lease {
+    ad_lease *next, **link; /* of those that stand */
+    ad_lease *next_ended;
+    uint64_t id;
+    int fd;            /* its socket */
+    unsigned importer; /* process id of who made that, as far as it can be known here */
+    ad_shared *shared;
+    char principal[AD_PRINCIPAL_SIZE];
+};
+
+/* ---- leases ---- */
+
+static unsigned maker_of(int fd) {
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) ? 0 : (unsigned)peer.pid;
+}
+
+static void link_lease(ad_worker *w, ad_lease *l) {
+    ad_sharing *all = w->sharing;
+    l->link = &all->leases;
+    l->next = all->leases;
+    if (l->next) l->next->link = &l->next;
+    all->leases = l;
+    all->exports++;
+    all->exported += l->shared->size;
+}
+
+static void unlink_lease(ad_worker *w, ad_lease *l) {
+    *l->link = l->next;
+    if (l->next) l->next->link = l->link;
+    w->sharing->exports--;
+    w->sharing->exported -= l->shared->size;
+}
+
+static void end(ad_worker *w, ad_lease *l) {
+    ad__log(AD_LOG_DEBUG, "export ends", "lease=%lu principal=%s bytes=%lu importer=%u", l->id, l->principal,
+            l->shared->size, l->importer);
+    unlink_lease(w, l);
+    close(l->fd);
+    ad__shared_release(w, l->shared, l->principal);
+    free(l);
+}
+
+uint64_t ad__exports_holding(const ad_worker *w, const ad_shared *shared, const char **who) {
+    uint64_t n = 0;
+    for (const ad_lease *l = w->sharing->leases; l; l = l->next) {
+        if (l->shared != shared) continue;
+        if (!*who) *who = l->principal;
+        n += !strcmp(l->principal, *who);
+    }
+    return n;
+}
+
+void ad__exports_look(ad_worker *w) {
+    struct epoll_event event[64];
+    ad_engine *e = &w->engine;
+    int n = epoll_wait(w->leases, event, 64, 0);
+    pthread_mutex_lock(&e->lock);
+    for (int i = 0; i < n; i++) {
+        ad_lease *l = event[i].data.ptr;
+        epoll_ctl(w->leases, EPOLL_CTL_DEL, l->fd, NULL); /* others may have the same socket: closing is not enough */
+        l->next_ended = w->sharing->ended;
+        w->sharing->ended = l;
+    }
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ad__exports_sweep(ad_worker *w) {
+    pthread_mutex_lock(&w->engine.lock);
+    ad_lease *first = w->sharing->ended;
+    w->sharing->ended = NULL;
+    pthread_mutex_unlock(&w->engine.lock);
+    for (ad_lease *next; first; first = next) {
+        next = first->next_ended;
+        end(w, first);
+    }
+}
+
+void ad__exports_close(ad_worker *w) {
+    w->sharing->ended = NULL;
+    while (w->sharing->leases) end(w, w->sharing->leases);
+}
+
+/* ---- memory ---- */
+
+/* Whoever gets the memory may write it, so it must be nobody's snapshot, and his whose slab it is. */
+static int check(ad_session *s, ad_buffer *b, ad_fault *fault) {
+    const char *whose = b->home && b->block.slab ? s->principal : NULL;
+    if (b->readonly)
+        return ad__fault(fault, AD_E_VALUE, "export: the array is read-only, and who gets its memory could write it");
+    if (b->shared && b->shared->home) whose = ad__estate_account(b->shared->home->estate)->principal;
+    if (!whose) return ad__fault(fault, AD_E_VALUE, "export: the array has no elements");
+    if (strcmp(whose, s->principal))
+        return ad__fault(fault, AD_E_VALUE, "export: the array lies in memory of %s: export a copy of it", whose);
+    const char *who = s->principal;
+    uint64_t n = 0;
+    for (const ad_lease *l = s->worker->sharing->leases; l; l = l->next) n += !strcmp(l->principal, who);
+    if (n < AD_LEASES) return 0;
+    return ad__fault(fault, AD_E_LIMIT, "export: %s has %d exports, as many as it may have at a time", who, AD_LEASES);
+}
+
+/* The elements move to memory that nothing else has been in. All holders mean that from now on; the old memory goes
+ * back in the order of its own stream. */
+static int move_apart(ad_session *s, ad_lane *lane, ad_shared *m, ad_fault *fault) {
+    const ad_backend *backend = s->worker->backend;
+    ad_block own, old = m->block;
+    int status = ad__quota_take_apart(s, m->home, m->size, &own, fault);
+    if (status) return status;
+    status = backend->move(lane->stream, own.address, m->address, m->size, fault);
+    if (!status && lane != m->home) status = ad__lane_after(backend, m->home, lane, fault);
+    if (status) {
+        ad__memory_give(m->home->estate, &own);
+        return ad__session_status(s, status, fault);
+    }
+    ad__memory_charge(&own, old.payer);
+    m->block = own;
+    m->address = own.address;
+    for (ad_buffer *b = m->buffers; b; b = b->next_holder) b->address = own.address;
+    ad__memory_give(m->home->estate, &old);
+    return 0;
+}
+
+/* Nothing but the elements is to be seen in their slab. */
+static int set_apart(ad_session *s, ad_lane *lane, ad_shared *m, ad_fault *fault) {
+    const ad_backend *backend = s->worker->backend;
+    if (m->block.chunk) return move_apart(s, lane, m, fault);
+    uint64_t behind = m->block.size - m->size;
+    if (!behind || ad__memory_is_exposed(&m->block)) return 0;
+    return ad__session_status(s, backend->zero(lane->stream, (char *)m->address + m->size, behind, fault), fault);
+}
+
+/* The lane waits for whoever has written, or reads, what is about to move or to be handed out. */
+static int order(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+    int status = ad__lane_uses(s, lane, b, true, fault);
+    if (!status) status = set_apart(s, lane, b->shared, fault);
+    if (!status) status = ad__session_enqueued(s, lane, fault);
+    return status;
+}
+
+/* ---- the request ---- */
+
+/* What the buffer means, held by a lease, in a slab of its own. */
+static int hold(ad_session *s, ad_buffer *b, ad_lease *l, ad_fault *fault) {
+    int status = b->shared && !b->shared->common && b->shared->holders > 1 ? ad__shared_detach(s, b, fault) : 0;
+    if (status) return status;
+    ad_shared *m = ad__shared_of(s, b);
+    if (!m) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    const bool common = m->common;
+    ad__shared_hold(m, s->principal);
+    m->common = true;
+    status = order(s, b->home, b, fault);
+    if (!status) {
+        ad__memory_expose(&m->block);
+        l->shared = m;
+        return 0;
+    }
+    m->common = common;
+    ad__shared_release(s->worker, m, s->principal);
+    return status;
+}
+
+/* Takes fd over. */
+static int begin(ad_session *s, ad_buffer *b, int fd, ad_fault *fault) {
+    ad_sharing *all = s->worker->sharing;
+    ad_lease *l = NULL;
+    int status = ad__is_stream_socket(fd) ? check(s, b, fault)
+                                          : ad__fault(fault, AD_E_VALUE, "export: the descriptor is no Unix socket");
+    if (!status && !(l = ad__os.calloc(1, sizeof *l))) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    if (!status) status = hold(s, b, l, fault);
+    if (status) {
+        free(l);
+        close(fd);
+        return status;
+    }
+    l->fd = fd;
+    l->id = ++all->exported_so_far;
+    l->importer = maker_of(fd);
+    memcpy(l->principal, s->principal, sizeof l->principal);
+    link_lease(s->worker, l);
+    s->exporting = l;
+    return 0;
+}
+
+/* All that came before is complete: the descriptor goes to who waits for it. */
+static int hand_over(ad_session *s, ad_lease *l, uint64_t request, ad_fault *fault) {
+    const char message[AD_EXPORT_MESSAGE] = {0};
+    const ad_shared *m = l->shared;
+    const ad_gpu *gpu = m->home->gpu;
+    struct epoll_event end = {.events = EPOLLRDHUP, .data.ptr = l};
+    if (ad__fdpass_send(l->fd, message, sizeof message, ad__memory_descriptor(&m->block)) != (ssize_t)sizeof message)
+        return ad__fault(fault, AD_E_SYSTEM, "export: the descriptor could not be passed: %s", strerror(errno));
+    if (epoll_ctl(s->worker->leases, EPOLL_CTL_ADD, l->fd, &end))
+        return ad__fault(fault, AD_E_SYSTEM, "export: %s", strerror(errno));
+    ad__log(AD_LOG_DEBUG, "export begins", "lease=%lu session=%lu principal=%s bytes=%lu importer=%u", l->id, s->id,
+            s->principal, m->size, l->importer);
+    const ad_scalar values[] = {{.kind = AD_SCALAR_INT, .as.i = (int64_t)m->block.size},
+                                {.kind = AD_SCALAR_INT, .as.i = gpu->index},
+                                {.kind = AD_SCALAR_INT, .as.i = (int64_t)l->id}};
+    ad__reply_text(s, request, 3, values, gpu->info.id, strlen(gpu->info.id));
+    return 0;
+}
+
+void ad__export_abandon(ad_session *s) {
+    if (s->exporting) end(s->worker, s->exporting);
+    s->exporting = NULL;
+}
+
+/* The descriptor that came with the message is taken off whatever becomes of it, or the next one would get it. */
+static int start(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fault) {
+    int fd = ad__descriptors_take(&s->windows.descriptors);
+    if (fd < 0)
+        return ad__fault(fault, AD_E_VALUE, "export: no descriptor came with it, for which it takes a Unix socket");
+    int status = fault->code;
+    if (!status && !(s->grants.may & AD_GRANT_EXPORTS))
+        status = ad__fault(fault, AD_E_DENIED, "export: %s may not hand arrays out of the server (grant exports)",
+                           s->principal);
+    if (!status && m->u[2])
+        status = ad__fault(fault, AD_E_VALUE, "export: there are no flags, so not %" PRIu64, m->u[2]);
+    if (!status && !b->poison) return begin(s, b, fd, fault);
+    close(fd);
+    return status;
+}
+
+bool ad__export(ad_session *s, const ad_message *m) {
+    ad_fault fault = {0};
+    int status = 0;
+    if (!s->exporting) {
+        bool waiting = false;
+        ad_buffer *b = ad__shared_buffer(s, m->u[1], "export", &waiting, &fault);
+        if (waiting) return false;
+        status = start(s, m, b, &fault);
+        if (!status && b->poison) {
+            ad__reply_fail(s, m->u[0], b->poison);
+            return true;
+        }
+        if (!status) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+        if (!status && !ad__session_poll(s)) return false;
+    }
+    if (!status) status = hand_over(s, s->exporting, m->u[0], &fault);
+    if (status) ad__export_abandon(s);
+    s->exporting = NULL;
+    if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);
+    return true;
+}

@@ -1,0 +1,33 @@
+/* Exports: memory of an array in the hands of another process, which reads and writes it without the server.
+ *
+ * The array's buffer moves to a slab of its own, so that nothing else can be seen in it, and the slab's descriptor goes
+ * to the client over a socket that came with the request. That socket is the lease: for as long as its other end is
+ * open, whoever has it, the lease holds the memory as a name or a capability does (sharing.h), whatever becomes of the
+ * session that asked for it. A slab that was exported once is never used for another array: who kept its descriptor
+ * sees nothing of others. Exported memory is common: whoever holds it writes into the same elements.
+ *
+ * Only whoever runs the engine calls these, but for ad__exports_look. */
+#ifndef AD_SERVER_EXPORTS_H
+#define AD_SERVER_EXPORTS_H
+
+#include "server/worker/sharing.h"
+
+#define AD_LEASES 4096        /* of a principal, at a time */
+#define AD_EXPORT_MESSAGE 64u /* bytes that go with the descriptor */
+
+typedef struct ad_lease ad_lease;
+
+/* EXPORT. False: the session must wait, call again. */
+bool ad__export(ad_session *s, const ad_message *m);
+/* The session is over: what it was about to get goes. */
+void ad__export_abandon(ad_session *s);
+
+/* I/O thread: sockets at w->leases have been closed. */
+void ad__exports_look(ad_worker *w);
+/* Take back what such leases held. */
+void ad__exports_sweep(ad_worker *w);
+void ad__exports_close(ad_worker *w);
+/* How many leases of *who mean it; *who NULL: it becomes that of the first. */
+uint64_t ad__exports_holding(const ad_worker *w, const ad_shared *shared, const char **who);
+
+#endif
