@@ -297,6 +297,8 @@ int ad__push(ad_session *s);
 /* A window message, whose first byte takes fd along (over a Unix socket), which is closed then. *number: its
  * operation's. */
 int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number);
+/* The same of a request: waits for its reply, as ad__ask_numbers. */
+int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, int fd, ad_slot *slot);
 /* The same of a fork message; the lock is held, and nothing else is on its way. */
 int ad__pass_fork(ad_session *s, int fd);
 /* Store bytes of host memory in a buffer, by write messages; copied or sent when it returns. */

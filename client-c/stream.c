@@ -523,6 +523,31 @@ int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint6
     return status;
 }
 
+int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, int fd, ad_slot *slot) {
+    uint64_t all[8];
+    int status = begin_passing(s);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    seal(s, 0);
+    open_frame(s);
+    const size_t first = s->frame, mark = s->out.size;
+    ad__slot_add(s, slot);
+    all[0] = slot->request;
+    memcpy(all + 1, fields, n * sizeof *fields);
+    status = ad__encode_numbers(&s->out, opcode, n + 1, all);
+    if (status || s->out.failed) {
+        close(fd);
+        return ad__ask(s, mark, AD_E_MEMORY, slot);
+    }
+    s->pass.fd = fd;
+    s->pass.at = first;
+    s->pass.once = false;
+    seal(s, 0);
+    return ad__ask(s, mark, 0, slot);
+}
+
 int ad__pass_fork(ad_session *s, int fd) {
     const uint64_t none = 0;
     open_frame(s);

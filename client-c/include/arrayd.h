@@ -273,6 +273,39 @@ AD_API bool ad_session_usable(const ad_session *s);
 /* To be called before the program registers handlers for forks that want to call this library. */
 AD_API void ad_watch_forks(void);
 
+/* ---- memory of arrays in this process ----
+ * Over a Unix socket a process may have the memory of an array itself, and read and write it without the server: as
+ * memory of its own where the server computes on the CPU, as memory of the GPU where it uses that. The server sees what
+ * is written there, and this process what the server writes. What this process calls after it has written is ordered
+ * behind that; before it looks at what the server writes it must wait (ad_sync). */
+typedef struct ad_lease ad_lease;
+/* The array's memory for this process; waits until all that was called for it before is complete. The memory is kept,
+ * and counts for the user, until ad_export_close or the end of this process, also when the session or the array are
+ * gone. The array moves once for that; whoever is handed it from then on shares its memory. AD_E_UNSUPPORTED: the
+ * session is remote, or there are no elements; AD_E_VALUE: it is read-only, or another user's; AD_E_DENIED, AD_E_LIMIT,
+ * AD_E_MEMORY, and what went wrong with the array. */
+AD_API int ad_export(const ad_array *a, ad_lease **lease);
+/* Maps the memory, once. *data: where the array's first element is, an address of the host or of the GPU; strides are
+ * the array's. stream: for a GPU's memory the CUstream (NULL: the legacy default stream) that is to use it, which is
+ * made to wait for the server; else NULL. The CUDA driver is loaded only here, and the device's primary context used.
+ * AD_E_UNSUPPORTED: there is no driver, or the process does not see that GPU; AD_E_DEVICE, AD_E_MEMORY. */
+AD_API int ad_import(ad_lease *lease, void *stream, void **data);
+typedef struct ad_lease_info {
+    void *base;     /* of the memory, once it is mapped; else NULL */
+    uint64_t size;  /* bytes; those beyond the array's buffer are zero */
+    int64_t offset; /* of the array in it */
+    int fd;         /* its descriptor until it is mapped, then -1; the lease's: duplicate it */
+    bool cuda;      /* a GPU's memory: fd is a handle for cuMemImportFromShareableHandle; else a memfd */
+    int device;     /* number of that GPU in this process, once it is mapped; else -1 */
+    const char *id; /* of that GPU, "GPU-..." as nvidia-smi has it; "" on a CPU */
+} ad_lease_info;
+AD_API void ad_export_get_info(const ad_lease *lease, ad_lease_info *info);
+/* Unmaps the memory, after waiting for what this process does with it on the GPU. NULL is allowed. In a fork's child
+ * the lease is its parent's, and ends with that. */
+AD_API void ad_export_close(ad_lease *lease);
+/* One more that closes it: the last one does. */
+AD_API ad_lease *ad_export_retain(ad_lease *lease);
+
 /* ---- views: nothing is sent ---- */
 /* Any view whose elements lie within those of a's buffer (checked). offset: bytes from the buffer's beginning, as in
  * ad_array_info. AD_E_EXTENT, AD_E_VALUE, AD_E_TYPE. */

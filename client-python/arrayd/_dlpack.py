@@ -1,40 +1,102 @@
-"""DLPack: arrays for, and of, other libraries of this process, in host memory."""
+"""DLPack and the CUDA array interface: arrays for, and of, other libraries of this process."""
+import weakref
+
 import numpy as np
 
-from . import _base
+from . import _base, _core
 from ._creation import asarray
+from .cuda import get_current_stream
 
-_CPU = 1
+_CPU, _CUDA = 1, 2
 _HOST = (_CPU, 3, 11, 13)  # kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged: memory that this process can read
 _NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI"}
 
+# Why a session's memory is not to be had; then there is a copy.
+_NOT_EXPORTED = (NotImplementedError, ValueError, PermissionError, MemoryError, OSError, BufferError, _core.LimitError,
+                 _core.DeviceError)
+_memories = {}  # of arrays whose address somebody was told, by their id
+
 
 def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None):
-    """The elements for another library, as a DLPack capsule in this process's memory; waits for the server.
+    """The elements for another library, as a DLPack capsule; waits for the server.
 
-    Parameters: stream: must be None, as for all tensors in host memory. max_version: the newest version of DLPack that
-    the caller knows, as (major, minor). dl_device: must be None or (1, 0), the host. copy: False raises BufferError:
-    elements on a server can only be had as a copy.
+    Where server and program share a machine the capsule has the memory of the array itself, and both see what the other
+    writes: memory of the host where the server computes on the CPU, memory of the GPU where it uses that. What the
+    program calls afterwards is ordered behind what it has written; before it looks at what the server writes it must
+    wait (sync). Elsewhere, and for a read-only array, the capsule has a copy in the host's memory.
+
+    Parameters: stream: for a GPU's memory the consumer's stream, as DLPack counts them, which waits for the server; else
+    None. max_version: the newest version of DLPack that the caller knows, as (major, minor). dl_device: None, what
+    __dlpack_device__ gives, or (1, 0), the host. copy: True for a copy, False for none.
     Returns: capsule.
-    Raises: BufferError for another device, copy=False or a type that DLPack lacks; ValueError for a stream.
+    Raises: BufferError for another device, a type that DLPack lacks, and with copy=False where only a copy can be had;
+    ValueError for a stream of the host's memory.
     Source: Array API standard, array.__dlpack__
     """
-    if dl_device is not None and tuple(dl_device) != (_CPU, 0):
-        raise BufferError(f"dl_device {tuple(dl_device)}: arrayd exports to host memory only, which is (1, 0)")
-    if copy is False:
-        raise BufferError("copy=False: the elements are on a server, and can only be had as a copy")
+    own = (_CPU, 0) if _core.session_info()["backend"] == "cpu" else dlpack_device(self)
+    device = own if dl_device is None else tuple(dl_device)
+    if device not in (own, (_CPU, 0)):
+        raise BufferError(f"dl_device {device}: arrayd exports to host memory, which is (1, 0)"
+                          + (f", and to {own}" if own[0] != _CPU else " only"))
+    if device[0] != _CPU:
+        return _core.export_dlpack(self.copy() if copy else self, max(stream or 0, 0), _is_versioned(max_version))
     if stream is not None:
         raise ValueError("stream must be None for a tensor in host memory")
+    if copy or own != device:
+        why = "the elements are a GPU's"
+    else:
+        try:
+            return _core.export_dlpack(self, 0, _is_versioned(max_version))
+        except _NOT_EXPORTED as error:
+            why = str(error)
+    if copy is False:
+        raise BufferError(f"copy=False: the elements can only be had as a copy: {why}")
     return self.get().__dlpack__(max_version=max_version)
 
 
-def dlpack_device(self, /):
-    """Where __dlpack__ puts the elements: the host's memory.
+def _is_versioned(max_version):
+    return max_version is not None and tuple(max_version) >= (1, 0)
 
-    Returns: (1, 0), of which 1 is kDLCPU.
+
+def dlpack_device(self, /):
+    """Where __dlpack__ puts the elements: the GPU on which they are, if this program can reach it; else the host's
+    memory.
+
+    Returns: (2, number of the GPU in this process), or (1, 0); 2 is kDLCUDA, 1 kDLCPU.
     Source: Array API standard, array.__dlpack_device__
     """
-    return _CPU, 0
+    if _core.session_info()["backend"] == "cpu":
+        return _CPU, 0
+    try:
+        return _CUDA, _memory(self).device
+    except _NOT_EXPORTED:
+        return _CPU, 0
+
+
+def cuda_array_interface(self):
+    """ndarray.__cuda_array_interface__"""
+    if _core.session_info()["backend"] == "cpu":
+        raise AttributeError("__cuda_array_interface__: the server computes on the CPU; __dlpack__ gives its memory")
+    if self.dtype.kind not in "biufc":
+        raise AttributeError(f"__cuda_array_interface__: it has no {self.dtype.name}")
+    try:
+        data = _memory(self).data if self.size else 0
+    except _NOT_EXPORTED as error:
+        raise AttributeError(f"__cuda_array_interface__: {error}") from None
+    return {"shape": self.shape, "typestr": self.dtype.str, "data": (data, False), "version": 3, "stream": None,
+            "strides": None if self.flags.c_contiguous else self.strides}
+
+
+def _memory(a):
+    """The array's memory, which stays where it is for as long as the array object does: whoever is told an address
+    keeps that."""
+    key = id(a)
+    if key in _memories:
+        get_current_stream().synchronize()
+    else:
+        _memories[key] = _core.export_memory(a, 0)
+        weakref.finalize(a, _memories.pop, key, None)
+    return _memories[key]
 
 
 def from_dlpack(x, /, *, device=None, copy=None):

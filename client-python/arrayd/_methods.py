@@ -159,6 +159,17 @@ def _data(self):
                          "a.get().data is a buffer with a copy of them")
 
 
+def _cuda_array_interface(self):
+    """The array's memory for libraries that compute on the GPU in this process: version 3 of the CUDA array interface.
+    Waits for the server; what that writes later must be waited for (sync).
+
+    Raises: AttributeError where the server does not use a GPU, or its memory cannot be had in this process.
+    Source: cupy.ndarray.__cuda_array_interface__
+    """
+    from ._dlpack import cuda_array_interface
+    return cuda_array_interface(self)
+
+
 class _Later:
     """A method whose module is imported when the method is first asked for; it then takes the place of this."""
 
@@ -185,7 +196,7 @@ _METHODS = {
     "flat": property(_flat, _set_flat), "data": property(_data),
     "__bytes__": _bytes, "__reduce__": _reduce, "__repr__": _formatting.array_repr, "__str__": _formatting.array_str,
     "__format__": _formatting.array_format, "__class_getitem__": classmethod(types.GenericAlias),
-    "__array_namespace__": _array_api.array_namespace, "to_device": _array_api.to_device,
+    "__cuda_array_interface__": property(_cuda_array_interface), "__array_namespace__": _array_api.array_namespace, "to_device": _array_api.to_device,
     **{name: _scatters(name) for name in ("scatter_add", "scatter_max", "scatter_min")},
 }
 _LATER = {

@@ -40,7 +40,7 @@ typedef struct ad__py_array {
 /* What the module needs again and again; filled once by module.c and never changed. */
 typedef struct ad__py_state {
     PyTypeObject *array, *flags, *ufunc;
-    PyTypeObject *host_memory;
+    PyTypeObject *host_memory, *exported;
     PyObject *device_type; /* makes a cuda.Device of a number */
     PyTypeObject *np_ndarray, *np_generic, *np_dtype;
     PyObject *numpy, *np_asarray, *np_empty, *np_axis_error;
@@ -174,6 +174,8 @@ PyObject *ad__py_host(ad_host *host, int dtype, int ndim, const int64_t *shape);
 void ad__py_watch(ad_session *handle); /* show how far large transfers are */
 extern PyMethodDef ad__py_shared_methods[], ad__py_device_methods[];
 extern PyMethodDef ad__py_sharing_methods[]; /* sharing.c */
+int ad__py_export_init(PyObject *module);
+extern PyMethodDef ad__py_export_methods[]; /* export.c */
 
 /* ---- kernels.c: modules and launches ---- */
 int ad__py_kernels_init(PyObject *module);

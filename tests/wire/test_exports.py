@@ -70,7 +70,7 @@ def test_the_array_and_zeros(one, values):
     assert export.size - values.nbytes < 4 << 20
     assert one.read(whole(beside, np.zeros(5000, np.uint8))).sum() == 5000 * 0xbb
     counters = one.stat()
-    assert counters["exports"] == 1 and counters["exported_bytes"] == values.nbytes
+    assert counters["exports"] == 1 and counters["exported_bytes"] == values.nbytes, counters
     export.close()
     until(one, lambda c: not c["exports"])
     assert np.array_equal(one.read(whole(buffer, values)), values)

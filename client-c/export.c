@@ -1,0 +1,111 @@
+/* Exports: the memory of an array in this process. The server gets one end of a socket pair, over which it passes the
+ * descriptor of the memory; the other end is the lease, which ends with this process at the latest. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client-c/export.h"
+
+/* What the server has sent before its reply. */
+static int take_descriptor(ad_lease *l) {
+    union {
+        char space[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr header;
+    } control;
+    struct iovec part = {l->event, sizeof l->event};
+    struct msghdr m = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.space};
+    ssize_t n = recvmsg(l->socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+    if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof l->fd))
+        memcpy(&l->fd, CMSG_DATA(h), sizeof l->fd);
+    if (l->fd >= 0 && n == (ssize_t)sizeof l->event) return 0;
+    return ad__fail(m.msg_flags & MSG_CTRUNC ? AD_E_SYSTEM : AD_E_PROTOCOL,
+                    "export: no descriptor came with the reply%s",
+                    m.msg_flags & MSG_CTRUNC ? ": this process has too many open" : "");
+}
+
+static int ask(const ad_array *a, ad_lease *l, int theirs) {
+    const uint64_t fields[] = {a->buffer, 0};
+    ad_slot slot;
+    ad__slot_init(&slot, l->id, sizeof l->id - 1);
+    slot.loose = true;
+    int status = ad__pass_ask(a->session, AD_REQ_EXPORT, 2, fields, theirs, &slot);
+    if (status) return status;
+    if (slot.nvalues < 3 || slot.values[0] <= 0) return ad__fail(AD_E_PROTOCOL, "export: a reply of another form");
+    l->size = (uint64_t)slot.values[0];
+    return take_descriptor(l);
+}
+
+static int check(const ad_array *a) {
+    if (ad__url_remote(&a->session->address))
+        return ad__fail(AD_E_UNSUPPORTED,
+                        "export: memory can be had over a Unix socket only, and this session is at %s",
+                        a->session->address.url);
+    if (!a->count) return ad__fail(AD_E_UNSUPPORTED, "export: the array has no elements");
+    return ad__check_writable(a, "export: the array");
+}
+
+int ad_export(const ad_array *a, ad_lease **lease) {
+    int end[2], status = check(a);
+    if (status) return status;
+    ad_lease *l = calloc(1, sizeof *l);
+    if (!l) return ad__fail_memory();
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0) {
+        free(l);
+        return ad__fail(AD_E_SYSTEM, "export: no socket pair: %s", strerror(errno));
+    }
+    atomic_init(&l->refs, 1);
+    l->generation = atomic_load(&ad__generation);
+    l->socket = end[0];
+    l->fd = -1;
+    l->offset = a->offset;
+    l->device = -1;
+    l->cuda = strcmp(a->session->welcome.backend, "cuda") == 0;
+    status = ask(a, l, end[1]);
+    if (status) ad_export_close(l);
+    else *lease = l;
+    return status;
+}
+
+static int map_host(ad_lease *l) {
+    void *base = mmap(NULL, l->size, PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
+    if (base == MAP_FAILED)
+        return ad__fail(AD_E_MEMORY, "export: cannot map %llu bytes: %s", (unsigned long long)l->size, strerror(errno));
+    l->base = base;
+    return 0;
+}
+
+int ad_import(ad_lease *l, void *stream, void **data) {
+    int status = 0;
+    if (l->generation != atomic_load(&ad__generation)) return ad__fail_foreign();
+    if (!l->base) status = l->cuda ? ad__cuda_map(l, stream) : map_host(l);
+    if (status) return status;
+    if (l->fd >= 0) close(l->fd);
+    l->fd = -1;
+    *data = (char *)l->base + l->offset;
+    return 0;
+}
+
+void ad_export_get_info(const ad_lease *l, ad_lease_info *info) {
+    *info = (ad_lease_info){l->base, l->size, l->offset, l->fd, l->cuda, l->device, l->id};
+}
+
+ad_lease *ad_export_retain(ad_lease *l) {
+    atomic_fetch_add(&l->refs, 1);
+    return l;
+}
+
+void ad_export_close(ad_lease *l) {
+    if (!l || atomic_fetch_sub(&l->refs, 1) > 1) return;
+    const bool own = l->generation == atomic_load(&ad__generation);
+    if (l->base && l->cuda && own) ad__cuda_unmap(l);
+    if (l->base && !l->cuda) munmap(l->base, l->size);
+    if (l->fd >= 0) close(l->fd);
+    if (own) shutdown(l->socket, SHUT_RDWR); /* children that have it, too, do not keep it */
+    close(l->socket);
+    free(l);
+}

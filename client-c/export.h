@@ -1,0 +1,30 @@
+/* What export.c and export_cuda.c share. Private to them. */
+#ifndef AD_CLIENT_EXPORT_H
+#define AD_CLIENT_EXPORT_H
+
+#include "client-c/client.h"
+
+#define AD_EXPORT_MESSAGE 64 /* bytes that come with the descriptor */
+#define AD_DEVICE_ID 64
+
+struct ad_lease {
+    atomic_uint refs;
+    int generation; /* of the process that asked for it: a fork's child has no say in it */
+    int socket, fd; /* the lease; the memory, until it is mapped */
+    uint64_t size;  /* bytes of the memory */
+    int64_t offset; /* of the array in it */
+    bool cuda;      /* memory of a GPU, else of the host */
+    int device;     /* that GPU's number in this process, once it is mapped */
+    char id[AD_DEVICE_ID];
+    unsigned char event[AD_EXPORT_MESSAGE]; /* an IPC event to wait for; zeros: none */
+    void *base;                             /* where it is mapped; NULL: not yet */
+};
+
+/* ---- export_cuda.c ---- */
+/* Map it for the device of this process that has its id: sets base and device. What comes on the stream (a CUstream;
+ * NULL: the legacy default stream) waits for the event. */
+int ad__cuda_map(ad_lease *l, void *stream);
+/* Waits until nothing of this process uses it. */
+void ad__cuda_unmap(ad_lease *l);
+
+#endif

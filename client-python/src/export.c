@@ -1,0 +1,227 @@
+/* Memory of arrays in this process: an object with the buffer protocol and an address, and DLPack's capsules. Neither
+ * needs the array any more, nor its session. */
+#include <stdlib.h>
+
+#include "core.h"
+
+typedef struct exported {
+    PyObject_HEAD ad_lease *lease;
+    void *data; /* of the array */
+} exported;
+
+static ad_lease_info info_of(PyObject *o) {
+    ad_lease_info info;
+    ad_export_get_info(((exported *)o)->lease, &info);
+    return info;
+}
+
+static int get_buffer(PyObject *o, Py_buffer *view, int flags) {
+    ad_lease_info info = info_of(o);
+    if (!info.cuda) return PyBuffer_FillInfo(view, o, info.base, (Py_ssize_t)info.size, 0, flags);
+    PyErr_SetString(PyExc_BufferError, "the memory is a GPU's");
+    return -1;
+}
+
+static void dealloc(PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
+    ad_export_close(((exported *)o)->lease);
+    PyObject_Free(o);
+    Py_DECREF(type);
+}
+
+static PyObject *get_data(PyObject *o, void *unused) {
+    (void)unused;
+    return PyLong_FromVoidPtr(((exported *)o)->data);
+}
+
+static PyObject *get_device(PyObject *o, void *unused) {
+    (void)unused;
+    return PyLong_FromLong(info_of(o).device);
+}
+
+int ad__py_export_init(PyObject *module) {
+    static PyGetSetDef attributes[] = {{"data", get_data, NULL, "Address of the array's first element.", NULL},
+                                       {"device", get_device, NULL, "Number of its GPU here; -1: the host.", NULL},
+                                       {0}};
+    static PyType_Slot slots[] = {{Py_tp_doc, "Memory of an array that this process has, too."},
+                                  {Py_bf_getbuffer, get_buffer},
+                                  {Py_tp_dealloc, dealloc},
+                                  {Py_tp_getset, attributes},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"arrayd._core.Exported", sizeof(exported), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    ad__py.exported = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    if (!ad__py.exported) return -1;
+    return PyModule_AddObjectRef(module, "Exported", (PyObject *)ad__py.exported);
+}
+
+/* The array's memory, mapped here; stream: a number that stands for a CUstream. 0, or -1 with an exception. */
+static int lease_of(PyObject *a, unsigned long long stream, ad_lease **lease, void **data) {
+    if (!ad__py_is_array(a)) {
+        PyErr_SetString(PyExc_TypeError, "only an ndarray has memory on a server");
+        return -1;
+    }
+    ad_array *handle = ad_array_retain(ad__py_handle(a));
+    ad__py_release();
+    int status = ad_export(handle, lease);
+    if (!status && (status = ad_import(*lease, (void *)(uintptr_t)stream, data))) ad_export_close(*lease);
+    ad_array_release(handle);
+    ad__py_acquire();
+    if (status) ad__py_fail(status);
+    return status ? -1 : 0;
+}
+
+/* export_memory(a, stream) */
+static PyObject *py_export_memory(PyObject *module, PyObject *args) {
+    PyObject *a;
+    unsigned long long stream;
+    ad_lease *lease;
+    void *data;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OK:export_memory", &a, &stream) || lease_of(a, stream, &lease, &data)) return NULL;
+    exported *o = PyObject_Malloc(sizeof *o);
+    if (!o) {
+        ad_export_close(lease);
+        return PyErr_NoMemory();
+    }
+    PyObject_Init((PyObject *)o, ad__py.exported);
+    o->lease = lease;
+    o->data = data;
+    return (PyObject *)o;
+}
+
+/* ---- DLPack, as dlpack.h has it ---- */
+
+typedef struct dl_tensor {
+    void *data;
+    int32_t device_type, device_id, ndim;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+} dl_tensor;
+
+typedef struct dl_managed {
+    dl_tensor tensor;
+    void *context;
+    void (*deleter)(struct dl_managed *);
+} dl_managed;
+
+typedef struct dl_managed_versioned {
+    uint32_t major, minor;
+    void *context;
+    void (*deleter)(struct dl_managed_versioned *);
+    uint64_t flags;
+    dl_tensor tensor;
+} dl_managed_versioned;
+
+enum { DL_CPU = 1, DL_CUDA = 2 };
+enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_COMPLEX, DL_BOOL };
+
+/* What a capsule refers to, in one piece. */
+typedef struct capsule {
+    union {
+        dl_managed plain;
+        dl_managed_versioned versioned;
+    } as;
+    ad_lease *lease;
+    int64_t dims[2 * AD_MAX_NDIM];
+} capsule;
+
+/* Consumers call these on whatever thread, with the GIL or without it. */
+static void forget(capsule *c) {
+    ad_export_close(c->lease);
+    free(c);
+}
+static void delete_plain(dl_managed *m) { forget((capsule *)m->context); }
+static void delete_versioned(dl_managed_versioned *m) { forget((capsule *)m->context); }
+
+static const char plain_name[] = "dltensor", versioned_name[] = "dltensor_versioned";
+
+/* Nobody has taken it: who does renames it. */
+static void destroy(PyObject *o) {
+    if (PyCapsule_IsValid(o, plain_name)) {
+        dl_managed *m = PyCapsule_GetPointer(o, plain_name);
+        m->deleter(m);
+    } else if (PyCapsule_IsValid(o, versioned_name)) {
+        dl_managed_versioned *m = PyCapsule_GetPointer(o, versioned_name);
+        m->deleter(m);
+    }
+}
+
+static uint8_t code_of(int dtype) {
+    if (dtype == AD_BFLOAT16) return DL_BFLOAT;
+    switch (ad__dtypes[dtype].kind) {
+    case 'b': return DL_BOOL;
+    case 'i': return DL_INT;
+    case 'u': return DL_UINT;
+    case 'c': return DL_COMPLEX;
+    default: return DL_FLOAT;
+    }
+}
+
+/* Strides of DLPack count elements. */
+static int describe(dl_tensor *t, capsule *c, const ad_array_info *a) {
+    const int size = ad__dtypes[a->dtype].size;
+    t->ndim = a->ndim;
+    t->code = code_of(a->dtype);
+    t->bits = (uint8_t)(8 * size);
+    t->lanes = 1;
+    t->shape = c->dims;
+    t->strides = c->dims + a->ndim;
+    for (int i = 0; i < a->ndim; i++) {
+        t->shape[i] = a->shape[i];
+        t->strides[i] = a->strides[i] / size;
+        if (a->strides[i] % size == 0) continue;
+        PyErr_SetString(PyExc_BufferError, "the strides are no multiples of an element");
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *make_capsule(capsule *c, bool versioned) {
+    if (versioned) {
+        c->as.versioned.major = 1;
+        c->as.versioned.context = c;
+        c->as.versioned.deleter = delete_versioned;
+        return PyCapsule_New(&c->as.versioned, versioned_name, destroy);
+    }
+    c->as.plain.context = c;
+    c->as.plain.deleter = delete_plain;
+    return PyCapsule_New(&c->as.plain, plain_name, destroy);
+}
+
+/* export_dlpack(a, stream, versioned) */
+static PyObject *py_export_dlpack(PyObject *module, PyObject *args) {
+    PyObject *a, *result = NULL;
+    unsigned long long stream;
+    int versioned;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OKp:export_dlpack", &a, &stream, &versioned)) return NULL;
+    capsule *c = calloc(1, sizeof *c);
+    if (!c) return PyErr_NoMemory();
+    dl_tensor *t = versioned ? &c->as.versioned.tensor : &c->as.plain.tensor;
+    if (ad__py_is_array(a)) {
+        ad_array_info info = ad__py_info(a);
+        if (describe(t, c, &info) != 0) goto free_capsule;
+    }
+    if (lease_of(a, stream, &c->lease, &t->data) != 0) goto free_capsule;
+    ad_lease_info info;
+    ad_export_get_info(c->lease, &info);
+    t->device_type = info.cuda ? DL_CUDA : DL_CPU;
+    t->device_id = info.cuda ? info.device : 0;
+    if ((result = make_capsule(c, versioned))) return result;
+    ad_export_close(c->lease);
+
+free_capsule:
+    free(c);
+    return NULL;
+}
+
+PyMethodDef ad__py_export_methods[] = {
+    {"export_memory", py_export_memory, METH_VARARGS,
+     "export_memory(a, stream): the array's memory, mapped into this process."},
+    {"export_dlpack", py_export_dlpack, METH_VARARGS,
+     "export_dlpack(a, stream, versioned): a DLPack capsule of the array's memory itself."},
+    {NULL, NULL, 0, NULL},
+};

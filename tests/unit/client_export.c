@@ -1,0 +1,173 @@
+/* Memory of arrays in this process, from the real server, embedded; passed over where it has not been built. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <arrayd.h>
+
+#define N 50000
+
+static ad_session *open_embedded(void) {
+    ad_session *s = NULL;
+    unsetenv("ARRAYD_BIN");
+    int status = ad_session_open("embedded:cpu", &s);
+    if (status == AD_E_CONNECTION && strstr(ad_error_message(), "no arrayd program"))
+        cr_skip_test("no arrayd beside this test");
+    cr_assert_eq(status, 0, "%s", ad_error_message());
+    return s;
+}
+
+static ad_array *make(ad_session *s, int64_t n) {
+    ad_array *a;
+    cr_assert_eq(ad_arange(s, ad_int(0), ad_int(n), ad_int(1), AD_FLOAT64, &a), 0, "%s", ad_error_message());
+    return a;
+}
+
+static double element(const ad_array *a, int64_t i) {
+    ad_array *one;
+    double value = -1;
+    cr_assert_eq(ad_slice(a, 0, i, i + 1, 1, &one), 0);
+    cr_assert_eq(ad_download(one, &value, sizeof value), 0, "%s", ad_error_message());
+    ad_array_release(one);
+    return value;
+}
+
+static uint64_t exports(ad_session *s) {
+    uint64_t counters[64];
+    int got = 0;
+    cr_assert_eq(ad_stat(s, 64, counters, &got), 0);
+    cr_assert_gt(got, AD_COUNTER_exports);
+    return counters[AD_COUNTER_exports];
+}
+
+static void await_exports(ad_session *s, uint64_t n) {
+    while (exports(s) != n) /* the test's own time limit ends it */
+        ;
+}
+
+Test(client_export, both_write, .timeout = 60) {
+    ad_session *s = open_embedded();
+    ad_array *a = make(s, N), *odd;
+    ad_lease *lease, *second;
+    ad_lease_info info;
+    double *x = NULL, *y = NULL;
+    cr_assert_eq(ad_slice(a, 0, 1, N, 2, &odd), 0);
+    cr_assert_eq(ad_export(a, &lease), 0, "%s", ad_error_message());
+    ad_export_get_info(lease, &info);
+    cr_expect(info.fd >= 0 && !info.cuda && info.device == -1 && !info.base && info.size >= N * sizeof *x);
+    cr_assert_eq(ad_import(lease, NULL, (void **)&x), 0, "%s", ad_error_message());
+    cr_assert_eq(ad_export(odd, &second), 0, "%s", ad_error_message());
+    cr_assert_eq(ad_import(second, NULL, (void **)&y), 0);
+    ad_export_get_info(second, &info);
+    cr_expect(info.fd == -1 && info.offset == 8 && y == (double *)info.base + 1);
+    cr_expect(x[N - 1] == N - 1 && y[0] == 1 && exports(s) == 2);
+    x[1] = 50;
+    cr_expect(y[0] == 50 && element(a, 1) == 50);
+    cr_assert_eq(ad_copy_into(odd, ad_float(3), 4), 0);
+    cr_assert_eq(ad_sync(s), 0);
+    cr_expect(x[0] == 0 && x[1] == 3 && x[N - 1] == 3);
+    ad_export_close(ad_export_retain(second));
+    ad_export_close(second);
+    await_exports(s, 1);
+    x[2] = 60;
+    cr_expect_eq(element(a, 2), 60);
+    ad_export_close(lease);
+    await_exports(s, 0);
+    ad_array_release(odd);
+    ad_array_release(a);
+    ad_session_close(s);
+}
+
+Test(client_export, memory_outlives_array_and_session) {
+    ad_session *s = open_embedded();
+    ad_array *a = make(s, N);
+    ad_lease *lease;
+    double *x;
+    cr_assert_eq(ad_export(a, &lease), 0);
+    cr_assert_eq(ad_import(lease, NULL, (void **)&x), 0);
+    ad_array_release(a);
+    ad_session_close(s);
+    cr_expect_eq(x[N - 1], N - 1);
+    x[0] = 1;
+    ad_export_close(lease);
+}
+
+Test(client_export, descriptors_are_not_mixed_up) {
+    ad_session *s = open_embedded();
+    ad_array *a = make(s, N);
+    for (int i = 0; i < 100; i++) { /* those of windows go the same way */
+        ad_array *b = make(s, 1 + i);
+        ad_lease *lease;
+        ad_host *host = NULL;
+        double *x;
+        int status = ad_host_alloc(s, (size_t)(i + 1) << 20, &host);
+        cr_assert(status == 0 || status == AD_E_UNSUPPORTED);
+        cr_assert_eq(ad_export(b, &lease), 0, "%s", ad_error_message());
+        cr_assert_eq(ad_import(lease, NULL, (void **)&x), 0);
+        cr_assert_eq(x[i], i);
+        ad_export_close(lease);
+        ad_host_release(host);
+        ad_host_trim(s);
+        ad_array_release(b);
+    }
+    cr_expect_eq(element(a, N - 1), N - 1);
+    ad_array_release(a);
+    ad_session_close(s);
+}
+
+Test(client_export, a_child_has_no_part_in_it, .timeout = 60) {
+    ad_session *s = open_embedded();
+    ad_array *a = make(s, N);
+    ad_lease *lease;
+    double *x;
+    int status = 1;
+    cr_assert_eq(ad_export(a, &lease), 0);
+    cr_assert_eq(ad_import(lease, NULL, (void **)&x), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        void *again;
+        x[0] = 5;
+        bool good =
+            ad_copy_into(a, ad_float(7), 4) == 0 && ad_sync(s) == 0 && x[0] == 7 && ad_import(lease, NULL, &again) != 0;
+        ad_export_close(lease);
+        ad_array_release(a);
+        ad_session_close(s);
+        _exit(good ? 0 : 3);
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    cr_expect(x[N - 1] == 7 && exports(s) == 1 && element(a, 1) == 7);
+    x[1] = 8;
+    cr_expect_eq(element(a, 1), 8);
+    ad_export_close(lease);
+    await_exports(s, 0);
+    ad_array_release(a);
+    ad_session_close(s);
+}
+
+Test(client_export, refusals) {
+    ad_session *s = open_embedded();
+    const int64_t none = 0, much = (int64_t)1 << 44, two = 2;
+    ad_array *empty, *poisoned, *mine, *theirs;
+    ad_lease *lease = NULL;
+    cr_assert_eq(ad_zeros(s, AD_INT8, 1, &none, &empty), 0);
+    cr_expect(ad_export(empty, &lease) == AD_E_UNSUPPORTED && strstr(ad_error_message(), "no elements"));
+    cr_assert_eq(ad_zeros(s, AD_FLOAT64, 1, &much, &poisoned), 0);
+    cr_expect_eq(ad_export(poisoned, &lease), AD_E_MEMORY);
+    cr_assert_eq(ad_zeros(s, AD_FLOAT64, 1, &two, &mine), 0);
+    cr_assert_eq(ad_publish(mine, "exported", false, NULL), 0);
+    cr_assert_eq(ad_attach(s, NULL, "exported", &theirs), 0);
+    cr_expect(ad_export(theirs, &lease) == AD_E_VALUE && strstr(ad_error_message(), "read-only"));
+    cr_expect_null(lease);
+    cr_expect_eq(exports(s), 0);
+    ad_export_close(NULL);
+    ad_array_release(empty);
+    ad_array_release(poisoned);
+    ad_array_release(mine);
+    ad_array_release(theirs);
+    ad_session_close(s);
+}
