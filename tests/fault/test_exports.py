@@ -1,0 +1,182 @@
+"""Memory of arrays in programs that use the library: connections that break, programs that are killed, and who is refused."""
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import raw
+from cutting import Proxy
+from places import port_of
+from raw import Client, wait_until
+from seeing import ctl
+
+HELD = ("exports", "exported_bytes", "shared_buffers", "shared_bytes", "capabilities", "orphans", "used_bytes")
+
+
+def program(code, url, **more):
+    environment = {**os.environ, "ARRAYD_URL": url, "PYTHONPATH": str(raw.BUILD / "python")}
+    return subprocess.Popen([sys.executable, "-c", "import arrayd as ad, numpy as np\n" + code], env=environment, text=True,
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+
+
+def outcome(process):
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err[-3000:]
+    return out
+
+
+def nothing_left(server):
+    client = Client(server.path)
+    wait_until(lambda: client.stat()["sessions"] == 1 and not any(client.stat()[name] for name in HELD),
+               "all memory is back")
+    client.close()
+
+
+CUT = """
+for attempt in range(50):
+    try:
+        ad.connect()
+        break
+    except ConnectionError: # before there was a session to be taken up
+        continue
+kept = []
+for i in range(150):
+    a = ad.full(1 + 731 * i % 20_000, float(i))
+    a += 1
+    host = np.from_dlpack(a, copy=False)
+    assert (host == i + 1).all(), i
+    host[-1] = -7
+    assert float(a[-1]) == -7, i
+    a[0] = 5
+    ad.sync()
+    assert host[0] == 5, i
+    kept.append(host)
+    if len(kept) > 10:
+        kept.pop(0)
+print(ad.stat()["resumes"], ad.stat()["exports"])
+"""
+
+
+def test_connections_that_break_in_between(start):
+    server = start()
+    rng = random.Random(3)
+    with Proxy(server.path, server.folder + "/p", lambda _: (rng.randrange(4000), rng.randrange(4000))):
+        resumes, exports = map(int, outcome(program(CUT, f"unix:{server.folder}/p")).split())
+    assert resumes > 3 and 10 <= exports <= 11
+    nothing_left(server)
+
+
+MAKER = """
+import pickle, sys
+for line in sys.stdin:
+    a = ad.arange(float(line))
+    host = np.from_dlpack(a, copy=False)
+    handle = ad.share(a, linger=0)
+    print(pickle.dumps(handle).hex(), flush=True)
+"""
+TAKER = """
+import pickle, sys
+for line in sys.stdin:
+    if line.strip():
+        a = pickle.loads(bytes.fromhex(line)).attach()
+        host = np.from_dlpack(a, copy=False)
+    host[0] += 1
+    print(a.size, float(host[0]), float(host[-1]), flush=True)
+"""
+
+
+def tell(process, line):
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+    answer = process.stdout.readline()
+    assert answer, process.communicate()[1][-3000:]
+    return answer.strip()
+
+
+def test_two_programs_have_the_same_memory_and_are_killed(start):
+    """In either order; who is left goes on with it."""
+    server = start()
+    watcher = Client(server.path)
+    for size, maker_first in ((700, True), (700, False), (90_000, True), (90_000, False)):
+        maker, taker = program(MAKER, f"unix:{server.path}"), program(TAKER, f"unix:{server.path}")
+        try:
+            handle = tell(maker, size)
+            assert tell(taker, handle) == f"{size} 1.0 {size - 1}.0"
+            assert watcher.stat()["exports"] == 2 and watcher.stat()["shared_bytes"] == 8 * size
+            first, second = (maker, taker) if maker_first else (taker, maker)
+            first.send_signal(signal.SIGKILL)
+            first.wait()
+            wait_until(lambda: watcher.stat()["exports"] == 1, "the lease is over")
+            if maker_first:
+                assert tell(taker, "") == f"{size} 2.0 {size - 1}.0"
+            second.send_signal(signal.SIGKILL)
+            second.wait()
+            wait_until(lambda: not watcher.stat()["exports"], "the lease is over")
+        finally:
+            maker.kill(), taker.kill()
+            for each in (maker, taker):
+                each.communicate()
+    watcher.close()
+    nothing_left(server)
+
+
+REFUSED = """
+a = ad.arange(1000.0)
+host = np.from_dlpack(a)
+host[0] = 5
+assert a[0] == 0
+try:
+    np.from_dlpack(a, copy=False)
+except BufferError as error:
+    print(error)
+"""
+
+
+def test_over_tcp(start):
+    server = start("--tcp=127.0.0.1:0", "--tcp-open=yes")
+    assert "Unix socket" in outcome(program(REFUSED, f"tcp:127.0.0.1:{port_of(server, 'tcp')}"))
+
+
+def test_without_the_grant(start, place):
+    principals = place.folder / "principals"
+    principals.write_text(f"uid:{os.getuid()} exports=no\n")
+    server = start(f"--principals={principals}")
+    assert "grant exports" in outcome(program(REFUSED, f"unix:{server.path}"))
+    nothing_left(server)
+
+
+FULL = """
+b, a = ad.ones(500_000), ad.arange(250_000.0)
+ad.sync()
+host = np.from_dlpack(a)
+host[0] = 5
+assert a.get()[0] == 0 and a.get()[-1] == 249_999
+try:
+    np.from_dlpack(a, copy=False)
+except BufferError as error:
+    print(error)
+"""
+
+
+def test_without_memory(start):
+    """Too little to move an array that is to be exported: there is a copy, and the array is as it was."""
+    server = start("--memory=7M", "--slab=32M")
+    assert "out of memory" in outcome(program(FULL, f"unix:{server.path}"))
+    nothing_left(server)
+
+
+def test_it_is_counted(start):
+    """By arrayctl, and in the log."""
+    server = start("--log-level=debug")
+    taker = program("a = ad.ones(1000)\nhost = np.from_dlpack(a, copy=False)\nprint(1, flush=True)\ninput()",
+                    f"unix:{server.path}")
+    assert taker.stdout.readline() == "1\n"
+    said = ctl(server, "memory")
+    assert "7.8 KiB in 1 exports" in said, said
+    assert server.said('event="export begins"') and server.said(f"importer={taker.pid}")
+    taker.communicate("\n")
+    wait_until(lambda: server.said("export ends"), "it is over")
