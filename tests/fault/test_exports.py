@@ -162,9 +162,11 @@ except BufferError as error:
 """
 
 
-def test_without_memory(start):
+def test_without_memory(start, place):
     """Too little to move an array that is to be exported: there is a copy, and the array is as it was."""
-    server = start("--memory=7M", "--slab=32M")
+    principals = place.folder / "principals"
+    principals.write_text(f"uid:{os.getuid()} memory=6M\n")
+    server = start(f"--principals={principals}", "--slab=32M")
     assert "out of memory" in outcome(program(FULL, f"unix:{server.path}"))
     nothing_left(server)
 
