@@ -290,6 +290,7 @@ AD_API int ad_export(const ad_array *a, ad_lease **lease);
  * made to wait for the server; else NULL. The CUDA driver is loaded only here, and the device's primary context used.
  * AD_E_UNSUPPORTED: there is no driver, or the process does not see that GPU; AD_E_DEVICE, AD_E_MEMORY. */
 AD_API int ad_import(ad_lease *lease, void *stream, void **data);
+/* What is known of it without asking the server; the id is valid while the lease is. */
 typedef struct ad_lease_info {
     void *base;     /* of the memory, once it is mapped; else NULL */
     uint64_t size;  /* bytes; those beyond the array's buffer are zero */

@@ -1,4 +1,4 @@
-"""Memory of arrays in programs that use the library: connections that break, programs that are killed, and who is refused."""
+"""Memory of arrays in programs that use the library: connections that break, programs that are killed, who is refused."""
 import os
 import random
 import signal
@@ -16,8 +16,8 @@ HELD = ("exports", "exported_bytes", "shared_buffers", "shared_bytes", "capabili
 
 def program(code, url, **more):
     environment = {**os.environ, "ARRAYD_URL": url, "PYTHONPATH": str(raw.BUILD / "python")}
-    return subprocess.Popen([sys.executable, "-c", "import arrayd as ad, numpy as np\n" + code], env=environment, text=True,
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    return subprocess.Popen([sys.executable, "-c", "import arrayd as ad, numpy as np\n" + code], env=environment,
+                            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
 
 def outcome(process):

@@ -1,0 +1,80 @@
+/* client-c/export_cuda.c beside a driver made for tests (fake_libcuda.c): with each call failing in turn nothing is
+ * left behind, and without a failure the memory is there. export_cuda WITH_EVENT: prints how many calls there were. */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client-c/export.h"
+
+static char said[500];
+
+int ad__fail(int code, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(said, sizeof said, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+static int *counter(void *library, const char *name) {
+    int *c = dlsym(library, name);
+    if (!c) exit(90);
+    return c;
+}
+
+static int nothing_left(void *library) {
+    static const char *const names[] = {"fake_contexts", "fake_pushed", "fake_handles", "fake_reserved",
+                                        "fake_mapped",   "fake_events", "fake_wrong"};
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!*counter(library, names[i])) continue;
+        printf("%s is %d\n", names[i], *counter(library, names[i]));
+        wrong = 1;
+    }
+    return !wrong;
+}
+
+static int one(void *library, int fail, int fd, bool event, int *calls) {
+    ad_lease l = {.fd = fd, .size = 1 << 20, .cuda = true, .device = -1};
+    strcpy(l.id, "GPU-01112131-4151-6171-8191-a1b1c1d1e1f1");
+    for (int i = 0; event && i < 64; i++) l.event[i] = (unsigned char)(i + 1);
+    *counter(library, "fake_calls") = 0;
+    *counter(library, "fake_fail") = fail;
+    int status = ad__cuda_map(&l, (void *)0x2);
+    *calls = *counter(library, "fake_calls");
+    *counter(library, "fake_fail") = 0;
+    if (status) {
+        if (fail && status == AD_E_DEVICE && !l.base && strstr(said, "invalid argument (CUDA error 1)") &&
+            nothing_left(library))
+            return 0;
+        printf("call %d: status %d: %s\n", fail, status, said);
+        return 1;
+    }
+    char *at = l.base;
+    int waited = *counter(library, "fake_waits"), good = !fail && l.device == 1 && at[0] == 'x' && waited == event;
+    at[1] = 'y';
+    ad__cuda_unmap(&l);
+    char back = 0;
+    good = good && pread(fd, &back, 1, 1) == 1 && back == 'y' && *counter(library, "fake_synchronized") > 0;
+    return !(good && nothing_left(library));
+}
+
+int main(int argc, char **argv) {
+    void *library = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL); /* by its soname it is found from now on */
+    int fd = memfd_create("memory", 0), calls = 0, all = 0;
+    bool event = argc > 2 && !strcmp(argv[2], "event");
+    if (!library || ftruncate(fd, 1 << 20) || pwrite(fd, "x", 1, 0) != 1) return 91;
+    if (one(library, 0, fd, event, &all)) return 1;
+    for (int i = 1; i <= all; i++)
+        if (one(library, i, fd, event, &calls)) return 2;
+    ad_lease other = {.fd = fd, .size = 1 << 20, .cuda = true};
+    strcpy(other.id, "GPU-0");
+    if (ad__cuda_map(&other, NULL) != AD_E_UNSUPPORTED || !strstr(said, "does not see") || !nothing_left(library))
+        return 3;
+    printf("%d\n", all);
+    return 0;
+}

@@ -1,0 +1,131 @@
+/* A CUDA driver for tests of client-c/export_cuda.c: one device whose memory is the host's. It counts what it has
+ * handed out, and fails the n-th call. Its types are cuda.h's where that is found, so that a declaration which is not
+ * the driver's does not compile here. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cuda.h>
+
+int fake_fail, fake_calls, fake_contexts, fake_pushed, fake_handles, fake_reserved, fake_mapped, fake_accessible,
+    fake_events, fake_waits, fake_synchronized, fake_wrong;
+static int descriptor = -1;
+
+static CUresult pass(void) { return ++fake_calls == fake_fail ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
+#define CHECK(...)                        \
+    do {                                  \
+        CUresult result_ = pass();        \
+        if (result_) return result_;      \
+        if (!(__VA_ARGS__)) fake_wrong++; \
+    } while (0)
+
+CUresult cuInit(unsigned flags) { return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
+CUresult cuGetErrorString(CUresult error, const char **text) {
+    *text = error == CUDA_ERROR_INVALID_VALUE ? "invalid argument" : "another";
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetCount(int *count) {
+    CHECK(1);
+    *count = 2;
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+    CHECK(ordinal == 0 || ordinal == 1);
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
+    CHECK(1);
+    for (int i = 0; i < 16; i++) uuid->bytes[i] = (char)(16 * i + device);
+    return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    CHECK(device == 1);
+    fake_contexts++;
+    *context = (CUcontext)&fake_contexts;
+    return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+    fake_contexts--;
+    fake_wrong += device != 1;
+    return CUDA_SUCCESS;
+}
+CUresult cuCtxPushCurrent(CUcontext context) {
+    CHECK(context == (CUcontext)&fake_contexts);
+    fake_pushed++;
+    return CUDA_SUCCESS;
+}
+CUresult cuCtxPopCurrent(CUcontext *context) {
+    fake_pushed--;
+    *context = (CUcontext)&fake_contexts;
+    return CUDA_SUCCESS;
+}
+CUresult cuCtxSynchronize(void) {
+    fake_synchronized++;
+    fake_wrong += !fake_pushed;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os,
+                                        CUmemAllocationHandleType type) {
+    CHECK(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && fake_pushed);
+    descriptor = dup((int)(intptr_t)os);
+    fake_handles++;
+    *handle = 7;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    fake_wrong += handle != 7;
+    fake_handles--;
+    if (!fake_mapped) close(descriptor);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemAddressReserve(CUdeviceptr *at, size_t size, size_t alignment, CUdeviceptr wanted,
+                             unsigned long long flags) {
+    CHECK(!alignment && !wanted && !flags);
+    void *base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    fake_reserved++;
+    *at = (CUdeviceptr)(uintptr_t)base;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemAddressFree(CUdeviceptr at, size_t size) {
+    fake_reserved--;
+    fake_wrong += fake_mapped != 0;
+    return munmap((void *)(uintptr_t)at, size) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+CUresult cuMemMap(CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
+    CHECK(handle == 7 && !offset && !flags);
+    fake_mapped++;
+    void *base = mmap((void *)(uintptr_t)at, size, PROT_NONE, MAP_SHARED | MAP_FIXED, descriptor, 0);
+    return base == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+CUresult cuMemUnmap(CUdeviceptr at, size_t size) {
+    (void)at, (void)size;
+    fake_mapped--;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const CUmemAccessDesc *access, size_t count) {
+    CHECK(count == 1 && access->location.type == CU_MEM_LOCATION_TYPE_DEVICE && access->location.id == 1 &&
+          access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    fake_accessible++;
+    return mprotect((void *)(uintptr_t)at, size, PROT_READ | PROT_WRITE) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle) {
+    CHECK(handle.reserved[0] == 1 && handle.reserved[63] == 64);
+    fake_events++;
+    *event = (CUevent)&fake_events;
+    return CUDA_SUCCESS;
+}
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+    CHECK(stream == (CUstream)0x2 && event == (CUevent)&fake_events && !flags);
+    fake_waits++;
+    return CUDA_SUCCESS;
+}
+CUresult cuEventDestroy(CUevent event) {
+    fake_wrong += event != (CUevent)&fake_events;
+    fake_events--;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,33 @@
+"""Mapping a GPU's memory, beside a driver that is made for it: what is declared of CUDA is what cuda.h has, every
+failure is noticed, and nothing is left behind."""
+import pathlib
+import subprocess
+
+import pytest
+
+from commands import TOP
+
+HEADERS = [pathlib.Path("/usr/local/cuda/include"), pathlib.Path("/usr/include")]
+HERE = pathlib.Path(__file__).parent
+CUDA = next((folder for folder in HEADERS if (folder / "cuda.h").exists()), None)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    if not CUDA:
+        pytest.skip("no cuda.h")
+    folder = tmp_path_factory.mktemp("cuda")
+    common = ["gcc", "-std=gnu11", "-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{TOP}",
+              f"-I{TOP}/client-c/include"]
+    subprocess.run([*common, f"-isystem{CUDA}", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o",
+                    folder / "libfake.so", HERE / "fake_libcuda.c"], check=True)
+    subprocess.run([*common, "-o", folder / "program", HERE / "export_cuda.c", TOP / "client-c" / "export_cuda.c",
+                    "-ldl"], check=True)
+    return [folder / "program", folder / "libfake.so"]
+
+
+@pytest.mark.parametrize("way, calls", [("plain", 11), ("event", 13)])
+def test_each_call_fails_once(program, way, calls):
+    done = subprocess.run([*program, way], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout) == calls
