@@ -124,11 +124,11 @@ static int move_apart(ad_session *s, ad_lane *lane, ad_shared *m, ad_fault *faul
     int status = ad__quota_take_apart(s, m->home, m->size, &own, fault);
     if (status) return status;
     status = backend->move(lane->stream, own.address, m->address, m->size, fault);
-    if (!status && lane != m->home) status = ad__lane_after(backend, m->home, lane, fault);
     if (status) {
         ad__memory_give(m->home->estate, &own);
         return ad__session_status(s, status, fault);
     }
+    if (lane != m->home) ad__shared_home_waits(backend, m->home, lane);
     ad__memory_charge(&own, old.payer);
     m->block = own;
     m->address = own.address;
@@ -217,9 +217,15 @@ static int hand_over(ad_session *s, ad_lease *l, uint64_t request, ad_fault *fau
     return 0;
 }
 
-void ad__export_abandon(ad_session *s) {
+static void abandon(ad_session *s) {
     if (s->exporting) end(s->worker, s->exporting);
     s->exporting = NULL;
+}
+
+void ad__exports_end(ad_session *s) {
+    abandon(s);
+    for (ad_lease *l = s->worker->sharing->leases; l; l = l->next)
+        if (l->shared->payer == s) ad__shared_pay(l->shared, NULL);
 }
 
 /* The descriptor that came with the message is taken off whatever becomes of it, or the next one would get it. */
@@ -254,7 +260,7 @@ bool ad__export(ad_session *s, const ad_message *m) {
         if (!status && !ad__session_poll(s)) return false;
     }
     if (!status) status = hand_over(s, s->exporting, m->u[0], &fault);
-    if (status) ad__export_abandon(s);
+    if (status) abandon(s);
     s->exporting = NULL;
     if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);
     return true;

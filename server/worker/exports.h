@@ -19,8 +19,8 @@ typedef struct ad_lease ad_lease;
 
 /* EXPORT. False: the session must wait, call again. */
 bool ad__export(ad_session *s, const ad_message *m);
-/* The session is over: what it was about to get goes. */
-void ad__export_abandon(ad_session *s);
+/* The session is over: what it was about to get goes, and it pays for nothing any more. */
+void ad__exports_end(ad_session *s);
 
 /* I/O thread: sockets at w->leases have been closed. */
 void ad__exports_look(ad_worker *w);

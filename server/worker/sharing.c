@@ -270,7 +270,7 @@ int ad__shared_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_
 }
 
 /* Also when its session ends the home is not idle before. */
-static void home_waits(const ad_backend *backend, ad_lane *home, ad_lane *lane) {
+void ad__shared_home_waits(const ad_backend *backend, ad_lane *home, ad_lane *lane) {
     if (ad__lane_after(backend, home, lane, NULL)) backend->stream_wait(lane->stream, NULL);
     else if (home->session) ad__session_enqueued(home->session, home, NULL);
 }
@@ -281,7 +281,7 @@ static void leave_in_order(ad_session *s, ad_shared *m, ad_buffer *b) {
     uint64_t used = b->readers | (is_of(s, b->writer) ? 1ull << b->writer->slot : 0);
     for (; used; used &= used - 1) {
         ad_lane *lane = s->lanes[__builtin_ctzll(used)];
-        if (lane != m->home && !ad__lane_idle(lane)) home_waits(backend, m->home, lane);
+        if (lane != m->home && !ad__lane_idle(lane)) ad__shared_home_waits(backend, m->home, lane);
     }
     if (is_of(s, m->writer) && record(backend, m, m->writer, NULL)) backend->stream_wait(m->writer->stream, NULL);
 }
@@ -397,7 +397,7 @@ void ad__sharing_sweep(ad_worker *w) {
 }
 
 void ad__sharing_end(ad_session *s) {
-    ad__export_abandon(s);
+    ad__exports_end(s);
     ad__capabilities_end(s->worker, s);
     ad__names_end(s->worker, s);
 }

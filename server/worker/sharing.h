@@ -93,6 +93,8 @@ int ad__shared_join(ad_session *s, ad_shared *shared, uint64_t id, bool readonly
 int ad__shared_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fault *fault);
 /* The buffer gives up what it shares: it has no memory any more. */
 void ad__shared_leave(ad_session *s, ad_buffer *b);
+/* Its memory goes back in the order of its home's stream, after what that lane holds now. */
+void ad__shared_home_waits(const ad_backend *backend, ad_lane *home, ad_lane *lane);
 /* Memory of its own with the same contents instead. */
 int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault);
 /* Memory of another worker that no session has: the block is the result's. NULL: no memory. */

@@ -247,6 +247,103 @@ def test_killed_in_either_order_a_hundred_times(server, one):
     assert counters["worker_pid"] == pid
 
 
+# ---- all of it at random ----
+
+class Memory:
+    """What a memory that is common holds, as it should be."""
+
+    def __init__(self, values):
+        self.values, self.exports = values, 0
+
+
+class Model:
+    """Sessions with arrays, and exports; each array and export knows its memory."""
+
+    def __init__(self, server, seed):
+        self.server, self.pick, self.next = server, random.Random(seed), 0
+        self.sessions = [server.client() for _ in range(3)]
+        self.arrays, self.exports = [], [] # (session, buffer, memory), (export, memory)
+
+    def make(self):
+        session = self.pick.choice(self.sessions)
+        values = np.arange(self.pick.choice((1, 60, 5000, 200_000)), dtype=np.int64) + self.pick.randrange(1000)
+        self.arrays.append((session, session.upload(values), Memory(values)))
+
+    def add(self):
+        session, buffer, memory = self.pick.choice(self.arrays)
+        session.ufunc("add", "int64", [whole(buffer, memory.values)], [whole(buffer, memory.values), 1])
+        memory.values += 1
+        session.sync() # before another one writes there, and before this process looks
+
+    def hand_on(self):
+        session, buffer, memory = self.pick.choice(self.arrays)
+        other = self.pick.choice(self.sessions)
+        theirs, _, kind = other.attach(session.share(buffer, 1))
+        assert kind == 1 or not memory.exports
+        self.arrays.append((other, theirs, memory if kind else Memory(memory.values.copy())))
+
+    def export(self):
+        session, buffer, memory = self.pick.choice(self.arrays)
+        self.exports.append((session.export(buffer), memory))
+        memory.exports += 1
+
+    def poke(self):
+        if not self.exports:
+            return
+        export, memory = self.pick.choice(self.exports)
+        at = self.pick.randrange(memory.values.size)
+        export.array(memory.values)[at] = memory.values[at] = self.pick.randrange(1 << 40)
+
+    def free(self):
+        session, buffer, _ = self.arrays.pop(self.pick.randrange(len(self.arrays)))
+        session.free(buffer)
+
+    def close(self):
+        if self.exports:
+            export, memory = self.exports.pop(self.pick.randrange(len(self.exports)))
+            self.look_at(export, memory)
+            export.close()
+            memory.exports -= 1
+
+    def leave(self):
+        if self.pick.random() < 0.3:
+            session = self.sessions.pop(0)
+            session.socket.close()
+            self.arrays = [each for each in self.arrays if each[0] is not session]
+            self.sessions.append(self.server.client())
+
+    def look_at(self, export, memory):
+        assert np.array_equal(export.array(memory.values), memory.values)
+        assert not np.frombuffer(export.memory, np.uint8)[memory.values.nbytes:].any()
+
+    def look(self):
+        session, buffer, memory = self.pick.choice(self.arrays)
+        assert np.array_equal(session.read(whole(buffer, memory.values)), memory.values)
+        for each in self.exports[-3:]:
+            self.look_at(*each)
+
+    def step(self):
+        while len(self.arrays) < 4:
+            self.make()
+        self.pick.choice((self.make, self.add, self.add, self.add, self.hand_on, self.export, self.poke, self.poke,
+                          self.free, self.close, self.leave, self.look, self.look))()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_chaos(build, tmp_path, seed):
+    """Beside a model of what each memory holds. Slabs are small, so that arrays lie in slabs of every kind."""
+    with Server(build / "bin" / "arrayd", tmp_path, slab="1M") as server:
+        model = Model(server, seed)
+        for _ in range(1000):
+            model.step()
+        for each in model.exports:
+            model.look_at(*each)
+            each[0].close()
+        for session in model.sessions:
+            session.socket.close()
+        nothing_left(server)
+
+
 # ---- what is refused ----
 
 def test_refusals(one):
