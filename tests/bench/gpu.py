@@ -171,6 +171,10 @@ def transfer_rows(libs):
     yield "device to NumPy array, 512 MiB", "GB/s", [
         gigabytes / bench.median_time(lambda: lib.module.asnumpy(a), rounds=5) for lib, a in zip(libs, devices)], 45
     small = bench.random(256)
+    if len(libs) > 1: # CuPy
+        first, again = bench.hand_over_times(arrayd, bench.random(1 << 28), libs[1].module.from_dlpack)
+        yield "1 GiB to CuPy by DLPack, first time", "ms", [first], None
+        yield "again", "ms", [again], None
     yield "1 KiB to device", "us", [repeated(lib, lambda: lib.module.array(small), 500) for lib in libs], 14
 
 
