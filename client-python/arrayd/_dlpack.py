@@ -33,18 +33,17 @@ def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
     ValueError for a stream of the host's memory.
     Source: Array API standard, array.__dlpack__
     """
-    own = (_CPU, 0) if _core.session_info()["backend"] == "cpu" else dlpack_device(self)
-    device = own if dl_device is None else tuple(dl_device)
-    if device not in (own, (_CPU, 0)):
+    device = None if dl_device is None else tuple(dl_device)
+    own = dlpack_device(self) if device != (_CPU, 0) else device  # nothing moves for who wants a copy in the host
+    if device not in (None, own):
         raise BufferError(f"dl_device {device}: arrayd exports to host memory, which is (1, 0)"
                           + (f", and to {own}" if own[0] != _CPU else " only"))
-    if device[0] != _CPU:
+    if own[0] != _CPU:
         return _core.export_dlpack(self.copy() if copy else self, max(stream or 0, 0), _is_versioned(max_version))
     if stream is not None:
         raise ValueError("stream must be None for a tensor in host memory")
-    if copy or own != device:
-        why = "the elements are a GPU's"
-    else:
+    why = "the server's memory is a GPU's"
+    if not copy and _core.session_info()["backend"] == "cpu":
         try:
             return _core.export_dlpack(self, 0, _is_versioned(max_version))
         except _NOT_EXPORTED as error:

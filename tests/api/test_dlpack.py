@@ -10,6 +10,12 @@ from standard import DTYPES, xs
 import arrayd as ad
 
 
+@pytest.fixture(autouse=True)
+def on_the_host():
+    if ad.session_info()["backend"] == "cuda":
+        pytest.skip("the elements are a GPU's: tests/gpu/test_export.py")
+
+
 class Tensor:
     """Of another library, on some device; as old libraries have it, without the newer keywords."""
 
