@@ -109,3 +109,25 @@ void ad_export_close(ad_lease *l) {
     close(l->socket);
     free(l);
 }
+
+static int check_device_write(const ad_array *a, size_t size) {
+    const uint64_t own = (uint64_t)a->count * ad__dtypes[a->dtype].size;
+    if (strcmp(a->session->welcome.backend, "cuda") != 0)
+        return ad__fail(AD_E_UNSUPPORTED, "the server uses no GPU, so nothing can be copied there from one");
+    if (!a->contiguous) return ad__fail(AD_E_VALUE, "the array is not contiguous");
+    if (size == own) return 0;
+    return ad__fail(AD_E_VALUE, "the array has %llu bytes, not %llu", (unsigned long long)own,
+                    (unsigned long long)size);
+}
+
+int ad_write_device(const ad_array *a, int device, const void *data, size_t size) {
+    ad_lease *l;
+    void *to;
+    int status = check_device_write(a, size);
+    if (status || !size) return status;
+    if ((status = ad_export(a, &l))) return status;
+    status = ad_import(l, NULL, &to);
+    if (!status) status = ad__cuda_copy(l, device, to, data, size);
+    ad_export_close(l);
+    return status;
+}

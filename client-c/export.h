@@ -24,6 +24,9 @@ struct ad_lease {
 /* Map it for the device of this process that has its id: sets base and device. What comes on the stream (a CUstream;
  * NULL: the legacy default stream) waits for the event. */
 int ad__cuda_map(ad_lease *l, void *stream);
+/* From other memory of that device (which is said to be GPU `ordinal`; below 0: nobody knows), between what this
+ * process has begun there and what it begins next. */
+int ad__cuda_copy(const ad_lease *l, int ordinal, void *to, const void *from, size_t size);
 /* Waits until nothing of this process uses it. */
 void ad__cuda_unmap(ad_lease *l);
 

@@ -41,6 +41,7 @@ typedef struct driver {
     int (*cuMemMap)(cu_pointer at, size_t size, size_t offset, cu_handle handle, uint64_t flags);
     int (*cuMemUnmap)(cu_pointer at, size_t size);
     int (*cuMemSetAccess)(cu_pointer at, size_t size, const cu_access *access, size_t count);
+    int (*cuMemcpyDtoD_v2)(cu_pointer to, cu_pointer from, size_t size);
     int (*cuIpcOpenEventHandle)(void **event, cu_ipc_event handle);
     int (*cuStreamWaitEvent)(void *stream, void *event, unsigned flags);
     int (*cuEventDestroy_v2)(void *event);
@@ -73,6 +74,7 @@ static void load(void) {
         FUNCTION(cuMemMap),
         FUNCTION(cuMemUnmap),
         FUNCTION(cuMemSetAccess),
+        FUNCTION(cuMemcpyDtoD_v2),
         FUNCTION(cuIpcOpenEventHandle),
         FUNCTION(cuStreamWaitEvent),
         FUNCTION(cuEventDestroy_v2),
@@ -215,4 +217,18 @@ void ad__cuda_unmap(ad_lease *l) {
         cuda.cuDevicePrimaryCtxRelease_v2(device);
     }
     cuda.cuDevicePrimaryCtxRelease_v2(device); /* that of ad__cuda_map */
+}
+
+int ad__cuda_copy(const ad_lease *l, int ordinal, void *to, const void *from, size_t size) {
+    int device, status;
+    if (ordinal >= 0 && ordinal != l->device)
+        return ad__fail(AD_E_VALUE, "the memory is of GPU %d of this process, and the array lies on GPU %d", ordinal,
+                        l->device);
+    if ((status = CALL(cuDeviceGet, &device, l->device))) return status;
+    if ((status = enter(device))) return status;
+    status = CALL(cuCtxSynchronize);
+    if (!status) status = CALL(cuMemcpyDtoD_v2, (cu_pointer)(uintptr_t)to, (cu_pointer)(uintptr_t)from, size);
+    if (!status) status = CALL(cuCtxSynchronize);
+    leave(device, false);
+    return status;
 }

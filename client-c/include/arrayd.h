@@ -304,6 +304,10 @@ AD_API void ad_export_get_info(const ad_lease *lease, ad_lease_info *info);
 /* Unmaps the memory, after waiting for what this process does with it on the GPU. NULL is allowed. In a fork's child
  * the lease is its parent's, and ends with that. */
 AD_API void ad_export_close(ad_lease *lease);
+/* As ad_write, from memory of this process on the GPU on which the array is (device: its number here, or -1): copied
+ * there, after all that this process has begun on that GPU. Waits. AD_E_VALUE also when it is another one,
+ * AD_E_UNSUPPORTED where the server uses none, or as ad_import. */
+AD_API int ad_write_device(const ad_array *a, int device, const void *data, size_t size);
 /* One more that closes it: the last one does. */
 AD_API ad_lease *ad_export_retain(ad_lease *lease);
 

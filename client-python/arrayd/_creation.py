@@ -188,6 +188,9 @@ def _from_host(value, dtype, order):
     try:
         host = np.asarray(value, dtype=dtype)
     except TypeError:
+        if hasattr(value, "__cuda_array_interface__") and _core.session_info()["backend"] == "cuda":
+            from ._dlpack import from_cuda
+            return _copied(from_cuda(value), dtype, None, order)
         if not _holds_arrays(value):
             raise
         return _stacked(value, dtype)

@@ -4,7 +4,7 @@ import weakref
 import numpy as np
 
 from . import _base, _core
-from ._creation import asarray
+from ._creation import asarray, empty
 from .cuda import get_current_stream
 
 _CPU, _CUDA = 1, 2
@@ -101,16 +101,19 @@ def _memory(a):
 def from_dlpack(x, /, *, device=None, copy=None):
     """An array of the server from another library's tensor, by DLPack.
 
-    Parameters: x: tensor in host memory of a library that has DLPack; an array of the server is taken as by asarray.
-    device: a cuda.Device or its number, the current one unless given. copy: False raises BufferError for tensors that
-    are not on the server.
+    Parameters: x: tensor of a library that has DLPack: in host memory, or in memory of the GPU that the server uses for
+    this device, where it is copied from one to the other; an array of the server is taken as by asarray. device: a
+    cuda.Device or its number, the current one unless given. copy: False raises BufferError for tensors that are not on
+    the server.
     Returns: ndarray.
-    Raises: AttributeError when x has no __dlpack__; BufferError for a tensor in a GPU's memory.
+    Raises: AttributeError when x has no __dlpack__; BufferError for a tensor in memory of another GPU.
     Source: numpy.from_dlpack
     """
     if isinstance(x, _base.ndarray):
         return _own(x, device, copy)
     kind, number = x.__dlpack_device__()
+    if kind == _CUDA and copy is not False and _core.session_info()["backend"] == "cuda":
+        return from_cuda(x, int(number), device)
     if kind not in _HOST:
         where = _NAMES.get(int(kind), f"DLPack type {int(kind)}")
         raise BufferError(f"the tensor lies on a device ({where}, number {number}): arrayd takes tensors in host "
@@ -118,6 +121,40 @@ def from_dlpack(x, /, *, device=None, copy=None):
     if copy is False:
         raise BufferError("copy=False: the tensor is in this process, and has to be copied to the server")
     return asarray(np.from_dlpack(x), device=device)
+
+
+def from_cuda(x, number=None, device=None):
+    """A copy, on the server's GPU, of what another library of this process has on GPU `number` (None: whichever the
+    server uses), by the CUDA array interface."""
+    try:
+        interface = x.__cuda_array_interface__
+    except (AttributeError, TypeError, KeyError, RuntimeError) as error:  # a type that it lacks, a gradient ...
+        raise BufferError(f"arrayd takes a GPU's memory by __cuda_array_interface__: {error}") from None
+    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    axes = _axes_in_memory(shape, interface.get("strides"), dtype.itemsize)
+    made = empty([shape[axis] for axis in axes], dtype, device=device)
+    if made.size:
+        try:
+            _core.write_device(made, -1 if number is None else number, interface["data"][0])
+        except (NotImplementedError, ValueError) as error:
+            raise BufferError(str(error)) from None
+    return made.transpose([axes.index(axis) for axis in range(len(axes))]) if axes else made
+
+
+def _axes_in_memory(shape, strides, itemsize):
+    """The axes in the order in which they lie in memory, outermost first."""
+    axes = list(range(len(shape)))
+    if strides is None or 0 in shape:
+        return axes
+    axes.sort(key=lambda axis: (-strides[axis], shape[axis] == 1))
+    expected = itemsize
+    for axis in reversed(axes):
+        if shape[axis] == 1:
+            continue
+        if strides[axis] != expected:
+            raise BufferError("the tensor's elements do not lie one behind the other: make it contiguous first")
+        expected *= shape[axis]
+    return axes
 
 
 def _own(a, device, copy):

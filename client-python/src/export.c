@@ -218,7 +218,32 @@ free_capsule:
     return NULL;
 }
 
+/* ---- from a GPU ---- */
+
+/* write_device(a, device, address) */
+static PyObject *py_write_device(PyObject *module, PyObject *args) {
+    PyObject *a;
+    int device;
+    unsigned long long address;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OiK:write_device", &a, &device, &address)) return NULL;
+    if (!ad__py_is_array(a)) {
+        PyErr_SetString(PyExc_TypeError, "write_device() takes an ndarray");
+        return NULL;
+    }
+    ad_array *handle = ad_array_retain(ad__py_handle(a));
+    ad_array_info info = ad__py_info(a);
+    ad__py_release();
+    int status = ad_write_device(handle, device, (const void *)(uintptr_t)address,
+                                 (size_t)info.count * ad__dtypes[info.dtype].size);
+    ad_array_release(handle);
+    ad__py_acquire();
+    return status ? ad__py_fail(status) : Py_NewRef(Py_None);
+}
+
 PyMethodDef ad__py_export_methods[] = {
+    {"write_device", py_write_device, METH_VARARGS,
+     "write_device(a, device, address): all of a contiguous array from memory of this process on its GPU."},
     {"export_memory", py_export_memory, METH_VARARGS,
      "export_memory(a, stream): the array's memory, mapped into this process."},
     {"export_dlpack", py_export_dlpack, METH_VARARGS,

@@ -1,4 +1,5 @@
 """DLPack: to and from NumPy, array-api-strict and, where it is installed, PyTorch."""
+import ctypes
 import importlib.util
 import os
 import time
@@ -8,6 +9,7 @@ import pytest
 from standard import DTYPES, xs
 
 import arrayd as ad
+from arrayd import _dlpack
 
 
 @pytest.fixture(autouse=True)
@@ -164,6 +166,46 @@ def test_keywords():
         x.__dlpack__(stream=1)
     with pytest.raises(AttributeError, match="CPU"):
         x.__cuda_array_interface__
+
+
+class OnGpu:
+    """Elements as if they lay on a GPU."""
+
+    def __init__(self, host):
+        self.host = host
+        self.__cuda_array_interface__ = {"shape": host.shape, "typestr": host.dtype.str, "version": 3,
+                                         "data": (host.ctypes.data, False), "stream": None,
+                                         "strides": None if host.flags.c_contiguous else host.strides}
+
+    def __dlpack_device__(self):
+        return 2, 3
+
+    def __array__(self, *_, **__):
+        raise TypeError("not implicitly")
+
+
+def test_tensors_of_a_gpu_are_laid_out(monkeypatch):
+    """How they are described and copied, with the copy of the device in the host."""
+    def write_device(a, number, address):
+        assert number in (3, -1) and a.flags.c_contiguous
+        data = np.frombuffer((ctypes.c_char * a.nbytes).from_address(address), a.dtype)
+        a.set(data.reshape(a.shape))
+
+    info = ad.session_info()
+    monkeypatch.setattr(_dlpack._core, "session_info", lambda: info | {"backend": "cuda"})
+    monkeypatch.setattr(_dlpack._core, "write_device", write_device)
+    base = np.arange(120.0).reshape(4, 5, 6)
+    for host in (base, base.T, base.transpose(1, 2, 0), base[1], base[:1], base[:, :1].transpose(1, 0, 2)[:, :1],
+                 np.zeros((3, 0)), np.array(5.0), base.astype("float32")):
+        made = ad.from_dlpack(OnGpu(host))
+        assert made.dtype == host.dtype
+        np.testing.assert_array_equal(made.get(), host)
+    np.testing.assert_array_equal(ad.asarray(OnGpu(base.T), dtype="int32").get(), base.T)
+    for host in (base[:, ::2], base[..., ::-1], np.broadcast_to(np.arange(3), (2, 3))):
+        with pytest.raises(BufferError, match="contiguous"):
+            ad.from_dlpack(OnGpu(host))
+    with pytest.raises(BufferError, match="copy=False|host memory"):
+        ad.from_dlpack(OnGpu(base), copy=False)
 
 
 def test_own_arrays():

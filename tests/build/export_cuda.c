@@ -38,6 +38,23 @@ static int nothing_left(void *library) {
     return !wrong;
 }
 
+/* Into the memory, with each call failing in turn. */
+static bool copies(void *library, const ad_lease *l, char *at) {
+    int all;
+    *counter(library, "fake_calls") = 0;
+    if (ad__cuda_copy(l, 1, at + 10, "abc", 3) || memcmp(at + 10, "abc", 3) != 0) return false;
+    all = *counter(library, "fake_calls");
+    for (int i = 1; i <= all; i++) {
+        *counter(library, "fake_calls") = 0;
+        *counter(library, "fake_fail") = i;
+        if (ad__cuda_copy(l, 1, at + 20, "abc", 3) != AD_E_DEVICE) return false;
+    }
+    *counter(library, "fake_fail") = 0;
+    return all == 6 && ad__cuda_copy(l, 0, at, "abc", 3) == AD_E_VALUE &&
+           ad__cuda_copy(l, -1, at + 20, "abc", 3) == 0 && *counter(library, "fake_contexts") == 1 &&
+           *counter(library, "fake_pushed") == 0;
+}
+
 static int one(void *library, int fail, int fd, bool event, int *calls) {
     ad_lease l = {.fd = fd, .size = 1 << 20, .cuda = true, .device = -1};
     strcpy(l.id, "GPU-01112131-4151-6171-8191-a1b1c1d1e1f1");
@@ -57,7 +74,10 @@ static int one(void *library, int fail, int fd, bool event, int *calls) {
     char *at = l.base;
     int waited = *counter(library, "fake_waits"), good = !fail && l.device == 1 && at[0] == 'x' && waited == event;
     at[1] = 'y';
+    good = good && copies(library, &l, at);
+    *counter(library, "fake_freeing") = 1; /* then nobody can be told */
     ad__cuda_unmap(&l);
+    *counter(library, "fake_freeing") = 0;
     char back = 0;
     good = good && pread(fd, &back, 1, 1) == 1 && back == 'y' && *counter(library, "fake_synchronized") > 0;
     return !(good && nothing_left(library));

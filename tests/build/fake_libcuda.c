@@ -10,7 +10,7 @@
 #include <cuda.h>
 
 int fake_fail, fake_calls, fake_contexts, fake_pushed, fake_handles, fake_reserved, fake_mapped, fake_accessible,
-    fake_events, fake_waits, fake_synchronized, fake_wrong;
+    fake_events, fake_waits, fake_freeing, fake_synchronized, fake_wrong;
 static int descriptor = -1;
 
 static CUresult pass(void) { return ++fake_calls == fake_fail ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
@@ -64,7 +64,12 @@ CUresult cuCtxPopCurrent(CUcontext *context) {
 }
 CUresult cuCtxSynchronize(void) {
     fake_synchronized++;
-    fake_wrong += !fake_pushed;
+    if (!fake_freeing) CHECK(fake_pushed);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t size) {
+    CHECK(fake_pushed);
+    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
     return CUDA_SUCCESS;
 }
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os,
