@@ -94,7 +94,7 @@ def _memory(a):
         get_current_stream().synchronize()
     else:
         _memories[key] = _core.export_memory(a, 0)
-        weakref.finalize(a, _memories.pop, key, None)
+        weakref.finalize(a, _memories.pop, key, None).atexit = False
     return _memories[key]
 
 
