@@ -12,7 +12,7 @@
 
 #include "server/worker/sharing.h"
 
-#define AD_LEASES 4096        /* of a principal, at a time */
+#define AD_LEASES 1024        /* of a principal, at a time */
 #define AD_EXPORT_MESSAGE 64u /* bytes that go with the descriptor */
 
 typedef struct ad_lease ad_lease;

@@ -1,6 +1,7 @@
 """Exports, section 14 of wire.md, on a live server: memory that another process has mapped, and the leases of it."""
 import os
 import random
+import resource
 import signal
 import socket
 import time
@@ -430,6 +431,30 @@ def test_the_quota(build, tmp_path):
         until(one, lambda c: not c["exports"])
         buffer = one.new("uint8", [30 << 20])
         assert one.read(view(buffer, "uint8", [1])) == 0
+
+
+def test_so_many_at_a_time(server, one):
+    """All of a user's sessions together; one that is over makes room for another."""
+    least, most = 1024 + 200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if most != resource.RLIM_INFINITY and most < least:
+        pytest.skip("too few descriptors")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], least), most))
+    exports = []
+    try:
+        with server.client() as other:
+            buffer, theirs = one.upload(X), other.upload(X)
+            exports = [one.export(buffer) for _ in range(600)] + [other.export(theirs) for _ in range(424)]
+            assert "1024 exports" in refused("LIMIT", one.export, buffer) == refused("LIMIT", other.export, theirs)
+            assert one.stat()["exports"] == 1024 and one.stat()["shared_buffers"] == 2
+            exports.pop().close()
+            until(one, lambda c: c["exports"] == 1023)
+            exports.append(one.export(buffer))
+    finally:
+        for export in exports:
+            export.close()
+        exports.clear()
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_the_grant(build, tmp_path):
