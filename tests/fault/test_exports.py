@@ -182,3 +182,14 @@ def test_it_is_counted(start):
     assert server.said('event="export begins"') and server.said(f"importer={taker.pid}")
     taker.communicate("\n")
     wait_until(lambda: server.said("export ends"), "it is over")
+
+
+def test_the_worker_is_killed(start):
+    """What a program has of an array stays readable and writable, whatever becomes of the array."""
+    server = start()
+    holder = program("host = np.from_dlpack(ad.arange(50_000.0), copy=False)\nprint(1, flush=True)\ninput()\n"
+                     "host += 1\nprint(float(host.sum()), flush=True)", f"unix:{server.path}")
+    assert holder.stdout.readline() == "1\n"
+    os.kill(server.worker, signal.SIGKILL)
+    wait_until(lambda: server.said("worker exited"), "it has been noticed")
+    assert holder.communicate("\n")[0] == "1250025000.0\n" and holder.returncode == 0
