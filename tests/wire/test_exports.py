@@ -4,11 +4,14 @@ import random
 import resource
 import signal
 import socket
+import subprocess
+import sys
 import time
 
 import numpy as np
 import pytest
 
+from test_sharing import STRANGER
 from wire_client import ERROR, EXPORT, UNPUBLISH, LOAD, NEW, Failed, Server, fresh, view
 
 X = np.arange(1000.0)
@@ -394,6 +397,26 @@ def test_what_is_read_only_is_refused(server, one):
         assert other.read(description)[0] == 0
     one.answer(one.ask(UNPUBLISH, "mine"))
     export.close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be somebody else")
+def test_another_users_memory(build, tmp_path):
+    """Who may write an array of somebody else may do so by operations only: memory once given cannot be taken back."""
+    with Server(build / "bin" / "arrayd", tmp_path, kernels="none") as server, server.client() as one:
+        buffer = one.upload(X)
+        one.publish("theirs", whole(buffer), 1, "*")
+        os.chmod(server.path.parent, 0o755), os.chmod(server.path, 0o777)
+
+        def somebody(code):
+            command = [sys.executable, "-c", STRANGER, os.path.dirname(__file__), str(server.path), "54321", code]
+            return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+
+        attached = "client.attach_name('theirs', 'uid:0')[0][0]"
+        assert somebody(f"attempt(client.export, {attached})") == "'VALUE'"
+        own = "client.export(client.upload(__import__('numpy').arange(5.0))).memory[8:16]"
+        assert somebody(own) == repr(np.float64(1).tobytes())
+        one.answer(one.ask(UNPUBLISH, "theirs"))
+        until(one, lambda c: c["sessions"] == 1 and not c["exports"])
 
 
 def test_a_client_that_goes_in_the_middle(server, one):
