@@ -5,7 +5,6 @@ import numpy as np
 
 from . import _base, _core
 from ._creation import asarray, empty
-from .cuda import get_current_stream
 
 _CPU, _CUDA = 1, 2
 _HOST = (_CPU, 3, 11, 13)  # kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged: memory that this process can read
@@ -39,7 +38,8 @@ def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
         raise BufferError(f"dl_device {device}: arrayd exports to host memory, which is (1, 0)"
                           + (f", and to {own}" if own[0] != _CPU else " only"))
     if own[0] != _CPU:
-        return _core.export_dlpack(self.copy() if copy else self, max(stream or 0, 0), _is_versioned(max_version))
+        source = self.copy() if copy else self
+        return _core.export_dlpack(source, 0, _is_versioned(max_version), _memory(source, max(stream or 0, 0)))
     if stream is not None:
         raise ValueError("stream must be None for a tensor in host memory")
     why = "the server's memory is a GPU's"
@@ -86,14 +86,14 @@ def cuda_array_interface(self):
             "strides": None if self.flags.c_contiguous else self.strides}
 
 
-def _memory(a):
-    """The array's memory, which stays where it is for as long as the array object does: whoever is told an address
-    keeps that."""
+def _memory(a, stream=0):
+    """The array's memory, with all in it that was called so far. It stays where it is for as long as the array object
+    does: whoever is told an address keeps that."""
     key = id(a)
     if key in _memories:
-        get_current_stream().synchronize()
+        _core.export_wait(a)
     else:
-        _memories[key] = _core.export_memory(a, 0)
+        _memories[key] = _core.export_memory(a, stream)
         weakref.finalize(a, _memories.pop, key, None).atexit = False
     return _memories[key]
 

@@ -90,6 +90,23 @@ static PyObject *py_export_memory(PyObject *module, PyObject *args) {
     return (PyObject *)o;
 }
 
+/* export_wait(a): what was called for the array so far is complete, on whatever stream. */
+static PyObject *py_export_wait(PyObject *module, PyObject *a) {
+    ad_lease *lease;
+    (void)module;
+    if (!ad__py_is_array(a)) {
+        PyErr_SetString(PyExc_TypeError, "export_wait() takes an ndarray");
+        return NULL;
+    }
+    ad_array *handle = ad_array_retain(ad__py_handle(a));
+    ad__py_release();
+    int status = ad_export(handle, &lease);
+    if (!status) ad_export_close(lease);
+    ad_array_release(handle);
+    ad__py_acquire();
+    return status ? ad__py_fail(status) : Py_NewRef(Py_None);
+}
+
 /* ---- DLPack, as dlpack.h has it ---- */
 
 typedef struct dl_tensor {
@@ -191,13 +208,25 @@ static PyObject *make_capsule(capsule *c, bool versioned) {
     return PyCapsule_New(&c->as.plain, plain_name, destroy);
 }
 
-/* export_dlpack(a, stream, versioned) */
+/* Of the array's memory, mapped for this capsule or before. 0, or -1 with an exception. */
+static int find_lease(PyObject *a, unsigned long long stream, PyObject *memory, ad_lease **lease, void **data) {
+    if (!memory || memory == Py_None) return lease_of(a, stream, lease, data);
+    if (!Py_IS_TYPE(memory, ad__py.exported)) {
+        PyErr_SetString(PyExc_TypeError, "export_dlpack() takes what export_memory() gives");
+        return -1;
+    }
+    *lease = ad_export_retain(((exported *)memory)->lease);
+    *data = ((exported *)memory)->data;
+    return 0;
+}
+
+/* export_dlpack(a, stream, versioned, memory=None) */
 static PyObject *py_export_dlpack(PyObject *module, PyObject *args) {
-    PyObject *a, *result = NULL;
+    PyObject *a, *memory = NULL, *result = NULL;
     unsigned long long stream;
     int versioned;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OKp:export_dlpack", &a, &stream, &versioned)) return NULL;
+    if (!PyArg_ParseTuple(args, "OKp|O:export_dlpack", &a, &stream, &versioned, &memory)) return NULL;
     capsule *c = calloc(1, sizeof *c);
     if (!c) return PyErr_NoMemory();
     dl_tensor *t = versioned ? &c->as.versioned.tensor : &c->as.plain.tensor;
@@ -205,7 +234,7 @@ static PyObject *py_export_dlpack(PyObject *module, PyObject *args) {
         ad_array_info info = ad__py_info(a);
         if (describe(t, c, &info) != 0) goto free_capsule;
     }
-    if (lease_of(a, stream, &c->lease, &t->data) != 0) goto free_capsule;
+    if (find_lease(a, stream, memory, &c->lease, &t->data) != 0) goto free_capsule;
     ad_lease_info info;
     ad_export_get_info(c->lease, &info);
     t->device_type = info.cuda ? DL_CUDA : DL_CPU;
@@ -247,6 +276,8 @@ PyMethodDef ad__py_export_methods[] = {
     {"export_memory", py_export_memory, METH_VARARGS,
      "export_memory(a, stream): the array's memory, mapped into this process."},
     {"export_dlpack", py_export_dlpack, METH_VARARGS,
-     "export_dlpack(a, stream, versioned): a DLPack capsule of the array's memory itself."},
+     "export_dlpack(a, stream, versioned, memory=None): a DLPack capsule of the array's memory itself, which "
+     "export_memory has given before, or which is mapped for it."},
+    {"export_wait", py_export_wait, METH_O, "Wait for what was called for the array so far."},
     {NULL, NULL, 0, NULL},
 };

@@ -98,6 +98,38 @@ def test_memory_outlives_the_array():
     exports(0)
 
 
+class Kept:
+    """Gives memory that was mapped before, as is done with a GPU's."""
+
+    def __init__(self, a):
+        self.a, self.memory = a, _dlpack._memory(a)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **_):
+        return _dlpack._core.export_dlpack(self.a, 0, True, _dlpack._memory(self.a))
+
+
+def test_memory_is_mapped_once():
+    x = ad.zeros(100_000)
+    kept = Kept(x)
+    other = ad.cuda.Stream()
+    for i in range(20):
+        with other if i % 2 else ad.cuda.Stream.null:
+            x += 1
+        host = np.from_dlpack(kept)
+        assert host.ctypes.data == kept.memory.data and (host == i + 1).all()
+    host[0] = -1
+    del kept, host
+    exports(1)
+    assert x[0] == -1
+    with pytest.raises(TypeError, match="export_memory"):
+        _dlpack._core.export_dlpack(x, 0, True, 5)
+    del x
+    exports(0)
+
+
 def test_capsules_that_nobody_takes():
     x = ad.arange(10)
     kept = [x.__dlpack__(), x.__dlpack__(max_version=(1, 0))]
