@@ -66,7 +66,7 @@ def test_connections_that_break_in_between(start):
     rng = random.Random(3)
     with Proxy(server.path, server.folder + "/p", lambda _: (rng.randrange(4000), rng.randrange(4000))):
         resumes, exports = map(int, outcome(program(CUT, f"unix:{server.folder}/p")).split())
-    assert resumes > 3 and 10 <= exports <= 11
+    assert resumes > 3 and exports >= 10
     nothing_left(server)
 
 
@@ -115,7 +115,7 @@ def test_two_programs_have_the_same_memory_and_are_killed(start):
                 assert tell(taker, "") == f"{size} 2.0 {size - 1}.0"
             second.send_signal(signal.SIGKILL)
             second.wait()
-            wait_until(lambda: not watcher.stat()["exports"], "the lease is over")
+            wait_until(lambda: not any(watcher.stat()[name] for name in HELD), "all memory is back")
         finally:
             maker.kill(), taker.kill()
             for each in (maker, taker):
@@ -179,7 +179,7 @@ def test_it_is_counted(start):
     assert taker.stdout.readline() == "1\n"
     said = ctl(server, "memory")
     assert "7.8 KiB in 1 exports" in said, said
-    assert server.said('event="export begins"') and server.said(f"importer={taker.pid}")
+    wait_until(lambda: server.said('event="export begins"') and server.said(f"importer={taker.pid}"), "it is in the log")
     taker.communicate("\n")
     wait_until(lambda: server.said("export ends"), "it is over")
 
