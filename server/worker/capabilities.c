@@ -54,6 +54,16 @@ static void write_down(ad_worker *w, ad_capability *c) {
     if (!(c->place = ad__ledger_hold(w->ledger, h))) ad__ledger_free(w->ledger, h);
 }
 
+void ad__capabilities_moved(ad_worker *w, const ad_shared *shared) {
+    for (int i = 0; w->ledger && w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+        for (ad_capability *c = w->sharing->capability[i]; c; c = c->next) {
+            uint32_t before = c->place;
+            if (c->shared != shared) continue;
+            write_down(w, c);
+            ad__ledger_release(w->ledger, before);
+        }
+}
+
 static void add(ad_worker *w, ad_capability *c) {
     ad_sharing *all = w->sharing;
     ad_capability **at = bucket(w, c->half[0]);

@@ -133,6 +133,7 @@ static int move_apart(ad_session *s, ad_lane *lane, ad_shared *m, ad_fault *faul
     m->block = own;
     m->address = own.address;
     for (ad_buffer *b = m->buffers; b; b = b->next_holder) b->address = own.address;
+    ad__survival_moved(s->worker, m);
     ad__memory_give(m->home->estate, &old);
     return 0;
 }
@@ -233,6 +234,7 @@ static int start(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fau
     int fd = ad__descriptors_take(&s->windows.descriptors);
     if (fd < 0)
         return ad__fault(fault, AD_E_VALUE, "export: no descriptor came with it, for which it takes a Unix socket");
+    ad__survival_passed(s);
     int status = fault->code;
     if (!status && !(s->grants.may & AD_GRANT_EXPORTS))
         status = ad__fault(fault, AD_E_DENIED, "export: %s may not hand arrays out of the server (grant exports)",

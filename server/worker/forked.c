@@ -155,6 +155,7 @@ static int check_room(const ad_session *s, ad_fault *fault) {
 int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault) {
     int fd = ad__descriptors_take(&s->windows.descriptors), status = 0;
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "fork: no descriptor came with it");
+    ad__survival_passed(s);
     if (m->u[0]) status = ad__fault(fault, AD_E_VALUE, "fork: there are no flags, so not %" PRIu64, m->u[0]);
     else if (!ad__is_stream_socket(fd)) status = ad__fault(fault, AD_E_VALUE, "fork: the descriptor is no Unix socket");
     else status = check_room(s, fault);

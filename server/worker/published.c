@@ -167,6 +167,15 @@ static void write_down(ad_worker *w, ad_name *n) {
     n->place = ad__ledger_hold(w->ledger, h);
 }
 
+void ad__names_moved(ad_worker *w, const ad_shared *shared) {
+    for (ad_name *n = w->sharing->names; n && w->ledger; n = n->next) {
+        uint32_t before = n->place;
+        if (n->shared != shared) continue;
+        write_down(w, n);
+        ad__ledger_release(w->ledger, before);
+    }
+}
+
 static void add(ad_worker *w, ad_name *n) {
     n->next = w->sharing->names;
     w->sharing->names = n;

@@ -121,6 +121,8 @@ void ad__paying_release(const ad_worker *w, ad_shared *shared, const char *princ
 int ad__capability_restore(ad_worker *w, const ad_ledger_holder *h, ad_shared *shared);
 /* How many capabilities of *who mean it; *who NULL: it becomes that of the first. */
 uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, const char **who);
+/* What is written of those that mean it is not so any more. */
+void ad__capabilities_moved(ad_worker *w, const ad_shared *shared);
 int ad__capability_share(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault);
 int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault);
 void ad__capability_revoke(ad_session *s, const ad_message *m);
@@ -133,6 +135,7 @@ int64_t ad__capabilities_expire(ad_worker *w, int64_t now);
 uint64_t ad__names_holding(const ad_worker *w, const ad_shared *shared, const char **who); /* the same of names */
 /* One that another worker had; grant is text. AD_E_MEMORY. */
 int ad__name_restore(ad_worker *w, const ad_ledger_holder *h, const char *grant, ad_shared *shared);
+void ad__names_moved(ad_worker *w, const ad_shared *shared); /* the same of names */
 int ad__publish(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault);
 int ad__attach_name(ad_session *s, const ad_message *m, ad_fault *fault);
 int ad__unpublish(ad_session *s, const ad_message *m, ad_fault *fault);

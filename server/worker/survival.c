@@ -138,6 +138,20 @@ void ad__survival_touch(ad_session *s, ad_buffer *b) {
     ad__survival_note(s, AD_LEDGER_BUFFER, b->id, b->place);
 }
 
+void ad__survival_moved(ad_worker *w, ad_shared *m) {
+    for (ad_buffer *b = m->buffers; b; b = b->next_holder) {
+        ad__survival_touch(b->holder, b);
+        if (b->holder->held.count) ad__survival_over(b->holder); /* its state is not that of now */
+        else ad__survival_commit(b->holder);
+    }
+    ad__capabilities_moved(w, m);
+    ad__names_moved(w, m);
+}
+
+void ad__survival_passed(ad_session *s) {
+    if (s->survival.at) ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_WINDOW_GONE, .id = s->id}, -1);
+}
+
 void ad__survival_writes(ad_session *s, ad_buffer *b, uint64_t number, const char *name) {
     ad_survival *v = &s->survival;
     if (!v->at || !b->place) return;

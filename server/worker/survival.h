@@ -65,6 +65,10 @@ void ad__survival_close(struct ad_session *s);
 void ad__survival_touch(struct ad_session *s, struct ad_buffer *b);
 /* The same of a stream, an event or a window; *place is its place, 0: none yet. */
 void ad__survival_note(struct ad_session *s, ad_ledger_kind kind, uint64_t id, uint32_t place);
+/* Shared memory has been moved, and nothing has been written to it there: that is written down at once. */
+void ad__survival_moved(struct ad_worker *w, struct ad_shared *m);
+/* A descriptor that came was not for a window. */
+void ad__survival_passed(struct ad_session *s);
 /* An operation, or what is held from this number on (name ""), is about to change a buffer where it is. */
 void ad__survival_writes(struct ad_session *s, struct ad_buffer *b, uint64_t number, const char *name);
 /* A module is about to be set up, or has been. */

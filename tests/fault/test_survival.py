@@ -8,6 +8,7 @@ import pathlib
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -409,6 +410,41 @@ def test_a_wild_kernel_spoils_what_it_was_given(server):
     with pytest.raises(Failed, match="in place"):
         session.get(x)
     assert session.get(y).tolist() == [0, 1, 2] and np.array_equal(other.get(z), np.arange(9))
+
+
+def export(session, array):
+    """The array's memory, as the server hands it out; and the socket that is the lease."""
+    ours, theirs = socket.socketpair()
+    session.flush()
+    session.requests += 1
+    session.pass_on(raw.frame(message("export", session.requests, array[0], 0)), theirs.fileno())
+    session.reply(session.requests)
+    _, fds, _, _ = socket.recv_fds(ours, 64, 1)
+    return fds[0], ours
+
+
+def test_exported_memory(server):
+    """Where it was moved to is where the next worker finds it; who has it keeps it, but not the lease."""
+    one, other = Session(server.path), Session(server.path)
+    x = one.put(np.arange(1000))
+    one.reply(one.ask("publish", x, 1, "common", ""))
+    buffer = other.fresh()
+    other.reply(other.ask("attach_name", buffer, "", "common"))
+    fd, lease = export(one, x)
+    filler = [one.put(np.full(1000, -1)) for _ in range(20)]  # where it was
+    for i in range(3):
+        kill(server)
+        one.come_back()
+        other.come_back()
+        os.pwrite(fd, (i + 5).to_bytes(8, "little"), 0)
+        for session, array in ((one, x), (other, [buffer, *x[1:]])):
+            assert session.get(array)[:3].tolist() == [i + 5, 1, 2]
+    third = Session(server.path)
+    buffer = third.fresh()
+    third.reply(third.ask("attach_name", buffer, "", "common"))
+    assert third.get([buffer, *x[1:]])[:3].tolist() == [7, 1, 2]
+    assert lease.recv(1) == b"" and one.stat("exports") == 0
+    assert one.get(filler[-1])[0] == -1
 
 
 @pytest.mark.parametrize("url", ["unix", "tcp"])
