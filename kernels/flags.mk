@@ -72,8 +72,8 @@ $(CUDA_OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
 # Chains are compiled at run time from headers that are embedded in an object: the assembler reads them, so make has to
 # know. FUSE_PORTABLE needs no CUDA; tests/unit/fuse_*.cpp and tests/build/fuse_*.cpp test it everywhere.
 FUSE_HEADERS := kernels/types.h kernels/math.h kernels/math_libm.h kernels/math_complex.h kernels/accumulate.h \
-	protocol/dtype.def $(addprefix kernels/cuda/,vector.cuh divide.h fuse_argument.h fuse_device.cuh fuse_fold.cuh \
-	reduce.h reduce_fold.cuh reduce_states.cuh)
+	kernels/random.h kernels/random_block.h protocol/dtype.def protocol/distribution.def $(addprefix kernels/cuda/,vector.cuh \
+	divide.h fuse_argument.h fuse_device.cuh fuse_fold.cuh fuse_random.cuh reduce.h reduce_fold.cuh reduce_states.cuh)
 FUSE_PORTABLE := $(addprefix kernels/cuda/,fuse_headers.cpp fuse_plan.cpp fuse_source.cpp)
 $(OBJ)/kernels/cuda/fuse_headers.o $(CUDA_OBJ)/kernels/cuda/fuse_headers.o: $(FUSE_HEADERS)
 
@@ -97,8 +97,8 @@ $(CUDA_OBJ)/%.o: %.cpp $(CUDA_OBJ)/flags | build/.deps
 	$(call say,CXX)
 	$Q$(CXX) $(CXX_FLAGS) $(KERNEL_CXXFLAGS) $(CUDA_CXXFLAGS) $(DEPEND) -c $< -o $@
 
-# Each operation rounds by itself, as NumPy's do.
-$(CUDA_OBJ)/kernels/cuda/ufunc%.o $(CUDA_OBJ)/kernels/cuda/call_fill.o: NVCC_FLAGS += -fmad=false
+# Each operation rounds by itself, as NumPy's do, and as chains do.
+$(CUDA_OBJ)/kernels/cuda/ufunc%.o $(addprefix $(CUDA_OBJ)/kernels/cuda/,call_fill.o call_random.o): NVCC_FLAGS += -fmad=false
 
 # Made again when the architectures change.
 $(OBJ)/cuda-archs: FORCE

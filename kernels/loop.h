@@ -16,7 +16,7 @@ template <int N> struct ad_loop_of {
     int64_t stride[N][AD_MAX_NDIM];
 };
 using ad_loop = ad_loop_of<AD_LOOP_OPERANDS>;
-using ad_loop_wide = ad_loop_of<AD_CHAIN_INPUTS + AD_CHAIN_OUTPUTS>;
+using ad_loop_wide = ad_loop_of<AD_CHAIN_INPUTS + AD_CHAIN_OUTPUTS + 2>; /* a value that is reduced; an order */
 using ad_loop_one = ad_loop_of<1>;
 
 /* These are there for the three loops above. */

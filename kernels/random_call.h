@@ -1,8 +1,9 @@
-/* What call `random` has in common on both backends: its operands. */
+/* What call `random` has in common on both backends: its operands, and what it is as a source of a chain. */
 #ifndef AD_KERNELS_RANDOM_CALL_H
 #define AD_KERNELS_RANDOM_CALL_H
 
 #include "kernels/call.h"
+#include "kernels/chain.h"
 #include "kernels/random_check.h"
 
 namespace ad {
@@ -14,17 +15,20 @@ union random_value {
     uint64_t u; /* of an integer, sign-extended */
 };
 
-struct random_call {
+struct random_source {
     const ad_distribution_row *row;
     int id, loop, kind; /* kind: dtype of the parameters */
     uint64_t key, first;
-    bool arrays; /* some parameter is one */
     random_value value[3];
+
+    double number(int i) const { return kind == AD_FLOAT32 ? double(value[i].f) : value[i].d; }
+};
+
+struct random_call : random_source {
+    bool arrays;        /* some parameter is one */
     array parameter[3]; /* data NULL: the value holds */
     array out;
     walk<4> places; /* of the output and the parameters */
-
-    double number(int i) const { return kind == AD_FLOAT32 ? double(value[i].f) : value[i].d; }
 };
 
 inline int random_kind(const ad_distribution_row *row, int loop) {
@@ -33,12 +37,31 @@ inline int random_kind(const ad_distribution_row *row, int loop) {
     return loop == AD_UINT64 ? AD_UINT64 : AD_INT64;
 }
 
+inline void random_open_source(random_source *r, int id, int loop, uint64_t key, uint64_t first) {
+    r->id = id;
+    r->row = ad__distribution(id);
+    r->loop = loop;
+    r->kind = random_kind(r->row, loop);
+    r->key = key;
+    r->first = first;
+    for (int i = 0; i < 3; i++) r->value[i].u = 0;
+}
+
+inline void random_set(random_source *r, int i, const ad_scalar *scalar) {
+    alignas(16) char value[16] = {};
+    ad_scalar_store(scalar, r->kind, value);
+    memcpy(&r->value[i], value, sizeof r->value[i]);
+}
+
+inline void random_open_source(random_source *r, const ad_chain_random *from) {
+    random_open_source(r, from->id, from->loop, from->key, from->first);
+    for (int i = 0; i < r->row->nparam; i++) random_set(r, i, &from->parameter[i]);
+}
+
 inline int random_parameter(ad_call *c, random_call *r, int i) {
     const ad_operand *o = &c->op->operand[c->op->nout + i];
     if (o->is_scalar) {
-        alignas(16) char value[16] = {};
-        ad_scalar_store(&o->scalar, r->kind, value);
-        memcpy(&r->value[i], value, sizeof r->value[i]);
+        random_set(r, i, &o->scalar);
         return 0;
     }
     r->arrays = true;
@@ -58,17 +81,10 @@ inline void random_places(random_call *r) {
 /* Fill *r from c. AD_E_MEMORY. */
 inline int random_open(ad_call *c, random_call *r) {
     int rc = 0;
-    r->id = int(c->op->param[0].as.i);
-    r->row = ad__distribution(r->id);
-    r->loop = c->op->loop;
-    r->kind = random_kind(r->row, r->loop);
-    r->key = uint64_t(c->op->param[1].as.i);
-    r->first = uint64_t(c->op->param[2].as.i);
+    random_open_source(r, int(c->op->param[0].as.i), c->op->loop, uint64_t(c->op->param[1].as.i),
+                       uint64_t(c->op->param[2].as.i));
     r->arrays = false;
-    for (int i = 0; i < 3; i++) {
-        r->value[i].u = 0;
-        r->parameter[i].data = nullptr;
-    }
+    for (int i = 0; i < 3; i++) r->parameter[i].data = nullptr;
     for (int i = 0; i < r->row->nparam && rc == 0; i++) rc = random_parameter(c, r, i);
     if (rc == 0) rc = ad_call_output(c, 0, r->loop, &r->out);
     if (rc == 0) random_places(r);
@@ -76,7 +92,7 @@ inline int random_open(ad_call *c, random_call *r) {
 }
 
 /* What is wrong with parameters that are all numbers; 0: nothing. */
-inline int random_wrong_values(const random_call *r) {
+inline int random_wrong_values(const random_source *r) {
     const int domain[3] = {r->row->domain[0], r->row->domain[1], r->row->domain[2]};
     if (r->id == AD_RANDOM_bits) return 0;
     if (r->id != AD_RANDOM_integers) return random_wrong(r->id, domain, r->number(0), r->number(1), r->number(2));
@@ -85,7 +101,7 @@ inline int random_wrong_values(const random_call *r) {
 }
 
 /* Integers of one set of parameters: the first, and how many more there are. */
-inline void random_span(const random_call *r, uint64_t *low, uint64_t *span) {
+inline void random_span(const random_source *r, uint64_t *low, uint64_t *span) {
     *low = r->id == AD_RANDOM_bits ? 0 : r->value[0].u;
     if (r->id == AD_RANDOM_bits) *span = r->loop == AD_UINT32 ? UINT32_MAX : UINT64_MAX;
     else *span = r->value[1].u - *low;

@@ -27,44 +27,65 @@ template <class S> void store(const random_call *r, int64_t begin, const S *from
     });
 }
 
-/* make(out, words, n, element of the first) for all elements in chunks, whose first one begins a block. n is rounded up
- * so that loops have no rest which is not vectorised: its functions round otherwise. */
-template <class S, class R, class F> void in_chunks(const random_call *r, F make) {
+/* make(out, words, n, element of the first) for elements begin..end in chunks, whose first one begins a block, and
+ * put(place, elements, n). n is rounded up so that loops have no rest which is not vectorised: its functions round
+ * otherwise. */
+template <class S, class R, class F, class P>
+void make_chunks(const random_source *r, int64_t begin, int64_t end, F make, P put) {
     const ad_random_kernels *k = ad_cpu_kernels_get()->random;
     constexpr uint64_t each = random_words<R>::count;
-    ad_cpu_parallel(r->places.count, GRAIN, [&](int64_t begin, int64_t end) {
-        alignas(64) R words[RANDOM_CHUNK];
-        alignas(64) S made[RANDOM_CHUNK];
-        while (begin < end) {
-            const uint64_t element = r->first + uint64_t(begin), skip = element % each;
-            int64_t n = end - begin + int64_t(skip);
-            if (n > RANDOM_CHUNK) n = RANDOM_CHUNK;
-            const int64_t all = (n + PIECE - 1) / PIECE * PIECE;
-            k->words(words, r->key, element / each, random_words<R>::stream, all / int64_t(each));
-            make(made, words, all, element - skip);
-            store(r, begin, made + skip, n - int64_t(skip));
-            begin += n - int64_t(skip);
-        }
-    });
+    alignas(64) R words[RANDOM_CHUNK];
+    alignas(64) S made[RANDOM_CHUNK];
+    while (begin < end) {
+        const uint64_t element = r->first + uint64_t(begin), skip = element % each;
+        int64_t n = end - begin + int64_t(skip);
+        if (n > RANDOM_CHUNK) n = RANDOM_CHUNK;
+        const int64_t all = (n + PIECE - 1) / PIECE * PIECE;
+        k->words(words, r->key, element / each, random_words<R>::stream, all / int64_t(each));
+        make(made, words, all, element - skip);
+        put(begin, made + skip, n - int64_t(skip));
+        begin += n - int64_t(skip);
+    }
 }
 
-void fill_real(const random_call *r) {
+/* Where chunks go: all of them into the output of a call, or some into a row without gaps. */
+struct to_output {
+    const random_call *r;
+    template <class S, class R, class F> void run(F make) const {
+        ad_cpu_parallel(r->places.count, GRAIN, [&](int64_t begin, int64_t end) {
+            make_chunks<S, R>(r, begin, end, make,
+                              [&](int64_t at, const S *from, int64_t n) { store(r, at, from, n); });
+        });
+    }
+};
+struct to_row {
+    const random_source *r;
+    int64_t begin, end;
+    void *to;
+    template <class S, class R, class F> void run(F make) const {
+        make_chunks<S, R>(r, begin, end, make, [&](int64_t at, const S *from, int64_t n) {
+            memcpy(static_cast<S *>(to) + (at - begin), from, size_t(n) * sizeof(S));
+        });
+    }
+};
+
+template <class To> void fill_real(const random_source *r, const To &to) {
     const ad_random_kernels *k = ad_cpu_kernels_get()->random;
     const double p[3] = {r->number(0), r->number(1), r->number(2)};
     if (r->loop == AD_FLOAT32)
-        in_chunks<float, uint32_t>(
-            r, [&](float *out, const uint32_t *w, int64_t n, uint64_t) { k->real32[r->id](out, w, n, p); });
+        to.template run<float, uint32_t>(
+            [&](float *out, const uint32_t *w, int64_t n, uint64_t) { k->real32[r->id](out, w, n, p); });
     else
-        in_chunks<double, uint64_t>(
-            r, [&](double *out, const uint64_t *w, int64_t n, uint64_t) { k->real64[r->id](out, w, n, p); });
+        to.template run<double, uint64_t>(
+            [&](double *out, const uint64_t *w, int64_t n, uint64_t) { k->real64[r->id](out, w, n, p); });
 }
 
 /* Integers whose span fits into 32 bits, in elements of S. */
-template <class S> void fill_narrow(const random_call *r, uint64_t low, uint32_t span) {
+template <class S, class To> void fill_narrow(const random_source *r, uint64_t low, uint32_t span, const To &to) {
     const ad_random_kernels *k = ad_cpu_kernels_get()->random;
     constexpr int size = sizeof(S) == 1 ? 0 : sizeof(S) == 2 ? 1 : sizeof(S) == 4 ? 2 : 3;
     const random_range<uint32_t> range(span);
-    in_chunks<S, uint32_t>(r, [&](S *out, const uint32_t *w, int64_t n, uint64_t element) {
+    to.template run<S, uint32_t>([&](S *out, const uint32_t *w, int64_t n, uint64_t element) {
         alignas(64) uint32_t offset[RANDOM_CHUNK];
         if (!k->below32(offset, w, n, span))
             for (int64_t i = 0; i < n; i++) offset[i] = random_below(w[i], range, r->key, element + uint64_t(i));
@@ -72,22 +93,22 @@ template <class S> void fill_narrow(const random_call *r, uint64_t low, uint32_t
     });
 }
 
-void fill_wide(const random_call *r, uint64_t low, uint64_t span) {
+template <class To> void fill_wide(const random_source *r, uint64_t low, uint64_t span, const To &to) {
     const random_range<uint64_t> range(span);
-    in_chunks<uint64_t, uint64_t>(r, [&](uint64_t *out, const uint64_t *w, int64_t n, uint64_t element) {
+    to.template run<uint64_t, uint64_t>([&](uint64_t *out, const uint64_t *w, int64_t n, uint64_t element) {
         for (int64_t i = 0; i < n; i++) out[i] = low + random_below(w[i], range, r->key, element + uint64_t(i));
     });
 }
 
-void fill_integers(const random_call *r) {
+template <class To> void fill_integers(const random_source *r, const To &to) {
     uint64_t low, span;
     random_span(r, &low, &span);
-    if (span >> 32 != 0) return fill_wide(r, low, span);
+    if (span >> 32 != 0) return fill_wide(r, low, span, to);
     switch (itemsize(r->loop)) {
-    case 1: return fill_narrow<uint8_t>(r, low, uint32_t(span));
-    case 2: return fill_narrow<uint16_t>(r, low, uint32_t(span));
-    case 4: return fill_narrow<uint32_t>(r, low, uint32_t(span));
-    default: return fill_narrow<uint64_t>(r, low, uint32_t(span));
+    case 1: return fill_narrow<uint8_t>(r, low, uint32_t(span), to);
+    case 2: return fill_narrow<uint16_t>(r, low, uint32_t(span), to);
+    case 4: return fill_narrow<uint32_t>(r, low, uint32_t(span), to);
+    default: return fill_narrow<uint64_t>(r, low, uint32_t(span), to);
     }
 }
 
@@ -182,8 +203,9 @@ int check(const random_call *r, ad_fault *fault) {
 void fill(const random_call *r) {
     const int wide = r->kind == AD_FLOAT64;
     if (r->row->source == AD_RANDOM_OWN) return ad_random_one_by_one.own[wide][r->id](r);
-    if (r->row->loops == AD_RANDOM_REAL) return r->arrays ? ad_random_one_by_one.mixed[wide][r->id](r) : fill_real(r);
-    if (!r->arrays) return fill_integers(r);
+    if (r->row->loops == AD_RANDOM_REAL)
+        return r->arrays ? ad_random_one_by_one.mixed[wide][r->id](r) : fill_real(r, to_output{r});
+    if (!r->arrays) return fill_integers(r, to_output{r});
     switch (itemsize(r->loop)) {
     case 1: return fill_bounded<uint8_t>(r);
     case 2: return fill_bounded<uint16_t>(r);
@@ -193,6 +215,12 @@ void fill(const random_call *r) {
 }
 
 } // namespace
+
+void ad_cpu_random_make(const random_source *r, int64_t begin, int64_t n, void *to) {
+    const to_row row = {r, begin, begin + n, to};
+    if (r->row->loops == AD_RANDOM_REAL) fill_real(r, row);
+    else fill_integers(r, row);
+}
 
 int ad_call_random(ad_call *c) {
     random_call r;

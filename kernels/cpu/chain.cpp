@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/cpu/ufunc_plan.h"
+#include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "protocol/tables.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int64_t GRAIN = 1 << 17; /* elements of one cheap operation worth waking a thread for */
 constexpr int64_t LEAST_GRAIN = 2048;
+constexpr int64_t RANDOM_WEIGHT = 8;   /* cheap operations that take as long as random numbers */
 constexpr int64_t SCRATCH = 128 << 10; /* of all blocks: what stays in the cache of one processor */
 constexpr int64_t JUMPS = 256;         /* bytes from one element to the next that waste most of a cache line */
 constexpr int64_t ORDERED = 4096;      /* elements worth ordering memory accesses for */
@@ -102,6 +104,15 @@ int16_t make_cast(maker *m, int16_t from, int stored, int middle, int dtype) {
     return slot;
 }
 
+/* Numbers of a random source, always in its own type. */
+int16_t make_random(maker *m, int index) {
+    const int16_t slot = new_slot(m, m->chain->random[index].loop);
+    ad_chain_step *s = new_step(m, AD_STEP_RANDOM);
+    s->operand = int16_t(index);
+    s->slot[0] = slot;
+    return slot;
+}
+
 /* The slot of a source in a form; made by steps of its own unless it is there already. */
 int16_t find_source(maker *m, ad_source source, int middle, int dtype) {
     for (int i = 0; i < m->nwanted && source.kind != AD_SOURCE_SCALAR; i++) {
@@ -109,9 +120,10 @@ int16_t find_source(maker *m, ad_source source, int middle, int dtype) {
         if (memcmp(&w->source, &source, sizeof source) == 0 && w->middle == middle && w->dtype == dtype) return w->slot;
     }
     const int i = source.index;
-    const int16_t slot = source.kind == AD_SOURCE_SCALAR ? make_scalar(m, &m->chain->scalar[i], middle, dtype)
-                         : source.kind == AD_SOURCE_INPUT
-                             ? make_loaded(m, i, middle, dtype)
+    const int16_t slot = source.kind == AD_SOURCE_SCALAR  ? make_scalar(m, &m->chain->scalar[i], middle, dtype)
+                         : source.kind == AD_SOURCE_INPUT ? make_loaded(m, i, middle, dtype)
+                         : source.kind == AD_SOURCE_RANDOM
+                             ? make_random(m, i)
                              : make_cast(m, m->value[i][source.part], m->value_dtype[i][source.part], middle, dtype);
     m->list[m->nwanted++] = {source, middle, dtype, slot};
     return slot;
@@ -127,7 +139,12 @@ int16_t read(maker *m, ad_source source, int16_t slot) {
 
 void make_copy(maker *m, int i) {
     const ad_chain_node *n = &m->chain->node[i];
-    const int16_t from = find_source(m, n->source[0], n->loop, n->dtype[0]), slot = new_slot(m, n->dtype[0]);
+    const int16_t from = find_source(m, n->source[0], n->loop, n->dtype[0]);
+    if (n->source[0].kind == AD_SOURCE_RANDOM) { /* nobody else has these */
+        m->value[i][0] = from;
+        return;
+    }
+    const int16_t slot = new_slot(m, n->dtype[0]);
     read(m, n->source[0], from);
     ad_chain_step *s = new_step(m, AD_STEP_CAST);
     s->slot[0] = m->value[i][0] = slot;
@@ -166,7 +183,7 @@ void make_nodes(maker *m) {
         for (int k = 0; k < n->nout; k++) m->value_dtype[i][k] = n->dtype[k];
         if (kernel) make_kernel(m, i, kernel, compute);
         else make_copy(m, i);
-        weight += GRAIN / ad_ufunc_grain(n->row);
+        weight += n->source[0].kind == AD_SOURCE_RANDOM ? RANDOM_WEIGHT : GRAIN / ad_ufunc_grain(n->row);
     }
     m->p->grain = std::max(LEAST_GRAIN, GRAIN / weight);
 }
@@ -197,9 +214,18 @@ void add_views(ad_loop_wide *all, const ad_chain *chain) {
     }
 }
 
+/* An array that there is not, whose elements lie in row-major order: as the first it makes the others follow it. */
+void add_order(ad_loop_wide *all, const ad_chain *chain) {
+    static char nothing;
+    int64_t strides[AD_MAX_NDIM];
+    ad__strides_contiguous(chain->ndim, chain->shape, 1, strides);
+    ad_loop_add(all, &nothing, chain->ndim, chain->shape, strides);
+}
+
 /* All views in one order of elements. What the end reduces comes first: it is made in memory of its own. */
 void make_loop(ad_loop_wide *all, const ad_chain *chain, void *value) {
     ad_loop_init(all, chain->ndim, chain->shape);
+    if (chain->nrandoms) add_order(all, chain);
     if (value) {
         const ad_desc *d = &chain->end.op->operand[1].desc;
         ad_loop_add(all, value, d->ndim, d->shape, d->strides);
@@ -211,7 +237,7 @@ void make_loop(ad_loop_wide *all, const ad_chain *chain, void *value) {
 void make_arrays(maker *m, const ad_loop_wide *all, bool value) {
     ad_chain_program *p = m->p;
     const ad_chain *c = m->chain;
-    int k = 0;
+    int k = c->nrandoms > 0;
     p->noutputs = c->noutputs + value;
     p->ninputs = c->ninputs;
     if (value) make_array(&p->output[0], all, k++, c->end.op->operand[1].desc.dtype);
@@ -271,12 +297,23 @@ void assign_blocks(ad_chain_program *p) {
     p->block = p->block_bytes / widest;
 }
 
+/* By itself the operation says what is wrong. */
+bool has_good_randoms(const ad_chain *chain) {
+    ad::random_source r;
+    for (int i = 0; i < chain->nrandoms; i++) {
+        ad::random_open_source(&r, &chain->random[i]);
+        if (ad::random_wrong_values(&r) != 0) return false;
+    }
+    return true;
+}
+
 } // namespace
 
 bool ad_cpu_chain_suits(const ad_chain *chain) {
     ad_loop_wide all;
-    if (chain->nnodes < 2) return false;
+    if (chain->nnodes < 2 || !has_good_randoms(chain)) return false;
     ad_loop_init(&all, chain->ndim, chain->shape);
+    if (chain->nrandoms) add_order(&all, chain);
     add_views(&all, chain);
     if (all.nop == 0) return false;
     ad_loop_optimize(&all);
@@ -294,6 +331,7 @@ void ad_cpu_chain_plan(ad_chain_program *p, const ad_chain *chain, void *value) 
     m.chain = chain;
     p->kernels = ad_cpu_kernels_get();
     p->nsteps = p->nslots = p->nconstants = 0;
+    for (int i = 0; i < chain->nrandoms; i++) ad::random_open_source(&p->random[i], &chain->random[i]);
     make_loop(&all, chain, value);
     p->count = ad_loop_count(&all);
     make_arrays(&m, &all, value != nullptr);

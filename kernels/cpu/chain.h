@@ -4,6 +4,7 @@
 
 #include "kernels/loop.h"
 #include "kernels/cpu/operand.h"
+#include "kernels/random_call.h"
 
 #define AD_CHAIN_SLOTS 512
 #define AD_CHAIN_BLOCK 1024 /* least bytes of a block, and what divides it */
@@ -18,9 +19,10 @@ struct ad_chain_slot {
     char *constant;
 };
 
-enum ad_chain_kind { AD_STEP_LOAD, AD_STEP_CAST, AD_STEP_RUN };
+enum ad_chain_kind { AD_STEP_LOAD, AD_STEP_CAST, AD_STEP_RUN, AD_STEP_RANDOM };
 
-/* LOAD: array `operand` to slot[0]. CAST: slot[1] to slot[0]. RUN: the kernel, outputs then inputs. */
+/* LOAD: array `operand` to slot[0]. CAST: slot[1] to slot[0]. RUN: the kernel, outputs then inputs. RANDOM: numbers of
+ * source `operand` to slot[0]. */
 struct ad_chain_step {
     uint8_t kind, nop, scalars;
     bool plain; /* LOAD: no conversion, so the array itself does where its elements are in a row */
@@ -45,6 +47,7 @@ struct ad_chain_program {
     ad_chain_step step[AD_CHAIN_SLOTS];
     ad_chain_slot slot[AD_CHAIN_SLOTS];
     ad_chain_array output[AD_CHAIN_OUTPUTS + 1], input[AD_CHAIN_INPUTS];
+    ad::random_source random[AD_CHAIN_RANDOMS]; /* then elements are in row-major order */
     alignas(16) char constant[AD_CHAIN_SLOTS / 2][16];
     int nconstants;
 };

@@ -2,6 +2,7 @@
 #include <new>
 #include <string.h>
 
+#include "kernels/cpu/call_random.h"
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/ufunc_plan.h"
@@ -60,6 +61,9 @@ void step(work *w, const ad_chain_step *s, int64_t begin, int64_t n) {
     void *q[5];
     switch (s->kind) {
     case AD_STEP_LOAD: load(w, s, begin, n); return;
+    case AD_STEP_RANDOM:
+        ad_cpu_random_make(&w->p->random[s->operand], begin, n, static_cast<char *>(w->at[s->slot[0]]));
+        return;
     case AD_STEP_CAST:
         ad_cpu_cast_run(&s->cast, w->at[s->slot[0]], slot[s->slot[0]].size, w->at[s->slot[1]],
                         slot[s->slot[1]].one ? 0 : slot[s->slot[1]].size, n);

@@ -5,6 +5,7 @@
 #include "kernels/call.h"
 #include "kernels/cuda/fuse_cache.h"
 #include "kernels/cuda/reduce_plan.h"
+#include "kernels/random_call.h"
 
 namespace {
 
@@ -26,10 +27,32 @@ int launch(ad_stream *stream, cudaKernel_t kernel, unsigned blocks, void *argume
                           "launching a chain", fault);
 }
 
+/* As fuse_random_value of fuse_random.cuh. */
+void store_random(const ad_chain_random *random, char *to) {
+    ad::random_source r;
+    uint64_t value[4] = {};
+    ad::random_open_source(&r, random);
+    value[0] = r.key;
+    if (r.row->loops == AD_RANDOM_REAL) memcpy(value + 1, r.value, sizeof r.value);
+    else ad::random_span(&r, &value[1], &value[2]);
+    memcpy(to, value, sizeof value);
+}
+
 void store_scalars(const ad_chain *chain, ad_fuse_plan *p) {
-    char *to = reinterpret_cast<char *>(&p->operand[p->form.nout + p->form.nin]);
+    char *to = reinterpret_cast<char *>(&p->operand[ad_fuse_operands(&p->form)]);
     for (int k = 0; k < p->form.nscalars; k++, to += sizeof(ad_fuse_scalar))
         ad_scalar_store(&chain->scalar[p->scalar[k]], p->scalar_dtype[k], to);
+    for (int k = 0; k < p->form.nrandoms; k++, to += 2 * sizeof(ad_fuse_scalar)) store_random(&chain->random[k], to);
+}
+
+/* By itself the operation says what is wrong. */
+bool has_good_randoms(const ad_chain *chain) {
+    ad::random_source r;
+    for (int k = 0; k < chain->nrandoms; k++) {
+        ad::random_open_source(&r, &chain->random[k]);
+        if (ad::random_wrong_values(&r) != 0) return false;
+    }
+    return true;
 }
 
 /* ---- ends ---- */
@@ -57,8 +80,8 @@ int launch_fold(ad_call *c, const ad_chain *chain, cudaKernel_t kernel, ad_fold_
     fold_argument a;
     if (ad_fold_scratch(c, &lay->fold, lay->groups, lay->state) < 0) return 0;
     store_scalars(chain, p);
-    const size_t used = sizeof p->head + sizeof *p->operand * size_t(p->form.nout + p->form.nin) +
-                        sizeof(ad_fuse_scalar) * size_t(p->form.nscalars);
+    const size_t used = sizeof p->head + sizeof *p->operand * size_t(ad_fuse_operands(&p->form)) +
+                        sizeof(ad_fuse_scalar) * size_t(ad_fuse_scalars(&p->form));
     a.fold = lay->fold;
     memcpy(a.chain, &p->head, used);
     if (c->op->operand[0].desc.form == AD_VIEW) c->run->wrote = true;
@@ -99,6 +122,7 @@ int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault)
     const ad_op *end = chain->end.op;
     bool tried = false;
     int rc;
+    if (!has_good_randoms(chain)) return 0;
     if (end != nullptr) {
         if (!takes_end(end)) return 0;
         rc = try_fold(stream, chain, run, fault, &tried);

@@ -16,13 +16,15 @@
 #include "kernels/cuda/reduce.h"
 
 #define AD_FUSE_OUTPUTS (AD_CHAIN_OUTPUTS + 1) /* the last: what the chain's end reduces */
-#define AD_FUSE_OPERANDS (AD_FUSE_OUTPUTS + AD_CHAIN_INPUTS)
+#define AD_FUSE_OPERANDS (AD_FUSE_OUTPUTS + AD_CHAIN_INPUTS + AD_CHAIN_RANDOMS)
 #define AD_FUSE_SCALARS 64 /* uses of scalars, each in the type it is used in */
 #define AD_FUSE_KEY 2048   /* bytes of a signature, at most */
 #define AD_FUSE_KERNEL "ad_fused"
 
-/* How a row of an operand lies. */
-enum { AD_FUSE_PACKED, AD_FUSE_APART, AD_FUSE_ONE };
+/* How a row of an operand lies; RANDOM: nowhere, its elements are made (fuse_random.cuh). */
+enum { AD_FUSE_PACKED, AD_FUSE_APART, AD_FUSE_ONE, AD_FUSE_RANDOM };
+/* What a kernel's source includes besides what all do. */
+enum { AD_FUSE_WITH_RANDOM = 1, AD_FUSE_WITH_END = 2 };
 
 /* A chain's end whose kernel computes what it reduces: which states (AD_FOLD_SUMS ...; AD_FOLD_NO_FAMILY: there is no
  * such end), how their elements would be read (AD_FOLD_UNIT ...), and the reduction's types. */
@@ -30,9 +32,9 @@ typedef struct ad_fuse_end {
     uint8_t family, way, input, loop;
 } ad_fuse_end;
 
-/* Outputs, then inputs. What of a plan the kernel's source depends on. */
+/* Outputs, inputs, then random sources. What of a plan the kernel's source depends on. */
 typedef struct ad_fuse_form {
-    int nout, nin, nscalars;
+    int nout, nin, nrandoms, nscalars;
     ad_fuse_end end;      /* then there is one output, the value that is reduced, and it is not stored */
     uint8_t outer;        /* dimensions outside the rows */
     uint8_t width;        /* elements of a chunk */
@@ -40,18 +42,24 @@ typedef struct ad_fuse_form {
     bool ragged;          /* the last chunk of a row need not be whole */
     bool tiled;           /* blocks have tiles of the two last dimensions */
     uint8_t dtype[AD_FUSE_OPERANDS], place[AD_FUSE_OPERANDS];
-    ad_source from[AD_FUSE_OUTPUTS]; /* of outputs */
+    uint8_t random[AD_CHAIN_RANDOMS]; /* rows of distribution.def */
+    ad_source from[AD_FUSE_OUTPUTS];  /* of outputs */
 } ad_fuse_form;
 
 typedef struct ad_fuse_plan {
     ad_fuse_form form;
     uint32_t blocks;
     uint8_t scalar[AD_FUSE_SCALARS], scalar_dtype[AD_FUSE_SCALARS]; /* which of the chain's, and as what */
-    /* The kernel's argument. Its scalars follow its last operand, wherever that is. */
+    /* The kernel's argument. Its scalars follow its last operand, wherever that is, and two more for each random
+     * source (ad_fuse_random_value). */
     ad_fuse_head head;
     ad_fuse_operand operand[AD_FUSE_OPERANDS];
-    ad_fuse_scalar room[AD_FUSE_SCALARS];
+    ad_fuse_scalar room[AD_FUSE_SCALARS + 2 * AD_CHAIN_RANDOMS];
 } ad_fuse_plan;
+
+static inline int ad_fuse_operands(const ad_fuse_form *f) { return f->nout + f->nin + f->nrandoms; }
+static inline int ad_fuse_scalars(const ad_fuse_form *f) { return f->nscalars + 2 * f->nrandoms; }
+int ad_fuse_includes(const ad_fuse_form *form); /* AD_FUSE_WITH_... */
 
 /* False: not for one kernel of ours. The last output of a chain with an end is what that reduces, row-major; its base
  * is for the caller to set, and so are the scalars. */
@@ -68,9 +76,8 @@ int ad_fuse_wants(const ad_chain_node *node, int k);
 /* Bytes written to key, which tell kernels apart; 0: too many. */
 int ad_fuse_signature(const ad_chain *chain, const ad_fuse_form *form, uint8_t *key);
 std::string ad_fuse_source(const ad_chain *chain, const ad_fuse_form *form);
-/* What is to be compiled; source must stay. end: it is the source of a form with an end. */
-void ad_fuse_job(const char *source, size_t size, const char *arch, bool end, ad_compile_job *job);
-/* The headers, those that only ends need among them or not. */
-const ad_compile_header *ad_fuse_headers(bool end, size_t *count);
+/* What is to be compiled; source must stay. includes: of its form. */
+void ad_fuse_job(const char *source, size_t size, const char *arch, int includes, ad_compile_job *job);
+const ad_compile_header *ad_fuse_headers(int includes, size_t *count);
 
 #endif

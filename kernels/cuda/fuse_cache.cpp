@@ -21,7 +21,7 @@ struct entry {
     uint64_t hash;
     int64_t used, again, pause; /* times: of the last use; to ask next; until the time after that */
     int state, size;
-    bool end; /* of a form with an end */
+    int includes;
     cudaLibrary_t library;
     cudaKernel_t kernel;
     std::string source;
@@ -122,7 +122,7 @@ int ask(ad_device *device, entry *e, int64_t time, ad_fault *fault) {
     ad_compile_job job;
     const ad_binary *binary = nullptr;
     ad_fault why; /* nobody's concern: the chain is executed in another way */
-    ad_fuse_job(e->source.data(), e->source.size(), device->fuser->arch, e->end, &job);
+    ad_fuse_job(e->source.data(), e->source.size(), device->fuser->arch, e->includes, &job);
     int rc = device->compiler->get(device->compiler, &job, &binary, &why);
     if (rc < 0) e->again = time + REFUSED;
     if (rc == 0) {
@@ -152,7 +152,7 @@ int ad_fuse_kernel(ad_device *device, const ad_chain *chain, const ad_fuse_form 
     while (e != nullptr && (e->hash != hash || e->size != size || memcmp(e->key, key, size_t(size)) != 0)) e = e->next;
     if (e == nullptr) {
         if ((e = add(f, hash, key, size, time)) == nullptr) return 0;
-        e->end = form->end.family != AD_FOLD_NO_FAMILY;
+        e->includes = ad_fuse_includes(form);
         e->source = ad_fuse_source(chain, form);
     }
     e->used = time;

@@ -25,6 +25,11 @@
     X(divide, "kernels/cuda/divide.h")          \
     X(argument, "kernels/cuda/fuse_argument.h") \
     X(device, "kernels/cuda/fuse_device.cuh")
+#define AD_EMBEDDED_FOR_RANDOM(X)                 \
+    X(distributions, "protocol/distribution.def") \
+    X(random, "kernels/random.h")                 \
+    X(random_block, "kernels/random_block.h")     \
+    X(fuse_random, "kernels/cuda/fuse_random.cuh")
 #define AD_EMBEDDED_FOR_ENDS(X)                 \
     X(accumulate, "kernels/accumulate.h")       \
     X(reduce, "kernels/cuda/reduce.h")          \
@@ -33,6 +38,7 @@
     X(end, "kernels/cuda/fuse_fold.cuh")
 
 AD_EMBEDDED(AD_EMBED)
+AD_EMBEDDED_FOR_RANDOM(AD_EMBED)
 AD_EMBEDDED_FOR_ENDS(AD_EMBED)
 
 namespace {
@@ -56,8 +62,16 @@ const char base_text[] = "#pragma once\n"
                          "#undef AD_DTYPE\n"
                          "};\n";
 
+const char distribution_text[] = "#pragma once\n"
+                                 "enum {\n"
+                                 "#define AD_DISTRIBUTION(id, name, ...) AD_RANDOM_##name = (id),\n"
+                                 "#include \"protocol/distribution.def\"\n"
+                                 "#undef AD_DISTRIBUTION\n"
+                                 "};\n";
+
 #define AD_COUNT(symbol, path) +1
-constexpr size_t USUAL = 4 AD_EMBEDDED(AD_COUNT), TEXTS = USUAL AD_EMBEDDED_FOR_ENDS(AD_COUNT);
+constexpr size_t USUAL = 4 AD_EMBEDDED(AD_COUNT), RANDOM = USUAL + 1 AD_EMBEDDED_FOR_RANDOM(AD_COUNT),
+                 TEXTS = RANDOM AD_EMBEDDED_FOR_ENDS(AD_COUNT);
 #undef AD_COUNT
 
 struct headers {
@@ -68,7 +82,8 @@ struct headers {
               {"string.h", {"", 0}},
               {"protocol/base.h", {base_text, sizeof base_text - 1}},
 #define AD_HEADER(symbol, path) {path, {ad_text_##symbol, size_t(ad_text_end_##symbol - ad_text_##symbol)}},
-              AD_EMBEDDED(AD_HEADER) AD_EMBEDDED_FOR_ENDS(AD_HEADER)
+              AD_EMBEDDED(AD_HEADER){"protocol/distribution.h", {distribution_text, sizeof distribution_text - 1}},
+              AD_EMBEDDED_FOR_RANDOM(AD_HEADER) AD_EMBEDDED_FOR_ENDS(AD_HEADER)
 #undef AD_HEADER
           } {
     }
@@ -79,19 +94,19 @@ const char *const options[] = {"-w", "-std=c++17", "-default-device", "-fmad=fal
 
 } // namespace
 
-const ad_compile_header *ad_fuse_headers(bool end, size_t *count) {
+const ad_compile_header *ad_fuse_headers(int includes, size_t *count) {
     static const headers h;
-    *count = end ? TEXTS : USUAL;
+    *count = includes & AD_FUSE_WITH_END ? TEXTS : includes & AD_FUSE_WITH_RANDOM ? RANDOM : USUAL;
     return h.all;
 }
 
-void ad_fuse_job(const char *source, size_t size, const char *arch, bool end, ad_compile_job *job) {
+void ad_fuse_job(const char *source, size_t size, const char *arch, int includes, ad_compile_job *job) {
     memset(job, 0, sizeof *job);
     job->target = AD_COMPILE_CUDA;
     job->arch = arch;
     job->source = {source, size};
     job->own_options = options;
     job->nown_options = sizeof options / sizeof *options;
-    job->headers = ad_fuse_headers(end, &job->nheaders);
+    job->headers = ad_fuse_headers(includes, &job->nheaders);
     job->own = true;
 }

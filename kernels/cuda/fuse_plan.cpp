@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t LARGEST = 0x7fffffff; /* chunks, and sizes that they are divided by */
 constexpr int64_t TILED = 4096;         /* elements worth ordering memory accesses for */
 constexpr int UNROLLED = 240;           /* about as many instructions are written out in a row */
+constexpr int RANDOM_WEIGHT = 80;       /* instructions of a random source */
 
 /* ---- rows ---- */
 
@@ -91,6 +92,16 @@ void add_operand(walk *w, const ad_chain *c, const ad_operand *o) {
     w->base[w->nop++] = static_cast<char *>(o->data);
 }
 
+/* Elements of a random source are numbered row by row. */
+void add_random(walk *w, uint64_t first) {
+    int64_t step = 1;
+    for (int d = w->ndim - 1; d >= 0; d--) {
+        w->stride[w->nop][d] = step;
+        step *= w->shape[d];
+    }
+    w->base[w->nop++] = reinterpret_cast<char *>(uintptr_t(first));
+}
+
 /* What the chain's end reduces, in row-major order; its address is not known yet. */
 void add_end(walk *w, int64_t size) {
     for (int d = w->ndim - 1; d >= 0; d--) {
@@ -160,7 +171,8 @@ bool is_aligned(const walk *w, int k, int64_t to) {
 /* False: an operand that our loads do not reach. */
 bool place_operands(const walk *w, ad_fuse_form *f) {
     const int last = w->ndim - 1;
-    for (int k = 0; k < w->nop; k++) {
+    for (int k = f->nout + f->nin; k < w->nop; k++) f->place[k] = AD_FUSE_RANDOM;
+    for (int k = 0; k < f->nout + f->nin; k++) {
         const int64_t inner = w->stride[k][last], size = size_of(f, k);
         const bool single = w->shape[last] == 1;
         f->place[k] = k < f->nout && single        ? AD_FUSE_PACKED
@@ -190,7 +202,7 @@ bool outputs_fit(const walk *w, const ad_fuse_form *f, int width) {
 
 /* Inputs that do not begin with whole vectors are read one by one. */
 void part_unaligned(const walk *w, ad_fuse_form *f) {
-    for (int k = f->nout; k < w->nop; k++) {
+    for (int k = f->nout; k < f->nout + f->nin; k++) {
         const int64_t bytes = int64_t(f->width) * size_of(f, k);
         if (f->place[k] == AD_FUSE_PACKED && !is_aligned(w, k, bytes < 16 ? bytes : 16)) f->place[k] = AD_FUSE_APART;
     }
@@ -211,18 +223,20 @@ void choose_width(const walk *w, ad_fuse_form *f) {
 void choose_unrolling(int weight, ad_fuse_form *f) {
     int loaded = 0, step = f->width;
     while (step > 1 && step * weight > UNROLLED) step /= 2;
-    for (int k = f->nout; k < f->nout + f->nin; k++)
+    for (int k = f->nout; k < ad_fuse_operands(f); k++)
         loaded += f->place[k] == AD_FUSE_ONE ? (size_of(f, k) + 3) / 4 : (f->width * size_of(f, k) + 3) / 4;
     int unroll = 4;
-    while (unroll > 1 && (unroll * loaded > 16 || unroll * f->width * weight > UNROLLED / 2)) unroll /= 2;
+    while (unroll > 1 && (unroll * loaded > 16 || unroll * f->width * weight > UNROLLED / 2 ||
+                          unroll * f->nrandoms * RANDOM_WEIGHT > UNROLLED))
+        unroll /= 2;
     f->step = uint8_t(step);
     f->unroll = uint8_t(unroll);
 }
 
 /* The dimension along which some operand that jumps along the rows is contiguous or nearly so; -1: none. */
-int smoother_dimension(const walk *w) {
+int smoother_dimension(const walk *w, int nop) {
     const int last = w->ndim - 1;
-    for (int k = 0; k < w->nop; k++) {
+    for (int k = 0; k < nop; k++) {
         if (llabs(w->stride[k][last]) < 256) continue;
         for (int d = last - 1; d >= 0; d--) {
             const int64_t s = llabs(w->stride[k][d]);
@@ -236,7 +250,7 @@ int smoother_dimension(const walk *w) {
 void choose_tiles(walk *w, ad_fuse_form *f) {
     int64_t count = 1;
     for (int d = 0; d < w->ndim; d++) count *= w->shape[d];
-    const int smooth = f->width == 1 && count >= TILED ? smoother_dimension(w) : -1;
+    const int smooth = f->width == 1 && count >= TILED ? smoother_dimension(w, f->nout + f->nin) : -1;
     f->tiled = smooth >= 0;
     for (int d = smooth; f->tiled && d < w->ndim - 2; d++) swap_dimensions(w, d, d + 1);
 }
@@ -332,10 +346,16 @@ bool lay_out(const ad_chain *chain, walk *w, ad_fuse_form *f) {
     }
     f->nout = w->nop;
     f->nin = chain->ninputs;
+    f->nrandoms = chain->nrandoms;
     if (f->nout == 0) return false;
     for (int k = 0; k < chain->ninputs; k++) {
         f->dtype[w->nop] = chain->input[k].desc.dtype;
         add_operand(w, chain, &chain->input[k]);
+    }
+    for (int k = 0; k < chain->nrandoms; k++) {
+        f->dtype[w->nop] = chain->random[k].loop;
+        f->random[k] = chain->random[k].id;
+        add_random(w, chain->random[k].first);
     }
     order(w);
     if (w->ndim - 1 > AD_FUSE_OUTER || !place_operands(w, f)) return false;
@@ -375,6 +395,10 @@ bool ad_fuse_has_row(int row, int loop) {
     }
 }
 
+int ad_fuse_includes(const ad_fuse_form *form) {
+    return (form->nrandoms ? AD_FUSE_WITH_RANDOM : 0) | (form->end.family != AD_FOLD_NO_FAMILY ? AD_FUSE_WITH_END : 0);
+}
+
 int ad_fuse_weight(const ad_chain *chain) {
     int weight = 0;
     for (int i = 0; i < chain->nnodes; i++) {
@@ -407,6 +431,6 @@ bool ad_fuse_plan_end(const ad_chain *chain, const ad_fuse_end *end, bool whole,
     f->ragged = f->tiled = false;
     part_unaligned(&w, f);
     choose_unrolling(ad_fuse_weight(chain), f);
-    f->unroll = at_once * ad_fuse_weight(chain) <= UNROLLED ? 4 : 1;
+    f->unroll = at_once * (ad_fuse_weight(chain) + RANDOM_WEIGHT * f->nrandoms) <= UNROLLED ? 4 : 1;
     return fill_argument(&w, 1, plan);
 }

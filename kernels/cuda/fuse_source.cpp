@@ -35,14 +35,21 @@ const ad_rule_row *rule_of(const ad_chain_node *n) { return &ad__rules[ad__ufunc
 std::string name_of(const ad_source &s, int *scalars) {
     if (s.kind == AD_SOURCE_INPUT) return number("i", s.index);
     if (s.kind == AD_SOURCE_SCALAR) return number("s", (*scalars)++);
+    if (s.kind == AD_SOURCE_RANDOM) return number("g", s.index);
     return number("v", s.index) + (s.part ? "b" : "");
+}
+
+/* Of input k, those that are random after the others. */
+std::string name_of_operand(const ad_fuse_form *f, int k) {
+    return k < f->nin ? number("i", k) : number("g", k - f->nin);
 }
 
 int dtype_of(const ad_chain *c, const ad_fuse_form *f, const ad_chain_node *n) {
     const ad_source *s = &n->source[0];
-    return s->kind == AD_SOURCE_INPUT  ? f->dtype[f->nout + s->index]
-           : s->kind == AD_SOURCE_NODE ? c->node[s->index].dtype[s->part]
-                                       : ad_fuse_wants(n, 0);
+    return s->kind == AD_SOURCE_INPUT    ? f->dtype[f->nout + s->index]
+           : s->kind == AD_SOURCE_RANDOM ? f->dtype[f->nout + f->nin + s->index]
+           : s->kind == AD_SOURCE_NODE   ? c->node[s->index].dtype[s->part]
+                                         : ad_fuse_wants(n, 0);
 }
 
 /* Rows that move their input do that by themselves too, bit by bit. */
@@ -90,7 +97,8 @@ void write_node(writer &w, const ad_chain *c, const ad_fuse_form *f, int index, 
 void write_element(writer &w, const ad_chain *c, const ad_fuse_form *f, const std::string *scalar_types) {
     int scalars = 0, unused = 0;
     w << "__device__ __forceinline__ void element(";
-    for (int k = 0; k < f->nin; k++) w << type(f->dtype[f->nout + k]) << " i" << k << ", ";
+    for (int k = 0; k < f->nin + f->nrandoms; k++)
+        w << type(f->dtype[f->nout + k]) << " " << name_of_operand(f, k) << ", ";
     for (int k = 0; k < f->nscalars; k++) w << scalar_types[k] << " s" << k << ", ";
     for (int k = 0; k < f->nout; k++) w << type(f->dtype[k]) << " &o" << k << (k + 1 < f->nout ? ", " : ") {\n");
     for (int i = 0; i < c->nnodes; i++) write_node(w, c, f, i, &scalars);
@@ -103,23 +111,29 @@ void write_element(writer &w, const ad_chain *c, const ad_fuse_form *f, const st
 
 void write_head(writer &w, const ad_fuse_form *f, const std::string *scalar_types) {
     w << "extern \"C\" __global__ void __launch_bounds__(" << AD_FUSE_THREADS << ")\n    " AD_FUSE_KERNEL
-      << "(const __grid_constant__ ad::fuse_argument<" << f->nout + f->nin << ", " << f->nscalars << "> p) {\n"
+      << "(const __grid_constant__ ad::fuse_argument<" << ad_fuse_operands(f) << ", " << ad_fuse_scalars(f)
+      << "> p) {\n"
       << "    using namespace ad;\n    constexpr int V = " << f->width << ", N = " << f->step << ", U = " << f->unroll
       << ", D = " << f->outer << ";\n    constexpr bool R = " << (f->ragged ? "true" : "false") << ";\n"
       << "    const uint32_t first = blockIdx.x * p.head.block + threadIdx.x;\n    fuse_place<D> at[U];\n";
     for (int k = 0; k < f->nscalars; k++)
         w << "    const " << scalar_types[k] << " s" << k << " = fuse_scalar<" << scalar_types[k] << ">(p.scalar[" << k
           << "]);\n";
-    for (int k = 0; k < f->nin; k++) {
-        const std::string t = type(f->dtype[f->nout + k]);
-        if (f->place[f->nout + k] == AD_FUSE_ONE) w << "    " << t << " i" << k << "[U];\n";
-        else w << "    vec<" << t << ", V> i" << k << "[U];\n";
+    for (int k = 0; k < f->nin + f->nrandoms; k++) {
+        const std::string t = type(f->dtype[f->nout + k]), name = name_of_operand(f, k);
+        if (f->place[f->nout + k] == AD_FUSE_ONE) w << "    " << t << " " << name << "[U];\n";
+        else w << "    vec<" << t << ", V> " << name << "[U];\n";
     }
 }
 
 void write_load(writer &w, const ad_fuse_form *f, int k, const char *ragged, const char *at) {
     const int place = f->place[f->nout + k];
     const std::string t = type(f->dtype[f->nout + k]);
+    if (place == AD_FUSE_RANDOM) {
+        w << "fuse_random<" << int(f->random[k - f->nin]) << ", " << t << ", V>(p.op[" << f->nout + k << "], " << at
+          << ", p.scalar + " << f->nscalars + 2 * (k - f->nin) << ");\n";
+        return;
+    }
     w << (place == AD_FUSE_ONE     ? "fuse_load_one<" + t + ">"
           : place == AD_FUSE_APART ? "fuse_load_strided<" + t + ", V>"
                                    : "fuse_load<" + t + ", V, " + ragged + ">")
@@ -130,8 +144,8 @@ void write_loads(writer &w, const ad_fuse_form *f) {
     w << "    begin();\n#pragma unroll\n    for (int u = 0; u < U; u++) {\n        at[u] = "
       << (f->tiled ? "fuse_locate_tile<D, U>(p.head, u)" : "fuse_locate<D, V, R>(p.head, first + u * p.head.step)")
       << ";\n        if (at[u].count == 0) continue;\n";
-    for (int k = 0; k < f->nin; k++) {
-        w << "        i" << k << "[u] = ";
+    for (int k = 0; k < f->nin + f->nrandoms; k++) {
+        w << "        " << name_of_operand(f, k) << "[u] = ";
         write_load(w, f, k, "R", "at[u]");
     }
     w << "    }\n";
@@ -140,8 +154,8 @@ void write_loads(writer &w, const ad_fuse_form *f) {
 /* A call of element for each of the N that are next; chunk: what comes after the inputs' names. */
 void write_call(writer &w, const ad_fuse_form *f, const char *indent, const char *chunk) {
     w << indent << "for (int i = 0; i < N; i++)\n" << indent << "    element(";
-    for (int k = 0; k < f->nin; k++)
-        w << "i" << k << chunk << (f->place[f->nout + k] == AD_FUSE_ONE ? ", " : ".get(i), ");
+    for (int k = 0; k < f->nin + f->nrandoms; k++)
+        w << name_of_operand(f, k) << chunk << (f->place[f->nout + k] == AD_FUSE_ONE ? ", " : ".get(i), ");
     for (int k = 0; k < f->nscalars; k++) w << "s" << k << ", ";
     for (int k = 0; k < f->nout; k++) w << "e" << k << (k + 1 < f->nout ? "[i], " : "[i]);\n");
 }
@@ -160,9 +174,10 @@ void write_steps(writer &w, const ad_fuse_form *f) {
     for (int k = 0; k < f->nout; k++) w << "            " << type(f->dtype[k]) << " e" << k << "[N];\n";
     w << "#pragma unroll\n";
     write_call(w, f, "            ", "[u]");
-    for (int k = 0; k < f->nin; k++)
+    for (int k = 0; k < f->nin + f->nrandoms; k++)
         if (f->place[f->nout + k] != AD_FUSE_ONE)
-            w << "            shift(i" << k << "[u], vec<" << type(f->dtype[f->nout + k]) << ", N>{});\n";
+            w << "            shift(" << name_of_operand(f, k) << "[u], vec<" << type(f->dtype[f->nout + k])
+              << ", N>{});\n";
     for (int k = 0; k < f->nout; k++) w << "            shift(o" << k << ", pack(e" << k << "));\n";
     w << "        }\n";
     write_stores(w, f, false);
@@ -205,21 +220,22 @@ void write_values(writer &w, const ad_fuse_form *f, const std::string *scalar_ty
       << "    template <int V> static __device__ __forceinline__ vec<" << value
       << ", V> chunk(const ad_fold &fold, int64_t first) {\n        constexpr int D = " << f->outer << ", N = V < "
       << f->step << " ? V : " << f->step << ";\n        const auto &p = reinterpret_cast<const fuse_fold<"
-      << f->nout + f->nin << ", " << f->nscalars << "> &>(fold).chain;\n"
+      << ad_fuse_operands(f) << ", " << ad_fuse_scalars(f) << "> &>(fold).chain;\n"
       << "        const fuse_place<D> at = fuse_locate_element<D, V>(p.head, first);\n";
     for (int k = 0; k < f->nscalars; k++)
         w << "        const " << scalar_types[k] << " s" << k << " = fuse_scalar<" << scalar_types[k] << ">(p.scalar["
           << k << "]);\n";
-    for (int k = 0; k < f->nin; k++) {
-        w << "        auto i" << k << " = ";
+    for (int k = 0; k < f->nin + f->nrandoms; k++) {
+        w << "        auto " << name_of_operand(f, k) << " = ";
         write_load(w, f, k, "false", "at");
     }
     w << "        vec<" << value << ", V> o = {};\n#pragma unroll 1\n        for (int n = 0; n < V; n += N) {\n"
       << "            " << value << " e0[N];\n#pragma unroll\n";
     write_call(w, f, "            ", "");
-    for (int k = 0; k < f->nin; k++)
+    for (int k = 0; k < f->nin + f->nrandoms; k++)
         if (f->place[f->nout + k] != AD_FUSE_ONE)
-            w << "            shift(i" << k << ", vec<" << type(f->dtype[f->nout + k]) << ", N>{});\n";
+            w << "            shift(" << name_of_operand(f, k) << ", vec<" << type(f->dtype[f->nout + k])
+              << ", N>{});\n";
     w << "            shift(o, pack(e0));\n        }\n        return o;\n    }\n};\n";
 }
 
@@ -227,8 +243,8 @@ void write_end(writer &w, const ad_fuse_form *f) {
     const bool wide = f->end.way == AD_FOLD_WIDE;
     /* With as many registers as all loads of a step need, or the compiler saves them, and loads come one by one. */
     w << "extern \"C\" __global__ void __launch_bounds__(" << AD_FOLD_THREADS << (f->unroll > 1 ? ", 2" : "")
-      << ")\n    " AD_FUSE_KERNEL << "(const __grid_constant__ ad::fuse_fold<" << f->nout + f->nin << ", "
-      << f->nscalars << "> p) {\n"
+      << ")\n    " AD_FUSE_KERNEL << "(const __grid_constant__ ad::fuse_fold<" << ad_fuse_operands(f) << ", "
+      << ad_fuse_scalars(f) << "> p) {\n"
       << "    using namespace ad;\n    begin();\n    fold_all<" << (wide ? "fuse_wide_work<" : "fuse_step_work<")
       << state_of(&f->end) << ", values";
     if (!wide) w << ", " << f->width;
@@ -271,7 +287,8 @@ std::string ad_fuse_source(const ad_chain *chain, const ad_fuse_form *form) {
             if (chain->node[i].source[k].kind == AD_SOURCE_SCALAR)
                 scalar_types[scalars++] = type(ad_fuse_wants(&chain->node[i], k));
     w << "#include \"kernels/math.h\"\n#include \"kernels/cuda/"
-      << (form->end.family != AD_FOLD_NO_FAMILY ? "fuse_fold.cuh" : "fuse_device.cuh") << "\"\n\nnamespace ad {\n"
+      << (form->end.family != AD_FOLD_NO_FAMILY ? "fuse_fold.cuh" : "fuse_device.cuh") << "\"\n"
+      << (form->nrandoms ? "#include \"kernels/cuda/fuse_random.cuh\"\n" : "") << "\nnamespace ad {\n"
       << "inline namespace AD_ISA {\n\n";
     write_element(w, chain, form, scalar_types);
     const bool end = form->end.family != AD_FOLD_NO_FAMILY;
@@ -300,7 +317,9 @@ int ad_fuse_signature(const ad_chain *chain, const ad_fuse_form *form, uint8_t *
     b.add(form->end.way);
     b.add(form->end.input);
     b.add(form->end.loop);
-    for (int k = 0; k < form->nout + form->nin; k++) b.add(form->dtype[k] << 2 | form->place[k]);
+    b.add(form->nrandoms);
+    for (int k = 0; k < form->nrandoms; k++) b.add(form->random[k]);
+    for (int k = 0; k < ad_fuse_operands(form); k++) b.add(form->dtype[k] << 2 | form->place[k]);
     for (int k = 0; k < form->nout; k++) {
         b.add(form->from[k].index);
         b.add(form->from[k].part);

@@ -43,17 +43,15 @@ static void find_connected(forming *f) {
         const ad_member *m = &f->member[i];
         if (!f->out->needed[i]) continue;
         for (int k = 0; k < m->nin; k++) join(f, i, m->from[k] == AD_NOWHERE ? AD_NOWHERE : m->from[k] / 2);
-        for (int k = 0; k < m->nout + m->nin; k++) join(f, i, m->tie[k]);
+        for (int k = 0; k < m->operands; k++) join(f, i, m->tie[k]);
     }
 }
 
 /* ---- the limits of a chain ---- */
 
-#define LEAVES (3 * AD_HELD)
-
 typedef struct tally {
-    uint64_t seen[(LEAVES + 2 * AD_HELD + 63) / 64]; /* views; values of other groups */
-    unsigned inputs, scalars, reductions;
+    uint64_t seen[(AD_HELD_LEAVES + 2 * AD_HELD + 63) / 64]; /* views; values of other groups */
+    unsigned inputs, scalars, reductions, nodes, randoms;
     bool stranger; /* a reduction of what another group has made */
 } tally;
 
@@ -67,11 +65,13 @@ static void tally_member(tally *t, const ad_member *m, unsigned first) {
     for (int k = 0; k < m->nin; k++) {
         if (m->from[k] == AD_NOWHERE && m->leaf[k] != AD_NOWHERE) tally_input(t, (unsigned)m->leaf[k]);
         if (m->from[k] == AD_NOWHERE || (unsigned)m->from[k] / 2 >= first) continue;
-        tally_input(t, LEAVES + (unsigned)m->from[k]);
+        tally_input(t, AD_HELD_LEAVES + (unsigned)m->from[k]);
         t->stranger |= m->ends;
     }
     t->scalars += m->scalars;
     t->reductions += m->ends;
+    t->nodes += m->nodes;
+    t->randoms += m->random;
 }
 
 static bool kept(const forming *f, unsigned i, int k, unsigned last) {
@@ -89,7 +89,7 @@ static bool fits(const forming *f, unsigned from, unsigned to) {
         for (int k = 0; k < m->nout && !m->ends; k++) outputs += kept(f, order[at], k, order[to - 1]);
     }
     return t.inputs <= AD_CHAIN_INPUTS && t.scalars <= AD_CHAIN_SCALARS && t.reductions <= 1 && !t.stranger &&
-           outputs <= AD_CHAIN_OUTPUTS;
+           outputs <= AD_CHAIN_OUTPUTS && t.nodes <= AD_CHAIN_NODES && t.randoms <= AD_CHAIN_RANDOMS;
 }
 
 /* ---- groups ---- */

@@ -6,17 +6,24 @@
 
 #define AD_HELD AD_CHAIN_NODES /* operations that are held at most */
 #define AD_NOWHERE (-1)
+#define AD_HELD_INPUTS 6 /* of one operation: its inputs, a mask, what its outputs had where the mask is false */
+#define AD_HELD_LEAVES (AD_HELD_INPUTS * AD_HELD)
 
 /* An operation as far as its place among the others goes. Operations stand in the order in which they came; value
  * 2 * i + k is what operation i makes as output k. */
 typedef struct ad_member {
     uint8_t nin, nout;
-    bool ends;       /* a reduction */
-    bool wanted[2];  /* the output's buffer shall have this value in the end */
-    uint8_t scalars; /* of the inputs */
-    int16_t from[3]; /* the value that an input is, or AD_NOWHERE */
-    int16_t leaf[3]; /* else the number of the view that it is, or AD_NOWHERE (scalars) */
-    int16_t tie[5];  /* by operand: earlier operations that must come before, though no value goes from them to it */
+    uint8_t nodes;                /* of a chain: what it takes of AD_CHAIN_NODES */
+    bool ends;                    /* a reduction */
+    bool masked;                  /* the last nout of its inputs are what its outputs had */
+    bool random;                  /* random numbers */
+    bool wanted[2];               /* the output's buffer shall have this value in the end */
+    uint8_t scalars;              /* of the inputs */
+    int16_t from[AD_HELD_INPUTS]; /* the value that an input is, or AD_NOWHERE */
+    int16_t leaf[AD_HELD_INPUTS]; /* else the number of the view that it is, or AD_NOWHERE (scalars) */
+    int16_t tie[AD_HELD_INPUTS];  /* by operand, outputs first: earlier operations that must come before, though no
+                                     value goes from them to it */
+    uint8_t operands;             /* so many */
 } ad_member;
 
 /* Operations order[first] .. order[first + count - 1], in the order in which they came: one, or what fits a chain, with

@@ -9,19 +9,6 @@
 #include "server/worker/job.h"
 #include "server/worker/sharing.h"
 
-/* ---- what can be held at all ---- */
-
-static bool is_view(const ad_operand *o) { return !o->is_scalar && o->desc.form == AD_VIEW; }
-
-/* Elementwise, without a mask, and nothing in the data can make it fail; a reduction only of what is held. */
-static bool suits(const ad_session *s, const ad_op *op) {
-    if (op->opcode == AD_REQ_REDUCE)
-        return s->held.count && op->nin == 1 && op->nout == 1 && is_view(&op->operand[1]) && !is_view(&op->operand[0]);
-    const ad_ufunc_row *row = op->opcode == AD_REQ_UFUNC ? ad__ufunc(op->row) : NULL;
-    if (!row || op->nin != row->nin || op->nout != row->nout) return false;
-    return op->row != AD_UFUNC_power || ad__dtypes[op->loop].kind != 'i';
-}
-
 static bool more_at_hand(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     if (s->in_frame && s->frame_used < s->frame.control_size) return true;
@@ -29,60 +16,6 @@ static bool more_at_hand(ad_session *s) {
     bool more = s->queue.count != 0;
     pthread_mutex_unlock(&e->lock);
     return more;
-}
-
-static bool is_empty(const ad_desc *d) {
-    for (int i = 0; i < d->ndim; i++)
-        if (d->shape[i] == 0) return true;
-    return false;
-}
-
-/* No two elements of the view share a byte, as far as that shows at once: each step is longer than what all shorter
- * ones reach. */
-static bool is_plain(const ad_desc *d) {
-    int64_t size = ad__dtypes[d->dtype].size, step[AD_MAX_NDIM], length[AD_MAX_NDIM];
-    __int128 reach = size;
-    int n = 0;
-    if (ad__is_contiguous(d)) return true;
-    for (int i = 0; i < d->ndim; i++) {
-        int at = n;
-        if (d->shape[i] == 1) continue;
-        for (; at > 0 && step[at - 1] > llabs(d->strides[i]); at--)
-            step[at] = step[at - 1], length[at] = length[at - 1];
-        step[at] = llabs(d->strides[i]);
-        length[at] = d->shape[i];
-        n++;
-    }
-    for (int i = 0; i < n; i++) {
-        if (step[i] < reach) return false;
-        reach += (__int128)step[i] * (length[i] - 1);
-    }
-    return true;
-}
-
-/* Memory that others write, too: what uses that takes effect in the order in which it comes, from whatever session. A
- * module's variable is written even if the array that stands for it is dropped. And what must not be written is refused
- * at once. */
-static bool is_common(const ad_op *op, ad_buffer *const *buffer) {
-    for (int i = 0; i < op->nout + op->nin; i++) {
-        const ad_buffer *b = buffer[i];
-        if (b && b->module && i < op->nout) return true;
-        if (b && b->shared && (b->shared->common || (i < op->nout && b->readonly))) return true;
-    }
-    return false;
-}
-
-/* An output that exists must be no other view of an input's buffer, nor of the other output's. */
-static bool writes_cleanly(const ad_op *op, ad_buffer *const *buffer) {
-    for (int o = 0; o < op->nout; o++) {
-        if (!is_view(&op->operand[o])) continue;
-        if (!is_plain(&op->operand[o].desc)) return false;
-        for (int i = 0; i < op->nout + op->nin; i++) {
-            if (i == o || buffer[i] != buffer[o]) continue;
-            if (i < op->nout || !ad__desc_same(&op->operand[i].desc, &op->operand[o].desc)) return false;
-        }
-    }
-    return true;
 }
 
 /* ---- what may go with what is held ---- */
@@ -94,7 +27,7 @@ static bool same_shape(const ad_desc *a, const ad_desc *b) {
     return true;
 }
 
-static const ad_desc *shape_of(const ad_op *op) { return &op->operand[op->opcode == AD_REQ_REDUCE ? 1 : 0].desc; }
+const ad_desc *ad__held_shape(const ad_op *op) { return &op->operand[op->opcode == AD_REQ_REDUCE ? 1 : 0].desc; }
 
 /* What is held has made the value, and it can be had while it is held: by the very view that it was written by. */
 static bool reads_value(const ad_session *s, const ad_buffer *b, const ad_desc *d) {
@@ -114,7 +47,7 @@ static bool goes_along(const ad_session *s, const ad_op *op, ad_buffer *const *b
 }
 
 static bool is_root(const ad_op *op, ad_buffer *const *buffer) {
-    for (int i = op->nout; i < op->nout + op->nin; i++)
+    for (int i = ad__held_masked(op) ? 0 : op->nout; i < op->nout + op->nin; i++)
         if (buffer[i] && buffer[i]->held && buffer[i]->value) return false;
     return true;
 }
@@ -132,11 +65,11 @@ static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
     uint64_t size[AD_MAX_OUT];
     for (int i = 0; i < op->nout; i++) {
         const ad_desc *d = &op->operand[i].desc;
-        if (is_view(&op->operand[i])) continue;
+        if (ad__held_view(&op->operand[i])) continue;
         int status = ad__fresh_size(d, &size[i], &fault);
         if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &buffer[i], &fault);
         if (status) {
-            if (i == 1 && !is_view(&op->operand[0])) ad__buffers_remove(&s->buffers, buffer[0]);
+            if (i == 1 && !ad__held_view(&op->operand[0])) ad__buffers_remove(&s->buffers, buffer[0]);
             return status;
         }
         buffer[i]->size = size[i];
@@ -166,24 +99,27 @@ static int16_t leaf_of(ad_session *s, ad_buffer *b, bool first) {
     return leaf;
 }
 
+/* Input k is what a buffer has (NULL: a scalar). */
+static void note_source(ad_session *s, ad_member *m, int k, ad_buffer *b, bool first) {
+    m->from[k] = m->leaf[k] = AD_NOWHERE;
+    if (!b) m->scalars++;
+    else if (b->value) m->from[k] = (int16_t)(b->value - 1);
+    else m->leaf[k] = leaf_of(s, b, first);
+}
+
 static void note_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
-    for (int k = 0; k < op->nin; k++) {
+    for (int k = 0; k < op->nin && !m->random; k++) {
         ad_buffer *b = buffer[op->nout + k];
-        m->from[k] = m->leaf[k] = AD_NOWHERE;
-        if (!b) {
-            m->scalars++;
-            continue;
-        }
-        bool first = use(i, b, &op->operand[op->nout + k].desc);
-        if (b->value) m->from[k] = (int16_t)(b->value - 1);
-        else m->leaf[k] = leaf_of(s, b, first);
+        note_source(s, m, k, b, b && use(i, b, &op->operand[op->nout + k].desc));
     }
 }
 
-static void note_outputs(unsigned i, const ad_op *op, ad_buffer *const *buffer) {
+/* With a mask outputs are inputs, too: zeros where they are new. */
+static void note_outputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
     for (int k = 0; k < op->nout; k++) {
-        use(i, buffer[k], &op->operand[k].desc);
-        if (is_view(&op->operand[k])) buffer[k]->in_place = true;
+        const bool exists = ad__held_view(&op->operand[k]), first = use(i, buffer[k], &op->operand[k].desc);
+        if (m->masked) note_source(s, m, op->nin + k, exists ? buffer[k] : NULL, first);
+        if (exists) buffer[k]->in_place = true;
         buffer[k]->value = (int16_t)(2 * i + (unsigned)k + 1);
         buffer[k]->leaf = AD_NOWHERE;
     }
@@ -196,9 +132,20 @@ static void note_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buff
     for (int i = op->nout; i < op->nout + op->nin; i++)
         if (buffer[i]) all |= ad__verdicts_of(s, buffer[i]);
     for (int i = 0; i < op->nout; i++) {
-        uint64_t own = is_view(&op->operand[i]) ? ad__verdicts_of(s, buffer[i]) : 0;
+        uint64_t own = ad__held_view(&op->operand[i]) ? ad__verdicts_of(s, buffer[i]) : 0;
         ad__verdicts_set(s, buffer[i], all | own);
     }
+}
+
+static ad_member begin_member(const ad_op *op) {
+    const bool ends = op->opcode == AD_REQ_REDUCE, masked = ad__held_masked(op), random = op->opcode == AD_REQ_CALL;
+    return (ad_member){.nin = (uint8_t)(random ? 0 : op->nin + (masked ? op->nout : 0)),
+                       .nout = op->nout,
+                       .operands = (uint8_t)(op->nout + op->nin),
+                       .nodes = (uint8_t)(!ends + (masked ? op->nout : 0)),
+                       .ends = ends,
+                       .masked = masked,
+                       .random = random};
 }
 
 void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
@@ -209,14 +156,14 @@ void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
     bool root = is_root(op, held->buffer);
     if (!i) {
         h->lane = lane;
-        h->like = *shape_of(op);
+        h->like = *ad__held_shape(op);
         h->first = held->number;
         h->leaves = 0;
     }
     h->ops->op[i] = *held;
-    *m = (ad_member){.nin = op->nin, .nout = op->nout, .ends = op->opcode == AD_REQ_REDUCE};
+    *m = begin_member(op);
     note_inputs(s, i, op, held->buffer, m);
-    note_outputs(i, op, held->buffer);
+    note_outputs(s, i, op, held->buffer, m);
     note_suspects(s, op, held->buffer);
     h->cost += root || !s->worker->backend->asynchronous ? held->cost : AD_HELD_JOINING_NS;
     h->roots += root;
@@ -227,7 +174,7 @@ void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
 static bool check(ad_session *s, ad_op *op, job *j) {
     ad__job_begin(j, s, op, s->done + 1);
     if (!(j->lane = ad__lane_current(s, &j->fault)) || ad__job_check(j)) return false;
-    return !is_empty(shape_of(op)) && !is_common(op, j->buffer) && writes_cleanly(op, j->buffer);
+    return ad__held_clean(op, j->buffer);
 }
 
 static const int64_t *copy_numbers(int64_t **to, const int64_t *numbers, int n) {
@@ -260,7 +207,7 @@ bool ad__held_copy(ad_arena *to, ad_op *op) {
 }
 
 static bool goes(ad_session *s, const ad_op *op, const job *j) {
-    return j->lane == s->held.lane && same_shape(&s->held.like, shape_of(op)) && goes_along(s, op, j->buffer);
+    return j->lane == s->held.lane && same_shape(&s->held.like, ad__held_shape(op)) && goes_along(s, op, j->buffer);
 }
 
 /* Others were executed, so that memory of messages can be used again: all but the one at hand, which is to be held,
@@ -286,7 +233,7 @@ bool ad__held_take(ad_session *s, ad_op *op) {
     ad_held *h = &s->held;
     ad_held_op held = {.number = s->done + 1, .cost = s->cost};
     job j;
-    if (!s->worker->fuses || !suits(s, op) || (!h->count && !more_at_hand(s))) goto now;
+    if (!s->worker->fuses || !ad__held_suits(s, op) || (!h->count && !more_at_hand(s))) goto now;
     if (!check(s, op, &j)) goto now;
     if (h->count && !make_way(s, op, &j)) goto now;
     if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) goto now;
@@ -337,6 +284,7 @@ bool ad__held_allows(const ad_session *s, const ad_message *m) {
     switch (m->opcode) {
     case AD_REQ_UFUNC: /* these decide for themselves */
     case AD_REQ_REDUCE:
+    case AD_REQ_CALL:
     case AD_REQ_FREE: return true;
     case AD_REQ_NEW: /* might lack the memory that is to be given back */
     case AD_REQ_EMPTY: return !s->held.freed && !s->survival.leaving;
@@ -344,13 +292,13 @@ bool ad__held_allows(const ad_session *s, const ad_message *m) {
     }
 }
 
-int ad__held_provide(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+int ad__held_provide(ad_session *s, ad_lane *lane, ad_buffer *b, bool zero, ad_fault *fault) {
     uint64_t size = b->size;
     if (!b->promised) return 0;
     b->promised = false;
     b->size = 0;
     int status;
-    do status = ad__buffer_take_memory(s, lane, b, size, false, fault);
+    do status = ad__buffer_take_memory(s, lane, b, size, zero, fault);
     while (status == AD_E_MEMORY && ad__survival_give(s));
     if (!status) return 0;
     b->promised = true;

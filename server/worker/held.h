@@ -21,7 +21,7 @@
 #define AD_HELD_ROOTS_NS 20000
 #define AD_HELD_JOINING_NS 300 /* what one more operation in a chain costs where operations are only enqueued */
 #define AD_HELD_RECENT 16  /* what has grown among the last so many may grow further, and is kept when room is made */
-#define AD_HELD_OPERANDS 5 /* of one operation: outputs, then inputs */
+#define AD_HELD_OPERANDS 6 /* of one operation: outputs, inputs, a mask */
 
 struct ad_session;
 struct ad_buffer;
@@ -53,6 +53,14 @@ typedef struct ad_held {
     uint64_t chains, chained, apart, unwritten, dropped; /* counters: see counter.def */
 } ad_held;
 
+/* What can be held at all, as far as the operation itself tells ... */
+bool ad__held_suits(const struct ad_session *s, const ad_op *op);
+/* ... and what it uses: a shape with elements, memory of nobody else, outputs that overlap nothing. */
+bool ad__held_clean(const ad_op *op, struct ad_buffer *const *buffer);
+static inline bool ad__held_view(const ad_operand *o) { return !o->is_scalar && o->desc.form == AD_VIEW; }
+bool ad__held_masked(const ad_op *op); /* a ufunc whose last input says where */
+/* The description whose shape must be that of all that is held. */
+const ad_desc *ad__held_shape(const ad_op *op);
 /* Take an operation over; false: it is to be executed now, by itself, and nothing is held any more that it must come
  * after. */
 bool ad__held_take(struct ad_session *s, ad_op *op);
@@ -73,6 +81,6 @@ void ad__held_drop(struct ad_session *s);
 /* Operation i no longer uses its buffers. */
 void ad__held_release(struct ad_session *s, unsigned i);
 /* Memory for a buffer that has none yet. */
-int ad__held_provide(struct ad_session *s, ad_lane *lane, struct ad_buffer *b, ad_fault *fault);
+int ad__held_provide(struct ad_session *s, ad_lane *lane, struct ad_buffer *b, bool zero, ad_fault *fault);
 
 #endif

@@ -1,13 +1,12 @@
 /* Executing what is held: groups of operations as chains, what is left of them one by one. */
 #include "server/worker/held.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "server/worker/job.h"
 #include "server/worker/spill.h"
+#include "server/worker/weave.h"
 
 /* ---- one by one ---- */
 
@@ -27,116 +26,19 @@ static void run_one(ad_session *s, unsigned i) {
 
 /* ---- a group as a chain ---- */
 
-typedef struct weaving {
-    ad_session *s;
-    ad_held_ops *ops;
-    const ad_groups *groups;
-    const uint8_t *order; /* of the group */
-    unsigned count;
-    int end;                                  /* the reduction that the chain ends with, or AD_NOWHERE */
-    int16_t node[AD_HELD];                    /* of an operation; AD_NOWHERE: in another group */
-    int16_t input[3 * AD_HELD + 2 * AD_HELD]; /* of a view, or of a value of another group */
-    ad_buffer *read[AD_CHAIN_INPUTS];
-    ad_buffer *written[AD_CHAIN_OUTPUTS + 1];
-    int nwritten, nprovided;
-    bool promised[AD_CHAIN_OUTPUTS + 1]; /* had no memory before */
-    ad_op reduction;
-    ad_operand reduced[2];
-    int64_t strides[AD_MAX_NDIM];
-    ad_chain chain;
-} weaving;
-
-static ad_source add_input(weaving *w, unsigned i, int k) {
-    const ad_held_op *o = &w->ops->op[i];
-    const ad_member *m = &w->ops->member[i];
-    const ad_operand *operand = &o->op.operand[m->nout + k];
-    if (operand->is_scalar) {
-        w->chain.scalar[w->chain.nscalars] = operand->scalar;
-        return (ad_source){AD_SOURCE_SCALAR, (uint8_t)w->chain.nscalars++, 0};
-    }
-    int from = m->from[k];
-    if (from != AD_NOWHERE && w->node[from / 2] != AD_NOWHERE)
-        return (ad_source){AD_SOURCE_NODE, (uint8_t)w->node[from / 2], (uint8_t)(from & 1)};
-    int16_t *place = &w->input[from == AD_NOWHERE ? m->leaf[k] : 3 * AD_HELD + from];
-    if (*place == AD_NOWHERE) {
-        *place = (int16_t)w->chain.ninputs++;
-        w->chain.input[*place] = *operand;
-        w->read[*place] = o->buffer[m->nout + k];
-    }
-    return (ad_source){AD_SOURCE_INPUT, (uint8_t)*place, 0};
-}
-
-static void add_output(weaving *w, const ad_operand *view, ad_buffer *b, ad_source from) {
-    w->chain.output[w->chain.noutputs++] = (ad_chain_output){*view, from};
-    w->written[w->nwritten++] = b;
-}
-
-static void add_node(weaving *w, unsigned i) {
-    const ad_held_op *o = &w->ops->op[i];
-    ad_chain_node *n = &w->chain.node[w->chain.nnodes];
-    *n = (ad_chain_node){.row = o->op.row, .loop = o->op.loop, .nin = o->op.nin, .nout = o->op.nout};
-    for (int k = 0; k < o->op.nin; k++) n->source[k] = add_input(w, i, k);
-    for (int k = 0; k < o->op.nout; k++) n->dtype[k] = o->op.operand[k].desc.dtype;
-    w->node[i] = (int16_t)w->chain.nnodes++;
-}
-
-static void add_end(weaving *w, unsigned i) {
-    const ad_held_op *o = &w->ops->op[i];
-    int from = w->ops->member[i].from[0];
-    w->reduction = o->op;
-    w->reduction.operand = w->reduced;
-    w->reduced[0] = o->op.operand[0];
-    w->reduced[1] = o->op.operand[1];
-    w->reduced[1].data = NULL;
-    w->reduced[1].desc.strides = w->strides;
-    const ad_desc *d = &w->reduced[1].desc;
-    ad__strides_contiguous(d->ndim, d->shape, ad__dtypes[d->dtype].size, w->strides);
-    w->chain.end.op = &w->reduction;
-    w->chain.end.from = (ad_source){AD_SOURCE_NODE, (uint8_t)w->node[from / 2], (uint8_t)(from & 1)};
-    w->written[w->nwritten++] = o->buffer[0];
-}
-
-/* A value that the chain's reduction would have read is written when that is to run by itself. */
-static bool is_written(const weaving *w, unsigned i, int k, int apart) {
-    if (w->groups->kept[2 * i + (unsigned)k]) return true;
-    return apart != AD_NOWHERE && w->ops->member[apart].from[0] == (int)(2 * i) + k;
-}
-
-/* The chain of the group; with `apart` a reduction of it that is left out. Outputs come after all nodes, so that a
- * buffer that is written twice has the last value: the only one that is kept. */
-static void weave(weaving *w, int apart) {
-    w->chain.ndim = w->s->held.like.ndim;
-    w->chain.shape = w->s->held.like.shape;
-    w->chain.nnodes = w->chain.ninputs = w->chain.nscalars = w->chain.noutputs = w->nwritten = 0;
-    w->chain.end.op = NULL;
-    memset(w->node, 0xff, sizeof w->node);
-    memset(w->input, 0xff, sizeof w->input);
-    for (unsigned at = 0; at < w->count; at++)
-        if (!w->ops->member[w->order[at]].ends) add_node(w, w->order[at]);
-    for (unsigned at = 0; at < w->count; at++) {
-        unsigned i = w->order[at];
-        const ad_held_op *o = &w->ops->op[i];
-        for (int k = 0; k < o->op.nout && !w->ops->member[i].ends; k++)
-            if (is_written(w, i, k, apart))
-                add_output(w, &o->op.operand[k], o->buffer[k],
-                           (ad_source){AD_SOURCE_NODE, (uint8_t)w->node[i], (uint8_t)k});
-    }
-    if (w->end != AD_NOWHERE && apart == AD_NOWHERE) add_end(w, (unsigned)w->end);
-}
-
 /* What the chain uses stays where it is until it has been enqueued, or is not to be. */
-static int bring_operands(weaving *w, ad_lane *lane, ad_fault *fault) {
+static int bring_operands(ad_weaving *w, ad_lane *lane, ad_fault *fault) {
     int status = ad__spill_begin(w->s, lane, w->read, w->chain.ninputs, fault);
     return status ? status : ad__spill_begin(w->s, lane, w->written, w->nwritten, fault);
 }
 
-static void let_go(weaving *w) {
+static void let_go(ad_weaving *w) {
     ad__spill_end(w->s, w->read, w->chain.ninputs);
     ad__spill_end(w->s, w->written, w->nwritten);
 }
 
 /* Memory that was taken for outputs goes back: one by one the operations may need it. */
-static void take_back(weaving *w) {
+static void take_back(ad_weaving *w) {
     for (int i = 0; i < w->nprovided; i++) {
         ad_buffer *b = w->written[i];
         uint64_t size = b->size;
@@ -149,7 +51,7 @@ static void take_back(weaving *w) {
 
 /* Memory for what is written, and the order between this chain and others that use the same. Arrays that others hold,
  * too, may have moved after that. */
-static int provide(weaving *w, ad_lane *lane, ad_fault *fault) {
+static int provide(ad_weaving *w, ad_lane *lane, ad_fault *fault) {
     int status = 0;
     w->nprovided = 0;
     for (int i = 0; i < w->chain.ninputs && !status; i++)
@@ -158,7 +60,7 @@ static int provide(weaving *w, ad_lane *lane, ad_fault *fault) {
     for (int i = 0; i < w->nwritten && !status; i++) {
         status = w->written[i]->poison ? w->written[i]->poison->code : 0;
         w->promised[i] = w->written[i]->promised;
-        if (!status) status = ad__held_provide(w->s, lane, w->written[i], fault);
+        if (!status) status = ad__held_provide(w->s, lane, w->written[i], false, fault);
         w->nprovided = i + !status;
     }
     if (status || (w->s->nlanes == 1 && !w->s->shares)) return status;
@@ -171,14 +73,14 @@ static void *address(const ad_buffer *b, const ad_desc *d) {
     return (void *)((uintptr_t)b->address + (d->form == AD_VIEW ? (uint64_t)d->offset : 0));
 }
 
-static void set_addresses(weaving *w) {
+static void set_addresses(ad_weaving *w) {
     ad_chain *c = &w->chain;
     for (int i = 0; i < c->ninputs; i++) c->input[i].data = address(w->read[i], &c->input[i].desc);
     for (int i = 0; i < c->noutputs; i++) c->output[i].view.data = address(w->written[i], &c->output[i].view.desc);
     if (c->end.op) w->reduced[0].data = address(w->written[c->noutputs], &w->reduced[0].desc);
 }
 
-static void fail_all(weaving *w, const job *why, int status) {
+static void fail_all(ad_weaving *w, const job *why, int status) {
     for (unsigned at = 0; at < w->count; at++) {
         ad_held_op *o = &w->ops->op[w->order[at]];
         job j;
@@ -191,14 +93,14 @@ static void fail_all(weaving *w, const job *why, int status) {
 }
 
 /* What the device will yet say of the chain is said of all that it has written. */
-static void note_check(weaving *w, const job *j) {
+static void note_check(ad_weaving *w, const job *j) {
     if (!j->run.checked) return;
     uint64_t bit = ad__verdicts_add(w->s, j->number, ad__op_name(j->op), false);
     for (int i = 0; i < w->nwritten; i++)
         ad__verdicts_set(w->s, w->written[i], ad__verdicts_of(w->s, w->written[i]) | bit);
 }
 
-static int enqueue_chain(weaving *w) {
+static int enqueue_chain(ad_weaving *w) {
     ad_session *s = w->s;
     const ad_backend *backend = s->worker->backend;
     ad_held_op *last = &w->ops->op[w->order[w->count - 1]];
@@ -229,25 +131,25 @@ static int enqueue_chain(weaving *w) {
 }
 
 /* 1: done, or failed for good; 0: the operations are to run one by one. */
-static int run_chain(weaving *w) {
+static int run_chain(ad_weaving *w) {
     int done = enqueue_chain(w);
     let_go(w);
     return done;
 }
 
 /* The reduction would find its operand as it was when the reduction came. */
-static bool still_there(const weaving *w, unsigned end) {
+static bool still_there(const ad_weaving *w, unsigned end) {
     return w->ops->op[end].buffer[1]->value == w->ops->member[end].from[0] + 1;
 }
 
 /* As a chain with its reduction, or without. True: what is left, if anything, has been executed, too. */
-static bool run_as_chain(weaving *w) {
-    weave(w, AD_NOWHERE);
+static bool run_as_chain(ad_weaving *w) {
+    ad__weave(w, AD_NOWHERE);
     if (run_chain(w)) return true;
     if (w->end == AD_NOWHERE || w->chain.nnodes < 2 || w->chain.noutputs == AD_CHAIN_OUTPUTS ||
         !still_there(w, (unsigned)w->end))
         return false;
-    weave(w, w->end);
+    ad__weave(w, w->end);
     if (!run_chain(w)) return false;
     for (unsigned at = 0; at < w->count; at++)
         if (w->order[at] != w->end) ad__held_release(w->s, w->order[at]);
@@ -258,7 +160,7 @@ static bool run_as_chain(weaving *w) {
 
 static void run_group(ad_session *s, const ad_groups *groups, const ad_group *g) {
     ad_held *h = &s->held;
-    weaving w; /* not set as a whole: it is large */
+    ad_weaving w; /* not set as a whole: it is large */
     w.s = s;
     w.ops = h->ops;
     w.groups = groups;
@@ -284,7 +186,7 @@ static void complete_members(ad_held *h) {
     for (unsigned i = 0; i < h->count; i++) {
         const ad_held_op *o = &h->ops->op[i];
         ad_member *m = &h->ops->member[i];
-        for (int k = 0; k < m->nout + m->nin; k++) {
+        for (int k = 0; k < m->operands; k++) {
             const ad_buffer *b = o->buffer[k];
             m->tie[k] = b && b->in_place ? b->tie : AD_NOWHERE;
             if (k < m->nout) m->wanted[k] = !b->freed && b->value == (int)(2 * i) + k + 1;

@@ -97,6 +97,7 @@ static void fill(fuse_random &r, fuse_chain &f, room &memory) {
         memory.lay(r, &f.chain.input[f.chain.ninputs - 1], d, r.below(3) == 0);
     }
     f.scalar(3);
+    if (r.below(3) == 0) any_random(r, f);
     for (int k = r.below(4); k >= 0; k--) {
         const ad_source x = any_source(r, f), y = any_source(r, f);
         f.node(rows[r.below(5)], TYPES[r.below(6)], {x, y});
@@ -132,16 +133,21 @@ static std::string functions(const ad_fuse_plan *p, std::string source, int numb
     const ad_fuse_form *f = &p->form;
     const std::string n = std::to_string(number);
     const std::string argument =
-        "ad::fuse_argument<" + std::to_string(f->nout + f->nin) + ", " + std::to_string(f->nscalars) + ">";
+        "ad::fuse_argument<" + std::to_string(ad_fuse_operands(f)) + ", " + std::to_string(ad_fuse_scalars(f)) + ">";
     source = replaced(replaced(source, "element(", "element" + n + "("), AD_FUSE_KERNEL, "kernel" + n);
     source += "extern \"C\" void run" + n + "(const " + argument + " *a, unsigned blocks) {\n" +
               "    for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)\n" +
               "        for (threadIdx.x = 0; threadIdx.x < 256; threadIdx.x++) kernel" + n + "(*a);\n}\n" +
-              "extern \"C\" void alone" + n + "(char **at, const " + argument + " *a) {\n    using namespace ad;\n" +
-              "    (void)a;\n    element" + n + "(";
+              "extern \"C\" void alone" + n + "(char **at, const " + argument + " *a, uint64_t e) {\n" +
+              "    using namespace ad;\n    (void)a, (void)e;\n    element" + n + "(";
     for (int k = 0; k < f->nin; k++)
         source += std::string("*reinterpret_cast<t_") + ad__dtypes[f->dtype[f->nout + k]].name + " *>(at[" +
                   std::to_string(f->nout + k) + "]), ";
+    for (int k = 0; k < f->nrandoms; k++)
+        source += "random_by_itself<" + std::to_string(f->random[k]) + ", t_" +
+                  ad__dtypes[f->dtype[f->nout + f->nin + k]].name + ">(a->scalar + " +
+                  std::to_string(f->nscalars + 2 * k) + ", e + uint64_t(a->op[" + std::to_string(f->nout + f->nin + k) +
+                  "].base)), ";
     for (int k = 0; k < f->nscalars; k++)
         source += std::string("fuse_scalar<t_") + ad__dtypes[p->scalar_dtype[k]].name + ">(a->scalar[" +
                   std::to_string(k) + "]), ";
@@ -151,9 +157,42 @@ static std::string functions(const ad_fuse_plan *p, std::string source, int numb
     return source + ");\n}\n";
 }
 
+/* A number of a random source, made from its own block. */
+static const char reference_text[] = R"(
+template <int Id, class S> S random_by_itself(const ad_fuse_scalar *scalar, uint64_t e) {
+    using namespace ad;
+    fuse_random_value v;
+    memcpy(&v, scalar, sizeof v);
+    if constexpr (same<S, float> || same<S, double>) {
+        random_parameters<S> p;
+        memcpy(&p.a, v.parameter, sizeof p.a);
+        memcpy(&p.b, v.parameter + 1, sizeof p.b);
+        memcpy(&p.c, v.parameter + 2, sizeof p.c);
+        return random_element<Id>(v.key, e, p);
+    } else return S(v.parameter[0] + random_integer(v.parameter[1], v.key, e));
+}
+)";
+
+/* Parameters that are good for all: 1, 1.5, 2; integers from -5 on, few or many. */
+static void store_random(const ad_chain_random *r, ad_fuse_scalar *to) {
+    uint64_t value[4] = {r->key};
+    for (int k = 0; k < 3; k++) {
+        const double wide = 1 + k * 0.5;
+        const float single = float(wide);
+        if (r->loop == AD_FLOAT32) memcpy(value + 1 + k, &single, sizeof single);
+        else memcpy(value + 1 + k, &wide, sizeof wide);
+    }
+    if (ad__distribution(r->id)->loops != AD_RANDOM_REAL) {
+        value[1] = uint64_t(-5);
+        value[2] = r->first % 2 && ad__dtypes[r->loop].size == 8 ? uint64_t(1) << 40 : 100;
+    }
+    memcpy(static_cast<void *>(to), value, sizeof value);
+}
+
 /* All scalars are 3. */
-static void store_scalars(ad_fuse_plan *p) {
-    ad_fuse_scalar *to = reinterpret_cast<ad_fuse_scalar *>(&p->operand[p->form.nout + p->form.nin]);
+static void store_scalars(ad_fuse_plan *p, const ad_chain *chain) {
+    ad_fuse_scalar *to = reinterpret_cast<ad_fuse_scalar *>(&p->operand[ad_fuse_operands(&p->form)]);
+    for (int k = 0; k < p->form.nrandoms; k++) store_random(&chain->random[k], to + p->form.nscalars + 2 * k);
     for (int k = 0; k < p->form.nscalars; k++) {
         const float single = 3;
         const double wide = 3;
@@ -191,7 +230,7 @@ static std::vector<std::vector<char>> ran(program *p, void *library, int number,
         char *at[AD_FUSE_OPERANDS];
         for (int k = 0; k < f->nout; k++) at[k] = address(c, &c->output[k].view, e);
         for (int k = 0; k < f->nin; k++) at[f->nout + k] = address(c, &c->input[k], e);
-        reinterpret_cast<void (*)(char **, void *)>(function)(at, &p->plan.head);
+        reinterpret_cast<void (*)(char **, void *, uint64_t)>(function)(at, &p->plan.head, uint64_t(e));
     }
     std::vector<std::vector<char>> after = p->memory.blocks;
     for (size_t k = 0; k < before.size(); k++) /* back into the same memory: addresses stay */
@@ -204,14 +243,14 @@ Test(fuse_host, kernels_find_their_elements) {
     cr_assert_not_null(mkdtemp(folder));
     const std::string at = folder;
     size_t headers;
-    const ad_compile_header *header = ad_fuse_headers(false, &headers);
+    const ad_compile_header *header = ad_fuse_headers(AD_FUSE_WITH_RANDOM, &headers);
     for (size_t k = 0; k < headers; k++)
         if (strchr(header[k].name, '/') != nullptr)
             write(at + "/" + header[k].name, std::string(header[k].text.data, header[k].text.size));
     fuse_random r(11);
     std::vector<program *> all;
-    std::string text =
-        std::string(cuda_text) + "#include \"kernels/math.h\"\n#include \"kernels/cuda/fuse_device.cuh\"\n";
+    std::string text = std::string(cuda_text) +
+                       "#include \"kernels/math.h\"\n#include \"kernels/cuda/fuse_random.cuh\"\n" + reference_text;
     int widths[17] = {}, tiled = 0, stepped = 0;
     for (int i = 0; i < 120; i++) {
         program *p = new program(any_shape(r));
@@ -219,7 +258,7 @@ Test(fuse_host, kernels_find_their_elements) {
         cr_assert(ad_fuse_plan_make(&p->chain.chain, 2, &p->plan));
         if (i % 4 == 0 && p->plan.form.width > 1)
             p->plan.form.step = uint8_t(1 + (i % 8 == 0 && p->plan.form.width > 2));
-        store_scalars(&p->plan);
+        store_scalars(&p->plan, &p->chain.chain);
         text += functions(&p->plan, replaced(ad_fuse_source(&p->chain.chain, &p->plan.form), "#include", "//"), i);
         widths[p->plan.form.width]++;
         tiled += p->plan.form.tiled;

@@ -34,9 +34,9 @@ struct rtc {
     }
 
     /* Bytes of the cubin; 0: *said says why there is none. */
-    size_t run(const std::string &source, const char *arch, std::string *said, bool end = false) {
+    size_t run(const std::string &source, const char *arch, std::string *said, int includes) {
         ad_compile_job job;
-        ad_fuse_job(source.data(), source.size(), arch, end, &job);
+        ad_fuse_job(source.data(), source.size(), arch, includes, &job);
         std::vector<std::string> texts, options(job.own_options, job.own_options + job.nown_options);
         std::vector<const char *> names, data, flags;
         for (size_t k = 0; k < job.nheaders; k++)
@@ -89,8 +89,8 @@ Test(fuse_nvrtc, rows_compile) {
             std::string said;
             cr_assert(make_plan(f, &p));
             const std::string source = ad_fuse_source(&f.chain, &p.form);
-            cr_assert_gt(compiler.run(source, chains % 4 < 2 ? "sm_80" : "sm_90", &said), 0u, "%s\n%s", said.c_str(),
-                         source.c_str());
+            cr_assert_gt(compiler.run(source, chains % 4 < 2 ? "sm_80" : "sm_90", &said, ad_fuse_includes(&p.form)), 0u,
+                         "%s\n%s", said.c_str(), source.c_str());
         }
     }
     cr_assert_gt(chains, 40);
@@ -109,8 +109,31 @@ Test(fuse_nvrtc, random_chains_compile) {
         std::string said;
         cr_assert(make_plan(f, &p));
         const std::string source = ad_fuse_source(&f.chain, &p.form);
-        cr_assert_gt(compiler.run(source, i % 2 ? "sm_80" : "sm_90", &said), 0u, "%s\n%s", said.c_str(),
-                     source.c_str());
+        cr_assert_gt(compiler.run(source, i % 2 ? "sm_80" : "sm_90", &said, ad_fuse_includes(&p.form)), 0u, "%s\n%s",
+                     said.c_str(), source.c_str());
+    }
+}
+
+/* Every distribution and type, a few in each chain; some where what a chain ends with reads its elements. */
+Test(fuse_nvrtc, random_sources_compile) {
+    rtc compiler;
+    if (!compiler.loaded) cr_skip_test("no libnvrtc");
+    const auto rows = fuse_randoms();
+    cr_assert_gt(rows.size(), 30u);
+    for (size_t at = 0; at < rows.size();) {
+        fuse_chain f({5, 8});
+        f.scalar(3);
+        for (; at < rows.size() && f.chain.nrandoms < AD_CHAIN_RANDOMS; at++) {
+            f.random(rows[at].first, rows[at].second, at);
+            f.node(AD_UFUNC_multiply, rows[at].second, {from_node(f.chain.nnodes - 1), from_scalar(0)});
+            f.output(f.chain.nnodes - 1);
+        }
+        ad_fuse_plan p;
+        std::string said;
+        cr_assert(make_plan(f, &p));
+        const std::string source = ad_fuse_source(&f.chain, &p.form);
+        cr_assert_gt(compiler.run(source, at % 8 < 4 ? "sm_80" : "sm_90", &said, ad_fuse_includes(&p.form)), 0u,
+                     "%s\n%s", said.c_str(), source.c_str());
     }
 }
 
@@ -122,14 +145,16 @@ static int end_dtype(int family, int dtype) {
 
 /* A chain of one row, and an end that reduces it; the reduction itself is not looked at. */
 static bool make_end(fuse_chain &f, ad_op *op, ad_operand *operand, int dtype, int family, int way, ad_fuse_plan *p) {
+    const bool random = dtype == AD_FLOAT32 || dtype == AD_FLOAT64 || dtype == AD_INT16;
     f.input(dtype);
     f.input(dtype, {f.shape.back()});
     f.scalar(2);
     f.node(AD_UFUNC_maximum, dtype, {from_input(0), from_scalar(0)});
-    f.node(AD_UFUNC_add, dtype, {from_node(0), from_input(1)});
+    if (random) f.random(dtype == AD_INT16 ? AD_RANDOM_integers : AD_RANDOM_normal, dtype, 3);
+    f.node(AD_UFUNC_add, dtype, {from_node(0), random ? from_node(1) : from_input(1)});
     op->nout = op->nin = 1;
     op->operand = operand;
-    f.chain.end = {op, from_node(1)};
+    f.chain.end = {op, from_node(f.chain.nnodes - 1)};
     operand[1].desc.dtype = uint8_t(dtype);
     const ad_fuse_end end = {uint8_t(family), uint8_t(way), uint8_t(dtype), uint8_t(end_dtype(family, dtype))};
     return ad_fuse_plan_end(&f.chain, &end, true, p);
@@ -155,7 +180,8 @@ Test(fuse_nvrtc, ends_compile) {
             memset(static_cast<void *>(&p), 0, sizeof p);
             cr_assert(make_end(f, &op, operand, dtype, family, way, &p));
             const std::string source = ad_fuse_source(&f.chain, &p.form);
-            cr_assert_gt(compiler.run(source, "sm_90", &said, true), 0u, "%s\n%s", said.c_str(), source.c_str());
+            cr_assert_gt(compiler.run(source, "sm_90", &said, ad_fuse_includes(&p.form)), 0u, "%s\n%s", said.c_str(),
+                         source.c_str());
             made++;
         }
     cr_assert_gt(made, 12);

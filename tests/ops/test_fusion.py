@@ -21,6 +21,10 @@ EXACT = {1: ["negative", "absolute", "sqrt", "square", "floor", "sign", "signbit
 MORE = {1: EXACT[1] + ["sin", "exp", "tanh", "log1p", "arctan", "conjugate", "modf", "frexp", "reciprocal"],
         2: EXACT[2] + ["divide", "arctan2", "hypot", "power", "floor_divide", "remainder", "divmod", "copysign", "fmod"]}
 REDUCTIONS = ["sum", "max", "mean", "argmin", "any"]
+DRAWS = {"unit": lambda g, n: g.random(n, dtype="float32"), "uniform": lambda g, n: g.uniform(-3, 5, n),
+         "normal": lambda g, n: g.normal(1, 2, n), "wide": lambda g, n: g.standard_normal(n, dtype="float32"),
+         "integers": lambda g, n: g.integers(-5, 90, n, dtype="int16"), "long": lambda g, n: g.integers(0, 1 << 40, n),
+         "exponential": lambda g, n: g.exponential(2, n), "laplace": lambda g, n: g.laplace(0, 1, n)}
 
 
 WORK = 700 * 700 * 8  # bytes that busy leaves behind
@@ -94,6 +98,7 @@ class Program:
 
     def step(self):
         kind = self.pick(["ufunc"] * 8 + ["out"] * 3 + ["set", "where", "cast", "drop", "drop"] +
+                         ["masked", "masked", "masked_new", "random"] +
                          (["ufunc"] * 12 + ["drop"] * 8 if self.chains else ["view", "view", "stream", "read"]) +
                          (["reduce"] if self.chains == (self.random.random() < 0.3) else []) +
                          (["view"] if self.random.random() < 0.2 else []))
@@ -119,6 +124,20 @@ class Program:
 
     def _out(self):
         return ("out", self.array()[1], *self._ufunc()[1:])
+
+    def mask(self):
+        masks = [number for number, a in self.arrays.items() if a.dtype == bool]
+        return ("array", self.pick(masks)) if masks and self.random.random() < 0.9 else self.pick([True, False])
+
+    def _masked(self):
+        return ("masked", self.array()[1], self.mask(), *self._ufunc()[1:])
+
+    def _masked_new(self):
+        return ("masked_new", self.mask(), *self._ufunc()[1:])
+
+    def _random(self):
+        shape = self.shapes[0] if self.chains else self.pick(self.shapes)
+        return ("random", self.pick(list(DRAWS)), int(self.random.integers(100)), int(self.random.integers(6)), shape)
 
     def _set(self):
         return ("set", self.array()[1], self.operand())
@@ -176,6 +195,25 @@ def view(how, a):
     return {"T": lambda: a.T, "half": lambda: a[..., ::2], "back": lambda: a[::-1], "tail": lambda: a[1:]}[how]()
 
 
+def masked_new(xp, mask, function, operands):
+    """Zeros where the mask is false: NumPy leaves there what it finds."""
+    if xp is ad:
+        results = function(*operands, where=mask)
+        return list(results) if isinstance(results, tuple) else [results]
+    results = function(*operands)
+    results = results if isinstance(results, tuple) else (results,)
+    return [np.where(mask, r, np.zeros((), r.dtype)) for r in map(np.asarray, results)]
+
+
+def drawn(xp, how, seed, skip, shape):
+    """Random numbers, not always from the beginning of a block. NumPy gets those that arrayd makes by themselves."""
+    generator = ad.random.default_rng(seed)
+    if skip:
+        generator.random(skip, dtype="float32")
+    result = DRAWS[how](generator, shape)
+    return np.array(result.get()) if xp is np else ad.asarray(result)
+
+
 def perform(xp, step, arrays):
     """Take a step in `arrays`: the new ones."""
     def value(x):
@@ -194,6 +232,13 @@ def perform(xp, step, arrays):
     if kind == "out":
         getattr(xp, rest[1])(*map(value, rest[2:]), out=arrays[rest[0]])
         return []
+    if kind == "masked":
+        getattr(xp, rest[2])(*map(value, rest[3:]), out=arrays[rest[0]], where=value(rest[1]))
+        return []
+    if kind == "masked_new":
+        return masked_new(xp, value(rest[0]), getattr(xp, rest[1]), [value(x) for x in rest[2:]])
+    if kind == "random":
+        return [drawn(xp, *rest)]
     if kind == "view":
         return [xp.asarray(view(rest[0], value(rest[1])))]
     if kind == "cast":

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/fuse.h"
+#include "protocol/distribution.h"
 #include "protocol/infer.h"
 #include "protocol/tables.h"
 
@@ -60,6 +61,15 @@ struct fuse_chain {
         s->kind = AD_SCALAR_INT;
         s->as.i = value;
     }
+    /* Numbers of a source, as a node. */
+    ad_chain_node *random(int id, int loop, uint64_t first) {
+        ad_chain_random *r = &chain.random[chain.nrandoms];
+        r->id = uint8_t(id);
+        r->loop = uint8_t(loop);
+        r->key = 77;
+        r->first = first;
+        return node(AD_UFUNC_copy, loop, {{AD_SOURCE_RANDOM, uint8_t(chain.nrandoms++), 0}});
+    }
     ad_chain_node *node(int row, int loop, std::vector<ad_source> sources) {
         const ad_ufunc_row *u = ad__ufunc(uint64_t(row));
         ad_chain_node *n = &chain.node[chain.nnodes++];
@@ -91,6 +101,24 @@ inline std::vector<std::pair<int, int>> fuse_rows() {
     return all;
 }
 
+/* Distributions and loops that a chain may have. */
+inline std::vector<std::pair<int, int>> fuse_randoms() {
+    std::vector<std::pair<int, int>> all;
+    for (int id = 0; id < AD_RANDOM_LIMIT; id++)
+        for (int loop = 0; loop < AD_NDTYPE; loop++) {
+            const ad_distribution_row *row = ad__distribution(id);
+            if (row != nullptr && row->source == AD_RANDOM_BLOCK && (row->loops >> loop & 1))
+                all.emplace_back(id, loop);
+        }
+    return all;
+}
+
+inline void any_random(fuse_random &r, fuse_chain &f) {
+    static const std::vector<std::pair<int, int>> rows = fuse_randoms();
+    const auto &row = rows[size_t(r.below(int(rows.size())))];
+    f.random(row.first, row.second, uint64_t(r.below(9)));
+}
+
 inline ad_source any_source(fuse_random &r, const fuse_chain &f) {
     const int kind = r.below(4);
     if (kind == 0) return from_scalar(r.below(f.chain.nscalars));
@@ -105,6 +133,7 @@ inline void fill_random(fuse_random &r, fuse_chain &f, int nodes) {
     const int inputs = 1 + r.below(4), scalars = 1 + r.below(3);
     for (int k = 0; k < inputs; k++) f.input(r.below(AD_NDTYPE));
     for (int k = 0; k < scalars; k++) f.scalar(r.below(100));
+    for (int k = r.below(6) - 3; k > 0; k--) any_random(r, f);
     for (int i = 0; i < nodes; i++) {
         const auto &row = rows[size_t(r.below(int(rows.size())))];
         if (row.first == AD_UFUNC_power && ad__dtypes[row.second].kind == 'i') continue;
@@ -112,7 +141,7 @@ inline void fill_random(fuse_random &r, fuse_chain &f, int nodes) {
         for (int k = 0; k < n->nout; k++)
             if (r.below(4) == 0) n->dtype[k] = uint8_t(r.below(AD_NDTYPE));
     }
-    if (f.chain.nnodes == 0) f.node(AD_UFUNC_add, AD_FLOAT32, {from_input(0)});
+    if (f.chain.nnodes == f.chain.nrandoms) f.node(AD_UFUNC_add, AD_FLOAT32, {from_input(0)});
     f.output(f.chain.nnodes - 1);
     for (int k = r.below(3); k > 0; k--) f.output(r.below(f.chain.nnodes));
 }

@@ -19,8 +19,12 @@ struct generated {
 static void change(fuse_random &r, fuse_chain &f) {
     ad_chain_node *n = &f.chain.node[r.below(f.chain.nnodes)];
     const int index = int(n - f.chain.node);
-    switch (r.below(7)) {
+    switch (r.below(8)) {
     case 0: n->dtype[r.below(n->nout)] = uint8_t(r.below(AD_NDTYPE)); break;
+    case 7:
+        if (f.chain.nrandoms > 0 && ad__dtypes[f.chain.random[0].loop].kind == 'f')
+            f.chain.random[0].id = uint8_t(r.below(2) ? AD_RANDOM_normal : AD_RANDOM_gumbel);
+        break;
     case 1: n->source[r.below(n->nin)] = from_input(r.below(f.chain.ninputs)); break;
     case 2: n->source[r.below(n->nin)] = from_scalar(r.below(f.chain.nscalars)); break;
     case 3:
@@ -65,6 +69,13 @@ Test(fuse_source, signatures_leave_out_what_is_passed) {
         f->node(AD_UFUNC_sin, AD_FLOAT32, {from_node(0)});
         f->output(1);
     }
+    for (fuse_chain *f : {&a, &b}) {
+        f->random(AD_RANDOM_uniform, AD_FLOAT32, f == &a ? 0 : 5);
+        f->node(AD_UFUNC_multiply, AD_FLOAT32, {from_node(1), from_node(2)});
+        f->output(3);
+    }
+    b.chain.random[0].key++;
+    b.chain.random[0].parameter[0].as.f = 2;
     b.chain.input[0].data = reinterpret_cast<void *>(uintptr_t(4096));
     cr_assert(generated(a).key == generated(b).key);
     b.chain.input[0].data = reinterpret_cast<void *>(uintptr_t(4100)); /* no longer a vector */

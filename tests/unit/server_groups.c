@@ -13,7 +13,9 @@ static ad_member member(bool wanted, int from0, int from1, int leaf) {
                    .wanted = {wanted},
                    .from = {(int16_t)from0, (int16_t)from1, N},
                    .leaf = {N, N, N},
-                   .tie = {N, N, N, N, N}};
+                   .tie = {N, N, N, N, N},
+                   .operands = 3,
+                   .nodes = 1};
     for (int k = 0; k < 2; k++)
         if (m.from[k] == N) m.leaf[k] = (int16_t)(leaf + k);
     return m;
@@ -162,4 +164,47 @@ Test(groups, a_value_that_another_group_uses_is_kept) {
         cr_assert(g.kept[2 * g.order[one->first + one->count - 1]]);
         cr_assert(!g.kept[2 * g.order[one->first]]);
     }
+}
+
+/* Operations with a mask are several nodes each, so fewer of them fit. */
+Test(groups, chains_have_as_many_nodes) {
+    ad_member m[60];
+    ad_groups g;
+    for (int i = 0; i < 60; i++) {
+        m[i] = member(i == 59, i ? 2 * (i - 1) : N, N, 0);
+        m[i].nodes = 1 + (i % 2);
+        m[i].masked = i % 2;
+    }
+    ad__groups_form(m, 60, &g);
+    cr_assert_eq(g.count, 2);
+    cr_assert_eq(g.group[0].count, 43); /* 64 nodes */
+    cr_assert_eq(g.group[1].count, 17);
+    cr_assert(g.kept[2 * 42] && !g.kept[2 * 41]);
+}
+
+Test(groups, chains_have_as_many_random_sources) {
+    ad_member m[2 * AD_CHAIN_RANDOMS + 2];
+    ad_groups g;
+    const int n = 2 * AD_CHAIN_RANDOMS + 2;
+    for (int i = 0; i < n; i += 2) { /* a source, and what adds it to the last sum */
+        m[i] = (ad_member){.nout = 1, .operands = 1, .nodes = 1, .random = true, .tie = {N}};
+        m[i + 1] = member(i + 2 == n, 2 * i, i ? 2 * (i - 1) : N, 0);
+    }
+    ad__groups_form(m, (unsigned)n, &g);
+    cr_assert_eq(g.count, 2);
+    cr_assert_eq(g.group[0].count, 2 * AD_CHAIN_RANDOMS);
+    cr_assert_eq(g.group[1].count, 2);
+}
+
+/* What an output had is an input of the last nout. */
+Test(groups, a_masked_output_needs_what_was_there) {
+    ad_member m[2] = {member(false, N, N, 0), member(true, N, N, 2)};
+    m[1].masked = true;
+    m[1].nin = 3;
+    m[1].from[2] = 0;
+    m[1].nodes = 2;
+    ad_groups g;
+    ad__groups_form(m, 2, &g);
+    cr_assert_eq(g.count, 1);
+    check_group(&g, 0, 2, (uint8_t[]){0, 1});
 }

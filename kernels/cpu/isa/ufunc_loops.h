@@ -20,11 +20,12 @@ template <bool Scalar> struct reader<none, Scalar> {
     AD_HD none at(int64_t) const { return {}; }
 };
 
-/* Loops of real functions run over whole vectors only, the rest of a run being padded to one: then a function gives
- * the same for an element wherever it stands. 1: no padding. */
+/* Loops of functions with real results run over whole vectors only, the rest of a run being padded to one: then a
+ * function gives the same for an element wherever it stands. 1: no padding. */
 template <class U> constexpr int64_t unit() {
-    constexpr bool plain = is_float<typename U::X> && same<typename U::X, typename U::O0> &&
-                           (U::nin < 2 || same<typename U::X, typename U::Y>)&&U::nin < 3 && U::nout == 1;
+    constexpr bool real =
+        is_float<typename U::O0> && (same<typename U::X, typename U::O0> || is_complex<typename U::X>);
+    constexpr bool plain = real && (U::nin < 2 || same<typename U::X, typename U::Y>)&&U::nin < 3 && U::nout == 1;
     return plain ? int64_t(64 / sizeof(typename U::X)) : 1;
 }
 
@@ -74,8 +75,10 @@ template <class U> bool divide(void *const *p, int64_t n) {
 
 template <class U, unsigned M> void tail(void *const *p, int64_t done, int64_t n) {
     using T = typename U::X;
+    using O = typename U::O0;
     constexpr int64_t N = unit<U>();
-    T out[N], in[2][N];
+    O out[N];
+    T in[2][N];
     void *q[3] = {out, p[1], U::nin > 1 ? p[2] : nullptr};
     for (int k = 0; k < U::nin; k++) {
         if (M >> k & 1) continue;
@@ -84,7 +87,7 @@ template <class U, unsigned M> void tail(void *const *p, int64_t done, int64_t n
         q[1 + k] = in[k];
     }
     body<U, M>(q, N);
-    for (int64_t i = 0; i < n; i++) static_cast<T *>(p[0])[done + i] = out[i];
+    for (int64_t i = 0; i < n; i++) static_cast<O *>(p[0])[done + i] = out[i];
 }
 
 template <class U, unsigned M> void whole(void *const *p, int64_t n) {
@@ -102,7 +105,7 @@ template <class U> void fill(void *const *p, int64_t n) {
     O1 v1;
     void *q[5] = {&v0, &v1};
     for (int k = 0; k < U::nin; k++) q[U::nout + k] = p[U::nout + k];
-    if constexpr (unit<U>() > 1) tail<U, (1u << U::nin) - 1>(q, 0, 1);
+    if constexpr (unit<U>() > 1) tail<U, 0>(q, 0, 1); /* as elements: of one for all the compiler makes a scalar */
     else body<U, (1u << U::nin) - 1>(q, 1);
     for (int64_t i = 0; i < n; i++) static_cast<O0 *>(p[0])[i] = v0;
     if constexpr (U::nout > 1)
