@@ -341,7 +341,7 @@ int ad__job_run(job *j) {
 
 static int provide_outputs(job *j) {
     for (int i = 0; i < j->op->nout; i++) {
-        int status = ad__held_provide(j->s, j->lane, j->buffer[i], wants_zero(j->op), &j->fault);
+        int status = ad__held_provide(j->s, j->lane, j->buffer[i], &j->fault);
         if (status) return status;
     }
     return 0;

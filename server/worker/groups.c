@@ -70,7 +70,7 @@ static void tally_member(tally *t, const ad_member *m, unsigned first) {
     }
     t->scalars += m->scalars;
     t->reductions += m->ends;
-    t->nodes += m->nodes;
+    t->nodes += m->ends ? 0u : m->masked ? 1u + m->nout : 1u;
     t->randoms += m->random;
 }
 

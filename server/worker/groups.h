@@ -13,7 +13,7 @@
  * 2 * i + k is what operation i makes as output k. */
 typedef struct ad_member {
     uint8_t nin, nout;
-    uint8_t nodes;                /* of a chain: what it takes of AD_CHAIN_NODES */
+    uint8_t operands;             /* that have a tie: what outputs had is no other operand */
     bool ends;                    /* a reduction */
     bool masked;                  /* the last nout of its inputs are what its outputs had */
     bool random;                  /* random numbers */
@@ -23,7 +23,6 @@ typedef struct ad_member {
     int16_t leaf[AD_HELD_INPUTS]; /* else the number of the view that it is, or AD_NOWHERE (scalars) */
     int16_t tie[AD_HELD_INPUTS];  /* by operand, outputs first: earlier operations that must come before, though no
                                      value goes from them to it */
-    uint8_t operands;             /* so many */
 } ad_member;
 
 /* Operations order[first] .. order[first + count - 1], in the order in which they came: one, or what fits a chain, with

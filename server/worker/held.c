@@ -9,6 +9,45 @@
 #include "server/worker/job.h"
 #include "server/worker/sharing.h"
 
+/* Elementwise, and nothing in the data can make it fail. */
+static bool suits_ufunc(const ad_op *op, bool *masked) {
+    const ad_ufunc_row *row = ad__ufunc(op->row);
+    if (!row || op->nout != row->nout || op->nin < row->nin || op->nin > row->nin + 1) return false;
+    *masked = op->nin > row->nin;
+    return op->row != AD_UFUNC_power || ad__dtypes[op->loop].kind != 'i';
+}
+
+static bool is_empty(const ad_desc *d) {
+    for (int i = 0; i < d->ndim; i++)
+        if (d->shape[i] == 0) return true;
+    return false;
+}
+
+/* Memory that others write, too: what uses that takes effect in the order in which it comes, from whatever session. A
+ * module's variable is written even if the array that stands for it is dropped. And what must not be written is refused
+ * at once. */
+static bool is_common(const ad_op *op, ad_buffer *const *buffer) {
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        const ad_buffer *b = buffer[i];
+        if (b && b->module && i < op->nout) return true;
+        if (b && b->shared && (b->shared->common || (i < op->nout && b->readonly))) return true;
+    }
+    return false;
+}
+
+/* An output that exists must be no other view of an input's buffer, nor of the other output's. */
+static bool writes_cleanly(const ad_op *op, ad_buffer *const *buffer) {
+    for (int o = 0; o < op->nout; o++) {
+        if (!ad__held_view(&op->operand[o])) continue;
+        if (!ad__held_plain(&op->operand[o].desc)) return false;
+        for (int i = 0; i < op->nout + op->nin; i++) {
+            if (i == o || buffer[i] != buffer[o]) continue;
+            if (i < op->nout || !ad__desc_same(&op->operand[i].desc, &op->operand[o].desc)) return false;
+        }
+    }
+    return true;
+}
+
 static bool more_at_hand(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     if (s->in_frame && s->frame_used < s->frame.control_size) return true;
@@ -26,8 +65,6 @@ static bool same_shape(const ad_desc *a, const ad_desc *b) {
         if (a->shape[i] != b->shape[i]) return false;
     return true;
 }
-
-const ad_desc *ad__held_shape(const ad_op *op) { return &op->operand[op->opcode == AD_REQ_REDUCE ? 1 : 0].desc; }
 
 /* What is held has made the value, and it can be had while it is held: by the very view that it was written by. */
 static bool reads_value(const ad_session *s, const ad_buffer *b, const ad_desc *d) {
@@ -47,7 +84,7 @@ static bool goes_along(const ad_session *s, const ad_op *op, ad_buffer *const *b
 }
 
 static bool is_root(const ad_op *op, ad_buffer *const *buffer) {
-    for (int i = ad__held_masked(op) ? 0 : op->nout; i < op->nout + op->nin; i++)
+    for (int i = op->nout; i < op->nout + op->nin; i++)
         if (buffer[i] && buffer[i]->held && buffer[i]->value) return false;
     return true;
 }
@@ -100,7 +137,7 @@ static int16_t leaf_of(ad_session *s, ad_buffer *b, bool first) {
 }
 
 /* Input k is what a buffer has (NULL: a scalar). */
-static void note_source(ad_session *s, ad_member *m, int k, ad_buffer *b, bool first) {
+static inline void note_source(ad_session *s, ad_member *m, int k, ad_buffer *b, bool first) {
     m->from[k] = m->leaf[k] = AD_NOWHERE;
     if (!b) m->scalars++;
     else if (b->value) m->from[k] = (int16_t)(b->value - 1);
@@ -108,17 +145,23 @@ static void note_source(ad_session *s, ad_member *m, int k, ad_buffer *b, bool f
 }
 
 static void note_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
-    for (int k = 0; k < op->nin && !m->random; k++) {
+    const int n = m->random ? 0 : op->nin;
+    for (int k = 0; k < n; k++) {
         ad_buffer *b = buffer[op->nout + k];
         note_source(s, m, k, b, b && use(i, b, &op->operand[op->nout + k].desc));
     }
 }
 
-/* With a mask outputs are inputs, too: zeros where they are new. */
+/* With a mask outputs are inputs, too: zeros where they are new. Out of the usual way. */
+static __attribute__((noinline)) void note_old(ad_session *s, const ad_op *op, int k, ad_buffer *b, bool first,
+                                               ad_member *m) {
+    note_source(s, m, op->nin + k, ad__held_view(&op->operand[k]) ? b : NULL, first);
+}
+
 static void note_outputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
     for (int k = 0; k < op->nout; k++) {
         const bool exists = ad__held_view(&op->operand[k]), first = use(i, buffer[k], &op->operand[k].desc);
-        if (m->masked) note_source(s, m, op->nin + k, exists ? buffer[k] : NULL, first);
+        if (m->masked) note_old(s, op, k, buffer[k], first, m);
         if (exists) buffer[k]->in_place = true;
         buffer[k]->value = (int16_t)(2 * i + (unsigned)k + 1);
         buffer[k]->leaf = AD_NOWHERE;
@@ -137,15 +180,16 @@ static void note_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buff
     }
 }
 
-static ad_member begin_member(const ad_op *op) {
-    const bool ends = op->opcode == AD_REQ_REDUCE, masked = ad__held_masked(op), random = op->opcode == AD_REQ_CALL;
-    return (ad_member){.nin = (uint8_t)(random ? 0 : op->nin + (masked ? op->nout : 0)),
-                       .nout = op->nout,
-                       .operands = (uint8_t)(op->nout + op->nin),
-                       .nodes = (uint8_t)(!ends + (masked ? op->nout : 0)),
-                       .ends = ends,
-                       .masked = masked,
-                       .random = random};
+static void begin_member(ad_member *m, const ad_held_op *held) {
+    const ad_op *op = &held->op;
+    const int masks = held->masked ? op->nout : 0;
+    m->random = op->opcode == AD_REQ_CALL;
+    m->ends = op->opcode == AD_REQ_REDUCE;
+    m->masked = held->masked;
+    m->nin = m->random ? 0 : (uint8_t)(op->nin + masks);
+    m->nout = op->nout;
+    m->operands = (uint8_t)(op->nout + op->nin);
+    m->scalars = 0;
 }
 
 void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
@@ -160,8 +204,8 @@ void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
         h->first = held->number;
         h->leaves = 0;
     }
-    h->ops->op[i] = *held;
-    *m = begin_member(op);
+    if (held != &h->ops->op[i]) h->ops->op[i] = *held;
+    begin_member(m, held);
     note_inputs(s, i, op, held->buffer, m);
     note_outputs(s, i, op, held->buffer, m);
     note_suspects(s, op, held->buffer);
@@ -174,7 +218,7 @@ void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
 static bool check(ad_session *s, ad_op *op, job *j) {
     ad__job_begin(j, s, op, s->done + 1);
     if (!(j->lane = ad__lane_current(s, &j->fault)) || ad__job_check(j)) return false;
-    return ad__held_clean(op, j->buffer);
+    return !is_empty(ad__held_shape(op)) && !is_common(op, j->buffer) && writes_cleanly(op, j->buffer);
 }
 
 static const int64_t *copy_numbers(int64_t **to, const int64_t *numbers, int n) {
@@ -231,16 +275,23 @@ static bool make_way(ad_session *s, ad_op *op, job *j) {
 
 bool ad__held_take(ad_session *s, ad_op *op) {
     ad_held *h = &s->held;
-    ad_held_op held = {.number = s->done + 1, .cost = s->cost};
+    bool masked = false;
+    ad_held_op *held;
     job j;
-    if (!s->worker->fuses || !ad__held_suits(s, op) || (!h->count && !more_at_hand(s))) goto now;
+    if (!s->worker->fuses) goto now;
+    if (op->opcode == AD_REQ_UFUNC ? !suits_ufunc(op, &masked) : !ad__held_suits(s, op)) goto now;
+    if (!h->count && !more_at_hand(s)) goto now;
     if (!check(s, op, &j)) goto now;
     if (h->count && !make_way(s, op, &j)) goto now;
     if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) goto now;
     if (add_outputs(s, op, j.buffer)) goto now;
-    held.op = *op;
-    for (int i = 0; i < op->nout + op->nin; i++) held.buffer[i] = j.buffer[i];
-    ad__held_add(s, j.lane, &held);
+    held = &h->ops->op[h->count];
+    held->op = *op;
+    held->number = s->done + 1;
+    held->cost = s->cost;
+    held->masked = masked;
+    for (int i = 0; i < op->nout + op->nin; i++) held->buffer[i] = j.buffer[i];
+    ad__held_add(s, j.lane, held);
     return true;
 
 now:
@@ -292,18 +343,25 @@ bool ad__held_allows(const ad_session *s, const ad_message *m) {
     }
 }
 
-int ad__held_provide(ad_session *s, ad_lane *lane, ad_buffer *b, bool zero, ad_fault *fault) {
+int ad__held_provide(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
     uint64_t size = b->size;
     if (!b->promised) return 0;
     b->promised = false;
     b->size = 0;
     int status;
-    do status = ad__buffer_take_memory(s, lane, b, size, zero, fault);
+    do status = ad__buffer_take_memory(s, lane, b, size, false, fault);
     while (status == AD_E_MEMORY && ad__survival_give(s));
     if (!status) return 0;
     b->promised = true;
     b->size = size;
     return status;
+}
+
+int ad__held_provide_zeros(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+    const bool promised = b->promised;
+    int status = ad__held_provide(s, lane, b, fault);
+    if (status || !promised || b->block.clean) return status;
+    return ad__session_status(s, s->worker->backend->zero(lane->stream, b->address, b->size, fault), fault);
 }
 
 void ad__held_drop(ad_session *s) {

@@ -30,6 +30,7 @@ typedef struct ad_held_op {
     ad_op op; /* operands in the session's arena */
     uint64_t number;
     double cost;
+    bool masked;                                /* a ufunc whose last input says where */
     struct ad_buffer *buffer[AD_HELD_OPERANDS]; /* NULL: a scalar */
 } ad_held_op;
 
@@ -53,14 +54,15 @@ typedef struct ad_held {
     uint64_t chains, chained, apart, unwritten, dropped; /* counters: see counter.def */
 } ad_held;
 
-/* What can be held at all, as far as the operation itself tells ... */
+/* What can be held at all besides ufuncs, as far as the operation itself tells. */
 bool ad__held_suits(const struct ad_session *s, const ad_op *op);
-/* ... and what it uses: a shape with elements, memory of nobody else, outputs that overlap nothing. */
-bool ad__held_clean(const ad_op *op, struct ad_buffer *const *buffer);
+/* No two elements of the view share a byte, as far as that shows at once. */
+bool ad__held_plain(const ad_desc *d);
 static inline bool ad__held_view(const ad_operand *o) { return !o->is_scalar && o->desc.form == AD_VIEW; }
-bool ad__held_masked(const ad_op *op); /* a ufunc whose last input says where */
 /* The description whose shape must be that of all that is held. */
-const ad_desc *ad__held_shape(const ad_op *op);
+static inline const ad_desc *ad__held_shape(const ad_op *op) {
+    return &op->operand[op->opcode == AD_REQ_REDUCE ? 1 : 0].desc;
+}
 /* Take an operation over; false: it is to be executed now, by itself, and nothing is held any more that it must come
  * after. */
 bool ad__held_take(struct ad_session *s, ad_op *op);
@@ -80,7 +82,8 @@ bool ad__held_copy(ad_arena *to, ad_op *op);
 void ad__held_drop(struct ad_session *s);
 /* Operation i no longer uses its buffers. */
 void ad__held_release(struct ad_session *s, unsigned i);
-/* Memory for a buffer that has none yet. */
-int ad__held_provide(struct ad_session *s, ad_lane *lane, struct ad_buffer *b, bool zero, ad_fault *fault);
+/* Memory for a buffer that has none yet; with zeros in it. */
+int ad__held_provide(struct ad_session *s, ad_lane *lane, struct ad_buffer *b, ad_fault *fault);
+int ad__held_provide_zeros(struct ad_session *s, ad_lane *lane, struct ad_buffer *b, ad_fault *fault);
 
 #endif

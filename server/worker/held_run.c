@@ -14,12 +14,21 @@ static void fail(job *j, int status) {
     if (status) ad__poison_release(ad__job_fail(j, status));
 }
 
+/* New outputs that a mask leaves as they are begin with zeros. */
+static int provide_zeros(job *j) {
+    int status = 0;
+    for (int k = 0; k < j->op->nout && !status && !j->inherited; k++)
+        if (j->made[k]) status = ad__held_provide_zeros(j->s, j->lane, j->buffer[k], &j->fault);
+    return status;
+}
+
 static void run_one(ad_session *s, unsigned i) {
     ad_held_op *o = &s->held.ops->op[i];
     job j;
     ad__job_begin(&j, s, &o->op, o->number);
     ad__job_hold(&j, s->held.lane, o->buffer);
-    fail(&j, ad__job_run_held(&j));
+    int status = o->masked ? provide_zeros(&j) : 0;
+    fail(&j, status ? status : ad__job_run_held(&j));
     ad__job_end(&j);
     ad__held_release(s, i);
 }
@@ -60,7 +69,7 @@ static int provide(ad_weaving *w, ad_lane *lane, ad_fault *fault) {
     for (int i = 0; i < w->nwritten && !status; i++) {
         status = w->written[i]->poison ? w->written[i]->poison->code : 0;
         w->promised[i] = w->written[i]->promised;
-        if (!status) status = ad__held_provide(w->s, lane, w->written[i], false, fault);
+        if (!status) status = ad__held_provide(w->s, lane, w->written[i], fault);
         w->nprovided = i + !status;
     }
     if (status || (w->s->nlanes == 1 && !w->s->shares)) return status;

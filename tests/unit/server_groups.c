@@ -14,8 +14,7 @@ static ad_member member(bool wanted, int from0, int from1, int leaf) {
                    .from = {(int16_t)from0, (int16_t)from1, N},
                    .leaf = {N, N, N},
                    .tie = {N, N, N, N, N},
-                   .operands = 3,
-                   .nodes = 1};
+                   .operands = 3};
     for (int k = 0; k < 2; k++)
         if (m.from[k] == N) m.leaf[k] = (int16_t)(leaf + k);
     return m;
@@ -172,7 +171,6 @@ Test(groups, chains_have_as_many_nodes) {
     ad_groups g;
     for (int i = 0; i < 60; i++) {
         m[i] = member(i == 59, i ? 2 * (i - 1) : N, N, 0);
-        m[i].nodes = 1 + (i % 2);
         m[i].masked = i % 2;
     }
     ad__groups_form(m, 60, &g);
@@ -187,7 +185,7 @@ Test(groups, chains_have_as_many_random_sources) {
     ad_groups g;
     const int n = 2 * AD_CHAIN_RANDOMS + 2;
     for (int i = 0; i < n; i += 2) { /* a source, and what adds it to the last sum */
-        m[i] = (ad_member){.nout = 1, .operands = 1, .nodes = 1, .random = true, .tie = {N}};
+        m[i] = (ad_member){.nout = 1, .operands = 1, .random = true, .tie = {N}};
         m[i + 1] = member(i + 2 == n, 2 * i, i ? 2 * (i - 1) : N, 0);
     }
     ad__groups_form(m, (unsigned)n, &g);
@@ -202,7 +200,6 @@ Test(groups, a_masked_output_needs_what_was_there) {
     m[1].masked = true;
     m[1].nin = 3;
     m[1].from[2] = 0;
-    m[1].nodes = 2;
     ad_groups g;
     ad__groups_form(m, 2, &g);
     cr_assert_eq(g.count, 1);

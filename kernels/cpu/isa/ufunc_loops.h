@@ -98,7 +98,7 @@ template <class U, unsigned M> void whole(void *const *p, int64_t n) {
 }
 
 /* Every input is one element: compute once. */
-template <class U> void fill(void *const *p, int64_t n) {
+template <class U> AD_NOINLINE void fill(void *const *p, int64_t n) {
     using O0 = typename U::O0;
     using O1 = typename U::O1;
     O0 v0;
