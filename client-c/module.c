@@ -211,16 +211,24 @@ int ad_kernel_get_facts(ad_module *m, const char *kernel, ad_kernel_facts *facts
     return 0;
 }
 
-int ad_kernel_set(ad_module *m, const char *kernel, int64_t max_dynamic_shared, int64_t carveout) {
+static int send_kernel_set(ad_module *m, const char *kernel, int64_t shared, int64_t carveout, int cooperative) {
     ad_session *s = m->session;
-    if (max_dynamic_shared > INT32_MAX || carveout > 100)
-        return ad__fail(AD_E_VALUE, "kernel %s: shared memory of %lld bytes or a carveout of %lld percent is too much",
-                        kernel, (long long)max_dynamic_shared, (long long)carveout);
     int status = check_here(m);
     if (!status) status = ad__begin(s);
     if (status) return status;
     size_t mark = s->out.size;
-    return ad__commit(s, mark, ad__encode_kernel_set(&s->out, m->id, kernel, max_dynamic_shared, carveout));
+    return ad__commit(s, mark, ad__encode_kernel_set(&s->out, m->id, kernel, shared, carveout, cooperative));
+}
+
+int ad_kernel_set_cooperative(ad_module *m, const char *kernel, bool cooperative) {
+    return send_kernel_set(m, kernel, -1, -1, cooperative);
+}
+
+int ad_kernel_set(ad_module *m, const char *kernel, int64_t max_dynamic_shared, int64_t carveout) {
+    if (max_dynamic_shared > INT32_MAX || carveout > 100)
+        return ad__fail(AD_E_VALUE, "kernel %s: shared memory of %lld bytes or a carveout of %lld percent is too much",
+                        kernel, (long long)max_dynamic_shared, (long long)carveout);
+    return send_kernel_set(m, kernel, max_dynamic_shared, carveout, -1);
 }
 
 static int ask_global(ad_module *m, const char *name, uint64_t *buffer, ad_slot *slot) {

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define AD_BACKEND_VERSION 3
+#define AD_BACKEND_VERSION 4
 
 typedef struct ad_device ad_device; /* one GPU, or the host's processors; owned by whoever opened it */
 typedef struct ad_stream ad_stream; /* operations of one stream run in order */
@@ -45,6 +45,7 @@ typedef struct ad_launch {
     void *const *argument;              /* for each parameter, where its value lies */
     const uint32_t *argument_size;      /* bytes of each */
     int narguments;
+    bool cooperative; /* blocks run all at once, and may wait for each other */
 } ad_launch;
 
 /* The plans of Fourier transforms that are kept. */

@@ -12,6 +12,7 @@ EMBED(complex, FILE_OF("complex.h"))
 EMBED(half, FILE_OF("half.h"))
 EMBED(stdint, FILE_OF("stdint.h"))
 EMBED(limits, FILE_OF("limits.h"))
+EMBED(groups, FILE_OF("groups.h"))
 
 namespace {
 
@@ -30,6 +31,8 @@ const ad_compile_header headers[] = {
     {"climits", TEXT(limits)},
     {"float.h", TEXT(limits)},
     {"cfloat", TEXT(limits)},
+    /* The GPU's are CUDA's own. */
+    {"cooperative_groups.h", TEXT(groups)},
     /* The host's prelude has what is in these. */
     {"math.h", nothing},
     {"cmath", nothing},

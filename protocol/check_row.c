@@ -48,17 +48,16 @@ static int finish_op(ad_message *m, ad_fault *fault) {
 
 /* Each parameter takes the next of its kind, and none is left over. */
 static int finish_launch(ad_message *m, ad_fault *fault) {
-    enum { FIXED = 7 };
     ad_op *op = &m->op;
     size_t count[3] = {0};
 
     op->opcode = m->opcode;
-    if (m->nids < FIXED || m->nids > FIXED + AD_MAX_ARGUMENTS)
-        return ad__fault(fault, AD_E_PROTOCOL, "launch: from 7 to %d numbers, not %zu", FIXED + AD_MAX_ARGUMENTS,
-                         m->nids);
-    for (size_t i = 0; i < FIXED; i++)
+    if (m->nids < AD_LAUNCH_FIXED || m->nids > AD_LAUNCH_FIXED + AD_MAX_ARGUMENTS)
+        return ad__fault(fault, AD_E_PROTOCOL, "launch: from %d to %d numbers, not %zu", AD_LAUNCH_FIXED,
+                         AD_LAUNCH_FIXED + AD_MAX_ARGUMENTS, m->nids);
+    for (size_t i = 0; i < AD_LAUNCH_FIXED; i++)
         if (m->ids[i] > UINT32_MAX) return ad__fault(fault, AD_E_PROTOCOL, "launch: a size is above 2^32-1");
-    for (size_t i = FIXED; i < m->nids; i++) {
+    for (size_t i = AD_LAUNCH_FIXED; i < m->nids; i++) {
         if (m->ids[i] > 2) return ad__fault(fault, AD_E_PROTOCOL, "launch: a parameter is of no kind");
         count[m->ids[i]]++;
     }
@@ -94,6 +93,7 @@ int ad__check_row(ad_message *m, ad_fault *fault) {
     case AD_REQ_KERNEL_SET:
         if (m->u[1] > UINT32_MAX || m->u[2] > UINT32_MAX)
             return ad__fault(fault, AD_E_PROTOCOL, "kernel_set: a number is above 2^32-1");
+        if (m->u[3] > 2) return ad__fault(fault, AD_E_PROTOCOL, "kernel_set: the last number is not 0, 1 or 2");
         return AD_OK;
     default: return AD_OK;
     }

@@ -305,8 +305,8 @@ int ad__encode_launch(ad_bytes *b, const ad_launch_text *l) {
 
     msgpack_pack_uint64(&pk, l->module);
     pack_string(&pk, l->kernel);
-    msgpack_pack_array(&pk, 7 + l->nparams);
-    for (int i = 0; i < 7; i++) msgpack_pack_uint64(&pk, l->numbers[i]);
+    msgpack_pack_array(&pk, AD_LAUNCH_FIXED + l->nparams);
+    for (int i = 0; i < AD_LAUNCH_FIXED; i++) msgpack_pack_uint64(&pk, l->numbers[i]);
     for (size_t i = 0; i < l->nparams; i++) msgpack_pack_uint8(&pk, l->kind[i]);
     pack_operands(&pk, l->op->nout, l->op->operand);
     pack_operands(&pk, l->op->nin, l->op->operand + l->op->nout);
@@ -318,13 +318,15 @@ int ad__encode_launch(ad_bytes *b, const ad_launch_text *l) {
     return end(b);
 }
 
-int ad__encode_kernel_set(ad_bytes *b, uint64_t module, const char *kernel, int64_t shared, int64_t carveout) {
-    msgpack_packer pk = begin(b, AD_REQ_KERNEL_SET, 4);
+int ad__encode_kernel_set(ad_bytes *b, uint64_t module, const char *kernel, int64_t shared, int64_t carveout,
+                          int cooperative) {
+    msgpack_packer pk = begin(b, AD_REQ_KERNEL_SET, 5);
 
     msgpack_pack_uint64(&pk, module);
     pack_string(&pk, kernel);
     msgpack_pack_uint64(&pk, shared < 0 ? 0 : (uint64_t)shared + 1);
     msgpack_pack_uint64(&pk, carveout < 0 ? 0 : (uint64_t)carveout + 1);
+    msgpack_pack_uint64(&pk, cooperative < 0 ? 0 : cooperative ? 2 : 1);
     return end(b);
 }
 

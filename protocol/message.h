@@ -47,20 +47,24 @@ int ad__encode_stat(ad_bytes *b, uint64_t request);
 int ad__encode_numbers(ad_bytes *b, int opcode, size_t n, const uint64_t *fields);
 int ad__encode_fetch(ad_bytes *b, uint64_t request, const ad_desc *d, uint64_t window, uint64_t offset);
 /* What a kernel is launched with, as LAUNCH says. */
+#define AD_LAUNCH_FIXED 7 /* numbers of a launch before those of its parameters */
+
 typedef struct ad_launch_text {
     uint64_t module;
     const char *kernel;
-    uint64_t numbers[7];    /* grid, block, dynamic shared memory */
-    size_t nparams;         /* of the kernel ... */
-    const uint8_t *kind;    /* ... for each 0 written array, 1 read array, 2 value */
-    const ad_op *op;        /* nout written arrays, nin read ones */
-    const ad_string *value; /* in order */
+    uint64_t numbers[AD_LAUNCH_FIXED]; /* grid, block, dynamic shared memory */
+    size_t nparams;                    /* of the kernel ... */
+    const uint8_t *kind;               /* ... for each 0 written array, 1 read array, 2 value */
+    const ad_op *op;                   /* nout written arrays, nin read ones */
+    const ad_string *value;            /* in order */
     size_t nvalues;
 } ad_launch_text;
 int ad__encode_launch(ad_bytes *b, const ad_launch_text *launch);
 int ad__encode_build(ad_bytes *b, uint64_t request, uint64_t module, const char *source, size_t size, size_t noptions,
                      const char *const *options, size_t nnames, const char *const *names);
-int ad__encode_kernel_set(ad_bytes *b, uint64_t module, const char *kernel, int64_t shared, int64_t carveout);
+/* Negative numbers: leave it as it is. */
+int ad__encode_kernel_set(ad_bytes *b, uint64_t module, const char *kernel, int64_t shared, int64_t carveout,
+                          int cooperative);
 int ad__encode_kernel(ad_bytes *b, uint64_t request, uint64_t module, const char *kernel);
 int ad__encode_global(ad_bytes *b, uint64_t request, uint64_t module, const char *name, uint64_t buffer);
 /* Requests whose fields are unsigned numbers and then strings: ATTACH_NAME, UNPUBLISH. */

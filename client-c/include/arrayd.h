@@ -234,6 +234,9 @@ typedef struct ad_kernel_facts {
 AD_API int ad_kernel_get_facts(ad_module *m, const char *kernel, ad_kernel_facts *facts); /* waits */
 /* Most bytes of dynamic shared memory, and the carveout in percent; negative: leave as it is. */
 AD_API int ad_kernel_set(ad_module *m, const char *kernel, int64_t max_dynamic_shared, int64_t carveout);
+/* Whether the blocks of its launches run all at once, so that they may wait for each other (cooperative groups'
+ * grid_group). A launch of more blocks than can run at once is then reported as one that cannot be. */
+AD_API int ad_kernel_set_cooperative(ad_module *m, const char *kernel, bool cooperative);
 /* A variable of a module (__device__ or __constant__) as an array of uint8 that is its memory; waits. */
 AD_API int ad_module_get_global(ad_module *m, const char *name, ad_array **out);
 

@@ -202,10 +202,10 @@ static PyObject *info(PyObject *o, PyObject *name_object) {
     return dict;
 }
 
-/* set(name, max_dynamic_shared=-1, carveout=-1) */
+/* set(name, max_dynamic_shared=-1, carveout=-1, cooperative=False): that it is not needs no saying */
 static PyObject *set(PyObject *o, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
-    static const char *const names[] = {"name", "max_dynamic_shared", "carveout", NULL};
-    PyObject *v[3];
+    static const char *const names[] = {"name", "max_dynamic_shared", "carveout", "cooperative", NULL};
+    PyObject *v[4];
     int64_t shared = -1, carveout = -1;
     if (ad__py_arguments("set", names, args, npos, kwnames, v) != 0) return NULL;
     const char *name = v[0] ? PyUnicode_AsUTF8AndSize(v[0], NULL) : NULL;
@@ -214,7 +214,9 @@ static PyObject *set(PyObject *o, PyObject *const *args, Py_ssize_t npos, PyObje
         return NULL;
     }
     if ((v[1] && ad__py_int64(v[1], &shared) != 0) || (v[2] && ad__py_int64(v[2], &carveout) != 0)) return NULL;
-    int status = ad_kernel_set(((module_object *)o)->handle, name, shared, carveout);
+    ad_module *m = ((module_object *)o)->handle;
+    int status = v[3] && PyObject_IsTrue(v[3]) ? ad_kernel_set_cooperative(m, name, true) : 0;
+    if (!status && (v[1] || v[2])) status = ad_kernel_set(m, name, shared, carveout);
     ad__py_ensure();
     return status ? ad__py_fail(status) : Py_NewRef(Py_None);
 }
@@ -255,7 +257,8 @@ static PyMethodDef methods[] = {
      "written."},
     {"info", info, METH_O, "info(name): the kernel's attributes."},
     {"set", (PyCFunction)(void (*)(void))set, METH_FASTCALL | METH_KEYWORDS,
-     "set(name, max_dynamic_shared=-1, carveout=-1): change the kernel's attributes; negative ones stay."},
+     "set(name, max_dynamic_shared=-1, carveout=-1, cooperative=False): change the kernel's attributes; negative ones "
+     "stay. cooperative: blocks of its launches run all at once, from now on."},
     {"get_global", get_global, METH_O, "get_global(name): a variable's memory, as an ndarray of uint8."},
     {NULL, NULL, 0, NULL},
 };

@@ -66,7 +66,9 @@ unsigned long long wait(block *b, wait_for what, unsigned mask, unsigned long lo
     runner *r = runner_of(b);
     const unsigned me = b->current;
     waiting *w = &r->threads[me];
-    if (what != adrun::WAIT_BLOCK && what != adrun::WAIT_ACTIVE && !(mask >> me % 32 & 1))
+    if (what == adrun::WAIT_GRID && !r->grid->meeting)
+        give_up(r, AD_E_VALUE, "it waits for the grid, but was not launched with enable_cooperative_groups=True");
+    if (what != adrun::WAIT_BLOCK && what != adrun::WAIT_GRID && what != adrun::WAIT_ACTIVE && !(mask >> me % 32 & 1))
         give_up(r, AD_E_VALUE, "a thread waits for lanes of its warp with a mask that it is not in itself");
     w->what = what;
     w->mask = mask;
@@ -112,16 +114,18 @@ void let_go(runner *r, waiting *w, unsigned long long result) {
     r->nwaiting--;
 }
 
-bool release_block(runner *r) {
+/* All threads that have not ended wait for the same, of the block or of the grid. */
+bool release_block(runner *r, wait_for what) {
     unsigned yes = 0, all = 0;
     for (unsigned i = 0; i < r->b.count; i++) {
         const waiting *w = &r->threads[i];
         if (r->done[i]) continue;
-        if (!w->waits || w->what != adrun::WAIT_BLOCK) return false;
+        if (!w->waits || w->what != what) return false;
         yes += w->value != 0;
         all++;
     }
     if (all == 0) return false;
+    if (what == adrun::WAIT_GRID && !ad_cpu_meet(r->grid->meeting)) return false;
     for (unsigned i = 0; i < r->b.count; i++)
         if (!r->done[i]) let_go(r, &r->threads[i], (unsigned long long)all << 32 | yes);
     return true;
@@ -189,7 +193,8 @@ bool release_warp(runner *r, unsigned first) {
     bool some = false;
     for (unsigned i = first; i < end; i++) {
         const waiting *w = &r->threads[i];
-        if (!w->waits || w->what == adrun::WAIT_BLOCK || w->what == adrun::WAIT_ACTIVE) continue;
+        if (!w->waits || w->what == adrun::WAIT_BLOCK || w->what == adrun::WAIT_GRID || w->what == adrun::WAIT_ACTIVE)
+            continue;
         const unsigned group = complete_group(r, first, end, i);
         if (group != 0) release_group(r, first, group);
         some = some || group != 0;
@@ -209,7 +214,7 @@ bool release_active(runner *r, unsigned first) {
 bool release(runner *r) {
     bool some = false;
     for (unsigned first = 0; first < r->b.count; first += 32) some = release_warp(r, first) || some;
-    if (some || release_block(r)) return true;
+    if (some || release_block(r, adrun::WAIT_BLOCK) || release_block(r, adrun::WAIT_GRID)) return true;
     for (unsigned first = 0; first < r->b.count; first += 32) some = release_active(r, first) || some;
     return some;
 }
@@ -264,7 +269,7 @@ int run_threads(runner *r) {
     while (rc == 0 && r->nwaiting > 0) {
         if (!release(r)) {
             snprintf(r->why, sizeof r->why,
-                     "threads wait at a barrier, or for lanes of their warp, that others never reach");
+                     "threads wait at a barrier, for lanes of their warp, or for the grid, that others never reach");
             return r->status = AD_E_VALUE;
         }
         rc = go_on(r);

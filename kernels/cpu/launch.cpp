@@ -73,8 +73,10 @@ int ad_cpu_launch(ad_stream *stream, const ad_launch *l, ad_run *run, ad_fault *
               l->argument,
               {l->grid[0], l->grid[1], l->grid[2]},
               {l->block[0], l->block[1], l->block[2]},
-              l->block[0] * l->block[1] * l->block[2]};
+              l->block[0] * l->block[1] * l->block[2],
+              nullptr};
     w.blocks = uint64_t(l->grid[0]) * l->grid[1] * l->grid[2];
+    if (l->cooperative) return ad_cpu_launch_cooperative(&w.grid, w.blocks, run, fault);
     run->wrote = true;
     run_blocks(&w);
     return w.failed ? ad__fault(fault, w.fault.code, "%s", w.fault.text) : 0;

@@ -28,7 +28,8 @@
     AD_DRIVER(cuFuncGetAttribute, 2020)                      \
     AD_DRIVER(cuFuncSetAttribute, 9000)                      \
     AD_DRIVER(cuFuncGetParamInfo, 12040)                     \
-    AD_DRIVER(cuLaunchKernel, 4000)
+    AD_DRIVER(cuLaunchKernel, 4000)                          \
+    AD_DRIVER(cuLaunchCooperativeKernel, 9000)
 
 struct ad_cuda_driver {
 #define AD_DRIVER(name, version) decltype(&::name) name;

@@ -70,6 +70,15 @@ int check(const ad_launch *l, ad_fault *fault) {
     return ad_launch_check(l, &limits, fault);
 }
 
+CUresult start(const ad_launch *l, CUstream stream, void **argument) {
+    const uint32_t *g = l->grid, *b = l->block;
+    if (l->cooperative)
+        return driver()->cuLaunchCooperativeKernel(l->kernel->cuda, g[0], g[1], g[2], b[0], b[1], b[2], l->shared,
+                                                   stream, argument);
+    return driver()->cuLaunchKernel(l->kernel->cuda, g[0], g[1], g[2], b[0], b[1], b[2], l->shared, stream, argument,
+                                    nullptr);
+}
+
 } // namespace
 
 int ad_cuda_module_job(ad_device *device, ad_compile_job *job, ad_arena *arena, ad_fault *fault) {
@@ -183,13 +192,17 @@ int ad_cuda_launch(ad_stream *stream, const ad_launch *l, ad_run *run, ad_fault 
     int rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault);
     if (rc < 0 || (rc = ad_cuda_enter(stream->device, fault)) < 0 || (rc = check(l, fault)) < 0) return rc;
     char what[300];
-    const CUresult result = driver()->cuLaunchKernel(
-        l->kernel->cuda, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->shared,
-        reinterpret_cast<CUstream>(stream->cuda), const_cast<void **>(l->argument), nullptr);
+    const CUresult result = start(l, reinterpret_cast<CUstream>(stream->cuda), const_cast<void **>(l->argument));
     if (result == CUDA_SUCCESS) {
         run->wrote = true;
         return 0;
     }
+    if (result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
+        return ad__fault(
+            fault, AD_E_VALUE,
+            "kernel %s: %u x %u x %u blocks do not run all at once on this device, as a cooperative launch "
+            "needs",
+            l->kernel->name, l->grid[0], l->grid[1], l->grid[2]);
     snprintf(what, sizeof what, "launching kernel %s", l->kernel->name);
     return ad_cuda_driver_status(result, what, fault);
 }

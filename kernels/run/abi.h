@@ -16,7 +16,8 @@ enum wait_for {
     WAIT_VOTE,    /* the lanes whose value is not 0, and all of them above that */
     WAIT_MATCH,   /* the lanes that have the same value */
     WAIT_REDUCE,  /* all values, by reduce_with(other) */
-    WAIT_ACTIVE   /* as many lanes as come here before none can go on */
+    WAIT_ACTIVE,  /* as many lanes as come here before none can go on */
+    WAIT_GRID     /* all threads of all blocks of a cooperative launch */
 };
 enum reduce_with { REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_UMIN, REDUCE_UMAX, REDUCE_AND, REDUCE_OR, REDUCE_XOR };
 

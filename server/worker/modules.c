@@ -17,6 +17,7 @@ typedef struct named_kernel named_kernel;
 struct named_kernel {
     named_kernel *next; /* the one used last comes first */
     ad_kernel *kernel;
+    bool cooperative; /* blocks of its launches run all at once */
     size_t size;
     char name[];
 };
@@ -149,6 +150,7 @@ static int load_kernel(ad_session *s, ad_loaded *m, const ad_string *name, named
         free(k);
         return ad__session_status(s, status, fault);
     }
+    k->cooperative = false;
     k->size = name->size;
     memcpy(k->name, name->data, name->size);
     k->next = m->kernels;
@@ -173,6 +175,7 @@ static int set_kernel(ad_session *s, const ad_message *msg, ad_fault *fault) {
     named_kernel *k;
     int status = m ? find_kernel(s, m, &msg->s[0], &k, fault) : AD_E_STALE;
     if (status) return status;
+    if (msg->u[3]) k->cooperative = msg->u[3] == 2;
     return ad__session_status(
         s, backend_of(s)->kernel_set(k->kernel, (int64_t)msg->u[1] - 1, (int64_t)msg->u[2] - 1, fault), fault);
 }
@@ -192,7 +195,7 @@ int ad__launch_find(ad_session *s, const ad_message *msg, ad_lane *lane, ad_laun
                          m->gpu->index, lane->gpu->index);
     int status = find_kernel(s, m, &msg->s[0], &k, fault);
     if (status) return status;
-    *l = (ad_launching){.message = msg, .module = m, .kernel = k->kernel};
+    *l = (ad_launching){.message = msg, .module = m, .kernel = k->kernel, .cooperative = k->cooperative};
     snprintf(l->name, sizeof l->name, "%.*s", (int)k->size, k->name);
     return 0;
 }
@@ -200,13 +203,13 @@ int ad__launch_find(ad_session *s, const ad_message *msg, ad_lane *lane, ad_laun
 /* For each parameter, where its value lies. */
 static void gather(const ad_message *msg, const ad_op *op, void *const *address, void **argument, uint32_t *size) {
     int written = 0, read = op->nout, value = 0;
-    for (size_t i = 7; i < msg->nids; i++) {
+    for (size_t i = AD_LAUNCH_FIXED; i < msg->nids; i++) {
         const ad_string *bytes = &msg->list[0].item[value];
         bool array = msg->ids[i] < 2;
         int at = msg->ids[i] == 0 ? written++ : msg->ids[i] == 1 ? read++ : 0;
         if (!array) value++;
-        argument[i - 7] = array ? (void *)(uintptr_t)&address[at] : (void *)(uintptr_t)bytes->data;
-        size[i - 7] = array ? (uint32_t)sizeof(void *) : (uint32_t)bytes->size;
+        argument[i - AD_LAUNCH_FIXED] = array ? (void *)(uintptr_t)&address[at] : (void *)(uintptr_t)bytes->data;
+        size[i - AD_LAUNCH_FIXED] = array ? (uint32_t)sizeof(void *) : (uint32_t)bytes->size;
     }
 }
 
@@ -219,10 +222,11 @@ int ad__launch_run(ad_session *s, ad_lane *lane, const ad_launching *l, const ad
     for (int i = 0; i < op->nout + op->nin; i++) address[i] = op->operand[i].data;
     gather(msg, op, address, argument, size);
     ad_launch launch = {.kernel = l->kernel,
+                        .cooperative = l->cooperative,
                         .shared = (uint32_t)msg->ids[6],
                         .argument = argument,
                         .argument_size = size,
-                        .narguments = (int)msg->nids - 7};
+                        .narguments = (int)msg->nids - AD_LAUNCH_FIXED};
     for (int i = 0; i < 3; i++) {
         launch.grid[i] = (uint32_t)msg->ids[i];
         launch.block[i] = (uint32_t)msg->ids[3 + i];

@@ -29,6 +29,7 @@ typedef struct ad_launching {
     const ad_message *message;
     ad_loaded *module;
     const ad_kernel *kernel;
+    bool cooperative;
     char name[64];
 } ad_launching;
 

@@ -340,8 +340,6 @@ def test_wrong_definitions():
         ad.RawModule(code=ADD, name_expressions="f<int>")
     with pytest.raises(ValueError, match="backend must be 'nvrtc'"):
         ad.RawKernel(ADD, "my_add", backend="nvcc")
-    with pytest.raises(NotImplementedError, match="enable_cooperative_groups"):
-        ad.RawKernel(ADD, "my_add", enable_cooperative_groups=True)
     with pytest.raises(TypeError, match="code must be a str"):
         ad.RawKernel(b"", "f")
     with pytest.raises(TypeError, match="name must be a str"):

@@ -134,7 +134,9 @@ static void encode_again(const ad_message *m, void *argument) {
     case AD_REQ_FETCH: ad__encode_fetch(b, u[0], &m->operand.desc, u[1], u[2]); break;
     case AD_REQ_LAUNCH: launch_again(m, b); break;
     case AD_REQ_BUILD: build_again(m, b); break;
-    case AD_REQ_KERNEL_SET: ad__encode_kernel_set(b, u[0], long_name, (int64_t)(u[1] - 1), (int64_t)(u[2] - 1)); break;
+    case AD_REQ_KERNEL_SET:
+        ad__encode_kernel_set(b, u[0], long_name, (int64_t)(u[1] - 1), (int64_t)(u[2] - 1), (int)u[3] - 1);
+        break;
     case AD_REQ_KERNEL: ad__encode_kernel(b, u[0], u[1], long_name); break;
     case AD_REQ_GLOBAL: ad__encode_global(b, u[0], u[1], long_name, u[2]); break;
     case AD_REQ_PUBLISH: ad__encode_publish(b, u[0], &m->operand.desc, u[1] == 1, name, words); break;

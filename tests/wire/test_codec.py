@@ -60,7 +60,7 @@ MESSAGES = [
       [b"\x01\x02", b""]],
      'launch module 4 "f<float>" grid 2,1,1 block 32,1,1 shared 256 -> #7 f4[16], #8 f4[2]@4 <- #5 i8[3]; 0102, '),
     ([33, 4, "f", [1] * 7, [], [], []], 'launch module 4 "f" grid 1,1,1 block 1,1,1 shared 1'),
-    ([34, 4, "f", 65537, 0], 'kernel_set 4 65537 0 "f"'),
+    ([34, 4, "f", 65537, 0, 2], 'kernel_set 4 65537 0 2 "f"'),
     ([58, 9, 4, "int x;", ["-DN=1", ""], ["f<int>"]],
      'build ?9 module 4, 6 bytes options "-DN=1" "" names "f<int>"'),
     ([58, 9, 4, "", [], []], "build ?9 module 4, 0 bytes"),

@@ -70,7 +70,7 @@ def test_launches(client, module):
 
 
 def test_attributes(client, module):
-    client.send([KERNEL_SET, module, "add", (64 << 10) + 1, 0])
+    client.send([KERNEL_SET, module, "add", (64 << 10) + 1, 0, 0])
     values, _ = client.answer(client.ask(KERNEL, module, "add"))
     assert len(values) == 10 and values[8] == 64 << 10
 
@@ -86,8 +86,8 @@ STALE, VALUE = ERROR["STALE"], ERROR["VALUE"]
 
 
 @pytest.mark.parametrize(("message", "code"), [
-    ([MODULE_DROP, 8], STALE), ([KERNEL_SET, 8, "add", 0, 0], STALE), ([KERNEL_SET, 7, "no", 0, 0], VALUE),
-    ([KERNEL_SET, 7, "add", 2**32 - 1, 0], VALUE), ([KERNEL_SET, 7, "add", 0, 200], VALUE),
+    ([MODULE_DROP, 8], STALE), ([KERNEL_SET, 8, "add", 0, 0, 0], STALE), ([KERNEL_SET, 7, "no", 0, 0, 0], VALUE),
+    ([KERNEL_SET, 7, "add", 2**32 - 1, 0, 0], VALUE), ([KERNEL_SET, 7, "add", 0, 200, 0], VALUE),
     ([LAUNCH, 8, "add", ONE + ONE + [0], [], [], []], STALE), ([LAUNCH, 7, "no", ONE + ONE + [0], [], [], []], VALUE),
     ([LAUNCH, 7, "add\0", ONE + ONE + [0], [], [], []], VALUE), ([LAUNCH, 7, "", ONE + ONE + [0], [], [], []], VALUE),
     ([LAUNCH, 7, "add", ONE + ONE + [0], [], [], []], VALUE),

@@ -5,7 +5,7 @@ import msgpack
 MESSAGES = {1: "uuusm", 2: "uuuym", 3: "uuuyum", 4: "yu", 16: "F", 17: "[u]", 18: "uu", 19: "uu[F][D][v]", 20: "uu[F][D][v]",
             21: "uu[F][D][v]", 22: "uuu", 23: "u", 24: "u", 25: "uuu", 26: "u", 27: "uu", 28: "uu", 29: "u", 30: "uuuuu", 31: "F",
             48: "uD", 49: "u", 50: "u", 51: "uuu[F][D][v]", 52: "uDuu", 53: "uuu", 54: "uuu", 55: "uuu", 56: "uuuu",
-            57: "uu", 32: "u", 33: "us[u][F][D][y]", 34: "usuu", 58: "uut[s][s]", 59: "uus", 60: "uusu", 40: "u", 41: "uu",
+            57: "uu", 32: "u", 33: "us[u][F][D][y]", 34: "usuuu", 58: "uut[s][s]", 59: "uus", 60: "uusu", 40: "u", 41: "uu",
             70: "uuuuu", 71: "uuuu", 72: "uDuss", 73: "uuss", 74: "us", 75: "uu", 64: "uu[v]", 65: "uuuuss", 66: "u",
             67: "us"}
 CLASS = {1: 0, 3: 0, **dict.fromkeys([*range(16, 35), 40, 41], 1), **dict.fromkeys([*range(48, 61), *range(70, 76)], 2)}
@@ -114,7 +114,7 @@ class Model:
         if number in (48, 52, 72):
             return isinstance(values[1], list)
         if number == 34:
-            return max(values[2:]) < 2**32
+            return max(values[2:]) < 2**32 and values[4] <= 2
         if number == 33:
             return self.accepts_launch(*values[2:])
         return self.accepts_operation(number, values) if number in self.rows else True

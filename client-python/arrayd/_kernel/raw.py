@@ -34,11 +34,11 @@ class _Source:
             raise TypeError(f"code must be a str, not {type(code).__name__}")
         if backend != "nvrtc":
             raise ValueError(f"backend must be 'nvrtc', not {backend!r}: the server compiles")
-        if enable_cooperative_groups:
-            raise NotImplementedError("enable_cooperative_groups: the server launches no grids that synchronise")
         self.text = _over_complex(code) if translate_cucomplex else code
+        self.enable_cooperative_groups = bool(enable_cooperative_groups)
+        if self.enable_cooperative_groups:  # a module of its own: its kernels are launched in another way
+            self.text += "\n// cooperative"
         self.code, self.options, self.names, self.backend = code, build.as_options(options), tuple(names), backend
-        self.enable_cooperative_groups = False
         self._functions = build.Memo()
 
     def module(self, name="module"):
@@ -49,6 +49,8 @@ class _Source:
         found = self._functions.get(where, name)
         if found is None:
             found = self._functions.put(where, name, Function(self.module(name), name))
+            if self.enable_cooperative_groups:
+                found._module.set(name, cooperative=True)
         return found
 
 
@@ -87,7 +89,7 @@ class _OfSource:
 
     @property
     def enable_cooperative_groups(self):
-        """bool: False."""
+        """bool: whether the blocks of a launch run all at once."""
         return self._source.enable_cooperative_groups
 
 
@@ -102,8 +104,9 @@ class RawKernel(_OfSource):
         add((5,), (5,), (x, y, z))
 
     Parameters: code: the source. name: of the function, which is extern "C". options: tuple of options of the compiler.
-    backend: "nvrtc". translate_cucomplex: take the names of cuComplex.h for complex<T>. enable_cooperative_groups: must
-    be False. jitify: ignored, what headers there are is the server's choice.
+    backend: "nvrtc". translate_cucomplex: take the names of cuComplex.h for complex<T>. enable_cooperative_groups:
+    the blocks of a launch run all at once, so that they may wait for each other (grid_group); more blocks than can are
+    an error. jitify: ignored, what headers there are is the server's choice.
     Raises: TypeError; ValueError for another backend. Calling it: arrayd.CompileError with what the compiler says.
     Source: cupy.RawKernel
     """

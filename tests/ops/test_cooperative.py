@@ -1,0 +1,121 @@
+"""Cooperative launches: blocks of a grid that wait for each other."""
+import numpy as np
+import pytest
+
+import arrayd as ad
+
+ROTATE = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+
+// In each round every element becomes the sum of its neighbours in other blocks, as they were before the round.
+extern "C" __global__ void rounds(long long *x, long long *y, int n, int times) {
+    cg::grid_group grid = cg::this_grid();
+    const int me = (int)grid.thread_rank();
+    for (int round = 0; round < times; round++) {
+        for (int i = me; i < n; i += (int)grid.size()) y[i] = x[(i + 1) % n] + x[(i + n - 1) % n];
+        grid.sync();
+        for (int i = me; i < n; i += (int)grid.size()) x[i] = y[i] & 0xffff;
+        cg::sync(grid);
+    }
+}
+"""
+TOTAL = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+
+// The sum over all blocks, in one launch: each block by shared memory and tiles, then one block.
+extern "C" __global__ void total(const int *x, int *part, int *out, int n) {
+    __shared__ int tiles[32];
+    cg::thread_block block = cg::this_thread_block();
+    auto tile = cg::tiled_partition<32>(block);
+    int sum = 0;
+    for (int i = (int)cg::this_grid().thread_rank(); i < n; i += (int)cg::this_grid().size()) sum += x[i];
+    for (int k = 16; k > 0; k /= 2) sum += tile.shfl_down(sum, k);
+    if (tile.thread_rank() == 0) tiles[block.thread_rank() / 32] = sum;
+    block.sync();
+    if (block.thread_rank() == 0) {
+        part[blockIdx.x] = 0;
+        for (unsigned k = 0; k < block.size() / 32; k++) part[blockIdx.x] += tiles[k];
+    }
+    cg::this_grid().sync();
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        *out = 0;
+        for (unsigned b = 0; b < gridDim.x; b++) *out += part[b];
+    }
+}
+"""
+MANY = r"""
+#include <cooperative_groups.h>
+extern "C" __global__ void wait_for_all(int *x) {
+    x[blockIdx.x] = 1;
+    cooperative_groups::this_grid().sync();
+    if (x[(blockIdx.x + 1) % gridDim.x] == 1) x[gridDim.x + blockIdx.x] = 1;
+}
+extern "C" __global__ void some_wait(int *x) {
+    if (blockIdx.x != 0) cooperative_groups::this_grid().sync();
+    x[blockIdx.x] = 1;
+}
+"""
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 64), (4, 32), (7, 33), (16, 64)])
+def test_rounds(blocks, threads):
+    n, times = 1000, 20
+    expected = np.arange(n)
+    for _ in range(times):
+        expected = np.roll(expected, -1) + np.roll(expected, 1) & 0xffff
+    kernel = ad.RawKernel(ROTATE, "rounds", enable_cooperative_groups=True)
+    assert kernel.enable_cooperative_groups
+    x, y = ad.arange(n), ad.zeros(n, dtype="int64")
+    kernel((blocks,), (threads,), (x, y, np.int32(n), np.int32(times)))
+    np.testing.assert_array_equal(x.get(), expected)
+
+
+def test_one_launch_for_a_sum():
+    """Shared memory is each block's own, though all blocks are under way."""
+    values = np.random.default_rng(1).integers(0, 1000, 5000, dtype="int32")
+    module = ad.RawModule(code=TOTAL, enable_cooperative_groups=True)
+    part, out = ad.zeros(8, dtype="int32"), ad.zeros((), dtype="int32")
+    module.get_function("total")((8,), (128,), (ad.asarray(values), part, out, np.int32(values.size)))
+    assert int(out) == values.sum()
+    assert part.get().sum() == values.sum() and (part.get() > 0).all()
+
+
+def test_as_many_blocks_as_there_can_be():
+    """More are an error of that launch, which changes nothing, and the next one runs."""
+    kernel = ad.RawKernel(MANY, "wait_for_all", enable_cooperative_groups=True)
+    blocks = 128
+    x = ad.zeros(2 * blocks, dtype="int32")
+    kernel((blocks,), (1,), (x,))
+    assert x.get().tolist() == [1] * (2 * blocks)
+    bad = ad.zeros(8, dtype="int32")
+    kernel((1 << 20,), (64,), (bad,))
+    with pytest.raises(Exception, match="wait_for_all.*(at once|blocks)"):
+        bad.get()
+        ad.sync()
+    y = ad.zeros(4, dtype="int32")
+    kernel((2,), (64,), (y,))
+    assert y.get().tolist() == [1] * 4
+
+
+def test_a_kernel_of_the_same_source_is_launched_as_ever():
+    """The property is the RawKernel's; without it any number of blocks runs, one after another."""
+    source = 'extern "C" __global__ void fill(int *x) { x[blockIdx.x] = 7; }'
+    both = [ad.RawKernel(source, "fill", enable_cooperative_groups=flag) for flag in (True, False)]
+    x, y = ad.zeros(100, dtype="int32"), ad.zeros(5000, dtype="int32")
+    both[0]((100,), (1,), (x,))
+    both[1]((5000,), (1,), (y,))
+    assert (x.get() == 7).all() and (y.get() == 7).all()
+    assert not both[1].enable_cooperative_groups
+
+
+@pytest.mark.skipif("ad.session_info()['backend'] != 'cpu'", reason="a GPU waits for ever, or goes on")
+def test_blocks_that_wait_in_vain_are_told():
+    """A launch that does not wait for the grid as it must: an error, not a hang."""
+    for name, cooperative, message in (("some_wait", True, "for the grid, that others never reach"),
+                                       ("wait_for_all", False, "enable_cooperative_groups=True")):
+        x = ad.zeros(16, dtype="int32")
+        ad.RawKernel(MANY, name, enable_cooperative_groups=cooperative)((3,), (2,), (x,))
+        with pytest.raises(ValueError, match=message):
+            x.get()
