@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import arrayd as ad
+from arrayd.cupyx import jit
 
 ROTATE = r"""
 #include <cooperative_groups.h>
@@ -119,3 +120,52 @@ def test_blocks_that_wait_in_vain_are_told():
         ad.RawKernel(MANY, name, enable_cooperative_groups=cooperative)((3,), (2,), (x,))
         with pytest.raises(ValueError, match=message):
             x.get()
+
+
+@jit.rawkernel()
+def spread(x, y, times):
+    """Each round every element becomes the sum of its neighbours; y is what they were."""
+    grid = jit.cg.this_grid()
+    i = grid.thread_rank()
+    for _ in range(times):
+        y[i] = x[(i + 1) % x.size] + x[(i + x.size - 1) % x.size]
+        grid.sync()
+        x[i] = y[i]
+        jit.cg.sync(grid)
+
+
+@jit.rawkernel()
+def places(out):
+    block, grid = jit.cg.this_thread_block(), jit.cg.this_grid()
+    i = grid.thread_rank()
+    jit.cg.sync(block)
+    out[i, 0] = block.thread_rank()
+    out[i, 1] = block.group_index().x
+    out[i, 2] = block.dim_threads().x
+    out[i, 3] = grid.num_blocks()
+    out[i, 4] = grid.block_rank()
+    out[i, 5] = grid.size()
+
+
+def test_kernels_in_python():
+    x, y = ad.arange(96, dtype="int64"), ad.zeros(96, dtype="int64")
+    spread((6,), (16,), (x, y, 9))
+    expected = np.arange(96)
+    for _ in range(9):
+        expected = np.roll(expected, -1) + np.roll(expected, 1)
+    np.testing.assert_array_equal(x.get(), expected)
+    assert "cooperative_groups" in spread.cached_code
+    out = ad.zeros((12, 6), dtype="int32")
+    places[3, 4](out)  # does not wait for the grid
+    np.testing.assert_array_equal(out.get(), [(i % 4, i // 4, 4, 3, i // 4, 12) for i in range(12)])
+
+
+def test_groups_outside_of_kernels():
+    with pytest.raises(RuntimeError, match="this_grid can only be called in a function"):
+        jit.cg.this_grid()
+
+    @jit.rawkernel()
+    def wrong(x):
+        jit.cg.sync(x)
+    with pytest.raises(TypeError, match="group must be this_grid"):
+        wrong((1,), (1,), (ad.zeros(3),))

@@ -6,6 +6,7 @@ import numpy as np
 
 from . import build, sites, text
 from .jit_functions import Function, Program
+from .jit_groups import waits_for_grid
 from .jit_values import Array, Scalar, Value
 from .strides import dims, is_flat
 from .types import as_bytes, c_name, default_dtype, head, is_array, three
@@ -14,7 +15,7 @@ from .types import as_bytes, c_name, default_dtype, head, is_array, three
 def before(program, used):
     """The text before translated functions, after that of types.head; used: text in which they are used."""
     used += program.text()
-    return "".join([text.BITS, text.COMPLEX if "complex" in used else "", text.MATH,
+    return "".join(["#include <cooperative_groups.h>\n" if "cooperative_groups::" in used else "", text.BITS, text.COMPLEX if "complex" in used else "", text.MATH,
                     text.ATOMICS if "atomic_" in used else "", program.text()])
 
 
@@ -75,6 +76,8 @@ class _JitRawKernel:
                 self._translated[kinds] = self._translate(kinds)
             source, written = self._translated[kinds]
             module = build.module(source, (), (), self.__name__)
+            if waits_for_grid(source):
+                module.set(self._name, cooperative=True)
             found = self._modules.put(where, kinds, (module, written))
         return found
 
