@@ -263,40 +263,57 @@ static bool change_arena(ad_session *s, ad_op *op) {
     return true;
 }
 
-/* Execute what must come before the operation, or makes room for it. False: the operation is not to be held. */
-static bool make_way(ad_session *s, ad_op *op, job *j) {
-    if (!goes(s, op, j)) ad__held_flush(s);
-    else if (!has_room(s, op, j->buffer)) ad__held_thin(s);
-    else return true;
+/* What must come before the operation, or makes room for it, has been executed. False: it is not to be held. */
+static bool has_way(ad_session *s, ad_op *op, job *j) {
     if (!check(s, op, j) || (s->held.count && !goes(s, op, j))) return false;
     if (!s->held.count && (op->opcode == AD_REQ_REDUCE || !more_at_hand(s))) return false;
     return change_arena(s, op);
 }
 
-bool ad__held_take(ad_session *s, ad_op *op) {
+/* It is to be executed by itself, after all that is held. */
+static ad_held_taken leave(ad_session *s) {
+    if (ad__held_settle(s)) return AD_HELD_NOT;
+    s->held.way = AD_WAY_ALONE;
+    return AD_HELD_AGAIN;
+}
+
+static ad_held_taken take(ad_session *s, ad_op *op, job *j, bool masked) {
     ad_held *h = &s->held;
-    bool masked = false;
-    ad_held_op *held;
-    job j;
-    if (!s->worker->fuses) goto now;
-    if (op->opcode == AD_REQ_UFUNC ? !suits_ufunc(op, &masked) : !ad__held_suits(s, op)) goto now;
-    if (!h->count && !more_at_hand(s)) goto now;
-    if (!check(s, op, &j)) goto now;
-    if (h->count && !make_way(s, op, &j)) goto now;
-    if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) goto now;
-    if (add_outputs(s, op, j.buffer)) goto now;
-    held = &h->ops->op[h->count];
+    if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return leave(s);
+    if (add_outputs(s, op, j->buffer)) return leave(s);
+    ad_held_op *held = &h->ops->op[h->count];
     held->op = *op;
     held->number = s->done + 1;
     held->cost = s->cost;
     held->masked = masked;
-    for (int i = 0; i < op->nout + op->nin; i++) held->buffer[i] = j.buffer[i];
-    ad__held_add(s, j.lane, held);
-    return true;
+    for (int i = 0; i < op->nout + op->nin; i++) held->buffer[i] = j->buffer[i];
+    ad__held_add(s, j->lane, held);
+    return AD_HELD_TAKEN;
+}
 
-now:
-    ad__held_flush(s);
-    return false;
+static bool suits(const ad_session *s, const ad_op *op, bool *masked) {
+    return op->opcode == AD_REQ_UFUNC ? suits_ufunc(op, masked) : ad__held_suits(s, op);
+}
+
+ad_held_taken ad__held_take(ad_session *s, ad_op *op) {
+    ad_held *h = &s->held;
+    ad_held_way way = h->way;
+    bool masked = false;
+    job j;
+    h->way = AD_WAY_NONE;
+    if (way == AD_WAY_ALONE) return AD_HELD_NOT;
+    if (!s->worker->fuses || !suits(s, op, &masked)) return leave(s);
+    if (way == AD_WAY_NONE) {
+        if (!h->count && !more_at_hand(s)) return leave(s);
+        if (!check(s, op, &j)) return leave(s);
+        bool along = !h->count || goes(s, op, &j);
+        if (!h->count || (along && has_room(s, op, j.buffer))) return take(s, op, &j, masked);
+        if (!(along ? ad__held_thin(s) : ad__held_settle(s))) {
+            h->way = AD_WAY_ROOM;
+            return AD_HELD_AGAIN;
+        }
+    }
+    return has_way(s, op, &j) ? take(s, op, &j, masked) : leave(s);
 }
 
 /* ---- letting go ---- */
@@ -313,6 +330,7 @@ static void forget(ad_session *s, ad_buffer *b) {
 
 void ad__held_release(ad_session *s, unsigned i) {
     const ad_held_op *o = &s->held.ops->op[i];
+    s->held.gone |= UINT64_C(1) << i;
     for (int k = 0; k < o->op.nout + o->op.nin; k++) {
         ad_buffer *b = o->buffer[k];
         if (!b || --b->held) continue;
@@ -365,8 +383,10 @@ int ad__held_provide_zeros(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault 
 }
 
 void ad__held_drop(ad_session *s) {
-    for (unsigned i = 0; i < s->held.count; i++) ad__held_release(s, i);
+    for (unsigned i = 0; i < s->held.count; i++)
+        if (!(s->held.gone >> i & 1)) ad__held_release(s, i);
     s->held.count = 0;
+    s->held.draining = false;
     free(s->held.ops);
     ad__arena_free(&s->held.arena);
     s->held.ops = NULL;

@@ -34,13 +34,41 @@ typedef struct ad_held_op {
     struct ad_buffer *buffer[AD_HELD_OPERANDS]; /* NULL: a scalar */
 } ad_held_op;
 
+/* How far the execution of what is held has come, which may take several turns. */
+typedef struct ad_draining {
+    ad_groups groups;
+    unsigned until; /* groups that have grown since this operation stay */
+    unsigned group; /* the next; operation `at` of it where it is `apart`: executed one by one */
+    unsigned at;
+    bool apart;
+} ad_draining;
+
 typedef struct ad_held_ops {
     ad_held_op op[AD_HELD];
     ad_member member[AD_HELD];
+    ad_draining draining;
 } ad_held_ops;
+
+/* What has become of an operation. */
+typedef enum ad_held_taken {
+    AD_HELD_NOT,   /* it is to be executed now, by itself, and nothing is held any more that it must come after */
+    AD_HELD_TAKEN, /* it is held */
+    AD_HELD_AGAIN, /* the turn is over: again in the next, when what must come first has been executed */
+} ad_held_taken;
+
+/* What was begun to be executed for an operation that comes again. */
+typedef enum ad_held_way {
+    AD_WAY_NONE,
+    AD_WAY_ROOM,  /* what it can be held beside is left */
+    AD_WAY_ALONE, /* everything: it is not to be held */
+} ad_held_way;
 
 typedef struct ad_held {
     unsigned count;
+    bool draining;     /* some have been executed, more are to be before anything else is done */
+    uint64_t gone;     /* bit mask of those that have, or need not be */
+    int64_t turn_until;
+    ad_held_way way;
     ad_held_ops *ops;  /* NULL: nothing was ever held */
     ad_arena arena;    /* has those whose message's arena was emptied */
     ad_lane *lane;     /* of all of them */
@@ -63,17 +91,24 @@ static inline bool ad__held_view(const ad_operand *o) { return !o->is_scalar && 
 static inline const ad_desc *ad__held_shape(const ad_op *op) {
     return &op->operand[op->opcode == AD_REQ_REDUCE ? 1 : 0].desc;
 }
-/* Take an operation over; false: it is to be executed now, by itself, and nothing is held any more that it must come
- * after. */
-bool ad__held_take(struct ad_session *s, ad_op *op);
+/* Take an operation over, if that is of use. */
+ad_held_taken ad__held_take(struct ad_session *s, ad_op *op);
 /* The buffer is used by held operations: it goes when they have gone. False: it is not. */
 bool ad__held_free(struct ad_session *s, struct ad_buffer *b);
 /* The message may be executed before what is held. */
 bool ad__held_allows(const struct ad_session *s, const ad_message *m);
-/* Execute what is held. */
+/* Execute what is held, all at once. */
 void ad__held_flush(struct ad_session *s);
-/* Make room: execute what has not grown of late, or all. */
-void ad__held_thin(struct ad_session *s);
+/* The same for as long as the turn has time; false: there is more (draining). */
+bool ad__held_settle(struct ad_session *s);
+/* Make room: execute what has not grown of late, or all. False as above. */
+bool ad__held_thin(struct ad_session *s);
+/* Go on with that. */
+bool ad__held_go_on(struct ad_session *s);
+/* Execute operation i. */
+void ad__held_run_one(struct ad_session *s, unsigned i);
+/* Execute a group of several as a chain; false: that cannot be, and nothing was executed. */
+bool ad__held_run_group(struct ad_session *s, const ad_groups *groups, const ad_group *g);
 /* Put an operation behind those that are held; its outputs have buffers. */
 void ad__held_add(struct ad_session *s, ad_lane *lane, const ad_held_op *op);
 /* Move all that an operation points at into an arena. False: no host memory. */

@@ -1,4 +1,4 @@
-/* Executing what is held: groups of operations as chains, what is left of them one by one. */
+/* Executing what is held: a group of operations as a chain, or one operation. When which of them are: held_drain.c. */
 #include "server/worker/held.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static int provide_zeros(job *j) {
     return status;
 }
 
-static void run_one(ad_session *s, unsigned i) {
+void ad__held_run_one(ad_session *s, unsigned i) {
     ad_held_op *o = &s->held.ops->op[i];
     job j;
     ad__job_begin(&j, s, &o->op, o->number);
@@ -162,12 +162,12 @@ static bool run_as_chain(ad_weaving *w) {
     if (!run_chain(w)) return false;
     for (unsigned at = 0; at < w->count; at++)
         if (w->order[at] != w->end) ad__held_release(w->s, w->order[at]);
-    run_one(w->s, (unsigned)w->end);
+    ad__held_run_one(w->s, (unsigned)w->end);
     w->count--;
     return true;
 }
 
-static void run_group(ad_session *s, const ad_groups *groups, const ad_group *g) {
+bool ad__held_run_group(ad_session *s, const ad_groups *groups, const ad_group *g) {
     ad_held *h = &s->held;
     ad_weaving w; /* not set as a whole: it is large */
     w.s = s;
@@ -182,128 +182,6 @@ static void run_group(ad_session *s, const ad_groups *groups, const ad_group *g)
     h->chains += done;
     h->chained += done ? w.count : 0;
     h->apart += !done;
-    for (unsigned at = 0; at < g->count && w.count == g->count; at++) {
-        if (done) ad__held_release(s, w.order[at]);
-        else run_one(s, w.order[at]);
-    }
-}
-
-/* ---- all ---- */
-
-/* What each operation's place depends on, now that no more come. */
-static void complete_members(ad_held *h) {
-    for (unsigned i = 0; i < h->count; i++) {
-        const ad_held_op *o = &h->ops->op[i];
-        ad_member *m = &h->ops->member[i];
-        for (int k = 0; k < m->operands; k++) {
-            const ad_buffer *b = o->buffer[k];
-            m->tie[k] = b && b->in_place ? b->tie : AD_NOWHERE;
-            if (k < m->nout) m->wanted[k] = !b->freed && b->value == (int)(2 * i) + k + 1;
-        }
-    }
-}
-
-static void drop_unneeded(ad_session *s, const ad_groups *groups) {
-    for (unsigned i = 0; i < s->held.count; i++) {
-        if (groups->needed[i]) continue;
-        s->held.dropped++;
-        ad__held_release(s, i);
-    }
-}
-
-static void run_groups(ad_session *s, const ad_groups *groups, unsigned until) {
-    for (unsigned i = 0; i < groups->count; i++) {
-        const ad_group *g = &groups->group[i];
-        if (g->last >= until) continue;
-        if (g->count == 1) run_one(s, groups->order[g->first]);
-        else run_group(s, groups, g);
-    }
-}
-
-static void begin_again(ad_session *s) {
-    ad_held *h = &s->held;
-    h->count = h->roots = 0;
-    h->bytes = 0;
-    h->cost = h->roots_cost = 0;
-}
-
-/* What is changed where it is. */
-static void announce_writes(ad_session *s) {
-    const ad_held *h = &s->held;
-    for (unsigned i = 0; i < h->count && s->survival.at; i++) {
-        const ad_held_op *o = &h->ops->op[i];
-        for (int k = 0; k < o->op.nout; k++)
-            if (o->buffer[k] && o->op.operand[k].desc.form == AD_VIEW)
-                ad__survival_writes(s, o->buffer[k], h->first, "");
-    }
-}
-
-void ad__held_flush(ad_session *s) {
-    ad_groups groups;
-    if (!s->held.count) return;
-    complete_members(&s->held);
-    ad__groups_form(s->held.ops->member, s->held.count, &groups);
-    drop_unneeded(s, &groups);
-    announce_writes(s);
-    run_groups(s, &groups, s->held.count);
-    begin_again(s);
-    ad__lanes_settle(s);
-    ad__survival_commit(s);
-}
-
-/* ---- making room ---- */
-
-/* The operations of groups that have grown since operation `until`, in order, moved into an arena. Negative: too many,
- * or no memory. */
-static int collect(const ad_held *h, const ad_groups *groups, unsigned until, ad_arena *arena, ad_held_op *out) {
-    bool recent[AD_HELD] = {false};
-    int n = 0;
-    for (unsigned i = 0; i < groups->count; i++) {
-        const ad_group *g = &groups->group[i];
-        for (unsigned at = g->first; at < (unsigned)g->first + g->count; at++)
-            recent[groups->order[at]] = g->last >= until;
-    }
-    for (unsigned i = 0; i < h->count; i++) {
-        if (!recent[i]) continue;
-        if (n == AD_HELD / 2) return -1;
-        out[n] = h->ops->op[i];
-        if (!ad__held_copy(arena, &out[n++].op)) return -1;
-    }
-    return n;
-}
-
-/* As if they had never been held. */
-static void forget_use(const ad_held_op *o) {
-    for (int k = 0; k < o->op.nout + o->op.nin; k++) {
-        ad_buffer *b = o->buffer[k];
-        if (!b) continue;
-        b->held = 0;
-        b->value = 0;
-        b->several = b->in_place = false;
-    }
-}
-
-void ad__held_thin(ad_session *s) {
-    ad_held *h = &s->held;
-    ad_held_op recent[AD_HELD / 2];
-    ad_arena arena = AD_ARENA_INIT;
-    ad_groups groups;
-    unsigned until = h->count > AD_HELD_RECENT ? h->count - AD_HELD_RECENT : 0;
-    complete_members(h);
-    ad__groups_form(h->ops->member, h->count, &groups);
-    int n = collect(h, &groups, until, &arena, recent);
-    if (n <= 0 || (unsigned)n == h->count) {
-        ad__arena_free(&arena);
-        ad__held_flush(s);
-        return;
-    }
-    drop_unneeded(s, &groups);
-    announce_writes(s);
-    run_groups(s, &groups, until);
-    begin_again(s);
-    for (int i = 0; i < n; i++) forget_use(&recent[i]);
-    for (int i = 0; i < n; i++) ad__held_add(s, h->lane, &recent[i]);
-    ad__arena_free(&h->arena);
-    h->arena = arena;
-    ad__lanes_settle(s);
+    for (unsigned at = 0; at < g->count && done && w.count == g->count; at++) ad__held_release(s, w.order[at]);
+    return done;
 }

@@ -147,13 +147,15 @@ static void do_write(ad_session *s, ad_message *m) {
     if (fault.code) fail_bare(s, &fault, "write");
 }
 
-static void do_compute(ad_session *s, ad_message *m) {
+static bool do_compute(ad_session *s, ad_message *m) {
     job j;
-    if (ad__held_take(s, &m->op)) return;
+    ad_held_taken taken = ad__held_take(s, &m->op);
+    if (taken != AD_HELD_NOT) return taken == AD_HELD_TAKEN;
     ad__job_begin(&j, s, &m->op, s->done + 1);
     int status = ad__job_run(&j);
     if (status) ad__poison_release(ad__job_fail(&j, status));
     ad__job_end(&j);
+    return true;
 }
 
 static void do_launch(ad_session *s, ad_message *m) {
@@ -179,7 +181,7 @@ static void do_other(ad_session *s, ad_message *m, int (*execute)(ad_session *, 
     fail_bare(s, &fault, m->row->name);
 }
 
-void ad__exec_op(ad_session *s, ad_message *m) {
+bool ad__exec_op(ad_session *s, ad_message *m) {
     switch (m->opcode) {
     case AD_REQ_STREAM:
     case AD_REQ_STREAM_DROP:
@@ -199,6 +201,7 @@ void ad__exec_op(ad_session *s, ad_message *m) {
     case AD_REQ_EMPTY: do_new(s, m, m->opcode == AD_REQ_NEW); break;
     case AD_REQ_FREE: do_free(s, m); break;
     case AD_REQ_WRITE: do_write(s, m); break;
-    default: do_compute(s, m); break;
+    default: return do_compute(s, m);
     }
+    return true;
 }

@@ -177,8 +177,9 @@ bool ad__session_poll(ad_session *s);
 /* ---- exec.c, asks.c, reply.c: the runner's ---- */
 /* Estimated ns of the message at hand. */
 double ad__exec_cost(const ad_session *s, const ad_message *m);
-/* Execute an operation (class OP). What goes wrong is recorded in the session. */
-void ad__exec_op(ad_session *s, ad_message *m);
+/* Execute an operation (class OP). What goes wrong is recorded in the session. False: what must come before it takes
+ * more than this turn; call it again. */
+bool ad__exec_op(ad_session *s, ad_message *m);
 /* The same for the operation of a query, whose outputs are sized; values has 8 places. A failure is returned, owned by
  * the caller; NULL: done. */
 ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nvalues);

@@ -147,14 +147,14 @@ int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault) {
     return ad__lane_enqueued(s, lane, s->held.count ? s->held.first : s->done + 1, fault);
 }
 
-/* False: the message waits for output to shrink, or for the device. */
+/* False: the message waits for output to shrink, for the device, or for the next turn. */
 static bool execute(ad_session *s) {
-    if (s->held.count && !ad__held_allows(s, &s->message)) ad__held_flush(s);
+    if (s->held.count && !ad__held_allows(s, &s->message) && !ad__held_settle(s)) return false;
     if (s->message.row->cls == AD_CLASS_ASK) {
         if (!ad__ask(s, &s->message)) return false;
         s->requests++;
     } else {
-        ad__exec_op(s, &s->message);
+        if (!ad__exec_op(s, &s->message)) return false;
         s->done++;
         if (s->held.count) s->held.bytes += s->message.size;
         else ad__lanes_settle(s);
@@ -163,10 +163,17 @@ static bool execute(ad_session *s) {
     return true;
 }
 
+static ad_turn why_not(const ad_session *s) {
+    return s->wait.kind ? AD_TURN_WAITING : s->held.draining ? AD_TURN_MORE : AD_TURN_STALLED;
+}
+
 ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
     int64_t until = ad__os_now() + budget;
     bool asynchronous = s->worker->backend->asynchronous;
     if (s->wait.kind && !ad__session_poll(s)) return AD_TURN_WAITING;
+    s->held.turn_until = until;
+    if (s->held.draining && s->held.cost > limit && !asynchronous) return AD_TURN_HEAVY;
+    if (!ad__held_go_on(s)) return AD_TURN_MORE;
     for (unsigned i = 1;; i++) {
         int status = next_message(s);
         if (status < 0 || atomic_load_explicit(&s->output.broken, memory_order_relaxed)) return AD_TURN_OVER;
@@ -180,14 +187,14 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
         if (cost + held > limit) ad__held_flush(s);
         if (cost > CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
         if (asynchronous && crowded(s)) return AD_TURN_WAITING;
-        if (!execute(s)) return s->wait.kind ? AD_TURN_WAITING : AD_TURN_STALLED;
+        if (!execute(s)) return why_not(s);
         ad__reply_ack(s, false);
         ad__survival_commit(s);
         if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT && ad__output_flush(&s->output))
             ad__engine_attend(s);
         if ((cost > CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
     }
-    ad__held_flush(s);
+    if (!ad__held_settle(s)) return AD_TURN_MORE;
     ad__reply_ack(s, true);
     ad__survival_commit(s);
     return AD_TURN_EMPTY;
