@@ -13,12 +13,13 @@ static int64_t credit_now(const ad_drr *d, const ad_drr_node *n) {
     return credit < quantum ? credit : quantum;
 }
 
+/* The part of its quantum that it has left. */
+static double left_of(const ad_drr *d, const ad_drr_node *n) { return (double)n->credit / (double)quantum_of(d, n); }
+
 void ad__drr_add(ad_drr *d, ad_drr_node *n) {
     if (n->queued) return;
     n->queued = true;
-    n->joined = d->turns;
     n->credit = credit_now(d, n);
-    n->waiting = n->credit > 0;
     if (!d->head) {
         n->next = n->prev = d->head = n;
         return;
@@ -26,7 +27,7 @@ void ad__drr_add(ad_drr *d, ad_drr_node *n) {
     n->next = d->head;
     n->prev = d->head->prev;
     n->prev->next = n->next->prev = n;
-    if (n->credit == quantum_of(d, n)) d->head = n;
+    if (n->credit == quantum_of(d, n) || left_of(d, n) > left_of(d, n->next)) d->head = n;
 }
 
 void ad__drr_remove(ad_drr *d, ad_drr_node *n) {
@@ -56,23 +57,12 @@ static void skip_rounds(ad_drr *d) {
     d->round += (uint64_t)rounds;
 }
 
-static ad_drr_node *serve(ad_drr *d) {
-    ad_drr_node *n = d->head;
-    if (n->waiting && d->turns - n->joined > n->waited) n->waited = d->turns - n->joined;
-    n->waiting = false;
-    if (d->last == n) return n;
-    d->last = n;
-    d->turns++;
-    n->turns++;
-    return n;
-}
-
 ad_drr_node *ad__drr_next(ad_drr *d) {
     if (!d->head) return NULL;
-    if (d->head->credit > 0) return serve(d);
+    if (d->head->credit > 0) return d->head;
     skip_rounds(d);
     while (d->head->credit <= 0) d->head = d->head->next;
-    return serve(d);
+    return d->head;
 }
 
 void ad__drr_charge(ad_drr *d, ad_drr_node *n, int64_t used) {

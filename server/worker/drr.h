@@ -12,21 +12,18 @@ struct ad_drr_node {
     int64_t quantum; /* what it gets in each round; 0: as the others */
     uint64_t round;  /* in which it left the circle */
     bool queued;
-    /* How long it has waited, in turns of others, when it was not in debt; what one has without a break is one turn. */
-    bool waiting;
-    uint64_t joined, turns, waited; /* when, how many it has had, and the most it has waited for one after joining */
 };
 
 typedef struct ad_drr {
     ad_drr_node *head; /* a circle; the head is next */
     int64_t quantum;
-    uint64_t round, turns;
-    const ad_drr_node *last; /* whose turn it was; never looked into */
+    uint64_t round;
 } ad_drr;
 
 /* Join. A node takes up what it had left of this round; debts are forgiven at a quantum for each round since it left,
- * and altogether when nobody else is waiting; nothing is saved up. One that has used nothing of its share is next, so
- * that who asks for little waits for one turn and not for a round; others join at the end. Nothing happens when it is
+ * and altogether when nobody else is waiting; nothing is saved up. One that has used nothing of its share, or less of
+ * it than the one whose turn it would be, is next, so that who asks for little waits for one turn and not for a round;
+ * others join at the end. Nothing happens when it is
  * in the circle already. */
 void ad__drr_add(ad_drr *d, ad_drr_node *n);
 /* Leave. Nothing happens when it is not there. */

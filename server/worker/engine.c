@@ -58,13 +58,29 @@ ad_session *ad__engine_attended(ad_worker *w) {
     return s;
 }
 
-int64_t ad__engine_quantum(ad_priority priority) {
+/* ns of a round. */
+static int64_t quantum_of(int64_t priority) {
     return priority < AD_PRIORITY_NORMAL   ? QUANTUM / WEIGHT
            : priority > AD_PRIORITY_NORMAL ? QUANTUM * WEIGHT
                                            : QUANTUM;
 }
 
-static ad_session *session_of(ad_drr_node *n) { return (ad_session *)(void *)((char *)n - offsetof(ad_session, turn)); }
+int ad__engine_enter(ad_worker *w, ad_session *s, const ad_note *note) {
+    ad_engine *e = &w->engine;
+    pthread_mutex_lock(&e->lock);
+    int status = ad__share_open(&e->turns, &s->turn, note->who, quantum_of(note->grants.priority));
+    pthread_mutex_unlock(&e->lock);
+    return status;
+}
+
+void ad__engine_leave(ad_session *s) {
+    ad_engine *e = &s->worker->engine;
+    pthread_mutex_lock(&e->lock);
+    ad__share_close(&e->turns, &s->turn);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static ad_session *session_of(ad_share *n) { return (ad_session *)(void *)((char *)n - offsetof(ad_session, turn)); }
 
 /* ---- what is under way ---- */
 
@@ -96,7 +112,7 @@ static bool poll_under_way(ad_engine *e) {
         if (!waited) continue;
         ready = true;
         pthread_mutex_lock(&e->lock);
-        if (!s->dropped) ad__drr_add(&e->turns, &s->turn);
+        if (!s->dropped) ad__share_add(&e->turns, &s->turn);
         pthread_mutex_unlock(&e->lock);
     }
     return ready;
@@ -127,7 +143,7 @@ static int64_t device_time(ad_session *s) {
 /* One turn, entered and left with the lock held. */
 static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     ad_turn turn = AD_TURN_OVER;
-    int64_t budget = s->turn.credit, start = s->active = ad__os_now();
+    int64_t budget = s->turn.node.credit, start = s->active = ad__os_now();
     bool over = s->over;
     if (budget > SLICE && in_a_hurry(e, start)) budget = SLICE;
     pthread_mutex_unlock(&e->lock);
@@ -140,19 +156,19 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     int64_t used = ad__os_now() - start;
     if (!s->worker->backend->asynchronous) s->device_ns += (double)used;
     pthread_mutex_lock(&e->lock);
-    ad__drr_charge(&e->turns, &s->turn, used + device_time(s));
+    ad__share_charge(&e->turns, &s->turn, used + device_time(s));
     if (ended) s->over = true;
     if (turn == AD_TURN_OVER) {
         s->dropped = true;
-        ad__drr_remove(&e->turns, &s->turn);
+        ad__share_remove(&e->turns, &s->turn);
     } else if (turn == AD_TURN_EMPTY && !s->queue.count && !s->over) {
-        ad__drr_remove(&e->turns, &s->turn);
+        ad__share_remove(&e->turns, &s->turn);
     } else if (turn == AD_TURN_WAITING) {
-        ad__drr_remove(&e->turns, &s->turn);
+        ad__share_remove(&e->turns, &s->turn);
     } else if (turn == AD_TURN_STALLED && !s->over && !atomic_load(&s->output.broken) &&
                atomic_load(&s->output.queued) >= AD_OUTPUT_HIGH) {
         s->stalled = true;
-        ad__drr_remove(&e->turns, &s->turn);
+        ad__share_remove(&e->turns, &s->turn);
     }
     if (stuck || turn == AD_TURN_OVER) attend_locked(s);
     return turn;
@@ -182,7 +198,7 @@ static void run(ad_engine *e, int64_t until, double limit) {
     int looks = 0;
     do {
         if (e->question) report(e);
-        ad_drr_node *n = ad__drr_next(&e->turns);
+        ad_share *n = ad__share_next(&e->turns);
         if (n && run_turn(e, session_of(n), limit) == AD_TURN_HEAVY) {
             e->heavy = true;
             return;
@@ -193,7 +209,8 @@ static void run(ad_engine *e, int64_t until, double limit) {
             bool ready = poll_under_way(e);
             pthread_mutex_lock(&e->lock);
             polled = now;
-            if (!n && !ready && !e->turns.head && (looks++ == LOOKS || outlook(e) != AD_PUMP_AT_ONCE)) return;
+            if (!n && !ready && !ad__share_wanted(&e->turns) && (looks++ == LOOKS || outlook(e) != AD_PUMP_AT_ONCE))
+                return;
         } else if (!n) {
             return;
         }
@@ -212,7 +229,8 @@ int64_t ad__engine_pump(ad_worker *w) {
     ad_engine *e = &w->engine;
     int64_t again = AD_PUMP_NEVER;
     pthread_mutex_lock(&e->lock);
-    if (!e->running && !e->heavy && (e->turns.head || e->under_way || e->question || ad__sharing_due(w))) {
+    if (!e->running && !e->heavy &&
+        (ad__share_wanted(&e->turns) || e->under_way || e->question || ad__sharing_due(w))) {
         e->running = true;
         pthread_mutex_unlock(&e->lock);
         ad__sharing_sweep(w);
@@ -222,7 +240,7 @@ int64_t ad__engine_pump(ad_worker *w) {
         run(e, now + (in_a_hurry(e, now) && !alone ? 2 * SLICE : PUMP_LIMIT), alone ? LIGHT_ALONE : LIGHT);
         e->running = false;
         if (e->heavy) pthread_cond_signal(&e->work);
-        else again = sooner(w, e->turns.head ? AD_PUMP_AT_ONCE : outlook(e));
+        else again = sooner(w, ad__share_wanted(&e->turns) ? AD_PUMP_AT_ONCE : outlook(e));
     }
     pthread_mutex_unlock(&e->lock);
     return again;
@@ -249,7 +267,7 @@ static void *engine_thread(void *argument) {
 
 int ad__engine_start(ad_worker *w, ad_fault *fault) {
     ad_engine *e = &w->engine;
-    *e = (ad_engine){.turns = {.quantum = QUANTUM}};
+    *e = (ad_engine){.turns = {.parties.quantum = QUANTUM}};
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->work, NULL);
     int error = ad__os_thread(&e->thread, engine_thread, w);
@@ -278,7 +296,7 @@ int ad__engine_give(ad_session *s, ad_input_frame *f, int n) {
         if (!status && !s->over) status = ad__input_push(&s->queue, &f[i]);
         if (status || s->over) ad__input_release(&f[i]);
     }
-    if (s->queue.count && !s->stalled && !s->dropped) ad__drr_add(&e->turns, &s->turn);
+    if (s->queue.count && !s->stalled && !s->dropped) ad__share_add(&e->turns, &s->turn);
     pthread_mutex_unlock(&e->lock);
     return status;
 }
@@ -289,7 +307,7 @@ void ad__engine_end(ad_session *s) {
     s->over = s->hangup = true;
     s->stalled = false;
     if (s->dropped) attend_locked(s);
-    else ad__drr_add(&e->turns, &s->turn);
+    else ad__share_add(&e->turns, &s->turn);
     pthread_mutex_unlock(&e->lock);
     uv_async_send(&s->worker->wake); /* the loop may be about to sleep */
 }
@@ -299,7 +317,7 @@ void ad__engine_unstall(ad_session *s) {
     pthread_mutex_lock(&e->lock);
     if (s->stalled && atomic_load(&s->output.queued) < AD_OUTPUT_HIGH) {
         s->stalled = false;
-        ad__drr_add(&e->turns, &s->turn);
+        ad__share_add(&e->turns, &s->turn);
     }
     pthread_mutex_unlock(&e->lock);
 }

@@ -13,7 +13,7 @@
 
 #include "protocol/message.h"
 #include "server/common/grants.h"
-#include "server/worker/drr.h"
+#include "server/worker/shares.h"
 #include "server/worker/input.h"
 
 struct ad_session;
@@ -23,7 +23,7 @@ typedef struct ad_engine {
     pthread_mutex_t lock; /* of everything here, and of the members of sessions that say so */
     pthread_cond_t work;
     pthread_t thread;
-    ad_drr turns;
+    ad_shares turns;
     bool running; /* somebody runs it */
     bool heavy;   /* the engine thread is wanted */
     bool stop, started;
@@ -46,8 +46,10 @@ void ad__engine_stop(struct ad_worker *w);
 /* I/O thread: execute cheap work for a while, if nobody runs the engine. In how many ns it wants to be called again, if
  * nothing comes before. */
 int64_t ad__engine_pump(struct ad_worker *w);
-/* ns of a round for a session of that priority. */
-int64_t ad__engine_quantum(ad_priority priority);
+/* Any thread: a session of the note's principal comes, which may want turns from now on. AD_E_MEMORY. */
+int ad__engine_enter(struct ad_worker *w, struct ad_session *s, const ad_note *note);
+/* It has gone. */
+void ad__engine_leave(struct ad_session *s);
 /* I/O thread: frames of a session have come. Takes them all, AD_E_MEMORY: only some; the rest are released. */
 int ad__engine_give(struct ad_session *s, ad_input_frame *f, int n);
 /* I/O thread: the session is to end; its buffers are freed by whoever runs next, and then it wants attention. */

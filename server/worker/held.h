@@ -65,8 +65,8 @@ typedef enum ad_held_way {
 
 typedef struct ad_held {
     unsigned count;
-    bool draining;     /* some have been executed, more are to be before anything else is done */
-    uint64_t gone;     /* bit mask of those that have, or need not be */
+    bool draining; /* some have been executed, more are to be before anything else is done */
+    uint64_t gone; /* bit mask of those that have, or need not be */
     int64_t turn_until;
     ad_held_way way;
     ad_held_ops *ops;  /* NULL: nothing was ever held */

@@ -1,5 +1,5 @@
-/* When what is held is executed, and how much of it in one turn: groups are formed of all of it at once, and then a turn
- * executes as many as it has time for, so that others wait for one chain of a session and not for sixty-four. */
+/* When what is held is executed, and how much of it in one turn: groups are formed of all of it at once, and then a
+ * turn executes as many as it has time for, so that others wait for one chain of a session and not for sixty-four. */
 #include "server/common/os.h"
 #include "server/worker/held.h"
 #include "server/worker/session.h"

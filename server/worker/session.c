@@ -43,7 +43,8 @@ void ad__session_watch(ad_session *s, int events) {
 
 ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     ad_session *s = ad__os.calloc(1, sizeof *s);
-    if (!s) {
+    if (!s || ad__engine_enter(w, s, note)) {
+        free(s);
         close(fd);
         return NULL;
     }
@@ -53,7 +54,6 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     memcpy(s->principal, note->who, sizeof s->principal);
     memcpy(s->client, note->text, sizeof s->client);
     s->grants = note->grants;
-    s->turn.quantum = ad__engine_quantum((ad_priority)s->grants.priority);
     s->active = ad__os_now();
     s->may_run_kernels = ad__may_run_kernels(&w->config, s->principal, &s->grants, w->backend->name);
     s->kernel_limit = ad__kernel_limit(&w->config, s->principal);
@@ -94,6 +94,7 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
 
 static void gone(ad_session *s) {
     ad_worker *w = s->worker;
+    ad__engine_leave(s);
     close(s->fd);
     ad__input_close(&s->input);
     ad__descriptors_close(&s->windows.descriptors);

@@ -82,7 +82,7 @@ struct ad_session {
 
     /* under the engine's lock */
     ad_input_queue queue;
-    ad_drr_node turn;
+    ad_share turn;
     ad_session *next_attention;
     bool attended;
     bool want_room; /* paused, and to be told when the queue is short */

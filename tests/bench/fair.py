@@ -1,8 +1,9 @@
 """What a client feels of others that flood its device: fair.py [--build build/release] [--backend auto] [--floods 1].
 
-A small client asks for float(a.sum()) of 16 numbers, alone and beside others that have products of n x n computed
-without end. The goal: at the 99th percentile three times what it takes alone, and one product, as that is not
-interrupted. Starts its own server on a Unix socket, unless ARRAYD_URL names one.
+A small client asks for float(a.sum()) of 16 numbers, alone and beside others that have work done without end: products
+of n x n, and sines of n x n, each to an array of its own, which are queued by dozens. The goal, at the 99th percentile:
+three times what it takes alone, and one operation of the others, which is not interrupted. Starts its own server on a
+Unix socket, unless ARRAYD_URL names one.
 """
 import argparse
 import contextlib
@@ -15,16 +16,28 @@ import time
 
 import bench
 
-SIZES = {"cpu": (256, 512, 1024), "cuda": (1024, 4096, 8192)}
-FLOOD = """
-import sys
+SIZES = {False: (256, 512, 1024, 2048), True: (1024, 4096, 8192)}  # on a GPU?
+WORK = {"products": "ad.matmul(a, a, out=outs[0])", "sines": "ad.sin(a, out=outs[i % 32])"}
+PREPARE = """
+import itertools, sys
 import arrayd as ad
 n = int(sys.argv[1])
 a = ad.ones((n, n), "float32") / n
+outs = [ad.zeros_like(a) for _ in range(32)]
 ad.sync()
+"""
+FLOOD = """
 print("ready", flush=True)
-while True:
-    a @ a
+for i in itertools.count():
+    {}
+"""
+ALONE = """
+import time
+for i in itertools.count():
+    begin = time.perf_counter()
+    {}
+    ad.sync()
+    print(time.perf_counter() - begin, flush=True)
 """
 
 
@@ -35,52 +48,60 @@ def percentiles(samples):
 
 
 def sample(function, seconds, least=20):
-    """Seconds of each call, for so long and so many times at least."""
+    """Seconds of each call, or what it returns, for so long and so many times at least."""
     samples, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end or len(samples) < least:
         begin = time.perf_counter()
-        function()
-        samples.append(time.perf_counter() - begin)
+        said = function()
+        samples.append(time.perf_counter() - begin if said is None else said)
     return samples
 
 
 @contextlib.contextmanager
-def flooded(n, count):
-    """So many other clients that flood the server."""
-    others = [subprocess.Popen([sys.executable, "-c", FLOOD, str(n)], stdout=subprocess.PIPE, text=True)
-              for _ in range(count)]
+def others(code, work, n, count=1):
+    """So many other clients that run the code."""
+    code = PREPARE + code.format(WORK[work])
+    running = [subprocess.Popen([sys.executable, "-c", code, str(n)], stdout=subprocess.PIPE, text=True)
+               for _ in range(count)]
     try:
-        for other in others:
-            if other.stdout.readline() != "ready\n":
-                sys.exit("fair: a client that was to flood the server did not start")
-        yield
+        yield running
     finally:
-        for other in others:
+        for other in running:
             other.kill()
             other.communicate()
 
 
-def measure(n, floods, seconds):
-    """Quiet p50 and p99, beside p50 and p99, one product: ms."""
+def operation(work, n, seconds):
+    """One operation of the others', by itself: ms at the 50th and 99th percentile."""
+    with others(ALONE, work, n) as (alone,):
+        for _ in range(5):
+            alone.stdout.readline()
+        return percentiles(sample(lambda: float(alone.stdout.readline()), seconds))
+
+
+def measure(work, n, floods, seconds):
+    """ms: quiet p50 and p99, beside p50 and p99, one operation p50 and p99."""
     import arrayd as ad
     a = ad.asarray(bench.random(16))
-    b = ad.asarray(bench.random((n, n)))
-
-    def product():
-        b @ b
-        ad.sync()
 
     def small():
         float(a.sum())
 
+    one = operation(work, n, seconds / 2)
     sample(small, 0.2)
-    sample(product, 0, 3)
-    kernel, _ = percentiles(sample(product, seconds / 4))
     quiet = percentiles(sample(small, seconds / 2))
-    with flooded(n, floods):
+    with others(FLOOD, work, n, floods) as flood:
+        for other in flood:
+            if other.stdout.readline() != "ready\n":
+                sys.exit("fair: a client that was to flood the server did not start")
         sample(small, 0.3, 3)
         beside = percentiles(sample(small, seconds, 100))
-    return *quiet, *beside, kernel
+    return *quiet, *beside, *one
+
+
+def is_gpu():
+    import arrayd as ad
+    return ad.cuda.is_available()
 
 
 def main():
@@ -99,16 +120,14 @@ def main():
             server = bench.start_server(build / "bin" / "arrayd", f"{folder}/arrayd.sock", options.backend)
             ends.callback(server.wait, timeout=20)
             ends.callback(server.terminate)
-        import arrayd as ad
-        backend = ad.server().backend if hasattr(ad, "server") else options.backend
-        sizes = options.sizes or SIZES.get(backend, SIZES["cpu"])
-        print(f"float(a.sum()) beside {options.floods} flooding with n x n products, ms")
-        print(f"{'n':>6} {'quiet p50':>10} {'p99':>8} {'beside p50':>11} {'p99':>8} {'one product':>12} {'goal':>8}")
-        for n in sizes:
-            row = measure(n, options.floods, options.seconds)
-            goal = 3 * row[1] + row[4]
-            print(f"{n:>6} {row[0]:>10.3f} {row[1]:>8.3f} {row[2]:>11.3f} {row[3]:>8.3f} {row[4]:>12.3f} {goal:>8.3f}",
-                  "" if row[3] < goal else " missed", flush=True)
+        print(f"float(a.sum()) beside {options.floods} that flood the device, ms")
+        print(f"{'work':<9}{'n':>6}{'quiet p50':>11}{'p99':>9}{'beside p50':>12}{'p99':>9}{'one p50':>9}{'p99':>9}{'goal':>9}")
+        for work in WORK:
+            for n in options.sizes or SIZES[is_gpu()]:
+                row = measure(work, n, options.floods, options.seconds)
+                goal = 3 * row[1] + row[5]
+                print(f"{work:<9}{n:>6}{row[0]:>11.3f}{row[1]:>9.3f}{row[2]:>12.3f}{row[3]:>9.3f}{row[4]:>9.3f}"
+                      f"{row[5]:>9.3f}{goal:>9.3f}", "" if row[3] < goal else " missed", flush=True)
 
 
 if __name__ == "__main__":

@@ -126,6 +126,59 @@ def test_priorities_share_turns_by_weight(start, place, late):
     assert done["high"] > 1.25 * done["low"], done
 
 
+def test_many_sessions_of_one_user_are_one_share(start, place):
+    """A user with six sessions and one with one, all of which always have more to do: what is done for the one is as
+    much as for the six together, and the six get the same among themselves."""
+    place.add("many")
+    place.add("one")
+    server = start(*place.options("tcp"), "--threads=1")
+    clients = [place.client(server, "tcp", "many") for _ in range(6)] + [place.client(server, "tcp", "one")]
+    n, done, ended = 160, [0] * len(clients), threading.Event()
+
+    def flood(i):
+        client = clients[i]
+        x, y = client.put(np.ones((n, n), np.float32)), client.put(np.ones((n, n), np.float32))
+        client.flush()
+        block = raw.frame(raw.message("call", raw.CALL["matmul"], 11, [y], [x, x], [False]) * 16)
+        waiting = []
+        while not ended.is_set():
+            client.send(block)
+            waiting.append(client.ask("sync"))
+            if len(waiting) > 4:  # there is always something queued
+                client.reply(waiting.pop(0))
+                done[i] += 1
+                if i == 6 and done[i] == 60:
+                    ended.set()
+
+    threads = [threading.Thread(target=flood, args=[i]) for i in range(len(clients))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    many, one = done[:6], done[6]
+    assert sum(many) < 3 * one, done  # 6 times as much, if each session had a share
+    assert max(many) < 3 * (min(many) + 1), done
+
+
+def test_a_turn_is_one_long_operation(server):
+    """Independent operations are held and formed into groups together, but not executed in one turn, where each takes
+    longer than that."""
+    clients, n, blocks, count = [Client(server.path) for _ in range(2)], 1 << 18, 6, 32
+    for client in clients:
+        x = client.put(np.ones(n, np.float32))
+        outs = [client.put(np.zeros(n, np.float32)) for _ in range(count)]
+        client.sync()
+        client.block = raw.frame(b"".join(raw.message("ufunc", raw.UFUNC["sin"], 11, [y], [x], []) for y in outs))
+    for _ in range(blocks):
+        for client in clients:
+            client.send(client.block)
+    for client in clients:
+        client.sync()
+        client.done = client.stat("turns")
+    # While both had something to do they took turns; when one had finished, what the other had left was one turn.
+    assert sum(client.done for client in clients) > blocks * count / 2, [client.done for client in clients]
+
+
 def test_estimates_of_a_device_follow_what_is_measured(start):
     """This device is some hundred times slower than those for which it is estimated what an operation takes."""
     server = start(env={"ARRAYD_CPU_LATE": "1", "ARRAYD_FUSE": "0"})
