@@ -129,7 +129,7 @@ cuda: $(BIN)/libarrayd-cuda.so
 python: $(PACKAGE)/.stamp
 tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so) $(CHECKS)
 
-.PHONY: demo test test-gpu bench bundle asan ubsan tsan fuzz lint fmt docs install clean help deps
+.PHONY: demo test test-gpu bench soak bundle asan ubsan tsan fuzz lint fmt docs install clean help deps
 demo: all $(VENV)/.stamp ## one arrayd, three processes, one photograph: PNGs in build/demo and a table beside NumPy
 	@$(VPYTHON) docs/demo/demo.py --build $B --out build/demo
 
@@ -144,6 +144,9 @@ bench: all $(VENV)/.stamp ## measure; rewrites the tables of docs/performance.md
 	@$(VPYTHON) tests/bench/bench.py --build $B --markdown docs/performance.md
 	@if nvidia-smi -L >/dev/null 2>&1; then \
 	$(VPYTHON) tests/bench/gpu.py --build $B --markdown docs/performance.md --plot build/bench.png; fi
+
+soak: all $(VENV)/.stamp ## many clients, some killed, some cut off, for SOAK_SECONDS (600): nothing wrong, nothing left, nothing grows
+	@$(VPYTHON) tests/soak/soak.py --build $B
 
 asan ubsan tsan: $(VENV)/.stamp ## build that variant and run the tests of the C programs under the sanitizer
 	@$(MAKE) --no-print-directory VARIANT=$@ all tests
@@ -364,7 +367,7 @@ bundle: all tests $(VENV)/.stamp $(DOCS)/arrayd.8 ## a tar that runs on any x86-
 	@for f in $(PROGRAMS) $(BIN)/libarrayd-protocol-test.so; do strip --strip-unneeded -o build/$(NAME)/bin/$${f##*/} $$f; done
 	@$(VPYTHON) client-python/packing.py $B/python build/$(NAME)/dist stored
 	@cp -r README.md LICENSE $(DOCS)/arrayd.conf tests/requirements.txt build/$(NAME)/
-	@cp -r tests/api tests/bench tests/ops tests/wire tests/fault $(wildcard tests/gpu) tests/run.py build/$(NAME)/tests/
+	@cp -r tests/api tests/bench tests/ops tests/wire tests/fault tests/soak $(wildcard tests/gpu) tests/run.py build/$(NAME)/tests/
 	@mkdir build/$(NAME)/protocol && cp protocol/*.def protocol/wire.md build/$(NAME)/protocol/
 	@mkdir build/$(NAME)/docs && cp -r docs/examples build/$(NAME)/docs/
 	@find build/$(NAME) -name __pycache__ -prune -exec rm -rf {} +

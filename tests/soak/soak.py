@@ -1,0 +1,313 @@
+"""A soak: many clients, each doing what programs.py has, on a server whose memory is short, while some are killed, some
+lose their connections, and strangers send rubbish.
+
+    soak.py [--build build/release] [--seconds 600] [--clients 16] [--seed N]
+
+In rounds. After each, when all have gone, nothing of theirs may be left: arrays, shared memory, names, sessions,
+descriptors, threads. Memory must not grow from round to round. Every result is compared with NumPy's. The last line is
+a count; the exit status is 1 where something was wrong.
+"""
+import argparse
+import collections
+import contextlib
+import json
+import multiprocessing
+import multiprocessing.connection
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+MIB = 1 << 20
+EMPTY = ["used_bytes", "shared_buffers", "shared_bytes", "capabilities", "published", "orphans", "host_bytes",
+         "sessions", "compile_waiting"]
+OPTIONS = ["--memory=96M", "--host-memory=256M", "--slab=4M", "--resume-time=2", "--hello-timeout=1",
+           "--tcp=127.0.0.1:0", "--log-level=info"]
+GRANTS = {"alice": "names=yes", "bob": "memory=24M memory-each=16M names=yes", "carol": "priority=low names=yes"}
+GROWTH = 24 * MIB  # of memory, which no allocator keeps to the byte
+
+
+class Wrong(Exception):
+    """What a soak must not find."""
+
+
+# ---- the server ----
+
+Place = collections.namedtuple("Place", "server path address tokens")
+
+
+def start(folder, raw, places):
+    tokens, lines = {}, []
+    for name, grants in GRANTS.items():
+        tokens[name], line = places.make_token(name)
+        lines.append(f"{line} {grants}\n")
+    file = folder / "tokens"
+    file.write_text("".join(lines))
+    file.chmod(0o600)
+    server = raw.Server(*OPTIONS, f"--tokens={file}", f"--kernels-cache={folder}/kernels", folder=str(folder))
+    return Place(server, server.path, ("127.0.0.1", places.port_of(server, "tcp")), tokens)
+
+
+def ctl(place, raw, command):
+    out = subprocess.run([raw.BUILD / "bin/arrayctl", command, "--json", f"--socket={place.path}"],
+                         capture_output=True, text=True, check=True, timeout=30)
+    return json.loads(out.stdout)
+
+
+def process(pid):
+    """Resident bytes, descriptors, threads."""
+    with open(f"/proc/{pid}/status") as f:
+        fields = dict(line.split(":", 1) for line in f)
+    return {"bytes": int(fields["VmRSS"].split()[0]) << 10, "threads": int(fields["Threads"]),
+            "descriptors": len(os.listdir(f"/proc/{pid}/fd"))}
+
+
+# ---- the clients ----
+
+class Clients:
+    """Processes that are replaced as they go, are killed, and lose their connections."""
+
+    def __init__(self, seed, count, urls):
+        self.random, self.count, self.urls = random.Random(seed), count, urls
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(["programs"])
+        self.running = {}
+        self.done, self.killed, self.ended = collections.Counter(), 0, 0
+
+    def begin(self):
+        import programs
+        url, token, without = self.random.choice(self.urls)
+        ours, theirs = self.context.Pipe(duplex=False)
+        client = self.context.Process(target=programs.run, args=(url, token, without, self.random.randrange(1 << 31), theirs))
+        client.start()
+        theirs.close()
+        self.running[ours] = client
+
+    def hear(self, pipe):
+        try:
+            name, number, error = pipe.recv()
+        except (EOFError, ConnectionError):
+            self.end(pipe)
+            return
+        self.done[name] += 1
+        if error:
+            raise Wrong(f"program {name}, seed {number}:\n{error}")
+
+    def end(self, pipe, killed=False):
+        client = self.running.pop(pipe)
+        client.join(60)
+        if not killed and client.exitcode != 0:
+            raise Wrong(f"a client ended with {client.exitcode}")
+        self.ended += 1
+        pipe.close()
+
+    def kill(self, pipe):
+        """As it is: what it has sent and not yet told is lost."""
+        client = self.running[pipe]
+        client.kill()
+        self.killed += 1
+        while True:
+            try:
+                name, number, error = pipe.recv()
+            except (EOFError, ConnectionError):
+                break
+            self.done[name] += 1
+            if error:
+                raise Wrong(f"program {name}, seed {number}:\n{error}")
+        self.end(pipe, killed=True)
+
+    def round(self, seconds, also):
+        """So many clients for so long; then those that are left are ended, half of them by a signal."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            while len(self.running) < self.count:
+                self.begin()
+            for pipe in multiprocessing.connection.wait(list(self.running), 0.05):
+                self.hear(pipe)
+            if self.running and self.random.random() < 0.02:
+                self.kill(self.random.choice(list(self.running)))
+            also()
+        for pipe in list(self.running)[::2]:
+            self.kill(pipe)
+        while self.running:
+            if not (ready := multiprocessing.connection.wait(list(self.running), 120)):
+                raise Wrong("a client does not end")
+            for pipe in ready:
+                self.hear(pipe)
+
+    def stop(self):
+        for client in self.running.values():
+            client.kill()
+
+
+class Strangers:
+    """Connections that say nothing, rubbish, or go in the middle."""
+
+    def __init__(self, seed, addresses, raw):
+        self.random, self.addresses, self.raw, self.open = random.Random(seed), addresses, raw, []
+
+    def come(self):
+        raw, rng = self.raw, self.random
+        if rng.random() > 0.3:
+            return
+        with contextlib.suppress(OSError):
+            s = raw.connect(rng.choice(self.addresses))
+            self.open.append(s)
+            what = rng.randrange(4)
+            if what == 0:
+                s.sendall(rng.randbytes(rng.randrange(1, 300)))
+            elif what == 1:
+                s.sendall(raw.hello()[:rng.randrange(1, 20)])
+            elif what == 2:
+                s.sendall(raw.hello() + raw.frame(rng.randbytes(rng.randrange(1, 300))))
+        while len(self.open) > 20:
+            self.open.pop(rng.randrange(len(self.open))).close()
+
+    def go(self):
+        while self.open:
+            self.open.pop().close()
+
+
+# ---- what is left ----
+
+def tidy(place, raw):
+    """Names of those that were killed stay, as they should: they are taken back."""
+    for name in ctl(place, raw, "names"):
+        user = name["principal"].removeprefix("token:")
+        client = raw.Client(place.address, token=place.tokens[user]) if user in place.tokens else raw.Client(place.path)
+        client.reply(client.ask("unpublish", name["name"]))
+        client.close()
+
+
+def settle(place, raw, limit=60):
+    """Wait until nothing of the clients is left; the server's figures then."""
+    until = time.monotonic() + limit
+    while True:
+        said = ctl(place, raw, "status")
+        left = {(w["domain"], name): w["counters"][name] for w in said["workers"] for name in EMPTY
+                if w["counters"].get(name)}
+        if not said["sessions"] and not left and not said["arrayd"]["handshakes"]:
+            return said
+        if not said["sessions"]:
+            tidy(place, raw)
+        if time.monotonic() > until:
+            raise Wrong(f"still there after {limit} s: {left}, {len(said['sessions'])} sessions")
+        time.sleep(0.05)
+
+
+def look(place, raw):
+    """What each process of the server has; descriptors of kept slabs are not counted."""
+    said = settle(place, raw)
+    workers = {w["domain"]: w for w in said["workers"]}
+    seen = {"front": process(place.server.pid)}
+    seen["front"]["descriptors"] -= sum(w["kept_slabs"] for w in workers.values())
+    for domain, w in workers.items():
+        if w["starts"] != 1:
+            raise Wrong(f"worker {domain} was started {w['starts']} times")
+        seen[domain] = process(w["pid"])
+        seen[domain]["descriptors"] -= w["counters"]["slabs"]
+        seen[domain]["bytes"] -= w["counters"]["slab_bytes"]
+    return seen
+
+
+def compare(rounds):
+    """The last round with those before: the first third is for warming up."""
+    last, before = rounds[-1], rounds[:-1]
+    begun = before[len(before) // 3:]
+    for name, seen in last.items():
+        known = [r[name] for r in begun if name in r]
+        if not known:
+            continue
+        for what, most in (("descriptors", 4), ("threads", 0), ("bytes", GROWTH)):
+            limit = max(k[what] for k in known) + most
+            if len(known) > 1 and seen[what] > limit:
+                raise Wrong(f"{name}: {what} have grown: {[r[name][what] for r in rounds if name in r]}")
+
+
+def check_log(server):
+    for line in list(server.lines):
+        if any(word in line for word in ("level=error", "Sanitizer", "runtime error", "device lost", "worker exited")):
+            raise Wrong(f"the log says: {line}")
+
+
+# ---- the whole ----
+
+def budget(rng):
+    """Bytes that a connection may pass: few, or many."""
+    return rng.randrange(1 << rng.randrange(8, 24))
+
+
+def urls_of(place, proxies):
+    """Where clients connect to: url, token, and what they leave out there."""
+    urls = [(f"unix:{place.path}", None, set())] * 3 + [(f"unix:{proxies[0].path}", None, {"forks"})]
+    for token in place.tokens.values():
+        urls += [(f"tcp:127.0.0.1:{port}", token, {"forks", "kernels"}) for port in (place.address[1], proxies[1].port)]
+    return urls
+
+
+def tell(number, clients, proxies, seen):
+    print(f"round {number}: {sum(clients.done.values())} programs, {clients.ended} clients, {clients.killed} killed, "
+          f"{sum(p.connections for p in proxies)} connections to be cut; " +
+          ", ".join(f"{name} {s['bytes'] / MIB:.0f} MiB {s['descriptors']} fds {s['threads']} threads"
+                    for name, s in seen.items()), flush=True)
+
+
+def soak(options, folder, raw, places, cutting):
+    place, rng, rounds = start(folder, raw, places), random.Random(options.seed), []
+    with contextlib.ExitStack() as ends:
+        proxies = [ends.enter_context(cutting.Proxy(to, at, lambda n: (budget(rng), budget(rng)), options.seed))
+                   for to, at in ((place.path, f"{folder}/cut"), (place.address, None))]
+        proxies[0].path = f"{folder}/cut"
+        clients = Clients(options.seed, options.clients, urls_of(place, proxies))
+        strangers = Strangers(options.seed, [place.path, place.address], raw)
+        ends.callback(clients.stop)
+        ends.callback(strangers.go)
+        until = time.monotonic() + options.seconds
+        while time.monotonic() < until or len(rounds) < 3:
+            clients.round(options.seconds / options.rounds, strangers.come)
+            strangers.go()
+            rounds.append(look(place, raw))
+            tell(len(rounds), clients, proxies, rounds[-1])
+            compare(rounds)
+            check_log(place.server)
+    if place.server.stop() != 0:
+        raise Wrong("the server ended badly:\n" + "\n".join(place.server.lines[-20:]))
+    return clients
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", default="build/release", type=pathlib.Path)
+    parser.add_argument("--seconds", type=float, default=float(os.environ.get("SOAK_SECONDS", 600)))
+    parser.add_argument("--clients", type=int, default=int(os.environ.get("SOAK_CLIENTS", 16)))
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("SOAK_SEED", time.time())))
+    parser.add_argument("--rounds", type=int, help="into so many it is divided")
+    options = parser.parse_args()
+    options.rounds = options.rounds or max(3, int(options.seconds / 30))
+    build = options.build.resolve()
+    os.environ["ARRAYD_BUILD"] = str(build)
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(build / "python"), str(HERE)])
+    sys.path[:0] = [str(build / "python"), str(HERE), str(HERE.parent / "fault")]
+    import cutting
+    import places
+    import raw
+    print(f"soak: {options.seconds:.0f} s, {options.clients} clients, seed {options.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="arrayd-soak-") as folder:
+        try:
+            clients = soak(options, pathlib.Path(folder), raw, places, cutting)
+        except Wrong as wrong:
+            print(f"soak: wrong: {wrong}")
+            return 1
+        finally:
+            for running in raw.RUNNING:
+                running.kill()
+    print(f"soak: {sum(clients.done.values())} programs of {clients.ended} clients, nothing wrong")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
