@@ -35,6 +35,8 @@ int ad__frame_decode(const uint8_t in[AD_FRAME_HEADER], uint32_t max_control, ui
 #define AD_SCAN_DEPTH 8
 #define AD_SCAN_ELEMENTS (1u << 19)
 int ad__scan(const uint8_t *data, size_t size, ad_fault *fault);
+/* How many messages there are, up to the first that is none. */
+uint32_t ad__scan_messages(const uint8_t *data, size_t size);
 
 #ifdef __cplusplus
 }

@@ -71,3 +71,11 @@ int ad__scan(const uint8_t *data, size_t size, ad_fault *fault) {
     if (wrong == NULL) return AD_OK;
     return ad__fault(fault, AD_E_PROTOCOL, "control block: %s at byte %zu", wrong, s.at);
 }
+
+uint32_t ad__scan_messages(const uint8_t *data, size_t size) {
+    scan s = {.data = data, .size = size};
+    uint32_t count = 0;
+
+    while (s.at < size && walk(&s) == NULL) count++;
+    return count;
+}

@@ -27,8 +27,8 @@ typedef struct ad_report_head {
 
 typedef struct ad_report_session {
     uint64_t id;
-    int64_t idle; /* ns since it was last executed for */
-    uint64_t ending, traced;
+    int64_t idle;                  /* ns since it was last executed for */
+    uint64_t ending, away, traced; /* away: it waits for its client, whose connection is gone */
     char principal[AD_PRINCIPAL_SIZE], client[128];
     int64_t counter[AD_NCOUNTER];
 } ad_report_session;

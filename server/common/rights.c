@@ -26,3 +26,9 @@ int64_t ad__kernel_limit(const ad_config *c, const char *principal) {
 uint64_t ad__most_buffers(const ad_config *c, const ad_grants *grants) {
     return grants->buffers && grants->buffers < c->buffers ? grants->buffers : c->buffers;
 }
+
+static uint64_t least(uint64_t usual, uint64_t granted) { return granted && granted < usual ? granted : usual; }
+
+uint64_t ad__window_ops(const ad_config *c, const ad_grants *g) { return least(c->window_ops, g->operations); }
+
+uint64_t ad__window_bytes(const ad_config *c, const ad_grants *g) { return least(c->window_bytes, g->bytes); }

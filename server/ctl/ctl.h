@@ -53,6 +53,8 @@ typedef struct ad_table {
 void ad__table_begin(ad_table *t, const char *const *head);
 /* The next cell, row after row. */
 void ad__table_add(ad_table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The name of a session, and its state where that is no usual one. */
+void ad__table_session(ad_table *t, const json_t *session);
 void ad__table_bytes(ad_table *t, double bytes);
 void ad__table_seconds(ad_table *t, double seconds);
 /* Print and free it. At most so many rows; 0: all. */

@@ -88,8 +88,7 @@ int ad__ctl_sessions(ad_ctl *c) {
     if (!all) return status;
     ad__table_begin(&t, head);
     json_array_foreach(json_object_get(all, "sessions"), i, s) {
-        bool ending = !strcmp(ad__json_text(s, "state"), "ending");
-        ad__table_add(&t, "%s%s", ad__json_text(s, "session"), ending ? " (ending)" : "");
+        ad__table_session(&t, s);
         ad__table_add(&t, "%s", ad__json_text(s, "principal"));
         ad__table_add(&t, "%s", ad__json_text(s, "client"));
         ad__table_add(&t, "%.0f", ad__json_counter(s, "buffers"));

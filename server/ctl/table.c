@@ -46,6 +46,12 @@ void ad__ctl_bytes_text(double n, char out[16]) {
     snprintf(out, 16, n < 10 && u ? "%.1f %s" : "%.0f %s", n, units[u]);
 }
 
+void ad__table_session(ad_table *t, const json_t *session) {
+    const char *state = ad__json_text(session, "state");
+    bool usual = !strcmp(state, "active");
+    ad__table_add(t, usual ? "%s%s" : "%s (%s)", ad__json_text(session, "session"), usual ? "" : state);
+}
+
 void ad__table_bytes(ad_table *t, double bytes) {
     char text[16];
     ad__ctl_bytes_text(bytes, text);

@@ -48,7 +48,7 @@ static void show_rows(active *list, size_t n) {
     ad__table_begin(&t, head);
     for (size_t i = 0; i < n; i++) {
         const json_t *s = list[i].session;
-        ad__table_add(&t, "%s", ad__json_text(s, "session"));
+        ad__table_session(&t, s);
         ad__table_add(&t, "%s", ad__json_text(s, "principal"));
         ad__table_add(&t, "%s", ad__json_text(s, "client"));
         ad__table_bytes(&t, ad__json_counter(s, "buffer_bytes"));

@@ -15,6 +15,10 @@ ad_grants ad__grants_of_nobody(const char *who) {
     return strncmp(who, "uid:", 4) && strncmp(who, "gid:", 4) ? of_strangers : of_users;
 }
 
+/* A window that a client can work with. */
+#define LEAST_OPERATIONS 16
+#define LEAST_BYTES (64u << 10)
+
 static bool parse_devices(const char *text, uint64_t *out) {
     uint64_t mask = 0;
     if (!strcmp(text, "all")) {
@@ -80,6 +84,8 @@ static const struct {
 } numbers[] = {
     {"sessions", offsetof(ad_grants, sessions), ad__config_parse_count, "expected a whole number"},
     {"buffers", offsetof(ad_grants, buffers), ad__config_parse_count, "expected a whole number"},
+    {"operations", offsetof(ad_grants, operations), ad__config_parse_count, "expected a whole number"},
+    {"bytes", offsetof(ad_grants, bytes), ad__config_parse_size, "expected a size, as 512K or 2M"},
     {"memory", offsetof(ad_grants, memory), ad__config_parse_size, "expected a size, as 512M or 2G"},
     {"memory-each", offsetof(ad_grants, each), ad__config_parse_size, "expected a size, as 512M or 2G"},
     {"reserve", offsetof(ad_grants, reserve), ad__config_parse_size, "expected a size, as 512M or 2G"},
@@ -115,6 +121,9 @@ static bool is_one(const char *who) {
 
 const char *ad__grants_check(const char *who, const ad_grants *g) {
     if (g->reserve && !is_one(who)) return "memory can be reserved for a token, uid:N or cert:NAME only";
+    if (g->operations && g->operations < LEAST_OPERATIONS)
+        return "no client works with fewer than 16 operations in flight";
+    if (g->bytes && g->bytes < LEAST_BYTES) return "no client works with less than 64K in flight (bytes)";
     if (g->reserve && g->memory && g->reserve > g->memory) return "it has more reserved than it may have (memory)";
     return NULL;
 }

@@ -111,8 +111,8 @@ static int welcome(ad_handshake *h) {
     const ad_note *offer = ad__domain_offer(h->domain);
     ad_welcome w = {.version = h->version,
                     .session = h->session,
-                    .window_ops = c->window_ops,
-                    .window_bytes = c->window_bytes,
+                    .window_ops = ad__window_ops(c, &h->entrant.grants),
+                    .window_bytes = ad__window_bytes(c, &h->entrant.grants),
                     .max_payload = AD_MAX_PAYLOAD,
                     .max_control = AD_MAX_CONTROL,
                     .max_buffers = ad__most_buffers(c, &h->entrant.grants),

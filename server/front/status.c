@@ -118,6 +118,10 @@ static void put_worker(ad_bytes *b, const ad_domain_facts *d) {
     ad__put(b, "}");
 }
 
+static const char *state_of(const ad_report_session *s) {
+    return s->ending ? "ending" : s->away ? "waiting" : "active";
+}
+
 static void put_session(ad_bytes *b, const ad_domain_facts *d, const ad_report_session *s) {
     char name[64];
     session_name(s->id, d->pid, name);
@@ -128,8 +132,7 @@ static void put_session(ad_bytes *b, const ad_domain_facts *d, const ad_report_s
     ad__put(b, ",");
     put_text(b, "client", s->client);
     ad__put(b, ",\"worker\":%d,\"forked\":%s,\"state\":\"%s\",\"traced\":%s", d->pid,
-            s->id & AD_FORKED_SESSION ? "true" : "false", s->ending ? "ending" : "active",
-            s->traced ? "true" : "false");
+            s->id & AD_FORKED_SESSION ? "true" : "false", state_of(s), s->traced ? "true" : "false");
     ad__put(b, ",\"idle_seconds\":%.3f", (double)s->idle / 1e9);
     put_counters(b, AD_METRIC_SESSION, s->counter);
     ad__put(b, "}");

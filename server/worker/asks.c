@@ -92,6 +92,9 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_principal_bytes:
     case AD_COUNTER_principal_limit:
     case AD_COUNTER_principal_reserved: return ad__quota_counter(s, index);
+    case AD_COUNTER_queued_bytes:
+    case AD_COUNTER_principal_queued_bytes:
+    case AD_COUNTER_put_off: return ad__engine_counter(s, index);
     case AD_COUNTER_held_slab_bytes: return slab_bytes_of(s);
     case AD_COUNTER_moved_out:
     case AD_COUNTER_moved_in:

@@ -14,6 +14,9 @@
 #define HURRY 1000000 /* ns for which that is so */
 #define SLICE 5000    /* ns of a turn then */
 
+#define QUEUE_BYTES (4u << 20) /* of a session that wait here, above which its client is not read */
+#define QUEUE_FRAMES 4096
+
 #define QUANTUM 50000       /* ns of a turn otherwise */
 #define WEIGHT 4            /* of high beside normal priority, and of that beside low */
 #define DEVICE_MOST 200000  /* ns of a device that a turn is charged for */
@@ -288,14 +291,36 @@ void ad__engine_stop(ad_worker *w) {
     ad__bytes_free(&e->scratch);
 }
 
+bool ad__engine_is_full(const ad_session *s) {
+    const ad_party *p = s->turn.party;
+    const ad_grants *g = &s->grants;
+    if (s->queue.bytes > QUEUE_BYTES || s->queue.count > QUEUE_FRAMES) return true;
+    if (!s->queue.count) return false; /* whatever others of its principal have there, and be it for hours */
+    return (g->operations && p->operations > g->operations) || (g->bytes && p->bytes > g->bytes);
+}
+
+uint64_t ad__engine_counter(const ad_session *s, int index) {
+    ad_engine *e = &s->worker->engine;
+    if (!s->turn.party) return 0; /* no session, but what stands for none of them */
+    pthread_mutex_lock(&e->lock);
+    uint64_t value = index == AD_COUNTER_queued_bytes ? s->turn.bytes
+                     : index == AD_COUNTER_put_off    ? s->put_off
+                                                      : s->turn.party->bytes;
+    pthread_mutex_unlock(&e->lock);
+    return value;
+}
+
 int ad__engine_give(ad_session *s, ad_input_frame *f, int n) {
     ad_engine *e = &s->worker->engine;
     int status = 0;
+    for (int i = 0; i < n && s->grants.operations; i++)
+        f[i].operations = ad__scan_messages(f[i].control, f[i].control_size);
     pthread_mutex_lock(&e->lock);
     for (int i = 0; i < n; i++) {
         if (!status && !s->over) status = ad__input_push(&s->queue, &f[i]);
         if (status || s->over) ad__input_release(&f[i]);
     }
+    ad__share_waits(&s->turn, s->queue.operations, s->queue.bytes);
     if (s->queue.count && !s->stalled && !s->dropped) ad__share_add(&e->turns, &s->turn);
     pthread_mutex_unlock(&e->lock);
     return status;

@@ -52,6 +52,10 @@ int ad__engine_enter(struct ad_worker *w, struct ad_session *s, const ad_note *n
 void ad__engine_leave(struct ad_session *s);
 /* I/O thread: frames of a session have come. Takes them all, AD_E_MEMORY: only some; the rest are released. */
 int ad__engine_give(struct ad_session *s, ad_input_frame *f, int n);
+/* The lock is held: so much of what the session has sent waits that no more of it is to be read. */
+bool ad__engine_is_full(const struct ad_session *s);
+/* Runner, without the lock. */
+uint64_t ad__engine_counter(const struct ad_session *s, int index);
 /* I/O thread: the session is to end; its buffers are freed by whoever runs next, and then it wants attention. */
 void ad__engine_end(struct ad_session *s);
 /* I/O thread: arrayd wants a report. */

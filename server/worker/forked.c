@@ -12,6 +12,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/report.h"
+#include "server/common/rights.h"
 #include "server/worker/sharing.h"
 #include "server/worker/spill.h"
 
@@ -33,8 +34,8 @@ static int welcome(ad_session *child, ad_fault *fault) {
     ad_welcome hello = {.version = AD_PROTOCOL_VERSION,
                         .features = child->may_run_kernels ? AD_FEATURE_KERNELS : 0,
                         .session = child->id,
-                        .window_ops = c->window_ops,
-                        .window_bytes = c->window_bytes,
+                        .window_ops = ad__window_ops(c, &child->grants),
+                        .window_bytes = ad__window_bytes(c, &child->grants),
                         .max_payload = AD_MAX_PAYLOAD,
                         .max_control = AD_MAX_CONTROL,
                         .max_buffers = child->buffers.most,

@@ -130,7 +130,7 @@ int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault) {
         return there && !fits ? move(in, need) : 0;
     }
     const uint8_t *p = b->data + in->start + AD_FRAME_HEADER;
-    *f = (ad_input_frame){b, p, p + head.control, head.control, (uint32_t)head.payload};
+    *f = (ad_input_frame){b, p, p + head.control, head.control, (uint32_t)head.payload, 0};
     atomic_fetch_add(&b->users, 1);
     in->start += need;
     return 1;
@@ -177,6 +177,7 @@ int ad__input_push(ad_input_queue *q, const ad_input_frame *f) {
         q->first = 0;
     }
     q->ring[(q->first + q->count++) & (q->capacity - 1)] = *f;
+    q->operations += f->operations;
     q->bytes += AD_FRAME_HEADER + f->control_size + (size_t)f->payload_size;
     return 0;
 }
@@ -186,6 +187,7 @@ bool ad__input_pop(ad_input_queue *q, ad_input_frame *f) {
     *f = q->ring[q->first];
     q->first = (q->first + 1) & (q->capacity - 1);
     q->count--;
+    q->operations -= f->operations;
     q->bytes -= AD_FRAME_HEADER + f->control_size + (size_t)f->payload_size;
     return true;
 }

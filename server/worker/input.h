@@ -26,6 +26,7 @@ typedef struct ad_input_frame {
     ad_input_block *block;
     const uint8_t *control, *payload;
     uint32_t control_size, payload_size;
+    uint32_t operations; /* messages in it, where they are counted */
 } ad_input_frame;
 
 /* The reading end; the I/O thread's. */
@@ -63,6 +64,7 @@ typedef struct ad_input_queue {
     ad_input_frame *ring;
     uint32_t first, count, capacity;
     size_t bytes;
+    uint64_t operations;
 } ad_input_queue;
 
 int ad__input_push(ad_input_queue *q, const ad_input_frame *f); /* AD_E_MEMORY */

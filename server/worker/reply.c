@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "server/common/rights.h"
 #include "server/worker/session.h"
 
 #define ACK_IDLE 64               /* operations that an idle server leaves unacknowledged ... */
@@ -82,12 +83,13 @@ void ad__reply_fail(ad_session *s, uint64_t request, const ad_poison *why) {
 }
 
 void ad__reply_ack(ad_session *s, bool idle) {
-    const ad_config *c = &s->worker->config;
+    const uint64_t window_ops = ad__window_ops(&s->worker->config, &s->grants);
+    const uint64_t window_bytes = ad__window_bytes(&s->worker->config, &s->grants);
     uint64_t ops = s->complete - s->told;
     if (!ops) return;
     uint64_t bytes = s->bytes_done - s->bytes_told;
     bool much = idle && (ops > ACK_IDLE || bytes > ACK_IDLE_BYTES);
-    if (ops < c->window_ops / 32 && bytes < c->window_bytes / 16 && !much) return;
+    if (ops < window_ops / 32 && bytes < window_bytes / 16 && !much) return;
     ad_bytes *b = begin(s);
     ad__encode_ack(b, s->complete);
     told(s);

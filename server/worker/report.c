@@ -36,6 +36,7 @@ static void add_session(ad_session *s, int64_t now, ad_bytes *out) {
     pthread_mutex_lock(&s->worker->engine.lock);
     row.ending = s->over;
     pthread_mutex_unlock(&s->worker->engine.lock);
+    row.away = atomic_load(&s->output.away);
     snprintf(row.principal, sizeof row.principal, "%s", s->principal);
     snprintf(row.client, sizeof row.client, "%.*s", (int)sizeof row.client - 1, s->client);
     ad__session_counters(s, row.counter);

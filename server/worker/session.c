@@ -12,8 +12,6 @@
 #include "server/common/os.h"
 #include "server/common/rights.h"
 
-#define QUEUE_BYTES (4u << 20) /* queued for the engine, above which a client is not read */
-#define QUEUE_FRAMES 4096
 #define GIVE 64           /* frames given to the engine at a time */
 #define LINGER 1000000000 /* ns that a client has for reading bye */
 
@@ -196,7 +194,8 @@ void ad__session_bye(ad_session *s, int code, const char *text) {
 static void pause_if_full(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    s->paused = s->want_room = s->queue.bytes > QUEUE_BYTES || s->queue.count > QUEUE_FRAMES;
+    s->paused = s->want_room = ad__engine_is_full(s);
+    s->put_off += s->paused;
     pthread_mutex_unlock(&e->lock);
     if (s->paused) ad__session_attend(s);
 }

@@ -85,11 +85,12 @@ struct ad_session {
     ad_share turn;
     ad_session *next_attention;
     bool attended;
-    bool want_room; /* paused, and to be told when the queue is short */
-    bool stalled;   /* waits for its output to shrink */
-    bool over;      /* nothing more is executed */
-    bool dropped;   /* its buffers are freed: the I/O thread may let it go */
-    bool hangup;    /* close at once, without waiting for output */
+    bool want_room;   /* paused, and to be told when the queue is short */
+    uint64_t put_off; /* times that it was paused */
+    bool stalled;     /* waits for its output to shrink */
+    bool over;        /* nothing more is executed */
+    bool dropped;     /* its buffers are freed: the I/O thread may let it go */
+    bool hangup;      /* close at once, without waiting for output */
 
     /* the runner's */
     ad_reader *reader;

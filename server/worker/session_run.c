@@ -28,7 +28,8 @@ static int begin_frame(ad_session *s) {
     ad_fault fault = {0};
     pthread_mutex_lock(&e->lock);
     bool got = !s->over && ad__input_pop(&s->queue, &s->frame);
-    if (got && s->want_room && s->queue.bytes < ROOM) {
+    if (got) ad__share_waits(&s->turn, s->queue.operations, s->queue.bytes);
+    if (got && s->want_room && s->queue.bytes < ROOM && !ad__engine_is_full(s)) {
         s->want_room = false;
         pthread_mutex_unlock(&e->lock);
         ad__engine_attend(s);
@@ -213,6 +214,7 @@ bool ad__session_drop(ad_session *s) {
     pthread_mutex_lock(&e->lock);
     bool again = s->dropped;
     ad__input_clear(&s->queue);
+    ad__share_waits(&s->turn, 0, 0);
     pthread_mutex_unlock(&e->lock);
     if (again) return true;
     ad__survival_over(s);

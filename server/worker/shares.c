@@ -33,6 +33,7 @@ void ad__share_close(ad_shares *all, ad_share *s) {
     ad_party *p = s->party;
     if (!p) return;
     ad__share_remove(all, s);
+    ad__share_waits(s, 0, 0);
     s->party = NULL;
     if (--p->members) return;
     *p->link = p->next;
@@ -51,6 +52,13 @@ void ad__share_add(ad_shares *all, ad_share *s) {
 void ad__share_remove(ad_shares *all, ad_share *s) {
     ad__drr_remove(&s->party->sessions, &s->node);
     if (!s->party->sessions.head) ad__drr_remove(&all->parties, &s->party->node);
+}
+
+void ad__share_waits(ad_share *s, uint64_t operations, uint64_t bytes) {
+    s->party->operations += operations - s->operations;
+    s->party->bytes += bytes - s->bytes;
+    s->operations = operations;
+    s->bytes = bytes;
 }
 
 static void count(ad_shares *all, ad_share *s) {

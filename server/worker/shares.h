@@ -13,6 +13,7 @@ struct ad_party {
     ad_drr_node node;
     ad_drr sessions;
     unsigned members;
+    uint64_t operations, bytes; /* that its sessions have sent and that have not begun to be executed */
     char principal[AD_PRINCIPAL_SIZE];
 };
 
@@ -20,6 +21,7 @@ struct ad_party {
 typedef struct ad_share {
     ad_drr_node node;
     ad_party *party;
+    uint64_t operations, bytes; /* its part of the party's */
     /* How long it has waited, in turns of others, when it was not in debt; what one has without a break is one turn. */
     bool waiting;
     uint64_t joined, turns, waited; /* when, how many it has had, and the most it has waited for one after joining */
@@ -43,6 +45,8 @@ void ad__share_remove(ad_shares *all, ad_share *s);
 static inline bool ad__share_wanted(const ad_shares *all) { return all->parties.head; }
 /* Whose turn it is; NULL: nobody wants one. It stays so until it is charged. */
 ad_share *ad__share_next(ad_shares *all);
+/* So much of the session waits to be executed now. */
+void ad__share_waits(ad_share *s, uint64_t operations, uint64_t bytes);
 /* The session has used so much. */
 void ad__share_charge(ad_shares *all, ad_share *s, int64_t used);
 

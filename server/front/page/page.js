@@ -67,7 +67,7 @@ function rate(s, name, passed) {
 function sessionRows(sessions, passed) {
   const most = Math.max(...sessions.map((s) => s.counters.buffer_bytes), 1);
   return [...sessions].sort((a, b) => b.counters.buffer_bytes - a.counters.buffer_bytes).slice(0, 200).map((s) => row([
-    s.session, s.principal, s.client, whole(s.counters.buffers), bytes(s.counters.buffer_bytes),
+    s.state === "active" ? s.session : `${s.session} (${s.state})`, s.principal, s.client, whole(s.counters.buffers), bytes(s.counters.buffer_bytes),
     [s.counters.buffer_bytes, most], number(rate(s, "ops_done", passed)), whole(s.counters.fused_chains),
     seconds(s.counters.device_us / 1e6), seconds(s.idle_seconds)], [3, 4, 6, 7, 8, 9]));
 }
