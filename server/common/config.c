@@ -93,6 +93,7 @@ static bool parse_string(const char *text, void *out) {
 bool ad__config_parse_count(const char *text, uint64_t *out) { return parse_count(text, out); }
 bool ad__config_parse_size(const char *text, uint64_t *out) { return parse_size(text, out); }
 bool ad__config_parse_bool(const char *text, bool *out) { return parse_bool(text, out); }
+bool ad__config_parse_seconds(const char *text, double *out) { return parse_seconds(text, out); }
 
 static void print_count(const void *v, char *out, size_t size) {
     snprintf(out, size, "%llu", (unsigned long long)*(const uint64_t *)v);

@@ -37,6 +37,7 @@ int ad__config_set(ad_config *c, const char *name, const char *value, const char
 bool ad__config_parse_count(const char *text, uint64_t *out);
 bool ad__config_parse_size(const char *text, uint64_t *out);
 bool ad__config_parse_bool(const char *text, bool *out);
+bool ad__config_parse_seconds(const char *text, double *out);
 /* The table for --help, as text to be freed; NULL: no memory. */
 char *ad__config_help(const char *program);
 /* Every option as "--name=value", NULL at the end, one block to be freed; NULL: no memory. */

@@ -18,7 +18,8 @@ bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_gra
     return uid == 0 || uid == geteuid();
 }
 
-int64_t ad__kernel_limit(const ad_config *c, const char *principal) {
+int64_t ad__kernel_limit(const ad_config *c, const char *principal, const ad_grants *g) {
+    if (g->kernel_time) return (int64_t)g->kernel_time;
     double seconds = c->kernel_time > 0 ? c->kernel_time : is_local(principal) ? 0 : REMOTE_SECONDS;
     return (int64_t)(seconds * 1e9);
 }

@@ -12,8 +12,8 @@ bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_gra
 /* What may be in flight of one session of whom is granted this: the window that its client is told. */
 uint64_t ad__window_ops(const ad_config *c, const ad_grants *g);
 uint64_t ad__window_bytes(const ad_config *c, const ad_grants *g);
-/* Nanoseconds that a kernel of this principal may take; 0: any time. Option kernel-time. */
-int64_t ad__kernel_limit(const ad_config *c, const char *principal);
+/* Nanoseconds that a kernel of this principal may take; 0: any time. The grant kernel-time, else the option. */
+int64_t ad__kernel_limit(const ad_config *c, const char *principal, const ad_grants *g);
 
 /* Buffers that a session of it may have. Option buffers, and a grant that is less. */
 uint64_t ad__most_buffers(const ad_config *c, const ad_grants *grants);

@@ -37,6 +37,13 @@ static bool parse_devices(const char *text, uint64_t *out) {
     return true;
 }
 
+static bool parse_seconds(const char *text, uint64_t *out) {
+    double seconds;
+    if (!ad__config_parse_seconds(text, &seconds)) return false;
+    *out = (uint64_t)(seconds * 1e9);
+    return true;
+}
+
 static bool parse_priority(const char *text, int64_t *out) {
     static const char *const names[] = {"low", "normal", "high"};
     for (int i = 0; i < 3; i++) {
@@ -89,6 +96,7 @@ static const struct {
     {"memory", offsetof(ad_grants, memory), ad__config_parse_size, "expected a size, as 512M or 2G"},
     {"memory-each", offsetof(ad_grants, each), ad__config_parse_size, "expected a size, as 512M or 2G"},
     {"reserve", offsetof(ad_grants, reserve), ad__config_parse_size, "expected a size, as 512M or 2G"},
+    {"kernel-time", offsetof(ad_grants, kernel_time), parse_seconds, "expected seconds"},
     {"devices", offsetof(ad_grants, devices), parse_devices, "expected all, or numbers of devices as 0,1"},
 };
 

@@ -18,6 +18,7 @@ BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
 PROGRAM = BUILD / "bin" / "arrayd"
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
           "float32", "float64", "complex64", "complex128"]
+FEATURE_RESUME = 2
 WINDOW = 20.0  # seconds that anything may take before a test calls it hung
 
 

@@ -1,4 +1,6 @@
 """Wild kernels of users: who notices, and who must not."""
+import os
+
 import pytest
 
 from raw import wait_until
@@ -82,8 +84,11 @@ except ad.DeviceLostError as error:
     assert f"kernel wild: an illegal memory access in {place}" in out, out + err
 
 
-def test_a_kernel_that_never_ends(pair):
-    server, bystander, pid = pair("--kernel-time=1")
+@pytest.mark.parametrize("granted", [False, True], ids=["option", "grant"])
+def test_a_kernel_that_never_ends(pair, tmp_path, granted):
+    file = tmp_path / "principals"
+    file.write_text(f"uid:{os.getuid()} kernel-time=1\n" if granted else "")
+    server, bystander, pid = pair(f"--kernel-time={3600 if granted else 1}", f"--principals={file}")
     culprit = client("unix:" + server.path, CULPRIT, KERNEL.format("while (*(volatile int *)x == 0) {}"))
     out, err = culprit.communicate(timeout=60)
     assert culprit.returncode == 0, err

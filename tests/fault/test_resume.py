@@ -16,7 +16,6 @@ import raw
 from cutting import Proxy
 from raw import Client, Closed, frame, message, wait_until
 from returning import LEAVE, RESUME, TAKEN, Session, add_one, note, refused, tcp_of
-from seeing import ctl, see
 
 PROTOCOL = 9
 OPEN = ["--tcp=127.0.0.1:0", "--tcp-open=yes"]
@@ -94,27 +93,6 @@ def test_a_window_whose_frame_is_cut(start):
         session.op("window_drop", window)
         assert session.get(x).tolist() == [float(window)] * 100
         os.close(fd)
-
-
-# ---- being seen ----
-
-def test_a_session_that_waits_is_seen(start):
-    server = start(*OPEN)
-    session = Session(tcp_of(server))
-    x = session.put(np.arange(3))
-    session.sync()
-
-    def state():
-        seen, = see(server)["sessions"]
-        assert seen["session"] == str(session.id)
-        return seen["state"]
-
-    assert state() == "active"
-    session.socket.close()
-    wait_until(lambda: state() == "waiting", "it waits for its client")
-    assert f"{session.id} (waiting)" in ctl(server, "sessions")
-    session.come_back(close=False)
-    assert session.get(x).tolist() == [0, 1, 2] and state() == "active"
 
 
 # ---- secrets ----

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import raw
-from places import memory_of
+from places import memory_of, port_of
 from raw import Client, Closed, wait_until
 from seeing import (BAD, CTL, METRICS, MOVING, NO_SERVER, USAGE, GOOD, clean, connect_control, ctl, get, metric_rows, metrics,
                     read_all, see, session_of, work)
@@ -102,6 +102,21 @@ def test_the_dashboard_shows_what_there_is(start):
     for e in expressions:
         assert e.count("(") == e.count(")") and all(re.search(r"(rate|increase)\(" + name, e) for name in re.findall(
             r"\barrayd_\w+_total", e)), e
+
+
+def test_a_session_that_waits_for_its_client_is_seen(start):
+    server = start("--tcp=127.0.0.1:0", "--tcp-open=yes", "--resume-time=1")
+    client = Client(("127.0.0.1", port_of(server, "tcp")), greet=False)
+    client.send(raw.frame(raw.message("hello", 1, 1, raw.FEATURE_RESUME, "raw", {})))
+    name = str(client.receive_message()[3])
+
+    def states():
+        return {s["session"]: s["state"] for s in see(server, "sessions")}
+
+    wait_until(lambda: states() == {name: "active"}, "it is there")
+    client.close()
+    wait_until(lambda: "waiting" in states().values(), "it waits for its client")
+    wait_until(lambda: not states(), "it has waited for long enough")
 
 
 def test_sessions_that_are_over_stay_counted(start):
