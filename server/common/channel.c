@@ -99,7 +99,7 @@ bool ad__channel_waiting(const ad_channel *c) { return c->first != NULL; }
 
 static bool well_formed(const ad_channel *c, const ad_note *note, ssize_t size, int fd) {
     const note_row *row = size == (ssize_t)sizeof *note ? row_of(note->kind) : NULL;
-    return row && row->to == c->from_peer && row->descriptors == (fd >= 0) && note->zero == 0 &&
+    return row && row->to == c->from_peer && row->descriptors == (fd != -1) && note->zero == 0 &&
            memchr(note->who, 0, sizeof note->who) && memchr(note->text, 0, sizeof note->text);
 }
 
@@ -110,8 +110,8 @@ int ad__channel_receive(ad_channel *c, ad_note *note, int *fd) {
     if (n < 0 && errno == EAGAIN) return 0;
     if (n < 0 && errno == EMSGSIZE) return AD_E_PROTOCOL;
     if (n <= 0) return AD_E_CONNECTION;
-    if (well_formed(c, note, n, *fd)) return 1;
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-    return AD_E_PROTOCOL;
+    int status = well_formed(c, note, n, *fd) ? 1 : AD_E_PROTOCOL;
+    if (status < 0 && *fd >= 0) close(*fd);
+    if (status < 0 || *fd == AD_FD_LOST) *fd = -1;
+    return status;
 }

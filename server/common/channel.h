@@ -44,8 +44,8 @@ int ad__channel_send(ad_channel *c, const ad_note *note, int fd);
 /* Send what is queued; call it when the socket can be written. AD_E_CONNECTION. */
 int ad__channel_flush(ad_channel *c);
 bool ad__channel_waiting(const ad_channel *c);
-/* Next note: 1 with *note and *fd (-1: none; the caller's), 0 none there now, AD_E_CONNECTION: the peer has gone,
- * AD_E_PROTOCOL: not a note. */
+/* Next note: 1 with *note and *fd (-1: none, or this process may have no more descriptors; the caller's), 0 none there
+ * now, AD_E_CONNECTION: the peer has gone, AD_E_PROTOCOL: not a note. */
 int ad__channel_receive(ad_channel *c, ad_note *note, int *fd);
 /* Name of a kind for the log. */
 const char *ad__note_name(uint32_t kind);

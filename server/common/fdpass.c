@@ -56,6 +56,10 @@ ssize_t ad__fdpass_receive(int socket, void *data, size_t size, int *fd) {
     if (n < 0) return n;
     *fd = take_descriptors(&m);
     if (!(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) return n;
+    if (!(m.msg_flags & MSG_TRUNC) && *fd < 0) {
+        *fd = AD_FD_LOST;
+        return n;
+    }
     if (*fd >= 0) close(*fd);
     *fd = -1;
     errno = EMSGSIZE;

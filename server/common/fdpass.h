@@ -7,8 +7,9 @@
 
 /* Send one packet, with fd unless it is -1. As sendmsg: -1 and errno on failure. */
 ssize_t ad__fdpass_send(int socket, const void *data, size_t size, int fd);
-/* Receive one packet; *fd is its descriptor, close-on-exec, or -1. Further descriptors are closed. A packet longer
- * than size gives -1 and EMSGSIZE. As recvmsg else. */
+#define AD_FD_LOST (-2)
+/* Receive one packet; *fd is its descriptor, close-on-exec, or -1, or AD_FD_LOST: it had one, but this process may have
+ * no more. A packet longer than size, or with several descriptors, gives -1 and EMSGSIZE. As recvmsg else. */
 ssize_t ad__fdpass_receive(int socket, void *data, size_t size, int *fd);
 
 #endif

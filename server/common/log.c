@@ -1,5 +1,6 @@
 #include "server/common/log.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 static atomic_int log_limit = AD_LOG_INFO;
 static const char *log_component = "arrayd";
+static atomic_ulong lines_lost;
 
 typedef struct line {
     char text[LINE];
@@ -91,6 +93,25 @@ static void put_head(line *l, ad_log_level level, const char *event) {
     put_value(l, event);
 }
 
+/* A pipe whose reader is stuck keeps nobody waiting: it takes a line whenever it says that it does. */
+static bool takes_a_line(void) {
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&p, 1, 0) == 1 && p.revents & POLLOUT;
+}
+
+/* One write, so that lines of two processes do not mix. What is lost for want of a reader is counted; of a full disk
+ * there is nobody to tell. */
+static void emit(const line *l) {
+    if (!takes_a_line()) {
+        atomic_fetch_add(&lines_lost, 1);
+        return;
+    }
+    ssize_t written = write(STDERR_FILENO, l->text, l->size);
+    (void)written;
+    unsigned long lost = atomic_exchange(&lines_lost, 0);
+    if (lost) ad__log(AD_LOG_WARN, "log lines lost", "lines=%lu", lost);
+}
+
 void ad__log(ad_log_level level, const char *event, const char *pairs, ...) {
     line l;
     va_list args;
@@ -104,7 +125,5 @@ void ad__log(ad_log_level level, const char *event, const char *pairs, ...) {
     }
     va_end(args);
     l.text[l.size++] = '\n';
-    /* One write, so that lines of two processes do not mix. There is nobody to tell when it fails. */
-    ssize_t written = write(STDERR_FILENO, l.text, l.size);
-    (void)written;
+    emit(&l);
 }

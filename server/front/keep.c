@@ -49,11 +49,11 @@ void ad__keep_window(ad_keep *k, const ad_note *note, int fd) {
     size_t i;
     switch (note->kind) {
     case AD_NOTE_WINDOW: {
-        struct ad_kept_window *list = ad__os_grow(k->window, k->count, &k->capacity, sizeof *list);
+        struct ad_kept_window *list = fd < 0 ? NULL : ad__os_grow(k->window, k->count, &k->capacity, sizeof *list);
         if (list) {
             k->window = list;
             k->window[k->count++] = (struct ad_kept_window){note->id, 0, note->process, fd};
-        } else {
+        } else if (fd >= 0) {
             close(fd);
         }
         break;

@@ -21,11 +21,11 @@ struct ad_slabs {
 ad_slabs *ad__slabs_new(void) { return ad__os.calloc(1, sizeof(ad_slabs)); }
 
 int ad__slabs_add(ad_slabs *s, const ad_note *note, int fd) {
-    int status = note->id <= s->last ? AD_E_PROTOCOL : 0;
+    int status = note->id <= s->last ? AD_E_PROTOCOL : fd < 0 ? AD_E_SYSTEM : 0;
     slab *list = status ? NULL : ad__os_grow(s->list, s->count, &s->capacity, sizeof *list);
     if (list) s->list = list;
     else if (!status) status = AD_E_MEMORY;
-    if (status) close(fd);
+    if (status && fd >= 0) close(fd);
     if (status) return status;
     s->list[s->count] = (slab){.id = s->last = note->id, .size = note->size, .fd = fd};
     memcpy(s->list[s->count++].who, note->who, sizeof note->who);

@@ -24,6 +24,7 @@ static ad_recovery *left(ad_worker *w) {
 
 void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
     ad_recovery *r = left(w);
+    if (fd < 0) return; /* who needs it finds it missing */
     if (r && note->kind == AD_NOTE_OLD_SLAB) {
         ad_old_slab *list = ad__os_grow(r->slab, r->nslabs, &r->slab_room, sizeof *list);
         if (list) {
@@ -40,7 +41,7 @@ void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
             return;
         }
     }
-    close(fd); /* who needs it finds it missing */
+    close(fd);
 }
 
 void ad__recovery_close(ad_worker *w) {
@@ -266,7 +267,7 @@ void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
     int64_t begun = ad__os_now();
     w->next_slab = note->id;
     int status = r ? open_ledger(r, fd, &fault) : AD_E_MEMORY;
-    close(fd);
+    if (fd >= 0) close(fd);
     most = r ? 2 * r->memory / sizeof(ad_ledger_session) : 0;
     const ad_ledger_head *head = status ? NULL : (const ad_ledger_head *)(void *)r->base;
     if (head) snprintf(w->died_of, sizeof w->died_of, "%.*s", AD_FAULT_TEXT - 1, head->why);

@@ -83,7 +83,7 @@ static void reserve(ad_worker *w, const ad_note *note) {
 }
 
 static void take_session(ad_worker *w, const ad_note *note, int fd) {
-    int status = ad__session_open(w, note, fd);
+    int status = fd < 0 ? AD_E_SYSTEM : ad__session_open(w, note, fd);
     if (!status) {
         ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_BEGUN, .id = note->id}, -1);
         return;
@@ -96,14 +96,18 @@ static void take_note(ad_worker *w, const ad_note *note, int fd) {
     switch (note->kind) {
     case AD_NOTE_STOP: stop(w); break;
     case AD_NOTE_RESERVE: reserve(w, note); break;
-    case AD_NOTE_RESUME: ad__session_take_up(w, note, fd); break;
+    case AD_NOTE_RESUME:
+        if (fd >= 0) ad__session_take_up(w, note, fd); /* else its client finds the connection gone, and comes again */
+        break;
     case AD_NOTE_OLD_SLAB:
     case AD_NOTE_OLD_WINDOW: ad__recovery_take(w, note, fd); break;
     case AD_NOTE_RECOVER: ad__recovery_run(w, note, fd); break;
     case AD_NOTE_FORSAKE: ad__session_forsake(w, note->id); break;
     case AD_NOTE_REPORT: ad__engine_report(w, note->id, note->size); break;
     case AD_NOTE_KILL: ad__report_kill(w, note); break;
-    case AD_NOTE_TRACE: ad__report_trace(w, note, fd); break;
+    case AD_NOTE_TRACE:
+        if (fd >= 0) ad__report_trace(w, note, fd);
+        break;
     default: take_session(w, note, fd); break;
     }
 }

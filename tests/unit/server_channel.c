@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -116,6 +117,23 @@ Test(channel, several_descriptors_are_not_leaked) {
     cr_assert_gt(sendmsg(front.fd, &m, 0), 0);
     cr_assert_eq(ad__channel_receive(&worker, &in, &fd), AD_E_PROTOCOL);
     cr_assert_eq(open_descriptors(), before);
+}
+
+/* A process with as many descriptors as it may have hears what is said, and does not take it for nonsense. */
+Test(channel, a_descriptor_that_is_lost) {
+    ad_note note = {.kind = AD_NOTE_SLAB, .id = 7}, in;
+    struct rlimit usual, few;
+    int fd, next = dup(0), before = open_descriptors();
+    close(next);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    few = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = usual.rlim_max};
+    cr_assert_eq(ad__channel_send(&worker, &note, dup(0)), 0);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int status = ad__channel_receive(&front, &in, &fd);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    cr_assert_eq(status, 1);
+    cr_assert(in.kind == AD_NOTE_SLAB && in.id == 7 && fd == -1);
+    cr_assert_eq(open_descriptors(), before - 1);
 }
 
 Test(channel, the_peers_end_is_told) {
