@@ -13,11 +13,15 @@ N, SIZE, COUNT = 256, 60000, 40
 KIB = 1 << 10
 
 
-def busy(client, done):
+def prepare(client):
+    arrays = client.put(np.ones((N, N))), client.put(np.zeros((N, N))), client.new("uint8", [SIZE])
+    client.sync()
+    return arrays
+
+
+def busy(client, arrays, done):
     """Products that take some time, and between them writes, sent without waiting and whatever the window is."""
-    x, y = client.put(np.ones((N, N))), client.put(np.zeros((N, N)))
-    b = client.new("uint8", [SIZE])
-    client.flush()
+    x, y, b = arrays
     product = raw.message("call", raw.CALL["matmul"], 12, [y], [x, x], [False])
     for i in range(COUNT):
         client.send(raw.frame(product + raw.message("write", b, 0), bytes([i]) * SIZE))
@@ -29,7 +33,8 @@ def most_queued(place, server, who, sessions=3):
     them was not read."""
     clients = [place.client(server, "tcp", who) for _ in range(sessions)]
     watcher, done, most = place.client(server, "tcp", who), [], 0
-    threads = [threading.Thread(target=busy, args=(client, done)) for client in clients]
+    prepared = [prepare(client) for client in clients]
+    threads = [threading.Thread(target=busy, args=(client, arrays, done)) for client, arrays in zip(clients, prepared)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
