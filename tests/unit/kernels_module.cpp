@@ -125,7 +125,7 @@ void run(void *const *argument, adrun::block *b) {
 
 int run_block(data *d, unsigned threads, ad_fault *fault) {
     void *argument[] = {d};
-    const ad_cpu_grid grid = {"k", run, argument, {1, 1, 1}, {threads, 1, 1}, threads};
+    const ad_cpu_grid grid = {"k", run, argument, {1, 1, 1}, {threads, 1, 1}, threads, nullptr};
     d->seen.assign(threads, 0);
     ad_cpu_traps_set();
     int rc = ad_cpu_block_run(&grid, 0, fault);
