@@ -298,7 +298,7 @@ def test_a_state_that_kills_every_worker_is_given_up(start):
 
 
 def test_who_does_not_come_back_is_forgotten(start):
-    server = start("--resume-time=0.3")
+    server = start("--resume-time=2")
     session, other = Session(server.path), Session(server.path)
     session.put(np.ones(100_000))
     session.sync()
