@@ -133,7 +133,7 @@ Test(kernels_call, linalg_layouts) {
 /* OpenBLAS reads one element too many of a vector that is a row of the matrix: almost a column beyond its end. */
 Test(kernels_call, linalg_at_the_end_of_slabs) {
     at_the_end h;
-    for (int64_t n = 400; n < 404; n++) {
+    for (int64_t n = 401; n < 405; n++) { /* of 400 the matrix would be the output, which is no workspace */
         nd<complex<double>> a = numbers<complex<double>>({1, 400, n}, 0), q({1, 400, 400}), r({1, 400, n});
         ASSERT_OK(h.call(AD_CALL_qr, AD_COMPLEX128, {q, r}, {a}, {boolean(true)}));
     }

@@ -26,7 +26,7 @@ template <class U> constexpr int64_t unit() {
     constexpr bool real =
         is_float<typename U::O0> && (same<typename U::X, typename U::O0> || is_complex<typename U::X>);
     constexpr bool plain = real && (U::nin < 2 || same<typename U::X, typename U::Y>)&&U::nin < 3 && U::nout == 1;
-    return plain ? int64_t(64 / sizeof(typename U::X)) : 1;
+    return plain ? int64_t(64 / sizeof(typename U::O0)) : 1; /* lanes of the widest vectors */
 }
 
 /* Something made of an input that is one element. */
