@@ -148,9 +148,20 @@ static void wind_up(ad_session *s) {
     ad__sessions_watch(s->worker);
 }
 
+static int give_frames(ad_session *s, ad_fault *fault);
+
+/* The connection is gone, which sending may have noticed first: what the client has sent is still there to be read, and
+ * the last of it may be that it leaves. */
+static void hear_out(ad_session *s) {
+    ad_fault fault = {0};
+    while (ad__input_read(&s->input, s->fd, &s->windows.descriptors) > 0 && give_frames(s, &fault) >= 0) {}
+    ad__input_rest(&s->input);
+}
+
 /* The connection is gone: the session waits for another one, or ends. */
 static void lose(ad_session *s, const char *why) {
     ad__session_watch(s, 0);
+    if (!s->comeback.away) hear_out(s);
     if (!ad__session_await_client(s, why)) ad__engine_end(s);
 }
 

@@ -304,6 +304,22 @@ def test_a_server_that_is_started_anew_knows_nobody(start):
     assert "anew" in refused(session)
 
 
+def test_who_leaves_need_not_have_read_everything(start):
+    """Sending notices first that the client has gone; what it had sent before that is read all the same. (TCP may throw
+    away what was to be sent when a socket is closed that has not been read empty.)"""
+    server = start()
+    watcher = Client(server.path)
+    for _ in range(5):
+        session = Session(server.path)
+        x = session.put(np.zeros(1 << 20))
+        for _ in range(3):
+            session.ask("read", x)
+        session.exactly(1000)
+        session.send(note(LEAVE))
+        session.close()
+        wait_until(lambda: watcher.stat("sessions") == 1, "it has left")
+
+
 # ---- the library ----
 
 def program(code, url, *arguments, **more):
