@@ -9,8 +9,8 @@
 
 #include "client-c/export.h"
 
-/* What the server has sent before its reply. */
-static int take_descriptor(ad_lease *l) {
+/* What the server has sent before its reply: 64 bytes, and with them a descriptor unless they are a handle. */
+static int take_message(ad_lease *l) {
     union {
         char space[CMSG_SPACE(sizeof(int))];
         struct cmsghdr header;
@@ -22,14 +22,14 @@ static int take_descriptor(ad_lease *l) {
     const struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
     if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof l->fd))
         memcpy(&l->fd, CMSG_DATA(h), sizeof l->fd);
-    if (l->fd >= 0 && n == (ssize_t)sizeof l->event) return 0;
-    return ad__fail(m.msg_flags & MSG_CTRUNC ? AD_E_SYSTEM : AD_E_PROTOCOL,
-                    "export: no descriptor came with the reply%s",
+    if ((l->fd >= 0) != l->plain && n == (ssize_t)sizeof l->event) return 0;
+    return ad__fail(m.msg_flags & MSG_CTRUNC ? AD_E_SYSTEM : AD_E_PROTOCOL, "export: no %s came with the reply%s",
+                    l->plain ? "handle" : "descriptor",
                     m.msg_flags & MSG_CTRUNC ? ": this process has too many open" : "");
 }
 
 static int ask(const ad_array *a, ad_lease *l, int theirs) {
-    const uint64_t fields[] = {a->buffer, 0};
+    const uint64_t fields[] = {a->buffer, l->plain ? AD_EXPORT_HANDLE : 0};
     ad_slot slot;
     ad__slot_init(&slot, l->id, sizeof l->id - 1);
     slot.loose = true;
@@ -37,8 +37,10 @@ static int ask(const ad_array *a, ad_lease *l, int theirs) {
     if (status) return status;
     if (slot.nvalues < 3 || slot.values[0] <= 0) return ad__fail(AD_E_PROTOCOL, "export: a reply of another form");
     l->size = (uint64_t)slot.values[0];
-    return take_descriptor(l);
+    return take_message(l);
 }
+
+static bool on_gpu(const ad_array *a) { return strcmp(a->session->welcome.backend, "cuda") == 0; }
 
 static int check(const ad_array *a) {
     if (ad__url_remote(&a->session->address))
@@ -49,7 +51,7 @@ static int check(const ad_array *a) {
     return ad__check_writable(a, "export: the array");
 }
 
-int ad_export(const ad_array *a, ad_lease **lease) {
+static int export(const ad_array *a, bool plain, ad_lease **lease) {
     int end[2], status = check(a);
     if (status) return status;
     ad_lease *l = calloc(1, sizeof *l);
@@ -59,16 +61,31 @@ int ad_export(const ad_array *a, ad_lease **lease) {
         return ad__fail(AD_E_SYSTEM, "export: no socket pair: %s", strerror(errno));
     }
     atomic_init(&l->refs, 1);
+    pthread_mutex_init(&l->mapping, NULL);
     l->generation = atomic_load(&ad__generation);
     l->socket = end[0];
     l->fd = -1;
     l->offset = a->offset;
     l->device = -1;
-    l->cuda = strcmp(a->session->welcome.backend, "cuda") == 0;
+    l->cuda = on_gpu(a);
+    l->plain = plain;
     status = ask(a, l, end[1]);
     if (status) ad_export_close(l);
     else *lease = l;
     return status;
+}
+
+int ad_export(const ad_array *a, ad_lease **lease) { return export(a, false, lease); }
+
+int ad_ipc_handle(const ad_array *a, void *handle, ad_lease **lease) {
+    ad_lease *l;
+    if (!on_gpu(a))
+        return ad__fail(AD_E_UNSUPPORTED, "ipc_handle: the server uses no GPU, whose memory would have a handle");
+    int status = export(a, true, &l);
+    if (status) return status;
+    memcpy(handle, l->event, sizeof l->event);
+    *lease = l;
+    return 0;
 }
 
 static int map_host(ad_lease *l) {
@@ -79,19 +96,30 @@ static int map_host(ad_lease *l) {
     return 0;
 }
 
-int ad_import(ad_lease *l, void *stream, void **data) {
-    int status = 0;
-    if (l->generation != atomic_load(&ad__generation)) return ad__fail_foreign();
-    if (!l->base) status = l->cuda ? ad__cuda_map(l, stream) : map_host(l);
+static int map(ad_lease *l, void *stream) {
+    int status = l->cuda ? ad__cuda_map(l, stream) : map_host(l);
     if (status) return status;
-    if (l->fd >= 0) close(l->fd);
+    close(l->fd);
     l->fd = -1;
-    *data = (char *)l->base + l->offset;
     return 0;
 }
 
-void ad_export_get_info(const ad_lease *l, ad_lease_info *info) {
+int ad_import(ad_lease *l, void *stream, void **data) {
+    if (l->generation != atomic_load(&ad__generation)) return ad__fail_foreign();
+    if (l->plain) return ad__fail(AD_E_UNSUPPORTED, "import: this lease's memory is to be opened by its handle");
+    pthread_mutex_lock(&l->mapping);
+    int status = l->base ? 0 : map(l, stream);
+    pthread_mutex_unlock(&l->mapping);
+    if (!status) *data = (char *)l->base + l->offset;
+    return status;
+}
+
+void ad_export_get_info(const ad_lease *lease, ad_lease_info *info) {
+    ad_lease *l = (ad_lease *)(uintptr_t)lease;                     /* nothing of it changes but the lock */
+    const bool own = l->generation == atomic_load(&ad__generation); /* else nobody may ever let the lock go */
+    if (own) pthread_mutex_lock(&l->mapping);
     *info = (ad_lease_info){l->base, l->size, l->offset, l->fd, l->cuda, l->device, l->id};
+    if (own) pthread_mutex_unlock(&l->mapping);
 }
 
 ad_lease *ad_export_retain(ad_lease *l) {
@@ -107,12 +135,13 @@ void ad_export_close(ad_lease *l) {
     if (l->fd >= 0) close(l->fd);
     if (own) shutdown(l->socket, SHUT_RDWR); /* children that have it, too, do not keep it */
     close(l->socket);
+    pthread_mutex_destroy(&l->mapping);
     free(l);
 }
 
 static int check_device_write(const ad_array *a, size_t size) {
     const uint64_t own = (uint64_t)a->count * ad__dtypes[a->dtype].size;
-    if (strcmp(a->session->welcome.backend, "cuda") != 0)
+    if (!on_gpu(a))
         return ad__fail(AD_E_UNSUPPORTED, "the server uses no GPU, so nothing can be copied there from one");
     if (!a->contiguous) return ad__fail(AD_E_VALUE, "the array is not contiguous");
     if (size == own) return 0;

@@ -4,19 +4,21 @@
 
 #include "client-c/client.h"
 
-#define AD_EXPORT_MESSAGE 64 /* bytes that come with the descriptor */
 #define AD_DEVICE_ID 64
 
 struct ad_lease {
     atomic_uint refs;
-    int generation; /* of the process that asked for it: a fork's child has no say in it */
-    int socket, fd; /* the lease; the memory, until it is mapped */
-    uint64_t size;  /* bytes of the memory */
-    int64_t offset; /* of the array in it */
-    bool cuda;      /* memory of a GPU, else of the host */
-    int device;     /* that GPU's number in this process, once it is mapped */
+    int generation;          /* of the process that asked for it: a fork's child has no say in it */
+    int socket;              /* the lease */
+    pthread_mutex_t mapping; /* of fd, device and base, which change once */
+    int fd;                  /* the memory, until it is mapped */
+    uint64_t size;           /* bytes of the memory */
+    int64_t offset;          /* of the array in it */
+    bool cuda;               /* memory of a GPU, else of the host */
+    int device;              /* that GPU's number in this process, once it is mapped */
     char id[AD_DEVICE_ID];
-    unsigned char event[AD_EXPORT_MESSAGE]; /* an IPC event to wait for; zeros: none */
+    bool plain;                             /* there is a handle, and no descriptor */
+    unsigned char event[AD_EXPORT_MESSAGE]; /* the handle; else an IPC event to wait for, zeros: none */
     void *base;                             /* where it is mapped; NULL: not yet */
 };
 

@@ -12,7 +12,7 @@
 #include "client-c/client.h"
 
 #define IDLE_NS 50000            /* nothing sent for so long: the stream is idle */
-#define SEND_SIZE (32u << 10)    /* so much has gathered: the caller sends it */
+#define SEND_SIZE (8u << 10)     /* so much has gathered: the caller sends it */
 #define FULL_SIZE (64u << 10)    /* so much waits behind a write in progress: the caller waits */
 #define SMALL_PAYLOAD (4u << 10) /* payloads up to here are gathered too */
 #define PATIENCE 20              /* steps of waiting for another thread to read what a server that went has said */
@@ -499,7 +499,8 @@ static int begin_passing(ad_session *s) {
     return status;
 }
 
-int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number) {
+/* Begins a frame that takes fd with it, which goes when that fails. *mark: where its message begins. */
+static int begin_frame_with(ad_session *s, int fd, size_t *mark) {
     int status = begin_passing(s);
     if (status) {
         close(fd);
@@ -507,17 +508,29 @@ int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint6
     }
     seal(s, 0);
     open_frame(s);
-    const size_t first = s->frame, mark = s->out.size;
+    *mark = s->out.size;
+    return 0;
+}
+
+/* The message is whole: fd goes with the first byte of its frame, which no other message is in. */
+static void end_frame_with(ad_session *s, int fd) {
+    s->pass.fd = fd;
+    s->pass.at = s->frame;
+    s->pass.once = false;
+    seal(s, 0);
+}
+
+int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number) {
+    size_t mark;
+    int status = begin_frame_with(s, fd, &mark);
+    if (status) return status;
     status = ad__encode_numbers(&s->out, AD_REQ_WINDOW, 2, (uint64_t[]){window, size});
     if (status || s->out.failed) {
         close(fd);
         return roll_back(s, mark, status);
     }
-    s->pass.fd = fd;
-    s->pass.at = first;
-    s->pass.once = false;
     *number = ++s->ops;
-    seal(s, 0);
+    end_frame_with(s, fd);
     status = ad__push(s);
     pthread_mutex_unlock(&s->lock);
     return status;
@@ -525,14 +538,9 @@ int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint6
 
 int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, int fd, ad_slot *slot) {
     uint64_t all[8];
-    int status = begin_passing(s);
-    if (status) {
-        close(fd);
-        return status;
-    }
-    seal(s, 0);
-    open_frame(s);
-    const size_t first = s->frame, mark = s->out.size;
+    size_t mark;
+    int status = begin_frame_with(s, fd, &mark);
+    if (status) return status;
     ad__slot_add(s, slot);
     all[0] = slot->request;
     memcpy(all + 1, fields, n * sizeof *fields);
@@ -541,10 +549,7 @@ int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, in
         close(fd);
         return ad__ask(s, mark, AD_E_MEMORY, slot);
     }
-    s->pass.fd = fd;
-    s->pass.at = first;
-    s->pass.once = false;
-    seal(s, 0);
+    end_frame_with(s, fd);
     return ad__ask(s, mark, 0, slot);
 }
 

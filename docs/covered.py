@@ -29,7 +29,6 @@ _NOTHING = re.compile(r"annotations|__pyx_vtable__|__slots__|_[a-z]\w*")
 # Why names are missing that the package itself says nothing about: module, name, reason.
 _MISSING = [
     (r"cupyx\.scipy.*", ".*", "planned, with the other parts of cupyx.scipy"),
-    (r"cupyx\.jit\.cg", "memcpy_async|wait|wait_prior", "copy in a loop over the block's threads, then sync"),
     (r"cupyx\.distributed", ".*", "one server has all devices of a host; cuda.Device says on which an array lies"),
     (r"cupy\.ndarray", "__(i?div|hex|oct)__", "of Python 2"),
     (r"cupy\.ndarray", "__(release_)?buffer__", "the elements are not in this process; a.get() fetches them"),

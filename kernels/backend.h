@@ -15,7 +15,8 @@
 extern "C" {
 #endif
 
-#define AD_BACKEND_VERSION 4
+#define AD_BACKEND_VERSION 5
+#define AD_SLAB_HANDLE 64 /* bytes: a cudaIpcMemHandle_t */
 
 typedef struct ad_device ad_device; /* one GPU, or the host's processors; owned by whoever opened it */
 typedef struct ad_stream ad_stream; /* operations of one stream run in order */
@@ -103,6 +104,10 @@ typedef struct ad_backend {
     int (*slab_create)(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault);
     int (*slab_attach)(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault); /* dup's fd */
     void (*slab_close)(ad_device *device, ad_slab_map *slab); /* unmaps and closes fd */
+    /* Slabs for programs that speak only the handles of CUDA's first interprocess calls. One has no descriptor (fd -1),
+     * goes with this process, and closing it waits for the device. AD_E_UNSUPPORTED: the backend has none such. */
+    int (*slab_create_plain)(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault);
+    int (*slab_handle)(ad_device *device, const ad_slab_map *slab, uint8_t handle[AD_SLAB_HANDLE], ad_fault *fault);
     /* priority: 0 usual; negative: before others (as far as the device has it). */
     int (*stream_open)(ad_device *device, int priority, ad_stream **out, ad_fault *fault);
     void (*stream_close)(ad_stream *stream);

@@ -22,8 +22,11 @@ const int defaults[] = {
     AD_SITES(AD_SITE)
 #undef AD_SITE
 };
-const name_row statuses[] = {
-    {"killed", AD_FAULT_KILLED}, {"memory", AD_E_MEMORY}, {"device", AD_E_DEVICE}, {"lost", AD_E_DEVICE_LOST}, {"system", AD_E_SYSTEM}};
+const name_row statuses[] = {{"killed", AD_FAULT_KILLED},
+                             {"memory", AD_E_MEMORY},
+                             {"device", AD_E_DEVICE},
+                             {"lost", AD_E_DEVICE_LOST},
+                             {"system", AD_E_SYSTEM}};
 
 template <size_t N> bool find(const name_row (&rows)[N], const char *name, size_t length, int *value) {
     for (const name_row &row : rows) {

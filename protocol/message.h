@@ -32,7 +32,9 @@ typedef struct ad_string {
 /* token: NULL: none; process: 0: none */
 int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client,
                      const char *token, uint64_t process);
-#define AD_SECRET 16 /* bytes */
+#define AD_SECRET 16          /* bytes */
+#define AD_EXPORT_HANDLE 1u   /* EXPORT's flag: by a handle of CUDA's, not by a descriptor */
+#define AD_EXPORT_MESSAGE 64u /* bytes that come over an export's socket */
 int ad__encode_resume(ad_bytes *b, const uint64_t numbers[4], const uint8_t secret[AD_SECRET], const char *token);
 int ad__encode_resumed(ad_bytes *b, const uint8_t secret[AD_SECRET], uint64_t received);
 int ad__encode_op(ad_bytes *b, const ad_op *op);                      /* UFUNC, REDUCE, CALL */

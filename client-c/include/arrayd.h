@@ -298,7 +298,7 @@ typedef struct ad_lease_info {
     void *base;     /* of the memory, once it is mapped; else NULL */
     uint64_t size;  /* bytes; those beyond the array's buffer are zero */
     int64_t offset; /* of the array in it */
-    int fd;         /* its descriptor until it is mapped, then -1; the lease's: duplicate it */
+    int fd;         /* its descriptor until it is mapped, then -1; the lease's: duplicate it. -1: it has a handle */
     bool cuda;      /* a GPU's memory: fd is a handle for cuMemImportFromShareableHandle; else a memfd */
     int device;     /* number of that GPU in this process, once it is mapped; else -1 */
     const char *id; /* of that GPU, "GPU-..." as nvidia-smi has it; "" on a CPU */
@@ -311,6 +311,13 @@ AD_API void ad_export_close(ad_lease *lease);
  * there, after all that this process has begun on that GPU. Waits. AD_E_VALUE also when it is another one,
  * AD_E_UNSUPPORTED where the server uses none, or as ad_import. */
 AD_API int ad_write_device(const ad_array *a, int device, const void *data, size_t size);
+/* The array's memory for a program that opens it by cudaIpcOpenMemHandle or cuIpcOpenMemHandle: *handle gets 64 bytes,
+ * those of a cudaIpcMemHandle_t, and the lease is as ad_export's, but has no descriptor and is not to be imported. The
+ * array begins ad_lease_info.offset bytes behind what opening gives. Whoever opens it closes it before the lease is
+ * closed, which lasts as long as this process, and the memory as long as the server's worker: what CUDA makes of a
+ * mapping after that is not defined. AD_E_UNSUPPORTED: the server uses no GPU; AD_E_VALUE also when a lease of the
+ * other kind stands; and those of ad_export. */
+AD_API int ad_ipc_handle(const ad_array *a, void *handle, ad_lease **lease);
 /* One more that closes it: the last one does. */
 AD_API ad_lease *ad_export_retain(ad_lease *lease);
 

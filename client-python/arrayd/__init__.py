@@ -92,6 +92,7 @@ _LATER = {
     "_kernel.vectorized": "vectorize",
     "_grids": "diag diagflat eye identity indices meshgrid mgrid ogrid tri tril triu vander",
     "_io": "fromfile load save savez savez_compressed",
+    "_ipc": "IpcHandle",
     "_io_text": "fromstring genfromtxt loadtxt savetxt",
     "_numpy_names": "DataSource format_parser",
     "_pad": "pad",

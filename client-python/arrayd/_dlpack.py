@@ -93,8 +93,9 @@ def _memory(a, stream=0):
     if key in _memories:
         _core.export_wait(a)
     else:
-        _memories[key] = _core.export_memory(a, stream)
-        weakref.finalize(a, _memories.pop, key, None).atexit = False
+        found = _core.export_memory(a, stream)
+        if _memories.setdefault(key, found) is found:  # else another thread has told its address
+            weakref.finalize(a, _memories.pop, key, None).atexit = False
     return _memories[key]
 
 

@@ -196,13 +196,17 @@ _METHODS = {
     "flat": property(_flat, _set_flat), "data": property(_data),
     "__bytes__": _bytes, "__reduce__": _reduce, "__repr__": _formatting.array_repr, "__str__": _formatting.array_str,
     "__format__": _formatting.array_format, "__class_getitem__": classmethod(types.GenericAlias),
-    "__cuda_array_interface__": property(_cuda_array_interface), "__array_namespace__": _array_api.array_namespace, "to_device": _array_api.to_device,
+    "__cuda_array_interface__": property(_cuda_array_interface), "to_device": _array_api.to_device,
+    "__array_namespace__": _array_api.array_namespace,
     **{name: _scatters(name) for name in ("scatter_add", "scatter_max", "scatter_min")},
 }
 _LATER = {
+    "_arrow": {"__arrow_c_schema__": "arrow_schema", "__arrow_c_array__": "arrow_array",
+               "__arrow_c_device_array__": "arrow_device_array"},
     "_dask": {"__dask_tokenize__": "token"},
     "_dlpack": {"__dlpack__": "dlpack", "__dlpack_device__": "dlpack_device", "toDlpack": "dlpack"},
     "_io": {"tofile": "tofile"},
+    "_ipc": {"ipc_handle": "ipc_handle"},
     "_notebook": {"_repr_html_": "repr_html"},
     "_protocols": {"__array__": "array", "__array_function__": "array_function", "__array_ufunc__": "array_ufunc"},
 }

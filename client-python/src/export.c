@@ -55,12 +55,28 @@ int ad__py_export_init(PyObject *module) {
     return PyModule_AddObjectRef(module, "Exported", (PyObject *)ad__py.exported);
 }
 
+static bool is_array(PyObject *a) {
+    if (ad__py_is_array(a)) return true;
+    PyErr_SetString(PyExc_TypeError, "only an ndarray has memory on a server");
+    return false;
+}
+
+/* Takes the lease over. */
+static PyObject *wrap(ad_lease *lease, void *data) {
+    exported *o = PyObject_Malloc(sizeof *o);
+    if (!o) {
+        ad_export_close(lease);
+        return PyErr_NoMemory();
+    }
+    PyObject_Init((PyObject *)o, ad__py.exported);
+    o->lease = lease;
+    o->data = data;
+    return (PyObject *)o;
+}
+
 /* The array's memory, mapped here; stream: a number that stands for a CUstream. 0, or -1 with an exception. */
 static int lease_of(PyObject *a, unsigned long long stream, ad_lease **lease, void **data) {
-    if (!ad__py_is_array(a)) {
-        PyErr_SetString(PyExc_TypeError, "only an ndarray has memory on a server");
-        return -1;
-    }
+    if (!is_array(a)) return -1;
     ad_array *handle = ad_array_retain(ad__py_handle(a));
     ad__py_release();
     int status = ad_export(handle, lease);
@@ -79,25 +95,32 @@ static PyObject *py_export_memory(PyObject *module, PyObject *args) {
     void *data;
     (void)module;
     if (!PyArg_ParseTuple(args, "OK:export_memory", &a, &stream) || lease_of(a, stream, &lease, &data)) return NULL;
-    exported *o = PyObject_Malloc(sizeof *o);
-    if (!o) {
-        ad_export_close(lease);
-        return PyErr_NoMemory();
-    }
-    PyObject_Init((PyObject *)o, ad__py.exported);
-    o->lease = lease;
-    o->data = data;
-    return (PyObject *)o;
+    return wrap(lease, data);
+}
+
+/* export_handle(a): what keeps it, the handle, the offset, the GPU's id. */
+static PyObject *py_export_handle(PyObject *module, PyObject *a) {
+    ad_lease *lease;
+    char handle[64];
+    (void)module;
+    if (!is_array(a)) return NULL;
+    ad_array *array = ad_array_retain(ad__py_handle(a));
+    ad__py_release();
+    int status = ad_ipc_handle(array, handle, &lease);
+    ad_array_release(array);
+    ad__py_acquire();
+    if (status) return ad__py_fail(status);
+    PyObject *o = wrap(lease, NULL);
+    if (!o) return NULL;
+    ad_lease_info info = info_of(o);
+    return Py_BuildValue("Ny#Ls", o, handle, (Py_ssize_t)sizeof handle, (long long)info.offset, info.id);
 }
 
 /* export_wait(a): what was called for the array so far is complete, on whatever stream. */
 static PyObject *py_export_wait(PyObject *module, PyObject *a) {
     ad_lease *lease;
     (void)module;
-    if (!ad__py_is_array(a)) {
-        PyErr_SetString(PyExc_TypeError, "export_wait() takes an ndarray");
-        return NULL;
-    }
+    if (!is_array(a)) return NULL;
     ad_array *handle = ad_array_retain(ad__py_handle(a));
     ad__py_release();
     int status = ad_export(handle, &lease);
@@ -256,10 +279,7 @@ static PyObject *py_write_device(PyObject *module, PyObject *args) {
     unsigned long long address;
     (void)module;
     if (!PyArg_ParseTuple(args, "OiK:write_device", &a, &device, &address)) return NULL;
-    if (!ad__py_is_array(a)) {
-        PyErr_SetString(PyExc_TypeError, "write_device() takes an ndarray");
-        return NULL;
-    }
+    if (!is_array(a)) return NULL;
     ad_array *handle = ad_array_retain(ad__py_handle(a));
     ad_array_info info = ad__py_info(a);
     ad__py_release();
@@ -278,6 +298,8 @@ PyMethodDef ad__py_export_methods[] = {
     {"export_dlpack", py_export_dlpack, METH_VARARGS,
      "export_dlpack(a, stream, versioned, memory=None): a DLPack capsule of the array's memory itself, which "
      "export_memory has given before, or which is mapped for it."},
+    {"export_handle", py_export_handle, METH_O,
+     "export_handle(a): what keeps the array's memory, its 64-byte handle, the array's offset, the GPU's id."},
     {"export_wait", py_export_wait, METH_O, "Wait for what was called for the array so far."},
     {NULL, NULL, 0, NULL},
 };

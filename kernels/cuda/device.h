@@ -35,7 +35,8 @@ struct ad_stream {
     ad_device *device;
     cudaStream_t cuda;
     int priority;
-    ad_stream *next; /* spare ones */
+    struct cusolverDnContext *solver; /* its handle of cuSOLVER; NULL: not needed yet */
+    ad_stream *next;                  /* spare ones */
 };
 
 struct ad_event {
@@ -76,6 +77,8 @@ void ad_cuda_slab_forget(ad_device *device);               /* and device_close *
 int ad_cuda_slab_create(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault);
 int ad_cuda_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault);
 void ad_cuda_slab_close(ad_device *device, ad_slab_map *slab);
+int ad_cuda_slab_create_plain(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault);
+int ad_cuda_slab_handle(ad_device *device, const ad_slab_map *slab, uint8_t handle[AD_SLAB_HANDLE], ad_fault *fault);
 
 /* stream.cpp */
 int ad_cuda_streams_prepare(ad_device *device, ad_fault *fault); /* for device_open */

@@ -1,5 +1,6 @@
 /* Slabs of the cuda backend: memory of the device with a descriptor that keeps it alive and that another process can
- * map. The device that made it and all its peers have it at the same address. */
+ * map. The device that made it and all its peers have it at the same address. Plain ones are cudaMalloc's, the only
+ * memory that has a cudaIpcMemHandle_t. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mutex>
@@ -18,8 +19,12 @@ struct mapping {
     CUdeviceptr base;
     uint64_t size;
     int device;
+    bool plain;
     mapping *next;
 };
+
+/* Smaller pieces may be cut out of a block that has others in it, all of which a handle would show. */
+constexpr uint64_t PLAIN_GRAIN = 2u << 20;
 
 std::mutex lock; /* of both */
 mapping *mappings;
@@ -34,7 +39,24 @@ CUmemAllocationProp properties_of(const ad_device *device) {
     return p;
 }
 
+/* All plain memory of a device is let out at once, and for good. */
+int grant_plain(int owner, int device, ad_fault *fault) {
+    int before = 0;
+    if (device == owner) return 0;
+    int rc = ad_cuda_status(cudaGetDevice(&before), "cudaGetDevice", fault);
+    if (rc < 0 || (rc = ad_cuda_status(cudaSetDevice(device), "cudaSetDevice", fault)) < 0) return rc;
+    cudaError_t error = cudaDeviceEnablePeerAccess(owner, 0);
+    if (error == cudaErrorPeerAccessAlreadyEnabled) {
+        cudaGetLastError();
+        error = cudaSuccess;
+    }
+    rc = ad_cuda_status(error, "cudaDeviceEnablePeerAccess", fault);
+    cudaSetDevice(before);
+    return rc;
+}
+
 int grant(const mapping *m, int device, ad_fault *fault) {
+    if (m->plain) return grant_plain(m->device, device, fault);
     CUmemAccessDesc access = {};
     access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     access.location.id = device;
@@ -49,29 +71,36 @@ int size_status(const char *what, uint64_t size, CUresult result, ad_fault *faul
     return ad_cuda_driver_status(result, text, fault);
 }
 
-int round_up(const ad_device *device, uint64_t size, uint64_t *rounded, ad_fault *fault) {
+int round_up(uint64_t grain, uint64_t size, uint64_t *rounded, ad_fault *fault) {
     if (size == 0) size = 1;
-    if (size > uint64_t(INT64_MAX) - device->granularity)
+    if (size > uint64_t(INT64_MAX) - grain)
         return ad__fault(fault, AD_E_MEMORY, "a slab of %llu bytes is larger than any memory",
                          (unsigned long long)size);
-    *rounded = (size + device->granularity - 1) / device->granularity * device->granularity;
+    *rounded = (size + grain - 1) / grain * grain;
+    return 0;
+}
+
+/* Let the device and its peers in, and remember it. The lock is held. */
+int let_in(const ad_device *device, mapping *m, ad_fault *fault) {
+    int rc = grant(m, device->index, fault);
+    for (int other = 0; other < 64 && rc == 0; other++)
+        if ((device->peers & opened) >> other & 1) rc = grant(m, other, fault);
+    if (rc < 0) return rc;
+    m->next = mappings;
+    mappings = m;
     return 0;
 }
 
 /* Map the allocation for the device and its peers. */
 int map(const ad_device *device, CUmemGenericAllocationHandle handle, uint64_t size, mapping **out, ad_fault *fault) {
     const ad_cuda_driver *d = ad_cuda_driver_get();
-    mapping *m = new (std::nothrow) mapping{0, size, device->index, nullptr};
+    mapping *m = new (std::nothrow) mapping{0, size, device->index, false, nullptr};
     if (m == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     std::lock_guard<std::mutex> hold(lock);
     int rc = size_status("cuMemAddressReserve", size, d->cuMemAddressReserve(&m->base, size, 0, 0, 0), fault);
     if (rc < 0) goto free_mapping;
     if ((rc = size_status("cuMemMap", size, d->cuMemMap(m->base, size, 0, handle, 0), fault)) < 0) goto free_address;
-    if ((rc = grant(m, device->index, fault)) < 0) goto unmap;
-    for (int other = 0; other < 64; other++)
-        if ((device->peers & opened) >> other & 1 && (rc = grant(m, other, fault)) < 0) goto unmap;
-    m->next = mappings;
-    mappings = m;
+    if ((rc = let_in(device, m, fault)) < 0) goto unmap;
     *out = m;
     return 0;
 
@@ -91,8 +120,12 @@ void unmap(CUdeviceptr base) {
         mapping *m = *at;
         if (m->base != base) continue;
         *at = m->next;
-        d->cuMemUnmap(m->base, m->size);
-        d->cuMemAddressFree(m->base, m->size);
+        if (m->plain) {
+            cudaFree(reinterpret_cast<void *>(m->base));
+        } else {
+            d->cuMemUnmap(m->base, m->size);
+            d->cuMemAddressFree(m->base, m->size);
+        }
         delete m;
         return;
     }
@@ -140,7 +173,8 @@ int ad_cuda_slab_create(ad_device *device, uint64_t size, ad_slab_map *out, ad_f
     mapping *m = nullptr;
     uint64_t rounded = 0;
     int fd = -1, rc = ad_faults_check(&device->faults, AD_SITE_slab_create, fault);
-    if (rc < 0 || (rc = round_up(device, size, &rounded, fault)) < 0 || (rc = ad_cuda_enter(device, fault)) < 0)
+    if (rc < 0 || (rc = round_up(device->granularity, size, &rounded, fault)) < 0 ||
+        (rc = ad_cuda_enter(device, fault)) < 0)
         return rc;
     if ((rc = size_status("cuMemCreate", rounded, d->cuMemCreate(&handle, rounded, &p, 0), fault)) < 0) return rc;
     rc = size_status("cuMemExportToShareableHandle", rounded,
@@ -159,6 +193,43 @@ close_fd:
 release: /* the mapping and the descriptor keep the memory */
     d->cuMemRelease(handle);
     return rc;
+}
+
+int ad_cuda_slab_create_plain(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault) {
+    char what[64];
+    void *base = nullptr;
+    uint64_t rounded = 0;
+    int rc = ad_faults_check(&device->faults, AD_SITE_slab_create, fault);
+    if (rc < 0 || (rc = round_up(PLAIN_GRAIN, size, &rounded, fault)) < 0 || (rc = ad_cuda_enter(device, fault)) < 0)
+        return rc;
+    mapping *m = new (std::nothrow) mapping{0, rounded, device->index, true, nullptr};
+    if (m == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    snprintf(what, sizeof what, "a slab of %llu bytes: cudaMalloc", (unsigned long long)rounded);
+    if ((rc = ad_cuda_status(cudaMalloc(&base, rounded), what, fault)) < 0) goto free_mapping;
+    m->base = CUdeviceptr(reinterpret_cast<uintptr_t>(base));
+    if ((rc = clear(device, m, fault)) < 0) goto free_memory;
+    {
+        std::lock_guard<std::mutex> hold(lock);
+        if ((rc = let_in(device, m, fault)) < 0) goto free_memory;
+    }
+    fill_in(m, -1, out);
+    return 0;
+
+free_memory:
+    cudaFree(base);
+free_mapping:
+    delete m;
+    return rc;
+}
+
+int ad_cuda_slab_handle(ad_device *device, const ad_slab_map *slab, uint8_t handle[AD_SLAB_HANDLE], ad_fault *fault) {
+    cudaIpcMemHandle_t made;
+    static_assert(sizeof made == AD_SLAB_HANDLE, "a handle has 64 bytes");
+    int rc = ad_cuda_enter(device, fault);
+    if (rc < 0 || (rc = ad_cuda_status(cudaIpcGetMemHandle(&made, slab->base), "cudaIpcGetMemHandle", fault)) < 0)
+        return rc;
+    memcpy(handle, &made, sizeof made);
+    return 0;
 }
 
 /* The driver says little about descriptors that are something else. */
@@ -188,7 +259,8 @@ int ad_cuda_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *o
     mapping *m = nullptr;
     uint64_t rounded = 0;
     int own, rc = ad_faults_check(&device->faults, AD_SITE_slab_attach, fault);
-    if (rc < 0 || (rc = round_up(device, size, &rounded, fault)) < 0 || (rc = ad_cuda_enter(device, fault)) < 0)
+    if (rc < 0 || (rc = round_up(device->granularity, size, &rounded, fault)) < 0 ||
+        (rc = ad_cuda_enter(device, fault)) < 0)
         return rc;
     if ((own = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
         return ad__fault(fault, AD_E_SYSTEM, "a slab of %llu bytes: dup: %s", (unsigned long long)rounded,

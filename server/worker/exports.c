@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -20,6 +21,7 @@ struct ad_lease {
     uint64_t id;
     int fd;            /* its socket */
     unsigned importer; /* process id of who made that, as far as it can be known here */
+    bool plain;        /* it has a handle of the memory, not its descriptor */
     ad_shared *shared;
     char principal[AD_PRINCIPAL_SIZE];
 };
@@ -100,8 +102,21 @@ void ad__exports_close(ad_worker *w) {
 
 /* ---- memory ---- */
 
+/* Its socket has been closed, which may not have been noticed yet. */
+static bool is_over(const ad_lease *l) {
+    struct pollfd end = {.fd = l->fd, .events = POLLRDHUP};
+    return poll(&end, 1, 0) == 1;
+}
+
+/* Who has it in the other way would not see it move. */
+static bool is_out_otherwise(const ad_worker *w, const ad_shared *m, bool plain) {
+    const ad_lease *l = m ? w->sharing->leases : NULL;
+    while (l && (l->shared != m || l->plain == plain || is_over(l))) l = l->next;
+    return l;
+}
+
 /* Whoever gets the memory may write it, so it must be nobody's snapshot, and his whose slab it is. */
-static int check(ad_session *s, ad_buffer *b, ad_fault *fault) {
+static int check(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
     const char *whose = b->home && b->block.slab ? s->principal : NULL;
     if (b->readonly)
         return ad__fault(fault, AD_E_VALUE, "export: the array is read-only, and who gets its memory could write it");
@@ -109,6 +124,11 @@ static int check(ad_session *s, ad_buffer *b, ad_fault *fault) {
     if (!whose) return ad__fault(fault, AD_E_VALUE, "export: the array has no elements");
     if (strcmp(whose, s->principal))
         return ad__fault(fault, AD_E_VALUE, "export: the array lies in memory of %s: export a copy of it", whose);
+    if (is_out_otherwise(s->worker, b->shared, plain))
+        return ad__fault(fault, AD_E_VALUE,
+                         "export: programs have the array's memory by %s, so it cannot be had by %s "
+                         "as well: export a copy of it",
+                         plain ? "a descriptor" : "a handle", plain ? "a handle" : "a descriptor");
     const char *who = s->principal;
     uint64_t n = 0;
     for (const ad_lease *l = s->worker->sharing->leases; l; l = l->next) n += !strcmp(l->principal, who);
@@ -118,10 +138,10 @@ static int check(ad_session *s, ad_buffer *b, ad_fault *fault) {
 
 /* The elements move to memory that nothing else has been in. All holders mean that from now on; the old memory goes
  * back in the order of its own stream. */
-static int move_apart(ad_session *s, ad_lane *lane, ad_shared *m, ad_fault *fault) {
+static int move_apart(ad_session *s, ad_lane *lane, ad_shared *m, bool plain, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_block own, old = m->block;
-    int status = ad__quota_take_apart(s, m->home, m->size, &own, fault);
+    int status = ad__quota_take_apart(s, m->home, m->size, plain, &own, fault);
     if (status) return status;
     status = backend->move(lane->stream, own.address, m->address, m->size, fault);
     if (status) {
@@ -133,24 +153,27 @@ static int move_apart(ad_session *s, ad_lane *lane, ad_shared *m, ad_fault *faul
     m->block = own;
     m->address = own.address;
     for (ad_buffer *b = m->buffers; b; b = b->next_holder) b->address = own.address;
+    if (s->survival.late && (status = backend->stream_wait(lane->stream, fault)))
+        return ad__session_status(s, status, fault);
     ad__survival_moved(s->worker, m);
-    ad__memory_give(m->home->estate, &old);
+    if (!s->survival.late || !ad__survival_park(s, m->home->estate, &old, NULL)) ad__memory_give(m->home->estate, &old);
     return 0;
 }
 
 /* Nothing but the elements is to be seen in their slab. */
-static int set_apart(ad_session *s, ad_lane *lane, ad_shared *m, ad_fault *fault) {
+static int set_apart(ad_session *s, ad_lane *lane, ad_shared *m, bool plain, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
-    if (m->block.chunk) return move_apart(s, lane, m, fault);
+    if (!ad__memory_is_apart(&m->block) || ad__memory_is_plain(&m->block) != plain)
+        return move_apart(s, lane, m, plain, fault);
     uint64_t behind = m->block.size - m->size;
     if (!behind || ad__memory_is_exposed(&m->block)) return 0;
     return ad__session_status(s, backend->zero(lane->stream, (char *)m->address + m->size, behind, fault), fault);
 }
 
 /* The lane waits for whoever has written, or reads, what is about to move or to be handed out. */
-static int order(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+static int order(ad_session *s, ad_lane *lane, ad_buffer *b, bool plain, ad_fault *fault) {
     int status = ad__lane_uses(s, lane, b, true, fault);
-    if (!status) status = set_apart(s, lane, b->shared, fault);
+    if (!status) status = set_apart(s, lane, b->shared, plain, fault);
     if (!status) status = ad__session_enqueued(s, lane, fault);
     return status;
 }
@@ -166,7 +189,7 @@ static int hold(ad_session *s, ad_buffer *b, ad_lease *l, ad_fault *fault) {
     const bool common = m->common;
     ad__shared_hold(m, s->principal);
     m->common = true;
-    status = order(s, b->home, b, fault);
+    status = order(s, b->home, b, l->plain, fault);
     if (!status) {
         ad__memory_expose(&m->block);
         l->shared = m;
@@ -178,13 +201,16 @@ static int hold(ad_session *s, ad_buffer *b, ad_lease *l, ad_fault *fault) {
 }
 
 /* Takes fd over. */
-static int begin(ad_session *s, ad_buffer *b, int fd, ad_fault *fault) {
+static int begin(ad_session *s, ad_buffer *b, int fd, bool plain, ad_fault *fault) {
     ad_sharing *all = s->worker->sharing;
     ad_lease *l = NULL;
-    int status = ad__is_stream_socket(fd) ? check(s, b, fault)
+    int status = ad__is_stream_socket(fd) ? check(s, b, plain, fault)
                                           : ad__fault(fault, AD_E_VALUE, "export: the descriptor is no Unix socket");
     if (!status && !(l = ad__os.calloc(1, sizeof *l))) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    if (!status) status = hold(s, b, l, fault);
+    if (!status) {
+        l->plain = plain;
+        status = hold(s, b, l, fault);
+    }
     if (status) {
         free(l);
         close(fd);
@@ -199,12 +225,15 @@ static int begin(ad_session *s, ad_buffer *b, int fd, ad_fault *fault) {
     return 0;
 }
 
-/* All that came before is complete: the descriptor goes to who waits for it. */
+/* All that came before is complete: the descriptor, or the handle, goes to who waits for it. */
 static int hand_over(ad_session *s, ad_lease *l, uint64_t request, ad_fault *fault) {
-    const char message[AD_EXPORT_MESSAGE] = {0};
+    _Static_assert(AD_SLAB_HANDLE == AD_EXPORT_MESSAGE, "a handle is the message");
+    uint8_t message[AD_EXPORT_MESSAGE] = {0};
     const ad_shared *m = l->shared;
     const ad_gpu *gpu = m->home->gpu;
     struct epoll_event end = {.events = EPOLLRDHUP, .data.ptr = l};
+    int status = l->plain ? ad__memory_handle(m->home->estate, &m->block, message, fault) : 0;
+    if (status) return status;
     if (ad__fdpass_send(l->fd, message, sizeof message, ad__memory_descriptor(&m->block)) != (ssize_t)sizeof message)
         return ad__fault(fault, AD_E_SYSTEM, "export: the descriptor could not be passed: %s", strerror(errno));
     if (epoll_ctl(s->worker->leases, EPOLL_CTL_ADD, l->fd, &end))
@@ -234,15 +263,15 @@ static int start(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fau
     int fd = ad__descriptors_take(&s->windows.descriptors);
     if (fd < 0)
         return ad__fault(fault, AD_E_VALUE, "export: no descriptor came with it, for which it takes a Unix socket");
-    ad__survival_passed(s);
     int status = fault->code;
     if (!status && !(s->grants.may & AD_GRANT_EXPORTS))
         status = ad__fault(fault, AD_E_DENIED, "export: %s may not hand arrays out of the server (grant exports)",
                            s->principal);
-    if (!status && m->u[2])
-        status = ad__fault(fault, AD_E_VALUE, "export: there are no flags, so not %" PRIu64, m->u[2]);
-    if (!status && !b->poison) return begin(s, b, fd, fault);
-    close(fd);
+    if (!status && m->u[2] & ~(uint64_t)AD_EXPORT_HANDLE)
+        status = ad__fault(fault, AD_E_VALUE, "export: there are no flags %" PRIu64, m->u[2]);
+    if (status || b->poison) close(fd);
+    else if (!(status = begin(s, b, fd, m->u[2] & AD_EXPORT_HANDLE, fault))) return 0;
+    ad__survival_passed(s);
     return status;
 }
 
@@ -251,6 +280,7 @@ bool ad__export(ad_session *s, const ad_message *m) {
     int status = 0;
     if (!s->exporting) {
         bool waiting = false;
+        if (!ad__survival_counts(s)) return false;
         ad_buffer *b = ad__shared_buffer(s, m->u[1], "export", &waiting, &fault);
         if (waiting) return false;
         status = start(s, m, b, &fault);
@@ -261,7 +291,10 @@ bool ad__export(ad_session *s, const ad_message *m) {
         if (!status) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
         if (!status && !ad__session_poll(s)) return false;
     }
-    if (!status) status = hand_over(s, s->exporting, m->u[0], &fault);
+    if (s->exporting) {
+        status = hand_over(s, s->exporting, m->u[0], &fault);
+        ad__survival_passed(s);
+    }
     if (status) abandon(s);
     s->exporting = NULL;
     if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);

@@ -6,14 +6,16 @@
  * session that asked for it. A slab that was exported once is never used for another array: who kept its descriptor
  * sees nothing of others. Exported memory is common: whoever holds it writes into the same elements.
  *
+ * Programs that take only CUDA's 64-byte handles get one of those instead, of plain memory (kernels/backend.h), which
+ * goes with the worker. A buffer whose memory is out in one way cannot be had in the other.
+ *
  * Only whoever runs the engine calls these, but for ad__exports_look. */
 #ifndef AD_SERVER_EXPORTS_H
 #define AD_SERVER_EXPORTS_H
 
 #include "server/worker/sharing.h"
 
-#define AD_LEASES 1024        /* of a principal, at a time */
-#define AD_EXPORT_MESSAGE 64u /* bytes that go with the descriptor */
+#define AD_LEASES 1024 /* of a principal, at a time */
 
 typedef struct ad_lease ad_lease;
 

@@ -121,13 +121,15 @@ void ad__heap_free(ad_heap *h) {
     free(h);
 }
 
-int ad__heap_add(ad_heap *h, void *range, uint64_t size) {
+static ad_chunk *add(ad_heap *h, void *range, uint64_t size) {
     ad_chunk *c = metadata(h);
-    if (!c) return AD_E_MEMORY;
+    if (!c) return NULL;
     *c = (ad_chunk){.range = range, .size = size / AD_HEAP_GRAIN * AD_HEAP_GRAIN};
     link_free(h, c);
-    return 0;
+    return c;
 }
+
+int ad__heap_add(ad_heap *h, void *range, uint64_t size) { return add(h, range, size) ? 0 : AD_E_MEMORY; }
 
 /* Cut what c has above size off into a free chunk of its own. Without metadata for that, c stays larger. */
 static void split(ad_heap *h, ad_chunk *c, uint64_t size) {
@@ -150,6 +152,41 @@ ad_chunk *ad__heap_take(ad_heap *h, uint64_t size) {
     unlink_free(h, c);
     split(h, c, n * AD_HEAP_GRAIN);
     return c;
+}
+
+static bool has(const ad_chunk *c, const ad_piece *p) {
+    return c && c->free && p->size && p->offset % AD_HEAP_GRAIN == 0 && p->size % AD_HEAP_GRAIN == 0 &&
+           p->offset >= c->offset && p->size <= c->size && p->offset - c->offset <= c->size - p->size;
+}
+
+/* Take a piece of the free chunk c. */
+static int take_piece(ad_heap *h, ad_chunk *c, ad_piece *p) {
+    if (!has(c, p)) return AD_E_EXTENT;
+    unlink_free(h, c);
+    if (p->offset > c->offset) {
+        split(h, c, p->offset - c->offset);
+        link_free(h, c);
+        if (c->offset + c->size > p->offset) return AD_E_MEMORY;
+        c = c->after;
+        unlink_free(h, c);
+    }
+    split(h, c, p->size);
+    p->chunk = c;
+    return 0;
+}
+
+int ad__heap_add_used(ad_heap *h, void *range, uint64_t size, ad_piece *piece, size_t n) {
+    ad_chunk *first = add(h, range, size), *rest = first;
+    int status = first ? 0 : AD_E_MEMORY;
+    size_t taken = 0;
+    while (!status && taken < n) {
+        status = take_piece(h, rest, &piece[taken]);
+        if (!status) rest = piece[taken++].chunk->after;
+    }
+    if (!status || !first) return status;
+    while (taken) ad__heap_give(h, piece[--taken].chunk);
+    ad__heap_remove(h, first); /* what is merged is the foremost */
+    return status;
 }
 
 /* c, which is free and listed nowhere, and the free chunk after it become one. */

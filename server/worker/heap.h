@@ -28,6 +28,14 @@ ad_heap *ad__heap_new(void);    /* NULL: no memory */
 void ad__heap_free(ad_heap *h); /* whatever is still used in it */
 /* Divide size bytes of range from now on. AD_E_MEMORY. */
 int ad__heap_add(ad_heap *h, void *range, uint64_t size);
+/* A piece of a range that is in use already. */
+typedef struct ad_piece {
+    uint64_t offset, size;
+    ad_chunk *chunk;
+} ad_piece;
+
+/* The same where n pieces are in use, in the order of their offsets; sets their chunks. AD_E_EXTENT: they cannot be. */
+int ad__heap_add_used(ad_heap *h, void *range, uint64_t size, ad_piece *piece, size_t n);
 /* size bytes (not 0), rounded up to the grain; NULL: no range has that much in one piece, or no memory for metadata. */
 ad_chunk *ad__heap_take(ad_heap *h, uint64_t size);
 /* Give a chunk back. When that leaves its whole range free: the chunk of all of it, which the caller may hand to

@@ -22,7 +22,8 @@ struct ad_slab {
     ad_chunk *whole;       /* cut slabs: set while it holds nothing */
     ad_slab *parent;       /* a share: of this shared slab */
     unsigned place;        /* and the number of the share */
-    bool exposed;          /* an own slab: other processes have its descriptor */
+    bool exposed;          /* an own slab: other processes have its descriptor, */
+    bool plain;            /* or its handle, as it has no descriptor */
     uint32_t taken, dirty; /* a shared slab: shares that somebody has, or has had */
     ad_account *account;   /* whose it is; NULL: a share, which is its parent's */
     bool adopted;          /* another worker has made it, */
@@ -178,7 +179,7 @@ static int no_room(const ad_estate *e, uint64_t size, ad_fault *fault) {
     return ad__account_full(e->account, size, e->memory->limit, fault);
 }
 
-static ad_slab *slab_create(ad_estate *e, uint64_t size, ad_fault *fault) {
+static ad_slab *slab_create(ad_estate *e, uint64_t size, bool plain, ad_fault *fault) {
     ad_memory *m = e->memory;
     if (size > m->limit || !make_room(m, e->account, size)) {
         no_room(e, size, fault);
@@ -190,10 +191,12 @@ static ad_slab *slab_create(ad_estate *e, uint64_t size, ad_fault *fault) {
         return NULL;
     }
     ad_fault why = {0};
-    int status = m->backend->slab_create(m->device, size, &s->map, &why);
+    int (*create)(ad_device *, uint64_t, ad_slab_map *, ad_fault *) =
+        plain ? m->backend->slab_create_plain : m->backend->slab_create;
+    int status = create(m->device, size, &s->map, &why);
     if (status == AD_E_MEMORY) { /* somebody else may have taken what the limit left */
         give_back_all(m, e->account, m->limit + 1);
-        status = m->backend->slab_create(m->device, size, &s->map, &why);
+        status = create(m->device, size, &s->map, &why);
     }
     if (status) {
         free(s);
@@ -202,12 +205,13 @@ static ad_slab *slab_create(ad_estate *e, uint64_t size, ad_fault *fault) {
         return NULL;
     }
     s->id = ++*m->next_id;
+    s->plain = plain;
     s->account = e->account;
     s->account->users++;
     s->account->slab_bytes += s->map.size;
     m->slab_bytes += s->map.size;
     m->slabs++;
-    int fd = ad__os.dup(s->map.fd);
+    int fd = plain ? -1 : ad__os.dup(s->map.fd);
     if (fd >= 0) m->announce(m->user, s->account->principal, s->id, s->map.size, fd);
     return s;
 }
@@ -217,7 +221,7 @@ static ad_slab *shared_slab(ad_estate *e, ad_fault *fault) {
     ad_memory *m = e->memory;
     ad_slab *s = m->shared;
     while (s && (s->taken == (1u << SHARES) - 1 || s->account != e->account)) s = s->next;
-    if (s || !(s = slab_create(e, FIRST_SLAB, fault))) return s;
+    if (s || !(s = slab_create(e, FIRST_SLAB, false, fault))) return s;
     link_slab(&m->shared, s);
     return s;
 }
@@ -272,7 +276,7 @@ static int take_own(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault)
     ad_slab *s = fitting_spare(e, rounded);
     if (s) {
         take_spare(e, s);
-    } else if (!(s = slab_create(e, rounded, &why))) {
+    } else if (!(s = slab_create(e, rounded, false, &why))) {
         return ad__fault(fault, why.code, "%s", why.text);
     } else {
         e->bytes += s->map.size;
@@ -289,7 +293,7 @@ static int add_cut_slab(ad_estate *e, uint64_t size, ad_fault *fault) {
     while (bytes < 2 * size || bytes < e->cut_bytes) bytes *= 2;
     if (bytes > e->memory->slab_size) bytes = e->memory->slab_size;
     bool first = !e->cut_bytes && size <= SHARE / 4 && e->memory->slab_size >= FIRST_SLAB;
-    ad_slab *s = first ? share_create(e, &why) : slab_create(e, bytes, &why);
+    ad_slab *s = first ? share_create(e, &why) : slab_create(e, bytes, false, &why);
     if (!s) return ad__fault(fault, why.code, "%s", why.text);
     e->bytes += s->map.size;
     if (ad__heap_add(e->heap, s, s->map.size)) {
@@ -342,11 +346,11 @@ int ad__memory_borrow(ad_estate *e, uint64_t size, ad_block *out, ad_fault *faul
     return take(e, size, AD_USE_WORKSPACE, out, fault);
 }
 
-int ad__memory_take_apart(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+static int take_apart(ad_estate *e, uint64_t size, bool plain, ad_block *out, ad_fault *fault) {
     ad_fault why = {0};
     int status = size > AD_HEAP_MOST ? no_room(e, size, fault) : ad__account_check(e->account, size, fault);
     if (status) return status;
-    ad_slab *s = slab_create(e, size, &why);
+    ad_slab *s = slab_create(e, size, plain, &why);
     if (!s) return ad__fault(fault, why.code, "%s", why.text);
     e->bytes += s->map.size;
     s->high = s->map.size;
@@ -354,6 +358,22 @@ int ad__memory_take_apart(ad_estate *e, uint64_t size, ad_block *out, ad_fault *
     charge(e, AD_USE_BUFFER, out);
     return 0;
 }
+
+int ad__memory_take_apart(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+    return take_apart(e, size, false, out, fault);
+}
+
+int ad__memory_take_plain(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+    return take_apart(e, size, true, out, fault);
+}
+
+bool ad__memory_is_plain(const ad_block *b) { return b->slab->plain; }
+
+int ad__memory_handle(const ad_estate *e, const ad_block *b, uint8_t handle[AD_SLAB_HANDLE], ad_fault *fault) {
+    return e->memory->backend->slab_handle(e->memory->device, &b->slab->map, handle, fault);
+}
+
+bool ad__memory_is_apart(const ad_block *b) { return !b->chunk && b->size == b->slab->map.size; }
 
 void ad__memory_expose(const ad_block *b) { b->slab->exposed = true; }
 
@@ -419,6 +439,25 @@ int ad__memory_restore(ad_estate *e, ad_slab *s, uint64_t offset, uint64_t size,
     return 0;
 }
 
+void ad__memory_cut(ad_estate *e, ad_block *const *block, size_t n) {
+    ad_slab *s = block[0]->slab;
+    if (!s->adopted || s->account != e->account || s->blocks != n || (n == 1 && block[0]->size == s->map.size)) return;
+    ad_piece *piece = ad__os.calloc(n, sizeof *piece);
+    if (!piece) return;
+    for (size_t i = 0; i < n; i++) {
+        piece[i].offset = (uint64_t)((const char *)block[i]->address - (const char *)s->map.base);
+        piece[i].size = block[i]->size;
+    }
+    if (!ad__heap_add_used(e->heap, s, s->map.size, piece, n)) {
+        for (size_t i = 0; i < n; i++) block[i]->chunk = piece[i].chunk;
+        s->adopted = false;
+        link_slab(&e->cut, s);
+        e->cut_bytes += s->map.size;
+        e->bytes += s->map.size;
+    }
+    free(piece);
+}
+
 void ad__memory_adopted(ad_memory *m, ad_slab *s) {
     if (!s->blocks) slab_drop(m, s);
 }
@@ -442,6 +481,8 @@ free_estate:
     free(e);
     return NULL;
 }
+
+bool ad__estate_is_of(const ad_estate *e, const ad_memory *m) { return e->memory == m; }
 
 ad_account *ad__estate_account(const ad_estate *e) { return e->account; }
 

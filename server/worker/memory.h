@@ -46,6 +46,7 @@ typedef struct ad_block {
 ad_estate *ad__estate_open(ad_memory *m, const char *principal, ad_stream *stream);
 /* Its principal's on this device. */
 ad_account *ad__estate_account(const ad_estate *e);
+bool ad__estate_is_of(const ad_estate *e, const ad_memory *m);
 /* Its stream has passed all that used it. */
 void ad__estate_close(ad_estate *e);
 /* Give slabs back that the stream has passed by now; true: some are left that it has not. */
@@ -61,18 +62,29 @@ int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault)
 int ad__memory_borrow(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
 /* A block for a buffer that has a slab to itself, of no more than it needs and all zero. */
 int ad__memory_take_apart(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
-/* The slab of such a block (chunk NULL) is about to be seen by others: it is never used for another one. */
+/* The same, of memory that has a handle instead of a descriptor. AD_E_UNSUPPORTED: the backend has none such. */
+int ad__memory_take_plain(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
+/* Such a block's. */
+bool ad__memory_is_plain(const ad_block *b);
+int ad__memory_handle(const ad_estate *e, const ad_block *b, uint8_t handle[AD_SLAB_HANDLE], ad_fault *fault);
+/* It has a slab to itself, however it came to that. */
+bool ad__memory_is_apart(const ad_block *b);
+/* The slab of such a block is about to be seen by others: it is never used for another one. */
 void ad__memory_expose(const ad_block *b);
 bool ad__memory_is_exposed(const ad_block *b);
-/* Its descriptor, which stays the slab's. */
+/* Its descriptor, which stays the slab's; -1: it is plain. */
 int ad__memory_descriptor(const ad_block *b);
 void ad__memory_give(ad_estate *e, ad_block *b);
 /* Where it is: a slab's id, and the offset in that. */
 void ad__memory_place(const ad_block *b, uint64_t *slab, uint64_t *offset);
-/* A slab that another worker made. It is not cut any further, and goes with the last block in it. NULL: no memory. */
+/* A slab that another worker made. It is not cut any further (but ad__memory_cut), and goes with the last block in it.
+ * NULL: no memory. */
 ad_slab *ad__memory_adopt(ad_memory *m, const char *principal, uint64_t id, const ad_slab_map *map);
 /* A block of it that another worker has handed out. AD_E_EXTENT. */
 int ad__memory_restore(ad_estate *e, ad_slab *s, uint64_t offset, uint64_t size, ad_block *out);
+/* n blocks in the order of their addresses, which are all that is in use of an adopted slab: what is between them may
+ * be handed out from now on. Otherwise it stays as it is. */
+void ad__memory_cut(ad_estate *e, ad_block *const *block, size_t n);
 /* Give an adopted slab back unless there are blocks in it. */
 void ad__memory_adopted(ad_memory *m, ad_slab *s);
 /* Somebody else pays for a block from now on. */

@@ -43,8 +43,10 @@ static int take(ad_session *s, ad_lane *lane, uint64_t size, take_block *get, ad
     ad_fault why = {0};
     ad__spill_stir(s->worker, lane);
     int status = get(lane->estate, size, out, &why);
-    while (status == AD_E_MEMORY && ad__spill_make_room(s->worker, lane, size))
+    while (status == AD_E_MEMORY && ad__survival_relieve(s)) status = get(lane->estate, size, out, &why);
+    while (status == AD_E_MEMORY && (ad__spill_make_room(s->worker, lane, size) || ad__survival_evacuate(s, lane)))
         status = get(lane->estate, size, out, &why);
+    if (status == AD_E_MEMORY && ad__survival_sacrifice(s)) status = get(lane->estate, size, out, &why);
     if (!status) return 0;
     if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
     s->refused++;
@@ -64,8 +66,8 @@ int ad__quota_take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, a
     return take_more(s, lane, size, ad__memory_take, out, fault);
 }
 
-int ad__quota_take_apart(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
-    return take_more(s, lane, size, ad__memory_take_apart, out, fault);
+int ad__quota_take_apart(ad_session *s, ad_lane *lane, uint64_t size, bool plain, ad_block *out, ad_fault *fault) {
+    return take_more(s, lane, size, plain ? ad__memory_take_plain : ad__memory_take_apart, out, fault);
 }
 
 int ad__quota_return(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {

@@ -7,8 +7,8 @@
 
 /* A block for a buffer, of a lane. AD_E_MEMORY: the fault names the limit, and who holds what. */
 int ad__quota_take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault);
-/* The same with a slab to itself (ad__memory_take_apart). */
-int ad__quota_take_apart(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault);
+/* The same with a slab to itself (ad__memory_take_apart, or with plain ad__memory_take_plain). */
+int ad__quota_take_apart(ad_session *s, ad_lane *lane, uint64_t size, bool plain, ad_block *out, ad_fault *fault);
 /* The same for one that comes back from host memory, and counts for the session already. */
 int ad__quota_return(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault);
 /* The same for what an operation needs until it is enqueued, and its end. */

@@ -1,11 +1,13 @@
 """DLPack: to and from NumPy, array-api-strict and, where it is installed, PyTorch."""
+import concurrent.futures
 import ctypes
 import importlib.util
 import os
-import time
+import threading
 
 import numpy as np
 import pytest
+from leases import exports
 from standard import DTYPES, xs
 
 import arrayd as ad
@@ -55,13 +57,6 @@ def test_types():
         assert np.from_dlpack(ad.asarray(host)).dtype == ad.from_dlpack(host).dtype == dtype
     with pytest.raises((BufferError, RuntimeError)): # it is NumPy that has none
         np.from_dlpack(ad.ones(2, dtype="bfloat16"))
-
-
-def exports(number):
-    """So many stand, as soon as the server has noticed what is over."""
-    end = time.monotonic() + 60
-    while ad.stat()["exports"] != number:
-        assert time.monotonic() < end, ad.stat()["exports"]
 
 
 def test_the_same_memory():
@@ -127,6 +122,17 @@ def test_memory_is_mapped_once():
     with pytest.raises(TypeError, match="export_memory"):
         _dlpack._core.export_dlpack(x, 0, True, 5)
     del x
+    exports(0)
+
+
+def test_threads_are_told_one_address():
+    for _ in range(20):
+        x = ad.zeros(1000)
+        start = threading.Barrier(4)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            told = list(pool.map(lambda _: (start.wait(), _dlpack._memory(x).data)[1], range(4)))
+        assert set(told) == {_dlpack._memory(x).data}
+    x = None
     exports(0)
 
 

@@ -1,4 +1,6 @@
 """What `make` leaves behind works: the installation, the wheel, the demo, and the dependency arrows hold."""
+import ctypes
+import importlib
 import os
 import re
 import shutil
@@ -35,6 +37,36 @@ def test_library_exports_only_its_own(installed):
     names = run("nm", "-D", "--defined-only", installed / "usr/lib/libarrayd.so.0").splitlines()
     symbols = {line.split()[-1].split("@")[0] for line in names if " T " in line}
     assert symbols and all(re.match(r"ad_[a-z]", s) for s in symbols)
+
+
+STRUCTURES = {"backend_table": {"Fault": "ad_fault", "Info": "ad_device_info", "Check": "ad_check", "Slab": "ad_slab_map",
+                                "Op": "ad_op", "Run": "ad_run"},
+              "chain_table": {"Scalar": "ad_scalar", "Desc": "ad_desc", "Operand": "ad_operand", "Source": "ad_source",
+                              "Node": "ad_chain_node", "Random": "ad_chain_random", "Output": "ad_chain_output",
+                              "End": "ad_chain_end", "Chain": "ad_chain", "Job": "ad_compile_job",
+                              "Binary": "ad_binary"}}
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    """The modules by which the tests on a GPU talk to a backend: what would stop all of those has to be seen here."""
+    monkeypatch.syspath_prepend(TOP / "tests/gpu")
+    monkeypatch.setenv("ARRAYD_BUILD", str(BUILD))
+    return {name: importlib.import_module(name) for name in STRUCTURES}
+
+
+def test_the_tests_on_a_gpu_know_the_table_of_backends(tables):
+    assert tables["backend_table"].Backend("cpu").name == "cpu"
+
+
+def test_the_tests_on_a_gpu_know_the_structures(tables, tmp_path):
+    wanted = [(getattr(tables[module], ours), name) for module, all in STRUCTURES.items() for ours, name in all.items()]
+    source = tmp_path / "sizes.c"
+    source.write_text('#include <stdio.h>\n#include "kernels/backend.h"\n#include "kernels/compile.h"\nint main(void) {\n' +
+                      "".join(f'printf("%zu\\n", sizeof({name}));\n' for _, name in wanted) + "}\n")
+    run(shutil.which("cc"), "-std=c11", "-I.", source, "-o", tmp_path / "sizes")
+    sizes = run(tmp_path / "sizes").split()
+    assert {name: ctypes.sizeof(ours) for ours, name in wanted} == dict(zip([n for _, n in wanted], map(int, sizes)))
 
 
 def test_library_needs_nothing_but_libc(installed):

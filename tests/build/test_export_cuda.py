@@ -31,3 +31,18 @@ def test_each_call_fails_once(program, way, calls):
     done = subprocess.run([*program, way], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout) == calls
+
+
+def test_slabs_leave_nothing_behind(tmp_path):
+    """The server's end of it: slabs with a descriptor and plain ones, with each call failing once."""
+    if not CUDA:
+        pytest.skip("no cuda.h")
+    common = ["-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{TOP}", f"-isystem{CUDA}"]
+    subprocess.run(["gcc", "-std=gnu11", *common, "-c", "-o", tmp_path / "fault.o", TOP / "protocol" / "fault.c"],
+                   check=True)
+    subprocess.run(["g++", "-std=c++17", *common, "-o", tmp_path / "program", HERE / "slab_cuda.cpp",
+                    TOP / "kernels" / "cuda" / "slab.cpp", TOP / "kernels" / "fault.cpp", tmp_path / "fault.o"],
+                   check=True)
+    done = subprocess.run([tmp_path / "program"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split() == ["7", "4", "8", "6"]

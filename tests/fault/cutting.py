@@ -39,7 +39,7 @@ class Direction:
         except ConnectionError:
             raise Cut from None
         try:
-            self.forward(data[:self.left], fds)
+            self.forward(data[:self.left], fds if len(data) <= self.left else [])  # with the byte that is cut off
         finally:
             for fd in fds:
                 os.close(fd)

@@ -15,7 +15,7 @@ HELD = ("exports", "exported_bytes", "shared_buffers", "shared_bytes", "capabili
 
 
 def program(code, url, **more):
-    environment = {**os.environ, "ARRAYD_URL": url, "PYTHONPATH": str(raw.BUILD / "python")}
+    environment = {**os.environ, "ARRAYD_URL": url, "PYTHONPATH": str(raw.PACKAGE)}
     return subprocess.Popen([sys.executable, "-c", "import arrayd as ad, numpy as np\n" + code], env=environment,
                             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
@@ -193,3 +193,57 @@ def test_the_worker_is_killed(start):
     os.kill(server.worker, signal.SIGKILL)
     wait_until(lambda: server.said("worker exited"), "it has been noticed")
     assert holder.communicate("\n")[0] == "1250025000.0\n" and holder.returncode == 0
+
+
+AGAIN = """
+many = [ad.full(1000, float(i)) for i in range(20)]
+large = ad.arange(700_000.0)
+ad.sync()
+print(1, flush=True)
+input()
+print(float(many[7].sum()), flush=True)
+memory = [np.from_dlpack(a, copy=False) for a in (many[7], many[0], large)]
+for host, expected in zip(memory, (np.full(1000, 7.0), np.zeros(1000), np.arange(700_000.0)), strict=True):
+    assert np.array_equal(host, expected)
+    host += 1
+assert float(many[7].sum()) == 8000 and float(many[0].sum()) == 1000 and float(many[8].sum()) == 8000
+assert float(large[-1]) == 700_000
+"""
+
+
+def over_a_kill(server, code):
+    """What a program says that goes on when the worker was killed at its input()."""
+    taker = program(code, f"unix:{server.path}")
+    assert taker.stdout.readline() == "1\n"
+    os.kill(server.worker, signal.SIGKILL)
+    wait_until(lambda: server.said("event=recovered"), "another worker goes on")
+    out, err = taker.communicate("\n", timeout=120)
+    assert taker.returncode == 0, err[-3000:]
+    nothing_left(server)
+    return out
+
+
+def test_arrays_of_a_worker_that_was_killed(start):
+    """Those lie among others in memory that was taken over: they move before anybody sees it."""
+    assert over_a_kill(start(), AGAIN) == "7000.0\n"
+
+
+STILL = """
+arrays = [ad.arange(float(n)) for n in (1000, 700_000)]
+memory = [np.from_dlpack(a, copy=False) for a in arrays]
+ad.sync()
+print(1, flush=True)
+input()
+for a, host in zip(arrays, memory, strict=True):
+    a += 1
+    ad.sync()
+    assert np.array_equal(host, np.arange(1.0, a.size + 1))
+    again = np.from_dlpack(a, copy=False)
+    host[0] = again[1] = -7
+    assert a[0] == a[1] == again[0] == host[1] == -7
+"""
+
+
+def test_what_was_exported_stays_one_memory(start):
+    """Also when another worker goes on with the array."""
+    assert over_a_kill(start(), STILL) == ""

@@ -10,7 +10,7 @@ import time
 
 import numpy
 import pytest
-from backend_table import Backend, Check, Failed, Op, Run, load
+from backend_table import Backend, Check, Failed, Op, Run, Slab, load
 
 MIB = 1 << 20
 
@@ -212,6 +212,24 @@ def test_checks_are_zero_and_say_what_is_in_them(gpu):
     cuda.check_close(gpu.device, checks)
 
 
+def test_a_plain_slab_is_zero_and_has_a_handle(gpu):
+    handles = set()
+    for size in (1, 5 * MIB, 64 * MIB):
+        slab = cuda.made("slab_create_plain", gpu.device, size, type=Slab)
+        handle = ctypes.create_string_buffer(64)
+        assert slab.fd == -1 and slab.size >= size and slab.size % (2 * MIB) == 0 and slab.base % (2 * MIB) == 0
+        cuda.slab_handle(gpu.device, ctypes.byref(slab), handle)
+        handles.add(handle.raw)
+        cuda.download(gpu.stream, gpu.memory, slab.base, min(slab.size, gpu.size))
+        cuda.stream_wait(gpu.stream)
+        assert not gpu.host[:min(slab.size, gpu.size)].any()
+        cuda.slab_close(gpu.device, ctypes.byref(slab))
+        assert slab.fd == -1 and slab.base is None
+    assert len(handles) == 3 and bytes(64) not in handles
+    with pytest.raises(Failed, match="MEMORY"):
+        cuda.made("slab_create_plain", gpu.device, 1 << 50, type=Slab)
+
+
 # ---- slabs of other processes ----
 
 def child(what, fault=None):
@@ -341,6 +359,28 @@ def test_peers_reach_slabs_whoever_was_first(gpu):
         cuda.event_close(event)
         cuda.slab_close(other.device, ctypes.byref(late))
     finally:
+        other.close()
+
+
+@pytest.mark.skipif(cuda is None or cuda.count() < 2, reason="needs two GPUs")
+def test_peers_reach_plain_slabs_whoever_was_first(gpu):
+    """cudaMalloc's memory is let out for a whole device at once."""
+    block = pattern(10 * MIB + 3, 9)
+    first = cuda.made("slab_create_plain", gpu.device, 16 * MIB, type=Slab)
+    cuda.upload(gpu.stream, first.base, address(block), block.size)
+    cuda.stream_wait(gpu.stream)
+    other = Owner(cuda, 16 * MIB, 1)
+    late = cuda.made("slab_create_plain", other.device, 16 * MIB, type=Slab)
+    try:
+        for stream in (other.stream, gpu.stream):
+            cuda.zero(stream, late.base, 16 * MIB)
+            cuda.move(stream, late.base, first.base, block.size)
+            cuda.move(stream, other.slab.base, late.base, block.size)
+            cuda.stream_wait(stream)
+            assert numpy.array_equal(other.get(0, block.size), block)
+    finally:
+        cuda.slab_close(other.device, ctypes.byref(late))
+        cuda.slab_close(gpu.device, ctypes.byref(first))
         other.close()
 
 

@@ -5,17 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <arrayd.h>
-
-static ad_session *open_embedded(void) {
-    ad_session *s = NULL;
-    unsetenv("ARRAYD_BIN");
-    int status = ad_session_open("embedded:cpu", &s);
-    if (status == AD_E_CONNECTION && strstr(ad_error_message(), "no arrayd program"))
-        cr_skip_test("no arrayd beside this test");
-    cr_assert_eq(status, 0, "%s", ad_error_message());
-    return s;
-}
+#include "tests/unit/embedded.h"
 
 static double scalar(ad_array *a) {
     double x = NAN;

@@ -1,23 +1,12 @@
 /* Capabilities, names and forks, with a real server. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <arrayd.h>
+#include "tests/unit/embedded.h"
 
 #define N 1000
-
-static ad_session *open_embedded(void) {
-    ad_session *s = NULL;
-    unsetenv("ARRAYD_BIN");
-    int status = ad_session_open("embedded:cpu", &s);
-    if (status == AD_E_CONNECTION && strstr(ad_error_message(), "no arrayd program"))
-        cr_skip_test("no arrayd beside this test");
-    cr_assert_eq(status, 0, "%s", ad_error_message());
-    return s;
-}
 
 static ad_array *make(ad_session *s) {
     ad_array *a;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "protocol/base.h"
 #include "server/worker/heap.h"
 #include "tests/unit/random.h"
 
@@ -119,6 +120,54 @@ Test(heap, largest_ranges_and_sizes) {
         ad_chunk *c = ad__heap_take(h, size);
         cr_assert_not_null(c, "%lu", (unsigned long)size);
         cr_assert_not_null(ad__heap_give(h, c));
+    }
+    ad__heap_free(h);
+}
+
+/* Pieces of a range at random, and the gaps between them are what is left of it. */
+Test(heap, what_is_in_use_already) {
+    seed = 11;
+    for (int round = 0; round < 50; round++) {
+        ad_piece piece[LIVE];
+        size_t n = 0;
+        ad_heap *h = ad__heap_new();
+        memset(owner, 0, sizeof owner);
+        for (uint64_t at = random64(&seed) % 3; n < LIVE; at += random64(&seed) % 9) {
+            uint64_t grains = 1 + random64(&seed) % 40;
+            if (at + grains > GRAINS) break;
+            piece[n++] = (ad_piece){.offset = at * AD_HEAP_GRAIN, .size = grains * AD_HEAP_GRAIN};
+            at += grains;
+        }
+        cr_assert_eq(ad__heap_add_used(h, owner[0], GRAINS * AD_HEAP_GRAIN, piece, n), 0);
+        for (size_t i = 0; i < n; i++) {
+            cr_assert_eq(piece[i].chunk->offset, piece[i].offset);
+            cr_assert_eq(piece[i].chunk->size, piece[i].size);
+            mark(piece[i].chunk, piece[i].size, 0, 1);
+        }
+        for (ad_chunk *c; (c = ad__heap_take(h, AD_HEAP_GRAIN));) mark(c, AD_HEAP_GRAIN, 0, 2);
+        cr_assert_null(memchr(owner[0], 0, sizeof owner[0]), "all that is not in use is free");
+        ad_chunk *whole = NULL;
+        for (size_t i = 0; i < n; i++) whole = ad__heap_give(h, piece[i].chunk);
+        cr_assert(!whole, "the gaps are in use by now");
+        ad__heap_free(h);
+    }
+}
+
+Test(heap, what_cannot_be_in_use) {
+    ad_heap *h = ad__heap_new();
+    char range;
+    static const ad_piece bad[][3] = {{{0, 128, NULL}, {64, 64, NULL}, {256, 64, NULL}},  /* one in the other */
+                                      {{128, 64, NULL}, {0, 64, NULL}, {256, 64, NULL}},  /* out of order */
+                                      {{0, 64, NULL}, {128, 64, NULL}, {960, 128, NULL}}, /* beyond the end */
+                                      {{0, 64, NULL}, {100, 64, NULL}, {256, 64, NULL}},  /* not at a grain */
+                                      {{0, 64, NULL}, {128, 0, NULL}, {256, 64, NULL}},   /* nothing */
+                                      {{0, 1024, NULL}, {1024, 64, NULL}, {2048, 64, NULL}},
+                                      {{64, UINT64_MAX - 63, NULL}, {128, 64, NULL}, {256, 64, NULL}}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ad_piece piece[3];
+        memcpy(piece, bad[i], sizeof piece);
+        cr_assert_eq(ad__heap_add_used(h, &range, 1024, piece, 3), AD_E_EXTENT, "%zu", i);
+        cr_assert_null(ad__heap_take(h, 1), "nothing of it stays");
     }
     ad__heap_free(h);
 }

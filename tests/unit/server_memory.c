@@ -250,3 +250,60 @@ Test(memory, small_estates_of_a_principal_share_a_slab) {
     cr_assert_eq(m.slab_bytes, 0);
     cr_assert_eq(created, closed);
 }
+
+/* A slab of another worker, with blocks of the first MiB in use as `used` says. */
+static ad_slab *adopted(ad_memory *m, ad_estate *e, const uint64_t (*used)[2], size_t n, ad_block *block) {
+    ad_slab_map map;
+    m->backend->slab_create(m->device, 4 * MIB, &map, NULL);
+    ad_slab *s = ad__memory_adopt(m, "uid:1", 7, &map);
+    for (size_t i = 0; i < n; i++) cr_assert_eq(ad__memory_restore(e, s, used[i][0], used[i][1], &block[i]), 0);
+    return s;
+}
+
+Test(memory, what_another_worker_has_left_is_used_again) {
+    static const uint64_t used[][2] = {{64, 128}, {1024, 512}, {2 * MIB, MIB}};
+    ad_memory m = memory(4 * MIB, 64 * MIB);
+    ad_estate *e = ad__estate_open(&m, "uid:1", NULL);
+    ad_block b[3], *list[] = {&b[0], &b[1], &b[2]}, c[5];
+    ad_slab *s = adopted(&m, e, used, 3, b);
+    created = 0;
+    ad__memory_cut(e, list, 3);
+    for (int i = 0; i < 5; i++) {
+        cr_assert_eq(ad__memory_take(e, 256 << 10, &c[i], NULL), 0);
+        cr_assert_eq(c[i].slab, s);
+        cr_assert(!c[i].clean);
+        for (int k = 0; k < 3; k++)
+            cr_assert((char *)c[i].address + c[i].size <= (char *)b[k].address ||
+                      (char *)b[k].address + b[k].size <= (char *)c[i].address);
+    }
+    cr_assert_eq(created, 0);
+    for (int i = 0; i < 5; i++) ad__memory_give(e, &c[i]);
+    for (int i = 0; i < 3; i++) ad__memory_give(e, &b[i]);
+    cr_assert_eq(m.used, 0);
+    ad__estate_close(e);
+    cr_assert_eq(m.slab_bytes, 0);
+}
+
+Test(memory, what_is_not_one_estates_stays_as_it_is) {
+    static const uint64_t used[][2] = {{0, 128}, {64, 512}, {2 * MIB, MIB}}, all[][2] = {{0, 4 * MIB}};
+    ad_memory m = memory(4 * MIB, 64 * MIB);
+    ad_estate *e = ad__estate_open(&m, "uid:1", NULL), *other = ad__estate_open(&m, "uid:2", NULL);
+    ad_block b[3], *list[] = {&b[0], &b[1], &b[2]}, c;
+    adopted(&m, e, used, 3, b);
+    ad__memory_cut(e, list, 3);     /* one in the other */
+    ad__memory_cut(e, &list[1], 2); /* not all */
+    ad__memory_cut(other, list, 3); /* of another principal */
+    cr_assert_eq(ad__memory_take(e, 256 << 10, &c, NULL), 0);
+    cr_assert_neq(c.slab, b[0].slab);
+    ad__memory_give(e, &c);
+    closed = 0;
+    for (int i = 0; i < 3; i++) ad__memory_give(e, &b[i]);
+    cr_assert_eq(closed, 1, "it goes with the last of them");
+    adopted(&m, e, all, 1, b);
+    ad__memory_cut(e, list, 1);
+    ad__memory_give(e, &b[0]);
+    cr_assert_eq(closed, 2, "so does one that is all of it");
+    ad__estate_close(e);
+    ad__estate_close(other);
+    cr_assert_eq(m.slab_bytes, 0);
+}

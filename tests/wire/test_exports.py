@@ -11,16 +11,12 @@ import time
 import numpy as np
 import pytest
 
-from test_sharing import STRANGER
+from test_sharing import STRANGER, refused, whole
 from wire_client import ERROR, EXPORT, UNPUBLISH, LOAD, NEW, Failed, Server, fresh, view
 
 X = np.arange(1000.0)
 LARGE = np.arange(3_000_000.0)
 HELD = ("exports", "exported_bytes", "shared_buffers", "shared_bytes", "capabilities", "orphans", "used_bytes")
-
-
-def whole(buffer, values=X):
-    return view(buffer, values.dtype.name, values.shape)
 
 
 def until(client, check):
@@ -38,13 +34,6 @@ def nothing_left(server):
 
 def add_one(client, buffer, values=X):
     client.ufunc("add", "float64", [whole(buffer, values)], [whole(buffer, values), 1.0])
-
-
-def refused(code, call, *arguments, **named):
-    with pytest.raises(Failed) as failed:
-        call(*arguments, **named)
-    assert failed.value.code == ERROR[code], failed.value
-    return failed.value.text
 
 
 @pytest.fixture(autouse=True)
@@ -352,7 +341,8 @@ def test_chaos(build, tmp_path, seed):
 
 def test_refusals(one):
     buffer, empty = one.upload(X), one.new("float64", [0])
-    assert "flags" in refused("VALUE", one.export, buffer, 1)
+    assert "flags" in refused("VALUE", one.export, buffer, 2)
+    assert "no handle" in refused("UNSUPPORTED", one.export, buffer, 1)
     refused("STALE", one.export, 9999)
     assert "no elements" in refused("VALUE", one.export, empty)
     with pytest.raises(Failed) as failed:

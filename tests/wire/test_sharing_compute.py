@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from test_sharing import X, clean, refused, two, whole  # noqa: F401: fixtures, too
+from test_sharing import X, clean, refused, two, whole  # noqa: F401 (fixtures)
 from wire_client import (BUILD, DTYPE, ERROR, FORK, FREE, GLOBAL, LAUNCH, MODULE_DROP, SHARE, UFUNC, UFUNCS, UNPUBLISH,
                          Failed, fresh, view)
 
