@@ -52,8 +52,9 @@ typedef struct ad_chain_output {
     ad_source from;  /* a node's */
 } ad_chain_output;
 
-/* What may end a chain: a reduction (REDUCE) over the value `from`, whose shape is the chain's. Its input operand has
- * shape and dtype, contiguous strides and no data; its output has all. */
+/* What may end a chain: a reduction (REDUCE) or a scan (CALL: cumsum and its like) of the value `from`. Its input
+ * operand has the chain's shape, or for a scan all elements in a row, and a dtype, contiguous strides and no data; its
+ * output has all, and its memory is nobody else's. */
 typedef struct ad_chain_end {
     const ad_op *op; /* NULL: none */
     ad_source from;
@@ -69,6 +70,17 @@ typedef struct ad_chain {
     ad_chain_random random[AD_CHAIN_RANDOMS];
     ad_chain_end end;
 } ad_chain;
+
+/* Whether such an operation is a scan. */
+static inline bool ad_chain_end_scans(const ad_op *end) { return end && end->opcode == AD_REQ_CALL; }
+
+/* The value that the end takes is an output, too. A scan by itself then reads what the chain has written, and no other
+ * memory is needed. */
+static inline bool ad_chain_keeps(const ad_chain *c) {
+    for (int i = 0; i < c->noutputs; i++)
+        if (c->output[i].from.index == c->end.from.index && c->output[i].from.part == c->end.from.part) return true;
+    return false;
+}
 
 #ifdef __cplusplus
 }

@@ -20,7 +20,7 @@ namespace {
     { ad_runtext_##name, size_t(ad_runtext_##name##_end - ad_runtext_##name) }
 const ad_text nothing = {"\n", 1};
 
-/* Those of the first part are for every target. */
+/* Those of the first part are for every target; one that CUDA's folders have, too, comes from there. */
 const ad_compile_header headers[] = {
     {"cupy/complex.cuh", TEXT(complex)},
     {"cuda_fp16.h", TEXT(half)},
@@ -34,6 +34,7 @@ const ad_compile_header headers[] = {
     /* The GPU's are CUDA's own. */
     {"cooperative_groups.h", TEXT(groups)},
     /* The host's prelude has what is in these. */
+    {"cooperative_groups/memcpy_async.h", nothing},
     {"math.h", nothing},
     {"cmath", nothing},
     {"stddef.h", nothing},

@@ -43,6 +43,9 @@ struct runner {
     char why[160];
     alignas(256) char shared[AD_SHARED_MOST];
     alignas(64) char alternate[32 << 10]; /* stack of the signal's handler */
+    stack_t before;                       /* the thread's own, which it has again at its end */
+
+    ~runner() { sigaltstack(&before, nullptr); }
 };
 
 thread_local runner *current; /* whose kernel's code this thread runs, for the signal's handler */
@@ -299,7 +302,7 @@ runner *get_runner() {
     stack_t alternate = {};
     alternate.ss_sp = own->alternate;
     alternate.ss_size = sizeof own->alternate;
-    sigaltstack(&alternate, nullptr);
+    sigaltstack(&alternate, &own->before);
     return own.get();
 }
 

@@ -1,8 +1,9 @@
 /* Running sums and products. */
-#include "kernels/call.h"
+#include "kernels/cpu/call_scan.h"
 
-#include <atomic>
+#include <algorithm>
 
+#include "kernels/cpu/chain.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/math.h"
@@ -18,6 +19,9 @@ constexpr int64_t BLOCK = 1024;                                      /* elements
 constexpr int64_t TILE = 256;                                        /* neighbouring lanes scanned side by side */
 constexpr int64_t LONG_LANE = 1 << 17;  /* elements from which a lane is divided among threads */
 constexpr int64_t LANE_GRAIN = 1 << 15; /* elements */
+constexpr int64_t WAVE = 128;           /* times four blocks of a long lane for each thread, that stay in the cache, */
+constexpr int64_t LARGEST_WAVE = 2048;  /* of all threads */
+constexpr int64_t LEAST_MADE = 512;     /* elements of a lane that are worth being made on their own */
 
 template <class S, bool Product, bool SkipNan> struct scan_op {
     using type = S;
@@ -46,11 +50,36 @@ struct lane {
     char *to;
     const char *from;
     int64_t to_step, from_step, n;
-    ad_cast_kernel cast; /* from the input's type; NULL: it is the loop's */
+    ad_cast_kernel cast;            /* from the input's type; NULL: it is the loop's */
+    const ad_chain_program *values; /* makes the elements, one after another from `first` on; NULL: they are there */
+    int64_t first;
+
+    /* The same without elements before i. */
+    lane from_element(int64_t i) const {
+        lane l = *this;
+        l.to += i * to_step;
+        if (values == nullptr) l.from += i * from_step;
+        l.first += i;
+        l.n -= i;
+        return l;
+    }
 };
+
+/* The lane at a place of a walk: bytes from the arrays' first elements. */
+lane lane_at(const lane *first, int64_t to, int64_t from, int64_t size) {
+    lane l = *first;
+    l.to += to;
+    if (l.values == nullptr) l.from += from;
+    l.first = from / size;
+    return l;
+}
 
 /* n elements of the lane from i on, as contiguous elements of S; buffer: room for BLOCK. */
 template <class S> const S *load_block(const lane *l, int64_t i, int64_t n, S *buffer) {
+    if (l->values != nullptr) {
+        ad_cpu_chain_make(l->values, l->first + i, l->first + i + n, buffer);
+        return buffer;
+    }
     const char *from = l->from + i * l->from_step;
     if (l->cast == nullptr && l->from_step == int64_t(sizeof(S))) return reinterpret_cast<const S *>(from);
     if (l->cast != nullptr) l->cast(buffer, sizeof(S), from, l->from_step, n);
@@ -111,36 +140,73 @@ template <class Op> void scan_four(const lane *l, int64_t begin, const typename 
 
 template <class C> bool finite(C v) { return adm::isfinite(v); }
 
-/* A long lane: the blocks' totals, then what comes before each, then the blocks, the first two and last in parallel.
- * Where a float overflowed on the way the rest is done again, one after another. */
-template <class Op> int scan_long(ad_call *c, const lane *l) {
+/* Memory for long lanes, one after another: what comes before each block of a wave and after it, and what its elements
+ * are if they are made. */
+template <class Op> struct wave {
+    int64_t fours;
+    typename Op::C *before, *after;
+    typename Op::type *made;
+};
+
+template <class Op> int make_wave(ad_call *c, const lane *l, wave<Op> *w) {
     using C = typename Op::C;
+    w->fours = l->n / BLOCK / 4;
+    if (l->values != nullptr) w->fours = std::min({w->fours, WAVE * ad_cpu_parallel_threads(), LARGEST_WAVE});
+    w->before = static_cast<C *>(ad_call_workspace(c, uint64_t(8 * w->fours + 1) * sizeof(C)));
+    w->after = w->before + 4 * w->fours + 1;
+    w->made = nullptr;
+    if (w->before == nullptr) return AD_E_MEMORY;
+    if (l->values == nullptr) return 0;
+    const uint64_t size = uint64_t(w->fours) * 4 * BLOCK * sizeof *w->made;
+    w->made = static_cast<typename Op::type *>(ad_call_workspace(c, size));
+    return w->made == nullptr ? AD_E_MEMORY : 0;
+}
+
+/* Block b of the wave that begins where the lane does. */
+template <class Op>
+const typename Op::type *load_of_wave(const lane *l, const wave<Op> *w, int64_t b, typename Op::type *buffer) {
+    return load_block(l, b * BLOCK, BLOCK, w->made != nullptr ? w->made + b * BLOCK : buffer);
+}
+
+/* The blocks' totals, then what comes before each, then the blocks, the first and the last in parallel. sum: what comes
+ * before them all, and then what comes after. */
+template <class Op> void scan_wave(const lane *l, const wave<Op> *w, int64_t fours, typename Op::C *sum) {
     using S = typename Op::type;
-    const int64_t blocks = l->n / BLOCK, fours = blocks / 4, whole = fours * 4 * BLOCK;
-    C *before = static_cast<C *>(ad_call_workspace(c, uint64_t(2 * blocks + 1) * sizeof(C)));
-    if (before == nullptr) return AD_E_MEMORY;
-    C *after = before + blocks + 1, sum = Op::neutral();
     ad_cpu_parallel(fours * 4, 16, [&](int64_t begin, int64_t end) {
         S buffer[BLOCK];
-        for (int64_t b = begin; b < end; b++) before[b] = total_of<Op>(load_block(l, b * BLOCK, BLOCK, buffer));
+        for (int64_t b = begin; b < end; b++) w->before[b] = total_of<Op>(load_of_wave<Op>(l, w, b, buffer));
     });
     for (int64_t b = 0; b < fours * 4; b++) {
-        C total = before[b];
-        before[b] = sum;
-        sum = Op::merge(sum, total);
+        const typename Op::C total = w->before[b];
+        w->before[b] = *sum;
+        *sum = Op::merge(*sum, total);
     }
-    before[fours * 4] = sum;
+    w->before[fours * 4] = *sum;
+    lane there = *l;
+    if (w->made != nullptr) {
+        there.from = reinterpret_cast<const char *>(w->made);
+        there.from_step = sizeof(S);
+        there.values = nullptr;
+    }
     ad_cpu_parallel(fours, 4, [&](int64_t begin, int64_t end) {
-        for (int64_t f = begin; f < end; f++) scan_four<Op>(l, f * 4 * BLOCK, before + f * 4, after + f * 4);
+        for (int64_t f = begin; f < end; f++) scan_four<Op>(&there, f * 4 * BLOCK, w->before + f * 4, w->after + f * 4);
     });
-    if (Op::may_overflow)
-        for (int64_t b = 0; b < fours * 4; b++)
-            if (!finite(after[b]) || !finite(before[b + 1])) {
-                scan_run<Op>(l, b * BLOCK, l->n, before[b]);
-                return 0;
-            }
-    scan_run<Op>(l, whole, l->n, sum);
-    return 0;
+}
+
+/* A long lane; where its elements are made, wave after wave, so that they are in the cache when they are read again.
+ * Where a float overflowed on the way the rest is done again, one after another. */
+template <class Op> void scan_long(const lane *l, const wave<Op> *w) {
+    const int64_t fours = l->n / BLOCK / 4;
+    typename Op::C sum = Op::neutral();
+    for (int64_t f = 0; f < fours; f += w->fours) {
+        const int64_t some = std::min(w->fours, fours - f), begin = f * 4 * BLOCK;
+        const lane here = l->from_element(begin);
+        scan_wave<Op>(&here, w, some, &sum);
+        for (int64_t b = 0; b < some * 4 && Op::may_overflow; b++)
+            if (!finite(w->after[b]) || !finite(w->before[b + 1]))
+                return scan_run<Op>(l, begin + b * BLOCK, l->n, w->before[b]);
+    }
+    scan_run<Op>(l, fours * 4 * BLOCK, l->n, sum);
 }
 
 /* `lanes` lanes side by side, place_step apart: all their first elements, then all their second ones. */
@@ -149,7 +215,7 @@ template <class Op> void scan_tile(const lane *l, int64_t lanes, int64_t to_plac
     typename Op::C sum[TILE];
     S buffer[TILE];
     for (int64_t i = 0; i < l->n; i++) {
-        lane row = {nullptr, l->from + i * l->from_step, 0, from_place_step, lanes, l->cast};
+        lane row = {nullptr, l->from + i * l->from_step, 0, from_place_step, lanes, l->cast, nullptr, 0};
         const S *x = load_block(&row, 0, lanes, buffer);
         char *to = l->to + i * l->to_step;
         for (int64_t j = 0; j < lanes; j++) {
@@ -160,7 +226,7 @@ template <class Op> void scan_tile(const lane *l, int64_t lanes, int64_t to_plac
 }
 
 /* Many lanes: lanes that lie closer together than their elements side by side, others one by one. */
-template <class Op> void scan_lanes(const array *out, const array *x, const lane *first, const walk<2> *lanes) {
+template <class Op> void scan_lanes(const lane *first, const walk<2> *lanes) {
     const int64_t to_step = lanes->inner(0), from_step = lanes->inner(1);
     const bool across = llabs(to_step) < llabs(first->to_step) && lanes->length() >= 8;
     const int64_t n = first->n > 0 ? first->n : 1, grain = (LANE_GRAIN + n - 1) / n;
@@ -168,9 +234,7 @@ template <class Op> void scan_lanes(const array *out, const array *x, const lane
         lanes->runs(begin, end, [&](const int64_t(&at)[2], int64_t length, int64_t) {
             for (int64_t j = 0, many; j < length; j += many) {
                 many = !across ? 1 : length - j < TILE ? length - j : TILE;
-                lane l = *first;
-                l.to = out->data + at[0] + j * to_step;
-                l.from = x->data + at[1] + j * from_step;
+                const lane l = lane_at(first, at[0] + j * to_step, at[1] + j * from_step, sizeof(typename Op::type));
                 if (many == 1) scan_run<Op>(&l, 0, l.n, Op::neutral());
                 else scan_tile<Op>(&l, many, to_step, from_step);
             }
@@ -179,32 +243,89 @@ template <class Op> void scan_lanes(const array *out, const array *x, const lane
     });
 }
 
-template <class Op> int scan(ad_call *c, int axis, const array *out, const array *x, ad_cast_kernel cast) {
-    const walk<2> lanes = walk_of(*out, *x, axis);
-    const lane first = {out->data, x->data, out->stride[axis], x->stride[axis], out->shape[axis], cast};
-    /* Pieces are read twice: more threads than two make up for that, and so does what floats gain. */
+/* Whether lanes are divided among threads. Pieces are read twice: more threads than two make up for that, and so does
+ * what floats gain. */
+template <class Op> bool is_divided(int64_t n, int64_t lanes) {
     const int threads = ad_cpu_parallel_threads();
-    if (Op::in_pieces && (Op::may_overflow || threads > 2) && first.n >= LONG_LANE && lanes.count < 2 * threads) {
-        int rc = 0;
-        lanes.runs(0, lanes.count, [&](const int64_t(&at)[2], int64_t n, int64_t) {
-            for (int64_t j = 0; j < n && rc == 0; j++) {
-                lane l = first;
-                l.to += at[0] + j * lanes.inner(0);
-                l.from += at[1] + j * lanes.inner(1);
-                rc = scan_long<Op>(c, &l);
-            }
-            return rc == 0;
-        });
-        return rc;
+    return Op::in_pieces && (Op::may_overflow || threads > 2) && n >= LONG_LANE && lanes < 2 * threads;
+}
+
+template <class Op> int scan(ad_call *c, const lane *first, const walk<2> *lanes) {
+    wave<Op> w;
+    if (!is_divided<Op>(first->n, lanes->count)) {
+        scan_lanes<Op>(first, lanes);
+        return 0;
     }
-    scan_lanes<Op>(out, x, &first, &lanes);
+    if (make_wave<Op>(c, first, &w) < 0) return AD_E_MEMORY;
+    lanes->runs(0, lanes->count, [&](const int64_t(&at)[2], int64_t n, int64_t) {
+        for (int64_t j = 0; j < n; j++) {
+            const lane l =
+                lane_at(first, at[0] + j * lanes->inner(0), at[1] + j * lanes->inner(1), sizeof(typename Op::type));
+            scan_long<Op>(&l, &w);
+        }
+        return true;
+    });
     return 0;
 }
 
 /* Types that sums are made in. */
 template <class S> constexpr bool is_loop = (LOOPS >> dtype_of<S>::value & 1) != 0;
 
-template <bool Product, bool SkipNan> int scan_call(ad_call *c) {
+/* f(op) for the operation's scan_op; false: it is no scan. */
+template <bool Product, bool SkipNan, class F> bool with_loop(int loop, F f) {
+    return visit(loop, [&](auto t) {
+        using S = typename decltype(t)::type;
+        if constexpr (is_loop<S>) f(scan_op<S, Product, SkipNan>{});
+        return is_loop<S>;
+    });
+}
+template <class F> bool with_scan(const ad_op *op, F f) {
+    if (op->opcode != AD_REQ_CALL) return false;
+    switch (op->row) {
+    case AD_CALL_cumsum: return with_loop<false, false>(op->loop, f);
+    case AD_CALL_cumprod: return with_loop<true, false>(op->loop, f);
+    case AD_CALL_nancumsum: return with_loop<false, true>(op->loop, f);
+    case AD_CALL_nancumprod: return with_loop<true, true>(op->loop, f);
+    default: return false;
+    }
+}
+
+/* The lanes of a scan as far as its shape tells. */
+struct shape_of_scan {
+    int64_t n, lanes, apart; /* elements from one of a lane to the next, where they lie in row-major order */
+    bool divided;
+};
+
+/* False: it is no scan. */
+bool look_at(const ad_op *op, shape_of_scan *s) {
+    if (op->opcode != AD_REQ_CALL) return false;
+    const ad_desc *d = &op->operand[0].desc;
+    const int axis = int(op->param[0].as.i);
+    s->n = d->shape[axis];
+    s->lanes = s->apart = 1;
+    for (int i = 0; i < d->ndim; i++) {
+        if (i != axis) s->lanes *= d->shape[i];
+        if (i > axis) s->apart *= d->shape[i];
+    }
+    return with_scan(op, [&](auto t) { s->divided = is_divided<decltype(t)>(s->n, s->lanes); });
+}
+
+} // namespace
+
+bool ad_cpu_scan_takes(const ad_op *op) {
+    shape_of_scan s;
+    if (!look_at(op, &s) || s.apart != 1) return false;
+    return s.divided || (s.n >= LEAST_MADE && s.lanes >= 2 * ad_cpu_parallel_threads());
+}
+
+/* Lanes that are divided may be read again after something has been written. */
+bool ad_cpu_scan_stays(const ad_op *op) {
+    shape_of_scan s;
+    return look_at(op, &s) && !s.divided && op->operand[0].desc.dtype == op->loop &&
+           op->operand[1].desc.dtype == op->loop;
+}
+
+int ad_cpu_scan(ad_call *c, const ad_chain_program *values) {
     array x, out;
     const ad_operand *source = &c->op->operand[1];
     const int loop = c->op->loop, type = source->is_scalar ? loop : source->desc.dtype;
@@ -212,19 +333,16 @@ template <bool Product, bool SkipNan> int scan_call(ad_call *c) {
     int rc;
     if ((rc = ad_call_input(c, 0, type, &x)) < 0 || (rc = ad_call_output(c, 0, loop, &out)) < 0) return rc;
     if (count(out) == 0) return 0;
-    ad_cast_kernel cast = type == loop ? nullptr : ad_cpu_kernels_get()->cast[type][loop];
+    const ad_cast_kernel cast = type == loop ? nullptr : ad_cpu_kernels_get()->cast[type][loop];
+    const walk<2> lanes = walk_of(out, x, axis);
+    const lane first = {out.data, x.data, out.stride[axis], x.stride[axis], out.shape[axis], cast, values, 0};
     c->run->wrote = true;
-    rc = visit(loop, [&](auto t) {
-        using S = typename decltype(t)::type;
-        if constexpr (is_loop<S>) return scan<scan_op<S, Product, SkipNan>>(c, axis, &out, &x, cast);
-        else return ad__fault(c->fault, AD_E_INTERNAL, "a running sum has no loop for this type");
-    });
+    if (!with_scan(c->op, [&](auto t) { rc = scan<decltype(t)>(c, &first, &lanes); }))
+        return ad__fault(c->fault, AD_E_INTERNAL, "a running sum has no loop for this type");
     return rc < 0 ? rc : ad_call_finish(c, 0, &out);
 }
 
-} // namespace
-
-int ad_call_cumsum(ad_call *c) { return scan_call<false, false>(c); }
-int ad_call_cumprod(ad_call *c) { return scan_call<true, false>(c); }
-int ad_call_nancumsum(ad_call *c) { return scan_call<false, true>(c); }
-int ad_call_nancumprod(ad_call *c) { return scan_call<true, true>(c); }
+int ad_call_cumsum(ad_call *c) { return ad_cpu_scan(c, nullptr); }
+int ad_call_cumprod(ad_call *c) { return ad_cpu_scan(c, nullptr); }
+int ad_call_nancumsum(ad_call *c) { return ad_cpu_scan(c, nullptr); }
+int ad_call_nancumprod(ad_call *c) { return ad_cpu_scan(c, nullptr); }

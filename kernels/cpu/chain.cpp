@@ -214,34 +214,37 @@ void add_views(ad_loop_wide *all, const ad_chain *chain) {
     }
 }
 
-/* An array that there is not, whose elements lie in row-major order: as the first it makes the others follow it. */
-void add_order(ad_loop_wide *all, const ad_chain *chain) {
-    static char nothing;
+/* An array of the chain's shape whose elements lie in row-major order: as the first it makes the others follow it. */
+void add_order(ad_loop_wide *all, const ad_chain *chain, void *data, int64_t size) {
     int64_t strides[AD_MAX_NDIM];
-    ad__strides_contiguous(chain->ndim, chain->shape, 1, strides);
-    ad_loop_add(all, &nothing, chain->ndim, chain->shape, strides);
+    ad__strides_contiguous(chain->ndim, chain->shape, size, strides);
+    ad_loop_add(all, data, chain->ndim, chain->shape, strides);
 }
 
-/* All views in one order of elements. What the end reduces comes first: it is made in memory of its own. */
-void make_loop(ad_loop_wide *all, const ad_chain *chain, void *value) {
+/* One that there is not. */
+void add_order(ad_loop_wide *all, const ad_chain *chain) {
+    static char nothing;
+    add_order(all, chain, &nothing, 1);
+}
+
+/* All views in one order of elements. What the end takes comes first. */
+void make_loop(ad_loop_wide *all, const ad_chain *chain, const ad_operand *value) {
     ad_loop_init(all, chain->ndim, chain->shape);
     if (chain->nrandoms) add_order(all, chain);
-    if (value) {
-        const ad_desc *d = &chain->end.op->operand[1].desc;
-        ad_loop_add(all, value, d->ndim, d->shape, d->strides);
-    }
+    if (value) add_order(all, chain, value->data, ad__dtypes[value->desc.dtype].size);
     add_views(all, chain);
     ad_loop_optimize(all);
 }
 
-void make_arrays(maker *m, const ad_loop_wide *all, bool value) {
+void make_arrays(maker *m, const ad_loop_wide *all, const ad_operand *value) {
     ad_chain_program *p = m->p;
     const ad_chain *c = m->chain;
     int k = c->nrandoms > 0;
-    p->noutputs = c->noutputs + value;
+    const bool extra = value != nullptr;
+    p->noutputs = c->noutputs + extra;
     p->ninputs = c->ninputs;
-    if (value) make_array(&p->output[0], all, k++, c->end.op->operand[1].desc.dtype);
-    for (int i = 0; i < c->noutputs; i++) make_array(&p->output[value + i], all, k++, c->output[i].view.desc.dtype);
+    if (value) make_array(&p->output[0], all, k++, value->desc.dtype);
+    for (int i = 0; i < c->noutputs; i++) make_array(&p->output[extra + i], all, k++, c->output[i].view.desc.dtype);
     for (int i = 0; i < c->ninputs; i++, k++) {
         make_array(&p->input[i], all, k, c->input[i].desc.dtype);
         m->one[i] = ad_loop_is_scalar(all, k);
@@ -256,13 +259,17 @@ bool may_be_home(const maker *m, const ad_chain_array *a, const ad_operand *view
     return true;
 }
 
-void make_outputs(maker *m, bool value) {
+int16_t value_slot(maker *m, const ad_operand *value) {
+    const int dtype = value->desc.dtype;
+    return find_source(m, m->chain->end.from, dtype, dtype);
+}
+
+void make_outputs(maker *m, const ad_operand *value) {
     ad_chain_program *p = m->p;
     for (int i = 0; i < p->noutputs; i++) {
         ad_chain_array *a = &p->output[i];
-        const ad_chain_output *o = value && i == 0 ? nullptr : &m->chain->output[i - value];
-        const ad_source from = o ? o->from : m->chain->end.from;
-        a->slot = m->value[from.index][from.part];
+        const ad_chain_output *o = value && i == 0 ? nullptr : &m->chain->output[i - (value != nullptr)];
+        a->slot = o ? m->value[o->from.index][o->from.part] : value_slot(m, value);
         a->home = may_be_home(m, a, o ? &o->view : nullptr);
         for (int j = 0; j < i; j++)
             if (p->output[j].slot == a->slot && p->output[j].home) a->home = false;
@@ -307,13 +314,21 @@ bool has_good_randoms(const ad_chain *chain) {
     return true;
 }
 
+/* For tests: a GPU declines what has not been compiled yet, and so does this backend with some then. */
+bool is_declined(const ad_chain *chain) {
+    static const bool declines = getenv("ARRAYD_CPU_DECLINES") != nullptr;
+    return declines && chain->nnodes % 3 > 0;
+}
+
 } // namespace
 
 bool ad_cpu_chain_suits(const ad_chain *chain) {
     ad_loop_wide all;
-    if (chain->nnodes < 2 || !has_good_randoms(chain)) return false;
+    if (is_declined(chain)) return false;
+    const bool scan = ad_chain_end_scans(chain->end.op);
+    if (chain->nnodes + scan < 2 || !has_good_randoms(chain) || (scan && ad_chain_keeps(chain))) return false;
     ad_loop_init(&all, chain->ndim, chain->shape);
-    if (chain->nrandoms) add_order(&all, chain);
+    if (chain->nrandoms || scan) add_order(&all, chain);
     add_views(&all, chain);
     if (all.nop == 0) return false;
     ad_loop_optimize(&all);
@@ -324,7 +339,7 @@ bool ad_cpu_chain_suits(const ad_chain *chain) {
     return true;
 }
 
-void ad_cpu_chain_plan(ad_chain_program *p, const ad_chain *chain, void *value) {
+void ad_cpu_chain_plan(ad_chain_program *p, const ad_chain *chain, const ad_operand *value) {
     ad_loop_wide all;
     maker m;
     m.p = p;
@@ -334,8 +349,8 @@ void ad_cpu_chain_plan(ad_chain_program *p, const ad_chain *chain, void *value) 
     for (int i = 0; i < chain->nrandoms; i++) ad::random_open_source(&p->random[i], &chain->random[i]);
     make_loop(&all, chain, value);
     p->count = ad_loop_count(&all);
-    make_arrays(&m, &all, value != nullptr);
+    make_arrays(&m, &all, value);
     make_nodes(&m);
-    make_outputs(&m, value != nullptr);
+    make_outputs(&m, value);
     assign_blocks(p);
 }

@@ -54,9 +54,13 @@ struct ad_chain_program {
 
 /* False: as a chain it would be no faster. */
 bool ad_cpu_chain_suits(const ad_chain *chain);
-/* Make the program; its outputs are the chain's, and one more at `value` (NULL: none) for what the end reduces. */
-void ad_cpu_chain_plan(ad_chain_program *p, const ad_chain *chain, void *value);
+/* Make the program; its outputs are the chain's, and before them, where there is an end, `value`: what that takes, in
+ * memory of its own and of a type that need not be the value's (NULL: none). */
+void ad_cpu_chain_plan(ad_chain_program *p, const ad_chain *chain, const ad_operand *value);
 void ad_cpu_chain_run(const ad_chain_program *p);
+/* Elements begin..end of the value go to `to`, whatever its data are; by this thread alone. The chain has no outputs.
+ */
+void ad_cpu_chain_make(const ad_chain_program *p, int64_t begin, int64_t end, void *to);
 
 /* ad_backend.fuse for a chain that suits. 0: no memory. */
 int ad_cpu_fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault);

@@ -2,6 +2,7 @@
  * thread for each stream executes them later, now and then after a while. For tests of whoever uses a backend: what a
  * GPU would punish (memory used again too early, a stream that does not wait for another, a result read before it is
  * there) goes wrong here, too, and the sanitizers see it. */
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -110,6 +111,12 @@ void stream_close(ad_stream *stream) {
     delete s;
 }
 
+/* A kernel has done something after which the process is not to be trusted: as on a GPU, whoever asks next hears it. */
+ad_fault lost;
+std::atomic<bool> is_lost{false};
+
+int check_lost(ad_fault *fault) { return is_lost ? ad__fault(fault, AD_E_DEVICE_LOST, "%s", lost.text) : 0; }
+
 int stream_wait(ad_stream *stream, ad_fault *fault) {
     late_stream *s = own(stream);
     uint64_t target;
@@ -118,7 +125,7 @@ int stream_wait(ad_stream *stream, ad_fault *fault) {
         target = s->at->queued;
     }
     s->at->wait(target);
-    return now->stream_wait(s->inner, fault);
+    return is_lost ? check_lost(fault) : now->stream_wait(s->inner, fault);
 }
 
 /* ---- events ---- */
@@ -141,6 +148,7 @@ int event_open(ad_device *device, bool timed, ad_event **out, ad_fault *fault) {
 
 int event_done(ad_event *event, ad_fault *fault) {
     late_event *e = own(event);
+    if (is_lost) return check_lost(fault);
     return e->at && !e->at->reached(e->target) ? 0 : now->event_done(e->inner, fault);
 }
 
@@ -378,8 +386,14 @@ int launch(ad_stream *stream, const ad_launch *from, ad_run *run, ad_fault *faul
     s->push([=] {
         ad_fault why = {};
         std::lock_guard<std::mutex> hold(one_at_a_time);
+        if (is_lost) return;
         int failed = now->launch(s->inner, &c->launch, &c->run, &why);
-        if (failed < 0) report(c->check, why, failed);
+        if (failed == AD_E_DEVICE_LOST) {
+            lost = why;
+            is_lost = true;
+        } else if (failed < 0) {
+            report(c->check, why, failed);
+        }
     });
     return 0;
 }

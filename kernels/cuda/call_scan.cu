@@ -1,6 +1,6 @@
 /* Running sums and products: which kernel, over what. */
 #include "kernels/call.h"
-#include "kernels/cuda/call_scan.h"
+#include "kernels/cuda/call_scan_plan.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/reduce_plan.h"
 #include "protocol/tables.h"
@@ -44,24 +44,27 @@ uint8_t log2_up(int64_t n) {
     return r;
 }
 
-/* Lanes for each warp, or short ones for each few threads of one. */
-int scan_rows(plan *p) {
-    ad_scan *s = &p->scan;
-    const int64_t vectors = pieces(s->n, p->kernels.width);
+/* Lanes for each warp, or short ones for each few threads of one. Both give the number of blocks. */
+int64_t lay_rows(ad_scan *s, const ad_scan_kernels *kernels) {
+    const int64_t vectors = pieces(s->n, kernels->width);
     s->log_row = log2_up(vectors < 32 ? vectors : 32);
     s->log_span = log2_up(pieces(vectors, 32));
     if (1 << s->log_span > AD_SCAN_ROW_LOADS) s->log_span = log2_up(AD_SCAN_ROW_LOADS);
     const int64_t of_warp = (AD_SCAN_ROW_LOADS >> s->log_span) * (32 >> s->log_row);
-    return launch(p, p->kernels.rows, pieces(s->lanes, of_warp * WARPS));
+    return pieces(s->lanes, of_warp * WARPS);
+}
+int64_t lay_tiles(ad_scan *s, const ad_scan_kernels *kernels) {
+    s->tiles = pieces(s->n, kernels->tile);
+    return s->lanes * s->tiles;
 }
 
 /* Elements of a lane lie next to each other. */
 int scan_contiguous(plan *p) {
     ad_scan *s = &p->scan;
-    if (s->n < LONG) return scan_rows(p);
-    s->tiles = pieces(s->n, p->kernels.tile);
-    int rc = make_messages(p, s->lanes * s->tiles);
-    return rc < 0 ? rc : launch(p, p->kernels.tiled, s->lanes * s->tiles);
+    if (s->n < LONG) return launch(p, p->kernels.rows, lay_rows(s, &p->kernels));
+    const int64_t blocks = lay_tiles(s, &p->kernels);
+    int rc = make_messages(p, blocks);
+    return rc < 0 ? rc : launch(p, p->kernels.tiled, blocks);
 }
 
 /* Whether `side` can read its lanes as 8 bytes; they are counted so then. */
@@ -150,7 +153,42 @@ int scan_call(ad_call *c, ad_scan_kernels (*kernels)(int input, int loop), bool 
     return rc < 0 ? rc : ad_call_finish(c, 0, &out);
 }
 
+bool is_scan(const ad_op *op, bool *product) {
+    *product = op->row == AD_CALL_cumprod || op->row == AD_CALL_nancumprod;
+    return *product || op->row == AD_CALL_cumsum || op->row == AD_CALL_nancumsum;
+}
+
 } // namespace
+
+bool ad_scan_lay(const ad_op *op, ad_scan_layout *to) {
+    array out = view_of(op->operand[0]), x = view_of(op->operand[1]);
+    const int axis = int(op->param[0].as.i);
+    *to = {};
+    to->input = x.dtype;
+    to->loop = op->loop;
+    if (op->opcode != AD_REQ_CALL || !is_scan(op, &to->product) || out.dtype != to->loop) return false;
+    ad_scan_kernels (*kernels)(int, int) = to->product ? ad_scan_product : ad_scan_sum;
+    ad_scan_kernels k = kernels(to->input, to->loop);
+    if (k.tiled == nullptr) k = kernels(to->input = to->loop, to->loop);
+    x.data = nullptr;
+    x.dtype = to->input;
+    pack(&x);
+    ad_scan *s = &to->scan;
+    const walk<2> lanes = walk_of(x, out, axis);
+    if (k.tiled == nullptr || !has_contiguous(x, axis) || !has_contiguous(out, axis) ||
+        !ad_fold_axes(&lanes, s->lane, &s->nlane))
+        return false;
+    s->out = out.data;
+    s->n = x.shape[axis], s->in_step = x.stride[axis], s->out_step = out.stride[axis];
+    s->lanes = lanes.count;
+    s->tiles = 1;
+    s->skip = op->row == AD_CALL_nancumsum || op->row == AD_CALL_nancumprod;
+    to->width = k.width;
+    to->way = s->n < LONG ? AD_SCAN_ROWS : AD_SCAN_TILED;
+    to->blocks = to->way == AD_SCAN_ROWS ? lay_rows(s, &k) : lay_tiles(s, &k);
+    to->messages = s->tiles > 1 ? to->blocks * k.message : 0;
+    return to->blocks <= INT32_MAX;
+}
 
 int ad_call_cumsum(ad_call *c) { return scan_call(c, ad_scan_sum, false); }
 int ad_call_cumprod(ad_call *c) { return scan_call(c, ad_scan_product, false); }

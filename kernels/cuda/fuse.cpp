@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/call.h"
+#include "kernels/cuda/call_scan_plan.h"
 #include "kernels/cuda/fuse_cache.h"
 #include "kernels/cuda/reduce_plan.h"
 #include "kernels/random_call.h"
@@ -68,25 +69,33 @@ struct end_op {
     }
 };
 
-bool takes_end(const ad_op *end) { return end->opcode == AD_REQ_REDUCE && end->nout + end->nin <= END_OPERANDS; }
+bool takes_end(const ad_chain *chain) {
+    const ad_op *end = chain->end.op;
+    return end->nout + end->nin <= END_OPERANDS && (!ad_chain_end_scans(end) || !ad_chain_keeps(chain));
+}
 
-/* As fuse_fold of fuse_fold.cuh. */
-struct fold_argument {
-    ad_fold fold;
+/* As fuse_fold of fuse_fold.cuh and fuse_scan of fuse_scan.cuh: what the end's kernel is told, and the chain's. */
+template <class End> struct end_argument {
+    End end;
     alignas(16) char chain[sizeof(ad_fuse_plan)];
 };
 
-int launch_fold(ad_call *c, const ad_chain *chain, cudaKernel_t kernel, ad_fold_layout *lay, ad_fuse_plan *p) {
-    fold_argument a;
-    if (ad_fold_scratch(c, &lay->fold, lay->groups, lay->state) < 0) return 0;
+template <class End> int launch_end(ad_call *c, const ad_chain *chain, cudaKernel_t kernel, const End &end,
+                                    unsigned blocks, ad_fuse_plan *p) {
+    end_argument<End> a;
     store_scalars(chain, p);
     const size_t used = sizeof p->head + sizeof *p->operand * size_t(ad_fuse_operands(&p->form)) +
                         sizeof(ad_fuse_scalar) * size_t(ad_fuse_scalars(&p->form));
-    a.fold = lay->fold;
+    a.end = end;
     memcpy(a.chain, &p->head, used);
-    if (c->op->operand[0].desc.form == AD_VIEW) c->run->wrote = true;
-    int rc = launch(c->stream, kernel, unsigned(lay->groups * lay->fold.blocks), &a, c->fault);
+    int rc = launch(c->stream, kernel, blocks, &a, c->fault);
     return rc < 0 ? rc : 1;
+}
+
+int launch_fold(ad_call *c, const ad_chain *chain, cudaKernel_t kernel, ad_fold_layout *lay, ad_fuse_plan *p) {
+    if (ad_fold_scratch(c, &lay->fold, lay->groups, lay->state) < 0) return 0;
+    if (c->op->operand[0].desc.form == AD_VIEW) c->run->wrote = true;
+    return launch_end(c, chain, kernel, lay->fold, unsigned(lay->groups * lay->fold.blocks), p);
 }
 
 /* One kernel that computes what it reduces. Not tried: the reduction is not one of those. */
@@ -107,6 +116,32 @@ int try_fold(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fa
     return rc <= 0 ? rc : launch_fold(&c, chain, kernel, &lay, &p);
 }
 
+int launch_scan(ad_call *c, const ad_chain *chain, cudaKernel_t kernel, ad_scan_layout *lay, ad_fuse_plan *p) {
+    if (lay->messages > 0) {
+        lay->scan.messages = static_cast<char *>(c->run->workspace(c->run, uint64_t(lay->messages)));
+        lay->scan.tag = ad_fold_tag();
+        if (lay->scan.messages == nullptr) return 0;
+    }
+    return launch_end(c, chain, kernel, lay->scan, unsigned(lay->blocks), p);
+}
+
+/* One kernel that computes what it scans. Not tried: lanes are not rows, or not of whole vectors. */
+int try_scan(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault, bool *tried) {
+    ad_call c = {stream, chain->end.op, run, fault};
+    ad_scan_layout lay;
+    ad_fuse_plan p;
+    cudaKernel_t kernel;
+    *tried = false;
+    if (chain->noutputs != 0 || !ad_scan_lay(chain->end.op, &lay)) return 0;
+    const bool whole = lay.scan.n % lay.width == 0;
+    const ad_fuse_end end = {uint8_t(lay.product ? AD_FUSE_SCAN_PRODUCT : AD_FUSE_SCAN_SUM), uint8_t(lay.way),
+                             uint8_t(lay.input), uint8_t(lay.loop)};
+    if ((!whole && lay.scan.lanes > 1) || !ad_fuse_plan_end(chain, &end, whole, &p)) return 0;
+    *tried = true;
+    int rc = ad_fuse_kernel(stream->device, chain, &p.form, &kernel, fault);
+    return rc <= 0 ? rc : launch_scan(&c, chain, kernel, &lay, &p);
+}
+
 /* ---- chains ---- */
 
 uint64_t value_size(const ad_chain *chain, int dtype) {
@@ -120,20 +155,22 @@ int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault)
     cudaKernel_t kernel;
     void *value = nullptr;
     const ad_op *end = chain->end.op;
+    const bool scan = ad_chain_end_scans(end);
     bool tried = false;
     int rc;
     if (!has_good_randoms(chain)) return 0;
     if (end != nullptr) {
-        if (!takes_end(end)) return 0;
-        rc = try_fold(stream, chain, run, fault, &tried);
+        if (!takes_end(chain)) return 0;
+        rc = (scan ? try_scan : try_fold)(stream, chain, run, fault, &tried);
         if (tried) return rc;
     }
     if (!ad_fuse_plan_make(chain, stream->device->multiprocessors, &p)) return 0;
     if ((rc = ad_fuse_kernel(stream->device, chain, &p.form, &kernel, fault)) <= 0) return rc;
     store_scalars(chain, &p);
-    if (end != nullptr) { /* by way of scratch memory */
-        const int last = p.form.nout - 1;
-        value = run->workspace(run, value_size(chain, p.form.dtype[last]));
+    if (end != nullptr) { /* by way of scratch memory, or of the output's: a scan reads what it writes over before */
+        const int last = p.form.nout - 1, dtype = p.form.dtype[last];
+        const bool stays = scan && dtype == end->loop && dtype == end->operand[0].desc.dtype;
+        value = stays ? end->operand[0].data : run->workspace(run, value_size(chain, dtype));
         if (value == nullptr) return 0;
         p.operand[last].base = static_cast<char *>(value);
     }
@@ -142,7 +179,7 @@ int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault)
     if ((rc = launch(stream, kernel, p.blocks, &p.head, fault)) < 0) return rc;
     if (end != nullptr) {
         end_op of_value(end, value);
-        rc = ad_cuda_reduce(stream, &of_value.op, run, fault);
+        rc = scan ? ad__call_run(stream, &of_value.op, run, fault) : ad_cuda_reduce(stream, &of_value.op, run, fault);
     }
     return rc < 0 ? rc : 1;
 }

@@ -12,10 +12,10 @@
 
 #include "kernels/chain.h"
 #include "kernels/compile.h"
+#include "kernels/cuda/call_scan.h"
 #include "kernels/cuda/fuse_argument.h"
-#include "kernels/cuda/reduce.h"
 
-#define AD_FUSE_OUTPUTS (AD_CHAIN_OUTPUTS + 1) /* the last: what the chain's end reduces */
+#define AD_FUSE_OUTPUTS (AD_CHAIN_OUTPUTS + 1) /* the last: what the chain's end takes */
 #define AD_FUSE_OPERANDS (AD_FUSE_OUTPUTS + AD_CHAIN_INPUTS + AD_CHAIN_RANDOMS)
 #define AD_FUSE_SCALARS 64 /* uses of scalars, each in the type it is used in */
 #define AD_FUSE_KEY 2048   /* bytes of a signature, at most */
@@ -24,10 +24,13 @@
 /* How a row of an operand lies; RANDOM: nowhere, its elements are made (fuse_random.cuh). */
 enum { AD_FUSE_PACKED, AD_FUSE_APART, AD_FUSE_ONE, AD_FUSE_RANDOM };
 /* What a kernel's source includes besides what all do. */
-enum { AD_FUSE_WITH_RANDOM = 1, AD_FUSE_WITH_END = 2 };
+enum { AD_FUSE_WITH_RANDOM = 1, AD_FUSE_WITH_END = 2, AD_FUSE_WITH_SCAN = 4 };
+/* Ends that are scans, besides AD_FOLD_SUMS ... */
+enum { AD_FUSE_SCAN_SUM = 64, AD_FUSE_SCAN_PRODUCT };
 
-/* A chain's end whose kernel computes what it reduces: which states (AD_FOLD_SUMS ...; AD_FOLD_NO_FAMILY: there is no
- * such end), how their elements would be read (AD_FOLD_UNIT ...), and the reduction's types. */
+/* A chain's end whose kernel computes what it takes: which states or scan (AD_FOLD_SUMS ..., AD_FUSE_SCAN_SUM ...;
+ * AD_FOLD_NO_FAMILY: there is no such end), how elements would be read (AD_FOLD_UNIT ..., AD_SCAN_TILED ...), and the
+ * operation's types: of what it reads, and what it computes in. */
 typedef struct ad_fuse_end {
     uint8_t family, way, input, loop;
 } ad_fuse_end;
@@ -35,7 +38,7 @@ typedef struct ad_fuse_end {
 /* Outputs, inputs, then random sources. What of a plan the kernel's source depends on. */
 typedef struct ad_fuse_form {
     int nout, nin, nrandoms, nscalars;
-    ad_fuse_end end;      /* then there is one output, the value that is reduced, and it is not stored */
+    ad_fuse_end end;      /* then there is one output, the value that it takes, and it is not stored */
     uint8_t outer;        /* dimensions outside the rows */
     uint8_t width;        /* elements of a chunk */
     uint8_t step, unroll; /* elements computed at a time; chunks of a thread */
@@ -57,11 +60,12 @@ typedef struct ad_fuse_plan {
     ad_fuse_scalar room[AD_FUSE_SCALARS + 2 * AD_CHAIN_RANDOMS];
 } ad_fuse_plan;
 
+static inline bool ad_fuse_scans(const ad_fuse_form *f) { return f->end.family >= AD_FUSE_SCAN_SUM; }
 static inline int ad_fuse_operands(const ad_fuse_form *f) { return f->nout + f->nin + f->nrandoms; }
 static inline int ad_fuse_scalars(const ad_fuse_form *f) { return f->nscalars + 2 * f->nrandoms; }
 int ad_fuse_includes(const ad_fuse_form *form); /* AD_FUSE_WITH_... */
 
-/* False: not for one kernel of ours. The last output of a chain with an end is what that reduces, row-major; its base
+/* False: not for one kernel of ours. The last output of a chain with an end is what that takes, row-major; its base
  * is for the caller to set, and so are the scalars. */
 bool ad_fuse_plan_make(const ad_chain *chain, int multiprocessors, ad_fuse_plan *plan);
 /* The same for a chain whose only result goes into its end. whole: the end reads nothing but whole chunks. */

@@ -36,10 +36,15 @@
     X(fold, "kernels/cuda/reduce_fold.cuh")     \
     X(states, "kernels/cuda/reduce_states.cuh") \
     X(end, "kernels/cuda/fuse_fold.cuh")
+#define AD_EMBEDDED_FOR_SCANS(X)                      \
+    X(scan, "kernels/cuda/call_scan.h")               \
+    X(scan_parts, "kernels/cuda/call_scan_parts.cuh") \
+    X(scan_end, "kernels/cuda/fuse_scan.cuh")
 
 AD_EMBEDDED(AD_EMBED)
 AD_EMBEDDED_FOR_RANDOM(AD_EMBED)
 AD_EMBEDDED_FOR_ENDS(AD_EMBED)
+AD_EMBEDDED_FOR_SCANS(AD_EMBED)
 
 namespace {
 
@@ -71,7 +76,7 @@ const char distribution_text[] = "#pragma once\n"
 
 #define AD_COUNT(symbol, path) +1
 constexpr size_t USUAL = 4 AD_EMBEDDED(AD_COUNT), RANDOM = USUAL + 1 AD_EMBEDDED_FOR_RANDOM(AD_COUNT),
-                 TEXTS = RANDOM AD_EMBEDDED_FOR_ENDS(AD_COUNT);
+                 ENDS = RANDOM AD_EMBEDDED_FOR_ENDS(AD_COUNT), TEXTS = ENDS AD_EMBEDDED_FOR_SCANS(AD_COUNT);
 #undef AD_COUNT
 
 struct headers {
@@ -83,7 +88,7 @@ struct headers {
               {"protocol/base.h", {base_text, sizeof base_text - 1}},
 #define AD_HEADER(symbol, path) {path, {ad_text_##symbol, size_t(ad_text_end_##symbol - ad_text_##symbol)}},
               AD_EMBEDDED(AD_HEADER){"protocol/distribution.h", {distribution_text, sizeof distribution_text - 1}},
-              AD_EMBEDDED_FOR_RANDOM(AD_HEADER) AD_EMBEDDED_FOR_ENDS(AD_HEADER)
+              AD_EMBEDDED_FOR_RANDOM(AD_HEADER) AD_EMBEDDED_FOR_ENDS(AD_HEADER) AD_EMBEDDED_FOR_SCANS(AD_HEADER)
 #undef AD_HEADER
           } {
     }
@@ -96,7 +101,10 @@ const char *const options[] = {"-w", "-std=c++17", "-default-device", "-fmad=fal
 
 const ad_compile_header *ad_fuse_headers(int includes, size_t *count) {
     static const headers h;
-    *count = includes & AD_FUSE_WITH_END ? TEXTS : includes & AD_FUSE_WITH_RANDOM ? RANDOM : USUAL;
+    *count = includes & AD_FUSE_WITH_SCAN     ? TEXTS
+             : includes & AD_FUSE_WITH_END    ? ENDS
+             : includes & AD_FUSE_WITH_RANDOM ? RANDOM
+                                              : USUAL;
     return h.all;
 }
 

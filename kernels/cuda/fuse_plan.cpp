@@ -102,7 +102,7 @@ void add_random(walk *w, uint64_t first) {
     w->base[w->nop++] = reinterpret_cast<char *>(uintptr_t(first));
 }
 
-/* What the chain's end reduces, in row-major order; its address is not known yet. */
+/* What the chain's end takes, in row-major order; its address is not known yet. */
 void add_end(walk *w, int64_t size) {
     for (int d = w->ndim - 1; d >= 0; d--) {
         w->stride[w->nop][d] = size;
@@ -334,12 +334,13 @@ void add_output(walk *w, const ad_chain *c, const ad_chain_output *o, ad_fuse_fo
     add_operand(w, c, &o->view);
 }
 
-/* Outputs, what the end reduces, inputs; dimensions in order. False: not for us. */
+/* Outputs, what the end takes, inputs; dimensions in order. False: not for us. */
 bool lay_out(const ad_chain *chain, walk *w, ad_fuse_form *f) {
     set_shape(w, chain);
     for (int k = 0; k < chain->noutputs; k++) add_output(w, chain, &chain->output[k], f);
     if (chain->end.op != nullptr) {
-        const int dtype = chain->end.op->operand[chain->end.op->nout].desc.dtype;
+        const int stored = chain->end.op->operand[chain->end.op->nout].desc.dtype;
+        const int dtype = ad_fuse_scans(f) ? f->end.input : stored;
         f->dtype[w->nop] = uint8_t(dtype);
         f->from[w->nop] = chain->end.from;
         add_end(w, ad__dtypes[dtype].size);
@@ -361,6 +362,19 @@ bool lay_out(const ad_chain *chain, walk *w, ad_fuse_form *f) {
     if (w->ndim - 1 > AD_FUSE_OUTER || !place_operands(w, f)) return false;
     f->outer = uint8_t(w->ndim - 1);
     return true;
+}
+
+/* Elements of a chunk, as the kernels that are not made of chains read them (reduce_states.cuh, call_scan_parts.cuh).
+ */
+int width_of_end(const ad_fuse_form *f) {
+    const int size = size_of(f, 0), way = f->end.way;
+    if (ad_fuse_scans(f)) return size >= ad__dtypes[f->end.loop].size ? 16 / size : 4;
+    return (way == AD_FOLD_WIDE ? 16 : way == AD_FOLD_SIDE ? 8 : size) / size;
+}
+/* Chunks that are read at once. */
+int chunks_of_end(const ad_fuse_form *f) {
+    if (ad_fuse_scans(f)) return f->end.way == AD_SCAN_TILED ? AD_SCAN_LOADS : AD_SCAN_ROW_LOADS;
+    return f->end.way != AD_FOLD_WIDE ? 8 : width_of_end(f) < 4 ? 4 : 16 / width_of_end(f);
 }
 
 } // namespace
@@ -396,7 +410,10 @@ bool ad_fuse_has_row(int row, int loop) {
 }
 
 int ad_fuse_includes(const ad_fuse_form *form) {
-    return (form->nrandoms ? AD_FUSE_WITH_RANDOM : 0) | (form->end.family != AD_FOLD_NO_FAMILY ? AD_FUSE_WITH_END : 0);
+    const int end = ad_fuse_scans(form)                     ? AD_FUSE_WITH_END | AD_FUSE_WITH_SCAN
+                    : form->end.family != AD_FOLD_NO_FAMILY ? AD_FUSE_WITH_END
+                                                            : 0;
+    return (form->nrandoms ? AD_FUSE_WITH_RANDOM : 0) | end;
 }
 
 int ad_fuse_weight(const ad_chain *chain) {
@@ -424,8 +441,7 @@ bool ad_fuse_plan_end(const ad_chain *chain, const ad_fuse_end *end, bool whole,
     ad_fuse_form *f = &plan->form;
     f->end = *end;
     if (chain->noutputs != 0 || !add_nodes(chain, plan) || !lay_out(chain, &w, f)) return false;
-    const int width = (end->way == AD_FOLD_WIDE ? 16 : end->way == AD_FOLD_SIDE ? 8 : size_of(f, 0)) / size_of(f, 0);
-    const int at_once = end->way == AD_FOLD_WIDE ? (width < 4 ? 4 * width : 16) : 8 * width;
+    const int width = width_of_end(f), at_once = chunks_of_end(f) * width;
     if (w.ndim > 1 && (!whole || w.shape[w.ndim - 1] % width != 0)) return false;
     f->width = uint8_t(width);
     f->ragged = f->tiled = false;

@@ -214,13 +214,18 @@ std::string state_of(const ad_fuse_end *e) {
     return name + (d->kind == 'b' ? "bool8" : "int" + bits) + (whole ? ", false>" : ", true>");
 }
 
+std::string argument_of_end(const ad_fuse_form *f) {
+    return std::string(ad_fuse_scans(f) ? "fuse_scan<" : "fuse_fold<") + std::to_string(ad_fuse_operands(f)) + ", " +
+           std::to_string(ad_fuse_scalars(f)) + ">";
+}
+
 void write_values(writer &w, const ad_fuse_form *f, const std::string *scalar_types) {
     const std::string value = type(f->dtype[0]);
     w << "struct values {\n    static constexpr bool ROLLED = " << (f->unroll > 1 ? "false" : "true") << ";\n"
-      << "    template <int V> static __device__ __forceinline__ vec<" << value
-      << ", V> chunk(const ad_fold &fold, int64_t first) {\n        constexpr int D = " << f->outer << ", N = V < "
-      << f->step << " ? V : " << f->step << ";\n        const auto &p = reinterpret_cast<const fuse_fold<"
-      << ad_fuse_operands(f) << ", " << ad_fuse_scalars(f) << "> &>(fold).chain;\n"
+      << "    template <int V, class End> static __device__ __forceinline__ vec<" << value
+      << ", V> chunk(const End &end, int64_t first) {\n        constexpr int D = " << f->outer << ", N = V < "
+      << f->step << " ? V : " << f->step << ";\n        const auto &p = reinterpret_cast<const " << argument_of_end(f)
+      << " &>(end).chain;\n"
       << "        const fuse_place<D> at = fuse_locate_element<D, V>(p.head, first);\n";
     for (int k = 0; k < f->nscalars; k++)
         w << "        const " << scalar_types[k] << " s" << k << " = fuse_scalar<" << scalar_types[k] << ">(p.scalar["
@@ -239,12 +244,26 @@ void write_values(writer &w, const ad_fuse_form *f, const std::string *scalar_ty
     w << "            shift(o, pack(e0));\n        }\n        return o;\n    }\n};\n";
 }
 
+/* The kernels' scan_op: call_scan_sum.cu, call_scan_product.cu. */
+std::string scan_of(const ad_fuse_end *e) {
+    const ad_dtype_row *d = &ad__dtypes[e->input];
+    const std::string input = d->kind == 'b' ? "bool8" : e->input == AD_UINT64 ? "int64_t" : type(e->input);
+    const std::string loop = e->loop == AD_UINT64 ? "int64_t" : type(e->loop);
+    return "scan_op<" + input + ", " + loop + (e->family == AD_FUSE_SCAN_PRODUCT ? ", true>" : ", false>");
+}
+
+void write_scan(writer &w, const ad_fuse_form *f) {
+    w << "extern \"C\" __global__ void __launch_bounds__(" << AD_SCAN_THREADS << ", 2)\n    " AD_FUSE_KERNEL
+      << "(const __grid_constant__ ad::" << argument_of_end(f) << " p) {\n"
+      << "    using namespace ad;\n    begin();\n    " << (f->end.way == AD_SCAN_TILED ? "scan_tile<" : "scan_short<")
+      << scan_of(&f->end) << ", fuse_scanned<values>>(p.scan);\n}\n";
+}
+
 void write_end(writer &w, const ad_fuse_form *f) {
     const bool wide = f->end.way == AD_FOLD_WIDE;
     /* With as many registers as all loads of a step need, or the compiler saves them, and loads come one by one. */
     w << "extern \"C\" __global__ void __launch_bounds__(" << AD_FOLD_THREADS << (f->unroll > 1 ? ", 2" : "")
-      << ")\n    " AD_FUSE_KERNEL << "(const __grid_constant__ ad::fuse_fold<" << ad_fuse_operands(f) << ", "
-      << ad_fuse_scalars(f) << "> p) {\n"
+      << ")\n    " AD_FUSE_KERNEL << "(const __grid_constant__ ad::" << argument_of_end(f) << " p) {\n"
       << "    using namespace ad;\n    begin();\n    fold_all<" << (wide ? "fuse_wide_work<" : "fuse_step_work<")
       << state_of(&f->end) << ", values";
     if (!wide) w << ", " << f->width;
@@ -287,7 +306,10 @@ std::string ad_fuse_source(const ad_chain *chain, const ad_fuse_form *form) {
             if (chain->node[i].source[k].kind == AD_SOURCE_SCALAR)
                 scalar_types[scalars++] = type(ad_fuse_wants(&chain->node[i], k));
     w << "#include \"kernels/math.h\"\n#include \"kernels/cuda/"
-      << (form->end.family != AD_FOLD_NO_FAMILY ? "fuse_fold.cuh" : "fuse_device.cuh") << "\"\n"
+      << (ad_fuse_scans(form)                     ? "fuse_scan.cuh"
+          : form->end.family != AD_FOLD_NO_FAMILY ? "fuse_fold.cuh"
+                                                  : "fuse_device.cuh")
+      << "\"\n"
       << (form->nrandoms ? "#include \"kernels/cuda/fuse_random.cuh\"\n" : "") << "\nnamespace ad {\n"
       << "inline namespace AD_ISA {\n\n";
     write_element(w, chain, form, scalar_types);
@@ -295,7 +317,8 @@ std::string ad_fuse_source(const ad_chain *chain, const ad_fuse_form *form) {
     if (end) write_values(w, form, scalar_types);
     w << "\n} // namespace AD_ISA\n} // namespace ad\n\n";
     if (end) {
-        write_end(w, form);
+        if (ad_fuse_scans(form)) write_scan(w, form);
+        else write_end(w, form);
         return w.text;
     }
     write_head(w, form, scalar_types);

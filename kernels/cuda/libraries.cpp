@@ -7,7 +7,6 @@
 
 struct ad_cuda_libraries {
     cublasHandle_t blas;
-    cusolverDnHandle_t solver;
     cusolverDnParams_t parameters;
     ad_cuda_fft_plans *fft_plans;
 };
@@ -68,18 +67,22 @@ int ad_cuda_blas(ad_call *c, uint64_t workspace, cublasHandle_t *out) {
 }
 
 int ad_cuda_solver(ad_call *c, cusolverDnHandle_t *out) {
-    ad_cuda_libraries *l = nullptr;
-    int rc = libraries_of(c->stream->device, &l, c->fault);
-    if (rc < 0) return rc;
-    if (l->solver == nullptr) {
+    ad_stream *stream = c->stream;
+    if (stream->solver == nullptr) {
         cusolverDnHandle_t made;
-        if ((rc = ad_cuda_solver_status(cusolverDnCreate(&made), "cusolverDnCreate", c->fault)) < 0) return rc;
-        l->solver = made;
+        int rc = ad_cuda_solver_status(cusolverDnCreate(&made), "cusolverDnCreate", c->fault);
+        if (rc == 0)
+            rc = ad_cuda_solver_status(cusolverDnSetStream(made, stream->cuda), "cusolverDnSetStream", c->fault);
+        if (rc < 0) return rc;
+        stream->solver = made;
     }
-    rc = ad_cuda_solver_status(cusolverDnSetStream(l->solver, c->stream->cuda), "cusolverDnSetStream", c->fault);
-    if (rc < 0) return rc;
-    *out = l->solver;
+    *out = stream->solver;
     return 0;
+}
+
+void ad_cuda_solver_close(ad_stream *stream) {
+    if (stream->solver != nullptr) cusolverDnDestroy(stream->solver);
+    stream->solver = nullptr;
 }
 
 int ad_cuda_solver_parameters(ad_call *c, cusolverDnParams_t *out) {
@@ -128,7 +131,6 @@ void ad_cuda_libraries_close(ad_device *device) {
     if (l == nullptr) return;
     ad_cuda_fft_plans_close(l->fft_plans);
     if (l->parameters != nullptr) cusolverDnDestroyParams(l->parameters);
-    if (l->solver != nullptr) cusolverDnDestroy(l->solver);
     if (l->blas != nullptr) cublasDestroy(l->blas);
     delete l;
     device->libraries = nullptr;

@@ -1,9 +1,10 @@
-/* cuBLAS, cuSOLVER and cuFFT: handles, one of each for a device, made when first asked for; and what they say.
+/* cuBLAS, cuSOLVER and cuFFT: handles, made when first asked for; and what they say.
  *
- * A handle is bound to the stream it was asked for until it is asked for again: ask at the beginning of each
- * operation, never keep it. Nothing here allocates device memory behind the quota's back: cuBLAS works in the scratch
- * memory that it is given, cuSOLVER's 64-bit interface takes its own as arguments, and plans of cuFFT are to be made
- * with cufftSetAutoAllocation(plan, 0) and run with cufftSetWorkArea. */
+ * cuBLAS has one for a device, which is bound to the stream it was asked for until it is asked for again: ask at the
+ * beginning of each operation, never keep it. cuSOLVER has one for each stream: one that goes from stream to stream
+ * fails now and then (Xgetrs with CUSOLVER_STATUS_INTERNAL_ERROR). Nothing here allocates device memory behind the
+ * quota's back: cuBLAS works in the scratch memory that it is given, cuSOLVER's 64-bit interface takes its own as
+ * arguments, and plans of cuFFT are to be made with cufftSetAutoAllocation(plan, 0) and run with cufftSetWorkArea. */
 #ifndef AD_KERNELS_CUDA_LIBRARIES_H
 #define AD_KERNELS_CUDA_LIBRARIES_H
 
@@ -21,6 +22,7 @@ uint64_t ad_cuda_blas_workspace(const ad_device *device);
  * from ad_call_workspace, and fewer when there are not as many. Host scalars; default math mode (no TF32). */
 int ad_cuda_blas(ad_call *c, uint64_t workspace, cublasHandle_t *out);
 int ad_cuda_solver(ad_call *c, cusolverDnHandle_t *out);
+void ad_cuda_solver_close(ad_stream *stream);
 /* Parameters for cuSOLVER's 64-bit interface, all defaults. */
 int ad_cuda_solver_parameters(ad_call *c, cusolverDnParams_t *out);
 /* Where the device's plans of cuFFT are (fft_plans.h). */

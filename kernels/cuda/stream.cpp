@@ -5,10 +5,11 @@
 
 #include "kernels/cuda/checks.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/libraries.h"
 #include "protocol/distribution.h"
 
 static int stream_make(ad_device *device, int priority, ad_stream **out, ad_fault *fault) {
-    ad_stream *stream = new (std::nothrow) ad_stream{device, nullptr, priority, nullptr};
+    ad_stream *stream = new (std::nothrow) ad_stream{device, nullptr, priority, nullptr, nullptr};
     if (stream == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     int rc = ad_cuda_status(cudaStreamCreateWithPriority(&stream->cuda, cudaStreamNonBlocking, priority),
                             "cudaStreamCreate", fault);
@@ -28,8 +29,7 @@ static ad_stream *stream_take(ad_device *device, int priority) {
     return nullptr;
 }
 
-/* Streams are kept for whoever needs one next, and destroyed with the device only: handles of libraries stay bound to
- * the stream that they were last used on, and cuSOLVER fails once that is gone, whatever it is bound to afterwards. */
+/* Streams are kept for whoever needs one next, with their handles of cuSOLVER, and destroyed with the device only. */
 void ad_cuda_stream_close(ad_stream *stream) {
     if (stream == nullptr) return;
     stream->next = stream->device->spare;
@@ -53,6 +53,7 @@ void ad_cuda_streams_close(ad_device *device) {
     while (device->spare != nullptr) {
         ad_stream *stream = device->spare;
         device->spare = stream->next;
+        ad_cuda_solver_close(stream);
         cudaStreamDestroy(stream->cuda);
         delete stream;
     }

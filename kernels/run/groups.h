@@ -1,4 +1,4 @@
-/* cooperative_groups.h for the host's compiler: the grid, the block, tiles of a warp. */
+/* cooperative_groups.h for the host's compiler: the grid, the block, tiles of a warp, copies by a group. */
 #pragma once
 
 namespace cooperative_groups {
@@ -66,6 +66,22 @@ template <unsigned Size, class Parent> inline thread_block_tile<Size, Parent> ti
 template <class Group> inline void sync(const Group &g) { g.sync(); }
 template <class Group> inline unsigned long long thread_rank(const Group &g) { return g.thread_rank(); }
 template <class Group> inline unsigned long long group_size(const Group &g) { return g.size(); }
+
+/* Threads of a group copy elements in turn, and at once: before it waits nobody may rely on either. */
+template <class Group, class T, class Size>
+inline void memcpy_async(const Group &g, T *to, const T *from, const Size &size) {
+    const size_t bytes = size_t(size), n = bytes / sizeof(T);
+    for (size_t i = g.thread_rank(); i < n; i += g.size()) to[i] = from[i];
+    if (g.thread_rank() == 0) __builtin_memcpy(static_cast<void *>(to + n), from + n, bytes - n * sizeof(T));
+}
+template <class T, class Size> void memcpy_async(const grid_group &, T *, const T *, const Size &) = delete;
+template <class Group, class T, class To, class From>
+inline void memcpy_async(const Group &g, T *to, const To &room, const T *from, const From &count) {
+    memcpy_async(g, to, from, (size_t(room) < size_t(count) ? size_t(room) : size_t(count)) * sizeof(T));
+}
+template <unsigned Steps, class Group> inline void wait_prior(const Group &g) { g.sync(); }
+template <class Group> inline void wait(const Group &g) { g.sync(); }
+
 inline dim3 group_index(const thread_block &b) { return b.group_index(); }
 inline dim3 thread_index(const thread_block &b) { return b.thread_index(); }
 

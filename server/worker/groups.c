@@ -51,8 +51,8 @@ static void find_connected(forming *f) {
 
 typedef struct tally {
     uint64_t seen[(AD_HELD_LEAVES + 2 * AD_HELD + 63) / 64]; /* views; values of other groups */
-    unsigned inputs, scalars, reductions, nodes, randoms;
-    bool stranger; /* a reduction of what another group has made */
+    unsigned inputs, scalars, ends, nodes, randoms;
+    bool stranger; /* an end of what another group has made */
 } tally;
 
 static void tally_input(tally *t, unsigned id) {
@@ -69,7 +69,7 @@ static void tally_member(tally *t, const ad_member *m, unsigned first) {
         t->stranger |= m->ends;
     }
     t->scalars += m->scalars;
-    t->reductions += m->ends;
+    t->ends += m->ends;
     t->nodes += m->ends ? 0u : m->masked ? 1u + m->nout : 1u;
     t->randoms += m->random;
 }
@@ -78,27 +78,38 @@ static bool kept(const forming *f, unsigned i, int k, unsigned last) {
     return f->member[i].wanted[k] || f->last_use[2 * i + (unsigned)k] > (int)last;
 }
 
+/* Of the operations order[from] .. order[to - 1]. */
+static tally tally_of(const ad_member *member, const uint8_t *order, unsigned from, unsigned to) {
+    tally t = {.inputs = 0};
+    for (unsigned at = from; at < to; at++) tally_member(&t, &member[order[at]], order[from]);
+    return t;
+}
+
+static bool is_within(const tally *t, unsigned outputs) {
+    return t->inputs <= AD_CHAIN_INPUTS && t->scalars <= AD_CHAIN_SCALARS && t->ends <= 1 && !t->stranger &&
+           outputs <= AD_CHAIN_OUTPUTS && t->nodes <= AD_CHAIN_NODES && t->randoms <= AD_CHAIN_RANDOMS;
+}
+
 /* The operations order[from] .. order[to - 1] of what is connected fit one chain. */
 static bool fits(const forming *f, unsigned from, unsigned to) {
     const uint8_t *order = f->out->order;
-    tally t = {.inputs = 0};
+    const tally t = tally_of(f->member, order, from, to);
     unsigned outputs = 0;
     for (unsigned at = from; at < to; at++) {
         const ad_member *m = &f->member[order[at]];
-        tally_member(&t, m, order[from]);
         for (int k = 0; k < m->nout && !m->ends; k++) outputs += kept(f, order[at], k, order[to - 1]);
     }
-    return t.inputs <= AD_CHAIN_INPUTS && t.scalars <= AD_CHAIN_SCALARS && t.reductions <= 1 && !t.stranger &&
-           outputs <= AD_CHAIN_OUTPUTS && t.nodes <= AD_CHAIN_NODES && t.randoms <= AD_CHAIN_RANDOMS;
+    return is_within(&t, outputs);
 }
 
 /* ---- groups ---- */
 
-static void add_group(forming *f, unsigned from, unsigned to, uint8_t last) {
+static void add_group(forming *f, unsigned from, unsigned to, uint8_t last, bool whole) {
     ad_groups *g = f->out;
-    g->group[g->count++] = (ad_group){(uint8_t)from, (uint8_t)(to - from), last};
+    g->group[g->count++] = (ad_group){(uint8_t)from, (uint8_t)(to - from), last, whole};
     for (unsigned at = from; at < to; at++) {
         unsigned i = g->order[at];
+        g->place[i] = (uint8_t)(at - from);
         for (int k = 0; k < f->member[i].nout; k++) g->kept[2 * i + (unsigned)k] = kept(f, i, k, g->order[to - 1]);
     }
 }
@@ -107,10 +118,11 @@ static void add_group(forming *f, unsigned from, unsigned to, uint8_t last) {
  */
 static void divide(forming *f, unsigned from, unsigned to) {
     const uint8_t last = f->out->order[to - 1];
+    const unsigned first = from;
     while (from < to) {
         unsigned end = to;
         while (end > from + 1 && !fits(f, from, end)) end--;
-        add_group(f, from, end, last);
+        add_group(f, from, end, last, from == first && end == to);
         from = end;
     }
 }
@@ -136,4 +148,62 @@ void ad__groups_form(const ad_member *member, unsigned n, ad_groups *out) {
         for (int j = head[i]; j != AD_NOWHERE; j = next[j]) out->order[placed++] = (uint8_t)j;
         if (placed > from) divide(&f, from, placed);
     }
+}
+
+/* ---- groups that are alike ---- */
+
+/* The same is computed of values of the same places in their groups. */
+static bool is_like(const ad_member *member, const ad_groups *g, unsigned i, unsigned j) {
+    const ad_member *a = &member[i], *b = &member[j];
+    if (!a->kind || a->kind != b->kind || a->nin != b->nin || a->nout != b->nout || a->masked != b->masked)
+        return false;
+    for (unsigned k = 0; k < a->nout; k++)
+        if (g->kept[2 * i + k] != g->kept[2 * j + k]) return false;
+    for (int k = 0; k < a->nin; k++) {
+        if ((a->from[k] == AD_NOWHERE) != (b->from[k] == AD_NOWHERE)) return false;
+        if ((a->leaf[k] == AD_NOWHERE) != (b->leaf[k] == AD_NOWHERE)) return false;
+        if (a->from[k] == AD_NOWHERE) continue;
+        if ((a->from[k] & 1) != (b->from[k] & 1) || g->place[a->from[k] / 2] != g->place[b->from[k] / 2]) return false;
+    }
+    return true;
+}
+
+static bool are_alike(const ad_member *member, const ad_groups *g, const ad_group *a, const ad_group *b) {
+    bool alike = a->count == b->count && b->whole;
+    for (unsigned at = 0; at < a->count && alike; at++)
+        alike = is_like(member, g, g->order[a->first + at], g->order[b->first + at]);
+    return alike;
+}
+
+static bool fit_together(const ad_member *member, const ad_groups *g, const ad_group *all) {
+    const unsigned end = (unsigned)all->first + all->count;
+    const tally t = tally_of(member, g->order, all->first, end);
+    unsigned outputs = 0;
+    for (unsigned at = all->first; at < end; at++)
+        for (unsigned i = g->order[at], k = 0; k < member[i].nout; k++) outputs += g->kept[2 * i + k];
+    return is_within(&t, outputs);
+}
+
+ad_group ad__groups_join(const ad_groups *groups, unsigned at, unsigned n) {
+    ad_group all = groups->group[at];
+    for (unsigned k = at + 1; k < at + n; k++) {
+        const ad_group *g = &groups->group[k];
+        all.count = (uint8_t)(all.count + g->count);
+        all.last = g->last > all.last ? g->last : all.last;
+    }
+    return all;
+}
+
+unsigned ad__groups_together(const ad_member *member, const ad_groups *groups, unsigned at, unsigned until) {
+    const ad_group *g = &groups->group[at];
+    unsigned n = 1, together = 1;
+    if (!g->whole || g->last >= until) return 1;
+    while (n < AD_CHAIN_OUTPUTS && at + n < groups->count && g[n].last < until && are_alike(member, groups, g, &g[n]))
+        n++;
+    while (4 * together <= n) together *= 4;
+    for (; together > 1; together /= 4) {
+        const ad_group all = ad__groups_join(groups, at, together);
+        if (fit_together(member, groups, &all)) break;
+    }
+    return together;
 }

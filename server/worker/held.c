@@ -66,9 +66,23 @@ static bool same_shape(const ad_desc *a, const ad_desc *b) {
     return true;
 }
 
-/* What is held has made the value, and it can be had while it is held: by the very view that it was written by. */
-static bool reads_value(const ad_session *s, const ad_buffer *b, const ad_desc *d) {
-    return !s->held.ops->member[(b->value - 1) / 2].ends && ad__desc_same(&b->view, d);
+static int64_t count(const ad_desc *d) {
+    int64_t n = 1;
+    for (int i = 0; i < d->ndim; i++) n *= d->shape[i];
+    return n;
+}
+
+/* The view has all elements of the other one in a row. */
+static bool is_flat(const ad_desc *d, const ad_desc *of) {
+    return d->ndim == 1 && d->dtype == of->dtype && d->offset == of->offset && ad__is_contiguous(d) &&
+           ad__is_contiguous(of) && count(d) == count(of);
+}
+
+/* What is held has made the value, and it can be had while it is held: by the very view that it was written by, or, for
+ * a scan of an array without regard to its shape, as a row. */
+static bool reads_value(const ad_session *s, const ad_op *op, const ad_buffer *b, const ad_desc *d) {
+    if (s->held.ops->member[(b->value - 1) / 2].ends) return false;
+    return ad__desc_same(&b->view, d) || (op->opcode == AD_REQ_CALL && is_flat(d, &b->view));
 }
 
 /* Each buffer that is written is used by one view only. */
@@ -77,10 +91,14 @@ static bool goes_along(const ad_session *s, const ad_op *op, ad_buffer *const *b
         const ad_buffer *b = buffer[i];
         const ad_desc *d = &op->operand[i].desc;
         if (!b || !b->held) continue;
-        if (b->value && !reads_value(s, b, d)) return false;
+        if (b->value && !reads_value(s, op, b, d)) return false;
         if (i < op->nout && (b->several || !ad__desc_same(&b->view, d))) return false;
     }
-    return op->opcode != AD_REQ_REDUCE || buffer[1]->value;
+    return !ad__held_ends(op) || buffer[1]->value;
+}
+
+bool ad__held_joins(const ad_session *s) {
+    return s->worker->backend->asynchronous && count(&s->held.like) <= AD_HELD_SMALL;
 }
 
 static bool is_root(const ad_op *op, ad_buffer *const *buffer) {
@@ -92,7 +110,8 @@ static bool is_root(const ad_op *op, ad_buffer *const *buffer) {
 static bool has_room(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
     const ad_held *h = &s->held;
     if (h->count == AD_HELD) return false;
-    return h->roots < AD_HELD_ROOTS || h->roots_cost < AD_HELD_ROOTS_NS || !is_root(op, buffer);
+    if (h->roots < AD_HELD_ROOTS || h->roots_cost < AD_HELD_ROOTS_NS || !is_root(op, buffer)) return true;
+    return ad__held_joins(s);
 }
 
 /* ---- taking over ---- */
@@ -180,11 +199,19 @@ static void note_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buff
     }
 }
 
+/* A negative power is an error, which would be that of all that is computed with it. */
+static uint32_t kind_of(const ad_op *op) {
+    const char kind = ad__dtypes[op->loop].kind;
+    if (op->opcode != AD_REQ_UFUNC || (op->row == AD_UFUNC_power && (kind == 'i' || kind == 'u'))) return 0;
+    return ((uint32_t)op->row + 1) << 8 | op->loop;
+}
+
 static void begin_member(ad_member *m, const ad_held_op *held) {
     const ad_op *op = &held->op;
     const int masks = held->masked ? op->nout : 0;
-    m->random = op->opcode == AD_REQ_CALL;
-    m->ends = op->opcode == AD_REQ_REDUCE;
+    m->kind = kind_of(op);
+    m->ends = ad__held_ends(op);
+    m->random = op->opcode == AD_REQ_CALL && !m->ends;
     m->masked = held->masked;
     m->nin = m->random ? 0 : (uint8_t)(op->nin + masks);
     m->nout = op->nout;
@@ -251,7 +278,8 @@ bool ad__held_copy(ad_arena *to, ad_op *op) {
 }
 
 static bool goes(ad_session *s, const ad_op *op, const job *j) {
-    return j->lane == s->held.lane && same_shape(&s->held.like, ad__held_shape(op)) && goes_along(s, op, j->buffer);
+    const bool shaped = ad__held_ends(op) || same_shape(&s->held.like, ad__held_shape(op));
+    return j->lane == s->held.lane && shaped && goes_along(s, op, j->buffer);
 }
 
 /* Others were executed, so that memory of messages can be used again: all but the one at hand, which is to be held,
@@ -266,7 +294,7 @@ static bool change_arena(ad_session *s, ad_op *op) {
 /* What must come before the operation, or makes room for it, has been executed. False: it is not to be held. */
 static bool has_way(ad_session *s, ad_op *op, job *j) {
     if (!check(s, op, j) || (s->held.count && !goes(s, op, j))) return false;
-    if (!s->held.count && (op->opcode == AD_REQ_REDUCE || !more_at_hand(s))) return false;
+    if (!s->held.count && (ad__held_ends(op) || !more_at_hand(s))) return false;
     return change_arena(s, op);
 }
 
@@ -321,7 +349,7 @@ ad_held_taken ad__held_take(ad_session *s, ad_op *op) {
 static void forget(ad_session *s, ad_buffer *b) {
     if (b->promised) s->held.unwritten++;
     s->held.freed--;
-    ad__survival_touch(s, b);
+    ad__survival_freed(s, b);
     if (ad__survival_keeps(s, b)) return;
     ad__buffer_give_memory(s, b);
     ad__poison_release(b->poison);

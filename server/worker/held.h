@@ -20,6 +20,7 @@
 #define AD_HELD_ROOTS 16
 #define AD_HELD_ROOTS_NS 20000
 #define AD_HELD_JOINING_NS 300 /* what one more operation in a chain costs where operations are only enqueued */
+#define AD_HELD_SMALL 16384    /* elements up to which a launch takes longer than what it does */
 #define AD_HELD_RECENT 16  /* what has grown among the last so many may grow further, and is kept when room is made */
 #define AD_HELD_OPERANDS 6 /* of one operation: outputs, inputs, a mask */
 
@@ -41,6 +42,7 @@ typedef struct ad_draining {
     unsigned group; /* the next; operation `at` of it where it is `apart`: executed one by one */
     unsigned at;
     bool apart;
+    unsigned tried; /* groups up to this one cannot be executed together */
 } ad_draining;
 
 typedef struct ad_held_ops {
@@ -87,6 +89,11 @@ bool ad__held_suits(const struct ad_session *s, const ad_op *op);
 /* No two elements of the view share a byte, as far as that shows at once. */
 bool ad__held_plain(const ad_desc *d);
 static inline bool ad__held_view(const ad_operand *o) { return !o->is_scalar && o->desc.form == AD_VIEW; }
+/* It takes a value that is held, and nothing that is held may take its own: a reduction, or a scan. Of an operation
+ * that suits. */
+static inline bool ad__held_ends(const ad_op *op) {
+    return op->opcode == AD_REQ_REDUCE || (op->opcode == AD_REQ_CALL && op->row != AD_CALL_random);
+}
 /* The description whose shape must be that of all that is held. */
 static inline const ad_desc *ad__held_shape(const ad_op *op) {
     return &op->operand[op->opcode == AD_REQ_REDUCE ? 1 : 0].desc;
@@ -115,6 +122,8 @@ void ad__held_add(struct ad_session *s, ad_lane *lane, const ad_held_op *op);
 bool ad__held_copy(ad_arena *to, ad_op *op);
 /* Forget what is held: the session ends. */
 void ad__held_drop(struct ad_session *s);
+/* Launching what is held takes longer than executing it: what has nothing to do with each other is launched as one. */
+bool ad__held_joins(const struct ad_session *s);
 /* Operation i no longer uses its buffers. */
 void ad__held_release(struct ad_session *s, unsigned i);
 /* Memory for a buffer that has none yet; with zeros in it. */

@@ -46,7 +46,7 @@ static void let_go(ad_weaving *w) {
     ad__spill_end(w->s, w->written, w->nwritten);
 }
 
-/* Memory that was taken for outputs goes back: one by one the operations may need it. */
+/* Memory that was taken for outputs goes back: one by one the operations may need it, or want it to be zeros. */
 static void take_back(ad_weaving *w) {
     for (int i = 0; i < w->nprovided; i++) {
         ad_buffer *b = w->written[i];
@@ -86,7 +86,7 @@ static void set_addresses(ad_weaving *w) {
     ad_chain *c = &w->chain;
     for (int i = 0; i < c->ninputs; i++) c->input[i].data = address(w->read[i], &c->input[i].desc);
     for (int i = 0; i < c->noutputs; i++) c->output[i].view.data = address(w->written[i], &c->output[i].view.desc);
-    if (c->end.op) w->reduced[0].data = address(w->written[c->noutputs], &w->reduced[0].desc);
+    if (c->end.op) w->end_operand[0].data = address(w->written[c->noutputs], &w->end_operand[0].desc);
 }
 
 static void fail_all(ad_weaving *w, const job *why, int status) {
@@ -117,10 +117,7 @@ static int enqueue_chain(ad_weaving *w) {
     int status;
     ad__job_begin(&j, s, &last->op, last->number);
     j.lane = s->held.lane;
-    if (provide(w, j.lane, &j.fault)) { /* one by one each says for itself what it lacks */
-        take_back(w);
-        return 0;
-    }
+    if (provide(w, j.lane, &j.fault)) return 0; /* one by one each says for itself what it lacks */
     set_addresses(w);
     if (backend->asynchronous) {
         double cost = ad__device_cost(&last->op) * (w->chain.ninputs + w->nwritten) / 2;
@@ -142,16 +139,17 @@ static int enqueue_chain(ad_weaving *w) {
 /* 1: done, or failed for good; 0: the operations are to run one by one. */
 static int run_chain(ad_weaving *w) {
     int done = enqueue_chain(w);
+    if (!done) take_back(w);
     let_go(w);
     return done;
 }
 
-/* The reduction would find its operand as it was when the reduction came. */
+/* The chain's end would find its operand as it was when the end came. */
 static bool still_there(const ad_weaving *w, unsigned end) {
     return w->ops->op[end].buffer[1]->value == w->ops->member[end].from[0] + 1;
 }
 
-/* As a chain with its reduction, or without. True: what is left, if anything, has been executed, too. */
+/* As a chain with its end, or without. True: what is left, if anything, has been executed, too. */
 static bool run_as_chain(ad_weaving *w) {
     ad__weave(w, AD_NOWHERE);
     if (run_chain(w)) return true;

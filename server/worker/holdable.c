@@ -6,8 +6,8 @@
 #include "server/worker/held.h"
 #include "server/worker/session.h"
 
-/* A reduction only of what is held. */
-static bool suits_reduction(const ad_session *s, const ad_op *op) {
+/* A reduction or a scan only of what is held. */
+static bool suits_end(const ad_session *s, const ad_op *op) {
     return s->held.count && op->nin == 1 && op->nout == 1 && ad__held_view(&op->operand[1]) &&
            !ad__held_view(&op->operand[0]);
 }
@@ -24,7 +24,15 @@ static bool suits_random(const ad_op *op) {
 }
 
 bool ad__held_suits(const ad_session *s, const ad_op *op) {
-    return op->opcode == AD_REQ_REDUCE ? suits_reduction(s, op) : op->opcode == AD_REQ_CALL && suits_random(op);
+    if (op->opcode == AD_REQ_REDUCE) return suits_end(s, op);
+    if (op->opcode != AD_REQ_CALL) return false;
+    switch (op->row) {
+    case AD_CALL_cumsum:
+    case AD_CALL_cumprod:
+    case AD_CALL_nancumsum:
+    case AD_CALL_nancumprod: return suits_end(s, op);
+    default: return suits_random(op);
+    }
 }
 
 /* Each step is longer than what all shorter ones reach. */

@@ -59,6 +59,7 @@ static void condemn(ad_session *s, unsigned i) {
     ad__poison_release(p);
     one->told = true;
     s->failed++;
+    ad__survival_spoil(&s->survival);
 }
 
 void ad__verdicts_read(ad_session *s, bool idle) {

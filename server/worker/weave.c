@@ -84,20 +84,20 @@ static void add_node(ad_weaving *w, unsigned i) {
 static void add_end(ad_weaving *w, unsigned i) {
     const ad_held_op *o = &w->ops->op[i];
     int from = w->ops->member[i].from[0];
-    w->reduction = o->op;
-    w->reduction.operand = w->reduced;
-    w->reduced[0] = o->op.operand[0];
-    w->reduced[1] = o->op.operand[1];
-    w->reduced[1].data = NULL;
-    w->reduced[1].desc.strides = w->strides;
-    const ad_desc *d = &w->reduced[1].desc;
+    w->end_op = o->op;
+    w->end_op.operand = w->end_operand;
+    w->end_operand[0] = o->op.operand[0];
+    w->end_operand[1] = o->op.operand[1];
+    w->end_operand[1].data = NULL;
+    w->end_operand[1].desc.strides = w->strides;
+    const ad_desc *d = &w->end_operand[1].desc;
     ad__strides_contiguous(d->ndim, d->shape, ad__dtypes[d->dtype].size, w->strides);
-    w->chain.end.op = &w->reduction;
+    w->chain.end.op = &w->end_op;
     w->chain.end.from = w->value[from];
     w->written[w->nwritten++] = o->buffer[0];
 }
 
-/* A value that the chain's reduction would have read is written when that is to run by itself. */
+/* A value that the chain's end would have read is written when that is to run by itself. */
 static bool is_written(const ad_weaving *w, unsigned i, int k, int apart) {
     if (w->groups->kept[2 * i + (unsigned)k]) return true;
     return apart != AD_NOWHERE && w->ops->member[apart].from[0] == (int)(2 * i) + k;

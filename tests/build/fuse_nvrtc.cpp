@@ -186,3 +186,70 @@ Test(fuse_nvrtc, ends_compile) {
         }
     cr_assert_gt(made, 12);
 }
+
+/* Types that scans read, and what they make of them: sums, then products. */
+static std::vector<ad_fuse_end> scans() {
+    std::vector<ad_fuse_end> all;
+    for (int dtype = 0; dtype < AD_NDTYPE; dtype++) {
+        const bool whole = ad__dtypes[dtype].kind != 'f' && ad__dtypes[dtype].kind != 'c';
+        const int loop = !whole ? dtype : ad__dtypes[dtype].kind == 'u' ? AD_UINT64 : AD_INT64;
+        all.push_back({AD_FUSE_SCAN_SUM, 0, uint8_t(dtype), uint8_t(loop)});
+        if (loop == dtype) all.push_back({AD_FUSE_SCAN_PRODUCT, 0, uint8_t(dtype), uint8_t(loop)});
+    }
+    return all;
+}
+
+/* Every one in tiles or as rows, by whole vectors or not, of a few rows or of many. */
+Test(fuse_nvrtc, scans_compile) {
+    rtc compiler;
+    if (!compiler.loaded) cr_skip_test("no libnvrtc");
+    int i = 0;
+    for (ad_fuse_end end : scans()) {
+        fuse_chain f(i % 2 ? std::vector<int64_t>{5, 64} : std::vector<int64_t>{63});
+        ad_op op = {};
+        ad_operand operand[2] = {};
+        ad_fuse_plan p;
+        std::string said;
+        memset(static_cast<void *>(&p), 0, sizeof p);
+        f.input(AD_FLOAT64);
+        f.input(end.input, {f.shape.back()});
+        f.scalar(2);
+        f.random(AD_RANDOM_normal, AD_FLOAT32, 3);
+        f.node(AD_UFUNC_add, AD_FLOAT64, {from_input(0), from_node(0)});
+        if (i % 3 == 0) f.node(AD_UFUNC_sinh, AD_FLOAT64, {from_node(1)});
+        f.node(AD_UFUNC_maximum, end.input, {from_node(f.chain.nnodes - 1), from_input(1)});
+        op.nout = op.nin = 1;
+        op.operand = operand;
+        f.chain.end = {&op, from_node(f.chain.nnodes - 1)};
+        end.way = uint8_t(i++ / 2 % 2 ? AD_SCAN_TILED : AD_SCAN_ROWS);
+        cr_assert(ad_fuse_plan_end(&f.chain, &end, f.shape.size() > 1, &p));
+        const std::string source = ad_fuse_source(&f.chain, &p.form);
+        cr_assert_gt(compiler.run(source, i % 3 ? "sm_90" : "sm_80", &said, ad_fuse_includes(&p.form)), 0u, "%s\n%s",
+                     said.c_str(), source.c_str());
+    }
+}
+
+/* As many operations and formulas as go together, each with operands of its own. */
+Test(fuse_nvrtc, what_goes_together_compiles) {
+    rtc compiler;
+    if (!compiler.loaded) cr_skip_test("no libnvrtc");
+    for (int nodes : {1, 4}) {
+        const int parts = nodes == 1 ? 16 : 4;
+        fuse_chain f({7, 5});
+        ad_fuse_plan p;
+        std::string said;
+        memset(static_cast<void *>(&p), 0, sizeof p);
+        for (int k = 0; k < parts; k++) {
+            f.input(AD_FLOAT32);
+            f.input(AD_FLOAT32);
+            f.node(AD_UFUNC_add, AD_FLOAT32, {from_input(2 * k), from_input(2 * k + 1)});
+            for (int i = 1; i < nodes; i++)
+                f.node(AD_UFUNC_multiply, AD_FLOAT32, {from_node(f.chain.nnodes - 1), from_input(2 * k)});
+            f.output(f.chain.nnodes - 1);
+        }
+        cr_assert(ad_fuse_plan_make(&f.chain, 132, &p));
+        const std::string source = ad_fuse_source(&f.chain, &p.form);
+        cr_assert_gt(compiler.run(source, "sm_90", &said, ad_fuse_includes(&p.form)), 0u, "%s\n%s", said.c_str(),
+                     source.c_str());
+    }
+}

@@ -10,7 +10,8 @@ BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
 
 
 @pytest.mark.parametrize("name", ["fuse_host/kernels_find_their_elements", "fuse_nvrtc/rows_compile",
-                                  "fuse_nvrtc/random_chains_compile", "fuse_nvrtc/ends_compile"])
+                                  "fuse_nvrtc/random_chains_compile", "fuse_nvrtc/ends_compile",
+                                  "fuse_nvrtc/scans_compile"])
 def test_chains(name):
     done = subprocess.run([BUILD / "checks" / "fuse", f"--filter={name}", "--timeout=120"], text=True, timeout=150,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)

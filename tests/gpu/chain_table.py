@@ -10,7 +10,7 @@ import numpy
 from backend_table import Fault, Op
 
 PROTOCOL = pathlib.Path(__file__).resolve().parents[2] / "protocol"
-NODES, INPUTS, SCALARS, OUTPUTS = 64, 32, 32, 16
+NODES, INPUTS, SCALARS, OUTPUTS, RANDOMS = 64, 32, 32, 16, 4
 NODE, INPUT, SCALAR = range(3)
 REQ_UFUNC, REQ_REDUCE = 19, 20
 
@@ -122,14 +122,20 @@ class Output(c.Structure):
     _fields_ = [("view", Operand), ("origin", Source)]
 
 
+class Random(c.Structure):
+    _fields_ = [("id", c.c_uint8), ("loop", c.c_uint8), ("key", c.c_uint64), ("first", c.c_uint64),
+                ("parameter", Scalar * 3)]
+
+
 class End(c.Structure):
     _fields_ = [("op", c.c_void_p), ("origin", Source)]
 
 
 class Chain(c.Structure):
     _fields_ = [("ndim", c.c_int), ("nnodes", c.c_int), ("ninputs", c.c_int), ("nscalars", c.c_int),
-                ("noutputs", c.c_int), ("shape", c.c_void_p), ("node", Node * NODES), ("input", Operand * INPUTS),
-                ("scalar", Scalar * SCALARS), ("output", Output * OUTPUTS), ("end", End)]
+                ("noutputs", c.c_int), ("nrandoms", c.c_int), ("shape", c.c_void_p), ("node", Node * NODES),
+                ("input", Operand * INPUTS), ("scalar", Scalar * SCALARS), ("output", Output * OUTPUTS),
+                ("random", Random * RANDOMS), ("end", End)]
 
 
 def dims(values):

@@ -113,6 +113,10 @@ def expressions(x, y, row, column):
     yield (abs(x) + abs(y)).max()
     yield ((x > 0) & (y > 0)).sum()
     yield ((x * y + row) > 100).any(axis=0)
+    yield ad.cumsum(x * 2 - row, axis=1)
+    yield ad.cumprod((x + y) * 0.5, axis=1)
+    yield ad.nancumsum(x[:, ::2] + 1, axis=1)
+    yield ad.cumsum(x[:, None, :4] * y[:, :4, None], axis=1)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
@@ -151,6 +155,60 @@ def test_in_place(servers):
             return [x, view * 1]
         found.append([r.get() for r in run()] if url == servers[1] else fused(run)[0])
     assert found[0] is not None and all(same(a, b) for a, b in zip(*found))
+
+
+# ---- scans ----
+
+SCANNED = ["float32", "float64", "float16", "int8", "int32", "uint64", "complex64"]
+
+
+def exact(rng, dtype, n):
+    """Numbers whose sums and products round in no order: that of a long lane depends on its blocks' pace."""
+    signs = np.where(rng.random(n) < 0.5, -1, 1)
+    if dtype == "uint64" or dtype.startswith("int"):
+        return rng.integers(0, 100, n).astype(dtype)
+    return (signs * np.resize([1, 1, 2, 1, 0.5, 1], n)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", SCANNED)
+@pytest.mark.parametrize("shape", [(1 << 20,), (1000003,), (3, 100000), (5, 40001), (4097, 8), (900, 700), (31, 33)])
+def test_scans(servers, dtype, shape):
+    """In tiles and by rows, of whole vectors and not; computed where they are read, or by way of memory."""
+    rng, found = np.random.default_rng(4), []
+    x, ones = exact(rng, dtype, int(np.prod(shape))).reshape(shape), np.ones(shape[-1:], dtype)
+    if x.dtype.kind in "fc":
+        x.flat[7::5000] = np.nan
+    for url in servers:
+        ad.connect(url)
+        a, b = ad.asarray(x), ad.asarray(ones)
+
+        def run(a=a, b=b):
+            wide = "complex128" if a.dtype.kind == "c" else "float64"
+            return [*[getattr(ad, scan)(a * b, axis=-1) for scan in ("cumprod", "nancumsum", "nancumprod")],
+                    ad.cumsum(abs(a) * b, axis=-1), ad.cumsum(a * b), ad.cumsum(a + b, axis=0),
+                    ad.cumsum(b * a[..., ::-1], axis=-1, dtype=wide)]
+        got = fused(run)[0] if url == servers[0] else [r.get() for r in run()]
+        assert got is not None
+        found.append(got)
+    for k, (one, other) in enumerate(zip(*found, strict=True)):
+        assert same(one, other), k
+    if x.dtype.kind not in "fc":
+        assert (found[0][3] == np.cumsum(abs(x), axis=-1)).all()
+
+
+def test_a_scan_writes_its_result_only(servers):
+    ad.connect(servers[0])
+    x, y = (ad.asarray(np.ones(1 << 20, "float32")) for _ in range(2))
+    until = time.monotonic() + PATIENCE
+    gained = {}
+    while gained.get("fused_ops") != 5 and time.monotonic() < until:
+        before, work = ad.stat(), busy()
+        result = ad.cumsum(ad.sqrt(x * x + y * y))
+        ad.sync()
+        gained = {name: n - before[name] for name, n in ad.stat().items()}
+        del work
+    assert gained["fused_ops"] == 5 and gained["temporaries"] == 4
+    assert np.allclose(result.get(), np.sqrt(2) * np.arange(1, (1 << 20) + 1), rtol=1e-4)
 
 
 # ---- nobody waits ----

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 import arrayd as ad
-from test_fusion import DRAWS, random, same_bits, settled, together, uploaded
+from chains import random, same_bits, settled, together, uploaded
+from programs import DRAWS
 
 SHAPES = [(1000,), (7, 33), (5, 1, 6), (1,), (3, 4096)]
 
@@ -131,7 +132,7 @@ def test_the_same_numbers(servers, how):
             return x + y, x, y + plain, (y * 3).sum(axis=-1), (x - y).max(), (x * 2)[..., ::-1]
         for skip in range(3):
             ad.connect(servers[0])
-            fused, counters = together(lambda: program(skip))
+            fused, counters = together(lambda: program(skip), fused_ops=4)
             fused = [a.get() for a in fused]
             ad.connect(servers[1])
             apart = [a.get() for a in program(skip)]
@@ -156,7 +157,7 @@ def test_more_sources_than_a_chain_has(servers):
             total = total + generator.normal(size=300)
         return total
     ad.connect(servers[0])
-    together_, counters = together(program)
+    together_, counters = together(program, fused_chains=4)
     value = together_.get()
     ad.connect(servers[1])
     assert same_bits(value, program().get())

@@ -13,6 +13,14 @@ struct generated {
         key.resize(size_t(ad_fuse_signature(&f.chain, &p.form, key.data())));
         source = ad_fuse_source(&f.chain, &p.form);
     }
+    generated(const fuse_chain &f, const ad_fuse_end &end, bool whole) {
+        ad_fuse_plan p;
+        memset(static_cast<void *>(&p), 0, sizeof p);
+        if (!ad_fuse_plan_end(&f.chain, &end, whole, &p)) return;
+        key.resize(AD_FUSE_KEY);
+        key.resize(size_t(ad_fuse_signature(&f.chain, &p.form, key.data())));
+        source = ad_fuse_source(&f.chain, &p.form);
+    }
 };
 
 /* Something else than it was, and still a chain. */
@@ -80,4 +88,38 @@ Test(fuse_source, signatures_leave_out_what_is_passed) {
     cr_assert(generated(a).key == generated(b).key);
     b.chain.input[0].data = reinterpret_cast<void *>(uintptr_t(4100)); /* no longer a vector */
     cr_assert(generated(a).key != generated(b).key);
+}
+
+/* A chain that ends with a scan, by its types and the way it goes; the operation itself is not looked at. */
+static generated scanned(const ad_fuse_end &end, const std::vector<int64_t> &shape, bool whole) {
+    fuse_chain f(shape);
+    ad_op op = {};
+    ad_operand operand[2] = {};
+    f.input(AD_FLOAT32);
+    f.scalar(2);
+    f.node(AD_UFUNC_multiply, AD_FLOAT32, {from_input(0), from_scalar(0)});
+    op.nout = op.nin = 1;
+    op.operand = operand;
+    f.chain.end = {&op, from_node(0)};
+    return generated(f, end, whole);
+}
+
+/* Everything about an end that its kernel depends on is in its signature. */
+Test(fuse_source, scans_differ_by_type_and_way) {
+    std::vector<generated> all;
+    for (int family : {AD_FUSE_SCAN_SUM, AD_FUSE_SCAN_PRODUCT})
+        for (int way : {AD_SCAN_TILED, AD_SCAN_ROWS})
+            for (int dtype : {AD_INT8, AD_FLOAT16, AD_FLOAT32, AD_FLOAT64, AD_COMPLEX128}) {
+                const int loop = dtype == AD_INT8 ? AD_INT64 : dtype;
+                all.push_back(scanned({uint8_t(family), uint8_t(way), uint8_t(dtype), uint8_t(loop)}, {64}, true));
+            }
+    for (size_t i = 0; i < all.size(); i++)
+        for (size_t k = 0; k < i; k++) cr_assert(all[i].key != all[k].key && all[i].source != all[k].source);
+}
+
+/* Rows that do not join need whole vectors; one row does not. */
+Test(fuse_source, scans_of_rows_read_whole_vectors) {
+    const ad_fuse_end end = {AD_FUSE_SCAN_SUM, AD_SCAN_ROWS, AD_FLOAT32, AD_FLOAT32};
+    cr_assert(!scanned(end, {63}, false).key.empty());
+    cr_assert(!scanned(end, {5, 64}, true).key.empty());
 }

@@ -136,7 +136,7 @@ Test(kernels_call, sort_short) {
         for (int64_t n : {1, 2, 7, 16, 17, 40, 64, 100, 130, 257, 1000, 1024}) {
             minus_zeros = n % 2 == 0 && n < 100;
             for (int64_t lanes : {1, 5, 20, 67})
-                for (int dtype = 0; dtype < AD_NDTYPE && n * lanes < 30000; dtype++)
+                for (int dtype = 0; dtype < AD_NDTYPE && n * lanes < 9000; dtype++)
                     visit(dtype, [&](auto t) {
                         using S = typename decltype(t)::type;
                         check_sort<S>(h, {lanes, n}, 1, int(n % 4));

@@ -205,3 +205,83 @@ Test(groups, a_masked_output_needs_what_was_there) {
     cr_assert_eq(g.count, 1);
     check_group(&g, 0, 2, (uint8_t[]){0, 1});
 }
+
+/* ---- groups that are alike ---- */
+
+/* n operations of two views of their own each. */
+static void make_equal(ad_member *m, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        m[i] = member(true, N, N, (int)(2 * i));
+        m[i].kind = 7;
+    }
+}
+
+Test(groups, what_is_alike_is_taken_by_powers_of_four) {
+    ad_member m[AD_HELD];
+    ad_groups g;
+    for (unsigned n = 1; n <= AD_HELD; n++) {
+        make_equal(m, n);
+        ad__groups_form(m, n, &g);
+        cr_assert_eq(g.count, n);
+        unsigned together = ad__groups_together(m, &g, 0, n);
+        cr_assert_eq(together, n < 4 ? 1u : n < 16 ? 4u : 16u, "%u: %u", n, together);
+        ad_group all = ad__groups_join(&g, 0, together);
+        cr_assert(all.first == 0 && all.count == together && all.last == together - 1);
+        cr_assert_eq(ad__groups_together(m, &g, n - 1, n), 1);
+    }
+}
+
+Test(groups, what_differs_stays_apart) {
+    ad_member m[4];
+    ad_groups g;
+    for (int what = 0; what < 6; what++) {
+        make_equal(m, 4);
+        if (what == 0) m[2].kind = 8;
+        if (what == 1) m[2].kind = m[1].kind = 0;
+        if (what == 2) m[3].leaf[1] = N, m[3].scalars = 1;
+        if (what == 3) m[1].nin = 1;
+        if (what == 4) m[3].from[0] = 4, m[3].leaf[0] = N; /* of the one before */
+        if (what == 5) m[3].nout = 2, m[3].wanted[1] = true;
+        ad__groups_form(m, 4, &g);
+        cr_assert_eq(ad__groups_together(m, &g, 0, 4), 1, "%d", what);
+    }
+    make_equal(m, 4);
+    ad__groups_form(m, 4, &g);
+    cr_assert_eq(ad__groups_together(m, &g, 0, 3), 1); /* the last one stays */
+}
+
+Test(groups, what_is_alike_fits_a_chain) {
+    ad_member m[AD_HELD];
+    ad_groups g;
+    make_equal(m, 16);
+    for (int i = 0; i < 16; i++) { /* 16 of 3 views each would be 48 */
+        m[i].nin = 3;
+        m[i].leaf[2] = (int16_t)(40 + i);
+    }
+    ad__groups_form(m, 16, &g);
+    cr_assert_eq(ad__groups_together(m, &g, 0, 16), 4);
+    /* a part of what is connected, which was too long */
+    make_equal(m, AD_HELD);
+    for (int i = 1; i < AD_HELD; i++) m[i].from[0] = (int16_t)(2 * (i - 1)), m[i].leaf[0] = N;
+    ad__groups_form(m, AD_HELD, &g);
+    cr_assert_gt(g.count, 1);
+    for (unsigned i = 0; i < g.count; i++) cr_assert_eq(ad__groups_together(m, &g, i, AD_HELD), 1);
+}
+
+/* 0 -> 1, 2 -> 3, ...: the same of the same; where one reads the other operand it is not. */
+Test(groups, chains_are_alike_by_what_they_read) {
+    ad_member m[8];
+    ad_groups g;
+    for (int twisted = 0; twisted < 2; twisted++) {
+        make_equal(m, 8);
+        for (int i = 1; i < 8; i += 2) {
+            int k = twisted && i == 5;
+            m[i].from[k] = (int16_t)(2 * (i - 1));
+            m[i].leaf[k] = N;
+            m[i - 1].wanted[0] = false;
+        }
+        ad__groups_form(m, 8, &g);
+        cr_assert_eq(g.count, 4);
+        cr_assert_eq(ad__groups_together(m, &g, 0, 8), twisted ? 1u : 4u);
+    }
+}
