@@ -1,5 +1,6 @@
 /* CUDA C++ by NVRTC. The library is loaded before the jail closes, and reads CUDA's own headers after. */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,11 +85,26 @@ static char *copy(ad_text text) {
     return s;
 }
 
-static void *create(const nvrtc *n, const ad_compile_job *job) {
+/* A header of ours that CUDA's folders have, too, is taken from there: it is more, and others of CUDA need all of it.
+ */
+static bool is_cudas(const place *p, const char *name) {
+    char path[AD_TOOLKIT_PATH + 256];
+    for (int i = 0; i < 2 && p->folders[i]; i++) {
+        snprintf(path, sizeof path, "%s/%s", p->folders[i], name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) continue;
+        close(fd);
+        return true;
+    }
+    return false;
+}
+
+static void *create(const nvrtc *n, const ad_compile_job *job, const place *p) {
     const char *texts[AD_COMPILE_HEADERS + 1], *names[AD_COMPILE_HEADERS + 1];
     int count = 0;
     void *program;
     for (size_t i = 0; i < job->nheaders; i++) {
+        if (is_cudas(p, job->headers[i].name)) continue;
         texts[count] = job->headers[i].text.data;
         names[count++] = job->headers[i].name;
     }
@@ -170,7 +186,7 @@ static void inside(const ad_compile_request *r, void *user) {
         ad__compile_leave(&result, 3);
     }
     ad__paths_close(p->folders);
-    void *program = create(&n, &r->job);
+    void *program = create(&n, &r->job, p);
     int status = compile(&n, program, &r->job, p);
     result.binary.log = read_log(&n, program, p);
     if (!status) take_binary(&n, program, &r->job, &result);

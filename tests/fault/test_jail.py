@@ -68,6 +68,16 @@ def test_cuda_headers_are_there_by_name():
     assert r.kind == "made", r.log[:500]
 
 
+@cuda
+def test_cuda_headers_come_before_ours():
+    """Others of CUDA's headers include them, and need more than ours have."""
+    half = (pathlib.Path(__file__).parents[2] / "kernels/run/half.h").read_text()
+    r = compile("#include <cooperative_groups.h>\n#include <cuda_fp16.h>\n"
+                "__global__ void f(__half2 *x) { cooperative_groups::this_grid().sync(); x[0] = __hadd2(x[0], x[1]); }",
+                CUDA, headers=[("cuda_fp16.h", half), ("cuda_bf16.h", half)])
+    assert r.kind == "made", r.log[:500]
+
+
 @on_both
 def test_messages_have_the_users_lines(target):
     r = compile("\n\nint g() { return unheard_of; }\n", target, prelude="#define A\n" * 50, headers=[("x.h", "")])
@@ -140,6 +150,21 @@ def test_whether_a_file_is_there(secret):
         assert r.kind == "made", r.log
     hidden, missing = (compile(f'#include "{p}"\n', CUDA).log for p in (secret, secret.with_name("nothin")))
     assert hidden.replace("secret", "nothin") == missing
+
+
+@cuda
+def test_paths_that_go_up():
+    """CUDA's own headers include one another so; it leads no further than to them."""
+    source = "#include <cooperative_groups/reduce.h>\n#include <cooperative_groups/memcpy_async.h>\n" \
+        '__global__ void f(int *x) { auto b = cooperative_groups::this_thread_block();' \
+        'cooperative_groups::memcpy_async(b, x, x + 4, 16); cooperative_groups::wait(b); }'
+    r = compile(source, CUDA)
+    assert r.kind == "made", r.log
+    for ups in range(2, 12):
+        path = "cooperative_groups/" + "../" * ups
+        for name in ("etc/passwd", "proc/self/environ"):
+            r = compile(f"#if __has_include(<{path}{name}>)\n#error there\n#endif\n", CUDA)
+            assert r.kind == "made", r.log
 
 
 @on_both

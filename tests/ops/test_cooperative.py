@@ -169,3 +169,119 @@ def test_groups_outside_of_kernels():
         jit.cg.sync(x)
     with pytest.raises(TypeError, match="group must be this_grid"):
         wrong((1,), (1,), (ad.zeros(3),))
+
+
+BLOCK = 64
+
+
+@jit.rawkernel()
+def turn(x, y, n):
+    """Each block turns its part of x round, by way of shared memory, two copies under way at a time."""
+    block = jit.cg.this_thread_block()
+    part = jit.shared_memory(x.dtype, 2 * BLOCK)
+    first, rank = jit.blockIdx.x * n * BLOCK, block.thread_rank()
+    jit.cg.memcpy_async(block, part, 0, x, first, BLOCK * x.itemsize)
+    for k in range(n):
+        now = k % 2 * BLOCK
+        if k + 1 < n:
+            jit.cg.memcpy_async(block, part, BLOCK - now, x, first + (k + 1) * BLOCK, BLOCK * x.itemsize)
+            jit.cg.wait_prior(block, 1)
+        else:
+            jit.cg.wait(block)
+        y[first + k * BLOCK + rank] = part[now + BLOCK - 1 - rank]
+        block.sync()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "bfloat16", "int32", "float64", "complex64", "complex128"])
+def test_copies_by_a_block(dtype):
+    blocks, n = 3, 5
+    x = (ad.arange(blocks * n * BLOCK) % 7).astype(dtype)
+    y = ad.zeros_like(x)
+    turn[blocks, BLOCK](x, y, n)
+    np.testing.assert_array_equal(y.get(), x.get().reshape(-1, BLOCK)[:, ::-1].ravel())
+
+
+@jit.rawkernel()
+def aligned(x, y):
+    block = jit.cg.this_thread_block()
+    part = jit.shared_memory(np.float32, 32, alignment=16)
+    jit.cg.memcpy_async(block, part, 4, x, 8, 64, aligned_size=16)
+    jit.cg.wait(block)
+    jit.cg.memcpy_async(block, y, 0, part, 4, 64, aligned_size=4)
+    jit.cg.wait(block)
+
+
+@jit.rawkernel()
+def whole(x, y, bytes_):
+    """Arrays of several dimensions count in C order; any number of bytes."""
+    if jit.blockIdx.x == 0:
+        jit.cg.memcpy_async(jit.cg.this_thread_block(), y, 3, x, 1, bytes_)
+    jit.cg.wait(jit.cg.this_grid())
+
+
+def test_copies_to_arrays():
+    x, y = ad.arange(40, dtype="float32"), ad.zeros(16, dtype="float32")
+    aligned[1, 10](x, y)
+    np.testing.assert_array_equal(y.get(), np.arange(8, 24))
+    x, y = ad.arange(30).reshape(5, 6), ad.zeros((4, 5), dtype="int64")
+    whole[2, 8](x, y, 8 * 13)
+    expected = np.zeros(20)
+    expected[3:16] = np.arange(1, 14)
+    np.testing.assert_array_equal(y.get().ravel(), expected)
+    x, y = ad.arange(20, dtype="int8"), ad.zeros(20, dtype="int8")
+    whole[1, 32](x, y, np.int32(5))
+    assert y.get().tolist() == [0, 0, 0, 1, 2, 3, 4, 5] + [0] * 12
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda b, x, y: jit.cg.memcpy_async(b, x, 0, y, 0, 8), "of one type, not float64 and int32"),
+    (lambda b, x, y: jit.cg.memcpy_async(b, 3, 0, x, 0, 8), "dst must be an array or shared memory"),
+    (lambda b, x, y: jit.cg.memcpy_async(b, x, 1.5, x, 0, 8), "dst_idx must be an integer"),
+    (lambda b, x, y: jit.cg.memcpy_async(b, x, 0, x, 0, 8.0), "size must be an integer"),
+    (lambda b, x, y: jit.cg.memcpy_async(b, x, 0, x, 0, 8, aligned_size=12), "aligned_size must be a power of two"),
+    (lambda b, x, y: jit.cg.memcpy_async(x, x, 0, x, 0, 8), "group must be this_grid"),
+    (lambda b, x, y: jit.cg.memcpy_async(jit.cg.this_grid(), x, 0, x, 0, 8), "group must be this_thread_block"),
+    (lambda b, x, y: jit.cg.wait(x), "group must be this_grid"),
+    (lambda b, x, y: jit.cg.wait_prior(b, -1), "step must be an int from 0 on"),
+    (lambda b, x, y: jit.cg.wait_prior(b, y[0]), "constant is needed"),
+])
+def test_wrong_copies(call, message):
+    used = jit.rawkernel(device=True)(call)
+
+    @jit.rawkernel()
+    def wrong(x, y):
+        used(jit.cg.this_thread_block(), x, y)
+    with pytest.raises((TypeError, ValueError), match=message):
+        wrong((1,), (1,), (ad.zeros(3), ad.zeros(3, dtype="int32")))
+
+
+def test_only_what_lies_in_c_order_is_copied():
+    with pytest.raises(TypeError, match="src must be C-contiguous"):
+        whole((1,), (1,), (ad.zeros((4, 4))[:, ::2], ad.zeros(8), 8))
+    with pytest.raises(TypeError, match="dst must be C-contiguous"):
+        whole((1,), (1,), (ad.zeros(8), ad.zeros(8)[::2], 8))
+    with pytest.raises(RuntimeError, match="memcpy_async can only be called in a function"):
+        jit.cg.memcpy_async(None, None, 0, None, 0, 0)
+
+
+COPIES = r"""
+#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
+namespace cg = cooperative_groups;
+
+extern "C" __global__ void copies(const int *x, int *y) {
+    __shared__ int part[64];
+    auto block = cg::this_thread_block();
+    auto tile = cg::tiled_partition<16>(block);
+    int *own = part + tile.meta_group_rank() * 16;
+    cg::memcpy_async(tile, own, 20, x + tile.meta_group_rank() * 16, 16);
+    cg::wait(tile);
+    y[threadIdx.x] = own[15 - tile.thread_rank()];
+}
+"""
+
+
+def test_copies_in_cuda():
+    x, y = ad.arange(64, dtype="int32"), ad.zeros(64, dtype="int32")
+    ad.RawKernel(COPIES, "copies")((1,), (64,), (x, y))
+    np.testing.assert_array_equal(y.get(), np.arange(64).reshape(4, 16)[:, ::-1].ravel())

@@ -1,17 +1,40 @@
 """Cooperative groups in kernels written in Python: the grid and the block."""
+import re
+
 import numpy as np
 
 from .jit_builtins import Dim3
-from .jit_expressions import Builtin
-from .jit_values import Constant, Scalar, Value
+from .jit_expressions import Builtin, unwrapped
+from .jit_values import Array, Constant, Scalar, Shared, Value, as_scalar, as_value, convert
 
 _GRID = "cooperative_groups::this_grid()"
 _BLOCK = "cooperative_groups::this_thread_block()"
 
 
+_WAITS = re.compile(rf"{re.escape(_GRID)}\.sync\(\)|cooperative_groups::wait(_prior<\d+>)?\({re.escape(_GRID)}\)")
+
+
 def waits_for_grid(source):
     """Whether a kernel's source is of launches whose blocks run all at once."""
-    return f"{_GRID}.sync()" in source
+    return _WAITS.search(source) is not None
+
+
+def headers(used):
+    """What text that is used needs included, and defined after that."""
+    if "cooperative_groups::" not in used:
+        return ""
+    copies = "cooperative_groups::memcpy_async(" in used or "cooperative_groups::wait" in used
+    return "".join(["#include <cooperative_groups.h>\n",
+                    "#include <cooperative_groups/memcpy_async.h>\n" if copies else "",
+                    _ALIGNED if "ad_aligned_size<" in used else ""])
+
+
+# CUDA's takes any template of a number for its aligned_size_t, whose header takes a second to compile.
+_ALIGNED = """template <size_t N> struct ad_aligned_size {
+    size_t bytes;
+    __device__ explicit operator size_t() const { return bytes; }
+};
+"""
 
 
 class _Group:
@@ -86,7 +109,80 @@ def sync(translator, group):
     Raises: RuntimeError outside of a kernel.
     Source: cupyx.jit.cg.sync
     """
+    return _known(group).sync.translate(translator)
+
+
+def _known(group):
     found = group.value if isinstance(group, Constant) else None
     if not isinstance(found, _Group):
         raise TypeError("group must be this_grid() or this_thread_block()")
-    return found.sync.translate(translator)
+    return found
+
+
+def _place(array, index, what):
+    """The type of an array, and the address of an element of it in C order."""
+    array = as_value(array)
+    if not isinstance(array.type, (Array, Shared)):
+        raise TypeError(f"{what} must be an array or shared memory, not {array.type}")
+    if isinstance(array.type, Array) and not array.type.flat:
+        raise TypeError(f"{what} must be C-contiguous")
+    index = as_scalar(index, f"an integer for {what}_idx")
+    if index.type.dtype.kind not in "iu":
+        raise TypeError(f"{what}_idx must be an integer, not {index.type}")
+    return array, f"&{array.code}[(ptrdiff_t)({index.code})]"
+
+
+@_builtin
+def memcpy_async(translator, group, dst, dst_idx, src, src_idx, size, *, aligned_size=Constant(None)):
+    """Begin to copy elements, by all threads of a group; they are there, and src may change, after wait() or wait_prior().
+
+    Parameters: group: this_thread_block(), all of whose threads call it. dst, src: arrays or shared
+    memory of one type, C-contiguous, which do not overlap. dst_idx, src_idx: number of the first element in C order.
+    size: bytes. aligned_size: both places, and size, are multiples of so many bytes; a constant power of two.
+    Returns: None.
+    Raises: RuntimeError outside of a kernel.
+    Source: cupyx.jit.cg.memcpy_async
+    """
+    if _known(group) is not _block:
+        raise TypeError("group must be this_thread_block(): other threads share no memory to copy to")
+    target, to = _place(dst, dst_idx, "dst")
+    source, start = _place(src, src_idx, "src")
+    if target.type.dtype != source.type.dtype:
+        raise TypeError(f"dst and src must be of one type, not {target.type.dtype.name} and {source.type.dtype.name}")
+    if as_scalar(size, "size").type.dtype.kind not in "iu":
+        raise TypeError("size must be an integer number of bytes")
+    count, align = convert(size, np.uint64, "unsafe"), unwrapped(aligned_size)
+    if align is not None:
+        if type(align) is not int or align < 1 or align & align - 1:
+            raise ValueError(f"aligned_size must be a power of two, not {align!r}")
+        count = f"ad_aligned_size<{align}>{{(size_t)({count})}}"
+    translator.written |= target.roots
+    return Value(f"cooperative_groups::memcpy_async({_BLOCK}, {to}, {start}, {count})", None)
+
+
+@_builtin
+def wait(translator, group):
+    """Wait until all that memcpy_async() has begun is there, and for all threads of the group.
+
+    Parameters: group: this_thread_block(); or this_grid(), for which the blocks of the launch run all at once, as its
+    sync() does.
+    Returns: None.
+    Raises: RuntimeError outside of a kernel.
+    Source: cupyx.jit.cg.wait
+    """
+    return Value(f"cooperative_groups::wait({_known(group)._code})", None)
+
+
+@_builtin
+def wait_prior(translator, group, step):
+    """Wait until all that memcpy_async() has begun is there but for the last `step` calls, and for all threads of the group.
+
+    Parameters: group: this_grid() or this_thread_block(). step: a constant int from 0 on.
+    Returns: None.
+    Raises: RuntimeError outside of a kernel.
+    Source: cupyx.jit.cg.wait_prior
+    """
+    number = unwrapped(step)
+    if type(number) is not int or number < 0:
+        raise ValueError(f"step must be an int from 0 on, not {number!r}")
+    return Value(f"cooperative_groups::wait_prior<{number}>({_known(group)._code})", None)

@@ -6,7 +6,7 @@ import numpy as np
 
 from . import build, sites, text
 from .jit_functions import Function, Program
-from .jit_groups import waits_for_grid
+from .jit_groups import headers, waits_for_grid
 from .jit_values import Array, Scalar, Value
 from .strides import dims, is_flat
 from .types import as_bytes, c_name, default_dtype, head, is_array, three
@@ -15,8 +15,9 @@ from .types import as_bytes, c_name, default_dtype, head, is_array, three
 def before(program, used):
     """The text before translated functions, after that of types.head; used: text in which they are used."""
     used += program.text()
-    return "".join(["#include <cooperative_groups.h>\n" if "cooperative_groups::" in used else "", text.BITS, text.COMPLEX if "complex" in used else "", text.MATH,
-                    text.ATOMICS if "atomic_" in used else "", program.text()])
+    return "".join([headers(used), text.BITS,
+                    text.COMPLEX if "complex" in used else "", text.MATH, text.ATOMICS if "atomic_" in used else "",
+                    program.text()])
 
 
 class _JitRawKernel:

@@ -23,7 +23,7 @@ class Array:
     """The type of an array; flat: its elements lie in C order without gaps."""
 
     def __init__(self, dtype, ndim, flat):
-        self.dtype, self.ndim = np.dtype(dtype), ndim
+        self.dtype, self.ndim, self.flat = np.dtype(dtype), ndim, flat
         self.key = "array", self.dtype.name, ndim, flat
         self.c = f"ad_kernel::array<{c_name(self.dtype)}, {ndim}, {str(flat).lower()}>"
 

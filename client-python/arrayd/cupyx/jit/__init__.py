@@ -22,8 +22,8 @@ from ..._kernel.jit_kernel import rawkernel
 from . import cg
 
 __all__ = ["atomic_add", "atomic_and", "atomic_cas", "atomic_dec", "atomic_exch", "atomic_inc", "atomic_max",
-           "atomic_min", "atomic_or", "atomic_sub", "atomic_xor", "blockDim", "blockIdx", "cg", "grid", "gridDim", "gridsize",
-           "laneid", "range", "rawkernel", "shared_memory", "shfl_down_sync", "shfl_sync", "shfl_up_sync",
+           "atomic_min", "atomic_or", "atomic_sub", "atomic_xor", "blockDim", "blockIdx", "cg", "grid", "gridDim",
+           "gridsize", "laneid", "range", "rawkernel", "shared_memory", "shfl_down_sync", "shfl_sync", "shfl_up_sync",
            "shfl_xor_sync", "syncthreads", "syncwarp", "threadIdx", "warpsize"]
 
 threadIdx = _builtins.Dim3("threadIdx", "The thread's place in its block: x, y and z, uint32.")
