@@ -4,7 +4,6 @@
 typedef struct module_object {
     PyObject_HEAD ad_module *handle;
     ad__py_session *session; /* counted in its users */
-    PyObject *log;
 } module_object;
 
 static PyTypeObject *module_type;
@@ -33,18 +32,15 @@ static const char **texts_of(PyObject *tuple, const char *what, int *n) {
     return texts;
 }
 
-static PyObject *wrap(ad_module *handle, ad__py_session *s, const char *log) {
-    PyObject *text = PyUnicode_DecodeUTF8(log, (Py_ssize_t)strlen(log), "replace");
-    module_object *self = text ? PyObject_Malloc(sizeof *self) : NULL;
+static PyObject *wrap(ad_module *handle, ad__py_session *s) {
+    module_object *self = PyObject_Malloc(sizeof *self);
     if (!self) {
-        Py_XDECREF(text);
         ad_module_release(handle);
-        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+        return PyErr_NoMemory();
     }
     PyObject_Init((PyObject *)self, module_type);
     self->handle = handle;
     self->session = s;
-    self->log = text;
     s->users++;
     return (PyObject *)self;
 }
@@ -60,7 +56,7 @@ static PyObject *build(const char *source, Py_ssize_t size, int noptions, const 
     int status = ad_module_build(s->handle, source, (size_t)size, noptions, options, nnames, names, &handle, &log);
     ad__py_acquire();
     if (status == AD_E_COMPILE && !PyErr_Occurred()) result = ad__py_fail_text(status, log && *log ? log : "failed");
-    else result = status ? ad__py_fail(status) : wrap(handle, s, log ? log : "");
+    else result = status ? ad__py_fail(status) : wrap(handle, s);
     free(log);
     ad__py_session_leave(s);
     return result;
@@ -239,15 +235,9 @@ static void dealloc(PyObject *o) {
     ad_module_release(self->handle);
     ad__py_ensure();
     ad__py_session_leave(self->session);
-    Py_DECREF(self->log);
     PyObject_Free(o);
     Py_DECREF(type);
 }
-
-static PyMemberDef members[] = {
-    {"log", T_OBJECT, offsetof(module_object, log), READONLY, "What the compiler said."},
-    {NULL, 0, 0, 0, NULL},
-};
 
 static PyMethodDef methods[] = {
     {"launch", (PyCFunction)(void (*)(void))launch, METH_FASTCALL,
@@ -266,7 +256,6 @@ static PyMethodDef methods[] = {
 int ad__py_kernels_init(PyObject *module) {
     static PyType_Slot slots[] = {{Py_tp_doc, "Kernels that the server has compiled."},
                                   {Py_tp_methods, methods},
-                                  {Py_tp_members, members},
                                   {Py_tp_dealloc, dealloc},
                                   {0, NULL}};
     static PyType_Spec spec = {"arrayd._core.Module", sizeof(module_object), 0,

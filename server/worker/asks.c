@@ -115,24 +115,19 @@ static bool do_stat(ad_session *s, ad_message *m) {
     return true;
 }
 
-/* Nothing is under way; else the session waits until that is so, and the message comes again. */
-static bool idle(ad_session *s) {
-    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
-    return ad__session_poll(s);
-}
-
 /* ---- query ---- */
 
 /* The data decide the result's size: the host must see them, so all that came before must be complete. */
 static bool do_query(ad_session *s, ad_message *m) {
     int64_t values[8];
     int n = 0;
-    if (!idle(s)) return false;
+    if (!ad__survival_ready(s)) return false;
     ad_poison *p = ad__exec_query(s, m, values, &n);
     if (p) {
         if (p == s->pending) {
             ad__poison_release(p);
             s->pending = NULL;
+            ad__failure_told(s);
         }
         ad__reply_fail(s, m->u[0], p);
         ad__poison_release(p);
@@ -143,12 +138,14 @@ static bool do_query(ad_session *s, ad_message *m) {
 }
 
 static bool do_sync(ad_session *s, ad_message *m) {
-    if (!idle(s)) return false;
+    if (!ad__survival_ready(s)) return false;
     if (!ad__fail_pending(s, m->u[0])) ad__reply_values(s, m->u[0], 0, NULL);
     return true;
 }
 
 bool ad__ask(ad_session *s, ad_message *m) {
+    /* What has been told once is known when all is that came before. */
+    if (s->survival.silent && s->survival.untold && !ad__survival_ready(s)) return false;
     switch (m->opcode) {
     case AD_REQ_READ:
     case AD_REQ_FETCH: return ad__read(s, m);

@@ -37,11 +37,13 @@ struct ad_buffer {
     ad_buffer *colder, *warmer;
     uint64_t used_at;
     struct ad_moved *moved; /* where its bytes are; NULL: on the device. address means nothing then */
+    uint64_t moves;         /* out and back, so far */
     bool in_use;            /* stays where it is */
 
     /* in the ledger (survival.h) */
-    uint32_t place; /* its row's; 0: it has none */
-    bool changed;   /* since that was written */
+    uint32_t place;   /* its row's; 0: it has none */
+    bool changed;     /* since that was written */
+    uint64_t read_at; /* the last operation that has read it, or the next one if that was no operation */
 
     /* while operations are held (held.h) */
     uint16_t held; /* how many of their operands this is; 0: the rest means nothing */

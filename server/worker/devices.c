@@ -5,7 +5,7 @@
 
 #include "server/worker/worker.h"
 
-static void announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd) {
+void ad__slab_announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd) {
     ad_note note = {.kind = fd >= 0 ? AD_NOTE_SLAB : AD_NOTE_SLAB_GONE, .id = id, .size = size};
     snprintf(note.who, sizeof note.who, "%s", principal);
     ad__worker_tell(user, &note, fd);
@@ -22,7 +22,7 @@ static void init_memory(ad_worker *w, ad_gpu *g) {
                             .slab_size = slab,
                             .limit = limit,
                             .next_id = &w->next_slab,
-                            .announce = announce,
+                            .announce = ad__slab_announce,
                             .user = w};
 }
 

@@ -17,6 +17,8 @@ typedef struct ad_gpu {
 
 struct ad_worker;
 
+/* Tell arrayd of a slab (memory.h); user is the worker. */
+void ad__slab_announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd);
 /* Device number index; NULL: there is none, or it cannot be used. */
 ad_gpu *ad__gpu_get(struct ad_worker *w, uint64_t index, ad_fault *fault);
 /* Close all. */

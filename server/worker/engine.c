@@ -108,9 +108,12 @@ static bool poll_under_way(ad_engine *e) {
     for (ad_session *s = e->under_way, *next; s; s = next) {
         next = s->next_busy;
         bool waited = s->wait.kind != AD_WAIT_NONE;
-        if (!ad__session_poll(s)) continue;
-        ad__reply_ack(s, true);
+        bool can_go_on = ad__session_poll(s);
+        if (s->survival.late) ad__survival_commit(s);
+        if (can_go_on) ad__reply_ack(s, true);
+        if (s->survival.late) ad__survival_commit(s);
         if (ad__output_flush(&s->output)) ad__engine_attend(s);
+        if (!can_go_on) continue;
         watch(e, s, false);
         if (!waited) continue;
         ready = true;
@@ -153,6 +156,7 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     ad__reserved_apply(s->worker);
     if (!over) turn = ad__session_turn(s, budget, limit);
     bool ended = turn == AD_TURN_OVER;
+    if (!ended && s->survival.late) ad__survival_commit(s);
     if (ended && !ad__session_drop(s)) turn = AD_TURN_WAITING;
     watch(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);

@@ -21,7 +21,7 @@ static const char *operand_name(int nout, int i) {
 /* ---- memory ---- */
 
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
-    bool counted = !b->promised && !b->shared;
+    bool counted = !b->promised && !b->shared, parks = ad__survival_parks(s, b);
     ad__survival_touch(s, b);
     ad__spill_forget(s->worker, b);
     if (b->module) ad__module_variable_gone(s, b);
@@ -29,7 +29,8 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
         ad__shared_leave(s, b);
     } else if (b->block.slab) {
         ad__lane_frees(s, b, NULL);
-        ad__memory_give(b->home->estate, &b->block);
+        if (parks && ad__survival_park(s, b->home->estate, &b->block, b)) b->block.slab = NULL;
+        else ad__memory_give(b->home->estate, &b->block);
     }
     if (counted) s->buffer_bytes -= b->size;
     b->promised = false;
@@ -127,6 +128,7 @@ void ad__job_end(job *j) {
 static int find_view(job *j, int i, const ad_desc *d) {
     ad_buffer *b = j->buffer[i] = ad__buffers_find(&j->s->buffers, d->buffer);
     if (!b) return ad__fault(&j->fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, ad__op_name(j->op), d->buffer);
+    if (i >= j->op->nout || j->launch) b->read_at = j->s->done + 1;
     if (b->poison) {
         j->inherited = b->poison;
         return b->poison->code;
@@ -300,7 +302,7 @@ static void announce_writes(job *j) {
     const ad_op *op = j->op;
     if (j->held || !j->s->survival.at) return;
     for (int i = 0; i < (j->launch ? op->nout + op->nin : op->nout); i++) /* nobody knows what a kernel writes */
-        if (j->buffer[i] && (j->launch || is_for_once(j, i)))
+        if (j->buffer[i] && (j->launch || is_for_once(j, i) || !ad__survival_repeats(j->s, j->buffer[i])))
             ad__survival_writes(j->s, j->buffer[i], j->number, ad__op_name(op));
 }
 
@@ -316,11 +318,28 @@ static int enqueue(job *j) {
     return status ? status : counted;
 }
 
+/* The worker before died while it was under way, maybe of it. */
+static int check_blamed(job *j) {
+    if (j->number > j->s->survival.blamed) return 0;
+    j->run.wrote = true; /* so nobody knows what is in its arrays */
+    if (!*j->s->worker->died_of)
+        return ad__fault(&j->fault, AD_E_DEVICE_LOST, "worker after worker was killed while this kernel was under way");
+    return ad__fault(&j->fault, AD_E_DEVICE_LOST, "the worker died: %s", j->s->worker->died_of);
+}
+
+static int find_launch(job *j) {
+    int status = check_blamed(j);
+    if (status) return status;
+    status = ad__launch_find(j->s, j->launch->message, j->lane, j->launch, &j->fault);
+    if (status && j->launch->lost) j->run.wrote = true; /* what it should have written is not there */
+    return status;
+}
+
 int ad__job_check(job *j) {
     int status = check_kind(j);
     if (!status) status = find_operands(j);
     if (status) return status;
-    if (j->launch) return ad__launch_find(j->s, j->launch->message, j->lane, j->launch, &j->fault);
+    if (j->launch) return find_launch(j);
     return ad__check_op(j->op, &j->fault);
 }
 

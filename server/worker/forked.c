@@ -16,10 +16,6 @@
 #include "server/worker/sharing.h"
 #include "server/worker/spill.h"
 
-#ifndef AD_VERSION
-#define AD_VERSION "0"
-#endif
-
 bool ad__is_stream_socket(int fd) {
     int domain = 0, type = 0;
     socklen_t size = sizeof domain;
@@ -124,6 +120,7 @@ static int begin(ad_session *s, int fd, ad_fault *fault) {
     heritage h = {s, child, fault, 0};
     h.status = welcome(child, fault);
     ad__buffers_each(&s->buffers, bequeath, &h);
+    if (!h.status) h.status = ad__spill_arrive(s, fault);
     /* One that is not whole is taken over as well, and ended there. */
     pthread_mutex_lock(&w->engine.lock);
     child->stillborn = h.status != 0;

@@ -38,13 +38,21 @@ static unsigned find_recent(const ad_groups *groups, unsigned until, bool *recen
     return n;
 }
 
+/* It reads nothing of what it changes, nor has anything else since that was written down. */
+static bool repeats(const ad_session *s, const ad_held_op *o, int output) {
+    if (!s->survival.late || o->masked) return false;
+    for (int k = o->op.nout; k < o->op.nout + o->op.nin; k++)
+        if (o->buffer[k] == o->buffer[output]) return false;
+    return ad__survival_repeats(s, o->buffer[output]);
+}
+
 /* What is changed where it is. */
 static void announce_writes(ad_session *s) {
     const ad_held *h = &s->held;
     for (unsigned i = 0; i < h->count && s->survival.at; i++) {
         const ad_held_op *o = &h->ops->op[i];
         for (int k = 0; k < o->op.nout; k++)
-            if (o->buffer[k] && ad__held_view(&o->op.operand[k]))
+            if (o->buffer[k] && ad__held_view(&o->op.operand[k]) && !repeats(s, o, k))
                 ad__survival_writes(s, o->buffer[k], h->first, "");
     }
 }
@@ -55,7 +63,7 @@ static void begin(ad_session *s, bool thin) {
     ad_draining *d = &h->ops->draining;
     bool recent[AD_HELD] = {false};
     h->draining = true;
-    d->group = d->at = 0;
+    d->group = d->at = d->tried = 0;
     d->apart = false;
     d->until = h->count;
     complete_members(h);
@@ -71,12 +79,26 @@ static void begin(ad_session *s, bool thin) {
 
 /* ---- executing them ---- */
 
+/* Several groups as one chain, where it is launching them that takes time. */
+static bool run_together(ad_session *s) {
+    ad_draining *d = &s->held.ops->draining;
+    if (d->apart || d->group < d->tried || !ad__held_joins(s)) return false;
+    const unsigned n = ad__groups_together(s->held.ops->member, &d->groups, d->group, d->until);
+    if (n == 1) return false;
+    const ad_group all = ad__groups_join(&d->groups, d->group, n);
+    const bool done = ad__held_run_group(s, &d->groups, &all);
+    if (done) d->group += n;
+    else d->tried = d->group + n;
+    return done;
+}
+
 /* Execute one group, or one operation of a group that is no chain. False: all that were to be executed have been. */
 static bool step(ad_session *s) {
     ad_draining *d = &s->held.ops->draining;
     const ad_group *g = &d->groups.group[d->group];
     while (d->group < d->groups.count && g->last >= d->until) g = &d->groups.group[++d->group];
     if (d->group == d->groups.count) return false;
+    if (run_together(s)) return true;
     if (g->count > 1 && !d->apart) {
         d->apart = !ad__held_run_group(s, &d->groups, g);
         d->group += !d->apart;
@@ -145,6 +167,7 @@ static bool finish(ad_session *s) {
         h->arena = arena;
     }
     ad__lanes_settle(s);
+    if (s->survival.inside) ad__survival_enter(&s->survival); /* the message at hand has not changed anything yet */
     ad__survival_commit(s);
     return true;
 }

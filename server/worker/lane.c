@@ -263,6 +263,7 @@ static int mark(ad_session *s, ad_lane *lane, ad_fault *fault) {
     if (!status) status = b->event_record(m->event, lane->stream, fault);
     if (status) return ad__session_status(s, status, fault);
     m->first = lane->unmarked_first;
+    m->sequence = lane->sequence;
     m->expected = lane->estimated == lane->unmarked ? lane->estimate : 0;
     m->asked = ad__os_now();
     lane->nmarks++;
@@ -302,6 +303,7 @@ static int lane_poll(ad_session *s, ad_lane *lane, ad_fault *fault) {
         int64_t now = ad__os_now();
         ad__pace_note(&s->pace, m->expected, m->asked, lane->reached, now, users_of(s->worker));
         lane->reached = now;
+        lane->passed = m->sequence;
         lane->first_mark = (lane->first_mark + 1) % AD_MARKS;
         lane->nmarks--;
     }
@@ -315,12 +317,21 @@ static uint64_t first_open(const ad_lane *lane) {
     return lane->unmarked ? lane->unmarked_first : UINT64_MAX;
 }
 
+int ad__lanes_wait(ad_session *s, ad_fault *fault) {
+    int status = 0;
+    for (unsigned i = 0; i < s->nlanes && !status; i++)
+        status = s->worker->backend->stream_wait(s->lanes[i]->stream, fault);
+    return status;
+}
+
 void ad__lanes_settle(ad_session *s) {
     uint64_t complete = s->held.count ? s->held.first - 1 : s->done;
     for (unsigned i = 0; i < s->nlanes; i++) {
         uint64_t first = first_open(s->lanes[i]);
         if (first <= complete) complete = first - 1;
     }
+    /* What may be executed again needs what its client keeps until it hears that it is complete. */
+    if (ad__survives_late(s) && complete > s->survival.committed) complete = s->survival.committed;
     if (complete > s->complete) s->complete = complete;
 }
 

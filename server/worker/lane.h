@@ -24,7 +24,8 @@ struct ad_buffer;
 #define AD_HIDDEN_STREAM UINT64_MAX
 
 typedef struct ad_mark {
-    uint64_t first; /* operation number since the mark before */
+    uint64_t first;    /* operation number since the mark before */
+    uint64_t sequence; /* the lane's */
     ad_event *event;
     double expected; /* ns, as estimated; 0: it holds more than computations */
     int64_t asked;
@@ -48,7 +49,9 @@ struct ad_lane {
     double unmarked_ns;          /* ... and what they are expected to take ... */
     double estimate;             /* ... before that is corrected by what was measured ... */
     unsigned estimated;          /* ... of so many of them */
-    uint64_t sequence;           /* counts what was enqueued */
+    uint64_t sequence;           /* counts what was enqueued, */
+    uint64_t passed;             /* ... so much of it is complete, as far as marks tell, */
+    uint64_t awaited;            /* ... and must be before the coming state is valid (survival.h) */
     ad_flight flight;            /* the kernel of a user that is under way */
     uint64_t followed[AD_LANES]; /* sequence of each other lane that this one waits for */
     ad_event *fence;
@@ -97,6 +100,8 @@ int ad__lanes_mark(struct ad_session *s, ad_fault *fault);
 int ad__lanes_poll(struct ad_session *s, ad_fault *fault);
 /* Sets s->complete by what is known without looking: also what was never enqueued is complete. */
 void ad__lanes_settle(struct ad_session *s);
+/* Wait for all that has been enqueued. */
+int ad__lanes_wait(struct ad_session *s, ad_fault *fault);
 bool ad__lane_idle(const ad_lane *lane);
 bool ad__lanes_idle(const struct ad_session *s);
 /* So much is under way that the session must wait. */

@@ -9,12 +9,17 @@
 #ifndef AD_SERVER_LEDGER_H
 #define AD_SERVER_LEDGER_H
 
+#include <stdio.h>
+
 #include "protocol/desc.h"
 #include "server/common/channel.h"
+#include "server/common/sha256.h"
 
 #define AD_LEDGER_ADDRESSES (64ull << 30) /* reserved; memory is what has been written to */
 #define AD_LEDGER_MAGIC 0x7265676465647261u
-#define AD_LEDGER_VERSION 1
+#define AD_LEDGER_VERSION 4
+#define AD_LEDGER_REUSED (UINT64_C(1) << 63) /* in ad_ledger_row.writing: something else is there, or may be */
+#define AD_LEDGER_STATES 3
 
 /* An offset into the ledger; 0: nothing. */
 typedef uint64_t ad_at;
@@ -24,7 +29,8 @@ typedef enum ad_ledger_kind {
     AD_LEDGER_BUFFER,
     AD_LEDGER_STREAM,
     AD_LEDGER_EVENT,
-    AD_LEDGER_WINDOW
+    AD_LEDGER_WINDOW,
+    AD_LEDGER_MODULE
 } ad_ledger_kind;
 
 /* What a session has under an id. */
@@ -34,11 +40,28 @@ typedef struct ad_ledger_row {
     uint8_t high, timed;      /* a stream; an event */
     uint8_t readonly, common; /* a buffer: published by somebody; to be written by all who hold it */
     uint8_t shared, fleeting; /* others may have the same memory; it is a module's, and goes with the worker */
+    uint8_t lost;             /* a module: why another worker cannot have it, an ad_module_loss */
     uint64_t id, size;
-    uint64_t slab, offset, block; /* a buffer's memory: block bytes of a slab; slab 0: none */
-    ad_at poison;                 /* an ad_ledger_poison */
-    uint64_t writing;             /* the operation that last began to change it where it is */
+    union {
+        struct {
+            uint64_t slab, offset,
+                block; /* a buffer's memory: block bytes of a slab, of host memory or not; slab 0: none */
+        };
+        struct {
+            ad_at recipe, settings; /* a module: an ad_ledger_recipe, an ad_ledger_settings or 0 */
+        };
+    };
+    uint64_t moves;   /* how often a buffer had been moved when this was written ... */
+    ad_at elsewhere;  /* ... and where it is if it has been since: an ad_ledger_place */
+    ad_at poison;     /* an ad_ledger_poison */
+    uint64_t writing; /* the operation that last began to change it where it is */
 } ad_ledger_row;
+
+/* Where the bytes of a buffer are once it has been moved so many times. */
+typedef struct ad_ledger_place {
+    uint64_t id, moves;
+    uint64_t slab, offset, block;
+} ad_ledger_place;
 
 typedef struct ad_ledger_poison {
     int32_t code;
@@ -46,6 +69,27 @@ typedef struct ad_ledger_poison {
     uint64_t number;
     char name[32], text[AD_FAULT_TEXT];
 } ad_ledger_poison;
+
+/* What a module is made from. It never changes. */
+typedef struct ad_ledger_recipe {
+    uint64_t users;               /* rows, and the module: counted by the process that wrote it */
+    uint8_t hash[AD_SHA256_SIZE]; /* of all behind it */
+    uint32_t source, bytes;       /* bytes of the source; of the text */
+    uint32_t noptions, nnames;
+    char text[]; /* source, options and name expressions, each ended by a NUL */
+} ad_ledger_recipe;
+
+/* What has been set of a module's kernels. */
+typedef struct ad_ledger_settings {
+    uint64_t count, bytes;
+    uint64_t setting[]; /* ad_ledger_setting, each on from where the one before ends */
+} ad_ledger_settings;
+
+typedef struct ad_ledger_setting {
+    int64_t shared, carveout; /* negative: not set */
+    uint32_t cooperative, size;
+    char name[]; /* size bytes, up to a multiple of eight */
+} ad_ledger_setting;
 
 /* Rows of a session, by their places. */
 typedef struct ad_ledger_table {
@@ -66,10 +110,11 @@ typedef struct ad_ledger_log {
 typedef struct ad_ledger_state {
     uint64_t frame,
         used; /* of the client's stream: where the frame at hand begins, executed bytes of its control block */
-    uint64_t operations, bytes;    /* executed; bytes of frames done with */
-    uint64_t appended;             /* to the server's stream */
-    uint64_t read;                 /* bytes of the read at hand that are among these */
-    uint64_t module;               /* the greatest id of one */
+    uint64_t operations, bytes;       /* executed; bytes of frames done with */
+    uint64_t appended;                /* to the server's stream */
+    uint64_t answered, answered_used; /* as frame and used: what comes before has its answers among these bytes ... */
+    uint64_t read;                    /* ... as the read there has so many of its */
+    uint64_t told; /* failures that waited for a synchronisation, and that answers to what is not executed have told */
     uint64_t stream, buffer_limit; /* of what comes next: the stream plus 1, 0: the default; as set by the client */
     ad_at pending;                 /* the failure that waits for the next synchronisation */
     ad_at log;                     /* what is to be put into the table ... */
@@ -90,13 +135,14 @@ typedef struct ad_ledger_session {
     ad_grants grants;
     uint8_t secret[16], offered_secret[16];
     uint64_t offered;
-    uint64_t lives;   /* workers that have begun with this state */
-    uint64_t loading; /* a module is being set up, which runs code of the user */
-    uint64_t writing; /* the last operation that a row says it of, and its name */
+    uint64_t lives;    /* workers that have begun with this state */
+    uint64_t loading;  /* the id of a module that is being set up, which runs code of the user; 0: none */
+    uint64_t launched; /* the last operation that was a user's kernel */
+    uint64_t writing;  /* the last operation that a row says it of, and its name */
     char name[32];
     uint64_t fragile; /* what another worker would make of this is not known to be right */
-    ad_ledger_state state[2];
-    uint64_t current; /* which of the two */
+    ad_ledger_state state[AD_LEDGER_STATES];
+    uint64_t current; /* which of them */
     ad_at table;
     uint64_t received;   /* bytes of the client's stream */
     ad_at input, output; /* the first blocks of what is still needed of it, and of the server's */
@@ -130,6 +176,13 @@ typedef struct ad_ledger_head {
 
 typedef struct ad_ledger ad_ledger;
 
+#define AD_LEDGER_LAYOUT_SIZE 96
+/* What two programs have in common of which one can read the other's ledger, as text without blanks. */
+static inline void ad__ledger_layout(char out[AD_LEDGER_LAYOUT_SIZE]) {
+    snprintf(out, AD_LEDGER_LAYOUT_SIZE, "%d.%zu.%zu.%zu.%zu.%zu", AD_LEDGER_VERSION, sizeof(ad_ledger_head),
+             sizeof(ad_ledger_session), sizeof(ad_ledger_row), sizeof(ad_ledger_poison), sizeof(ad_ledger_holder));
+}
+
 int ad__ledger_open(ad_ledger **out, ad_fault *fault); /* AD_E_MEMORY, AD_E_SYSTEM */
 void ad__ledger_close(ad_ledger *l);                   /* NULL is allowed */
 int ad__ledger_descriptor(const ad_ledger *l);         /* the ledger's */
@@ -146,6 +199,11 @@ uint32_t ad__ledger_hold(ad_ledger *l, ad_ledger_holder *h);
 /* Take it off, and free it. place 0: nothing. */
 void ad__ledger_release(ad_ledger *l, uint32_t place);
 ad_ledger_holder *ad__ledger_holder(const ad_ledger *l, uint32_t place); /* NULL for 0 */
+
+/* The place is that of the row's buffer, and later than what the row itself says. */
+static inline bool ad__ledger_is_later(const ad_ledger_place *p, const ad_ledger_row *row) {
+    return row->kind == AD_LEDGER_BUFFER && p->id == row->id && p->moves > row->moves;
+}
 
 /* Store a number that makes what was written before part of the ledger. */
 static inline void ad__ledger_store(uint64_t *to, uint64_t value) { __atomic_store_n(to, value, __ATOMIC_RELEASE); }

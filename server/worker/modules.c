@@ -7,51 +7,14 @@
 
 #include "server/common/os.h"
 #include "server/worker/job.h"
+#include "server/worker/modules_inside.h"
 #include "server/worker/quota.h"
-
-#define LOOK_LEAST 500000 /* ns between two looks at the compiler */
-#define LOOK_MOST 20000000
-#define LOOK_SHARE 16 /* one part of so many of the time that has been waited */
-
-typedef struct named_kernel named_kernel;
-struct named_kernel {
-    named_kernel *next; /* the one used last comes first */
-    ad_kernel *kernel;
-    bool cooperative; /* blocks of its launches run all at once */
-    size_t size;
-    char name[];
-};
-
-struct ad_loaded {
-    ad_loaded *next;
-    uint64_t id;
-    ad_gpu *gpu;
-    ad_module *module;
-    unsigned users;   /* the session's table, and buffers that are its variables */
-    uint64_t last_op; /* number of the last operation that may use it */
-    named_kernel *kernels;
-    size_t nnames; /* of name expressions: */
-    char **names;  /* as the client knows them, then as the module does */
-};
-
-struct ad_building {
-    ad_gpu *gpu;
-    ad_arena arena;
-    ad_compile_job job;
-    const char *const *names; /* the client's */
-    size_t nnames;
-    const ad_binary *binary;
-    int status; /* what the compiler said last; 0: not yet */
-    ad_fault fault;
-    int64_t since, next;
-};
 
 static const ad_backend *backend_of(const ad_session *s) { return s->worker->backend; }
 
 /* ---- modules by id ---- */
 
-/* Moves it to the front. */
-static ad_loaded *find(ad_session *s, uint64_t id) {
+ad_loaded *ad__module_find(ad_session *s, uint64_t id) {
     for (ad_loaded **at = &s->modules.first; *at; at = &(*at)->next) {
         ad_loaded *m = *at;
         if (m->id != id) continue;
@@ -63,21 +26,41 @@ static ad_loaded *find(ad_session *s, uint64_t id) {
     return NULL;
 }
 
-static ad_loaded *need(ad_session *s, const char *what, uint64_t id, ad_fault *fault) {
-    ad_loaded *m = find(s, id);
-    if (!m)
-        ad__fault(fault, AD_E_STALE, "%s: there is no module %" PRIu64 "%s", what, id,
-                  id <= s->modules.lost ? ": it was lost with a worker that was killed, build it again" : "");
-    return m;
+void ad__module_add(ad_session *s, ad_loaded *m) {
+    m->users = 1;
+    m->next = s->modules.first;
+    s->modules.first = m;
+    s->modules.count++;
 }
 
-static void unload(ad_session *s, ad_loaded *m) {
-    backend_of(s)->module_close(m->module);
+static const char *loss_text(const ad_session *s, const ad_loaded *m) {
+    switch (m->loss) {
+    case AD_MODULE_KEPT: return s->modules.again.text;
+    case AD_MODULE_VARIABLES: return "its variables were lost, build it again";
+    case AD_MODULE_FATAL: return "setting it up killed a worker, too";
+    default: return "what it was made from was lost, build it again";
+    }
+}
+
+/* Known, and with a module. */
+static ad_loaded *need(ad_session *s, const char *what, uint64_t id, ad_fault *fault) {
+    ad_loaded *m = ad__module_find(s, id);
+    if (!m) ad__fault(fault, AD_E_STALE, "%s: there is no module %" PRIu64, what, id);
+    else if (!m->module)
+        ad__fault(fault, AD_E_DEVICE_LOST, "%s: the worker was killed, and module %" PRIu64 " with it: %s", what, id,
+                  loss_text(s, m));
+    return m && m->module ? m : NULL;
+}
+
+void ad__module_free(ad_session *s, ad_loaded *m) {
+    if (m->module) backend_of(s)->module_close(m->module);
     while (m->kernels) {
-        named_kernel *k = m->kernels;
+        ad_named_kernel *k = m->kernels;
         m->kernels = k->next;
         free(k);
     }
+    if (m->recipe) s->modules.text -= m->recipe->bytes;
+    ad__recipe_release(s->survival.ledger, m->recipe);
     free(m->names);
     free(m);
 }
@@ -105,14 +88,15 @@ void ad__modules_reap(ad_session *s) {
             continue;
         }
         *at = m->next;
-        unload(s, m);
+        ad__module_free(s, m);
     }
 }
 
 static int drop(ad_session *s, uint64_t id, ad_fault *fault) {
-    ad_loaded *m = need(s, "module_drop", id, fault); /* comes to the front */
-    if (!m) return AD_E_STALE;
+    ad_loaded *m = ad__module_find(s, id); /* comes to the front */
+    if (!m) return ad__fault(fault, AD_E_STALE, "module_drop: there is no module %" PRIu64, id);
     s->modules.first = m->next;
+    ad__survival_gone(s, m->place);
     module_leave(s, m);
     if (!backend_of(s)->asynchronous) ad__modules_reap(s);
     return 0;
@@ -126,8 +110,7 @@ static const char *lowered(const ad_loaded *m, const char *name) {
     return name;
 }
 
-/* A message's text as one that ends with a NUL; NULL with a fault. */
-static const char *text_of(ad_session *s, const ad_string *text, ad_fault *fault) {
+const char *ad__module_text(ad_session *s, const ad_string *text, ad_fault *fault) {
     char *copy = ad__arena_alloc(&s->arena, text->size + 1);
     if (!copy) {
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
@@ -140,44 +123,69 @@ static const char *text_of(ad_session *s, const ad_string *text, ad_fault *fault
     return NULL;
 }
 
-static int load_kernel(ad_session *s, ad_loaded *m, const ad_string *name, named_kernel **out, ad_fault *fault) {
-    const char *text = text_of(s, name, fault);
-    if (!text) return fault->code;
-    named_kernel *k = ad__os.malloc(sizeof *k + name->size);
-    if (!k) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    int status = backend_of(s)->module_kernel(m->module, lowered(m, text), &k->kernel, fault);
-    if (status) {
-        free(k);
-        return ad__session_status(s, status, fault);
-    }
-    k->cooperative = false;
-    k->size = name->size;
-    memcpy(k->name, name->data, name->size);
-    k->next = m->kernels;
-    *out = m->kernels = k;
-    return 0;
+ad_named_kernel *ad__module_kernel(ad_loaded *m, const char *name, size_t size) {
+    ad_named_kernel *k = ad__os.malloc(sizeof *k + size);
+    if (!k) return NULL;
+    *k = (ad_named_kernel){.next = m->kernels, .shared = -1, .carveout = -1, .size = size};
+    if (size) memcpy(k->name, name, size);
+    return m->kernels = k;
 }
 
-static int find_kernel(ad_session *s, ad_loaded *m, const ad_string *name, named_kernel **out, ad_fault *fault) {
-    for (named_kernel **at = &m->kernels; *at; at = &(*at)->next) {
-        named_kernel *k = *at;
+static ad_named_kernel *known_kernel(ad_loaded *m, const ad_string *name) {
+    for (ad_named_kernel **at = &m->kernels; *at; at = &(*at)->next) {
+        ad_named_kernel *k = *at;
         if (k->size != name->size || memcmp(k->name, name->data, k->size)) continue;
         *at = k->next;
         k->next = m->kernels;
-        *out = m->kernels = k;
-        return 0;
+        return m->kernels = k;
     }
-    return load_kernel(s, m, name, out, fault);
+    return NULL;
+}
+
+/* The backend's part, with what had been set where another worker had it. */
+static int load_kernel(ad_session *s, ad_loaded *m, ad_named_kernel *k, const char *name, ad_fault *fault) {
+    ad_kernel *kernel;
+    int status = backend_of(s)->module_kernel(m->module, lowered(m, name), &kernel, fault);
+    if (!status && (k->shared >= 0 || k->carveout >= 0))
+        status = backend_of(s)->kernel_set(kernel, k->shared, k->carveout, fault);
+    if (!status) k->kernel = kernel;
+    return ad__session_status(s, status, fault);
+}
+
+static int find_kernel(ad_session *s, ad_loaded *m, const ad_string *name, ad_named_kernel **out, ad_fault *fault) {
+    ad_named_kernel *k = known_kernel(m, name);
+    *out = k;
+    if (k && k->kernel) return 0;
+    const char *text = ad__module_text(s, name, fault);
+    if (!text) return fault->code;
+    if (k) return load_kernel(s, m, k, text, fault);
+    if (!(*out = k = ad__module_kernel(m, name->data, name->size)))
+        return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    int status = load_kernel(s, m, k, text, fault);
+    if (status) {
+        m->kernels = k->next;
+        free(k);
+    }
+    return status;
+}
+
+/* Keep what was set; true: it is something else than before. */
+static bool note_settings(ad_named_kernel *k, int64_t shared, int64_t carveout, uint64_t cooperative) {
+    const ad_named_kernel before = *k;
+    if (shared >= 0) k->shared = shared;
+    if (carveout >= 0) k->carveout = carveout;
+    if (cooperative) k->cooperative = cooperative == 2;
+    return k->shared != before.shared || k->carveout != before.carveout || k->cooperative != before.cooperative;
 }
 
 static int set_kernel(ad_session *s, const ad_message *msg, ad_fault *fault) {
+    const int64_t shared = (int64_t)msg->u[1] - 1, carveout = (int64_t)msg->u[2] - 1;
     ad_loaded *m = need(s, "kernel_set", msg->u[0], fault);
-    named_kernel *k;
-    int status = m ? find_kernel(s, m, &msg->s[0], &k, fault) : AD_E_STALE;
-    if (status) return status;
-    if (msg->u[3]) k->cooperative = msg->u[3] == 2;
-    return ad__session_status(
-        s, backend_of(s)->kernel_set(k->kernel, (int64_t)msg->u[1] - 1, (int64_t)msg->u[2] - 1, fault), fault);
+    ad_named_kernel *k;
+    int status = m ? find_kernel(s, m, &msg->s[0], &k, fault) : fault->code;
+    if (!status) status = ad__session_status(s, backend_of(s)->kernel_set(k->kernel, shared, carveout, fault), fault);
+    if (!status && note_settings(k, shared, carveout, msg->u[3])) ad__survival_note(s, AD_LEDGER_MODULE, m->id);
+    return status;
 }
 
 int ad__modules_op(ad_session *s, const ad_message *m, ad_fault *fault) {
@@ -187,9 +195,10 @@ int ad__modules_op(ad_session *s, const ad_message *m, ad_fault *fault) {
 /* ---- launching ---- */
 
 int ad__launch_find(ad_session *s, const ad_message *msg, ad_lane *lane, ad_launching *l, ad_fault *fault) {
-    named_kernel *k;
+    ad_named_kernel *k;
     ad_loaded *m = need(s, "launch", msg->u[0], fault);
-    if (!m) return AD_E_STALE;
+    l->lost = !m && ad__module_find(s, msg->u[0]);
+    if (!m) return fault->code;
     if (m->gpu != lane->gpu)
         return ad__fault(fault, AD_E_VALUE, "launch: the module was built for device %d, the current one is %d",
                          m->gpu->index, lane->gpu->index);
@@ -198,6 +207,13 @@ int ad__launch_find(ad_session *s, const ad_message *msg, ad_lane *lane, ad_laun
     *l = (ad_launching){.message = msg, .module = m, .kernel = k->kernel, .cooperative = k->cooperative};
     snprintf(l->name, sizeof l->name, "%.*s", (int)k->size, k->name);
     return 0;
+}
+
+/* Its variables are from now on not those that it was loaded with. */
+static void touch(ad_session *s, ad_loaded *m) {
+    if (m->touched) return;
+    m->touched = true;
+    ad__survival_note(s, AD_LEDGER_MODULE, m->id);
 }
 
 /* For each parameter, where its value lies. */
@@ -232,6 +248,8 @@ int ad__launch_run(ad_session *s, ad_lane *lane, const ad_launching *l, const ad
         launch.block[i] = (uint32_t)msg->ids[3 + i];
     }
     l->module->last_op = number;
+    if (l->module->variables == AD_VARIABLES_ANY) touch(s, l->module);
+    ad__survival_launches(s, number);
     s->modules.launches++;
     if (s->kernel_limit) lane->unmarked_ns += AD_MARK_NS + 1; /* a mark of its own: it is seen when it ends */
     ad__flight_begin(&w->watchdog, &lane->flight, l->name, number, s->kernel_limit);
@@ -240,169 +258,14 @@ int ad__launch_run(ad_session *s, ad_lane *lane, const ad_launching *l, const ad
     return status;
 }
 
-/* ---- building ---- */
-
-static void end_building(ad_session *s) {
-    ad_building *b = s->modules.building;
-    if (!b) return;
-    if (b->binary) s->worker->compiler->release(s->worker->compiler, b->binary);
-    ad__arena_free(&b->arena);
-    free(b);
-    s->modules.building = NULL;
-}
-
-static const char **texts_of(ad_session *s, ad_arena *arena, const ad_string *item, size_t n, ad_fault *fault) {
-    const char **texts = ad__arena_alloc(arena, (n + 1) * sizeof *texts);
-    if (!texts) ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    for (size_t i = 0; texts && i < n; i++)
-        if (!(texts[i] = text_of(s, &item[i], fault))) return NULL;
-    return texts;
-}
-
-/* The message's memory stays while the session waits, so the job may point into it. */
-static int describe(ad_session *s, ad_message *m, ad_building *b) {
-    ad_fault *fault = &b->fault;
-    const char **options = texts_of(s, &b->arena, m->list[0].item, m->list[0].n, fault);
-    const char **names = options ? texts_of(s, &b->arena, m->list[1].item, m->list[1].n, fault) : NULL;
-    if (!names) return fault->code;
-    b->names = names;
-    b->nnames = m->list[1].n;
-    b->job = (ad_compile_job){.source = {m->s[0].data, m->s[0].size},
-                              .options = options,
-                              .noptions = m->list[0].n,
-                              .names = names,
-                              .nnames = b->nnames};
-    ad_lane *lane = ad__lane_current(s, fault);
-    if (!lane) return fault->code;
-    b->gpu = lane->gpu;
-    return backend_of(s)->module_job(b->gpu->device, &b->job, &b->arena, fault);
-}
-
-static int allowed(ad_session *s, uint64_t id, ad_fault *fault) {
-    if (!s->may_run_kernels)
-        return ad__fault(fault, AD_E_DENIED, "this server runs no kernels of %s: its option kernels is \"%s\"",
-                         s->principal, s->worker->config.kernels);
-    if (!backend_of(s)->module_job || !s->worker->compiler)
-        return ad__fault(fault, AD_E_UNSUPPORTED, "this server has no compiler for kernels");
-    if (!id || find(s, id)) return ad__fault(fault, AD_E_VALUE, "module id %" PRIu64 " is 0 or in use", id);
-    if (s->modules.count >= AD_MODULES)
-        return ad__fault(fault, AD_E_LIMIT, "the session holds %u modules, and no more are allowed", s->modules.count);
-    return 0;
-}
-
-static int begin_building(ad_session *s, ad_message *m, ad_fault *fault) {
-    int status = allowed(s, m->u[1], fault);
-    if (status) return status;
-    if (s->survival.fatal) {
-        s->survival.fatal = false;
-        return ad__fault(fault, AD_E_DEVICE_LOST, "the worker died while it set this module up%s%s",
-                         *s->worker->died_of ? ": " : "", s->worker->died_of);
-    }
-    ad_building *b = s->modules.building = ad__os.calloc(1, sizeof *b);
-    if (!b) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    b->since = ad__os_now();
-    status = describe(s, m, b);
-    return status ? ad__fault(fault, status, "%s", b->fault.text) : 0;
-}
-
-/* When to ask the compiler again, ns from now on. */
-static int64_t patience(int64_t waited) {
-    int64_t next = waited / LOOK_SHARE;
-    return next < LOOK_LEAST ? LOOK_LEAST : next > LOOK_MOST ? LOOK_MOST : next;
-}
-
-bool ad__modules_built(ad_session *s) {
-    ad_building *b = s->modules.building;
-    ad_compiler *c = s->worker->compiler;
-    if (!b || b->status) return true;
-    int64_t now = ad__os_now();
-    if (now < b->next) return false;
-    b->status = c->get(c, &b->job, &b->binary, &b->fault);
-    b->next = now + patience(now - b->since);
-    return b->status != 0;
-}
-
-/* A copy of the name expressions and what became of them, in one block. */
-static int keep_names(ad_loaded *m, const ad_building *b) {
-    size_t n = b->nnames, bytes = 0;
-    bool own = b->binary->nlowered != n;
-    for (size_t i = 0; i < n; i++) bytes += strlen(b->names[i]) + strlen(own ? b->names[i] : b->binary->lowered[i]) + 2;
-    m->names = ad__os.malloc(2 * n * sizeof *m->names + bytes + 1);
-    if (!m->names) return AD_E_MEMORY;
-    m->nnames = n;
-    char *to = (char *)(m->names + 2 * n);
-    for (size_t i = 0; i < 2 * n; i++) {
-        const char *from = i < n || own ? b->names[i % n] : b->binary->lowered[i - n];
-        m->names[i] = strcpy(to, from);
-        to += strlen(from) + 1;
-    }
-    return 0;
-}
-
-/* On the CPU that runs code of the user: what sets variables up. */
-static int open_module(ad_session *s, const ad_building *b, ad_module **out, ad_fault *fault) {
-    ad_worker *w = s->worker;
-    ad_flight flight = {0};
-    ad__flight_begin(&w->watchdog, &flight, "(loading a module)", 1, s->kernel_limit);
-    ad__survival_loads(s, true);
-    int status = w->backend->module_open(b->gpu->device, b->binary, out, fault);
-    ad__survival_loads(s, false);
-    ad__flight_moved(&w->watchdog, &flight, UINT64_MAX);
-    return ad__session_status(s, status, fault);
-}
-
-static int load(ad_session *s, uint64_t id, const ad_building *b, ad_fault *fault) {
-    ad_loaded *m = ad__os.calloc(1, sizeof *m);
-    if (!m) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    int status = keep_names(m, b);
-    if (status) ad__fault(fault, status, "out of host memory");
-    else status = open_module(s, b, &m->module, fault);
-    if (status) {
-        free(m->names);
-        free(m);
-        return status;
-    }
-    m->id = id;
-    if (id > s->modules.latest) s->modules.latest = id;
-    m->gpu = b->gpu;
-    m->users = 1;
-    m->next = s->modules.first;
-    s->modules.first = m;
-    s->modules.count++;
-    return 0;
-}
-
-static void answer_build(ad_session *s, uint64_t request, bool compiles, const char *log) {
-    size_t size = log ? strlen(log) : 0;
-    if (size > AD_MAX_LOG) size = AD_MAX_LOG;
-    ad_scalar values[2] = {{.kind = AD_SCALAR_BOOL, .as.b = compiles}, {.kind = AD_SCALAR_INT, .as.i = (int64_t)size}};
-    ad__reply_text(s, request, 2, values, log, size);
-}
-
-static bool build(ad_session *s, ad_message *m) {
-    ad_fault fault = {0};
-    int status = s->modules.building ? 0 : begin_building(s, m, &fault);
-    ad_building *b = s->modules.building;
-    if (!status && !ad__modules_built(s)) {
-        ad__session_await(s, AD_WAIT_COMPILER, NULL, NULL);
-        return false;
-    }
-    if (!status && b->status < 0) status = ad__fault(&fault, b->status, "%s", b->fault.text);
-    if (!status && b->binary->data) status = load(s, m->u[1], b, &fault);
-    if (status) ad__reply_fault(s, m->u[0], status, &fault);
-    else answer_build(s, m->u[0], b->binary->data != NULL, b->binary->log);
-    end_building(s);
-    return true;
-}
-
 /* ---- attributes and variables ---- */
 
 static bool tell_kernel(ad_session *s, ad_message *msg) {
     ad_fault fault = {0};
     ad_kernel_info info;
-    named_kernel *k;
+    ad_named_kernel *k;
     ad_loaded *m = need(s, "kernel", msg->u[1], &fault);
-    int status = m ? find_kernel(s, m, &msg->s[0], &k, &fault) : AD_E_STALE;
+    int status = m ? find_kernel(s, m, &msg->s[0], &k, &fault) : fault.code;
     if (!status) status = ad__session_status(s, backend_of(s)->kernel_info(k->kernel, &info, &fault), &fault);
     if (status) {
         ad__reply_fault(s, msg->u[0], status, &fault);
@@ -418,7 +281,7 @@ static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_f
     void *address = NULL;
     ad_lane *lane = ad__lane_current(s, fault);
     ad_loaded *m = lane ? need(s, "global", msg->u[1], fault) : NULL;
-    const char *name = m ? text_of(s, &msg->s[0], fault) : NULL;
+    const char *name = m ? ad__module_text(s, &msg->s[0], fault) : NULL;
     if (!name) return fault->code;
     int status = backend_of(s)->module_global(m->module, lowered(m, name), &address, size, fault);
     if (status) return ad__session_status(s, status, fault);
@@ -433,6 +296,7 @@ static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_f
     b->home = lane;
     b->module = m;
     m->users++;
+    touch(s, m);
     ad__survival_touch(s, b);
     /* Kernels change variables without saying so: nothing tells which operation wrote it last. */
     return 0;
@@ -448,19 +312,20 @@ static bool tell_global(ad_session *s, ad_message *msg) {
 }
 
 bool ad__modules_ask(ad_session *s, ad_message *m) {
+    if (m->opcode != AD_REQ_BUILD && !ad__modules_ready(s, m->u[1])) return false;
     switch (m->opcode) {
-    case AD_REQ_BUILD: return build(s, m);
+    case AD_REQ_BUILD: return ad__module_build(s, m);
     case AD_REQ_KERNEL: return tell_kernel(s, m);
     default: return tell_global(s, m);
     }
 }
 
 void ad__modules_close(ad_session *s) {
-    end_building(s);
+    ad__module_stop(s);
     while (s->modules.first) {
         ad_loaded *m = s->modules.first;
         s->modules.first = m->next;
-        unload(s, m);
+        ad__module_free(s, m);
     }
     ad__modules_reap(s);
 }

@@ -112,6 +112,7 @@ static void do_free(ad_session *s, ad_message *m) {
             continue;
         }
         if (ad__held_free(s, b)) continue;
+        ad__survival_freed(s, b);
         ad__buffer_give_memory(s, b);
         ad__poison_release(b->poison);
         ad__buffers_remove(&s->buffers, b);
@@ -130,6 +131,7 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
                          "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
                          what, size, offset, id, b->size);
     ad_lane *lane = ad__lane_current(s, fault);
+    if (lane && !ad__survival_repeats(s, b)) ad__survival_writes(s, b, s->done + 1, what);
     int status = lane ? size == b->size ? ad__spill_renew(s, lane, b, fault) : 0 : fault->code;
     if (!status) status = ad__spill_begin(s, lane, &b, 1, fault);
     if (!status) status = ad__lane_uses(s, lane, b, true, fault);
@@ -192,9 +194,13 @@ bool ad__exec_op(ad_session *s, ad_message *m) {
     case AD_REQ_WINDOW:
     case AD_REQ_WINDOW_DROP:
     case AD_REQ_LOAD: do_other(s, m, ad__windows_op); break;
-    case AD_REQ_MODULE_DROP:
-    case AD_REQ_KERNEL_SET: do_other(s, m, ad__modules_op); break;
-    case AD_REQ_LAUNCH: do_launch(s, m); break;
+    case AD_REQ_MODULE_DROP: do_other(s, m, ad__modules_op); break;
+    case AD_REQ_KERNEL_SET:
+    case AD_REQ_LAUNCH:
+        if (!ad__modules_ready(s, m->u[0])) return false;
+        if (m->opcode == AD_REQ_LAUNCH) do_launch(s, m);
+        else do_other(s, m, ad__modules_op);
+        break;
     case AD_REQ_FORK:
     case AD_REQ_REVOKE: do_other(s, m, ad__sharing_op); break;
     case AD_REQ_NEW:

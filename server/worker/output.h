@@ -60,7 +60,8 @@ int ad__output_chunk(ad_output *o, const void *control, size_t size, uint32_t fl
 /* What is appended is written down, and what state has led to it: nothing behind ad__output_settle's bytes is sent. */
 void ad__output_write_down(ad_output *o, ad_ledger *ledger, ad_ledger_session *at);
 void ad__output_settle(ad_output *o, uint64_t bytes);
-/* Bytes that another worker has appended, of its stream from `base` on. The client may have any of them. AD_E_MEMORY. */
+/* Bytes that another worker has appended, of its stream from `base` on. The client may have any of them. AD_E_MEMORY.
+ */
 int ad__output_put(ad_output *o, uint64_t base, const void *data, size_t size);
 /* Send what the socket takes, unless it is blocked. True when that has blocked, broken or ended it just now. */
 bool ad__output_flush(ad_output *o);

@@ -13,7 +13,8 @@
 #include "server/common/os.h"
 #include "server/worker/sharing.h"
 
-#define LIVES 8 /* workers that may die of the same state before it is given up */
+#define LIVES 8  /* workers that may die of the same state before it is given up, ... */
+#define BLAMED 4 /* ... and so many before a kernel that was under way is not launched again */
 
 /* ---- what arrayd has kept ---- */
 
@@ -94,9 +95,10 @@ static ad_ledger_table *settled_table(const ad_recovery *r, const ad_ledger_sess
         if (log->entry[i].place >= t->capacity) return NULL;
     for (uint64_t i = 0; i < state->entries; i++) {
         ad_ledger_row *to = &t->row[log->entry[i].place];
-        uint64_t writing = to->id == log->entry[i].row.id ? to->writing : 0;
-        *to = log->entry[i].row;
-        to->writing = writing;
+        ad_ledger_row row = log->entry[i].row;
+        row.writing = to->writing;
+        row.elsewhere = to->elsewhere;
+        *to = row;
     }
     return t;
 }
@@ -147,6 +149,18 @@ static void restore_descriptors(ad_session *s, uint64_t received) {
     ad__survival_watch(s);
 }
 
+/* It is built again when it is used. */
+static int restore_module(ad_session *s, const ad_ledger_row *row, ad_fault *fault) {
+    const ad_recovery *r = s->worker->left;
+    const ad_ledger_recipe *recipe = ad__recovery_look(r, row->recipe, sizeof *recipe);
+    const ad_ledger_settings *settings = ad__recovery_look(r, row->settings, sizeof *settings);
+    if (recipe) recipe = ad__recovery_look(r, row->recipe, sizeof *recipe + recipe->bytes);
+    if (settings && settings->bytes <= r->memory)
+        settings = ad__recovery_look(r, row->settings, sizeof *settings + settings->bytes);
+    else settings = NULL;
+    return ad__module_restore(s, row, recipe, settings, fault);
+}
+
 static int restore_row(ad_session *s, const ad_ledger_row *row, const ad_ledger_session *at,
                        const ad_ledger_state *state, ad_fault *fault) {
     int status;
@@ -154,10 +168,11 @@ static int restore_row(ad_session *s, const ad_ledger_row *row, const ad_ledger_
     case AD_LEDGER_BUFFER: return ad__recovery_buffer(s, row, at, state, fault);
     case AD_LEDGER_STREAM:
         status = ad__lane_open(s, row->id, row->device, row->high, fault);
-        if (!status) ad__survival_note(s, AD_LEDGER_STREAM, row->id, 0);
+        if (!status) ad__survival_note(s, AD_LEDGER_STREAM, row->id);
         return status;
     case AD_LEDGER_EVENT: return ad__event_restore(s, row->id, row->device, row->timed, fault);
     case AD_LEDGER_WINDOW: return restore_window(s, row, fault);
+    case AD_LEDGER_MODULE: return restore_module(s, row, fault);
     default: return 0;
     }
 }
@@ -170,9 +185,15 @@ static int restore_state(ad_session *s, const ad_ledger_session *at, const ad_le
     s->done = s->complete = state->operations;
     s->bytes_done = state->bytes;
     s->buffer_limit = state->buffer_limit;
+    s->survival.committed = state->operations;
     s->survival.read = state->read;
-    s->survival.fatal = at->loading;
-    s->modules.latest = s->modules.lost = state->module;
+    s->survival.untold = state->told;
+    s->survival.quiet = state->answered;
+    s->survival.quiet_used = state->answered_used;
+    if (*s->worker->died_of || at->lives >= BLAMED) { /* of a kernel of its own, maybe */
+        s->survival.fatal = at->loading;
+        s->survival.blamed = at->launched;
+    }
     for (int pass = 0; pass < 2 && !status; pass++) /* streams first */
         for (uint64_t i = 0; i < t->capacity && !status; i++)
             if ((t->row[i].kind == AD_LEDGER_STREAM) == !pass) status = restore_row(s, &t->row[i], at, state, fault);
@@ -225,7 +246,7 @@ static void drop(ad_worker *w, uint64_t id, const char *why) {
 
 /* False: it has been dropped. */
 static bool restore(ad_worker *w, ad_ledger_session *at) {
-    const ad_ledger_state *state = &at->state[at->current & 1];
+    const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
     const char *why = obstacle(at);
     ad_ledger_table *t = why ? NULL : settled_table(w->left, at, state);
     ad_fault fault = {0};
@@ -239,7 +260,7 @@ static bool restore(ad_worker *w, ad_ledger_session *at) {
     int status = ad__session_begin(s);
     if (!status) status = restore_state(s, at, state, t, &fault);
     if (s->survival.at) s->survival.at->lives = at->lives;
-    if (status || !ad__session_await_client(s, "its worker was killed")) {
+    if (status || !ad__session_await_client(s, "its worker has gone")) {
         ad__log(AD_LOG_WARN, "session lost", "session=%lu why=%s", s->id,
                 status ? *fault.text ? fault.text : ad__error_text(status) : "its client has ended");
         ad__engine_end(s);
@@ -253,35 +274,46 @@ static ad_ledger_session *session_at(const ad_recovery *r, ad_at at) {
     return ad__recovery_look(r, at, sizeof(ad_ledger_session));
 }
 
-static void note_changing(ad_recovery *r, const ad_ledger_session *at) {
-    const ad_ledger_state *state = &at->state[at->current & 1];
-    const ad_ledger_table *t = at->alive ? settled_table(r, at, state) : NULL;
-    if (t) ad__recovery_note(r, t, state);
+/* What each session, name and capability says of memory that others have as well. */
+static int note_all(ad_recovery *r, const ad_ledger_head *head, uint64_t most) {
+    int status = ad__recovery_note_holders(r, head);
+    for (const ad_ledger_session *at = session_at(r, head->sessions); at && most && !status;
+         at = session_at(r, at->next), most--) {
+        const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
+        const ad_ledger_table *t = at->alive ? settled_table(r, at, state) : NULL;
+        if (t) status = ad__recovery_note(r, t, state);
+    }
+    return status;
+}
+
+/* Sessions first, then what only names and capabilities hold. */
+static int go_on(ad_worker *w, int fd, uint64_t *sessions, uint64_t *lost, ad_fault *fault) {
+    ad_recovery *r = w->left;
+    int status = open_ledger(r, fd, fault);
+    if (status) return status;
+    const ad_ledger_head *head = (const ad_ledger_head *)(void *)r->base;
+    uint64_t most = r->memory / sizeof(ad_ledger_session);
+    snprintf(w->died_of, sizeof w->died_of, "%.*s", AD_FAULT_TEXT - 1, head->why);
+    if (note_all(r, head, most)) status = ad__fault(fault, AD_E_MEMORY, "out of memory");
+    for (ad_ledger_session *old = session_at(r, head->sessions); old && most; old = session_at(r, old->next), most--) {
+        if (status) drop(w, old->id, fault->text);
+        if (!status && restore(w, old)) ++*sessions;
+        else ++*lost;
+    }
+    if (status || !w->ledger) return status;
+    w->sharing->number = ad__ledger_head(w->ledger)->number = head->number;
+    ad__recovery_holders(w, head);
+    return 0;
 }
 
 void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
-    ad_recovery *r = left(w);
     ad_fault fault = {0};
-    uint64_t sessions = 0, lost = 0, most;
-    ad_ledger_session *old;
+    uint64_t sessions = 0, lost = 0;
     int64_t begun = ad__os_now();
     w->next_slab = note->id;
-    int status = r ? open_ledger(r, fd, &fault) : AD_E_MEMORY;
+    int status = left(w) ? go_on(w, fd, &sessions, &lost, &fault) : ad__fault(&fault, AD_E_MEMORY, "out of memory");
     if (fd >= 0) close(fd);
-    most = r ? 2 * r->memory / sizeof(ad_ledger_session) : 0;
-    const ad_ledger_head *head = status ? NULL : (const ad_ledger_head *)(void *)r->base;
-    if (head) snprintf(w->died_of, sizeof w->died_of, "%.*s", AD_FAULT_TEXT - 1, head->why);
-    for (old = head ? session_at(r, head->sessions) : NULL; old && most; old = session_at(r, old->next), most--)
-        note_changing(r, old);
-    for (old = head ? session_at(r, head->sessions) : NULL; old && most; old = session_at(r, old->next), most--) {
-        if (restore(w, old)) sessions++;
-        else lost++;
-    }
-    if (head && w->ledger) {
-        w->sharing->number = ad__ledger_head(w->ledger)->number = head->number;
-        ad__recovery_holders(w, head);
-    }
-    if (r) ad__recovery_give_back(w);
+    if (w->left) ad__recovery_give_back(w);
     ad__log(status || lost ? AD_LOG_WARN : AD_LOG_INFO, "recovered", "sessions=%lu lost=%lu ms=%ld why=%s", sessions,
             lost, (long)((ad__os_now() - begun) / 1000000), status ? fault.text : "");
     ad__recovery_close(w);

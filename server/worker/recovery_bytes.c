@@ -38,7 +38,8 @@ static int collect(void *user, const ad_ledger_block *b, const uint8_t *data) {
 int ad__recovery_input(ad_session *s, const ad_ledger_session *at, const ad_ledger_state *state, ad_fault *fault) {
     const ad_recovery *r = s->worker->left;
     stream t = {.begin = state->frame, .end = at->received, .from = UINT64_MAX};
-    if (t.begin > t.end || t.end - t.begin > r->memory) return ad__fault(fault, AD_E_PROTOCOL, "its bytes are not there");
+    if (t.begin > t.end || t.end - t.begin > r->memory)
+        return ad__fault(fault, AD_E_PROTOCOL, "its bytes are not there");
     s->input.received = s->survival.frame_end = t.begin;
     s->survival.skip = state->used;
     if (t.begin == t.end) {

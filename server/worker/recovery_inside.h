@@ -27,11 +27,12 @@ typedef struct ad_recovery {
     size_t nslabs, slab_room;
     ad_old_window *window;
     size_t nwindows, window_room;
-    char *base; /* the ledger of the worker before */
+    char *base;            /* the ledger of the worker before */
     uint64_t size, memory; /* of its addresses; of what has been written to: nothing in it is larger */
-    struct ad_common { /* a hash table of memory that several hold: a power of two, at most half full */
+    struct ad_common {     /* a hash table of memory that several hold: a power of two, at most half full */
         uint64_t slab, offset;
         struct ad_shared *shared; /* NULL: not restored yet */
+        bool common;              /* they write into it, and do not get copies */
         bool changing;            /* it was being changed in place */
     } * common;
     uint64_t commons, common_room;
@@ -41,9 +42,10 @@ typedef struct ad_recovery {
 void *ad__recovery_look(const ad_recovery *r, ad_at at, uint64_t size);
 
 /* ---- recovery_memory.c ---- */
-/* Before any session: note memory that several hold and that one of them was changing. AD_E_MEMORY. */
+/* Before any session: note memory that several hold, and what one of them was changing. AD_E_MEMORY. */
 int ad__recovery_note(ad_recovery *r, const ad_ledger_table *t, const ad_ledger_state *state);
-int ad__recovery_buffer(ad_session *s, const ad_ledger_row *row, const ad_ledger_session *at,
+int ad__recovery_note_holders(ad_recovery *r, const ad_ledger_head *head);
+int ad__recovery_buffer(ad_session *s, const ad_ledger_row *written, const ad_ledger_session *at,
                         const ad_ledger_state *state, ad_fault *fault);
 /* After all sessions: what names and capabilities hold, and the end of slabs that nobody has. */
 void ad__recovery_holders(ad_worker *w, const ad_ledger_head *head);

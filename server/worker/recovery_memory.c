@@ -8,6 +8,7 @@
 #include "server/worker/job.h"
 #include "server/worker/recovery_inside.h"
 #include "server/worker/sharing.h"
+#include "server/worker/spill.h"
 
 #define FIRST_COMMONS 256
 
@@ -53,9 +54,15 @@ static bool grow(ad_recovery *r) {
     return true;
 }
 
-/* The entry of a row's memory; NULL: it has none, or there is no memory. */
-static struct ad_common *common_of(ad_recovery *r, const ad_ledger_row *row) {
-    if (!row->slab || !row->shared) return NULL;
+/* The entry of memory that several have; NULL: there is none. */
+static struct ad_common *common_of(const ad_recovery *r, const ad_ledger_row *row) {
+    if (!row->slab || !r->common_room) return NULL;
+    struct ad_common *c = place(r, row->slab, row->offset);
+    return c->slab ? c : NULL;
+}
+
+/* The same, made where the row says that it is so. NULL: no memory. */
+static struct ad_common *note_common(ad_recovery *r, const ad_ledger_row *row) {
     if (2 * r->commons >= r->common_room && !grow(r)) return NULL;
     struct ad_common *c = place(r, row->slab, row->offset);
     if (!c->slab) {
@@ -65,17 +72,33 @@ static struct ad_common *common_of(ad_recovery *r, const ad_ledger_row *row) {
     return c;
 }
 
+/* ---- noting it ---- */
+
 static bool was_changing(const ad_ledger_row *row, const ad_ledger_state *state) {
-    return row->writing > state->operations;
+    return (row->writing & ~AD_LEDGER_REUSED) > state->operations;
 }
 
+/* The row, as it would be if it had been written when the buffer was moved last: then nobody else had its memory. */
+static ad_ledger_row settled(const ad_recovery *r, const ad_ledger_row *row) {
+    ad_ledger_row out = *row;
+    const ad_ledger_place *p = ad__recovery_look(r, row->elsewhere, sizeof *p);
+    if (!p || !ad__ledger_is_later(p, row)) return out;
+    out.shared = out.common = 0;
+    out.slab = p->slab;
+    out.offset = p->offset;
+    out.block = p->block;
+    return out;
+}
+
+/* One of those that have it may say so before the others do: what it says holds for all. */
 int ad__recovery_note(ad_recovery *r, const ad_ledger_table *t, const ad_ledger_state *state) {
     for (uint64_t i = 0; i < t->capacity; i++) {
-        const ad_ledger_row *row = &t->row[i];
-        if (row->kind != AD_LEDGER_BUFFER || !row->common || !was_changing(row, state)) continue;
-        struct ad_common *c = common_of(r, row);
+        const ad_ledger_row row = settled(r, &t->row[i]);
+        if (row.kind != AD_LEDGER_BUFFER || !row.shared || !row.slab) continue;
+        struct ad_common *c = note_common(r, &row);
         if (!c) return AD_E_MEMORY;
-        c->changing = true;
+        c->common = c->common || row.common;
+        if (row.common && was_changing(&row, state)) c->changing = true;
     }
     return 0;
 }
@@ -92,33 +115,57 @@ static ad_old_slab *find_slab(const ad_recovery *r, uint64_t id) {
     return low < r->nslabs && r->slab[low].id == id ? &r->slab[low] : NULL;
 }
 
-static ad_slab *adopt(ad_worker *w, ad_old_slab *o, ad_gpu *gpu, ad_fault *fault) {
+static bool is_host(const ad_old_slab *o) { return !strcmp(o->who, AD_SPILL_NOBODY); }
+
+/* As memory of that device, or of the host. */
+static ad_slab *adopt(ad_worker *w, ad_old_slab *o, ad_memory *memory, ad_fault *fault) {
     ad_slab_map map;
-    if (o->slab) return o->slab;
-    if (w->backend->slab_attach(gpu->device, o->fd, o->size, &map, fault)) return NULL;
-    if (!(o->slab = ad__memory_adopt(&gpu->memory, o->who, o->id, &map))) {
-        w->backend->slab_close(gpu->device, &map);
+    int status;
+    if (o->slab) return o->memory == memory ? o->slab : NULL;
+    if (is_host(o)) status = ad__spill_attach(w, o->fd, o->size, &map, fault);
+    else status = w->backend->slab_attach(memory->device, o->fd, o->size, &map, fault);
+    if (status) return NULL;
+    if (!(o->slab = ad__memory_adopt(memory, o->who, o->id, &map))) {
+        memory->backend->slab_close(memory->device, &map);
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }
-    o->memory = &gpu->memory;
+    o->memory = memory;
     return o->slab;
 }
 
 /* What no session has any more goes back. */
 void ad__recovery_give_back(ad_worker *w) {
     const ad_recovery *r = w->left;
+    ad__spill_recovered(w);
     for (size_t i = 0; i < r->nslabs; i++) {
         if (r->slab[i].slab) ad__memory_adopted(r->slab[i].memory, r->slab[i].slab);
         else ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SLAB_GONE, .id = r->slab[i].id}, -1);
     }
 }
 
+static int not_kept(ad_fault *fault) {
+    return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory was not kept");
+}
+
 static int restore_block(ad_worker *w, const ad_ledger_row *row, ad_lane *lane, ad_block *out, ad_fault *fault) {
     ad_old_slab *o = find_slab(w->left, row->slab);
-    ad_slab *slab = o ? adopt(w, o, lane->gpu, fault) : NULL;
-    if (!slab) return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory was not kept");
+    ad_slab *slab = o && !is_host(o) ? adopt(w, o, &lane->gpu->memory, fault) : NULL;
+    if (!slab) return not_kept(fault);
     if (row->size <= row->block && !ad__memory_restore(lane->estate, slab, row->offset, row->block, out)) return 0;
     return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory is not where it was");
+}
+
+/* 1: the buffer's memory was the host's, and it is so again; 0: it was not. */
+static int restore_moved(ad_worker *w, const ad_ledger_row *row, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+    ad_old_slab *o = find_slab(w->left, row->slab);
+    if (!o || !is_host(o)) return 0;
+    if (!w->spill)
+        return ad__fault(fault, AD_E_DEVICE_LOST,
+                         "the worker was killed, this array was in host memory, and there is "
+                         "to be none any more (option host-memory)");
+    ad_slab *slab = adopt(w, o, &w->spill->host, fault);
+    if (!slab) return not_kept(fault);
+    return ad__spill_take_up(w, lane, b, slab, row) ? not_kept(fault) : 1;
 }
 
 /* ---- buffers ---- */
@@ -128,8 +175,11 @@ static int lost(const ad_worker *w, const ad_ledger_row *row, const ad_ledger_st
     const ad_recovery *r = w->left;
     if (row->fleeting)
         return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and the module's variables with it");
-    bool common = row->common && row->slab && r->common_room && place(r, row->slab, row->offset)->changing;
-    if (!common && !was_changing(row, state)) return 0;
+    const struct ad_common *c = row->common ? common_of(r, row) : NULL;
+    if (!(c && c->changing) && !was_changing(row, state)) return 0;
+    if (was_changing(row, state) && row->writing & AD_LEDGER_REUSED)
+        return ad__fault(fault, AD_E_DEVICE_LOST, "this array's memory had been used again when its worker %s%s",
+                         *w->died_of ? "died: " : "was killed", w->died_of);
     return ad__fault(fault, AD_E_DEVICE_LOST, "this array was being changed in place when its worker %s%s",
                      *w->died_of ? "died: " : "was killed", w->died_of);
 }
@@ -142,11 +192,12 @@ static void restore_value(ad_session *s, const ad_ledger_row *row, const ad_ledg
     if (!lost(s->worker, row, state, &why)) return;
     if (was_changing(row, state) && row->writing == at->writing)
         snprintf(name, sizeof name, "%.*s", (int)sizeof at->name, at->name);
-    b->poison = ad__poison_new(&why, was_changing(row, state) ? row->writing : 0, name);
+    b->poison = ad__poison_new(&why, was_changing(row, state) ? row->writing & ~AD_LEDGER_REUSED : 0, name);
 }
 
 /* A buffer of its own. */
-static int restore_own(ad_session *s, const ad_ledger_row *row, ad_lane *lane, ad_buffer **out, ad_fault *fault) {
+static int restore_own(ad_session *s, const ad_ledger_row *row, const ad_ledger_state *state, ad_lane *lane,
+                       ad_buffer **out, ad_fault *fault) {
     static _Alignas(64) char nothing[64];
     ad_buffer *b;
     ad_fault why;
@@ -157,31 +208,45 @@ static int restore_own(ad_session *s, const ad_ledger_row *row, ad_lane *lane, a
     b->readonly = row->readonly;
     *out = b;
     if (!row->slab) return 0;
-    if (restore_block(s->worker, row, lane, &b->block, &why)) {
+    status = restore_moved(s->worker, row, lane, b, &why);
+    if (!status && !(status = restore_block(s->worker, row, lane, &b->block, &why))) b->address = b->block.address;
+    if (status < 0) {
+        lost(s->worker, row, state, &why); /* then that is why */
         b->poison = ad__poison_new(&why, 0, "");
         return 0;
     }
-    b->address = b->block.address;
     b->size = row->size;
     s->buffer_bytes += row->size;
     return 0;
 }
 
-int ad__recovery_buffer(ad_session *s, const ad_ledger_row *row, const ad_ledger_session *at,
+/* What others say of its memory holds for it as well. */
+static struct ad_common *make_common(const ad_recovery *r, ad_ledger_row *row) {
+    struct ad_common *c = common_of(r, row);
+    if (!c) return NULL;
+    row->shared = 1;
+    row->common = c->common;
+    if (c->shared && c->shared->size != row->size) row->block = 0; /* it is not where it was */
+    return c;
+}
+
+int ad__recovery_buffer(ad_session *s, const ad_ledger_row *written, const ad_ledger_session *at,
                         const ad_ledger_state *state, ad_fault *fault) {
-    ad_lane *lane = ad__lane_find(s, row->device, fault);
-    struct ad_common *c = common_of(s->worker->left, row);
+    ad_ledger_row row = settled(s->worker->left, written);
+    ad_lane *lane = ad__lane_find(s, row.device, fault);
+    struct ad_common *c = make_common(s->worker->left, &row);
     ad_buffer *b = NULL;
     if (!lane) return fault->code;
-    int status = c && c->shared ? ad__shared_join(s, c->shared, row->id, row->readonly, fault)
-                                : restore_own(s, row, lane, &b, fault);
+    ad_shared *shared = c && row.block ? c->shared : NULL;
+    int status =
+        shared ? ad__shared_join(s, shared, row.id, row.readonly, fault) : restore_own(s, &row, state, lane, &b, fault);
     if (status) return status;
-    if (!b) b = ad__buffers_find(&s->buffers, row->id);
-    if (c && !c->shared && b->block.slab) {
+    if (!b) b = ad__buffers_find(&s->buffers, row.id);
+    if (c && !shared && b->block.slab) {
         if (!(c->shared = ad__shared_of(s, b))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-        c->shared->common = row->common;
+        c->shared->common = c->common;
     }
-    restore_value(s, row, at, state, b);
+    restore_value(s, &row, at, state, b);
     ad__survival_touch(s, b);
     return 0;
 }
@@ -229,17 +294,43 @@ static int restore_holder(ad_worker *w, ad_ledger_holder *h, ad_fault *fault) {
     return status ? ad__fault(fault, status, "%s", ad__error_text(status)) : 0;
 }
 
-void ad__recovery_holders(ad_worker *w, const ad_ledger_head *head) {
-    const ad_recovery *r = w->left;
+/* Call this for each name and capability that is written. */
+static void each_holder(ad_recovery *r, const ad_ledger_head *head, void (*visit)(void *user, ad_ledger_holder *h),
+                        void *user) {
     const ad_ledger_index *index = ad__recovery_look(r, head->index, sizeof *index);
     if (!index || index->capacity > r->memory / sizeof *index->holder ||
         !ad__recovery_look(r, head->index, sizeof *index + index->capacity * sizeof *index->holder))
         return;
     for (uint64_t i = 0; i < index->capacity; i++) {
         ad_ledger_holder *h = ad__recovery_look(r, index->holder[i], sizeof *h);
-        ad_fault fault = {0};
-        if (!h || !restore_holder(w, h, &fault)) continue;
-        ad__log(AD_LOG_WARN, "shared array lost", "principal=%s name=%s why=%s", h->who, h->is_name ? h->name : "",
-                fault.text);
+        if (h) visit(user, h);
     }
 }
+
+struct noting {
+    ad_recovery *recovery;
+    int status;
+};
+
+static void note_holder(void *user, ad_ledger_holder *h) {
+    struct noting *n = user;
+    struct ad_common *c = h->memory.slab ? note_common(n->recovery, &h->memory) : NULL;
+    if (!h->memory.slab) return;
+    if (c) c->common = c->common || h->memory.common;
+    else n->status = AD_E_MEMORY;
+}
+
+int ad__recovery_note_holders(ad_recovery *r, const ad_ledger_head *head) {
+    struct noting n = {.recovery = r};
+    each_holder(r, head, note_holder, &n);
+    return n.status;
+}
+
+static void take_holder(void *user, ad_ledger_holder *h) {
+    ad_fault fault = {0};
+    if (restore_holder(user, h, &fault))
+        ad__log(AD_LOG_WARN, "shared array lost", "principal=%s name=%s why=%s", h->who, h->is_name ? h->name : "",
+                fault.text);
+}
+
+void ad__recovery_holders(ad_worker *w, const ad_ledger_head *head) { each_holder(w->left, head, take_holder, w); }

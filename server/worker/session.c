@@ -261,6 +261,7 @@ static void read_client(ad_session *s) {
 void ad__session_go_on(ad_session *s) {
     ad_fault fault = {0};
     int status = give_frames(s, &fault);
+    ad__input_rest(&s->input); /* a full block would take nothing, which looks like the end */
     if (status < 0 && !fault.code) ad__fault(&fault, status, "%s", ad__error_text(status));
     if (status < 0) refuse(s, &fault);
 }

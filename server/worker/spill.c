@@ -10,11 +10,21 @@
 #define PIECE (1u << 20) /* so much is moved at a time, if there is as much */
 #define NS_FOR_BYTES 20  /* a device copies so many bytes in a nanosecond, about */
 
+/* Memory that a copy may still read or write stays as it is until that is complete, and so does what another worker
+ * would have to go on with until it is written down where the bytes are now: one thing after the other. */
 struct ad_moved {
-    ad_moved *next;
-    ad_block block;
-    ad_gpu *gpu;     /* whose event */
-    ad_event *event; /* the copy to it, or from it, is complete; NULL where copies are when they return */
+    ad_moved *next, *prev; /* of those that are under way; next: of spare ones */
+    ad_block block;        /* in host memory */
+    ad_gpu *gpu;           /* whose event */
+    ad_event *event;       /* the copy to it, or from it, is complete; NULL where copies are when they return */
+    ad_stream *stream;     /* of that copy */
+    bool under_way;
+    bool leaving; /* no buffer is here any more */
+    ad_session *session;
+    ad_estate *home; /* of the memory that the buffer has left; no slab: it has that no more */
+    ad_block left;
+    uint32_t place; /* of the row in which it is written down; 0: nowhere */
+    ad_ledger_place now;
 };
 
 /* ---- host memory ---- */
@@ -27,31 +37,74 @@ static void close_moved(ad_worker *w, ad_moved *m) {
 /* The block may be used again. */
 static void release(ad_spill *all, ad_moved *m) {
     ad__memory_give(all->estate, &m->block);
+    m->leaving = false;
     m->next = all->spare;
     all->spare = m;
 }
 
-/* The block is not needed any more, but a copy may be under way. */
-static void leave(ad_worker *w, ad_moved *m) {
-    if (!m->event || w->backend->event_done(m->event, NULL)) {
-        release(w->spill, m);
-        return;
-    }
-    m->next = w->spill->leaving;
-    w->spill->leaving = m;
+static void watch(ad_spill *all, ad_moved *m) {
+    if (m->under_way) return;
+    m->under_way = true;
+    m->prev = NULL;
+    m->next = all->under_way;
+    if (m->next) m->next->prev = m;
+    all->under_way = m;
 }
 
-/* Take back blocks that no copy uses any more; with a lane: after having waited for them there. */
-static void reap(ad_worker *w, const ad_lane *wait) {
-    const ad_backend *backend = w->backend;
-    ad_moved *left = w->spill->leaving;
-    w->spill->leaving = NULL;
-    for (ad_moved *m = left; m && wait; m = m->next) backend->stream_follow(wait->stream, m->event, NULL);
-    if (left && wait) backend->stream_wait(wait->stream, NULL);
-    for (ad_moved *m = left, *next; m; m = next) {
+static void unwatch(ad_spill *all, ad_moved *m) {
+    if (!m->under_way) return;
+    m->under_way = false;
+    if (m->next) m->next->prev = m->prev;
+    if (m->prev) m->prev->next = m->next;
+    else all->under_way = m->next;
+}
+
+static void give_left(ad_moved *m) {
+    if (m->left.slab) ad__memory_give(m->home, &m->left);
+}
+
+/* Its copy is complete. */
+static void complete(ad_spill *all, ad_moved *m) {
+    unwatch(all, m);
+    if (m->place) ad__survival_placed(m->session, m->place, &m->now);
+    m->place = 0;
+    give_left(m);
+    if (m->leaving) release(all, m);
+}
+
+/* True: it is complete by now. A device that is lost completes nothing. */
+static bool look(ad_worker *w, ad_moved *m) {
+    const bool done = !m->event || w->backend->event_done(m->event, NULL) == 1;
+    if (done) complete(w->spill, m);
+    else watch(w->spill, m);
+    return done;
+}
+
+/* Look at all that are under way; true: memory of a device has been given back. */
+static bool reap(ad_worker *w) {
+    bool given = false;
+    for (ad_moved *m = w->spill->under_way, *next; m; m = next) {
+        const bool left = m->left.slab != NULL;
         next = m->next;
-        leave(w, m);
+        given = (look(w, m) && left) || given;
     }
+    return given;
+}
+
+/* The same when those are complete that keep memory of a device, or of the host: nothing else is waited for, as a copy
+ * is the last that its stream has been asked for. */
+static bool await(ad_worker *w, bool host) {
+    for (ad_moved *m = w->spill->under_way; m; m = m->next)
+        if ((host ? m->leaving : m->left.slab != NULL) && w->backend->event_done(m->event, NULL) != 1)
+            w->backend->stream_wait(m->stream, NULL);
+    return reap(w);
+}
+
+/* True: memory of a device waits for a copy. */
+static bool is_awaited(const ad_spill *all) {
+    const ad_moved *m = all->under_way;
+    while (m && !m->left.slab) m = m->next;
+    return m;
 }
 
 static int open_event(ad_worker *w, ad_moved *m, ad_gpu *gpu) {
@@ -62,16 +115,23 @@ static int open_event(ad_worker *w, ad_moved *m, ad_gpu *gpu) {
     return w->backend->event_open(gpu->device, false, &m->event, NULL);
 }
 
+/* One without a block. NULL: no memory. */
+static ad_moved *take_spare(ad_spill *all) {
+    ad_moved *m = all->spare;
+    if (!m) return ad__os.calloc(1, sizeof *m);
+    all->spare = m->next;
+    return m;
+}
+
 /* A block of host memory, and the event to go with it; NULL: there is none. */
 static ad_moved *take_host(ad_worker *w, ad_lane *lane, uint64_t size) {
     ad_spill *all = w->spill;
-    reap(w, NULL);
-    ad_moved *m = all->spare;
-    if (m) all->spare = m->next;
-    else if (!(m = ad__os.calloc(1, sizeof *m))) return NULL;
+    reap(w);
+    ad_moved *m = take_spare(all);
+    if (!m) return NULL;
     int status = ad__memory_take(all->estate, size, &m->block, NULL);
-    if (status && all->leaving) {
-        reap(w, lane);
+    if (status && all->under_way) {
+        await(w, true);
         status = ad__memory_take(all->estate, size, &m->block, NULL);
     }
     if (!status && !open_event(w, m, lane->gpu)) return m;
@@ -85,11 +145,31 @@ static void end_copy(ad_worker *w, ad_session *s, ad_lane *lane, ad_moved *m) {
     const double ns = (double)m->block.size / NS_FOR_BYTES;
     ad__lane_expect(lane, ns, ns);
     ad__session_enqueued(s, lane, &fault);
+    m->stream = lane->stream;
     if (m->event && w->backend->event_record(m->event, lane->stream, &fault))
         w->backend->stream_wait(lane->stream, NULL);
 }
 
 /* ---- out and in ---- */
+
+/* Once the copy is complete the buffer's bytes are there. */
+static void note_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block *block) {
+    m->session = s;
+    m->place = ad__survives(s) ? b->place : 0;
+    m->now = (ad_ledger_place){.id = b->id, .moves = ++b->moves, .block = block->size};
+    ad__memory_place(block, &m->now.slab, &m->now.offset);
+    ad__survival_touch(s, b);
+}
+
+/* Where no other worker would look for it there, what comes later in the stream may have that memory at once. */
+static void leave_device(ad_worker *w, ad_buffer *b, ad_moved *m) {
+    m->home = b->home->estate;
+    m->left = b->block;
+    b->block.slab = NULL;
+    b->address = NULL;
+    if (m->place) look(w, m);
+    else give_left(m);
+}
 
 static int move_out(ad_worker *w, ad_buffer *b) {
     ad_spill *all = w->spill;
@@ -106,10 +186,10 @@ static int move_out(ad_worker *w, ad_buffer *b) {
     }
     end_copy(w, s, lane, m);
     ad__spill_remove(b);
-    ad__memory_give(lane->estate, &b->block);
+    note_place(s, b, m, &m->block);
+    leave_device(w, b, m);
     ad__account_charge(ad__estate_account(lane->estate), AD_USE_MOVED, b->size);
     b->moved = m;
-    b->address = NULL;
     s->moved_bytes += b->size;
     all->bytes += b->size;
     all->moved_out += b->size;
@@ -118,10 +198,12 @@ static int move_out(ad_worker *w, ad_buffer *b) {
 
 /* While something is moved, what is spare in host memory will be needed again. */
 static void no_longer_moved(ad_worker *w, ad_buffer *b) {
-    leave(w, b->moved);
+    ad_moved *m = b->moved;
     b->moved = NULL;
     b->home->session->moved_bytes -= b->size;
     w->spill->bytes -= b->size;
+    m->leaving = true;
+    look(w, m);
     ad__spill_settle(w);
 }
 
@@ -155,6 +237,7 @@ static int bring(ad_session *s, ad_lane *lane, ad_buffer *b, bool contents, ad_f
     if (contents && (status = copy_in(w, lane, b, block.address, fault))) goto give_block;
     if (contents) end_copy(w, s, lane, m);
     if (contents) w->spill->moved_in += b->size;
+    note_place(s, b, m, &block);
     no_longer_moved(w, b);
     b->block = block;
     b->address = block.address;
@@ -170,11 +253,56 @@ stay:
     return ad__session_status(s, status, fault);
 }
 
+/* Neither is used again until a state without the buffer is valid; otherwise they go when no copy uses them. */
+static void park(ad_worker *w, const ad_buffer *b, ad_moved *m) {
+    ad_session *s = b->home->session;
+    unwatch(w->spill, m);
+    if (m->left.slab && ad__survival_park(s, m->home, &m->left, b)) m->left.slab = NULL;
+    if (ad__survival_park(s, w->spill->estate, &m->block, b)) m->block.slab = NULL;
+}
+
 void ad__spill_forget(ad_worker *w, ad_buffer *b) {
     ad__spill_remove(b);
     if (!b->moved) return;
     ad__account_return(ad__estate_account(b->home->estate), AD_USE_MOVED, b->size);
+    b->moved->place = 0;
+    if (ad__survival_parks(b->home->session, b)) park(w, b, b->moved);
     no_longer_moved(w, b);
+}
+
+bool ad__spill_copy(ad_worker *w, ad_lane *lane, const ad_estate *home, const ad_block *from, ad_block *to) {
+    ad_spill *all = w->spill;
+    if (!all || !ad__estate_is_of(home, &lane->gpu->memory)) return false;
+    ad_moved *m = take_host(w, lane, from->size);
+    if (!m) return false;
+    int status = w->backend->download(lane->stream, m->block.address, from->address, from->size, NULL);
+    if (!status) status = w->backend->stream_wait(lane->stream, NULL);
+    if (!status) {
+        *to = m->block;
+        m->block.slab = NULL;
+        all->moved_out += from->size;
+    }
+    release(all, m);
+    return !status;
+}
+
+int ad__spill_take_up(ad_worker *w, ad_lane *lane, ad_buffer *b, ad_slab *slab, const ad_ledger_row *row) {
+    ad_spill *all = w->spill;
+    ad_moved *m = take_spare(all);
+    if (!m) return AD_E_MEMORY;
+    int status = row->size > row->block ? AD_E_EXTENT : 0;
+    if (!status) status = ad__memory_restore(all->estate, slab, row->offset, row->block, &m->block);
+    if (!status) status = open_event(w, m, lane->gpu);
+    if (status) {
+        release(all, m);
+        return status;
+    }
+    ad__account_charge(ad__estate_account(lane->estate), AD_USE_MOVED, row->size);
+    b->moved = m;
+    b->address = NULL;
+    lane->session->moved_bytes += row->size;
+    all->bytes += row->size;
+    return 0;
 }
 
 /* ---- use ---- */
@@ -213,8 +341,66 @@ void ad__spill_end(ad_session *s, ad_buffer *const *buffer, int n) {
 
 const char *ad__spill_bytes_of(const ad_buffer *b) { return b->moved->block.address; }
 
+const ad_block *ad__spill_block_of(const ad_buffer *b) { return &b->moved->block; }
+
 int ad__spill_renew(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
     return b->moved ? bring(s, lane, b, false, fault) : 0;
+}
+
+/* ---- what another worker has left ---- */
+
+struct piece {
+    ad_block *block;
+    ad_estate *estate;
+};
+
+typedef struct found {
+    struct piece *list;
+    size_t count, room;
+    ad_estate *host;
+} found;
+
+static void find_block(void *user, ad_buffer *b) {
+    found *f = user;
+    if (b->shared || !(b->moved || b->block.slab)) return;
+    struct piece *list = ad__os_grow(f->list, f->count, &f->room, sizeof *list);
+    if (!list) return;
+    f->list = list;
+    list[f->count++] =
+        b->moved ? (struct piece){&b->moved->block, f->host} : (struct piece){&b->block, b->home->estate};
+}
+
+static int compare(const void *a, const void *b) {
+    const ad_block *x = ((const struct piece *)a)->block, *y = ((const struct piece *)b)->block;
+    if (x->slab != y->slab) return (uintptr_t)x->slab < (uintptr_t)y->slab ? -1 : 1;
+    return ((uintptr_t)x->address > (uintptr_t)y->address) - ((uintptr_t)x->address < (uintptr_t)y->address);
+}
+
+/* Where all of a slab is one stream's. */
+static void cut(const found *f, ad_block **block) {
+    for (size_t i = 0, n; i < f->count; i += n) {
+        bool one = true;
+        for (n = 0; i + n < f->count && f->list[i + n].block->slab == f->list[i].block->slab; n++) {
+            one = one && f->list[i + n].estate == f->list[i].estate;
+            block[n] = f->list[i + n].block;
+        }
+        if (one) ad__memory_cut(f->list[i].estate, block, n);
+    }
+}
+
+void ad__spill_recovered(ad_worker *w) {
+    if (!w->spill) return;
+    found f = {.host = w->spill->estate};
+    pthread_mutex_lock(&w->sessions_lock);
+    for (ad_session *s = w->sessions; s; s = s->next) ad__buffers_each(&s->buffers, find_block, &f);
+    pthread_mutex_unlock(&w->sessions_lock);
+    ad_block **block = f.count ? ad__os.calloc(f.count, sizeof *block) : NULL;
+    if (block) {
+        qsort(f.list, f.count, sizeof *f.list, compare);
+        cut(&f, block);
+    }
+    free(block);
+    free(f.list);
 }
 
 /* ---- making room ---- */
@@ -258,7 +444,9 @@ static ad_buffer *next_one(ad_worker *w, const ad_lane *lane) {
 
 bool ad__spill_make_room(ad_worker *w, ad_lane *lane, uint64_t size) {
     uint64_t moved = 0, most = lane->gpu->memory.limit / 16;
-    if (!w->spill || !would_help(w, lane, size)) return false;
+    if (!w->spill) return false;
+    if (is_awaited(w->spill) && await(w, false)) return true;
+    if (!would_help(w, lane, size)) return false;
     if (size < PIECE) size = PIECE;
     if (size > most) size = most;
     do {
@@ -266,6 +454,7 @@ bool ad__spill_make_room(ad_worker *w, ad_lane *lane, uint64_t size) {
         if (!b || move_out(w, b)) break;
         moved += b->size;
     } while (moved < size);
+    if (is_awaited(w->spill)) await(w, false);
     return moved;
 }
 
@@ -283,9 +472,28 @@ int ad__spill_lane(ad_worker *w, ad_lane *lane) {
     return lane->owner ? 0 : AD_E_MEMORY;
 }
 
+int ad__spill_arrive(ad_session *s, ad_fault *fault) {
+    if (!s->worker->spill || !ad__survives_late(s)) return 0;
+    int status = ad__lanes_wait(s, fault);
+    reap(s->worker);
+    return status;
+}
+
+void ad__spill_look(ad_worker *w) {
+    if (w->spill) reap(w);
+}
+
+void ad__spill_over(ad_session *s) {
+    ad_spill *all = s->worker->spill;
+    for (ad_moved *m = all ? all->under_way : NULL, *next; m; m = next) {
+        next = m->next;
+        if (m->session == s) complete(all, m);
+    }
+}
+
 void ad__spill_trim(ad_worker *w) {
     if (!w->spill) return;
-    reap(w, NULL);
+    reap(w);
     ad__estate_trim(w->spill->estate);
 }
 
@@ -316,7 +524,7 @@ void ad__spill_close(ad_worker *w) {
     if (!all) return;
     w->spill = NULL;
     for (int i = 0; i < 2; i++) {
-        for (ad_moved *m = i ? all->spare : all->leaving, *next; m; m = next) {
+        for (ad_moved *m = i ? all->spare : all->under_way, *next; m; m = next) {
             next = m->next;
             ad__memory_give(all->estate, &m->block);
             close_moved(w, m);

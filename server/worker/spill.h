@@ -6,6 +6,10 @@
  * Who uses a buffer brings it back first, on its own stream. In between the buffer has no address; its id, its error,
  * and what its contents depend on stay as they are.
  *
+ * Host memory consists of slabs, too: memory files, whose descriptors arrayd has, so that another worker can go on with
+ * what is moved. Where a written state has the buffer, the memory that it leaves on either side is used again only when
+ * the copy is complete and that is written down (survival.h): then who needs it waits for the copy.
+ *
  * Whatever takes a buffer's address encloses that between ad__spill_begin and ad__spill_end: what is in use is not
  * moved. Nor is memory that others hold, too (sharing.h), nor a module's variable; what is small, only when nothing
  * else is left. Only whoever runs the engine calls these; all of them may be called where nothing is moved (option
@@ -16,6 +20,8 @@
 #include "server/worker/session.h"
 
 #define AD_SPILL_LEAST (64u << 10) /* bytes; what is smaller goes when nothing else is left */
+
+#define AD_SPILL_NOBODY "" /* the principal that slabs of host memory belong to; no session's */
 
 typedef struct ad_moved ad_moved; /* a buffer's bytes in host memory */
 
@@ -28,9 +34,8 @@ typedef struct ad_spill {
     uint64_t every, takes;        /* for tests: the coldest buffer goes at each so many requests for memory */
     uint64_t moved_out, moved_in; /* bytes, so far */
     uint64_t bytes;               /* of buffers that are moved now */
-    ad_moved *leaving;            /* blocks that a copy may still read or write */
+    ad_moved *under_way;          /* with memory that a copy may still read or write, or another worker */
     ad_moved *spare;              /* without a block */
-    uint64_t next_id;
 } ad_spill;
 
 /* Sets w->spill, or leaves it NULL where nothing is to be moved. AD_E_MEMORY. */
@@ -50,12 +55,29 @@ int ad__spill_renew(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault)
 void ad__spill_forget(ad_worker *w, ad_buffer *b);
 /* Where the bytes of a moved buffer are once its home lane is idle, until it is used otherwise. */
 const char *ad__spill_bytes_of(const ad_buffer *b);
+/* The memory that has them. */
+const ad_block *ad__spill_block_of(const ad_buffer *b);
 
 /* A request for so many bytes of the lane's device has failed: move something out. False: there is nothing that would
  * help, or no room for it. */
 bool ad__spill_make_room(ad_worker *w, ad_lane *lane, uint64_t size);
 /* For tests: ARRAYD_SPILL_EVERY. */
 void ad__spill_stir(ad_worker *w, ad_lane *lane);
+/* What the session has brought back is complete, and another worker would find it there. */
+int ad__spill_arrive(ad_session *s, ad_fault *fault);
+/* Look which copies are complete by now. */
+void ad__spill_look(ad_worker *w);
+/* A copy in host memory of a block of this lane's device that nothing changes any more; false: there is none. */
+bool ad__spill_copy(ad_worker *w, ad_lane *lane, const ad_estate *home, const ad_block *from, ad_block *to);
+/* The session ends, and its streams are idle: nothing of it is under way any more. */
+void ad__spill_over(ad_session *s);
+/* The bytes of a buffer of this lane are where another worker has left them, in a slab of host memory. AD_E_MEMORY,
+ * AD_E_EXTENT. */
+int ad__spill_take_up(ad_worker *w, ad_lane *lane, ad_buffer *b, ad_slab *slab, const ad_ledger_row *row);
+/* All that was left is taken up: what is free in between can be used. */
+void ad__spill_recovered(ad_worker *w);
+/* Map a slab that another worker has made. */
+int ad__spill_attach(ad_worker *w, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault);
 /* Give host memory back that holds nothing; settle: if nothing is moved at all. */
 void ad__spill_trim(ad_worker *w);
 void ad__spill_settle(ad_worker *w);

@@ -1,7 +1,12 @@
-/* Host memory for buffers that are moved out: how much, and where it comes from. */
+/* Host memory for buffers that are moved out: how much, and where it comes from. A slab is a memory file, which the
+ * device's copies reach as they reach a client's window. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "server/common/os.h"
@@ -10,6 +15,7 @@
 #define HOST_SHARE 4 /* one part of so many of the machine's memory */
 #define HOST_SLAB (64u << 20)
 #define LEAST_SLAB (1u << 20)
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* What this machine has, or the container. */
 static uint64_t host_memory(void) {
@@ -32,21 +38,49 @@ static uint64_t limit_of(const ad_worker *w) {
 
 static ad_worker *worker_of(ad_device *device) { return (ad_worker *)(void *)device; }
 
+static int refuse(uint64_t size, const char *what, ad_fault *fault) {
+    int code = errno == ENOMEM || errno == ENOSPC || errno == EFBIG ? AD_E_MEMORY : AD_E_SYSTEM;
+    return ad__fault(fault, code, "%" PRIu64 " bytes of host memory: %s: %s", size, what, strerror(errno));
+}
+
+/* fd is the map's from here on; it stays the caller's where this fails. */
+static int map(ad_worker *w, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
+    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED) return refuse(size, "mmap", fault);
+    madvise(base, size, MADV_HUGEPAGE); /* a wish: not every kernel grants it */
+    int status = w->backend->host_register(w->gpu[0].device, base, size, fault);
+    if (status) {
+        munmap(base, size);
+        return status;
+    }
+    *out = (ad_slab_map){.base = base, .size = size, .fd = fd};
+    return 0;
+}
+
 static int slab_create(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault) {
-    ad_worker *w = worker_of(device);
-    *out = (ad_slab_map){.size = size, .fd = -1};
-    return w->backend->host_alloc(w->gpu[0].device, size, &out->base, fault);
+    int status, fd = memfd_create("arrayd-host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return refuse(size, "memfd_create", fault);
+    if (ftruncate(fd, (off_t)size)) status = refuse(size, "ftruncate", fault);
+    else if (fcntl(fd, F_ADD_SEALS, SEALS)) status = refuse(size, "sealing", fault);
+    else status = map(worker_of(device), fd, size, out, fault);
+    if (status) close(fd);
+    return status;
 }
 
 static void slab_close(ad_device *device, ad_slab_map *slab) {
     ad_worker *w = worker_of(device);
-    w->backend->host_free(w->gpu[0].device, slab->base);
+    w->backend->host_unregister(w->gpu[0].device, slab->base);
+    munmap(slab->base, slab->size);
+    close(slab->fd);
 }
 
-/* arrayd keeps device memory only. */
-static void announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd) {
-    (void)user, (void)principal, (void)id, (void)size;
-    if (fd >= 0) close(fd);
+int ad__spill_attach(ad_worker *w, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
+    int own, status = ad__window_check("a slab of host memory", fd, size, fault);
+    if (status) return status;
+    if ((own = ad__os.dup(fd)) < 0) return refuse(size, "dup", fault);
+    status = map(w, own, size, out, fault);
+    if (status) close(own);
+    return status;
 }
 
 static uint64_t slab_size(uint64_t limit) {
@@ -65,12 +99,13 @@ int ad__spill_open(ad_worker *w, ad_fault *fault) {
                             .device = (ad_device *)(void *)w,
                             .slab_size = slab_size(limit),
                             .limit = limit,
-                            .next_id = &all->next_id,
-                            .announce = announce};
+                            .next_id = &w->next_slab,
+                            .announce = ad__slab_announce,
+                            .user = w};
     all->limit = limit;
     all->every = every ? strtoull(every, NULL, 10) : 0;
     all->least = all->every ? 1 : AD_SPILL_LEAST;
-    if (!(all->estate = ad__estate_open(&all->host, "host", NULL))) {
+    if (!(all->estate = ad__estate_open(&all->host, AD_SPILL_NOBODY, NULL))) {
         free(all);
         return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }

@@ -81,7 +81,7 @@ static int open_event(ad_session *s, ad_mine *event, const ad_lane *lane, ad_fau
     const ad_backend *b = s->worker->backend;
     int status = b->event_open(lane->gpu->device, event->timed, &event->event, fault);
     if (status) return status;
-    ad__survival_note(s, AD_LEDGER_EVENT, event->id, event->place);
+    ad__survival_note(s, AD_LEDGER_EVENT, event->id);
     status = b->event_record(event->event, lane->stream, fault);
     if (!status) status = add_event(s, event, fault);
     if (status) b->event_close(event->event);
@@ -106,7 +106,7 @@ static int record(ad_session *s, const ad_message *m, ad_fault *fault) {
 static int forget(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_mine *event = find_event(s, m->u[0], fault);
     if (!event) return fault->code;
-    ad__survival_note(s, AD_LEDGER_EVENT, event->id, event->place);
+    ad__survival_gone(s, event->place);
     remove_event(s, event);
     return 0;
 }
@@ -128,13 +128,13 @@ static int open_stream(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (m->u[0] < AD_OWN_STREAMS || m->u[0] == AD_HIDDEN_STREAM)
         return ad__fault(fault, AD_E_VALUE, "a stream's id must be %d or above, not %" PRIu64, AD_OWN_STREAMS, m->u[0]);
     int status = ad__lane_open(s, m->u[0], m->u[1], m->u[2] != 0, fault);
-    if (!status) ad__survival_note(s, AD_LEDGER_STREAM, m->u[0], 0);
+    if (!status) ad__survival_note(s, AD_LEDGER_STREAM, m->u[0]);
     return status;
 }
 
 static int drop_stream(ad_session *s, uint64_t id, ad_fault *fault) {
     ad_lane *lane = id < AD_OWN_STREAMS ? NULL : ad__lane_known(s, id);
-    if (lane) ad__survival_note(s, AD_LEDGER_STREAM, id, lane->place);
+    if (lane) ad__survival_gone(s, lane->place);
     if (lane) lane->place = 0;
     return ad__lane_drop(s, id, fault);
 }
@@ -189,6 +189,9 @@ static int wait_for(ad_session *s, const ad_message *m, bool *waiting, ad_fault 
 static int do_wait(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
     int status = wait_for(s, m, waiting, fault);
     if (status || *waiting) return status;
+    /* Its client may write to windows that were to be read before, which must not be needed again then. */
+    if (s->survival.loaded > s->survival.committed) *waiting = !ad__survival_counts(s);
+    if (*waiting) return 0;
     if (!ad__fail_pending(s, m->u[0])) ad__reply_values(s, m->u[0], 0, NULL);
     return 0;
 }

@@ -72,18 +72,22 @@ ad_window *ad__window_find(ad_session *s, uint64_t id, uint64_t offset, uint64_t
     return NULL;
 }
 
-static void drop(ad_session *s, ad_window *w) {
+static void close_window(ad_session *s, const ad_window *w) {
     const ad_worker *worker = s->worker;
     if (w->pinned) worker->backend->host_unregister(worker->gpu[0].device, w->base);
     munmap(w->base, w->size);
     close(w->fd);
     s->windows.bytes -= w->size;
     ad__quota_window_gone(s, w->size);
-    *w = s->windows.list[--s->windows.count];
+}
+
+void ad__window_release(ad_session *s, const ad_window *w) {
+    tell(s, AD_NOTE_WINDOW_GONE, w->id);
+    close_window(s, w);
 }
 
 void ad__windows_close(ad_session *s) {
-    while (s->windows.count) drop(s, &s->windows.list[0]);
+    while (s->windows.count) close_window(s, &s->windows.list[--s->windows.count]);
     free(s->windows.list);
     s->windows.list = NULL;
     s->windows.capacity = 0;
@@ -91,15 +95,14 @@ void ad__windows_close(ad_session *s) {
 
 /* ---- opening ---- */
 
-/* What the client could take away from under us, it must have given up. */
-static int check_memory(int fd, uint64_t size, ad_fault *fault) {
+int ad__window_check(const char *what, int fd, uint64_t size, ad_fault *fault) {
     struct stat st;
     int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0) return ad__fault(fault, AD_E_VALUE, "window: the descriptor is not a memfd");
+    if (seals < 0) return ad__fault(fault, AD_E_VALUE, "%s: the descriptor is not a memfd", what);
     if (!(seals & F_SEAL_SHRINK))
-        return ad__fault(fault, AD_E_VALUE, "window: the memfd is not sealed against shrinking");
+        return ad__fault(fault, AD_E_VALUE, "%s: the memfd is not sealed against shrinking", what);
     if (fstat(fd, &st) || st.st_size < 0 || (uint64_t)st.st_size < size)
-        return ad__fault(fault, AD_E_EXTENT, "window: the memfd has fewer than %" PRIu64 " bytes", size);
+        return ad__fault(fault, AD_E_EXTENT, "%s: the memfd has fewer than %" PRIu64 " bytes", what, size);
     return 0;
 }
 
@@ -121,7 +124,7 @@ static int check_room(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault
 }
 
 int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, ad_fault *fault) {
-    int status = check_memory(fd, size, fault);
+    int status = ad__window_check("window", fd, size, fault);
     if (!status) status = check_room(s, id, size, fault);
     if (status) return status;
     void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -137,7 +140,7 @@ int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, ad_fau
     s->windows.list[s->windows.count++] =
         (ad_window){.id = id, .size = size, .base = base, .fd = fd, .pinned = !pinned};
     s->windows.bytes += size;
-    ad__survival_note(s, AD_LEDGER_WINDOW, id, 0);
+    ad__survival_note(s, AD_LEDGER_WINDOW, id);
     return 0;
 }
 
@@ -155,19 +158,19 @@ static int window(ad_session *s, const ad_message *m, ad_fault *fault) {
 static int window_drop(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_window *w = ad__window_known(s, m->u[0]);
     if (!w) return ad__fault(fault, AD_E_STALE, "window_drop: there is no window %" PRIu64, m->u[0]);
-    for (unsigned i = 0; i < s->nlanes; i++) { /* copies from it may be under way */
-        int status = s->worker->backend->stream_wait(s->lanes[i]->stream, fault);
-        if (status) return ad__session_status(s, status, fault);
-    }
-    ad__survival_note(s, AD_LEDGER_WINDOW, w->id, w->place);
-    tell(s, AD_NOTE_WINDOW_GONE, w->id);
-    drop(s, w);
+    int status = ad__lanes_wait(s, fault); /* copies from it may be under way */
+    if (status) return ad__session_status(s, status, fault);
+    const ad_window gone = *w;
+    *w = s->windows.list[--s->windows.count];
+    ad__survival_gone(s, gone.place);
+    if (!ad__survival_park_window(s, &gone)) ad__window_release(s, &gone);
     return 0;
 }
 
 static int load(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_window *w = ad__window_find(s, m->u[2], m->u[3], m->u[4], "load", fault);
     if (!w) return fault->code;
+    s->survival.loaded = s->done + 1;
     return ad__store(s, "load", m->u[0], m->u[1], (char *)w->base + m->u[3], m->u[4], w->pinned, fault);
 }
 

@@ -53,6 +53,7 @@ typedef struct ad_worker {
     ad_session *sessions;
     atomic_uint nsessions;
     bool stopping;
+    int64_t leaving; /* until when those that cannot go over have time to hear that, ns; 0: it does not leave */
 
     pthread_mutex_t wake_lock; /* others than the engine wake the loop, */
     bool wakeable;             /* while there is one */
@@ -68,6 +69,12 @@ int ad__backend_load(ad_worker *w, const char *program, ad_fault *fault);
 int ad__worker_run(ad_worker *w, int channel);
 /* Compilations are done: let the loop turn. Any thread, also before and after ad__worker_run. */
 void ad__worker_compiled(void *worker);
+/* ---- leaving.c: another worker goes on, because arrayd is upgraded ---- */
+/* I/O thread. id 0: say what would be lost; 1: leave. */
+void ad__worker_leave(ad_worker *w, const ad_note *note);
+/* I/O thread, after each turn of the loop: leave when there is nothing more to wait for. */
+void ad__worker_leave_if_done(ad_worker *w);
+
 /* I/O thread: a client has sent something. */
 void ad__worker_heard(ad_worker *w);
 /* Tell arrayd something; fd as in ad__channel_send. Any thread. */

@@ -38,6 +38,13 @@ def server(start):
 
 
 @pytest.fixture
+def installed(tmp_path):
+    """A path at which arrayd is installed."""
+    from upgrading import Installed
+    return Installed(tmp_path)
+
+
+@pytest.fixture
 def place(tmp_path):
     """What a server needs that is reached over a network."""
     from places import Place  # its packages are needed by few tests

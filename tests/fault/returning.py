@@ -98,5 +98,15 @@ def refused(who, code=RESUME, **other):
     return closed.value.text
 
 
+def count_to_a_thousand(session, x, rng):
+    """One at a time, each an operation in place; in frames of a random length."""
+    n = rng.randrange(1, 1000)
+    for i in range(1000):
+        session.out += add_one(session, x)
+        session.operations += 1
+        if i % n == n - 1:
+            session.flush()
+
+
 def add_one(session, x):
     return message("ufunc", raw.UFUNC["add"], raw.DTYPES.index("int64"), [x], [x, 1], [])

@@ -1,7 +1,11 @@
 """A program that computes with arrays while its server's worker is killed again and again, and compares with NumPy.
 
-storm.py URL FRONT_PID KILLS SEED: prints "KILLS killed, ARRAYS compared, LOST lost, OPERATIONS operations". What was being
-changed in place at that moment may be lost, and says so; anything else that differs ends the program with status 1.
+storm.py URL FRONT_PID KILLS SEED [MOST [SECONDS [ARRAYS]]]: prints "KILLS killed, ARRAYS compared, LOST lost, OPERATIONS
+operations, BYTES moved out". MOST: elements of an array. SECONDS: the next worker is killed only when there has been an
+answer, which must not take longer; without it (0) a worker may be killed while it starts or takes over. ARRAYS: that it has
+at a time; then there is host memory for all, and nothing is given up as memory is short. BYTES: by the last worker. What
+was being changed in place at that moment may be lost, and says so; anything else that differs ends the program with
+status 1.
 """
 import os
 import pathlib
@@ -9,12 +13,14 @@ import random
 import signal
 import sys
 import threading
+import time
 
 import numpy as np
 
 import arrayd as ad
 
 SIZES = (1, 7, 1000, 20_000, 300_000)
+WHY = ("in place", "used again")
 
 
 def worker_of(front):
@@ -40,34 +46,40 @@ class Killer(threading.Thread):
 
     def run(self):
         while self.done < self.kills and not self.over.wait(self.random.expovariate(40)):
-            worker = worker_of(self.front)
-            if worker is not None:
-                os.kill(worker, signal.SIGKILL)
-                self.done += 1
+            self.kill()
+
+    def kill(self):
+        worker = worker_of(self.front)
+        if worker is not None:
+            os.kill(worker, signal.SIGKILL)
+            self.done += 1
 
 
 class Program:
     """Random operations on arrays, each done here as well."""
 
-    def __init__(self, seed):
-        self.random, self.rng = random.Random(seed), np.random.default_rng(seed)
+    def __init__(self, seed, sizes, most=30, why=WHY):
+        self.most, self.why = most, why
+        self.random, self.rng, self.sizes = random.Random(seed), np.random.default_rng(seed), sizes
         self.pairs, self.compared, self.lost, self.operations = [], 0, 0, 0
+        self.stream = ad.cuda.Stream()
 
     def values(self, n):
         return self.rng.integers(-1000, 1000, n)
 
     def add(self, theirs, ours):
         self.pairs.append((theirs, ours))
-        if len(self.pairs) > 30:
+        if len(self.pairs) > self.most:
             del self.pairs[self.random.randrange(len(self.pairs))]
 
     def two(self):
         """Two of one length."""
-        x = self.random.choice(self.pairs)
-        return x, self.random.choice([p for p in self.pairs if p[1].shape == x[1].shape])
+        good = [p for p in self.pairs if p[1] is not None]
+        x = self.random.choice(good)
+        return x, self.random.choice([p for p in good if p[1].shape == x[1].shape])
 
     def upload(self):
-        ours = self.values(self.random.choice(SIZES))
+        ours = self.values(self.random.choice(self.sizes))
         self.add(ad.asarray(ours), ours)
 
     def compute(self):
@@ -94,52 +106,86 @@ class Program:
             x.sort()
 
     def overwrite(self):
-        a, x = self.random.choice(self.pairs)
+        a, x = self.two()[0]
         new = self.values(len(x))
         a[:] = ad.asarray(new)
         x[:] = new
+
+    def astray(self):
+        """An index out of bounds, which the device finds: the result says so, and what is computed from it."""
+        a, x = self.two()[0]
+        self.add(a[ad.asarray(np.array([0, len(x)]))] + 1, None)
+
+    def elsewhere(self):
+        with self.stream:
+            self.compute()
 
     def compare(self):
         i = self.random.randrange(len(self.pairs))
         a, x = self.pairs[i]
         try:
             kind = self.random.randrange(3)
-            if kind == 0:
+            if x is None:
+                a.get()
+                good = False
+            elif kind == 0:
                 good = int(a.sum()) == int(x.sum())
             elif kind == 1:
                 good = np.array_equal(a[::-1].get(), x[::-1])
             else:
                 good = np.array_equal(a.get(), x)
         except ad.DeviceLostError as error:
-            assert "in place" in str(error), error
+            assert any(why in str(error) for why in self.why), error
             self.lost += 1
             del self.pairs[i]
-            if not self.pairs:
-                self.upload()
             return
-        assert good, f"an array of {len(x)} differs"
+        except IndexError:
+            assert x is None
+            good = True
+        assert good, "there should be an error" if x is None else f"an array of {len(x)} differs"
         self.compared += 1
 
     def step(self):
-        action = self.random.choices([self.upload, self.compute, self.change, self.overwrite, self.compare],
-                                     [2, 12, 6, 1, 3])[0]
+        if all(x is None for _, x in self.pairs):
+            self.upload()
+        actions = {self.upload: 2, self.compute: 8, self.elsewhere: 4, self.change: 6, self.overwrite: 1, self.astray: 1,
+                   self.compare: 3}
+        action = self.random.choices(list(actions), list(actions.values()))[0]
         action()
         self.operations += 1
 
 
-def main():
-    url, front, kills, seed = sys.argv[1], *map(int, sys.argv[2:])
+def in_turn(program, killer, seconds):
+    """Some steps, a kill in the middle of what they have left to do, and an answer."""
+    while killer.done < killer.kills:
+        for _ in range(program.random.randrange(5, 60)):
+            program.step()
+        killer.kill()
+        begin = time.monotonic()
+        assert int(ad.arange(1000).sum()) == 499500
+        took = time.monotonic() - begin
+        assert took < seconds, f"no answer for {took:.1f} s"
+
+
+def main(kind=Program):
+    url, front, kills, seed, *more = sys.argv[1], *map(int, sys.argv[2:])
+    most, limit, arrays = [*more, *(max(SIZES), 0, 0)[len(more):]]
     ad.connect(url)
-    program = Program(seed)
+    program = kind(seed, [n for n in SIZES if n <= most], *([arrays, WHY[:1]] if arrays else []))
     for _ in range(5):
         program.upload()
     killer = Killer(front, kills, seed)
-    killer.start()
+    if limit:
+        in_turn(program, killer, limit)
+    else:
+        killer.start()
     while killer.is_alive():
         program.step()
     for _ in range(50):
+        program.step()
         program.compare()
-    print(f"{killer.done} killed, {program.compared} compared, {program.lost} lost, {program.operations} operations")
+    print(f"{killer.done} killed, {program.compared} compared, {program.lost} lost, {program.operations} operations, "
+          f"{ad.stat()['moved_out']} moved out")
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ assert (ad.asnumpy(a) == x).all()
 y = np.random.default_rng(1).random(1 << 17)
 assert (ad.asnumpy(ad.asarray(y) * 2) == y * 2).all()
 """
-    env = {**os.environ, "PYTHONPATH": str(raw.BUILD / "python"), "ARRAYD_TOKEN": place.token["bob"],
+    env = {**os.environ, "PYTHONPATH": str(raw.PACKAGE), "ARRAYD_TOKEN": place.token["bob"],
            "ARRAYD_URL": f"tcp:127.0.0.1:{port_of(server, 'tcp')}"}
     out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
     assert out.returncode == 0, out.stderr
