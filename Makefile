@@ -87,7 +87,7 @@ WORKER := $(call objects,server/worker/*.c)
 COMPILE_SERVICE := $(call objects,server/worker/compile*.c)
 CTL := $(call objects,server/ctl/*.c)
 # What arrayctl needs of the front, to look at a configuration.
-CTL_SHARED := $(patsubst %,$(OBJ)/server/front/%.o,address grants principals) $(TLS)
+CTL_SHARED := $(patsubst %,$(OBJ)/server/front/%.o,address check grants principals) $(TLS)
 COMPILE := $(call objects,server/compile/*.c)
 # What the worker needs of it, to write jobs and to read what came of them.
 COMPILE_SHARED := $(patsubst %,$(OBJ)/server/compile/%.o,frame options scratch toolkit)
@@ -150,6 +150,7 @@ soak: all $(VENV)/.stamp ## many clients, some killed, some cut off, for SOAK_SE
 
 asan ubsan tsan: $(VENV)/.stamp ## build that variant and run the tests of the C programs under the sanitizer
 	@$(MAKE) --no-print-directory VARIANT=$@ all tests
+	@$(MAKE) --no-print-directory VARIANT=release python
 	@$(VPYTHON) tests/run.py --build build/$@ unit wire fault
 
 fuzz: ## fuzz what reads untrusted bytes, FUZZ_SECONDS (60) for each target; needs clang

@@ -1,4 +1,4 @@
-/* What is done to a single session. */
+/* What is done to a single session, or to the server. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,6 +34,19 @@ int ad__ctl_kill(ad_ctl *c) {
     if (!status) status = ad__ctl_ask(c, line, -1, &answer);
     if (!status && c->json) status = ad__ctl_print(c, answer);
     else if (!status) printf("session %s is ended\n", c->argv[1]);
+    json_decref(answer);
+    return status;
+}
+
+int ad__ctl_upgrade(ad_ctl *c) {
+    json_t *answer = NULL;
+    int status = ad__ctl_alone(c);
+    if (!status) status = ad__ctl_ask(c, c->force ? "upgrade force\n" : "upgrade\n", -1, &answer);
+    if (!status && c->json) status = ad__ctl_print(c, answer);
+    else if (!status)
+        printf("upgraded from %s to %s: %.0f sessions go on, %.0f are lost, clients waited for %.3f s\n",
+               ad__json_text(answer, "from"), ad__json_text(answer, "upgraded"), ad__json_number(answer, "sessions"),
+               ad__json_number(answer, "lost"), ad__json_number(answer, "seconds"));
     json_decref(answer);
     return status;
 }

@@ -13,7 +13,7 @@ enum { AD_CTL_GOOD = 0, AD_CTL_BAD = 1, AD_CTL_USAGE = 2, AD_CTL_NO_SERVER = 3 }
 /* The command line, once the options that all share have been taken out. */
 typedef struct ad_ctl {
     const char *control, *socket; /* as given; NULL: not */
-    bool json;
+    bool json, force;
     double interval, seconds; /* 0: not given */
     uint64_t count;
     int argc; /* what is left: argv[0] is the command */

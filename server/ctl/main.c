@@ -7,10 +7,6 @@
 #include "server/common/log.h"
 #include "server/ctl/ctl.h"
 
-#ifndef AD_VERSION
-#define AD_VERSION "0"
-#endif
-
 typedef struct command {
     const char *name, *arguments, *doc;
     int (*run)(ad_ctl *c);
@@ -92,6 +88,8 @@ static int parse(ad_ctl *c, int argc, char **argv) {
             c->control = text;
         } else if (!strcmp(argv[i], "--json")) {
             c->json = true;
+        } else if (!strcmp(argv[i], "--force")) {
+            c->force = true;
         } else {
             argv[c->argc++] = argv[i];
         }

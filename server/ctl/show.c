@@ -62,7 +62,7 @@ static void note_age(const json_t *workers) {
 
 int ad__ctl_status(ad_ctl *c) {
     json_t *all;
-    int status = see(c, "status\n", NULL, &all);
+    int status = see(c, c->json ? "names\n" : "status\n", NULL, &all); /* which is the same and the names */
     if (!all) return status;
     const json_t *a = json_object_get(all, "arrayd");
     printf("arrayd %s, process %.0f, up %.0f s: %.0f sessions, %.0f begun, %.0f connections refused, %.0f not let in "

@@ -18,4 +18,8 @@ int ad__address_tcp(const ad_config *c, ad_address *a, ad_fault *fault);
 int ad__address_tls(const ad_config *c, ad_address *a, ad_fault *fault);
 int ad__address_metrics(const ad_config *c, ad_address *a, ad_fault *fault);
 
+/* ---- check.c ---- */
+/* Whether arrayd would take the configuration. The status and the fault say why not. */
+int ad__check(const ad_config *c, ad_fault *fault);
+
 #endif

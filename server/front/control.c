@@ -27,6 +27,7 @@ struct ad_control {
     int fd;
     char *path;
     visitor *visitors; /* newest first */
+    visitor *upgrades; /* waits for an upgrade; NULL: nobody */
     unsigned count;
 };
 
@@ -66,6 +67,7 @@ static void leave(visitor *v) {
     if (v->closing) return;
     v->closing = true;
     if (v->rounds) ad__wish_drop(v->rounds, &v->wish);
+    if (c->upgrades == v) c->upgrades = NULL;
     if (v->prev) v->prev->next = v->next;
     else c->visitors = v->next;
     if (v->next) v->next->prev = v->prev;
@@ -159,6 +161,32 @@ static void on_named(ad_wish *w) {
     answer(v);
 }
 
+/* It waits, however long that takes, as it says how it has ended. */
+static void await_upgrade(visitor *v) {
+    v->front->seeing.control->upgrades = v;
+    uv_poll_stop(&v->poll);
+    uv_timer_stop(&v->timer);
+}
+
+static void upgrade(visitor *v, const char *how) {
+    ad_fault fault = {0};
+    if (*how && strcmp(how, "force")) refuse(v, "upgrade: expected force or nothing, not ", how);
+    else if (ad__upgrade_begin(v->front, *how, v->who.who, &fault)) refuse(v, "", fault.text);
+    else await_upgrade(v);
+}
+
+void ad__control_upgraded(ad_front *f, const char *why, const ad_bytes *text) {
+    visitor *v = f->seeing.control ? f->seeing.control->upgrades : NULL;
+    if (!v) return;
+    f->seeing.control->upgrades = NULL;
+    if (why) {
+        refuse(v, "", why);
+    } else {
+        ad__bytes_append(&v->answer, text->data, text->size);
+        answer(v);
+    }
+}
+
 static void on_request(visitor *v) {
     char *at = v->line;
     for (char *p = at; *p; p++) /* it goes into the log and to clients */
@@ -174,6 +202,8 @@ static void on_request(visitor *v) {
         wait_for(v, &s->reports, ad__collect, on_seen);
     } else if (!strcmp(verb, "health")) {
         wait_for(v, &s->health, ad__health, on_healthy);
+    } else if (!strcmp(verb, "upgrade")) {
+        upgrade(v, word(&at));
     } else if (kills || traces) {
         struct stat st;
         v->kills = kills;
@@ -239,6 +269,23 @@ static void visit(ad_control *c, int fd) {
     uv_poll_start(&v->poll, UV_READABLE, on_readable);
 }
 
+void ad__control_adopt(ad_front *f, int fd) {
+    ad_control *c = f->seeing.control;
+    if (!c) {
+        close(fd);
+        return;
+    }
+    visit(c, fd);
+    if (c->visitors && c->visitors->fd == fd) await_upgrade(c->visitors);
+}
+
+int ad__control_offer(ad_front *f) {
+    const ad_control *c = f->seeing.control;
+    int status = c ? ad__inherit_offer(f, "control", c->path, c->fd) : 0;
+    if (!status && c && c->upgrades) status = ad__inherit_offer(f, "upgrade", "", c->upgrades->fd);
+    return status;
+}
+
 static void on_connection(uv_poll_t *poll, int status, int events) {
     ad_control *c = poll->data;
     (void)status, (void)events;
@@ -266,7 +313,8 @@ static bool is_wanted(const ad_config *c) {
 }
 
 static int listen_there(ad_control *c, ad_fault *fault) {
-    int status = ad__listen_at_path("control", c->path, 0600, &c->fd, fault);
+    c->fd = ad__inherit(c->front, "control", c->path);
+    int status = c->fd < 0 ? ad__listen_at_path("control", c->path, 0600, &c->fd, fault) : 0;
     if (!status && uv_poll_init(&c->front->loop, &c->poll, c->fd)) {
         close(c->fd);
         status = ad__fault(fault, AD_E_SYSTEM, "option control: cannot watch %s", c->path);

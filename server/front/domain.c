@@ -9,7 +9,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/rights.h"
-#include "server/front/front.h"
+#include "server/front/domain_inside.h"
 
 #define BACKOFF_FIRST 100000000LL /* ns until a worker that died young twice is started again; then doubled */
 #define BACKOFF_MOST 10000000000LL
@@ -17,34 +17,13 @@
 #define YOUNG 10000000000LL
 #define WORKER_FD 3 /* of the channel, in the worker */
 
-struct ad_domain {
-    ad_domain *next;
-    ad_front *front;
-    char name[AD_PRINCIPAL_SIZE]; /* a principal, or "shared" */
-    ad_domain_state state;
-    bool channel_open, alive; /* the channel's handle; the process */
-    bool polled, processed;   /* handles that are not closed */
-    ad_channel channel;
-    uv_poll_t poll;
-    uv_process_t process;
-    ad_note offer;
-    ad_slabs *slabs;
-    ad_keep keep;
-    bool device_lost; /* the worker has said so: what is on the device is of no use */
-    uint64_t sessions;
-    int64_t started, backoff, not_before;
-    ad_fault why; /* it failed */
-    ad_sight sight;
-};
-
 const ad_note *ad__domain_offer(const ad_domain *d) { return &d->offer; }
 
 /* ---- the channel ---- */
 
 static void on_channel(uv_poll_t *poll, int status, int events);
-static void restart(ad_domain *d);
 
-static void watch(ad_domain *d) {
+void ad__domain_watch(ad_domain *d) {
     if (!d->channel_open) return;
     uv_poll_start(&d->poll, UV_READABLE | (ad__channel_waiting(&d->channel) ? UV_WRITABLE : 0), on_channel);
 }
@@ -53,8 +32,9 @@ static void on_poll_closed(uv_handle_t *handle) {
     ad_domain *d = handle->data;
     ad__channel_close(&d->channel);
     d->polled = false;
-    restart(d);
+    ad__domain_restart(d);
     ad__handshake_wake(d->front);
+    ad__upgrade_look(d->front);
 }
 
 static void close_channel(ad_domain *d) {
@@ -112,6 +92,7 @@ static void over(ad_domain *d, uint64_t sessions) {
     if (sessions > d->sessions) sessions = d->sessions;
     d->sessions -= sessions;
     d->front->sessions -= sessions;
+    ad__upgrade_lost(d->front, sessions);
 }
 
 /* What it had and the next one has not is over. */
@@ -119,6 +100,7 @@ static void recovered(ad_domain *d) {
     over(d, ad__seat_leave_lost(d->front, d));
     d->backoff = 0;
     ad__keep_recovered(&d->keep);
+    ad__upgrade_look(d->front);
 }
 
 static void end_session(ad_domain *d, uint64_t session) {
@@ -147,6 +129,7 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_WINDOW_GONE: ad__keep_window(&d->keep, note, fd); break;
     case AD_NOTE_RECOVERED: recovered(d); break;
     case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
+    case AD_NOTE_LEAVING: ad__domain_leaving(d, note); break;
     case AD_NOTE_SLAB:
         if (ad__slabs_add(d->slabs, note, fd))
             ad__log(AD_LOG_WARN, "slab not kept", "domain=%s slab=%lu", d->name, note->id);
@@ -164,7 +147,7 @@ static void on_channel(uv_poll_t *poll, int status, int events) {
     int fd, got = status < 0 ? AD_E_CONNECTION : 1;
     if (events & UV_WRITABLE) {
         ad__channel_flush(&d->channel);
-        watch(d);
+        ad__domain_watch(d);
     }
     while (got > 0 && (got = ad__channel_receive(&d->channel, &note, &fd)) > 0) take_note(d, &note, fd);
     if (got == 0) return;
@@ -186,7 +169,7 @@ void ad__domain_reserve_all(ad_front *f) {
     for (ad_domain *d = f->domains; d; d = d->next) {
         if (!d->alive || !d->channel_open) continue;
         reserve(d);
-        watch(d);
+        ad__domain_watch(d);
     }
 }
 
@@ -195,8 +178,9 @@ void ad__domain_reserve_all(ad_front *f) {
 static void on_process_closed(uv_handle_t *handle) {
     ad_domain *d = handle->data;
     d->processed = false;
-    restart(d);
+    ad__domain_restart(d);
     ad__handshake_wake(d->front); /* whoever waits may have a new one */
+    ad__upgrade_look(d->front);
 }
 
 static void drop_slabs(ad_domain *d) {
@@ -209,6 +193,7 @@ static void drop_slabs(ad_domain *d) {
 
 static void set_backoff(ad_domain *d) {
     int64_t now = ad__os_now();
+    if (ad__upgrade_leaves(d->front)) return; /* the next one is another program's */
     if (now - d->started > YOUNG) d->backoff = 0;
     d->not_before = now + d->backoff;
     d->backoff = !d->backoff ? BACKOFF_FIRST : 2 * d->backoff < BACKOFF_MOST ? 2 * d->backoff : BACKOFF_MOST;
@@ -217,8 +202,7 @@ static void set_backoff(ad_domain *d) {
 static void drop_all(ad_domain *d) {
     drop_slabs(d);
     ad__keep_clear(&d->keep);
-    d->front->sessions -= d->sessions;
-    d->sessions = 0;
+    over(d, d->sessions);
     ad__seat_leave_all(d->front, d);
 }
 
@@ -240,21 +224,23 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     while (d->channel_open && ad__channel_receive(&d->channel, &note, &fd) > 0) take_note(d, &note, fd);
     d->alive = false;
     fail(d, "the worker died");
-    ad__log(f->stopping && !code && !signal_number ? AD_LOG_INFO : AD_LOG_ERROR, "worker exited",
+    bool wanted = f->stopping || ad__upgrade_leaves(f);
+    ad__log(wanted && !code && !signal_number ? AD_LOG_INFO : AD_LOG_ERROR, "worker exited",
             "domain=%s worker=%d status=%ld signal=%d sessions=%lu why=%s", d->name, (int)process->pid, (long)code,
-            signal_number, d->sessions, f->stopping ? "" : d->why.text);
+            signal_number, d->sessions, wanted ? "" : d->why.text);
     close_channel(d);
     ad__collect_gone(f, &d->sight);
     set_backoff(d);
     if (!f->stopping && !f->embedded && !d->device_lost && ad__keep_can_recover(&d->keep))
-        leave_to_next(d, signal_number == SIGKILL);
+        leave_to_next(d, signal_number == SIGKILL || ad__upgrade_leaves(f));
     else drop_all(d);
     uv_close((uv_handle_t *)process, on_process_closed);
+    ad__domain_leaving(d, &(ad_note){.kind = AD_NOTE_LEAVING}); /* if it was asked, there is nothing more to be lost */
     ad__handshake_lost(f, d, 0);
     if (f->embedded || !f->ready) ad__front_stop(f, 1, d->why.text);
 }
 
-static void worker_path(const ad_front *f, char *out, size_t size) {
+void ad__domain_worker_path(const ad_front *f, char *out, size_t size) {
     const char *slash = strrchr(f->program, '/');
     int n = slash ? (int)(slash - f->program) : 0;
     if (*f->config.worker) {
@@ -303,7 +289,7 @@ static int spawn_with(ad_domain *d, int channel, ad_fault *fault) {
     char path[4200];
     char **options = ad__config_arguments(&d->front->config), **env = environment();
     int status = UV_ENOMEM;
-    worker_path(d->front, path, sizeof path);
+    ad__domain_worker_path(d->front, path, sizeof path);
     if (options && env) {
         d->processed = true;
         status = spawn(d, path, options, env, channel);
@@ -335,13 +321,13 @@ static int start(ad_domain *d, ad_fault *fault) {
     d->channel_open = d->polled = true;
     d->state = AD_DOMAIN_STARTING;
     if (ad__reserved_any(d->front)) reserve(d);
-    watch(d);
+    ad__domain_watch(d);
     return 0;
 }
 
 /* ---- finding one ---- */
 
-static ad_domain *domain_new(ad_front *f, const char *name) {
+ad_domain *ad__domain_new(ad_front *f, const char *name) {
     ad_domain *d = ad__os.calloc(1, sizeof *d);
     if (!d) return NULL;
     snprintf(d->name, sizeof d->name, "%s", name);
@@ -364,7 +350,7 @@ static void look_again(ad_front *f, int64_t wait) {
 
 static void on_retry(uv_timer_t *timer) {
     ad_front *f = timer->data;
-    for (ad_domain *d = f->domains; d; d = d->next) restart(d);
+    for (ad_domain *d = f->domains; d; d = d->next) ad__domain_restart(d);
     ad__handshake_wake(f);
 }
 
@@ -376,18 +362,19 @@ static bool will_retry(ad_domain *d) {
     return true;
 }
 
-static bool is_ending(const ad_domain *d) { return d->alive || d->polled || d->processed; }
-
 static void start_again(ad_domain *d) {
-    if (d->state != AD_DOMAIN_FAILED || is_ending(d) || d->front->stopping || ad__os_now() < d->not_before) return;
+    if (d->state != AD_DOMAIN_FAILED || ad__domain_is_ending(d) || d->front->stopping || ad__upgrade_leaves(d->front) ||
+        ad__os_now() < d->not_before)
+        return;
     if (start(d, &d->why)) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", d->name, d->why.text);
 }
 
 /* Sessions wait for it. */
-static void restart(ad_domain *d) {
+void ad__domain_restart(ad_domain *d) {
     if (d->keep.old < 0) return;
     start_again(d);
-    if (d->state == AD_DOMAIN_FAILED && !is_ending(d) && !d->front->stopping)
+    if (d->state == AD_DOMAIN_FAILED && !ad__domain_is_ending(d) && !d->front->stopping &&
+        !ad__upgrade_leaves(d->front))
         look_again(d->front, d->not_before - ad__os_now());
 }
 
@@ -395,14 +382,13 @@ ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *st
     /* A kernel of a user can reach all of its process, so who may have any shares none. */
     bool own = !strcmp(f->config.domains, "principal") || ad__may_run_kernels(&f->config, who->who, &who->grants, NULL);
     const char *name = own ? who->who : "shared";
-    ad_domain *d = f->domains;
-    while (d && strcmp(d->name, name)) d = d->next;
-    if (!d && !(d = domain_new(f, name))) {
+    ad_domain *d = ad__domain_named(f, name);
+    if (!d && !(d = ad__domain_new(f, name))) {
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
     }
     start_again(d);
-    bool ending = is_ending(d);
+    bool ending = ad__domain_is_ending(d) || ad__upgrade_leaves(f);
     *state = d->state;
     if (d->state != AD_DOMAIN_FAILED) return d;
     if (f->stopping) ad__fault(fault, AD_E_CONNECTION, "the server is shutting down");
@@ -417,7 +403,7 @@ int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
         return AD_E_CONNECTION;
     }
     int status = ad__channel_send(&d->channel, note, fd);
-    if (!status) watch(d);
+    if (!status) ad__domain_watch(d);
     return status;
 }
 
@@ -467,40 +453,4 @@ int ad__domain_note(ad_domain *d, const ad_note *note, int fd) {
     if (d->state == AD_DOMAIN_READY) return ad__domain_tell(d, note, fd);
     if (fd >= 0) close(fd);
     return AD_E_CONNECTION;
-}
-
-/* ---- the end ---- */
-
-void ad__domain_stop_all(ad_front *f) {
-    for (ad_domain *d = f->domains; d; d = d->next) {
-        if (!d->alive || !d->channel_open) continue;
-        if (ad__channel_send(&d->channel, &(ad_note){.kind = AD_NOTE_STOP}, -1)) uv_process_kill(&d->process, SIGKILL);
-        watch(d);
-    }
-}
-
-void ad__domain_kill_all(ad_front *f) {
-    for (ad_domain *d = f->domains; d; d = d->next) {
-        if (!d->alive) continue;
-        ad__log(AD_LOG_WARN, "worker killed", "domain=%s worker=%d why=%s", d->name, (int)d->process.pid,
-                "it does not stop");
-        uv_process_kill(&d->process, SIGKILL);
-    }
-}
-
-bool ad__domain_any(const ad_front *f) {
-    for (const ad_domain *d = f->domains; d; d = d->next)
-        if (d->alive || d->polled || d->processed) return true;
-    return false;
-}
-
-void ad__domain_free_all(ad_front *f) {
-    while (f->domains) {
-        ad_domain *d = f->domains;
-        f->domains = d->next;
-        ad__slabs_free(d->slabs);
-        ad__keep_clear(&d->keep);
-        ad__report_free(&d->sight.report);
-        free(d);
-    }
 }

@@ -7,8 +7,10 @@
 #include "protocol/message.h"
 #include "server/common/channel.h"
 #include "server/common/config.h"
+#include "server/front/hand.h"
 #include "server/front/principals.h"
 #include "server/front/seeing.h"
+#include "server/front/upgrade.h"
 #include "protocol/tls/tls.h"
 
 typedef struct ad_front ad_front;
@@ -18,8 +20,11 @@ typedef struct ad_slabs ad_slabs;
 typedef struct ad_listener ad_listener;
 typedef struct ad_relay ad_relay;
 typedef struct ad_seat ad_seat;
+typedef struct ad_inherited ad_inherited;
 
 #define AD_SEAT_CHAINS 256
+#define AD_FRONT_SIGNALS 4
+#define AD_HAND_LAYOUT 112 /* bytes of what describes a record and a ledger */
 
 /* How a client has come. */
 typedef enum ad_way { AD_WAY_UNIX, AD_WAY_TCP, AD_WAY_TLS } ad_way;
@@ -44,6 +49,7 @@ struct ad_front {
     int argc;
     char **argv;
     char program[4096]; /* own path */
+    char path[4096];    /* as which it was started: where a new one is looked for */
     ad_domain *domains; /* workers, running and failed */
     ad_listener *listeners;
     ad_handshake *handshakes; /* newest first */
@@ -56,13 +62,15 @@ struct ad_front {
     ad_rate refusals;
     ad_seeing seeing;
     ad_spin spin;
+    ad_upgrade upgrade;
+    ad_inherited *inherited; /* sockets of the front before */
     ad_seat *seats[AD_SEAT_CHAINS];
     bool ready, stopping;
     bool embedded; /* serves one connection, and leaves with it */
     int lock;      /* descriptor of the socket's lock file */
     char *socket;  /* path of the Unix socket; NULL: none */
     int status;    /* of the process */
-    uv_signal_t signals[3];
+    uv_signal_t signals[AD_FRONT_SIGNALS];
     uv_timer_t patience; /* workers that do not stop are killed */
     uv_timer_t retry;    /* a worker may be started again */
     uv_poll_t parent;    /* of an embedded server */
@@ -80,6 +88,10 @@ int ad__listen_open(ad_front *f, ad_fault *fault);
 void ad__listen_close(ad_front *f);
 /* Accept on a listening socket, which is the front's from now on, success or not. where: for the log. */
 int ad__listen_add(ad_front *f, int fd, ad_way way, const char *where, ad_fault *fault);
+/* Let connections wait, or accept them again. */
+void ad__listen_rest(ad_front *f, bool rest);
+/* Offer the sockets to the next front. AD_E_MEMORY. */
+int ad__listen_offer(ad_front *f);
 /* Where, for the log: "unix:/run/arrayd.sock tcp:127.0.0.1:7311". */
 void ad__listen_text(const ad_front *f, char *out, size_t size);
 
@@ -89,7 +101,7 @@ char *ad__listen_default(void);
  * AD_E_LIMIT. */
 int ad__listen_at_path(const char *option, const char *path, mode_t mode, int *out, ad_fault *fault);
 /* The socket for metrics; *where as in the log. The same. */
-int ad__listen_metrics(const ad_front *f, int *out, char *where, size_t size, ad_fault *fault);
+int ad__listen_metrics(ad_front *f, int *out, char *where, size_t size, ad_fault *fault);
 
 /* ---- entrance.c: who somebody is ---- */
 typedef struct ad_entrant {
@@ -119,6 +131,7 @@ void ad__entrance_refused(ad_front *f, const char *who, const char *from, const 
 bool ad__users_apart(uid_t uid);
 
 /* ---- seats.c: sessions by principal ---- */
+void ad__seat_hand(ad_front *f, ad_hand *h); /* after domains */
 /* A session has been given to a worker. AD_E_MEMORY. */
 int ad__seat_take(ad_front *f, const ad_note *note, ad_domain *d);
 /* Whose worker has it; NULL: there is no such session. *own: it is who's. */
@@ -148,6 +161,12 @@ void ad__handshake_begun(ad_front *f, uint64_t session);
 void ad__handshake_lost(ad_front *f, const ad_domain *d, uint64_t session);
 uint64_t ad__handshake_count(const ad_front *f); /* connections that have not been let in */
 void ad__handshake_close_all(ad_front *f, const char *why);
+/* Do not hear those that have not said anything, or hear them again; how many others there are. */
+unsigned ad__handshake_pause(ad_front *f, bool pause);
+void ad__handshake_end_busy(ad_front *f); /* close those others: their clients try again */
+/* Offer those that have not said anything to the next front, which begins with them. AD_E_MEMORY. */
+int ad__handshake_offer(ad_front *f);
+void ad__handshake_adopt(ad_front *f);
 
 /* ---- domain.c ---- */
 typedef enum ad_domain_state { AD_DOMAIN_STARTING, AD_DOMAIN_READY, AD_DOMAIN_FAILED } ad_domain_state;
@@ -163,10 +182,27 @@ const ad_note *ad__domain_offer(const ad_domain *d);
 int ad__domain_give(ad_domain *d, const ad_note *note, int fd);
 /* The same of one that comes back, by a note RESUME, and other notes (fd -1). */
 int ad__domain_tell(ad_domain *d, const ad_note *note, int fd);
+ad_domain *ad__domain_named(const ad_front *f, const char *name); /* NULL: there is none */
+const char *ad__domain_name(const ad_domain *d);
+/* Where arrayd-worker is. */
+void ad__domain_worker_path(const ad_front *f, char *out, size_t size);
+
+/* ---- domain_end.c ---- */
 void ad__domain_stop_all(ad_front *f);
 void ad__domain_kill_all(ad_front *f);
 bool ad__domain_any(const ad_front *f); /* is some worker's process still there? */
 void ad__domain_free_all(ad_front *f);
+/* Ask workers what nobody could go on with: how many are asked. Each answers with a note LEAVING. */
+unsigned ad__domain_ask_leaving(ad_front *f);
+void ad__domain_leaving(ad_domain *d, const ad_note *note);
+const char *ad__domain_silent(const ad_front *f); /* one that has not answered; NULL: all have */
+/* Have them leave, with all that another one needs written down. */
+void ad__domain_leave_all(ad_front *f);
+/* Start those for which sessions wait. */
+void ad__domain_restart_all(ad_front *f);
+bool ad__domain_recovers(const ad_front *f); /* some have not been taken over yet */
+void ad__domain_hand(ad_front *f, ad_hand *h);
+void ad__domain_adopt(ad_domain *d); /* one more session that was handed over */
 
 /* Tell all workers what is reserved now. */
 void ad__domain_reserve_all(ad_front *f);
@@ -188,6 +224,7 @@ int ad__slabs_add(ad_slabs *s, const ad_note *note, int fd); /* takes fd. AD_E_M
 void ad__slabs_remove(ad_slabs *s, uint64_t id);
 size_t ad__slabs_count(const ad_slabs *s, uint64_t *bytes);
 void ad__slabs_free(ad_slabs *s);
+void ad__slabs_hand(ad_slabs *s, ad_hand *h);
 
 /* Tell another worker of all, by notes OLD_SLAB. AD_E_SYSTEM, AD_E_CONNECTION, AD_E_MEMORY. */
 int ad__slabs_tell(const ad_slabs *s, ad_channel *c);
@@ -214,12 +251,34 @@ bool ad__keep_can_recover(const ad_keep *k);
 /* False: too many have died of what it left; nobody can go on with that. */
 bool ad__keep_worker_gone(ad_keep *k, bool killed);
 void ad__keep_recovered(ad_keep *k);
+void ad__keep_hand(ad_keep *k, ad_hand *h);
 /* Tell the next worker. AD_E_SYSTEM, AD_E_CONNECTION, AD_E_MEMORY. */
 int ad__keep_tell(const ad_keep *k, ad_channel *c, ad_slabs *slabs);
 
 /* ---- activation.c ---- */
 /* Accept on the Unix sockets that a service manager has opened and passed on ($LISTEN_FDS); *passed says how many. */
 int ad__activation_take(ad_front *f, int *passed, ad_fault *fault);
+
+/* ---- handover.c: from one front to the next (upgrade.h) ---- */
+/* What two fronts have in common of which one can take over from the other. */
+void ad__handover_layout(char out[AD_HAND_LAYOUT]);
+/* The new program: could it take over from a front of that layout, with this configuration? It ends as its worker,
+ * which answers the same; returns only why not, and has printed its version either way. */
+int ad__handover_check(ad_front *f, const char *theirs, ad_fault *fault);
+/* The arguments of this program, with one before them; to be freed. NULL: no memory. */
+char **ad__handover_arguments(ad_front *f, char *first);
+/* Execute the program at f->path, and hand all over. Returns only if that cannot be. */
+void ad__handover_exec(ad_front *f, ad_fault *fault);
+/* The new one: read the record; and, when it listens, go on. AD_E_PROTOCOL. */
+int ad__handover_read(ad_front *f, int record, ad_fault *fault);
+void ad__handover_done(ad_front *f);
+void ad__handover_let_signals_in(void);
+/* Offer a descriptor to the next front, by a name and what else makes it what it is. AD_E_MEMORY. */
+int ad__inherit_offer(ad_front *f, const char *name, const char *text, int fd);
+/* One that was offered; -1: there is none, and those of that name are closed. */
+int ad__inherit(ad_front *f, const char *name, const char *text);
+/* One of that name, and its text; -1: there is none. */
+int ad__inherit_any(ad_front *f, const char *name, char *text, size_t size);
 
 /* ---- notify.c ---- */
 /* Tell the service manager, if there is one ($NOTIFY_SOCKET): "READY=1", "STOPPING=1". */

@@ -18,10 +18,6 @@
 #define MOST_CONTROL 65536u   /* of hello */
 #define WORKER_PATIENCE 10000 /* ms that a client waits for a worker to start */
 
-#ifndef AD_VERSION
-#define AD_VERSION "0"
-#endif
-
 struct ad_handshake {
     ad_handshake *next, *prev;
     ad_front *front;
@@ -99,6 +95,8 @@ static void refuse(ad_handshake *h, int code, const char *text) {
     shutdown(h->fd, SHUT_RDWR);
     end(h);
 }
+
+static void on_readable(uv_poll_t *poll, int status, int events);
 
 /* ---- handing on ---- */
 
@@ -270,6 +268,43 @@ void ad__handshake_close_all(ad_front *f, const char *why) {
         if (f->handshakes->waiting || f->handshakes->session) refuse(f->handshakes, AD_E_CONNECTION, why);
         else end(f->handshakes);
     }
+}
+
+/* ---- an upgrade ---- */
+
+/* It has not said anything, and the next front can begin with it. */
+static bool is_idle(const ad_handshake *h) { return !h->got && !h->waiting && !h->session && h->way != AD_WAY_TLS; }
+
+unsigned ad__handshake_pause(ad_front *f, bool pause) {
+    unsigned busy = 0;
+    for (ad_handshake *h = f->handshakes; h; h = h->next) {
+        if (!is_idle(h)) busy++;
+        else if (pause) uv_poll_stop(&h->poll);
+        else uv_poll_start(&h->poll, UV_READABLE, on_readable);
+    }
+    return busy;
+}
+
+void ad__handshake_end_busy(ad_front *f) {
+    for (ad_handshake *h = f->handshakes, *next; h; h = next) {
+        next = h->next;
+        if (!is_idle(h)) end(h);
+    }
+}
+
+int ad__handshake_offer(ad_front *f) {
+    static const char *const names[] = {"hello-unix", "hello-tcp"};
+    int status = 0;
+    for (const ad_handshake *h = f->handshakes; h && !status; h = h->next)
+        if (is_idle(h)) status = ad__inherit_offer(f, names[h->way], "", h->fd);
+    return status;
+}
+
+void ad__handshake_adopt(ad_front *f) {
+    char unused[8];
+    int fd;
+    while ((fd = ad__inherit_any(f, "hello-unix", unused, sizeof unused)) >= 0) ad__handshake_begin(f, fd, AD_WAY_UNIX);
+    while ((fd = ad__inherit_any(f, "hello-tcp", unused, sizeof unused)) >= 0) ad__handshake_begin(f, fd, AD_WAY_TCP);
 }
 
 /* ---- hello ---- */

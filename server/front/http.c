@@ -354,6 +354,12 @@ int ad__http_open(ad_front *f, ad_fault *fault) {
     return 0;
 }
 
+int ad__http_offer(ad_front *f) {
+    const ad_http *h = f->seeing.http;
+    const union MHD_DaemonInfo *info = h ? MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_LISTEN_FD) : NULL;
+    return info ? ad__inherit_offer(f, "metrics", f->config.metrics, info->listen_fd) : 0;
+}
+
 void ad__http_text(const ad_front *f, char *out, size_t size) {
     size_t n = strlen(out);
     if (f->seeing.http && n < size) snprintf(out + n, size - n, " %s", f->seeing.http->where);

@@ -90,6 +90,34 @@ bool ad__keep_worker_gone(ad_keep *k, bool killed) {
 
 void ad__keep_recovered(ad_keep *k) { set(&k->old, -1); }
 
+static void hand_window(struct ad_kept_window *w, ad_hand *h) {
+    ad__hand_number(h, &w->session);
+    ad__hand_number(h, &w->id);
+    ad__hand_number(h, &w->before);
+    ad__hand_fd(h, &w->fd);
+    if (w->fd < 0) h->failed = true;
+}
+
+void ad__keep_hand(ad_keep *k, ad_hand *h) {
+    uint64_t deaths = k->deaths;
+    ad__hand_number(h, &deaths);
+    k->deaths = (unsigned)deaths;
+    ad__hand_fd(h, &k->ledger);
+    ad__hand_fd(h, &k->old);
+    size_t count = ad__hand_count(h, k->count);
+    for (size_t i = 0; i < count && !h->failed; i++) {
+        struct ad_kept_window *list =
+            h->reading ? ad__os_grow(k->window, k->count, &k->capacity, sizeof *list) : k->window;
+        if (!list) {
+            h->failed = true;
+            return;
+        }
+        k->window = list;
+        if (h->reading) list[k->count++] = (struct ad_kept_window){.fd = -1};
+        hand_window(&list[i], h);
+    }
+}
+
 int ad__keep_tell(const ad_keep *k, ad_channel *c, ad_slabs *slabs) {
     int status = ad__slabs_tell(slabs, c);
     for (size_t i = 0; i < k->count && !status; i++) {

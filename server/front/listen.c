@@ -81,6 +81,25 @@ int ad__listen_add(ad_front *f, int fd, ad_way way, const char *where, ad_fault 
     return 0;
 }
 
+void ad__listen_rest(ad_front *f, bool rest) {
+    for (ad_listener *l = f->listeners; l; l = l->next) {
+        uv_timer_stop(&l->rest);
+        if (rest) uv_poll_stop(&l->poll);
+        else uv_poll_start(&l->poll, UV_READABLE, on_connection);
+    }
+}
+
+int ad__listen_offer(ad_front *f) {
+    int status = f->lock >= 0 ? ad__inherit_offer(f, "lock", f->socket, f->lock) : 0;
+    for (const ad_listener *l = f->listeners; l && !status; l = l->next) {
+        if (l->way == AD_WAY_TCP) status = ad__inherit_offer(f, "tcp", f->config.tcp, l->fd);
+        else if (l->way == AD_WAY_TLS) status = ad__inherit_offer(f, "tls", f->config.tls, l->fd);
+        else if (f->lock >= 0) status = ad__inherit_offer(f, "socket", f->socket, l->fd);
+        else status = ad__inherit_offer(f, "activation", l->where, l->fd);
+    }
+    return status;
+}
+
 /* ---- the Unix socket ---- */
 
 char *ad__listen_default(void) {
@@ -179,10 +198,11 @@ static int open_unix(ad_front *f, ad_fault *fault) {
                          sizeof a.sun_path - 1);
     strcpy(a.sun_path, f->socket);
     make_folder(f->socket);
-    status = take_lock(f, fault);
-    if (status) return status;
-    int fd;
-    if ((status = ad__listen_at_path("socket", f->socket, mode, &fd, fault))) return status;
+    f->lock = ad__inherit(f, "lock", f->socket);
+    int fd = ad__inherit(f, "socket", f->socket);
+    if (fd >= 0) chmod(f->socket, mode);
+    if (f->lock < 0 && (status = take_lock(f, fault))) return status;
+    if (fd < 0 && (status = ad__listen_at_path("socket", f->socket, mode, &fd, fault))) return status;
     snprintf(where, sizeof where, "unix:%s", a.sun_path);
     return ad__listen_add(f, fd, AD_WAY_UNIX, where, fault);
 }
@@ -190,9 +210,11 @@ static int open_unix(ad_front *f, ad_fault *fault) {
 /* ---- TCP ---- */
 
 /* A bound, listening socket; *a gets the port that the kernel has chosen. */
-static int listen_at(const char *name, const char *text, ad_address *a, int *out, ad_fault *fault) {
+static int listen_at(ad_front *f, const char *name, const char *text, ad_address *a, int *out, ad_fault *fault) {
     int on = 1;
     socklen_t size = a->any.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6;
+    *out = ad__inherit(f, name, text);
+    if (*out >= 0 && getsockname(*out, &a->any, &size) == 0) return 0;
     int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
               bind(fd, &a->any, size) == 0 && listen(fd, BACKLOG) == 0 && getsockname(fd, &a->any, &size) == 0;
@@ -213,17 +235,17 @@ static void describe(const char *name, const ad_address *a, char *out, size_t si
     snprintf(out, size, v4 ? "%s:%s:%u" : "%s:[%s]:%u", name, host, ntohs(v4 ? a->v4.sin_port : a->v6.sin6_port));
 }
 
-int ad__listen_metrics(const ad_front *f, int *out, char *where, size_t size, ad_fault *fault) {
+int ad__listen_metrics(ad_front *f, int *out, char *where, size_t size, ad_fault *fault) {
     ad_address a;
     int status = ad__address_metrics(&f->config, &a, fault);
-    if (!status) status = listen_at("metrics", f->config.metrics, &a, out, fault);
+    if (!status) status = listen_at(f, "metrics", f->config.metrics, &a, out, fault);
     if (!status) describe("metrics", &a, where, size);
     return status;
 }
 
 static int open_at(ad_front *f, const char *name, const char *text, ad_address *a, ad_way way, ad_fault *fault) {
     char where[160];
-    int fd, status = listen_at(name, text, a, &fd, fault);
+    int fd, status = listen_at(f, name, text, a, &fd, fault);
     if (status) return status;
     describe(name, a, where, sizeof where);
     if (way == AD_WAY_TCP && f->config.tcp_open)
@@ -246,11 +268,20 @@ static int open_tls(ad_front *f, ad_fault *fault) {
 
 /* ---- both ---- */
 
+static void adopt_activated(ad_front *f, int *passed, ad_fault *fault) {
+    char where[160];
+    int fd;
+    while ((fd = ad__inherit_any(f, "activation", where, sizeof where)) >= 0)
+        *passed += !ad__upgrade_without(f, ad__listen_add(f, fd, AD_WAY_UNIX, where, fault), fault);
+}
+
 int ad__listen_open(ad_front *f, ad_fault *fault) {
     int passed = 0, status = ad__activation_take(f, &passed, fault);
-    if (!status && !passed && strcmp(f->config.socket, "none")) status = open_unix(f, fault);
-    if (!status && *f->config.tcp) status = open_tcp(f, fault);
-    if (!status && *f->config.tls) status = open_tls(f, fault);
+    adopt_activated(f, &passed, fault);
+    if (!status && !passed && strcmp(f->config.socket, "none"))
+        status = ad__upgrade_without(f, open_unix(f, fault), fault);
+    if (!status && *f->config.tcp) status = ad__upgrade_without(f, open_tcp(f, fault), fault);
+    if (!status && *f->config.tls) status = ad__upgrade_without(f, open_tls(f, fault), fault);
     if (!status && !f->listeners)
         status = ad__fault(fault, AD_E_VALUE, "option socket: none, and no tcp or tls: there is nothing to listen on");
     return status;

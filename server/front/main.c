@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,10 +18,6 @@
 
 #define PATIENCE 5000 /* ms that workers have to stop */
 #define GOING "the server is shutting down"
-
-#ifndef AD_VERSION
-#define AD_VERSION "0"
-#endif
 
 static ad_front front;
 
@@ -33,13 +30,14 @@ void ad__front_stop(ad_front *f, int status, const char *why) {
     f->stopping = true;
     f->status = status;
     ad__notify("STOPPING=1");
+    ad__upgrade_cancel(f);
     ad__listen_close(f);
     ad__seeing_close(f);
     ad__handshake_close_all(f, why);
     ad__domain_stop_all(f);
     uv_timer_start(&f->patience, on_impatient, PATIENCE, 0);
     uv_unref((uv_handle_t *)&f->patience);
-    for (int i = 0; i < 3; i++) uv_close((uv_handle_t *)&f->signals[i], NULL);
+    for (int i = 0; i < AD_FRONT_SIGNALS; i++) uv_close((uv_handle_t *)&f->signals[i], NULL);
     if (uv_is_active((uv_handle_t *)&f->parent)) uv_close((uv_handle_t *)&f->parent, NULL);
 }
 
@@ -64,6 +62,11 @@ static void on_signal(uv_signal_t *handle, int number) {
     ad_front *f = handle->data;
     if (number == SIGHUP) {
         reload(f);
+        return;
+    }
+    if (number == SIGUSR2) {
+        ad_fault fault = {0};
+        ad__upgrade_begin(f, false, "signal", &fault);
         return;
     }
     ad__log(AD_LOG_INFO, "stopping", "signal=%d sessions=%lu", number, f->sessions);
@@ -109,41 +112,54 @@ static int embed(ad_front *f, int fd, ad_fault *fault) {
 }
 
 static int start_loop(ad_front *f) {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
     int error = uv_loop_init(&f->loop);
     if (!error) error = uv_timer_init(&f->loop, &f->patience);
     if (!error) error = uv_timer_init(&f->loop, &f->retry);
     if (error) return error;
     f->patience.data = f->retry.data = f;
     ad__seeing_init(f);
+    ad__upgrade_init(f);
     if (*f->config.tls && !f->embedded) ad__spin_init(f);
     uv_unref((uv_handle_t *)&f->retry);
     signal(SIGPIPE, SIG_IGN);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < AD_FRONT_SIGNALS; i++) {
         int status = uv_signal_init(&f->loop, &f->signals[i]);
         if (status) return status;
         f->signals[i].data = f;
         uv_unref((uv_handle_t *)&f->signals[i]);
         /* An interrupt from the terminal is the client's of an embedded server, which ends with it. */
-        if (f->embedded && numbers[i] == SIGINT) signal(SIGINT, SIG_IGN);
+        if (f->embedded && (numbers[i] == SIGINT || numbers[i] == SIGUSR2)) signal(numbers[i], SIG_IGN);
         else if ((status = uv_signal_start(&f->signals[i], on_signal, numbers[i]))) return status;
     }
+    ad__handover_let_signals_in();
     return 0;
 }
 
-static int start(ad_front *f, int embedded_fd, ad_fault *fault) {
+/* The first worker is started at once: it shows whether the backend is to be had, and the first client finds it. */
+static int start_own_worker(ad_front *f, ad_fault *fault) {
     ad_entrant own;
     ad_domain_state state;
     const gid_t group = getegid();
-    int status = ad__entrance_load(f, fault);
-    if (!status && !f->embedded) status = ad__listen_open(f, fault);
-    if (!status && !f->embedded) status = ad__control_open(f, fault);
-    if (!status && !f->embedded) status = ad__http_open(f, fault);
-    if (status) return status;
-    /* The first worker is started at once: it shows whether the backend is to be had, and the first client finds it. */
     ad__principals_user(f->principals, geteuid(), 1, &group, own.who, &own.grants);
-    if (!ad__domain_of(f, &own, &state, fault)) return fault->code;
-    if (state == AD_DOMAIN_FAILED) return fault->code;
+    return ad__domain_of(f, &own, &state, fault) && state != AD_DOMAIN_FAILED ? 0 : fault->code;
+}
+
+/* After an upgrade what cannot be had is done without: there are sessions to go on with. */
+static int start(ad_front *f, int embedded_fd, int record, ad_fault *fault) {
+    int status = record < 0 ? 0 : ad__handover_read(f, record, fault);
+    if (!status) status = ad__entrance_load(f, fault);
+    if (!status && !f->embedded) status = ad__listen_open(f, fault);
+    if (!status && !f->embedded) status = ad__upgrade_without(f, ad__control_open(f, fault), fault);
+    if (!status && !f->embedded) status = ad__upgrade_without(f, ad__http_open(f, fault), fault);
+    if (status) return status;
+    status = start_own_worker(f, fault);
+    if (record >= 0) {
+        if (status) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", "shared", fault->text);
+        ad__handover_done(f);
+        return 0;
+    }
+    if (status) return status;
     return f->embedded ? embed(f, embedded_fd, fault) : 0;
 }
 
@@ -171,7 +187,7 @@ static int set_log(ad_front *f) {
     return 0;
 }
 
-static int serve(ad_front *f, int embedded_fd) {
+static int serve(ad_front *f, int embedded_fd, int record) {
     ad_fault fault = {0};
     f->embedded = embedded_fd >= 0;
     if (set_log(f)) return 1;
@@ -183,7 +199,7 @@ static int serve(ad_front *f, int embedded_fd) {
         ad__log(AD_LOG_ERROR, "cannot start", "why=%s", uv_strerror(status));
         return 1;
     }
-    if (start(f, embedded_fd, &fault)) {
+    if (start(f, embedded_fd, record, &fault)) {
         ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
         ad__front_stop(f, 1, fault.text);
     }
@@ -225,6 +241,51 @@ static int make_token(const char *name) {
     return ferror(stdout) || fflush(stdout) ? 1 : 0;
 }
 
+/* What a program is called is up to who starts it. */
+static bool is_this_program(const char *path) {
+    struct stat there, here;
+    return !stat(path, &there) && !stat("/proc/self/exe", &here) && there.st_dev == here.st_dev &&
+           there.st_ino == here.st_ino;
+}
+
+static void find_in_path(ad_front *f, const char *name) {
+    const char *folders = getenv("PATH");
+    *f->path = 0;
+    for (const char *at = folders; at && *at; at += strspn(at, ":")) {
+        size_t n = strcspn(at, ":");
+        snprintf(f->path, sizeof f->path, "%.*s/%s", (int)n, at, name);
+        if (*at == '/' && is_this_program(f->path)) return;
+        at += n;
+    }
+}
+
+/* Where this program is looked for when it is upgraded: as it was called, as links on the way there may be changed. */
+static void set_path(ad_front *f, const char *called) {
+    char folder[sizeof f->path];
+    if (*called == '/') snprintf(f->path, sizeof f->path, "%s", called);
+    else if (strchr(called, '/') && getcwd(folder, sizeof folder))
+        snprintf(f->path, sizeof f->path, "%.*s/%s", (int)(sizeof f->path / 2), folder, called);
+    else find_in_path(f, called);
+    if (!is_this_program(f->path)) memcpy(f->path, f->program, sizeof f->path);
+}
+
+/* The value of the first argument, which is taken out, if it is that option. NULL: it is not. */
+static const char *take_first(int *argc, char **argv, const char *option) {
+    size_t n = strlen(option);
+    if (*argc < 2 || strncmp(argv[1], option, n)) return NULL;
+    const char *value = argv[1] + n;
+    memmove(argv + 1, argv + 2, (size_t)(*argc - 1) * sizeof *argv); /* with the NULL behind them */
+    --*argc;
+    return value;
+}
+
+static int can_take_over(ad_front *f, const char *from) {
+    ad_fault fault;
+    ad__handover_check(f, from, &fault);
+    fprintf(stderr, "%s\n", fault.text);
+    return 1;
+}
+
 static int print_help(void) {
     char *text = ad__config_help("arrayd");
     if (text) fputs(text, stdout);
@@ -238,6 +299,11 @@ int main(int argc, char **argv) {
     ad_config_wish wish;
     const ad_config_private private[] = {{"embedded-fd", &embedded_fd}, {NULL, NULL}};
     const char *token_for = token_wish(argc, argv);
+    const char *from = take_first(&argc, argv, "--can-take-over="), *handed = take_first(&argc, argv, "--take-over=");
+    uint64_t record_fd;
+    int record = -1;
+    if (handed)
+        record = ad__config_parse_count(handed, &record_fd) && record_fd < INT32_MAX ? (int)record_fd : INT32_MAX;
     fill_standard();
     if (token_for) return make_token(token_for);
     ad__log_name("front");
@@ -246,6 +312,7 @@ int main(int argc, char **argv) {
     ad__os_init("arrayd");
     ssize_t n = readlink("/proc/self/exe", front.program, sizeof front.program - 1);
     front.program[n < 0 ? 0 : n] = 0;
+    set_path(&front, argc > 0 ? argv[0] : "");
     if (ad__config_load(&front.config, argc, argv, private, &wish, &fault)) {
         fprintf(stderr, "arrayd: %s\n", fault.text);
         status = 2;
@@ -254,8 +321,10 @@ int main(int argc, char **argv) {
     } else if (wish == AD_CONFIG_VERSION) {
         puts("arrayd " AD_VERSION);
         status = 0;
+    } else if (from) {
+        status = can_take_over(&front, from);
     } else {
-        status = serve(&front, embedded_fd);
+        status = serve(&front, embedded_fd, record);
     }
     ad__config_free(&front.config);
     return status;

@@ -12,10 +12,6 @@
 #include "server/common/put.h"
 #include "server/front/front.h"
 
-#ifndef AD_VERSION
-#define AD_VERSION "0"
-#endif
-
 static void head(ad_bytes *b, const char *name, const char *type, const char *help, const char *more) {
     ad__put(b, "# HELP arrayd_%s ", name);
     for (const char *p = help; *p; p++) ad__put(b, *p == '\\' ? "\\\\" : *p == '\n' ? "\\n" : "%c", *p);

@@ -100,6 +100,48 @@ uint64_t ad__seat_lose_all(ad_front *f, const ad_domain *d) {
     return over;
 }
 
+static void hand_seat(ad_front *f, ad_seat *s, ad_hand *h) {
+    char domain[AD_PRINCIPAL_SIZE] = "";
+    uint64_t away = (uint64_t)s->away;
+    if (s->domain) snprintf(domain, sizeof domain, "%s", ad__domain_name(s->domain));
+    ad__hand_number(h, &s->session);
+    ad__hand_text(h, domain, sizeof domain);
+    ad__hand_text(h, s->who, sizeof s->who);
+    ad__hand_number(h, &away);
+    ad__hand_flag(h, &s->resumable);
+    ad__hand_flag(h, &s->lost);
+    ad__hand_flag(h, &s->forsaken);
+    s->away = (int64_t)away;
+    if (h->reading && !(s->domain = ad__domain_named(f, domain))) h->failed = true;
+}
+
+static void read_seat(ad_front *f, ad_hand *h) {
+    ad_seat *s = ad__os.calloc(1, sizeof *s);
+    if (!s) h->failed = true;
+    else hand_seat(f, s, h);
+    if (h->failed) {
+        free(s);
+        return;
+    }
+    ad_seat **chain = chain_of(f, s->session);
+    s->next = *chain;
+    *chain = s;
+    ad__domain_adopt(s->domain);
+}
+
+void ad__seat_hand(ad_front *f, ad_hand *h) {
+    size_t count = 0;
+    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
+        for (const ad_seat *s = f->seats[i]; s; s = s->next) count++;
+    count = ad__hand_count(h, count);
+    if (h->reading) {
+        for (size_t i = 0; i < count && !h->failed; i++) read_seat(f, h);
+        return;
+    }
+    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
+        for (ad_seat *s = f->seats[i]; s; s = s->next) hand_seat(f, s, h);
+}
+
 void ad__seat_leave_all(ad_front *f, const ad_domain *d) {
     for (size_t i = 0; i < AD_SEAT_CHAINS; i++) {
         ad_seat **link = &f->seats[i];

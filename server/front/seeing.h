@@ -132,6 +132,13 @@ void ad__metrics_text(struct ad_front *f, ad_bytes *out);
 /* Listen where the configuration says. AD_E_SYSTEM, AD_E_VALUE, AD_E_MEMORY. */
 int ad__control_open(struct ad_front *f, ad_fault *fault);
 void ad__control_close(struct ad_front *f);
+/* Answer who has asked for an upgrade, if anybody is still there: with why it is refused, or (NULL) a text. */
+void ad__control_upgraded(struct ad_front *f, const char *why, const ad_bytes *text);
+/* Who has asked the front before; takes fd. */
+void ad__control_adopt(struct ad_front *f, int fd);
+/* Offer sockets to the next front. AD_E_MEMORY. */
+int ad__control_offer(struct ad_front *f);
+int ad__http_offer(struct ad_front *f);
 int ad__http_open(struct ad_front *f, ad_fault *fault);
 void ad__http_close(struct ad_front *f);
 /* Append where, for the log: " metrics:127.0.0.1:9464", or nothing. */

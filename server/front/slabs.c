@@ -63,6 +63,30 @@ int ad__slabs_tell(const ad_slabs *s, ad_channel *c) {
     return 0;
 }
 
+static void hand_slab(slab *s, ad_hand *h) {
+    ad__hand_number(h, &s->id);
+    ad__hand_number(h, &s->size);
+    ad__hand_text(h, s->who, sizeof s->who);
+    ad__hand_fd(h, &s->fd);
+    if (s->fd < 0) h->failed = true;
+}
+
+void ad__slabs_hand(ad_slabs *s, ad_hand *h) {
+    ad__hand_number(h, &s->last);
+    size_t count = ad__hand_count(h, s->count);
+    for (size_t i = 0; i < count && !h->failed; i++) {
+        slab *list = h->reading ? ad__os_grow(s->list, s->count, &s->capacity, sizeof *list) : s->list;
+        if (!list) {
+            h->failed = true;
+            return;
+        }
+        s->list = list;
+        if (h->reading) list[s->count++] = (slab){.fd = -1};
+        hand_slab(&list[i], h);
+        if (list[i].id > s->last || (i && list[i].id <= list[i - 1].id)) h->failed = true;
+    }
+}
+
 void ad__slabs_free(ad_slabs *s) {
     if (!s) return;
     for (size_t i = 0; i < s->count; i++) close(s->list[i].fd);

@@ -12,10 +12,6 @@
 #include "server/common/put.h"
 #include "server/front/front.h"
 
-#ifndef AD_VERSION
-#define AD_VERSION "0"
-#endif
-
 static double seconds_since(int64_t t) { return (double)(ad__os_now() - t) / 1e9; }
 
 /* A list: what comes before its next item. */

@@ -41,7 +41,19 @@ static int refuse(int channel, const ad_fault *fault) {
     return 1;
 }
 
+/* "--can-take-over=LAYOUT": the exit status says whether a ledger of that layout could be gone on with. */
+static int can_take_over(const char *theirs) {
+    char ours[AD_LEDGER_LAYOUT_SIZE];
+    ad__ledger_layout(ours);
+    if (!strcmp(theirs, ours)) return 0;
+    fprintf(stderr, "arrayd-worker: sessions are written down in another way (layout %s, not %s)\n", ours, theirs);
+    return 1;
+}
+
 int main(int argc, char **argv) {
+    static const char question[] = "--can-take-over=";
+    if (argc == 2 && !strncmp(argv[1], question, sizeof question - 1))
+        return can_take_over(argv[1] + sizeof question - 1);
     ad_fault fault = {0};
     int channel = -1;
     ad_config_wish wish;

@@ -88,6 +88,7 @@ static int next_message(ad_session *s) {
             s->survival.skip = 0;
             s->cost = ad__exec_cost(s, &s->message);
             s->has_message = true;
+            if (s->survival.quiet) ad__survival_hush(s);
             return 1;
         }
         if (status < 0) return protocol_error(s, status, &fault);
@@ -134,14 +135,17 @@ bool ad__session_poll(ad_session *s) {
 /* The next operation must wait until there is less under way. */
 static bool crowded(ad_session *s) {
     bool forks = s->message.opcode == AD_REQ_FORK; /* what is passed on is known to be good, or why not */
+    const bool writes_down = ad__survives_late(s);
     if (forks) ad__held_flush(s);
     ad_lane *lane = s->lane ? ad__lane_current(s, NULL) : NULL;
     if (lane && ad__lane_full(lane)) ad__session_await(s, AD_WAIT_ROOM, lane, NULL);
-    else if (ad__verdicts_full(&s->verdicts) || (forks && s->verdicts.count)) {
+    else if (ad__verdicts_full(&s->verdicts) || (forks && (s->verdicts.count || writes_down))) {
         ad__held_flush(s);
         ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     }
-    return s->wait.kind && !ad__session_poll(s);
+    if (s->wait.kind && !ad__session_poll(s)) return true;
+    if (forks && writes_down) ad__survival_commit(s);
+    return false;
 }
 
 int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault) {
@@ -149,8 +153,9 @@ int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault) {
 }
 
 /* False: the message waits for output to shrink, for the device, or for the next turn. */
-static bool execute(ad_session *s) {
+static bool execute_message(ad_session *s) {
     if (s->held.count && !ad__held_allows(s, &s->message) && !ad__held_settle(s)) return false;
+    if (s->survival.late) ad__survival_enter(&s->survival);
     if (s->message.row->cls == AD_CLASS_ASK) {
         if (!ad__ask(s, &s->message)) return false;
         s->requests++;
@@ -162,6 +167,12 @@ static bool execute(ad_session *s) {
     }
     s->has_message = false;
     return true;
+}
+
+static bool execute(ad_session *s) {
+    bool done = execute_message(s);
+    ad__survival_leave(&s->survival);
+    return done;
 }
 
 static ad_turn why_not(const ad_session *s) {
@@ -190,12 +201,13 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
         if (asynchronous && crowded(s)) return AD_TURN_WAITING;
         if (!execute(s)) return why_not(s);
         ad__reply_ack(s, false);
-        ad__survival_commit(s);
+        if (ad__survival_due(s)) ad__survival_commit(s);
         if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT && ad__output_flush(&s->output))
             ad__engine_attend(s);
         if ((cost > CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
     }
     if (!ad__held_settle(s)) return AD_TURN_MORE;
+    if (s->survival.late) ad__survival_commit(s); /* then more is complete, as the client is told */
     ad__reply_ack(s, true);
     ad__survival_commit(s);
     return AD_TURN_EMPTY;
@@ -226,7 +238,10 @@ bool ad__session_drop(ad_session *s) {
     ad__report_over(s);
     s->dropping = true;
     ad__held_drop(s);
+    ad__survival_give(s);
     ad__buffers_clear(&s->buffers, free_buffer, s);
+    ad__survival_unpark(s, s->survival.nparked);
+    ad__spill_over(s);
     ad__sharing_end(s);
     ad__modules_close(s);
     ad__verdicts_close(s);

@@ -95,6 +95,7 @@ static void take_session(ad_worker *w, const ad_note *note, int fd) {
 static void take_note(ad_worker *w, const ad_note *note, int fd) {
     switch (note->kind) {
     case AD_NOTE_STOP: stop(w); break;
+    case AD_NOTE_LEAVE: ad__worker_leave(w, note); break;
     case AD_NOTE_RESERVE: reserve(w, note); break;
     case AD_NOTE_RESUME:
         if (fd >= 0) ad__session_take_up(w, note, fd); /* else its client finds the connection gone, and comes again */
@@ -190,6 +191,7 @@ static void on_polled(uv_check_t *check) {
     else uv_idle_stop(&w->busy);
     if (again != AD_PUMP_AT_ONCE && again != AD_PUMP_NEVER) look_again(w, again);
     if (w->stopping && !w->sessions) uv_stop(&w->loop);
+    if (w->leaving) ad__worker_leave_if_done(w);
 }
 
 static void on_wake(uv_async_t *wake) {
@@ -219,10 +221,9 @@ static int init_loop(ad_worker *w, int channel) {
     return 0;
 }
 
-/* Backends that work behind the host's back, and what is moved to host memory, another worker could not go on with. */
 static void begin_ledger(ad_worker *w) {
     ad_fault fault;
-    if (w->backend->asynchronous || w->spill || w->config.resume_time <= 0) return;
+    if (!w->config.survive || w->config.resume_time <= 0) return;
     if (ad__ledger_open(&w->ledger, &fault)) ad__log(AD_LOG_WARN, "nothing is written down", "why=%s", fault.text);
     else ad__ledger_head(w->ledger)->number = w->sharing->number;
 }

@@ -15,6 +15,8 @@ import numpy as np
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
+# Of the Python package: a sanitizer's extension cannot be loaded by Python.
+PACKAGE = (BUILD.parent / "release" if BUILD.name in ("asan", "tsan") else BUILD) / "python"
 PROGRAM = BUILD / "bin" / "arrayd"
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
           "float32", "float64", "complex64", "complex128"]
@@ -69,14 +71,14 @@ RUNNING = []  # every server's process, so that none outlives a test that failed
 class Server:
     """arrayd in a folder of its own. Its log is kept in `lines`."""
 
-    def __init__(self, *options, env=None, folder=None, wait=True):
+    def __init__(self, *options, env=None, folder=None, wait=True, program=PROGRAM):
         self.folder = folder or tempfile.mkdtemp(prefix="arrayd-")
         self.path = os.path.join(self.folder, "s")
         self.lines = []
         self.started = time.monotonic()
         full = {k: v for k, v in os.environ.items() if not k.startswith(("ARRAYD_", "AD_"))}
         full.update(env or {})
-        self.process = subprocess.Popen([PROGRAM, f"--socket={self.path}", "--backend=cpu",
+        self.process = subprocess.Popen([program, f"--socket={self.path}", "--backend=cpu",
                                          "--kernels-cache=none", *options], env=full,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         text=True, errors="replace")
@@ -162,6 +164,12 @@ def connect(address):
     s.settimeout(WINDOW)
     s.connect(address)
     return s
+
+
+def answered(path):
+    """Whether somebody takes connections there: a socket's file is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as s:
+        return s.connect_ex(path) == 0
 
 
 class Client:

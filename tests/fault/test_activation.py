@@ -31,11 +31,6 @@ def listening(path, backlog=5):
     return s
 
 
-def answered(path):
-    with socket.socket(socket.AF_UNIX) as s:
-        return s.connect_ex(path) == 0
-
-
 @pytest.fixture
 def activated(monkeypatch):
     """Start servers on the given sockets."""
@@ -102,7 +97,7 @@ def test_systemds_own_launcher(tmp_path):
     process = subprocess.Popen(["systemd-socket-activate", f"--listen={path}", str(raw.PROGRAM), "--backend=cpu",
                                 "--kernels-cache=none"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     raw.RUNNING.append(process)
-    wait_until(lambda: answered(path), "the launcher listens")
+    wait_until(lambda: raw.answered(path), "the launcher listens")
     client = Client(path)
     client.sync()
     assert client.welcome[5]["pid"] == process.pid

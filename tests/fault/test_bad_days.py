@@ -32,7 +32,7 @@ def logging_to(folder, descriptor, *options):
     process = subprocess.Popen([raw.PROGRAM, f"--socket={path}", "--backend=cpu", "--kernels-cache=none", *options],
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=descriptor)
     raw.RUNNING.append(process)
-    wait_until(lambda: os.path.exists(path), "it listens")
+    wait_until(lambda: raw.answered(path), "it listens")
     try:
         yield process, path
     finally:

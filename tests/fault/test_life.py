@@ -20,7 +20,7 @@ SANITIZED = any(word in str(raw.BUILD) for word in ("asan", "tsan", "ubsan"))
 
 def test_answers_soon_after_its_start(start):
     server = start(wait=False)
-    wait_until(lambda: os.path.exists(server.path), "the socket is there")
+    wait_until(lambda: raw.answered(server.path), "it listens")
     client = Client(server.path)
     client.sync()
     took = time.monotonic() - server.started

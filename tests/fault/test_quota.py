@@ -186,7 +186,7 @@ for i in range(8):
     assert (ad.asnumpy(a * 2) == x * 2).all()
 print(ad.stat()["window_bytes"])
 """
-    env = {**os.environ, "PYTHONPATH": str(raw.BUILD / "python"), "ARRAYD_URL": f"unix:{server.path}"}
+    env = {**os.environ, "PYTHONPATH": str(raw.PACKAGE), "ARRAYD_URL": f"unix:{server.path}"}
     out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
     assert int(out.stdout) <= 6 * MIB

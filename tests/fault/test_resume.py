@@ -5,7 +5,6 @@ import pathlib
 import random
 import signal
 import socket
-import struct
 import subprocess
 import sys
 
@@ -323,7 +322,7 @@ def test_who_leaves_need_not_have_read_everything(start):
 # ---- the library ----
 
 def program(code, url, *arguments, **more):
-    env = {**os.environ, "ARRAYD_URL": url, "PYTHONPATH": str(raw.BUILD / "python")}
+    env = {**os.environ, "ARRAYD_URL": url, "PYTHONPATH": str(raw.PACKAGE)}
     return subprocess.Popen([sys.executable, *([code] if isinstance(code, pathlib.Path) else ["-c", code]), *arguments],
                             env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
@@ -356,7 +355,7 @@ def test_counting_while_connections_are_cut(start):
     """Two programs at once; what they count and fetch is what NumPy has."""
     server = start(*OPEN)
     with Proxy(tcp_of(server), None, cutting(1, 50000)) as tcp, \
-            Proxy(server.path, server.folder + "/p", cutting(2, 30000)) as unix:
+            Proxy(server.path, server.folder + "/p", cutting(2, 30000)):
         counting = HERE / "counting.py"
         programs = [program(counting, f"tcp:127.0.0.1:{tcp.port}", "1", str(OPERATIONS), "60000"),
                     program(counting, f"unix:{server.folder}/p", "2", str(OPERATIONS), "300000")]

@@ -144,6 +144,7 @@ def test_forked_sessions_and_names_are_seen(start):
     assert {k: name[k] for k in ("name", "dtype", "shape", "bytes", "writable")} == {
         "name": "a/name", "dtype": "float64", "shape": [3, 4], "bytes": 96, "writable": False}
     assert "a/name" in ctl(server, "names") and "[3,4]" in ctl(server, "names")
+    assert see(server)["names"] == [name]
     here, there = socket.socketpair()
     client.op("fork", 0)
     control = bytes(client.out)

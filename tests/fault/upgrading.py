@@ -1,0 +1,43 @@
+"""Upgrades, for tests: where arrayd is installed, and arrayctl upgrade."""
+import json
+import re
+
+import raw
+from seeing import BAD, ctl, see
+
+VERSION = re.search(r"(?m)^VERSION := (\S+)", (raw.TOP / "Makefile").read_text())[1]
+
+
+class Installed:
+    """A path at which arrayd is installed, for another program to take its place."""
+
+    def __init__(self, folder):
+        self.path = folder / "installed" / "arrayd"
+        self.path.parent.mkdir()
+        self.path.symlink_to(raw.PROGRAM)
+
+    def put(self, target):
+        self.path.unlink(missing_ok=True)
+        self.path.symlink_to(target)
+
+    def script(self, text, mode=0o755):
+        """$REAL is the real program."""
+        self.path.unlink()
+        self.path.write_text(f"#!/bin/sh\nREAL={raw.PROGRAM}\n{text}\n")
+        self.path.chmod(mode)
+
+
+def upgrade(server, *options):
+    """What came of it. The process stays."""
+    pid = server.pid
+    done = json.loads(ctl(server, "upgrade", "--json", *options))
+    assert server.process.poll() is None and see(server)["arrayd"]["pid"] == pid
+    return done
+
+
+def refusal(server, *options):
+    return ctl(server, "upgrade", *options, expect=BAD)
+
+
+def times(server, text):
+    return sum(text in line for line in list(server.lines))
