@@ -66,6 +66,7 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
     b->seen = m->version;
     ad__spill_remove(b);
     link_buffer(m, s, b);
+    ad__survival_touch(s, b);
     all->count++;
     all->bytes += m->size;
     return m;
@@ -288,13 +289,14 @@ static void leave_in_order(ad_session *s, ad_shared *m, ad_buffer *b) {
 
 void ad__shared_leave(ad_session *s, ad_buffer *b) {
     ad_shared *m = b->shared;
+    const bool parks = ad__survival_parks(s, b);
     if (behind(s->worker, m) && !s->dropping) leave_in_order(s, m, b);
     if (is_of(s, m->writer)) m->writer = NULL;
     unlink_buffer(m, b);
     b->home = s->dropping ? NULL : b->home;
     b->readonly = false;
     if (m->payer == s) ad__shared_pay(m, m->buffers ? m->buffers->holder : s->dropping ? NULL : s);
-    ad__shared_release(s->worker, m, s->principal);
+    if (!parks || !ad__survival_park_share(s, m)) ad__shared_release(s->worker, m, s->principal);
 }
 
 /* ---- requests ---- */
@@ -313,8 +315,10 @@ ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool 
         ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
         if ((*waiting = !ad__session_poll(s))) return NULL;
     }
+    const bool moved = b->moved;
     int status = ad__spill_begin(s, b->home, &b, 1, fault);
     ad__spill_end(s, &b, 1);
+    if (!status && moved) status = ad__spill_arrive(s, fault);
     return status ? NULL : b;
 }
 
@@ -345,6 +349,8 @@ bool ad__sharing_ask(ad_session *s, const ad_message *m) {
         ad__reply_fault(s, m->u[0], status, &fault);
         return true;
     }
+    /* Others are to have what counts. */
+    if (!ad__survival_counts(s)) return false;
     switch (m->opcode) {
     case AD_REQ_SHARE: status = ad__capability_share(s, m, &waiting, &fault); break;
     case AD_REQ_ATTACH: status = ad__capability_attach(s, m, &fault); break;
