@@ -8,6 +8,8 @@
 #include "client-c/client.h"
 
 #define TICK_NS 60000
+#define DEEP 4096            /* operations in flight that keep a server busy for longer than ... */
+#define DEEP_TICK_NS 1000000 /* ... this: sooner is no gain then, and costs processors that others wait for */
 #define IDLE_TICKS 12
 #define STACK_SIZE (256u << 10)
 #define LOOK_NS 1000000000u /* between two looks at an idle connection */
@@ -17,7 +19,8 @@ static bool has_work(const ad_session *s) { return s->out.size || s->nfrees || a
 /* Takes acknowledgements in, so that a program that asks for nothing need not stop at the window to read them, and
  * copies of what was sent stay few enough for the cache. */
 static void catch_up(ad_session *s) {
-    if (s->reading || s->comeback.lost || s->ops - s->window.acked < s->window.ops / 32) return;
+    const uint64_t in_flight = s->ops - s->window.acked;
+    if (s->reading || s->comeback.lost || (in_flight < DEEP && in_flight < s->window.ops / 32)) return;
     ad__read_now(s, false);
 }
 
@@ -42,17 +45,19 @@ static void park(ad_session *s) {
 static void *run(void *argument) {
     ad_session *s = argument;
     int idle = 0;
+    long tick = TICK_NS;
     prctl(PR_SET_TIMERSLACK, 1000);
     prctl(PR_SET_NAME, "arrayd-flush");
     pthread_mutex_lock(&s->lock);
     while (!s->closing && !s->dead) {
         pthread_mutex_unlock(&s->lock);
-        nanosleep(&(struct timespec){.tv_nsec = TICK_NS}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = tick}, NULL);
         pthread_mutex_lock(&s->lock);
         if (s->comeback.lost) ad__come_back(s);
         idle = has_work(s) ? 0 : idle + 1;
         if (idle == 0 && !s->writing) ad__push(s); /* a failure is the session's end, which is on record */
         catch_up(s);
+        tick = s->ops - s->window.acked < DEEP ? TICK_NS : DEEP_TICK_NS;
         if (idle == IDLE_TICKS) {
             park(s);
             idle = 0;

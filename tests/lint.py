@@ -35,7 +35,7 @@ RESERVED = {
 
 def sources():
     for folder, folders, files in os.walk(TOP):
-        folders[:] = sorted(f for f in folders if f not in {"build", ".git", "__pycache__"})
+        folders[:] = sorted(f for f in folders if f not in {"build", "__pycache__"} and not f.startswith("."))
         for name in sorted(files):
             if pathlib.Path(name).suffix in CODE | {".def", ".py"}:
                 yield pathlib.Path(folder, name).relative_to(TOP)
@@ -84,7 +84,7 @@ def check_sources():
 
 def tool(title, command, files, needs=None):
     """Run a checker when it is installed (and of the version whose output is agreed on)."""
-    program = shutil.which(command[0])
+    program = shutil.which(command[0]) or shutil.which(command[0], path=TOP / "build" / "venv" / "bin")
     if program and needs:
         version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
         program = program if needs in version else None
@@ -104,7 +104,10 @@ def main():
         files = [p for p in sources() if p.suffix in CODE]
         c = [p for p in files if p.suffix == ".c" and p.parts[0] not in ("tests", "client-python")]
         problems += tool("clang-format", ["clang-format", "--dry-run", "-Werror"], files, "version 14.")
-        problems += tool("ruff", ["ruff", "check", "--line-length=120"], [p for p in sources() if p.suffix == ".py"])
+        # Types are compared with those of NumPy, and fixtures have the names of arguments.
+        problems += tool("ruff", ["ruff", "check", "--quiet", "--output-format=concise", "--select=E7,E9,F",
+                                  "--ignore=E721,E741,F811", "--per-file-ignores=__init__.py:F401"],
+                         [p for p in sources() if p.suffix == ".py"])
         problems += tool("cppcheck", ["cppcheck", "--quiet", "--std=c11", "--error-exitcode=1", "--inline-suppr",
                                       "--enable=warning,portability", "--suppress=missingIncludeSystem", "-I.",
                                       "-Iclient-c/include", "-D_GNU_SOURCE"], c)

@@ -14,7 +14,7 @@ TOP = HERE.parent
 SUITES = ["unit", "wire", "ops", "api", "late", "fault", "build"]  # in this order; gpu only when asked for
 # The ops suite again, on a backend that completes operations later than it is asked to, as a GPU does.
 LATE = ["core_sessions", "core_index", "indexing", "errors", "reductions", "sorting", "threads", "roundtrips", "cuda",
-        "windows", "decompositions", "fft", "priority", "modules", "fusion", "sharing",
+        "windows", "decompositions", "fft", "priority", "modules", "fusion", "fusion_scans", "sharing",
         "sharing_kernels"]
 LIMIT = {"unit": 300}  # seconds for one command of a suite
 LONGEST = 1800
@@ -86,7 +86,8 @@ def main():
     report = build / "report"
     report.mkdir(parents=True, exist_ok=True)
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ARRAYD_", "MAKE", "MFLAGS"))}
-    environment.update(ARRAYD_BUILD=str(build), ARRAYD_TEST_BIN=str(build / "bin"), PYTHONPATH=str(build / "python"),
+    package = build.parent / "release" if build.name in ("asan", "tsan") else build  # Python cannot load a sanitizer's
+    environment.update(ARRAYD_BUILD=str(build), ARRAYD_TEST_BIN=str(build / "bin"), PYTHONPATH=str(package / "python"),
                        ARRAYD_KERNELS_CACHE=str(build / "kernels"), PYTHONUNBUFFERED="1", ASAN_OPTIONS="detect_leaks=1",
                        UBSAN_OPTIONS="print_stacktrace=1", TSAN_OPTIONS="halt_on_error=1")
     total = [0, 0, 0]

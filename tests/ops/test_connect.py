@@ -273,7 +273,7 @@ def test_threads_read_and_write_at_once(remote):
 
 
 def test_the_server_goes(remote):
-    port = remote.start(remote.authority.issue("127.0.0.1"))
+    port = remote.start(remote.authority.issue("127.0.0.1"), "--resume-time=2")  # for so long clients hope
     ad.connect(remote.url(port=port), token=remote.token, ca=remote.authority.ca)
     assert works()
     x = ad.ones(10)

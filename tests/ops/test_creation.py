@@ -171,14 +171,15 @@ def test_from_host(dtype):
 @pytest.mark.parametrize("value", [3, 2.5, 1j, True, [1, 2, 3], [[1, 2], [3, 4]], (1.5, 2), [True, False], [], [[]],
                                    [1, 2.5], [1, 2j], [2**63], [-1, 2**31], range(5), np.float32(3), [np.int8(1), 2],
                                    [np.arange(3), np.arange(3)], stdlib_array.array("d", [1, 2]), bytearray(b"abc"),
-                                   memoryview(b"xyz"), [[1, 2], [3]]], ids=repr)
+                                   pytest.param(memoryview(b"xyz"), id="memoryview"), [[1, 2], [3]]], ids=repr)
 def test_from_python(value):
     check(lambda xp: xp.array(value))
     check(lambda xp: xp.asarray(value, dtype=np.complex128))
     check(lambda xp: xp.array(value, ndmin=3))
 
 
-@pytest.mark.parametrize("value", ["text", [None], object(), 2**70, [1, "a"], b"bytes", {}], ids=repr)
+@pytest.mark.parametrize("value", ["text", [None], pytest.param(object(), id="object"), 2**70, [1, "a"], b"bytes", {}],
+                         ids=repr)
 def test_not_numbers(value):
     with pytest.raises(TypeError, match="dtype"):
         ad.array(value)

@@ -256,7 +256,7 @@ def test_objects_of_another_connection(own_server):
                 use()
         event.record()  # anew
         event.synchronize()
-        del stream
+        stream = None
         ad.sync()
     finally:
         ad.connect(before)
@@ -274,7 +274,11 @@ def test_memory_pool():
     assert pool.used_bytes() == before + (8 << 20) <= pool.total_bytes()
     assert pool.free_bytes() == pool.total_bytes() - pool.used_bytes()
     del x
-    assert pool.used_bytes() == before and pool.n_free_blocks() >= 1
+    assert pool.used_bytes() == before
+    for _ in range(20_000):  # it is free when it is written down that nobody has it
+        if pool.n_free_blocks() >= 1:
+            break
+    assert pool.n_free_blocks() >= 1
     kept = pool.total_bytes()
     pool.free_all_blocks()
     assert pool.total_bytes() <= kept

@@ -176,7 +176,7 @@ def assign_scalar(b, key):
         np.array([-4, 0]),
         np.zeros(2, bool),
         np.zeros((3, 5), bool),
-        object(),
+        pytest.param(object(), id="object"),
     ],
     ids=repr,
 )

@@ -6,8 +6,8 @@ import pytest
 
 import arrayd as ad
 from arrayd import _core
-from test_fusion import together
-from test_sharing import X, in_child, nothing_left, run  # noqa: F401: a fixture
+from chains import settled, together
+from test_sharing import X, in_child, nothing_left, run  # noqa: F401 (a fixture)
 
 SCALE = r"""
 extern "C" __global__ void scale(double *x, double factor, int n) {
@@ -23,39 +23,39 @@ def scale(kernel, a, factor):
 
 def test_a_chain_writes_a_published_array():
     """In place, queued with others: who attached it keeps what it was."""
-    a, b = ad.asarray(X), ad.asarray(X / 7)
-    ad.publish("chain", a)
-    theirs = ad.attach("chain")
+    b = ad.asarray(X / 7)
 
     def body():
-        nonlocal a
+        a = ad.asarray(X)
+        ad.publish("chain", a)
+        theirs = ad.attach("chain")
+        ad.unpublish("chain")
         a += 1
         a *= b
         a -= 3
+        return a, theirs
 
-    _, counters = together(body)
-    assert counters["fused_chains"] == 1 and counters["fused_ops"] == 3
+    a, theirs = settled(body, fused_chains=1, fused_ops=3)
     assert np.array_equal(a.get(), (X + 1) * (X / 7) - 3) and np.array_equal(theirs.get(), X)
-    ad.unpublish("chain")
 
 
 def test_a_chain_writes_what_a_child_has():
     """Of both, each for itself."""
-    a = ad.asarray(X)
-
-    def child():
-        nonlocal a
-        a += 1
-        a *= 2
-        return float(a.sum())
-
     def body():
-        nonlocal a
+        a = ad.asarray(X)
+
+        def child():
+            nonlocal a
+            a += 1
+            a *= 2
+            return float(a.sum())
+
         a *= 3
         a -= 1
-        return in_child(child)
+        return in_child(child), a
 
-    assert together(body)[0] == ((X * 3 - 1 + 1) * 2).sum()
+    (total, a), _ = together(body)
+    assert total == ((X * 3 - 1 + 1) * 2).sum()
     assert np.array_equal(a.get(), X * 3 - 1)
 
 

@@ -15,7 +15,8 @@ import pytest
 
 import arrayd as ad
 from conftest import start_server
-from test_fusion import Program, same_bits
+from chains import same_bits
+from programs import Program
 
 MIB = 1 << 20
 MEMORY, HOST = 16 * MIB, 160 * MIB
@@ -402,7 +403,7 @@ def test_the_host_limit(place):
 
 def test_none_is_moved_unless_asked(place):
     """On the CPU arrays lie in host memory as it is."""
-    place("--memory=16M", "--slab=4M")
+    place("--memory=16M", "--slab=4M", *(["--host-memory=0"] if ad.session_info()["backend"] == "cuda" else []))
     device = [ad.ones(MIB // 4) for _ in range(6)]
     with pytest.raises(MemoryError):
         for _ in range(4):
@@ -452,5 +453,6 @@ def test_for_long(place):
         ad.sync()
         with open(f"/proc/{ad.stat()['worker_pid']}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-    before = load(20_000)
-    assert load(80_000) - before < 2.5 * MIB
+    # A GPU's worker also loads libraries meanwhile, once.
+    sizes = [load(n) for n in (20_000, 60_000, 60_000)]
+    assert min(b - a for a, b in zip(sizes, sizes[1:])) < 2.5 * MIB, sizes

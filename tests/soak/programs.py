@@ -14,6 +14,15 @@ import numpy as np
 import arrayd as ad
 
 PROGRAMS = {}
+LOST = "in place", "used again"  # what a worker that was killed may take with it
+may_lose = False  # workers are killed
+
+
+def is_lost(error, forked=False):
+    """It is what a worker that was killed may cost: what was being changed, and the session of a forked process."""
+    if forked and isinstance(error, ConnectionError):
+        return may_lose
+    return may_lose and isinstance(error, ad.DeviceLostError) and any(why in str(error) for why in LOST)
 
 
 def program(function):
@@ -246,13 +255,17 @@ def forks(draw):
             a += 1
             close(a, x + 1)
             status = 0
-        except BaseException:
-            traceback.print_exc()
+        except BaseException as error:
+            status = 2 if is_lost(error, forked=True) else 1
+            if status == 1:
+                traceback.print_exc()
         finally:
             os._exit(status)
     a *= 3
     close(a, x * 3)
     _, status = os.waitpid(child, 0)
+    if os.waitstatus_to_exitcode(status) == 2:
+        raise ad.DeviceLostError(f"the child: {LOST[0]}")
     assert status == 0, f"the child ended with {status}"
 
 
@@ -267,24 +280,28 @@ def kernels(draw):
     close(f(ad.asarray(x), y), x * k + y)
 
 
-def run(url, token, without, seed, report):
-    """Some programs, one after another; each is told of when it is over, with what went wrong."""
-    draw = random.Random(seed)
+def run(url, token, without, seed, report, workers_are_killed):
+    """Some programs, one after another; each is told of when it is over: whether it has lost what it was changing when
+    a worker was killed, and what went wrong."""
+    global may_lose
+    may_lose, draw = workers_are_killed, random.Random(seed)
     os.environ["ARRAYD_URL"] = url
     if token:
         os.environ["ARRAYD_TOKEN"] = token
     connect(url)
     mine = sorted(PROGRAMS.keys() - without)
     for _ in range(draw.randrange(5, 40)):
-        name, number = draw.choice(mine), draw.randrange(1 << 31)
+        name, number, lost = draw.choice(mine), draw.randrange(1 << 31), False
         try:
             PROGRAMS[name](Draw(number))
         except MemoryError:
             pass  # a quota, which others of the same user fill; what it says is tested elsewhere
-        except BaseException:
-            report.send((name, number, traceback.format_exc()))
-            os._exit(1)
-        report.send((name, number, None))
+        except BaseException as error:
+            lost = is_lost(error)
+            if not lost:
+                report.send((name, number, False, traceback.format_exc()))
+                os._exit(1)
+        report.send((name, number, lost, None))
 
 
 def connect(url):

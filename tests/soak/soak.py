@@ -1,11 +1,13 @@
 """A soak: many clients, each doing what programs.py has, on a server whose memory is short, while some are killed, some
 lose their connections, and strangers send rubbish.
 
-    soak.py [--build build/release] [--seconds 600] [--clients 16] [--seed N]
+    soak.py [--build build/release] [--seconds 600] [--clients 16] [--seed N] [--trouble SECONDS]
 
 In rounds. After each, when all have gone, nothing of theirs may be left: arrays, shared memory, names, sessions,
-descriptors, threads. Memory must not grow from round to round. Every result is compared with NumPy's. The last line is
-a count; the exit status is 1 where something was wrong.
+descriptors, threads. Memory must not grow from round to round. Every result is compared with NumPy's. With --trouble the
+server has its own: every so many seconds (on average) a worker is killed, or arrayd is upgraded; then a program may lose
+what it was changing in place, if it is told so, and memory is watched in arrayd only, as no worker gets old. The last line
+is a count; the exit status is 1 where something was wrong.
 """
 import argparse
 import collections
@@ -16,6 +18,8 @@ import multiprocessing.connection
 import os
 import pathlib
 import random
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -52,9 +56,11 @@ def start(folder, raw, places):
     return Place(server, server.path, ("127.0.0.1", places.port_of(server, "tcp")), tokens)
 
 
-def ctl(place, raw, command):
-    out = subprocess.run([raw.BUILD / "bin/arrayctl", command, "--json", f"--socket={place.path}"],
-                         capture_output=True, text=True, check=True, timeout=30)
+def ctl(place, raw, command, *options):
+    out = subprocess.run([raw.BUILD / "bin/arrayctl", command, "--json", f"--socket={place.path}", *options],
+                         capture_output=True, text=True, timeout=60)
+    if out.returncode:
+        raise Wrong(f"arrayctl {command}: {out.stderr}")
     return json.loads(out.stdout)
 
 
@@ -71,31 +77,38 @@ def process(pid):
 class Clients:
     """Processes that are replaced as they go, are killed, and lose their connections."""
 
-    def __init__(self, seed, count, urls):
-        self.random, self.count, self.urls = random.Random(seed), count, urls
+    def __init__(self, seed, count, urls, may_lose):
+        self.random, self.count, self.urls, self.may_lose = random.Random(seed), count, urls, may_lose
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(["programs"])
         self.running = {}
-        self.done, self.killed, self.ended = collections.Counter(), 0, 0
+        self.done, self.lost, self.killed, self.ended = collections.Counter(), 0, 0, 0
 
     def begin(self):
         import programs
         url, token, without = self.random.choice(self.urls)
         ours, theirs = self.context.Pipe(duplex=False)
-        client = self.context.Process(target=programs.run, args=(url, token, without, self.random.randrange(1 << 31), theirs))
+        client = self.context.Process(target=programs.run, args=(
+            url, token, without, self.random.randrange(1 << 31), theirs, self.may_lose))
         client.start()
         theirs.close()
         self.running[ours] = client
 
     def hear(self, pipe):
-        try:
-            name, number, error = pipe.recv()
-        except (EOFError, ConnectionError):
+        if not self.told(pipe):
             self.end(pipe)
-            return
+
+    def told(self, pipe):
+        """Of one more program. False: there are no more."""
+        try:
+            name, number, lost, error = pipe.recv()
+        except (EOFError, ConnectionError):
+            return False
         self.done[name] += 1
+        self.lost += lost
         if error:
             raise Wrong(f"program {name}, seed {number}:\n{error}")
+        return True
 
     def end(self, pipe, killed=False):
         client = self.running.pop(pipe)
@@ -110,14 +123,8 @@ class Clients:
         client = self.running[pipe]
         client.kill()
         self.killed += 1
-        while True:
-            try:
-                name, number, error = pipe.recv()
-            except (EOFError, ConnectionError):
-                break
-            self.done[name] += 1
-            if error:
-                raise Wrong(f"program {name}, seed {number}:\n{error}")
+        while self.told(pipe):
+            pass
         self.end(pipe, killed=True)
 
     def round(self, seconds, also):
@@ -172,6 +179,30 @@ class Strangers:
             self.open.pop().close()
 
 
+class Trouble:
+    """Workers that are killed, and upgrades (to the same program)."""
+
+    def __init__(self, seed, place, raw, seconds):
+        self.random, self.place, self.raw, self.seconds = random.Random(seed), place, raw, seconds
+        self.killed, self.upgraded = set(), 0
+        self.plan()
+
+    def plan(self):
+        self.next = time.monotonic() + self.random.expovariate(1 / self.seconds) if self.seconds else float("inf")
+
+    def come(self):
+        if time.monotonic() < self.next:
+            return
+        if self.random.random() < 0.3:
+            ctl(self.place, self.raw, "upgrade", "--force")
+            self.upgraded += 1
+        elif workers := self.raw.children(self.place.server.pid):
+            worker = self.random.choice(workers)
+            os.kill(worker, signal.SIGKILL)
+            self.killed.add(worker)
+        self.plan()
+
+
 # ---- what is left ----
 
 def tidy(place, raw):
@@ -199,18 +230,20 @@ def settle(place, raw, limit=60):
         time.sleep(0.05)
 
 
-def look(place, raw):
+def look(place, raw, trouble):
     """What each process of the server has; descriptors of kept slabs are not counted."""
     said = settle(place, raw)
     workers = {w["domain"]: w for w in said["workers"]}
     seen = {"front": process(place.server.pid)}
     seen["front"]["descriptors"] -= sum(w["kept_slabs"] for w in workers.values())
     for domain, w in workers.items():
-        if w["starts"] != 1:
+        if w["starts"] != 1 and not trouble.seconds:
             raise Wrong(f"worker {domain} was started {w['starts']} times")
         seen[domain] = process(w["pid"])
         seen[domain]["descriptors"] -= w["counters"]["slabs"]
         seen[domain]["bytes"] -= w["counters"]["slab_bytes"]
+        if trouble.seconds:
+            seen[domain]["bytes"] = 0
     return seen
 
 
@@ -229,8 +262,12 @@ def compare(rounds):
                 raise Wrong(f"{name}: {what} have grown: {[r[name][what] for r in rounds if name in r]}")
 
 
-def check_log(server):
+def check_log(server, trouble):
     for line in list(server.lines):
+        if "worker exited" in line and (found := re.search(r"worker=(\d+) status=(\d+) signal=(\d+)", line)):
+            worker, *ended = map(int, found.groups())
+            if ended == ([0, 9] if worker in trouble.killed else [0, 0]) and trouble.seconds:
+                continue
         if any(word in line for word in ("level=error", "Sanitizer", "runtime error", "device lost", "worker exited")):
             raise Wrong(f"the log says: {line}")
 
@@ -250,9 +287,10 @@ def urls_of(place, proxies):
     return urls
 
 
-def tell(number, clients, proxies, seen):
+def tell(number, clients, proxies, trouble, seen):
     print(f"round {number}: {sum(clients.done.values())} programs, {clients.ended} clients, {clients.killed} killed, "
-          f"{sum(p.connections for p in proxies)} connections to be cut; " +
+          f"{sum(p.connections for p in proxies)} connections to be cut, {len(trouble.killed)} workers killed, "
+          f"{trouble.upgraded} upgrades, {clients.lost} programs lost something; " +
           ", ".join(f"{name} {s['bytes'] / MIB:.0f} MiB {s['descriptors']} fds {s['threads']} threads"
                     for name, s in seen.items()), flush=True)
 
@@ -263,18 +301,19 @@ def soak(options, folder, raw, places, cutting):
         proxies = [ends.enter_context(cutting.Proxy(to, at, lambda n: (budget(rng), budget(rng)), options.seed))
                    for to, at in ((place.path, f"{folder}/cut"), (place.address, None))]
         proxies[0].path = f"{folder}/cut"
-        clients = Clients(options.seed, options.clients, urls_of(place, proxies))
+        clients = Clients(options.seed, options.clients, urls_of(place, proxies), bool(options.trouble))
+        trouble = Trouble(options.seed, place, raw, options.trouble)
         strangers = Strangers(options.seed, [place.path, place.address], raw)
         ends.callback(clients.stop)
         ends.callback(strangers.go)
         until = time.monotonic() + options.seconds
         while time.monotonic() < until or len(rounds) < 3:
-            clients.round(options.seconds / options.rounds, strangers.come)
+            clients.round(options.seconds / options.rounds, lambda: (strangers.come(), trouble.come()))
             strangers.go()
-            rounds.append(look(place, raw))
-            tell(len(rounds), clients, proxies, rounds[-1])
+            rounds.append(look(place, raw, trouble))
+            tell(len(rounds), clients, proxies, trouble, rounds[-1])
             compare(rounds)
-            check_log(place.server)
+            check_log(place.server, trouble)
     if place.server.stop() != 0:
         raise Wrong("the server ended badly:\n" + "\n".join(place.server.lines[-20:]))
     return clients
@@ -287,6 +326,8 @@ def main():
     parser.add_argument("--clients", type=int, default=int(os.environ.get("SOAK_CLIENTS", 16)))
     parser.add_argument("--seed", type=int, default=int(os.environ.get("SOAK_SEED", time.time())))
     parser.add_argument("--rounds", type=int, help="into so many it is divided")
+    parser.add_argument("--trouble", type=float, default=float(os.environ.get("SOAK_TROUBLE", 0)),
+                        help="seconds between kills of workers and upgrades, on average; 0: there are none")
     options = parser.parse_args()
     options.rounds = options.rounds or max(3, int(options.seconds / 30))
     build = options.build.resolve()
