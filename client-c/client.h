@@ -13,10 +13,6 @@
 #include "protocol/infer.h"
 #include "protocol/message.h"
 
-#ifndef AD_VERSION
-#define AD_VERSION "0.1.0"
-#endif
-
 #define AD_LIKELY(x) __builtin_expect(!!(x), 1)
 
 /* ---- error.c: the calling thread's last error ---- */

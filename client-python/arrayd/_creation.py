@@ -153,9 +153,9 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     """An array of the server from anything that NumPy makes an array of, or from nested lists of server arrays.
 
     Parameters: object: array, its flat, number, nested sequence, or anything with the buffer protocol but bytes, which
-    are text to NumPy (frombuffer takes them). dtype: type of the elements, found from object unless given. copy: True always copies; None only if needed; False raises ValueError
-    where a copy is needed (always for host data). order: 'C', 'F', 'A' or 'K'. subok, like, blocking: ignored. ndmin:
-    least number of dimensions; ones are put before the shape.
+    are text to NumPy (frombuffer takes them). dtype: type of the elements, found from object unless given. copy: True
+    always copies; None only if needed; False raises ValueError where a copy is needed (always for host data). order: 'C',
+    'F', 'A' or 'K'. subok, like, blocking: ignored. ndmin: least number of dimensions; ones are put before the shape.
     Returns: ndarray. Host data are copied before the call returns.
     Raises: ValueError for ragged sequences or copy=False; TypeError for a dtype that arrayd does not have.
     Source: numpy.array
@@ -439,7 +439,8 @@ def _line(start, stop, num, div, kind):
 def _spread(start, stop, num, div, kind):
     """As _line, for ends of which one is an array."""
     delta = _core.ufuncs["subtract"](stop, start, dtype=kind)
-    ramp = _base.iota(num, 0, 1, np.dtype(kind.char.lower()) if kind.kind == "c" else kind).reshape((num,) + (1,) * delta.ndim)
+    ramp = _base.iota(num, 0, 1, np.dtype(kind.char.lower()) if kind.kind == "c" else kind)
+    ramp = ramp.reshape((num,) + (1,) * delta.ndim)
     if div <= 0:
         return _core.ufuncs["add"](ramp * delta, start, dtype=kind), np.nan
     from ._indexing import where

@@ -224,7 +224,8 @@ def publish(name, a, *, writable=False, grant=None):
     process, write into the same elements; a must be an array of its own, not a view. grant: other users who may attach
     it: a uid or several, or principals as the server names them ("uid:1000"); "*" is everybody.
     Returns: None.
-    Raises: ValueError for another name, for who can be nobody, or a view to be written; LimitError when the server takes no more names.
+    Raises: ValueError for another name, for who can be nobody, or a view to be written; LimitError when the server takes
+    no more names.
     Source: arrayd
     """
     a = as_array(a)
