@@ -145,7 +145,7 @@ bench: all $(VENV)/.stamp ## measure; rewrites the tables of docs/performance.md
 	@if nvidia-smi -L >/dev/null 2>&1; then \
 	$(VPYTHON) tests/bench/gpu.py --build $B --markdown docs/performance.md --plot build/bench.png; fi
 
-soak: all $(VENV)/.stamp ## many clients, some killed, some cut off, for SOAK_SECONDS (600): nothing wrong, nothing left, nothing grows
+soak: all $(VENV)/.stamp ## many clients, some killed, some cut off, for SOAK_SECONDS (600): nothing wrong or left; SOAK_TROUBLE=5: workers killed, too
 	@$(VPYTHON) tests/soak/soak.py --build $B
 
 asan ubsan tsan: $(VENV)/.stamp ## build that variant and run the tests of the C programs under the sanitizer

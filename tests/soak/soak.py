@@ -1,13 +1,14 @@
 """A soak: many clients, each doing what programs.py has, on a server whose memory is short, while some are killed, some
 lose their connections, and strangers send rubbish.
 
-    soak.py [--build build/release] [--seconds 600] [--clients 16] [--seed N] [--trouble SECONDS]
+    soak.py [--build build/release] [--seconds 600] [--clients 16] [--seed N] [--trouble SECONDS] [--late]
 
 In rounds. After each, when all have gone, nothing of theirs may be left: arrays, shared memory, names, sessions,
 descriptors, threads. Memory must not grow from round to round. Every result is compared with NumPy's. With --trouble the
 server has its own: every so many seconds (on average) a worker is killed, or arrayd is upgraded; then a program may lose
-what it was changing in place, if it is told so, and memory is watched in arrayd only, as no worker gets old. The last line
-is a count; the exit status is 1 where something was wrong.
+what it was changing in place, if it is told so, and memory is watched in arrayd only, as no worker gets old. --late: on a
+backend that completes operations later than it is asked to, as a GPU does. The last line is a count; the exit status is 1
+where something was wrong.
 """
 import argparse
 import collections
@@ -44,7 +45,7 @@ class Wrong(Exception):
 Place = collections.namedtuple("Place", "server path address tokens")
 
 
-def start(folder, raw, places):
+def start(folder, raw, places, late):
     tokens, lines = {}, []
     for name, grants in GRANTS.items():
         tokens[name], line = places.make_token(name)
@@ -52,7 +53,8 @@ def start(folder, raw, places):
     file = folder / "tokens"
     file.write_text("".join(lines))
     file.chmod(0o600)
-    server = raw.Server(*OPTIONS, f"--tokens={file}", f"--kernels-cache={folder}/kernels", folder=str(folder))
+    server = raw.Server(*OPTIONS, f"--tokens={file}", f"--kernels-cache={folder}/kernels", folder=str(folder),
+                        env={"ARRAYD_CPU_LATE": "1"} if late else {})
     return Place(server, server.path, ("127.0.0.1", places.port_of(server, "tcp")), tokens)
 
 
@@ -296,7 +298,7 @@ def tell(number, clients, proxies, trouble, seen):
 
 
 def soak(options, folder, raw, places, cutting):
-    place, rng, rounds = start(folder, raw, places), random.Random(options.seed), []
+    place, rng, rounds = start(folder, raw, places, options.late), random.Random(options.seed), []
     with contextlib.ExitStack() as ends:
         proxies = [ends.enter_context(cutting.Proxy(to, at, lambda n: (budget(rng), budget(rng)), options.seed))
                    for to, at in ((place.path, f"{folder}/cut"), (place.address, None))]
@@ -328,6 +330,8 @@ def main():
     parser.add_argument("--rounds", type=int, help="into so many it is divided")
     parser.add_argument("--trouble", type=float, default=float(os.environ.get("SOAK_TROUBLE", 0)),
                         help="seconds between kills of workers and upgrades, on average; 0: there are none")
+    parser.add_argument("--late", action="store_true", default=bool(os.environ.get("SOAK_LATE")),
+                        help="operations are complete later")
     options = parser.parse_args()
     options.rounds = options.rounds or max(3, int(options.seconds / 30))
     build = options.build.resolve()
