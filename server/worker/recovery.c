@@ -274,16 +274,18 @@ static ad_ledger_session *session_at(const ad_recovery *r, ad_at at) {
     return ad__recovery_look(r, at, sizeof(ad_ledger_session));
 }
 
-/* What each session, name and capability says of memory that others have as well. */
-static int note_all(ad_recovery *r, const ad_ledger_head *head, uint64_t most) {
+/* What each session, name and capability says of memory that others have as well. AD_E_MEMORY; AD_E_PROTOCOL: more
+ * sessions than there can be, that is, some again and again. */
+static int note_all(ad_recovery *r, const ad_ledger_head *head, ad_fault *fault) {
+    uint64_t most = r->memory / sizeof(ad_ledger_session);
     int status = ad__recovery_note_holders(r, head);
-    for (const ad_ledger_session *at = session_at(r, head->sessions); at && most && !status;
-         at = session_at(r, at->next), most--) {
+    for (const ad_ledger_session *at = session_at(r, head->sessions); at && !status; at = session_at(r, at->next)) {
+        if (!most--) return ad__fault(fault, AD_E_PROTOCOL, "the ledger's list of sessions has no end");
         const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
         const ad_ledger_table *t = at->alive ? settled_table(r, at, state) : NULL;
         if (t) status = ad__recovery_note(r, t, state);
     }
-    return status;
+    return status ? ad__fault(fault, status, "out of memory") : 0;
 }
 
 /* Sessions first, then what only names and capabilities hold. */
@@ -292,15 +294,11 @@ static int go_on(ad_worker *w, int fd, uint64_t *sessions, uint64_t *lost, ad_fa
     int status = open_ledger(r, fd, fault);
     if (status) return status;
     const ad_ledger_head *head = (const ad_ledger_head *)(void *)r->base;
-    uint64_t most = r->memory / sizeof(ad_ledger_session);
     snprintf(w->died_of, sizeof w->died_of, "%.*s", AD_FAULT_TEXT - 1, head->why);
-    if (note_all(r, head, most)) status = ad__fault(fault, AD_E_MEMORY, "out of memory");
-    for (ad_ledger_session *old = session_at(r, head->sessions); old && most; old = session_at(r, old->next), most--) {
-        if (status) drop(w, old->id, fault->text);
-        if (!status && restore(w, old)) ++*sessions;
-        else ++*lost;
-    }
-    if (status || !w->ledger) return status;
+    if ((status = note_all(r, head, fault))) return status;
+    for (ad_ledger_session *old = session_at(r, head->sessions); old; old = session_at(r, old->next))
+        ++*(restore(w, old) ? sessions : lost);
+    if (!w->ledger) return 0;
     w->sharing->number = ad__ledger_head(w->ledger)->number = head->number;
     ad__recovery_holders(w, head);
     return 0;

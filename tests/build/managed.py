@@ -81,11 +81,11 @@ class Machine:
         self.first = None
 
     def wait(self, seconds=60):
-        """Until systemd is up. AssertionError."""
+        """Until systemd is up. TimeoutError."""
         end = time.monotonic() + seconds
         while True:
             if self.process.poll() is not None:
-                raise AssertionError(self.process.stderr.read())
+                raise TimeoutError(self.process.stderr.read())
             with contextlib.suppress(OSError, IndexError):
                 path = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
                 self.first = int(path.read_text().split()[0])
@@ -93,7 +93,8 @@ class Machine:
                     state = self.run("systemctl", "is-system-running", check=False).stdout.strip()
                     if state in ("running", "degraded"):
                         return
-            assert time.monotonic() < end, "systemd does not come up"
+            if time.monotonic() > end:
+                raise TimeoutError("systemd does not come up")
             time.sleep(0.02)
 
     def command(self, *command):

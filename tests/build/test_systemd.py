@@ -25,9 +25,11 @@ def machine(installed, tmp_path_factory):
     m = managed.Machine(tmp_path_factory.mktemp("machine"), installed)
     try:
         m.wait()
-        yield m
-    finally:
+    except (TimeoutError, subprocess.TimeoutExpired) as error:
         m.stop()
+        pytest.skip(f"systemd does not run here: {error}")
+    yield m
+    m.stop()
 
 
 @pytest.fixture

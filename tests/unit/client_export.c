@@ -39,7 +39,7 @@ static void await_exports(ad_session *s, uint64_t n) {
         ;
 }
 
-Test(client_export, both_write, .timeout = 60) {
+Test(client_export, both_write) {
     ad_session *s = open_embedded();
     ad_array *a = make(s, N), *odd;
     ad_lease *lease, *second;
@@ -137,7 +137,7 @@ Test(client_export, descriptors_are_not_mixed_up) {
     ad_session_close(s);
 }
 
-Test(client_export, a_child_has_no_part_in_it, .timeout = 60) {
+Test(client_export, a_child_has_no_part_in_it) {
     ad_session *s = open_embedded();
     ad_array *a = make(s, N);
     ad_lease *lease;

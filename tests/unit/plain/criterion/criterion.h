@@ -63,6 +63,7 @@ void plain_skip(void);
 #define cr_expect_neq(a, b, ...) PLAIN(0, (a) != (b))
 #define cr_expect_lt(a, b, ...) PLAIN(0, (a) < (b))
 #define cr_expect_gt(a, b, ...) PLAIN(0, (a) > (b))
+#define cr_expect_leq(a, b, ...) PLAIN(0, (a) <= (b))
 #define cr_expect_geq(a, b, ...) PLAIN(0, (a) >= (b))
 #define cr_expect_null(p, ...) PLAIN(0, (p) == NULL)
 #define cr_expect_not_null(p, ...) PLAIN(0, (p) != NULL)
