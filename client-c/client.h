@@ -226,7 +226,7 @@ static inline bool ad__foreign(const ad_session *s) {
     return s->generation != atomic_load_explicit(&ad__generation, memory_order_relaxed);
 }
 int ad__fail_foreign(void);
-int ad__session_locks(ad_session *s); /* make them */
+void ad__session_conditions(ad_session *s); /* make them, anew in a child */
 uint64_t ad__session_serial_next(void);
 /* ---- inherit.c: forks ---- */
 void ad__inherit_add(ad_session *s);

@@ -164,15 +164,17 @@ static void disown(ad_session *s) {
     s->dead = true;
 }
 
+/* The thread that forked holds the locks, and is the only one here: those who waited are the parent's. */
 static void after_in_child(void) {
     atomic_fetch_add_explicit(&ad__generation, 1, memory_order_relaxed);
     for (ad_session *s = sessions; s; s = s->next) {
-        ad__session_locks(s);
+        ad__session_conditions(s);
         if (s->heir >= 0) renew(s);
         else if (s->fd >= 0) disown(s);
+        pthread_mutex_unlock(&s->lock);
     }
     ad__pools_in_child();
-    pthread_mutex_init(&lock, NULL);
+    pthread_mutex_unlock(&lock);
 }
 
 static void watch(void) { pthread_atfork(before, after_in_parent, after_in_child); }

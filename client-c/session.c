@@ -53,15 +53,13 @@ int ad__fail_foreign(void) {
 
 /* ---- making and unmaking ---- */
 
-int ad__session_locks(ad_session *s) {
+void ad__session_conditions(ad_session *s) {
     pthread_condattr_t attributes;
-    if (pthread_mutex_init(&s->lock, NULL) != 0) return ad__fail_memory();
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&s->changed, &attributes);
     pthread_cond_init(&s->work, &attributes);
     pthread_condattr_destroy(&attributes);
-    return 0;
 }
 
 static void destroy(ad_session *s) {
@@ -98,11 +96,11 @@ static int create(ad_session **out) {
     s->generation = atomic_load(&ad__generation);
     s->trace = trace && *trace && strcmp(trace, "0") != 0;
     s->window.ops = s->window.bytes = UINT64_MAX / 4;
-    int status = ad__session_locks(s);
-    if (status) {
+    if (pthread_mutex_init(&s->lock, NULL) != 0) {
         free(s);
-        return status;
+        return ad__fail_memory();
     }
+    ad__session_conditions(s);
     ad__inherit_add(s);
     if (ad__input_open(&s->input) != 0 || (s->trace && ad__reader_new(&s->tracer) != 0)) {
         destroy(s);

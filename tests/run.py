@@ -89,7 +89,7 @@ def main():
     package = build.parent / "release" if build.name in ("asan", "tsan") else build  # Python cannot load a sanitizer's
     environment.update(ARRAYD_BUILD=str(build), ARRAYD_TEST_BIN=str(build / "bin"), PYTHONPATH=str(package / "python"),
                        ARRAYD_KERNELS_CACHE=str(build / "kernels"), PYTHONUNBUFFERED="1", ASAN_OPTIONS="detect_leaks=1",
-                       UBSAN_OPTIONS="print_stacktrace=1", TSAN_OPTIONS="halt_on_error=1")
+                       UBSAN_OPTIONS="print_stacktrace=1", TSAN_OPTIONS="halt_on_error=1 die_after_fork=0")
     total = [0, 0, 0]
     for suite in options.suite:
         for name, command, xml, more in commands(suite, build, report):
