@@ -64,7 +64,7 @@ def test_client_that_came_before_the_server(activated, tmp_path):
         wait_until(lambda: server.said("event=ready"), "the server is ready")
     assert answers and answers[0][5]["pid"] == server.pid
     Client(path).sync()
-    assert server.said(f"at=unix:{path} ")
+    wait_until(lambda: server.said(f"at=unix:{path} "), "the log says where")
     assert not os.path.exists(server.path)  # its own socket is not needed
     worker = open(f"/proc/{server.worker}/environ").read()
     assert "LISTEN_" not in worker
@@ -79,7 +79,7 @@ def test_several_sockets(activated, tmp_path):
         wait_until(lambda: server.said("event=ready"), "the server is ready")
     for path in (*paths, "\0" + paths[0]):
         Client(path).sync()
-    assert server.said(f"unix:@{paths[0]}")
+    wait_until(lambda: server.said(f"unix:@{paths[0]}"), "the log says where")
 
 
 def test_what_is_somebody_elses_is_left_alone(activated, tmp_path):

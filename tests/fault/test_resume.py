@@ -235,7 +235,7 @@ def test_a_session_waits_for_so_long(start):
     session.socket.close()
     wait_until(lambda: server.said("session waits"), "it has been noticed")
     sessions(bystander, 1)
-    assert server.said("has not come back")
+    wait_until(lambda: server.said("has not come back"), "the log says why")
     assert "over" in refused(session)
 
 

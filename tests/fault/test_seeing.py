@@ -238,7 +238,7 @@ def test_kill(start):
     assert clients[0].get(kept)[3] == 4.5
     assert [s["session"] for s in see(server, "sessions") if s["state"] == "active"] == [str(clients[0].welcome[3])]
     assert f"there is no session {name}9" in ctl(server, "kill", name + "9", expect=BAD)
-    assert server.said(f'event="session killed" session={name} by=uid:{os.getuid()}')
+    wait_until(lambda: server.said(f'event="session killed" session={name} by=uid:{os.getuid()}'), "the log says who")
 
 
 def test_trace(start):

@@ -340,6 +340,7 @@ def test_a_kernel_that_killed_a_worker_is_not_launched_again(start):
     _, failed, after = out.splitlines()
     assert failed.startswith("DeviceLostError") and "kernel wild ran longer than 1 s" in failed
     assert after.split()[0] == "45.0"
+    wait_until(lambda: server.said("event=recovered"), "the log says so")
     assert sum("event=recovered" in line for line in server.lines) == 1
 
 

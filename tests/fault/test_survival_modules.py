@@ -233,6 +233,7 @@ def test_the_compiler_is_gone(start, late, tmp_path):
         with pytest.raises(Failed, match="module 1 with it: arrayd-compile is not beside this program") as failed:
             session.get(x)
         assert failed.value.error == "device_lost"
+    wait_until(lambda: server.said("module lost"), "the log says so")
     assert sum("module lost" in line for line in server.lines) == 1
     (tmp_path / "gone").rename(tmp_path / "arrayd-compile")
     again(server, session)
