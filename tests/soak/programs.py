@@ -16,6 +16,7 @@ import arrayd as ad
 PROGRAMS = {}
 LOST = "in place", "used again"  # what a worker that was killed may take with it
 may_lose = False  # workers are killed
+LACKED, MAY_BE = 2, 3  # how a forked child ends that lacked memory, or lost what it may lose
 
 
 def is_lost(error, forked=False):
@@ -256,15 +257,17 @@ def forks(draw):
             close(a, x + 1)
             status = 0
         except BaseException as error:
-            status = 2 if is_lost(error, forked=True) else 1
+            status = LACKED if isinstance(error, MemoryError) else MAY_BE if is_lost(error, forked=True) else 1
             if status == 1:
                 traceback.print_exc()
         finally:
             os._exit(status)
     a *= 3
     close(a, x * 3)
-    _, status = os.waitpid(child, 0)
-    if os.waitstatus_to_exitcode(status) == 2:
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == LACKED:
+        raise MemoryError("the child's")
+    if status == MAY_BE:
         raise ad.DeviceLostError(f"the child: {LOST[0]}")
     assert status == 0, f"the child ended with {status}"
 

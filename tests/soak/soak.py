@@ -30,7 +30,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 MIB = 1 << 20
 EMPTY = ["used_bytes", "shared_buffers", "shared_bytes", "capabilities", "published", "orphans", "host_bytes",
          "sessions", "compile_waiting"]
-OPTIONS = ["--memory=96M", "--host-memory=256M", "--slab=4M", "--resume-time=2", "--hello-timeout=1",
+OPTIONS = ["--memory=96M", "--host-memory=256M", "--slab=4M", "--hello-timeout=1",
            "--tcp=127.0.0.1:0", "--log-level=info"]
 GRANTS = {"alice": "names=yes", "bob": "memory=24M memory-each=16M names=yes", "carol": "priority=low names=yes"}
 GROWTH = 32 * MIB  # of memory, which no allocator keeps to the byte
@@ -45,7 +45,7 @@ class Wrong(Exception):
 Place = collections.namedtuple("Place", "server path address tokens")
 
 
-def start(folder, raw, places, late):
+def start(folder, raw, places, options):
     tokens, lines = {}, []
     for name, grants in GRANTS.items():
         tokens[name], line = places.make_token(name)
@@ -53,8 +53,9 @@ def start(folder, raw, places, late):
     file = folder / "tokens"
     file.write_text("".join(lines))
     file.chmod(0o600)
-    server = raw.Server(*OPTIONS, f"--tokens={file}", f"--kernels-cache={folder}/kernels", folder=str(folder),
-                        env={"ARRAYD_CPU_LATE": "1"} if late else {})
+    comeback = 2 + (options.clients // 4 if options.trouble else 0)  # as many have to come back at once
+    server = raw.Server(*OPTIONS, f"--resume-time={comeback}", f"--tokens={file}", f"--kernels-cache={folder}/kernels",
+                        folder=str(folder), env={"ARRAYD_CPU_LATE": "1"} if options.late else {})
     return Place(server, server.path, ("127.0.0.1", places.port_of(server, "tcp")), tokens)
 
 
@@ -298,7 +299,7 @@ def tell(number, clients, proxies, trouble, seen):
 
 
 def soak(options, folder, raw, places, cutting):
-    place, rng, rounds = start(folder, raw, places, options.late), random.Random(options.seed), []
+    place, rng, rounds = start(folder, raw, places, options), random.Random(options.seed), []
     with contextlib.ExitStack() as ends:
         proxies = [ends.enter_context(cutting.Proxy(to, at, lambda n: (budget(rng), budget(rng)), options.seed))
                    for to, at in ((place.path, f"{folder}/cut"), (place.address, None))]
