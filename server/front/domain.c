@@ -362,10 +362,14 @@ static bool will_retry(ad_domain *d) {
     return true;
 }
 
+/* It has none, and may have another one, now or later. */
+static bool wants_worker(const ad_domain *d) {
+    return d->state == AD_DOMAIN_FAILED && !ad__domain_is_ending(d) && !d->front->stopping &&
+           !ad__upgrade_leaves(d->front);
+}
+
 static void start_again(ad_domain *d) {
-    if (d->state != AD_DOMAIN_FAILED || ad__domain_is_ending(d) || d->front->stopping || ad__upgrade_leaves(d->front) ||
-        ad__os_now() < d->not_before)
-        return;
+    if (!wants_worker(d) || ad__os_now() < d->not_before) return;
     if (start(d, &d->why)) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", d->name, d->why.text);
 }
 
@@ -373,9 +377,7 @@ static void start_again(ad_domain *d) {
 void ad__domain_restart(ad_domain *d) {
     if (d->keep.old < 0) return;
     start_again(d);
-    if (d->state == AD_DOMAIN_FAILED && !ad__domain_is_ending(d) && !d->front->stopping &&
-        !ad__upgrade_leaves(d->front))
-        look_again(d->front, d->not_before - ad__os_now());
+    if (wants_worker(d)) look_again(d->front, d->not_before - ad__os_now());
 }
 
 ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault) {

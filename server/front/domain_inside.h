@@ -1,4 +1,4 @@
-/* What a trust domain is, for those parts of the front that run its worker: domain.c, leaving.c. */
+/* What a trust domain is, for those parts of the front that run its worker: domain.c, domain_end.c. */
 #ifndef AD_SERVER_FRONT_DOMAIN_INSIDE_H
 #define AD_SERVER_FRONT_DOMAIN_INSIDE_H
 

@@ -23,7 +23,7 @@ typedef struct ad_seat ad_seat;
 typedef struct ad_inherited ad_inherited;
 
 #define AD_SEAT_CHAINS 256
-#define AD_FRONT_SIGNALS 4
+#define AD_FRONT_SIGNALS 4 /* that it takes: to stop, read its configuration again, be upgraded */
 #define AD_HAND_LAYOUT 112 /* bytes of what describes a record and a ledger */
 
 /* How a client has come. */
@@ -272,6 +272,7 @@ void ad__handover_exec(ad_front *f, ad_fault *fault);
 /* The new one: read the record; and, when it listens, go on. AD_E_PROTOCOL. */
 int ad__handover_read(ad_front *f, int record, ad_fault *fault);
 void ad__handover_done(ad_front *f);
+extern const int ad__front_signals[AD_FRONT_SIGNALS]; /* all of them wait from one front to the next */
 void ad__handover_let_signals_in(void);
 /* Offer a descriptor to the next front, by a name and what else makes it what it is. AD_E_MEMORY. */
 int ad__inherit_offer(ad_front *f, const char *name, const char *text, int fd);

@@ -167,14 +167,13 @@ static void let_through(const ad_hand *h, int record, int flags) {
     fcntl(record, F_SETFD, flags);
 }
 
+const int ad__front_signals[AD_FRONT_SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
+
 /* Signals that come meanwhile wait for the next front, which lets them in when it has handlers for them. */
 static void hold_signals(int how) {
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGUSR2);
+    for (int i = 0; i < AD_FRONT_SIGNALS; i++) sigaddset(&set, ad__front_signals[i]);
     sigprocmask(how, &set, NULL);
 }
 

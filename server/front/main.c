@@ -112,7 +112,6 @@ static int embed(ad_front *f, int fd, ad_fault *fault) {
 }
 
 static int start_loop(ad_front *f) {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
     int error = uv_loop_init(&f->loop);
     if (!error) error = uv_timer_init(&f->loop, &f->patience);
     if (!error) error = uv_timer_init(&f->loop, &f->retry);
@@ -124,13 +123,14 @@ static int start_loop(ad_front *f) {
     uv_unref((uv_handle_t *)&f->retry);
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < AD_FRONT_SIGNALS; i++) {
+        const int number = ad__front_signals[i];
         int status = uv_signal_init(&f->loop, &f->signals[i]);
         if (status) return status;
         f->signals[i].data = f;
         uv_unref((uv_handle_t *)&f->signals[i]);
         /* An interrupt from the terminal is the client's of an embedded server, which ends with it. */
-        if (f->embedded && (numbers[i] == SIGINT || numbers[i] == SIGUSR2)) signal(numbers[i], SIG_IGN);
-        else if ((status = uv_signal_start(&f->signals[i], on_signal, numbers[i]))) return status;
+        if (f->embedded && (number == SIGINT || number == SIGUSR2)) signal(number, SIG_IGN);
+        else if ((status = uv_signal_start(&f->signals[i], on_signal, number))) return status;
     }
     ad__handover_let_signals_in();
     return 0;

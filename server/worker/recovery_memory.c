@@ -61,7 +61,7 @@ static struct ad_common *common_of(const ad_recovery *r, const ad_ledger_row *ro
     return c->slab ? c : NULL;
 }
 
-/* The same, made where the row says that it is so. NULL: no memory. */
+/* The same, made as the row says that it is so. NULL: no memory. */
 static struct ad_common *note_common(ad_recovery *r, const ad_ledger_row *row) {
     if (2 * r->commons >= r->common_room && !grow(r)) return NULL;
     struct ad_common *c = place(r, row->slab, row->offset);
@@ -69,6 +69,7 @@ static struct ad_common *note_common(ad_recovery *r, const ad_ledger_row *row) {
         *c = (struct ad_common){.slab = row->slab, .offset = row->offset};
         r->commons++;
     }
+    c->common = c->common || row->common;
     return c;
 }
 
@@ -97,7 +98,6 @@ int ad__recovery_note(ad_recovery *r, const ad_ledger_table *t, const ad_ledger_
         if (row.kind != AD_LEDGER_BUFFER || !row.shared || !row.slab) continue;
         struct ad_common *c = note_common(r, &row);
         if (!c) return AD_E_MEMORY;
-        c->common = c->common || row.common;
         if (row.common && was_changing(&row, state)) c->changing = true;
     }
     return 0;
@@ -314,10 +314,7 @@ struct noting {
 
 static void note_holder(void *user, ad_ledger_holder *h) {
     struct noting *n = user;
-    struct ad_common *c = h->memory.slab ? note_common(n->recovery, &h->memory) : NULL;
-    if (!h->memory.slab) return;
-    if (c) c->common = c->common || h->memory.common;
-    else n->status = AD_E_MEMORY;
+    if (h->memory.slab && !note_common(n->recovery, &h->memory)) n->status = AD_E_MEMORY;
 }
 
 int ad__recovery_note_holders(ad_recovery *r, const ad_ledger_head *head) {

@@ -34,7 +34,7 @@ struct rtc {
     }
 
     /* Bytes of the cubin; 0: *said says why there is none. */
-    size_t run(const std::string &source, const char *arch, std::string *said, int includes) {
+    size_t run(const std::string &source, const char *arch, std::string *said, int includes) const {
         ad_compile_job job;
         ad_fuse_job(source.data(), source.size(), arch, includes, &job);
         std::vector<std::string> texts, options(job.own_options, job.own_options + job.nown_options);
@@ -61,6 +61,14 @@ struct rtc {
     }
 };
 
+/* The plan's source, for a GPU of that architecture. */
+static void must_compile(const rtc &compiler, const fuse_chain &f, const ad_fuse_plan &p, const char *arch) {
+    std::string said;
+    const std::string source = ad_fuse_source(&f.chain, &p.form);
+    cr_assert_gt(compiler.run(source, arch, &said, ad_fuse_includes(&p.form)), 0u, "%s\n%s", said.c_str(),
+                 source.c_str());
+}
+
 /* Rows of every loop, as many in a chain as it has outputs: every second chain, for one architecture or the other. */
 Test(fuse_nvrtc, rows_compile) {
     rtc compiler;
@@ -86,11 +94,8 @@ Test(fuse_nvrtc, rows_compile) {
             if (f.chain.nnodes == 0) break;
             if (chains++ % 2 != loop % 2) continue; /* tests/gpu has all of them */
             ad_fuse_plan p;
-            std::string said;
             cr_assert(make_plan(f, &p));
-            const std::string source = ad_fuse_source(&f.chain, &p.form);
-            cr_assert_gt(compiler.run(source, chains % 4 < 2 ? "sm_80" : "sm_90", &said, ad_fuse_includes(&p.form)), 0u,
-                         "%s\n%s", said.c_str(), source.c_str());
+            must_compile(compiler, f, p, chains % 4 < 2 ? "sm_80" : "sm_90");
         }
     }
     cr_assert_gt(chains, 40);
@@ -106,11 +111,8 @@ Test(fuse_nvrtc, random_chains_compile) {
         if (i % 3 == 1) std::swap(f.dims[0].strides[0], f.dims[0].strides[2]);
         if (i % 3 == 2) f.dims[0].strides[1] = 0;
         ad_fuse_plan p;
-        std::string said;
         cr_assert(make_plan(f, &p));
-        const std::string source = ad_fuse_source(&f.chain, &p.form);
-        cr_assert_gt(compiler.run(source, i % 2 ? "sm_80" : "sm_90", &said, ad_fuse_includes(&p.form)), 0u, "%s\n%s",
-                     said.c_str(), source.c_str());
+        must_compile(compiler, f, p, i % 2 ? "sm_80" : "sm_90");
     }
 }
 
@@ -129,11 +131,8 @@ Test(fuse_nvrtc, random_sources_compile) {
             f.output(f.chain.nnodes - 1);
         }
         ad_fuse_plan p;
-        std::string said;
         cr_assert(make_plan(f, &p));
-        const std::string source = ad_fuse_source(&f.chain, &p.form);
-        cr_assert_gt(compiler.run(source, at % 8 < 4 ? "sm_80" : "sm_90", &said, ad_fuse_includes(&p.form)), 0u,
-                     "%s\n%s", said.c_str(), source.c_str());
+        must_compile(compiler, f, p, at % 8 < 4 ? "sm_80" : "sm_90");
     }
 }
 
@@ -176,12 +175,9 @@ Test(fuse_nvrtc, ends_compile) {
             ad_op op = {};
             ad_operand operand[2] = {};
             ad_fuse_plan p;
-            std::string said;
             memset(static_cast<void *>(&p), 0, sizeof p);
             cr_assert(make_end(f, &op, operand, dtype, family, way, &p));
-            const std::string source = ad_fuse_source(&f.chain, &p.form);
-            cr_assert_gt(compiler.run(source, "sm_90", &said, ad_fuse_includes(&p.form)), 0u, "%s\n%s", said.c_str(),
-                         source.c_str());
+            must_compile(compiler, f, p, "sm_90");
             made++;
         }
     cr_assert_gt(made, 12);
@@ -209,7 +205,6 @@ Test(fuse_nvrtc, scans_compile) {
         ad_op op = {};
         ad_operand operand[2] = {};
         ad_fuse_plan p;
-        std::string said;
         memset(static_cast<void *>(&p), 0, sizeof p);
         f.input(AD_FLOAT64);
         f.input(end.input, {f.shape.back()});
@@ -223,9 +218,7 @@ Test(fuse_nvrtc, scans_compile) {
         f.chain.end = {&op, from_node(f.chain.nnodes - 1)};
         end.way = uint8_t(i++ / 2 % 2 ? AD_SCAN_TILED : AD_SCAN_ROWS);
         cr_assert(ad_fuse_plan_end(&f.chain, &end, f.shape.size() > 1, &p));
-        const std::string source = ad_fuse_source(&f.chain, &p.form);
-        cr_assert_gt(compiler.run(source, i % 3 ? "sm_90" : "sm_80", &said, ad_fuse_includes(&p.form)), 0u, "%s\n%s",
-                     said.c_str(), source.c_str());
+        must_compile(compiler, f, p, i % 3 ? "sm_90" : "sm_80");
     }
 }
 
@@ -237,7 +230,6 @@ Test(fuse_nvrtc, what_goes_together_compiles) {
         const int parts = nodes == 1 ? 16 : 4;
         fuse_chain f({7, 5});
         ad_fuse_plan p;
-        std::string said;
         memset(static_cast<void *>(&p), 0, sizeof p);
         for (int k = 0; k < parts; k++) {
             f.input(AD_FLOAT32);
@@ -248,8 +240,6 @@ Test(fuse_nvrtc, what_goes_together_compiles) {
             f.output(f.chain.nnodes - 1);
         }
         cr_assert(ad_fuse_plan_make(&f.chain, 132, &p));
-        const std::string source = ad_fuse_source(&f.chain, &p.form);
-        cr_assert_gt(compiler.run(source, "sm_90", &said, ad_fuse_includes(&p.form)), 0u, "%s\n%s", said.c_str(),
-                     source.c_str());
+        must_compile(compiler, f, p, "sm_90");
     }
 }

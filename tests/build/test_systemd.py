@@ -50,14 +50,19 @@ def until(condition, what):
         time.sleep(0.01)
 
 
+def python(text, *before):
+    """A program that uses the library, as a command."""
+    return ["env", "-i", f"PYTHONPATH={BUILD / 'python'}", "PATH=/usr/bin:/bin", *before, sys.executable, "-c",
+            "import sys, arrayd as ad\n" + text]
+
+
 def program(machine, text, user=None):
     """What a client prints."""
     setpriv = []
     if user:
         group = machine.run("id", "--group", user).stdout.strip()
         setpriv = ["setpriv", f"--reuid={user}", f"--regid={group}", "--init-groups"]
-    return machine.run("env", "-i", f"PYTHONPATH={BUILD / 'python'}", "PATH=/usr/bin:/bin", *setpriv, sys.executable, "-c",
-                       "import arrayd as ad, numpy as np, os\n" + text).stdout.strip()
+    return machine.run(*python(text, *setpriv)).stdout.strip()
 
 
 def main_process(machine):
@@ -100,18 +105,15 @@ except (ConnectionError, PermissionError) as error:
 @contextlib.contextmanager
 def client(machine):
     """A program with an array, asked by a line: what it has and whether its session is still the first."""
-    text = f"""
-import sys
-sys.path.insert(0, {str(BUILD / 'python')!r})
-import arrayd as ad
+    text = """
 a = ad.arange(100_000)
 session = ad.session_info()["session"]
 for line in sys.stdin:
     a = a + 1
     print(int(a.sum()) - 4999950000, ad.session_info()["session"] == session, flush=True)
 """
-    process = subprocess.Popen(machine.command("env", "-i", "PATH=/usr/bin:/bin", sys.executable, "-c", text), text=True,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(machine.command(*python(text)), text=True, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     done = 0
 
     def ask():
