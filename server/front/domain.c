@@ -223,9 +223,10 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     /* What it said last may still wait in the channel. */
     while (d->channel_open && ad__channel_receive(&d->channel, &note, &fd) > 0) take_note(d, &note, fd);
     d->alive = false;
-    fail(d, "the worker died");
     bool wanted = f->stopping || ad__upgrade_leaves(f);
-    ad__log(wanted && !code && !signal_number ? AD_LOG_INFO : AD_LOG_ERROR, "worker exited",
+    bool killed = wanted && d->state != AD_DOMAIN_READY && signal_number == SIGKILL; /* by ad__domain_leave_all() */
+    fail(d, "the worker died");
+    ad__log(wanted && !code && (!signal_number || killed) ? AD_LOG_INFO : AD_LOG_ERROR, "worker exited",
             "domain=%s worker=%d status=%ld signal=%d sessions=%lu why=%s", d->name, (int)process->pid, (long)code,
             signal_number, d->sessions, wanted ? "" : d->why.text);
     close_channel(d);

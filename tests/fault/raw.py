@@ -18,6 +18,7 @@ BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
 # Of the Python package: a sanitizer's extension cannot be loaded by Python.
 PACKAGE = (BUILD.parent / "release" if BUILD.name in ("asan", "tsan") else BUILD) / "python"
 PROGRAM = BUILD / "bin" / "arrayd"
+BACKEND = os.environ.get("ARRAYD_TEST_BACKEND", "cpu")
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
           "float32", "float64", "complex64", "complex128"]
 FEATURE_RESUME = 2
@@ -78,7 +79,7 @@ class Server:
         self.started = time.monotonic()
         full = {k: v for k, v in os.environ.items() if not k.startswith(("ARRAYD_", "AD_"))}
         full.update(env or {})
-        self.process = subprocess.Popen([program, f"--socket={self.path}", "--backend=cpu",
+        self.process = subprocess.Popen([program, f"--socket={self.path}", f"--backend={BACKEND}",
                                          "--kernels-cache=none", *options], env=full,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         text=True, errors="replace")

@@ -400,8 +400,8 @@ def test_a_source_that_was_scribbled_on(server):
     assert session.get(y).tolist() == [434343, 434344, 434345]
 
 
-def test_sources_are_limited(start):
-    server = start(*OPEN)
+def test_sources_are_limited(start, late):
+    server = start(*OPEN, env=late)
     session = Session(server.path)
     source = PLAIN + "//" + "x" * 890_000
     with pytest.raises(Failed, match="more than 256 MiB"):
@@ -410,6 +410,7 @@ def test_sources_are_limited(start):
     assert i > 290
     for k in range(1, i):
         session.op("module_drop", k)
+    session.sync()  # until then it may be needed again
     build(session, 1, source, ["-DADDED=1"])
     doubled(session, 1)
 

@@ -1,11 +1,11 @@
 """Upgrades, for tests: where arrayd is installed, and arrayctl upgrade."""
 import json
-import re
+import subprocess
 
 import raw
 from seeing import BAD, ctl, see
 
-VERSION = re.search(r"(?m)^VERSION := (\S+)", (raw.TOP / "Makefile").read_text())[1]
+VERSION = subprocess.run([raw.PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
 
 
 class Installed:

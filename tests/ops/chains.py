@@ -42,7 +42,7 @@ def together(body, **least):
     """Run body with its operations queued: what it returns, and what the counters say of it. Where chains are compiled,
     again when that has been done; and until the counters say what is expected at least, as the client may be late on a
     machine that is busy."""
-    for attempt in range(20):
+    for attempt in range(60):
         result, counters = once(body)
         if (attempt > 5 or not counters["unfused_chains"]) and all(counters[name] >= value for name, value in least.items()):
             break

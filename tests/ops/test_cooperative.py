@@ -1,4 +1,6 @@
 """Cooperative launches: blocks of a grid that wait for each other."""
+import itertools
+
 import numpy as np
 import pytest
 
@@ -228,9 +230,24 @@ def test_copies_to_arrays():
     expected = np.zeros(20)
     expected[3:16] = np.arange(1, 14)
     np.testing.assert_array_equal(y.get().ravel(), expected)
-    x, y = ad.arange(20, dtype="int8"), ad.zeros(20, dtype="int8")
-    whole[1, 32](x, y, np.int32(5))
-    assert y.get().tolist() == [0, 0, 0, 1, 2, 3, 4, 5] + [0] * 12
+
+
+@jit.rawkernel()
+def moved(x, y, to, start, count):
+    jit.cg.memcpy_async(jit.cg.this_thread_block(), y, to, x, start, count)
+    jit.cg.wait(jit.cg.this_thread_block())
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool", "int16"])
+def test_copies_from_anywhere_to_anywhere(dtype):
+    """Whatever the places are aligned to, and of any size."""
+    x = ad.asarray(np.random.default_rng(1).integers(0, 2 if dtype == "bool" else 99, 60).astype(dtype))
+    size = x.dtype.itemsize
+    for to, start, count in [*itertools.product(range(5), range(5), (1, 5, 16)), (16, 1, 40), (3, 1, 41), (0, 2, 39)]:
+        y, expected = ad.zeros(60, dtype=dtype), np.zeros(60, dtype)
+        moved[1, 32](x, y, to, start, np.int32(count * size))
+        expected[to:to + count] = x.get()[start:start + count]
+        np.testing.assert_array_equal(y.get(), expected, err_msg=f"{to}, {start}, {count}")
 
 
 @pytest.mark.parametrize(("call", "message"), [

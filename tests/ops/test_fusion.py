@@ -271,7 +271,7 @@ def test_random_programs(servers, block, exact):
             if exact:
                 np.testing.assert_array_equal(a, program.arrays[number], err_msg=f"{seed}: {number}")
         assert all(same_bits(a, b) for a, b in zip(read, read_apart, strict=True)), seed
-    assert fused > 50
+    assert fused > (20 if is_gpu() else 50)  # where chains are compiled as they come
 
 
 @pytest.fixture(params=["", "1"], ids=["there", "moved"])

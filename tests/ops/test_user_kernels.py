@@ -291,7 +291,7 @@ def test_attributes_and_cached_code():
         kernel.cached_code
     kernel(ad.zeros(3), ad.zeros(3))
     kernel(ad.zeros(3, "int32"), ad.zeros(3, "int32"))
-    assert len(kernel.cached_codes) == 2 and "int" in kernel.cached_code and "void named(" in kernel.cached_code
+    assert len(kernel.cached_codes) == 2 and "int" in kernel.cached_code and "void elementwise_named(" in kernel.cached_code
 
 
 # ---- reductions ----
@@ -310,6 +310,16 @@ def test_axes(shape, block_size):
             same(total(a, axis=axis, keepdims=keepdims, block_size=block_size), x.sum(axis=axis, keepdims=keepdims))
     same(l2norm(a, axis=-1, block_size=block_size), np.sqrt((x * x).sum(-1)), 1e-14)
     same(total(a.T, axis=0, block_size=block_size), x.T.sum(0))
+
+
+@pytest.mark.parametrize("name", ["norm", "sin", "kernel", "main", "rint"])
+def test_kernels_named_as_functions(name):
+    """CUDA declares many, some of them for C; they can be called, too."""
+    x = numbers(10, "float64")
+    doubled = ad.ElementwiseKernel("float64 x", "float64 y", "y = 2 * x + sin(x) - rint(x)", name)
+    same(doubled(ad.asarray(x)), 2 * x + np.sin(x) - np.rint(x), 1e-14)
+    longest = ad.ReductionKernel("float64 x", "float64 y", "fabs(x)", "fmax(a, b)", "y = a", "0", name)
+    same(longest(ad.asarray(x)), np.abs(x).max())
 
 
 @pytest.mark.parametrize("dtype", REAL + ["complex64", "complex128"])

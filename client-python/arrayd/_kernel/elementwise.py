@@ -41,6 +41,7 @@ class ElementwiseKernel(build.Cached):
         self.nargs = self.nin + self.nout
         self.operation, self.preamble = operation, preamble
         self.name = self.__name__ = build.identifier(name, "name")
+        self._entry = f"elementwise_{name}"  # CUDA declares functions, such as norm, that no kernel can be named as
         self.reduce_dims, self.no_return, self.return_tuple = reduce_dims, no_return, return_tuple
         self._prepare, self._after = kwargs.pop("loop_prep", ""), kwargs.pop("after_loop", "")
         self._options = build.as_options(kwargs.pop("options", ()))
@@ -120,8 +121,8 @@ class ElementwiseKernel(build.Cached):
         values.append(dims(shape))
         blocks = min(-(-total // block_size), _MOST_BLOCKS)
         module = self._module(tuple(kinds), dtypes, types, len(shape))
-        sites.note(self.name)
-        module.launch(self.name, (blocks, 1, 1), (block_size, 1, 1), 0, tuple(values), written)
+        sites.note(self._entry)
+        module.launch(self._entry, (blocks, 1, 1), (block_size, 1, 1), 0, tuple(values), written)
 
     def _module(self, kinds, dtypes, types, ndim):
         where, key = build.place(), (kinds, tuple(dtypes), ndim)
@@ -141,7 +142,7 @@ class ElementwiseKernel(build.Cached):
         declared.append(f"ad_kernel::dims<{ndim}> _shape")
         lines = [head(dtypes, self.preamble, self.operation, self._prepare, self._after), typedefs(types),
                  code(self.preamble, f"preamble of {self.name}"),
-                 f'extern "C" __global__ void {self.name}({", ".join(declared)}) {{',
+                 f'extern "C" __global__ void {self._entry}({", ".join(declared)}) {{',
                  f"ad_kernel::indexer<{ndim}> _ind(_shape);", "const ptrdiff_t n = _ind.size();", *before,
                  code(self._prepare, f"loop_prep of {self.name}", ";"),
                  "for (ptrdiff_t i = (ptrdiff_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; "

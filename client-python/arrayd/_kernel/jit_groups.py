@@ -23,10 +23,10 @@ def headers(used):
     """What text that is used needs included, and defined after that."""
     if "cooperative_groups::" not in used:
         return ""
-    copies = "cooperative_groups::memcpy_async(" in used or "cooperative_groups::wait" in used
+    copies = any(name in used for name in ("ad_copy_bytes(", "cooperative_groups::memcpy_async(", "cooperative_groups::wait"))
     return "".join(["#include <cooperative_groups.h>\n",
                     "#include <cooperative_groups/memcpy_async.h>\n" if copies else "",
-                    _ALIGNED if "ad_aligned_size<" in used else ""])
+                    _ALIGNED if "ad_aligned_size<" in used else "", _BYTES if "ad_copy_bytes(" in used else ""])
 
 
 # CUDA's takes any template of a number for its aligned_size_t, whose header takes a second to compile.
@@ -34,6 +34,17 @@ _ALIGNED = """template <size_t N> struct ad_aligned_size {
     size_t bytes;
     __device__ explicit operator size_t() const { return bytes; }
 };
+"""
+
+
+# CUDA's (13.0) takes bytes two by two where one place is two away from what the other is aligned to, at odd addresses, too,
+# and leaves out the last of an odd number. One that is empty counts for wait_prior(), as any.
+_BYTES = """template <class Block, class T>
+__device__ void ad_copy_bytes(const Block &block, T *to, const T *from, size_t bytes) {
+    const bool twos = (((size_t)to ^ (size_t)from) & 3) == 2;
+    for (size_t i = block.thread_rank(); twos && i < bytes; i += block.size()) to[i] = from[i];
+    cooperative_groups::memcpy_async(block, to, from, twos ? 0 : bytes);
+}
 """
 
 
@@ -152,11 +163,13 @@ def memcpy_async(translator, group, dst, dst_idx, src, src_idx, size, *, aligned
     if as_scalar(size, "size").type.dtype.kind not in "iu":
         raise TypeError("size must be an integer number of bytes")
     count, align = convert(size, np.uint64, "unsafe"), unwrapped(aligned_size)
-    if align is not None:
-        if type(align) is not int or align < 1 or align & align - 1:
-            raise ValueError(f"aligned_size must be a power of two, not {align!r}")
-        count = f"ad_aligned_size<{align}>{{(size_t)({count})}}"
+    if align is not None and (type(align) is not int or align < 1 or align & align - 1):
+        raise ValueError(f"aligned_size must be a power of two, not {align!r}")
     translator.written |= target.roots
+    if align in (None, 1) and target.type.dtype.itemsize == 1:
+        return Value(f"ad_copy_bytes({_BLOCK}, {to}, {start}, {count})", None)
+    if align is not None:
+        count = f"ad_aligned_size<{align}>{{(size_t)({count})}}"
     return Value(f"cooperative_groups::memcpy_async({_BLOCK}, {to}, {start}, {count})", None)
 
 

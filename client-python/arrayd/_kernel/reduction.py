@@ -44,6 +44,7 @@ class ReductionKernel(build.Cached):
         self.map_expr, self.reduce_expr, self.post_map_expr = map_expr, reduce_expr, post_map_expr
         self.identity = "" if identity is None else str(identity)
         self.name = self.__name__ = build.identifier(name, "name")
+        self._entry = f"reduction_{name}"  # as that of an ElementwiseKernel
         self.reduce_type, self.reduce_dims, self.preamble = reduce_type, reduce_dims, preamble
         self._options = build.as_options(options)
         self._sources = {}
@@ -169,9 +170,8 @@ class _Kernel:
             values.append(partial)
         parts = counts[0]
         blocks = min(blocks, _MOST_BLOCKS // parts * parts)
-        name = self.what.name
-        sites.note(name)
-        self._module(stage).launch(name, (blocks, 1, 1), (self.threads, 1, 1), 0, tuple(values), written)
+        sites.note(self.what._entry)
+        self._module(stage).launch(self.what._entry, (blocks, 1, 1), (self.threads, 1, 1), 0, tuple(values), written)
 
     def _parts(self, count, length):
         """How many blocks share the elements of an output: a second kernel reduces what they have found."""
@@ -250,7 +250,7 @@ return (_type_reduce)(
 {code(what.reduce_expr, f"reduce_expr of {name}")});
 }}
 {self._identity()}
-extern "C" __global__ void {name}({", ".join(declared)}) {{
+extern "C" __global__ void {what._entry}({", ".join(declared)}) {{
 {_SHARED.format(threads=self.threads) if lanes > 1 else ""}
 ad_kernel::indexer<{self.along}> _along_ind(_along);
 ad_kernel::indexer<{self.rest}> _rest_ind(_rest);
