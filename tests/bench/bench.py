@@ -329,9 +329,9 @@ def replace(path, begin, end, table):
     path.write_text(f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}")
 
 
-def start_server(program, path, backend="cpu", below=()):
+def start_server(program, path, backend="cpu", below=(), options=()):
     """An arrayd at path, started by the command `below` if that is given; sets ARRAYD_URL."""
-    server = subprocess.Popen([*below, program, "--socket", path, "--backend", backend, "--log-level", "warn"],
+    server = subprocess.Popen([*below, program, "--socket", path, "--backend", backend, "--log-level", "warn", *options],
                               stdin=subprocess.DEVNULL)
     deadline = time.monotonic() + (60 if below else 20)
     while not os.path.exists(path):

@@ -178,6 +178,35 @@ def transfer_rows(libs):
     yield "1 KiB to device", "us", [repeated(lib, lambda: lib.module.array(small), 500) for lib in libs], 14
 
 
+SWEEP = """
+import time
+import arrayd as ad
+arrays = [ad.full(1 << 27, i, dtype="float32") for i in range(16)]
+for _ in range(4):
+    ad.sync()
+    before, begin = ad.stat(), time.perf_counter()
+    for x in arrays:
+        x += 1
+    ad.sync()
+    took, now = time.perf_counter() - begin, ad.stat()
+    moved = sum(now[k] - before[k] for k in ("moved_out", "moved_in"))
+print(moved / took / 1e9)
+"""
+
+
+def spill_rows(build, folder):
+    """Of a server of its own, whose device may hold a quarter."""
+    url = os.environ["ARRAYD_URL"]
+    server = bench.start_server(build / "bin" / "arrayd", f"{folder}/small.sock", "cuda",
+                                options=("--memory=2G", "--host-memory=12G"))
+    try:
+        yield "`x += 1` of 16 x 512 MiB on 2 GiB, out and in", "GB/s", [float(bench.python(SWEEP))], None
+    finally:
+        os.environ["ARRAYD_URL"] = url
+        server.terminate()
+        server.wait(timeout=20)
+
+
 # ---- processes ----
 
 def first_result_rows():
@@ -189,8 +218,9 @@ def first_result_rows():
 
     ours = "import arrayd as ad; print(float((ad.arange(16, dtype='f4') + 1).sum()))"
     theirs = "import cupy as cp; print(float((cp.arange(16, dtype='f4') + 1).sum()))"
-    figures = [statistics.median(total(code) for _ in range(5)) for code in (ours, theirs)]
+    *figures, numpys = [statistics.median(total(code) for _ in range(5)) for code in (ours, theirs, "import numpy")]
     yield "process start to first result", "ms", figures, 300
+    yield "of this `import numpy`", "ms", [numpys], None
     yield "memory of a client above NumPy's", "MiB", [bench.memory_above_numpy()], 10
 
 
@@ -277,7 +307,7 @@ def main():
             names = [lib.name for lib in libs]
             print(f"{'':<46}{'':>8}" + "".join(f"{n:>11}" for n in names) + f"{'goal':>9}")
             for group in (small_rows(libs), first_result_rows(), together_rows(), bandwidth_rows(libs), time_rows(libs),
-                          matmul_rows(libs), transfer_rows(libs)):
+                          matmul_rows(libs), transfer_rows(libs), spill_rows(build, folder)):
                 for title, unit, figures, goal in group:
                     shown = "".join(f"{bench.cell(f):>11}" for f in figures) + " " * 11 * (len(names) - len(figures))
                     print(f"{title:<46}{unit:>8}{shown}{goal or '':>9}", flush=True)
