@@ -12,7 +12,35 @@ _MOST_BLOCKS = 1 << 30
 _BLOCK = 128
 
 
-class ElementwiseKernel(build.Cached):
+class Declared(build.Cached):
+    """A kernel that arrayd writes around a user's code, by declarations of its parameters."""
+
+    def __init__(self, in_params, out_params, name, kind, options):
+        self.in_params, self.out_params = parse(in_params, "in_params"), parse(out_params, "out_params")
+        self.params = self.in_params + self.out_params
+        if len({p.name for p in self.params}) != len(self.params):
+            raise ValueError("in_params and out_params have a name in common")
+        self.nin, self.nout, self.nargs = len(self.in_params), len(self.out_params), len(self.params)
+        self.name = self.__name__ = build.identifier(name, "name")
+        self._entry = f"{kind}_{name}"  # CUDA declares functions, such as norm, that no kernel can be named as
+        self._options = build.as_options(options)
+        self._sources = {}
+        self._plans = build.Memo()  # modules by kinds of arguments
+
+    def __repr__(self):
+        return f"<{type(self).__name__} {self.name}>"
+
+    def _built(self, key, source):
+        """The module for arguments of a kind; source(): its text."""
+        where = build.place()
+        found = self._plans.get(where, key)
+        if found is None:
+            self._sources[key] = text = source()
+            found = self._plans.put(where, key, build.module(text, self._options, (), self.name))
+        return found
+
+
+class ElementwiseKernel(Declared):
     """A kernel that runs a piece of CUDA C++ for each element of arrays, which are broadcast together.
 
         squared_diff = ad.ElementwiseKernel("T x, T y", "T z", "z = (x - y) * (x - y)", "squared_diff")
@@ -33,25 +61,12 @@ class ElementwiseKernel(build.Cached):
 
     def __init__(self, in_params, out_params, operation, name="kernel", reduce_dims=True, preamble="",
                  no_return=False, return_tuple=False, **kwargs):
-        self.in_params, self.out_params = parse(in_params, "in_params"), parse(out_params, "out_params")
-        self.params = self.in_params + self.out_params
-        if len({p.name for p in self.params}) != len(self.params):
-            raise ValueError("in_params and out_params have a name in common")
-        self.nin, self.nout = len(self.in_params), len(self.out_params)
-        self.nargs = self.nin + self.nout
+        super().__init__(in_params, out_params, name, "elementwise", kwargs.pop("options", ()))
         self.operation, self.preamble = operation, preamble
-        self.name = self.__name__ = build.identifier(name, "name")
-        self._entry = f"elementwise_{name}"  # CUDA declares functions, such as norm, that no kernel can be named as
         self.reduce_dims, self.no_return, self.return_tuple = reduce_dims, no_return, return_tuple
         self._prepare, self._after = kwargs.pop("loop_prep", ""), kwargs.pop("after_loop", "")
-        self._options = build.as_options(kwargs.pop("options", ()))
         if kwargs:
             raise TypeError(f"ElementwiseKernel has no parameter {', '.join(kwargs)}")
-        self._sources = {}
-        self._plans = build.Memo()  # modules by kinds of arguments
-
-    def __repr__(self):
-        return f"<ElementwiseKernel {self.name}>"
 
     def __call__(self, *args, size=None, block_size=_BLOCK):
         """Run it, without waiting.
@@ -125,12 +140,7 @@ class ElementwiseKernel(build.Cached):
         module.launch(self._entry, (blocks, 1, 1), (block_size, 1, 1), 0, tuple(values), written)
 
     def _module(self, kinds, dtypes, types, ndim):
-        where, key = build.place(), (kinds, tuple(dtypes), ndim)
-        found = self._plans.get(where, key)
-        if found is None:
-            source = self._sources[key] = self._source(kinds, dtypes, types, ndim)
-            found = self._plans.put(where, key, build.module(source, self._options, (), self.name))
-        return found
+        return self._built((kinds, tuple(dtypes), ndim), lambda: self._source(kinds, dtypes, types, ndim))
 
     # ---- the source ----
 

@@ -1,9 +1,9 @@
 """ReductionKernel: pieces of C++ that map elements, reduce them along axes, and make of that what is returned."""
 from .. import _core
 from .._base import normalize_axes, product
-from . import build, sites
-from .elementwise import code, passed, raw_array
-from .parameters import check_argument, parse, settle, typedefs
+from . import sites
+from .elementwise import Declared, code, passed, raw_array
+from .parameters import check_argument, settle, typedefs
 from .strides import broadcast, dims, merged, stretched
 from .types import c_name, head, is_array
 
@@ -13,7 +13,7 @@ _ENOUGH = 1024     # outputs with which a device is busy without sharing one amo
 _LONG = 1 << 14    # elements of a part of one output, at least
 
 
-class ReductionKernel(build.Cached):
+class ReductionKernel(Declared):
     """A kernel that reduces arrays, which are broadcast together, along axes.
 
         l2norm = ad.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm")
@@ -32,26 +32,14 @@ class ReductionKernel(build.Cached):
 
     def __init__(self, in_params, out_params, map_expr, reduce_expr, post_map_expr, identity, name="reduce_kernel",
                  reduce_type=None, reduce_dims=True, preamble="", options=()):
-        self.in_params, self.out_params = parse(in_params, "in_params"), parse(out_params, "out_params")
-        if len({p.name for p in self.in_params + self.out_params}) != len(self.in_params) + len(self.out_params):
-            raise ValueError("in_params and out_params have a name in common")
+        super().__init__(in_params, out_params, name, "reduction", options)
         if not self.in_params or not self.out_params:
             raise ValueError("a reduction has at least one input and one output")
         if any(p.raw for p in self.out_params):
             raise ValueError("outputs of a reduction cannot be raw")
-        self.nin, self.nout = len(self.in_params), len(self.out_params)
-        self.nargs = self.nin + self.nout
         self.map_expr, self.reduce_expr, self.post_map_expr = map_expr, reduce_expr, post_map_expr
         self.identity = "" if identity is None else str(identity)
-        self.name = self.__name__ = build.identifier(name, "name")
-        self._entry = f"reduction_{name}"  # as that of an ElementwiseKernel
         self.reduce_type, self.reduce_dims, self.preamble = reduce_type, reduce_dims, preamble
-        self._options = build.as_options(options)
-        self._sources = {}
-        self._plans = build.Memo()
-
-    def __repr__(self):
-        return f"<ReductionKernel {self.name}>"
 
     def __call__(self, *args, axis=None, dtype=None, out=None, keepdims=False, stream=None, block_size=None):
         """Run it, without waiting.
@@ -70,7 +58,7 @@ class ReductionKernel(build.Cached):
         if len(args) not in (self.nin, self.nargs):
             raise TypeError(f"{self.name}: wrong number of arguments: {self.nin} inputs, or {self.nargs} with outputs, "
                             f"and given {len(args)}")
-        for parameter, argument in zip(self.in_params + self.out_params, args):
+        for parameter, argument in zip(self.params, args):
             check_argument(self.name, argument, parameter.name)
         inputs, outputs = args[:self.nin], args[self.nin:]
         if not all(map(is_array, outputs)):
@@ -187,14 +175,8 @@ class _Kernel:
         return self.types.get(kind) or next((d for d in map(_core.as_dtype, _NAMES) if c_name(d) == kind), None)
 
     def _module(self, stage):
-        what = self.what
         key = stage, self.kinds, tuple(self.ins + self.outs), self.along, self.rest, self.threads, self.beside
-        where = build.place()
-        found = what._plans.get(where, key)
-        if found is None:
-            source = what._sources[key] = self._source(stage)
-            found = what._plans.put(where, key, build.module(source, what._options, (), what.name))
-        return found
+        return self.what._built(key, lambda: self._source(stage))
 
     # ---- the source ----
 
