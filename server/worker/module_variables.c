@@ -1,6 +1,7 @@
 #include "server/worker/module_variables.h"
 
 #include <elf.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifndef STT_GNU_UNIQUE
@@ -50,12 +51,30 @@ static ad_variables kind_host(const Elf64_Shdr *s, const char *where, const char
     return AD_VARIABLES_ANY;
 }
 
-/* Texts of printf and assert, and tables of mathematical functions, lie beside variables. */
+static bool begins_any(const char *name, const char *const *with) {
+    while (*with && !begins(name, *with)) with++;
+    return *with;
+}
+
+/* Of a mangled name of C++: what is in it from the outermost namespace on, but for the one of a file's own. */
+static const char *outermost(const char *name) {
+    if (!begins(name, "_ZN")) return "";
+    name += 3;
+    const char *word = name + strspn(name, "0123456789");
+    const size_t length = strtoul(name, NULL, 10);
+    return begins(word, "_INTERNAL_") && strlen(word) > length ? word + length : name;
+}
+
+/* Constants lie beside variables: texts of printf and assert, tables of mathematical functions and of cuRAND's, and all
+ * that CUDA's headers define. */
 static ad_variables kind_cuda(const char *where, const char *name) {
+    static const char *const tables[] = {"$str",      "__unnamed_", "__cudart_", "__cr_lgamma_table", "precalc_xorwow_",
+                                         "mrg32k3aM", NULL};
+    static const char *const spaces[] = {"4cuda",   "18cooperative_groups", "3cub", "6thrust",
+                                         "6nvcuda", "15__cccl_internal",    NULL};
     if (begins(where, ".nv.constant3")) return AD_VARIABLES_CONSTANT;
     if (!begins(where, ".nv.global")) return AD_VARIABLES_NONE;
-    return begins(name, "$str") || begins(name, "__unnamed_") || begins(name, "__cudart_") ? AD_VARIABLES_NONE
-                                                                                           : AD_VARIABLES_ANY;
+    return begins_any(name, tables) || begins_any(outermost(name), spaces) ? AD_VARIABLES_NONE : AD_VARIABLES_ANY;
 }
 
 static ad_variables kind_of(const elf_file *f, ad_compile_target target, const Elf64_Shdr *symbols,

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-STORM = pathlib.Path(__file__).parents[1] / "fault" / "storm.py"
+FAULT = pathlib.Path(__file__).parents[1] / "fault"
 SECONDS = 3  # until there is an answer again
 
 
@@ -13,7 +13,7 @@ def test_storm(own_server):
     """Fifty kills; each array is what NumPy has, or was being changed in place at that moment and says so."""
     process, url = own_server()
     kills = int(os.environ.get("ARRAYD_KILLS", 50))
-    done = subprocess.run([sys.executable, str(STORM), url, str(process.pid), str(kills), "1", "300000", str(SECONDS)],
+    done = subprocess.run([sys.executable, str(FAULT / "storm.py"), url, str(process.pid), str(kills), "1", "300000", str(SECONDS)],
                           capture_output=True, text=True, timeout=60 + 2 * SECONDS * kills)
     assert done.returncode == 0, done.stdout + done.stderr
     killed, compared, lost, *_ = map(int, re.findall(r"\d+", done.stdout))
@@ -23,6 +23,17 @@ def test_storm(own_server):
 def test_storm_where_memory_is_short(own_server):
     """Where arrays have been moved to host memory those are lost as well."""
     process, url = own_server("--memory=64M", "--slab=4M", "--host-memory=256M")
-    done = subprocess.run([sys.executable, str(STORM), url, str(process.pid), "20", "2", "300000", str(SECONDS)],
+    done = subprocess.run([sys.executable, str(FAULT / "storm.py"), url, str(process.pid), "20", "2", "300000", str(SECONDS)],
                           capture_output=True, text=True, timeout=60 + 40 * SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_storm_of_kernels(own_server):
+    """Kernels of every kind, some of them with CUDA's headers, in a program whose worker is killed."""
+    process, url = own_server()
+    kills = 15
+    done = subprocess.run([sys.executable, str(FAULT / "storm_kernels.py"), url, str(process.pid), str(kills), "3", "300000",
+                           str(SECONDS)], capture_output=True, text=True, timeout=120 + 2 * SECONDS * kills)
+    assert done.returncode == 0, done.stdout + done.stderr
+    killed, compared, *_ = map(int, re.findall(r"\d+", done.stdout))
+    assert killed == kills and compared > kills

@@ -96,6 +96,32 @@ Test(module_variables, of_a_cubin) {
     cr_assert_eq(in_cubin(".nv.global.init", "__cudart_i2opi_f"), AD_VARIABLES_NONE);
 }
 
+Test(module_variables, of_cudas_headers) {
+    static const char *const theirs[] = {
+        "_ZN4cuda3std3__417integral_constantIbLb0EE5valueE",
+        "_ZN18cooperative_groups4__v110grid_group9_group_idE",
+        "_ZN35_INTERNAL_00000000_9_kernel_cu_rest18cooperative_groups4__v17details13grid_group_idE",
+        "_ZN15__cccl_internal30__is_non_narrowing_convertibleIffE",
+        "precalc_xorwow_matrix",
+        "mrg32k3aM1SubSeq",
+        "__cr_lgamma_table",
+    };
+    static const char *const users[] = {
+        "_ZN4mine5countE",
+        "_ZN5cudas5countE",
+        "_ZN35_INTERNAL_00000000_9_kernel_cu_rest5countE",
+        "_ZN99_INTERNAL_00000000_9_kernel_cu4cuda1xE",
+        "_ZN99999999999999999999999_INTERNAL_4cuda1xE",
+        "_ZN4",
+        "_ZN",
+        "_ZL4cuda",
+    };
+    for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
+        cr_assert_eq(in_cubin(".nv.global.init", theirs[i]), AD_VARIABLES_NONE, "%s", theirs[i]);
+    for (size_t i = 0; i < sizeof users / sizeof *users; i++)
+        cr_assert_eq(in_cubin(".nv.global", users[i]), AD_VARIABLES_ANY, "%s", users[i]);
+}
+
 Test(module_variables, other_symbols_are_none) {
     const uint64_t flags = SHF_WRITE | SHF_ALLOC;
     file f = file_of(".data", flags, "f", STT_FUNC, 4);
