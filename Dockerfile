@@ -20,15 +20,25 @@ RUN mkdir -p /image/usr/lib /image/usr/local && cp -r /installed/etc /image/ && 
 RUN python3 -m venv /venv && /venv/bin/pip install --quiet "numpy>=2" && \
     /venv/bin/python client-python/packing.py build/release/python /wheel
 
-FROM python:3.13-slim AS packages
+FROM python:3.13-slim-trixie AS packages
 COPY --from=build /wheel/ /wheel/
-# Without the programs of the server, and without NumPy's tests, which are a third of it.
-RUN pip install --quiet --no-cache-dir --no-compile --target=/packages /wheel/*.whl && \
-    rm -r /packages/arrayd/bin /packages/bin && find /packages -name tests -prune -exec rm -r {} +
+# Of the wheels not the programs of the server, and not what tests and type checkers read, a quarter of NumPy.
+RUN pip install --quiet --no-cache-dir --no-compile --target=/packages /wheel/*.whl && rm -r /wheel && \
+    cd /packages && rm -r arrayd/bin bin && find . \( -name tests -o -name '*.pyi' -o -name '_simd.*.so' -o -name '_*_tests.*.so' \) -prune -exec rm -r {} +
 
-FROM python:3.13-slim AS client
+# A service runs from what it finds here: Python, pip and a shell. Not apt, nor perl, which only packages' scripts use.
+FROM python:3.13-slim-trixie AS trimmed
 COPY --from=packages /packages/ /usr/local/lib/python3.13/site-packages/
+RUN dpkg --purge --force-all apt libapt-pkg7.0 sqv debconf perl-base && \
+    rm -rf /var/lib/apt /var/cache/* /var/log/* /var/lib/dpkg/*-old && cd /usr/local && \
+    rm -rf bin/idle* lib/python3.13/idlelib lib/python3.13/turtledemo lib/python3.13/tkinter lib/python3.13/lib-dynload/_t[ek]*
+
+# What was removed is gone only from an image that does not begin with python's.
+FROM scratch AS client
+COPY --from=trimmed / /
+ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin
 ENV ARRAYD_URL=unix:/run/arrayd/arrayd.sock
+CMD ["python3"]
 
 FROM debian:12-slim AS server
 RUN apt-get update && apt-get install -y --no-install-recommends libssl3 libstdc++6 && rm -rf /var/lib/apt/lists/*

@@ -27,12 +27,15 @@ for p in $packages; do
     status=$(dpkg-query -W -f '${Status}' "$p" 2>/dev/null || true)
     test "$status" = "install ok installed" || missing="$missing $p"
 done
-# The page for people is tested in a browser where one is to be had; only CI is made to get one.
-browser=
+# The page for people is tested in a browser, the client's image in a root of Debian's, where there are the programs for
+# it; only CI is made to get them.
+more=
 if [ "${CI:-}${1:-check}" = trueinstall ] && { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }; then
-    command -v chromium >/dev/null || browser=chromium
+    for p in chromium debootstrap; do
+        command -v "$p" >/dev/null || more="$more $p"
+    done
 fi
-test "$missing$browser" || exit 0
+test "$missing$more" || exit 0
 
 if [ "${1:-check}" = check ]; then
     echo "deps: missing Debian packages:$missing (\`make deps\` installs them)" >&2
@@ -46,12 +49,14 @@ if [ "$(id -u)" != 0 ]; then
         exit 1
     }
 fi
-echo "deps: installing$missing $browser"
+echo "deps: installing$missing$more"
 $sudo apt-get update -q
 # shellcheck disable=SC2086
 test -z "$missing" || $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing || {
     echo "deps: apt-get could not install$missing" >&2
     exit 1
 }
-test -z "$browser" || $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$browser" ||
-    echo "deps: no $browser to be had; the page is not tested in a browser" >&2
+for p in $more; do
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$p" ||
+        echo "deps: no $p to be had; what is tested with it is not"
+done >&2

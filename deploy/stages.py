@@ -2,7 +2,7 @@
 
 stages.py FOLDER STAGE... [--arg NAME=VALUE ...]: FOLDER/STAGE becomes the root of each, and of those that it needs.
 Knows the instructions that the Dockerfile uses. The images it begins with are Debian's packages: debian is a minimal
-system, python one with Python, whose site-packages lie where those of the image do.
+system, python one with Python, whose site-packages lie where those of the image do; scratch is empty.
 """
 import argparse
 import json
@@ -11,6 +11,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 
@@ -20,11 +21,13 @@ TRUST = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")  # of this machine, w
 BASES = {  # suite of Debian, further packages, what is done in it then
     "debian:12": ("bookworm", "", ""),
     "debian:12-slim": ("bookworm", "", "slim"),
-    "python:3.13-slim": ("trixie", "python3,python3-pip", "slim python"),
+    "python:3.13-slim-trixie": ("trixie", "python3,python3-pip,ca-certificates,netbase", "slim python"),
+    "scratch": None,
 }
 SLIM = "rm -rf /usr/share/doc /usr/share/man /usr/share/locale /usr/share/info /var/cache/apt /var/lib/apt/lists"
 PYTHON = ("mkdir -p /usr/local/lib/python3.13 && ln -s dist-packages /usr/local/lib/python3.13/site-packages && "
-          "ln -s python3 /usr/bin/python && rm -f /usr/lib/python3*/EXTERNALLY-MANAGED")
+          "ln -s python3 /usr/bin/python && rm -f /usr/lib/python3*/EXTERNALLY-MANAGED && "
+          "find /usr/lib -name __pycache__ -prune -exec rm -r {} +")
 
 
 def run(command, **more):
@@ -58,9 +61,11 @@ def parse(text):
 
 def base_root(image, folder):
     """A folder with what the image has in it, made once."""
-    suite, packages, more = BASES[image]
     place = folder / ("base-" + re.sub(r"\W", "-", image))
-    if not place.exists():
+    if BASES[image] is None:
+        place.mkdir(exist_ok=True)
+    elif not place.exists():
+        suite, packages, more = BASES[image]
         include = [f"--include={packages}"] if packages else []
         run(["debootstrap", "--variant=minbase", *include, suite, f"{place}.new", MIRROR])
         for each in more.split():
@@ -148,7 +153,9 @@ def build(name, stages, given, folder, roots):
 
 
 def size(root):
-    return int(subprocess.run(["du", "-sb", root], check=True, capture_output=True, text=True).stdout.split()[0])
+    """Bytes as container engines count an image: those of its files, one with several names once."""
+    every = (path.lstat() for path in root.rglob("*"))
+    return sum({each.st_ino: each.st_size for each in every if stat.S_ISREG(each.st_mode)}.values())
 
 
 def main():

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 
 import kubernetes_validate
 import pytest
@@ -20,13 +21,14 @@ sys.path.append(str(DEPLOY))
 import stages  # noqa: E402
 
 needs = {name: pytest.mark.skipif(not shutil.which(name), reason=f"there is no {name} here")
-         for name in ("systemd-analyze", "systemd-sysusers", "systemd-tmpfiles")}
+         for name in ("systemd-analyze", "systemd-sysusers", "systemd-tmpfiles", "debootstrap")}
+PYTHON_SLIM = 118_060_000  # bytes of python:3.13-slim-trixie, as its publishers list it (docker-library/repo-info)
 
 
 def run(*command, **options):
     """Both outputs of a command that must succeed."""
     done = subprocess.run(list(map(str, command)), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, timeout=60, **options)
+                          stdin=subprocess.DEVNULL, **{"timeout": 60, **options})
     assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}"
     return done.stdout
 
@@ -102,7 +104,7 @@ def dockerfile():
 def test_dockerfile(dockerfile):
     """What it names is there: files, stages, make's targets; and its stages are those that others name."""
     given, steps = dockerfile
-    assert list(steps) == ["build", "packages", "client", "server"] and given == {"CUDA": "13.0"}
+    assert list(steps) == ["build", "packages", "trimmed", "client", "server"] and given == {"CUDA": "13.0"}
     assert list(steps)[-1] == "server"  # which is built if none is named
     for base, commands in steps.values():
         assert base in stages.BASES
@@ -110,14 +112,14 @@ def test_dockerfile(dockerfile):
             words = shlex.split(rest) if word == "COPY" else []
             if words and not words[0].startswith("--"):
                 assert all((TOP / source).exists() for source in words[:-1]), rest
-            assert all(re.match(r"--from=(build|packages)$", each) for each in words if each.startswith("--"))
+            assert all(re.match(r"--from=(build|packages|trimmed)$", each) for each in words if each.startswith("--"))
             for option in re.findall(r'"--([a-z-]+)=', rest):
                 assert option == "config" or f'AD_OPTION("{option}"' in (TOP / "protocol/option.def").read_text()
 
 
 def test_neither_image_has_what_the_other_is_for(dockerfile):
     text = {name: " ".join(rest for _, rest in commands) for name, (_, commands) in dockerfile[1].items()}
-    assert "cuda" not in text["client"].lower() and "cuda" not in text["packages"].lower()
+    assert not any("cuda" in text[name].lower() for name in ("client", "trimmed", "packages"))
     assert "arrayd/bin" in text["packages"]  # is removed
     assert "python" not in text["server"]
 
@@ -140,6 +142,45 @@ def test_stages_are_built(tmp_path, monkeypatch):
 def _empty(folder):
     folder.mkdir(exist_ok=True)
     return folder
+
+
+@pytest.fixture
+def images(tmp_path):
+    """A folder for roots, which are too large to be kept."""
+    yield tmp_path
+    shutil.rmtree(tmp_path)
+
+
+# What services do in the image besides computing, whose own test is tests/fault/test_containers.py.
+IN_CLIENT = """
+python -c 'import numpy as np, numpy.testing; a = np.ones((3, 3)) + np.eye(3); np.testing.assert_allclose(np.linalg.inv(a) @ a, np.eye(3), atol=1e-12)'
+python -c 'import arrayd, arrayd.testing, arrayd.cupyx, ssl, zoneinfo; assert ssl.create_default_context().get_ca_certs()'
+test "$ARRAYD_URL" = unix:/run/arrayd/arrayd.sock && ldconfig && useradd somebody && dpkg --status libc6 >/dev/null
+pip install --quiet --root-user-action=ignore --target=/tmp/more six && PYTHONPATH=/tmp/more python -c 'import six'
+"""
+
+
+@needs["debootstrap"]
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may enter a root")
+@pytest.mark.skipif(BUILD.name != "release", reason="the wheel is of the release")
+@pytest.mark.timeout(1200)
+def test_client_image(dockerfile, images):
+    """Built with this build's wheel it stays below 150 MB, and its clients do what those of test_containers do."""
+    try:
+        urllib.request.urlopen(f"{stages.MIRROR}/dists/trixie/Release", timeout=60).close()
+    except OSError as error:
+        pytest.skip(f"no mirror of Debian: {error}")
+    run(sys.executable, TOP / "client-python/packing.py", BUILD / "python", images / "build/wheel")
+    roots = {"build": images / "build"}
+    stages.build("client", dockerfile[1], dockerfile[0], images, roots)
+    added = stages.size(roots["client"]) - stages.size(stages.base_root(dockerfile[1]["trimmed"][0], images))
+    assert 0 < PYTHON_SLIM + added < 150e6
+    inside = stages.Stage(roots["client"], {})
+    inside.environment.update(json.loads((images / "client.json").read_text())["ENV"])
+    inside.run(IN_CLIENT)
+    out = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={TOP / 'tests'}",
+              TOP / "tests/fault/test_containers.py", env={**os.environ, "ARRAYD_TEST_IMAGES": str(images)}, timeout=600)
+    assert re.search(r"^\d+ passed", out, re.M), out
 
 
 def test_compose(dockerfile):

@@ -1,6 +1,6 @@
 """Containers without an engine: roots made of the host's files, each entered in namespaces of its own.
 
-With ARRAYD_TEST_IMAGES=FOLDER they are what deploy/stages.py has made of the Dockerfile in that folder.
+With ARRAYD_TEST_IMAGES=FOLDER they are what deploy/stages.py has made of the Dockerfile's stages in that folder.
 """
 import functools
 import glob
@@ -89,9 +89,9 @@ class Root:
 
 
 def image_root(name):
-    """The root of a stage of the Dockerfile, or None where none is to be used."""
+    """The root of a stage of the Dockerfile, or None where there is none to be used."""
     images = os.environ.get("ARRAYD_TEST_IMAGES")
-    if not images:
+    if not images or not (pathlib.Path(images) / name).exists():
         return None
     root = Root(pathlib.Path(images) / name)
     start = json.loads((pathlib.Path(images) / f"{name}.json").read_text())
