@@ -1,4 +1,5 @@
 """What Dask asks of the type of its chunks: sizes, functions, names by content, and how they travel."""
+import functools
 import sys
 
 import numpy as np
@@ -25,6 +26,21 @@ def functions():
     backends.to_numpy_dispatch.register(ndarray, lambda data, **_: arrayd.asnumpy(data))
     # dask.config.set({"array.backend": "arrayd"})
     backends.array_creation_dispatch.register_backend("arrayd", _backend(backends)())
+
+
+def scipy_functions():
+    """What Dask asks SciPy for has no table: a function chooses between SciPy's and, by name, CuPy's."""
+    utils = sys.modules["dask.array.utils"]
+    others = getattr(utils, "scipy_linalg_safe", None)
+    if others is None:
+        return
+
+    @functools.wraps(others)
+    def scipy_linalg_safe(func_name, *args, **kwargs):
+        ours = _SCIPY.get(func_name) if any(isinstance(a, ndarray) for a in args) else None
+        return (ours or functools.partial(others, func_name))(*args, **kwargs)
+
+    utils.scipy_linalg_safe = scipy_linalg_safe
 
 
 def transfer():
@@ -94,6 +110,15 @@ def _percentile(a, q, method="linear"):
         return None, 0
     method = method if a.dtype.kind in "iufc" else "nearest"
     return arrayd.percentile(a, q, method=method), len(a)
+
+
+def _solve_triangular(a, b, lower=False):
+    """By LU decomposition, which every backend has; a solver of its own would save two thirds at best."""
+    import arrayd
+    return arrayd.linalg.solve(arrayd.tril(a) if lower else arrayd.triu(a), b)
+
+
+_SCIPY = {"solve_triangular": _solve_triangular}
 
 
 # ---- names by content ----

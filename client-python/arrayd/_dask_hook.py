@@ -6,7 +6,8 @@ of Dask runs between its import and the first chunk, so the tables are filled wh
 import importlib.util
 import sys
 
-_MODULES = {"dask.sizeof": "sizes", "dask.array.backends": "functions", "distributed.protocol.serialize": "transfer"}
+_MODULES = {"dask.sizeof": "sizes", "dask.array.backends": "functions", "dask.array.utils": "scipy_functions",
+            "distributed.protocol.serialize": "transfer"}
 
 
 def _register(name):

@@ -41,10 +41,38 @@ PROGRAMS = {
     "gufunc": lambda x, y: da.apply_gufunc(lambda c: c.mean(axis=-1), "(i)->()", x.rechunk((20, 40))),
     "like": lambda x, y: da.ones_like(x) + da.full_like(x, 3), "coarsen": lambda x, y: da.coarsen(np.sum, x, {0: 2, 1: 2}),
 }
+A, T = RNG.random((40, 40)) + 20 * np.eye(40), RNG.random((80, 20))
+B, C = RNG.random((40, 3)), RNG.random((80, 2))
+ORDERS = {"matrix": (None, "fro", "nuc", np.inf, -np.inf, 1, -1, 2, -2), "vector": (None, np.inf, -np.inf, 0, 1, 2, 3)}
+# Functions of (make, chunks of an array) that give one array or several; signs of factors are taken out.
+LINALG = {
+    "qr": lambda m: _unsigned(da.linalg.qr(m(T, (20, 20)))),
+    "qr_wide": lambda m: _unsigned(da.linalg.qr(m(T.T.copy(), (20, 20)))),
+    "tsqr": lambda m: _unsigned(da.linalg.tsqr(m(T, (20, 20)), compute_svd=True)),
+    "svd": lambda m: da.linalg.svd(m(T, (20, 20))), "svd_one_chunk": lambda m: da.linalg.svd(m(T, (80, 20))),
+    "svd_wide": lambda m: da.linalg.svd(m(T.T.copy(), (20, 20))),
+    "svd_compressed": lambda m: da.linalg.svd_compressed(m(T, (20, 20)), 5, seed=3, n_power_iter=2, iterator="QR"),
+    "triangle": lambda m: da.linalg.solve_triangular(m(A, (20, 20)), m(B, (20, 3)), lower=True),
+    "triangle_upper": lambda m: da.linalg.solve_triangular(m(A, (20, 20)), m(B[:, 0], 20)),
+    "triangle_complex": lambda m: da.linalg.solve_triangular(m(A + 1j * A.T, (20, 20)), m(B, (20, 3)), lower=True),
+    "cholesky": lambda m: da.linalg.cholesky(m(A @ A.T, (20, 20))),
+    "cholesky_lower": lambda m: da.linalg.cholesky(m((A @ A.T).astype("f4"), (10, 10)), lower=True),
+    "cholesky_complex": lambda m: da.linalg.cholesky(m((A + 1j * A.T) @ (A.T - 1j * A), (20, 20))),
+    "solve": lambda m: da.linalg.solve(m(A @ A.T, (20, 20)), m(B, (20, 3)), assume_a="pos"),
+    "lstsq": lambda m: da.linalg.lstsq(m(T, (20, 20)), m(C, (20, 2))),
+    "lstsq_vector": lambda m: da.linalg.lstsq(m(T + 1j * T[::-1], (20, 20)), m(C[:, 0], 20)),
+    "lstsq_square": lambda m: da.linalg.lstsq(m(A, (10, 40)), m(B, (10, 3)))[0],
+    **{f"norm_{order}": (lambda m, order=order: da.linalg.norm(m(A, (20, 40)), order)) for order in ORDERS["matrix"]},
+    **{f"norm_vector_{order}": (lambda m, order=order: da.linalg.norm(m(B[:, 0], 20), order)) for order in ORDERS["vector"]},
+}
 MADE = {
     "from_array": lambda a, chunks: da.from_array(ad.asarray(a), chunks=chunks),
     "map_blocks": lambda a, chunks: da.from_array(a, chunks=chunks).map_blocks(ad.asarray),
 }
+
+
+def _unsigned(factors):
+    return [abs(each) for each in factors]
 
 
 def _assigned(x):
@@ -63,6 +91,32 @@ def test_program(name, made):
         got = function(make(X, (20, 20)), make(Y, (20, 25))).compute()
     assert type(got) is ad.ndarray and got.dtype == wanted.dtype and got.shape == wanted.shape
     np.testing.assert_allclose(got.get(), wanted, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("name", LINALG)
+def test_linalg(name, made):
+    with dask.config.set(scheduler="threads", num_workers=2):
+        wanted, got = (dask.compute(LINALG[name](make))[0] for make in (da.from_array, MADE[made]))
+    wanted, got = ([each] if hasattr(each, "ndim") else each for each in (wanted, got))
+    assert len(got) == len(wanted)
+    for g, w in zip(got, wanted):
+        assert type(g) is ad.ndarray and g.dtype == w.dtype and g.shape == w.shape
+        np.testing.assert_allclose(g.get(), w, **({"rtol": 1e-4} if w.dtype == np.float32 else {"rtol": 1e-8, "atol": 1e-9}))
+
+
+def test_singular_triangle():
+    a = da.from_array(ad.asarray(np.triu(A) * (np.arange(40) != 7)), chunks=20)
+    with pytest.raises(np.linalg.LinAlgError):
+        da.linalg.solve_triangular(a, da.from_array(ad.asarray(B), chunks=(20, 3))).compute(scheduler="sync").get()
+
+
+@pytest.mark.parametrize("name", ["lu", "solve", "inv"])
+def test_what_dask_hands_to_scipy(name):
+    """Its LU decomposition names SciPy's function, so that chunks of no other library can have it."""
+    a, b = (da.from_array(ad.asarray(each), chunks=20) for each in (A, B))
+    with pytest.raises(TypeError, match="^Implicit conversion to a NumPy array is not allowed"):
+        dask.compute(getattr(da.linalg, name)(*((a, b) if name == "solve" else (a,))), scheduler="sync")
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -221,6 +275,13 @@ def test_array_over_both(two_daemons):
     got = ((a @ a.T) / a.sum(axis=1) - a.mean(axis=0)).std(axis=0)
     wanted = ((x @ x.T) / x.sum(axis=1) - x.mean(axis=0)).std(axis=0)
     np.testing.assert_allclose(two_daemons.compute(got).result().get(), wanted)
+
+
+def test_solving_on_workers(two_daemons):
+    """A worker has arrayd's part in Dask's functions as soon as it has an array."""
+    x = da.from_array(A @ A.T, chunks=20).map_blocks(ad.asarray)
+    got = two_daemons.compute(da.linalg.solve(x, da.from_array(B, chunks=(20, 3)).map_blocks(ad.asarray), assume_a="pos"))
+    np.testing.assert_allclose(got.result().get(), np.linalg.solve(A @ A.T, B))
 
 
 def test_error_of_a_worker(two_daemons):
