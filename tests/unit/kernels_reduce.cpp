@@ -1,6 +1,7 @@
 #include "tests/unit/kernels_op.h"
 
 #include <cmath>
+#include <limits>
 
 static void open_two_threads() { ad_cpu_parallel_open(2, nullptr); }
 TestSuite(kernels_reduce, .init = open_two_threads, .fini = ad_cpu_parallel_close);
@@ -144,6 +145,55 @@ Test(kernels_reduce, the_first_of_equal_elements) {
     cr_assert_eq(reduce_all(AD_REDUCTION_argmin, AD_INT32, x, AD_INT64), 77);
     std::vector<float> infinite(100, -INFINITY);
     cr_assert_eq(reduce_all(AD_REDUCTION_argmax, AD_FLOAT32, infinite, AD_INT64), 0);
+}
+
+/* Rows of n with many equal elements, the least and the greatest of the type, zeros of both signs, and in some rows NaN
+ * and infinities, against a plain loop. */
+template <class S> static void check_places(int64_t n, numbers &random) {
+    using L = std::numeric_limits<S>;
+    constexpr int64_t ROWS = 6;
+    std::vector<S> x;
+    int64_t want[ROWS][2], got[ROWS];
+    for (int64_t r = 0; r < ROWS; r++) {
+        for (int64_t i = 0; i < n; i++) {
+            const uint32_t c = random.next() % 64;
+            S v = S(random.next() % 7);
+            if (r % 2 && c == 0) v = L::has_infinity ? S(-L::infinity()) : L::lowest();
+            if (r % 2 && c == 1) v = L::has_infinity ? L::infinity() : L::max();
+            if (r % 3 == 2 && c == 2) v = L::has_quiet_NaN ? L::quiet_NaN() : S(1);
+            if (c > 60) v = S(-v);
+            x.push_back(v);
+        }
+        const S *row = x.data() + r * n;
+        want[r][0] = want[r][1] = 0;
+        for (int64_t i = 1; i < n; i++) {
+            const S least = row[want[r][0]], greatest = row[want[r][1]];
+            if (least == least && (row[i] != row[i] || row[i] < least)) want[r][0] = i;
+            if (greatest == greatest && (row[i] != row[i] || row[i] > greatest)) want[r][1] = i;
+        }
+    }
+    view in(ad::dtype_of<S>::value, x.data(), {ROWS, n}), out(AD_INT64, got, {ROWS});
+    for (int greatest = 0; greatest < 2; greatest++) {
+        const int row = greatest ? AD_REDUCTION_argmax : AD_REDUCTION_argmin;
+        cr_assert_eq(call().add(out).add(in).with(2).without().without().reduce(row, ad::dtype_of<S>::value), 0);
+        for (int64_t r = 0; r < ROWS; r++)
+            cr_assert_eq(got[r], want[r][greatest], "%s, row %d of %d of type %d: %d, not %d",
+                         greatest ? "argmax" : "argmin", int(r), int(n), ad::dtype_of<S>::value, int(got[r]),
+                         int(want[r][greatest]));
+    }
+}
+
+Test(kernels_reduce, places_in_rows_of_any_length) {
+    every_instruction_set([] {
+        numbers random(11);
+        std::vector<int64_t> lengths = {511,  512,  513,  1023, 1024, 1025, 2047, 2048,
+                                        2049, 4095, 4097, 8191, 8192, 8193, 20000};
+        for (int64_t n = 1; n < 300; n++) lengths.push_back(n);
+        for (int64_t n : lengths) {
+            check_places<int8_t>(n, random), check_places<uint16_t>(n, random), check_places<int32_t>(n, random);
+            check_places<uint64_t>(n, random), check_places<float>(n, random), check_places<double>(n, random);
+        }
+    });
 }
 
 Test(kernels_reduce, no_elements) {
