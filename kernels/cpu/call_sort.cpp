@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/call_order.h"
 #include "kernels/cpu/call_radix.h"
@@ -197,6 +198,18 @@ template <class How, class S> void sort_lane(const lane *l, char *room, int64_t 
     if constexpr (How::mends) mend_zeros<S>(l, sorted);
 }
 
+/* Rows that follow each other are sorted where they go to: a copy reads and writes memory in order, which a kernel,
+ * with a vector of each row in turn, does not unless rows are short. */
+ad_sort_lanes moved_rows(const ad_sort_lanes *l, int64_t size) {
+    const int64_t row = l->n * size;
+    ad_sort_lanes moved = *l;
+    if (l->from_step != size || l->to_step != size || l->from_lane != row || l->to_lane != row || row < 256)
+        return moved;
+    memmove(l->to, l->from, size_t(l->lanes * row));
+    moved.from = l->to;
+    return moved;
+}
+
 /* A run of lanes; by the kernel, if there is one, where enough of them are left for it. */
 template <class How, class S>
 void sort_run(const ad_sort_lanes *run, const ad_sort_kernel *kernel, char *room, int64_t capacity, bool divide) {
@@ -207,7 +220,10 @@ void sort_run(const ad_sort_lanes *run, const ad_sort_kernel *kernel, char *room
         l.from += at * l.from_lane;
         l.to += at * l.to_lane;
         l.lanes = std::min(width, run->lanes - at);
-        if (kernel && 4 * l.lanes >= width && kernel->sort(&l)) continue;
+        if (kernel && 4 * l.lanes >= width) {
+            const ad_sort_lanes moved = moved_rows(&l, sizeof(S));
+            if (kernel->sort(&moved)) continue;
+        }
         for (int64_t k = 0; k < l.lanes; k++) {
             const lane one = {l.from + k * l.from_lane, l.to + k * l.to_lane, l.from_step, l.to_step, l.n, divide};
             sort_lane<How, S>(&one, room, capacity);

@@ -89,17 +89,19 @@ template <int N> struct merging {
 /* As many elements as registers hold, with room for what is compared. */
 template <class E> constexpr int BLOCK = (AD_VECTOR_BYTES == 64 ? 16 : 8) / E::VECTORS;
 
-template <class List, class E, size_t... I> void compare_in_registers(E *from, std::index_sequence<I...>) {
+/* No loop copies them: the compiler makes a memcpy of it, in pieces of 16 bytes by way of memory. */
+template <class List, class E, size_t... I, size_t... J>
+void compare_in_registers(E *from, std::index_sequence<I...>, std::index_sequence<J...>) {
     constexpr auto list = List::make();
-    E e[BLOCK<E>];
-    for (int i = 0; i < BLOCK<E>; i++) e[i] = from[i];
+    E e[BLOCK<E>] = {from[J]...};
     (E::order(e[list.at[I].a], e[list.at[I].b]), ...);
-    for (int i = 0; i < BLOCK<E>; i++) from[i] = e[i];
+    ((from[J] = e[J]), ...);
 }
 /* Each block of n elements for itself. */
 template <class List, class E> void compare_blocks(E *e, int64_t n) {
     for (int64_t i = 0; i < n; i += BLOCK<E>)
-        compare_in_registers<List>(e + i, std::make_index_sequence<List::count>());
+        compare_in_registers<List>(e + i, std::make_index_sequence<List::count>(),
+                                   std::make_index_sequence<BLOCK<E>>());
 }
 
 /* Two steps on four elements at once, which saves half of the memory accesses: a with c and b with d, or turned a with
@@ -170,20 +172,50 @@ template <class S> struct signed_order {
 
 /* ---- vectors of lanes ---- */
 
-template <class V, size_t... I> inline void interleave(V a, V b, V *to, std::index_sequence<I...>) {
-    constexpr int half = sizeof...(I) / 2, all = sizeof...(I);
-    to[0] = __builtin_shufflevector(a, b, (int(I) / 2 + (int(I) % 2) * all)...);
-    to[1] = __builtin_shufflevector(a, b, (half + int(I) / 2 + (int(I) % 2) * all)...);
-}
+/* L rows of L elements, in steps that stay within blocks of 16 bytes or move whole ones: what crosses blocks element by
+ * element is several times slower. */
+template <class K> struct transposition {
+    using V = vec<K>;
+    static constexpr int L = AD_VECTOR_BYTES / sizeof(K), B = 16 / sizeof(K), BLOCKS = L / B;
+    using each_lane = std::make_index_sequence<size_t(L)>;
+    using each_word = std::make_index_sequence<AD_VECTOR_BYTES / 8>;
 
-/* L rows of L elements. */
-template <class K, int L> inline void transpose(vec<K> (&m)[L]) {
-    vec<K> t[L];
-    for (int stage = 1; stage < L; stage *= 2) {
-        for (int i = 0; i < L / 2; i++) interleave(m[i], m[i + L / 2], t + 2 * i, std::make_index_sequence<L>());
-        for (int i = 0; i < L; i++) m[i] = t[i];
+    /* The lower halves of each block of a and b, or the upper ones, in turns. */
+    template <int From, size_t... I> static V mixed(V a, V b, std::index_sequence<I...>) {
+        return __builtin_shufflevector(a, b, (int(I) / B * B + From + int(I) % B / 2 + int(I) % 2 * L)...);
     }
-}
+    /* Every second block of a and then of b. */
+    template <int First, size_t... I> static V blocks(V a, V b, std::index_sequence<I...>) {
+        using W = vec<int64_t>;
+        return V(__builtin_shufflevector(W(a), W(b), (int(I) / 2 * 4 + 2 * First + int(I) % 2)...));
+    }
+
+    static void within_blocks(V *m) {
+        V t[B];
+        for (int stage = 1; stage < B; stage *= 2) {
+            for (int i = 0; i < B / 2; i++) {
+                t[2 * i] = mixed<0>(m[i], m[i + B / 2], each_lane());
+                t[2 * i + 1] = mixed<B / 2>(m[i], m[i + B / 2], each_lane());
+            }
+            for (int i = 0; i < B; i++) m[i] = t[i];
+        }
+    }
+    /* Blocks of vectors that are B apart. */
+    static void of_blocks(V *m) {
+        V t[BLOCKS];
+        for (int stage = 1; stage < BLOCKS; stage *= 2) {
+            for (int i = 0; i < BLOCKS / 2; i++) {
+                t[i] = blocks<0>(m[2 * i * B], m[(2 * i + 1) * B], each_word());
+                t[i + BLOCKS / 2] = blocks<1>(m[2 * i * B], m[(2 * i + 1) * B], each_word());
+            }
+            for (int i = 0; i < BLOCKS; i++) m[i * B] = t[i];
+        }
+    }
+    static void run(V *m) {
+        for (int i = 0; i < L; i += B) within_blocks(m + i);
+        for (int i = 0; i < B; i++) of_blocks(m + i);
+    }
+};
 
 template <class K> inline vec<K> load_vector(const char *p) {
     vec<K> v;
@@ -215,7 +247,7 @@ template <class S> struct by_value {
             for (; i + L <= l->n; i += L) {
                 vec<K> m[L];
                 for (int r = 0; r < L; r++) m[r] = load_vector<K>(l->from + r * l->from_lane + i * size);
-                transpose<K, L>(m);
+                transposition<K>::run(m);
                 for (int r = 0; r < L; r++) e[i + r].k = O::of(m[r]);
             }
         for (; i < l->n; i++) take_one(l, e, i);
@@ -229,7 +261,7 @@ template <class S> struct by_value {
         for (; l->lanes == L && l->to_step == size && i + L <= l->n; i += L) {
             vec<K> m[L];
             for (int r = 0; r < L; r++) m[r] = O::back(e[i + r].k);
-            transpose<K, L>(m);
+            transposition<K>::run(m);
             for (int r = 0; r < L; r++) memcpy(l->to + r * l->to_lane + i * size, &m[r], sizeof m[r]);
         }
         for (; i < l->n; i++)
