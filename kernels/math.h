@@ -318,7 +318,7 @@ AD_HD float float_power(float x, float y) {
 template <class T> AD_HD T power(T x, T y) {
     if constexpr (is_float<T>) {
         T r;
-#ifndef __CUDA_ARCH__
+#if !defined(__CUDA_ARCH__) && !defined(AD_OWN_POWER)
         if constexpr (same<T, float>) r = float_power(x, y);
         else
 #endif

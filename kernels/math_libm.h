@@ -11,6 +11,9 @@
 #if !defined(__CUDACC__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
 #if __GLIBC_PREREQ(2, 35)
 #define AD_VECTOR_LIBM __attribute__((simd("notinbranch")))
+#ifdef __AVX512F__
+#define AD_OWN_POWER /* kernels/cpu/isa/power.cpp */
+#endif
 #endif
 #endif
 #ifndef AD_VECTOR_LIBM
@@ -95,7 +98,14 @@ AD_HD double hypot(double x, double y) {
     return other <= larger * 0x1p-28 ? larger : ::hypot(x, y);
 }
 #endif
+#ifdef AD_OWN_POWER
+extern "C" float ad_powf(float, float) noexcept __attribute__((const)) AD_VECTOR_LIBM;
+extern "C" double ad_pow(double, double) noexcept __attribute__((const)) AD_VECTOR_LIBM;
+AD_HD float libm_pow(float x, float y) { return ad_powf(x, y); }
+AD_HD double libm_pow(double x, double y) { return ad_pow(x, y); }
+#else
 AD_LIBM2V(libm_pow, pow)
+#endif
 AD_LIBM2(libm_fmod, fmod)
 AD_LIBM2(libm_nextafter, nextafter)
 
