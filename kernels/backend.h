@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define AD_BACKEND_VERSION 5
+#define AD_BACKEND_VERSION 6
 #define AD_SLAB_HANDLE 64 /* bytes: a cudaIpcMemHandle_t */
 
 typedef struct ad_device ad_device; /* one GPU, or the host's processors; owned by whoever opened it */
@@ -108,6 +108,9 @@ typedef struct ad_backend {
      * goes with this process, and closing it waits for the device. AD_E_UNSUPPORTED: the backend has none such. */
     int (*slab_create_plain)(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault);
     int (*slab_handle)(ad_device *device, const ad_slab_map *slab, uint8_t handle[AD_SLAB_HANDLE], ad_fault *fault);
+    /* Memory of another process by its handle, of which this device must be: all of it from where the handle was taken.
+     * Closing it may wait for the device. AD_E_UNSUPPORTED; AD_E_VALUE: it is no handle, or of another device. */
+    int (*slab_import)(ad_device *device, const uint8_t handle[AD_SLAB_HANDLE], ad_slab_map *out, ad_fault *fault);
     /* priority: 0 usual; negative: before others (as far as the device has it). */
     int (*stream_open)(ad_device *device, int priority, ad_stream **out, ad_fault *fault);
     void (*stream_close)(ad_stream *stream);

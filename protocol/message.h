@@ -35,6 +35,10 @@ int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t fe
 #define AD_SECRET 16          /* bytes */
 #define AD_EXPORT_HANDLE 1u   /* EXPORT's flag: by a handle of CUDA's, not by a descriptor */
 #define AD_EXPORT_MESSAGE 64u /* bytes that come over an export's socket */
+#define AD_IMPORT_HANDLE 1u   /* IMPORT's flags: the same; */
+#define AD_IMPORT_READONLY 2u /* the buffer is not to be written */
+#define AD_IMPORT_MESSAGE 64u /* bytes that lie ready on an import's socket */
+#define AD_IMPORT_ALIGN 64u   /* of the offset: elements lie in the buffer as in one of the server's */
 int ad__encode_resume(ad_bytes *b, const uint64_t numbers[4], const uint8_t secret[AD_SECRET], const char *token);
 int ad__encode_resumed(ad_bytes *b, const uint8_t secret[AD_SECRET], uint64_t received);
 int ad__encode_op(ad_bytes *b, const ad_op *op);                      /* UFUNC, REDUCE, CALL */

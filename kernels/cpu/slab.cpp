@@ -109,3 +109,7 @@ int ad_cpu_slab_create_plain(ad_device *, uint64_t, ad_slab_map *, ad_fault *fau
 int ad_cpu_slab_handle(ad_device *, const ad_slab_map *, uint8_t *, ad_fault *fault) {
     return ad__fault(fault, AD_E_UNSUPPORTED, "memory of the host has no handle of CUDA's");
 }
+
+int ad_cpu_slab_import(ad_device *, const uint8_t *, ad_slab_map *, ad_fault *fault) {
+    return ad__fault(fault, AD_E_UNSUPPORTED, "memory of the host has no handle of CUDA's");
+}

@@ -79,6 +79,7 @@ int ad_cuda_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *o
 void ad_cuda_slab_close(ad_device *device, ad_slab_map *slab);
 int ad_cuda_slab_create_plain(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault);
 int ad_cuda_slab_handle(ad_device *device, const ad_slab_map *slab, uint8_t handle[AD_SLAB_HANDLE], ad_fault *fault);
+int ad_cuda_slab_import(ad_device *device, const uint8_t handle[AD_SLAB_HANDLE], ad_slab_map *out, ad_fault *fault);
 
 /* stream.cpp */
 int ad_cuda_streams_prepare(ad_device *device, ad_fault *fault); /* for device_open */

@@ -16,6 +16,7 @@
     AD_DRIVER(cuMemAddressReserve, 10020)                    \
     AD_DRIVER(cuMemAddressFree, 10020)                       \
     AD_DRIVER(cuMemMap, 10020)                               \
+    AD_DRIVER(cuMemGetAddressRange, 3020)                    \
     AD_DRIVER(cuMemUnmap, 10020)                             \
     AD_DRIVER(cuMemSetAccess, 10020)                         \
     AD_DRIVER(cuMemExportToShareableHandle, 10020)           \

@@ -1,6 +1,6 @@
 /* Slabs of the cuda backend: memory of the device with a descriptor that keeps it alive and that another process can
  * map. The device that made it and all its peers have it at the same address. Plain ones are cudaMalloc's, the only
- * memory that has a cudaIpcMemHandle_t. */
+ * memory that has a cudaIpcMemHandle_t; borrowed ones are plain memory of another process, which owns it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mutex>
@@ -14,12 +14,14 @@
 
 namespace {
 
+enum kind { SHAREABLE, PLAIN, BORROWED };
+
 /* A mapping, so that a device that is opened later is let in as well. */
 struct mapping {
     CUdeviceptr base;
     uint64_t size;
     int device;
-    bool plain;
+    enum kind kind;
     mapping *next;
 };
 
@@ -56,7 +58,7 @@ int grant_plain(int owner, int device, ad_fault *fault) {
 }
 
 int grant(const mapping *m, int device, ad_fault *fault) {
-    if (m->plain) return grant_plain(m->device, device, fault);
+    if (m->kind != SHAREABLE) return grant_plain(m->device, device, fault);
     CUmemAccessDesc access = {};
     access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     access.location.id = device;
@@ -94,7 +96,7 @@ int let_in(const ad_device *device, mapping *m, ad_fault *fault) {
 /* Map the allocation for the device and its peers. */
 int map(const ad_device *device, CUmemGenericAllocationHandle handle, uint64_t size, mapping **out, ad_fault *fault) {
     const ad_cuda_driver *d = ad_cuda_driver_get();
-    mapping *m = new (std::nothrow) mapping{0, size, device->index, false, nullptr};
+    mapping *m = new (std::nothrow) mapping{0, size, device->index, SHAREABLE, nullptr};
     if (m == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     std::lock_guard<std::mutex> hold(lock);
     int rc = size_status("cuMemAddressReserve", size, d->cuMemAddressReserve(&m->base, size, 0, 0, 0), fault);
@@ -120,8 +122,11 @@ void unmap(CUdeviceptr base) {
         mapping *m = *at;
         if (m->base != base) continue;
         *at = m->next;
-        if (m->plain) {
-            cudaFree(reinterpret_cast<void *>(m->base));
+        void *memory = reinterpret_cast<void *>(m->base);
+        if (m->kind == PLAIN) {
+            cudaFree(memory);
+        } else if (m->kind == BORROWED) {
+            cudaIpcCloseMemHandle(memory);
         } else {
             d->cuMemUnmap(m->base, m->size);
             d->cuMemAddressFree(m->base, m->size);
@@ -202,7 +207,7 @@ int ad_cuda_slab_create_plain(ad_device *device, uint64_t size, ad_slab_map *out
     int rc = ad_faults_check(&device->faults, AD_SITE_slab_create, fault);
     if (rc < 0 || (rc = round_up(PLAIN_GRAIN, size, &rounded, fault)) < 0 || (rc = ad_cuda_enter(device, fault)) < 0)
         return rc;
-    mapping *m = new (std::nothrow) mapping{0, rounded, device->index, true, nullptr};
+    mapping *m = new (std::nothrow) mapping{0, rounded, device->index, PLAIN, nullptr};
     if (m == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     snprintf(what, sizeof what, "a slab of %llu bytes: cudaMalloc", (unsigned long long)rounded);
     if ((rc = ad_cuda_status(cudaMalloc(&base, rounded), what, fault)) < 0) goto free_mapping;
@@ -230,6 +235,53 @@ int ad_cuda_slab_handle(ad_device *device, const ad_slab_map *slab, uint8_t hand
         return rc;
     memcpy(handle, &made, sizeof made);
     return 0;
+}
+
+namespace {
+
+/* All of it lies on the device, and size bytes of it behind base. */
+int measure(const ad_device *device, void *base, uint64_t *size, ad_fault *fault) {
+    cudaPointerAttributes of = {};
+    CUdeviceptr at = CUdeviceptr(reinterpret_cast<uintptr_t>(base)), begin = 0;
+    size_t all = 0;
+    int rc = ad_cuda_status(cudaPointerGetAttributes(&of, base), "cudaPointerGetAttributes", fault);
+    if (rc < 0) return rc;
+    if (of.type != cudaMemoryTypeDevice || of.device != device->index)
+        return ad__fault(fault, AD_E_VALUE, "the handle is of memory of device %d, not %d", of.device, device->index);
+    rc = ad_cuda_driver_status(ad_cuda_driver_get()->cuMemGetAddressRange(&begin, &all, at), "cuMemGetAddressRange",
+                               fault);
+    if (rc == 0) *size = all - uint64_t(at - begin);
+    return rc;
+}
+
+} // namespace
+
+/* The driver counts: of one allocation that is opened several times all mappings are the same. */
+int ad_cuda_slab_import(ad_device *device, const uint8_t handle[AD_SLAB_HANDLE], ad_slab_map *out, ad_fault *fault) {
+    cudaIpcMemHandle_t theirs;
+    void *base = nullptr;
+    memcpy(&theirs, handle, sizeof theirs);
+    int rc = ad_faults_check(&device->faults, AD_SITE_slab_attach, fault);
+    if (rc < 0 || (rc = ad_cuda_enter(device, fault)) < 0) return rc;
+    mapping *m = new (std::nothrow) mapping{0, 0, device->index, BORROWED, nullptr};
+    if (m == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
+    rc = ad_cuda_status(cudaIpcOpenMemHandle(&base, theirs, cudaIpcMemLazyEnablePeerAccess), "cudaIpcOpenMemHandle",
+                        fault);
+    if (rc < 0) goto free_mapping;
+    m->base = CUdeviceptr(reinterpret_cast<uintptr_t>(base));
+    if ((rc = measure(device, base, &m->size, fault)) < 0) goto close_handle;
+    {
+        std::lock_guard<std::mutex> hold(lock);
+        if ((rc = let_in(device, m, fault)) < 0) goto close_handle;
+    }
+    fill_in(m, -1, out);
+    return 0;
+
+close_handle:
+    cudaIpcCloseMemHandle(base);
+free_mapping:
+    delete m;
+    return rc;
 }
 
 /* The driver says little about descriptors that are something else. */

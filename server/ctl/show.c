@@ -160,16 +160,17 @@ static void show_holders(const json_t *sessions) {
 static void show_others(const json_t *workers) {
     size_t i;
     json_t *w;
-    char shared[16], plans[16], exported[16];
+    char shared[16], plans[16], exported[16], imported[16];
     json_array_foreach((json_t *)(uintptr_t)workers, i, w) {
         ad__ctl_bytes_text(ad__json_counter(w, "shared_bytes"), shared);
         ad__ctl_bytes_text(ad__json_counter(w, "fft_plan_bytes"), plans);
         ad__ctl_bytes_text(ad__json_counter(w, "exported_bytes"), exported);
+        ad__ctl_bytes_text(ad__json_counter(w, "imported_bytes"), imported);
         printf("%s: %s in %.0f arrays that several hold (%.0f published names, %.0f capabilities), %s in %.0f exports, "
-               "%s in %.0f plans of transforms\n",
+               "%s in %.0f imports, %s in %.0f plans of transforms\n",
                ad__json_text(w, "domain"), shared, ad__json_counter(w, "shared_buffers"),
                ad__json_counter(w, "published"), ad__json_counter(w, "capabilities"), exported,
-               ad__json_counter(w, "exports"), plans, ad__json_counter(w, "fft_plans"));
+               ad__json_counter(w, "exports"), imported, ad__json_counter(w, "imports"), plans, ad__json_counter(w, "fft_plans"));
     }
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "server/worker/exports.h"
+#include "server/worker/imports.h"
 #include "server/worker/job.h"
 #include "server/worker/quota.h"
 #include "server/worker/sharing.h"
@@ -162,6 +163,7 @@ bool ad__ask(ad_session *s, ad_message *m) {
     case AD_REQ_UNPUBLISH:
     case AD_REQ_NAMES: return ad__sharing_ask(s, m);
     case AD_REQ_EXPORT: return ad__export(s, m);
+    case AD_REQ_IMPORT: ad__import(s, m); return true;
     default: return ad__streams_ask(s, m);
     }
 }

@@ -10,6 +10,7 @@ struct ad_session;
 struct ad_shared;
 struct ad_spill_owner;
 struct ad_moved;
+struct ad_import;
 
 typedef struct ad_buffer ad_buffer;
 struct ad_buffer {
@@ -30,6 +31,7 @@ struct ad_buffer {
     ad_buffer *next_holder, *prev_holder;
     uint64_t seen;            /* ... and the version of the contents that its streams wait for already */
     struct ad_loaded *module; /* whose variable it is; NULL: it is memory of its own */
+    struct ad_import *import; /* it is memory of its client (imports.h); NULL: it is not */
     ad_buffer *next;          /* spare ones */
 
     /* while it could be moved to host memory, or has been (spill.h) */

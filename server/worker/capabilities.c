@@ -102,17 +102,13 @@ static int make(ad_session *s, ad_buffer *b, const ad_message *m, ad_capability 
     if (s->capabilities == AD_CAPABILITIES)
         return ad__fault(fault, AD_E_LIMIT, "a session has at most %d capabilities", AD_CAPABILITIES);
     ad_capability *c = ad__os.calloc(1, sizeof *c);
-    ad_shared *shared = c ? ad__shared_of(s, b) : NULL;
-    if (!shared) {
-        free(c);
-        return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    }
-    ad__shared_hold(shared, s->principal);
-    int status = ad__shared_point(s, b, fault);
+    if (!c) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    ad_shared *shared = ad__shared_give(s, b, fault);
+    int status = shared ? 0 : fault->code;
     if (!status && getrandom(c->half, sizeof c->half, 0) != (ssize_t)sizeof c->half)
         status = ad__fault(fault, AD_E_SYSTEM, "no random numbers");
     if (status) {
-        ad__shared_release(s->worker, shared, s->principal);
+        if (shared) ad__shared_release(s->worker, shared, s->principal);
         free(c);
         return status;
     }

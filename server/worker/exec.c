@@ -4,6 +4,7 @@
 
 #include "protocol/desc.h"
 #include "protocol/infer.h"
+#include "server/worker/imports.h"
 #include "server/worker/job.h"
 #include "server/worker/quota.h"
 #include "server/worker/sharing.h"
@@ -25,6 +26,7 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
     ad__survival_touch(s, b);
     ad__spill_forget(s->worker, b);
     if (b->module) ad__module_variable_gone(s, b);
+    if (b->import) ad__import_gone(s, b);
     if (b->shared) {
         ad__shared_leave(s, b);
     } else if (b->block.slab) {
@@ -212,9 +214,19 @@ static int separate(job *j, ad_operand *input) {
     return 0;
 }
 
-static bool must_separate(const ad_op *op, const ad_desc *out, const ad_desc *in) {
-    if (out->buffer != in->buffer || !ad__desc_overlap(out, in)) return false;
-    return op->opcode != AD_REQ_UFUNC || out->dtype != in->dtype || !ad__desc_same(out, in);
+/* An input that was copied for the other output lies elsewhere by now. */
+static bool must_separate(const job *j, int output, int input) {
+    const ad_op *op = j->op;
+    const ad_desc *out = &op->operand[output].desc;
+    ad_desc in = op->operand[input].desc;
+    int64_t distance;
+    if (!in.buffer) return false;
+    if (out->buffer != in.buffer && ad__imports_meet(j->buffer[output], j->buffer[input], &distance)) {
+        in.offset += distance;
+        in.buffer = out->buffer;
+    }
+    if (out->buffer != in.buffer || !ad__desc_overlap(out, &in)) return false;
+    return op->opcode != AD_REQ_UFUNC || out->dtype != in.dtype || !ad__desc_same(out, &in);
 }
 
 static int separate_inputs(job *j) {
@@ -225,8 +237,7 @@ static int separate_inputs(job *j) {
         if (out->form != AD_VIEW) continue;
         for (int i = op->nout; i < op->nout + op->nin; i++) {
             ad_operand *in = &op->operand[i];
-            /* An input that was copied for the other output lies elsewhere by now. */
-            if (in->is_scalar || !must_separate(op, out, &in->desc)) continue;
+            if (in->is_scalar || !must_separate(j, o, i)) continue;
             int status = separate(j, in);
             if (status) return status;
             in->desc.buffer = 0;

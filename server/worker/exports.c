@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "server/common/fdpass.h"
@@ -15,11 +14,10 @@
 #include "server/worker/quota.h"
 #include "server/worker/spill.h"
 
-struct ad_lease {
-    ad_lease *next, **link; /* of those that stand */
-    ad_lease *next_ended;
+struct ad_exported {
+    ad_lease lease;
+    ad_exported *next, **link; /* of those that stand */
     uint64_t id;
-    int fd;            /* its socket */
     unsigned importer; /* process id of who made that, as far as it can be known here */
     bool plain;        /* it has a handle of the memory, not its descriptor */
     ad_shared *shared;
@@ -34,35 +32,37 @@ static unsigned maker_of(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) ? 0 : (unsigned)peer.pid;
 }
 
-static void link_lease(ad_worker *w, ad_lease *l) {
+static void link_export(ad_worker *w, ad_exported *l) {
     ad_sharing *all = w->sharing;
-    l->link = &all->leases;
-    l->next = all->leases;
+    l->link = &all->out;
+    l->next = all->out;
     if (l->next) l->next->link = &l->next;
-    all->leases = l;
+    all->out = l;
     all->exports++;
     all->exported += l->shared->size;
 }
 
-static void unlink_lease(ad_worker *w, ad_lease *l) {
+static void unlink_export(ad_worker *w, ad_exported *l) {
     *l->link = l->next;
     if (l->next) l->next->link = l->link;
     w->sharing->exports--;
     w->sharing->exported -= l->shared->size;
 }
 
-static void end(ad_worker *w, ad_lease *l) {
+static void end(ad_worker *w, ad_exported *l) {
     ad__log(AD_LOG_DEBUG, "export ends", "lease=%lu principal=%s bytes=%lu importer=%u", l->id, l->principal,
             l->shared->size, l->importer);
-    unlink_lease(w, l);
-    close(l->fd);
+    unlink_export(w, l);
+    ad__lease_close(w, &l->lease);
     ad__shared_release(w, l->shared, l->principal);
     free(l);
 }
 
+static void over(ad_worker *w, ad_lease *l) { end(w, (ad_exported *)l); }
+
 uint64_t ad__exports_holding(const ad_worker *w, const ad_shared *shared, const char **who) {
     uint64_t n = 0;
-    for (const ad_lease *l = w->sharing->leases; l; l = l->next) {
+    for (const ad_exported *l = w->sharing->out; l; l = l->next) {
         if (l->shared != shared) continue;
         if (!*who) *who = l->principal;
         n += !strcmp(l->principal, *who);
@@ -70,47 +70,21 @@ uint64_t ad__exports_holding(const ad_worker *w, const ad_shared *shared, const 
     return n;
 }
 
-void ad__exports_look(ad_worker *w) {
-    struct epoll_event event[64];
-    ad_engine *e = &w->engine;
-    int n = epoll_wait(w->leases, event, 64, 0);
-    pthread_mutex_lock(&e->lock);
-    for (int i = 0; i < n; i++) {
-        ad_lease *l = event[i].data.ptr;
-        epoll_ctl(w->leases, EPOLL_CTL_DEL, l->fd, NULL); /* others may have the same socket: closing is not enough */
-        l->next_ended = w->sharing->ended;
-        w->sharing->ended = l;
-    }
-    pthread_mutex_unlock(&e->lock);
-}
-
-void ad__exports_sweep(ad_worker *w) {
-    pthread_mutex_lock(&w->engine.lock);
-    ad_lease *first = w->sharing->ended;
-    w->sharing->ended = NULL;
-    pthread_mutex_unlock(&w->engine.lock);
-    for (ad_lease *next; first; first = next) {
-        next = first->next_ended;
-        end(w, first);
-    }
-}
-
 void ad__exports_close(ad_worker *w) {
-    w->sharing->ended = NULL;
-    while (w->sharing->leases) end(w, w->sharing->leases);
+    while (w->sharing->out) end(w, w->sharing->out);
 }
 
 /* ---- memory ---- */
 
 /* Its socket has been closed, which may not have been noticed yet. */
-static bool is_over(const ad_lease *l) {
-    struct pollfd end = {.fd = l->fd, .events = POLLRDHUP};
+static bool is_over(const ad_exported *l) {
+    struct pollfd end = {.fd = l->lease.fd, .events = POLLRDHUP};
     return poll(&end, 1, 0) == 1;
 }
 
 /* Who has it in the other way would not see it move. */
 static bool is_out_otherwise(const ad_worker *w, const ad_shared *m, bool plain) {
-    const ad_lease *l = m ? w->sharing->leases : NULL;
+    const ad_exported *l = m ? w->sharing->out : NULL;
     while (l && (l->shared != m || l->plain == plain || is_over(l))) l = l->next;
     return l;
 }
@@ -120,6 +94,8 @@ static int check(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
     const char *whose = b->home && b->block.slab ? s->principal : NULL;
     if (b->readonly)
         return ad__fault(fault, AD_E_VALUE, "export: the array is read-only, and who gets its memory could write it");
+    if (b->import)
+        return ad__fault(fault, AD_E_VALUE, "export: the array is memory of its program: export a copy of it");
     if (b->shared && b->shared->home) whose = ad__estate_account(b->shared->home->estate)->principal;
     if (!whose) return ad__fault(fault, AD_E_VALUE, "export: the array has no elements");
     if (strcmp(whose, s->principal))
@@ -131,7 +107,7 @@ static int check(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
                          plain ? "a descriptor" : "a handle", plain ? "a handle" : "a descriptor");
     const char *who = s->principal;
     uint64_t n = 0;
-    for (const ad_lease *l = s->worker->sharing->leases; l; l = l->next) n += !strcmp(l->principal, who);
+    for (const ad_exported *l = s->worker->sharing->out; l; l = l->next) n += !strcmp(l->principal, who);
     if (n < AD_LEASES) return 0;
     return ad__fault(fault, AD_E_LIMIT, "export: %s has %d exports, as many as it may have at a time", who, AD_LEASES);
 }
@@ -181,7 +157,7 @@ static int order(ad_session *s, ad_lane *lane, ad_buffer *b, bool plain, ad_faul
 /* ---- the request ---- */
 
 /* What the buffer means, held by a lease, in a slab of its own. */
-static int hold(ad_session *s, ad_buffer *b, ad_lease *l, ad_fault *fault) {
+static int hold(ad_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
     int status = b->shared && !b->shared->common && b->shared->holders > 1 ? ad__shared_detach(s, b, fault) : 0;
     if (status) return status;
     ad_shared *m = ad__shared_of(s, b);
@@ -203,7 +179,7 @@ static int hold(ad_session *s, ad_buffer *b, ad_lease *l, ad_fault *fault) {
 /* Takes fd over. */
 static int begin(ad_session *s, ad_buffer *b, int fd, bool plain, ad_fault *fault) {
     ad_sharing *all = s->worker->sharing;
-    ad_lease *l = NULL;
+    ad_exported *l = NULL;
     int status = ad__is_stream_socket(fd) ? check(s, b, plain, fault)
                                           : ad__fault(fault, AD_E_VALUE, "export: the descriptor is no Unix socket");
     if (!status && !(l = ad__os.calloc(1, sizeof *l))) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
@@ -216,28 +192,26 @@ static int begin(ad_session *s, ad_buffer *b, int fd, bool plain, ad_fault *faul
         close(fd);
         return status;
     }
-    l->fd = fd;
+    l->lease = (ad_lease){.fd = fd, .over = over};
     l->id = ++all->exported_so_far;
     l->importer = maker_of(fd);
     memcpy(l->principal, s->principal, sizeof l->principal);
-    link_lease(s->worker, l);
+    link_export(s->worker, l);
     s->exporting = l;
     return 0;
 }
 
 /* All that came before is complete: the descriptor, or the handle, goes to who waits for it. */
-static int hand_over(ad_session *s, ad_lease *l, uint64_t request, ad_fault *fault) {
+static int hand_over(ad_session *s, ad_exported *l, uint64_t request, ad_fault *fault) {
     _Static_assert(AD_SLAB_HANDLE == AD_EXPORT_MESSAGE, "a handle is the message");
     uint8_t message[AD_EXPORT_MESSAGE] = {0};
     const ad_shared *m = l->shared;
     const ad_gpu *gpu = m->home->gpu;
-    struct epoll_event end = {.events = EPOLLRDHUP, .data.ptr = l};
     int status = l->plain ? ad__memory_handle(m->home->estate, &m->block, message, fault) : 0;
     if (status) return status;
-    if (ad__fdpass_send(l->fd, message, sizeof message, ad__memory_descriptor(&m->block)) != (ssize_t)sizeof message)
+    if (ad__fdpass_send(l->lease.fd, message, sizeof message, ad__memory_descriptor(&m->block)) != (ssize_t)sizeof message)
         return ad__fault(fault, AD_E_SYSTEM, "export: the descriptor could not be passed: %s", strerror(errno));
-    if (epoll_ctl(s->worker->leases, EPOLL_CTL_ADD, l->fd, &end))
-        return ad__fault(fault, AD_E_SYSTEM, "export: %s", strerror(errno));
+    if ((status = ad__lease_watch(s->worker, &l->lease, fault))) return status;
     ad__log(AD_LOG_DEBUG, "export begins", "lease=%lu session=%lu principal=%s bytes=%lu importer=%u", l->id, s->id,
             s->principal, m->size, l->importer);
     const ad_scalar values[] = {{.kind = AD_SCALAR_INT, .as.i = (int64_t)m->block.size},
@@ -254,7 +228,7 @@ static void abandon(ad_session *s) {
 
 void ad__exports_end(ad_session *s) {
     abandon(s);
-    for (ad_lease *l = s->worker->sharing->leases; l; l = l->next)
+    for (ad_exported *l = s->worker->sharing->out; l; l = l->next)
         if (l->shared->payer == s) ad__shared_pay(l->shared, NULL);
 }
 
@@ -275,6 +249,17 @@ static int start(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fau
     return status;
 }
 
+/* The client has it anyway, and needs to know only that all that came before is complete. */
+static bool tell_own(ad_session *s, const ad_message *m) {
+    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    if (!ad__session_poll(s)) return false;
+    int fd = ad__descriptors_take(&s->windows.descriptors);
+    if (fd >= 0) close(fd);
+    ad__survival_passed(s);
+    ad__reply_ints(s, m->u[0], 3, (int64_t[]){0, 0, 0});
+    return true;
+}
+
 bool ad__export(ad_session *s, const ad_message *m) {
     ad_fault fault = {0};
     int status = 0;
@@ -283,6 +268,7 @@ bool ad__export(ad_session *s, const ad_message *m) {
         if (!ad__survival_counts(s)) return false;
         ad_buffer *b = ad__shared_buffer(s, m->u[1], "export", &waiting, &fault);
         if (waiting) return false;
+        if (b && b->import && !b->poison && !m->u[2]) return tell_own(s, m);
         status = start(s, m, b, &fault);
         if (!status && b->poison) {
             ad__reply_fail(s, m->u[0], b->poison);

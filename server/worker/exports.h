@@ -9,25 +9,20 @@
  * Programs that take only CUDA's 64-byte handles get one of those instead, of plain memory (kernels/backend.h), which
  * goes with the worker. A buffer whose memory is out in one way cannot be had in the other.
  *
- * Only whoever runs the engine calls these, but for ad__exports_look. */
+ * Only whoever runs the engine calls these. */
 #ifndef AD_SERVER_EXPORTS_H
 #define AD_SERVER_EXPORTS_H
 
+#include "server/worker/leases.h"
 #include "server/worker/sharing.h"
 
-#define AD_LEASES 1024 /* of a principal, at a time */
-
-typedef struct ad_lease ad_lease;
+typedef struct ad_exported ad_exported;
 
 /* EXPORT. False: the session must wait, call again. */
 bool ad__export(ad_session *s, const ad_message *m);
 /* The session is over: what it was about to get goes, and it pays for nothing any more. */
 void ad__exports_end(ad_session *s);
 
-/* I/O thread: sockets at w->leases have been closed. */
-void ad__exports_look(ad_worker *w);
-/* Take back what such leases held. */
-void ad__exports_sweep(ad_worker *w);
 void ad__exports_close(ad_worker *w);
 /* How many leases of *who mean it; *who NULL: it becomes that of the first. */
 uint64_t ad__exports_holding(const ad_worker *w, const ad_shared *shared, const char **who);

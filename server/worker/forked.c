@@ -97,15 +97,12 @@ static void bequeath(void *user, ad_buffer *b) {
         h->status = leave_error(h, b->id, &why);
         return;
     }
-    ad_shared *shared = ad__shared_of(h->parent, b);
+    ad_shared *shared = ad__shared_give(h->parent, b, &why);
     if (!shared) {
-        h->status = ad__fault(h->fault, AD_E_MEMORY, "out of host memory");
+        h->status = leave_error(h, b->id, &why);
         return;
     }
-    ad__shared_hold(shared,
-                    h->parent->principal); /* until the child does: else it might go back to the parent meanwhile */
-    h->status = ad__shared_point(h->parent, b, h->fault);
-    if (!h->status) h->status = ad__shared_join(h->child, shared, b->id, b->readonly, h->fault);
+    h->status = ad__shared_join(h->child, shared, b->id, b->readonly, h->fault);
     ad__shared_release(h->parent->worker, shared, h->parent->principal);
 }
 

@@ -24,12 +24,12 @@ static bool is_empty(const ad_desc *d) {
 }
 
 /* Memory that others write, too: what uses that takes effect in the order in which it comes, from whatever session. A
- * module's variable is written even if the array that stands for it is dropped. And what must not be written is refused
- * at once. */
+ * module's variable, and memory of the client, are written even if the array that stands for them is dropped; and two
+ * pieces of that memory may overlap. And what must not be written is refused at once. */
 static bool is_common(const ad_op *op, ad_buffer *const *buffer) {
     for (int i = 0; i < op->nout + op->nin; i++) {
         const ad_buffer *b = buffer[i];
-        if (b && b->module && i < op->nout) return true;
+        if (b && (b->module || b->import) && i < op->nout) return true;
         if (b && b->shared && (b->shared->common || (i < op->nout && b->readonly))) return true;
     }
     return false;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "server/common/os.h"
+#include "server/worker/imports.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
 #include "server/worker/spill.h"
@@ -214,6 +215,7 @@ static int follow_readers(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *
 }
 
 int ad__lane_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fault *fault) {
+    if (b->import) b = ad__import_order(b);
     if (!b->home) b->home = lane; /* without memory */
     if (!ad__gpu_reaches(lane->gpu, b->home->gpu))
         return ad__fault(fault, AD_E_VALUE,
@@ -238,9 +240,10 @@ int ad__lane_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fa
 }
 
 int ad__lane_frees(ad_session *s, ad_buffer *b, ad_fault *fault) {
+    ad_buffer *used = b->import ? ad__import_order(b) : b;
     if (s->nlanes < 2 || !b->home) return 0;
-    int status = b->writer ? follow(s, b->home, b->writer, b->written, fault) : 0;
-    return status ? status : follow_readers(s, b->home, b, fault);
+    int status = used->writer ? follow(s, b->home, used->writer, used->written, fault) : 0;
+    return status ? status : follow_readers(s, b->home, used, fault);
 }
 
 ad_lane *ad__lane_join(ad_session *s, uint64_t id, ad_fault *fault) {

@@ -33,13 +33,16 @@ typedef enum ad_ledger_kind {
     AD_LEDGER_MODULE
 } ad_ledger_kind;
 
+/* What memory is that another worker cannot have. */
+typedef enum ad_fleeting { AD_FLEETING_VARIABLE = 1, AD_FLEETING_IMPORT } ad_fleeting;
+
 /* What a session has under an id. */
 typedef struct ad_ledger_row {
     uint32_t kind;
     uint16_t device;
     uint8_t high, timed;      /* a stream; an event */
     uint8_t readonly, common; /* a buffer: published by somebody; to be written by all who hold it */
-    uint8_t shared, fleeting; /* others may have the same memory; it is a module's, and goes with the worker */
+    uint8_t shared, fleeting; /* others may have the same memory; it goes with the worker, an ad_fleeting or 0 */
     uint8_t lost;             /* a module: why another worker cannot have it, an ad_module_loss */
     uint64_t id, size;
     union {

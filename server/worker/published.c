@@ -120,16 +120,17 @@ static int hold(ad_session *s, ad_buffer *b, ad_name *n, ad_fault *fault) {
     ad_shared *shared = b->shared;
     if (n->writable && b->readonly)
         return ad__fault(fault, AD_E_VALUE, "publish: the array is read-only, so others cannot be let write it");
+    if (n->writable && b->import)
+        return ad__fault(fault, AD_E_VALUE,
+                         "publish: the array is memory of its program, and others could be let write a copy only: "
+                         "publish that");
     int status = n->writable && shared && !shared->common ? ad__shared_detach(s, b, fault) : 0;
     if (status) return status;
-    if (!(shared = ad__shared_of(s, b))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    ad__shared_hold(shared, s->principal);
+    if (!(shared = ad__shared_give(s, b, fault))) return fault->code;
     if (n->writable) shared->common = true;
     ad__survival_touch(s, b);
     n->shared = shared;
-    status = ad__shared_point(s, b, fault);
-    if (status) ad__shared_release(s->worker, shared, s->principal);
-    return status;
+    return 0;
 }
 
 static int check_room(ad_session *s, const ad_name *n, ad_fault *fault) {

@@ -5,6 +5,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/worker/imports.h"
 #include "server/worker/job.h"
 #include "server/worker/recovery_inside.h"
 #include "server/worker/sharing.h"
@@ -173,6 +174,7 @@ static int restore_moved(ad_worker *w, const ad_ledger_row *row, ad_lane *lane, 
 /* Why it has no value any more; 0: it has one. */
 static int lost(const ad_worker *w, const ad_ledger_row *row, const ad_ledger_state *state, ad_fault *fault) {
     const ad_recovery *r = w->left;
+    if (row->fleeting == AD_FLEETING_IMPORT) return ad__fault(fault, AD_E_DEVICE_LOST, AD_IMPORT_LOST);
     if (row->fleeting)
         return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and the module's variables with it");
     const struct ad_common *c = row->common ? common_of(r, row) : NULL;

@@ -119,7 +119,8 @@ struct ad_session {
     int64_t share_since;
     ad_poison *pending; /* the first failure that no buffer carries */
     ad_reading reading;
-    struct ad_lease *exporting;      /* the export that waits for what came before it; NULL: none does */
+    struct ad_allocation *allocations; /* of its client, that are mapped here (imports.h) */
+    struct ad_exported *exporting;   /* the export that waits for what came before it; NULL: none does */
     uint64_t done, complete, told;   /* operations executed; complete; the last that the client knows of */
     uint64_t bytes_done, bytes_told; /* the same for bytes of frames */
     uint64_t shares;                 /* buffers whose memory others hold, too */

@@ -5,6 +5,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "protocol/infer.h"
+#include "server/worker/imports.h"
 #include "server/worker/report.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
@@ -216,6 +217,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
 static void free_buffer(void *user, ad_buffer *b) {
     ad__spill_forget(((ad_session *)user)->worker, b);
     if (b->module) ad__module_variable_gone(user, b);
+    else if (b->import) ad__import_gone(user, b);
     else if (b->shared) ad__shared_leave(user, b);
     else if (b->home) ad__memory_give(b->home->estate, &b->block);
     ad__poison_release(b->poison);

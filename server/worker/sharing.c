@@ -6,10 +6,12 @@
 
 #include "server/common/os.h"
 #include "server/worker/exports.h"
+#include "server/worker/imports.h"
 #include "server/worker/job.h"
+#include "server/worker/quota.h"
 #include "server/worker/spill.h"
 
-#define LOOK 1000000 /* ns between two looks at the stream of an orphan */
+#define LOOK 1000000 /* ns between two looks at the stream of an orphan, or of an import that leaves */
 
 static bool is_of(const ad_session *s, const ad_lane *lane) { return lane && lane->session == s; }
 
@@ -107,6 +109,8 @@ static void watch(ad_worker *w, int64_t at) {
     if (at < w->sharing->due) w->sharing->due = at;
 }
 
+void ad__sharing_due_soon(ad_worker *w) { watch(w, ad__os_now() + LOOK); }
+
 static void orphan_goes(ad_worker *w, ad_lane *lane) {
     const ad_backend *backend = w->backend;
     w->sharing->orphans--;
@@ -116,7 +120,7 @@ static void orphan_goes(ad_worker *w, ad_lane *lane) {
     if (lane->fence && !backend->event_record(lane->fence, lane->stream, NULL)) {
         lane->next = w->sharing->going;
         w->sharing->going = lane;
-        watch(w, ad__os_now() + LOOK);
+        ad__sharing_due_soon(w);
     } else {
         backend->stream_wait(lane->stream, NULL);
         ad__lane_close(backend, lane);
@@ -188,7 +192,7 @@ static int record(const ad_backend *backend, ad_shared *m, ad_lane *lane, ad_fau
     return status;
 }
 
-int ad__shared_point(ad_session *s, ad_buffer *b, ad_fault *fault) {
+static int point(ad_session *s, ad_buffer *b, ad_fault *fault) {
     ad_shared *m = b->shared;
     if (!behind(s->worker, m)) return 0;
     begin_count(b);
@@ -258,6 +262,48 @@ int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault) {
     b->written = lane->sequence;
     b->readers = 0;
     return 0;
+}
+
+/* A copy that nobody has yet. Where it is written down that it is there, it must be. */
+static int copy_apart(ad_session *s, ad_buffer *b, ad_block *block, ad_fault *fault) {
+    const ad_backend *backend = s->worker->backend;
+    ad_lane *lane = b->home;
+    int status = ad__quota_take(s, lane, b->size, block, fault);
+    if (status) return status;
+    if (backend->asynchronous) status = ad__lane_uses(s, lane, b, false, fault);
+    if (!status) status = backend->move(lane->stream, block->address, b->address, b->size, fault);
+    if (!status) status = ad__session_enqueued(s, lane, fault);
+    if (!status && s->survival.late) status = backend->stream_wait(lane->stream, fault);
+    if (status) ad__memory_give(lane->estate, block);
+    return ad__session_status(s, status, fault);
+}
+
+static ad_shared *give_copy(ad_session *s, ad_buffer *b, ad_fault *fault) {
+    ad_block block;
+    if (copy_apart(s, b, &block, fault)) return NULL;
+    ad_shared *m = ad__shared_restore(s->worker, b->home, &block, b->size);
+    if (!m) {
+        ad__memory_give(b->home->estate, &block);
+        ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return NULL;
+    }
+    ad__shared_hold(m, s->principal);
+    if (!behind(s->worker, m) || !ad__session_status(s, record(s->worker->backend, m, b->home, fault), fault)) return m;
+    ad__shared_release(s->worker, m, s->principal);
+    return NULL;
+}
+
+ad_shared *ad__shared_give(ad_session *s, ad_buffer *b, ad_fault *fault) {
+    if (b->import && !b->poison) return give_copy(s, b, fault);
+    ad_shared *m = ad__shared_of(s, b);
+    if (!m) {
+        ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return NULL;
+    }
+    ad__shared_hold(m, s->principal);
+    if (!point(s, b, fault)) return m;
+    ad__shared_release(s->worker, m, s->principal);
+    return NULL;
 }
 
 int ad__shared_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fault *fault) {
@@ -394,15 +440,17 @@ static bool close_orphans(ad_worker *w, bool wait) {
 
 void ad__sharing_sweep(ad_worker *w) {
     int64_t now = ad__os_now();
-    ad__exports_sweep(w);
+    ad__leases_sweep(w);
     if (now < w->sharing->due) return;
     w->sharing->due = INT64_MAX;
     int64_t next = ad__capabilities_expire(w, now);
-    if (!close_orphans(w, false)) next = next < now + LOOK ? next : now + LOOK;
+    const bool orphans_gone = close_orphans(w, false), imports_gone = ad__imports_settle(w);
+    if (!(orphans_gone && imports_gone)) next = next < now + LOOK ? next : now + LOOK;
     watch(w, next);
 }
 
 void ad__sharing_end(ad_session *s) {
+    ad__imports_end(s);
     ad__exports_end(s);
     ad__capabilities_end(s->worker, s);
     ad__names_end(s->worker, s);
@@ -429,6 +477,8 @@ uint64_t ad__sharing_counter(ad_worker *w, int index) {
     case AD_COUNTER_orphans: return all->orphans;
     case AD_COUNTER_exports: return all->exports;
     case AD_COUNTER_exported_bytes: return all->exported;
+    case AD_COUNTER_imports: return all->imports;
+    case AD_COUNTER_imported_bytes: return all->imported;
     default: return 0;
     }
 }

@@ -64,9 +64,11 @@ typedef struct ad_sharing {
     int64_t due;             /* when ad__sharing_sweep has something to do; INT64_MAX: never */
     uint64_t forked;         /* sessions begun by a fork */
     ad_session *births;      /* under the engine's lock: those that the I/O thread has to take over */
-    struct ad_lease *leases; /* what other processes have of it (exports.h) */
+    struct ad_exported *out; /* what other processes have of it (exports.h) */
+    struct ad_import *in;    /* what is memory of its clients (imports.h) */
     struct ad_lease *ended;  /* under the engine's lock: those whose socket has been closed */
     uint64_t exports, exported, exported_so_far; /* leases, bytes; leases there ever were */
+    uint64_t imports, imported;                  /* buffers, bytes */
 } ad_sharing;
 
 int ad__sharing_open(ad_worker *w);   /* AD_E_MEMORY, AD_E_SYSTEM */
@@ -75,6 +77,8 @@ void ad__sharing_close(ad_worker *w); /* after the last session */
 static inline bool ad__sharing_due(const ad_worker *w) { return w->sharing->due != INT64_MAX || w->sharing->ended; }
 /* Drop what is over. */
 void ad__sharing_sweep(ad_worker *w);
+/* There will be something for that when a stream has passed. */
+void ad__sharing_due_soon(ad_worker *w);
 /* The session, which has no buffers any more, is over. */
 void ad__sharing_end(ad_session *s);
 uint64_t ad__sharing_counter(ad_worker *w, int index);
@@ -83,10 +87,11 @@ int ad__sharing_op(ad_session *s, const ad_message *m, ad_fault *fault);
 bool ad__sharing_ask(ad_session *s, const ad_message *m);
 
 /* ---- sharing.c ---- */
-/* What the buffer means, to be held by others; NULL: no memory. */
+/* What the buffer means; NULL: no memory. */
 ad_shared *ad__shared_of(ad_session *s, ad_buffer *b);
-/* Others wait for what has been done to it so far. */
-int ad__shared_point(ad_session *s, ad_buffer *b, ad_fault *fault);
+/* The same for others, and held once for them: where it is memory of the client, a copy. They wait for what has been
+ * done to it so far. NULL with a fault. */
+ad_shared *ad__shared_give(ad_session *s, ad_buffer *b, ad_fault *fault);
 /* A new buffer of the session that means it. */
 int ad__shared_join(ad_session *s, ad_shared *shared, uint64_t id, bool readonly, ad_fault *fault);
 /* The lane is about to read or write a shared buffer. */

@@ -11,7 +11,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
-#include "server/worker/exports.h"
+#include "server/worker/leases.h"
 #include "server/worker/report.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
@@ -174,7 +174,7 @@ static void on_later(uv_poll_t *poll, int status, int events) {
 
 static void on_leases(uv_poll_t *poll, int status, int events) {
     (void)status, (void)events;
-    ad__exports_look(poll->data);
+    ad__leases_look(poll->data);
 }
 
 static void look_again(ad_worker *w, int64_t ns) {

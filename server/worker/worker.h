@@ -45,7 +45,7 @@ typedef struct ad_worker {
     int quick;             /* how often of late the next message came soon after: see spins() */
     int timer;             /* a timerfd, because libuv counts in ms ... */
     uv_poll_t later;       /* ... for the next look at what is under way on a device */
-    int leases;            /* an epoll descriptor: exports whose other end may be closed (exports.h) */
+    int leases;            /* an epoll descriptor: sockets whose other end may be closed (leases.h) */
     uv_poll_t leases_poll;
     uv_timer_t clock; /* active while a client is watched for time-outs */
     uv_poll_t channel_poll;

@@ -4,7 +4,7 @@ import os
 import pathlib
 
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build" / "release"))
-VERSION = 5  # AD_BACKEND_VERSION
+VERSION = 6  # AD_BACKEND_VERSION
 NAMES = {0: "OK"}
 for line in (pathlib.Path(__file__).resolve().parents[2] / "protocol" / "error.def").read_text().splitlines():
     if line.startswith("AD_ERROR("):
@@ -54,6 +54,7 @@ TABLE = [
     ("slab_close", None, [P, c.POINTER(Slab)]),
     ("slab_create_plain", INT, [P, U64, c.POINTER(Slab)]),
     ("slab_handle", INT, [P, c.POINTER(Slab), P]),
+    ("slab_import", INT, [P, P, c.POINTER(Slab)]),
     ("stream_open", INT, [P, INT, OUT]),
     ("stream_close", None, [P]),
     ("stream_wait", INT, [P]),
