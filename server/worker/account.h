@@ -13,6 +13,7 @@ typedef enum ad_use {
     AD_USE_WORKSPACE, /* while an operation is enqueued, or an array on its way to a client */
     AD_USE_WINDOW,    /* host memory that is pinned for the device */
     AD_USE_VARIABLE,  /* of a module, where a buffer means it */
+    AD_USE_IMPORT,    /* memory of a client, where a buffer means it */
     AD_USE_MOVED,     /* buffers that lie in host memory until they are used, and must be able to come back */
     AD_USES
 } ad_use;

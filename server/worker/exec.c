@@ -135,6 +135,8 @@ static int find_view(job *j, int i, const ad_desc *d) {
         j->inherited = b->poison;
         return b->poison->code;
     }
+    int status = i < j->op->nout ? ad__import_check_write(b, &j->fault) : 0;
+    if (status) return status;
     return ad__desc_check(d, (int64_t)b->size, operand_name(j->op->nout, i), &j->fault);
 }
 

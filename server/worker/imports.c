@@ -45,6 +45,11 @@ bool ad__imports_meet(const ad_buffer *a, const ad_buffer *b, int64_t *distance)
     return true;
 }
 
+int ad__import_check_write(const ad_buffer *b, ad_fault *fault) {
+    if (!b->import || !b->readonly) return 0;
+    return ad__fault(fault, AD_E_VALUE, "buffer %" PRIu64 " is read-only, as its program wants it", b->id);
+}
+
 /* ---- allocations ---- */
 
 static ad_allocation *find(const ad_session *s, uint64_t number) {
@@ -155,7 +160,7 @@ static void mark(ad_worker *w, ad_import *i, const ad_lane *home) {
 
 void ad__import_gone(ad_session *s, ad_buffer *b) {
     ad_import *i = b->import;
-    ad__quota_leave(b->home, i->size);
+    ad__quota_leave(b->home, AD_USE_IMPORT, i->size);
     if (s->worker->backend->asynchronous && !s->dropping) {
         ad__lane_frees(s, b, NULL);
         mark(s->worker, i, b->home);
@@ -246,10 +251,10 @@ static void link_import(ad_worker *w, ad_import *i) {
 
 static int make(ad_session *s, ad_lane *lane, ad_import *i, const ad_message *m, ad_fault *fault) {
     ad_buffer *b;
-    int status = ad__quota_adopt(s, lane, i->size, fault);
+    int status = ad__quota_adopt(s, lane, AD_USE_IMPORT, i->size, fault);
     if (status) return status;
     if ((status = ad__buffers_add(&s->buffers, m->u[1], &b, fault))) {
-        ad__quota_leave(lane, i->size);
+        ad__quota_leave(lane, AD_USE_IMPORT, i->size);
         return status;
     }
     b->import = i;
@@ -265,10 +270,11 @@ static int make(ad_session *s, ad_lane *lane, ad_import *i, const ad_message *m,
 /* fd is taken over, also on failure. */
 static int take_in(ad_session *s, const ad_message *m, int fd, ad_lane **lane, ad_fault *fault) {
     uint8_t message[AD_IMPORT_MESSAGE];
-    int memory = -1, status = receive(fd, m->u[2] & AD_IMPORT_HANDLE, message, &memory, fault);
+    int memory = -1, received = receive(fd, m->u[2] & AD_IMPORT_HANDLE, message, &memory, fault),
+        status = check(s, m, fault);
     ad_import *i = NULL;
     _Static_assert(AD_SLAB_HANDLE == AD_IMPORT_MESSAGE, "a handle is the message");
-    if (!status) status = check(s, m, fault);
+    if (!status) status = received;
     if (!status && !(*lane = find_lane(s, &m->s[0], fault))) status = fault->code;
     if (!status && !(i = ad__os.calloc(1, sizeof *i))) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
     if (!status) status = find_allocation(s, *lane, m, message, memory, &i->of, fault);

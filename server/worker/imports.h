@@ -25,6 +25,8 @@ typedef struct ad_import ad_import;
 void ad__import(ad_session *s, const ad_message *m);
 /* A buffer that is one is about to go, or to lose its contents. */
 void ad__import_gone(ad_session *s, ad_buffer *b);
+/* AD_E_VALUE: it is memory that the client does not want to be written. */
+int ad__import_check_write(const ad_buffer *b, ad_fault *fault);
 /* What stands for it, and all that may overlap it, where lanes wait for each other. */
 ad_buffer *ad__import_order(const ad_buffer *b);
 /* How far b begins behind a, if both are of one allocation; else false. */

@@ -74,7 +74,7 @@ static void module_leave(ad_session *s, ad_loaded *m) {
 }
 
 void ad__module_variable_gone(ad_session *s, ad_buffer *b) {
-    ad__quota_leave(b->home, b->size);
+    ad__quota_leave(b->home, AD_USE_VARIABLE, b->size);
     module_leave(s, b->module);
     b->module = NULL;
 }
@@ -285,9 +285,9 @@ static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_f
     if (!name) return fault->code;
     int status = backend_of(s)->module_global(m->module, lowered(m, name), &address, size, fault);
     if (status) return ad__session_status(s, status, fault);
-    if ((status = ad__quota_adopt(s, lane, *size, fault))) return status;
+    if ((status = ad__quota_adopt(s, lane, AD_USE_VARIABLE, *size, fault))) return status;
     if ((status = ad__buffers_add(&s->buffers, msg->u[2], &b, fault))) {
-        ad__quota_leave(lane, *size);
+        ad__quota_leave(lane, AD_USE_VARIABLE, *size);
         return status;
     }
     b->address = address;

@@ -1,6 +1,7 @@
 /* The messages of class OP, and what messages are likely to cost. */
 #include <inttypes.h>
 
+#include "server/worker/imports.h"
 #include "server/worker/job.h"
 #include "server/worker/sharing.h"
 #include "server/worker/spill.h"
@@ -130,6 +131,7 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
         return ad__fault(fault, AD_E_EXTENT,
                          "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
                          what, size, offset, id, b->size);
+    if (ad__import_check_write(b, fault)) return fault->code;
     ad_lane *lane = ad__lane_current(s, fault);
     if (lane && !ad__survival_repeats(s, b)) ad__survival_writes(s, b, s->done + 1, what);
     int status = lane ? size == b->size ? ad__spill_renew(s, lane, b, fault) : 0 : fault->code;

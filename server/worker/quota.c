@@ -88,17 +88,17 @@ void ad__quota_repay(ad_session *s, ad_lane *lane, ad_block *b) {
 
 /* ---- other memory ---- */
 
-int ad__quota_adopt(ad_session *s, ad_lane *lane, uint64_t size, ad_fault *fault) {
+int ad__quota_adopt(ad_session *s, ad_lane *lane, ad_use use, uint64_t size, ad_fault *fault) {
     ad_account *a = ad__estate_account(lane->estate);
     int status = check(s, size, fault);
     if (!status) status = ad__account_check(a, size, fault);
     if (status) s->refused++;
-    else ad__account_charge(a, AD_USE_VARIABLE, size);
+    else ad__account_charge(a, use, size);
     return status;
 }
 
-void ad__quota_leave(ad_lane *lane, uint64_t size) {
-    ad__account_return(ad__estate_account(lane->estate), AD_USE_VARIABLE, size);
+void ad__quota_leave(ad_lane *lane, ad_use use, uint64_t size) {
+    ad__account_return(ad__estate_account(lane->estate), use, size);
 }
 
 /* A client that is refused a window asks for a smaller one, or does without. */

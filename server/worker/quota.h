@@ -14,9 +14,9 @@ int ad__quota_return(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out,
 /* The same for what an operation needs until it is enqueued, and its end. */
 int ad__quota_borrow(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault);
 void ad__quota_repay(ad_session *s, ad_lane *lane, ad_block *b);
-/* Memory that is not cut from slabs: a variable of a module. */
-int ad__quota_adopt(ad_session *s, ad_lane *lane, uint64_t size, ad_fault *fault);
-void ad__quota_leave(ad_lane *lane, uint64_t size);
+/* Memory that is not cut from slabs: a variable of a module, an import. */
+int ad__quota_adopt(ad_session *s, ad_lane *lane, ad_use use, uint64_t size, ad_fault *fault);
+void ad__quota_leave(ad_lane *lane, ad_use use, uint64_t size);
 /* A window. AD_E_LIMIT. */
 int ad__quota_window(ad_session *s, uint64_t size, ad_fault *fault);
 void ad__quota_window_gone(ad_session *s, uint64_t size);

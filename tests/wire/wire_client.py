@@ -21,7 +21,7 @@ STREAM, STREAM_DROP, ON, EVENT, EVENT_DROP, AFTER, WINDOW, WINDOW_DROP, LOAD, EM
 FETCH, WAIT, DONE, ELAPSED, POOL, DEVICE = range(52, 58)
 MODULE_DROP, LAUNCH, KERNEL_SET, BUILD, KERNEL, GLOBAL = 32, 33, 34, 58, 59, 60
 FORK, REVOKE = 40, 41
-SHARE, ATTACH, PUBLISH, ATTACH_NAME, UNPUBLISH, NAMES, EXPORT = range(70, 77)
+SHARE, ATTACH, PUBLISH, ATTACH_NAME, UNPUBLISH, NAMES, EXPORT, IMPORT = range(70, 78)
 READ, SYNC, STAT, QUERY, REPLY, FAIL, ACK, BYE = 48, 49, 50, 51, 64, 65, 66, 67
 
 
@@ -90,6 +90,26 @@ class Export:
 
     def close(self):
         self.lease.close()
+
+
+class Loan:
+    """Memory of this process, for servers to have."""
+
+    def __init__(self, size, seals=fcntl.F_SEAL_SHRINK):
+        self.fd = os.memfd_create("loan", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+        os.ftruncate(self.fd, size)
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, seals)
+        self.size, self.memory = size, mmap.mmap(self.fd, size)
+
+    def array(self, like, offset=0):
+        """Elements of this dtype and shape, where they lie."""
+        return np.frombuffer(self.memory, like.dtype, like.size, offset).reshape(like.shape)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.fd)
 
 
 class Client:
@@ -243,6 +263,27 @@ class Client:
         except BaseException:
             ours.close()
             raise
+
+    def lend(self, loan, size=None, offset=0, number=1, flags=0, whole=None, device="", laid=None):
+        """(buffer, lease): memory of a Loan as a buffer. The lease is a socket, which the server closes."""
+        ours, theirs = socket.socketpair()
+        buffer, self.request = self.id(), self.request + 1
+        whole = loan.size if whole is None else whole
+        size = whole - offset if size is None else size
+        with theirs:
+            if laid is None:
+                socket.send_fds(ours, [bytes(64)], [loan.fd])
+            else:
+                ours.sendall(laid)
+            self.pass_along(theirs.fileno(), [IMPORT, self.request, buffer, flags, number, whole, offset, size, device])
+        try:
+            assert self.answer(self.request) == ([0], b"")
+        except BaseException:
+            ours.settimeout(TIMEOUT)
+            assert ours.recv(1) == b"" # it has let go at once
+            ours.close()
+            raise
+        return buffer, ours
 
     def fork(self, flags=0):
         """A session of a child, with this one's buffers, by the same ids."""
