@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client-c/client.h"
+#include "client-c/lend.h"
 
 int ad__dtype_check(int dtype) {
     if (dtype < 0 || dtype >= AD_NDTYPE) return ad__fail(AD_E_TYPE, "%d is no data type", dtype);
@@ -71,6 +71,7 @@ int ad__array_new(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_a
     a->f_contiguous = ndim <= 1 || packed_both_ways(a);
     a->base = NULL;
     a->session = ad__session_retain(s);
+    a->lent = NULL;
     a->buffer = 0;
     *out = a;
     return 0;
@@ -98,6 +99,7 @@ int ad__array_view(const ad_array *a, int dtype, int64_t offset, int ndim, const
     v->readonly = a->readonly;
     v->base = ad_array_retain(a->base ? a->base : (ad_array *)(uintptr_t)a);
     v->session = a->session;
+    v->lent = NULL;
     v->buffer = a->buffer;
     v->size = 0;
     ad_desc d = ad__array_desc(v);
@@ -121,7 +123,8 @@ void ad_array_get_info(const ad_array *a, ad_array_info *info) {
                             .device = a->device,
                             .contiguous = a->contiguous,
                             .f_contiguous = a->f_contiguous,
-                            .writable = !a->readonly};
+                            .writable = !a->readonly,
+                            .lent = ad__lent_here(a->base ? a->base->lent : a->lent)};
 }
 
 ad_array *ad_array_retain(ad_array *a) {
@@ -134,6 +137,7 @@ void ad_array_release(ad_array *a) {
         ad_array *base = a->base;
         if (!base) {
             if (a->buffer) ad__queue_free(a->session, a->buffer, a->size);
+            if (a->lent) ad__lent_release(a->lent);
             ad__session_release(a->session);
         }
         free(a);

@@ -121,6 +121,7 @@ typedef struct ad_deferred {
 } ad_deferred;
 
 typedef struct ad_pool ad_pool;
+typedef struct ad_lent ad_lent;
 
 /* How a session whose connection broke is taken up again: resume.c. */
 typedef struct ad_comeback {
@@ -210,6 +211,7 @@ struct ad_session {
     ad_arena trace_arena;
     ad_address address;
     uint64_t round_trips;
+    atomic_uint_fast64_t lent, copied; /* arrays of memory of this process's GPU; copies of such memory */
     uint64_t serial; /* of all sessions of this process */
     ad_deferred deferred;
     ad_pool *_Atomic pool; /* memory shared with the server; NULL: none yet */
@@ -293,8 +295,10 @@ int ad__push(ad_session *s);
 /* A window message, whose first byte takes fd along (over a Unix socket), which is closed then. *number: its
  * operation's. */
 int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number);
-/* The same of a request: waits for its reply, as ad__ask_numbers. */
-int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, int fd, ad_slot *slot);
+/* The same of a request: waits for its reply, as ad__ask_numbers. buffer: of one that makes a buffer, whose id comes
+ * before the other fields and is put there; else NULL. text: its last field, NULL: there is none. */
+int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, const char *text, int fd, ad_slot *slot,
+                 uint64_t *buffer);
 /* The same of a fork message; the lock is held, and nothing else is on its way. */
 int ad__pass_fork(ad_session *s, int fd);
 /* Store bytes of host memory in a buffer, by write messages; copied or sent when it returns. */
@@ -410,6 +414,7 @@ struct ad_array {
     int64_t *shape, *strides; /* in dims */
     ad_array *base;           /* of a view: the array that owns the buffer, retained; NULL: this one */
     ad_session *session;      /* retained by owners */
+    ad_lent *lent;            /* of an owner: it is memory of this process (lend.h); else NULL */
     uint64_t buffer;          /* 0: an owner without one yet */
     int64_t size;             /* of the buffer; of owners only */
     int64_t dims[];
@@ -442,6 +447,11 @@ int ad__dtype_check(int dtype);
 int ad__shape_check(int ndim, const int64_t *shape);
 /* Copies in (broadcast) into out, which is fresh when made. */
 int ad__copy(ad_array *out, const ad_in *in, int casting, bool made);
+
+/* ---- sharing.c ---- */
+/* An array of a buffer that others have made; size below 0: it has no value. The buffer goes if that fails. */
+int ad__lay_out(ad_session *s, uint64_t buffer, int64_t size, uint8_t device, bool readonly, const ad_layout *l,
+                ad_array **out);
 
 /* ---- order.c: column-major results ---- */
 /* The result of so many dimensions is column-major, because all inputs are in which that can be told. */

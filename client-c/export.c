@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client-c/export.h"
+#include "client-c/lend.h"
 
 /* What the server has sent before its reply: 64 bytes, and with them a descriptor unless they are a handle. */
 static int take_message(ad_lease *l) {
@@ -33,8 +34,9 @@ static int ask(const ad_array *a, ad_lease *l, int theirs) {
     ad_slot slot;
     ad__slot_init(&slot, l->id, sizeof l->id - 1);
     slot.loose = true;
-    int status = ad__pass_ask(a->session, AD_REQ_EXPORT, 2, fields, theirs, &slot);
+    int status = ad__pass_ask(a->session, AD_REQ_EXPORT, 2, fields, NULL, theirs, &slot, NULL);
     if (status) return status;
+    if (slot.nvalues == 3 && !slot.values[0] && l->lent) return 0; /* it is here */
     if (slot.nvalues < 3 || slot.values[0] <= 0) return ad__fail(AD_E_PROTOCOL, "export: a reply of another form");
     l->size = (uint64_t)slot.values[0];
     return take_message(l);
@@ -69,6 +71,11 @@ static int export(const ad_array *a, bool plain, ad_lease **lease) {
     l->device = -1;
     l->cuda = on_gpu(a);
     l->plain = plain;
+    if ((l->lent = plain ? NULL : ad__lent_of(a))) {
+        l->base = ad__lent_here(l->lent);
+        l->device = ad__lent_device(l->lent);
+        l->size = (uint64_t)(a->base ? a->base : a)->size;
+    }
     status = ask(a, l, end[1]);
     if (status) ad_export_close(l);
     else *lease = l;
@@ -96,8 +103,19 @@ static int map_host(ad_lease *l) {
     return 0;
 }
 
+static int map_cuda(ad_lease *l, void *stream) {
+    int status = ad__cuda_map(l, stream);
+    if (!status) ad__lend_mapped(l);
+    return status;
+}
+
+static void unmap_cuda(ad_lease *l) {
+    ad__lend_unmapped(l);
+    ad__cuda_unmap(l);
+}
+
 static int map(ad_lease *l, void *stream) {
-    int status = l->cuda ? ad__cuda_map(l, stream) : map_host(l);
+    int status = l->cuda ? map_cuda(l, stream) : map_host(l);
     if (status) return status;
     close(l->fd);
     l->fd = -1;
@@ -130,7 +148,8 @@ ad_lease *ad_export_retain(ad_lease *l) {
 void ad_export_close(ad_lease *l) {
     if (!l || atomic_fetch_sub(&l->refs, 1) > 1) return;
     const bool own = l->generation == atomic_load(&ad__generation);
-    if (l->base && l->cuda && own) ad__cuda_unmap(l);
+    if (l->lent) ad__lent_release(l->lent);
+    else if (l->base && l->cuda && own) unmap_cuda(l);
     if (l->base && !l->cuda) munmap(l->base, l->size);
     if (l->fd >= 0) close(l->fd);
     if (own) shutdown(l->socket, SHUT_RDWR); /* children that have it, too, do not keep it */
@@ -158,5 +177,6 @@ int ad_write_device(const ad_array *a, int device, const void *data, size_t size
     status = ad_import(l, NULL, &to);
     if (!status) status = ad__cuda_copy(l, device, to, data, size);
     ad_export_close(l);
+    if (!status) atomic_fetch_add(&a->session->copied, 1);
     return status;
 }

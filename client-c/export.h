@@ -3,8 +3,7 @@
 #define AD_CLIENT_EXPORT_H
 
 #include "client-c/client.h"
-
-#define AD_DEVICE_ID 64
+#include "client-c/driver.h"
 
 struct ad_lease {
     atomic_uint refs;
@@ -20,6 +19,8 @@ struct ad_lease {
     bool plain;                             /* there is a handle, and no descriptor */
     unsigned char event[AD_EXPORT_MESSAGE]; /* the handle; else an IPC event to wait for, zeros: none */
     void *base;                             /* where it is mapped; NULL: not yet */
+    ad_lease *next_mapped;                  /* of those on a GPU that are (lend.c) */
+    ad_lent *lent;                          /* it was this process's already: nothing is mapped; else NULL */
 };
 
 /* ---- export_cuda.c ---- */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client-c/lend.h"
 #include "client-c/windows.h"
 
 #define PATIENCE 2000000000u /* ns that a fork waits for the server to take what was sent */
@@ -97,6 +98,7 @@ static void before(void) {
     }
     ad__fork_until = 0;
     ad__pools_before_fork();
+    ad__lend_before_fork();
 }
 
 /* ---- after ---- */
@@ -107,6 +109,7 @@ static void close_heir(ad_session *s) {
 }
 
 static void after_in_parent(void) {
+    ad__lend_forked(false);
     ad__pools_forked();
     for (ad_session *s = sessions; s; s = s->next) {
         close_heir(s);
@@ -173,6 +176,7 @@ static void after_in_child(void) {
         else if (s->fd >= 0) disown(s);
         pthread_mutex_unlock(&s->lock);
     }
+    ad__lend_forked(true);
     ad__pools_in_child();
     pthread_mutex_unlock(&lock);
 }

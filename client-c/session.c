@@ -270,6 +270,8 @@ void ad_session_get_info(ad_session *s, ad_session_info *info) {
         .memory = s->welcome.memory,
         .operations = s->ops,
         .round_trips = s->round_trips,
+        .lent = atomic_load(&s->lent),
+        .copied = atomic_load(&s->copied),
         .messages_bytes = s->bytes + s->out.size,
         .kernels = (s->welcome.features & AD_FEATURE_KERNELS) != 0,
     };

@@ -101,8 +101,7 @@ static int ask_wait(ad_session *s, ad_host *h) {
     return status;
 }
 
-/* Until the current stream is idle. Failures are put off until the program asks for something. */
-static int settle(ad_session *s) {
+int ad_settle(ad_session *s) {
     ad_slot slot;
     ad__slot_init(&slot, NULL, 0);
     slot.own = true;
@@ -123,7 +122,7 @@ static int load_part(belt *b, int i, uint64_t buffer, uint64_t offset, const uin
 static int store_through(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     belt b;
     int status = 0;
-    if (ad__host_limbo(s) > LIMBO_MOST && (status = settle(s)) != 0) return status;
+    if (ad__host_limbo(s) > LIMBO_MOST && (status = ad_settle(s)) != 0) return status;
     status = belt_open(&b, s, size);
     if (status) return status;
     for (size_t at = 0, i = 0; at < size && status == 0; i++) {
@@ -151,7 +150,7 @@ int ad__store(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *da
     if (size < AD_SHARED_LEAST) return send_all(s, buffer, offset, data, size);
     if (ad__host_find(s, data, size, &window, &at)) {
         int status = load(s, buffer, offset, window, at, size, &number);
-        return status ? status : settle(s); /* the program may write there as soon as we return */
+        return status ? status : ad_settle(s); /* the program may write there as soon as we return */
     }
     int status = store_through(s, buffer, offset, data, size);
     return status == AD_E_UNSUPPORTED ? send_all(s, buffer, offset, data, size) : status;

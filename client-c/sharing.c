@@ -74,8 +74,8 @@ static int covers(const ad_layout *l, int64_t size) {
     return ad__is_contiguous(&d) ? 1 : ad__is_f_contiguous(&d) ? 2 : 0;
 }
 
-static int lay_out(ad_session *s, uint64_t buffer, int64_t size, uint8_t device, bool readonly, const ad_layout *l,
-                   ad_array **out) {
+int ad__lay_out(ad_session *s, uint64_t buffer, int64_t size, uint8_t device, bool readonly, const ad_layout *l,
+                ad_array **out) {
     ad_array *a;
     const bool poisoned = size < 0; /* whoever reads it is told why; of what size it would be nobody knows */
     const int all = poisoned ? 0 : covers(l, size);
@@ -115,7 +115,7 @@ int ad_capability_attach(ad_session *s, const ad_capability *c, const ad_layout 
     if (!status) status = ask_making(s, AD_REQ_ATTACH, 2, c->half, 0, NULL, &slot, &buffer);
     if (status) return status;
     if (slot.nvalues < 3 || slot.values[0] < -1) return wrong_reply(s, buffer, "attach");
-    return lay_out(s, buffer, slot.values[0], (uint8_t)slot.values[2], slot.values[1] == 2, layout, out);
+    return ad__lay_out(s, buffer, slot.values[0], (uint8_t)slot.values[2], slot.values[1] == 2, layout, out);
 }
 
 int ad_capability_revoke(ad_session *s, const ad_capability *c) {

@@ -536,21 +536,25 @@ int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint6
     return status;
 }
 
-int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, int fd, ad_slot *slot) {
+int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, const char *text, int fd, ad_slot *slot,
+                 uint64_t *buffer) {
     uint64_t all[8];
-    size_t mark;
+    size_t mark, used = 1;
     int status = begin_frame_with(s, fd, &mark);
     if (status) return status;
     ad__slot_add(s, slot);
     all[0] = slot->request;
-    memcpy(all + 1, fields, n * sizeof *fields);
-    status = ad__encode_numbers(&s->out, opcode, n + 1, all);
+    if (buffer) all[used++] = *buffer = s->next_buffer++;
+    memcpy(all + used, fields, n * sizeof *fields);
+    status = ad__encode_named(&s->out, opcode, n + used, all, text != NULL, &text);
     if (status || s->out.failed) {
         close(fd);
         return ad__ask(s, mark, AD_E_MEMORY, slot);
     }
     end_frame_with(s, fd);
-    return ad__ask(s, mark, 0, slot);
+    status = ad__ask(s, mark, 0, slot);
+    if (status == AD_E_INTERRUPTED && buffer) ad__queue_free(s, *buffer, 0); /* it will come to be: nobody wants it */
+    return status;
 }
 
 int ad__pass_fork(ad_session *s, int fd) {

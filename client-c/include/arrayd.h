@@ -67,6 +67,7 @@ typedef struct ad_session_info {
     const char *url, *server, *backend, *device_name; /* valid while the session lives */
     uint64_t session, version, devices, memory;
     uint64_t operations, round_trips, messages_bytes; /* sent; waited for; control bytes sent */
+    uint64_t lent, copied; /* arrays made by ad_lend; copies by ad_write_device */
     bool kernels;                                     /* this session may run kernels of its own */
 } ad_session_info;
 AD_API void ad_session_get_info(ad_session *session, ad_session_info *info);
@@ -121,7 +122,8 @@ typedef struct ad_array_info {
     uint64_t buffer;
     uint8_t dtype, ndim, device;
     bool contiguous, f_contiguous;
-    bool writable; /* false: somebody else has published it */
+    bool writable; /* false: somebody else has published it, or lent it so */
+    void *lent;    /* where the buffer is in this process, which has lent it (ad_lend); NULL: the server has it */
 } ad_array_info;
 AD_API void ad_array_get_info(const ad_array *a, ad_array_info *info);
 AD_API ad_array *ad_array_retain(ad_array *a);
@@ -311,6 +313,28 @@ AD_API void ad_export_close(ad_lease *lease);
  * there, after all that this process has begun on that GPU. Waits. AD_E_VALUE also when it is another one,
  * AD_E_UNSUPPORTED where the server uses none, or as ad_import. */
 AD_API int ad_write_device(const ad_array *a, int device, const void *data, size_t size);
+/* Memory that this process has on a GPU. */
+typedef struct ad_loan {
+    void *data;    /* the first element */
+    int device;    /* the GPU's number in this process; -1: whichever the memory is of */
+    bool readonly; /* the server is not to write it */
+    void *stream;  /* CUstream on which it was made, and which is waited for; NULL: all that this process has begun there */
+    void (*release)(void *argument); /* called once, by any thread, when the server has let go */
+    void *argument;
+} ad_loan;
+/* An array that is this memory: nothing is copied, and both see what the other writes. layout: its offset is not used.
+ * Until release is called, which it is some time after the array has been released, or the session or the server has
+ * gone, the memory must stay as it is; it is not called when this fails. What is called for the array is ordered behind
+ * what the stream held; before this process looks at what the server writes, or writes what the server may still use, it
+ * must wait (ad_sync). Who is handed the array, and a fork's child, has a copy; it is lost with the server's worker; its
+ * bytes count for the user. Waits. AD_E_UNSUPPORTED: the session is remote, the server uses no GPU, there are no
+ * elements, or what allocated the memory lets no other process have it (cudaMalloc does, and the virtual-memory API
+ * where it was told so); AD_E_VALUE: the server uses another GPU; AD_E_EXTENT: elements are not aligned; AD_E_DENIED,
+ * AD_E_LIMIT, AD_E_MEMORY, AD_E_DEVICE, AD_E_SYSTEM. */
+AD_API int ad_lend(ad_session *s, const ad_loan *loan, const ad_layout *layout, ad_array **out);
+/* Waits until what was called on the calling thread's stream is complete. What has failed is told by what is called
+ * next, as ever. */
+AD_API int ad_settle(ad_session *s);
 /* The array's memory for a program that opens it by cudaIpcOpenMemHandle or cuIpcOpenMemHandle: *handle gets 64 bytes,
  * those of a cudaIpcMemHandle_t, and the lease is as ad_export's, but has no descriptor and is not to be imported. The
  * array begins ad_lease_info.offset bytes behind what opening gives. Whoever opens it closes it before the lease is

@@ -164,6 +164,8 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
         object = object._as_array()
     if isinstance(object, ndarray):
         result = _copied(object, dtype, copy, order)
+    elif _is_on_gpu(object):
+        result = _from_gpu(object, dtype, copy, order)
     else:
         if copy is False:
             raise ValueError("Unable to avoid copy: the data are in this process, not on the server")
@@ -184,13 +186,31 @@ def _copied(a, dtype, copy, order):
     return a.astype(dtype, order=order or "K")
 
 
+def _is_on_gpu(value):
+    if isinstance(value, (np.ndarray, np.generic, list, tuple, bool, int, float, complex, range)):
+        return False
+    from ._dlpack import is_on_gpu
+    return is_on_gpu(value)
+
+
+def _from_gpu(value, dtype, copy, order):
+    from ._dlpack import from_cuda
+    try:
+        made, copied = from_cuda(value, copy)
+    except BufferError as error:
+        if copy is False:
+            raise ValueError(f"Unable to avoid copy: {error}") from None
+        raise
+    result = _copied(made, dtype, None if copied else copy, order)
+    if not copied and result is not made:
+        _core.settle()  # the tensor is its program's again
+    return result
+
+
 def _from_host(value, dtype, order):
     try:
         host = np.asarray(value, dtype=dtype)
     except TypeError:
-        if hasattr(value, "__cuda_array_interface__") and _core.session_info()["backend"] == "cuda":
-            from ._dlpack import from_cuda
-            return _copied(from_cuda(value), dtype, None, order)
         if not _holds_arrays(value):
             raise
         return _stacked(value, dtype)
@@ -219,10 +239,18 @@ def _holds_arrays(value):
 
 
 def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None, blocking=False):
-    """An array of the server: itself when it is one already, else a copy of host data.
+    """An array of the server: itself when it is one already, memory of a GPU that another library has, else a copy.
 
-    Parameters: a: array, number, nested sequence or buffer. dtype: type of the elements. order: 'C', 'F', 'A' or 'K'.
-    device: a cuda.Device or its number, the current one unless given. copy: as array. like, blocking: ignored.
+    What another library of this process (PyTorch, CuPy, Numba, JAX) has on the GPU that the server uses is not copied
+    where the server can have its memory: over a Unix socket, if it was allocated by cudaMalloc, or by CUDA's
+    virtual-memory API so that it can be exported. Then both see what the other writes. What is called on the array comes
+    after all that was begun for the tensor before; before the program looks at what the server writes, or writes what
+    the server may still use, it must wait (sync). The tensor is kept until the server has let go of it. Else, and with
+    copy=True, there is a copy, from one place of the GPU's memory to another; session_info() counts both (lent, copied).
+
+    Parameters: a: array, number, nested sequence or buffer; or a tensor on a GPU, by DLPack or the CUDA array interface.
+    dtype: type of the elements. order: 'C', 'F', 'A' or 'K'. device: a cuda.Device or its number, the current one unless
+    given. copy: as array. like, blocking: ignored.
     Returns: ndarray, on that device.
     Raises: as array; ValueError for a device that does not exist.
     Source: numpy.asarray

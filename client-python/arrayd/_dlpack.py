@@ -1,4 +1,5 @@
 """DLPack and the CUDA array interface: arrays for, and of, other libraries of this process."""
+import atexit
 import weakref
 
 import numpy as np
@@ -14,6 +15,10 @@ _NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneA
 _NOT_EXPORTED = (NotImplementedError, ValueError, PermissionError, MemoryError, OSError, BufferError, _core.LimitError,
                  _core.DeviceError)
 _memories = {}  # of arrays whose address somebody was told, by their id
+
+# Why a tensor's memory is not to be had by the server; then there is a copy.
+_NOT_LENT = (NotImplementedError, ValueError, IndexError, PermissionError, OSError, _core.LimitError, _core.DeviceError)
+atexit.register(_core.lend_stop)
 
 
 def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None):
@@ -102,19 +107,23 @@ def _memory(a, stream=0):
 def from_dlpack(x, /, *, device=None, copy=None):
     """An array of the server from another library's tensor, by DLPack.
 
-    Parameters: x: tensor of a library that has DLPack: in host memory, or in memory of the GPU that the server uses for
-    this device, where it is copied from one to the other; an array of the server is taken as by asarray. device: a
-    cuda.Device or its number, the current one unless given. copy: False raises BufferError for tensors that are not on
-    the server.
+    A tensor in memory of the GPU that the server uses is not copied where that can be (asarray says when): the array is
+    that memory, and both see what the other writes.
+
+    Parameters: x: tensor of a library that has DLPack, in memory of a GPU or of the host; an array of the server is
+    taken as by asarray. device: a cuda.Device or its number, the one on which the tensor is, or the current one, unless
+    given. copy: True always copies; None only if needed; False raises BufferError where a copy is needed (always for
+    host data).
     Returns: ndarray.
-    Raises: AttributeError when x has no __dlpack__; BufferError for a tensor in memory of another GPU.
+    Raises: AttributeError when x has no __dlpack__; BufferError for a tensor in memory of another GPU, and with
+    copy=False.
     Source: numpy.from_dlpack
     """
     if isinstance(x, _base.ndarray):
         return _own(x, device, copy)
     kind, number = x.__dlpack_device__()
-    if kind == _CUDA and copy is not False and _core.session_info()["backend"] == "cuda":
-        return from_cuda(x, int(number), device)
+    if kind == _CUDA and _core.session_info()["backend"] == "cuda":
+        return _placed(x, device, copy)
     if kind not in _HOST:
         where = _NAMES.get(int(kind), f"DLPack type {int(kind)}")
         raise BufferError(f"the tensor lies on a device ({where}, number {number}): arrayd takes tensors in host "
@@ -124,19 +133,92 @@ def from_dlpack(x, /, *, device=None, copy=None):
     return asarray(np.from_dlpack(x), device=device)
 
 
-def from_cuda(x, number=None, device=None):
-    """A copy, on the server's GPU, of what another library of this process has on GPU `number` (None: whichever the
-    server uses), by the CUDA array interface."""
+def is_on_gpu(x):
+    """Whether another library has it on a GPU, and the server uses one."""
     try:
-        interface = x.__cuda_array_interface__
+        on_gpu = (x.__dlpack_device__()[0] == _CUDA if hasattr(type(x), "__dlpack_device__")
+                  else hasattr(x, "__cuda_array_interface__"))
+    except (TypeError, ValueError, RuntimeError, BufferError):  # it has none for this one
+        return False
+    return on_gpu and _core.session_info()["backend"] == "cuda"
+
+
+def _placed(x, device, copy):
+    """from_cuda on the device that was asked for, with DLPack's error where that takes a copy."""
+    try:
+        made, copied = from_cuda(x, copy)
+        if device is None and (copied or not copy):
+            return made
+        result = asarray(made, device=made.device if device is None else device, copy=None if copied else copy)
+        if not copied and result is not made:
+            with result.device:
+                _core.settle()  # the tensor is its program's again
+        return result
+    except ValueError as error:
+        if copy is False:
+            raise BufferError(str(error)) from None
+        raise
+
+
+def from_cuda(x, copy):
+    """What another library of this process has on a GPU, as an array there: its memory, or where the server cannot have
+    that a copy of it. Whether it is one.
+
+    copy: False: a BufferError instead. True: the memory will do, as the caller copies that.
+    """
+    try:
+        return _lend(x), False
+    except _NOT_LENT as error:
+        if copy is False:
+            raise BufferError(f"copy=False: the memory can only be had as a copy: {error}") from None
+    return _copy_in(x), True
+
+
+def _lend(x):
+    if hasattr(type(x), "__dlpack__"):
+        capsule = _capsule(x)  # if it is not taken, it does not go before the exception has been dealt with
+        return _core.lend_dlpack(capsule)
+    interface = _interface(x)
+    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    if 0 in shape:
+        raise ValueError("the array has no elements")
+    strides = interface.get("strides") or _packed(shape, dtype.itemsize)
+    return _core.lend(x, -1, *interface["data"], dtype, shape, strides)
+
+
+def _capsule(x):
+    """Of the tensor, once what its library has begun is ordered before the legacy default stream."""
+    try:
+        return x.__dlpack__(stream=1, max_version=(1, 0))
+    except TypeError:
+        return x.__dlpack__(stream=1)
+
+
+def _packed(shape, itemsize):
+    strides = []
+    for length in reversed(shape):
+        strides.insert(0, itemsize)
+        itemsize *= length
+    return strides
+
+
+def _interface(x):
+    try:
+        return x.__cuda_array_interface__
     except (AttributeError, TypeError, KeyError, RuntimeError) as error:  # a type that it lacks, a gradient ...
-        raise BufferError(f"arrayd takes a GPU's memory by __cuda_array_interface__: {error}") from None
+        raise BufferError(f"arrayd copies a GPU's memory by __cuda_array_interface__: {error}") from None
+
+
+def _copy_in(x):
+    """A copy, on the server's GPU."""
+    interface = _interface(x)
     shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
     axes = _axes_in_memory(shape, interface.get("strides"), dtype.itemsize)
-    made = empty([shape[axis] for axis in axes], dtype, device=device)
+    number = int(x.__dlpack_device__()[1]) if hasattr(type(x), "__dlpack_device__") else -1
+    made = empty([shape[axis] for axis in axes], dtype)
     if made.size:
         try:
-            _core.write_device(made, -1 if number is None else number, interface["data"][0])
+            _core.write_device(made, number, interface["data"][0])
         except (NotImplementedError, ValueError) as error:
             raise BufferError(str(error)) from None
     return made.transpose([axes.index(axis) for axis in range(len(axes))]) if axes else made

@@ -229,7 +229,10 @@ def publish(name, a, *, writable=False, grant=None):
     Source: arrayd
     """
     a = as_array(a)
-    if a.base is not None or not (a.flags.c_contiguous or a.flags.f_contiguous):
+    if writable and _core.is_lent(a):
+        raise ValueError("publish(): the array is this program's memory, and others cannot be let write it; publish a "
+                         "copy")
+    if a.base is not None or _core.is_lent(a) or not (a.flags.c_contiguous or a.flags.f_contiguous):
         if writable:
             raise ValueError("publish(): the array is a view, so it cannot be let others write; publish a copy")
         a = a.copy(order="A")

@@ -176,6 +176,7 @@ extern PyMethodDef ad__py_shared_methods[], ad__py_device_methods[];
 extern PyMethodDef ad__py_sharing_methods[]; /* sharing.c */
 int ad__py_export_init(PyObject *module);
 extern PyMethodDef ad__py_export_methods[]; /* export.c */
+extern PyMethodDef ad__py_lend_methods[];   /* lend.c */
 extern PyMethodDef ad__py_arrow_methods[];  /* arrow.c */
 
 /* ---- kernels.c: modules and launches ---- */

@@ -163,15 +163,20 @@ static int extent(const ad_array_info *info, int64_t *low, int64_t *high) {
     return ad__desc_extent(&d, low, high, NULL);
 }
 
+/* Two pieces of this process's memory are buffers of their own, and may overlap. */
+static bool is_of_one(const ad_array_info *a, const ad_array_info *b, int64_t *distance) {
+    *distance = a->lent && b->lent ? (int64_t)((intptr_t)b->lent - (intptr_t)a->lent) : 0;
+    return a->session == b->session && (a->buffer == b->buffer || (a->lent && b->lent));
+}
+
 static PyObject *py_may_share(PyObject *module, PyObject *const *args, Py_ssize_t n) {
-    int64_t low[2], high[2];
+    int64_t low[2], high[2], distance;
     (void)module;
     if (!is_array(n == 2 ? args[0] : NULL) || !is_array(args[1])) return NULL;
     ad_array_info a = ad__py_info(args[0]), b = ad__py_info(args[1]);
-    if (a.session != b.session || a.buffer != b.buffer || extent(&a, &low[0], &high[0]) != 0 ||
-        extent(&b, &low[1], &high[1]) != 0)
+    if (!is_of_one(&a, &b, &distance) || extent(&a, &low[0], &high[0]) != 0 || extent(&b, &low[1], &high[1]) != 0)
         Py_RETURN_FALSE;
-    return PyBool_FromLong(low[0] < high[1] && low[1] < high[0]);
+    return PyBool_FromLong(low[0] < high[1] + distance && low[1] + distance < high[0]);
 }
 
 #define FAST(f) (PyCFunction)(void (*)(void))(f)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core.h"
+#include "dlpack.h"
 
 typedef struct exported {
     PyObject_HEAD ad_lease *lease;
@@ -130,33 +131,7 @@ static PyObject *py_export_wait(PyObject *module, PyObject *a) {
     return status ? ad__py_fail(status) : Py_NewRef(Py_None);
 }
 
-/* ---- DLPack, as dlpack.h has it ---- */
-
-typedef struct dl_tensor {
-    void *data;
-    int32_t device_type, device_id, ndim;
-    uint8_t code, bits;
-    uint16_t lanes;
-    int64_t *shape, *strides;
-    uint64_t byte_offset;
-} dl_tensor;
-
-typedef struct dl_managed {
-    dl_tensor tensor;
-    void *context;
-    void (*deleter)(struct dl_managed *);
-} dl_managed;
-
-typedef struct dl_managed_versioned {
-    uint32_t major, minor;
-    void *context;
-    void (*deleter)(struct dl_managed_versioned *);
-    uint64_t flags;
-    dl_tensor tensor;
-} dl_managed_versioned;
-
-enum { DL_CPU = 1, DL_CUDA = 2 };
-enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_COMPLEX, DL_BOOL };
+/* ---- DLPack ---- */
 
 /* What a capsule refers to, in one piece. */
 typedef struct capsule {
@@ -176,15 +151,13 @@ static void forget(capsule *c) {
 static void delete_plain(dl_managed *m) { forget((capsule *)m->context); }
 static void delete_versioned(dl_managed_versioned *m) { forget((capsule *)m->context); }
 
-static const char plain_name[] = "dltensor", versioned_name[] = "dltensor_versioned";
-
 /* Nobody has taken it: who does renames it. */
 static void destroy(PyObject *o) {
-    if (PyCapsule_IsValid(o, plain_name)) {
-        dl_managed *m = PyCapsule_GetPointer(o, plain_name);
+    if (PyCapsule_IsValid(o, AD_PY_DL_PLAIN)) {
+        dl_managed *m = PyCapsule_GetPointer(o, AD_PY_DL_PLAIN);
         m->deleter(m);
-    } else if (PyCapsule_IsValid(o, versioned_name)) {
-        dl_managed_versioned *m = PyCapsule_GetPointer(o, versioned_name);
+    } else if (PyCapsule_IsValid(o, AD_PY_DL_VERSIONED)) {
+        dl_managed_versioned *m = PyCapsule_GetPointer(o, AD_PY_DL_VERSIONED);
         m->deleter(m);
     }
 }
@@ -224,11 +197,11 @@ static PyObject *make_capsule(capsule *c, bool versioned) {
         c->as.versioned.major = 1;
         c->as.versioned.context = c;
         c->as.versioned.deleter = delete_versioned;
-        return PyCapsule_New(&c->as.versioned, versioned_name, destroy);
+        return PyCapsule_New(&c->as.versioned, AD_PY_DL_VERSIONED, destroy);
     }
     c->as.plain.context = c;
     c->as.plain.deleter = delete_plain;
-    return PyCapsule_New(&c->as.plain, plain_name, destroy);
+    return PyCapsule_New(&c->as.plain, AD_PY_DL_PLAIN, destroy);
 }
 
 /* Of the array's memory, mapped for this capsule or before. 0, or -1 with an exception. */

@@ -1,5 +1,6 @@
-/* client-c/export_cuda.c beside a driver made for tests (fake_libcuda.c): with each call failing in turn nothing is
- * left behind, and without a failure the memory is there. export_cuda WITH_EVENT: prints how many calls there were. */
+/* client-c/export_cuda.c and lend_cuda.c beside a driver made for tests (fake_libcuda.c): with each call failing in turn
+ * nothing is left behind, and without a failure the memory is there. Prints how many calls there were. */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "client-c/export.h"
+#include "client-c/lend.h"
 
 static char said[500];
 
@@ -83,11 +85,70 @@ static int one(void *library, int fail, int fd, bool event, int *calls) {
     return !(good && nothing_left(library));
 }
 
+/* ---- names of memory for others ---- */
+
+static int descriptors(void) {
+    int n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (d && readdir(d)) n++;
+    if (d) closedir(d);
+    return n;
+}
+
+static void *(*alloc)(size_t size, int kind, void *there);
+
+/* With each call failing: another name, or a failure, and nothing is left. *all: calls without a failure. */
+static bool finds(void *library, const char *data, size_t size, void *stream, const char *refusal, bool described,
+                  int *all) {
+    const int before = descriptors();
+    for (int fail = 0; fail == 0 || fail <= *all; fail++) {
+        ad_place p;
+        *counter(library, "fake_calls") = 0;
+        *counter(library, "fake_fail") = fail;
+        *counter(library, "fake_synchronized") = 0;
+        int status = ad__cuda_find(data, size, 1, stream, &p);
+        if (!fail) *all = *counter(library, "fake_calls");
+        *counter(library, "fake_fail") = 0;
+        if (!fail && (status == 0) == (refusal != NULL)) return false;
+        if (!fail && status && (status != AD_E_UNSUPPORTED || !strstr(said, refusal))) return false;
+        if (!status && (p.device != 1 || strcmp(p.id, "GPU-01112131-4151-6171-8191-a1b1c1d1e1f1") != 0)) return false;
+        if (!status && *counter(library, "fake_synchronized") != 1) return false;
+        if (!status && !fail && (p.fd >= 0) != described) return false;
+        if (!status && (p.base > (uintptr_t)data || (uintptr_t)data + size > p.base + p.size)) return false;
+        if (!status && p.fd >= 0) close(p.fd);
+        if (!nothing_left(library) || descriptors() != before) return false;
+    }
+    return true;
+}
+
+static int lending(void *library) {
+    int all[4];
+    void (*release)(void *);
+    *(void **)&alloc = dlsym(library, "fake_alloc");
+    *(void **)&release = dlsym(library, "fake_free");
+    char *plain = alloc(1 << 20, 1, NULL), *shareable = alloc(2 << 20, 2, NULL), *pool = alloc(4096, 3, NULL),
+         *managed = alloc(4096, 4, NULL);
+    char *hole = alloc(2 << 20, 1, NULL);
+    release(hole);
+    if (alloc(1 << 20, 1, hole) != hole || alloc(1 << 20, 1, hole + (1 << 20)) != hole + (1 << 20)) return 20;
+    if (!finds(library, plain + 64, 100, NULL, NULL, false, &all[0])) return 21;
+    if (!finds(library, shareable, 2 << 20, (void *)2, NULL, true, &all[1])) return 22;
+    if (!finds(library, pool, 10, NULL, "no other process", false, &all[2])) return 23;
+    if (!finds(library, managed, 10, NULL, "moves", false, &all[3])) return 24;
+    ad_place p;
+    if (ad__cuda_find(hole + (1 << 20) - 10, 20, 1, NULL, &p) != AD_E_UNSUPPORTED || !strstr(said, "several")) return 25;
+    if (ad__cuda_find(plain, 20, 0, NULL, &p) != AD_E_VALUE || !strstr(said, "not 0")) return 26;
+    if (ad__cuda_find(plain, 20, -1, NULL, &p) != 0 || p.device != 1) return 27;
+    printf("%d %d %d %d\n", all[0], all[1], all[2], all[3]);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     void *library = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL); /* by its soname it is found from now on */
     int fd = memfd_create("memory", 0), calls = 0, all = 0;
     bool event = argc > 2 && !strcmp(argv[2], "event");
     if (!library || ftruncate(fd, 1 << 20) || pwrite(fd, "x", 1, 0) != 1) return 91;
+    if (argc > 2 && !strcmp(argv[2], "lend")) return lending(library);
     if (one(library, 0, fd, event, &all)) return 1;
     for (int i = 1; i <= all; i++)
         if (one(library, i, fd, event, &calls)) return 2;

@@ -1,6 +1,7 @@
-/* A CUDA driver for tests of client-c/export_cuda.c: one device whose memory is the host's. It counts what it has
- * handed out, and fails the n-th call. Its types are cuda.h's where that is found, so that a declaration which is not
- * the driver's does not compile here. */
+/* A CUDA driver for tests of client-c/export_cuda.c, lend_cuda.c, and of what uses them: one device whose memory is the
+ * host's. It counts what it has handed out, and fails the n-th call. Its types are cuda.h's where that is found, so that
+ * a declaration which is not the driver's does not compile here. */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,9 +82,9 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     return CUDA_SUCCESS;
 }
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-    fake_wrong += handle != 7;
+    fake_wrong += handle != 7 && handle < 100;
     fake_handles--;
-    if (!fake_mapped) close(descriptor);
+    if (handle == 7 && !fake_mapped) close(descriptor);
     return CUDA_SUCCESS;
 }
 CUresult cuMemAddressReserve(CUdeviceptr *at, size_t size, size_t alignment, CUdeviceptr wanted,
@@ -132,5 +133,92 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
 CUresult cuEventDestroy(CUevent event) {
     fake_wrong += event != (CUevent)&fake_events;
     fake_events--;
+    return CUDA_SUCCESS;
+}
+CUresult cuStreamSynchronize(CUstream stream) {
+    fake_synchronized++;
+    CHECK(fake_pushed && (stream == (CUstream)0x1 || stream == (CUstream)0x2));
+    return CUDA_SUCCESS;
+}
+
+/* ---- memory that a program has allocated ---- */
+
+#define MOST 64
+enum { PLAIN = 1, SHAREABLE, POOL, MANAGED };
+static struct {
+    char *base;
+    size_t size;
+    int fd, kind;
+} memory[MOST];
+
+/* At an address where nothing is, or (NULL) anywhere. */
+void *fake_alloc(size_t size, int kind, void *there) {
+    int i = 0, fd = memfd_create("device", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+    while (i < MOST && memory[i].base) i++;
+    if (i == MOST || fd < 0 || ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK)) return NULL;
+    void *base = mmap(there, size, PROT_READ | PROT_WRITE, MAP_SHARED | (there ? MAP_FIXED_NOREPLACE : 0), fd, 0);
+    if (base == MAP_FAILED) return NULL;
+    memory[i].base = base;
+    memory[i].size = size;
+    memory[i].fd = fd;
+    memory[i].kind = kind;
+    return base;
+}
+
+static int find(CUdeviceptr at) {
+    int i = MOST - 1;
+    while (i >= 0 && !(memory[i].base && at - (uintptr_t)memory[i].base < memory[i].size)) i--;
+    return i;
+}
+
+void fake_free(void *base) {
+    int i = find((CUdeviceptr)(uintptr_t)base);
+    munmap(memory[i].base, memory[i].size);
+    close(memory[i].fd);
+    memory[i].base = NULL;
+}
+
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr at) {
+    int i = find(at);
+    CHECK(1);
+    if (i < 0) return CUDA_ERROR_INVALID_VALUE;
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)value = 1; break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(unsigned *)value = CU_MEMORYTYPE_DEVICE; break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)value = memory[i].kind == MANAGED; break;
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: *(size_t *)value = memory[i].size; break;
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: *(char **)value = memory[i].base; break;
+    default: fake_wrong++;
+    }
+    return CUDA_SUCCESS;
+}
+CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr at) {
+    int i = find(at);
+    CHECK(i >= 0 && fake_pushed);
+    *base = (CUdeviceptr)(uintptr_t)memory[i].base;
+    *size = memory[i].size;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *at) {
+    int i = find((CUdeviceptr)(uintptr_t)at);
+    CHECK(i >= 0 && fake_pushed);
+    if (memory[i].kind != SHAREABLE) return CUDA_ERROR_INVALID_VALUE;
+    fake_handles++;
+    *handle = 100 + (unsigned)i;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                                      unsigned long long flags) {
+    CHECK(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && !flags && handle >= 100);
+    *(int *)out = fcntl(memory[handle - 100].fd, F_DUPFD_CLOEXEC, 0);
+    return CUDA_SUCCESS;
+}
+/* What the backend of tests/fault/handles.c opens. */
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at) {
+    int i = find(at);
+    CHECK(i >= 0 && at == (CUdeviceptr)(uintptr_t)memory[i].base);
+    if (memory[i].kind != PLAIN) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t made[8] = {(uint64_t)getpid(), (uint64_t)memory[i].fd, memory[i].size};
+    memcpy(handle->reserved, made, sizeof made);
     return CUDA_SUCCESS;
 }

@@ -1,6 +1,6 @@
 /* kernels/cuda/slab.cpp beside a runtime and a driver made for this test, of two devices that are peers: with each call
  * failing in turn nothing is left behind, and without a failure everything is closed in the end. Prints how many calls
- * there were for a slab with a descriptor and for a plain one. */
+ * there were for a slab with a descriptor, for a plain one, and for one of another process. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,13 +13,19 @@
 
 namespace {
 
-int calls, fail, allocations, handles, reserved, mapped, wrong;
+int calls, fail, allocations, handles, reserved, mapped, borrowed, wrong;
 int descriptor = -1; /* the last one */
 int current;         /* device */
 bool reaches[2][2];  /* plain memory of the second, by the first */
 int granted[2];      /* how often cuMemSetAccess let a device in */
+char theirs[8u << 20]; /* memory of another process, ... */
+int theirs_on;         /* ... of this device */
 
 bool fails() { return ++calls == fail; }
+
+/* Opening gives an address in the middle of it. */
+constexpr size_t AHEAD = 1u << 20;
+void check_at(CUdeviceptr at) { wrong += reinterpret_cast<char *>(uintptr_t(at)) != theirs + AHEAD; }
 
 CUresult granularity_of(size_t *out, const CUmemAllocationProp *, CUmemAllocationGranularity_flags) {
     *out = 2u << 20;
@@ -66,6 +72,13 @@ CUresult let_in(CUdeviceptr, size_t, const CUmemAccessDesc *access, size_t) {
     granted[access->location.id]++;
     return CUDA_SUCCESS;
 }
+CUresult range_of(CUdeviceptr *base, size_t *size, CUdeviceptr at) {
+    if (fails()) return CUDA_ERROR_INVALID_VALUE;
+    check_at(at);
+    *base = CUdeviceptr(reinterpret_cast<uintptr_t>(theirs));
+    *size = sizeof theirs;
+    return CUDA_SUCCESS;
+}
 
 ad_cuda_driver table() {
     ad_cuda_driver d = {};
@@ -78,6 +91,7 @@ ad_cuda_driver table() {
     d.cuMemMap = map_it;
     d.cuMemUnmap = unmap_it;
     d.cuMemSetAccess = let_in;
+    d.cuMemGetAddressRange = range_of;
     return d;
 }
 
@@ -143,6 +157,24 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out, void *base) {
     memcpy(out, &base, sizeof base);
     return cudaSuccess;
 }
+cudaError_t cudaIpcOpenMemHandle(void **out, cudaIpcMemHandle_t handle, unsigned flags) {
+    if (fails()) return cudaErrorInvalidValue;
+    wrong += handle.reserved[0] != 'h' || flags != cudaIpcMemLazyEnablePeerAccess;
+    *out = theirs + AHEAD;
+    borrowed++;
+    return cudaSuccess;
+}
+cudaError_t cudaIpcCloseMemHandle(void *at) {
+    check_at(CUdeviceptr(reinterpret_cast<uintptr_t>(at)));
+    borrowed--;
+    return cudaSuccess;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *) {
+    if (fails()) return cudaErrorInvalidValue;
+    out->type = cudaMemoryTypeDevice;
+    out->device = theirs_on;
+    return cudaSuccess;
+}
 }
 
 /* ---- the test ---- */
@@ -155,9 +187,30 @@ void check(bool good, const char *what) {
     wrong++;
 }
 
-bool nothing_left() { return !allocations && !handles && !reserved && !mapped && fcntl(descriptor, F_GETFD) == -1; }
+bool nothing_left() {
+    return !allocations && !handles && !reserved && !mapped && !borrowed && fcntl(descriptor, F_GETFD) == -1;
+}
 
-/* Make a slab, take its handle if it is plain, close it. How many calls there were; false: one has failed. */
+/* Open memory of another process twice, close it. As one(). */
+bool another(ad_device *device) {
+    ad_slab_map slab[2] = {{nullptr, 0, -1}, {nullptr, 0, -1}};
+    ad_fault fault = {};
+    const uint8_t handle[AD_SLAB_HANDLE] = {'h'};
+    int rc = 0;
+    calls = 0;
+    theirs_on = device->index;
+    for (auto &each : slab) {
+        if (rc == 0) rc = ad_cuda_slab_import(device, handle, &each, &fault);
+        if (rc) break;
+        check(each.base == theirs + AHEAD && each.size == sizeof theirs - AHEAD && each.fd == -1, "its memory");
+    }
+    for (auto &each : slab) ad_cuda_slab_close(device, &each);
+    check(nothing_left() && current == device->index, "nothing is left");
+    check((rc == 0) == (fail == 0 || calls < fail) && (rc == 0 || *fault.text), "a failure is told");
+    return rc == 0;
+}
+
+/* Make a slab, take its handle if it is plain, close it. False: a call has failed. */
 bool one(ad_device *device, bool plain) {
     ad_slab_map slab = {nullptr, 0, -1};
     ad_fault fault = {};
@@ -178,13 +231,17 @@ bool one(ad_device *device, bool plain) {
     return rc == 0;
 }
 
-int all(ad_device *device, bool plain) {
+template <class F> int all(F each) {
     fail = 0;
-    check(one(device, plain), "it works");
+    check(each(), "it works");
     const int n = calls;
-    for (fail = 1; fail <= n; fail++) check(!one(device, plain), "it fails");
+    for (fail = 1; fail <= n; fail++) check(!each(), "it fails");
     fail = 0;
     return n;
+}
+
+int all(ad_device *device, bool plain) {
+    return all([=] { return one(device, plain); });
 }
 
 } // namespace
@@ -207,7 +264,11 @@ int main() {
     ad_cuda_enter(other, &fault);
     const int both[] = {all(other, false), all(other, true)};
     check(reaches[0][1] && granted[0] && granted[1], "each reaches the other's");
-    printf("%d %d %d %d\n", alone[0], alone[1], both[0], both[1]);
+    const int borrowing = all([=] { return another(other); });
+    const uint8_t handle[AD_SLAB_HANDLE] = {'h'};
+    theirs_on = 0;
+    check(ad_cuda_slab_import(other, handle, &before, &fault) == AD_E_VALUE && nothing_left(), "of another device");
+    printf("%d %d %d %d %d\n", alone[0], alone[1], both[0], both[1], borrowing);
     delete device;
     delete other;
     return wrong != 0;

@@ -21,8 +21,8 @@ def program(tmp_path_factory):
               f"-I{TOP}/client-c/include"]
     subprocess.run([*common, f"-isystem{CUDA}", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o",
                     folder / "libfake.so", HERE / "fake_libcuda.c"], check=True)
-    subprocess.run([*common, "-o", folder / "program", HERE / "export_cuda.c", TOP / "client-c" / "export_cuda.c",
-                    "-ldl"], check=True)
+    own = [TOP / "client-c" / name for name in ("driver.c", "export_cuda.c", "lend_cuda.c")]
+    subprocess.run([*common, "-o", folder / "program", HERE / "export_cuda.c", *own, "-ldl"], check=True)
     return [folder / "program", folder / "libfake.so"]
 
 
@@ -33,8 +33,15 @@ def test_each_call_fails_once(program, way, calls):
     assert int(done.stdout) == calls
 
 
+def test_names_of_memory(program):
+    """Of memory by cudaMalloc, by the virtual-memory API, of a pool, and of managed memory."""
+    done = subprocess.run([*program, "lend"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split() == ["11", "12", "11", "3"]
+
+
 def test_slabs_leave_nothing_behind(tmp_path):
-    """The server's end of it: slabs with a descriptor and plain ones, with each call failing once."""
+    """The server's end of it: slabs with a descriptor, plain ones, and those of others, with each call failing once."""
     if not CUDA:
         pytest.skip("no cuda.h")
     common = ["-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{TOP}", f"-isystem{CUDA}"]
@@ -45,4 +52,4 @@ def test_slabs_leave_nothing_behind(tmp_path):
                    check=True)
     done = subprocess.run([tmp_path / "program"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.split() == ["7", "4", "8", "6"]
+    assert done.stdout.split() == ["7", "4", "8", "6", "10"]

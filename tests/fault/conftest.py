@@ -1,8 +1,14 @@
+import pathlib
 import shutil
+import subprocess
 
 import pytest
 
 import raw
+
+CUDA = [folder for folder in map(pathlib.Path, ("/usr/local/cuda/include", "/usr/include"))
+        if (folder / "cuda.h").exists()]
+C = ["cc", "-std=gnu11", "-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{raw.TOP}"]
 
 
 @pytest.fixture(autouse=True)
@@ -49,3 +55,25 @@ def place(tmp_path):
     """What a server needs that is reached over a network."""
     from places import Place  # its packages are needed by few tests
     return Place(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def backend(tmp_path_factory):
+    """The folder of a backend that says it is cuda, of the host's memory, and has handles."""
+    if not shutil.which("cc"):
+        pytest.skip("there is no compiler for the backend of this test")
+    folder = tmp_path_factory.mktemp("backend")
+    subprocess.run([*C, f'-DCPU_BACKEND="{raw.BUILD}/bin/libarrayd-cpu.so"', "-o", folder / "libarrayd-cuda.so",
+                    raw.TOP / "tests/fault/handles.c", raw.TOP / "protocol/fault.c", "-ldl"], check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory):
+    """The folder of a CUDA driver for programs beside that backend."""
+    if not shutil.which("cc") or not CUDA:
+        pytest.skip("there is no compiler for the driver of this test, or no cuda.h")
+    folder = tmp_path_factory.mktemp("driver")
+    subprocess.run([*C, f"-isystem{CUDA[0]}", "-Wl,-soname,libcuda.so.1", "-o", folder / "libcuda.so.1",
+                    raw.TOP / "tests/build/fake_libcuda.c"], check=True)
+    return folder

@@ -1,7 +1,10 @@
-/* A backend for tests where there is no GPU: the cpu backend, which says that it is cuda, and gives handles that name a
- * descriptor of this process instead of CUDA's. What a handle stands for is then to be seen under /proc. */
+/* A backend for tests where there is no GPU: the cpu backend, which says that it is cuda, and gives and takes handles that
+ * name a descriptor of a process instead of CUDA's. What a handle stands for is then to be seen under /proc. Its device is
+ * that of tests/build/fake_libcuda.c. */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,6 +50,23 @@ static int handle(ad_device *device, const ad_slab_map *slab, uint8_t out[AD_SLA
     return i < 0 ? ad__fault(fault, AD_E_VALUE, "that slab has no handle") : 0;
 }
 
+static int import(ad_device *device, const uint8_t handle[AD_SLAB_HANDLE], ad_slab_map *out, ad_fault *fault) {
+    uint64_t made[8];
+    char path[64];
+    memcpy(made, handle, sizeof made);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)made[0], (int)made[1]);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return ad__fault(fault, AD_E_VALUE, "that is no handle");
+    int status = cpu->slab_attach(device, fd, made[2], out, fault);
+    close(fd);
+    return status;
+}
+
+static void info(ad_device *device, ad_device_info *out) {
+    cpu->device_info(device, out);
+    strcpy(out->id, "GPU-01112131-4151-6171-8191-a1b1c1d1e1f1");
+}
+
 static void close_slab(ad_device *device, ad_slab_map *slab) {
     pthread_mutex_lock(&lock);
     int i = slab->base ? find(slab) : -1;
@@ -69,5 +89,7 @@ const ad_backend *ad_backend_get(void) {
     table.slab_create_plain = create;
     table.slab_handle = handle;
     table.slab_close = close_slab;
+    table.slab_import = import;
+    table.device_info = info;
     return &table;
 }

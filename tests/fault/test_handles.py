@@ -1,16 +1,13 @@
 """Arrays by CUDA's handles (ndarray.ipc_handle), where a backend made for tests gives some: what is behind a handle, how
 long it stays there, and what is refused."""
 import os
-import shutil
 import signal
 import socket
-import subprocess
 
 import numpy as np
 import pytest
 
-import raw
-from raw import TOP, Client, Failed, frame, message, wait_until
+from raw import Client, Failed, frame, message, wait_until
 from test_exports import HELD, nothing_left, outcome, program
 
 HANDLE = 1
@@ -24,19 +21,6 @@ def see(h):
     os.close(opened)
     return memory, np.ndarray(h.shape, h.dtype, memory, h.offset, h.strides)
 """
-
-
-@pytest.fixture(scope="module")
-def backend(tmp_path_factory):
-    if not shutil.which("cc"):
-        pytest.skip("there is no compiler for the backend of this test")
-    folder = tmp_path_factory.mktemp("backend")
-    protocol = TOP / "protocol"
-    subprocess.run(["cc", "-std=gnu11", "-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
-                    f"-I{TOP}", f'-DCPU_BACKEND="{raw.BUILD}/bin/libarrayd-cpu.so"', "-o",
-                    folder / "libarrayd-cuda.so", TOP / "tests/fault/handles.c", protocol / "fault.c", "-ldl"],
-                   check=True)
-    return folder
 
 
 @pytest.fixture(params=[{}, {"ARRAYD_CPU_LATE": "1"}], ids=["at once", "later"])
