@@ -212,7 +212,7 @@ struct ad_session {
     ad_address address;
     uint64_t round_trips;
     atomic_uint_fast64_t lent, copied; /* arrays of memory of this process's GPU; copies of such memory */
-    uint64_t serial; /* of all sessions of this process */
+    uint64_t serial;                   /* of all sessions of this process */
     ad_deferred deferred;
     ad_pool *_Atomic pool; /* memory shared with the server; NULL: none yet */
     void (*progress)(void *, uint64_t, uint64_t, bool);

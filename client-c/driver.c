@@ -1,5 +1,6 @@
 /* The CUDA driver, for memory of GPUs that this process and the server both have. It is loaded when it is first needed,
- * by name, and its few types are declared in driver.h, so that this library needs nothing of CUDA to be built or run. */
+ * by name, and its few types are declared in driver.h, so that this library needs nothing of CUDA to be built or run.
+ */
 #include "client-c/driver.h"
 
 #include <dlfcn.h>

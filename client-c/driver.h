@@ -34,33 +34,34 @@ enum {
     AD_CUDA_MAPPING_BASE = 19,
 };
 
-#define AD_DRIVER_FUNCTIONS(X)                                                                                     \
-    X(cuInit, (unsigned flags))                                                                                    \
-    X(cuGetErrorString, (int error, const char **text))                                                            \
-    X(cuDeviceGetCount, (int *count))                                                                              \
-    X(cuDeviceGet, (int *device, int ordinal))                                                                     \
-    X(cuDeviceGetUuid_v2, (ad_cuda_uuid * uuid, int device))                                                       \
-    X(cuDevicePrimaryCtxRetain, (void **context, int device))                                                      \
-    X(cuDevicePrimaryCtxRelease_v2, (int device))                                                                  \
-    X(cuCtxPushCurrent_v2, (void *context))                                                                        \
-    X(cuCtxPopCurrent_v2, (void **context))                                                                        \
-    X(cuCtxSynchronize, (void))                                                                                    \
-    X(cuStreamSynchronize, (void *stream))                                                                         \
-    X(cuMemImportFromShareableHandle, (ad_cuda_allocation * handle, void *descriptor, int type))                   \
-    X(cuMemExportToShareableHandle, (void *descriptor, ad_cuda_allocation handle, int type, uint64_t flags))       \
-    X(cuMemRetainAllocationHandle, (ad_cuda_allocation * handle, void *address))                                   \
-    X(cuMemRelease, (ad_cuda_allocation handle))                                                                   \
-    X(cuMemAddressReserve, (ad_cuda_pointer * at, size_t size, size_t alignment, ad_cuda_pointer wanted, uint64_t flags)) \
-    X(cuMemAddressFree, (ad_cuda_pointer at, size_t size))                                                         \
-    X(cuMemMap, (ad_cuda_pointer at, size_t size, size_t offset, ad_cuda_allocation handle, uint64_t flags))       \
-    X(cuMemUnmap, (ad_cuda_pointer at, size_t size))                                                               \
-    X(cuMemSetAccess, (ad_cuda_pointer at, size_t size, const ad_cuda_access *access, size_t count))               \
-    X(cuMemcpyDtoD_v2, (ad_cuda_pointer to, ad_cuda_pointer from, size_t size))                                    \
-    X(cuMemGetAddressRange_v2, (ad_cuda_pointer * base, size_t *size, ad_cuda_pointer at))                         \
-    X(cuPointerGetAttribute, (void *value, int attribute, ad_cuda_pointer at))                                     \
-    X(cuIpcGetMemHandle, (ad_cuda_handle * handle, ad_cuda_pointer at))                                            \
-    X(cuIpcOpenEventHandle, (void **event, ad_cuda_handle handle))                                                 \
-    X(cuStreamWaitEvent, (void *stream, void *event, unsigned flags))                                              \
+#define AD_DRIVER_FUNCTIONS(X)                                                                               \
+    X(cuInit, (unsigned flags))                                                                              \
+    X(cuGetErrorString, (int error, const char **text))                                                      \
+    X(cuDeviceGetCount, (int *count))                                                                        \
+    X(cuDeviceGet, (int *device, int ordinal))                                                               \
+    X(cuDeviceGetUuid_v2, (ad_cuda_uuid * uuid, int device))                                                 \
+    X(cuDevicePrimaryCtxRetain, (void **context, int device))                                                \
+    X(cuDevicePrimaryCtxRelease_v2, (int device))                                                            \
+    X(cuCtxPushCurrent_v2, (void *context))                                                                  \
+    X(cuCtxPopCurrent_v2, (void **context))                                                                  \
+    X(cuCtxSynchronize, (void))                                                                              \
+    X(cuStreamSynchronize, (void *stream))                                                                   \
+    X(cuMemImportFromShareableHandle, (ad_cuda_allocation * handle, void *descriptor, int type))             \
+    X(cuMemExportToShareableHandle, (void *descriptor, ad_cuda_allocation handle, int type, uint64_t flags)) \
+    X(cuMemRetainAllocationHandle, (ad_cuda_allocation * handle, void *address))                             \
+    X(cuMemRelease, (ad_cuda_allocation handle))                                                             \
+    X(cuMemAddressReserve,                                                                                   \
+      (ad_cuda_pointer * at, size_t size, size_t alignment, ad_cuda_pointer wanted, uint64_t flags))         \
+    X(cuMemAddressFree, (ad_cuda_pointer at, size_t size))                                                   \
+    X(cuMemMap, (ad_cuda_pointer at, size_t size, size_t offset, ad_cuda_allocation handle, uint64_t flags)) \
+    X(cuMemUnmap, (ad_cuda_pointer at, size_t size))                                                         \
+    X(cuMemSetAccess, (ad_cuda_pointer at, size_t size, const ad_cuda_access *access, size_t count))         \
+    X(cuMemcpyDtoD_v2, (ad_cuda_pointer to, ad_cuda_pointer from, size_t size))                              \
+    X(cuMemGetAddressRange_v2, (ad_cuda_pointer * base, size_t * size, ad_cuda_pointer at))                  \
+    X(cuPointerGetAttribute, (void *value, int attribute, ad_cuda_pointer at))                               \
+    X(cuIpcGetMemHandle, (ad_cuda_handle * handle, ad_cuda_pointer at))                                      \
+    X(cuIpcOpenEventHandle, (void **event, ad_cuda_handle handle))                                           \
+    X(cuStreamWaitEvent, (void *stream, void *event, unsigned flags))                                        \
     X(cuEventDestroy_v2, (void *event))
 
 typedef struct ad_driver {

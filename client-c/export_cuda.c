@@ -96,7 +96,8 @@ int ad__cuda_copy(const ad_lease *l, int ordinal, void *to, const void *from, si
     if ((status = AD_CUDA(cuDeviceGet, &device, l->device))) return status;
     if ((status = ad__driver_enter(device))) return status;
     status = AD_CUDA(cuCtxSynchronize);
-    if (!status) status = AD_CUDA(cuMemcpyDtoD_v2, (ad_cuda_pointer)(uintptr_t)to, (ad_cuda_pointer)(uintptr_t)from, size);
+    if (!status)
+        status = AD_CUDA(cuMemcpyDtoD_v2, (ad_cuda_pointer)(uintptr_t)to, (ad_cuda_pointer)(uintptr_t)from, size);
     if (!status) status = AD_CUDA(cuCtxSynchronize);
     ad__driver_leave(device, false);
     return status;

@@ -1,6 +1,6 @@
-/* Memory of this process's GPU for the server: an array that is that memory. The server gets one end of a socket pair, on
- * which the memory's name lies ready; it closes that when it has let go, and until then this process keeps the memory. A
- * thread waits for that while there is anything to wait for. */
+/* Memory of this process's GPU for the server: an array that is that memory. The server gets one end of a socket pair,
+ * on which the memory's name lies ready; it closes that when it has let go, and until then this process keeps the
+ * memory. A thread waits for that while there is anything to wait for. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -55,9 +55,7 @@ void ad__lent_release(ad_lent *l) {
 
 int ad__lent_device(const ad_lent *l) { return l->device; }
 
-void *ad__lent_here(const ad_lent *l) {
-    return l && is_own(l) ? (void *)(uintptr_t)(l->base + l->offset) : NULL;
-}
+void *ad__lent_here(const ad_lent *l) { return l && is_own(l) ? (void *)(uintptr_t)(l->base + l->offset) : NULL; }
 
 static void link_lent(ad_lent *l) {
     l->link = &lents;

@@ -67,7 +67,7 @@ typedef struct ad_session_info {
     const char *url, *server, *backend, *device_name; /* valid while the session lives */
     uint64_t session, version, devices, memory;
     uint64_t operations, round_trips, messages_bytes; /* sent; waited for; control bytes sent */
-    uint64_t lent, copied; /* arrays made by ad_lend; copies by ad_write_device */
+    uint64_t lent, copied;                            /* arrays made by ad_lend; copies by ad_write_device */
     bool kernels;                                     /* this session may run kernels of its own */
 } ad_session_info;
 AD_API void ad_session_get_info(ad_session *session, ad_session_info *info);
@@ -318,16 +318,17 @@ typedef struct ad_loan {
     void *data;    /* the first element */
     int device;    /* the GPU's number in this process; -1: whichever the memory is of */
     bool readonly; /* the server is not to write it */
-    void *stream;  /* CUstream on which it was made, and which is waited for; NULL: all that this process has begun there */
+    void *stream; /* CUstream on which it was made, and which is waited for; NULL: all that this process has begun there
+                   */
     void (*release)(void *argument); /* called once, by any thread, when the server has let go */
     void *argument;
 } ad_loan;
 /* An array that is this memory: nothing is copied, and both see what the other writes. layout: its offset is not used.
  * Until release is called, which it is some time after the array has been released, or the session or the server has
  * gone, the memory must stay as it is; it is not called when this fails. What is called for the array is ordered behind
- * what the stream held; before this process looks at what the server writes, or writes what the server may still use, it
- * must wait (ad_sync). Who is handed the array, and a fork's child, has a copy; it is lost with the server's worker; its
- * bytes count for the user. Waits. AD_E_UNSUPPORTED: the session is remote, the server uses no GPU, there are no
+ * what the stream held; before this process looks at what the server writes, or writes what the server may still use,
+ * it must wait (ad_sync). Who is handed the array, and a fork's child, has a copy; it is lost with the server's worker;
+ * its bytes count for the user. Waits. AD_E_UNSUPPORTED: the session is remote, the server uses no GPU, there are no
  * elements, or what allocated the memory lets no other process have it (cudaMalloc does, and the virtual-memory API
  * where it was told so); AD_E_VALUE: the server uses another GPU; AD_E_EXTENT: elements are not aligned; AD_E_DENIED,
  * AD_E_LIMIT, AD_E_MEMORY, AD_E_DEVICE, AD_E_SYSTEM. */

@@ -49,7 +49,8 @@ def session_info():
     """What is known of the connection without asking the server.
 
     Returns: dict: url, server, backend, device_name, session, devices, memory (bytes), operations (sent), round_trips
-    (waited for), messages_bytes (sent).
+    (waited for), lent and copied (arrays that are memory of this program's GPU; copies of such memory), messages_bytes
+    (sent).
     Raises: ConnectionError when there is no server.
     Source: arrayd
     """

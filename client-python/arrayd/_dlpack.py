@@ -7,8 +7,8 @@ import numpy as np
 from . import _base, _core
 from ._creation import asarray, empty
 
-_CPU, _CUDA = 1, 2
-_HOST = (_CPU, 3, 11, 13)  # kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged: memory that this process can read
+_CPU, _CUDA, _MANAGED = 1, 2, 13
+_HOST = (_CPU, 3, 11, _MANAGED)  # kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged: memory that this process can read
 _NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI"}
 
 # Why a session's memory is not to be had; then there is a copy.
@@ -136,7 +136,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
 def is_on_gpu(x):
     """Whether another library has it on a GPU, and the server uses one."""
     try:
-        on_gpu = (x.__dlpack_device__()[0] == _CUDA if hasattr(type(x), "__dlpack_device__")
+        on_gpu = (x.__dlpack_device__()[0] in (_CUDA, _MANAGED) if hasattr(type(x), "__dlpack_device__")
                   else hasattr(x, "__cuda_array_interface__"))
     except (TypeError, ValueError, RuntimeError, BufferError):  # it has none for this one
         return False
@@ -176,6 +176,8 @@ def from_cuda(x, copy):
 
 def _lend(x):
     if hasattr(type(x), "__dlpack__"):
+        if x.__dlpack_device__()[0] == _MANAGED:
+            raise ValueError("the memory moves between host and GPU")
         capsule = _capsule(x)  # if it is not taken, it does not go before the exception has been dealt with
         return _core.lend_dlpack(capsule)
     interface = _interface(x)

@@ -170,7 +170,8 @@ static void show_others(const json_t *workers) {
                "%s in %.0f imports, %s in %.0f plans of transforms\n",
                ad__json_text(w, "domain"), shared, ad__json_counter(w, "shared_buffers"),
                ad__json_counter(w, "published"), ad__json_counter(w, "capabilities"), exported,
-               ad__json_counter(w, "exports"), imported, ad__json_counter(w, "imports"), plans, ad__json_counter(w, "fft_plans"));
+               ad__json_counter(w, "exports"), imported, ad__json_counter(w, "imports"), plans,
+               ad__json_counter(w, "fft_plans"));
     }
 }
 

@@ -104,7 +104,8 @@ void ad__bytes_text(uint64_t n, char out[16]) {
 }
 
 void ad__uses_text(const uint64_t used[AD_USES], char out[AD_USES_TEXT]) {
-    static const char *const what[AD_USES] = {"buffers", "workspaces", "windows", "variables", "imports", "host memory"};
+    static const char *const what[AD_USES] = {"buffers",   "workspaces", "windows",
+                                              "variables", "imports",    "host memory"};
     char bytes[16];
     size_t at = 0;
     snprintf(out, AD_USES_TEXT, "nothing");

@@ -209,7 +209,8 @@ static int hand_over(ad_session *s, ad_exported *l, uint64_t request, ad_fault *
     const ad_gpu *gpu = m->home->gpu;
     int status = l->plain ? ad__memory_handle(m->home->estate, &m->block, message, fault) : 0;
     if (status) return status;
-    if (ad__fdpass_send(l->lease.fd, message, sizeof message, ad__memory_descriptor(&m->block)) != (ssize_t)sizeof message)
+    if (ad__fdpass_send(l->lease.fd, message, sizeof message, ad__memory_descriptor(&m->block)) !=
+        (ssize_t)sizeof message)
         return ad__fault(fault, AD_E_SYSTEM, "export: the descriptor could not be passed: %s", strerror(errno));
     if ((status = ad__lease_watch(s->worker, &l->lease, fault))) return status;
     ad__log(AD_LOG_DEBUG, "export begins", "lease=%lu session=%lu principal=%s bytes=%lu importer=%u", l->id, s->id,

@@ -235,8 +235,8 @@ static int find_allocation(ad_session *s, ad_lane *lane, const ad_message *m, co
     *out = a;
     if (a->gpu == lane->gpu && m->u[5] <= a->map.size && m->u[6] <= a->map.size - m->u[5]) return 0;
     leave_allocation(s->worker, a);
-    return ad__fault(fault, AD_E_EXTENT, "import: allocation %" PRIu64 " has not so many bytes, or is of another device",
-                     m->u[3]);
+    return ad__fault(fault, AD_E_EXTENT,
+                     "import: allocation %" PRIu64 " has not so many bytes, or is of another device", m->u[3]);
 }
 
 static void link_import(ad_worker *w, ad_import *i) {

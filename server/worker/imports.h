@@ -1,9 +1,9 @@
 /* Imports: memory that a client has on a device, as a buffer of its session.
  *
- * The client names its allocation by a descriptor, which keeps the memory whoever ends, or by one of CUDA's handles, and
- * sends one end of a socket pair: the lease (leases.h), with the roles turned. The client keeps the memory until the
- * server has closed its end, which it does when the buffer has gone and its home stream has passed. An allocation is
- * mapped once for a session, however many buffers are pieces of it. As these may overlap, what uses them is ordered
+ * The client names its allocation by a descriptor, which keeps the memory whoever ends, or by one of CUDA's handles,
+ * and sends one end of a socket pair: the lease (leases.h), with the roles turned. The client keeps the memory until
+ * the server has closed its end, which it does when the buffer has gone and its home stream has passed. An allocation
+ * is mapped once for a session, however many buffers are pieces of it. As these may overlap, what uses them is ordered
  * between lanes as if they were one, and an operation finds out which of its operands meet.
  *
  * Such a buffer has no block: it is never moved, nor used again, and what others get of it is a copy (sharing.h).

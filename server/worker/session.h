@@ -120,15 +120,15 @@ struct ad_session {
     ad_poison *pending; /* the first failure that no buffer carries */
     ad_reading reading;
     struct ad_allocation *allocations; /* of its client, that are mapped here (imports.h) */
-    struct ad_exported *exporting;   /* the export that waits for what came before it; NULL: none does */
-    uint64_t done, complete, told;   /* operations executed; complete; the last that the client knows of */
-    uint64_t bytes_done, bytes_told; /* the same for bytes of frames */
-    uint64_t shares;                 /* buffers whose memory others hold, too */
-    uint64_t capabilities;           /* that it has made and that are not over */
-    bool dropping;                   /* nothing of it is under way, and nothing will be */
-    bool forked;                     /* begun by the parent of its client: arrayd does not know of it yet */
-    bool stillborn, begun;           /* and not as it should be; its socket is watched */
-    int64_t active;                  /* when its last turn began */
+    struct ad_exported *exporting;     /* the export that waits for what came before it; NULL: none does */
+    uint64_t done, complete, told;     /* operations executed; complete; the last that the client knows of */
+    uint64_t bytes_done, bytes_told;   /* the same for bytes of frames */
+    uint64_t shares;                   /* buffers whose memory others hold, too */
+    uint64_t capabilities;             /* that it has made and that are not over */
+    bool dropping;                     /* nothing of it is under way, and nothing will be */
+    bool forked;                       /* begun by the parent of its client: arrayd does not know of it yet */
+    bool stillborn, begun;             /* and not as it should be; its socket is watched */
+    int64_t active;                    /* when its last turn began */
     uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* limit 0: none */
     uint64_t workspace_bytes, refused;                               /* refused: times there was no memory for it */
     uint64_t moved_bytes;                                            /* of buffer_bytes: in host memory */

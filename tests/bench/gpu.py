@@ -175,6 +175,9 @@ def transfer_rows(libs):
         first, again = bench.hand_over_times(arrayd, bench.random(1 << 28), libs[1].module.from_dlpack)
         yield "1 GiB to CuPy by DLPack, first time", "ms", [first], None
         yield "again", "ms", [again], None
+        first, again = bench.take_in_times(arrayd, libs[1].module.ones(1 << 28, "float32"))
+        yield "1 GiB of CuPy's by DLPack, first time", "ms", [first], None
+        yield "again, while it is there", "ms", [again], None
     yield "1 KiB to device", "us", [repeated(lib, lambda: lib.module.array(small), 500) for lib in libs], 14
 
 

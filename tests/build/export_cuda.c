@@ -1,5 +1,5 @@
-/* client-c/export_cuda.c and lend_cuda.c beside a driver made for tests (fake_libcuda.c): with each call failing in turn
- * nothing is left behind, and without a failure the memory is there. Prints how many calls there were. */
+/* client-c/export_cuda.c and lend_cuda.c beside a driver made for tests (fake_libcuda.c): with each call failing in
+ * turn nothing is left behind, and without a failure the memory is there. Prints how many calls there were. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -136,7 +136,8 @@ static int lending(void *library) {
     if (!finds(library, pool, 10, NULL, "no other process", false, &all[2])) return 23;
     if (!finds(library, managed, 10, NULL, "moves", false, &all[3])) return 24;
     ad_place p;
-    if (ad__cuda_find(hole + (1 << 20) - 10, 20, 1, NULL, &p) != AD_E_UNSUPPORTED || !strstr(said, "several")) return 25;
+    if (ad__cuda_find(hole + (1 << 20) - 10, 20, 1, NULL, &p) != AD_E_UNSUPPORTED || !strstr(said, "several"))
+        return 25;
     if (ad__cuda_find(plain, 20, 0, NULL, &p) != AD_E_VALUE || !strstr(said, "not 0")) return 26;
     if (ad__cuda_find(plain, 20, -1, NULL, &p) != 0 || p.device != 1) return 27;
     printf("%d %d %d %d\n", all[0], all[1], all[2], all[3]);

@@ -1,6 +1,6 @@
-/* A backend for tests where there is no GPU: the cpu backend, which says that it is cuda, and gives and takes handles that
- * name a descriptor of a process instead of CUDA's. What a handle stands for is then to be seen under /proc. Its device is
- * that of tests/build/fake_libcuda.c. */
+/* A backend for tests where there is no GPU: the cpu backend, which says that it is cuda, and gives and takes handles
+ * that name a descriptor of a process instead of CUDA's. What a handle stands for is then to be seen under /proc. Its
+ * device is that of tests/build/fake_libcuda.c. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
