@@ -91,6 +91,7 @@ class Memory:
     def set(self, values):
         values = np.ascontiguousarray(np.broadcast_to(np.asarray(values, self.dtype), self.shape))
         call("cuMemcpyHtoD_v2", self.at, values.ctypes.data, self.nbytes)
+        call("cuStreamSynchronize", None)  # small ones return before they have arrived
 
     def get(self):
         host = np.empty(self.shape, self.dtype)
