@@ -149,9 +149,13 @@ typedef struct ad_comeback {
 
 struct ad_session {
     ad_session *next, **link; /* of all in this process: inherit.c */
-    int heir;                 /* while it forks: the child's socket, or -1 */
-    atomic_uint refs;         /* the caller's handle and each array */
-    int generation;           /* of the process that opened it, see ad__foreign */
+    struct {
+        int fd;       /* while it forks: the child's socket, or -1 ... */
+        uint64_t key; /* ... and what the server is shown if that breaks before it has welcomed the child */
+        uint8_t secret[AD_SECRET];
+    } heir;
+    atomic_uint refs; /* the caller's handle and each array */
+    int generation;   /* of the process that opened it, see ad__foreign */
     int fd;
     ad_secure *secure; /* what goes over fd is encrypted; NULL: it is not */
     pid_t pid;         /* of the embedded server, or 0 */
@@ -172,6 +176,7 @@ struct ad_session {
     bool writing, again; /* a thread writes; it shall look once more before it stops */
     uint64_t sent_at;    /* when something was last sent */
     uint64_t ops, bytes; /* operations encoded; bytes of frames sealed */
+    uint64_t forked;     /* the last of them that was a fork */
     uint64_t next_buffer, next_request;
     atomic_bool streams; /* somebody has left the stream that a session begins with */
     uint64_t stream;     /* that the server was told last */
@@ -205,7 +210,7 @@ struct ad_session {
     bool flusher_runs, parked, closing;
 
     ad_welcome welcome;
-    bool welcomed, renewed; /* renewed: of a fork, and the server will say it again */
+    bool welcomed, renewed; /* renewed: of a fork, and the server will say it again; the session's id is its key */
     int refused;            /* status of a bye before welcome, or of one because the device is lost */
     ad_reader *tracer;
     ad_arena trace_arena;
@@ -257,13 +262,18 @@ void ad__leave(ad_session *s);
 void ad__comeback_end(ad_session *s);
 /* In a fork's child: a connection that the parent was making is the parent's. */
 void ad__comeback_disown(ad_session *s);
+/* What the parent could do a child that has a connection of its own can as well. */
+void ad__comeback_renew(ad_session *s);
 /* Enough has come that the server should be told, so that it need not keep that. */
 static inline bool ad__note_due(const ad_session *s) {
     return s->comeback.able &&
            (s->comeback.confirm || atomic_load_explicit(&s->received, memory_order_relaxed) - s->told >= AD_NOTE_EVERY);
 }
+/* A child may wait for the message with which its session begins, which is lost if the connection is. */
+static inline bool ad__fork_pending(const ad_session *s) { return s->comeback.able && s->forked > s->window.acked; }
 /* session.c: what is set on a socket; whether a token may be sent over it. */
 void ad__tune(const ad_session *s, int fd);
+uint64_t ad__own_process(const ad_session *s);
 int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure);
 
 /* ---- again.c: what is kept; the lock is held ---- */
@@ -300,7 +310,7 @@ int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint6
 int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, const char *text, int fd, ad_slot *slot,
                  uint64_t *buffer);
 /* The same of a fork message; the lock is held, and nothing else is on its way. */
-int ad__pass_fork(ad_session *s, int fd);
+int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_SECRET]);
 /* Store bytes of host memory in a buffer, by write messages; copied or sent when it returns. */
 int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
 /* Queue a buffer's free; never fails, never waits. */

@@ -1,5 +1,5 @@
 /* The thread that sends what others have left behind. It starts with the first such request, looks every TICK_NS while
- * there is traffic, and sleeps without a timer when there is none. */
+ * there is traffic, and sleeps without a timer when there is none and nothing may be missed. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -13,6 +13,7 @@
 #define IDLE_TICKS 12
 #define STACK_SIZE (256u << 10)
 #define LOOK_NS 1000000000u /* between two looks at an idle connection */
+#define SOON_NS 5000000u    /* the same right after a fork; then doubled */
 
 static bool has_work(const ad_session *s) { return s->out.size || s->nfrees || ad__unsent(s); }
 
@@ -25,20 +26,23 @@ static void catch_up(ad_session *s) {
 }
 
 /* A connection over a network may end while the program does something else, and the server waits for a limited time.
- */
-static void sleep_parked(ad_session *s) {
-    if (!s->comeback.able || !ad__url_remote(&s->address)) {
+ * Any may end with a fork on its way, which must be sent again: the program may wait for its child, and that for it. */
+static void sleep_parked(ad_session *s, uint64_t *look) {
+    const bool forked = ad__fork_pending(s);
+    if (!forked && (!s->comeback.able || !ad__url_remote(&s->address))) {
         pthread_cond_wait(&s->work, &s->lock);
         return;
     }
-    uint64_t until = ad__now() + LOOK_NS;
+    uint64_t until = ad__now() + (forked ? *look : LOOK_NS);
     struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
     if (pthread_cond_timedwait(&s->work, &s->lock, &t) == ETIMEDOUT) ad__comeback_look(s);
+    *look = *look < LOOK_NS / 2 ? 2 * *look : LOOK_NS;
 }
 
 static void park(ad_session *s) {
+    uint64_t look = SOON_NS;
     s->parked = true;
-    while (s->parked && !s->closing && !s->dead && !s->comeback.lost) sleep_parked(s);
+    while (s->parked && !s->closing && !s->dead && !s->comeback.lost) sleep_parked(s, &look);
     s->parked = false;
 }
 

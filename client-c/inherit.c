@@ -1,11 +1,11 @@
 /* Sessions and fork. A child goes on with its parent's arrays in a session of its own, which the parent begins for it:
  * before the fork it sends the server one end of a socket pair, behind all operations so far. Nothing is waited for.
- * Where that cannot be (from another machine, or the server takes nothing for a while) the session is of no use to the
- * child, which then opens another. */
+ * Where that cannot be (from another machine) the session is of no use to the child, which then opens another. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
@@ -14,7 +14,8 @@
 #include "client-c/lend.h"
 #include "client-c/windows.h"
 
-#define PATIENCE 2000000000u /* ns that a fork waits for the server to take what was sent */
+#define PATIENCE 2000000000u  /* ns that a fork waits for the server to take what was sent */
+#define COMEBACK 10000000000u /* and for a connection that is lost, if it has to */
 #define STEP 10000000u
 
 atomic_int ad__generation;
@@ -25,7 +26,7 @@ static ad_session *sessions;
 
 void ad__inherit_add(ad_session *s) {
     pthread_mutex_lock(&lock);
-    s->heir = -1;
+    s->heir.fd = -1;
     s->next = sessions;
     s->link = &sessions;
     if (s->next) s->next->link = &s->next;
@@ -46,8 +47,8 @@ bool ad_session_usable(const ad_session *s) { return !ad__foreign(s); }
 
 /* Only arrays are worth it: they, and the program, refer to the session. */
 static bool worth_it(const ad_session *s) {
-    return s->welcomed && !s->dead && !s->comeback.lost && !ad__foreign(s) && atomic_load(&s->refs) > 1 &&
-           !ad__url_remote(&s->address) && s->ops - s->window.acked < s->window.ops;
+    return s->welcomed && !s->dead && !ad__foreign(s) && atomic_load(&s->refs) > 1 && !ad__url_remote(&s->address) &&
+           s->ops - s->window.acked < s->window.ops;
 }
 
 static void wait_step(ad_session *s) {
@@ -59,31 +60,51 @@ static void wait_step(ad_session *s) {
 }
 
 /* All that has been encoded is on its way, and nobody writes. */
-static bool settled(const ad_session *s) { return !s->writing && s->pass.fd < 0 && !ad__unsent(s) && s->out.size == 0; }
+static bool settled(const ad_session *s) {
+    return !s->comeback.lost && !s->writing && s->pass.fd < 0 && !ad__unsent(s) && s->out.size == 0;
+}
 
+/* True also where it will be sent some time, if need be over another connection. */
 static bool settle(ad_session *s) {
     while (!settled(s) && !s->dead && !s->comeback.lost && ad__now() < ad__fork_until) {
         if (s->writing) wait_step(s);
         else if (ad__push(s) != 0) break;
     }
-    return settled(s) && !s->dead && !s->comeback.lost;
+    return (settled(s) || s->comeback.able) && !s->dead;
+}
+
+/* There is room for one descriptor that is on its way: behind a fork whose connection was lost the next one waits until
+ * another carries it. */
+static bool may_pass(ad_session *s) {
+    const uint64_t until = ad__now() + COMEBACK;
+    while (s->pass.fd >= 0 && s->comeback.lost && !s->dead && ad__now() < until) wait_step(s);
+    return settle(s) && s->pass.fd < 0;
 }
 
 static int make_pair(int end[2]) {
     const struct timeval step = {.tv_usec = AD_WAIT_STEP_US};
-    const int room = AD_SEND_BUFFER;
+    const int room = AD_SEND_BUFFER, on = 1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0) return -1;
     setsockopt(end[0], SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
     setsockopt(end[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+    setsockopt(end[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on); /* the server learns the child's process */
     return 0;
+}
+
+static bool draw_key(ad_session *s) {
+    if (getrandom(&s->heir.key, sizeof s->heir.key, 0) != sizeof s->heir.key ||
+        getrandom(s->heir.secret, AD_SECRET, 0) != AD_SECRET)
+        return false;
+    s->heir.key |= AD_FORK_KEY;
+    return true;
 }
 
 /* The lock is held, and stays so until the fork. */
 static void prepare(ad_session *s) {
     int end[2];
-    if (!worth_it(s) || !settle(s) || make_pair(end) != 0) return;
-    if (ad__pass_fork(s, end[1]) == 0 && settle(s)) {
-        s->heir = end[0];
+    if (!worth_it(s) || !may_pass(s) || !draw_key(s) || make_pair(end) != 0) return;
+    if (ad__pass_fork(s, end[1], s->heir.key, s->heir.secret) == 0 && settle(s)) {
+        s->heir.fd = end[0];
         return;
     }
     close(end[0]); /* the server will find that nobody is there */
@@ -104,14 +125,15 @@ static void before(void) {
 /* ---- after ---- */
 
 static void close_heir(ad_session *s) {
-    if (s->heir >= 0) close(s->heir);
-    s->heir = -1;
+    if (s->heir.fd >= 0) close(s->heir.fd);
+    s->heir.fd = -1;
 }
 
 static void after_in_parent(void) {
     ad__lend_forked(false);
     ad__pools_forked();
     for (ad_session *s = sessions; s; s = s->next) {
+        if (s->heir.fd >= 0 && s->comeback.able) ad__flusher_wake(s); /* it sees whether the message arrives */
         close_heir(s);
         pthread_mutex_unlock(&s->lock);
     }
@@ -131,18 +153,26 @@ static void renew_input(ad_session *s) {
     s->input.luck = 0;
 }
 
-static void renew(ad_session *s) {
+/* What the parent has is the parent's; that it ends must not wait for the child. */
+static void close_all(ad_session *s) {
     close(s->fd);
-    s->fd = s->heir;
-    s->heir = -1;
+    if (s->pass.fd >= 0) close(s->pass.fd);
+    if (s->carry.fd >= 0) close(s->carry.fd);
+    s->fd = s->pass.fd = s->carry.fd = -1;
+}
+
+static void renew(ad_session *s) {
+    close_all(s);
+    s->fd = s->heir.fd;
+    s->heir.fd = -1;
     s->pid = 0; /* the parent's child */
     s->generation = atomic_load(&ad__generation);
     s->serial = ad__session_serial_next();
     renew_input(s);
     s->out.size = s->sending.size = s->frame = s->sent = s->frees_end = 0;
     s->writing = s->again = s->reading = false;
-    s->ops = s->bytes = s->loaded = 0;
-    ad__comeback_disown(s);
+    s->ops = s->bytes = s->loaded = s->forked = 0;
+    ad__comeback_renew(s);
     s->received = s->told = s->replied = 0;
     s->window.acked = s->window.acked_bytes = 0;
     s->window.first = s->window.count = 0;
@@ -157,12 +187,8 @@ static void renew(ad_session *s) {
     s->pool = NULL;
 }
 
-/* The connection is the parent's; that it ends must not wait for the child. */
 static void disown(ad_session *s) {
-    close(s->fd);
-    if (s->pass.fd >= 0) close(s->pass.fd);
-    if (s->carry.fd >= 0) close(s->carry.fd);
-    s->fd = s->pass.fd = s->carry.fd = -1;
+    close_all(s);
     ad__comeback_disown(s);
     s->dead = true;
 }
@@ -172,7 +198,7 @@ static void after_in_child(void) {
     atomic_fetch_add_explicit(&ad__generation, 1, memory_order_relaxed);
     for (ad_session *s = sessions; s; s = s->next) {
         ad__session_conditions(s);
-        if (s->heir >= 0) renew(s);
+        if (s->heir.fd >= 0) renew(s);
         else if (s->fd >= 0) disown(s);
         pthread_mutex_unlock(&s->lock);
     }

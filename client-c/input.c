@@ -46,7 +46,12 @@ static void on_welcome(ad_session *s, const ad_message *m) {
         ad__die_locked(s, "protocol violated: a second welcome");
         return;
     }
+    const ad_welcome before = s->welcome;
     s->welcome = *m->welcome;
+    if (s->renewed) { /* it may have been taken up before it was welcomed, and has another secret since */
+        s->welcome.instance = before.instance;
+        memcpy(s->welcome.secret, before.secret, sizeof before.secret);
+    }
     s->welcomed = true;
     s->renewed = false;
     ad__wake_all(s);

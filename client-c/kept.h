@@ -18,7 +18,7 @@ typedef struct ad_kept_mark {
 
 typedef struct ad_kept_descriptor {
     uint64_t at; /* the byte that it goes with */
-    int fd;      /* -1: the other end of it is gone */
+    int fd;      /* -1: it was a fork's, and not to be kept */
 } ad_kept_descriptor;
 
 typedef struct ad_kept {

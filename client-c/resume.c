@@ -130,7 +130,7 @@ static int ask(attempt *a) {
     a->final = status != 0;
     if (status) return status;
     ad__bytes_append(&b, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
-    status = ad__encode_resume(&b, numbers, s->welcome.secret, *token ? token : NULL);
+    status = ad__encode_resume(&b, numbers, s->welcome.secret, *token ? token : NULL, ad__own_process(s));
     if (!status) {
         ad__frame_encode(&(ad_frame){.control = (uint32_t)(b.size - AD_FRAME_HEADER)}, b.data);
         status = send_exactly(a, b.data, b.size);
@@ -288,6 +288,7 @@ void ad__comeback_begin(ad_session *s, ad_credentials *credentials) {
 
 void ad__comeback_look(ad_session *s) {
     struct pollfd p = {.fd = s->fd, .events = POLLRDHUP};
+    if (ad__fork_pending(s)) p.events |= POLLIN; /* it may have been acknowledged */
     if (s->reading || s->dead || s->comeback.lost || poll(&p, 1, 0) <= 0) return;
     ad__read_now(s, true);
 }
@@ -296,9 +297,9 @@ void ad__leave(ad_session *s) {
     uint8_t header[AD_FRAME_HEADER];
     pthread_mutex_lock(&s->lock);
     s->comeback.leave = ad__now() + LEAVE_NS;
-    while (s->comeback.able && !s->comeback.lost && !s->dead && (s->writing || s->out.size || ad__unsent(s)) &&
-           ad__now() < s->comeback.leave) {
-        if (s->writing) ad__wait_changed(s);
+    while (s->comeback.able && !s->dead && ad__now() < s->comeback.leave &&
+           (s->comeback.lost ? ad__fork_pending(s) : s->writing || s->out.size || ad__unsent(s))) {
+        if (s->writing || s->comeback.lost) ad__wait_changed(s);
         else if (ad__push(s) != 0) break;
     }
     if (s->comeback.able && !s->comeback.lost && !s->dead && !s->writing && !s->out.size && !ad__unsent(s)) {
@@ -323,4 +324,15 @@ void ad__comeback_disown(ad_session *s) {
     if (c->credentials && c->lost && c->place[c->next] >= 0) close(c->place[c->next]);
     ad__kept_clear(&s->kept);
     c->able = c->lost = c->confirm = false;
+}
+
+void ad__comeback_renew(ad_session *s) {
+    ad_comeback *c = &s->comeback;
+    ad__comeback_disown(s);
+    c->place[0] = c->place[1] = -1;
+    c->able = c->credentials != NULL;
+    s->welcome.session = s->heir.key;
+    memcpy(s->welcome.secret, s->heir.secret, AD_SECRET);
+    s->before_ops = s->seen_ops = 0;
+    s->before_requests = s->seen_requests = s->next_request - 1;
 }

@@ -28,11 +28,21 @@ uint64_t ad__now(void) {
 
 /* ---- death ---- */
 
+/* A descriptor that has not been sent may be a child's connection, which is to see that. */
+static void close_unsent(ad_session *s) {
+    if (s->pass.fd >= 0) close(s->pass.fd);
+    s->pass.fd = -1;
+    if (s->carry.fd < 0 || s->writing) return; /* who writes will close it */
+    close(s->carry.fd);
+    s->carry.fd = -1;
+}
+
 void ad__die_locked(ad_session *s, const char *text) {
     if (!s->dead) {
         s->dead = true;
         snprintf(s->why, sizeof s->why, "%s", text);
         shutdown(s->fd, SHUT_RDWR);
+        close_unsent(s);
     }
     ad__wake_all(s);
     pthread_cond_signal(&s->work);
@@ -155,9 +165,7 @@ int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure)
 }
 
 /* What the server may take as a sign that a client is alive: its process, where both are on one machine. */
-static uint64_t own_process(const ad_session *s) {
-    return s->address.transport == AD_URL_UNIX ? (uint64_t)getpid() : 0;
-}
+uint64_t ad__own_process(const ad_session *s) { return s->address.transport == AD_URL_UNIX ? (uint64_t)getpid() : 0; }
 
 /* Sends hello and waits for welcome or bye. */
 static int handshake(ad_session *s, ad_credentials *credentials, uint64_t deadline) {
@@ -170,7 +178,7 @@ static int handshake(ad_session *s, ad_credentials *credentials, uint64_t deadli
     size_t mark = s->out.size;
     ad__bytes_append(&s->out, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
     status = ad__encode_hello(&s->out, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, AD_FEATURE_KERNELS | resume,
-                              "libarrayd " AD_VERSION, *token ? token : NULL, own_process(s));
+                              "libarrayd " AD_VERSION, *token ? token : NULL, ad__own_process(s));
     s->frame = mark;
     if (status == 0) status = ad__push(s);
     while (status == 0 && !s->welcomed && !s->dead) {
@@ -264,7 +272,7 @@ void ad_session_get_info(ad_session *s, ad_session_info *info) {
         .server = s->welcome.server,
         .backend = s->welcome.backend,
         .device_name = s->welcome.device_name,
-        .session = s->welcome.session,
+        .session = s->renewed ? 0 : s->welcome.session,
         .version = s->welcome.version,
         .devices = s->welcome.devices,
         .memory = s->welcome.memory,

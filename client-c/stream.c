@@ -557,11 +557,10 @@ int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, co
     return status;
 }
 
-int ad__pass_fork(ad_session *s, int fd) {
-    const uint64_t none = 0;
+int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_SECRET]) {
     open_frame(s);
     const size_t first = s->frame, mark = s->out.size;
-    if (ad__encode_numbers(&s->out, AD_REQ_FORK, 1, &none) != 0 || s->out.failed) {
+    if (ad__encode_fork(&s->out, key, secret) != 0 || s->out.failed) {
         s->out.size = mark;
         s->out.failed = false;
         close(fd);
@@ -570,7 +569,7 @@ int ad__pass_fork(ad_session *s, int fd) {
     s->pass.fd = fd;
     s->pass.at = first;
     s->pass.once = true; /* while it is kept here the child could not see that the server has gone */
-    s->ops++;
+    s->forked = ++s->ops;
     seal(s, 0);
     return ad__push(s);
 }

@@ -167,8 +167,8 @@ static int read_bytes(check *c) {
 
     ad__object_read(&c->at, &o);
     if (!is_bytes(&o)) return bad(c, "not a string of bytes");
-    if ((c->m->opcode == AD_REQ_RESUME || c->m->opcode == AD_REQ_RESUMED) && o.size != AD_SECRET)
-        return bad(c, "a secret has 16 bytes");
+    const bool secret = c->m->opcode == AD_REQ_RESUME || c->m->opcode == AD_REQ_RESUMED || c->m->opcode == AD_REQ_FORK;
+    if (secret && o.size != AD_SECRET) return bad(c, "a secret has 16 bytes");
     return keep_string(c, &o);
 }
 
@@ -207,10 +207,11 @@ static int begin_welcome(check *c) {
 
 /* An option of hello or resume. */
 static int read_hello_pair(check *c, const ad_object *name) {
-    const bool process = c->m->opcode == AD_REQ_HELLO && is_named(name, "process");
+    uint64_t *process = &c->m->u[c->nu];
     ad_object o;
 
-    if (process) return ad__object_unsigned(&c->at, &c->m->u[3]) ? AD_OK : bad(c, "process: not an unsigned number");
+    if (is_named(name, "process"))
+        return ad__object_unsigned(&c->at, process) ? AD_OK : bad(c, "process: not an unsigned number");
     if (!is_named(name, "token")) {
         ad__object_skip(&c->at);
         return AD_OK;

@@ -154,7 +154,13 @@ static void pack_op(msgpack_packer *pk, const ad_op *op) {
 
 /* ---- client to server ---- */
 
-static void pack_token(msgpack_packer *pk, const char *token) {
+/* Who the client is: a token (NULL: none) and its process (0: not said). */
+static void pack_client(msgpack_packer *pk, const char *token, uint64_t process) {
+    msgpack_pack_map(pk, (token != NULL) + (process != 0));
+    if (process != 0) {
+        pack_string(pk, "process");
+        msgpack_pack_uint64(pk, process);
+    }
     if (token == NULL) return;
     pack_string(pk, "token");
     pack_string(pk, token);
@@ -168,23 +174,27 @@ int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t fe
     msgpack_pack_uint64(&pk, greatest);
     msgpack_pack_uint64(&pk, features);
     pack_string(&pk, client);
-    msgpack_pack_map(&pk, (token != NULL) + (process != 0));
-    if (process != 0) {
-        pack_string(&pk, "process");
-        msgpack_pack_uint64(&pk, process);
-    }
-    pack_token(&pk, token);
+    pack_client(&pk, token, process);
     return end(b);
 }
 
-int ad__encode_resume(ad_bytes *b, const uint64_t numbers[4], const uint8_t secret[AD_SECRET], const char *token) {
+int ad__encode_resume(ad_bytes *b, const uint64_t numbers[4], const uint8_t secret[AD_SECRET], const char *token,
+                      uint64_t process) {
     msgpack_packer pk = begin(b, AD_REQ_RESUME, 6);
 
     for (int i = 0; i < 3; i++) msgpack_pack_uint64(&pk, numbers[i]);
     msgpack_pack_bin_with_body(&pk, secret, AD_SECRET);
     msgpack_pack_uint64(&pk, numbers[3]);
-    msgpack_pack_map(&pk, token != NULL);
-    pack_token(&pk, token);
+    pack_client(&pk, token, process);
+    return end(b);
+}
+
+int ad__encode_fork(ad_bytes *b, uint64_t key, const uint8_t secret[AD_SECRET]) {
+    msgpack_packer pk = begin(b, AD_REQ_FORK, 3);
+
+    msgpack_pack_uint64(&pk, 0);
+    msgpack_pack_uint64(&pk, key);
+    msgpack_pack_bin_with_body(&pk, secret, AD_SECRET);
     return end(b);
 }
 

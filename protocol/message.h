@@ -39,8 +39,11 @@ int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t fe
 #define AD_IMPORT_READONLY 2u /* the buffer is not to be written */
 #define AD_IMPORT_MESSAGE 64u /* bytes that lie ready on an import's socket */
 #define AD_IMPORT_ALIGN 64u   /* of the offset: elements lie in the buffer as in one of the server's */
-int ad__encode_resume(ad_bytes *b, const uint64_t numbers[4], const uint8_t secret[AD_SECRET], const char *token);
+int ad__encode_resume(ad_bytes *b, const uint64_t numbers[4], const uint8_t secret[AD_SECRET], const char *token,
+                      uint64_t process);
 int ad__encode_resumed(ad_bytes *b, const uint8_t secret[AD_SECRET], uint64_t received);
+#define AD_FORK_KEY (UINT64_C(1) << 63) /* in every key, and in no session's id */
+int ad__encode_fork(ad_bytes *b, uint64_t key, const uint8_t secret[AD_SECRET]);
 int ad__encode_op(ad_bytes *b, const ad_op *op);                      /* UFUNC, REDUCE, CALL */
 int ad__encode_query(ad_bytes *b, uint64_t request, const ad_op *op); /* QUERY */
 int ad__encode_new(ad_bytes *b, const ad_desc *d, bool zero);
@@ -105,8 +108,8 @@ int ad__encode_welcome(ad_bytes *b, const ad_welcome *w);
 typedef struct ad_message {
     uint8_t opcode;
     const ad_request_row *row;
-    uint64_t u[8];  /* unsigned fields in order, however many the row has (the list of FREE is below); of HELLO the
-                       fourth is the client's process */
+    uint64_t u[8];  /* unsigned fields in order, however many the row has (the list of FREE is below); of HELLO and
+                       RESUME the next one is the client's process, 0: not said */
     ad_string s[2]; /* string and bytes fields that are no lists; of HELLO and RESUME the second is the token (size 0:
                        none) */
     uint64_t *ids;  /* the list of unsigned numbers */

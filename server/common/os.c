@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,11 +41,13 @@ ad_os ad__os = {
 
 static ad_os plain;
 static const char *once; /* file that says that the fault has been */
+static bool deadly;
 
 static void fired(const char *call) {
     int fd = once ? open(once, O_CREAT | O_WRONLY | O_CLOEXEC, 0600) : -1;
     if (fd >= 0) close(fd);
     dprintf(STDERR_FILENO, "fault injected: %s\n", call);
+    if (deadly) raise(SIGKILL);
 }
 
 #define X(name, error, parameters, arguments, type, failure) \
@@ -79,7 +82,9 @@ void ad__os_init(const char *program) {
     plain = ad__os;
     while ((item = strsep(&rest, ","))) {
         const char *name = strsep(&item, ":"), *call = strsep(&item, ":");
-        if (call && item && !strcmp(name, program)) arm(call, strtol(item, NULL, 10));
+        if (!call || !item || strcmp(name, program)) continue;
+        deadly = strstr(item, ":killed");
+        arm(call, strtol(item, NULL, 10));
     }
 }
 

@@ -2,7 +2,8 @@
  *
  * ARRAYD_FAULT_OS=PROGRAM:CALL:N (comma-separated for several) in the environment makes the N-th use of CALL in
  * PROGRAM (arrayd, arrayd-worker) fail, once in a process, with the error that the kernel would give:
- * "arrayd-worker:malloc:17". With ARRAYD_FAULT_ONCE=FILE no process started later fails again. */
+ * "arrayd-worker:malloc:17"; with ":killed" behind it the process is gone there and then. With ARRAYD_FAULT_ONCE=FILE
+ * no process started later fails again. */
 #ifndef AD_SERVER_OS_H
 #define AD_SERVER_OS_H
 

@@ -12,8 +12,16 @@
 #define AD_REPORT_PRINCIPALS 1024 /* ... whose ended sessions are counted apart; those of all others together */
 #define AD_REPORT_DEVICES 64
 
-#define AD_FORKED_SESSION (UINT64_C(1) << 62) /* ids of sessions that a fork began: a worker's own numbers */
+#define AD_FORKED_SESSION (UINT64_C(1) << 62) /* ids of sessions that a fork began: root and number of the fork */
 #define AD_PROBE_SESSION (UINT64_C(1) << 61)  /* ids of arrayd's own, with which it looks whether a worker works */
+
+/* The root is the session of arrayd's with which a line of forks begins. */
+static inline uint64_t ad__session_root(uint64_t id) {
+    return (id & AD_FORKED_SESSION ? id >> 32 : id) & ((AD_PROBE_SESSION >> 32) - 1);
+}
+static inline uint64_t ad__session_forked(uint64_t parent, uint64_t number) {
+    return AD_FORKED_SESSION | ad__session_root(parent) << 32 | (uint32_t)number;
+}
 
 static inline bool ad__session_is_probe(uint64_t id) { return !(id & AD_FORKED_SESSION) && id & AD_PROBE_SESSION; }
 

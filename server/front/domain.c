@@ -76,10 +76,12 @@ static void become_ready(ad_domain *d, const ad_note *note) {
 
 /* It counts as every other, here and for its principal. */
 static void take_forked(ad_domain *d, const ad_note *note) {
-    if (ad__seat_take(d->front, note, d))
+    ad_front *f = d->front;
+    if (ad__seat_known(f, note->id, d)) return; /* the worker before has told of it */
+    if (ad__seat_take(f, note, d))
         ad__log(AD_LOG_WARN, "forked session not counted", "domain=%s principal=%s", d->name, note->who);
     d->sessions++;
-    d->front->sessions++;
+    f->sessions++;
 }
 
 static void leave(ad_domain *d, uint64_t session) {
@@ -124,9 +126,8 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_AWAY: ad__seat_away(d->front, note->id, d, note->size != 0); break;
     case AD_NOTE_REPORTED: ad__collect_answer(d->front, &d->sight, note, fd); break;
     case AD_NOTE_LEDGER: ad__keep_ledger(&d->keep, fd); break;
-    case AD_NOTE_WINDOW:
-    case AD_NOTE_WINDOW_NAMED:
-    case AD_NOTE_WINDOW_GONE: ad__keep_window(&d->keep, note, fd); break;
+    case AD_NOTE_DESCRIPTOR:
+    case AD_NOTE_DESCRIPTOR_GONE: ad__keep_descriptor(&d->keep, note, fd); break;
     case AD_NOTE_RECOVERED: recovered(d); break;
     case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
     case AD_NOTE_LEAVING: ad__domain_leaving(d, note); break;

@@ -136,7 +136,10 @@ void ad__seat_hand(ad_front *f, ad_hand *h); /* after domains */
 int ad__seat_take(ad_front *f, const ad_note *note, ad_domain *d);
 /* Whose worker has it; NULL: there is no such session. *own: it is who's. */
 ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, bool *own);
-/* It is over; also of one that is not there. Ids of forked sessions are its worker's. */
+/* The session of this principal that a fork began with the key; 0: none has. */
+uint64_t ad__seat_of_key(const ad_front *f, uint64_t key, const char *who);
+bool ad__seat_known(ad_front *f, uint64_t session, const ad_domain *d); /* that worker has it */
+/* It is over; also of one that is not there. */
 bool ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d); /* false: there was none */
 /* Its worker was killed: those that cannot be resumed are over, the others unless the next one says AWAY of them. How
  * many are over. */
@@ -234,18 +237,18 @@ uint64_t ad__slabs_last(const ad_slabs *s); /* the greatest id that there has be
 typedef struct ad_keep {
     unsigned deaths; /* of workers that were taking over from the one before */
     int ledger, old; /* of the worker; of the one before, until it has been taken over. -1: none */
-    struct ad_kept_window {
-        uint64_t session, id; /* id 0: no request has asked for it yet */
-        uint64_t before;      /* bytes that the worker had received before those it came with */
+    struct ad_kept_descriptor {
+        uint64_t session, number; /* so many had that passed before */
+        uint64_t before;          /* bytes that the worker had received before those it came with */
         int fd;
-    } * window;
+    } * passed;
     size_t count, capacity;
 } ad_keep;
 
 void ad__keep_init(ad_keep *k);
 void ad__keep_clear(ad_keep *k);
 void ad__keep_ledger(ad_keep *k, int fd);
-void ad__keep_window(ad_keep *k, const ad_note *note, int fd); /* notes WINDOW, WINDOW_NAMED, WINDOW_GONE */
+void ad__keep_descriptor(ad_keep *k, const ad_note *note, int fd); /* notes DESCRIPTOR, DESCRIPTOR_GONE */
 void ad__keep_session_over(ad_keep *k, uint64_t session);
 bool ad__keep_can_recover(const ad_keep *k);
 /* False: too many have died of what it left; nobody can go on with that. */

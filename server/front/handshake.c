@@ -162,15 +162,23 @@ static void wait(ad_handshake *h) {
 static void pass_on(ad_handshake *h) {
     ad_front *f = h->front;
     ad_domain *d = NULL;
+    const bool by_key = h->session & AD_FORK_KEY;
     bool own;
+    if (by_key) h->session = ad__seat_of_key(f, h->session, h->entrant.who);
     if (h->instance != f->instance) {
         refuse(h, AD_E_RESUME, "the server has been started anew since");
+    } else if (by_key &&
+               !h->session) { /* what its parent has sent may be on its way, or wait for the parent to come back */
+        refuse(h, AD_E_TIMEOUT, "the session has not begun: the fork has not been executed");
     } else if (!(d = ad__seat_find(f, h->session, h->entrant.who, &own))) {
         refuse(h, AD_E_RESUME, "the session is over: it has ended, its resume-time is, or its worker died");
     } else if (!own) {
         refuse(h, AD_E_RESUME, "the session is another principal's");
     } else {
-        ad_note note = {.kind = AD_NOTE_RESUME, .id = h->session, .size = h->received};
+        ad_note note = {.kind = AD_NOTE_RESUME,
+                        .id = h->session,
+                        .size = h->received,
+                        .process = ad__entrance_process(h->way, h->fd, h->process)};
         memcpy(note.secret, h->secret, sizeof note.secret);
         memcpy(note.who, h->entrant.who, sizeof note.who);
         int fd = ad__domain_is_ready(d) ? ad__os.dup(h->fd) : -1;
@@ -345,6 +353,7 @@ static int come_back(ad_handshake *h, const ad_message *m, ad_fault *fault) {
     h->instance = m->u[1];
     h->session = m->u[2];
     h->received = m->u[3];
+    h->process = m->u[4];
     return 0;
 }
 

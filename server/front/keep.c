@@ -19,59 +19,42 @@ static void set(int *to, int fd) {
 
 void ad__keep_ledger(ad_keep *k, int fd) { set(&k->ledger, fd); }
 
-static void drop_window(ad_keep *k, size_t i) {
-    close(k->window[i].fd);
-    for (k->count--; i < k->count; i++) k->window[i] = k->window[i + 1];
+static void drop_descriptor(ad_keep *k, size_t i) {
+    close(k->passed[i].fd);
+    for (k->count--; i < k->count; i++) k->passed[i] = k->passed[i + 1];
 }
 
 void ad__keep_clear(ad_keep *k) {
     set(&k->ledger, -1);
     set(&k->old, -1);
-    while (k->count) drop_window(k, k->count - 1);
-    free(k->window);
+    while (k->count) drop_descriptor(k, k->count - 1);
+    free(k->passed);
     ad__keep_init(k);
 }
 
-/* The first descriptor of the session that is this window (0: none yet); count: there is none. */
-static size_t find(const ad_keep *k, uint64_t session, uint64_t window) {
-    size_t i = 0;
-    while (i < k->count && (k->window[i].session != session || k->window[i].id != window)) i++;
-    return i;
+static void add(ad_keep *k, const struct ad_kept_descriptor *d) {
+    struct ad_kept_descriptor *list = d->fd < 0 ? NULL : ad__os_grow(k->passed, k->count, &k->capacity, sizeof *list);
+    if (list) {
+        k->passed = list;
+        list[k->count++] = *d;
+    } else if (d->fd >= 0) {
+        close(d->fd);
+    }
 }
 
-static size_t find_came(const ad_keep *k, uint64_t session, uint64_t before) {
+void ad__keep_descriptor(ad_keep *k, const ad_note *note, int fd) {
     size_t i = 0;
-    while (i < k->count && (k->window[i].session != session || k->window[i].id || k->window[i].before != before)) i++;
-    return i;
-}
-
-void ad__keep_window(ad_keep *k, const ad_note *note, int fd) {
-    size_t i;
-    switch (note->kind) {
-    case AD_NOTE_WINDOW: {
-        struct ad_kept_window *list = fd < 0 ? NULL : ad__os_grow(k->window, k->count, &k->capacity, sizeof *list);
-        if (list) {
-            k->window = list;
-            k->window[k->count++] = (struct ad_kept_window){note->id, 0, note->process, fd};
-        } else if (fd >= 0) {
-            close(fd);
-        }
-        break;
+    if (note->kind == AD_NOTE_DESCRIPTOR) {
+        add(k, &(struct ad_kept_descriptor){note->id, note->size, note->process, fd});
+        return;
     }
-    case AD_NOTE_WINDOW_NAMED: /* by one worker, and again by the next if the first did not come to write it down */
-        if (find(k, note->id, note->size) == k->count && (i = find(k, note->id, 0)) < k->count)
-            k->window[i].id = note->size;
-        break;
-    default:
-        i = note->process ? find_came(k, note->id, note->process - 1) : find(k, note->id, note->size);
-        if (i < k->count) drop_window(k, i);
-        break;
-    }
+    while (i < k->count && (k->passed[i].session != note->id || k->passed[i].number != note->size)) i++;
+    if (i < k->count) drop_descriptor(k, i);
 }
 
 void ad__keep_session_over(ad_keep *k, uint64_t session) {
     for (size_t i = k->count; i-- > 0;)
-        if (k->window[i].session == session) drop_window(k, i);
+        if (k->passed[i].session == session) drop_descriptor(k, i);
 }
 
 bool ad__keep_can_recover(const ad_keep *k) { return k->ledger >= 0 || k->old >= 0; }
@@ -90,12 +73,12 @@ bool ad__keep_worker_gone(ad_keep *k, bool killed) {
 
 void ad__keep_recovered(ad_keep *k) { set(&k->old, -1); }
 
-static void hand_window(struct ad_kept_window *w, ad_hand *h) {
-    ad__hand_number(h, &w->session);
-    ad__hand_number(h, &w->id);
-    ad__hand_number(h, &w->before);
-    ad__hand_fd(h, &w->fd);
-    if (w->fd < 0) h->failed = true;
+static void hand_descriptor(struct ad_kept_descriptor *d, ad_hand *h) {
+    ad__hand_number(h, &d->session);
+    ad__hand_number(h, &d->number);
+    ad__hand_number(h, &d->before);
+    ad__hand_fd(h, &d->fd);
+    if (d->fd < 0) h->failed = true;
 }
 
 void ad__keep_hand(ad_keep *k, ad_hand *h) {
@@ -106,29 +89,27 @@ void ad__keep_hand(ad_keep *k, ad_hand *h) {
     ad__hand_fd(h, &k->old);
     size_t count = ad__hand_count(h, k->count);
     for (size_t i = 0; i < count && !h->failed; i++) {
-        struct ad_kept_window *list =
-            h->reading ? ad__os_grow(k->window, k->count, &k->capacity, sizeof *list) : k->window;
+        struct ad_kept_descriptor *list =
+            h->reading ? ad__os_grow(k->passed, k->count, &k->capacity, sizeof *list) : k->passed;
         if (!list) {
             h->failed = true;
             return;
         }
-        k->window = list;
-        if (h->reading) list[k->count++] = (struct ad_kept_window){.fd = -1};
-        hand_window(&list[i], h);
+        k->passed = list;
+        if (h->reading) list[k->count++] = (struct ad_kept_descriptor){.fd = -1};
+        hand_descriptor(&list[i], h);
     }
 }
 
 int ad__keep_tell(const ad_keep *k, ad_channel *c, ad_slabs *slabs) {
     int status = ad__slabs_tell(slabs, c);
     for (size_t i = 0; i < k->count && !status; i++) {
-        int fd = ad__os.dup(k->window[i].fd);
+        const struct ad_kept_descriptor *d = &k->passed[i];
+        int fd = ad__os.dup(d->fd);
         if (fd < 0) return AD_E_SYSTEM;
-        status = ad__channel_send(c,
-                                  &(ad_note){.kind = AD_NOTE_OLD_WINDOW,
-                                             .id = k->window[i].session,
-                                             .size = k->window[i].id,
-                                             .process = k->window[i].before},
-                                  fd);
+        const ad_note note = {
+            .kind = AD_NOTE_OLD_DESCRIPTOR, .id = d->session, .size = d->number, .process = d->before};
+        status = ad__channel_send(c, &note, fd);
     }
     int fd = status ? -1 : ad__os.dup(k->old);
     if (fd < 0) return status ? status : AD_E_SYSTEM;

@@ -2,11 +2,12 @@
 #include <string.h>
 
 #include "server/common/os.h"
+#include "server/common/report.h"
 #include "server/front/front.h"
 
 struct ad_seat {
-    ad_seat *next; /* of the chain */
-    uint64_t session;
+    ad_seat *next;         /* of the chain */
+    uint64_t session, key; /* key: by which its client knows it until it hears its number; 0: there is none */
     ad_domain *domain;
     char who[AD_PRINCIPAL_SIZE];
     int64_t away; /* since when it waits for its client; 0: it does not */
@@ -22,10 +23,20 @@ int ad__seat_take(ad_front *f, const ad_note *note, ad_domain *d) {
     if (!s) return AD_E_MEMORY;
     s->next = *chain;
     s->session = note->id;
+    s->key = note->id & AD_FORKED_SESSION ? note->size : 0;
     s->domain = d;
     s->resumable = note->resumable;
     snprintf(s->who, sizeof s->who, "%s", note->who);
     *chain = s;
+    return 0;
+}
+
+static bool is_of(const ad_seat *s, const char *who) { return !who || !strcmp(s->who, who); }
+
+uint64_t ad__seat_of_key(const ad_front *f, uint64_t key, const char *who) {
+    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
+        for (const ad_seat *s = f->seats[i]; s; s = s->next)
+            if (s->key == key && is_of(s, who)) return s->session;
     return 0;
 }
 
@@ -43,14 +54,14 @@ static ad_seat **find(ad_front *f, uint64_t session, const ad_domain *d) {
     return link;
 }
 
+bool ad__seat_known(ad_front *f, uint64_t session, const ad_domain *d) { return *find(f, session, d); }
+
 void ad__seat_away(ad_front *f, uint64_t session, const ad_domain *d, bool away) {
     ad_seat *s = *find(f, session, d);
     if (!s) return;
     s->away = away ? ad__os_now() : 0;
     s->forsaken = s->lost = false;
 }
-
-static bool is_of(const ad_seat *s, const char *who) { return !who || !strcmp(s->who, who); }
 
 bool ad__seat_make_room(ad_front *f, const char *who) {
     ad_seat *oldest = NULL;
@@ -105,6 +116,7 @@ static void hand_seat(ad_front *f, ad_seat *s, ad_hand *h) {
     uint64_t away = (uint64_t)s->away;
     if (s->domain) snprintf(domain, sizeof domain, "%s", ad__domain_name(s->domain));
     ad__hand_number(h, &s->session);
+    ad__hand_number(h, &s->key);
     ad__hand_text(h, domain, sizeof domain);
     ad__hand_text(h, s->who, sizeof s->who);
     ad__hand_number(h, &away);

@@ -37,9 +37,8 @@ static void put_counters(ad_bytes *b, ad_metric_scope scope, const int64_t *coun
     ad__put(b, "}");
 }
 
-/* Sessions that forks began are numbered by each worker for itself. */
-static void session_name(uint64_t id, int pid, char out[64]) {
-    if (id & AD_FORKED_SESSION) snprintf(out, 64, "%d.%" PRIu64, pid, id & ~AD_FORKED_SESSION);
+static void session_name(uint64_t id, char out[64]) {
+    if (id & AD_FORKED_SESSION) snprintf(out, 64, "%" PRIu64 ".%" PRIu32, ad__session_root(id), (uint32_t)id);
     else snprintf(out, 64, "%" PRIu64, id);
 }
 
@@ -120,7 +119,7 @@ static const char *state_of(const ad_report_session *s) {
 
 static void put_session(ad_bytes *b, const ad_domain_facts *d, const ad_report_session *s) {
     char name[64];
-    session_name(s->id, d->pid, name);
+    session_name(s->id, name);
     ad__put(b, "{");
     put_text(b, "session", name);
     ad__put(b, ",");
@@ -217,7 +216,7 @@ ad_domain *ad__status_session(ad_front *f, const char *name, uint64_t *id, bool 
         ad__domain_facts(d, &facts);
         const ad_report *r = &facts.sight->report;
         for (uint32_t i = 0; r->head && i < r->head->sessions; i++) {
-            session_name(r->sessions[i].id, facts.pid, known);
+            session_name(r->sessions[i].id, known);
             if (strcmp(known, name)) continue;
             *id = r->sessions[i].id;
             *ending = r->sessions[i].ending;

@@ -330,16 +330,21 @@ int ad__engine_give(ad_session *s, ad_input_frame *f, int n) {
     return status;
 }
 
-void ad__engine_end(ad_session *s) {
+static void hang_up(ad_session *s, bool over) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    s->over = s->hangup = true;
+    s->over = s->over || over;
+    s->hangup = true;
     s->stalled = false;
     if (s->dropped) attend_locked(s);
     else ad__share_add(&e->turns, &s->turn);
     pthread_mutex_unlock(&e->lock);
     uv_async_send(&s->worker->wake); /* the loop may be about to sleep */
 }
+
+void ad__engine_end(ad_session *s) { hang_up(s, true); }
+
+void ad__engine_finish(ad_session *s) { hang_up(s, false); }
 
 void ad__engine_unstall(ad_session *s) {
     ad_engine *e = &s->worker->engine;

@@ -58,6 +58,8 @@ bool ad__engine_is_full(const struct ad_session *s);
 uint64_t ad__engine_counter(const struct ad_session *s, int index);
 /* I/O thread: the session is to end; its buffers are freed by whoever runs next, and then it wants attention. */
 void ad__engine_end(struct ad_session *s);
+/* The same as soon as it has executed what must be executed yet. */
+void ad__engine_finish(struct ad_session *s);
 /* I/O thread: arrayd wants a report. */
 void ad__engine_report(struct ad_worker *w, uint64_t question, uint64_t what);
 /* I/O thread: the session's output has room again. */

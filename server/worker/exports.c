@@ -235,18 +235,19 @@ void ad__exports_end(ad_session *s) {
 
 /* The descriptor that came with the message is taken off whatever becomes of it, or the next one would get it. */
 static int start(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fault) {
-    int fd = ad__descriptors_take(&s->windows.descriptors);
+    uint64_t number;
+    int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd < 0)
         return ad__fault(fault, AD_E_VALUE, "export: no descriptor came with it, for which it takes a Unix socket");
+    ad__survival_passed(s, number);
     int status = fault->code;
     if (!status && !(s->grants.may & AD_GRANT_EXPORTS))
         status = ad__fault(fault, AD_E_DENIED, "export: %s may not hand arrays out of the server (grant exports)",
                            s->principal);
     if (!status && m->u[2] & ~(uint64_t)AD_EXPORT_HANDLE)
         status = ad__fault(fault, AD_E_VALUE, "export: there are no flags %" PRIu64, m->u[2]);
-    if (status || b->poison) close(fd);
-    else if (!(status = begin(s, b, fd, m->u[2] & AD_EXPORT_HANDLE, fault))) return 0;
-    ad__survival_passed(s);
+    if (!status && !b->poison) return begin(s, b, fd, m->u[2] & AD_EXPORT_HANDLE, fault);
+    close(fd);
     return status;
 }
 
@@ -254,9 +255,12 @@ static int start(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fau
 static bool tell_own(ad_session *s, const ad_message *m) {
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (!ad__session_poll(s)) return false;
-    int fd = ad__descriptors_take(&s->windows.descriptors);
-    if (fd >= 0) close(fd);
-    ad__survival_passed(s);
+    uint64_t number;
+    int fd = ad__descriptors_take(&s->windows.descriptors, &number);
+    if (fd >= 0) {
+        close(fd);
+        ad__survival_passed(s, number);
+    }
     ad__reply_ints(s, m->u[0], 3, (int64_t[]){0, 0, 0});
     return true;
 }
@@ -278,10 +282,7 @@ bool ad__export(ad_session *s, const ad_message *m) {
         if (!status) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
         if (!status && !ad__session_poll(s)) return false;
     }
-    if (s->exporting) {
-        status = hand_over(s, s->exporting, m->u[0], &fault);
-        ad__survival_passed(s);
-    }
+    if (s->exporting) status = hand_over(s, s->exporting, m->u[0], &fault);
     if (status) abandon(s);
     s->exporting = NULL;
     if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);

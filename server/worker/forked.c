@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@ bool ad__is_stream_socket(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
+/* The server's instance is not said: it is the parent's. */
 static int welcome(ad_session *child, ad_fault *fault) {
     const ad_worker *w = child->worker;
     const ad_config *c = &w->config;
@@ -39,8 +39,11 @@ static int welcome(ad_session *child, ad_fault *fault) {
                         .memory = w->gpu[0].info.memory,
                         .pid = (uint64_t)getppid()};
     ad_bytes b = AD_BYTES_INIT;
-    if (getrandom(hello.secret, sizeof hello.secret, 0) != (ssize_t)sizeof hello.secret)
-        return ad__fault(fault, AD_E_SYSTEM, "no random numbers");
+    memcpy(hello.secret, child->comeback.secret, sizeof hello.secret);
+    if (child->comeback.able) {
+        hello.features |= AD_FEATURE_RESUME;
+        hello.resume = (uint64_t)(c->resume_time * 1e3);
+    }
     snprintf(hello.backend, sizeof hello.backend, "%.15s", w->backend->name);
     snprintf(hello.device_name, sizeof hello.device_name, "%.63s", w->gpu[0].info.name);
     snprintf(hello.server, sizeof hello.server, "arrayd %s", AD_VERSION);
@@ -59,8 +62,10 @@ typedef struct heritage {
 static int leave_poisoned(const heritage *h, uint64_t id, ad_poison *why) {
     ad_buffer *own;
     int status = ad__buffers_add(&h->child->buffers, id, &own, h->fault);
-    if (!status) own->poison = ad__poison_share(why);
-    return status;
+    if (status) return status;
+    own->poison = ad__poison_share(why);
+    ad__survival_touch(h->child, own);
+    return 0;
 }
 
 static int leave_error(const heritage *h, uint64_t id, const ad_fault *why) {
@@ -106,18 +111,49 @@ static void bequeath(void *user, ad_buffer *b) {
     ad__shared_release(h->parent->worker, shared, h->parent->principal);
 }
 
-static int begin(ad_session *s, int fd, ad_fault *fault) {
+/* From here on another worker would find the child: before its parent's state says that there is one, so that the fork,
+ * executed again, finds it, too. */
+static int write_down(const ad_session *parent, ad_session *child, ad_fault *fault) {
+    ad__survival_commit(child);
+    if (ad__survives(parent) && !ad__survives(child))
+        return ad__fault(fault, AD_E_MEMORY, "fork: no memory to write the session down");
+    ad__survival_list(child);
+    return 0;
+}
+
+static ad_session *child_new(ad_session *s, const ad_message *m, int fd) {
     ad_worker *w = s->worker;
-    ad_note note = {.kind = AD_NOTE_SESSION, .id = AD_FORKED_SESSION | ++w->sharing->forked, .grants = s->grants};
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof peer;
+    const bool connected = getpeername(fd, (struct sockaddr *)&peer, &size) == 0;
+    ad_note note = {.kind = AD_NOTE_SESSION,
+                    .id = ad__session_forked(s->id, ++w->sharing->forked),
+                    .size = m->u[1],
+                    .resumable = s->comeback.able,
+                    .grants = s->grants};
+    if (w->ledger) ad__ledger_head(w->ledger)->forked = w->sharing->forked;
+    memcpy(note.secret, m->s[0].data, sizeof note.secret);
     memcpy(note.who, s->principal, sizeof s->principal);
     memcpy(note.text, s->client, sizeof s->client);
+    ad__input_ask_sender(fd, true);
     ad_session *child = ad__session_new(w, &note, fd);
-    if (!child) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    if (!child) return NULL;
     child->forked = true;
+    child->comeback.native = connected;
+    return child;
+}
+
+static int begin(ad_session *s, const ad_message *m, int fd, ad_fault *fault) {
+    ad_worker *w = s->worker;
+    ad__survival_commit(s); /* what is passed on counts */
+    ad_session *child = child_new(s, m, fd);
+    if (!child) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     heritage h = {s, child, fault, 0};
     h.status = welcome(child, fault);
     ad__buffers_each(&s->buffers, bequeath, &h);
     if (!h.status) h.status = ad__spill_arrive(s, fault);
+    if (!h.status) h.status = write_down(s, child, fault);
+    if (h.status) ad__survival_over(child);
     /* One that is not whole is taken over as well, and ended there. */
     pthread_mutex_lock(&w->engine.lock);
     child->stillborn = h.status != 0;
@@ -128,35 +164,85 @@ static int begin(ad_session *s, int fd, ad_fault *fault) {
     return h.status;
 }
 
+static bool is_child(const ad_session *s, const ad_session *parent, uint64_t key) {
+    return s->comeback.key == key && !strcmp(s->principal, parent->principal);
+}
+
+/* The worker before has executed the fork. */
+static bool is_born(const ad_session *parent, uint64_t key) {
+    ad_worker *w = parent->worker;
+    pthread_mutex_lock(&w->sessions_lock);
+    const ad_session *s = w->sessions;
+    while (s && !is_child(s, parent, key)) s = s->next;
+    pthread_mutex_unlock(&w->sessions_lock);
+    if (s) return true;
+    pthread_mutex_lock(&w->engine.lock);
+    s = w->sharing->births;
+    while (s && !is_child(s, parent, key)) s = s->next;
+    pthread_mutex_unlock(&w->engine.lock);
+    return s;
+}
+
+/* So many sessions there are, in all or of the principal. Not those whose client has ended, where that is asked for: it
+ * may not have been noticed. */
+static uint64_t count_sessions(ad_worker *w, const char *principal, bool living) {
+    uint64_t n = 0;
+    pthread_mutex_lock(&w->sessions_lock);
+    for (const ad_session *s = w->sessions; s; s = s->next)
+        n += (!principal || !strcmp(s->principal, principal)) && !(living && ad__session_client_ended(s));
+    pthread_mutex_unlock(&w->sessions_lock);
+    pthread_mutex_lock(&w->engine.lock);
+    for (const ad_session *born = w->sharing->births; born; born = born->next)
+        n += !principal || !strcmp(born->principal, principal);
+    pthread_mutex_unlock(&w->engine.lock);
+    return n;
+}
+
+/* There are so many; a child that has ended just now does not keep the next one out. */
+static bool is_full(ad_worker *w, const char *principal, uint64_t most) {
+    return count_sessions(w, principal, false) >= most && count_sessions(w, principal, true) >= most;
+}
+
 /* Is there room for one more session, in the server and of this principal? */
 static int check_room(const ad_session *s, ad_fault *fault) {
     ad_worker *w = s->worker;
-    uint64_t all = atomic_load(&w->nsessions), own = 0, most = s->grants.sessions;
-    pthread_mutex_lock(&w->sessions_lock);
-    for (const ad_session *other = w->sessions; other && most; other = other->next)
-        own += !strcmp(other->principal, s->principal);
-    pthread_mutex_unlock(&w->sessions_lock);
-    pthread_mutex_lock(&w->engine.lock);
-    for (const ad_session *born = w->sharing->births; born; born = born->next, all++)
-        own += !strcmp(born->principal, s->principal);
-    pthread_mutex_unlock(&w->engine.lock);
-    if (all >= w->config.sessions)
+    const uint64_t most = s->grants.sessions;
+    if (is_full(w, NULL, w->config.sessions))
         return ad__fault(fault, AD_E_LIMIT, "fork: the server has as many sessions as it takes");
-    if (!most || own < most) return 0;
+    if (!most || !is_full(w, s->principal, most)) return 0;
     return ad__fault(fault, AD_E_LIMIT, "fork: %s has %" PRIu64 " sessions, as many as it may have at a time",
-                     s->principal, own);
+                     s->principal, most);
+}
+
+static int check(const ad_session *s, const ad_message *m, int fd, ad_fault *fault) {
+    if (m->u[0]) return ad__fault(fault, AD_E_VALUE, "fork: there are no flags, so not %" PRIu64, m->u[0]);
+    if (!(m->u[1] & AD_FORK_KEY))
+        return ad__fault(fault, AD_E_VALUE, "fork: a key is 2^63 or above, not %" PRIu64, m->u[1]);
+    if (!ad__is_stream_socket(fd)) return ad__fault(fault, AD_E_VALUE, "fork: the descriptor is no Unix socket");
+    return check_room(s, fault);
 }
 
 int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault) {
-    int fd = ad__descriptors_take(&s->windows.descriptors), status = 0;
+    uint64_t number;
+    int fd = ad__descriptors_take(&s->windows.descriptors, &number), status;
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "fork: no descriptor came with it");
-    ad__survival_passed(s);
-    if (m->u[0]) status = ad__fault(fault, AD_E_VALUE, "fork: there are no flags, so not %" PRIu64, m->u[0]);
-    else if (!ad__is_stream_socket(fd)) status = ad__fault(fault, AD_E_VALUE, "fork: the descriptor is no Unix socket");
-    else status = check_room(s, fault);
-    if (!status) return begin(s, fd, fault);
-    close(fd);
+    ad__survival_passed(s, number);
+    s->forked_at = s->done + 1;
+    if (is_born(s, m->u[1])) {
+        close(fd);
+        return 0;
+    }
+    status = check(s, m, fd, fault);
+    if (!status) return begin(s, m, fd, fault);
+    ad__session_refuse(fd, status, fault->text);
     return status;
+}
+
+void ad__fork_tell(ad_session *s) {
+    ad_note note = {.kind = AD_NOTE_FORKED, .id = s->id, .size = s->comeback.key, .resumable = s->comeback.able};
+    memcpy(note.who, s->principal, sizeof note.who);
+    ad__worker_tell(s->worker, &note, -1);
+    s->forked = false;
 }
 
 void ad__fork_births(ad_worker *w) {
@@ -168,11 +254,8 @@ void ad__fork_births(ad_worker *w) {
     for (ad_session *s = first, *next; s; s = next) {
         next = s->next;
         s->next = NULL;
-        ad_note note = {.kind = AD_NOTE_FORKED, .id = s->id};
-        memcpy(note.who, s->principal, sizeof note.who);
         int status = ad__session_begin(s);
-        ad__worker_tell(w, &note, -1);
-        s->forked = false;
+        ad__fork_tell(s);
         if (w->stopping) ad__session_bye(s, AD_E_CONNECTION, "the server is shutting down");
         else if (status || s->stillborn) ad__session_bye(s, AD_E_MEMORY, "the forked process could not be taken up");
         else if (ad__output_flush(&s->output)) ad__session_attend(s);

@@ -307,11 +307,12 @@ static void leave_lost(ad_session *s, uint64_t id) {
 void ad__import(ad_session *s, const ad_message *m) {
     ad_fault fault = {0};
     ad_lane *lane = NULL;
-    int fd = ad__descriptors_take(&s->windows.descriptors), status;
+    uint64_t number;
+    int fd = ad__descriptors_take(&s->windows.descriptors, &number), status;
     if (fd < 0) {
         status = ad__fault(&fault, AD_E_VALUE, "import: no descriptor came with it, for which it takes a Unix socket");
     } else {
-        ad__survival_passed(s);
+        ad__survival_passed(s, number);
         status = take_in(s, m, fd, &lane, &fault);
     }
     if (status && s->survival.silent) leave_lost(s, m->u[1]);

@@ -56,16 +56,35 @@ static void received(ad_input *in, size_t n) {
     if (in->at) ad__ledger_store(&in->at->received, in->received);
 }
 
-static int take_descriptors(struct msghdr *m, ad_descriptors *d) {
+void ad__input_ask_sender(int fd, bool ask) {
+    const int on = ask;
+    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+}
+
+static int take_descriptors(const struct cmsghdr *c, ad_descriptors *d) {
+    size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    int status = 0;
+    for (size_t i = 0; i < n; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+        int put = ad__descriptors_put(d, fd);
+        if (!status) status = put;
+    }
+    return status;
+}
+
+/* What came beside the bytes. */
+static int take_control(ad_input *in, struct msghdr *m, ad_descriptors *d) {
     int status = m->msg_flags & MSG_CTRUNC ? AD_E_LIMIT : 0;
+    struct ucred sender;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < n; i++) {
-            int fd;
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            int put = ad__descriptors_put(d, fd);
-            if (!status) status = put;
+        if (c->cmsg_level != SOL_SOCKET) continue;
+        if (c->cmsg_type == SCM_CREDENTIALS) {
+            memcpy(&sender, CMSG_DATA(c), sizeof sender);
+            in->process = sender.pid > 0 ? (uint64_t)sender.pid : 0;
+        } else if (c->cmsg_type == SCM_RIGHTS) {
+            int taken = take_descriptors(c, d);
+            if (!status) status = taken;
         }
     }
     return status;
@@ -77,12 +96,12 @@ int ad__input_read(ad_input *in, int fd, ad_descriptors *d) {
         if (!(b = in->block = block_new(in, AD_INPUT_BLOCK, NULL, 0))) return AD_E_MEMORY;
         in->start = 0;
     }
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
     struct iovec space = {b->data + b->used, b->capacity - b->used};
     struct msghdr m = {.msg_iov = &space, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t n = ad__os.recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : AD_E_CONNECTION;
-    int status = m.msg_controllen ? take_descriptors(&m, d) : 0; /* before it counts what they came with */
+    int status = m.msg_controllen ? take_control(in, &m, d) : 0; /* before it counts what they came with */
     received(in, (size_t)n);
     return status ? status : n ? 1 : AD_E_CONNECTION;
 }

@@ -34,6 +34,7 @@ typedef struct ad_input {
     ad_input_block *block; /* NULL: nothing is half read */
     size_t start;          /* of the first byte in it that belongs to no frame yet */
     uint64_t received;     /* bytes of the stream */
+    uint64_t process;      /* the last that has sent some, where the socket says it (ad__input_ask_sender), else 0 */
     ad_frame note;         /* the last one that came */
     ad_ledger *ledger;     /* what is read is written down there; NULL: it is not */
     ad_ledger_session *at; /* for this session */
@@ -43,6 +44,8 @@ typedef struct ad_input {
 /* Read once from a non-blocking socket; descriptors that come with the bytes go to d. 1 something came, 0 nothing there
  * now, AD_E_CONNECTION the peer has gone, AD_E_MEMORY, AD_E_LIMIT more descriptors than are taken. */
 int ad__input_read(ad_input *in, int fd, ad_descriptors *d);
+/* Bytes on this Unix socket come with the process that has sent them, as the kernel says; or do not any more. */
+void ad__input_ask_sender(int fd, bool ask);
 /* The next whole frame: 1 with *f (release it), AD_INPUT_NOTE a note, 0 not yet, AD_E_PROTOCOL, AD_E_MEMORY. */
 #define AD_INPUT_NOTE 2
 int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault);

@@ -17,7 +17,7 @@
 
 #define AD_LEDGER_ADDRESSES (64ull << 30) /* reserved; memory is what has been written to */
 #define AD_LEDGER_MAGIC 0x7265676465647261u
-#define AD_LEDGER_VERSION 4
+#define AD_LEDGER_VERSION 5
 #define AD_LEDGER_REUSED (UINT64_C(1) << 63) /* in ad_ledger_row.writing: something else is there, or may be */
 #define AD_LEDGER_STATES 3
 
@@ -50,6 +50,7 @@ typedef struct ad_ledger_row {
             uint64_t slab, offset,
                 block; /* a buffer's memory: block bytes of a slab, of host memory or not; slab 0: none */
         };
+        uint64_t descriptor; /* a window's, as its client has passed it */
         struct {
             ad_at recipe, settings; /* a module: an ad_ledger_recipe, an ad_ledger_settings or 0 */
         };
@@ -119,6 +120,7 @@ typedef struct ad_ledger_state {
     uint64_t read;                    /* ... as the read there has so many of its */
     uint64_t told; /* failures that waited for a synchronisation, and that answers to what is not executed have told */
     uint64_t stream, buffer_limit; /* of what comes next: the stream plus 1, 0: the default; as set by the client */
+    uint64_t descriptors;          /* so many that the client has passed have been asked for */
     ad_at pending;                 /* the failure that waits for the next synchronisation */
     ad_at log;                     /* what is to be put into the table ... */
     uint64_t entries;              /* ... that many */
@@ -134,6 +136,7 @@ typedef struct ad_ledger_block {
 typedef struct ad_ledger_session {
     ad_at next;
     uint64_t id, process, alive;
+    uint64_t key; /* of the fork that began it; 0: it is none's */
     char who[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
     ad_grants grants;
     uint8_t secret[16], offered_secret[16];
@@ -173,6 +176,7 @@ typedef struct ad_ledger_index {
 typedef struct ad_ledger_head {
     uint64_t magic, version;
     uint64_t number; /* of the server, as capabilities know it */
+    uint64_t forked; /* sessions that forks have begun so far */
     ad_at sessions, index;
     char why[AD_FAULT_TEXT]; /* what the worker died of, if it could say */
 } ad_ledger_head;

@@ -213,6 +213,13 @@ void ad__output_resume(ad_output *o) {
     pthread_mutex_unlock(&o->lock);
 }
 
+void ad__output_break(ad_output *o) {
+    pthread_mutex_lock(&o->lock);
+    break_off(o, AD_E_CONNECTION, "the client has gone");
+    atomic_store(&o->blocked, false);
+    pthread_mutex_unlock(&o->lock);
+}
+
 /* ---- what is written down ---- */
 
 void ad__output_write_down(ad_output *o, ad_ledger *ledger, ad_ledger_session *at) {

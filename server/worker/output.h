@@ -46,6 +46,8 @@ void ad__output_keep(ad_output *o);
 int ad__output_taken(ad_output *o, uint64_t bytes);
 /* The connection is gone. */
 void ad__output_away(ad_output *o);
+/* Nobody will ever take any of it. */
+void ad__output_break(ad_output *o);
 /* Go on over another connection, which takes the place of the old one in the descriptor (fd is closed then):
  * first head, then what follows the first `received` bytes of the stream. AD_E_RESUME, and *why: that cannot be;
  * AD_E_CONNECTION: it is gone, too. Nothing has changed then. */

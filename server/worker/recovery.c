@@ -35,10 +35,10 @@ void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
             return;
         }
     } else if (r) {
-        ad_old_window *list = ad__os_grow(r->window, r->nwindows, &r->window_room, sizeof *list);
+        ad_old_descriptor *list = ad__os_grow(r->passed, r->npassed, &r->passed_room, sizeof *list);
         if (list) {
-            r->window = list;
-            r->window[r->nwindows++] = (ad_old_window){note->id, note->size, note->process, fd};
+            r->passed = list;
+            r->passed[r->npassed++] = (ad_old_descriptor){note->id, note->size, note->process, fd};
             return;
         }
     }
@@ -49,11 +49,11 @@ void ad__recovery_close(ad_worker *w) {
     ad_recovery *r = w->left;
     if (!r) return;
     for (size_t i = 0; i < r->nslabs; i++) close(r->slab[i].fd);
-    for (size_t i = 0; i < r->nwindows; i++)
-        if (r->window[i].fd >= 0) close(r->window[i].fd);
+    for (size_t i = 0; i < r->npassed; i++)
+        if (r->passed[i].fd >= 0) close(r->passed[i].fd);
     if (r->base) munmap(r->base, r->size);
     free(r->slab);
-    free(r->window);
+    free(r->passed);
     free(r->common);
     free(r);
     w->left = NULL;
@@ -105,9 +105,10 @@ static ad_ledger_table *settled_table(const ad_recovery *r, const ad_ledger_sess
 
 /* ---- the rest of a session ---- */
 
-static ad_old_window *find_window(const ad_recovery *r, uint64_t session, uint64_t id) {
-    for (size_t i = 0; i < r->nwindows; i++)
-        if (r->window[i].session == session && r->window[i].id == id && r->window[i].fd >= 0) return &r->window[i];
+static ad_old_descriptor *find_descriptor(const ad_recovery *r, uint64_t session, uint64_t number) {
+    for (size_t i = 0; i < r->npassed; i++)
+        if (r->passed[i].session == session && r->passed[i].number == number && r->passed[i].fd >= 0)
+            return &r->passed[i];
     return NULL;
 }
 
@@ -122,28 +123,30 @@ static int empty_window(uint64_t size) {
 }
 
 static int restore_window(ad_session *s, const ad_ledger_row *row, ad_fault *fault) {
-    ad_old_window *o = find_window(s->worker->left, s->id, row->id);
+    ad_old_descriptor *o = find_descriptor(s->worker->left, s->id, row->descriptor);
     int fd = o ? o->fd : empty_window(row->size);
     if (fd < 0) return ad__fault(fault, AD_E_SYSTEM, "no memory for a window");
     if (o) o->fd = -1;
-    int status = ad__window_restore(s, row->id, row->size, fd, fault);
+    int status = ad__window_restore(s, row->id, row->size, fd, row->descriptor, fault);
     if (status) close(fd);
     return status;
 }
 
-/* Descriptors that no request has asked for yet, in their order. arrayd has them. */
-static void restore_descriptors(ad_session *s, uint64_t received) {
+/* Descriptors that no request has asked for yet, in their order. arrayd has them, and lets the others go. */
+static void restore_descriptors(ad_session *s, const ad_ledger_state *state, uint64_t received) {
     ad_recovery *r = s->worker->left;
-    s->windows.descriptors.seen = NULL;
-    for (size_t i = 0; i < r->nwindows; i++) {
-        ad_old_window *o = &r->window[i];
+    ad_descriptors *d = &s->windows.descriptors;
+    d->seen = NULL;
+    d->taken = s->survival.descriptors = state->descriptors;
+    for (size_t i = 0; i < r->npassed; i++) {
+        ad_old_descriptor *o = &r->passed[i];
         if (o->session != s->id || o->fd < 0) continue;
-        if (!o->id && o->before >= received) { /* its client passes it again */
-            ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_WINDOW_GONE, .id = s->id, .process = o->before + 1},
-                            -1);
+        if (o->number < state->descriptors || o->before >= received) { /* its client passes it again */
+            ad__survival_descriptor_gone(s, o->number);
             continue;
         }
-        ad__descriptors_put(&s->windows.descriptors, o->fd);
+        while (d->taken + d->count < o->number && !ad__descriptors_put(d, -1)) {} /* it is not there */
+        ad__descriptors_put(d, o->fd);
         o->fd = -1;
     }
     ad__survival_watch(s);
@@ -200,7 +203,7 @@ static int restore_state(ad_session *s, const ad_ledger_session *at, const ad_le
     if (!status && state->stream && !(s->lane = ad__lane_find(s, state->stream - 1, fault))) status = fault->code;
     if (status) return status;
     s->pending = ad__recovery_poison(s->worker->left, state->pending);
-    restore_descriptors(s, at->received);
+    restore_descriptors(s, state, at->received);
     if ((status = ad__recovery_output(s, at, state, fault))) return status;
     return ad__recovery_input(s, at, state, fault);
 }
@@ -214,8 +217,12 @@ static int no_connection(void) {
 }
 
 static ad_session *make_session(ad_worker *w, const ad_ledger_session *at) {
-    ad_note note = {
-        .kind = AD_NOTE_SESSION, .id = at->id, .grants = at->grants, .process = at->process, .resumable = 1};
+    ad_note note = {.kind = AD_NOTE_SESSION,
+                    .id = at->id,
+                    .size = at->key,
+                    .grants = at->grants,
+                    .process = at->process,
+                    .resumable = 1};
     memcpy(note.who, at->who, sizeof note.who);
     memcpy(note.text, at->client, sizeof note.text);
     memcpy(note.secret, at->secret, sizeof note.secret);
@@ -250,6 +257,7 @@ static bool restore(ad_worker *w, ad_ledger_session *at) {
     const char *why = obstacle(at);
     ad_ledger_table *t = why ? NULL : settled_table(w->left, at, state);
     ad_fault fault = {0};
+    const uint64_t lives = at->lives;
     at->lives += state->frame < at->received;
     if (!why && !t) why = "what was written of it does not hold together";
     ad_session *s = why ? NULL : make_session(w, at);
@@ -258,16 +266,19 @@ static bool restore(ad_worker *w, ad_ledger_session *at) {
         return false;
     }
     int status = ad__session_begin(s);
+    if (at->key) ad__fork_tell(s);
     if (!status) status = restore_state(s, at, state, t, &fault);
-    if (s->survival.at) s->survival.at->lives = at->lives;
-    if (status || !ad__session_await_client(s, "its worker has gone")) {
+    const bool waits = !status && ad__session_await_client(s, "its worker has gone");
+    if (!waits)
         ad__log(AD_LOG_WARN, "session lost", "session=%lu why=%s", s->id,
                 status ? *fault.text ? fault.text : ad__error_text(status) : "its client has ended");
+    if (status) {
         ad__engine_end(s);
         return false;
     }
-    ad__survival_restored(s);
-    return true;
+    ad__survival_restored(s, lives);
+    if (!waits) ad__session_bequeath(s);
+    return waits;
 }
 
 static ad_ledger_session *session_at(const ad_recovery *r, ad_at at) {
@@ -300,6 +311,7 @@ static int go_on(ad_worker *w, int fd, uint64_t *sessions, uint64_t *lost, ad_fa
         ++*(restore(w, old) ? sessions : lost);
     if (!w->ledger) return 0;
     w->sharing->number = ad__ledger_head(w->ledger)->number = head->number;
+    w->sharing->forked = ad__ledger_head(w->ledger)->forked = head->forked;
     ad__recovery_holders(w, head);
     return 0;
 }

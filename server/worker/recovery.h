@@ -10,7 +10,7 @@
 
 struct ad_worker;
 
-/* Notes OLD_SLAB and OLD_WINDOW; fd is the callee's. */
+/* Notes OLD_SLAB and OLD_DESCRIPTOR; fd is the callee's. */
 void ad__recovery_take(struct ad_worker *w, const ad_note *note, int fd);
 /* Note RECOVER; the same. */
 void ad__recovery_run(struct ad_worker *w, const ad_note *note, int fd);

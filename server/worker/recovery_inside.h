@@ -16,17 +16,17 @@ typedef struct ad_old_slab {
     ad_memory *memory;
 } ad_old_slab;
 
-/* A descriptor that one of its clients had passed; id 0: no request had asked for it. */
-typedef struct ad_old_window {
-    uint64_t session, id, before; /* before: bytes that had been received before those it came with */
+/* A descriptor that one of its clients had passed. */
+typedef struct ad_old_descriptor {
+    uint64_t session, number, before; /* before: bytes that had been received before those it came with */
     int fd;
-} ad_old_window;
+} ad_old_descriptor;
 
 typedef struct ad_recovery {
     ad_old_slab *slab;
     size_t nslabs, slab_room;
-    ad_old_window *window;
-    size_t nwindows, window_room;
+    ad_old_descriptor *passed;
+    size_t npassed, passed_room;
     char *base;            /* the ledger of the worker before */
     uint64_t size, memory; /* of its addresses; of what has been written to: nothing in it is larger */
     struct ad_common {     /* a hash table of memory that several hold: a power of two, at most half full */

@@ -91,7 +91,8 @@ void ad__reply_ack(ad_session *s, bool idle) {
     uint64_t ops = s->complete - s->told;
     if (!ops) return;
     uint64_t bytes = s->bytes_done - s->bytes_told;
-    bool much = idle && (ops > ACK_IDLE || bytes > ACK_IDLE_BYTES);
+    bool awaited = s->told < s->forked_at; /* until then the client looks again and again whether it is lost */
+    bool much = idle && (ops > ACK_IDLE || bytes > ACK_IDLE_BYTES || awaited);
     if (ops < window_ops / 32 && bytes < window_bytes / 16 && !much) return;
     ad_bytes *b = begin(s);
     ad__encode_ack(b, s->complete);

@@ -10,12 +10,14 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/common/report.h"
 #include "server/common/secret.h"
 #include "server/worker/session.h"
 
 void ad__comeback_init(ad_session *s, const ad_note *note) {
     ad_comeback *c = &s->comeback;
     c->able = note->resumable;
+    c->key = note->id & AD_FORKED_SESSION ? note->size : 0;
     c->process = note->process;
     c->process_fd = -1;
     memcpy(c->secret, note->secret, sizeof c->secret);
@@ -38,6 +40,13 @@ static bool process_lives(ad_comeback *c) {
     return poll(&p, 1, 0) == 0;
 }
 
+bool ad__session_client_ended(const ad_session *s) {
+    ad_comeback c = {.process = __atomic_load_n(&s->comeback.process, __ATOMIC_RELAXED), .process_fd = -1};
+    const bool ended = !process_lives(&c);
+    if (c.process_fd >= 0) close(c.process_fd);
+    return ended;
+}
+
 static bool is_over(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
@@ -50,9 +59,29 @@ static void tell(const ad_session *s, uint64_t away) {
     ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_AWAY, .id = s->id, .size = away}, -1);
 }
 
+static void know_process(ad_session *s, uint64_t process) {
+    __atomic_store_n(&s->comeback.process, process, __ATOMIC_RELAXED);
+    if (s->survival.at) ad__ledger_store(&s->survival.at->process, process);
+}
+
+/* Who is at the other end of a socket pair only the bytes tell that come from there. */
+static void look_for_sender(ad_session *s) {
+    if (!s->comeback.native || s->comeback.process || !s->input.process) return;
+    know_process(s, s->input.process);
+    ad__input_ask_sender(s->fd, false);
+}
+
+/* A socket pair does not break by itself: its other end is closed, and that is the end of the process, unless it is
+ * known and lives. */
+static bool may_come(ad_session *s) {
+    ad_comeback *c = &s->comeback;
+    look_for_sender(s);
+    return c->able && !c->left && (c->process || !c->native) && process_lives(c);
+}
+
 bool ad__session_await_client(ad_session *s, const char *why) {
     ad_comeback *c = &s->comeback;
-    if (!c->able || c->left || is_over(s) || s->worker->stopping || !process_lives(c)) return false;
+    if (is_over(s) || s->worker->stopping || !may_come(s)) return false;
     if (c->away) return true;
     c->away = true;
     c->until = ad__os_now() + (int64_t)(s->worker->config.resume_time * 1e9);
@@ -80,6 +109,7 @@ bool ad__session_forsaken(ad_session *s, int64_t now) {
  */
 void ad__session_heard(ad_session *s) {
     ad_comeback *c = &s->comeback;
+    look_for_sender(s);
     if (!c->offered) return;
     c->offered = false;
     memcpy(c->secret, c->next, sizeof c->secret);
@@ -103,16 +133,20 @@ static int encode_frame(ad_bytes *control, uint8_t *out, size_t room, size_t *si
     return 0;
 }
 
-static void refuse(const ad_note *note, int fd, int code, const char *why) {
+void ad__session_refuse(int fd, int code, const char *why) {
     uint8_t frame[AD_FRAME_HEADER + 512];
     size_t size;
     ad_bytes b = AD_BYTES_INIT;
-    ad__log(code == AD_E_CONNECTION ? AD_LOG_DEBUG : AD_LOG_WARN, "session not resumed",
-            "session=%lu principal=%s why=%s", note->id, note->who, why);
     if (!ad__encode_bye(&b, code, why) && !encode_frame(&b, frame, sizeof frame, &size))
         ad__os.send(fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     ad__bytes_free(&b);
     close(fd);
+}
+
+static void refuse(const ad_note *note, int fd, int code, const char *why) {
+    ad__log(code == AD_E_CONNECTION ? AD_LOG_DEBUG : AD_LOG_WARN, "session not resumed",
+            "session=%lu principal=%s why=%s", note->id, note->who, why);
+    ad__session_refuse(fd, code, why);
 }
 
 /* The secret that was given last, or the one before while the client may not have got that. Both comparisons are made,
@@ -138,7 +172,7 @@ static int answer(const ad_session *s, uint8_t next[AD_SECRET], uint8_t *frame, 
 }
 
 /* The old connection may still look alive: a laptop slept, an address changed. */
-static int take_up(ad_session *s, int fd, uint64_t received, const char **why) {
+static int take_up(ad_session *s, int fd, const ad_note *note, const char **why) {
     ad_comeback *c = &s->comeback;
     uint8_t frame[AD_FRAME_HEADER + 64], next[AD_SECRET];
     size_t size;
@@ -150,7 +184,7 @@ static int take_up(ad_session *s, int fd, uint64_t received, const char **why) {
     }
     ad__session_watch(s, 0);
     int old = dup(s->fd);
-    status = ad__output_take_up(&s->output, fd, frame, size, received, why);
+    status = ad__output_take_up(&s->output, fd, frame, size, note->size, why);
     if (old >= 0) {
         if (!status) shutdown(old, SHUT_RDWR);
         close(old);
@@ -158,9 +192,10 @@ static int take_up(ad_session *s, int fd, uint64_t received, const char **why) {
     if (status) return status;
     memcpy(c->next, next, sizeof next);
     c->offered = true;
-    c->away = false;
+    c->away = c->native = false;
     c->count++;
     ad__comeback_close(s);
+    if (note->process) know_process(s, note->process);
     tell(s, 0);
     ad__log(AD_LOG_INFO, "session resumed", "session=%lu principal=%s", s->id, s->principal);
     ad__output_flush(&s->output);
@@ -171,7 +206,7 @@ static int take_up(ad_session *s, int fd, uint64_t received, const char **why) {
 void ad__session_take_up(ad_worker *w, const ad_note *note, int fd) {
     ad_session *s = ad__session_find(w, note->id);
     const char *why = check(s, note);
-    int status = why ? AD_E_RESUME : take_up(s, fd, note->size, &why);
+    int status = why ? AD_E_RESUME : take_up(s, fd, note, &why);
     if (status) refuse(note, fd, status, why ? why : ad__error_text(status));
     if (s) ad__session_attend(s);
 }

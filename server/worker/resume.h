@@ -15,11 +15,13 @@ struct ad_worker;
 
 typedef struct ad_comeback {
     bool able;     /* the client may come back at all */
+    bool native;   /* it has the connection with which a fork began the session, and no other process has that */
     bool left;     /* it has said that it will not */
     bool away;     /* there is no connection ... */
     int64_t until; /* ... and the session waits for one until then */
     bool offered;  /* next has been sent, and nothing has come yet that shows that it arrived */
     uint8_t secret[AD_SECRET], next[AD_SECRET];
+    uint64_t key;     /* of the fork, by which the client knows the session until it is welcomed; 0: of none */
     uint64_t process; /* the client's, as the kernel says, too; 0: not known */
     int process_fd;   /* while it is away; -1: none */
     uint64_t count;   /* how often it has come back */
@@ -29,10 +31,14 @@ void ad__comeback_init(struct ad_session *s, const ad_note *note);
 void ad__comeback_close(struct ad_session *s);
 /* The connection is gone. False: nobody will come back, the session is to end. */
 bool ad__session_await_client(struct ad_session *s, const char *why);
+/* Its process is known, and has ended. Any thread. */
+bool ad__session_client_ended(const struct ad_session *s);
 /* It is away, and nobody will come back any more. */
 bool ad__session_forsaken(struct ad_session *s, int64_t now);
 /* Bytes have come. */
 void ad__session_heard(struct ad_session *s);
+/* Say bye, as far as the socket takes it, to who gets no session, and close it. */
+void ad__session_refuse(int fd, int code, const char *why);
 /* A note (frame.h) has come. AD_E_PROTOCOL. */
 int ad__session_note(struct ad_session *s, const ad_frame *note, ad_fault *fault);
 /* arrayd has passed on a connection that is to take the place of a session's; refused where that is not so. */

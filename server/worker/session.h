@@ -79,6 +79,7 @@ struct ad_session {
     ad_survival survival;
     ad_fault refusal; /* of the frame that is none; read by the runner once it has been marked in the queue */
     ad_output output;
+    atomic_bool bequeaths; /* its client has gone, and what it has sent is executed up to the last fork */
 
     /* under the engine's lock */
     ad_input_queue queue;
@@ -123,6 +124,7 @@ struct ad_session {
     struct ad_exported *exporting;     /* the export that waits for what came before it; NULL: none does */
     uint64_t done, complete, told;     /* operations executed; complete; the last that the client knows of */
     uint64_t bytes_done, bytes_told;   /* the same for bytes of frames */
+    uint64_t forked_at;                /* the last operation that was a fork */
     uint64_t shares;                   /* buffers whose memory others hold, too */
     uint64_t capabilities;             /* that it has made and that are not over */
     bool dropping;                     /* nothing of it is under way, and nothing will be */
@@ -140,6 +142,8 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd);
  * second fails, the session must be ended. */
 ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd);
 int ad__session_begin(ad_session *s);
+/* I/O thread: nobody will come back to it: end it, but let those begin that its client has forked. */
+void ad__session_bequeath(ad_session *s);
 /* I/O thread: give what has been received to the engine, without reading. */
 void ad__session_go_on(ad_session *s);
 /* I/O thread: look at the session again after the runner has changed something. */

@@ -166,6 +166,7 @@ static bool execute_message(ad_session *s) {
         if (s->held.count) s->held.bytes += s->message.size;
         else ad__lanes_settle(s);
     }
+    s->survival.descriptors = s->windows.descriptors.taken; /* only this thread takes any */
     s->has_message = false;
     return true;
 }
@@ -188,8 +189,10 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
     if (s->held.draining && s->held.cost > limit && !asynchronous) return AD_TURN_HEAVY;
     if (!ad__held_go_on(s)) return AD_TURN_MORE;
     for (unsigned i = 1;; i++) {
+        const bool last = atomic_load_explicit(&s->bequeaths, memory_order_relaxed);
         int status = next_message(s);
-        if (status < 0 || atomic_load_explicit(&s->output.broken, memory_order_relaxed)) return AD_TURN_OVER;
+        if (status < 0 || (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last)) return AD_TURN_OVER;
+        if (last && (!status || !ad__descriptors_wait(&s->windows.descriptors))) return AD_TURN_OVER;
         double held = s->held.count ? s->held.cost : 0;
         if (status == 0) {
             if (held > limit && !asynchronous) return AD_TURN_HEAVY;

@@ -153,5 +153,7 @@ void ad__names_end(ad_worker *w, const ad_session *s); /* NULL: all */
 int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault);
 /* I/O thread: take over the sessions that forks have begun. */
 void ad__fork_births(ad_worker *w);
+/* I/O thread: arrayd is to know of one. */
+void ad__fork_tell(ad_session *s);
 
 #endif

@@ -27,17 +27,23 @@ ad_ledger_log *ad__survival_log_new(ad_ledger *l, uint64_t capacity) {
     return g;
 }
 
-static void link_session(ad_survival *v) {
+void ad__survival_list(ad_session *s) {
+    ad_survival *v = &s->survival;
+    if (!v->at || v->listed) return;
+    v->listed = true;
+    pthread_mutex_lock(&s->worker->sessions_lock);
     ad_ledger_head *head = ad__ledger_head(v->ledger);
     v->at->next = head->sessions;
     ad__ledger_store(&head->sessions, ad__ledger_at(v->ledger, v->at));
+    pthread_mutex_unlock(&s->worker->sessions_lock);
 }
 
-static void seen(void *session, int fd) {
+static void seen(void *session, int fd, uint64_t number) {
     const ad_session *s = session;
     int own = ad__os.dup(fd);
-    if (own >= 0)
-        ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_WINDOW, .id = s->id, .process = s->input.received}, own);
+    if (own < 0) return;
+    const ad_note note = {.kind = AD_NOTE_DESCRIPTOR, .id = s->id, .size = number, .process = s->input.received};
+    ad__worker_tell(s->worker, &note, own);
 }
 
 void ad__survival_watch(ad_session *s) {
@@ -46,11 +52,10 @@ void ad__survival_watch(ad_session *s) {
     s->windows.descriptors.user = s;
 }
 
-void ad__survival_restored(ad_session *s) {
-    uint64_t lives = s->survival.at ? s->survival.at->lives : 0;
+void ad__survival_restored(ad_session *s, uint64_t lives) {
     ad__survival_commit(s);
-    if (s->survival.at) s->survival.at->lives = lives;
     ad__session_go_on(s);
+    if (s->survival.at) s->survival.at->lives = s->queue.count ? lives + 1 : 0; /* nobody dies of nothing */
 }
 
 void ad__survival_begin(ad_session *s) {
@@ -66,7 +71,8 @@ void ad__survival_begin(ad_session *s) {
         for (int i = 0; i < 2; i++) ad__ledger_free(l, v->log[i]);
         return;
     }
-    *at = (ad_ledger_session){.id = s->id, .process = s->comeback.process, .alive = 1, .grants = s->grants};
+    *at = (ad_ledger_session){
+        .id = s->id, .process = s->comeback.process, .key = s->comeback.key, .alive = 1, .grants = s->grants};
     memcpy(at->who, s->principal, sizeof at->who);
     memcpy(at->client, s->client, sizeof at->client);
     memcpy(at->secret, s->comeback.secret, sizeof at->secret);
@@ -80,7 +86,6 @@ void ad__survival_begin(ad_session *s) {
     s->input.at = at;
     ad__survival_watch(s);
     ad__output_write_down(&s->output, l, at);
-    link_session(v);
 }
 
 bool ad__survives(const ad_session *s) { return ad__survival_lives(&s->survival); }
@@ -94,18 +99,21 @@ void ad__survival_over(ad_session *s) {
     ad__output_settle(&s->output, UINT64_MAX);
 }
 
-static void unlink_session(ad_survival *v) {
+static void unlink_session(const ad_session *s) {
+    const ad_survival *v = &s->survival;
+    pthread_mutex_lock(&s->worker->sessions_lock);
     ad_ledger_head *head = ad__ledger_head(v->ledger);
     uint64_t *link = &head->sessions;
     const ad_at own = ad__ledger_at(v->ledger, v->at);
     while (*link && *link != own) link = &((ad_ledger_session *)ad__ledger_get(v->ledger, *link))->next;
     if (*link) ad__ledger_store(link, v->at->next);
+    pthread_mutex_unlock(&s->worker->sessions_lock);
 }
 
 void ad__survival_close(ad_session *s) {
     ad_survival *v = &s->survival;
     if (!v->at) return;
-    unlink_session(v);
+    unlink_session(s);
     ad__survival_drop_coming(s);
     ad_ledger_table *t = ad__survival_table(v);
     for (uint64_t i = 0; i < t->capacity; i++) ad__survival_forget(v->ledger, &t->row[i]);
@@ -118,6 +126,7 @@ void ad__survival_close(ad_session *s) {
     free(v->taken.list);
     free(v->parked);
     free(v->spare);
+    free(v->passed);
     v->at = NULL;
 }
 
@@ -165,8 +174,21 @@ void ad__survival_moved(ad_worker *w, ad_shared *m) {
     ad__names_moved(w, m);
 }
 
-void ad__survival_passed(ad_session *s) {
-    if (s->survival.at) ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_WINDOW_GONE, .id = s->id}, -1);
+void ad__survival_descriptor_gone(ad_session *s, uint64_t number) {
+    const ad_note note = {.kind = AD_NOTE_DESCRIPTOR_GONE, .id = s->id, .size = number};
+    if (s->survival.at) ad__worker_tell(s->worker, &note, -1);
+}
+
+void ad__survival_passed(ad_session *s, uint64_t number) {
+    ad_survival *v = &s->survival;
+    if (!ad__survival_lives(v)) {
+        ad__survival_descriptor_gone(s, number);
+        return;
+    }
+    uint64_t *list = ad__os_grow(v->passed, v->npassed, &v->passed_room, sizeof *list);
+    if (!list) return; /* arrayd has it until the session is over */
+    v->passed = list;
+    list[v->npassed++] = number;
 }
 
 void ad__survival_writes(ad_session *s, ad_buffer *b, uint64_t number, const char *name) {

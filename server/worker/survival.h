@@ -77,6 +77,10 @@ typedef struct ad_survival {
     uint64_t fatal;            /* another worker died while it set this module up */
     uint64_t skip;             /* bytes of the first control block that another worker has executed */
     uint64_t read;             /* bytes that it has sent of the first read */
+    uint64_t descriptors;      /* that have been asked for by messages that are done with */
+    uint64_t *passed;          /* numbers of those that no window keeps, and arrayd still has */
+    size_t npassed, passed_room;
+    bool listed; /* in the ledger's list */
 
     /* where operations are complete later */
     bool late;
@@ -95,12 +99,15 @@ typedef struct ad_survival {
     bool silent;                /* the message at hand has been answered */
 } ad_survival;
 
-/* I/O thread: the session may be taken up by another worker from here on. No memory: it may not. */
+/* Nobody else knows the session yet: it has a place in the ledger from here on. No memory: it has none. */
 void ad__survival_begin(struct ad_session *s);
+/* Another worker finds it there, and may take it up. */
+void ad__survival_list(struct ad_session *s);
 /* Descriptors that come from here on are arrayd's as well. */
 void ad__survival_watch(struct ad_session *s);
-/* What another worker has left of it is there: write it down, and let the engine go on. */
-void ad__survival_restored(struct ad_session *s);
+/* What another worker has left of it is there: write it down, and let the engine go on. lives: of workers that have had
+ * this state before. */
+void ad__survival_restored(struct ad_session *s, uint64_t lives);
 /* Another worker can go on with it. Any thread. */
 bool ad__survives(const struct ad_session *s);
 /* And what it has executed counts only when that is complete. */
@@ -120,8 +127,10 @@ void ad__survival_gone(struct ad_session *s, uint32_t place);
 void ad__survival_freed(struct ad_session *s, struct ad_buffer *b);
 /* Shared memory has been moved, and nothing has been written to it there: that is written down at once. */
 void ad__survival_moved(struct ad_worker *w, struct ad_shared *m);
-/* A descriptor that came was not for a window. */
-void ad__survival_passed(struct ad_session *s);
+/* The descriptor of that number, for which the message at hand has asked, is no window's: arrayd is told that nobody
+ * needs it any more, once that is written down. */
+void ad__survival_passed(struct ad_session *s, uint64_t number);
+void ad__survival_descriptor_gone(struct ad_session *s, uint64_t number); /* the same at once */
 /* An operation that reads nothing of the buffer is about to change it where it is, and executed again would give the
  * same: that need not be said. */
 bool ad__survival_repeats(const struct ad_session *s, const struct ad_buffer *b);

@@ -76,6 +76,7 @@ static ad_ledger_row row_of(ad_session *s, const ad_changed *c, ad_buffer **b) {
     default:
         if (!(w = ad__window_known(s, c->id))) return none;
         r.size = w->size;
+        r.descriptor = w->descriptor;
         return r;
     }
 }

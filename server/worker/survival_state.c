@@ -44,6 +44,7 @@ static void describe_answers(const ad_session *s, ad_ledger_state *state, uint64
 static void describe(const ad_session *s, ad_ledger_state *state) {
     *state = (ad_ledger_state){.operations = s->done,
                                .bytes = s->bytes_done,
+                               .descriptors = s->survival.descriptors,
                                .stream = s->lane ? s->lane->id + 1 : 0,
                                .buffer_limit = s->buffer_limit};
     where(s, &state->frame, &state->used);
@@ -67,6 +68,16 @@ static unsigned other_slot(uint64_t a, unsigned b) {
     return i;
 }
 
+/* What has been asked for before a state that is valid is not asked for again. */
+static void let_descriptors_go(ad_session *s, uint64_t before) {
+    ad_survival *v = &s->survival;
+    size_t kept = 0;
+    for (size_t i = 0; i < v->npassed; i++)
+        if (v->passed[i] < before) ad__survival_descriptor_gone(s, v->passed[i]);
+        else v->passed[kept++] = v->passed[i];
+    v->npassed = kept;
+}
+
 /* The state of a slot, which has everything but its log, is valid from here on. */
 static void make_valid(ad_session *s, unsigned slot, uint64_t entries) {
     ad_survival *v = &s->survival;
@@ -82,6 +93,7 @@ static void make_valid(ad_session *s, unsigned slot, uint64_t entries) {
     ad__survival_apply(v, entries);
     if (state->pending != pending_before) ad__ledger_free(v->ledger, ad__ledger_get(v->ledger, pending_before));
     v->next ^= 1;
+    let_descriptors_go(s, state->descriptors);
     __atomic_store_n(&v->executed, state->frame, __ATOMIC_RELAXED);
 }
 

@@ -18,27 +18,41 @@
 void ad__descriptors_init(ad_descriptors *d) { pthread_mutex_init(&d->lock, NULL); }
 
 void ad__descriptors_close(ad_descriptors *d) {
-    int fd;
-    while ((fd = ad__descriptors_take(d)) >= 0) close(fd);
+    uint64_t number;
+    while (d->count) {
+        int fd = ad__descriptors_take(d, &number);
+        if (fd >= 0) close(fd);
+    }
     pthread_mutex_destroy(&d->lock);
 }
 
 int ad__descriptors_put(ad_descriptors *d, int fd) {
-    if (d->seen) d->seen(d->user, fd);
     pthread_mutex_lock(&d->lock);
-    bool room = d->count < AD_DESCRIPTORS;
-    if (room) d->fd[(d->first + d->count++) % AD_DESCRIPTORS] = fd;
+    const uint64_t number = d->taken + d->count;
+    const bool room = d->count < AD_DESCRIPTORS;
+    if (room) {
+        if (d->seen) d->seen(d->user, fd, number); /* before anybody can be done with it */
+        d->fd[number % AD_DESCRIPTORS] = fd;
+        d->count++;
+    }
     pthread_mutex_unlock(&d->lock);
     if (!room) close(fd);
     return room ? 0 : AD_E_LIMIT;
 }
 
-int ad__descriptors_take(ad_descriptors *d) {
+bool ad__descriptors_wait(ad_descriptors *d) {
+    pthread_mutex_lock(&d->lock);
+    const bool some = d->count;
+    pthread_mutex_unlock(&d->lock);
+    return some;
+}
+
+int ad__descriptors_take(ad_descriptors *d, uint64_t *number) {
     int fd = -1;
     pthread_mutex_lock(&d->lock);
     if (d->count) {
-        fd = d->fd[d->first];
-        d->first = (d->first + 1) % AD_DESCRIPTORS;
+        *number = d->taken++;
+        fd = d->fd[*number % AD_DESCRIPTORS];
         d->count--;
     }
     pthread_mutex_unlock(&d->lock);
@@ -51,11 +65,6 @@ ad_window *ad__window_known(ad_session *s, uint64_t id) {
     for (size_t i = 0; i < s->windows.count; i++)
         if (s->windows.list[i].id == id) return &s->windows.list[i];
     return NULL;
-}
-
-/* arrayd keeps the descriptors for another worker: it has seen this one, and hears what became of it. id 0: nothing. */
-static void tell(ad_session *s, uint32_t kind, uint64_t id) {
-    if (s->survival.at) ad__worker_tell(s->worker, &(ad_note){.kind = kind, .id = s->id, .size = id}, -1);
 }
 
 ad_window *ad__window_find(ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
@@ -82,7 +91,7 @@ static void close_window(ad_session *s, const ad_window *w) {
 }
 
 void ad__window_release(ad_session *s, const ad_window *w) {
-    tell(s, AD_NOTE_WINDOW_GONE, w->id);
+    ad__survival_descriptor_gone(s, w->descriptor);
     close_window(s, w);
 }
 
@@ -123,7 +132,7 @@ static int check_room(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault
     return 0;
 }
 
-int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, ad_fault *fault) {
+int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, uint64_t number, ad_fault *fault) {
     int status = ad__window_check("window", fd, size, fault);
     if (!status) status = check_room(s, id, size, fault);
     if (status) return status;
@@ -138,18 +147,20 @@ int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, ad_fau
     ad__session_status(s, pinned, &why);
     if (pinned) ad__log(AD_LOG_WARN, "window not pinned", "session=%lu bytes=%lu why=%s", s->id, size, why.text);
     s->windows.list[s->windows.count++] =
-        (ad_window){.id = id, .size = size, .base = base, .fd = fd, .pinned = !pinned};
+        (ad_window){.id = id, .size = size, .base = base, .fd = fd, .descriptor = number, .pinned = !pinned};
     s->windows.bytes += size;
     ad__survival_note(s, AD_LEDGER_WINDOW, id);
     return 0;
 }
 
 static int window(ad_session *s, const ad_message *m, ad_fault *fault) {
-    int fd = ad__descriptors_take(&s->windows.descriptors);
+    uint64_t number;
+    int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "window: no descriptor came with it");
-    int status = ad__window_restore(s, m->u[0], m->u[1], fd, fault);
-    tell(s, status ? AD_NOTE_WINDOW_GONE : AD_NOTE_WINDOW_NAMED, status ? 0 : m->u[0]);
-    if (status) close(fd);
+    int status = ad__window_restore(s, m->u[0], m->u[1], fd, number, fault);
+    if (!status) return 0;
+    close(fd);
+    ad__survival_passed(s, number);
     return status;
 }
 

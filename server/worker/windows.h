@@ -16,26 +16,30 @@ struct ad_session;
 #define AD_WINDOWS 256    /* of a session */
 #define AD_DESCRIPTORS 16 /* come, and not yet asked for */
 
-/* Descriptors on their way from the I/O thread to the engine. */
+/* Descriptors on their way from the I/O thread to the engine. They are numbered from 0 on as they come. */
 typedef struct ad_descriptors {
     pthread_mutex_t lock;
     int fd[AD_DESCRIPTORS];
-    unsigned first, count;
-    void (*seen)(void *user, int fd); /* told of each that comes; NULL: nobody is */
+    unsigned count;
+    uint64_t taken;                                    /* so many have been */
+    void (*seen)(void *user, int fd, uint64_t number); /* told of each that comes; NULL: nobody is */
     void *user;
 } ad_descriptors;
 
 void ad__descriptors_init(ad_descriptors *d);
 void ad__descriptors_close(ad_descriptors *d);
 int ad__descriptors_put(ad_descriptors *d, int fd); /* AD_E_LIMIT: closed */
-int ad__descriptors_take(ad_descriptors *d);        /* -1: none */
+bool ad__descriptors_wait(ad_descriptors *d);       /* nobody has asked for some of them yet */
+/* The next one, and its number; -1: none has come. */
+int ad__descriptors_take(ad_descriptors *d, uint64_t *number);
 
 typedef struct ad_window {
     uint64_t id, size;
     void *base;
     int fd;
-    bool pinned;    /* copies reach it without a detour */
-    uint32_t place; /* its row's in the ledger; 0: it has none */
+    uint64_t descriptor; /* the number that fd had */
+    bool pinned;         /* copies reach it without a detour */
+    uint32_t place;      /* its row's in the ledger; 0: it has none */
 } ad_window;
 
 typedef struct ad_windows {
@@ -55,7 +59,7 @@ ad_window *ad__window_known(struct ad_session *s, uint64_t id); /* NULL: there i
  * what is not. */
 int ad__window_check(const char *what, int fd, uint64_t size, ad_fault *fault);
 /* One that another worker had; fd is the window's on success. AD_E_MEMORY and others. */
-int ad__window_restore(struct ad_session *s, uint64_t id, uint64_t size, int fd, ad_fault *fault);
+int ad__window_restore(struct ad_session *s, uint64_t id, uint64_t size, int fd, uint64_t number, ad_fault *fault);
 /* One that is not in the list any more is done with. */
 void ad__window_release(struct ad_session *s, const ad_window *w);
 /* Once nothing is under way. */

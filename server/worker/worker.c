@@ -101,7 +101,7 @@ static void take_note(ad_worker *w, const ad_note *note, int fd) {
         if (fd >= 0) ad__session_take_up(w, note, fd); /* else its client finds the connection gone, and comes again */
         break;
     case AD_NOTE_OLD_SLAB:
-    case AD_NOTE_OLD_WINDOW: ad__recovery_take(w, note, fd); break;
+    case AD_NOTE_OLD_DESCRIPTOR: ad__recovery_take(w, note, fd); break;
     case AD_NOTE_RECOVER: ad__recovery_run(w, note, fd); break;
     case AD_NOTE_FORSAKE: ad__session_forsake(w, note->id); break;
     case AD_NOTE_REPORT: ad__engine_report(w, note->id, note->size); break;

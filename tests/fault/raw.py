@@ -1,6 +1,7 @@
 """A server under test, and a client that shares no code with it: the msgpack package and the tables' wire ids."""
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -268,6 +269,21 @@ class Client:
 
     def free(self, *descriptions):
         self.op("free", [d[0] if isinstance(d, list) else d for d in descriptions])
+
+    def fork(self, key=None, secret=None):
+        """The other end of the socket on which a child's session begins, with all buffers of this one."""
+        ours, theirs = socket.socketpair()
+        ours.settimeout(WINDOW)
+        self.flush()
+        control = message("fork", 0, key or random.getrandbits(63) | 1 << 63, secret or random.randbytes(16))
+        with theirs:
+            self.pass_on(frame(control), theirs.fileno())
+        self.operations += 1
+        return ours
+
+    def pass_on(self, data, fd):
+        """A frame and a descriptor."""
+        socket.send_fds(self.socket, [data], [fd])
 
     # ---- requests ----
     def ask(self, name, *fields):

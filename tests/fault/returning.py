@@ -1,4 +1,5 @@
 """Clients that come back to their sessions, byte by byte."""
+import random
 import socket
 import struct
 
@@ -10,6 +11,7 @@ from raw import Client, Closed, connect, frame, message
 RESUME = 26
 FEATURE = 2
 TAKEN, LEAVE = 2, 4
+NOBODY = socket.socket(socket.AF_UNIX)  # is not connected
 
 
 def note(flag, number=0):
@@ -36,6 +38,14 @@ class Session(Client):
         assert self.welcome[0] == raw.REQUEST["welcome"]
         self.features, self.id, self.secret, self.limits = self.welcome[2:6]
         self.received, self.sent = 0, bytearray()
+
+    def child(self):
+        """The session of a fork, which its client knows by a key until it is welcomed."""
+        key, secret = random.getrandbits(63) | 1 << 63, random.randbytes(16)
+        child = Child(self, self.fork(key, secret), key, secret)
+        at, end, _ = self.passed[-1]
+        self.passed[-1] = at, end, NOBODY.fileno()  # the other one is gone
+        return child
 
     def exactly(self, n):
         first = bytes(self.begun[:n])  # what was read before
@@ -89,6 +99,28 @@ class Session(Client):
             socket.send_fds(self.socket, [data], [fd])
         except (BrokenPipeError, ConnectionResetError):
             pass
+
+
+class Child(Session):
+    """Begun by a fork. The welcome is the first message of its stream."""
+
+    def __init__(self, parent, end, key, secret):
+        Client.__init__(self, end, greet=False)
+        self.address, self.options, self.limits = parent.address, parent.options, parent.limits
+        self.received, self.sent, self.begun, self.passed = 0, bytearray(), bytearray(), []
+        self.key = self.id = key
+        self.secret, self.welcome, self.buffers = secret, None, parent.buffers + 1000
+
+    def receive(self):
+        frame = super().receive()
+        if self.welcome:
+            return frame
+        self.welcome, = frame[0]
+        if self.welcome[0] == raw.REQUEST["bye"]:
+            raise Closed(*self.welcome[1:])
+        assert self.welcome[0] == raw.REQUEST["welcome"], self.welcome
+        self.id = self.welcome[3]
+        return super().receive()
 
 
 def refused(who, code=RESUME, **other):

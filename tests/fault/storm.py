@@ -38,15 +38,15 @@ def worker_of(front):
 
 
 class Killer(threading.Thread):
-    """Kills the worker at random times, `kills` times."""
+    """Kills the worker at random times, `kills` times, `rate` of them in a second."""
 
-    def __init__(self, front, kills, seed):
+    def __init__(self, front, kills, seed, rate=40):
         super().__init__(daemon=True)
-        self.front, self.kills, self.random = front, kills, random.Random(seed)
+        self.front, self.kills, self.random, self.rate = front, kills, random.Random(seed), rate
         self.done, self.over = 0, threading.Event()
 
     def run(self):
-        while self.done < self.kills and not self.over.wait(self.random.expovariate(40)):
+        while self.done < self.kills and not self.over.wait(self.random.expovariate(self.rate)):
             self.kill()
 
     def kill(self):

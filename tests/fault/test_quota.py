@@ -251,11 +251,7 @@ def test_who_holds_it_last_pays(start, place):
 
 def fork(client):
     """The child's session."""
-    ours, theirs = socket.socketpair()
-    socket.send_fds(client.socket, [raw.frame(raw.message("fork", 0))], [theirs.fileno()])
-    client.operations += 1
-    theirs.close()
-    child = Client(ours, greet=False)
+    child = Client(client.fork(), greet=False)
     assert child.receive_message()[0] == raw.REQUEST["welcome"]
     return child
 

@@ -16,7 +16,7 @@ from cutting import Proxy
 from raw import Client, Closed, frame, message, wait_until
 from returning import LEAVE, RESUME, TAKEN, Session, add_one, note, refused, tcp_of
 
-PROTOCOL = 9
+PROTOCOL, TIMEOUT = 9, 14
 OPEN = ["--tcp=127.0.0.1:0", "--tcp-open=yes"]
 HERE = pathlib.Path(__file__).parent
 ENOUGH = 1 << 40
@@ -150,7 +150,8 @@ def test_what_is_not_there_is_refused(start):
     x = session.put(np.arange(5.0))
     session.sync()
     assert "over" in refused(session, session=session.id + 1000)
-    assert "over" in refused(session, session=2**63)
+    assert "over" in refused(session, session=2**62 | 1)
+    assert "not been executed" in refused(session, session=2**63, code=TIMEOUT)  # a key: that may be yet to come
     assert "anew" in refused(session, instance=session.limits["instance"] ^ 1)
     assert "another principal" in refused(session, address=tcp_of(server))
     assert "more bytes" in refused(session, received=session.received + 1)

@@ -145,18 +145,12 @@ def test_forked_sessions_and_names_are_seen(start):
         "name": "a/name", "dtype": "float64", "shape": [3, 4], "bytes": 96, "writable": False}
     assert "a/name" in ctl(server, "names") and "[3,4]" in ctl(server, "names")
     assert see(server)["names"] == [name]
-    here, there = socket.socketpair()
-    client.op("fork", 0)
-    control = bytes(client.out)
-    client.out.clear()
-    socket.send_fds(client.socket, [raw.frame(control)], [there.fileno()])
-    there.close()
+    child = Client(client.fork(), greet=False)
     client.sync()
     wait_until(lambda: len(see(server)["sessions"]) == 2, "the forked session has begun")
     forked, = (s for s in see(server)["sessions"] if s["forked"])
-    assert forked["session"] == f"{server.worker}.1" and forked["counters"]["buffers"] == 1
+    assert forked["session"] == f"{client.welcome[3]}.1" and forked["counters"]["buffers"] == 1
     ctl(server, "kill", forked["session"])
-    child = Client(here, greet=False)
     child.receive()  # its welcome
     messages, _, _ = child.receive()
     assert messages[0][0] == raw.REQUEST["bye"] and "ended by an administrator" in messages[0][2]

@@ -2,7 +2,6 @@
 import os
 import random
 import signal
-import socket
 
 import numpy as np
 import pytest
@@ -97,12 +96,7 @@ def test_cut_off_at_any_point(start, late):
                 user.ask("read", d)
             user.flush()
         if rng.random() < 0.3:
-            ours, theirs = socket.socketpair()
-            owner.flush()
-            control = raw.frame(raw.message("fork", 0))
-            socket.send_fds(owner.socket, [control], [theirs.fileno()])
-            theirs.close()
-            users.append(Client(ours, greet=False))
+            users.append(Client(owner.fork(), greet=False))
         if rng.random() < 0.3:
             owner.reply(owner.ask("publish", x, rng.choice([0, 1]), "name", ""))
         everybody = [owner, *users]

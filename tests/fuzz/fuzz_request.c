@@ -77,7 +77,11 @@ static bool encode(ad_bytes *b, const ad_message *m) {
     case AD_REQ_ACK: ad__encode_ack(b, u[0]); return true;
     case AD_REQ_RESUME:
         if (m->s[1].size) return false;
-        ad__encode_resume(b, u, (const uint8_t *)m->s[0].data, NULL);
+        ad__encode_resume(b, u, (const uint8_t *)m->s[0].data, NULL, u[4]);
+        return true;
+    case AD_REQ_FORK:
+        if (u[0]) return false;
+        ad__encode_fork(b, u[1], (const uint8_t *)m->s[0].data);
         return true;
     case AD_REQ_RESUMED: ad__encode_resumed(b, (const uint8_t *)m->s[0].data, u[0]); return true;
     default: return false;

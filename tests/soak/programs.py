@@ -19,10 +19,8 @@ may_lose = False  # workers are killed
 LACKED, MAY_BE = 2, 3  # how a forked child ends that lacked memory, or lost what it may lose
 
 
-def is_lost(error, forked=False):
-    """It is what a worker that was killed may cost: what was being changed, and the session of a forked process."""
-    if forked and isinstance(error, ConnectionError):
-        return may_lose
+def is_lost(error):
+    """It is what a worker that was killed may cost: what was being changed."""
     return may_lose and isinstance(error, ad.DeviceLostError) and any(why in str(error) for why in LOST)
 
 
@@ -244,21 +242,23 @@ def handles(draw):
     close(b, x + 1)
 
 
-@program
-def forks(draw):
-    """The child goes on with what its parent has; neither sees what the other writes."""
-    x = draw.floats(draw.size(50000))
-    a = ad.asarray(x)
-    child = os.fork()
+def family(draw, a, x, deeper):
+    """A child goes on with what its parent has, and maybe a child of that; none sees what another one writes."""
+    parent, child = os.getpid(), os.fork()
     if not child:
         status = 1
         try:
+            for _ in range(draw.randrange(10)):
+                a, x = a * 1.5 - 1, x * 1.5 - 1
             a += 1
-            close(a, x + 1)
+            x = x + 1
+            close(a, x)
+            if deeper and draw.random() < 0.3:
+                family(draw, a, x, deeper - 1)
             status = 0
         except BaseException as error:
-            status = LACKED if isinstance(error, MemoryError) else MAY_BE if is_lost(error, forked=True) else 1
-            if status == 1:
+            status = LACKED if isinstance(error, MemoryError) else MAY_BE if is_lost(error) else 1
+            if status == 1 and os.getppid() == parent:  # else it was killed, maybe before it had sent the fork
                 traceback.print_exc()
         finally:
             os._exit(status)
@@ -270,6 +270,12 @@ def forks(draw):
     if status == MAY_BE:
         raise ad.DeviceLostError(f"the child: {LOST[0]}")
     assert status == 0, f"the child ended with {status}"
+
+
+@program
+def forks(draw):
+    x = draw.floats(draw.size(50000))
+    family(draw, ad.asarray(x), x, 2)
 
 
 # ---- kernels ----

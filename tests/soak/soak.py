@@ -285,7 +285,7 @@ def budget(rng):
 
 def urls_of(place, proxies):
     """Where clients connect to: url, token, and what they leave out there."""
-    urls = [(f"unix:{place.path}", None, set())] * 3 + [(f"unix:{proxies[0].path}", None, {"forks"})]
+    urls = [(f"unix:{place.path}", None, set())] * 3 + [(f"unix:{proxies[0].path}", None, set())]
     for token in place.tokens.values():
         urls += [(f"tcp:127.0.0.1:{port}", token, {"forks", "kernels"}) for port in (place.address[1], proxies[1].port)]
     return urls

@@ -116,8 +116,11 @@ static void encode_again(const ad_message *m, void *argument) {
     encode_string(long_name, sizeof long_name, &m->s[0]);
     switch (m->opcode) {
     case AD_REQ_HELLO: ad__encode_hello(b, u[0], u[1], u[2], name, m->s[1].size ? words : NULL, u[3]); break;
-    case AD_REQ_RESUME: ad__encode_resume(b, u, (const uint8_t *)m->s[0].data, m->s[1].size ? words : NULL); break;
+    case AD_REQ_RESUME:
+        ad__encode_resume(b, u, (const uint8_t *)m->s[0].data, m->s[1].size ? words : NULL, u[4]);
+        break;
     case AD_REQ_RESUMED: ad__encode_resumed(b, (const uint8_t *)m->s[0].data, u[0]); break;
+    case AD_REQ_FORK: ad__encode_fork(b, u[1], (const uint8_t *)m->s[0].data); break;
     case AD_REQ_WELCOME: ad__encode_welcome(b, m->welcome); break;
     case AD_REQ_NEW:
     case AD_REQ_EMPTY: ad__encode_new(b, &m->operand.desc, m->opcode == AD_REQ_NEW); break;

@@ -9,7 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from wire_client import ATTACH, ERROR, FORK, PUBLISH, REVOKE, UNPUBLISH, WELCOME, Closed, Failed, Server, fresh, view
+from wire_client import (ATTACH, ERROR, FORK, PUBLISH, REVOKE, UNPUBLISH, WELCOME, Client, Closed, Failed, Server, fork,
+                         fresh, view)
 
 X = np.arange(1000.0)
 ZERO = {"shared_buffers": 0, "shared_bytes": 0, "capabilities": 0, "published": 0, "orphans": 0, "used_bytes": 0}
@@ -488,20 +489,33 @@ def test_a_fork_that_nobody_takes_up(two):
     assert np.array_equal(a.read(whole(buffer)), X)
 
 
+def sent_away(name, child):
+    """What a child is told whose session has not begun."""
+    with pytest.raises(Closed) as closed:
+        child.receive()
+    assert closed.value.bye[0] == ERROR[name]
+    return closed.value.bye[1]
+
+
 def test_forks_that_are_refused(two):
-    a, _ = two
-    a.send([FORK, 0])
+    a, b = two
+    a.send(fork())
     assert "descriptor" in refused("VALUE", a.sync)
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        a.pass_along(theirs.fileno(), [FORK, 1])
-    refused("VALUE", a.sync)
+    for wrong, why in ((fork(flags=1), "flags"), (fork(key=2**63 - 1), "key")):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            a.pass_along(theirs.fileno(), wrong)
+            assert why in refused("VALUE", a.sync)
+            assert why in sent_away("VALUE", Client(ours, hello=False))
     for kind in (os.pipe, lambda: [s.detach() for s in socket.socketpair(type=socket.SOCK_DGRAM)],
                  lambda: [os.open("/dev/null", os.O_RDWR), os.memfd_create("x")], lambda: [socket.socket().detach()]):
         for fd in kind():
-            a.pass_along(fd, [FORK, 0])
+            a.pass_along(fd, fork())
             os.close(fd)
             refused("VALUE", a.sync)
+    a.sync()
+    b.send([FORK, 0, 2**63, bytes(15)])
+    assert b.is_closed()
     a.sync()
 
 
@@ -509,9 +523,7 @@ def test_a_session_limit_holds_for_forks(build, tmp_path):
     with Server(build / "bin" / "arrayd", tmp_path, sessions=2) as few, few.client() as a:
         child = a.fork()
         child.receive()
-        other = a.fork()
-        with pytest.raises(Closed):
-            other.receive()
+        assert "sessions" in sent_away("LIMIT", a.fork())
         assert "sessions" in refused("LIMIT", a.sync)
         child.socket.close()
 
@@ -520,8 +532,7 @@ def test_a_grant_of_sessions_holds_for_forks(build, tmp_path):
     (tmp_path / "principals").write_text("uid:* sessions=3\n")
     with Server(build / "bin" / "arrayd", tmp_path, principals=tmp_path / "principals") as own, own.client() as a:
         children = [a.fork(), a.fork()]
-        with pytest.raises(Closed):
-            a.fork().receive()
+        assert "as many as it may have" in sent_away("LIMIT", a.fork())
         assert "as many as it may have" in refused("LIMIT", a.sync)
         for child in children:
             child.receive()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from test_sharing import X, clean, refused, two, whole  # noqa: F401 (fixtures)
-from wire_client import (BUILD, DTYPE, ERROR, FORK, FREE, GLOBAL, LAUNCH, MODULE_DROP, SHARE, UFUNC, UFUNCS, UNPUBLISH,
-                         Failed, fresh, view)
+from wire_client import (BUILD, DTYPE, ERROR, FREE, GLOBAL, LAUNCH, MODULE_DROP, SHARE, UFUNC, UFUNCS, UNPUBLISH,
+                         Failed, fork, fresh, view)
 
 def op(name, output, *inputs, loop="float64"):
     return [UFUNC, UFUNCS[name], DTYPE[loop], [output], list(inputs), []]
@@ -65,7 +65,7 @@ def test_a_fork_or_a_capability_comes_after_what_waits(two):
     ours, theirs = socket.socketpair()
     with theirs:
         a.pass_along(theirs.fileno(), op("add", array, array, 1.0), op("multiply", fresh(made, "float64", X.shape), array, 2.0),
-                     [FORK, 0], op("add", array, array, 1.0), op("add", whole(made), array, 1.0))
+                     fork(), op("add", array, array, 1.0), op("add", whole(made), array, 1.0))
     child = type(a)(ours, hello=False)
     with child:
         child.receive()

@@ -3,6 +3,7 @@ import fcntl
 import mmap
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -110,6 +111,11 @@ class Loan:
 
     def __exit__(self, *_):
         os.close(self.fd)
+
+
+def fork(flags=0, key=None):
+    """The message, for another child each time."""
+    return [FORK, flags, random.getrandbits(63) | 1 << 63 if key is None else key, random.randbytes(16)]
 
 
 class Client:
@@ -285,11 +291,11 @@ class Client:
             raise
         return buffer, ours
 
-    def fork(self, flags=0):
+    def fork(self):
         """A session of a child, with this one's buffers, by the same ids."""
         ours, theirs = socket.socketpair()
         with theirs:
-            self.pass_along(theirs.fileno(), [FORK, flags])
+            self.pass_along(theirs.fileno(), fork())
         child = Client(ours, hello=False)
         child.buffer = self.buffer + 1000
         return child

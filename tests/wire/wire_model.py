@@ -5,7 +5,7 @@ import msgpack
 MESSAGES = {1: "uuusm", 2: "uuuym", 3: "uuuyum", 4: "yu", 16: "F", 17: "[u]", 18: "uu", 19: "uu[F][D][v]", 20: "uu[F][D][v]",
             21: "uu[F][D][v]", 22: "uuu", 23: "u", 24: "u", 25: "uuu", 26: "u", 27: "uu", 28: "uu", 29: "u", 30: "uuuuu", 31: "F",
             48: "uD", 49: "u", 50: "u", 51: "uuu[F][D][v]", 52: "uDuu", 53: "uuu", 54: "uuu", 55: "uuu", 56: "uuuu",
-            57: "uu", 32: "u", 33: "us[u][F][D][y]", 34: "usuuu", 58: "uut[s][s]", 59: "uus", 60: "uusu", 40: "u", 41: "uu",
+            57: "uu", 32: "u", 33: "us[u][F][D][y]", 34: "usuuu", 58: "uut[s][s]", 59: "uus", 60: "uusu", 40: "uuy", 41: "uu",
             70: "uuuuu", 71: "uuuu", 72: "uDuss", 73: "uuss", 74: "us", 75: "uu", 64: "uu[v]", 65: "uuuuss", 66: "u",
             67: "us"}
 CLASS = {1: 0, 3: 0, **dict.fromkeys([*range(16, 35), 40, 41], 1), **dict.fromkeys([*range(48, 61), *range(70, 76)], 2)}
@@ -101,10 +101,10 @@ class Model:
         if CLASS.get(number) == 2 and values[0] == 0:
             return False
         if number in (1, 3) and not (is_text(values[-1].get("token", "")) and
-                                     is_unsigned(values[-1].get("process", 0) if number == 1 else 0)):
+                                     is_unsigned(values[-1].get("process", 0))):
             return False
-        if number in (3, 4):
-            return len(values[3 if number == 3 else 0]) == 16
+        if number in (3, 4, 40):
+            return len(values[{3: 3, 4: 0, 40: 2}[number]]) == 16
         if number == 2:
             return len(values[3]) == 16 and all(
                 (k not in WELCOME_NUMBERS or is_unsigned(v)) and (k not in WELCOME_TEXTS or is_text(v))
