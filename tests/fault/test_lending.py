@@ -579,7 +579,7 @@ def test_a_lease_is_closed_too_early(server):
     with pytest.raises(Closed):
         while True:
             client.get(z)
-    assert server.said("its client, who has closed its lease")
+    wait_until(lambda: server.said("its client, who has closed its lease"), "the log says why")
     watcher.close()
     os.close(fd)
     nothing_left(server)
