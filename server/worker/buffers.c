@@ -7,7 +7,9 @@
 #include "server/common/os.h"
 
 #define FIRST_SLOTS 64
+#define FOUR 4
 #define BATCH 64
+#define FORESEEN 16
 
 typedef struct ad_buffer_slot slot;
 
@@ -18,8 +20,11 @@ struct ad_buffer_batch {
 
 void ad__buffers_init(ad_buffers *t, uint64_t most) { *t = (ad_buffers){.most = most}; }
 
-/* Fibonacci hashing: clients count upwards, and the multiplication spreads neighbours over the table. */
-static uint64_t home(const ad_buffers *t, uint64_t id) { return (id * 0x9e3779b97f4a7c15u) >> t->shift; }
+/* Fibonacci hashing of fours: clients count upwards, so that four ids that follow each other share a line of the cache,
+ * and the multiplication spreads the fours over the table. */
+static uint64_t home(const ad_buffers *t, uint64_t id) {
+    return ((id / FOUR * 0x9e3779b97f4a7c15u) >> t->shift) * FOUR + id % FOUR;
+}
 
 static slot *look(const ad_buffers *t, uint64_t id) {
     uint64_t i = home(t, id);
@@ -32,13 +37,31 @@ ad_buffer *ad__buffers_find(const ad_buffers *t, uint64_t id) {
     return look(t, id)->buffer;
 }
 
+void ad__buffers_foresee(const ad_buffers *t, const uint64_t *id, size_t n) {
+    const ad_buffer *b[FORESEEN];
+    size_t found = 0;
+    if (!t->slots || n < 2) return;
+    if (n > FORESEEN) n = FORESEEN;
+    for (size_t i = 0; i < n; i++) __builtin_prefetch(&t->slots[home(t, id[i])], 1);
+    for (size_t i = 0; i < n; i++) {
+        const slot *s = &t->slots[home(t, id[i])]; /* or near it, and then that one is not foreseen */
+        if (!s->buffer || s->id != id[i]) continue;
+        b[found++] = s->buffer;
+        for (size_t at = 0; at < sizeof *s->buffer; at += 64) __builtin_prefetch((const char *)s->buffer + at, 1);
+    }
+    for (size_t i = 0; i < found; i++) {
+        __builtin_prefetch(b[i]->block.chunk, 1);
+        __builtin_prefetch(b[i]->address, 1);
+    }
+}
+
 static int resize(ad_buffers *t, uint64_t slots) {
     ad_buffers old = *t;
     slot *fresh = ad__os.calloc(slots, sizeof *fresh);
     if (!fresh) return AD_E_MEMORY;
     t->slots = fresh;
     t->mask = slots - 1;
-    t->shift = 64 - (unsigned)__builtin_ctzll(slots);
+    t->shift = 64 - (unsigned)__builtin_ctzll(slots / FOUR);
     for (uint64_t i = 0; old.slots && i <= old.mask; i++)
         if (old.slots[i].id) *look(t, old.slots[i].id) = old.slots[i];
     free(old.slots);
