@@ -22,7 +22,7 @@ RUN python3 -m venv /venv && /venv/bin/pip install --quiet "numpy>=2" && \
 
 FROM python:3.13-slim-trixie AS packages
 COPY --from=build /wheel/ /wheel/
-# Of the wheels not the programs of the server, and not what tests and type checkers read, a quarter of NumPy.
+# Of the wheels not the programs of the server, and not what is for tests and type checkers, a third of NumPy.
 RUN pip install --quiet --no-cache-dir --no-compile --target=/packages /wheel/*.whl && rm -r /wheel && \
     cd /packages && rm -r arrayd/bin bin && find . \( -name tests -o -name '*.pyi' -o -name '_simd.*.so' -o -name '_*_tests.*.so' \) -prune -exec rm -r {} +
 
