@@ -12,6 +12,7 @@ from places import port_of
 from raw import TOP, Client, Closed, Failed, frame, message, wait_until
 from seeing import ctl
 from test_exports import outcome, program
+from upgrading import upgrade
 
 HELD = ("imports", "imported_bytes", "exports", "shared_buffers", "capabilities", "orphans", "used_bytes",
         "principal_bytes")
@@ -277,7 +278,7 @@ until(lambda: not ad.stat()["imports"], "the server has none")
 """)
 
 
-def test_a_loop_holds_as_many_as_are_under_way(server, run):
+def test_a_loop_holds_no_more_than_is_under_way(server, run):
     run(server, """
 alive = set()
 class Counted(Modern):
@@ -285,11 +286,10 @@ class Counted(Modern):
         super().__init__(*arguments)
         alive.add(id(self))
         weakref.finalize(self, alive.discard, id(self))
-total, most = ad.zeros(()), 0
-for i in range(600):
+total = ad.zeros(())
+for i in range(1500):
     total += ad.asarray(Counted(np.full(2000, float(i)))).sum()
-    most = max(most, len(alive))
-assert total == 2000 * 600 * 599 / 2 and most < 300, most
+assert total == 2000 * 1500 * 1499 / 2 and counts() == (1500, 0) # 1024 would be all that it may have
 until(lambda: not alive, "all go")
 """)
 
@@ -342,7 +342,6 @@ def work(n):
             b = ad.asarray(whole[16_384 * n:first + 100])
             b[-100:] -= 1
             ad.sync()
-            assert (whole.host[first:first + 100] == i - i).all() or True
             assert float(a.sum()) == float(whole.host[first:16_384 * (n + 1)].sum())
     except BaseException as error:
         errors.append(error)
@@ -429,7 +428,7 @@ for i in range(100_000):
 
 @pytest.mark.parametrize("kind", ["PLAIN", "SHAREABLE"])
 def test_a_program_is_killed_at_work(server, lender, kind):
-    """A hundred times at whatever moment; the worker goes on, and others notice nothing."""
+    """At whatever moment; the worker goes on, and others notice nothing."""
     watcher, pick = Client(server.path), random.Random(kind)
     x = watcher.put(np.arange(1000.0))
     worker = watcher.stat()["worker_pid"]
@@ -477,12 +476,16 @@ until(lambda: not seen(), "nobody keeps it")
 """
 
 
+@pytest.mark.parametrize("way", ["killed", "upgraded"])
 @pytest.mark.parametrize("kind", ["PLAIN", "SHAREABLE"])
-def test_the_worker_is_killed(server, lender, kind):
+def test_the_worker_goes(server, lender, kind, way):
     """What was memory of the program says so; what was computed from it stays; and the tensor is free."""
     holder = lender(server, SURVIVES.format(kind=kind))
     assert heard(holder) == "1\n"
-    os.kill(server.worker, signal.SIGKILL)
+    if way == "killed":
+        os.kill(server.worker, signal.SIGKILL)
+    else:
+        upgrade(server)
     wait_until(lambda: server.said("event=recovered"), "another worker goes on")
     out, err = holder.communicate("\n", timeout=120)
     assert holder.returncode == 0, err[-3000:]
