@@ -127,19 +127,18 @@ static int dtype_of(const dl_tensor *t) {
     return -1;
 }
 
-/* Strides in bytes. */
+/* Strides in bytes. CuPy 14 divides negative ones by the size as if they were unsigned: multiplied again, modulo 2^64, they
+ * are right. Whether all elements lie in the allocation is checked later. */
 static int strides_of(const dl_tensor *t, int size, int64_t *strides) {
     int64_t step = size;
     for (int i = t->ndim - 1; i >= 0; i--) {
-        if (!t->strides) strides[i] = step;
-        else if (__builtin_mul_overflow(t->strides[i], size, &strides[i])) goto too_big;
-        if (__builtin_mul_overflow(step, t->shape[i] ? t->shape[i] : 1, &step)) goto too_big;
+        strides[i] = t->strides ? (int64_t)((uint64_t)t->strides[i] * (uint64_t)size) : step;
+        if (__builtin_mul_overflow(step, t->shape[i] ? t->shape[i] : 1, &step)) {
+            PyErr_SetString(PyExc_BufferError, "the tensor is too big");
+            return -1;
+        }
     }
     return 0;
-
-too_big:
-    PyErr_SetString(PyExc_BufferError, "the tensor is too big");
-    return -1;
 }
 
 /* The capsule is kept as it is, and frees the tensor when it goes. */

@@ -1,7 +1,8 @@
 """A program that forks while its server's worker is killed again and again: it, its children and theirs go on with the
 same arrays, each by itself, and compare with NumPy.
 
-family.py URL FRONT_PID KILLS SEED: prints "KILLS killed, CHILDREN children, COMPARED compared, LOST lost" of all of them.
+family.py URL FRONT_PID KILLS SEED RATE: RATE kills in a second. Prints of all of them "KILLS killed, CHILDREN children,
+COMPARED compared, LOST lost".
 What was being changed in place when the worker was killed may be lost, and says so; anything else ends it with status 1.
 """
 import os
@@ -105,12 +106,12 @@ class Member(Program):
             assert x is None
 
 
-def main(url, front, kills, seed):
+def main(url, front, kills, seed, rate):
     ad.connect(url)
     member = Member(seed, SIZES)
     for _ in range(5):
         member.upload()
-    killer = Killer(front, kills, seed, rate=10)  # several processes have to come back
+    killer = Killer(front, kills, seed, rate)
     killer.start()
     while killer.is_alive():
         member.step()
@@ -119,4 +120,4 @@ def main(url, front, kills, seed):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    main(sys.argv[1], *map(int, sys.argv[2:5]), float(sys.argv[5]))

@@ -13,6 +13,7 @@ import time
 
 import msgpack
 import numpy as np
+import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
@@ -20,6 +21,7 @@ BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
 PACKAGE = (BUILD.parent / "release" if BUILD.name in ("asan", "tsan") else BUILD) / "python"
 PROGRAM = BUILD / "bin" / "arrayd"
 BACKEND = os.environ.get("ARRAYD_TEST_BACKEND", "cpu")
+cpu_only = pytest.mark.skipif(BACKEND != "cpu", reason="of the cpu backend only")
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
           "float32", "float64", "complex64", "complex128"]
 FEATURE_RESUME = 2

@@ -94,12 +94,15 @@ class Modern(Tensor):
     def __dlpack_device__(self):
         return 2, 1
 
+    def stride(self, step):
+        return step // self.host.itemsize
+
     def __dlpack__(self, *, stream=None, max_version=None):
         STREAMS.append(stream)
         made, name = (Versioned(major=1, flags=self.readonly), b"dltensor_versioned") if max_version else (
             Plain(), b"dltensor")
         shape = (c.c_int64 * self.host.ndim)(*self.host.shape)
-        strides = (c.c_int64 * self.host.ndim)(*(n // self.host.itemsize for n in self.host.strides))
+        strides = (c.c_int64 * self.host.ndim)(*map(self.stride, self.host.strides))
         packed = max_version and self.host.flags.c_contiguous  # old libraries leave them out
         made.tensor = DLTensor(self.at - 8, 2, 1, self.host.ndim, self.code or CODES[self.host.dtype.kind],
                                8 * self.host.itemsize, 1, shape, None if packed else strides, 8)
@@ -112,3 +115,10 @@ class Old(Modern):
 
     def __dlpack__(self, stream=None):
         return super().__dlpack__(stream=stream)
+
+
+class Unsigned(Modern):
+    """The same as CuPy 14 says it, which divides negative strides as if they were unsigned."""
+
+    def stride(self, step):
+        return step % 2**64 // self.host.itemsize

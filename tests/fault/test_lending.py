@@ -82,7 +82,7 @@ def test_the_memory_is_the_same(server, run):
     """Of both kinds, by both protocols, whatever of it is taken."""
     run(server, """
 for kind in (PLAIN, SHAREABLE):
-    for cls in (Tensor, Modern, Old):
+    for cls in (Tensor, Modern, Old, Unsigned):
         whole = cls(np.arange(24_000.0).reshape(20, 30, 40), kind)
         for part in (whole, whole[3], whole[:, ::2], whole[::-1, 4:, ::-3], whole[7, 7, 7], whole[5:6, :, 3:4]):
             made = ad.asarray(part) if cls is Tensor else ad.from_dlpack(part, copy=False)
@@ -95,7 +95,7 @@ for kind in (PLAIN, SHAREABLE):
             assert np.array_equal(made.get(), part.host) and np.array_equal((made * 2).get(), part.host * 2)
             assert ad.stat()["imports"] >= 1
         assert counts()[1] == 0
-assert counts()[0] == 36 and set(STREAMS) == {1}
+assert counts()[0] == 48 and set(STREAMS) == {1}
 """)
 
 

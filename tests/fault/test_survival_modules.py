@@ -220,7 +220,8 @@ def test_the_compiler_is_gone(start, late, tmp_path):
     """What cannot be built says why, and is built as soon as it can be."""
     for name in ("arrayd", "arrayd-worker", "arrayd-compile"):
         shutil.copy(raw.PROGRAM.parent / name, tmp_path)
-    (tmp_path / "libarrayd-cpu.so").symlink_to(raw.PROGRAM.parent / "libarrayd-cpu.so")
+    backend = f"libarrayd-{raw.BACKEND}.so"
+    (tmp_path / backend).symlink_to(raw.PROGRAM.parent / backend)
     server = start(*OPEN, env=late, program=tmp_path / "arrayd")
     session = Session(server.path)
     build(session, 1, PLAIN, ["-DADDED=1"])
@@ -262,6 +263,7 @@ def test_fifty_modules(start, late, tmp_path):
         assert took < 2000
 
 
+@raw.cpu_only  # NVRTC is too quick
 def test_killed_while_it_compiles(start, late):
     """The first time or again: whoever waits for it has it from the next worker, and others do not wait."""
     server = start(*OPEN, "--kernels-cache=none", env=late)
@@ -298,6 +300,7 @@ def compiles(server):
     wait_until(lambda: server.worker and compiling(server), "the compiler is at work")
 
 
+@raw.cpu_only  # the host's exit; tests/gpu/test_lost.py has others
 @pytest.mark.parametrize("body", ["_exit(3);", "*(volatile long long *)(x[0] - x[0]) = 1;"], ids=["unsaid", "said"])
 @pytest.mark.parametrize("arrays", ["none", "fresh"])
 def test_a_kernel_that_kills_its_worker(start, late, body, arrays):

@@ -93,6 +93,7 @@ def test_frames_that_come_in_parts(server):
     assert np.array_equal(session.get(x), values)
 
 
+@raw.cpu_only  # the export is a memory file
 def test_windows_names_capabilities_and_exports(server):
     one, other = Session(server.path), Session(server.path)
     size = 1 << 16
