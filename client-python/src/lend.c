@@ -127,8 +127,8 @@ static int dtype_of(const dl_tensor *t) {
     return -1;
 }
 
-/* Strides in bytes. CuPy 14 divides negative ones by the size as if they were unsigned: multiplied again, modulo 2^64, they
- * are right. Whether all elements lie in the allocation is checked later. */
+/* Strides in bytes. CuPy 14 divides negative ones by the size as if they were unsigned: multiplied again, modulo 2^64,
+ * they are right. Whether all elements lie in the allocation is checked later. */
 static int strides_of(const dl_tensor *t, int size, int64_t *strides) {
     int64_t step = size;
     for (int i = t->ndim - 1; i >= 0; i--) {

@@ -351,6 +351,7 @@ def has_answer(session, request):
         return False
 
 
+@raw.cpu_only  # code of the host
 def test_setting_up_that_kills_workers(start, late):
     """Code of the user runs then, and may do it only the second time."""
     server = start(*OPEN, env=late)

@@ -8,13 +8,15 @@ import argparse
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import time
 
 import numpy
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/bench"))
 import bench  # noqa: E402
 
 TOOLS = ("memcheck", "initcheck", "racecheck", "synccheck")
@@ -161,11 +163,19 @@ def compute(ad, families):
     return failed
 
 
+def plain_backend(build, folder):
+    """The option for a backend without descriptors, which initcheck needs."""
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{TOP}", f'-DCUDA_BACKEND="{build}/bin/libarrayd-cuda.so"', "-o",
+                    f"{folder}/libarrayd-cuda.so", TOP / "tests/gpu/plain.c", "-ldl"], check=True)
+    return f"--backend-path={folder}"
+
+
 def check(tool, build, families):
     """Failed lines and errors that a tool found."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["compute-sanitizer", "--tool", tool, "--target-processes", "all", "--log-file", f"{folder}/%p.log"]
-        server = bench.start_server(build / "bin" / "arrayd", f"{folder}/arrayd.sock", "cuda", command)
+        options = [plain_backend(build, folder)] if tool == "initcheck" else []
+        server = bench.start_server(build / "bin" / "arrayd", f"{folder}/arrayd.sock", "cuda", command, options)
         try:
             import arrayd
             arrayd.connect(f"unix:{folder}/arrayd.sock")
