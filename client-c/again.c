@@ -30,7 +30,7 @@ void ad__keep(ad_session *s, const void *payload, size_t size) {
     ad_kept *k = &s->kept;
     int status = 0;
     if (!s->comeback.able) return;
-    if (s->carry.fd >= 0) status = ad__kept_pass(k, s->loaded + s->carry.at, s->carry.once ? -1 : s->carry.fd);
+    if (s->carry.fd >= 0) status = ad__kept_pass(k, k->end + s->carry.at, s->carry.once ? -1 : s->carry.fd);
     if (!status) status = ad__kept_add(k, s->sending.data, s->sending.size);
     if (!status) status = ad__kept_add(k, payload, size);
     ad__kept_mark(k, s->before_ops, s->before_requests);

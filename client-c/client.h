@@ -302,6 +302,9 @@ int ad__begin_alone(ad_session *s);
 int ad__commit(ad_session *s, size_t mark, int status);
 /* Send what has gathered, without waiting for the server. The lock is held (and let go meanwhile). */
 int ad__push(ad_session *s);
+/* While the connection is lost and nobody writes: what has gathered is kept to be sent again, as if it had been sent.
+ */
+void ad__shelve(ad_session *s);
 /* A window message, whose first byte takes fd along (over a Unix socket), which is closed then. *number: its
  * operation's. */
 int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number);

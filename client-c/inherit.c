@@ -14,8 +14,7 @@
 #include "client-c/lend.h"
 #include "client-c/windows.h"
 
-#define PATIENCE 2000000000u  /* ns that a fork waits for the server to take what was sent */
-#define COMEBACK 10000000000u /* and for a connection that is lost, if it has to */
+#define PATIENCE 2000000000u /* ns that a fork waits for the server to take what was sent */
 #define STEP 10000000u
 
 atomic_int ad__generation;
@@ -66,19 +65,18 @@ static bool settled(const ad_session *s) {
 
 /* True also where it will be sent some time, if need be over another connection. */
 static bool settle(ad_session *s) {
-    while (!settled(s) && !s->dead && !s->comeback.lost && ad__now() < ad__fork_until) {
+    while (!settled(s) && !s->dead && ad__now() < ad__fork_until) {
         if (s->writing) wait_step(s);
-        else if (ad__push(s) != 0) break;
+        else if (s->comeback.lost || ad__push(s) != 0) break;
     }
     return (settled(s) || s->comeback.able) && !s->dead;
 }
 
-/* There is room for one descriptor that is on its way: behind a fork whose connection was lost the next one waits until
- * another carries it. */
+/* There is room for one descriptor that is on its way. One that waits for another connection is put by. */
 static bool may_pass(ad_session *s) {
-    const uint64_t until = ad__now() + COMEBACK;
-    while (s->pass.fd >= 0 && s->comeback.lost && !s->dead && ad__now() < until) wait_step(s);
-    return settle(s) && s->pass.fd < 0;
+    if (!settle(s)) return false;
+    if (s->pass.fd >= 0 && s->comeback.lost && !s->writing) ad__shelve(s);
+    return s->pass.fd < 0;
 }
 
 static int make_pair(int end[2]) {

@@ -122,6 +122,12 @@ static void take(ad_session *s, const void *payload, size_t size) {
     s->frees_end = 0;
 }
 
+void ad__shelve(ad_session *s) {
+    if (s->out.size > s->frame) seal(s, 0);
+    if (s->carry.fd >= 0) close(s->carry.fd);
+    take(s, NULL, 0);
+}
+
 /* ---- writing ---- */
 
 /* Waits for room in the socket. A server that waits for us to read must not wait for ever, so reads too. */
