@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 
@@ -57,7 +58,9 @@ def count(xml):
 def run(name, command, xml, log, environment):
     """Run one command; its counts. A run that ends badly without a failed test counts as one failure."""
     xml.unlink(missing_ok=True)
-    with open(log, "wb") as out:
+    with tempfile.TemporaryDirectory(prefix="t", ignore_cleanup_errors=True) as folder, open(log, "wb") as out:
+        os.chmod(folder, 0o1777)  # tests are other users as well
+        environment = {**environment, "TMPDIR": folder}
         process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=subprocess.STDOUT, env=environment, cwd=TOP, start_new_session=True)
         try:

@@ -12,13 +12,9 @@ C = ["cc", "-std=gnu11", "-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", 
 
 
 @pytest.fixture(autouse=True)
-def leave_none_running():
+def leave_nothing():
     yield
-    while raw.RUNNING:
-        process = raw.RUNNING.pop()
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+    raw.leave_nothing()
 
 
 @pytest.fixture
@@ -34,7 +30,6 @@ def start(request):
     for server in servers:
         status = server.stop()
         expected = getattr(server, "expected_status", 0)
-        shutil.rmtree(server.folder, ignore_errors=True)
         assert status == expected, "\n".join(server.lines)
 
 

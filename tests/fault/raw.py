@@ -1,8 +1,10 @@
 """A server under test, and a client that shares no code with it: the msgpack package and the tables' wire ids."""
+import atexit
 import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -70,13 +72,32 @@ def wait_until(condition, what, limit=WINDOW):
 
 
 RUNNING = []  # every server's process, so that none outlives a test that failed
+FOLDERS = []  # of servers that were given none
+OWNER = os.getpid()
+
+
+@atexit.register
+def leave_nothing():
+    """Ends what still runs and removes the servers' folders. What a process was given by a fork is its parent's."""
+    if os.getpid() != OWNER:
+        return
+    while RUNNING:
+        process = RUNNING.pop()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    while FOLDERS:
+        shutil.rmtree(FOLDERS.pop(), ignore_errors=True)
 
 
 class Server:
     """arrayd in a folder of its own. Its log is kept in `lines`."""
 
     def __init__(self, *options, env=None, folder=None, wait=True, program=PROGRAM):
-        self.folder = folder or tempfile.mkdtemp(prefix="arrayd-")
+        self.folder = folder
+        if not folder:
+            self.folder = tempfile.mkdtemp(prefix="arrayd-")
+            FOLDERS.append(self.folder)
         self.path = os.path.join(self.folder, "s")
         self.lines = []
         self.started = time.monotonic()

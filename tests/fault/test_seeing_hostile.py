@@ -3,7 +3,6 @@ import contextlib
 import http.client
 import json
 import os
-import shutil
 import signal
 import socket
 import threading
@@ -176,7 +175,7 @@ def test_the_nth_call_fails(program, call, tmp_path):
         else:
             assert good
         assert server.stop() == 0, "\n".join(server.lines)
-        shutil.rmtree(server.folder)
+        raw.leave_nothing()
         if not fired.exists():
             break
         assert before or server.said(f"fault injected: {call}")

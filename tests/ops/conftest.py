@@ -47,7 +47,11 @@ def pytest_configure(config):
     if "ARRAYD_URL" in os.environ:
         return
     folder = tempfile.mkdtemp(prefix="arrayd-ops-")
-    process, url = start_server(folder)
+    try:
+        process, url = start_server(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     os.environ["ARRAYD_URL"] = url
     config.arrayd_server = (process, folder)
 
@@ -64,8 +68,11 @@ def pytest_unconfigure(config):
     if getattr(config, "arrayd_server", None):
         process, folder = config.arrayd_server
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=20)
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            process.wait(timeout=20)
+        finally:
+            process.kill()
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

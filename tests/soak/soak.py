@@ -351,8 +351,7 @@ def main():
             print(f"soak: wrong: {wrong}")
             return 1
         finally:
-            for running in raw.RUNNING:
-                running.kill()
+            raw.leave_nothing()
     print(f"soak: {sum(clients.done.values())} programs of {clients.ended} clients, nothing wrong")
     return 0
 
