@@ -180,7 +180,6 @@ void ad__capabilities_end(ad_worker *w, ad_session *s) {
     for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
         for (ad_capability **at = &w->sharing->capability[i]; *at;) {
             ad_capability *c = *at;
-            if (s && c->shared->payer == s) ad__shared_pay(c->shared, NULL);
             if (s && c->owner == s) {
                 c->owner = NULL;
                 if (c->expires > now + c->linger) c->expires = now + c->linger;

@@ -227,11 +227,7 @@ static void abandon(ad_session *s) {
     s->exporting = NULL;
 }
 
-void ad__exports_end(ad_session *s) {
-    abandon(s);
-    for (ad_exported *l = s->worker->sharing->out; l; l = l->next)
-        if (l->shared->payer == s) ad__shared_pay(l->shared, NULL);
-}
+void ad__exports_end(ad_session *s) { abandon(s); }
 
 /* The descriptor that came with the message is taken off whatever becomes of it, or the next one would get it. */
 static int start(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fault) {

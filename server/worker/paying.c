@@ -5,9 +5,22 @@
 #include "server/worker/exports.h"
 
 void ad__shared_pay(ad_shared *m, ad_session *payer) {
-    if (m->payer) m->payer->buffer_bytes -= m->size;
+    if (m->payer) {
+        m->payer->buffer_bytes -= m->size;
+        *m->paid_link = m->paid_next;
+        if (m->paid_next) m->paid_next->paid_link = m->paid_link;
+    }
     m->payer = payer;
-    if (payer) payer->buffer_bytes += m->size;
+    if (!payer) return;
+    payer->buffer_bytes += m->size;
+    m->paid_link = &payer->pays;
+    m->paid_next = payer->pays;
+    if (m->paid_next) m->paid_next->paid_link = &m->paid_next;
+    payer->pays = m;
+}
+
+void ad__paying_end(ad_session *s) {
+    while (s->pays) ad__shared_pay(s->pays, NULL);
 }
 
 static bool pays(const ad_shared *m, const char *principal) {

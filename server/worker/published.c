@@ -318,15 +318,8 @@ int ad__names(ad_session *s, const ad_message *m, ad_fault *fault) {
     return status;
 }
 
-void ad__names_end(ad_worker *w, const ad_session *s) {
-    for (ad_name **at = &w->sharing->names; *at;) {
-        if (!s) {
-            drop(w, at);
-            continue;
-        }
-        if ((*at)->shared->payer == s) ad__shared_pay((*at)->shared, NULL);
-        at = &(*at)->next;
-    }
+void ad__names_close(ad_worker *w) {
+    while (w->sharing->names) drop(w, &w->sharing->names);
 }
 
 void ad__names_each(const ad_worker *w, void (*visit)(void *user, const ad_report_name *row), void *user) {

@@ -126,6 +126,7 @@ struct ad_session {
     uint64_t bytes_done, bytes_told;   /* the same for bytes of frames */
     uint64_t forked_at;                /* the last operation that was a fork */
     uint64_t shares;                   /* buffers whose memory others hold, too */
+    struct ad_shared *pays;            /* such memory that counts in buffer_bytes (sharing.h) */
     uint64_t capabilities;             /* that it has made and that are not over */
     bool dropping;                     /* nothing of it is under way, and nothing will be */
     bool forked;                       /* begun by the parent of its client: arrayd does not know of it yet */

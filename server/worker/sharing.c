@@ -57,7 +57,6 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
                      .address = b->address,
                      .block = b->block,
                      .home = b->block.slab ? b->home : NULL,
-                     .payer = s,
                      .version = 1};
     if (b->poison) m->poison = ad__poison_share(b->poison);
     if (m->home) {
@@ -65,6 +64,8 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
         begin_count(b);
         m->writer = b->writer;
     }
+    s->buffer_bytes -= m->size;
+    ad__shared_pay(m, s);
     b->seen = m->version;
     ad__spill_remove(b);
     link_buffer(m, s, b);
@@ -148,7 +149,8 @@ static void dissolve(ad_worker *w, ad_shared *m) {
     ad_session *s = b->holder;
     if (m->home && !is_of(s, m->home)) return;
     if (behind(w, m) && b->writer && !s->dropping && ad__lane_after(w->backend, m->home, b->writer, NULL)) return;
-    if (m->payer != s) ad__shared_pay(m, s);
+    ad__shared_pay(m, NULL);
+    s->buffer_bytes += m->size;
     unlink_buffer(m, b);
     b->block = m->block;
     if (m->home) {
@@ -341,7 +343,7 @@ void ad__shared_leave(ad_session *s, ad_buffer *b) {
     unlink_buffer(m, b);
     b->home = s->dropping ? NULL : b->home;
     b->readonly = false;
-    if (m->payer == s) ad__shared_pay(m, m->buffers ? m->buffers->holder : s->dropping ? NULL : s);
+    if (m->payer == s && m->buffers) ad__shared_pay(m, m->buffers->holder);
     if (!parks || !ad__survival_park_share(s, m)) ad__shared_release(s->worker, m, s->principal);
 }
 
@@ -453,13 +455,13 @@ void ad__sharing_end(ad_session *s) {
     ad__imports_end(s);
     ad__exports_end(s);
     ad__capabilities_end(s->worker, s);
-    ad__names_end(s->worker, s);
+    ad__paying_end(s);
 }
 
 void ad__sharing_close(ad_worker *w) {
     if (!w->sharing) return;
     ad__capabilities_end(w, NULL);
-    ad__names_end(w, NULL);
+    ad__names_close(w);
     ad__exports_close(w);
     close_orphans(w, true);
     free(w->sharing);

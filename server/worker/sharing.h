@@ -26,8 +26,9 @@ struct ad_shared {
     void *address;
     ad_block block;
     ad_lane *home;     /* whose memory it is; NULL: it has none */
-    ad_session *payer; /* in whose bytes it is counted; NULL: only names and capabilities are left */
-    ad_poison *poison; /* why there are no contents */
+    ad_session *payer; /* in whose bytes it is counted; NULL: that one is over, and no session has a buffer */
+    ad_shared *paid_next, **paid_link; /* of those that it pays */
+    ad_poison *poison;                 /* why there are no contents */
     /* How far the last write is: on a lane of a session that holds it, or at an event, or complete (neither). */
     uint64_t version;
     ad_lane *writer;
@@ -118,6 +119,8 @@ ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool 
 /* ---- paying.c ---- */
 /* The session counts it from now on; NULL: no session does. */
 void ad__shared_pay(ad_shared *shared, ad_session *payer);
+/* The session is over: none of what others keep is counted in its bytes. */
+void ad__paying_end(ad_session *s);
 /* Before a holder of this principal is taken off: if it was the last one of who pays, another one does. */
 void ad__paying_release(const ad_worker *w, ad_shared *shared, const char *principal);
 
@@ -147,7 +150,7 @@ int ad__unpublish(ad_session *s, const ad_message *m, ad_fault *fault);
 int ad__names(ad_session *s, const ad_message *m, ad_fault *fault);
 /* Describe each to the visitor. */
 void ad__names_each(const ad_worker *w, void (*visit)(void *user, const struct ad_report_name *row), void *user);
-void ad__names_end(ad_worker *w, const ad_session *s); /* NULL: all */
+void ad__names_close(ad_worker *w);
 
 /* ---- forked.c ---- */
 int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault);

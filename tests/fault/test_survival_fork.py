@@ -397,6 +397,32 @@ def test_what_it_holds_counts(start, tmp_path):
         late.sync()
 
 
+def test_what_two_have_given_up(start):
+    """One is still busy with what came before, for which it is kept; and who gave it up last ends first."""
+    server = start(*OPEN, env=LATE)
+    parent = Session(server.path)
+    x, large = parent.put(np.arange(1000)), parent.put(np.ones(1 << 22))
+    child = parent.child()
+    child.sync()
+    for _ in range(40):
+        parent.free(parent.ufunc("sin", "float64", [1 << 22], large))
+    parent.free(x)
+    parent.flush()
+    wait_until(lambda: child.stat("principal_queued_bytes") == 0, "the device has been given all of it")
+    child.free(x)
+    child.flush()
+    child.send(note(LEAVE))
+    child.close()
+    first = Client(server.path)
+    wait_until(lambda: first.stat("sessions") == 2, "it has gone")
+    others = [first, *(Client(server.path) for _ in range(8))]  # in its memory, perhaps
+    parent.free(large)
+    parent.sync()
+    wait_until(lambda: first.stat("shared_buffers") == 0, "nothing is kept")
+    assert {session.stat("held_bytes") for session in (parent, *others)} == {0}
+    assert first.stat("used_bytes") == 0
+
+
 # ---- upgrades ----
 
 def test_an_upgrade(server):
