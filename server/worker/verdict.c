@@ -65,7 +65,7 @@ static void condemn(ad_session *s, unsigned i) {
 void ad__verdicts_read(ad_session *s, bool idle) {
     ad_verdicts *v = &s->verdicts;
     for (unsigned i = 0; i < v->count; i++)
-        if (!v->of[i].told && *(volatile int32_t *)&v->check[i].code) condemn(s, i);
+        if (!v->of[i].told && __atomic_load_n(&v->check[i].code, __ATOMIC_ACQUIRE)) condemn(s, i);
     if (!idle || !v->count) return;
     memset(v->check, 0, v->count * sizeof *v->check);
     v->count = 0;
