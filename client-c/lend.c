@@ -64,16 +64,19 @@ static void link_lent(ad_lent *l) {
     lents = l;
 }
 
+/* The lock is held. */
 static void unlink_lent(ad_lent *l) {
     *l->link = l->next;
     if (l->next) l->next->link = l->link;
+    if (l->socket >= 0) close(l->socket);
 }
 
 /* ---- when the server has let go ---- */
 
+/* A process that was just forked may have the same socket, so that closing it would not be enough. */
 static void let_go(ad_lent *l) {
     pthread_mutex_lock(&lock);
-    close(l->socket);
+    epoll_ctl(watch, EPOLL_CTL_DEL, l->socket, NULL);
     unlink_lent(l);
     watched--;
     pthread_mutex_unlock(&lock);
@@ -107,7 +110,7 @@ static bool start(void) {
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    watching = pthread_create(&thread, &attributes, wait_for_servers, NULL) == 0;
+    watching = (errno = pthread_create(&thread, &attributes, wait_for_servers, NULL)) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return watching;
@@ -139,7 +142,6 @@ void ad__lend_before_fork(void) { pthread_mutex_lock(&lock); }
 void ad__lend_forked(bool child) {
     while (child && lents) {
         ad_lent *l = lents;
-        close(l->socket);
         unlink_lent(l);
         ad__lent_release(l); /* nothing but our own is freed */
     }
@@ -225,6 +227,7 @@ static ad_lent *lent_new(const ad_session *s, const ad_loan *loan, const ad_plac
     l->size = first - p->base + size - l->offset;
     l->device = p->device;
     l->loan = *loan;
+    l->socket = -1;
     pthread_mutex_lock(&lock);
     l->number = number_of(l);
     link_lent(l);
@@ -267,26 +270,34 @@ static int ask(ad_session *s, const ad_lent *l, const ad_place *p, int theirs, u
     return status;
 }
 
+/* No fork comes between, so a child knows of our end. */
+static int make_pair(ad_lent *l, int *theirs) {
+    int end[2];
+    pthread_mutex_lock(&lock);
+    int status = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end);
+    if (!status) {
+        l->socket = end[0];
+        *theirs = end[1];
+    }
+    pthread_mutex_unlock(&lock);
+    return status ? ad__fail(AD_E_SYSTEM, "lend: no socket pair: %s", strerror(errno)) : 0;
+}
+
 /* Whatever becomes of it, the server closes its end, and with that the thread lets go. */
 static int offer(ad_session *s, ad_lent *l, const ad_place *p, const ad_layout *layout, ad_array **out) {
-    int end[2];
+    int theirs = -1;
     uint64_t buffer;
     int64_t device;
     ad_array *a;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0) {
-        forget(l);
-        return ad__fail(AD_E_SYSTEM, "lend: no socket pair: %s", strerror(errno));
-    }
-    l->socket = end[0];
-    int status = lay(end[0], p);
+    int status = make_pair(l, &theirs);
+    if (!status) status = lay(l->socket, p);
     if (!status) status = begin_watch(l);
     if (status) {
-        close(end[0]);
-        close(end[1]);
+        if (theirs >= 0) close(theirs);
         forget(l);
         return status;
     }
-    if ((status = ask(s, l, p, end[1], &buffer, &device))) return status;
+    if ((status = ask(s, l, p, theirs, &buffer, &device))) return status;
     status = ad__lay_out(s, buffer, (int64_t)l->size, (uint8_t)device, l->loan.readonly, layout, &a);
     if (status) return status;
     (a->base ? a->base : a)->lent = l;

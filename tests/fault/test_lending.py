@@ -353,6 +353,32 @@ assert not errors
 """)
 
 
+def test_forks_while_memory_is_lent(server, run):
+    """By another thread: the children close what is not theirs, and nothing else."""
+    run(server, """
+import threading
+tensor, over = Tensor(np.arange(10.0)), threading.Event()
+def lend():
+    while not over.is_set():
+        ad.asarray(tensor)
+thread = threading.Thread(target=lend)
+thread.start()
+try:
+    for _ in range(300):
+        pid, status = os.fork(), 1
+        if not pid:
+            try:
+                os.fstat(0)
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(pid, 0)[1] == 0
+finally:
+    over.set()
+    thread.join()
+""")
+
+
 def test_what_others_get_is_a_copy(server, run):
     """A fork's child, who attaches a handle, and who attaches a name; the tensor is no business of theirs."""
     run(server, """
