@@ -214,12 +214,12 @@ static int check_room(const ad_session *s, ad_fault *fault) {
                      s->principal, most);
 }
 
-static int check(const ad_session *s, const ad_message *m, int fd, ad_fault *fault) {
+static int check(const ad_message *m, int fd, ad_fault *fault) {
     if (m->u[0]) return ad__fault(fault, AD_E_VALUE, "fork: there are no flags, so not %" PRIu64, m->u[0]);
     if (!(m->u[1] & AD_FORK_KEY))
         return ad__fault(fault, AD_E_VALUE, "fork: a key is 2^63 or above, not %" PRIu64, m->u[1]);
     if (!ad__is_stream_socket(fd)) return ad__fault(fault, AD_E_VALUE, "fork: the descriptor is no Unix socket");
-    return check_room(s, fault);
+    return 0;
 }
 
 int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault) {
@@ -228,11 +228,12 @@ int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "fork: no descriptor came with it");
     ad__survival_passed(s, number);
     s->forked_at = s->done + 1;
-    if (is_born(s, m->u[1])) {
+    status = check(m, fd, fault);
+    if (!status && is_born(s, m->u[1])) {
         close(fd);
         return 0;
     }
-    status = check(s, m, fd, fault);
+    if (!status) status = check_room(s, fault);
     if (!status) return begin(s, m, fd, fault);
     ad__session_refuse(fd, status, fault->text);
     return status;

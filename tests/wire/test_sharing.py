@@ -501,7 +501,7 @@ def test_forks_that_are_refused(two):
     a, b = two
     a.send(fork())
     assert "descriptor" in refused("VALUE", a.sync)
-    for wrong, why in ((fork(flags=1), "flags"), (fork(key=2**63 - 1), "key")):
+    for wrong, why in ((fork(flags=1), "flags"), (fork(key=2**63 - 1), "key"), (fork(key=0), "key")):
         ours, theirs = socket.socketpair()
         with ours, theirs:
             a.pass_along(theirs.fileno(), wrong)
