@@ -25,7 +25,8 @@ void ad__note_taken(ad_session *s) {
     s->before_requests = s->next_request - 1;
 }
 
-/* Keeps a copy of what is about to be sent. Without memory for that the session is one that cannot be resumed. */
+/* Keeps a copy of what is about to be sent. Without memory, or a descriptor, for that the session is one that cannot be
+ * resumed. */
 void ad__keep(ad_session *s, const void *payload, size_t size) {
     ad_kept *k = &s->kept;
     int status = 0;
@@ -55,6 +56,7 @@ void ad__load_kept(ad_session *s) {
     } else if (next >= 0 && k->passed[next].at < s->loaded + n) {
         s->carry.at = (size_t)(k->passed[next].at - s->loaded);
         s->carry.fd = k->passed[next].fd < 0 ? make_unconnected() : fcntl(k->passed[next].fd, F_DUPFD_CLOEXEC, 3);
+        if (s->carry.fd < 0) ad__die_locked(s, "connection lost: no descriptor is left to send one again");
     }
     s->loaded += n;
 }

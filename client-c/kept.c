@@ -77,15 +77,20 @@ void ad__kept_mark(ad_kept *k, uint64_t ops, uint64_t requests) {
 }
 
 int ad__kept_pass(ad_kept *k, uint64_t at, int fd) {
+    const int own = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (own < 0 && fd >= 0) return AD_E_SYSTEM;
     if (k->npassed == k->capacity) {
         unsigned more = k->capacity ? 2 * k->capacity : 4;
         ad_kept_descriptor *list = realloc(k->passed, more * sizeof *list);
-        if (!list) return AD_E_MEMORY;
+        if (!list) {
+            if (own >= 0) close(own);
+            return AD_E_MEMORY;
+        }
         k->passed = list;
         k->capacity = more;
     }
     k->passed[k->npassed].at = at;
-    k->passed[k->npassed++].fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    k->passed[k->npassed++].fd = own;
     return 0;
 }
 

@@ -38,7 +38,8 @@ int ad__kept_add(ad_kept *k, const void *data, size_t size); /* AD_E_MEMORY: it 
 const uint8_t *ad__kept_last(const ad_kept *k, size_t size);
 /* What has been added ends with a whole frame, before which there were so many operations and requests. */
 void ad__kept_mark(ad_kept *k, uint64_t ops, uint64_t requests);
-/* A descriptor that goes with a byte that is about to be added; fd is duplicated (-1: none). AD_E_MEMORY. */
+/* A descriptor that goes with a byte that is about to be added; fd is duplicated (-1: none). AD_E_MEMORY, AD_E_SYSTEM:
+ * it is of no use any more. */
 int ad__kept_pass(ad_kept *k, uint64_t at, int fd);
 /* The server has answered so many. */
 void ad__kept_release(ad_kept *k, uint64_t ops, uint64_t requests);

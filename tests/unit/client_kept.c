@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "client-c/kept.h"
@@ -110,4 +111,18 @@ Test(kept, descriptors_go_with_their_byte) {
     cr_expect_eq(read(more[0], &byte, 1), 0);
     close(more[0]);
     close(end[0]);
+}
+
+Test(kept, a_descriptor_that_cannot_be_kept) {
+    int end[2];
+    ad_kept k = {0};
+    cr_assert_eq(pipe2(end, O_CLOEXEC), 0);
+    const struct rlimit none_left = {(rlim_t)end[1] + 1, (rlim_t)end[1] + 1};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+    cr_expect_eq(ad__kept_pass(&k, 0, end[1]), AD_E_SYSTEM, "it would be sent again as another");
+    cr_expect_eq(k.npassed, 0);
+    cr_expect_eq(ad__kept_pass(&k, 0, -1), 0, "and a fork's is not kept");
+    ad__kept_clear(&k);
+    close(end[0]);
+    close(end[1]);
 }
