@@ -1,21 +1,15 @@
 /* Sessions and fork. A child goes on with its parent's arrays in a session of its own, which the parent begins for it:
  * before the fork it sends the server one end of a socket pair, behind all operations so far. Nothing is waited for.
  * Where that cannot be (from another machine) the session is of no use to the child, which then opens another. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client-c/lend.h"
 #include "client-c/windows.h"
 
 #define PATIENCE 2000000000u /* ns that a fork waits for the server to take what was sent */
-#define STEP 10000000u
 
 atomic_int ad__generation;
 _Thread_local uint64_t ad__fork_until;
@@ -50,14 +44,6 @@ static bool worth_it(const ad_session *s) {
            s->ops - s->window.acked < s->window.ops;
 }
 
-static void wait_step(ad_session *s) {
-    uint64_t until = ad__now() + STEP;
-    struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-    s->waiters++;
-    pthread_cond_timedwait(&s->changed, &s->lock, &t);
-    s->waiters--;
-}
-
 /* All that has been encoded is on its way, and nobody writes. */
 static bool settled(const ad_session *s) {
     return !s->comeback.lost && !s->writing && s->pass.fd < 0 && !ad__unsent(s) && s->out.size == 0;
@@ -66,7 +52,7 @@ static bool settled(const ad_session *s) {
 /* True also where it will be sent some time, if need be over another connection. */
 static bool settle(ad_session *s) {
     while (!settled(s) && !s->dead && ad__now() < ad__fork_until) {
-        if (s->writing) wait_step(s);
+        if (s->writing) ad__wait_changed(s);
         else if (s->comeback.lost || ad__push(s) != 0) break;
     }
     return (settled(s) || s->comeback.able) && !s->dead;
