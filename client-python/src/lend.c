@@ -1,6 +1,7 @@
 /* Memory that other libraries of this process have on a GPU, as arrays. What owns it is kept until the server has let
  * go, which libarrayd says on a thread of its own. Owners are dropped on the main thread, as soon as that comes to it:
  * there the other library has the GPU's context. */
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@ static kept *_Atomic dropped;
 static atomic_bool asked, stopped;
 static atomic_int telling; /* the interpreter, at this moment */
 static pid_t lender;       /* who has lent anything; 0: nobody */
+static PyInterpreterState *interpreter;
+static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
 
 /* With the GIL. */
 static int drop(void *unused) {
@@ -31,6 +34,28 @@ static int drop(void *unused) {
     return 0;
 }
 
+/* Python has a lock on the list of its threads, which a thread that is not one yet takes without the GIL. A child that
+ * is forked meanwhile would wait for it for ever (until 3.12), so forks wait. */
+static void hold_threads(void) { pthread_mutex_lock(&threads); }
+static void let_threads(void) { pthread_mutex_unlock(&threads); }
+
+static void take_gil_once(void) {
+    if (PyGILState_GetThisThreadState()) { /* a thread of the program's */
+        PyGILState_Release(PyGILState_Ensure());
+        return;
+    }
+    hold_threads();
+    PyThreadState *own = PyThreadState_New(interpreter);
+    let_threads();
+    if (!own) return;
+    PyEval_RestoreThread(own);
+    PyThreadState_Clear(own);
+    PyEval_SaveThread();
+    hold_threads();
+    PyThreadState_Delete(own);
+    let_threads();
+}
+
 /* On whatever thread. */
 static void release(void *argument) {
     kept *k = argument;
@@ -41,7 +66,7 @@ static void release(void *argument) {
     atomic_fetch_add(&telling, 1);
     if (!atomic_load(&stopped)) {
         if (Py_AddPendingCall(drop, NULL) != 0) atomic_store(&asked, false);
-        PyGILState_Release(PyGILState_Ensure()); /* Python 3.11 looks for calls only when it has to let go of the GIL */
+        take_gil_once(); /* Python 3.11 looks for calls only when it has to let go of the GIL */
     }
     atomic_fetch_sub(&telling, 1);
 }
@@ -56,6 +81,10 @@ static PyObject *py_lend_stop(PyObject *module, PyObject *unused) {
 
 /* A fork's child has none of its parent's threads. */
 static void begin(void) {
+    if (!interpreter) {
+        pthread_atfork(hold_threads, let_threads, let_threads);
+        interpreter = PyInterpreterState_Get();
+    }
     if (lender != getpid()) {
         atomic_store(&telling, 0);
         atomic_store(&asked, false);
