@@ -353,32 +353,6 @@ assert not errors
 """)
 
 
-def test_forks_while_memory_is_lent(server, run):
-    """By another thread: the children close what is not theirs, and nothing else."""
-    run(server, """
-import threading
-tensor, over = Tensor(np.arange(10.0)), threading.Event()
-def lend():
-    while not over.is_set():
-        ad.asarray(tensor)
-thread = threading.Thread(target=lend)
-thread.start()
-try:
-    for _ in range(300):
-        pid, status = os.fork(), 1
-        if not pid:
-            try:
-                os.fstat(0)
-                status = 0
-            finally:
-                os._exit(status)
-        assert os.waitpid(pid, 0)[1] == 0
-finally:
-    over.set()
-    thread.join()
-""")
-
-
 def test_what_others_get_is_a_copy(server, run):
     """A fork's child, who attaches a handle, and who attaches a name; the tensor is no business of theirs."""
     run(server, """
@@ -412,29 +386,6 @@ del t, a
 until(lambda: not seen(), "it goes")
 assert other.shape == (49_900,)
 """)
-
-
-def test_a_child_does_not_keep_it(server, lender):
-    """The parent is killed, and its child has its descriptors: none of them is a lease."""
-    parent = lender(server, """
-t = Tensor(np.arange(50_000.0))
-a = ad.asarray(t)
-b = ad.arange(5)
-pid = os.fork()
-if not pid:
-    print(b.sum(), flush=True)
-    input()
-    os._exit(0)
-os.waitpid(pid, 0)
-""")
-    assert parent.stdout.readline() == "10\n"
-    watcher = Client(server.path)
-    assert watcher.stat()["imports"] == 1
-    parent.kill()
-    wait_until(lambda: not watcher.stat()["imports"], "the lease is over")
-    parent.communicate("\n")
-    watcher.close()
-    nothing_left(server)
 
 
 # ---- who is killed ----
