@@ -10,13 +10,15 @@
 #define FOUR 4
 #define BATCH 64
 #define FORESEEN 16
+#define LINE 64
 
 typedef struct ad_buffer_slot slot;
 
+/* Its buffers follow, each from the beginning of a line of the cache: of many clients' buffers few are in it. */
 struct ad_buffer_batch {
     struct ad_buffer_batch *next;
-    ad_buffer buffer[BATCH];
 };
+#define EACH ((sizeof(ad_buffer) + LINE - 1) / LINE * LINE)
 
 void ad__buffers_init(ad_buffers *t, uint64_t most) { *t = (ad_buffers){.most = most}; }
 
@@ -47,7 +49,7 @@ void ad__buffers_foresee(const ad_buffers *t, const uint64_t *id, size_t n) {
         const slot *s = &t->slots[home(t, id[i])]; /* or near it, and then that one is not foreseen */
         if (!s->buffer || s->id != id[i]) continue;
         b[found++] = s->buffer;
-        for (size_t at = 0; at < sizeof *s->buffer; at += 64) __builtin_prefetch((const char *)s->buffer + at, 1);
+        for (size_t at = 0; at < sizeof *s->buffer; at += LINE) __builtin_prefetch((const char *)s->buffer + at, 1);
     }
     for (size_t i = 0; i < found; i++) {
         __builtin_prefetch(b[i]->block.chunk, 1);
@@ -70,14 +72,12 @@ static int resize(ad_buffers *t, uint64_t slots) {
 
 static ad_buffer *spare(ad_buffers *t) {
     if (!t->spare) {
-        struct ad_buffer_batch *b = ad__os.malloc(sizeof *b);
+        struct ad_buffer_batch *b = ad__os.malloc(sizeof *b + LINE + BATCH * EACH);
         if (!b) return NULL;
         b->next = t->batches;
         t->batches = b;
-        for (int i = BATCH - 1; i >= 0; i--) {
-            b->buffer[i].next = t->spare;
-            t->spare = &b->buffer[i];
-        }
+        char *first = (char *)(b + 1) + (-(uintptr_t)(b + 1) & (LINE - 1));
+        for (size_t i = BATCH; i-- > 0;) ad__buffers_recycle(t, (ad_buffer *)(void *)(first + i * EACH));
     }
     ad_buffer *b = t->spare;
     t->spare = b->next;

@@ -22,41 +22,43 @@ struct ad_buffer {
     ad_lane *home;     /* whose memory it has; NULL: none, and never used */
     ad_lane *writer;   /* on which it was last written, as that lane's operation `written` */
     uint64_t written;
-    uint64_t readers;  /* bit n: lane n has read it since */
-    uint64_t suspects; /* verdicts of this epoch on which the contents depend (verdict.h) */
-    uint32_t epoch;
-    bool readonly;             /* published by somebody: this session may not write it */
-    struct ad_shared *shared;  /* memory that others hold, too (sharing.h); NULL: its own */
-    struct ad_session *holder; /* of shared: the session that this one belongs to ... */
-    ad_buffer *next_holder, *prev_holder;
-    uint64_t seen;            /* ... and the version of the contents that its streams wait for already */
+    uint64_t readers;         /* bit n: lane n has read it since */
+    uint64_t suspects;        /* verdicts of this epoch on which the contents depend (verdict.h) */
+    struct ad_shared *shared; /* memory that others hold, too (sharing.h); NULL: its own */
     struct ad_loaded *module; /* whose variable it is; NULL: it is memory of its own */
     struct ad_import *import; /* it is memory of its client (imports.h); NULL: it is not */
-    ad_buffer *next;          /* spare ones */
+    uint64_t read_at;         /* the last operation that has read it, or the next one if that was no operation */
 
     /* while it could be moved to host memory, or has been (spill.h) */
     struct ad_spill_owner *owner; /* in whose list it is; NULL: in none */
     ad_buffer *colder, *warmer;
     uint64_t used_at;
     struct ad_moved *moved; /* where its bytes are; NULL: on the device. address means nothing then */
-    uint64_t moves;         /* out and back, so far */
-    bool in_use;            /* stays where it is */
 
-    /* in the ledger (survival.h) */
-    uint32_t place;   /* its row's; 0: it has none */
-    bool changed;     /* since that was written */
-    uint64_t read_at; /* the last operation that has read it, or the next one if that was no operation */
+    uint32_t epoch; /* of suspects */
+    uint32_t place; /* its row's in the ledger (survival.h); 0: it has none */
+    bool changed;   /* since that was written */
+    bool readonly;  /* published by somebody: this session may not write it */
+    bool in_use;    /* it is not moved to host memory */
 
     /* while operations are held (held.h) */
-    uint16_t held; /* how many of their operands this is; 0: the rest means nothing */
     bool promised; /* it has a size, but no memory yet */
     bool freed;    /* by the client: gone when it is held no more */
     bool several;  /* they read it by several views, */
     bool in_place; /* they write to it as it exists */
+    uint16_t held; /* how many of their operands this is; 0: the rest means nothing */
     int16_t value; /* what the last of them to write it leaves in it, counted from 1; 0: none does */
     int16_t tie;   /* the first of them that uses it, */
-    ad_desc view;  /* by this view, */
-    int16_t leaf;  /* of this number */
+    int16_t leaf;  /* by the view of this number, */
+    ad_desc view;  /* which is this one */
+
+    /* of few */
+    struct ad_session *holder; /* of shared: the session that this one belongs to, */
+    ad_buffer *next_holder, *prev_holder;
+    uint64_t seen;  /* and the version of the contents that its streams wait for already */
+    uint64_t moves; /* to host memory and back, so far */
+
+    ad_buffer *next; /* spare ones */
 };
 
 /* Open addressing with linear probing; buffers themselves stay where they are. */

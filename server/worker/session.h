@@ -16,6 +16,7 @@
 #include "server/worker/worker.h"
 
 #define AD_OUTPUT_HIGH (4u << 20) /* a read waits while so much is queued for its client */
+#define AD_CHEAP 5000.0           /* ns: after what costs more the clock is looked at each time */
 
 /* A read whose reply is being sent in parts, or goes to a window as a whole. */
 typedef struct ad_reading {

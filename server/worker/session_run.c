@@ -12,10 +12,9 @@
 #include "server/worker/spill.h"
 
 #define ALLOWED (AD_BIT(AD_CLASS_OP) | AD_BIT(AD_CLASS_ASK))
-#define CLOCK_EVERY 32  /* cheap messages between two looks at the clock */
-#define CHEAP 5000.0    /* ns: above that the clock is looked at each time */
 #define ROOM (1u << 20) /* bytes queued below which a paused client is read again */
 #define FLUSH_AT (64u << 10)
+#define CLOCK_EVERY 32 /* cheap messages between two looks at the clock */
 
 static int protocol_error(ad_session *s, int status, const ad_fault *fault) {
     ad__reply_bye(s, status, *fault->text ? fault->text : ad__error_text(status));
@@ -201,14 +200,14 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
         double cost = s->cost;
         if (cost > limit || (cost + held > limit && !asynchronous)) return AD_TURN_HEAVY;
         if (cost + held > limit) ad__held_flush(s);
-        if (cost > CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
+        if (cost > AD_CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
         if (asynchronous && crowded(s)) return AD_TURN_WAITING;
         if (!execute(s)) return why_not(s);
         ad__reply_ack(s, false);
         if (ad__survival_due(s)) ad__survival_commit(s);
         if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT && ad__output_flush(&s->output))
             ad__engine_attend(s);
-        if ((cost > CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
+        if ((cost > AD_CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
     }
     if (!ad__held_settle(s)) return AD_TURN_MORE;
     if (s->survival.late) ad__survival_commit(s); /* then more is complete, as the client is told */
