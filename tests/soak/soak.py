@@ -30,7 +30,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 MIB = 1 << 20
 EMPTY = ["used_bytes", "shared_buffers", "shared_bytes", "capabilities", "published", "orphans", "host_bytes",
          "sessions", "compile_waiting"]
-OPTIONS = ["--memory=96M", "--host-memory=256M", "--slab=4M", "--hello-timeout=1",
+OPTIONS = ["--memory=96M", "--host-memory=256M", "--slab=4M", "--hello-timeout=5",
            "--tcp=127.0.0.1:0", "--log-level=info"]
 GRANTS = {"alice": "names=yes", "bob": "memory=24M memory-each=16M names=yes", "carol": "priority=low names=yes"}
 GROWTH = 32 * MIB  # of memory, which no allocator keeps to the byte
