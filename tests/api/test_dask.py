@@ -226,7 +226,7 @@ def two_daemons(tmp_path_factory):
     first = os.environ["ARRAYD_URL"]
     workers = {"a": worker(first), "b": worker(first), "c": worker(url, memory_limit=LIMIT)}
     scheduler = {"cls": Scheduler, "options": {"dashboard": False, "port": 0, "host": "127.0.0.1"}}
-    with (dask.config.set(SETTINGS), SpecCluster(workers, scheduler) as cluster,
+    with (dask.config.set({"temporary_directory": str(folder), **SETTINGS}), SpecCluster(workers, scheduler) as cluster,
           Client(cluster, timeout=120) as client):
         client.wait_for_workers(3, timeout=120)
         yield client

@@ -143,7 +143,7 @@ CUresult cuStreamSynchronize(CUstream stream) {
 
 /* ---- memory that a program has allocated ---- */
 
-#define MOST 64
+#define MOST 2048 /* more than a server takes of one user */
 enum { PLAIN = 1, SHAREABLE, POOL, MANAGED };
 static struct {
     char *base;
