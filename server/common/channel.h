@@ -6,6 +6,7 @@
 #include "server/common/grants.h"
 
 #define AD_PRINCIPAL_SIZE 64
+#define AD_OFFERS 4 /* secrets that a session's client may go on with, of those that it has not shown yet */
 
 enum {
 #define AD_NOTE(id, NAME, name, to, descriptors, doc) AD_NOTE_##NAME = (id),

@@ -12,12 +12,13 @@
 #include <stdio.h>
 
 #include "protocol/desc.h"
+#include "protocol/message.h"
 #include "server/common/channel.h"
 #include "server/common/sha256.h"
 
 #define AD_LEDGER_ADDRESSES (64ull << 30) /* reserved; memory is what has been written to */
 #define AD_LEDGER_MAGIC 0x7265676465647261u
-#define AD_LEDGER_VERSION 5
+#define AD_LEDGER_VERSION 6
 #define AD_LEDGER_REUSED (UINT64_C(1) << 63) /* in ad_ledger_row.writing: something else is there, or may be */
 #define AD_LEDGER_STATES 3
 
@@ -139,8 +140,8 @@ typedef struct ad_ledger_session {
     uint64_t key; /* of the fork that began it; 0: it is none's */
     char who[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
     ad_grants grants;
-    uint8_t secret[16], offered_secret[16];
-    uint64_t offered;
+    uint8_t secret[AD_SECRET], offer[AD_OFFERS][AD_SECRET];
+    uint64_t offered, void_offers;
     uint64_t lives;    /* workers that have begun with this state */
     uint64_t loading;  /* the id of a module that is being set up, which runs code of the user; 0: none */
     uint64_t launched; /* the last operation that was a user's kernel */

@@ -230,11 +230,13 @@ static ad_session *make_session(ad_worker *w, const ad_ledger_session *at) {
     int fd = no_connection();
     ad_session *s = fd < 0 ? NULL : ad__session_new(w, &note, fd);
     if (!s) return NULL;
-    s->comeback.offered = at->offered != 0;
-    memcpy(s->comeback.next, at->offered_secret, sizeof s->comeback.next);
+    s->comeback.offered = at->offered;
+    s->comeback.void_offers = at->void_offers;
+    memcpy(s->comeback.offer, at->offer, sizeof at->offer);
     if (s->survival.at) {
-        memcpy(s->survival.at->offered_secret, at->offered_secret, sizeof at->offered_secret);
+        memcpy(s->survival.at->offer, at->offer, sizeof at->offer);
         s->survival.at->offered = at->offered;
+        s->survival.at->void_offers = at->void_offers;
     }
     return s;
 }

@@ -105,15 +105,22 @@ bool ad__session_forsaken(ad_session *s, int64_t now) {
 
 /* ---- what the client says ---- */
 
-/* Only who has read the answer to a resume sends anything: the secret that it came with is worth nothing from now on.
- */
-void ad__session_heard(ad_session *s) {
+/* The client has this one. What it came with, and what else was offered, is worth nothing from now on. */
+static void settle(ad_session *s, const uint8_t secret[AD_SECRET]) {
     ad_comeback *c = &s->comeback;
+    ad_ledger_session *at = s->survival.at;
+    memcpy(c->secret, secret, sizeof c->secret);
+    c->void_offers = c->offered;
+    if (!at) return;
+    memcpy(at->secret, c->secret, sizeof at->secret); /* as an offer it is good until it is there */
+    ad__ledger_store(&at->void_offers, c->offered);
+}
+
+/* Only who has read the answer to a resume sends anything. */
+void ad__session_heard(ad_session *s) {
+    const ad_comeback *c = &s->comeback;
     look_for_sender(s);
-    if (!c->offered) return;
-    c->offered = false;
-    memcpy(c->secret, c->next, sizeof c->secret);
-    if (s->survival.at) memcpy(s->survival.at->secret, c->secret, sizeof c->secret);
+    if (c->void_offers < c->offered) settle(s, c->offer[(c->offered - 1) % AD_OFFERS]);
 }
 
 int ad__session_note(ad_session *s, const ad_frame *note, ad_fault *fault) {
@@ -149,16 +156,25 @@ static void refuse(const ad_note *note, int fd, int code, const char *why) {
     ad__session_refuse(fd, code, why);
 }
 
-/* The secret that was given last, or the one before while the client may not have got that. Both comparisons are made,
- * so that their time tells nothing. */
+/* One of those that were sent since anything has come. Not only the last: an attempt that the client has given up may
+ * come after the one that it went on with, by another connection. */
+static bool is_offered(const ad_comeback *c, const uint8_t secret[AD_SECRET]) {
+    bool is = false;
+    for (uint64_t n = c->offered < AD_OFFERS ? 0 : c->offered - AD_OFFERS; n < c->offered; n++)
+        if (!ad__secret_differs(secret, c->offer[n % AD_OFFERS], AD_SECRET)) is |= n >= c->void_offers;
+    return is;
+}
+
+/* The secret that the client had, or what it was offered while it may not have got that. All comparisons are made, so
+ * that their time tells nothing. */
 static const char *check(ad_session *s, const ad_note *note) {
     if (!s || strcmp(s->principal, note->who)) return "there is no such session of this client's";
     ad_comeback *c = &s->comeback;
     bool old = !ad__secret_differs(note->secret, c->secret, sizeof c->secret);
-    bool next = !ad__secret_differs(note->secret, c->next, sizeof c->next) && c->offered;
-    if (!c->able || !(old || next)) return "the secret is not the session's, or has been used before";
+    bool offered = is_offered(c, note->secret);
+    if (!c->able || !(old || offered)) return "the secret is not the session's, or has been used before";
     if (is_over(s) || c->left) return "the session is over";
-    if (next) ad__session_heard(s);
+    if (offered) settle(s, note->secret);
     return NULL;
 }
 
@@ -179,8 +195,8 @@ static int take_up(ad_session *s, int fd, const ad_note *note, const char **why)
     int status = answer(s, next, frame, sizeof frame, &size);
     if (status) return status;
     if (s->survival.at) { /* before the client can have it */
-        memcpy(s->survival.at->offered_secret, next, sizeof next);
-        ad__ledger_store(&s->survival.at->offered, 1);
+        memcpy(s->survival.at->offer[c->offered % AD_OFFERS], next, sizeof next);
+        ad__ledger_store(&s->survival.at->offered, c->offered + 1);
     }
     ad__session_watch(s, 0);
     int old = dup(s->fd);
@@ -190,8 +206,7 @@ static int take_up(ad_session *s, int fd, const ad_note *note, const char **why)
         close(old);
     }
     if (status) return status;
-    memcpy(c->next, next, sizeof next);
-    c->offered = true;
+    memcpy(c->offer[c->offered++ % AD_OFFERS], next, sizeof next);
     c->away = c->native = false;
     c->count++;
     ad__comeback_close(s);

@@ -15,6 +15,7 @@ import raw
 from cutting import Proxy
 from raw import Client, Closed, frame, message, wait_until
 from returning import LEAVE, RESUME, TAKEN, Session, add_one, note, refused, tcp_of
+from test_survival import kill
 
 PROTOCOL, TIMEOUT = 9, 14
 OPEN = ["--tcp=127.0.0.1:0", "--tcp-open=yes"]
@@ -127,6 +128,25 @@ def test_an_answer_that_is_lost_can_be_asked_for_again(address):
     one.close()
     session.come_back(secret=answer[1])
     assert session.get(x).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_an_attempt_that_was_given_up_comes_after_the_next(start, killed):
+    """Its bytes were on their way. Who has read an answer goes on with that, though others have been given since."""
+    server = start()
+    session = Session(server.path)
+    x = session.put(np.arange(5.0))
+    session.sync()
+    for _ in range(3):
+        first = session.secret
+        _, good = session.ask_back()
+        answers = [session.ask_back()[1] for _ in range(3)]
+        if killed:
+            kill(server)
+        session.come_back(secret=good[1])
+        assert session.get(x).tolist() == [0, 1, 2, 3, 4]
+        for secret in (first, good[1], *(a[1] for a in answers)):
+            refused(session, secret=secret)
 
 
 def test_the_old_connection_is_closed(address):
