@@ -299,6 +299,17 @@ def tell(number, clients, proxies, trouble, seen):
                     for name, s in seen.items()), flush=True)
 
 
+@contextlib.contextmanager
+def kept_log(server, file):
+    """What the server has said lies in the file when something was wrong."""
+    try:
+        yield
+    except BaseException:
+        file.write_text("\n".join(server.lines))
+        print(f"soak: the server's log: {file}")
+        raise
+
+
 def soak(options, folder, raw, places, cutting):
     place, rng, rounds = start(folder, raw, places, options), random.Random(options.seed), []
     with contextlib.ExitStack() as ends:
@@ -309,6 +320,7 @@ def soak(options, folder, raw, places, cutting):
         trouble = Trouble(options.seed, place, raw, options.trouble)
         strangers = Strangers(options.seed, [place.path, place.address], raw)
         ends.callback(clients.stop)
+        ends.enter_context(kept_log(place.server, options.build / "soak.log"))
         ends.callback(strangers.go)
         until = time.monotonic() + options.seconds
         while time.monotonic() < until or len(rounds) < 3:
