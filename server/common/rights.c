@@ -8,14 +8,17 @@
 
 static bool is_local(const char *principal) { return strncmp(principal, "uid:", 4) == 0; }
 
+bool ad__is_server_user(const char *principal) {
+    return is_local(principal) && strtoul(principal + 4, NULL, 10) == geteuid();
+}
+
 bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_grants *grants, const char *backend) {
     if (!strcmp(c->kernels, "none")) return false;
     if (grants->named & AD_GRANT_KERNELS) return grants->may & AD_GRANT_KERNELS;
     if (!strcmp(c->kernels, "all")) return true;
     if (strcmp(c->kernels, "unix") || !is_local(principal)) return false;
     if (!backend || strcmp(backend, "cpu")) return true;
-    unsigned long uid = strtoul(principal + 4, NULL, 10);
-    return uid == 0 || uid == geteuid();
+    return ad__is_server_user(principal) || !strcmp(principal, "uid:0");
 }
 
 int64_t ad__kernel_limit(const ad_config *c, const char *principal, const ad_grants *g) {

@@ -9,6 +9,8 @@
  * where a kernel is native code with all rights of the server's user, so that with kernels=unix only this user and root
  * may; NULL: any, as far as it is known. */
 bool ad__may_run_kernels(const ad_config *c, const char *principal, const ad_grants *grants, const char *backend);
+/* It is the user that the server runs as. */
+bool ad__is_server_user(const char *principal);
 /* What may be in flight of one session of whom is granted this: the window that its client is told. */
 uint64_t ad__window_ops(const ad_config *c, const ad_grants *g);
 uint64_t ad__window_bytes(const ad_config *c, const ad_grants *g);

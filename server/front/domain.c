@@ -50,8 +50,10 @@ static void fail(ad_domain *d, const char *why) {
 }
 
 /* What the worker before was doing; the sessions follow, and before them nobody gets any. */
-static void recover(ad_domain *d) {
-    if (d->keep.old < 0 || !ad__keep_tell(&d->keep, &d->channel, d->slabs)) return;
+void ad__domain_recover(ad_domain *d) {
+    if (d->keep.old < 0) return;
+    ad__parting_tell(d);
+    if (!ad__keep_tell(&d->keep, &d->channel, d->slabs)) return;
     ad__log(AD_LOG_ERROR, "worker killed", "domain=%s worker=%d why=%s", d->name, (int)d->process.pid,
             "it cannot be told what the one before was doing");
     uv_process_kill(&d->process, SIGKILL);
@@ -70,7 +72,8 @@ static void become_ready(ad_domain *d, const ad_note *note) {
     d->offer = *note;
     ad__log(AD_LOG_INFO, "worker ready", "domain=%s worker=%d backend=%s device=%s memory=%lu ms=%ld", d->name,
             (int)d->process.pid, note->who, note->text, note->size, (long)((ad__os_now() - d->started) / 1000000));
-    recover(d);
+    ad__domain_recover(d);
+    ad__parting_ready(d);
     ad__front_ready(d->front);
 }
 
@@ -131,6 +134,9 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_RECOVERED: recovered(d); break;
     case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
     case AD_NOTE_LEAVING: ad__domain_leaving(d, note); break;
+    case AD_NOTE_PART_ASKED: ad__parting_asked(d, note); break;
+    case AD_NOTE_PART_FAILED: ad__parting_failed(d, note); break;
+    case AD_NOTE_PARTED: ad__parting_done(d, note, fd); break;
     case AD_NOTE_SLAB:
         if (ad__slabs_add(d->slabs, note, fd))
             ad__log(AD_LOG_WARN, "slab not kept", "domain=%s slab=%lu", d->name, note->id);
@@ -233,11 +239,12 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     close_channel(d);
     ad__collect_gone(f, &d->sight);
     set_backoff(d);
-    if (!f->stopping && !f->embedded && !d->device_lost && ad__keep_can_recover(&d->keep))
+    if (!f->stopping && !f->embedded && !d->device_lost && !d->parting && ad__keep_can_recover(&d->keep))
         leave_to_next(d, signal_number == SIGKILL || ad__upgrade_leaves(f));
     else drop_all(d);
     uv_close((uv_handle_t *)process, on_process_closed);
     ad__domain_leaving(d, &(ad_note){.kind = AD_NOTE_LEAVING}); /* if it was asked, there is nothing more to be lost */
+    ad__parting_lost(d);
     ad__handshake_lost(f, d, 0);
     if (f->embedded || !f->ready) ad__front_stop(f, 1, d->why.text);
 }
@@ -270,6 +277,7 @@ static int spawn(ad_domain *d, const char *path, char **options, char **env, int
     char fd_option[32], *argv[64] = {(char *)(uintptr_t)path, fd_option};
     int argc = 2;
     snprintf(fd_option, sizeof fd_option, "--channel-fd=%d", WORKER_FD);
+    if (!strcmp(d->name, AD_DOMAIN_SHARED)) argv[argc++] = (char *)(uintptr_t) "--shared=1";
     while (*options && argc < 63) argv[argc++] = *options++;
     uv_stdio_container_t stdio[WORKER_FD + 1] = {
         {.flags = UV_IGNORE},
@@ -377,19 +385,34 @@ static void start_again(ad_domain *d) {
 
 /* Sessions wait for it. */
 void ad__domain_restart(ad_domain *d) {
-    if (d->keep.old < 0) return;
+    if (d->keep.old < 0 && d->parting != AD_PARTING_COMING) return;
     start_again(d);
     if (wants_worker(d)) look_again(d->front, d->not_before - ad__os_now());
 }
 
+/* Only what is written down can go on elsewhere. */
+static bool may_part(const ad_front *f) { return f->config.survive && f->config.resume_time > 0 && !f->embedded; }
+
+/* Where a principal's sessions begin. A kernel of a user can reach all of its process: who may have any gets a worker of
+ * its own with the first one, but the server's own user, who is often alone here, from the beginning. */
+static const char *home_of(const ad_front *f, const ad_entrant *who) {
+    const ad_domain *own = ad__domain_named(f, who->who);
+    if (!strcmp(f->config.domains, "principal")) return who->who;
+    if (own && (own->parting == AD_PARTING_NONE || own->parting == AD_PARTING_GOING)) return who->who;
+    if (!ad__may_run_kernels(&f->config, who->who, &who->grants, NULL)) return AD_DOMAIN_SHARED;
+    return may_part(f) && !ad__is_server_user(who->who) ? AD_DOMAIN_SHARED : who->who;
+}
+
 ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault) {
-    /* A kernel of a user can reach all of its process, so who may have any shares none. */
-    bool own = !strcmp(f->config.domains, "principal") || ad__may_run_kernels(&f->config, who->who, &who->grants, NULL);
-    const char *name = own ? who->who : "shared";
+    const char *name = home_of(f, who);
     ad_domain *d = ad__domain_named(f, name);
     if (!d && !(d = ad__domain_new(f, name))) {
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
+    }
+    if (d->parting == AD_PARTING_GOING) { /* who comes waits until it is clear where to go */
+        *state = AD_DOMAIN_STARTING;
+        return d;
     }
     start_again(d);
     bool ending = ad__domain_is_ending(d) || ad__upgrade_leaves(f);
@@ -445,7 +468,7 @@ void ad__domain_facts(ad_domain *d, ad_domain_facts *out) {
                              .state = states[d->state],
                              .why = d->state == AD_DOMAIN_FAILED ? d->why.text : "",
                              .pid = d->alive ? (int)d->process.pid : 0,
-                             .ready = d->state == AD_DOMAIN_READY && d->channel_open,
+                             .ready = d->state == AD_DOMAIN_READY && d->channel_open && !d->parting,
                              .offer = &d->offer,
                              .sessions = d->sessions,
                              .started = d->started,

@@ -4,10 +4,20 @@
 
 #include "server/front/front.h"
 
+#define AD_DOMAIN_SHARED "shared"
+
+/* How far a principal is on its way from the shared worker to its own (parting.c). */
+typedef enum ad_parting {
+    AD_PARTING_NONE,    /* it has arrived, or has always been here */
+    AD_PARTING_AWAITED, /* it is with the others */
+    AD_PARTING_COMING,  /* this domain's worker is being started for it */
+    AD_PARTING_GOING,   /* the shared worker stops what it does there */
+} ad_parting;
+
 struct ad_domain {
     ad_domain *next;
     ad_front *front;
-    char name[AD_PRINCIPAL_SIZE]; /* a principal, or "shared" */
+    char name[AD_PRINCIPAL_SIZE]; /* a principal, or AD_DOMAIN_SHARED */
     ad_domain_state state;
     bool channel_open, alive; /* the channel's handle; the process */
     bool polled, processed;   /* handles that are not closed */
@@ -19,6 +29,8 @@ struct ad_domain {
     ad_keep keep;
     bool leaving_asked; /* what of it would be lost, and it has not said so */
     bool device_lost;   /* the worker has said so: what is on the device is of no use */
+    ad_parting parting;
+    int64_t parting_since; /* GOING, ns */
     uint64_t sessions;
     int64_t started, backoff, not_before;
     ad_fault why; /* it failed */
@@ -27,11 +39,24 @@ struct ad_domain {
 
 /* ---- domain.c ---- */
 ad_domain *ad__domain_new(ad_front *f, const char *name); /* NULL: no memory */
-/* Start its worker if sessions wait for one. */
+/* Start its worker if sessions wait for one, or a principal that is to come. */
 void ad__domain_restart(ad_domain *d);
+/* Its worker is to go on with what the one before has left. */
+void ad__domain_recover(ad_domain *d);
 /* Its process, or something of that, is still there. */
 static inline bool ad__domain_is_ending(const ad_domain *d) { return d->alive || d->polled || d->processed; }
 /* The channel is watched for what can be read and, when notes wait, for room. */
 void ad__domain_watch(ad_domain *d);
+
+/* ---- parting.c ---- */
+/* Notes PART_ASKED, PART_FAILED and PARTED. */
+void ad__parting_asked(ad_domain *from, const ad_note *note);
+void ad__parting_failed(const ad_domain *from, const ad_note *note);
+void ad__parting_done(ad_domain *from, const ad_note *note, int fd);
+/* Its worker is ready; has died. */
+void ad__parting_ready(ad_domain *d);
+void ad__parting_lost(ad_domain *gone);
+/* Before a shared worker goes on with what the one before has left: whose is no longer there. */
+void ad__parting_tell(ad_domain *shared);
 
 #endif

@@ -139,6 +139,9 @@ ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, b
 /* The session of this principal that a fork began with the key; 0: none has. */
 uint64_t ad__seat_of_key(const ad_front *f, uint64_t key, const char *who);
 bool ad__seat_known(ad_front *f, uint64_t session, const ad_domain *d); /* that worker has it */
+/* Those of the principal whose domain it is go there from another one; how many. They are over unless its worker says
+ * AWAY of them. */
+uint64_t ad__seat_part(ad_front *f, const ad_domain *from, ad_domain *to);
 /* It is over; also of one that is not there. */
 bool ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d); /* false: there was none */
 /* Its worker was killed: those that cannot be resumed are over, the others unless the next one says AWAY of them. How
@@ -210,6 +213,10 @@ void ad__domain_adopt(ad_domain *d); /* one more session that was handed over */
 /* Tell all workers what is reserved now. */
 void ad__domain_reserve_all(ad_front *f);
 
+/* ---- parting.c ---- */
+/* The principal is leaving the shared worker at this moment: its sessions are nowhere. */
+bool ad__parting_goes(const ad_front *f, const char *who);
+
 /* ---- reserved.c ---- */
 /* Whether a device has as much as is reserved, as far as is known. AD_E_VALUE. */
 int ad__reserved_check(const ad_front *f, const ad_principals *p, ad_fault *fault);
@@ -228,6 +235,9 @@ void ad__slabs_remove(ad_slabs *s, uint64_t id);
 size_t ad__slabs_count(const ad_slabs *s, uint64_t *bytes);
 void ad__slabs_free(ad_slabs *s);
 void ad__slabs_hand(ad_slabs *s, ad_hand *h);
+/* Those of a principal, and what of host memory was set apart for it (AD_PARTED), go to a list that has none.
+ * AD_E_MEMORY, AD_E_PROTOCOL. */
+int ad__slabs_part(ad_slabs *from, ad_slabs *to, const char *who);
 
 /* Tell another worker of all, by notes OLD_SLAB. AD_E_SYSTEM, AD_E_CONNECTION, AD_E_MEMORY. */
 int ad__slabs_tell(const ad_slabs *s, ad_channel *c);
@@ -255,6 +265,11 @@ bool ad__keep_can_recover(const ad_keep *k);
 bool ad__keep_worker_gone(ad_keep *k, bool killed);
 void ad__keep_recovered(ad_keep *k);
 void ad__keep_hand(ad_keep *k, ad_hand *h);
+/* Room for all of another one's descriptors. AD_E_MEMORY. */
+int ad__keep_reserve(ad_keep *k, const ad_keep *other);
+/* Those of the sessions that are the domain's now go there, with a ledger that its worker is to go on with; there is
+ * room for them. */
+void ad__keep_part(ad_front *f, ad_keep *from, const ad_domain *to, ad_keep *k, int ledger);
 /* Tell the next worker. AD_E_SYSTEM, AD_E_CONNECTION, AD_E_MEMORY. */
 int ad__keep_tell(const ad_keep *k, ad_channel *c, ad_slabs *slabs);
 

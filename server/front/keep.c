@@ -73,6 +73,25 @@ bool ad__keep_worker_gone(ad_keep *k, bool killed) {
 
 void ad__keep_recovered(ad_keep *k) { set(&k->old, -1); }
 
+int ad__keep_reserve(ad_keep *k, const ad_keep *other) {
+    for (size_t i = 0; i < other->count; i++) {
+        struct ad_kept_descriptor *list = ad__os_grow(k->passed, k->count + i, &k->capacity, sizeof *list);
+        if (!list) return AD_E_MEMORY;
+        k->passed = list;
+    }
+    return 0;
+}
+
+void ad__keep_part(ad_front *f, ad_keep *from, const ad_domain *to, ad_keep *k, int ledger) {
+    size_t kept = 0;
+    for (size_t i = 0; i < from->count; i++)
+        if (ad__seat_known(f, from->passed[i].session, to)) k->passed[k->count++] = from->passed[i];
+        else from->passed[kept++] = from->passed[i];
+    from->count = kept;
+    set(&k->old, ledger);
+    k->deaths = 0;
+}
+
 static void hand_descriptor(struct ad_kept_descriptor *d, ad_hand *h) {
     ad__hand_number(h, &d->session);
     ad__hand_number(h, &d->number);

@@ -111,6 +111,18 @@ uint64_t ad__seat_lose_all(ad_front *f, const ad_domain *d) {
     return over;
 }
 
+uint64_t ad__seat_part(ad_front *f, const ad_domain *from, ad_domain *to) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
+        for (ad_seat *s = f->seats[i]; s; s = s->next) {
+            if (s->domain != from || strcmp(s->who, ad__domain_name(to))) continue;
+            s->domain = to;
+            s->lost = true;
+            n++;
+        }
+    return n;
+}
+
 static void hand_seat(ad_front *f, ad_seat *s, ad_hand *h) {
     char domain[AD_PRINCIPAL_SIZE] = "";
     uint64_t away = (uint64_t)s->away;

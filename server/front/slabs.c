@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,6 +61,36 @@ int ad__slabs_tell(const ad_slabs *s, ad_channel *c) {
         int status = fd < 0 ? AD_E_SYSTEM : ad__channel_send(c, &note, fd);
         if (status) return status;
     }
+    return 0;
+}
+
+/* The principal whose it will be there; NULL: it stays. */
+static const char *heir(const slab *s, const char *who) {
+    if (!strcmp(s->who, who)) return who;
+    return *s->who == AD_PARTED && !strcmp(s->who + 1, who) ? "" : NULL;
+}
+
+int ad__slabs_part(ad_slabs *from, ad_slabs *to, const char *who) {
+    size_t n = 0, kept = 0;
+    if (to->count || to->last) return AD_E_PROTOCOL;
+    for (size_t i = 0; i < from->count; i++) {
+        if (!heir(&from->list[i], who)) continue;
+        slab *list = ad__os_grow(to->list, n++, &to->capacity, sizeof *list);
+        if (!list) return AD_E_MEMORY;
+        to->list = list;
+    }
+    for (size_t i = 0; i < from->count; i++) {
+        slab *s = &from->list[i];
+        const char *whose = heir(s, who);
+        if (whose) {
+            to->list[to->count] = *s;
+            snprintf(to->list[to->count++].who, sizeof s->who, "%s", whose);
+        } else {
+            from->list[kept++] = *s;
+        }
+    }
+    from->count = kept;
+    to->last = from->last; /* none of these numbers is given to another slab there */
     return 0;
 }
 

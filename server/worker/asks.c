@@ -5,6 +5,7 @@
 #include "server/worker/exports.h"
 #include "server/worker/imports.h"
 #include "server/worker/job.h"
+#include "server/worker/parting.h"
 #include "server/worker/quota.h"
 #include "server/worker/sharing.h"
 #include "server/worker/spill.h"
@@ -147,6 +148,13 @@ static bool do_sync(ad_session *s, ad_message *m) {
 bool ad__ask(ad_session *s, ad_message *m) {
     /* What has been told once is known when all is that came before. */
     if (s->survival.silent && s->survival.untold && !ad__survival_ready(s)) return false;
+    if (s->parts) {
+        ad_fault fault = {0};
+        bool refused;
+        if (ad__parting_awaits(s, m, &refused, &fault)) return false;
+        if (refused) ad__reply_fault(s, m->u[0], fault.code, &fault);
+        if (refused) return true;
+    }
     switch (m->opcode) {
     case AD_REQ_READ:
     case AD_REQ_FETCH: return ad__read(s, m);

@@ -92,6 +92,18 @@ int ad__capability_restore(ad_worker *w, const ad_ledger_holder *h, ad_shared *s
     return 0;
 }
 
+void ad__capabilities_holders(const ad_worker *w, ad_holder_visit visit, void *user) {
+    for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+        for (const ad_capability *c = w->sharing->capability[i]; c; c = c->next) visit(user, c->principal, c->shared);
+}
+
+void ad__capabilities_part(ad_worker *w, const char *principal) {
+    for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+        for (ad_capability **at = &w->sharing->capability[i]; *at;)
+            if (strcmp((*at)->principal, principal)) at = &(*at)->next;
+            else drop(w, at);
+}
+
 static int64_t after(int64_t now, uint64_t milliseconds, double most) {
     double ns = (double)milliseconds * 1e6;
     return now + (int64_t)(ns < most * 1e9 ? ns : most * 1e9);

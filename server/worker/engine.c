@@ -129,7 +129,7 @@ static int64_t outlook(const ad_engine *e) {
     int64_t now = ad__os_now(), soonest = LATE_MOST;
     for (const ad_session *s = e->under_way; s; s = s->next_busy) {
         int64_t waited = now - s->wait.since;
-        if (s->wait.kind == AD_WAIT_COMPILER) continue;
+        if (s->wait.kind >= AD_WAIT_COMPILER) continue;
         if (s->wait.kind && waited < PATIENCE) return AD_PUMP_AT_ONCE;
         if (s->wait.kind && waited / LATE_SHARE < soonest) soonest = waited / LATE_SHARE;
     }
@@ -221,7 +221,7 @@ static void run(ad_engine *e, int64_t until, double limit) {
         } else if (!n) {
             return;
         }
-    } while (!e->stop && now < until);
+    } while (!e->stop && !e->claimed && now < until);
 }
 
 /* What others were to take is over when its time is, if nobody does anything as well. */
@@ -265,11 +265,28 @@ static void *engine_thread(void *argument) {
         e->running = e->in_thread = true;
         run(e, INT64_MAX, 1e300);
         e->running = e->in_thread = e->heavy = false;
-        if (e->under_way || e->question || ad__sharing_due(worker))
+        if (e->under_way || e->question || e->claimed || ad__sharing_due(worker))
             uv_async_send(&worker->wake); /* the I/O thread waits for it */
     }
     pthread_mutex_unlock(&e->lock);
     return NULL;
+}
+
+bool ad__engine_claim(ad_worker *w) {
+    ad_engine *e = &w->engine;
+    pthread_mutex_lock(&e->lock);
+    const bool free = !e->running && !e->heavy;
+    e->claimed = !free;
+    if (free) e->running = true;
+    pthread_mutex_unlock(&e->lock);
+    return free;
+}
+
+void ad__engine_release(ad_worker *w) {
+    ad_engine *e = &w->engine;
+    pthread_mutex_lock(&e->lock);
+    e->running = false;
+    pthread_mutex_unlock(&e->lock);
 }
 
 int ad__engine_start(ad_worker *w, ad_fault *fault) {

@@ -26,6 +26,7 @@ typedef struct ad_engine {
     ad_shares turns;
     bool running; /* somebody runs it */
     bool heavy;   /* the engine thread is wanted */
+    bool claimed; /* but the I/O thread waits to do something in between */
     bool stop, started;
     uint64_t question, asked;     /* that arrayd has asked, and what; 0: none (report.h) */
     struct ad_session *attention; /* sessions that the I/O thread must look at */
@@ -46,6 +47,9 @@ void ad__engine_stop(struct ad_worker *w);
 /* I/O thread: execute cheap work for a while, if nobody runs the engine. In how many ns it wants to be called again, if
  * nothing comes before. */
 int64_t ad__engine_pump(struct ad_worker *w);
+/* I/O thread: be the runner until ad__engine_release. False: not yet; the other one stops, and the loop is woken. */
+bool ad__engine_claim(struct ad_worker *w);
+void ad__engine_release(struct ad_worker *w);
 /* Any thread: a session of the note's principal comes, which may want turns from now on. AD_E_MEMORY. */
 int ad__engine_enter(struct ad_worker *w, struct ad_session *s, const ad_note *note);
 /* It has gone. */

@@ -74,6 +74,13 @@ void ad__exports_close(ad_worker *w) {
     while (w->sharing->out) end(w, w->sharing->out);
 }
 
+void ad__exports_part(ad_worker *w, const char *principal) {
+    for (ad_exported *l = w->sharing->out, *next; l; l = next) {
+        next = l->next;
+        if (!strcmp(l->principal, principal)) end(w, l);
+    }
+}
+
 /* ---- memory ---- */
 
 /* Its socket has been closed, which may not have been noticed yet. */

@@ -24,6 +24,8 @@ bool ad__export(ad_session *s, const ad_message *m);
 void ad__exports_end(ad_session *s);
 
 void ad__exports_close(ad_worker *w);
+/* The principal's leases are over: another worker has the memory. */
+void ad__exports_part(ad_worker *w, const char *principal);
 /* How many leases of *who mean it; *who NULL: it becomes that of the first. */
 uint64_t ad__exports_holding(const ad_worker *w, const ad_shared *shared, const char **who);
 

@@ -60,7 +60,7 @@ static ad_allocation *find(const ad_session *s, uint64_t number) {
 
 /* What is used beside others in a worker must not go with a client. */
 static int check_handle(const ad_session *s, ad_fault *fault) {
-    if (s->may_run_kernels || !strcmp(s->worker->config.domains, "principal")) return 0;
+    if (!s->worker->shared) return 0;
     return ad__fault(fault, AD_E_DENIED,
                      "import: memory that has only a handle is taken where a user has a worker to himself (option "
                      "domains, grant kernels)");

@@ -293,7 +293,7 @@ int ad__lanes_mark(ad_session *s, ad_fault *fault) {
 /* Sessions that have something under way on a device. */
 static unsigned users_of(const ad_worker *w) {
     unsigned n = 0;
-    for (const ad_session *s = w->engine.under_way; s; s = s->next_busy) n += s->wait.kind != AD_WAIT_COMPILER;
+    for (const ad_session *s = w->engine.under_way; s; s = s->next_busy) n += s->wait.kind < AD_WAIT_COMPILER;
     return n;
 }
 

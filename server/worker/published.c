@@ -322,6 +322,16 @@ void ad__names_close(ad_worker *w) {
     while (w->sharing->names) drop(w, &w->sharing->names);
 }
 
+void ad__names_holders(const ad_worker *w, ad_holder_visit visit, void *user) {
+    for (const ad_name *n = w->sharing->names; n; n = n->next) visit(user, n->principal, n->shared);
+}
+
+void ad__names_part(ad_worker *w, const char *principal) {
+    for (ad_name **at = &w->sharing->names; *at;)
+        if (strcmp((*at)->principal, principal)) at = &(*at)->next;
+        else drop(w, at);
+}
+
 void ad__names_each(const ad_worker *w, void (*visit)(void *user, const ad_report_name *row), void *user) {
     for (const ad_name *n = w->sharing->names; n; n = n->next) {
         ad_report_name row = {.bytes = n->shared->size,

@@ -45,6 +45,20 @@ void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
     close(fd);
 }
 
+void ad__recovery_without(ad_worker *w, const char *who) {
+    ad_recovery *r = left(w);
+    char(*list)[AD_PRINCIPAL_SIZE] = r ? ad__os_grow(r->without, r->nwithout, &r->without_room, sizeof *list) : NULL;
+    if (!list) _exit(4); /* somebody would have two of it */
+    r->without = list;
+    snprintf(list[r->nwithout++], sizeof *list, "%s", who);
+}
+
+bool ad__recovery_skips(const ad_recovery *r, const char *who) {
+    size_t i = 0;
+    while (i < r->nwithout && strncmp(r->without[i], who, sizeof *r->without)) i++;
+    return i < r->nwithout;
+}
+
 void ad__recovery_close(ad_worker *w) {
     ad_recovery *r = w->left;
     if (!r) return;
@@ -55,6 +69,7 @@ void ad__recovery_close(ad_worker *w) {
     free(r->slab);
     free(r->passed);
     free(r->common);
+    free(r->without);
     free(r);
     w->left = NULL;
 }
@@ -295,7 +310,8 @@ static int note_all(ad_recovery *r, const ad_ledger_head *head, ad_fault *fault)
     for (const ad_ledger_session *at = session_at(r, head->sessions); at && !status; at = session_at(r, at->next)) {
         if (!most--) return ad__fault(fault, AD_E_PROTOCOL, "the ledger's list of sessions has no end");
         const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
-        const ad_ledger_table *t = at->alive ? settled_table(r, at, state) : NULL;
+        const ad_ledger_table *t =
+            at->alive && !ad__recovery_skips(r, at->who) ? settled_table(r, at, state) : NULL;
         if (t) status = ad__recovery_note(r, t, state);
     }
     return status ? ad__fault(fault, status, "out of memory") : 0;
@@ -310,7 +326,7 @@ static int go_on(ad_worker *w, int fd, uint64_t *sessions, uint64_t *lost, ad_fa
     snprintf(w->died_of, sizeof w->died_of, "%.*s", AD_FAULT_TEXT - 1, head->why);
     if ((status = note_all(r, head, fault))) return status;
     for (ad_ledger_session *old = session_at(r, head->sessions); old; old = session_at(r, old->next))
-        ++*(restore(w, old) ? sessions : lost);
+        if (!ad__recovery_skips(r, old->who)) ++*(restore(w, old) ? sessions : lost);
     if (!w->ledger) return 0;
     w->sharing->number = ad__ledger_head(w->ledger)->number = head->number;
     w->sharing->forked = ad__ledger_head(w->ledger)->forked = head->forked;

@@ -14,6 +14,8 @@ struct ad_worker;
 void ad__recovery_take(struct ad_worker *w, const ad_note *note, int fd);
 /* Note RECOVER; the same. */
 void ad__recovery_run(struct ad_worker *w, const ad_note *note, int fd);
+/* Before that: what this principal has in that ledger is another worker's. */
+void ad__recovery_without(struct ad_worker *w, const char *who);
 void ad__recovery_close(struct ad_worker *w);
 
 #endif

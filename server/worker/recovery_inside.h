@@ -27,6 +27,8 @@ typedef struct ad_recovery {
     size_t nslabs, slab_room;
     ad_old_descriptor *passed;
     size_t npassed, passed_room;
+    char (*without)[AD_PRINCIPAL_SIZE]; /* principals that are not this worker's */
+    size_t nwithout, without_room;
     char *base;            /* the ledger of the worker before */
     uint64_t size, memory; /* of its addresses; of what has been written to: nothing in it is larger */
     struct ad_common {     /* a hash table of memory that several hold: a power of two, at most half full */
@@ -37,6 +39,8 @@ typedef struct ad_recovery {
     } * common;
     uint64_t commons, common_room;
 } ad_recovery;
+
+bool ad__recovery_skips(const ad_recovery *r, const char *who);
 
 /* size bytes at an offset of the ledger; NULL: they are not all there, or it is 0. */
 void *ad__recovery_look(const ad_recovery *r, ad_at at, uint64_t size);

@@ -305,7 +305,7 @@ static void each_holder(ad_recovery *r, const ad_ledger_head *head, void (*visit
         return;
     for (uint64_t i = 0; i < index->capacity; i++) {
         ad_ledger_holder *h = ad__recovery_look(r, index->holder[i], sizeof *h);
-        if (h) visit(user, h);
+        if (h && !ad__recovery_skips(r, h->who)) visit(user, h);
     }
 }
 

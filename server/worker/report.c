@@ -145,6 +145,9 @@ void ad__report_over(ad_session *s) {
     ad__session_counters(s, counter);
     for (int i = 0; i < AD_NCOUNTER; i++) p->row.counter[i] += counter[i];
     p->row.sessions++;
+    if (!s->parted) return;
+    p->row.sessions--; /* it is not over, and counts its operations where it is */
+    p->row.counter[AD_COUNTER_ops_done] -= counter[AD_COUNTER_ops_done];
 }
 
 void ad__report_close(ad_worker *w) {

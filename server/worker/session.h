@@ -40,7 +40,9 @@ typedef enum ad_wait_for {
     AD_WAIT_ALL,      /* until all are */
     AD_WAIT_ROOM,     /* until the lane has come a little further */
     AD_WAIT_EVENT,    /* until the event is reached */
+    /* no device */
     AD_WAIT_COMPILER, /* until a module has been compiled */
+    AD_WAIT_PARTING,  /* until it is clear where its principal goes on (parting.h) */
 } ad_wait_for;
 
 typedef struct ad_wait {
@@ -49,6 +51,9 @@ typedef struct ad_wait {
     ad_event *event;
     int64_t since;
 } ad_wait;
+
+/* Whether its principal gets a worker of its own (parting.h). */
+typedef enum ad_session_parting { AD_SESSION_STAYS, AD_SESSION_PARTS, AD_SESSION_REFUSED } ad_session_parting;
 
 /* Where a session's messages go as text, besides standard error (trace.c). */
 typedef struct ad_tracer {
@@ -63,6 +68,12 @@ struct ad_session {
     char principal[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
     ad_grants grants; /* what the principal may do */
     bool may_run_kernels;
+    bool parts;         /* but not here: its principal gets a worker of its own for that (parting.h) */
+    atomic_uint parting; /* ad_session_parting: it waits for that */
+    uint64_t parting_at; /* with the message after so many */
+    char parting_why[AD_FAULT_TEXT];
+    atomic_bool halted; /* another worker is about to go on with it */
+    bool parted;        /* it does */
     int64_t kernel_limit; /* ns that one may take; 0: any time */
 
     ad_tracer tracer;

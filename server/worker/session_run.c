@@ -101,7 +101,7 @@ static int next_message(ad_session *s) {
 
 void ad__session_await(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event *event) {
     s->wait = (ad_wait){.kind = kind, .lane = lane, .event = event, .since = ad__os_now()};
-    if (kind != AD_WAIT_ROOM && kind != AD_WAIT_COMPILER && s->worker->backend->asynchronous)
+    if (kind != AD_WAIT_ROOM && kind < AD_WAIT_COMPILER && s->worker->backend->asynchronous)
         s->worker->engine.hurried = s->wait.since;
 }
 
@@ -117,6 +117,7 @@ static bool reached(ad_session *s) {
         if (done < 0) ad__session_status(s, done, &fault);
         return done != 0; /* whoever waited will meet the error */
     case AD_WAIT_COMPILER: return ad__modules_built(s);
+    case AD_WAIT_PARTING: return !atomic_load(&s->halted) && atomic_load(&s->parting) != AD_SESSION_PARTS;
     default: return true;
     }
 }
@@ -183,6 +184,10 @@ static ad_turn why_not(const ad_session *s) {
 ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
     int64_t until = ad__os_now() + budget;
     bool asynchronous = s->worker->backend->asynchronous;
+    if (atomic_load_explicit(&s->halted, memory_order_relaxed) && !s->reading.active && !s->exporting) {
+        ad__session_await(s, AD_WAIT_PARTING, NULL, NULL);
+        return AD_TURN_WAITING;
+    }
     if (s->wait.kind && !ad__session_poll(s)) return AD_TURN_WAITING;
     s->held.turn_until = until;
     if (s->held.draining && s->held.cost > limit && !asynchronous) return AD_TURN_HEAVY;

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "server/common/os.h"
@@ -16,6 +17,10 @@
 static bool is_of(const ad_session *s, const ad_lane *lane) { return lane && lane->session == s; }
 
 static bool behind(const ad_worker *w, const ad_shared *m) { return w->backend->asynchronous && m->home; }
+
+bool ad__shared_is_of(const ad_shared *m, const char *principal) {
+    return m->home && !strcmp(ad__estate_account(m->home->estate)->principal, principal);
+}
 
 /* ---- holders ---- */
 

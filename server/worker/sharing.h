@@ -93,6 +93,8 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b);
 /* The same for others, and held once for them: where it is memory of the client, a copy. They wait for what has been
  * done to it so far. NULL with a fault. */
 ad_shared *ad__shared_give(ad_session *s, ad_buffer *b, ad_fault *fault);
+/* It lies in memory of this principal. */
+bool ad__shared_is_of(const ad_shared *shared, const char *principal);
 /* A new buffer of the session that means it. */
 int ad__shared_join(ad_session *s, ad_shared *shared, uint64_t id, bool readonly, ad_fault *fault);
 /* The lane is about to read or write a shared buffer. */
@@ -124,7 +126,13 @@ void ad__paying_end(ad_session *s);
 /* Before a holder of this principal is taken off: if it was the last one of who pays, another one does. */
 void ad__paying_release(const ad_worker *w, ad_shared *shared, const char *principal);
 
+/* A capability or a name of a principal, and what it means. */
+typedef void (*ad_holder_visit)(void *user, const char *principal, ad_shared *shared);
+
 /* ---- capabilities.c ---- */
+void ad__capabilities_holders(const ad_worker *w, ad_holder_visit visit, void *user);
+/* The principal's are another worker's. */
+void ad__capabilities_part(ad_worker *w, const char *principal);
 /* One that another worker had. AD_E_MEMORY. */
 int ad__capability_restore(ad_worker *w, const ad_ledger_holder *h, ad_shared *shared);
 /* How many capabilities of *who mean it; *who NULL: it becomes that of the first. */
@@ -140,6 +148,8 @@ void ad__capabilities_end(ad_worker *w, ad_session *s);
 int64_t ad__capabilities_expire(ad_worker *w, int64_t now);
 
 /* ---- published.c ---- */
+void ad__names_holders(const ad_worker *w, ad_holder_visit visit, void *user); /* the same two of names */
+void ad__names_part(ad_worker *w, const char *principal);
 uint64_t ad__names_holding(const ad_worker *w, const ad_shared *shared, const char **who); /* the same of names */
 /* One that another worker had; grant is text. AD_E_MEMORY. */
 int ad__name_restore(ad_worker *w, const ad_ledger_holder *h, const char *grant, ad_shared *shared);

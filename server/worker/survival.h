@@ -182,6 +182,8 @@ bool ad__survival_parks(const struct ad_session *s, const struct ad_buffer *b);
 bool ad__survival_park(struct ad_session *s, ad_estate *home, const ad_block *block, const struct ad_buffer *b);
 bool ad__survival_park_window(struct ad_session *s, const ad_window *w);
 bool ad__survival_park_share(struct ad_session *s, struct ad_shared *m);
+/* One of those is of this principal's memory. */
+bool ad__survival_parks_of(const struct ad_session *s, const char *principal);
 /* The first so many, or all, go. */
 void ad__survival_unpark(struct ad_session *s, size_t n);
 /* There is no memory: make what is parked go, of all sessions; false: nothing is. */

@@ -53,6 +53,13 @@ bool ad__survival_park_window(ad_session *s, const ad_window *w) {
 
 bool ad__survival_park_share(ad_session *s, ad_shared *m) { return park(s, &(ad_parked){.share = m}); }
 
+bool ad__survival_parks_of(const ad_session *s, const char *principal) {
+    const ad_survival *v = &s->survival;
+    size_t i = 0;
+    while (i < v->nparked && !(v->parked[i].share && ad__shared_is_of(v->parked[i].share, principal))) i++;
+    return i < v->nparked;
+}
+
 static void release(ad_session *s, ad_parked *p) {
     if (p->home) ad__memory_give(p->home, &p->block);
     else if (p->share) ad__shared_release(s->worker, p->share, s->principal);

@@ -12,6 +12,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/leases.h"
+#include "server/worker/parting.h"
 #include "server/worker/report.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
@@ -103,6 +104,9 @@ static void take_note(ad_worker *w, const ad_note *note, int fd) {
     case AD_NOTE_OLD_SLAB:
     case AD_NOTE_OLD_DESCRIPTOR: ad__recovery_take(w, note, fd); break;
     case AD_NOTE_RECOVER: ad__recovery_run(w, note, fd); break;
+    case AD_NOTE_PART:
+    case AD_NOTE_PART_REFUSED:
+    case AD_NOTE_PART_DONE: ad__parting_take(w, note); break;
     case AD_NOTE_FORSAKE: ad__session_forsake(w, note->id); break;
     case AD_NOTE_REPORT: ad__engine_report(w, note->id, note->size); break;
     case AD_NOTE_KILL: ad__report_kill(w, note); break;
@@ -185,6 +189,7 @@ static void look_again(ad_worker *w, int64_t ns) {
 static void on_polled(uv_check_t *check) {
     ad_worker *w = check->data;
     ad_session *s;
+    ad__parting_look(w); /* first: else the other thread would be wanted again */
     int64_t again = ad__engine_pump(w);
     while ((s = ad__engine_attended(w))) ad__session_attend(s);
     if (again == AD_PUMP_AT_ONCE || spins(w)) uv_idle_start(&w->busy, on_busy);
@@ -275,6 +280,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     set_wakeable(w, false);
     ad__engine_stop(w);
     ad__watchdog_close(&w->watchdog);
+    ad__parting_close(w);
     ad__sharing_close(w);
     ad__report_close(w);
     ad__recovery_close(w);

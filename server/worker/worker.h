@@ -17,9 +17,11 @@
 
 typedef struct ad_session ad_session;
 
+typedef struct ad_parting ad_parting;
 typedef struct ad_worker {
     ad_config config;
     const ad_backend *backend;
+    bool shared;           /* several principals are here */
     bool fuses;            /* elementwise operations are executed together where that pays; not with ARRAYD_FUSE=0 */
     ad_compiler *compiler; /* any thread's; outlives the devices */
     int devices;
@@ -53,6 +55,7 @@ typedef struct ad_worker {
     ad_session *sessions;
     atomic_uint nsessions;
     bool stopping;
+    ad_parting *parting; /* principals that are on their way to a worker of their own (parting.h) */
     int64_t leaving; /* until when those that cannot go over have time to hear that, ns; 0: it does not leave */
 
     pthread_mutex_t wake_lock; /* others than the engine wake the loop, */
