@@ -27,6 +27,7 @@ static void ask(ad_session *s, uint64_t number) {
     s->parting_at = number;
     atomic_store(&s->parting, AD_SESSION_PARTS);
     ad__worker_tell(s->worker, &note, -1);
+    ad__log(AD_LOG_DEBUG, "own worker wanted", "session=%lu principal=%s", s->id, s->principal);
 }
 
 bool ad__parting_awaits(ad_session *s, const ad_message *m, bool *refused, ad_fault *fault) {
@@ -137,6 +138,7 @@ static int hand_over(ad_worker *w, ad_parting *p, ad_fault *fault) {
     if (status) return status;
     memcpy(note.who, p->who, sizeof note.who);
     ad__worker_tell(w, &note, fd);
+    ad__log(AD_LOG_DEBUG, "principal written down", "principal=%s copied=%lu", p->who, (unsigned long)p->copies);
     p->step = AD_PARTING_TOLD;
     return 0;
 }
