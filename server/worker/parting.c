@@ -48,6 +48,10 @@ bool ad__parting_awaits(ad_session *s, const ad_message *m, bool *refused, ad_fa
 
 /* ---- stopping ---- */
 
+bool ad__parting_ends(const ad_session *s) {
+    return s->exporting || (s->reading.active && s->reading.buffer->shared);
+}
+
 static void halt(ad_session *s) {
     atomic_store(&s->halted, true);
     ad__session_watch(s, s->events & ~UV_READABLE);
@@ -86,7 +90,7 @@ static int quiet(ad_session *s, ad_fault *fault) {
                          "session %" PRIu64 " cannot be resumed (its client does not, or it was short of memory); "
                          "end it, or have users separated from the beginning (option domains = principal)",
                          s->id);
-    return s->exporting || s->reading.active || !ad__lanes_idle(s);
+    return ad__parting_ends(s) || !ad__lanes_idle(s);
 }
 
 static int all_quiet(ad_worker *w, const char *who, ad_fault *fault) {

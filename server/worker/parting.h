@@ -33,6 +33,9 @@ struct ad_parting {
  * kernel may be, and the fault says why. */
 bool ad__parting_awaits(ad_session *s, const ad_message *m, bool *refused, ad_fault *fault);
 
+/* What the session has begun it must end where it is: the memory may be another one then. */
+bool ad__parting_ends(const ad_session *s);
+
 /* I/O thread: notes PART, PART_REFUSED and PART_DONE. */
 void ad__parting_take(ad_worker *w, const ad_note *note);
 /* I/O thread, after each turn of the loop: go on with those that are on their way. */

@@ -6,6 +6,7 @@
 #include "server/common/os.h"
 #include "protocol/infer.h"
 #include "server/worker/imports.h"
+#include "server/worker/parting.h"
 #include "server/worker/report.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
@@ -184,7 +185,7 @@ static ad_turn why_not(const ad_session *s) {
 ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
     int64_t until = ad__os_now() + budget;
     bool asynchronous = s->worker->backend->asynchronous;
-    if (atomic_load_explicit(&s->halted, memory_order_relaxed) && !s->reading.active && !s->exporting) {
+    if (atomic_load_explicit(&s->halted, memory_order_relaxed) && !ad__parting_ends(s)) {
         ad__session_await(s, AD_WAIT_PARTING, NULL, NULL);
         return AD_TURN_WAITING;
     }

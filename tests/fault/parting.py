@@ -39,12 +39,15 @@ class Client(Session):
         super().__init__(("127.0.0.1", port_of(server, "tcp")), token=place.token[name])
 
     def receive(self):
-        before = self.received
-        try:
-            return super().receive()
-        except Closed as closed:
+        while True:
+            before = self.received
+            try:
+                return super().receive()
+            except Closed as closed:
+                if closed.code or self.sent is None:
+                    raise
             self.received = before  # what has come of the frame comes again
-            raise closed if closed.code else Closed from None
+            self.back()
 
     def back(self):
         def came():
@@ -57,15 +60,6 @@ class Client(Session):
             return True
         wait_until(came, "it has come back")
         self.resumes += 1
-
-    def reply(self, request):
-        while True:
-            try:
-                return super().reply(request)
-            except Closed as closed:
-                if closed.code:
-                    raise
-                self.back()
 
     def count(self, x, n):
         """So many operations, each of which counts."""

@@ -398,3 +398,105 @@ def test_upgraded_in_between(start, place, env):
         bystander.works()
     assert len({each.worker() for each, _ in movers}) == len(names)
     bystander.alone()
+
+
+def test_a_storm_of_kills(start, place, env):
+    """Either worker, or both, around the moment in which it moves."""
+    names = [f"m{i}" for i in range(STORM)]
+    server = start_for(start, place, "--sessions=1000", env=env, movers=names)
+    bystander, rng, lost = Bystander(server, place), random.Random(8), 0
+    for i, name in enumerate(names):
+        domains = rng.choice([["shared"], [f"token:{name}"], ["shared", f"token:{name}"]])
+        mover, other = Client(server, place, name), Client(server, place, name)
+        x, y = mover.put(np.zeros(10, np.int64)), other.put(np.arange(70_000) + i)
+        mover.sync(), other.sync()
+        mover.count(x, rng.randrange(300))
+        counted = mover.operations - 2
+        request = mover.ask_build()
+        more = rng.randrange(300)
+        mover.count(x, more)
+        mover.flush()
+        if rng.random() < 0.7:
+            wait_until(lambda: worker_of(server, f"token:{name}"), "there is a worker for it")
+        until = time.monotonic() + rng.random() * 0.004
+        while time.monotonic() < until:  # at any time
+            pass
+        for pid in filter(None, [worker_of(server, domain) for domain in domains]):
+            kill(pid)
+        assert mover.reply(request)[0][0] is True
+        try:
+            assert mover.get(x).tolist() == [counted + more] * 10
+        except Failed as error:
+            assert "in place" in error.text
+            lost += 1
+        assert np.array_equal(other.get(y), np.arange(70_000) + i)
+        assert mover.worker() == other.worker() != bystander.worker()
+        bystander.works()
+        mover.leave(), other.leave()
+    assert lost <= STORM // 4
+    assert not server.said("session lost") and not server.said("not recovered")
+    bystander.alone()
+
+
+# ---- no worker of its own ----
+
+def test_there_is_no_other_worker(start, place, tmp_path):
+    """It is told why; another time it has one."""
+    worker = tmp_path / "worker"
+    worker.symlink_to(raw.PROGRAM.parent / "arrayd-worker")
+    server = start_for(start, place, f"--worker={worker}")
+    bystander, mover = Bystander(server, place), Client(server, place)
+    x = mover.put(np.zeros(10, np.int64))
+    mover.count(x, 100)
+    worker.unlink()
+    refused(mover, "cannot start")
+    mover.count(x, 100)
+    worker.write_text("#!/bin/sh\nexit 1\n")
+    worker.chmod(0o755)
+    refused(mover, "the worker died")
+    worker.unlink()
+    worker.symlink_to(raw.PROGRAM.parent / "arrayd-worker")
+    mover.build()
+    assert mover.get(x).tolist() == [200] * 10 and mover.resumes == 1
+    bystander.unharmed()
+    bystander.alone()
+
+
+# ---- others go on ----
+
+def read_slowly(start, place, env, shared):
+    """A client takes its time for an answer; everybody, and when it asked."""
+    server = start_for(start, place, env=env)
+    bystander, mover, other = Bystander(server, place), Client(server, place), Client(server, place)
+    x = other.put(np.arange(4_000_000))
+    if shared:
+        publish(other, x)
+    other.sync()
+    return server, bystander, mover, other, x, other.ask("read", x)
+
+
+def check_slow(other, x, slow):
+    _, data = other.reply(slow)
+    assert np.array_equal(np.frombuffer(data, np.int64), np.arange(4_000_000))
+    assert np.array_equal(other.get(x), np.arange(4_000_000))
+
+
+def test_nobody_waits_for_an_answer_to_be_taken(start, place, env):
+    server, bystander, mover, other, x, slow = read_slowly(start, place, env, False)
+    mover.build()
+    check_slow(other, x, slow)
+    assert other.resumes == 1 and other.worker() == mover.worker()
+    bystander.unharmed()
+
+
+def test_others_do_not_wait(start, place, env):
+    """What comes from memory that others have, too, ends where it is, and before there is no kernel."""
+    server, bystander, mover, other, x, slow = read_slowly(start, place, env, True)
+    request = mover.ask_build()
+    wait_until(lambda: worker_of(server, "token:mover"), "there is a worker for it")
+    for _ in range(300):
+        bystander.works()
+    assert not moved(server)
+    check_slow(other, x, slow)
+    assert mover.reply(request)[0][0] is True and other.worker() == mover.worker()
+    bystander.unharmed()
