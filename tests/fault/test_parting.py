@@ -18,7 +18,7 @@ from seeing import see
 from test_quota import attach_name, fill
 from upgrading import upgrade
 
-STORM = int(os.environ.get("ARRAYD_KILLS", 40))
+STORM = int(os.environ.get("ARRAYD_KILLS", 20))
 LIMITS = ("--memory=2M", "--slab=1M", "--host-memory=64M")
 
 

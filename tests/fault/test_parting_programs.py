@@ -1,6 +1,9 @@
 """Programs that begin with others in a worker and get one of their own: real processes, with the library, windows of
 shared memory, streams, random generators and forks."""
 import os
+import pathlib
+import shutil
+import tempfile
 
 import pytest
 
@@ -17,25 +20,25 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may have a 
 SERVER_USER = 65533
 
 
-def let_in(*folders):
-    """To what tests make for themselves."""
-    for folder in folders:
-        for each in [folder, *folder.parents][:4]:
-            each.chmod(each.stat().st_mode | 0o055)
+@pytest.fixture
+def open_folder():
+    """One that other users may enter; pytest's own are not for them."""
+    with tempfile.TemporaryDirectory(prefix="arrayd-") as name:
+        os.chmod(name, 0o755)
+        yield pathlib.Path(name)
 
 
 @pytest.fixture(params=[{}, LATE], ids=["at once", "late"])
-def begin(request, start, tmp_path):
+def begin(request, start, open_folder):
     """Start a server of another user: this one's programs begin with others, and may run kernels."""
     def make(*options):
-        program = tmp_path / "arrayd"
+        program = open_folder / "arrayd"
         program.write_text(f"#!/bin/sh\nexec setpriv --reuid={SERVER_USER} --regid={SERVER_USER} --clear-groups "
                            f"{raw.PROGRAM} \"$@\"\n")
         program.chmod(0o755)
-        folder = tmp_path / "socket"
+        folder = open_folder / "socket"
         folder.mkdir()
         os.chown(folder, SERVER_USER, SERVER_USER)
-        let_in(folder)
         return start("--socket-mode=0666", "--kernels=unix", "--tcp=127.0.0.1:0", "--tcp-open=yes", *options,
                      program=program, folder=str(folder), env=request.param)
     return make
@@ -176,10 +179,11 @@ print(pid != ad.stat()["worker_pid"])
 
 
 @needs_root
-def test_memory_of_a_program_is_lent_to_its_own_worker(begin, backend, driver, monkeypatch):
+def test_memory_of_a_program_is_lent_to_its_own_worker(begin, open_folder, backend, driver, monkeypatch):
     """It would be lost if there were a move later."""
-    let_in(backend)
-    server = begin("--backend=cuda", f"--backend-path={backend}")
+    shutil.copytree(backend, open_folder / "backend")
+    (open_folder / "backend").chmod(0o755)
+    server = begin("--backend=cuda", f"--backend-path={open_folder}/backend")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(driver))
     assert outcome(program(LEND.format(folder=str(raw.TOP / "tests/fault")), f"unix:{server.path}")) == "True\n"
     assert server.said("principal moved")
