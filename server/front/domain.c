@@ -393,8 +393,8 @@ void ad__domain_restart(ad_domain *d) {
 /* Only what is written down can go on elsewhere. */
 static bool may_part(const ad_front *f) { return f->config.survive && f->config.resume_time > 0 && !f->embedded; }
 
-/* Where a principal's sessions begin. A kernel of a user can reach all of its process: who may have any gets a worker of
- * its own with the first one, but the server's own user, who is often alone here, from the beginning. */
+/* Where a principal's sessions begin. A kernel of a user can reach all of its process: who may have any gets a worker
+ * of its own with the first one, but the server's own user, who is often alone here, from the beginning. */
 static const char *home_of(const ad_front *f, const ad_entrant *who) {
     const ad_domain *own = ad__domain_named(f, who->who);
     if (!strcmp(f->config.domains, "principal")) return who->who;

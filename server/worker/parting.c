@@ -48,9 +48,7 @@ bool ad__parting_awaits(ad_session *s, const ad_message *m, bool *refused, ad_fa
 
 /* ---- stopping ---- */
 
-bool ad__parting_ends(const ad_session *s) {
-    return s->exporting || (s->reading.active && s->reading.buffer->shared);
-}
+bool ad__parting_ends(const ad_session *s) { return s->exporting || (s->reading.active && s->reading.buffer->shared); }
 
 static void halt(ad_session *s) {
     atomic_store(&s->halted, true);
@@ -174,9 +172,9 @@ static void go_on(ad_worker *w, ad_parting *p) {
 }
 
 void ad__parting_look(ad_worker *w) {
-    if (!w->parting) return;
-    ad__fork_births(w);
+    if (!w->parting || w->stopping) return;
     if (!ad__engine_claim(w)) return; /* the other thread comes to an end, and wakes this one */
+    ad__fork_births(w);
     for (ad_parting *p = w->parting, *next; p; p = next) {
         next = p->next;
         go_on(w, p);

@@ -31,9 +31,7 @@ static int copy(const copying *c, ad_at from, size_t size, ad_at *to) {
     return 0;
 }
 
-static int copy_poison(const copying *c, ad_at *poison) {
-    return copy(c, *poison, sizeof(ad_ledger_poison), poison);
-}
+static int copy_poison(const copying *c, ad_at *poison) { return copy(c, *poison, sizeof(ad_ledger_poison), poison); }
 
 /* ---- memory ---- */
 
@@ -136,15 +134,18 @@ static bool settle(ad_session *s) {
            !s->survival.at->fragile;
 }
 
+static bool goes(const copying *c, const ad_session *s) {
+    return atomic_load(&s->halted) && ad__survives(s) && !strcmp(s->principal, c->parting->who); /* others are over */
+}
+
 static int write_sessions(copying *c) {
     int status = 0;
-    for (ad_session *s = c->worker->sessions; s && !status; s = s->next) {
-        if (!atomic_load(&s->halted) || strcmp(s->principal, c->parting->who)) continue; /* others are over */
-        c->session = s;
-        if (settle(s)) status = copy_session(c);
-        else
-            status = ad__fault(c->fault, AD_E_UNSUPPORTED, "session %" PRIu64 " cannot be written down as it is", s->id);
-    }
+    for (ad_session *s = c->worker->sessions; s; s = s->next)
+        if (goes(c, s) && !settle(s))
+            return ad__fault(c->fault, AD_E_UNSUPPORTED, "session %" PRIu64 " cannot be written down as it is", s->id);
+    ad__spill_look(c->worker); /* what has come back from host memory says so now */
+    for (c->session = c->worker->sessions; c->session && !status; c->session = c->session->next)
+        if (goes(c, c->session)) status = copy_session(c);
     return status;
 }
 

@@ -310,8 +310,7 @@ static int note_all(ad_recovery *r, const ad_ledger_head *head, ad_fault *fault)
     for (const ad_ledger_session *at = session_at(r, head->sessions); at && !status; at = session_at(r, at->next)) {
         if (!most--) return ad__fault(fault, AD_E_PROTOCOL, "the ledger's list of sessions has no end");
         const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
-        const ad_ledger_table *t =
-            at->alive && !ad__recovery_skips(r, at->who) ? settled_table(r, at, state) : NULL;
+        const ad_ledger_table *t = at->alive && !ad__recovery_skips(r, at->who) ? settled_table(r, at, state) : NULL;
         if (t) status = ad__recovery_note(r, t, state);
     }
     return status ? ad__fault(fault, status, "out of memory") : 0;

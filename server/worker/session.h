@@ -36,10 +36,10 @@ typedef struct ad_reading {
 /* What a session waits for before it goes on. */
 typedef enum ad_wait_for {
     AD_WAIT_NONE,
-    AD_WAIT_LANE,     /* until the lane is idle */
-    AD_WAIT_ALL,      /* until all are */
-    AD_WAIT_ROOM,     /* until the lane has come a little further */
-    AD_WAIT_EVENT,    /* until the event is reached */
+    AD_WAIT_LANE,  /* until the lane is idle */
+    AD_WAIT_ALL,   /* until all are */
+    AD_WAIT_ROOM,  /* until the lane has come a little further */
+    AD_WAIT_EVENT, /* until the event is reached */
     /* no device */
     AD_WAIT_COMPILER, /* until a module has been compiled */
     AD_WAIT_PARTING,  /* until it is clear where its principal goes on (parting.h) */
@@ -68,12 +68,12 @@ struct ad_session {
     char principal[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
     ad_grants grants; /* what the principal may do */
     bool may_run_kernels;
-    bool parts;         /* but not here: its principal gets a worker of its own for that (parting.h) */
+    bool parts;          /* but not here: its principal gets a worker of its own for that (parting.h) */
     atomic_uint parting; /* ad_session_parting: it waits for that */
     uint64_t parting_at; /* with the message after so many */
     char parting_why[AD_FAULT_TEXT];
-    atomic_bool halted; /* another worker is about to go on with it */
-    bool parted;        /* it does */
+    atomic_bool halted;   /* another worker is about to go on with it */
+    bool parted;          /* it does */
     int64_t kernel_limit; /* ns that one may take; 0: any time */
 
     ad_tracer tracer;

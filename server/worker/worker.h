@@ -56,7 +56,7 @@ typedef struct ad_worker {
     atomic_uint nsessions;
     bool stopping;
     ad_parting *parting; /* principals that are on their way to a worker of their own (parting.h) */
-    int64_t leaving; /* until when those that cannot go over have time to hear that, ns; 0: it does not leave */
+    int64_t leaving;     /* until when those that cannot go over have time to hear that, ns; 0: it does not leave */
 
     pthread_mutex_t wake_lock; /* others than the engine wake the loop, */
     bool wakeable;             /* while there is one */

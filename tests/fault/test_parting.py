@@ -41,6 +41,15 @@ def share(client, d, *more):
     return a % 2**64, b % 2**64
 
 
+def leave_behind(server, place, values):
+    """A name whose session has gone."""
+    client = Client(server, place)
+    x = client.put(values)
+    client.reply(client.ask("publish", x, 0, "left", ""))
+    client.leave()
+    return x
+
+
 # ---- it moves, and nobody notices ----
 
 def test_everything_goes_along(server, place):
@@ -51,6 +60,7 @@ def test_everything_goes_along(server, place):
     large = one.put(np.arange(1_000_000))
     capability = share(one, large, 1, 0, 60_000)
     one.reply(one.ask("publish", one.put(np.full(100, 7)), 0, "seven", ""))
+    z = leave_behind(server, place, np.full(500, 9))
     one.op("stream", 64, 0, 1)
     one.op("on", 64)
     one.count(x, 500)
@@ -75,6 +85,7 @@ def test_everything_goes_along(server, place):
     three.reply(three.ask("attach", again, *capability))
     assert np.array_equal(three.get([again, *large[1:]]), np.arange(1_000_000))
     assert three.get(attach_name(three, "", "seven", x)).tolist() == [7] * 100
+    assert three.get(attach_name(three, "", "left", z)).tolist() == [9] * 500
     three.build()
     assert one.stat("sessions") == 3 and moved(server) == 1
     bystander.unharmed()
