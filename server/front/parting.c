@@ -24,8 +24,9 @@ static void tell(ad_domain *shared, uint32_t kind, const char *who, const char *
 /* Its sessions go on where they are. */
 static void give_up(ad_domain *d, const char *why) {
     ad_front *f = d->front;
-    ad__log(AD_LOG_WARN, "principal not moved", "principal=%s why=%s", d->name, why);
     d->parting = AD_PARTING_AWAITED;
+    if (f->stopping || ad__upgrade_leaves(f)) return; /* the next program's workers ask again */
+    ad__log(AD_LOG_WARN, "principal not moved", "principal=%s why=%s", d->name, why);
     tell(ad__domain_named(f, AD_DOMAIN_SHARED), AD_NOTE_PART_REFUSED, d->name, why);
     ad__handshake_wake(f);
 }
