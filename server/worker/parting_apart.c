@@ -45,7 +45,8 @@ static void check_buffer(void *user, ad_buffer *b) {
     if (!crosses(b->shared, l->session->principal, l->who)) return;
     if (b->shared->common) obstacle(l, "it has an array in common with another user, and both may write it: drop it");
     l->found = true;
-    l->wait = l->wait || (l->session->reading.active && l->session->reading.buffer == b);
+    /* What has been begun with its address, or keeps a state from being written, ends first. */
+    l->wait = l->wait || l->session->exporting || (l->session->reading.active && l->session->reading.buffer == b);
 }
 
 static void check_holder(void *user, const char *principal, ad_shared *m) {
@@ -79,9 +80,9 @@ static int settle(look *l) {
     ad_session *s = l->session;
     int status = ad__session_status(s, ad__lanes_wait(s, l->fault), l->fault);
     if (status) return status;
-    if (s->survival.late) ad__survival_flush(s, true);
-    else ad__survival_commit(s);
-    if (!ad__survival_parks_of(s, l->who)) return 0;
+    const bool counts = !s->survival.late || !ad__survives(s) || ad__survival_flush(s, true);
+    ad__survival_commit(s);
+    if (counts && !ad__survival_parks_of(s, l->who)) return 0;
     return ad__fault(l->fault, AD_E_UNSUPPORTED, "an array that others have had of it is still in use: try again");
 }
 
