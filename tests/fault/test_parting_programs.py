@@ -39,8 +39,8 @@ def begin(request, start, open_folder):
         folder = open_folder / "socket"
         folder.mkdir()
         os.chown(folder, SERVER_USER, SERVER_USER)
-        return start("--socket-mode=0666", "--kernels=unix", "--tcp=127.0.0.1:0", "--tcp-open=yes", *options,
-                     program=program, folder=str(folder), env=request.param)
+        return start("--socket-mode=0666", "--kernels=unix", "--tcp=127.0.0.1:0", "--tcp-open=yes",
+                     "--compile-seconds=60", *options, program=program, folder=str(folder), env=request.param)
     return make
 
 

@@ -174,13 +174,15 @@ def check(tool, build, families):
     """Failed lines and errors that a tool found."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["compute-sanitizer", "--tool", tool, "--target-processes", "all", "--log-file", f"{folder}/%p.log"]
-        # Below the tool two threads that use kernels for the first time may wait for each other for ever.
+        # Below the tool two threads that load kernels may wait for each other for ever.
         os.environ["CUDA_MODULE_LOADING"] = "EAGER"
         options = [plain_backend(build, folder)] if tool == "initcheck" else []
         server = bench.start_server(build / "bin" / "arrayd", f"{folder}/arrayd.sock", "cuda", command, options)
         try:
             import arrayd
             arrayd.connect(f"unix:{folder}/arrayd.sock")
+            arrayd.zeros(1).get()
+            time.sleep(3)  # libraries are loaded by a thread of the backend's, soon after it has begun
             failed = compute(arrayd, families)
         finally:
             server.terminate()
