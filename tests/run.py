@@ -85,6 +85,7 @@ def main():
     parser.add_argument("--build", default="build/release", type=pathlib.Path)
     parser.add_argument("suite", nargs="*", default=SUITES)
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
     build = options.build.resolve()
     report = build / "report"
     report.mkdir(parents=True, exist_ok=True)
