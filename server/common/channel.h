@@ -6,7 +6,6 @@
 #include "server/common/grants.h"
 
 #define AD_PRINCIPAL_SIZE 64
-#define AD_OFFERS 4   /* secrets that a session's client may go on with, of those that it has not shown yet */
 #define AD_PARTED '~' /* before the principal of a slab: host memory that goes with it to its own worker */
 
 enum {

@@ -277,7 +277,7 @@ static int spawn(ad_domain *d, const char *path, char **options, char **env, int
     char fd_option[32], *argv[64] = {(char *)(uintptr_t)path, fd_option};
     int argc = 2;
     snprintf(fd_option, sizeof fd_option, "--channel-fd=%d", WORKER_FD);
-    if (!strcmp(d->name, AD_DOMAIN_SHARED)) argv[argc++] = (char *)(uintptr_t) "--shared=1";
+    if (ad__domain_is_shared(d)) argv[argc++] = (char *)(uintptr_t) "--shared=1";
     while (*options && argc < 63) argv[argc++] = *options++;
     uv_stdio_container_t stdio[WORKER_FD + 1] = {
         {.flags = UV_IGNORE},

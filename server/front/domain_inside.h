@@ -2,6 +2,8 @@
 #ifndef AD_SERVER_FRONT_DOMAIN_INSIDE_H
 #define AD_SERVER_FRONT_DOMAIN_INSIDE_H
 
+#include <string.h>
+
 #include "server/front/front.h"
 
 #define AD_DOMAIN_SHARED "shared"
@@ -43,6 +45,7 @@ ad_domain *ad__domain_new(ad_front *f, const char *name); /* NULL: no memory */
 void ad__domain_restart(ad_domain *d);
 /* Its worker is to go on with what the one before has left. */
 void ad__domain_recover(ad_domain *d);
+static inline bool ad__domain_is_shared(const ad_domain *d) { return !strcmp(d->name, AD_DOMAIN_SHARED); }
 /* Its process, or something of that, is still there. */
 static inline bool ad__domain_is_ending(const ad_domain *d) { return d->alive || d->polled || d->processed; }
 /* The channel is watched for what can be read and, when notes wait, for room. */

@@ -12,8 +12,6 @@
 #include "server/common/os.h"
 #include "server/front/domain_inside.h"
 
-static bool is_shared(const ad_domain *d) { return !strcmp(d->name, AD_DOMAIN_SHARED); }
-
 static void tell(ad_domain *shared, uint32_t kind, const char *who, const char *why) {
     ad_note note = {.kind = kind};
     snprintf(note.who, sizeof note.who, "%s", who);
@@ -22,13 +20,20 @@ static void tell(ad_domain *shared, uint32_t kind, const char *who, const char *
 }
 
 /* Its sessions go on where they are. */
+static void stay(ad_domain *d, const char *why) {
+    d->parting = AD_PARTING_AWAITED;
+    ad__log(AD_LOG_WARN, "principal not moved", "principal=%s why=%s", d->name, why);
+    ad__handshake_wake(d->front);
+}
+
 static void give_up(ad_domain *d, const char *why) {
     ad_front *f = d->front;
-    d->parting = AD_PARTING_AWAITED;
-    if (f->stopping || ad__upgrade_leaves(f)) return; /* the next program's workers ask again */
-    ad__log(AD_LOG_WARN, "principal not moved", "principal=%s why=%s", d->name, why);
+    if (f->stopping || ad__upgrade_leaves(f)) { /* the next program's workers ask again */
+        d->parting = AD_PARTING_AWAITED;
+        return;
+    }
     tell(ad__domain_named(f, AD_DOMAIN_SHARED), AD_NOTE_PART_REFUSED, d->name, why);
-    ad__handshake_wake(f);
+    stay(d, why);
 }
 
 /* ---- asking for a worker ---- */
@@ -47,7 +52,7 @@ static ad_domain *domain_for(ad_front *f, const char *who) {
 }
 
 void ad__parting_asked(ad_domain *from, const ad_note *note) {
-    ad_domain *d = is_shared(from) ? domain_for(from->front, note->who) : NULL;
+    ad_domain *d = ad__domain_is_shared(from) ? domain_for(from->front, note->who) : NULL;
     if (!d || d->parting == AD_PARTING_NONE) {
         tell(from, AD_NOTE_PART_REFUSED, note->who,
              d ? "the principal has one already, where its other sessions are: connect again" : "out of host memory");
@@ -63,17 +68,14 @@ void ad__parting_asked(ad_domain *from, const ad_note *note) {
 
 void ad__parting_lost(ad_domain *gone) {
     if (gone->parting == AD_PARTING_COMING) give_up(gone, gone->why.text);
-    if (!is_shared(gone)) return;
+    if (!ad__domain_is_shared(gone)) return;
     for (ad_domain *d = gone->front->domains; d; d = d->next)
         if (d->parting) d->parting = AD_PARTING_AWAITED;
 }
 
 void ad__parting_failed(const ad_domain *from, const ad_note *note) {
-    ad_domain *d = is_shared(from) ? ad__domain_named(from->front, note->who) : NULL;
-    if (!d || d->parting != AD_PARTING_GOING) return;
-    ad__log(AD_LOG_WARN, "principal not moved", "principal=%s why=%s", d->name, note->text);
-    d->parting = AD_PARTING_AWAITED;
-    ad__handshake_wake(d->front);
+    ad_domain *d = ad__domain_is_shared(from) ? ad__domain_named(from->front, note->who) : NULL;
+    if (d && d->parting == AD_PARTING_GOING) stay(d, note->text);
 }
 
 bool ad__parting_goes(const ad_front *f, const char *who) {
@@ -97,7 +99,7 @@ static void take_sessions(ad_domain *from, ad_domain *d) {
 
 void ad__parting_done(ad_domain *from, const ad_note *note, int fd) {
     ad_front *f = from->front;
-    ad_domain *d = is_shared(from) ? ad__domain_named(f, note->who) : NULL;
+    ad_domain *d = ad__domain_is_shared(from) ? ad__domain_named(f, note->who) : NULL;
     if (!d || d->parting != AD_PARTING_GOING) {
         if (fd >= 0) close(fd);
         return;
@@ -121,7 +123,7 @@ void ad__parting_done(ad_domain *from, const ad_note *note, int fd) {
 }
 
 void ad__parting_tell(ad_domain *shared) {
-    if (!is_shared(shared)) return;
+    if (!ad__domain_is_shared(shared)) return;
     for (const ad_domain *d = shared->front->domains; d; d = d->next)
         if (d != shared && !d->parting) tell(shared, AD_NOTE_PART_DONE, d->name, "");
 }

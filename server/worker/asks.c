@@ -149,11 +149,12 @@ bool ad__ask(ad_session *s, ad_message *m) {
     /* What has been told once is known when all is that came before. */
     if (s->survival.silent && s->survival.untold && !ad__survival_ready(s)) return false;
     if (s->parts) {
-        ad_fault fault = {0};
-        bool refused;
-        if (ad__parting_awaits(s, m, &refused, &fault)) return false;
-        if (refused) ad__reply_fault(s, m->u[0], fault.code, &fault);
-        if (refused) return true;
+        ad_fault refused = {0};
+        if (ad__parting_awaits(s, m, &refused)) return false;
+        if (refused.code) {
+            ad__reply_fault(s, m->u[0], refused.code, &refused);
+            return true;
+        }
     }
     switch (m->opcode) {
     case AD_REQ_READ:

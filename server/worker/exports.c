@@ -103,7 +103,7 @@ static int check(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
         return ad__fault(fault, AD_E_VALUE, "export: the array is read-only, and who gets its memory could write it");
     if (b->import)
         return ad__fault(fault, AD_E_VALUE, "export: the array is memory of its program: export a copy of it");
-    if (b->shared && b->shared->home) whose = ad__estate_account(b->shared->home->estate)->principal;
+    if (b->shared) whose = ad__shared_owner(b->shared);
     if (!whose) return ad__fault(fault, AD_E_VALUE, "export: the array has no elements");
     if (strcmp(whose, s->principal))
         return ad__fault(fault, AD_E_VALUE, "export: the array lies in memory of %s: export a copy of it", whose);
@@ -229,12 +229,10 @@ static int hand_over(ad_session *s, ad_exported *l, uint64_t request, ad_fault *
     return 0;
 }
 
-static void abandon(ad_session *s) {
+void ad__exports_end(ad_session *s) {
     if (s->exporting) end(s->worker, s->exporting);
     s->exporting = NULL;
 }
-
-void ad__exports_end(ad_session *s) { abandon(s); }
 
 /* The descriptor that came with the message is taken off whatever becomes of it, or the next one would get it. */
 static int start(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fault) {
@@ -286,7 +284,7 @@ bool ad__export(ad_session *s, const ad_message *m) {
         if (!status && !ad__session_poll(s)) return false;
     }
     if (s->exporting) status = hand_over(s, s->exporting, m->u[0], &fault);
-    if (status) abandon(s);
+    if (status) ad__exports_end(s);
     s->exporting = NULL;
     if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);
     return true;

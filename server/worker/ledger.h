@@ -21,6 +21,7 @@
 #define AD_LEDGER_VERSION 6
 #define AD_LEDGER_REUSED (UINT64_C(1) << 63) /* in ad_ledger_row.writing: something else is there, or may be */
 #define AD_LEDGER_STATES 3
+#define AD_OFFERS 4 /* secrets that a client may go on with, of those that it has not shown yet */
 
 /* An offset into the ledger; 0: nothing. */
 typedef uint64_t ad_at;
@@ -134,14 +135,20 @@ typedef struct ad_ledger_block {
     ad_at data; /* of the first byte */
 } ad_ledger_block;
 
+/* Secrets that have been sent to a session's client: the last of them, number n at n % AD_OFFERS. */
+typedef struct ad_offers {
+    uint8_t secret[AD_OFFERS][AD_SECRET];
+    uint64_t made, over; /* so many have been sent; the first so many are worth nothing any more */
+} ad_offers;
+
 typedef struct ad_ledger_session {
     ad_at next;
     uint64_t id, process, alive;
     uint64_t key; /* of the fork that began it; 0: it is none's */
     char who[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
     ad_grants grants;
-    uint8_t secret[AD_SECRET], offer[AD_OFFERS][AD_SECRET];
-    uint64_t offered, void_offers;
+    uint8_t secret[AD_SECRET];
+    ad_offers offers;
     uint64_t lives;    /* workers that have begun with this state */
     uint64_t loading;  /* the id of a module that is being set up, which runs code of the user; 0: none */
     uint64_t launched; /* the last operation that was a user's kernel */
@@ -211,6 +218,16 @@ ad_ledger_holder *ad__ledger_holder(const ad_ledger *l, uint32_t place); /* NULL
 /* The place is that of the row's buffer, and later than what the row itself says. */
 static inline bool ad__ledger_is_later(const ad_ledger_place *p, const ad_ledger_row *row) {
     return row->kind == AD_LEDGER_BUFFER && p->id == row->id && p->moves > row->moves;
+}
+
+/* Say in the row where the buffer was moved to last: then nobody else had its memory. */
+static inline void ad__ledger_settle(ad_ledger_row *row, const ad_ledger_place *p) {
+    if (!p || !ad__ledger_is_later(p, row)) return;
+    row->slab = p->slab;
+    row->offset = p->offset;
+    row->block = p->block;
+    row->moves = p->moves;
+    row->shared = row->common = 0;
 }
 
 /* Store a number that makes what was written before part of the ledger. */

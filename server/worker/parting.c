@@ -11,7 +11,12 @@
 #include "server/worker/exports.h"
 #include "server/worker/recovery.h"
 
-static bool is_of(const ad_session *s, const char *who) { return !strcmp(s->principal, who); }
+static void tell(ad_worker *w, uint32_t kind, const char *who, const char *why, int fd) {
+    ad_note note = {.kind = kind};
+    snprintf(note.who, sizeof note.who, "%s", who);
+    snprintf(note.text, sizeof note.text, "%s", why);
+    ad__worker_tell(w, &note, fd);
+}
 
 /* ---- asking ---- */
 
@@ -22,23 +27,20 @@ static bool wants_own(const ad_message *m) {
 }
 
 static void ask(ad_session *s, uint64_t number) {
-    ad_note note = {.kind = AD_NOTE_PART_ASKED, .id = s->id};
-    memcpy(note.who, s->principal, sizeof note.who);
     s->parting_at = number;
     atomic_store(&s->parting, AD_SESSION_PARTS);
-    ad__worker_tell(s->worker, &note, -1);
+    tell(s->worker, AD_NOTE_PART_ASKED, s->principal, "", -1);
     ad__log(AD_LOG_DEBUG, "own worker wanted", "session=%lu principal=%s", s->id, s->principal);
 }
 
-bool ad__parting_awaits(ad_session *s, const ad_message *m, bool *refused, ad_fault *fault) {
+bool ad__parting_awaits(ad_session *s, const ad_message *m, ad_fault *refused) {
     const uint64_t number = s->done + s->requests; /* of messages before this one */
-    *refused = false;
-    if (!s->parts || !wants_own(m)) return false;
+    if (!wants_own(m)) return false;
     if (atomic_load(&s->parting) == AD_SESSION_REFUSED && s->parting_at == number) {
-        *refused = m->opcode == AD_REQ_BUILD; /* the others are as for who may not run kernels */
-        ad__fault(fault, AD_E_UNSUPPORTED,
-                  "kernels run in a worker of one's own, and what %s has here cannot be moved to one: %s", s->principal,
-                  s->parting_why);
+        if (m->opcode == AD_REQ_BUILD) /* the others are as for who may not run kernels */
+            ad__fault(refused, AD_E_UNSUPPORTED,
+                      "kernels run in a worker of one's own, and what %s has here cannot be moved to one: %s",
+                      s->principal, s->parting_why);
         return false;
     }
     if (atomic_load(&s->parting) != AD_SESSION_PARTS) ask(s, number);
@@ -57,7 +59,7 @@ static void halt(ad_session *s) {
 
 static void refuse(ad_worker *w, const char *who, const char *why) {
     for (ad_session *s = w->sessions; s; s = s->next) {
-        if (!is_of(s, who)) continue;
+        if (!ad__parting_concerns(s, who)) continue;
         if (atomic_load(&s->parting) == AD_SESSION_PARTS) {
             snprintf(s->parting_why, sizeof s->parting_why, "%s", why);
             atomic_store(&s->parting, AD_SESSION_REFUSED);
@@ -94,7 +96,7 @@ static int quiet(ad_session *s, ad_fault *fault) {
 static int all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
     int status = 0;
     for (ad_session *s = w->sessions; s; s = s->next) {
-        int one = is_of(s, who) ? quiet(s, fault) : 0;
+        int one = ad__parting_concerns(s, who) ? quiet(s, fault) : 0;
         if (one < 0) return one;
         status |= one;
     }
@@ -122,24 +124,19 @@ static void end(ad_worker *w, ad_parting *p) {
 }
 
 static void tell_failed(ad_worker *w, const char *who, const char *why) {
-    ad_note note = {.kind = AD_NOTE_PART_FAILED};
-    memcpy(note.who, who, sizeof note.who);
-    snprintf(note.text, sizeof note.text, "%s", why);
-    ad__worker_tell(w, &note, -1);
+    tell(w, AD_NOTE_PART_FAILED, who, why, -1);
     refuse(w, who, why);
 }
 
 static int hand_over(ad_worker *w, ad_parting *p, ad_fault *fault) {
     ad_ledger *l = NULL;
-    ad_note note = {.kind = AD_NOTE_PARTED};
     int status = ad__parting_separate(w, p->who, fault);
     if (!status) status = ad__parting_write(w, p, &l, fault);
     int fd = status ? -1 : ad__os.dup(ad__ledger_descriptor(l));
     if (!status && fd < 0) status = ad__fault(fault, AD_E_SYSTEM, "no descriptor for what is to be written down");
     ad__ledger_close(l);
     if (status) return status;
-    memcpy(note.who, p->who, sizeof note.who);
-    ad__worker_tell(w, &note, fd);
+    tell(w, AD_NOTE_PARTED, p->who, "", fd);
     ad__log(AD_LOG_DEBUG, "principal written down", "principal=%s copied=%lu", p->who, (unsigned long)p->copies);
     p->step = AD_PARTING_TOLD;
     return 0;
@@ -147,9 +144,11 @@ static int hand_over(ad_worker *w, ad_parting *p, ad_fault *fault) {
 
 /* What they have is another worker's: here it is given back. */
 static void let_go(ad_worker *w, ad_parting *p) {
-    ad__parting_release(w, p->who);
+    ad__exports_part(w, p->who);
+    ad__names_part(w, p->who);
+    ad__capabilities_part(w, p->who);
     for (ad_session *s = w->sessions; s; s = s->next) {
-        if (!is_of(s, p->who)) continue;
+        if (!ad__parting_concerns(s, p->who)) continue;
         s->parted = true;
         ad__engine_end(s);
     }

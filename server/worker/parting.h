@@ -10,6 +10,8 @@
 #ifndef AD_SERVER_PARTING_H
 #define AD_SERVER_PARTING_H
 
+#include <string.h>
+
 #include "server/worker/session.h"
 
 typedef enum ad_parting_step {
@@ -29,9 +31,11 @@ struct ad_parting {
     size_t copies, room;
 };
 
-/* Runner: the message must wait until its principal has a worker of its own. False: it is executed here; *refused: no
- * kernel may be, and the fault says why. */
-bool ad__parting_awaits(ad_session *s, const ad_message *m, bool *refused, ad_fault *fault);
+static inline bool ad__parting_concerns(const ad_session *s, const char *who) { return !strcmp(s->principal, who); }
+
+/* Runner, of a session that parts: the message must wait until its principal has a worker of its own. False: it is
+ * executed here, unless it is refused, with a fault that says why. */
+bool ad__parting_awaits(ad_session *s, const ad_message *m, ad_fault *refused);
 
 /* What the session has begun it must end where it is: the memory may be another one then. */
 bool ad__parting_ends(const ad_session *s);
@@ -47,8 +51,6 @@ void ad__parting_close(ad_worker *w);
 int ad__parting_check(ad_worker *w, const char *who, ad_fault *fault);
 /* Each of those who have a snapshot in common gets its own. */
 int ad__parting_separate(ad_worker *w, const char *who, ad_fault *fault);
-/* Names, capabilities and leases of the principal are over. */
-void ad__parting_release(ad_worker *w, const char *who);
 
 /* ---- parting_ledger.c ---- */
 /* All that another worker needs to go on with the principal. Who runs the engine, and is the I/O thread. */

@@ -1,7 +1,5 @@
 /* What a principal that goes has in common with those who stay. Snapshots become each one's own: nobody sees a
  * difference. Memory that both write into cannot be in two workers. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "server/worker/exports.h"
@@ -17,8 +15,6 @@ typedef struct look {
     int status;
     ad_fault *fault;
 } look;
-
-static bool is_of(const ad_session *s, const char *who) { return !strcmp(s->principal, who); }
 
 /* One of the two goes, the other stays. */
 static bool crosses(const ad_shared *m, const char *holder, const char *who) {
@@ -39,7 +35,7 @@ static bool is_plain(const ad_buffer *b) {
 
 static void check_buffer(void *user, ad_buffer *b) {
     look *l = user;
-    const bool goes = is_of(l->session, l->who);
+    const bool goes = ad__parting_concerns(l->session, l->who);
     if (goes && b->import) obstacle(l, "it uses memory of its program (lend): drop those arrays, or copy them");
     if (goes && is_plain(b)) obstacle(l, "programs have memory of it by handles (ipc_handle): drop those arrays");
     if (!crosses(b->shared, l->session->principal, l->who)) return;
@@ -61,7 +57,7 @@ int ad__parting_check(ad_worker *w, const char *who, ad_fault *fault) {
     ad__names_holders(w, check_holder, &l);
     ad__capabilities_holders(w, check_holder, &l);
     for (l.session = w->sessions; l.session && !l.status; l.session = l.session->next) {
-        if (is_of(l.session, who) && l.session->modules.count) obstacle(&l, "it has modules of kernels");
+        if (ad__parting_concerns(l.session, who) && l.session->modules.count) obstacle(&l, "it has modules of kernels");
         ad__buffers_each(&l.session->buffers, check_buffer, &l);
     }
     return l.status ? l.status : l.wait;
@@ -90,11 +86,11 @@ static int separate(look *l) {
     ad_session *s = l->session;
     l->found = l->wait = false;
     ad__buffers_each(&s->buffers, check_buffer, l);
-    const bool parks = !is_of(s, l->who) && ad__survival_parks_of(s, l->who);
+    const bool parks = !ad__parting_concerns(s, l->who) && ad__survival_parks_of(s, l->who);
     if (l->status || !(l->found || parks)) return l->status;
     ad__held_flush(s);
     ad__buffers_each(&s->buffers, detach, l);
-    return l->status ? l->status : is_of(s, l->who) ? 0 : settle(l);
+    return l->status ? l->status : ad__parting_concerns(s, l->who) ? 0 : settle(l);
 }
 
 int ad__parting_separate(ad_worker *w, const char *who, ad_fault *fault) {
@@ -102,10 +98,4 @@ int ad__parting_separate(ad_worker *w, const char *who, ad_fault *fault) {
     int status = 0;
     for (l.session = w->sessions; l.session && !status; l.session = l.session->next) status = separate(&l);
     return status;
-}
-
-void ad__parting_release(ad_worker *w, const char *who) {
-    ad__exports_part(w, who);
-    ad__names_part(w, who);
-    ad__capabilities_part(w, who);
 }

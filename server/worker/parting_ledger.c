@@ -68,13 +68,7 @@ static int copy_row(const copying *c, ad_ledger_row *row) {
     row->elsewhere = 0;
     if (status || row->kind != AD_LEDGER_BUFFER) return status;
     const ad_buffer *b = ad__buffers_find(&c->session->buffers, row->id);
-    if (p && ad__ledger_is_later(p, row)) {
-        row->slab = p->slab;
-        row->offset = p->offset;
-        row->block = p->block;
-        row->moves = p->moves;
-        row->shared = row->common = 0;
-    }
+    ad__ledger_settle(row, p);
     return b && b->moved ? copy_host(c, b, row) : 0;
 }
 
@@ -135,7 +129,7 @@ static bool settle(ad_session *s) {
 }
 
 static bool goes(const copying *c, const ad_session *s) {
-    return atomic_load(&s->halted) && ad__survives(s) && !strcmp(s->principal, c->parting->who); /* others are over */
+    return atomic_load(&s->halted) && ad__survives(s) && ad__parting_concerns(s, c->parting->who); /* others are over */
 }
 
 static int write_sessions(copying *c) {

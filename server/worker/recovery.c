@@ -245,14 +245,8 @@ static ad_session *make_session(ad_worker *w, const ad_ledger_session *at) {
     int fd = no_connection();
     ad_session *s = fd < 0 ? NULL : ad__session_new(w, &note, fd);
     if (!s) return NULL;
-    s->comeback.offered = at->offered;
-    s->comeback.void_offers = at->void_offers;
-    memcpy(s->comeback.offer, at->offer, sizeof at->offer);
-    if (s->survival.at) {
-        memcpy(s->survival.at->offer, at->offer, sizeof at->offer);
-        s->survival.at->offered = at->offered;
-        s->survival.at->void_offers = at->void_offers;
-    }
+    s->comeback.offers = at->offers;
+    if (s->survival.at) s->survival.at->offers = at->offers;
     return s;
 }
 

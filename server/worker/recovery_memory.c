@@ -80,15 +80,10 @@ static bool was_changing(const ad_ledger_row *row, const ad_ledger_state *state)
     return (row->writing & ~AD_LEDGER_REUSED) > state->operations;
 }
 
-/* The row, as it would be if it had been written when the buffer was moved last: then nobody else had its memory. */
+/* The row, as it would be if it had been written when the buffer was moved last. */
 static ad_ledger_row settled(const ad_recovery *r, const ad_ledger_row *row) {
     ad_ledger_row out = *row;
-    const ad_ledger_place *p = ad__recovery_look(r, row->elsewhere, sizeof *p);
-    if (!p || !ad__ledger_is_later(p, row)) return out;
-    out.shared = out.common = 0;
-    out.slab = p->slab;
-    out.offset = p->offset;
-    out.block = p->block;
+    ad__ledger_settle(&out, ad__recovery_look(r, row->elsewhere, sizeof(ad_ledger_place)));
     return out;
 }
 

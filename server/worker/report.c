@@ -143,11 +143,9 @@ void ad__report_over(ad_session *s) {
     int64_t counter[AD_NCOUNTER];
     if (!p) return;
     ad__session_counters(s, counter);
+    if (s->parted) counter[AD_COUNTER_ops_done] = 0; /* it is not over, and counts them where it is */
     for (int i = 0; i < AD_NCOUNTER; i++) p->row.counter[i] += counter[i];
-    p->row.sessions++;
-    if (!s->parted) return;
-    p->row.sessions--; /* it is not over, and counts its operations where it is */
-    p->row.counter[AD_COUNTER_ops_done] -= counter[AD_COUNTER_ops_done];
+    p->row.sessions += !s->parted;
 }
 
 void ad__report_close(ad_worker *w) {

@@ -110,17 +110,17 @@ static void settle(ad_session *s, const uint8_t secret[AD_SECRET]) {
     ad_comeback *c = &s->comeback;
     ad_ledger_session *at = s->survival.at;
     memcpy(c->secret, secret, sizeof c->secret);
-    c->void_offers = c->offered;
+    c->offers.over = c->offers.made;
     if (!at) return;
     memcpy(at->secret, c->secret, sizeof at->secret); /* as an offer it is good until it is there */
-    ad__ledger_store(&at->void_offers, c->offered);
+    ad__ledger_store(&at->offers.over, c->offers.made);
 }
 
 /* Only who has read the answer to a resume sends anything. */
 void ad__session_heard(ad_session *s) {
-    const ad_comeback *c = &s->comeback;
+    const ad_offers *o = &s->comeback.offers;
     look_for_sender(s);
-    if (c->void_offers < c->offered) settle(s, c->offer[(c->offered - 1) % AD_OFFERS]);
+    if (o->over < o->made) settle(s, o->secret[(o->made - 1) % AD_OFFERS]);
 }
 
 int ad__session_note(ad_session *s, const ad_frame *note, ad_fault *fault) {
@@ -158,10 +158,10 @@ static void refuse(const ad_note *note, int fd, int code, const char *why) {
 
 /* One of those that were sent since anything has come. Not only the last: an attempt that the client has given up may
  * come after the one that it went on with, by another connection. */
-static bool is_offered(const ad_comeback *c, const uint8_t secret[AD_SECRET]) {
+static bool is_offered(const ad_offers *o, const uint8_t secret[AD_SECRET]) {
     bool is = false;
-    for (uint64_t n = c->offered < AD_OFFERS ? 0 : c->offered - AD_OFFERS; n < c->offered; n++)
-        if (!ad__secret_differs(secret, c->offer[n % AD_OFFERS], AD_SECRET)) is |= n >= c->void_offers;
+    for (uint64_t n = o->made < AD_OFFERS ? 0 : o->made - AD_OFFERS; n < o->made; n++)
+        if (!ad__secret_differs(secret, o->secret[n % AD_OFFERS], AD_SECRET)) is |= n >= o->over;
     return is;
 }
 
@@ -171,7 +171,7 @@ static const char *check(ad_session *s, const ad_note *note) {
     if (!s || strcmp(s->principal, note->who)) return "there is no such session of this client's";
     ad_comeback *c = &s->comeback;
     bool old = !ad__secret_differs(note->secret, c->secret, sizeof c->secret);
-    bool offered = is_offered(c, note->secret);
+    bool offered = is_offered(&c->offers, note->secret);
     if (!c->able || !(old || offered)) return "the secret is not the session's, or has been used before";
     if (is_over(s) || c->left) return "the session is over";
     if (offered) settle(s, note->secret);
@@ -195,8 +195,9 @@ static int take_up(ad_session *s, int fd, const ad_note *note, const char **why)
     int status = answer(s, next, frame, sizeof frame, &size);
     if (status) return status;
     if (s->survival.at) { /* before the client can have it */
-        memcpy(s->survival.at->offer[c->offered % AD_OFFERS], next, sizeof next);
-        ad__ledger_store(&s->survival.at->offered, c->offered + 1);
+        ad_offers *o = &s->survival.at->offers;
+        memcpy(o->secret[c->offers.made % AD_OFFERS], next, sizeof next);
+        ad__ledger_store(&o->made, c->offers.made + 1);
     }
     ad__session_watch(s, 0);
     int old = dup(s->fd);
@@ -206,7 +207,7 @@ static int take_up(ad_session *s, int fd, const ad_note *note, const char **why)
         close(old);
     }
     if (status) return status;
-    memcpy(c->offer[c->offered++ % AD_OFFERS], next, sizeof next);
+    memcpy(c->offers.secret[c->offers.made++ % AD_OFFERS], next, sizeof next);
     c->away = c->native = false;
     c->count++;
     ad__comeback_close(s);

@@ -7,8 +7,7 @@
 #ifndef AD_SERVER_RESUME_H
 #define AD_SERVER_RESUME_H
 
-#include "protocol/message.h"
-#include "server/common/channel.h"
+#include "server/worker/ledger.h"
 
 struct ad_session;
 struct ad_worker;
@@ -20,8 +19,7 @@ typedef struct ad_comeback {
     bool away;     /* there is no connection ... */
     int64_t until; /* ... and the session waits for one until then */
     uint8_t secret[AD_SECRET];
-    uint8_t offer[AD_OFFERS][AD_SECRET]; /* those that were sent last: number n at n % AD_OFFERS */
-    uint64_t offered, void_offers;       /* so many have been sent; the first so many are worth nothing any more */
+    ad_offers offers;
     uint64_t key;     /* of the fork, by which the client knows the session until it is welcomed; 0: of none */
     uint64_t process; /* the client's, as the kernel says, too; 0: not known */
     int process_fd;   /* while it is away; -1: none */

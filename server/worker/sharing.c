@@ -18,8 +18,13 @@ static bool is_of(const ad_session *s, const ad_lane *lane) { return lane && lan
 
 static bool behind(const ad_worker *w, const ad_shared *m) { return w->backend->asynchronous && m->home; }
 
+const char *ad__shared_owner(const ad_shared *m) {
+    return m->home ? ad__estate_account(m->home->estate)->principal : NULL;
+}
+
 bool ad__shared_is_of(const ad_shared *m, const char *principal) {
-    return m->home && !strcmp(ad__estate_account(m->home->estate)->principal, principal);
+    const char *owner = ad__shared_owner(m);
+    return owner && !strcmp(owner, principal);
 }
 
 /* ---- holders ---- */

@@ -93,7 +93,8 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b);
 /* The same for others, and held once for them: where it is memory of the client, a copy. They wait for what has been
  * done to it so far. NULL with a fault. */
 ad_shared *ad__shared_give(ad_session *s, ad_buffer *b, ad_fault *fault);
-/* It lies in memory of this principal. */
+/* In whose memory it lies; NULL: it has none. */
+const char *ad__shared_owner(const ad_shared *shared);
 bool ad__shared_is_of(const ad_shared *shared, const char *principal);
 /* A new buffer of the session that means it. */
 int ad__shared_join(ad_session *s, ad_shared *shared, uint64_t id, bool readonly, ad_fault *fault);

@@ -10,7 +10,6 @@ from places import port_of
 from raw import Closed, wait_until
 from returning import Session, add_one
 
-LATE = {"ARRAYD_CPU_LATE": "1"}
 MAY = "kernels=yes names=100 exports=yes"
 SOURCE = 'extern "C" __global__ void five(long long *x) { x[threadIdx.x] += 5; }'
 

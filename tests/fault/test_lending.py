@@ -12,11 +12,11 @@ from places import port_of
 from raw import TOP, Client, Closed, Failed, frame, message, wait_until
 from seeing import ctl
 from test_exports import outcome, program
+from test_survival import LATE
 from upgrading import upgrade
 
 HELD = ("imports", "imported_bytes", "exports", "shared_buffers", "capabilities", "orphans", "used_bytes",
         "principal_bytes")
-LATE = {"ARRAYD_CPU_LATE": "1"}
 PRELUDE = """
 import gc, os, pickle, sys, time, weakref
 sys.path.insert(0, {folder!r})

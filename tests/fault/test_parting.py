@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import raw
-from parting import LATE, MAY, SOURCE, Bystander, Client, kill, start_for, worker_of
+from parting import MAY, SOURCE, Bystander, Client, kill, start_for, worker_of
 from raw import Failed, wait_until
 from returning import Session
 from seeing import see
-from test_quota import attach_name, fill
+from test_quota import attach_name, fill, share
+from test_survival import LATE
 from upgrading import upgrade
 
 STORM = int(os.environ.get("ARRAYD_KILLS", 20))
@@ -34,11 +35,6 @@ def server(start, place, env):
 
 def moved(server, name="mover"):
     return sum(f'event="principal moved" principal=token:{name} ' in line for line in list(server.lines))
-
-
-def share(client, d, *more):
-    (a, b, number), _ = client.reply(client.ask("share", d[0], *(more or (0, 0, 60_000))))
-    return a % 2**64, b % 2**64
 
 
 def leave_behind(server, place, values):
@@ -134,7 +130,7 @@ def test_memory_of_the_shared_worker_is_as_before(start, place, env):
         client = Client(server, place, name)
         arrays = [client.put(np.arange(n)) for n in (10, 1000, 100_000, 1_000_000)]
         client.reply(client.ask("publish", arrays[2], 0, "n", ""))
-        share(client, arrays[3])
+        share(client, arrays[3], 0, 0, 60_000)
         client.build()
         for x in arrays:
             assert np.array_equal(client.get(x), np.arange(x[3][0]))

@@ -8,11 +8,12 @@ import tempfile
 import pytest
 
 import raw
-from parting import LATE, worker_of
+from parting import worker_of
 from places import port_of
 from raw import wait_until
 from seeing import see
 from test_exports import outcome, program
+from test_survival import LATE
 from test_upgrade import Steady
 from upgrading import upgrade
 
