@@ -239,10 +239,10 @@ static void find_worker(ad_handshake *h) {
     if (!d || state == AD_DOMAIN_FAILED) {
         refuse(h, AD_E_CONNECTION, fault.text);
     } else if (state == AD_DOMAIN_READY) {
-        if (give(h, d)) { /* it is dying, or descriptors have run out: wait for what comes next */
-            h->session = 0;
-            h->waiting = true;
-        }
+        int status = give(h, d);
+        if (status) h->session = 0;
+        if (status == AD_E_CONNECTION) wait(h); /* it is dying: another one comes */
+        else if (status) refuse(h, AD_E_SYSTEM, "out of descriptors or host memory: try again");
     } else {
         wait(h);
     }
