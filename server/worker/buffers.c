@@ -49,7 +49,7 @@ void ad__buffers_foresee(const ad_buffers *t, const uint64_t *id, size_t n) {
         const slot *s = &t->slots[home(t, id[i])]; /* or near it, and then that one is not foreseen */
         if (!s->buffer || s->id != id[i]) continue;
         b[found++] = s->buffer;
-        for (size_t at = 0; at < sizeof *s->buffer; at += LINE) __builtin_prefetch((const char *)s->buffer + at, 1);
+        for (size_t at = 0; at < AD_BUFFER_CLEARED; at += LINE) __builtin_prefetch((const char *)s->buffer + at, 1);
     }
     for (size_t i = 0; i < found; i++) {
         __builtin_prefetch(b[i]->block.chunk, 1);
@@ -95,7 +95,7 @@ int ad__buffers_add(ad_buffers *t, uint64_t id, ad_buffer **out, ad_fault *fault
     if (s->id) return ad__fault(fault, AD_E_VALUE, "buffer id %" PRIu64 " is in use", id);
     ad_buffer *b = spare(t);
     if (!b) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    memset(b, 0, sizeof *b);
+    memset(b, 0, AD_BUFFER_CLEARED);
     b->id = id;
     *s = (slot){id, b};
     t->count++;

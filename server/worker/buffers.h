@@ -2,6 +2,8 @@
 #ifndef AD_SERVER_BUFFERS_H
 #define AD_SERVER_BUFFERS_H
 
+#include <stddef.h>
+
 #include "protocol/op.h"
 #include "server/worker/lane.h"
 #include "server/worker/poison.h"
@@ -40,6 +42,7 @@ struct ad_buffer {
     bool changed;   /* since that was written */
     bool readonly;  /* published by somebody: this session may not write it */
     bool in_use;    /* it is not moved to host memory */
+    bool was_moved; /* ever: so moves means something */
 
     /* while operations are held (held.h) */
     bool promised; /* it has a size, but no memory yet */
@@ -50,16 +53,18 @@ struct ad_buffer {
     int16_t value; /* what the last of them to write it leaves in it, counted from 1; 0: none does */
     int16_t tie;   /* the first of them that uses it, */
     int16_t leaf;  /* by the view of this number, */
-    ad_desc view;  /* which is this one */
+    union {
+        ad_desc view;    /* which is this one */
+        ad_buffer *next; /* held no more: of those that leave, and of the spare ones */
+    };
 
-    /* of few */
+    /* of few, and not cleared: a line of the cache that others need not have */
     struct ad_session *holder; /* of shared: the session that this one belongs to, */
     ad_buffer *next_holder, *prev_holder;
     uint64_t seen;  /* and the version of the contents that its streams wait for already */
     uint64_t moves; /* to host memory and back, so far */
-
-    ad_buffer *next; /* spare ones */
 };
+#define AD_BUFFER_CLEARED offsetof(ad_buffer, holder)
 
 /* Open addressing with linear probing; buffers themselves stay where they are. */
 typedef struct ad_buffers {

@@ -9,10 +9,11 @@
 #define STEP_BITS 4
 #define POWERS 32
 #define BATCH 128 /* metadata is allocated for so many chunks at a time */
+#define LINE 64
 
+/* Its chunks follow, each from the beginning of a line of the cache. */
 typedef struct batch {
     struct batch *next;
-    ad_chunk chunk[BATCH];
 } batch;
 
 struct ad_heap {
@@ -86,15 +87,19 @@ static ad_chunk *find_tight(ad_heap *h, uint64_t n) {
     return NULL;
 }
 
+static void forget(ad_heap *h, ad_chunk *c) {
+    c->next = h->spare;
+    h->spare = c;
+}
+
 static bool refill(ad_heap *h) {
-    batch *b = ad__os.malloc(sizeof *b);
+    batch *b = ad__os.malloc(sizeof *b + LINE + BATCH * sizeof(ad_chunk));
     if (!b) return false;
     b->next = h->batches;
     h->batches = b;
-    for (int i = BATCH - 1; i >= 0; i--) {
-        b->chunk[i].next = h->spare;
-        h->spare = &b->chunk[i];
-    }
+    char *first = (char *)(b + 1) + (-(uintptr_t)(b + 1) & (LINE - 1));
+    ad_chunk *chunk = (ad_chunk *)(void *)first;
+    for (int i = BATCH - 1; i >= 0; i--) forget(h, &chunk[i]);
     return true;
 }
 
@@ -103,11 +108,6 @@ static ad_chunk *metadata(ad_heap *h) {
     ad_chunk *c = h->spare;
     h->spare = c->next;
     return c;
-}
-
-static void forget(ad_heap *h, ad_chunk *c) {
-    c->next = h->spare;
-    h->spare = c;
 }
 
 ad_heap *ad__heap_new(void) { return ad__os.calloc(1, sizeof(ad_heap)); }

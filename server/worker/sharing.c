@@ -32,6 +32,7 @@ bool ad__shared_is_of(const ad_shared *m, const char *principal) {
 static void link_buffer(ad_shared *m, ad_session *s, ad_buffer *b) {
     b->shared = m;
     b->holder = s;
+    b->seen = 0;
     b->block.slab = NULL;
     b->prev_holder = NULL;
     b->next_holder = m->buffers;
@@ -76,9 +77,9 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
     }
     s->buffer_bytes -= m->size;
     ad__shared_pay(m, s);
-    b->seen = m->version;
     ad__spill_remove(b);
     link_buffer(m, s, b);
+    b->seen = m->version;
     ad__survival_touch(s, b);
     all->count++;
     all->bytes += m->size;
