@@ -143,15 +143,32 @@ static void split(ad_heap *h, ad_chunk *c, uint64_t size) {
     link_free(h, rest);
 }
 
+static bool same_class(uint64_t a, uint64_t b) {
+    const place p = place_of(a / AD_HEAP_GRAIN), q = place_of(b / AD_HEAP_GRAIN);
+    return p.power == q.power && p.step == q.step;
+}
+
+/* Cut size bytes off the end of the free chunk c. What lies there was given back last, and is the likeliest to be in
+ * the processor's cache. Without metadata for that, all of c. */
+static ad_chunk *take_end(ad_heap *h, ad_chunk *c, uint64_t size) {
+    ad_chunk *end = c->size > size ? metadata(h) : NULL;
+    const bool stays = end && same_class(c->size, c->size - size);
+    if (!stays) unlink_free(h, c);
+    if (!end) return c;
+    c->size -= size;
+    *end = (ad_chunk){.range = c->range, .offset = c->offset + c->size, .size = size, .before = c, .after = c->after};
+    if (c->after) c->after->before = end;
+    c->after = end;
+    if (!stays) link_free(h, c);
+    return end;
+}
+
 ad_chunk *ad__heap_take(ad_heap *h, uint64_t size) {
     if (size > AD_HEAP_MOST) return NULL;
     uint64_t n = (size + AD_HEAP_GRAIN - 1) / AD_HEAP_GRAIN;
     ad_chunk *c = find(h, place_for(n));
     if (!c) c = find_tight(h, n);
-    if (!c) return NULL;
-    unlink_free(h, c);
-    split(h, c, n * AD_HEAP_GRAIN);
-    return c;
+    return c ? take_end(h, c, n * AD_HEAP_GRAIN) : NULL;
 }
 
 static bool has(const ad_chunk *c, const ad_piece *p) {

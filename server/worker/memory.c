@@ -18,7 +18,7 @@ struct ad_slab {
     ad_slab *next, *prev; /* in its estate's list of slabs, or of spare own ones */
     ad_slab_map map;
     uint64_t id;
-    uint64_t high;         /* no byte from here on has ever been handed out: they are zero */
+    uint64_t fresh;        /* so many bytes at the beginning have never been handed out: they are zero */
     ad_chunk *whole;       /* cut slabs: set while it holds nothing */
     ad_slab *parent;       /* a share: of this shared slab */
     unsigned place;        /* and the number of the share */
@@ -205,6 +205,7 @@ static ad_slab *slab_create(ad_estate *e, uint64_t size, bool plain, ad_fault *f
         return NULL;
     }
     s->id = ++*m->next_id;
+    s->fresh = s->map.size;
     s->plain = plain;
     s->account = e->account;
     s->account->users++;
@@ -238,7 +239,7 @@ static ad_slab *share_create(ad_estate *e, ad_fault *fault) {
     share->parent = parent;
     share->place = place;
     share->map = (ad_slab_map){.base = (char *)parent->map.base + place * SHARE, .size = SHARE, .fd = -1};
-    share->high = parent->dirty >> place & 1 ? SHARE : 0;
+    share->fresh = parent->dirty >> place & 1 ? 0 : SHARE;
     parent->taken |= 1u << place;
     parent->dirty |= 1u << place;
     return share;
@@ -281,8 +282,8 @@ static int take_own(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault)
     } else {
         e->bytes += s->map.size;
     }
-    *out = (ad_block){.slab = s, .address = s->map.base, .size = s->map.size, .clean = s->high == 0};
-    s->high = s->map.size;
+    *out = (ad_block){.slab = s, .address = s->map.base, .size = s->map.size, .clean = s->fresh == s->map.size};
+    s->fresh = 0;
     return 0;
 }
 
@@ -315,8 +316,8 @@ static void hand_out(ad_estate *e, ad_chunk *c, ad_block *out) {
                       .chunk = c,
                       .address = (char *)s->map.base + c->offset,
                       .size = c->size,
-                      .clean = c->offset >= s->high};
-    if (c->offset + c->size > s->high) s->high = c->offset + c->size;
+                      .clean = c->offset + c->size <= s->fresh};
+    if (c->offset < s->fresh) s->fresh = c->offset;
 }
 
 static int take_cut(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
@@ -353,7 +354,7 @@ static int take_apart(ad_estate *e, uint64_t size, bool plain, ad_block *out, ad
     ad_slab *s = slab_create(e, size, plain, &why);
     if (!s) return ad__fault(fault, why.code, "%s", why.text);
     e->bytes += s->map.size;
-    s->high = s->map.size;
+    s->fresh = 0;
     *out = (ad_block){.slab = s, .address = s->map.base, .size = s->map.size, .clean = true};
     charge(e, AD_USE_BUFFER, out);
     return 0;
@@ -420,7 +421,7 @@ void ad__memory_place(const ad_block *b, uint64_t *slab, uint64_t *offset) {
 ad_slab *ad__memory_adopt(ad_memory *m, const char *principal, uint64_t id, const ad_slab_map *map) {
     ad_slab *s = ad__os.calloc(1, sizeof *s);
     if (!s) return NULL;
-    *s = (ad_slab){.map = *map, .id = id, .high = map->size, .adopted = true};
+    *s = (ad_slab){.map = *map, .id = id, .adopted = true};
     if (!(s->account = ad__account_open(&m->accounts, principal))) {
         free(s);
         return NULL;
