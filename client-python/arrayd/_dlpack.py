@@ -18,7 +18,7 @@ _memories = {}  # of arrays whose address somebody was told, by their id
 
 # Why a tensor's memory is not to be had by the server; then there is a copy.
 _NOT_LENT = (NotImplementedError, ValueError, IndexError, PermissionError, OSError, _core.LimitError, _core.DeviceError)
-atexit.register(_core.lend_stop)
+atexit.register(_core.gil_stop)
 
 
 def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None):

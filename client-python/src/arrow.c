@@ -45,13 +45,11 @@ static void release_schema(arrow_schema *s) {
     s->release = NULL;
 }
 
+static void drop(void *owner) { Py_DECREF((PyObject *)owner); }
+
 static void release_array(arrow_array *a) {
     holding *h = a->private_data;
-    if (Py_IsInitialized()) { /* else the owner has gone with everything else */
-        PyGILState_STATE state = PyGILState_Ensure();
-        Py_DECREF(h->owner);
-        PyGILState_Release(state);
-    }
+    ad__py_with_gil(drop, h->owner);
     free(h);
     a->release = NULL;
 }

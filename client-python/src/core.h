@@ -179,6 +179,12 @@ extern PyMethodDef ad__py_export_methods[]; /* export.c */
 extern PyMethodDef ad__py_lend_methods[];   /* lend.c */
 extern PyMethodDef ad__py_arrow_methods[];  /* arrow.c */
 
+/* ---- gil.c: the interpreter, on whatever thread; where it ends, or there is no memory for a thread, nothing ---- */
+void ad__py_with_gil(void (*f)(void *), void *argument);
+bool ad__py_on_main(int (*f)(void *)); /* as soon as the main thread comes to it; false: it will not */
+int ad__py_gil_init(PyObject *module);
+extern PyMethodDef ad__py_gil_methods[];
+
 /* ---- kernels.c: modules and launches ---- */
 int ad__py_kernels_init(PyObject *module);
 extern PyMethodDef ad__py_kernel_methods[];

@@ -1,8 +1,6 @@
 /* Memory that other libraries of this process have on a GPU, as arrays. What owns it is kept until the server has let
  * go, which libarrayd says on a thread of its own. Owners are dropped on the main thread, as soon as that comes to it:
  * there the other library has the GPU's context. */
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -16,11 +14,8 @@ typedef struct kept {
 } kept;
 
 static kept *_Atomic dropped;
-static atomic_bool asked, stopped;
-static atomic_int telling; /* the interpreter, at this moment */
-static pid_t lender;       /* who has lent anything; 0: nobody */
-static PyInterpreterState *interpreter;
-static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool asked;
+static pid_t lender; /* who has lent anything; 0: nobody */
 
 /* With the GIL. */
 static int drop(void *unused) {
@@ -34,59 +29,17 @@ static int drop(void *unused) {
     return 0;
 }
 
-/* Python has a lock on the list of its threads, which a thread that is not one yet takes without the GIL. A child that
- * is forked meanwhile would wait for it for ever (until 3.12), so forks wait. */
-static void hold_threads(void) { pthread_mutex_lock(&threads); }
-static void let_threads(void) { pthread_mutex_unlock(&threads); }
-
-static void take_gil_once(void) {
-    if (PyGILState_GetThisThreadState()) { /* a thread of the program's */
-        PyGILState_Release(PyGILState_Ensure());
-        return;
-    }
-    hold_threads();
-    PyThreadState *own = PyThreadState_New(interpreter);
-    let_threads();
-    if (!own) return;
-    PyEval_RestoreThread(own);
-    PyThreadState_Clear(own);
-    PyEval_SaveThread();
-    hold_threads();
-    PyThreadState_Delete(own);
-    let_threads();
-}
-
 /* On whatever thread. */
 static void release(void *argument) {
     kept *k = argument;
     k->next = atomic_load(&dropped);
     while (!atomic_compare_exchange_weak(&dropped, &k->next, k))
         ;
-    if (atomic_exchange(&asked, true)) return;
-    atomic_fetch_add(&telling, 1);
-    if (!atomic_load(&stopped)) {
-        if (Py_AddPendingCall(drop, NULL) != 0) atomic_store(&asked, false);
-        take_gil_once(); /* Python 3.11 looks for calls only when it has to let go of the GIL */
-    }
-    atomic_fetch_sub(&telling, 1);
+    if (!atomic_exchange(&asked, true) && !ad__py_on_main(drop)) atomic_store(&asked, false);
 }
 
-/* lend_stop(): the interpreter ends. */
-static PyObject *py_lend_stop(PyObject *module, PyObject *unused) {
-    (void)module, (void)unused;
-    atomic_store(&stopped, true);
-    Py_BEGIN_ALLOW_THREADS while (lender == getpid() && atomic_load(&telling)) sched_yield();
-    Py_END_ALLOW_THREADS return Py_NewRef(Py_None);
-}
-
-/* A fork's child has none of its parent's threads. */
 static void begin(void) {
-    if (!interpreter) {
-        pthread_atfork(hold_threads, let_threads, let_threads);
-        interpreter = PyInterpreterState_Get();
-    }
-    if (lender != getpid()) {
-        atomic_store(&telling, 0);
+    if (lender != getpid()) { /* a fork's child has not been asked for anything */
         atomic_store(&asked, false);
         lender = getpid();
     }
@@ -229,6 +182,5 @@ PyMethodDef ad__py_lend_methods[] = {
      "lend_dlpack(capsule): an array that is a tensor's memory, of which the capsule was made with stream=1."},
     {"is_lent", py_is_lent, METH_O, "Whether an array is memory of this process."},
     {"settle", py_settle, METH_NOARGS, "Wait for what was called on the current stream; errors stay for later."},
-    {"lend_stop", py_lend_stop, METH_NOARGS, "No owners are dropped any more: the interpreter ends."},
     {NULL, NULL, 0, NULL},
 };

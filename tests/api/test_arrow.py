@@ -1,5 +1,7 @@
 """Arrow's capsules, as nanoarrow takes them."""
 import gc
+import subprocess
+import sys
 import threading
 
 import nanoarrow
@@ -74,6 +76,48 @@ def test_released_by_another_thread():
     thread.start()
     thread.join()
     assert not taken
+
+
+FORKS = """
+import ctypes, os, threading
+import arrayd as ad
+
+libc, pointer = ctypes.CDLL(None), ctypes.pythonapi.PyCapsule_GetPointer
+pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+RELEASE = 64  # bytes before the function in ArrowArray
+a, over, released = ad.arange(10.0), threading.Event(), 0
+
+def consume():
+    global released
+    while not over.is_set():
+        _, capsule = a.__arrow_c_array__()
+        array, thread = pointer(capsule, b"arrow_array"), ctypes.c_ulong()
+        release = ctypes.c_void_p.from_address(array + RELEASE).value
+        assert not libc.pthread_create(ctypes.byref(thread), None, ctypes.c_void_p(release), ctypes.c_void_p(array))
+        assert not libc.pthread_join(thread, None)
+        assert not ctypes.c_void_p.from_address(array + RELEASE).value
+        released += 1
+
+threads = [threading.Thread(target=consume) for _ in range(3)]
+for thread in threads:
+    thread.start()
+try:
+    for _ in range(500):
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+finally:
+    over.set()
+    for thread in threads:
+        thread.join()
+print(released > 10)
+"""
+
+
+def test_forks_while_threads_that_python_does_not_know_release():
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout == "True\n", done.stderr
 
 
 def test_device_arrays():
