@@ -164,7 +164,6 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     if (!s->worker->backend->asynchronous) s->device_ns += (double)used;
     pthread_mutex_lock(&e->lock);
     ad__share_charge(&e->turns, &s->turn, used + device_time(s));
-    if (ended) s->over = true;
     if (turn == AD_TURN_OVER) {
         s->dropped = true;
         ad__share_remove(&e->turns, &s->turn);

@@ -235,6 +235,7 @@ bool ad__session_drop(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     bool again = s->dropped;
+    s->over = true; /* and nothing is queued any more */
     ad__input_clear(&s->queue);
     ad__share_waits(&s->turn, 0, 0);
     pthread_mutex_unlock(&e->lock);

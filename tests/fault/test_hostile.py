@@ -1,4 +1,5 @@
 """Clients that mean harm, or are broken, beside one that must not notice."""
+import contextlib
 import os
 import random
 import socket
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import raw
+from places import memory_of
 from raw import Client, Closed, Failed, REQUEST, connect, frame, hello, message, wait_until
 
 
@@ -121,6 +123,35 @@ def test_what_came_before_a_malformed_message_is_answered(server):
     with pytest.raises(Closed) as closed:
         client.reply(99)
     assert closed.value.code == 9
+
+
+def test_what_comes_behind_a_malformed_message_is_not_kept(server):
+    """By a session that ends on the engine's thread while the other one still reads from its client."""
+    watcher, n = Client(server.path), 400
+
+    def flood():
+        client = Client(server.path)
+        for _ in range(3000):  # giving these back takes a while
+            client.new("int64", [1])
+        x = client.put(np.ones((n, n)))
+        client.op("call", raw.CALL["matmul"], 12, [[client.fresh(), 12, [n, n]]], [x, x], [False])
+        client.flush()
+        client.send(frame(b"\xc1"))
+        more = frame(message("free", [1]) * 1000) * 10
+        with contextlib.suppress(OSError):
+            for _ in range(300):
+                client.socket.sendall(more)
+        client.close()
+
+    def floods(count):
+        for _ in range(count):
+            flood()
+        wait_until(lambda: watcher.stat("sessions") == 1, "all have gone")
+        return memory_of(server.worker)
+
+    before = floods(20)
+    grown = floods(50) - before
+    assert grown < 15 << 20 or "asan" in str(raw.BUILD) or "tsan" in str(raw.BUILD), f"{grown >> 10} KiB"
 
 
 HELLOS = {
