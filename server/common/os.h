@@ -38,6 +38,9 @@ int ad__os_thread(pthread_t *thread, void *(*run)(void *user), void *user);
 /* A list of `count` elements with room for one more; *capacity is how many it can have. NULL: no memory, and the list
  * is as it was. */
 void *ad__os_grow(void *list, size_t count, size_t *capacity, size_t element);
+/* The first line of the processor's cache that begins at p or behind it. */
+#define AD_LINE 64
+static inline void *ad__os_line(void *p) { return (char *)p + (-(uintptr_t)p & (AD_LINE - 1)); }
 /* Write all of it. -1: errno says why not. */
 int ad__os_write(int fd, const void *data, size_t size);
 

@@ -10,7 +10,6 @@
 #define FOUR 4
 #define BATCH 64
 #define FORESEEN 16
-#define LINE 64
 
 typedef struct ad_buffer_slot slot;
 
@@ -18,7 +17,7 @@ typedef struct ad_buffer_slot slot;
 struct ad_buffer_batch {
     struct ad_buffer_batch *next;
 };
-#define EACH ((sizeof(ad_buffer) + LINE - 1) / LINE * LINE)
+#define EACH ((sizeof(ad_buffer) + AD_LINE - 1) / AD_LINE * AD_LINE)
 
 void ad__buffers_init(ad_buffers *t, uint64_t most) { *t = (ad_buffers){.most = most}; }
 
@@ -49,7 +48,7 @@ void ad__buffers_foresee(const ad_buffers *t, const uint64_t *id, size_t n) {
         const slot *s = &t->slots[home(t, id[i])]; /* or near it, and then that one is not foreseen */
         if (!s->buffer || s->id != id[i]) continue;
         b[found++] = s->buffer;
-        for (size_t at = 0; at < AD_BUFFER_CLEARED; at += LINE) __builtin_prefetch((const char *)s->buffer + at, 1);
+        for (size_t at = 0; at < AD_BUFFER_CLEARED; at += AD_LINE) __builtin_prefetch((const char *)s->buffer + at, 1);
     }
     for (size_t i = 0; i < found; i++) {
         __builtin_prefetch(b[i]->block.chunk, 1);
@@ -72,11 +71,11 @@ static int resize(ad_buffers *t, uint64_t slots) {
 
 static ad_buffer *spare(ad_buffers *t) {
     if (!t->spare) {
-        struct ad_buffer_batch *b = ad__os.malloc(sizeof *b + LINE + BATCH * EACH);
+        struct ad_buffer_batch *b = ad__os.malloc(sizeof *b + AD_LINE + BATCH * EACH);
         if (!b) return NULL;
         b->next = t->batches;
         t->batches = b;
-        char *first = (char *)(b + 1) + (-(uintptr_t)(b + 1) & (LINE - 1));
+        char *first = ad__os_line(b + 1);
         for (size_t i = BATCH; i-- > 0;) ad__buffers_recycle(t, (ad_buffer *)(void *)(first + i * EACH));
     }
     ad_buffer *b = t->spare;

@@ -66,6 +66,8 @@ struct ad_buffer {
 };
 #define AD_BUFFER_CLEARED offsetof(ad_buffer, holder)
 
+static inline uint64_t ad__buffer_moves(const ad_buffer *b) { return b->was_moved ? b->moves : 0; }
+
 /* Open addressing with linear probing; buffers themselves stay where they are. */
 typedef struct ad_buffers {
     struct ad_buffer_slot {

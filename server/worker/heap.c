@@ -9,7 +9,6 @@
 #define STEP_BITS 4
 #define POWERS 32
 #define BATCH 128 /* metadata is allocated for so many chunks at a time */
-#define LINE 64
 
 /* Its chunks follow, each from the beginning of a line of the cache. */
 typedef struct batch {
@@ -93,12 +92,11 @@ static void forget(ad_heap *h, ad_chunk *c) {
 }
 
 static bool refill(ad_heap *h) {
-    batch *b = ad__os.malloc(sizeof *b + LINE + BATCH * sizeof(ad_chunk));
+    batch *b = ad__os.malloc(sizeof *b + AD_LINE + BATCH * sizeof(ad_chunk));
     if (!b) return false;
     b->next = h->batches;
     h->batches = b;
-    char *first = (char *)(b + 1) + (-(uintptr_t)(b + 1) & (LINE - 1));
-    ad_chunk *chunk = (ad_chunk *)(void *)first;
+    ad_chunk *chunk = ad__os_line(b + 1);
     for (int i = BATCH - 1; i >= 0; i--) forget(h, &chunk[i]);
     return true;
 }
@@ -131,35 +129,32 @@ static ad_chunk *add(ad_heap *h, void *range, uint64_t size) {
 
 int ad__heap_add(ad_heap *h, void *range, uint64_t size) { return add(h, range, size) ? 0 : AD_E_MEMORY; }
 
-/* Cut what c has above size off into a free chunk of its own. Without metadata for that, c stays larger. */
-static void split(ad_heap *h, ad_chunk *c, uint64_t size) {
+/* Cut what c has above size off, as a chunk that is listed nowhere. NULL: that is nothing, or there is no metadata for
+ * it, and c stays as it is. */
+static ad_chunk *cut(ad_heap *h, ad_chunk *c, uint64_t size) {
     ad_chunk *rest = c->size > size ? metadata(h) : NULL;
-    if (!rest) return;
+    if (!rest) return NULL;
     *rest = (ad_chunk){
         .range = c->range, .offset = c->offset + size, .size = c->size - size, .before = c, .after = c->after};
     if (c->after) c->after->before = rest;
     c->after = rest;
     c->size = size;
-    link_free(h, rest);
+    return rest;
 }
 
-static bool same_class(uint64_t a, uint64_t b) {
-    const place p = place_of(a / AD_HEAP_GRAIN), q = place_of(b / AD_HEAP_GRAIN);
-    return p.power == q.power && p.step == q.step;
+/* The same, and it is free. */
+static void split(ad_heap *h, ad_chunk *c, uint64_t size) {
+    ad_chunk *rest = cut(h, c, size);
+    if (rest) link_free(h, rest);
 }
 
-/* Cut size bytes off the end of the free chunk c. What lies there was given back last, and is the likeliest to be in
- * the processor's cache. Without metadata for that, all of c. */
+/* The end of the free chunk c, or all of it. What lies there was given back last, and is the likeliest to be in the
+ * processor's cache. */
 static ad_chunk *take_end(ad_heap *h, ad_chunk *c, uint64_t size) {
-    ad_chunk *end = c->size > size ? metadata(h) : NULL;
-    const bool stays = end && same_class(c->size, c->size - size);
-    if (!stays) unlink_free(h, c);
+    unlink_free(h, c);
+    ad_chunk *end = c->size > size ? cut(h, c, c->size - size) : NULL;
     if (!end) return c;
-    c->size -= size;
-    *end = (ad_chunk){.range = c->range, .offset = c->offset + c->size, .size = size, .before = c, .after = c->after};
-    if (c->after) c->after->before = end;
-    c->after = end;
-    if (!stays) link_free(h, c);
+    link_free(h, c);
     return end;
 }
 

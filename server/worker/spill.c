@@ -156,7 +156,7 @@ static void end_copy(ad_worker *w, ad_session *s, ad_lane *lane, ad_moved *m) {
 static void note_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block *block) {
     m->session = s;
     m->place = ad__survives(s) ? b->place : 0;
-    b->moves = b->was_moved ? b->moves + 1 : 1;
+    b->moves = ad__buffer_moves(b) + 1;
     b->was_moved = true;
     m->now = (ad_ledger_place){.id = b->id, .moves = b->moves, .block = block->size};
     ad__memory_place(block, &m->now.slab, &m->now.offset);

@@ -42,7 +42,7 @@ bool ad__survival_park(ad_session *s, ad_estate *home, const ad_block *block, co
     if (b) {
         p.place = b->place;
         p.id = b->id;
-        p.moves = b->was_moved ? b->moves : 0;
+        p.moves = ad__buffer_moves(b);
     }
     return park(s, &p);
 }

@@ -32,7 +32,7 @@ static ad_ledger_row buffer_row(const ad_survival *v, const ad_buffer *b) {
     ad_ledger_row r = {.kind = AD_LEDGER_BUFFER, .id = b->id, .size = b->size, .readonly = b->readonly};
     r.shared = b->shared != NULL;
     r.fleeting = b->module ? AD_FLEETING_VARIABLE : b->import ? AD_FLEETING_IMPORT : 0;
-    r.moves = b->was_moved ? b->moves : 0;
+    r.moves = ad__buffer_moves(b);
     r.common = b->shared && b->shared->common;
     r.poison = ad__survival_poison(v->ledger, b->poison);
     if (b->home) r.device = (uint16_t)b->home->gpu->index;

@@ -151,13 +151,14 @@ def test_many_sessions_of_one_user_are_one_share(start, place):
         client.block = raw.message("call", raw.CALL["matmul"], 11, [y], [x, x], [False]) * block
     os.kill(server.worker, signal.SIGSTOP)
     for client in clients:
+        asked = []
         for _ in range(2 * count):
             client.out += client.block
-            last = client.ask("sync")
+            asked.append(client.ask("sync"))
     before = [client.done for client in clients]
     os.kill(server.worker, signal.SIGCONT)
-    for request in range(last - 2 * count + 1, last - count + 1):
-        clients[6].reply(request)
+    for request in asked[:count]:  # the last client's
+        client.reply(request)
     os.kill(server.worker, signal.SIGSTOP)
     done = [(operations_done(client) - b) // block for client, b in zip(clients, before)]
     os.kill(server.worker, signal.SIGCONT)
