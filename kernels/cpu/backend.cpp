@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/call.h"
+#include "kernels/cpu/blas_core.h"
 #include "kernels/cpu/call_fft_plans.h"
 #include "kernels/cpu/chain.h"
 #include "kernels/cpu/device.h"
@@ -28,6 +29,7 @@ int device_open(int index, int threads, ad_compiler *compiler, ad_device **out, 
     ad_device *device = new (std::nothrow) ad_device;
     if (device == nullptr) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     device->compiler = compiler;
+    ad_cpu_blas_open();
     if ((rc = ad_faults_parse(&device->faults, getenv("ARRAYD_FAULT"), fault)) < 0) goto free_device;
     if ((rc = ad_cpu_parallel_open(threads, fault)) < 0) goto free_device;
     *out = device;
