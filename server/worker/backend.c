@@ -10,6 +10,11 @@
 
 #define PATH 4096
 
+static ad_fusing fusing(const ad_backend *b, const char *wish) {
+    if (!b->fuse || (wish && !strcmp(wish, "0"))) return AD_FUSE_NEVER;
+    return b->asynchronous || (wish && !strcmp(wish, "1")) ? AD_FUSE_ALWAYS : AD_FUSE_WHERE_IT_PAYS;
+}
+
 /* The backend's table and its number of devices, or why it cannot be used. */
 static int load(const char *path, ad_worker *w, ad_fault *fault) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -24,8 +29,7 @@ static int load(const char *path, ad_worker *w, ad_fault *fault) {
         status = ad__fault(fault, AD_E_DEVICE, "there is no device");
     if (status) dlclose(library);
     else w->backend = b;
-    const char *fuse = getenv("ARRAYD_FUSE");
-    w->fuses = !status && b->fuse && !(fuse && !strcmp(fuse, "0"));
+    if (!status) w->fuses = fusing(b, getenv("ARRAYD_FUSE"));
     return status;
 }
 

@@ -16,55 +16,55 @@ struct ad_import;
 
 typedef struct ad_buffer ad_buffer;
 struct ad_buffer {
+    /* two lines of the cache, all that freeing it reads where it is the only one to have its memory */
     uint64_t id;
-    uint64_t size;     /* bytes; what extents are checked against */
-    void *address;     /* a valid pointer also when size is 0 */
-    ad_block block;    /* block.slab is NULL: no memory */
-    ad_poison *poison; /* NULL: the contents are good */
-    ad_lane *home;     /* whose memory it has; NULL: none, and never used */
-    ad_lane *writer;   /* on which it was last written, as that lane's operation `written` */
-    uint64_t written;
-    uint64_t readers;         /* bit n: lane n has read it since */
-    uint64_t suspects;        /* verdicts of this epoch on which the contents depend (verdict.h) */
+    uint64_t size; /* bytes; what extents are checked against */
+    union {
+        void *address;   /* a valid pointer also when size is 0 */
+        ad_buffer *next; /* of the spare ones */
+    };
+    ad_block block;           /* block.slab is NULL: no memory */
+    ad_poison *poison;        /* NULL: the contents are good */
+    ad_lane *home;            /* whose memory it has; NULL: none, and never used */
     struct ad_shared *shared; /* memory that others hold, too (sharing.h); NULL: its own */
     struct ad_loaded *module; /* whose variable it is; NULL: it is memory of its own */
     struct ad_import *import; /* it is memory of its client (imports.h); NULL: it is not */
-    uint64_t read_at;         /* the last operation that has read it, or the next one if that was no operation */
+    uint32_t place;           /* its row's in the ledger (survival.h); 0: it has none */
+    bool changed;             /* since that was written */
+    bool readonly;            /* published by somebody: this session may not write it */
+    bool in_use;              /* it is not moved to host memory */
+    bool was_moved;           /* ever: so moves means something */
+    bool is_moved;            /* now: so moved does; its address means nothing then */
+    bool listed;              /* among those that could be moved to host memory: owner and so on mean something */
+    bool promised;            /* held operations make it: it has a size, but no memory yet */
+    bool freed;               /* by the client: gone when it is held no more */
+    uint16_t held; /* how many operands of held operations (held.h) this is; 0: what follows of them means nothing */
 
-    /* while it could be moved to host memory, or has been (spill.h) */
-    struct ad_spill_owner *owner; /* in whose list it is; NULL: in none */
+    /* a third, on which it depends when it may be used */
+    ad_lane *writer; /* on which it was last written, as that lane's operation `written` */
+    uint64_t written;
+    uint64_t readers;    /* bit n: lane n has read it since */
+    uint64_t read_at;    /* the last operation that has read it, or the next one if that was no operation */
+    uint64_t suspects;   /* verdicts of this epoch on which the contents depend (verdict.h) */
+    uint32_t epoch;      /* of suspects */
+    int16_t value;       /* what the last held operation to write it leaves in it, counted from 1; 0: none does */
+    int16_t tie;         /* the first of them that uses it, */
+    int16_t leaf;        /* by the view of this number, */
+    bool several;        /* they read it by several views, */
+    bool in_place;       /* they write to it as it exists */
+    const ad_desc *view; /* which is that one, as that operation has it */
+
+    /* not cleared: others say which of these mean something */
+    struct ad_moved *moved;       /* where its bytes are in host memory */
+    struct ad_spill_owner *owner; /* in whose list it is (spill.h) */
     ad_buffer *colder, *warmer;
     uint64_t used_at;
-    struct ad_moved *moved; /* where its bytes are; NULL: on the device. address means nothing then */
-
-    uint32_t epoch; /* of suspects */
-    uint32_t place; /* its row's in the ledger (survival.h); 0: it has none */
-    bool changed;   /* since that was written */
-    bool readonly;  /* published by somebody: this session may not write it */
-    bool in_use;    /* it is not moved to host memory */
-    bool was_moved; /* ever: so moves means something */
-
-    /* while operations are held (held.h) */
-    bool promised; /* it has a size, but no memory yet */
-    bool freed;    /* by the client: gone when it is held no more */
-    bool several;  /* they read it by several views, */
-    bool in_place; /* they write to it as it exists */
-    uint16_t held; /* how many of their operands this is; 0: the rest means nothing */
-    int16_t value; /* what the last of them to write it leaves in it, counted from 1; 0: none does */
-    int16_t tie;   /* the first of them that uses it, */
-    int16_t leaf;  /* by the view of this number, */
-    union {
-        ad_desc view;    /* which is this one */
-        ad_buffer *next; /* held no more: of those that leave, and of the spare ones */
-    };
-
-    /* of few, and not cleared: a line of the cache that others need not have */
     struct ad_session *holder; /* of shared: the session that this one belongs to, */
     ad_buffer *next_holder, *prev_holder;
     uint64_t seen;  /* and the version of the contents that its streams wait for already */
     uint64_t moves; /* to host memory and back, so far */
 };
-#define AD_BUFFER_CLEARED offsetof(ad_buffer, holder)
+#define AD_BUFFER_CLEARED offsetof(ad_buffer, moved)
 
 static inline uint64_t ad__buffer_moves(const ad_buffer *b) { return b->was_moved ? b->moves : 0; }
 

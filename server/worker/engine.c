@@ -156,7 +156,7 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     ad__reserved_apply(s->worker);
     if (!over) turn = ad__session_turn(s, budget, limit);
     bool ended = turn == AD_TURN_OVER;
-    if (!ended && s->survival.late) ad__survival_commit(s);
+    if (!ended && (s->survival.late || (s->survival.behind && turn != AD_TURN_MORE))) ad__survival_commit(s);
     if (ended && !ad__session_drop(s)) turn = AD_TURN_WAITING;
     watch(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);

@@ -40,6 +40,12 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
     b->address = nothing;
 }
 
+void ad__buffer_give(ad_session *s, ad_buffer *b) {
+    ad__buffer_give_memory(s, b);
+    ad__poison_release(b->poison);
+    ad__buffers_recycle(&s->buffers, b);
+}
+
 int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault) {
     ad__survival_touch(s, b);
     b->address = nothing;

@@ -84,7 +84,7 @@ static int leave_variable(const heritage *h, uint64_t id) {
 
 /* What was moved to host memory comes back, as long as there is room for all of it. */
 static int bring_back(const heritage *h, ad_buffer *b, ad_fault *why) {
-    if (!b->moved) return 0;
+    if (!b->is_moved) return 0;
     int status = ad__spill_begin(h->parent, b->home, &b, 1, why);
     ad__spill_end(h->parent, &b, 1);
     return status;

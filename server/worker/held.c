@@ -82,7 +82,7 @@ static bool is_flat(const ad_desc *d, const ad_desc *of) {
  * a scan of an array without regard to its shape, as a row. */
 static bool reads_value(const ad_session *s, const ad_op *op, const ad_buffer *b, const ad_desc *d) {
     if (s->held.ops->member[(b->value - 1) / 2].ends) return false;
-    return ad__desc_same(&b->view, d) || (op->opcode == AD_REQ_CALL && is_flat(d, &b->view));
+    return ad__desc_same(b->view, d) || (op->opcode == AD_REQ_CALL && is_flat(d, b->view));
 }
 
 /* Each buffer that is written is used by one view only. */
@@ -92,9 +92,9 @@ static bool goes_along(const ad_session *s, const ad_op *op, ad_buffer *const *b
         const ad_desc *d = &op->operand[i].desc;
         if (!b || !b->held) continue;
         if (b->value && !reads_value(s, op, b, d)) return false;
-        if (i < op->nout && (b->several || !ad__desc_same(&b->view, d))) return false;
+        if (i < op->nout && (b->several || !ad__desc_same(b->view, d))) return false;
     }
-    return !ad__held_ends(op) || buffer[1]->value;
+    return !ad__held_ends(op) || (buffer[1]->held && buffer[1]->value);
 }
 
 bool ad__held_joins(const ad_session *s) {
@@ -110,8 +110,9 @@ static bool is_root(const ad_op *op, ad_buffer *const *buffer) {
 static bool has_room(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
     const ad_held *h = &s->held;
     if (h->count == AD_HELD) return false;
-    if (h->roots < AD_HELD_ROOTS || h->roots_cost < AD_HELD_ROOTS_NS || !is_root(op, buffer)) return true;
-    return ad__held_joins(s);
+    if (h->roots < AD_HELD_FEW || !is_root(op, buffer)) return true;
+    if (!s->worker->backend->asynchronous && h->roots_cost < AD_HELD_FEW_NS) return false;
+    return h->roots < AD_HELD_ROOTS || h->roots_cost < AD_HELD_ROOTS_NS || ad__held_joins(s);
 }
 
 /* ---- taking over ---- */
@@ -137,12 +138,14 @@ static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
 /* Operation i uses the buffer, by this view. True: that is how it was used first. */
 static bool use(unsigned i, ad_buffer *b, const ad_desc *d) {
     if (!b->held++) {
-        b->view = *d;
+        b->view = d;
         b->tie = (int16_t)i;
         b->leaf = AD_NOWHERE;
+        b->value = 0;
+        b->several = b->in_place = false;
         return true;
     }
-    bool first = ad__desc_same(&b->view, d);
+    bool first = ad__desc_same(b->view, d);
     if (!first) b->several = true;
     return first;
 }
@@ -323,6 +326,14 @@ static bool suits(const ad_session *s, const ad_op *op, bool *masked) {
     return op->opcode == AD_REQ_UFUNC ? suits_ufunc(op, masked) : ad__held_suits(s, op);
 }
 
+/* Small operations that have come before had nothing to do with each other, and nor may these. */
+static bool in_vain(ad_session *s) {
+    ad_held *h = &s->held;
+    if (!h->vain || h->count || s->cost > AD_HELD_VAIN_NS) return false;
+    h->vain--;
+    return true;
+}
+
 ad_held_taken ad__held_take(ad_session *s, ad_op *op) {
     ad_held *h = &s->held;
     ad_held_way way = h->way;
@@ -330,7 +341,7 @@ ad_held_taken ad__held_take(ad_session *s, ad_op *op) {
     job j;
     h->way = AD_WAY_NONE;
     if (way == AD_WAY_ALONE) return AD_HELD_NOT;
-    if (!s->worker->fuses || !suits(s, op, &masked)) return leave(s);
+    if (!s->worker->fuses || in_vain(s) || !suits(s, op, &masked)) return leave(s);
     if (way == AD_WAY_NONE) {
         if (!h->count && !more_at_hand(s)) return leave(s);
         if (!check(s, op, &j)) return leave(s);
@@ -341,7 +352,7 @@ ad_held_taken ad__held_take(ad_session *s, ad_op *op) {
             return AD_HELD_AGAIN;
         }
     }
-    return has_way(s, op, &j) ? take(s, op, &j, masked) : leave(s);
+    return !in_vain(s) && has_way(s, op, &j) ? take(s, op, &j, masked) : leave(s);
 }
 
 /* ---- letting go ---- */
@@ -350,10 +361,7 @@ static void forget(ad_session *s, ad_buffer *b) {
     if (b->promised) s->held.unwritten++;
     s->held.freed--;
     ad__survival_freed(s, b);
-    if (ad__survival_keeps(s, b)) return;
-    ad__buffer_give_memory(s, b);
-    ad__poison_release(b->poison);
-    ad__buffers_recycle(&s->buffers, b);
+    if (!ad__survival_keeps(s, b)) ad__buffer_give(s, b);
 }
 
 void ad__held_release(ad_session *s, unsigned i) {
@@ -361,10 +369,7 @@ void ad__held_release(ad_session *s, unsigned i) {
     s->held.gone |= UINT64_C(1) << i;
     for (int k = 0; k < o->op.nout + o->op.nin; k++) {
         ad_buffer *b = o->buffer[k];
-        if (!b || --b->held) continue;
-        b->value = 0;
-        b->several = b->in_place = false;
-        if (b->freed) forget(s, b);
+        if (b && !--b->held && b->freed) forget(s, b);
     }
 }
 
@@ -382,9 +387,9 @@ bool ad__held_allows(const ad_session *s, const ad_message *m) {
     case AD_REQ_UFUNC: /* these decide for themselves */
     case AD_REQ_REDUCE:
     case AD_REQ_CALL:
-    case AD_REQ_FREE: return true;
+    case AD_REQ_FREE: return !s->survival.behind || ad__survival_again(m);
     case AD_REQ_NEW: /* might lack the memory that is to be given back */
-    case AD_REQ_EMPTY: return !s->held.freed && !s->survival.leaving;
+    case AD_REQ_EMPTY: return !s->held.freed && !s->survival.nleaving;
     default: return false;
     }
 }
@@ -394,9 +399,7 @@ int ad__held_provide(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault
     if (!b->promised) return 0;
     b->promised = false;
     b->size = 0;
-    int status;
-    do status = ad__buffer_take_memory(s, lane, b, size, false, fault);
-    while (status == AD_E_MEMORY && ad__survival_give(s));
+    int status = ad__buffer_take_memory(s, lane, b, size, false, fault);
     if (!status) return 0;
     b->promised = true;
     b->size = size;

@@ -19,6 +19,13 @@
  * another then, in one turn of the session. So many may be held, or those that are expected to take so long. */
 #define AD_HELD_ROOTS 16
 #define AD_HELD_ROOTS_NS 20000
+/* Where launching takes no longer than executing, of such as take next to no time only so few: the more are held, the
+ * less of what they need is in the processor's cache when they are executed. */
+#define AD_HELD_FEW 4
+#define AD_HELD_FEW_NS 1000
+/* When nothing was gained by holding small operations, so many that follow are executed as they come. */
+#define AD_HELD_VAIN 256
+#define AD_HELD_VAIN_NS 2000   /* of one of them */
 #define AD_HELD_JOINING_NS 300 /* what one more operation in a chain costs where operations are only enqueued */
 #define AD_HELD_SMALL 16384    /* elements up to which a launch takes longer than what it does */
 #define AD_HELD_RECENT 16  /* what has grown among the last so many may grow further, and is kept when room is made */
@@ -79,6 +86,7 @@ typedef struct ad_held {
     double cost;       /* ns, estimated */
     unsigned roots;    /* how many use no other one's values, */
     double roots_cost; /* ns */
+    unsigned vain;     /* small operations that are not held before it is tried again */
     size_t bytes;
     unsigned leaves, freed; /* different views that are read; buffers that were freed meanwhile */
     uint64_t chains, chained, apart, unwritten, dropped; /* counters: see counter.def */

@@ -65,16 +65,19 @@ static void begin(ad_session *s, bool thin) {
     ad_draining *d = &h->ops->draining;
     bool recent[AD_HELD] = {false};
     h->draining = true;
+    ad__survival_executes(&s->survival);
     d->group = d->at = d->tried = 0;
     d->apart = false;
     d->until = h->count;
     complete_members(h);
     ad__groups_form(h->ops->member, h->count, &d->groups);
-    if (thin) {
+    if (thin && !ad__survival_is_full(&s->survival)) {
         unsigned until = h->count > AD_HELD_RECENT ? h->count - AD_HELD_RECENT : 0;
         unsigned n = find_recent(&d->groups, until, recent);
         if (n && n < h->count && n <= AD_HELD / 2) d->until = until;
     }
+    if (s->worker->fuses == AD_FUSE_WHERE_IT_PAYS && h->count >= AD_HELD_FEW && d->groups.count == h->count)
+        h->vain = AD_HELD_VAIN;
     drop_unneeded(s, &d->groups);
     announce_writes(s);
 }
@@ -133,11 +136,7 @@ static int collect(const ad_held *h, ad_arena *arena, ad_held_op *out) {
 /* As if they had never been held. */
 static void forget_use(const ad_held_op *o) {
     for (int k = 0; k < o->op.nout + o->op.nin; k++) {
-        ad_buffer *b = o->buffer[k];
-        if (!b) continue;
-        b->held = 0;
-        b->value = 0;
-        b->several = b->in_place = false;
+        if (o->buffer[k]) o->buffer[k]->held = 0;
     }
 }
 
@@ -161,6 +160,7 @@ static bool finish(ad_session *s) {
         ad__arena_free(&arena);
         return false;
     }
+    const bool costly = h->cost > AD_CHEAP;
     begin_again(s);
     for (int i = 0; i < n; i++) forget_use(&left[i]);
     for (int i = 0; i < n; i++) ad__held_add(s, h->lane, &left[i]);
@@ -169,8 +169,8 @@ static bool finish(ad_session *s) {
         h->arena = arena;
     }
     ad__lanes_settle(s);
-    if (s->survival.inside) ad__survival_enter(&s->survival); /* the message at hand has not changed anything yet */
-    ad__survival_commit(s);
+    if (s->survival.inside) ad__survival_begun(&s->survival); /* the message at hand has not changed anything yet */
+    if (costly || s->survival.late || ad__survival_is_full(&s->survival)) ad__survival_commit(s);
     return true;
 }
 

@@ -37,7 +37,7 @@ static void say(ad_worker *w) {
 static void settle(ad_session *s) {
     if (!ad__survives(s)) return;
     ad__held_flush(s);
-    if (s->survival.late) ad__survival_flush(s, true);
+    ad__survival_flush(s, true);
     s->survival.at->lives = 0; /* this one has not died of it */
 }
 

@@ -60,7 +60,7 @@ typedef struct ad_ledger_row {
     uint64_t moves;   /* how often a buffer had been moved when this was written ... */
     ad_at elsewhere;  /* ... and where it is if it has been since: an ad_ledger_place */
     ad_at poison;     /* an ad_ledger_poison */
-    uint64_t writing; /* the operation that last began to change it where it is */
+    uint64_t writing; /* the operation that last began to change it where it is; the last member */
 } ad_ledger_row;
 
 /* Where the bytes of a buffer are once it has been moved so many times. */

@@ -115,9 +115,8 @@ static void do_free(ad_session *s, ad_message *m) {
         }
         if (ad__held_free(s, b)) continue;
         ad__survival_freed(s, b);
-        ad__buffer_give_memory(s, b);
-        ad__poison_release(b->poison);
-        ad__buffers_remove(&s->buffers, b);
+        ad__buffers_detach(&s->buffers, b);
+        if (!ad__survival_keeps(s, b)) ad__buffer_give(s, b);
     }
     if (fault.code) fail_bare(s, &fault, "free");
 }

@@ -69,7 +69,7 @@ static int copy_row(const copying *c, ad_ledger_row *row) {
     if (status || row->kind != AD_LEDGER_BUFFER) return status;
     const ad_buffer *b = ad__buffers_find(&c->session->buffers, row->id);
     ad__ledger_settle(row, p);
-    return b && b->moved ? copy_host(c, b, row) : 0;
+    return b && b->is_moved ? copy_host(c, b, row) : 0;
 }
 
 static int copy_table(const copying *c, ad_at *table) {

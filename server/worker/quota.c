@@ -43,7 +43,8 @@ static int take(ad_session *s, ad_lane *lane, uint64_t size, take_block *get, ad
     ad_fault why = {0};
     ad__spill_stir(s->worker, lane);
     int status = get(lane->estate, size, out, &why);
-    while (status == AD_E_MEMORY && ad__survival_relieve(s)) status = get(lane->estate, size, out, &why);
+    while (status == AD_E_MEMORY && (ad__survival_relieve(s) || ad__survival_give(s)))
+        status = get(lane->estate, size, out, &why);
     while (status == AD_E_MEMORY && (ad__spill_make_room(s->worker, lane, size) || ad__survival_evacuate(s, lane)))
         status = get(lane->estate, size, out, &why);
     if (status == AD_E_MEMORY && ad__survival_sacrifice(s)) status = get(lane->estate, size, out, &why);
@@ -58,6 +59,7 @@ static int take(ad_session *s, ad_lane *lane, uint64_t size, take_block *get, ad
 
 static int take_more(ad_session *s, ad_lane *lane, uint64_t size, take_block *get, ad_block *out, ad_fault *fault) {
     int status = check(s, size, fault);
+    while (status && (ad__survival_relieve(s) || ad__survival_give(s))) status = check(s, size, fault);
     s->refused += status != 0;
     return status ? status : take(s, lane, size, get, out, fault);
 }

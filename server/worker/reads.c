@@ -51,7 +51,7 @@ static int find_bytes(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_reading *r = &s->reading;
     int status = ad__desc_check(d, (int64_t)r->buffer->size, "read", fault);
     if (!status) status = ad__fresh_size(d, &r->total, fault);
-    if (!status && r->buffer->moved && ad__is_contiguous(d)) return find_moved(s, d);
+    if (!status && r->buffer->is_moved && ad__is_contiguous(d)) return find_moved(s, d);
     if (!status && !(r->lane = ad__lane_current(s, fault))) status = fault->code;
     if (!status) status = ad__spill_begin(s, r->lane, &r->buffer, 1, fault);
     if (!status) status = ad__lane_uses(s, r->lane, r->buffer, false, fault);

@@ -157,7 +157,7 @@ int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault) {
 /* False: the message waits for output to shrink, for the device, or for the next turn. */
 static bool execute_message(ad_session *s) {
     if (s->held.count && !ad__held_allows(s, &s->message) && !ad__held_settle(s)) return false;
-    if (s->survival.late) ad__survival_enter(&s->survival);
+    ad__survival_enter(s, &s->message);
     if (s->message.row->cls == AD_CLASS_ASK) {
         if (!ad__ask(s, &s->message)) return false;
         s->requests++;
@@ -169,6 +169,7 @@ static bool execute_message(ad_session *s) {
     }
     s->survival.descriptors = s->windows.descriptors.taken; /* only this thread takes any */
     s->has_message = false;
+    if (!s->held.count) ad__survival_executes(&s->survival);
     return true;
 }
 

@@ -374,7 +374,7 @@ ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool 
         ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
         if ((*waiting = !ad__session_poll(s))) return NULL;
     }
-    const bool moved = b->moved;
+    const bool moved = b->is_moved;
     int status = ad__spill_begin(s, b->home, &b, 1, fault);
     ad__spill_end(s, &b, 1);
     if (!status && moved) status = ad__spill_arrive(s, fault);

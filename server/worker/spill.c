@@ -192,6 +192,7 @@ static int move_out(ad_worker *w, ad_buffer *b) {
     leave_device(w, b, m);
     ad__account_charge(ad__estate_account(lane->estate), AD_USE_MOVED, b->size);
     b->moved = m;
+    b->is_moved = true;
     s->moved_bytes += b->size;
     all->bytes += b->size;
     all->moved_out += b->size;
@@ -201,7 +202,7 @@ static int move_out(ad_worker *w, ad_buffer *b) {
 /* While something is moved, what is spare in host memory will be needed again. */
 static void no_longer_moved(ad_worker *w, ad_buffer *b) {
     ad_moved *m = b->moved;
-    b->moved = NULL;
+    b->is_moved = false;
     b->home->session->moved_bytes -= b->size;
     w->spill->bytes -= b->size;
     m->leaving = true;
@@ -265,7 +266,7 @@ static void park(ad_worker *w, const ad_buffer *b, ad_moved *m) {
 
 void ad__spill_forget(ad_worker *w, ad_buffer *b) {
     ad__spill_remove(b);
-    if (!b->moved) return;
+    if (!b->is_moved) return;
     ad__account_return(ad__estate_account(b->home->estate), AD_USE_MOVED, b->size);
     b->moved->place = 0;
     if (ad__survival_parks(b->home->session, b)) park(w, b, b->moved);
@@ -301,6 +302,7 @@ int ad__spill_take_up(ad_worker *w, ad_lane *lane, ad_buffer *b, ad_slab *slab, 
     }
     ad__account_charge(ad__estate_account(lane->estate), AD_USE_MOVED, row->size);
     b->moved = m;
+    b->is_moved = true;
     b->address = NULL;
     lane->session->moved_bytes += row->size;
     all->bytes += row->size;
@@ -325,10 +327,10 @@ int ad__spill_begin(ad_session *s, ad_lane *lane, ad_buffer *const *buffer, int 
     for (int i = 0; i < n; i++) {
         if (!buffer[i]) continue;
         buffer[i]->in_use = true;
-        if (buffer[i]->owner) ad__spill_remove(buffer[i]);
+        ad__spill_remove(buffer[i]);
     }
     for (int i = 0; i < n && !status; i++)
-        if (buffer[i] && buffer[i]->moved) status = bring(s, lane, buffer[i], true, fault);
+        if (buffer[i] && buffer[i]->is_moved) status = bring(s, lane, buffer[i], true, fault);
     return status;
 }
 
@@ -346,7 +348,7 @@ const char *ad__spill_bytes_of(const ad_buffer *b) { return b->moved->block.addr
 const ad_block *ad__spill_block_of(const ad_buffer *b) { return &b->moved->block; }
 
 int ad__spill_renew(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
-    return b->moved ? bring(s, lane, b, false, fault) : 0;
+    return b->is_moved ? bring(s, lane, b, false, fault) : 0;
 }
 
 /* ---- what another worker has left ---- */
@@ -364,12 +366,12 @@ typedef struct found {
 
 static void find_block(void *user, ad_buffer *b) {
     found *f = user;
-    if (b->shared || !(b->moved || b->block.slab)) return;
+    if (b->shared || !(b->is_moved || b->block.slab)) return;
     struct piece *list = ad__os_grow(f->list, f->count, &f->room, sizeof *list);
     if (!list) return;
     f->list = list;
     list[f->count++] =
-        b->moved ? (struct piece){&b->moved->block, f->host} : (struct piece){&b->block, b->home->estate};
+        b->is_moved ? (struct piece){&b->moved->block, f->host} : (struct piece){&b->block, b->home->estate};
 }
 
 static int compare(const void *a, const void *b) {
@@ -413,7 +415,7 @@ static ad_buffer *coldest(const ad_lane *lane) {
 
 static void list_small(void *user, ad_buffer *b) {
     const ad_gpu *gpu = user;
-    if (!b->owner && movable(b) && b->home->gpu == gpu) ad__spill_add(b->home->owner, b);
+    if (!b->listed && movable(b) && b->home->gpu == gpu) ad__spill_add(b->home->owner, b);
 }
 
 /* List what is small, too: it goes after all the others. */

@@ -29,6 +29,7 @@ void ad__spill_owner_close(ad_spill_owner *owner) {
 
 void ad__spill_add(ad_spill_owner *owner, ad_buffer *b) {
     b->owner = owner;
+    b->listed = true;
     b->used_at = ++owner->list->clock;
     b->warmer = NULL;
     b->colder = owner->warmest;
@@ -40,15 +41,15 @@ void ad__spill_add(ad_spill_owner *owner, ad_buffer *b) {
 }
 
 void ad__spill_remove(ad_buffer *b) {
+    if (!b->listed) return;
     ad_spill_owner *owner = b->owner;
-    if (!owner) return;
     if (b->warmer) b->warmer->colder = b->colder;
     else owner->warmest = b->colder;
     if (b->colder) b->colder->warmer = b->warmer;
     else owner->coldest = b->warmer;
     owner->bytes -= b->block.size;
     owner->list->bytes -= b->block.size;
-    b->owner = NULL;
+    b->listed = false;
 }
 
 ad_buffer *ad__spill_coldest(const ad_spill_list *list, uint64_t limit, const ad_spill_owner *mine) {

@@ -127,6 +127,7 @@ void ad__survival_close(ad_session *s) {
     free(v->parked);
     free(v->spare);
     free(v->passed);
+    free(v->leaving);
     v->at = NULL;
 }
 
@@ -144,10 +145,19 @@ static void note(ad_session *s, ad_changed change) {
     list[v->changed.count++] = change;
 }
 
+/* It will be written before long, and of many sessions' rows few are in the processor's cache. */
+static void foresee_row(const ad_survival *v, uint32_t place) {
+    const ad_ledger_row *row = v->at ? &ad__survival_table(v)->row[place] : NULL;
+    __builtin_prefetch(row, 1);
+    __builtin_prefetch((const char *)(row + 1) - 1, 1);
+}
+
 void ad__survival_note(ad_session *s, ad_ledger_kind kind, uint64_t id) { note(s, (ad_changed){id, kind, 0}); }
 
 void ad__survival_gone(ad_session *s, uint32_t place) {
-    if (place) note(s, (ad_changed){0, AD_LEDGER_NONE, place});
+    if (!place) return;
+    foresee_row(&s->survival, place);
+    note(s, (ad_changed){0, AD_LEDGER_NONE, place});
 }
 
 void ad__survival_freed(ad_session *s, ad_buffer *b) {
@@ -194,6 +204,7 @@ void ad__survival_passed(ad_session *s, uint64_t number) {
 void ad__survival_writes(ad_session *s, ad_buffer *b, uint64_t number, const char *name) {
     ad_survival *v = &s->survival;
     if (!v->at || !b->place) return;
+    v->announced = true;
     if (v->at->writing != number) {
         snprintf(v->at->name, sizeof v->at->name, "%s", name);
         v->at->writing = number;
@@ -221,26 +232,27 @@ bool ad__survival_repeats(const ad_session *s, const ad_buffer *b) {
 
 bool ad__survival_keeps(ad_session *s, ad_buffer *b) {
     ad_survival *v = &s->survival;
-    if (!ad__survival_lives(v) || v->late || !b->place) return false;
-    b->next = v->leaving;
-    v->leaving = b;
+    if (!ad__survival_lives(v) || v->late || !v->behind || !b->place) return false;
+    ad_buffer **list = ad__os_grow(v->leaving, v->nleaving, &v->leaving_room, sizeof *list);
+    if (!list) {
+        ad__survival_over(s);
+        return false;
+    }
+    v->leaving = list;
+    list[v->nleaving++] = b;
+    v->leaving_bytes += b->size;
     return true;
 }
 
 void ad__survival_give_leaving(ad_session *s) {
     ad_survival *v = &s->survival;
-    while (v->leaving) {
-        ad_buffer *b = v->leaving;
-        v->leaving = b->next;
-        ad__buffer_give_memory(s, b);
-        ad__poison_release(b->poison);
-        ad__buffers_recycle(&s->buffers, b);
-    }
+    while (v->nleaving) ad__buffer_give(s, v->leaving[--v->nleaving]);
+    v->leaving_bytes = 0;
 }
 
 bool ad__survival_give(ad_session *s) {
     ad_survival *v = &s->survival;
-    if (!v->leaving) return false;
+    if (!v->nleaving) return false;
     ad__ledger_store(&v->at->fragile, 1);
     ad__survival_give_leaving(s);
     return true;

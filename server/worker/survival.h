@@ -1,6 +1,6 @@
 /* What a session writes into the ledger, so that another worker can go on with it when this one is killed.
  *
- * Its state is written down whenever no operation is held: how far it is in what its client has sent, how much it has
+ * Its state is written down when no operation is held: how far it is in what its client has sent, how much it has
  * answered, and what its buffers are. What came behind that another worker executes again, from the client's bytes,
  * which stay until then. So that this gives the same:
  *
@@ -71,21 +71,26 @@ typedef struct ad_survival {
     size_t nspare, spare_room;
     uint32_t places;           /* that have ever had one */
     struct ad_poison *pending; /* as it is written down */
-    struct ad_buffer *leaving; /* freed by the client; memory of the written state */
-    uint64_t frame_end;        /* of its stream: where the next frame begins */
-    uint64_t executed;         /* bytes of its stream that nobody needs any more; the I/O thread reads it */
-    uint64_t fatal;            /* another worker died while it set this module up */
-    uint64_t skip;             /* bytes of the first control block that another worker has executed */
-    uint64_t read;             /* bytes that it has sent of the first read */
-    uint64_t descriptors;      /* that have been asked for by messages that are done with */
-    uint64_t *passed;          /* numbers of those that no window keeps, and arrayd still has */
+    bool inside;               /* a message is being executed: so many changes, and what is parked, came before it */
+    size_t begun, parked_begun;
+    struct ad_buffer **leaving; /* freed by the client; memory of the written state */
+    size_t nleaving, leaving_room;
+    uint64_t leaving_bytes;
+    bool behind;          /* something has been executed since it was written */
+    bool collects;        /* the message at hand need not be written down at once */
+    bool announced;       /* something that is, was changed where it is since then */
+    uint64_t frame_end;   /* of its stream: where the next frame begins */
+    uint64_t executed;    /* bytes of its stream that nobody needs any more; the I/O thread reads it */
+    uint64_t fatal;       /* another worker died while it set this module up */
+    uint64_t skip;        /* bytes of the first control block that another worker has executed */
+    uint64_t read;        /* bytes that it has sent of the first read */
+    uint64_t descriptors; /* that have been asked for by messages that are done with */
+    uint64_t *passed;     /* numbers of those that no window keeps, and arrayd still has */
     size_t npassed, passed_room;
     bool listed; /* in the ledger's list */
 
     /* where operations are complete later */
     bool late;
-    bool inside; /* a message is being executed: so many changes, and what is parked, came before it */
-    size_t begun, parked_begun;
     ad_coming coming;
     ad_changes taken;         /* what is in it */
     struct ad_parked *parked; /* what waits for a valid state without it: the first `parked_taken` for the coming one */
@@ -155,13 +160,20 @@ ad_ledger_row ad__survival_memory(const struct ad_worker *w, const struct ad_sha
 void ad__survival_commit(struct ad_session *s);
 /* It is time for that in the middle of a turn. */
 bool ad__survival_due(const struct ad_session *s);
+/* What was executed where operations are complete when they return is written down when enough has come together. */
+bool ad__survival_is_full(const struct ad_survival *v);
+/* The operation changes nothing where it is, so it could be executed again. */
+bool ad__survival_again(const ad_message *m);
 /* A message is about to be executed, or has been or waits. */
-static inline void ad__survival_enter(ad_survival *v) {
+void ad__survival_enter(struct ad_session *s, const ad_message *m);
+static inline void ad__survival_begun(ad_survival *v) {
     v->inside = true;
     v->begun = v->changed.count;
     v->parked_begun = v->nparked;
 }
 static inline void ad__survival_leave(ad_survival *v) { v->inside = false; }
+/* Something is executed, or has been, that is yet to be written down. */
+static inline void ad__survival_executes(ad_survival *v) { v->behind = !v->late; }
 /* All that came before the message at hand counts; false: the session waits until that is so, call again. */
 bool ad__survival_ready(struct ad_session *s);
 /* The same where that comes later than the execution; elsewhere it counts as it is. */

@@ -82,10 +82,11 @@ void ad__survival_unpark(ad_session *s, size_t n) {
 /* ---- no memory ---- */
 
 static bool flush(ad_session *s, bool judge) {
-    size_t before = s->survival.nparked;
+    const ad_survival *v = &s->survival;
+    const size_t before = v->nparked + v->nleaving;
     if (!before) return false;
     ad__survival_flush(s, judge);
-    return s->survival.nparked < before;
+    return v->nparked + v->nleaving < before;
 }
 
 static bool flush_others(const ad_session *s) {
@@ -133,7 +134,4 @@ bool ad__survival_sacrifice(ad_session *s) {
     return done;
 }
 
-bool ad__survival_relieve(ad_session *s) {
-    if (!s->worker->ledger || !s->worker->backend->asynchronous) return false;
-    return flush_others(s) || flush(s, false);
-}
+bool ad__survival_relieve(ad_session *s) { return s->worker->ledger && (flush_others(s) || flush(s, false)); }

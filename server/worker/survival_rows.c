@@ -28,7 +28,7 @@ ad_ledger_row ad__survival_memory(const ad_worker *w, const ad_shared *m) {
 }
 
 static ad_ledger_row buffer_row(const ad_survival *v, const ad_buffer *b) {
-    const ad_block *block = b->shared ? &b->shared->block : b->moved ? ad__spill_block_of(b) : &b->block;
+    const ad_block *block = b->shared ? &b->shared->block : b->is_moved ? ad__spill_block_of(b) : &b->block;
     ad_ledger_row r = {.kind = AD_LEDGER_BUFFER, .id = b->id, .size = b->size, .readonly = b->readonly};
     r.shared = b->shared != NULL;
     r.fleeting = b->module ? AD_FLEETING_VARIABLE : b->import ? AD_FLEETING_IMPORT : 0;
@@ -136,24 +136,27 @@ bool ad__survival_write(ad_session *s, size_t count, uint64_t *entries) {
     for (size_t i = 0; i < count; i++) {
         const ad_changed *c = &v->changed.list[i];
         ad_buffer *b;
-        ad_ledger_row row = row_of(s, c, &b);
-        if (!row.kind && c->kind) continue; /* it has gone */
-        if (b && b->poison && !row.poison) return false;
-        if (c->kind == AD_LEDGER_MODULE && row.lost == AD_MODULE_UNWRITTEN) return false;
-        uint32_t place = row.kind ? find_place(s, c, b) : c->place;
+        ad_ledger_row *row = &log->entry[*entries].row;
+        *row = row_of(s, c, &b);
+        if (!row->kind && c->kind) continue; /* it has gone */
+        if (b && b->poison && !row->poison) return false;
+        if (c->kind == AD_LEDGER_MODULE && row->lost == AD_MODULE_UNWRITTEN) return false;
+        uint32_t place = row->kind ? find_place(s, c, b) : c->place;
         if (!place) return false;
-        log->entry[*entries].place = place;
-        log->entry[(*entries)++].row = row;
+        log->entry[(*entries)++].place = place;
     }
     return true;
 }
 
-static void replace(ad_survival *v, ad_ledger_row *to, ad_ledger_row row) {
+/* All but what it says of writing, also of what had the place before: that was earlier. */
+static void copy_row(ad_ledger_row *to, const ad_ledger_row *row) { memcpy(to, row, offsetof(ad_ledger_row, writing)); }
+
+/* The same where what had the place before has something besides its row. */
+static __attribute__((noinline)) void replace(ad_survival *v, ad_ledger_row *to, ad_ledger_row row) {
     ad_ledger_row before = *to;
     const ad_ledger_place *p = ad__ledger_get(v->ledger, before.elsewhere);
-    row.writing = before.writing; /* also of what had the place before: that was earlier */
     row.elsewhere = p && ad__ledger_is_later(p, &row) ? before.elsewhere : 0;
-    *to = row;
+    copy_row(to, &row);
     if (before.poison == row.poison) before.poison = 0;
     if (before.elsewhere == row.elsewhere) before.elsewhere = 0;
     ad__survival_forget(v->ledger, &before);
@@ -163,8 +166,11 @@ void ad__survival_apply(ad_survival *v, uint64_t entries) {
     ad_ledger_table *t = ad__survival_table(v);
     const ad_ledger_log *log = v->log[v->next];
     for (uint64_t i = 0; i < entries; i++) {
-        replace(v, &t->row[log->entry[i].place], log->entry[i].row);
-        if (!log->entry[i].row.kind) place_free(v, (uint32_t)log->entry[i].place);
+        const ad_ledger_row *row = &log->entry[i].row;
+        ad_ledger_row *to = &t->row[log->entry[i].place];
+        if (to->poison || to->elsewhere || to->kind == AD_LEDGER_MODULE) replace(v, to, *row);
+        else copy_row(to, row);
+        if (!row->kind) place_free(v, (uint32_t)log->entry[i].place);
     }
 }
 

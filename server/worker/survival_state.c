@@ -8,6 +8,9 @@
 #include "server/worker/spill.h"
 #include "server/worker/survival_inside.h"
 
+#define COLLECTED 16384            /* changes after which they are written down, ... */
+#define COLLECTED_BYTES (4u << 20) /* ... or when so many bytes wait for that to be free again */
+
 /* ---- where it is ---- */
 
 static void where(const ad_session *s, uint64_t *frame, uint64_t *used) {
@@ -103,7 +106,13 @@ static void set_pending(ad_survival *v, ad_poison *pending) {
     v->pending = pending ? ad__poison_share(pending) : NULL;
 }
 
-static void commit_now(ad_session *s) {
+static void drop_changes(ad_survival *v, size_t count) {
+    v->changed.count -= count;
+    if (v->changed.count) memmove(v->changed.list, v->changed.list + count, v->changed.count * sizeof *v->changed.list);
+}
+
+/* With the first `count` changes. */
+static void commit_now(ad_session *s, size_t count) {
     ad_survival *v = &s->survival;
     if (s->held.count) return;
     unsigned slot = other_slot(v->at->current, (unsigned)v->at->current);
@@ -111,14 +120,16 @@ static void commit_now(ad_session *s) {
     uint64_t entries;
     describe(s, state);
     state->pending = write_pending(s, v->at->state[v->at->current].pending);
-    if (!ad__survival_write(s, v->changed.count, &entries)) {
+    if (!ad__survival_write(s, count, &entries)) {
         not_kept(s);
         return;
     }
     make_valid(s, slot, entries);
     set_pending(v, s->pending);
-    v->changed.count = 0;
-    if (v->leaving) ad__survival_give_leaving(s);
+    drop_changes(v, count);
+    v->begun = 0;
+    v->behind = v->announced = false;
+    if (v->nleaving) ad__survival_give_leaving(s);
 }
 
 /* ---- what is complete later: taking a state ---- */
@@ -152,8 +163,7 @@ static bool move_changes(ad_survival *v, size_t count) {
     }
     v->taken.count = count;
     if (count) memcpy(v->taken.list, v->changed.list, count * sizeof *v->taken.list);
-    v->changed.count -= count;
-    memmove(v->changed.list, v->changed.list + count, v->changed.count * sizeof *v->changed.list);
+    drop_changes(v, count);
     return true;
 }
 
@@ -313,17 +323,42 @@ static void go_on(ad_session *s, bool passed, bool judge) {
 void ad__survival_commit(ad_session *s) {
     ad_survival *v = &s->survival;
     if (!ad__survival_lives(v)) {
+        v->behind = v->announced = false;
         ad__survival_give_leaving(s);
         if (v->nparked && ad__lanes_idle(s)) ad__survival_unpark(s, v->nparked);
         return;
     }
     if (v->late) go_on(s, false, true);
-    else commit_now(s);
+    else commit_now(s, v->changed.count);
+}
+
+bool ad__survival_again(const ad_message *m) {
+    const ad_op *op = &m->op;
+    if (m->opcode == AD_REQ_FREE) return true;
+    if (m->opcode != AD_REQ_UFUNC && m->opcode != AD_REQ_REDUCE && m->opcode != AD_REQ_CALL) return false;
+    for (int i = 0; i < op->nout; i++)
+        if (op->operand[i].is_scalar || op->operand[i].desc.form == AD_VIEW) return false;
+    return op->nout;
+}
+
+bool ad__survival_is_full(const ad_survival *v) {
+    return v->announced || (v->at && v->at->fragile) || v->changed.count >= COLLECTED ||
+           v->leaving_bytes > COLLECTED_BYTES;
+}
+
+void ad__survival_enter(ad_session *s, const ad_message *m) {
+    ad_survival *v = &s->survival;
+    if (!v->late) {
+        v->collects = s->cost <= AD_CHEAP && ad__survival_again(m);
+        if (v->behind && !v->collects) ad__survival_commit(s);
+    }
+    ad__survival_begun(v);
 }
 
 bool ad__survival_due(const ad_session *s) {
     const ad_survival *v = &s->survival;
-    return !v->late || (v->at && s->done - v->committed >= AD_MARK_OPS && !v->coming.open);
+    if (v->late) return v->at && s->done - v->committed >= AD_MARK_OPS && !v->coming.open;
+    return !v->collects || ad__survival_is_full(v);
 }
 
 bool ad__survival_ready(ad_session *s) {
@@ -338,7 +373,12 @@ bool ad__survival_counts(ad_session *s) { return !ad__survives_late(s) || ad__su
 
 bool ad__survival_flush(ad_session *s, bool judge) {
     ad_survival *v = &s->survival;
-    if (!ad__survival_lives(v) || ad__lanes_wait(s, NULL)) return false;
+    if (!ad__survival_lives(v)) return false;
+    if (!v->late) {
+        commit_now(s, v->inside ? v->begun : v->changed.count);
+        return !s->held.count;
+    }
+    if (ad__lanes_wait(s, NULL)) return false;
     if (v->coming.open) go_on(s, true, judge); /* then all that is news by now */
     go_on(s, true, judge);
     return !v->coming.open && !s->held.count;

@@ -18,11 +18,14 @@
 typedef struct ad_session ad_session;
 
 typedef struct ad_parting ad_parting;
+/* As ARRAYD_FUSE has it: 0, nothing, 1. */
+typedef enum ad_fusing { AD_FUSE_NEVER, AD_FUSE_WHERE_IT_PAYS, AD_FUSE_ALWAYS } ad_fusing;
+
 typedef struct ad_worker {
     ad_config config;
     const ad_backend *backend;
     bool shared;           /* several principals are here */
-    bool fuses;            /* elementwise operations are executed together where that pays; not with ARRAYD_FUSE=0 */
+    ad_fusing fuses;       /* elementwise operations are executed together */
     ad_compiler *compiler; /* any thread's; outlives the devices */
     int devices;
     ad_gpu gpu[AD_DEVICES]; /* the runner's; the first is open from the beginning */

@@ -317,6 +317,46 @@ def test_shared_arrays(server):
     assert {name: counters[name] for name in DROPPED[:5]} == dict.fromkeys(DROPPED[:5], 0)
 
 
+def sums_of(session, size, count, x, chained):
+    """Sums of x with 0, 1, ...; chained: among operations that a chain of theirs is made of."""
+    sums, last = [], session.ufunc("add", "int64", [size], x, 0)
+    for k in range(count):
+        sums.append(session.ufunc("add", "int64", [size], x, k))
+        if chained:
+            following = session.ufunc("add", "int64", [size], last, 1)
+            session.free(last)
+            last = following
+    return sums
+
+
+@pytest.mark.parametrize("chained", [False, True])
+def test_memory_that_is_used_again(start, chained):
+    """An array is freed, and its memory used, behind operations that read it and that another worker executes again."""
+    server = start(env={"ARRAYD_FUSE": "1"} if chained else {})
+    rng, size = random.Random(3), 16
+    for _ in range(40):
+        session = Session(server.path)
+        x, z = session.put(np.arange(size)), session.put(np.zeros(size, np.int64))
+        session.sync()
+        early = sums_of(session, size, 150, x, chained)
+        middle = sums_of(session, size, 150, z, chained)
+        session.free(x)
+        late = sums_of(session, size, 2000, z, False)
+        worker = server.worker
+        session.flush()
+        until = time.monotonic() + rng.random() * 0.003
+        while time.monotonic() < until:  # it is somewhere in the middle
+            pass
+        kill(server, worker)
+        session.come_back()
+        for k, y in enumerate(early):
+            assert np.array_equal(session.get(y), np.arange(size) + k)
+        for k, y in [*enumerate(middle)][::17] + [*enumerate(late)][::17]:
+            assert session.get(y).tolist() == [k] * size
+        session.send(raw.frame(flags=4))
+        session.close()
+
+
 def test_a_state_that_kills_every_worker_is_given_up(start):
     server = start(env={"ARRAYD_FAULT": "run:1:killed"})
     other, session = Session(server.path), Session(server.path)
