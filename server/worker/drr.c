@@ -43,12 +43,16 @@ void ad__drr_remove(ad_drr *d, ad_drr_node *n) {
     n->prev->next = n->next;
 }
 
+int64_t ad__drr_debt(const ad_drr *d, const ad_drr_node *n) {
+    return n->credit > 0 ? 0 : -n->credit / quantum_of(d, n) + 1;
+}
+
 /* Pass over as many rounds as it takes until somebody may run, at once. */
 static void skip_rounds(ad_drr *d) {
     int64_t rounds = INT64_MAX;
     ad_drr_node *n = d->head;
     do {
-        int64_t its = n->credit > 0 ? 0 : -n->credit / quantum_of(d, n) + 1;
+        int64_t its = ad__drr_debt(d, n);
         if (its < rounds) rounds = its;
     } while ((n = n->next) != d->head);
     if (!rounds) return;

@@ -30,6 +30,8 @@ void ad__drr_add(ad_drr *d, ad_drr_node *n);
 void ad__drr_remove(ad_drr *d, ad_drr_node *n);
 /* The node whose turn it is, with a credit above 0; NULL: nobody waits. It stays at the head until it is charged. */
 ad_drr_node *ad__drr_next(ad_drr *d);
+/* In how many rounds a node in the circle may run again; 0: now. */
+int64_t ad__drr_debt(const ad_drr *d, const ad_drr_node *n);
 /* The node has used so much; when its credit is gone the turn passes on. */
 void ad__drr_charge(ad_drr *d, ad_drr_node *n, int64_t used);
 

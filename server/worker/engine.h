@@ -35,6 +35,7 @@ typedef struct ad_engine {
     ad_bytes scratch;             /* a message being encoded */
     bool in_thread;               /* the runner is the engine thread */
     int64_t hurried;              /* when a client last began to wait for a device: others leave it time */
+    int64_t stay_until;           /* who has turns on end has them until then */
 } ad_engine;
 
 /* Start the engine thread. AD_E_SYSTEM, AD_E_MEMORY. */

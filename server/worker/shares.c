@@ -7,6 +7,8 @@
 
 #include "server/common/os.h"
 
+#define MODEST 10 /* rounds of debt */
+
 #define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 static ad_party *party_of(ad_shares *all, const char *principal) {
@@ -41,15 +43,23 @@ void ad__share_close(ad_shares *all, ad_share *s) {
     free(p);
 }
 
+/* It has used no more than its share, or little more. */
+static bool is_modest(const ad_shares *all, const ad_share *s) {
+    return ad__drr_debt(&all->parties, &s->party->node) <= MODEST &&
+           ad__drr_debt(&s->party->sessions, &s->node) <= MODEST;
+}
+
 void ad__share_add(ad_shares *all, ad_share *s) {
     if (s->node.queued) return;
     ad__drr_add(&s->party->sessions, &s->node);
     ad__drr_add(&all->parties, &s->party->node);
     s->joined = all->turns;
     s->waiting = s->node.credit > 0 && s->party->node.credit > 0;
+    if (all->staying && is_modest(all, s)) all->staying = NULL;
 }
 
 void ad__share_remove(ad_shares *all, ad_share *s) {
+    if (all->staying == s) all->staying = NULL;
     ad__drr_remove(&s->party->sessions, &s->node);
     if (!s->party->sessions.head) ad__drr_remove(&all->parties, &s->party->node);
 }

@@ -31,6 +31,7 @@ typedef struct ad_shares {
     ad_drr parties;
     ad_party *first;
     uint64_t turns;
+    ad_share *staying;    /* has turns on end, until somebody comes who has used little; NULL: nobody */
     const ad_share *last; /* whose turn it was; never looked into */
 } ad_shares;
 

@@ -187,6 +187,55 @@ def test_a_turn_is_one_long_operation(server):
     assert sum(client.done for client in clients) > blocks * count / 2, [client.done for client in clients]
 
 
+@pytest.mark.skipif("san" in raw.BUILD.name, reason="operations are not small there")
+def test_small_operations_have_several_turns_on_end(server):
+    """Turns of 50 us one after another, as long as nobody comes who has used less; who comes does not wait for them."""
+    clients, watcher = [Client(server.path) for _ in range(2)], Client(server.path)
+    watcher.sync()
+    for client in clients:
+        x = client.put(np.ones(16, np.float32))
+        client.sync()
+        ops = [raw.message("ufunc", raw.UFUNC["add"], 11, [[100 + k, 11, [16]]], [x, x], []) for k in range(2000)]
+        client.block = raw.frame(b"".join(ops))
+    before = [client.stat("turns") for client in clients]
+    os.kill(server.worker, signal.SIGSTOP)
+    for client in clients:
+        client.send(client.block)
+    request = watcher.ask("sync")
+    os.kill(server.worker, signal.SIGCONT)
+    watcher.reply(request)
+    for client in clients:
+        client.sync()
+    # 4000 operations take 20 turns and more, each after one of the other's unless they are on end.
+    turns = sum(client.stat("turns") - b for client, b in zip(clients, before))
+    assert turns <= 12, turns
+    assert watcher.stat("turns_waited") <= 2
+
+
+def test_who_has_used_much_has_turns_beside_who_never_ends(server):
+    """A client that has just had a long operation is in debt; it waits for the other, but not for ever."""
+    flooding, client, ended = Client(server.path), Client(server.path), threading.Event()
+    x = flooding.put(np.ones(4, np.float32))
+    block = raw.frame(raw.message("ufunc", raw.UFUNC["add"], 11, [x], [x, x], []) * 1000)
+    y, z = (client.put(np.ones((512, 512))) for _ in range(2))
+
+    def flood():
+        while not ended.is_set():
+            flooding.socket.sendall(block)
+
+    client.socket.settimeout(15)
+    thread = threading.Thread(target=flood)
+    thread.start()
+    try:
+        for _ in range(10):
+            client.op("call", raw.CALL["matmul"], 12, [z], [y, y], [False])
+            client.sync()
+            client.sync()
+    finally:
+        ended.set()
+        thread.join()
+
+
 def test_estimates_of_a_device_follow_what_is_measured(start):
     """This device is some hundred times slower than those for which it is estimated what an operation takes."""
     server = start(env={"ARRAYD_CPU_LATE": "1", "ARRAYD_FUSE": "0"})

@@ -49,6 +49,33 @@ Test(shares, many_sessions_are_one_share) {
     close_all(&all, s, 66);
 }
 
+Test(shares, who_has_used_little_ends_a_stay) {
+    ad_shares all = shares();
+    ad_share s[4] = {0};
+    static const int64_t used[3] = {5 * QUANTUM, 9 * QUANTUM, 50 * QUANTUM};
+    static const char *const who[4] = {"a", "b", "much", "nothing"};
+    static const int modest[3] = {0, 1, 3};
+    for (int i = 0; i < 4; i++) open(&all, &s[i], who[i], QUANTUM);
+    for (int i = 0; i < 3; i++) ad__share_add(&all, &s[i]);
+    for (int i = 0; i < 3; i++) {
+        ad_share *next = ad__share_next(&all);
+        ad__share_charge(&all, next, used[next - s]);
+    }
+    for (int i = 0; i < 3; i++) {
+        ad__share_remove(&all, &s[modest[i]]);
+        all.staying = &s[2];
+        ad__share_add(&all, &s[modest[i]]);
+        cr_assert_null(all.staying, "%s", who[modest[i]]);
+    }
+    ad__share_remove(&all, &s[2]);
+    all.staying = &s[0];
+    ad__share_add(&all, &s[2]);
+    cr_assert_eq(all.staying, &s[0]);
+    ad__share_remove(&all, &s[0]);
+    cr_assert_null(all.staying);
+    close_all(&all, s, 4);
+}
+
 Test(shares, priorities_are_those_of_principals) {
     ad_shares all = shares();
     ad_share s[5] = {0};
