@@ -169,6 +169,12 @@ static int64_t device_time(ad_session *s) {
     return (int64_t)ns;
 }
 
+/* What it has executed is to be written down before others have their turns: not while it has more to execute, unless
+ * it has memory in common with some of them. */
+static bool owes_a_state(const ad_session *s, ad_turn turn) {
+    return s->survival.late || (s->survival.behind && (turn != AD_TURN_MORE || s->shares));
+}
+
 /* One turn, entered and left with the lock held. */
 static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     ad_turn turn = AD_TURN_OVER;
@@ -181,7 +187,7 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     ad__reserved_apply(s->worker);
     if (!over) turn = ad__session_turn(s, budget, limit);
     bool ended = turn == AD_TURN_OVER;
-    if (!ended && (s->survival.late || (s->survival.behind && turn != AD_TURN_MORE))) ad__survival_commit(s);
+    if (!ended && owes_a_state(s, turn)) ad__survival_commit(s);
     if (ended && !ad__session_drop(s)) turn = AD_TURN_WAITING;
     watch(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);

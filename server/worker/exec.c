@@ -46,6 +46,11 @@ void ad__buffer_give(ad_session *s, ad_buffer *b) {
     ad__buffers_recycle(&s->buffers, b);
 }
 
+void ad__buffer_free(ad_session *s, ad_buffer *b) {
+    ad__survival_freed(s, b);
+    if (!ad__survival_keeps(s, b)) ad__buffer_give(s, b);
+}
+
 int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault) {
     ad__survival_touch(s, b);
     b->address = nothing;

@@ -360,8 +360,7 @@ ad_held_taken ad__held_take(ad_session *s, ad_op *op) {
 static void forget(ad_session *s, ad_buffer *b) {
     if (b->promised) s->held.unwritten++;
     s->held.freed--;
-    ad__survival_freed(s, b);
-    if (!ad__survival_keeps(s, b)) ad__buffer_give(s, b);
+    ad__buffer_free(s, b);
 }
 
 void ad__held_release(ad_session *s, unsigned i) {

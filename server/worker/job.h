@@ -47,6 +47,8 @@ int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t 
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b);
 /* The same of one whose id is unknown by now, and what is left of it. */
 void ad__buffer_give(ad_session *s, ad_buffer *b);
+/* The same at once, or when another worker will not need it any more. */
+void ad__buffer_free(ad_session *s, ad_buffer *b);
 /* Enqueue a copy of host memory (pinned, or copied before it returns) into a buffer; `what` asks for it. */
 int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
               bool pinned, ad_fault *fault);

@@ -114,9 +114,8 @@ static void do_free(ad_session *s, ad_message *m) {
             continue;
         }
         if (ad__held_free(s, b)) continue;
-        ad__survival_freed(s, b);
         ad__buffers_detach(&s->buffers, b);
-        if (!ad__survival_keeps(s, b)) ad__buffer_give(s, b);
+        ad__buffer_free(s, b);
     }
     if (fault.code) fail_bare(s, &fault, "free");
 }

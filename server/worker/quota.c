@@ -59,7 +59,7 @@ static int take(ad_session *s, ad_lane *lane, uint64_t size, take_block *get, ad
 
 static int take_more(ad_session *s, ad_lane *lane, uint64_t size, take_block *get, ad_block *out, ad_fault *fault) {
     int status = check(s, size, fault);
-    while (status && (ad__survival_relieve(s) || ad__survival_give(s))) status = check(s, size, fault);
+    if (status && ad__survival_give(s)) status = check(s, size, fault);
     s->refused += status != 0;
     return status ? status : take(s, lane, size, get, out, fault);
 }

@@ -147,7 +147,7 @@ static void note(ad_session *s, ad_changed change) {
 
 /* It will be written before long, and of many sessions' rows few are in the processor's cache. */
 static void foresee_row(const ad_survival *v, uint32_t place) {
-    const ad_ledger_row *row = v->at ? &ad__survival_table(v)->row[place] : NULL;
+    const ad_ledger_row *row = &ad__survival_table(v)->row[place];
     __builtin_prefetch(row, 1);
     __builtin_prefetch((const char *)(row + 1) - 1, 1);
 }
@@ -253,7 +253,9 @@ void ad__survival_give_leaving(ad_session *s) {
 bool ad__survival_give(ad_session *s) {
     ad_survival *v = &s->survival;
     if (!v->nleaving) return false;
-    ad__ledger_store(&v->at->fragile, 1);
+    ad__survival_flush(s, true);
+    if (!v->nleaving) return true;
+    ad__ledger_store(&v->at->fragile, 1); /* something is held */
     ad__survival_give_leaving(s);
     return true;
 }

@@ -342,6 +342,7 @@ bool ad__survival_again(const ad_message *m) {
 }
 
 bool ad__survival_is_full(const ad_survival *v) {
+    if (v->late) return false;
     return v->announced || (v->at && v->at->fragile) || v->changed.count >= COLLECTED ||
            v->leaving_bytes > COLLECTED_BYTES;
 }

@@ -18,7 +18,7 @@
 typedef struct ad_session ad_session;
 
 typedef struct ad_parting ad_parting;
-/* As ARRAYD_FUSE has it: 0, nothing, 1. */
+/* As ARRAYD_FUSE has it: 0, not set, 1. */
 typedef enum ad_fusing { AD_FUSE_NEVER, AD_FUSE_WHERE_IT_PAYS, AD_FUSE_ALWAYS } ad_fusing;
 
 typedef struct ad_worker {

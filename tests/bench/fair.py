@@ -1,9 +1,9 @@
 """What a client feels of others that flood its device: fair.py [--build build/release] [--backend auto] [--floods 1].
 
 A small client asks for float(a.sum()) of 16 numbers, alone and beside others that have work done without end: products
-of n x n, sines of n x n, each to an array of its own, which are queued by dozens, and, of 4 x 4, sums. The goal, at the 99th percentile:
-three times what it takes alone, and one operation of the others, which is not interrupted. Starts its own server on a
-Unix socket, unless ARRAYD_URL names one.
+of n x n, sines of n x n, each to an array of its own, which are queued by dozens, and sums of 4 x 4. The goal, at the
+99th percentile: three times what it takes alone, and one operation of the others, which is not interrupted. Starts its
+own server on a Unix socket, unless ARRAYD_URL names one.
 """
 import argparse
 import contextlib
@@ -17,8 +17,9 @@ import time
 import bench
 
 SIZES = {False: (256, 512, 1024, 2048), True: (1024, 4096, 8192)}  # on a GPU?
-WORK = {"products": "ad.matmul(a, a, out=outs[0])", "sines": "ad.sin(a, out=outs[i % 32])"}
-SMALL = {"sums": "outs[i % 32] = a + a"}
+SMALL = {"sums": (4,)}
+WORK = {"products": "ad.matmul(a, a, out=outs[0])", "sines": "ad.sin(a, out=outs[i % 32])",
+        "sums": "outs[i % 32] = a + a"}
 PREPARE = """
 import itertools, sys
 import arrayd as ad
@@ -61,7 +62,7 @@ def sample(function, seconds, least=20):
 @contextlib.contextmanager
 def others(code, work, n, count=1):
     """So many other clients that run the code."""
-    code = PREPARE + code.format({**WORK, **SMALL}[work])
+    code = PREPARE + code.format(WORK[work])
     running = [subprocess.Popen([sys.executable, "-c", code, str(n)], stdout=subprocess.PIPE, text=True)
                for _ in range(count)]
     try:
@@ -123,12 +124,12 @@ def main():
             ends.callback(server.terminate)
         print(f"float(a.sum()) beside {options.floods} that flood the device, ms")
         print(f"{'work':<9}{'n':>6}{'quiet p50':>11}{'p99':>9}{'beside p50':>12}{'p99':>9}{'one p50':>9}{'p99':>9}{'goal':>9}")
-        sizes = options.sizes or SIZES[is_gpu()]
-        for work, n in [(work, n) for work in WORK for n in sizes] + [(work, 4) for work in SMALL]:
-            row = measure(work, n, options.floods, options.seconds)
-            goal = 3 * row[1] + row[5]
-            print(f"{work:<9}{n:>6}{row[0]:>11.3f}{row[1]:>9.3f}{row[2]:>12.3f}{row[3]:>9.3f}{row[4]:>9.3f}"
-                  f"{row[5]:>9.3f}{goal:>9.3f}", "" if row[3] < goal else " missed", flush=True)
+        for work in WORK:
+            for n in SMALL.get(work) or options.sizes or SIZES[is_gpu()]:
+                row = measure(work, n, options.floods, options.seconds)
+                goal = 3 * row[1] + row[5]
+                print(f"{work:<9}{n:>6}{row[0]:>11.3f}{row[1]:>9.3f}{row[2]:>12.3f}{row[3]:>9.3f}{row[4]:>9.3f}"
+                      f"{row[5]:>9.3f}{goal:>9.3f}", "" if row[3] < goal else " missed", flush=True)
 
 
 if __name__ == "__main__":

@@ -334,6 +334,49 @@ def storm(server, *arguments, kills=12):
     return compared, lost
 
 
+def chains_of(server, in_place):
+    """How many chains sixty formulas of nine sums make, in one frame, behind an operation in place or not."""
+    session = Session(server.path)
+    x, y = session.put(np.arange(16)), session.put(np.arange(16))
+    session.sync()
+    if in_place:
+        session.out += add_one(session, x)
+        session.operations += 1
+        session.sync()
+    before = session.stat("fused_chains")
+    for _ in range(60):
+        value = x
+        for _ in range(9):
+            last, value = value, session.ufunc("add", "int64", [16], value, y)
+            if last is not x:
+                session.free(last)
+    session.sync()
+    made = session.stat("fused_chains") - before
+    session.close()
+    return made
+
+
+def test_formulas_stay_whole_behind_an_operation_in_place(server):
+    """What has begun of the last formula waits for its end, when there is room for no more: then, too."""
+    chains_of(server, False)  # with the first one of a server, kernels are still to be loaded
+    assert chains_of(server, True) < 1.4 * chains_of(server, False)
+
+
+def test_who_reaches_his_limit_waits_for_nobody(server):
+    """Memory that another session has given up stays until the device is there; this one is not waited for."""
+    other, session = Session(server.path), Session(server.path)
+    given = other.put(np.ones(1000))
+    other.sync()
+    session.reply(session.ask("pool", 0, 2, 1 << 20))
+    slow(other, 40)
+    other.free(given)
+    other.stat("ops_done")  # an answer that waits for nothing
+    with pytest.raises(Failed, match="limit"):
+        session.get([session.new("int64", [1 << 20]), I64, 0, [1 << 20]])
+    assert other.stat("ops_done") < other.operations, "it has waited for the other's products"
+    other.sync()
+
+
 def test_a_kernel_that_killed_a_worker_is_not_launched_again(start):
     server = start("--kernel-time=1", "--kernels-cache=none", env=LATE)
     culprit = client("unix:" + server.path, CULPRIT,
