@@ -4,6 +4,7 @@ Starts its own server on a Unix socket, unless ARRAYD_URL names one. Everything 
 on random data, after a warm-up; figures are medians. A column for CuPy is added where it can be imported.
 """
 import argparse
+import compileall
 import datetime
 import json
 import os
@@ -321,9 +322,8 @@ def main():
     if options.client:
         return client(*options.client)
     build = options.build.resolve()
-    sys.path.insert(0, str(build / "python"))
     sys.path.insert(0, str(HERE))
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(build / "python"), os.environ.get("PYTHONPATH")]))
+    use(build)
     with tempfile.TemporaryDirectory() as folder:
         server = None
         if "ARRAYD_URL" not in os.environ:
@@ -349,6 +349,14 @@ def replace(path, begin, end, table):
         page = f"{begin}\n{end}\n"
     before, rest = page.split(begin)
     path.write_text(f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}")
+
+
+def use(build):
+    """Import arrayd from this build, here and in what is started from here: compiled, as installers leave packages."""
+    package = build / "python"
+    compileall.compile_dir(package, quiet=2)
+    sys.path.insert(0, str(package))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
 
 
 def start_server(program, path, backend="cpu", below=(), options=()):

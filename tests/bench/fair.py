@@ -115,8 +115,7 @@ def main():
     parser.add_argument("sizes", nargs="*", type=int, help="n of the products")
     options = parser.parse_args()
     build = options.build.resolve()
-    sys.path.insert(0, str(build / "python"))
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(build / "python"), os.environ.get("PYTHONPATH")]))
+    bench.use(build)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ends:
         if "ARRAYD_URL" not in os.environ:
             server = bench.start_server(build / "bin" / "arrayd", f"{folder}/arrayd.sock", options.backend)

@@ -300,8 +300,7 @@ def main():
     parser.add_argument("--plot", type=pathlib.Path)
     options = parser.parse_args()
     build = options.build.resolve()
-    sys.path.insert(0, str(build / "python"))
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(build / "python"), os.environ.get("PYTHONPATH")]))
+    bench.use(build)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         server = bench.start_server(build / "bin" / "arrayd", f"{folder}/arrayd.sock", "cuda")

@@ -5,10 +5,8 @@ PyTorch's by torch.multiprocessing. The time is from sending until the other pro
 empty message there and back is printed beside it. The first time an array is handed over, and again.
 """
 import argparse
-import os
 import pathlib
 import statistics
-import sys
 import tempfile
 import time
 
@@ -59,8 +57,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build/release", type=pathlib.Path)
     build = parser.parse_args().build.resolve()
-    sys.path.insert(0, str(build / "python"))
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(build / "python"), os.environ.get("PYTHONPATH")]))
+    bench.use(build)
     import torch
     import torch.multiprocessing as multiprocessing
     context = multiprocessing.get_context("spawn")

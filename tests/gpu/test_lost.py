@@ -8,7 +8,7 @@ CLIENT = """
 import arrayd as ad
 x = ad.arange(1000, dtype="float64")
 for _ in range(100):
-    assert float((x + 1).sum()) == 500500
+    assert float(x.sum()) == 499500
 print(float(x.sum()))
 """
 
