@@ -286,6 +286,31 @@ def test_division_by_one_number(dtype):
               x, multiples, multiples - one, multiples + one)
 
 
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_integer_powers(dtype):
+    """A bit of many exponents at a time: beside a block's end, past the type's limits, one number on either side, and
+    where the result takes an input's place."""
+    limits = np.iinfo(dtype)
+    rng = seed("powers", dtype)
+
+    def placed(xp, x, y):
+        first, second = x.copy(), y.copy()
+        return xp.power(first, y, out=first), xp.power(x, second, out=second)
+
+    for n in (1, 31, 32, 257, 1000):
+        x = rng.integers(limits.min, limits.max, n, dtype, endpoint=True)
+        for y in (rng.integers(0, 5, n, dtype), rng.integers(0, limits.max, n, dtype, endpoint=True)):
+            check(lambda xp, x, y: xp.power(x, y), x, y)
+            check(lambda xp, x, y: xp.power(3, y), x, y)
+            check(placed, x, y)
+        for exponent in (0, 1, 2, 3, 8, 77, int(limits.max)):
+            check(lambda xp, x: xp.power(x, exponent), x)
+    if limits.min < 0:
+        y = np.arange(1000) % 7
+        y[700] = -1
+        check(lambda xp, x, y: xp.power(x, y), x, y.astype(dtype))
+
+
 @pytest.mark.parametrize("name", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "maximum",
                                   "minimum", "logical_and", "logical_or", "isnan", "isinf", "isfinite"])
 def test_complex_specials(name):

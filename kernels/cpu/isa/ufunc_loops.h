@@ -73,6 +73,48 @@ template <class U> bool divide(void *const *p, int64_t n) {
     return true;
 }
 
+/* Integers to integer powers: a bit of many exponents at a time, which are as long as the longest of them. */
+template <class U> constexpr bool raises = false;
+template <class S> constexpr bool raises<ufunc<AD_UFUNC_power, S>> = is_int<S>;
+
+template <class U, unsigned M> AD_NOINLINE void powers(void *const *p, int64_t n) {
+    using T = typename U::X;
+    constexpr int64_t MOST = 256 / sizeof(T); /* longer ones read and write memory by turns, which is slower */
+    reader<T, (M & 1) != 0> x(p[1]);
+    reader<T, (M & 2) != 0> y(p[2]);
+    T *out = static_cast<T *>(p[0]);
+    T base[MOST], exponent[MOST], power[MOST];
+    for (int64_t done = 0; done < n; done += MOST) {
+        const int64_t m = n - done < MOST ? n - done : MOST;
+        T bits = 0;
+        for (int64_t i = 0; i < m; i++) {
+            base[i] = x.at(done + i);
+            exponent[i] = y.at(done + i);
+            power[i] = 1;
+            bits = T(bits | exponent[i]);
+        }
+        if constexpr (is_signed<T>) {
+            if (bits < 0) { /* one of them is, which is said element by element */
+                void *q[] = {out + done, M & 1 ? &x.first : static_cast<T *>(p[1]) + done,
+                             M & 2 ? &y.first : static_cast<T *>(p[2]) + done};
+                body<U, M>(q, m);
+                continue;
+            }
+        }
+        for (; bits != 0; bits = T(bits >> 1)) {
+            if (!(M & 2) || bits & 1)
+                for (int64_t i = 0; i < m; i++)
+                    power[i] = M & 2 || exponent[i] & 1 ? adm::mul(power[i], base[i]) : power[i];
+            if (bits == 1) break;
+            for (int64_t i = 0; i < m; i++) {
+                base[i] = adm::mul(base[i], base[i]);
+                exponent[i] = T(exponent[i] >> 1);
+            }
+        }
+        memcpy(out + done, power, size_t(m) * sizeof(T));
+    }
+}
+
 template <class U, unsigned M> void tail(void *const *p, int64_t done, int64_t n) {
     using T = typename U::X;
     using O = typename U::O0;
@@ -116,9 +158,11 @@ template <class U> void entry(void *const *p, unsigned scalars, int64_t n) {
     constexpr unsigned all = (1u << U::nin) - 1;
     if (scalars == all) return fill<U>(p, n);
     if constexpr (all > 1) {
-        if (scalars == 1) return whole<U, 1>(p, n);
         if constexpr (divides<U>)
             if (scalars == 2 && divide<U>(p, n)) return;
+        if constexpr (raises<U>)
+            return scalars == 2 ? powers<U, 2>(p, n) : scalars ? powers<U, 1>(p, n) : powers<U, 0>(p, n);
+        if (scalars == 1) return whole<U, 1>(p, n);
         if (scalars == 2) return whole<U, 2>(p, n);
     }
     if constexpr (all > 3) {
