@@ -103,10 +103,12 @@ static bool well_formed(const ad_channel *c, const ad_note *note, ssize_t size, 
            memchr(note->who, 0, sizeof note->who) && memchr(note->text, 0, sizeof note->text);
 }
 
+/* A peer that ends with notes unread leaves a reset behind, which a socket for packets tells of once, before what the
+ * peer has said. */
 int ad__channel_receive(ad_channel *c, ad_note *note, int *fd) {
     ssize_t n;
     do n = ad__fdpass_receive(c->fd, note, sizeof *note, fd);
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0 && errno == EAGAIN) return 0;
     if (n < 0 && errno == EMSGSIZE) return AD_E_PROTOCOL;
     if (n <= 0) return AD_E_CONNECTION;

@@ -151,13 +151,13 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
 static void on_channel(uv_poll_t *poll, int status, int events) {
     ad_domain *d = poll->data;
     ad_note note;
-    int fd, got = status < 0 ? AD_E_CONNECTION : 1;
+    int fd, got;
     if (events & UV_WRITABLE) {
         ad__channel_flush(&d->channel);
         ad__domain_watch(d);
     }
-    while (got > 0 && (got = ad__channel_receive(&d->channel, &note, &fd)) > 0) take_note(d, &note, fd);
-    if (got == 0) return;
+    while ((got = ad__channel_receive(&d->channel, &note, &fd)) > 0) take_note(d, &note, fd);
+    if (got == 0 && status == 0) return; /* else it is not watched any more */
     /* The worker closes its end only by dying. Its exit says more, and is waited for; but if it speaks nonsense it is
      * not to be trusted with anything, and goes. */
     fail(d, "the worker died");

@@ -128,10 +128,10 @@ static void flush_channel(ad_worker *w) {
 static void on_channel(uv_poll_t *poll, int status, int events) {
     ad_worker *w = poll->data;
     ad_note note;
-    int fd, got = status < 0 ? AD_E_CONNECTION : 1;
+    int fd, got;
     if (events & UV_WRITABLE) flush_channel(w);
-    while (got > 0 && (got = ad__channel_receive(&w->channel, &note, &fd)) > 0) take_note(w, &note, fd);
-    if (got < 0) {
+    while ((got = ad__channel_receive(&w->channel, &note, &fd)) > 0) take_note(w, &note, fd);
+    if (got < 0 || status < 0) {
         /* Without arrayd nobody can reach this process, and its clients are to look for another one. */
         if (!w->stopping) ad__log(AD_LOG_WARN, "arrayd has gone", "sessions=%u", atomic_load(&w->nsessions));
         _exit(0);

@@ -136,6 +136,19 @@ Test(channel, a_descriptor_that_is_lost) {
     cr_assert_eq(open_descriptors(), before - 1);
 }
 
+Test(channel, what_the_peer_has_said_before_its_end_is_heard) {
+    ad_note note = {.kind = AD_NOTE_SESSION, .who = "a", .text = "b"}, said = {.kind = AD_NOTE_SESSION_END};
+    int fd, unread = open("/dev/null", O_RDONLY);
+    cr_assert_eq(ad__channel_send(&front, &note, unread), 0);
+    for (said.id = 1; said.id <= 3; said.id++) cr_assert_eq(ad__channel_send(&worker, &said, -1), 0);
+    ad__channel_close(&worker); /* which leaves a reset behind, as the note has not been read */
+    for (uint64_t id = 1; id <= 3; id++) {
+        cr_assert_eq(ad__channel_receive(&front, &note, &fd), 1);
+        cr_assert_eq(note.id, id);
+    }
+    cr_assert_eq(ad__channel_receive(&front, &note, &fd), AD_E_CONNECTION);
+}
+
 Test(channel, the_peers_end_is_told) {
     ad_note note = {.kind = AD_NOTE_STOP}, in;
     int fd;
