@@ -12,10 +12,26 @@
 namespace {
 
 constexpr uint64_t HUGE_PAGE = 2u << 20;
+/* Slabs are mapped one below the other, and those of one size would lie a power of two apart. AMD's first-level cache
+ * predicts its way from a hash of the address (bits 12 to 27; Lipp et al., "Take A Way", 2020) and keeps only one of
+ * two lines whose hashes agree: a + b of arrays of 2^27 bytes took 1.4 times as long. This is between them. */
+constexpr uint64_t APART = HUGE_PAGE;
+
 /* Behind every slab there are as many zeros to be read: OpenBLAS's kernels for complex matrices (0.3.21, issue 4013)
  * read one element too many of their vectors, which is almost a column beyond the end where the vector is a row. They
  * are addresses only, no memory. */
-constexpr uint64_t with_zeros(uint64_t size) { return 2 * size; }
+constexpr uint64_t mapped(uint64_t size) { return 2 * size + APART; }
+
+/* So many bytes of zeros from a multiple of HUGE_PAGE on, as the kernel takes large pages there only; MAP_FAILED. */
+void *reserve(uint64_t bytes) {
+    void *p = mmap(nullptr, bytes + HUGE_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return p;
+    uint64_t before = -uint64_t(uintptr_t(p)) % HUGE_PAGE;
+    char *base = static_cast<char *>(p) + before;
+    if (before) munmap(p, before);
+    munmap(base + bytes, HUGE_PAGE - before);
+    return base;
+}
 
 int system_fault(ad_fault *fault, const char *what, uint64_t size) {
     int code = errno == ENOMEM || errno == ENOSPC || errno == EFBIG ? AD_E_MEMORY : AD_E_SYSTEM;
@@ -33,11 +49,11 @@ int round_up(uint64_t size, uint64_t *rounded, ad_fault *fault) {
 }
 
 int map(int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
-    void *base = mmap(nullptr, with_zeros(size), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *base = reserve(mapped(size));
     if (base == MAP_FAILED) return system_fault(fault, "mmap", size);
     if (mmap(base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
         int rc = system_fault(fault, "mmap", size);
-        munmap(base, with_zeros(size));
+        munmap(base, mapped(size));
         return rc;
     }
     if (size >= HUGE_PAGE) madvise(base, size, MADV_HUGEPAGE); /* a wish: not every kernel grants it */
@@ -95,7 +111,7 @@ int ad_cpu_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *ou
 }
 
 void ad_cpu_slab_close(ad_device *, ad_slab_map *slab) {
-    if (slab->base != nullptr) munmap(slab->base, with_zeros(slab->size));
+    if (slab->base != nullptr) munmap(slab->base, mapped(slab->size));
     if (slab->fd >= 0) close(slab->fd);
     slab->base = nullptr;
     slab->size = 0;

@@ -44,6 +44,23 @@ Test(kernels_backend, slab_is_shared_and_sealed) {
     h.backend->slab_close(h.device, &b);
 }
 
+/* Eight arrays of one size that is a power of two: large pages can be used, and no two share AMD's prediction of ways.
+ */
+Test(kernels_backend, slabs_lie_apart) {
+    host h(1);
+    for (uint64_t size = 2u << 20; size <= 512u << 20; size *= 2) {
+        ad_slab_map slab[8] = {};
+        for (ad_slab_map &s : slab) {
+            cr_assert_eq(h.backend->slab_create(h.device, size, &s, &h.fault), 0, "%s", h.fault.text);
+            cr_assert_eq(uintptr_t(s.base) % (2u << 20), 0u);
+            for (const ad_slab_map *t = slab; t != &s; t++)
+                cr_assert_neq((uintptr_t(s.base) - uintptr_t(t->base)) % (1u << 28), 0u, "%llu bytes",
+                              (unsigned long long)size);
+        }
+        for (ad_slab_map &s : slab) h.backend->slab_close(h.device, &s);
+    }
+}
+
 Test(kernels_backend, attach_refuses_what_is_no_slab) {
     host h(1);
     ad_slab_map a = {}, b = {};
