@@ -30,8 +30,8 @@ typedef struct head {
 
 /* ---- the folder ---- */
 
-static void complain(ad_disk *d, const char *what) {
-    if (!d->complained) ad__log(AD_LOG_WARN, what, "folder=%s why=%s", d->folder, strerror(errno));
+static void complain(ad_disk *d, const char *what, const char *why) {
+    if (!d->complained) ad__log(AD_LOG_WARN, what, "folder=%s why=%s", d->folder, why);
     d->complained = true;
 }
 
@@ -55,12 +55,13 @@ static int make_folder(char *path) {
     return mkdir(path, 0700) && errno != EEXIST ? -1 : 0;
 }
 
-/* Whoever can write there decides what this process executes. */
-static bool is_private(const char *path) {
+/* Why a folder may not be used, or NULL: whoever can write there decides what this process executes. */
+static const char *not_private(const char *path) {
     struct stat st;
-    if (stat(path, &st)) return false;
-    errno = EPERM;
-    return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022);
+    if (stat(path, &st)) return strerror(errno);
+    if (!S_ISDIR(st.st_mode)) return "it is no folder";
+    if (st.st_uid != geteuid()) return "it belongs to another user";
+    return st.st_mode & 022 ? "others can write to it (chmod go-w)" : NULL;
 }
 
 /* ---- the bound ---- */
@@ -126,8 +127,9 @@ void ad__disk_open(ad_disk *d, const char *option, uint64_t limit) {
     *d = (ad_disk){.limit = limit};
     choose_folder(d, option);
     if (!*d->folder) return;
-    if (make_folder(d->folder) || !is_private(d->folder)) {
-        complain(d, "kernels are not kept on disk");
+    const char *why = make_folder(d->folder) ? strerror(errno) : not_private(d->folder);
+    if (why) {
+        complain(d, "kernels are not kept on disk", why);
         d->folder[0] = 0;
         return;
     }
@@ -225,7 +227,7 @@ void ad__disk_store(ad_disk *d, const uint8_t key[AD_SHA256_SIZE], const ad_byte
     path_of(d, key, path, sizeof path);
     snprintf(temporary, sizeof temporary, "%s/" TEMPORARY "%d-%u", d->folder, (int)getpid(), d->stores);
     if (write_file(temporary, &h, result, job) || rename(temporary, path)) {
-        complain(d, "kernel not kept on disk");
+        complain(d, "kernel not kept on disk", strerror(errno));
         unlink(temporary);
         return;
     }
