@@ -138,6 +138,15 @@ def test_arrows():
     run(sys.executable, TOP / "tests/lint.py")
 
 
+def test_the_thread_sanitizer_has_what_the_units_assert():
+    """Criterion does not start under it; tests/unit/plain stands in for it, and once had less than was used."""
+    unit = TOP / "tests/unit"
+    there = set(re.findall(r"#define (cr_\w+)", (unit / "plain/criterion/criterion.h").read_text()))
+    used = {name for path in unit.glob("*.[ch]*")
+            for name in re.findall(r"\b(cr_(?:assert|expect|skip)\w*)\(", path.read_text())}
+    assert used and used <= there, used - there
+
+
 def test_help_lists_the_targets():
     out = run("make", "help")
     for target in "all demo test test-gpu bench bundle asan ubsan tsan fuzz lint fmt docs install".split():

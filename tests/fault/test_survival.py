@@ -365,7 +365,8 @@ def test_a_state_that_kills_every_worker_is_given_up(start):
     session.ufunc("add", "int64", [5], x, x)
     session.flush()
     wait_until(lambda: server.said("workers die of what it does next"), "that is enough")
-    assert "over" in refused(session)
+    why = refused(session)
+    assert "over" in why or "no such session" in why  # soon after, it is forgotten
     wait_until(lambda: sum("event=recovered" in line for line in server.lines) == 9, "the last one goes on")
     other.come_back()
     other.sync()
@@ -513,7 +514,7 @@ def test_storm(server, url):
     kills = int(os.environ.get("ARRAYD_KILLS", 24))
     address = f"unix:{server.path}" if url == "unix" else "tcp:{}:{}".format(*tcp_of(server))
     done = subprocess.run([sys.executable, str(HERE / "storm.py"), address, str(server.pid), str(kills), str(kills)],
-                          capture_output=True, text=True, timeout=30 + kills)
+                          capture_output=True, text=True, timeout=150 + kills)
     assert done.returncode == 0, done.stdout + done.stderr
     killed, compared, lost, *_ = map(int, re.findall(r"\d+", done.stdout))
     assert killed == kills and compared > kills and lost < compared

@@ -368,7 +368,7 @@ def test_who_reaches_his_limit_waits_for_nobody(server):
     given = other.put(np.ones(1000))
     other.sync()
     session.reply(session.ask("pool", 0, 2, 1 << 20))
-    slow(other, 40)
+    slow(other, 12)
     other.free(given)
     other.stat("ops_done")  # an answer that waits for nothing
     with pytest.raises(Failed, match="limit"):

@@ -55,6 +55,7 @@ void plain_skip(void);
 #define cr_assert_null(p, ...) PLAIN(1, (p) == NULL)
 #define cr_assert_not_null(p, ...) PLAIN(1, (p) != NULL)
 #define cr_assert_str_eq(a, b, ...) PLAIN(1, strcmp(a, b) == 0)
+#define cr_assert_str_neq(a, b, ...) PLAIN(1, strcmp(a, b) != 0)
 #define cr_assert_arr_eq(a, b, size, ...) PLAIN(1, memcmp(a, b, size) == 0)
 #define cr_assert_float_eq(a, b, by, ...) PLAIN(1, (a) - (b) <= (by) && (b) - (a) <= (by))
 #define cr_expect(c, ...) PLAIN(0, c)
