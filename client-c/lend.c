@@ -83,11 +83,12 @@ static void let_go(ad_lent *l) {
     ad__lent_release(l);
 }
 
+/* Once the lock is free another thread may have been started, and `watching` is about that one. */
 static bool goes_on(void) {
     pthread_mutex_lock(&lock);
-    watching = watched != 0;
+    const bool on = watching = watched != 0;
     pthread_mutex_unlock(&lock);
-    return watching;
+    return on;
 }
 
 static void *wait_for_servers(void *unused) {

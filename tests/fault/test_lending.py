@@ -575,3 +575,25 @@ def test_handles_of_nothing(server):
     os.close(fd)
     client.close()
     nothing_left(server)
+
+
+def test_one_thread_waits_for_servers(server, run):
+    """However often it ends for want of leases while the next is begun."""
+    run(server, """
+def waiting():
+    found = 0
+    for task in os.listdir("/proc/self/task"):
+        try:
+            found += open(f"/proc/self/task/{task}/comm").read().strip() == "arrayd-lent"
+        except OSError:
+            pass
+    return found
+t = Modern(np.arange(5.0))
+for i in range(1000):
+    made = ad.asarray(t)
+    until(lambda: waiting() == 1, "the one before has gone")
+    del made
+    ad.sync() # the server lets go of it now
+    time.sleep(i % 50 * 4e-6) # so that the next is begun at any point of that
+until(lambda: not waiting(), "none is left")
+""")
