@@ -17,6 +17,8 @@ SUITES = ["unit", "wire", "ops", "api", "late", "fault", "build"]  # in this ord
 LATE = ["core_sessions", "core_index", "indexing", "errors", "reductions", "sorting", "threads", "roundtrips", "cuda",
         "windows", "decompositions", "fft", "priority", "modules", "fusion", "fusion_scans", "sharing",
         "sharing_kernels"]
+# Suites of which no test measures time or counts what a machine has: some of their tests run at once.
+AT_ONCE = {"wire", "ops", "api", "late"}
 LIMIT = {"unit": 300}  # seconds for one command of a suite
 LONGEST = 1800
 # Where a user's kernel has faulted, its fiber is left from within the handler of the signal and never returns to it: the
@@ -28,8 +30,9 @@ def commands(suite, build, report):
     """What to run for a suite: (name, command, report file, additions to the environment)."""
     def pytest(name, paths, **environment):
         xml = report / f"{name}.xml"
+        at_once = ["-n", str(min(os.cpu_count(), 4))] if name in AT_ONCE else []
         return name, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=300",
-                      f"--rootdir={HERE}", f"--junitxml={xml}", *paths], xml, environment
+                      f"--rootdir={HERE}", f"--junitxml={xml}", *at_once, *paths], xml, environment
 
     if suite == "unit":
         for program in sorted(p for p in (build / "tests").glob("*") if p.is_file() and os.access(p, os.X_OK)):
