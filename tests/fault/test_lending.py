@@ -594,6 +594,5 @@ for i in range(1000):
     until(lambda: waiting() == 1, "the one before has gone")
     del made
     ad.sync() # the server lets go of it now
-    time.sleep(i % 50 * 4e-6) # so that the next is begun at any point of that
 until(lambda: not waiting(), "none is left")
 """)
