@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void ad__text_add(ad_text *t, const char *format, ...) {
     va_list list;
@@ -15,9 +16,24 @@ void ad__text_add(ad_text *t, const char *format, ...) {
     if (n > 0) t->used = (size_t)n < t->size - t->used ? t->used + (size_t)n : t->size - 1;
 }
 
+void ad__text_numbers(ad_text *t, int n, const int64_t *numbers, size_t behind) {
+    const size_t first = t->used, more = behind + strlen(",...");
+    size_t last = first; /* where there is room for "..." and what is to stand behind it */
+
+    for (int i = 0; i < n; i++) {
+        ad__text_add(t, i == 0 ? "%" PRId64 : ",%" PRId64, numbers[i]);
+        if (t->used + behind >= t->size) {
+            t->used = last;
+            ad__text_add(t, last == first ? "..." : ",...");
+            return;
+        }
+        if (t->used + more < t->size) last = t->used;
+    }
+}
+
 void ad__text_shape(ad_text *t, int ndim, const int64_t *shape) {
     ad__text_add(t, "(");
-    for (int i = 0; i < ndim; i++) ad__text_add(t, i == 0 ? "%" PRId64 : ",%" PRId64, shape[i]);
+    ad__text_numbers(t, ndim, shape, ndim == 1 ? 2 : 1);
     ad__text_add(t, ndim == 1 ? ",)" : ")");
 }
 

@@ -14,10 +14,6 @@ static void add_dtype(ad_text *t, int dtype) {
     else ad__text_add(t, "%c%d", ad__dtypes[dtype].kind, ad__dtypes[dtype].size);
 }
 
-static void add_numbers(ad_text *t, int n, const int64_t *numbers) {
-    for (int i = 0; i < n; i++) ad__text_add(t, i == 0 ? "%" PRId64 : ",%" PRId64, numbers[i]);
-}
-
 /* #5 f4[16]; a view that is not all of a contiguous buffer also has @offset and {strides}. */
 static void add_desc(ad_text *t, const ad_desc *d) {
     ad__text_add(t, "#%" PRIu64 " ", d->buffer);
@@ -27,12 +23,12 @@ static void add_desc(ad_text *t, const ad_desc *d) {
         return;
     }
     ad__text_add(t, "[");
-    add_numbers(t, d->ndim, d->shape);
+    ad__text_numbers(t, d->ndim, d->shape, 1);
     ad__text_add(t, "]");
     if (d->offset != 0) ad__text_add(t, "@%" PRId64, d->offset);
     if (d->form == AD_VIEW && d->dtype < AD_NDTYPE && !ad__is_contiguous(d)) {
         ad__text_add(t, "{");
-        add_numbers(t, d->ndim, d->strides);
+        ad__text_numbers(t, d->ndim, d->strides, 1);
         ad__text_add(t, "}");
     }
 }
@@ -86,11 +82,22 @@ static void add_ids(ad_text *t, const ad_message *m) {
     if (m->nids > MOST_ITEMS) ad__text_add(t, " ... %zu in all", m->nids);
 }
 
-static void add_numbers_of(ad_text *t, const ad_message *m, size_t from) {
-    size_t n = 0;
+/* Fields of a row with this letter, lists left out. */
+static int count_fields(const ad_request_row *row, char letter) {
+    int n = 0;
 
-    for (const char *letter = m->row->fields; *letter != '\0'; letter++) n += *letter == 'u';
-    for (size_t i = from; i < n; i++) ad__text_add(t, " %" PRIu64, m->u[i]);
+    for (const char *l = row->fields; *l != '\0'; l += *l == '[' ? 3 : 1) n += *l == letter;
+    return n;
+}
+
+/* A message as its row has it: the array, the numbers but a request's id, the strings. Bytes may be secret, and are
+ * left out. */
+static void add_fields(ad_text *t, const ad_message *m) {
+    const int numbers = count_fields(m->row, 'u'), strings = count_fields(m->row, 's');
+
+    add_operands(t, " ", count_fields(m->row, 'D'), &m->operand);
+    for (int i = m->row->cls == AD_CLASS_ASK; i < numbers; i++) ad__text_add(t, " %" PRIu64, m->u[i]);
+    for (int i = 0; i < strings; i++) add_string(t, &m->s[i]);
 }
 
 static void add_strings(ad_text *t, const char *before, int list, const ad_message *m) {
@@ -173,12 +180,6 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
         add_strings(&t, " options", 0, m);
         add_strings(&t, " names", 1, m);
         break;
-    case AD_REQ_KERNEL:
-    case AD_REQ_GLOBAL:
-    case AD_REQ_KERNEL_SET:
-        add_numbers_of(&t, m, m->opcode != AD_REQ_KERNEL_SET);
-        add_string(&t, &m->s[0]);
-        break;
     case AD_REQ_REPLY:
         ad__text_add(&t, " ?%" PRIu64 " done %" PRIu64, u[0], u[1]);
         add_scalars(&t, ": ", m->nvalues, m->values);
@@ -189,41 +190,20 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
         add_string(&t, &m->s[1]);
         break;
     case AD_REQ_ACK: ad__text_add(&t, " done %" PRIu64, u[0]); break;
-    case AD_REQ_STREAM:
-    case AD_REQ_STREAM_DROP:
-    case AD_REQ_ON:
-    case AD_REQ_EVENT:
-    case AD_REQ_EVENT_DROP:
-    case AD_REQ_AFTER:
-    case AD_REQ_WINDOW:
-    case AD_REQ_WINDOW_DROP:
-    case AD_REQ_MODULE_DROP:
-    case AD_REQ_FORK: add_numbers_of(&t, m, 0); break;
     case AD_REQ_REVOKE: break; /* whoever reads it could attach */
     case AD_REQ_ATTACH: ad__text_add(&t, " #%" PRIu64, u[1]); break;
-    case AD_REQ_PUBLISH:
-        add_operands(&t, " ", 1, &m->operand);
-        ad__text_add(&t, " %" PRIu64, u[1]);
-        add_string(&t, &m->s[0]);
-        add_string(&t, &m->s[1]);
-        break;
     case AD_REQ_ATTACH_NAME:
         ad__text_add(&t, " #%" PRIu64, u[1]);
         add_string(&t, &m->s[0]);
         add_string(&t, &m->s[1]);
         break;
-    case AD_REQ_UNPUBLISH: add_string(&t, &m->s[0]); break;
     case AD_REQ_NAMES: ad__text_add(&t, " #%" PRIu64, u[1]); break;
-    case AD_REQ_WAIT:
-    case AD_REQ_DONE:
-    case AD_REQ_ELAPSED:
-    case AD_REQ_POOL:
-    case AD_REQ_SHARE:
-    case AD_REQ_DEVICE: add_numbers_of(&t, m, 1); break;
     case AD_REQ_BYE:
         ad__text_add(&t, " code %" PRIu64, u[0]);
         add_string(&t, &m->s[0]);
         break;
-    default: break;
+    default:
+        if (m->row != NULL) add_fields(&t, m);
+        break;
     }
 }

@@ -392,6 +392,7 @@ Test(message, text_is_cut) {
     for (size_t size = 1; size < strlen(whole); size++) {
         memset(text, 'x', sizeof text);
         ad__message_text(&m, text, size);
-        cr_expect(strlen(text) == size - 1 && strncmp(text, whole, size - 1) == 0 && text[size] == 'x');
+        cr_expect(strlen(text) < size && text[size] == 'x');
+        cr_expect(strncmp(text, whole, strcspn(text, ".")) == 0, "%zu: %s", size, text); /* "..." may stand there */
     }
 }

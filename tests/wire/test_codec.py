@@ -74,6 +74,8 @@ MESSAGES = [
     ([73, 17, 9, "", "weights"], 'attach_name ?17 #9 "" "weights"'),
     ([74, 18, "weights"], 'unpublish ?18 "weights"'),
     ([75, 19, 10], "names ?19 #10"),
+    ([76, 20, 7, 1], "export ?20 7 1"),
+    ([77, 21, 11, 2, 3, 2**40, 4096, 64, "GPU-5"], 'import ?21 11 2 3 1099511627776 4096 64 "GPU-5"'),
     ([48, 12, [5, 0, 3, [0, 2]]], "read ?12 #5 b1[0,2]@3"),
     ([49, 2**63], "sync ?9223372036854775808"),
     ([50, 1], "stat ?1"),
@@ -115,6 +117,29 @@ def test_message(native, model, message, text):
     assert model.accepts(message)
     assert native.texts(pack(message)) == [text]
     assert native.again(pack(message)) == pack(message) # both write the shortest forms
+
+
+SECRETS = {"attach": 2, "revoke": 0}  # whose numbers from this one on nobody may read
+
+
+def test_every_row_of_the_table_is_traced(native):
+    """Each has a message above; and of those that are numbers, strings and an array all of them are printed."""
+    text = (TOP / "protocol" / "request.def").read_text()
+    rows = {int(m[1]): m.groups()[1:] for m in
+            re.finditer(r'^AD_REQUEST\((\d+), \w+, (\w+), (\w+), "(.*?)"', text, re.M)}
+    assert set(rows) == {message[0] for message, _ in MESSAGES}
+    for number, (name, kind, fields) in rows.items():
+        if not set(fields) <= set("usDF") or name == "kernel_set":
+            continue
+        values = {"u": iter(range(1001, 1020)), "s": iter(["first", "second"]), "D": iter([[5, 11, 64, [16]]]),
+                  "F": iter([[5, 11, [16]]])}
+        message = [number, *(next(values[letter]) for letter in fields)]
+        words = native.texts(pack(message))[0]
+        assert words.startswith(name + " ?1001" * (kind == "ASK"))
+        for i, value in enumerate(message[1:]):
+            shown = i < SECRETS.get(name, 99)
+            printed = "#5 f4[16]" if isinstance(value, list) else str(value)
+            assert (printed in words) == shown, (value, words)
 
 
 def test_run_of_messages(native):
