@@ -312,11 +312,13 @@ static bool tell_global(ad_session *s, ad_message *msg) {
 }
 
 bool ad__modules_ask(ad_session *s, ad_message *m) {
+    ad_fault fault = {0};
     if (m->opcode != AD_REQ_BUILD && !ad__modules_ready(s, m->u[1])) return false;
     switch (m->opcode) {
     case AD_REQ_BUILD: return ad__module_build(s, m);
     case AD_REQ_KERNEL: return tell_kernel(s, m);
-    default: return tell_global(s, m);
+    case AD_REQ_GLOBAL: return tell_global(s, m);
+    default: ad__reply_fault(s, m->u[0], ad__ask_unsupported(m, &fault), &fault); return true;
     }
 }
 

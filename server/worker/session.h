@@ -207,6 +207,8 @@ int ad__exec_contiguous(ad_session *s, ad_lane *lane, const ad_operand *view, ui
                         ad_fault *fault);
 /* Answer a request (class ASK); false: output must shrink first, call again. */
 bool ad__ask(ad_session *s, ad_message *m);
+/* AD_E_UNSUPPORTED: what is answered where nobody knows the request. */
+int ad__ask_unsupported(const ad_message *m, ad_fault *fault);
 /* Runner: all counters, as stat replies them. */
 void ad__session_counters(ad_session *s, int64_t values[AD_NCOUNTER]);
 /* READ and FETCH; the same. */

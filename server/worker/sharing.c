@@ -416,7 +416,8 @@ bool ad__sharing_ask(ad_session *s, const ad_message *m) {
     case AD_REQ_PUBLISH: status = ad__publish(s, m, &waiting, &fault); break;
     case AD_REQ_ATTACH_NAME: status = ad__attach_name(s, m, &fault); break;
     case AD_REQ_UNPUBLISH: status = ad__unpublish(s, m, &fault); break;
-    default: status = ad__names(s, m, &fault); break;
+    case AD_REQ_NAMES: status = ad__names(s, m, &fault); break;
+    default: status = ad__ask_unsupported(m, &fault); break;
     }
     if (waiting) return false;
     if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);

@@ -268,7 +268,8 @@ bool ad__streams_ask(ad_session *s, const ad_message *m) {
     case AD_REQ_DONE: status = do_done(s, m, &fault); break;
     case AD_REQ_ELAPSED: status = do_elapsed(s, m, &waiting, &fault); break;
     case AD_REQ_POOL: status = do_pool(s, m, &fault); break;
-    default: status = do_device(s, m, &fault); break;
+    case AD_REQ_DEVICE: status = do_device(s, m, &fault); break;
+    default: status = ad__ask_unsupported(m, &fault); break;
     }
     if (waiting) return false;
     if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);

@@ -4,6 +4,7 @@ import importlib
 import os
 import re
 import shutil
+import subprocess
 import sys
 import zipfile
 
@@ -31,6 +32,22 @@ def test_installed_files(installed):
         assert wanted in there
     assert not [p for p in there if "@" in p or "build/" in p]
     assert not re.search(r"@[A-Z]+@", (installed / "usr/lib/systemd/system/arrayd.service").read_text())
+
+
+def compiles(folder, source):
+    """What the compiler says of a source when protocol/ is a folder's, where there is anything to be said."""
+    command = [os.environ.get("CC", "gcc"), "-std=c11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE",
+               f"-I{folder}", f"-I{TOP}", f"-I{TOP / 'client-c/include'}", TOP / source]
+    return subprocess.run(command, capture_output=True, text=True).stderr
+
+
+def test_a_request_that_nobody_answers_does_not_compile(tmp_path):
+    """A new row of class ASK, until server/worker/asks.c says who answers it."""
+    shutil.copytree(TOP / "protocol", tmp_path / "protocol", ignore=shutil.ignore_patterns("*.c", "tls"))
+    assert compiles(tmp_path, "server/worker/asks.c") == ""
+    with open(tmp_path / "protocol/request.def", "a") as table:
+        table.write('AD_REQUEST(120, ODD, odd, ASK, "u", "request id")\n')
+    assert "ODD" in compiles(tmp_path, "server/worker/asks.c")
 
 
 def test_library_exports_only_its_own(installed):
