@@ -96,7 +96,7 @@ int ad__input_read(ad_input *in, int fd, ad_descriptors *d) {
         if (!(b = in->block = block_new(in, AD_INPUT_BLOCK, NULL, 0))) return AD_E_MEMORY;
         in->start = 0;
     }
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(AD_DESCRIPTORS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
     struct iovec space = {b->data + b->used, b->capacity - b->used};
     struct msghdr m = {.msg_iov = &space, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t n = ad__os.recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
