@@ -4,10 +4,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/cpu/device.h"
+#include "protocol/memfd.h"
 
 namespace {
 
@@ -63,19 +63,6 @@ int map(int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
     return 0;
 }
 
-/* A descriptor from another process may be anything: a file that could shrink would end this process by SIGBUS. */
-int check_descriptor(int fd, uint64_t size, ad_fault *fault) {
-    struct stat st;
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (fstat(fd, &st) != 0) return system_fault(fault, "fstat", size);
-    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
-        return ad__fault(fault, AD_E_VALUE, "the descriptor is no slab: it is not sealed against shrinking");
-    if (uint64_t(st.st_size) < size)
-        return ad__fault(fault, AD_E_EXTENT, "the slab has %llu bytes, not %llu", (unsigned long long)st.st_size,
-                         (unsigned long long)size);
-    return 0;
-}
-
 } // namespace
 
 int ad_cpu_slab_create(ad_device *device, uint64_t size, ad_slab_map *out, ad_fault *fault) {
@@ -104,7 +91,7 @@ int ad_cpu_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *ou
     uint64_t rounded = 0;
     int own, rc = ad_faults_check(&device->faults, AD_SITE_slab_attach, fault);
     if (rc < 0 || (rc = round_up(size, &rounded, fault)) < 0) return rc;
-    if ((rc = check_descriptor(fd, rounded, fault)) < 0) return rc;
+    if ((rc = ad__memfd_check("memory", fd, rounded, fault)) < 0) return rc;
     if ((own = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0) return system_fault(fault, "dup", rounded);
     if ((rc = map(own, rounded, out, fault)) < 0) close(own);
     return rc;

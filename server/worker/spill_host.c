@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "protocol/memfd.h"
 #include "server/common/os.h"
 #include "server/worker/spill.h"
 
@@ -75,7 +76,7 @@ static void slab_close(ad_device *device, ad_slab_map *slab) {
 }
 
 int ad__spill_attach(ad_worker *w, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
-    int own, status = ad__window_check("a slab of host memory", fd, size, fault);
+    int own, status = ad__memfd_check("a slab of host memory", fd, size, fault);
     if (status) return status;
     if ((own = ad__os.dup(fd)) < 0) return refuse(size, "dup", fault);
     status = map(w, own, size, out, fault);

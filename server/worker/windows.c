@@ -1,12 +1,13 @@
 #include "server/worker/windows.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "protocol/memfd.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/job.h"
@@ -104,17 +105,6 @@ void ad__windows_close(ad_session *s) {
 
 /* ---- opening ---- */
 
-int ad__window_check(const char *what, int fd, uint64_t size, ad_fault *fault) {
-    struct stat st;
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0) return ad__fault(fault, AD_E_VALUE, "%s: the descriptor is not a memfd", what);
-    if (!(seals & F_SEAL_SHRINK))
-        return ad__fault(fault, AD_E_VALUE, "%s: the memfd is not sealed against shrinking", what);
-    if (fstat(fd, &st) || st.st_size < 0 || (uint64_t)st.st_size < size)
-        return ad__fault(fault, AD_E_EXTENT, "%s: the memfd has fewer than %" PRIu64 " bytes", what, size);
-    return 0;
-}
-
 static int check_room(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault) {
     ad_windows *all = &s->windows;
     uint64_t limit = s->worker->config.windows;
@@ -133,11 +123,12 @@ static int check_room(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault
 }
 
 int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, uint64_t number, ad_fault *fault) {
-    int status = ad__window_check("window", fd, size, fault);
+    int status = ad__memfd_check("window", fd, size, fault);
     if (!status) status = check_room(s, id, size, fault);
     if (status) return status;
     void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (base == MAP_FAILED) return ad__fault(fault, AD_E_MEMORY, "window: cannot map %" PRIu64 " bytes", size);
+    if (base == MAP_FAILED)
+        return ad__fault(fault, AD_E_MEMORY, "window: cannot map %" PRIu64 " bytes: %s", size, strerror(errno));
     if ((status = ad__quota_window(s, size, fault))) {
         munmap(base, size);
         return status;

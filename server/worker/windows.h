@@ -55,9 +55,6 @@ int ad__windows_op(struct ad_session *s, const ad_message *m, ad_fault *fault);
 ad_window *ad__window_find(struct ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
                            ad_fault *fault);
 ad_window *ad__window_known(struct ad_session *s, uint64_t id); /* NULL: there is none */
-/* Is fd memory of size bytes that nobody could take away from under us? AD_E_VALUE, AD_E_EXTENT with a fault that says
- * what is not. */
-int ad__window_check(const char *what, int fd, uint64_t size, ad_fault *fault);
 /* One that another worker had; fd is the window's on success. AD_E_MEMORY and others. */
 int ad__window_restore(struct ad_session *s, uint64_t id, uint64_t size, int fd, uint64_t number, ad_fault *fault);
 /* One that is not in the list any more is done with. */

@@ -10,6 +10,7 @@ import pytest
 
 from test_exports import until
 from test_sharing import refused, whole
+from test_windows import huge_pages
 from wire_client import ERROR, EXPORT, IMPORT, ON, STREAM, TIMEOUT, UNPUBLISH, Failed, Loan, Server, fresh, view
 
 PAGE = 4096
@@ -292,7 +293,7 @@ def test_refusals(one):
                 ("EXTENT", "no piece", {"size": loan.size + 1}),
                 ("EXTENT", "no piece", {"size": 64, "offset": 2 ** 64 - 64}),
                 ("EXTENT", "no piece", {"size": 64, "whole": 2 ** 63}),
-                ("EXTENT", "slab has", {"size": 64, "whole": loan.size + PAGE}),
+                ("EXTENT", "memfd has", {"size": 64, "whole": loan.size + PAGE}),
                 ("VALUE", "multiple of 64", {"size": 64, "offset": 8}),
                 ("VALUE", "flags 5", {"flags": 5}),
                 ("VALUE", "no device GPU-7", {"device": "GPU-7"}),
@@ -315,6 +316,21 @@ def test_refusals(one):
         one.free(buffer)
         await_end(lease)
         assert one.stat()["imports"] == 0
+
+
+def test_memory_that_could_go_is_refused(one):
+    """The same as for windows."""
+    with loan_of(X) as loan:
+        for why, change in (("is open for reading only", lambda: os.open(f"/proc/self/fd/{loan.fd}", os.O_RDONLY)),
+                            ("is of huge pages", huge_pages)):
+            own, loan.fd = loan.fd, change()
+            try:
+                with pytest.raises(Failed, match=why):
+                    one.lend(loan, PAGE, whole=PAGE)
+            finally:
+                os.close(loan.fd)
+                loan.fd = own
+    assert one.stat()["imports"] == 0
 
 
 def test_no_descriptor(one):

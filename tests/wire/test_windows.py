@@ -149,6 +149,57 @@ def test_only_sealed_memory(client, tmp_path):
     fetch(client, view(client.new("uint8", [5]), "uint8", [5]), window)
 
 
+def refused(client, fd, size=4096):
+    """What the server says of a descriptor."""
+    client.windows += 1
+    client.pass_along(fd, [WINDOW, client.windows, size])
+    return fails(client, "VALUE", "window").text
+
+
+EXPECTED = "expected is a memfd of ordinary pages, open for reading and writing, with F_SEAL_SHRINK"
+
+
+def huge_pages():
+    """Two MiB of such memory."""
+    try:
+        fd = os.memfd_create("huge", os.MFD_ALLOW_SEALING | os.MFD_HUGETLB)
+        os.ftruncate(fd, 2 << 20)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    except OSError as error:
+        pytest.skip(f"this kernel makes no memory of huge pages: {error}")
+    return fd
+
+
+def test_huge_pages_are_refused(client):
+    """Those of a hole come from a pool that may be empty: whoever touches it gets SIGBUS."""
+    fd = huge_pages()
+    said = refused(client, fd, 2 << 20)
+    os.close(fd)
+    assert "huge pages" in said and EXPECTED in said
+
+
+def test_what_is_expected_is_said(client, tmp_path):
+    """Of each descriptor that is refused."""
+    fd = os.memfd_create("window", os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, 4096)
+    assert "is not sealed against shrinking" in refused(client, fd)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    for flags, why in ((os.O_RDONLY, "is open for reading only"), (os.O_WRONLY, "is open for writing only")):
+        other = os.open(f"/proc/self/fd/{fd}", flags)
+        said = refused(client, other)
+        os.close(other)
+        assert why in said and EXPECTED in said
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    said = refused(client, fd)
+    os.close(fd)
+    assert "is sealed against writing" in said and EXPECTED in said
+    (tmp_path / "file").write_bytes(bytes(8192))
+    fd = os.open(tmp_path / "file", os.O_RDWR)
+    said = refused(client, fd)
+    os.close(fd)
+    assert "is not a memfd" in said and EXPECTED in said
+
+
 def test_no_descriptor(client):
     client.send([WINDOW, 5, 4096])
     fails(client, "VALUE", "window")
@@ -187,6 +238,29 @@ def test_descriptors_that_nobody_asks_for(server):
         x = c.new("uint8", [3])
         c.send([LOAD, x, 0, window, 0, 3])
         assert c.read(view(x, "uint8", [3])).tobytes() == b"abc"
+
+
+@pytest.mark.parametrize("number", [1, 15, 16, 17, 30, 253])
+def test_many_descriptors_in_one_message(server, number):
+    """Up to 16 may wait; more end the connection."""
+    with server.client() as c:
+        made = []
+        for i in range(number):
+            made.append(os.memfd_create("x", os.MFD_ALLOW_SEALING))
+            os.ftruncate(made[-1], 4096 * (i + 1))
+            fcntl.fcntl(made[-1], fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        socket.send_fds(c.socket, [frame(msgpack.packb([WINDOW, 1, 4096]))], made)
+        c.number += 1
+        for fd in made:
+            os.close(fd)
+        if number > 16:
+            assert c.is_closed()
+            return
+        for i in range(1, number):
+            c.send([WINDOW, i + 1, 4096 * (i + 1)])
+        c.sync()
+        c.send([WINDOW, number + 1, 4096])
+        assert "no descriptor" in fails(c, "VALUE", "window").text
 
 
 def test_a_client_that_goes_in_the_middle(server):
