@@ -21,25 +21,15 @@ static void pack(ad_array *a, int64_t itemsize) {
     }
 }
 
-/* Elements and bytes of a shape; false when they are too many. */
-static bool measure(int ndim, const int64_t *shape, int64_t itemsize, int64_t *count, int64_t *size) {
-    int64_t product = itemsize;
-    bool empty = false;
-    for (int i = 0; i < ndim; i++) {
-        if (shape[i] == 0) empty = true;
-        else if (__builtin_mul_overflow(product, shape[i], &product)) return false;
-    }
-    *size = empty ? 0 : product;
-    *count = *size / itemsize;
-    return true;
+static int count_elements(int ndim, const int64_t *shape, int dtype, int64_t *count) {
+    ad_fault fault;
+    return ad__shape_count(ndim, shape, dtype, count, &fault) != 0 ? ad__fail_fault(&fault) : 0;
 }
 
 int ad__shape_check(int ndim, const int64_t *shape) {
-    if (ndim < 0 || ndim > AD_MAX_NDIM || (ndim && !shape))
-        return ad__fail(AD_E_VALUE, "maximum supported dimension for an array is %d, found %d", AD_MAX_NDIM, ndim);
-    for (int i = 0; i < ndim; i++)
-        if (shape[i] < 0) return ad__fail(AD_E_VALUE, "negative dimensions are not allowed");
-    return 0;
+    int64_t count;
+    if (ndim > 0 && !shape) return ad__fail(AD_E_VALUE, "the shape of an array of %d dimensions is missing", ndim);
+    return count_elements(ndim, shape, AD_INT8, &count);
 }
 
 static bool packed_both_ways(const ad_array *a) {
@@ -50,13 +40,13 @@ static bool packed_both_ways(const ad_array *a) {
 
 int ad__array_new(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out) {
     const int64_t itemsize = ad__dtypes[dtype].size;
+    int64_t count;
+    int status = count_elements(ndim, shape, dtype, &count);
+    if (status) return status;
     ad_array *a = malloc(sizeof *a + 2 * (size_t)ndim * sizeof *a->dims);
     if (!a) return ad__fail_memory();
-    if (!measure(ndim, shape, itemsize, &a->count, &a->size)) {
-        free(a);
-        return ad__fail(AD_E_VALUE, "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum "
-                                    "possible size.");
-    }
+    a->count = count;
+    a->size = count * itemsize;
     atomic_init(&a->refs, 1);
     a->dtype = (uint8_t)dtype;
     a->ndim = (uint8_t)ndim;
@@ -81,7 +71,8 @@ int ad__array_view(const ad_array *a, int dtype, int64_t offset, int ndim, const
                    ad_array **out) {
     const size_t n = (size_t)ndim;
     int64_t count;
-    if (ad__shape_count(ndim, shape, &count) != 0) return ad__fail(AD_E_VALUE, "array is too big");
+    int status = count_elements(ndim, shape, dtype, &count);
+    if (status) return status;
     ad_array *v = malloc(sizeof *v + 2 * n * sizeof *v->dims);
     if (!v) return ad__fail_memory();
     atomic_init(&v->refs, 1);

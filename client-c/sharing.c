@@ -69,7 +69,7 @@ static int layout_check(const ad_layout *l) {
 static int covers(const ad_layout *l, int64_t size) {
     ad_desc d = {.shape = l->shape, .strides = l->strides, .dtype = (uint8_t)l->dtype, .ndim = (uint8_t)l->ndim};
     int64_t count;
-    if (l->offset || ad__shape_count(l->ndim, l->shape, &count) != 0 || count == 0) return 0;
+    if (l->offset || ad__shape_count(l->ndim, l->shape, l->dtype, &count, NULL) != 0 || count == 0) return 0;
     if (count > size / ad__dtypes[l->dtype].size || count * ad__dtypes[l->dtype].size != size) return 0;
     return ad__is_contiguous(&d) ? 1 : ad__is_f_contiguous(&d) ? 2 : 0;
 }

@@ -2,17 +2,11 @@
 #include "client-c/client.h"
 #include "protocol/text.h"
 
-static int check_ndim(int ndim) {
-    if (ndim < 0 || ndim > AD_MAX_NDIM)
-        return ad__fail(AD_E_VALUE, "maximum supported dimension for an array is %d, found %d", AD_MAX_NDIM, ndim);
-    return 0;
-}
-
 int ad_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
             ad_array **out) {
     int64_t walked[AD_MAX_NDIM];
     ad_fault fault;
-    int status = check_ndim(ndim);
+    int status = ad__shape_check(ndim, shape);
     if (!status) status = ad__dtype_check(dtype);
     if (status) return status;
     for (int i = 0; i < ndim; i++) walked[i] = shape[i] == 1 ? 0 : strides[i];
@@ -59,11 +53,10 @@ static int cannot_reshape(const ad_array *a, int ndim, const int64_t *shape) {
 int ad_reshape_view(const ad_array *a, int ndim, const int64_t *shape, ad_array **out) {
     int64_t strides[AD_MAX_NDIM], count;
     ad_desc d = ad__array_desc(a);
-    int status = check_ndim(ndim);
+    int status = ad__shape_check(ndim, shape);
     if (status) return status;
-    for (int i = 0; i < ndim; i++)
-        if (shape[i] < 0) return ad__fail(AD_E_VALUE, "negative dimensions are not allowed");
-    if (ad__shape_count(ndim, shape, &count) != 0 || count != a->count) return cannot_reshape(a, ndim, shape);
+    if (ad__shape_count(ndim, shape, a->dtype, &count, NULL) != 0 || count != a->count)
+        return cannot_reshape(a, ndim, shape);
     d.strides = a->strides;
     if (!ad__reshape_strides(&d, ndim, shape, strides)) return ad__fail(AD_E_UNSUPPORTED, "this shape needs a copy");
     return ad__array_view(a, a->dtype, a->offset, ndim, shape, strides, out);
@@ -86,10 +79,8 @@ int ad_broadcast_to(const ad_array *a, int ndim, const int64_t *shape, ad_array 
     int64_t strides[AD_MAX_NDIM];
     ad_desc d = ad__array_desc(a), view;
     ad_fault fault;
-    int status = check_ndim(ndim);
+    int status = ad__shape_check(ndim, shape);
     if (status) return status;
-    for (int i = 0; i < ndim; i++)
-        if (shape[i] < 0) return ad__fail(AD_E_VALUE, "negative dimensions are not allowed");
     if (ad__broadcast_to(&d, ndim, shape, strides, &view, &fault) != 0) return ad__fail_fault(&fault);
     return ad__array_view(a, a->dtype, a->offset, ndim, shape, strides, out);
 }

@@ -1,4 +1,5 @@
 #include "protocol/desc.h"
+#include "protocol/size.h"
 #include "protocol/tables.h"
 #include "protocol/text.h"
 
@@ -8,19 +9,32 @@
 
 typedef __int128 wide;
 
-int ad__shape_count(int ndim, const int64_t *shape, int64_t *count) {
-    int64_t product = 1;
+int ad__shape_count(int ndim, const int64_t *shape, int dtype, int64_t *count, ad_fault *fault) {
+    const int64_t itemsize = ad__dtypes[dtype].size;
+    int64_t bytes = itemsize;
     bool empty = false;
 
-    if (ndim < 0 || ndim > AD_MAX_NDIM) return AD_E_VALUE;
+    if (ndim < 0 || ndim > AD_MAX_NDIM)
+        return ad__fault(fault, AD_E_VALUE, "maximum supported dimension for an ndarray is currently %d, found %d",
+                         AD_MAX_NDIM, ndim);
     for (int i = 0; i < ndim; i++)
-        if (shape[i] < 0) return AD_E_VALUE;
+        if (shape[i] < 0) return ad__fault(fault, AD_E_VALUE, "negative dimensions are not allowed");
     for (int i = 0; i < ndim; i++) {
         if (shape[i] == 0) empty = true;
-        else if (__builtin_mul_overflow(product, shape[i], &product)) return AD_E_OVERFLOW;
+        else bytes = ad__size_product(bytes, shape[i]);
     }
-    *count = empty ? 0 : product;
+    if (bytes > AD_MAX_BYTES)
+        return ad__fault(fault, AD_E_VALUE,
+                         "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size.");
+    *count = empty ? 0 : bytes / itemsize;
     return AD_OK;
+}
+
+int64_t ad__desc_count(const ad_desc *d) {
+    int64_t count = 1;
+
+    for (int i = 0; i < d->ndim; i++) count = ad__size_product(count, d->shape[i]);
+    return count;
 }
 
 void ad__strides_contiguous(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides) {
@@ -94,33 +108,29 @@ static int check_alignment(const ad_desc *d, const char *name, ad_fault *fault) 
 static bool is_plainly_good(const ad_desc *d, int64_t size) {
     const ad_dtype_row *row = &ad__dtypes[d->dtype];
     const int64_t unaligned = (row->kind == 'c' ? row->size / 2 : row->size) - 1;
-    int64_t count = 1, low, high, bits, reach;
+    int64_t bytes = row->size, low, high, bits, reach;
 
     if (d->ndim > AD_MAX_NDIM || d->offset < 0) return false;
     low = high = bits = d->offset;
     for (int i = 0; i < d->ndim; i++) {
         const int64_t n = d->shape[i], stride = d->strides[i];
-        if (n <= 0 || __builtin_mul_overflow(count, n, &count)) return false;
+        if (n <= 0 || __builtin_mul_overflow(bytes, n, &bytes)) return false;
         if (__builtin_mul_overflow(n > 1 ? n - 1 : 1, stride, &reach)) return false;
         if (reach < 0 ? __builtin_add_overflow(low, reach, &low) : __builtin_add_overflow(high, reach, &high))
             return false;
         if (n > 1) bits |= stride;
     }
-    return low >= 0 && high <= size - row->size && (bits & unaligned) == 0;
+    return bytes <= AD_MAX_BYTES && low >= 0 && high <= size - row->size && (bits & unaligned) == 0;
 }
 
 int ad__desc_check(const ad_desc *d, int64_t size, const char *name, ad_fault *fault) {
     int64_t count, low = 0, high = 0;
-    int status;
+    ad_fault why;
 
     if (d->dtype >= AD_NDTYPE) return ad__fault(fault, AD_E_TYPE, "%s: no dtype has the number %d", name, d->dtype);
     if (is_plainly_good(d, size)) return AD_OK;
-    status = ad__shape_count(d->ndim, d->shape, &count);
-    if (status != AD_OK)
-        return ad__fault(fault, AD_E_VALUE, "%s: %s", name,
-                         d->ndim > AD_MAX_NDIM     ? "more than 32 dimensions"
-                         : status == AD_E_OVERFLOW ? "array is too big"
-                                                   : "negative dimensions are not allowed");
+    if (ad__shape_count(d->ndim, d->shape, d->dtype, &count, &why) != AD_OK)
+        return ad__fault(fault, why.code, "%s: %s", name, why.text);
     if (ad__desc_extent(d, &low, &high, NULL) != AD_OK || high > size)
         return ad__fault(fault, AD_E_EXTENT, "%s: the array reaches beyond its buffer of %" PRId64 " bytes", name,
                          size);
@@ -129,12 +139,13 @@ int ad__desc_check(const ad_desc *d, int64_t size, const char *name, ad_fault *f
 
 static int no_broadcast(int n, const ad_operand *const *operand, ad_fault *fault) {
     char shapes[200];
-    ad_text text = {shapes, sizeof shapes, 0};
+    size_t used = 0;
 
-    ad__text_add(&text, "%s", "");
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; k < n; k++) { /* each has an equal part of what the others have left */
+        ad_text text = {shapes + used, (sizeof shapes - used) / (size_t)(n - k), 0};
         ad__text_shape(&text, operand[k]->is_scalar ? 0 : operand[k]->desc.ndim, operand[k]->desc.shape);
         ad__text_add(&text, " ");
+        used += text.used;
     }
     return ad__fault(fault, AD_E_VALUE, "operands could not be broadcast together with shapes %s", shapes);
 }
@@ -210,8 +221,8 @@ bool ad__reshape_strides(const ad_desc *d, int ndim, const int64_t *shape, int64
     int64_t from[AD_MAX_NDIM], step[AD_MAX_NDIM], before, after;
     int group;
 
-    if (ad__shape_count(d->ndim, d->shape, &before) != AD_OK || ad__shape_count(ndim, shape, &after) != AD_OK ||
-        before != after)
+    if (ad__shape_count(d->ndim, d->shape, d->dtype, &before, NULL) != AD_OK ||
+        ad__shape_count(ndim, shape, d->dtype, &after, NULL) != AD_OK || before != after)
         return false;
     if (before == 0) {
         ad__strides_contiguous(ndim, shape, ad__dtypes[d->dtype].size, strides);

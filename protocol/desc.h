@@ -8,9 +8,14 @@
 extern "C" {
 #endif
 
-/* Elements of a shape. AD_E_OVERFLOW when the product of the non-zero dimensions does not fit int64 (NumPy's rule),
- * AD_E_VALUE for a negative dimension or more than 32 of them. */
-int ad__shape_count(int ndim, const int64_t *shape, int64_t *count);
+/* The most bytes that an array's elements may have, also where strides of 0 make many of them one. It is half of what
+ * NumPy allows, so that the sum of two such sizes fits int64. */
+#define AD_MAX_BYTES ((INT64_C(1) << 62) - 1)
+/* Elements of a shape. AD_E_VALUE with NumPy's wording for more than 32 dimensions, a negative one, or more than
+ * AD_MAX_BYTES bytes, for which dimensions of 0 are left out, as NumPy does. */
+int ad__shape_count(int ndim, const int64_t *shape, int dtype, int64_t *count, ad_fault *fault);
+/* Elements of a description that nobody has checked; INT64_MAX stands for more. */
+int64_t ad__desc_count(const ad_desc *d);
 /* Row-major byte strides for a shape of checked size; 0 for dimensions of size 1, so that the extent of a whole
  * buffer's view is the buffer. */
 void ad__strides_contiguous(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides);

@@ -223,6 +223,12 @@ static int infer_reduce(const ad_op *op, ad_result *result, ad_fault *fault) {
 
 /* ---- any operation ---- */
 
+int ad__result_check(const ad_result *result, ad_fault *fault) {
+    int64_t count;
+
+    return ad__shape_count(result->ndim, result->shape, result->dtype, &count, fault);
+}
+
 static int infer_call(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_call_row *row = ad__call(op->row);
     int status;
@@ -234,7 +240,7 @@ static int infer_call(const ad_op *op, ad_result *result, ad_fault *fault) {
     return status == AD_OK ? ad__infer_call(row, op, result, fault) : status;
 }
 
-int ad__infer(const ad_op *op, ad_result *result, ad_fault *fault) {
+static int infer_any(const ad_op *op, ad_result *result, ad_fault *fault) {
     switch (op->opcode) {
     case AD_REQ_UFUNC: return infer_ufunc(op, result, fault);
     case AD_REQ_REDUCE: return infer_reduce(op, result, fault);
@@ -250,6 +256,16 @@ static int row_outputs(const ad_op *op) {
     case AD_REQ_REDUCE: return 1;
     default: return ad__call(op->row)->nout;
     }
+}
+
+int ad__infer(const ad_op *op, ad_result *result, ad_fault *fault) {
+    const int status = infer_any(op, result, fault);
+    ad_fault why;
+
+    for (int k = 0; status == AD_OK && k < row_outputs(op); k++)
+        if (ad__result_check(&result[k], &why) != AD_OK)
+            return ad__fault(fault, why.code, "%s: %s", ad__op_name(op), why.text);
+    return status;
 }
 
 static bool repeats(const ad_desc *d) {

@@ -120,7 +120,8 @@ static int indexed_shape(const ad_op *op, const ad_desc *x, ad_result *result, a
             return ad__bad_shape(op, i, "does not have the shape of the other indices", fault);
     }
     if (first->ndim + x->ndim - k > AD_MAX_NDIM)
-        return ad__fault(fault, AD_E_VALUE, "%s: the result has more than 32 dimensions", ad__op_name(op));
+        return ad__fault(fault, AD_E_VALUE, "%s: maximum supported dimension for an ndarray is currently %d, found %d",
+                         ad__op_name(op), AD_MAX_NDIM, first->ndim + x->ndim - k);
     ad__set_result(result, op->loop, first->ndim, first->shape);
     for (int i = k; i < x->ndim; i++) result->shape[result->ndim++] = x->shape[i];
     return AD_OK;
@@ -143,6 +144,7 @@ int ad__infer_scatter(const ad_op *op, ad_result *result, ad_fault *fault) {
 
     if (status == AD_OK && (op->param[0].as.i < 0 || op->param[0].as.i > 3))
         status = ad__fault(fault, AD_E_VALUE, "scatter: no such mode: %" PRId64, op->param[0].as.i);
+    if (status == AD_OK) status = ad__result_check(&selected, fault);
     if (status == AD_OK && !v->is_scalar)
         status = ad__broadcast_to(&v->desc, selected.ndim, selected.shape, strides, &view, fault);
     if (status == AD_OK) ad__set_result(result, x->dtype, x->ndim, x->shape);

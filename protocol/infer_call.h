@@ -26,6 +26,8 @@ int ad__array_input(const ad_op *op, int i, const ad_desc **out, ad_fault *fault
 int ad__typed_input(const ad_op *op, int i, int dtype, const ad_desc **out, ad_fault *fault);
 /* Output 0, where the rule needs it to say what it must be. */
 int ad__given_output(const ad_op *op, const ad_desc **out, ad_fault *fault);
+/* What comes out may be no bigger than any array: AD_E_VALUE. */
+int ad__result_check(const ad_result *result, ad_fault *fault);
 /* AD_E_VALUE: "<operation>: input i <what>". */
 int ad__bad_shape(const ad_op *op, int i, const char *what, ad_fault *fault);
 /* Parameter 0 as an axis of d. */

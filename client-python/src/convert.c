@@ -237,23 +237,30 @@ int ad__py_int64(PyObject *o, int64_t *out) {
     return *out == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
+static int check_ndim(Py_ssize_t n) {
+    if (n <= AD_MAX_NDIM) return n < 0 ? -1 : 0;
+    PyErr_Format(PyExc_ValueError, "maximum supported dimension for an ndarray is currently %d, found %zd", AD_MAX_NDIM,
+                 n);
+    return -1;
+}
+
 static int add_dimension(ad__py_shape *shape, PyObject *o) {
-    if (shape->ndim == AD_MAX_NDIM) {
-        PyErr_Format(PyExc_ValueError, "maximum supported dimension for an array is %d", AD_MAX_NDIM);
-        return -1;
-    }
-    return o ? ad__py_int64(o, &shape->dim[shape->ndim++]) : -1;
+    if (!o) return -1;
+    if (ad__py_int64(o, &shape->dim[shape->ndim++]) == 0) return 0;
+    if (PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_SetString(PyExc_ValueError, "Maximum allowed dimension exceeded");
+    return -1;
 }
 
 static int shape_of_sequence(PyObject *o, ad__py_shape *out) {
     Py_ssize_t n = PySequence_Size(o);
-    for (Py_ssize_t i = 0; i < n; i++) {
+    int status = check_ndim(n);
+    for (Py_ssize_t i = 0; i < n && status == 0; i++) {
         PyObject *item = PySequence_GetItem(o, i);
-        int status = add_dimension(out, item);
+        status = add_dimension(out, item);
         Py_XDECREF(item);
-        if (status) return -1;
     }
-    return n < 0 ? -1 : 0;
+    return status;
 }
 
 int ad__py_shape_of(PyObject *o, ad__py_shape *out) {
@@ -272,6 +279,7 @@ int ad__py_shape_of(PyObject *o, ad__py_shape *out) {
 int ad__py_ints(PyObject *const *args, Py_ssize_t n, ad__py_shape *out) {
     out->ndim = 0;
     if (n == 1) return ad__py_shape_of(args[0], out);
+    if (check_ndim(n) != 0) return -1;
     for (Py_ssize_t i = 0; i < n; i++)
         if (add_dimension(out, args[i]) != 0) return -1;
     return 0;

@@ -164,9 +164,9 @@ static bool in_a_hurry(const ad_engine *e, int64_t now) { return now - e->hurrie
 /* What the turn has given a device to do counts as well, but not so much that a device stands still because others keep
  * this thread busy. */
 static int64_t device_time(ad_session *s) {
-    double ns = s->turn_ns < DEVICE_MOST ? s->turn_ns : DEVICE_MOST;
+    int64_t ns = s->turn_ns < DEVICE_MOST ? s->turn_ns : DEVICE_MOST;
     s->turn_ns = 0;
-    return (int64_t)ns;
+    return ns;
 }
 
 /* What it has executed is to be written down before others have their turns: not while it has more to execute, unless
@@ -176,7 +176,7 @@ static bool owes_a_state(const ad_session *s, ad_turn turn) {
 }
 
 /* One turn, entered and left with the lock held. */
-static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
+static ad_turn run_turn(ad_engine *e, ad_session *s, int64_t limit) {
     ad_turn turn = AD_TURN_OVER;
     int64_t budget = s->turn.node.credit, start = s->active = ad__os_now();
     bool over = s->over;
@@ -192,7 +192,7 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, double limit) {
     watch(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);
     int64_t used = ad__os_now() - start;
-    if (!s->worker->backend->asynchronous) s->device_ns += (double)used;
+    if (!s->worker->backend->asynchronous) s->device_ns += used;
     pthread_mutex_lock(&e->lock);
     ad__share_charge(&e->turns, &s->turn, used + device_time(s));
     if (turn == AD_TURN_OVER) {
@@ -231,7 +231,7 @@ void ad__engine_report(ad_worker *w, uint64_t question, uint64_t what) {
 }
 
 /* Run until nothing is left, `until` has come, or an operation is above limit. With the lock held. */
-static void run(ad_engine *e, int64_t until, double limit) {
+static void run(ad_engine *e, int64_t until, int64_t limit) {
     int64_t now = ad__os_now(), polled = now;
     int looks = 0;
     do {
@@ -294,7 +294,7 @@ static void *engine_thread(void *argument) {
             continue;
         }
         e->running = e->in_thread = true;
-        run(e, INT64_MAX, 1e300);
+        run(e, INT64_MAX, INT64_MAX);
         e->running = e->in_thread = e->heavy = false;
         if (e->under_way || e->question || e->claimed || ad__sharing_due(worker))
             uv_async_send(&worker->wake); /* the I/O thread waits for it */

@@ -68,13 +68,9 @@ int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t 
 
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
     int64_t count;
-    uint64_t bytes;
-    int status = ad__shape_count(d->ndim, d->shape, &count);
-    if (status) return ad__fault(fault, status, "the shape of a new array is %s", ad__error_text(status));
-    if (__builtin_mul_overflow((uint64_t)count, (uint64_t)ad__dtypes[d->dtype].size, &bytes) || bytes > INT64_MAX)
-        return ad__fault(fault, AD_E_OVERFLOW, "a new array has too many bytes");
-    *size = bytes;
-    return 0;
+    int status = ad__shape_count(d->ndim, d->shape, d->dtype, &count, fault);
+    if (!status) *size = (uint64_t)count * ad__dtypes[d->dtype].size;
+    return status;
 }
 
 /* Scratch of a job, given back when it has been enqueued: who gets it next on this lane comes later in its stream. */
@@ -369,7 +365,7 @@ int ad__job_check(job *j) {
 
 int ad__job_run(job *j) {
     int status;
-    double cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0, corrected = 0;
+    int64_t cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0, corrected = 0;
     if (cost > 0) corrected = ad__lane_charge(j->s, cost);
     if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;
     ad__lane_expect(j->lane, cost, corrected);
@@ -402,7 +398,7 @@ void ad__job_hold(job *j, ad_lane *lane, ad_buffer *const *buffer) {
 
 int ad__job_run_held(job *j) {
     int status;
-    double cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
+    int64_t cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
     if (cost > 0) ad__lane_expect(j->lane, cost, ad__lane_charge(j->s, cost));
     if (j->inherited) return j->inherited->code;
     if ((status = bring_operands(j))) return status;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "protocol/desc.h"
+#include "protocol/size.h"
 #include "server/common/os.h"
 #include "server/worker/job.h"
 #include "server/worker/sharing.h"
@@ -66,16 +67,10 @@ static bool same_shape(const ad_desc *a, const ad_desc *b) {
     return true;
 }
 
-static int64_t count(const ad_desc *d) {
-    int64_t n = 1;
-    for (int i = 0; i < d->ndim; i++) n *= d->shape[i];
-    return n;
-}
-
 /* The view has all elements of the other one in a row. */
 static bool is_flat(const ad_desc *d, const ad_desc *of) {
     return d->ndim == 1 && d->dtype == of->dtype && d->offset == of->offset && ad__is_contiguous(d) &&
-           ad__is_contiguous(of) && count(d) == count(of);
+           ad__is_contiguous(of) && ad__desc_count(d) == ad__desc_count(of);
 }
 
 /* What is held has made the value, and it can be had while it is held: by the very view that it was written by, or, for
@@ -98,7 +93,7 @@ static bool goes_along(const ad_session *s, const ad_op *op, ad_buffer *const *b
 }
 
 bool ad__held_joins(const ad_session *s) {
-    return s->worker->backend->asynchronous && count(&s->held.like) <= AD_HELD_SMALL;
+    return s->worker->backend->asynchronous && ad__desc_count(&s->held.like) <= AD_HELD_SMALL;
 }
 
 static bool is_root(const ad_op *op, ad_buffer *const *buffer) {
@@ -239,9 +234,10 @@ void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
     note_inputs(s, i, op, held->buffer, m);
     note_outputs(s, i, op, held->buffer, m);
     note_suspects(s, op, held->buffer);
-    h->cost += root || !s->worker->backend->asynchronous ? held->cost : AD_HELD_JOINING_NS;
+    const bool full = root || !s->worker->backend->asynchronous;
+    h->cost = ad__size_sum(h->cost, full ? held->cost : AD_HELD_JOINING_NS);
     h->roots += root;
-    h->roots_cost += root ? held->cost : 0;
+    h->roots_cost = ad__size_sum(h->roots_cost, root ? held->cost : 0);
 }
 
 /* Find and check the operands; false: something is wrong with the operation, or with what it uses. */

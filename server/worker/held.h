@@ -37,7 +37,7 @@ struct ad_buffer;
 typedef struct ad_held_op {
     ad_op op; /* operands in the session's arena */
     uint64_t number;
-    double cost;
+    int64_t cost;
     bool masked;                                /* a ufunc whose last input says where */
     struct ad_buffer *buffer[AD_HELD_OPERANDS]; /* NULL: a scalar */
 } ad_held_op;
@@ -78,15 +78,15 @@ typedef struct ad_held {
     uint64_t gone; /* bit mask of those that have, or need not be */
     int64_t turn_until;
     ad_held_way way;
-    ad_held_ops *ops;  /* NULL: nothing was ever held */
-    ad_arena arena;    /* has those whose message's arena was emptied */
-    ad_lane *lane;     /* of all of them */
-    ad_desc like;      /* of their shape */
-    uint64_t first;    /* number of the first */
-    double cost;       /* ns, estimated */
-    unsigned roots;    /* how many use no other one's values, */
-    double roots_cost; /* ns */
-    unsigned vain;     /* small operations that are not held before it is tried again */
+    ad_held_ops *ops;   /* NULL: nothing was ever held */
+    ad_arena arena;     /* has those whose message's arena was emptied */
+    ad_lane *lane;      /* of all of them */
+    ad_desc like;       /* of their shape */
+    uint64_t first;     /* number of the first */
+    int64_t cost;       /* ns, estimated */
+    unsigned roots;     /* how many use no other one's values, */
+    int64_t roots_cost; /* ns */
+    unsigned vain;      /* small operations that are not held before it is tried again */
     size_t bytes;
     unsigned leaves, freed; /* different views that are read; buffers that were freed meanwhile */
     uint64_t chains, chained, apart, unwritten, dropped; /* counters: see counter.def */

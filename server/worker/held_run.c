@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "protocol/infer.h"
+#include "protocol/size.h"
 #include "server/worker/job.h"
 #include "server/worker/spill.h"
 #include "server/worker/weave.h"
@@ -120,7 +121,7 @@ static int enqueue_chain(ad_weaving *w) {
     if (provide(w, j.lane, &j.fault)) return 0; /* one by one each says for itself what it lacks */
     set_addresses(w);
     if (backend->asynchronous) {
-        double cost = ad__device_cost(&last->op) * (w->chain.ninputs + w->nwritten) / 2;
+        int64_t cost = ad__size_product(ad__device_cost(&last->op), w->chain.ninputs + w->nwritten) / 2;
         ad__lane_expect(j.lane, cost, ad__lane_charge(s, cost));
         if (!ad__verdicts_full(&s->verdicts) && ad__verdicts_place(s, &j.run.check, &j.fault)) return 0;
     }

@@ -38,8 +38,8 @@ void ad__job_end(job *j);
 /* A status of the backend; where scratch memory was refused the job's fault says why. Returns status. */
 int ad__job_lacks(job *j, int status);
 
-/* Estimated ns of the device. */
-double ad__device_cost(const ad_op *op);
+/* Estimated ns of the device, above 0; INT64_MAX stands for more. */
+int64_t ad__device_cost(const ad_op *op);
 /* Bytes of a fresh description. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
 /* Memory of a lane for a buffer without any. */

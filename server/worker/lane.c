@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "protocol/size.h"
 #include "server/common/os.h"
 #include "server/worker/imports.h"
 #include "server/worker/session.h"
@@ -118,10 +119,11 @@ ad_lane *ad__lane_current(ad_session *s, ad_fault *fault) {
     return low_lane(s, s->lane, fault);
 }
 
-double ad__lane_charge(ad_session *s, double ns) {
-    ns *= ad__pace(&s->pace);
-    s->turn_ns += ns;
-    s->device_ns += ns;
+int64_t ad__lane_charge(ad_session *s, int64_t estimate) {
+    const double paced = (double)estimate * ad__pace(&s->pace);
+    const int64_t ns = paced < (double)INT64_MAX ? (int64_t)paced : INT64_MAX;
+    s->turn_ns = ad__size_sum(s->turn_ns, ns);
+    s->device_ns = ad__size_sum(s->device_ns, ns);
     if (ns <= NEGLIGIBLE) return ns;
     int64_t now = ad__os_now();
     if (now - s->share_since > SHARE_WINDOW) {
@@ -129,14 +131,14 @@ double ad__lane_charge(ad_session *s, double ns) {
         s->share = 0;
         s->share_since = now;
     }
-    s->share += ns;
+    s->share = ad__size_sum(s->share, ns);
     if (s->share > SHARE_MOST) s->busy_device = true;
     return ns;
 }
 
-void ad__lane_expect(ad_lane *lane, double ns, double corrected) {
-    lane->unmarked_ns += corrected;
-    lane->estimate += ns;
+void ad__lane_expect(ad_lane *lane, int64_t ns, int64_t corrected) {
+    lane->unmarked_ns = ad__size_sum(lane->unmarked_ns, corrected);
+    lane->estimate = ad__size_sum(lane->estimate, ns);
     lane->estimated++;
 }
 
@@ -304,7 +306,7 @@ static int lane_poll(ad_session *s, ad_lane *lane, ad_fault *fault) {
         if (done < 0) return ad__session_status(s, done, fault);
         if (!done) return 0;
         int64_t now = ad__os_now();
-        ad__pace_note(&s->pace, m->expected, m->asked, lane->reached, now, users_of(s->worker));
+        ad__pace_note(&s->pace, (double)m->expected, m->asked, lane->reached, now, users_of(s->worker));
         lane->reached = now;
         lane->passed = m->sequence;
         lane->first_mark = (lane->first_mark + 1) % AD_MARKS;

@@ -27,7 +27,7 @@ typedef struct ad_mark {
     uint64_t first;    /* operation number since the mark before */
     uint64_t sequence; /* the lane's */
     ad_event *event;
-    double expected; /* ns, as estimated; 0: it holds more than computations */
+    int64_t expected; /* ns, as estimated; 0: it holds more than computations */
     int64_t asked;
 } ad_mark;
 
@@ -46,8 +46,8 @@ struct ad_lane {
     int64_t reached;             /* when the last one was seen to be */
     unsigned unmarked;           /* operations since the last mark ... */
     uint64_t unmarked_first;     /* ... the number of the first ... */
-    double unmarked_ns;          /* ... and what they are expected to take ... */
-    double estimate;             /* ... before that is corrected by what was measured ... */
+    int64_t unmarked_ns;         /* ... and what they are expected to take ... */
+    int64_t estimate;            /* ... before that is corrected by what was measured ... */
     unsigned estimated;          /* ... of so many of them */
     uint64_t sequence;           /* counts what was enqueued, */
     uint64_t passed;             /* ... so much of it is complete, as far as marks tell, */
@@ -68,10 +68,10 @@ ad_lane *ad__lane_join(struct ad_session *s, uint64_t id, ad_fault *fault);
 /* The lane of what comes now; NULL with a fault. Default streams run before others, so that who uses a device little
  * need not wait for who uses it much; a session that does (ad__lane_charge) goes on with one of low priority. */
 ad_lane *ad__lane_current(struct ad_session *s, ad_fault *fault);
-/* The session is about to use the device for about so many ns; by what was measured it will be the result. */
-double ad__lane_charge(struct ad_session *s, double ns);
+/* The session is about to use the device for about `estimate` ns; by what was measured it will be the result. */
+int64_t ad__lane_charge(struct ad_session *s, int64_t estimate);
 /* An operation that was charged goes to this lane; corrected: that result. */
-void ad__lane_expect(ad_lane *lane, double ns, double corrected);
+void ad__lane_expect(ad_lane *lane, int64_t ns, int64_t corrected);
 /* The device, if the session may use it; NULL with a fault. */
 ad_gpu *ad__session_gpu(struct ad_session *s, uint64_t device, ad_fault *fault);
 ad_lane *ad__lane_known(struct ad_session *s, uint64_t id); /* NULL: there is none */

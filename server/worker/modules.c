@@ -251,7 +251,7 @@ int ad__launch_run(ad_session *s, ad_lane *lane, const ad_launching *l, const ad
     if (l->module->variables == AD_VARIABLES_ANY) touch(s, l->module);
     ad__survival_launches(s, number);
     s->modules.launches++;
-    if (s->kernel_limit) lane->unmarked_ns += AD_MARK_NS + 1; /* a mark of its own: it is seen when it ends */
+    if (s->kernel_limit) lane->unmarked_ns = INT64_MAX; /* a mark of its own: it is seen when it ends */
     ad__flight_begin(&w->watchdog, &lane->flight, l->name, number, s->kernel_limit);
     int status = ad__session_status(s, w->backend->launch(lane->stream, &launch, run, fault), fault);
     if (!w->backend->asynchronous) ad__flight_moved(&w->watchdog, &lane->flight, UINT64_MAX);

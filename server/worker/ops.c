@@ -1,6 +1,8 @@
 /* The messages of class OP, and what messages are likely to cost. */
 #include <inttypes.h>
 
+#include "protocol/desc.h"
+#include "protocol/size.h"
 #include "server/worker/imports.h"
 #include "server/worker/job.h"
 #include "server/worker/sharing.h"
@@ -8,63 +10,66 @@
 
 /* ---- estimates: only to tell the cheap from the long; turns are charged by the clock ---- */
 
-static double elements(const ad_operand *o) {
-    double n = 1;
-    if (o->is_scalar || o->desc.form == AD_SIZED) return 1;
-    for (int i = 0; i < o->desc.ndim; i++) n *= (double)o->desc.shape[i];
-    return n;
+static int64_t elements(const ad_operand *o) {
+    return o->is_scalar || o->desc.form == AD_SIZED ? 1 : ad__desc_count(&o->desc);
 }
 
-static double most_elements(const ad_op *op) {
-    double most = 1;
+static int64_t most_elements(const ad_op *op) {
+    int64_t most = 1;
     for (int i = 0; i < op->nout + op->nin; i++) {
-        double n = elements(&op->operand[i]);
+        int64_t n = elements(&op->operand[i]);
         if (n > most) most = n;
     }
     return most;
 }
 
-static double call_cost(const ad_op *op) {
-    if (op->row != AD_CALL_matmul || op->nin < 1 || op->operand[op->nout].is_scalar) return 20 * most_elements(op);
+static int64_t call_cost(const ad_op *op) {
+    if (op->row != AD_CALL_matmul || op->nin < 1 || op->operand[op->nout].is_scalar)
+        return ad__size_product(20, most_elements(op));
     const ad_desc *x = &op->operand[op->nout].desc;
-    double k = x->ndim ? (double)x->shape[x->ndim - 1] : 1;
-    return most_elements(op) + 0.2 * k * (op->nout ? elements(&op->operand[0]) : 1);
+    int64_t k = x->ndim ? x->shape[x->ndim - 1] : 1,
+            products = ad__size_product(k, op->nout ? elements(op->operand) : 1);
+    return ad__size_sum(most_elements(op), products / 5);
 }
 
 /* Nobody knows what a kernel takes; where it runs at once, the I/O thread had better not wait for it, unless there is
  * nobody else. */
-#define LAUNCH_COST 1e6
+#define LAUNCH_COST 1000000
 #define LAUNCH_DEVICE_COST 2000 /* until it has been measured */
 
-/* What a device takes for it, roughly: a GPU has this advantage over one processor in moving and in multiplying. */
-double ad__device_cost(const ad_op *op) {
-    if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_DEVICE_COST + 2 * most_elements(op) / 600;
-    if (op->opcode == AD_REQ_CALL && op->row == AD_CALL_matmul) return call_cost(op) / 5000;
-    return (op->opcode == AD_REQ_CALL ? call_cost(op) : 2 * most_elements(op)) / 600;
+/* What a GPU takes of it that one processor takes: its advantage in moving and in multiplying. */
+#define MOVES 600
+#define MULTIPLIES 5000
+
+int64_t ad__device_cost(const ad_op *op) {
+    const int64_t moves = ad__size_product(2, most_elements(op));
+    if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_DEVICE_COST + moves / MOVES;
+    if (op->opcode != AD_REQ_CALL) return 1 + moves / MOVES;
+    return 1 + call_cost(op) / (op->row == AD_CALL_matmul ? MULTIPLIES : MOVES);
 }
 
 /* Enqueuing costs the same for all but what moves bytes or may have to wait inside a library. */
-static double enqueue_cost(const ad_session *s, const ad_message *m) {
+static int64_t enqueue_cost(const ad_session *s, const ad_message *m) {
     switch (m->opcode) {
-    case AD_REQ_WRITE: return 2000 + s->frame.payload_size / 8.0;
+    case AD_REQ_WRITE: return 2000 + s->frame.payload_size / 8;
     case AD_REQ_QUERY: return 50000;
     case AD_REQ_CALL: return 6000;
     default: return 3000;
     }
 }
 
-double ad__exec_cost(const ad_session *s, const ad_message *m) {
+int64_t ad__exec_cost(const ad_session *s, const ad_message *m) {
     if (s->worker->backend->asynchronous) return enqueue_cost(s, m);
     switch (m->opcode) {
     case AD_REQ_UFUNC:
-    case AD_REQ_REDUCE: return 2 * most_elements(&m->op);
+    case AD_REQ_REDUCE: return ad__size_product(2, most_elements(&m->op));
     case AD_REQ_CALL:
     case AD_REQ_QUERY: return call_cost(&m->op);
     case AD_REQ_LAUNCH: return LAUNCH_COST;
     case AD_REQ_NEW:
     case AD_REQ_EMPTY: return elements(&m->operand);
-    case AD_REQ_READ: return 2 * elements(&m->operand);
-    case AD_REQ_WRITE: return s->frame.payload_size / 8.0;
+    case AD_REQ_READ: return ad__size_product(2, elements(&m->operand));
+    case AD_REQ_WRITE: return s->frame.payload_size / 8;
     default: return 100;
     }
 }

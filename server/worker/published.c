@@ -81,7 +81,7 @@ static int take_name(const ad_string *from, char *out, ad_fault *fault) {
 static int check_view(const ad_desc *d, const ad_buffer *b, ad_fault *fault) {
     int64_t count = 0;
     int status = ad__desc_check(d, (int64_t)b->size, "publish", fault);
-    if (!status) status = ad__shape_count(d->ndim, d->shape, &count);
+    if (!status) status = ad__shape_count(d->ndim, d->shape, d->dtype, &count, fault);
     if (status) return status;
     bool whole = d->offset == 0 && (uint64_t)count * ad__dtypes[d->dtype].size == b->size;
     if (whole && (ad__is_contiguous(d) || ad__is_f_contiguous(d))) return 0;

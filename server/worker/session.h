@@ -16,7 +16,7 @@
 #include "server/worker/worker.h"
 
 #define AD_OUTPUT_HIGH (4u << 20) /* a read waits while so much is queued for its client */
-#define AD_CHEAP 5000.0           /* ns: after what costs more the clock is looked at each time */
+#define AD_CHEAP 5000             /* ns: after what costs more the clock is looked at each time */
 
 /* A read whose reply is being sent in parts, or goes to a window as a whole. */
 typedef struct ad_reading {
@@ -110,7 +110,7 @@ struct ad_session {
     ad_arena arena;
     ad_message message;
     bool has_message, in_frame, payload_used;
-    double cost; /* estimate for message, ns */
+    int64_t cost; /* estimate for message, ns */
     ad_input_frame frame;
     size_t frame_used;
     ad_buffers buffers;
@@ -124,11 +124,11 @@ struct ad_session {
     ad_wait wait;
     ad_session *next_busy; /* sessions with something under way */
     bool busy;
-    bool busy_device; /* uses much of the device: low priority */
-    double share;     /* ns that it has been estimated to use since share_since */
-    ad_pace pace;     /* what such estimates are worth */
-    double turn_ns;   /* of a device, in this turn */
-    double device_ns; /* of devices that it has used, altogether */
+    bool busy_device;  /* uses much of the device: low priority */
+    int64_t share;     /* ns that it has been estimated to use since share_since */
+    ad_pace pace;      /* what such estimates are worth */
+    int64_t turn_ns;   /* of a device, in this turn */
+    int64_t device_ns; /* of devices that it has used, altogether */
     int64_t share_since;
     ad_poison *pending; /* the first failure that no buffer carries */
     ad_reading reading;
@@ -185,7 +185,7 @@ typedef enum ad_turn {
 } ad_turn;
 /* Runner: execute the session's operations for about budget ns; operations estimated above limit ns are left, and end
  * the turn. */
-ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit);
+ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit);
 /* Runner: free all that the session holds. False: something is still under way, and the session waits for it. */
 bool ad__session_drop(ad_session *s);
 /* Runner: wait for something; the message at hand is executed again when that has come. */
@@ -194,8 +194,8 @@ void ad__session_await(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event 
 bool ad__session_poll(ad_session *s);
 
 /* ---- exec.c, asks.c, reply.c: the runner's ---- */
-/* Estimated ns of the message at hand. */
-double ad__exec_cost(const ad_session *s, const ad_message *m);
+/* Estimated ns of the message at hand; INT64_MAX stands for more. */
+int64_t ad__exec_cost(const ad_session *s, const ad_message *m);
 /* Execute an operation (class OP). What goes wrong is recorded in the session. False: what must come before it takes
  * more than this turn; call it again. */
 bool ad__exec_op(ad_session *s, ad_message *m);

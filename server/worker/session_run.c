@@ -5,6 +5,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "protocol/infer.h"
+#include "protocol/size.h"
 #include "server/worker/imports.h"
 #include "server/worker/parting.h"
 #include "server/worker/report.h"
@@ -183,7 +184,7 @@ static ad_turn why_not(const ad_session *s) {
     return s->wait.kind ? AD_TURN_WAITING : s->held.draining ? AD_TURN_MORE : AD_TURN_STALLED;
 }
 
-ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
+ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
     int64_t until = ad__os_now() + budget;
     bool asynchronous = s->worker->backend->asynchronous;
     if (atomic_load_explicit(&s->halted, memory_order_relaxed) && !ad__parting_ends(s)) {
@@ -199,14 +200,14 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, double limit) {
         int status = next_message(s);
         if (status < 0 || (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last)) return AD_TURN_OVER;
         if (last && (!status || !ad__descriptors_wait(&s->windows.descriptors))) return AD_TURN_OVER;
-        double held = s->held.count ? s->held.cost : 0;
+        int64_t held = s->held.count ? s->held.cost : 0;
         if (status == 0) {
             if (held > limit && !asynchronous) return AD_TURN_HEAVY;
             break;
         }
-        double cost = s->cost;
-        if (cost > limit || (cost + held > limit && !asynchronous)) return AD_TURN_HEAVY;
-        if (cost + held > limit) ad__held_flush(s);
+        int64_t cost = s->cost, both = ad__size_sum(cost, held);
+        if (cost > limit || (both > limit && !asynchronous)) return AD_TURN_HEAVY;
+        if (both > limit) ad__held_flush(s);
         if (cost > AD_CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
         if (asynchronous && crowded(s)) return AD_TURN_WAITING;
         if (!execute(s)) return why_not(s);

@@ -142,7 +142,7 @@ static ad_moved *take_host(ad_worker *w, ad_lane *lane, uint64_t size) {
 /* What the stream has been asked for ends the copy. */
 static void end_copy(ad_worker *w, ad_session *s, ad_lane *lane, ad_moved *m) {
     ad_fault fault = {0};
-    const double ns = (double)m->block.size / NS_FOR_BYTES;
+    const int64_t ns = (int64_t)(m->block.size / NS_FOR_BYTES);
     ad__lane_expect(lane, ns, ns);
     ad__session_enqueued(s, lane, &fault);
     m->stream = lane->stream;

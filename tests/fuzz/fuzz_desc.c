@@ -84,7 +84,8 @@ static void check_extent(const ad_desc *d) {
 static bool valid(const ad_desc *d) {
     int64_t count;
 
-    return ad__shape_count(d->ndim, d->shape, &count) == AD_OK && ad__desc_check(d, INT64_MAX, "x", NULL) == AD_OK;
+    return ad__shape_count(d->ndim, d->shape, d->dtype, &count, NULL) == AD_OK &&
+           ad__desc_check(d, INT64_MAX, "x", NULL) == AD_OK;
 }
 
 /* A row-major array seen as another shape: the same bytes in the same order. */

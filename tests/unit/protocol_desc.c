@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "protocol/desc.h"
+#include "protocol/size.h"
+#include "protocol/text.h"
 
 #define SHAPE(...) \
     (sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
@@ -16,17 +18,73 @@ static bool same(const int64_t *a, size_t n, const int64_t *b) { return memcmp(a
 Test(desc, count) {
     int64_t n = -1;
 
-    cr_expect(ad__shape_count(0, NULL, &n) == 0 && n == 1);
-    cr_expect(ad__shape_count(SHAPE(2, 3, 4), &n) == 0 && n == 24);
-    cr_expect(ad__shape_count(SHAPE(2, 0, 4), &n) == 0 && n == 0);
-    cr_expect(ad__shape_count(SHAPE(INT64_MAX), &n) == 0 && n == INT64_MAX);
+    ad_fault fault;
+
+    cr_expect(ad__shape_count(0, NULL, AD_FLOAT64, &n, NULL) == 0 && n == 1);
+    cr_expect(ad__shape_count(SHAPE(2, 3, 4), AD_FLOAT64, &n, NULL) == 0 && n == 24);
+    cr_expect(ad__shape_count(SHAPE(2, 0, 4), AD_FLOAT64, &n, NULL) == 0 && n == 0);
+    cr_expect(ad__shape_count(SHAPE(AD_MAX_BYTES), AD_INT8, &n, NULL) == 0 && n == AD_MAX_BYTES);
+    cr_expect(ad__shape_count(SHAPE(AD_MAX_BYTES / 16, 1), AD_COMPLEX128, &n, NULL) == 0 && n == AD_MAX_BYTES / 16);
     n = 7;
-    cr_expect_eq(ad__shape_count(SHAPE(INT64_MAX, 2), &n), AD_E_OVERFLOW);
+    cr_expect_eq(ad__shape_count(SHAPE(AD_MAX_BYTES + 1), AD_INT8, &n, &fault), AD_E_VALUE);
+    cr_expect(strstr(fault.text, "array is too big; `arr.size * arr.dtype.itemsize` is larger") == fault.text);
+    cr_expect_eq(ad__shape_count(SHAPE(AD_MAX_BYTES / 16 + 1), AD_COMPLEX128, &n, NULL), AD_E_VALUE);
+    cr_expect_eq(ad__shape_count(SHAPE(INT64_MAX, INT64_MAX), AD_INT8, &n, NULL), AD_E_VALUE);
     /* NumPy's rule: the other dimensions must fit even beside a 0. */
-    cr_expect_eq(ad__shape_count(SHAPE(0, INT64_MAX, 2), &n), AD_E_OVERFLOW);
-    cr_expect_eq(ad__shape_count(SHAPE(0, -1), &n), AD_E_VALUE);
-    cr_expect_eq(ad__shape_count(33, (int64_t[33]){0}, &n), AD_E_VALUE);
+    cr_expect_eq(ad__shape_count(SHAPE(0, INT64_MAX, 2), AD_INT8, &n, NULL), AD_E_VALUE);
+    cr_expect_eq(ad__shape_count(SHAPE(0, -1), AD_INT8, &n, &fault), AD_E_VALUE);
+    cr_expect_str_eq(fault.text, "negative dimensions are not allowed");
+    cr_expect_eq(ad__shape_count(33, (int64_t[33]){0}, AD_INT8, &n, &fault), AD_E_VALUE);
+    cr_expect_str_eq(fault.text, "maximum supported dimension for an ndarray is currently 32, found 33");
     cr_expect_eq(n, 7);
+}
+
+Test(desc, sizes_stay_at_the_greatest) {
+    const int64_t most[AD_MAX_NDIM] = {[0 ... AD_MAX_NDIM - 1] = INT64_MAX};
+    ad_desc d = view(0, AD_MAX_NDIM, most, most);
+
+    cr_expect_eq(ad__desc_count(&d), INT64_MAX);
+    d = view(0, SHAPE(INT64_MAX, INT64_MAX, 0), most);
+    cr_expect_eq(ad__desc_count(&d), 0);
+    d = view(0, SHAPE(3, 4), most);
+    cr_expect_eq(ad__desc_count(&d), 12);
+    cr_expect_eq(ad__size_sum(INT64_MAX, INT64_MAX), INT64_MAX);
+    cr_expect_eq(ad__size_sum(INT64_MAX - 1, 1), INT64_MAX);
+    cr_expect_eq(ad__size_sum(2, 3), 5);
+    cr_expect_eq(ad__size_product(INT64_MAX / 2 + 1, 2), INT64_MAX);
+    cr_expect_eq(ad__size_product(INT64_MAX, 1), INT64_MAX);
+}
+
+/* Texts are cut between numbers, wherever their space ends. */
+Test(desc, text_of_a_long_shape) {
+    const int64_t shape[AD_MAX_NDIM] = {4611686018427387904, 12345, 7, 4611686018427387904, 1234567890, 99};
+    char whole[1000], cut[1000];
+    ad_text all = {whole, sizeof whole, 0};
+
+    ad__text_shape(&all, AD_MAX_NDIM, shape);
+    for (size_t size = 8; size < all.used + 2; size++) {
+        ad_text part = {cut, size, 0};
+        ad__text_shape(&part, AD_MAX_NDIM, shape);
+        if (strcmp(cut, whole) == 0) continue;
+        cr_assert(part.used > 4 && strcmp(cut + part.used - 4, "...)") == 0, "%zu: %s", size, cut);
+        const size_t kept = part.used - 4;
+        cr_assert(memcmp(cut, whole, kept) == 0 && (cut[kept - 1] == ',' || cut[kept - 1] == '('), "%zu: %s", size,
+                  cut);
+    }
+    cr_expect(strcmp(cut, whole) == 0);
+}
+
+Test(desc, faults_name_long_shapes_whole_or_cut_between_numbers) {
+    const int64_t most[AD_MAX_NDIM] = {[0 ... AD_MAX_NDIM - 1] = 1234567890123456789}, three[1] = {3};
+    const ad_operand a = {.desc = view(0, AD_MAX_NDIM, most, most)}, b = {.desc = view(0, 1, three, most)};
+    const ad_operand *both[2] = {&a, &b};
+    int64_t shape[AD_MAX_NDIM];
+    int ndim;
+    ad_fault fault;
+
+    cr_expect_eq(ad__broadcast(2, both, &ndim, shape, &fault), AD_E_VALUE);
+    cr_expect_str_eq(fault.text, "operands could not be broadcast together with shapes (1234567890123456789,"
+                                 "1234567890123456789,1234567890123456789,1234567890123456789,...) (3,) ");
 }
 
 Test(desc, contiguous_strides) {
@@ -117,6 +175,11 @@ Test(desc, check) {
     cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), AD_E_VALUE);
     d = view(0, SHAPE(INT64_MAX, 2), (const int64_t[]){0, 0});
     cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), AD_E_VALUE);
+    d = view(0, SHAPE(AD_MAX_BYTES / 4), (const int64_t[]){0});
+    cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), 0);
+    d = view(0, SHAPE(AD_MAX_BYTES / 4 + 1), (const int64_t[]){0});
+    cr_expect_eq(ad__desc_check(&d, 100, "x", &fault), AD_E_VALUE);
+    cr_expect(strstr(fault.text, "x: array is too big; ") == fault.text);
 }
 
 Test(desc, broadcast) {

@@ -8,7 +8,7 @@ MANY, BATCH, NDIM = 1_000_000, 50_000, 32
 VALUE, EXTENT = -2, -8
 ITEMSIZE = [1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16]
 ALIGNMENT = [1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 4, 8]
-GREATEST = 2**63 - 1
+GREATEST, MOST_BYTES = 2**63 - 1, 2**62 - 1
 CASE = np.dtype([("ndim", "i8"), ("dtype", "i8"), ("offset", "i8"), ("size", "i8"), ("shape", "i8", NDIM),
                  ("strides", "i8", NDIM)])
 RESULT = np.dtype([("extent", "i8"), ("check", "i8"), ("low", "i8"), ("high", "i8")])
@@ -61,7 +61,7 @@ def oracle(ndim, dtype, offset, shape, strides):
     if 0 in shape:
         low = high = offset
     status = 0
-    if min(shape, default=0) < 0 or count > GREATEST:
+    if min(shape, default=0) < 0 or count * item > MOST_BYTES:
         status = VALUE
     elif low < 0 or high > GREATEST:
         status = EXTENT
@@ -99,8 +99,11 @@ def test_extents(native):
 
 @pytest.mark.parametrize("shape, strides, size, status", [
     ((2**62, 4), (8, 0), GREATEST, VALUE),               # too many elements
-    ((2**31, 2**31), (2**32, 2**32), GREATEST, EXTENT),  # overflows 64 bits
-    ((2**61,), (8,), GREATEST, EXTENT),                  # one byte beyond 2**63 - 1
+    ((2**29, 2**29), (2**36, 2**36), GREATEST, EXTENT),  # overflows 64 bits
+    ((2**58 + 1,), (32,), GREATEST, EXTENT),             # the last element begins at 2**63
+    ((2**59,), (0,), GREATEST, VALUE),                   # 2**62 bytes
+    ((2**59 - 1,), (0,), 8, 0),                          # one element fewer, all in one place
+    ((0, 2**59), (0, 0), 0, VALUE),                      # a dimension of 0 is left out
     ((1,), (2**62,), 8, EXTENT),                         # a wild stride that is not used
     ((0, 2**40), (2**60, 2**60), 0, 0),                  # nothing is touched
     ((2,) * 32, (0,) * 32, 8, 0),
