@@ -1,8 +1,9 @@
 /* A backend: the shared object libarrayd-<name>.so behind one table of functions.
  *
  * All calls except `devices` and event_done come from one thread at a time per device, but not always from the same
- * one: the worker's I/O thread executes cheap operations itself, its engine thread the others (server/worker/engine.h
- * says why). Every function that can fail returns a status and fills *fault; nothing here exits, aborts or prints. The
+ * one: the worker's I/O thread executes cheap operations itself, its engine's threads the others
+ * (server/worker/engine.h says why). Where operations are complete when they return, long ones of several streams run at
+ * the same time: `run`, `fuse` and `launch` are then called by several threads, at most one of them for each stream. Every function that can fail returns a status and fills *fault; nothing here exits, aborts or prints. The
  * backend checks nothing about operands that ad__check_op and ad__desc_check have already checked. */
 #ifndef AD_KERNELS_BACKEND_H
 #define AD_KERNELS_BACKEND_H
@@ -85,6 +86,9 @@ typedef struct ad_run {
     bool checked;
     bool wrote; /* set before the first byte of an output that already existed is changed: an operation that
                    fails with wrote unset has changed nothing */
+    /* Not 0 as soon as the operation is to be given up: where operations are complete when they return, `run` and
+     * `fuse` look at it often and return AD_E_INTERRUPTED. Other threads write it. NULL: never. */
+    const int *cancelled;
 } ad_run;
 
 typedef struct ad_backend {

@@ -107,12 +107,12 @@ int dispatch(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
 }
 
 /* The one place where exceptions could cross into C. */
-int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
-    int rc;
-    if ((rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault)) < 0) return rc;
-    if ((rc = ad_faults_check(&stream->device->faults, AD_SITE_wild, fault)) < 0) return rc;
+template <class F> int run_guarded(const ad_run *run, ad_fault *fault, F f) {
+    const ad_cpu_cancel_scope scope(run->cancelled);
     try {
-        return dispatch(stream, op, run, fault);
+        return f();
+    } catch (const ad_cpu_cancelled &) {
+        return ad__fault(fault, AD_E_INTERRUPTED, "cancelled");
     } catch (const std::bad_alloc &) {
         return ad__fault(fault, AD_E_MEMORY, "out of memory");
     } catch (...) {
@@ -120,11 +120,18 @@ int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fau
     }
 }
 
+int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
+    int rc;
+    if ((rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault)) < 0) return rc;
+    if ((rc = ad_faults_check(&stream->device->faults, AD_SITE_wild, fault)) < 0) return rc;
+    return run_guarded(run, fault, [&] { return dispatch(stream, op, run, fault); });
+}
+
 int fuse(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault) {
     int rc;
     if (!ad_cpu_chain_suits(chain)) return 0;
     if ((rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault)) < 0) return rc;
-    return ad_cpu_fuse(stream, chain, run, fault);
+    return run_guarded(run, fault, [&] { return ad_cpu_fuse(stream, chain, run, fault); });
 }
 
 const ad_backend backend = {AD_BACKEND_VERSION,

@@ -123,22 +123,30 @@ void transform_groups(const pass *p, const ad_fft_kept *full, const ad_fft_kept 
     }
 }
 
+/* A plan of FFTW, held while this lives. */
+struct held_plan {
+    ad_fft_kept *kept = nullptr;
+    int acquire(const ad_fft_plan *p, ad_fault *fault) { return ad_fft_acquire(p, &kept, fault); }
+    held_plan() = default;
+    held_plan(const held_plan &) = delete;
+    ~held_plan() {
+        if (kept != nullptr) ad_fft_release(kept);
+    }
+};
+
 int transform(ad_call *c, pass *p) {
-    ad_fft_kept *full = nullptr, *rest = nullptr;
+    held_plan full, rest;
     prepare(p);
     p->plan.aligned = all_aligned(p);
     if ((p->plan.lines = p->group) == 1) p->plan.from_next = p->plan.to_next = 0;
-    int rc = ad_fft_acquire(&p->plan, &full, c->fault);
+    int rc = full.acquire(&p->plan, c->fault);
     if (rc < 0) return rc;
-    if ((p->plan.lines = p->length % p->group) != 0) rc = ad_fft_acquire(&p->plan, &rest, c->fault);
-    if (rc == 0) {
-        const int64_t grain = std::max<int64_t>(1, GRAIN / (p->plan.n * p->group));
-        ad_cpu_parallel(p->lines.count / p->length * p->groups, grain,
-                        [&](int64_t begin, int64_t end) { transform_groups(p, full, rest, begin, end); });
-    }
-    if (rest != nullptr) ad_fft_release(rest);
-    ad_fft_release(full);
-    return rc;
+    if ((p->plan.lines = p->length % p->group) != 0) rc = rest.acquire(&p->plan, c->fault);
+    if (rc < 0) return rc;
+    const int64_t grain = std::max<int64_t>(1, GRAIN / (p->plan.n * p->group));
+    ad_cpu_parallel(p->lines.count / p->length * p->groups, grain,
+                    [&](int64_t begin, int64_t end) { transform_groups(p, full.kept, rest.kept, begin, end); });
+    return 0;
 }
 
 /* ---- several axes ---- */

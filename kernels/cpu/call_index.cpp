@@ -163,10 +163,15 @@ void gather_all(const ad_move *m, const indexing *ix, const walk<1> *plain) {
 /* Equal indices must take effect in order, so only the blocks themselves are divided. */
 void scatter_all(const ad_move *m, const indexing *ix, const walk<1> *plain) {
     ad_picked picked;
-    if (picked_of(m, ix, plain, true, &picked)) return m->mover.scatter(&picked, 0, ix->places);
+    if (picked_of(m, ix, plain, true, &picked))
+        return ad_cpu_in_order(ix->places, [&](int64_t b, int64_t e) { m->mover.scatter(&picked, b, e); });
     const int64_t inner = m->inner.count, grain = at_least(1, MOVE_GRAIN / at_least(1, ix->places));
     ad_cpu_parallel(inner, at_least(grain, 64),
-                    [&](int64_t begin, int64_t end) { move_range(m, ix, plain, true, 0, ix->places, begin, end); });
+                    [&](int64_t begin, int64_t end) {
+                        ad_cpu_in_order(ix->places, [&](int64_t first, int64_t last) {
+                            move_range(m, ix, plain, true, first, last, begin, end);
+                        });
+                    });
 }
 
 } // namespace

@@ -82,8 +82,10 @@ template <class F> int linalg_each(ad_call *c, int64_t n, double work, uint64_t 
     std::atomic<bool> failed{false};
     ad_cpu_parallel(parts, 1, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; p++)
-            for (int64_t i = n * p / parts; i < n * (p + 1) / parts; i++)
+            for (int64_t i = n * p / parts; i < n * (p + 1) / parts; i++) {
+                ad_cpu_check_cancelled();
                 if (one(i, scratch + uint64_t(p) * size) != 0) failed = true;
+            }
     });
     return failed ? ad__fault(c->fault, AD_E_LINALG, "%s", text) : 0;
 }

@@ -10,8 +10,8 @@ struct ad_matrix {
     int64_t rows, columns, row_step, column_step;
 };
 
-/* c = a b for one type of elements, on the calling thread. c's rows are contiguous. */
-typedef void ad_matmul_function(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c);
+/* c = a b, or c += a b with `add`, for one type of elements, on the calling thread. c's rows are contiguous. */
+typedef void ad_matmul_function(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c, bool add);
 
 /* By OpenBLAS: float32, float64, complex64, complex128; a and b as ad_matmul_blas_takes says. */
 ad_matmul_function *ad_matmul_blas(int dtype);

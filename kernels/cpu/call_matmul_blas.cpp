@@ -53,11 +53,11 @@ template <class T> layout layout_of(const ad_matrix *m) {
 }
 
 /* A line of a matrix as a vector. OpenBLAS counts negative steps from the other end, so they are not given to it. */
-template <class T> void gemv(const ad_matrix *m, char *x, int64_t x_step, char *y, int64_t y_step) {
+template <class T> void gemv(const ad_matrix *m, char *x, int64_t x_step, char *y, int64_t y_step, bool add) {
     constexpr int64_t size = sizeof(T);
     layout l = layout_of<T>(m);
     const bool plain = l.transpose == CblasNoTrans;
-    for (int64_t i = 0; i < m->rows; i++) *reinterpret_cast<T *>(y + i * y_step) = T(0);
+    for (int64_t i = 0; i < m->rows && !add; i++) *reinterpret_cast<T *>(y + i * y_step) = T(0);
     blas<T>::gemv(CblasRowMajor, l.transpose, int(plain ? m->rows : m->columns), int(plain ? m->columns : m->rows),
                   blas<T>::one, reinterpret_cast<const T *>(m->data), l.leading, reinterpret_cast<const T *>(x),
                   int(x_step / size), blas<T>::one, reinterpret_cast<T *>(y), int(y_step / size));
@@ -65,19 +65,19 @@ template <class T> void gemv(const ad_matrix *m, char *x, int64_t x_step, char *
 
 bool vector_step(int64_t step, int64_t size) { return step >= size && step % size == 0 && step / size <= INT_MAX; }
 
-template <class T> void multiply(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c) {
+template <class T> void multiply(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c, bool add) {
     constexpr int64_t size = sizeof(T);
     if (c->columns == 1 && vector_step(b->row_step, size) && vector_step(c->row_step, size))
-        return gemv<T>(a, b->data, b->row_step, c->data, c->row_step);
+        return gemv<T>(a, b->data, b->row_step, c->data, c->row_step, add);
     if (c->rows == 1 && vector_step(a->column_step, size)) {
         ad_matrix flipped = {b->data, b->columns, b->rows, b->column_step, b->row_step};
-        return gemv<T>(&flipped, a->data, a->column_step, c->data, size);
+        return gemv<T>(&flipped, a->data, a->column_step, c->data, size, add);
     }
     layout la = layout_of<T>(a), lb = layout_of<T>(b);
     const int64_t leading = c->rows == 1 ? c->columns : c->row_step / size;
     blas<T>::gemm(CblasRowMajor, la.transpose, lb.transpose, int(c->rows), int(c->columns), int(a->columns),
-                  blas<T>::one, at<const T>(a), la.leading, at<const T>(b), lb.leading, blas<T>::zero, at<T>(c),
-                  int(leading));
+                  blas<T>::one, at<const T>(a), la.leading, at<const T>(b), lb.leading,
+                  add ? blas<T>::one : blas<T>::zero, at<T>(c), int(leading));
 }
 
 /* Lines of `length` contiguous elements, `step` bytes apart. */

@@ -50,13 +50,13 @@ template <class S> typename element<S>::type *row_at(const ad_matrix *m, int64_t
     return reinterpret_cast<typename element<S>::type *>(m->data + row * m->row_step + column * int64_t(sizeof(S)));
 }
 
-template <class S> void multiply_few(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c) {
+template <class S> void multiply_few(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c, bool add) {
     using E = element<S>;
     for (int64_t i = 0; i < c->rows; i++) {
         auto *to = row_at<S>(c, i, 0);
         for (int64_t j = 0; j < c->columns; j++) {
             const char *x = a->data + i * a->row_step, *y = b->data + j * b->column_step;
-            auto sum = typename E::type(0);
+            auto sum = add ? to[j] : typename E::type(0);
             for (int64_t k = 0; k < a->columns; k++, x += a->column_step, y += b->row_step)
                 sum =
                     E::add(sum, E::mul(E::of(*reinterpret_cast<const S *>(x)), E::of(*reinterpret_cast<const S *>(y))));
@@ -109,27 +109,28 @@ void copy_panel(const ad_matrix *b, int64_t row, int64_t rows, int64_t column, i
             panel[k * PANEL_COLUMNS + j] = k < rows ? value_at<S>(b, row + k, column + j) : T(0);
 }
 
-template <class S> void multiply_panels(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c) {
+template <class S> void multiply_panels(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c, bool add) {
     using T = typename element<S>::type;
     alignas(64) T panel[PANEL_ROWS * PANEL_COLUMNS], line[PANEL_ROWS];
-    auto *add = best_add_panel<S, T>();
+    auto *add_to = best_add_panel<S, T>();
     for (int64_t column = 0; column < c->columns; column += PANEL_COLUMNS) {
         const int64_t columns = std::min(PANEL_COLUMNS, c->columns - column);
-        for (int64_t i = 0; i < c->rows; i++) memset(row_at<S>(c, i, column), 0, size_t(columns) * sizeof(T));
+        for (int64_t i = 0; i < c->rows && !add; i++)
+            memset(row_at<S>(c, i, column), 0, size_t(columns) * sizeof(T));
         for (int64_t row = 0; row < b->rows; row += PANEL_ROWS) {
             const int64_t rows = std::min(PANEL_ROWS, b->rows - row);
             copy_panel<S>(b, row, rows, column, columns, panel);
             for (int64_t i = 0; i < c->rows; i++) {
                 for (int64_t k = 0; k < PANEL_ROWS; k++) line[k] = k < rows ? value_at<S>(a, i, row + k) : T(0);
-                add(row_at<S>(c, i, column), line, panel, rows, columns);
+                add_to(row_at<S>(c, i, column), line, panel, rows, columns);
             }
         }
     }
 }
 
-template <class S> void multiply(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c) {
-    if (c->rows < FEW_ROWS || a->columns * c->columns < 64) multiply_few<S>(a, b, c);
-    else multiply_panels<S>(a, b, c);
+template <class S> void multiply(const ad_matrix *a, const ad_matrix *b, const ad_matrix *c, bool add) {
+    if (c->rows < FEW_ROWS || a->columns * c->columns < 64) multiply_few<S>(a, b, c, add);
+    else multiply_panels<S>(a, b, c, add);
 }
 
 template <class S> ad_matmul_function *function_of() {

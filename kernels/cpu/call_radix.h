@@ -74,6 +74,7 @@ template <class E> E *radix_sort(E *a, E *b, int64_t n, radix_counts *c, int chu
         });
     };
     for (int shift = 0; shift < int(8 * sizeof(typename element_key<E>::type)); shift += RADIX_BITS) {
+        ad_cpu_check_cancelled();
         each([&](int64_t k, int64_t first, int64_t m) { radix_count(a + first, m, shift, c->at[k]); });
         if (!radix_places(c, chunks, n)) continue;
         each([&](int64_t k, int64_t first, int64_t m) { radix_move(a + first, m, shift, c->at[k], b); });

@@ -92,10 +92,12 @@ int count_parallel(ad_call *c, const array *x, int64_t n, const array *out, int6
 template <class T> void count_serial(const array *x, int64_t n, const array *weights, const array *out, int64_t bins) {
     const int64_t step = out->stride[0];
     for (int64_t b = 0; b < bins; b++) *reinterpret_cast<T *>(out->data + b * step) = T(0);
-    for (int64_t i = 0; i < n; i++) {
-        T *bin = reinterpret_cast<T *>(out->data + value_at(x, i) * step);
-        *bin += weights == nullptr ? T(1) : *reinterpret_cast<const T *>(weights->data + i * weights->stride[0]);
-    }
+    ad_cpu_in_order(n, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            T *bin = reinterpret_cast<T *>(out->data + value_at(x, i) * step);
+            *bin += weights == nullptr ? T(1) : *reinterpret_cast<const T *>(weights->data + i * weights->stride[0]);
+        }
+    });
 }
 
 } // namespace

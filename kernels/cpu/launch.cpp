@@ -64,6 +64,8 @@ int ad_cpu_launch_check(const ad_launch *l, ad_fault *fault) {
 }
 
 int ad_cpu_launch(ad_stream *stream, const ad_launch *l, ad_run *run, ad_fault *fault) {
+    static std::mutex one_at_a_time; /* each may need all fibers */
+    const std::lock_guard<std::mutex> hold(one_at_a_time);
     int rc = ad_faults_check(&stream->device->faults, AD_SITE_run, fault);
     if (rc < 0 || (rc = ad_cpu_launch_check(l, fault)) < 0) return rc;
     const adrun::entry *e = l->kernel->entry;

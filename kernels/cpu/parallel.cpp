@@ -2,22 +2,32 @@
 
 #include <atomic>
 #include <errno.h>
+#include <exception>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <utility>
 
 namespace {
 
 constexpr int MAX_THREADS = 256;
-constexpr int PIECES_PER_THREAD = 4; /* so that a thread that starts late costs little */
+constexpr int PIECES_PER_THREAD = 4;  /* so that a thread that starts late costs little */
+constexpr int64_t GRAINS_MOST = 1024; /* of a piece: some 20 ms, after which somebody may have cancelled it */
 
 struct job {
     void (*body)(void *, int64_t, int64_t);
     void *context;
     int64_t n, piece;
+    const int *cancelled; /* by whom it is run: ad_cpu_cancel_scope; NULL: nobody cancels it */
     std::atomic<int64_t> next;
+    std::atomic<bool> given_up;
+    std::exception_ptr why; /* it is given up; the first piece that threw */
 };
+
+thread_local const int *cancel_flag; /* of the operation that this thread works for */
+
+bool is_cancelled(const int *flag) { return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; }
 
 /* mutex guards everything but `current.next` and `threads`; `owner` is held by the caller whose job runs. */
 struct pool {
@@ -32,11 +42,33 @@ struct pool {
     job current;
 } g;
 
-void work(job *j) {
+/* next stays below n + threads * piece, which fits as n is at most 2^62 and a piece a fourth of it. */
+void run_pieces(job *j) {
     for (;;) {
+        if (is_cancelled(j->cancelled)) throw ad_cpu_cancelled{};
         int64_t begin = j->next.fetch_add(j->piece, std::memory_order_relaxed);
         if (begin >= j->n) return;
-        j->body(j->context, begin, begin + j->piece < j->n ? begin + j->piece : j->n);
+        j->body(j->context, begin, j->n - begin < j->piece ? j->n : begin + j->piece);
+    }
+}
+
+/* Nothing may be thrown across the threads of the pool. */
+void work(job *j) {
+    const ad_cpu_cancel_scope scope(j->cancelled);
+    try {
+        run_pieces(j);
+    } catch (...) {
+        if (!j->given_up.exchange(true)) j->why = std::current_exception();
+        j->next = j->n;
+    }
+}
+
+/* All of it on this thread. */
+void run_alone(int64_t n, int64_t piece, void (*body)(void *, int64_t, int64_t), void *context) {
+    for (int64_t begin = 0, some; begin < n; begin += some) {
+        ad_cpu_check_cancelled();
+        some = n - begin < piece ? n - begin : piece;
+        body(context, begin, begin + some);
     }
 }
 
@@ -104,9 +136,19 @@ void ad_cpu_parallel_close(void) {
 
 int ad_cpu_parallel_threads(void) { return g.threads.load(std::memory_order_relaxed); }
 
-static int64_t piece_size(int64_t n, int64_t grain, int threads) {
-    int64_t pieces = int64_t(threads) * PIECES_PER_THREAD, size = (n + pieces - 1) / pieces;
-    return (size + grain - 1) / grain * grain;
+ad_cpu_cancel_scope::ad_cpu_cancel_scope(const int *cancelled) : before(cancel_flag) { cancel_flag = cancelled; }
+
+ad_cpu_cancel_scope::~ad_cpu_cancel_scope() { cancel_flag = before; }
+
+void ad_cpu_check_cancelled() {
+    if (is_cancelled(cancel_flag)) throw ad_cpu_cancelled{};
+}
+
+/* Of what `shares` divide among themselves: a multiple of grain, and no more than GRAINS_MOST of it. */
+static int64_t piece_size(int64_t n, int64_t grain, int shares) {
+    const int64_t most = grain < INT64_MAX / GRAINS_MOST ? grain * GRAINS_MOST : grain;
+    const int64_t size = n / shares + (n % shares != 0);
+    return size >= most ? most : (size + grain - 1) / grain * grain;
 }
 
 static void run_shared(int threads) {
@@ -126,14 +168,18 @@ void ad_cpu_parallel_run(int64_t n, int64_t grain, void (*body)(void *, int64_t,
     int threads = ad_cpu_parallel_threads();
     if (n <= 0) return;
     if (threads < 2 || pthread_mutex_trylock(&g.owner) != 0) {
-        body(context, 0, n);
+        run_alone(n, piece_size(n, grain, 1), body, context);
         return;
     }
     g.current.body = body;
     g.current.context = context;
     g.current.n = n;
-    g.current.piece = piece_size(n, grain, threads);
+    g.current.piece = piece_size(n, grain, threads * PIECES_PER_THREAD);
+    g.current.cancelled = cancel_flag;
     g.current.next.store(0, std::memory_order_relaxed);
+    g.current.given_up = false;
     run_shared(threads);
+    const std::exception_ptr why = std::exchange(g.current.why, nullptr);
     pthread_mutex_unlock(&g.owner);
+    if (why) std::rethrow_exception(why);
 }

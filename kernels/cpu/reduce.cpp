@@ -5,6 +5,7 @@
  * of a fixed size, whose states are merged pairwise: the result does not depend on the number of threads. */
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,9 @@
 
 namespace {
 
-constexpr int64_t PIECE = 1 << 16;       /* elements */
+constexpr int64_t PIECE = 1 << 16;        /* elements */
+constexpr int64_t PIECES_MOST = 1 << 13;  /* of one output: each has a state */
+constexpr int64_t CANCEL_EVERY = 1 << 24; /* elements between looks at whether the operation is cancelled */
 constexpr int64_t GRAIN = 1 << 17;       /* elements worth waking a thread for */
 constexpr int64_t BLOCK_BYTES = 8192;    /* gathered at a time */
 constexpr int64_t STATE_BYTES = 1 << 15; /* of a group */
@@ -139,7 +142,7 @@ void make_plan(plan *p, const ad_op *op) {
     p->columns = choose_columns(p);
     p->group = STATE_BYTES / p->kernel->state_size;
     p->width = p->columns ? std::min(p->keep.shape[p->keep.ndim - 1], p->group) : 1;
-    p->piece = std::max<int64_t>(PIECE / p->width, 512);
+    p->piece = std::max<int64_t>({PIECE / p->width, 512, p->reduced / PIECES_MOST});
     if (!p->columns && p->reduced > p->piece) p->group = 1;
 }
 
@@ -199,17 +202,30 @@ void take_each(const plan *p, char *state, char *const *q, int64_t m, int64_t in
     }
 }
 
+/* A run of any length: a view of few elements in memory may have 2^60. */
+void take_long_run(const plan *p, char *state, char *const *q, int64_t n, int64_t index) {
+    const int last = p->over.ndim - 1;
+    if (n <= CANCEL_EVERY) return take_run(p, state, q, n, index);
+    for (int64_t i = 0; i < n; i += CANCEL_EVERY) {
+        ad_cpu_check_cancelled();
+        char *r[2] = {q[0] + i * p->over.stride[0][last], p->masked ? q[1] + i * p->over.stride[1][last] : nullptr};
+        take_run(p, state, r, std::min(n - i, CANCEL_EVERY), index + i);
+        if (p->kernel->done && p->kernel->done(state)) return;
+    }
+}
+
 /* Reduced elements begin..end of the m outputs whose first elements are at base, into their states. */
 void take_piece(const plan *p, char *state, char *const *base, int64_t m, int64_t begin, int64_t end) {
     int64_t index = begin;
     const int last = p->over.ndim - 1;
-    if (last == 0 && !p->columns && begin == 0) return take_run(p, state, base, end, 0); /* the usual row */
+    if (last == 0 && !p->columns && begin == 0) return take_long_run(p, state, base, end, 0); /* the usual row */
     ad_loop_walk_from(&p->over, base, begin, end, [&](char *const *q, int64_t n) {
         if (!p->columns) {
-            take_run(p, state, q, n, index);
+            take_long_run(p, state, q, n, index);
         } else {
             char *r[2] = {q[0], p->masked ? q[1] : nullptr};
             for (int64_t i = 0; i < n; i++) {
+                if (i % CANCEL_EVERY == 0) ad_cpu_check_cancelled();
                 take_each(p, state, r, m, index + i);
                 r[0] += p->over.stride[0][last];
                 if (p->masked) r[1] += p->over.stride[1][last];
@@ -243,11 +259,13 @@ void put_results(const plan *p, char *to, int64_t stride, char *state, int64_t m
 /* All pieces of a group, in parallel where the caller is not one of many already. */
 void take_pieces(plan *p, char *const *base, int64_t m, char *first) {
     const int64_t pieces = (p->reduced + p->piece - 1) / p->piece, bytes = (m * p->kernel->state_size + 63) / 64 * 64;
-    const int64_t work = p->piece * m;
-    char *states = static_cast<char *>(aligned_alloc(64, size_t(pieces * bytes)));
+    const std::unique_ptr<char, void (*)(void *)> owner(static_cast<char *>(aligned_alloc(64, size_t(pieces * bytes))),
+                                                        free);
+    char *const states = owner.get();
     if (!states) return p->no_memory.store(true, std::memory_order_relaxed);
     std::atomic<bool> stop{false};
-    ad_cpu_parallel(pieces, (GRAIN + work - 1) / work, [&](int64_t begin, int64_t end) {
+    const int64_t grain = p->piece >= GRAIN ? 1 : (GRAIN + p->piece * m - 1) / (p->piece * m);
+    ad_cpu_parallel(pieces, grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
             int64_t to = (i + 1) * p->piece < p->reduced ? (i + 1) * p->piece : p->reduced;
             char *state = states + i * bytes;
@@ -261,7 +279,6 @@ void take_pieces(plan *p, char *const *base, int64_t m, char *first) {
         for (int64_t i = 0; i + step < pieces; i += 2 * step)
             p->kernel->merge(states + i * bytes, states + (i + step) * bytes, m);
     memcpy(first, states, size_t(m * p->kernel->state_size));
-    free(states);
 }
 
 /* m rows that are one piece each, into m states. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/common/os.h"
+#include "server/worker/beside.h"
 #include "server/worker/report.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
@@ -45,7 +46,7 @@ static void attend_locked(ad_session *s) {
     s->attended = true;
     s->next_attention = e->attention;
     e->attention = s;
-    if (e->in_thread) uv_async_send(&s->worker->wake);
+    if (!pthread_equal(pthread_self(), s->worker->io_thread)) uv_async_send(&s->worker->wake);
 }
 
 void ad__engine_attend(ad_session *s) {
@@ -141,7 +142,7 @@ static bool poll_under_way(ad_engine *e) {
         if (!waited) continue;
         ready = true;
         pthread_mutex_lock(&e->lock);
-        if (!s->dropped) ad__share_add(&e->turns, &s->turn);
+        if (!s->dropped && !s->beside) ad__share_add(&e->turns, &s->turn);
         pthread_mutex_unlock(&e->lock);
     }
     return ready;
@@ -230,6 +231,26 @@ void ad__engine_report(ad_worker *w, uint64_t question, uint64_t what) {
     pthread_mutex_unlock(&e->lock);
 }
 
+static void *engine_thread(void *argument);
+
+/* With the lock held: one more; false: it cannot be. */
+static bool start_thread(ad_engine *e) {
+    ad_worker *w = (ad_worker *)(void *)((char *)e - offsetof(ad_worker, engine));
+    if (e->nthreads == AD_ENGINE_THREADS || ad__os_thread(&e->thread[e->nthreads], engine_thread, w)) return false;
+    e->nthreads++;
+    return true;
+}
+
+/* With the lock held: an engine thread is to go on. Where there is none the session waits until one is back. */
+static bool call_thread(ad_engine *e, ad_session *s) {
+    e->heavy = e->idle || start_thread(e);
+    if (e->heavy) return true;
+    ad__share_remove(&e->turns, &s->turn);
+    ad__session_await(s, AD_WAIT_BESIDE, NULL, NULL);
+    watch(e, s, false);
+    return false;
+}
+
 /* Run until nothing is left, `until` has come, or an operation is above limit. With the lock held. */
 static void run(ad_engine *e, int64_t until, int64_t limit) {
     int64_t now = ad__os_now(), polled = now;
@@ -237,10 +258,7 @@ static void run(ad_engine *e, int64_t until, int64_t limit) {
     do {
         if (e->question) report(e);
         ad_share *n = next(e);
-        if (n && run_turn(e, session_of(n), limit) == AD_TURN_HEAVY) {
-            e->heavy = true;
-            return;
-        }
+        if (n && run_turn(e, session_of(n), limit) == AD_TURN_HEAVY && call_thread(e, session_of(n))) return;
         now = ad__os_now();
         if (e->under_way && (!n || now - polled > (in_a_hurry(e, now) ? SLICE : POLL_EVERY))) {
             pthread_mutex_unlock(&e->lock);
@@ -252,7 +270,13 @@ static void run(ad_engine *e, int64_t until, int64_t limit) {
         } else if (!n) {
             return;
         }
-    } while (!e->stop && !e->claimed && now < until);
+    } while (!e->stop && !e->claimed && !e->returning && now < until);
+}
+
+/* With the lock held: nobody runs the engine any more. */
+static void stop_running(ad_engine *e) {
+    e->running = false;
+    if (e->returning) pthread_cond_signal(&e->back);
 }
 
 /* What others were to take is over when its time is, if nobody does anything as well. */
@@ -267,7 +291,7 @@ int64_t ad__engine_pump(ad_worker *w) {
     ad_engine *e = &w->engine;
     int64_t again = AD_PUMP_NEVER;
     pthread_mutex_lock(&e->lock);
-    if (!e->running && !e->heavy &&
+    if (!e->running && !e->heavy && !e->returning &&
         (ad__share_wanted(&e->turns) || e->under_way || e->question || ad__sharing_due(w))) {
         e->running = true;
         pthread_mutex_unlock(&e->lock);
@@ -276,7 +300,7 @@ int64_t ad__engine_pump(ad_worker *w) {
         bool alone = atomic_load(&w->nsessions) <= 1;
         int64_t now = ad__os_now();
         run(e, now + (in_a_hurry(e, now) && !alone ? 2 * SLICE : PUMP_LIMIT), alone ? LIGHT_ALONE : LIGHT);
-        e->running = false;
+        stop_running(e);
         if (e->heavy) pthread_cond_signal(&e->work);
         else again = sooner(w, ad__share_wanted(&e->turns) ? AD_PUMP_AT_ONCE : outlook(e));
     }
@@ -289,13 +313,16 @@ static void *engine_thread(void *argument) {
     ad_engine *e = &worker->engine;
     pthread_mutex_lock(&e->lock);
     while (!e->stop) {
-        if (!e->heavy || e->running) {
+        if (!e->heavy || e->running || e->returning) {
+            e->idle++;
             pthread_cond_wait(&e->work, &e->lock);
+            e->idle--;
             continue;
         }
         e->running = e->in_thread = true;
         run(e, INT64_MAX, INT64_MAX);
-        e->running = e->in_thread = e->heavy = false;
+        e->in_thread = e->heavy = false;
+        stop_running(e);
         if (e->under_way || e->question || e->claimed || ad__sharing_due(worker))
             uv_async_send(&worker->wake); /* the I/O thread waits for it */
     }
@@ -306,7 +333,7 @@ static void *engine_thread(void *argument) {
 bool ad__engine_claim(ad_worker *w) {
     ad_engine *e = &w->engine;
     pthread_mutex_lock(&e->lock);
-    const bool free = !e->running && !e->heavy;
+    const bool free = !e->running && !e->heavy && !e->returning;
     e->claimed = !free;
     if (free) e->running = true;
     pthread_mutex_unlock(&e->lock);
@@ -316,7 +343,7 @@ bool ad__engine_claim(ad_worker *w) {
 void ad__engine_release(ad_worker *w) {
     ad_engine *e = &w->engine;
     pthread_mutex_lock(&e->lock);
-    e->running = false;
+    stop_running(e);
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -325,22 +352,32 @@ int ad__engine_start(ad_worker *w, ad_fault *fault) {
     *e = (ad_engine){.turns = {.parties.quantum = QUANTUM}};
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->work, NULL);
-    int error = ad__os_thread(&e->thread, engine_thread, w);
-    if (error) return ad__fault(fault, AD_E_SYSTEM, "cannot start the engine's thread: %s", strerror(error));
-    e->started = true;
-    return 0;
+    pthread_cond_init(&e->back, NULL);
+    w->io_thread = pthread_self();
+    pthread_mutex_lock(&e->lock);
+    const bool started = start_thread(e);
+    pthread_mutex_unlock(&e->lock);
+    return started ? 0 : ad__fault(fault, AD_E_SYSTEM, "cannot start a thread for the engine");
 }
 
 void ad__engine_stop(ad_worker *w) {
     ad_engine *e = &w->engine;
-    if (!e->started) return;
     pthread_mutex_lock(&e->lock);
     e->stop = true;
-    pthread_cond_signal(&e->work);
+    pthread_cond_broadcast(&e->work);
     pthread_mutex_unlock(&e->lock);
-    pthread_join(e->thread, NULL);
-    e->started = false;
+    for (unsigned i = 0; i < e->nthreads; i++) pthread_join(e->thread[i], NULL); /* none is started after `stop` */
+    e->nthreads = 0;
     ad__bytes_free(&e->scratch);
+}
+
+void ad__engine_seize(ad_worker *w) {
+    ad_engine *e = &w->engine;
+    pthread_mutex_lock(&e->lock);
+    e->returning++; /* runners stop for that */
+    while (e->running) pthread_cond_wait(&e->back, &e->lock);
+    e->running = e->stop = true;
+    pthread_mutex_unlock(&e->lock);
 }
 
 bool ad__engine_is_full(const ad_session *s) {
@@ -373,7 +410,7 @@ int ad__engine_give(ad_session *s, ad_input_frame *f, int n) {
         if (status || s->over) ad__input_release(&f[i]);
     }
     ad__share_waits(&s->turn, s->queue.operations, s->queue.bytes);
-    if (s->queue.count && !s->stalled && !s->dropped) ad__share_add(&e->turns, &s->turn);
+    if (s->queue.count && !s->stalled && !s->dropped && !s->beside) ad__share_add(&e->turns, &s->turn);
     pthread_mutex_unlock(&e->lock);
     return status;
 }
@@ -385,12 +422,15 @@ static void hang_up(ad_session *s, bool over) {
     s->hangup = true;
     s->stalled = false;
     if (s->dropped) attend_locked(s);
-    else ad__share_add(&e->turns, &s->turn);
+    else if (!s->beside) ad__share_add(&e->turns, &s->turn);
     pthread_mutex_unlock(&e->lock);
     uv_async_send(&s->worker->wake); /* the loop may be about to sleep */
 }
 
-void ad__engine_end(ad_session *s) { hang_up(s, true); }
+void ad__engine_end(ad_session *s) {
+    hang_up(s, true);
+    ad__beside_cancel(s, AD_CANCEL_OVER);
+}
 
 void ad__engine_finish(ad_session *s) { hang_up(s, false); }
 
@@ -399,7 +439,7 @@ void ad__engine_unstall(ad_session *s) {
     pthread_mutex_lock(&e->lock);
     if (s->stalled && atomic_load(&s->output.queued) < AD_OUTPUT_HIGH) {
         s->stalled = false;
-        ad__share_add(&e->turns, &s->turn);
+        if (!s->beside) ad__share_add(&e->turns, &s->turn);
     }
     pthread_mutex_unlock(&e->lock);
 }

@@ -1,11 +1,11 @@
 /* The engine: executes what sessions have sent, one session's turn after another.
  *
  * Whoever "runs" the engine (one thread at a time) owns the backend, the memory, and the buffers of every session. Two
- * threads take turns at that. Measured on a 2-processor virtual machine, waking a second thread and being woken by it
+ * kinds of threads take turns at that. Measured on a 2-processor virtual machine, waking a second thread and being woken by it
  * costs 20 to 60 us, more than most operations and most of what a round trip may take; so the I/O thread, which has
  * just read an operation and holds it in its cache, executes it itself when the operation is cheap and nobody is
- * running. At the first one that is not, the engine thread takes over until nothing is left, and the I/O thread only
- * reads. */
+ * running. At the first one that is not, an engine thread takes over until nothing is left, and the I/O thread only
+ * reads. During an operation that takes long an engine thread lets others run the engine (beside.h). */
 #ifndef AD_SERVER_ENGINE_H
 #define AD_SERVER_ENGINE_H
 
@@ -19,29 +19,38 @@
 struct ad_session;
 struct ad_worker;
 
+#define AD_ENGINE_THREADS 64 /* at most; each is started when it is first needed */
+
 typedef struct ad_engine {
     pthread_mutex_t lock; /* of everything here, and of the members of sessions that say so */
     pthread_cond_t work;
-    pthread_t thread;
+    pthread_cond_t back; /* for those that return from beside it */
+    pthread_t thread[AD_ENGINE_THREADS];
+    unsigned nthreads, idle; /* engine threads; those that wait for work */
+    unsigned beside;         /* that execute a long operation without the engine (beside.h) ... */
+    unsigned returning;      /* ... and wait for the engine now */
+    uint64_t returns;        /* of such operations, so far */
     ad_shares turns;
     bool running; /* somebody runs it */
-    bool heavy;   /* the engine thread is wanted */
+    bool heavy;   /* an engine thread is wanted */
     bool claimed; /* but the I/O thread waits to do something in between */
-    bool stop, started;
+    bool stop;
     uint64_t question, asked;     /* that arrayd has asked, and what; 0: none (report.h) */
     struct ad_session *attention; /* sessions that the I/O thread must look at */
     /* the runner's */
     struct ad_session *under_way; /* sessions with something under way on a device */
     ad_bytes scratch;             /* a message being encoded */
-    bool in_thread;               /* the runner is the engine thread */
+    bool in_thread;               /* the runner is an engine thread */
     int64_t hurried;              /* when a client last began to wait for a device: others leave it time */
     int64_t stay_until;           /* who has turns on end has them until then */
 } ad_engine;
 
-/* Start the engine thread. AD_E_SYSTEM, AD_E_MEMORY. */
+/* Start the first engine thread. AD_E_SYSTEM, AD_E_MEMORY. */
 int ad__engine_start(struct ad_worker *w, ad_fault *fault);
-/* End it; waits for the operation that it is executing. */
+/* End them all; waits for the operations that they are executing. */
 void ad__engine_stop(struct ad_worker *w);
+/* I/O thread: nobody runs the engine any more from here on, and what is beside it stays there. */
+void ad__engine_seize(struct ad_worker *w);
 
 #define AD_PUMP_AT_ONCE 0
 #define AD_PUMP_NEVER INT64_MAX

@@ -4,6 +4,7 @@
 
 #include "protocol/desc.h"
 #include "protocol/infer.h"
+#include "server/worker/beside.h"
 #include "server/worker/imports.h"
 #include "server/worker/job.h"
 #include "server/worker/quota.h"
@@ -63,7 +64,10 @@ int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t 
     b->size = size;
     s->buffer_bytes += size;
     if (!zero || b->block.clean) return 0;
-    return ad__session_status(s, s->worker->backend->zero(lane->stream, b->address, size, fault), fault);
+    const bool beside = ad__beside_begin(s, ad__bytes_cost(size));
+    status = s->worker->backend->zero(lane->stream, b->address, size, fault);
+    if (beside) ad__beside_end(s);
+    return ad__session_status(s, status, fault);
 }
 
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
@@ -83,17 +87,32 @@ static void *job_scratch(job *j, uint64_t size) {
 }
 
 int ad__job_lacks(job *j, int status) {
+    if (status == AD_E_INTERRUPTED && __atomic_load_n(&j->s->cancelled, __ATOMIC_RELAXED) == AD_CANCEL_TIME)
+        return ad__fault(&j->fault, AD_E_TIMEOUT,
+                         "%s took longer than the %g s that an operation may take on this server: cut it into smaller "
+                         "ones, or have the option operation-time raised",
+                         ad__op_name(j->op), j->s->worker->config.operation_time);
     if (status != AD_E_MEMORY || !j->lack.code) return status;
     return ad__fault(&j->fault, status, "%s", j->lack.text);
 }
 
-static void *run_workspace(ad_run *run, uint64_t size) { return job_scratch((job *)run, size); }
+static void *run_workspace(ad_run *run, uint64_t size) {
+    job *j = (job *)run;
+    const bool beside = j->s->beside;
+    if (beside) ad__beside_pause(j->s);
+    void *scratch = job_scratch(j, size);
+    if (beside) ad__beside_go_on(j->s);
+    return scratch;
+}
 
 static void *run_output(ad_run *run, int index, uint64_t size) {
     job *j = (job *)run;
+    const bool beside = j->s->beside;
     if (index < 0 || index >= j->op->nout || !j->made[index]) return NULL;
-    if (ad__buffer_take_memory(j->s, j->lane, j->buffer[index], size, false, &j->fault)) return NULL;
-    return j->buffer[index]->address;
+    if (beside) ad__beside_pause(j->s);
+    int status = ad__buffer_take_memory(j->s, j->lane, j->buffer[index], size, false, &j->fault);
+    if (beside) ad__beside_go_on(j->s);
+    return status ? NULL : j->buffer[index]->address;
 }
 
 void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
@@ -203,7 +222,11 @@ static int copy_view(job *j, const ad_operand *from, void *to) {
     operand[0].desc.strides = strides;
     operand[0].desc.offset = 0;
     ad_worker *w = j->s->worker;
-    return ad__session_status(j->s, w->backend->run(j->lane->stream, &op, &run, &j->fault), &j->fault);
+    const bool beside = ad__beside_begin(j->s, ad__op_cost(&op));
+    if (beside) run.cancelled = &j->s->cancelled;
+    int status = w->backend->run(j->lane->stream, &op, &run, &j->fault);
+    if (beside) ad__beside_end(j->s);
+    return ad__session_status(j->s, ad__job_lacks(j, status), &j->fault);
 }
 
 /* Replace an input that an output overlaps by a contiguous copy. */
@@ -297,10 +320,12 @@ static void spread_suspects(job *j) {
 }
 
 static int start(job *j) {
-    const ad_backend *backend = j->s->worker->backend;
     if (j->launch) return ad__launch_run(j->s, j->lane, j->launch, j->op, j->number, &j->run, &j->fault);
-    int status = ad__job_lacks(j, backend->run(j->lane->stream, j->op, &j->run, &j->fault));
-    return ad__session_status(j->s, status, &j->fault);
+    const bool beside = ad__beside_begin(j->s, ad__op_cost(j->op));
+    if (beside) j->run.cancelled = &j->s->cancelled;
+    int status = j->s->worker->backend->run(j->lane->stream, j->op, &j->run, &j->fault);
+    if (beside) ad__beside_end(j->s);
+    return ad__session_status(j->s, ad__job_lacks(j, status), &j->fault);
 }
 
 /* Whatever was moved to host memory comes back, and stays until the job has ended. */

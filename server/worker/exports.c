@@ -10,6 +10,7 @@
 #include "server/common/fdpass.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/worker/beside.h"
 #include "server/worker/job.h"
 #include "server/worker/quota.h"
 #include "server/worker/spill.h"
@@ -274,6 +275,10 @@ bool ad__export(ad_session *s, const ad_message *m) {
         if (!ad__survival_counts(s)) return false;
         ad_buffer *b = ad__shared_buffer(s, m->u[1], "export", &waiting, &fault);
         if (waiting) return false;
+        if (b && ad__beside_holds(b->shared)) { /* which may be about to move */
+            ad__session_await(s, AD_WAIT_BESIDE, NULL, NULL);
+            return false;
+        }
         if (b && b->import && !b->poison && !m->u[2]) return tell_own(s, m);
         status = start(s, m, b, &fault);
         if (!status && b->poison) {

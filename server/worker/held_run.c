@@ -5,6 +5,7 @@
 
 #include "protocol/infer.h"
 #include "protocol/size.h"
+#include "server/worker/beside.h"
 #include "server/worker/job.h"
 #include "server/worker/spill.h"
 #include "server/worker/weave.h"
@@ -110,6 +111,12 @@ static void note_check(ad_weaving *w, const job *j) {
         ad__verdicts_set(w->s, w->written[i], ad__verdicts_of(w->s, w->written[i]) | bit);
 }
 
+static int64_t cost_of(const ad_weaving *w) {
+    int64_t ns = 0;
+    for (unsigned at = 0; at < w->count; at++) ns = ad__size_sum(ns, w->ops->op[w->order[at]].cost);
+    return ns;
+}
+
 static int enqueue_chain(ad_weaving *w) {
     ad_session *s = w->s;
     const ad_backend *backend = s->worker->backend;
@@ -125,7 +132,11 @@ static int enqueue_chain(ad_weaving *w) {
         ad__lane_expect(j.lane, cost, ad__lane_charge(s, cost));
         if (!ad__verdicts_full(&s->verdicts) && ad__verdicts_place(s, &j.run.check, &j.fault)) return 0;
     }
-    status = ad__job_lacks(&j, backend->fuse(j.lane->stream, &w->chain, &j.run, &j.fault));
+    const bool beside = ad__beside_begin(s, cost_of(w));
+    if (beside) j.run.cancelled = &s->cancelled;
+    status = backend->fuse(j.lane->stream, &w->chain, &j.run, &j.fault);
+    if (beside) ad__beside_end(s);
+    status = ad__job_lacks(&j, status);
     ad__session_status(s, status, &j.fault);
     if (status) {
         int counted = ad__session_enqueued(s, j.lane, &j.fault);

@@ -35,11 +35,16 @@ void ad__job_hold(job *j, ad_lane *lane,
 int ad__job_run_held(job *j);                /* ... as ad__job_run */
 ad_poison *ad__job_fail(job *j, int status); /* record it in outputs and session; the caller owns the result */
 void ad__job_end(job *j);
-/* A status of the backend; where scratch memory was refused the job's fault says why. Returns status. */
+/* A status of the backend; where scratch memory was refused, or the operation took too long, the job's fault says so.
+ * Returns status. */
 int ad__job_lacks(job *j, int status);
 
-/* Estimated ns of the device, above 0; INT64_MAX stands for more. */
+/* Estimated ns, above 0, of the host's processors, and of a device that completes operations later; INT64_MAX stands for
+ * more. */
+int64_t ad__op_cost(const ad_op *op);
 int64_t ad__device_cost(const ad_op *op);
+/* The same of so many bytes that the host copies or sets. */
+static inline int64_t ad__bytes_cost(uint64_t bytes) { return 1 + (int64_t)(bytes / 8); }
 /* Bytes of a fresh description. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
 /* Memory of a lane for a buffer without any. */

@@ -9,6 +9,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/report.h"
+#include "server/worker/beside.h"
 #include "server/worker/session.h"
 #include "server/worker/worker.h"
 
@@ -34,8 +35,9 @@ static void say(ad_worker *w) {
 
 /* ---- leaving ---- */
 
+/* What is still beside the engine the next worker executes again, as if this one had been killed. */
 static void settle(ad_session *s) {
-    if (!ad__survives(s)) return;
+    if (!ad__survives(s) || s->beside) return;
     ad__held_flush(s);
     ad__survival_flush(s, true);
     s->survival.at->lives = 0; /* this one has not died of it */
@@ -48,7 +50,7 @@ static void flush_channel(ad_channel *c) {
 
 /* The process ends as when it is killed: closing things one by one would write down that they are closed. */
 static void __attribute__((noreturn)) leave(ad_worker *w) {
-    ad__engine_stop(w); /* from here on this is the only thread that executes anything, and nothing is */
+    ad__engine_seize(w); /* from here on this is the only thread that changes anything of a session */
     for (ad_session *s = w->sessions; s; s = s->next) settle(s);
     pthread_mutex_lock(&w->channel_lock);
     flush_channel(&w->channel);
@@ -62,8 +64,10 @@ static bool all_go_over(const ad_worker *w) {
     return !s;
 }
 
+/* Operations that end soon are waited for: what they change where it is would be lost. */
 void ad__worker_leave_if_done(ad_worker *w) {
-    if (all_go_over(w) || ad__os_now() > w->leaving) leave(w);
+    const bool done = all_go_over(w) && !ad__beside_tick(w);
+    if (done || ad__os_now() > w->leaving) leave(w);
 }
 
 void ad__worker_leave(ad_worker *w, const ad_note *note) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/common/os.h"
+#include "server/worker/beside.h"
 #include "server/worker/job.h"
 #include "server/worker/modules_inside.h"
 #include "server/worker/quota.h"
@@ -253,7 +254,11 @@ int ad__launch_run(ad_session *s, ad_lane *lane, const ad_launching *l, const ad
     s->modules.launches++;
     if (s->kernel_limit) lane->unmarked_ns = INT64_MAX; /* a mark of its own: it is seen when it ends */
     ad__flight_begin(&w->watchdog, &lane->flight, l->name, number, s->kernel_limit);
-    int status = ad__session_status(s, w->backend->launch(lane->stream, &launch, run, fault), fault);
+    const bool beside = ad__beside_begin(s, ad__op_cost(op));
+    if (beside) ad__beside_untimed(s);
+    int status = w->backend->launch(lane->stream, &launch, run, fault);
+    if (beside) ad__beside_end(s);
+    ad__session_status(s, status, fault);
     if (!w->backend->asynchronous) ad__flight_moved(&w->watchdog, &lane->flight, UINT64_MAX);
     return status;
 }

@@ -3,6 +3,7 @@
 
 #include "protocol/desc.h"
 #include "protocol/size.h"
+#include "server/worker/beside.h"
 #include "server/worker/imports.h"
 #include "server/worker/job.h"
 #include "server/worker/sharing.h"
@@ -51,10 +52,19 @@ int64_t ad__device_cost(const ad_op *op) {
 /* Enqueuing costs the same for all but what moves bytes or may have to wait inside a library. */
 static int64_t enqueue_cost(const ad_session *s, const ad_message *m) {
     switch (m->opcode) {
-    case AD_REQ_WRITE: return 2000 + s->frame.payload_size / 8;
+    case AD_REQ_WRITE: return 2000 + ad__bytes_cost(s->frame.payload_size);
     case AD_REQ_QUERY: return 50000;
     case AD_REQ_CALL: return 6000;
     default: return 3000;
+    }
+}
+
+int64_t ad__op_cost(const ad_op *op) {
+    switch (op->opcode) {
+    case AD_REQ_LAUNCH: return LAUNCH_COST;
+    case AD_REQ_CALL:
+    case AD_REQ_QUERY: return call_cost(op);
+    default: return ad__size_product(2, most_elements(op));
     }
 }
 
@@ -62,14 +72,15 @@ int64_t ad__exec_cost(const ad_session *s, const ad_message *m) {
     if (s->worker->backend->asynchronous) return enqueue_cost(s, m);
     switch (m->opcode) {
     case AD_REQ_UFUNC:
-    case AD_REQ_REDUCE: return ad__size_product(2, most_elements(&m->op));
+    case AD_REQ_REDUCE:
     case AD_REQ_CALL:
-    case AD_REQ_QUERY: return call_cost(&m->op);
-    case AD_REQ_LAUNCH: return LAUNCH_COST;
+    case AD_REQ_QUERY:
+    case AD_REQ_LAUNCH: return ad__op_cost(&m->op);
     case AD_REQ_NEW:
     case AD_REQ_EMPTY: return elements(&m->operand);
     case AD_REQ_READ: return ad__size_product(2, elements(&m->operand));
-    case AD_REQ_WRITE: return s->frame.payload_size / 8;
+    case AD_REQ_WRITE: return ad__bytes_cost(s->frame.payload_size);
+    case AD_REQ_LOAD: return ad__bytes_cost(m->u[4]);
     default: return 100;
     }
 }
@@ -141,9 +152,11 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
     int status = lane ? size == b->size ? ad__spill_renew(s, lane, b, fault) : 0 : fault->code;
     if (!status) status = ad__spill_begin(s, lane, &b, 1, fault);
     if (!status) status = ad__lane_uses(s, lane, b, true, fault);
+    const bool beside = !status && ad__beside_begin(s, ad__bytes_cost(size));
     if (!status)
         status = (pinned ? backend->upload_pinned : backend->upload)(lane->stream, (char *)b->address + offset, from,
                                                                      size, fault);
+    if (beside) ad__beside_end(s);
     if (!status) status = ad__session_enqueued(s, lane, fault);
     ad__spill_end(s, &b, 1);
     return ad__session_status(s, status, fault);

@@ -93,12 +93,17 @@ static int quiet(ad_session *s, ad_fault *fault) {
     return ad__parting_ends(s) || !ad__lanes_idle(s);
 }
 
+/* An operation beside the engine uses what may go, or be separated from what goes. */
+static bool is_beside(const ad_session *s, const char *who) {
+    return s->beside && (s->shares || ad__parting_concerns(s, who));
+}
+
 static int all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
     int status = 0;
     for (ad_session *s = w->sessions; s; s = s->next) {
         int one = ad__parting_concerns(s, who) ? quiet(s, fault) : 0;
         if (one < 0) return one;
-        status |= one;
+        status |= one || is_beside(s, who);
     }
     return status;
 }

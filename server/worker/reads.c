@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "protocol/desc.h"
+#include "server/worker/beside.h"
 #include "server/worker/job.h"
 #include "server/worker/quota.h"
 #include "server/worker/spill.h"
@@ -122,7 +123,9 @@ static int ask_part(ad_session *s, ad_fault *fault) {
     if (!r->part || r->from_host) return 0;
     void *to = part_target(s, fault);
     if (!to) return fault->code;
+    const bool beside = ad__beside_begin(s, ad__bytes_cost(r->part));
     int status = s->worker->backend->download(r->lane->stream, to, r->from + r->offset, r->part, fault);
+    if (beside) ad__beside_end(s);
     if (!status) status = ad__session_enqueued(s, r->lane, fault);
     if (status) {
         ad__output_block_free(&s->output, r->block);

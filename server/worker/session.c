@@ -11,6 +11,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/rights.h"
+#include "server/worker/beside.h"
 
 #define GIVE 64           /* frames given to the engine at a time */
 #define LINGER 1000000000 /* ns that a client has for reading bye */
@@ -311,7 +312,7 @@ ad_session *ad__session_find(ad_worker *w, uint64_t id) {
 }
 
 bool ad__sessions_tick(ad_worker *w) {
-    bool watched = false;
+    bool watched = ad__beside_tick(w);
     int64_t now = ad__os_now();
     for (ad_session *s = w->sessions, *next; s; s = next) {
         next = s->next;

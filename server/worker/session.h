@@ -43,6 +43,7 @@ typedef enum ad_wait_for {
     /* no device */
     AD_WAIT_COMPILER, /* until a module has been compiled */
     AD_WAIT_PARTING,  /* until it is clear where its principal goes on (parting.h) */
+    AD_WAIT_BESIDE,   /* until a session is back from beside the engine (beside.h) */
 } ad_wait_for;
 
 typedef struct ad_wait {
@@ -50,6 +51,7 @@ typedef struct ad_wait {
     ad_lane *lane;
     ad_event *event;
     int64_t since;
+    uint64_t returns; /* of the engine, until then */
 } ad_wait;
 
 /* Whether its principal gets a worker of its own (parting.h). */
@@ -104,6 +106,11 @@ struct ad_session {
     bool over;        /* nothing more is executed */
     bool dropped;     /* its buffers are freed: the I/O thread may let it go */
     bool hangup;      /* close at once, without waiting for output */
+    bool beside;      /* its operation is beside the engine (beside.h) */
+
+    /* any thread's */
+    int cancelled;                /* AD_CANCEL_...: why the operation beside the engine is to be given up; atomic */
+    _Atomic int64_t beside_since; /* when that began; 0: there is none */
 
     /* the runner's */
     ad_reader *reader;

@@ -6,6 +6,7 @@
 #include "server/common/os.h"
 #include "protocol/infer.h"
 #include "protocol/size.h"
+#include "server/worker/beside.h"
 #include "server/worker/imports.h"
 #include "server/worker/parting.h"
 #include "server/worker/report.h"
@@ -102,7 +103,8 @@ static int next_message(ad_session *s) {
 /* ---- waiting for the device ---- */
 
 void ad__session_await(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event *event) {
-    s->wait = (ad_wait){.kind = kind, .lane = lane, .event = event, .since = ad__os_now()};
+    s->wait = (ad_wait){
+        .kind = kind, .lane = lane, .event = event, .since = ad__os_now(), .returns = s->worker->engine.returns};
     if (kind != AD_WAIT_ROOM && kind < AD_WAIT_COMPILER && s->worker->backend->asynchronous)
         s->worker->engine.hurried = s->wait.since;
 }
@@ -119,6 +121,7 @@ static bool reached(ad_session *s) {
         if (done < 0) ad__session_status(s, done, &fault);
         return done != 0; /* whoever waited will meet the error */
     case AD_WAIT_COMPILER: return ad__modules_built(s);
+    case AD_WAIT_BESIDE: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.beside;
     case AD_WAIT_PARTING: return !atomic_load(&s->halted) && atomic_load(&s->parting) != AD_SESSION_PARTS;
     default: return true;
     }
@@ -184,6 +187,13 @@ static ad_turn why_not(const ad_session *s) {
     return s->wait.kind ? AD_TURN_WAITING : s->held.draining ? AD_TURN_MORE : AD_TURN_STALLED;
 }
 
+/* What takes so many ns has to wait until there is a thread for it. */
+static bool awaits_thread(ad_session *s, int64_t ns) {
+    if (ad__beside_has_room(s, ns)) return false;
+    ad__session_await(s, AD_WAIT_BESIDE, NULL, NULL);
+    return true;
+}
+
 ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
     int64_t until = ad__os_now() + budget;
     bool asynchronous = s->worker->backend->asynchronous;
@@ -194,6 +204,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
     if (s->wait.kind && !ad__session_poll(s)) return AD_TURN_WAITING;
     s->held.turn_until = until;
     if (s->held.draining && s->held.cost > limit && !asynchronous) return AD_TURN_HEAVY;
+    if (s->held.draining && awaits_thread(s, s->held.cost)) return AD_TURN_WAITING;
     if (!ad__held_go_on(s)) return AD_TURN_MORE;
     for (unsigned i = 1;; i++) {
         const bool last = atomic_load_explicit(&s->bequeaths, memory_order_relaxed);
@@ -203,10 +214,12 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
         int64_t held = s->held.count ? s->held.cost : 0;
         if (status == 0) {
             if (held > limit && !asynchronous) return AD_TURN_HEAVY;
+            if (awaits_thread(s, held)) return AD_TURN_WAITING;
             break;
         }
         int64_t cost = s->cost, both = ad__size_sum(cost, held);
         if (cost > limit || (both > limit && !asynchronous)) return AD_TURN_HEAVY;
+        if (awaits_thread(s, both)) return AD_TURN_WAITING;
         if (both > limit) ad__held_flush(s);
         if (cost > AD_CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
         if (asynchronous && crowded(s)) return AD_TURN_WAITING;

@@ -94,7 +94,7 @@ static bool flush_others(const ad_session *s) {
     bool done = false;
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *other = w->sessions; other; other = other->next)
-        if (other != s && !other->dropping) done = flush(other, true) || done;
+        if (other != s && !other->dropping && !other->beside) done = flush(other, true) || done;
     pthread_mutex_unlock(&w->sessions_lock);
     return done;
 }

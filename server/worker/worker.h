@@ -42,6 +42,7 @@ typedef struct ad_worker {
     struct ad_spill *spill;      /* the runner's; NULL: nothing is moved to host memory */
 
     /* the I/O thread's */
+    pthread_t io_thread; /* itself */
     uv_loop_t loop;
     uv_async_t wake;       /* some session wants attention */
     uv_check_t after_poll; /* run the engine on what has been read */
@@ -58,6 +59,7 @@ typedef struct ad_worker {
     ad_session *sessions;
     atomic_uint nsessions;
     bool stopping;
+    int64_t stop_by; /* when the process ends all the same */
     ad_parting *parting; /* principals that are on their way to a worker of their own (parting.h) */
     int64_t leaving;     /* until when those that cannot go over have time to hear that, ns; 0: it does not leave */
 

@@ -137,6 +137,7 @@ struct host {
     ad_stream *stream = nullptr;
     ad_fault fault = {};
     struct engine : ad_run {
+        engine() : ad_run{} {}
         std::vector<std::unique_ptr<char[]>> scratch;
         std::vector<char> sized;
         int64_t reply[8];
