@@ -115,8 +115,7 @@ template <class S> void multiply_panels(const ad_matrix *a, const ad_matrix *b, 
     auto *add_to = best_add_panel<S, T>();
     for (int64_t column = 0; column < c->columns; column += PANEL_COLUMNS) {
         const int64_t columns = std::min(PANEL_COLUMNS, c->columns - column);
-        for (int64_t i = 0; i < c->rows && !add; i++)
-            memset(row_at<S>(c, i, column), 0, size_t(columns) * sizeof(T));
+        for (int64_t i = 0; i < c->rows && !add; i++) memset(row_at<S>(c, i, column), 0, size_t(columns) * sizeof(T));
         for (int64_t row = 0; row < b->rows; row += PANEL_ROWS) {
             const int64_t rows = std::min(PANEL_ROWS, b->rows - row);
             copy_panel<S>(b, row, rows, column, columns, panel);

@@ -23,7 +23,7 @@ struct ad_cpu_cancelled {};
 class ad_cpu_cancel_scope {
     const int *before;
 
-public:
+  public:
     explicit ad_cpu_cancel_scope(const int *cancelled);
     ~ad_cpu_cancel_scope();
     ad_cpu_cancel_scope(const ad_cpu_cancel_scope &) = delete;

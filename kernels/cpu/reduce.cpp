@@ -20,11 +20,11 @@ namespace {
 constexpr int64_t PIECE = 1 << 16;        /* elements */
 constexpr int64_t PIECES_MOST = 1 << 13;  /* of one output: each has a state */
 constexpr int64_t CANCEL_EVERY = 1 << 24; /* elements between looks at whether the operation is cancelled */
-constexpr int64_t GRAIN = 1 << 17;       /* elements worth waking a thread for */
-constexpr int64_t BLOCK_BYTES = 8192;    /* gathered at a time */
-constexpr int64_t STATE_BYTES = 1 << 15; /* of a group */
-constexpr int64_t CHECK = 1 << 14;       /* elements between looks at done() */
-enum { IN, OUT, MASK };                  /* operands of the kept loop; the reduced one has no OUT */
+constexpr int64_t GRAIN = 1 << 17;        /* elements worth waking a thread for */
+constexpr int64_t BLOCK_BYTES = 8192;     /* gathered at a time */
+constexpr int64_t STATE_BYTES = 1 << 15;  /* of a group */
+constexpr int64_t CHECK = 1 << 14;        /* elements between looks at done() */
+enum { IN, OUT, MASK };                   /* operands of the kept loop; the reduced one has no OUT */
 
 struct plan {
     const ad_cpu_kernels *kernels;

@@ -1,7 +1,7 @@
 /* Long operations beside the engine, where operations are complete when they return.
  *
- * One thread at a time runs the engine. An operation that takes seconds would keep it from everybody else, so the thread
- * that executes one hands the engine over first and takes it back afterwards:
+ * One thread at a time runs the engine. An operation that takes seconds would keep it from everybody else, so the
+ * thread that executes one hands the engine over first and takes it back afterwards:
  *
  *     thread 1   turn of A ─ begin ═══ A's operation, without the engine ═══ end ─ rest of A's turn ─ others' turns
  *     I/O thread            └─ turns of B, C: cheap ones ─┐                   ▲
@@ -11,8 +11,8 @@
  * uses stays where it is. What the operation needs of the engine (scratch memory, an output's memory) it takes the
  * engine back for. Who would move or hand over memory that A holds as well waits until A is back (AD_WAIT_BESIDE).
  *
- * Threads beside the engine share the processors as the system lets them, not by turns. So while several principals have
- * work each has one operation there; a principal that is alone has up to four.
+ * Threads beside the engine share the processors as the system lets them, not by turns. So while several principals
+ * have work each has one operation there; a principal that is alone has up to four.
  *
  * An operation beside the engine can be cancelled: by the end of its session, or by the option operation-time. */
 #ifndef AD_SERVER_BESIDE_H

@@ -1,10 +1,10 @@
 /* The engine: executes what sessions have sent, one session's turn after another.
  *
  * Whoever "runs" the engine (one thread at a time) owns the backend, the memory, and the buffers of every session. Two
- * kinds of threads take turns at that. Measured on a 2-processor virtual machine, waking a second thread and being woken by it
- * costs 20 to 60 us, more than most operations and most of what a round trip may take; so the I/O thread, which has
- * just read an operation and holds it in its cache, executes it itself when the operation is cheap and nobody is
- * running. At the first one that is not, an engine thread takes over until nothing is left, and the I/O thread only
+ * kinds of threads take turns at that. Measured on a 2-processor virtual machine, waking a second thread and being
+ * woken by it costs 20 to 60 us, more than most operations and most of what a round trip may take; so the I/O thread,
+ * which has just read an operation and holds it in its cache, executes it itself when the operation is cheap and nobody
+ * is running. At the first one that is not, an engine thread takes over until nothing is left, and the I/O thread only
  * reads. During an operation that takes long an engine thread lets others run the engine (beside.h). */
 #ifndef AD_SERVER_ENGINE_H
 #define AD_SERVER_ENGINE_H

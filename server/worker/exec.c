@@ -380,12 +380,28 @@ static int find_launch(job *j) {
     return status;
 }
 
+/* Refuse what would take longer than operation-time and could not be ended by then: what a device has been given, and
+ * library calls. Elementwise operations have as many elements as there is memory for. */
+static int check_length(job *j) {
+    const bool later = j->s->worker->backend->asynchronous;
+    const double limit = j->s->worker->config.operation_time;
+    if (limit <= 0 || j->op->opcode == AD_REQ_UFUNC || !(later || ad__op_decomposes(j->op))) return 0;
+    const double seconds = 1e-9 * (double)(later ? ad__device_cost(j->op) : ad__op_cost(j->op));
+    if (seconds <= limit) return 0;
+    return ad__fault(
+        &j->fault, AD_E_LIMIT,
+        "%s would take some %.0f s with these operands, and an operation may take %g s on this server: use "
+        "smaller ones, or have the option operation-time raised",
+        ad__op_name(j->op), seconds, limit);
+}
+
 int ad__job_check(job *j) {
     int status = check_kind(j);
     if (!status) status = find_operands(j);
     if (status) return status;
     if (j->launch) return find_launch(j);
-    return ad__check_op(j->op, &j->fault);
+    status = ad__check_op(j->op, &j->fault);
+    return status ? status : check_length(j);
 }
 
 int ad__job_run(job *j) {

@@ -43,7 +43,9 @@ int ad__job_lacks(job *j, int status);
  * more. */
 int64_t ad__op_cost(const ad_op *op);
 int64_t ad__device_cost(const ad_op *op);
-/* The same of so many bytes that the host copies or sets. */
+/* It is a library call that cannot be cut: what it takes must be known before it begins. */
+bool ad__op_decomposes(const ad_op *op);
+/* Estimated ns for so many bytes that the host copies or sets. */
 static inline int64_t ad__bytes_cost(uint64_t bytes) { return 1 + (int64_t)(bytes / 8); }
 /* Bytes of a fresh description. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);

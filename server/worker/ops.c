@@ -24,7 +24,27 @@ static int64_t most_elements(const ad_op *op) {
     return most;
 }
 
+/* Library calls of which nobody can have only a part. They take some n^3 steps for a matrix of n^2 elements. */
+static const bool decomposes[] = {
+    [AD_CALL_cholesky] = true, [AD_CALL_qr] = true,    [AD_CALL_qr_raw] = true,   [AD_CALL_svd] = true,
+    [AD_CALL_svdvals] = true,  [AD_CALL_eigh] = true,  [AD_CALL_eigvalsh] = true, [AD_CALL_eig] = true,
+    [AD_CALL_eigvals] = true,  [AD_CALL_solve] = true, [AD_CALL_inv] = true,      [AD_CALL_lu] = true,
+    [AD_CALL_lstsq] = true,
+};
+
+bool ad__op_decomposes(const ad_op *op) {
+    return (op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY) && op->row < sizeof decomposes &&
+           decomposes[op->row] && op->nin && !op->operand[op->nout].is_scalar && op->operand[op->nout].desc.ndim >= 2;
+}
+
+static int64_t decomposition_cost(const ad_op *op) {
+    const ad_desc *x = &op->operand[op->nout].desc;
+    const int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
+    return ad__size_sum(most_elements(op), ad__size_product(ad__desc_count(x), rows < columns ? rows : columns) / 2);
+}
+
 static int64_t call_cost(const ad_op *op) {
+    if (ad__op_decomposes(op)) return decomposition_cost(op);
     if (op->row != AD_CALL_matmul || op->nin < 1 || op->operand[op->nout].is_scalar)
         return ad__size_product(20, most_elements(op));
     const ad_desc *x = &op->operand[op->nout].desc;
@@ -41,11 +61,13 @@ static int64_t call_cost(const ad_op *op) {
 /* What a GPU takes of it that one processor takes: its advantage in moving and in multiplying. */
 #define MOVES 600
 #define MULTIPLIES 5000
+#define DECOMPOSES 50
 
 int64_t ad__device_cost(const ad_op *op) {
     const int64_t moves = ad__size_product(2, most_elements(op));
     if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_DEVICE_COST + moves / MOVES;
     if (op->opcode != AD_REQ_CALL) return 1 + moves / MOVES;
+    if (ad__op_decomposes(op)) return 1 + call_cost(op) / DECOMPOSES;
     return 1 + call_cost(op) / (op->row == AD_CALL_matmul ? MULTIPLIES : MOVES);
 }
 

@@ -133,6 +133,21 @@ def test_operation_time_ends_it(start, what):
     assert works(client)
 
 
+def test_a_library_call_that_would_take_longer_is_refused(start):
+    """Nobody could end it."""
+    server = start("--operation-time=0.2")
+    client = Client(server.path)
+    n, d, b = 1500, DTYPES.index("float64"), client.fresh()
+    x = client.put(np.eye(n))
+    client.op("call", CALL["svdvals"], d, [[b, d, [n]]], [x], [])
+    with pytest.raises(Failed) as failed:
+        client.get([b, d, 0, [n]])
+    assert failed.value.error == "limit" and "operation-time" in failed.value.text
+    small = client.put(np.eye(50))
+    client.op("call", CALL["inv"], d, [[b + 10, d, [50, 50]]], [small], [])
+    assert (client.get([b + 10, d, 0, [50, 50]]) == np.eye(50)).all()
+
+
 def test_what_another_session_of_the_same_user_sent_goes_on(start):
     server = start("--threads=2")
     long, other = Client(server.path), Client(server.path)

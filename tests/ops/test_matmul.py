@@ -132,3 +132,14 @@ def test_tf32_is_asked_for_by_the_environment(environment, asked):
                           env={**usual, "PYTHONPATH": os.pathsep.join(sys.path), "AD_TRACE": "1", **environment})
     assert done.returncode == 0, done.stderr
     assert re.findall(r"call matmul .*; (\w+)$", done.stderr, re.M) == [asked] * 4
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "complex128"])
+def test_long_sums(dtype):
+    """Long enough to be made in parts, which add to each other."""
+    rng = np.random.default_rng(7)
+    rows, inner = (520, 1 << 14) if dtype == "float32" else (64, 140_000)
+    a, b = (rng.integers(0, 9, s).astype(dtype) for s in ((rows, inner), (inner, rows)))
+    want = a.astype("float64" if dtype == "float32" else dtype) @ b
+    got = (ad.asarray(a) @ ad.asarray(b)).get()
+    np.testing.assert_allclose(got, want, rtol=1e-6 if dtype == "float32" else 0)
