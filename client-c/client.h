@@ -30,8 +30,9 @@ typedef struct ad_address {
     char port[16];
 } ad_address;
 int ad__url_parse(const char *url, ad_address *out);
-/* The n-th place (0, 1, ...) to try when no URL was given; false after the last. The last is embedded. */
-bool ad__url_candidate(int n, ad_address *out);
+/* The places to try, in order, when no URL was given, and how many. The last is embedded. */
+#define AD_URL_CANDIDATES 3
+int ad__url_candidates(ad_address out[AD_URL_CANDIDATES]);
 
 /* Whether it may lie beyond this machine: no memory is shared with it. */
 static inline bool ad__url_remote(const ad_address *a) {
@@ -61,9 +62,12 @@ ssize_t ad__secure_receive(ad_secure *s, void *data, size_t size, int flags);
 ssize_t ad__secure_send(ad_secure *s, const struct iovec *part);
 void ad__secure_why(ad_secure *s, char *out, size_t size);
 
-/* ---- connect.c, embedded.c: sockets ---- */
+/* ---- connect.c, denied.c, embedded.c: sockets ---- */
 /* A connected socket, close-on-exec, not yet greeted. pid: of an embedded server, else 0. deadline: ad__now's time. */
 int ad__connect(const ad_address *address, uint64_t deadline, int *fd, pid_t *pid);
+/* AD_E_DENIED for a Unix socket that may not be opened, with whose it is and the way out. error: connect's. */
+int ad__fail_denied(const ad_address *address, int error);
+/* backend: "auto" is what ARRAYD_BACKEND says, else the GPU's where there is one. */
 int ad__embedded_start(const char *backend, int *fd, pid_t *pid);
 /* Wait for an embedded server whose socket has been shut down; kill it when it does not go. */
 void ad__embedded_reap(pid_t pid);

@@ -18,6 +18,19 @@ static int fail_connect(const ad_address *a, const char *why) {
     return ad__fail(AD_E_CONNECTION, "no arrayd at %s: %s", a->url, why);
 }
 
+/* AD_E_CONNECTION says that there is no server, and only that: then the next place is looked at. */
+static int fail_unix(const ad_address *a, int error) {
+    switch (error) {
+    case EAGAIN: return ad__fail(AD_E_TIMEOUT, "no answer from %s", a->url);
+    case EACCES:
+    case EPERM: return ad__fail_denied(a, error);
+    case ENOENT:
+    case ENOTDIR:
+    case ECONNREFUSED: return fail_connect(a, strerror(error));
+    default: return ad__fail(AD_E_SYSTEM, "%s cannot be opened: %s", a->url, strerror(error));
+    }
+}
+
 /* A server whose backlog is full makes connect wait: a send timeout bounds that. */
 static int connect_unix(const ad_address *a, uint64_t deadline, int *out) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -27,10 +40,8 @@ static int connect_unix(const ad_address *a, uint64_t deadline, int *out) {
     if (fd < 0) return ad__fail(AD_E_SYSTEM, "socket: %s", strerror(errno));
     strcpy(address.sun_path, a->host);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    while (status == 0 && connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        if (errno == EAGAIN) status = ad__fail(AD_E_TIMEOUT, "no answer from %s", a->url);
-        else if (errno != EINTR) status = fail_connect(a, strerror(errno));
-    }
+    while (status == 0 && connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
+        if (errno != EINTR) status = fail_unix(a, errno);
     if (status) close(fd);
     else *out = fd;
     return status;

@@ -102,7 +102,9 @@ static int prepare(posix_spawn_file_actions_t *files, posix_spawnattr_t *attribu
 }
 
 static int spawn(const char *path, const char *backend, int fd, pid_t *pid) {
-    char *const arguments[] = {"arrayd", "--embedded-fd", "3", "--backend", (char *)(uintptr_t)backend, NULL};
+    bool chosen = strcmp(backend, "auto") != 0;
+    char *const arguments[] = {"arrayd", "--embedded-fd", "3", chosen ? "--backend" : NULL, (char *)(uintptr_t)backend,
+                               NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     int error = posix_spawn_file_actions_init(&files);

@@ -237,18 +237,16 @@ static int open_at(const ad_address *address, const ad_connection *options, ad_s
 int ad_session_open(const char *url, ad_session **session) { return ad_session_open_with(url, NULL, session); }
 
 int ad_session_open_with(const char *url, const ad_connection *options, ad_session **session) {
-    ad_address address;
-    bool missing = false;
-    int status = AD_E_URL;
+    ad_address places[AD_URL_CANDIDATES];
+    bool missing = true;
+    int n = 1, status = 0;
     if (!url) url = getenv("ARRAYD_URL");
-    if (url && *url) {
-        status = ad__url_parse(url, &address);
-        return status ? status : open_at(&address, options, session, &missing);
-    }
-    for (int n = 0; ad__url_candidate(n, &address); n++) {
+    if (url && *url) status = ad__url_parse(url, places);
+    else n = ad__url_candidates(places);
+    if (status) return status;
+    for (int i = 0; i < n && missing; i++) {
         missing = false;
-        status = open_at(&address, options, session, &missing);
-        if (status == 0 || !missing) break;
+        status = open_at(&places[i], options, session, &missing);
     }
     return status;
 }

@@ -1,8 +1,12 @@
 /* Where the server is: URLs and the places that are tried when there is none. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "client-c/client.h"
 
@@ -46,11 +50,14 @@ static int parse_tls(const char *url, const char *rest, ad_address *out) {
 }
 
 static int parse_embedded(const char *url, const char *backend, ad_address *out) {
-    if (strcmp(backend, "cpu") != 0 && strcmp(backend, "cuda") != 0)
-        return bad(url, "expected embedded:cpu or embedded:cuda");
-    strcpy(out->host, backend);
-    out->transport = AD_URL_EMBEDDED;
-    return 0;
+    static const char *const backends[] = {"auto", "cpu", "cuda"};
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+        if (strcmp(backend, backends[i]) != 0) continue;
+        strcpy(out->host, backend);
+        out->transport = AD_URL_EMBEDDED;
+        return 0;
+    }
+    return bad(url, "expected embedded:auto, embedded:cpu or embedded:cuda");
 }
 
 int ad__url_parse(const char *url, ad_address *out) {
@@ -65,20 +72,27 @@ int ad__url_parse(const char *url, ad_address *out) {
         size_t n = strlen(schemes[i].scheme);
         if (strncmp(url, schemes[i].scheme, n) == 0) return schemes[i].parse(url, url + n, out);
     }
-    return bad(url, "expected unix:/path, tcp:host:port, tls:host:port, embedded:cpu or embedded:cuda");
+    return bad(url, "expected unix:/path, tcp:host:port, tls:host:port, embedded:auto, embedded:cpu or embedded:cuda");
 }
 
-bool ad__url_candidate(int n, ad_address *out) {
-    char url[256];
+/* A folder that is not ours and that we may not search is not our session's: su and sudo leave it in the environment.
+ */
+static bool is_runtime_folder_ours(const char *folder) {
+    struct stat st;
+    if (faccessat(AT_FDCWD, folder, X_OK, AT_EACCESS) == 0 || errno != EACCES) return true;
+    return stat(folder, &st) == 0 && st.st_uid == geteuid();
+}
+
+static bool find_user_socket(ad_address *out) {
+    char url[sizeof out->url];
     const char *folder = getenv("XDG_RUNTIME_DIR");
-    switch (n) {
-    case 0:
-        if (folder && *folder && snprintf(url, sizeof url, "unix:%s/arrayd.sock", folder) < (int)sizeof url &&
-            ad__url_parse(url, out) == 0)
-            return true;
-        return ad__url_parse("unix:/run/arrayd/arrayd.sock", out) == 0;
-    case 1: return ad__url_parse("unix:/run/arrayd/arrayd.sock", out) == 0;
-    case 2: return ad__url_parse("embedded:cpu", out) == 0;
-    default: return false;
-    }
+    if (!folder || !*folder || !is_runtime_folder_ours(folder)) return false;
+    return snprintf(url, sizeof url, "unix:%s/arrayd.sock", folder) < (int)sizeof url && ad__url_parse(url, out) == 0;
+}
+
+int ad__url_candidates(ad_address out[AD_URL_CANDIDATES]) {
+    int n = find_user_socket(out);
+    n += ad__url_parse("unix:/run/arrayd/arrayd.sock", &out[n]) == 0;
+    n += ad__url_parse("embedded:auto", &out[n]) == 0;
+    return n;
 }

@@ -8,7 +8,7 @@ from . import _core
 def connect(url=None, *, token=None, ca=None, cert=None, key=None):
     """Connect to a server; what follows runs there. Without it the first operation connects.
 
-    Parameters: url: "unix:/path", "tcp:host:port", "tls:host:port", "embedded:cpu" or "embedded:cuda"; unless given
+    Parameters: url: "unix:/path", "tcp:host:port", "tls:host:port", "embedded:auto", "embedded:cpu" or "embedded:cuda"; unless given
     $ARRAYD_URL, then the user's and the system's well-known socket, then an embedded server of this process.
     token: str that lets one in at tcp: and tls:; unless given $ARRAYD_TOKEN, then what the file $ARRAYD_TOKEN_FILE or
     ~/.config/arrayd/token holds (unless there is a certificate to show). No message shows it.

@@ -278,6 +278,7 @@ static int spawn(ad_domain *d, const char *path, char **options, char **env, int
     int argc = 2;
     snprintf(fd_option, sizeof fd_option, "--channel-fd=%d", WORKER_FD);
     if (ad__domain_is_shared(d)) argv[argc++] = (char *)(uintptr_t) "--shared=1";
+    if (d->front->embedded) argv[argc++] = (char *)(uintptr_t) "--embedded=1";
     while (*options && argc < 63) argv[argc++] = *options++;
     uv_stdio_container_t stdio[WORKER_FD + 1] = {
         {.flags = UV_IGNORE},

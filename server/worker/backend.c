@@ -68,12 +68,22 @@ static bool gpu_here(void) {
     return false;
 }
 
+/* An embedded server, which nobody administers, takes another backend where a GPU is there and does not open; a daemon
+ * says so and is started again. */
+static int try_gpu(ad_worker *w, const char *program, ad_fault *fault) {
+    int status = try(w, program, "cuda", fault);
+    if (status || !w->embedded || ad__gpu_get(w, 0, fault)) return status;
+    w->backend = NULL;
+    w->devices = 0;
+    return fault->code;
+}
+
 int ad__backend_load(ad_worker *w, const char *program, ad_fault *fault) {
     const char *name = w->config.backend;
     bool automatic = !strcmp(name, "auto");
     ad_fault why = {0};
     int status = -1;
-    if (automatic && gpu_here() && (status = try(w, program, "cuda", &why)) != 0)
+    if (automatic && gpu_here() && (status = try_gpu(w, program, &why)) != 0)
         ad__log(AD_LOG_WARN, "there is a GPU, but cuda cannot be used", "why=%s", why.text);
     if (status) status = try(w, program, automatic ? "cpu" : name, fault);
     if (status) return status;

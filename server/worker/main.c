@@ -55,9 +55,10 @@ int main(int argc, char **argv) {
     if (argc == 2 && !strncmp(argv[1], question, sizeof question - 1))
         return can_take_over(argv[1] + sizeof question - 1);
     ad_fault fault = {0};
-    int channel = -1, shared = 0;
+    int channel = -1, shared = 0, embedded = 0;
     ad_config_wish wish;
-    const ad_config_private private[] = {{"channel-fd", &channel}, {"shared", &shared}, {NULL, NULL}};
+    const ad_config_private private[] = {
+        {"channel-fd", &channel}, {"shared", &shared}, {"embedded", &embedded}, {NULL, NULL}};
     char program[4096];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n < 0 ? 0 : n] = 0;
@@ -68,6 +69,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     worker.shared = shared;
+    worker.embedded = embedded;
     ad__log_set(ad__log_level(worker.config.log_level));
     fcntl(channel, F_SETFD, FD_CLOEXEC);
     set_signals();

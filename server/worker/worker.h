@@ -25,6 +25,7 @@ typedef struct ad_worker {
     ad_config config;
     const ad_backend *backend;
     bool shared;           /* several principals are here */
+    bool embedded;         /* of a server of one process, which nobody administers */
     ad_fusing fuses;       /* elementwise operations are executed together */
     ad_compiler *compiler; /* any thread's; outlives the devices */
     int devices;

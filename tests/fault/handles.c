@@ -62,6 +62,11 @@ static int import(ad_device *device, const uint8_t handle[AD_SLAB_HANDLE], ad_sl
     return status;
 }
 
+static int open_device(int index, int threads, ad_compiler *compiler, ad_device **out, ad_fault *fault) {
+    if (getenv("AD_TEST_NO_DEVICE")) return ad__fault(fault, AD_E_DEVICE, "somebody else has it");
+    return cpu->device_open(index, threads, compiler, out, fault);
+}
+
 static void info(ad_device *device, ad_device_info *out) {
     cpu->device_info(device, out);
     strcpy(out->id, "GPU-01112131-4151-6171-8191-a1b1c1d1e1f1");
@@ -90,6 +95,7 @@ const ad_backend *ad_backend_get(void) {
     table.slab_handle = handle;
     table.slab_close = close_slab;
     table.slab_import = import;
+    table.device_open = open_device;
     table.device_info = info;
     return &table;
 }

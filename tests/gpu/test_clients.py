@@ -42,6 +42,24 @@ def test_an_example_from_eight_clients_at_once(name):
             np.testing.assert_allclose(ours, numpys, rtol=1e-3)
 
 
+def test_a_program_that_finds_no_server_gets_one_with_the_gpu(tmp_path):
+    if os.path.exists("/run/arrayd/arrayd.sock"):
+        pytest.skip("a program finds a server here")
+    code = ("import arrayd as ad; i = ad.session_info(); print(i['url'], i['backend'], i['device_name']);"
+            "print(float((ad.arange(1000.0) + 1).sum()))")
+    kept = {k: v for k, v in os.environ.items() if k not in ("ARRAYD_URL", "ARRAYD_BACKEND")}
+    def say(**more):
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
+                              env={**kept, "XDG_RUNTIME_DIR": str(tmp_path), **more})
+
+    done = say()
+    assert done.stdout == f"embedded:auto cuda {ad.session_info()['device_name']}\n500500.0\n" and not done.stderr
+    hidden = say(CUDA_VISIBLE_DEVICES="")
+    assert hidden.stdout.startswith("embedded:auto cpu") and hidden.stderr.count("cuda cannot be used") == 1, hidden.stderr
+    asked = say(CUDA_VISIBLE_DEVICES="", ARRAYD_URL="embedded:cuda")
+    assert not asked.stdout and "ConnectionError: embedded:cuda" in asked.stderr
+
+
 CLIENT = """
 import arrayd as ad, sys
 x = ad.arange(16, dtype="float32")

@@ -24,6 +24,7 @@ Test(client_session, urls) {
         {"tls:example.org", AD_E_URL, 0, NULL, NULL},
         {"tls:token@example.org:7312", AD_E_URL, 0, NULL, NULL},
         {"embedded:cpu", 0, AD_URL_EMBEDDED, "cpu", ""},
+        {"embedded:auto", 0, AD_URL_EMBEDDED, "auto", ""},
         {"unix:", AD_E_URL, 0, NULL, NULL},
         {"tcp:localhost", AD_E_URL, 0, NULL, NULL},
         {"tcp::7311", AD_E_URL, 0, NULL, NULL},

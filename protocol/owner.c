@@ -1,0 +1,69 @@
+#include "protocol/owner.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define RECORD 4096 /* bytes of a line of passwd or group that is worth reading for a name */
+
+/* ---- names ---- */
+
+void ad__owner_user(uid_t user, char out[AD_OWNER_NAME]) {
+    char room[RECORD];
+    struct passwd record, *found = NULL;
+    if (getpwuid_r(user, &record, room, sizeof room, &found) || !found)
+        snprintf(out, AD_OWNER_NAME, "%u", (unsigned)user);
+    else snprintf(out, AD_OWNER_NAME, "%s", found->pw_name);
+}
+
+void ad__owner_group(gid_t group, char out[AD_OWNER_NAME]) {
+    char room[RECORD];
+    struct group record, *found = NULL;
+    if (getgrgid_r(group, &record, room, sizeof room, &found) || !found)
+        snprintf(out, AD_OWNER_NAME, "%u", (unsigned)group);
+    else snprintf(out, AD_OWNER_NAME, "%s", found->gr_name);
+}
+
+void ad__owner_text(const struct stat *st, char out[AD_OWNER_TEXT]) {
+    char user[AD_OWNER_NAME], group[AD_OWNER_NAME];
+    ad__owner_user(st->st_uid, user);
+    ad__owner_group(st->st_gid, group);
+    snprintf(out, AD_OWNER_TEXT, "mode %04o, owner %s:%s", (unsigned)st->st_mode & 07777, user, group);
+}
+
+bool ad__owner_in_group(gid_t group) {
+    int n = getgroups(0, NULL);
+    gid_t *list = n > 0 ? calloc((size_t)n, sizeof *list) : NULL;
+    bool in = group == getegid();
+    if (list) n = getgroups(n, list);
+    for (int i = 0; list && i < n; i++) in = in || list[i] == group;
+    free(list);
+    return in;
+}
+
+/* ---- secrets ---- */
+
+/* The bits of the mode that let somebody else in. Those of root's own group let nobody in; systemd's credentials have
+ * them, as their access list shows in that place. */
+static mode_t find_open_bits(const struct stat *st) {
+    bool trusted = st->st_uid == 0 && (st->st_gid == 0 || ad__owner_in_group(st->st_gid));
+    return st->st_mode & (S_IRWXO | (trusted ? S_IWGRP : S_IRWXG));
+}
+
+int ad__owner_check_secret(const struct stat *st, const char *what, const char *path, ad_fault *fault) {
+    char text[AD_OWNER_TEXT];
+    ad__owner_text(st, text);
+    if (st->st_uid != 0 && st->st_uid != geteuid())
+        return ad__fault(fault, AD_E_DENIED, "%s %.100s is somebody else's (%s): chown it to the user who needs it",
+                         what, path, text);
+    if (find_open_bits(st))
+        return ad__fault(fault, AD_E_DENIED, "%s %.100s is open to others (%s): chmod 600 it", what, path, text);
+    return 0;
+}
+
+int ad__owner_check_path(const char *what, const char *path, ad_fault *fault) {
+    struct stat st;
+    return stat(path, &st) ? 0 : ad__owner_check_secret(&st, what, path, fault);
+}
