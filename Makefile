@@ -265,10 +265,13 @@ $(BIN)/libarrayd-cpu.so: $(KERNELS) $(A_PROTOCOL) $(OBJ)/backend.map
 	$Q$(CXX) -shared $(LINK_FLAGS) -Wl,--version-script=$(OBJ)/backend.map -o $@ $(KERNELS) $(A_PROTOCOL) \
 		$(MSGPACK_LIBS) $(BLAS_LIBS) $(KERNEL_LIBS)
 
+# What is not optimised (kernels/flags.mk) says so in its name, which is in the file, so that it is not packed.
+CUDA_NAME := libarrayd-cuda$(if $(CUDA_QUICK),-unoptimised).so
 $(BIN)/libarrayd-cuda.so: $(CUDA_OBJECTS) $(CUDA_PROTOCOL) $(OBJ)/backend.map $(OBJ)/cuda-archs
 	@mkdir -p $(@D)
 	$(call say,LD )
-	$Q$(CXX) -shared $(LINK_FLAGS) -Wl,--version-script=$(OBJ)/backend.map -Wl,--no-undefined -o $@ $(CUDA_OBJECTS) \
+	$Q$(CXX) -shared $(LINK_FLAGS) -Wl,-soname,$(CUDA_NAME) -Wl,--version-script=$(OBJ)/backend.map -Wl,--no-undefined \
+		-o $@ $(CUDA_OBJECTS) \
 		$(CUDA_PROTOCOL) $(CUDA_LIBS)
 
 $(OBJ)/backend.map:
@@ -284,8 +287,14 @@ $(LIB)/libarrayd.so: $(SO_CLIENT)
 $(CORE): $(EXTENSION) $(A_CLIENT)
 	$(shared) -Wl,--exclude-libs,ALL $^ $(MSGPACK_LIBS) -Wl,--unresolved-symbols=ignore-all
 
-$(PACKAGE)/.stamp: $(CORE) $(PACKAGED) $(PY_SOURCES)
+# The package has the programs that this build makes, and none that one with nvcc has left: it is packed as it is.
+$(OBJ)/packaged: FORCE
+	@mkdir -p $(@D)
+	@echo '$(PACKAGED)' | cmp -s - $@ || echo '$(PACKAGED)' >$@
+
+$(PACKAGE)/.stamp: $(CORE) $(PACKAGED) $(PY_SOURCES) $(OBJ)/packaged
 	@cp -rsf $(CURDIR)/client-python/arrayd/. $(PACKAGE)/
+	@rm -f $(filter-out $(PACKAGED),$(wildcard $(PACKAGE)/bin/*))
 	@find $(PACKAGE) -xtype l -delete
 	@touch $@
 

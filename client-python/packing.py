@@ -1,6 +1,7 @@
 """Packs the built package into a wheel: packing.py build/release/python build/release/dist [stored].
 Also pip's build backend."""
 import base64
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -29,9 +30,17 @@ def metadata():
     return "\n".join(lines) + "\n\n" + (HERE.parent / "README.md").read_text()
 
 
+def is_unoptimised(data):
+    """Whether this library says in its name that it is compiled the quick way, for what cannot run there."""
+    return data.startswith(b"\x7fELF") and b"\0libarrayd-cuda-unoptimised.so\0" in data
+
+
 def contents(path):
     """A file's bytes; those of a program or library without its debug information."""
     data = path.read_bytes()
+    if is_unoptimised(data):
+        raise SystemExit(f"not packed: {path} is compiled without optimisation, as `make demo` and `make test` do where "
+                         "there is no GPU. `make cuda` compiles it for use, `make wheel NVCC=` leaves it out")
     if not data.startswith(b"\x7fELF") or not shutil.which("strip"):
         return data
     with tempfile.NamedTemporaryFile() as out:
@@ -51,13 +60,25 @@ def package_files(root):
                   if p.is_file() and p.name != ".stamp" and "__pycache__" not in p.parts)
 
 
+@contextlib.contextmanager
+def whole_file(path):
+    """A name to write under, which becomes path if nothing goes wrong."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def pack(tree, dist, compression=zipfile.ZIP_DEFLATED):
     """Write the wheel for the package tree; its file name."""
     info = f"arrayd-{version()}.dist-info"
     name = f"arrayd-{version()}-{TAG}.whl"
     record = []
     dist.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(dist / name, "w", compression) as wheel, tempfile.TemporaryDirectory() as typed:
+    with (whole_file(dist / name) as part, zipfile.ZipFile(part, "w", compression) as wheel,
+          tempfile.TemporaryDirectory() as typed):
         stubs(tree, typed)
 
         def add(path, data, mode=0o644):
