@@ -272,9 +272,12 @@ uint64_t ad__handshake_count(const ad_front *f) {
     return n;
 }
 
+/* Who is on this machine hears it without having said hello: that may be on its way. */
+static bool may_hear(const ad_handshake *h) { return h->waiting || h->session || h->way == AD_WAY_UNIX; }
+
 void ad__handshake_close_all(ad_front *f, const char *why) {
     while (f->handshakes) {
-        if (f->handshakes->waiting || f->handshakes->session) refuse(f->handshakes, AD_E_CONNECTION, why);
+        if (may_hear(f->handshakes)) refuse(f->handshakes, AD_E_CONNECTION, why);
         else end(f->handshakes);
     }
 }

@@ -148,6 +148,7 @@ static int start_own_worker(ad_front *f, ad_fault *fault) {
 /* After an upgrade what cannot be had is done without: there are sessions to go on with. */
 static int start(ad_front *f, int embedded_fd, int record, ad_fault *fault) {
     int status = record < 0 ? 0 : ad__handover_read(f, record, fault);
+    if (!status && f->embedded) status = embed(f, embedded_fd, fault); /* the first: it hears why nothing else goes on */
     if (!status) status = ad__entrance_load(f, fault);
     if (!status && !f->embedded) status = ad__listen_open(f, fault);
     if (!status && !f->embedded) status = ad__upgrade_without(f, ad__control_open(f, fault), fault);
@@ -159,8 +160,7 @@ static int start(ad_front *f, int embedded_fd, int record, ad_fault *fault) {
         ad__handover_done(f);
         return 0;
     }
-    if (status) return status;
-    return f->embedded ? embed(f, embedded_fd, fault) : 0;
+    return status;
 }
 
 static void raise_limits(void) {

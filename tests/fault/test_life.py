@@ -247,13 +247,39 @@ def test_embedded_serves_one_connection_and_leaves_with_it():
     assert process.stderr.read() == b""
 
 
-def test_embedded_says_why_it_cannot():
-    ours, process = embedded("--backend-path=/no/such/folder")
-    with pytest.raises(raw.Closed) as closed:
-        Client(ours)
-    assert "libarrayd-cpu.so is not there" in closed.value.text
+FAILURES = {"--backend-path=/no/such/folder": "libarrayd-cpu.so is not there",
+            "--worker=/no/such/program": "cannot start /no/such/program"}
+
+
+@pytest.mark.parametrize("option", FAILURES)
+@pytest.mark.parametrize("when", ["before", "while", "after"])
+def test_embedded_says_why_it_cannot(option, when):
+    """Also where its client says hello when it has given up, as one does that the processor is taken from."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(raw.WINDOW)
+    if when == "before":
+        ours.sendall(raw.hello())
+    with theirs:
+        process = subprocess.Popen([raw.PROGRAM, f"--embedded-fd={theirs.fileno()}", "--backend=cpu", option],
+                                   pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if when == "after":
+        assert process.wait(raw.WINDOW) == 1
+    client = Client(ours, greet=False)
+    if when != "before":
+        client.send(raw.hello())
+    code, text = client.receive_message()[1:]
+    assert raw.ERROR[code] == "connection" and FAILURES[option] in text
     assert process.wait(raw.WINDOW) == 1
-    process.stderr.close()
+    client.close()
+
+
+def test_who_has_not_said_hello_is_told_that_the_server_stops(start):
+    server = start()
+    client = Client(server.path, greet=False)
+    Client(server.path).close()  # so that the other one has been accepted
+    assert server.stop() == 0
+    client.send(raw.hello())
+    assert "shutting down" in client.receive_message()[2]
 
 
 def test_embedded_leaves_with_its_parent(tmp_path):
