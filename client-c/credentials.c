@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client-c/client.h"
+#include "protocol/owner.h"
 
 /* No message of these shows what stands there. */
 static int take_token(const char *text, size_t size, const char *source, ad_credentials *out) {
@@ -22,15 +23,13 @@ static int take_token(const char *text, size_t size, const char *source, ad_cred
     return 0;
 }
 
-/* private: refused when others may read it, which says that it was put there without care. */
-static int read_token(const char *path, bool private, ad_credentials *out) {
+static int read_token(const char *path, ad_credentials *out) {
     char text[AD_TOKEN_SIZE + 64];
     struct stat st;
+    ad_fault fault;
     int status = 0, fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return ad__fail(AD_E_SYSTEM, "token file %.300s: %s", path, strerror(errno));
-    if (private && fstat(fd, &st) == 0 && st.st_mode & (S_IRWXG | S_IRWXO))
-        status = ad__fail(AD_E_DENIED, "token file %.300s is open to others (mode %04o): chmod 600", path,
-                          (unsigned)st.st_mode & 07777);
+    if (fstat(fd, &st) == 0 && ad__owner_check_secret(&st, "token file", path, &fault)) status = ad__fail_fault(&fault);
     ssize_t n = status ? 0 : read(fd, text, sizeof text);
     if (n < 0) status = ad__fail(AD_E_SYSTEM, "token file %.300s: %s", path, strerror(errno));
     if (!status) status = take_token(text, (size_t)n, path, out);
@@ -53,8 +52,8 @@ static int find_token(const ad_connection *options, bool certified, ad_credentia
     char path[1100];
     if (options && options->token) return take_token(options->token, strlen(options->token), "option token", out);
     if (token && *token) return take_token(token, strlen(token), "ARRAYD_TOKEN", out);
-    if (named && *named) return read_token(named, false, out);
-    return !certified && own_file(path, sizeof path) ? read_token(path, true, out) : 0;
+    if (named && *named) return read_token(named, out);
+    return !certified && own_file(path, sizeof path) ? read_token(path, out) : 0;
 }
 
 static int find_path(const char *given, const char *variable, const char *what, char *out, size_t size) {

@@ -1,6 +1,7 @@
 /* What the connections of one end share: certificate, key, whom it trusts. */
 #include <string.h>
 
+#include "protocol/owner.h"
 #include "protocol/tls/openssl.h"
 #include "protocol/tls/tls.h"
 
@@ -42,6 +43,8 @@ static int context_new(const ad_openssl *ssl, const SSL_METHOD *method, SSL_CTX 
 static int use_certificate(const ad_openssl *ssl, SSL_CTX *c, const ad_tls_files *files, ad_fault *fault) {
     const char *key = files->key ? files->key : files->certificate;
     if (!files->certificate) return 0;
+    int status = ad__owner_check_path("TLS: key", key, fault);
+    if (status) return status;
     if (ssl->SSL_CTX_use_certificate_chain_file(c, files->certificate) != 1)
         return fail_file(ssl, "certificate", files->certificate, fault);
     if (ssl->SSL_CTX_use_PrivateKey_file(c, key, SSL_FILETYPE_PEM) != 1) return fail_file(ssl, "key", key, fault);

@@ -4,13 +4,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-bool ad__secret_differs(const void *a, const void *b, size_t size) {
-    const volatile uint8_t *x = a, *y = b; /* so that the compiler ends the loop no sooner either */
-    uint8_t difference = 0;
-    for (size_t i = 0; i < size; i++) difference |= (uint8_t)(x[i] ^ y[i]);
-    return difference != 0;
-}
-
 int ad__token_make(char out[AD_TOKEN_TEXT], ad_fault *fault) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     uint8_t bytes[33] = {0}; /* 256 random bits, and 8 zero ones that make them a multiple of 6 */
@@ -33,10 +26,6 @@ bool ad__token_formed(const char *token, size_t size) {
     return true;
 }
 
-void ad__token_hash(const char *token, size_t size, uint8_t out[AD_SHA256_SIZE]) {
-    ad_sha256 s;
-    ad__sha256_init(&s);
-    ad__sha256_add(&s, token, size);
-    ad__sha256_end(&s, out);
-    explicit_bzero(&s, sizeof s);
+int ad__token_hash(const char *token, size_t size, uint8_t out[AD_SHA256_SIZE], ad_fault *fault) {
+    return ad__sha256(&(ad_digest_part){token, size}, 1, out, fault);
 }

@@ -145,16 +145,27 @@ static int start_own_worker(ad_front *f, ad_fault *fault) {
     return ad__domain_of(f, &own, &state, fault) && state != AD_DOMAIN_FAILED ? 0 : fault->code;
 }
 
+/* Secrets and tokens are compared by libcrypto: without it nobody could come in by one, and would not hear why. The
+ * worker starts meanwhile. */
+static int need_crypto(const ad_front *f, ad_fault *fault) {
+    ad_fault why = {0};
+    if (f->embedded || (f->config.resume_time <= 0 && !*f->config.tokens) || !ad__crypto_load(&why)) return 0;
+    return ad__fault(fault, why.code,
+                     "%s; what clients show is compared with it, but for resume-time = 0 and no tokens", why.text);
+}
+
 /* After an upgrade what cannot be had is done without: there are sessions to go on with. */
 static int start(ad_front *f, int embedded_fd, int record, ad_fault *fault) {
     int status = record < 0 ? 0 : ad__handover_read(f, record, fault);
-    if (!status && f->embedded) status = embed(f, embedded_fd, fault); /* the first: it hears why nothing else goes on */
+    if (!status && f->embedded)
+        status = embed(f, embedded_fd, fault); /* the first: it hears why nothing else goes on */
     if (!status) status = ad__entrance_load(f, fault);
     if (!status && !f->embedded) status = ad__listen_open(f, fault);
     if (!status && !f->embedded) status = ad__upgrade_without(f, ad__control_open(f, fault), fault);
     if (!status && !f->embedded) status = ad__upgrade_without(f, ad__http_open(f, fault), fault);
     if (status) return status;
     status = start_own_worker(f, fault);
+    if (!status) status = need_crypto(f, fault);
     if (record >= 0) {
         if (status) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", "shared", fault->text);
         ad__handover_done(f);
@@ -230,11 +241,10 @@ static int make_token(const char *name) {
         fprintf(stderr, "arrayd: --make-token: expected a name of at most 56 letters, digits and . _ @ -\n");
         return 2;
     }
-    if (ad__token_make(token, &fault)) {
+    if (ad__token_make(token, &fault) || ad__token_hash(token, strlen(token), hash, &fault)) {
         fprintf(stderr, "arrayd: %s\n", fault.text);
         return 1;
     }
-    ad__token_hash(token, strlen(token), hash);
     ad__sha256_text(hash, digits);
     printf("token  %s\nline   %s sha256:%s\n", token, name, digits);
     explicit_bzero(token, sizeof token);

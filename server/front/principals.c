@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "protocol/owner.h"
 #include "server/common/os.h"
 #include "server/common/secret.h"
 #include "server/front/grants.h"
@@ -34,6 +35,7 @@ struct ad_principals {
 typedef struct place {
     const char *option, *path;
     int line;
+    bool secret; /* nobody else may read it */
     ad_fault *fault;
 } place;
 
@@ -129,6 +131,7 @@ static int check_file(const place *at, FILE *f) {
     struct stat st;
     if (fstat(fileno(f), &st) || !S_ISREG(st.st_mode))
         return ad__fault(at->fault, AD_E_VALUE, "option %s: %.150s is not a file", at->option, at->path);
+    if (at->secret) return ad__owner_check_secret(&st, "option tokens:", at->path, at->fault);
     if (st.st_mode & (S_IWGRP | S_IWOTH) || (st.st_uid != 0 && st.st_uid != geteuid()))
         return ad__fault(at->fault, AD_E_DENIED,
                          "option %s: %.120s must be its owner's alone to write, and belong to root or to "
@@ -138,7 +141,7 @@ static int check_file(const place *at, FILE *f) {
 }
 
 static int load(const char *option, const char *path, entries *list, const ad_principals *p, ad_fault *fault) {
-    place at = {option, path, 0, fault};
+    place at = {.option = option, .path = path, .secret = list == &p->tokens, .fault = fault};
     char line[MOST_LINE];
     if (!*path) return 0;
     FILE *f = fopen(path, "re");
@@ -189,7 +192,7 @@ bool ad__principals_token(const ad_principals *p, const char *token, size_t size
                           ad_grants *grants) {
     uint8_t hash[AD_SHA256_SIZE];
     size_t found = p->tokens.count;
-    ad__token_hash(token, size, hash);
+    if (ad__token_hash(token, size, hash, NULL)) return false;
     for (size_t i = 0; i < p->tokens.count; i++) { /* all of them, and without a branch on what is found */
         size_t same = (size_t)ad__secret_differs(hash, p->tokens.list[i].hash, sizeof hash) - 1; /* all bits, or none */
         found = (i & same) | (found & ~same);

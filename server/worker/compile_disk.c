@@ -47,6 +47,11 @@ static void choose_folder(ad_disk *d, const char *option) {
     else if (home && *home == '/') snprintf(d->folder, room, "%s/.cache/arrayd/kernels", home);
 }
 
+void ad__disk_give_up(ad_disk *d, const char *why) {
+    if (*d->folder) complain(d, "kernels are not kept on disk", why);
+    d->folder[0] = 0;
+}
+
 static int make_folder(char *path) {
     for (char *p = path + 1; (p = strchr(p, '/')); *p++ = '/') {
         *p = 0;
@@ -128,30 +133,19 @@ void ad__disk_open(ad_disk *d, const char *option, uint64_t limit) {
     choose_folder(d, option);
     if (!*d->folder) return;
     const char *why = make_folder(d->folder) ? strerror(errno) : not_private(d->folder);
-    if (why) {
-        complain(d, "kernels are not kept on disk", why);
-        d->folder[0] = 0;
-        return;
-    }
-    bound(d);
+    if (why) ad__disk_give_up(d, why);
+    else bound(d);
 }
 
 /* ---- entries ---- */
 
-static void hash_result(const head *h, const uint8_t *key, const uint8_t *result, uint8_t out[AD_SHA256_SIZE]) {
-    ad_sha256 s;
-    ad__sha256_init(&s);
-    ad__sha256_add(&s, h, offsetof(head, result_hash));
-    ad__sha256_add(&s, key, AD_SHA256_SIZE);
-    ad__sha256_add(&s, result, h->result_size);
-    ad__sha256_end(&s, out);
+static bool hash_result(const head *h, const uint8_t *key, const uint8_t *result, uint8_t out[AD_SHA256_SIZE]) {
+    const ad_digest_part parts[] = {{h, offsetof(head, result_hash)}, {key, AD_SHA256_SIZE}, {result, h->result_size}};
+    return !ad__sha256(parts, 3, out, NULL);
 }
 
-static void hash_job(const uint8_t *job, size_t size, uint8_t out[AD_SHA256_SIZE]) {
-    ad_sha256 s;
-    ad__sha256_init(&s);
-    ad__sha256_add(&s, job, size);
-    ad__sha256_end(&s, out);
+static bool hash_job(const uint8_t *job, size_t size, uint8_t out[AD_SHA256_SIZE]) {
+    return !ad__sha256(&(ad_digest_part){job, size}, 1, out, NULL);
 }
 
 static void path_of(const ad_disk *d, const uint8_t *key, char *out, size_t size) {
@@ -191,10 +185,7 @@ bool ad__disk_load(ad_disk *d, const uint8_t key[AD_SHA256_SIZE], ad_bytes *resu
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return false;
     bool good = read_head(fd, &h) && read_part(fd, result, h.result_size, sizeof h);
-    if (good) {
-        hash_result(&h, key, result->data + before, hash);
-        good = !memcmp(hash, h.result_hash, sizeof hash);
-    }
+    if (good) good = hash_result(&h, key, result->data + before, hash) && !memcmp(hash, h.result_hash, sizeof hash);
     if (good) {
         futimens(fd, (struct timespec[2]){{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}});
     } else {
@@ -222,8 +213,7 @@ void ad__disk_store(ad_disk *d, const uint8_t key[AD_SHA256_SIZE], const ad_byte
     if (!*d->folder || size > d->limit) return;
     d->stores++;
     if (d->used + size > d->limit || d->stores % RECOUNT == 0) bound(d);
-    hash_result(&h, key, result->data, h.result_hash);
-    hash_job(job->data, job->size, h.job_hash);
+    if (!hash_result(&h, key, result->data, h.result_hash) || !hash_job(job->data, job->size, h.job_hash)) return;
     path_of(d, key, path, sizeof path);
     snprintf(temporary, sizeof temporary, "%s/" TEMPORARY "%d-%u", d->folder, (int)getpid(), d->stores);
     if (write_file(temporary, &h, result, job) || rename(temporary, path)) {
@@ -242,10 +232,7 @@ static bool load_job(const ad_disk *d, const char *name, ad_bytes *out) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return false;
     bool good = read_head(fd, &h) && read_part(fd, out, h.job_size, sizeof h + h.result_size);
-    if (good) {
-        hash_job(out->data, out->size, hash);
-        good = !memcmp(hash, h.job_hash, sizeof hash);
-    }
+    if (good) good = hash_job(out->data, out->size, hash) && !memcmp(hash, h.job_hash, sizeof hash);
     close(fd);
     return good;
 }

@@ -6,7 +6,7 @@
 #define AD_SERVER_WORKER_COMPILE_DISK_H
 
 #include "protocol/message.h"
-#include "server/common/sha256.h"
+#include "protocol/tls/digest.h"
 
 typedef struct ad_disk {
     char folder[4096]; /* "" : there is none */
@@ -17,6 +17,8 @@ typedef struct ad_disk {
 
 /* The folder that `option` (kernels-cache) means, made if it is not there. */
 void ad__disk_open(ad_disk *d, const char *option, uint64_t limit);
+/* Nothing is kept any more, for that reason. */
+void ad__disk_give_up(ad_disk *d, const char *why);
 /* Append the result stored under key. False: there is none. */
 bool ad__disk_load(ad_disk *d, const uint8_t key[AD_SHA256_SIZE], ad_bytes *result);
 void ad__disk_store(ad_disk *d, const uint8_t key[AD_SHA256_SIZE], const ad_bytes *result, const ad_bytes *job);

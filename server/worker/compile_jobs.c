@@ -65,14 +65,14 @@ void ad__compile_prepare(ad_service *s) {
     ad__scratch_sweep();
 }
 
-static void set_key(const ad_service *s, ad_entry *e) {
+/* Under which its result is kept on disk; without libcrypto nothing is. */
+static void set_key(ad_service *s, ad_entry *e) {
     static const char format[] = "arrayd kernel 1";
-    ad_sha256 h;
-    ad__sha256_init(&h);
-    ad__sha256_add(&h, format, sizeof format);
-    ad__sha256_add(&h, s->identity[e->target], strlen(s->identity[e->target]) + 1);
-    ad__sha256_add(&h, e->job.data, e->job.size);
-    ad__sha256_end(&h, e->key);
+    const char *identity = s->identity[e->target];
+    const ad_digest_part parts[] = {
+        {format, sizeof format}, {identity, strlen(identity) + 1}, {e->job.data, e->job.size}};
+    ad_fault fault;
+    if (*s->disk.folder && ad__sha256(parts, 3, e->key, &fault)) ad__disk_give_up(&s->disk, fault.text);
 }
 
 /* ---- starting a process ---- */

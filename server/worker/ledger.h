@@ -14,7 +14,7 @@
 #include "protocol/desc.h"
 #include "protocol/message.h"
 #include "server/common/channel.h"
-#include "server/common/sha256.h"
+#include "protocol/tls/digest.h"
 
 #define AD_LEDGER_ADDRESSES (64ull << 30) /* reserved; memory is what has been written to */
 #define AD_LEDGER_MAGIC 0x7265676465647261u

@@ -9,12 +9,10 @@
 
 /* ---- recipes ---- */
 
-static void hash_recipe(const ad_ledger_recipe *r, uint8_t out[AD_SHA256_SIZE]) {
-    ad_sha256 h;
-    ad__sha256_init(&h);
-    ad__sha256_add(&h, &r->source, offsetof(ad_ledger_recipe, text) - offsetof(ad_ledger_recipe, source));
-    ad__sha256_add(&h, r->text, r->bytes);
-    ad__sha256_end(&h, out);
+static int hash_recipe(const ad_ledger_recipe *r, uint8_t out[AD_SHA256_SIZE], ad_fault *fault) {
+    const ad_digest_part parts[] = {{&r->source, offsetof(ad_ledger_recipe, text) - offsetof(ad_ledger_recipe, source)},
+                                    {r->text, r->bytes}};
+    return ad__sha256(parts, 2, out, fault);
 }
 
 static char *put(char *to, const char *text, size_t size) {
@@ -55,8 +53,7 @@ int ad__recipe_new(ad_session *s, const ad_building *b, ad_text source, const ad
     char *to = put(r->text, source.data, source.size);
     for (size_t i = 0; i < noptions; i++) to = put(to, options[i].data, options[i].size);
     for (size_t i = 0; i < b->nnames; i++) to = put(to, b->names[i], strlen(b->names[i]));
-    hash_recipe(r, r->hash);
-    return 0;
+    return hash_recipe(r, r->hash, fault);
 }
 
 void ad__recipe_release(ad_ledger *l, ad_ledger_recipe *r) {
@@ -75,8 +72,8 @@ void ad__recipe_words(const ad_ledger_recipe *r, const char **word) {
 static bool is_whole(const ad_ledger_recipe *r) {
     uint8_t hash[AD_SHA256_SIZE];
     uint64_t ends = 0;
-    hash_recipe(r, hash);
-    if (memcmp(hash, r->hash, sizeof hash) || r->source >= r->bytes || r->text[r->source]) return false;
+    if (hash_recipe(r, hash, NULL) || memcmp(hash, r->hash, sizeof hash) || r->source >= r->bytes || r->text[r->source])
+        return false;
     for (uint32_t i = r->source; i < r->bytes; i++) ends += !r->text[i];
     return !r->text[r->bytes - 1] && ends == 1 + (uint64_t)r->noptions + r->nnames;
 }

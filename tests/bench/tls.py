@@ -63,6 +63,7 @@ def main():
         out = subprocess.run([raw.PROGRAM, "--make-token", "bench"], capture_output=True, text=True, check=True).stdout
         token, line = re.fullmatch(r"token  (\S+)\nline   (.+)\n", out).groups()
         (pathlib.Path(folder) / "tokens").write_text(line + "\n")
+        (pathlib.Path(folder) / "tokens").chmod(0o600)
         with raw.Server(f"--tokens={folder}/tokens", "--tcp=127.0.0.1:0", "--tls=127.0.0.1:0",
                         f"--tls-cert={authority.issue('127.0.0.1')}") as server:
             ready = next(line for line in server.lines if "event=ready" in line)

@@ -21,6 +21,7 @@ class Authority:
         self.issued += 1
         path = self.folder / f"{self.name}-{self.issued}.pem"
         made.private_key_and_cert_chain_pem.write_to_path(str(path))
+        path.chmod(0o600)
         return str(path)
 
     def context(self, certificate=None):

@@ -109,6 +109,9 @@ def server_root(folder):
     for program in programs:
         root.copy(program, f"/usr/lib/arrayd/{program.name}")
     root.libraries(programs)
+    crypto = re.search(r"libcrypto\.so\.3 .*=> (\S+)", subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True,
+                                                                     text=True).stdout)[1]
+    root.copy(os.path.realpath(crypto), crypto)  # which is loaded by name
     return root
 
 

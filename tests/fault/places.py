@@ -53,6 +53,7 @@ class Place:
 
     def write(self):
         self.tokens.write_text("# who may come in\n\n" + "".join(self.lines.values()))
+        self.tokens.chmod(0o600)
 
     def options(self, *ways, clients=False):
         options = [f"--{way}=127.0.0.1:0" for way in ways] + [f"--tokens={self.tokens}"]

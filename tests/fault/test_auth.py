@@ -2,12 +2,16 @@
 import contextlib
 import hashlib
 import os
+import pathlib
+import random
 import re
 import signal
 import socket
 import ssl
 import struct
 import subprocess
+import sys
+import tempfile
 import time
 
 import numpy as np
@@ -44,11 +48,93 @@ def test_does_not_start(start, place, options, expected):
 
 
 def test_a_file_that_others_may_write_is_refused(start, place):
-    place.tokens.chmod(0o622)
-    server = start(*place.options("tcp"), wait=False)
+    grants = place.folder / "principals"
+    grants.write_text("")
+    grants.chmod(0o622)
+    server = start(*place.options("tcp"), f"--principals={grants}", wait=False)
     server.expected_status = 1
     assert server.wait() == 1
     assert server.said("its owner's alone to write")
+
+
+OURS, GROUP, OTHER = 54321, 54322, 54323
+# Mode, owner and group of a secret, the groups of the server, and whether it may be used. A container's secrets are
+# root's, for a group that the pod is in; systemd's credentials show their access list where the group's rights stand.
+SECRETS = [(0o600, OURS, OURS, [], True), (0o400, 0, 0, [], None), (0o440, 0, GROUP, [GROUP], True),
+           (0o640, 0, GROUP, [GROUP], True), (0o440, 0, 0, [0], True), (0o640, OURS, GROUP, [GROUP], False),
+           (0o444, 0, 0, [], False), (0o644, OURS, OURS, [], False), (0o604, 0, 0, [], False),
+           (0o660, 0, GROUP, [GROUP], False), (0o640, OTHER, GROUP, [GROUP], False), (0o604, OTHER, OTHER, [], False)]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be somebody else")
+@pytest.mark.parametrize("what", ["key", "tokens"])
+@pytest.mark.parametrize("mode, owner, group, groups, good", SECRETS)
+def test_a_secret_that_others_may_read_is_refused(start, place, what, mode, owner, group, groups, good):
+    """By the server's user, who is not root. None: the kernel lets nobody read it."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="arrayd-secret-", dir="/tmp"))
+    raw.FOLDERS.append(folder)
+    os.chown(folder, OURS, OURS)
+    secret = {}
+    for name, text in (("key", pathlib.Path(place.certificate).read_text()), ("tokens", place.tokens.read_text())):
+        (folder / "data").mkdir(exist_ok=True)
+        (folder / "data" / name).write_text(text)
+        (folder / name).symlink_to(f"data/{name}")  # as Kubernetes mounts them
+        secret[name] = str(folder / name)
+        os.chown(folder / "data" / name, *((owner, group) if name == what else (OURS, OURS)))
+        os.chmod(folder / "data" / name, mode if name == what else 0o600)
+    certificate = folder / "certificate"
+    certificate.write_text(pathlib.Path(place.certificate).read_text())
+    code = ("import os, sys; groups = eval(sys.argv[1]); os.setgroups(groups); os.setgid(int(sys.argv[2]));"
+            "os.setuid(int(sys.argv[2])); os.execv(sys.argv[3], sys.argv[3:])")
+    process = subprocess.Popen([sys.executable, "-c", code, repr(groups), str(OURS), raw.PROGRAM, f"--socket={folder}/s",
+                                "--backend=cpu", "--kernels-cache=none", "--tls=127.0.0.1:0", f"--tokens={secret['tokens']}",
+                                f"--tls-cert={certificate}", f"--tls-key={secret['key']}"],
+                               stderr=subprocess.PIPE, text=True)
+    raw.RUNNING.append(process)
+    said = ""
+    while "event=ready" not in said and (line := process.stderr.readline()):
+        said += line
+    process.terminate()
+    assert process.wait(raw.WINDOW) == (0 if good else 1), said
+    process.stderr.close()
+    if good is False:
+        named = f"{secret[what]} is " + ("somebody else's" if owner == OTHER else "open to others")
+        assert named in said and f"mode {mode:04o}, owner " in said, said
+        assert ("chown" if owner == OTHER else "chmod 600") in said
+
+
+def test_a_secret_that_is_opened_while_it_serves_stays_in_use(start, place):
+    server = start(*place.options("tcp"))
+    place.tokens.chmod(0o644)
+    server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: server.said("not reloaded"), "it says so")
+    assert server.said("is open to others (mode 0644")
+    assert works(place.client(server, "tcp"))
+
+
+# ---- libcrypto ----
+
+@pytest.mark.parametrize("length", [16, 47, 55, 56, 63, 64, 65, 119, 120, 256])
+def test_what_is_kept_of_a_token_is_its_sha256(start, place, length):
+    """By another implementation, at the lengths where blocks end."""
+    token = "".join(random.Random(length).choices("abcdefghijklmnopqrstuvwxyz0123456789_-", k=length))
+    place.lines["bob"] = f"bob sha256:{hashlib.sha256(token.encode()).hexdigest()}\n"
+    place.write()
+    server = start(*place.options("tcp"))
+    assert works(Client(("127.0.0.1", port_of(server, "tcp")), token=token))
+
+
+@pytest.mark.parametrize("options, needs", [([], True), (["--resume-time=0"], False)])
+def test_without_libcrypto_it_does_not_begin_to_compare_secrets(start, tmp_path, options, needs):
+    (tmp_path / "libcrypto.so.3").write_text("no library")
+    server = start(*options, env={"LD_LIBRARY_PATH": str(tmp_path)}, wait=False)
+    if needs:
+        server.expected_status = 1
+        assert server.wait() == 1
+        assert server.said("OpenSSL 3 cannot be loaded") and server.said("libssl3"), server.lines
+    else:
+        wait_until(lambda: server.said("event=ready"), "it serves")
+        assert works(Client(server.path))
 
 
 def test_starts_without_openssl_unless_tls_is_asked_for(start, place, tmp_path):

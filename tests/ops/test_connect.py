@@ -30,6 +30,7 @@ class Remote:
         self.token, line = re.fullmatch(r"token  (\S+)\nline   (.+)\n", out.stdout).groups()
         self.tokens = folder / "tokens"
         self.tokens.write_text(line + "\n")
+        self.tokens.chmod(0o600)
         self.processes = []
         self.port = self.start(self.authority.issue("127.0.0.1", "::1", "localhost"))
 
@@ -85,13 +86,17 @@ def test_ways_to_give_a_token(remote, way, monkeypatch, tmp_path):
     own.write_text(remote.token + "\n")
     own.chmod(0o644)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    with pytest.raises(PermissionError, match="open to others .mode 0644.: chmod 600"):
+    with pytest.raises(PermissionError, match="open to others .mode 0644, owner .*: chmod 600"):
         ad.connect(url)
     own.chmod(0o600)
     ad.connect(url)
     assert works()
     named = tmp_path / "named"
     named.write_text("wrong" * 8)
+    with pytest.raises(PermissionError, match="token file .*named is open to others .mode 0644, owner .*: chmod 600"):
+        monkeypatch.setenv("ARRAYD_TOKEN_FILE", str(named))
+        ad.connect(url)
+    named.chmod(0o600)
     monkeypatch.setenv("ARRAYD_TOKEN_FILE", str(named))  # goes before the user's own
     with pytest.raises(PermissionError, match="none of this server's"):
         ad.connect(url)
@@ -191,7 +196,12 @@ def test_files_that_cannot_be_used(remote, tmp_path):
     refused("certificates of .*missing", remote, ca=str(tmp_path / "missing"))
     refused("certificates of .*empty", remote, ca=str(empty))
     refused("certificate .*missing", remote, cert=str(tmp_path / "missing"))
-    refused("key .*ca.pem", remote, cert=remote.authority.issue("x.example.org"), key=remote.authority.ca)
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_bytes(pathlib.Path(remote.authority.ca).read_bytes())
+    with pytest.raises(PermissionError, match="key .*wrong.pem is open to others .mode 0644, owner .*: chmod 600"):
+        ad.connect(remote.url(), ca=remote.authority.ca, cert=remote.authority.issue("x.example.org"), key=str(wrong))
+    wrong.chmod(0o600)
+    refused("key .*wrong.pem", remote, cert=remote.authority.issue("x.example.org"), key=str(wrong))
 
 
 def test_certificates_in_place_of_tokens(remote, monkeypatch, tmp_path):

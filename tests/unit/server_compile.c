@@ -1,4 +1,4 @@
-/* Compiling at run time: the hash, the pipes' format, the options that are allowed, and the service. */
+/* Compiling at run time: the pipes' format, the options that are allowed, and the service. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "server/common/sha256.h"
 #include "server/compile/frame.h"
 #include "server/compile/options.h"
 #include "server/worker/compile.h"
@@ -14,31 +13,6 @@
 static ad_fault fault;
 
 static ad_text text(const char *s) { return (ad_text){s, strlen(s)}; }
-
-/* ---- the hash: FIPS 180-4's examples ---- */
-
-static void hashes_to(const char *expected, const void *data, size_t size, size_t piece) {
-    ad_sha256 s;
-    uint8_t hash[AD_SHA256_SIZE];
-    char got[2 * AD_SHA256_SIZE + 1];
-    ad__sha256_init(&s);
-    for (size_t i = 0; i < size; i += piece)
-        ad__sha256_add(&s, (const char *)data + i, size - i < piece ? size - i : piece);
-    ad__sha256_end(&s, hash);
-    ad__sha256_text(hash, got);
-    cr_expect_str_eq(got, expected);
-}
-
-Test(compile, sha256) {
-    static char a[1000000];
-    memset(a, 'a', sizeof a);
-    hashes_to("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "", 0, 1);
-    hashes_to("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "abc", 3, 1);
-    hashes_to("248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1",
-              "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56, 56);
-    for (size_t piece = 1; piece < 200; piece += 61)
-        hashes_to("cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0", a, sizeof a, piece);
-}
 
 /* ---- the format ---- */
 
