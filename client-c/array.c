@@ -26,10 +26,12 @@ static int count_elements(int ndim, const int64_t *shape, int dtype, int64_t *co
     return ad__shape_count(ndim, shape, dtype, count, &fault) != 0 ? ad__fail_fault(&fault) : 0;
 }
 
-int ad__shape_check(int ndim, const int64_t *shape) {
+int ad__shape_check(int ndim, const int64_t *shape, int dtype) {
     int64_t count;
+    int status = ad__dtype_check(dtype);
+    if (status) return status;
     if (ndim > 0 && !shape) return ad__fail(AD_E_VALUE, "the shape of an array of %d dimensions is missing", ndim);
-    return count_elements(ndim, shape, AD_INT8, &count);
+    return count_elements(ndim, shape, dtype, &count);
 }
 
 static bool packed_both_ways(const ad_array *a) {
@@ -151,8 +153,7 @@ static int send_new(ad_array *a, bool zero) {
 
 static int create(ad_session *s, int dtype, int ndim, const int64_t *shape, bool zero, ad_array **out) {
     ad_array *a;
-    int status = ad__dtype_check(dtype);
-    if (!status) status = ad__shape_check(ndim, shape);
+    int status = ad__shape_check(ndim, shape, dtype);
     if (!status) status = ad__array_new(s, dtype, ndim, shape, &a);
     if (status) return status;
     return ad__hand_out(send_new(a, zero), 1, &a, out);
@@ -168,8 +169,7 @@ int ad_zeros(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array 
 
 int ad_full(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_in value, ad_array **out) {
     ad_array *a;
-    int status = ad__dtype_check(dtype);
-    if (!status) status = ad__shape_check(ndim, shape);
+    int status = ad__shape_check(ndim, shape, dtype);
     if (!status) status = ad__array_new(s, dtype, ndim, shape, &a);
     if (status) return status;
     return ad__hand_out(ad__copy(a, &value, AD_CAST_UNSAFE, true), 1, &a, out);

@@ -159,8 +159,8 @@ int ad_call_shaped(ad_session *s, int call, int dtype, int nin, const ad_in *in,
     int status = open_call(&c, s, call, nin, nparam);
     if (!status && (c.op.nout != 1 || c.row->kind == AD_CALL_ASK))
         status = ad__fail(AD_E_VALUE, "%s: the shape of its output cannot be chosen", c.row->name);
-    if (!status) status = ad__shape_check(ndim, shape);
     if (!status) status = set_operands(&c, dtype, in, param, NULL);
+    if (!status) status = ad__shape_check(ndim, shape, c.op.loop);
     if (status) return status;
     c.operand[0] = (ad_operand){.desc = {.shape = shape, .ndim = (uint8_t)ndim, .dtype = c.op.loop, .form = AD_FRESH}};
     if (ad__infer(&c.op, c.result, &fault) != 0) return ad__fail_fault(&fault);

@@ -461,7 +461,8 @@ static inline ad_desc ad__fresh_desc(const ad_array *a) {
 /* ValueError for one that somebody else has published. */
 int ad__check_writable(const ad_array *a, const char *what);
 int ad__dtype_check(int dtype);
-int ad__shape_check(int ndim, const int64_t *shape);
+/* Is there such a dtype, and such a shape of it? */
+int ad__shape_check(int ndim, const int64_t *shape, int dtype);
 /* Copies in (broadcast) into out, which is fresh when made. */
 int ad__copy(ad_array *out, const ad_in *in, int casting, bool made);
 

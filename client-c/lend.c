@@ -336,8 +336,7 @@ static int lend_at(ad_session *s, const ad_loan *loan, const ad_place *p, uint64
 }
 
 static int check(const ad_session *s, const ad_loan *loan, const ad_layout *layout) {
-    int status = ad__dtype_check(layout->dtype);
-    if (!status) status = ad__shape_check(layout->ndim, layout->shape);
+    int status = ad__shape_check(layout->ndim, layout->shape, layout->dtype);
     if (status) return status;
     if (!loan->release) return ad__fail(AD_E_VALUE, "lend: nobody would hear that the server has let go");
     if (ad__url_remote(&s->address))

@@ -60,10 +60,7 @@ static int view_of(ad_array *bytes, const ad_layout *l, bool unchecked, ad_array
     return status;
 }
 
-static int layout_check(const ad_layout *l) {
-    int status = ad__dtype_check(l->dtype);
-    return status ? status : ad__shape_check(l->ndim, l->shape);
-}
+static int layout_check(const ad_layout *l) { return ad__shape_check(l->ndim, l->shape, l->dtype); }
 
 /* A layout that is all of a buffer of size bytes: 0 no, 1 row-major, 2 column-major. */
 static int covers(const ad_layout *l, int64_t size) {
@@ -146,8 +143,8 @@ int ad_attach(ad_session *s, const char *principal, const char *name, ad_array *
     int status = ask_making(s, AD_REQ_ATTACH_NAME, 0, NULL, 2, texts, &slot, &buffer);
     if (status) return status;
     const int ndim = slot.nvalues - 5;
-    if (ndim < 0 || ndim > AD_MAX_NDIM || slot.values[3] < 0 || slot.values[3] >= AD_NDTYPE ||
-        ad__shape_check(ndim, slot.values + 5) != 0)
+    if (ndim < 0 || slot.values[3] < 0 || slot.values[3] >= AD_NDTYPE ||
+        ad__shape_check(ndim, slot.values + 5, (int)slot.values[3]) != 0)
         return wrong_reply(s, buffer, "attach_name");
     status = whole(s, buffer, (int)slot.values[3], ndim, slot.values + 5, slot.values[4] != 0, &a);
     if (status) return status;

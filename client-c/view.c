@@ -6,8 +6,7 @@ int ad_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_
             ad_array **out) {
     int64_t walked[AD_MAX_NDIM];
     ad_fault fault;
-    int status = ad__shape_check(ndim, shape);
-    if (!status) status = ad__dtype_check(dtype);
+    int status = ad__shape_check(ndim, shape, dtype);
     if (status) return status;
     for (int i = 0; i < ndim; i++) walked[i] = shape[i] == 1 ? 0 : strides[i];
     ad_desc d = {.shape = shape, .strides = walked, .offset = offset, .dtype = (uint8_t)dtype, .ndim = (uint8_t)ndim};
@@ -35,7 +34,7 @@ int ad_slice(const ad_array *a, int axis, int64_t start, int64_t stop, int64_t s
         shape[i] = a->shape[i];
         strides[i] = a->strides[i];
     }
-    if (count) offset += start * a->strides[axis];
+    if (count && a->count) offset += start * a->strides[axis]; /* strides of an empty array may be any */
     if (__builtin_mul_overflow(a->strides[axis], step, &stride))
         stride = 0; /* there are no two elements that far apart */
     shape[axis] = count;
@@ -53,7 +52,7 @@ static int cannot_reshape(const ad_array *a, int ndim, const int64_t *shape) {
 int ad_reshape_view(const ad_array *a, int ndim, const int64_t *shape, ad_array **out) {
     int64_t strides[AD_MAX_NDIM], count;
     ad_desc d = ad__array_desc(a);
-    int status = ad__shape_check(ndim, shape);
+    int status = ad__shape_check(ndim, shape, a->dtype);
     if (status) return status;
     if (ad__shape_count(ndim, shape, a->dtype, &count, NULL) != 0 || count != a->count)
         return cannot_reshape(a, ndim, shape);
@@ -79,7 +78,7 @@ int ad_broadcast_to(const ad_array *a, int ndim, const int64_t *shape, ad_array 
     int64_t strides[AD_MAX_NDIM];
     ad_desc d = ad__array_desc(a), view;
     ad_fault fault;
-    int status = ad__shape_check(ndim, shape);
+    int status = ad__shape_check(ndim, shape, a->dtype);
     if (status) return status;
     if (ad__broadcast_to(&d, ndim, shape, strides, &view, &fault) != 0) return ad__fail_fault(&fault);
     return ad__array_view(a, a->dtype, a->offset, ndim, shape, strides, out);

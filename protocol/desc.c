@@ -138,7 +138,7 @@ int ad__desc_check(const ad_desc *d, int64_t size, const char *name, ad_fault *f
 }
 
 static int no_broadcast(int n, const ad_operand *const *operand, ad_fault *fault) {
-    char shapes[200];
+    char shapes[200] = "";
     size_t used = 0;
 
     for (int k = 0; k < n; k++) { /* each has an equal part of what the others have left */

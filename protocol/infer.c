@@ -259,12 +259,9 @@ static int row_outputs(const ad_op *op) {
 }
 
 int ad__infer(const ad_op *op, ad_result *result, ad_fault *fault) {
-    const int status = infer_any(op, result, fault);
-    ad_fault why;
+    int status = infer_any(op, result, fault);
 
-    for (int k = 0; status == AD_OK && k < row_outputs(op); k++)
-        if (ad__result_check(&result[k], &why) != AD_OK)
-            return ad__fault(fault, why.code, "%s: %s", ad__op_name(op), why.text);
+    for (int k = 0; status == AD_OK && k < row_outputs(op); k++) status = ad__result_check(&result[k], fault);
     return status;
 }
 

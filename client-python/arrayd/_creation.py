@@ -392,7 +392,10 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, like=None):
     step = 1 if step is None else step
     start, stop, step = (value.item() if isinstance(value, ndarray) else value for value in (start, stop, step))
     if dtype is None:
-        dtype = _base.result_type(*(np.asarray(value).dtype for value in (start, stop, step)))
+        kinds = [np.asarray(value).dtype for value in (start, stop, step)]
+        if object in kinds:
+            _length(start, stop, step)  # an int above 64 bits makes too many elements, mostly
+        dtype = _base.result_type(*kinds)
     dtype = np.dtype(dtype)
     if dtype == np.bool_:
         return array(np.arange(start, stop, step, dtype))

@@ -122,13 +122,15 @@ def vander(x, N=None, increasing=False):
     Parameters: x: array of shape (n,). N: columns, n unless given. increasing: powers 0, 1, ... from the left instead
     of the right.
     Returns: ndarray of shape (n, N).
-    Raises: ValueError when x is not 1-d.
+    Raises: ValueError when x is not 1-d, or for a negative N.
     Source: numpy.vander
     """
     x = as_array(x)
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
-    columns = x.shape[0] if N is None else N
+    columns = x.shape[0] if N is None else operator.index(N)
+    if columns < 0:
+        raise ValueError("negative dimensions are not allowed")
     kind = _base.result_type(x.dtype, int)
     powers = arange(columns) if increasing else arange(columns - 1, -1, -1)
     result = _core.ufuncs["power"](x.reshape(-1, 1).astype(kind), powers.astype(kind))

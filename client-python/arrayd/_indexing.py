@@ -8,6 +8,7 @@ from . import _base, _core
 from ._base import along, as_array, as_operand, call, give, ndarray, normalize_axis, shape_tuple
 from ._manipulation import broadcast_arrays
 
+_MOST = (1 << 62) - 1  # bytes that an array may stand for: AD_MAX_BYTES
 
 def _index_array(indices):
     """indices as an int64 array on the server; lists may hold floats, arrays may not, as in NumPy."""
@@ -20,8 +21,24 @@ def _index_array(indices):
 
 def _within(index, size):
     """index, failing with IndexError when it is read where an element is not in -size <= index < size."""
-    nothing = _base.view(_base.zeros((1,), np.int64), (size,), (0,))
-    return index + nothing[index]
+    nothing = _base.zeros((1,), np.int8)
+    if size > _MOST:
+        return index + nothing[((index < -size) | (index >= size)).astype(np.int64)]
+    return index + _base.view(nothing, (size,), (0,))[index]
+
+
+def _sized(shape, message):
+    """The product of a shape as NumPy computes it, which must fit 64 bits before a 0 is met: ValueError."""
+    if builtins.any(not -1 << 63 <= n < 1 << 63 for n in shape):
+        raise ValueError("Maximum allowed dimension exceeded")
+    size = 1
+    for n in shape:
+        size *= n
+        if builtins.abs(size) >= 1 << 63:
+            raise ValueError(message)
+        if not size:
+            break
+    return size
 
 
 def _not_negative(index, size):
@@ -396,7 +413,8 @@ def unravel_index(indices, shape, order="C"):
     Parameters: indices: ints, each below the product of shape. shape: shape of the array that they index. order: 'C'
     or 'F'.
     Returns: tuple of int64 ndarrays of indices' shape, one for each dimension.
-    Raises: ValueError for another order, or an index out of bounds that is on this side; IndexError (when the result
+    Raises: ValueError for another order, a shape of 2**63 elements or more, or an index out of bounds that is on this
+    side; IndexError (when the result
     is read) for one on the server; TypeError for indices that are no ints.
     Source: numpy.unravel_index
     """
@@ -407,7 +425,8 @@ def unravel_index(indices, shape, order="C"):
         raise ValueError("only 'C' or 'F' order is permitted")
     if indices.dtype.kind not in "iu":
         raise TypeError("only int indices permitted")
-    size = _base.product(shape)
+    size = _sized(shape, "dimensions are too large; arrays and shapes with a total size greater than 'intp' are not "
+                  "supported.")
     return _coordinates(_within(_not_negative(as_array(indices, np.int64), size), size), shape, order)
 
 
@@ -429,7 +448,8 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     Parameters: multi_index: tuple of int arrays, one for each dimension. dims: shape of the array that they index.
     mode: 'wrap' or 'clip' bring coordinates within bounds; or a tuple of a mode for each. order: 'C' or 'F'.
     Returns: int64 ndarray.
-    Raises: ValueError when the numbers of dimensions differ, for another mode or order, or a coordinate out of bounds
+    Raises: ValueError when the numbers of dimensions differ, for another mode or order, dimensions whose product is
+    2**63 or more, or a coordinate out of bounds
     that is on this side; IndexError (when the result is read) for one on the server.
     Source: numpy.ravel_multi_index
     """
@@ -440,6 +460,8 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
         raise ValueError(f"parameter multi_index must be a sequence of length {len(dims)}")
     if not builtins.any(isinstance(index, ndarray) for index in multi_index):
         return as_array(np.asarray(np.ravel_multi_index(tuple(multi_index), dims, mode, order)))
+    _sized(dims if order == "F" else dims[::-1],
+           "invalid dims: array size defined by dims is larger than the maximum possible size.")
     modes = (mode,) * len(dims) if isinstance(mode, str) else tuple(mode)
     parts = [index if isinstance(index, ndarray) else np.asarray(index) for index in multi_index]
     if builtins.any(part.dtype.kind not in "biu" for part in parts):

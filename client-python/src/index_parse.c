@@ -156,7 +156,7 @@ static int apply_int(ad__py_key *k, const ad__py_key_item *item, const ad_array_
                      (long long)n);
         return -1;
     }
-    k->offset += (i < 0 ? i + n : i) * a->strides[axis];
+    if (a->count) k->offset += (i < 0 ? i + n : i) * a->strides[axis]; /* those of an empty array may be any */
     return 0;
 }
 
@@ -165,7 +165,7 @@ static int apply_slice(ad__py_key *k, const ad__py_key_item *item, const ad_arra
     int64_t stride = a->strides[axis];
     if (PySlice_Unpack(item->object, &start, &stop, &step) != 0) return -1;
     n = PySlice_AdjustIndices((Py_ssize_t)a->shape[axis], &start, &stop, step);
-    if (n > 0) k->offset += start * stride;
+    if (n > 0 && a->count) k->offset += start * stride;
     if (__builtin_mul_overflow(stride, step, &stride))
         stride = a->strides[axis]; /* there are no two elements that far apart */
     add_axis(k, n, stride);
