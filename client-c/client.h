@@ -471,11 +471,14 @@ int ad__copy(ad_array *out, const ad_in *in, int casting, bool made);
 int ad__lay_out(ad_session *s, uint64_t buffer, int64_t size, uint8_t device, bool readonly, const ad_layout *l,
                 ad_array **out);
 
-/* ---- order.c: column-major results ---- */
-/* The result of so many dimensions is column-major, because all inputs are in which that can be told. */
-bool ad__is_column_major(const ad_op *op, int ndim);
-/* The inputs with ndim dimensions in reverse, which lie in storage: shape and strides of each. */
-void ad__reverse_inputs(ad_op *op, int ndim, int64_t storage[][2][AD_MAX_NDIM]);
+/* ---- order.c: the order in which the dimensions of results lie in memory ---- */
+/* axes: the dimensions of a result from the outermost to the innermost, by the strides of the inputs; false: that is
+ * row-major. */
+bool ad__find_order(const ad_op *op, int ndim, int *axes);
+/* The inputs with ndim dimensions in that order, which lie in storage: shape and strides of each. */
+void ad__permute_inputs(ad_op *op, int ndim, const int *axes, int64_t storage[][2][AD_MAX_NDIM]);
+/* A new array that nobody else has seen, made with its dimensions in that order: they are put back. */
+void ad__array_permute(ad_array *a, const int *axes);
 /* A new array that nobody else has seen: its dimensions in reverse. */
 void ad__array_reverse(ad_array *a);
 

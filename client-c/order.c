@@ -1,28 +1,55 @@
-/* Column-major results for column-major inputs (NumPy's order 'K' and CuPy's rule): the server makes row-major arrays
- * only, so it is asked for the same operation with all dimensions in reverse. */
+/* Results that lie in memory as their inputs do (NumPy's order 'K' and CuPy's rule): the server makes row-major arrays
+ * only, so it is asked for the same operation with the dimensions in the order of the inputs' strides. */
 #include "client-c/client.h"
 
-static bool is_wide(const ad_desc *d) {
-    int wide = 0;
-    for (int i = 0; i < d->ndim; i++) wide += d->shape[i] > 1;
-    return wide > 1;
+enum { NOTHING_TELLS, STAYS, GOES_INSIDE };
+
+/* Bytes from one element to the next along an axis of a result; 0 where the input repeats elements or has only one. */
+static int64_t step_along(const ad_operand *in, int ndim, int axis) {
+    const int i = axis - (ndim - in->desc.ndim);
+    if (in->is_scalar || i < 0 || in->desc.shape[i] == 1) return 0;
+    const int64_t stride = in->desc.strides[i];
+    return stride < 0 ? -stride : stride;
 }
 
-bool ad__is_column_major(const ad_op *op, int ndim) {
-    bool some = false;
+/* What the inputs say of an axis and one that has been inside it so far. Where they disagree it stays, as in NumPy. */
+static int compare_axes(const ad_op *op, int ndim, int axis, int inside) {
+    int verdict = NOTHING_TELLS;
     for (int i = op->nout; i < op->nout + op->nin; i++) {
-        const ad_operand *in = &op->operand[i];
-        if (in->is_scalar || !is_wide(&in->desc)) continue;
-        if (in->desc.ndim != ndim || ad__is_contiguous(&in->desc) || !ad__is_f_contiguous(&in->desc)) return false;
-        some = true;
+        const int64_t outer = step_along(&op->operand[i], ndim, axis), inner = step_along(&op->operand[i], ndim, inside);
+        if (!outer || !inner) continue;
+        if (inner <= outer) return STAYS;
+        verdict = GOES_INSIDE;
     }
-    return some;
+    return verdict;
 }
 
-/* d with its dimensions in reverse, those that it lacks among ndim at the end. */
-static void reverse_desc(ad_desc *d, int ndim, int64_t *shape, int64_t *strides) {
+/* How far down the order an axis goes from its own place. */
+static int find_place(const ad_op *op, int ndim, const int *axes, int axis) {
+    int place = axis;
+    for (int i = axis + 1; i < ndim; i++) {
+        const int verdict = compare_axes(op, ndim, axis, axes[i]);
+        if (verdict == STAYS) break;
+        if (verdict == GOES_INSIDE) place = i;
+    }
+    return place;
+}
+
+bool ad__find_order(const ad_op *op, int ndim, int *axes) {
+    bool permuted = false;
+    for (int axis = ndim - 1; axis >= 0; axis--) {
+        const int place = find_place(op, ndim, axes, axis);
+        for (int i = axis; i < place; i++) axes[i] = axes[i + 1];
+        axes[place] = axis;
+        permuted |= place != axis;
+    }
+    return permuted;
+}
+
+/* d with its dimensions in an order; those that it lacks among ndim repeat it. */
+static void permute_desc(ad_desc *d, int ndim, const int *axes, int64_t *shape, int64_t *strides) {
     for (int i = 0; i < ndim; i++) {
-        int from = d->ndim - 1 - i;
+        const int from = axes[i] - (ndim - d->ndim);
         shape[i] = from >= 0 ? d->shape[from] : 1;
         strides[i] = from >= 0 ? d->strides[from] : 0;
     }
@@ -31,25 +58,30 @@ static void reverse_desc(ad_desc *d, int ndim, int64_t *shape, int64_t *strides)
     d->strides = strides;
 }
 
-void ad__reverse_inputs(ad_op *op, int ndim, int64_t storage[][2][AD_MAX_NDIM]) {
+void ad__permute_inputs(ad_op *op, int ndim, const int *axes, int64_t storage[][2][AD_MAX_NDIM]) {
     for (int i = 0; i < op->nin; i++) {
         ad_operand *in = &op->operand[op->nout + i];
-        if (!in->is_scalar) reverse_desc(&in->desc, ndim, storage[i][0], storage[i][1]);
+        if (!in->is_scalar) permute_desc(&in->desc, ndim, axes, storage[i][0], storage[i][1]);
     }
 }
 
-static void reverse(int n, int64_t *x) {
-    for (int i = 0; i < n / 2; i++) {
-        int64_t other = x[n - 1 - i];
-        x[n - 1 - i] = x[i];
-        x[i] = other;
+void ad__array_permute(ad_array *a, const int *axes) {
+    int64_t shape[AD_MAX_NDIM], strides[AD_MAX_NDIM];
+    for (int i = 0; i < a->ndim; i++) {
+        shape[axes[i]] = a->shape[i];
+        strides[axes[i]] = a->strides[i];
     }
+    for (int i = 0; i < a->ndim; i++) {
+        a->shape[i] = shape[i];
+        a->strides[i] = strides[i];
+    }
+    const ad_desc d = ad__array_desc(a);
+    a->contiguous = ad__is_contiguous(&d);
+    a->f_contiguous = ad__is_f_contiguous(&d);
 }
 
 void ad__array_reverse(ad_array *a) {
-    bool contiguous = a->contiguous;
-    reverse(a->ndim, a->shape);
-    reverse(a->ndim, a->strides);
-    a->contiguous = a->f_contiguous;
-    a->f_contiguous = contiguous;
+    int axes[AD_MAX_NDIM];
+    for (int i = 0; i < a->ndim; i++) axes[i] = a->ndim - 1 - i;
+    ad__array_permute(a, axes);
 }

@@ -293,14 +293,14 @@ static int send(ufunc_call *c, ad_array **made) {
     return status ? status : ad__send_op(c->session, &c->op, made);
 }
 
-static int send_reversed(ufunc_call *c, ad_array **made) {
+static int send_permuted(ufunc_call *c, const int *axes, ad_array **made) {
     int64_t storage[MAX_INPUTS][2][AD_MAX_NDIM], shape[AD_MAX_NDIM];
-    for (int i = 0; i < c->ndim; i++) shape[i] = c->shape[c->ndim - 1 - i];
-    ad__reverse_inputs(&c->op, c->ndim, storage);
+    for (int i = 0; i < c->ndim; i++) shape[i] = c->shape[axes[i]];
+    ad__permute_inputs(&c->op, c->ndim, axes, storage);
     c->shape = shape;
     int status = send(c, made);
     for (int k = 0; k < c->row->nout; k++)
-        if (made[k]) ad__array_reverse(made[k]);
+        if (made[k]) ad__array_permute(made[k], axes);
     return status;
 }
 
@@ -320,10 +320,10 @@ int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *o
     c.options = options;
     c.op = (ad_op){
         .opcode = AD_REQ_UFUNC, .nout = c.row->nout, .nin = c.row->nin, .row = (uint16_t)ufunc, .operand = c.operand};
-    int status = prepare(&c, in);
+    int axes[AD_MAX_NDIM], status = prepare(&c, in);
     if (!status)
-        status =
-            c.ndim > 1 && ad__is_column_major(&c.op, c.ndim) && !has_out(&c) ? send_reversed(&c, made) : send(&c, made);
+        status = c.ndim > 1 && !has_out(&c) && ad__find_order(&c.op, c.ndim, axes) ? send_permuted(&c, axes, made)
+                                                                                  : send(&c, made);
     if (!status && options)
         for (int k = 0; k < c.row->nout; k++)
             if (!made[k]) made[k] = ad_array_retain(options->out[k]);

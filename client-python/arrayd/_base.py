@@ -73,7 +73,7 @@ def normalize_axis(axis, ndim, name=None):
 def one_axis(a, axis):
     """The array and the axis that a function works along: None flattens, and a 0-d array is taken as of 1 element."""
     if axis is None:
-        return a.ravel(), 0
+        return a.reshape(-1), 0
     a = a if a.ndim else a.reshape(1)
     return a, normalize_axis(axis, a.ndim)
 

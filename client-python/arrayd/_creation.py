@@ -15,7 +15,19 @@ def _made(make, shape, dtype, order):
         return make(shape, dtype)
     if order == "F":
         return make(shape[::-1], dtype).transpose()
+    if isinstance(order, list):
+        return _as_ordered(make(tuple(shape[axis] for axis in order), dtype), order)
     raise ValueError("order must be 'C' or 'F'")
+
+
+def _memory_order(a):
+    """The axes from the outermost to the innermost, as their strides are: what order 'K' keeps in a copy."""
+    return sorted(builtins.range(a.ndim), key=lambda axis: -builtins.abs(a.strides[axis]))
+
+
+def _as_ordered(a, axes):
+    """A view of an array that has the dimensions of another in an order: in the other's."""
+    return a.transpose(sorted(axes, key=axes.__getitem__))
 
 
 def empty(shape, dtype=float, order="C", *, device=None, like=None):
@@ -89,22 +101,21 @@ def _wrapped(value, dtype):
 
 
 def _like(a, dtype, order, shape):
-    """Shape, dtype and order of an array like a."""
+    """Shape, dtype and order of an array like a: the order may be that of its axes in memory."""
     a = as_array(a)
     dtype = a.dtype if dtype is None else dtype
-    if shape is not None:
-        shape = shape_tuple(shape)
+    shape = a.shape if shape is None else shape_tuple(shape)
     if order in ("K", "A"):
-        fortran = a.flags.f_contiguous and not a.flags.c_contiguous
-        order = "F" if fortran and (shape is None or len(shape) == a.ndim) else "C"
-    return a.shape if shape is None else shape, dtype, order
+        lies = "C" if a.flags.c_contiguous else "F" if a.flags.f_contiguous else _memory_order(a) if order == "K" else "C"
+        order = lies if order == "A" or len(shape) == a.ndim else "C"
+    return shape, dtype, order
 
 
 def empty_like(prototype, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """A new array of another's shape and type, elements unspecified.
 
-    Parameters: prototype: array of any shape. dtype, shape: used instead of the prototype's. order: 'C', 'F', or
-    'K'/'A' for the prototype's (column-major when it is). subok: ignored. device: as empty.
+    Parameters: prototype: array of any shape. dtype, shape: used instead of the prototype's. order: 'C', 'F', 'A'
+    ('F' where the prototype is column-major) or 'K' (the dimensions lie in memory in the prototype's order). subok: ignored. device: as empty.
     Returns: ndarray.
     Raises: ValueError for another order.
     Source: numpy.empty_like
@@ -222,6 +233,9 @@ def _from_host(value, dtype, order):
     fortran = order == "F" or (order in ("K", "A") and host.flags.f_contiguous and not host.flags.c_contiguous)
     if fortran and host.ndim > 1:
         return _core.from_host(host.T).transpose()
+    if order == "K" and host.ndim > 1 and not host.flags.forc:
+        axes = _memory_order(host)
+        return _as_ordered(_core.from_host(host.transpose(axes)), axes)
     return _core.from_host(host)
 
 

@@ -414,7 +414,7 @@ def tensorsolve(a, b, axes=None):
     size = _base.product(shape)
     if a.size != size**2:
         raise LinAlgError("Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
-    return solve(a.reshape(size, size), b.ravel()).reshape(shape)
+    return solve(a.reshape(size, size), b.reshape(-1)).reshape(shape)
 
 
 def tensorinv(a, ind=2):

@@ -63,7 +63,7 @@ class flatiter:
         if isinstance(key, slice):
             return _slice(base, *key.indices(base.size))
         if base.flags.c_contiguous or key.dtype == bool:
-            return base.ravel()[key]
+            return base.reshape(-1)[key]
         return base[_place(key, base.shape)]
 
     def __setitem__(self, key, value):
@@ -157,7 +157,7 @@ def _slice(base, start, stop, step):
     length = len(range(start, stop, step))
     if not base.flags.c_contiguous:
         return base[_coordinates_of(base, length, start, step)]
-    return base.ravel()[_nonnegative(start, stop, step)].copy()
+    return base.reshape(-1)[_nonnegative(start, stop, step)].copy()
 
 
 def _set_slice(base, start, stop, step, value):
@@ -168,7 +168,7 @@ def _set_slice(base, start, stop, step, value):
     if length == base.size and step == 1:
         base[...] = value.reshape(base.shape) if getattr(value, "ndim", 0) else value
     elif base.flags.c_contiguous:
-        base.ravel()[_nonnegative(start, stop, step)] = value
+        base.reshape(-1)[_nonnegative(start, stop, step)] = value
     else:
         base[_coordinates_of(base, length, start, step)] = value
 

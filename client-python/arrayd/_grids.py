@@ -113,7 +113,7 @@ def diagflat(v, k=0):
     Raises: nothing of its own.
     Source: numpy.diagflat
     """
-    return diag(as_array(v).ravel(), k)
+    return diag(as_array(v).reshape(-1), k)
 
 
 def vander(x, N=None, increasing=False):

@@ -86,7 +86,7 @@ def _mesh(shape, axis, ndim):
 def _along_axis(arr, indices, axis):
     """The array and the index tuple of take_along_axis and put_along_axis."""
     if axis is None:
-        arr, axis = arr.ravel(), 0
+        arr, axis = arr.reshape(-1), 0
     axis = normalize_axis(axis, arr.ndim)
     indices = as_array(indices)
     if indices.dtype.kind not in "iu":
@@ -120,14 +120,14 @@ def put_along_axis(arr, indices, values, axis):
     Source: numpy.put_along_axis
     """
     if axis is None:
-        _set_flat(arr, _index_array(indices).ravel(), as_operand(values))
+        _set_flat(arr, _index_array(indices).reshape(-1), as_operand(values))
         return
     arr, key = _along_axis(arr, indices, axis)
     arr[key] = as_operand(values)
 
 
 def _set_flat(a, index, values):
-    """a.ravel()[index] = values for any strides of a."""
+    """a.reshape(-1)[index] = values for any strides of a."""
     if a.flags.c_contiguous:
         a.reshape(-1)[index] = values
     else:
@@ -146,13 +146,13 @@ def put(a, ind, v, mode="raise"):
     """
     if not isinstance(a, ndarray):
         raise TypeError(f"argument 1 must be arrayd.ndarray, not {type(a).__name__}")
-    index = _bounded(_index_array(ind).ravel(), a.size, mode)
+    index = _bounded(_index_array(ind).reshape(-1), a.size, mode)
     values = as_operand(v)
     if not index.size or (isinstance(values, ndarray) and not values.size):
         return
     if isinstance(values, ndarray):
         from ._joining import resize
-        values = values.ravel() if values.size in (1, index.size) else resize(values, index.size)
+        values = values.reshape(-1) if values.size in (1, index.size) else resize(values, index.size)
     _set_flat(a, index, values)
 
 
@@ -214,7 +214,7 @@ def flatnonzero(a):
     Raises: nothing of its own.
     Source: numpy.flatnonzero
     """
-    return nonzero(as_array(a).ravel())[0]
+    return nonzero(as_array(a).reshape(-1))[0]
 
 
 def compress(condition, a, axis=None, out=None):
@@ -250,7 +250,7 @@ def extract(condition, arr):
     Raises: nothing of its own.
     Source: numpy.extract
     """
-    return compress(_known(condition).ravel(), arr)
+    return compress(_known(condition).reshape(-1), arr)
 
 
 def choose(a, choices, out=None, mode="raise"):
@@ -313,12 +313,12 @@ def place(arr, mask, vals):
     """
     if not isinstance(arr, ndarray):
         raise TypeError(f"argument 1 must be arrayd.ndarray, not {type(arr).__name__}")
-    mask, vals = as_array(mask), _values(vals, arr.dtype).ravel()
+    mask, vals = as_array(mask), _values(vals, arr.dtype).reshape(-1)
     if mask.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
     mask = mask.astype(bool, copy=False).reshape(arr.shape)
     if vals.size > 1:
-        number = call("cumsum", (mask.ravel(),), (0,), dtype=np.int64).reshape(arr.shape)
+        number = call("cumsum", (mask.reshape(-1),), (0,), dtype=np.int64).reshape(arr.shape)
         _core.ufuncs["copy"](vals[(number - 1) % vals.size], out=arr, where=mask)
     elif vals.size:
         _core.ufuncs["copy"](vals.reshape(()), out=arr, where=mask)

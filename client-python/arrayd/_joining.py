@@ -24,7 +24,7 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
         raise ValueError("need at least one array to concatenate")
     if axis is None:  # only then may there be numbers, of which Python's do not decide the type
         kind = _base.result_type(*arrays) if dtype is None and out is None else None
-        parts = [as_array(a, kind if type(a) in (int, float, complex) else None).ravel() for a in arrays]
+        parts = [as_array(a, kind if type(a) in (int, float, complex) else None).reshape(-1) for a in arrays]
         axis = 0
     else:
         parts = [as_array(a) for a in arrays]
@@ -341,7 +341,7 @@ def roll(a, shift, axis=None):
     """
     a = as_array(a)
     if axis is None:
-        return roll(a.ravel(), shift, 0).reshape(a.shape)
+        return roll(a.reshape(-1), shift, 0).reshape(a.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     shifts = np.broadcast_arrays(shift, [normalize_axis(one, a.ndim) for one in axes])
     if shifts[0].ndim > 1:
@@ -385,7 +385,7 @@ def delete(arr, obj, axis=None):
     """
     a = as_array(arr)
     if axis is None:
-        a, axis = a.ravel(), 0
+        a, axis = a.reshape(-1), 0
     axis = normalize_axis(axis, a.ndim)
     if not isinstance(obj, slice):
         listed = not isinstance(obj, (ndarray, np.ndarray))
@@ -406,7 +406,7 @@ def insert(arr, obj, values, axis=None):
     """
     a = as_array(arr)
     if axis is None:
-        a, axis = a.ravel(), 0
+        a, axis = a.reshape(-1), 0
     axis = normalize_axis(axis, a.ndim)
     size = a.shape[axis]
     places = _insert_places(obj, size)
@@ -451,7 +451,7 @@ def resize(a, new_shape):
     shape = shape_tuple(new_shape)
     if any(n < 0 for n in shape):
         raise ValueError("all elements of `new_shape` must be non-negative")
-    a = as_array(a).ravel()
+    a = as_array(a).reshape(-1)
     size = _base.product(shape)
     if a.size == 0:
         return _base.zeros(shape, a.dtype)

@@ -79,7 +79,7 @@ def vdot(a, b, /):
     Raises: ValueError when the sizes differ.
     Source: numpy.vdot
     """
-    a, b = as_array(a).ravel(), as_array(b).ravel()
+    a, b = as_array(a).reshape(-1), as_array(b).reshape(-1)
     if a.size != b.size:
         raise ValueError(f"cannot reshape array of size {a.size} into shape ({b.size},)")
     return dot(_core.ufuncs["conjugate"](a) if a.dtype.kind == "c" else a, b)

@@ -47,32 +47,14 @@ def _known(shape, size):
 
 
 def ravel(a, order="C"):
-    """The elements as one dimension; a view where that is possible.
+    """The elements as one dimension, contiguous; a view where they lie so.
 
     Parameters: a: array of any shape. order: 'C', 'F', 'A' or 'K' (as they lie in memory).
     Returns: ndarray of shape (a.size,).
     Raises: ValueError for another order.
     Source: numpy.ravel
     """
-    a = as_array(a)
-    if order == "K":
-        return reshape(a.transpose(_memory_order(a)), -1)
-    return reshape(a, -1, order)
-
-
-def _memory_order(a):
-    """The axes by falling strides; an axis that repeats elements has no place of its own and stays."""
-    axes = []
-    for axis in builtins.range(a.ndim):
-        place = len(axes)
-        for i in reversed(builtins.range(len(axes))):
-            outer, inner = builtins.abs(a.strides[axes[i]]), builtins.abs(a.strides[axis])
-            if outer and inner:
-                if outer >= inner:
-                    break
-                place = i
-        axes.insert(place, axis)
-    return axes
+    return as_array(a).ravel(order)
 
 
 def transpose(a, axes=None):

@@ -229,12 +229,12 @@ def ediff1d(ary, to_end=None, to_begin=None):
     Raises: TypeError when what is put there cannot be cast to ary's type.
     Source: numpy.ediff1d
     """
-    a = as_array(ary).ravel()
+    a = as_array(ary).reshape(-1)
     parts = [a[1:] - a[:-1]]
     for value, first in ((to_begin, True), (to_end, False)):
         if value is None:
             continue
-        value = as_array(value).ravel()
+        value = as_array(value).reshape(-1)
         if not np.can_cast(value.dtype, a.dtype, "same_kind"):
             raise TypeError(f"dtype of `{'to_begin' if first else 'to_end'}` must be compatible with input `ary` under "
                             "the `same_kind` rule.")

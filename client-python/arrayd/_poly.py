@@ -124,7 +124,7 @@ def polyint(p, m=1, k=None):
         raise ValueError("Order of integral must be positive (see polyder)")
     from ._creation import arange
     from ._joining import concatenate
-    k = as_array(np.zeros(m) if k is None else k).ravel()
+    k = as_array(np.zeros(m) if k is None else k).reshape(-1)
     if k.size == 1 and m > 1:
         k = k * as_array(np.ones(m))
     if k.size < m:

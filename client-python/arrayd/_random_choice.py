@@ -110,7 +110,7 @@ def permuted(bits, x, axis, out):
     """Every lane of x in a random order of its own."""
     x = as_array(x)
     if axis is None:
-        result = x.ravel()[permutation_of(bits, (x.size,))].reshape(x.shape) if x.size else x.copy()
+        result = x.reshape(-1)[permutation_of(bits, (x.size,))].reshape(x.shape) if x.size else x.copy()
     else:
         from ._indexing import take_along_axis
         axis = _base.normalize_axis(axis, x.ndim)

@@ -13,7 +13,7 @@ def _axis_of(a, axis):
     """The array and the axis to sort: None flattens."""
     a = as_array(a)
     if axis is None:
-        return a.ravel(), 0
+        return a.reshape(-1), 0
     return a, normalize_axis(axis, a.ndim)
 
 
@@ -180,7 +180,7 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     a = as_array(ar)
     if axis is not None and normalize_axis(axis, a.ndim) == 0 and a.ndim == 1:
         axis = None
-    rows = a.ravel() if axis is None else moveaxis(a, axis, 0)
+    rows = a.reshape(-1) if axis is None else moveaxis(a, axis, 0)
     permuted = return_index or return_inverse or axis is not None
     if axis is not None:
         order = _row_order(rows)
@@ -295,7 +295,7 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
     """
     if kind not in (None, "sort", "table"):
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
-    element, tests = as_array(element), as_array(test_elements).ravel()
+    element, tests = as_array(element), as_array(test_elements).reshape(-1)
     if tests.size == 0:
         result = _base.zeros(element.shape, np.bool_)
         return ~result if invert else result
@@ -333,7 +333,7 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
         values, first = _in_order(ar1, assume_unique)
         return values[_both(first, isin(values, ar2))]
     orders = [argsort(ar, None) for ar in (ar1, ar2)]
-    values, others = (ar.ravel()[order] for ar, order in zip((ar1, ar2), orders))
+    values, others = (ar.reshape(-1)[order] for ar, order in zip((ar1, ar2), orders))
     first = None if assume_unique else _starts(values, True)
     place = searchsorted(others, values)
     shared = others[_core.ufuncs["minimum"](place, others.size - 1)] == values if others.size else place < 0
@@ -360,7 +360,7 @@ def setdiff1d(ar1, ar2, assume_unique=False):
     Raises: nothing of its own.
     Source: numpy.setdiff1d
     """
-    values, first = (as_array(ar1).ravel(), None) if assume_unique else _in_order(ar1, False)
+    values, first = (as_array(ar1).reshape(-1), None) if assume_unique else _in_order(ar1, False)
     return values[_both(first, isin(values, ar2, invert=True))]
 
 

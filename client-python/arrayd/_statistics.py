@@ -244,7 +244,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
     Raises: ValueError for fewer than 1 bin or edges that are not ascending.
     Source: numpy.histogram_bin_edges
     """
-    a = _real(as_array(a)).ravel()
+    a = _real(as_array(a)).reshape(-1)
     if isinstance(bins, str):
         raise TypeError("bins by the name of a rule: give a number or the edges")
     if not (isinstance(bins, ndarray) and bins.ndim) and np.ndim(bins) == 0:
@@ -305,8 +305,8 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
         weights = as_array(weights)
         if weights.shape != a.shape:
             raise ValueError("weights should have the same shape as a.")
-        weights = weights.ravel()
-    a = _real(a).ravel()
+        weights = weights.reshape(-1)
+    a = _real(a).reshape(-1)
     if a.dtype.kind == "b":
         a = a.astype(np.uint8)
     edges = histogram_bin_edges(a, bins, range)

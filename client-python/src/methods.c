@@ -81,7 +81,41 @@ int ad__py_order(PyObject *order, PyObject *a, char otherwise) {
     }
     if (letter == 'C' || letter == 'F') return letter;
     ad_array_info info = ad__py_info(a);
-    return info.f_contiguous && !info.contiguous ? 'F' : 'C';
+    if (info.contiguous || info.f_contiguous) return info.contiguous ? 'C' : 'F';
+    return letter == 'K' && info.ndim > 1 ? 'K' : 'C';
+}
+
+/* The axes by falling strides, as NumPy's copies have them in order 'K': those that repeat elements are innermost. */
+static void order_axes(const ad_array_info *info, int *axes) {
+    for (int n = 0; n < info->ndim; n++) {
+        int i = n;
+        for (; i > 0 && llabs(info->strides[axes[i - 1]]) < llabs(info->strides[n]); i--) axes[i] = axes[i - 1];
+        axes[i] = n;
+    }
+}
+
+/* The same for elements that are read in order 'K': an axis that repeats elements, or has one, stays where it is. */
+static void order_axes_read(const ad_array_info *info, int *axes) {
+    for (int n = info->ndim - 1; n >= 0; n--) {
+        const int64_t outer = info->shape[n] == 1 ? 0 : llabs(info->strides[n]);
+        int place = n;
+        for (int i = n + 1; outer && i < info->ndim; i++) {
+            const int64_t inner = info->shape[axes[i]] == 1 ? 0 : llabs(info->strides[axes[i]]);
+            if (!inner) continue;
+            if (inner <= outer) break;
+            place = i;
+        }
+        for (int i = n; i < place; i++) axes[i] = axes[i + 1];
+        axes[place] = n;
+    }
+}
+
+static int reshape_order(PyObject *order, PyObject *a) {
+    if (PyUnicode_Check(order) && PyUnicode_CompareWithASCIIString(order, "K") == 0) {
+        PyErr_SetString(PyExc_ValueError, "order 'K' is not permitted for reshaping");
+        return -1;
+    }
+    return ad__py_order(order, a, 'C');
 }
 
 static PyObject *py_reshape(PyObject *a, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
@@ -90,33 +124,44 @@ static PyObject *py_reshape(PyObject *a, PyObject *const *args, Py_ssize_t npos,
     ad__py_shape shape;
     int order = 'C', copy = -1;
     if (kwnames && ad__py_arguments("reshape", names, args + npos, 0, kwnames, values) != 0) return NULL;
-    if (values[0] && (order = ad__py_order(values[0], a, 'C')) < 0) return NULL;
+    if (values[0] && (order = reshape_order(values[0], a)) < 0) return NULL;
     if (values[1] && values[1] != Py_None && (copy = PyObject_IsTrue(values[1])) < 0) return NULL;
     if (values[2] && npos == 0 ? ad__py_shape_of(values[2], &shape) != 0 : ad__py_ints(args, npos, &shape) != 0)
         return NULL;
     return ad__py_reshape(a, &shape, (char)order, copy);
 }
 
+/* The elements as one dimension, in order 'C', 'F' or 'K': a view where they lie so in memory and copy is false. */
+static PyObject *flatten(PyObject *a, char order, bool copy) {
+    const ad__py_shape flat = {1, {-1}};
+    ad_array_info info = ad__py_info(a);
+    int axes[AD_MAX_NDIM];
+    if (order == 'K') order_axes_read(&info, axes);
+    PyObject *turned = order == 'C' ? Py_NewRef(a) : ad__py_permuted(a, order == 'K' ? axes : NULL);
+    if (!turned) return NULL;
+    PyObject *result = ad__py_reshape(turned, &flat, 'C', copy || !ad__py_info(turned).contiguous ? 1 : -1);
+    Py_DECREF(turned);
+    return result;
+}
+
 static PyObject *py_ravel(PyObject *a, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
     static const char *const names[] = {"order", NULL};
-    const ad__py_shape flat = {1, {-1}};
     PyObject *order;
     int letter;
     if (ad__py_arguments("ravel", names, args, npos, kwnames, &order) != 0 ||
         (letter = ad__py_order(order, a, 'C')) < 0)
         return NULL;
-    return ad__py_reshape(a, &flat, (char)letter, -1);
+    return flatten(a, (char)letter, false);
 }
 
 static PyObject *py_flatten(PyObject *a, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
     static const char *const names[] = {"order", NULL};
-    const ad__py_shape flat = {1, {-1}};
     PyObject *order;
     int letter;
     if (ad__py_arguments("flatten", names, args, npos, kwnames, &order) != 0 ||
         (letter = ad__py_order(order, a, 'C')) < 0)
         return NULL;
-    return ad__py_reshape(a, &flat, (char)letter, 1);
+    return flatten(a, (char)letter, true);
 }
 
 /* ---- axes ---- */
@@ -248,19 +293,30 @@ static PyObject *py_view(PyObject *a, PyObject *const *args, Py_ssize_t npos, Py
 
 /* ---- copies ---- */
 
-PyObject *ad__py_astype(PyObject *a, int dtype, char order) {
-    ad__py_session *s = ((ad__py_array *)a)->session;
-    ad_array *turned, *made;
-    PyObject *copy, *result;
-    if (order != 'F' || ad__py_info(a).ndim < 2)
-        return ad__py_result(ad_astype(ad__py_handle(a), dtype, &made), &made, s);
-    int status = ad_transpose(ad__py_handle(a), NULL, &turned);
-    if (status) return ad__py_fail(status);
-    copy = ad__py_result(ad_astype(turned, dtype, &made), &made, s);
+/* A new array whose dimensions lie in memory in the order of axes. */
+static PyObject *cast_permuted(PyObject *a, int dtype, const int *axes) {
+    int back[AD_MAX_NDIM], status;
+    ad_array *turned, *made, *view;
+    for (int i = 0; i < ad__py_info(a).ndim; i++) back[axes[i]] = i;
+    if ((status = ad_transpose(ad__py_handle(a), axes, &turned)) != 0) return ad__py_fail(status);
+    status = ad_astype(turned, dtype, &made);
     ad_array_release(turned);
-    result = copy ? ad__py_permuted(copy, NULL) : NULL;
-    Py_XDECREF(copy);
-    return result;
+    ad__py_ensure();
+    if (status) return ad__py_fail(status);
+    status = ad_transpose(made, back, &view);
+    ad_array_release(made);
+    return ad__py_result(status, &view, ((ad__py_array *)a)->session);
+}
+
+PyObject *ad__py_astype(PyObject *a, int dtype, char order) {
+    ad_array_info info = ad__py_info(a);
+    int axes[AD_MAX_NDIM];
+    ad_array *made;
+    if (order == 'C' || info.ndim < 2)
+        return ad__py_result(ad_astype(ad__py_handle(a), dtype, &made), &made, ((ad__py_array *)a)->session);
+    if (order == 'K') order_axes(&info, axes);
+    for (int i = 0; order == 'F' && i < info.ndim; i++) axes[i] = info.ndim - 1 - i;
+    return cast_permuted(a, dtype, axes);
 }
 
 static PyObject *cannot_cast(int from, int to, PyObject *casting) {
@@ -367,7 +423,7 @@ static PyObject *py_tobytes(PyObject *a, PyObject *const *args, Py_ssize_t npos,
 PyMethodDef ad__py_array_methods[] = {
     {"reshape", FAST(py_reshape), METH_FASTCALL | METH_KEYWORDS,
      "reshape(*shape, order='C', copy=None): the same elements in another shape; a view where that is possible."},
-    {"ravel", FAST(py_ravel), METH_FASTCALL | METH_KEYWORDS, "ravel(order='C'): one dimension; a view where possible."},
+    {"ravel", FAST(py_ravel), METH_FASTCALL | METH_KEYWORDS, "ravel(order='C'): one dimension, contiguous; a view where the elements lie so."},
     {"flatten", FAST(py_flatten), METH_FASTCALL | METH_KEYWORDS, "flatten(order='C'): a copy with one dimension."},
     {"transpose", FAST(py_transpose), METH_FASTCALL, "transpose(*axes): a view with the axes in another order."},
     {"swapaxes", FAST(py_swapaxes), METH_FASTCALL | METH_KEYWORDS, "swapaxes(axis1, axis2): a view."},
