@@ -117,7 +117,12 @@ __all__ = sorted({name for name in {*globals(), *_HOME, *_MODULES} if not name.s
 
 
 def __dir__():
-    return sorted({*globals(), *_HOME, *_MODULES, "bfloat16"})
+    names = {*globals(), *_HOME, *_MODULES}
+    try:
+        __getattr__("bfloat16")
+    except AttributeError:
+        return sorted(names)
+    return sorted({*names, "bfloat16"})
 
 
 def __getattr__(name):
@@ -129,6 +134,9 @@ def __getattr__(name):
         return globals()[name]
     # ml_dtypes, which defines it, is imported only when asked for.
     if name == "bfloat16":
-        return _core.as_dtype("bfloat16").type
+        try:
+            return _core.as_dtype("bfloat16").type
+        except TypeError as error:
+            raise AttributeError(f"module {__name__!r} has no attribute 'bfloat16': {error}", name=name) from None
     from ._removed import missing
     raise missing(name)

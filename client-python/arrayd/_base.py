@@ -57,9 +57,17 @@ def shape_tuple(shape):
     if isinstance(shape, ndarray):
         shape = shape.get()
     try:
-        return (operator.index(shape),)
+        return (_dimension(shape),)
     except TypeError:
-        return tuple(operator.index(n) for n in shape)
+        if isinstance(shape, bool):
+            raise
+        return tuple(_dimension(n) for n in shape)
+
+
+def _dimension(n):
+    if isinstance(n, bool):
+        raise TypeError("an integer is required for a dimension, not a bool")
+    return operator.index(n)
 
 
 def normalize_axis(axis, ndim, name=None):
@@ -137,6 +145,22 @@ def give(result, out, casting="same_kind"):
         raise TypeError(f"Cannot cast result from {result.dtype!r} to {out.dtype!r} with casting rule {casting!r}")
     out[...] = result
     return out
+
+
+def give_product(result, out):
+    """As give, for products: out must be C-contiguous and have the result's type."""
+    if isinstance(out, ndarray) and (out.dtype != result.dtype or out.ndim != result.ndim or not out.flags.c_contiguous):
+        raise ValueError("output array is not acceptable (must have the right datatype, number of dimensions, and be a "
+                         "C-Array)")
+    return give(result, out)
+
+
+def give_elements(result, out):
+    """As give, for elements that were chosen: they are cast to out's type whatever that loses, if it is one that casts
+    safely to theirs, as in NumPy."""
+    if isinstance(out, ndarray) and not np.can_cast(out.dtype, result.dtype, "safe"):
+        raise TypeError(f"Cannot cast array data from {out.dtype!r} to {result.dtype!r} according to the rule 'safe'")
+    return give(result, out, "unsafe")
 
 
 def on_device(device, function, *args, **kwargs):

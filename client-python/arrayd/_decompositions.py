@@ -289,7 +289,7 @@ def lstsq(a, b, rcond=None):
 
     Parameters: a: array of shape (M, N). b: array of shape (M,) or (M, K). rcond: the part of the largest singular
     value below which one is taken for 0; unless given, the type's precision times max(M, N).
-    Returns: tuple (x, the sums of squared residuals, empty where a's rank is below N or M <= N, the rank as an int, the
+    Returns: tuple (x, the sums of squared residuals, empty where a's rank is below N or M <= N, the rank as a numpy.int32, the
     singular values of a).
     Raises: LinAlgError for other shapes, or where the singular values did not converge.
     Source: numpy.linalg.lstsq
@@ -306,7 +306,7 @@ def lstsq(a, b, rcond=None):
     if rcond is None:
         rcond = float(np.finfo(kind).eps) * builtins.max(n, m)
     x, rank, values = call("lstsq", (a, sides), (float(rcond),), dtype=kind)
-    rank = int(rank)
+    rank = np.int32(int(rank))
     if rank == n and m > n:
         size = _core.ufuncs["absolute"](sides.astype(kind) - matmul(a.astype(kind), x))
         residuals = reduce("sum", size * size, 0)
@@ -453,7 +453,7 @@ def multi_dot(arrays, *, out=None):
     result = _product(arrays, _splits([a.shape[0] for a in arrays] + [arrays[-1].shape[1]]), 0, len(arrays) - 1)
     if first or last:
         result = result.reshape(() if first and last else (-1,))
-    return _base.give(result, out)
+    return _base.give_product(result, out)
 
 
 def _splits(sizes):

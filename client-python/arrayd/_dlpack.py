@@ -53,7 +53,7 @@ def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
             return _core.export_dlpack(self, 0, _is_versioned(max_version))
         except _NOT_EXPORTED as error:
             why = str(error)
-    if copy is False:
+    if copy is False and self.size:
         raise BufferError(f"copy=False: the elements can only be had as a copy: {why}")
     return self.get().__dlpack__(max_version=max_version)
 

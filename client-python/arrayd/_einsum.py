@@ -5,7 +5,7 @@ import string
 import numpy as np
 
 from . import _base
-from ._base import as_array, give, matrix_product, reduce
+from ._base import as_array, give, matrix_product, ndarray, reduce
 from ._linalg import _common
 
 _NO_OPERANDS = ("must specify the einstein sum subscripts string and at least one operand, or at least one operand and "
@@ -34,6 +34,8 @@ def einsum(*operands, out=None, dtype=None, order="K", casting="safe", optimize=
     if order == "A":
         order = "F" if all(a.flags.f_contiguous and not a.flags.c_contiguous for a in arrays) else "C"
     path = _path(operands, optimize) if optimize is not False and len(arrays) > 2 else None
+    if dtype is None and isinstance(out, ndarray):  # what is computed in has to hold out as well
+        dtype = _base.result_type(*arrays, out)
     arrays = [_cast(a, dtype, casting) for a in arrays]
     arrays = _common(*arrays)
     sizes = _sizes(terms, arrays)
@@ -46,7 +48,7 @@ def einsum(*operands, out=None, dtype=None, order="K", casting="safe", optimize=
     if out is None and order != "K":
         from ._creation import array
         return array(value, copy=None, order=order)
-    return give(value, out, casting if casting == "unsafe" else "same_kind")
+    return give(value, out, casting)
 
 
 def einsum_path(*operands, optimize="greedy", einsum_call=False):

@@ -20,8 +20,7 @@ def eye(N, M=None, k=0, dtype=float, order="C", *, device=None, like=None):
     """
     if device is not None:
         return _base.on_device(device, eye, N, M, k, dtype, order)
-    rows = operator.index(N)
-    result = zeros((rows, rows if M is None else operator.index(M)), dtype, order)
+    result = zeros((N, N if M is None else M), dtype, order)
     if result.size:
         line = result.diagonal(operator.index(k))
         if line.size:
@@ -49,6 +48,7 @@ def tri(N, M=None, k=0, dtype=float, *, like=None):
     Source: numpy.tri
     """
     columns = N if M is None else M
+    k = k if isinstance(k, (int, float, np.floating)) else operator.index(k)
     return (arange(N).reshape(-1, 1) >= arange(-k, columns - k)).astype(dtype, copy=False)
 
 

@@ -5,7 +5,7 @@ import operator
 import numpy as np
 
 from . import _base, _core
-from ._base import along, as_array, as_operand, call, give, ndarray, normalize_axis, shape_tuple
+from ._base import along, as_array, as_operand, call, give, give_elements, ndarray, normalize_axis, shape_tuple
 from ._manipulation import broadcast_arrays
 
 _MOST = (1 << 62) - 1  # bytes that an array may stand for: AD_MAX_BYTES
@@ -67,13 +67,13 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     Source: numpy.take
     """
     a, axis = _base.one_axis(as_array(a), axis)
-    if mode == "raise" and isinstance(indices, (int, np.integer)) and a.shape[axis]:
+    if mode == "raise" and isinstance(indices, (int, np.integer)) and type(indices) is not bool and a.shape[axis]:
         one = a[along(a.ndim, axis, indices)]
-        return one.copy() if out is None else give(one, out)
+        return one.copy() if out is None else give_elements(one, out)
     index = _bounded(_index_array(indices), a.shape[axis], mode)
     if index.size and a.shape[axis] == 0:
         raise IndexError("cannot do a non-empty take from an empty axes.")
-    return give(a[along(a.ndim, axis, index)], out)
+    return give_elements(a[along(a.ndim, axis, index)], out)
 
 
 def _mesh(shape, axis, ndim):
@@ -233,7 +233,7 @@ def compress(condition, a, axis=None, out=None):
     if isinstance(condition, np.ndarray):
         return take(a, np.flatnonzero(condition), axis, out)
     if condition.shape[0] == a.shape[axis]:
-        return give(a[along(a.ndim, axis, condition.astype(bool, copy=False))], out)
+        return give_elements(a[along(a.ndim, axis, condition.astype(bool, copy=False))], out)
     return take(a, flatnonzero(condition), axis, out)
 
 
@@ -263,6 +263,8 @@ def choose(a, choices, out=None, mode="raise"):
     Source: numpy.choose
     """
     from ._joining import stack
+    if not isinstance(a, (ndarray, np.ndarray)):
+        a = np.asarray(a)
     which = _index_array(a)
     choices = tuple(choices)
     kind = _base.result_type(*(as_operand(choice) for choice in choices))
@@ -273,7 +275,7 @@ def choose(a, choices, out=None, mode="raise"):
         which = _not_negative(which, len(options))
     table = stack(options)
     mesh = _mesh(table.shape, 0, table.ndim)
-    return give(table[(which[None], *mesh[1:])][0], out)
+    return give(table[(which[None], *mesh[1:])][0], out, "unsafe")
 
 
 def select(condlist, choicelist, default=0):

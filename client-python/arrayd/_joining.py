@@ -302,6 +302,15 @@ def tile(A, reps):
     return result.copy() if _core.shares_buffer(result, a) else result
 
 
+def _whole(repeats):
+    """How often to repeat, as a NumPy array of int64: arrays of numbers that might not be are refused, as in NumPy."""
+    if not isinstance(repeats, (ndarray, np.ndarray)):
+        return np.asarray(repeats, np.int64)
+    if not np.can_cast(repeats.dtype, np.int64, "safe"):
+        raise TypeError(f"Cannot cast array data from {repeats.dtype!r} to dtype('int64') according to the rule 'safe'")
+    return _base.as_host(repeats, "repeats").astype(np.int64)
+
+
 def repeat(a, repeats, axis=None):
     """Each element, or slice along an axis, repeated.
 
@@ -312,7 +321,7 @@ def repeat(a, repeats, axis=None):
     Source: numpy.repeat
     """
     a, axis = _base.one_axis(as_array(a), axis)
-    repeats = _base.as_host(repeats, "repeats").astype(np.int64)
+    repeats = _whole(repeats)
     size = a.shape[axis]
     if size and (repeats < 0).any():
         raise ValueError("repeats may not contain negative values.")

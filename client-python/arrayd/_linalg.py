@@ -5,7 +5,7 @@ import operator
 import numpy as np
 
 from . import _base, _core
-from ._base import as_array, give, matrix_product, normalize_axes, normalize_axis, reduce
+from ._base import as_array, give, give_product, matrix_product, normalize_axes, normalize_axis, reduce
 from ._manipulation import broadcast_to, moveaxis
 
 
@@ -52,19 +52,20 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None):
 def dot(a, b, out=None):
     """Product of two arrays: over the last axis of a and the last but one of b (the only one when it is 1-d).
 
-    Parameters: a, b: arrays or numbers. out: array to fill.
+    Parameters: a, b: arrays or numbers. out: C-contiguous array to fill, of the result's shape and type.
     Returns: ndarray of shape a.shape[:-1] + b.shape without that axis; the plain product when one is 0-d.
-    Raises: ValueError when the axes differ in size.
+    Raises: ValueError when the axes differ in size, or for another out.
     Source: numpy.dot
     """
     a, b = as_array(a), as_array(b)
     if a.ndim == 0 or b.ndim == 0:
-        return give(a * b, out)
+        result = a * b
+        return (give_product if result.dtype.char in "fdFD" else give)(result, out)  # what BLAS takes, in NumPy
     axis = b.ndim - 2 if b.ndim > 1 else 0
     if a.shape[-1] != b.shape[axis]:
         raise ValueError(f"shapes {_text(a.shape)} and {_text(b.shape)} not aligned: {a.shape[-1]} (dim {a.ndim - 1}) "
                          f"!= {b.shape[axis]} (dim {axis})")
-    return give(tensordot(a, b, ((a.ndim - 1,), (axis,))), out)
+    return give_product(tensordot(a, b, ((a.ndim - 1,), (axis,))), out)
 
 
 def _text(shape):

@@ -1,10 +1,22 @@
 """The class of polynomials in one variable."""
 import builtins
+import functools
+import operator
 
 import numpy as np
 
 from . import _base
 from ._base import as_array, ndarray
+
+
+def _unless_array(operate):
+    """Of a reflected operator: an array on the left takes the polynomial for the array of its coefficients."""
+    def decorate(method):
+        @functools.wraps(method)
+        def reflected(self, other):
+            return operate(as_array(other), self.coeffs) if isinstance(other, (ndarray, np.ndarray)) else method(self, other)
+        return reflected
+    return decorate
 
 
 class poly1d:
@@ -108,16 +120,21 @@ class poly1d:
     def __mul__(self, other):
         return made(self._coeffs * other) if np.isscalar(other) else _poly.polymul(self, poly1d(other))
 
-    __rmul__ = __mul__
+    @_unless_array(operator.mul)
+    def __rmul__(self, other):
+        return self * other
 
     def __add__(self, other):
         return _poly.polyadd(self, poly1d(other))
 
-    __radd__ = __add__
+    @_unless_array(operator.add)
+    def __radd__(self, other):
+        return self + other
 
     def __sub__(self, other):
         return _poly.polysub(self, poly1d(other))
 
+    @_unless_array(operator.sub)
     def __rsub__(self, other):
         return _poly.polysub(poly1d(other), self)
 
@@ -132,14 +149,22 @@ class poly1d:
     def __truediv__(self, other):
         return made(self._coeffs / other) if np.isscalar(other) else _poly.polydiv(self, poly1d(other))
 
+    @_unless_array(operator.truediv)
     def __rtruediv__(self, other):
         return made(other / self.coeffs) if np.isscalar(other) else _poly.polydiv(poly1d(other), self)
 
     def __eq__(self, other):
+        if isinstance(other, ndarray):
+            return other == self.coeffs
         if not isinstance(other, poly1d):
             return NotImplemented
         one, two = _poly._padded(self._coeffs, other._coeffs)
         return bool(_base.reduce("all", one == two))
+
+    def __ne__(self, other):
+        if isinstance(other, ndarray):
+            return other != self.coeffs
+        return not self == other
 
     def __getitem__(self, val):
         c = self._coeffs

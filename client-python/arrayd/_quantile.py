@@ -83,17 +83,18 @@ def _of_sorted(rows, q, method, weak):
     if _picks(q, method):
         index = np.where(weight > 0, above, below)
         return rows[int(index)].copy() if q.ndim == 0 else rows[array(index)]
+    kind = _weight_type(rows, q, weak)
     if q.ndim == 0:
-        weight = float(weight) if weak else np.asarray(weight, _weight_type(rows, q, weak))[()]
-        return _lerp(_floats(rows[int(below)]), _floats(rows[int(above)]), weight)
-    weight = np.asarray(weight, _weight_type(rows, q, weak))
-    low, high = _floats(rows[array(below)]), _floats(rows[array(above)])
+        weight = float(weight) if weak else np.asarray(weight, kind)[()]
+        return _lerp(_floats(rows[int(below)], kind), _floats(rows[int(above)], kind), weight)
+    weight = np.asarray(weight, kind)
+    low, high = _floats(rows[array(below)], kind), _floats(rows[array(above)], kind)
     return _lerp(low, high, array(weight).reshape(q.shape + (1,) * (rows.ndim - 1)))
 
 
-def _floats(a):
-    """a so that differences of its elements are not cut off; bools have none, as in NumPy."""
-    return a.astype(float) if a.dtype.kind in "iu" else a
+def _floats(a, kind):
+    """a so that differences of its elements are not cut off, for weights of a kind; bools have none, as in NumPy."""
+    return a.astype(_base.result_type(a.dtype, kind)) if a.dtype.kind in "iu" else a
 
 
 def _of_counted(rows, q, method, weak, count):
@@ -114,7 +115,8 @@ def _of_counted(rows, q, method, weak, count):
     if _picks(q, method):
         result = elements(where(weight > 0, above, below))
     else:
-        result = _lerp(_floats(elements(below)), _floats(elements(above)), as_array(weight, _weight_type(rows, q, weak)))
+        kind = _weight_type(rows, q, weak)
+        result = _lerp(_floats(elements(below), kind), _floats(elements(above), kind), as_array(weight, kind))
     return moveaxis(result, -1, 0).reshape(q.shape + rows.shape[:-1])
 
 

@@ -180,8 +180,16 @@ def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=no_value, *, where=
     Raises: AxisError; ValueError when both ddof and correction are given.
     Source: numpy.std
     """
+    _check_root(out)
     return reduce("std", _with_axes(a, axis), axis, dtype, out, _keep(keepdims), None, _mask(where),
                   _correction(ddof, correction))
+
+
+def _check_root(out):
+    """TypeError for an out that takes no square roots."""
+    if isinstance(out, ndarray) and out.dtype.kind not in _base.INEXACT:
+        raise TypeError(f"Cannot cast ufunc 'sqrt' output from dtype('float64') to {out.dtype!r} with casting rule "
+                        "'same_kind'")
 
 
 def _index(name, a, axis, out, keepdims):
@@ -189,6 +197,8 @@ def _index(name, a, axis, out, keepdims):
     a = as_array(a)
     if axis is not None:
         axis = normalize_axis(axis, a.ndim or 1)
+    if isinstance(out, ndarray) and not np.can_cast(out.dtype, np.int64, "safe"):
+        raise TypeError(f"Cannot cast array data from {out.dtype!r} to dtype('int64') according to the rule 'safe'")
     return reduce(name, a, axis, None, out, _keep(keepdims))
 
 
@@ -356,6 +366,7 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=no_value, *, whe
     a = as_array(a)
     if a.dtype.kind not in _base.INEXACT:
         return std(a, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+    _check_root(out)
     _check_inexact(dtype, out)
     return reduce("nanstd", a, axis, dtype, out, _keep(keepdims), None, _mask(where), _correction(ddof, correction))
 
@@ -490,7 +501,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
         rows = call("sort", (rows,), (rows.ndim - 1,))
         result = reduce("mean", rows[..., (n - 1) // 2:n // 2 + 1], rows.ndim - 1)
         result = _nan_where_last(result, rows)
-    return give(_kept(result, a, axes, keepdims), out)
+    return give(_kept(result, a, axes, keepdims), out, "unsafe")
 
 
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=no_value):
@@ -511,7 +522,8 @@ def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=no_value):
     count = reduce("count_nonzero", rows == rows, rows.ndim - 1, keepdims=True)
     # Of n numbers those at (n-1)//2 and n//2; of none those at -1 and 0, which are NaN.
     middle = (count - _base.iota(2, 1, -1, np.int64)) // 2
-    return give(_kept(reduce("mean", take_along_axis(rows, middle, -1), rows.ndim - 1), a, axes, _keep(keepdims)), out)
+    return give(_kept(reduce("mean", take_along_axis(rows, middle, -1), rows.ndim - 1), a, axes, _keep(keepdims)), out,
+                "unsafe")
 
 
 def _rows(a, axes):

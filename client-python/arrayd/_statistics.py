@@ -163,7 +163,7 @@ def bincount(x, /, weights=None, minlength=0):
 
     Parameters: x: 1-d array of ints that are not negative. weights: count these instead of ones. minlength: least
     length of the result.
-    Returns: ndarray of shape (max(x.max() + 1, minlength),), int64, or float64 with weights.
+    Returns: ndarray of shape (max(x.max() + 1, minlength),), int64, or float64 with weights unless x is empty.
     Raises: ValueError for more dimensions, negative ints or weights that do not fit; TypeError for other types.
     Source: numpy.bincount
     """
@@ -185,13 +185,12 @@ def bincount(x, /, weights=None, minlength=0):
         weights = as_array(weights, float)
         if weights.shape != x.shape:
             raise ValueError("The weights and list don't have the same length.")
-    length = minlength
-    if x.size:
-        low, high = _ends(x)
-        if low < 0:
-            raise ValueError("'list' argument must have no negative elements")
-        length = max(length, high + 1)
-    return _counts(x, weights, length)
+    if not x.size:
+        return _base.zeros((minlength,), np.int64)
+    low, high = _ends(x)
+    if low < 0:
+        raise ValueError("'list' argument must have no negative elements")
+    return _counts(x, weights, max(minlength, high + 1))
 
 
 def _ends(x):
@@ -226,13 +225,19 @@ def digitize(x, bins, right=False):
     if not isinstance(bins, ndarray):
         host = np.asarray(bins)
         np.digitize(0, host)
-        if host.size and host[0] > host[-1]:
+        if host.size > 1 and _falls(host[0], host[1:][np.argmax(host[1:] != host[0])]):
             return host.size - searchsorted(host[::-1], x, side)
         return searchsorted(host, x, side)
-    if bins.size == 0:
+    if bins.size < 2:
         return searchsorted(bins, x, side)
     down = bins.size - searchsorted(bins[::-1], x, side)
-    return _u["where"](bins[0] > bins[-1], down, searchsorted(bins, x, side))
+    other = bins[1:][reduce("argmax", bins[1:] != bins[0])]
+    return _u["where"](_falls(bins[0], other), down, searchsorted(bins, x, side))
+
+
+def _falls(first, other):
+    """Whether bins descend of which the first edge that is not equal to the first one is other: NaN comes last."""
+    return (other != first) & ~(first < other)
 
 
 def histogram_bin_edges(a, bins=10, range=None, weights=None):

@@ -246,6 +246,10 @@ static int check_ndim(Py_ssize_t n) {
 
 static int add_dimension(ad__py_shape *shape, PyObject *o) {
     if (!o) return -1;
+    if (PyBool_Check(o)) {
+        PyErr_SetString(PyExc_TypeError, "an integer is required for a dimension, not a bool");
+        return -1;
+    }
     if (ad__py_int64(o, &shape->dim[shape->ndim++]) == 0) return 0;
     if (PyErr_ExceptionMatches(PyExc_OverflowError))
         PyErr_SetString(PyExc_ValueError, "Maximum allowed dimension exceeded");

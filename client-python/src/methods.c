@@ -365,8 +365,28 @@ static PyObject *py_deepcopy(PyObject *a, PyObject *memo) {
     return ad__py_astype(a, ad__py_info(a).dtype, (char)ad__py_order(NULL, a, 'K'));
 }
 
+/* What NumPy makes one element of a type of; it raises for whatever is none. */
+static PyObject *as_element(PyObject *value, int dtype) {
+    PyObject *type = ad__py_dtype_get(dtype), *shape = PyTuple_New(0), *filled = NULL;
+    PyObject *one = type && shape ? PyObject_CallFunctionObjArgs(ad__py.np_empty, shape, type, NULL) : NULL;
+    if (one) filled = PyObject_CallMethod(one, "fill", "(O)", value);
+    if (!filled) Py_CLEAR(one);
+    Py_XDECREF(filled);
+    Py_XDECREF(shape);
+    Py_XDECREF(type);
+    return one;
+}
+
 static PyObject *py_fill(PyObject *a, PyObject *value) {
-    return ad__py_assign(a, value) == 0 ? Py_NewRef(Py_None) : NULL;
+    const bool is_array = ad__py_is_array(value);
+    if (is_array && ad__py_info(value).ndim) {
+        PyErr_SetString(PyExc_ValueError, "setting an array element with a sequence.");
+        return NULL;
+    }
+    PyObject *element = is_array || PyFloat_CheckExact(value) ? Py_NewRef(value) : as_element(value, ad__py_info(a).dtype);
+    int status = element ? ad__py_assign(a, element) : -1;
+    Py_XDECREF(element);
+    return status == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 /* ---- elements ---- */

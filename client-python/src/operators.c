@@ -148,11 +148,31 @@ static PyObject *nb_inplace_power(PyObject *x, PyObject *y, PyObject *modulus) {
 static PyObject *nb_matrix_multiply(PyObject *x, PyObject *y) { return ad__py_matmul(x, y, NULL); }
 static PyObject *nb_inplace_matrix_multiply(PyObject *x, PyObject *y) { return ad__py_matmul(x, y, x); }
 
+/* Equality with what is no number has an answer for each element, too: see _equality.py. */
+static PyObject *compare_object(PyObject *x, PyObject *y, int op) {
+    PyObject *module = PyImport_ImportModule("arrayd._equality");
+    PyObject *compare = module ? PyObject_GetAttrString(module, "compare") : NULL;
+    PyObject *result = compare ? PyObject_CallFunctionObjArgs(compare, x, y, op == Py_NE ? Py_True : Py_False, NULL) : NULL;
+    Py_XDECREF(compare);
+    Py_XDECREF(module);
+    return result;
+}
+
+/* A number of NumPy's that no type of arrays holds: text, a date. */
+static bool is_foreign(PyObject *y) {
+    return PyObject_TypeCheck(y, ad__py.np_generic) && ad__py_scalar_type(Py_TYPE(y)) < 0;
+}
+
 static PyObject *tp_richcompare(PyObject *x, PyObject *y, int op) {
     static const int ids[] = {
         [Py_LT] = AD_UFUNC_less,      [Py_LE] = AD_UFUNC_less_equal, [Py_EQ] = AD_UFUNC_equal,
         [Py_NE] = AD_UFUNC_not_equal, [Py_GT] = AD_UFUNC_greater,    [Py_GE] = AD_UFUNC_greater_equal};
-    return binary(x, y, ids[op], 1);
+    const bool equality = op == Py_EQ || op == Py_NE;
+    if (equality && is_foreign(y)) return compare_object(x, y, op);
+    PyObject *result = binary(x, y, ids[op], 1);
+    if (result != Py_NotImplemented || !equality) return result;
+    Py_DECREF(result);
+    return compare_object(x, y, op);
 }
 
 /* ---- one element as a Python number: waits ---- */

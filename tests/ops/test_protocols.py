@@ -168,7 +168,7 @@ def no_more_than_a_few(get):
 def holds_host_arrays(value):
     if isinstance(value, (list, tuple)):
         return any(map(holds_host_arrays, value))
-    return isinstance(value, (np.ndarray, np.generic))
+    return isinstance(value, (np.ndarray, np.generic)) and type(value) is not np.int32  # the rank that lstsq waits for
 
 
 def close(expected, actual, name):
@@ -181,7 +181,7 @@ def close(expected, actual, name):
     if name in ("linalg.eig", "linalg.eigvals"):  # complex whatever they are, as CuPy's
         expected = expected.astype(actual.dtype)
     assert expected.shape == actual.shape and expected.dtype.kind == actual.dtype.kind, (expected, actual)
-    assert expected.dtype == actual.dtype or name == "linalg.lstsq", (expected, actual)
+    assert expected.dtype == actual.dtype, (expected, actual)
     if name in ("linalg.eigh", "linalg.svd", "linalg.qr", "linalg.eig"):  # up to a sign
         expected, actual = abs(expected), abs(actual)
     if name != "empty_like":

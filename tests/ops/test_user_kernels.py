@@ -248,15 +248,44 @@ def test_wrong_calls():
         generic(ad.zeros(3, "int8"), 300)
     with pytest.raises(ValueError, match="cannot be broadcast"):
         squared_diff(a, ad.zeros(4, "float32"))
-    with pytest.raises(ValueError, match=r"out shape is mismatched: z has \(4,\), and it must be \(3,\)"):
+    with pytest.raises(ValueError, match="cannot be broadcast"):
         squared_diff(a, a, ad.zeros(4, "float32"))
+    with pytest.raises(ValueError, match=r"out shape is mismatched: z has \(1,\), and it must be \(3,\)"):
+        squared_diff(a, a, ad.zeros(1, "float32"))
     with pytest.raises(ValueError, match="block_size must be 1 to 1024"):
         squared_diff(a, a, block_size=2048)
 
 
+def test_outputs_are_broadcast_with_the_inputs():
+    kernel = ad.ElementwiseKernel("T x", "T z", "z = x + i", "placed")
+    out = ad.zeros((2, 3))
+    assert kernel(ad.arange(3.0), out) is out
+    np.testing.assert_array_equal(out.get(), [[0, 2, 4], [3, 5, 7]])
+    np.testing.assert_array_equal(kernel(2.0, out[0]).get(), [2, 3, 4])
+    two = ad.ElementwiseKernel("T x", "T y, T z", "y = x; z = -x", "two")
+    with pytest.raises(ValueError, match=r"out shape is mismatched: y has \(3,\), and it must be \(2, 3\)"):
+        two(ad.arange(3.0), ad.zeros(3), out)
+    column = ad.zeros((2, 1))
+    with pytest.raises(ValueError, match=r"out shape is mismatched: z has \(2, 1\), and it must be \(2, 3\)"):
+        kernel(ad.arange(3.0), column)
+
+
+def test_a_parameter_named_n():
+    x = ad.arange(4.0)
+    kernel = ad.ElementwiseKernel("T x, int64 n", "T z", "z = x + n", "shifted")
+    np.testing.assert_array_equal(kernel(x, 10).get(), [10, 11, 12, 13])
+    kernel = ad.ElementwiseKernel("T x", "T n", "n = x * _ind.size()", "scaled")
+    np.testing.assert_array_equal(kernel(x).get(), [0, 4, 8, 12])
+    np.testing.assert_array_equal(ad.ElementwiseKernel("T x", "T z", "z = n", "counted")(x).get(), [4] * 4)
+    total = ad.ReductionKernel("T x, int64 n", "T z", "x * n", "a + b", "z = a", "0", "weighted")
+    assert total(x, 3) == 18
+    total = ad.ReductionKernel("T x", "T n", "x", "a + b", "n = a", "0", "summed")
+    assert total(x) == 6
+
+
 @pytest.mark.parametrize("declared, message", {
     "x": "must be a type and a name", "float31 x": "'float31' is neither", "T i": "reserved", "T _x": "reserved",
-    "T n": "reserved", "T x, T x": "declared twice", "wild T x": "unknown keyword 'wild'", "9 x": "no placeholder",
+    "T x, T x": "declared twice", "wild T x": "unknown keyword 'wild'", "9 x": "no placeholder",
     "T x-y": "C identifier", "float x": "'float' is neither",
 }.items())
 def test_wrong_declarations(declared, message):

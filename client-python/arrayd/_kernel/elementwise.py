@@ -47,8 +47,8 @@ class ElementwiseKernel(Declared):
         squared_diff(a, b)
 
     In the code, parameters are elements; those that are declared raw are arrays: x[i], x[index], x.size(), x.shape(),
-    x.strides(). i is the element's number in C order and n how many there are, as is _ind.size(); _ind.get() is its
-    index, in dimensions of which some have been merged unless reduce_dims is False.
+    x.strides(). i is the element's number in C order and _ind.size() how many there are, as is n where no parameter has
+    that name; _ind.get() is its index, in dimensions of which some have been merged unless reduce_dims is False.
 
     Parameters: in_params: inputs: types and names, "float32 x, raw T y"; one letter stands for whatever type the
     arguments have. out_params: outputs, the same. operation: the code. name: the kernel's. reduce_dims: merge
@@ -98,15 +98,15 @@ class ElementwiseKernel(Declared):
 
     def _shape(self, args, size):
         """The shape that the kernel runs over."""
-        taken = [a.shape for p, a in zip(self.in_params, args) if is_array(a) and not p.raw]
         given = [(p.name, a.shape) for p, a in zip(self.out_params, args[self.nin:]) if not p.raw]
+        taken = [a.shape for p, a in zip(self.params, args) if is_array(a) and not p.raw]
         if size is not None:
-            if taken or given:
+            if taken:
                 raise ValueError(f"{self.name}: size can be given only if all of the arrays are raw")
             return (operator.index(size),)
-        if not taken and not given and any(map(is_array, args)):
+        if not taken and any(map(is_array, args)):
             raise ValueError(f"{self.name}: loop size is undefined: all arrays are raw, so size must be given")
-        shape = broadcast(taken or [out for _, out in given])
+        shape = broadcast(taken)
         for name, out in given:
             if out != shape:
                 raise ValueError(f"{self.name}: out shape is mismatched: {name} has {out}, and it must be {shape}")
@@ -153,9 +153,10 @@ class ElementwiseKernel(Declared):
         lines = [head(dtypes, self.preamble, self.operation, self._prepare, self._after), typedefs(types),
                  code(self.preamble, f"preamble of {self.name}"),
                  f'extern "C" __global__ void {self._entry}({", ".join(declared)}) {{',
-                 f"ad_kernel::indexer<{ndim}> _ind(_shape);", "const ptrdiff_t n = _ind.size();", *before,
+                 f"ad_kernel::indexer<{ndim}> _ind(_shape);", "const ptrdiff_t _n = _ind.size();",
+                 "" if any(p.name == "n" for p in self.params) else "[[maybe_unused]] const ptrdiff_t n = _n;", *before,
                  code(self._prepare, f"loop_prep of {self.name}", ";"),
-                 "for (ptrdiff_t i = (ptrdiff_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; "
+                 "for (ptrdiff_t i = (ptrdiff_t)blockIdx.x * blockDim.x + threadIdx.x; i < _n; "
                  "i += (ptrdiff_t)blockDim.x * gridDim.x) {",
                  "_ind.set(i);", *each, code(self.operation, self.name, ";"), "}",
                  code(self._after, f"after_loop of {self.name}", ";"), "}"]
