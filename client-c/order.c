@@ -16,7 +16,8 @@ static int64_t step_along(const ad_operand *in, int ndim, int axis) {
 static int compare_axes(const ad_op *op, int ndim, int axis, int inside) {
     int verdict = NOTHING_TELLS;
     for (int i = op->nout; i < op->nout + op->nin; i++) {
-        const int64_t outer = step_along(&op->operand[i], ndim, axis), inner = step_along(&op->operand[i], ndim, inside);
+        const int64_t outer = step_along(&op->operand[i], ndim, axis),
+                      inner = step_along(&op->operand[i], ndim, inside);
         if (!outer || !inner) continue;
         if (inner <= outer) return STAYS;
         verdict = GOES_INSIDE;

@@ -323,7 +323,7 @@ int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *o
     int axes[AD_MAX_NDIM], status = prepare(&c, in);
     if (!status)
         status = c.ndim > 1 && !has_out(&c) && ad__find_order(&c.op, c.ndim, axes) ? send_permuted(&c, axes, made)
-                                                                                  : send(&c, made);
+                                                                                   : send(&c, made);
     if (!status && options)
         for (int k = 0; k < c.row->nout; k++)
             if (!made[k]) made[k] = ad_array_retain(options->out[k]);

@@ -383,7 +383,8 @@ static PyObject *py_fill(PyObject *a, PyObject *value) {
         PyErr_SetString(PyExc_ValueError, "setting an array element with a sequence.");
         return NULL;
     }
-    PyObject *element = is_array || PyFloat_CheckExact(value) ? Py_NewRef(value) : as_element(value, ad__py_info(a).dtype);
+    PyObject *element =
+        is_array || PyFloat_CheckExact(value) ? Py_NewRef(value) : as_element(value, ad__py_info(a).dtype);
     int status = element ? ad__py_assign(a, element) : -1;
     Py_XDECREF(element);
     return status == 0 ? Py_NewRef(Py_None) : NULL;
@@ -443,7 +444,8 @@ static PyObject *py_tobytes(PyObject *a, PyObject *const *args, Py_ssize_t npos,
 PyMethodDef ad__py_array_methods[] = {
     {"reshape", FAST(py_reshape), METH_FASTCALL | METH_KEYWORDS,
      "reshape(*shape, order='C', copy=None): the same elements in another shape; a view where that is possible."},
-    {"ravel", FAST(py_ravel), METH_FASTCALL | METH_KEYWORDS, "ravel(order='C'): one dimension, contiguous; a view where the elements lie so."},
+    {"ravel", FAST(py_ravel), METH_FASTCALL | METH_KEYWORDS,
+     "ravel(order='C'): one dimension, contiguous; a view where the elements lie so."},
     {"flatten", FAST(py_flatten), METH_FASTCALL | METH_KEYWORDS, "flatten(order='C'): a copy with one dimension."},
     {"transpose", FAST(py_transpose), METH_FASTCALL, "transpose(*axes): a view with the axes in another order."},
     {"swapaxes", FAST(py_swapaxes), METH_FASTCALL | METH_KEYWORDS, "swapaxes(axis1, axis2): a view."},

@@ -152,7 +152,8 @@ static PyObject *nb_inplace_matrix_multiply(PyObject *x, PyObject *y) { return a
 static PyObject *compare_object(PyObject *x, PyObject *y, int op) {
     PyObject *module = PyImport_ImportModule("arrayd._equality");
     PyObject *compare = module ? PyObject_GetAttrString(module, "compare") : NULL;
-    PyObject *result = compare ? PyObject_CallFunctionObjArgs(compare, x, y, op == Py_NE ? Py_True : Py_False, NULL) : NULL;
+    PyObject *result =
+        compare ? PyObject_CallFunctionObjArgs(compare, x, y, op == Py_NE ? Py_True : Py_False, NULL) : NULL;
     Py_XDECREF(compare);
     Py_XDECREF(module);
     return result;
