@@ -149,7 +149,8 @@ def give(result, out, casting="same_kind"):
 
 def give_product(result, out):
     """As give, for products: out must be C-contiguous and have the result's type."""
-    if isinstance(out, ndarray) and (out.dtype != result.dtype or out.ndim != result.ndim or not out.flags.c_contiguous):
+    fits = isinstance(out, ndarray) and out.dtype == result.dtype and out.ndim == result.ndim and out.flags.c_contiguous
+    if isinstance(out, ndarray) and not fits:
         raise ValueError("output array is not acceptable (must have the right datatype, number of dimensions, and be a "
                          "C-Array)")
     return give(result, out)

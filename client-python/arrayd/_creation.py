@@ -100,14 +100,20 @@ def _wrapped(value, dtype):
     return np.asarray(value, dtype)[()] if type(value) is int and dtype.kind in "iu" else value
 
 
+def _order_of(a, keep):
+    """In which order an array's elements lie: 'C', 'F', or where keep is true and it is neither its axes' order."""
+    if a.flags.c_contiguous or a.flags.f_contiguous:
+        return "C" if a.flags.c_contiguous else "F"
+    return _memory_order(a) if keep else "C"
+
+
 def _like(a, dtype, order, shape):
     """Shape, dtype and order of an array like a: the order may be that of its axes in memory."""
     a = as_array(a)
     dtype = a.dtype if dtype is None else dtype
     shape = a.shape if shape is None else shape_tuple(shape)
     if order in ("K", "A"):
-        lies = "C" if a.flags.c_contiguous else "F" if a.flags.f_contiguous else _memory_order(a) if order == "K" else "C"
-        order = lies if order == "A" or len(shape) == a.ndim else "C"
+        order = _order_of(a, order == "K") if order == "A" or len(shape) == a.ndim else "C"
     return shape, dtype, order
 
 

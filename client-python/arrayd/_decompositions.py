@@ -289,7 +289,7 @@ def lstsq(a, b, rcond=None):
 
     Parameters: a: array of shape (M, N). b: array of shape (M,) or (M, K). rcond: the part of the largest singular
     value below which one is taken for 0; unless given, the type's precision times max(M, N).
-    Returns: tuple (x, the sums of squared residuals, empty where a's rank is below N or M <= N, the rank as a numpy.int32, the
+    Returns: tuple (x, the sums of squared residuals, empty where a's rank is below N or M <= N, the rank (numpy.int32), the
     singular values of a).
     Raises: LinAlgError for other shapes, or where the singular values did not converge.
     Source: numpy.linalg.lstsq

@@ -10,7 +10,8 @@ def compare(a, other, unequal):
 
     Nothing waits for the server unless the elements must be asked one by one, as for a Decimal."""
     if not isinstance(other, (np.generic, type)):
-        if hasattr(type(other), "__array_ufunc__") or getattr(other, "__array_priority__", 0) > ndarray.__array_priority__:
+        priority = getattr(other, "__array_priority__", 0)
+        if hasattr(type(other), "__array_ufunc__") or priority > ndarray.__array_priority__:
             return NotImplemented
     try:
         host = np.asarray(other)

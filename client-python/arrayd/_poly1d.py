@@ -14,7 +14,8 @@ def _unless_array(operate):
     def decorate(method):
         @functools.wraps(method)
         def reflected(self, other):
-            return operate(as_array(other), self.coeffs) if isinstance(other, (ndarray, np.ndarray)) else method(self, other)
+            is_array = isinstance(other, (ndarray, np.ndarray))
+            return operate(as_array(other), self.coeffs) if is_array else method(self, other)
         return reflected
     return decorate
 

@@ -151,7 +151,7 @@ PyObject *ad__py_flags(PyObject *a, void *unused);
 
 /* ---- methods.c: shapes and copies ---- */
 PyObject *ad__py_reshape(PyObject *a, const ad__py_shape *shape, char order, int copy); /* copy: -1 if needed, 0, 1 */
-PyObject *ad__py_astype(PyObject *a, int dtype, char order);    /* a new array; order 'C', 'F' or 'K' */
+PyObject *ad__py_astype(PyObject *a, int dtype, char order); /* a new array; order 'C', 'F' or 'K' */
 /* What an order means for a: 'C', 'F', or 'K' where a lies in neither; -1 with an exception. */
 int ad__py_order(PyObject *order, PyObject *a, char otherwise);
 int ad__py_reshaped(const ad_array_info *info, const ad__py_shape *asked, ad__py_shape *shape); /* -1 resolved */

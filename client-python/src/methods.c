@@ -257,7 +257,7 @@ static int resize_last(const ad_array_info *info, int dtype, int64_t *shape, int
     const int last = info->ndim - 1;
     const char *why = NULL;
     if (info->ndim == 0) why = "Changing the dtype of a 0d array is only supported if the itemsize is unchanged";
-    else if (info->strides[last] != from && info->shape[last] != 1)
+    else if (info->count && info->strides[last] != from && info->shape[last] != 1)
         why = "To change to a dtype of a different size, the last axis must be contiguous";
     else if (info->shape[last] * from % to)
         why = "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis "
