@@ -310,6 +310,17 @@ static bool has_out(const ufunc_call *c) {
     return false;
 }
 
+/* The short way: a row-major input of the result's shape decides that the result is row-major, whatever others are. */
+static bool is_row_major(const ufunc_call *c, const ad_in *in) {
+    for (int i = 0; i < c->row->nin; i++)
+        if (in[i].array && in[i].array->shape == c->shape) return in[i].array->contiguous;
+    return false;
+}
+
+static bool is_permuted(const ufunc_call *c, const ad_in *in, int *axes) {
+    return c->ndim > 1 && !is_row_major(c, in) && !has_out(c) && ad__find_order(&c->op, c->ndim, axes);
+}
+
 int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *options, ad_array **outs) {
     ufunc_call c;
     ad_array *made[AD_MAX_OUT] = {NULL, NULL};
@@ -321,9 +332,7 @@ int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *o
     c.op = (ad_op){
         .opcode = AD_REQ_UFUNC, .nout = c.row->nout, .nin = c.row->nin, .row = (uint16_t)ufunc, .operand = c.operand};
     int axes[AD_MAX_NDIM], status = prepare(&c, in);
-    if (!status)
-        status = c.ndim > 1 && !has_out(&c) && ad__find_order(&c.op, c.ndim, axes) ? send_permuted(&c, axes, made)
-                                                                                   : send(&c, made);
+    if (!status) status = is_permuted(&c, in, axes) ? send_permuted(&c, axes, made) : send(&c, made);
     if (!status && options)
         for (int k = 0; k < c.row->nout; k++)
             if (!made[k]) made[k] = ad_array_retain(options->out[k]);
