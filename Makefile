@@ -378,7 +378,7 @@ bundle: all tests $(VENV)/.stamp $(DOCS)/arrayd.8 ## a tar that runs on any x86-
 	@for f in $(PROGRAMS) $(BIN)/libarrayd-protocol-test.so; do strip --strip-unneeded -o build/$(NAME)/bin/$${f##*/} $$f; done
 	@$(VPYTHON) client-python/packing.py $B/python build/$(NAME)/dist stored
 	@cp -r README.md LICENSE $(DOCS)/arrayd.conf tests/requirements.txt build/$(NAME)/
-	@cp -r tests/api tests/bench tests/ops tests/wire tests/fault tests/soak $(wildcard tests/gpu) tests/run.py build/$(NAME)/tests/
+	@cp -r tests/api tests/bench tests/ops tests/wire tests/fault tests/soak $(wildcard tests/gpu) tests/run.py tests/patience.py build/$(NAME)/tests/
 	@mkdir build/$(NAME)/protocol && cp protocol/*.def protocol/wire.md build/$(NAME)/protocol/
 	@mkdir build/$(NAME)/docs && cp -r docs/examples build/$(NAME)/docs/
 	@find build/$(NAME) -name __pycache__ -prune -exec rm -rf {} +

@@ -10,6 +10,8 @@ import pytest
 import scipy
 import sklearn
 
+from patience import PATIENCE
+
 HERE = pathlib.Path(__file__).parent
 # One converts its result with numpy.asarray, one wants an error of lazy libraries, one takes long in all its forms.
 LEFT_OUT = ["test_label_binarize_unsigned_integer_overflow", "test_array_api_lazy",
@@ -38,7 +40,7 @@ def test_published(name, tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "-p", f"published_{name}", "-p", "no:cacheprovider", "-W",
                "ignore", "--tb=line", "-c", os.devnull, f"--rootdir={tmp_path}", f"--junitxml={report}", *options,
                "-k", wanted, *files(pathlib.Path(package.__file__).parent)]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=5 * PATIENCE)
     assert report.exists(), done.stdout[-3000:] + done.stderr[-3000:]
     cases = list(ElementTree.parse(report).iter("testcase"))
     bad = [case.get("name") for case in cases if {child.tag for child in case} & {"failure", "error"}]

@@ -11,6 +11,8 @@ import signal
 import subprocess
 import time
 
+from patience import PATIENCE
+
 SYSTEMD = "/usr/lib/systemd/systemd"
 NAMESPACES = ("--mount", "--pid", "--ipc", "--uts", "--net", "--cgroup")
 # What a machine of its own would start, and this one does not need.
@@ -80,7 +82,7 @@ class Machine:
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.first = None
 
-    def wait(self, seconds=60):
+    def wait(self, seconds=PATIENCE):
         """Until systemd is up. TimeoutError."""
         end = time.monotonic() + seconds
         while True:
@@ -103,7 +105,7 @@ class Machine:
 
     def run(self, *command, check=True, **options):
         done = subprocess.run(self.command(*command), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              stdin=subprocess.DEVNULL, timeout=60, **options)
+                              stdin=subprocess.DEVNULL, timeout=PATIENCE, **options)
         assert not check or done.returncode == 0, f"{command}\n{done.stdout[-4000:]}"
         return done
 
@@ -121,7 +123,7 @@ class Machine:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self.process.stderr.close()
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         while any(f.read_text().strip() for f in self.group.rglob("cgroup.procs")) and time.monotonic() < end:
             time.sleep(0.01)
         for folder, *_ in os.walk(self.group, topdown=False):

@@ -30,13 +30,15 @@ import textwrap
 import traceback
 import types
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from patience import PATIENCE  # noqa: E402
+
 FENCE = re.compile(r"^( *)```(.*)$")
 NOT_TESTED = re.compile(r"^\*Not tested here: (.+)\.\*$")
 FILE = re.compile(r"^(?:#|//|/\*) ((?=.*[./])(?:/?[\w.-]+/)*[\w-]+\.?[\w.]*)(?: \*/)?$")
 SAYS = re.compile(r"  # (gives|raises) (.*)$")
 SERVER = re.compile(r"^\s*(?:\w+=\S* )*(?:\S*/)?arrayd\b[^|;]*&\s*(?:#.*)?$", re.M)
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
-PATIENCE = 60  # seconds for a block
 
 
 class Wrong(Exception):

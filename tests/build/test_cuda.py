@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from commands import COMMAND
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
 LIBRARY = BUILD / "bin" / "libarrayd-cuda.so"
@@ -14,7 +16,7 @@ pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="built without nvcc
 
 def run(*command, **options):
     done = subprocess.run(list(map(str, command)), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, timeout=120, check=False, **options)
+                          stdin=subprocess.DEVNULL, timeout=COMMAND, check=False, **options)
     return done.returncode, done.stdout
 
 

@@ -14,6 +14,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from commands import COMMAND
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
 DEPLOY = TOP / "deploy"
@@ -28,7 +30,7 @@ PYTHON_SLIM = 118_060_000  # bytes of python:3.13-slim-trixie, as its publishers
 def run(*command, **options):
     """Both outputs of a command that must succeed."""
     done = subprocess.run(list(map(str, command)), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, **{"timeout": 60, **options})
+                          stdin=subprocess.DEVNULL, **{"timeout": COMMAND, **options})
     assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}"
     return done.stdout
 
@@ -90,7 +92,7 @@ def test_installed_configuration_is_the_defaults(tmp_path):
                                 "--backend=cpu", "--kernels-cache=none"], stderr=subprocess.PIPE, text=True, env=environment)
     line = next((line for line in process.stderr if "event=ready" in line or "level=error" in line), "")
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=COMMAND)
     assert "event=ready" in line and process.returncode == 0
 
 

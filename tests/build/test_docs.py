@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from commands import COMMAND
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
 pytestmark = pytest.mark.skipif(BUILD.name != "release", reason="the package is imported")
@@ -18,7 +20,7 @@ def run(*command, **environment):
     """Standard output and error of Python with the package, and its status."""
     path = os.pathsep.join([str(BUILD / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run([sys.executable, *map(str, command)], text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=280, cwd=TOP,
+                          stderr=subprocess.STDOUT, timeout=COMMAND, cwd=TOP,
                           env={**os.environ, "PYTHONPATH": path, **environment})
     return done.stdout, done.returncode
 

@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+from commands import COMMAND
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
 
@@ -13,7 +15,7 @@ BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
                                   "fuse_nvrtc/random_chains_compile", "fuse_nvrtc/ends_compile",
                                   "fuse_nvrtc/scans_compile"])
 def test_chains(name):
-    done = subprocess.run([BUILD / "checks" / "fuse", f"--filter={name}", "--timeout=120"], text=True, timeout=150,
+    done = subprocess.run([BUILD / "checks" / "fuse", f"--filter={name}", f"--timeout={int(COMMAND)}"], text=True, timeout=COMMAND,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)
     assert done.returncode == 0 and "Failing: 0 | Crashing: 0" in done.stdout, done.stdout
     if "Skipped" in done.stdout or "no libnvrtc" in done.stdout:

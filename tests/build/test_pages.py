@@ -13,7 +13,7 @@ import textwrap
 import pytest
 
 import pages
-from commands import BUILD, TOP, run
+from commands import BUILD, COMMAND, TOP, run
 
 GUIDE = sorted((TOP / "docs" / "guide").glob("*.md"))
 RUN = [TOP / "README.md", *(TOP / "docs" / f"{n}.md" for n in ("python", "operations", "client-c")), *GUIDE]
@@ -34,7 +34,7 @@ def run_page(request):
         folders.append(tempfile.mkdtemp(prefix="page-"))  # short, for the sockets in it
         path = os.pathsep.join([str(BUILD / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
         try:
-            done = subprocess.run([sys.executable, pages.__file__, page, installed], cwd=folders[-1], timeout=240,
+            done = subprocess.run([sys.executable, pages.__file__, page, installed], cwd=folders[-1], timeout=COMMAND,
                                   text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": path})
         except subprocess.TimeoutExpired:  # killed: what it has started goes on

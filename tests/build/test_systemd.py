@@ -12,11 +12,11 @@ import pytest
 
 import managed
 from commands import BUILD
+from patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(managed.refusal() is not None, reason=str(managed.refusal()))
 
 SOCKET = "/run/arrayd/arrayd.sock"
-SECONDS = 20
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def service(machine):
 
 
 def until(condition, what):
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, f"still not: {what}"
         time.sleep(0.01)
@@ -166,11 +166,9 @@ def test_it_is_killed(service):
 
 
 def test_stop(service):
-    """At once, without an error; the socket is the manager's, so the next client starts it again."""
+    """Without an error, and without SIGKILL after a time; the socket is the manager's, so the next client starts it again."""
     with client(service):
-        began = time.monotonic()
         service.run("systemctl", "stop", "arrayd.service")
-        assert time.monotonic() - began < SECONDS / 2
     assert service.shows("arrayd.service", "Result") == "success"
     assert "level=error" not in service.log("arrayd.service").splitlines()[-1]
     assert program(service, "print(int(ad.ones(3).sum()))") == "3"

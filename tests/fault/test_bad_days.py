@@ -197,7 +197,7 @@ def test_the_clock_jumps(start, tmp_path):
     assert bystander.get(y).sum() == 45  # neither the lease nor the session is over
     assert not server.said("session forsaken")
     assert Client(silent, greet=False).receive_message()[0] == raw.REQUEST["bye"]
-    assert 1.5 < time.monotonic() - begin < 15  # hello-timeout, and not ten years
+    assert time.monotonic() - begin > 1.5  # hello-timeout: neither at once nor, for which nobody waits, after ten years
     wait_until(lambda: server.said("session forsaken"), "resume-time is over")
     assert works(bystander)
     years = {line[5:9] for line in server.lines if line.startswith("time=")}

@@ -22,7 +22,7 @@ def program(code, url, **more):
 
 def outcome(process):
     try:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=raw.WINDOW)
     finally:
         process.kill()
     assert process.returncode == 0, err[-3000:]
@@ -217,7 +217,7 @@ def over_a_kill(server, code):
     assert taker.stdout.readline() == "1\n"
     os.kill(server.worker, signal.SIGKILL)
     wait_until(lambda: server.said("event=recovered"), "another worker goes on")
-    out, err = taker.communicate("\n", timeout=120)
+    out, err = taker.communicate("\n", timeout=raw.WINDOW)
     assert taker.returncode == 0, err[-3000:]
     nothing_left(server)
     return out

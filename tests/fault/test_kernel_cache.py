@@ -12,6 +12,7 @@ import subprocess
 import pytest
 
 import jail
+import raw
 
 MAGIC = b"arrayd-kernel-1\n"
 HEAD = 32 + 64
@@ -42,7 +43,7 @@ def warm(cache, jobs, *more, archs=("x86-64-v2",), status=0):
     """Run arrayctl warm; the numbers that it prints."""
     done = subprocess.run([jail.BIN / "arrayctl", "warm", f"--kernels-cache={cache}", f"--from={jobs}",
                            *(f"--arch={a}" for a in archs), *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, timeout=60)
+                          text=True, timeout=raw.WINDOW)
     assert done.returncode == status, done.stderr
     assert "Sanitizer" not in done.stderr, done.stderr
     return dict(zip(FIELDS, map(int, re.findall(r"\d+", done.stdout)))), done.stderr
@@ -205,7 +206,7 @@ def test_two_at_once(tmp_path, jobs):
                "--arch=x86-64-v3"]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     for process in running:
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=raw.WINDOW)
         assert process.returncode == 0 and not error and ", 0 refused" in out
     assert len(entries(cache)) == 6 and all(map(check, entries(cache)))
     assert warm(cache, jobs, archs=["x86-64-v2", "x86-64-v3"])[0]["there"] == 6

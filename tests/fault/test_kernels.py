@@ -3,6 +3,7 @@ import os
 
 import pytest
 
+import raw
 from raw import wait_until
 from wild import BYSTANDER, CULPRIT, client, unharmed
 
@@ -36,7 +37,7 @@ FAULTS = [
 def test_a_kernel_that_faults_ends_its_worker_only(pair, body, message):
     server, bystander, pid = pair()
     culprit = client("unix:" + server.path, CULPRIT, KERNEL.format(body))
-    out, err = culprit.communicate(timeout=60)
+    out, err = culprit.communicate(timeout=raw.WINDOW)
     assert culprit.returncode == 0, err
     built, failed, after = out.splitlines()
     assert failed.startswith("DeviceLostError") and "kernel wild: " in failed and message in failed
@@ -59,7 +60,7 @@ try:
 except ad.DeviceLostError as error:
     print(error)
 '''
-    out, err = client("unix:" + server.path, code).communicate(timeout=60)
+    out, err = client("unix:" + server.path, code).communicate(timeout=raw.WINDOW)
     assert "kernel wild: " in out and "wild was launched at <string>:5" in out, out + err
 
 
@@ -80,7 +81,7 @@ try:
 except ad.DeviceLostError as error:
     print(error)
 '''
-    out, err = client("unix:" + server.path, code).communicate(timeout=60)
+    out, err = client("unix:" + server.path, code).communicate(timeout=raw.WINDOW)
     assert f"kernel wild: an illegal memory access in {place}" in out, out + err
 
 
@@ -90,7 +91,7 @@ def test_a_kernel_that_never_ends(pair, tmp_path, granted):
     file.write_text(f"uid:{os.getuid()} kernel-time=1\n" if granted else "")
     server, bystander, pid = pair(f"--kernel-time={3600 if granted else 1}", f"--principals={file}")
     culprit = client("unix:" + server.path, CULPRIT, KERNEL.format("while (*(volatile int *)x == 0) {}"))
-    out, err = culprit.communicate(timeout=60)
+    out, err = culprit.communicate(timeout=raw.WINDOW)
     assert culprit.returncode == 0, err
     assert "kernel wild ran longer than 1 s" in out.splitlines()[1]
     unharmed(bystander, pid)
@@ -111,7 +112,7 @@ while time.monotonic() - begin < 1:  # however fast this machine is
     assert x.get()[0] == n
 """
     done = client("unix:" + server.path, code)
-    out, err = done.communicate(timeout=60)
+    out, err = done.communicate(timeout=raw.WINDOW)
     assert done.returncode == 0, err
 
 
@@ -131,7 +132,7 @@ except PermissionError as error:
 def test_who_may_run_kernels(start, option, local, remote):
     server = start("--tcp=127.0.0.1:0", "--tcp-open=yes", f"--kernels={option}", "--kernels-cache=none")
     for url, may in ((f"unix:{server.path}", local), (tcp_url(server), remote)):
-        out, err = client(url, BUILD).communicate(timeout=60)
+        out, err = client(url, BUILD).communicate(timeout=raw.WINDOW)
         known, said = out.splitlines()
         assert known == str(may) and (said == "built" if may else "option kernels" in said), err
 
@@ -139,7 +140,7 @@ def test_who_may_run_kernels(start, option, local, remote):
 def test_who_may_run_kernels_shares_no_worker(start):
     server = start("--tcp=127.0.0.1:0", "--tcp-open=yes", "--kernels=unix")
     code = "import arrayd as ad; print(ad.stat()['worker_pid'])"
-    pids = [client(url, code).communicate(timeout=60)[0] for url in ("unix:" + server.path, tcp_url(server)) * 2]
+    pids = [client(url, code).communicate(timeout=raw.WINDOW)[0] for url in ("unix:" + server.path, tcp_url(server)) * 2]
     assert pids[0] == pids[2] != pids[1] == pids[3]
 
 
@@ -159,9 +160,9 @@ print("end", flush=True)
     compiling = client("unix:" + server.path, slow)
     assert compiling.stdout.readline() == "begin\n"
     code = "import arrayd as ad; assert float(ad.arange(5.0).sum()) == 10; print('done')"
-    out, err = client("unix:" + server.path, code).communicate(timeout=60)
+    out, err = client("unix:" + server.path, code).communicate(timeout=raw.WINDOW)
     assert out == "done\n", err
-    out, err = compiling.communicate(timeout=60)
+    out, err = compiling.communicate(timeout=raw.WINDOW)
     assert out == "end\n", err
 
 
@@ -176,5 +177,5 @@ try:
 except ad.DeviceLostError as error:
     print(error)
 """
-    out, err = client("unix:" + server.path, code).communicate(timeout=60)
+    out, err = client("unix:" + server.path, code).communicate(timeout=raw.WINDOW)
     assert "ran longer than 1 s" in out, err

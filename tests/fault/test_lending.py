@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from places import port_of
+import raw
 from raw import TOP, Client, Closed, Failed, frame, message, wait_until
 from seeing import ctl
 from test_exports import outcome, program
@@ -22,7 +23,7 @@ import gc, os, pickle, sys, time, weakref
 sys.path.insert(0, {folder!r})
 from tensors import *
 def until(check, what):
-    end = time.monotonic() + 60
+    end = time.monotonic() + raw.WINDOW
     while not check():
         assert time.monotonic() < end, what
 def raises(kind, text, call, *arguments, **named):
@@ -464,7 +465,7 @@ def test_the_worker_goes(server, lender, kind, way):
     else:
         upgrade(server)
     wait_until(lambda: server.said("event=recovered"), "another worker goes on")
-    out, err = holder.communicate("\n", timeout=120)
+    out, err = holder.communicate("\n", timeout=raw.WINDOW)
     assert holder.returncode == 0, err[-3000:]
     nothing_left(server)
 
@@ -503,7 +504,7 @@ def test_workers_are_killed_again_and_again(server, lender):
         heard(holder)
         os.kill(server.worker, signal.SIGKILL)
     said = [line for line in holder.stdout.read().splitlines() if line.startswith("end")]
-    _, err = holder.communicate(timeout=120)
+    _, err = holder.communicate(timeout=raw.WINDOW)
     assert holder.returncode == 0, err[-3000:]
     _, good, lost = said[0].split()
     assert int(good) > 100, said

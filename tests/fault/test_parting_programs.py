@@ -133,7 +133,7 @@ def test_a_program_with_all_there_is(server):
     assert bystander.stdout.readline() == "begun\n", bystander.communicate()
     before, after, resumes = map(int, outcome(program(PROGRAM, f"unix:{server.path}")).split())
     assert before == worker_of(server, "shared") and after == worker_of(server, "uid:0") and resumes == 1
-    out, err = bystander.communicate("stop\n", timeout=60)
+    out, err = bystander.communicate("stop\n", timeout=raw.WINDOW)
     n, resumed, same = out.split()
     assert int(n) > 0 and resumed == "0" and same == "True", err
     assert sum("principal moved" in line for line in server.lines) == 1

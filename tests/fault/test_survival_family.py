@@ -141,7 +141,7 @@ def go_through_program(server, text, size):
             kill(server)
             client.stdin.write("\n")
             client.stdin.flush()
-        assert line == "done\n" and client.wait(60) == 0, client.stderr.read()
+        assert line == "done\n" and client.wait(raw.WINDOW) == 0, client.stderr.read()
     finally:
         client.kill()
         client.communicate()
@@ -201,7 +201,7 @@ assert int(a.sum()) == 499500
                 kill(server, worker)
             else:
                 assert line == "499500\n"
-        assert client.wait(30) == 0, client.stderr.read()
+        assert client.wait(raw.WINDOW) == 0, client.stderr.read()
     finally:
         client.kill()
         client.communicate()
@@ -268,7 +268,7 @@ print(int(b.sum()), flush=True)
         client.stdin.flush()
         assert client.stdout.readline() == "forked\n", client.stderr.read()
         os.kill(server.pid, signal.SIGCONT)
-        assert client.stdout.readline() == "504500\n" and client.wait(30) == 0, client.stderr.read()
+        assert client.stdout.readline() == "504500\n" and client.wait(raw.WINDOW) == 0, client.stderr.read()
     finally:
         os.kill(server.pid, signal.SIGCONT)
         client.kill()
@@ -293,4 +293,4 @@ for _ in range(30):
     assert os.waitpid(pids.pop(0), 0)[1] == 0
     pids.append(child())
 """, f"unix:{server.path}") as parent:
-        assert parent.wait(60) == 0, parent.stderr.read()
+        assert parent.wait(raw.WINDOW) == 0, parent.stderr.read()

@@ -324,7 +324,7 @@ def test_a_process_that_ends(start, killed):
         parent.come_back()
         assert os.read(ours, 1) == b"\2"
     os.waitpid(pid, 0)
-    wait_until(lambda: parent.stat("sessions") == 1, "it has gone", 10)
+    wait_until(lambda: parent.stat("sessions") == 1, "it has gone")
     os.close(ours)
 
 

@@ -381,7 +381,7 @@ def test_a_kernel_that_killed_a_worker_is_not_launched_again(start):
     server = start("--kernel-time=1", "--kernels-cache=none", env=LATE)
     culprit = client("unix:" + server.path, CULPRIT,
                      'extern "C" __global__ void wild(int *x) { while (*(volatile int *)x == 0) {} }')
-    out, err = culprit.communicate(timeout=60)
+    out, err = culprit.communicate(timeout=raw.WINDOW)
     assert culprit.returncode == 0, err
     _, failed, after = out.splitlines()
     assert failed.startswith("DeviceLostError") and "kernel wild ran longer than 1 s" in failed

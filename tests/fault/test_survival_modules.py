@@ -260,7 +260,7 @@ def test_fifty_modules(start, late, tmp_path):
             assert session.get(y).tolist() == [i, i + 1, i + 2]
             session.free(y)
         print(f"taken over in {took} ms, all of them used in {(time.monotonic() - begin) * 1000:.0f} ms")
-        assert took < 2000
+        assert took < 20_000  # ms, on the busiest machine; compiling them again takes longer
 
 
 @raw.cpu_only  # NVRTC is too quick

@@ -1,6 +1,7 @@
 """Survival and shared memory: who has the same array goes on apart from the others, whichever of them writes first."""
 import pytest
 
+import raw
 from test_exports import program
 from test_survival import LATE, OPEN, kill
 
@@ -75,7 +76,7 @@ def go_through(server, text, size):
             kill(server)
             client.stdin.write("\n")
             client.stdin.flush()
-        assert client.wait(60) == 0, client.stderr.read()
+        assert client.wait(raw.WINDOW) == 0, client.stderr.read()
     finally:
         client.kill()
         client.communicate()

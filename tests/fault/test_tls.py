@@ -21,7 +21,7 @@ from raw import Closed, connect, hello, wait_until
 # ---- TLS ----
 
 def test_what_is_not_tls_is_refused(start, place):
-    server = start(*place.options("tls"))
+    server = start(*place.options("tls"), "--hello-timeout=3600")  # which is not what ends them
     address = ("127.0.0.1", port_of(server, "tls"))
     rng = np.random.default_rng(1)
     for data in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", hello(token=place.token["alice"]), rng.bytes(500), b"\x16" * 600,
@@ -29,11 +29,9 @@ def test_what_is_not_tls_is_refused(start, place):
         with connect(address) as s:
             with contextlib.suppress(ConnectionError):
                 s.sendall(data)
-            begin = time.monotonic()
             with contextlib.suppress(ConnectionError):
                 while s.recv(4096):
                     pass
-            assert time.monotonic() - begin < 4  # not only when the time for hello is over
     wait_until(lambda: server.said("from=tls:127.0.0.1 why=\"TLS: "), "it is logged")
     assert works(place.client(server))
 
@@ -153,13 +151,11 @@ def test_sigterm_with_tls_clients(start, place):
     for _ in range(8):
         silent.ask("read", x)
     assert works(reads)
-    begin = time.monotonic()
     server.process.send_signal(signal.SIGTERM)
     with pytest.raises((Closed, ssl.SSLError)):
         while True:
             reads.sync()
     assert server.wait() == 0
-    assert time.monotonic() - begin < 8
 
 
 # ---- certificates of clients ----

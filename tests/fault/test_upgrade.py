@@ -136,7 +136,7 @@ class Steady:
         assert line == "begun\n", self.process.stderr.read()
 
     def end(self):
-        out, errors = self.process.communicate(timeout=60)
+        out, errors = self.process.communicate(timeout=raw.WINDOW)
         assert self.process.returncode == 0, errors
         return json.loads(out)
 

@@ -4,6 +4,8 @@ import pathlib
 import subprocess
 import sys
 
+import raw
+
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build/release"))
 
 # argv: the source of `wild`. Prints what went wrong.
@@ -46,7 +48,7 @@ def client(url, code, *arguments):
 
 def unharmed(bystander, pid):
     """Stop a bystander, which has worked all the time and with one worker."""
-    out, err = bystander.communicate("stop\n", timeout=60)
+    out, err = bystander.communicate("stop\n", timeout=raw.WINDOW)
     assert bystander.returncode == 0, err
     after, n = out.split()
     assert int(after) == pid and int(n) > 0

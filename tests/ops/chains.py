@@ -4,6 +4,7 @@ import time
 import numpy as np
 
 import arrayd as ad
+from patience import PATIENCE
 
 WORK = 700 * 700 * 8  # bytes that busy leaves behind
 
@@ -33,7 +34,7 @@ def once(body):
 
 def compiled():
     """Wait until nothing is being compiled."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while ad.stat()["compile_waiting"]:
         assert time.monotonic() < until
 

@@ -18,7 +18,8 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("ARRAYD_BUILD", TOP / "build/release"))
 if "PYTHONPATH" not in os.environ:
     sys.path.insert(1, str(BUILD / "python"))
-sys.path.append(str(pathlib.Path(__file__).parent))
+sys.path += [str(pathlib.Path(__file__).parent), str(TOP / "tests")]
+from patience import PATIENCE  # noqa: E402
 
 
 def start_server(folder, *options):
@@ -28,7 +29,7 @@ def start_server(folder, *options):
     command = [str(BUILD / "bin/arrayd"), "--socket", path, "--backend", backend, *options]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready, open(os.path.join(folder, "log"), "w+") as log:
         ready.bind(os.path.join(folder, "ready"))
-        ready.settimeout(20)
+        ready.settimeout(PATIENCE)
         environment = {**os.environ, "NOTIFY_SOCKET": ready.getsockname()}
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         try:
@@ -44,7 +45,7 @@ def start_server(folder, *options):
 
 def pytest_configure(config):
     config.arrayd_server = None
-    if "ARRAYD_URL" in os.environ:
+    if "ARRAYD_URL" in os.environ or getattr(config.option, "numprocesses", None):  # each of so many processes has its own
         return
     folder = tempfile.mkdtemp(prefix="arrayd-ops-")
     try:
@@ -69,7 +70,7 @@ def pytest_unconfigure(config):
         process, folder = config.arrayd_server
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=PATIENCE)
         finally:
             process.kill()
             shutil.rmtree(folder, ignore_errors=True)

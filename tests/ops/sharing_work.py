@@ -2,6 +2,7 @@
 import numpy as np
 
 import arrayd as ad
+from patience import PATIENCE
 
 
 def total(a):
@@ -40,6 +41,6 @@ def inherited(key):
 
 def worker(inbox, outbox):
     """Takes arrays until None comes."""
-    while (a := inbox.get(timeout=60)) is not None:
+    while (a := inbox.get(timeout=PATIENCE)) is not None:
         a *= 10
         outbox.put(a)

@@ -17,7 +17,7 @@ pytest.importorskip("trustme")
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "fault"))
 from certificates import Authority  # noqa: E402
 
-from conftest import BUILD, start_server  # noqa: E402
+from conftest import BUILD, PATIENCE, start_server  # noqa: E402
 
 
 class Remote:
@@ -56,7 +56,7 @@ def remote(tmp_path_factory):
     yield it
     for process in it.processes:
         process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE)
 
 
 @pytest.fixture(autouse=True)
@@ -135,7 +135,7 @@ for wrong in (token + "x", token + " x"):
     except Exception as error:
         print(repr(error))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ARRAYD_TOKEN": remote.token,
                                "ARRAYD_CA": remote.authority.ca, "AD_TRACE": "1"})
     assert done.returncode == 0, done.stderr
@@ -247,7 +247,7 @@ except ad.TLSError as error:
     print(error)
 assert float(ad.ones(5).sum()) == 5
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LD_LIBRARY_PATH": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     assert "TLS needs OpenSSL 3, which cannot be loaded" in done.stdout

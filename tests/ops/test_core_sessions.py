@@ -11,13 +11,14 @@ import pytest
 
 import arrayd as ad
 from oracle import in_threads
+from patience import PATIENCE
 from arrayd import _core
 
 
 def run(code, *, url=None, **options):
     """Python code in a process of its own; what it prints."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **({"ARRAYD_URL": url} if url else {})}
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment,
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, env=environment,
                             **options)
     assert result.returncode == 0, result.stderr
     return result.stdout.strip()

@@ -8,6 +8,7 @@ import pytest
 import arrayd as ad
 from arrayd import cuda
 from oracle import in_threads
+from patience import PATIENCE
 
 DEVICES = cuda.runtime.getDeviceCount()
 two_devices = pytest.mark.skipif(DEVICES < 2, reason="one device")
@@ -148,7 +149,7 @@ def test_threads_have_their_own():
 
     def body(number):
         with cuda.Stream() as stream:
-            barrier.wait(30)
+            barrier.wait(PATIENCE)
             for i in range(50):
                 x = ad.full(2000, number) + i
                 assert cuda.get_current_stream() == stream
@@ -165,7 +166,7 @@ def test_threads_share_a_stream_and_a_device():
         try:
             for i in range(100):
                 if i % 10 == 0:
-                    barrier.wait(30)
+                    barrier.wait(PATIENCE)
                 with device, stream if (i + number) % 2 else cuda.Stream.null:
                     x = ad.full(100, i) + number
                 assert cuda.get_current_stream() == cuda.Stream.null

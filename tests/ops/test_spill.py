@@ -16,6 +16,7 @@ import pytest
 import arrayd as ad
 from conftest import start_server
 from chains import same_bits
+from patience import PATIENCE
 from programs import Program
 
 MIB = 1 << 20
@@ -43,7 +44,7 @@ class Place:
         try:
             ad.connect(self.before)
             self.process.terminate()
-            assert self.process.wait(timeout=60) == 0
+            assert self.process.wait(timeout=PATIENCE) == 0
         finally:
             self.process.kill()
             self.process.wait()

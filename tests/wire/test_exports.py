@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from test_sharing import STRANGER, refused, whole
-from wire_client import ERROR, EXPORT, UNPUBLISH, LOAD, NEW, Failed, Server, fresh, view
+from wire_client import ERROR, EXPORT, LOAD, NEW, TIMEOUT, UNPUBLISH, Failed, Server, fresh, view
 
 X = np.arange(1000.0)
 LARGE = np.arange(3_000_000.0)
@@ -21,7 +21,7 @@ HELD = ("exports", "exported_bytes", "shared_buffers", "shared_bytes", "capabili
 
 def until(client, check):
     """The counters, once check holds of them: the server has to notice that somebody has gone."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + TIMEOUT
     while not check(counters := client.stat()):
         assert time.monotonic() < end, counters
     return counters
@@ -211,7 +211,7 @@ def killed(server, which, work):
         finally:
             os._exit(1)
     theirs.close()
-    ours.settimeout(60)
+    ours.settimeout(TIMEOUT)
     _, descriptors, _, _ = socket.recv_fds(ours, 1, 8)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -399,7 +399,7 @@ def test_another_users_memory(build, tmp_path):
 
         def somebody(code):
             command = [sys.executable, "-c", STRANGER, os.path.dirname(__file__), str(server.path), "54321", code]
-            return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+            return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True).stdout.strip()
 
         attached = "client.attach_name('theirs', 'uid:0')[0][0]"
         assert somebody(f"attempt(client.export, {attached})") == "'VALUE'"

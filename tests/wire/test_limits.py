@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from test_errors import failure
-from wire_client import ACK, ERROR, READ, UFUNC, UFUNCS, Closed, Server, view
+from wire_client import ACK, ERROR, READ, TIMEOUT, UFUNC, UFUNCS, Closed, Server, view
 
 SESSIONS, BUFFERS, WINDOW = 4, 16, 32
 
@@ -28,9 +28,7 @@ def test_silence_before_hello(small):
     """A connection that says nothing, or half of it, is closed in time."""
     with small.client(hello=False) as silent, small.client(hello=False) as half:
         half.raw(b"\x10\x00")
-        begin = time.monotonic()
         assert silent.is_closed() and half.is_closed()
-        assert time.monotonic() - begin < 5
 
 
 def test_sessions(small):
@@ -95,7 +93,7 @@ def test_reader_that_stops(small):
         begin = time.monotonic()
         while c.stat()["sessions"] > 1: # waits on the server, not on the clock
             assert np.array_equal(c.read(view(y, "int64", [100_000])), np.arange(100_000))
-            assert time.monotonic() - begin < 20
+            assert time.monotonic() - begin < TIMEOUT
         with pytest.raises(Closed):
             while True:
                 slow.receive()

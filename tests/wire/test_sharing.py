@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from wire_client import (ATTACH, ERROR, FORK, PUBLISH, REVOKE, UNPUBLISH, WELCOME, Client, Closed, Failed, Server, fork,
-                         fresh, view)
+from wire_client import (ATTACH, ERROR, FORK, PUBLISH, REVOKE, TIMEOUT, UNPUBLISH, WELCOME, Client, Closed, Failed,
+                         Server, fork, fresh, view)
 
 X = np.arange(1000.0)
 ZERO = {"shared_buffers": 0, "shared_bytes": 0, "capabilities": 0, "published": 0, "orphans": 0, "used_bytes": 0}
@@ -29,7 +29,7 @@ def whole(buffer, values=X):
 
 def nothing_left(server):
     """No session but this one, and nothing that others hold; the server may have to notice that they have gone."""
-    client, end = server.client(), time.monotonic() + 20
+    client, end = server.client(), time.monotonic() + TIMEOUT
     while True:
         counters = client.stat()
         left = {name: counters[name] for name in ZERO} | {"sessions": counters["sessions"]}
@@ -147,7 +147,7 @@ def test_the_lease(two):
     buffer = a.upload(X)
     capability = a.share(buffer, 0, 30)
     b.attach(capability)
-    end = time.monotonic() + 20
+    end = time.monotonic() + TIMEOUT
     while a.stat()["capabilities"]:
         assert time.monotonic() < end
     refused("STALE", b.attach, capability)
@@ -158,7 +158,7 @@ def test_it_ends_with_its_session_unless_it_lingers(server):
         with server.client() as a:
             buffer = a.upload(X)
             short, long = a.share(buffer), a.share(buffer, 1, 0, 60_000)
-        end = time.monotonic() + 20
+        end = time.monotonic() + TIMEOUT
         while b.stat()["sessions"] > 1:
             assert time.monotonic() < end
         refused("STALE", b.attach, short)
@@ -430,7 +430,7 @@ def test_another_user(shared_by_all):
 
     def somebody(code):
         result = subprocess.run([sys.executable, "-c", STRANGER, os.path.dirname(__file__), str(server.path), "54321", code],
-                                capture_output=True, text=True, timeout=60)
+                                capture_output=True, text=True, timeout=TIMEOUT)
         assert result.returncode == 0, result.stderr
         return eval(result.stdout)
 

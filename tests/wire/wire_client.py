@@ -9,13 +9,16 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 
 import msgpack
 import numpy as np
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-TIMEOUT = 30
+sys.path.append(str(TOP / "tests"))
+from patience import PATIENCE as TIMEOUT  # noqa: E402
+
 MORE = 1
 HELLO, WELCOME, NEW, FREE, WRITE, UFUNC, REDUCE, CALL = 1, 2, 16, 17, 18, 19, 20, 21
 STREAM, STREAM_DROP, ON, EVENT, EVENT_DROP, AFTER, WINDOW, WINDOW_DROP, LOAD, EMPTY = range(22, 32)
