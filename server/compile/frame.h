@@ -18,6 +18,9 @@
 #define AD_COMPILE_WORD 4096           /* bytes of a name, an option, a header's name */
 #define AD_COMPILE_LOWERED (64u << 10) /* of a lowered name */
 #define AD_COMPILE_FRAME (AD_COMPILE_BINARY + (16u << 20))
+#define AD_COMPILE_SECONDS 3600u /* of processor time that a job may ask for */
+/* The clock leaves a compilation so many times its processor time, as a busy machine gives it a small part of one. */
+#define AD_COMPILE_CLOCK 12u
 
 /* A job and how it is to be run. */
 typedef struct ad_compile_request {

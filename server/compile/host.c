@@ -22,6 +22,7 @@
 
 typedef struct place {
     char compiler[AD_TOOLKIT_PATH], folder[AD_SCRATCH_PATH];
+    int lock; /* of the folder */
     char own[5][AD_TOOLKIT_PATH];
     const char *read[16];
 } place;
@@ -62,7 +63,7 @@ static int prepare(place *p, const ad_compile_job *job, ad_fault *fault) {
         return ad__fault(fault, AD_E_UNSUPPORTED,
                          "there is no C++ compiler here: kernels on the CPU need g++ or clang++");
     list_folders(p);
-    int status = ad__scratch_make(p->folder, fault);
+    int status = ad__scratch_make(p->folder, &p->lock, fault);
     return status ? status : write_files(p, job, fault);
 }
 

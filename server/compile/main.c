@@ -18,7 +18,6 @@
 #define LISTENING 30 /* seconds for the job to arrive */
 #define JOB (AD_COMPILE_SOURCE + AD_COMPILE_GIVEN + (4u << 20))
 #define LEAST_MEMORY (256ull << 20)
-#define MOST_SECONDS 3600
 
 /* Nothing of whoever started it: descriptors, terminal, folder. Its end is this process's end. */
 static void leave_home(void) {
@@ -57,8 +56,8 @@ void ad__compile_leave(const ad_compile_result *r, int failed) {
 static int check(ad_compile_request *r, ad_fault *fault) {
     int status = ad__compile_check(&r->job, fault);
     if (status) return status;
-    if (r->seconds < 1 || r->seconds > MOST_SECONDS)
-        return ad__fault(fault, AD_E_VALUE, "%u seconds: expected 1 to %d", r->seconds, MOST_SECONDS);
+    if (r->seconds < 1 || r->seconds > AD_COMPILE_SECONDS)
+        return ad__fault(fault, AD_E_VALUE, "%u seconds: expected 1 to %u", r->seconds, AD_COMPILE_SECONDS);
     if (r->memory < LEAST_MEMORY) return ad__fault(fault, AD_E_VALUE, "expected at least 256M for compile-memory");
     if (ad__jail_possible() || r->open || r->job.own) return 0;
     return ad__fault(fault, AD_E_DENIED,

@@ -3,10 +3,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,14 +14,25 @@
 
 #define NAME "arrayd-compile-"
 #define DEPTH 8
+#define TRIES 8 /* somebody who sweeps may remove a folder before it is locked */
 
 static const char *const places[] = {"/tmp", "/dev/shm", "/var/tmp"};
 #define NPLACE (sizeof places / sizeof *places)
 
-int ad__scratch_make(char out[AD_SCRATCH_PATH], ad_fault *fault) {
-    for (size_t i = 0; i < NPLACE; i++) {
-        snprintf(out, AD_SCRATCH_PATH, "%s/" NAME "%d-XXXXXX", places[i], (int)getpid());
-        if (mkdtemp(out)) return 0;
+/* An open folder that is locked from now on, or -1. It may have been removed before it was locked. */
+static int lock_folder(const char *path) {
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return -1;
+    if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &st) && st.st_uid == geteuid() && st.st_nlink) return fd;
+    close(fd);
+    return -1;
+}
+
+int ad__scratch_make(char out[AD_SCRATCH_PATH], int *lock, ad_fault *fault) {
+    for (size_t i = 0; i < NPLACE * TRIES; i++) {
+        snprintf(out, AD_SCRATCH_PATH, "%s/" NAME "%d-XXXXXX", places[i / TRIES], (int)getpid());
+        if (mkdtemp(out) && (*lock = lock_folder(out)) >= 0) return 0;
     }
     *out = 0;
     return ad__fault(fault, AD_E_SYSTEM, "cannot make a folder in %s: %s", places[0], strerror(errno));
@@ -62,18 +73,18 @@ void ad__scratch_remove(const char *folder) {
     rmdir(folder);
 }
 
+/* Process ids would not tell whose it is: those of another container, with the same /tmp, are not known here. */
 static void sweep(const char *place) {
     DIR *d = opendir(place);
     struct dirent *e;
-    struct stat st;
     while (d && (e = readdir(d))) {
         char path[512];
-        long pid = strncmp(e->d_name, NAME, strlen(NAME)) ? 0 : strtol(e->d_name + strlen(NAME), NULL, 10);
-        if (pid <= 0 || !kill((pid_t)pid, 0) || errno != ESRCH) continue;
-        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-            continue;
+        if (strncmp(e->d_name, NAME, strlen(NAME)) != 0) continue;
         snprintf(path, sizeof path, "%s/%s", place, e->d_name);
+        int lock = lock_folder(path);
+        if (lock < 0) continue;
         ad__scratch_remove(path);
+        close(lock);
     }
     if (d) closedir(d);
 }

@@ -13,8 +13,6 @@
 #include "server/common/os.h"
 #include "server/compile/run.h"
 
-#define GRACE 3 /* seconds by the clock beyond those of the processor */
-
 /* ---- starting it ---- */
 
 static void begin(const ad_watch *watch, int output) {
@@ -122,7 +120,7 @@ int ad__compile_watch(const ad_watch *watch, ad_watched *out, ad_fault *fault) {
     sigprocmask(SIG_BLOCK, &set, NULL);
     w.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (w.signals < 0) return ad__fault(fault, AD_E_SYSTEM, "signalfd: %s", strerror(errno));
-    w.deadline = ad__os_now() + (int64_t)(watch->request->seconds + GRACE) * 1000000000;
+    w.deadline = ad__os_now() + (int64_t)watch->request->seconds * AD_COMPILE_CLOCK * 1000000000;
     if ((w.pid = start(watch, &w.output, fault)) < 0) return AD_E_SYSTEM;
     while (w.open || w.running) look(&w);
     close(w.output);
@@ -136,7 +134,9 @@ void ad__compile_stopped(const ad_compile_request *r, const ad_watched *w, ad_co
     static char text[256];
     int signal_number = WIFSIGNALED(w->status) ? WTERMSIG(w->status) : 0;
     unsigned mib = (unsigned)(r->memory >> 20);
-    if (w->late) snprintf(text, sizeof text, "the compiler was stopped: it took longer than %u s", r->seconds + GRACE);
+    if (w->late)
+        snprintf(text, sizeof text, "the compiler was stopped: it took longer than %u s by the clock",
+                 r->seconds * AD_COMPILE_CLOCK);
     else if (w->flood) snprintf(text, sizeof text, "the compiler was stopped: it made more than 64 MiB");
     else if (signal_number == SIGXCPU || signal_number == SIGKILL)
         snprintf(text, sizeof text, "the compiler was stopped: it used more than %u s of processor time", r->seconds);

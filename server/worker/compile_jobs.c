@@ -18,7 +18,7 @@
 #include "server/worker/compile_inside.h"
 
 #define SECOND 1000000000LL
-#define BACKSTOP 8      /* seconds beyond those of the processor after which arrayd-compile itself is ended */
+#define BACKSTOP 5      /* seconds beyond those by the clock after which arrayd-compile itself is ended */
 #define PATIENCE SECOND /* ns after which a compilation no longer keeps others waiting */
 #define OVERTAKING 3    /* times as many as `most` may run for that reason */
 #define POLLED 256
@@ -77,12 +77,17 @@ static void set_key(ad_service *s, ad_entry *e) {
 
 /* ---- starting a process ---- */
 
+static uint32_t seconds_of(const ad_service *s) {
+    const uint64_t seconds = s->config->compile_seconds;
+    return (uint32_t)(seconds < AD_COMPILE_SECONDS ? seconds : AD_COMPILE_SECONDS);
+}
+
 /* The job as it is run: with limits, and where NVRTC is. */
 static int frame_of(const ad_service *s, const ad_entry *e, ad_bytes *out, ad_fault *fault) {
     ad_compile_request r;
     void *lists;
     int status = ad__compile_get_request(e->job.data, e->job.size, &r, &lists, fault);
-    r.seconds = (uint32_t)(s->config->compile_seconds < 3600 ? s->config->compile_seconds : 3600);
+    r.seconds = seconds_of(s);
     r.memory = s->config->compile_memory;
     r.open = !s->config->compile_jail;
     r.nvrtc = s->nvrtc;
@@ -218,7 +223,7 @@ static void end(ad_service *s, compilation *c) {
 }
 
 static bool end_those_over(ad_service *s) {
-    int64_t limit = (int64_t)(s->config->compile_seconds + BACKSTOP) * SECOND, now = ad__os_now();
+    int64_t limit = (int64_t)(seconds_of(s) * AD_COMPILE_CLOCK + BACKSTOP) * SECOND, now = ad__os_now();
     bool any = false;
     for (compilation **p = &s->running; *p;) {
         compilation *c = *p;

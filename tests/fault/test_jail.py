@@ -1,9 +1,12 @@
 """The jail around the compilers: what a hostile source gets of this machine (nothing), and how long it lasts."""
 import concurrent.futures
+import fcntl
 import os
 import pathlib
 import re
 import resource
+import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +17,7 @@ import pytest
 
 import jail
 from jail import CUDA, HOST, OPEN, OWN, Running, compile, job
+from raw import WINDOW
 
 NVRTC = jail.has_nvrtc()
 TARGETS = [HOST, pytest.param(CUDA, marks=pytest.mark.skipif(not NVRTC, reason="there is no libnvrtc here"))]
@@ -171,7 +175,7 @@ def test_paths_that_go_up():
 def test_a_fifo_does_not_hang(target, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     r = compile(f'#include "{tmp_path}/fifo"\n', target)
-    assert r.kind == "wrong" and r.seconds < 5
+    assert r.kind == "wrong"  # and not "stopped"
 
 
 @on_both
@@ -197,7 +201,53 @@ def test_the_private_folder_goes():
         assert not [p for place in ("/tmp", "/dev/shm", "/var/tmp") for p in pathlib.Path(place).glob(name)]
 
 
+def test_a_private_folder_is_its_owners(start, tmp_path):
+    """Whoever starts removes those that nobody keeps, and no other: their makers may live where process ids are others."""
+    pid = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) + 1  # of nobody here
+    kept, left = (pathlib.Path("/tmp") / f"arrayd-compile-{pid}-{tmp_path.parent.name}{name}" for name in ("kept", "left"))
+    for folder in (kept, left):
+        folder.mkdir()
+        (folder / "kernel.cu").write_text("")
+    try:
+        lock = os.open(kept, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        start()
+        assert (kept / "kernel.cu").exists() and not left.exists()
+        os.close(lock)
+        start()
+        assert not kept.exists()
+    finally:
+        for folder in (kept, left):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_compilation_keeps_its_private_folder():
+    """It is locked while there is anything in it."""
+    running = Running(job(bombs()["macro"], seconds=60))
+    running.process.stdin.write(running.frame)
+    running.process.stdin.close()
+    try:
+        def folders():
+            name = f"arrayd-compile-{running.process.pid}-*"
+            return [f for place in ("/tmp", "/dev/shm", "/var/tmp") for f in pathlib.Path(place).glob(name + "/kernel.cu")]
+        until(folders)
+        folder = os.open(folders()[0].parent, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(folder)
+    finally:
+        running.process.terminate()
+        running.process.stdout.read()
+        running.process.wait(WINDOW)
+        running.process.stdout.close()
+
+
 # ---- bombs ----
+
+# It takes a fraction of a second of a processor.
+SLOW = ("template<int n, int m> struct S { enum { v = S<n - 1, 2 * m>::v + S<n - 1, 2 * m + 1>::v }; };\n"
+        "template<int m> struct S<0, m> { enum { v = m }; };\n" + kernel("x[0] = S<14, 0>::v;"))
+
 
 def bombs():
     levels = "".join(f"#define {b} {same(a, 10)}\n" for a, b in zip("abcdefgh", "bcdefghi"))
@@ -218,11 +268,11 @@ def bombs():
 
 @on_both
 def test_bombs_end_and_keep_nobody_waiting(target):
-    """Each within 10 s and 2 GB; small compilations beside one take less than a second."""
+    """Each ends within its limits; small compilations, one after the other, are made beside the one that lasts longest."""
     sources = {name: s.replace("int x", "__device__ int x") if target == CUDA else s for name, s in bombs().items()}
     beside = []
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        # The first with the usual limits, the others with less, so that the test is not as long as all of them.
+        # The first has the usual limits, the others have less, so that the test is not as long as all of them.
         bombing = [pool.submit(compile, source, target, seconds=1 if i else 5)
                    for i, source in enumerate(sources.values())]
         while not all(b.done() for b in bombing):
@@ -232,13 +282,10 @@ def test_bombs_end_and_keep_nobody_waiting(target):
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024  # MiB, of the largest there ever was
     assert children < 2200
     for name, r in ended.items():
-        assert r.seconds < 10, (name, r.seconds)
         assert r.kind in ("stopped", "wrong", "made"), (name, r.kind, r.log)
         assert len(r.log) <= 65536 + 1024
     assert {n for n, r in ended.items() if r.kind == "stopped"} >= {"macro"}
     assert len(beside) >= 5 and all(r.kind == "made" for r in beside)
-    # All but one, which somebody else on this machine may have kept waiting; a sanitizer takes its time.
-    assert sorted(r.seconds for r in beside)[-2] < (1 if jail.BIN.parent.name == "release" else 3)
 
 
 @on_both
@@ -249,11 +296,27 @@ def test_moderate_nesting_is_no_crash(target):
 
 
 def test_limits_are_the_jobs():
-    begin = time.monotonic()
     r = Running(job(bombs()["macro"], seconds=1, memory=512 << 20)).end()
-    assert r.kind == "stopped" and time.monotonic() - begin < 6
+    assert r.kind == "stopped" and "by the clock" not in r.log
     r = compile(kernel(), memory=1 << 20)
     assert r.kind == "refused" and "compile-memory" in r.log
+
+
+def test_who_gets_little_of_a_processor_may_take_long():
+    """The time is the processor's. By the clock there is much more, as if many others were at work."""
+    running = Running(job(SLOW, seconds=3))
+    running.process.stdin.write(running.frame)
+    running.process.stdin.close()
+    until(lambda: len(below(running.process.pid)) >= 2)
+    family = below(running.process.pid)
+    for pid in family:
+        os.kill(pid, signal.SIGSTOP)
+    assert not select.select([running.process.stdout], [], [], 8)[0]
+    for pid in family:
+        os.kill(pid, signal.SIGCONT)
+    assert jail.Result(running.process.stdout.read()).kind == "made"
+    running.process.stdout.close()
+    running.process.wait(WINDOW)
 
 
 # ---- what is refused ----
@@ -297,7 +360,7 @@ def test_a_user_may_not_compile_without_landlock(target):
 
     def run(flags):
         done = subprocess.run([sys.executable, "-c", program, jail.BIN / "arrayd-compile"],
-                              input=job(kernel(), target, flags=flags), stdout=subprocess.PIPE, timeout=20)
+                              input=job(kernel(), target, flags=flags), stdout=subprocess.PIPE, timeout=WINDOW)
         return jail.Result(done.stdout)
     refused = run(0)
     assert refused.kind == "refused" and "compile-jail" in refused.log and refused.code == 12
@@ -333,8 +396,8 @@ def alive(pids):
     return {p for p, (_, stat) in processes().items() if p in pids and stat[0] != "Z"}
 
 
-def until(condition, seconds=10):
-    end = time.monotonic() + seconds
+def until(condition):
+    end = time.monotonic() + WINDOW
     while not condition():
         assert time.monotonic() < end
         threading.Event().wait(0.01)
@@ -359,8 +422,8 @@ def test_it_ends_with_whoever_started_it(target, how):
         until(lambda: len(below(pid)) >= (1 if target == CUDA else 2))
         family = below(pid) | {pid}
         starter.kill()
-        until(lambda: not alive(family), 5)
-    starter.wait(10)  # whose child has noticed by itself that nobody reads
+        until(lambda: not alive(family))
+    starter.wait(WINDOW)  # whose child has noticed by itself that nobody reads
     starter.stdout.close()
     assert not alive({pid})
 
@@ -396,5 +459,5 @@ def test_it_has_nothing_of_its_starter(target):
     finally:
         os.close(extra)
         os.kill(process.pid, signal.SIGTERM)
-        process.wait(10)
+        process.wait(WINDOW)
         process.stdout.close()

@@ -2,11 +2,9 @@
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
-import jail
 import raw
 from test_jail import SECRET, alive, below, bombs, processes
 
@@ -28,7 +26,7 @@ def client(server, code, *arguments):
 
 def run(server, code, *arguments):
     process = client(server, code, *arguments)
-    out, error = process.communicate(timeout=60)
+    out, error = process.communicate(timeout=raw.WINDOW)
     assert process.returncode == 0, error
     return out
 
@@ -69,27 +67,30 @@ for option in ("--time=" + sys.argv[1], "-I/", "-fplugin=x.so"):
     assert not list(tmp_path.iterdir())
 
 
+def compiles(server):
+    running, family = processes(), below(server.pid)
+    return any(b"cc1plus" in running[p][0] for p in family if p in running)
+
+
 def test_a_bomb_keeps_nobody_waiting(start):
     """Beside a compilation that is stopped in the end, others are done and operations go on."""
-    server = start()
+    server = start("--compile-seconds=600")
     bomb = client(server, FAILS, bombs()["macro"])
-    times = run(server, f"""
+    raw.wait_until(lambda: compiles(server), "it compiles")
+    run(server, f"""
 x = ad.arange(1000.0)
 for i in range(6):
-    begin = time.monotonic()
     module = _core.build({KERNEL!r} % i, (), ())
-    print("build", time.monotonic() - begin)
-    begin = time.monotonic()
     assert float(x.sum()) == 499500
-    print("sum", time.monotonic() - begin)
 """)
-    assert bomb.poll() is None
-    for line in times.splitlines():
-        what, seconds = line.split()
-        assert float(seconds) < (1 if jail.BIN.parent.name == "release" else 5), times
-    begin = time.monotonic()
-    out, error = bomb.communicate(timeout=30)
-    assert time.monotonic() - begin < 10
+    assert bomb.poll() is None and compiles(server)
+    bomb.kill()
+    bomb.communicate()
+
+
+def test_a_bomb_is_stopped(start):
+    bomb = client(start("--compile-seconds=2"), FAILS, bombs()["macro"])
+    out, error = bomb.communicate(timeout=raw.WINDOW)
     assert out.startswith("CompileError") and ("stopped" in out or "memory" in out), (out, error)
 
 
@@ -126,14 +127,11 @@ def test_a_worker_that_is_killed_leaves_no_compiler(start):
     server.expected_status = None
     bomb = client(server, FAILS, bombs()["macro"])
 
-    def compiles():
-        running, family = processes(), below(server.pid)
-        return any(b"cc1plus" in running[p][0] for p in family if p in running)
-    raw.wait_until(compiles, "it compiles")
+    raw.wait_until(lambda: compiles(server), "it compiles")
     family = {p for w in raw.children(server.pid) for p in below(w)}
     workers = set(raw.children(server.pid))
     for pid in workers:
         os.kill(pid, 9)
-    raw.wait_until(lambda: not alive(family | workers), "they are gone", 5)
-    bomb.communicate(timeout=30)
+    raw.wait_until(lambda: not alive(family | workers), "they are gone")
+    bomb.communicate(timeout=raw.WINDOW)
     server.expected_status = 0
