@@ -158,8 +158,9 @@ struct ad_session {
         uint64_t key; /* ... and what the server is shown if that breaks before it has welcomed the child */
         uint8_t secret[AD_SECRET];
     } heir;
-    atomic_uint refs; /* the caller's handle and each array */
-    int generation;   /* of the process that opened it, see ad__foreign */
+    atomic_uint refs; /* the caller's handle, each array and each module */
+    atomic_uint modules;
+    int generation; /* of the process that opened it, see ad__foreign */
     int fd;
     ad_secure *secure; /* what goes over fd is encrypted; NULL: it is not */
     pid_t pid;         /* of the embedded server, or 0 */

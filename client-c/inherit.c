@@ -38,9 +38,12 @@ bool ad_session_usable(const ad_session *s) { return !ad__foreign(s); }
 
 /* ---- before ---- */
 
-/* Only arrays are worth it: they, and the program, refer to the session. */
+/* Only arrays are worth it. Besides them the program and its modules, which a child does not have, refer to the
+ * session. */
+static bool has_arrays(const ad_session *s) { return atomic_load(&s->refs) > 1 + atomic_load(&s->modules); }
+
 static bool worth_it(const ad_session *s) {
-    return s->welcomed && !s->dead && !ad__foreign(s) && atomic_load(&s->refs) > 1 && !ad__url_remote(&s->address) &&
+    return s->welcomed && !s->dead && !ad__foreign(s) && has_arrays(s) && !ad__url_remote(&s->address) &&
            s->ops - s->window.acked < s->window.ops;
 }
 

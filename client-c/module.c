@@ -17,6 +17,12 @@ static int check_here(const ad_module *m) {
     return is_lost(m) ? ad__fail(AD_E_STALE, "the module is the parent process's: build it again after a fork") : 0;
 }
 
+static void leave(ad_module *m) {
+    atomic_fetch_sub_explicit(&m->session->modules, 1, memory_order_relaxed);
+    ad__session_release(m->session);
+    free(m);
+}
+
 /* ---- building ---- */
 
 typedef struct building {
@@ -89,12 +95,10 @@ int ad_module_build(ad_session *s, const char *source, size_t size, int noptions
         return status;
     }
     m->session = ad__session_retain(s);
+    atomic_fetch_add_explicit(&s->modules, 1, memory_order_relaxed);
     m->serial = s->serial;
     status = finish_build(m, &slot, text, module, log);
-    if (status) {
-        ad__session_release(s);
-        free(m);
-    }
+    if (status) leave(m);
     return status;
 }
 
@@ -112,8 +116,7 @@ void ad_module_release(ad_module *m) {
         pthread_mutex_unlock(&s->lock);
         if (!dead) ad__send_numbers(s, AD_REQ_MODULE_DROP, 1, &m->id);
     }
-    ad__session_release(s);
-    free(m);
+    leave(m);
 }
 
 /* ---- launching ---- */
