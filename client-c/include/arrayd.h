@@ -48,7 +48,8 @@ AD_API const char *ad_version(void);
 /* Connect. url: "unix:/path", "tcp:host:port", "tls:host:port", "embedded:auto", "embedded:cpu" or "embedded:cuda" (a
  * server of this process, gone with it; auto takes the GPU where there is one); NULL: $ARRAYD_URL, else the user's and
  * then the system's well-known socket, else embedded:auto. A socket that may not be opened: AD_E_DENIED.
- * AD_E_URL, AD_E_CONNECTION, AD_E_VERSION, AD_E_DENIED, AD_E_TIMEOUT (10 s), AD_E_MEMORY, AD_E_TLS. */
+ * AD_E_URL, AD_E_CONNECTION, AD_E_VERSION, AD_E_DENIED, AD_E_TIMEOUT (10 s for a connection, 70 s for its welcome),
+ * AD_E_MEMORY, AD_E_TLS. */
 AD_API int ad_session_open(const char *url, ad_session **session);
 /* What shows a server at "tcp:" or "tls:" who we are, and us that it is the right one; NULL: from the environment. */
 typedef struct ad_connection {

@@ -331,6 +331,8 @@ static int start(ad_domain *d, ad_fault *fault) {
     d->poll.data = d;
     d->channel_open = d->polled = true;
     d->state = AD_DOMAIN_STARTING;
+    ad__log(AD_LOG_INFO, "worker starting", "domain=%s worker=%d backend=%s", d->name, (int)d->process.pid,
+            d->front->config.backend);
     if (ad__reserved_any(d->front)) reserve(d);
     ad__domain_watch(d);
     return 0;

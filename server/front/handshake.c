@@ -15,8 +15,9 @@
 #include "server/front/front.h"
 #include "server/front/relay.h"
 
-#define MOST_CONTROL 65536u   /* of hello */
-#define WORKER_PATIENCE 10000 /* ms that a client waits for a worker to start */
+#define MOST_CONTROL 65536u /* of hello */
+#define WORKER_PATIENCE \
+    60000 /* ms that a client waits for a worker: GPUs, and a disk that is read for the first time, take long */
 
 struct ad_handshake {
     ad_handshake *next, *prev;
@@ -203,7 +204,9 @@ void ad__handshake_begun(ad_front *f, uint64_t session) {
 static void on_timer(uv_timer_t *timer) {
     ad_handshake *h = timer->data;
     refuse(h, AD_E_TIMEOUT,
-           h->waiting || h->session ? "the worker does not answer" : "hello-timeout: no hello has come");
+           h->session   ? "the worker does not answer"
+           : h->waiting ? "the worker has not started within 60 s; the server's log says why"
+                        : "hello-timeout: no hello has come");
 }
 
 /* Those who wait for a worker and will have sessions: of a principal, or (NULL) of all. */
