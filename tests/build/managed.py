@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import pathlib
+import secrets
 import shutil
 import signal
 import subprocess
@@ -76,7 +77,7 @@ def refusal():
 class Machine:
     def __init__(self, folder, files):
         """folder: an empty one; files: a folder that is laid over this machine's /."""
-        self.group = cgroups() / f"arrayd-test-{os.getpid()}"
+        self.group = cgroups() / f"arrayd-test-{secrets.token_hex(8)}"  # process ids may be of a container
         self.group.mkdir()
         self.process = subprocess.Popen(["sh", "-c", BOOT, "sh", folder, files, self.group], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

@@ -20,6 +20,7 @@ import io
 import linecache
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -85,9 +86,12 @@ def like(expected, got):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """One that nobody has, below those that the kernel gives to others meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_000)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Page:
