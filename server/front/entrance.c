@@ -9,6 +9,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/secret.h"
+#include "server/common/rights.h"
 #include "server/front/front.h"
 #include "server/front/grants.h"
 
@@ -145,11 +146,20 @@ static int check_stranger(const ad_front *f, ad_way way, ad_string token, const 
                      way == AD_WAY_TLS && *f->config.tls_ca ? " or a certificate" : "");
 }
 
+/* Room is left for others: who has no number of its own has that of the options. Root and the server's own user, who is
+ * often alone here, may have all. */
+static void set_limits(const ad_front *f, ad_entrant *who) {
+    if (f->embedded || ad__is_server_user(who->who) || !strcmp(who->who, "uid:0")) return;
+    if (!who->grants.sessions) who->grants.sessions = f->config.sessions_each;
+    if (!who->grants.names) who->grants.names = f->config.published_each;
+}
+
 int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, const char *certificate, ad_entrant *out,
                        ad_fault *fault) {
     int status =
         way == AD_WAY_UNIX ? check_user(f, fd, out, fault) : check_stranger(f, way, token, certificate, out, fault);
     if (status) return status;
+    set_limits(f, out);
     if (out->grants.may & AD_GRANT_CONNECT) return 0;
     return ad__fault(fault, AD_E_DENIED, "%s may not connect to this server", out->who);
 }

@@ -224,10 +224,15 @@ static int check_room(const ad_handshake *h, ad_fault *fault) {
     const char *who = h->entrant.who;
     uint64_t most = h->entrant.grants.sessions;
     if (ad__seat_count(f, NULL) + waiting_of(h, NULL) >= f->config.sessions && !ad__seat_make_room(f, NULL))
-        return ad__fault(fault, AD_E_LIMIT, "sessions: the server has as many sessions as it takes");
+        return ad__fault(fault, AD_E_LIMIT,
+                         "sessions: the server has %lu sessions, as many as it takes (option sessions)",
+                         (unsigned long)f->config.sessions);
     if (!most || ad__seat_count(f, who) + waiting_of(h, who) < most || ad__seat_make_room(f, who)) return 0;
-    return ad__fault(fault, AD_E_LIMIT, "sessions: %s has %lu, as many as it may have at a time", who,
-                     (unsigned long)most);
+    return ad__fault(
+        fault, AD_E_LIMIT,
+        "sessions: %s has %lu, as many as it may have at a time (grant sessions=N in the file of option principals "
+        "or tokens, or option sessions-each)",
+        who, (unsigned long)most);
 }
 
 static void find_worker(ad_handshake *h) {

@@ -208,9 +208,14 @@ static int check_room(const ad_session *s, ad_fault *fault) {
     ad_worker *w = s->worker;
     const uint64_t most = s->grants.sessions;
     if (is_full(w, NULL, w->config.sessions))
-        return ad__fault(fault, AD_E_LIMIT, "fork: the server has as many sessions as it takes");
+        return ad__fault(fault, AD_E_LIMIT,
+                         "fork: the server has %" PRIu64 " sessions, as many as it takes (option sessions)",
+                         (uint64_t)w->config.sessions);
     if (!most || !is_full(w, s->principal, most)) return 0;
-    return ad__fault(fault, AD_E_LIMIT, "fork: %s has %" PRIu64 " sessions, as many as it may have at a time",
+    return ad__fault(fault, AD_E_LIMIT,
+                     "fork: %s has %" PRIu64
+                     " sessions, as many as it may have at a time (grant sessions=N in the file of option "
+                     "principals or tokens, or option sessions-each)",
                      s->principal, most);
 }
 

@@ -139,10 +139,14 @@ static int check_room(ad_session *s, const ad_name *n, ad_fault *fault) {
     for (const ad_name *other = s->worker->sharing->names; other && own; other = other->next)
         has += !strcmp(other->principal, s->principal);
     if (own && has >= own)
-        return ad__fault(fault, AD_E_LIMIT, "publish: %s has %" PRIu64 " names, as many as it may have (grant names)",
+        return ad__fault(fault, AD_E_LIMIT,
+                         "publish: %s has %" PRIu64
+                         " names, as many as it may have (grant names=N in the file of option principals or "
+                         "tokens, or option published-each)",
                          s->principal, has);
     if (s->worker->sharing->published < most) return 0;
-    return ad__fault(fault, AD_E_LIMIT, "published: there are %" PRIu64 " names, and no more are allowed", most);
+    return ad__fault(fault, AD_E_LIMIT,
+                     "publish: there are %" PRIu64 " names, and no more are allowed (option published)", most);
 }
 
 static void write_down(ad_worker *w, ad_name *n) {

@@ -445,7 +445,7 @@ def test_names_of_a_principal(start, place):
     for name in ("a", "b", "a"):  # the same name again is no other one
         client.reply(client.ask("publish", x, 0, name, ""))
     why = failure(lambda: client.reply(client.ask("publish", x, 0, "c", "")))
-    assert why.error == "limit" and "token:bob has 2 names, as many as it may have (grant names)" in why.text
+    assert why.error == "limit" and "token:bob has 2 names, as many as it may have (grant names=N" in why.text
     y = other.put(np.ones(4))
     for name in "abcde":
         other.reply(other.ask("publish", y, 0, name, ""))
@@ -454,6 +454,47 @@ def test_names_of_a_principal(start, place):
     refused = place.client(server, "tcp", "alice")
     why = failure(lambda: refused.reply(refused.ask("publish", refused.put(np.ones(4)), 0, "c", "")))
     assert why.error == "denied" and "grant names" in why.text
+
+
+def test_room_is_left_for_others(start, place):
+    """Whoever has no number of its own takes neither all sessions nor all names; the server's own user may."""
+    place.add("alice", "names=yes")
+    place.add("bob", "names=yes")
+    place.add("carol", "sessions=300")
+    server = start(*place.options("tcp"))
+    alice = [place.client(server, "tcp", "alice") for _ in range(256)]
+    why = refusal(lambda: place.client(server, "tcp", "alice"))
+    assert why.code == LIMIT and "token:alice has 256, as many as it may have" in why.text
+    assert "grant sessions=N in the file of option principals or tokens, or option sessions-each" in why.text
+    bob = place.client(server, "tcp", "bob")
+    carol = [place.client(server, "tcp", "carol") for _ in range(300)]
+    own = [Client(server.path) for _ in range(300)]
+    assert works(bob) and works(carol[-1]) and works(own[-1])
+    x = alice[0].put(np.ones(4))
+    for i in range(1024):
+        alice[0].reply(alice[0].ask("publish", x, 0, f"n{i}", ""))
+    why = failure(lambda: alice[1].reply(alice[1].ask("publish", alice[1].put(np.ones(4)), 0, "one-more", "")))
+    assert why.error == "limit" and "token:alice has 1024 names, as many as it may have" in why.text
+    assert "grant names=N in the file of option principals or tokens, or option published-each" in why.text
+    for client in (bob, own[0]):
+        client.reply(client.ask("publish", client.put(np.ones(4)), 0, "mine", ""))
+
+
+def test_what_is_left_is_set_by_options(start, place):
+    for name in ("alice", "bob"):
+        place.add(name, "names=yes")
+    server = start(*place.options("tcp"), "--sessions-each=2", "--published-each=3")
+    alice = [place.client(server, "tcp", "alice") for _ in range(2)]
+    assert "token:alice has 2," in refusal(lambda: place.client(server, "tcp", "alice")).text
+    x = alice[0].put(np.ones(4))
+    for name in "abc":
+        alice[0].reply(alice[0].ask("publish", x, 0, name, ""))
+    assert "has 3 names" in failure(lambda: alice[0].reply(alice[0].ask("publish", x, 0, "d", ""))).text
+    bob = place.client(server, "tcp", "bob")
+    bob.reply(bob.ask("publish", bob.put(np.ones(4)), 0, "d", ""))
+    own = [Client(server.path) for _ in range(5)]
+    for name in "abcde":
+        own[0].reply(own[0].ask("publish", own[0].put(np.ones(4)), 0, name, ""))
 
 
 def test_exports_of_a_principal(start, place):
