@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,6 +10,8 @@
 
 #include "server/common/fdpass.h"
 #include "server/common/os.h"
+
+#define DRAIN_MS 1000
 
 struct ad_queued_note {
     ad_queued_note *next;
@@ -96,6 +99,11 @@ int ad__channel_flush(ad_channel *c) {
 }
 
 bool ad__channel_waiting(const ad_channel *c) { return c->first != NULL; }
+
+void ad__channel_drain(ad_channel *c) {
+    struct pollfd p = {.fd = c->fd, .events = POLLOUT};
+    while (ad__channel_waiting(c) && poll(&p, 1, DRAIN_MS) == 1 && !ad__channel_flush(c)) {}
+}
 
 static bool well_formed(const ad_channel *c, const ad_note *note, ssize_t size, int fd) {
     const note_row *row = size == (ssize_t)sizeof *note ? row_of(note->kind) : NULL;

@@ -6,13 +6,21 @@
 #include "server/common/grants.h"
 
 #define AD_PRINCIPAL_SIZE 64
-#define AD_PARTED '~' /* before the principal of a slab: host memory that goes with it to its own worker */
+#define AD_DEATH_TEXT 64 /* bytes of how a worker has ended, for people */
+#define AD_PARTED '~'    /* before the principal of a slab: host memory that goes with it to its own worker */
 
 enum {
 #define AD_NOTE(id, NAME, name, to, descriptors, doc) AD_NOTE_##NAME = (id),
 #include "server/common/channel.def"
 #undef AD_NOTE
 };
+
+/* How a worker has ended. */
+typedef enum ad_death {
+    AD_DEATH_LEFT,    /* it was to: nothing of what it did is to blame */
+    AD_DEATH_KILLED,  /* by somebody, or by the kernel for want of memory */
+    AD_DEATH_CRASHED, /* by itself, or because it did not answer any more */
+} ad_death;
 
 typedef enum ad_note_to { AD_TO_WORKER, AD_TO_FRONT } ad_note_to;
 
@@ -45,6 +53,8 @@ int ad__channel_send(ad_channel *c, const ad_note *note, int fd);
 /* Send what is queued; call it when the socket can be written. AD_E_CONNECTION. */
 int ad__channel_flush(ad_channel *c);
 bool ad__channel_waiting(const ad_channel *c);
+/* Wait until all has been sent, as long as the peer takes some within a second. */
+void ad__channel_drain(ad_channel *c);
 /* Next note: 1 with *note and *fd (-1: none, or this process may have no more descriptors; the caller's), 0 none there
  * now, AD_E_CONNECTION: the peer has gone, AD_E_PROTOCOL: not a note. */
 int ad__channel_receive(ad_channel *c, ad_note *note, int *fd);

@@ -133,6 +133,7 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_DESCRIPTOR_GONE: ad__keep_descriptor(&d->keep, note, fd); break;
     case AD_NOTE_RECOVERED: recovered(d); break;
     case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
+    case AD_NOTE_HEARD: ad__silence_heard(d, note); break;
     case AD_NOTE_LEAVING: ad__domain_leaving(d, note); break;
     case AD_NOTE_PART_ASKED: ad__parting_asked(d, note); break;
     case AD_NOTE_PART_FAILED: ad__parting_failed(d, note); break;
@@ -213,8 +214,26 @@ static void drop_all(ad_domain *d) {
     ad__seat_leave_all(d->front, d);
 }
 
-static void leave_to_next(ad_domain *d, bool killed) {
-    if (!ad__keep_worker_gone(&d->keep, killed)) {
+/* Signals that others send. Those of a crash are the process's own; no answer is taken for one. */
+static bool is_sent(int number) {
+    return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+}
+
+static ad_death death_of(const ad_domain *d, int64_t code, int number, char how[AD_DEATH_TEXT]) {
+    const char *name = sigabbrev_np(number);
+    *how = 0;
+    if (ad__upgrade_leaves(d->front) && (number ? is_sent(number) : !code)) return AD_DEATH_LEFT;
+    if (is_sent(number) && !d->silenced) return AD_DEATH_KILLED;
+    if (d->silenced) snprintf(how, AD_DEATH_TEXT, "it did not answer any more");
+    else if (number) snprintf(how, AD_DEATH_TEXT, "SIG%s", name ? name : "?");
+    else snprintf(how, AD_DEATH_TEXT, "exit status %d", (int)code);
+    return AD_DEATH_CRASHED;
+}
+
+static void leave_to_next(ad_domain *d, int64_t code, int number) {
+    char how[AD_DEATH_TEXT];
+    const ad_death death = death_of(d, code, number, how);
+    if (!ad__keep_worker_gone(&d->keep, death, how)) {
         ad__log(AD_LOG_ERROR, "worker not recovered", "domain=%s why=%s", d->name, "others die of what it left");
         drop_all(d);
         return;
@@ -240,7 +259,7 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     ad__collect_gone(f, &d->sight);
     set_backoff(d);
     if (!f->stopping && !f->embedded && !d->device_lost && !d->parting && ad__keep_can_recover(&d->keep))
-        leave_to_next(d, signal_number == SIGKILL || ad__upgrade_leaves(f));
+        leave_to_next(d, code, signal_number);
     else drop_all(d);
     uv_close((uv_handle_t *)process, on_process_closed);
     ad__domain_leaving(d, &(ad_note){.kind = AD_NOTE_LEAVING}); /* if it was asked, there is nothing more to be lost */
@@ -315,7 +334,8 @@ static int start(ad_domain *d, ad_fault *fault) {
     int fd[2], status = ad__channel_pair(fd, fault);
     if (status) return status;
     d->started = ad__os_now();
-    d->device_lost = false;
+    d->device_lost = d->silenced = false;
+    d->silence = (ad_silence){0};
     if (!d->slabs && !(d->slabs = ad__slabs_new())) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
     if (!status) status = spawn_with(d, fd[1], fault);
     close(fd[1]);

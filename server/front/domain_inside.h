@@ -16,6 +16,13 @@ typedef enum ad_parting {
     AD_PARTING_GOING,   /* the shared worker stops what it does there */
 } ad_parting;
 
+/* Whether its worker answers (silence.c). A worker begins with zeros. */
+typedef struct ad_silence {
+    uint64_t knocked, heard;
+    int64_t ns; /* that it has been silent */
+    ad_pulse pulse;
+} ad_silence;
+
 struct ad_domain {
     ad_domain *next;
     ad_front *front;
@@ -31,6 +38,8 @@ struct ad_domain {
     ad_keep keep;
     bool leaving_asked; /* what of it would be lost, and it has not said so */
     bool device_lost;   /* the worker has said so: what is on the device is of no use */
+    bool silenced;      /* it was killed because it did not answer */
+    ad_silence silence;
     ad_parting parting;
     int64_t parting_since; /* GOING, ns */
     uint64_t sessions;
@@ -50,6 +59,10 @@ static inline bool ad__domain_is_shared(const ad_domain *d) { return !strcmp(d->
 static inline bool ad__domain_is_ending(const ad_domain *d) { return d->alive || d->polled || d->processed; }
 /* The channel is watched for what can be read and, when notes wait, for room. */
 void ad__domain_watch(ad_domain *d);
+
+/* ---- silence.c ---- */
+/* Note HEARD. */
+void ad__silence_heard(ad_domain *d, const ad_note *note);
 
 /* ---- parting.c ---- */
 /* Notes PART_ASKED, PART_FAILED and PARTED. */

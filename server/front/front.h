@@ -74,6 +74,8 @@ struct ad_front {
     uv_timer_t patience; /* workers that do not stop are killed */
     uv_timer_t retry;    /* a worker may be started again */
     uv_poll_t parent;    /* of an embedded server */
+    uv_timer_t silence;  /* workers that do not answer are killed */
+    int64_t looked;      /* when it last looked for those, ns */
 };
 
 /* main.c. Leave: stop listening, tell the workers to stop, end the loop when they have. why is for clients that wait.
@@ -213,6 +215,10 @@ void ad__domain_adopt(ad_domain *d); /* one more session that was handed over */
 /* Tell all workers what is reserved now. */
 void ad__domain_reserve_all(ad_front *f);
 
+/* ---- silence.c ---- */
+/* Look after workers that do not answer, from now on. A status of libuv's. */
+int ad__silence_watch(ad_front *f);
+
 /* ---- parting.c ---- */
 /* The principal is leaving the shared worker at this moment: its sessions are nowhere. */
 bool ad__parting_goes(const ad_front *f, const char *who);
@@ -245,8 +251,10 @@ uint64_t ad__slabs_last(const ad_slabs *s); /* the greatest id that there has be
 
 /* ---- keep.c ---- */
 typedef struct ad_keep {
-    unsigned deaths; /* of workers that were taking over from the one before */
-    int ledger, old; /* of the worker; of the one before, until it has been taken over. -1: none */
+    unsigned deaths;         /* of workers that were taking over from the one before */
+    ad_death death;          /* how that one has ended ... */
+    char how[AD_DEATH_TEXT]; /* ... and what of, where it was by itself */
+    int ledger, old;         /* of the worker; of the one before, until it has been taken over. -1: none */
     struct ad_kept_descriptor {
         uint64_t session, number; /* so many had that passed before */
         uint64_t before;          /* bytes that the worker had received before those it came with */
@@ -261,8 +269,9 @@ void ad__keep_ledger(ad_keep *k, int fd);
 void ad__keep_descriptor(ad_keep *k, const ad_note *note, int fd); /* notes DESCRIPTOR, DESCRIPTOR_GONE */
 void ad__keep_session_over(ad_keep *k, uint64_t session);
 bool ad__keep_can_recover(const ad_keep *k);
-/* False: too many have died of what it left; nobody can go on with that. */
-bool ad__keep_worker_gone(ad_keep *k, bool killed);
+/* How it has ended, with what of if it did by itself. False: too many have died of what it left; nobody can go on with
+ * that. */
+bool ad__keep_worker_gone(ad_keep *k, ad_death death, const char *how);
 void ad__keep_recovered(ad_keep *k);
 void ad__keep_hand(ad_keep *k, ad_hand *h);
 /* Room for all of another one's descriptors. AD_E_MEMORY. */

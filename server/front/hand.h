@@ -10,7 +10,7 @@
 #include "protocol/base.h"
 #include "protocol/message.h"
 
-#define AD_HAND_VERSION 2 /* of the record: another order or other members, another version */
+#define AD_HAND_VERSION 3 /* of the record: another order or other members, another version */
 
 typedef struct ad_hand {
     bool reading, failed;

@@ -1,5 +1,6 @@
 /* What arrayd keeps of a worker so that another one can go on when it is killed: its ledger, and the descriptors that
  * clients have passed to it. (Slabs: slabs.c.) */
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -60,14 +61,16 @@ void ad__keep_session_over(ad_keep *k, uint64_t session) {
 bool ad__keep_can_recover(const ad_keep *k) { return k->ledger >= 0 || k->old >= 0; }
 
 /* A worker that died before it had taken everything over leaves what it was to take over. */
-bool ad__keep_worker_gone(ad_keep *k, bool killed) {
+bool ad__keep_worker_gone(ad_keep *k, ad_death death, const char *how) {
     if (k->old >= 0) {
         set(&k->ledger, -1);
-        return (k->deaths += killed ? 1 : OWN_DEATH) < DEATHS;
+        return (k->deaths += death == AD_DEATH_CRASHED ? OWN_DEATH : 1) < DEATHS;
     }
     k->old = k->ledger;
     k->ledger = -1;
     k->deaths = 0;
+    k->death = death;
+    snprintf(k->how, sizeof k->how, "%s", how);
     return true;
 }
 
@@ -90,6 +93,8 @@ void ad__keep_part(ad_front *f, ad_keep *from, const ad_domain *to, ad_keep *k, 
     from->count = kept;
     set(&k->old, ledger);
     k->deaths = 0;
+    k->death = AD_DEATH_LEFT;
+    *k->how = 0;
 }
 
 static void hand_descriptor(struct ad_kept_descriptor *d, ad_hand *h) {
@@ -101,9 +106,12 @@ static void hand_descriptor(struct ad_kept_descriptor *d, ad_hand *h) {
 }
 
 void ad__keep_hand(ad_keep *k, ad_hand *h) {
-    uint64_t deaths = k->deaths;
+    uint64_t deaths = k->deaths, death = k->death;
     ad__hand_number(h, &deaths);
+    ad__hand_number(h, &death);
+    ad__hand_text(h, k->how, sizeof k->how);
     k->deaths = (unsigned)deaths;
+    k->death = (ad_death)death;
     ad__hand_fd(h, &k->ledger);
     ad__hand_fd(h, &k->old);
     size_t count = ad__hand_count(h, k->count);
@@ -132,5 +140,7 @@ int ad__keep_tell(const ad_keep *k, ad_channel *c, ad_slabs *slabs) {
     }
     int fd = status ? -1 : ad__os.dup(k->old);
     if (fd < 0) return status ? status : AD_E_SYSTEM;
-    return ad__channel_send(c, &(ad_note){.kind = AD_NOTE_RECOVER, .id = ad__slabs_last(slabs)}, fd);
+    ad_note note = {.kind = AD_NOTE_RECOVER, .id = ad__slabs_last(slabs), .size = k->death};
+    snprintf(note.text, sizeof note.text, "%s", k->how);
+    return ad__channel_send(c, &note, fd);
 }

@@ -115,6 +115,7 @@ static int start_loop(ad_front *f) {
     int error = uv_loop_init(&f->loop);
     if (!error) error = uv_timer_init(&f->loop, &f->patience);
     if (!error) error = uv_timer_init(&f->loop, &f->retry);
+    if (!error) error = ad__silence_watch(f);
     if (error) return error;
     f->patience.data = f->retry.data = f;
     ad__seeing_init(f);

@@ -29,16 +29,25 @@ static uint64_t count_descriptors(int pid) {
     return n;
 }
 
+bool ad__process_pulse(int pid, ad_pulse *out) {
+    char text[1024], state;
+    unsigned long user, system;
+    /* The name in parentheses may have anything in it. */
+    const char *after = read_file(pid, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
+    if (!after || sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &state, &user, &system) != 3)
+        return false;
+    *out = (ad_pulse){.state = state, .ticks = user + system};
+    return true;
+}
+
 void ad__process_cost(int pid, ad_process_cost *out) {
     char text[1024];
-    unsigned long all, resident, user, system;
+    unsigned long all, resident;
+    ad_pulse pulse;
     *out = (ad_process_cost){0};
     if (!pid) return;
     if (read_file(pid, "statm", text, sizeof text) && sscanf(text, "%lu %lu", &all, &resident) == 2)
         out->resident = (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
-    /* The name in parentheses may have anything in it. */
-    const char *after = read_file(pid, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
-    if (after && sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) == 2)
-        out->cpu = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+    if (ad__process_pulse(pid, &pulse)) out->cpu = (double)pulse.ticks / (double)sysconf(_SC_CLK_TCK);
     out->descriptors = count_descriptors(pid);
 }

@@ -92,6 +92,12 @@ typedef struct ad_process_cost {
 } ad_process_cost;
 /* All 0: it has gone, or pid is 0. */
 void ad__process_cost(int pid, ad_process_cost *out);
+typedef struct ad_pulse {
+    char state;          /* of its first thread, as in /proc: R, S, D, T, t ... */
+    unsigned long ticks; /* of the clock that all its threads have run */
+} ad_pulse;
+/* False: it has gone, or hides. */
+bool ad__process_pulse(int pid, ad_pulse *out);
 
 /* ---- collect.c: reports ---- */
 void ad__seeing_init(struct ad_front *f);

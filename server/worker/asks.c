@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "server/worker/blame.h"
 #include "server/worker/exports.h"
 #include "server/worker/imports.h"
 #include "server/worker/job.h"
@@ -189,7 +190,21 @@ static bool answer(ad_session *s, ad_message *m) {
     return true;
 }
 
+/* A request that is left out is answered by that. */
+static void leave_out(ad_session *s, const ad_message *m) {
+    ad_fault fault = {0};
+    const int status = ad__blame_check(s, m->row->name, &fault);
+    if (m->opcode == AD_REQ_EXPORT || m->opcode == AD_REQ_IMPORT) ad__descriptor_skip(s);
+    s->survival.read = 0;
+    s->failed++;
+    ad__reply_fault(s, m->u[0], status, &fault);
+}
+
 bool ad__ask(ad_session *s, ad_message *m) {
+    if (s->survival.left_out && m->opcode != AD_REQ_QUERY) { /* whose outputs say so, too */
+        leave_out(s, m);
+        return true;
+    }
     /* What has been told once is known when all is that came before. */
     if (s->survival.silent && s->survival.untold && !ad__survival_ready(s)) return false;
     if (s->parts) {

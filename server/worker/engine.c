@@ -6,6 +6,7 @@
 
 #include "server/common/os.h"
 #include "server/worker/beside.h"
+#include "server/worker/blame.h"
 #include "server/worker/report.h"
 #include "server/worker/session.h"
 #include "server/worker/sharing.h"
@@ -186,7 +187,9 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, int64_t limit) {
     if (budget > SLICE && in_a_hurry(e, start)) budget = SLICE;
     pthread_mutex_unlock(&e->lock);
     ad__reserved_apply(s->worker);
+    ad__blame_turn(s);
     if (!over) turn = ad__session_turn(s, budget, limit);
+    ad__blame_rest(s);
     bool ended = turn == AD_TURN_OVER;
     if (!ended && owes_a_state(s, turn)) ad__survival_commit(s);
     if (ended && !ad__session_drop(s)) turn = AD_TURN_WAITING;

@@ -5,6 +5,7 @@
 #include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "server/worker/beside.h"
+#include "server/worker/blame.h"
 #include "server/worker/imports.h"
 #include "server/worker/job.h"
 #include "server/worker/quota.h"
@@ -367,8 +368,6 @@ static int enqueue(job *j) {
 static int check_blamed(job *j) {
     if (j->number > j->s->survival.blamed) return 0;
     j->run.wrote = true; /* so nobody knows what is in its arrays */
-    if (!*j->s->worker->died_of)
-        return ad__fault(&j->fault, AD_E_DEVICE_LOST, "worker after worker was killed while this kernel was under way");
     return ad__fault(&j->fault, AD_E_DEVICE_LOST, "the worker died: %s", j->s->worker->died_of);
 }
 
@@ -405,7 +404,11 @@ int ad__job_check(job *j) {
 }
 
 int ad__job_run(job *j) {
-    int status;
+    int status = ad__blame_check(j->s, "", &j->fault);
+    if (status) {
+        j->run.wrote = true; /* nobody knows what is in its outputs */
+        return status;
+    }
     int64_t cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0, corrected = 0;
     if (cost > 0) corrected = ad__lane_charge(j->s, cost);
     if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;

@@ -337,7 +337,7 @@ ad_held_taken ad__held_take(ad_session *s, ad_op *op) {
     job j;
     h->way = AD_WAY_NONE;
     if (way == AD_WAY_ALONE) return AD_HELD_NOT;
-    if (!s->worker->fuses || in_vain(s) || !suits(s, op, &masked)) return leave(s);
+    if (!s->worker->fuses || s->survival.careful || in_vain(s) || !suits(s, op, &masked)) return leave(s);
     if (way == AD_WAY_NONE) {
         if (!h->count && !more_at_hand(s)) return leave(s);
         if (!check(s, op, &j)) return leave(s);

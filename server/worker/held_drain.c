@@ -1,5 +1,6 @@
 /* When what is held is executed, and how much of it in one turn: groups are formed of all of it at once, and then a
  * turn executes as many as it has time for, so that others wait for one chain of a session and not for sixty-four. */
+#include "protocol/infer.h"
 #include "server/common/os.h"
 #include "server/worker/held.h"
 #include "server/worker/session.h"
@@ -55,7 +56,7 @@ static void announce_writes(ad_session *s) {
         const ad_held_op *o = &h->ops->op[i];
         for (int k = 0; k < o->op.nout; k++)
             if (o->buffer[k] && ad__held_view(&o->op.operand[k]) && !repeats(s, o, k))
-                ad__survival_writes(s, o->buffer[k], h->first, "");
+                ad__survival_writes(s, o->buffer[k], o->number, ad__op_name(&o->op));
     }
 }
 

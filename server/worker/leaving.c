@@ -3,7 +3,6 @@
  * All that another worker needs is in the ledger at any instant (survival.h); so there is not much to do but to choose
  * one at which nothing is half done: no operation is held, and the device has done what it was given. What clients have
  * sent and is not executed by then the next worker executes. */
-#include <poll.h>
 #include <unistd.h>
 
 #include "server/common/log.h"
@@ -14,7 +13,6 @@
 #include "server/worker/worker.h"
 
 #define LAST_WORDS 2000000000LL /* ns for telling those that cannot go over, and for their clients to read it */
-#define CHANNEL_MS 1000
 
 /* ---- what would be lost ---- */
 
@@ -43,17 +41,12 @@ static void settle(ad_session *s) {
     s->survival.at->lives = 0; /* this one has not died of it */
 }
 
-static void flush_channel(ad_channel *c) {
-    struct pollfd p = {.fd = c->fd, .events = POLLOUT};
-    while (ad__channel_waiting(c) && poll(&p, 1, CHANNEL_MS) == 1 && !ad__channel_flush(c)) {}
-}
-
 /* The process ends as when it is killed: closing things one by one would write down that they are closed. */
 static void __attribute__((noreturn)) leave(ad_worker *w) {
     ad__engine_seize(w); /* from here on this is the only thread that changes anything of a session */
     for (ad_session *s = w->sessions; s; s = s->next) settle(s);
     pthread_mutex_lock(&w->channel_lock);
-    flush_channel(&w->channel);
+    ad__channel_drain(&w->channel);
     ad__log(AD_LOG_DEBUG, "left", "sessions=%u", atomic_load(&w->nsessions));
     _exit(0);
 }

@@ -18,7 +18,7 @@
 
 #define AD_LEDGER_ADDRESSES (64ull << 30) /* reserved; memory is what has been written to */
 #define AD_LEDGER_MAGIC 0x7265676465647261u
-#define AD_LEDGER_VERSION 6
+#define AD_LEDGER_VERSION 7
 #define AD_LEDGER_REUSED (UINT64_C(1) << 63) /* in ad_ledger_row.writing: something else is there, or may be */
 #define AD_LEDGER_STATES 3
 #define AD_OFFERS 4 /* secrets that a client may go on with, of those that it has not shown yet */
@@ -141,6 +141,14 @@ typedef struct ad_offers {
     uint64_t made, over; /* so many have been sent; the first so many are worth nothing any more */
 } ad_offers;
 
+/* Messages of a session, by their places in its client's stream, with one of which at hand workers have ended in a row
+ * (blame.h). */
+typedef struct ad_blame {
+    uint64_t first, last;    /* 0: there are none */
+    uint64_t crashes, kills; /* workers that ended by themselves; that were killed from outside */
+    uint64_t certain;        /* it is one message, and the last worker had nothing else at hand */
+} ad_blame;
+
 typedef struct ad_ledger_session {
     ad_at next;
     uint64_t id, process, alive;
@@ -149,7 +157,10 @@ typedef struct ad_ledger_session {
     ad_grants grants;
     uint8_t secret[AD_SECRET];
     ad_offers offers;
-    uint64_t lives;    /* workers that have begun with this state */
+    uint64_t lives;   /* workers that have begun with this state */
+    uint64_t at_hand; /* twice the place of the last message that was begun and has not ended, plus 1 if it is that one
+                         and none before it; 0: there is none */
+    ad_blame blame;
     uint64_t loading;  /* the id of a module that is being set up, which runs code of the user; 0: none */
     uint64_t launched; /* the last operation that was a user's kernel */
     uint64_t writing;  /* the last operation that a row says it of, and its name */

@@ -4,6 +4,7 @@
 #include "protocol/desc.h"
 #include "protocol/size.h"
 #include "server/worker/beside.h"
+#include "server/worker/blame.h"
 #include "server/worker/imports.h"
 #include "server/worker/job.h"
 #include "server/worker/sharing.h"
@@ -125,6 +126,7 @@ static void do_new(ad_session *s, ad_message *m, bool zero) {
     ad_lane *lane = ad__lane_current(s, &fault);
     int status = lane ? 0 : fault.code;
     if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &b, &fault);
+    if (!status) status = ad__blame_check(s, "", &fault);
     if (!status) status = ad__fresh_size(d, &size, &fault);
     if (!status) status = ad__buffer_take_memory(s, lane, b, size, zero, &fault);
     if (!status && zero) status = ad__lane_uses(s, lane, b, true, &fault);
@@ -158,12 +160,21 @@ static void do_free(ad_session *s, ad_message *m) {
     if (fault.code) fail_bare(s, &fault, "free");
 }
 
+/* What is in the buffer nobody knows: workers have ended while it was written. */
+static int spoil(ad_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
+    ad__survival_touch(s, b);
+    b->poison = ad__poison_new(why, s->done + 1, what);
+    s->failed++;
+    return 0;
+}
+
 int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
               bool pinned, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_buffer *b = ad__buffers_find(&s->buffers, id);
     if (!b) return ad__fault(fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, what, id);
     if (b->poison) return 0; /* whoever reads it is told why it has no value */
+    if (ad__blame_check(s, "", fault)) return spoil(s, b, what, fault);
     if (offset > b->size || size > b->size - offset)
         return ad__fault(fault, AD_E_EXTENT,
                          "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
@@ -224,7 +235,25 @@ static void do_other(ad_session *s, ad_message *m, int (*execute)(ad_session *, 
     fail_bare(s, &fault, m->row->name);
 }
 
+/* An operation that is left out, and whose outputs do not say so. */
+static void leave_out(ad_session *s, const ad_message *m) {
+    ad_fault fault = {0};
+    ad__blame_check(s, "", &fault);
+    if (m->opcode == AD_REQ_WINDOW || m->opcode == AD_REQ_FORK) ad__descriptor_skip(s);
+    fail_bare(s, &fault, m->row->name);
+}
+
+/* Its failure is told by what it would have written. */
+static bool has_outputs(const ad_message *m) {
+    return m->op.opcode || m->opcode == AD_REQ_NEW || m->opcode == AD_REQ_EMPTY || m->opcode == AD_REQ_WRITE ||
+           m->opcode == AD_REQ_LOAD;
+}
+
 bool ad__exec_op(ad_session *s, ad_message *m) {
+    if (s->survival.left_out && !has_outputs(m)) {
+        leave_out(s, m);
+        return true;
+    }
     switch (m->opcode) {
     case AD_REQ_STREAM:
     case AD_REQ_STREAM_DROP:
@@ -238,7 +267,7 @@ bool ad__exec_op(ad_session *s, ad_message *m) {
     case AD_REQ_MODULE_DROP: do_other(s, m, ad__modules_op); break;
     case AD_REQ_KERNEL_SET:
     case AD_REQ_LAUNCH:
-        if (!ad__modules_ready(s, m->u[0])) return false;
+        if (!s->survival.left_out && !ad__modules_ready(s, m->u[0])) return false;
         if (m->opcode == AD_REQ_LAUNCH) do_launch(s, m);
         else do_other(s, m, ad__modules_op);
         break;

@@ -11,10 +11,10 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/worker/blame.h"
 #include "server/worker/sharing.h"
 
-#define LIVES 8  /* workers that may die of the same state before it is given up, ... */
-#define BLAMED 4 /* ... and so many before a kernel that was under way is not launched again */
+#define LIVES 8 /* workers that may die of the same state before it is given up */
 
 /* ---- what arrayd has kept ---- */
 
@@ -197,6 +197,21 @@ static int restore_row(ad_session *s, const ad_ledger_row *row, const ad_ledger_
 
 /* ---- sessions ---- */
 
+/* What has ended workers while it set a module up is the module, and not the message that needed it. */
+static void take_blame(ad_session *s, const ad_ledger_session *at) {
+    const ad_recovery *r = s->worker->left;
+    ad_survival *v = &s->survival;
+    v->blame = ad__blame_recall(at, r->death, r->candidates);
+    if (ad__blame_suffices(&v->blame) && at->loading) {
+        v->fatal = at->loading;
+        v->blame = (ad_blame){0};
+    }
+    if (v->at) v->at->blame = v->blame;
+    if (v->blame.last)
+        ad__log(AD_LOG_WARN, "operation suspected", "session=%lu principal=%s at=%lu crashes=%lu kills=%lu certain=%lu",
+                s->id, s->principal, v->blame.last, v->blame.crashes, v->blame.kills, v->blame.certain);
+}
+
 static int restore_state(ad_session *s, const ad_ledger_session *at, const ad_ledger_state *state,
                          const ad_ledger_table *t, ad_fault *fault) {
     int status = 0;
@@ -208,10 +223,11 @@ static int restore_state(ad_session *s, const ad_ledger_session *at, const ad_le
     s->survival.untold = state->told;
     s->survival.quiet = state->answered;
     s->survival.quiet_used = state->answered_used;
-    if (*s->worker->died_of || at->lives >= BLAMED) { /* of a kernel of its own, maybe */
+    if (*s->worker->died_of) { /* of a kernel of its own, maybe */
         s->survival.fatal = at->loading;
         s->survival.blamed = at->launched;
     }
+    take_blame(s, at);
     for (int pass = 0; pass < 2 && !status; pass++) /* streams first */
         for (uint64_t i = 0; i < t->capacity && !status; i++)
             if ((t->row[i].kind == AD_LEDGER_STREAM) == !pass) status = restore_row(s, &t->row[i], at, state, fault);
@@ -268,7 +284,8 @@ static bool restore(ad_worker *w, ad_ledger_session *at) {
     const char *why = obstacle(at);
     ad_ledger_table *t = why ? NULL : settled_table(w->left, at, state);
     ad_fault fault = {0};
-    const uint64_t lives = at->lives;
+    /* If it is known what the worker was executing, others have not died of that. */
+    const uint64_t lives = at->lives - (at->lives && w->left->candidates && !at->at_hand);
     at->lives += state->frame < at->received;
     if (!why && !t) why = "what was written of it does not hold together";
     ad_session *s = why ? NULL : make_session(w, at);
@@ -305,6 +322,7 @@ static int note_all(ad_recovery *r, const ad_ledger_head *head, ad_fault *fault)
         if (!most--) return ad__fault(fault, AD_E_PROTOCOL, "the ledger's list of sessions has no end");
         const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
         const ad_ledger_table *t = at->alive && !ad__recovery_skips(r, at->who) ? settled_table(r, at, state) : NULL;
+        r->candidates += t && at->at_hand;
         if (t) status = ad__recovery_note(r, t, state);
     }
     return status ? ad__fault(fault, status, "out of memory") : 0;
@@ -332,6 +350,8 @@ void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
     uint64_t sessions = 0, lost = 0;
     int64_t begun = ad__os_now();
     w->next_slab = note->id;
+    snprintf(w->ended_by, sizeof w->ended_by, "%.*s", AD_DEATH_TEXT - 1, note->text);
+    if (left(w)) w->left->death = (ad_death)note->size;
     int status = left(w) ? go_on(w, fd, &sessions, &lost, &fault) : ad__fault(&fault, AD_E_MEMORY, "out of memory");
     if (fd >= 0) close(fd);
     if (w->left) ad__recovery_give_back(w);
@@ -339,4 +359,8 @@ void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
             lost, (long)((ad__os_now() - begun) / 1000000), status ? fault.text : "");
     ad__recovery_close(w);
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_RECOVERED, .id = sessions}, -1);
+    /* What is executed from here on may end this worker, and arrayd must know by then that it has begun. */
+    pthread_mutex_lock(&w->channel_lock);
+    ad__channel_drain(&w->channel);
+    pthread_mutex_unlock(&w->channel_lock);
 }

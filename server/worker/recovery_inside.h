@@ -38,6 +38,8 @@ typedef struct ad_recovery {
         bool changing;            /* it was being changed in place */
     } * common;
     uint64_t commons, common_room;
+    ad_death death;      /* how the worker before has ended ... */
+    uint64_t candidates; /* ... while so many sessions had something at hand */
 } ad_recovery;
 
 bool ad__recovery_skips(const ad_recovery *r, const char *who);

@@ -166,6 +166,14 @@ static int restore_moved(ad_worker *w, const ad_ledger_row *row, ad_lane *lane, 
 
 /* ---- buffers ---- */
 
+/* How its worker has ended, behind "when its worker". */
+static const char *end_of(const ad_worker *w, char out[AD_FAULT_TEXT / 2]) {
+    const bool crashed = *w->ended_by;
+    if (*w->died_of) snprintf(out, AD_FAULT_TEXT / 2, "died: %.100s", w->died_of);
+    else snprintf(out, AD_FAULT_TEXT / 2, crashed ? "crashed (%s); please report this" : "was killed", w->ended_by);
+    return out;
+}
+
 /* Why it has no value any more; 0: it has one. */
 static int lost(const ad_worker *w, const ad_ledger_row *row, const ad_ledger_state *state, ad_fault *fault) {
     const ad_recovery *r = w->left;
@@ -174,11 +182,12 @@ static int lost(const ad_worker *w, const ad_ledger_row *row, const ad_ledger_st
         return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and the module's variables with it");
     const struct ad_common *c = row->common ? common_of(r, row) : NULL;
     if (!(c && c->changing) && !was_changing(row, state)) return 0;
+    char end[AD_FAULT_TEXT / 2];
     if (was_changing(row, state) && row->writing & AD_LEDGER_REUSED)
-        return ad__fault(fault, AD_E_DEVICE_LOST, "this array's memory had been used again when its worker %s%s",
-                         *w->died_of ? "died: " : "was killed", w->died_of);
-    return ad__fault(fault, AD_E_DEVICE_LOST, "this array was being changed in place when its worker %s%s",
-                     *w->died_of ? "died: " : "was killed", w->died_of);
+        return ad__fault(fault, AD_E_DEVICE_LOST, "this array's memory had been used again when its worker %s",
+                         end_of(w, end));
+    return ad__fault(fault, AD_E_DEVICE_LOST, "this array was being changed in place when its worker %s",
+                     end_of(w, end));
 }
 
 static void restore_value(ad_session *s, const ad_ledger_row *row, const ad_ledger_session *at,

@@ -7,6 +7,7 @@
 #include "protocol/infer.h"
 #include "protocol/size.h"
 #include "server/worker/beside.h"
+#include "server/worker/blame.h"
 #include "server/worker/imports.h"
 #include "server/worker/parting.h"
 #include "server/worker/report.h"
@@ -133,6 +134,7 @@ bool ad__session_poll(ad_session *s) {
         ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
     if (!s->held.count) ad__verdicts_read(s, ad__lanes_idle(s)); /* what held operations use stays as it was */
     if (s->modules.dropped) ad__modules_reap(s);
+    if (s->survival.late) ad__blame_rest(s);
     if (!reached(s)) return false;
     s->wait.kind = AD_WAIT_NONE;
     return true;
@@ -178,8 +180,10 @@ static bool execute_message(ad_session *s) {
 }
 
 static bool execute(ad_session *s) {
+    ad__blame_enter(s);
     bool done = execute_message(s);
     ad__survival_leave(&s->survival);
+    ad__blame_leave(s);
     return done;
 }
 

@@ -1,6 +1,5 @@
 #include "server/worker/survival.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,7 +205,9 @@ void ad__survival_writes(ad_session *s, ad_buffer *b, uint64_t number, const cha
     if (!v->at || !b->place) return;
     v->announced = true;
     if (v->at->writing != number) {
-        snprintf(v->at->name, sizeof v->at->name, "%s", name);
+        const size_t n = strnlen(name, sizeof v->at->name - 1);
+        memcpy(v->at->name, name, n);
+        v->at->name[n] = 0;
         v->at->writing = number;
     }
     ad__ledger_store(&ad__survival_table(v)->row[b->place].writing, number);

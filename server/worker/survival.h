@@ -89,6 +89,12 @@ typedef struct ad_survival {
     size_t npassed, passed_room;
     bool listed; /* in the ledger's list */
 
+    /* blame.h */
+    ad_blame blame;    /* as in the ledger */
+    uint64_t begun_at; /* the place of the last message that was begun */
+    bool careful;      /* the message at hand may be to blame: it is executed alone */
+    bool left_out;     /* it is to blame: it is not executed */
+
     /* where operations are complete later */
     bool late;
     ad_coming coming;
@@ -139,7 +145,7 @@ void ad__survival_descriptor_gone(struct ad_session *s, uint64_t number); /* the
 /* An operation that reads nothing of the buffer is about to change it where it is, and executed again would give the
  * same: that need not be said. */
 bool ad__survival_repeats(const struct ad_session *s, const struct ad_buffer *b);
-/* An operation, or what is held from this number on (name ""), is about to change a buffer where it is. */
+/* An operation is about to change a buffer where it is. */
 void ad__survival_writes(struct ad_session *s, struct ad_buffer *b, uint64_t number, const char *name);
 /* A kernel of a user is about to be launched. */
 void ad__survival_launches(struct ad_session *s, uint64_t number);

@@ -60,6 +60,14 @@ int ad__descriptors_take(ad_descriptors *d, uint64_t *number) {
     return fd;
 }
 
+void ad__descriptor_skip(ad_session *s) {
+    uint64_t number;
+    int fd = ad__descriptors_take(&s->windows.descriptors, &number);
+    if (fd < 0) return;
+    close(fd);
+    ad__survival_passed(s, number);
+}
+
 /* ---- windows by id ---- */
 
 ad_window *ad__window_known(ad_session *s, uint64_t id) {

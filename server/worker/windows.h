@@ -32,6 +32,8 @@ int ad__descriptors_put(ad_descriptors *d, int fd); /* AD_E_LIMIT: closed */
 bool ad__descriptors_wait(ad_descriptors *d);       /* nobody has asked for some of them yet */
 /* The next one, and its number; -1: none has come. */
 int ad__descriptors_take(ad_descriptors *d, uint64_t *number);
+/* The next one is for a message that is not executed. */
+void ad__descriptor_skip(struct ad_session *s);
 
 typedef struct ad_window {
     uint64_t id, size;

@@ -101,6 +101,7 @@ static void take_session(ad_worker *w, const ad_note *note, int fd) {
 static void take_note(ad_worker *w, const ad_note *note, int fd) {
     switch (note->kind) {
     case AD_NOTE_STOP: stop(w); break;
+    case AD_NOTE_KNOCK: ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_HEARD, .id = note->id}, -1); break;
     case AD_NOTE_LEAVE: ad__worker_leave(w, note); break;
     case AD_NOTE_RESERVE: reserve(w, note); break;
     case AD_NOTE_RESUME:

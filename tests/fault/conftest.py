@@ -52,15 +52,25 @@ def place(tmp_path):
     return Place(tmp_path)
 
 
+def make_backend(folder, name, source):
+    """A folder with a backend of that name, which uses the cpu backend."""
+    if not shutil.which("cc") or not (raw.TOP / "kernels/backend.h").exists():
+        pytest.skip("there is no compiler for the backend of this test, or no source")
+    subprocess.run([*C, f'-DCPU_BACKEND="{raw.BUILD}/bin/libarrayd-cpu.so"', "-o", folder / f"libarrayd-{name}.so",
+                    raw.TOP / "tests/fault" / source, raw.TOP / "protocol/fault.c", "-ldl"], check=True)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def backend(tmp_path_factory):
     """The folder of a backend that says it is cuda, of the host's memory, and has handles."""
-    if not shutil.which("cc") or not (raw.TOP / "kernels/backend.h").exists():
-        pytest.skip("there is no compiler for the backend of this test, or no source")
-    folder = tmp_path_factory.mktemp("backend")
-    subprocess.run([*C, f'-DCPU_BACKEND="{raw.BUILD}/bin/libarrayd-cpu.so"', "-o", folder / "libarrayd-cuda.so",
-                    raw.TOP / "tests/fault/handles.c", raw.TOP / "protocol/fault.c", "-ldl"], check=True)
-    return folder
+    return make_backend(tmp_path_factory.mktemp("backend"), "cuda", "handles.c")
+
+
+@pytest.fixture(scope="session")
+def crashing(tmp_path_factory):
+    """The folder of a cpu backend that dies of some operations."""
+    return make_backend(tmp_path_factory.mktemp("crashing"), "cpu", "crashing.c")
 
 
 @pytest.fixture(scope="session")

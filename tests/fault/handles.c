@@ -1,7 +1,6 @@
 /* A backend for tests where there is no GPU: the cpu backend, which says that it is cuda, and gives and takes handles
  * that name a descriptor of a process instead of CUDA's. What a handle stands for is then to be seen under /proc. Its
  * device is that of tests/build/fake_libcuda.c. */
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/backend.h"
+#include "tests/fault/cpu_backend.h"
 
 #define MOST 64
 
@@ -84,11 +83,8 @@ static void close_slab(ad_device *device, ad_slab_map *slab) {
 }
 
 const ad_backend *ad_backend_get(void) {
-    void *library = dlopen(CPU_BACKEND, RTLD_NOW | RTLD_LOCAL);
-    const ad_backend *(*get)(void) = NULL;
-    if (library) *(void **)&get = dlsym(library, "ad_backend_get");
-    if (!get) return NULL;
-    cpu = get();
+    cpu = open_cpu_backend();
+    if (!cpu) return NULL;
     table = *cpu;
     table.name = "cuda";
     table.slab_create_plain = create;

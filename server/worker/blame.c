@@ -1,0 +1,113 @@
+#include "server/worker/blame.h"
+
+#include <inttypes.h>
+
+#include "protocol/infer.h"
+#include "server/common/log.h"
+#include "server/worker/session.h"
+
+#define CRASHES 3 /* workers that end by themselves until the message at hand is left out */
+#define DEATHS 8  /* the same with those that are killed: less than are enough to give the session up (recovery.c) */
+
+/* ---- what has ended workers ---- */
+
+bool ad__blame_suffices(const ad_blame *b) { return b->crashes >= CRASHES || b->crashes + b->kills >= DEATHS; }
+
+/* One more would suffice. */
+static bool is_suspect(const ad_blame *b) { return b->crashes + 1 >= CRASHES || b->crashes + b->kills + 1 >= DEATHS; }
+
+static uint64_t place_of_state(const ad_ledger_session *at) {
+    const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
+    return state->frame + AD_FRAME_HEADER + state->used;
+}
+
+ad_blame ad__blame_recall(const ad_ledger_session *at, ad_death death, uint64_t candidates) {
+    ad_blame b = at->blame;
+    if (!at->at_hand || death == AD_DEATH_LEFT) return b;
+    const uint64_t last = at->at_hand / 2, first = at->at_hand & 1 ? last : place_of_state(at);
+    if (!b.last || first > b.last || last < b.first) b = (ad_blame){.first = first, .last = last};
+    if (first > b.first) b.first = first;
+    if (last < b.last) b.last = last;
+    b.crashes += death == AD_DEATH_CRASHED;
+    b.kills += death == AD_DEATH_KILLED;
+    b.certain = at->at_hand & 1 && candidates == 1;
+    return b;
+}
+
+/* ---- executing ---- */
+
+static void store(ad_session *s, uint64_t at_hand) { ad__ledger_store(&s->survival.at->at_hand, at_hand); }
+
+/* Nothing is under way any more, of whatever session. */
+static void be_alone(ad_session *s) {
+    ad_worker *w = s->worker;
+    pthread_mutex_lock(&w->sessions_lock);
+    for (ad_session *other = w->sessions; other; other = other->next) {
+        if (other->dropping || !w->backend->asynchronous) continue;
+        ad__lanes_wait(other, NULL);
+        if (other->survival.at) store(other, 0);
+    }
+    pthread_mutex_unlock(&w->sessions_lock);
+}
+
+/* The message at hand may be one of those, or what came before it; false: all of them are behind the valid state. */
+static bool concerns(ad_session *s) {
+    ad_survival *v = &s->survival;
+    if (v->begun_at <= v->blame.last) return true;
+    if (place_of_state(v->at) > v->blame.last) v->at->blame = v->blame = (ad_blame){0};
+    return false;
+}
+
+static void say_left_out(const ad_session *s) {
+    const ad_message *m = &s->message;
+    ad__log(AD_LOG_WARN, "operation left out", "session=%lu principal=%s name=%s crashes=%lu kills=%lu why=%s", s->id,
+            s->principal, m->op.opcode ? ad__op_name(&m->op) : m->row->name, s->survival.blame.crashes,
+            s->survival.blame.kills, s->worker->ended_by);
+}
+
+void ad__blame_enter(ad_session *s) {
+    ad_survival *v = &s->survival;
+    if (!v->at) return;
+    v->begun_at = ad__input_place(&s->frame) + AD_FRAME_HEADER + s->frame_used - s->message.size;
+    const bool concerned = v->blame.last && concerns(s);
+    v->careful = concerned && is_suspect(&v->blame);
+    v->left_out = v->careful && v->blame.certain && v->begun_at == v->blame.first && ad__blame_suffices(&v->blame);
+    if (v->careful) be_alone(s);
+    if (v->left_out) say_left_out(s);
+    store(s, 2 * v->begun_at + (v->careful || !(s->held.count || v->late)));
+}
+
+void ad__blame_leave(ad_session *s) {
+    ad_survival *v = &s->survival;
+    if (!v->at) return;
+    if (v->careful) {
+        ad__lanes_wait(s, NULL);
+        if (!s->has_message) ad__survival_flush(s, true);
+        v->careful = v->left_out = false;
+        store(s, 0);
+    } else if (!v->late) {
+        store(s, s->held.count ? 2 * v->begun_at : 0);
+    }
+}
+
+void ad__blame_turn(ad_session *s) {
+    if (s->survival.at && s->held.count) store(s, 2 * s->survival.begun_at);
+}
+
+void ad__blame_rest(ad_session *s) {
+    const ad_survival *v = &s->survival;
+    if (v->at && v->at->at_hand && !v->inside && (!v->late || ad__lanes_idle(s))) store(s, 0);
+}
+
+/* ---- leaving it out ---- */
+
+int ad__blame_check(const ad_session *s, const char *name, ad_fault *fault) {
+    const ad_blame *b = &s->survival.blame;
+    const bool own = s->message.opcode != AD_REQ_LAUNCH;
+    if (!s->survival.left_out) return 0;
+    return ad__fault(fault, own ? AD_E_INTERNAL : AD_E_DEVICE_LOST,
+                     "%s%sthe worker %s %" PRIu64 " times while executing it%s%s%s, so it was left out%s", name,
+                     *name ? ": " : "", b->crashes ? "crashed" : "was killed", b->crashes + b->kills,
+                     *s->worker->ended_by ? " (" : "", s->worker->ended_by, *s->worker->ended_by ? ")" : "",
+                     own ? "; please report this" : "");
+}

@@ -1,0 +1,124 @@
+/* A backend for tests of workers that die: the cpu backend, which ends its process when an operation has the number
+ * FATAL among its scalars, or an input of so many rows. Where operations are complete later it dies later, too: when
+ * somebody looks how far that stream is.
+ *
+ * AD_TEST_CRASHES names a folder. With a file `way` in it the process ends by that signal instead of by SIGSEGV; each
+ * death writes one byte into `deaths`, and there are no more when that has as many as `most` says. A file `attach` is
+ * removed, and the worker that takes up slabs dies of it. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/fault/cpu_backend.h"
+
+#define FATAL 6661
+
+static const ad_backend *cpu;
+static ad_backend table;
+static ad_stream *doomed; /* has such an operation under way */
+
+static int number_in(const char *name, int otherwise) {
+    char path[256];
+    int number = otherwise;
+    snprintf(path, sizeof path, "%s/%s", getenv("AD_TEST_CRASHES"), name);
+    FILE *f = fopen(path, "r");
+    if (f && fscanf(f, "%d", &number) != 1) number = otherwise;
+    if (f) fclose(f);
+    return number;
+}
+
+static void die(void) {
+    char path[256];
+    struct stat st;
+    const int way = number_in("way", SIGSEGV), most = number_in("most", 1000);
+    snprintf(path, sizeof path, "%s/deaths", getenv("AD_TEST_CRASHES"));
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0 || fstat(fd, &st) || st.st_size >= most) {
+        if (fd >= 0) close(fd);
+        return;
+    }
+    if (write(fd, "x", 1) != 1) _exit(9);
+    if (!way) _exit(0);
+    signal(way, SIG_DFL);
+    raise(way);
+}
+
+static bool is_fatal_number(const ad_scalar *s) { return s->kind == AD_SCALAR_INT && s->as.i == FATAL; }
+
+static bool is_fatal(const ad_op *op) {
+    for (int i = op->nout; i < op->nout + op->nin; i++) {
+        const ad_operand *o = &op->operand[i];
+        if (o->is_scalar ? is_fatal_number(&o->scalar) : o->desc.ndim && o->desc.shape[0] == FATAL) return true;
+    }
+    return false;
+}
+
+static void look(const ad_stream *stream) {
+    if (!doomed || (stream && stream != doomed)) return;
+    doomed = NULL;
+    die();
+}
+
+static void meet(ad_stream *stream) {
+    if (table.asynchronous) doomed = stream;
+    else die();
+}
+
+/* The host waits for a query, which is complete when this returns. */
+static int run(ad_stream *stream, const ad_op *op, ad_run *how, ad_fault *fault) {
+    if (is_fatal(op) && op->opcode == AD_REQ_QUERY) die();
+    else if (is_fatal(op)) meet(stream);
+    return cpu->run(stream, op, how, fault);
+}
+
+static int fuse(ad_stream *stream, const ad_chain *chain, ad_run *how, ad_fault *fault) {
+    bool fatal = false;
+    for (int i = 0; i < chain->nscalars; i++) fatal = fatal || is_fatal_number(&chain->scalar[i]);
+    if (fatal) meet(stream);
+    return cpu->fuse(stream, chain, how, fault);
+}
+
+static int wait(ad_stream *stream, ad_fault *fault) {
+    look(stream);
+    return cpu->stream_wait(stream, fault);
+}
+
+static int done(ad_event *event, ad_fault *fault) {
+    look(NULL);
+    return cpu->event_done(event, fault);
+}
+
+static int attach(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/attach", getenv("AD_TEST_CRASHES"));
+    if (!unlink(path)) die();
+    return cpu->slab_attach(device, fd, size, out, fault);
+}
+
+static int upload(ad_stream *stream, void *to, const void *host, uint64_t size, ad_fault *fault) {
+    const int64_t fatal = FATAL;
+    if (size == FATAL * sizeof fatal) meet(stream);
+    return cpu->upload(stream, to, host, size, fault);
+}
+
+static int download(ad_stream *stream, void *host, const void *from, uint64_t size, ad_fault *fault) {
+    if (size == FATAL) meet(stream);
+    return cpu->download(stream, host, from, size, fault);
+}
+
+const ad_backend *ad_backend_get(void) {
+    cpu = open_cpu_backend();
+    if (!cpu) return NULL;
+    table = *cpu;
+    table.run = run;
+    table.fuse = fuse;
+    table.stream_wait = wait;
+    table.event_done = done;
+    table.slab_attach = attach;
+    table.upload = upload;
+    table.download = download;
+    return &table;
+}
