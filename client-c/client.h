@@ -63,14 +63,22 @@ ssize_t ad__secure_send(ad_secure *s, const struct iovec *part);
 void ad__secure_why(ad_secure *s, char *out, size_t size);
 
 /* ---- connect.c, denied.c, embedded.c: sockets ---- */
-/* A connected socket, close-on-exec, not yet greeted. pid: of an embedded server, else 0. deadline: ad__now's time. */
-int ad__connect(const ad_address *address, uint64_t deadline, int *fd, pid_t *pid);
+/* What there is of an embedded server besides its connection. */
+typedef struct ad_embedded {
+    pid_t pid; /* 0: it is none, or the parent's child */
+    int door;  /* a socket by which it gets other connections; -1: none */
+} ad_embedded;
+/* A connected socket, close-on-exec, not yet greeted. An embedded server is started unless there is a door. deadline:
+ * ad__now's time. */
+int ad__connect(const ad_address *address, uint64_t deadline, int *fd, ad_embedded *embedded);
 /* AD_E_DENIED for a Unix socket that may not be opened, with whose it is and the way out. error: connect's. */
 int ad__fail_denied(const ad_address *address, int error);
 /* backend: "auto" is what ARRAYD_BACKEND says, else the GPU's where there is one. */
-int ad__embedded_start(const char *backend, int *fd, pid_t *pid);
+int ad__embedded_start(const char *backend, int *fd, ad_embedded *out);
+/* Another connection to one that runs. AD_E_CONNECTION: it has gone. */
+int ad__embedded_enter(const ad_embedded *e, int *fd);
 /* Wait for an embedded server whose socket has been shut down; kill it when it does not go. */
-void ad__embedded_reap(pid_t pid);
+void ad__embedded_reap(ad_embedded *e);
 /* ", exit status 1" and the like when it has already ended; "" else. */
 void ad__embedded_fate(pid_t pid, char *text, size_t size);
 
@@ -163,7 +171,7 @@ struct ad_session {
     int generation; /* of the process that opened it, see ad__foreign */
     int fd;
     ad_secure *secure; /* what goes over fd is encrypted; NULL: it is not */
-    pid_t pid;         /* of the embedded server, or 0 */
+    ad_embedded embedded;
     bool trace;
 
     pthread_mutex_t lock;

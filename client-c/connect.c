@@ -99,13 +99,13 @@ static int connect_tcp(const ad_address *a, uint64_t deadline, int *out) {
     return error ? fail_connect(a, strerror(error)) : 0;
 }
 
-int ad__connect(const ad_address *address, uint64_t deadline, int *fd, pid_t *pid) {
-    *pid = 0;
+int ad__connect(const ad_address *address, uint64_t deadline, int *fd, ad_embedded *embedded) {
     switch (address->transport) {
     case AD_URL_UNIX: return connect_unix(address, deadline, fd);
     case AD_URL_TCP:
     case AD_URL_TLS: return connect_tcp(address, deadline, fd);
-    case AD_URL_EMBEDDED: return ad__embedded_start(address->host, fd, pid);
+    case AD_URL_EMBEDDED:
+        return embedded->door >= 0 ? ad__embedded_enter(embedded, fd) : ad__embedded_start(address->host, fd, embedded);
     }
     return ad__fail(AD_E_URL, "unknown transport");
 }

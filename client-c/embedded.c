@@ -1,6 +1,9 @@
-/* A server of this process, gone with it: started on one end of a socket pair, it ends when the other is closed. */
+/* A server of this process, gone with it: started on one end of a socket pair, it ends when the other is closed.
+ * Another socket pair is its door: what comes through it are ends of further connections, by which a session is taken
+ * up again when the server's worker has died. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,6 +20,7 @@
 #include "client-c/client.h"
 
 #define CHILD_FD 3
+#define CHILD_DOOR 4
 
 extern char **environ;
 
@@ -85,14 +89,15 @@ static int find(search *s) {
 
 /* Nothing of this process shall reach the server: no descriptor but the socket and stderr, no signal settings, not
  * the terminal's Ctrl-C. */
-static int prepare(posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes, int fd) {
+static int prepare(posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes, int fd, int door) {
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
     int error = posix_spawn_file_actions_adddup2(files, fd, CHILD_FD);
+    if (!error) error = posix_spawn_file_actions_adddup2(files, door, CHILD_DOOR);
     if (!error) error = posix_spawn_file_actions_addopen(files, 0, "/dev/null", 0, 0);
     if (!error) error = posix_spawn_file_actions_addopen(files, 1, "/dev/null", 1, 0);
-    if (!error) error = posix_spawn_file_actions_addclosefrom_np(files, CHILD_FD + 1);
+    if (!error) error = posix_spawn_file_actions_addclosefrom_np(files, CHILD_DOOR + 1);
     if (!error) error = posix_spawnattr_setsigmask(attributes, &none);
     if (!error) error = posix_spawnattr_setsigdefault(attributes, &all);
     if (!error)
@@ -101,17 +106,17 @@ static int prepare(posix_spawn_file_actions_t *files, posix_spawnattr_t *attribu
     return error;
 }
 
-static int spawn(const char *path, const char *backend, int fd, pid_t *pid) {
+static int spawn(const char *path, const char *backend, int fd, int door, pid_t *pid) {
     bool chosen = strcmp(backend, "auto") != 0;
-    char *const arguments[] = {"arrayd", "--embedded-fd", "3", chosen ? "--backend" : NULL, (char *)(uintptr_t)backend,
-                               NULL};
+    char *const arguments[] = {"arrayd", "--embedded-fd", "3", "--embedded-door", "4", chosen ? "--backend" : NULL,
+                               (char *)(uintptr_t)backend, NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     int error = posix_spawn_file_actions_init(&files);
     if (error) goto out;
     error = posix_spawnattr_init(&attributes);
     if (error) goto files;
-    error = prepare(&files, &attributes, fd);
+    error = prepare(&files, &attributes, fd, door);
     if (!error) error = posix_spawn(pid, path, &files, &attributes, arguments, environ);
     posix_spawnattr_destroy(&attributes);
 files:
@@ -120,26 +125,66 @@ out:
     return error ? ad__fail(AD_E_CONNECTION, "cannot start %s: %s", path, strerror(error)) : 0;
 }
 
-int ad__embedded_start(const char *backend, int *fd, pid_t *pid) {
+/* Descriptors that are none of those that the child is to have them as: dup2 of one would close the other. */
+static int make_pair(int type, int pair[2]) {
+    if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) != 0)
+        return ad__fail(AD_E_SYSTEM, "socketpair: %s", strerror(errno));
+    int fd = pair[1] <= CHILD_DOOR ? fcntl(pair[1], F_DUPFD_CLOEXEC, CHILD_DOOR + 1) : pair[1];
+    if (fd != pair[1]) close(pair[1]);
+    pair[1] = fd;
+    if (fd >= 0) return 0;
+    close(pair[0]);
+    return ad__fail(AD_E_SYSTEM, "socketpair: %s", strerror(errno));
+}
+
+int ad__embedded_start(const char *backend, int *fd, ad_embedded *out) {
     search *s = malloc(sizeof *s);
-    int pair[2], status;
+    int pair[2], door[2], status;
     if (!s) return ad__fail_memory();
-    status = find(s);
-    if (status) goto out;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
-        status = ad__fail(AD_E_SYSTEM, "socketpair: %s", strerror(errno));
-        goto out;
-    }
-    status = spawn(s->path, backend, pair[1], pid);
+    if ((status = find(s))) goto free_search;
+    if ((status = make_pair(SOCK_STREAM, pair))) goto free_search;
+    if ((status = make_pair(SOCK_SEQPACKET, door))) goto close_pair;
+    status = spawn(s->path, backend, pair[1], door[1], &out->pid);
+    close(door[1]);
+    if (status) close(door[0]);
+    else out->door = door[0];
+close_pair:
     close(pair[1]);
     if (status) close(pair[0]);
     else *fd = pair[0];
-out:
+free_search:
     free(s);
     return status;
 }
 
-void ad__embedded_reap(pid_t pid) {
+int ad__embedded_enter(const ad_embedded *e, int *fd) {
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    int pair[2];
+    struct msghdr m = {
+        .msg_iov = &(struct iovec){"", 1}, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return ad__fail(AD_E_SYSTEM, "socketpair: %s", strerror(errno));
+    control.header = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.header), &pair[1], sizeof(int));
+    ssize_t n = sendmsg(e->door, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const int error = errno;
+    close(pair[1]);
+    if (n == 1) {
+        *fd = pair[0];
+        return 0;
+    }
+    close(pair[0]);
+    if (error == EAGAIN || error == EINTR) return ad__fail(AD_E_TIMEOUT, "the embedded arrayd does not answer");
+    return ad__fail(AD_E_CONNECTION, "the embedded arrayd has gone");
+}
+
+void ad__embedded_reap(ad_embedded *e) {
+    const pid_t pid = e->pid;
+    if (e->door >= 0) close(e->door);
+    e->door = -1;
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd >= 0) {
         struct pollfd p = {.fd = fd, .events = POLLIN};

@@ -152,7 +152,7 @@ static void renew(ad_session *s) {
     close_all(s);
     s->fd = s->heir.fd;
     s->heir.fd = -1;
-    s->pid = 0; /* the parent's child */
+    s->embedded.pid = 0; /* the parent's child */
     s->generation = atomic_load(&ad__generation);
     s->serial = ad__session_serial_next();
     renew_input(s);

@@ -184,9 +184,8 @@ static int hear(attempt *a) {
 
 /* A new connection, on which the server has said yes. */
 static int try(attempt *a) {
-    const ad_session *s = a->session;
-    pid_t none;
-    int status = ad__connect(&s->address, a->deadline, a->fd, &none);
+    ad_session *s = a->session;
+    int status = ad__connect(&s->address, a->deadline, a->fd, &s->embedded);
     if (status) {
         a->final = s->comeback.direct && status == AD_E_CONNECTION; /* it took the sessions with it */
         return status;
@@ -270,6 +269,7 @@ void ad__come_back(ad_session *s) {
 static bool is_direct(const ad_session *s) {
     struct ucred peer = {0};
     socklen_t size = sizeof peer;
+    if (s->address.transport == AD_URL_EMBEDDED) return true;
     if (s->address.transport != AD_URL_UNIX || getsockopt(s->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size)) return false;
     return peer.pid == 0 || (uint64_t)peer.pid == s->welcome.pid;
 }

@@ -82,6 +82,7 @@ static void destroy(ad_session *s) {
     if (s->carry.fd >= 0) close(s->carry.fd);
     ad__comeback_end(s);
     if (s->fd >= 0) close(s->fd);
+    if (s->embedded.door >= 0) close(s->embedded.door);
     ad__bytes_free(&s->out);
     ad__bytes_free(&s->sending);
     ad__input_close(&s->input);
@@ -101,7 +102,7 @@ static int create(ad_session **out) {
     ad_session *s = calloc(1, sizeof *s);
     if (!s) return ad__fail_memory();
     const char *trace = getenv("AD_TRACE");
-    s->fd = s->pass.fd = s->carry.fd = -1;
+    s->fd = s->pass.fd = s->carry.fd = s->embedded.door = -1;
     s->refs = 1;
     s->next_buffer = s->next_request = s->next_stream = s->next_event = s->next_window = s->next_module = 1;
     s->serial = ad__session_serial_next();
@@ -145,7 +146,7 @@ static int check_welcome(const ad_session *s) {
 
 static int fail_handshake(ad_session *s) {
     char fate[80];
-    ad__embedded_fate(s->pid, fate, sizeof fate);
+    ad__embedded_fate(s->embedded.pid, fate, sizeof fate);
     return ad__fail(s->refused ? s->refused : AD_E_CONNECTION, "%s: %s%s", s->address.url, s->why, fate);
 }
 
@@ -167,19 +168,18 @@ int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure)
 }
 
 /* What the server may take as a sign that a client is alive: its process, where both are on one machine. */
-uint64_t ad__own_process(const ad_session *s) { return s->address.transport == AD_URL_UNIX ? (uint64_t)getpid() : 0; }
+uint64_t ad__own_process(const ad_session *s) { return ad__url_remote(&s->address) ? 0 : (uint64_t)getpid(); }
 
 /* Sends hello and waits for welcome or bye. */
 static int handshake(ad_session *s, ad_credentials *credentials, uint64_t deadline) {
     uint64_t checked = UINT64_MAX;
     const char *token = credentials->token;
-    const uint64_t resume = s->address.transport == AD_URL_EMBEDDED ? 0 : AD_FEATURE_RESUME;
     int status = *token ? ad__check_confidential(s, s->fd, s->secure) : 0;
     if (status) return status;
     pthread_mutex_lock(&s->lock);
     size_t mark = s->out.size;
     ad__bytes_append(&s->out, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
-    status = ad__encode_hello(&s->out, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, AD_FEATURE_KERNELS | resume,
+    status = ad__encode_hello(&s->out, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, AD_FEATURE_KERNELS | AD_FEATURE_RESUME,
                               "libarrayd " AD_VERSION, *token ? token : NULL, ad__own_process(s));
     s->frame = mark;
     if (status == 0) status = ad__push(s);
@@ -218,7 +218,7 @@ static int open_as(const ad_address *address, ad_credentials *c, ad_session **ou
     int status = create(&s);
     if (status) return status;
     s->address = *address;
-    status = ad__connect(address, deadline, &s->fd, &s->pid);
+    status = ad__connect(address, deadline, &s->fd, &s->embedded);
     if (status) {
         *missing = status == AD_E_CONNECTION;
         ad__session_release(s);
@@ -263,7 +263,7 @@ void ad_session_close(ad_session *s) {
         ad__leave(s);
         ad__die(s, "the session is closed");
         ad__flusher_stop(s);
-        if (s->pid > 0) ad__embedded_reap(s->pid);
+        if (s->embedded.pid > 0) ad__embedded_reap(&s->embedded);
     }
     ad__session_release(s);
 }

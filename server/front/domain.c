@@ -258,14 +258,14 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     close_channel(d);
     ad__collect_gone(f, &d->sight);
     set_backoff(d);
-    if (!f->stopping && !f->embedded && !d->device_lost && !d->parting && ad__keep_can_recover(&d->keep))
+    if (!f->stopping && ad__front_resumes(f) && !d->device_lost && !d->parting && ad__keep_can_recover(&d->keep))
         leave_to_next(d, code, signal_number);
     else drop_all(d);
     uv_close((uv_handle_t *)process, on_process_closed);
     ad__domain_leaving(d, &(ad_note){.kind = AD_NOTE_LEAVING}); /* if it was asked, there is nothing more to be lost */
     ad__parting_lost(d);
     ad__handshake_lost(f, d, 0);
-    if (f->embedded || !f->ready) ad__front_stop(f, 1, d->why.text);
+    if ((f->embedded && d->keep.old < 0) || !f->ready) ad__front_stop(f, 1, d->why.text);
 }
 
 void ad__domain_worker_path(const ad_front *f, char *out, size_t size) {

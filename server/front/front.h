@@ -74,6 +74,8 @@ struct ad_front {
     uv_timer_t patience; /* workers that do not stop are killed */
     uv_timer_t retry;    /* a worker may be started again */
     uv_poll_t parent;    /* of an embedded server */
+    uv_poll_t door;      /* by which its client's further connections come ... */
+    int door_fd;         /* ... a socket; -1: there is none, and its sessions end with their worker */
     uv_timer_t silence;  /* workers that do not answer are killed */
     int64_t looked;      /* when it last looked for those, ns */
 };
@@ -81,6 +83,10 @@ struct ad_front {
 /* main.c. Leave: stop listening, tell the workers to stop, end the loop when they have. why is for clients that wait.
  */
 void ad__front_stop(ad_front *f, int status, const char *why);
+/* Sessions outlive their connections, and their workers. */
+static inline bool ad__front_resumes(const ad_front *f) {
+    return f->config.resume_time > 0 && (!f->embedded || f->door_fd >= 0);
+}
 /* The first worker is there: say that clients are served. */
 void ad__front_ready(ad_front *f);
 

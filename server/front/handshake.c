@@ -71,7 +71,7 @@ static void end(ad_handshake *h) {
     if (h->next) h->next->prev = h->prev;
     uv_close((uv_handle_t *)&h->poll, on_closed);
     uv_close((uv_handle_t *)&h->timer, on_closed);
-    if (f->embedded && !h->welcomed) ad__front_stop(f, 1, "the connection is over");
+    if (f->embedded && !h->welcomed && !h->resumes) ad__front_stop(f, 1, "the connection is over");
 }
 
 static int send_control(int fd, const ad_bytes *b) {
@@ -102,7 +102,7 @@ static void on_readable(uv_poll_t *poll, int status, int events);
 /* ---- handing on ---- */
 
 static bool is_resumable(const ad_handshake *h) {
-    return h->features & AD_FEATURE_RESUME && h->front->config.resume_time > 0 && !h->front->embedded;
+    return h->features & AD_FEATURE_RESUME && ad__front_resumes(h->front);
 }
 
 static int welcome(ad_handshake *h) {

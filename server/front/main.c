@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "server/common/fdpass.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/secret.h"
@@ -39,6 +40,7 @@ void ad__front_stop(ad_front *f, int status, const char *why) {
     uv_unref((uv_handle_t *)&f->patience);
     for (int i = 0; i < AD_FRONT_SIGNALS; i++) uv_close((uv_handle_t *)&f->signals[i], NULL);
     if (uv_is_active((uv_handle_t *)&f->parent)) uv_close((uv_handle_t *)&f->parent, NULL);
+    if (uv_is_active((uv_handle_t *)&f->door)) uv_close((uv_handle_t *)&f->door, NULL);
 }
 
 /* What can be changed while it runs: the level of the log, who may come in, the certificate. */
@@ -47,7 +49,7 @@ static void reload(ad_front *f) {
     ad_config_wish wish;
     ad_fault fault = {0};
     int unused;
-    const ad_config_private private[] = {{"embedded-fd", &unused}, {NULL, NULL}};
+    const ad_config_private private[] = {{"embedded-fd", &unused}, {"embedded-door", &unused}, {NULL, NULL}};
     if (ad__config_load(&fresh, f->argc, f->argv, private, &wish, &fault) || ad__entrance_load(f, &fault)) {
         ad__log(AD_LOG_ERROR, "not reloaded", "why=%s", fault.text);
     } else {
@@ -103,9 +105,35 @@ static void watch_parent(ad_front *f) {
     uv_unref((uv_handle_t *)&f->parent);
 }
 
+static bool take_descriptor(int fd) {
+    return !fcntl(fd, F_SETFD, FD_CLOEXEC) && !fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+/* The other end of a connection that its client has made; or the client has closed the door. */
+static void on_door(uv_poll_t *poll, int status, int events) {
+    ad_front *f = poll->data;
+    char byte;
+    int fd = -1;
+    (void)events;
+    const ssize_t n = status < 0 ? 0 : ad__fdpass_receive(f->door_fd, &byte, 1, &fd);
+    if (fd >= 0 && take_descriptor(fd)) ad__handshake_begin(f, fd, AD_WAY_UNIX);
+    else if (fd >= 0) close(fd);
+    if (!n) ad__front_stop(f, 0, GOING);
+}
+
+static int open_door(ad_front *f, ad_fault *fault) {
+    if (f->door_fd < 0) return 0;
+    if (!take_descriptor(f->door_fd) || uv_poll_init(&f->loop, &f->door, f->door_fd))
+        return ad__fault(fault, AD_E_VALUE, "option embedded-door: %d is not a socket", f->door_fd);
+    f->door.data = f;
+    uv_poll_start(&f->door, UV_READABLE, on_door);
+    uv_unref((uv_handle_t *)&f->door);
+    return 0;
+}
+
 static int embed(ad_front *f, int fd, ad_fault *fault) {
-    if (fcntl(fd, F_SETFD, FD_CLOEXEC) || fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK))
-        return ad__fault(fault, AD_E_VALUE, "option embedded-fd: %d is not a descriptor", fd);
+    if (!take_descriptor(fd)) return ad__fault(fault, AD_E_VALUE, "option embedded-fd: %d is not a descriptor", fd);
+    if (open_door(f, fault)) return fault->code;
     watch_parent(f);
     ad__handshake_begin(f, fd, AD_WAY_UNIX);
     return f->handshakes ? 0 : ad__fault(fault, AD_E_SYSTEM, "cannot serve descriptor %d", fd);
@@ -307,8 +335,10 @@ static int print_help(void) {
 int main(int argc, char **argv) {
     ad_fault fault = {0};
     int embedded_fd = -1, status;
+    front.door_fd = -1;
     ad_config_wish wish;
-    const ad_config_private private[] = {{"embedded-fd", &embedded_fd}, {NULL, NULL}};
+    const ad_config_private private[] = {
+        {"embedded-fd", &embedded_fd}, {"embedded-door", &front.door_fd}, {NULL, NULL}};
     const char *token_for = token_wish(argc, argv);
     const char *from = take_first(&argc, argv, "--can-take-over="), *handed = take_first(&argc, argv, "--take-over=");
     uint64_t record_fd;

@@ -1,5 +1,8 @@
 """An operation with which worker after worker dies is left out: its results say so, and its session goes on."""
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -302,3 +305,74 @@ def test_many_at_hand(server, deaths):
         goes_on(s, x, value)
     goes_on(sessions[0], arrays[0], value)
     assert not server.said("event=session lost")
+
+
+EMBEDDED = """
+import os, signal
+import numpy as np
+import arrayd as ad
+ad.connect("embedded:cpu")
+value = np.arange(1000)
+x = ad.asarray(value)
+ad.sync()
+def fails(d, *texts):
+    try:
+        d.get()
+    except ad.ServerError as error:
+        assert all(t in str(error) for t in texts), error
+    else:
+        raise AssertionError("it did not fail")
+"""
+
+
+def embedded(crashing, deaths, code, **env):
+    """A program with a server of its own, which is gone when the program is."""
+    run = subprocess.run([sys.executable, "-c", EMBEDDED + code], capture_output=True, text=True, timeout=raw.WINDOW,
+                         env={**os.environ, "ARRAYD_BACKEND_PATH": str(crashing), "ARRAYD_BIN": raw.PROGRAM,
+                              "AD_TEST_CRASHES": str(deaths.folder), **env})
+    assert run.returncode == 0, run.stderr
+    assert not [line for line in run.stderr.splitlines() if not line.startswith("time=")], run.stderr
+
+
+def test_embedded(crashing, deaths, late):
+    """A program's own server loses no more than the operation."""
+    embedded(crashing, deaths, """
+bad, y = x + 6661, x * 2
+fails(bad, "add", "crashed 3 times", "please report this")
+assert (y.get() == 2 * value).all()
+ad.sync()
+x += 1
+assert (x.get() == value + 1).all()
+""", **late)
+    assert deaths.count == 3
+
+
+def test_embedded_and_killed(crashing, deaths, late):
+    embedded(crashing, deaths, """
+for i in range(5):
+    worker = ad.stat()["worker_pid"]
+    os.kill(worker, signal.SIGKILL)
+    assert (x.get() == value).all() and ad.stat()["worker_pid"] != worker
+    child = os.fork()
+    if not child:
+        ok = (x.get() == value).all()
+        os.kill(ad.stat()["worker_pid"], signal.SIGKILL)
+        os._exit(0 if ok and ((x + 1).get() == value + 1).all() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (x.get() == value).all()
+""", **late)
+    assert deaths.count == 0
+
+
+def test_embedded_that_is_killed_itself(crashing, deaths):
+    """Then there is nothing to go on with, which is said at once."""
+    embedded(crashing, deaths, """
+os.kill(ad.stat()["worker_pid"], signal.SIGSTOP)
+os.kill(int(open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split()[0]), signal.SIGKILL)
+try:
+    x.get()
+except ConnectionError as error:
+    assert "gone" in str(error), error
+else:
+    raise AssertionError("there is an answer")
+""")
