@@ -104,10 +104,10 @@ void ad__blame_rest(ad_session *s) {
 int ad__blame_check(const ad_session *s, const char *name, ad_fault *fault) {
     const ad_blame *b = &s->survival.blame;
     const bool own = s->message.opcode != AD_REQ_LAUNCH;
+    const char *why = *s->worker->died_of ? s->worker->died_of : s->worker->ended_by;
     if (!s->survival.left_out) return 0;
     return ad__fault(fault, own ? AD_E_INTERNAL : AD_E_DEVICE_LOST,
-                     "%s%sthe worker %s %" PRIu64 " times while executing it%s%s%s, so it was left out%s", name,
+                     "%s%sthe worker %s %" PRIu64 " times while executing it%s%.100s%s, so it was left out%s", name,
                      *name ? ": " : "", b->crashes ? "crashed" : "was killed", b->crashes + b->kills,
-                     *s->worker->ended_by ? " (" : "", s->worker->ended_by, *s->worker->ended_by ? ")" : "",
-                     own ? "; please report this" : "");
+                     *why ? " (" : "", why, *why ? ")" : "", own ? "; please report this" : "");
 }
