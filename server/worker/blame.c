@@ -1,6 +1,7 @@
 #include "server/worker/blame.h"
 
 #include <inttypes.h>
+#include <signal.h>
 
 #include "protocol/infer.h"
 #include "server/common/log.h"
@@ -34,9 +35,34 @@ ad_blame ad__blame_recall(const ad_ledger_session *at, ad_death death, uint64_t 
     return b;
 }
 
+/* ---- whose thread it was ---- */
+
+static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+static struct sigaction before[sizeof signals / sizeof *signals];
+static _Thread_local ad_ledger_session *executing; /* what this thread does is this session's */
+
+/* It goes on as if this had not been there: the instruction is executed again, or the signal comes again. */
+static void on_crash(int number, siginfo_t *info, void *unused) {
+    (void)unused;
+    if (executing) ad__ledger_store(&executing->guilty, 1);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (signals[i] == number) sigaction(number, &before[i], NULL);
+    if (info->si_code <= 0) raise(number);
+}
+
+void ad__blame_watch(void) {
+    struct sigaction a = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &a, &before[i]);
+}
+
 /* ---- executing ---- */
 
 static void store(ad_session *s, uint64_t at_hand) { ad__ledger_store(&s->survival.at->at_hand, at_hand); }
+
+/* Where operations are complete later, a thread may die of what it has not begun. */
+static void set_executing(const ad_session *s, bool does) {
+    executing = does && !s->survival.late ? s->survival.at : NULL;
+}
 
 /* Nothing is under way any more, of whatever session. */
 static void be_alone(ad_session *s) {
@@ -65,13 +91,25 @@ static void say_left_out(const ad_session *s) {
             s->survival.blame.kills, s->worker->ended_by);
 }
 
+static uint64_t place_of_message(const ad_session *s) {
+    return ad__input_place(&s->frame) + AD_FRAME_HEADER + s->frame_used - s->message.size;
+}
+
+bool ad__blame_waits(ad_session *s) {
+    const ad_blame *b = &s->survival.blame;
+    if (!b->last || !is_suspect(b) || place_of_message(s) > b->last || !s->worker->engine.beside) return false;
+    ad__session_await(s, AD_WAIT_BESIDE, NULL, NULL);
+    return true;
+}
+
 void ad__blame_enter(ad_session *s) {
     ad_survival *v = &s->survival;
     if (!v->at) return;
-    v->begun_at = ad__input_place(&s->frame) + AD_FRAME_HEADER + s->frame_used - s->message.size;
+    v->begun_at = place_of_message(s);
     const bool concerned = v->blame.last && concerns(s);
     v->careful = concerned && is_suspect(&v->blame);
     v->left_out = v->careful && v->blame.certain && v->begun_at == v->blame.first && ad__blame_suffices(&v->blame);
+    set_executing(s, true);
     if (v->careful) be_alone(s);
     if (v->left_out) say_left_out(s);
     store(s, 2 * v->begun_at + (v->careful || !(s->held.count || v->late)));
@@ -80,10 +118,12 @@ void ad__blame_enter(ad_session *s) {
 void ad__blame_leave(ad_session *s) {
     ad_survival *v = &s->survival;
     if (!v->at) return;
+    set_executing(s, s->held.count);
     if (v->careful) {
         ad__lanes_wait(s, NULL);
         if (!s->has_message) ad__survival_flush(s, true);
         v->careful = v->left_out = false;
+        atomic_store(&s->beside_since, 0);
         store(s, 0);
     } else if (!v->late) {
         store(s, s->held.count ? 2 * v->begun_at : 0);
@@ -91,11 +131,14 @@ void ad__blame_leave(ad_session *s) {
 }
 
 void ad__blame_turn(ad_session *s) {
-    if (s->survival.at && s->held.count) store(s, 2 * s->survival.begun_at);
+    if (!s->survival.at || !s->held.count) return;
+    set_executing(s, true);
+    store(s, 2 * s->survival.begun_at);
 }
 
 void ad__blame_rest(ad_session *s) {
     const ad_survival *v = &s->survival;
+    set_executing(s, v->inside);
     if (v->at && v->at->at_hand && !v->inside && (!v->late || ad__lanes_idle(s))) store(s, 0);
 }
 
@@ -108,6 +151,6 @@ int ad__blame_check(const ad_session *s, const char *name, ad_fault *fault) {
     if (!s->survival.left_out) return 0;
     return ad__fault(fault, own ? AD_E_INTERNAL : AD_E_DEVICE_LOST,
                      "%s%sthe worker %s %" PRIu64 " times while executing it%s%.100s%s, so it was left out%s", name,
-                     *name ? ": " : "", b->crashes ? "crashed" : "was killed", b->crashes + b->kills,
-                     *why ? " (" : "", why, *why ? ")" : "", own ? "; please report this" : "");
+                     *name ? ": " : "", b->crashes ? "crashed" : "was killed", b->crashes + b->kills, *why ? " (" : "",
+                     why, *why ? ")" : "", own ? "; please report this" : "");
 }

@@ -19,6 +19,8 @@
 
 struct ad_session;
 
+/* The message at hand is to be executed alone, and others have operations beside the engine: the session waits. */
+bool ad__blame_waits(struct ad_session *s);
 /* The message at hand is about to be executed: decides whether that is done carefully, or not at all. */
 void ad__blame_enter(struct ad_session *s);
 /* It has been, or waits. */
@@ -30,6 +32,9 @@ void ad__blame_rest(struct ad_session *s);
 /* The message at hand is left out: AD_E_INTERNAL (AD_E_DEVICE_LOST for a kernel of the user), with a fault that says
  * why. 0: it is not. name: of a request, which nothing else names; else "". */
 int ad__blame_check(const struct ad_session *s, const char *name, ad_fault *fault);
+
+/* When the worker starts: a signal that ends it says whose message its thread was executing. */
+void ad__blame_watch(void);
 
 /* ---- by the next worker ---- */
 /* What is known once the worker whose ledger this is has ended like that, while so many sessions had something at

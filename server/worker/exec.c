@@ -323,7 +323,7 @@ static void spread_suspects(job *j) {
 static int start(job *j) {
     if (j->launch) return ad__launch_run(j->s, j->lane, j->launch, j->op, j->number, &j->run, &j->fault);
     const bool beside = ad__beside_begin(j->s, ad__op_cost(j->op));
-    if (beside) j->run.cancelled = &j->s->cancelled;
+    if (beside || j->s->survival.careful) j->run.cancelled = &j->s->cancelled;
     int status = j->s->worker->backend->run(j->lane->stream, j->op, &j->run, &j->fault);
     if (beside) ad__beside_end(j->s);
     return ad__session_status(j->s, ad__job_lacks(j, status), &j->fault);

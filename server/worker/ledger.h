@@ -160,6 +160,7 @@ typedef struct ad_ledger_session {
     uint64_t lives;   /* workers that have begun with this state */
     uint64_t at_hand; /* twice the place of the last message that was begun and has not ended, plus 1 if it is that one
                          and none before it; 0: there is none */
+    uint64_t guilty;  /* the thread that executed this got the signal that ended the worker */
     ad_blame blame;
     uint64_t loading;  /* the id of a module that is being set up, which runs code of the user; 0: none */
     uint64_t launched; /* the last operation that was a user's kernel */

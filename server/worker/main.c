@@ -10,6 +10,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
+#include "server/worker/blame.h"
 #include "server/worker/spill.h"
 
 static ad_worker worker;
@@ -73,6 +74,7 @@ int main(int argc, char **argv) {
     ad__log_set(ad__log_level(worker.config.log_level));
     fcntl(channel, F_SETFD, FD_CLOEXEC);
     set_signals();
+    ad__blame_watch();
     raise_limits();
     pthread_mutex_init(&worker.wake_lock, NULL);
     ad__reserved_init(&worker.reserved);

@@ -197,11 +197,15 @@ static int restore_row(ad_session *s, const ad_ledger_row *row, const ad_ledger_
 
 /* ---- sessions ---- */
 
+static bool was_at_hand(const ad_recovery *r, const ad_ledger_session *at) {
+    return at->at_hand && (at->guilty || !r->guilty);
+}
+
 /* What has ended workers while it set a module up is the module, and not the message that needed it. */
 static void take_blame(ad_session *s, const ad_ledger_session *at) {
     const ad_recovery *r = s->worker->left;
     ad_survival *v = &s->survival;
-    v->blame = ad__blame_recall(at, r->death, r->candidates);
+    v->blame = was_at_hand(r, at) ? ad__blame_recall(at, r->death, r->guilty ? r->guilty : r->candidates) : at->blame;
     if (ad__blame_suffices(&v->blame) && at->loading) {
         v->fatal = at->loading;
         v->blame = (ad_blame){0};
@@ -285,7 +289,7 @@ static bool restore(ad_worker *w, ad_ledger_session *at) {
     ad_ledger_table *t = why ? NULL : settled_table(w->left, at, state);
     ad_fault fault = {0};
     /* If it is known what the worker was executing, others have not died of that. */
-    const uint64_t lives = at->lives - (at->lives && w->left->candidates && !at->at_hand);
+    const uint64_t lives = at->lives - (at->lives && w->left->candidates && !was_at_hand(w->left, at));
     at->lives += state->frame < at->received;
     if (!why && !t) why = "what was written of it does not hold together";
     ad_session *s = why ? NULL : make_session(w, at);
@@ -323,6 +327,7 @@ static int note_all(ad_recovery *r, const ad_ledger_head *head, ad_fault *fault)
         const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
         const ad_ledger_table *t = at->alive && !ad__recovery_skips(r, at->who) ? settled_table(r, at, state) : NULL;
         r->candidates += t && at->at_hand;
+        r->guilty += t && at->guilty;
         if (t) status = ad__recovery_note(r, t, state);
     }
     return status ? ad__fault(fault, status, "out of memory") : 0;

@@ -39,7 +39,8 @@ typedef struct ad_recovery {
     } * common;
     uint64_t commons, common_room;
     ad_death death;      /* how the worker before has ended ... */
-    uint64_t candidates; /* ... while so many sessions had something at hand */
+    uint64_t candidates; /* ... while so many sessions had something at hand, ... */
+    uint64_t guilty;     /* ... and by a signal to a thread that executed so many of them: then those alone count */
 } ad_recovery;
 
 bool ad__recovery_skips(const ad_recovery *r, const char *who);

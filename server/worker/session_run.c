@@ -224,6 +224,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
         int64_t cost = s->cost, both = ad__size_sum(cost, held);
         if (cost > limit || (both > limit && !asynchronous)) return AD_TURN_HEAVY;
         if (awaits_thread(s, both)) return AD_TURN_WAITING;
+        if (ad__blame_waits(s)) return AD_TURN_WAITING;
         if (both > limit) ad__held_flush(s);
         if (cost > AD_CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
         if (asynchronous && crowded(s)) return AD_TURN_WAITING;

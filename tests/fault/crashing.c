@@ -42,7 +42,7 @@ static void die(void) {
     }
     if (write(fd, "x", 1) != 1) _exit(9);
     if (!way) _exit(0);
-    signal(way, SIG_DFL);
+    if (number_in("unseen", 0)) signal(way, SIG_DFL); /* the worker does not learn of it */
     raise(way);
 }
 

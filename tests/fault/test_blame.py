@@ -49,7 +49,7 @@ def late(request):
 def begin(start, crashing, deaths):
     def make(*options, env=None, **more):
         return start(f"--backend-path={crashing}", *options,
-                     env={"AD_TEST_CRASHES": str(deaths.folder), **(env or {})}, **more)
+                     env={"AD_TEST_CRASHES": str(deaths.folder), "ASAN_OPTIONS": "handle_segv=0", **(env or {})}, **more)
     return make
 
 
@@ -286,6 +286,28 @@ def test_the_innocent(server, deaths):
     print(f"slowest of {bystander.count}: {1000 * bystander.slowest:.0f} ms")
     assert not bystander.wrong
     assert deaths.count == 18
+    assert not server.said("event=session lost")
+
+
+@pytest.mark.parametrize("unseen", [0, 1])
+def test_beside_a_long_operation(begin, deaths, unseen):
+    """It is at hand at every death, and what of it: also where the worker does not learn whose thread it was."""
+    deaths.tell("unseen", unseen)
+    server = begin("--threads=1", "--tcp=127.0.0.1:0", "--tcp-open=yes")
+    long, session = Session(tcp_of(server)), Session(server.path)
+    value, d = np.arange(1000), raw.DTYPES.index("float32")
+    x, y = session.put(value), long.put(np.ones((1000, 1000), np.float32))
+    for each in (session, long):
+        answer(each, each.ask("sync"))
+    for _ in range(30):
+        z = [long.fresh(), d, 0, [1000, 1000]]
+        long.op("call", raw.CALL["matmul"], d, [[z[0], d, [1000, 1000]]], [y, y], [False])
+    total = long.sum("float32", z)
+    long.flush()
+    for _ in range(2):
+        fails(session, session.ufunc("add", "int64", [1000], x, FATAL))
+        goes_on(session, x, value)
+    assert get(long, total) == 1e9
     assert not server.said("event=session lost")
 
 
