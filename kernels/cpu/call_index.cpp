@@ -30,27 +30,30 @@ int64_t index_at(const walk<1> &w, const char *data, int64_t position) {
     return v;
 }
 
-/* Indices from -size to size - 1: then no sum has its sign bit set. */
-bool all_good(const char *index, int64_t step, uint64_t size, int64_t n) {
-    uint64_t signs = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const uint64_t j = *reinterpret_cast<const uint64_t *>(index + i * step);
-        signs |= (j + size) | (size - 1 - j);
-    }
-    return int64_t(signs) >= 0;
+/* How far an index is inside -size .. size - 1; negative: it is outside. An index and its complement are as far, and no
+ * size is too large for that. */
+inline int64_t room_at(const char *index, int64_t size) {
+    const int64_t j = *reinterpret_cast<const int64_t *>(index);
+    return size - 1 - (j ^ (j >> 63));
+}
+
+bool all_good(const char *index, int64_t step, int64_t size, int64_t n) {
+    int64_t signs = 0;
+    for (int64_t i = 0; i < n; i++) signs |= room_at(index + i * step, size);
+    return signs >= 0;
 }
 
 /* Position of the first index that is out of bounds, in begin..end; end: none. */
-int64_t first_bad(const walk<1> &w, const char *data, uint64_t size, int64_t begin, int64_t end) {
+int64_t first_bad(const walk<1> &w, const char *data, int64_t size, int64_t begin, int64_t end) {
     int64_t found = end;
     w.runs(begin, end, [&](const int64_t(&at)[1], int64_t n, int64_t p) {
         const char *v = data + at[0];
         const int64_t step = w.inner(0);
         if (step == 8 ? all_good(v, 8, size, n) : all_good(v, step, size, n)) return true;
         int64_t i = 0;
-        while (uint64_t(*reinterpret_cast<const int64_t *>(v + i * step)) + size < 2 * size) i++;
-        found = p + i;
-        return false;
+        while (i < n && room_at(v + i * step, size) >= 0) i++;
+        if (i < n) found = p + i;
+        return i == n;
     });
     return found;
 }
@@ -64,7 +67,7 @@ int check_axis(ad_call *c, const indexing *ix, int axis) {
     std::atomic<int64_t> first{w.count};
     ad_cpu_parallel(w.count, CHECK_GRAIN, [&](int64_t begin, int64_t end) {
         if (begin >= first.load(std::memory_order_relaxed)) return;
-        int64_t bad = first_bad(w, index.data, uint64_t(ix->size[axis]), begin, end), old = first.load();
+        int64_t bad = first_bad(w, index.data, ix->size[axis], begin, end), old = first.load();
         while (bad < end && bad < old && !first.compare_exchange_weak(old, bad)) {}
     });
     if (first.load() == w.count) return 0;

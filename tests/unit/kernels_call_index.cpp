@@ -151,6 +151,26 @@ Test(kernels_call, index_out_of_bounds) {
     cr_assert_str_eq(h.fault.text, "index 9223372036854775807 is out of bounds for axis 0 with size 4");
 }
 
+/* Sizes up to the largest that there is: sums with them, and twice them, are beyond int64. */
+Test(kernels_call, index_of_an_axis_without_end) {
+    host h;
+    nd<int8_t> x({1}), out({3});
+    nd<int64_t> i({3});
+    x[0] = 5;
+    for (int64_t size : {int64_t(1) << 61, (int64_t(1) << 62) - 1, (int64_t(1) << 62) + 1, INT64_MAX}) {
+        const nd<int8_t> wide = x.repeated(0, size);
+        i[0] = size - 1, i[1] = -size, i[2] = 2;
+        ASSERT_OK(h.call(AD_CALL_gather, AD_INT8, {out}, {wide, i}));
+        for (int64_t k = 0; k < 3; k++) cr_assert_eq(out[k], 5);
+        for (int64_t bad : {-size - 1, size == INT64_MAX ? INT64_MIN : size, INT64_MIN}) {
+            i[1] = bad;
+            cr_assert_eq(h.call(AD_CALL_gather, AD_INT8, {out}, {wide, i}), AD_E_INDEX, "%ld of %ld", bad, size);
+            const std::string text = "index " + std::to_string(bad) + " is out of bounds for axis 0 with size ";
+            cr_assert_eq(std::string(h.fault.text), text + std::to_string(size));
+        }
+    }
+}
+
 Test(kernels_call, iota) {
     host h;
     for (int layout = 0; layout < 4; layout++)
