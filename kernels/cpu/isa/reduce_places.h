@@ -11,7 +11,8 @@ inline namespace AD_ISA {
 
 /* ---- looking for a value that is known ---- */
 
-/* The first place of which hit(element or vector of them) is true; there is one. */
+/* The first place of which hit(element or vector of them) is true. There was one, and if somebody has written over it
+ * since, it is the last place. */
 template <class T, class Hit> int64_t first_hit(const T *x, int64_t n, Hit hit) {
     using V = vec<T>;
     typedef T loose __attribute__((vector_size(AD_VECTOR_BYTES), aligned(sizeof(T)), may_alias));
@@ -22,8 +23,8 @@ template <class T, class Hit> int64_t first_hit(const T *x, int64_t n, Hit hit) 
            !any((hit(at(i)) | hit(at(i + LANES))) | (hit(at(i + 2 * LANES)) | hit(at(i + 3 * LANES)))))
         i += 4 * LANES;
     while (i + LANES <= n && !any(hit(at(i)))) i += LANES;
-    while (!hit(x[i])) i++;
-    return i;
+    while (i + 1 < n && !hit(x[i])) i++;
+    return i < n ? i : n - 1;
 }
 template <class T> AD_NOINLINE int64_t place_of(const T *x, int64_t n, T value) {
     if (is_nan(value)) return first_hit(x, n, [](auto e) { return is_nan(e); });
