@@ -88,7 +88,7 @@ template <class S> __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int a = 0; a < AD_SELECTION_INDICES; a++) {
         if (a >= s.k) break;
-        index_offset(s, a, *reinterpret_cast<const int64_t *>(s.index[a].data + entry[a]), &indexed);
+        if (!index_offset(s, a, *reinterpret_cast<const int64_t *>(s.index[a].data + entry[a]), &indexed)) return;
     }
     update(reinterpret_cast<S *>(s.indexed + indexed), *reinterpret_cast<const S *>(s.plain + plain), mode, locks);
 }
