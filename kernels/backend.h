@@ -144,7 +144,14 @@ typedef struct ad_backend {
     int (*download)(ad_stream *stream, void *host, const void *from, uint64_t size, ad_fault *fault);
     int (*move)(ad_stream *stream, void *to, const void *from, uint64_t size, ad_fault *fault);
     /* Enqueue an operation that passed ad__check_op and whose operands have addresses. Outputs may be the same view
-     * as an input of a ufunc; other overlaps never arrive here. */
+     * as an input of a ufunc; other overlaps never arrive here.
+     *
+     * Other processes have the memory of some operands, and may write it at any time, also while the operation runs
+     * (exports.h, imports.h). So a kernel uses a value that it has checked from a register, or from memory that no
+     * client can write, and never reads it again from the operand. Of an operation of call.def such operands come as
+     * copies in scratch memory, except those whose `guard` is v. For these, and for all operands of ufuncs, reductions
+     * and chains, what the kernel reads and writes, and when its loops end, depends on shapes, strides and registers
+     * only; what it computes may be anything. */
     int (*run)(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault);
     /* Enqueue a chain whose nodes each passed ad__check_op. 1: done. 0: not now (no kernel for it yet, or it would be
      * no faster), and nothing has been enqueued: the caller runs the operations one by one. Never waits for the

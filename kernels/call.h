@@ -9,8 +9,9 @@
  *
  * What ad_call_<name> may rely on: ad__check_op has passed, so counts, parameters, dtypes and shapes are those of the
  * row; every operand that is an array has an address, inside its buffer; outputs do not overlap inputs. Arrays may be
- * any views: negative and zero strides (zero only in inputs), 0-d, empty. What it must do itself: look at values
- * (indices), and
+ * any views: negative and zero strides (zero only in inputs), 0-d, empty. Nobody else writes to operands while it runs,
+ * except to those whose guard in the row is v (kernels/backend.h says what that asks of it). What it must do itself:
+ * look at values (indices), and
  *  - fail by ad__fault(c->fault, ...), before c->run->wrote is set wherever that can be known before;
  *  - set c->run->wrote before it writes to an output; in a row of kind UPDATE nothing may fail after that;
  *  - take scratch memory from ad_call_workspace, never from malloc: it counts against the session's quota;
@@ -45,7 +46,7 @@ struct ad_call {
 };
 
 typedef int ad_call_function(ad_call *c);
-#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, infer, doc) ad_call_function ad_call_##name;
+#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, infer, doc) ad_call_function ad_call_##name;
 #include "protocol/call.def"
 #undef AD_CALL
 

@@ -73,7 +73,7 @@ enum {
 };
 
 enum {
-#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, infer, doc) AD_CALL_##name = (id),
+#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, infer, doc) AD_CALL_##name = (id),
 #include "call.def"
 #undef AD_CALL
     AD_CALL_LIMIT = 256,

@@ -78,7 +78,7 @@ const ad_reduction_row *ad__reduction(uint64_t id);
 
 typedef enum ad_call_kind { AD_CALL_OP, AD_CALL_UPDATE, AD_CALL_ASK } ad_call_kind;
 typedef struct ad_call_row {
-    const char *name, *params, *doc;
+    const char *name, *params, *guard, *doc;
     uint8_t nout, nin_min, nin_max, kind; /* ad_call_kind */
     uint8_t infer;                        /* index for ad__infer_call */
 } ad_call_row;

@@ -79,7 +79,7 @@ int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
 }
 
 /* Scratch of a job, given back when it has been enqueued: who gets it next on this lane comes later in its stream. */
-static void *job_scratch(job *j, uint64_t size) {
+void *ad__job_scratch(job *j, uint64_t size) {
     if (j->nscratch == JOB_SCRATCH || size > INT64_MAX) return NULL;
     ad_block *b = &j->scratch[j->nscratch];
     if (ad__quota_borrow(j->s, j->lane, size + 256, b, &j->lack)) return NULL;
@@ -101,7 +101,7 @@ static void *run_workspace(ad_run *run, uint64_t size) {
     job *j = (job *)run;
     const bool beside = j->s->beside;
     if (beside) ad__beside_pause(j->s);
-    void *scratch = job_scratch(j, size);
+    void *scratch = ad__job_scratch(j, size);
     if (beside) ad__beside_go_on(j->s);
     return scratch;
 }
@@ -126,6 +126,7 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     j->nscratch = 0;
     j->using = 0;
     j->held = false;
+    j->nbehind = 0;
     j->fault.code = j->lack.code = 0;
     j->fault.text[0] = 0;
     j->launch = NULL;
@@ -212,73 +213,6 @@ static int make_outputs(job *j) {
     return 0;
 }
 
-static int copy_view(job *j, const ad_operand *from, void *to) {
-    int64_t strides[AD_MAX_NDIM];
-    const ad_desc *d = &from->desc;
-    ad_operand operand[2] = {{.desc = *d, .data = to}, *from};
-    ad_op op = {
-        .opcode = AD_REQ_UFUNC, .loop = d->dtype, .nout = 1, .nin = 1, .row = AD_UFUNC_copy, .operand = operand};
-    ad_run run = j->run;
-    ad__strides_contiguous(d->ndim, d->shape, ad__dtypes[d->dtype].size, strides);
-    operand[0].desc.strides = strides;
-    operand[0].desc.offset = 0;
-    ad_worker *w = j->s->worker;
-    const bool beside = ad__beside_begin(j->s, ad__op_cost(&op));
-    if (beside) run.cancelled = &j->s->cancelled;
-    int status = w->backend->run(j->lane->stream, &op, &run, &j->fault);
-    if (beside) ad__beside_end(j->s);
-    return ad__session_status(j->s, ad__job_lacks(j, status), &j->fault);
-}
-
-/* Replace an input that an output overlaps by a contiguous copy. */
-static int separate(job *j, ad_operand *input) {
-    uint64_t size;
-    int64_t *strides = ad__arena_alloc(&j->s->arena, (input->desc.ndim + 1u) * sizeof *strides);
-    if (!strides) return ad__fault(&j->fault, AD_E_MEMORY, "out of host memory");
-    int status = ad__fresh_size(&input->desc, &size, &j->fault);
-    if (status) return status;
-    void *copy = job_scratch(j, size);
-    if (!copy) return ad__job_lacks(j, AD_E_MEMORY);
-    if ((status = copy_view(j, input, copy))) return status;
-    ad__strides_contiguous(input->desc.ndim, input->desc.shape, ad__dtypes[input->desc.dtype].size, strides);
-    input->desc.strides = strides;
-    input->desc.offset = 0;
-    input->data = copy;
-    return 0;
-}
-
-/* An input that was copied for the other output lies elsewhere by now. */
-static bool must_separate(const job *j, int output, int input) {
-    const ad_op *op = j->op;
-    const ad_desc *out = &op->operand[output].desc;
-    ad_desc in = op->operand[input].desc;
-    int64_t distance;
-    if (!in.buffer) return false;
-    if (out->buffer != in.buffer && ad__imports_meet(j->buffer[output], j->buffer[input], &distance)) {
-        in.offset += distance;
-        in.buffer = out->buffer;
-    }
-    if (out->buffer != in.buffer || !ad__desc_overlap(out, &in)) return false;
-    return op->opcode != AD_REQ_UFUNC || out->dtype != in.dtype || !ad__desc_same(out, &in);
-}
-
-static int separate_inputs(job *j) {
-    const ad_op *op = j->op;
-    if (j->launch) return 0; /* a kernel gets what it is given */
-    for (int o = 0; o < op->nout; o++) {
-        const ad_desc *out = &op->operand[o].desc;
-        if (out->form != AD_VIEW) continue;
-        for (int i = op->nout; i < op->nout + op->nin; i++) {
-            ad_operand *in = &op->operand[i];
-            if (in->is_scalar || !must_separate(j, o, i)) continue;
-            int status = separate(j, in);
-            if (status) return status;
-            in->desc.buffer = 0;
-        }
-    }
-    return 0;
-}
-
 static void set_addresses(job *j) {
     const ad_op *op = j->op;
     for (int i = 0; i < op->nout + op->nin; i++) {
@@ -326,7 +260,7 @@ static int start(job *j) {
     if (beside || j->s->survival.careful) j->run.cancelled = &j->s->cancelled;
     int status = j->s->worker->backend->run(j->lane->stream, j->op, &j->run, &j->fault);
     if (beside) ad__beside_end(j->s);
-    return ad__session_status(j->s, ad__job_lacks(j, status), &j->fault);
+    return ad__job_put_back(j, ad__session_status(j->s, ad__job_lacks(j, status), &j->fault));
 }
 
 /* Whatever was moved to host memory comes back, and stays until the job has ended. */
@@ -418,7 +352,8 @@ int ad__job_run(job *j) {
     if ((status = make_outputs(j))) return status;
     if ((status = order(j))) return status;
     set_addresses(j);
-    if ((status = separate_inputs(j))) return status;
+    if ((status = ad__job_separate(j))) return status;
+    if ((status = ad__job_guard(j))) return status;
     return enqueue(j);
 }
 
@@ -449,6 +384,7 @@ int ad__job_run_held(job *j) {
     if ((status = provide_outputs(j))) return status;
     if ((status = order(j))) return status;
     set_addresses(j);
+    if ((status = ad__job_guard(j))) return status;
     return enqueue(j);
 }
 
@@ -519,7 +455,7 @@ int ad__exec_contiguous(ad_session *s, ad_lane *lane, const ad_operand *view, ui
     ad__job_begin(&j, s, &none, 0);
     j.lane = lane;
     int status = ad__quota_borrow(s, lane, size, out, &j.fault);
-    if (!status && (status = copy_view(&j, view, out->address))) ad__quota_repay(s, lane, out);
+    if (!status && (status = ad__job_pack(&j, view, out->address))) ad__quota_repay(s, lane, out);
     ad__job_end(&j);
     return status ? ad__fault(fault, status, "%s", j.fault.text) : 0;
 }

@@ -17,8 +17,11 @@ typedef struct job {
     bool *made;           /* the output's buffer is new */
     ad_buffer *own_buffer[AD_MAX_OUT + AD_MAX_IN];
     bool own_made[AD_MAX_OUT];
-    bool held;            /* until now; its fresh outputs have buffers */
-    ad_poison *inherited; /* an operand's */
+    bool held;                     /* until now; its fresh outputs have buffers */
+    ad_poison *inherited;          /* an operand's */
+    ad_operand behind[AD_MAX_OUT]; /* outputs for which scratch memory stands while it runs, */
+    int written[AD_MAX_OUT];       /* of these numbers, */
+    int nbehind;                   /* that many */
     ad_block scratch[JOB_SCRATCH];
     int nscratch;
     int using;            /* so many buffers are to stay where they are until its end */
@@ -35,9 +38,21 @@ void ad__job_hold(job *j, ad_lane *lane,
 int ad__job_run_held(job *j);                /* ... as ad__job_run */
 ad_poison *ad__job_fail(job *j, int status); /* record it in outputs and session; the caller owns the result */
 void ad__job_end(job *j);
+/* NULL: there is none; j->lack says why. */
+void *ad__job_scratch(job *j, uint64_t size);
 /* A status of the backend; where scratch memory was refused, or the operation took too long, the job's fault says so.
  * Returns status. */
 int ad__job_lacks(job *j, int status);
+
+/* ---- apart.c ---- */
+/* The view's elements in row-major order to other memory. */
+int ad__job_pack(job *j, const ad_operand *from, void *to);
+/* Inputs that outputs overlap become copies. */
+int ad__job_separate(job *j);
+/* Of an operation of call.def, so do operands with guard g that another process may write at any time. */
+int ad__job_guard(job *j);
+/* It has run, with this status: what stood for outputs goes to them. Returns the status of both. */
+int ad__job_put_back(job *j, int status);
 
 /* Estimated ns, above 0, of the host's processors, and of a device that completes operations later; INT64_MAX stands for
  * more. */

@@ -376,7 +376,7 @@ int ad__memory_handle(const ad_estate *e, const ad_block *b, uint8_t handle[AD_S
 
 bool ad__memory_is_apart(const ad_block *b) { return !b->chunk && b->size == b->slab->map.size; }
 
-void ad__memory_expose(const ad_block *b) { b->slab->exposed = true; }
+void ad__memory_expose(ad_block *b) { b->slab->exposed = b->open = true; }
 
 bool ad__memory_is_exposed(const ad_block *b) { return b->slab->exposed; }
 
@@ -434,7 +434,7 @@ ad_slab *ad__memory_adopt(ad_memory *m, const char *principal, uint64_t id, cons
 
 int ad__memory_restore(ad_estate *e, ad_slab *s, uint64_t offset, uint64_t size, ad_block *out) {
     if (offset > s->map.size || size > s->map.size - offset) return AD_E_EXTENT;
-    *out = (ad_block){.slab = s, .address = (char *)s->map.base + offset, .size = size};
+    *out = (ad_block){.slab = s, .address = (char *)s->map.base + offset, .size = size, .open = size == s->map.size};
     s->blocks++;
     charge(e, AD_USE_BUFFER, out);
     return 0;

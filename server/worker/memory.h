@@ -38,6 +38,7 @@ typedef struct ad_block {
     void *address;
     uint64_t size; /* bytes charged */
     bool clean;    /* known to be all zero when it was handed out */
+    bool open;     /* others may have its slab, and write there */
     ad_use use;
     ad_account *payer; /* to whom it is charged */
 } ad_block;
@@ -69,8 +70,8 @@ bool ad__memory_is_plain(const ad_block *b);
 int ad__memory_handle(const ad_estate *e, const ad_block *b, uint8_t handle[AD_SLAB_HANDLE], ad_fault *fault);
 /* It has a slab to itself, however it came to that. */
 bool ad__memory_is_apart(const ad_block *b);
-/* The slab of such a block is about to be seen by others: it is never used for another one. */
-void ad__memory_expose(const ad_block *b);
+/* The slab of such a block is about to be seen by others: it is never used for another one, and open for good. */
+void ad__memory_expose(ad_block *b);
 bool ad__memory_is_exposed(const ad_block *b);
 /* Its descriptor, which stays the slab's; -1: it is plain. */
 int ad__memory_descriptor(const ad_block *b);
@@ -80,7 +81,8 @@ void ad__memory_place(const ad_block *b, uint64_t *slab, uint64_t *offset);
 /* A slab that another worker made. It is not cut any further (but ad__memory_cut), and goes with the last block in it.
  * NULL: no memory. */
 ad_slab *ad__memory_adopt(ad_memory *m, const char *principal, uint64_t id, const ad_slab_map *map);
-/* A block of it that another worker has handed out. AD_E_EXTENT. */
+/* A block of it that another worker has handed out. All of a slab may have been exposed there, and counts as open.
+ * AD_E_EXTENT. */
 int ad__memory_restore(ad_estate *e, ad_slab *s, uint64_t offset, uint64_t size, ad_block *out);
 /* n blocks in the order of their addresses, which are all that is in use of an adopted slab: what is between them may
  * be handed out from now on. Otherwise it stays as it is. */

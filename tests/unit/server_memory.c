@@ -299,11 +299,30 @@ Test(memory, what_is_not_one_estates_stays_as_it_is) {
     closed = 0;
     for (int i = 0; i < 3; i++) ad__memory_give(e, &b[i]);
     cr_assert_eq(closed, 1, "it goes with the last of them");
+    cr_assert(!b[0].open && !b[2].open);
     adopted(&m, e, all, 1, b);
+    cr_assert(b[0].open, "it may have been exported");
     ad__memory_cut(e, list, 1);
     ad__memory_give(e, &b[0]);
     cr_assert_eq(closed, 2, "so does one that is all of it");
     ad__estate_close(e);
     ad__estate_close(other);
     cr_assert_eq(m.slab_bytes, 0);
+}
+
+Test(memory, what_was_exported_is_open_for_good) {
+    ad_memory m = memory(8 * MIB, 64 * MIB);
+    ad_estate *e = ad__estate_open(&m, "uid:1", NULL);
+    ad_block a, b;
+    cr_assert_eq(ad__memory_take_apart(e, 1000, &a, NULL), 0);
+    cr_assert_not(a.open);
+    ad__memory_expose(&a);
+    cr_assert(a.open && ad__memory_is_exposed(&a));
+    closed = 0;
+    ad__memory_give(e, &a);
+    cr_assert_eq(closed, 1, "nobody gets its slab");
+    cr_assert_eq(ad__memory_take(e, 1000, &b, NULL), 0);
+    cr_assert_not(b.open);
+    ad__memory_give(e, &b);
+    ad__estate_close(e);
 }

@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import socket
+import threading
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from test_exports import until
 from test_sharing import refused, whole
 from test_windows import huge_pages
-from wire_client import ERROR, EXPORT, IMPORT, ON, STREAM, TIMEOUT, UNPUBLISH, Failed, Loan, Server, fresh, view
+from wire_client import (CALL, CALLS, DTYPE, ERROR, EXPORT, IMPORT, ON, QUERY, STREAM, TIMEOUT, UNPUBLISH, Failed, Loan, Server,
+                         fresh, view)
 
 PAGE = 4096
 X = np.arange(1000.0)
@@ -415,3 +417,54 @@ def test_chaos(server, seed):
         client.sync()
         for loan, model in zip(loans, models, strict=True):
             assert np.array_equal(loan.array(model), model)
+
+
+# ---- what the client writes while it is used ----
+
+def test_indices_and_masks_that_change_while_they_are_used(one):
+    """Elements are picked out of sevens, so whatever comes out is sevens. Two states, each of which makes sense now and
+    then: indices in bounds and far outside, a mask that picks much and one that picks little."""
+    n = 5000
+    sevens, index, mask = np.full(n, 7), np.arange(n), np.arange(n) % 3 == 0
+    far = np.where(index % 10 == 0, 1 << 50, n + index)
+    with loan_of(index) as indices, loan_of(mask) as masks:
+        states = [(indices.array(index), index, far), (masks.array(mask), mask, np.ones(n, bool))]
+        buffers = [one.lend(indices, index.nbytes), one.lend(masks, mask.nbytes, number=2)]
+        (at, end_of_indices), (picks, end_of_masks) = buffers
+        x, behind, over = whole(one.upload(sevens), sevens), one.upload(sevens), threading.Event()
+
+        def write():
+            while not over.is_set():
+                for memory, sense, none in states:
+                    memory[...] = none
+                    memory[...] = sense
+                    memory[...] = sense
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(150):
+                out, picked, target = one.id(), one.id(), one.upload(np.zeros(n, int))
+                one.send([CALL, CALLS["gather"], DTYPE["int64"], [fresh(out, "int64", [n])], [x, view(at, "int64", [n])], []])
+                with contextlib.suppress(Failed):
+                    assert (one.read(view(out, "int64", [n])) == 7).all()
+                one.send([CALL, CALLS["scatter"], DTYPE["int64"], [view(target, "int64", [n])], [x, view(at, "int64", [n])],
+                          [0]])
+                with contextlib.suppress(Failed):
+                    assert set(one.read(view(target, "int64", [n]))) <= {0, 7}
+                with contextlib.suppress(Failed):
+                    one.sync()
+                (count,), _ = one.answer(one.ask(QUERY, CALLS["compress"], DTYPE["int64"], [[picked, DTYPE["int64"], None]],
+                                                 [x, view(picks, "bool", [n])], []))
+                assert (one.read(view(picked, "int64", [count])) == 7).all()
+                one.free(out, picked, target)
+        finally:
+            over.set()
+            writer.join()
+        assert np.array_equal(one.read(view(behind, "int64", [n])), sevens)
+        one.free(at, picks, x[0], behind)
+        one.sync()
+        await_end(end_of_indices)
+        await_end(end_of_masks)
+        end_of_indices.close()
+        end_of_masks.close()

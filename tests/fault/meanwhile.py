@@ -1,0 +1,367 @@
+"""Programs of two users on one server. `python meanwhile.py attack UID CASES ROUNDS` writes over the operands of its
+own operations while they run, by the memory that it has of its arrays, and looks at what comes out and at its other
+arrays. `python meanwhile.py watch UID` has arrays beside it until its input ends. Both say what they have found as a
+line of JSON; the server is that of ARRAYD_URL."""
+import itertools
+import json
+import os
+import sys
+import threading
+
+import numpy as np
+
+import arrayd as ad
+from arrayd import _core
+
+N = 6000
+SMALL = 24  # rows and columns of matrices
+SEVEN = 7
+# What an operation may say of operands that make no sense.
+REFUSED = (ValueError, IndexError, ArithmeticError, np.linalg.LinAlgError)
+
+
+class Host:
+    """Memory of the CPU backend, mapped here."""
+
+    @staticmethod
+    def upload(array):
+        return array
+
+    @staticmethod
+    def mapped(array):
+        return np.from_dlpack(array, copy=False)
+
+    @staticmethod
+    def settle():
+        pass
+
+
+class Device:
+    """Memory of a GPU, written by the library that there is."""
+
+    def __init__(self):
+        try:
+            import cupy
+            self.upload, self.mapped = cupy.asarray, cupy.from_dlpack
+            self.settle = cupy.cuda.get_current_stream().synchronize
+        except ImportError:
+            import torch
+            self.upload, self.mapped = (lambda a: torch.from_numpy(a.copy()).cuda()), torch.from_dlpack
+            self.settle = torch.cuda.synchronize
+
+
+class Written:
+    """An array whose memory is written over, by turns with each of its states."""
+
+    def __init__(self, place, *states):
+        self.array = ad.asarray(states[0])
+        self.memory = place.mapped(self.array.reshape(-1).view("uint8"))
+        self.states = [place.upload(np.ascontiguousarray(s).reshape(-1).view("uint8")) for s in states]
+
+
+class Writer(threading.Thread):
+    """Writes over what it is given: the first state, which makes sense, is there again after each other one, and stays
+    for longer or shorter."""
+
+    def __init__(self, place):
+        super().__init__(daemon=True)
+        self.place, self.targets, self.turn = place, (), threading.Condition()
+        self.longer = itertools.cycle((0, 1, 7))
+        self.times, self.over = 0, False
+
+    def run(self):
+        while not self.over:
+            with self.turn:
+                for target in self.targets:
+                    for state, longer in zip(target.states[1:], self.longer):
+                        target.memory[...] = state
+                        for _ in range(1 + longer):
+                            target.memory[...] = target.states[0]
+                self.place.settle()
+                self.times += 1
+
+    def take(self, targets):
+        with self.turn:
+            self.targets = targets
+
+
+class Case:
+    """An operation, run with operands that are written over. check: of a result on the host, whether it can be."""
+
+    def __init__(self, name, run, operands, check=None):
+        self.name, self.run, self.check = name, run, check
+        self.written = [x for x in operands if isinstance(x, Written)]
+
+
+def plain(operand):
+    return operand.array if isinstance(operand, Written) else operand
+
+
+# ---- contents ----
+
+
+def numbers(rng, dtype, shape):
+    """Small ones, and those at which functions and divisions are special."""
+    dtype = np.dtype(dtype)
+    if dtype == bool:
+        return rng.integers(0, 2, shape, "u1").view(bool), rng.choice([0, 1, 2, 255], shape).astype("u1").view(bool)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        wild = np.array([0, info.min, info.max, info.max // 2, 1, 64, 3], dtype)
+        wild = np.append(wild, np.array(-1).astype(dtype))
+        return rng.integers(1, 7, shape).astype(dtype), rng.choice(wild, shape)
+    with np.errstate(all="ignore"):
+        wild = np.array([0, -0.0, np.nan, np.inf, -np.inf, 1e300, -1e-300, -2.5, 1e6]).astype(dtype)
+    return rng.uniform(0.5, 3, shape).astype(dtype), rng.choice(wild, shape)
+
+
+def places(rng, shape, size):
+    """Indices in bounds; and some that are not, by little and by much."""
+    near, far = rng.integers(-(1 << 15), 1 << 15, shape), rng.integers(1 << 40, 1 << 60, shape)
+    return rng.integers(0, size, shape), np.where(rng.random(shape) < 0.9, near, far)
+
+
+def masks(rng, shape):
+    """As many are true in one as in the other, which is what `place` asks first; none; all."""
+    few = np.zeros(shape, bool)
+    few.flat[rng.choice(few.size, few.size // 3, replace=False)] = True
+    other = np.zeros(shape, bool)
+    other.flat[:few.size // 3] = True
+    return few, other, np.zeros(shape, bool), np.ones(shape, bool)
+
+
+def within(low, high):
+    return lambda result: bool(((result >= low) & (result < high)).all())
+
+
+def are_places(shape):
+    """Of elements that are not zero: each is there once, in their order."""
+    def check(result):
+        inside = all(((r >= 0) & (r < n)).all() for r, n in zip(result, shape))
+        return bool(inside and (np.diff(np.ravel_multi_index(tuple(result), shape)) > 0).all())
+    return check
+
+
+def are_seven(result):
+    return bool((result == SEVEN).all())
+
+
+# ---- cases ----
+
+
+def ufunc_cases(rng, place, name):
+    """A few of its types; with an output that is written over, and with a mask."""
+    function = _core.ufuncs[name]
+    types = [t for t in function.types if set(t) <= set("?bBhHiIlLqQefdFD->")]
+    for t in [types[i] for i in sorted({0, len(types) // 2, len(types) - 1})] if types else ():
+        inputs = [Written(place, *numbers(rng, c, N)) for c in t.split("->")[0]]
+        outputs = [Written(place, *numbers(rng, c, N)) for c in t.split("->")[1]]
+        mask = Written(place, *masks(rng, N))
+        arrays, out = [x.array for x in inputs], tuple(o.array for o in outputs)
+        yield Case(f"{name} {t}", lambda f=function, a=arrays: f(*a), inputs)
+        yield Case(f"{name} {t} out", lambda f=function, a=arrays, o=out: f(*a, out=o, casting="unsafe"), inputs + outputs)
+        yield Case(f"{name} {t} where", lambda f=function, a=arrays, o=out, m=mask: f(
+            *a, out=o, where=m.array, casting="unsafe"), [*inputs, *outputs, mask])
+
+
+def reduction_cases(rng, place, name):
+    shape = (8, N)
+    check = within(-1, shape[0] * shape[1]) if "arg" in name else None
+    for dtype in ("int64", "float32", "uint8") if check else ():  # the extreme is found first, and then its place
+        x = Written(place, *(np.full(shape[0] * shape[1], value, dtype) for value in (2, 1, 3)))
+        yield Case(f"{name} {dtype} flat", lambda x=x.array: _core.reduce(name, x), [x], check)
+    for dtype in ("int64", "float32", "int8", "bool", "complex64"):
+        x, mask = Written(place, *numbers(rng, dtype, shape)), Written(place, *masks(rng, shape))
+        for axis, where in itertools.product((None, 0, 1), (None, mask)):
+            def run(x=x.array, axis=axis, where=where):
+                return _core.reduce(name, x, axis=axis, where=where.array if where else None)
+            yield Case(f"{name} {dtype} {axis} {'where' if where else ''}", run, [x] + ([where] if where else []), check)
+
+
+def matrices(rng, place, dtype="float64"):
+    good = rng.normal(size=(3, SMALL, SMALL))
+    good = (good @ good.swapaxes(1, 2) + SMALL * np.eye(SMALL)).astype(dtype)
+    return Written(place, good, numbers(rng, dtype, good.shape)[1], np.zeros_like(good))
+
+
+def linalg_cases(rng, place):
+    """Decompositions of all kinds; those with indices among their results say where they lie."""
+    flags = {"cholesky": (False,), "qr": (False,), "svd": (True,), "svdvals": (), "eigh": (False,), "eigvalsh": (False,),
+             "inv": (), "lu": (), "eig": (), "eigvals": (), "qr_raw": ()}
+    for name, params in flags.items():
+        x = matrices(rng, place)
+        yield name, (x,), params, {}, (lambda r: within(0, SMALL)(r[1])) if name == "lu" else None
+    yield "solve", (matrices(rng, place), matrices(rng, place)), (), {}, None
+    one = Written(place, *numbers(rng, "float64", (SMALL, SMALL)))
+    yield "lstsq", (one, Written(place, *numbers(rng, "float64", (SMALL, 2)))), (1e-10,), {}, (
+        lambda r: within(0, SMALL + 1)(r[1]))
+
+
+def index_cases(rng, place):
+    """What goes by indices and by masks. Arrays that are gathered from are all sevens, and so must be what comes out."""
+    sevens, table = ad.full(N, SEVEN), ad.full((N // 8, 8), SEVEN)
+    index, mask = Written(place, *places(rng, N, N)), Written(place, *masks(rng, N))
+    rows, row_mask = Written(place, *places(rng, N // 8, N // 8)), Written(place, *masks(rng, N // 8))
+    value, behind, few = Written(place, *numbers(rng, "int64", N)), ad.full(N, 9999), ad.full(N // 3, SEVEN)
+    yield "gather", (sevens, index), (), {}, are_seven
+    yield "gather", (table, rows), (), {}, are_seven
+    yield "gather", (table, rows, Written(place, *places(rng, N // 8, 8))), (), {}, are_seven
+    yield "gather", (value, index), (), {"out": Written(place, *numbers(rng, "int64", N))}, None
+    for mode in range(4):
+        yield "scatter", (value, index), (mode,), {"out": ad.zeros(N, "int64")}, None
+        yield "scatter", (value, index), (mode,), {"out": Written(place, *numbers(rng, "int64", N))}, None
+    yield "scatter", (ad.zeros((N // 8, 8), "int64"), rows), (0,), {"out": ad.zeros((N // 8, 8), "int64")}, None
+    yield "compress", (sevens, mask), (), {}, are_seven
+    yield "compress", (table, row_mask), (), {}, are_seven
+    yield "place", (mask, few), (), {"out": ad.zeros(N, "int64")}, (
+        lambda r, behind=behind: bool(np.isin(r, (0, SEVEN)).all()))
+    yield "place", (mask, few), (), {"out": Written(place, *numbers(rng, "int64", N))}, None
+    yield "nonzero", (mask,), (), {}, are_places((N,))
+    yield "nonzero", (Written(place, *masks(rng, (N // 8, 8))),), (), {}, are_places((N // 8, 8))
+    yield "nonzero", (value,), (), {}, are_places((N,))
+    yield "bincount", (index,), (), {"out": ad.zeros(N, "int64")}, None
+    yield "bincount", (index, Written(place, *numbers(rng, "float64", N))), (), {"out": ad.zeros(N)}, None
+    yield "bincount", (index,), (), {"out": Written(place, *numbers(rng, "int64", N))}, None
+
+
+def order_cases(rng, place):
+    for dtype, shape in itertools.product(("int64", "float32", "complex128", "uint8", "float64"), ((N,), (400, 15), (3, 2000))):
+        x, axis = Written(place, *numbers(rng, dtype, shape), np.zeros(shape, dtype), -np.zeros(shape, dtype)), len(shape) - 1
+        yield "sort", (x,), (axis,), {}, None
+        yield "sort", (x,), (axis,), {"out": Written(place, *numbers(rng, dtype, shape))}, None
+        yield "sort", (x,), (axis,), {"out": x}, None
+        yield "argsort", (x,), (axis,), {}, within(0, shape[-1])
+        yield "argsort", (x,), (axis,), {"out": Written(place, *numbers(rng, "int64", shape))}, None
+    x, v = Written(place, np.arange(N, dtype="float64"), numbers(rng, "float64", N)[1]), numbers(rng, "float64", N)
+    for right in (False, True):
+        yield "searchsorted", (x, Written(place, *v)), (right,), {}, within(0, N + 1)
+
+
+def number_cases(rng, place):
+    """Where elements are no more than numbers."""
+    wave = Written(place, *numbers(rng, "complex128", N))
+    real = Written(place, *numbers(rng, "float64", N))
+    yield "iota", (), (0, 1), {"out": Written(place, *numbers(rng, "int64", N))}, None
+    yield "fft", (wave,), (1, -1, 1.0), {}, None
+    yield "rfft", (real,), (0, 0, 1.0), {"dtype": "complex128"}, None
+    yield "irfft", (wave,), (0, 0, 2 * N - 2, 1.0), {}, None
+    for name, x in itertools.product(("cumsum", "cumprod", "nancumsum", "nancumprod"), (real, Written(
+            place, *numbers(rng, "int64", N)))):
+        yield name, (x,), (0,), {}, None
+    for dtype in ("float32", "float64", "int64", "bool", "complex64"):
+        a, b = Written(place, *numbers(rng, dtype, (90, 70))), Written(place, *numbers(rng, dtype, (70, 80)))
+        yield "matmul", (a, b), (False,), {}, None
+        yield "matmul", (a, b), (False,), {"out": Written(place, *numbers(rng, dtype, (90, 80)))}, None
+
+
+def random_cases(rng, place):
+    """Each distribution, of parameters that are arrays, of which the second states are none that it takes."""
+    table = os.path.join(os.path.dirname(__file__), "../../protocol/distribution.def")
+    with open(table) as text:
+        rows = [line.split("(", 1)[1].split(",") for line in text if line.startswith("AD_DISTRIBUTION(")]
+    for number, name, _, loops, *rest in rows:
+        count = sum(rest[i].strip() not in ("", '""') and rest[i + 1].strip() != "NONE" for i in (0, 2, 4))
+        kind = {"REAL": "float64", "COUNT": "float64", "WHOLE": "int64"}.get(loops.strip())
+        if not kind or not count:
+            continue
+        good = [np.full(N, v, kind) for v in ((0, 9) if kind == "int64" else (0.25, 0.5, 0.75))]
+        parameters = [Written(place, g, numbers(rng, kind, N)[1], np.full(N, 5, kind)) for g in good[:count]]
+        dtype = "int64" if loops.strip() in ("COUNT", "WHOLE") else "float64"
+        yield "random", tuple(parameters), (int(number), 5, 0), {"dtype": dtype, "shape": (N,)}, None
+
+
+CALLS = {name: make for make, names in {
+    index_cases: "gather scatter compress place nonzero bincount",
+    order_cases: "sort argsort searchsorted",
+    number_cases: "iota fft rfft irfft cumsum cumprod nancumsum nancumprod matmul",
+    linalg_cases: "cholesky qr svd svdvals eigh eigvalsh inv lu eig eigvals qr_raw solve lstsq",
+    random_cases: "random",
+}.items() for name in names.split()}
+
+
+def call_cases(rng, place, name):
+    for i, (row, inputs, params, more, check) in enumerate(CALLS[name](rng, place)):
+        if row != name:
+            continue
+        given, arrays = {key: plain(value) for key, value in more.items()}, tuple(map(plain, inputs))
+        yield Case(f"{name} {i}", lambda a=arrays, p=params, g=given: _core.call(name, a, p, **g),
+                   [*inputs, *more.values()], check)
+
+
+def cases(rng, place, names):
+    """Of rows such as "ufunc:add"."""
+    for table, name in (each.split(":") for each in names):
+        make = {"ufunc": ufunc_cases, "reduction": reduction_cases, "call": call_cases}[table]
+        for case in make(rng, place, name):
+            case.row = f"{table}:{name}"
+            yield case
+
+
+# ---- running them ----
+
+
+class Canaries:
+    """Arrays of this program that no operation names, of all sizes, before and behind the others."""
+
+    def __init__(self):
+        self.arrays = [ad.full(n, 1000 + i) for i, n in enumerate((1, 8, 64, 500, N, N, 20000, 70000))]
+
+    def sing(self):
+        return all(bool((a.get() == 1000 + i).all()) for i, a in enumerate(self.arrays))
+
+
+def run(case, rounds, canaries, found):
+    """Operations that are refused count as others do: what was read first made no sense."""
+    for _ in range(rounds):
+        try:
+            result = case.run()
+            results = [r.get() for r in result] if isinstance(result, tuple) else result.get()
+            if case.check and not case.check(results):
+                found["wrong"].append(case.name)
+            found["done"] += 1
+            found["rows"].setdefault(case.row, 0)
+            found["rows"][case.row] += 1
+        except REFUSED:
+            found["refused"] += 1
+    if not canaries.sing():
+        found["wrong"].append(f"{case.name}: another array")
+
+
+def attack(names, rounds):
+    place = Device() if "cuda" in ad.session_info()["backend"] else Host()
+    sys.setswitchinterval(1e-5)
+    found = {"done": 0, "refused": 0, "wrong": [], "cases": 0, "rows": {}}
+    canaries, writer, rng = Canaries(), Writer(place), np.random.default_rng(1)
+    writer.start()
+    for case in cases(rng, place, names):
+        print(case.name, file=sys.stderr, flush=True)
+        found["cases"] += 1
+        writer.take(case.written)
+        run(case, rounds, canaries, found)
+        writer.take(())
+    writer.over = True
+    writer.join()
+    found["written"] = writer.times
+    return found
+
+
+def watch():
+    """Looks at its arrays again and again."""
+    arrays = [ad.full(100 + 997 * i, 2000 + i) for i in range(30)]
+    ad.sync()
+    print("ready", flush=True)
+    stop = threading.Thread(target=sys.stdin.read, daemon=True)
+    stop.start()
+    found = {"looks": 0, "wrong": 0}
+    while stop.is_alive() or not found["looks"]:
+        found["looks"] += 1
+        found["wrong"] += sum(not bool((a.get() == 2000 + i).all()) for i, a in enumerate(arrays))
+    return found
+
+
+if __name__ == "__main__":
+    how, uid, *more = sys.argv[1:]
+    os.seteuid(int(uid))  # the server asks who connects; what Python has yet to import may be root's only
+    ad.connect()
+    os.seteuid(os.getuid())
+    print(json.dumps(attack(more[0].split(","), int(more[1])) if how == "attack" else watch()), flush=True)
