@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/device.h"
 #include "protocol/memfd.h"
+#include "kernels/redzone.h"
 
 namespace {
 
@@ -21,6 +22,9 @@ constexpr uint64_t APART = HUGE_PAGE;
  * read one element too many of their vectors, which is almost a column beyond the end where the vector is a row. They
  * are addresses only, no memory. */
 constexpr uint64_t mapped(uint64_t size) { return 2 * size + APART; }
+
+/* Nothing but OpenBLAS, which AddressSanitizer does not see, is to read those next to a slab. */
+constexpr uint64_t red(uint64_t size) { return size < APART ? size : APART; }
 
 /* So many bytes of zeros from a multiple of HUGE_PAGE on, as the kernel takes large pages there only; MAP_FAILED. */
 void *reserve(uint64_t bytes) {
@@ -57,6 +61,7 @@ int map(int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
         return rc;
     }
     if (size >= HUGE_PAGE) madvise(base, size, MADV_HUGEPAGE); /* a wish: not every kernel grants it */
+    AD_REDZONE_CLOSE(static_cast<char *>(base) + size, red(size));
     out->base = base;
     out->size = size;
     out->fd = fd;
@@ -98,7 +103,10 @@ int ad_cpu_slab_attach(ad_device *device, int fd, uint64_t size, ad_slab_map *ou
 }
 
 void ad_cpu_slab_close(ad_device *, ad_slab_map *slab) {
-    if (slab->base != nullptr) munmap(slab->base, mapped(slab->size));
+    if (slab->base != nullptr) {
+        AD_REDZONE_OPEN(static_cast<char *>(slab->base) + slab->size, red(slab->size));
+        munmap(slab->base, mapped(slab->size));
+    }
     if (slab->fd >= 0) close(slab->fd);
     slab->base = nullptr;
     slab->size = 0;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "kernels/redzone.h"
 #include "server/common/os.h"
 
 #define OWN_GRAIN (2u << 20)  /* a slab of one array is a multiple of this, so that it fits the next one as well */
@@ -58,6 +59,16 @@ static void unlink_slab(ad_slab **list, ad_slab *s) {
     else *list = s->next;
 }
 
+/* ---- red zones: of memory that the host can touch ---- */
+
+static void close_range(const ad_memory *m, void *address, uint64_t size) {
+    if (!m->backend->asynchronous) AD_REDZONE_CLOSE(address, size);
+}
+
+static void open_range(const ad_memory *m, void *address, uint64_t size) {
+    if (!m->backend->asynchronous) AD_REDZONE_OPEN(address, size);
+}
+
 /* ---- slabs ---- */
 
 static void slab_drop(ad_memory *m, ad_slab *s) {
@@ -65,6 +76,7 @@ static void slab_drop(ad_memory *m, ad_slab *s) {
     m->slabs--;
     s->account->slab_bytes -= s->map.size;
     m->announce(m->user, s->account->principal, s->id, s->map.size, -1);
+    open_range(m, s->map.base, s->map.size);
     m->backend->slab_close(m->device, &s->map);
     ad__account_close(s->account);
     free(s);
@@ -123,6 +135,7 @@ static void doom(ad_estate *e, ad_slab *s) {
 static void take_spare(ad_estate *e, ad_slab *s) {
     unlink_slab(&e->spare, s);
     e->spare_bytes -= s->map.size;
+    open_range(e->memory, s->map.base, s->map.size);
 }
 
 static void drop_spare(ad_estate *e, ad_slab *s) {
@@ -303,6 +316,7 @@ static int add_cut_slab(ad_estate *e, uint64_t size, ad_fault *fault) {
     }
     link_slab(&e->cut, s);
     e->cut_bytes += s->map.size;
+    close_range(e->memory, s->map.base, s->map.size);
     return 0;
 }
 
@@ -315,19 +329,21 @@ static void hand_out(ad_estate *e, ad_chunk *c, ad_block *out) {
     *out = (ad_block){.slab = s,
                       .chunk = c,
                       .address = (char *)s->map.base + c->offset,
-                      .size = c->size,
+                      .size = c->size - AD_REDZONE,
                       .clean = c->offset + c->size <= s->fresh};
     if (c->offset < s->fresh) s->fresh = c->offset;
 }
 
 static int take_cut(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
-    ad_chunk *c = ad__heap_take(e->heap, size);
+    ad_chunk *c = ad__heap_take(e->heap, size + AD_REDZONE);
     if (!c) {
         int status = add_cut_slab(e, size, fault);
         if (status) return status;
-        if (!(c = ad__heap_take(e->heap, size))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        c = ad__heap_take(e->heap, size + AD_REDZONE);
+        if (!c) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }
     hand_out(e, c, out);
+    open_range(e->memory, out->address, size);
     return 0;
 }
 
@@ -389,6 +405,7 @@ static void give_own(ad_estate *e, ad_slab *s) {
     }
     link_slab(&e->spare, s);
     e->spare_bytes += s->map.size;
+    close_range(e->memory, s->map.base, s->map.size);
 }
 
 void ad__memory_give(ad_estate *e, ad_block *b) {
@@ -401,6 +418,7 @@ void ad__memory_give(ad_estate *e, ad_block *b) {
     } else if (!b->chunk) {
         give_own(e, b->slab);
     } else {
+        close_range(e->memory, b->address, b->size);
         ad_chunk *whole = ad__heap_give(e->heap, b->chunk);
         if (whole) {
             b->slab->whole = whole;
@@ -450,7 +468,11 @@ void ad__memory_cut(ad_estate *e, ad_block *const *block, size_t n) {
         piece[i].size = block[i]->size;
     }
     if (!ad__heap_add_used(e->heap, s, s->map.size, piece, n)) {
-        for (size_t i = 0; i < n; i++) block[i]->chunk = piece[i].chunk;
+        close_range(e->memory, s->map.base, s->map.size);
+        for (size_t i = 0; i < n; i++) {
+            block[i]->chunk = piece[i].chunk;
+            open_range(e->memory, block[i]->address, block[i]->size);
+        }
         s->adopted = false;
         link_slab(&e->cut, s);
         e->cut_bytes += s->map.size;

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/redzone.h"
 #include "server/worker/memory.h"
 
 #define MIB (1ull << 20)
@@ -326,3 +327,40 @@ Test(memory, what_was_exported_is_open_for_good) {
     ad__memory_give(e, &b);
     ad__estate_close(e);
 }
+
+#ifdef AD_REDZONES
+static bool is_closed(const ad_block *b, uint64_t at) { return __asan_address_is_poisoned((char *)b->address + at); }
+
+/* What AddressSanitizer is told: between and behind blocks, and where one was, nobody may read or write. */
+Test(memory, red_zones_of_slabs) {
+    static const uint64_t used[][2] = {{64, 128}, {1024, 512}, {2 * MIB, MIB}};
+    for (uint64_t size = 8; size <= 4 * MIB; size = size * 3 + 5) {
+        ad_memory m = memory(8 * MIB, 64 * MIB);
+        ad_estate *e = ad__estate_open(&m, "uid:1", NULL);
+        ad_block a, b;
+        cr_assert_eq(ad__memory_take(e, size, &a, NULL), 0);
+        cr_assert_eq(ad__memory_take(e, size, &b, NULL), 0);
+        cr_assert_null(__asan_region_is_poisoned(a.address, size));
+        cr_assert_null(__asan_region_is_poisoned(b.address, size));
+        if (a.chunk) cr_assert(is_closed(&a, size) && is_closed(&b, size) && is_closed(&b, b.size));
+        ad_block was = a;
+        ad__memory_give(e, &a);
+        cr_assert(is_closed(&was, 0) && is_closed(&was, size - 1));
+        cr_assert_null(__asan_region_is_poisoned(b.address, size));
+        ad__memory_give(e, &b);
+        ad__estate_close(e);
+    }
+    ad_memory m = memory(4 * MIB, 64 * MIB);
+    ad_estate *e = ad__estate_open(&m, "uid:1", NULL);
+    ad_block left[3], *list[] = {&left[0], &left[1], &left[2]};
+    adopted(&m, e, used, 3, left);
+    cr_assert_not(is_closed(&left[0], 128), "another worker's zones are not known");
+    ad__memory_cut(e, list, 3);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_null(__asan_region_is_poisoned(left[i].address, left[i].size));
+        cr_assert(is_closed(&left[i], left[i].size));
+    }
+    for (int i = 0; i < 3; i++) ad__memory_give(e, &left[i]);
+    ad__estate_close(e);
+}
+#endif
