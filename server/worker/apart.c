@@ -1,5 +1,5 @@
 /* Operands that an operation has to itself: copies in scratch memory of inputs that its outputs overlap, and of what
- * another process may write while it runs. A kernel that checks an index and then uses it would read it twice. */
+ * somebody else may write while it runs. A kernel that checks an index and then uses it would read it twice. */
 #include <string.h>
 
 #include "protocol/desc.h"

@@ -49,7 +49,7 @@ int ad__job_lacks(job *j, int status);
 int ad__job_pack(job *j, const ad_operand *from, void *to);
 /* Inputs that outputs overlap become copies. */
 int ad__job_separate(job *j);
-/* Of an operation of call.def, so do operands with guard g that another process may write at any time. */
+/* Of an operation of call.def, so do operands with guard g that somebody else may write meanwhile. */
 int ad__job_guard(job *j);
 /* It has run, with this status: what stood for outputs goes to them. Returns the status of both. */
 int ad__job_put_back(job *j, int status);

@@ -93,10 +93,11 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b);
 /* The same for others, and held once for them: where it is memory of the client, a copy. They wait for what has been
  * done to it so far. NULL with a fault. */
 ad_shared *ad__shared_give(ad_session *s, ad_buffer *b, ad_fault *fault);
-/* Another process may write its memory at any time, also while an operation runs: it has been exported, even if that is
- * over, or it is the client's own. What only sessions write they write in turn. */
+/* Somebody else may write its memory while an operation runs: another process at any time, if it has been exported,
+ * even if that is over, or is the client's own; other sessions, if it was published for that. Those write in turn, but
+ * no kernel is to depend on it. */
 static inline bool ad__shared_is_open(const ad_buffer *b) {
-    return b->import || b->block.open || (b->shared && b->shared->block.open);
+    return b->import || b->block.open || (b->shared && (b->shared->common || b->shared->block.open));
 }
 /* In whose memory it lies; NULL: it has none. */
 const char *ad__shared_owner(const ad_shared *shared);
