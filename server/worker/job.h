@@ -54,8 +54,8 @@ int ad__job_guard(job *j);
 /* It has run, with this status: what stood for outputs goes to them. Returns the status of both. */
 int ad__job_put_back(job *j, int status);
 
-/* Estimated ns, above 0, of the host's processors, and of a device that completes operations later; INT64_MAX stands for
- * more. */
+/* Estimated ns, above 0, of the host's processors, and of a device that completes operations later; INT64_MAX stands
+ * for more. */
 int64_t ad__op_cost(const ad_op *op);
 int64_t ad__device_cost(const ad_op *op);
 /* It is a library call that cannot be cut: what it takes must be known before it begins. */

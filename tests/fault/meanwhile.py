@@ -14,6 +14,7 @@ import arrayd as ad
 from arrayd import _core
 
 N = 6000
+MANY = 80000  # of what a kernel goes over twice, some microseconds apart
 SMALL = 24  # rows and columns of matrices
 SEVEN = 7
 # What an operation may say of operands that make no sense.
@@ -86,10 +87,11 @@ class Writer(threading.Thread):
 
 
 class Case:
-    """An operation, run with operands that are written over. check: of a result on the host, whether it can be."""
+    """An operation, run with operands that are written over. check: of a result on the host, whether it can be. times:
+    as often as others."""
 
-    def __init__(self, name, run, operands, check=None):
-        self.name, self.run, self.check = name, run, check
+    def __init__(self, name, run, operands, check=None, times=1):
+        self.name, self.run, self.check, self.times = name, run, check, times
         self.written = [x for x in operands if isinstance(x, Written)]
 
 
@@ -178,8 +180,8 @@ def reduction_cases(rng, place, name):
     shape = (8, N)
     check = within(-1, shape[0] * shape[1]) if "arg" in name else None
     for dtype in ("int64", "float32", "uint8") if check else ():  # the extreme is found first, and then its place
-        x = Written(place, *(np.full(shape[0] * shape[1], value, dtype) for value in (2, 1, 3)))
-        yield Case(f"{name} {dtype} flat", lambda x=x.array: _core.reduce(name, x), [x], check)
+        x = Written(place, *(np.full(MANY, value, dtype) for value in (2, 1, 3)))
+        yield Case(f"{name} {dtype} flat", lambda x=x.array: _core.reduce(name, x), [x], within(-1, MANY), 20)
     for dtype in ("int64", "float32", "int8", "bool", "complex64"):
         x, mask = kept(rng, place, numbers, shape, 0, dtype), kept(rng, place, masks, shape, 0)
         for axis, where in itertools.product((None, 0, 1), (None, mask)):
@@ -210,9 +212,10 @@ def linalg_cases(rng, place):
 def index_cases(rng, place):
     """What goes by indices and by masks. Arrays that are gathered from are all sevens, and so must be what comes out."""
     sevens, table = ad.full(N, SEVEN), ad.full((N // 8, 8), SEVEN)
-    index, mask = Written(place, *places(rng, N, N)), Written(place, *masks(rng, N))
-    rows, row_mask = Written(place, *places(rng, N // 8, N // 8)), Written(place, *masks(rng, N // 8))
-    value, behind, few = Written(place, *numbers(rng, "int64", N)), ad.full(N, 9999), ad.full(N // 3, SEVEN)
+    many, broad = ad.full(MANY, SEVEN), ad.full((MANY // 4, 4), SEVEN)
+    index, mask = Written(place, *places(rng, N, N)), Written(place, *masks(rng, MANY))
+    rows, row_mask = Written(place, *places(rng, N // 8, N // 8)), Written(place, *masks(rng, MANY // 4))
+    value, behind, few = Written(place, *numbers(rng, "int64", N)), ad.full(N, 9999), ad.full(MANY // 3, SEVEN)
     yield "gather", (sevens, index), (), {}, are_seven
     yield "gather", (table, rows), (), {}, are_seven
     yield "gather", (table, rows, Written(place, *places(rng, N // 8, 8))), (), {}, are_seven
@@ -221,13 +224,13 @@ def index_cases(rng, place):
         yield "scatter", (value, index), (mode,), {"out": ad.zeros(N, "int64")}, None
         yield "scatter", (value, index), (mode,), {"out": Written(place, *numbers(rng, "int64", N))}, None
     yield "scatter", (ad.zeros((N // 8, 8), "int64"), rows), (0,), {"out": ad.zeros((N // 8, 8), "int64")}, None
-    yield "compress", (sevens, mask), (), {}, are_seven
-    yield "compress", (table, row_mask), (), {}, are_seven
-    yield "place", (mask, few), (), {"out": ad.zeros(N, "int64")}, (
+    yield "compress", (many, mask), (), {}, are_seven
+    yield "compress", (broad, row_mask), (), {}, are_seven
+    yield "place", (mask, few), (), {"out": ad.zeros(MANY, "int64")}, (
         lambda r, behind=behind: bool(np.isin(r, (0, SEVEN)).all()))
-    yield "place", (mask, few), (), {"out": Written(place, *numbers(rng, "int64", N))}, None
-    yield "nonzero", (mask,), (), {}, are_places((N,))
-    yield "nonzero", (Written(place, *masks(rng, (N // 8, 8))),), (), {}, are_places((N // 8, 8))
+    yield "place", (mask, few), (), {"out": Written(place, *numbers(rng, "int64", MANY))}, None
+    yield "nonzero", (mask,), (), {}, are_places((MANY,))
+    yield "nonzero", (Written(place, *masks(rng, (MANY // 8, 8))),), (), {}, are_places((MANY // 8, 8))
     yield "nonzero", (value,), (), {}, are_places((N,))
     yield "bincount", (index,), (), {"out": ad.zeros(N, "int64")}, None
     yield "bincount", (index, Written(place, *numbers(rng, "float64", N))), (), {"out": ad.zeros(N)}, None
@@ -321,8 +324,10 @@ class Canaries:
 
 
 def run(case, rounds, canaries, found):
-    """Operations that are refused count as others do: what was read first made no sense."""
+    """Operations that are refused count as others do: what was read first made no sense. What is made later lies before
+    what is there, so that a result that has no end would run into the next array."""
     for _ in range(rounds):
+        behind = ad.full(N, 4242) if case.row.startswith("call:") else None
         try:
             result = case.run()
             results = [r.get() for r in result] if isinstance(result, tuple) else result.get()
@@ -333,6 +338,8 @@ def run(case, rounds, canaries, found):
             found["rows"][case.row] += 1
         except REFUSED:
             found["refused"] += 1
+        if behind is not None and not (behind.get() == 4242).all():
+            found["wrong"].append(f"{case.name}: the next array")
     if not canaries.sing():
         found["wrong"].append(f"{case.name}: another array")
 
@@ -347,7 +354,7 @@ def attack(names, rounds):
         print(case.name, file=sys.stderr, flush=True)
         found["cases"] += 1
         writer.take(case.written)
-        run(case, rounds, canaries, found)
+        run(case, rounds * case.times, canaries, found)
         writer.take(())
     writer.over = True
     writer.join()
