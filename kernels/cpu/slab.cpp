@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "kernels/cpu/device.h"
-#include "protocol/memfd.h"
 #include "kernels/redzone.h"
+#include "protocol/memfd.h"
 
 namespace {
 
