@@ -89,7 +89,7 @@ COMPILE_SERVICE := $(call objects,server/worker/compile*.c)
 CTL := $(call objects,server/ctl/*.c)
 # What arrayctl needs of the front, to look at a configuration.
 CTL_SHARED := $(patsubst %,$(OBJ)/server/front/%.o,address check grants principals) $(TLS)
-COMPILE := $(call objects,server/compile/*.c)
+COMPILE := $(filter-out %/preload.o,$(call objects,server/compile/*.c))
 # What the worker needs of it, to write jobs and to read what came of them.
 COMPILE_SHARED := $(patsubst %,$(OBJ)/server/compile/%.o,frame options scratch toolkit)
 CLIENT := $(call objects,client-c/*.c) $(filter-out $(DIGEST),$(TLS))
@@ -110,7 +110,8 @@ A_KERNELS := $(LIB)/libarrayd-kernels.a
 A_CLIENT := $(LIB)/libarrayd.a
 SO_CLIENT := $(LIB)/libarrayd.so.0
 CORE := $(PACKAGE)/_core.abi3.so
-PROGRAMS := $(BIN)/arrayd $(BIN)/arrayd-worker $(BIN)/arrayd-compile $(BIN)/arrayctl $(BIN)/libarrayd-cpu.so
+PROGRAMS := $(BIN)/arrayd $(BIN)/arrayd-worker $(BIN)/arrayd-compile $(BIN)/arrayctl $(BIN)/libarrayd-cpu.so \
+	$(BIN)/arrayd-paths.so
 ifeq ($(VARIANT),release)
 ifneq ($(NVCC),)
 PROGRAMS += $(BIN)/libarrayd-cuda.so
@@ -254,6 +255,12 @@ $(BIN)/arrayd-compile: $(COMPILE) $(OBJ)/server/common/os.o $(A_PROTOCOL)
 	@mkdir -p $(@D)
 	$(call say,LD )
 	$Q$(CC) -pie -rdynamic $(LINK_FLAGS) -o $@ $^ -ldl
+
+# The compiler of the host loads it, which is built without a sanitizer.
+$(BIN)/arrayd-paths.so: $(addprefix server/compile/,paths.c preload.c run.h) $(OBJ)/flags
+	@mkdir -p $(@D)
+	$(call say,LD )
+	$Q$(CC) -shared $(filter-out $(SANITIZE),$(C_FLAGS) $(LINK_FLAGS)) -o $@ $(filter %.c,$^) -ldl
 
 $(BIN)/arrayctl: $(CTL) $(CTL_SHARED) $(COMPILE_SERVICE) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)

@@ -23,8 +23,8 @@
 typedef struct place {
     char compiler[AD_TOOLKIT_PATH], folder[AD_SCRATCH_PATH];
     int lock; /* of the folder */
-    char own[5][AD_TOOLKIT_PATH];
-    const char *read[16];
+    char own[5][AD_TOOLKIT_PATH], paths[AD_TOOLKIT_PATH]; /* paths: arrayd-paths.so */
+    const char *read[AD_PATHS_MOST];
 } place;
 
 /* ---- preparing ---- */
@@ -45,6 +45,17 @@ static void list_folders(place *p) {
         snprintf(p->own[i], sizeof p->own[i], "%.*s/%s", (int)prefix, p->compiler, parts[i]);
         p->read[n++] = p->own[i];
     }
+    p->read[n] = p->paths;
+}
+
+/* Beside this program. */
+static int find_paths(place *p, ad_fault *fault) {
+    ssize_t n = readlink("/proc/self/exe", p->paths, sizeof p->paths - 20);
+    p->paths[n < 0 ? 0 : n] = 0;
+    char *slash = strrchr(p->paths, '/');
+    strcpy(slash ? slash + 1 : p->paths, "arrayd-paths.so");
+    if (!access(p->paths, R_OK)) return 0;
+    return ad__fault(fault, AD_E_UNSUPPORTED, "%.200s cannot be read: %s", p->paths, strerror(errno));
 }
 
 static int write_files(const place *p, const ad_compile_job *job, ad_fault *fault) {
@@ -62,8 +73,10 @@ static int prepare(place *p, const ad_compile_job *job, ad_fault *fault) {
     if (!ad__toolkit_host(p->compiler))
         return ad__fault(fault, AD_E_UNSUPPORTED,
                          "there is no C++ compiler here: kernels on the CPU need g++ or clang++");
+    int status = find_paths(p, fault);
+    if (status) return status;
     list_folders(p);
-    int status = ad__scratch_make(p->folder, &p->lock, fault);
+    status = ad__scratch_make(p->folder, &p->lock, fault);
     return status ? status : write_files(p, job, fault);
 }
 
@@ -101,8 +114,19 @@ static void write_command(const place *p, const ad_compile_job *job, const char 
     words[n] = NULL;
 }
 
+/* What else there is, they may not know: paths.c. */
+static void write_environment(const place *p, char *environment[2]) {
+    static char preload[AD_TOOLKIT_PATH + 16], paths[AD_PATHS_MOST * AD_TOOLKIT_PATH];
+    size_t n = (size_t)snprintf(paths, sizeof paths, "AD_PATHS=");
+    for (const char *const *f = p->read; *f; f++) n += (size_t)snprintf(paths + n, sizeof paths - n, "%s:", *f);
+    snprintf(paths + n, sizeof paths - n, "%s", p->folder);
+    snprintf(preload, sizeof preload, "LD_PRELOAD=%s", p->paths);
+    environment[0] = preload;
+    environment[1] = paths;
+}
+
 static void inside(const ad_compile_request *r, void *user) {
-    static char *environment[] = {"PATH=/usr/bin:/bin", "TMPDIR=.", "LC_ALL=C", NULL};
+    static char *environment[] = {NULL, NULL, "PATH=/usr/bin:/bin", "TMPDIR=.", "LC_ALL=C", NULL};
     static const char *words[WORDS];
     static ad_fault fault;
     const place *p = user;
@@ -113,6 +137,7 @@ static void inside(const ad_compile_request *r, void *user) {
                     .seconds = r->seconds,
                     .optional = r->open || r->job.own};
     write_command(p, &r->job, words);
+    write_environment(p, environment);
     if (chdir(p->folder)) refuse("the folder has gone");
     if (ad__jail_close(&jail, &fault)) refuse(fault.text);
     execve(p->compiler, (char **)(uintptr_t)words, environment);

@@ -185,7 +185,7 @@ static void inside(const ad_compile_request *r, void *user) {
         ad__compile_refuse(&fault, &result);
         ad__compile_leave(&result, 3);
     }
-    ad__paths_close(p->folders);
+    ad__paths_close(p->folders, NULL);
     void *program = create(&n, &r->job, p);
     int status = compile(&n, program, &r->job, p);
     result.binary.log = read_log(&n, program, p);

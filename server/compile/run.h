@@ -34,8 +34,10 @@ void ad__compile_refuse(const ad_fault *fault, ad_compile_result *out);
 /* Write the result to standard output, and leave: with status 0, or `failed` when it cannot be written. */
 _Noreturn void ad__compile_leave(const ad_compile_result *r, int failed);
 
-/* From here on only what lies in these folders (NULL at the end; they stay) is there for the C library's functions. */
-void ad__paths_close(const char *const *folders);
+/* From here on only what lies in these folders (NULL at the end) is there for the C library's functions. from: the
+ * folder of this process, where relative paths begin; NULL: there are none. */
+#define AD_PATHS_MOST 16
+void ad__paths_close(const char *const *folders, const char *from);
 /* Every occurrence of word in text becomes nothing. */
 void ad__log_hide(char *text, const char *word);
 /* End the text after at most `most` bytes, at the end of a line, saying so. There is room for it. */

@@ -149,21 +149,23 @@ static void compilation_free(compilation *c) {
     free(c);
 }
 
-static void start(ad_service *s, ad_entry *e) {
+/* False: it is done, as it cannot be started. */
+static bool start(ad_service *s, ad_entry *e) {
     ad_fault fault = {0};
     compilation *c = ad__os.calloc(1, sizeof *c);
     if (!c) {
         ad__fault(&fault, AD_E_MEMORY, "out of host memory");
         ad__compile_finish(s, e, NULL, &fault);
-        return;
+        return false;
     }
     *c = (compilation){.entry = e, .in = -1, .out = -1, .begin = ad__os_now(), .next = s->running};
     if (frame_of(s, e, &c->job, &fault) || start_process(s, c, &fault)) {
         compilation_free(c);
         ad__compile_finish(s, e, NULL, &fault);
-        return;
+        return false;
     }
     s->running = c;
+    return true;
 }
 
 /* A user's job may always take a place of its own; the backends' leave one free where there are several. Whatever has
@@ -299,7 +301,7 @@ void *ad__compile_thread(void *service) {
     ad__compile_prepare(s);
     while (!atomic_load(&s->stop)) {
         bool any = take_fresh(s);
-        while ((e = next_job(s))) start(s, e);
+        while ((e = next_job(s))) any |= !start(s, e);
         if (any && s->done) s->done(s->user);
         look(s);
         if (end_those_over(s) && s->done) s->done(s->user);

@@ -146,14 +146,59 @@ def test_the_systems_files(target, path):
     assert "root:" not in r.log and len(r.log) < 500
 
 
-@cuda
-def test_whether_a_file_is_there(secret):
-    """For NVRTC what lies outside CUDA's headers is not even there."""
-    for path in (secret, "/etc/shadow", "/etc", secret.parent):
-        r = compile(f'#if __has_include("{path}")\n#error there\n#endif\n', CUDA)
-        assert r.kind == "made", r.log
-    hidden, missing = (compile(f'#include "{p}"\n', CUDA).log for p in (secret, secret.with_name("nothin")))
-    assert hidden.replace("secret", "nothin") == missing
+def unmarked(log):
+    """What the compiler says, whether the name that was asked for ends in -not or not, and without what it draws below."""
+    return re.sub(r"[\\^~ ]+", " ", log.replace("-not", ""))
+
+
+def seen(target, paths, asked="__has_include"):
+    """Which of the paths the compiler says are there."""
+    lines = [f'#if {asked}({quoted})\nint seen_{i}_{j};\n#error seen-{i}-\n#endif\n' for i, path in enumerate(paths)
+             for j, quoted in enumerate((f'"{path}"', f"<{path}>"))]
+    r = compile("".join(lines) + "\nint nothing;\n", target)
+    return {str(paths[int(i)]) for i in re.findall(r"seen-(\d+)-", r.log)}
+
+
+@on_both
+def test_whether_a_file_is_there(target, secret):
+    """What lies outside of the compiler's own folders is not even there, whoever may read it."""
+    link = os.readlink("/usr/lib/ssl/certs") if os.path.islink("/usr/lib/ssl/certs") else None
+    beyond = [f"/usr/lib/ssl/certs/{name}" for name in sorted(os.listdir(link))[:2]] if link else []
+    hidden = secret.parent / "hidden"
+    hidden.mkdir(mode=0o700)
+    (hidden / "inside").write_text(SECRET)
+    there = [secret, hidden / "inside", "/etc/shadow", "/etc/passwd", "/etc/hostname", "/proc/self/environ", "/proc/1/cmdline",
+             os.path.realpath(sys.executable) if not sys.executable.startswith("/usr/bin") else "/etc/group",
+             __file__, f"../..{secret}", f"../../../../../../../../../..{secret}", f"include/../../..{secret}",
+             f"/usr/include/../..{secret}", f"/usr/lib/../../..{secret}", *beyond]
+    missing = [f"{path}-not" for path in there]
+    assert seen(target, [*there, *missing]) == set()
+    assert seen(target, [*there, *missing], "__has_include_next") == set()
+    for path in there:
+        hides, misses = (compile(f'#include "{p}"\n', target).log for p in (path, f"{path}-not"))
+        assert unmarked(hides) == unmarked(misses)
+
+
+def test_what_the_hosts_compiler_needs_is_there():
+    assert seen(HOST, ["stdio.h", "/usr/include/stdio.h", "/usr/include/../include/math.h", "vector", "kernel.cu",
+                       "./kernel.cu"]) == {"stdio.h", "/usr/include/stdio.h", "/usr/include/../include/math.h", "vector",
+                                           "kernel.cu", "./kernel.cu"}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, which could look everywhere")
+@on_both
+def test_whether_a_file_of_roots_is_there(target, tmp_path):
+    """Below a folder of mode 0700, for the compiler of root's server and of anybody's."""
+    folder = pathlib.Path.home() / f".arrayd-jail-{os.getpid()}"
+    folder.mkdir(mode=0o700)
+    try:
+        (folder / "there").write_text(SECRET)
+        assert seen(target, [folder / "there", folder / "not", folder]) == set()
+        hides, misses = (unmarked(compile(f'#include "{folder}/there{p}"\n', target).log) for p in ("", "-not"))
+        assert hides == misses
+    finally:
+        (folder / "there").unlink()
+        folder.rmdir()
 
 
 @cuda

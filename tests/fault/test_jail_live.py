@@ -1,7 +1,10 @@
 """The jail and the cache as users of a server meet them."""
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -92,6 +95,42 @@ def test_a_bomb_is_stopped(start):
     bomb = client(start("--compile-seconds=2"), FAILS, bombs()["macro"])
     out, error = bomb.communicate(timeout=raw.WINDOW)
     assert out.startswith("CompileError") and ("stopped" in out or "memory" in out), (out, error)
+
+
+@pytest.mark.skipif(jail.BIN.parent.name != "release", reason="a sanitizer takes its time")
+def test_a_compiler_that_gets_no_processor_is_waited_for(start):
+    """As beside many busy programs: it is not ended by the clock, to be begun again and again."""
+    server = start("--compile-seconds=1")
+    process = client(server, FAILS, 'extern "C" __global__ void f(int *x) { x[0] = 1; }')
+    stopped = set()
+
+    def stop_compilers():
+        running = processes()
+        for pid in below(server.pid):
+            if pid in running and (b"cc1plus" in running[pid][0] or b"kernel.cu" in running[pid][0]):
+                try:
+                    os.kill(pid, signal.SIGSTOP)
+                    stopped.add(pid)
+                except ProcessLookupError:
+                    pass
+        return stopped & alive(stopped)
+    raw.wait_until(stop_compilers, "it compiles")
+    begin = time.monotonic()
+    raw.wait_until(lambda: time.monotonic() - begin > 10 or not stop_compilers(), "it has waited")
+    assert stop_compilers(), "it was ended"
+    for pid in stopped & alive(stopped):
+        os.kill(pid, signal.SIGCONT)
+    out, error = process.communicate(timeout=60)
+    assert out == "built\n", (out, error)
+
+
+def test_a_compilation_that_cannot_be_started_says_so_at_once(start, tmp_path):
+    (tmp_path / "bin").mkdir()
+    for name in ("arrayd", "arrayd-worker", "libarrayd-cpu.so"):
+        shutil.copy2(raw.BUILD / "bin" / name, tmp_path / "bin" / name)
+    server = start(program=tmp_path / "bin/arrayd")
+    out = run(server, FAILS, KERNEL % 1)
+    assert "arrayd-compile is not beside this program" in out, out
 
 
 COUNTS = "print(*(ad.stat()[n] for n in ('compiled', 'compile_hits_memory', 'compile_hits_disk', 'compile_waiting')))\n"
