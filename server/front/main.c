@@ -174,13 +174,17 @@ static int start_own_worker(ad_front *f, ad_fault *fault) {
     return ad__domain_of(f, &own, &state, fault) && state != AD_DOMAIN_FAILED ? 0 : fault->code;
 }
 
-/* Secrets and tokens are compared by libcrypto: without it nobody could come in by one, and would not hear why. The
- * worker starts meanwhile. */
-static int need_crypto(const ad_front *f, ad_fault *fault) {
+/* Secrets and tokens are compared by libcrypto: without it nobody could come in by one, and would not hear why. A
+ * server of one program goes on without sessions that come back. The worker starts meanwhile. */
+static int need_crypto(ad_front *f, ad_fault *fault) {
     ad_fault why = {0};
-    if (f->embedded || (f->config.resume_time <= 0 && !*f->config.tokens) || !ad__crypto_load(&why)) return 0;
-    return ad__fault(fault, why.code,
-                     "%s; what clients show is compared with it, but for resume-time = 0 and no tokens", why.text);
+    if ((!ad__front_resumes(f) && !*f->config.tokens) || !ad__crypto_load(&why)) return 0;
+    if (!f->embedded)
+        return ad__fault(fault, why.code,
+                         "%s; what clients show is compared with it, but for resume-time = 0 and no tokens", why.text);
+    ad__log(AD_LOG_WARN, "sessions do not come back", "why=%s", why.text);
+    f->config.resume_time = 0;
+    return 0;
 }
 
 /* After an upgrade what cannot be had is done without: there are sessions to go on with. */
