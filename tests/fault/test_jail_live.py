@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+import jail
 import raw
 from test_jail import SECRET, alive, below, bombs, processes
 
