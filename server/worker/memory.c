@@ -343,7 +343,7 @@ static int take_cut(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault)
         if (!c) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }
     hand_out(e, c, out);
-    open_range(e->memory, out->address, size);
+    open_range(e->memory, out->address, out->size);
     return 0;
 }
 
