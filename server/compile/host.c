@@ -1,6 +1,7 @@
 /* C++ by the host's compiler, in a private folder. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,8 +190,9 @@ static void judge(const ad_compile_request *r, const place *p, ad_watched *w, ad
     char *log = take_log(p, w);
     bool exited = WIFEXITED(w->status) && !w->late;
     if (!exited || (WEXITSTATUS(w->status) && was_stopped(log))) {
-        ad__compile_stopped(r, w, out);
-        if (exited) out->binary.log = log;
+        const bool slow = exited && strstr(log, "CPU time limit"); /* which the driver takes for its own error */
+        ad__compile_stopped(r, slow ? &(ad_watched){.status = SIGXCPU} : w, out);
+        if (exited && !slow) out->binary.log = log;
     } else if (WEXITSTATUS(w->status) == 126) {
         ad__fault(fault, AD_E_SYSTEM, "%s", log);
         ad__compile_refuse(fault, out);

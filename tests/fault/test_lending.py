@@ -23,7 +23,7 @@ import gc, os, pickle, sys, time, weakref
 sys.path.insert(0, {folder!r})
 from tensors import *
 def until(check, what):
-    end = time.monotonic() + raw.WINDOW
+    end = time.monotonic() + {patience}
     while not check():
         assert time.monotonic() < end, what
 def raises(kind, text, call, *arguments, **named):
@@ -50,7 +50,7 @@ def lender(driver, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", str(driver))
 
     def start(server, code, url=None):
-        return program(PRELUDE.format(folder=str(TOP / "tests" / "fault")) + code, url or f"unix:{server.path}")
+        return program(PRELUDE.format(folder=str(TOP / "tests" / "fault"), patience=raw.WINDOW) + code, url or f"unix:{server.path}")
     return start
 
 

@@ -5,6 +5,7 @@ build (ARRAYD_BUILD, build/release).
 """
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -41,6 +42,12 @@ def start_server(folder, *options):
             raise RuntimeError(f"the server did not start: {log.read()}") from None
     os.unlink(os.path.join(folder, "ready"))
     return process, "unix:" + path
+
+
+def port_of(folder, way="tcp"):
+    """Where the server that was started in the folder listens, as it says."""
+    ready = next(line for line in pathlib.Path(folder, "log").read_text().splitlines() if "event=ready" in line)
+    return int(re.search(rf"\b{way}:127\.0\.0\.1:(\d+)", ready)[1])
 
 
 def pytest_configure(config):

@@ -17,7 +17,7 @@ pytest.importorskip("trustme")
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "fault"))
 from certificates import Authority  # noqa: E402
 
-from conftest import BUILD, PATIENCE, start_server  # noqa: E402
+from conftest import BUILD, PATIENCE, port_of, start_server  # noqa: E402
 
 
 class Remote:
@@ -40,8 +40,7 @@ class Remote:
         process, _ = start_server(str(folder), "--tcp=127.0.0.1:0", "--tls=127.0.0.1:0", f"--tokens={self.tokens}",
                                   f"--tls-cert={certificate}", f"--tls-ca={self.authority.ca}", *options)
         self.processes.append(process)
-        ready = next(line for line in (folder / "log").read_text().splitlines() if "event=ready" in line)
-        return {way: int(re.search(rf"\b{way}:127\.0\.0\.1:(\d+)", ready)[1]) for way in ("tcp", "tls")}
+        return {way: port_of(folder, way) for way in ("tcp", "tls")}
 
     def url(self, way="tls", host="127.0.0.1", port=None):
         return f"{way}:{host}:{(port or self.port)[way]}"

@@ -1,7 +1,6 @@
 """The connection as Python sees it: opening, leaving, losing it; signals, threads, fork; nothing leaks."""
 import gc
 import os
-import socket
 import subprocess
 import sys
 import weakref
@@ -11,6 +10,7 @@ import pytest
 
 import arrayd as ad
 from oracle import in_threads
+from conftest import port_of
 from patience import PATIENCE
 from arrayd import _core
 
@@ -197,15 +197,12 @@ print(steps > 10000)
     assert run(code, url=url) == "True"
 
 
-def test_fork_over_tcp(own_server):
+def test_fork_over_tcp(own_server, tmp_path):
     """A child's arrays of the parent are refused, its own work; the parent's are as they were. (Over a Unix socket it
     goes on with them: test_sharing.)"""
     before = os.environ["ARRAYD_URL"]
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    own_server(f"--tcp=127.0.0.1:{port}", "--tcp-open=yes")
-    ad.connect(f"tcp:127.0.0.1:{port}")
+    own_server("--tcp=127.0.0.1:0", "--tcp-open=yes")
+    ad.connect(f"tcp:127.0.0.1:{port_of(tmp_path)}")
     try:
         forks()
     finally:

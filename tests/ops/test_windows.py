@@ -1,7 +1,6 @@
 """Large arrays between this process and the server: through memory that both share, or else by the socket."""
 import gc
 import os
-import socket
 import subprocess
 import sys
 
@@ -10,6 +9,7 @@ import pytest
 
 import arrayd as ad
 from arrayd import _core
+from conftest import port_of
 from oracle import in_threads
 
 LEAST = 64 << 10  # bytes from which shared memory is used
@@ -299,18 +299,15 @@ print("right")
 """) == "right"
 
 
-def test_a_remote_server(own_server):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    own_server("--tcp", f"127.0.0.1:{port}", "--tcp-open", "yes")
+def test_a_remote_server(own_server, tmp_path):
+    own_server("--tcp=127.0.0.1:0", "--tcp-open=yes")
     assert run("""
 host = np.random.default_rng(1).random(1_000_000)
 a = ad.asarray(host)
 assert (a.get() == host).all() and ad._core.host_count() == (0, 0)
 assert ad.empty_pinned(5).base is None
 print("right")
-""", ARRAYD_URL=f"tcp:127.0.0.1:{port}") == "right"
+""", ARRAYD_URL=f"tcp:127.0.0.1:{port_of(tmp_path)}") == "right"
 
 
 def test_the_client_may_do_without():
