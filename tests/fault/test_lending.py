@@ -50,7 +50,8 @@ def lender(driver, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", str(driver))
 
     def start(server, code, url=None):
-        return program(PRELUDE.format(folder=str(TOP / "tests" / "fault"), patience=raw.WINDOW) + code, url or f"unix:{server.path}")
+        prelude = PRELUDE.format(folder=str(TOP / "tests" / "fault"), patience=raw.WINDOW)
+        return program(prelude + code, url or f"unix:{server.path}")
     return start
 
 
