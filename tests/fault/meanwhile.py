@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+import time
 
 import numpy as np
 
@@ -362,18 +363,25 @@ def attack(names, rounds):
     return found
 
 
-def watch():
-    """Looks at its arrays again and again."""
+def watch(uid):
+    """Looks at its arrays again and again, and comes back to them as the same user when its connection breaks."""
     arrays = [ad.full(100 + 997 * i, 2000 + i) for i in range(30)]
-    ad.sync()
+    float(arrays[0].sum()), arrays[0].get()
+    os.seteuid(uid)
     print("ready", flush=True)
     stop = threading.Thread(target=sys.stdin.read, daemon=True)
     stop.start()
-    found = {"looks": 0, "wrong": 0}
+    found, times = {"looks": 0, "wrong": 0}, []
     while stop.is_alive() or not found["looks"]:
         found["looks"] += 1
         found["wrong"] += sum(not bool((a.get() == 2000 + i).all()) for i, a in enumerate(arrays))
-    return found
+        for _ in range(30):
+            begun = time.perf_counter()
+            found["wrong"] += float(arrays[0].sum()) != 200_000
+            times.append(1e3 * (time.perf_counter() - begun))
+    times.sort()
+    return {**found, "answers": len(times), "p50_ms": times[len(times) // 2], "p99_ms": times[len(times) * 99 // 100],
+            "slowest_ms": times[-1]}
 
 
 if __name__ == "__main__":
@@ -381,4 +389,4 @@ if __name__ == "__main__":
     os.seteuid(int(uid))  # the server asks who connects; what Python has yet to import may be root's only
     ad.connect()
     os.seteuid(os.getuid())
-    print(json.dumps(attack(more[0].split(","), int(more[1])) if how == "attack" else watch()), flush=True)
+    print(json.dumps(attack(more[0].split(","), int(more[1])) if how == "attack" else watch(int(uid))), flush=True)
