@@ -16,8 +16,12 @@ constexpr int PADDED = TILE + 4;
 constexpr int FEW_LINES = 4;          /* rows or columns of a result that count as vectors */
 constexpr int64_t LONG = 4096;        /* inner dimension that is worth a block for each sum */
 constexpr int64_t LEAST_DEPTH = 1024; /* of the inner dimension, for a block */
-constexpr int64_t MOST_DEPTH = 1 << 30;
-constexpr int BLOCKS_EACH = 8; /* blocks for each multiprocessor, when there is enough to do */
+constexpr int64_t SHORT_DEPTH = 256;  /* below, a block has several parts: it would be over before the next begins */
+constexpr int BLOCKS_EACH = 8;        /* blocks for each multiprocessor, when there is enough to do */
+
+/* A device does not interrupt a block: who else uses it waits for the end of one, so none takes more than some 50 ms.
+ */
+constexpr int64_t TILE_DEPTH = 1 << 17, LINE_DEPTH = 1 << 22;
 
 /* ---- elements ---- */
 
@@ -247,7 +251,8 @@ template <class N> int run(ad_call *c, task *t, bool vectors) {
     const int64_t here = t->p.batch.count * t->across * t->down, inner = t->p.a.columns;
     t->splits = here >= 2 * sms ? 1 : (most + here - 1) / here;
     if (t->splits > inner / LEAST_DEPTH) t->splits = inner / LEAST_DEPTH > 0 ? inner / LEAST_DEPTH : 1;
-    if (inner / t->splits >= MOST_DEPTH) t->splits = inner / MOST_DEPTH + 1;
+    const int64_t longest = vectors ? LINE_DEPTH / t->lanes : TILE_DEPTH;
+    if (inner / t->splits >= longest) t->splits = inner / longest + 1;
     t->depth = ((inner + t->splits - 1) / t->splits + DEPTH - 1) / DEPTH * DEPTH;
     t->splits = (inner + t->depth - 1) / t->depth;
     if (t->splits > 1) {
@@ -257,7 +262,8 @@ template <class N> int run(ad_call *c, task *t, bool vectors) {
         if (rc < 0) return rc;
     }
     const int64_t blocks = here * t->splits;
-    const unsigned grid = unsigned(blocks < most * 4 ? blocks : most * 4);
+    const int64_t at_once = t->depth < SHORT_DEPTH ? most * 4 : INT32_MAX;
+    const unsigned grid = unsigned(blocks < at_once ? blocks : at_once);
     if (vectors) lines<N><<<grid, THREADS, 0, c->stream->cuda>>>(*t);
     else tiles<N><<<grid, THREADS, 0, c->stream->cuda>>>(*t);
     if (t->splits > 1) store_sums<N><<<unsigned(sms), THREADS, 0, c->stream->cuda>>>(*t);

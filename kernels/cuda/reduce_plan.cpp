@@ -15,6 +15,11 @@ constexpr int64_t SHORT = 64;  /* bytes of a row that is short */
 constexpr int64_t BLOCKS = 32; /* for each multiprocessor */
 constexpr int64_t MERGED = 64; /* of the states that blocks leave, by each thread of the last one */
 
+/* A device does not interrupt a block: who else uses it waits for the end of one. Views of few elements in memory have
+ * any number of them, and then there are more blocks than the device needs. */
+constexpr int64_t LONGEST = 1 << 22;     /* elements of a block, some 2 ms */
+constexpr int64_t MOST_BLOCKS = 1 << 20; /* for that, as each leaves a state */
+
 struct dims {
     ad_fold_axis axis[AD_MAX_NDIM];
     int n = 0;
@@ -207,7 +212,8 @@ void ad_fold_divide(ad_fold *f, int way, int multiprocessors) {
     const int64_t groups = (f->outputs + (int64_t(1) << f->log_x) - 1) >> f->log_x;
     const int64_t wanted = std::min(multiprocessors * BLOCKS / groups, MERGED << f->log_y);
     const int64_t useful = work / DEPTH >> f->log_y;
-    f->blocks = uint32_t(std::max<int64_t>(1, std::min(wanted, useful)));
+    const int64_t short_enough = std::min(work / std::max<int64_t>(1, LONGEST >> f->log_x), MOST_BLOCKS / groups);
+    f->blocks = uint32_t(std::max<int64_t>({1, std::min(wanted, useful), short_enough}));
 }
 
 bool ad_fold_axes(const ad::walk<2> *from, ad_fold_axis *to, uint8_t *n) {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/common/os.h"
 #include "server/worker/beside.h"
@@ -32,6 +33,7 @@
 #define LIGHT 50000         /* ns that an operation may take for the I/O thread to execute it ... */
 #define LIGHT_ALONE 2000000 /* ... while there is nobody whom that could keep waiting */
 #define POLL_EVERY 20000    /* ns between two looks at what is under way while there is work to do */
+#define SEIZE_LOOKS 200     /* us between two looks whether nobody runs the engine any more */
 #define LOOKS 8             /* at what somebody waits for, before this thread looks at its sockets again */
 
 /* This thread sleeps between two looks at a device when that is busy for long, so that nobody learns of an end later
@@ -374,12 +376,18 @@ void ad__engine_stop(ad_worker *w) {
     ad__bytes_free(&e->scratch);
 }
 
-void ad__engine_seize(ad_worker *w) {
+void ad__engine_seize(ad_worker *w, int64_t patience) {
     ad_engine *e = &w->engine;
+    const int64_t until = ad__os_now() + patience;
     pthread_mutex_lock(&e->lock);
-    e->returning++; /* runners stop for that */
-    while (e->running) pthread_cond_wait(&e->back, &e->lock);
-    e->running = e->stop = true;
+    e->stop = true; /* turns end, and none begins */
+    pthread_cond_broadcast(&e->work);
+    while (e->running || (e->beside && ad__os_now() < until)) {
+        pthread_mutex_unlock(&e->lock);
+        usleep(SEIZE_LOOKS);
+        pthread_mutex_lock(&e->lock);
+    }
+    e->running = true;
     pthread_mutex_unlock(&e->lock);
 }
 

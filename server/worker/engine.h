@@ -49,8 +49,9 @@ typedef struct ad_engine {
 int ad__engine_start(struct ad_worker *w, ad_fault *fault);
 /* End them all; waits for the operations that they are executing. */
 void ad__engine_stop(struct ad_worker *w);
-/* I/O thread: nobody runs the engine any more from here on, and what is beside it stays there. */
-void ad__engine_seize(struct ad_worker *w);
+/* I/O thread: nobody runs the engine any more from here on. Operations that are beside it are waited for, but no longer
+ * than so many ns: those stay there. */
+void ad__engine_seize(struct ad_worker *w, int64_t patience);
 
 #define AD_PUMP_AT_ONCE 0
 #define AD_PUMP_NEVER INT64_MAX

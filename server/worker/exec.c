@@ -313,12 +313,26 @@ static int find_launch(job *j) {
     return status;
 }
 
+/* A device cannot be interrupted, and what a call does with an element is not known here (others may wait for the same
+ * place). So there are no more of them than there is memory for, which views of few elements in memory could have. */
+static int check_elements(job *j) {
+    const ad_op *op = j->op;
+    const uint64_t most = j->s->worker->gpu[0].info.memory, n = (uint64_t)ad__op_elements(op);
+    if (op->opcode == AD_REQ_REDUCE || op->row == AD_CALL_matmul || !most || n <= most) return 0;
+    return ad__fault(&j->fault, AD_E_LIMIT,
+                     "%s of %" PRIu64 " elements: a GPU takes at most as many as it has bytes of memory, %" PRIu64
+                     "; use smaller operands",
+                     ad__op_name(op), n, most);
+}
+
 /* Refuse what would take longer than operation-time and could not be ended by then: what a device has been given, and
  * library calls. Elementwise operations have as many elements as there is memory for. */
 static int check_length(job *j) {
     const bool later = j->s->worker->backend->asynchronous;
     const double limit = j->s->worker->config.operation_time;
-    if (limit <= 0 || j->op->opcode == AD_REQ_UFUNC || !(later || ad__op_decomposes(j->op))) return 0;
+    if (j->op->opcode == AD_REQ_UFUNC) return 0;
+    if (later && check_elements(j)) return j->fault.code;
+    if (limit <= 0 || !(later || ad__op_decomposes(j->op))) return 0;
     const double seconds = 1e-9 * (double)(later ? ad__device_cost(j->op) : ad__op_cost(j->op));
     if (seconds <= limit) return 0;
     return ad__fault(

@@ -164,6 +164,14 @@ static int order(ad_session *s, ad_lane *lane, ad_buffer *b, bool plain, ad_faul
 
 /* ---- the request ---- */
 
+/* Another worker must know for good that others may write there. If this one is killed before all holders have that in a
+ * state, the export is executed again, as it is not answered before. */
+static void write_down(ad_worker *w, ad_shared *m) {
+    for (ad_buffer *b = m->buffers; b; b = b->next_holder) ad__survival_touch(b->holder, b);
+    ad__capabilities_moved(w, m);
+    ad__names_moved(w, m);
+}
+
 /* What the buffer means, held by a lease, in a slab of its own. */
 static int hold(ad_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
     int status = b->shared && !b->shared->common && b->shared->holders > 1 ? ad__shared_detach(s, b, fault) : 0;
@@ -176,6 +184,7 @@ static int hold(ad_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
     status = order(s, b->home, b, l->plain, fault);
     if (!status) {
         ad__memory_expose(&m->block);
+        write_down(s->worker, m);
         l->shared = m;
         return 0;
     }

@@ -58,6 +58,8 @@ int ad__job_put_back(job *j, int status);
  * for more. */
 int64_t ad__op_cost(const ad_op *op);
 int64_t ad__device_cost(const ad_op *op);
+/* Of the operand that has most, or 1. */
+int64_t ad__op_elements(const ad_op *op);
 /* It is a library call that cannot be cut: what it takes must be known before it begins. */
 bool ad__op_decomposes(const ad_op *op);
 /* Estimated ns for so many bytes that the host copies or sets. */

@@ -43,7 +43,7 @@ static void settle(ad_session *s) {
 
 /* The process ends as when it is killed: closing things one by one would write down that they are closed. */
 static void __attribute__((noreturn)) leave(ad_worker *w) {
-    ad__engine_seize(w); /* from here on this is the only thread that changes anything of a session */
+    ad__engine_seize(w, LAST_WORDS); /* from here on this is the only thread that changes anything of a session */
     for (ad_session *s = w->sessions; s; s = s->next) settle(s);
     pthread_mutex_lock(&w->channel_lock);
     ad__channel_drain(&w->channel);
@@ -57,10 +57,8 @@ static bool all_go_over(const ad_worker *w) {
     return !s;
 }
 
-/* Operations that end soon are waited for: what they change where it is would be lost. */
 void ad__worker_leave_if_done(ad_worker *w) {
-    const bool done = all_go_over(w) && !ad__beside_tick(w);
-    if (done || ad__os_now() > w->leaving) leave(w);
+    if (all_go_over(w) || ad__os_now() > w->leaving) leave(w);
 }
 
 void ad__worker_leave(ad_worker *w, const ad_note *note) {

@@ -46,6 +46,7 @@ typedef struct ad_ledger_row {
     uint8_t readonly, common; /* a buffer: published by somebody; to be written by all who hold it */
     uint8_t shared, fleeting; /* others may have the same memory; it goes with the worker, an ad_fleeting or 0 */
     uint8_t lost;             /* a module: why another worker cannot have it, an ad_module_loss */
+    uint8_t open;             /* a buffer: other processes may have its memory, and write there */
     uint64_t id, size;
     union {
         struct {

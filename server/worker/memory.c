@@ -452,7 +452,7 @@ ad_slab *ad__memory_adopt(ad_memory *m, const char *principal, uint64_t id, cons
 
 int ad__memory_restore(ad_estate *e, ad_slab *s, uint64_t offset, uint64_t size, ad_block *out) {
     if (offset > s->map.size || size > s->map.size - offset) return AD_E_EXTENT;
-    *out = (ad_block){.slab = s, .address = (char *)s->map.base + offset, .size = size, .open = size == s->map.size};
+    *out = (ad_block){.slab = s, .address = (char *)s->map.base + offset, .size = size};
     s->blocks++;
     charge(e, AD_USE_BUFFER, out);
     return 0;

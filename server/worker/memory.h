@@ -81,8 +81,7 @@ void ad__memory_place(const ad_block *b, uint64_t *slab, uint64_t *offset);
 /* A slab that another worker made. It is not cut any further (but ad__memory_cut), and goes with the last block in it.
  * NULL: no memory. */
 ad_slab *ad__memory_adopt(ad_memory *m, const char *principal, uint64_t id, const ad_slab_map *map);
-/* A block of it that another worker has handed out. All of a slab may have been exposed there, and counts as open.
- * AD_E_EXTENT. */
+/* A block of it that another worker has handed out. AD_E_EXTENT. */
 int ad__memory_restore(ad_estate *e, ad_slab *s, uint64_t offset, uint64_t size, ad_block *out);
 /* n blocks in the order of their addresses, which are all that is in use of an adopted slab: what is between them may
  * be handed out from now on. Otherwise it stays as it is. */

@@ -16,7 +16,7 @@ static int64_t elements(const ad_operand *o) {
     return o->is_scalar || o->desc.form == AD_SIZED ? 1 : ad__desc_count(&o->desc);
 }
 
-static int64_t most_elements(const ad_op *op) {
+int64_t ad__op_elements(const ad_op *op) {
     int64_t most = 1;
     for (int i = 0; i < op->nout + op->nin; i++) {
         int64_t n = elements(&op->operand[i]);
@@ -41,17 +41,17 @@ bool ad__op_decomposes(const ad_op *op) {
 static int64_t decomposition_cost(const ad_op *op) {
     const ad_desc *x = &op->operand[op->nout].desc;
     const int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
-    return ad__size_sum(most_elements(op), ad__size_product(ad__desc_count(x), rows < columns ? rows : columns) / 2);
+    return ad__size_sum(ad__op_elements(op), ad__size_product(ad__desc_count(x), rows < columns ? rows : columns) / 2);
 }
 
 static int64_t call_cost(const ad_op *op) {
     if (ad__op_decomposes(op)) return decomposition_cost(op);
     if (op->row != AD_CALL_matmul || op->nin < 1 || op->operand[op->nout].is_scalar)
-        return ad__size_product(20, most_elements(op));
+        return ad__size_product(20, ad__op_elements(op));
     const ad_desc *x = &op->operand[op->nout].desc;
     int64_t k = x->ndim ? x->shape[x->ndim - 1] : 1,
             products = ad__size_product(k, op->nout ? elements(op->operand) : 1);
-    return ad__size_sum(most_elements(op), products / 5);
+    return ad__size_sum(ad__op_elements(op), products / 5);
 }
 
 /* Nobody knows what a kernel takes; where it runs at once, the I/O thread had better not wait for it, unless there is
@@ -65,7 +65,7 @@ static int64_t call_cost(const ad_op *op) {
 #define DECOMPOSES 50
 
 int64_t ad__device_cost(const ad_op *op) {
-    const int64_t moves = ad__size_product(2, most_elements(op));
+    const int64_t moves = ad__size_product(2, ad__op_elements(op));
     if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_DEVICE_COST + moves / MOVES;
     if (op->opcode != AD_REQ_CALL) return 1 + moves / MOVES;
     if (ad__op_decomposes(op)) return 1 + call_cost(op) / DECOMPOSES;
@@ -87,7 +87,7 @@ int64_t ad__op_cost(const ad_op *op) {
     case AD_REQ_LAUNCH: return LAUNCH_COST;
     case AD_REQ_CALL:
     case AD_REQ_QUERY: return call_cost(op);
-    default: return ad__size_product(2, most_elements(op));
+    default: return ad__size_product(2, ad__op_elements(op));
     }
 }
 

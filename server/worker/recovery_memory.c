@@ -147,8 +147,10 @@ static int restore_block(ad_worker *w, const ad_ledger_row *row, ad_lane *lane, 
     ad_old_slab *o = find_slab(w->left, row->slab);
     ad_slab *slab = o && !is_host(o) ? adopt(w, o, &lane->gpu->memory, fault) : NULL;
     if (!slab) return not_kept(fault);
-    if (row->size <= row->block && !ad__memory_restore(lane->estate, slab, row->offset, row->block, out)) return 0;
-    return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory is not where it was");
+    if (row->size > row->block || ad__memory_restore(lane->estate, slab, row->offset, row->block, out))
+        return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory is not where it was");
+    if (row->open) ad__memory_expose(out);
+    return 0;
 }
 
 /* 1: the buffer's memory was the host's, and it is so again; 0: it was not. */

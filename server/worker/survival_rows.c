@@ -23,6 +23,7 @@ ad_ledger_row ad__survival_memory(const ad_worker *w, const ad_shared *m) {
     if (m->block.slab) {
         ad__memory_place(&m->block, &r.slab, &r.offset);
         r.block = m->block.size;
+        r.open = m->block.open;
     }
     return r;
 }
@@ -39,6 +40,7 @@ static ad_ledger_row buffer_row(const ad_survival *v, const ad_buffer *b) {
     if (block->slab) {
         ad__memory_place(block, &r.slab, &r.offset);
         r.block = block->size;
+        r.open = block->open;
     }
     return r;
 }

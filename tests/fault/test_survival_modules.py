@@ -218,7 +218,7 @@ def test_the_cache(start, late, tmp_path, how):
 
 def test_the_compiler_is_gone(start, late, tmp_path):
     """What cannot be built says why, and is built as soon as it can be."""
-    for name in ("arrayd", "arrayd-worker", "arrayd-compile"):
+    for name in ("arrayd", "arrayd-worker", "arrayd-compile", "arrayd-paths.so"):
         shutil.copy(raw.PROGRAM.parent / name, tmp_path)
     backend = f"libarrayd-{raw.BACKEND}.so"
     (tmp_path / backend).symlink_to(raw.PROGRAM.parent / backend)

@@ -28,10 +28,12 @@ def parts(x):
 def agree(expected, actual, loses):
     """Of each element both parts: the same infinity, NaN or zero, or numbers near for the size of the whole."""
     right, limits = np.ones(expected.shape, bool), np.finfo(expected.real.dtype)
-    near = 256 * limits.eps * abs(expected) + 4 * limits.smallest_subnormal + (8 * limits.eps if loses else 0)
+    least = 4 * limits.smallest_subnormal
+    near = 256 * limits.eps * abs(expected) + least + (8 * limits.eps if loses else 0)
     for e, a in zip(parts(expected), parts(actual)):
         same = (e == a) & ((np.signbit(e) == np.signbit(a)) | loses)
-        close = np.isfinite(e) & np.isfinite(a) & (abs(e - a) <= near) & (((e == 0) == (a == 0)) | loses)
+        close = np.isfinite(e) & np.isfinite(a) & (abs(e - a) <= near)
+        close &= ((e == 0) == (a == 0)) | (abs(e - a) <= least) | loses
         right &= (np.isnan(e) & np.isnan(a)) | same | close
     return right
 

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import arrayd as ad
+from arrayd import _core
 
 ROUNDS = 25
 
@@ -113,6 +114,7 @@ def test_written_through_a_permuted_result():
         x += x[::-1]
         x[..., 1] *= 2
     agree(host, a)
-    np.testing.assert_array_equal(np.from_dlpack(a), host)
+    if _core.session_info()["backend"] == "cpu":  # whose memory NumPy can read
+        np.testing.assert_array_equal(np.from_dlpack(a), host)
     np.testing.assert_array_equal(a.sum(axis=1).get(), host.sum(axis=1))
     np.testing.assert_array_equal((a @ a.transpose(0, 2, 1)).get(), host @ host.transpose(0, 2, 1))

@@ -300,9 +300,7 @@ Test(memory, what_is_not_one_estates_stays_as_it_is) {
     closed = 0;
     for (int i = 0; i < 3; i++) ad__memory_give(e, &b[i]);
     cr_assert_eq(closed, 1, "it goes with the last of them");
-    cr_assert(!b[0].open && !b[2].open);
     adopted(&m, e, all, 1, b);
-    cr_assert(b[0].open, "it may have been exported");
     ad__memory_cut(e, list, 1);
     ad__memory_give(e, &b[0]);
     cr_assert_eq(closed, 2, "so does one that is all of it");
