@@ -91,7 +91,7 @@ $(OBJ)/kernels/cuda/fuse_headers.o $(CUDA_OBJ)/kernels/cuda/fuse_headers.o: $(FU
 # the toolkit; or where the dynamic linker looks anyway.
 CUDA_RUNPATH := $$ORIGIN/../../nvidia/cu13/lib:/usr/local/cuda/lib64:/usr/local/cuda-13/lib64
 CUDA_LIBS := -L$(CUDA_LIB) -Wl,-rpath-link,$(CUDA_LIB) -Wl,-rpath,'$(CUDA_RUNPATH)' -Wl,--as-needed \
-	-lcusolver -lcufft -lcublas -l:libcudart_static.a -ldl -lrt
+	-Wl,--wrap=__cudaRegisterFunction -lcusolver -lcufft -lcublas -l:libcudart_static.a -ldl -lrt
 
 $(CUDA_OBJ)/flags: FORCE
 	@mkdir -p $(@D)

@@ -67,6 +67,9 @@ void ad_cuda_device_close(ad_device *device);
 void ad_cuda_device_info(ad_device *device, ad_device_info *info);
 void ad_cuda_device_plans(ad_device *device, ad_plans *plans);
 
+/* preload.cpp: kernels of this library; load the i-th of them. */
+int ad_cuda_kernels_count();
+void ad_cuda_kernel_load(int i);
 /* warm.cpp */
 void ad_cuda_warmer_open(ad_device *device);
 void ad_cuda_warmer_close(ad_device *device);

@@ -1,5 +1,6 @@
-/* cuBLAS and cuFFT load their kernels when they are first used, 20 to 60 ms for each family. A thread uses them before
- * anybody else does; not at once, so that a server that lives for one short program does not pay for it. */
+/* Kernels are loaded when they are first used: this library's (preload.cpp), and those of cuBLAS and cuFFT, 20 to 60 ms
+ * for each family. A thread uses them before anybody else does; not at once, so that a server that lives for one short
+ * program does not pay for it. */
 #include <errno.h>
 #include <new>
 #include <pthread.h>
@@ -72,6 +73,7 @@ void *warm(void *argument) {
     cublasHandle_t blas = nullptr;
     void *memory = nullptr;
     if (!wait_a_little(w, DELAY) || ad_cuda_enter(w->device, nullptr) < 0) return nullptr;
+    for (int i = 0; i < ad_cuda_kernels_count() && wait_a_little(w, 0); i++) ad_cuda_kernel_load(i);
     const size_t workspace = ad_cuda_blas_workspace(w->device);
     if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return nullptr;
     if (cudaMallocAsync(&memory, MATRIX + workspace, stream) == cudaSuccess &&
