@@ -1,6 +1,6 @@
 /* Kernels are loaded when they are first used: this library's (preload.cpp), and those of cuBLAS and cuFFT, 20 to 60 ms
- * for each family. A thread uses them before anybody else does; not at once, so that a server that lives for one short
- * program does not pay for it. */
+ * for each family. A thread does that before anybody needs them: with ours it begins at once, with those of the
+ * libraries a little later, so that a server that lives for one short program does not pay for them. */
 #include <errno.h>
 #include <new>
 #include <pthread.h>
@@ -72,8 +72,9 @@ void *warm(void *argument) {
     cudaStream_t stream = nullptr;
     cublasHandle_t blas = nullptr;
     void *memory = nullptr;
-    if (!wait_a_little(w, DELAY) || ad_cuda_enter(w->device, nullptr) < 0) return nullptr;
+    if (ad_cuda_enter(w->device, nullptr) < 0) return nullptr;
     for (int i = 0; i < ad_cuda_kernels_count() && wait_a_little(w, 0); i++) ad_cuda_kernel_load(i);
+    if (!wait_a_little(w, DELAY)) return nullptr;
     const size_t workspace = ad_cuda_blas_workspace(w->device);
     if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return nullptr;
     if (cudaMallocAsync(&memory, MATRIX + workspace, stream) == cudaSuccess &&
