@@ -114,6 +114,7 @@ static void end_session(ad_domain *d, uint64_t session) {
         d->sight.probes_open -= d->sight.probes_open > 0;
         return;
     }
+    if (!session) return; /* the number of one that a damaged ledger had; 0 stands for all below */
     ad__keep_session_over(&d->keep, session);
     leave(d, session);
     ad__handshake_lost(f, d, session); /* it may never have begun */

@@ -318,7 +318,7 @@ static int find_launch(job *j) {
 static int check_elements(job *j) {
     const ad_op *op = j->op;
     const uint64_t most = j->s->worker->gpu[0].info.memory, n = (uint64_t)ad__op_elements(op);
-    if (op->opcode == AD_REQ_REDUCE || op->row == AD_CALL_matmul || !most || n <= most) return 0;
+    if (op->opcode == AD_REQ_REDUCE || !most || n <= most) return 0;
     return ad__fault(&j->fault, AD_E_LIMIT,
                      "%s of %" PRIu64 " elements: a GPU takes at most as many as it has bytes of memory, %" PRIu64
                      "; use smaller operands",
