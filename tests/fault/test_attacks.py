@@ -31,7 +31,7 @@ def outcome(process):
     return json.loads(out.splitlines()[-1])
 
 
-def beside(server, attack, rounds, record_property):
+def beside(server, attack, rounds):
     """What the attacker has found, and what the other user has seen meanwhile."""
     os.chmod(server.folder, 0o755)
     other = program(server, "meanwhile.py", "watch", OTHER)
@@ -43,25 +43,23 @@ def beside(server, attack, rounds, record_property):
         other.kill()
         other.wait()
     print(f"{attack}: {found}; beside it {seen}")
-    for name in "answers", "p50_ms", "p99_ms", "slowest_ms":
-        record_property(name, seen[name])
     assert not seen["wrong"] and seen["looks"], seen
     assert found["sent"], found
     return found
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_beside_an_attack(start, attack, record_property):
+def test_beside_an_attack(start, attack):
     server = start("--kernels=none", "--socket-mode=0666", "--threads=2")
     workers = raw.children(server.pid)
-    found = beside(server, attack, ATTACKS[attack], record_property)
+    found = beside(server, attack, ATTACKS[attack])
     assert raw.children(server.pid) == workers, "the worker died"
     assert found["refused"] or found["lost"] or attack == "work", found
 
 
 @raw.cpu_only
-def test_beside_workers_that_die(start, crashing, tmp_path, record_property):
+def test_beside_workers_that_die(start, crashing, tmp_path):
     server = start(f"--backend-path={crashing}", "--kernels=none", "--socket-mode=0666",
                    env={"AD_TEST_CRASHES": str(tmp_path), "ASAN_OPTIONS": "handle_segv=0"})
-    beside(server, "crash", 3, record_property)
+    beside(server, "crash", 3)
     assert (tmp_path / "deaths").stat().st_size >= 3
