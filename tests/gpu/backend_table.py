@@ -38,7 +38,7 @@ class Op(c.Structure):
 
 class Run(c.Structure):
     _fields_ = [("workspace", P), ("output", P), ("values", P), ("nvalues", INT), ("check", P), ("checked", c.c_bool),
-                ("wrote", c.c_bool)]
+                ("wrote", c.c_bool), ("cancelled", c.c_void_p)]
 
 
 F = c.POINTER(Fault)
