@@ -8,16 +8,10 @@
 
 /* ---- the engine changes hands ---- */
 
-/* With the lock held: whoever waits for the engine goes on. */
-static void let_others_run(ad_engine *e) {
-    e->running = e->in_thread = e->heavy = false;
-    if (e->returning) pthread_cond_signal(&e->back);
-}
-
 static void hand_over(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    let_others_run(e);
+    ad__engine_give_up(e);
     pthread_mutex_unlock(&e->lock);
     uv_async_send(&s->worker->wake); /* the I/O thread executes what is cheap, and watches the clock */
 }
@@ -93,12 +87,15 @@ void ad__beside_end(ad_session *s) {
 
 void ad__beside_pause(ad_session *s) {
     ad_engine *e = &s->worker->engine;
+    if (!s->beside) return;
     pthread_mutex_lock(&e->lock);
     take_back(e);
     pthread_mutex_unlock(&e->lock);
 }
 
-void ad__beside_go_on(ad_session *s) { hand_over(s); }
+void ad__beside_go_on(ad_session *s) {
+    if (s->beside) hand_over(s);
+}
 
 bool ad__beside_holds(const ad_shared *m) {
     const ad_buffer *b = m ? m->buffers : NULL;

@@ -36,7 +36,7 @@ bool ad__beside_begin(struct ad_session *s, int64_t ns);
 void ad__beside_untimed(struct ad_session *s);
 /* Runner again, when it returns. */
 void ad__beside_end(struct ad_session *s);
-/* In the middle of such a call: be the runner for a moment. */
+/* In the middle of a call that may be such a one: be the runner for a moment. Nothing happens where it is none. */
 void ad__beside_pause(struct ad_session *s);
 void ad__beside_go_on(struct ad_session *s);
 /* Runner: an operation of such length may begin now; otherwise the session waits (AD_WAIT_BESIDE). */

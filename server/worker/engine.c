@@ -257,7 +257,7 @@ static bool call_thread(ad_engine *e, ad_session *s) {
 }
 
 /* Run until nothing is left, `until` has come, or an operation is above limit. With the lock held. */
-static void run(ad_engine *e, int64_t until, int64_t limit) {
+static void run_turns(ad_engine *e, int64_t until, int64_t limit) {
     int64_t now = ad__os_now(), polled = now;
     int looks = 0;
     do {
@@ -284,6 +284,11 @@ static void stop_running(ad_engine *e) {
     if (e->returning) pthread_cond_signal(&e->back);
 }
 
+void ad__engine_give_up(ad_engine *e) {
+    e->in_thread = e->heavy = false;
+    stop_running(e);
+}
+
 /* What others were to take is over when its time is, if nobody does anything as well. */
 static int64_t sooner(ad_worker *w, int64_t again) {
     int64_t due = w->sharing->due, now = ad__os_now();
@@ -304,7 +309,7 @@ int64_t ad__engine_pump(ad_worker *w) {
         pthread_mutex_lock(&e->lock);
         bool alone = atomic_load(&w->nsessions) <= 1;
         int64_t now = ad__os_now();
-        run(e, now + (in_a_hurry(e, now) && !alone ? 2 * SLICE : PUMP_LIMIT), alone ? LIGHT_ALONE : LIGHT);
+        run_turns(e, now + (in_a_hurry(e, now) && !alone ? 2 * SLICE : PUMP_LIMIT), alone ? LIGHT_ALONE : LIGHT);
         stop_running(e);
         if (e->heavy) pthread_cond_signal(&e->work);
         else again = sooner(w, ad__share_wanted(&e->turns) ? AD_PUMP_AT_ONCE : outlook(e));
@@ -325,9 +330,8 @@ static void *engine_thread(void *argument) {
             continue;
         }
         e->running = e->in_thread = true;
-        run(e, INT64_MAX, INT64_MAX);
-        e->in_thread = e->heavy = false;
-        stop_running(e);
+        run_turns(e, INT64_MAX, INT64_MAX);
+        ad__engine_give_up(e);
         if (e->under_way || e->question || e->claimed || ad__sharing_due(worker))
             uv_async_send(&worker->wake); /* the I/O thread waits for it */
     }

@@ -49,6 +49,8 @@ typedef struct ad_engine {
 int ad__engine_start(struct ad_worker *w, ad_fault *fault);
 /* End them all; waits for the operations that they are executing. */
 void ad__engine_stop(struct ad_worker *w);
+/* An engine thread that runs the engine, with the lock held: it does not any more, and who has waited for it does. */
+void ad__engine_give_up(ad_engine *e);
 /* I/O thread: nobody runs the engine any more from here on. Operations that are beside it are waited for, but no longer
  * than so many ns: those stay there. */
 void ad__engine_seize(struct ad_worker *w, int64_t patience);

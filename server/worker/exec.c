@@ -99,20 +99,18 @@ int ad__job_lacks(job *j, int status) {
 
 static void *run_workspace(ad_run *run, uint64_t size) {
     job *j = (job *)run;
-    const bool beside = j->s->beside;
-    if (beside) ad__beside_pause(j->s);
+    ad__beside_pause(j->s);
     void *scratch = ad__job_scratch(j, size);
-    if (beside) ad__beside_go_on(j->s);
+    ad__beside_go_on(j->s);
     return scratch;
 }
 
 static void *run_output(ad_run *run, int index, uint64_t size) {
     job *j = (job *)run;
-    const bool beside = j->s->beside;
     if (index < 0 || index >= j->op->nout || !j->made[index]) return NULL;
-    if (beside) ad__beside_pause(j->s);
+    ad__beside_pause(j->s);
     int status = ad__buffer_take_memory(j->s, j->lane, j->buffer[index], size, false, &j->fault);
-    if (beside) ad__beside_go_on(j->s);
+    ad__beside_go_on(j->s);
     return status ? NULL : j->buffer[index]->address;
 }
 
