@@ -89,7 +89,7 @@ static int find(search *s) {
 
 /* Nothing of this process shall reach the server: no descriptor but the socket and stderr, no signal settings, not
  * the terminal's Ctrl-C. */
-static int prepare(posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes, int fd, int door) {
+static int prepare_files(posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes, int fd, int door) {
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
@@ -106,17 +106,18 @@ static int prepare(posix_spawn_file_actions_t *files, posix_spawnattr_t *attribu
     return error;
 }
 
-static int spawn(const char *path, const char *backend, int fd, int door, pid_t *pid) {
+static int spawn_server(const char *path, const char *backend, int fd, int door, pid_t *pid) {
     bool chosen = strcmp(backend, "auto") != 0;
-    char *const arguments[] = {"arrayd", "--embedded-fd", "3", "--embedded-door", "4", chosen ? "--backend" : NULL,
-                               (char *)(uintptr_t)backend, NULL};
+    char *const arguments[] = {
+        "arrayd", "--embedded-fd", "3", "--embedded-door", "4", chosen ? "--backend" : NULL, (char *)(uintptr_t)backend,
+        NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     int error = posix_spawn_file_actions_init(&files);
     if (error) goto out;
     error = posix_spawnattr_init(&attributes);
     if (error) goto files;
-    error = prepare(&files, &attributes, fd, door);
+    error = prepare_files(&files, &attributes, fd, door);
     if (!error) error = posix_spawn(pid, path, &files, &attributes, arguments, environ);
     posix_spawnattr_destroy(&attributes);
 files:
@@ -144,7 +145,7 @@ int ad__embedded_start(const char *backend, int *fd, ad_embedded *out) {
     if ((status = find(s))) goto free_search;
     if ((status = make_pair(SOCK_STREAM, pair))) goto free_search;
     if ((status = make_pair(SOCK_SEQPACKET, door))) goto close_pair;
-    status = spawn(s->path, backend, pair[1], door[1], &out->pid);
+    status = spawn_server(s->path, backend, pair[1], door[1], &out->pid);
     close(door[1]);
     if (status) close(door[0]);
     else out->door = door[0];

@@ -17,7 +17,7 @@ static int check_here(const ad_module *m) {
     return is_lost(m) ? ad__fail(AD_E_STALE, "the module is the parent process's: build it again after a fork") : 0;
 }
 
-static void leave(ad_module *m) {
+static void leave_session(ad_module *m) {
     atomic_fetch_sub_explicit(&m->session->modules, 1, memory_order_relaxed);
     ad__session_release(m->session);
     free(m);
@@ -98,7 +98,7 @@ int ad_module_build(ad_session *s, const char *source, size_t size, int noptions
     atomic_fetch_add_explicit(&s->modules, 1, memory_order_relaxed);
     m->serial = s->serial;
     status = finish_build(m, &slot, text, module, log);
-    if (status) leave(m);
+    if (status) leave_session(m);
     return status;
 }
 
@@ -116,7 +116,7 @@ void ad_module_release(ad_module *m) {
         pthread_mutex_unlock(&s->lock);
         if (!dead) ad__send_numbers(s, AD_REQ_MODULE_DROP, 1, &m->id);
     }
-    leave(m);
+    leave_session(m);
 }
 
 /* ---- launching ---- */

@@ -2,9 +2,11 @@
  *
  * All calls except `devices` and event_done come from one thread at a time per device, but not always from the same
  * one: the worker's I/O thread executes cheap operations itself, its engine's threads the others
- * (server/worker/engine.h says why). Where operations are complete when they return, long ones of several streams run at
- * the same time: `run`, `fuse` and `launch` are then called by several threads, at most one of them for each stream. Every function that can fail returns a status and fills *fault; nothing here exits, aborts or prints. The
- * backend checks nothing about operands that ad__check_op and ad__desc_check have already checked. */
+ * (server/worker/engine.h says why). Where operations are complete when they return, long ones of several streams run
+ * at the same time: `run`, `fuse` and `launch` are then called by several threads, at most one of them for each stream.
+ *
+ * Every function that can fail returns a status and fills *fault; nothing here exits, aborts or prints. The backend
+ * checks nothing about operands that ad__check_op and ad__desc_check have already checked. */
 #ifndef AD_KERNELS_BACKEND_H
 #define AD_KERNELS_BACKEND_H
 

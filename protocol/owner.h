@@ -20,7 +20,7 @@ bool ad__owner_in_group(gid_t group);
  * and nobody else may read it, but root's may be read by a group that this process is in, as containers are given
  * secrets. AD_E_DENIED: what, path, mode, owner and what to do are in the fault. */
 int ad__owner_check_secret(const struct stat *st, const char *what, const char *path, ad_fault *fault);
-/* The same for a file that is yet to be opened; 0 where there is none, which who opens it will say. */
+/* Check a file of secrets before it is opened. 0 also where there is no file: whoever opens it will say so. */
 int ad__owner_check_path(const char *what, const char *path, ad_fault *fault);
 
 #endif

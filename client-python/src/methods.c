@@ -94,7 +94,8 @@ static void order_axes(const ad_array_info *info, int *axes) {
     }
 }
 
-/* The same for elements that are read in order 'K': an axis that repeats elements, or has one, stays where it is. */
+/* Axes are put in the order in which memory has their elements, for reading in order 'K'. An axis that repeats
+ * elements, or has one, stays where it is. */
 static void order_axes_read(const ad_array_info *info, int *axes) {
     for (int n = info->ndim - 1; n >= 0; n--) {
         const int64_t outer = info->shape[n] == 1 ? 0 : llabs(info->strides[n]);

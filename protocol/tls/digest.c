@@ -25,8 +25,8 @@ static EVP_MD *sha256;
 static ad_fault missing;
 static pthread_once_t loaded = PTHREAD_ONCE_INIT, prepared = PTHREAD_ONCE_INIT;
 
-/* It stays loaded: other threads may be in it when the process ends. */
-static void load(void) {
+/* The library stays loaded: other threads may be in it when the process ends. */
+static void load_library(void) {
     void **member = (void **)&crypto;
     void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
@@ -40,19 +40,19 @@ static void load(void) {
 }
 
 int ad__crypto_load(ad_fault *fault) {
-    pthread_once(&loaded, load);
+    pthread_once(&loaded, load_library);
     return missing.code ? ad__fault(fault, missing.code, "%s", missing.text) : 0;
 }
 
 /* What comparing does not need, and takes as long as loading. */
-static void prepare(void) {
+static void prepare_digests(void) {
     if (crypto.init(OPENSSL_INIT_NO_ATEXIT, NULL)) sha256 = crypto.fetch(NULL, "SHA2-256", NULL);
 }
 
 int ad__sha256(const ad_digest_part *parts, size_t n, uint8_t out[AD_SHA256_SIZE], ad_fault *fault) {
     int status = ad__crypto_load(fault);
     if (status) return status;
-    pthread_once(&prepared, prepare);
+    pthread_once(&prepared, prepare_digests);
     if (!sha256) return ad__fault(fault, AD_E_UNSUPPORTED, "libcrypto.so.3 has no SHA-256");
     EVP_MD_CTX *c = crypto.begin();
     bool good = c && crypto.set(c, sha256, NULL);

@@ -24,7 +24,7 @@ static char home[PATH_MAX];               /* where relative paths begin; "": the
 /* The C library's function of that name. */
 #define NEXT(pointer, name) *(void **)&(pointer) = dlsym(RTLD_NEXT, name)
 
-static bool append(char out[PATH_MAX], size_t *n, const char *part, size_t size) {
+static bool append_part(char out[PATH_MAX], size_t *n, const char *part, size_t size) {
     if (*n + size + 2 > PATH_MAX) return false;
     out[(*n)++] = '/';
     memcpy(out + *n, part, size);
@@ -39,7 +39,7 @@ static bool append_clean(char out[PATH_MAX], size_t *n, const char *path) {
         if (part == 2 && !strncmp(path, "..", 2)) {
             if (!*n) return false;
             while (out[--*n] != '/') continue;
-        } else if (part && !(part == 1 && *path == '.') && !append(out, n, path, part)) {
+        } else if (part && !(part == 1 && *path == '.') && !append_part(out, n, path, part)) {
             return false;
         }
     }
@@ -47,7 +47,7 @@ static bool append_clean(char out[PATH_MAX], size_t *n, const char *path) {
 }
 
 /* The path from the root without parts that go up, as it is written. False: it goes above the root, or is too long. */
-static bool clean(const char *path, char out[PATH_MAX]) {
+static bool clean_path(const char *path, char out[PATH_MAX]) {
     size_t n = 0;
     if (!path || !*path || (*path != '/' && !(*home && append_clean(out, &n, home)))) return false;
     if (!append_clean(out, &n, path)) return false;
@@ -63,7 +63,7 @@ static bool is_inside(const char *path) {
     return false;
 }
 
-static char *resolve(const char *path, char out[PATH_MAX]) {
+static char *resolve_path(const char *path, char out[PATH_MAX]) {
     char *(*next)(const char *, char *);
     NEXT(next, "realpath");
     return next(path, out);
@@ -72,17 +72,17 @@ static char *resolve(const char *path, char out[PATH_MAX]) {
 /* Links lead nowhere else either, of what is there or, where something is to be made, of its folder. */
 static bool leads_inside(const char *path) {
     char real[PATH_MAX], folder[PATH_MAX];
-    if (resolve(path, real)) return is_inside(real);
+    if (resolve_path(path, real)) return is_inside(real);
     char *slash = errno == ENOENT ? strrchr(strcpy(folder, path), '/') : NULL;
     if (!slash || slash == folder) return false;
     *slash = 0;
-    return resolve(folder, real) && is_inside(real);
+    return resolve_path(folder, real) && is_inside(real);
 }
 
 /* The path, or another one of the same file; NULL: nobody may know of it. CUDA's own headers include some with "..". */
 static const char *known(const char *path, char own[PATH_MAX]) {
     if (!*open_folders) return path;
-    if (clean(path, own) && is_inside(own) && leads_inside(own)) return own;
+    if (clean_path(path, own) && is_inside(own) && leads_inside(own)) return own;
     errno = ENOENT;
     return NULL;
 }
@@ -91,9 +91,9 @@ void ad__paths_close(const char *const *folders, const char *from) {
     char *list[2 * AD_PATHS_MOST + 1] = {0}, path[PATH_MAX];
     int n = 0;
     for (; *folders && n < 2 * AD_PATHS_MOST - 1; folders++) {
-        if (!clean(*folders, path)) continue;
+        if (!clean_path(*folders, path)) continue;
         list[n++] = strdup(path);
-        if (resolve(*folders, path)) list[n++] = strdup(path);
+        if (resolve_path(*folders, path)) list[n++] = strdup(path);
         if (!list[n - 1]) n--; /* out of memory: what lies there is not seen */
     }
     if (from) snprintf(home, sizeof home, "%s", from);
@@ -188,7 +188,7 @@ char *ad__paths_realpath(const char *path, char *out) __asm__("realpath");
 char *ad__paths_realpath(const char *path, char *out) {
     char own[PATH_MAX];
     path = known(path, own);
-    return path ? resolve(path, out) : NULL;
+    return path ? resolve_path(path, out) : NULL;
 }
 
 DIR *ad__paths_opendir(const char *path) __asm__("opendir");

@@ -280,7 +280,7 @@ uint64_t ad__handshake_count(const ad_front *f) {
     return n;
 }
 
-/* Who is on this machine hears it without having said hello: that may be on its way. */
+/* A client on this machine hears why, also before its hello has come, which may be on its way. */
 static bool may_hear(const ad_handshake *h) { return h->waiting || h->session || h->way == AD_WAY_UNIX; }
 
 void ad__handshake_close_all(ad_front *f, const char *why) {

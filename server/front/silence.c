@@ -22,14 +22,14 @@ static int64_t pause_of(const ad_front *f) {
     return pause > LOOK_MOST ? LOOK_MOST : pause < LOOK_LEAST ? LOOK_LEAST : pause;
 }
 
-static void knock(ad_domain *d) {
+static void ask_for_answer(ad_domain *d) {
     ad_silence *s = &d->silence;
     s->ns = 0;
     s->knocked++;
     ad__domain_tell(d, &(ad_note){.kind = AD_NOTE_KNOCK, .id = s->knocked}, -1);
 }
 
-/* It has had `ns` more to answer. */
+/* The worker has had `ns` more to answer. */
 static void add_silence(ad_domain *d, int64_t ns) {
     ad_silence *s = &d->silence;
     const ad_pulse before = s->pulse;
@@ -38,14 +38,14 @@ static void add_silence(ad_domain *d, int64_t ns) {
     else if (s->pulse.state == 'S' || s->pulse.state == 'T') s->ns += ns;
 }
 
-static void look(ad_domain *d, int64_t ns) {
+static void look_at_worker(ad_domain *d, int64_t ns) {
     ad_silence *s = &d->silence;
     if (!ad__domain_is_ready(d) || !d->sessions || d->silenced) {
         *s = (ad_silence){0};
         return;
     }
     if (s->heard == s->knocked) {
-        knock(d);
+        ask_for_answer(d);
         return;
     }
     add_silence(d, ns);
@@ -61,7 +61,7 @@ static void on_look(uv_timer_t *timer) {
     const int64_t now = ad__os_now(), most = 2 * pause_of(f);
     const int64_t passed = now - f->looked < most ? now - f->looked : most;
     f->looked = now;
-    for (ad_domain *d = f->domains; d; d = d->next) look(d, passed);
+    for (ad_domain *d = f->domains; d; d = d->next) look_at_worker(d, passed);
 }
 
 void ad__silence_heard(ad_domain *d, const ad_note *note) {

@@ -108,7 +108,7 @@ int ad__job_separate(job *j) {
 
 /* ---- operands that others write ---- */
 
-/* Its letter of the row: the last one holds for all that follow. */
+/* Whether operand i is guarded: by its letter in the row, of which the last one holds for all that follow. */
 static bool is_guarded(const ad_op *op, int i) {
     const char *guard = ad__call(op->row)->guard;
     const int last = (int)strlen(guard) - 1;

@@ -161,7 +161,7 @@ int ad__ask_unsupported(const ad_message *m, ad_fault *fault) {
     return ad__fault(fault, AD_E_UNSUPPORTED, "%s: this server does not support the request", m->row->name);
 }
 
-static bool answer(ad_session *s, ad_message *m) {
+static bool answer_request(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
     switch ((ask)m->opcode) {
     case ASK_READ:
@@ -215,5 +215,5 @@ bool ad__ask(ad_session *s, ad_message *m) {
             return true;
         }
     }
-    return answer(s, m);
+    return answer_request(s, m);
 }

@@ -41,7 +41,8 @@ static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 static struct sigaction before[sizeof signals / sizeof *signals];
 static _Thread_local ad_ledger_session *executing; /* what this thread does is this session's */
 
-/* It goes on as if this had not been there: the instruction is executed again, or the signal comes again. */
+/* The process goes on as if this handler had not been there: it executes the instruction again, or gets the signal
+ * again. */
 static void on_crash(int number, siginfo_t *info, void *unused) {
     (void)unused;
     if (executing) ad__ledger_store(&executing->guilty, 1);
@@ -77,7 +78,7 @@ static void be_alone(ad_session *s) {
 }
 
 /* The message at hand may be one of those, or what came before it; false: all of them are behind the valid state. */
-static bool concerns(ad_session *s) {
+static bool is_suspected(ad_session *s) {
     ad_survival *v = &s->survival;
     if (v->begun_at <= v->blame.last) return true;
     if (place_of_state(v->at) > v->blame.last) v->at->blame = v->blame = (ad_blame){0};
@@ -106,7 +107,7 @@ void ad__blame_enter(ad_session *s) {
     ad_survival *v = &s->survival;
     if (!v->at) return;
     v->begun_at = place_of_message(s);
-    const bool concerned = v->blame.last && concerns(s);
+    const bool concerned = v->blame.last && is_suspected(s);
     v->careful = concerned && is_suspect(&v->blame);
     v->left_out = v->careful && v->blame.certain && v->begun_at == v->blame.first && ad__blame_suffices(&v->blame);
     set_executing(s, true);

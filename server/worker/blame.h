@@ -23,7 +23,7 @@ struct ad_session;
 bool ad__blame_waits(struct ad_session *s);
 /* The message at hand is about to be executed: decides whether that is done carefully, or not at all. */
 void ad__blame_enter(struct ad_session *s);
-/* It has been, or waits. */
+/* The message at hand has been executed, or waits. */
 void ad__blame_leave(struct ad_session *s);
 /* A turn begins, in which held operations may be executed without a message at hand; it has ended, or more is known of
  * what is under way. */
@@ -37,8 +37,8 @@ int ad__blame_check(const struct ad_session *s, const char *name, ad_fault *faul
 void ad__blame_watch(void);
 
 /* ---- by the next worker ---- */
-/* What is known once the worker whose ledger this is has ended like that, while so many sessions had something at
- * hand. */
+/* What is known of a session's message when the worker of that ledger has ended by `death`, while `candidates` sessions
+ * had a message at hand. */
 ad_blame ad__blame_recall(const ad_ledger_session *at, ad_death death, uint64_t candidates);
 /* So many have ended with one of these messages at hand that no other one is to. */
 bool ad__blame_suffices(const ad_blame *b);

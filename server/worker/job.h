@@ -51,7 +51,7 @@ int ad__job_pack(job *j, const ad_operand *from, void *to);
 int ad__job_separate(job *j);
 /* Of an operation of call.def, so do operands with guard g that somebody else may write meanwhile. */
 int ad__job_guard(job *j);
-/* It has run, with this status: what stood for outputs goes to them. Returns the status of both. */
+/* The operation has run, with this status: copies that stood for outputs are put back. Returns the status of both. */
 int ad__job_put_back(job *j, int status);
 
 /* Estimated ns, above 0, of the host's processors, and of a device that completes operations later; INT64_MAX stands
@@ -60,7 +60,7 @@ int64_t ad__op_cost(const ad_op *op);
 int64_t ad__device_cost(const ad_op *op);
 /* Of the operand that has most, or 1. */
 int64_t ad__op_elements(const ad_op *op);
-/* It is a library call that cannot be cut: what it takes must be known before it begins. */
+/* The operation is a library call that cannot be cut: what it takes must be known before it begins. */
 bool ad__op_decomposes(const ad_op *op);
 /* Estimated ns for so many bytes that the host copies or sets. */
 static inline int64_t ad__bytes_cost(uint64_t bytes) { return 1 + (int64_t)(bytes / 8); }

@@ -33,7 +33,7 @@ static void say(ad_worker *w) {
 
 /* ---- leaving ---- */
 
-/* What is still beside the engine the next worker executes again, as if this one had been killed. */
+/* The next worker executes again what is still beside the engine, as if this one had been killed. */
 static void settle(ad_session *s) {
     if (!ad__survives(s) || s->beside) return;
     ad__held_flush(s);

@@ -160,8 +160,8 @@ static void do_free(ad_session *s, ad_message *m) {
     if (fault.code) fail_bare(s, &fault, "free");
 }
 
-/* What is in the buffer nobody knows: workers have ended while it was written. */
-static int spoil(ad_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
+/* Workers have ended while the buffer was written, so nobody knows what is in it. */
+static int spoil_buffer(ad_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
     ad__survival_touch(s, b);
     b->poison = ad__poison_new(why, s->done + 1, what);
     s->failed++;
@@ -174,7 +174,7 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
     ad_buffer *b = ad__buffers_find(&s->buffers, id);
     if (!b) return ad__fault(fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, what, id);
     if (b->poison) return 0; /* whoever reads it is told why it has no value */
-    if (ad__blame_check(s, "", fault)) return spoil(s, b, what, fault);
+    if (ad__blame_check(s, "", fault)) return spoil_buffer(s, b, what, fault);
     if (offset > b->size || size > b->size - offset)
         return ad__fault(fault, AD_E_EXTENT,
                          "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
@@ -243,7 +243,7 @@ static void leave_out(ad_session *s, const ad_message *m) {
     fail_bare(s, &fault, m->row->name);
 }
 
-/* Its failure is told by what it would have written. */
+/* What the message would have written tells of its failure. */
 static bool has_outputs(const ad_message *m) {
     return m->op.opcode || m->opcode == AD_REQ_NEW || m->opcode == AD_REQ_EMPTY || m->opcode == AD_REQ_WRITE ||
            m->opcode == AD_REQ_LOAD;

@@ -201,7 +201,7 @@ static bool was_at_hand(const ad_recovery *r, const ad_ledger_session *at) {
     return at->at_hand && (at->guilty || !r->guilty);
 }
 
-/* What has ended workers while it set a module up is the module, and not the message that needed it. */
+/* Where workers ended while they set a module up, the module is to blame, and not the message that needed it. */
 static void take_blame(ad_session *s, const ad_ledger_session *at) {
     const ad_recovery *r = s->worker->left;
     ad_survival *v = &s->survival;
