@@ -79,7 +79,7 @@ int ad__embedded_start(const char *backend, int *fd, ad_embedded *out);
 int ad__embedded_enter(const ad_embedded *e, int *fd);
 /* Wait for an embedded server whose socket has been shut down; kill it when it does not go. */
 void ad__embedded_reap(ad_embedded *e);
-/* ", exit status 1" and the like when it has already ended; "" else. */
+/* "; the embedded arrayd exited with status 1" and the like; "" when it still runs two seconds later. */
 void ad__embedded_fate(pid_t pid, char *text, size_t size);
 
 /* ---- session ---- */

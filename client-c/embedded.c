@@ -21,6 +21,7 @@
 
 #define CHILD_FD 3
 #define CHILD_DOOR 4
+#define END_MS 2000
 
 extern char **environ;
 
@@ -182,18 +183,20 @@ int ad__embedded_enter(const ad_embedded *e, int *fd) {
     return ad__fail(AD_E_CONNECTION, "the embedded arrayd has gone");
 }
 
+/* Waits until the server's process has ended: a closed socket is seen a moment before that. */
+static bool await_end(pid_t pid) {
+    const int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0) return errno != ENOSYS;
+    const bool ended = poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, END_MS) > 0;
+    close(fd);
+    return ended;
+}
+
 void ad__embedded_reap(ad_embedded *e) {
     const pid_t pid = e->pid;
     if (e->door >= 0) close(e->door);
     e->door = -1;
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (fd >= 0) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        if (poll(&p, 1, 2000) <= 0) kill(pid, SIGKILL);
-        close(fd);
-    } else if (errno == ENOSYS) {
-        kill(pid, SIGTERM);
-    }
+    if (!await_end(pid)) kill(pid, SIGKILL);
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
 }
@@ -201,7 +204,8 @@ void ad__embedded_reap(ad_embedded *e) {
 void ad__embedded_fate(pid_t pid, char *text, size_t size) {
     siginfo_t info = {0};
     *text = 0;
-    if (pid <= 0 || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid) return;
+    if (pid <= 0 || !await_end(pid)) return;
+    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid) return;
     if (info.si_code == CLD_EXITED) snprintf(text, size, "; the embedded arrayd exited with status %d", info.si_status);
     else snprintf(text, size, "; the embedded arrayd was ended by signal %d", info.si_status);
 }
