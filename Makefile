@@ -65,7 +65,7 @@ comma := ,
 UV_LIBS ?= -l:libuv_a.a -lpthread -ldl -lrt
 MSGPACK_LIBS ?= -l:libmsgpackc.a
 INI_LIBS ?= -l:libinih.a
-# Of libmicrohttpd what needs TLS is never called: its names mean a function of ours (server/front/no_tls.h).
+# Of libmicrohttpd what needs TLS is never called: its names mean a function of ours (server/front/observe/no_tls.h).
 HTTP_ARCHIVE = $(firstword $(wildcard $(shell $(CC) -print-file-name=libmicrohttpd.a)))
 HTTP_LIBS ?= -l:libmicrohttpd.a $(patsubst %,-Wl$(comma)--defsym$(comma)%=ad__http_no_tls,\
 	$(sort $(shell nm -u $(HTTP_ARCHIVE) 2>/dev/null | grep -o 'gnutls_[a-z0-9_]*')))
@@ -79,26 +79,29 @@ PYTHON_FLAGS = -isystem $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.
 # ---- sources ----
 
 objects = $(patsubst %,$(OBJ)/%.o,$(basename $(wildcard $(1))))
+# All files of those kinds below a folder: its rooms are found by themselves.
+below = $(sort $(foreach kind,$(2),$(shell find $(1) -name '*.$(kind)')))
+objects_below = $(patsubst %,$(OBJ)/%.o,$(basename $(call below,$(1),$(2))))
 PROTOCOL := $(call objects,protocol/*.c)
 TLS := $(call objects,protocol/tls/*.c)
 DIGEST := $(OBJ)/protocol/tls/digest.o
 COMMON_SERVER := $(call objects,server/common/*.c) $(DIGEST)
-FRONT := $(call objects,server/front/*.c) $(TLS)
-WORKER := $(call objects,server/worker/*.c)
-COMPILE_SERVICE := $(call objects,server/worker/compile*.c)
+FRONT := $(call objects_below,server/front,c) $(TLS)
+WORKER := $(call objects_below,server/worker,c)
+COMPILE_SERVICE := $(call objects,server/worker/modules/compile/*.c)
 CTL := $(call objects,server/ctl/*.c)
 # What arrayctl needs of the front, to look at a configuration.
-CTL_SHARED := $(patsubst %,$(OBJ)/server/front/%.o,address check grants principals) $(TLS)
+CTL_SHARED := $(patsubst %,$(OBJ)/server/front/%.o,net/address check auth/grants auth/principals) $(TLS)
 COMPILE := $(filter-out %/preload.o,$(call objects,server/compile/*.c))
 # What the worker needs of it, to write jobs and to read what came of them.
 COMPILE_SHARED := $(patsubst %,$(OBJ)/server/compile/%.o,frame options scratch toolkit)
-CLIENT := $(call objects,client-c/*.c) $(filter-out $(DIGEST),$(TLS))
+CLIENT := $(filter-out $(OBJ)/client-c/examples/%,$(call objects_below,client-c,c)) $(filter-out $(DIGEST),$(TLS))
 EXTENSION := $(call objects,client-python/src/*.c)
-KERNELS := $(call objects,kernels/*.cpp kernels/cpu/*.cpp)
+KERNELS := $(call objects,kernels/*.cpp) $(filter-out $(OBJ)/kernels/cpu/isa/%,$(call objects_below,kernels/cpu,cpp))
 WIRE := $(call objects,tests/wire/*.c)
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 PY_SOURCES := $(shell find client-python/arrayd -name '*.py' -o -name '*.pyi' -o -name py.typed)
-CUDA_SOURCES := $(wildcard kernels/cuda/*.cu kernels/cuda/*.cpp kernels/*.cpp)
+CUDA_SOURCES := $(call below,kernels/cuda,cu cpp) $(wildcard kernels/*.cpp)
 UNIT := $(sort $(foreach f,$(notdir $(wildcard tests/unit/*.c tests/unit/*.cpp)),$(firstword $(subst _, ,$f))))
 # What takes compilers at run time, for tests/build.
 CHECKS := $(if $(filter release,$(VARIANT)),$B/checks/fuse)
@@ -167,8 +170,7 @@ lint: ## check the dependency arrows, formatting, Python; ruff and cppcheck wher
 	@$(PYTHON) tests/lint.py --all
 
 fmt: ## format the C, C++ and CUDA sources
-	clang-format -i $(wildcard $(addsuffix /*.[ch],protocol protocol/tls client-c client-c/* server/* client-python/src tests/* kernels \
-		kernels/*) $(addsuffix /*.[ch]pp,tests/* kernels kernels/*) kernels/*/*.cu)
+	clang-format -i $(call below,protocol server client-c client-python/src kernels tests,c h cpp hpp cu cuh)
 
 docs: python $(VENV)/.stamp ## the reference and man pages, in build/docs, from the tables and the docstrings; and docs/coverage.md
 	@PYTHONPATH=$B/python $(VPYTHON) docs/generate.py $(DOCS) $(VERSION) --python
@@ -225,7 +227,8 @@ $(OBJ)/tests/unit/kernels_%.o: EXTRA = $(KERNEL_CXXFLAGS) $(BLAS_FLAGS)
 
 # ---- archives, libraries, programs ----
 
-archive = rm -f $@ && mkdir -p $(@D) && $(AR) rcs $@ $^
+# Several files of an archive may have one name: q keeps them all.
+archive = rm -f $@ && mkdir -p $(@D) && $(AR) qcs $@ $^
 shared = $(if $V,,@echo '  LD ' $(@:build/%=%) &&) mkdir -p $(@D) && $(CC) -shared $(LINK_FLAGS) -Wl,--no-undefined -o $@
 
 $(A_PROTOCOL): $(PROTOCOL)
@@ -242,8 +245,8 @@ $(BIN)/arrayd: $(FRONT) $(COMMON_SERVER) $(A_PROTOCOL)
 	$(call say,LD )
 	$Q$(CC) -pie $(LINK_FLAGS) -o $@ $^ $(MSGPACK_LIBS) $(INI_LIBS) $(HTTP_LIBS) $(UV_LIBS)
 
-# The assembler reads these (server/front/http_pages.c), so make has to know.
-$(OBJ)/server/front/http_pages.o: $(wildcard server/front/page/*)
+# The assembler reads these (server/front/observe/http_pages.c), so make has to know.
+$(OBJ)/server/front/http_pages.o: $(wildcard server/front/observe/page/*)
 
 $(BIN)/arrayd-worker: $(WORKER) $(COMPILE_SHARED) $(COMMON_SERVER) $(A_PROTOCOL)
 	@mkdir -p $(@D)
@@ -350,7 +353,7 @@ build/fuzz/bin/%: build/fuzz/obj/tests/fuzz/%.o $(A_PROTOCOL)
 
 # ---- documents, installing, bundling ----
 
-$(DOCS)/arrayd.8: docs/generate.py $(wildcard docs/man/*.in protocol/*.def server/*/*.def) Makefile
+$(DOCS)/arrayd.8: docs/generate.py $(wildcard docs/man/*.in protocol/*.def) $(call below,server,def) Makefile
 	@$(PYTHON) docs/generate.py $(DOCS) $(VERSION)
 
 HEADERS := $(wildcard protocol/*.h protocol/*.def)

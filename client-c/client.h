@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 
 #include "arrayd.h"
-#include "client-c/kept.h"
+#include "client-c/resume/unacknowledged.h"
 #include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "protocol/message.h"
@@ -21,7 +21,7 @@ int ad__fail_fault(const ad_fault *fault);
 int ad__fail_memory(void);
 int ad__fail_remote(int code, uint64_t number, const char *name, const char *text);
 
-/* ---- url.c: where the server is ---- */
+/* ---- net/url.c: where the server is ---- */
 typedef enum ad_transport { AD_URL_UNIX, AD_URL_TCP, AD_URL_TLS, AD_URL_EMBEDDED } ad_transport;
 typedef struct ad_address {
     ad_transport transport;
@@ -39,7 +39,7 @@ static inline bool ad__url_remote(const ad_address *a) {
     return a->transport == AD_URL_TCP || a->transport == AD_URL_TLS;
 }
 
-/* ---- credentials.c: what shows the server who we are ---- */
+/* ---- net/credentials.c: what shows the server who we are ---- */
 #define AD_TOKEN_SIZE 257
 typedef struct ad_credentials {
     char token[AD_TOKEN_SIZE]; /* "": none */
@@ -51,7 +51,7 @@ typedef struct ad_credentials {
 int ad__credentials_find(const ad_address *address, const ad_connection *options, ad_credentials *out);
 void ad__credentials_forget(ad_credentials *c);
 
-/* ---- secure.c: TLS ---- */
+/* ---- net/secure.c: TLS ---- */
 typedef struct ad_secure ad_secure;
 /* Shake hands over *fd, which must stay where it is. AD_E_TLS, AD_E_TIMEOUT, AD_E_CONNECTION. */
 int ad__secure_open(const ad_address *address, const ad_credentials *c, uint64_t deadline, const int *fd,
@@ -62,7 +62,7 @@ ssize_t ad__secure_receive(ad_secure *s, void *data, size_t size, int flags);
 ssize_t ad__secure_send(ad_secure *s, const struct iovec *part);
 void ad__secure_why(ad_secure *s, char *out, size_t size);
 
-/* ---- connect.c, denied.c, embedded.c: sockets ---- */
+/* ---- net/connect.c, net/denied.c, net/embedded.c: sockets ---- */
 /* What there is of an embedded server besides its connection. */
 typedef struct ad_embedded {
     pid_t pid; /* 0: it is none, or the parent's child */
@@ -107,7 +107,7 @@ typedef struct ad_input {
     size_t capacity, begin, end;
     ad_frame frame;
     bool closed;              /* nothing more will come */
-    int luck;                 /* of waiting awake: see replies.c */
+    int luck;                 /* of waiting awake: see net/replies.c */
     uint64_t left;            /* of the current payload */
     uint64_t request, offset; /* whose payload it is and where it goes */
     ad_reader *reader;
@@ -135,7 +135,7 @@ typedef struct ad_deferred {
 typedef struct ad_pool ad_pool;
 typedef struct ad_lent ad_lent;
 
-/* How a session whose connection broke is taken up again: resume.c. */
+/* How a session whose connection broke is taken up again: resume/resume.c. */
 typedef struct ad_comeback {
     bool able;      /* it can be */
     bool lost;      /* the connection is gone, and the flusher looks for another one */
@@ -160,7 +160,7 @@ typedef struct ad_comeback {
 #define AD_NOTE_EVERY (256u << 10) /* received bytes that the server keeps until it is told */
 
 struct ad_session {
-    ad_session *next, **link; /* of all in this process: inherit.c */
+    ad_session *next, **link; /* of all in this process: resume/inherit.c */
     struct {
         int fd;       /* while it forks: the child's socket, or -1 ... */
         uint64_t key; /* ... and what the server is shown if that breaks before it has welcomed the child */
@@ -248,7 +248,7 @@ static inline bool ad__foreign(const ad_session *s) {
 int ad__fail_foreign(void);
 void ad__session_conditions(ad_session *s); /* make them, anew in a child */
 uint64_t ad__session_serial_next(void);
-/* ---- inherit.c: forks ---- */
+/* ---- resume/inherit.c: forks ---- */
 void ad__inherit_add(ad_session *s);
 void ad__inherit_remove(ad_session *s);
 /* Until when the calling thread, which is about to fork, waits for a server; 0: it is not. */
@@ -260,7 +260,7 @@ void ad__die(ad_session *s, const char *text);
 void ad__die_locked(ad_session *s, const char *text);
 int ad__fail_dead(const ad_session *s); /* AD_E_CONNECTION, or what bye said, with the reason; the lock is held */
 
-/* ---- resume.c ---- */
+/* ---- resume/resume.c ---- */
 /* The connection is gone: it is to be taken up again, or the session is dead. The lock is not held. */
 void ad__lose(ad_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* After welcome; takes the credentials over. The lock is held. */
@@ -284,12 +284,12 @@ static inline bool ad__note_due(const ad_session *s) {
 }
 /* A child may wait for the message with which its session begins, which is lost if the connection is. */
 static inline bool ad__fork_pending(const ad_session *s) { return s->comeback.able && s->forked > s->window.acked; }
-/* session.c: what is set on a socket; whether a token may be sent over it. */
+/* net/session.c: what is set on a socket; whether a token may be sent over it. */
 void ad__tune(const ad_session *s, int fd);
 uint64_t ad__own_process(const ad_session *s);
 int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure);
 
-/* ---- again.c: what is kept; the lock is held ---- */
+/* ---- resume/resend.c: what is kept; the lock is held ---- */
 #define AD_KEPT_PAYLOAD (256u << 10) /* payloads of which copies are kept: small, so that these stay in the cache */
 /* A frame has been sealed, and all that has been encoded is in it or before it. */
 void ad__frame_seen(ad_session *s);
@@ -302,7 +302,7 @@ void ad__load_kept(ad_session *s);
 /* Hear what the server has done with; the lock is let go meanwhile. */
 void ad__read_acks(ad_session *s);
 
-/* ---- stream.c: output ---- */
+/* ---- net/stream.c: output ---- */
 /* Something is on its way, or to be sent again. */
 static inline bool ad__unsent(const ad_session *s) { return s->sent < s->sending.size || s->loaded < s->bytes; }
 /* Begin a message: checks the session, waits for room, locks. On success append one request to s->out. */
@@ -333,11 +333,11 @@ int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_
 void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size);
 void ad__acked(ad_session *s, uint64_t done); /* the lock is held */
 
-/* ---- flusher.c ---- */
+/* ---- net/flusher.c ---- */
 bool ad__flusher_wake(ad_session *s); /* the lock is held; false: there is no thread to be had */
 void ad__flusher_stop(ad_session *s);
 
-/* ---- input.c, replies.c: input ---- */
+/* ---- net/input.c, net/replies.c: input ---- */
 int ad__input_open(ad_input *in);
 void ad__input_close(ad_input *in);
 /* Receive once and act on what came. s->reading is ours, the lock is not held. flags: of recv.
@@ -369,7 +369,7 @@ void ad__wait_changed(ad_session *s);
  */
 void ad__read_now(ad_session *s, bool all);
 
-/* ---- devices.c: streams ---- */
+/* ---- array/devices.c: streams ---- */
 /* The stream that the calling thread has chosen, of one session; the others' is 0. */
 typedef struct ad_choice {
     uint64_t serial, stream;
@@ -384,7 +384,7 @@ static inline uint8_t ad__current_device(ad_session *s) {
     return (uint8_t)(ad_stream_current(s) % AD_DEFAULT_STREAMS);
 }
 
-/* ---- windows.c, host.c: memory shared with the server ---- */
+/* ---- memory/windows.c, memory/parts.c: memory shared with the server ---- */
 #define AD_SHARED_LEAST (64 << 10) /* bytes from which arrays are moved through it */
 /* Part of a window. */
 struct ad_host {
@@ -409,7 +409,7 @@ void ad__host_leave(ad_session *s); /* the session ends; what is in use stays ma
 size_t ad__host_limbo(ad_session *s);
 void ad__host_sweep(ad_session *s); /* locks */
 
-/* ---- shared.c: moving arrays through it ---- */
+/* ---- memory/transfer.c: moving arrays through it ---- */
 /* Store bytes of host memory in a buffer; copied or sent when it returns. */
 int ad__store(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
 /* For arrays of more bytes the program is told how far it is. */
@@ -424,7 +424,7 @@ const ad_desc *ad__part(const ad_array *a, uint64_t at, uint64_t size, ad_part *
 /* An array into memory of the program's. AD_E_UNSUPPORTED: nothing was asked for, a read will do it. */
 int ad__fetch_through(const ad_array *a, void *data, size_t size);
 
-/* ---- copy.c: large copies by several threads ---- */
+/* ---- memory/copy.c: large copies by several threads ---- */
 typedef struct ad_copier ad_copier;
 ad_copier *ad__copier_open(size_t size); /* for copies of so many bytes in all; NULL: this thread does it alone */
 void ad__copier_copy(ad_copier *c, void *to, const void *from, size_t size);
@@ -440,7 +440,7 @@ struct ad_array {
     int64_t *shape, *strides; /* in dims */
     ad_array *base;           /* of a view: the array that owns the buffer, retained; NULL: this one */
     ad_session *session;      /* retained by owners */
-    ad_lent *lent;            /* of an owner: it is memory of this process (lend.h); else NULL */
+    ad_lent *lent;            /* of an owner: it is memory of this process (interop/lend.h); else NULL */
     uint64_t buffer;          /* 0: an owner without one yet */
     int64_t size;             /* of the buffer; of owners only */
     int64_t dims[];
@@ -475,12 +475,12 @@ int ad__shape_check(int ndim, const int64_t *shape, int dtype);
 /* Copies in (broadcast) into out, which is fresh when made. */
 int ad__copy(ad_array *out, const ad_in *in, int casting, bool made);
 
-/* ---- sharing.c ---- */
+/* ---- interop/sharing.c ---- */
 /* An array of a buffer that others have made; size below 0: it has no value. The buffer goes if that fails. */
 int ad__lay_out(ad_session *s, uint64_t buffer, int64_t size, uint8_t device, bool readonly, const ad_layout *l,
                 ad_array **out);
 
-/* ---- order.c: the order in which the dimensions of results lie in memory ---- */
+/* ---- array/order.c: the order in which the dimensions of results lie in memory ---- */
 /* axes: the dimensions of a result from the outermost to the innermost, by the strides of the inputs; false: that is
  * row-major. */
 bool ad__find_order(const ad_op *op, int ndim, int *axes);
@@ -491,7 +491,7 @@ void ad__array_permute(ad_array *a, const int *axes);
 /* A new array that nobody else has seen: its dimensions in reverse. */
 void ad__array_reverse(ad_array *a);
 
-/* ---- operand.c: inputs ---- */
+/* ---- array/operand.c: inputs ---- */
 /* What an input is called in promotion: a dtype or AD_WEAK_*. */
 int ad__in_type(const ad_in *in);
 /* The dtype of a value by itself: a weak integer is int64 (uint64 where it must be), a float float64 ... */
@@ -504,7 +504,7 @@ int ad__value_side(const ad_value *v, int dtype);
 int ad__fail_bounds(const ad_value *v, int dtype); /* OverflowError */
 const char *ad__casting_name(int casting);
 
-/* ---- ufunc.c: sending operations ---- */
+/* ---- array/ufunc.c: sending operations ---- */
 /* Names the fresh outputs, encodes op and commits. made: the arrays behind op's fresh outputs, NULL for the others. */
 int ad__send_op(ad_session *s, ad_op *op, ad_array *const *made);
 /* made[k] becomes outs[k] on success, and is released on failure. */

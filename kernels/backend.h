@@ -2,8 +2,9 @@
  *
  * All calls except `devices` and event_done come from one thread at a time per device, but not always from the same
  * one: the worker's I/O thread executes cheap operations itself, its engine's threads the others
- * (server/worker/engine.h says why). Where operations are complete when they return, long ones of several streams run
- * at the same time: `run`, `fuse` and `launch` are then called by several threads, at most one of them for each stream.
+ * (server/worker/engine/engine.h says why). Where operations are complete when they return, long ones of several
+ * streams run at the same time: `run`, `fuse` and `launch` are then called by several threads, at most one of them for
+ * each stream.
  *
  * Every function that can fail returns a status and fills *fault; nothing here exits, aborts or prints. The backend
  * checks nothing about operands that ad__check_op and ad__desc_check have already checked. */
@@ -149,11 +150,11 @@ typedef struct ad_backend {
      * as an input of a ufunc; other overlaps never arrive here.
      *
      * Other processes have the memory of some operands, and may write it at any time, also while the operation runs
-     * (exports.h, imports.h). So a kernel uses a value that it has checked from a register, or from memory that no
-     * client can write, and never reads it again from the operand. Of an operation of call.def such operands come as
-     * copies in scratch memory, except those whose `guard` is v. For these, and for all operands of ufuncs, reductions
-     * and chains, what the kernel reads and writes, and when its loops end, depends on shapes, strides and registers
-     * only; what it computes may be anything. */
+     * (server/worker/sharing/exports.h, server/worker/sharing/imports.h). So a kernel uses a value that it has checked
+     * from a register, or from memory that no client can write, and never reads it again from the operand. Of an
+     * operation of call.def such operands come as copies in scratch memory, except those whose `guard` is v. For these,
+     * and for all operands of ufuncs, reductions and chains, what the kernel reads and writes, and when its loops end,
+     * depends on shapes, strides and registers only; what it computes may be anything. */
     int (*run)(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault);
     /* Enqueue a chain whose nodes each passed ad__check_op. 1: done. 0: not now (no kernel for it yet, or it would be
      * no faster), and nothing has been enqueued: the caller runs the operations one by one. Never waits for the

@@ -18,10 +18,9 @@
  *  - cpu: divide large work by ad_cpu_parallel and leave small work alone;
  *  - cuda: enqueue on c->stream->cuda and return. All addresses, those from ad_call_workspace too, are the device's:
  *    the host may not touch what lies there. Scratch memory is reused in stream order, so nothing has to be freed or
- *    waited for. What only the data tell goes to c->run->check (may be NULL) by ad_cuda_report (kernels/cuda/checks.h),
- *    with c->run->checked set; kernels stay inside the bounds even then. Only ASK calls, which reply with a number that
- *    the data decide, may wait for the stream.
- * The shape of a typical one:
+ *    waited for. What only the data tell goes to c->run->check (may be NULL) by ad_cuda_report
+ * (kernels/cuda/backend/checks.h), with c->run->checked set; kernels stay inside the bounds even then. Only ASK calls,
+ * which reply with a number that the data decide, may wait for the stream. The shape of a typical one:
  *
  *     int ad_call_double(ad_call *c) {
  *         ad::array x, out;

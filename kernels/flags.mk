@@ -1,4 +1,4 @@
-# How the kernels are compiled; included by the Makefile, which compiles kernels/cpu/*.cpp with KERNEL_CXXFLAGS.
+# How the kernels are compiled; included by the Makefile, which compiles kernels/cpu with KERNEL_CXXFLAGS.
 # kernels/cpu/isa/*.cpp are compiled once for each of KERNEL_ISAS and chosen from when the backend is loaded.
 
 KERNEL_CXXFLAGS := -O3 -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wno-type-limits -Wno-bool-compare
@@ -40,7 +40,7 @@ $(foreach i,$(KERNEL_ISAS),$(eval $(call isa_rule,$i)))
 $(OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
 
 # ---- cuda ----
-# kernels/cuda/*.cu and *.cpp, and kernels/*.cpp once more, each to its own object below CUDA_OBJ. Only the release has
+# The .cu and .cpp files below kernels/cuda, and kernels/*.cpp once more, each to its own object below CUDA_OBJ. Only the release has
 # them: the sanitizers know nothing of device memory.
 #
 # CUDA_ARCHS: the GPUs to compile for. Each costs minutes and megabytes, so usually those that are here (90 where there
@@ -81,11 +81,11 @@ $(CUDA_OBJ)/kernels/run.o: $(wildcard kernels/run/*.h)
 # Chains are compiled at run time from headers that are embedded in an object: the assembler reads them, so make has to
 # know. FUSE_PORTABLE needs no CUDA; tests/unit/fuse_*.cpp and tests/build/fuse_*.cpp test it everywhere.
 FUSE_HEADERS := kernels/types.h kernels/math.h kernels/math_libm.h kernels/math_complex.h kernels/accumulate.h \
-	kernels/random.h kernels/random_block.h protocol/dtype.def protocol/distribution.def $(addprefix kernels/cuda/,vector.cuh \
-	call_scan.h call_scan_parts.cuh divide.h fuse_argument.h fuse_device.cuh fuse_fold.cuh fuse_random.cuh fuse_scan.cuh \
-	reduce.h reduce_fold.cuh reduce_states.cuh)
-FUSE_PORTABLE := $(addprefix kernels/cuda/,fuse_headers.cpp fuse_plan.cpp fuse_source.cpp)
-$(OBJ)/kernels/cuda/fuse_headers.o $(CUDA_OBJ)/kernels/cuda/fuse_headers.o: $(FUSE_HEADERS)
+	kernels/random.h kernels/random_block.h protocol/dtype.def protocol/distribution.def $(addprefix kernels/cuda/, \
+	backend/divide.h call/scan/scan.h call/scan/parts.cuh fuse/argument.h fuse/device.cuh fuse/fold.cuh fuse/random.cuh \
+	fuse/scan.cuh reduce/reduce.h reduce/fold.cuh reduce/states.cuh ufunc/vector.cuh)
+FUSE_PORTABLE := $(addprefix kernels/cuda/fuse/,headers.cpp plan.cpp source.cpp)
+$(OBJ)/kernels/cuda/fuse/headers.o $(CUDA_OBJ)/kernels/cuda/fuse/headers.o: $(FUSE_HEADERS)
 
 # Where the libraries of CUDA are at run time: in the Python packages nvidia-*, beside a wheel that is installed; in
 # the toolkit; or where the dynamic linker looks anyway.
@@ -108,7 +108,7 @@ $(CUDA_OBJ)/%.o: %.cpp $(CUDA_OBJ)/flags | build/.deps
 	$Q$(CXX) $(CXX_FLAGS) $(KERNEL_CXXFLAGS) $(CUDA_CXXFLAGS) $(DEPEND) -c $< -o $@
 
 # Each operation rounds by itself, as NumPy's do, and as chains do.
-$(CUDA_OBJ)/kernels/cuda/ufunc%.o $(addprefix $(CUDA_OBJ)/kernels/cuda/,call_fill.o call_random.o): NVCC_FLAGS += -fmad=false
+$(CUDA_OBJ)/kernels/cuda/ufunc/%.o $(addprefix $(CUDA_OBJ)/kernels/cuda/call/,fill.o random/random.o): NVCC_FLAGS += -fmad=false
 
 # Made again when what is linked is another directory's.
 $(OBJ)/cuda-archs: FORCE

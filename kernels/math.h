@@ -7,7 +7,7 @@
 #include "kernels/types.h"
 
 /* What an element function may complain of; the operation fails with it after the loop. (The GPU's kernels look for
- * themselves: kernels/cuda/ufunc_device.cuh.) */
+ * themselves: kernels/cuda/ufunc/device.cuh.) */
 enum { AD_RAISE_NEGATIVE_POWER = 1 };
 #ifndef __CUDACC__
 extern __thread unsigned ad_cpu_raised;

@@ -196,7 +196,7 @@ PyObject *ad__py_at(PyObject *a, Py_ssize_t i);  /* a[i] of the first axis; Inde
 int ad__py_assign(PyObject *a, PyObject *value); /* a[...] = value */
 int ad__py_assign_subscript(PyObject *a, PyObject *key, PyObject *value);
 
-/* ---- ufunc.c, operators.c, matmul.c, reduce.c, call.c, create.c ---- */
+/* ---- ufunc.c, operators.c, matmul.c, reduce.c, client-c/array/call.c, create.c ---- */
 int ad__py_ufunc_init(PyObject *module);
 /* What AD_PY_HUGE says o to be, as an operand of a ufunc beside an array of type dtype; the ufunc may become another.
  * 0, or -1 with an exception. */

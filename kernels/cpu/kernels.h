@@ -49,7 +49,7 @@ typedef struct ad_cpu_kernels {
     const ad_reduce_kernel *reduce[AD_NDTYPE]; /* [loop][row]; state_size 0: none */
     const ad_cast_kernel *cast[AD_NDTYPE];     /* [from][to] */
     const ad_sort_kernel *sort, *argsort;      /* [dtype]; sort NULL: none */
-    const struct ad_random_kernels *random;    /* kernels/cpu/random.h */
+    const struct ad_random_kernels *random;    /* kernels/cpu/isa/random_tables.h */
 } ad_cpu_kernels;
 
 /* The best that this processor runs, chosen at the first call. */

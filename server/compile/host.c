@@ -23,7 +23,7 @@
 
 typedef struct place {
     char compiler[AD_TOOLKIT_PATH], folder[AD_SCRATCH_PATH];
-    int lock; /* of the folder */
+    int lock;                                             /* of the folder */
     char own[5][AD_TOOLKIT_PATH], paths[AD_TOOLKIT_PATH]; /* paths: arrayd-paths.so */
     const char *read[AD_PATHS_MOST];
 } place;

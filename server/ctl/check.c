@@ -5,7 +5,7 @@
 
 #include "server/common/config.h"
 #include "server/ctl/ctl.h"
-#include "server/front/address.h"
+#include "server/front/net/address.h"
 
 /* The file is looked at by itself: the environment would win over it. */
 static void forget_environment(void) {

@@ -9,8 +9,8 @@
 
 #include "server/compile/frame.h"
 #include "server/ctl/ctl.h"
-#include "server/worker/compile.h"
-#include "server/worker/compile_disk.h"
+#include "server/worker/modules/compile/service.h"
+#include "server/worker/modules/compile/disk.h"
 
 #define MOST_ARCHS 32
 #define UNDER_WAY 64 /* jobs at a time */

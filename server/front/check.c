@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "protocol/tls/tls.h"
-#include "server/front/address.h"
-#include "server/front/principals.h"
+#include "server/front/net/address.h"
+#include "server/front/auth/principals.h"
 
 static const char *or_none(const char *path) { return *path ? path : NULL; }
 

@@ -7,10 +7,10 @@
 #include "protocol/message.h"
 #include "server/common/channel.h"
 #include "server/common/config.h"
-#include "server/front/hand.h"
-#include "server/front/principals.h"
-#include "server/front/seeing.h"
-#include "server/front/upgrade.h"
+#include "server/front/upgrade/record.h"
+#include "server/front/auth/principals.h"
+#include "server/front/observe/observation.h"
+#include "server/front/upgrade/upgrade.h"
 #include "protocol/tls/tls.h"
 
 typedef struct ad_front ad_front;
@@ -29,7 +29,7 @@ typedef struct ad_inherited ad_inherited;
 /* How a client has come. */
 typedef enum ad_way { AD_WAY_UNIX, AD_WAY_TCP, AD_WAY_TLS } ad_way;
 
-/* Whether the loop waits awake: see spin.c. */
+/* Whether the loop waits awake: see net/spin.c. */
 typedef struct ad_spin {
     uv_check_t after_poll;
     uv_idle_t busy;
@@ -90,7 +90,7 @@ static inline bool ad__front_resumes(const ad_front *f) {
 /* The first worker is there: say that clients are served. */
 void ad__front_ready(ad_front *f);
 
-/* ---- listen.c ---- */
+/* ---- net/listen.c ---- */
 /* Open what the configuration names. AD_E_SYSTEM, AD_E_VALUE, AD_E_LIMIT: it runs already. */
 int ad__listen_open(ad_front *f, ad_fault *fault);
 void ad__listen_close(ad_front *f);
@@ -111,7 +111,7 @@ int ad__listen_at_path(const char *option, const char *path, mode_t mode, int *o
 /* The socket for metrics; *where as in the log. The same. */
 int ad__listen_metrics(ad_front *f, int *out, char *where, size_t size, ad_fault *fault);
 
-/* ---- entrance.c: who somebody is ---- */
+/* ---- auth/identity.c: who somebody is ---- */
 typedef struct ad_entrant {
     char who[AD_PRINCIPAL_SIZE]; /* "uid:1000", "token:alice" ... */
     ad_grants grants;
@@ -134,11 +134,11 @@ bool ad__entrance_admin(const ad_front *f, int fd, ad_entrant *out);
 /* Log that somebody is refused. Strangers must not fill the log: of what is too much for a second only the number. */
 void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why);
 
-/* ---- users.c ---- */
+/* ---- auth/users.c ---- */
 /* False: in this user namespace several users may have that number. */
 bool ad__users_apart(uid_t uid);
 
-/* ---- seats.c: sessions by principal ---- */
+/* ---- net/sessions.c: sessions by principal ---- */
 void ad__seat_hand(ad_front *f, ad_hand *h); /* after domains */
 /* A session has been given to a worker. AD_E_MEMORY. */
 int ad__seat_take(ad_front *f, const ad_note *note, ad_domain *d);
@@ -164,7 +164,7 @@ void ad__seat_away(ad_front *f, uint64_t session, const ad_domain *d, bool away)
  * False: none waits. */
 bool ad__seat_make_room(ad_front *f, const char *who);
 
-/* ---- handshake.c ---- */
+/* ---- net/handshake.c ---- */
 /* Greet a new connection; fd is the handshake's. */
 void ad__handshake_begin(ad_front *f, int fd, ad_way way);
 /* A worker has become ready, or is not to be had: go on with those who wait for it. */
@@ -182,7 +182,7 @@ void ad__handshake_end_busy(ad_front *f); /* close those others: their clients t
 int ad__handshake_offer(ad_front *f);
 void ad__handshake_adopt(ad_front *f);
 
-/* ---- domain.c ---- */
+/* ---- workers/domain.c ---- */
 typedef enum ad_domain_state { AD_DOMAIN_STARTING, AD_DOMAIN_READY, AD_DOMAIN_FAILED } ad_domain_state;
 /* The worker of a principal's trust domain, started if it must be. *state says how it is; when it failed the fault
  * says why, and a later call tries again. NULL: no memory. */
@@ -201,7 +201,7 @@ const char *ad__domain_name(const ad_domain *d);
 /* Where arrayd-worker is. */
 void ad__domain_worker_path(const ad_front *f, char *out, size_t size);
 
-/* ---- domain_end.c ---- */
+/* ---- workers/domain_end.c ---- */
 void ad__domain_stop_all(ad_front *f);
 void ad__domain_kill_all(ad_front *f);
 bool ad__domain_any(const ad_front *f); /* is some worker's process still there? */
@@ -221,26 +221,26 @@ void ad__domain_adopt(ad_domain *d); /* one more session that was handed over */
 /* Tell all workers what is reserved now. */
 void ad__domain_reserve_all(ad_front *f);
 
-/* ---- silence.c ---- */
+/* ---- workers/liveness.c ---- */
 /* Look after workers that do not answer, from now on. A status of libuv's. */
 int ad__silence_watch(ad_front *f);
 
-/* ---- parting.c ---- */
+/* ---- workers/migration.c ---- */
 /* The principal is leaving the shared worker at this moment: its sessions are nowhere. */
 bool ad__parting_goes(const ad_front *f, const char *who);
 
-/* ---- reserved.c ---- */
+/* ---- workers/reserved.c ---- */
 /* Whether a device has as much as is reserved, as far as is known. AD_E_VALUE. */
 int ad__reserved_check(const ad_front *f, const ad_principals *p, ad_fault *fault);
 /* Tell a worker. AD_E_CONNECTION, AD_E_MEMORY. */
 int ad__reserved_tell(const ad_front *f, ad_channel *c);
 bool ad__reserved_any(const ad_front *f);
 
-/* ---- spin.c ---- */
+/* ---- net/spin.c ---- */
 void ad__spin_init(ad_front *f);
 void ad__spin_heard(ad_front *f); /* bytes of a relay have come */
 
-/* ---- slabs.c: descriptors of a worker's slabs, which keep them alive when the worker is gone ---- */
+/* ---- workers/slabs.c: descriptors of a worker's slabs, which keep them alive when the worker is gone ---- */
 ad_slabs *ad__slabs_new(void);                               /* NULL: no memory */
 int ad__slabs_add(ad_slabs *s, const ad_note *note, int fd); /* takes fd. AD_E_MEMORY, AD_E_PROTOCOL */
 void ad__slabs_remove(ad_slabs *s, uint64_t id);
@@ -255,7 +255,7 @@ int ad__slabs_part(ad_slabs *from, ad_slabs *to, const char *who);
 int ad__slabs_tell(const ad_slabs *s, ad_channel *c);
 uint64_t ad__slabs_last(const ad_slabs *s); /* the greatest id that there has been */
 
-/* ---- keep.c ---- */
+/* ---- workers/worker_files.c ---- */
 typedef struct ad_keep {
     unsigned deaths;         /* of workers that were taking over from the one before */
     ad_death death;          /* how that one has ended ... */
@@ -288,11 +288,11 @@ void ad__keep_part(ad_front *f, ad_keep *from, const ad_domain *to, ad_keep *k, 
 /* Tell the next worker. AD_E_SYSTEM, AD_E_CONNECTION, AD_E_MEMORY. */
 int ad__keep_tell(const ad_keep *k, ad_channel *c, ad_slabs *slabs);
 
-/* ---- activation.c ---- */
+/* ---- net/activation.c ---- */
 /* Accept on the Unix sockets that a service manager has opened and passed on ($LISTEN_FDS); *passed says how many. */
 int ad__activation_take(ad_front *f, int *passed, ad_fault *fault);
 
-/* ---- handover.c: from one front to the next (upgrade.h) ---- */
+/* ---- upgrade/handover.c: from one front to the next (upgrade/upgrade.h) ---- */
 /* What two fronts have in common of which one can take over from the other. */
 void ad__handover_layout(char out[AD_HAND_LAYOUT]);
 /* The new program: could it take over from a front of that layout, with this configuration? It ends as its worker,

@@ -10,8 +10,8 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
-#include "server/worker/blame.h"
-#include "server/worker/spill.h"
+#include "server/worker/engine/blame.h"
+#include "server/worker/memory/spill/spill.h"
 
 static ad_worker worker;
 

@@ -12,7 +12,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/common/report.h"
-#include "server/worker/sharing.h"
+#include "server/worker/sharing/sharing.h"
 
 struct ad_past {
     ad_past *next;

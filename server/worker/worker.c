@@ -11,12 +11,12 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
-#include "server/worker/beside.h"
-#include "server/worker/leases.h"
-#include "server/worker/parting.h"
+#include "server/worker/engine/background.h"
+#include "server/worker/sharing/leases.h"
+#include "server/worker/migrate/migration.h"
 #include "server/worker/report.h"
-#include "server/worker/session.h"
-#include "server/worker/sharing.h"
+#include "server/worker/net/session.h"
+#include "server/worker/sharing/sharing.h"
 
 /* ---- arrayd ---- */
 

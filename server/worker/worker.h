@@ -7,13 +7,13 @@
 
 #include "server/common/channel.h"
 #include "server/common/config.h"
-#include "server/worker/compile.h"
-#include "server/worker/devices.h"
-#include "server/worker/engine.h"
-#include "server/worker/recovery.h"
-#include "server/worker/reserved.h"
-#include "server/worker/staging.h"
-#include "server/worker/watchdog.h"
+#include "server/worker/modules/compile/service.h"
+#include "server/worker/engine/devices.h"
+#include "server/worker/engine/engine.h"
+#include "server/worker/journal/recover/recover.h"
+#include "server/worker/memory/reserved.h"
+#include "server/worker/engine/staging.h"
+#include "server/worker/engine/watchdog.h"
 
 typedef struct ad_session ad_session;
 
@@ -53,7 +53,7 @@ typedef struct ad_worker {
     int quick;             /* how often of late the next message came soon after: see spins() */
     int timer;             /* a timerfd, because libuv counts in ms ... */
     uv_poll_t later;       /* ... for the next look at what is under way on a device */
-    int leases;            /* an epoll descriptor: sockets whose other end may be closed (leases.h) */
+    int leases;            /* an epoll descriptor: sockets whose other end may be closed (sharing/leases.h) */
     uv_poll_t leases_poll;
     uv_timer_t clock; /* active while a client is watched for time-outs */
     uv_poll_t channel_poll;
@@ -61,8 +61,8 @@ typedef struct ad_worker {
     ad_session *sessions;
     atomic_uint nsessions;
     bool stopping;
-    int64_t stop_by; /* when the process ends all the same */
-    ad_parting *parting; /* principals that are on their way to a worker of their own (parting.h) */
+    int64_t stop_by;     /* when the process ends all the same */
+    ad_parting *parting; /* principals that are on their way to a worker of their own (migrate/migration.h) */
     int64_t leaving;     /* until when those that cannot go over have time to hear that, ns; 0: it does not leave */
 
     pthread_mutex_t wake_lock; /* others than the engine wake the loop, */
@@ -79,7 +79,7 @@ int ad__backend_load(ad_worker *w, const char *program, ad_fault *fault);
 int ad__worker_run(ad_worker *w, int channel);
 /* Compilations are done: let the loop turn. Any thread, also before and after ad__worker_run. */
 void ad__worker_compiled(void *worker);
-/* ---- leaving.c: another worker goes on, because arrayd is upgraded ---- */
+/* ---- migrate/upgrade.c: another worker goes on, because arrayd is upgraded ---- */
 /* I/O thread. id 0: say what would be lost; 1: leave. */
 void ad__worker_leave(ad_worker *w, const ad_note *note);
 /* I/O thread, after each turn of the loop: leave when there is nothing more to wait for. */

@@ -1,5 +1,6 @@
-/* client-c/export_cuda.c and lend_cuda.c beside a driver made for tests (fake_libcuda.c): with each call failing in
- * turn nothing is left behind, and without a failure the memory is there. Prints how many calls there were. */
+/* client-c/interop/export_cuda.c and client-c/interop/lend_cuda.c beside a driver made for tests (fake_libcuda.c): with
+ * each call failing in turn nothing is left behind, and without a failure the memory is there. Prints how many calls
+ * there were. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -9,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client-c/export.h"
-#include "client-c/lend.h"
+#include "client-c/interop/export.h"
+#include "client-c/interop/lend.h"
 
 static char said[500];
 

@@ -1,6 +1,6 @@
-/* A CUDA driver for tests of client-c/export_cuda.c, lend_cuda.c, and of what uses them: one device whose memory is the
- * host's. It counts what it has handed out, and fails the n-th call. Its types are cuda.h's where that is found, so
- * that a declaration which is not the driver's does not compile here. */
+/* A CUDA driver for tests of client-c/interop/export_cuda.c, client-c/interop/lend_cuda.c, and of what uses them: one
+ * device whose memory is the host's. It counts what it has handed out, and fails the n-th call. Its types are cuda.h's
+ * where that is found, so that a declaration which is not the driver's does not compile here. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -250,7 +250,7 @@ Test(fuse_host, kernels_find_their_elements) {
     fuse_random r(11);
     std::vector<program *> all;
     std::string text = std::string(cuda_text) +
-                       "#include \"kernels/math.h\"\n#include \"kernels/cuda/fuse_random.cuh\"\n" + reference_text;
+                       "#include \"kernels/math.h\"\n#include \"kernels/cuda/fuse/random.cuh\"\n" + reference_text;
     int widths[17] = {}, tiled = 0, stepped = 0;
     for (int i = 0; i < 120; i++) {
         program *p = new program(any_shape(r));

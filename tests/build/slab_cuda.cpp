@@ -1,6 +1,6 @@
-/* kernels/cuda/slab.cpp beside a runtime and a driver made for this test, of two devices that are peers: with each call
- * failing in turn nothing is left behind, and without a failure everything is closed in the end. Prints how many calls
- * there were for a slab with a descriptor, for a plain one, and for one of another process. */
+/* kernels/cuda/backend/slab.cpp beside a runtime and a driver made for this test, of two devices that are peers: with
+ * each call failing in turn nothing is left behind, and without a failure everything is closed in the end. Prints how
+ * many calls there were for a slab with a descriptor, for a plain one, and for one of another process. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/driver.h"
+#include "kernels/cuda/backend/device.h"
+#include "kernels/cuda/backend/driver.h"
 
 namespace {
 

@@ -21,7 +21,7 @@ def program(tmp_path_factory):
               f"-I{TOP}/client-c/include"]
     subprocess.run([*common, f"-isystem{CUDA}", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o",
                     folder / "libfake.so", HERE / "fake_libcuda.c"], check=True)
-    own = [TOP / "client-c" / name for name in ("driver.c", "export_cuda.c", "lend_cuda.c")]
+    own = [TOP / "client-c" / name for name in ("client-c/interop/driver.c", "export_cuda.c", "client-c/interop/lend_cuda.c")]
     subprocess.run([*common, "-o", folder / "program", HERE / "export_cuda.c", *own, "-ldl"], check=True)
     return [folder / "program", folder / "libfake.so"]
 

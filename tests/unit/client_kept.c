@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "client-c/kept.h"
+#include "client-c/resume/unacknowledged.h"
 #include "tests/unit/random.h"
 
 #define FRAMES 3000

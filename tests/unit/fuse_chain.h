@@ -7,7 +7,7 @@
 #include <string.h>
 #include <vector>
 
-#include "kernels/cuda/fuse.h"
+#include "kernels/cuda/fuse/fuse.h"
 #include "protocol/distribution.h"
 #include "protocol/infer.h"
 #include "protocol/tables.h"

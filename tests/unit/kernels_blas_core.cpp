@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cpu/blas_core.h"
+#include "kernels/cpu/backend/blas_core.h"
 
 extern "C" {
 void gotoblas_dynamic_init(void);

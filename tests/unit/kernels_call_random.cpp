@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/random.h"
+#include "kernels/cpu/isa/random_tables.h"
 #include "kernels/random_block.h"
 #include "protocol/distribution.h"
 #include "kernels_call.h"

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <new>
 
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/backend/parallel.h"
 #include "tests/unit/kernels_call.h"
 
 namespace {

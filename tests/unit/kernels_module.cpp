@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/block.h"
-#include "kernels/cpu/module_source.h"
+#include "kernels/cpu/backend/block.h"
+#include "kernels/cpu/backend/module_source.h"
 
 namespace {
 

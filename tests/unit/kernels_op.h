@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/operand.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/backend/operand.h"
+#include "kernels/cpu/backend/parallel.h"
 #include "kernels/types.h"
 #include "kernels_isa.h"
 #include "protocol/tables.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/worker/memory.h"
+#include "server/worker/memory/memory.h"
 
 #define MIB (1ull << 20)
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "server/common/secret.h"
-#include "server/front/principals.h"
+#include "server/front/auth/principals.h"
 
 static char folder[] = "/tmp/arrayd-test-XXXXXX", tokens[64], principals[64];
 static ad_principals *p;

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "server/worker/buffers.h"
+#include "server/worker/memory/buffers.h"
 
 #define IDS 5000
 

@@ -8,7 +8,7 @@
 
 #include "server/compile/frame.h"
 #include "server/compile/options.h"
-#include "server/worker/compile.h"
+#include "server/worker/modules/compile/service.h"
 
 static ad_fault fault;
 

@@ -1,7 +1,7 @@
 /* Deficit round robin: shares under load, and what debts are worth. */
 #include <criterion/criterion.h>
 
-#include "server/worker/drr.h"
+#include "server/worker/engine/drr.h"
 
 #define QUANTUM 100
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "server/worker/groups.h"
+#include "server/worker/fusion/groups.h"
 
 #define N AD_NOWHERE
 

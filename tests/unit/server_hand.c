@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/front/hand.h"
+#include "server/front/upgrade/record.h"
 #include "tests/unit/random.h"
 
 typedef struct things {

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "protocol/base.h"
-#include "server/worker/heap.h"
+#include "server/worker/memory/heap.h"
 #include "tests/unit/random.h"
 
 #define RANGES 3

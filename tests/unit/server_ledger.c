@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "random.h"
-#include "server/worker/ledger.h"
+#include "server/worker/journal/journal.h"
 
 enum { PIECES = 200 };
 

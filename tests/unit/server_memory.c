@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "kernels/redzone.h"
-#include "server/worker/memory.h"
+#include "server/worker/memory/memory.h"
 
 #define MIB (1ull << 20)
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "random.h"
-#include "server/worker/module_variables.h"
+#include "server/worker/modules/variables.h"
 
 enum { NAMES, STRINGS, SYMBOLS, OWN, SECTIONS }; /* of every file here; OWN: the one that symbols lie in */
 

@@ -1,7 +1,7 @@
 /* Turns of principals, and of the sessions of one. */
 #include <criterion/criterion.h>
 
-#include "server/worker/shares.h"
+#include "server/worker/engine/turns.h"
 #include "tests/unit/random.h"
 
 #define QUANTUM 100

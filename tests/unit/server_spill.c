@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/worker/buffers.h"
-#include "server/worker/memory.h"
-#include "server/worker/spill_lru.h"
+#include "server/worker/memory/buffers.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/memory/spill/lru.h"
 
 #define MIB (1ull << 20)
 #define BUFFERS 200

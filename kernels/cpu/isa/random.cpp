@@ -1,5 +1,5 @@
 /* Random numbers in bulk. */
-#include "kernels/cpu/random.h"
+#include "kernels/cpu/isa/random_tables.h"
 
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/random_block.h"

@@ -1,7 +1,7 @@
 /* All that this instruction set has, as one table. */
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/random.h"
+#include "kernels/cpu/isa/random_tables.h"
 #include "kernels/types.h"
 
 namespace ad {

@@ -1,0 +1,182 @@
+/* Exports: the memory of an array in this process. The server gets one end of a socket pair, over which it passes the
+ * descriptor of the memory; the other end is the lease, which ends with this process at the latest. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client-c/interop/export.h"
+#include "client-c/interop/lend.h"
+
+/* What the server has sent before its reply: 64 bytes, and with them a descriptor unless they are a handle. */
+static int take_message(ad_lease *l) {
+    union {
+        char space[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr header;
+    } control;
+    struct iovec part = {l->event, sizeof l->event};
+    struct msghdr m = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.space};
+    ssize_t n = recvmsg(l->socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+    if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof l->fd))
+        memcpy(&l->fd, CMSG_DATA(h), sizeof l->fd);
+    if ((l->fd >= 0) != l->plain && n == (ssize_t)sizeof l->event) return 0;
+    return ad__fail(m.msg_flags & MSG_CTRUNC ? AD_E_SYSTEM : AD_E_PROTOCOL, "export: no %s came with the reply%s",
+                    l->plain ? "handle" : "descriptor",
+                    m.msg_flags & MSG_CTRUNC ? ": this process has too many open" : "");
+}
+
+static int ask(const ad_array *a, ad_lease *l, int theirs) {
+    const uint64_t fields[] = {a->buffer, l->plain ? AD_EXPORT_HANDLE : 0};
+    ad_slot slot;
+    ad__slot_init(&slot, l->id, sizeof l->id - 1);
+    slot.loose = true;
+    int status = ad__pass_ask(a->session, AD_REQ_EXPORT, 2, fields, NULL, theirs, &slot, NULL);
+    if (status) return status;
+    if (slot.nvalues == 3 && !slot.values[0] && l->lent) return 0; /* it is here */
+    if (slot.nvalues < 3 || slot.values[0] <= 0) return ad__fail(AD_E_PROTOCOL, "export: a reply of another form");
+    l->size = (uint64_t)slot.values[0];
+    return take_message(l);
+}
+
+static bool on_gpu(const ad_array *a) { return strcmp(a->session->welcome.backend, "cuda") == 0; }
+
+static int check(const ad_array *a) {
+    if (ad__url_remote(&a->session->address))
+        return ad__fail(AD_E_UNSUPPORTED,
+                        "export: memory can be had over a Unix socket only, and this session is at %s",
+                        a->session->address.url);
+    if (!a->count) return ad__fail(AD_E_UNSUPPORTED, "export: the array has no elements");
+    return ad__check_writable(a, "export: the array");
+}
+
+static int export(const ad_array *a, bool plain, ad_lease **lease) {
+    int end[2], status = check(a);
+    if (status) return status;
+    ad_lease *l = calloc(1, sizeof *l);
+    if (!l) return ad__fail_memory();
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0) {
+        free(l);
+        return ad__fail(AD_E_SYSTEM, "export: no socket pair: %s", strerror(errno));
+    }
+    atomic_init(&l->refs, 1);
+    pthread_mutex_init(&l->mapping, NULL);
+    l->generation = atomic_load(&ad__generation);
+    l->socket = end[0];
+    l->fd = -1;
+    l->offset = a->offset;
+    l->device = -1;
+    l->cuda = on_gpu(a);
+    l->plain = plain;
+    if ((l->lent = plain ? NULL : ad__lent_of(a))) {
+        l->base = ad__lent_here(l->lent);
+        l->device = ad__lent_device(l->lent);
+        l->size = (uint64_t)(a->base ? a->base : a)->size;
+    }
+    status = ask(a, l, end[1]);
+    if (status) ad_export_close(l);
+    else *lease = l;
+    return status;
+}
+
+int ad_export(const ad_array *a, ad_lease **lease) { return export(a, false, lease); }
+
+int ad_ipc_handle(const ad_array *a, void *handle, ad_lease **lease) {
+    ad_lease *l;
+    if (!on_gpu(a))
+        return ad__fail(AD_E_UNSUPPORTED, "ipc_handle: the server uses no GPU, whose memory would have a handle");
+    int status = export(a, true, &l);
+    if (status) return status;
+    memcpy(handle, l->event, sizeof l->event);
+    *lease = l;
+    return 0;
+}
+
+static int map_host(ad_lease *l) {
+    void *base = mmap(NULL, l->size, PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
+    if (base == MAP_FAILED)
+        return ad__fail(AD_E_MEMORY, "export: cannot map %llu bytes: %s", (unsigned long long)l->size, strerror(errno));
+    l->base = base;
+    return 0;
+}
+
+static int map_cuda(ad_lease *l, void *stream) {
+    int status = ad__cuda_map(l, stream);
+    if (!status) ad__lend_mapped(l);
+    return status;
+}
+
+static void unmap_cuda(ad_lease *l) {
+    ad__lend_unmapped(l);
+    ad__cuda_unmap(l);
+}
+
+static int map(ad_lease *l, void *stream) {
+    int status = l->cuda ? map_cuda(l, stream) : map_host(l);
+    if (status) return status;
+    close(l->fd);
+    l->fd = -1;
+    return 0;
+}
+
+int ad_import(ad_lease *l, void *stream, void **data) {
+    if (l->generation != atomic_load(&ad__generation)) return ad__fail_foreign();
+    if (l->plain) return ad__fail(AD_E_UNSUPPORTED, "import: this lease's memory is to be opened by its handle");
+    pthread_mutex_lock(&l->mapping);
+    int status = l->base ? 0 : map(l, stream);
+    pthread_mutex_unlock(&l->mapping);
+    if (!status) *data = (char *)l->base + l->offset;
+    return status;
+}
+
+void ad_export_get_info(const ad_lease *lease, ad_lease_info *info) {
+    ad_lease *l = (ad_lease *)(uintptr_t)lease;                     /* nothing of it changes but the lock */
+    const bool own = l->generation == atomic_load(&ad__generation); /* else nobody may ever let the lock go */
+    if (own) pthread_mutex_lock(&l->mapping);
+    *info = (ad_lease_info){l->base, l->size, l->offset, l->fd, l->cuda, l->device, l->id};
+    if (own) pthread_mutex_unlock(&l->mapping);
+}
+
+ad_lease *ad_export_retain(ad_lease *l) {
+    atomic_fetch_add(&l->refs, 1);
+    return l;
+}
+
+void ad_export_close(ad_lease *l) {
+    if (!l || atomic_fetch_sub(&l->refs, 1) > 1) return;
+    const bool own = l->generation == atomic_load(&ad__generation);
+    if (l->lent) ad__lent_release(l->lent);
+    else if (l->base && l->cuda && own) unmap_cuda(l);
+    if (l->base && !l->cuda) munmap(l->base, l->size);
+    if (l->fd >= 0) close(l->fd);
+    if (own) shutdown(l->socket, SHUT_RDWR); /* children that have it, too, do not keep it */
+    close(l->socket);
+    pthread_mutex_destroy(&l->mapping);
+    free(l);
+}
+
+static int check_device_write(const ad_array *a, size_t size) {
+    const uint64_t own = (uint64_t)a->count * ad__dtypes[a->dtype].size;
+    if (!on_gpu(a))
+        return ad__fail(AD_E_UNSUPPORTED, "the server uses no GPU, so nothing can be copied there from one");
+    if (!a->contiguous) return ad__fail(AD_E_VALUE, "the array is not contiguous");
+    if (size == own) return 0;
+    return ad__fail(AD_E_VALUE, "the array has %llu bytes, not %llu", (unsigned long long)own,
+                    (unsigned long long)size);
+}
+
+int ad_write_device(const ad_array *a, int device, const void *data, size_t size) {
+    ad_lease *l;
+    void *to;
+    int status = check_device_write(a, size);
+    if (status || !size) return status;
+    if ((status = ad_export(a, &l))) return status;
+    status = ad_import(l, NULL, &to);
+    if (!status) status = ad__cuda_copy(l, device, to, data, size);
+    ad_export_close(l);
+    if (!status) atomic_fetch_add(&a->session->copied, 1);
+    return status;
+}

@@ -1,0 +1,363 @@
+/* Memory of this process's GPU for the server: an array that is that memory. The server gets one end of a socket pair,
+ * on which the memory's name lies ready; it closes that when it has let go, and until then this process keeps the
+ * memory. A thread waits for that while there is anything to wait for. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client-c/interop/export.h"
+#include "client-c/interop/lend.h"
+
+#define STACK_SIZE (256u << 10)
+
+struct ad_lent {
+    ad_lent *next, **link; /* of those that a server may have */
+    atomic_uint refs;
+    int generation;
+    int socket;
+    uint64_t serial, number; /* the session's; of the allocation there */
+    uint64_t base, whole;    /* the allocation */
+    uint64_t offset, size;   /* of the buffer in it */
+    int device;
+    ad_loan loan;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
+static ad_lent *lents;
+static ad_lease *mapped; /* memory of servers in this process */
+static uint64_t numbers;
+static unsigned watched;
+static int watch = -1; /* epoll's */
+static bool watching;  /* there is the thread */
+
+/* ---- what keeps it ---- */
+
+static bool is_own(const ad_lent *l) { return l->generation == atomic_load(&ad__generation); }
+
+ad_lent *ad__lent_of(const ad_array *a) {
+    ad_lent *l = a->base ? a->base->lent : a->lent;
+    if (!l || !is_own(l)) return NULL; /* a fork's child has a copy */
+    atomic_fetch_add(&l->refs, 1);
+    return l;
+}
+
+void ad__lent_release(ad_lent *l) {
+    if (!l || atomic_fetch_sub(&l->refs, 1) > 1) return;
+    if (is_own(l) && l->loan.release) l->loan.release(l->loan.argument);
+    free(l);
+}
+
+int ad__lent_device(const ad_lent *l) { return l->device; }
+
+void *ad__lent_here(const ad_lent *l) { return l && is_own(l) ? (void *)(uintptr_t)(l->base + l->offset) : NULL; }
+
+static void link_lent(ad_lent *l) {
+    l->link = &lents;
+    l->next = lents;
+    if (l->next) l->next->link = &l->next;
+    lents = l;
+}
+
+/* The lock is held. */
+static void unlink_lent(ad_lent *l) {
+    *l->link = l->next;
+    if (l->next) l->next->link = l->link;
+    if (l->socket >= 0) close(l->socket);
+}
+
+/* ---- when the server has let go ---- */
+
+/* A process that was just forked may have the same socket, so that closing it would not be enough. */
+static void let_go(ad_lent *l) {
+    pthread_mutex_lock(&lock);
+    epoll_ctl(watch, EPOLL_CTL_DEL, l->socket, NULL);
+    unlink_lent(l);
+    watched--;
+    pthread_mutex_unlock(&lock);
+    ad__lent_release(l);
+}
+
+/* Once the lock is free another thread may have been started, and `watching` is about that one. */
+static bool goes_on(void) {
+    pthread_mutex_lock(&lock);
+    const bool on = watching = watched != 0;
+    pthread_mutex_unlock(&lock);
+    return on;
+}
+
+static void *wait_for_servers(void *unused) {
+    struct epoll_event event[16];
+    prctl(PR_SET_NAME, "arrayd-lent");
+    do {
+        int n = epoll_wait(watch, event, 16, -1);
+        for (int i = 0; i < n; i++) let_go(event[i].data.ptr);
+    } while (goes_on());
+    return unused;
+}
+
+/* Signals are the program's: none is handled there. */
+static bool start(void) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    if (pthread_attr_init(&attributes) != 0) return false;
+    pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    watching = (errno = pthread_create(&thread, &attributes, wait_for_servers, NULL)) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return watching;
+}
+
+/* From here on it is the thread's as well. */
+static int begin_watch(ad_lent *l) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = l};
+    pthread_mutex_lock(&lock);
+    atomic_fetch_add(&l->refs, 1);
+    if (watch < 0) watch = epoll_create1(EPOLL_CLOEXEC);
+    bool good = watch >= 0 && epoll_ctl(watch, EPOLL_CTL_ADD, l->socket, &event) == 0;
+    watched += good;
+    if (good && !watching && !start()) {
+        epoll_ctl(watch, EPOLL_CTL_DEL, l->socket, NULL);
+        watched--;
+        good = false;
+    }
+    if (!good) atomic_fetch_sub(&l->refs, 1);
+    pthread_mutex_unlock(&lock);
+    return good ? 0 : ad__fail(AD_E_SYSTEM, "lend: nobody can wait for the server: %s", strerror(errno));
+}
+
+/* ---- forks ---- */
+
+void ad__lend_before_fork(void) { pthread_mutex_lock(&lock); }
+
+/* The child has neither the thread nor the memory: its sockets must not keep the parent's leases. */
+void ad__lend_forked(bool child) {
+    while (child && lents) {
+        ad_lent *l = lents;
+        unlink_lent(l);
+        ad__lent_release(l); /* nothing but our own is freed */
+    }
+    if (child) {
+        if (watch >= 0) close(watch);
+        watch = -1;
+        watched = 0;
+        watching = false;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- memory of servers ---- */
+
+void ad__lend_mapped(ad_lease *l) {
+    pthread_mutex_lock(&lock);
+    l->next_mapped = mapped;
+    mapped = l;
+    pthread_mutex_unlock(&lock);
+}
+
+void ad__lend_unmapped(ad_lease *l) {
+    pthread_mutex_lock(&lock);
+    ad_lease **at = &mapped;
+    while (*at && *at != l) at = &(*at)->next_mapped;
+    if (*at) *at = l->next_mapped;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Two arrays of one memory would not know of each other. */
+static int check_owner(uint64_t data) {
+    pthread_mutex_lock(&lock);
+    const ad_lease *l = mapped;
+    while (l && data - (uint64_t)(uintptr_t)l->base >= l->size) l = l->next_mapped;
+    pthread_mutex_unlock(&lock);
+    return l ? ad__fail(AD_E_UNSUPPORTED, "lend: the memory is that of an array of the server") : 0;
+}
+
+/* ---- lending ---- */
+
+/* Bytes before and behind the first element's first one that elements are in. */
+static int measure(const ad_layout *o, int64_t *before, int64_t *behind) {
+    *before = 0;
+    *behind = ad__dtypes[o->dtype].size;
+    for (int i = 0; i < o->ndim; i++) {
+        int64_t reach;
+        if (o->shape[i] == 0) return ad__fail(AD_E_UNSUPPORTED, "lend: the array has no elements");
+        if (__builtin_mul_overflow(o->strides[i], o->shape[i] - 1, &reach) ||
+            __builtin_add_overflow(reach < 0 ? *before : *behind, reach, reach < 0 ? before : behind))
+            return ad__fail(AD_E_VALUE, "lend: the array is too big");
+    }
+    return 0;
+}
+
+/* The same allocation has the same number for as long as the session has any of it. */
+static uint64_t number_of(const ad_lent *l) {
+    const ad_lent *other = lents;
+    while (other && (other->serial != l->serial || other->base != l->base || other->whole != l->whole))
+        other = other->next;
+    return other ? other->number : ++numbers;
+}
+
+/* It was never offered. */
+static void forget(ad_lent *l) {
+    pthread_mutex_lock(&lock);
+    unlink_lent(l);
+    pthread_mutex_unlock(&lock);
+}
+
+/* NULL with a failure. */
+static ad_lent *lent_new(const ad_session *s, const ad_loan *loan, const ad_place *p, uint64_t first, uint64_t size) {
+    ad_lent *l = calloc(1, sizeof *l);
+    if (!l) {
+        ad__fail_memory();
+        return NULL;
+    }
+    atomic_init(&l->refs, 1);
+    l->generation = atomic_load(&ad__generation);
+    l->serial = s->serial;
+    l->base = p->base;
+    l->whole = p->size;
+    l->offset = (first - p->base) & ~(uint64_t)(AD_IMPORT_ALIGN - 1);
+    l->size = first - p->base + size - l->offset;
+    l->device = p->device;
+    l->loan = *loan;
+    l->socket = -1;
+    pthread_mutex_lock(&lock);
+    l->number = number_of(l);
+    link_lent(l);
+    pthread_mutex_unlock(&lock);
+    return l;
+}
+
+/* Lay the name ready. */
+static int lay(int socket, const ad_place *p) {
+    union {
+        char space[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr header;
+    } control;
+    struct iovec part = {(void *)(uintptr_t)p->message, sizeof p->message};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+    if (p->fd >= 0) {
+        memset(&control, 0, sizeof control);
+        control.header =
+            (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof p->fd)};
+        memcpy(CMSG_DATA(&control.header), &p->fd, sizeof p->fd);
+        m.msg_control = &control;
+        m.msg_controllen = sizeof control;
+    }
+    if (sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof p->message) return 0;
+    return ad__fail(AD_E_SYSTEM, "lend: %s", strerror(errno));
+}
+
+/* *device: the server's number of it. */
+static int ask(ad_session *s, const ad_lent *l, const ad_place *p, int theirs, uint64_t *buffer, int64_t *device) {
+    const uint64_t flags = (p->fd < 0 ? AD_IMPORT_HANDLE : 0) | (l->loan.readonly ? AD_IMPORT_READONLY : 0);
+    const uint64_t fields[] = {flags, l->number, l->whole, l->offset, l->size};
+    ad_slot slot;
+    ad__slot_init(&slot, NULL, 0);
+    int status = ad__pass_ask(s, AD_REQ_IMPORT, 5, fields, p->id, theirs, &slot, buffer);
+    if (!status && slot.nvalues < 1) {
+        ad__queue_free(s, *buffer, 0);
+        status = ad__fail(AD_E_PROTOCOL, "lend: a reply of another form");
+    }
+    if (!status) *device = slot.values[0];
+    return status;
+}
+
+/* No fork comes between, so a child knows of our end. */
+static int make_pair(ad_lent *l, int *theirs) {
+    int end[2];
+    pthread_mutex_lock(&lock);
+    int status = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end);
+    if (!status) {
+        l->socket = end[0];
+        *theirs = end[1];
+    }
+    pthread_mutex_unlock(&lock);
+    return status ? ad__fail(AD_E_SYSTEM, "lend: no socket pair: %s", strerror(errno)) : 0;
+}
+
+/* Whatever becomes of it, the server closes its end, and with that the thread lets go. */
+static int offer(ad_session *s, ad_lent *l, const ad_place *p, const ad_layout *layout, ad_array **out) {
+    int theirs = -1;
+    uint64_t buffer;
+    int64_t device;
+    ad_array *a;
+    int status = make_pair(l, &theirs);
+    if (!status) status = lay(l->socket, p);
+    if (!status) status = begin_watch(l);
+    if (status) {
+        if (theirs >= 0) close(theirs);
+        forget(l);
+        return status;
+    }
+    if ((status = ask(s, l, p, theirs, &buffer, &device))) return status;
+    status = ad__lay_out(s, buffer, (int64_t)l->size, (uint8_t)device, l->loan.readonly, layout, &a);
+    if (status) return status;
+    (a->base ? a->base : a)->lent = l;
+    *out = a;
+    return 0;
+}
+
+/* first: the first byte of size that elements are in. */
+static int lend_at(ad_session *s, const ad_loan *loan, const ad_place *p, uint64_t first, uint64_t size,
+                   const ad_layout *o, ad_array **out) {
+    ad_fault fault;
+    ad_lent *l = lent_new(s, loan, p, first, size);
+    if (!l) return AD_E_MEMORY;
+    const int64_t before = (int64_t)((uint64_t)(uintptr_t)loan->data - p->base - l->offset);
+    int64_t strides[AD_MAX_NDIM];
+    for (int i = 0; i < o->ndim; i++) strides[i] = o->shape[i] == 1 ? 0 : o->strides[i]; /* as in views of ours */
+    const ad_layout layout = {o->dtype, o->ndim, before, o->shape, strides};
+    const ad_desc d = {.offset = before,
+                       .shape = o->shape,
+                       .strides = strides,
+                       .dtype = (uint8_t)o->dtype,
+                       .ndim = (uint8_t)o->ndim,
+                       .form = AD_VIEW};
+    int status = ad__desc_check(&d, (int64_t)l->size, "lend: the array", &fault);
+    if (status) {
+        ad__fail_fault(&fault);
+        forget(l);
+    } else {
+        status = offer(s, l, p, &layout, out);
+    }
+    if (!status) return 0;
+    l->loan.release = NULL; /* the memory is the caller's, as before */
+    ad__lent_release(l);
+    return status;
+}
+
+static int check(const ad_session *s, const ad_loan *loan, const ad_layout *layout) {
+    int status = ad__shape_check(layout->ndim, layout->shape, layout->dtype);
+    if (status) return status;
+    if (!loan->release) return ad__fail(AD_E_VALUE, "lend: nobody would hear that the server has let go");
+    if (ad__url_remote(&s->address))
+        return ad__fail(AD_E_UNSUPPORTED, "lend: memory can be had over a Unix socket only, and this session is at %s",
+                        s->address.url);
+    if (strcmp(s->welcome.backend, "cuda") != 0) return ad__fail(AD_E_UNSUPPORTED, "lend: the server uses no GPU");
+    return 0;
+}
+
+int ad_lend(ad_session *s, const ad_loan *loan, const ad_layout *layout, ad_array **out) {
+    int64_t before, behind;
+    ad_place place;
+    int status = check(s, loan, layout);
+    if (!status) status = measure(layout, &before, &behind);
+    if (status) return status;
+    const uint64_t first = (uint64_t)(uintptr_t)loan->data + (uint64_t)before, size = (uint64_t)(behind - before);
+    if ((status = check_owner(first))) return status;
+    status = ad__cuda_find((void *)(uintptr_t)first, size, loan->device, loan->stream, &place);
+    if (status) return status;
+    status = lend_at(s, loan, &place, first, size, layout, out);
+    if (place.fd >= 0) close(place.fd);
+    if (!status) atomic_fetch_add(&s->lent, 1);
+    return status;
+}

@@ -1,0 +1,156 @@
+/* Windows: made, shared with the server, given back. They cost the server much (a GPU must be able to reach every page
+ * of them), so they are few, grow with use and are kept. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client-c/memory/windows.h"
+
+#define PAGES ((size_t)2 << 20) /* sizes of windows are multiples of it */
+#define LEAST_GROWTH ((size_t)4 << 20)
+#define MOST_GROWTH ((size_t)256 << 20)
+
+/* ---- memory ---- */
+
+static int make_fd(size_t size) {
+    int fd = memfd_create("arrayd-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return -1;
+    if (ftruncate(fd, (off_t)size) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static ad_host_window *make_window(size_t size, int *fd) {
+    ad_host_window *w = calloc(1, sizeof *w);
+    if (!w) return NULL;
+    *fd = make_fd(size);
+    if (*fd < 0) goto free_window;
+    w->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    if (w->base == MAP_FAILED) goto close_fd;
+    w->size = size;
+    madvise(w->base, size, MADV_HUGEPAGE);
+    /* Pages that are there before they are used cost a third of a fault each. Memory that is short is found out now. */
+    if (ad__populate(w->base, size) == 0) return w;
+    munmap(w->base, size);
+close_fd:
+    close(*fd);
+free_window:
+    free(w);
+    return NULL;
+}
+
+/* ---- sharing ---- */
+
+/* Whether the server took a window shows when something is fetched into it: nothing of an array that is empty. */
+static int fetch_nothing(ad_session *s, const ad_array *a, uint64_t window, ad_slot *slot) {
+    int64_t none = 0, step = 1;
+    const ad_desc d = {
+        .buffer = a->buffer, .shape = &none, .strides = &step, .dtype = AD_UINT8, .ndim = 1, .form = AD_VIEW};
+    int status = ad__begin_ask(s);
+    if (status) return status;
+    ad__slot_init(slot, NULL, 0);
+    slot->own = true;
+    size_t mark = s->out.size;
+    ad__slot_add(s, slot);
+    return ad__ask(s, mark, ad__encode_fetch(&s->out, slot->request, &d, window, 0), slot);
+}
+
+/* The refusal of a window is no failure that the program needs to hear of. */
+static void forgive(ad_session *s, uint64_t number) {
+    pthread_mutex_lock(&s->lock);
+    if (s->deferred.number == number) s->deferred.status = 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static int share(ad_session *s, ad_host_window *w, int fd) {
+    const int64_t none = 0; /* it is needed also when a device is full */
+    uint64_t number = 0;
+    ad_array *a;
+    ad_slot slot = {0};
+    int status = ad_empty(s, AD_UINT8, 1, &none, &a);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    status = ad__pass_window(s, w->id, w->size, fd, &number);
+    for (int i = 0; status == 0 && i < 2; i++) { /* an earlier operation's failure is in the way once */
+        status = fetch_nothing(s, a, w->id, &slot);
+        if (status == AD_E_INTERRUPTED || slot.number == 0 || slot.number >= number) break;
+        if (i == 0) status = 0;
+    }
+    ad_array_release(a);
+    forgive(s, number);
+    return status;
+}
+
+/* ---- growing and shrinking ---- */
+
+static size_t growth(const ad_pool *pool, size_t size) {
+    size_t least = (size + PAGES - 1) & ~(PAGES - 1), wanted = pool->bytes;
+    if (wanted < LEAST_GROWTH) wanted = LEAST_GROWTH;
+    if (wanted > MOST_GROWTH) wanted = MOST_GROWTH;
+    if (wanted < least || pool->bytes + wanted > pool->limit) wanted = least;
+    return pool->bytes + wanted > pool->limit ? 0 : wanted;
+}
+
+/* How much to add. AD_E_UNSUPPORTED: there is no room even without the idle windows. */
+static int make_way(ad_session *s, ad_pool *pool, size_t size, size_t *more) {
+    for (int i = 0; i < 2; i++) {
+        pthread_mutex_lock(&ad__pools_lock);
+        *more = growth(pool, size);
+        pthread_mutex_unlock(&ad__pools_lock);
+        int status = *more || i ? 0 : ad__pool_shrink(s, pool, UINT64_MAX);
+        if (*more || status) return status;
+    }
+    return ad__fail(AD_E_UNSUPPORTED, "no more memory may be shared with the server");
+}
+
+static int refused(ad_pool *pool, int status, size_t size) {
+    if (status == AD_E_CONNECTION || status == AD_E_INTERRUPTED || status == AD_E_MEMORY) return status;
+    pthread_mutex_lock(&ad__pools_lock);
+    if (status == AD_E_LIMIT && size > PAGES) pool->limit = pool->bytes + size / 2; /* to be found in a few steps */
+    else if (status == AD_E_LIMIT && pool->bytes) pool->limit = pool->bytes;
+    else pool->off = true;
+    pthread_mutex_unlock(&ad__pools_lock);
+    return ad__fail(AD_E_UNSUPPORTED, "the server shares no more memory");
+}
+
+int ad__pool_grow(ad_session *s, ad_pool *pool, size_t size) {
+    size_t more;
+    int fd, status = make_way(s, pool, size, &more);
+    if (status) return status;
+    ad_host *whole = calloc(1, sizeof *whole);
+    ad_host_window *w = whole ? make_window(more, &fd) : NULL;
+    if (!w) {
+        free(whole);
+        return ad__fail(AD_E_UNSUPPORTED, "no memory to share with the server");
+    }
+    pthread_mutex_lock(&s->lock);
+    w->id = s->next_window++;
+    pthread_mutex_unlock(&s->lock);
+    status = share(s, w, fd);
+    if (status) {
+        free(whole);
+        ad__window_free(w);
+        return refused(pool, status, more);
+    }
+    pthread_mutex_lock(&ad__pools_lock);
+    ad__pool_add(pool, w, whole);
+    pthread_mutex_unlock(&ad__pools_lock);
+    return 0;
+}
+
+int ad__pool_shrink(ad_session *s, ad_pool *pool, uint64_t since) {
+    for (;;) {
+        pthread_mutex_lock(&ad__pools_lock);
+        ad_host_window *w = ad__pool_take_idle(pool, since);
+        pthread_mutex_unlock(&ad__pools_lock);
+        if (!w) return 0;
+        int status = ad__send_numbers(s, AD_REQ_WINDOW_DROP, 1, &w->id);
+        ad__window_free(w);
+        if (status) return status;
+    }
+}

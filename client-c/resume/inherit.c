@@ -1,0 +1,202 @@
+/* Sessions and fork. A child goes on with its parent's arrays in a session of its own, which the parent begins for it:
+ * before the fork it sends the server one end of a socket pair, behind all operations so far. Nothing is waited for.
+ * Where that cannot be (from another machine) the session is of no use to the child, which then opens another. */
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "client-c/interop/lend.h"
+#include "client-c/memory/windows.h"
+
+#define PATIENCE 2000000000u /* ns that a fork waits for the server to take what was sent */
+
+atomic_int ad__generation;
+_Thread_local uint64_t ad__fork_until;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
+static ad_session *sessions;
+
+void ad__inherit_add(ad_session *s) {
+    pthread_mutex_lock(&lock);
+    s->heir.fd = -1;
+    s->next = sessions;
+    s->link = &sessions;
+    if (s->next) s->next->link = &s->next;
+    sessions = s;
+    pthread_mutex_unlock(&lock);
+}
+
+void ad__inherit_remove(ad_session *s) {
+    pthread_mutex_lock(&lock);
+    *s->link = s->next;
+    if (s->next) s->next->link = s->link;
+    pthread_mutex_unlock(&lock);
+}
+
+bool ad_session_usable(const ad_session *s) { return !ad__foreign(s); }
+
+/* ---- before ---- */
+
+/* Only arrays are worth it. Besides them the program and its modules, which a child does not have, refer to the
+ * session. */
+static bool has_arrays(const ad_session *s) { return atomic_load(&s->refs) > 1 + atomic_load(&s->modules); }
+
+static bool worth_it(const ad_session *s) {
+    return s->welcomed && !s->dead && !ad__foreign(s) && has_arrays(s) && !ad__url_remote(&s->address) &&
+           s->ops - s->window.acked < s->window.ops;
+}
+
+/* All that has been encoded is on its way, and nobody writes. */
+static bool settled(const ad_session *s) {
+    return !s->comeback.lost && !s->writing && s->pass.fd < 0 && !ad__unsent(s) && s->out.size == 0;
+}
+
+/* True also where it will be sent some time, if need be over another connection. */
+static bool settle(ad_session *s) {
+    while (!settled(s) && !s->dead && ad__now() < ad__fork_until) {
+        if (s->writing) ad__wait_changed(s);
+        else if (s->comeback.lost || ad__push(s) != 0) break;
+    }
+    return (settled(s) || s->comeback.able) && !s->dead;
+}
+
+/* There is room for one descriptor that is on its way. One that waits for another connection is put by. */
+static bool may_pass(ad_session *s) {
+    if (!settle(s)) return false;
+    if (s->pass.fd >= 0 && s->comeback.lost && !s->writing) ad__shelve(s);
+    return s->pass.fd < 0;
+}
+
+static int make_pair(int end[2]) {
+    const struct timeval step = {.tv_usec = AD_WAIT_STEP_US};
+    const int room = AD_SEND_BUFFER, on = 1;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0) return -1;
+    setsockopt(end[0], SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
+    setsockopt(end[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+    setsockopt(end[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on); /* the server learns the child's process */
+    return 0;
+}
+
+static bool draw_key(ad_session *s) {
+    if (getrandom(&s->heir.key, sizeof s->heir.key, 0) != sizeof s->heir.key ||
+        getrandom(s->heir.secret, AD_SECRET, 0) != AD_SECRET)
+        return false;
+    s->heir.key |= AD_FORK_KEY;
+    return true;
+}
+
+/* The lock is held, and stays so until the fork. */
+static void prepare(ad_session *s) {
+    int end[2];
+    if (!worth_it(s) || !may_pass(s) || !draw_key(s) || make_pair(end) != 0) return;
+    if (ad__pass_fork(s, end[1], s->heir.key, s->heir.secret) == 0 && settle(s)) {
+        s->heir.fd = end[0];
+        return;
+    }
+    close(end[0]); /* the server will find that nobody is there */
+}
+
+static void before(void) {
+    pthread_mutex_lock(&lock);
+    ad__fork_until = ad__now() + PATIENCE;
+    for (ad_session *s = sessions; s; s = s->next) {
+        pthread_mutex_lock(&s->lock);
+        prepare(s);
+    }
+    ad__fork_until = 0;
+    ad__pools_before_fork();
+    ad__lend_before_fork();
+}
+
+/* ---- after ---- */
+
+static void close_heir(ad_session *s) {
+    if (s->heir.fd >= 0) close(s->heir.fd);
+    s->heir.fd = -1;
+}
+
+static void after_in_parent(void) {
+    ad__lend_forked(false);
+    ad__pools_forked();
+    for (ad_session *s = sessions; s; s = s->next) {
+        if (s->heir.fd >= 0 && s->comeback.able) ad__flusher_wake(s); /* it sees whether the message arrives */
+        close_heir(s);
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* A thread of the parent may have been in the middle of it. */
+static void renew_input(ad_session *s) {
+    ad_input fresh = {0};
+    if (s->reading) {
+        s->input = fresh;
+        if (ad__input_open(&s->input) != 0) s->dead = true;
+    }
+    s->input.begin = s->input.end = 0;
+    s->input.left = 0;
+    s->input.closed = false;
+    s->input.luck = 0;
+}
+
+/* What the parent has is the parent's; that it ends must not wait for the child. */
+static void close_all(ad_session *s) {
+    close(s->fd);
+    if (s->pass.fd >= 0) close(s->pass.fd);
+    if (s->carry.fd >= 0) close(s->carry.fd);
+    s->fd = s->pass.fd = s->carry.fd = -1;
+}
+
+static void renew(ad_session *s) {
+    close_all(s);
+    s->fd = s->heir.fd;
+    s->heir.fd = -1;
+    s->embedded.pid = 0; /* the parent's child */
+    s->generation = atomic_load(&ad__generation);
+    s->serial = ad__session_serial_next();
+    renew_input(s);
+    s->out.size = s->sending.size = s->frame = s->sent = s->frees_end = 0;
+    s->writing = s->again = s->reading = false;
+    s->ops = s->bytes = s->loaded = s->forked = 0;
+    ad__comeback_renew(s);
+    s->received = s->told = s->replied = 0;
+    s->window.acked = s->window.acked_bytes = 0;
+    s->window.first = s->window.count = 0;
+    s->slots = NULL;
+    s->waiters = 0;
+    s->stream = 0;
+    s->streams = false;
+    s->deferred.status = 0;
+    s->flusher_runs = s->parked = s->closing = false;
+    s->renewed = true;
+    if (s->pool) s->pool->left = true;
+    s->pool = NULL;
+}
+
+static void disown(ad_session *s) {
+    close_all(s);
+    ad__comeback_disown(s);
+    s->dead = true;
+}
+
+/* The thread that forked holds the locks, and is the only one here: those who waited are the parent's. */
+static void after_in_child(void) {
+    atomic_fetch_add_explicit(&ad__generation, 1, memory_order_relaxed);
+    for (ad_session *s = sessions; s; s = s->next) {
+        ad__session_conditions(s);
+        if (s->heir.fd >= 0) renew(s);
+        else if (s->fd >= 0) disown(s);
+        pthread_mutex_unlock(&s->lock);
+    }
+    ad__lend_forked(true);
+    ad__pools_in_child();
+    pthread_mutex_unlock(&lock);
+}
+
+static void watch(void) { pthread_atfork(before, after_in_parent, after_in_child); }
+
+void ad_watch_forks(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch);
+}

@@ -1,0 +1,262 @@
+/* Factorisations and what solves by them. */
+#include "kernels/cpu/call/linalg.h"
+#include "kernels/math.h"
+
+#include <string.h>
+
+namespace {
+
+using namespace ad;
+
+template <class T> T *matrix(const array &a, int64_t i) {
+    return reinterpret_cast<T *>(a.data) + i * rows(a) * columns(a);
+}
+
+double cube(int64_t n) { return double(n) * double(n) * double(n); }
+
+/* ---- cholesky ---- */
+
+/* By rows: zero above (or below) the diagonal. */
+template <class T> void clear_triangle(T *a, int64_t n, bool above) {
+    for (int64_t i = 0; i < n; i++)
+        if (above) std::fill(a + i * n + i + 1, a + (i + 1) * n, T(0));
+        else std::fill(a + i * n, a + i * n + i, T(0));
+}
+
+template <class T> int cholesky(ad_call *c, const array &out, bool upper) {
+    const int64_t n = rows(out);
+    return linalg_each(c, matrices(out), cube(n) / 3, 0, "Matrix is not positive definite", [&](int64_t i, char *) {
+        T *a = matrix<T>(out, i);
+        const int info = ad_lapack<T>::potrf(upper ? 'L' : 'U', int(n), a);
+        clear_triangle(a, n, !upper);
+        return info;
+    });
+}
+
+/* ---- qr ---- */
+
+/* The transpose of a by columns is a by rows, so its LQ factors by columns are those of a by rows. w: copies of the
+ * matrices, which may be q itself. */
+struct qr_job {
+    array w, q, r;
+    int64_t m, n;
+    bool in_place;
+};
+
+/* Rows of r from what gelqf left of one matrix. */
+template <class T> void take_r(const T *a, T *r, int64_t rows, int64_t n) {
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t zeros = std::min(i, n);
+        std::fill(r + i * n, r + i * n + zeros, T(0));
+        if (zeros < n) memcpy(r + i * n + zeros, a + i * n + zeros, size_t(n - zeros) * sizeof(T));
+    }
+}
+
+template <class T> int qr(ad_call *c, const qr_job &job) {
+    using lapack = ad_lapack<T>;
+    const int m = int(job.m), n = int(job.n), k = std::min(m, n), columns_of_q = int(columns(job.q));
+    ad_lapack_work<T> factor = {nullptr, nullptr, nullptr, -1, 0, 0}, make = factor;
+    int rc = linalg_ask(c, &factor, [&](const ad_lapack_work<T> &w) {
+        return lapack::gelqf(n, m, reinterpret_cast<T *>(job.w.data), w.work, w);
+    });
+    if (rc == 0)
+        rc = linalg_ask(c, &make, [&](const ad_lapack_work<T> &w) {
+            return lapack::make_q(columns_of_q, m, k, reinterpret_cast<T *>(job.q.data), w.work, w);
+        });
+    if (rc < 0) return rc;
+    factor.lwork = make.lwork = std::max(factor.lwork, make.lwork);
+    linalg_layout layout;
+    const uint64_t tau_at = layout.add(k * int64_t(sizeof(T)));
+    const linalg_work<T> work(&layout, factor);
+    return linalg_each(c, matrices(job.w), 4 * double(m) * n * k, layout.size,
+                       "Incorrect argument found while performing QR factorization", [&](int64_t i, char *scratch) {
+                           T *a = matrix<T>(job.w, i), *q = matrix<T>(job.q, i),
+                             *tau = reinterpret_cast<T *>(scratch + tau_at);
+                           const ad_lapack_work<T> w = work.at(scratch);
+                           const int info = lapack::gelqf(n, m, a, tau, w);
+                           if (info != 0) return info;
+                           take_r(a, matrix<T>(job.r, i), rows(job.r), n);
+                           for (int64_t row = 0; row < m && !job.in_place; row++)
+                               memcpy(q + row * columns_of_q, a + row * n, size_t(k) * sizeof(T));
+                           return lapack::make_q(columns_of_q, m, k, q, tau, w);
+                       });
+}
+
+/* The reflectors of LQ by columns are those of QR by rows; of complex matrices the factors tau are the conjugates. */
+template <class T> int qr_raw(ad_call *c, const array &w, const array &tau) {
+    const int m = int(rows(w)), n = int(columns(w)), k = std::min(m, n);
+    T *taus = reinterpret_cast<T *>(tau.data);
+    ad_lapack_work<T> factor = {nullptr, nullptr, nullptr, -1, 0, 0};
+    int rc = linalg_ask(c, &factor, [&](const ad_lapack_work<T> &work) {
+        return ad_lapack<T>::gelqf(n, m, reinterpret_cast<T *>(w.data), taus, work);
+    });
+    if (rc < 0) return rc;
+    linalg_layout layout;
+    const linalg_work<T> work(&layout, factor);
+    return linalg_each(c, matrices(w), 2 * double(m) * n * k, layout.size,
+                       "Incorrect argument found while performing QR factorization", [&](int64_t i, char *scratch) {
+                           T *found = taus + i * k;
+                           const int info = ad_lapack<T>::gelqf(n, m, matrix<T>(w, i), found, work.at(scratch));
+                           for (int j = 0; j < k; j++) found[j] = adm::conj(found[j]);
+                           return info;
+                       });
+}
+
+/* What is left when a has no elements: q is the first columns of the identity. */
+template <class T> void identity(const array &q) {
+    memset(q.data, 0, size_t(count(q)) * sizeof(T));
+    for (int64_t i = 0; i < matrices(q); i++)
+        for (int64_t j = 0; j < std::min(rows(q), columns(q)); j++) matrix<T>(q, i)[j * columns(q) + j] = T(1);
+}
+
+/* ---- lu, solve, inv: by columns, as the pivots are those of the rows ---- */
+
+template <class T> int lu(ad_call *c, const array &a, const array &pivots) {
+    const int64_t m = columns(a), n = rows(a), k = std::min(m, n); /* a is by columns */
+    return linalg_each(c, matrices(a), double(m) * double(n) * double(k), uint64_t(k) * sizeof(int), SINGULAR,
+                       [&](int64_t i, char *scratch) {
+                           int *found = reinterpret_cast<int *>(scratch);
+                           int64_t *to = reinterpret_cast<int64_t *>(pivots.data) + i * k;
+                           const int info = ad_lapack<T>::getrf(int(m), int(n), matrix<T>(a, i), found);
+                           for (int64_t j = 0; j < k; j++) to[j] = found[j] - 1;
+                           return info < 0 ? info : 0;
+                       });
+}
+
+template <class T> int solve(ad_call *c, const array &a, const array &b, int64_t n, int64_t k) {
+    return linalg_each(c, matrices(a), cube(n) / 3 + 2 * double(n) * double(n) * double(k), uint64_t(n) * sizeof(int),
+                       SINGULAR, [&](int64_t i, char *scratch) {
+                           int *pivots = reinterpret_cast<int *>(scratch);
+                           const int info = ad_lapack<T>::getrf(int(n), int(n), matrix<T>(a, i), pivots);
+                           T *x = reinterpret_cast<T *>(b.data) + i * n * k;
+                           return info != 0 ? info : ad_lapack<T>::getrs(int(n), int(k), matrix<T>(a, i), pivots, x);
+                       });
+}
+
+template <class T> int invert(ad_call *c, const array &a) {
+    const int n = int(rows(a));
+    ad_lapack_work<T> sizes = {nullptr, nullptr, nullptr, -1, 0, 0};
+    int rc = linalg_ask(c, &sizes, [&](const ad_lapack_work<T> &w) {
+        return ad_lapack<T>::getri(n, reinterpret_cast<T *>(a.data), w.iwork, w);
+    });
+    if (rc < 0) return rc;
+    linalg_layout layout;
+    const uint64_t pivots_at = layout.add(n * int64_t(sizeof(int)));
+    const linalg_work<T> work(&layout, sizes);
+    return linalg_each(c, matrices(a), 2 * cube(n), layout.size, SINGULAR, [&](int64_t i, char *scratch) {
+        int *pivots = reinterpret_cast<int *>(scratch + pivots_at);
+        const int info = ad_lapack<T>::getrf(n, n, matrix<T>(a, i), pivots);
+        return info != 0 ? info : ad_lapack<T>::getri(n, matrix<T>(a, i), pivots, work.at(scratch));
+    });
+}
+
+} // namespace
+
+int ad_call_cholesky(ad_call *c) {
+    const array in = linalg_input(c, 0);
+    array out;
+    int rc;
+    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, c->op->loop, &out)) < 0) return rc;
+    if (count(out) == 0) return 0;
+    c->run->wrote = true;
+    if ((rc = ad_call_copy(c, &out, &in)) < 0) return rc;
+    rc = visit_field(c->op->loop,
+                     [&](auto t) { return cholesky<typename decltype(t)::type>(c, out, c->op->param[0].as.b); });
+    return rc < 0 ? rc : ad_call_finish(c, 0, &out);
+}
+
+int ad_call_qr(ad_call *c) {
+    const array in = linalg_input(c, 0);
+    const int loop = c->op->loop;
+    qr_job job;
+    int rc;
+    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, loop, &job.q)) < 0 ||
+        (rc = linalg_output(c, 1, loop, &job.r)) < 0)
+        return rc;
+    job.m = rows(in);
+    job.n = columns(in);
+    job.in_place = columns(job.q) == job.n;
+    c->run->wrote = true;
+    if (job.m == 0 || job.n == 0) {
+        visit_field(loop, [&](auto t) { return identity<typename decltype(t)::type>(job.q), 0; });
+    } else if (matrices(in) > 0) {
+        if (job.in_place) rc = ad_call_copy(c, &(job.w = job.q), &in);
+        else rc = linalg_copy(c, in, loop, false, &job.w);
+        if (rc < 0) return rc;
+        rc = visit_field(loop, [&](auto t) { return qr<typename decltype(t)::type>(c, job); });
+    }
+    if (rc < 0 || (rc = ad_call_finish(c, 0, &job.q)) < 0) return rc;
+    return ad_call_finish(c, 1, &job.r);
+}
+
+int ad_call_qr_raw(ad_call *c) {
+    const array in = linalg_input(c, 0);
+    const int loop = c->op->loop;
+    array w, tau, h, by_columns;
+    int rc;
+    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_output(c, 0, loop, &h)) < 0 ||
+        (rc = linalg_output(c, 1, loop, &tau)) < 0)
+        return rc;
+    if (count(in) == 0) return 0;
+    if ((rc = linalg_copy(c, in, loop, false, &w)) < 0) return rc;
+    c->run->wrote = true;
+    rc = visit_field(loop, [&](auto t) { return qr_raw<typename decltype(t)::type>(c, w, tau); });
+    by_columns = transposed(w);
+    if (rc < 0 || (rc = ad_call_copy(c, &h, &by_columns)) < 0 || (rc = ad_call_finish(c, 0, &h)) < 0) return rc;
+    return ad_call_finish(c, 1, &tau);
+}
+
+int ad_call_lu(ad_call *c) {
+    const array in = linalg_input(c, 0);
+    array a, out, pivots, by_rows;
+    int rc;
+    if ((rc = linalg_fits(c, in)) < 0 || (rc = linalg_copy(c, in, c->op->loop, true, &a)) < 0 ||
+        (rc = ad_call_output(c, 0, c->op->loop, &out)) < 0 || (rc = linalg_output(c, 1, AD_INT64, &pivots)) < 0)
+        return rc;
+    if (count(in) == 0) return 0;
+    c->run->wrote = true;
+    rc = visit_field(c->op->loop, [&](auto t) { return lu<typename decltype(t)::type>(c, a, pivots); });
+    if (rc < 0) return rc;
+    by_rows = transposed(a);
+    if ((rc = ad_call_copy(c, &out, &by_rows)) < 0 || (rc = ad_call_finish(c, 0, &out)) < 0) return rc;
+    return ad_call_finish(c, 1, &pivots);
+}
+
+/* One matrix for many right sides is a single system: by columns they lie side by side. */
+int ad_call_solve(ad_call *c) {
+    const array a = linalg_input(c, 0), b = linalg_input(c, 1);
+    const int loop = c->op->loop;
+    array factor, out, x, by_rows;
+    int rc;
+    if ((rc = linalg_fits(c, a)) < 0 || (rc = linalg_fits(c, b)) < 0 || (rc = ad_call_output(c, 0, loop, &out)) < 0)
+        return rc;
+    if (count(out) == 0) return 0;
+    const bool shared = matrices(a) == 1;
+    const array sides = linalg_broadcast(b, out);
+    if ((rc = linalg_copy(c, shared ? a : linalg_broadcast(a, out), loop, true, &factor)) < 0 ||
+        (rc = linalg_copy(c, sides, loop, true, &x)) < 0)
+        return rc;
+    const int64_t n = rows(out), k = columns(out) * (shared ? matrices(out) : 1);
+    if (k > INT_MAX) return ad__fault(c->fault, AD_E_UNSUPPORTED, "more than %d right sides", INT_MAX);
+    rc = visit_field(loop, [&](auto t) { return solve<typename decltype(t)::type>(c, factor, x, n, k); });
+    if (rc < 0) return rc;
+    c->run->wrote = true;
+    by_rows = transposed(x);
+    if ((rc = ad_call_copy(c, &out, &by_rows)) < 0) return rc;
+    return ad_call_finish(c, 0, &out);
+}
+
+int ad_call_inv(ad_call *c) {
+    const array in = linalg_input(c, 0);
+    array a, out, by_rows;
+    int rc;
+    if ((rc = linalg_fits(c, in)) < 0 || (rc = ad_call_output(c, 0, c->op->loop, &out)) < 0) return rc;
+    if (count(out) == 0) return 0;
+    if ((rc = linalg_copy(c, in, c->op->loop, true, &a)) < 0) return rc;
+    rc = visit_field(c->op->loop, [&](auto t) { return invert<typename decltype(t)::type>(c, a); });
+    if (rc < 0) return rc;
+    c->run->wrote = true;
+    by_rows = transposed(a);
+    if ((rc = ad_call_copy(c, &out, &by_rows)) < 0) return rc;
+    return ad_call_finish(c, 0, &out);
+}

@@ -1,0 +1,139 @@
+/* searchsorted and bincount. */
+#include "kernels/call.h"
+
+#include <atomic>
+#include <string.h>
+
+#include "kernels/call_order.h"
+#include "kernels/cpu/backend/parallel.h"
+
+namespace {
+
+using namespace ad;
+
+constexpr int64_t SEARCH_GRAIN = 1 << 11;
+constexpr int64_t COUNT_GRAIN = 1 << 16;
+constexpr int64_t OWN_BINS = 1 << 14; /* bins up to which every thread counts into a table of its own */
+constexpr int GROUP = 8;              /* searches that go on together: their memory accesses overlap */
+
+/* Whether `e`, of the sorted array, lies before the place of `v`. */
+template <bool Right, class S> inline bool before(S e, S v) { return Right ? !sorts_before(v, e) : sorts_before(e, v); }
+
+template <bool Right, class S> void search_group(const S *x, int64_t n, const S *v, int m, int64_t *place) {
+    int64_t length = n;
+    for (int k = 0; k < m; k++) place[k] = 0;
+    while (length > 1) {
+        int64_t half = length / 2;
+        for (int k = 0; k < m; k++) place[k] += before<Right>(x[place[k] + half - 1], v[k]) ? half : 0;
+        length -= half;
+    }
+    if (n > 0)
+        for (int k = 0; k < m; k++) place[k] += before<Right>(x[place[k]], v[k]);
+}
+
+template <bool Right, class S> void search(const array *x, const array *v, const array *out) {
+    const walk<2> w = walk_of(*out, *v);
+    const int64_t out_step = w.inner(0), v_step = w.inner(1);
+    ad_cpu_parallel(w.count, SEARCH_GRAIN, [&](int64_t begin, int64_t end) {
+        w.runs(begin, end, [&](const int64_t(&at)[2], int64_t n, int64_t) {
+            S value[GROUP];
+            int64_t place[GROUP];
+            for (int64_t i = 0; i < n; i += GROUP) {
+                int m = n - i < GROUP ? int(n - i) : GROUP;
+                for (int k = 0; k < m; k++) value[k] = *reinterpret_cast<S *>(v->data + at[1] + (i + k) * v_step);
+                search_group<Right>(reinterpret_cast<const S *>(x->data), x->shape[0], value, m, place);
+                for (int k = 0; k < m; k++)
+                    *reinterpret_cast<int64_t *>(out->data + at[0] + (i + k) * out_step) = place[k];
+            }
+            return true;
+        });
+    });
+}
+
+/* ---- bincount ---- */
+
+int64_t value_at(const array *x, int64_t i) { return *reinterpret_cast<const int64_t *>(x->data + i * x->stride[0]); }
+
+int check_values(ad_call *c, const array *x, int64_t n, int64_t bins) {
+    std::atomic<int64_t> bad{n};
+    ad_cpu_parallel(n, COUNT_GRAIN, [&](int64_t begin, int64_t end) {
+        int64_t i = begin, old = bad.load();
+        while (i < end && uint64_t(value_at(x, i)) < uint64_t(bins)) i++;
+        while (i < end && i < old && !bad.compare_exchange_weak(old, i)) {}
+    });
+    if (bad.load() == n) return 0;
+    int64_t value = value_at(x, bad.load());
+    if (value < 0) return ad__fault(c->fault, AD_E_VALUE, "'list' argument must have no negative elements");
+    return ad__fault(c->fault, AD_E_VALUE, "bincount: the value %lld is not below the number of bins, %lld",
+                     (long long)value, (long long)bins);
+}
+
+/* Tables of their own for pieces of the input, added at the end. */
+int count_parallel(ad_call *c, const array *x, int64_t n, const array *out, int64_t bins) {
+    const int64_t pieces = ad_cpu_parallel_threads(), piece = (n + pieces - 1) / pieces;
+    int64_t *table = static_cast<int64_t *>(ad_call_workspace(c, uint64_t(pieces * bins) * 8));
+    if (table == nullptr) return AD_E_MEMORY;
+    memset(table, 0, size_t(pieces * bins) * 8);
+    ad_cpu_parallel(pieces, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; p++)
+            for (int64_t i = p * piece, last = i + piece < n ? i + piece : n; i < last; i++)
+                table[p * bins + value_at(x, i)]++;
+    });
+    c->run->wrote = true;
+    for (int64_t b = 0; b < bins; b++) {
+        int64_t sum = 0;
+        for (int64_t p = 0; p < pieces; p++) sum += table[p * bins + b];
+        *reinterpret_cast<int64_t *>(out->data + b * out->stride[0]) = sum;
+    }
+    return 0;
+}
+
+/* One after another: floats are then added in the order of the input. */
+template <class T> void count_serial(const array *x, int64_t n, const array *weights, const array *out, int64_t bins) {
+    const int64_t step = out->stride[0];
+    for (int64_t b = 0; b < bins; b++) *reinterpret_cast<T *>(out->data + b * step) = T(0);
+    ad_cpu_in_order(n, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            T *bin = reinterpret_cast<T *>(out->data + value_at(x, i) * step);
+            *bin += weights == nullptr ? T(1) : *reinterpret_cast<const T *>(weights->data + i * weights->stride[0]);
+        }
+    });
+}
+
+} // namespace
+
+int ad_call_searchsorted(ad_call *c) {
+    array x, v, out;
+    const int dtype = c->op->loop;
+    int rc;
+    if ((rc = ad_call_input_packed(c, 0, dtype, &x)) < 0 || (rc = ad_call_input(c, 1, dtype, &v)) < 0 ||
+        (rc = ad_call_output(c, 0, AD_INT64, &out)) < 0)
+        return rc;
+    c->run->wrote = true;
+    visit(dtype, [&](auto t) {
+        using S = typename decltype(t)::type;
+        if (c->op->param[0].as.b) search<true, S>(&x, &v, &out);
+        else search<false, S>(&x, &v, &out);
+    });
+    return ad_call_finish(c, 0, &out);
+}
+
+int ad_call_bincount(ad_call *c) {
+    array x, weights, out;
+    const bool weighted = c->op->nin > 1;
+    int rc;
+    if ((rc = ad_call_input(c, 0, AD_INT64, &x)) < 0 ||
+        (weighted && (rc = ad_call_input(c, 1, AD_FLOAT64, &weights)) < 0) ||
+        (rc = ad_call_output(c, 0, weighted ? AD_FLOAT64 : AD_INT64, &out)) < 0)
+        return rc;
+    const int64_t n = x.shape[0], bins = out.shape[0];
+    if ((rc = check_values(c, &x, n, bins)) < 0) return rc;
+    if (!weighted && n >= 2 * COUNT_GRAIN && bins <= OWN_BINS && ad_cpu_parallel_threads() > 1) {
+        if ((rc = count_parallel(c, &x, n, &out, bins)) < 0) return rc;
+        return ad_call_finish(c, 0, &out);
+    }
+    c->run->wrote = true;
+    if (weighted) count_serial<double>(&x, n, &weights, &out, bins);
+    else count_serial<int64_t>(&x, n, nullptr, &out, bins);
+    return ad_call_finish(c, 0, &out);
+}

@@ -1,0 +1,96 @@
+/* The cuda backend's table. */
+#include <new>
+
+#include "kernels/call.h"
+#include "kernels/cuda/backend/device.h"
+#include "kernels/cuda/backend/module.h"
+#include "kernels/cuda/backend/range.h"
+#include "protocol/infer.h"
+
+namespace {
+
+int dispatch(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
+    switch (op->opcode) {
+    case AD_REQ_UFUNC: return ad_cuda_ufunc(stream, op, run, fault);
+    case AD_REQ_REDUCE: return ad_cuda_reduce(stream, op, run, fault);
+    case AD_REQ_CALL:
+    case AD_REQ_QUERY: return ad__call_run(stream, op, run, fault);
+    default: return ad__fault(fault, AD_E_INTERNAL, "operation code %d has no place in a backend", op->opcode);
+    }
+}
+
+/* The one place where exceptions could cross into C. */
+int run_operation(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
+    ad_range range([op] { return ad__op_name(op); });
+    ad_faults *faults = &stream->device->faults;
+    int rc = ad_faults_check(faults, AD_SITE_run, fault);
+    if (rc < 0 || (rc = ad_cuda_enter(stream->device, fault)) < 0) return rc;
+    if (ad_faults_due(faults, AD_SITE_wild) && (rc = ad_cuda_wild(stream, fault)) < 0) return rc;
+    try {
+        return dispatch(stream, op, run, fault);
+    } catch (const std::bad_alloc &) {
+        return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    } catch (...) {
+        return ad__fault(fault, AD_E_INTERNAL, "the cuda backend failed unexpectedly");
+    }
+}
+
+int run_chain(ad_stream *stream, const ad_chain *chain, ad_run *run, ad_fault *fault) {
+    ad_range range([] { return "chain"; });
+    return ad_cuda_fuse(stream, chain, run, fault);
+}
+
+int run_launch(ad_stream *stream, const ad_launch *launch, ad_run *run, ad_fault *fault) {
+    ad_range range([] { return "kernel of a user"; });
+    return ad_cuda_launch(stream, launch, run, fault);
+}
+
+const ad_backend backend = {AD_BACKEND_VERSION,
+                            "cuda",
+                            true,
+                            ad_cuda_devices,
+                            ad_cuda_device_open,
+                            ad_cuda_device_close,
+                            ad_cuda_device_info,
+                            ad_cuda_device_plans,
+                            ad_cuda_slab_create,
+                            ad_cuda_slab_attach,
+                            ad_cuda_slab_close,
+                            ad_cuda_slab_create_plain,
+                            ad_cuda_slab_handle,
+                            ad_cuda_slab_import,
+                            ad_cuda_stream_open,
+                            ad_cuda_stream_close,
+                            ad_cuda_stream_wait,
+                            ad_cuda_event_open,
+                            ad_cuda_event_close,
+                            ad_cuda_event_record,
+                            ad_cuda_event_done,
+                            ad_cuda_event_elapsed,
+                            ad_cuda_stream_follow,
+                            ad_cuda_host_alloc,
+                            ad_cuda_host_free,
+                            ad_cuda_host_register,
+                            ad_cuda_host_unregister,
+                            ad_cuda_check_open,
+                            ad_cuda_check_close,
+                            ad_cuda_check_fault,
+                            ad_cuda_zero,
+                            ad_cuda_upload,
+                            ad_cuda_upload_pinned,
+                            ad_cuda_download,
+                            ad_cuda_move,
+                            run_operation,
+                            run_chain,
+                            ad_cuda_module_job,
+                            ad_cuda_module_open,
+                            ad_cuda_module_close,
+                            ad_cuda_module_kernel,
+                            ad_cuda_module_global,
+                            ad_cuda_kernel_info,
+                            ad_cuda_kernel_set,
+                            run_launch};
+
+} // namespace
+
+extern "C" const ad_backend *ad_backend_get(void) { return &backend; }

@@ -1,0 +1,81 @@
+/* Eigenvalues and eigenvectors of any square matrices. */
+#include "kernels/cuda/call/linalg/solver.h"
+
+namespace {
+
+using namespace ad;
+
+/* a and the vectors by columns. cuSOLVER gives the values of real matrices as complex numbers, but of the vectors the
+ * parts: these go to own. */
+struct eig_job {
+    array a, values, vectors, own;
+    cusolverEigMode_t mode;
+    int *info;
+};
+
+int eig_each(const ad_solver &s, const eig_job &job) {
+    const int64_t n = rows(job.a), matrix = n * n * s.size, value = itemsize(job.values.dtype);
+    const cudaDataType pair = s.real == CUDA_R_64F ? CUDA_C_64F : CUDA_C_32F;
+    char *vectors = job.mode == CUSOLVER_EIG_MODE_VECTOR ? job.own.data : job.a.data; /* else not looked at */
+    ad_solver_room room;
+    int rc = s.check(cusolverDnXgeev_bufferSize(s.handle, s.parameters, CUSOLVER_EIG_MODE_NOVECTOR, job.mode, n, s.data,
+                                                job.a.data, n, pair, job.values.data, s.data, vectors, n, s.data,
+                                                vectors, n, s.data, &room.device_size, &room.host_size),
+                     "Xgeev");
+    if (rc == 0) rc = room.open(s.c);
+    for (int64_t i = 0; i < matrices(job.a) && rc == 0; i++)
+        rc = s.check(cusolverDnXgeev(s.handle, s.parameters, CUSOLVER_EIG_MODE_NOVECTOR, job.mode, n, s.data,
+                                     job.a.data + i * matrix, n, pair, job.values.data + i * n * value, s.data,
+                                     vectors + i * matrix, n, s.data, vectors + i * matrix, n, s.data, room.device,
+                                     room.device_size, room.host.get(), room.host_size, job.info + i),
+                     "Xgeev");
+    return rc;
+}
+
+/* What is not finite would keep iterations from ending. */
+int eig(ad_call *c, eig_job *job) {
+    const int64_t batch = matrices(job->a);
+    ad_solver s;
+    int rc;
+    if ((rc = s.open(c)) < 0 || (rc = ad_linalg_infos(c, batch + 1, &job->info)) < 0 ||
+        (rc = ad_linalg_clean(c, &job->a, job->info + batch)) < 0 || (rc = eig_each(s, *job)) < 0)
+        return rc;
+    return ad_linalg_report(c, job->info, batch + 1, AD_CHECK_linalg_eigh);
+}
+
+/* Room for the vectors, in the type that cuSOLVER gives them in and in their own. */
+int vectors_room(ad_call *c, eig_job *job) {
+    int rc;
+    job->own = job->vectors = job->a;
+    job->vectors.dtype = complex_dtype(c->op->loop);
+    if ((rc = linalg_scratch(c, &job->own)) < 0) return rc;
+    if (job->vectors.dtype != job->own.dtype) return linalg_scratch(c, &job->vectors);
+    job->vectors = job->own;
+    return 0;
+}
+
+int run_eig(ad_call *c, bool vectors) {
+    const array in = linalg_input(c, 0);
+    const int loop = c->op->loop, wide = complex_dtype(loop);
+    eig_job job = {};
+    array out;
+    int rc;
+    if ((rc = linalg_output(c, 0, wide, &job.values)) < 0 || (vectors && (rc = ad_call_output(c, 1, wide, &out)) < 0))
+        return rc;
+    if (count(in) == 0) return 0;
+    if ((rc = ad_linalg_fits(c, in)) < 0 || (rc = linalg_copy(c, in, loop, true, &job.a)) < 0 ||
+        (vectors && (rc = vectors_room(c, &job)) < 0))
+        return rc;
+    job.mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
+    c->run->wrote = true;
+    if ((rc = eig(c, &job)) < 0 || (rc = ad_call_finish(c, 0, &job.values)) < 0 || !vectors) return rc;
+    if (wide != loop && (rc = ad_linalg_join(c, &job.vectors, job.own.data, &job.values)) < 0) return rc;
+    const array by_rows = transposed(job.vectors);
+    if ((rc = ad_call_copy(c, &out, &by_rows)) < 0) return rc;
+    return ad_call_finish(c, 1, &out);
+}
+
+} // namespace
+
+int ad_call_eig(ad_call *c) { return run_eig(c, true); }
+int ad_call_eigvals(ad_call *c) { return run_eig(c, false); }

@@ -1,0 +1,102 @@
+/* matmul: layouts and batches. The products themselves are in call_matmul_blas.cu and loops.cu. */
+#include "kernels/cuda/call/matmul/matmul.h"
+
+#include <initializer_list>
+
+#include "kernels/cuda/backend/device.h"
+
+namespace {
+
+using namespace ad;
+
+ad_cuda_matrix matrix_of(const array *a) {
+    const int r = a->ndim - 2, k = a->ndim - 1;
+    return {a->data, a->shape[r], a->shape[k], a->stride[r], a->stride[k]};
+}
+
+ad_cuda_matrix transposed(const ad_cuda_matrix &m) { return {m.data, m.columns, m.rows, m.column_step, m.row_step}; }
+
+bool by_blas(int dtype) {
+    switch (dtype) {
+    case AD_FLOAT16:
+    case AD_BFLOAT16:
+    case AD_FLOAT32:
+    case AD_FLOAT64:
+    case AD_COMPLEX64:
+    case AD_COMPLEX128: return true;
+    default: return false;
+    }
+}
+
+bool by_rows(const ad_cuda_matrix &m, int64_t size) {
+    return (m.columns == 1 || m.column_step == size) && (m.rows == 1 || m.row_step >= m.columns * size);
+}
+
+int zero(ad_call *c, const array *out) {
+    static const char nothing[16] = {};
+    array from = *out;
+    int rc;
+    if ((from.data = static_cast<char *>(ad_call_workspace(c, 16))) == nullptr) return AD_E_MEMORY;
+    if ((rc = ad__call_store(c, from.data, nothing, int(itemsize(out->dtype)))) < 0) return rc;
+    for (int i = 0; i < from.ndim; i++) from.stride[i] = 0;
+    return ad_call_copy(c, out, &from);
+}
+
+/* Make the result's rows contiguous: where its columns are, the transposed product is computed (1 is returned), where
+ * neither is, *out becomes scratch memory. */
+int lay_out(ad_call *c, ad_cuda_product *p, array *out) {
+    const int64_t size = itemsize(out->dtype);
+    const bool takes = ad_cuda_matmul_takes(out);
+    p->c = matrix_of(out);
+    if (takes && by_rows(p->c, size)) return 0;
+    if (takes) {
+        const ad_cuda_matrix a = p->a;
+        p->a = transposed(p->b);
+        p->b = transposed(a);
+        p->c = transposed(p->c);
+        return 1;
+    }
+    const int64_t bytes = pack(out);
+    out->data = static_cast<char *>(ad_call_workspace(c, uint64_t(bytes)));
+    p->c = matrix_of(out);
+    return out->data == nullptr ? AD_E_MEMORY : 0;
+}
+
+int multiply(ad_call *c, array *a, array *b, array *out) {
+    const bool blas = by_blas(out->dtype);
+    const int ndim = out->ndim;
+    ad_cuda_product p;
+    int rc;
+    if (blas)
+        for (array *x : {a, b})
+            if (!ad_cuda_matmul_takes(x) && (rc = ad_call_packed(c, x, x->dtype, x->ndim - 2, x)) < 0) return rc;
+    p.dtype = out->dtype;
+    p.a = matrix_of(a);
+    p.b = matrix_of(b);
+    p.c = matrix_of(out);
+    const int flipped = blas ? lay_out(c, &p, out) : 0;
+    if (flipped < 0) return flipped;
+    const array *first = flipped ? b : a, *second = flipped ? a : b;
+    for (int i = 0; i < ndim - 2; i++)
+        p.batch.add(out->shape[i],
+                    {out->stride[i], broadcast_stride(*first, i, ndim), broadcast_stride(*second, i, ndim)});
+    c->run->wrote = true;
+    return blas ? ad_cuda_matmul_blas(c, &p) : ad_cuda_matmul_loops(c, &p);
+}
+
+} // namespace
+
+int ad_call_matmul(ad_call *c) {
+    const int dtype = c->op->loop;
+    array a, b, out;
+    int rc;
+    if ((rc = ad_call_input(c, 0, dtype, &a)) < 0 || (rc = ad_call_input(c, 1, dtype, &b)) < 0 ||
+        (rc = ad_call_output(c, 0, dtype, &out)) < 0)
+        return rc;
+    if (count(out) == 0) return 0;
+    if (a.shape[a.ndim - 1] == 0) {
+        c->run->wrote = true;
+        if ((rc = zero(c, &out)) < 0) return rc;
+    } else if ((rc = multiply(c, &a, &b, &out)) < 0) return rc;
+    return ad_call_finish(c, 0, &out);
+}

@@ -1,0 +1,206 @@
+/* searchsorted and bincount. */
+#include "kernels/call.h"
+#include "kernels/call_order.h"
+#include "kernels/cuda/backend/checks.h"
+#include "kernels/cuda/backend/device.h"
+
+namespace {
+
+using namespace ad;
+
+constexpr int THREADS = 256, EACH = 4; /* searches of a thread: their memory accesses overlap */
+constexpr int64_t SHARED_BINS = 4096;  /* that a block counts in shared memory */
+constexpr int64_t ELEMENTS = 64;       /* that a thread counts at least before its block adds up */
+
+/* ---- searchsorted ---- */
+
+struct searching {
+    const char *x;
+    char *v, *out;
+    int64_t n, values;
+    bool right;
+    int ndim;
+    int64_t shape[AD_MAX_NDIM], stride[AD_MAX_NDIM][2];
+};
+
+__device__ void locate(const searching &s, int64_t i, int64_t *out, int64_t *v) {
+    *out = *v = 0;
+    for (int d = s.ndim - 1; d >= 0; d--) {
+        int64_t at = i;
+        if (d > 0) {
+            at = i % s.shape[d];
+            i /= s.shape[d];
+        }
+        *out += at * s.stride[d][0];
+        *v += at * s.stride[d][1];
+    }
+}
+
+template <class S> __device__ bool before(S e, S v, bool right) {
+    return right ? !sorts_before(v, e) : sorts_before(e, v);
+}
+
+template <class S> __global__ void __launch_bounds__(THREADS) search(const __grid_constant__ searching s) {
+    const int64_t first = int64_t(blockIdx.x) * (THREADS * EACH) + threadIdx.x;
+    const S *x = reinterpret_cast<const S *>(s.x);
+    int64_t out[EACH], place[EACH];
+    S v[EACH];
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        int64_t at;
+        place[i] = 0;
+        if (first + i * THREADS >= s.values) continue;
+        locate(s, first + i * THREADS, &out[i], &at);
+        v[i] = *reinterpret_cast<const S *>(s.v + at);
+    }
+    for (int64_t length = s.n; length > 1;) {
+        const int64_t half = length / 2;
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            if (first + i * THREADS < s.values && before(x[place[i] + half - 1], v[i], s.right)) place[i] += half;
+        length -= half;
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; i++)
+        if (first + i * THREADS < s.values) {
+            if (s.n > 0 && before(x[place[i]], v[i], s.right)) place[i]++;
+            *reinterpret_cast<int64_t *>(s.out + out[i]) = place[i];
+        }
+}
+
+/* ---- bincount ---- */
+
+struct counting {
+    const char *x, *weights; /* NULL: 1 each */
+    char *out;
+    int64_t x_step, weights_step, out_step, n, bins, each; /* elements of a block */
+    ad_check *check;
+};
+
+__device__ void add_to(int64_t *to, unsigned long long n) { atomicAdd(reinterpret_cast<unsigned long long *>(to), n); }
+__device__ void add_to(unsigned *to, unsigned n) { atomicAdd(to, n); }
+__device__ void add_to(double *to, double v) { atomicAdd(to, v); }
+
+__device__ bool bin_of(const counting &k, int64_t i, int64_t *bin) {
+    *bin = *reinterpret_cast<const int64_t *>(k.x + i * k.x_step);
+    if (uint64_t(*bin) < uint64_t(k.bins)) return true;
+    ad_cuda_report(k.check, *bin < 0 ? AD_CHECK_bincount_negative : AD_CHECK_bincount_high, *bin, k.bins, 0);
+    return false;
+}
+
+template <class T> __device__ T weight_of(const counting &k, int64_t i) {
+    if constexpr (same<T, double>) return *reinterpret_cast<const double *>(k.weights + i * k.weights_step);
+    else return T(1);
+}
+
+/* T: what is counted in in shared memory (unsigned or double), O: of the result. */
+template <class T, class O> __global__ void __launch_bounds__(THREADS)
+    count_shared(const __grid_constant__ counting k) {
+    extern __shared__ __align__(16) char memory[];
+    T *table = reinterpret_cast<T *>(memory);
+    for (int b = int(threadIdx.x); b < k.bins; b += THREADS) table[b] = T(0);
+    __syncthreads();
+    const int64_t begin = int64_t(blockIdx.x) * k.each, end = min(begin + k.each, k.n);
+    int64_t i = begin + threadIdx.x;
+    for (; i + 3 * THREADS < end; i += 4 * THREADS) {
+        int64_t bin[4];
+        bool good[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++) good[j] = bin_of(k, i + j * THREADS, &bin[j]);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (good[j]) add_to(&table[bin[j]], weight_of<T>(k, i + j * THREADS));
+    }
+    for (; i < end; i += THREADS) {
+        int64_t bin;
+        if (bin_of(k, i, &bin)) add_to(&table[bin], weight_of<T>(k, i));
+    }
+    __syncthreads();
+    for (int b = int(threadIdx.x); b < k.bins; b += THREADS)
+        if (table[b] != T(0)) add_to(reinterpret_cast<O *>(k.out + b * k.out_step), table[b]);
+}
+
+template <class T, class O> __global__ void __launch_bounds__(THREADS) count_far(const __grid_constant__ counting k) {
+    const int64_t step = int64_t(gridDim.x) * THREADS;
+    for (int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x; i < k.n; i += step) {
+        int64_t bin;
+        if (bin_of(k, i, &bin)) add_to(reinterpret_cast<O *>(k.out + bin * k.out_step), weight_of<T>(k, i));
+    }
+}
+
+/* Zero, as an integer and as a double. */
+__global__ void __launch_bounds__(THREADS) clear_bins(const __grid_constant__ counting k) {
+    const int64_t b = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (b < k.bins) *reinterpret_cast<int64_t *>(k.out + b * k.out_step) = 0;
+}
+
+template <class T, class O> void count_all(ad_call *c, counting *k) {
+    const int64_t most = c->stream->device->multiprocessors * 8, least = THREADS * ELEMENTS;
+    int64_t blocks = (k->n + least - 1) / least;
+    blocks = blocks < most ? blocks : most;
+    k->each = (k->n + blocks - 1) / blocks;
+    if (k->bins > SHARED_BINS || k->n < k->bins || k->each >= int64_t(UINT32_MAX))
+        count_far<T, O><<<int(blocks), THREADS, 0, c->stream->cuda>>>(*k);
+    else count_shared<T, O><<<int(blocks), THREADS, size_t(k->bins) * sizeof(T), c->stream->cuda>>>(*k);
+}
+
+} // namespace
+
+int ad_call_searchsorted(ad_call *c) {
+    array x, v, out;
+    const int dtype = c->op->loop;
+    int rc;
+    if ((rc = ad_call_input_packed(c, 0, dtype, &x)) < 0 || (rc = ad_call_input(c, 1, dtype, &v)) < 0 ||
+        (rc = ad_call_output(c, 0, AD_INT64, &out)) < 0)
+        return rc;
+    if (count(out) == 0) return 0;
+    c->run->wrote = true;
+    const walk<2> w = walk_of(out, v);
+    searching s;
+    s.x = x.data;
+    s.v = v.data;
+    s.out = out.data;
+    s.n = x.shape[0];
+    s.values = w.count;
+    s.right = c->op->param[0].as.b;
+    s.ndim = w.ndim;
+    for (int i = 0; i < w.ndim; i++) {
+        s.shape[i] = w.shape[i];
+        for (int k = 0; k < 2; k++) s.stride[i][k] = w.stride[i][k];
+    }
+    const int64_t blocks = (s.values + THREADS * EACH - 1) / (THREADS * EACH);
+    visit(dtype, [&](auto t) {
+        using S = typename decltype(t)::type;
+        search<S><<<unsigned(blocks), THREADS, 0, c->stream->cuda>>>(s);
+    });
+    if ((rc = ad_cuda_launched("searchsorted", c->fault)) < 0) return rc;
+    return ad_call_finish(c, 0, &out);
+}
+
+int ad_call_bincount(ad_call *c) {
+    array x, weights, out;
+    const bool weighted = c->op->nin > 1;
+    int rc;
+    if ((rc = ad_call_input(c, 0, AD_INT64, &x)) < 0 ||
+        (weighted && (rc = ad_call_input(c, 1, AD_FLOAT64, &weights)) < 0) ||
+        (rc = ad_call_output(c, 0, weighted ? AD_FLOAT64 : AD_INT64, &out)) < 0)
+        return rc;
+    counting k = {x.data,
+                  weighted ? weights.data : nullptr,
+                  out.data,
+                  x.stride[0],
+                  weighted ? weights.stride[0] : 0,
+                  out.stride[0],
+                  x.shape[0],
+                  out.shape[0],
+                  0,
+                  c->run->check};
+    c->run->wrote = c->run->checked = true;
+    if (k.bins > 0) clear_bins<<<unsigned((k.bins + THREADS - 1) / THREADS), THREADS, 0, c->stream->cuda>>>(k);
+    if (k.n > 0) {
+        if (weighted) count_all<double, double>(c, &k);
+        else count_all<unsigned, int64_t>(c, &k);
+    }
+    if ((rc = ad_cuda_launched("bincount", c->fault)) < 0) return rc;
+    return ad_call_finish(c, 0, &out);
+}

@@ -1,0 +1,49 @@
+/* CUB's radix sort of one row. Every type costs seconds to compile and a quarter of a megabyte. */
+#ifndef AD_KERNELS_CUDA_CALL_SORT_RADIX_CUH
+#define AD_KERNELS_CUDA_CALL_SORT_RADIX_CUH
+
+#include <cub/device/device_radix_sort.cuh>
+
+#include "kernels/cuda/call/sort/sort.h"
+
+/* A floating-point number as CUB is to see it: as its own does, both zeros alike, but with the NaNs whose sign is set
+ * after all others too. Their keys, the least `Nans` ones, wrap around. */
+template <class U, U Nans> struct ad_radix_float { U bits; };
+template <class U, U Nans> inline constexpr bool cuda::is_floating_point_v<ad_radix_float<U, Nans>> = true;
+
+CUB_NAMESPACE_BEGIN
+template <class U, U Nans> struct NumericTraits<ad_radix_float<U, Nans>> {
+    using UnsignedBits = U;
+    static constexpr U SIGN = U(U(1) << (8 * sizeof(U) - 1)), ALL = U(~U(0));
+    static _CCCL_HOST_DEVICE _CCCL_FORCEINLINE U TwiddleIn(U b) { return U(U(b ^ (b & SIGN ? ALL : SIGN)) - Nans); }
+    static _CCCL_HOST_DEVICE _CCCL_FORCEINLINE U TwiddleOut(U b) {
+        const U key = U(b + Nans);
+        return U(key ^ (key & SIGN ? SIGN : ALL));
+    }
+    static constexpr U LOWEST_KEY = U(U(~Nans)),
+                       MAX_KEY = U(~U(Nans - 1)); /* -inf; the NaN whose key is the greatest */
+};
+CUB_NAMESPACE_END
+
+template <class T>
+cudaError_t ad_radix_row(void *memory, size_t *size, const char *in, char *out, int n, int end, cudaStream_t stream) {
+    return cub::DeviceRadixSort::SortKeys(memory, *size, reinterpret_cast<const T *>(in), reinterpret_cast<T *>(out), n,
+                                          0, end, stream);
+}
+
+template <class K>
+cudaError_t ad_radix_pairs_row(void *memory, size_t *size, ad_radix_pairs *p, int n, cudaStream_t stream) {
+    cub::DoubleBuffer<K> keys(static_cast<K *>(p->keys[p->at]), static_cast<K *>(p->keys[1 - p->at]));
+    cub::DoubleBuffer<uint32_t> index(p->index[p->at], p->index[1 - p->at]);
+    const cudaError_t error = cub::DeviceRadixSort::SortPairs(memory, *size, keys, index, n, 0, p->end, stream);
+    if (memory != nullptr && index.selector != 0) p->at = 1 - p->at;
+    return error;
+}
+
+#define AD_RADIX(name, T)                                                                          \
+    cudaError_t ad_cuda_radix_##name(void *memory, size_t *size, const char *in, char *out, int n, \
+                                     cudaStream_t stream) {                                        \
+        return ad_radix_row<T>(memory, size, in, out, n, 8 * int(sizeof(T)), stream);              \
+    }
+
+#endif

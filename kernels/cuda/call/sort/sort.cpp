@@ -1,0 +1,286 @@
+/* sort and argsort on the device. Long rows of real types are sorted by radix one after the other, short ones together
+ * by merging; complex numbers by sorting indices by keys. Elements of equal keys keep their order throughout. */
+#include "kernels/cuda/call/sort/sort.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/backend/device.h"
+
+namespace {
+
+using namespace ad;
+
+constexpr int64_t GROUP = int64_t(1) << 26; /* elements of short rows that are sorted together */
+constexpr int64_t LONG_ROW = 1 << 16;       /* elements from which a row is sorted by radix, */
+constexpr int64_t LONGER_ROW = 1 << 18;     /* and if there are many rows */
+constexpr int64_t FEW_ROWS = 8;
+/* Elements that one radix sort takes; longer rows are merged from such runs. */
+constexpr int64_t RUN = AD_RADIX_MOST / AD_MERGE_TILE * AD_MERGE_TILE;
+
+/* Rows to sort: packed, along the last axis. */
+struct rows {
+    ad_call *c;
+    int dtype;
+    const char *x;
+    char *out; /* values, or int64 indices */
+    int64_t count, n;
+    bool by_radix() const { return n >= LONGER_ROW || (n >= LONG_ROW && count <= FEW_ROWS); }
+};
+
+template <class T> int workspace(ad_call *c, uint64_t bytes, T **out) {
+    *out = static_cast<T *>(ad_call_workspace(c, bytes));
+    return *out == nullptr ? AD_E_MEMORY : 0;
+}
+
+/* ---- values ---- */
+
+struct radix_row {
+    ad_radix_values *sort;
+    bool carried; /* as another type */
+};
+
+radix_row radix_of(int dtype) {
+    switch (dtype) {
+    case AD_BOOL:
+    case AD_INT8: return {ad_cuda_radix_uint8, true};
+    case AD_UINT8: return {ad_cuda_radix_uint8, false};
+    case AD_INT16: return {ad_cuda_radix_int16, false};
+    case AD_UINT16: return {ad_cuda_radix_int16, true};
+    case AD_INT32: return {ad_cuda_radix_int32, false};
+    case AD_UINT32: return {ad_cuda_radix_int32, true};
+    case AD_INT64: return {ad_cuda_radix_int64, false};
+    case AD_UINT64: return {ad_cuda_radix_int64, true};
+    case AD_FLOAT16: return {ad_cuda_radix_float16, false};
+    case AD_BFLOAT16: return {ad_cuda_radix_bfloat16, false};
+    case AD_FLOAT32: return {ad_cuda_radix_float32, false};
+    default: return {ad_cuda_radix_float64, false};
+    }
+}
+
+/* Sorted runs of values into one row, as keys. */
+int merge_values(const rows *r, char *values) {
+    ad_merge m = {{}, {}, 0, r->dtype, 1, r->n};
+    int rc;
+    for (int i = 0; i < 2; i++)
+        if ((rc = workspace(r->c, uint64_t(r->n * ad_cuda_key_size(r->dtype)), &m.keys[i])) < 0) return rc;
+    if ((rc = ad_cuda_keys(r->c, r->dtype, AD_KEYS_VALUES, values, r->n, m.keys[0])) < 0 ||
+        (rc = ad_cuda_merge_runs(r->c, &m, RUN)) < 0)
+        return rc;
+    return ad_cuda_from_keys(r->c, r->dtype, m.keys[m.at], r->n, values);
+}
+
+int radix_values(const rows *r) {
+    const radix_row radix = radix_of(r->dtype);
+    const int64_t size = itemsize(r->dtype), all = r->count * r->n;
+    const int most = int(std::min(r->n, RUN));
+    const char *from = r->x;
+    char *memory;
+    size_t wanted = 0;
+    int rc = ad_cuda_status(radix.sort(nullptr, &wanted, nullptr, nullptr, most, r->c->stream->cuda), "sorting",
+                            r->c->fault);
+    if (rc < 0 || (rc = workspace(r->c, wanted, &memory)) < 0) return rc;
+    if (radix.carried) {
+        char *carried;
+        if ((rc = workspace(r->c, uint64_t(all * size), &carried)) < 0 ||
+            (rc = ad_cuda_carry(r->c, r->dtype, r->x, all, carried, false)) < 0)
+            return rc;
+        from = carried;
+    }
+    for (int64_t row = 0; row < r->count; row++)
+        for (int64_t at = 0; at < r->n; at += RUN) {
+            const int64_t offset = (row * r->n + at) * size;
+            size_t room = wanted;
+            const cudaError_t error = radix.sort(memory, &room, from + offset, r->out + offset,
+                                                 int(std::min(r->n - at, RUN)), r->c->stream->cuda);
+            if ((rc = ad_cuda_status(error, "sorting", r->c->fault)) < 0) return rc;
+        }
+    if (radix.carried && (rc = ad_cuda_carry(r->c, r->dtype, r->out, all, r->out, true)) < 0) return rc;
+    for (int64_t row = 0; row < r->count && r->n > RUN; row++)
+        if ((rc = merge_values(r, r->out + row * r->n * size)) < 0) return rc;
+    return 0;
+}
+
+int merged_values(const rows *r) {
+    const int64_t size = itemsize(r->dtype), group = std::min(r->count, std::max<int64_t>(1, GROUP / r->n));
+    ad_merge m = {{}, {}, 0, r->dtype, group, r->n};
+    int rc;
+    for (int i = 0; i < 2; i++)
+        if ((rc = workspace(r->c, uint64_t(group * r->n * ad_cuda_key_size(r->dtype)), &m.keys[i])) < 0) return rc;
+    for (int64_t row = 0; row < r->count; row += group) {
+        m.rows = std::min(group, r->count - row);
+        const int64_t offset = row * r->n * size, all = m.rows * r->n;
+        if ((rc = ad_cuda_keys(r->c, r->dtype, AD_KEYS_VALUES, r->x + offset, all, m.keys[m.at])) < 0 ||
+            (rc = ad_cuda_sort_tiles(r->c, &m, false)) < 0 || (rc = ad_cuda_merge_runs(r->c, &m, AD_MERGE_TILE)) < 0 ||
+            (rc = ad_cuda_from_keys(r->c, r->dtype, m.keys[m.at], all, r->out + offset)) < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- indices ---- */
+
+/* Buffers that rows of keys and indices are sorted in, some rows at a time. */
+struct indexing {
+    const rows *r;
+    ad_merge m;
+    char *memory; /* of the radix sort */
+    size_t wanted;
+};
+
+bool has_second(int dtype) { return dtype == AD_COMPLEX128; }
+
+cudaError_t radix_pairs(const indexing *ix, void *memory, size_t *size, ad_radix_pairs *p, int n) {
+    const cudaStream_t stream = ix->r->c->stream->cuda;
+    if (ad_cuda_key_size(ix->r->dtype) == 4) return ad_cuda_radix_pairs32(memory, size, p, n, stream);
+    return ad_cuda_radix_pairs64(memory, size, p, n, stream);
+}
+
+int key_end(int dtype) {
+    const int bits = int(8 * itemsize(dtype));
+    return dtype == AD_BOOL ? 1 : std::min(bits, 8 * ad_cuda_key_size(dtype));
+}
+
+int indexing_init(indexing *ix, const rows *r) {
+    const bool radix = r->by_radix();
+    const int64_t group = radix ? 1 : std::min(r->count, std::max<int64_t>(1, GROUP / r->n)), n = group * r->n;
+    ix->r = r;
+    ix->m = {{}, {}, 0, r->dtype, group, r->n};
+    ix->memory = nullptr;
+    ix->wanted = 0;
+    int rc;
+    for (int i = 0; i < 2; i++)
+        if ((rc = workspace(r->c, uint64_t(n * ad_cuda_key_size(r->dtype)), &ix->m.keys[i])) < 0 ||
+            (rc = workspace(r->c, uint64_t(n) * 4, &ix->m.index[i])) < 0)
+            return rc;
+    if (!radix) return 0;
+    ad_radix_pairs p = {{}, {}, 0, key_end(r->dtype)};
+    rc = ad_cuda_status(radix_pairs(ix, nullptr, &ix->wanted, &p, int(std::min(r->n, RUN))), "sorting", r->c->fault);
+    return rc < 0 ? rc : workspace(r->c, ix->wanted, &ix->memory);
+}
+
+/* A run that has ended up in the other buffer than those before it. */
+int move_run(ad_call *c, const ad_radix_pairs *p, int to, int64_t n, int64_t size) {
+    const cudaStream_t stream = c->stream->cuda;
+    cudaError_t error =
+        cudaMemcpyAsync(p->keys[to], p->keys[1 - to], size_t(n * size), cudaMemcpyDeviceToDevice, stream);
+    if (error == cudaSuccess)
+        error = cudaMemcpyAsync(p->index[to], p->index[1 - to], size_t(n) * 4, cudaMemcpyDeviceToDevice, stream);
+    return ad_cuda_status(error, "sorting", c->fault);
+}
+
+int radix_runs(indexing *ix) {
+    ad_merge *m = &ix->m;
+    const int64_t size = ad_cuda_key_size(m->dtype);
+    int at = m->at;
+    for (int64_t first = 0; first < m->n; first += RUN) {
+        ad_radix_pairs p = {{}, {}, m->at, key_end(m->dtype)};
+        for (int i = 0; i < 2; i++) {
+            p.keys[i] = static_cast<char *>(m->keys[i]) + first * size;
+            p.index[i] = m->index[i] + first;
+        }
+        size_t room = ix->wanted;
+        const int64_t n = std::min(m->n - first, RUN);
+        int rc = ad_cuda_status(radix_pairs(ix, ix->memory, &room, &p, int(n)), "sorting", ix->r->c->fault);
+        if (rc < 0) return rc;
+        if (first == 0) at = p.at;
+        else if (p.at != at && (rc = move_run(ix->r->c, &p, at, n, size)) < 0) return rc;
+    }
+    m->at = at;
+    return ad_cuda_merge_runs(ix->r->c, m, RUN);
+}
+
+/* Sort by the keys that are there, the indices too unless they are to be counted up. */
+int sort_keys(indexing *ix, bool count_up) {
+    ad_call *c = ix->r->c;
+    int rc;
+    if (ix->memory == nullptr)
+        return (rc = ad_cuda_sort_tiles(c, &ix->m, count_up)) < 0 ? rc : ad_cuda_merge_runs(c, &ix->m, AD_MERGE_TILE);
+    if (count_up && (rc = ad_cuda_count_up(c, ix->m.index[ix->m.at], ix->m.n, 0)) < 0) return rc;
+    return radix_runs(ix);
+}
+
+/* Indices of some rows into ix->m.index[ix->m.at]. A stable sort by the second keys, then one by the first. */
+int sort_indices(indexing *ix, const char *x) {
+    ad_call *c = ix->r->c;
+    ad_merge *m = &ix->m;
+    const int64_t all = m->rows * m->n;
+    int rc;
+    if (has_second(m->dtype)) {
+        if ((rc = ad_cuda_keys(c, m->dtype, AD_KEYS_SECOND, x, all, m->keys[m->at])) < 0 ||
+            (rc = sort_keys(ix, true)) < 0 ||
+            (rc = ad_cuda_keys(c, m->dtype, AD_KEYS_EQUAL, x, all, m->keys[1 - m->at])) < 0 ||
+            (rc = ad_cuda_pick(c, 8, static_cast<char *>(m->keys[1 - m->at]), m->index[m->at], m->rows, m->n,
+                               static_cast<char *>(m->keys[m->at]))) < 0)
+            return rc;
+        return sort_keys(ix, false);
+    }
+    rc = ad_cuda_keys(c, m->dtype, AD_KEYS_EQUAL, x, all, m->keys[m->at]);
+    return rc < 0 ? rc : sort_keys(ix, true);
+}
+
+/* Indices as int64, or the elements they stand for. */
+int sorted_indices(const rows *r, bool elements) {
+    const int size = int(itemsize(r->dtype));
+    indexing ix;
+    if (r->n > int64_t(UINT32_MAX))
+        return ad__fault(r->c->fault, AD_E_UNSUPPORTED,
+                         "argsort: an axis of %lld elements is too long, the most are %lld", (long long)r->n,
+                         (long long)UINT32_MAX);
+    int rc = indexing_init(&ix, r);
+    if (rc < 0) return rc;
+    const int64_t group = ix.m.rows;
+    for (int64_t row = 0; row < r->count; row += group) {
+        ix.m.rows = std::min(group, r->count - row);
+        const int64_t first = row * r->n, all = ix.m.rows * r->n;
+        if ((rc = sort_indices(&ix, r->x + first * size)) < 0) return rc;
+        const uint32_t *index = ix.m.index[ix.m.at];
+        if (elements) rc = ad_cuda_pick(r->c, size, r->x + first * size, index, ix.m.rows, r->n, r->out + first * size);
+        else rc = ad_cuda_widen(r->c, index, all, reinterpret_cast<int64_t *>(r->out) + first);
+        if (rc < 0) return rc;
+    }
+    return 0;
+}
+
+/* ---- both ---- */
+
+array axis_last(const array *a, int axis) {
+    array r = *a;
+    for (int i = axis; i + 1 < a->ndim; i++) {
+        r.shape[i] = a->shape[i + 1];
+        r.stride[i] = a->stride[i + 1];
+    }
+    r.shape[a->ndim - 1] = a->shape[axis];
+    r.stride[a->ndim - 1] = a->stride[axis];
+    return r;
+}
+
+int sort_rows(const rows *r, bool indices) {
+    if (indices || r->dtype == AD_COMPLEX64 || r->dtype == AD_COMPLEX128) return sorted_indices(r, !indices);
+    return r->by_radix() ? radix_values(r) : merged_values(r);
+}
+
+int sort_call(ad_call *c, bool indices) {
+    array x, out;
+    const int dtype = c->op->loop, axis = int(c->op->param[0].as.i), result = indices ? AD_INT64 : dtype;
+    int rc;
+    if ((rc = ad_call_input(c, 0, dtype, &x)) < 0 || (rc = ad_call_output(c, 0, result, &out)) < 0) return rc;
+    if (count(out) == 0) return 0;
+    c->run->wrote = true;
+    array from = axis_last(&x, axis), to = axis_last(&out, axis), sorted = to;
+    const bool aligned = reinterpret_cast<uintptr_t>(from.data) % uintptr_t(itemsize(dtype)) == 0;
+    if ((!is_packed(from) || !aligned) && (rc = ad_call_packed(c, &from, dtype, 0, &from)) < 0) return rc;
+    if (!is_packed(to) || reinterpret_cast<uintptr_t>(to.data) % uintptr_t(itemsize(result)) != 0) {
+        const int64_t size = pack(&sorted);
+        if ((rc = workspace(c, uint64_t(size), &sorted.data)) < 0) return rc;
+    }
+    const int64_t n = from.shape[from.ndim - 1];
+    const rows r = {c, dtype, from.data, sorted.data, count(from) / n, n};
+    if ((rc = sort_rows(&r, indices)) < 0) return rc;
+    if (sorted.data != to.data && (rc = ad_call_copy(c, &to, &sorted)) < 0) return rc;
+    return ad_call_finish(c, 0, &out);
+}
+
+} // namespace
+
+int ad_call_sort(ad_call *c) { return sort_call(c, false); }
+int ad_call_argsort(ad_call *c) { return sort_call(c, true); }

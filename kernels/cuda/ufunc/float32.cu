@@ -1,0 +1,3 @@
+#include "kernels/cuda/ufunc/general.cuh"
+
+AD_CUDA_UFUNC(float32)

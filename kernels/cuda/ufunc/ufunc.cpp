@@ -1,0 +1,160 @@
+/* Universal functions: what an operation's operands are, and which kernel it is for. */
+#include "kernels/call.h"
+#include "kernels/cuda/ufunc/plan.h"
+#include "protocol/infer.h"
+#include "protocol/tables.h"
+
+namespace {
+
+using plan = ad_ufunc_plan;
+
+int code_of(const ad_rule_row *rule, int nout, int k) { return k < nout ? rule->out[k] : rule->in[k - nout]; }
+
+/* Where there is no kernel though the rule has a loop, the row only moves its input. */
+bool moves(int row, int loop) { return row == AD_UFUNC_copy || ad_cuda_ufunc_table(loop)->width[row] == 0; }
+
+void add_scalar(plan *p, const ad_scalar *s, int k) {
+    ad_scalar_store(s, p->want[k], p->value[k]);
+    p->dtype[k] = p->want[k];
+    ad_loop_add_scalar(&p->walk, nullptr);
+}
+
+void add_operand(plan *p, const ad_operand *o, int k) {
+    if (o->is_scalar) return add_scalar(p, &o->scalar, k);
+    p->dtype[k] = o->desc.dtype;
+    ad_loop_add(&p->walk, o->data, o->desc.ndim, o->desc.shape, o->desc.strides);
+}
+
+/* False: the mask is false throughout. */
+bool add_mask(plan *p, const ad_op *op) {
+    const ad_operand *mask = &op->operand[p->nop];
+    p->masked = op->nout + op->nin > p->nop;
+    if (!p->masked) return true;
+    if (!mask->is_scalar) {
+        p->want[p->nop] = AD_BOOL;
+        add_operand(p, mask, p->nop);
+        return true;
+    }
+    alignas(16) char value[16];
+    ad_scalar_store(&mask->scalar, AD_BOOL, value);
+    p->masked = false;
+    return value[0] != 0;
+}
+
+/* False: there is nothing to be computed. */
+bool make_plan(plan *p, const ad_op *op) {
+    const ad_ufunc_row *row = ad__ufunc(op->row);
+    const ad_rule_row *rule = &ad__rules[row->rule];
+    const ad_desc *out = &op->operand[0].desc;
+    p->row = op->row;
+    p->loop = op->loop;
+    p->nout = row->nout;
+    p->nop = row->nout + row->nin;
+    ad_loop_init(&p->walk, out->ndim, out->shape);
+    if (ad_loop_count(&p->walk) == 0) return false;
+    for (int k = 0; k < p->nop; k++) {
+        p->want[k] = uint8_t(ad__code_dtype(code_of(rule, p->nout, k), op->loop));
+        add_operand(p, &op->operand[k], k);
+    }
+    if (!add_mask(p, op)) return false;
+    ad_loop_optimize(&p->walk);
+    return true;
+}
+
+void report_check(plan *p, ad_run *run) {
+    const char kind = ad__dtypes[p->loop].kind;
+    p->check = nullptr;
+    if (p->row != AD_UFUNC_power || kind != 'i' || run->check == nullptr) return;
+    p->check = run->check;
+    run->checked = true;
+}
+
+/* By way of scratch memory, for conversions with a third type in between. */
+int copy_in_two_steps(plan *p, ad_run *run) {
+    const int64_t size = ad_ufunc_size(p->loop);
+    char *middle = static_cast<char *>(run->workspace(run, uint64_t(ad_loop_count(&p->walk) * size)));
+    if (middle == nullptr) return ad__fault(p->fault, AD_E_MEMORY, "out of memory: scratch memory for a conversion");
+    plan first = *p, second = *p;
+    int64_t step = size;
+    first.walk.base[0] = second.walk.base[1] = middle;
+    for (int d = p->walk.ndim - 1; d >= 0; d--) {
+        first.walk.stride[0][d] = second.walk.stride[1][d] = step;
+        step *= p->walk.shape[d];
+    }
+    first.dtype[0] = second.dtype[1] = uint8_t(p->loop);
+    first.masked = false;
+    first.walk.nop = first.nop;
+    int rc = ad_ufunc_try_cast(&first);
+    if (rc == 0) rc = ad_ufunc_run_general(&first);
+    if (rc < 0) return rc;
+    rc = ad_ufunc_try_cast(&second);
+    return rc != 0 ? rc : ad_ufunc_run_general(&second);
+}
+
+/* Copies of one type are those of any other of the same size. */
+int any_of_size(int size) {
+    return size == 1 ? AD_INT8 : size == 2 ? AD_INT16 : size == 4 ? AD_INT32 : size == 8 ? AD_INT64 : AD_COMPLEX128;
+}
+
+bool is_aligned(const plan *p, int k, int64_t size) {
+    uint64_t bits = uint64_t(reinterpret_cast<uintptr_t>(p->walk.base[k]));
+    for (int d = 0; d < p->walk.ndim; d++) bits |= uint64_t(p->walk.stride[k][d]);
+    return bits % uint64_t(size) == 0;
+}
+
+/* Copies within contiguous rows take words as wide as everything is aligned for. */
+void widen(plan *p) {
+    const int last = p->walk.ndim - 1;
+    int size = ad_ufunc_size(p->dtype[0]);
+    const bool fill = p->walk.base[1] == nullptr;
+    if (fill || p->masked || p->walk.stride[0][last] != size || p->walk.stride[1][last] != size) return;
+    while (size < 16 && p->walk.shape[last] % 2 == 0) {
+        p->walk.stride[0][last] = p->walk.stride[1][last] = 2 * size;
+        if (!is_aligned(p, 0, 2 * size) || !is_aligned(p, 1, 2 * size)) break;
+        p->walk.shape[last] /= 2;
+        size *= 2;
+    }
+    p->walk.stride[0][last] = p->walk.stride[1][last] = size;
+    p->dtype[0] = p->dtype[1] = uint8_t(any_of_size(size));
+}
+
+int copy_same(plan *p) {
+    const int size = ad_ufunc_size(p->dtype[0]);
+    const bool fill = p->walk.base[1] == nullptr;
+    if (is_aligned(p, 0, size) && (fill || is_aligned(p, 1, size)))
+        p->dtype[0] = p->dtype[1] = uint8_t(any_of_size(size));
+    int rc = fill || p->masked ? 0 : ad_ufunc_try_transpose(p);
+    if (rc != 0) return rc;
+    widen(p);
+    p->loop = p->want[0] = p->want[1] = p->dtype[0];
+    rc = ad_ufunc_try_fast(p);
+    return rc != 0 ? rc : ad_ufunc_run_general(p);
+}
+
+int copy(plan *p, ad_run *run) {
+    p->row = AD_UFUNC_copy;
+    if (p->walk.base[1] == nullptr) {
+        ad_ufunc_convert(p->loop, p->dtype[0], p->value[1]);
+        p->dtype[1] = p->dtype[0];
+    } else if (p->dtype[1] != p->loop && p->dtype[0] != p->loop) {
+        return copy_in_two_steps(p, run);
+    }
+    if (p->dtype[0] == p->dtype[1]) return copy_same(p);
+    int rc = ad_ufunc_try_cast(p);
+    return rc != 0 ? rc : ad_ufunc_run_general(p);
+}
+
+} // namespace
+
+int ad_cuda_ufunc(ad_stream *stream, const ad_op *op, ad_run *run, ad_fault *fault) {
+    plan p;
+    p.stream = stream;
+    p.fault = fault;
+    if (!make_plan(&p, op)) return 0;
+    for (int i = 0; i < op->nout; i++)
+        if (op->operand[i].desc.form == AD_VIEW) run->wrote = true;
+    report_check(&p, run);
+    int rc = moves(p.row, p.loop) ? copy(&p, run) : ad_ufunc_try_fast(&p);
+    if (rc == 0) rc = ad_ufunc_run_general(&p);
+    return rc < 0 ? rc : 0;
+}

@@ -1,3 +1,0 @@
-#include "kernels/cuda/ufunc_general.cuh"
-
-AD_CUDA_UFUNC(float64)

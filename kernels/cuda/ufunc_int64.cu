@@ -1,4 +1,0 @@
-#include "kernels/cuda/ufunc_general.cuh"
-
-AD_CUDA_UFUNC(int64)
-AD_CUDA_UFUNC(uint64)

@@ -1,5 +1,0 @@
-#include "kernels/cuda/ufunc_general.cuh"
-
-AD_CUDA_UFUNC(bool)
-AD_CUDA_UFUNC(int8)
-AD_CUDA_UFUNC(uint8)

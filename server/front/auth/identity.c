@@ -1,0 +1,185 @@
+/* Who somebody is. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/common/secret.h"
+#include "server/common/rights.h"
+#include "server/front/front.h"
+#include "server/front/auth/grants.h"
+
+#define MOST_GROUPS 1024
+#define MOST_REFUSALS 100 /* lines of the log in a second */
+
+/* ---- the files ---- */
+
+static const char *or_none(const char *path) { return *path ? path : NULL; }
+
+static int load_tls(const ad_config *c, ad_tls_context **out, ad_fault *fault) {
+    const ad_tls_files files = {or_none(c->tls_cert), or_none(c->tls_key), or_none(c->tls_ca)};
+    if (!*c->tls) return 0;
+    if (!files.certificate)
+        return ad__fault(fault, AD_E_VALUE, "option tls: a certificate is missing (options tls-cert and tls-key)");
+    return ad__tls_server(&files, out, fault);
+}
+
+int ad__entrance_load(ad_front *f, ad_fault *fault) {
+    const ad_config *c = &f->config;
+    ad_principals *principals = NULL;
+    ad_tls_context *tls = NULL;
+    int status =
+        ad__principals_load(f->embedded ? "" : c->tokens, f->embedded ? "" : c->principals, &principals, fault);
+    if (!status) status = ad__reserved_check(f, principals, fault);
+    if (!status && !f->embedded) status = load_tls(c, &tls, fault);
+    if (status) {
+        ad__principals_free(principals);
+        return status;
+    }
+    ad__entrance_free(f);
+    f->principals = principals;
+    f->tls = tls;
+    if (*c->tokens && !f->embedded)
+        ad__log(AD_LOG_INFO, "tokens read", "path=%s tokens=%zu", c->tokens, ad__principals_tokens(principals));
+    return 0;
+}
+
+void ad__entrance_free(ad_front *f) {
+    ad__principals_free(f->principals);
+    ad__tls_context_free(f->tls);
+    f->principals = NULL;
+    f->tls = NULL;
+}
+
+/* ---- where a connection comes from ---- */
+
+static bool peer_of(int fd, struct ucred *peer) {
+    socklen_t size = sizeof *peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &size) == 0;
+}
+
+uint64_t ad__entrance_process(ad_way way, int fd, uint64_t said) {
+    struct ucred peer = {0};
+    return way == AD_WAY_UNIX && peer_of(fd, &peer) && said == (uint64_t)peer.pid ? said : 0;
+}
+
+/* Whoever has an IPv6 address has 2^64 of them. */
+static void network_of(const struct sockaddr_in6 *a, char *out, size_t size) {
+    struct in6_addr network = a->sin6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&network)) {
+        inet_ntop(AF_INET, &network.s6_addr[12], out, (socklen_t)size);
+        return;
+    }
+    memset(&network.s6_addr[8], 0, 8);
+    inet_ntop(AF_INET6, &network, out, (socklen_t)size);
+    size_t n = strlen(out);
+    snprintf(out + n, size - n, "/64");
+}
+
+void ad__entrance_from(int fd, ad_way way, char *out, size_t size) {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } a = {0};
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t length = sizeof a;
+    char host[64] = "?";
+    if (way == AD_WAY_UNIX) {
+        peer_of(fd, &peer);
+        snprintf(out, size, "uid:%u", (unsigned)peer.uid);
+        return;
+    }
+    if (getpeername(fd, &a.any, &length) == 0) {
+        if (a.any.sa_family == AF_INET6) network_of(&a.v6, host, sizeof host);
+        else inet_ntop(AF_INET, &a.v4.sin_addr, host, sizeof host);
+    }
+    snprintf(out, size, "%s:%s", way == AD_WAY_TLS ? "tls" : "tcp", host);
+}
+
+/* ---- who it is ---- */
+
+static int check_user(const ad_front *f, int fd, ad_entrant *out, ad_fault *fault) {
+    gid_t groups[MOST_GROUPS + 1];
+    socklen_t size = MOST_GROUPS * sizeof *groups;
+    struct ucred peer;
+    if (!peer_of(fd, &peer) || peer.uid == (uid_t)-1)
+        return ad__fault(fault, AD_E_DENIED, "the kernel does not say whose the connection is");
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size)) size = 0;
+    size_t n = size / sizeof *groups;
+    groups[n++] = peer.gid;
+    ad__principals_user(f->principals, peer.uid, n, groups, out->who, &out->grants);
+    if (!f->embedded && !ad__users_apart(peer.uid) && !ad__principals_names(f->principals, out->who))
+        return ad__fault(fault, AD_E_DENIED,
+                         "the server's user namespace has no number for you, so it cannot tell you from others; a line "
+                         "for %s in the file of option principals lets all such users in as one",
+                         out->who);
+    return 0;
+}
+
+static int check_token(const ad_front *f, ad_string token, ad_entrant *out, ad_fault *fault) {
+    if (ad__token_formed(token.data, token.size) &&
+        ad__principals_token(f->principals, token.data, token.size, out->who, &out->grants))
+        return 0;
+    return ad__fault(fault, AD_E_DENIED, "the token is none of this server's");
+}
+
+/* What a stranger has shown. A token that is given must be right, whatever else there is. */
+static int check_stranger(const ad_front *f, ad_way way, ad_string token, const char *certificate, ad_entrant *out,
+                          ad_fault *fault) {
+    if (token.size) return check_token(f, token, out, fault);
+    if (certificate) {
+        if (ad__principals_certificate(f->principals, certificate, out->who, &out->grants)) return 0;
+        return ad__fault(fault, AD_E_DENIED, "the name in the certificate is longer than %d bytes",
+                         AD_PRINCIPAL_SIZE - 6);
+    }
+    if (way == AD_WAY_TCP && f->config.tcp_open) {
+        snprintf(out->who, sizeof out->who, "tcp:anonymous");
+        out->grants = ad__grants_of_nobody(out->who);
+        return 0;
+    }
+    return ad__fault(fault, AD_E_DENIED, "the server wants a token%s, and was shown none",
+                     way == AD_WAY_TLS && *f->config.tls_ca ? " or a certificate" : "");
+}
+
+/* Room is left for others: who has no number of its own has that of the options. Root and the server's own user, who is
+ * often alone here, may have all. */
+static void set_limits(const ad_front *f, ad_entrant *who) {
+    if (f->embedded || ad__is_server_user(who->who) || !strcmp(who->who, "uid:0")) return;
+    if (!who->grants.sessions) who->grants.sessions = f->config.sessions_each;
+    if (!who->grants.names) who->grants.names = f->config.published_each;
+}
+
+int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, const char *certificate, ad_entrant *out,
+                       ad_fault *fault) {
+    int status =
+        way == AD_WAY_UNIX ? check_user(f, fd, out, fault) : check_stranger(f, way, token, certificate, out, fault);
+    if (status) return status;
+    set_limits(f, out);
+    if (out->grants.may & AD_GRANT_CONNECT) return 0;
+    return ad__fault(fault, AD_E_DENIED, "%s may not connect to this server", out->who);
+}
+
+bool ad__entrance_admin(const ad_front *f, int fd, ad_entrant *out) {
+    *out = (ad_entrant){0};
+    return check_user(f, fd, out, NULL) == 0 && out->grants.may & AD_GRANT_ADMIN;
+}
+
+/* ---- the log ---- */
+
+void ad__entrance_refused(ad_front *f, const char *who, const char *from, const char *why) {
+    ad_rate *r = &f->refusals;
+    int64_t now = ad__os_now();
+    if (now - r->since >= 1000000000) {
+        if (r->count > MOST_REFUSALS)
+            ad__log(AD_LOG_WARN, "more clients refused", "clients=%lu", r->count - MOST_REFUSALS);
+        *r = (ad_rate){.since = now};
+    }
+    f->seeing.refused++;
+    if (++r->count > MOST_REFUSALS) return;
+    ad__log(AD_LOG_WARN, "client refused", "principal=%s from=%s why=%s", who, from, why);
+}

@@ -1,0 +1,236 @@
+#include "server/front/auth/principals.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "protocol/owner.h"
+#include "server/common/os.h"
+#include "server/common/secret.h"
+#include "server/front/auth/grants.h"
+
+#define MOST_ENTRIES 65536
+#define MOST_LINE 1024
+#define BLANKS " \t\r\n"
+
+typedef struct entry {
+    char who[AD_PRINCIPAL_SIZE]; /* "token:alice", "uid:1000", "gid:*" ... */
+    uint8_t hash[AD_SHA256_SIZE];
+    ad_grants grants;
+} entry;
+
+typedef struct entries {
+    entry *list;
+    size_t count, capacity;
+} entries;
+
+struct ad_principals {
+    entries tokens, others;
+};
+
+/* Where a line stands, for messages. */
+typedef struct place {
+    const char *option, *path;
+    int line;
+    bool secret; /* nobody else may read it */
+    ad_fault *fault;
+} place;
+
+/* ---- lines ---- */
+
+/* What stands in the wrong place may be a token, which no message shall show. */
+static int bad(const place *at, const char *what, const char *text) {
+    if (strstr(text, "ad1_")) text = "(a token)";
+    return ad__fault(at->fault, AD_E_VALUE, "option %s: %.100s:%d: \"%.60s\": %s", at->option, at->path, at->line, text,
+                     what);
+}
+
+bool ad__principals_is_name(const char *text) {
+    size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-");
+    return n > 0 && n <= AD_PRINCIPAL_SIZE - 8 && !text[n];
+}
+
+static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+
+static bool parse_hash(const char *text, uint8_t out[AD_SHA256_SIZE]) {
+    if (!text || strncmp(text, "sha256:", 7) || strlen(text += 7) != 2 * AD_SHA256_SIZE) return false;
+    for (int i = 0; i < AD_SHA256_SIZE; i++) {
+        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        out[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+static int token_head(const place *at, char **rest, entry *e) {
+    const char *name = strtok_r(NULL, BLANKS, rest);
+    if (!ad__principals_is_name(name))
+        return bad(at, "expected a name of at most 56 letters, digits and . _ @ -", name);
+    snprintf(e->who, sizeof e->who, "token:%.56s", name);
+    const char *hash = strtok_r(NULL, BLANKS, rest);
+    return parse_hash(hash, e->hash) ? 0 : bad(at, "expected sha256: and 64 digits after the name", name);
+}
+
+static bool is_who(const char *text) {
+    const char *colon = strchr(text, ':');
+    if (!colon || !colon[1] || strlen(text) >= AD_PRINCIPAL_SIZE) return false;
+    bool all = !strcmp(colon, ":*");
+    if (!strncmp(text, "uid:", 4) || !strncmp(text, "gid:", 4))
+        return (all && *text == 'u') || (strlen(colon + 1) <= 10 && !colon[1 + strspn(colon + 1, "0123456789")]);
+    return !strncmp(text, "cert:", 5) || !strcmp(text, "token:*");
+}
+
+static int other_head(const place *at, char **rest, entry *e) {
+    const char *who = strtok_r(NULL, BLANKS, rest);
+    if (!is_who(who)) return bad(at, "expected uid:N, gid:N, uid:*, cert:NAME, cert:* or token:*", who);
+    snprintf(e->who, sizeof e->who, "%s", who);
+    return 0;
+}
+
+static int add(entries *list, const entry *e, ad_fault *fault) {
+    if (list->count == MOST_ENTRIES) return ad__fault(fault, AD_E_LIMIT, "more than %d principals", MOST_ENTRIES);
+    entry *grown = ad__os_grow(list->list, list->count, &list->capacity, sizeof *grown);
+    if (!grown) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    list->list = grown;
+    list->list[list->count++] = *e;
+    return 0;
+}
+
+static const entry *find(const entries *list, const char *who) {
+    for (size_t i = 0; i < list->count; i++)
+        if (!strcmp(list->list[i].who, who)) return &list->list[i];
+    return NULL;
+}
+
+static int take_line(const place *at, char *line, bool tokens, entries *list, const ad_principals *p) {
+    entry e = {0};
+    char *rest = line + strspn(line, BLANKS), *field;
+    rest[strcspn(rest, "#")] = 0;
+    if (!rest[strspn(rest, BLANKS)]) return 0;
+    int status = tokens ? token_head(at, &rest, &e) : other_head(at, &rest, &e);
+    if (status) return status;
+    if (find(list, e.who)) return bad(at, "it has a line already", e.who);
+    const entry *all = tokens ? find(&p->others, "token:*") : NULL;
+    e.grants = all ? all->grants : ad__grants_of_nobody(e.who);
+    while (!status && (field = strtok_r(NULL, BLANKS, &rest))) {
+        const char *text, *expected = ad__grant_take(field, &e.grants, &text);
+        if (expected) status = bad(at, expected, text);
+    }
+    const char *why = status ? NULL : ad__grants_check(e.who, &e.grants);
+    if (why) status = bad(at, why, e.who);
+    return status ? status : add(list, &e, at->fault);
+}
+
+/* ---- files ---- */
+
+/* Whoever can write the file can come in as anybody. */
+static int check_file(const place *at, FILE *f) {
+    struct stat st;
+    if (fstat(fileno(f), &st) || !S_ISREG(st.st_mode))
+        return ad__fault(at->fault, AD_E_VALUE, "option %s: %.150s is not a file", at->option, at->path);
+    if (at->secret) return ad__owner_check_secret(&st, "option tokens:", at->path, at->fault);
+    if (st.st_mode & (S_IWGRP | S_IWOTH) || (st.st_uid != 0 && st.st_uid != geteuid()))
+        return ad__fault(at->fault, AD_E_DENIED,
+                         "option %s: %.120s must be its owner's alone to write, and belong to root or to "
+                         "the user that arrayd runs as",
+                         at->option, at->path);
+    return 0;
+}
+
+static int load(const char *option, const char *path, entries *list, const ad_principals *p, ad_fault *fault) {
+    place at = {.option = option, .path = path, .secret = list == &p->tokens, .fault = fault};
+    char line[MOST_LINE];
+    if (!*path) return 0;
+    FILE *f = fopen(path, "re");
+    if (!f) return ad__fault(fault, AD_E_SYSTEM, "option %s: cannot open %.150s: %s", option, path, strerror(errno));
+    int status = check_file(&at, f);
+    while (!status && fgets(line, sizeof line, f)) {
+        at.line++;
+        if (!strchr(line, '\n') && !feof(f)) status = bad(&at, "the line is too long", "...");
+        else status = take_line(&at, line, list == &p->tokens, list, p);
+    }
+    if (!status && ferror(f)) status = ad__fault(fault, AD_E_SYSTEM, "option %s: %.150s: read error", option, path);
+    explicit_bzero(line, sizeof line);
+    fclose(f);
+    return status;
+}
+
+int ad__principals_load(const char *tokens, const char *principals, ad_principals **out, ad_fault *fault) {
+    ad_principals *p = ad__os.calloc(1, sizeof *p);
+    if (!p) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    int status = load("principals", principals, &p->others, p, fault); /* first: token:* is what tokens begin with */
+    if (!status) status = load("tokens", tokens, &p->tokens, p, fault);
+    if (status) ad__principals_free(p);
+    else *out = p;
+    return status;
+}
+
+void ad__principals_free(ad_principals *p) {
+    if (!p) return;
+    free(p->tokens.list);
+    free(p->others.list);
+    free(p);
+}
+
+size_t ad__principals_tokens(const ad_principals *p) { return p->tokens.count; }
+
+const char *ad__principals_next(const ad_principals *p, size_t *at, ad_grants *grants) {
+    size_t i = (*at)++;
+    const entry *e = NULL;
+    if (i < p->tokens.count) e = &p->tokens.list[i];
+    else if (i - p->tokens.count < p->others.count) e = &p->others.list[i - p->tokens.count];
+    if (e) *grants = e->grants;
+    return e ? e->who : NULL;
+}
+
+/* ---- who it is ---- */
+
+bool ad__principals_token(const ad_principals *p, const char *token, size_t size, char who[AD_PRINCIPAL_SIZE],
+                          ad_grants *grants) {
+    uint8_t hash[AD_SHA256_SIZE];
+    size_t found = p->tokens.count;
+    if (ad__token_hash(token, size, hash, NULL)) return false;
+    for (size_t i = 0; i < p->tokens.count; i++) { /* all of them, and without a branch on what is found */
+        size_t same = (size_t)ad__secret_differs(hash, p->tokens.list[i].hash, sizeof hash) - 1; /* all bits, or none */
+        found = (i & same) | (found & ~same);
+    }
+    if (found == p->tokens.count) return false;
+    snprintf(who, AD_PRINCIPAL_SIZE, "%s", p->tokens.list[found].who);
+    *grants = p->tokens.list[found].grants;
+    return true;
+}
+
+bool ad__principals_certificate(const ad_principals *p, const char *name, char who[AD_PRINCIPAL_SIZE],
+                                ad_grants *grants) {
+    if (snprintf(who, AD_PRINCIPAL_SIZE, "cert:%s", name) >= AD_PRINCIPAL_SIZE) return false;
+    const entry *e = strcmp(name, "*") ? find(&p->others, who) : NULL;
+    if (!e) e = find(&p->others, "cert:*");
+    *grants = e ? e->grants : ad__grants_of_nobody(who);
+    return true;
+}
+
+static const entry *find_group(const ad_principals *p, size_t n, const gid_t *groups) {
+    for (size_t i = 0; i < p->others.count; i++) {
+        const entry *e = &p->others.list[i];
+        if (strncmp(e->who, "gid:", 4)) continue;
+        unsigned long gid = strtoul(e->who + 4, NULL, 10);
+        for (size_t k = 0; k < n; k++)
+            if (groups[k] == gid) return e;
+    }
+    return NULL;
+}
+
+bool ad__principals_names(const ad_principals *p, const char *who) { return find(&p->others, who) != NULL; }
+
+void ad__principals_user(const ad_principals *p, uid_t uid, size_t n, const gid_t *groups, char who[AD_PRINCIPAL_SIZE],
+                         ad_grants *grants) {
+    snprintf(who, AD_PRINCIPAL_SIZE, "uid:%lu", (unsigned long)uid);
+    const entry *e = find(&p->others, who);
+    if (!e) e = find_group(p, n, groups);
+    if (!e) e = find(&p->others, "uid:*");
+    *grants = e ? e->grants : ad__grants_of_nobody(who);
+    if (!e && (uid == 0 || uid == geteuid())) grants->may |= AD_GRANT_ADMIN;
+}

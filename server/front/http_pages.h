@@ -1,9 +1,0 @@
-/* The files of the page for people, which are in the program itself. */
-#ifndef AD_SERVER_FRONT_HTTP_PAGES_H
-#define AD_SERVER_FRONT_HTTP_PAGES_H
-
-extern const char ad_page_html[], ad_page_html_end[];
-extern const char ad_page_js[], ad_page_js_end[];
-extern const char ad_page_css[], ad_page_css_end[];
-
-#endif

@@ -1,3 +1,0 @@
-#include "server/front/no_tls.h"
-
-int ad__http_no_tls(void) { return 0; }

@@ -1,0 +1,266 @@
+#include "server/front/upgrade/upgrade.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/common/put.h"
+#include "server/front/front.h"
+
+#define CHECK_PATIENCE 10000      /* ms that the new program has to say whether it can take over */
+#define ASK_PATIENCE 2000         /* ms that workers have to say what would be lost */
+#define QUIET_PATIENCE 1000000000 /* ns that handshakes have to come to an end */
+#define QUIET_LOOK 2              /* ms between two looks whether they have */
+#define LEAVE_PATIENCE 5000       /* ms that workers have to leave, until they are killed */
+#define SAID 1024                 /* bytes of what the new program says */
+
+static void on_time(uv_timer_t *timer);
+
+/* ---- what comes of it ---- */
+
+static void stay(ad_front *f) {
+    uv_timer_stop(&f->upgrade.timer);
+    f->upgrade.step = AD_UPGRADE_NONE;
+}
+
+/* Nobody has noticed anything. */
+static void refuse(ad_front *f, const char *why) {
+    stay(f);
+    ad__log(AD_LOG_ERROR, "not upgraded", "by=%s why=%s", f->upgrade.by, why);
+    ad__control_upgraded(f, why, NULL);
+}
+
+/* The new front has all that could be taken over. */
+static void finish(ad_front *f) {
+    ad_upgrade *u = &f->upgrade;
+    ad_bytes text = AD_BYTES_INIT;
+    int64_t now = ad__os_now();
+    u->took_over = false;
+    uint64_t lost = u->lost > u->declared ? u->lost : u->declared, over = u->sessions > lost ? u->sessions - lost : 0;
+    ad__log(AD_LOG_INFO, "upgraded", "from=%s to=%s by=%s sessions=%lu lost=%lu ms=%ld", u->from, AD_VERSION, u->by,
+            over, lost, (long)((now - u->began) / 1000000));
+    ad__put(&text, "{\"upgraded\":");
+    ad__put_json(&text, AD_VERSION);
+    ad__put(&text, ",\"from\":");
+    ad__put_json(&text, u->from);
+    ad__put(&text, ",\"sessions\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"seconds\":%.3f,\"leaving_seconds\":%.3f}\n", over,
+            lost, (double)(now - u->began) / 1e9, (double)(u->ended - u->began) / 1e9);
+    ad__control_upgraded(f, NULL, &text);
+    ad__bytes_free(&text);
+}
+
+/* ---- the exec ---- */
+
+/* It returns only if the program cannot be executed: then this one goes on as if its workers had been killed. */
+static void exec(ad_front *f) {
+    ad_fault fault = {0};
+    uv_timer_stop(&f->upgrade.timer);
+    f->upgrade.ended = ad__os_now();
+    ad__handover_exec(f, &fault);
+    f->upgrade.step = AD_UPGRADE_NONE;
+    ad__listen_rest(f, false);
+    ad__handshake_pause(f, false);
+    ad__domain_restart_all(f);
+    refuse(f, fault.text);
+}
+
+void ad__upgrade_look(ad_front *f) {
+    ad_upgrade *u = &f->upgrade;
+    if (u->step == AD_UPGRADE_LEAVING && !f->stopping && !ad__domain_any(f)) exec(f);
+    else if (u->took_over && !ad__domain_recovers(f)) finish(f);
+}
+
+/* ---- from step to step ---- */
+
+static void leave(ad_front *f) {
+    f->upgrade.step = AD_UPGRADE_LEAVING;
+    f->upgrade.sessions = f->sessions;
+    ad__handshake_end_busy(f);
+    uv_timer_start(&f->upgrade.timer, on_time, LEAVE_PATIENCE, 0);
+    ad__domain_leave_all(f);
+    ad__upgrade_look(f);
+}
+
+static void be_quiet(ad_front *f) {
+    ad_upgrade *u = &f->upgrade;
+    u->step = AD_UPGRADE_QUIET;
+    u->began = ad__os_now();
+    u->quiet_until = u->began + QUIET_PATIENCE;
+    ad__log(AD_LOG_INFO, "upgrading", "from=%s to=%s by=%s sessions=%lu lost=%lu", AD_VERSION, u->to, u->by,
+            f->sessions, u->declared);
+    ad__listen_rest(f, true);
+    uv_timer_start(&u->timer, on_time, 0, QUIET_LOOK);
+}
+
+static void decide(ad_front *f) {
+    ad_upgrade *u = &f->upgrade;
+    char why[AD_FAULT_TEXT];
+    if (u->force || !u->declared) {
+        be_quiet(f);
+        return;
+    }
+    snprintf(why, sizeof why, "%" PRIu64 " sessions cannot go over; with --force they are given up", u->declared);
+    refuse(f, why);
+}
+
+void ad__upgrade_answer(ad_front *f, uint64_t lost) {
+    ad_upgrade *u = &f->upgrade;
+    if (u->step != AD_UPGRADE_ASKING) return;
+    u->declared += lost;
+    if (!ad__domain_silent(f)) decide(f);
+}
+
+static void ask(ad_front *f) {
+    f->upgrade.step = AD_UPGRADE_ASKING;
+    uv_timer_start(&f->upgrade.timer, on_time, ASK_PATIENCE, 0);
+    if (!ad__domain_ask_leaving(f)) decide(f);
+}
+
+static void on_silence(ad_front *f) {
+    char why[AD_FAULT_TEXT];
+    const char *domain = ad__domain_silent(f);
+    if (f->upgrade.force || !domain) {
+        be_quiet(f);
+        return;
+    }
+    snprintf(why, sizeof why,
+             "the worker of domain %s does not say what would be lost; with --force it is not waited for", domain);
+    refuse(f, why);
+}
+
+static void on_time(uv_timer_t *timer) {
+    ad_front *f = timer->data;
+    ad_upgrade *u = &f->upgrade;
+    switch (u->step) {
+    case AD_UPGRADE_CHECKING:
+        u->too_late = true;
+        uv_process_kill(&u->check, SIGKILL);
+        break;
+    case AD_UPGRADE_ASKING: on_silence(f); break;
+    case AD_UPGRADE_QUIET:
+        if (!ad__handshake_pause(f, true) || ad__os_now() > u->quiet_until) leave(f);
+        break;
+    case AD_UPGRADE_LEAVING: ad__domain_kill_all(f); break;
+    default: break;
+    }
+}
+
+/* ---- the check ---- */
+
+static void on_check_closed(uv_handle_t *handle) { ((ad_front *)handle->data)->upgrade.checked = false; }
+
+/* What it has written, the first line or the last; the pipe is closed. */
+static const char *hear(ad_upgrade *u, char text[SAID], bool first) {
+    ssize_t n = read(u->said, text, SAID - 1);
+    close(u->said);
+    for (text[n = n > 0 ? n : 0] = 0; n && text[n - 1] == '\n';) text[--n] = 0;
+    if (first) text[strcspn(text, "\n")] = 0;
+    const char *end = strrchr(text, '\n');
+    for (char *p = text; *p; p++)
+        if (*p < ' ' || *p > '~') *p = '?';
+    return end ? end + 1 : text;
+}
+
+static void on_checked(uv_process_t *process, int64_t status, int signal_number) {
+    ad_front *f = process->data;
+    ad_upgrade *u = &f->upgrade;
+    static const char name[] = "arrayd ";
+    const bool can = !status && !signal_number;
+    char text[SAID], why[2 * AD_FAULT_TEXT];
+    const char *line = hear(u, text, can);
+    uv_close((uv_handle_t *)process, on_check_closed);
+    if (u->step != AD_UPGRADE_CHECKING) return; /* the server stops */
+    if (can && !strncmp(line, name, sizeof name - 1)) {
+        snprintf(u->to, sizeof u->to, "%.*s", AD_UPGRADE_VERSION - 1, line + sizeof name - 1);
+        ask(f);
+        return;
+    }
+    snprintf(why, sizeof why, "%.200s cannot take over: %.200s", f->path,
+             u->too_late ? "it does not answer"
+             : *line     ? line
+                         : "it does not say that it can");
+    refuse(f, why);
+}
+
+static int spawn_check(ad_front *f, int out) {
+    char layout[AD_HAND_LAYOUT], option[AD_HAND_LAYOUT + 32];
+    ad__handover_layout(layout);
+    snprintf(option, sizeof option, "--can-take-over=%s", layout);
+    char **list = ad__handover_arguments(f, option);
+    if (!list) return UV_ENOMEM;
+    uv_stdio_container_t stdio[] = {
+        {.flags = UV_IGNORE}, {.flags = UV_INHERIT_FD, .data.fd = out}, {.flags = UV_INHERIT_FD, .data.fd = out}};
+    uv_process_options_t o = {.exit_cb = on_checked, .file = f->path, .args = list, .stdio_count = 3, .stdio = stdio};
+    f->upgrade.check.data = f;
+    f->upgrade.checked = true;
+    int status = uv_spawn(&f->loop, &f->upgrade.check, &o);
+    if (status) uv_close((uv_handle_t *)&f->upgrade.check, on_check_closed);
+    free(list);
+    return status;
+}
+
+static int start_check(ad_front *f, ad_fault *fault) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK)) return ad__fault(fault, AD_E_SYSTEM, "no pipe for the new program");
+    int status = spawn_check(f, ends[1]);
+    close(ends[1]);
+    f->upgrade.said = ends[0];
+    if (!status) return 0;
+    close(ends[0]);
+    return ad__fault(fault, AD_E_SYSTEM, "cannot start %.200s: %s", f->path, uv_strerror(status));
+}
+
+int ad__upgrade_begin(ad_front *f, bool force, const char *by, ad_fault *fault) {
+    ad_upgrade *u = &f->upgrade;
+    int status = 0;
+    if (f->stopping) status = ad__fault(fault, AD_E_CONNECTION, "the server is shutting down");
+    else if (u->step || u->checked) status = ad__fault(fault, AD_E_LIMIT, "an upgrade is under way");
+    else status = start_check(f, fault);
+    if (status) {
+        ad__log(AD_LOG_ERROR, "not upgraded", "by=%s why=%s", by, fault->text);
+        return status;
+    }
+    /* The one before is over, whether its workers have come or not: the next program's may be those that can. */
+    if (u->took_over) ad__control_upgraded(f, "another upgrade has begun before all workers were there", NULL);
+    u->took_over = false;
+    u->step = AD_UPGRADE_CHECKING;
+    u->force = force;
+    u->too_late = false;
+    u->lost = u->declared = 0;
+    snprintf(u->by, sizeof u->by, "%s", by);
+    uv_timer_start(&u->timer, on_time, CHECK_PATIENCE, 0);
+    return 0;
+}
+
+/* ---- */
+
+void ad__upgrade_init(ad_front *f) {
+    uv_timer_init(&f->loop, &f->upgrade.timer);
+    f->upgrade.timer.data = f;
+    uv_unref((uv_handle_t *)&f->upgrade.timer);
+}
+
+void ad__upgrade_cancel(ad_front *f) {
+    if (f->upgrade.step == AD_UPGRADE_CHECKING) uv_process_kill(&f->upgrade.check, SIGKILL);
+    stay(f);
+    f->upgrade.took_over = false;
+}
+
+int ad__upgrade_without(ad_front *f, int status, ad_fault *fault) {
+    if (!status || !f->upgrade.took_over) return status;
+    ad__log(AD_LOG_ERROR, "cannot listen", "why=%s", fault->text);
+    *fault = (ad_fault){0};
+    return 0;
+}
+
+bool ad__upgrade_leaves(const ad_front *f) { return f->upgrade.step == AD_UPGRADE_LEAVING; }
+
+void ad__upgrade_lost(ad_front *f, uint64_t sessions) {
+    if (f->upgrade.took_over || ad__upgrade_leaves(f)) f->upgrade.lost += sessions;
+}

@@ -1,0 +1,507 @@
+/* Trust domains: who shares a worker, and the workers' processes. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/common/rights.h"
+#include "server/front/workers/domain_inside.h"
+
+#define BACKOFF_FIRST 100000000LL /* ns until a worker that died young twice is started again; then doubled */
+#define BACKOFF_MOST 10000000000LL
+#define RETRY_MOST 2000000000LL /* ns that a client is kept waiting for that */
+#define YOUNG 10000000000LL
+#define WORKER_FD 3 /* of the channel, in the worker */
+
+const ad_note *ad__domain_offer(const ad_domain *d) { return &d->offer; }
+
+/* ---- the channel ---- */
+
+static void on_channel(uv_poll_t *poll, int status, int events);
+
+void ad__domain_watch(ad_domain *d) {
+    if (!d->channel_open) return;
+    uv_poll_start(&d->poll, UV_READABLE | (ad__channel_waiting(&d->channel) ? UV_WRITABLE : 0), on_channel);
+}
+
+static void on_poll_closed(uv_handle_t *handle) {
+    ad_domain *d = handle->data;
+    ad__channel_close(&d->channel);
+    d->polled = false;
+    ad__domain_restart(d);
+    ad__handshake_wake(d->front);
+    ad__upgrade_look(d->front);
+}
+
+static void close_channel(ad_domain *d) {
+    if (!d->channel_open) return;
+    d->channel_open = false;
+    uv_close((uv_handle_t *)&d->poll, on_poll_closed);
+}
+
+static void fail(ad_domain *d, const char *why) {
+    if (d->state == AD_DOMAIN_FAILED) return;
+    d->state = AD_DOMAIN_FAILED;
+    ad__fault(&d->why, AD_E_CONNECTION, "%s", why);
+}
+
+/* What the worker before was doing; the sessions follow, and before them nobody gets any. */
+void ad__domain_recover(ad_domain *d) {
+    if (d->keep.old < 0) return;
+    ad__parting_tell(d);
+    if (!ad__keep_tell(&d->keep, &d->channel, d->slabs)) return;
+    ad__log(AD_LOG_ERROR, "worker killed", "domain=%s worker=%d why=%s", d->name, (int)d->process.pid,
+            "it cannot be told what the one before was doing");
+    uv_process_kill(&d->process, SIGKILL);
+}
+
+static void become_ready(ad_domain *d, const ad_note *note) {
+    ad_fault fault;
+    if (d->state != AD_DOMAIN_STARTING) return;
+    d->front->device_memory = note->size;
+    if (!d->front->ready && ad__reserved_check(d->front, d->front->principals, &fault)) {
+        ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
+        ad__front_stop(d->front, 1, fault.text);
+        return;
+    }
+    d->state = AD_DOMAIN_READY;
+    d->offer = *note;
+    ad__log(AD_LOG_INFO, "worker ready", "domain=%s worker=%d backend=%s device=%s memory=%lu ms=%ld", d->name,
+            (int)d->process.pid, note->who, note->text, note->size, (long)((ad__os_now() - d->started) / 1000000));
+    ad__domain_recover(d);
+    ad__parting_ready(d);
+    ad__front_ready(d->front);
+}
+
+/* It counts as every other, here and for its principal. */
+static void take_forked(ad_domain *d, const ad_note *note) {
+    ad_front *f = d->front;
+    if (ad__seat_known(f, note->id, d)) return; /* the worker before has told of it */
+    if (ad__seat_take(f, note, d))
+        ad__log(AD_LOG_WARN, "forked session not counted", "domain=%s principal=%s", d->name, note->who);
+    d->sessions++;
+    f->sessions++;
+}
+
+static void leave(ad_domain *d, uint64_t session) {
+    if (!ad__seat_leave(d->front, session, d) || !d->sessions) return;
+    d->sessions--;
+    d->front->sessions--;
+}
+
+static void over(ad_domain *d, uint64_t sessions) {
+    if (sessions > d->sessions) sessions = d->sessions;
+    d->sessions -= sessions;
+    d->front->sessions -= sessions;
+    ad__upgrade_lost(d->front, sessions);
+}
+
+/* What it had and the next one has not is over. */
+static void recovered(ad_domain *d) {
+    over(d, ad__seat_leave_lost(d->front, d));
+    d->backoff = 0;
+    ad__keep_recovered(&d->keep);
+    ad__upgrade_look(d->front);
+}
+
+static void end_session(ad_domain *d, uint64_t session) {
+    ad_front *f = d->front;
+    if (ad__session_is_probe(session)) { /* one of arrayd's own, which is counted nowhere */
+        d->sight.probes_open -= d->sight.probes_open > 0;
+        return;
+    }
+    if (!session) return; /* the number of one that a damaged ledger had; 0 stands for all below */
+    ad__keep_session_over(&d->keep, session);
+    leave(d, session);
+    ad__handshake_lost(f, d, session); /* it may never have begun */
+    if (f->embedded && session <= f->last_session) ad__front_stop(f, 0, "the session is over");
+}
+
+static void take_note(ad_domain *d, const ad_note *note, int fd) {
+    switch (note->kind) {
+    case AD_NOTE_READY: become_ready(d, note); break;
+    case AD_NOTE_SESSION_END: end_session(d, note->id); break;
+    case AD_NOTE_FORKED: take_forked(d, note); break;
+    case AD_NOTE_BEGUN: ad__handshake_begun(d->front, note->id); break;
+    case AD_NOTE_AWAY: ad__seat_away(d->front, note->id, d, note->size != 0); break;
+    case AD_NOTE_REPORTED: ad__collect_answer(d->front, &d->sight, note, fd); break;
+    case AD_NOTE_LEDGER: ad__keep_ledger(&d->keep, fd); break;
+    case AD_NOTE_DESCRIPTOR:
+    case AD_NOTE_DESCRIPTOR_GONE: ad__keep_descriptor(&d->keep, note, fd); break;
+    case AD_NOTE_RECOVERED: recovered(d); break;
+    case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
+    case AD_NOTE_HEARD: ad__silence_heard(d, note); break;
+    case AD_NOTE_LEAVING: ad__domain_leaving(d, note); break;
+    case AD_NOTE_PART_ASKED: ad__parting_asked(d, note); break;
+    case AD_NOTE_PART_FAILED: ad__parting_failed(d, note); break;
+    case AD_NOTE_PARTED: ad__parting_done(d, note, fd); break;
+    case AD_NOTE_SLAB:
+        if (ad__slabs_add(d->slabs, note, fd))
+            ad__log(AD_LOG_WARN, "slab not kept", "domain=%s slab=%lu", d->name, note->id);
+        break;
+    default: /* LOST */
+        d->device_lost = !note->size;
+        fail(d, note->text);
+        break;
+    }
+}
+
+static void on_channel(uv_poll_t *poll, int status, int events) {
+    ad_domain *d = poll->data;
+    ad_note note;
+    int fd, got;
+    if (events & UV_WRITABLE) {
+        ad__channel_flush(&d->channel);
+        ad__domain_watch(d);
+    }
+    while ((got = ad__channel_receive(&d->channel, &note, &fd)) > 0) take_note(d, &note, fd);
+    if (got == 0 && status == 0) return; /* else it is not watched any more */
+    /* The worker closes its end only by dying. Its exit says more, and is waited for; but if it speaks nonsense it is
+     * not to be trusted with anything, and goes. */
+    fail(d, "the worker died");
+    close_channel(d);
+    if (got == AD_E_PROTOCOL && d->alive) uv_process_kill(&d->process, SIGKILL);
+}
+
+/* A worker that does not hear of it would give away what is somebody's. */
+static void reserve(ad_domain *d) {
+    if (!ad__reserved_tell(d->front, &d->channel)) return;
+    fail(d, "the worker could not be told what is reserved");
+    uv_process_kill(&d->process, SIGKILL);
+}
+
+void ad__domain_reserve_all(ad_front *f) {
+    for (ad_domain *d = f->domains; d; d = d->next) {
+        if (!d->alive || !d->channel_open) continue;
+        reserve(d);
+        ad__domain_watch(d);
+    }
+}
+
+/* ---- the process ---- */
+
+static void on_process_closed(uv_handle_t *handle) {
+    ad_domain *d = handle->data;
+    d->processed = false;
+    ad__domain_restart(d);
+    ad__handshake_wake(d->front); /* whoever waits may have a new one */
+    ad__upgrade_look(d->front);
+}
+
+static void drop_slabs(ad_domain *d) {
+    uint64_t bytes = 0;
+    size_t n = d->slabs ? ad__slabs_count(d->slabs, &bytes) : 0;
+    if (n) ad__log(AD_LOG_WARN, "slabs dropped", "domain=%s slabs=%lu bytes=%lu", d->name, (unsigned long)n, bytes);
+    ad__slabs_free(d->slabs);
+    d->slabs = NULL;
+}
+
+static void set_backoff(ad_domain *d) {
+    int64_t now = ad__os_now();
+    if (ad__upgrade_leaves(d->front)) return; /* the next one is another program's */
+    if (now - d->started > YOUNG) d->backoff = 0;
+    d->not_before = now + d->backoff;
+    d->backoff = !d->backoff ? BACKOFF_FIRST : 2 * d->backoff < BACKOFF_MOST ? 2 * d->backoff : BACKOFF_MOST;
+}
+
+static void drop_all(ad_domain *d) {
+    drop_slabs(d);
+    ad__keep_clear(&d->keep);
+    over(d, d->sessions);
+    ad__seat_leave_all(d->front, d);
+}
+
+/* Signals that others send. Those of a crash are the process's own; no answer is taken for one. */
+static bool is_sent(int number) {
+    return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+}
+
+static ad_death death_of(const ad_domain *d, int64_t code, int number, char how[AD_DEATH_TEXT]) {
+    const char *name = sigabbrev_np(number);
+    *how = 0;
+    if (ad__upgrade_leaves(d->front) && (number ? is_sent(number) : !code)) return AD_DEATH_LEFT;
+    if (is_sent(number) && !d->silenced) return AD_DEATH_KILLED;
+    if (d->silenced) snprintf(how, AD_DEATH_TEXT, "it did not answer any more");
+    else if (number) snprintf(how, AD_DEATH_TEXT, "SIG%s", name ? name : "?");
+    else snprintf(how, AD_DEATH_TEXT, "exit status %d", (int)code);
+    return AD_DEATH_CRASHED;
+}
+
+static void leave_to_next(ad_domain *d, int64_t code, int number) {
+    char how[AD_DEATH_TEXT];
+    const ad_death death = death_of(d, code, number, how);
+    if (!ad__keep_worker_gone(&d->keep, death, how)) {
+        ad__log(AD_LOG_ERROR, "worker not recovered", "domain=%s why=%s", d->name, "others die of what it left");
+        drop_all(d);
+        return;
+    }
+    over(d, ad__seat_lose_all(d->front, d));
+}
+
+static void on_worker_exit(uv_process_t *process, int64_t code, int signal_number) {
+    ad_domain *d = process->data;
+    ad_front *f = d->front;
+    ad_note note;
+    int fd;
+    /* What it said last may still wait in the channel. */
+    while (d->channel_open && ad__channel_receive(&d->channel, &note, &fd) > 0) take_note(d, &note, fd);
+    d->alive = false;
+    bool wanted = f->stopping || ad__upgrade_leaves(f);
+    bool killed = wanted && d->state != AD_DOMAIN_READY && signal_number == SIGKILL; /* by ad__domain_leave_all() */
+    fail(d, "the worker died");
+    ad__log(wanted && !code && (!signal_number || killed) ? AD_LOG_INFO : AD_LOG_ERROR, "worker exited",
+            "domain=%s worker=%d status=%ld signal=%d sessions=%lu why=%s", d->name, (int)process->pid, (long)code,
+            signal_number, d->sessions, wanted ? "" : d->why.text);
+    close_channel(d);
+    ad__collect_gone(f, &d->sight);
+    set_backoff(d);
+    if (!f->stopping && ad__front_resumes(f) && !d->device_lost && !d->parting && ad__keep_can_recover(&d->keep))
+        leave_to_next(d, code, signal_number);
+    else drop_all(d);
+    uv_close((uv_handle_t *)process, on_process_closed);
+    ad__domain_leaving(d, &(ad_note){.kind = AD_NOTE_LEAVING}); /* if it was asked, there is nothing more to be lost */
+    ad__parting_lost(d);
+    ad__handshake_lost(f, d, 0);
+    if ((f->embedded && d->keep.old < 0) || !f->ready) ad__front_stop(f, 1, d->why.text);
+}
+
+void ad__domain_worker_path(const ad_front *f, char *out, size_t size) {
+    const char *slash = strrchr(f->program, '/');
+    int n = slash ? (int)(slash - f->program) : 0;
+    if (*f->config.worker) {
+        snprintf(out, size, "%s", f->config.worker);
+        return;
+    }
+    snprintf(out, size, "%.*s/arrayd-worker", n, f->program);
+    if (access(out, X_OK)) snprintf(out, size, "%.*s/../lib/arrayd/arrayd-worker", n, f->program);
+}
+
+/* Threads that spin while they wait would take the processor from the client that they wait for. */
+static char **environment(void) {
+    static const char *const passive[] = {"OMP_WAIT_POLICY=passive", "OPENBLAS_THREAD_TIMEOUT=4", "GOMP_SPINCOUNT=0"};
+    extern char **environ;
+    size_t n = 0, more = sizeof passive / sizeof *passive;
+    while (environ[n]) n++;
+    char **list = ad__os.calloc(n + more + 1, sizeof *list);
+    if (!list) return NULL;
+    for (size_t i = 0; i < more; i++) list[i] = (char *)(uintptr_t)passive[i];
+    memcpy(list + more, environ, n * sizeof *list);
+    return list;
+}
+
+static int spawn(ad_domain *d, const char *path, char **options, char **env, int channel) {
+    char fd_option[32], *argv[64] = {(char *)(uintptr_t)path, fd_option};
+    int argc = 2;
+    snprintf(fd_option, sizeof fd_option, "--channel-fd=%d", WORKER_FD);
+    if (ad__domain_is_shared(d)) argv[argc++] = (char *)(uintptr_t) "--shared=1";
+    if (d->front->embedded) argv[argc++] = (char *)(uintptr_t) "--embedded=1";
+    while (*options && argc < 63) argv[argc++] = *options++;
+    uv_stdio_container_t stdio[WORKER_FD + 1] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+        {.flags = UV_INHERIT_FD, .data.fd = channel},
+    };
+    uv_process_options_t o = {.exit_cb = on_worker_exit,
+                              .file = path,
+                              .args = argv,
+                              .env = env,
+                              .stdio_count = WORKER_FD + 1,
+                              .stdio = stdio};
+    d->process.data = d;
+    return uv_spawn(&d->front->loop, &d->process, &o);
+}
+
+static int spawn_with(ad_domain *d, int channel, ad_fault *fault) {
+    char path[4200];
+    char **options = ad__config_arguments(&d->front->config), **env = environment();
+    int status = UV_ENOMEM;
+    ad__domain_worker_path(d->front, path, sizeof path);
+    if (options && env) {
+        d->processed = true;
+        status = spawn(d, path, options, env, channel);
+        if (status) uv_close((uv_handle_t *)&d->process, on_process_closed);
+    }
+    free(options);
+    free(env);
+    return status ? ad__fault(fault, AD_E_SYSTEM, "cannot start %s: %s", path, uv_strerror(status)) : 0;
+}
+
+static int start(ad_domain *d, ad_fault *fault) {
+    int fd[2], status = ad__channel_pair(fd, fault);
+    if (status) return status;
+    d->started = ad__os_now();
+    d->device_lost = d->silenced = false;
+    d->silence = (ad_silence){0};
+    if (!d->slabs && !(d->slabs = ad__slabs_new())) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    if (!status) status = spawn_with(d, fd[1], fault);
+    close(fd[1]);
+    if (status) {
+        close(fd[0]);
+        set_backoff(d);
+        return status;
+    }
+    d->alive = true;
+    d->sight.starts++;
+    ad__channel_init(&d->channel, fd[0], AD_TO_FRONT);
+    uv_poll_init(&d->front->loop, &d->poll, fd[0]);
+    d->poll.data = d;
+    d->channel_open = d->polled = true;
+    d->state = AD_DOMAIN_STARTING;
+    ad__log(AD_LOG_INFO, "worker starting", "domain=%s worker=%d backend=%s", d->name, (int)d->process.pid,
+            d->front->config.backend);
+    if (ad__reserved_any(d->front)) reserve(d);
+    ad__domain_watch(d);
+    return 0;
+}
+
+/* ---- finding one ---- */
+
+ad_domain *ad__domain_new(ad_front *f, const char *name) {
+    ad_domain *d = ad__os.calloc(1, sizeof *d);
+    if (!d) return NULL;
+    snprintf(d->name, sizeof d->name, "%s", name);
+    d->front = f;
+    d->state = AD_DOMAIN_FAILED;
+    ad__keep_init(&d->keep);
+    d->next = f->domains;
+    f->domains = d;
+    return d;
+}
+
+static void on_retry(uv_timer_t *timer);
+
+/* In so many ns at the latest. */
+static void look_again(ad_front *f, int64_t wait) {
+    uint64_t ms = wait > 0 ? (uint64_t)(wait / 1000000 + 1) : 1;
+    bool sooner = uv_is_active((uv_handle_t *)&f->retry) && uv_timer_get_due_in(&f->retry) <= ms;
+    if (!sooner) uv_timer_start(&f->retry, on_retry, ms, 0);
+}
+
+static void on_retry(uv_timer_t *timer) {
+    ad_front *f = timer->data;
+    for (ad_domain *d = f->domains; d; d = d->next) ad__domain_restart(d);
+    ad__handshake_wake(f);
+}
+
+/* Wake those who wait when the worker may be started again, unless that is long. */
+static bool will_retry(ad_domain *d) {
+    int64_t wait = d->not_before - ad__os_now();
+    if (wait <= 0 || wait > RETRY_MOST || !d->front->ready) return false;
+    look_again(d->front, wait);
+    return true;
+}
+
+/* It has none, and may have another one, now or later. */
+static bool wants_worker(const ad_domain *d) {
+    return d->state == AD_DOMAIN_FAILED && !ad__domain_is_ending(d) && !d->front->stopping &&
+           !ad__upgrade_leaves(d->front);
+}
+
+static void start_again(ad_domain *d) {
+    if (!wants_worker(d) || ad__os_now() < d->not_before) return;
+    if (start(d, &d->why)) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", d->name, d->why.text);
+}
+
+/* Sessions wait for it. */
+void ad__domain_restart(ad_domain *d) {
+    if (d->keep.old < 0 && d->parting != AD_PARTING_COMING) return;
+    start_again(d);
+    if (wants_worker(d)) look_again(d->front, d->not_before - ad__os_now());
+}
+
+/* Only what is written down can go on elsewhere. */
+static bool may_part(const ad_front *f) { return f->config.survive && f->config.resume_time > 0 && !f->embedded; }
+
+/* Where a principal's sessions begin. A kernel of a user can reach all of its process: who may have any gets a worker
+ * of its own with the first one, but the server's own user, who is often alone here, from the beginning. */
+static const char *home_of(const ad_front *f, const ad_entrant *who) {
+    const ad_domain *own = ad__domain_named(f, who->who);
+    if (!strcmp(f->config.domains, "principal")) return who->who;
+    if (own && (own->parting == AD_PARTING_NONE || own->parting == AD_PARTING_GOING)) return who->who;
+    if (!ad__may_run_kernels(&f->config, who->who, &who->grants, NULL)) return AD_DOMAIN_SHARED;
+    return may_part(f) && !ad__is_server_user(who->who) ? AD_DOMAIN_SHARED : who->who;
+}
+
+ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault) {
+    const char *name = home_of(f, who);
+    ad_domain *d = ad__domain_named(f, name);
+    if (!d && !(d = ad__domain_new(f, name))) {
+        ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return NULL;
+    }
+    if (d->parting == AD_PARTING_GOING) { /* who comes waits until it is clear where to go */
+        *state = AD_DOMAIN_STARTING;
+        return d;
+    }
+    start_again(d);
+    bool ending = ad__domain_is_ending(d) || ad__upgrade_leaves(f);
+    *state = d->state;
+    if (d->state != AD_DOMAIN_FAILED) return d;
+    if (f->stopping) ad__fault(fault, AD_E_CONNECTION, "the server is shutting down");
+    else if (ending || will_retry(d)) *state = AD_DOMAIN_STARTING; /* who waits will have one */
+    else ad__fault(fault, AD_E_CONNECTION, "no worker: %s", d->why.text);
+    return d;
+}
+
+int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
+    if (!d->channel_open) {
+        if (fd >= 0) close(fd);
+        return AD_E_CONNECTION;
+    }
+    int status = ad__channel_send(&d->channel, note, fd);
+    if (!status) ad__domain_watch(d);
+    return status;
+}
+
+int ad__domain_give(ad_domain *d, const ad_note *note, int fd) {
+    int status = ad__seat_take(d->front, note, d);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    status = ad__domain_tell(d, note, fd);
+    if (status) {
+        ad__seat_leave(d->front, note->id, d);
+        return status;
+    }
+    d->sessions++;
+    d->front->sessions++;
+    return 0;
+}
+
+bool ad__domain_is_ready(const ad_domain *d) { return d->state == AD_DOMAIN_READY && d->channel_open; }
+
+void ad__domain_forget(ad_front *f, const ad_domain *gone, uint64_t session) {
+    ad_domain *d = f->domains;
+    while (d && d != gone) d = d->next;
+    if (d) leave(d, session);
+}
+
+/* ---- being seen ---- */
+
+ad_domain *ad__domain_next(const ad_front *f, const ad_domain *d) { return d ? d->next : f->domains; }
+
+void ad__domain_facts(ad_domain *d, ad_domain_facts *out) {
+    static const char *const states[] = {"starting", "ready", "failed"};
+    *out = (ad_domain_facts){.name = d->name,
+                             .state = states[d->state],
+                             .why = d->state == AD_DOMAIN_FAILED ? d->why.text : "",
+                             .pid = d->alive ? (int)d->process.pid : 0,
+                             .ready = d->state == AD_DOMAIN_READY && d->channel_open && !d->parting,
+                             .offer = &d->offer,
+                             .sessions = d->sessions,
+                             .started = d->started,
+                             .sight = &d->sight};
+    if (d->slabs) out->slabs = ad__slabs_count(d->slabs, &out->slab_bytes);
+}
+
+int ad__domain_note(ad_domain *d, const ad_note *note, int fd) {
+    if (d->state == AD_DOMAIN_READY) return ad__domain_tell(d, note, fd);
+    if (fd >= 0) close(fd);
+    return AD_E_CONNECTION;
+}

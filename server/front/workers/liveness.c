@@ -1,0 +1,80 @@
+/* Workers that are there and do not answer: stopped, or waiting for themselves. Such a one is killed, and the next one
+ * goes on with its sessions.
+ *
+ * Every now and then a worker that has sessions is knocked at, and its I/O thread answers, whatever the engine does. It
+ * is silent while it does not answer, uses no processor time, and could: one that is busy, that the kernel does not let
+ * run (a starved machine, a slow disk) or that a debugger holds is not. Only time in which this process itself looked
+ * counts, so a machine that was suspended has nobody killed. */
+#include <signal.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/front/workers/domain_inside.h"
+
+#define LOOKS 8 /* within worker-silence */
+#define LOOK_MOST 1000000000LL
+#define LOOK_LEAST 20000000LL
+
+static int64_t limit_of(const ad_front *f) { return (int64_t)(f->config.worker_silence * 1e9); }
+
+static int64_t pause_of(const ad_front *f) {
+    const int64_t pause = limit_of(f) / LOOKS;
+    return pause > LOOK_MOST ? LOOK_MOST : pause < LOOK_LEAST ? LOOK_LEAST : pause;
+}
+
+static void ask_for_answer(ad_domain *d) {
+    ad_silence *s = &d->silence;
+    s->ns = 0;
+    s->knocked++;
+    ad__domain_tell(d, &(ad_note){.kind = AD_NOTE_KNOCK, .id = s->knocked}, -1);
+}
+
+/* The worker has had `ns` more to answer. */
+static void add_silence(ad_domain *d, int64_t ns) {
+    ad_silence *s = &d->silence;
+    const ad_pulse before = s->pulse;
+    if (!ad__process_pulse((int)d->process.pid, &s->pulse)) return;
+    if (s->pulse.ticks != before.ticks) s->ns = 0;
+    else if (s->pulse.state == 'S' || s->pulse.state == 'T') s->ns += ns;
+}
+
+static void look_at_worker(ad_domain *d, int64_t ns) {
+    ad_silence *s = &d->silence;
+    if (!ad__domain_is_ready(d) || !d->sessions || d->silenced) {
+        *s = (ad_silence){0};
+        return;
+    }
+    if (s->heard == s->knocked) {
+        ask_for_answer(d);
+        return;
+    }
+    add_silence(d, ns);
+    if (s->ns < limit_of(d->front)) return;
+    d->silenced = true;
+    ad__log(AD_LOG_ERROR, "worker killed", "domain=%s worker=%d why=%s", d->name, (int)d->process.pid,
+            "it does not answer (option worker-silence)");
+    uv_process_kill(&d->process, SIGKILL);
+}
+
+static void on_look(uv_timer_t *timer) {
+    ad_front *f = timer->data;
+    const int64_t now = ad__os_now(), most = 2 * pause_of(f);
+    const int64_t passed = now - f->looked < most ? now - f->looked : most;
+    f->looked = now;
+    for (ad_domain *d = f->domains; d; d = d->next) look_at_worker(d, passed);
+}
+
+void ad__silence_heard(ad_domain *d, const ad_note *note) {
+    if (note->id == d->silence.knocked) d->silence.heard = note->id;
+}
+
+int ad__silence_watch(ad_front *f) {
+    int status = uv_timer_init(&f->loop, &f->silence);
+    if (status || limit_of(f) <= 0) return status;
+    f->silence.data = f;
+    f->looked = ad__os_now();
+    const uint64_t ms = (uint64_t)(pause_of(f) / 1000000);
+    uv_timer_start(&f->silence, on_look, ms, ms);
+    uv_unref((uv_handle_t *)&f->silence);
+    return 0;
+}

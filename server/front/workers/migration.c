@@ -1,0 +1,129 @@
+/* A principal gets a worker of its own with its first kernel (docs/design.md, "A trust domain").
+ *
+ * The shared worker asks for one; that is started, and when it is ready the shared one stops what the principal does
+ * there and hands over a ledger with all that it has. From the moment in which the front has that, the principal's
+ * slabs, descriptors and sessions are those of its own domain, whose worker goes on with them as with those of a worker
+ * that was killed. Before it nothing has happened: whichever of the two workers dies, sooner or later. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/front/workers/domain_inside.h"
+
+static void tell(ad_domain *shared, uint32_t kind, const char *who, const char *why) {
+    ad_note note = {.kind = kind};
+    snprintf(note.who, sizeof note.who, "%s", who);
+    snprintf(note.text, sizeof note.text, "%s", why);
+    if (shared) ad__domain_tell(shared, &note, -1); /* one that dies asks again, as another process */
+}
+
+/* Its sessions go on where they are. */
+static void stay(ad_domain *d, const char *why) {
+    d->parting = AD_PARTING_AWAITED;
+    ad__log(AD_LOG_WARN, "principal not moved", "principal=%s why=%s", d->name, why);
+    ad__handshake_wake(d->front);
+}
+
+static void give_up(ad_domain *d, const char *why) {
+    ad_front *f = d->front;
+    if (f->stopping || ad__upgrade_leaves(f)) { /* the next program's workers ask again */
+        d->parting = AD_PARTING_AWAITED;
+        return;
+    }
+    tell(ad__domain_named(f, AD_DOMAIN_SHARED), AD_NOTE_PART_REFUSED, d->name, why);
+    stay(d, why);
+}
+
+/* ---- asking for a worker ---- */
+
+void ad__parting_ready(ad_domain *d) {
+    if (d->parting != AD_PARTING_COMING) return;
+    d->parting = AD_PARTING_GOING;
+    d->parting_since = ad__os_now();
+    tell(ad__domain_named(d->front, AD_DOMAIN_SHARED), AD_NOTE_PART, d->name, "");
+}
+
+static ad_domain *domain_for(ad_front *f, const char *who) {
+    ad_domain *d = ad__domain_named(f, who);
+    if (!d && (d = ad__domain_new(f, who))) d->parting = AD_PARTING_AWAITED;
+    return d;
+}
+
+void ad__parting_asked(ad_domain *from, const ad_note *note) {
+    ad_domain *d = ad__domain_is_shared(from) ? domain_for(from->front, note->who) : NULL;
+    if (!d || d->parting == AD_PARTING_NONE) {
+        tell(from, AD_NOTE_PART_REFUSED, note->who,
+             d ? "the principal has one already, where its other sessions are: connect again" : "out of host memory");
+        return;
+    }
+    if (d->parting != AD_PARTING_AWAITED) return;
+    const int64_t before = d->not_before;
+    d->parting = AD_PARTING_COMING;
+    ad__domain_restart(d);
+    if (d->state == AD_DOMAIN_READY) ad__parting_ready(d);
+    else if (d->state == AD_DOMAIN_FAILED && d->not_before != before) give_up(d, d->why.text);
+}
+
+void ad__parting_lost(ad_domain *gone) {
+    if (gone->parting == AD_PARTING_COMING) give_up(gone, gone->why.text);
+    if (!ad__domain_is_shared(gone)) return;
+    for (ad_domain *d = gone->front->domains; d; d = d->next)
+        if (d->parting) d->parting = AD_PARTING_AWAITED;
+}
+
+void ad__parting_failed(const ad_domain *from, const ad_note *note) {
+    ad_domain *d = ad__domain_is_shared(from) ? ad__domain_named(from->front, note->who) : NULL;
+    if (d && d->parting == AD_PARTING_GOING) stay(d, note->text);
+}
+
+bool ad__parting_goes(const ad_front *f, const char *who) {
+    const ad_domain *d = ad__domain_named(f, who);
+    return d && d->parting == AD_PARTING_GOING;
+}
+
+/* ---- going ---- */
+
+/* Whose the slabs are. AD_E_MEMORY, AD_E_PROTOCOL. */
+static int take_slabs(ad_domain *from, ad_domain *d) {
+    if (!d->slabs && !(d->slabs = ad__slabs_new())) return AD_E_MEMORY;
+    return ad__slabs_part(from->slabs, d->slabs, d->name);
+}
+
+static void take_sessions(ad_domain *from, ad_domain *d) {
+    const uint64_t n = ad__seat_part(d->front, from, d);
+    from->sessions -= n < from->sessions ? n : from->sessions;
+    d->sessions += n;
+}
+
+void ad__parting_done(ad_domain *from, const ad_note *note, int fd) {
+    ad_front *f = from->front;
+    ad_domain *d = ad__domain_is_shared(from) ? ad__domain_named(f, note->who) : NULL;
+    if (!d || d->parting != AD_PARTING_GOING) {
+        if (fd >= 0) close(fd);
+        return;
+    }
+    int status = fd < 0 ? AD_E_SYSTEM : ad__keep_reserve(&d->keep, &from->keep);
+    if (!status) status = take_slabs(from, d);
+    if (status) {
+        if (fd >= 0) close(fd);
+        give_up(d, ad__error_text(status));
+        return;
+    }
+    take_sessions(from, d);
+    ad__keep_part(f, &from->keep, d, &d->keep, fd);
+    d->parting = AD_PARTING_NONE;
+    tell(from, AD_NOTE_PART_DONE, d->name, "");
+    ad__log(AD_LOG_INFO, "principal moved", "principal=%s worker=%d sessions=%lu ms=%ld", d->name,
+            d->alive ? (int)d->process.pid : 0, d->sessions, (long)((ad__os_now() - d->parting_since) / 1000000));
+    if (d->state == AD_DOMAIN_READY) ad__domain_recover(d);
+    else ad__domain_restart(d);
+    ad__handshake_wake(f);
+}
+
+void ad__parting_tell(ad_domain *shared) {
+    if (!ad__domain_is_shared(shared)) return;
+    for (const ad_domain *d = shared->front->domains; d; d = d->next)
+        if (d != shared && !d->parting) tell(shared, AD_NOTE_PART_DONE, d->name, "");
+}

@@ -1,0 +1,159 @@
+#include "server/worker/engine/blame.h"
+
+#include <inttypes.h>
+#include <signal.h>
+
+#include "protocol/infer.h"
+#include "server/common/log.h"
+#include "server/worker/net/session.h"
+
+#define CRASHES 3 /* workers that end by themselves until the message at hand is left out */
+#define DEATHS                                                                                                        \
+    8 /* the same with those that are killed: less than are enough to give the session up (journal/recover/recover.c) \
+       */
+
+/* ---- what has ended workers ---- */
+
+bool ad__blame_suffices(const ad_blame *b) { return b->crashes >= CRASHES || b->crashes + b->kills >= DEATHS; }
+
+/* One more would suffice. */
+static bool is_suspect(const ad_blame *b) { return b->crashes + 1 >= CRASHES || b->crashes + b->kills + 1 >= DEATHS; }
+
+static uint64_t place_of_state(const ad_ledger_session *at) {
+    const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
+    return state->frame + AD_FRAME_HEADER + state->used;
+}
+
+ad_blame ad__blame_recall(const ad_ledger_session *at, ad_death death, uint64_t candidates) {
+    ad_blame b = at->blame;
+    if (!at->at_hand || death == AD_DEATH_LEFT) return b;
+    const uint64_t last = at->at_hand / 2, first = at->at_hand & 1 ? last : place_of_state(at);
+    if (!b.last || first > b.last || last < b.first) b = (ad_blame){.first = first, .last = last};
+    if (first > b.first) b.first = first;
+    if (last < b.last) b.last = last;
+    b.crashes += death == AD_DEATH_CRASHED;
+    b.kills += death == AD_DEATH_KILLED;
+    b.certain = at->at_hand & 1 && candidates == 1;
+    return b;
+}
+
+/* ---- whose thread it was ---- */
+
+static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+static struct sigaction before[sizeof signals / sizeof *signals];
+static _Thread_local ad_ledger_session *executing; /* what this thread does is this session's */
+
+/* The process goes on as if this handler had not been there: it executes the instruction again, or gets the signal
+ * again. */
+static void on_crash(int number, siginfo_t *info, void *unused) {
+    (void)unused;
+    if (executing) ad__ledger_store(&executing->guilty, 1);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (signals[i] == number) sigaction(number, &before[i], NULL);
+    if (info->si_code <= 0) raise(number);
+}
+
+void ad__blame_watch(void) {
+    struct sigaction a = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &a, &before[i]);
+}
+
+/* ---- executing ---- */
+
+static void store(ad_session *s, uint64_t at_hand) { ad__ledger_store(&s->survival.at->at_hand, at_hand); }
+
+/* Where operations are complete later, a thread may die of what it has not begun. */
+static void set_executing(const ad_session *s, bool does) {
+    executing = does && !s->survival.late ? s->survival.at : NULL;
+}
+
+/* Nothing is under way any more, of whatever session. */
+static void be_alone(ad_session *s) {
+    ad_worker *w = s->worker;
+    pthread_mutex_lock(&w->sessions_lock);
+    for (ad_session *other = w->sessions; other; other = other->next) {
+        if (other->dropping || !w->backend->asynchronous) continue;
+        ad__lanes_wait(other, NULL);
+        if (other->survival.at) store(other, 0);
+    }
+    pthread_mutex_unlock(&w->sessions_lock);
+}
+
+/* The message at hand may be one of those, or what came before it; false: all of them are behind the valid state. */
+static bool is_suspected(ad_session *s) {
+    ad_survival *v = &s->survival;
+    if (v->begun_at <= v->blame.last) return true;
+    if (place_of_state(v->at) > v->blame.last) v->at->blame = v->blame = (ad_blame){0};
+    return false;
+}
+
+static void say_left_out(const ad_session *s) {
+    const ad_message *m = &s->message;
+    ad__log(AD_LOG_WARN, "operation left out", "session=%lu principal=%s name=%s crashes=%lu kills=%lu why=%s", s->id,
+            s->principal, m->op.opcode ? ad__op_name(&m->op) : m->row->name, s->survival.blame.crashes,
+            s->survival.blame.kills, s->worker->ended_by);
+}
+
+static uint64_t place_of_message(const ad_session *s) {
+    return ad__input_place(&s->frame) + AD_FRAME_HEADER + s->frame_used - s->message.size;
+}
+
+bool ad__blame_waits(ad_session *s) {
+    const ad_blame *b = &s->survival.blame;
+    if (!b->last || !is_suspect(b) || place_of_message(s) > b->last || !s->worker->engine.beside) return false;
+    ad__session_await(s, AD_WAIT_BESIDE, NULL, NULL);
+    return true;
+}
+
+void ad__blame_enter(ad_session *s) {
+    ad_survival *v = &s->survival;
+    if (!v->at) return;
+    v->begun_at = place_of_message(s);
+    const bool concerned = v->blame.last && is_suspected(s);
+    v->careful = concerned && is_suspect(&v->blame);
+    v->left_out = v->careful && v->blame.certain && v->begun_at == v->blame.first && ad__blame_suffices(&v->blame);
+    set_executing(s, true);
+    if (v->careful) be_alone(s);
+    if (v->left_out) say_left_out(s);
+    store(s, 2 * v->begun_at + (v->careful || !(s->held.count || v->late)));
+}
+
+void ad__blame_leave(ad_session *s) {
+    ad_survival *v = &s->survival;
+    if (!v->at) return;
+    set_executing(s, s->held.count);
+    if (v->careful) {
+        ad__lanes_wait(s, NULL);
+        if (!s->has_message) ad__survival_flush(s, true);
+        v->careful = v->left_out = false;
+        atomic_store(&s->beside_since, 0);
+        store(s, 0);
+    } else if (!v->late) {
+        store(s, s->held.count ? 2 * v->begun_at : 0);
+    }
+}
+
+void ad__blame_turn(ad_session *s) {
+    if (!s->survival.at || !s->held.count) return;
+    set_executing(s, true);
+    store(s, 2 * s->survival.begun_at);
+}
+
+void ad__blame_rest(ad_session *s) {
+    const ad_survival *v = &s->survival;
+    set_executing(s, v->inside);
+    if (v->at && v->at->at_hand && !v->inside && (!v->late || ad__lanes_idle(s))) store(s, 0);
+}
+
+/* ---- leaving it out ---- */
+
+int ad__blame_check(const ad_session *s, const char *name, ad_fault *fault) {
+    const ad_blame *b = &s->survival.blame;
+    const bool own = s->message.opcode != AD_REQ_LAUNCH;
+    const char *why = *s->worker->died_of ? s->worker->died_of : s->worker->ended_by;
+    if (!s->survival.left_out) return 0;
+    return ad__fault(fault, own ? AD_E_INTERNAL : AD_E_DEVICE_LOST,
+                     "%s%sthe worker %s %" PRIu64 " times while executing it%s%.100s%s, so it was left out%s", name,
+                     *name ? ": " : "", b->crashes ? "crashed" : "was killed", b->crashes + b->kills, *why ? " (" : "",
+                     why, *why ? ")" : "", own ? "; please report this" : "");
+}

@@ -1,0 +1,473 @@
+/* Executing one operation: find its operands, check them, make its outputs, run it, and record what went wrong. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "protocol/desc.h"
+#include "protocol/infer.h"
+#include "server/worker/engine/background.h"
+#include "server/worker/engine/blame.h"
+#include "server/worker/sharing/imports.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/memory/quota.h"
+#include "server/worker/sharing/sharing.h"
+#include "server/worker/memory/spill/spill.h"
+
+/* What arrays without elements point at. */
+static _Alignas(64) char nothing[64];
+
+static const char *operand_name(int nout, int i) {
+    static const char *const inputs[] = {"input 1", "input 2", "input 3"};
+    if (i < nout) return i ? "output 2" : "output";
+    return i - nout < 3 ? inputs[i - nout] : "an input";
+}
+
+/* ---- memory ---- */
+
+void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
+    bool counted = !b->promised && !b->shared, parks = ad__survival_parks(s, b);
+    ad__survival_touch(s, b);
+    ad__spill_forget(s->worker, b);
+    if (b->module) ad__module_variable_gone(s, b);
+    if (b->import) ad__import_gone(s, b);
+    if (b->shared) {
+        ad__shared_leave(s, b);
+    } else if (b->block.slab) {
+        ad__lane_frees(s, b, NULL);
+        if (parks && ad__survival_park(s, b->home->estate, &b->block, b)) b->block.slab = NULL;
+        else ad__memory_give(b->home->estate, &b->block);
+    }
+    if (counted) s->buffer_bytes -= b->size;
+    b->promised = false;
+    b->size = 0;
+    b->address = nothing;
+}
+
+void ad__buffer_give(ad_session *s, ad_buffer *b) {
+    ad__buffer_give_memory(s, b);
+    ad__poison_release(b->poison);
+    ad__buffers_recycle(&s->buffers, b);
+}
+
+void ad__buffer_free(ad_session *s, ad_buffer *b) {
+    ad__survival_freed(s, b);
+    if (!ad__survival_keeps(s, b)) ad__buffer_give(s, b);
+}
+
+int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault) {
+    ad__survival_touch(s, b);
+    b->address = nothing;
+    b->home = lane;
+    b->in_use = true; /* until it has been made: ad__spill_end */
+    if (!size) return 0;
+    int status = ad__quota_take(s, lane, size, &b->block, fault);
+    if (status) return status;
+    b->address = b->block.address;
+    b->size = size;
+    s->buffer_bytes += size;
+    if (!zero || b->block.clean) return 0;
+    const bool beside = ad__beside_begin(s, ad__bytes_cost(size));
+    status = s->worker->backend->zero(lane->stream, b->address, size, fault);
+    if (beside) ad__beside_end(s);
+    return ad__session_status(s, status, fault);
+}
+
+int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
+    int64_t count;
+    int status = ad__shape_count(d->ndim, d->shape, d->dtype, &count, fault);
+    if (!status) *size = (uint64_t)count * ad__dtypes[d->dtype].size;
+    return status;
+}
+
+/* Scratch of a job, given back when it has been enqueued: who gets it next on this lane comes later in its stream. */
+void *ad__job_scratch(job *j, uint64_t size) {
+    if (j->nscratch == JOB_SCRATCH || size > INT64_MAX) return NULL;
+    ad_block *b = &j->scratch[j->nscratch];
+    if (ad__quota_borrow(j->s, j->lane, size + 256, b, &j->lack)) return NULL;
+    j->nscratch++;
+    return (void *)(((uintptr_t)b->address + 255) & ~(uintptr_t)255);
+}
+
+int ad__job_lacks(job *j, int status) {
+    if (status == AD_E_INTERRUPTED && __atomic_load_n(&j->s->cancelled, __ATOMIC_RELAXED) == AD_CANCEL_TIME)
+        return ad__fault(&j->fault, AD_E_TIMEOUT,
+                         "%s took longer than the %g s that an operation may take on this server: cut it into smaller "
+                         "ones, or have the option operation-time raised",
+                         ad__op_name(j->op), j->s->worker->config.operation_time);
+    if (status != AD_E_MEMORY || !j->lack.code) return status;
+    return ad__fault(&j->fault, status, "%s", j->lack.text);
+}
+
+static void *run_workspace(ad_run *run, uint64_t size) {
+    job *j = (job *)run;
+    ad__beside_pause(j->s);
+    void *scratch = ad__job_scratch(j, size);
+    ad__beside_go_on(j->s);
+    return scratch;
+}
+
+static void *run_output(ad_run *run, int index, uint64_t size) {
+    job *j = (job *)run;
+    if (index < 0 || index >= j->op->nout || !j->made[index]) return NULL;
+    ad__beside_pause(j->s);
+    int status = ad__buffer_take_memory(j->s, j->lane, j->buffer[index], size, false, &j->fault);
+    ad__beside_go_on(j->s);
+    return status ? NULL : j->buffer[index]->address;
+}
+
+void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
+    j->run = (ad_run){.workspace = run_workspace, .output = run_output};
+    j->s = s;
+    j->op = op;
+    j->number = number;
+    j->inherited = NULL;
+    j->lane = NULL;
+    j->nscratch = 0;
+    j->using = 0;
+    j->held = false;
+    j->nbehind = 0;
+    j->fault.code = j->lack.code = 0;
+    j->fault.text[0] = 0;
+    j->launch = NULL;
+    j->buffer = j->own_buffer;
+    j->made = j->own_made;
+    for (int i = 0; i < AD_MAX_OUT; i++) j->made[i] = false;
+}
+
+int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, uint64_t number) {
+    const size_t n = (size_t)m->op.nout + m->op.nin;
+    ad__job_begin(j, s, &m->op, number);
+    l->message = m;
+    j->launch = l;
+    j->buffer = ad__arena_alloc(&s->arena, (n + 1) * sizeof *j->buffer);
+    j->made = ad__arena_alloc(&s->arena, m->op.nout + 1u);
+    if (!j->buffer || !j->made) return ad__fault(&j->fault, AD_E_MEMORY, "out of host memory");
+    memset(j->buffer, 0, n * sizeof *j->buffer);
+    memset(j->made, 0, m->op.nout);
+    return 0;
+}
+
+void ad__job_end(job *j) {
+    ad__spill_end(j->s, j->buffer, j->using);
+    while (j->nscratch) ad__quota_repay(j->s, j->lane, &j->scratch[--j->nscratch]);
+}
+
+/* ---- operands ---- */
+
+static int find_view(job *j, int i, const ad_desc *d) {
+    ad_buffer *b = j->buffer[i] = ad__buffers_find(&j->s->buffers, d->buffer);
+    if (!b) return ad__fault(&j->fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, ad__op_name(j->op), d->buffer);
+    if (i >= j->op->nout || j->launch) b->read_at = j->s->done + 1;
+    if (b->poison) {
+        j->inherited = b->poison;
+        return b->poison->code;
+    }
+    int status = i < j->op->nout ? ad__import_check_write(b, &j->fault) : 0;
+    if (status) return status;
+    return ad__desc_check(d, (int64_t)b->size, operand_name(j->op->nout, i), &j->fault);
+}
+
+static int find_operands(job *j) {
+    const ad_op *op = j->op;
+    bool query = op->opcode == AD_REQ_QUERY;
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        const ad_operand *o = &op->operand[i];
+        int status = 0;
+        j->buffer[i] = NULL;
+        if (o->is_scalar) continue; /* ad__check_op refuses it as an output */
+        if (o->desc.form == AD_VIEW && !(query && i < op->nout)) status = find_view(j, i, &o->desc);
+        else if (i >= op->nout || o->desc.form != (query ? AD_SIZED : AD_FRESH))
+            status = ad__fault(&j->fault, AD_E_VALUE, "%s: %s has the wrong form", ad__op_name(j->op),
+                               operand_name(op->nout, i));
+        if (status) return status;
+    }
+    return 0;
+}
+
+static int check_kind(job *j) {
+    const ad_op *op = j->op;
+    if (op->opcode != AD_REQ_CALL && op->opcode != AD_REQ_QUERY) return 0;
+    const ad_call_row *row = ad__call(op->row);
+    if (row && (row->kind == AD_CALL_ASK) == (op->opcode == AD_REQ_QUERY)) return 0;
+    return ad__fault(&j->fault, AD_E_VALUE, "%s must %s", ad__op_name(j->op),
+                     op->opcode == AD_REQ_QUERY ? "be called, not queried" : "be queried");
+}
+
+/* Outputs that the operation does not write completely begin with zeros: those of a ufunc with a mask. */
+static bool wants_zero(const ad_op *op) { return op->opcode == AD_REQ_UFUNC && op->nin > ad__ufunc(op->row)->nin; }
+
+static int make_outputs(job *j) {
+    const ad_op *op = j->op;
+    for (int i = 0; i < op->nout; i++) {
+        const ad_desc *d = &op->operand[i].desc;
+        uint64_t size = 0;
+        if (d->form == AD_VIEW) continue;
+        int status = d->form == AD_FRESH ? ad__fresh_size(d, &size, &j->fault) : 0;
+        if (!status) status = ad__buffers_add(&j->s->buffers, d->buffer, &j->buffer[i], &j->fault);
+        if (status) return status;
+        j->made[i] = true;
+        status = ad__buffer_take_memory(j->s, j->lane, j->buffer[i], size, size && wants_zero(op), &j->fault);
+        if (status) return status;
+    }
+    return 0;
+}
+
+static void set_addresses(job *j) {
+    const ad_op *op = j->op;
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        ad_operand *o = &op->operand[i];
+        if (!j->buffer[i]) continue;
+        uint64_t offset = o->desc.form == AD_VIEW ? (uint64_t)o->desc.offset : 0;
+        o->data = (void *)((uintptr_t)j->buffer[i]->address + offset);
+    }
+}
+
+/* Order this operation after those of other lanes that use its buffers, and of other sessions. */
+static int order(job *j) {
+    const ad_op *op = j->op;
+    if (j->s->nlanes == 1 && !j->s->shares) return 0;
+    for (int i = op->nout + op->nin - 1; i >= 0; i--) { /* inputs first: one may be the output as well */
+        int status = j->buffer[i] ? ad__lane_uses(j->s, j->lane, j->buffer[i], i < op->nout, &j->fault) : 0;
+        if (status) return status;
+    }
+    return 0;
+}
+
+/* The outputs depend on whatever may still turn out wrong about the inputs, and about this operation. */
+static void spread_suspects(job *j) {
+    const ad_op *op = j->op;
+    uint64_t all = 0;
+    if (j->held && !j->run.checked) return;
+    if (j->run.checked) {
+        bool kept = ad__op_updates(op);
+        uint64_t bit = ad__verdicts_add(j->s, j->number, ad__op_name(j->op), kept);
+        all = kept ? 0 : bit;
+    }
+    if (!j->s->verdicts.count) return;
+    for (int i = op->nout; i < op->nout + op->nin; i++)
+        if (j->buffer[i]) all |= ad__verdicts_of(j->s, j->buffer[i]);
+    for (int i = 0; i < op->nout; i++) {
+        if (!j->buffer[i]) continue;
+        uint64_t own = j->made[i] && !j->held ? 0 : ad__verdicts_of(j->s, j->buffer[i]);
+        ad__verdicts_set(j->s, j->buffer[i], all | own);
+    }
+}
+
+static int start(job *j) {
+    if (j->launch) return ad__launch_run(j->s, j->lane, j->launch, j->op, j->number, &j->run, &j->fault);
+    const bool beside = ad__beside_begin(j->s, ad__op_cost(j->op));
+    if (beside || j->s->survival.careful) j->run.cancelled = &j->s->cancelled;
+    int status = j->s->worker->backend->run(j->lane->stream, j->op, &j->run, &j->fault);
+    if (beside) ad__beside_end(j->s);
+    return ad__job_put_back(j, ad__session_status(j->s, ad__job_lacks(j, status), &j->fault));
+}
+
+/* Whatever was moved to host memory comes back, and stays until the job has ended. */
+static int bring_operands(job *j) {
+    j->using = j->op->nout + j->op->nin;
+    return ad__spill_begin(j->s, j->lane, j->buffer, j->using, &j->fault);
+}
+
+/* Executed again it would give something else: it reads what it writes. */
+static bool is_for_once(const job *j, int output) {
+    const ad_op *op = j->op;
+    if (op->opcode != AD_REQ_UFUNC || wants_zero(op)) return true;
+    for (int i = op->nout; i < op->nout + op->nin; i++)
+        if (j->buffer[i] == j->buffer[output]) return true;
+    return false;
+}
+
+static void announce_writes(job *j) {
+    const ad_op *op = j->op;
+    if (j->held || !j->s->survival.at) return;
+    for (int i = 0; i < (j->launch ? op->nout + op->nin : op->nout); i++) /* nobody knows what a kernel writes */
+        if (j->buffer[i] && (j->launch || is_for_once(j, i) || !ad__survival_repeats(j->s, j->buffer[i])))
+            ad__survival_writes(j->s, j->buffer[i], j->number, ad__op_name(op));
+}
+
+static int enqueue(job *j) {
+    announce_writes(j);
+    if (!j->s->worker->backend->asynchronous) return start(j);
+    int status = 0;
+    if (!ad__verdicts_full(&j->s->verdicts)) status = ad__verdicts_place(j->s, &j->run.check, &j->fault);
+    if (status) return status; /* what is held needs no place, and there may be none */
+    status = start(j);
+    int counted = ad__session_enqueued(j->s, j->lane, &j->fault); /* also a failed one may have begun something */
+    spread_suspects(j);
+    return status ? status : counted;
+}
+
+/* The worker before died while it was under way, maybe of it. */
+static int check_blamed(job *j) {
+    if (j->number > j->s->survival.blamed) return 0;
+    j->run.wrote = true; /* so nobody knows what is in its arrays */
+    return ad__fault(&j->fault, AD_E_DEVICE_LOST, "the worker died: %s", j->s->worker->died_of);
+}
+
+static int find_launch(job *j) {
+    int status = check_blamed(j);
+    if (status) return status;
+    status = ad__launch_find(j->s, j->launch->message, j->lane, j->launch, &j->fault);
+    if (status && j->launch->lost) j->run.wrote = true; /* what it should have written is not there */
+    return status;
+}
+
+/* A device cannot be interrupted, and what a call does with an element is not known here (others may wait for the same
+ * place). So there are no more of them than there is memory for, which views of few elements in memory could have. */
+static int check_elements(job *j) {
+    const ad_op *op = j->op;
+    const uint64_t most = j->s->worker->gpu[0].info.memory, n = (uint64_t)ad__op_elements(op);
+    if (op->opcode == AD_REQ_REDUCE || !most || n <= most) return 0;
+    return ad__fault(&j->fault, AD_E_LIMIT,
+                     "%s of %" PRIu64 " elements: a GPU takes at most as many as it has bytes of memory, %" PRIu64
+                     "; use smaller operands",
+                     ad__op_name(op), n, most);
+}
+
+/* Refuse what would take longer than operation-time and could not be ended by then: what a device has been given, and
+ * library calls. Elementwise operations have as many elements as there is memory for. */
+static int check_length(job *j) {
+    const bool later = j->s->worker->backend->asynchronous;
+    const double limit = j->s->worker->config.operation_time;
+    if (j->op->opcode == AD_REQ_UFUNC) return 0;
+    if (later && check_elements(j)) return j->fault.code;
+    if (limit <= 0 || !(later || ad__op_decomposes(j->op))) return 0;
+    const double seconds = 1e-9 * (double)(later ? ad__device_cost(j->op) : ad__op_cost(j->op));
+    if (seconds <= limit) return 0;
+    return ad__fault(
+        &j->fault, AD_E_LIMIT,
+        "%s would take some %.0f s with these operands, and an operation may take %g s on this server: use "
+        "smaller ones, or have the option operation-time raised",
+        ad__op_name(j->op), seconds, limit);
+}
+
+int ad__job_check(job *j) {
+    int status = check_kind(j);
+    if (!status) status = find_operands(j);
+    if (status) return status;
+    if (j->launch) return find_launch(j);
+    status = ad__check_op(j->op, &j->fault);
+    return status ? status : check_length(j);
+}
+
+int ad__job_run(job *j) {
+    int status = ad__blame_check(j->s, "", &j->fault);
+    if (status) {
+        j->run.wrote = true; /* nobody knows what is in its outputs */
+        return status;
+    }
+    int64_t cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0, corrected = 0;
+    if (cost > 0) corrected = ad__lane_charge(j->s, cost);
+    if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;
+    ad__lane_expect(j->lane, cost, corrected);
+    if ((status = ad__job_check(j))) return status;
+    if ((status = bring_operands(j))) return status;
+    if ((status = make_outputs(j))) return status;
+    if ((status = order(j))) return status;
+    set_addresses(j);
+    if ((status = ad__job_separate(j))) return status;
+    if ((status = ad__job_guard(j))) return status;
+    return enqueue(j);
+}
+
+static int provide_outputs(job *j) {
+    for (int i = 0; i < j->op->nout; i++) {
+        int status = ad__held_provide(j->s, j->lane, j->buffer[i], &j->fault);
+        if (status) return status;
+    }
+    return 0;
+}
+
+void ad__job_hold(job *j, ad_lane *lane, ad_buffer *const *buffer) {
+    j->lane = lane;
+    j->held = true;
+    for (int i = 0; i < j->op->nout + j->op->nin; i++) {
+        j->buffer[i] = buffer[i];
+        if (i < j->op->nout) j->made[i] = j->op->operand[i].desc.form != AD_VIEW;
+        if (buffer[i] && buffer[i]->poison && !j->inherited) j->inherited = buffer[i]->poison;
+    }
+}
+
+int ad__job_run_held(job *j) {
+    int status;
+    int64_t cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
+    if (cost > 0) ad__lane_expect(j->lane, cost, ad__lane_charge(j->s, cost));
+    if (j->inherited) return j->inherited->code;
+    if ((status = bring_operands(j))) return status;
+    if ((status = provide_outputs(j))) return status;
+    if ((status = order(j))) return status;
+    set_addresses(j);
+    if ((status = ad__job_guard(j))) return status;
+    return enqueue(j);
+}
+
+/* ---- failing ---- */
+
+static void poison_buffer(ad_session *s, ad_buffer *b, ad_poison *p, bool release) {
+    if (release) ad__buffer_give_memory(s, b);
+    ad__survival_touch(s, b);
+    if (!b->poison) b->poison = ad__poison_share(p);
+}
+
+void ad__session_pending(ad_session *s, ad_poison *p) {
+    if (!s->pending) s->pending = ad__poison_share(p);
+}
+
+static void poison_output(job *j, int i, ad_poison *p) {
+    const ad_operand *o = &j->op->operand[i];
+    ad_session *s = j->s;
+    ad_buffer *b;
+    if (o->is_scalar) {
+        ad__session_pending(s, p);
+    } else if (o->desc.form != AD_VIEW) {
+        if (j->made[i]) poison_buffer(s, j->buffer[i], p, true);
+        else if (ad__buffers_add(&s->buffers, o->desc.buffer, &b, NULL) == 0) poison_buffer(s, b, p, true);
+        else ad__session_pending(s, p);
+    } else {
+        b = j->held ? j->buffer[i] : ad__buffers_find(&s->buffers, o->desc.buffer);
+        if (b && (j->inherited || j->run.wrote || b->promised)) poison_buffer(s, b, p, b->promised);
+        else ad__session_pending(s, p);
+    }
+}
+
+ad_poison *ad__job_fail(job *j, int status) {
+    ad_poison *p;
+    if (j->inherited) {
+        p = ad__poison_share(j->inherited);
+    } else {
+        j->fault.code = status;
+        p = ad__poison_new(&j->fault, j->number, ad__op_name(j->op));
+    }
+    for (int i = 0; i < j->op->nout; i++) poison_output(j, i, p);
+    if (!j->op->nout) ad__session_pending(j->s, p);
+    j->s->failed++;
+    return p;
+}
+
+ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nvalues) {
+    job j;
+    ad_poison *p = NULL;
+    ad__job_begin(&j, s, &m->op, 0);
+    j.run.values = values;
+    int status = 0;
+    if (s->pending) {
+        j.inherited = s->pending;
+        status = s->pending->code;
+    }
+    if (!status) status = ad__job_run(&j);
+    if (status) p = ad__job_fail(&j, status);
+    *nvalues = j.run.nvalues;
+    ad__job_end(&j);
+    return p;
+}
+
+int ad__exec_contiguous(ad_session *s, ad_lane *lane, const ad_operand *view, uint64_t size, ad_block *out,
+                        ad_fault *fault) {
+    job j;
+    ad_op none = {.opcode = AD_REQ_UFUNC, .row = AD_UFUNC_copy};
+    ad__job_begin(&j, s, &none, 0);
+    j.lane = lane;
+    int status = ad__quota_borrow(s, lane, size, out, &j.fault);
+    if (!status && (status = ad__job_pack(&j, view, out->address))) ad__quota_repay(s, lane, out);
+    ad__job_end(&j);
+    return status ? ad__fault(fault, status, "%s", j.fault.text) : 0;
+}

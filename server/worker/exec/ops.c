@@ -1,0 +1,283 @@
+/* The messages of class OP, and what messages are likely to cost. */
+#include <inttypes.h>
+
+#include "protocol/desc.h"
+#include "protocol/size.h"
+#include "server/worker/engine/background.h"
+#include "server/worker/engine/blame.h"
+#include "server/worker/sharing/imports.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/sharing/sharing.h"
+#include "server/worker/memory/spill/spill.h"
+
+/* ---- estimates: only to tell the cheap from the long; turns are charged by the clock ---- */
+
+static int64_t elements(const ad_operand *o) {
+    return o->is_scalar || o->desc.form == AD_SIZED ? 1 : ad__desc_count(&o->desc);
+}
+
+int64_t ad__op_elements(const ad_op *op) {
+    int64_t most = 1;
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        int64_t n = elements(&op->operand[i]);
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+/* Library calls of which nobody can have only a part. They take some n^3 steps for a matrix of n^2 elements. */
+static const bool decomposes[] = {
+    [AD_CALL_cholesky] = true, [AD_CALL_qr] = true,    [AD_CALL_qr_raw] = true,   [AD_CALL_svd] = true,
+    [AD_CALL_svdvals] = true,  [AD_CALL_eigh] = true,  [AD_CALL_eigvalsh] = true, [AD_CALL_eig] = true,
+    [AD_CALL_eigvals] = true,  [AD_CALL_solve] = true, [AD_CALL_inv] = true,      [AD_CALL_lu] = true,
+    [AD_CALL_lstsq] = true,
+};
+
+bool ad__op_decomposes(const ad_op *op) {
+    return (op->opcode == AD_REQ_CALL || op->opcode == AD_REQ_QUERY) && op->row < sizeof decomposes &&
+           decomposes[op->row] && op->nin && !op->operand[op->nout].is_scalar && op->operand[op->nout].desc.ndim >= 2;
+}
+
+static int64_t decomposition_cost(const ad_op *op) {
+    const ad_desc *x = &op->operand[op->nout].desc;
+    const int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
+    return ad__size_sum(ad__op_elements(op), ad__size_product(ad__desc_count(x), rows < columns ? rows : columns) / 2);
+}
+
+static int64_t call_cost(const ad_op *op) {
+    if (ad__op_decomposes(op)) return decomposition_cost(op);
+    if (op->row != AD_CALL_matmul || op->nin < 1 || op->operand[op->nout].is_scalar)
+        return ad__size_product(20, ad__op_elements(op));
+    const ad_desc *x = &op->operand[op->nout].desc;
+    int64_t k = x->ndim ? x->shape[x->ndim - 1] : 1,
+            products = ad__size_product(k, op->nout ? elements(op->operand) : 1);
+    return ad__size_sum(ad__op_elements(op), products / 5);
+}
+
+/* Nobody knows what a kernel takes; where it runs at once, the I/O thread had better not wait for it, unless there is
+ * nobody else. */
+#define LAUNCH_COST 1000000
+#define LAUNCH_DEVICE_COST 2000 /* until it has been measured */
+
+/* What a GPU takes of it that one processor takes: its advantage in moving and in multiplying. */
+#define MOVES 600
+#define MULTIPLIES 5000
+#define DECOMPOSES 50
+
+int64_t ad__device_cost(const ad_op *op) {
+    const int64_t moves = ad__size_product(2, ad__op_elements(op));
+    if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_DEVICE_COST + moves / MOVES;
+    if (op->opcode != AD_REQ_CALL) return 1 + moves / MOVES;
+    if (ad__op_decomposes(op)) return 1 + call_cost(op) / DECOMPOSES;
+    return 1 + call_cost(op) / (op->row == AD_CALL_matmul ? MULTIPLIES : MOVES);
+}
+
+/* Enqueuing costs the same for all but what moves bytes or may have to wait inside a library. */
+static int64_t enqueue_cost(const ad_session *s, const ad_message *m) {
+    switch (m->opcode) {
+    case AD_REQ_WRITE: return 2000 + ad__bytes_cost(s->frame.payload_size);
+    case AD_REQ_QUERY: return 50000;
+    case AD_REQ_CALL: return 6000;
+    default: return 3000;
+    }
+}
+
+int64_t ad__op_cost(const ad_op *op) {
+    switch (op->opcode) {
+    case AD_REQ_LAUNCH: return LAUNCH_COST;
+    case AD_REQ_CALL:
+    case AD_REQ_QUERY: return call_cost(op);
+    default: return ad__size_product(2, ad__op_elements(op));
+    }
+}
+
+int64_t ad__exec_cost(const ad_session *s, const ad_message *m) {
+    if (s->worker->backend->asynchronous) return enqueue_cost(s, m);
+    switch (m->opcode) {
+    case AD_REQ_UFUNC:
+    case AD_REQ_REDUCE:
+    case AD_REQ_CALL:
+    case AD_REQ_QUERY:
+    case AD_REQ_LAUNCH: return ad__op_cost(&m->op);
+    case AD_REQ_NEW:
+    case AD_REQ_EMPTY: return elements(&m->operand);
+    case AD_REQ_READ: return ad__size_product(2, elements(&m->operand));
+    case AD_REQ_WRITE: return ad__bytes_cost(s->frame.payload_size);
+    case AD_REQ_LOAD: return ad__bytes_cost(m->u[4]);
+    default: return 100;
+    }
+}
+
+/* ---- operations ---- */
+
+/* A failure of an operation that has no output to carry it. */
+static void fail_bare(ad_session *s, const ad_fault *fault, const char *name) {
+    ad_poison *p = ad__poison_new(fault, s->done + 1, name);
+    ad__session_pending(s, p);
+    ad__poison_release(p);
+    s->failed++;
+}
+
+static void do_new(ad_session *s, ad_message *m, bool zero) {
+    ad_fault fault = {0};
+    ad_buffer *b = NULL;
+    uint64_t size = 0;
+    const ad_desc *d = &m->operand.desc;
+    ad_lane *lane = ad__lane_current(s, &fault);
+    int status = lane ? 0 : fault.code;
+    if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &b, &fault);
+    if (!status) status = ad__blame_check(s, "", &fault);
+    if (!status) status = ad__fresh_size(d, &size, &fault);
+    if (!status) status = ad__buffer_take_memory(s, lane, b, size, zero, &fault);
+    if (!status && zero) status = ad__lane_uses(s, lane, b, true, &fault);
+    if (!status && zero) status = ad__session_enqueued(s, lane, &fault);
+    if (!status) ad__spill_end(s, &b, 1);
+    if (!status) return;
+    fault.code = status;
+    if (!b) {
+        fail_bare(s, &fault, m->row->name);
+        return;
+    }
+    ad__buffer_give_memory(s, b);
+    ad__survival_touch(s, b);
+    b->poison = ad__poison_new(&fault, s->done + 1, m->row->name);
+    s->failed++;
+}
+
+static void do_free(ad_session *s, ad_message *m) {
+    ad_fault fault = {0};
+    ad__buffers_foresee(&s->buffers, m->ids, m->nids);
+    for (size_t i = 0; i < m->nids; i++) {
+        ad_buffer *b = ad__buffers_find(&s->buffers, m->ids[i]);
+        if (!b) {
+            if (!fault.code) ad__fault(&fault, AD_E_STALE, "free: there is no buffer %" PRIu64, m->ids[i]);
+            continue;
+        }
+        if (ad__held_free(s, b)) continue;
+        ad__buffers_detach(&s->buffers, b);
+        ad__buffer_free(s, b);
+    }
+    if (fault.code) fail_bare(s, &fault, "free");
+}
+
+/* Workers have ended while the buffer was written, so nobody knows what is in it. */
+static int spoil_buffer(ad_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
+    ad__survival_touch(s, b);
+    b->poison = ad__poison_new(why, s->done + 1, what);
+    s->failed++;
+    return 0;
+}
+
+int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
+              bool pinned, ad_fault *fault) {
+    const ad_backend *backend = s->worker->backend;
+    ad_buffer *b = ad__buffers_find(&s->buffers, id);
+    if (!b) return ad__fault(fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, what, id);
+    if (b->poison) return 0; /* whoever reads it is told why it has no value */
+    if (ad__blame_check(s, "", fault)) return spoil_buffer(s, b, what, fault);
+    if (offset > b->size || size > b->size - offset)
+        return ad__fault(fault, AD_E_EXTENT,
+                         "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
+                         what, size, offset, id, b->size);
+    if (ad__import_check_write(b, fault)) return fault->code;
+    ad_lane *lane = ad__lane_current(s, fault);
+    if (lane && !ad__survival_repeats(s, b)) ad__survival_writes(s, b, s->done + 1, what);
+    int status = lane ? size == b->size ? ad__spill_renew(s, lane, b, fault) : 0 : fault->code;
+    if (!status) status = ad__spill_begin(s, lane, &b, 1, fault);
+    if (!status) status = ad__lane_uses(s, lane, b, true, fault);
+    const bool beside = !status && ad__beside_begin(s, ad__bytes_cost(size));
+    if (!status)
+        status = (pinned ? backend->upload_pinned : backend->upload)(lane->stream, (char *)b->address + offset, from,
+                                                                     size, fault);
+    if (beside) ad__beside_end(s);
+    if (!status) status = ad__session_enqueued(s, lane, fault);
+    ad__spill_end(s, &b, 1);
+    return ad__session_status(s, status, fault);
+}
+
+static void do_write(ad_session *s, ad_message *m) {
+    ad_fault fault = {0};
+    fault.code = ad__store(s, "write", m->u[0], m->u[1], s->frame.payload, s->frame.payload_size, false, &fault);
+    if (fault.code) fail_bare(s, &fault, "write");
+}
+
+static bool do_compute(ad_session *s, ad_message *m) {
+    job j;
+    ad_held_taken taken = ad__held_take(s, &m->op);
+    if (taken != AD_HELD_NOT) return taken == AD_HELD_TAKEN;
+    ad__job_begin(&j, s, &m->op, s->done + 1);
+    int status = ad__job_run(&j);
+    if (status) ad__poison_release(ad__job_fail(&j, status));
+    ad__job_end(&j);
+    return true;
+}
+
+static void do_launch(ad_session *s, ad_message *m) {
+    job j;
+    ad_launching l;
+    int status = ad__job_begin_launch(&j, s, m, &l, s->done + 1);
+    if (status) {
+        j.fault.code = status;
+        fail_bare(s, &j.fault, "launch");
+        return;
+    }
+    status = ad__job_run(&j);
+    if (status) ad__poison_release(ad__job_fail(&j, status));
+    ad__job_end(&j);
+}
+
+/* Requests of engine/streams.c, net/windows.c and the like: their failures belong to no buffer. */
+static void do_other(ad_session *s, ad_message *m, int (*execute)(ad_session *, const ad_message *, ad_fault *)) {
+    ad_fault fault = {0};
+    int status = execute(s, m, &fault);
+    if (!status) return;
+    fault.code = status;
+    fail_bare(s, &fault, m->row->name);
+}
+
+/* An operation that is left out, and whose outputs do not say so. */
+static void leave_out(ad_session *s, const ad_message *m) {
+    ad_fault fault = {0};
+    ad__blame_check(s, "", &fault);
+    if (m->opcode == AD_REQ_WINDOW || m->opcode == AD_REQ_FORK) ad__descriptor_skip(s);
+    fail_bare(s, &fault, m->row->name);
+}
+
+/* What the message would have written tells of its failure. */
+static bool has_outputs(const ad_message *m) {
+    return m->op.opcode || m->opcode == AD_REQ_NEW || m->opcode == AD_REQ_EMPTY || m->opcode == AD_REQ_WRITE ||
+           m->opcode == AD_REQ_LOAD;
+}
+
+bool ad__exec_op(ad_session *s, ad_message *m) {
+    if (s->survival.left_out && !has_outputs(m)) {
+        leave_out(s, m);
+        return true;
+    }
+    switch (m->opcode) {
+    case AD_REQ_STREAM:
+    case AD_REQ_STREAM_DROP:
+    case AD_REQ_ON:
+    case AD_REQ_EVENT:
+    case AD_REQ_EVENT_DROP:
+    case AD_REQ_AFTER: do_other(s, m, ad__streams_op); break;
+    case AD_REQ_WINDOW:
+    case AD_REQ_WINDOW_DROP:
+    case AD_REQ_LOAD: do_other(s, m, ad__windows_op); break;
+    case AD_REQ_MODULE_DROP: do_other(s, m, ad__modules_op); break;
+    case AD_REQ_KERNEL_SET:
+    case AD_REQ_LAUNCH:
+        if (!s->survival.left_out && !ad__modules_ready(s, m->u[0])) return false;
+        if (m->opcode == AD_REQ_LAUNCH) do_launch(s, m);
+        else do_other(s, m, ad__modules_op);
+        break;
+    case AD_REQ_FORK:
+    case AD_REQ_REVOKE: do_other(s, m, ad__sharing_op); break;
+    case AD_REQ_NEW:
+    case AD_REQ_EMPTY: do_new(s, m, m->opcode == AD_REQ_NEW); break;
+    case AD_REQ_FREE: do_free(s, m); break;
+    case AD_REQ_WRITE: do_write(s, m); break;
+    default: return do_compute(s, m);
+    }
+    return true;
+}

@@ -1,0 +1,154 @@
+/* Operands that an operation has to itself: copies in scratch memory of inputs that its outputs overlap, and of what
+ * somebody else may write while it runs. A kernel that checks an index and then uses it would read it twice. */
+#include <string.h>
+
+#include "protocol/desc.h"
+#include "protocol/infer.h"
+#include "server/worker/engine/background.h"
+#include "server/worker/sharing/imports.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/sharing/sharing.h"
+
+static int64_t item_size(const ad_operand *o) { return ad__dtypes[o->desc.dtype].size; }
+
+/* Both have the same dtype and shape. What the job's operation has said of itself stays. */
+static int copy_view(job *j, const ad_operand *to, const ad_operand *from) {
+    const ad_backend *backend = j->s->worker->backend;
+    const ad_run own = j->run;
+    ad_operand operand[2] = {*to, *from};
+    ad_op op = {.opcode = AD_REQ_UFUNC,
+                .loop = from->desc.dtype,
+                .nout = 1,
+                .nin = 1,
+                .row = AD_UFUNC_copy,
+                .operand = operand};
+    const bool beside = ad__beside_begin(j->s, ad__op_cost(&op));
+    if (beside) j->run.cancelled = &j->s->cancelled;
+    int status = backend->run(j->lane->stream, &op, &j->run, &j->fault);
+    if (beside) ad__beside_end(j->s);
+    j->run = own;
+    return ad__session_status(j->s, ad__job_lacks(j, status), &j->fault);
+}
+
+int ad__job_pack(job *j, const ad_operand *from, void *to) {
+    int64_t strides[AD_MAX_NDIM];
+    ad_operand packed = {.desc = from->desc, .data = to};
+    ad__strides_contiguous(from->desc.ndim, from->desc.shape, item_size(from), strides);
+    packed.desc.strides = strides;
+    packed.desc.offset = 0;
+    return copy_view(j, &packed, from);
+}
+
+/* The view without its repetitions: axes of stride 0 have one element. */
+static void take_once(const ad_operand *view, ad_operand *once, int64_t *shape) {
+    *once = *view;
+    for (int i = 0; i < view->desc.ndim; i++)
+        shape[i] = view->desc.strides[i] || !view->desc.shape[i] ? view->desc.shape[i] : 1;
+    once->desc.shape = shape;
+}
+
+/* Scratch memory takes the place of the operand, without gaps; what repeats there repeats here. filled: with what the
+ * operand has. */
+static int put_apart(job *j, ad_operand *o, bool filled) {
+    const int ndim = o->desc.ndim;
+    int64_t shape[AD_MAX_NDIM], *strides = ad__arena_alloc(&j->s->arena, (ndim + 1u) * sizeof *strides);
+    ad_operand from, to;
+    uint64_t size;
+    if (!strides) return ad__fault(&j->fault, AD_E_MEMORY, "out of host memory");
+    take_once(o, &from, shape);
+    int status = ad__fresh_size(&from.desc, &size, &j->fault);
+    if (status) return status;
+    to = from;
+    if (!(to.data = ad__job_scratch(j, size))) return ad__job_lacks(j, AD_E_MEMORY);
+    ad__strides_contiguous(ndim, shape, item_size(o), strides);
+    to.desc.strides = strides;
+    to.desc.offset = 0;
+    if (filled && (status = copy_view(j, &to, &from))) return status;
+    for (int i = 0; i < ndim; i++)
+        if (!o->desc.strides[i]) strides[i] = 0;
+    o->desc.strides = strides;
+    o->desc.offset = 0;
+    o->data = to.data;
+    return 0;
+}
+
+/* ---- inputs that outputs overlap ---- */
+
+/* An input that was copied for the other output lies elsewhere by now. */
+static bool must_separate(const job *j, int output, int input) {
+    const ad_op *op = j->op;
+    const ad_desc *out = &op->operand[output].desc;
+    ad_desc in = op->operand[input].desc;
+    int64_t distance;
+    if (!in.buffer) return false;
+    if (out->buffer != in.buffer && ad__imports_meet(j->buffer[output], j->buffer[input], &distance)) {
+        in.offset += distance;
+        in.buffer = out->buffer;
+    }
+    if (out->buffer != in.buffer || !ad__desc_overlap(out, &in)) return false;
+    return op->opcode != AD_REQ_UFUNC || out->dtype != in.dtype || !ad__desc_same(out, &in);
+}
+
+int ad__job_separate(job *j) {
+    const ad_op *op = j->op;
+    if (j->launch) return 0; /* a kernel gets what it is given */
+    for (int o = 0; o < op->nout; o++) {
+        const ad_desc *out = &op->operand[o].desc;
+        if (out->form != AD_VIEW) continue;
+        for (int i = op->nout; i < op->nout + op->nin; i++) {
+            ad_operand *in = &op->operand[i];
+            if (in->is_scalar || !must_separate(j, o, i)) continue;
+            int status = put_apart(j, in, true);
+            if (status) return status;
+            in->desc.buffer = 0;
+        }
+    }
+    return 0;
+}
+
+/* ---- operands that others write ---- */
+
+/* Whether operand i is guarded: by its letter in the row, of which the last one holds for all that follow. */
+static bool is_guarded(const ad_op *op, int i) {
+    const char *guard = ad__call(op->row)->guard;
+    const int last = (int)strlen(guard) - 1;
+    return guard[i < last ? i : last] == 'g';
+}
+
+/* The output is a copy from here on: what was there only an update reads. */
+static int put_behind(job *j, int i) {
+    ad_operand *o = &j->op->operand[i];
+    const ad_operand own = *o;
+    int status = put_apart(j, o, ad__op_updates(j->op));
+    if (status) return status;
+    j->written[j->nbehind] = i;
+    j->behind[j->nbehind++] = own;
+    return 0;
+}
+
+int ad__job_guard(job *j) {
+    const ad_op *op = j->op;
+    if (op->opcode != AD_REQ_CALL && op->opcode != AD_REQ_QUERY) return 0;
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        const ad_buffer *b = j->buffer[i];
+        ad_operand *o = &op->operand[i];
+        if (!b || !ad__shared_is_open(b) || !is_guarded(op, i)) continue;
+        if (o->desc.form != AD_VIEW || !o->desc.buffer) continue; /* new memory, or a copy by now */
+        int status = i < op->nout ? put_behind(j, i) : put_apart(j, o, true);
+        if (status) return status;
+    }
+    return 0;
+}
+
+/* Where it failed what it has written is nowhere to be seen, unless there is another output that exists. */
+int ad__job_put_back(job *j, int status) {
+    int existing = 0;
+    if (!j->nbehind) return status;
+    for (int i = 0; i < j->op->nout; i++) existing += j->op->operand[i].desc.form == AD_VIEW;
+    if (status && existing == j->nbehind) j->run.wrote = false;
+    for (int i = 0; i < j->nbehind && !status; i++) {
+        j->run.wrote = true;
+        status = copy_view(j, &j->behind[i], &j->op->operand[j->written[i]]);
+    }
+    return status;
+}

@@ -1,0 +1,58 @@
+/* What can be held, besides ufuncs. */
+#include <stdlib.h>
+
+#include "protocol/desc.h"
+#include "protocol/distribution.h"
+#include "server/worker/fusion/queue.h"
+#include "server/worker/net/session.h"
+
+/* A reduction or a scan only of what is held. */
+static bool suits_end(const ad_session *s, const ad_op *op) {
+    return s->held.count && op->nin == 1 && op->nout == 1 && ad__held_view(&op->operand[1]) &&
+           !ad__held_view(&op->operand[0]);
+}
+
+/* Random numbers of one set of parameters, each from words that its number says where to find. */
+static bool suits_random(const ad_op *op) {
+    if (op->row != AD_CALL_random || op->nout != 1 || op->nparam != 3 || op->param[0].kind != AD_SCALAR_INT)
+        return false;
+    const ad_distribution_row *row = ad__distribution(op->param[0].as.i);
+    if (!row || row->source != AD_RANDOM_BLOCK || op->nin != row->nparam) return false;
+    for (int i = 0; i < op->nin; i++)
+        if (!op->operand[1 + i].is_scalar) return false;
+    return op->operand[0].desc.dtype == op->loop;
+}
+
+bool ad__held_suits(const ad_session *s, const ad_op *op) {
+    if (op->opcode == AD_REQ_REDUCE) return suits_end(s, op);
+    if (op->opcode != AD_REQ_CALL) return false;
+    switch (op->row) {
+    case AD_CALL_cumsum:
+    case AD_CALL_cumprod:
+    case AD_CALL_nancumsum:
+    case AD_CALL_nancumprod: return suits_end(s, op);
+    default: return suits_random(op);
+    }
+}
+
+/* Each step is longer than what all shorter ones reach. */
+bool ad__held_plain(const ad_desc *d) {
+    int64_t size = ad__dtypes[d->dtype].size, step[AD_MAX_NDIM], length[AD_MAX_NDIM];
+    __int128 reach = size;
+    int n = 0;
+    if (ad__is_contiguous(d)) return true;
+    for (int i = 0; i < d->ndim; i++) {
+        int at = n;
+        if (d->shape[i] == 1) continue;
+        for (; at > 0 && step[at - 1] > llabs(d->strides[i]); at--)
+            step[at] = step[at - 1], length[at] = length[at - 1];
+        step[at] = llabs(d->strides[i]);
+        length[at] = d->shape[i];
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        if (step[i] < reach) return false;
+        reach += (__int128)step[i] * (length[i] - 1);
+    }
+    return true;
+}

@@ -1,0 +1,419 @@
+/* Which operations are held: what may go with those that are, and what must come after them. */
+#include "server/worker/fusion/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/desc.h"
+#include "protocol/size.h"
+#include "server/common/os.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/sharing/sharing.h"
+
+/* Elementwise, and nothing in the data can make it fail. */
+static bool suits_ufunc(const ad_op *op, bool *masked) {
+    const ad_ufunc_row *row = ad__ufunc(op->row);
+    if (!row || op->nout != row->nout || op->nin < row->nin || op->nin > row->nin + 1) return false;
+    *masked = op->nin > row->nin;
+    return op->row != AD_UFUNC_power || ad__dtypes[op->loop].kind != 'i';
+}
+
+static bool is_empty(const ad_desc *d) {
+    for (int i = 0; i < d->ndim; i++)
+        if (d->shape[i] == 0) return true;
+    return false;
+}
+
+/* Memory that others write, too: what uses that takes effect in the order in which it comes, from whatever session. A
+ * module's variable, and memory of the client, are written even if the array that stands for them is dropped; and two
+ * pieces of that memory may overlap. And what must not be written is refused at once. */
+static bool is_common(const ad_op *op, ad_buffer *const *buffer) {
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        const ad_buffer *b = buffer[i];
+        if (b && (b->module || b->import) && i < op->nout) return true;
+        if (b && b->shared && (b->shared->common || (i < op->nout && b->readonly))) return true;
+    }
+    return false;
+}
+
+/* An output that exists must be no other view of an input's buffer, nor of the other output's. */
+static bool writes_cleanly(const ad_op *op, ad_buffer *const *buffer) {
+    for (int o = 0; o < op->nout; o++) {
+        if (!ad__held_view(&op->operand[o])) continue;
+        if (!ad__held_plain(&op->operand[o].desc)) return false;
+        for (int i = 0; i < op->nout + op->nin; i++) {
+            if (i == o || buffer[i] != buffer[o]) continue;
+            if (i < op->nout || !ad__desc_same(&op->operand[i].desc, &op->operand[o].desc)) return false;
+        }
+    }
+    return true;
+}
+
+static bool more_at_hand(ad_session *s) {
+    ad_engine *e = &s->worker->engine;
+    if (s->in_frame && s->frame_used < s->frame.control_size) return true;
+    pthread_mutex_lock(&e->lock);
+    bool more = s->queue.count != 0;
+    pthread_mutex_unlock(&e->lock);
+    return more;
+}
+
+/* ---- what may go with what is held ---- */
+
+static bool same_shape(const ad_desc *a, const ad_desc *b) {
+    if (a->ndim != b->ndim) return false;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->shape[i] != b->shape[i]) return false;
+    return true;
+}
+
+/* The view has all elements of the other one in a row. */
+static bool is_flat(const ad_desc *d, const ad_desc *of) {
+    return d->ndim == 1 && d->dtype == of->dtype && d->offset == of->offset && ad__is_contiguous(d) &&
+           ad__is_contiguous(of) && ad__desc_count(d) == ad__desc_count(of);
+}
+
+/* What is held has made the value, and it can be had while it is held: by the very view that it was written by, or, for
+ * a scan of an array without regard to its shape, as a row. */
+static bool reads_value(const ad_session *s, const ad_op *op, const ad_buffer *b, const ad_desc *d) {
+    if (s->held.ops->member[(b->value - 1) / 2].ends) return false;
+    return ad__desc_same(b->view, d) || (op->opcode == AD_REQ_CALL && is_flat(d, b->view));
+}
+
+/* Each buffer that is written is used by one view only. */
+static bool goes_along(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+    for (int i = 0; i < op->nout + op->nin; i++) {
+        const ad_buffer *b = buffer[i];
+        const ad_desc *d = &op->operand[i].desc;
+        if (!b || !b->held) continue;
+        if (b->value && !reads_value(s, op, b, d)) return false;
+        if (i < op->nout && (b->several || !ad__desc_same(b->view, d))) return false;
+    }
+    return !ad__held_ends(op) || (buffer[1]->held && buffer[1]->value);
+}
+
+bool ad__held_joins(const ad_session *s) {
+    return s->worker->backend->asynchronous && ad__desc_count(&s->held.like) <= AD_HELD_SMALL;
+}
+
+static bool is_root(const ad_op *op, ad_buffer *const *buffer) {
+    for (int i = op->nout; i < op->nout + op->nin; i++)
+        if (buffer[i] && buffer[i]->held && buffer[i]->value) return false;
+    return true;
+}
+
+static bool has_room(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+    const ad_held *h = &s->held;
+    if (h->count == AD_HELD) return false;
+    if (h->roots < AD_HELD_FEW || !is_root(op, buffer)) return true;
+    if (!s->worker->backend->asynchronous && h->roots_cost < AD_HELD_FEW_NS) return false;
+    return h->roots < AD_HELD_ROOTS || h->roots_cost < AD_HELD_ROOTS_NS || ad__held_joins(s);
+}
+
+/* ---- taking over ---- */
+
+static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
+    ad_fault fault;
+    uint64_t size[AD_MAX_OUT];
+    for (int i = 0; i < op->nout; i++) {
+        const ad_desc *d = &op->operand[i].desc;
+        if (ad__held_view(&op->operand[i])) continue;
+        int status = ad__fresh_size(d, &size[i], &fault);
+        if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &buffer[i], &fault);
+        if (status) {
+            if (i == 1 && !ad__held_view(&op->operand[0])) ad__buffers_remove(&s->buffers, buffer[0]);
+            return status;
+        }
+        buffer[i]->size = size[i];
+        buffer[i]->promised = true;
+    }
+    return 0;
+}
+
+/* Operation i uses the buffer, by this view. True: that is how it was used first. */
+static bool use(unsigned i, ad_buffer *b, const ad_desc *d) {
+    if (!b->held++) {
+        b->view = d;
+        b->tie = (int16_t)i;
+        b->leaf = AD_NOWHERE;
+        b->value = 0;
+        b->several = b->in_place = false;
+        return true;
+    }
+    bool first = ad__desc_same(b->view, d);
+    if (!first) b->several = true;
+    return first;
+}
+
+/* Views are numbered; only the first of a buffer is known again. */
+static int16_t leaf_of(ad_session *s, ad_buffer *b, bool first) {
+    if (first && b->leaf != AD_NOWHERE) return b->leaf;
+    int16_t leaf = (int16_t)s->held.leaves++;
+    if (first) b->leaf = leaf;
+    return leaf;
+}
+
+/* Input k is what a buffer has (NULL: a scalar). */
+static inline void note_source(ad_session *s, ad_member *m, int k, ad_buffer *b, bool first) {
+    m->from[k] = m->leaf[k] = AD_NOWHERE;
+    if (!b) m->scalars++;
+    else if (b->value) m->from[k] = (int16_t)(b->value - 1);
+    else m->leaf[k] = leaf_of(s, b, first);
+}
+
+static void note_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
+    const int n = m->random ? 0 : op->nin;
+    for (int k = 0; k < n; k++) {
+        ad_buffer *b = buffer[op->nout + k];
+        note_source(s, m, k, b, b && use(i, b, &op->operand[op->nout + k].desc));
+    }
+}
+
+/* With a mask outputs are inputs, too: zeros where they are new. Out of the usual way. */
+static __attribute__((noinline)) void note_old(ad_session *s, const ad_op *op, int k, ad_buffer *b, bool first,
+                                               ad_member *m) {
+    note_source(s, m, op->nin + k, ad__held_view(&op->operand[k]) ? b : NULL, first);
+}
+
+static void note_outputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
+    for (int k = 0; k < op->nout; k++) {
+        const bool exists = ad__held_view(&op->operand[k]), first = use(i, buffer[k], &op->operand[k].desc);
+        if (m->masked) note_old(s, op, k, buffer[k], first, m);
+        if (exists) buffer[k]->in_place = true;
+        buffer[k]->value = (int16_t)(2 * i + (unsigned)k + 1);
+        buffer[k]->leaf = AD_NOWHERE;
+    }
+}
+
+/* The outputs depend on whatever may still turn out wrong about the inputs. */
+static void note_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+    uint64_t all = 0;
+    if (!s->verdicts.count) return;
+    for (int i = op->nout; i < op->nout + op->nin; i++)
+        if (buffer[i]) all |= ad__verdicts_of(s, buffer[i]);
+    for (int i = 0; i < op->nout; i++) {
+        uint64_t own = ad__held_view(&op->operand[i]) ? ad__verdicts_of(s, buffer[i]) : 0;
+        ad__verdicts_set(s, buffer[i], all | own);
+    }
+}
+
+/* A negative power is an error, which would be that of all that is computed with it. */
+static uint32_t kind_of(const ad_op *op) {
+    const char kind = ad__dtypes[op->loop].kind;
+    if (op->opcode != AD_REQ_UFUNC || (op->row == AD_UFUNC_power && (kind == 'i' || kind == 'u'))) return 0;
+    return ((uint32_t)op->row + 1) << 8 | op->loop;
+}
+
+static void begin_member(ad_member *m, const ad_held_op *held) {
+    const ad_op *op = &held->op;
+    const int masks = held->masked ? op->nout : 0;
+    m->kind = kind_of(op);
+    m->ends = ad__held_ends(op);
+    m->random = op->opcode == AD_REQ_CALL && !m->ends;
+    m->masked = held->masked;
+    m->nin = m->random ? 0 : (uint8_t)(op->nin + masks);
+    m->nout = op->nout;
+    m->operands = (uint8_t)(op->nout + op->nin);
+    m->scalars = 0;
+}
+
+void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
+    ad_held *h = &s->held;
+    const ad_op *op = &held->op;
+    unsigned i = h->count++;
+    ad_member *m = &h->ops->member[i];
+    bool root = is_root(op, held->buffer);
+    if (!i) {
+        h->lane = lane;
+        h->like = *ad__held_shape(op);
+        h->first = held->number;
+        h->leaves = 0;
+    }
+    if (held != &h->ops->op[i]) h->ops->op[i] = *held;
+    begin_member(m, held);
+    note_inputs(s, i, op, held->buffer, m);
+    note_outputs(s, i, op, held->buffer, m);
+    note_suspects(s, op, held->buffer);
+    const bool full = root || !s->worker->backend->asynchronous;
+    h->cost = ad__size_sum(h->cost, full ? held->cost : AD_HELD_JOINING_NS);
+    h->roots += root;
+    h->roots_cost = ad__size_sum(h->roots_cost, root ? held->cost : 0);
+}
+
+/* Find and check the operands; false: something is wrong with the operation, or with what it uses. */
+static bool check(ad_session *s, ad_op *op, job *j) {
+    ad__job_begin(j, s, op, s->done + 1);
+    if (!(j->lane = ad__lane_current(s, &j->fault)) || ad__job_check(j)) return false;
+    return !is_empty(ad__held_shape(op)) && !is_common(op, j->buffer) && writes_cleanly(op, j->buffer);
+}
+
+static const int64_t *copy_numbers(int64_t **to, const int64_t *numbers, int n) {
+    int64_t *copy = *to;
+    for (int i = 0; i < n; i++) copy[i] = numbers[i];
+    *to += n;
+    return copy;
+}
+
+bool ad__held_copy(ad_arena *to, ad_op *op) {
+    const size_t operands = (size_t)(op->nout + op->nin);
+    size_t dims = 0;
+    for (size_t i = 0; i < operands; i++) dims += op->operand[i].is_scalar ? 0 : op->operand[i].desc.ndim;
+    ad_operand *operand = ad__arena_alloc(to, operands * sizeof *operand + op->nparam * sizeof *op->param +
+                                                  2 * dims * sizeof(int64_t) + 1);
+    if (!operand) return false;
+    ad_scalar *param = (ad_scalar *)(void *)(operand + operands);
+    int64_t *numbers = (int64_t *)(void *)(param + op->nparam);
+    for (int i = 0; i < op->nparam; i++) param[i] = op->param[i];
+    for (size_t i = 0; i < operands; i++) {
+        ad_desc *d = &operand[i].desc;
+        operand[i] = op->operand[i];
+        if (operand[i].is_scalar) continue;
+        d->shape = copy_numbers(&numbers, d->shape, d->ndim);
+        d->strides = copy_numbers(&numbers, d->strides, d->ndim);
+    }
+    op->operand = operand;
+    op->param = param;
+    return true;
+}
+
+static bool goes(ad_session *s, const ad_op *op, const job *j) {
+    const bool shaped = ad__held_ends(op) || same_shape(&s->held.like, ad__held_shape(op));
+    return j->lane == s->held.lane && shaped && goes_along(s, op, j->buffer);
+}
+
+/* Others were executed, so that memory of messages can be used again: all but the one at hand, which is to be held,
+ * too, and moves. */
+static bool change_arena(ad_session *s, ad_op *op) {
+    if (!s->held.count) ad__arena_reset(&s->held.arena);
+    if (!ad__held_copy(&s->held.arena, op)) return false;
+    ad__arena_reset(&s->arena);
+    return true;
+}
+
+/* What must come before the operation, or makes room for it, has been executed. False: it is not to be held. */
+static bool has_way(ad_session *s, ad_op *op, job *j) {
+    if (!check(s, op, j) || (s->held.count && !goes(s, op, j))) return false;
+    if (!s->held.count && (ad__held_ends(op) || !more_at_hand(s))) return false;
+    return change_arena(s, op);
+}
+
+/* It is to be executed by itself, after all that is held. */
+static ad_held_taken leave(ad_session *s) {
+    if (ad__held_settle(s)) return AD_HELD_NOT;
+    s->held.way = AD_WAY_ALONE;
+    return AD_HELD_AGAIN;
+}
+
+static ad_held_taken take(ad_session *s, ad_op *op, job *j, bool masked) {
+    ad_held *h = &s->held;
+    if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return leave(s);
+    if (add_outputs(s, op, j->buffer)) return leave(s);
+    ad_held_op *held = &h->ops->op[h->count];
+    held->op = *op;
+    held->number = s->done + 1;
+    held->cost = s->cost;
+    held->masked = masked;
+    for (int i = 0; i < op->nout + op->nin; i++) held->buffer[i] = j->buffer[i];
+    ad__held_add(s, j->lane, held);
+    return AD_HELD_TAKEN;
+}
+
+static bool suits(const ad_session *s, const ad_op *op, bool *masked) {
+    return op->opcode == AD_REQ_UFUNC ? suits_ufunc(op, masked) : ad__held_suits(s, op);
+}
+
+/* Small operations that have come before had nothing to do with each other, and nor may these. */
+static bool in_vain(ad_session *s) {
+    ad_held *h = &s->held;
+    if (!h->vain || h->count || s->cost > AD_HELD_VAIN_NS) return false;
+    h->vain--;
+    return true;
+}
+
+ad_held_taken ad__held_take(ad_session *s, ad_op *op) {
+    ad_held *h = &s->held;
+    ad_held_way way = h->way;
+    bool masked = false;
+    job j;
+    h->way = AD_WAY_NONE;
+    if (way == AD_WAY_ALONE) return AD_HELD_NOT;
+    if (!s->worker->fuses || s->survival.careful || in_vain(s) || !suits(s, op, &masked)) return leave(s);
+    if (way == AD_WAY_NONE) {
+        if (!h->count && !more_at_hand(s)) return leave(s);
+        if (!check(s, op, &j)) return leave(s);
+        bool along = !h->count || goes(s, op, &j);
+        if (!h->count || (along && has_room(s, op, j.buffer))) return take(s, op, &j, masked);
+        if (!(along ? ad__held_thin(s) : ad__held_settle(s))) {
+            h->way = AD_WAY_ROOM;
+            return AD_HELD_AGAIN;
+        }
+    }
+    return !in_vain(s) && has_way(s, op, &j) ? take(s, op, &j, masked) : leave(s);
+}
+
+/* ---- letting go ---- */
+
+static void forget(ad_session *s, ad_buffer *b) {
+    if (b->promised) s->held.unwritten++;
+    s->held.freed--;
+    ad__buffer_free(s, b);
+}
+
+void ad__held_release(ad_session *s, unsigned i) {
+    const ad_held_op *o = &s->held.ops->op[i];
+    s->held.gone |= UINT64_C(1) << i;
+    for (int k = 0; k < o->op.nout + o->op.nin; k++) {
+        ad_buffer *b = o->buffer[k];
+        if (b && !--b->held && b->freed) forget(s, b);
+    }
+}
+
+bool ad__held_free(ad_session *s, ad_buffer *b) {
+    if (!b->held) return false;
+    b->freed = true;
+    s->held.freed++;
+    ad__buffers_detach(&s->buffers, b);
+    return true;
+}
+
+bool ad__held_allows(const ad_session *s, const ad_message *m) {
+    if (s->held.bytes > AD_HELD_BYTES) return false;
+    switch (m->opcode) {
+    case AD_REQ_UFUNC: /* these decide for themselves */
+    case AD_REQ_REDUCE:
+    case AD_REQ_CALL:
+    case AD_REQ_FREE: return !s->survival.behind || ad__survival_again(m);
+    case AD_REQ_NEW: /* might lack the memory that is to be given back */
+    case AD_REQ_EMPTY: return !s->held.freed && !s->survival.nleaving;
+    default: return false;
+    }
+}
+
+int ad__held_provide(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+    uint64_t size = b->size;
+    if (!b->promised) return 0;
+    b->promised = false;
+    b->size = 0;
+    int status = ad__buffer_take_memory(s, lane, b, size, false, fault);
+    if (!status) return 0;
+    b->promised = true;
+    b->size = size;
+    return status;
+}
+
+int ad__held_provide_zeros(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+    const bool promised = b->promised;
+    int status = ad__held_provide(s, lane, b, fault);
+    if (status || !promised || b->block.clean) return status;
+    return ad__session_status(s, s->worker->backend->zero(lane->stream, b->address, b->size, fault), fault);
+}
+
+void ad__held_drop(ad_session *s) {
+    for (unsigned i = 0; i < s->held.count; i++)
+        if (!(s->held.gone >> i & 1)) ad__held_release(s, i);
+    s->held.count = 0;
+    s->held.draining = false;
+    free(s->held.ops);
+    ad__arena_free(&s->held.arena);
+    s->held.ops = NULL;
+}

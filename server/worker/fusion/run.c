@@ -1,0 +1,197 @@
+/* Executing what is held: a group of operations as a chain, or one operation. When which of them are: drain.c. */
+#include "server/worker/fusion/queue.h"
+
+#include <string.h>
+
+#include "protocol/infer.h"
+#include "protocol/size.h"
+#include "server/worker/engine/background.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/memory/spill/spill.h"
+#include "server/worker/fusion/chain_build.h"
+
+/* ---- one by one ---- */
+
+static void fail(job *j, int status) {
+    if (status) ad__poison_release(ad__job_fail(j, status));
+}
+
+/* New outputs that a mask leaves as they are begin with zeros. */
+static int provide_zeros(job *j) {
+    int status = 0;
+    for (int k = 0; k < j->op->nout && !status && !j->inherited; k++)
+        if (j->made[k]) status = ad__held_provide_zeros(j->s, j->lane, j->buffer[k], &j->fault);
+    return status;
+}
+
+void ad__held_run_one(ad_session *s, unsigned i) {
+    ad_held_op *o = &s->held.ops->op[i];
+    job j;
+    ad__job_begin(&j, s, &o->op, o->number);
+    ad__job_hold(&j, s->held.lane, o->buffer);
+    int status = o->masked ? provide_zeros(&j) : 0;
+    fail(&j, status ? status : ad__job_run_held(&j));
+    ad__job_end(&j);
+    ad__held_release(s, i);
+}
+
+/* ---- a group as a chain ---- */
+
+/* What the chain uses stays where it is until it has been enqueued, or is not to be. */
+static int bring_operands(ad_weaving *w, ad_lane *lane, ad_fault *fault) {
+    int status = ad__spill_begin(w->s, lane, w->read, w->chain.ninputs, fault);
+    return status ? status : ad__spill_begin(w->s, lane, w->written, w->nwritten, fault);
+}
+
+static void let_go(ad_weaving *w) {
+    ad__spill_end(w->s, w->read, w->chain.ninputs);
+    ad__spill_end(w->s, w->written, w->nwritten);
+}
+
+/* Memory that was taken for outputs goes back: one by one the operations may need it, or want it to be zeros. */
+static void take_back(ad_weaving *w) {
+    for (int i = 0; i < w->nprovided; i++) {
+        ad_buffer *b = w->written[i];
+        uint64_t size = b->size;
+        if (!w->promised[i] || b->promised) continue;
+        ad__buffer_give_memory(w->s, b);
+        b->size = size;
+        b->promised = true;
+    }
+}
+
+/* Memory for what is written, and the order between this chain and others that use the same. Arrays that others hold,
+ * too, may have moved after that. */
+static int provide(ad_weaving *w, ad_lane *lane, ad_fault *fault) {
+    int status = 0;
+    w->nprovided = 0;
+    for (int i = 0; i < w->chain.ninputs && !status; i++)
+        if (w->read[i]->poison) status = w->read[i]->poison->code;
+    if (!status) status = bring_operands(w, lane, fault);
+    for (int i = 0; i < w->nwritten && !status; i++) {
+        status = w->written[i]->poison ? w->written[i]->poison->code : 0;
+        w->promised[i] = w->written[i]->promised;
+        if (!status) status = ad__held_provide(w->s, lane, w->written[i], fault);
+        w->nprovided = i + !status;
+    }
+    if (status || (w->s->nlanes == 1 && !w->s->shares)) return status;
+    for (int i = 0; i < w->chain.ninputs && !status; i++) status = ad__lane_uses(w->s, lane, w->read[i], false, fault);
+    for (int i = 0; i < w->nwritten && !status; i++) status = ad__lane_uses(w->s, lane, w->written[i], true, fault);
+    return status;
+}
+
+static void *address(const ad_buffer *b, const ad_desc *d) {
+    return (void *)((uintptr_t)b->address + (d->form == AD_VIEW ? (uint64_t)d->offset : 0));
+}
+
+static void set_addresses(ad_weaving *w) {
+    ad_chain *c = &w->chain;
+    for (int i = 0; i < c->ninputs; i++) c->input[i].data = address(w->read[i], &c->input[i].desc);
+    for (int i = 0; i < c->noutputs; i++) c->output[i].view.data = address(w->written[i], &c->output[i].view.desc);
+    if (c->end.op) w->end_operand[0].data = address(w->written[c->noutputs], &w->end_operand[0].desc);
+}
+
+static void fail_all(ad_weaving *w, const job *why, int status) {
+    for (unsigned at = 0; at < w->count; at++) {
+        ad_held_op *o = &w->ops->op[w->order[at]];
+        job j;
+        ad__job_begin(&j, w->s, &o->op, o->number);
+        ad__job_hold(&j, w->s->held.lane, o->buffer);
+        j.fault = why->fault;
+        j.run.wrote = why->run.wrote;
+        fail(&j, status);
+    }
+}
+
+/* What the device will yet say of the chain is said of all that it has written. */
+static void note_check(ad_weaving *w, const job *j) {
+    if (!j->run.checked) return;
+    uint64_t bit = ad__verdicts_add(w->s, j->number, ad__op_name(j->op), false);
+    for (int i = 0; i < w->nwritten; i++)
+        ad__verdicts_set(w->s, w->written[i], ad__verdicts_of(w->s, w->written[i]) | bit);
+}
+
+static int64_t cost_of(const ad_weaving *w) {
+    int64_t ns = 0;
+    for (unsigned at = 0; at < w->count; at++) ns = ad__size_sum(ns, w->ops->op[w->order[at]].cost);
+    return ns;
+}
+
+static int enqueue_chain(ad_weaving *w) {
+    ad_session *s = w->s;
+    const ad_backend *backend = s->worker->backend;
+    ad_held_op *last = &w->ops->op[w->order[w->count - 1]];
+    job j;
+    int status;
+    ad__job_begin(&j, s, &last->op, last->number);
+    j.lane = s->held.lane;
+    if (provide(w, j.lane, &j.fault)) return 0; /* one by one each says for itself what it lacks */
+    set_addresses(w);
+    if (backend->asynchronous) {
+        int64_t cost = ad__size_product(ad__device_cost(&last->op), w->chain.ninputs + w->nwritten) / 2;
+        ad__lane_expect(j.lane, cost, ad__lane_charge(s, cost));
+        if (!ad__verdicts_full(&s->verdicts) && ad__verdicts_place(s, &j.run.check, &j.fault)) return 0;
+    }
+    const bool beside = ad__beside_begin(s, cost_of(w));
+    if (beside) j.run.cancelled = &s->cancelled;
+    status = backend->fuse(j.lane->stream, &w->chain, &j.run, &j.fault);
+    if (beside) ad__beside_end(s);
+    status = ad__job_lacks(&j, status);
+    ad__session_status(s, status, &j.fault);
+    if (status) {
+        int counted = ad__session_enqueued(s, j.lane, &j.fault);
+        if (status > 0 && counted) status = counted;
+        note_check(w, &j);
+    }
+    if (status < 0) fail_all(w, &j, status);
+    ad__job_end(&j);
+    return status != 0;
+}
+
+/* 1: done, or failed for good; 0: the operations are to run one by one. */
+static int run_chain(ad_weaving *w) {
+    int done = enqueue_chain(w);
+    if (!done) take_back(w);
+    let_go(w);
+    return done;
+}
+
+/* The chain's end would find its operand as it was when the end came. */
+static bool still_there(const ad_weaving *w, unsigned end) {
+    return w->ops->op[end].buffer[1]->value == w->ops->member[end].from[0] + 1;
+}
+
+/* As a chain with its end, or without. True: what is left, if anything, has been executed, too. */
+static bool run_as_chain(ad_weaving *w) {
+    ad__weave(w, AD_NOWHERE);
+    if (run_chain(w)) return true;
+    if (w->end == AD_NOWHERE || w->chain.nnodes < 2 || w->chain.noutputs == AD_CHAIN_OUTPUTS ||
+        !still_there(w, (unsigned)w->end))
+        return false;
+    ad__weave(w, w->end);
+    if (!run_chain(w)) return false;
+    for (unsigned at = 0; at < w->count; at++)
+        if (w->order[at] != w->end) ad__held_release(w->s, w->order[at]);
+    ad__held_run_one(w->s, (unsigned)w->end);
+    w->count--;
+    return true;
+}
+
+bool ad__held_run_group(ad_session *s, const ad_groups *groups, const ad_group *g) {
+    ad_held *h = &s->held;
+    ad_weaving w; /* not set as a whole: it is large */
+    w.s = s;
+    w.ops = h->ops;
+    w.groups = groups;
+    w.order = groups->order + g->first;
+    w.count = g->count;
+    w.end = AD_NOWHERE;
+    for (unsigned at = 0; at < g->count; at++)
+        if (h->ops->member[w.order[at]].ends) w.end = w.order[at];
+    bool done = run_as_chain(&w);
+    h->chains += done;
+    h->chained += done ? w.count : 0;
+    h->apart += !done;
+    for (unsigned at = 0; at < g->count && done && w.count == g->count; at++) ad__held_release(s, w.order[at]);
+    return done;
+}

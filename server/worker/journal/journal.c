@@ -1,0 +1,170 @@
+#include "server/worker/journal/journal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "server/common/os.h"
+
+/* Sizes go up in eighths of a power of two. */
+#define STEPS 8
+#define CLASSES (40 * STEPS)
+#define LEAST 64
+#define LARGE ((uint64_t)1 << 20) /* pages of what is given back are the system's again */
+#define HEADER 16
+#define FIRST_HOLDERS 64
+
+/* Before each piece of memory; `next` while it is free. */
+typedef struct piece {
+    uint32_t class;
+    uint32_t unused;
+    ad_at next;
+} piece;
+
+_Static_assert(sizeof(piece) == HEADER, "what comes behind is aligned");
+
+struct ad_ledger {
+    pthread_mutex_t lock;
+    int fd;
+    char *base;
+    uint64_t end; /* nothing from here on has been used */
+    ad_at free[CLASSES];
+    uint32_t places, *spare; /* of holders: that have been used; that are not */
+    size_t nspare, spare_room;
+};
+
+/* The smallest class of so many bytes, and how many it has. */
+static unsigned class_of(uint64_t size, uint64_t *bytes) {
+    if (size < LEAST) size = LEAST;
+    unsigned power = 63 - (unsigned)__builtin_clzll(size);
+    uint64_t step = ((uint64_t)1 << power) / STEPS, over = size - ((uint64_t)1 << power);
+    uint64_t steps = (over + step - 1) / step;
+    *bytes = ((uint64_t)1 << power) + steps * step;
+    return power * STEPS + (unsigned)steps;
+}
+
+int ad__ledger_open(ad_ledger **out, ad_fault *fault) {
+    ad_ledger *l = ad__os.calloc(1, sizeof *l);
+    if (!l) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    pthread_mutex_init(&l->lock, NULL);
+    l->fd = memfd_create("arrayd-ledger", MFD_CLOEXEC);
+    if (l->fd < 0 || ftruncate(l->fd, AD_LEDGER_ADDRESSES)) goto failed;
+    void *base = mmap(NULL, AD_LEDGER_ADDRESSES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->fd, 0);
+    if (base == MAP_FAILED) goto failed;
+    madvise(base, AD_LEDGER_ADDRESSES, MADV_DONTDUMP); /* a core of all these addresses takes for ever */
+    l->base = base;
+    l->end = 4096;
+    *ad__ledger_head(l) = (ad_ledger_head){.magic = AD_LEDGER_MAGIC, .version = AD_LEDGER_VERSION};
+    *out = l;
+    return 0;
+
+failed:
+    ad__fault(fault, AD_E_SYSTEM, "the ledger: %s", strerror(errno));
+    if (l->fd >= 0) close(l->fd);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+    return AD_E_SYSTEM;
+}
+
+void ad__ledger_close(ad_ledger *l) {
+    if (!l) return;
+    munmap(l->base, AD_LEDGER_ADDRESSES);
+    close(l->fd);
+    pthread_mutex_destroy(&l->lock);
+    free(l->spare);
+    free(l);
+}
+
+int ad__ledger_descriptor(const ad_ledger *l) { return l->fd; }
+
+ad_ledger_head *ad__ledger_head(const ad_ledger *l) { return (ad_ledger_head *)(void *)l->base; }
+
+ad_at ad__ledger_at(const ad_ledger *l, const void *p) { return p ? (ad_at)((const char *)p - l->base) : 0; }
+
+void *ad__ledger_get(const ad_ledger *l, ad_at at) { return at ? l->base + at : NULL; }
+
+void *ad__ledger_alloc(ad_ledger *l, size_t size) {
+    uint64_t bytes;
+    if (!l) return ad__os.malloc(size);
+    if (size > AD_LEDGER_ADDRESSES / 4) return NULL;
+    unsigned class = class_of(size + HEADER, &bytes);
+    pthread_mutex_lock(&l->lock);
+    piece *p = ad__ledger_get(l, l->free[class]);
+    if (p) {
+        l->free[class] = p->next;
+    } else if (bytes <= AD_LEDGER_ADDRESSES - l->end) {
+        p = ad__ledger_get(l, l->end);
+        l->end += (bytes + HEADER - 1) / HEADER * HEADER;
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (!p) return NULL;
+    *p = (piece){.class = class};
+    return p + 1;
+}
+
+/* The whole pages of a piece behind its header. */
+static void give_pages(piece *p) {
+    const uint64_t page = 4096, power = p->class / STEPS;
+    const uint64_t bytes = ((uint64_t)1 << power) + p->class % STEPS * (((uint64_t)1 << power) / STEPS);
+    uintptr_t begin = ((uintptr_t)(p + 1) + page - 1) / page * page, end = ((uintptr_t)p + bytes) / page * page;
+    if (bytes >= LARGE && begin < end) madvise((void *)begin, end - begin, MADV_REMOVE);
+}
+
+void ad__ledger_free(ad_ledger *l, void *memory) {
+    if (!l) free(memory);
+    if (!l || !memory) return;
+    piece *p = (piece *)memory - 1;
+    give_pages(p);
+    pthread_mutex_lock(&l->lock);
+    p->next = l->free[p->class];
+    l->free[p->class] = ad__ledger_at(l, p);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- holders ---- */
+
+static ad_ledger_index *index_of(const ad_ledger *l) { return ad__ledger_get(l, ad__ledger_head(l)->index); }
+
+static bool index_grow(ad_ledger *l, uint64_t capacity) {
+    ad_ledger_index *old = index_of(l), *more = ad__ledger_alloc(l, sizeof *more + capacity * sizeof *more->holder);
+    if (!more) return false;
+    memset(more, 0, sizeof *more + capacity * sizeof *more->holder);
+    more->capacity = capacity;
+    if (old) memcpy(more->holder, old->holder, old->capacity * sizeof *old->holder);
+    ad__ledger_store(&ad__ledger_head(l)->index, ad__ledger_at(l, more));
+    ad__ledger_free(l, old);
+    return true;
+}
+
+uint32_t ad__ledger_hold(ad_ledger *l, ad_ledger_holder *h) {
+    const ad_ledger_index *index = index_of(l);
+    uint32_t place = l->nspare ? l->spare[--l->nspare] : 0;
+    if (!place) {
+        if (!l->places) l->places = 1;
+        if ((!index || l->places == index->capacity) && !index_grow(l, index ? 2 * index->capacity : FIRST_HOLDERS))
+            return 0;
+        place = l->places++;
+    }
+    ad__ledger_store(&index_of(l)->holder[place], ad__ledger_at(l, h));
+    return place;
+}
+
+ad_ledger_holder *ad__ledger_holder(const ad_ledger *l, uint32_t place) {
+    return place ? ad__ledger_get(l, index_of(l)->holder[place]) : NULL;
+}
+
+void ad__ledger_release(ad_ledger *l, uint32_t place) {
+    ad_ledger_holder *h = ad__ledger_holder(l, place);
+    if (!h) return;
+    ad__ledger_store(&index_of(l)->holder[place], 0);
+    ad__ledger_free(l, ad__ledger_get(l, h->grant));
+    ad__ledger_free(l, ad__ledger_get(l, h->memory.poison));
+    ad__ledger_free(l, h);
+    uint32_t *list = ad__os_grow(l->spare, l->nspare, &l->spare_room, sizeof *list);
+    if (!list) return;
+    l->spare = list;
+    l->spare[l->nspare++] = place;
+}

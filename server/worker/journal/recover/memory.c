@@ -1,0 +1,341 @@
+/* The memory of the worker before: buffers in its slabs, and what names and capabilities hold. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/sharing/imports.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/journal/recover/inside.h"
+#include "server/worker/sharing/sharing.h"
+#include "server/worker/memory/spill/spill.h"
+
+#define FIRST_COMMONS 256
+
+void *ad__recovery_look(const ad_recovery *r, ad_at at, uint64_t size) {
+    if (!at || at % 8 || at > r->size || size > r->size - at || size > r->memory) return NULL;
+    return r->base + at;
+}
+
+ad_poison *ad__recovery_poison(const ad_recovery *r, ad_at at) {
+    const ad_ledger_poison *p = ad__recovery_look(r, at, sizeof *p);
+    ad_fault why;
+    char name[sizeof p->name + 1];
+    if (!at) return NULL;
+    if (!p) {
+        ad__fault(&why, AD_E_DEVICE_LOST, "the worker was killed, and why there is no value was lost");
+        return ad__poison_new(&why, 0, "");
+    }
+    ad__fault(&why, p->code, "%.*s", (int)sizeof p->text - 1, p->text);
+    snprintf(name, sizeof name, "%.*s", (int)sizeof p->name - 1, p->name);
+    return ad__poison_new(&why, p->number, name);
+}
+
+/* ---- memory that several hold ---- */
+
+static struct ad_common *place(const ad_recovery *r, uint64_t slab, uint64_t offset) {
+    uint64_t mask = r->common_room - 1, i = (slab * 31 + offset / 64) * 0x9e3779b97f4a7c15u >> 20 & mask;
+    while (r->common[i].slab && (r->common[i].slab != slab || r->common[i].offset != offset)) i = (i + 1) & mask;
+    return &r->common[i];
+}
+
+static bool grow(ad_recovery *r) {
+    struct ad_common *old = r->common;
+    uint64_t room = r->common_room;
+    r->common_room = room ? 2 * room : FIRST_COMMONS;
+    if (!(r->common = ad__os.calloc(r->common_room, sizeof *r->common))) {
+        r->common = old;
+        r->common_room = room;
+        return false;
+    }
+    for (uint64_t i = 0; i < room; i++)
+        if (old[i].slab) *place(r, old[i].slab, old[i].offset) = old[i];
+    free(old);
+    return true;
+}
+
+/* The entry of memory that several have; NULL: there is none. */
+static struct ad_common *common_of(const ad_recovery *r, const ad_ledger_row *row) {
+    if (!row->slab || !r->common_room) return NULL;
+    struct ad_common *c = place(r, row->slab, row->offset);
+    return c->slab ? c : NULL;
+}
+
+/* The same, made as the row says that it is so. NULL: no memory. */
+static struct ad_common *note_common(ad_recovery *r, const ad_ledger_row *row) {
+    if (2 * r->commons >= r->common_room && !grow(r)) return NULL;
+    struct ad_common *c = place(r, row->slab, row->offset);
+    if (!c->slab) {
+        *c = (struct ad_common){.slab = row->slab, .offset = row->offset};
+        r->commons++;
+    }
+    c->common = c->common || row->common;
+    return c;
+}
+
+/* ---- noting it ---- */
+
+static bool was_changing(const ad_ledger_row *row, const ad_ledger_state *state) {
+    return (row->writing & ~AD_LEDGER_REUSED) > state->operations;
+}
+
+/* The row, as it would be if it had been written when the buffer was moved last. */
+static ad_ledger_row settled(const ad_recovery *r, const ad_ledger_row *row) {
+    ad_ledger_row out = *row;
+    ad__ledger_settle(&out, ad__recovery_look(r, row->elsewhere, sizeof(ad_ledger_place)));
+    return out;
+}
+
+/* One of those that have it may say so before the others do: what it says holds for all. */
+int ad__recovery_note(ad_recovery *r, const ad_ledger_table *t, const ad_ledger_state *state) {
+    for (uint64_t i = 0; i < t->capacity; i++) {
+        const ad_ledger_row row = settled(r, &t->row[i]);
+        if (row.kind != AD_LEDGER_BUFFER || !row.shared || !row.slab) continue;
+        struct ad_common *c = note_common(r, &row);
+        if (!c) return AD_E_MEMORY;
+        if (row.common && was_changing(&row, state)) c->changing = true;
+    }
+    return 0;
+}
+
+/* ---- slabs ---- */
+
+static ad_old_slab *find_slab(const ad_recovery *r, uint64_t id) {
+    size_t low = 0, high = r->nslabs;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (r->slab[middle].id < id) low = middle + 1;
+        else high = middle;
+    }
+    return low < r->nslabs && r->slab[low].id == id ? &r->slab[low] : NULL;
+}
+
+static bool is_host(const ad_old_slab *o) { return !strcmp(o->who, AD_SPILL_NOBODY); }
+
+/* As memory of that device, or of the host. */
+static ad_slab *adopt(ad_worker *w, ad_old_slab *o, ad_memory *memory, ad_fault *fault) {
+    ad_slab_map map;
+    int status;
+    if (o->slab) return o->memory == memory ? o->slab : NULL;
+    if (is_host(o)) status = ad__spill_attach(w, o->fd, o->size, &map, fault);
+    else status = w->backend->slab_attach(memory->device, o->fd, o->size, &map, fault);
+    if (status) return NULL;
+    if (!(o->slab = ad__memory_adopt(memory, o->who, o->id, &map))) {
+        memory->backend->slab_close(memory->device, &map);
+        ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    }
+    o->memory = memory;
+    return o->slab;
+}
+
+/* What no session has any more goes back. */
+void ad__recovery_give_back(ad_worker *w) {
+    const ad_recovery *r = w->left;
+    ad__spill_recovered(w);
+    for (size_t i = 0; i < r->nslabs; i++) {
+        if (r->slab[i].slab) ad__memory_adopted(r->slab[i].memory, r->slab[i].slab);
+        else ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SLAB_GONE, .id = r->slab[i].id}, -1);
+    }
+}
+
+static int not_kept(ad_fault *fault) {
+    return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory was not kept");
+}
+
+static int restore_block(ad_worker *w, const ad_ledger_row *row, ad_lane *lane, ad_block *out, ad_fault *fault) {
+    ad_old_slab *o = find_slab(w->left, row->slab);
+    ad_slab *slab = o && !is_host(o) ? adopt(w, o, &lane->gpu->memory, fault) : NULL;
+    if (!slab) return not_kept(fault);
+    if (row->size > row->block || ad__memory_restore(lane->estate, slab, row->offset, row->block, out))
+        return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory is not where it was");
+    if (row->open) ad__memory_expose(out);
+    return 0;
+}
+
+/* 1: the buffer's memory was the host's, and it is so again; 0: it was not. */
+static int restore_moved(ad_worker *w, const ad_ledger_row *row, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+    ad_old_slab *o = find_slab(w->left, row->slab);
+    if (!o || !is_host(o)) return 0;
+    if (!w->spill)
+        return ad__fault(fault, AD_E_DEVICE_LOST,
+                         "the worker was killed, this array was in host memory, and there is "
+                         "to be none any more (option host-memory)");
+    ad_slab *slab = adopt(w, o, &w->spill->host, fault);
+    if (!slab) return not_kept(fault);
+    return ad__spill_take_up(w, lane, b, slab, row) ? not_kept(fault) : 1;
+}
+
+/* ---- buffers ---- */
+
+/* How its worker has ended, behind "when its worker". */
+static const char *end_of(const ad_worker *w, char out[AD_FAULT_TEXT / 2]) {
+    const bool crashed = *w->ended_by;
+    if (*w->died_of) snprintf(out, AD_FAULT_TEXT / 2, "died: %.100s", w->died_of);
+    else snprintf(out, AD_FAULT_TEXT / 2, crashed ? "crashed (%s); please report this" : "was killed", w->ended_by);
+    return out;
+}
+
+/* Why it has no value any more; 0: it has one. */
+static int lost(const ad_worker *w, const ad_ledger_row *row, const ad_ledger_state *state, ad_fault *fault) {
+    const ad_recovery *r = w->left;
+    if (row->fleeting == AD_FLEETING_IMPORT) return ad__fault(fault, AD_E_DEVICE_LOST, AD_IMPORT_LOST);
+    if (row->fleeting)
+        return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and the module's variables with it");
+    const struct ad_common *c = row->common ? common_of(r, row) : NULL;
+    if (!(c && c->changing) && !was_changing(row, state)) return 0;
+    char end[AD_FAULT_TEXT / 2];
+    if (was_changing(row, state) && row->writing & AD_LEDGER_REUSED)
+        return ad__fault(fault, AD_E_DEVICE_LOST, "this array's memory had been used again when its worker %s",
+                         end_of(w, end));
+    return ad__fault(fault, AD_E_DEVICE_LOST, "this array was being changed in place when its worker %s",
+                     end_of(w, end));
+}
+
+static void restore_value(ad_session *s, const ad_ledger_row *row, const ad_ledger_session *at,
+                          const ad_ledger_state *state, ad_buffer *b) {
+    ad_fault why;
+    char name[sizeof at->name + 1] = "";
+    if (b->poison || (b->poison = ad__recovery_poison(s->worker->left, row->poison))) return;
+    if (!lost(s->worker, row, state, &why)) return;
+    if (was_changing(row, state) && row->writing == at->writing)
+        snprintf(name, sizeof name, "%.*s", (int)sizeof at->name, at->name);
+    b->poison = ad__poison_new(&why, was_changing(row, state) ? row->writing & ~AD_LEDGER_REUSED : 0, name);
+}
+
+/* A buffer of its own. */
+static int restore_own(ad_session *s, const ad_ledger_row *row, const ad_ledger_state *state, ad_lane *lane,
+                       ad_buffer **out, ad_fault *fault) {
+    static _Alignas(64) char nothing[64];
+    ad_buffer *b;
+    ad_fault why;
+    int status = ad__buffers_add(&s->buffers, row->id, &b, fault);
+    if (status) return status;
+    b->address = nothing;
+    b->home = lane;
+    b->readonly = row->readonly;
+    *out = b;
+    if (!row->slab) return 0;
+    status = restore_moved(s->worker, row, lane, b, &why);
+    if (!status && !(status = restore_block(s->worker, row, lane, &b->block, &why))) b->address = b->block.address;
+    if (status < 0) {
+        lost(s->worker, row, state, &why); /* then that is why */
+        b->poison = ad__poison_new(&why, 0, "");
+        return 0;
+    }
+    b->size = row->size;
+    s->buffer_bytes += row->size;
+    return 0;
+}
+
+/* What others say of its memory holds for it as well. */
+static struct ad_common *make_common(const ad_recovery *r, ad_ledger_row *row) {
+    struct ad_common *c = common_of(r, row);
+    if (!c) return NULL;
+    row->shared = 1;
+    row->common = c->common;
+    if (c->shared && c->shared->size != row->size) row->block = 0; /* it is not where it was */
+    return c;
+}
+
+int ad__recovery_buffer(ad_session *s, const ad_ledger_row *written, const ad_ledger_session *at,
+                        const ad_ledger_state *state, ad_fault *fault) {
+    ad_ledger_row row = settled(s->worker->left, written);
+    ad_lane *lane = ad__lane_find(s, row.device, fault);
+    struct ad_common *c = make_common(s->worker->left, &row);
+    ad_buffer *b = NULL;
+    if (!lane) return fault->code;
+    ad_shared *shared = c && row.block ? c->shared : NULL;
+    int status =
+        shared ? ad__shared_join(s, shared, row.id, row.readonly, fault) : restore_own(s, &row, state, lane, &b, fault);
+    if (status) return status;
+    if (!b) b = ad__buffers_find(&s->buffers, row.id);
+    if (c && !shared && b->block.slab) {
+        if (!(c->shared = ad__shared_of(s, b))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        c->shared->common = c->common;
+    }
+    restore_value(s, &row, at, state, b);
+    ad__survival_touch(s, b);
+    return 0;
+}
+
+/* ---- names and capabilities ---- */
+
+/* Memory that no session has: of a stream that nobody uses. */
+static ad_shared *alone(ad_worker *w, const ad_ledger_holder *h, ad_fault *fault) {
+    ad_block block;
+    ad_lane *lane = ad__lane_alone(w, h->memory.device, h->who, fault);
+    if (!lane) return NULL;
+    if (restore_block(w, &h->memory, lane, &block, fault)) {
+        ad__lane_close(w->backend, lane);
+        return NULL;
+    }
+    ad_shared *m = ad__shared_restore(w, lane, &block, h->memory.size);
+    if (!m) {
+        ad__memory_give(lane->estate, &block);
+        ad__lane_close(w->backend, lane);
+        ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return NULL;
+    }
+    ad__sharing_orphan(w, lane);
+    return m;
+}
+
+static const char *grant_of(const ad_recovery *r, ad_at at) {
+    const uint64_t *size = ad__recovery_look(r, at, sizeof *size);
+    const char *text = size && *size ? ad__recovery_look(r, at, sizeof *size + *size) : NULL;
+    return text && !text[sizeof *size + *size - 1] ? text + sizeof *size : NULL;
+}
+
+static int restore_holder(ad_worker *w, ad_ledger_holder *h, ad_fault *fault) {
+    ad_recovery *r = w->left;
+    const ad_ledger_state nothing = {.operations = UINT64_MAX};
+    struct ad_common *c = common_of(r, &h->memory);
+    const char *grant = h->is_name ? grant_of(r, h->grant) : "";
+    h->who[sizeof h->who - 1] = h->name[sizeof h->name - 1] = 0;
+    if (!c || !grant) return ad__fault(fault, AD_E_PROTOCOL, "what is written of it does not hold together");
+    if (!c->shared && !(c->shared = alone(w, h, fault))) return fault->code;
+    if (!c->shared->poison) c->shared->poison = ad__recovery_poison(r, h->memory.poison);
+    ad_fault why;
+    if (!c->shared->poison && lost(w, &h->memory, &nothing, &why)) c->shared->poison = ad__poison_new(&why, 0, "");
+    int status = h->is_name ? ad__name_restore(w, h, grant, c->shared) : ad__capability_restore(w, h, c->shared);
+    return status ? ad__fault(fault, status, "%s", ad__error_text(status)) : 0;
+}
+
+/* Call this for each name and capability that is written. */
+static void each_holder(ad_recovery *r, const ad_ledger_head *head, void (*visit)(void *user, ad_ledger_holder *h),
+                        void *user) {
+    const ad_ledger_index *index = ad__recovery_look(r, head->index, sizeof *index);
+    if (!index || index->capacity > r->memory / sizeof *index->holder ||
+        !ad__recovery_look(r, head->index, sizeof *index + index->capacity * sizeof *index->holder))
+        return;
+    for (uint64_t i = 0; i < index->capacity; i++) {
+        ad_ledger_holder *h = ad__recovery_look(r, index->holder[i], sizeof *h);
+        if (h && !ad__recovery_skips(r, h->who)) visit(user, h);
+    }
+}
+
+struct noting {
+    ad_recovery *recovery;
+    int status;
+};
+
+static void note_holder(void *user, ad_ledger_holder *h) {
+    struct noting *n = user;
+    if (h->memory.slab && !note_common(n->recovery, &h->memory)) n->status = AD_E_MEMORY;
+}
+
+int ad__recovery_note_holders(ad_recovery *r, const ad_ledger_head *head) {
+    struct noting n = {.recovery = r};
+    each_holder(r, head, note_holder, &n);
+    return n.status;
+}
+
+static void take_holder(void *user, ad_ledger_holder *h) {
+    ad_fault fault = {0};
+    if (restore_holder(user, h, &fault))
+        ad__log(AD_LOG_WARN, "shared array lost", "principal=%s name=%s why=%s", h->who, h->is_name ? h->name : "",
+                fault.text);
+}
+
+void ad__recovery_holders(ad_worker *w, const ad_ledger_head *head) { each_holder(w->left, head, take_holder, w); }

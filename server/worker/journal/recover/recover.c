@@ -1,0 +1,371 @@
+#include "server/worker/journal/recover/inside.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/engine/blame.h"
+#include "server/worker/sharing/sharing.h"
+
+#define LIVES 8 /* workers that may die of the same state before it is given up */
+
+/* ---- what arrayd has kept ---- */
+
+static ad_recovery *left(ad_worker *w) {
+    if (!w->left) w->left = ad__os.calloc(1, sizeof *w->left);
+    return w->left;
+}
+
+void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
+    ad_recovery *r = left(w);
+    if (fd < 0) return; /* who needs it finds it missing */
+    if (r && note->kind == AD_NOTE_OLD_SLAB) {
+        ad_old_slab *list = ad__os_grow(r->slab, r->nslabs, &r->slab_room, sizeof *list);
+        if (list) {
+            r->slab = list;
+            r->slab[r->nslabs] = (ad_old_slab){.id = note->id, .size = note->size, .fd = fd};
+            memcpy(r->slab[r->nslabs++].who, note->who, sizeof note->who);
+            return;
+        }
+    } else if (r) {
+        ad_old_descriptor *list = ad__os_grow(r->passed, r->npassed, &r->passed_room, sizeof *list);
+        if (list) {
+            r->passed = list;
+            r->passed[r->npassed++] = (ad_old_descriptor){note->id, note->size, note->process, fd};
+            return;
+        }
+    }
+    close(fd);
+}
+
+void ad__recovery_without(ad_worker *w, const char *who) {
+    ad_recovery *r = left(w);
+    char(*list)[AD_PRINCIPAL_SIZE] = r ? ad__os_grow(r->without, r->nwithout, &r->without_room, sizeof *list) : NULL;
+    if (!list) _exit(4); /* somebody would have two of it */
+    r->without = list;
+    snprintf(list[r->nwithout++], sizeof *list, "%s", who);
+}
+
+bool ad__recovery_skips(const ad_recovery *r, const char *who) {
+    size_t i = 0;
+    while (i < r->nwithout && strncmp(r->without[i], who, sizeof *r->without)) i++;
+    return i < r->nwithout;
+}
+
+void ad__recovery_close(ad_worker *w) {
+    ad_recovery *r = w->left;
+    if (!r) return;
+    for (size_t i = 0; i < r->nslabs; i++) close(r->slab[i].fd);
+    for (size_t i = 0; i < r->npassed; i++)
+        if (r->passed[i].fd >= 0) close(r->passed[i].fd);
+    if (r->base) munmap(r->base, r->size);
+    free(r->slab);
+    free(r->passed);
+    free(r->common);
+    free(r->without);
+    free(r);
+    w->left = NULL;
+}
+
+/* ---- reading the ledger ---- */
+
+static int open_ledger(ad_recovery *r, int fd, ad_fault *fault) {
+    struct stat st;
+    if (fstat(fd, &st) || st.st_size < (off_t)sizeof(ad_ledger_head))
+        return ad__fault(fault, AD_E_PROTOCOL, "the ledger is none");
+    void *base = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED) return ad__fault(fault, AD_E_MEMORY, "the ledger cannot be mapped");
+    madvise(base, (size_t)st.st_size, MADV_DONTDUMP);
+    r->base = base;
+    r->size = (uint64_t)st.st_size;
+    r->memory = (uint64_t)st.st_blocks * 512;
+    const ad_ledger_head *head = base;
+    if (head->magic != AD_LEDGER_MAGIC || head->version != AD_LEDGER_VERSION)
+        return ad__fault(fault, AD_E_VERSION, "the ledger is of another version");
+    return 0;
+}
+
+static ad_ledger_table *table_at(const ad_recovery *r, ad_at at) {
+    ad_ledger_table *t = ad__recovery_look(r, at, sizeof *t);
+    if (!t || t->capacity > r->memory / sizeof *t->row) return NULL;
+    return ad__recovery_look(r, at, sizeof *t + t->capacity * sizeof *t->row);
+}
+
+/* The table, once what was written aside has been put into it. */
+static ad_ledger_table *settled_table(const ad_recovery *r, const ad_ledger_session *at, const ad_ledger_state *state) {
+    ad_ledger_table *t = table_at(r, at->table);
+    ad_ledger_log *log = ad__recovery_look(r, state->log, sizeof *log);
+    if (!t || !state->entries) return t;
+    if (!log || state->entries > log->capacity || log->capacity > r->memory / sizeof *log->entry ||
+        !ad__recovery_look(r, state->log, sizeof *log + log->capacity * sizeof *log->entry))
+        return NULL;
+    for (uint64_t i = 0; i < state->entries; i++)
+        if (log->entry[i].place >= t->capacity) return NULL;
+    for (uint64_t i = 0; i < state->entries; i++) {
+        ad_ledger_row *to = &t->row[log->entry[i].place];
+        ad_ledger_row row = log->entry[i].row;
+        row.writing = to->writing;
+        row.elsewhere = to->elsewhere;
+        *to = row;
+    }
+    return t;
+}
+
+/* ---- the rest of a session ---- */
+
+static ad_old_descriptor *find_descriptor(const ad_recovery *r, uint64_t session, uint64_t number) {
+    for (size_t i = 0; i < r->npassed; i++)
+        if (r->passed[i].session == session && r->passed[i].number == number && r->passed[i].fd >= 0)
+            return &r->passed[i];
+    return NULL;
+}
+
+/* One that is not there was to go: it is for the request that says so. */
+static int empty_window(uint64_t size) {
+    int fd = memfd_create("arrayd-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && ftruncate(fd, (off_t)size)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int restore_window(ad_session *s, const ad_ledger_row *row, ad_fault *fault) {
+    ad_old_descriptor *o = find_descriptor(s->worker->left, s->id, row->descriptor);
+    int fd = o ? o->fd : empty_window(row->size);
+    if (fd < 0) return ad__fault(fault, AD_E_SYSTEM, "no memory for a window");
+    if (o) o->fd = -1;
+    int status = ad__window_restore(s, row->id, row->size, fd, row->descriptor, fault);
+    if (status) close(fd);
+    return status;
+}
+
+/* Descriptors that no request has asked for yet, in their order. arrayd has them, and lets the others go. */
+static void restore_descriptors(ad_session *s, const ad_ledger_state *state, uint64_t received) {
+    ad_recovery *r = s->worker->left;
+    ad_descriptors *d = &s->windows.descriptors;
+    d->seen = NULL;
+    d->taken = s->survival.descriptors = state->descriptors;
+    for (size_t i = 0; i < r->npassed; i++) {
+        ad_old_descriptor *o = &r->passed[i];
+        if (o->session != s->id || o->fd < 0) continue;
+        if (o->number < state->descriptors || o->before >= received) { /* its client passes it again */
+            ad__survival_descriptor_gone(s, o->number);
+            continue;
+        }
+        while (d->taken + d->count < o->number && !ad__descriptors_put(d, -1)) {} /* it is not there */
+        ad__descriptors_put(d, o->fd);
+        o->fd = -1;
+    }
+    ad__survival_watch(s);
+}
+
+/* It is built again when it is used. */
+static int restore_module(ad_session *s, const ad_ledger_row *row, ad_fault *fault) {
+    const ad_recovery *r = s->worker->left;
+    const ad_ledger_recipe *recipe = ad__recovery_look(r, row->recipe, sizeof *recipe);
+    const ad_ledger_settings *settings = ad__recovery_look(r, row->settings, sizeof *settings);
+    if (recipe) recipe = ad__recovery_look(r, row->recipe, sizeof *recipe + recipe->bytes);
+    if (settings && settings->bytes <= r->memory)
+        settings = ad__recovery_look(r, row->settings, sizeof *settings + settings->bytes);
+    else settings = NULL;
+    return ad__module_restore(s, row, recipe, settings, fault);
+}
+
+static int restore_row(ad_session *s, const ad_ledger_row *row, const ad_ledger_session *at,
+                       const ad_ledger_state *state, ad_fault *fault) {
+    int status;
+    switch (row->kind) {
+    case AD_LEDGER_BUFFER: return ad__recovery_buffer(s, row, at, state, fault);
+    case AD_LEDGER_STREAM:
+        status = ad__lane_open(s, row->id, row->device, row->high, fault);
+        if (!status) ad__survival_note(s, AD_LEDGER_STREAM, row->id);
+        return status;
+    case AD_LEDGER_EVENT: return ad__event_restore(s, row->id, row->device, row->timed, fault);
+    case AD_LEDGER_WINDOW: return restore_window(s, row, fault);
+    case AD_LEDGER_MODULE: return restore_module(s, row, fault);
+    default: return 0;
+    }
+}
+
+/* ---- sessions ---- */
+
+static bool was_at_hand(const ad_recovery *r, const ad_ledger_session *at) {
+    return at->at_hand && (at->guilty || !r->guilty);
+}
+
+/* Where workers ended while they set a module up, the module is to blame, and not the message that needed it. */
+static void take_blame(ad_session *s, const ad_ledger_session *at) {
+    const ad_recovery *r = s->worker->left;
+    ad_survival *v = &s->survival;
+    v->blame = was_at_hand(r, at) ? ad__blame_recall(at, r->death, r->guilty ? r->guilty : r->candidates) : at->blame;
+    if (ad__blame_suffices(&v->blame) && at->loading) {
+        v->fatal = at->loading;
+        v->blame = (ad_blame){0};
+    }
+    if (v->at) v->at->blame = v->blame;
+    if (v->blame.last)
+        ad__log(AD_LOG_WARN, "operation suspected", "session=%lu principal=%s at=%lu crashes=%lu kills=%lu certain=%lu",
+                s->id, s->principal, v->blame.last, v->blame.crashes, v->blame.kills, v->blame.certain);
+}
+
+static int restore_state(ad_session *s, const ad_ledger_session *at, const ad_ledger_state *state,
+                         const ad_ledger_table *t, ad_fault *fault) {
+    int status = 0;
+    s->done = s->complete = state->operations;
+    s->bytes_done = state->bytes;
+    s->buffer_limit = state->buffer_limit;
+    s->survival.committed = state->operations;
+    s->survival.read = state->read;
+    s->survival.untold = state->told;
+    s->survival.quiet = state->answered;
+    s->survival.quiet_used = state->answered_used;
+    if (*s->worker->died_of) { /* of a kernel of its own, maybe */
+        s->survival.fatal = at->loading;
+        s->survival.blamed = at->launched;
+    }
+    take_blame(s, at);
+    for (int pass = 0; pass < 2 && !status; pass++) /* streams first */
+        for (uint64_t i = 0; i < t->capacity && !status; i++)
+            if ((t->row[i].kind == AD_LEDGER_STREAM) == !pass) status = restore_row(s, &t->row[i], at, state, fault);
+    if (!status && state->stream && !(s->lane = ad__lane_find(s, state->stream - 1, fault))) status = fault->code;
+    if (status) return status;
+    s->pending = ad__recovery_poison(s->worker->left, state->pending);
+    restore_descriptors(s, state, at->received);
+    if ((status = ad__recovery_output(s, at, state, fault))) return status;
+    return ad__recovery_input(s, at, state, fault);
+}
+
+/* A connection that is gone already. */
+static int no_connection(void) {
+    int end[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, end)) return -1;
+    close(end[1]);
+    return end[0];
+}
+
+static ad_session *make_session(ad_worker *w, const ad_ledger_session *at) {
+    ad_note note = {.kind = AD_NOTE_SESSION,
+                    .id = at->id,
+                    .size = at->key,
+                    .grants = at->grants,
+                    .process = at->process,
+                    .resumable = 1};
+    memcpy(note.who, at->who, sizeof note.who);
+    memcpy(note.text, at->client, sizeof note.text);
+    memcpy(note.secret, at->secret, sizeof note.secret);
+    note.who[sizeof note.who - 1] = note.text[sizeof note.text - 1] = 0;
+    int fd = no_connection();
+    ad_session *s = fd < 0 ? NULL : ad__session_new(w, &note, fd);
+    if (!s) return NULL;
+    s->comeback.offers = at->offers;
+    if (s->survival.at) s->survival.at->offers = at->offers;
+    return s;
+}
+
+static const char *obstacle(const ad_ledger_session *at) {
+    if (!at->alive) return "it was over, or had what another worker cannot go on with";
+    if (at->fragile) return "it was short of memory, and had used some again";
+    if (at->lives >= LIVES) return "workers die of what it does next";
+    return NULL;
+}
+
+static void drop(ad_worker *w, uint64_t id, const char *why) {
+    ad__log(AD_LOG_WARN, "session lost", "session=%lu why=%s", id, why);
+    ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = id}, -1);
+}
+
+/* False: it has been dropped. */
+static bool restore(ad_worker *w, ad_ledger_session *at) {
+    const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
+    const char *why = obstacle(at);
+    ad_ledger_table *t = why ? NULL : settled_table(w->left, at, state);
+    ad_fault fault = {0};
+    /* If it is known what the worker was executing, others have not died of that. */
+    const uint64_t lives = at->lives - (at->lives && w->left->candidates && !was_at_hand(w->left, at));
+    at->lives += state->frame < at->received;
+    if (!why && !t) why = "what was written of it does not hold together";
+    ad_session *s = why ? NULL : make_session(w, at);
+    if (!s) {
+        drop(w, at->id, why ? why : "out of memory");
+        return false;
+    }
+    int status = ad__session_begin(s);
+    if (at->key) ad__fork_tell(s);
+    if (!status) status = restore_state(s, at, state, t, &fault);
+    const bool waits = !status && ad__session_await_client(s, "its worker has gone");
+    if (!waits)
+        ad__log(AD_LOG_WARN, "session lost", "session=%lu why=%s", s->id,
+                status ? *fault.text ? fault.text : ad__error_text(status) : "its client has ended");
+    if (status) {
+        ad__engine_end(s);
+        return false;
+    }
+    ad__survival_restored(s, lives);
+    if (!waits) ad__session_bequeath(s);
+    return waits;
+}
+
+static ad_ledger_session *session_at(const ad_recovery *r, ad_at at) {
+    return ad__recovery_look(r, at, sizeof(ad_ledger_session));
+}
+
+/* What each session, name and capability says of memory that others have as well. AD_E_MEMORY; AD_E_PROTOCOL: more
+ * sessions than there can be, that is, some again and again. */
+static int note_all(ad_recovery *r, const ad_ledger_head *head, ad_fault *fault) {
+    uint64_t most = r->memory / sizeof(ad_ledger_session);
+    int status = ad__recovery_note_holders(r, head);
+    for (const ad_ledger_session *at = session_at(r, head->sessions); at && !status; at = session_at(r, at->next)) {
+        if (!most--) return ad__fault(fault, AD_E_PROTOCOL, "the ledger's list of sessions has no end");
+        const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
+        const ad_ledger_table *t = at->alive && !ad__recovery_skips(r, at->who) ? settled_table(r, at, state) : NULL;
+        r->candidates += t && at->at_hand;
+        r->guilty += t && at->guilty;
+        if (t) status = ad__recovery_note(r, t, state);
+    }
+    return status ? ad__fault(fault, status, "out of memory") : 0;
+}
+
+/* Sessions first, then what only names and capabilities hold. */
+static int go_on(ad_worker *w, int fd, uint64_t *sessions, uint64_t *lost, ad_fault *fault) {
+    ad_recovery *r = w->left;
+    int status = open_ledger(r, fd, fault);
+    if (status) return status;
+    const ad_ledger_head *head = (const ad_ledger_head *)(void *)r->base;
+    snprintf(w->died_of, sizeof w->died_of, "%.*s", AD_FAULT_TEXT - 1, head->why);
+    if ((status = note_all(r, head, fault))) return status;
+    for (ad_ledger_session *old = session_at(r, head->sessions); old; old = session_at(r, old->next))
+        if (!ad__recovery_skips(r, old->who)) ++*(restore(w, old) ? sessions : lost);
+    if (!w->ledger) return 0;
+    w->sharing->number = ad__ledger_head(w->ledger)->number = head->number;
+    w->sharing->forked = ad__ledger_head(w->ledger)->forked = head->forked;
+    ad__recovery_holders(w, head);
+    return 0;
+}
+
+void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
+    ad_fault fault = {0};
+    uint64_t sessions = 0, lost = 0;
+    int64_t begun = ad__os_now();
+    w->next_slab = note->id;
+    snprintf(w->ended_by, sizeof w->ended_by, "%.*s", AD_DEATH_TEXT - 1, note->text);
+    if (left(w)) w->left->death = (ad_death)note->size;
+    int status = left(w) ? go_on(w, fd, &sessions, &lost, &fault) : ad__fault(&fault, AD_E_MEMORY, "out of memory");
+    if (fd >= 0) close(fd);
+    if (w->left) ad__recovery_give_back(w);
+    ad__log(status || lost ? AD_LOG_WARN : AD_LOG_INFO, "recovered", "sessions=%lu lost=%lu ms=%ld why=%s", sessions,
+            lost, (long)((ad__os_now() - begun) / 1000000), status ? fault.text : "");
+    ad__recovery_close(w);
+    ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_RECOVERED, .id = sessions}, -1);
+    /* What is executed from here on may end this worker, and arrayd must know by then that it has begun. */
+    pthread_mutex_lock(&w->channel_lock);
+    ad__channel_drain(&w->channel);
+    pthread_mutex_unlock(&w->channel_lock);
+}

@@ -1,0 +1,37 @@
+/* What the parts of survival share. */
+#ifndef AD_SERVER_WORKER_JOURNAL_SESSION_JOURNAL_INSIDE_H
+#define AD_SERVER_WORKER_JOURNAL_SESSION_JOURNAL_INSIDE_H
+
+#include "server/worker/net/session.h"
+
+/* ---- session_journal.c ---- */
+ad_ledger_table *ad__survival_table_new(ad_ledger *l, uint64_t capacity);
+ad_ledger_log *ad__survival_log_new(ad_ledger *l, uint64_t capacity);
+static inline ad_ledger_table *ad__survival_table(const ad_survival *v) {
+    return ad__ledger_get(v->ledger, v->at->table);
+}
+/* May be taken up; NULL included. */
+static inline bool ad__survival_lives(const ad_survival *v) {
+    return v->at && __atomic_load_n(&v->at->alive, __ATOMIC_ACQUIRE);
+}
+
+/* What was freed while it was in use goes. */
+void ad__survival_give_leaving(ad_session *s);
+
+/* ---- rows.c ---- */
+/* Why there is no value, in the ledger; 0: there is one, or no memory. */
+ad_at ad__survival_poison(ad_ledger *l, const ad_poison *p);
+/* What a row has besides itself is not needed any more. */
+void ad__survival_forget(ad_ledger *l, const ad_ledger_row *row);
+/* Write the first `count` changes to the next log; false: no memory. */
+bool ad__survival_write(ad_session *s, size_t count, uint64_t *entries);
+/* What is written there is valid: put it into the table. */
+void ad__survival_apply(ad_survival *v, uint64_t entries);
+/* It never will be. */
+void ad__survival_unwrite(ad_survival *v, uint64_t entries);
+
+/* ---- checkpoint.c ---- */
+/* The coming state, if there is one, will not be valid. */
+void ad__survival_drop_coming(ad_session *s);
+
+#endif

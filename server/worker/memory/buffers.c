@@ -1,0 +1,146 @@
+#include "server/worker/memory/buffers.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/common/os.h"
+
+#define FIRST_SLOTS 128
+#define FOUR 4
+#define BATCH 64
+#define FORESEEN 16
+
+typedef struct ad_buffer_slot slot;
+
+/* Its buffers follow, each from the beginning of a line of the cache: of many clients' buffers few are in it. */
+struct ad_buffer_batch {
+    struct ad_buffer_batch *next;
+};
+#define EACH ((sizeof(ad_buffer) + AD_LINE - 1) / AD_LINE * AD_LINE)
+
+void ad__buffers_init(ad_buffers *t, uint64_t most) { *t = (ad_buffers){.most = most}; }
+
+/* Fibonacci hashing of fours: clients count upwards, so that four ids that follow each other share a line of the cache,
+ * and the multiplication spreads the fours over the table. */
+static uint64_t home(const ad_buffers *t, uint64_t id) {
+    return ((id / FOUR * 0x9e3779b97f4a7c15u) >> t->shift) * FOUR + id % FOUR;
+}
+
+static slot *look(const ad_buffers *t, uint64_t id) {
+    uint64_t i = home(t, id);
+    while (t->slots[i].id && t->slots[i].id != id) i = (i + 1) & t->mask;
+    return &t->slots[i];
+}
+
+ad_buffer *ad__buffers_find(const ad_buffers *t, uint64_t id) {
+    if (!t->slots || !id) return NULL;
+    return look(t, id)->buffer;
+}
+
+void ad__buffers_foresee(const ad_buffers *t, const uint64_t *id, size_t n) {
+    const ad_buffer *b[FORESEEN];
+    size_t found = 0;
+    if (!t->slots || n < 2) return;
+    if (n > FORESEEN) n = FORESEEN;
+    for (size_t i = 0; i < n; i++) __builtin_prefetch(&t->slots[home(t, id[i])], 1);
+    for (size_t i = 0; i < n; i++) {
+        const slot *s = &t->slots[home(t, id[i])]; /* or near it, and then that one is not foreseen */
+        if (!s->buffer || s->id != id[i]) continue;
+        b[found++] = s->buffer;
+        for (size_t at = 0; at < AD_BUFFER_CLEARED; at += AD_LINE) __builtin_prefetch((const char *)s->buffer + at, 1);
+    }
+    for (size_t i = 0; i < found; i++) {
+        __builtin_prefetch(b[i]->block.chunk, 1);
+        __builtin_prefetch(b[i]->address, 1);
+    }
+}
+
+static int resize(ad_buffers *t, uint64_t slots) {
+    ad_buffers old = *t;
+    slot *fresh = ad__os.calloc(slots, sizeof *fresh);
+    if (!fresh) return AD_E_MEMORY;
+    t->slots = fresh;
+    t->mask = slots - 1;
+    t->shift = 64 - (unsigned)__builtin_ctzll(slots / FOUR);
+    for (uint64_t i = 0; old.slots && i <= old.mask; i++)
+        if (old.slots[i].id) *look(t, old.slots[i].id) = old.slots[i];
+    free(old.slots);
+    return 0;
+}
+
+static ad_buffer *spare(ad_buffers *t) {
+    if (!t->spare) {
+        struct ad_buffer_batch *b = ad__os.malloc(sizeof *b + AD_LINE + BATCH * EACH);
+        if (!b) return NULL;
+        b->next = t->batches;
+        t->batches = b;
+        char *first = ad__os_line(b + 1);
+        for (size_t i = BATCH; i-- > 0;) ad__buffers_recycle(t, (ad_buffer *)(void *)(first + i * EACH));
+    }
+    ad_buffer *b = t->spare;
+    t->spare = b->next;
+    return b;
+}
+
+int ad__buffers_add(ad_buffers *t, uint64_t id, ad_buffer **out, ad_fault *fault) {
+    if (!id) return ad__fault(fault, AD_E_VALUE, "a buffer's id must not be 0");
+    if (t->count >= t->most)
+        return ad__fault(fault, AD_E_LIMIT, "the session holds %" PRIu64 " buffers, and no more are allowed", t->count);
+    /* At most a quarter full: whoever is removed has to look at all that stand behind, and fours stand together. */
+    if ((!t->slots || 4 * t->count > t->mask) && resize(t, t->slots ? 2 * (t->mask + 1) : FIRST_SLOTS))
+        return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    slot *s = look(t, id);
+    if (s->id) return ad__fault(fault, AD_E_VALUE, "buffer id %" PRIu64 " is in use", id);
+    ad_buffer *b = spare(t);
+    if (!b) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    memset(b, 0, AD_BUFFER_CLEARED);
+    b->id = id;
+    *s = (slot){id, b};
+    t->count++;
+    __builtin_prefetch(&t->slots[home(t, id + 2 * FOUR)], 1); /* of many clients' tables little is in the cache */
+    *out = b;
+    return 0;
+}
+
+/* Close the gap at slot i: move back what probing would no longer find beyond it. */
+static void close_gap(ad_buffers *t, uint64_t gap) {
+    for (uint64_t i = (gap + 1) & t->mask; t->slots[i].id; i = (i + 1) & t->mask) {
+        uint64_t walked = (i - home(t, t->slots[i].id)) & t->mask;
+        if (walked < ((i - gap) & t->mask)) continue;
+        t->slots[gap] = t->slots[i];
+        gap = i;
+    }
+    t->slots[gap] = (slot){0};
+}
+
+void ad__buffers_detach(ad_buffers *t, ad_buffer *b) {
+    close_gap(t, (uint64_t)(look(t, b->id) - t->slots));
+    t->count--;
+}
+
+void ad__buffers_recycle(ad_buffers *t, ad_buffer *b) {
+    b->next = t->spare;
+    t->spare = b;
+}
+
+void ad__buffers_remove(ad_buffers *t, ad_buffer *b) {
+    ad__buffers_detach(t, b);
+    ad__buffers_recycle(t, b);
+}
+
+void ad__buffers_each(const ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user) {
+    for (uint64_t i = 0; t->slots && i <= t->mask; i++)
+        if (t->slots[i].id) visit(user, t->slots[i].buffer);
+}
+
+void ad__buffers_clear(ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user) {
+    ad__buffers_each(t, visit, user);
+    while (t->batches) {
+        struct ad_buffer_batch *b = t->batches;
+        t->batches = b->next;
+        free(b);
+    }
+    free(t->slots);
+    ad__buffers_init(t, t->most);
+}

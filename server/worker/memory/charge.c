@@ -1,0 +1,57 @@
+/* To whom memory is charged that several hold: to the session that shared it, and on the device to that one's
+ * principal, for as long as either holds it in any way; then to another that does. */
+#include <string.h>
+
+#include "server/worker/sharing/exports.h"
+
+void ad__shared_pay(ad_shared *m, ad_session *payer) {
+    if (m->payer) {
+        m->payer->buffer_bytes -= m->size;
+        *m->paid_link = m->paid_next;
+        if (m->paid_next) m->paid_next->paid_link = m->paid_link;
+    }
+    m->payer = payer;
+    if (!payer) return;
+    payer->buffer_bytes += m->size;
+    m->paid_link = &payer->pays;
+    m->paid_next = payer->pays;
+    if (m->paid_next) m->paid_next->paid_link = &m->paid_next;
+    payer->pays = m;
+}
+
+void ad__paying_end(ad_session *s) {
+    while (s->pays) ad__shared_pay(s->pays, NULL);
+}
+
+static bool pays(const ad_shared *m, const char *principal) {
+    return m->block.slab && !strcmp(m->block.payer->principal, principal);
+}
+
+void ad__shared_hold(ad_shared *m, const char *principal) {
+    m->holders++;
+    m->paying += pays(m, principal);
+}
+
+/* Those who have a buffer come first: they can give it back. */
+static uint64_t count_next(const ad_worker *w, const ad_shared *m, const char **who) {
+    uint64_t n = 0;
+    if (m->buffers) *who = m->buffers->holder->principal;
+    for (const ad_buffer *b = m->buffers; b; b = b->next_holder) n += !strcmp(b->holder->principal, *who);
+    n += ad__names_holding(w, m, who);
+    n += ad__exports_holding(w, m, who);
+    return n + ad__capabilities_holding(w, m, who);
+}
+
+static void find_payer(const ad_worker *w, ad_shared *m) {
+    const char *who = NULL;
+    uint64_t n = count_next(w, m, &who);
+    ad_account *a = n ? ad__account_open(&m->home->gpu->memory.accounts, who) : NULL;
+    if (!a) return; /* no host memory: it stays where it is */
+    ad__memory_charge(&m->block, a);
+    ad__account_close(a);
+    m->paying = n;
+}
+
+void ad__paying_release(const ad_worker *w, ad_shared *m, const char *principal) {
+    if (pays(m, principal) && !--m->paying && m->holders > 1) find_payer(w, m);
+}

@@ -1,0 +1,523 @@
+#include "server/worker/memory/memory.h"
+
+#include <stdlib.h>
+
+#include "kernels/redzone.h"
+#include "server/common/os.h"
+
+#define OWN_GRAIN (2u << 20)  /* a slab of one array is a multiple of this, so that it fits the next one as well */
+#define FIRST_SLAB (2u << 20) /* size of an estate's first cut slab; each next one is as large as all before */
+#define SHARES 16             /* of a shared slab, which is as large */
+#define SHARE (FIRST_SLAB / SHARES)
+#define EMPTIES 4 /* cut slabs without arrays that an estate keeps */
+
+/* One part of so many of all memory may be in an estate's spare own slabs: the first touch of a page costs several
+ * times what it costs to compute with it. */
+#define SPARE_SHARE 8
+
+struct ad_slab {
+    ad_slab *next, *prev; /* in its estate's list of slabs, or of spare own ones */
+    ad_slab_map map;
+    uint64_t id;
+    uint64_t fresh;        /* so many bytes at the beginning have never been handed out: they are zero */
+    ad_chunk *whole;       /* cut slabs: set while it holds nothing */
+    ad_slab *parent;       /* a share: of this shared slab */
+    unsigned place;        /* and the number of the share */
+    bool exposed;          /* an own slab: other processes have its descriptor, */
+    bool plain;            /* or its handle, as it has no descriptor */
+    uint32_t taken, dirty; /* a shared slab: shares that somebody has, or has had */
+    ad_account *account;   /* whose it is; NULL: a share, which is its parent's */
+    bool adopted;          /* another worker has made it, */
+    uint64_t blocks;       /* and so many blocks of it are in use */
+};
+
+struct ad_estate {
+    ad_estate *next;
+    ad_memory *memory;
+    ad_heap *heap;
+    ad_stream *stream;
+    ad_slab *cut;      /* slabs that are cut into blocks */
+    ad_slab *spare;    /* own slabs without an array, to be used again */
+    ad_slab *doomed;   /* to be closed once the stream has passed ... */
+    ad_slab *expected; /* ... and those for which `passed` has been recorded */
+    ad_event *passed;
+    unsigned empty; /* cut slabs that hold nothing */
+    uint64_t spare_bytes, cut_bytes, bytes;
+    ad_account *account;
+};
+
+static void link_slab(ad_slab **list, ad_slab *s) {
+    s->prev = NULL;
+    s->next = *list;
+    if (*list) (*list)->prev = s;
+    *list = s;
+}
+
+static void unlink_slab(ad_slab **list, ad_slab *s) {
+    if (s->next) s->next->prev = s->prev;
+    if (s->prev) s->prev->next = s->next;
+    else *list = s->next;
+}
+
+/* ---- red zones: of memory that the host can touch ---- */
+
+static void close_range(const ad_memory *m, void *address, uint64_t size) {
+    if (!m->backend->asynchronous) AD_REDZONE_CLOSE(address, size);
+}
+
+static void open_range(const ad_memory *m, void *address, uint64_t size) {
+    if (!m->backend->asynchronous) AD_REDZONE_OPEN(address, size);
+}
+
+/* ---- slabs ---- */
+
+static void slab_drop(ad_memory *m, ad_slab *s) {
+    m->slab_bytes -= s->map.size;
+    m->slabs--;
+    s->account->slab_bytes -= s->map.size;
+    m->announce(m->user, s->account->principal, s->id, s->map.size, -1);
+    open_range(m, s->map.base, s->map.size);
+    m->backend->slab_close(m->device, &s->map);
+    ad__account_close(s->account);
+    free(s);
+}
+
+static void share_drop(ad_memory *m, ad_slab *share) {
+    ad_slab *parent = share->parent;
+    parent->taken &= ~(1u << share->place);
+    if (!parent->taken) {
+        unlink_slab(&m->shared, parent);
+        slab_drop(m, parent);
+    }
+    free(share);
+}
+
+static void slab_close(ad_estate *e, ad_slab *s) {
+    e->bytes -= s->map.size;
+    if (s->parent) share_drop(e->memory, s);
+    else slab_drop(e->memory, s);
+}
+
+static void close_all(ad_estate *e, ad_slab **list) {
+    for (ad_slab *s = *list, *next; s; s = next) {
+        next = s->next;
+        slab_close(e, s);
+    }
+    *list = NULL;
+}
+
+/* Ask for the point in the stream at which the doomed slabs are no longer used. False: that is not possible. */
+static bool expect(ad_estate *e) {
+    const ad_backend *b = e->memory->backend;
+    if (!e->passed && b->event_open(e->memory->device, false, &e->passed, NULL)) return false;
+    if (b->event_record(e->passed, e->stream, NULL)) return false;
+    e->expected = e->doomed;
+    e->doomed = NULL;
+    return true;
+}
+
+bool ad__estate_reap(ad_estate *e) {
+    if (e->expected && e->memory->backend->event_done(e->passed, NULL) == 1) close_all(e, &e->expected);
+    if (e->doomed && !e->expected) expect(e);
+    return e->expected || e->doomed;
+}
+
+/* Close a slab that is on no list, when it may be. */
+static void doom(ad_estate *e, ad_slab *s) {
+    if (e->stream && e->memory->backend->asynchronous) {
+        link_slab(&e->doomed, s);
+        ad__estate_reap(e);
+    } else {
+        slab_close(e, s);
+    }
+}
+
+static void take_spare(ad_estate *e, ad_slab *s) {
+    unlink_slab(&e->spare, s);
+    e->spare_bytes -= s->map.size;
+    open_range(e->memory, s->map.base, s->map.size);
+}
+
+static void drop_spare(ad_estate *e, ad_slab *s) {
+    take_spare(e, s);
+    doom(e, s);
+}
+
+static void drop_empty(ad_estate *e, ad_slab *s) {
+    unlink_slab(&e->cut, s);
+    ad__heap_remove(e->heap, s->whole);
+    e->empty--;
+    e->cut_bytes -= s->map.size;
+    doom(e, s);
+}
+
+void ad__estate_trim(ad_estate *e) {
+    while (e->spare) drop_spare(e, e->spare);
+    for (ad_slab *s = e->cut, *next; s && e->empty; s = next) {
+        next = s->next;
+        if (s->whole) drop_empty(e, s);
+    }
+}
+
+void ad__estate_count(const ad_estate *e, uint64_t *bytes, uint64_t *free_blocks) {
+    *bytes = e->bytes;
+    *free_blocks = e->empty;
+    for (const ad_slab *s = e->spare; s; s = s->next) ++*free_blocks;
+}
+
+/* May the account have a slab of so many bytes more? */
+static bool fits(const ad_memory *m, const ad_account *a, uint64_t size) {
+    uint64_t room = ad__account_room(a, m->limit);
+    return size <= room && a->slab_bytes <= room - size;
+}
+
+/* Everybody's spare slabs go before somebody is told that there is no memory, and then it is worth while to wait until
+ * the device has let go of them. */
+static void give_back_all(ad_memory *m, const ad_account *a, uint64_t size) {
+    for (ad_estate *e = m->estates; e && !fits(m, a, size); e = e->next) {
+        ad__estate_trim(e);
+        if (!e->doomed && !e->expected) continue;
+        if (m->backend->stream_wait(e->stream, NULL)) continue; /* a lost device is found by the next who asks */
+        close_all(e, &e->expected);
+        close_all(e, &e->doomed);
+    }
+}
+
+static bool make_room(ad_memory *m, const ad_account *a, uint64_t size) {
+    if (!fits(m, a, size)) give_back_all(m, a, size);
+    return fits(m, a, size);
+}
+
+static int no_room(const ad_estate *e, uint64_t size, ad_fault *fault) {
+    return ad__account_full(e->account, size, e->memory->limit, fault);
+}
+
+static ad_slab *slab_create(ad_estate *e, uint64_t size, bool plain, ad_fault *fault) {
+    ad_memory *m = e->memory;
+    if (size > m->limit || !make_room(m, e->account, size)) {
+        no_room(e, size, fault);
+        return NULL;
+    }
+    ad_slab *s = ad__os.calloc(1, sizeof *s);
+    if (!s) {
+        ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return NULL;
+    }
+    ad_fault why = {0};
+    int (*create)(ad_device *, uint64_t, ad_slab_map *, ad_fault *) =
+        plain ? m->backend->slab_create_plain : m->backend->slab_create;
+    int status = create(m->device, size, &s->map, &why);
+    if (status == AD_E_MEMORY) { /* somebody else may have taken what the limit left */
+        give_back_all(m, e->account, m->limit + 1);
+        status = create(m->device, size, &s->map, &why);
+    }
+    if (status) {
+        free(s);
+        if (status == AD_E_MEMORY) ad__account_full(e->account, size, 0, fault);
+        else ad__fault(fault, status, "%s", *why.text ? why.text : ad__error_text(status));
+        return NULL;
+    }
+    s->id = ++*m->next_id;
+    s->fresh = s->map.size;
+    s->plain = plain;
+    s->account = e->account;
+    s->account->users++;
+    s->account->slab_bytes += s->map.size;
+    m->slab_bytes += s->map.size;
+    m->slabs++;
+    int fd = plain ? -1 : ad__os.dup(s->map.fd);
+    if (fd >= 0) m->announce(m->user, s->account->principal, s->id, s->map.size, fd);
+    return s;
+}
+
+/* A shared slab of this principal with room, if need be a new one. */
+static ad_slab *shared_slab(ad_estate *e, ad_fault *fault) {
+    ad_memory *m = e->memory;
+    ad_slab *s = m->shared;
+    while (s && (s->taken == (1u << SHARES) - 1 || s->account != e->account)) s = s->next;
+    if (s || !(s = slab_create(e, FIRST_SLAB, false, fault))) return s;
+    link_slab(&m->shared, s);
+    return s;
+}
+
+/* What an estate gets first. */
+static ad_slab *share_create(ad_estate *e, ad_fault *fault) {
+    ad_slab *share = ad__os.calloc(1, sizeof *share), *parent = share ? shared_slab(e, fault) : NULL;
+    if (!parent) {
+        if (!share) ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        free(share);
+        return NULL;
+    }
+    unsigned place = (unsigned)__builtin_ctz(~parent->taken);
+    share->parent = parent;
+    share->place = place;
+    share->map = (ad_slab_map){.base = (char *)parent->map.base + place * SHARE, .size = SHARE, .fd = -1};
+    share->fresh = parent->dirty >> place & 1 ? 0 : SHARE;
+    parent->taken |= 1u << place;
+    parent->dirty |= 1u << place;
+    return share;
+}
+
+/* ---- blocks ---- */
+
+static void charge(ad_estate *e, ad_use use, ad_block *b) {
+    b->use = use;
+    b->payer = e->account;
+    ad__account_charge(e->account, use, b->size);
+    e->memory->used += b->size;
+}
+
+void ad__memory_charge(ad_block *b, ad_account *payer) {
+    ad_account *before = b->payer;
+    if (!b->slab || payer == before) return;
+    ad__account_charge(payer, b->use, b->size);
+    b->payer = payer;
+    ad__account_return(before, b->use, b->size);
+}
+
+/* The tightest spare slab that is not much too large. */
+static ad_slab *fitting_spare(ad_estate *e, uint64_t size) {
+    ad_slab *best = NULL;
+    for (ad_slab *s = e->spare; s; s = s->next)
+        if (s->map.size >= size && s->map.size - size <= size / 4 && (!best || s->map.size < best->map.size)) best = s;
+    return best;
+}
+
+static int take_own(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+    ad_fault why = {0};
+    if (size > AD_HEAP_MOST) return no_room(e, size, fault);
+    uint64_t rounded = (size + OWN_GRAIN - 1) / OWN_GRAIN * OWN_GRAIN;
+    ad_slab *s = fitting_spare(e, rounded);
+    if (s) {
+        take_spare(e, s);
+    } else if (!(s = slab_create(e, rounded, false, &why))) {
+        return ad__fault(fault, why.code, "%s", why.text);
+    } else {
+        e->bytes += s->map.size;
+    }
+    *out = (ad_block){.slab = s, .address = s->map.base, .size = s->map.size, .clean = s->fresh == s->map.size};
+    s->fresh = 0;
+    return 0;
+}
+
+/* A cut slab in which there is room for size bytes. */
+static int add_cut_slab(ad_estate *e, uint64_t size, ad_fault *fault) {
+    ad_fault why = {0};
+    uint64_t bytes = FIRST_SLAB;
+    while (bytes < 2 * size || bytes < e->cut_bytes) bytes *= 2;
+    if (bytes > e->memory->slab_size) bytes = e->memory->slab_size;
+    bool first = !e->cut_bytes && size <= SHARE / 4 && e->memory->slab_size >= FIRST_SLAB;
+    ad_slab *s = first ? share_create(e, &why) : slab_create(e, bytes, false, &why);
+    if (!s) return ad__fault(fault, why.code, "%s", why.text);
+    e->bytes += s->map.size;
+    if (ad__heap_add(e->heap, s, s->map.size)) {
+        slab_close(e, s);
+        return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    }
+    link_slab(&e->cut, s);
+    e->cut_bytes += s->map.size;
+    close_range(e->memory, s->map.base, s->map.size);
+    return 0;
+}
+
+static void hand_out(ad_estate *e, ad_chunk *c, ad_block *out) {
+    ad_slab *s = c->range;
+    if (s->whole) {
+        s->whole = NULL;
+        e->empty--;
+    }
+    *out = (ad_block){.slab = s,
+                      .chunk = c,
+                      .address = (char *)s->map.base + c->offset,
+                      .size = c->size - AD_REDZONE,
+                      .clean = c->offset + c->size <= s->fresh};
+    if (c->offset < s->fresh) s->fresh = c->offset;
+}
+
+static int take_cut(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+    ad_chunk *c = ad__heap_take(e->heap, size + AD_REDZONE);
+    if (!c) {
+        int status = add_cut_slab(e, size, fault);
+        if (status) return status;
+        c = ad__heap_take(e->heap, size + AD_REDZONE);
+        if (!c) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    }
+    hand_out(e, c, out);
+    open_range(e->memory, out->address, out->size);
+    return 0;
+}
+
+static int take(ad_estate *e, uint64_t size, ad_use use, ad_block *out, ad_fault *fault) {
+    int status = ad__account_check(e->account, size, fault);
+    if (status) return status;
+    status = (size > e->memory->slab_size / 4 ? take_own : take_cut)(e, size, out, fault);
+    if (!status) charge(e, use, out);
+    return status;
+}
+
+int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+    return take(e, size, AD_USE_BUFFER, out, fault);
+}
+
+int ad__memory_borrow(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+    return take(e, size, AD_USE_WORKSPACE, out, fault);
+}
+
+static int take_apart(ad_estate *e, uint64_t size, bool plain, ad_block *out, ad_fault *fault) {
+    ad_fault why = {0};
+    int status = size > AD_HEAP_MOST ? no_room(e, size, fault) : ad__account_check(e->account, size, fault);
+    if (status) return status;
+    ad_slab *s = slab_create(e, size, plain, &why);
+    if (!s) return ad__fault(fault, why.code, "%s", why.text);
+    e->bytes += s->map.size;
+    s->fresh = 0;
+    *out = (ad_block){.slab = s, .address = s->map.base, .size = s->map.size, .clean = true};
+    charge(e, AD_USE_BUFFER, out);
+    return 0;
+}
+
+int ad__memory_take_apart(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+    return take_apart(e, size, false, out, fault);
+}
+
+int ad__memory_take_plain(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+    return take_apart(e, size, true, out, fault);
+}
+
+bool ad__memory_is_plain(const ad_block *b) { return b->slab->plain; }
+
+int ad__memory_handle(const ad_estate *e, const ad_block *b, uint8_t handle[AD_SLAB_HANDLE], ad_fault *fault) {
+    return e->memory->backend->slab_handle(e->memory->device, &b->slab->map, handle, fault);
+}
+
+bool ad__memory_is_apart(const ad_block *b) { return !b->chunk && b->size == b->slab->map.size; }
+
+void ad__memory_expose(ad_block *b) { b->slab->exposed = b->open = true; }
+
+bool ad__memory_is_exposed(const ad_block *b) { return b->slab->exposed; }
+
+int ad__memory_descriptor(const ad_block *b) { return b->slab->map.fd; }
+
+static void give_own(ad_estate *e, ad_slab *s) {
+    if (s->exposed || e->spare_bytes + s->map.size > e->memory->limit / SPARE_SHARE) {
+        doom(e, s);
+        return;
+    }
+    link_slab(&e->spare, s);
+    e->spare_bytes += s->map.size;
+    close_range(e->memory, s->map.base, s->map.size);
+}
+
+void ad__memory_give(ad_estate *e, ad_block *b) {
+    if (!b->slab) return;
+    ad__account_return(b->payer, b->use, b->size);
+    e->memory->used -= b->size;
+    if (b->slab->adopted) {
+        b->slab->blocks--;
+        ad__memory_adopted(e->memory, b->slab);
+    } else if (!b->chunk) {
+        give_own(e, b->slab);
+    } else {
+        close_range(e->memory, b->address, b->size);
+        ad_chunk *whole = ad__heap_give(e->heap, b->chunk);
+        if (whole) {
+            b->slab->whole = whole;
+            if (++e->empty > EMPTIES) drop_empty(e, b->slab);
+        }
+    }
+    b->slab = NULL;
+}
+
+/* ---- what another worker has left ---- */
+
+void ad__memory_place(const ad_block *b, uint64_t *slab, uint64_t *offset) {
+    const ad_slab *s = b->slab->parent ? b->slab->parent : b->slab;
+    *slab = s->id;
+    *offset = (uint64_t)((const char *)b->address - (const char *)s->map.base);
+}
+
+ad_slab *ad__memory_adopt(ad_memory *m, const char *principal, uint64_t id, const ad_slab_map *map) {
+    ad_slab *s = ad__os.calloc(1, sizeof *s);
+    if (!s) return NULL;
+    *s = (ad_slab){.map = *map, .id = id, .adopted = true};
+    if (!(s->account = ad__account_open(&m->accounts, principal))) {
+        free(s);
+        return NULL;
+    }
+    s->account->slab_bytes += map->size;
+    m->slab_bytes += map->size;
+    m->slabs++;
+    return s;
+}
+
+int ad__memory_restore(ad_estate *e, ad_slab *s, uint64_t offset, uint64_t size, ad_block *out) {
+    if (offset > s->map.size || size > s->map.size - offset) return AD_E_EXTENT;
+    *out = (ad_block){.slab = s, .address = (char *)s->map.base + offset, .size = size};
+    s->blocks++;
+    charge(e, AD_USE_BUFFER, out);
+    return 0;
+}
+
+void ad__memory_cut(ad_estate *e, ad_block *const *block, size_t n) {
+    ad_slab *s = block[0]->slab;
+    if (!s->adopted || s->account != e->account || s->blocks != n || (n == 1 && block[0]->size == s->map.size)) return;
+    ad_piece *piece = ad__os.calloc(n, sizeof *piece);
+    if (!piece) return;
+    for (size_t i = 0; i < n; i++) {
+        piece[i].offset = (uint64_t)((const char *)block[i]->address - (const char *)s->map.base);
+        piece[i].size = block[i]->size;
+    }
+    if (!ad__heap_add_used(e->heap, s, s->map.size, piece, n)) {
+        close_range(e->memory, s->map.base, s->map.size);
+        for (size_t i = 0; i < n; i++) {
+            block[i]->chunk = piece[i].chunk;
+            open_range(e->memory, block[i]->address, block[i]->size);
+        }
+        s->adopted = false;
+        link_slab(&e->cut, s);
+        e->cut_bytes += s->map.size;
+        e->bytes += s->map.size;
+    }
+    free(piece);
+}
+
+void ad__memory_adopted(ad_memory *m, ad_slab *s) {
+    if (!s->blocks) slab_drop(m, s);
+}
+
+/* ---- estates ---- */
+
+ad_estate *ad__estate_open(ad_memory *m, const char *principal, ad_stream *stream) {
+    ad_estate *e = ad__os.calloc(1, sizeof *e);
+    if (!e) return NULL;
+    if (!(e->heap = ad__heap_new())) goto free_estate;
+    if (!(e->account = ad__account_open(&m->accounts, principal))) goto free_heap;
+    e->memory = m;
+    e->stream = stream;
+    e->next = m->estates;
+    m->estates = e;
+    return e;
+
+free_heap:
+    ad__heap_free(e->heap);
+free_estate:
+    free(e);
+    return NULL;
+}
+
+bool ad__estate_is_of(const ad_estate *e, const ad_memory *m) { return e->memory == m; }
+
+ad_account *ad__estate_account(const ad_estate *e) { return e->account; }
+
+void ad__estate_close(ad_estate *e) {
+    ad__estate_trim(e);
+    close_all(e, &e->expected);
+    close_all(e, &e->doomed);
+    if (e->passed) e->memory->backend->event_close(e->passed);
+    ad_estate **at = &e->memory->estates;
+    while (*at != e) at = &(*at)->next;
+    *at = e->next;
+    ad__heap_free(e->heap);
+    ad__account_close(e->account);
+    free(e);
+}

@@ -1,0 +1,182 @@
+/* The ledger of a principal that goes: a copy of what the worker's own has of it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/migrate/migration.h"
+#include "server/worker/memory/spill/spill.h"
+
+typedef struct copying {
+    ad_worker *worker;
+    ad_parting *parting;
+    ad_session *session;
+    const ad_ledger *from;
+    ad_ledger *to;
+    ad_fault *fault;
+} copying;
+
+static int no_memory(const copying *c) {
+    return ad__fault(c->fault, AD_E_MEMORY, "there is no memory to write it down");
+}
+
+/* 0 for 0. */
+static int copy(const copying *c, ad_at from, size_t size, ad_at *to) {
+    void *p = from ? ad__ledger_alloc(c->to, size) : NULL;
+    if (from && !p) return no_memory(c);
+    if (p) memcpy(p, ad__ledger_get(c->from, from), size);
+    *to = ad__ledger_at(c->to, p);
+    return 0;
+}
+
+static int copy_poison(const copying *c, ad_at *poison) { return copy(c, *poison, sizeof(ad_ledger_poison), poison); }
+
+/* ---- memory ---- */
+
+/* Slabs of host memory have several principals' buffers in them; the estate's are this one's. */
+static int open_host(const copying *c) {
+    ad_parting *p = c->parting;
+    char name[AD_PRINCIPAL_SIZE + 1];
+    if (p->host) return 0;
+    if (snprintf(name, sizeof name, "%c%s", AD_PARTED, p->who) >= AD_PRINCIPAL_SIZE)
+        return ad__fault(c->fault, AD_E_UNSUPPORTED, "arrays of it are in host memory, and its name is too long");
+    p->host = ad__estate_open(&c->worker->spill->host, name, NULL);
+    return p->host ? 0 : no_memory(c);
+}
+
+static int copy_host(const copying *c, const ad_buffer *b, ad_ledger_row *row) {
+    ad_parting *p = c->parting;
+    int status = open_host(c);
+    if (status) return status;
+    ad_block *list = ad__os_grow(p->copy, p->copies, &p->room, sizeof *list);
+    if (!list) return no_memory(c);
+    p->copy = list;
+    ad_block *block = &list[p->copies];
+    if ((status = ad__memory_take(p->host, b->size, block, c->fault))) return status;
+    p->copies++;
+    memcpy(block->address, ad__spill_bytes_of(b), b->size);
+    ad__memory_place(block, &row->slab, &row->offset);
+    row->block = block->size;
+    return 0;
+}
+
+static int copy_row(const copying *c, ad_ledger_row *row) {
+    const ad_ledger_place *p = ad__ledger_get(c->from, row->elsewhere);
+    int status = copy_poison(c, &row->poison);
+    row->elsewhere = 0;
+    if (status || row->kind != AD_LEDGER_BUFFER) return status;
+    const ad_buffer *b = ad__buffers_find(&c->session->buffers, row->id);
+    ad__ledger_settle(row, p);
+    return b && b->is_moved ? copy_host(c, b, row) : 0;
+}
+
+static int copy_table(const copying *c, ad_at *table) {
+    const ad_ledger_table *t = ad__ledger_get(c->from, *table);
+    int status = copy(c, *table, sizeof *t + t->capacity * sizeof *t->row, table);
+    if (status) return status;
+    ad_ledger_table *own = ad__ledger_get(c->to, *table);
+    for (uint64_t i = 0; i < own->capacity && !status; i++) status = copy_row(c, &own->row[i]);
+    return status;
+}
+
+/* ---- sessions ---- */
+
+/* Blocks of a stream, but those that end before `begin`. */
+static int copy_stream(const copying *c, ad_at *first, uint64_t begin) {
+    ad_at at = *first, *link = first;
+    *link = 0;
+    for (const ad_ledger_block *b; (b = ad__ledger_get(c->from, at)); at = b->next) {
+        if (b->base + b->size < begin) continue;
+        ad_ledger_block *own = ad__ledger_alloc(c->to, sizeof *own + b->size + 8); /* 8: read in words */
+        if (!own) return no_memory(c);
+        *own = (ad_ledger_block){.base = b->base, .size = b->size, .data = ad__ledger_at(c->to, own + 1)};
+        if (b->size) memcpy(own + 1, ad__ledger_get(c->from, b->data), b->size);
+        *link = ad__ledger_at(c->to, own);
+        link = &own->next;
+    }
+    return 0;
+}
+
+static int copy_session(copying *c) {
+    const ad_ledger_session *at = c->session->survival.at;
+    ad_ledger_head *head = ad__ledger_head(c->to);
+    ad_at own_at;
+    int status = copy(c, ad__ledger_at(c->from, at), sizeof *at, &own_at);
+    if (status) return status;
+    ad_ledger_session *own = ad__ledger_get(c->to, own_at);
+    ad_ledger_state *state = &own->state[0];
+    *state = at->state[at->current];
+    state->log = state->entries = 0; /* they are in the table */
+    own->current = own->lives = 0;
+    if (!status) status = copy_poison(c, &state->pending);
+    if (!status) status = copy_table(c, &own->table);
+    if (!status) status = copy_stream(c, &own->input, state->frame);
+    if (!status) status = copy_stream(c, &own->output, 0);
+    own->next = head->sessions;
+    head->sessions = own_at;
+    return status;
+}
+
+/* All that it has executed counts, and nothing is to follow. */
+static bool settle(ad_session *s) {
+    ad__held_flush(s);
+    if (s->survival.late) ad__survival_flush(s, true);
+    ad__survival_commit(s);
+    return ad__survives(s) && !s->held.count && !s->survival.coming.open && !s->survival.changed.count &&
+           !s->survival.at->fragile;
+}
+
+static bool goes(const copying *c, const ad_session *s) {
+    return atomic_load(&s->halted) && ad__survives(s) && ad__parting_concerns(s, c->parting->who); /* others are over */
+}
+
+static int write_sessions(copying *c) {
+    int status = 0;
+    for (ad_session *s = c->worker->sessions; s; s = s->next)
+        if (goes(c, s) && !settle(s))
+            return ad__fault(c->fault, AD_E_UNSUPPORTED, "session %" PRIu64 " cannot be written down as it is", s->id);
+    ad__spill_look(c->worker); /* what has come back from host memory says so now */
+    for (c->session = c->worker->sessions; c->session && !status; c->session = c->session->next)
+        if (goes(c, c->session)) status = copy_session(c);
+    return status;
+}
+
+/* ---- names and capabilities ---- */
+
+static int copy_holder(const copying *c, ad_at from) {
+    ad_at at;
+    int status = copy(c, from, sizeof(ad_ledger_holder), &at);
+    if (status) return status;
+    ad_ledger_holder *h = ad__ledger_get(c->to, at);
+    const uint64_t *grant = ad__ledger_get(c->from, h->grant);
+    status = copy_poison(c, &h->memory.poison);
+    if (!status && grant) status = copy(c, h->grant, sizeof *grant + *grant, &h->grant);
+    if (!status && !ad__ledger_hold(c->to, h)) status = no_memory(c);
+    return status;
+}
+
+static int write_holders(const copying *c) {
+    const ad_ledger_index *index = ad__ledger_get(c->from, ad__ledger_head(c->from)->index);
+    int status = 0;
+    for (uint64_t i = 0; index && i < index->capacity && !status; i++) {
+        const ad_ledger_holder *h = ad__ledger_get(c->from, index->holder[i]);
+        if (h && !strcmp(h->who, c->parting->who)) status = copy_holder(c, index->holder[i]);
+    }
+    return status;
+}
+
+int ad__parting_write(ad_worker *w, ad_parting *p, ad_ledger **out, ad_fault *fault) {
+    copying c = {.worker = w, .parting = p, .from = w->ledger, .fault = fault};
+    int status = ad__ledger_open(&c.to, fault);
+    if (status) return status;
+    const ad_ledger_head *head = ad__ledger_head(w->ledger);
+    ad__ledger_head(c.to)->number = head->number;
+    ad__ledger_head(c.to)->forked = head->forked;
+    status = write_sessions(&c);
+    if (!status) status = write_holders(&c);
+    if (status) ad__ledger_close(c.to);
+    else *out = c.to;
+    return status;
+}

@@ -1,0 +1,225 @@
+#include "server/worker/migrate/migration.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/common/report.h"
+#include "server/worker/sharing/exports.h"
+#include "server/worker/journal/recover/recover.h"
+
+static void tell(ad_worker *w, uint32_t kind, const char *who, const char *why, int fd) {
+    ad_note note = {.kind = kind};
+    snprintf(note.who, sizeof note.who, "%s", who);
+    snprintf(note.text, sizeof note.text, "%s", why);
+    ad__worker_tell(w, &note, fd);
+}
+
+/* ---- asking ---- */
+
+/* What brings code of the user, memory that goes with the user's process, or memory that goes with this one. */
+static bool wants_own(const ad_message *m) {
+    return m->opcode == AD_REQ_BUILD || m->opcode == AD_REQ_IMPORT ||
+           (m->opcode == AD_REQ_EXPORT && m->u[2] & AD_EXPORT_HANDLE);
+}
+
+static void ask(ad_session *s, uint64_t number) {
+    s->parting_at = number;
+    atomic_store(&s->parting, AD_SESSION_PARTS);
+    tell(s->worker, AD_NOTE_PART_ASKED, s->principal, "", -1);
+    ad__log(AD_LOG_DEBUG, "own worker wanted", "session=%lu principal=%s", s->id, s->principal);
+}
+
+bool ad__parting_awaits(ad_session *s, const ad_message *m, ad_fault *refused) {
+    const uint64_t number = s->done + s->requests; /* of messages before this one */
+    if (!wants_own(m)) return false;
+    if (atomic_load(&s->parting) == AD_SESSION_REFUSED && s->parting_at == number) {
+        if (m->opcode == AD_REQ_BUILD) /* the others are as for who may not run kernels */
+            ad__fault(refused, AD_E_UNSUPPORTED,
+                      "kernels run in a worker of one's own, and what %s has here cannot be moved to one: %s",
+                      s->principal, s->parting_why);
+        return false;
+    }
+    if (atomic_load(&s->parting) != AD_SESSION_PARTS) ask(s, number);
+    ad__session_await(s, AD_WAIT_PARTING, NULL, NULL);
+    return true;
+}
+
+/* ---- stopping ---- */
+
+bool ad__parting_ends(const ad_session *s) { return s->exporting || (s->reading.active && s->reading.buffer->shared); }
+
+static void halt(ad_session *s) {
+    atomic_store(&s->halted, true);
+    ad__session_watch(s, s->events & ~UV_READABLE);
+}
+
+static void refuse(ad_worker *w, const char *who, const char *why) {
+    for (ad_session *s = w->sessions; s; s = s->next) {
+        if (!ad__parting_concerns(s, who)) continue;
+        if (atomic_load(&s->parting) == AD_SESSION_PARTS) {
+            snprintf(s->parting_why, sizeof s->parting_why, "%s", why);
+            atomic_store(&s->parting, AD_SESSION_REFUSED);
+        }
+        atomic_store(&s->halted, false);
+        ad__session_attend(s);
+    }
+}
+
+/* It is over, or was never to go on: nobody takes it over. */
+static bool is_over(ad_session *s, bool *ending) {
+    ad_engine *e = &s->worker->engine;
+    pthread_mutex_lock(&e->lock);
+    const bool over = s->dropped;
+    *ending = !over && (s->over || atomic_load(&s->bequeaths));
+    pthread_mutex_unlock(&e->lock);
+    return over;
+}
+
+/* 0: nothing of it is under way; 1: something is; negative: nobody could go on with it. */
+static int quiet(ad_session *s, ad_fault *fault) {
+    bool ending;
+    if (is_over(s, &ending)) return 0;
+    if (ending) return 1;
+    if (!atomic_load(&s->halted)) halt(s);
+    if (!ad__survives(s))
+        return ad__fault(fault, AD_E_UNSUPPORTED,
+                         "session %" PRIu64 " cannot be resumed (its client does not, or it was short of memory); "
+                         "end it, or have users separated from the beginning (option domains = principal)",
+                         s->id);
+    return ad__parting_ends(s) || !ad__lanes_idle(s);
+}
+
+/* An operation beside the engine uses what may go, or be separated from what goes. */
+static bool is_beside(const ad_session *s, const char *who) {
+    return s->beside && (s->shares || ad__parting_concerns(s, who));
+}
+
+static int all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
+    int status = 0;
+    for (ad_session *s = w->sessions; s; s = s->next) {
+        int one = ad__parting_concerns(s, who) ? quiet(s, fault) : 0;
+        if (one < 0) return one;
+        status |= one || is_beside(s, who);
+    }
+    return status;
+}
+
+/* ---- going ---- */
+
+static void close_host(ad_parting *p) {
+    if (!p->host) return;
+    for (size_t i = 0; i < p->copies; i++) ad__memory_give(p->host, &p->copy[i]);
+    ad__estate_close(p->host);
+    free(p->copy);
+    p->host = NULL;
+    p->copy = NULL;
+    p->copies = p->room = 0;
+}
+
+static void end(ad_worker *w, ad_parting *p) {
+    ad_parting **at = &w->parting;
+    while (*at != p) at = &(*at)->next;
+    *at = p->next;
+    close_host(p);
+    free(p);
+}
+
+static void tell_failed(ad_worker *w, const char *who, const char *why) {
+    tell(w, AD_NOTE_PART_FAILED, who, why, -1);
+    refuse(w, who, why);
+}
+
+static int hand_over(ad_worker *w, ad_parting *p, ad_fault *fault) {
+    ad_ledger *l = NULL;
+    int status = ad__parting_separate(w, p->who, fault);
+    if (!status) status = ad__parting_write(w, p, &l, fault);
+    int fd = status ? -1 : ad__os.dup(ad__ledger_descriptor(l));
+    if (!status && fd < 0) status = ad__fault(fault, AD_E_SYSTEM, "no descriptor for what is to be written down");
+    ad__ledger_close(l);
+    if (status) return status;
+    tell(w, AD_NOTE_PARTED, p->who, "", fd);
+    ad__log(AD_LOG_DEBUG, "principal written down", "principal=%s copied=%lu", p->who, (unsigned long)p->copies);
+    p->step = AD_PARTING_TOLD;
+    return 0;
+}
+
+/* What they have is another worker's: here it is given back. */
+static void let_go(ad_worker *w, ad_parting *p) {
+    ad__exports_part(w, p->who);
+    ad__names_part(w, p->who);
+    ad__capabilities_part(w, p->who);
+    for (ad_session *s = w->sessions; s; s = s->next) {
+        if (!ad__parting_concerns(s, p->who)) continue;
+        s->parted = true;
+        ad__engine_end(s);
+    }
+}
+
+static void go_on(ad_worker *w, ad_parting *p) {
+    ad_fault fault = {0};
+    if (p->step == AD_PARTING_GONE) let_go(w, p);
+    if (p->step != AD_PARTING_GOING) {
+        if (p->step != AD_PARTING_TOLD) end(w, p);
+        return;
+    }
+    int status = w->ledger ? all_quiet(w, p->who, &fault)
+                           : ad__fault(&fault, AD_E_UNSUPPORTED, "nothing is written down of sessions here");
+    if (!status) status = ad__parting_check(w, p->who, &fault);
+    if (!status) status = hand_over(w, p, &fault);
+    if (status >= 0) return;
+    tell_failed(w, p->who, *fault.text ? fault.text : ad__error_text(status));
+    end(w, p);
+}
+
+void ad__parting_look(ad_worker *w) {
+    if (!w->parting || w->stopping) return;
+    if (!ad__engine_claim(w)) return; /* the other thread comes to an end, and wakes this one */
+    ad__fork_births(w);
+    for (ad_parting *p = w->parting, *next; p; p = next) {
+        next = p->next;
+        go_on(w, p);
+    }
+    ad__engine_release(w);
+}
+
+/* ---- what arrayd says ---- */
+
+static ad_parting *find(const ad_worker *w, const char *who) {
+    ad_parting *p = w->parting;
+    while (p && strcmp(p->who, who)) p = p->next;
+    return p;
+}
+
+static void begin(ad_worker *w, const ad_note *note) {
+    ad_parting *p = ad__os.calloc(1, sizeof *p);
+    if (!p) {
+        tell_failed(w, note->who, "out of host memory");
+        return;
+    }
+    memcpy(p->who, note->who, sizeof p->who);
+    p->next = w->parting;
+    w->parting = p;
+}
+
+void ad__parting_take(ad_worker *w, const ad_note *note) {
+    ad_parting *p = find(w, note->who);
+    switch (note->kind) {
+    case AD_NOTE_PART: begin(w, note); break;
+    case AD_NOTE_PART_DONE:
+        if (p) p->step = AD_PARTING_GONE;
+        else ad__recovery_without(w, note->who);
+        break;
+    default:
+        refuse(w, note->who, note->text);
+        if (p) p->step = AD_PARTING_REFUSED;
+        break;
+    }
+}
+
+void ad__parting_close(ad_worker *w) {
+    while (w->parting) end(w, w->parting);
+}

@@ -1,0 +1,260 @@
+/* Users' modules: having the compiler make them, the first time and where another worker had them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/modules/inside.h"
+
+#define LOOK_LEAST 500000 /* ns between two looks at the compiler */
+#define LOOK_MOST 20000000
+#define LOOK_SHARE 16 /* one part of so many of the time that has been waited */
+
+static const ad_backend *backend_of(const ad_session *s) { return s->worker->backend; }
+
+/* ---- asking the compiler ---- */
+
+void ad__module_stop(ad_session *s) {
+    ad_building *b = s->modules.building;
+    if (!b) return;
+    if (b->binary) s->worker->compiler->release(s->worker->compiler, b->binary);
+    ad__arena_free(&b->arena);
+    free(b);
+    s->modules.building = NULL;
+}
+
+static int may_build(const ad_session *s, ad_fault *fault) {
+    if (!s->may_run_kernels)
+        return ad__fault(fault, AD_E_DENIED, "this server runs no kernels of %s: its option kernels is \"%s\"",
+                         s->principal, s->worker->config.kernels);
+    if (!backend_of(s)->module_job || !s->worker->compiler)
+        return ad__fault(fault, AD_E_UNSUPPORTED, "this server has no compiler for kernels");
+    return 0;
+}
+
+static const char **texts_of(ad_session *s, ad_arena *arena, const ad_string *item, size_t n, ad_fault *fault) {
+    const char **texts = ad__arena_alloc(arena, (n + 1) * sizeof *texts);
+    if (!texts) ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    for (size_t i = 0; texts && i < n; i++)
+        if (!(texts[i] = ad__module_text(s, &item[i], fault))) return NULL;
+    return texts;
+}
+
+/* The message's memory stays while the session waits, so the job may point into it. */
+static int describe(ad_session *s, ad_message *m, ad_building *b) {
+    ad_fault *fault = &b->fault;
+    const char **options = texts_of(s, &b->arena, m->list[0].item, m->list[0].n, fault);
+    const char **names = options ? texts_of(s, &b->arena, m->list[1].item, m->list[1].n, fault) : NULL;
+    if (!names) return fault->code;
+    b->names = names;
+    b->nnames = m->list[1].n;
+    b->job = (ad_compile_job){.source = {m->s[0].data, m->s[0].size}, .options = options, .noptions = m->list[0].n};
+    ad_lane *lane = ad__lane_current(s, fault);
+    if (!lane) return fault->code;
+    b->gpu = lane->gpu;
+    return 0;
+}
+
+/* So does what it was made from, as the module has it. */
+static int describe_again(const ad_loaded *m, ad_building *b) {
+    const ad_ledger_recipe *r = m->recipe;
+    const char **word = ad__arena_alloc(&b->arena, ((size_t)r->noptions + r->nnames + 1) * sizeof *word);
+    if (!word) return ad__fault(&b->fault, AD_E_MEMORY, "out of host memory");
+    ad__recipe_words(r, word);
+    b->names = word + r->noptions;
+    b->nnames = r->nnames;
+    b->job = (ad_compile_job){.source = {r->text, r->source}, .options = word, .noptions = r->noptions};
+    b->gpu = m->gpu;
+    return 0;
+}
+
+static ad_building *new_building(ad_session *s, ad_fault *fault) {
+    ad_building *b = s->modules.building = ad__os.calloc(1, sizeof *b);
+    if (b) b->since = ad__os_now();
+    else ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    return b;
+}
+
+/* The backend's part of the job, once it has been described. */
+static int complete(ad_session *s, ad_building *b, int status, ad_fault *fault) {
+    b->job.names = b->names;
+    b->job.nnames = b->nnames;
+    if (!status) status = backend_of(s)->module_job(b->gpu->device, &b->job, &b->arena, &b->fault);
+    return status ? ad__fault(fault, status, "%s", b->fault.text) : 0;
+}
+
+/* Another worker died while it set this one up: that is not tried again. */
+static bool is_fatal(ad_session *s, uint64_t id) {
+    if (!s->survival.fatal || s->survival.fatal != id) return false;
+    s->survival.fatal = 0;
+    return true;
+}
+
+/* When to ask the compiler again, ns from now on. */
+static int64_t patience(int64_t waited) {
+    int64_t next = waited / LOOK_SHARE;
+    return next < LOOK_LEAST ? LOOK_LEAST : next > LOOK_MOST ? LOOK_MOST : next;
+}
+
+bool ad__modules_built(ad_session *s) {
+    ad_building *b = s->modules.building;
+    ad_compiler *c = s->worker->compiler;
+    if (!b || b->status) return true;
+    int64_t now = ad__os_now();
+    if (now < b->next) return false;
+    b->status = c->get(c, &b->job, &b->binary, &b->fault);
+    b->next = now + patience(now - b->since);
+    return b->status != 0;
+}
+
+/* ---- what it has made ---- */
+
+/* A copy of the name expressions and what became of them, in one block. */
+static int keep_names(ad_loaded *m, const ad_building *b) {
+    size_t n = b->nnames, bytes = 0;
+    bool own = b->binary->nlowered != n;
+    for (size_t i = 0; i < n; i++) bytes += strlen(b->names[i]) + strlen(own ? b->names[i] : b->binary->lowered[i]) + 2;
+    m->names = ad__os.malloc(2 * n * sizeof *m->names + bytes + 1);
+    if (!m->names) return AD_E_MEMORY;
+    m->nnames = n;
+    char *to = (char *)(m->names + 2 * n);
+    for (size_t i = 0; i < 2 * n; i++) {
+        const char *from = i < n || own ? b->names[i % n] : b->binary->lowered[i - n];
+        m->names[i] = strcpy(to, from);
+        to += strlen(from) + 1;
+    }
+    return 0;
+}
+
+/* On the CPU that runs code of the user: what sets variables up. */
+static int open_module(ad_session *s, uint64_t id, const ad_building *b, ad_module **out, ad_fault *fault) {
+    ad_worker *w = s->worker;
+    ad_flight flight = {0};
+    ad__flight_begin(&w->watchdog, &flight, "(loading a module)", 1, s->kernel_limit);
+    ad__survival_loads(s, id);
+    int status = w->backend->module_open(b->gpu->device, b->binary, out, fault);
+    ad__survival_loads(s, 0);
+    ad__flight_moved(&w->watchdog, &flight, UINT64_MAX);
+    return ad__session_status(s, status, fault);
+}
+
+static int set_up(ad_session *s, ad_loaded *m, const ad_building *b, ad_fault *fault) {
+    int status = keep_names(m, b);
+    if (status) return ad__fault(fault, status, "out of host memory");
+    m->variables = ad__module_variables(b->job.target, b->binary->data, b->binary->size);
+    if (!(status = open_module(s, m->id, b, &m->module, fault))) return 0;
+    free(m->names);
+    m->names = NULL;
+    m->nnames = 0;
+    return status;
+}
+
+/* ---- the first time ---- */
+
+static int allowed(ad_session *s, uint64_t id, ad_fault *fault) {
+    int status = may_build(s, fault);
+    if (status) return status;
+    if (!id || ad__module_find(s, id)) return ad__fault(fault, AD_E_VALUE, "module id %" PRIu64 " is 0 or in use", id);
+    if (s->modules.count >= AD_MODULES)
+        return ad__fault(fault, AD_E_LIMIT, "the session holds %u modules, and no more are allowed", s->modules.count);
+    if (is_fatal(s, id))
+        return ad__fault(fault, AD_E_DEVICE_LOST, "the worker died while it set this module up%s%s",
+                         *s->worker->died_of ? ": " : "", s->worker->died_of);
+    return 0;
+}
+
+static int load(ad_session *s, const ad_message *msg, const ad_building *b, ad_fault *fault) {
+    ad_loaded *m = ad__os.calloc(1, sizeof *m);
+    if (!m) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    m->id = msg->u[1];
+    m->gpu = b->gpu;
+    int status = ad__recipe_new(s, b, (ad_text){msg->s[0].data, msg->s[0].size}, msg->list[0].item, msg->list[0].n,
+                                &m->recipe, fault);
+    if (!status) status = set_up(s, m, b, fault);
+    if (status) {
+        ad__module_free(s, m);
+        return status;
+    }
+    ad__module_add(s, m);
+    ad__survival_note(s, AD_LEDGER_MODULE, m->id);
+    return 0;
+}
+
+static void answer_build(ad_session *s, uint64_t request, bool compiles, const char *log) {
+    size_t size = log ? strlen(log) : 0;
+    if (size > AD_MAX_LOG) size = AD_MAX_LOG;
+    ad_scalar values[2] = {{.kind = AD_SCALAR_BOOL, .as.b = compiles}, {.kind = AD_SCALAR_INT, .as.i = (int64_t)size}};
+    ad__reply_text(s, request, 2, values, log, size);
+}
+
+static int begin_building(ad_session *s, ad_message *m, ad_fault *fault) {
+    ad_building *b = new_building(s, fault);
+    return b ? complete(s, b, describe(s, m, b), fault) : fault->code;
+}
+
+bool ad__module_build(ad_session *s, ad_message *m) {
+    ad_fault fault = {0};
+    int status = s->modules.building ? 0 : allowed(s, m->u[1], &fault);
+    if (!status && !s->modules.building) status = begin_building(s, m, &fault);
+    const ad_building *b = s->modules.building;
+    if (!status && !ad__modules_built(s)) {
+        ad__session_await(s, AD_WAIT_COMPILER, NULL, NULL);
+        return false;
+    }
+    if (!status && b->status < 0) status = ad__fault(&fault, b->status, "%s", b->fault.text);
+    if (!status && b->binary->data) status = load(s, m, b, &fault);
+    if (status) ad__reply_fault(s, m->u[0], status, &fault);
+    else answer_build(s, m->u[0], b->binary->data != NULL, b->binary->log);
+    ad__module_stop(s);
+    return true;
+}
+
+/* ---- again ---- */
+
+static int begin_again(ad_session *s, const ad_loaded *m, ad_fault *fault) {
+    int status = may_build(s, fault);
+    ad_building *b = status ? NULL : new_building(s, fault);
+    return b ? complete(s, b, describe_again(m, b), fault) : fault->code;
+}
+
+static int end_again(ad_session *s, ad_loaded *m, ad_fault *fault) {
+    const ad_building *b = s->modules.building;
+    if (b->status < 0) return ad__fault(fault, b->status, "%s", b->fault.text);
+    if (b->binary->data) return set_up(s, m, b, fault);
+    return ad__fault(fault, AD_E_COMPILE, "it does not compile any more: %.*s", (int)strcspn(b->binary->log, "\n"),
+                     b->binary->log);
+}
+
+/* Once: a client may try again and again. */
+static void say_lost(const ad_session *s, ad_loaded *m, const char *why) {
+    if (!m->said) ad__log(AD_LOG_WARN, "module lost", "session=%lu module=%lu why=%s", s->id, m->id, why);
+    m->said = true;
+}
+
+bool ad__modules_ready(ad_session *s, uint64_t id) {
+    ad_loaded *m = ad__module_find(s, id);
+    ad_fault *fault = &s->modules.again;
+    if (!m || m->module || m->loss) return true;
+    if (!s->modules.building && is_fatal(s, id)) {
+        m->loss = AD_MODULE_FATAL;
+        ad__survival_note(s, AD_LEDGER_MODULE, m->id);
+        say_lost(s, m, "the worker died while it set it up");
+        return true;
+    }
+    fault->code = 0;
+    int status = s->modules.building ? 0 : begin_again(s, m, fault);
+    if (!status && !ad__modules_built(s)) {
+        ad__session_await(s, AD_WAIT_COMPILER, NULL, NULL);
+        return false;
+    }
+    const int64_t since = s->modules.building ? s->modules.building->since : ad__os_now();
+    if (!status) status = end_again(s, m, fault);
+    if (status) say_lost(s, m, fault->text);
+    else
+        ad__log(AD_LOG_DEBUG, "module built again", "session=%lu module=%lu ms=%ld", s->id, m->id,
+                (long)((ad__os_now() - since) / 1000000));
+    ad__module_stop(s);
+    return true;
+}

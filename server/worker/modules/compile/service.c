@@ -1,0 +1,291 @@
+/* The compile service: the table of what was asked for. */
+#include "server/worker/modules/compile/inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "server/common/os.h"
+#include "server/compile/options.h"
+
+#define MOST_BYTES (128u << 20) /* of binaries that are kept in memory */
+#define MOST_ENTRIES 8192
+#define MOST_WAITING 4096
+#define AGAIN 10000000000LL /* ns after which what was refused, or met a limit, is tried again */
+#define ENTRY_BYTES 512     /* about, besides its binary */
+
+/* ---- finding a job ---- */
+
+/* Two keyed 64-bit hashes, at some bytes a cycle: a backend asks again and again for a job that is not ready yet, and
+ * jobs have long headers. The key is secret, so nobody can look for two jobs with one hash. */
+static uint64_t mix(uint64_t a, uint64_t b) {
+    __extension__ unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static void hash_bytes(const ad_service *s, uint64_t h[2], const void *data, size_t size) {
+    const uint8_t *p = data;
+    uint64_t x[2];
+    h[0] = mix(h[0] ^ s->seed[0], size ^ s->seed[1]);
+    h[1] = mix(h[1] ^ s->seed[2], size ^ s->seed[3]);
+    for (; size; p += sizeof x) {
+        size_t n = size < sizeof x ? size : sizeof x;
+        x[0] = x[1] = 0;
+        memcpy(x, p, n);
+        h[0] = mix(h[0] ^ x[0] ^ s->seed[0], x[1] ^ s->seed[1]);
+        h[1] = mix(h[1] ^ x[1] ^ s->seed[2], x[0] ^ s->seed[3]);
+        size -= n;
+    }
+}
+
+static void hash_words(const ad_service *s, uint64_t h[2], const char *const *words, size_t n) {
+    hash_bytes(s, h, &n, sizeof n);
+    for (size_t i = 0; i < n; i++) hash_bytes(s, h, words[i], strlen(words[i]));
+}
+
+static void hash_job(const ad_service *s, const ad_compile_job *job, uint64_t h[2]) {
+    uint32_t kind = (uint32_t)job->target << 1 | job->own;
+    h[0] = h[1] = 0;
+    hash_bytes(s, h, &kind, sizeof kind);
+    hash_bytes(s, h, job->arch, strlen(job->arch));
+    hash_bytes(s, h, job->prelude.data, job->prelude.size);
+    hash_bytes(s, h, job->source.data, job->source.size);
+    hash_words(s, h, job->options, job->noptions);
+    hash_words(s, h, job->own_options, job->nown_options);
+    hash_words(s, h, job->names, job->nnames);
+    for (size_t i = 0; i < job->nheaders; i++) {
+        hash_bytes(s, h, job->headers[i].name, strlen(job->headers[i].name));
+        hash_bytes(s, h, job->headers[i].text.data, job->headers[i].text.size);
+    }
+}
+
+static ad_entry *find(ad_service *s, const uint64_t h[2]) {
+    ad_entry *e = s->bucket[h[0] % AD_ENTRY_BUCKETS];
+    while (e && (e->hash[0] != h[0] || e->hash[1] != h[1])) e = e->next;
+    return e;
+}
+
+/* ---- the order of use ---- */
+
+static void unlink_use(ad_service *s, ad_entry *e) {
+    *(e->newer ? &e->newer->older : &s->newest) = e->older;
+    *(e->older ? &e->older->newer : &s->oldest) = e->newer;
+}
+
+static void link_newest(ad_service *s, ad_entry *e) {
+    e->newer = NULL;
+    e->older = s->newest;
+    *(s->newest ? &s->newest->newer : &s->oldest) = e;
+    s->newest = e;
+}
+
+static size_t bytes_of(const ad_entry *e) { return ENTRY_BYTES + (e->made ? e->made->bytes.capacity : 0); }
+
+/* ---- entries ---- */
+
+static void made_release(ad_made *m) {
+    if (!m || atomic_fetch_sub(&m->users, 1) != 1) return;
+    ad__bytes_free(&m->bytes);
+    free(m->lists);
+    free(m);
+}
+
+static void entry_free(ad_entry *e) {
+    made_release(e->made);
+    ad__bytes_free(&e->job);
+    free(e);
+}
+
+/* Of a done entry. */
+static void forget(ad_service *s, ad_entry *e) {
+    ad_entry **p = &s->bucket[e->hash[0] % AD_ENTRY_BUCKETS];
+    while (*p != e) p = &(*p)->next;
+    *p = e->next;
+    unlink_use(s, e);
+    s->entries--;
+    s->bytes -= bytes_of(e);
+    entry_free(e);
+}
+
+void ad__queue_put(ad_queue *q, ad_entry *e) {
+    if (!q->first) q->last = &q->first;
+    e->after = NULL;
+    *q->last = e;
+    q->last = &e->after;
+}
+
+ad_entry *ad__queue_take(ad_queue *q) {
+    ad_entry *e = q->first;
+    if (e) q->first = e->after;
+    return e;
+}
+
+/* About what the frame of a job takes, so that it is copied once. */
+static size_t frame_bytes(const ad_compile_job *job) {
+    size_t size = 4096 + job->prelude.size + job->source.size;
+    for (size_t i = 0; i < job->nheaders; i++) size += job->headers[i].text.size + 64;
+    return size;
+}
+
+static int begin(ad_service *s, const ad_compile_job *job, const uint64_t h[2], ad_fault *fault) {
+    int status = ad__compile_check(job, fault);
+    if (status) return status;
+    if (s->counts.waiting >= MOST_WAITING)
+        return ad__fault(fault, AD_E_LIMIT, "%d compilations are waiting", MOST_WAITING);
+    ad_entry *e = ad__os.calloc(1, sizeof *e);
+    if (!e) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    *e = (ad_entry){.hash = {h[0], h[1]}, .own = job->own, .target = job->target};
+    if (ad__bytes_reserve(&e->job, frame_bytes(job)) ||
+        ad__compile_put_request(&e->job, &(ad_compile_request){.job = *job})) {
+        entry_free(e);
+        return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    }
+    e->next = s->bucket[h[0] % AD_ENTRY_BUCKETS];
+    s->bucket[h[0] % AD_ENTRY_BUCKETS] = e;
+    s->counts.waiting++;
+    ad__queue_put(&s->fresh, e);
+    if (eventfd_write(s->wake, 1)) return ad__fault(fault, AD_E_SYSTEM, "eventfd: %s", strerror(errno));
+    return 0;
+}
+
+static int fetch(ad_service *s, ad_entry *e, const ad_binary **out, ad_fault *fault) {
+    if (!e->made) return ad__fault(fault, e->fault.code, "%s", e->fault.text);
+    s->counts.hits_memory += e->fetched;
+    e->fetched = true;
+    unlink_use(s, e);
+    link_newest(s, e);
+    atomic_fetch_add(&e->made->users, 1);
+    *out = &e->made->binary;
+    return 1;
+}
+
+static int get(ad_compiler *compiler, const ad_compile_job *job, const ad_binary **out, ad_fault *fault) {
+    ad_service *s = (ad_service *)compiler;
+    ad_compile_job whole = *job;
+    uint64_t h[2];
+    int status = 0;
+    if (!whole.arch) whole.arch = "";
+    hash_job(s, &whole, h);
+    pthread_mutex_lock(&s->lock);
+    ad_entry *e = find(s, h);
+    if (e && e->done && e->until && ad__os_now() > e->until) {
+        forget(s, e);
+        e = NULL;
+    }
+    if (!e) status = begin(s, &whole, h, fault);
+    else if (e->done) status = fetch(s, e, out, fault);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+static void release(ad_compiler *compiler, const ad_binary *binary) {
+    (void)compiler;
+    made_release((ad_made *)(uintptr_t)binary);
+}
+
+/* ---- what the thread says ---- */
+
+static ad_made *made_new(ad_bytes *frame, ad_compile_kind *kind, ad_fault *fault) {
+    ad_compile_result r;
+    ad_made *m = ad__os.calloc(1, sizeof *m);
+    if (!m) {
+        ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return NULL;
+    }
+    uint8_t *exact = ad__os.realloc(frame->data, frame->size ? frame->size : 1); /* it was read in large pieces */
+    if (exact) {
+        frame->data = exact;
+        frame->capacity = frame->size;
+    }
+    m->bytes = *frame;
+    *frame = (ad_bytes)AD_BYTES_INIT;
+    atomic_init(&m->users, 1);
+    int status = ad__compile_get_result(m->bytes.data, m->bytes.size, &r, &m->lists, fault);
+    if (!status && r.kind == AD_COMPILE_REFUSED) status = ad__fault(fault, r.code, "%s", r.binary.log);
+    *kind = r.kind;
+    m->binary = r.binary;
+    if (!status) return m;
+    made_release(m);
+    return NULL;
+}
+
+static void bound(ad_service *s) {
+    while (s->oldest && s->oldest != s->newest && (s->bytes > MOST_BYTES || s->entries > MOST_ENTRIES))
+        forget(s, s->oldest);
+}
+
+void ad__compile_finish(ad_service *s, ad_entry *e, ad_bytes *frame, const ad_fault *fault) {
+    ad_fault why = fault ? *fault : (ad_fault){0};
+    ad_compile_kind kind = AD_COMPILE_REFUSED;
+    ad_made *made = frame ? made_new(frame, &kind, &why) : NULL;
+    ad__bytes_free(&e->job);
+    pthread_mutex_lock(&s->lock);
+    e->made = made;
+    e->fault = why;
+    e->until = kind == AD_COMPILE_REFUSED || kind == AD_COMPILE_STOPPED ? ad__os_now() + AGAIN : 0;
+    e->done = true;
+    s->counts.waiting--;
+    s->counts.failures += kind != AD_COMPILE_MADE;
+    s->entries++;
+    s->bytes += bytes_of(e);
+    link_newest(s, e);
+    bound(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void ad__compile_counts(ad_compiler *compiler, ad_compile_counts *out) {
+    ad_service *s = (ad_service *)compiler;
+    *out = (ad_compile_counts){0};
+    if (!s) return;
+    pthread_mutex_lock(&s->lock);
+    *out = s->counts;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- beginning and end ---- */
+
+static int start_thread(ad_service *s, ad_fault *fault) {
+    int error = ad__os_thread(&s->thread, ad__compile_thread, s);
+    return error ? ad__fault(fault, AD_E_SYSTEM, "cannot start the compile service: %s", strerror(error)) : 0;
+}
+
+int ad__compile_open(const ad_config *c, void (*done)(void *user), void *user, ad_compiler **out, ad_fault *fault) {
+    ad_service *s = ad__os.calloc(1, sizeof *s);
+    int status;
+    if (!s) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    *s = (ad_service){.compiler = {get, release}, .config = c, .done = done, .user = user};
+    pthread_mutex_init(&s->lock, NULL);
+    s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->wake < 0 || getrandom(s->seed, sizeof s->seed, 0) != sizeof s->seed) {
+        status = ad__fault(fault, AD_E_SYSTEM, "cannot start the compile service: %s", strerror(errno));
+        goto fail;
+    }
+    if ((status = start_thread(s, fault))) goto fail;
+    *out = &s->compiler;
+    return 0;
+fail:
+    if (s->wake >= 0) close(s->wake);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+    return status;
+}
+
+void ad__compile_close(ad_compiler *compiler) {
+    ad_service *s = (ad_service *)compiler;
+    if (!s) return;
+    atomic_store(&s->stop, true);
+    eventfd_write(s->wake, 1);
+    pthread_join(s->thread, NULL);
+    for (size_t i = 0; i < AD_ENTRY_BUCKETS; i++)
+        while (s->bucket[i]) {
+            ad_entry *e = s->bucket[i];
+            s->bucket[i] = e->next;
+            entry_free(e);
+        }
+    close(s->wake);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}

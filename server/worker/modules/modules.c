@@ -1,0 +1,338 @@
+#include "server/worker/modules/modules.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/common/os.h"
+#include "server/worker/engine/background.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/modules/inside.h"
+#include "server/worker/memory/quota.h"
+
+static const ad_backend *backend_of(const ad_session *s) { return s->worker->backend; }
+
+/* ---- modules by id ---- */
+
+ad_loaded *ad__module_find(ad_session *s, uint64_t id) {
+    for (ad_loaded **at = &s->modules.first; *at; at = &(*at)->next) {
+        ad_loaded *m = *at;
+        if (m->id != id) continue;
+        *at = m->next;
+        m->next = s->modules.first;
+        s->modules.first = m;
+        return m;
+    }
+    return NULL;
+}
+
+void ad__module_add(ad_session *s, ad_loaded *m) {
+    m->users = 1;
+    m->next = s->modules.first;
+    s->modules.first = m;
+    s->modules.count++;
+}
+
+static const char *loss_text(const ad_session *s, const ad_loaded *m) {
+    switch (m->loss) {
+    case AD_MODULE_KEPT: return s->modules.again.text;
+    case AD_MODULE_VARIABLES: return "its variables were lost, build it again";
+    case AD_MODULE_FATAL: return "setting it up killed a worker, too";
+    default: return "what it was made from was lost, build it again";
+    }
+}
+
+/* Known, and with a module. */
+static ad_loaded *need(ad_session *s, const char *what, uint64_t id, ad_fault *fault) {
+    ad_loaded *m = ad__module_find(s, id);
+    if (!m) ad__fault(fault, AD_E_STALE, "%s: there is no module %" PRIu64, what, id);
+    else if (!m->module)
+        ad__fault(fault, AD_E_DEVICE_LOST, "%s: the worker was killed, and module %" PRIu64 " with it: %s", what, id,
+                  loss_text(s, m));
+    return m && m->module ? m : NULL;
+}
+
+void ad__module_free(ad_session *s, ad_loaded *m) {
+    if (m->module) backend_of(s)->module_close(m->module);
+    while (m->kernels) {
+        ad_named_kernel *k = m->kernels;
+        m->kernels = k->next;
+        free(k);
+    }
+    if (m->recipe) s->modules.text -= m->recipe->bytes;
+    ad__recipe_release(s->survival.ledger, m->recipe);
+    free(m->names);
+    free(m);
+}
+
+static void module_leave(ad_session *s, ad_loaded *m) {
+    if (--m->users) return;
+    m->last_op = s->done + 1;
+    m->next = s->modules.dropped;
+    s->modules.dropped = m;
+    s->modules.count--;
+}
+
+void ad__module_variable_gone(ad_session *s, ad_buffer *b) {
+    ad__quota_leave(b->home, AD_USE_VARIABLE, b->size);
+    module_leave(s, b->module);
+    b->module = NULL;
+}
+
+void ad__modules_reap(ad_session *s) {
+    bool idle = ad__lanes_idle(s);
+    for (ad_loaded **at = &s->modules.dropped; *at;) {
+        ad_loaded *m = *at;
+        if (!idle && m->last_op > s->complete) {
+            at = &m->next;
+            continue;
+        }
+        *at = m->next;
+        ad__module_free(s, m);
+    }
+}
+
+static int drop(ad_session *s, uint64_t id, ad_fault *fault) {
+    ad_loaded *m = ad__module_find(s, id); /* comes to the front */
+    if (!m) return ad__fault(fault, AD_E_STALE, "module_drop: there is no module %" PRIu64, id);
+    s->modules.first = m->next;
+    ad__survival_gone(s, m->place);
+    module_leave(s, m);
+    if (!backend_of(s)->asynchronous) ad__modules_reap(s);
+    return 0;
+}
+
+/* ---- kernels by name ---- */
+
+static const char *lowered(const ad_loaded *m, const char *name) {
+    for (size_t i = 0; i < m->nnames; i++)
+        if (!strcmp(m->names[i], name)) return m->names[m->nnames + i];
+    return name;
+}
+
+const char *ad__module_text(ad_session *s, const ad_string *text, ad_fault *fault) {
+    char *copy = ad__arena_alloc(&s->arena, text->size + 1);
+    if (!copy) {
+        ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return NULL;
+    }
+    if (text->size) memcpy(copy, text->data, text->size);
+    copy[text->size] = 0;
+    if (strlen(copy) == text->size) return copy;
+    ad__fault(fault, AD_E_VALUE, "a name or option contains a NUL character");
+    return NULL;
+}
+
+ad_named_kernel *ad__module_kernel(ad_loaded *m, const char *name, size_t size) {
+    ad_named_kernel *k = ad__os.malloc(sizeof *k + size);
+    if (!k) return NULL;
+    *k = (ad_named_kernel){.next = m->kernels, .shared = -1, .carveout = -1, .size = size};
+    if (size) memcpy(k->name, name, size);
+    return m->kernels = k;
+}
+
+static ad_named_kernel *known_kernel(ad_loaded *m, const ad_string *name) {
+    for (ad_named_kernel **at = &m->kernels; *at; at = &(*at)->next) {
+        ad_named_kernel *k = *at;
+        if (k->size != name->size || memcmp(k->name, name->data, k->size)) continue;
+        *at = k->next;
+        k->next = m->kernels;
+        return m->kernels = k;
+    }
+    return NULL;
+}
+
+/* The backend's part, with what had been set where another worker had it. */
+static int load_kernel(ad_session *s, ad_loaded *m, ad_named_kernel *k, const char *name, ad_fault *fault) {
+    ad_kernel *kernel;
+    int status = backend_of(s)->module_kernel(m->module, lowered(m, name), &kernel, fault);
+    if (!status && (k->shared >= 0 || k->carveout >= 0))
+        status = backend_of(s)->kernel_set(kernel, k->shared, k->carveout, fault);
+    if (!status) k->kernel = kernel;
+    return ad__session_status(s, status, fault);
+}
+
+static int find_kernel(ad_session *s, ad_loaded *m, const ad_string *name, ad_named_kernel **out, ad_fault *fault) {
+    ad_named_kernel *k = known_kernel(m, name);
+    *out = k;
+    if (k && k->kernel) return 0;
+    const char *text = ad__module_text(s, name, fault);
+    if (!text) return fault->code;
+    if (k) return load_kernel(s, m, k, text, fault);
+    if (!(*out = k = ad__module_kernel(m, name->data, name->size)))
+        return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    int status = load_kernel(s, m, k, text, fault);
+    if (status) {
+        m->kernels = k->next;
+        free(k);
+    }
+    return status;
+}
+
+/* Keep what was set; true: it is something else than before. */
+static bool note_settings(ad_named_kernel *k, int64_t shared, int64_t carveout, uint64_t cooperative) {
+    const ad_named_kernel before = *k;
+    if (shared >= 0) k->shared = shared;
+    if (carveout >= 0) k->carveout = carveout;
+    if (cooperative) k->cooperative = cooperative == 2;
+    return k->shared != before.shared || k->carveout != before.carveout || k->cooperative != before.cooperative;
+}
+
+static int set_kernel(ad_session *s, const ad_message *msg, ad_fault *fault) {
+    const int64_t shared = (int64_t)msg->u[1] - 1, carveout = (int64_t)msg->u[2] - 1;
+    ad_loaded *m = need(s, "kernel_set", msg->u[0], fault);
+    ad_named_kernel *k;
+    int status = m ? find_kernel(s, m, &msg->s[0], &k, fault) : fault->code;
+    if (!status) status = ad__session_status(s, backend_of(s)->kernel_set(k->kernel, shared, carveout, fault), fault);
+    if (!status && note_settings(k, shared, carveout, msg->u[3])) ad__survival_note(s, AD_LEDGER_MODULE, m->id);
+    return status;
+}
+
+int ad__modules_op(ad_session *s, const ad_message *m, ad_fault *fault) {
+    return m->opcode == AD_REQ_MODULE_DROP ? drop(s, m->u[0], fault) : set_kernel(s, m, fault);
+}
+
+/* ---- launching ---- */
+
+int ad__launch_find(ad_session *s, const ad_message *msg, ad_lane *lane, ad_launching *l, ad_fault *fault) {
+    ad_named_kernel *k;
+    ad_loaded *m = need(s, "launch", msg->u[0], fault);
+    l->lost = !m && ad__module_find(s, msg->u[0]);
+    if (!m) return fault->code;
+    if (m->gpu != lane->gpu)
+        return ad__fault(fault, AD_E_VALUE, "launch: the module was built for device %d, the current one is %d",
+                         m->gpu->index, lane->gpu->index);
+    int status = find_kernel(s, m, &msg->s[0], &k, fault);
+    if (status) return status;
+    *l = (ad_launching){.message = msg, .module = m, .kernel = k->kernel, .cooperative = k->cooperative};
+    snprintf(l->name, sizeof l->name, "%.*s", (int)k->size, k->name);
+    return 0;
+}
+
+/* Its variables are from now on not those that it was loaded with. */
+static void touch(ad_session *s, ad_loaded *m) {
+    if (m->touched) return;
+    m->touched = true;
+    ad__survival_note(s, AD_LEDGER_MODULE, m->id);
+}
+
+/* For each parameter, where its value lies. */
+static void gather(const ad_message *msg, const ad_op *op, void *const *address, void **argument, uint32_t *size) {
+    int written = 0, read = op->nout, value = 0;
+    for (size_t i = AD_LAUNCH_FIXED; i < msg->nids; i++) {
+        const ad_string *bytes = &msg->list[0].item[value];
+        bool array = msg->ids[i] < 2;
+        int at = msg->ids[i] == 0 ? written++ : msg->ids[i] == 1 ? read++ : 0;
+        if (!array) value++;
+        argument[i - AD_LAUNCH_FIXED] = array ? (void *)(uintptr_t)&address[at] : (void *)(uintptr_t)bytes->data;
+        size[i - AD_LAUNCH_FIXED] = array ? (uint32_t)sizeof(void *) : (uint32_t)bytes->size;
+    }
+}
+
+int ad__launch_run(ad_session *s, ad_lane *lane, const ad_launching *l, const ad_op *op, uint64_t number, ad_run *run,
+                   ad_fault *fault) {
+    const ad_message *msg = l->message;
+    void *address[2 * AD_MAX_ARGUMENTS], *argument[AD_MAX_ARGUMENTS];
+    uint32_t size[AD_MAX_ARGUMENTS];
+    ad_worker *w = s->worker;
+    for (int i = 0; i < op->nout + op->nin; i++) address[i] = op->operand[i].data;
+    gather(msg, op, address, argument, size);
+    ad_launch launch = {.kernel = l->kernel,
+                        .cooperative = l->cooperative,
+                        .shared = (uint32_t)msg->ids[6],
+                        .argument = argument,
+                        .argument_size = size,
+                        .narguments = (int)msg->nids - AD_LAUNCH_FIXED};
+    for (int i = 0; i < 3; i++) {
+        launch.grid[i] = (uint32_t)msg->ids[i];
+        launch.block[i] = (uint32_t)msg->ids[3 + i];
+    }
+    l->module->last_op = number;
+    if (l->module->variables == AD_VARIABLES_ANY) touch(s, l->module);
+    ad__survival_launches(s, number);
+    s->modules.launches++;
+    if (s->kernel_limit) lane->unmarked_ns = INT64_MAX; /* a mark of its own: it is seen when it ends */
+    ad__flight_begin(&w->watchdog, &lane->flight, l->name, number, s->kernel_limit);
+    const bool beside = ad__beside_begin(s, ad__op_cost(op));
+    if (beside) ad__beside_untimed(s);
+    int status = w->backend->launch(lane->stream, &launch, run, fault);
+    if (beside) ad__beside_end(s);
+    ad__session_status(s, status, fault);
+    if (!w->backend->asynchronous) ad__flight_moved(&w->watchdog, &lane->flight, UINT64_MAX);
+    return status;
+}
+
+/* ---- attributes and variables ---- */
+
+static bool tell_kernel(ad_session *s, ad_message *msg) {
+    ad_fault fault = {0};
+    ad_kernel_info info;
+    ad_named_kernel *k;
+    ad_loaded *m = need(s, "kernel", msg->u[1], &fault);
+    int status = m ? find_kernel(s, m, &msg->s[0], &k, &fault) : fault.code;
+    if (!status) status = ad__session_status(s, backend_of(s)->kernel_info(k->kernel, &info, &fault), &fault);
+    if (status) {
+        ad__reply_fault(s, msg->u[0], status, &fault);
+        return true;
+    }
+    _Static_assert(sizeof info % sizeof(int64_t) == 0, "ad_kernel_info is a row of numbers");
+    ad__reply_ints(s, msg->u[0], sizeof info / sizeof(int64_t), &info.max_threads_per_block);
+    return true;
+}
+
+static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_fault *fault) {
+    ad_buffer *b;
+    void *address = NULL;
+    ad_lane *lane = ad__lane_current(s, fault);
+    ad_loaded *m = lane ? need(s, "global", msg->u[1], fault) : NULL;
+    const char *name = m ? ad__module_text(s, &msg->s[0], fault) : NULL;
+    if (!name) return fault->code;
+    int status = backend_of(s)->module_global(m->module, lowered(m, name), &address, size, fault);
+    if (status) return ad__session_status(s, status, fault);
+    if ((status = ad__quota_adopt(s, lane, AD_USE_VARIABLE, *size, fault))) return status;
+    if ((status = ad__buffers_add(&s->buffers, msg->u[2], &b, fault))) {
+        ad__quota_leave(lane, AD_USE_VARIABLE, *size);
+        return status;
+    }
+    b->address = address;
+    b->size = *size;
+    s->buffer_bytes += *size;
+    b->home = lane;
+    b->module = m;
+    m->users++;
+    touch(s, m);
+    ad__survival_touch(s, b);
+    /* Kernels change variables without saying so: nothing tells which operation wrote it last. */
+    return 0;
+}
+
+static bool tell_global(ad_session *s, ad_message *msg) {
+    ad_fault fault = {0};
+    uint64_t size = 0;
+    int status = make_alias(s, msg, &size, &fault);
+    if (status) ad__reply_fault(s, msg->u[0], status, &fault);
+    else ad__reply_ints(s, msg->u[0], 1, (int64_t[]){(int64_t)size});
+    return true;
+}
+
+bool ad__modules_ask(ad_session *s, ad_message *m) {
+    ad_fault fault = {0};
+    if (m->opcode != AD_REQ_BUILD && !ad__modules_ready(s, m->u[1])) return false;
+    switch (m->opcode) {
+    case AD_REQ_BUILD: return ad__module_build(s, m);
+    case AD_REQ_KERNEL: return tell_kernel(s, m);
+    case AD_REQ_GLOBAL: return tell_global(s, m);
+    default: ad__reply_fault(s, m->u[0], ad__ask_unsupported(m, &fault), &fault); return true;
+    }
+}
+
+void ad__modules_close(ad_session *s) {
+    ad__module_stop(s);
+    while (s->modules.first) {
+        ad_loaded *m = s->modules.first;
+        s->modules.first = m->next;
+        ad__module_free(s, m);
+    }
+    ad__modules_reap(s);
+}

@@ -1,0 +1,114 @@
+#include "server/worker/modules/variables.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef STT_GNU_UNIQUE
+#define STT_GNU_UNIQUE 10
+#endif
+
+typedef struct elf_file {
+    const uint8_t *data;
+    size_t size;
+    Elf64_Ehdr head;
+    uint64_t names; /* section of names of sections */
+} elf_file;
+
+/* size bytes at an offset; the file is what a compiler made of a user's source. */
+static bool look(const elf_file *f, uint64_t at, void *out, size_t size) {
+    if (at > f->size || size > f->size - at) return false;
+    memcpy(out, f->data + at, size);
+    return true;
+}
+
+static bool section(const elf_file *f, uint64_t index, Elf64_Shdr *out) {
+    return index < f->head.e_shnum && f->head.e_shentsize == sizeof *out &&
+           look(f, f->head.e_shoff + index * sizeof *out, out, sizeof *out);
+}
+
+/* A string of a section; NULL: it is not there whole. */
+static const char *text(const elf_file *f, uint64_t table, uint64_t at) {
+    Elf64_Shdr s;
+    if (!section(f, table, &s) || s.sh_offset > f->size || s.sh_size > f->size - s.sh_offset || at >= s.sh_size)
+        return NULL;
+    const char *begin = (const char *)f->data + s.sh_offset + at;
+    return memchr(begin, 0, s.sh_size - at) ? begin : NULL;
+}
+
+static bool begins(const char *name, const char *with) { return !strncmp(name, with, strlen(with)); }
+
+/* A name of the preamble's for entries, which C++ may have made longer. */
+static bool is_entry(const char *name) {
+    if (begins(name, "_ZL")) name += 3 + strspn(name + 3, "0123456789");
+    return begins(name, "ad_run_entry_") || begins(name, "ad_run_name_");
+}
+
+static ad_variables kind_host(const Elf64_Shdr *s, const char *where, const char *name) {
+    if (!(s->sh_flags & SHF_WRITE) || s->sh_flags & SHF_TLS) return AD_VARIABLES_NONE; /* TLS: shared memory */
+    if (begins(where, ".data.rel.ro") || !strcmp(where, ".got") || !strcmp(where, ".dynamic")) return AD_VARIABLES_NONE;
+    if (!strcmp(name, "ad_entries") || is_entry(name) || begins(name, "completed.")) return AD_VARIABLES_NONE;
+    return AD_VARIABLES_ANY;
+}
+
+static bool begins_any(const char *name, const char *const *with) {
+    while (*with && !begins(name, *with)) with++;
+    return *with;
+}
+
+/* Of a mangled name of C++: what is in it from the outermost namespace on, but for the one of a file's own. */
+static const char *outermost(const char *name) {
+    if (!begins(name, "_ZN")) return "";
+    name += 3;
+    const char *word = name + strspn(name, "0123456789");
+    const size_t length = strtoul(name, NULL, 10);
+    return begins(word, "_INTERNAL_") && strlen(word) > length ? word + length : name;
+}
+
+/* Constants lie beside variables: texts of printf and assert, tables of mathematical functions and of cuRAND's, and all
+ * that CUDA's headers define. */
+static ad_variables kind_cuda(const char *where, const char *name) {
+    static const char *const tables[] = {"$str",      "__unnamed_", "__cudart_", "__cr_lgamma_table", "precalc_xorwow_",
+                                         "mrg32k3aM", NULL};
+    static const char *const spaces[] = {"4cuda",   "18cooperative_groups", "3cub", "6thrust",
+                                         "6nvcuda", "15__cccl_internal",    NULL};
+    if (begins(where, ".nv.constant3")) return AD_VARIABLES_CONSTANT;
+    if (!begins(where, ".nv.global")) return AD_VARIABLES_NONE;
+    return begins_any(name, tables) || begins_any(outermost(name), spaces) ? AD_VARIABLES_NONE : AD_VARIABLES_ANY;
+}
+
+static ad_variables kind_of(const elf_file *f, ad_compile_target target, const Elf64_Shdr *symbols,
+                            const Elf64_Sym *y) {
+    const unsigned type = ELF64_ST_TYPE(y->st_info);
+    Elf64_Shdr s;
+    if (type != STT_OBJECT && type != STT_COMMON && type != STT_GNU_UNIQUE) return AD_VARIABLES_NONE;
+    if (!y->st_size || y->st_shndx == SHN_UNDEF) return AD_VARIABLES_NONE;
+    if (!section(f, y->st_shndx, &s)) return AD_VARIABLES_ANY;
+    const char *where = text(f, f->names, s.sh_name), *name = text(f, symbols->sh_link, y->st_name);
+    if (!where || !name) return AD_VARIABLES_ANY;
+    return target == AD_COMPILE_CUDA ? kind_cuda(where, name) : kind_host(&s, where, name);
+}
+
+static ad_variables of_symbols(const elf_file *f, ad_compile_target target, const Elf64_Shdr *symbols) {
+    ad_variables all = AD_VARIABLES_NONE;
+    Elf64_Sym y;
+    if (symbols->sh_entsize != sizeof y) return AD_VARIABLES_ANY;
+    for (uint64_t at = 0; at + sizeof y <= symbols->sh_size && all != AD_VARIABLES_ANY; at += sizeof y) {
+        const ad_variables one =
+            look(f, symbols->sh_offset + at, &y, sizeof y) ? kind_of(f, target, symbols, &y) : AD_VARIABLES_ANY;
+        if (one > all) all = one;
+    }
+    return all;
+}
+
+ad_variables ad__module_variables(ad_compile_target target, const uint8_t *elf, size_t size) {
+    elf_file f = {.data = elf, .size = size};
+    Elf64_Shdr s;
+    if (!look(&f, 0, &f.head, sizeof f.head) || memcmp(f.head.e_ident, ELFMAG, SELFMAG) ||
+        f.head.e_ident[EI_CLASS] != ELFCLASS64)
+        return AD_VARIABLES_ANY;
+    f.names = f.head.e_shstrndx;
+    for (uint64_t i = 0; section(&f, i, &s); i++)
+        if (s.sh_type == SHT_SYMTAB) return of_symbols(&f, target, &s);
+    return AD_VARIABLES_ANY; /* nothing says what is there */
+}

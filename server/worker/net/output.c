@@ -1,0 +1,298 @@
+#include "server/worker/net/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "server/common/os.h"
+
+#define SMALL_BLOCK (16u << 10)
+#define PARTS 16
+#define KEEP_SHARE 4 /* one part of so many of the limit is kept of what was sent */
+
+void ad__output_init(ad_output *o, int fd, uint64_t limit) {
+    memset(o, 0, sizeof *o);
+    pthread_mutex_init(&o->lock, NULL);
+    o->fd = fd;
+    o->limit = limit;
+    o->last = &o->first;
+    atomic_init(&o->settled, UINT64_MAX);
+}
+
+static void clear(ad_output *o) {
+    while (o->first) {
+        ad_output_block *b = o->first;
+        o->first = b->next;
+        if (o->written) ad__ledger_store(&o->written->output, b->own.next);
+        ad__ledger_free(o->ledger, b);
+    }
+    o->last = &o->first;
+    o->tail = o->at = NULL;
+    atomic_store(&o->queued, 0);
+}
+
+void ad__output_close(ad_output *o) {
+    clear(o);
+    pthread_mutex_destroy(&o->lock);
+}
+
+static int break_off(ad_output *o, int status, const char *why) {
+    o->why = why;
+    o->status = status;
+    atomic_store(&o->broken, true);
+    clear(o);
+    return status;
+}
+
+ad_output_block *ad__output_block(const ad_output *o, size_t size) {
+    ad_output_block *b = ad__ledger_alloc(o->ledger, sizeof *b + size);
+    if (b) *b = (ad_output_block){.capacity = size};
+    return b;
+}
+
+void ad__output_block_free(const ad_output *o, ad_output_block *b) { ad__ledger_free(o->ledger, b); }
+
+static void link_block(ad_output *o, ad_output_block *b) {
+    b->own.base = o->appended;
+    if (o->written) {
+        b->own.data = ad__ledger_at(o->ledger, b->data);
+        ad__ledger_store(o->tail ? &o->tail->own.next : &o->written->output, ad__ledger_at(o->ledger, b));
+    }
+    *o->last = b;
+    o->last = &b->next;
+    o->tail = b;
+    if (!o->at) o->at = b;
+}
+
+static int append(ad_output *o, const void *data, size_t size) {
+    if (!size) return 0;
+    if (!o->tail || o->tail->capacity - o->tail->own.size < size) {
+        ad_output_block *b = ad__output_block(o, size > SMALL_BLOCK ? size : SMALL_BLOCK);
+        if (!b) return break_off(o, AD_E_MEMORY, "out of host memory");
+        link_block(o, b);
+    }
+    memcpy(o->tail->data + o->tail->own.size, data, size);
+    o->tail->own.size += size;
+    o->appended += size;
+    atomic_fetch_add(&o->queued, size);
+    return 0;
+}
+
+static int append_head(ad_output *o, const void *control, size_t size, uint32_t flags, size_t bytes) {
+    uint8_t head[AD_FRAME_HEADER];
+    if (atomic_load(&o->broken)) return AD_E_CONNECTION;
+    if (atomic_load(&o->queued) + size + bytes + sizeof head > o->limit)
+        return break_off(o, AD_E_LIMIT, "output-limit: the client does not read");
+    ad__frame_encode(&(ad_frame){(uint32_t)size, flags, bytes}, head);
+    int status = append(o, head, sizeof head);
+    return status ? status : append(o, control, size);
+}
+
+int ad__output_frame(ad_output *o, const void *control, size_t size, uint32_t flags, const void *payload,
+                     size_t bytes) {
+    pthread_mutex_lock(&o->lock);
+    int status = append_head(o, control, size, flags, bytes);
+    if (!status) status = append(o, payload, bytes);
+    pthread_mutex_unlock(&o->lock);
+    return status;
+}
+
+int ad__output_chunk(ad_output *o, const void *control, size_t size, uint32_t flags, ad_output_block *b) {
+    pthread_mutex_lock(&o->lock);
+    int status = append_head(o, control, size, flags, b->own.size);
+    if (status) {
+        ad__output_block_free(o, b);
+    } else {
+        atomic_fetch_add(&o->queued, b->own.size);
+        link_block(o, b);
+        o->appended += b->own.size;
+    }
+    pthread_mutex_unlock(&o->lock);
+    return status;
+}
+
+/* ---- what has been sent ---- */
+
+/* Frees what nobody needs any more. A client that never says what it has cannot make the server keep without bound: it
+ * cannot come back, then. */
+static void let_go(ad_output *o) {
+    const uint64_t most = o->limit / KEEP_SHARE;
+    uint64_t from = o->keeps ? o->taken : o->sent;
+    if (o->sent - from > most) from = o->sent - most;
+    while (o->first && o->first->own.base + o->first->own.size <= from) {
+        ad_output_block *b = o->first;
+        if (b == o->tail && b->capacity == SMALL_BLOCK) { /* kept for the next replies */
+            b->own.size = 0;
+            b->own.base = o->appended;
+            return;
+        }
+        o->first = b->next;
+        if (o->written) ad__ledger_store(&o->written->output, b->own.next);
+        if (o->at == b) o->at = b->next;
+        if (!o->first) {
+            o->last = &o->first;
+            o->tail = NULL;
+        }
+        ad__output_block_free(o, b);
+    }
+}
+
+static void take_off(ad_output *o, size_t n) {
+    o->sent += n;
+    atomic_fetch_sub(&o->queued, n);
+    atomic_fetch_add(&o->total, n);
+    while (o->at && o->at->next && o->sent >= o->at->own.base + o->at->own.size) o->at = o->at->next;
+    if (!o->keeps || o->sent - o->taken > o->limit / KEEP_SHARE) let_go(o);
+}
+
+static ssize_t send_some(ad_output *o) {
+    struct iovec part[PARTS];
+    struct msghdr m = {.msg_iov = part};
+    for (ad_output_block *b = o->at; b && m.msg_iovlen < PARTS; b = b->next) {
+        uint64_t settled = atomic_load(&o->settled);
+        if (b->own.base >= settled) break;
+        size_t size = b->own.size < settled - b->own.base ? b->own.size : (size_t)(settled - b->own.base);
+        size_t done = o->sent > b->own.base ? (size_t)(o->sent - b->own.base) : 0;
+        if (size > done) part[m.msg_iovlen++] = (struct iovec){b->data + done, size - done};
+    }
+    ssize_t n = ad__os.sendmsg(o->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return n < 0 && errno == EINTR ? 0 : n;
+}
+
+static void lose(ad_output *o) {
+    if (!o->keeps) {
+        break_off(o, AD_E_CONNECTION, "the client has gone");
+        return;
+    }
+    atomic_store(&o->blocked, false);
+    atomic_store(&o->away, true);
+}
+
+static bool can_send(const ad_output *o) {
+    return !atomic_load(&o->broken) && !atomic_load(&o->away) && o->sent < atomic_load(&o->settled);
+}
+
+static void send_all(ad_output *o) {
+    while (atomic_load(&o->queued) && can_send(o)) {
+        ssize_t n = send_some(o);
+        if (n < 0 && errno != EAGAIN && errno != ENOBUFS) {
+            lose(o);
+            return;
+        }
+        if (n >= 0 || !atomic_load(&o->blocked)) atomic_store(&o->progress, ad__os_now());
+        if (n < 0) {
+            atomic_store(&o->blocked, true);
+            return;
+        }
+        take_off(o, (size_t)n);
+    }
+    atomic_store(&o->blocked, false);
+}
+
+bool ad__output_flush(ad_output *o) {
+    bool stuck = false;
+    if ((!atomic_load(&o->queued) && !atomic_load(&o->broken)) || atomic_load(&o->away)) return false;
+    pthread_mutex_lock(&o->lock);
+    if (atomic_load(&o->broken)) {
+        stuck = true;
+    } else if (!atomic_load(&o->blocked)) {
+        send_all(o);
+        stuck = atomic_load(&o->blocked) || atomic_load(&o->broken) || atomic_load(&o->away);
+    }
+    pthread_mutex_unlock(&o->lock);
+    return stuck;
+}
+
+void ad__output_resume(ad_output *o) {
+    pthread_mutex_lock(&o->lock);
+    send_all(o);
+    pthread_mutex_unlock(&o->lock);
+}
+
+void ad__output_break(ad_output *o) {
+    pthread_mutex_lock(&o->lock);
+    break_off(o, AD_E_CONNECTION, "the client has gone");
+    atomic_store(&o->blocked, false);
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* ---- what is written down ---- */
+
+void ad__output_write_down(ad_output *o, ad_ledger *ledger, ad_ledger_session *at) {
+    o->ledger = ledger;
+    o->written = at;
+    atomic_store(&o->settled, 0);
+}
+
+void ad__output_settle(ad_output *o, uint64_t bytes) {
+    if (atomic_load_explicit(&o->settled, memory_order_relaxed) < bytes) atomic_store(&o->settled, bytes);
+}
+
+int ad__output_put(ad_output *o, uint64_t base, const void *data, size_t size) {
+    pthread_mutex_lock(&o->lock);
+    if (!o->first) o->appended = o->taken = base;
+    int status = append(o, data, size);
+    o->sent = o->appended;
+    atomic_store(&o->queued, 0);
+    while (o->at && o->at->next) o->at = o->at->next;
+    pthread_mutex_unlock(&o->lock);
+    return status;
+}
+
+/* ---- going on over another connection ---- */
+
+void ad__output_keep(ad_output *o) { o->keeps = true; }
+
+int ad__output_taken(ad_output *o, uint64_t bytes) {
+    int status = 0;
+    pthread_mutex_lock(&o->lock);
+    if (bytes > o->sent) {
+        status = AD_E_PROTOCOL;
+    } else if (bytes > o->taken) {
+        o->taken = bytes;
+        let_go(o);
+    }
+    pthread_mutex_unlock(&o->lock);
+    return status;
+}
+
+void ad__output_away(ad_output *o) {
+    pthread_mutex_lock(&o->lock);
+    lose(o);
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* Why the stream cannot go on behind so many bytes; NULL: it can. */
+static const char *obstacle(const ad_output *o, uint64_t received) {
+    if (!o->keeps || atomic_load(&o->broken)) return "it is over";
+    if (received > o->sent) return "the client has more bytes than the server sent";
+    if (received < o->taken) return "the client has fewer bytes than it said";
+    if (received < (o->first ? o->first->own.base : o->appended))
+        return "what the client has missed is too much to be kept";
+    return NULL;
+}
+
+static int switch_to(ad_output *o, int fd, const void *head, size_t size, uint64_t received) {
+    if (ad__os.send(fd, head, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)size) return AD_E_CONNECTION;
+    if (dup3(fd, o->fd, O_CLOEXEC) < 0) return AD_E_CONNECTION;
+    o->sent = o->taken = received;
+    atomic_store(&o->queued, (size_t)(o->appended - received));
+    for (o->at = o->first; o->at && o->at->next && received >= o->at->own.base + o->at->own.size;) o->at = o->at->next;
+    atomic_store(&o->blocked, false);
+    atomic_store(&o->away, false);
+    atomic_store(&o->progress, ad__os_now());
+    return 0;
+}
+
+int ad__output_take_up(ad_output *o, int fd, const void *head, size_t size, uint64_t received, const char **why) {
+    pthread_mutex_lock(&o->lock);
+    *why = obstacle(o, received);
+    int status = *why ? AD_E_RESUME : switch_to(o, fd, head, size, received);
+    pthread_mutex_unlock(&o->lock);
+    if (!status) close(fd);
+    return status;
+}

@@ -1,0 +1,212 @@
+/* READ and FETCH: arrays on their way to clients.
+ *
+ * A read goes out in parts, a fetch into a window of the client. Where the device works behind our back, a part is
+ * asked for, the session waits, and the message is executed again when the part has come. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/desc.h"
+#include "server/worker/engine/background.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/memory/quota.h"
+#include "server/worker/memory/spill/spill.h"
+
+void ad__reply_fault(ad_session *s, uint64_t request, int status, ad_fault *fault) {
+    fault->code = status;
+    ad_poison *p = ad__poison_new(fault, 0, "");
+    ad__reply_fail(s, request, p);
+    ad__poison_release(p);
+}
+
+void ad__failure_told(ad_session *s) {
+    ad_survival *v = &s->survival;
+    if (v->silent && v->untold) v->untold--;
+    else v->told++;
+}
+
+bool ad__fail_pending(ad_session *s, uint64_t request) {
+    ad_poison *p = s->pending;
+    if (!p || (s->survival.silent && !s->survival.untold)) return false;
+    s->pending = NULL;
+    ad__failure_told(s);
+    ad__reply_fail(s, request, p);
+    ad__poison_release(p);
+    return true;
+}
+
+/* ---- beginning ---- */
+
+/* The bytes of a buffer that was moved to host memory need not come back for this. */
+static int find_moved(ad_session *s, const ad_desc *d) {
+    ad_reading *r = &s->reading;
+    r->lane = r->buffer->home;
+    r->from = ad__spill_bytes_of(r->buffer) + d->offset;
+    r->from_host = true;
+    return 0;
+}
+
+/* Find the view's bytes, or a contiguous copy of them. */
+static int find_bytes(ad_session *s, ad_message *m, ad_fault *fault) {
+    const ad_desc *d = &m->operand.desc;
+    ad_reading *r = &s->reading;
+    int status = ad__desc_check(d, (int64_t)r->buffer->size, "read", fault);
+    if (!status) status = ad__fresh_size(d, &r->total, fault);
+    if (!status && r->buffer->is_moved && ad__is_contiguous(d)) return find_moved(s, d);
+    if (!status && !(r->lane = ad__lane_current(s, fault))) status = fault->code;
+    if (!status) status = ad__spill_begin(s, r->lane, &r->buffer, 1, fault);
+    if (!status) status = ad__lane_uses(s, r->lane, r->buffer, false, fault);
+    if (status) return status;
+    m->operand.data = (void *)((uintptr_t)r->buffer->address + (uint64_t)d->offset);
+    r->from = m->operand.data;
+    if (r->total && !ad__is_contiguous(d)) {
+        if ((status = ad__exec_contiguous(s, r->lane, &m->operand, r->total, &r->copy, fault))) return status;
+        r->from = r->copy.address;
+    }
+    return 0;
+}
+
+static int find_window(ad_session *s, const ad_message *m, ad_fault *fault) {
+    ad_reading *r = &s->reading;
+    if (m->opcode != AD_REQ_FETCH) return 0;
+    ad_window *w = ad__window_find(s, m->u[1], m->u[2], r->total, "fetch", fault);
+    if (!w) return fault->code;
+    r->to = (char *)w->base + m->u[2];
+    r->direct = !r->from_host && (w->pinned || !s->worker->backend->asynchronous);
+    return 0;
+}
+
+static int begin(ad_session *s, ad_message *m, ad_fault *fault) {
+    const ad_desc *d = &m->operand.desc;
+    ad_reading *r = &s->reading;
+    *r = (ad_reading){.request = m->u[0]};
+    if (m->operand.is_scalar || d->form != AD_VIEW) return ad__fault(fault, AD_E_TYPE, "read: not a view of a buffer");
+    r->buffer = ad__buffers_find(&s->buffers, d->buffer);
+    if (!r->buffer) return ad__fault(fault, AD_E_STALE, "read: there is no buffer %" PRIu64, d->buffer);
+    r->buffer->read_at = s->done + 1;
+    if (r->buffer->poison) return r->buffer->poison->code;
+    int status = find_bytes(s, m, fault);
+    if (!status) status = find_window(s, m, fault);
+    r->offset = s->survival.read;
+    s->survival.read = 0;
+    r->active = true; /* also when something has been taken already: ad__reading_end gives it back */
+    return status;
+}
+
+void ad__reading_end(ad_session *s) {
+    ad_reading *r = &s->reading;
+    if (!r->active) return;
+    if (r->staging) ad__staging_give(s->worker, r->staging, r->part);
+    if (r->copy.slab) ad__quota_repay(s, r->lane, &r->copy);
+    ad__spill_end(s, &r->buffer, 1);
+    r->staging = NULL;
+    r->active = r->under_way = false;
+}
+
+/* ---- parts ---- */
+
+/* Ask for the next part; where it goes. NULL with a fault. */
+static void *part_target(ad_session *s, ad_fault *fault) {
+    ad_reading *r = &s->reading;
+    if (r->direct) return r->to + r->offset;
+    if (s->worker->backend->asynchronous) return r->staging = ad__staging_take(s->worker, r->part, fault);
+    r->block = ad__output_block(&s->output, r->part);
+    if (!r->block) ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    return r->block ? r->block->data : NULL;
+}
+
+static int ask_part(ad_session *s, ad_fault *fault) {
+    ad_reading *r = &s->reading;
+    uint64_t most = s->output.limit / 4 < AD_STAGING_PART ? s->output.limit / 4 + 1 : AD_STAGING_PART;
+    r->part = r->total - r->offset;
+    if (!r->direct && r->part > most) r->part = most;
+    if (!r->part || r->from_host) return 0;
+    void *to = part_target(s, fault);
+    if (!to) return fault->code;
+    const bool beside = ad__beside_begin(s, ad__bytes_cost(r->part));
+    int status = s->worker->backend->download(r->lane->stream, to, r->from + r->offset, r->part, fault);
+    if (beside) ad__beside_end(s);
+    if (!status) status = ad__session_enqueued(s, r->lane, fault);
+    if (status) {
+        ad__output_block_free(&s->output, r->block);
+        r->block = NULL;
+    }
+    return ad__session_status(s, status, fault);
+}
+
+/* A part has come: on to the client with it. */
+static int deliver(ad_session *s, ad_fault *fault) {
+    ad_reading *r = &s->reading;
+    uint64_t left = r->total - r->offset;
+    if (s->survival.late) ad__survival_commit(s); /* what the answer says of how far the session is */
+    const char *host = r->from_host ? r->from + r->offset : r->staging;
+    if (host && r->part) {
+        if (!r->to && !(r->block = ad__output_block(&s->output, r->part)))
+            return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        memcpy(r->to ? r->to + r->offset : (char *)r->block->data, host, r->part);
+    }
+    if (r->staging) ad__staging_give(s->worker, r->staging, r->part);
+    r->staging = NULL;
+    if (r->block) r->block->own.size = r->part;
+    if (!r->to) ad__reply_part(s, r->request, r->total, r->offset, r->part < left ? AD_FRAME_MORE : 0, r->block);
+    r->block = NULL;
+    r->offset += r->part;
+    if (!r->to && r->offset < r->total) ad__survival_commit(s);
+    if (r->to && r->offset == r->total) ad__reply_values(s, r->request, 0, NULL);
+    return 0;
+}
+
+/* What came to light while the part was under way. True: the request is answered. */
+static bool condemned(ad_session *s) {
+    ad_reading *r = &s->reading;
+    if (ad__fail_pending(s, r->request)) return true;
+    if (!r->buffer->poison) return false;
+    ad__reply_fail(s, r->request, r->buffer->poison);
+    return true;
+}
+
+/* The client must take what is queued first. */
+static bool must_wait(ad_session *s) {
+    ad_reading *r = &s->reading;
+    if (r->to) return false;
+    if (r->offset && ad__output_flush(&s->output)) ad__engine_attend(s);
+    return r->total - r->offset > AD_STAGING_PART / 64 && atomic_load(&s->output.queued) >= AD_OUTPUT_HIGH;
+}
+
+/* Answer until all is sent or there is something to wait for (false). */
+static bool go_on(ad_session *s) {
+    ad_reading *r = &s->reading;
+    ad_fault fault = {0};
+    int status = 0;
+    do {
+        if (!r->under_way) {
+            if (must_wait(s)) return false;
+            if ((status = ask_part(s, &fault))) break;
+            r->under_way = true;
+            if (s->worker->backend->asynchronous) {
+                ad__session_await(s, AD_WAIT_LANE, r->lane, NULL);
+                if (!ad__session_poll(s)) return false;
+            }
+        }
+        r->under_way = false;
+        if (condemned(s)) break;
+        status = deliver(s, &fault);
+        if (!status && r->from_host && r->offset < r->total) return false; /* others are not to wait for all of it */
+    } while (!status && r->offset < r->total && !atomic_load(&s->output.broken));
+    if (status) ad__reply_fault(s, r->request, status, &fault);
+    ad__reading_end(s);
+    return true;
+}
+
+bool ad__read(ad_session *s, ad_message *m) {
+    ad_fault fault = {0};
+    if (s->reading.active) return go_on(s);
+    if (ad__fail_pending(s, m->u[0]) || s->survival.silent) return true; /* its client may use the window again */
+    int status = begin(s, m, &fault);
+    if (!status) return go_on(s);
+    ad_buffer *b = s->reading.buffer;
+    if (b && b->poison) ad__reply_fail(s, m->u[0], b->poison);
+    else ad__reply_fault(s, m->u[0], status, &fault);
+    ad__reading_end(s);
+    return true;
+}

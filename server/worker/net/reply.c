@@ -1,0 +1,107 @@
+/* What the server tells a client. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/common/rights.h"
+#include "server/worker/net/session.h"
+
+#define ACK_IDLE 64               /* operations that an idle server leaves unacknowledged ... */
+#define ACK_IDLE_BYTES (1u << 20) /* ... and bytes, which a client must keep for so long */
+#define SMALL_PART 4096
+
+static ad_bytes *begin(ad_session *s) {
+    ad_bytes *b = &s->worker->engine.scratch;
+    b->size = 0;
+    b->failed = false;
+    return b;
+}
+
+/* Queue the message in b and a payload, of which a copy is made. When that fails the output is broken, and the session
+ * ends with this turn. */
+static void finish(ad_session *s, const ad_bytes *b, uint32_t flags, const void *payload, size_t size) {
+    if (b->failed) {
+        atomic_store(&s->output.broken, true);
+        return;
+    }
+    if (ad__is_traced(s)) ad__trace(s, "->", b->data, b->size);
+    ad__output_frame(&s->output, b->data, b->size, flags, payload, size);
+}
+
+/* The same with a payload that is the output's from here on. A small one is copied in after its control block: that is
+ * one piece to send, not two. */
+static void finish_part(ad_session *s, const ad_bytes *b, uint32_t flags, ad_output_block *part) {
+    if (b->failed || part->own.size <= SMALL_PART) {
+        finish(s, b, flags, part->data, part->own.size);
+        ad__output_block_free(&s->output, part);
+        return;
+    }
+    if (ad__is_traced(s)) ad__trace(s, "->", b->data, b->size);
+    ad__output_chunk(&s->output, b->data, b->size, flags, part);
+}
+
+static void told(ad_session *s) {
+    s->told = s->complete;
+    s->bytes_told = s->bytes_done;
+}
+
+void ad__reply_ints(ad_session *s, uint64_t request, size_t n, const int64_t *values) {
+    ad_scalar scalars[AD_REPLY_INTS];
+    for (size_t i = 0; i < n; i++) scalars[i] = (ad_scalar){.kind = AD_SCALAR_INT, .as.i = values[i]};
+    ad__reply_values(s, request, n, scalars);
+}
+
+void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar *values) {
+    if (s->survival.silent) return;
+    ad_bytes *b = begin(s);
+    ad__encode_reply(b, request, s->complete, n, values);
+    told(s);
+    finish(s, b, 0, NULL, 0);
+}
+
+void ad__reply_text(ad_session *s, uint64_t request, size_t n, const ad_scalar *values, const char *text, size_t size) {
+    if (s->survival.silent) return;
+    ad_bytes *b = begin(s);
+    ad__encode_reply(b, request, s->complete, n, values);
+    told(s);
+    finish(s, b, 0, text, size);
+}
+
+void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t offset, uint32_t flags,
+                    ad_output_block *part) {
+    ad_bytes *b = begin(s);
+    ad_scalar values[2] = {{.kind = AD_SCALAR_INT, .as.i = (int64_t)total},
+                           {.kind = AD_SCALAR_INT, .as.i = (int64_t)offset}};
+    ad__encode_reply(b, request, s->complete, 2, values);
+    told(s);
+    if (part) finish_part(s, b, flags, part);
+    else finish(s, b, flags, NULL, 0);
+}
+
+void ad__reply_fail(ad_session *s, uint64_t request, const ad_poison *why) {
+    if (s->survival.silent) return;
+    ad_bytes *b = begin(s);
+    ad__encode_fail(b, request, s->complete, why->code, why->number, why->name, why->text);
+    told(s);
+    finish(s, b, 0, NULL, 0);
+}
+
+void ad__reply_ack(ad_session *s, bool idle) {
+    const uint64_t window_ops = ad__window_ops(&s->worker->config, &s->grants);
+    const uint64_t window_bytes = ad__window_bytes(&s->worker->config, &s->grants);
+    uint64_t ops = s->complete - s->told;
+    if (!ops) return;
+    uint64_t bytes = s->bytes_done - s->bytes_told;
+    bool awaited = s->told < s->forked_at; /* until then the client looks again and again whether it is lost */
+    bool much = idle && (ops > ACK_IDLE || bytes > ACK_IDLE_BYTES || awaited);
+    if (ops < window_ops / 32 && bytes < window_bytes / 16 && !much) return;
+    ad_bytes *b = begin(s);
+    ad__encode_ack(b, s->complete);
+    told(s);
+    finish(s, b, 0, NULL, 0);
+}
+
+void ad__reply_bye(ad_session *s, int code, const char *text) {
+    ad_bytes *b = begin(s);
+    ad__encode_bye(b, code, text);
+    finish(s, b, 0, NULL, 0);
+}

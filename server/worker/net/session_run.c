@@ -1,0 +1,301 @@
+/* The runner's side of a session: from frames to executed messages. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "protocol/infer.h"
+#include "protocol/size.h"
+#include "server/worker/engine/background.h"
+#include "server/worker/engine/blame.h"
+#include "server/worker/sharing/imports.h"
+#include "server/worker/migrate/migration.h"
+#include "server/worker/report.h"
+#include "server/worker/net/session.h"
+#include "server/worker/sharing/sharing.h"
+#include "server/worker/memory/spill/spill.h"
+
+#define ALLOWED (AD_BIT(AD_CLASS_OP) | AD_BIT(AD_CLASS_ASK))
+#define ROOM (1u << 20) /* bytes queued below which a paused client is read again */
+#define FLUSH_AT (64u << 10)
+#define CLOCK_EVERY 32 /* cheap messages between two looks at the clock */
+
+static int protocol_error(ad_session *s, int status, const ad_fault *fault) {
+    ad__reply_bye(s, status, *fault->text ? fault->text : ad__error_text(status));
+    ad__log(AD_LOG_WARN, "session refused", "session=%lu principal=%s why=%s", s->id, s->principal, fault->text);
+    return status;
+}
+
+/* Pop the next frame and begin to read it: 1, 0 none, negative: the session is over. */
+static int begin_frame(ad_session *s) {
+    ad_engine *e = &s->worker->engine;
+    ad_fault fault = {0};
+    pthread_mutex_lock(&e->lock);
+    bool got = !s->over && ad__input_pop(&s->queue, &s->frame);
+    if (got) ad__share_waits(&s->turn, s->queue.operations, s->queue.bytes);
+    if (got && s->want_room && s->queue.bytes < ROOM && !ad__engine_is_full(s)) {
+        s->want_room = false;
+        pthread_mutex_unlock(&e->lock);
+        ad__engine_attend(s);
+    } else {
+        pthread_mutex_unlock(&e->lock);
+    }
+    if (!got) return 0;
+    if (!s->frame.block) return protocol_error(s, s->refusal.code, &s->refusal);
+    s->in_frame = true;
+    s->payload_used = false;
+    s->frame_used = 0;
+    s->bytes_in += AD_FRAME_HEADER + s->frame.control_size + (uint64_t)s->frame.payload_size;
+    if (ad__is_traced(s)) ad__trace(s, "<-", s->frame.control, s->frame.control_size);
+    int status = s->reader ? 0 : ad__reader_new(&s->reader);
+    if (!status) status = ad__reader_begin(s->reader, s->frame.control, s->frame.control_size, &fault);
+    return status ? protocol_error(s, status, &fault) : 1;
+}
+
+static int end_frame(ad_session *s) {
+    ad_fault fault;
+    bool claimed = s->payload_used || !s->frame.payload_size;
+    s->in_frame = false;
+    s->survival.frame_end =
+        ad__input_place(&s->frame) + AD_FRAME_HEADER + s->frame.control_size + s->frame.payload_size;
+    s->bytes_done += AD_FRAME_HEADER + s->frame.control_size + (uint64_t)s->frame.payload_size;
+    ad__input_release(&s->frame);
+    if (claimed) return 0;
+    int status = ad__fault(&fault, AD_E_PROTOCOL, "a payload that no message claims");
+    return protocol_error(s, status, &fault);
+}
+
+/* write claims the payload: only as the last message of its block, and only when there is one. */
+static int check_payload(ad_session *s, ad_fault *fault) {
+    if (s->message.opcode != AD_REQ_WRITE) return 0;
+    if (s->frame_used != s->frame.control_size)
+        return ad__fault(fault, AD_E_PROTOCOL, "write is not the last message of its frame");
+    if (!s->frame.payload_size) return ad__fault(fault, AD_E_PROTOCOL, "write without a payload");
+    s->payload_used = true;
+    return 0;
+}
+
+/* 1: s->message is the next one; 0: none has come; negative: the session is over. */
+static int next_message(ad_session *s) {
+    ad_fault fault = {0};
+    if (s->has_message) return 1;
+    for (;;) {
+        int status = s->in_frame ? 1 : begin_frame(s);
+        if (status <= 0) return status;
+        if (!s->held.count) ad__arena_reset(&s->arena);
+        status = ad__reader_next(s->reader, &s->arena, ALLOWED, &s->message, &fault);
+        if (status > 0) {
+            s->frame_used += s->message.size;
+            status = check_payload(s, &fault);
+            if (status) return protocol_error(s, status, &fault);
+            if (s->frame_used <= s->survival.skip) continue; /* another worker has executed it */
+            s->survival.skip = 0;
+            s->cost = ad__exec_cost(s, &s->message);
+            s->has_message = true;
+            if (s->survival.quiet) ad__survival_hush(s);
+            return 1;
+        }
+        if (status < 0) return protocol_error(s, status, &fault);
+        s->survival.skip = 0;
+        if ((status = end_frame(s))) return status;
+    }
+}
+
+/* ---- waiting for the device ---- */
+
+void ad__session_await(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event *event) {
+    s->wait = (ad_wait){
+        .kind = kind, .lane = lane, .event = event, .since = ad__os_now(), .returns = s->worker->engine.returns};
+    if (kind != AD_WAIT_ROOM && kind < AD_WAIT_COMPILER && s->worker->backend->asynchronous)
+        s->worker->engine.hurried = s->wait.since;
+}
+
+static bool reached(ad_session *s) {
+    ad_fault fault = {0};
+    int done;
+    switch (s->wait.kind) {
+    case AD_WAIT_LANE: return ad__lane_idle(s->wait.lane);
+    case AD_WAIT_ALL: return ad__lanes_idle(s);
+    case AD_WAIT_ROOM: return !ad__lane_full(s->wait.lane);
+    case AD_WAIT_EVENT:
+        done = s->worker->backend->event_done(s->wait.event, &fault);
+        if (done < 0) ad__session_status(s, done, &fault);
+        return done != 0; /* whoever waited will meet the error */
+    case AD_WAIT_COMPILER: return ad__modules_built(s);
+    case AD_WAIT_BESIDE: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.beside;
+    case AD_WAIT_PARTING: return !atomic_load(&s->halted) && atomic_load(&s->parting) != AD_SESSION_PARTS;
+    default: return true;
+    }
+}
+
+bool ad__session_poll(ad_session *s) {
+    ad_fault fault = {0};
+    if (s->nlanes && (ad__lanes_mark(s, &fault) || ad__lanes_poll(s, &fault)))
+        ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
+    if (!s->held.count) ad__verdicts_read(s, ad__lanes_idle(s)); /* what held operations use stays as it was */
+    if (s->modules.dropped) ad__modules_reap(s);
+    if (s->survival.late) ad__blame_rest(s);
+    if (!reached(s)) return false;
+    s->wait.kind = AD_WAIT_NONE;
+    return true;
+}
+
+/* The next operation must wait until there is less under way. */
+static bool crowded(ad_session *s) {
+    bool forks = s->message.opcode == AD_REQ_FORK; /* what is passed on is known to be good, or why not */
+    const bool writes_down = ad__survives_late(s);
+    if (forks) ad__held_flush(s);
+    ad_lane *lane = s->lane ? ad__lane_current(s, NULL) : NULL;
+    if (lane && ad__lane_full(lane)) ad__session_await(s, AD_WAIT_ROOM, lane, NULL);
+    else if (ad__verdicts_full(&s->verdicts) || (forks && (s->verdicts.count || writes_down))) {
+        ad__held_flush(s);
+        ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    }
+    if (s->wait.kind && !ad__session_poll(s)) return true;
+    if (forks && writes_down) ad__survival_commit(s);
+    return false;
+}
+
+int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault) {
+    return ad__lane_enqueued(s, lane, s->held.count ? s->held.first : s->done + 1, fault);
+}
+
+/* False: the message waits for output to shrink, for the device, or for the next turn. */
+static bool execute_message(ad_session *s) {
+    if (s->held.count && !ad__held_allows(s, &s->message) && !ad__held_settle(s)) return false;
+    ad__survival_enter(s, &s->message);
+    if (s->message.row->cls == AD_CLASS_ASK) {
+        if (!ad__ask(s, &s->message)) return false;
+        s->requests++;
+    } else {
+        if (!ad__exec_op(s, &s->message)) return false;
+        s->done++;
+        if (s->held.count) s->held.bytes += s->message.size;
+        else ad__lanes_settle(s);
+    }
+    s->survival.descriptors = s->windows.descriptors.taken; /* only this thread takes any */
+    s->has_message = false;
+    if (!s->held.count) ad__survival_executes(&s->survival);
+    return true;
+}
+
+static bool execute(ad_session *s) {
+    ad__blame_enter(s);
+    bool done = execute_message(s);
+    ad__survival_leave(&s->survival);
+    ad__blame_leave(s);
+    return done;
+}
+
+static ad_turn why_not(const ad_session *s) {
+    return s->wait.kind ? AD_TURN_WAITING : s->held.draining ? AD_TURN_MORE : AD_TURN_STALLED;
+}
+
+/* What takes so many ns has to wait until there is a thread for it. */
+static bool awaits_thread(ad_session *s, int64_t ns) {
+    if (ad__beside_has_room(s, ns)) return false;
+    ad__session_await(s, AD_WAIT_BESIDE, NULL, NULL);
+    return true;
+}
+
+ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
+    int64_t until = ad__os_now() + budget;
+    bool asynchronous = s->worker->backend->asynchronous;
+    if (atomic_load_explicit(&s->halted, memory_order_relaxed) && !ad__parting_ends(s)) {
+        ad__session_await(s, AD_WAIT_PARTING, NULL, NULL);
+        return AD_TURN_WAITING;
+    }
+    if (s->wait.kind && !ad__session_poll(s)) return AD_TURN_WAITING;
+    s->held.turn_until = until;
+    if (s->held.draining && s->held.cost > limit && !asynchronous) return AD_TURN_HEAVY;
+    if (s->held.draining && awaits_thread(s, s->held.cost)) return AD_TURN_WAITING;
+    if (!ad__held_go_on(s)) return AD_TURN_MORE;
+    for (unsigned i = 1;; i++) {
+        const bool last = atomic_load_explicit(&s->bequeaths, memory_order_relaxed);
+        int status = next_message(s);
+        if (status < 0 || (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last)) return AD_TURN_OVER;
+        if (last && (!status || !ad__descriptors_wait(&s->windows.descriptors))) return AD_TURN_OVER;
+        int64_t held = s->held.count ? s->held.cost : 0;
+        if (status == 0) {
+            if (held > limit && !asynchronous) return AD_TURN_HEAVY;
+            if (awaits_thread(s, held)) return AD_TURN_WAITING;
+            break;
+        }
+        int64_t cost = s->cost, both = ad__size_sum(cost, held);
+        if (cost > limit || (both > limit && !asynchronous)) return AD_TURN_HEAVY;
+        if (awaits_thread(s, both)) return AD_TURN_WAITING;
+        if (ad__blame_waits(s)) return AD_TURN_WAITING;
+        if (both > limit) ad__held_flush(s);
+        if (cost > AD_CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
+        if (asynchronous && crowded(s)) return AD_TURN_WAITING;
+        if (!execute(s)) return why_not(s);
+        ad__reply_ack(s, false);
+        if (ad__survival_due(s)) ad__survival_commit(s);
+        if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT && ad__output_flush(&s->output))
+            ad__engine_attend(s);
+        if ((cost > AD_CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
+    }
+    if (!ad__held_settle(s)) return AD_TURN_MORE;
+    if (s->survival.late) ad__survival_commit(s); /* then more is complete, as the client is told */
+    ad__reply_ack(s, true);
+    ad__survival_commit(s);
+    return AD_TURN_EMPTY;
+}
+
+static void free_buffer(void *user, ad_buffer *b) {
+    ad__spill_forget(((ad_session *)user)->worker, b);
+    if (b->module) ad__module_variable_gone(user, b);
+    else if (b->import) ad__import_gone(user, b);
+    else if (b->shared) ad__shared_leave(user, b);
+    else if (b->home) ad__memory_give(b->home->estate, &b->block);
+    ad__poison_release(b->poison);
+}
+
+bool ad__session_drop(ad_session *s) {
+    ad_engine *e = &s->worker->engine;
+    pthread_mutex_lock(&e->lock);
+    bool again = s->dropped;
+    s->over = true; /* and nothing is queued any more */
+    ad__input_clear(&s->queue);
+    ad__share_waits(&s->turn, 0, 0);
+    pthread_mutex_unlock(&e->lock);
+    if (again) return true;
+    ad__survival_over(s);
+    if (s->in_frame) ad__input_release(&s->frame);
+    s->in_frame = s->has_message = false;
+    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    if (!ad__session_poll(s)) return false;
+    ad__reading_end(s);
+    ad__report_over(s);
+    s->dropping = true;
+    ad__held_drop(s);
+    ad__survival_give(s);
+    ad__buffers_clear(&s->buffers, free_buffer, s);
+    ad__survival_unpark(s, s->survival.nparked);
+    ad__spill_over(s);
+    ad__sharing_end(s);
+    ad__modules_close(s);
+    ad__verdicts_close(s);
+    ad__events_close(s);
+    ad__windows_close(s);
+    ad__lanes_close(s);
+    ad__spill_settle(s->worker);
+    ad__poison_release(s->pending);
+    ad__reader_free(s->reader);
+    ad__arena_free(&s->arena);
+    s->pending = NULL;
+    s->reader = NULL;
+    return true;
+}
+
+static const char *message_name(const ad_message *m) { return m->op.opcode ? ad__op_name(&m->op) : m->row->name; }
+
+int ad__session_status(ad_session *s, int status, const ad_fault *fault) {
+    char why[AD_FAULT_TEXT + 400], kernels[256];
+    if (status != AD_E_DEVICE_LOST) return status;
+    ad__watchdog_names(&s->worker->watchdog, kernels, sizeof kernels);
+    snprintf(why, sizeof why, "%s%s%s (seen at operation %lu, %s)", fault ? fault->text : "device lost",
+             *kernels ? "; kernels under way: " : "", kernels, (unsigned long)s->done + 1,
+             s->has_message ? message_name(&s->message) : "none");
+    ad__worker_lost(s->worker, why);
+}

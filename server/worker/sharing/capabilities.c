@@ -1,0 +1,218 @@
+/* Capabilities: made by a session that holds a buffer, used by others of its principal, over by use, time or word. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "server/common/os.h"
+#include "server/worker/sharing/sharing.h"
+
+static ad_capability **bucket(ad_worker *w, uint64_t half) {
+    return &w->sharing->capability[half % AD_CAPABILITY_BUCKETS];
+}
+
+/* Where it is linked; NULL: there is none, or it is another principal's. */
+static ad_capability **find(ad_session *s, const uint64_t half[2]) {
+    for (ad_capability **at = bucket(s->worker, half[0]); *at; at = &(*at)->next)
+        if ((*at)->half[0] == half[0] && (*at)->half[1] == half[1])
+            return strcmp((*at)->principal, s->principal) ? NULL : at;
+    return NULL;
+}
+
+static void drop(ad_worker *w, ad_capability **at) {
+    ad_capability *c = *at;
+    *at = c->next;
+    w->sharing->capabilities--;
+    if (w->ledger) ad__ledger_release(w->ledger, c->place);
+    if (c->owner) c->owner->capabilities--;
+    ad__shared_release(w, c->shared, c->principal);
+    free(c);
+}
+
+uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, const char **who) {
+    uint64_t n = 0;
+    for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+        for (const ad_capability *c = w->sharing->capability[i]; c; c = c->next) {
+            if (c->shared != shared) continue;
+            if (!*who) *who = c->principal;
+            n += !strcmp(c->principal, *who);
+        }
+    return n;
+}
+
+static void write_down(ad_worker *w, ad_capability *c) {
+    ad_ledger_holder *h = w->ledger ? ad__ledger_alloc(w->ledger, sizeof *h) : NULL;
+    if (!h) return;
+    *h = (ad_ledger_holder){.memory = ad__survival_memory(w, c->shared),
+                            .half = {c->half[0], c->half[1]},
+                            .uses = c->uses,
+                            .owner = c->owner ? c->owner->id : 0,
+                            .expires = c->expires,
+                            .linger = c->linger};
+    h->memory.readonly = c->readonly;
+    memcpy(h->who, c->principal, sizeof h->who);
+    if (!(c->place = ad__ledger_hold(w->ledger, h))) ad__ledger_free(w->ledger, h);
+}
+
+void ad__capabilities_moved(ad_worker *w, const ad_shared *shared) {
+    for (int i = 0; w->ledger && w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+        for (ad_capability *c = w->sharing->capability[i]; c; c = c->next) {
+            uint32_t before = c->place;
+            if (c->shared != shared) continue;
+            write_down(w, c);
+            ad__ledger_release(w->ledger, before);
+        }
+}
+
+static void add(ad_worker *w, ad_capability *c) {
+    ad_sharing *all = w->sharing;
+    ad_capability **at = bucket(w, c->half[0]);
+    c->next = *at;
+    *at = c;
+    if (c->owner) c->owner->capabilities++;
+    all->capabilities++;
+    if (c->expires < all->due) all->due = c->expires;
+    write_down(w, c);
+}
+
+int ad__capability_restore(ad_worker *w, const ad_ledger_holder *h, ad_shared *shared) {
+    ad_capability *c = ad__os.calloc(1, sizeof *c);
+    if (!c) return AD_E_MEMORY;
+    *c = (ad_capability){.half = {h->half[0], h->half[1]},
+                         .shared = shared,
+                         .owner = h->owner ? ad__session_find(w, h->owner) : NULL,
+                         .readonly = h->memory.readonly,
+                         .uses = h->uses,
+                         .expires = h->expires,
+                         .linger = h->linger};
+    memcpy(c->principal, h->who, sizeof c->principal - 1);
+    if (!c->owner && h->owner && c->expires > ad__os_now() + c->linger) c->expires = ad__os_now() + c->linger;
+    ad__shared_hold(shared, c->principal);
+    add(w, c);
+    return 0;
+}
+
+void ad__capabilities_holders(const ad_worker *w, ad_holder_visit visit, void *user) {
+    for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+        for (const ad_capability *c = w->sharing->capability[i]; c; c = c->next) visit(user, c->principal, c->shared);
+}
+
+void ad__capabilities_part(ad_worker *w, const char *principal) {
+    for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+        for (ad_capability **at = &w->sharing->capability[i]; *at;)
+            if (strcmp((*at)->principal, principal)) at = &(*at)->next;
+            else drop(w, at);
+}
+
+static int64_t after(int64_t now, uint64_t milliseconds, double most) {
+    double ns = (double)milliseconds * 1e6;
+    return now + (int64_t)(ns < most * 1e9 ? ns : most * 1e9);
+}
+
+static int make(ad_session *s, ad_buffer *b, const ad_message *m, ad_capability **out, ad_fault *fault) {
+    double most = s->worker->config.share_lease;
+    if (s->capabilities == AD_CAPABILITIES)
+        return ad__fault(fault, AD_E_LIMIT, "a session has at most %d capabilities", AD_CAPABILITIES);
+    ad_capability *c = ad__os.calloc(1, sizeof *c);
+    if (!c) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    ad_shared *shared = ad__shared_give(s, b, fault);
+    int status = shared ? 0 : fault->code;
+    if (!status && getrandom(c->half, sizeof c->half, 0) != (ssize_t)sizeof c->half)
+        status = ad__fault(fault, AD_E_SYSTEM, "no random numbers");
+    if (status) {
+        if (shared) ad__shared_release(s->worker, shared, s->principal);
+        free(c);
+        return status;
+    }
+    c->shared = shared;
+    c->owner = s;
+    c->readonly = b->readonly;
+    c->uses = m->u[2];
+    c->expires = m->u[3] ? after(ad__os_now(), m->u[3], most) : INT64_MAX;
+    c->linger = after(0, m->u[4], most);
+    memcpy(c->principal, s->principal, sizeof c->principal);
+    *out = c;
+    return 0;
+}
+
+int ad__capability_share(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
+    ad_sharing *all = s->worker->sharing;
+    ad_capability *c = NULL;
+    ad_buffer *b = ad__shared_buffer(s, m->u[1], "share", waiting, fault);
+    if (!b) return fault->code;
+    int status = make(s, b, m, &c, fault);
+    if (status) return status;
+    add(s->worker, c);
+    int64_t values[3] = {(int64_t)c->half[0], (int64_t)c->half[1], (int64_t)all->number};
+    ad__reply_ints(s, m->u[0], 3, values);
+    return 0;
+}
+
+static void use(ad_worker *w, ad_capability **at) {
+    ad_capability *c = *at;
+    if (!c->uses) return;
+    if (!--c->uses) drop(w, at);
+    else if (w->ledger && c->place) ad__ledger_store(&ad__ledger_holder(w->ledger, c->place)->uses, c->uses);
+}
+
+int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault) {
+    ad_capability **at = find(s, &m->u[2]);
+    if (at && (*at)->expires <= ad__os_now()) {
+        drop(s->worker, at);
+        at = NULL;
+    }
+    if (!at)
+        return ad__fault(fault, AD_E_STALE,
+                         "attach: there is no such capability: it was used up or revoked, its lease is over, its "
+                         "maker has gone, or it is not this user's");
+    ad_shared *shared = (*at)->shared;
+    int status = ad__shared_join(s, shared, m->u[1], (*at)->readonly, fault);
+    if (status) return status;
+    int64_t values[3] = {shared->poison ? -1 : (int64_t)shared->size, (*at)->readonly ? 2 : shared->common,
+                         shared->home ? shared->home->gpu->index : 0};
+    use(s->worker, at);
+    ad__reply_ints(s, m->u[0], 3, values);
+    return 0;
+}
+
+void ad__capability_revoke(ad_session *s, const ad_message *m) {
+    ad_capability **at = find(s, m->u);
+    if (at) drop(s->worker, at);
+}
+
+static void disown(ad_worker *w, const ad_capability *c) {
+    ad_ledger_holder *h = w->ledger ? ad__ledger_holder(w->ledger, c->place) : NULL;
+    if (!h) return;
+    ad__ledger_store((uint64_t *)(void *)&h->expires, (uint64_t)c->expires);
+    ad__ledger_store(&h->owner, 0);
+}
+
+void ad__capabilities_end(ad_worker *w, ad_session *s) {
+    int64_t now = ad__os_now();
+    for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+        for (ad_capability **at = &w->sharing->capability[i]; *at;) {
+            ad_capability *c = *at;
+            if (s && c->owner == s) {
+                c->owner = NULL;
+                if (c->expires > now + c->linger) c->expires = now + c->linger;
+                if (c->expires < w->sharing->due) w->sharing->due = c->expires;
+                disown(w, c);
+            }
+            if (!s || (!c->owner && c->expires <= now)) drop(w, at);
+            else at = &c->next;
+        }
+}
+
+int64_t ad__capabilities_expire(ad_worker *w, int64_t now) {
+    int64_t next = INT64_MAX;
+    for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+        for (ad_capability **at = &w->sharing->capability[i]; *at;) {
+            if ((*at)->expires <= now) {
+                drop(w, at);
+                continue;
+            }
+            if ((*at)->expires < next) next = (*at)->expires;
+            at = &(*at)->next;
+        }
+    return next;
+}

@@ -1,0 +1,305 @@
+#include "server/worker/sharing/exports.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/common/fdpass.h"
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/engine/background.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/memory/quota.h"
+#include "server/worker/memory/spill/spill.h"
+
+struct ad_exported {
+    ad_lease lease;
+    ad_exported *next, **link; /* of those that stand */
+    uint64_t id;
+    unsigned importer; /* process id of who made that, as far as it can be known here */
+    bool plain;        /* it has a handle of the memory, not its descriptor */
+    ad_shared *shared;
+    char principal[AD_PRINCIPAL_SIZE];
+};
+
+/* ---- leases ---- */
+
+static unsigned maker_of(int fd) {
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) ? 0 : (unsigned)peer.pid;
+}
+
+static void link_export(ad_worker *w, ad_exported *l) {
+    ad_sharing *all = w->sharing;
+    l->link = &all->out;
+    l->next = all->out;
+    if (l->next) l->next->link = &l->next;
+    all->out = l;
+    all->exports++;
+    all->exported += l->shared->size;
+}
+
+static void unlink_export(ad_worker *w, ad_exported *l) {
+    *l->link = l->next;
+    if (l->next) l->next->link = l->link;
+    w->sharing->exports--;
+    w->sharing->exported -= l->shared->size;
+}
+
+static void end(ad_worker *w, ad_exported *l) {
+    ad__log(AD_LOG_DEBUG, "export ends", "lease=%lu principal=%s bytes=%lu importer=%u", l->id, l->principal,
+            l->shared->size, l->importer);
+    unlink_export(w, l);
+    ad__lease_close(w, &l->lease);
+    ad__shared_release(w, l->shared, l->principal);
+    free(l);
+}
+
+static void over(ad_worker *w, ad_lease *l) { end(w, (ad_exported *)l); }
+
+uint64_t ad__exports_holding(const ad_worker *w, const ad_shared *shared, const char **who) {
+    uint64_t n = 0;
+    for (const ad_exported *l = w->sharing->out; l; l = l->next) {
+        if (l->shared != shared) continue;
+        if (!*who) *who = l->principal;
+        n += !strcmp(l->principal, *who);
+    }
+    return n;
+}
+
+void ad__exports_close(ad_worker *w) {
+    while (w->sharing->out) end(w, w->sharing->out);
+}
+
+void ad__exports_part(ad_worker *w, const char *principal) {
+    for (ad_exported *l = w->sharing->out, *next; l; l = next) {
+        next = l->next;
+        if (!strcmp(l->principal, principal)) end(w, l);
+    }
+}
+
+/* ---- memory ---- */
+
+/* Its socket has been closed, which may not have been noticed yet. */
+static bool is_over(const ad_exported *l) {
+    struct pollfd end = {.fd = l->lease.fd, .events = POLLRDHUP};
+    return poll(&end, 1, 0) == 1;
+}
+
+/* Who has it in the other way would not see it move. */
+static bool is_out_otherwise(const ad_worker *w, const ad_shared *m, bool plain) {
+    const ad_exported *l = m ? w->sharing->out : NULL;
+    while (l && (l->shared != m || l->plain == plain || is_over(l))) l = l->next;
+    return l;
+}
+
+/* Whoever gets the memory may write it, so it must be nobody's snapshot, and his whose slab it is. */
+static int check(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
+    const char *whose = b->home && b->block.slab ? s->principal : NULL;
+    if (b->readonly)
+        return ad__fault(fault, AD_E_VALUE, "export: the array is read-only, and who gets its memory could write it");
+    if (b->import)
+        return ad__fault(fault, AD_E_VALUE, "export: the array is memory of its program: export a copy of it");
+    if (b->shared) whose = ad__shared_owner(b->shared);
+    if (!whose) return ad__fault(fault, AD_E_VALUE, "export: the array has no elements");
+    if (strcmp(whose, s->principal))
+        return ad__fault(fault, AD_E_VALUE, "export: the array lies in memory of %s: export a copy of it", whose);
+    if (is_out_otherwise(s->worker, b->shared, plain))
+        return ad__fault(fault, AD_E_VALUE,
+                         "export: programs have the array's memory by %s, so it cannot be had by %s "
+                         "as well: export a copy of it",
+                         plain ? "a descriptor" : "a handle", plain ? "a handle" : "a descriptor");
+    const char *who = s->principal;
+    uint64_t n = 0;
+    for (const ad_exported *l = s->worker->sharing->out; l; l = l->next) n += !strcmp(l->principal, who);
+    if (n < AD_LEASES) return 0;
+    return ad__fault(fault, AD_E_LIMIT, "export: %s has %d exports, as many as it may have at a time", who, AD_LEASES);
+}
+
+/* The elements move to memory that nothing else has been in. All holders mean that from now on; the old memory goes
+ * back in the order of its own stream. */
+static int move_apart(ad_session *s, ad_lane *lane, ad_shared *m, bool plain, ad_fault *fault) {
+    const ad_backend *backend = s->worker->backend;
+    ad_block own, old = m->block;
+    int status = ad__quota_take_apart(s, m->home, m->size, plain, &own, fault);
+    if (status) return status;
+    status = backend->move(lane->stream, own.address, m->address, m->size, fault);
+    if (status) {
+        ad__memory_give(m->home->estate, &own);
+        return ad__session_status(s, status, fault);
+    }
+    if (lane != m->home) ad__shared_home_waits(backend, m->home, lane);
+    ad__memory_charge(&own, old.payer);
+    m->block = own;
+    m->address = own.address;
+    for (ad_buffer *b = m->buffers; b; b = b->next_holder) b->address = own.address;
+    if (s->survival.late && (status = backend->stream_wait(lane->stream, fault)))
+        return ad__session_status(s, status, fault);
+    ad__survival_moved(s->worker, m);
+    if (!s->survival.late || !ad__survival_park(s, m->home->estate, &old, NULL)) ad__memory_give(m->home->estate, &old);
+    return 0;
+}
+
+/* Nothing but the elements is to be seen in their slab. */
+static int set_apart(ad_session *s, ad_lane *lane, ad_shared *m, bool plain, ad_fault *fault) {
+    const ad_backend *backend = s->worker->backend;
+    if (!ad__memory_is_apart(&m->block) || ad__memory_is_plain(&m->block) != plain)
+        return move_apart(s, lane, m, plain, fault);
+    uint64_t behind = m->block.size - m->size;
+    if (!behind || ad__memory_is_exposed(&m->block)) return 0;
+    return ad__session_status(s, backend->zero(lane->stream, (char *)m->address + m->size, behind, fault), fault);
+}
+
+/* The lane waits for whoever has written, or reads, what is about to move or to be handed out. */
+static int order(ad_session *s, ad_lane *lane, ad_buffer *b, bool plain, ad_fault *fault) {
+    int status = ad__lane_uses(s, lane, b, true, fault);
+    if (!status) status = set_apart(s, lane, b->shared, plain, fault);
+    if (!status) status = ad__session_enqueued(s, lane, fault);
+    return status;
+}
+
+/* ---- the request ---- */
+
+/* Another worker must know for good that others may write there. If this one is killed before all holders have that in
+ * a state, the export is executed again, as it is not answered before. */
+static void write_down(ad_worker *w, ad_shared *m) {
+    for (ad_buffer *b = m->buffers; b; b = b->next_holder) ad__survival_touch(b->holder, b);
+    ad__capabilities_moved(w, m);
+    ad__names_moved(w, m);
+}
+
+/* What the buffer means, held by a lease, in a slab of its own. */
+static int hold(ad_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
+    int status = b->shared && !b->shared->common && b->shared->holders > 1 ? ad__shared_detach(s, b, fault) : 0;
+    if (status) return status;
+    ad_shared *m = ad__shared_of(s, b);
+    if (!m) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    const bool common = m->common;
+    ad__shared_hold(m, s->principal);
+    m->common = true;
+    status = order(s, b->home, b, l->plain, fault);
+    if (!status) {
+        ad__memory_expose(&m->block);
+        write_down(s->worker, m);
+        l->shared = m;
+        return 0;
+    }
+    m->common = common;
+    ad__shared_release(s->worker, m, s->principal);
+    return status;
+}
+
+/* Takes fd over. */
+static int begin(ad_session *s, ad_buffer *b, int fd, bool plain, ad_fault *fault) {
+    ad_sharing *all = s->worker->sharing;
+    ad_exported *l = NULL;
+    int status = ad__is_stream_socket(fd) ? check(s, b, plain, fault)
+                                          : ad__fault(fault, AD_E_VALUE, "export: the descriptor is no Unix socket");
+    if (!status && !(l = ad__os.calloc(1, sizeof *l))) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    if (!status) {
+        l->plain = plain;
+        status = hold(s, b, l, fault);
+    }
+    if (status) {
+        free(l);
+        close(fd);
+        return status;
+    }
+    l->lease = (ad_lease){.fd = fd, .over = over};
+    l->id = ++all->exported_so_far;
+    l->importer = maker_of(fd);
+    memcpy(l->principal, s->principal, sizeof l->principal);
+    link_export(s->worker, l);
+    s->exporting = l;
+    return 0;
+}
+
+/* All that came before is complete: the descriptor, or the handle, goes to who waits for it. */
+static int hand_over(ad_session *s, ad_exported *l, uint64_t request, ad_fault *fault) {
+    _Static_assert(AD_SLAB_HANDLE == AD_EXPORT_MESSAGE, "a handle is the message");
+    uint8_t message[AD_EXPORT_MESSAGE] = {0};
+    const ad_shared *m = l->shared;
+    const ad_gpu *gpu = m->home->gpu;
+    int status = l->plain ? ad__memory_handle(m->home->estate, &m->block, message, fault) : 0;
+    if (status) return status;
+    if (ad__fdpass_send(l->lease.fd, message, sizeof message, ad__memory_descriptor(&m->block)) !=
+        (ssize_t)sizeof message)
+        return ad__fault(fault, AD_E_SYSTEM, "export: the descriptor could not be passed: %s", strerror(errno));
+    if ((status = ad__lease_watch(s->worker, &l->lease, fault))) return status;
+    ad__log(AD_LOG_DEBUG, "export begins", "lease=%lu session=%lu principal=%s bytes=%lu importer=%u", l->id, s->id,
+            s->principal, m->size, l->importer);
+    const ad_scalar values[] = {{.kind = AD_SCALAR_INT, .as.i = (int64_t)m->block.size},
+                                {.kind = AD_SCALAR_INT, .as.i = gpu->index},
+                                {.kind = AD_SCALAR_INT, .as.i = (int64_t)l->id}};
+    ad__reply_text(s, request, 3, values, gpu->info.id, strlen(gpu->info.id));
+    return 0;
+}
+
+void ad__exports_end(ad_session *s) {
+    if (s->exporting) end(s->worker, s->exporting);
+    s->exporting = NULL;
+}
+
+/* The descriptor that came with the message is taken off whatever becomes of it, or the next one would get it. */
+static int start(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fault) {
+    uint64_t number;
+    int fd = ad__descriptors_take(&s->windows.descriptors, &number);
+    if (fd < 0)
+        return ad__fault(fault, AD_E_VALUE, "export: no descriptor came with it, for which it takes a Unix socket");
+    ad__survival_passed(s, number);
+    int status = fault->code;
+    if (!status && !(s->grants.may & AD_GRANT_EXPORTS))
+        status = ad__fault(fault, AD_E_DENIED, "export: %s may not hand arrays out of the server (grant exports)",
+                           s->principal);
+    if (!status && m->u[2] & ~(uint64_t)AD_EXPORT_HANDLE)
+        status = ad__fault(fault, AD_E_VALUE, "export: there are no flags %" PRIu64, m->u[2]);
+    if (!status && !b->poison) return begin(s, b, fd, m->u[2] & AD_EXPORT_HANDLE, fault);
+    close(fd);
+    return status;
+}
+
+/* The client has it anyway, and needs to know only that all that came before is complete. */
+static bool tell_own(ad_session *s, const ad_message *m) {
+    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    if (!ad__session_poll(s)) return false;
+    uint64_t number;
+    int fd = ad__descriptors_take(&s->windows.descriptors, &number);
+    if (fd >= 0) {
+        close(fd);
+        ad__survival_passed(s, number);
+    }
+    ad__reply_ints(s, m->u[0], 3, (int64_t[]){0, 0, 0});
+    return true;
+}
+
+bool ad__export(ad_session *s, const ad_message *m) {
+    ad_fault fault = {0};
+    int status = 0;
+    if (!s->exporting) {
+        bool waiting = false;
+        if (!ad__survival_counts(s)) return false;
+        ad_buffer *b = ad__shared_buffer(s, m->u[1], "export", &waiting, &fault);
+        if (waiting) return false;
+        if (b && ad__beside_holds(b->shared)) { /* which may be about to move */
+            ad__session_await(s, AD_WAIT_BESIDE, NULL, NULL);
+            return false;
+        }
+        if (b && b->import && !b->poison && !m->u[2]) return tell_own(s, m);
+        status = start(s, m, b, &fault);
+        if (!status && b->poison) {
+            ad__reply_fail(s, m->u[0], b->poison);
+            return true;
+        }
+        if (!status) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+        if (!status && !ad__session_poll(s)) return false;
+    }
+    if (s->exporting) status = hand_over(s, s->exporting, m->u[0], &fault);
+    if (status) ad__exports_end(s);
+    s->exporting = NULL;
+    if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);
+    return true;
+}

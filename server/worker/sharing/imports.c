@@ -1,0 +1,325 @@
+#include "server/worker/sharing/imports.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/common/fdpass.h"
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/sharing/leases.h"
+#include "server/worker/memory/quota.h"
+#include "server/worker/sharing/sharing.h"
+
+/* Memory of a client that is mapped here. */
+typedef struct ad_allocation ad_allocation;
+struct ad_allocation {
+    ad_allocation *next, **link; /* the session's */
+    ad_session *session;
+    uint64_t number; /* the client's */
+    ad_gpu *gpu;
+    ad_slab_map map;
+    bool plain; /* by a handle */
+    uint64_t users;
+    ad_buffer order; /* has no memory: only when lanes have used any of it */
+};
+
+/* A piece of it. */
+struct ad_import {
+    ad_lease lease;
+    ad_import *next, **link; /* the worker's */
+    ad_allocation *of;
+    uint64_t offset, size;
+    bool leaving;     /* its buffer has gone, ... */
+    ad_event *passed; /* ... and this is when its stream has */
+};
+
+ad_buffer *ad__import_order(const ad_buffer *b) { return &b->import->of->order; }
+
+bool ad__imports_meet(const ad_buffer *a, const ad_buffer *b, int64_t *distance) {
+    if (!a || !b || !a->import || !b->import || a->import->of != b->import->of) return false;
+    *distance = (int64_t)(b->import->offset - a->import->offset);
+    return true;
+}
+
+int ad__import_check_write(const ad_buffer *b, ad_fault *fault) {
+    if (!b->import || !b->readonly) return 0;
+    return ad__fault(fault, AD_E_VALUE, "buffer %" PRIu64 " is read-only, as its program wants it", b->id);
+}
+
+/* ---- allocations ---- */
+
+static ad_allocation *find(const ad_session *s, uint64_t number) {
+    ad_allocation *a = s->allocations;
+    while (a && a->number != number) a = a->next;
+    return a;
+}
+
+/* What is used beside others in a worker must not go with a client. */
+static int check_handle(const ad_session *s, ad_fault *fault) {
+    if (!s->worker->shared) return 0;
+    return ad__fault(fault, AD_E_DENIED,
+                     "import: memory that has only a handle is taken where a user has a worker to himself (option "
+                     "domains, grant kernels)");
+}
+
+static int map(ad_session *s, ad_gpu *gpu, const uint8_t handle[AD_SLAB_HANDLE], int fd, uint64_t size,
+               ad_slab_map *out, ad_fault *fault) {
+    const ad_backend *backend = s->worker->backend;
+    int status = fd < 0 ? backend->slab_import(gpu->device, handle, out, fault)
+                        : backend->slab_attach(gpu->device, fd, size, out, fault);
+    return ad__session_status(s, status, fault);
+}
+
+/* fd: its descriptor, or -1: there is a handle. */
+static int open_allocation(ad_session *s, ad_lane *lane, const ad_message *m, const uint8_t *handle, int fd,
+                           ad_allocation **out, ad_fault *fault) {
+    int status = fd < 0 ? check_handle(s, fault) : 0;
+    if (status) return status;
+    ad_allocation *a = ad__os.calloc(1, sizeof *a);
+    if (!a) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    if ((status = map(s, lane->gpu, handle, fd, m->u[4], &a->map, fault))) {
+        free(a);
+        return status;
+    }
+    a->session = s;
+    a->number = m->u[3];
+    a->gpu = lane->gpu;
+    a->plain = fd < 0;
+    a->order.home = lane;
+    a->next = s->allocations;
+    a->link = &s->allocations;
+    if (a->next) a->next->link = &a->next;
+    s->allocations = a;
+    *out = a;
+    return 0;
+}
+
+static void leave_allocation(ad_worker *w, ad_allocation *a) {
+    if (--a->users) return;
+    *a->link = a->next;
+    if (a->next) a->next->link = a->link;
+    w->backend->slab_close(a->gpu->device, &a->map);
+    free(a);
+}
+
+/* ---- the end ---- */
+
+/* The client may do with the memory what it likes. */
+static void let_go(ad_worker *w, ad_import *i) {
+    ad__log(AD_LOG_DEBUG, "import ends", "session=%lu principal=%s bytes=%lu", i->of->session->id,
+            i->of->session->principal, i->size);
+    *i->link = i->next;
+    if (i->next) i->next->link = i->link;
+    w->sharing->imports--;
+    w->sharing->imported -= i->size;
+    if (i->passed) w->backend->event_close(i->passed);
+    leave_allocation(w, i->of);
+    shutdown(i->lease.fd, SHUT_RDWR); /* arrayd may have the socket, too */
+    ad__lease_close(w, &i->lease);
+    free(i);
+}
+
+/* Its client has gone, or does not keep what it has promised. */
+static void client_gone(ad_worker *w, ad_lease *l) {
+    const ad_import *i = (ad_import *)l;
+    ad_session *s = i->of->session;
+    (void)w;
+    if (i->leaving) return;
+    ad__log(AD_LOG_WARN, "session ended", "session=%lu principal=%s why=%s", s->id, s->principal,
+            "the memory of an imported array goes with its client, who has closed its lease");
+    ad__engine_end(s);
+}
+
+static bool is_passed(const ad_worker *w, const ad_import *i) {
+    return !i->passed || w->backend->event_done(i->passed, NULL) != 0;
+}
+
+bool ad__imports_settle(ad_worker *w) {
+    bool all = true;
+    for (ad_import *i = w->sharing->in, *next; i; i = next) {
+        next = i->next;
+        if (!i->leaving) continue;
+        if (is_passed(w, i)) let_go(w, i);
+        else all = false;
+    }
+    return all;
+}
+
+static void mark(ad_worker *w, ad_import *i, const ad_lane *home) {
+    const ad_backend *backend = w->backend;
+    if (backend->event_open(home->gpu->device, false, &i->passed, NULL)) i->passed = NULL;
+    if (i->passed && !backend->event_record(i->passed, home->stream, NULL)) return;
+    backend->stream_wait(home->stream, NULL);
+    if (i->passed) backend->event_close(i->passed);
+    i->passed = NULL;
+}
+
+void ad__import_gone(ad_session *s, ad_buffer *b) {
+    ad_import *i = b->import;
+    ad__quota_leave(b->home, AD_USE_IMPORT, i->size);
+    if (s->worker->backend->asynchronous && !s->dropping) {
+        ad__lane_frees(s, b, NULL);
+        mark(s->worker, i, b->home);
+    }
+    b->import = NULL;
+    i->leaving = true;
+    if (is_passed(s->worker, i)) let_go(s->worker, i);
+    else ad__sharing_due_soon(s->worker);
+}
+
+void ad__imports_end(ad_session *s) {
+    for (ad_import *i = s->worker->sharing->in, *next; i; i = next) {
+        next = i->next;
+        if (i->of->session == s) let_go(s->worker, i);
+    }
+}
+
+/* ---- the request ---- */
+
+/* What the client has laid ready on the socket. */
+static int receive(int fd, bool plain, uint8_t message[AD_IMPORT_MESSAGE], int *memory, ad_fault *fault) {
+    *memory = -1;
+    if (!ad__is_stream_socket(fd)) return ad__fault(fault, AD_E_VALUE, "import: the descriptor is no Unix socket");
+    ssize_t n = ad__fdpass_receive(fd, message, AD_IMPORT_MESSAGE, memory);
+    if (n == AD_IMPORT_MESSAGE && (*memory >= 0) != plain && *memory != AD_FD_LOST) return 0;
+    if (*memory == AD_FD_LOST) return ad__fault(fault, AD_E_SYSTEM, "import: this process has too many descriptors");
+    return ad__fault(fault, AD_E_VALUE, "import: no %s lay ready on its socket", plain ? "handle" : "descriptor");
+}
+
+static int check(const ad_session *s, const ad_message *m, ad_fault *fault) {
+    const uint64_t whole = m->u[4], offset = m->u[5], size = m->u[6];
+    if (m->u[2] & ~(uint64_t)(AD_IMPORT_HANDLE | AD_IMPORT_READONLY))
+        return ad__fault(fault, AD_E_VALUE, "import: there are no flags %" PRIu64, m->u[2]);
+    if (!size || whole > INT64_MAX || offset > whole || size > whole - offset)
+        return ad__fault(fault, AD_E_EXTENT,
+                         "import: %" PRIu64 " bytes at %" PRIu64 " are no piece of an allocation of %" PRIu64 " bytes",
+                         size, offset, whole);
+    if (offset % AD_IMPORT_ALIGN)
+        return ad__fault(fault, AD_E_VALUE, "import: the offset, %" PRIu64 ", is no multiple of %u", offset,
+                         AD_IMPORT_ALIGN);
+    uint64_t n = 0;
+    for (const ad_import *i = s->worker->sharing->in; i; i = i->next)
+        n += !strcmp(i->of->session->principal, s->principal);
+    if (n < AD_LEASES) return 0;
+    return ad__fault(fault, AD_E_LIMIT, "import: %s has %d imports, as many as it may have at a time", s->principal,
+                     AD_LEASES);
+}
+
+static bool is_named(const ad_gpu *gpu, const ad_string *id) {
+    return gpu && strlen(gpu->info.id) == id->size && !memcmp(gpu->info.id, id->data, id->size);
+}
+
+/* A lane of the device with that id: the current one if it is of that. */
+static ad_lane *find_lane(ad_session *s, const ad_string *id, ad_fault *fault) {
+    ad_lane *lane = ad__lane_current(s, fault);
+    if (!lane || is_named(lane->gpu, id)) return lane;
+    for (int i = 0; i < s->worker->devices && i < AD_DEVICES; i++) {
+        ad_fault other = {0};
+        if (is_named(ad__session_gpu(s, (uint64_t)i, &other), id)) return ad__lane_find(s, (uint64_t)i, fault);
+    }
+    ad__fault(fault, AD_E_VALUE, "import: the server uses no device %.*s", (int)id->size, id->data);
+    return NULL;
+}
+
+/* The allocation that it is a piece of, mapped by now. */
+static int find_allocation(ad_session *s, ad_lane *lane, const ad_message *m, const uint8_t *handle, int memory,
+                           ad_allocation **out, ad_fault *fault) {
+    ad_allocation *a = find(s, m->u[3]);
+    int status = a ? 0 : open_allocation(s, lane, m, handle, memory, &a, fault);
+    if (status) return status;
+    a->users++;
+    *out = a;
+    if (a->gpu == lane->gpu && m->u[5] <= a->map.size && m->u[6] <= a->map.size - m->u[5]) return 0;
+    leave_allocation(s->worker, a);
+    return ad__fault(fault, AD_E_EXTENT,
+                     "import: allocation %" PRIu64 " has not so many bytes, or is of another device", m->u[3]);
+}
+
+static void link_import(ad_worker *w, ad_import *i) {
+    ad_sharing *all = w->sharing;
+    i->link = &all->in;
+    i->next = all->in;
+    if (i->next) i->next->link = &i->next;
+    all->in = i;
+    all->imports++;
+    all->imported += i->size;
+}
+
+static int make(ad_session *s, ad_lane *lane, ad_import *i, const ad_message *m, ad_fault *fault) {
+    ad_buffer *b;
+    int status = ad__quota_adopt(s, lane, AD_USE_IMPORT, i->size, fault);
+    if (status) return status;
+    if ((status = ad__buffers_add(&s->buffers, m->u[1], &b, fault))) {
+        ad__quota_leave(lane, AD_USE_IMPORT, i->size);
+        return status;
+    }
+    b->import = i;
+    b->address = (char *)i->of->map.base + i->offset;
+    b->size = i->size;
+    b->home = lane;
+    b->readonly = m->u[2] & AD_IMPORT_READONLY;
+    s->buffer_bytes += b->size;
+    ad__survival_touch(s, b);
+    return 0;
+}
+
+/* fd is taken over, also on failure. */
+static int take_in(ad_session *s, const ad_message *m, int fd, ad_lane **lane, ad_fault *fault) {
+    uint8_t message[AD_IMPORT_MESSAGE];
+    int memory = -1, received = receive(fd, m->u[2] & AD_IMPORT_HANDLE, message, &memory, fault),
+        status = check(s, m, fault);
+    ad_import *i = NULL;
+    _Static_assert(AD_SLAB_HANDLE == AD_IMPORT_MESSAGE, "a handle is the message");
+    if (!status) status = received;
+    if (!status && !(*lane = find_lane(s, &m->s[0], fault))) status = fault->code;
+    if (!status && !(i = ad__os.calloc(1, sizeof *i))) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    if (!status) status = find_allocation(s, *lane, m, message, memory, &i->of, fault);
+    if (memory >= 0) close(memory);
+    if (status) {
+        free(i);
+        close(fd);
+        return status;
+    }
+    i->lease = (ad_lease){.fd = fd, .over = client_gone};
+    i->offset = m->u[5];
+    i->size = m->u[6];
+    link_import(s->worker, i);
+    if (i->of->plain) status = ad__lease_watch(s->worker, &i->lease, fault);
+    if (!status) status = make(s, *lane, i, m, fault);
+    if (status) let_go(s->worker, i);
+    return status;
+}
+
+/* Another worker has said that it is there, and the memory went with that one. */
+static void leave_lost(ad_session *s, uint64_t id) {
+    ad_fault why = {0};
+    ad_buffer *b;
+    if (ad__buffers_add(&s->buffers, id, &b, &why)) return;
+    ad__fault(&why, AD_E_DEVICE_LOST, AD_IMPORT_LOST);
+    b->poison = ad__poison_new(&why, 0, "");
+    ad__survival_touch(s, b);
+}
+
+void ad__import(ad_session *s, const ad_message *m) {
+    ad_fault fault = {0};
+    ad_lane *lane = NULL;
+    uint64_t number;
+    int fd = ad__descriptors_take(&s->windows.descriptors, &number), status;
+    if (fd < 0) {
+        status = ad__fault(&fault, AD_E_VALUE, "import: no descriptor came with it, for which it takes a Unix socket");
+    } else {
+        ad__survival_passed(s, number);
+        status = take_in(s, m, fd, &lane, &fault);
+    }
+    if (status && s->survival.silent) leave_lost(s, m->u[1]);
+    if (status) {
+        ad__reply_fault(s, m->u[0], status, &fault);
+        return;
+    }
+    ad__log(AD_LOG_DEBUG, "import begins", "session=%lu principal=%s bytes=%lu", s->id, s->principal, m->u[6]);
+    ad__reply_ints(s, m->u[0], 1, (int64_t[]){lane->gpu->index});
+}

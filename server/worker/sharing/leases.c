@@ -1,0 +1,53 @@
+#include "server/worker/sharing/leases.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "server/worker/sharing/sharing.h"
+
+int ad__lease_watch(ad_worker *w, ad_lease *l, ad_fault *fault) {
+    struct epoll_event end = {.events = EPOLLRDHUP, .data.ptr = l};
+    if (!epoll_ctl(w->leases, EPOLL_CTL_ADD, l->fd, &end)) return 0;
+    return ad__fault(fault, AD_E_SYSTEM, "a lease: %s", strerror(errno));
+}
+
+/* Others may have the same socket, so that closing it would not be enough. */
+static void forget(ad_worker *w, const ad_lease *l) { epoll_ctl(w->leases, EPOLL_CTL_DEL, l->fd, NULL); }
+
+void ad__lease_close(ad_worker *w, ad_lease *l) {
+    ad_lease **at = &w->sharing->ended;
+    pthread_mutex_lock(&w->engine.lock);
+    forget(w, l);
+    while (*at && *at != l) at = &(*at)->next;
+    if (*at) *at = l->next;
+    pthread_mutex_unlock(&w->engine.lock);
+    close(l->fd);
+}
+
+/* What is seen is noted before anybody can close it. */
+void ad__leases_look(ad_worker *w) {
+    struct epoll_event event[64];
+    pthread_mutex_lock(&w->engine.lock);
+    int n = epoll_wait(w->leases, event, 64, 0);
+    for (int i = 0; i < n; i++) {
+        ad_lease *l = event[i].data.ptr;
+        forget(w, l);
+        l->next = w->sharing->ended;
+        w->sharing->ended = l;
+    }
+    pthread_mutex_unlock(&w->engine.lock);
+}
+
+static ad_lease *next(ad_worker *w) {
+    pthread_mutex_lock(&w->engine.lock);
+    ad_lease *l = w->sharing->ended;
+    if (l) w->sharing->ended = l->next;
+    pthread_mutex_unlock(&w->engine.lock);
+    return l;
+}
+
+void ad__leases_sweep(ad_worker *w) {
+    for (ad_lease *l; (l = next(w));) l->over(w, l);
+}

@@ -1,0 +1,351 @@
+/* Names: arrays that outlive their session, for whoever knows them and is allowed to. Each principal has its own. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/desc.h"
+#include "server/common/os.h"
+#include "server/common/report.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/sharing/sharing.h"
+
+#define NAME_MOST 200   /* characters of a name */
+#define GRANT_MOST 4096 /* of all who may attach it */
+
+struct ad_name {
+    ad_name *next;
+    char name[NAME_MOST + 1], principal[AD_PRINCIPAL_SIZE];
+    char *grant; /* "uid:1000,uid:1001" or "*"; "": only its own principal */
+    ad_shared *shared;
+    bool writable, column_major;
+    uint8_t dtype, ndim;
+    int64_t shape[AD_MAX_NDIM];
+    uint32_t place; /* in the ledger; 0: it is not there */
+};
+
+static ad_name **find(ad_worker *w, const char *principal, const char *name) {
+    ad_name **at = &w->sharing->names;
+    while (*at && (strcmp((*at)->name, name) || strcmp((*at)->principal, principal))) at = &(*at)->next;
+    return at;
+}
+
+static void drop(ad_worker *w, ad_name **at) {
+    ad_name *n = *at;
+    *at = n->next;
+    w->sharing->published--;
+    if (w->ledger) ad__ledger_release(w->ledger, n->place);
+    ad__shared_release(w, n->shared, n->principal);
+    free(n->grant);
+    free(n);
+}
+
+uint64_t ad__names_holding(const ad_worker *w, const ad_shared *shared, const char **who) {
+    uint64_t count = 0;
+    for (const ad_name *n = w->sharing->names; n; n = n->next) {
+        if (n->shared != shared) continue;
+        if (!*who) *who = n->principal;
+        count += !strcmp(n->principal, *who);
+    }
+    return count;
+}
+
+/* ---- checks ---- */
+
+static bool is_plain(const char *text, size_t size, const char *more) {
+    for (size_t i = 0; i < size; i++) {
+        char c = text[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!letter && (!c || !strchr(more, c))) return false;
+    }
+    return true;
+}
+
+/* A field as a string. Both kinds are short, and printed in errors and lists: so there is nothing odd in them. */
+static int take_text(const ad_string *from, size_t most, const char *more, const char *what, char *out,
+                     ad_fault *fault) {
+    if (from->size > most) return ad__fault(fault, AD_E_VALUE, "%s has more than %zu characters", what, most);
+    if (!is_plain(from->data, from->size, more))
+        return ad__fault(fault, AD_E_VALUE, "%s may have letters, digits and \"%s\" only", what, more);
+    memcpy(out, from->data, from->size);
+    out[from->size] = 0;
+    return 0;
+}
+
+static int take_name(const ad_string *from, char *out, ad_fault *fault) {
+    if (!from->size) return ad__fault(fault, AD_E_VALUE, "a name must not be empty");
+    return take_text(from, NAME_MOST, "._-/", "a name", out, fault);
+}
+
+/* Names show whole buffers and nothing else, so that nobody gets bytes that were not meant. */
+static int check_view(const ad_desc *d, const ad_buffer *b, ad_fault *fault) {
+    int64_t count = 0;
+    int status = ad__desc_check(d, (int64_t)b->size, "publish", fault);
+    if (!status) status = ad__shape_count(d->ndim, d->shape, d->dtype, &count, fault);
+    if (status) return status;
+    bool whole = d->offset == 0 && (uint64_t)count * ad__dtypes[d->dtype].size == b->size;
+    if (whole && (ad__is_contiguous(d) || ad__is_f_contiguous(d))) return 0;
+    return ad__fault(fault, AD_E_VALUE, "publish: the array is a view of a part of its buffer");
+}
+
+/* ---- publishing ---- */
+
+static int make(ad_session *s, const ad_message *m, ad_buffer *b, ad_name **out, ad_fault *fault) {
+    const ad_desc *d = &m->operand.desc;
+    char grant[GRANT_MOST + 1];
+    ad_name *n = ad__os.calloc(1, sizeof *n);
+    if (!n) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    int status = take_name(&m->s[0], n->name, fault);
+    if (!status) status = take_text(&m->s[1], GRANT_MOST, "._-:,*", "a list of principals", grant, fault);
+    if (!status) status = check_view(d, b, fault);
+    if (!status && !(n->grant = ad__os.malloc(strlen(grant) + 1)))
+        status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    if (status) {
+        free(n);
+        return status;
+    }
+    strcpy(n->grant, grant);
+    memcpy(n->principal, s->principal, sizeof n->principal);
+    n->writable = m->u[1] != 0;
+    n->column_major = !ad__is_contiguous(d);
+    n->dtype = d->dtype;
+    n->ndim = d->ndim;
+    memcpy(n->shape, d->shape, d->ndim * sizeof *n->shape);
+    *out = n;
+    return 0;
+}
+
+/* What the name shows. One to be written must be nobody's snapshot. */
+static int hold(ad_session *s, ad_buffer *b, ad_name *n, ad_fault *fault) {
+    ad_shared *shared = b->shared;
+    if (n->writable && b->readonly)
+        return ad__fault(fault, AD_E_VALUE, "publish: the array is read-only, so others cannot be let write it");
+    if (n->writable && b->import)
+        return ad__fault(fault, AD_E_VALUE,
+                         "publish: the array is memory of its program, and others could be let write a copy only: "
+                         "publish that");
+    int status = n->writable && shared && !shared->common ? ad__shared_detach(s, b, fault) : 0;
+    if (status) return status;
+    if (!(shared = ad__shared_give(s, b, fault))) return fault->code;
+    if (n->writable) shared->common = true;
+    ad__survival_touch(s, b);
+    n->shared = shared;
+    return 0;
+}
+
+static int check_room(ad_session *s, const ad_name *n, ad_fault *fault) {
+    uint64_t most = s->worker->config.published, own = s->grants.names, has = 0;
+    if (*find(s->worker, n->principal, n->name)) return 0;
+    for (const ad_name *other = s->worker->sharing->names; other && own; other = other->next)
+        has += !strcmp(other->principal, s->principal);
+    if (own && has >= own)
+        return ad__fault(fault, AD_E_LIMIT,
+                         "publish: %s has %" PRIu64
+                         " names, as many as it may have (grant names=N in the file of option principals or "
+                         "tokens, or option published-each)",
+                         s->principal, has);
+    if (s->worker->sharing->published < most) return 0;
+    return ad__fault(fault, AD_E_LIMIT,
+                     "publish: there are %" PRIu64 " names, and no more are allowed (option published)", most);
+}
+
+static void write_down(ad_worker *w, ad_name *n) {
+    size_t size = strlen(n->grant) + 1;
+    ad_ledger_holder *h = w->ledger ? ad__ledger_alloc(w->ledger, sizeof *h) : NULL;
+    uint64_t *grant = h ? ad__ledger_alloc(w->ledger, sizeof *grant + size) : NULL;
+    if (!grant) {
+        if (h) ad__ledger_free(w->ledger, h);
+        return;
+    }
+    *grant = size;
+    memcpy(grant + 1, n->grant, size);
+    *h = (ad_ledger_holder){.is_name = 1,
+                            .memory = ad__survival_memory(w, n->shared),
+                            .grant = ad__ledger_at(w->ledger, grant),
+                            .writable = n->writable,
+                            .column_major = n->column_major,
+                            .dtype = n->dtype,
+                            .ndim = n->ndim};
+    memcpy(h->who, n->principal, sizeof h->who);
+    memcpy(h->name, n->name, sizeof n->name);
+    memcpy(h->shape, n->shape, sizeof h->shape);
+    n->place = ad__ledger_hold(w->ledger, h);
+}
+
+void ad__names_moved(ad_worker *w, const ad_shared *shared) {
+    for (ad_name *n = w->sharing->names; n && w->ledger; n = n->next) {
+        uint32_t before = n->place;
+        if (n->shared != shared) continue;
+        write_down(w, n);
+        ad__ledger_release(w->ledger, before);
+    }
+}
+
+static void add(ad_worker *w, ad_name *n) {
+    n->next = w->sharing->names;
+    w->sharing->names = n;
+    w->sharing->published++;
+    write_down(w, n);
+}
+
+int ad__name_restore(ad_worker *w, const ad_ledger_holder *h, const char *grant, ad_shared *shared) {
+    ad_name *n = ad__os.calloc(1, sizeof *n);
+    if (!n || !(n->grant = ad__os.malloc(strlen(grant) + 1))) {
+        free(n);
+        return AD_E_MEMORY;
+    }
+    strcpy(n->grant, grant);
+    memcpy(n->principal, h->who, sizeof n->principal - 1);
+    memcpy(n->name, h->name, sizeof n->name - 1);
+    n->writable = h->writable;
+    n->column_major = h->column_major;
+    n->dtype = h->dtype < AD_NDTYPE ? h->dtype : 0;
+    n->ndim = h->ndim <= AD_MAX_NDIM ? h->ndim : 0;
+    memcpy(n->shape, h->shape, sizeof n->shape);
+    n->shared = shared;
+    if (n->writable) shared->common = true;
+    ad__shared_hold(shared, n->principal);
+    add(w, n);
+    return 0;
+}
+
+int ad__publish(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
+    ad_worker *w = s->worker;
+    ad_name *n = NULL, **old;
+    if (m->u[1] > 1) return ad__fault(fault, AD_E_VALUE, "publish: 0 or 1, not %" PRIu64, m->u[1]);
+    ad_buffer *b = ad__shared_buffer(s, m->operand.desc.buffer, "publish", waiting, fault);
+    if (!b) return fault->code;
+    if (b->poison) {
+        ad__reply_fail(s, m->u[0], b->poison);
+        return 0;
+    }
+    int status = make(s, m, b, &n, fault);
+    if (status) return status;
+    status = check_room(s, n, fault);
+    if (!status) status = hold(s, b, n, fault);
+    if (status) {
+        free(n->grant);
+        free(n);
+        return status;
+    }
+    if (*(old = find(w, n->principal, n->name))) drop(w, old); /* who has attached that keeps it */
+    add(w, n);
+    ad__reply_values(s, m->u[0], 0, NULL);
+    return 0;
+}
+
+/* ---- using them ---- */
+
+static bool may_attach(const ad_session *s, const ad_name *n) {
+    size_t size = strlen(s->principal);
+    if (!strcmp(n->principal, s->principal)) return true;
+    for (const char *at = n->grant; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        size_t part = strcspn(at, ",");
+        if ((part == 1 && *at == '*') || (part == size && !memcmp(at, s->principal, size))) return true;
+    }
+    return false;
+}
+
+/* Who may not know of a name is told what it would be if there were none. */
+static ad_name **find_allowed(ad_session *s, const char *principal, const char *name, ad_fault *fault) {
+    ad_name **at = find(s->worker, *principal ? principal : s->principal, name);
+    if (*at && may_attach(s, *at)) return at;
+    ad__fault(fault, AD_E_NAME, "nothing is published as %s by %s", name, *principal ? principal : s->principal);
+    return NULL;
+}
+
+int ad__attach_name(ad_session *s, const ad_message *m, ad_fault *fault) {
+    char principal[AD_PRINCIPAL_SIZE], name[NAME_MOST + 1];
+    int64_t values[6 + AD_MAX_NDIM];
+    int status = take_text(&m->s[0], sizeof principal - 1, "._-:", "a principal", principal, fault);
+    if (!status) status = take_name(&m->s[1], name, fault);
+    if (status) return status;
+    ad_name **at = find_allowed(s, principal, name, fault);
+    if (!at) return fault->code;
+    const ad_name *n = *at;
+    status = ad__shared_join(s, n->shared, m->u[1], !n->writable, fault);
+    if (status) return status;
+    values[0] = (int64_t)n->shared->size;
+    values[1] = n->writable;
+    values[2] = n->shared->home ? n->shared->home->gpu->index : 0;
+    values[3] = n->dtype;
+    values[4] = n->column_major;
+    for (int i = 0; i < n->ndim; i++) values[5 + i] = n->shape[i];
+    ad__reply_ints(s, m->u[0], 5u + n->ndim, values);
+    return 0;
+}
+
+int ad__unpublish(ad_session *s, const ad_message *m, ad_fault *fault) {
+    char name[NAME_MOST + 1];
+    int status = take_name(&m->s[0], name, fault);
+    if (status) return status;
+    ad_name **at = find_allowed(s, "", name, fault);
+    if (!at) return fault->code;
+    drop(s->worker, at);
+    ad__reply_values(s, m->u[0], 0, NULL);
+    return 0;
+}
+
+/* "name\tprincipal\twritable\tdtype\tbytes\tshape\n" */
+static void describe(ad_bytes *out, const ad_name *n) {
+    char line[NAME_MOST + AD_PRINCIPAL_SIZE + 64 + 21 * AD_MAX_NDIM];
+    int at = snprintf(line, sizeof line, "%s\t%s\t%d\t%s\t%" PRIu64 "\t", n->name, n->principal, n->writable,
+                      ad__dtypes[n->dtype].name, n->shared->size);
+    for (int i = 0; i < n->ndim; i++)
+        at += snprintf(line + at, sizeof line - (size_t)at, "%s%" PRId64, i ? "," : "", n->shape[i]);
+    ad__bytes_append(out, line, (size_t)at);
+    ad__bytes_append(out, "\n", 1);
+}
+
+static int store(ad_session *s, uint64_t id, const ad_bytes *text, ad_fault *fault) {
+    ad_buffer *b;
+    ad_lane *lane = ad__lane_current(s, fault);
+    int status = lane ? ad__buffers_add(&s->buffers, id, &b, fault) : fault->code;
+    if (status) return status;
+    status = ad__buffer_take_memory(s, lane, b, text->size, false, fault);
+    if (!status && text->size) status = ad__store(s, "names", id, 0, text->data, text->size, false, fault);
+    if (!status) return 0;
+    ad__buffer_give_memory(s, b);
+    ad__buffers_remove(&s->buffers, b);
+    return status;
+}
+
+int ad__names(ad_session *s, const ad_message *m, ad_fault *fault) {
+    ad_bytes text = AD_BYTES_INIT;
+    for (const ad_name *n = s->worker->sharing->names; n; n = n->next)
+        if (may_attach(s, n)) describe(&text, n);
+    int status = text.failed ? ad__fault(fault, AD_E_MEMORY, "out of host memory") : store(s, m->u[1], &text, fault);
+    int64_t size = (int64_t)text.size;
+    ad__bytes_free(&text);
+    if (!status) ad__reply_ints(s, m->u[0], 1, &size);
+    return status;
+}
+
+void ad__names_close(ad_worker *w) {
+    while (w->sharing->names) drop(w, &w->sharing->names);
+}
+
+void ad__names_holders(const ad_worker *w, ad_holder_visit visit, void *user) {
+    for (const ad_name *n = w->sharing->names; n; n = n->next) visit(user, n->principal, n->shared);
+}
+
+void ad__names_part(ad_worker *w, const char *principal) {
+    for (ad_name **at = &w->sharing->names; *at;)
+        if (strcmp((*at)->principal, principal)) at = &(*at)->next;
+        else drop(w, at);
+}
+
+void ad__names_each(const ad_worker *w, void (*visit)(void *user, const ad_report_name *row), void *user) {
+    for (const ad_name *n = w->sharing->names; n; n = n->next) {
+        ad_report_name row = {.bytes = n->shared->size,
+                              .device = n->shared->home ? (uint64_t)n->shared->home->gpu->index : 0,
+                              .dtype = n->dtype,
+                              .ndim = n->ndim,
+                              .writable = n->writable};
+        snprintf(row.name, sizeof row.name, "%s", n->name);
+        snprintf(row.principal, sizeof row.principal, "%s", n->principal);
+        memcpy(row.shape, n->shape, n->ndim * sizeof *n->shape);
+        visit(user, &row);
+    }
+}

@@ -1,0 +1,498 @@
+#include "server/worker/sharing/sharing.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "server/common/os.h"
+#include "server/worker/sharing/exports.h"
+#include "server/worker/sharing/imports.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/memory/quota.h"
+#include "server/worker/memory/spill/spill.h"
+
+#define LOOK 1000000 /* ns between two looks at the stream of an orphan, or of an import that leaves */
+
+static bool is_of(const ad_session *s, const ad_lane *lane) { return lane && lane->session == s; }
+
+static bool behind(const ad_worker *w, const ad_shared *m) { return w->backend->asynchronous && m->home; }
+
+const char *ad__shared_owner(const ad_shared *m) {
+    return m->home ? ad__estate_account(m->home->estate)->principal : NULL;
+}
+
+bool ad__shared_is_of(const ad_shared *m, const char *principal) {
+    const char *owner = ad__shared_owner(m);
+    return owner && !strcmp(owner, principal);
+}
+
+/* ---- holders ---- */
+
+static void link_buffer(ad_shared *m, ad_session *s, ad_buffer *b) {
+    b->shared = m;
+    b->holder = s;
+    b->seen = 0;
+    b->block.slab = NULL;
+    b->prev_holder = NULL;
+    b->next_holder = m->buffers;
+    if (m->buffers) m->buffers->prev_holder = b;
+    m->buffers = b;
+    s->shares++;
+}
+
+static void unlink_buffer(ad_shared *m, ad_buffer *b) {
+    if (b->next_holder) b->next_holder->prev_holder = b->prev_holder;
+    if (b->prev_holder) b->prev_holder->next_holder = b->next_holder;
+    else m->buffers = b->next_holder;
+    b->holder->shares--;
+    b->shared = NULL;
+}
+
+/* While a session has one lane nobody keeps count of what that does. */
+static void begin_count(ad_buffer *b) {
+    if (!b->home || b->writer) return;
+    b->writer = b->home;
+    b->written = b->home->sequence;
+    b->readers |= 1ull << b->home->slot;
+}
+
+ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
+    ad_sharing *all = s->worker->sharing;
+    if (b->shared) return b->shared;
+    ad_shared *m = ad__os.calloc(1, sizeof *m);
+    if (!m) return NULL;
+    *m = (ad_shared){.holders = 1,
+                     .paying = 1,
+                     .size = b->size,
+                     .address = b->address,
+                     .block = b->block,
+                     .home = b->block.slab ? b->home : NULL,
+                     .version = 1};
+    if (b->poison) m->poison = ad__poison_share(b->poison);
+    if (m->home) {
+        m->home->keeps++;
+        begin_count(b);
+        m->writer = b->writer;
+    }
+    s->buffer_bytes -= m->size;
+    ad__shared_pay(m, s);
+    ad__spill_remove(b);
+    link_buffer(m, s, b);
+    b->seen = m->version;
+    ad__survival_touch(s, b);
+    all->count++;
+    all->bytes += m->size;
+    return m;
+}
+
+ad_shared *ad__shared_restore(ad_worker *w, ad_lane *home, const ad_block *block, uint64_t size) {
+    ad_shared *m = ad__os.calloc(1, sizeof *m);
+    if (!m) return NULL;
+    *m = (ad_shared){.size = size, .address = block->address, .block = *block, .home = home, .version = 1};
+    home->keeps++;
+    w->sharing->count++;
+    w->sharing->bytes += size;
+    return m;
+}
+
+int ad__shared_join(ad_session *s, ad_shared *m, uint64_t id, bool readonly, ad_fault *fault) {
+    ad_buffer *b;
+    ad_lane *home = m->home ? ad__lane_find(s, (uint64_t)m->home->gpu->index, fault) : NULL;
+    if (m->home && !home) return fault->code;
+    int status = ad__buffers_add(&s->buffers, id, &b, fault);
+    if (status) return status;
+    b->size = m->size;
+    b->address = m->address;
+    b->home = b->writer = home;
+    b->written = home ? home->sequence : 0;
+    b->readonly = readonly;
+    if (m->poison) b->poison = ad__poison_share(m->poison);
+    if (!m->buffers) ad__shared_pay(m, s); /* until now it was kept for whoever comes */
+    ad__shared_hold(m, s->principal);
+    link_buffer(m, s, b);
+    ad__survival_touch(s, b);
+    return 0;
+}
+
+/* ---- the end ---- */
+
+static void watch(ad_worker *w, int64_t at) {
+    if (at < w->sharing->due) w->sharing->due = at;
+}
+
+void ad__sharing_due_soon(ad_worker *w) { watch(w, ad__os_now() + LOOK); }
+
+static void orphan_goes(ad_worker *w, ad_lane *lane) {
+    const ad_backend *backend = w->backend;
+    w->sharing->orphans--;
+    ad__estate_trim(lane->estate);
+    if (backend->asynchronous && !lane->fence && backend->event_open(lane->gpu->device, false, &lane->fence, NULL))
+        lane->fence = NULL;
+    if (lane->fence && !backend->event_record(lane->fence, lane->stream, NULL)) {
+        lane->next = w->sharing->going;
+        w->sharing->going = lane;
+        ad__sharing_due_soon(w);
+    } else {
+        backend->stream_wait(lane->stream, NULL);
+        ad__lane_close(backend, lane);
+    }
+}
+
+void ad__sharing_orphan(ad_worker *w, ad_lane *lane) {
+    lane->session = NULL;
+    ad__estate_trim(lane->estate);
+    w->sharing->orphans++;
+}
+
+static void forget(ad_worker *w, ad_shared *m) {
+    w->sharing->count--;
+    w->sharing->bytes -= m->size;
+    if (m->ready) w->backend->event_close(m->ready);
+    ad__poison_release(m->poison);
+    free(m);
+}
+
+/* Only its own session's buffer holds it: it is that one's alone again. Its lane waits for those who have left, and the
+ * session's others for that one. */
+static void dissolve(ad_worker *w, ad_shared *m) {
+    ad_buffer *b = m->buffers;
+    ad_session *s = b->holder;
+    if (m->home && !is_of(s, m->home)) return;
+    if (behind(w, m) && b->writer && !s->dropping && ad__lane_after(w->backend, m->home, b->writer, NULL)) return;
+    ad__shared_pay(m, NULL);
+    s->buffer_bytes += m->size;
+    unlink_buffer(m, b);
+    b->block = m->block;
+    if (m->home) {
+        m->home->keeps--;
+        b->home = b->writer = m->home;
+        b->written = ++m->home->sequence;
+    }
+    b->readonly = false;
+    forget(w, m);
+    if (!b->in_use) ad__spill_end(s, &b, 1);
+}
+
+void ad__shared_release(ad_worker *w, ad_shared *m, const char *principal) {
+    ad_lane *home = m->home;
+    ad__paying_release(w, m, principal);
+    if (--m->holders == 1 && m->buffers) dissolve(w, m);
+    else if (!m->holders) {
+        ad__shared_pay(m, NULL);
+        if (home) {
+            ad__memory_give(home->estate, &m->block);
+            home->keeps--;
+        }
+        forget(w, m);
+        if (home && !home->session && !home->keeps) orphan_goes(w, home);
+    }
+}
+
+/* ---- order ---- */
+
+static int record(const ad_backend *backend, ad_shared *m, ad_lane *lane, ad_fault *fault) {
+    if (m->ready && m->ready_gpu != lane->gpu) {
+        backend->event_close(m->ready);
+        m->ready = NULL;
+    }
+    int status = m->ready ? 0 : backend->event_open(lane->gpu->device, false, &m->ready, fault);
+    if (status) return status;
+    m->ready_gpu = lane->gpu;
+    status = backend->event_record(m->ready, lane->stream, fault);
+    m->recorded = !status;
+    if (!status) m->writer = NULL;
+    return status;
+}
+
+static int point(ad_session *s, ad_buffer *b, ad_fault *fault) {
+    ad_shared *m = b->shared;
+    if (!behind(s->worker, m)) return 0;
+    begin_count(b);
+    int status = ad__shared_uses(s, b->writer, b, false, fault);
+    return ad__session_status(s, status ? status : record(s->worker->backend, m, b->writer, fault), fault);
+}
+
+/* The lane waits for the last write, which another session may have made. */
+static int follow_writer(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+    const ad_backend *backend = s->worker->backend;
+    const ad_shared *m = b->shared;
+    int status = 0;
+    if (b->seen == m->version) return 0;
+    if (m->writer) status = is_of(s, m->writer) ? 0 : ad__lane_after(backend, lane, m->writer, fault);
+    else if (m->recorded) status = backend->stream_follow(lane->stream, m->ready, fault);
+    if (status) return status;
+    b->seen = m->version;
+    if (b->writer && b->writer != lane) status = ad__lane_after(backend, lane, b->writer, fault);
+    b->writer = lane; /* the other lanes of the session wait for this one */
+    b->written = lane->sequence + 1;
+    return status;
+}
+
+static int follow_users(const ad_backend *backend, ad_lane *lane, const ad_buffer *b, ad_fault *fault) {
+    ad_session *s = b->holder;
+    int status = b->writer ? ad__lane_after(backend, lane, b->writer, fault) : 0;
+    for (uint64_t left = b->readers; left && !status; left &= left - 1)
+        status = ad__lane_after(backend, lane, s->lanes[__builtin_ctzll(left)], fault);
+    return status;
+}
+
+/* The lane is about to write what others hold, or have held: it waits for them. */
+static int follow_all(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+    const ad_backend *backend = s->worker->backend;
+    ad_shared *m = b->shared;
+    int status = ad__lane_after(backend, lane, m->home, fault); /* that waits for those who have left */
+    for (const ad_buffer *other = m->buffers; other && !status; other = other->next_holder)
+        if (other->holder != s) status = follow_users(backend, lane, other, fault);
+    m->writer = lane;
+    m->recorded = false;
+    b->seen = ++m->version;
+    return status;
+}
+
+int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault) {
+    const ad_backend *backend = s->worker->backend;
+    ad_buffer own = {0};
+    uint64_t size = b->size;
+    ad_lane *lane = b->home;
+    if (size) {
+        int status = ad__buffer_take_memory(s, lane, &own, size, false, fault);
+        if (!status && backend->asynchronous) status = ad__lane_uses(s, lane, b, false, fault);
+        if (!status) status = backend->move(lane->stream, own.address, b->address, size, fault);
+        if (!status) status = ad__session_enqueued(s, lane, fault);
+        if (status) {
+            ad__buffer_give_memory(s, &own);
+            return ad__session_status(s, status, fault);
+        }
+    }
+    ad__shared_leave(s, b);
+    ad__survival_touch(s, b);
+    if (!size) return 0;
+    b->address = own.address;
+    b->block = own.block;
+    b->size = size;
+    b->home = b->writer = lane;
+    b->written = lane->sequence;
+    b->readers = 0;
+    return 0;
+}
+
+/* A copy that nobody has yet. Where it is written down that it is there, it must be. */
+static int copy_apart(ad_session *s, ad_buffer *b, ad_block *block, ad_fault *fault) {
+    const ad_backend *backend = s->worker->backend;
+    ad_lane *lane = b->home;
+    int status = ad__quota_take(s, lane, b->size, block, fault);
+    if (status) return status;
+    if (backend->asynchronous) status = ad__lane_uses(s, lane, b, false, fault);
+    if (!status) status = backend->move(lane->stream, block->address, b->address, b->size, fault);
+    if (!status) status = ad__session_enqueued(s, lane, fault);
+    if (!status && s->survival.late) status = backend->stream_wait(lane->stream, fault);
+    if (status) ad__memory_give(lane->estate, block);
+    return ad__session_status(s, status, fault);
+}
+
+static ad_shared *give_copy(ad_session *s, ad_buffer *b, ad_fault *fault) {
+    ad_block block;
+    if (copy_apart(s, b, &block, fault)) return NULL;
+    ad_shared *m = ad__shared_restore(s->worker, b->home, &block, b->size);
+    if (!m) {
+        ad__memory_give(b->home->estate, &block);
+        ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return NULL;
+    }
+    ad__shared_hold(m, s->principal);
+    if (!behind(s->worker, m) || !ad__session_status(s, record(s->worker->backend, m, b->home, fault), fault)) return m;
+    ad__shared_release(s->worker, m, s->principal);
+    return NULL;
+}
+
+ad_shared *ad__shared_give(ad_session *s, ad_buffer *b, ad_fault *fault) {
+    if (b->import && !b->poison) return give_copy(s, b, fault);
+    ad_shared *m = ad__shared_of(s, b);
+    if (!m) {
+        ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return NULL;
+    }
+    ad__shared_hold(m, s->principal);
+    if (!point(s, b, fault)) return m;
+    ad__shared_release(s->worker, m, s->principal);
+    return NULL;
+}
+
+int ad__shared_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fault *fault) {
+    if (writes && b->readonly)
+        return ad__fault(fault, AD_E_VALUE, "buffer %" PRIu64 " is read-only: it was published by somebody", b->id);
+    if (writes && !b->shared->common && b->shared->holders > 1) return ad__shared_detach(s, b, fault);
+    if (!behind(s->worker, b->shared)) return 0;
+    int status = follow_writer(s, lane, b, fault);
+    if (!status && writes) status = follow_all(s, lane, b, fault);
+    return ad__session_status(s, status, fault);
+}
+
+/* Also when its session ends the home is not idle before. */
+void ad__shared_home_waits(const ad_backend *backend, ad_lane *home, ad_lane *lane) {
+    if (ad__lane_after(backend, home, lane, NULL)) backend->stream_wait(lane->stream, NULL);
+    else if (home->session) ad__session_enqueued(home->session, home, NULL);
+}
+
+/* Memory is given back in the order of its own stream, so that one waits for the session's lanes that have used it. */
+static void leave_in_order(ad_session *s, ad_shared *m, ad_buffer *b) {
+    const ad_backend *backend = s->worker->backend;
+    uint64_t used = b->readers | (is_of(s, b->writer) ? 1ull << b->writer->slot : 0);
+    for (; used; used &= used - 1) {
+        ad_lane *lane = s->lanes[__builtin_ctzll(used)];
+        if (lane != m->home && !ad__lane_idle(lane)) ad__shared_home_waits(backend, m->home, lane);
+    }
+    if (is_of(s, m->writer) && record(backend, m, m->writer, NULL)) backend->stream_wait(m->writer->stream, NULL);
+}
+
+void ad__shared_leave(ad_session *s, ad_buffer *b) {
+    ad_shared *m = b->shared;
+    const bool parks = ad__survival_parks(s, b);
+    if (behind(s->worker, m) && !s->dropping) leave_in_order(s, m, b);
+    if (is_of(s, m->writer)) m->writer = NULL;
+    unlink_buffer(m, b);
+    b->home = s->dropping ? NULL : b->home;
+    b->readonly = false;
+    if (m->payer == s && m->buffers) ad__shared_pay(m, m->buffers->holder);
+    if (!parks || !ad__survival_park_share(s, m)) ad__shared_release(s->worker, m, s->principal);
+}
+
+/* ---- requests ---- */
+
+ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool *waiting, ad_fault *fault) {
+    ad_buffer *b = ad__buffers_find(&s->buffers, id);
+    if (!b) {
+        ad__fault(fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, what, id);
+        return NULL;
+    }
+    if (b->module) {
+        ad__fault(fault, AD_E_VALUE, "%s: buffer %" PRIu64 " is a variable of a module: share a copy of it", what, id);
+        return NULL;
+    }
+    if (ad__verdicts_of(s, b)) {
+        ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+        if ((*waiting = !ad__session_poll(s))) return NULL;
+    }
+    const bool moved = b->is_moved;
+    int status = ad__spill_begin(s, b->home, &b, 1, fault);
+    ad__spill_end(s, &b, 1);
+    if (!status && moved) status = ad__spill_arrive(s, fault);
+    return status ? NULL : b;
+}
+
+int ad__sharing_op(ad_session *s, const ad_message *m, ad_fault *fault) {
+    if (m->opcode == AD_REQ_FORK) return ad__fork(s, m, fault);
+    ad__capability_revoke(s, m);
+    return 0;
+}
+
+/* Names and capabilities are for those who may have them; to attach, a capability is enough by itself. */
+static int may(const ad_session *s, const ad_message *m, ad_fault *fault) {
+    if (m->opcode == AD_REQ_ATTACH) return 0;
+    if (m->opcode == AD_REQ_SHARE) {
+        if (s->grants.may & AD_GRANT_EXPORTS) return 0;
+        return ad__fault(fault, AD_E_DENIED, "share: %s may not hand arrays to other sessions (grant exports)",
+                         s->principal);
+    }
+    if (s->grants.may & AD_GRANT_NAMES) return 0;
+    return ad__fault(fault, AD_E_DENIED, "%s: %s may not publish arrays or look them up (grant names)", m->row->name,
+                     s->principal);
+}
+
+bool ad__sharing_ask(ad_session *s, const ad_message *m) {
+    ad_fault fault = {0};
+    bool waiting = false;
+    int status = may(s, m, &fault);
+    if (status) {
+        ad__reply_fault(s, m->u[0], status, &fault);
+        return true;
+    }
+    /* Others are to have what counts. */
+    if (!ad__survival_counts(s)) return false;
+    switch (m->opcode) {
+    case AD_REQ_SHARE: status = ad__capability_share(s, m, &waiting, &fault); break;
+    case AD_REQ_ATTACH: status = ad__capability_attach(s, m, &fault); break;
+    case AD_REQ_PUBLISH: status = ad__publish(s, m, &waiting, &fault); break;
+    case AD_REQ_ATTACH_NAME: status = ad__attach_name(s, m, &fault); break;
+    case AD_REQ_UNPUBLISH: status = ad__unpublish(s, m, &fault); break;
+    case AD_REQ_NAMES: status = ad__names(s, m, &fault); break;
+    default: status = ad__ask_unsupported(m, &fault); break;
+    }
+    if (waiting) return false;
+    if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);
+    return true;
+}
+
+/* ---- the whole ---- */
+
+int ad__sharing_open(ad_worker *w) {
+    w->sharing = ad__os.calloc(1, sizeof *w->sharing);
+    if (!w->sharing) return AD_E_MEMORY;
+    w->sharing->due = INT64_MAX;
+    if (getrandom(&w->sharing->number, sizeof w->sharing->number, 0) != (ssize_t)sizeof w->sharing->number)
+        return AD_E_SYSTEM;
+    w->sharing->number >>= 1; /* a reply's integers are signed */
+    return 0;
+}
+
+/* Close orphans that the device has done with; false: some are left. */
+static bool close_orphans(ad_worker *w, bool wait) {
+    ad_lane **at = &w->sharing->going;
+    while (*at) {
+        ad_lane *lane = *at;
+        if (wait) w->backend->stream_wait(lane->stream, NULL);
+        if (!wait && w->backend->event_done(lane->fence, NULL) == 0) {
+            at = &lane->next;
+            continue;
+        }
+        *at = lane->next;
+        ad__lane_close(w->backend, lane);
+    }
+    return !w->sharing->going;
+}
+
+void ad__sharing_sweep(ad_worker *w) {
+    int64_t now = ad__os_now();
+    ad__leases_sweep(w);
+    if (now < w->sharing->due) return;
+    w->sharing->due = INT64_MAX;
+    int64_t next = ad__capabilities_expire(w, now);
+    const bool orphans_gone = close_orphans(w, false), imports_gone = ad__imports_settle(w);
+    if (!(orphans_gone && imports_gone)) next = next < now + LOOK ? next : now + LOOK;
+    watch(w, next);
+}
+
+void ad__sharing_end(ad_session *s) {
+    ad__imports_end(s);
+    ad__exports_end(s);
+    ad__capabilities_end(s->worker, s);
+    ad__paying_end(s);
+}
+
+void ad__sharing_close(ad_worker *w) {
+    if (!w->sharing) return;
+    ad__capabilities_end(w, NULL);
+    ad__names_close(w);
+    ad__exports_close(w);
+    close_orphans(w, true);
+    free(w->sharing);
+    w->sharing = NULL;
+}
+
+uint64_t ad__sharing_counter(ad_worker *w, int index) {
+    ad__sharing_sweep(w);
+    const ad_sharing *all = w->sharing;
+    switch (index) {
+    case AD_COUNTER_shared_buffers: return all->count;
+    case AD_COUNTER_shared_bytes: return all->bytes;
+    case AD_COUNTER_capabilities: return all->capabilities;
+    case AD_COUNTER_published: return all->published;
+    case AD_COUNTER_orphans: return all->orphans;
+    case AD_COUNTER_exports: return all->exports;
+    case AD_COUNTER_exported_bytes: return all->exported;
+    case AD_COUNTER_imports: return all->imports;
+    case AD_COUNTER_imported_bytes: return all->imported;
+    default: return 0;
+    }
+}
