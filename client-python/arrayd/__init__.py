@@ -18,37 +18,43 @@ from numpy.exceptions import (AxisError, ComplexWarning, ModuleDeprecationWarnin
                               VisibleDeprecationWarning)
 
 from . import _core
-from ._array_api import VERSION as __array_api_version__
+from ._interop.array_api import VERSION as __array_api_version__
 from ._core import (ArraydError, CompileError, DeviceError, DeviceLostError, LimitError, ProtocolError, ServerError,
                     StaleHandleError, TLSError, ndarray, ufunc)
 from ._base import newaxis
 from ._config import connect, session_info, show_config, stat, sync
-from ._creation import (arange, array, asanyarray, asarray, ascontiguousarray, asfortranarray, asnumpy, astype, copy,
-                        empty, empty_like, frombuffer, fromfunction, fromiter, full, full_like, geomspace, linspace,
-                        logspace, ones, ones_like, zeros, zeros_like)
-from ._formatting import (array2string, array_repr, array_str, format_float_positional, format_float_scientific,
-                          get_printoptions, printoptions, set_printoptions)
-from ._indexing import (argwhere, c_, choose, compress, diagonal, extract, fill_diagonal, flatnonzero, index_exp, ix_,
-                        ndindex, nonzero, piecewise, place, put, put_along_axis, putmask, r_, ravel_multi_index, s_,
-                        select, take, take_along_axis, unravel_index, where)
-from ._joining import (append, array_split, block, column_stack, concat, concatenate, copyto, delete, dsplit, dstack,
-                       hsplit, hstack, insert, repeat, resize, roll, split, stack, tile, trim_zeros, unstack, vsplit,
-                       vstack)
-from ._linalg import cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat
-from ._logic import (allclose, array_equal, array_equiv, can_cast, common_type, get_array_module, isclose, iscomplex,
-                     iscomplexobj, isfortran, isreal, isrealobj, isscalar, may_share_memory, ndim, result_type, shape,
-                     shares_memory, size)
-from ._manipulation import (atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
-                            expand_dims, flip, fliplr, flipud, matrix_transpose, moveaxis, permute_dims, ravel, reshape,
-                            rollaxis, rot90, squeeze, swapaxes, transpose)
-from ._math import (angle, around, bartlett, blackman, clip, convolve, correlate, diff, ediff1d, fix, gradient, hamming,
-                    hanning, i0, imag, interp, kaiser, nan_to_num, real, round, sinc, trapezoid, unwrap)
-from ._reductions import (all, amax, amin, any, argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod,
-                          cumulative_sum, max, mean, median, min, nanargmax, nanargmin, nancumprod, nancumsum, nanmax,
-                          nanmean, nanmedian, nanmin, nanprod, nanstd, nansum, nanvar, prod, ptp, std, sum, var)
-from ._sorting import (argpartition, argsort, intersect1d, isin, lexsort, partition, searchsorted, setdiff1d, setxor1d,
-                       sort, sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse, unique_values)
-from . import _dask_hook, _methods, _progress, _sites, _ufunc_methods
+from ._array.creation import (arange, array, asanyarray, asarray, ascontiguousarray, asfortranarray, asnumpy, astype,
+                              copy, empty, empty_like, frombuffer, fromfunction, fromiter, full, full_like, geomspace,
+                              linspace, logspace, ones, ones_like, zeros, zeros_like)
+from ._array.formatting import (array2string, array_repr, array_str, format_float_positional, format_float_scientific,
+                                get_printoptions, printoptions, set_printoptions)
+from ._array.indexing import (argwhere, c_, choose, compress, diagonal, extract, fill_diagonal, flatnonzero, index_exp,
+                              ix_, ndindex, nonzero, piecewise, place, put, put_along_axis, putmask, r_,
+                              ravel_multi_index, s_, select, take, take_along_axis, unravel_index, where)
+from ._array.joining import (append, array_split, block, column_stack, concat, concatenate, copyto, delete, dsplit,
+                             dstack, hsplit, hstack, insert, repeat, resize, roll, split, stack, tile, trim_zeros,
+                             unstack, vsplit, vstack)
+from ._math.products import cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot, vecmat
+from ._math.logic import (allclose, array_equal, array_equiv, can_cast, common_type, get_array_module, isclose,
+                          iscomplex, iscomplexobj, isfortran, isreal, isrealobj, isscalar, may_share_memory, ndim,
+                          result_type, shape, shares_memory, size)
+from ._array.manipulation import (atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
+                                  expand_dims, flip, fliplr, flipud, matrix_transpose, moveaxis, permute_dims, ravel,
+                                  reshape, rollaxis, rot90, squeeze, swapaxes, transpose)
+from ._math.elementary import (angle, around, bartlett, blackman, clip, convolve, correlate, diff, ediff1d, fix,
+                               gradient, hamming, hanning, i0, imag, interp, kaiser, nan_to_num, real, round, sinc,
+                               trapezoid, unwrap)
+from ._math.reductions import (all, amax, amin, any, argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_prod,
+                               cumulative_sum, max, mean, median, min, nanargmax, nanargmin, nancumprod, nancumsum,
+                               nanmax, nanmean, nanmedian, nanmin, nanprod, nanstd, nansum, nanvar, prod, ptp, std, sum,
+                               var)
+from ._math.sorting import (argpartition, argsort, intersect1d, isin, lexsort, partition, searchsorted, setdiff1d,
+                            setxor1d, sort, sort_complex, union1d, unique, unique_all, unique_counts, unique_inverse,
+                            unique_values)
+from ._array import methods as _methods, ufunc_methods as _ufunc_methods
+from ._interop import dask_hook as _dask_hook
+from ._io import progress as _progress
+from ._notebook import sites as _sites
 
 __version__ = _core.version()
 
@@ -77,32 +83,32 @@ _sites.install()
 
 # Imported when one of their names is first asked for; together they would double the time of the import.
 _LATER = {
-    "_array_api": "__array_namespace_info__",
-    "_dlpack": "from_dlpack",
-    "_bits": "packbits unpackbits",
-    "_broadcast": "broadcast",
+    "_interop.array_api": "__array_namespace_info__",
+    "_interop.dlpack": "from_dlpack",
+    "_math.bits": "packbits unpackbits",
+    "_array.broadcast": "broadcast",
     "_checks": "asarray_chkfinite real_if_close require",
-    "_einsum": "einsum einsum_path",
-    "_flat": "flatiter",
-    "_functional": "apply_along_axis apply_over_axes clear_memo memoize",
+    "_math.einsum": "einsum einsum_path",
+    "_array.flat": "flatiter",
+    "_math.functional": "apply_along_axis apply_over_axes clear_memo memoize",
     "_kernel.elementwise": "ElementwiseKernel",
     "_kernel.fusion": "fuse",
     "_kernel.raw": "RawKernel RawModule",
     "_kernel.reduction": "ReductionKernel",
     "_kernel.vectorized": "vectorize",
-    "_grids": "diag diagflat eye identity indices meshgrid mgrid ogrid tri tril triu vander",
-    "_io": "fromfile load save savez savez_compressed",
-    "_ipc": "IpcHandle",
-    "_io_text": "fromstring genfromtxt loadtxt savetxt",
+    "_array.grids": "diag diagflat eye identity indices meshgrid mgrid ogrid tri tril triu vander",
+    "_io.files": "fromfile load save savez savez_compressed",
+    "_interop.ipc": "IpcHandle",
+    "_io.text": "fromstring genfromtxt loadtxt savetxt",
     "_numpy_names": "DataSource format_parser",
-    "_pad": "pad",
-    "_pinned": "empty_like_pinned empty_pinned zeros_like_pinned zeros_pinned",
-    "_poly": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
-    "_poly1d": "poly1d",
-    "_quantile": "nanpercentile nanquantile percentile quantile",
-    "_sharing": "Handle attach handles names publish share unpublish",
-    "_statistics": "average bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd",
-    "_triangles": "diag_indices diag_indices_from mask_indices tril_indices tril_indices_from triu_indices "
+    "_array.pad": "pad",
+    "_interop.pinned": "empty_like_pinned empty_pinned zeros_like_pinned zeros_pinned",
+    "_math.poly": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
+    "_math.poly1d": "poly1d",
+    "_math.quantile": "nanpercentile nanquantile percentile quantile",
+    "_interop.sharing": "Handle attach handles names publish share unpublish",
+    "_math.statistics": "average bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd",
+    "_array.triangles": "diag_indices diag_indices_from mask_indices tril_indices tril_indices_from triu_indices "
                   "triu_indices_from",
     "cuda": "is_available",
     "cuda.memory": "get_default_memory_pool",

@@ -35,7 +35,7 @@ def as_array(value, dtype=None):
     """value as an array on the server: itself when it is one (and dtype fits), else uploaded."""
     if isinstance(value, ndarray):
         return value if dtype is None or value.dtype == dtype else value.astype(dtype)
-    from ._creation import array
+    from ._array.creation import array
     return array(value, dtype=dtype, copy=None)
 
 

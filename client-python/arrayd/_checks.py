@@ -3,7 +3,7 @@ import numpy as np
 
 from . import _base, _core
 from ._base import as_array
-from ._creation import array
+from ._array.creation import array
 
 _FLAGS = {"C": "C_CONTIGUOUS", "F": "F_CONTIGUOUS", "A": "ALIGNED", "W": "WRITEABLE", "O": "OWNDATA",
           "E": "ENSUREARRAY", "CONTIGUOUS": "C_CONTIGUOUS", "FORTRAN": "F_CONTIGUOUS"}

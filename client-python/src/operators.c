@@ -148,9 +148,9 @@ static PyObject *nb_inplace_power(PyObject *x, PyObject *y, PyObject *modulus) {
 static PyObject *nb_matrix_multiply(PyObject *x, PyObject *y) { return ad__py_matmul(x, y, NULL); }
 static PyObject *nb_inplace_matrix_multiply(PyObject *x, PyObject *y) { return ad__py_matmul(x, y, x); }
 
-/* Equality with what is no number has an answer for each element, too: see _equality.py. */
+/* Equality with what is no number has an answer for each element, too: see _array/equality.py. */
 static PyObject *compare_object(PyObject *x, PyObject *y, int op) {
-    PyObject *module = PyImport_ImportModule("arrayd._equality");
+    PyObject *module = PyImport_ImportModule("arrayd._array.equality");
     PyObject *compare = module ? PyObject_GetAttrString(module, "compare") : NULL;
     PyObject *result =
         compare ? PyObject_CallFunctionObjArgs(compare, x, y, op == Py_NE ? Py_True : Py_False, NULL) : NULL;

@@ -1,4 +1,4 @@
-/* Arrays for other processes: capabilities and names. arrayd._sharing makes pickles and functions of them. */
+/* Arrays for other processes: capabilities and names. arrayd._interop.sharing makes pickles and functions of them. */
 #include "core.h"
 
 #define HANDLE_FORM "(KKK)"

@@ -11,7 +11,7 @@ from leases import exports
 from standard import DTYPES, xs
 
 import arrayd as ad
-from arrayd import _dlpack
+from arrayd._interop import dlpack
 
 
 @pytest.fixture(autouse=True)
@@ -97,13 +97,13 @@ class Kept:
     """Gives memory that was mapped before, as is done with a GPU's."""
 
     def __init__(self, a):
-        self.a, self.memory = a, _dlpack._memory(a)
+        self.a, self.memory = a, dlpack._memory(a)
 
     def __dlpack_device__(self):
         return 1, 0
 
     def __dlpack__(self, **_):
-        return _dlpack._core.export_dlpack(self.a, 0, True, _dlpack._memory(self.a))
+        return dlpack._core.export_dlpack(self.a, 0, True, dlpack._memory(self.a))
 
 
 def test_memory_is_mapped_once():
@@ -120,7 +120,7 @@ def test_memory_is_mapped_once():
     exports(1)
     assert x[0] == -1
     with pytest.raises(TypeError, match="export_memory"):
-        _dlpack._core.export_dlpack(x, 0, True, 5)
+        dlpack._core.export_dlpack(x, 0, True, 5)
     del x
     exports(0)
 
@@ -130,8 +130,8 @@ def test_threads_are_told_one_address():
         x = ad.zeros(1000)
         start = threading.Barrier(4)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            told = list(pool.map(lambda _: (start.wait(), _dlpack._memory(x).data)[1], range(4)))
-        assert set(told) == {_dlpack._memory(x).data}
+            told = list(pool.map(lambda _: (start.wait(), dlpack._memory(x).data)[1], range(4)))
+        assert set(told) == {dlpack._memory(x).data}
     x = None
     exports(0)
 
@@ -230,8 +230,8 @@ def test_tensors_of_a_gpu_are_laid_out(monkeypatch):
         a.set(data.reshape(a.shape))
 
     info = ad.session_info()
-    monkeypatch.setattr(_dlpack._core, "session_info", lambda: info | {"backend": "cuda"})
-    monkeypatch.setattr(_dlpack._core, "write_device", write_device)
+    monkeypatch.setattr(dlpack._core, "session_info", lambda: info | {"backend": "cuda"})
+    monkeypatch.setattr(dlpack._core, "write_device", write_device)
     base = np.arange(120.0).reshape(4, 5, 6)
     for host in (base, base.T, base.transpose(1, 2, 0), base[1], base[:1], base[:, :1].transpose(1, 0, 2)[:, :1],
                  np.zeros((3, 0)), np.array(5.0), base.astype("float32")):

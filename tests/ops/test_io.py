@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import arrayd as ad
-from arrayd import _io, _io_text, _progress
+from arrayd._io import files as arrays_in_files, progress, text as arrays_as_text
 from oracle import DTYPES, check, compare, outcome, same_kind
 
 RNG = np.random.default_rng(4)
@@ -34,7 +34,7 @@ LAYOUTS = {
 def parts(request, monkeypatch):
     """Parts so small that small arrays have many."""
     if request.param:
-        monkeypatch.setattr(_io, "CHUNK", request.param)
+        monkeypatch.setattr(arrays_in_files, "CHUNK", request.param)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -59,13 +59,13 @@ def test_npy(layout, parts, tmp_path):
 
 def test_large(tmp_path, monkeypatch):
     """More than goes with a message, and in several parts. Loading waits for room at most."""
-    monkeypatch.setattr(_io, "CHUNK", 1 << 20)
+    monkeypatch.setattr(arrays_in_files, "CHUNK", 1 << 20)
     host = RNG.random((700, 1031))
     ad.save(tmp_path / "a.npy", ad.asarray(host).T)
     assert np.array_equal(np.load(tmp_path / "a.npy"), host.T)
     a, total = ad.load(tmp_path / "a.npy"), ad.load(tmp_path / "a.npy").sum()
     assert np.array_equal(a.get(), host.T) and np.isclose(float(total), host.sum())
-    _io.tofile(ad.asarray(host)[::2], tmp_path / "bytes")
+    arrays_in_files.tofile(ad.asarray(host)[::2], tmp_path / "bytes")
     assert (tmp_path / "bytes").read_bytes() == host[::2].tobytes()
     assert np.array_equal(ad.fromfile(tmp_path / "bytes").get(), host[::2].ravel())
 
@@ -84,8 +84,8 @@ def test_memory_is_bounded(tmp_path):
     """Of a file of 160 MiB this process holds about one part at a time, in either direction."""
     code = f"""
 import resource, numpy as np, arrayd as ad
-from arrayd import _io
-_io.CHUNK = 4 << 20
+from arrayd._io import files as arrays_in_files
+arrays_in_files.CHUNK = 4 << 20
 ad.sync()
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 a = ad.arange(20 << 20)
@@ -114,7 +114,7 @@ def test_file_objects(parts, tmp_path):
             f.write(b"head")
             ad.save(f, ad.asarray(first))
             ad.save(f, ad.asarray(second))
-            _io.tofile(ad.asarray(first), f)
+            arrays_in_files.tofile(ad.asarray(first), f)
             content = stream.getvalue() if name == "memory" else None
         stream = io.BytesIO(content)
         with make("rb") as f:
@@ -167,7 +167,7 @@ def test_a_few_bytes_at_a_time(parts):
     np.save(stream, host)
     for kind in (Slow, SlowInto):
         file = kind()
-        _io.tofile(ad.asarray(host), file)
+        arrays_in_files.tofile(ad.asarray(host), file)
         assert file.data == host.tobytes()
         compare(host, ad.fromfile(file).get(), exact=True)
         compare(host[:3], ad.fromfile(kind(file.data), count=3).get(), exact=True)
@@ -181,7 +181,7 @@ def test_pipe():
     with open(read, "rb") as source, open(write, "wb") as target:
         def feed():
             with target:
-                _io.tofile(ad.asarray(host), target)
+                arrays_in_files.tofile(ad.asarray(host), target)
         thread = threading.Thread(target=feed)
         thread.start()
         got = ad.fromfile(source, np.uint8)
@@ -195,7 +195,7 @@ def test_bfloat16(tmp_path):
     ad.save(tmp_path / "a.npy", a)
     np.save(tmp_path / "b.npy", host)
     assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
-    _io.tofile(a, tmp_path / "raw")
+    arrays_in_files.tofile(a, tmp_path / "raw")
     ad.savetxt(tmp_path / "text", a)
     for back in (ad.load(tmp_path / "b.npy"), ad.fromfile(tmp_path / "raw", ad.bfloat16).reshape(3, 5),
                  ad.loadtxt(tmp_path / "text", ad.bfloat16)):
@@ -298,8 +298,8 @@ def test_bad_files(what, tmp_path):
 def test_errors(tmp_path):
     a = ad.arange(100000)
     writers = [lambda f: ad.save(f, a), lambda f: ad.savez(f, a), lambda f: ad.savez_compressed(f, a),
-               lambda f: ad.savetxt(f, a), lambda f: _io.tofile(a, f), lambda f: _io.tofile(a[:1], f),
-               lambda f: _io.tofile(a, f, sep=" ")]
+               lambda f: ad.savetxt(f, a), lambda f: arrays_in_files.tofile(a, f), lambda f: arrays_in_files.tofile(a[:1], f),
+               lambda f: arrays_in_files.tofile(a, f, sep=" ")]
     os.symlink("/dev/full", tmp_path / "full.npy")
     os.symlink("/dev/full", tmp_path / "full.npz")
     for i, write in enumerate(writers):
@@ -352,7 +352,7 @@ def test_tofile_text(tmp_path, parts):
             if host.dtype.kind == "c" and format == "%.3f":
                 continue
             host.tofile(tmp_path / "theirs", sep=sep, format=format)
-            _io.tofile(ad.asarray(host), tmp_path / "ours", sep=sep, format=format)
+            arrays_in_files.tofile(ad.asarray(host), tmp_path / "ours", sep=sep, format=format)
             assert (tmp_path / "ours").read_text() == (tmp_path / "theirs").read_text()
 
 
@@ -373,8 +373,8 @@ LOADTXT = [
 
 @pytest.mark.parametrize("first", [4096, 8, 1])
 def test_loadtxt(first, tmp_path, monkeypatch):
-    monkeypatch.setattr(_io_text, "_FIRST", first)
-    monkeypatch.setattr(_io, "CHUNK", first * 8)
+    monkeypatch.setattr(arrays_as_text, "_FIRST", first)
+    monkeypatch.setattr(arrays_in_files, "CHUNK", first * 8)
     path = tmp_path / "text"
     for text, options in LOADTXT:
         path.write_text(text)
@@ -445,9 +445,9 @@ def test_progress(tmp_path, monkeypatch):
         def close(self):
             seen[-1].append("closed")
 
-    monkeypatch.setattr(_progress, "_tqdm", lambda: Bar)
-    monkeypatch.setattr(_progress, "LEAST", 999)
-    monkeypatch.setattr(_io, "CHUNK", 300)
+    monkeypatch.setattr(progress, "_tqdm", lambda: Bar)
+    monkeypatch.setattr(progress, "LEAST", 999)
+    monkeypatch.setattr(arrays_in_files, "CHUNK", 300)
     a = ad.arange(125)
     path = tmp_path / "a.npy"
     ad.save(path, a)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import arrayd as ad
-from arrayd._random_draw import ROWS
+from arrayd.random._draw import ROWS
 from oracle import in_threads
 
 TOP = pathlib.Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ import pytest
 
 import arrayd as ad
 import sharing_work as work
-from arrayd import _sharing
+from arrayd._interop import sharing
 from patience import PATIENCE
 
 X = np.arange(60_000.0).reshape(200, 300)  # above what goes by value
@@ -242,7 +242,7 @@ def test_joblib():
 def test_transports_are_known_by_who_pickles():
     """The rule for what goes by handle looks at modules by name: those must be there."""
     from multiprocessing import reduction
-    assert reduction.__name__ in _sharing._CARRIERS
+    assert reduction.__name__ in sharing._CARRIERS
     a = ad.asarray(X)
     data = bytes(reduction.ForkingPickler.dumps({"deep": [(a,)]}))
     assert len(data) < 1000 and np.array_equal(pickle.loads(data)["deep"][0][0].get(), X)

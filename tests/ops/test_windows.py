@@ -346,12 +346,12 @@ sys.modules["tqdm.auto"].tqdm = tqdm
 
 def test_progress_of_a_transfer():
     code = BARS + """
-from arrayd import _progress
+from arrayd._io import progress
 total = (1 << 30) + 5
 for up in True, False:
-    for done in (1 << 28, 1 << 29, total): _progress._show(done, total, up)
-_progress._show(1 << 28, total, True)      # interrupted
-_progress._show(1 << 27, total, True)
+    for done in (1 << 28, 1 << 29, total): progress._show(done, total, up)
+progress._show(1 << 28, total, True)      # interrupted
+progress._show(1 << 27, total, True)
 """
     bars = "open to the server True\nclose True\nopen from the server True\nclose True\n"
     assert run(code, ARRAYD_PROGRESS="1") == bars + "open to the server True\nclose False\nopen to the server True"

@@ -5,7 +5,7 @@ import threading
 import weakref
 
 from .. import _core
-from .._functional import remember
+from .._math.functional import remember
 from ..cuda._thread import current
 from ..cuda.compiler import CompileException
 

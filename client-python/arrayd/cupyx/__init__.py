@@ -11,7 +11,7 @@ arrayd.cupyx.jit makes kernels of Python functions.
 import importlib as _importlib
 
 from .. import _core
-from .._pinned import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
+from .._interop.pinned import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
 from . import profiler
 from ._errstate import errstate, geterr, seterr
 from ._gufunc import GeneralizedUFunc

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import _base
 from .._base import as_array, give, ndarray, normalize_axis
-from .._manipulation import broadcast_to, moveaxis
+from .._array.manipulation import broadcast_to, moveaxis
 
 _OPERAND = r"\((?:\w+(?:,\w+)*)?\)"
 _SIGNATURE = re.compile(rf"(?:{_OPERAND}(?:,{_OPERAND})*)->{_OPERAND}(?:,{_OPERAND})*")
@@ -205,5 +205,5 @@ class GeneralizedUFunc:
 
 def as_order(a, order):
     """a in a layout: a copy where it has another."""
-    from .._creation import array
+    from .._array.creation import array
     return array(a, copy=None, order=order)

@@ -1,5 +1,5 @@
 """Scatters by CuPy's names."""
-from .._scatter import ADD, MAXIMUM, MINIMUM, scatter
+from .._array.scatter import ADD, MAXIMUM, MINIMUM, scatter
 
 
 def scatter_add(a, slices, value):

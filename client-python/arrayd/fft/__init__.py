@@ -357,7 +357,7 @@ def fftfreq(n, d=1.0, device=None, *, dtype=None):
     Raises: ValueError when n is not an integer or is negative, or for another dtype; ZeroDivisionError for 0.
     Source: numpy.fft.fftfreq
     """
-    from .._creation import arange
+    from .._array.creation import arange
     if device is not None:
         return _base.on_device(device, fftfreq, n, d, dtype=dtype)
     unit = _frequency(n, d)
@@ -378,7 +378,7 @@ def rfftfreq(n, d=1.0, device=None, *, dtype=None):
     Raises: ValueError when n is not an integer, or for another dtype; ZeroDivisionError for 0.
     Source: numpy.fft.rfftfreq
     """
-    from .._creation import arange
+    from .._array.creation import arange
     if device is not None:
         return _base.on_device(device, rfftfreq, n, d, dtype=dtype)
     unit = _frequency(n, d)
@@ -386,7 +386,7 @@ def rfftfreq(n, d=1.0, device=None, *, dtype=None):
 
 
 def _shifted(x, axes, direction):
-    from .._joining import roll
+    from .._array.joining import roll
     x = as_array(x)
     if axes is None:
         axes = tuple(range(x.ndim))

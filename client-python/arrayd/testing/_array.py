@@ -1,7 +1,7 @@
 """NumPy's assertions, for arrays of the server (which are fetched) and of this process."""
 import numpy.testing as _npt
 
-from .._creation import asnumpy
+from .._array.creation import asnumpy
 
 
 def assert_allclose(actual, desired, rtol=1e-7, atol=0, err_msg="", verbose=True):

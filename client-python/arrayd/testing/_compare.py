@@ -10,8 +10,8 @@ import numpy as np
 
 from . import _array
 from .._core import ndarray
-from .._creation import asnumpy
-from .._poly1d import poly1d
+from .._array.creation import asnumpy
+from .._math.poly1d import poly1d
 
 # Where an except clause for one of these takes NumPy's error, it must take arrayd's.
 _CLASSES = (Exception, AttributeError, IndexError, TypeError, ValueError, NotImplementedError, DeprecationWarning,

@@ -1,0 +1,1 @@
+"""Arrays for other libraries and other processes."""

@@ -1,0 +1,275 @@
+"""Arrays for other processes: handles in pickles, names that outlive a session."""
+import collections
+import contextvars
+import math
+import operator
+import sys
+
+from .. import _core
+from .._base import as_array, ndarray
+
+SMALL = 32 << 10  # bytes up to which an array is pickled by value: that is one round trip instead of two
+_LINGER = 60.0  # seconds that what was handed over waits for its receiver after the sender has gone
+
+_making = contextvars.ContextVar("arrayd handles", default=None)
+
+Published = collections.namedtuple("Published", "name principal writable dtype nbytes shape")
+
+
+class Handle:
+    """A permission to attach an array in another process of the same user, as share() makes it. It can be pickled, and
+    is a few bytes wherever the array is.
+
+    Source: arrayd
+    """
+
+    def __init__(self, url, key, layout):
+        self.url, self.key, self.layout = url, key, layout
+
+    def __reduce__(self):
+        return Handle, (self.url, self.key, self.layout)
+
+    def __repr__(self):
+        dtype, _, shape, _ = self.layout
+        return f"<arrayd.Handle of {dtype}{list(shape)} at {self.url}>"
+
+    def attach(self):
+        """The array. What this process writes to it the others do not see, as it gets a copy of its own then.
+
+        Returns: ndarray.
+        Raises: StaleHandleError when the handle is over (used up, revoked, its maker gone, its lease over).
+        Source: arrayd
+        """
+        return _rebuild(self.url, self.key, self.layout)
+
+    def revoke(self):
+        """End it: nobody attaches the array by it any more. Who has attached it keeps it.
+
+        Returns: None.
+        Source: arrayd
+        """
+        _core.revoke(self.key)
+
+
+def _rebuild(url, key, layout):
+    if not _core.session_serial_now():
+        _core.connect(url)
+    try:
+        return _core.attach(key, *layout)
+    except _core.StaleHandleError as error:
+        here = _core.session_info()["url"]
+        if here != url:
+            error.add_note(f"The array is of the server {url}, and this process uses {here}.")
+        raise
+
+
+def _handle(a, uses, lease, linger):
+    whole = a if a.base is None else a.base
+    if a.nbytes < whole.nbytes / 2:
+        a = a.copy(order="A")  # what is left of the whole is not kept for it
+    return Handle(_core.session_info()["url"], _core.share(a, uses, lease, linger), _core.layout(a))
+
+
+def _count(uses):
+    try:
+        uses = operator.index(uses)
+    except TypeError:
+        raise TypeError(f"uses must be an int, not {type(uses).__name__}") from None
+    if uses < 0:
+        raise ValueError(f"uses must be 0 (any number) or more, not {uses}")
+    return uses
+
+
+def _seconds(what, value, least):
+    """A number of seconds: not negative, or, where the least is more, not 0."""
+    if isinstance(value, str) or not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
+        raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
+    value = float(value)
+    if not math.isfinite(value) or value < least:
+        raise ValueError(f"{what} must be {'more than 0' if least else '0 or more'} seconds, not {value:g}")
+    return value
+
+
+def share(a, *, uses=0, lease=None, linger=_LINGER):
+    """A handle of an array, for other processes of this user that use the same server. Nothing is copied; who attaches
+    it has the array as it is now, whatever becomes of it here.
+
+    Parameters: a: ndarray. uses: how often it may be attached; 0 is any number. lease: seconds after which the handle
+    is over; None: as long as this process is connected. linger: seconds that it goes on after that. The elements stay
+    on the server while the handle does.
+    Returns: Handle.
+    Raises: TypeError for what is no ndarray; ValueError for a server that serves this process alone, and for a number
+    of uses or seconds that cannot be.
+    Source: arrayd
+    """
+    if not isinstance(a, ndarray):
+        raise TypeError(f"share() takes an arrayd.ndarray, not {type(a).__module__}.{type(a).__qualname__}")
+    uses, linger = _count(uses), _seconds("linger", linger, 0)
+    lease = 0.0 if lease is None else _seconds("lease", lease, sys.float_info.min)
+    if not _reachable():
+        raise ValueError("the server of this process is embedded: no other process can use it")
+    return _handle(a, uses, lease, linger)
+
+
+def _reachable():
+    return not _core.session_info()["url"].startswith("embedded")
+
+
+def _by_value(a):
+    return as_array, (a.get(order="A"),)
+
+
+def _by_handle(a, uses, linger):
+    if a.nbytes <= SMALL or not _reachable():
+        return _by_value(a)
+    handle = _handle(a, uses, 0.0, linger)
+    made = _making.get()
+    if made is not None:
+        made._made.append(handle)
+    return _rebuild, (handle.url, handle.key, handle.layout)
+
+
+# Modules whose pickles go to one other process of this host, which loads them once. (To register a reducer with them
+# they would have to be imported, which takes longer than the import of this package.)
+_CARRIERS = {"multiprocessing.reduction", "loky.backend.reduction", "joblib.externals.loky.backend.reduction"}
+_FRAMES = 5  # between such a module's function and the reducer, at most
+
+
+def _carried():
+    frame = sys._getframe(2)
+    for _ in range(_FRAMES):
+        if frame is None:
+            return False
+        if frame.f_globals.get("__name__") in _CARRIERS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def reduce_array(a):
+    """What pickle makes of an array: its elements; within handles() a handle; and one that is attached once where
+    multiprocessing or joblib pickle it for another process.
+
+    Parameters: a: ndarray.
+    Returns: tuple, as of object.__reduce__.
+    Source: arrayd
+    """
+    made = _making.get()
+    if made is not None:
+        return _by_handle(a, made.uses, made.linger)
+    return _by_handle(a, 1, _LINGER) if _carried() else _by_value(a)
+
+
+class handles:
+    """A context in which pickle takes arrays by handle, for transports that pickle by themselves (Ray, Dask, a socket of
+    your own). len() counts the handles that were made; revoke() ends them all.
+
+    Parameters: uses: how often each may be attached; 0 is any number. linger: seconds that they outlive this process's
+    connection. Arrays of at most 32 KiB are pickled by value all the same.
+    Source: arrayd
+    """
+
+    def __init__(self, uses=0, linger=_LINGER):
+        self.uses, self.linger = _count(uses), _seconds("linger", linger, 0)
+        self._tokens, self._made = [], []
+
+    def __len__(self):
+        return len(self._made)
+
+    def __enter__(self):
+        self._tokens.append(_making.set(self))
+        return self
+
+    def __exit__(self, *_):
+        _making.reset(self._tokens.pop())
+
+    def revoke(self):
+        """End the handles that were made.
+
+        Returns: None.
+        Source: arrayd
+        """
+        while self._made:
+            self._made.pop().revoke()
+
+
+# ---- names ----
+
+def _grant(principals):
+    if principals is None:
+        return None
+    if isinstance(principals, (str, int)):
+        principals = [principals]
+    names = [f"uid:{each}" if isinstance(each, int) else each for each in principals]
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"grant must be of ints and strs, not {type(name).__name__}")
+        if name != "*" and not name.startswith(("uid:", "token:", "cert:", "tcp:")):
+            raise ValueError(f"grant: {name!r} is no principal: expected uid:N, token:NAME, cert:NAME or *")
+    return ",".join(names)
+
+
+def _named(name):
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a str, not {type(name).__name__}")
+    return name
+
+
+def publish(name, a, *, writable=False, grant=None):
+    """Give an array a name on the server, under which other processes attach it, also when this one is gone.
+
+    Parameters: name: letters, digits and ._-/, at most 200. A name that this user has given already means the new array
+    from now on; who has attached the old one keeps it. a: array, or what asarray takes. writable: False: a snapshot,
+    which those who attach it cannot write, and which stays as it is when a is written here. True: all, and this
+    process, write into the same elements; a must be an array of its own, not a view. grant: other users who may attach
+    it: a uid or several, or principals as the server names them ("uid:1000"); "*" is everybody.
+    Returns: None.
+    Raises: ValueError for another name, for who can be nobody, or a view to be written; LimitError when the server takes
+    no more names.
+    Source: arrayd
+    """
+    a = as_array(a)
+    if writable and _core.is_lent(a):
+        raise ValueError("publish(): the array is this program's memory, and others cannot be let write it; publish a "
+                         "copy")
+    if a.base is not None or _core.is_lent(a) or not (a.flags.c_contiguous or a.flags.f_contiguous):
+        if writable:
+            raise ValueError("publish(): the array is a view, so it cannot be let others write; publish a copy")
+        a = a.copy(order="A")
+    _core.publish(a, _named(name), writable, _grant(grant))
+
+
+def attach(name, *, principal=None):
+    """An array that was published, or the array of a handle.
+
+    Parameters: name: of publish(); or a Handle. principal: who has published it ("uid:1000"); None: this user.
+    Returns: ndarray. It can be written if it was published so; a.copy() can be in any case.
+    Raises: KeyError when there is no such name, or not for this user; StaleHandleError for a handle that is over.
+    Source: arrayd
+    """
+    if isinstance(name, Handle):
+        return name.attach()
+    return _core.attach_name(principal, _named(name))
+
+
+def unpublish(name):
+    """Take a name back. Who has attached the array keeps it.
+
+    Parameters: name: of publish().
+    Returns: None.
+    Raises: KeyError when this user has published nothing by that name.
+    Source: arrayd
+    """
+    _core.unpublish(_named(name))
+
+
+def names():
+    """What this user may attach by name.
+
+    Returns: list of tuples with the fields name, principal (who published it), writable, dtype (its name), nbytes, shape.
+    Source: arrayd
+    """
+    rows = (line.split("\t") for line in _core.names().splitlines())
+    return sorted(Published(name, principal, writable == "1", dtype, int(nbytes),
+                            tuple(int(n) for n in shape.split(",") if n))
+                  for name, principal, writable, dtype, nbytes, shape in rows)

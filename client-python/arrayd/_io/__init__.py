@@ -1,0 +1,1 @@
+"""Arrays in files, and how far a transfer is."""

@@ -1,0 +1,1 @@
+"""What people see in notebooks, and where an operation was issued."""

@@ -1,0 +1,126 @@
+"""Taking elements at random, and putting them in random order."""
+import operator
+
+import numpy as np
+
+from .. import _base
+from .._base import as_array, ndarray
+from ._bits import permutation_of
+from ._draw import draw, integers
+
+
+def choice(bits, a, size, replace, p, axis, words):
+    """Elements of a (or of range(a)). words: what is said about an empty number, an empty array."""
+    array, n = _population(a, axis, words)
+    shape = () if size is None else _base.shape_tuple(size)
+    count = _base.product(shape)
+    if n == 0 and count:
+        raise ValueError(words[0] if array is None else words[1])
+    p = None if p is None else _probabilities(p, n)
+    if replace:
+        index = _with_replacement(bits, n, shape, p)
+    elif count > n:
+        raise ValueError("Cannot take a larger sample than population when replace is False")
+    else:
+        index = _without_replacement(bits, n, count, p).reshape(shape)
+    if array is None:
+        return index
+    from .._array.indexing import take
+    return take(array, index, axis=axis)
+
+
+def _population(a, axis, words):
+    """The array to take from (None for range(n)), and n."""
+    if not isinstance(a, (ndarray, np.ndarray, list, tuple)):
+        try:
+            n = operator.index(a)
+        except TypeError:
+            raise ValueError(f"a must be a sequence or an integer, not {type(a)}") from None
+        if n < 0:
+            raise ValueError(words[0])
+        return None, n
+    array = as_array(a)
+    if array.ndim == 0:
+        return _population(int(array), axis, words)
+    return array, array.shape[_base.normalize_axis(axis, array.ndim)]
+
+
+def _probabilities(p, n):
+    """p, checked: an array of the server."""
+    server = isinstance(p, ndarray)
+    host = p if server else np.asarray(p, np.float64)
+    if host.ndim != 1:
+        raise ValueError("p must be 1-dimensional")
+    if host.shape[0] != n:
+        raise ValueError("a and p must have same size")
+    if bool((host < 0).any()):
+        raise ValueError("Probabilities are not non-negative")
+    total = float(host.sum())
+    if np.isnan(total):
+        raise ValueError("Probabilities contain NaN")
+    tolerance = max(1e-8, float(np.sqrt(np.finfo(host.dtype).eps)) if host.dtype.kind == "f" else 1e-8)
+    if abs(total - 1) > tolerance:
+        raise ValueError("Probabilities do not sum to 1. See Notes section of docstring for more information.")
+    return as_array(host, np.float64)
+
+
+def _with_replacement(bits, n, shape, p):
+    if p is None:
+        return integers(bits, 0, max(n, 1), shape, np.int64, False)
+    from .._math.sorting import searchsorted
+    steps = p.cumsum()
+    u = draw(bits, "uniform", [0.0, 1.0], shape, np.dtype(np.float64))
+    return searchsorted(steps, u * steps[-1], side="right")
+
+
+def _without_replacement(bits, n, count, p):
+    """Indices of the count smallest of n random keys: equal ones, or exponential ones divided by p."""
+    if p is None:
+        return permutation_of(bits, (n,))[:count]
+    if int((p > 0).sum()) < count:
+        raise ValueError("Fewer non-zero entries in p than size")
+    keys = draw(bits, "exponential", [1.0], (n,), np.dtype(np.float64)) / p
+    return _base.call("argsort", [keys], [0])[:count]
+
+
+def shuffle(bits, x, axis):
+    """x in random order, in place."""
+    if not isinstance(x, ndarray):
+        raise TypeError(f"only an arrayd.ndarray can be shuffled in place, not {type(x).__name__}")
+    if x.ndim == 0:
+        raise TypeError("len() of unsized object")
+    axis = _base.normalize_axis(axis, x.ndim)
+    if x.size and x.shape[axis] > 1:
+        from .._array.indexing import take
+        x[...] = take(x, permutation_of(bits, (x.shape[axis],)), axis=axis)
+
+
+def permutation(bits, x, axis):
+    """x in random order along an axis, or range(x)."""
+    if not isinstance(x, (ndarray, np.ndarray, list, tuple)):
+        n = operator.index(x)
+        return permutation_of(bits, (n,)) if n > 0 else _base.zeros((0,), np.int64)
+    x = as_array(x)
+    axis = _base.normalize_axis(axis, x.ndim)
+    from .._array.indexing import take
+    return take(x, permutation_of(bits, (x.shape[axis],)), axis=axis) if x.shape[axis] else x.copy()
+
+
+def permuted(bits, x, axis, out):
+    """Every lane of x in a random order of its own."""
+    x = as_array(x)
+    if axis is None:
+        result = x.reshape(-1)[permutation_of(bits, (x.size,))].reshape(x.shape) if x.size else x.copy()
+    else:
+        from .._array.indexing import take_along_axis
+        axis = _base.normalize_axis(axis, x.ndim)
+        result = take_along_axis(x, permutation_of(bits, x.shape, axis), axis) if x.size else x.copy()
+    return _base.give(result, out)
+
+
+def as_bytes(bits, length):
+    """A bytes object."""
+    length = operator.index(length)
+    if length <= 0:
+        return b""
+    return draw(bits, "bits", [], ((length + 3) // 4,), np.dtype(np.uint32)).get().tobytes()[:length]

@@ -1,0 +1,468 @@
+"""The distributions that Generator and RandomState have in common."""
+import numpy as np
+
+from .. import _base
+from ._draw import check, checked, draw, is_host, loop_of, output, real
+
+
+class Distributions:
+    """Methods that draw from self.bit_generator.
+
+    Parameters of a distribution are numbers or arrays that broadcast; size: the result's shape, else what the
+    parameters broadcast to (0-d for numbers); dtype: float32 or float64 (counts: any integer type). All return an
+    ndarray and raise ValueError for parameters outside of their domain, NumPy's words; for arrays on the server the
+    error comes with the data.
+    """
+
+    def _real(self, name, values, size, dtype, out=None, called=None):
+        loop = loop_of(dtype, called or name)
+        return draw(self.bit_generator, name, checked(name, values), output(out, size, loop), loop, out)
+
+    def _count(self, name, values, size, dtype):
+        dtype = np.dtype(np.int64 if dtype is None else dtype)
+        if dtype.kind not in "iuf":
+            raise TypeError(f"Unsupported dtype {dtype!r} for {name}")
+        result = draw(self.bit_generator, name, checked(name, values), size, np.dtype(np.int64))
+        return result if dtype == np.int64 else result.astype(dtype)
+
+    def _bits(self, size):
+        return draw(self.bit_generator, "bits", [], size, np.dtype(np.uint64))
+
+    # ---- real numbers ----
+
+    def beta(self, a, b, size=None, dtype=float):
+        """Beta: density x**(a-1) * (1-x)**(b-1) up to a factor, on [0, 1].
+
+        Parameters: a, b: positive. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for a or b <= 0.
+        Source: cupy.random.beta
+        """
+        return self._real("beta", (a, b), size, dtype)
+
+    def chisquare(self, df, size=None, dtype=float):
+        """Chi-square.
+
+        Parameters: df: degrees of freedom, positive. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for df <= 0.
+        Source: cupy.random.chisquare
+        """
+        return self._real("chisquare", (df,), size, dtype)
+
+    def exponential(self, scale=1.0, size=None, dtype=float):
+        """Exponential.
+
+        Parameters: scale: the mean, not negative. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for scale < 0.
+        Source: cupy.random.exponential
+        """
+        return self._real("exponential", (scale,), size, dtype)
+
+    def f(self, dfnum, dfden, size=None, dtype=float):
+        """F: ratio of two chi-squares, each divided by its degrees of freedom.
+
+        Parameters: dfnum, dfden: degrees of freedom, positive. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for dfnum or dfden <= 0.
+        Source: cupy.random.f
+        """
+        return self._real("f", (dfnum, dfden), size, dtype)
+
+    def gamma(self, shape, scale=1.0, size=None, dtype=float):
+        """Gamma: density x**(shape-1) * exp(-x/scale) up to a factor.
+
+        Parameters: shape, scale: not negative. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for shape or scale < 0.
+        Source: cupy.random.gamma
+        """
+        return self._real("gamma", (shape, scale), size, dtype)
+
+    def gumbel(self, loc=0.0, scale=1.0, size=None, dtype=float):
+        """Gumbel: exp(-exp(-(x-loc)/scale)) is its distribution function.
+
+        Parameters: loc: the mode. scale: not negative. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for scale < 0.
+        Source: cupy.random.gumbel
+        """
+        return self._real("gumbel", (loc, scale), size, dtype)
+
+    def laplace(self, loc=0.0, scale=1.0, size=None, dtype=float):
+        """Laplace: density exp(-abs(x-loc)/scale) up to a factor.
+
+        Parameters: loc: the mean. scale: not negative. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for scale < 0.
+        Source: cupy.random.laplace
+        """
+        return self._real("laplace", (loc, scale), size, dtype)
+
+    def logistic(self, loc=0.0, scale=1.0, size=None, dtype=float):
+        """Logistic: 1/(1+exp(-(x-loc)/scale)) is its distribution function.
+
+        Parameters: loc: the mean. scale: not negative. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for scale < 0.
+        Source: cupy.random.logistic
+        """
+        return self._real("logistic", (loc, scale), size, dtype)
+
+    def lognormal(self, mean=0.0, sigma=1.0, size=None, dtype=float):
+        """exp of normal numbers.
+
+        Parameters: mean, sigma: mean and standard deviation of the logarithm. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for sigma < 0.
+        Source: cupy.random.lognormal
+        """
+        return self._real("lognormal", (mean, sigma), size, dtype)
+
+    def noncentral_chisquare(self, df, nonc, size=None, dtype=float):
+        """Noncentral chi-square.
+
+        Parameters: df: degrees of freedom, positive. nonc: noncentrality, not negative. size, dtype: as in all
+        distributions.
+        Returns: ndarray.
+        Raises: ValueError for df <= 0 or nonc < 0.
+        Source: cupy.random.noncentral_chisquare
+        """
+        return self._real("noncentral_chisquare", (df, nonc), size, dtype)
+
+    def noncentral_f(self, dfnum, dfden, nonc, size=None, dtype=float):
+        """Noncentral F.
+
+        Parameters: dfnum, dfden: degrees of freedom, positive. nonc: noncentrality, not negative. size, dtype: as in
+        all distributions.
+        Returns: ndarray.
+        Raises: ValueError for dfnum or dfden <= 0, or nonc < 0.
+        Source: cupy.random.noncentral_f
+        """
+        return self._real("noncentral_f", (dfnum, dfden, nonc), size, dtype)
+
+    def normal(self, loc=0.0, scale=1.0, size=None, dtype=float):
+        """Normal.
+
+        Parameters: loc: the mean. scale: the standard deviation, not negative. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for scale < 0.
+        Source: cupy.random.normal
+        """
+        return self._real("normal", (loc, scale), size, dtype)
+
+    def pareto(self, a, size=None, dtype=float):
+        """Pareto II (Lomax): density a/(1+x)**(a+1) for x >= 0.
+
+        Parameters: a: positive. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for a <= 0.
+        Source: cupy.random.pareto
+        """
+        return self._real("pareto", (a,), size, dtype)
+
+    def power(self, a, size=None, dtype=float):
+        """Power: density a*x**(a-1) on [0, 1].
+
+        Parameters: a: positive. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for a <= 0.
+        Source: cupy.random.power
+        """
+        return self._real("power", (a,), size, dtype)
+
+    def rayleigh(self, scale=1.0, size=None, dtype=float):
+        """Rayleigh: the length of a vector of two normal numbers.
+
+        Parameters: scale: their standard deviation, not negative. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for scale < 0.
+        Source: cupy.random.rayleigh
+        """
+        return self._real("rayleigh", (scale,), size, dtype)
+
+    def standard_cauchy(self, size=None, dtype=float):
+        """Cauchy with mode 0.
+
+        Parameters: size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: TypeError for another dtype.
+        Source: cupy.random.standard_cauchy
+        """
+        return self._real("standard_cauchy", (), size, dtype)
+
+    def standard_exponential(self, size=None, dtype=float, method=None, out=None):
+        """Exponential with mean 1.
+
+        Parameters: size, dtype: as in all distributions. method: ignored. out: array to fill.
+        Returns: ndarray.
+        Raises: TypeError for another dtype.
+        Source: cupy.random.standard_exponential
+        """
+        return self._real("exponential", (1.0,), size, dtype, out, "standard_exponential")
+
+    def standard_gamma(self, shape, size=None, dtype=float, out=None):
+        """Gamma with scale 1.
+
+        Parameters: shape: not negative. size, dtype: as in all distributions. out: array to fill.
+        Returns: ndarray.
+        Raises: ValueError for shape < 0.
+        Source: cupy.random.standard_gamma
+        """
+        return self._real("gamma", (shape, 1.0), size, dtype, out, "standard_gamma")
+
+    def standard_normal(self, size=None, dtype=float, out=None):
+        """Normal with mean 0 and standard deviation 1.
+
+        Parameters: size, dtype: as in all distributions. out: array to fill.
+        Returns: ndarray.
+        Raises: TypeError for another dtype.
+        Source: cupy.random.standard_normal
+        """
+        return self._real("normal", (0.0, 1.0), size, dtype, out, "standard_normal")
+
+    def standard_t(self, df, size=None, dtype=float):
+        """Student's t.
+
+        Parameters: df: degrees of freedom, positive. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for df <= 0.
+        Source: cupy.random.standard_t
+        """
+        return self._real("standard_t", (df,), size, dtype)
+
+    def triangular(self, left, mode, right, size=None, dtype=float):
+        """Triangular on [left, right].
+
+        Parameters: left <= mode <= right. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for another order, or left == right.
+        Source: cupy.random.triangular
+        """
+        left, mode, right = values = checked("triangular", (left, mode, right))
+        if is_host(left) and is_host(mode) and np.any(np.greater(left, mode)):
+            raise ValueError("left > mode")
+        if is_host(mode) and is_host(right) and np.any(np.greater(mode, right)):
+            raise ValueError("mode > right")
+        if is_host(left) and is_host(right) and np.any(np.equal(left, right)):
+            raise ValueError("left == right")
+        return self._real("triangular", values, size, dtype)
+
+    def uniform(self, low=0.0, high=1.0, size=None, dtype=float):
+        """Uniform on [low, high).
+
+        Parameters: low, high: the bounds. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: OverflowError when high - low is not finite.
+        Source: cupy.random.uniform
+        """
+        low, high = real(low, "low"), real(high, "high")
+        if is_host(low) and is_host(high) and not np.all(np.isfinite(np.subtract(high, low))):
+            raise OverflowError("Range exceeds valid bounds")
+        return self._real("uniform", (low, high), size, dtype)
+
+    def vonmises(self, mu, kappa, size=None, dtype=float):
+        """Von Mises: the normal distribution's like on a circle, on [-pi, pi].
+
+        Parameters: mu: the mode. kappa: concentration, not negative. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for kappa < 0.
+        Source: cupy.random.vonmises
+        """
+        return self._real("vonmises", (mu, kappa), size, dtype)
+
+    def wald(self, mean, scale, size=None, dtype=float):
+        """Wald, or inverse Gaussian.
+
+        Parameters: mean, scale: positive. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for mean or scale <= 0.
+        Source: cupy.random.wald
+        """
+        return self._real("wald", (mean, scale), size, dtype)
+
+    def weibull(self, a, size=None, dtype=float):
+        """Weibull with scale 1: 1 - exp(-x**a) is its distribution function.
+
+        Parameters: a: not negative. size, dtype: as in all distributions.
+        Returns: ndarray.
+        Raises: ValueError for a < 0.
+        Source: cupy.random.weibull
+        """
+        return self._real("weibull", (a,), size, dtype)
+
+    # ---- counts ----
+
+    def binomial(self, n, p, size=None, dtype=None):
+        """Successes among n trials.
+
+        Parameters: n: trials, not negative. p: probability of each. size, dtype: as in all distributions.
+        Returns: ndarray of int64 unless dtype is given.
+        Raises: ValueError for n < 0 or p outside of [0, 1].
+        Source: cupy.random.binomial
+        """
+        return self._count("binomial", (_trials(n), p), size, dtype)
+
+    def geometric(self, p, size=None, dtype=None):
+        """Trials up to and with the first success.
+
+        Parameters: p: probability of each, in (0, 1]. size, dtype: as in all distributions.
+        Returns: ndarray of int64 unless dtype is given.
+        Raises: ValueError for p outside of (0, 1].
+        Source: cupy.random.geometric
+        """
+        return self._count("geometric", (p,), size, dtype)
+
+    def hypergeometric(self, ngood, nbad, nsample, size=None, dtype=None):
+        """Good ones among nsample taken from ngood + nbad, without putting back.
+
+        Parameters: ngood, nbad, nsample: not negative, nsample <= ngood + nbad. size, dtype: as in all distributions.
+        Returns: ndarray of int64 unless dtype is given.
+        Raises: ValueError for a negative number, nsample too large, or ngood + nbad of 2e9 or more.
+        Source: cupy.random.hypergeometric
+        """
+        values = checked("hypergeometric", [_trials(v) for v in (ngood, nbad, nsample)])
+        if all(map(is_host, values)) and np.any(np.less(np.add(values[0], values[1]), values[2])):
+            raise ValueError("ngood + nbad < nsample")
+        if is_host(values[0]) and is_host(values[1]) and np.any(np.add(values[0], values[1]) >= 2e9):
+            raise ValueError("ngood + nbad must be less than 2000000000")
+        return self._count("hypergeometric", values, size, dtype)
+
+    def logseries(self, p, size=None, dtype=None):
+        """Logarithmic series: probability of k is p**k/k up to a factor.
+
+        Parameters: p: in [0, 1). size, dtype: as in all distributions.
+        Returns: ndarray of int64 unless dtype is given.
+        Raises: ValueError for p outside of [0, 1).
+        Source: cupy.random.logseries
+        """
+        return self._count("logseries", (p,), size, dtype)
+
+    def negative_binomial(self, n, p, size=None, dtype=None):
+        """Failures before n successes.
+
+        Parameters: n: positive, need not be whole. p: probability of success, in (0, 1]. size, dtype: as in all
+        distributions.
+        Returns: ndarray of int64 unless dtype is given.
+        Raises: ValueError for n <= 0 or p outside of (0, 1].
+        Source: cupy.random.negative_binomial
+        """
+        return self._count("negative_binomial", (n, p), size, dtype)
+
+    def poisson(self, lam=1.0, size=None, dtype=None):
+        """Poisson.
+
+        Parameters: lam: the mean, not negative. size, dtype: as in all distributions.
+        Returns: ndarray of int64 unless dtype is given.
+        Raises: ValueError for lam < 0 or too large.
+        Source: cupy.random.poisson
+        """
+        return self._count("poisson", (lam,), size, dtype)
+
+    def zipf(self, a, size=None, dtype=None):
+        """Zipf: probability of k is k**-a up to a factor.
+
+        Parameters: a: greater than 1. size, dtype: as in all distributions.
+        Returns: ndarray of int64 unless dtype is given.
+        Raises: ValueError for a <= 1.
+        Source: cupy.random.zipf
+        """
+        return self._count("zipf", (a,), size, dtype)
+
+    # ---- of several numbers each ----
+
+    def dirichlet(self, alpha, size=None, dtype=float):
+        """Vectors of positive numbers whose sum is 1.
+
+        Parameters: alpha: one number not negative for each. size: shape of the vectors' array. dtype: float32, float64.
+        Returns: ndarray of shape size + (len(alpha),).
+        Raises: ValueError for alpha < 0 or of another dimension than 1.
+        Source: cupy.random.dirichlet
+        """
+        alpha = real(alpha, "alpha")
+        if isinstance(alpha, float) or alpha.ndim != 1:
+            raise ValueError("alpha must be one-dimensional")
+        check(alpha, "alpha", "NONNEG")
+        x = self.standard_gamma(alpha, _vectors(size, alpha.shape[0]), dtype)
+        return x / x.sum(axis=-1, keepdims=True)
+
+    def multinomial(self, n, pvals, size=None, dtype=None):
+        """How often each of several outcomes comes in n trials.
+
+        Parameters: n: trials, a number or an array. pvals: the outcomes' probabilities; the last one is what is left.
+        size: shape of the vectors' array. dtype: an integer type.
+        Returns: ndarray of shape size + (len(pvals),), int64 unless dtype is given.
+        Raises: ValueError for n < 0, probabilities outside of [0, 1], or too large a sum.
+        Source: cupy.random.multinomial
+        """
+        pvals = np.atleast_1d(_base.as_host(pvals, "pvals").astype(np.float64))
+        if pvals.ndim != 1:
+            raise ValueError("pvals must have one dimension")
+        check(pvals, "pvals", "UNIT")
+        if pvals[:-1].sum() > 1.0 + 1e-12:
+            raise ValueError("sum(pvals[:-1]) > 1.0")
+        n = _trials(n)
+        check(n, "n", "NONNEG")
+        own = () if isinstance(n, float) else n.shape
+        shape = own if size is None else _base.shape_tuple(size)
+        result = _base.zeros(shape + pvals.shape, np.int64 if dtype is None else dtype)
+        rest, left = int(n) if isinstance(n, float) else _base.as_array(n), 1.0
+        for k, p in enumerate(pvals):
+            last = k == len(pvals) - 1
+            share = 0.0 if left <= 0 else min(1.0, p / left)
+            taken = rest if last else self.binomial(rest, share, shape)
+            result[..., k] = taken
+            rest, left = rest - taken, left - p
+        return result
+
+    def multivariate_normal(self, mean, cov, size=None, check_valid="warn", tol=1e-8, method="svd", dtype=float):
+        """Normal vectors with the given covariance.
+
+        Parameters: mean: of N numbers. cov: N by N, symmetric. size: shape of the vectors' array. check_valid: 'warn',
+        'raise' or 'ignore' for a cov that is not positive semidefinite. tol: how far it may be from that. method:
+        'svd', 'eigh' or 'cholesky', which factor cov in this process. dtype: float32 or float64.
+        Returns: ndarray of shape size + (N,).
+        Raises: ValueError for wrong dimensions; numpy.linalg.LinAlgError for a cov that cholesky cannot factor.
+        Source: cupy.random.multivariate_normal
+        """
+        loop = loop_of(dtype, "multivariate_normal")
+        mean, root = _root(_base.as_host(mean, "mean"), _base.as_host(cov, "cov"), check_valid, tol, method)
+        shape = _vectors(size, len(mean))
+        z = self.standard_normal((_base.product(shape[:-1]), len(mean)), loop)
+        x = _base.matrix_product(z, _base.as_array(root.astype(loop))) + _base.as_array(mean.astype(loop))
+        return x.reshape(shape)
+
+
+def _trials(n):
+    """A number of trials: whole."""
+    n = real(n, "n")
+    return n if isinstance(n, _base.ndarray) else float(np.trunc(n)) if isinstance(n, float) else np.trunc(n)
+
+
+def _vectors(size, n):
+    return (() if size is None else _base.shape_tuple(size)) + (n,)
+
+
+def _root(mean, cov, check_valid, tol, method):
+    """mean, and a matrix whose transpose times itself is cov."""
+    if method not in ("svd", "eigh", "cholesky"):
+        raise ValueError("method must be one of {'eigh', 'svd', 'cholesky'}")
+    if check_valid not in ("warn", "raise", "ignore"):
+        raise ValueError("check_valid must equal 'warn', 'raise', or 'ignore'")
+    if mean.ndim != 1:
+        raise ValueError("mean must be 1 dimensional")
+    if cov.ndim != 2 or cov.shape[0] != cov.shape[1]:
+        raise ValueError("cov must be 2 dimensional and square")
+    if mean.shape[0] != cov.shape[0]:
+        raise ValueError("mean and cov must have same length")
+    cov = cov.astype(np.float64)
+    if method == "cholesky":
+        return mean, np.linalg.cholesky(cov).T
+    values, vectors = np.linalg.eigh(cov)
+    if check_valid != "ignore" and not (np.allclose(cov, cov.T, rtol=tol, atol=tol) and np.all(values >= -tol)):
+        if check_valid == "raise":
+            raise ValueError("covariance is not symmetric positive-semidefinite.")
+        import warnings
+        warnings.warn("covariance is not symmetric positive-semidefinite.", RuntimeWarning, stacklevel=3)
+    return mean, np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
