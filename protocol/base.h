@@ -1,4 +1,5 @@
-/* What every part of arrayd agrees on: statuses, faults, identifiers of the tables. No sockets, no CUDA, no Python. */
+/* What every part of arrayd agrees on: statuses, faults, limits, identifiers of types and requests. No sockets, no
+ * CUDA, no Python. */
 #ifndef AD_PROTOCOL_BASE_H
 #define AD_PROTOCOL_BASE_H
 
@@ -58,26 +59,8 @@ enum {
 #undef AD_REQUEST
 };
 
-enum {
-#define AD_UFUNC(id, name, nin, nout, rule, domain, doc, ...) AD_UFUNC_##name = (id),
-#include "ufunc.def"
-#undef AD_UFUNC
-    AD_UFUNC_LIMIT = 256,
-};
-
-enum {
-#define AD_REDUCTION(id, name, rule, accumulator, empty, domain, doc) AD_REDUCTION_##name = (id),
-#include "reduction.def"
-#undef AD_REDUCTION
-    AD_REDUCTION_LIMIT = 64,
-};
-
-enum {
-#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, infer, doc) AD_CALL_##name = (id),
-#include "call.def"
-#undef AD_CALL
-    AD_CALL_LIMIT = 256,
-};
+/* More rows than these the tables cannot have; their names are in rows.h. */
+enum { AD_UFUNC_LIMIT = 256, AD_REDUCTION_LIMIT = 64, AD_CALL_LIMIT = 256 };
 
 enum {
 #define AD_COUNTER(index, name, doc) AD_COUNTER_##name = (index),

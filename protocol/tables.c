@@ -1,3 +1,4 @@
+#include "protocol/rows.h"
 #include "protocol/tables.h"
 
 const ad_rule_row ad__rules[AD_NRULE] = {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client-c/client.h"
+#include "protocol/rows.h"
 
 typedef struct library_call {
     ad_session *session;

@@ -1,5 +1,6 @@
 /* One function for every row of ufunc.def and reduction.def. */
 #include "client-c/client.h"
+#include "protocol/rows.h"
 
 #define ROW_1_1(name)                                                               \
     int ad_##name(ad_in x, ad_array **out) {                                        \

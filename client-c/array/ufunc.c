@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client-c/client.h"
+#include "protocol/rows.h"
 #include "protocol/text.h"
 
 #define MAX_INPUTS 4 /* three and a mask */

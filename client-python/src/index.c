@@ -1,5 +1,6 @@
 /* a[key]: views, and copies of what index arrays select. */
 #include "index.h"
+#include "protocol/rows.h"
 
 /* ---- index arrays ---- */
 

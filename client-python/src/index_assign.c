@@ -1,5 +1,6 @@
 /* a[key] = value. */
 #include "index.h"
+#include "protocol/rows.h"
 
 #define UNSAFE 4 /* AD_CAST_UNSAFE: assignment casts as NumPy's does */
 

@@ -1,5 +1,6 @@
 /* Reductions and the rows of call.def by name. */
 #include "core.h"
+#include "protocol/rows.h"
 
 static PyObject *reductions, *calls; /* name: wire id */
 

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "core.h"
+#include "protocol/rows.h"
 
 #define MAX_INPUTS 3
 

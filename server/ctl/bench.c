@@ -6,6 +6,7 @@
 
 #include "server/common/os.h"
 #include "server/ctl/peer.h"
+#include "protocol/rows.h"
 
 #define MOST 200000            /* samples */
 #define BATCH 1000             /* small operations between two waits */

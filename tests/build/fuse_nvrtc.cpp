@@ -3,6 +3,7 @@
 #include <string>
 
 #include "tests/unit/fuse_chain.h"
+#include "protocol/rows.h"
 
 /* ---- the compiler, where there is one ---- */
 

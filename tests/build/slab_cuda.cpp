@@ -97,7 +97,7 @@ ad_cuda_driver table() {
 
 } // namespace
 
-/* ---- what slab.cpp takes from other files, and from the runtime ---- */
+/* ---- what kernels/cuda/backend/slab.cpp takes from other files, and from the runtime ---- */
 
 const ad_cuda_driver *ad_cuda_driver_get() {
     static const ad_cuda_driver d = table();

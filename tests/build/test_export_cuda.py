@@ -21,7 +21,7 @@ def program(tmp_path_factory):
               f"-I{TOP}/client-c/include"]
     subprocess.run([*common, f"-isystem{CUDA}", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o",
                     folder / "libfake.so", HERE / "fake_libcuda.c"], check=True)
-    own = [TOP / "client-c" / name for name in ("client-c/interop/driver.c", "export_cuda.c", "client-c/interop/lend_cuda.c")]
+    own = [TOP / "client-c/interop" / name for name in ("driver.c", "export_cuda.c", "lend_cuda.c")]
     subprocess.run([*common, "-o", folder / "program", HERE / "export_cuda.c", *own, "-ldl"], check=True)
     return [folder / "program", folder / "libfake.so"]
 
@@ -48,7 +48,7 @@ def test_slabs_leave_nothing_behind(tmp_path):
     subprocess.run(["gcc", "-std=gnu11", *common, "-c", "-o", tmp_path / "fault.o", TOP / "protocol" / "fault.c"],
                    check=True)
     subprocess.run(["g++", "-std=c++17", *common, "-o", tmp_path / "program", HERE / "slab_cuda.cpp",
-                    TOP / "kernels" / "cuda" / "slab.cpp", TOP / "kernels" / "fault.cpp", tmp_path / "fault.o"],
+                    TOP / "kernels/cuda/backend/slab.cpp", TOP / "kernels" / "fault.cpp", tmp_path / "fault.o"],
                    check=True)
     done = subprocess.run([tmp_path / "program"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

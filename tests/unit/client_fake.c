@@ -1,4 +1,5 @@
 #include "tests/unit/client_fake.h"
+#include "protocol/rows.h"
 
 #include <errno.h>
 #include <fcntl.h>

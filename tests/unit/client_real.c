@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/unit/embedded.h"
+#include "protocol/rows.h"
 
 static double scalar(ad_array *a) {
     double x = NAN;

@@ -8,6 +8,7 @@
 
 #include "client-c/client.h"
 #include "tests/unit/client_fake.h"
+#include "protocol/rows.h"
 
 Test(client_session, urls) {
     static const struct {

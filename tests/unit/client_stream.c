@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/client_fake.h"
+#include "protocol/rows.h"
 
 #define N 16
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "protocol/infer.h"
+#include "protocol/rows.h"
 #include "tests/unit/client_fake.h"
 
 static fake *server;

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "fuse_chain.h"
+#include "protocol/rows.h"
 
 struct generated {
     std::string source;

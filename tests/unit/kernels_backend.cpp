@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "kernels_call.h"
+#include "protocol/rows.h"
 
 Test(kernels_backend, table_and_device) {
     host h(2);

@@ -1,5 +1,6 @@
 /* Fourier transforms against the sum that defines them. */
 #include "kernels_call.h"
+#include "protocol/rows.h"
 
 #include <complex>
 

@@ -1,5 +1,6 @@
 /* gather, scatter, iota against loops over every element. */
 #include "kernels_call.h"
+#include "protocol/rows.h"
 
 namespace {
 

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "kernels_call.h"
+#include "protocol/rows.h"
 
 namespace {
 

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "kernels_call.h"
+#include "protocol/rows.h"
 
 namespace {
 

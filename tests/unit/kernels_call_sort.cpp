@@ -5,6 +5,7 @@
 
 #include "kernels_call.h"
 #include "kernels_isa.h"
+#include "protocol/rows.h"
 
 namespace {
 

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/backend/parallel.h"
 #include "tests/unit/kernels_call.h"
+#include "protocol/rows.h"
 
 namespace {
 

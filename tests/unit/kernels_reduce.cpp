@@ -1,4 +1,5 @@
 #include "tests/unit/kernels_op.h"
+#include "protocol/rows.h"
 
 #include <cmath>
 #include <limits>

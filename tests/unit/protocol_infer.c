@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "protocol/infer.h"
+#include "protocol/rows.h"
 
 #define ARRAY(dtype_, ...)                                      \
     (ad_operand) {                                              \

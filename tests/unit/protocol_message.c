@@ -3,6 +3,7 @@
 
 #include "protocol/desc.h"
 #include "protocol/message.h"
+#include "protocol/rows.h"
 
 #define ALL 0xfu
 

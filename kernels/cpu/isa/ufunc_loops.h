@@ -5,6 +5,7 @@
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/ufunc.h"
+#include "protocol/rows.h"
 
 namespace ad {
 inline namespace AD_ISA {

@@ -4,6 +4,7 @@
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/reduce/plan.h"
 #include "protocol/infer.h"
+#include "protocol/rows.h"
 #include "protocol/tables.h"
 
 namespace {

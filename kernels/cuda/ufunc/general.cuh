@@ -5,6 +5,7 @@
 #define AD_KERNELS_CUDA_UFUNC_GENERAL_CUH
 
 #include "kernels/cuda/ufunc/fast.cuh"
+#include "protocol/rows.h"
 
 namespace ad {
 inline namespace AD_ISA {

@@ -2,6 +2,7 @@
 #include "kernels/call.h"
 #include "kernels/cuda/ufunc/plan.h"
 #include "protocol/infer.h"
+#include "protocol/rows.h"
 #include "protocol/tables.h"
 
 namespace {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "protocol/frame.h"
+#include "protocol/rows.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/front/front.h"

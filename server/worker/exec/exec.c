@@ -4,6 +4,7 @@
 
 #include "protocol/desc.h"
 #include "protocol/infer.h"
+#include "protocol/rows.h"
 #include "server/worker/engine/background.h"
 #include "server/worker/engine/blame.h"
 #include "server/worker/sharing/imports.h"

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "protocol/desc.h"
+#include "protocol/rows.h"
 #include "protocol/size.h"
 #include "server/worker/engine/background.h"
 #include "server/worker/engine/blame.h"

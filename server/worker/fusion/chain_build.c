@@ -4,6 +4,7 @@
 
 #include "protocol/desc.h"
 #include "protocol/infer.h"
+#include "protocol/rows.h"
 
 #define NOT_HERE 0xff /* as the kind of a source */
 

@@ -3,6 +3,7 @@
 
 #include "protocol/desc.h"
 #include "protocol/distribution.h"
+#include "protocol/rows.h"
 #include "server/worker/fusion/queue.h"
 #include "server/worker/net/session.h"
 

@@ -11,6 +11,7 @@
 #define AD_SERVER_WORKER_FUSION_QUEUE_H
 
 #include "protocol/message.h"
+#include "protocol/rows.h"
 #include "server/worker/fusion/groups.h"
 #include "server/worker/engine/stream_queue.h"
 
