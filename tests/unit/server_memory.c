@@ -89,7 +89,7 @@ static ad_memory memory(uint64_t slab, uint64_t limit) {
 
 Test(memory, small_blocks_share_a_slab_and_large_ones_do_not) {
     ad_memory m = memory(8 * MIB, 64 * MIB);
-    ad_estate *e = ad__estate_open(&m, "uid:1", NULL);
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block a, b, c, d;
     cr_assert_eq(ad__memory_take(e, 100, &a, NULL), 0);
     cr_assert_eq(ad__memory_take(e, 200, &d, NULL), 0);
@@ -107,7 +107,7 @@ Test(memory, small_blocks_share_a_slab_and_large_ones_do_not) {
     ad__memory_give(e, &c);
     ad__memory_give(e, &d);
     cr_assert_eq(m.used, 0);
-    ad__estate_close(e);
+    ad__stream_arena_close(e);
     cr_assert_eq(created, closed);
     cr_assert_eq(announced, 3);
     cr_assert_eq(gone, 3);
@@ -116,7 +116,7 @@ Test(memory, small_blocks_share_a_slab_and_large_ones_do_not) {
 
 Test(memory, principals_never_share) {
     ad_memory m = memory(8 * MIB, 64 * MIB);
-    ad_estate *x = ad__estate_open(&m, "uid:1", NULL), *y = ad__estate_open(&m, "uid:2", NULL);
+    ad_stream_arena *x = ad__stream_arena_open(&m, "uid:1", NULL), *y = ad__stream_arena_open(&m, "uid:2", NULL);
     ad_block a, b;
     cr_assert_eq(ad__memory_take(x, 64, &a, NULL), 0);
     cr_assert_str_eq(last_principal, "uid:1");
@@ -125,14 +125,14 @@ Test(memory, principals_never_share) {
     cr_assert_neq(a.slab, b.slab);
     ad__memory_give(x, &a);
     ad__memory_give(y, &b);
-    ad__estate_close(x);
-    ad__estate_close(y);
+    ad__stream_arena_close(x);
+    ad__stream_arena_close(y);
     cr_assert_eq(m.slabs, 0);
 }
 
 Test(memory, a_spare_large_slab_is_used_again_and_is_not_clean) {
     ad_memory m = memory(8 * MIB, 256 * MIB);
-    ad_estate *e = ad__estate_open(&m, "uid:1", NULL);
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block a, b;
     cr_assert_eq(ad__memory_take(e, 16 * MIB, &a, NULL), 0);
     cr_assert(a.clean);
@@ -145,13 +145,13 @@ Test(memory, a_spare_large_slab_is_used_again_and_is_not_clean) {
     cr_assert_eq(ad__memory_take(e, 5 * MIB, &b, NULL), 0);
     cr_assert_neq(b.address, address, "much too large");
     ad__memory_give(e, &b);
-    ad__estate_close(e);
+    ad__stream_arena_close(e);
     cr_assert_eq(created, closed);
 }
 
 Test(memory, clean_means_zero) {
     ad_memory m = memory(8 * MIB, 64 * MIB);
-    ad_estate *e = ad__estate_open(&m, "uid:1", NULL);
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block b[64] = {0};
     unsigned long state = 5;
     int clean = 0;
@@ -169,12 +169,12 @@ Test(memory, clean_means_zero) {
     }
     cr_assert_gt(clean, 10);
     for (int i = 0; i < 64; i++) ad__memory_give(e, &b[i]);
-    ad__estate_close(e);
+    ad__stream_arena_close(e);
 }
 
 Test(memory, the_limit_says_who_holds_what_and_spares_go_first) {
     ad_memory m = memory(8 * MIB, 64 * MIB);
-    ad_estate *x = ad__estate_open(&m, "uid:1", NULL), *y = ad__estate_open(&m, "uid:2", NULL);
+    ad_stream_arena *x = ad__stream_arena_open(&m, "uid:1", NULL), *y = ad__stream_arena_open(&m, "uid:2", NULL);
     ad_block a, b, c;
     ad_fault fault = {0};
     cr_assert_eq(ad__memory_take(x, 40 * MIB, &a, NULL), 0);
@@ -189,25 +189,25 @@ Test(memory, the_limit_says_who_holds_what_and_spares_go_first) {
     cr_assert_eq(ad__memory_take(x, UINT64_MAX, &b, &fault), AD_E_MEMORY);
     ad__memory_give(x, &a);
     ad__memory_give(x, &c);
-    ad__estate_close(x);
-    ad__estate_close(y);
+    ad__stream_arena_close(x);
+    ad__stream_arena_close(y);
     cr_assert_eq(created, closed);
 }
 
 Test(memory, no_slab_is_closed_before_its_stream_has_passed) {
     ad_memory m = memory(8 * MIB, 64 * MIB);
     m.backend = &slow_backend;
-    ad_estate *e = ad__estate_open(&m, "uid:1", (ad_stream *)(void *)&the_stream);
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", (ad_stream *)(void *)&the_stream);
     ad_block a, b;
     waits = records = 0;
     cr_assert_eq(ad__memory_take(e, 40 * MIB, &a, NULL), 0);
     ad__memory_give(e, &a); /* more than is kept */
     cr_assert_eq(closed, 0);
     cr_assert_eq(records, 1);
-    cr_assert(ad__estate_reap(e));
+    cr_assert(ad__stream_arena_reap(e));
     cr_assert_eq(closed, 0);
     passed = true;
-    cr_assert_not(ad__estate_reap(e));
+    cr_assert_not(ad__stream_arena_reap(e));
     cr_assert_eq(closed, 1);
     cr_assert_eq(waits, 0);
     cr_assert_eq(ad__memory_take(e, 40 * MIB, &a, NULL), 0);
@@ -216,17 +216,17 @@ Test(memory, no_slab_is_closed_before_its_stream_has_passed) {
     cr_assert_eq(waits, 1);
     cr_assert_eq(closed, 2);
     ad__memory_give(e, &b);
-    ad__estate_close(e);
+    ad__stream_arena_close(e);
     cr_assert_eq(created, closed);
     cr_assert_eq(m.slab_bytes, 0);
 }
 
 Test(memory, small_estates_of_a_principal_share_a_slab) {
     ad_memory m = memory(8 * MIB, 64 * MIB);
-    ad_estate *e[20], *other = ad__estate_open(&m, "uid:2", NULL);
+    ad_stream_arena *e[20], *other = ad__stream_arena_open(&m, "uid:2", NULL);
     ad_block b[20], c;
     for (int i = 0; i < 20; i++) {
-        e[i] = ad__estate_open(&m, "uid:1", NULL);
+        e[i] = ad__stream_arena_open(&m, "uid:1", NULL);
         cr_assert_eq(ad__memory_take(e[i], 1000, &b[i], NULL), 0);
         cr_assert(b[i].clean);
         memset(b[i].address, i + 1, 1000);
@@ -235,25 +235,25 @@ Test(memory, small_estates_of_a_principal_share_a_slab) {
     cr_assert_eq(ad__memory_take(other, 1000, &c, NULL), 0);
     cr_assert_eq(m.slabs, 3, "no slab of another principal");
     ad__memory_give(other, &c);
-    ad__estate_close(other);
+    ad__stream_arena_close(other);
     for (int i = 0; i < 20; i++)
         for (int k = 0; k < 1000; k++) cr_assert_eq(((char *)b[i].address)[k], i + 1);
     ad__memory_give(e[3], &b[3]);
-    ad__estate_close(e[3]);
-    e[3] = ad__estate_open(&m, "uid:1", NULL);
+    ad__stream_arena_close(e[3]);
+    e[3] = ad__stream_arena_open(&m, "uid:1", NULL);
     cr_assert_eq(ad__memory_take(e[3], 1000, &b[3], NULL), 0);
     cr_assert_eq(m.slabs, 2);
     cr_assert(!b[3].clean || ((char *)b[3].address)[0] == 0, "a share that somebody has had is not clean");
     for (int i = 0; i < 20; i++) {
         ad__memory_give(e[i], &b[i]);
-        ad__estate_close(e[i]);
+        ad__stream_arena_close(e[i]);
     }
     cr_assert_eq(m.slab_bytes, 0);
     cr_assert_eq(created, closed);
 }
 
 /* A slab of another worker, with blocks of the first MiB in use as `used` says. */
-static ad_slab *adopted(ad_memory *m, ad_estate *e, const uint64_t (*used)[2], size_t n, ad_block *block) {
+static ad_slab *adopted(ad_memory *m, ad_stream_arena *e, const uint64_t (*used)[2], size_t n, ad_block *block) {
     ad_slab_map map;
     m->backend->slab_create(m->device, 4 * MIB, &map, NULL);
     ad_slab *s = ad__memory_adopt(m, "uid:1", 7, &map);
@@ -264,7 +264,7 @@ static ad_slab *adopted(ad_memory *m, ad_estate *e, const uint64_t (*used)[2], s
 Test(memory, what_another_worker_has_left_is_used_again) {
     static const uint64_t used[][2] = {{64, 128}, {1024, 512}, {2 * MIB, MIB}};
     ad_memory m = memory(4 * MIB, 64 * MIB);
-    ad_estate *e = ad__estate_open(&m, "uid:1", NULL);
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block b[3], *list[] = {&b[0], &b[1], &b[2]}, c[5];
     ad_slab *s = adopted(&m, e, used, 3, b);
     created = 0;
@@ -281,14 +281,14 @@ Test(memory, what_another_worker_has_left_is_used_again) {
     for (int i = 0; i < 5; i++) ad__memory_give(e, &c[i]);
     for (int i = 0; i < 3; i++) ad__memory_give(e, &b[i]);
     cr_assert_eq(m.used, 0);
-    ad__estate_close(e);
+    ad__stream_arena_close(e);
     cr_assert_eq(m.slab_bytes, 0);
 }
 
 Test(memory, what_is_not_one_estates_stays_as_it_is) {
     static const uint64_t used[][2] = {{0, 128}, {64, 512}, {2 * MIB, MIB}}, all[][2] = {{0, 4 * MIB}};
     ad_memory m = memory(4 * MIB, 64 * MIB);
-    ad_estate *e = ad__estate_open(&m, "uid:1", NULL), *other = ad__estate_open(&m, "uid:2", NULL);
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL), *other = ad__stream_arena_open(&m, "uid:2", NULL);
     ad_block b[3], *list[] = {&b[0], &b[1], &b[2]}, c;
     adopted(&m, e, used, 3, b);
     ad__memory_cut(e, list, 3);     /* one in the other */
@@ -304,14 +304,14 @@ Test(memory, what_is_not_one_estates_stays_as_it_is) {
     ad__memory_cut(e, list, 1);
     ad__memory_give(e, &b[0]);
     cr_assert_eq(closed, 2, "so does one that is all of it");
-    ad__estate_close(e);
-    ad__estate_close(other);
+    ad__stream_arena_close(e);
+    ad__stream_arena_close(other);
     cr_assert_eq(m.slab_bytes, 0);
 }
 
 Test(memory, what_was_exported_is_open_for_good) {
     ad_memory m = memory(8 * MIB, 64 * MIB);
-    ad_estate *e = ad__estate_open(&m, "uid:1", NULL);
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block a, b;
     cr_assert_eq(ad__memory_take_apart(e, 1000, &a, NULL), 0);
     cr_assert_not(a.open);
@@ -323,7 +323,7 @@ Test(memory, what_was_exported_is_open_for_good) {
     cr_assert_eq(ad__memory_take(e, 1000, &b, NULL), 0);
     cr_assert_not(b.open);
     ad__memory_give(e, &b);
-    ad__estate_close(e);
+    ad__stream_arena_close(e);
 }
 
 #ifdef AD_REDZONES
@@ -334,7 +334,7 @@ Test(memory, red_zones_of_slabs) {
     static const uint64_t used[][2] = {{64, 128}, {1024, 512}, {2 * MIB, MIB}};
     for (uint64_t size = 8; size <= 4 * MIB; size = size * 3 + 5) {
         ad_memory m = memory(8 * MIB, 64 * MIB);
-        ad_estate *e = ad__estate_open(&m, "uid:1", NULL);
+        ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
         ad_block a, b;
         cr_assert_eq(ad__memory_take(e, size, &a, NULL), 0);
         cr_assert_eq(ad__memory_take(e, size, &b, NULL), 0);
@@ -346,10 +346,10 @@ Test(memory, red_zones_of_slabs) {
         cr_assert(is_closed(&was, 0) && is_closed(&was, size - 1));
         cr_assert_null(__asan_region_is_poisoned(b.address, size));
         ad__memory_give(e, &b);
-        ad__estate_close(e);
+        ad__stream_arena_close(e);
     }
     ad_memory m = memory(4 * MIB, 64 * MIB);
-    ad_estate *e = ad__estate_open(&m, "uid:1", NULL);
+    ad_stream_arena *e = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block left[3], *list[] = {&left[0], &left[1], &left[2]};
     adopted(&m, e, used, 3, left);
     cr_assert_not(is_closed(&left[0], 128), "another worker's zones are not known");
@@ -359,6 +359,6 @@ Test(memory, red_zones_of_slabs) {
         cr_assert(is_closed(&left[i], left[i].size));
     }
     for (int i = 0; i < 3; i++) ad__memory_give(e, &left[i]);
-    ad__estate_close(e);
+    ad__stream_arena_close(e);
 }
 #endif

@@ -135,10 +135,10 @@ static const ad_backend backend = {.slab_create = slab_create, .slab_close = sla
 Test(spill, what_is_away_counts_as_held) {
     uint64_t id = 0;
     ad_memory m = {.backend = &backend, .next_id = &id, .slab_size = 8 * MIB, .limit = 64 * MIB, .announce = announce};
-    ad_estate *one = ad__estate_open(&m, "uid:1", NULL), *two = ad__estate_open(&m, "uid:1", NULL);
+    ad_stream_arena *one = ad__stream_arena_open(&m, "uid:1", NULL), *two = ad__stream_arena_open(&m, "uid:1", NULL);
     ad_block a, b;
     ad_fault fault = {0};
-    ad_account *account = ad__estate_account(one);
+    ad_account *account = ad__stream_arena_account(one);
     account->most = 10 * MIB;
     cr_assert_eq(ad__memory_take(one, 6 * MIB, &a, NULL), 0);
     ad__memory_give(one, &a);
@@ -151,7 +151,7 @@ Test(spill, what_is_away_counts_as_held) {
     ad__account_return(account, AD_USE_MOVED, 6 * MIB);
     cr_assert_eq(ad__memory_take(two, 6 * MIB, &b, NULL), 0);
     ad__memory_give(two, &b);
-    ad__estate_close(one);
-    ad__estate_close(two);
+    ad__stream_arena_close(one);
+    ad__stream_arena_close(two);
     cr_assert_eq(m.slab_bytes, 0);
 }

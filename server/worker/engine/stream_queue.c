@@ -31,11 +31,11 @@ static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fau
     int status = backend_of(s)->stream_open(gpu->device, stream_priority(s, high), &lane->stream, fault);
     ad__session_status(s, status, fault);
     if (status) goto free_lane;
-    if (!(lane->estate = ad__estate_open(&gpu->memory, s->principal, lane->stream))) {
+    if (!(lane->stream_arena = ad__stream_arena_open(&gpu->memory, s->principal, lane->stream))) {
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
         goto close_stream;
     }
-    ad__account_grant(ad__estate_account(lane->estate), &s->grants);
+    ad__account_grant(ad__stream_arena_account(lane->stream_arena), &s->grants);
     lane->session = s;
     lane->slot = slot;
     lane->gpu = gpu;
@@ -43,14 +43,14 @@ static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fau
     lane->most_marks = s->grants.priority < AD_PRIORITY_NORMAL ? AD_MARKS_LOW : AD_MARKS;
     if (ad__spill_lane(s->worker, lane)) {
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
-        goto close_estate;
+        goto close_stream_arena;
     }
     s->lanes[slot] = lane;
     if (slot >= s->nlanes) s->nlanes = slot + 1;
     return 0;
 
-close_estate:
-    ad__estate_close(lane->estate);
+close_stream_arena:
+    ad__stream_arena_close(lane->stream_arena);
 close_stream:
     backend_of(s)->stream_close(lane->stream);
 free_lane:
@@ -164,7 +164,7 @@ ad_lane *ad__lane_alone(ad_worker *w, uint64_t device, const char *principal, ad
     }
     if (w->backend->stream_open(gpu->device, 0, &lane->stream, fault)) goto free_lane;
     lane->gpu = gpu;
-    if ((lane->estate = ad__estate_open(&gpu->memory, principal, lane->stream))) return lane;
+    if ((lane->stream_arena = ad__stream_arena_open(&gpu->memory, principal, lane->stream))) return lane;
     ad__fault(fault, AD_E_MEMORY, "out of host memory");
     w->backend->stream_close(lane->stream);
 free_lane:
@@ -175,7 +175,7 @@ free_lane:
 void ad__lane_close(const ad_backend *b, ad_lane *lane) {
     if (lane->fence) b->event_close(lane->fence);
     ad__spill_owner_close(lane->owner);
-    ad__estate_close(lane->estate);
+    ad__stream_arena_close(lane->stream_arena);
     b->stream_close(lane->stream);
     free(lane);
 }
@@ -312,7 +312,7 @@ static int lane_poll(ad_session *s, ad_lane *lane, ad_fault *fault) {
         lane->first_mark = (lane->first_mark + 1) % AD_MARKS;
         lane->nmarks--;
     }
-    ad__estate_reap(lane->estate);
+    ad__stream_arena_reap(lane->stream_arena);
     return 0;
 }
 

@@ -40,7 +40,7 @@ struct ad_lane {
     unsigned slot;
     ad_gpu *gpu;
     ad_stream *stream;
-    ad_estate *estate;
+    ad_stream_arena *stream_arena;
     ad_mark mark[AD_MARKS]; /* a ring */
     unsigned first_mark, nmarks, most_marks;
     int64_t reached;             /* when the last one was seen to be */

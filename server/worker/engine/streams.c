@@ -238,8 +238,8 @@ static int do_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
     for (unsigned i = 0; i < s->nlanes; i++) {
         uint64_t bytes, blocks;
         if (s->lanes[i]->gpu != gpu) continue;
-        if (m->u[2] == 1) ad__estate_trim(s->lanes[i]->estate);
-        ad__estate_count(s->lanes[i]->estate, &bytes, &blocks);
+        if (m->u[2] == 1) ad__stream_arena_trim(s->lanes[i]->stream_arena);
+        ad__stream_arena_count(s->lanes[i]->stream_arena, &bytes, &blocks);
         values[1] += (int64_t)bytes;
         values[2] += (int64_t)blocks;
     }

@@ -34,8 +34,8 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
         ad__shared_leave(s, b);
     } else if (b->block.slab) {
         ad__lane_frees(s, b, NULL);
-        if (parks && ad__survival_park(s, b->home->estate, &b->block, b)) b->block.slab = NULL;
-        else ad__memory_give(b->home->estate, &b->block);
+        if (parks && ad__survival_park(s, b->home->stream_arena, &b->block, b)) b->block.slab = NULL;
+        else ad__memory_give(b->home->stream_arena, &b->block);
     }
     if (counted) s->buffer_bytes -= b->size;
     b->promised = false;

@@ -10,7 +10,7 @@
 
 /* One of the three. */
 typedef struct ad_parked {
-    ad_estate *home;
+    ad_stream_arena *home;
     ad_block block;
     uint32_t place; /* of the row that has the block: of this buffer, after so many moves */
     uint64_t id, moves;
@@ -37,7 +37,7 @@ static bool park(ad_session *s, const ad_parked *p) {
     return true;
 }
 
-bool ad__survival_park(ad_session *s, ad_estate *home, const ad_block *block, const ad_buffer *b) {
+bool ad__survival_park(ad_session *s, ad_stream_arena *home, const ad_block *block, const ad_buffer *b) {
     ad_parked p = {.home = home, .block = *block};
     if (b) {
         p.place = b->place;
@@ -111,7 +111,7 @@ bool ad__survival_evacuate(ad_session *s, ad_lane *lane) {
         ad__memory_place(&p->block, &now.slab, &now.offset);
         ad__survival_placed(s, p->place, &now);
         ad__memory_give(p->home, &from);
-        p->home = s->worker->spill->estate;
+        p->home = s->worker->spill->stream_arena;
         done = true;
     }
     return done;

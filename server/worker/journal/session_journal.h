@@ -197,7 +197,7 @@ bool ad__survival_flush(struct ad_session *s, bool judge);
 bool ad__survival_parks(const struct ad_session *s, const struct ad_buffer *b);
 /* Such memory, which was the buffer's (NULL: that of no row), a window, or its part in what others hold, too. False: it
  * need not stay, as the session is not kept. */
-bool ad__survival_park(struct ad_session *s, ad_estate *home, const ad_block *block, const struct ad_buffer *b);
+bool ad__survival_park(struct ad_session *s, ad_stream_arena *home, const ad_block *block, const struct ad_buffer *b);
 bool ad__survival_park_window(struct ad_session *s, const ad_window *w);
 bool ad__survival_park_share(struct ad_session *s, struct ad_shared *m);
 /* One of those is of this principal's memory. */

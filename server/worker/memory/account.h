@@ -22,7 +22,7 @@ typedef struct ad_account ad_account;
 struct ad_account {
     ad_account *next, **list;
     char principal[64];
-    uint64_t users; /* estates, slabs, windows: it stays while there are any, or something is charged or reserved */
+    uint64_t users; /* arenas, slabs, windows: it stays while there are any, or something is charged or reserved */
     uint64_t used[AD_USES], total;
     uint64_t slab_bytes; /* in slabs of this principal, what is free in them as well */
     uint64_t most;       /* that total may be; 0: what the device has */

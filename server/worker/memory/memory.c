@@ -6,17 +6,17 @@
 #include "server/common/os.h"
 
 #define OWN_GRAIN (2u << 20)  /* a slab of one array is a multiple of this, so that it fits the next one as well */
-#define FIRST_SLAB (2u << 20) /* size of an estate's first cut slab; each next one is as large as all before */
+#define FIRST_SLAB (2u << 20) /* size of a stream arena's first cut slab; each next one is as large as all before */
 #define SHARES 16             /* of a shared slab, which is as large */
 #define SHARE (FIRST_SLAB / SHARES)
-#define EMPTIES 4 /* cut slabs without arrays that an estate keeps */
+#define EMPTIES 4 /* cut slabs without arrays that a stream arena keeps */
 
-/* One part of so many of all memory may be in an estate's spare own slabs: the first touch of a page costs several
+/* One part of so many of all memory may be in a stream arena's spare own slabs: the first touch of a page costs several
  * times what it costs to compute with it. */
 #define SPARE_SHARE 8
 
 struct ad_slab {
-    ad_slab *next, *prev; /* in its estate's list of slabs, or of spare own ones */
+    ad_slab *next, *prev; /* in its stream arena's list of slabs, or of spare own ones */
     ad_slab_map map;
     uint64_t id;
     uint64_t fresh;        /* so many bytes at the beginning have never been handed out: they are zero */
@@ -31,8 +31,8 @@ struct ad_slab {
     uint64_t blocks;       /* and so many blocks of it are in use */
 };
 
-struct ad_estate {
-    ad_estate *next;
+struct ad_stream_arena {
+    ad_stream_arena *next;
     ad_memory *memory;
     ad_heap *heap;
     ad_stream *stream;
@@ -92,13 +92,13 @@ static void share_drop(ad_memory *m, ad_slab *share) {
     free(share);
 }
 
-static void slab_close(ad_estate *e, ad_slab *s) {
+static void slab_close(ad_stream_arena *e, ad_slab *s) {
     e->bytes -= s->map.size;
     if (s->parent) share_drop(e->memory, s);
     else slab_drop(e->memory, s);
 }
 
-static void close_all(ad_estate *e, ad_slab **list) {
+static void close_all(ad_stream_arena *e, ad_slab **list) {
     for (ad_slab *s = *list, *next; s; s = next) {
         next = s->next;
         slab_close(e, s);
@@ -107,7 +107,7 @@ static void close_all(ad_estate *e, ad_slab **list) {
 }
 
 /* Ask for the point in the stream at which the doomed slabs are no longer used. False: that is not possible. */
-static bool expect(ad_estate *e) {
+static bool expect(ad_stream_arena *e) {
     const ad_backend *b = e->memory->backend;
     if (!e->passed && b->event_open(e->memory->device, false, &e->passed, NULL)) return false;
     if (b->event_record(e->passed, e->stream, NULL)) return false;
@@ -116,34 +116,34 @@ static bool expect(ad_estate *e) {
     return true;
 }
 
-bool ad__estate_reap(ad_estate *e) {
+bool ad__stream_arena_reap(ad_stream_arena *e) {
     if (e->expected && e->memory->backend->event_done(e->passed, NULL) == 1) close_all(e, &e->expected);
     if (e->doomed && !e->expected) expect(e);
     return e->expected || e->doomed;
 }
 
 /* Close a slab that is on no list, when it may be. */
-static void doom(ad_estate *e, ad_slab *s) {
+static void doom(ad_stream_arena *e, ad_slab *s) {
     if (e->stream && e->memory->backend->asynchronous) {
         link_slab(&e->doomed, s);
-        ad__estate_reap(e);
+        ad__stream_arena_reap(e);
     } else {
         slab_close(e, s);
     }
 }
 
-static void take_spare(ad_estate *e, ad_slab *s) {
+static void take_spare(ad_stream_arena *e, ad_slab *s) {
     unlink_slab(&e->spare, s);
     e->spare_bytes -= s->map.size;
     open_range(e->memory, s->map.base, s->map.size);
 }
 
-static void drop_spare(ad_estate *e, ad_slab *s) {
+static void drop_spare(ad_stream_arena *e, ad_slab *s) {
     take_spare(e, s);
     doom(e, s);
 }
 
-static void drop_empty(ad_estate *e, ad_slab *s) {
+static void drop_empty(ad_stream_arena *e, ad_slab *s) {
     unlink_slab(&e->cut, s);
     ad__heap_remove(e->heap, s->whole);
     e->empty--;
@@ -151,7 +151,7 @@ static void drop_empty(ad_estate *e, ad_slab *s) {
     doom(e, s);
 }
 
-void ad__estate_trim(ad_estate *e) {
+void ad__stream_arena_trim(ad_stream_arena *e) {
     while (e->spare) drop_spare(e, e->spare);
     for (ad_slab *s = e->cut, *next; s && e->empty; s = next) {
         next = s->next;
@@ -159,7 +159,7 @@ void ad__estate_trim(ad_estate *e) {
     }
 }
 
-void ad__estate_count(const ad_estate *e, uint64_t *bytes, uint64_t *free_blocks) {
+void ad__stream_arena_count(const ad_stream_arena *e, uint64_t *bytes, uint64_t *free_blocks) {
     *bytes = e->bytes;
     *free_blocks = e->empty;
     for (const ad_slab *s = e->spare; s; s = s->next) ++*free_blocks;
@@ -174,8 +174,8 @@ static bool fits(const ad_memory *m, const ad_account *a, uint64_t size) {
 /* Everybody's spare slabs go before somebody is told that there is no memory, and then it is worth while to wait until
  * the device has let go of them. */
 static void give_back_all(ad_memory *m, const ad_account *a, uint64_t size) {
-    for (ad_estate *e = m->estates; e && !fits(m, a, size); e = e->next) {
-        ad__estate_trim(e);
+    for (ad_stream_arena *e = m->arenas; e && !fits(m, a, size); e = e->next) {
+        ad__stream_arena_trim(e);
         if (!e->doomed && !e->expected) continue;
         if (m->backend->stream_wait(e->stream, NULL)) continue; /* a lost device is found by the next who asks */
         close_all(e, &e->expected);
@@ -188,11 +188,11 @@ static bool make_room(ad_memory *m, const ad_account *a, uint64_t size) {
     return fits(m, a, size);
 }
 
-static int no_room(const ad_estate *e, uint64_t size, ad_fault *fault) {
+static int no_room(const ad_stream_arena *e, uint64_t size, ad_fault *fault) {
     return ad__account_full(e->account, size, e->memory->limit, fault);
 }
 
-static ad_slab *slab_create(ad_estate *e, uint64_t size, bool plain, ad_fault *fault) {
+static ad_slab *slab_create(ad_stream_arena *e, uint64_t size, bool plain, ad_fault *fault) {
     ad_memory *m = e->memory;
     if (size > m->limit || !make_room(m, e->account, size)) {
         no_room(e, size, fault);
@@ -231,7 +231,7 @@ static ad_slab *slab_create(ad_estate *e, uint64_t size, bool plain, ad_fault *f
 }
 
 /* A shared slab of this principal with room, if need be a new one. */
-static ad_slab *shared_slab(ad_estate *e, ad_fault *fault) {
+static ad_slab *shared_slab(ad_stream_arena *e, ad_fault *fault) {
     ad_memory *m = e->memory;
     ad_slab *s = m->shared;
     while (s && (s->taken == (1u << SHARES) - 1 || s->account != e->account)) s = s->next;
@@ -240,8 +240,8 @@ static ad_slab *shared_slab(ad_estate *e, ad_fault *fault) {
     return s;
 }
 
-/* What an estate gets first. */
-static ad_slab *share_create(ad_estate *e, ad_fault *fault) {
+/* What a stream arena gets first. */
+static ad_slab *share_create(ad_stream_arena *e, ad_fault *fault) {
     ad_slab *share = ad__os.calloc(1, sizeof *share), *parent = share ? shared_slab(e, fault) : NULL;
     if (!parent) {
         if (!share) ad__fault(fault, AD_E_MEMORY, "out of host memory");
@@ -260,7 +260,7 @@ static ad_slab *share_create(ad_estate *e, ad_fault *fault) {
 
 /* ---- blocks ---- */
 
-static void charge(ad_estate *e, ad_use use, ad_block *b) {
+static void charge(ad_stream_arena *e, ad_use use, ad_block *b) {
     b->use = use;
     b->payer = e->account;
     ad__account_charge(e->account, use, b->size);
@@ -276,14 +276,14 @@ void ad__memory_charge(ad_block *b, ad_account *payer) {
 }
 
 /* The tightest spare slab that is not much too large. */
-static ad_slab *fitting_spare(ad_estate *e, uint64_t size) {
+static ad_slab *fitting_spare(ad_stream_arena *e, uint64_t size) {
     ad_slab *best = NULL;
     for (ad_slab *s = e->spare; s; s = s->next)
         if (s->map.size >= size && s->map.size - size <= size / 4 && (!best || s->map.size < best->map.size)) best = s;
     return best;
 }
 
-static int take_own(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+static int take_own(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
     ad_fault why = {0};
     if (size > AD_HEAP_MOST) return no_room(e, size, fault);
     uint64_t rounded = (size + OWN_GRAIN - 1) / OWN_GRAIN * OWN_GRAIN;
@@ -301,7 +301,7 @@ static int take_own(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault)
 }
 
 /* A cut slab in which there is room for size bytes. */
-static int add_cut_slab(ad_estate *e, uint64_t size, ad_fault *fault) {
+static int add_cut_slab(ad_stream_arena *e, uint64_t size, ad_fault *fault) {
     ad_fault why = {0};
     uint64_t bytes = FIRST_SLAB;
     while (bytes < 2 * size || bytes < e->cut_bytes) bytes *= 2;
@@ -320,7 +320,7 @@ static int add_cut_slab(ad_estate *e, uint64_t size, ad_fault *fault) {
     return 0;
 }
 
-static void hand_out(ad_estate *e, ad_chunk *c, ad_block *out) {
+static void hand_out(ad_stream_arena *e, ad_chunk *c, ad_block *out) {
     ad_slab *s = c->range;
     if (s->whole) {
         s->whole = NULL;
@@ -334,7 +334,7 @@ static void hand_out(ad_estate *e, ad_chunk *c, ad_block *out) {
     if (c->offset < s->fresh) s->fresh = c->offset;
 }
 
-static int take_cut(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+static int take_cut(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
     ad_chunk *c = ad__heap_take(e->heap, size + AD_REDZONE);
     if (!c) {
         int status = add_cut_slab(e, size, fault);
@@ -347,7 +347,7 @@ static int take_cut(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault)
     return 0;
 }
 
-static int take(ad_estate *e, uint64_t size, ad_use use, ad_block *out, ad_fault *fault) {
+static int take(ad_stream_arena *e, uint64_t size, ad_use use, ad_block *out, ad_fault *fault) {
     int status = ad__account_check(e->account, size, fault);
     if (status) return status;
     status = (size > e->memory->slab_size / 4 ? take_own : take_cut)(e, size, out, fault);
@@ -355,15 +355,15 @@ static int take(ad_estate *e, uint64_t size, ad_use use, ad_block *out, ad_fault
     return status;
 }
 
-int ad__memory_take(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+int ad__memory_take(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
     return take(e, size, AD_USE_BUFFER, out, fault);
 }
 
-int ad__memory_borrow(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+int ad__memory_borrow(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
     return take(e, size, AD_USE_WORKSPACE, out, fault);
 }
 
-static int take_apart(ad_estate *e, uint64_t size, bool plain, ad_block *out, ad_fault *fault) {
+static int take_apart(ad_stream_arena *e, uint64_t size, bool plain, ad_block *out, ad_fault *fault) {
     ad_fault why = {0};
     int status = size > AD_HEAP_MOST ? no_room(e, size, fault) : ad__account_check(e->account, size, fault);
     if (status) return status;
@@ -376,17 +376,17 @@ static int take_apart(ad_estate *e, uint64_t size, bool plain, ad_block *out, ad
     return 0;
 }
 
-int ad__memory_take_apart(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+int ad__memory_take_apart(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
     return take_apart(e, size, false, out, fault);
 }
 
-int ad__memory_take_plain(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault) {
+int ad__memory_take_plain(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
     return take_apart(e, size, true, out, fault);
 }
 
 bool ad__memory_is_plain(const ad_block *b) { return b->slab->plain; }
 
-int ad__memory_handle(const ad_estate *e, const ad_block *b, uint8_t handle[AD_SLAB_HANDLE], ad_fault *fault) {
+int ad__memory_handle(const ad_stream_arena *e, const ad_block *b, uint8_t handle[AD_SLAB_HANDLE], ad_fault *fault) {
     return e->memory->backend->slab_handle(e->memory->device, &b->slab->map, handle, fault);
 }
 
@@ -398,7 +398,7 @@ bool ad__memory_is_exposed(const ad_block *b) { return b->slab->exposed; }
 
 int ad__memory_descriptor(const ad_block *b) { return b->slab->map.fd; }
 
-static void give_own(ad_estate *e, ad_slab *s) {
+static void give_own(ad_stream_arena *e, ad_slab *s) {
     if (s->exposed || e->spare_bytes + s->map.size > e->memory->limit / SPARE_SHARE) {
         doom(e, s);
         return;
@@ -408,7 +408,7 @@ static void give_own(ad_estate *e, ad_slab *s) {
     close_range(e->memory, s->map.base, s->map.size);
 }
 
-void ad__memory_give(ad_estate *e, ad_block *b) {
+void ad__memory_give(ad_stream_arena *e, ad_block *b) {
     if (!b->slab) return;
     ad__account_return(b->payer, b->use, b->size);
     e->memory->used -= b->size;
@@ -450,7 +450,7 @@ ad_slab *ad__memory_adopt(ad_memory *m, const char *principal, uint64_t id, cons
     return s;
 }
 
-int ad__memory_restore(ad_estate *e, ad_slab *s, uint64_t offset, uint64_t size, ad_block *out) {
+int ad__memory_restore(ad_stream_arena *e, ad_slab *s, uint64_t offset, uint64_t size, ad_block *out) {
     if (offset > s->map.size || size > s->map.size - offset) return AD_E_EXTENT;
     *out = (ad_block){.slab = s, .address = (char *)s->map.base + offset, .size = size};
     s->blocks++;
@@ -458,7 +458,7 @@ int ad__memory_restore(ad_estate *e, ad_slab *s, uint64_t offset, uint64_t size,
     return 0;
 }
 
-void ad__memory_cut(ad_estate *e, ad_block *const *block, size_t n) {
+void ad__memory_cut(ad_stream_arena *e, ad_block *const *block, size_t n) {
     ad_slab *s = block[0]->slab;
     if (!s->adopted || s->account != e->account || s->blocks != n || (n == 1 && block[0]->size == s->map.size)) return;
     ad_piece *piece = ad__os.calloc(n, sizeof *piece);
@@ -485,36 +485,36 @@ void ad__memory_adopted(ad_memory *m, ad_slab *s) {
     if (!s->blocks) slab_drop(m, s);
 }
 
-/* ---- estates ---- */
+/* ---- arenas ---- */
 
-ad_estate *ad__estate_open(ad_memory *m, const char *principal, ad_stream *stream) {
-    ad_estate *e = ad__os.calloc(1, sizeof *e);
+ad_stream_arena *ad__stream_arena_open(ad_memory *m, const char *principal, ad_stream *stream) {
+    ad_stream_arena *e = ad__os.calloc(1, sizeof *e);
     if (!e) return NULL;
-    if (!(e->heap = ad__heap_new())) goto free_estate;
+    if (!(e->heap = ad__heap_new())) goto free_stream_arena;
     if (!(e->account = ad__account_open(&m->accounts, principal))) goto free_heap;
     e->memory = m;
     e->stream = stream;
-    e->next = m->estates;
-    m->estates = e;
+    e->next = m->arenas;
+    m->arenas = e;
     return e;
 
 free_heap:
     ad__heap_free(e->heap);
-free_estate:
+free_stream_arena:
     free(e);
     return NULL;
 }
 
-bool ad__estate_is_of(const ad_estate *e, const ad_memory *m) { return e->memory == m; }
+bool ad__stream_arena_is_of(const ad_stream_arena *e, const ad_memory *m) { return e->memory == m; }
 
-ad_account *ad__estate_account(const ad_estate *e) { return e->account; }
+ad_account *ad__stream_arena_account(const ad_stream_arena *e) { return e->account; }
 
-void ad__estate_close(ad_estate *e) {
-    ad__estate_trim(e);
+void ad__stream_arena_close(ad_stream_arena *e) {
+    ad__stream_arena_trim(e);
     close_all(e, &e->expected);
     close_all(e, &e->doomed);
     if (e->passed) e->memory->backend->event_close(e->passed);
-    ad_estate **at = &e->memory->estates;
+    ad_stream_arena **at = &e->memory->arenas;
     while (*at != e) at = &(*at)->next;
     *at = e->next;
     ad__heap_free(e->heap);

@@ -35,19 +35,19 @@ static int check(const ad_session *s, uint64_t size, ad_fault *fault) {
 
 /* ---- memory of slabs ---- */
 
-typedef int take_block(ad_estate *e, uint64_t size, ad_block *out, ad_fault *fault);
+typedef int take_block(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault);
 
 /* What is not in use is moved out for it, if need be. */
 static int take(ad_session *s, ad_lane *lane, uint64_t size, take_block *get, ad_block *out, ad_fault *fault) {
     char mine[16], moved[AD_SPILL_TEXT];
     ad_fault why = {0};
     ad__spill_stir(s->worker, lane);
-    int status = get(lane->estate, size, out, &why);
+    int status = get(lane->stream_arena, size, out, &why);
     while (status == AD_E_MEMORY && (ad__survival_relieve(s) || ad__survival_give(s)))
-        status = get(lane->estate, size, out, &why);
+        status = get(lane->stream_arena, size, out, &why);
     while (status == AD_E_MEMORY && (ad__spill_make_room(s->worker, lane, size) || ad__survival_evacuate(s, lane)))
-        status = get(lane->estate, size, out, &why);
-    if (status == AD_E_MEMORY && ad__survival_sacrifice(s)) status = get(lane->estate, size, out, &why);
+        status = get(lane->stream_arena, size, out, &why);
+    if (status == AD_E_MEMORY && ad__survival_sacrifice(s)) status = get(lane->stream_arena, size, out, &why);
     if (!status) return 0;
     if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
     s->refused++;
@@ -85,13 +85,13 @@ int ad__quota_borrow(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out,
 void ad__quota_repay(ad_session *s, ad_lane *lane, ad_block *b) {
     if (!b->slab) return;
     s->workspace_bytes -= b->size;
-    ad__memory_give(lane->estate, b);
+    ad__memory_give(lane->stream_arena, b);
 }
 
 /* ---- other memory ---- */
 
 int ad__quota_adopt(ad_session *s, ad_lane *lane, ad_use use, uint64_t size, ad_fault *fault) {
-    ad_account *a = ad__estate_account(lane->estate);
+    ad_account *a = ad__stream_arena_account(lane->stream_arena);
     int status = check(s, size, fault);
     if (!status) status = ad__account_check(a, size, fault);
     if (status) s->refused++;
@@ -100,7 +100,7 @@ int ad__quota_adopt(ad_session *s, ad_lane *lane, ad_use use, uint64_t size, ad_
 }
 
 void ad__quota_leave(ad_lane *lane, ad_use use, uint64_t size) {
-    ad__account_return(ad__estate_account(lane->estate), use, size);
+    ad__account_return(ad__stream_arena_account(lane->stream_arena), use, size);
 }
 
 /* A client that is refused a window asks for a smaller one, or does without. */

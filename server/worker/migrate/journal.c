@@ -35,14 +35,14 @@ static int copy_poison(const copying *c, ad_at *poison) { return copy(c, *poison
 
 /* ---- memory ---- */
 
-/* Slabs of host memory have several principals' buffers in them; the estate's are this one's. */
+/* Slabs of host memory have several principals' buffers in them; the stream arena's are this one's. */
 static int open_host(const copying *c) {
     ad_parting *p = c->parting;
     char name[AD_PRINCIPAL_SIZE + 1];
     if (p->host) return 0;
     if (snprintf(name, sizeof name, "%c%s", AD_PARTED, p->who) >= AD_PRINCIPAL_SIZE)
         return ad__fault(c->fault, AD_E_UNSUPPORTED, "arrays of it are in host memory, and its name is too long");
-    p->host = ad__estate_open(&c->worker->spill->host, name, NULL);
+    p->host = ad__stream_arena_open(&c->worker->spill->host, name, NULL);
     return p->host ? 0 : no_memory(c);
 }
 

@@ -113,7 +113,7 @@ static int all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
 static void close_host(ad_parting *p) {
     if (!p->host) return;
     for (size_t i = 0; i < p->copies; i++) ad__memory_give(p->host, &p->copy[i]);
-    ad__estate_close(p->host);
+    ad__stream_arena_close(p->host);
     free(p->copy);
     p->host = NULL;
     p->copy = NULL;

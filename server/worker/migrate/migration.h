@@ -26,7 +26,8 @@ struct ad_parting {
     ad_parting *next;
     char who[AD_PRINCIPAL_SIZE];
     ad_parting_step step;
-    ad_estate *host; /* copies of its buffers that are in host memory: what others have lies beside those; NULL: none */
+    ad_stream_arena
+        *host; /* copies of its buffers that are in host memory: what others have lies beside those; NULL: none */
     ad_block *copy;
     size_t copies, room;
 };

@@ -247,7 +247,7 @@ static void free_buffer(void *user, ad_buffer *b) {
     if (b->module) ad__module_variable_gone(user, b);
     else if (b->import) ad__import_gone(user, b);
     else if (b->shared) ad__shared_leave(user, b);
-    else if (b->home) ad__memory_give(b->home->estate, &b->block);
+    else if (b->home) ad__memory_give(b->home->stream_arena, &b->block);
     ad__poison_release(b->poison);
 }
 

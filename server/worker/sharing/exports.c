@@ -129,7 +129,7 @@ static int move_apart(ad_session *s, ad_lane *lane, ad_shared *m, bool plain, ad
     if (status) return status;
     status = backend->move(lane->stream, own.address, m->address, m->size, fault);
     if (status) {
-        ad__memory_give(m->home->estate, &own);
+        ad__memory_give(m->home->stream_arena, &own);
         return ad__session_status(s, status, fault);
     }
     if (lane != m->home) ad__shared_home_waits(backend, m->home, lane);
@@ -140,7 +140,8 @@ static int move_apart(ad_session *s, ad_lane *lane, ad_shared *m, bool plain, ad
     if (s->survival.late && (status = backend->stream_wait(lane->stream, fault)))
         return ad__session_status(s, status, fault);
     ad__survival_moved(s->worker, m);
-    if (!s->survival.late || !ad__survival_park(s, m->home->estate, &old, NULL)) ad__memory_give(m->home->estate, &old);
+    if (!s->survival.late || !ad__survival_park(s, m->home->stream_arena, &old, NULL))
+        ad__memory_give(m->home->stream_arena, &old);
     return 0;
 }
 
@@ -224,7 +225,7 @@ static int hand_over(ad_session *s, ad_exported *l, uint64_t request, ad_fault *
     uint8_t message[AD_EXPORT_MESSAGE] = {0};
     const ad_shared *m = l->shared;
     const ad_gpu *gpu = m->home->gpu;
-    int status = l->plain ? ad__memory_handle(m->home->estate, &m->block, message, fault) : 0;
+    int status = l->plain ? ad__memory_handle(m->home->stream_arena, &m->block, message, fault) : 0;
     if (status) return status;
     if (ad__fdpass_send(l->lease.fd, message, sizeof message, ad__memory_descriptor(&m->block)) !=
         (ssize_t)sizeof message)

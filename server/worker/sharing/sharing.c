@@ -19,7 +19,7 @@ static bool is_of(const ad_session *s, const ad_lane *lane) { return lane && lan
 static bool behind(const ad_worker *w, const ad_shared *m) { return w->backend->asynchronous && m->home; }
 
 const char *ad__shared_owner(const ad_shared *m) {
-    return m->home ? ad__estate_account(m->home->estate)->principal : NULL;
+    return m->home ? ad__stream_arena_account(m->home->stream_arena)->principal : NULL;
 }
 
 bool ad__shared_is_of(const ad_shared *m, const char *principal) {
@@ -126,7 +126,7 @@ void ad__sharing_due_soon(ad_worker *w) { watch(w, ad__os_now() + LOOK); }
 static void orphan_goes(ad_worker *w, ad_lane *lane) {
     const ad_backend *backend = w->backend;
     w->sharing->orphans--;
-    ad__estate_trim(lane->estate);
+    ad__stream_arena_trim(lane->stream_arena);
     if (backend->asynchronous && !lane->fence && backend->event_open(lane->gpu->device, false, &lane->fence, NULL))
         lane->fence = NULL;
     if (lane->fence && !backend->event_record(lane->fence, lane->stream, NULL)) {
@@ -141,7 +141,7 @@ static void orphan_goes(ad_worker *w, ad_lane *lane) {
 
 void ad__sharing_orphan(ad_worker *w, ad_lane *lane) {
     lane->session = NULL;
-    ad__estate_trim(lane->estate);
+    ad__stream_arena_trim(lane->stream_arena);
     w->sharing->orphans++;
 }
 
@@ -181,7 +181,7 @@ void ad__shared_release(ad_worker *w, ad_shared *m, const char *principal) {
     else if (!m->holders) {
         ad__shared_pay(m, NULL);
         if (home) {
-            ad__memory_give(home->estate, &m->block);
+            ad__memory_give(home->stream_arena, &m->block);
             home->keeps--;
         }
         forget(w, m);
@@ -287,7 +287,7 @@ static int copy_apart(ad_session *s, ad_buffer *b, ad_block *block, ad_fault *fa
     if (!status) status = backend->move(lane->stream, block->address, b->address, b->size, fault);
     if (!status) status = ad__session_enqueued(s, lane, fault);
     if (!status && s->survival.late) status = backend->stream_wait(lane->stream, fault);
-    if (status) ad__memory_give(lane->estate, block);
+    if (status) ad__memory_give(lane->stream_arena, block);
     return ad__session_status(s, status, fault);
 }
 
@@ -296,7 +296,7 @@ static ad_shared *give_copy(ad_session *s, ad_buffer *b, ad_fault *fault) {
     if (copy_apart(s, b, &block, fault)) return NULL;
     ad_shared *m = ad__shared_restore(s->worker, b->home, &block, b->size);
     if (!m) {
-        ad__memory_give(b->home->estate, &block);
+        ad__memory_give(b->home->stream_arena, &block);
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
     }

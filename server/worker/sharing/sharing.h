@@ -1,9 +1,9 @@
 /* Memory that several sessions of a worker hold.
  *
  * A buffer becomes shared when its session makes a capability of it, publishes it or forks. Nothing is copied: its
- * block stays where it is, in the estate of the lane that it came from (which outlives its session while that is so),
- * and each holder has a buffer of its own that means it. The holders of a snapshot, which is the rule, never see each
- * other's writes: who writes while others hold it gets a copy first. What was published to be written is common:
+ * block stays where it is, in the stream arena of the lane that it came from (which outlives its session while that is
+ * so), and each holder has a buffer of its own that means it. The holders of a snapshot, which is the rule, never see
+ * each other's writes: who writes while others hold it gets a copy first. What was published to be written is common:
  * whoever holds it writes into the same memory, and operations on it take effect one after another in the order in
  * which they came, from whatever session.
  *

@@ -147,7 +147,7 @@ static int restore_block(ad_worker *w, const ad_ledger_row *row, ad_lane *lane, 
     ad_old_slab *o = find_slab(w->left, row->slab);
     ad_slab *slab = o && !is_host(o) ? adopt(w, o, &lane->gpu->memory, fault) : NULL;
     if (!slab) return not_kept(fault);
-    if (row->size > row->block || ad__memory_restore(lane->estate, slab, row->offset, row->block, out))
+    if (row->size > row->block || ad__memory_restore(lane->stream_arena, slab, row->offset, row->block, out))
         return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory is not where it was");
     if (row->open) ad__memory_expose(out);
     return 0;
@@ -272,7 +272,7 @@ static ad_shared *alone(ad_worker *w, const ad_ledger_holder *h, ad_fault *fault
     }
     ad_shared *m = ad__shared_restore(w, lane, &block, h->memory.size);
     if (!m) {
-        ad__memory_give(lane->estate, &block);
+        ad__memory_give(lane->stream_arena, &block);
         ad__lane_close(w->backend, lane);
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;

@@ -106,7 +106,7 @@ int ad__spill_open(ad_worker *w, ad_fault *fault) {
     all->limit = limit;
     all->every = every ? strtoull(every, NULL, 10) : 0;
     all->least = all->every ? 1 : AD_SPILL_LEAST;
-    if (!(all->estate = ad__estate_open(&all->host, AD_SPILL_NOBODY, NULL))) {
+    if (!(all->stream_arena = ad__stream_arena_open(&all->host, AD_SPILL_NOBODY, NULL))) {
         free(all);
         return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }

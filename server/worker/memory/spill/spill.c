@@ -21,7 +21,7 @@ struct ad_moved {
     bool under_way;
     bool leaving; /* no buffer is here any more */
     ad_session *session;
-    ad_estate *home; /* of the memory that the buffer has left; no slab: it has that no more */
+    ad_stream_arena *home; /* of the memory that the buffer has left; no slab: it has that no more */
     ad_block left;
     uint32_t place; /* of the row in which it is written down; 0: nowhere */
     ad_ledger_place now;
@@ -36,7 +36,7 @@ static void close_moved(ad_worker *w, ad_moved *m) {
 
 /* The block may be used again. */
 static void release(ad_spill *all, ad_moved *m) {
-    ad__memory_give(all->estate, &m->block);
+    ad__memory_give(all->stream_arena, &m->block);
     m->leaving = false;
     m->next = all->spare;
     all->spare = m;
@@ -129,10 +129,10 @@ static ad_moved *take_host(ad_worker *w, ad_lane *lane, uint64_t size) {
     reap(w);
     ad_moved *m = take_spare(all);
     if (!m) return NULL;
-    int status = ad__memory_take(all->estate, size, &m->block, NULL);
+    int status = ad__memory_take(all->stream_arena, size, &m->block, NULL);
     if (status && all->under_way) {
         await(w, true);
-        status = ad__memory_take(all->estate, size, &m->block, NULL);
+        status = ad__memory_take(all->stream_arena, size, &m->block, NULL);
     }
     if (!status && !open_event(w, m, lane->gpu)) return m;
     release(all, m);
@@ -165,7 +165,7 @@ static void note_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block 
 
 /* Where no other worker would look for it there, what comes later in the stream may have that memory at once. */
 static void leave_device(ad_worker *w, ad_buffer *b, ad_moved *m) {
-    m->home = b->home->estate;
+    m->home = b->home->stream_arena;
     m->left = b->block;
     b->block.slab = NULL;
     b->address = NULL;
@@ -190,7 +190,7 @@ static int move_out(ad_worker *w, ad_buffer *b) {
     ad__spill_remove(b);
     note_place(s, b, m, &m->block);
     leave_device(w, b, m);
-    ad__account_charge(ad__estate_account(lane->estate), AD_USE_MOVED, b->size);
+    ad__account_charge(ad__stream_arena_account(lane->stream_arena), AD_USE_MOVED, b->size);
     b->moved = m;
     b->is_moved = true;
     s->moved_bytes += b->size;
@@ -232,7 +232,7 @@ static int bring(ad_session *s, ad_lane *lane, ad_buffer *b, bool contents, ad_f
     ad_worker *w = s->worker;
     ad_moved *m = b->moved;
     ad_block block;
-    ad_account *home = ad__estate_account(b->home->estate);
+    ad_account *home = ad__stream_arena_account(b->home->stream_arena);
     if (lane->gpu != b->home->gpu) lane = b->home;
     ad__account_return(home, AD_USE_MOVED, b->size);
     int status = take_device(s, lane, b->size, &block, fault);
@@ -250,7 +250,7 @@ static int bring(ad_session *s, ad_lane *lane, ad_buffer *b, bool contents, ad_f
     return 0;
 
 give_block:
-    ad__memory_give(lane->estate, &block);
+    ad__memory_give(lane->stream_arena, &block);
 stay:
     ad__account_charge(home, AD_USE_MOVED, b->size);
     return ad__session_status(s, status, fault);
@@ -261,21 +261,21 @@ static void park(ad_worker *w, const ad_buffer *b, ad_moved *m) {
     ad_session *s = b->home->session;
     unwatch(w->spill, m);
     if (m->left.slab && ad__survival_park(s, m->home, &m->left, b)) m->left.slab = NULL;
-    if (ad__survival_park(s, w->spill->estate, &m->block, b)) m->block.slab = NULL;
+    if (ad__survival_park(s, w->spill->stream_arena, &m->block, b)) m->block.slab = NULL;
 }
 
 void ad__spill_forget(ad_worker *w, ad_buffer *b) {
     ad__spill_remove(b);
     if (!b->is_moved) return;
-    ad__account_return(ad__estate_account(b->home->estate), AD_USE_MOVED, b->size);
+    ad__account_return(ad__stream_arena_account(b->home->stream_arena), AD_USE_MOVED, b->size);
     b->moved->place = 0;
     if (ad__survival_parks(b->home->session, b)) park(w, b, b->moved);
     no_longer_moved(w, b);
 }
 
-bool ad__spill_copy(ad_worker *w, ad_lane *lane, const ad_estate *home, const ad_block *from, ad_block *to) {
+bool ad__spill_copy(ad_worker *w, ad_lane *lane, const ad_stream_arena *home, const ad_block *from, ad_block *to) {
     ad_spill *all = w->spill;
-    if (!all || !ad__estate_is_of(home, &lane->gpu->memory)) return false;
+    if (!all || !ad__stream_arena_is_of(home, &lane->gpu->memory)) return false;
     ad_moved *m = take_host(w, lane, from->size);
     if (!m) return false;
     int status = w->backend->download(lane->stream, m->block.address, from->address, from->size, NULL);
@@ -294,13 +294,13 @@ int ad__spill_take_up(ad_worker *w, ad_lane *lane, ad_buffer *b, ad_slab *slab, 
     ad_moved *m = take_spare(all);
     if (!m) return AD_E_MEMORY;
     int status = row->size > row->block ? AD_E_EXTENT : 0;
-    if (!status) status = ad__memory_restore(all->estate, slab, row->offset, row->block, &m->block);
+    if (!status) status = ad__memory_restore(all->stream_arena, slab, row->offset, row->block, &m->block);
     if (!status) status = open_event(w, m, lane->gpu);
     if (status) {
         release(all, m);
         return status;
     }
-    ad__account_charge(ad__estate_account(lane->estate), AD_USE_MOVED, row->size);
+    ad__account_charge(ad__stream_arena_account(lane->stream_arena), AD_USE_MOVED, row->size);
     b->moved = m;
     b->is_moved = true;
     b->address = NULL;
@@ -355,13 +355,13 @@ int ad__spill_renew(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault)
 
 struct piece {
     ad_block *block;
-    ad_estate *estate;
+    ad_stream_arena *stream_arena;
 };
 
 typedef struct found {
     struct piece *list;
     size_t count, room;
-    ad_estate *host;
+    ad_stream_arena *host;
 } found;
 
 static void find_block(void *user, ad_buffer *b) {
@@ -371,7 +371,7 @@ static void find_block(void *user, ad_buffer *b) {
     if (!list) return;
     f->list = list;
     list[f->count++] =
-        b->is_moved ? (struct piece){&b->moved->block, f->host} : (struct piece){&b->block, b->home->estate};
+        b->is_moved ? (struct piece){&b->moved->block, f->host} : (struct piece){&b->block, b->home->stream_arena};
 }
 
 static int compare(const void *a, const void *b) {
@@ -385,16 +385,16 @@ static void cut(const found *f, ad_block **block) {
     for (size_t i = 0, n; i < f->count; i += n) {
         bool one = true;
         for (n = 0; i + n < f->count && f->list[i + n].block->slab == f->list[i].block->slab; n++) {
-            one = one && f->list[i + n].estate == f->list[i].estate;
+            one = one && f->list[i + n].stream_arena == f->list[i].stream_arena;
             block[n] = f->list[i + n].block;
         }
-        if (one) ad__memory_cut(f->list[i].estate, block, n);
+        if (one) ad__memory_cut(f->list[i].stream_arena, block, n);
     }
 }
 
 void ad__spill_recovered(ad_worker *w) {
     if (!w->spill) return;
-    found f = {.host = w->spill->estate};
+    found f = {.host = w->spill->stream_arena};
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *s = w->sessions; s; s = s->next) ad__buffers_each(&s->buffers, find_block, &f);
     pthread_mutex_unlock(&w->sessions_lock);
@@ -434,7 +434,7 @@ static uint64_t room(const ad_lane *lane) {
 
 /* All that can be moved is enough, so far as that can be known. */
 static bool would_help(ad_worker *w, const ad_lane *lane, uint64_t size) {
-    const ad_account *a = ad__estate_account(lane->estate);
+    const ad_account *a = ad__stream_arena_account(lane->stream_arena);
     if (size > ad__account_most(a, lane->gpu->memory.limit) || ad__account_check(a, size, NULL)) return false;
     if (room(lane) < size) list_all(w, lane->gpu);
     return room(lane) >= size;
@@ -472,7 +472,7 @@ void ad__spill_stir(ad_worker *w, ad_lane *lane) {
 
 int ad__spill_lane(ad_worker *w, ad_lane *lane) {
     if (!w->spill) return 0;
-    lane->owner = ad__spill_owner_open(&lane->gpu->spill, ad__estate_account(lane->estate));
+    lane->owner = ad__spill_owner_open(&lane->gpu->spill, ad__stream_arena_account(lane->stream_arena));
     return lane->owner ? 0 : AD_E_MEMORY;
 }
 
@@ -498,7 +498,7 @@ void ad__spill_over(ad_session *s) {
 void ad__spill_trim(ad_worker *w) {
     if (!w->spill) return;
     reap(w);
-    ad__estate_trim(w->spill->estate);
+    ad__stream_arena_trim(w->spill->stream_arena);
 }
 
 void ad__spill_settle(ad_worker *w) {
@@ -530,10 +530,10 @@ void ad__spill_close(ad_worker *w) {
     for (int i = 0; i < 2; i++) {
         for (ad_moved *m = i ? all->spare : all->under_way, *next; m; m = next) {
             next = m->next;
-            ad__memory_give(all->estate, &m->block);
+            ad__memory_give(all->stream_arena, &m->block);
             close_moved(w, m);
         }
     }
-    ad__estate_close(all->estate);
+    ad__stream_arena_close(all->stream_arena);
     free(all);
 }

@@ -2,9 +2,9 @@
  *
  * Who takes memory and finds none has the coldest buffers of the device moved out (ad__spill_make_room), whosever they
  * are. The copy runs on the stream whose memory it is, after all that has used the buffer, and the memory goes back to
- * that stream's estate: so everything stays in stream order, and nothing waits but who needs memory of another stream.
- * Who uses a buffer brings it back first, on its own stream. In between the buffer has no address; its id, its error,
- * and what its contents depend on stay as they are.
+ * that stream's stream arena: so everything stays in stream order, and nothing waits but who needs memory of another
+ * stream. Who uses a buffer brings it back first, on its own stream. In between the buffer has no address; its id, its
+ * error, and what its contents depend on stay as they are.
  *
  * Host memory consists of slabs, too: memory files, whose descriptors arrayd has, so that another worker can go on with
  * what is moved. Where a written state has the buffer, the memory that it leaves on either side is used again only when
@@ -28,7 +28,7 @@ typedef struct ad_moved ad_moved; /* a buffer's bytes in host memory */
 typedef struct ad_spill {
     ad_backend table; /* how its own memory is allocated: in slabs, as that of devices is */
     ad_memory host;
-    ad_estate *estate;
+    ad_stream_arena *stream_arena;
     uint64_t limit; /* of it, as the configuration has it */
     uint64_t least;
     uint64_t every, takes;        /* for tests: the coldest buffer goes at each so many requests for memory */
@@ -68,7 +68,7 @@ int ad__spill_arrive(ad_session *s, ad_fault *fault);
 /* Look which copies are complete by now. */
 void ad__spill_look(ad_worker *w);
 /* A copy in host memory of a block of this lane's device that nothing changes any more; false: there is none. */
-bool ad__spill_copy(ad_worker *w, ad_lane *lane, const ad_estate *home, const ad_block *from, ad_block *to);
+bool ad__spill_copy(ad_worker *w, ad_lane *lane, const ad_stream_arena *home, const ad_block *from, ad_block *to);
 /* The session ends, and its streams are idle: nothing of it is under way any more. */
 void ad__spill_over(ad_session *s);
 /* The bytes of a buffer of this lane are where another worker has left them, in a slab of host memory. AD_E_MEMORY,
