@@ -24,7 +24,7 @@ typedef struct ad_inherited ad_inherited;
 
 #define AD_SEAT_CHAINS 256
 #define AD_FRONT_SIGNALS 4 /* that it takes: to stop, read its configuration again, be upgraded */
-#define AD_HAND_LAYOUT 112 /* bytes of what describes a record and a ledger */
+#define AD_HAND_LAYOUT 112 /* bytes of what describes a record and a journal */
 
 /* How a client has come. */
 typedef enum ad_way { AD_WAY_UNIX, AD_WAY_TCP, AD_WAY_TLS } ad_way;
@@ -260,7 +260,7 @@ typedef struct ad_keep {
     unsigned deaths;         /* of workers that were taking over from the one before */
     ad_death death;          /* how that one has ended ... */
     char how[AD_DEATH_TEXT]; /* ... and what of, where it was by itself */
-    int ledger, old;         /* of the worker; of the one before, until it has been taken over. -1: none */
+    int journal, old;        /* of the worker; of the one before, until it has been taken over. -1: none */
     struct ad_kept_descriptor {
         uint64_t session, number; /* so many had that passed before */
         uint64_t before;          /* bytes that the worker had received before those it came with */
@@ -271,7 +271,7 @@ typedef struct ad_keep {
 
 void ad__keep_init(ad_keep *k);
 void ad__keep_clear(ad_keep *k);
-void ad__keep_ledger(ad_keep *k, int fd);
+void ad__keep_journal(ad_keep *k, int fd);
 void ad__keep_descriptor(ad_keep *k, const ad_note *note, int fd); /* notes DESCRIPTOR, DESCRIPTOR_GONE */
 void ad__keep_session_over(ad_keep *k, uint64_t session);
 bool ad__keep_can_recover(const ad_keep *k);
@@ -282,9 +282,9 @@ void ad__keep_recovered(ad_keep *k);
 void ad__keep_hand(ad_keep *k, ad_hand *h);
 /* Room for all of another one's descriptors. AD_E_MEMORY. */
 int ad__keep_reserve(ad_keep *k, const ad_keep *other);
-/* Those of the sessions that are the domain's now go there, with a ledger that its worker is to go on with; there is
+/* Those of the sessions that are the domain's now go there, with a journal that its worker is to go on with; there is
  * room for them. */
-void ad__keep_part(ad_front *f, ad_keep *from, const ad_domain *to, ad_keep *k, int ledger);
+void ad__keep_part(ad_front *f, ad_keep *from, const ad_domain *to, ad_keep *k, int journal);
 /* Tell the next worker. AD_E_SYSTEM, AD_E_CONNECTION, AD_E_MEMORY. */
 int ad__keep_tell(const ad_keep *k, ad_channel *c, ad_slabs *slabs);
 

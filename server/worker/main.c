@@ -42,10 +42,10 @@ static int refuse(int channel, const ad_fault *fault) {
     return 1;
 }
 
-/* "--can-take-over=LAYOUT": the exit status says whether a ledger of that layout could be gone on with. */
+/* "--can-take-over=LAYOUT": the exit status says whether a journal of that layout could be gone on with. */
 static int can_take_over(const char *theirs) {
-    char ours[AD_LEDGER_LAYOUT_SIZE];
-    ad__ledger_layout(ours);
+    char ours[AD_JOURNAL_LAYOUT_SIZE];
+    ad__journal_layout(ours);
     if (!strcmp(theirs, ours)) return 0;
     fprintf(stderr, "arrayd-worker: sessions are written down in another way (layout %s, not %s)\n", ours, theirs);
     return 1;

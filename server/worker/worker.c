@@ -55,11 +55,11 @@ void ad__worker_compiled(void *worker) {
 }
 
 void ad__worker_lost(ad_worker *w, const char *why) {
-    ad_note note = {.kind = AD_NOTE_LOST, .size = w->ledger != NULL};
+    ad_note note = {.kind = AD_NOTE_LOST, .size = w->journal != NULL};
     snprintf(note.text, sizeof note.text, "%s", why);
     ad__log(AD_LOG_ERROR, "device lost", "why=%s", why);
     pthread_mutex_lock(&w->sessions_lock);
-    if (w->ledger) memcpy(ad__ledger_head(w->ledger)->why, note.text, sizeof note.text);
+    if (w->journal) memcpy(ad__journal_head(w->journal)->why, note.text, sizeof note.text);
     for (ad_session *s = w->sessions; s; s = s->next)
         if (!ad__survives(s)) ad__session_say_bye(s, AD_E_DEVICE_LOST, why);
     ad__worker_tell(w, &note, -1);
@@ -234,16 +234,16 @@ static int init_loop(ad_worker *w, int channel) {
     return 0;
 }
 
-static void begin_ledger(ad_worker *w) {
+static void begin_journal(ad_worker *w) {
     ad_fault fault;
     if (!w->config.survive || w->config.resume_time <= 0) return;
-    if (ad__ledger_open(&w->ledger, &fault)) ad__log(AD_LOG_WARN, "nothing is written down", "why=%s", fault.text);
-    else ad__ledger_head(w->ledger)->number = w->sharing->number;
+    if (ad__journal_open(&w->journal, &fault)) ad__log(AD_LOG_WARN, "nothing is written down", "why=%s", fault.text);
+    else ad__journal_head(w->journal)->number = w->sharing->number;
 }
 
-static void tell_ledger(ad_worker *w) {
-    int fd = w->ledger ? ad__os.dup(ad__ledger_descriptor(w->ledger)) : -1;
-    if (fd >= 0) ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_LEDGER}, fd);
+static void tell_journal(ad_worker *w) {
+    int fd = w->journal ? ad__os.dup(ad__journal_descriptor(w->journal)) : -1;
+    if (fd >= 0) ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_JOURNAL}, fd);
 }
 
 static void say_ready(ad_worker *w) {
@@ -279,11 +279,11 @@ int ad__worker_run(ad_worker *w, int channel) {
         ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
         return 1;
     }
-    begin_ledger(w);
+    begin_journal(w);
     set_wakeable(w, true);
     watch_channel(w);
     say_ready(w);
-    tell_ledger(w);
+    tell_journal(w);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     set_wakeable(w, false);
     ad__engine_stop(w);
@@ -296,7 +296,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     uv_run(&w->loop, UV_RUN_DEFAULT);
     uv_loop_close(&w->loop);
     close(w->timer);
-    ad__ledger_close(w->ledger);
+    ad__journal_close(w->journal);
     close(w->leases);
     ad__channel_close(&w->channel);
     return 0;

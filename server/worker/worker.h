@@ -37,7 +37,7 @@ typedef struct ad_worker {
     ad_engine engine;
     struct ad_sharing *sharing;   /* the runner's */
     struct ad_past *past;         /* the runner's: what ended sessions have done (report.h) */
-    ad_ledger *ledger;            /* for another worker; NULL: there is none */
+    ad_journal *journal;          /* for another worker; NULL: there is none */
     char died_of[AD_FAULT_TEXT];  /* what the worker before said of that */
     char ended_by[AD_DEATH_TEXT]; /* how it ended, as arrayd saw it; "": it was killed, or left */
     struct ad_recovery *left;     /* what the worker before has left; NULL: nothing */

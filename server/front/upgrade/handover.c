@@ -22,9 +22,9 @@
 #define MOST (1u << 30) /* bytes of a record */
 
 void ad__handover_layout(char out[AD_HAND_LAYOUT]) {
-    char ledger[AD_LEDGER_LAYOUT_SIZE];
-    ad__ledger_layout(ledger);
-    snprintf(out, AD_HAND_LAYOUT, "%d/%s", AD_HAND_VERSION, ledger);
+    char journal[AD_JOURNAL_LAYOUT_SIZE];
+    ad__journal_layout(journal);
+    snprintf(out, AD_HAND_LAYOUT, "%d/%s", AD_HAND_VERSION, journal);
 }
 
 /* ---- sockets ---- */

@@ -114,7 +114,7 @@ static void end_session(ad_domain *d, uint64_t session) {
         d->sight.probes_open -= d->sight.probes_open > 0;
         return;
     }
-    if (!session) return; /* the number of one that a damaged ledger had; 0 stands for all below */
+    if (!session) return; /* the number of one that a damaged journal had; 0 stands for all below */
     ad__keep_session_over(&d->keep, session);
     leave(d, session);
     ad__handshake_lost(f, d, session); /* it may never have begun */
@@ -129,7 +129,7 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_BEGUN: ad__handshake_begun(d->front, note->id); break;
     case AD_NOTE_AWAY: ad__seat_away(d->front, note->id, d, note->size != 0); break;
     case AD_NOTE_REPORTED: ad__collect_answer(d->front, &d->sight, note, fd); break;
-    case AD_NOTE_LEDGER: ad__keep_ledger(&d->keep, fd); break;
+    case AD_NOTE_JOURNAL: ad__keep_journal(&d->keep, fd); break;
     case AD_NOTE_DESCRIPTOR:
     case AD_NOTE_DESCRIPTOR_GONE: ad__keep_descriptor(&d->keep, note, fd); break;
     case AD_NOTE_RECOVERED: recovered(d); break;

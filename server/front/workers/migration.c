@@ -1,7 +1,7 @@
 /* A principal gets a worker of its own with its first kernel (docs/design.md, "A trust domain").
  *
  * The shared worker asks for one; that is started, and when it is ready the shared one stops what the principal does
- * there and hands over a ledger with all that it has. From the moment in which the front has that, the principal's
+ * there and hands over a journal with all that it has. From the moment in which the front has that, the principal's
  * slabs, descriptors and sessions are those of its own domain, whose worker goes on with them as with those of a worker
  * that was killed. Before it nothing has happened: whichever of the two workers dies, sooner or later. */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What arrayd keeps of a worker so that another one can go on when it is killed: its ledger, and the descriptors that
+/* What arrayd keeps of a worker so that another one can go on when it is killed: its journal, and the descriptors that
  * clients have passed to it. (Slabs: slabs.c.) */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 #define DEATHS 60    /* until what the worker before has left is given up ... */
 #define OWN_DEATH 10 /* ... where one that nobody has killed counts as so many */
 
-void ad__keep_init(ad_keep *k) { *k = (ad_keep){.ledger = -1, .old = -1}; }
+void ad__keep_init(ad_keep *k) { *k = (ad_keep){.journal = -1, .old = -1}; }
 
 static void set(int *to, int fd) {
     if (*to >= 0) close(*to);
     *to = fd;
 }
 
-void ad__keep_ledger(ad_keep *k, int fd) { set(&k->ledger, fd); }
+void ad__keep_journal(ad_keep *k, int fd) { set(&k->journal, fd); }
 
 static void drop_descriptor(ad_keep *k, size_t i) {
     close(k->passed[i].fd);
@@ -26,7 +26,7 @@ static void drop_descriptor(ad_keep *k, size_t i) {
 }
 
 void ad__keep_clear(ad_keep *k) {
-    set(&k->ledger, -1);
+    set(&k->journal, -1);
     set(&k->old, -1);
     while (k->count) drop_descriptor(k, k->count - 1);
     free(k->passed);
@@ -58,16 +58,16 @@ void ad__keep_session_over(ad_keep *k, uint64_t session) {
         if (k->passed[i].session == session) drop_descriptor(k, i);
 }
 
-bool ad__keep_can_recover(const ad_keep *k) { return k->ledger >= 0 || k->old >= 0; }
+bool ad__keep_can_recover(const ad_keep *k) { return k->journal >= 0 || k->old >= 0; }
 
 /* A worker that died before it had taken everything over leaves what it was to take over. */
 bool ad__keep_worker_gone(ad_keep *k, ad_death death, const char *how) {
     if (k->old >= 0) {
-        set(&k->ledger, -1);
+        set(&k->journal, -1);
         return (k->deaths += death == AD_DEATH_CRASHED ? OWN_DEATH : 1) < DEATHS;
     }
-    k->old = k->ledger;
-    k->ledger = -1;
+    k->old = k->journal;
+    k->journal = -1;
     k->deaths = 0;
     k->death = death;
     snprintf(k->how, sizeof k->how, "%s", how);
@@ -85,13 +85,13 @@ int ad__keep_reserve(ad_keep *k, const ad_keep *other) {
     return 0;
 }
 
-void ad__keep_part(ad_front *f, ad_keep *from, const ad_domain *to, ad_keep *k, int ledger) {
+void ad__keep_part(ad_front *f, ad_keep *from, const ad_domain *to, ad_keep *k, int journal) {
     size_t kept = 0;
     for (size_t i = 0; i < from->count; i++)
         if (ad__seat_known(f, from->passed[i].session, to)) k->passed[k->count++] = from->passed[i];
         else from->passed[kept++] = from->passed[i];
     from->count = kept;
-    set(&k->old, ledger);
+    set(&k->old, journal);
     k->deaths = 0;
     k->death = AD_DEATH_LEFT;
     *k->how = 0;
@@ -112,7 +112,7 @@ void ad__keep_hand(ad_keep *k, ad_hand *h) {
     ad__hand_text(h, k->how, sizeof k->how);
     k->deaths = (unsigned)deaths;
     k->death = (ad_death)death;
-    ad__hand_fd(h, &k->ledger);
+    ad__hand_fd(h, &k->journal);
     ad__hand_fd(h, &k->old);
     size_t count = ad__hand_count(h, k->count);
     for (size_t i = 0; i < count && !h->failed; i++) {

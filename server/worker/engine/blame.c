@@ -19,12 +19,12 @@ bool ad__blame_suffices(const ad_blame *b) { return b->crashes >= CRASHES || b->
 /* One more would suffice. */
 static bool is_suspect(const ad_blame *b) { return b->crashes + 1 >= CRASHES || b->crashes + b->kills + 1 >= DEATHS; }
 
-static uint64_t place_of_state(const ad_ledger_session *at) {
-    const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
+static uint64_t place_of_state(const ad_journal_session *at) {
+    const ad_journal_state *state = &at->state[at->current % AD_JOURNAL_STATES];
     return state->frame + AD_FRAME_HEADER + state->used;
 }
 
-ad_blame ad__blame_recall(const ad_ledger_session *at, ad_death death, uint64_t candidates) {
+ad_blame ad__blame_recall(const ad_journal_session *at, ad_death death, uint64_t candidates) {
     ad_blame b = at->blame;
     if (!at->at_hand || death == AD_DEATH_LEFT) return b;
     const uint64_t last = at->at_hand / 2, first = at->at_hand & 1 ? last : place_of_state(at);
@@ -41,13 +41,13 @@ ad_blame ad__blame_recall(const ad_ledger_session *at, ad_death death, uint64_t 
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 static struct sigaction before[sizeof signals / sizeof *signals];
-static _Thread_local ad_ledger_session *executing; /* what this thread does is this session's */
+static _Thread_local ad_journal_session *executing; /* what this thread does is this session's */
 
 /* The process goes on as if this handler had not been there: it executes the instruction again, or gets the signal
  * again. */
 static void on_crash(int number, siginfo_t *info, void *unused) {
     (void)unused;
-    if (executing) ad__ledger_store(&executing->guilty, 1);
+    if (executing) ad__journal_store(&executing->guilty, 1);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         if (signals[i] == number) sigaction(number, &before[i], NULL);
     if (info->si_code <= 0) raise(number);
@@ -60,7 +60,7 @@ void ad__blame_watch(void) {
 
 /* ---- executing ---- */
 
-static void store(ad_session *s, uint64_t at_hand) { ad__ledger_store(&s->survival.at->at_hand, at_hand); }
+static void store(ad_session *s, uint64_t at_hand) { ad__journal_store(&s->survival.at->at_hand, at_hand); }
 
 /* Where operations are complete later, a thread may die of what it has not begun. */
 static void set_executing(const ad_session *s, bool does) {

@@ -1,9 +1,9 @@
 /* What a worker was executing when it ended, and which message of a client is to blame.
  *
- * A session's place in the ledger says which of its messages is at hand: one store before it is executed, one after it.
- * If worker after worker ends with the same message at hand, that message is left out: the third time when they ended
- * by themselves, the eighth when they were killed from outside, which says less of it. What it would have written has
- * an error that says so, who asked is answered by it, and the session goes on.
+ * A session's place in the journal says which of its messages is at hand: one store before it is executed, one after
+ * it. If worker after worker ends with the same message at hand, that message is left out: the third time when they
+ * ended by themselves, the eighth when they were killed from outside, which says less of it. What it would have written
+ * has an error that says so, who asked is answered by it, and the session goes on.
  *
  * Often more than one message comes into question: several are executed as one, several sessions use a device that
  * completes operations later. Then, before the last death that it takes, each of them is executed alone (careful): no
@@ -37,9 +37,9 @@ int ad__blame_check(const struct ad_session *s, const char *name, ad_fault *faul
 void ad__blame_watch(void);
 
 /* ---- by the next worker ---- */
-/* What is known of a session's message when the worker of that ledger has ended by `death`, while `candidates` sessions
- * had a message at hand. */
-ad_blame ad__blame_recall(const ad_ledger_session *at, ad_death death, uint64_t candidates);
+/* What is known of a session's message when the worker of that journal has ended by `death`, while `candidates`
+ * sessions had a message at hand. */
+ad_blame ad__blame_recall(const ad_journal_session *at, ad_death death, uint64_t candidates);
 /* So many have ended with one of these messages at hand that no other one is to. */
 bool ad__blame_suffices(const ad_blame *b);
 

@@ -35,7 +35,7 @@ typedef struct ad_lane ad_lane;
 struct ad_lane {
     uint64_t id;
     ad_lane *low;    /* of a default stream: the lane of low priority that takes its place while the session is busy */
-    uint32_t place;  /* of a stream that a client has opened: its row's in the ledger; 0: it has none */
+    uint32_t place;  /* of a stream that a client has opened: its row's in the journal; 0: it has none */
     bool open, high; /* a dropped one is kept for the next that is alike */
     unsigned slot;
     ad_gpu *gpu;

@@ -10,7 +10,7 @@
 struct ad_mine {
     uint64_t id;
     bool timed, timeless; /* timeless: when it was reached only another worker knew */
-    uint32_t place;       /* its row's in the ledger; 0: it has none */
+    uint32_t place;       /* its row's in the journal; 0: it has none */
     ad_gpu *gpu;
     ad_event *event;
 };
@@ -81,7 +81,7 @@ static int open_event(ad_session *s, ad_mine *event, const ad_lane *lane, ad_fau
     const ad_backend *b = s->worker->backend;
     int status = b->event_open(lane->gpu->device, event->timed, &event->event, fault);
     if (status) return status;
-    ad__survival_note(s, AD_LEDGER_EVENT, event->id);
+    ad__survival_note(s, AD_JOURNAL_EVENT, event->id);
     status = b->event_record(event->event, lane->stream, fault);
     if (!status) status = add_event(s, event, fault);
     if (status) b->event_close(event->event);
@@ -128,7 +128,7 @@ static int open_stream(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (m->u[0] < AD_OWN_STREAMS || m->u[0] == AD_HIDDEN_STREAM)
         return ad__fault(fault, AD_E_VALUE, "a stream's id must be %d or above, not %" PRIu64, AD_OWN_STREAMS, m->u[0]);
     int status = ad__lane_open(s, m->u[0], m->u[1], m->u[2] != 0, fault);
-    if (!status) ad__survival_note(s, AD_LEDGER_STREAM, m->u[0]);
+    if (!status) ad__survival_note(s, AD_JOURNAL_STREAM, m->u[0]);
     return status;
 }
 

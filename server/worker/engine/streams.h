@@ -25,7 +25,7 @@ bool ad__streams_ask(struct ad_session *s, const ad_message *m);
 /* What is known of an event; false: there is none. */
 bool ad__event_known(struct ad_session *s, uint64_t id, uint16_t *device, bool *timed);
 uint32_t *ad__event_place(struct ad_session *s,
-                          uint64_t id); /* its row's in the ledger; NULL: there is no such event */
+                          uint64_t id); /* its row's in the journal; NULL: there is no such event */
 /* One that another worker saw reached. */
 int ad__event_restore(struct ad_session *s, uint64_t id, uint64_t device, bool timed, ad_fault *fault);
 void ad__events_close(struct ad_session *s);

@@ -32,7 +32,7 @@ static bool is_before(uint64_t frame, uint64_t used, uint64_t other, uint64_t ot
 }
 
 /* How far the answers reach that have been appended by now. */
-static void describe_answers(const ad_session *s, ad_ledger_state *state, uint64_t told_before) {
+static void describe_answers(const ad_session *s, ad_journal_state *state, uint64_t told_before) {
     const ad_survival *v = &s->survival;
     const ad_reading *r = &s->reading;
     state->appended = atomic_load(&s->output.appended);
@@ -44,19 +44,19 @@ static void describe_answers(const ad_session *s, ad_ledger_state *state, uint64
     state->answered_used = v->quiet_used;
 }
 
-static void describe(const ad_session *s, ad_ledger_state *state) {
-    *state = (ad_ledger_state){.operations = s->done,
-                               .bytes = s->bytes_done,
-                               .descriptors = s->survival.descriptors,
-                               .stream = s->lane ? s->lane->id + 1 : 0,
-                               .buffer_limit = s->buffer_limit};
+static void describe(const ad_session *s, ad_journal_state *state) {
+    *state = (ad_journal_state){.operations = s->done,
+                                .bytes = s->bytes_done,
+                                .descriptors = s->survival.descriptors,
+                                .stream = s->lane ? s->lane->id + 1 : 0,
+                                .buffer_limit = s->buffer_limit};
     where(s, &state->frame, &state->used);
     describe_answers(s, state, s->survival.told);
 }
 
 static ad_at write_pending(ad_session *s, ad_at before) {
     ad_survival *v = &s->survival;
-    return s->pending == v->pending ? before : ad__survival_poison(v->ledger, s->pending);
+    return s->pending == v->pending ? before : ad__survival_poison(v->journal, s->pending);
 }
 
 static void not_kept(ad_session *s) {
@@ -84,17 +84,17 @@ static void let_descriptors_go(ad_session *s, uint64_t before) {
 /* The state of a slot, which has everything but its log, is valid from here on. */
 static void make_valid(ad_session *s, unsigned slot, uint64_t entries) {
     ad_survival *v = &s->survival;
-    const ad_ledger_state *before = &v->at->state[v->at->current];
-    ad_ledger_state *state = &v->at->state[slot];
+    const ad_journal_state *before = &v->at->state[v->at->current];
+    ad_journal_state *state = &v->at->state[slot];
     const ad_at pending_before = before->pending;
-    state->log = ad__ledger_at(v->ledger, v->log[v->next]);
+    state->log = ad__journal_at(v->journal, v->log[v->next]);
     state->entries = entries;
-    ad__ledger_store(&v->at->current, slot);
+    ad__journal_store(&v->at->current, slot);
     if (state->frame != before->frame || state->used != before->used) v->at->lives = 0;
     v->at->fragile = 0;
     ad__output_settle(&s->output, state->appended);
     ad__survival_apply(v, entries);
-    if (state->pending != pending_before) ad__ledger_free(v->ledger, ad__ledger_get(v->ledger, pending_before));
+    if (state->pending != pending_before) ad__journal_free(v->journal, ad__journal_get(v->journal, pending_before));
     v->next ^= 1;
     let_descriptors_go(s, state->descriptors);
     __atomic_store_n(&v->executed, state->frame, __ATOMIC_RELAXED);
@@ -116,7 +116,7 @@ static void commit_now(ad_session *s, size_t count) {
     ad_survival *v = &s->survival;
     if (s->held.count) return;
     unsigned slot = other_slot(v->at->current, (unsigned)v->at->current);
-    ad_ledger_state *state = &v->at->state[slot];
+    ad_journal_state *state = &v->at->state[slot];
     uint64_t entries;
     describe(s, state);
     state->pending = write_pending(s, v->at->state[v->at->current].pending);
@@ -139,7 +139,7 @@ static bool answers_wait(const ad_session *s) { return s->shares || s->survival.
 
 static bool is_news(const ad_session *s) {
     const ad_survival *v = &s->survival;
-    const ad_ledger_state *valid = &v->at->state[v->at->current];
+    const ad_journal_state *valid = &v->at->state[v->at->current];
     uint64_t frame, used;
     where(s, &frame, &used);
     return v->changed.count || v->nparked || frame != valid->frame || used != valid->used || s->pending != v->pending ||
@@ -172,7 +172,7 @@ static void take(ad_session *s) {
     const size_t count = v->inside ? v->begun : v->changed.count;
     ad_coming *c = &v->coming;
     c->slot = other_slot(v->at->current, (unsigned)v->at->current);
-    ad_ledger_state *state = &v->at->state[c->slot];
+    ad_journal_state *state = &v->at->state[c->slot];
     describe(s, state);
     state->pending = write_pending(s, v->at->state[v->at->current].pending);
     if (!ad__survival_write(s, count, &c->entries) || !move_changes(v, count)) {
@@ -196,7 +196,8 @@ void ad__survival_drop_coming(ad_session *s) {
     if (!c->open) return;
     ad__survival_unwrite(v, c->entries);
     const ad_at pending = v->at->state[c->slot].pending;
-    if (pending != v->at->state[v->at->current].pending) ad__ledger_free(v->ledger, ad__ledger_get(v->ledger, pending));
+    if (pending != v->at->state[v->at->current].pending)
+        ad__journal_free(v->journal, ad__journal_get(v->journal, pending));
     ad__poison_release(c->pending);
     c->pending = NULL;
     c->open = false;
@@ -208,13 +209,13 @@ static bool is_still_news(ad_session *s, const ad_changed *c) {
     uint16_t device;
     bool timed;
     switch (c->kind) {
-    case AD_LEDGER_NONE: return true;
-    case AD_LEDGER_BUFFER:
+    case AD_JOURNAL_NONE: return true;
+    case AD_JOURNAL_BUFFER:
         if (!(b = ad__buffers_find(&s->buffers, c->id)) || b->changed) return false;
         return b->changed = true;
-    case AD_LEDGER_STREAM: return ad__lane_known(s, c->id) != NULL;
-    case AD_LEDGER_EVENT: return ad__event_known(s, c->id, &device, &timed);
-    case AD_LEDGER_MODULE: return ad__module_place(s, c->id) != NULL;
+    case AD_JOURNAL_STREAM: return ad__lane_known(s, c->id) != NULL;
+    case AD_JOURNAL_EVENT: return ad__event_known(s, c->id, &device, &timed);
+    case AD_JOURNAL_MODULE: return ad__module_place(s, c->id) != NULL;
     default: return ad__window_known(s, c->id) != NULL;
     }
 }
@@ -256,8 +257,8 @@ static bool is_reached(const ad_session *s) {
 /* Answers that were sent after it was taken count further. */
 static void renew_answers(ad_session *s) {
     ad_survival *v = &s->survival;
-    const ad_ledger_state *valid = &v->at->state[v->at->current];
-    ad_ledger_state *state = &v->at->state[v->coming.slot];
+    const ad_journal_state *valid = &v->at->state[v->at->current];
+    ad_journal_state *state = &v->at->state[v->coming.slot];
     if (!answers_wait(s)) {
         describe_answers(s, state, v->coming.told);
     } else if (state->appended < valid->appended) {
@@ -296,14 +297,14 @@ static bool conclude(ad_session *s, bool judge) {
 /* What has been answered by now is sent, though not all that was executed counts yet. */
 static void answer(ad_session *s) {
     ad_survival *v = &s->survival;
-    const ad_ledger_state *valid = &v->at->state[v->at->current];
+    const ad_journal_state *valid = &v->at->state[v->at->current];
     if (atomic_load(&s->output.appended) == valid->appended || answers_wait(s)) return;
     unsigned slot = other_slot(v->at->current, v->coming.open ? v->coming.slot : (unsigned)v->at->current);
-    ad_ledger_state *state = &v->at->state[slot];
+    ad_journal_state *state = &v->at->state[slot];
     *state = *valid;
     state->log = state->entries = 0; /* that is in the table */
     describe_answers(s, state, v->told_before);
-    ad__ledger_store(&v->at->current, slot);
+    ad__journal_store(&v->at->current, slot);
     ad__output_settle(&s->output, state->appended);
 }
 

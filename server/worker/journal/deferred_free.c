@@ -107,7 +107,7 @@ bool ad__survival_evacuate(ad_session *s, ad_lane *lane) {
         ad_parked *p = &v->parked[i];
         ad_block from = p->block;
         if (!p->place || !p->home || !ad__spill_copy(s->worker, lane, p->home, &from, &p->block)) continue;
-        ad_ledger_place now = {.id = p->id, .moves = ++p->moves, .block = p->block.size};
+        ad_journal_place now = {.id = p->id, .moves = ++p->moves, .block = p->block.size};
         ad__memory_place(&p->block, &now.slab, &now.offset);
         ad__survival_placed(s, p->place, &now);
         ad__memory_give(p->home, &from);
@@ -134,4 +134,4 @@ bool ad__survival_sacrifice(ad_session *s) {
     return done;
 }
 
-bool ad__survival_relieve(ad_session *s) { return s->worker->ledger && (flush_others(s) || flush(s, false)); }
+bool ad__survival_relieve(ad_session *s) { return s->worker->journal && (flush_others(s) || flush(s, false)); }

@@ -26,7 +26,7 @@ typedef struct piece {
 
 _Static_assert(sizeof(piece) == HEADER, "what comes behind is aligned");
 
-struct ad_ledger {
+struct ad_journal {
     pthread_mutex_t lock;
     int fd;
     char *base;
@@ -46,57 +46,57 @@ static unsigned class_of(uint64_t size, uint64_t *bytes) {
     return power * STEPS + (unsigned)steps;
 }
 
-int ad__ledger_open(ad_ledger **out, ad_fault *fault) {
-    ad_ledger *l = ad__os.calloc(1, sizeof *l);
+int ad__journal_open(ad_journal **out, ad_fault *fault) {
+    ad_journal *l = ad__os.calloc(1, sizeof *l);
     if (!l) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     pthread_mutex_init(&l->lock, NULL);
-    l->fd = memfd_create("arrayd-ledger", MFD_CLOEXEC);
-    if (l->fd < 0 || ftruncate(l->fd, AD_LEDGER_ADDRESSES)) goto failed;
-    void *base = mmap(NULL, AD_LEDGER_ADDRESSES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->fd, 0);
+    l->fd = memfd_create("arrayd-journal", MFD_CLOEXEC);
+    if (l->fd < 0 || ftruncate(l->fd, AD_JOURNAL_ADDRESSES)) goto failed;
+    void *base = mmap(NULL, AD_JOURNAL_ADDRESSES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->fd, 0);
     if (base == MAP_FAILED) goto failed;
-    madvise(base, AD_LEDGER_ADDRESSES, MADV_DONTDUMP); /* a core of all these addresses takes for ever */
+    madvise(base, AD_JOURNAL_ADDRESSES, MADV_DONTDUMP); /* a core of all these addresses takes for ever */
     l->base = base;
     l->end = 4096;
-    *ad__ledger_head(l) = (ad_ledger_head){.magic = AD_LEDGER_MAGIC, .version = AD_LEDGER_VERSION};
+    *ad__journal_head(l) = (ad_journal_head){.magic = AD_JOURNAL_MAGIC, .version = AD_JOURNAL_VERSION};
     *out = l;
     return 0;
 
 failed:
-    ad__fault(fault, AD_E_SYSTEM, "the ledger: %s", strerror(errno));
+    ad__fault(fault, AD_E_SYSTEM, "the journal: %s", strerror(errno));
     if (l->fd >= 0) close(l->fd);
     pthread_mutex_destroy(&l->lock);
     free(l);
     return AD_E_SYSTEM;
 }
 
-void ad__ledger_close(ad_ledger *l) {
+void ad__journal_close(ad_journal *l) {
     if (!l) return;
-    munmap(l->base, AD_LEDGER_ADDRESSES);
+    munmap(l->base, AD_JOURNAL_ADDRESSES);
     close(l->fd);
     pthread_mutex_destroy(&l->lock);
     free(l->spare);
     free(l);
 }
 
-int ad__ledger_descriptor(const ad_ledger *l) { return l->fd; }
+int ad__journal_descriptor(const ad_journal *l) { return l->fd; }
 
-ad_ledger_head *ad__ledger_head(const ad_ledger *l) { return (ad_ledger_head *)(void *)l->base; }
+ad_journal_head *ad__journal_head(const ad_journal *l) { return (ad_journal_head *)(void *)l->base; }
 
-ad_at ad__ledger_at(const ad_ledger *l, const void *p) { return p ? (ad_at)((const char *)p - l->base) : 0; }
+ad_at ad__journal_at(const ad_journal *l, const void *p) { return p ? (ad_at)((const char *)p - l->base) : 0; }
 
-void *ad__ledger_get(const ad_ledger *l, ad_at at) { return at ? l->base + at : NULL; }
+void *ad__journal_get(const ad_journal *l, ad_at at) { return at ? l->base + at : NULL; }
 
-void *ad__ledger_alloc(ad_ledger *l, size_t size) {
+void *ad__journal_alloc(ad_journal *l, size_t size) {
     uint64_t bytes;
     if (!l) return ad__os.malloc(size);
-    if (size > AD_LEDGER_ADDRESSES / 4) return NULL;
+    if (size > AD_JOURNAL_ADDRESSES / 4) return NULL;
     unsigned class = class_of(size + HEADER, &bytes);
     pthread_mutex_lock(&l->lock);
-    piece *p = ad__ledger_get(l, l->free[class]);
+    piece *p = ad__journal_get(l, l->free[class]);
     if (p) {
         l->free[class] = p->next;
-    } else if (bytes <= AD_LEDGER_ADDRESSES - l->end) {
-        p = ad__ledger_get(l, l->end);
+    } else if (bytes <= AD_JOURNAL_ADDRESSES - l->end) {
+        p = ad__journal_get(l, l->end);
         l->end += (bytes + HEADER - 1) / HEADER * HEADER;
     }
     pthread_mutex_unlock(&l->lock);
@@ -113,34 +113,34 @@ static void give_pages(piece *p) {
     if (bytes >= LARGE && begin < end) madvise((void *)begin, end - begin, MADV_REMOVE);
 }
 
-void ad__ledger_free(ad_ledger *l, void *memory) {
+void ad__journal_free(ad_journal *l, void *memory) {
     if (!l) free(memory);
     if (!l || !memory) return;
     piece *p = (piece *)memory - 1;
     give_pages(p);
     pthread_mutex_lock(&l->lock);
     p->next = l->free[p->class];
-    l->free[p->class] = ad__ledger_at(l, p);
+    l->free[p->class] = ad__journal_at(l, p);
     pthread_mutex_unlock(&l->lock);
 }
 
 /* ---- holders ---- */
 
-static ad_ledger_index *index_of(const ad_ledger *l) { return ad__ledger_get(l, ad__ledger_head(l)->index); }
+static ad_journal_index *index_of(const ad_journal *l) { return ad__journal_get(l, ad__journal_head(l)->index); }
 
-static bool index_grow(ad_ledger *l, uint64_t capacity) {
-    ad_ledger_index *old = index_of(l), *more = ad__ledger_alloc(l, sizeof *more + capacity * sizeof *more->holder);
+static bool index_grow(ad_journal *l, uint64_t capacity) {
+    ad_journal_index *old = index_of(l), *more = ad__journal_alloc(l, sizeof *more + capacity * sizeof *more->holder);
     if (!more) return false;
     memset(more, 0, sizeof *more + capacity * sizeof *more->holder);
     more->capacity = capacity;
     if (old) memcpy(more->holder, old->holder, old->capacity * sizeof *old->holder);
-    ad__ledger_store(&ad__ledger_head(l)->index, ad__ledger_at(l, more));
-    ad__ledger_free(l, old);
+    ad__journal_store(&ad__journal_head(l)->index, ad__journal_at(l, more));
+    ad__journal_free(l, old);
     return true;
 }
 
-uint32_t ad__ledger_hold(ad_ledger *l, ad_ledger_holder *h) {
-    const ad_ledger_index *index = index_of(l);
+uint32_t ad__journal_hold(ad_journal *l, ad_journal_holder *h) {
+    const ad_journal_index *index = index_of(l);
     uint32_t place = l->nspare ? l->spare[--l->nspare] : 0;
     if (!place) {
         if (!l->places) l->places = 1;
@@ -148,21 +148,21 @@ uint32_t ad__ledger_hold(ad_ledger *l, ad_ledger_holder *h) {
             return 0;
         place = l->places++;
     }
-    ad__ledger_store(&index_of(l)->holder[place], ad__ledger_at(l, h));
+    ad__journal_store(&index_of(l)->holder[place], ad__journal_at(l, h));
     return place;
 }
 
-ad_ledger_holder *ad__ledger_holder(const ad_ledger *l, uint32_t place) {
-    return place ? ad__ledger_get(l, index_of(l)->holder[place]) : NULL;
+ad_journal_holder *ad__journal_holder(const ad_journal *l, uint32_t place) {
+    return place ? ad__journal_get(l, index_of(l)->holder[place]) : NULL;
 }
 
-void ad__ledger_release(ad_ledger *l, uint32_t place) {
-    ad_ledger_holder *h = ad__ledger_holder(l, place);
+void ad__journal_release(ad_journal *l, uint32_t place) {
+    ad_journal_holder *h = ad__journal_holder(l, place);
     if (!h) return;
-    ad__ledger_store(&index_of(l)->holder[place], 0);
-    ad__ledger_free(l, ad__ledger_get(l, h->grant));
-    ad__ledger_free(l, ad__ledger_get(l, h->memory.poison));
-    ad__ledger_free(l, h);
+    ad__journal_store(&index_of(l)->holder[place], 0);
+    ad__journal_free(l, ad__journal_get(l, h->grant));
+    ad__journal_free(l, ad__journal_get(l, h->memory.poison));
+    ad__journal_free(l, h);
     uint32_t *list = ad__os_grow(l->spare, l->nspare, &l->spare_room, sizeof *list);
     if (!list) return;
     l->spare = list;

@@ -1,4 +1,4 @@
-/* The ledger: shared memory in which a worker keeps all that another process needs to go on where it ended.
+/* The journal: shared memory in which a worker keeps all that another process needs to go on where it ended.
  *
  * arrayd holds its descriptor, as it holds those of slabs. What is in it holds together at any instant, because the
  * worker may be killed at any: everything hangs from the head, by offsets; a pointer is stored after what it points at;
@@ -17,30 +17,30 @@
 #include "server/common/channel.h"
 #include "protocol/tls/digest.h"
 
-#define AD_LEDGER_ADDRESSES (64ull << 30) /* reserved; memory is what has been written to */
-#define AD_LEDGER_MAGIC 0x7265676465647261u
-#define AD_LEDGER_VERSION 7
-#define AD_LEDGER_REUSED (UINT64_C(1) << 63) /* in ad_ledger_row.writing: something else is there, or may be */
-#define AD_LEDGER_STATES 3
+#define AD_JOURNAL_ADDRESSES (64ull << 30) /* reserved; memory is what has been written to */
+#define AD_JOURNAL_MAGIC 0x6c616e72756f6a61u
+#define AD_JOURNAL_VERSION 7
+#define AD_JOURNAL_REUSED (UINT64_C(1) << 63) /* in ad_journal_row.writing: something else is there, or may be */
+#define AD_JOURNAL_STATES 3
 #define AD_OFFERS 4 /* secrets that a client may go on with, of those that it has not shown yet */
 
-/* An offset into the ledger; 0: nothing. */
+/* An offset into the journal; 0: nothing. */
 typedef uint64_t ad_at;
 
-typedef enum ad_ledger_kind {
-    AD_LEDGER_NONE,
-    AD_LEDGER_BUFFER,
-    AD_LEDGER_STREAM,
-    AD_LEDGER_EVENT,
-    AD_LEDGER_WINDOW,
-    AD_LEDGER_MODULE
-} ad_ledger_kind;
+typedef enum ad_journal_kind {
+    AD_JOURNAL_NONE,
+    AD_JOURNAL_BUFFER,
+    AD_JOURNAL_STREAM,
+    AD_JOURNAL_EVENT,
+    AD_JOURNAL_WINDOW,
+    AD_JOURNAL_MODULE
+} ad_journal_kind;
 
 /* What memory is that another worker cannot have. */
 typedef enum ad_fleeting { AD_FLEETING_VARIABLE = 1, AD_FLEETING_IMPORT } ad_fleeting;
 
 /* What a session has under an id. */
-typedef struct ad_ledger_row {
+typedef struct ad_journal_row {
     uint32_t kind;
     uint16_t device;
     uint8_t high, timed;      /* a stream; an event */
@@ -56,66 +56,66 @@ typedef struct ad_ledger_row {
         };
         uint64_t descriptor; /* a window's, as its client has passed it */
         struct {
-            ad_at recipe, settings; /* a module: an ad_ledger_recipe, an ad_ledger_settings or 0 */
+            ad_at recipe, settings; /* a module: an ad_journal_recipe, an ad_journal_settings or 0 */
         };
     };
     uint64_t moves;   /* how often a buffer had been moved when this was written ... */
-    ad_at elsewhere;  /* ... and where it is if it has been since: an ad_ledger_place */
-    ad_at poison;     /* an ad_ledger_poison */
+    ad_at elsewhere;  /* ... and where it is if it has been since: an ad_journal_place */
+    ad_at poison;     /* an ad_journal_poison */
     uint64_t writing; /* the operation that last began to change it where it is; the last member */
-} ad_ledger_row;
+} ad_journal_row;
 
 /* Where the bytes of a buffer are once it has been moved so many times. */
-typedef struct ad_ledger_place {
+typedef struct ad_journal_place {
     uint64_t id, moves;
     uint64_t slab, offset, block;
-} ad_ledger_place;
+} ad_journal_place;
 
-typedef struct ad_ledger_poison {
+typedef struct ad_journal_poison {
     int32_t code;
     uint32_t unused;
     uint64_t number;
     char name[32], text[AD_FAULT_TEXT];
-} ad_ledger_poison;
+} ad_journal_poison;
 
 /* What a module is made from. It never changes. */
-typedef struct ad_ledger_recipe {
+typedef struct ad_journal_recipe {
     uint64_t users;               /* rows, and the module: counted by the process that wrote it */
     uint8_t hash[AD_SHA256_SIZE]; /* of all behind it */
     uint32_t source, bytes;       /* bytes of the source; of the text */
     uint32_t noptions, nnames;
     char text[]; /* source, options and name expressions, each ended by a NUL */
-} ad_ledger_recipe;
+} ad_journal_recipe;
 
 /* What has been set of a module's kernels. */
-typedef struct ad_ledger_settings {
+typedef struct ad_journal_settings {
     uint64_t count, bytes;
-    uint64_t setting[]; /* ad_ledger_setting, each on from where the one before ends */
-} ad_ledger_settings;
+    uint64_t setting[]; /* ad_journal_setting, each on from where the one before ends */
+} ad_journal_settings;
 
-typedef struct ad_ledger_setting {
+typedef struct ad_journal_setting {
     int64_t shared, carveout; /* negative: not set */
     uint32_t cooperative, size;
     char name[]; /* size bytes, up to a multiple of eight */
-} ad_ledger_setting;
+} ad_journal_setting;
 
 /* Rows of a session, by their places. */
-typedef struct ad_ledger_table {
+typedef struct ad_journal_table {
     uint64_t capacity;
-    ad_ledger_row row[];
-} ad_ledger_table;
+    ad_journal_row row[];
+} ad_journal_table;
 
 /* Rows that take effect together. */
-typedef struct ad_ledger_log {
+typedef struct ad_journal_log {
     uint64_t capacity;
-    struct ad_ledger_entry {
+    struct ad_journal_entry {
         uint64_t place;
-        ad_ledger_row row;
+        ad_journal_row row;
     } entry[];
-} ad_ledger_log;
+} ad_journal_log;
 
 /* How far a session is: everything before, nothing behind. */
-typedef struct ad_ledger_state {
+typedef struct ad_journal_state {
     uint64_t frame,
         used; /* of the client's stream: where the frame at hand begins, executed bytes of its control block */
     uint64_t operations, bytes;       /* executed; bytes of frames done with */
@@ -128,14 +128,14 @@ typedef struct ad_ledger_state {
     ad_at pending;                 /* the failure that waits for the next synchronisation */
     ad_at log;                     /* what is to be put into the table ... */
     uint64_t entries;              /* ... that many */
-} ad_ledger_state;
+} ad_journal_state;
 
 /* A block of bytes of a stream. */
-typedef struct ad_ledger_block {
+typedef struct ad_journal_block {
     ad_at next;
     uint64_t base, size;
     ad_at data; /* of the first byte */
-} ad_ledger_block;
+} ad_journal_block;
 
 /* Secrets that have been sent to a session's client: the last of them, number n at n % AD_OFFERS. */
 typedef struct ad_offers {
@@ -151,7 +151,7 @@ typedef struct ad_blame {
     uint64_t certain;        /* it is one message, and the last worker had nothing else at hand */
 } ad_blame;
 
-typedef struct ad_ledger_session {
+typedef struct ad_journal_session {
     ad_at next;
     uint64_t id, process, alive;
     uint64_t key; /* of the fork that began it; 0: it is none's */
@@ -169,74 +169,74 @@ typedef struct ad_ledger_session {
     uint64_t writing;  /* the last operation that a row says it of, and its name */
     char name[32];
     uint64_t fragile; /* what another worker would make of this is not known to be right */
-    ad_ledger_state state[AD_LEDGER_STATES];
+    ad_journal_state state[AD_JOURNAL_STATES];
     uint64_t current; /* which of them */
     ad_at table;
     uint64_t received;   /* bytes of the client's stream */
     ad_at input, output; /* the first blocks of what is still needed of it, and of the server's */
-} ad_ledger_session;
+} ad_journal_session;
 
 /* A capability or a name, and the memory that it means. */
-typedef struct ad_ledger_holder {
+typedef struct ad_journal_holder {
     uint64_t is_name;
     char who[AD_PRINCIPAL_SIZE];
-    ad_ledger_row memory;
+    ad_journal_row memory;
     uint64_t half[2], uses, owner; /* a capability; owner: its session, 0: it has gone */
     int64_t expires, linger;
     char name[256]; /* a name */
     ad_at grant;    /* text with its size before it */
     uint8_t writable, column_major, dtype, ndim;
     int64_t shape[AD_MAX_NDIM];
-} ad_ledger_holder;
+} ad_journal_holder;
 
 /* Holders by their places. */
-typedef struct ad_ledger_index {
+typedef struct ad_journal_index {
     uint64_t capacity;
     ad_at holder[];
-} ad_ledger_index;
+} ad_journal_index;
 
-typedef struct ad_ledger_head {
+typedef struct ad_journal_head {
     uint64_t magic, version;
     uint64_t number; /* of the server, as capabilities know it */
     uint64_t forked; /* sessions that forks have begun so far */
     ad_at sessions, index;
     char why[AD_FAULT_TEXT]; /* what the worker died of, if it could say */
-} ad_ledger_head;
+} ad_journal_head;
 
-typedef struct ad_ledger ad_ledger;
+typedef struct ad_journal ad_journal;
 
-#define AD_LEDGER_LAYOUT_SIZE 96
-/* What two programs have in common of which one can read the other's ledger, as text without blanks. */
-static inline void ad__ledger_layout(char out[AD_LEDGER_LAYOUT_SIZE]) {
-    snprintf(out, AD_LEDGER_LAYOUT_SIZE, "%d.%zu.%zu.%zu.%zu.%zu", AD_LEDGER_VERSION, sizeof(ad_ledger_head),
-             sizeof(ad_ledger_session), sizeof(ad_ledger_row), sizeof(ad_ledger_poison), sizeof(ad_ledger_holder));
+#define AD_JOURNAL_LAYOUT_SIZE 96
+/* What two programs have in common of which one can read the other's journal, as text without blanks. */
+static inline void ad__journal_layout(char out[AD_JOURNAL_LAYOUT_SIZE]) {
+    snprintf(out, AD_JOURNAL_LAYOUT_SIZE, "%d.%zu.%zu.%zu.%zu.%zu", AD_JOURNAL_VERSION, sizeof(ad_journal_head),
+             sizeof(ad_journal_session), sizeof(ad_journal_row), sizeof(ad_journal_poison), sizeof(ad_journal_holder));
 }
 
-int ad__ledger_open(ad_ledger **out, ad_fault *fault); /* AD_E_MEMORY, AD_E_SYSTEM */
-void ad__ledger_close(ad_ledger *l);                   /* NULL is allowed */
-int ad__ledger_descriptor(const ad_ledger *l);         /* the ledger's */
-ad_ledger_head *ad__ledger_head(const ad_ledger *l);
+int ad__journal_open(ad_journal **out, ad_fault *fault); /* AD_E_MEMORY, AD_E_SYSTEM */
+void ad__journal_close(ad_journal *l);                   /* NULL is allowed */
+int ad__journal_descriptor(const ad_journal *l);         /* the journal's */
+ad_journal_head *ad__journal_head(const ad_journal *l);
 
 /* Memory, aligned to 16 bytes; l NULL: any memory. NULL: there is none. Any thread. */
-void *ad__ledger_alloc(ad_ledger *l, size_t size);
-void ad__ledger_free(ad_ledger *l, void *p); /* NULL is allowed */
-ad_at ad__ledger_at(const ad_ledger *l, const void *p);
-void *ad__ledger_get(const ad_ledger *l, ad_at at); /* NULL for 0 */
+void *ad__journal_alloc(ad_journal *l, size_t size);
+void ad__journal_free(ad_journal *l, void *p); /* NULL is allowed */
+ad_at ad__journal_at(const ad_journal *l, const void *p);
+void *ad__journal_get(const ad_journal *l, ad_at at); /* NULL for 0 */
 
-/* Put a holder, which is the ledger's from here on, at a place of its own. 0: no memory. */
-uint32_t ad__ledger_hold(ad_ledger *l, ad_ledger_holder *h);
+/* Put a holder, which is the journal's from here on, at a place of its own. 0: no memory. */
+uint32_t ad__journal_hold(ad_journal *l, ad_journal_holder *h);
 /* Take it off, and free it. place 0: nothing. */
-void ad__ledger_release(ad_ledger *l, uint32_t place);
-ad_ledger_holder *ad__ledger_holder(const ad_ledger *l, uint32_t place); /* NULL for 0 */
+void ad__journal_release(ad_journal *l, uint32_t place);
+ad_journal_holder *ad__journal_holder(const ad_journal *l, uint32_t place); /* NULL for 0 */
 
 /* The place is that of the row's buffer, and later than what the row itself says. */
-static inline bool ad__ledger_is_later(const ad_ledger_place *p, const ad_ledger_row *row) {
-    return row->kind == AD_LEDGER_BUFFER && p->id == row->id && p->moves > row->moves;
+static inline bool ad__journal_is_later(const ad_journal_place *p, const ad_journal_row *row) {
+    return row->kind == AD_JOURNAL_BUFFER && p->id == row->id && p->moves > row->moves;
 }
 
 /* Say in the row where the buffer was moved to last: then nobody else had its memory. */
-static inline void ad__ledger_settle(ad_ledger_row *row, const ad_ledger_place *p) {
-    if (!p || !ad__ledger_is_later(p, row)) return;
+static inline void ad__journal_settle(ad_journal_row *row, const ad_journal_place *p) {
+    if (!p || !ad__journal_is_later(p, row)) return;
     row->slab = p->slab;
     row->offset = p->offset;
     row->block = p->block;
@@ -244,7 +244,7 @@ static inline void ad__ledger_settle(ad_ledger_row *row, const ad_ledger_place *
     row->shared = row->common = 0;
 }
 
-/* Store a number that makes what was written before part of the ledger. */
-static inline void ad__ledger_store(uint64_t *to, uint64_t value) { __atomic_store_n(to, value, __ATOMIC_RELEASE); }
+/* Store a number that makes what was written before part of the journal. */
+static inline void ad__journal_store(uint64_t *to, uint64_t value) { __atomic_store_n(to, value, __ATOMIC_RELEASE); }
 
 #endif

@@ -1,4 +1,4 @@
-/* What a session has, as rows of the ledger, and how those come into its table. */
+/* What a session has, as rows of the journal, and how those come into its table. */
 #include <string.h>
 
 #include "server/common/os.h"
@@ -7,18 +7,18 @@
 #include "server/worker/memory/spill/spill.h"
 #include "server/worker/journal/session_journal_inside.h"
 
-ad_at ad__survival_poison(ad_ledger *l, const ad_poison *p) {
-    ad_ledger_poison *w = p ? ad__ledger_alloc(l, sizeof *w) : NULL;
+ad_at ad__survival_poison(ad_journal *l, const ad_poison *p) {
+    ad_journal_poison *w = p ? ad__journal_alloc(l, sizeof *w) : NULL;
     if (!w) return 0;
-    *w = (ad_ledger_poison){.code = p->code, .number = p->number};
+    *w = (ad_journal_poison){.code = p->code, .number = p->number};
     memcpy(w->name, p->name, sizeof w->name);
     memcpy(w->text, p->text, sizeof w->text);
-    return ad__ledger_at(l, w);
+    return ad__journal_at(l, w);
 }
 
-ad_ledger_row ad__survival_memory(const ad_worker *w, const ad_shared *m) {
-    ad_ledger_row r = {.kind = AD_LEDGER_BUFFER, .size = m->size, .shared = 1, .common = m->common};
-    r.poison = ad__survival_poison(w->ledger, m->poison);
+ad_journal_row ad__survival_memory(const ad_worker *w, const ad_shared *m) {
+    ad_journal_row r = {.kind = AD_JOURNAL_BUFFER, .size = m->size, .shared = 1, .common = m->common};
+    r.poison = ad__survival_poison(w->journal, m->poison);
     if (m->home) r.device = (uint16_t)m->home->gpu->index;
     if (m->block.slab) {
         ad__memory_place(&m->block, &r.slab, &r.offset);
@@ -28,14 +28,14 @@ ad_ledger_row ad__survival_memory(const ad_worker *w, const ad_shared *m) {
     return r;
 }
 
-static ad_ledger_row buffer_row(const ad_survival *v, const ad_buffer *b) {
+static ad_journal_row buffer_row(const ad_survival *v, const ad_buffer *b) {
     const ad_block *block = b->shared ? &b->shared->block : b->is_moved ? ad__spill_block_of(b) : &b->block;
-    ad_ledger_row r = {.kind = AD_LEDGER_BUFFER, .id = b->id, .size = b->size, .readonly = b->readonly};
+    ad_journal_row r = {.kind = AD_JOURNAL_BUFFER, .id = b->id, .size = b->size, .readonly = b->readonly};
     r.shared = b->shared != NULL;
     r.fleeting = b->module ? AD_FLEETING_VARIABLE : b->import ? AD_FLEETING_IMPORT : 0;
     r.moves = ad__buffer_moves(b);
     r.common = b->shared && b->shared->common;
-    r.poison = ad__survival_poison(v->ledger, b->poison);
+    r.poison = ad__survival_poison(v->journal, b->poison);
     if (b->home) r.device = (uint16_t)b->home->gpu->index;
     if (block->slab) {
         ad__memory_place(block, &r.slab, &r.offset);
@@ -45,36 +45,36 @@ static ad_ledger_row buffer_row(const ad_survival *v, const ad_buffer *b) {
     return r;
 }
 
-void ad__survival_forget(ad_ledger *l, const ad_ledger_row *row) {
-    ad__ledger_free(l, ad__ledger_get(l, row->poison));
-    ad__ledger_free(l, ad__ledger_get(l, row->elsewhere));
-    if (row->kind == AD_LEDGER_MODULE) ad__module_forget(l, row);
+void ad__survival_forget(ad_journal *l, const ad_journal_row *row) {
+    ad__journal_free(l, ad__journal_get(l, row->poison));
+    ad__journal_free(l, ad__journal_get(l, row->elsewhere));
+    if (row->kind == AD_JOURNAL_MODULE) ad__module_forget(l, row);
 }
 
-static ad_ledger_row row_of(ad_session *s, const ad_changed *c, ad_buffer **b) {
-    ad_ledger_row none = {0}, r = {.kind = c->kind, .id = c->id};
+static ad_journal_row row_of(ad_session *s, const ad_changed *c, ad_buffer **b) {
+    ad_journal_row none = {0}, r = {.kind = c->kind, .id = c->id};
     const ad_window *w;
     const ad_lane *lane;
     uint16_t device;
     bool timed;
     *b = NULL;
     switch (c->kind) {
-    case AD_LEDGER_NONE: return none;
-    case AD_LEDGER_BUFFER:
+    case AD_JOURNAL_NONE: return none;
+    case AD_JOURNAL_BUFFER:
         if (!(*b = ad__buffers_find(&s->buffers, c->id))) return none;
         (*b)->changed = false;
         return buffer_row(&s->survival, *b);
-    case AD_LEDGER_STREAM:
+    case AD_JOURNAL_STREAM:
         if (!(lane = ad__lane_known(s, c->id))) return none;
         r.high = lane->high;
         r.device = (uint16_t)lane->gpu->index;
         return r;
-    case AD_LEDGER_EVENT:
+    case AD_JOURNAL_EVENT:
         if (!ad__event_known(s, c->id, &device, &timed)) return none;
         r.device = device;
         r.timed = timed;
         return r;
-    case AD_LEDGER_MODULE: return ad__module_row(s, c->id);
+    case AD_JOURNAL_MODULE: return ad__module_row(s, c->id);
     default:
         if (!(w = ad__window_known(s, c->id))) return none;
         r.size = w->size;
@@ -85,14 +85,14 @@ static ad_ledger_row row_of(ad_session *s, const ad_changed *c, ad_buffer **b) {
 
 /* A place for a row; 0: no memory. */
 static uint32_t place_new(ad_survival *v) {
-    ad_ledger_table *t = ad__survival_table(v);
+    ad_journal_table *t = ad__survival_table(v);
     if (v->nspare) return v->spare[--v->nspare];
     if (v->places == t->capacity) {
-        ad_ledger_table *more = ad__survival_table_new(v->ledger, 2 * t->capacity);
+        ad_journal_table *more = ad__survival_table_new(v->journal, 2 * t->capacity);
         if (!more) return 0;
         memcpy(more->row, t->row, t->capacity * sizeof *t->row);
-        ad__ledger_store(&v->at->table, ad__ledger_at(v->ledger, more));
-        ad__ledger_free(v->ledger, t);
+        ad__journal_store(&v->at->table, ad__journal_at(v->journal, more));
+        ad__journal_free(v->journal, t);
     }
     return v->places++;
 }
@@ -105,9 +105,9 @@ static void place_free(ad_survival *v, uint32_t place) {
 }
 
 static uint32_t *place_of(ad_session *s, const ad_changed *c) {
-    if (c->kind == AD_LEDGER_STREAM) return &ad__lane_known(s, c->id)->place;
-    if (c->kind == AD_LEDGER_EVENT) return ad__event_place(s, c->id);
-    if (c->kind == AD_LEDGER_MODULE) return ad__module_place(s, c->id);
+    if (c->kind == AD_JOURNAL_STREAM) return &ad__lane_known(s, c->id)->place;
+    if (c->kind == AD_JOURNAL_EVENT) return ad__event_place(s, c->id);
+    if (c->kind == AD_JOURNAL_MODULE) return ad__module_place(s, c->id);
     return &ad__window_known(s, c->id)->place;
 }
 
@@ -119,13 +119,13 @@ static uint32_t find_place(ad_session *s, const ad_changed *c, ad_buffer *b) {
 }
 
 static bool make_room(ad_survival *v, size_t entries) {
-    ad_ledger_log *log = v->log[v->next];
+    ad_journal_log *log = v->log[v->next];
     if (log->capacity >= entries) return true;
     uint64_t capacity = log->capacity;
     while (capacity < entries) capacity *= 2;
-    ad_ledger_log *more = ad__survival_log_new(v->ledger, capacity);
+    ad_journal_log *more = ad__survival_log_new(v->journal, capacity);
     if (!more) return false;
-    ad__ledger_free(v->ledger, log);
+    ad__journal_free(v->journal, log);
     v->log[v->next] = more;
     return true;
 }
@@ -133,16 +133,16 @@ static bool make_room(ad_survival *v, size_t entries) {
 bool ad__survival_write(ad_session *s, size_t count, uint64_t *entries) {
     ad_survival *v = &s->survival;
     if (!make_room(v, count)) return false;
-    ad_ledger_log *log = v->log[v->next];
+    ad_journal_log *log = v->log[v->next];
     *entries = 0;
     for (size_t i = 0; i < count; i++) {
         const ad_changed *c = &v->changed.list[i];
         ad_buffer *b;
-        ad_ledger_row *row = &log->entry[*entries].row;
+        ad_journal_row *row = &log->entry[*entries].row;
         *row = row_of(s, c, &b);
         if (!row->kind && c->kind) continue; /* it has gone */
         if (b && b->poison && !row->poison) return false;
-        if (c->kind == AD_LEDGER_MODULE && row->lost == AD_MODULE_UNWRITTEN) return false;
+        if (c->kind == AD_JOURNAL_MODULE && row->lost == AD_MODULE_UNWRITTEN) return false;
         uint32_t place = row->kind ? find_place(s, c, b) : c->place;
         if (!place) return false;
         log->entry[(*entries)++].place = place;
@@ -151,55 +151,57 @@ bool ad__survival_write(ad_session *s, size_t count, uint64_t *entries) {
 }
 
 /* All but what it says of writing, also of what had the place before: that was earlier. */
-static void copy_row(ad_ledger_row *to, const ad_ledger_row *row) { memcpy(to, row, offsetof(ad_ledger_row, writing)); }
+static void copy_row(ad_journal_row *to, const ad_journal_row *row) {
+    memcpy(to, row, offsetof(ad_journal_row, writing));
+}
 
 /* The same where what had the place before has something besides its row. */
-static __attribute__((noinline)) void replace(ad_survival *v, ad_ledger_row *to, ad_ledger_row row) {
-    ad_ledger_row before = *to;
-    const ad_ledger_place *p = ad__ledger_get(v->ledger, before.elsewhere);
-    row.elsewhere = p && ad__ledger_is_later(p, &row) ? before.elsewhere : 0;
+static __attribute__((noinline)) void replace(ad_survival *v, ad_journal_row *to, ad_journal_row row) {
+    ad_journal_row before = *to;
+    const ad_journal_place *p = ad__journal_get(v->journal, before.elsewhere);
+    row.elsewhere = p && ad__journal_is_later(p, &row) ? before.elsewhere : 0;
     copy_row(to, &row);
     if (before.poison == row.poison) before.poison = 0;
     if (before.elsewhere == row.elsewhere) before.elsewhere = 0;
-    ad__survival_forget(v->ledger, &before);
+    ad__survival_forget(v->journal, &before);
 }
 
 void ad__survival_apply(ad_survival *v, uint64_t entries) {
-    ad_ledger_table *t = ad__survival_table(v);
-    const ad_ledger_log *log = v->log[v->next];
+    ad_journal_table *t = ad__survival_table(v);
+    const ad_journal_log *log = v->log[v->next];
     for (uint64_t i = 0; i < entries; i++) {
-        const ad_ledger_row *row = &log->entry[i].row;
-        ad_ledger_row *to = &t->row[log->entry[i].place];
-        if (to->poison || to->elsewhere || to->kind == AD_LEDGER_MODULE) replace(v, to, *row);
+        const ad_journal_row *row = &log->entry[i].row;
+        ad_journal_row *to = &t->row[log->entry[i].place];
+        if (to->poison || to->elsewhere || to->kind == AD_JOURNAL_MODULE) replace(v, to, *row);
         else copy_row(to, row);
         if (!row->kind) place_free(v, (uint32_t)log->entry[i].place);
     }
 }
 
 /* It is about a buffer whose row another one has by now, or the row says so already. */
-static bool is_outdated(const ad_survival *v, const ad_ledger_row *row, const ad_ledger_place *now) {
-    const ad_ledger_place *before = ad__ledger_get(v->ledger, row->elsewhere);
-    if (row->kind && !ad__ledger_is_later(now, row)) return true;
+static bool is_outdated(const ad_survival *v, const ad_journal_row *row, const ad_journal_place *now) {
+    const ad_journal_place *before = ad__journal_get(v->journal, row->elsewhere);
+    if (row->kind && !ad__journal_is_later(now, row)) return true;
     return before && before->id == now->id && before->moves >= now->moves;
 }
 
-void ad__survival_placed(ad_session *s, uint32_t place, const ad_ledger_place *now) {
+void ad__survival_placed(ad_session *s, uint32_t place, const ad_journal_place *now) {
     ad_survival *v = &s->survival;
     if (!place || !ad__survival_lives(v)) return;
-    ad_ledger_row *row = &ad__survival_table(v)->row[place];
+    ad_journal_row *row = &ad__survival_table(v)->row[place];
     if (is_outdated(v, row, now)) return;
     const ad_at before = row->elsewhere;
-    ad_ledger_place *p = ad__ledger_alloc(v->ledger, sizeof *p);
+    ad_journal_place *p = ad__journal_alloc(v->journal, sizeof *p);
     if (!p) {
         ad__survival_lose(s, place);
         return;
     }
     *p = *now;
-    ad__ledger_store(&row->elsewhere, ad__ledger_at(v->ledger, p));
-    ad__ledger_free(v->ledger, ad__ledger_get(v->ledger, before));
+    ad__journal_store(&row->elsewhere, ad__journal_at(v->journal, p));
+    ad__journal_free(v->journal, ad__journal_get(v->journal, before));
 }
 
 void ad__survival_unwrite(ad_survival *v, uint64_t entries) {
-    const ad_ledger_log *log = v->log[v->next];
-    for (uint64_t i = 0; i < entries; i++) ad__survival_forget(v->ledger, &log->entry[i].row);
+    const ad_journal_log *log = v->log[v->next];
+    for (uint64_t i = 0; i < entries; i++) ad__survival_forget(v->journal, &log->entry[i].row);
 }

@@ -12,16 +12,16 @@
 
 /* ---- memory of a session ---- */
 
-ad_ledger_table *ad__survival_table_new(ad_ledger *l, uint64_t capacity) {
-    ad_ledger_table *t = ad__ledger_alloc(l, sizeof *t + capacity * sizeof *t->row);
+ad_journal_table *ad__survival_table_new(ad_journal *l, uint64_t capacity) {
+    ad_journal_table *t = ad__journal_alloc(l, sizeof *t + capacity * sizeof *t->row);
     if (!t) return NULL;
     memset(t, 0, sizeof *t + capacity * sizeof *t->row);
     t->capacity = capacity;
     return t;
 }
 
-ad_ledger_log *ad__survival_log_new(ad_ledger *l, uint64_t capacity) {
-    ad_ledger_log *g = ad__ledger_alloc(l, sizeof *g + capacity * sizeof *g->entry);
+ad_journal_log *ad__survival_log_new(ad_journal *l, uint64_t capacity) {
+    ad_journal_log *g = ad__journal_alloc(l, sizeof *g + capacity * sizeof *g->entry);
     if (g) g->capacity = capacity;
     return g;
 }
@@ -31,9 +31,9 @@ void ad__survival_list(ad_session *s) {
     if (!v->at || v->listed) return;
     v->listed = true;
     pthread_mutex_lock(&s->worker->sessions_lock);
-    ad_ledger_head *head = ad__ledger_head(v->ledger);
+    ad_journal_head *head = ad__journal_head(v->journal);
     v->at->next = head->sessions;
-    ad__ledger_store(&head->sessions, ad__ledger_at(v->ledger, v->at));
+    ad__journal_store(&head->sessions, ad__journal_at(v->journal, v->at));
     pthread_mutex_unlock(&s->worker->sessions_lock);
 }
 
@@ -59,29 +59,29 @@ void ad__survival_restored(ad_session *s, uint64_t lives) {
 
 void ad__survival_begin(ad_session *s) {
     ad_survival *v = &s->survival;
-    ad_ledger *l = s->worker->ledger;
+    ad_journal *l = s->worker->journal;
     if (!l || !s->comeback.able) return;
-    ad_ledger_session *at = ad__ledger_alloc(l, sizeof *at);
-    ad_ledger_table *t = ad__survival_table_new(l, FIRST_ROWS);
+    ad_journal_session *at = ad__journal_alloc(l, sizeof *at);
+    ad_journal_table *t = ad__survival_table_new(l, FIRST_ROWS);
     for (int i = 0; i < 2; i++) v->log[i] = ad__survival_log_new(l, FIRST_ROWS);
     if (!at || !t || !v->log[0] || !v->log[1]) {
-        ad__ledger_free(l, at);
-        ad__ledger_free(l, t);
-        for (int i = 0; i < 2; i++) ad__ledger_free(l, v->log[i]);
+        ad__journal_free(l, at);
+        ad__journal_free(l, t);
+        for (int i = 0; i < 2; i++) ad__journal_free(l, v->log[i]);
         return;
     }
-    *at = (ad_ledger_session){
+    *at = (ad_journal_session){
         .id = s->id, .process = s->comeback.process, .key = s->comeback.key, .alive = 1, .grants = s->grants};
     memcpy(at->who, s->principal, sizeof at->who);
     memcpy(at->client, s->client, sizeof at->client);
     memcpy(at->secret, s->comeback.secret, sizeof at->secret);
-    at->table = ad__ledger_at(l, t);
-    v->ledger = l;
+    at->table = ad__journal_at(l, t);
+    v->journal = l;
     v->at = at;
     v->places = 1; /* 0 is none */
     v->next = 1;
     v->late = s->worker->backend->asynchronous;
-    s->input.ledger = l;
+    s->input.journal = l;
     s->input.at = at;
     ad__survival_watch(s);
     ad__output_write_down(&s->output, l, at);
@@ -94,18 +94,18 @@ bool ad__survives_late(const ad_session *s) { return s->survival.late && ad__sur
 void ad__survival_over(ad_session *s) {
     ad_survival *v = &s->survival;
     if (!v->at) return;
-    ad__ledger_store(&v->at->alive, 0);
+    ad__journal_store(&v->at->alive, 0);
     ad__output_settle(&s->output, UINT64_MAX);
 }
 
 static void unlink_session(const ad_session *s) {
     const ad_survival *v = &s->survival;
     pthread_mutex_lock(&s->worker->sessions_lock);
-    ad_ledger_head *head = ad__ledger_head(v->ledger);
+    ad_journal_head *head = ad__journal_head(v->journal);
     uint64_t *link = &head->sessions;
-    const ad_at own = ad__ledger_at(v->ledger, v->at);
-    while (*link && *link != own) link = &((ad_ledger_session *)ad__ledger_get(v->ledger, *link))->next;
-    if (*link) ad__ledger_store(link, v->at->next);
+    const ad_at own = ad__journal_at(v->journal, v->at);
+    while (*link && *link != own) link = &((ad_journal_session *)ad__journal_get(v->journal, *link))->next;
+    if (*link) ad__journal_store(link, v->at->next);
     pthread_mutex_unlock(&s->worker->sessions_lock);
 }
 
@@ -114,12 +114,12 @@ void ad__survival_close(ad_session *s) {
     if (!v->at) return;
     unlink_session(s);
     ad__survival_drop_coming(s);
-    ad_ledger_table *t = ad__survival_table(v);
-    for (uint64_t i = 0; i < t->capacity; i++) ad__survival_forget(v->ledger, &t->row[i]);
-    ad__ledger_free(v->ledger, ad__ledger_get(v->ledger, v->at->state[v->at->current].pending));
-    ad__ledger_free(v->ledger, t);
-    for (int i = 0; i < 2; i++) ad__ledger_free(v->ledger, v->log[i]);
-    ad__ledger_free(v->ledger, v->at);
+    ad_journal_table *t = ad__survival_table(v);
+    for (uint64_t i = 0; i < t->capacity; i++) ad__survival_forget(v->journal, &t->row[i]);
+    ad__journal_free(v->journal, ad__journal_get(v->journal, v->at->state[v->at->current].pending));
+    ad__journal_free(v->journal, t);
+    for (int i = 0; i < 2; i++) ad__journal_free(v->journal, v->log[i]);
+    ad__journal_free(v->journal, v->at);
     ad__poison_release(v->pending);
     free(v->changed.list);
     free(v->taken.list);
@@ -146,17 +146,17 @@ static void note(ad_session *s, ad_changed change) {
 
 /* It will be written before long, and of many sessions' rows few are in the processor's cache. */
 static void foresee_row(const ad_survival *v, uint32_t place) {
-    const ad_ledger_row *row = &ad__survival_table(v)->row[place];
+    const ad_journal_row *row = &ad__survival_table(v)->row[place];
     __builtin_prefetch(row, 1);
     __builtin_prefetch((const char *)(row + 1) - 1, 1);
 }
 
-void ad__survival_note(ad_session *s, ad_ledger_kind kind, uint64_t id) { note(s, (ad_changed){id, kind, 0}); }
+void ad__survival_note(ad_session *s, ad_journal_kind kind, uint64_t id) { note(s, (ad_changed){id, kind, 0}); }
 
 void ad__survival_gone(ad_session *s, uint32_t place) {
     if (!place) return;
     foresee_row(&s->survival, place);
-    note(s, (ad_changed){0, AD_LEDGER_NONE, place});
+    note(s, (ad_changed){0, AD_JOURNAL_NONE, place});
 }
 
 void ad__survival_freed(ad_session *s, ad_buffer *b) {
@@ -167,7 +167,7 @@ void ad__survival_freed(ad_session *s, ad_buffer *b) {
 void ad__survival_touch(ad_session *s, ad_buffer *b) {
     if (!s->survival.at || b->changed || !b->id) return;
     b->changed = true;
-    ad__survival_note(s, AD_LEDGER_BUFFER, b->id);
+    ad__survival_note(s, AD_JOURNAL_BUFFER, b->id);
 }
 
 void ad__survival_moved(ad_worker *w, ad_shared *m) {
@@ -210,20 +210,21 @@ void ad__survival_writes(ad_session *s, ad_buffer *b, uint64_t number, const cha
         v->at->name[n] = 0;
         v->at->writing = number;
     }
-    ad__ledger_store(&ad__survival_table(v)->row[b->place].writing, number);
+    ad__journal_store(&ad__survival_table(v)->row[b->place].writing, number);
 }
 
 void ad__survival_launches(ad_session *s, uint64_t number) {
-    if (s->survival.at) ad__ledger_store(&s->survival.at->launched, number);
+    if (s->survival.at) ad__journal_store(&s->survival.at->launched, number);
 }
 
 void ad__survival_loads(ad_session *s, uint64_t module) {
-    if (s->survival.at) ad__ledger_store(&s->survival.at->loading, module);
+    if (s->survival.at) ad__journal_store(&s->survival.at->loading, module);
 }
 
 void ad__survival_lose(ad_session *s, uint32_t place) {
     ad_survival *v = &s->survival;
-    if (v->at && place) ad__ledger_store(&ad__survival_table(v)->row[place].writing, (s->done + 1) | AD_LEDGER_REUSED);
+    if (v->at && place)
+        ad__journal_store(&ad__survival_table(v)->row[place].writing, (s->done + 1) | AD_JOURNAL_REUSED);
 }
 
 bool ad__survival_repeats(const ad_session *s, const ad_buffer *b) {
@@ -256,7 +257,7 @@ bool ad__survival_give(ad_session *s) {
     if (!v->nleaving) return false;
     ad__survival_flush(s, true);
     if (!v->nleaving) return true;
-    ad__ledger_store(&v->at->fragile, 1); /* something is held */
+    ad__journal_store(&v->at->fragile, 1); /* something is held */
     ad__survival_give_leaving(s);
     return true;
 }

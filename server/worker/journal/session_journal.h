@@ -1,4 +1,4 @@
-/* What a session writes into the ledger, so that another worker can go on with it when this one is killed.
+/* What a session writes into the journal, so that another worker can go on with it when this one is killed.
  *
  * Its state is written down when no operation is held: how far it is in what its client has sent, how much it has
  * answered, and what its buffers are. What came behind that another worker executes again, from the client's bytes,
@@ -62,10 +62,10 @@ typedef struct ad_coming {
 } ad_coming;
 
 typedef struct ad_survival {
-    ad_ledger *ledger;     /* NULL: nothing is written down */
-    ad_ledger_session *at; /* the session's place there */
-    unsigned next;         /* log that is written to */
-    ad_ledger_log *log[2];
+    ad_journal *journal;    /* NULL: nothing is written down */
+    ad_journal_session *at; /* the session's place there */
+    unsigned next;          /* log that is written to */
+    ad_journal_log *log[2];
     ad_changes changed;
     uint32_t *spare; /* places without a row */
     size_t nspare, spare_room;
@@ -87,10 +87,10 @@ typedef struct ad_survival {
     uint64_t descriptors; /* that have been asked for by messages that are done with */
     uint64_t *passed;     /* numbers of those that no window keeps, and arrayd still has */
     size_t npassed, passed_room;
-    bool listed; /* in the ledger's list */
+    bool listed; /* in the journal's list */
 
     /* engine/blame.h */
-    ad_blame blame;    /* as in the ledger */
+    ad_blame blame;    /* as in the journal */
     uint64_t begun_at; /* the place of the last message that was begun */
     bool careful;      /* the message at hand may be to blame: it is executed alone */
     bool left_out;     /* it is to blame: it is not executed */
@@ -110,7 +110,7 @@ typedef struct ad_survival {
     bool silent;                /* the message at hand has been answered */
 } ad_survival;
 
-/* Nobody else knows the session yet: it has a place in the ledger from here on. No memory: it has none. */
+/* Nobody else knows the session yet: it has a place in the journal from here on. No memory: it has none. */
 void ad__survival_begin(struct ad_session *s);
 /* Another worker finds it there, and may take it up. */
 void ad__survival_list(struct ad_session *s);
@@ -131,7 +131,7 @@ void ad__survival_close(struct ad_session *s);
 /* The buffer is about to change (memory, contents or none), or has. */
 void ad__survival_touch(struct ad_session *s, struct ad_buffer *b);
 /* The same of a stream, an event or a window. */
-void ad__survival_note(struct ad_session *s, ad_ledger_kind kind, uint64_t id);
+void ad__survival_note(struct ad_session *s, ad_journal_kind kind, uint64_t id);
 /* What had a row there (0: none) has gone. */
 void ad__survival_gone(struct ad_session *s, uint32_t place);
 /* The same of a buffer, which is about to give up its memory. */
@@ -157,11 +157,11 @@ bool ad__survival_keeps(struct ad_session *s, struct ad_buffer *b);
 bool ad__survival_give(struct ad_session *s);
 /* The bytes of the buffer whose row is there (0: none) are in another place now, whole, and where they were may be used
  * again: whatever state is valid. */
-void ad__survival_placed(struct ad_session *s, uint32_t place, const ad_ledger_place *now);
+void ad__survival_placed(struct ad_session *s, uint32_t place, const ad_journal_place *now);
 /* Its memory is about to be used again, before that is written down. */
 void ad__survival_lose(struct ad_session *s, uint32_t place);
 /* Memory that names and capabilities hold, as a row. */
-ad_ledger_row ad__survival_memory(const struct ad_worker *w, const struct ad_shared *m);
+ad_journal_row ad__survival_memory(const struct ad_worker *w, const struct ad_shared *m);
 /* What has been executed counts, and what it has answered may be sent: as soon as that is so. */
 void ad__survival_commit(struct ad_session *s);
 /* It is time for that in the middle of a turn. */

@@ -5,10 +5,10 @@
 #include "server/worker/net/session.h"
 
 /* ---- session_journal.c ---- */
-ad_ledger_table *ad__survival_table_new(ad_ledger *l, uint64_t capacity);
-ad_ledger_log *ad__survival_log_new(ad_ledger *l, uint64_t capacity);
-static inline ad_ledger_table *ad__survival_table(const ad_survival *v) {
-    return ad__ledger_get(v->ledger, v->at->table);
+ad_journal_table *ad__survival_table_new(ad_journal *l, uint64_t capacity);
+ad_journal_log *ad__survival_log_new(ad_journal *l, uint64_t capacity);
+static inline ad_journal_table *ad__survival_table(const ad_survival *v) {
+    return ad__journal_get(v->journal, v->at->table);
 }
 /* May be taken up; NULL included. */
 static inline bool ad__survival_lives(const ad_survival *v) {
@@ -19,10 +19,10 @@ static inline bool ad__survival_lives(const ad_survival *v) {
 void ad__survival_give_leaving(ad_session *s);
 
 /* ---- rows.c ---- */
-/* Why there is no value, in the ledger; 0: there is one, or no memory. */
-ad_at ad__survival_poison(ad_ledger *l, const ad_poison *p);
+/* Why there is no value, in the journal; 0: there is one, or no memory. */
+ad_at ad__survival_poison(ad_journal *l, const ad_poison *p);
 /* What a row has besides itself is not needed any more. */
-void ad__survival_forget(ad_ledger *l, const ad_ledger_row *row);
+void ad__survival_forget(ad_journal *l, const ad_journal_row *row);
 /* Write the first `count` changes to the next log; false: no memory. */
 bool ad__survival_write(ad_session *s, size_t count, uint64_t *entries);
 /* What is written there is valid: put it into the table. */

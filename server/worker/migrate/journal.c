@@ -1,4 +1,4 @@
-/* The ledger of a principal that goes: a copy of what the worker's own has of it. */
+/* The journal of a principal that goes: a copy of what the worker's own has of it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +13,8 @@ typedef struct copying {
     ad_worker *worker;
     ad_parting *parting;
     ad_session *session;
-    const ad_ledger *from;
-    ad_ledger *to;
+    const ad_journal *from;
+    ad_journal *to;
     ad_fault *fault;
 } copying;
 
@@ -24,14 +24,14 @@ static int no_memory(const copying *c) {
 
 /* 0 for 0. */
 static int copy(const copying *c, ad_at from, size_t size, ad_at *to) {
-    void *p = from ? ad__ledger_alloc(c->to, size) : NULL;
+    void *p = from ? ad__journal_alloc(c->to, size) : NULL;
     if (from && !p) return no_memory(c);
-    if (p) memcpy(p, ad__ledger_get(c->from, from), size);
-    *to = ad__ledger_at(c->to, p);
+    if (p) memcpy(p, ad__journal_get(c->from, from), size);
+    *to = ad__journal_at(c->to, p);
     return 0;
 }
 
-static int copy_poison(const copying *c, ad_at *poison) { return copy(c, *poison, sizeof(ad_ledger_poison), poison); }
+static int copy_poison(const copying *c, ad_at *poison) { return copy(c, *poison, sizeof(ad_journal_poison), poison); }
 
 /* ---- memory ---- */
 
@@ -46,7 +46,7 @@ static int open_host(const copying *c) {
     return p->host ? 0 : no_memory(c);
 }
 
-static int copy_host(const copying *c, const ad_buffer *b, ad_ledger_row *row) {
+static int copy_host(const copying *c, const ad_buffer *b, ad_journal_row *row) {
     ad_parting *p = c->parting;
     int status = open_host(c);
     if (status) return status;
@@ -62,21 +62,21 @@ static int copy_host(const copying *c, const ad_buffer *b, ad_ledger_row *row) {
     return 0;
 }
 
-static int copy_row(const copying *c, ad_ledger_row *row) {
-    const ad_ledger_place *p = ad__ledger_get(c->from, row->elsewhere);
+static int copy_row(const copying *c, ad_journal_row *row) {
+    const ad_journal_place *p = ad__journal_get(c->from, row->elsewhere);
     int status = copy_poison(c, &row->poison);
     row->elsewhere = 0;
-    if (status || row->kind != AD_LEDGER_BUFFER) return status;
+    if (status || row->kind != AD_JOURNAL_BUFFER) return status;
     const ad_buffer *b = ad__buffers_find(&c->session->buffers, row->id);
-    ad__ledger_settle(row, p);
+    ad__journal_settle(row, p);
     return b && b->is_moved ? copy_host(c, b, row) : 0;
 }
 
 static int copy_table(const copying *c, ad_at *table) {
-    const ad_ledger_table *t = ad__ledger_get(c->from, *table);
+    const ad_journal_table *t = ad__journal_get(c->from, *table);
     int status = copy(c, *table, sizeof *t + t->capacity * sizeof *t->row, table);
     if (status) return status;
-    ad_ledger_table *own = ad__ledger_get(c->to, *table);
+    ad_journal_table *own = ad__journal_get(c->to, *table);
     for (uint64_t i = 0; i < own->capacity && !status; i++) status = copy_row(c, &own->row[i]);
     return status;
 }
@@ -87,26 +87,26 @@ static int copy_table(const copying *c, ad_at *table) {
 static int copy_stream(const copying *c, ad_at *first, uint64_t begin) {
     ad_at at = *first, *link = first;
     *link = 0;
-    for (const ad_ledger_block *b; (b = ad__ledger_get(c->from, at)); at = b->next) {
+    for (const ad_journal_block *b; (b = ad__journal_get(c->from, at)); at = b->next) {
         if (b->base + b->size < begin) continue;
-        ad_ledger_block *own = ad__ledger_alloc(c->to, sizeof *own + b->size + 8); /* 8: read in words */
+        ad_journal_block *own = ad__journal_alloc(c->to, sizeof *own + b->size + 8); /* 8: read in words */
         if (!own) return no_memory(c);
-        *own = (ad_ledger_block){.base = b->base, .size = b->size, .data = ad__ledger_at(c->to, own + 1)};
-        if (b->size) memcpy(own + 1, ad__ledger_get(c->from, b->data), b->size);
-        *link = ad__ledger_at(c->to, own);
+        *own = (ad_journal_block){.base = b->base, .size = b->size, .data = ad__journal_at(c->to, own + 1)};
+        if (b->size) memcpy(own + 1, ad__journal_get(c->from, b->data), b->size);
+        *link = ad__journal_at(c->to, own);
         link = &own->next;
     }
     return 0;
 }
 
 static int copy_session(copying *c) {
-    const ad_ledger_session *at = c->session->survival.at;
-    ad_ledger_head *head = ad__ledger_head(c->to);
+    const ad_journal_session *at = c->session->survival.at;
+    ad_journal_head *head = ad__journal_head(c->to);
     ad_at own_at;
-    int status = copy(c, ad__ledger_at(c->from, at), sizeof *at, &own_at);
+    int status = copy(c, ad__journal_at(c->from, at), sizeof *at, &own_at);
     if (status) return status;
-    ad_ledger_session *own = ad__ledger_get(c->to, own_at);
-    ad_ledger_state *state = &own->state[0];
+    ad_journal_session *own = ad__journal_get(c->to, own_at);
+    ad_journal_state *state = &own->state[0];
     *state = at->state[at->current];
     state->log = state->entries = 0; /* they are in the table */
     own->current = own->lives = 0;
@@ -147,36 +147,36 @@ static int write_sessions(copying *c) {
 
 static int copy_holder(const copying *c, ad_at from) {
     ad_at at;
-    int status = copy(c, from, sizeof(ad_ledger_holder), &at);
+    int status = copy(c, from, sizeof(ad_journal_holder), &at);
     if (status) return status;
-    ad_ledger_holder *h = ad__ledger_get(c->to, at);
-    const uint64_t *grant = ad__ledger_get(c->from, h->grant);
+    ad_journal_holder *h = ad__journal_get(c->to, at);
+    const uint64_t *grant = ad__journal_get(c->from, h->grant);
     status = copy_poison(c, &h->memory.poison);
     if (!status && grant) status = copy(c, h->grant, sizeof *grant + *grant, &h->grant);
-    if (!status && !ad__ledger_hold(c->to, h)) status = no_memory(c);
+    if (!status && !ad__journal_hold(c->to, h)) status = no_memory(c);
     return status;
 }
 
 static int write_holders(const copying *c) {
-    const ad_ledger_index *index = ad__ledger_get(c->from, ad__ledger_head(c->from)->index);
+    const ad_journal_index *index = ad__journal_get(c->from, ad__journal_head(c->from)->index);
     int status = 0;
     for (uint64_t i = 0; index && i < index->capacity && !status; i++) {
-        const ad_ledger_holder *h = ad__ledger_get(c->from, index->holder[i]);
+        const ad_journal_holder *h = ad__journal_get(c->from, index->holder[i]);
         if (h && !strcmp(h->who, c->parting->who)) status = copy_holder(c, index->holder[i]);
     }
     return status;
 }
 
-int ad__parting_write(ad_worker *w, ad_parting *p, ad_ledger **out, ad_fault *fault) {
-    copying c = {.worker = w, .parting = p, .from = w->ledger, .fault = fault};
-    int status = ad__ledger_open(&c.to, fault);
+int ad__parting_write(ad_worker *w, ad_parting *p, ad_journal **out, ad_fault *fault) {
+    copying c = {.worker = w, .parting = p, .from = w->journal, .fault = fault};
+    int status = ad__journal_open(&c.to, fault);
     if (status) return status;
-    const ad_ledger_head *head = ad__ledger_head(w->ledger);
-    ad__ledger_head(c.to)->number = head->number;
-    ad__ledger_head(c.to)->forked = head->forked;
+    const ad_journal_head *head = ad__journal_head(w->journal);
+    ad__journal_head(c.to)->number = head->number;
+    ad__journal_head(c.to)->forked = head->forked;
     status = write_sessions(&c);
     if (!status) status = write_holders(&c);
-    if (status) ad__ledger_close(c.to);
+    if (status) ad__journal_close(c.to);
     else *out = c.to;
     return status;
 }

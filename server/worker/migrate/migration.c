@@ -134,12 +134,12 @@ static void tell_failed(ad_worker *w, const char *who, const char *why) {
 }
 
 static int hand_over(ad_worker *w, ad_parting *p, ad_fault *fault) {
-    ad_ledger *l = NULL;
+    ad_journal *l = NULL;
     int status = ad__parting_separate(w, p->who, fault);
     if (!status) status = ad__parting_write(w, p, &l, fault);
-    int fd = status ? -1 : ad__os.dup(ad__ledger_descriptor(l));
+    int fd = status ? -1 : ad__os.dup(ad__journal_descriptor(l));
     if (!status && fd < 0) status = ad__fault(fault, AD_E_SYSTEM, "no descriptor for what is to be written down");
-    ad__ledger_close(l);
+    ad__journal_close(l);
     if (status) return status;
     tell(w, AD_NOTE_PARTED, p->who, "", fd);
     ad__log(AD_LOG_DEBUG, "principal written down", "principal=%s copied=%lu", p->who, (unsigned long)p->copies);
@@ -166,8 +166,8 @@ static void go_on(ad_worker *w, ad_parting *p) {
         if (p->step != AD_PARTING_TOLD) end(w, p);
         return;
     }
-    int status = w->ledger ? all_quiet(w, p->who, &fault)
-                           : ad__fault(&fault, AD_E_UNSUPPORTED, "nothing is written down of sessions here");
+    int status = w->journal ? all_quiet(w, p->who, &fault)
+                            : ad__fault(&fault, AD_E_UNSUPPORTED, "nothing is written down of sessions here");
     if (!status) status = ad__parting_check(w, p->who, &fault);
     if (!status) status = hand_over(w, p, &fault);
     if (status >= 0) return;

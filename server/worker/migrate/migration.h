@@ -4,8 +4,8 @@
  * Only in a worker that principals share (ad_worker.shared). The session that wants something that nobody else's memory
  * is to be beside waits, and arrayd starts the other worker. When that is there, no session of the principal goes on;
  * as soon as the device has done what they gave it, and nothing is held in common with other principals any more, all
- * they have is written down as a ledger of its own, as a worker that was killed would have left it. Memory stays where
- * it is: a slab is one principal's, and arrayd has the descriptors. Once arrayd has the ledger what is left here is
+ * they have is written down as a journal of its own, as a worker that was killed would have left it. Memory stays where
+ * it is: a slab is one principal's, and arrayd has the descriptors. Once arrayd has the journal what is left here is
  * given back, with nobody being told. If that cannot be, the sessions go on as if nothing had been asked. */
 #ifndef AD_SERVER_WORKER_MIGRATE_MIGRATION_H
 #define AD_SERVER_WORKER_MIGRATE_MIGRATION_H
@@ -55,6 +55,6 @@ int ad__parting_separate(ad_worker *w, const char *who, ad_fault *fault);
 
 /* ---- journal.c ---- */
 /* All that another worker needs to go on with the principal. Who runs the engine, and is the I/O thread. */
-int ad__parting_write(ad_worker *w, ad_parting *p, ad_ledger **out, ad_fault *fault);
+int ad__parting_write(ad_worker *w, ad_parting *p, ad_journal **out, ad_fault *fault);
 
 #endif

@@ -1,7 +1,7 @@
 /* The worker leaves because another one is to go on with its sessions: arrayd is upgraded.
  *
- * All that another worker needs is in the ledger at any instant (journal/session_journal.h); so there is not much to do
- * but to choose one at which nothing is half done: no operation is held, and the device has done what it was given.
+ * All that another worker needs is in the journal at any instant (journal/session_journal.h); so there is not much to
+ * do but to choose one at which nothing is half done: no operation is held, and the device has done what it was given.
  * What clients have sent and is not executed by then the next worker executes. */
 #include <unistd.h>
 

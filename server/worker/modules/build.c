@@ -59,7 +59,7 @@ static int describe(ad_session *s, ad_message *m, ad_building *b) {
 
 /* So does what it was made from, as the module has it. */
 static int describe_again(const ad_loaded *m, ad_building *b) {
-    const ad_ledger_recipe *r = m->recipe;
+    const ad_journal_recipe *r = m->recipe;
     const char **word = ad__arena_alloc(&b->arena, ((size_t)r->noptions + r->nnames + 1) * sizeof *word);
     if (!word) return ad__fault(&b->fault, AD_E_MEMORY, "out of host memory");
     ad__recipe_words(r, word);
@@ -178,7 +178,7 @@ static int load(ad_session *s, const ad_message *msg, const ad_building *b, ad_f
         return status;
     }
     ad__module_add(s, m);
-    ad__survival_note(s, AD_LEDGER_MODULE, m->id);
+    ad__survival_note(s, AD_JOURNAL_MODULE, m->id);
     return 0;
 }
 
@@ -239,7 +239,7 @@ bool ad__modules_ready(ad_session *s, uint64_t id) {
     if (!m || m->module || m->loss) return true;
     if (!s->modules.building && is_fatal(s, id)) {
         m->loss = AD_MODULE_FATAL;
-        ad__survival_note(s, AD_LEDGER_MODULE, m->id);
+        ad__survival_note(s, AD_JOURNAL_MODULE, m->id);
         say_lost(s, m, "the worker died while it set it up");
         return true;
     }

@@ -26,11 +26,11 @@ struct ad_loaded {
     size_t nnames; /* of name expressions: */
     char **names;  /* as the client knows them, then as the module does */
     ad_variables variables;
-    bool touched;             /* another worker would have other variables */
-    ad_module_loss loss;      /* why this one has not got it */
-    bool said;                /* that it could not be built again */
-    uint32_t place;           /* its row's in the ledger; 0: it has none */
-    ad_ledger_recipe *recipe; /* in the ledger; NULL: nothing is written down */
+    bool touched;              /* another worker would have other variables */
+    ad_module_loss loss;       /* why this one has not got it */
+    bool said;                 /* that it could not be built again */
+    uint32_t place;            /* its row's in the journal; 0: it has none */
+    ad_journal_recipe *recipe; /* in the journal; NULL: nothing is written down */
 };
 
 struct ad_building {
@@ -65,10 +65,10 @@ void ad__module_stop(ad_session *s);
 /* ---- journal.c ---- */
 /* What a module is made from, if that is to be written down. AD_E_MEMORY, AD_E_LIMIT. */
 int ad__recipe_new(ad_session *s, const ad_building *b, ad_text source, const ad_string *options, size_t noptions,
-                   ad_ledger_recipe **out, ad_fault *fault);
+                   ad_journal_recipe **out, ad_fault *fault);
 /* NULL is allowed. */
-void ad__recipe_release(ad_ledger *l, ad_ledger_recipe *r);
+void ad__recipe_release(ad_journal *l, ad_journal_recipe *r);
 /* The pieces of text behind the source, NUL-ended: options, then name expressions. */
-void ad__recipe_words(const ad_ledger_recipe *r, const char **word);
+void ad__recipe_words(const ad_journal_recipe *r, const char **word);
 
 #endif

@@ -1,4 +1,4 @@
-/* Users' modules as the ledger has them: what they are made from, and what has been set of their kernels. */
+/* Users' modules as the journal has them: what they are made from, and what has been set of their kernels. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@
 
 /* ---- recipes ---- */
 
-static int hash_recipe(const ad_ledger_recipe *r, uint8_t out[AD_SHA256_SIZE], ad_fault *fault) {
-    const ad_digest_part parts[] = {{&r->source, offsetof(ad_ledger_recipe, text) - offsetof(ad_ledger_recipe, source)},
-                                    {r->text, r->bytes}};
+static int hash_recipe(const ad_journal_recipe *r, uint8_t out[AD_SHA256_SIZE], ad_fault *fault) {
+    const ad_digest_part parts[] = {
+        {&r->source, offsetof(ad_journal_recipe, text) - offsetof(ad_journal_recipe, source)}, {r->text, r->bytes}};
     return ad__sha256(parts, 2, out, fault);
 }
 
@@ -22,13 +22,13 @@ static char *put(char *to, const char *text, size_t size) {
 }
 
 /* For so much text, which counts; NULL with a fault. */
-static ad_ledger_recipe *reserve(ad_session *s, uint64_t bytes, ad_fault *fault) {
+static ad_journal_recipe *reserve(ad_session *s, uint64_t bytes, ad_fault *fault) {
     if (bytes > UINT32_MAX || s->modules.text + bytes > AD_MODULES_TEXT) {
         ad__fault(fault, AD_E_LIMIT, "the sources of the session's modules have together more than %llu MiB",
                   AD_MODULES_TEXT >> 20);
         return NULL;
     }
-    ad_ledger_recipe *r = ad__ledger_alloc(s->survival.ledger, sizeof *r + bytes);
+    ad_journal_recipe *r = ad__journal_alloc(s->survival.journal, sizeof *r + bytes);
     if (!r) {
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
@@ -38,29 +38,29 @@ static ad_ledger_recipe *reserve(ad_session *s, uint64_t bytes, ad_fault *fault)
 }
 
 int ad__recipe_new(ad_session *s, const ad_building *b, ad_text source, const ad_string *options, size_t noptions,
-                   ad_ledger_recipe **out, ad_fault *fault) {
+                   ad_journal_recipe **out, ad_fault *fault) {
     uint64_t bytes = source.size + 1;
     if (!ad__survives(s)) return 0;
     for (size_t i = 0; i < noptions; i++) bytes += options[i].size + 1;
     for (size_t i = 0; i < b->nnames; i++) bytes += strlen(b->names[i]) + 1;
-    ad_ledger_recipe *r = *out = reserve(s, bytes, fault);
+    ad_journal_recipe *r = *out = reserve(s, bytes, fault);
     if (!r) return fault->code;
-    *r = (ad_ledger_recipe){.users = 1,
-                            .source = (uint32_t)source.size,
-                            .bytes = (uint32_t)bytes,
-                            .noptions = (uint32_t)noptions,
-                            .nnames = (uint32_t)b->nnames};
+    *r = (ad_journal_recipe){.users = 1,
+                             .source = (uint32_t)source.size,
+                             .bytes = (uint32_t)bytes,
+                             .noptions = (uint32_t)noptions,
+                             .nnames = (uint32_t)b->nnames};
     char *to = put(r->text, source.data, source.size);
     for (size_t i = 0; i < noptions; i++) to = put(to, options[i].data, options[i].size);
     for (size_t i = 0; i < b->nnames; i++) to = put(to, b->names[i], strlen(b->names[i]));
     return hash_recipe(r, r->hash, fault);
 }
 
-void ad__recipe_release(ad_ledger *l, ad_ledger_recipe *r) {
-    if (r && !--r->users) ad__ledger_free(l, r);
+void ad__recipe_release(ad_journal *l, ad_journal_recipe *r) {
+    if (r && !--r->users) ad__journal_free(l, r);
 }
 
-void ad__recipe_words(const ad_ledger_recipe *r, const char **word) {
+void ad__recipe_words(const ad_journal_recipe *r, const char **word) {
     const char *at = r->text + r->source + 1;
     for (uint32_t i = 0; i < r->noptions + r->nnames; i++) {
         word[i] = at;
@@ -69,7 +69,7 @@ void ad__recipe_words(const ad_ledger_recipe *r, const char **word) {
 }
 
 /* As it was written: all its pieces are there. */
-static bool is_whole(const ad_ledger_recipe *r) {
+static bool is_whole(const ad_journal_recipe *r) {
     uint8_t hash[AD_SHA256_SIZE];
     uint64_t ends = 0;
     if (hash_recipe(r, hash, NULL) || memcmp(hash, r->hash, sizeof hash) || r->source >= r->bytes || r->text[r->source])
@@ -83,11 +83,11 @@ static bool is_whole(const ad_ledger_recipe *r) {
 static bool is_set(const ad_named_kernel *k) { return k->shared >= 0 || k->carveout >= 0 || k->cooperative; }
 
 static uint64_t setting_bytes(uint64_t name) {
-    return sizeof(ad_ledger_setting) + (name + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES;
+    return sizeof(ad_journal_setting) + (name + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES;
 }
 
 /* Written down anew; NULL: no memory. */
-static ad_ledger_settings *write_settings(ad_ledger *l, const ad_loaded *m, bool *any) {
+static ad_journal_settings *write_settings(ad_journal *l, const ad_loaded *m, bool *any) {
     uint64_t bytes = 0, count = 0;
     for (const ad_named_kernel *k = m->kernels; k; k = k->next) {
         if (!is_set(k)) continue;
@@ -95,14 +95,14 @@ static ad_ledger_settings *write_settings(ad_ledger *l, const ad_loaded *m, bool
         count++;
     }
     *any = count != 0;
-    ad_ledger_settings *all = count ? ad__ledger_alloc(l, sizeof *all + bytes) : NULL;
+    ad_journal_settings *all = count ? ad__journal_alloc(l, sizeof *all + bytes) : NULL;
     if (!all) return NULL;
-    *all = (ad_ledger_settings){count, bytes};
+    *all = (ad_journal_settings){count, bytes};
     char *to = (char *)all->setting;
     for (const ad_named_kernel *k = m->kernels; k; k = k->next) {
         if (!is_set(k)) continue;
-        ad_ledger_setting *setting = (ad_ledger_setting *)(void *)to;
-        *setting = (ad_ledger_setting){k->shared, k->carveout, k->cooperative, (uint32_t)k->size};
+        ad_journal_setting *setting = (ad_journal_setting *)(void *)to;
+        *setting = (ad_journal_setting){k->shared, k->carveout, k->cooperative, (uint32_t)k->size};
         memcpy(setting->name, k->name, k->size);
         to += setting_bytes(k->size);
     }
@@ -110,10 +110,10 @@ static ad_ledger_settings *write_settings(ad_ledger *l, const ad_loaded *m, bool
 }
 
 /* Whatever is written there, it is read within its bounds. */
-static int read_settings(ad_loaded *m, const ad_ledger_settings *all) {
+static int read_settings(ad_loaded *m, const ad_journal_settings *all) {
     const char *at = (const char *)all->setting, *end = at + all->bytes;
-    for (uint64_t i = 0; i < all->count && (size_t)(end - at) >= sizeof(ad_ledger_setting); i++) {
-        const ad_ledger_setting *setting = (const ad_ledger_setting *)(const void *)at;
+    for (uint64_t i = 0; i < all->count && (size_t)(end - at) >= sizeof(ad_journal_setting); i++) {
+        const ad_journal_setting *setting = (const ad_journal_setting *)(const void *)at;
         const uint64_t bytes = setting_bytes(setting->size);
         if (bytes > (uint64_t)(end - at)) break;
         ad_named_kernel *k = ad__module_kernel(m, setting->name, setting->size);
@@ -133,16 +133,16 @@ static ad_module_loss loss_of(const ad_loaded *m) {
     return m->touched ? AD_MODULE_VARIABLES : m->recipe ? AD_MODULE_KEPT : AD_MODULE_DAMAGED;
 }
 
-ad_ledger_row ad__module_row(ad_session *s, uint64_t id) {
-    ad_ledger *l = s->survival.ledger;
+ad_journal_row ad__module_row(ad_session *s, uint64_t id) {
+    ad_journal *l = s->survival.journal;
     ad_loaded *m = ad__module_find(s, id);
     bool any = false;
-    if (!m) return (ad_ledger_row){0};
-    ad_ledger_settings *settings = write_settings(l, m, &any);
-    ad_ledger_row row = {.kind = AD_LEDGER_MODULE, .id = id, .device = (uint16_t)m->gpu->index};
+    if (!m) return (ad_journal_row){0};
+    ad_journal_settings *settings = write_settings(l, m, &any);
+    ad_journal_row row = {.kind = AD_JOURNAL_MODULE, .id = id, .device = (uint16_t)m->gpu->index};
     row.lost = any && !settings ? AD_MODULE_UNWRITTEN : (uint8_t)loss_of(m);
-    row.settings = ad__ledger_at(l, settings);
-    row.recipe = ad__ledger_at(l, m->recipe);
+    row.settings = ad__journal_at(l, settings);
+    row.recipe = ad__journal_at(l, m->recipe);
     if (m->recipe && row.lost != AD_MODULE_UNWRITTEN) m->recipe->users++;
     return row;
 }
@@ -152,25 +152,25 @@ uint32_t *ad__module_place(ad_session *s, uint64_t id) {
     return m ? &m->place : NULL;
 }
 
-void ad__module_forget(ad_ledger *l, const ad_ledger_row *row) {
-    ad__recipe_release(l, ad__ledger_get(l, row->recipe));
-    ad__ledger_free(l, ad__ledger_get(l, row->settings));
+void ad__module_forget(ad_journal *l, const ad_journal_row *row) {
+    ad__recipe_release(l, ad__journal_get(l, row->recipe));
+    ad__journal_free(l, ad__journal_get(l, row->settings));
 }
 
 /* A copy of what another worker had written down; NULL: it is not what that was. */
-static ad_ledger_recipe *keep_recipe(ad_session *s, const ad_ledger_recipe *from, ad_fault *fault) {
-    ad_ledger_recipe *r = from ? reserve(s, from->bytes, fault) : NULL;
+static ad_journal_recipe *keep_recipe(ad_session *s, const ad_journal_recipe *from, ad_fault *fault) {
+    ad_journal_recipe *r = from ? reserve(s, from->bytes, fault) : NULL;
     if (!r) return NULL;
     memcpy(r, from, sizeof *r + from->bytes);
     r->users = 1;
     if (is_whole(r)) return r;
     s->modules.text -= r->bytes;
-    ad__ledger_free(s->survival.ledger, r);
+    ad__journal_free(s->survival.journal, r);
     return NULL;
 }
 
-int ad__module_restore(ad_session *s, const ad_ledger_row *row, const ad_ledger_recipe *recipe,
-                       const ad_ledger_settings *settings, ad_fault *fault) {
+int ad__module_restore(ad_session *s, const ad_journal_row *row, const ad_journal_recipe *recipe,
+                       const ad_journal_settings *settings, ad_fault *fault) {
     const ad_lane *lane = ad__lane_find(s, row->device, fault);
     ad_loaded *m = lane ? ad__os.calloc(1, sizeof *m) : NULL;
     if (!m) return lane ? ad__fault(fault, AD_E_MEMORY, "out of host memory") : fault->code;
@@ -183,6 +183,6 @@ int ad__module_restore(ad_session *s, const ad_ledger_row *row, const ad_ledger_
         return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }
     ad__module_add(s, m);
-    ad__survival_note(s, AD_LEDGER_MODULE, m->id);
+    ad__survival_note(s, AD_JOURNAL_MODULE, m->id);
     return 0;
 }

@@ -61,7 +61,7 @@ void ad__module_free(ad_session *s, ad_loaded *m) {
         free(k);
     }
     if (m->recipe) s->modules.text -= m->recipe->bytes;
-    ad__recipe_release(s->survival.ledger, m->recipe);
+    ad__recipe_release(s->survival.journal, m->recipe);
     free(m->names);
     free(m);
 }
@@ -185,7 +185,7 @@ static int set_kernel(ad_session *s, const ad_message *msg, ad_fault *fault) {
     ad_named_kernel *k;
     int status = m ? find_kernel(s, m, &msg->s[0], &k, fault) : fault->code;
     if (!status) status = ad__session_status(s, backend_of(s)->kernel_set(k->kernel, shared, carveout, fault), fault);
-    if (!status && note_settings(k, shared, carveout, msg->u[3])) ad__survival_note(s, AD_LEDGER_MODULE, m->id);
+    if (!status && note_settings(k, shared, carveout, msg->u[3])) ad__survival_note(s, AD_JOURNAL_MODULE, m->id);
     return status;
 }
 
@@ -214,7 +214,7 @@ int ad__launch_find(ad_session *s, const ad_message *msg, ad_lane *lane, ad_laun
 static void touch(ad_session *s, ad_loaded *m) {
     if (m->touched) return;
     m->touched = true;
-    ad__survival_note(s, AD_LEDGER_MODULE, m->id);
+    ad__survival_note(s, AD_JOURNAL_MODULE, m->id);
 }
 
 /* For each parameter, where its value lies. */

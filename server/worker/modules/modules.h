@@ -70,13 +70,13 @@ void ad__modules_close(struct ad_session *s);
 
 /* ---- journal.c: what another worker needs to build them again ---- */
 /* A module's row, kind NONE: there is no module; its place, NULL: the same. */
-ad_ledger_row ad__module_row(struct ad_session *s, uint64_t id);
+ad_journal_row ad__module_row(struct ad_session *s, uint64_t id);
 uint32_t *ad__module_place(struct ad_session *s, uint64_t id);
 /* What such a row has besides itself is not needed any more. */
-void ad__module_forget(ad_ledger *l, const ad_ledger_row *row);
+void ad__module_forget(ad_journal *l, const ad_journal_row *row);
 /* One that another worker had. recipe: as it was read from there, NULL: it is not there; settings: NULL: none.
  * AD_E_MEMORY. */
-int ad__module_restore(struct ad_session *s, const ad_ledger_row *row, const ad_ledger_recipe *recipe,
-                       const ad_ledger_settings *settings, ad_fault *fault);
+int ad__module_restore(struct ad_session *s, const ad_journal_row *row, const ad_journal_recipe *recipe,
+                       const ad_journal_settings *settings, ad_fault *fault);
 
 #endif

@@ -14,23 +14,23 @@ static _Atomic(ad_input_block *) kept_block;
 
 static ad_input_block *block_take(const ad_input *in, size_t capacity) {
     ad_input_block *b = capacity == AD_INPUT_BLOCK ? atomic_exchange(&kept_block, NULL) : NULL;
-    if (b && b->ledger == in->ledger) return b;
-    if (b) ad__ledger_free(b->ledger, b);
-    return ad__ledger_alloc(in->ledger, sizeof *b + capacity);
+    if (b && b->journal == in->journal) return b;
+    if (b) ad__journal_free(b->journal, b);
+    return ad__journal_alloc(in->journal, sizeof *b + capacity);
 }
 
 static void block_release(ad_input_block *b) {
     if (atomic_fetch_sub(&b->users, 1) != 1) return;
     if (b->capacity == AD_INPUT_BLOCK) b = atomic_exchange(&kept_block, b);
-    if (b) ad__ledger_free(b->ledger, b);
+    if (b) ad__journal_free(b->journal, b);
 }
 
 /* Behind all that is written down. */
 static void write_down(ad_input *in, ad_input_block *b) {
     if (!in->at) return;
     atomic_fetch_add(&b->users, 1);
-    b->own.data = ad__ledger_at(in->ledger, b->data);
-    ad__ledger_store(in->last ? &in->last->own.next : &in->at->input, ad__ledger_at(in->ledger, b));
+    b->own.data = ad__journal_at(in->journal, b->data);
+    ad__journal_store(in->last ? &in->last->own.next : &in->at->input, ad__journal_at(in->journal, b));
     if (in->last) in->last->next = b;
     else in->first = b;
     in->last = b;
@@ -41,7 +41,7 @@ static ad_input_block *block_new(ad_input *in, size_t capacity, const void *data
     ad_input_block *b = block_take(in, capacity);
     if (!b) return NULL;
     *b = (ad_input_block){
-        .own = {.base = in->received - size, .size = size}, .ledger = in->ledger, .capacity = capacity, .used = size};
+        .own = {.base = in->received - size, .size = size}, .journal = in->journal, .capacity = capacity, .used = size};
     atomic_init(&b->users, 1);
     if (size) memcpy(b->data, data, size);
     write_down(in, b);
@@ -52,8 +52,8 @@ static void received(ad_input *in, size_t n) {
     ad_input_block *b = in->block;
     b->used += n;
     in->received += n;
-    ad__ledger_store(&b->own.size, b->used);
-    if (in->at) ad__ledger_store(&in->at->received, in->received);
+    ad__journal_store(&b->own.size, b->used);
+    if (in->at) ad__journal_store(&in->at->received, in->received);
 }
 
 void ad__input_ask_sender(int fd, bool ask) {
@@ -168,7 +168,7 @@ void ad__input_forget(ad_input *in, uint64_t before) {
         ad_input_block *b = in->first;
         in->first = b->next;
         if (!in->first) in->last = NULL;
-        ad__ledger_store(&in->at->input, b->own.next);
+        ad__journal_store(&in->at->input, b->own.next);
         block_release(b);
     }
 }

@@ -13,8 +13,8 @@
 
 typedef struct ad_input_block ad_input_block;
 struct ad_input_block {
-    ad_ledger_block own; /* base, and what is used of it, as another worker would see it */
-    ad_ledger *ledger;   /* whose memory it is; NULL: none's */
+    ad_journal_block own; /* base, and what is used of it, as another worker would see it */
+    ad_journal *journal;  /* whose memory it is; NULL: none's */
     ad_input_block *next;
     atomic_uint users; /* the reader, every frame that has not been executed, and the list of what is written down */
     size_t capacity, used;
@@ -31,13 +31,13 @@ typedef struct ad_input_frame {
 
 /* The reading end; the I/O thread's. */
 typedef struct ad_input {
-    ad_input_block *block; /* NULL: nothing is half read */
-    size_t start;          /* of the first byte in it that belongs to no frame yet */
-    uint64_t received;     /* bytes of the stream */
-    uint64_t process;      /* the last that has sent some, where the socket says it (ad__input_ask_sender), else 0 */
-    ad_frame note;         /* the last one that came */
-    ad_ledger *ledger;     /* what is read is written down there; NULL: it is not */
-    ad_ledger_session *at; /* for this session */
+    ad_input_block *block;  /* NULL: nothing is half read */
+    size_t start;           /* of the first byte in it that belongs to no frame yet */
+    uint64_t received;      /* bytes of the stream */
+    uint64_t process;       /* the last that has sent some, where the socket says it (ad__input_ask_sender), else 0 */
+    ad_frame note;          /* the last one that came */
+    ad_journal *journal;    /* what is read is written down there; NULL: it is not */
+    ad_journal_session *at; /* for this session */
     ad_input_block *first, *last;
 } ad_input;
 

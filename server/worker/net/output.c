@@ -27,8 +27,8 @@ static void clear(ad_output *o) {
     while (o->first) {
         ad_output_block *b = o->first;
         o->first = b->next;
-        if (o->written) ad__ledger_store(&o->written->output, b->own.next);
-        ad__ledger_free(o->ledger, b);
+        if (o->written) ad__journal_store(&o->written->output, b->own.next);
+        ad__journal_free(o->journal, b);
     }
     o->last = &o->first;
     o->tail = o->at = NULL;
@@ -49,18 +49,18 @@ static int break_off(ad_output *o, int status, const char *why) {
 }
 
 ad_output_block *ad__output_block(const ad_output *o, size_t size) {
-    ad_output_block *b = ad__ledger_alloc(o->ledger, sizeof *b + size);
+    ad_output_block *b = ad__journal_alloc(o->journal, sizeof *b + size);
     if (b) *b = (ad_output_block){.capacity = size};
     return b;
 }
 
-void ad__output_block_free(const ad_output *o, ad_output_block *b) { ad__ledger_free(o->ledger, b); }
+void ad__output_block_free(const ad_output *o, ad_output_block *b) { ad__journal_free(o->journal, b); }
 
 static void link_block(ad_output *o, ad_output_block *b) {
     b->own.base = o->appended;
     if (o->written) {
-        b->own.data = ad__ledger_at(o->ledger, b->data);
-        ad__ledger_store(o->tail ? &o->tail->own.next : &o->written->output, ad__ledger_at(o->ledger, b));
+        b->own.data = ad__journal_at(o->journal, b->data);
+        ad__journal_store(o->tail ? &o->tail->own.next : &o->written->output, ad__journal_at(o->journal, b));
     }
     *o->last = b;
     o->last = &b->next;
@@ -131,7 +131,7 @@ static void let_go(ad_output *o) {
             return;
         }
         o->first = b->next;
-        if (o->written) ad__ledger_store(&o->written->output, b->own.next);
+        if (o->written) ad__journal_store(&o->written->output, b->own.next);
         if (o->at == b) o->at = b->next;
         if (!o->first) {
             o->last = &o->first;
@@ -222,8 +222,8 @@ void ad__output_break(ad_output *o) {
 
 /* ---- what is written down ---- */
 
-void ad__output_write_down(ad_output *o, ad_ledger *ledger, ad_ledger_session *at) {
-    o->ledger = ledger;
+void ad__output_write_down(ad_output *o, ad_journal *journal, ad_journal_session *at) {
+    o->journal = journal;
     o->written = at;
     atomic_store(&o->settled, 0);
 }

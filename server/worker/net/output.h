@@ -11,7 +11,7 @@
 
 typedef struct ad_output_block ad_output_block;
 struct ad_output_block {
-    ad_ledger_block own; /* base, size: as another worker would see it */
+    ad_journal_block own; /* base, size: as another worker would see it */
     ad_output_block *next;
     size_t capacity;
     uint8_t data[];
@@ -26,8 +26,8 @@ typedef struct ad_output {
     atomic_ullong appended;                     /* bytes of the stream ... */
     atomic_ullong settled;                      /* ... of which so many may be sent */
     uint64_t sent, taken;                       /* taken: the client has them */
-    ad_ledger *ledger;                          /* what is appended is written down there; NULL: it is not */
-    ad_ledger_session *written;                 /* for this session */
+    ad_journal *journal;                        /* what is appended is written down there; NULL: it is not */
+    ad_journal_session *written;                /* for this session */
     atomic_size_t queued;                       /* bytes appended and not yet sent */
     atomic_bool blocked;                        /* the socket is full: only ad__output_resume sends */
     atomic_bool away;                           /* the connection is gone: nothing is sent until ad__output_take_up */
@@ -60,7 +60,7 @@ void ad__output_block_free(const ad_output *o, ad_output_block *b); /* NULL is a
 /* Append a frame whose payload is b, which is the output's from here on, success or not. */
 int ad__output_chunk(ad_output *o, const void *control, size_t size, uint32_t flags, ad_output_block *b);
 /* What is appended is written down, and what state has led to it: nothing behind ad__output_settle's bytes is sent. */
-void ad__output_write_down(ad_output *o, ad_ledger *ledger, ad_ledger_session *at);
+void ad__output_write_down(ad_output *o, ad_journal *journal, ad_journal_session *at);
 void ad__output_settle(ad_output *o, uint64_t bytes);
 /* Bytes that another worker has appended, of its stream from `base` on. The client may have any of them. AD_E_MEMORY.
  */

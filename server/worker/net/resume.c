@@ -61,7 +61,7 @@ static void tell(const ad_session *s, uint64_t away) {
 
 static void know_process(ad_session *s, uint64_t process) {
     __atomic_store_n(&s->comeback.process, process, __ATOMIC_RELAXED);
-    if (s->survival.at) ad__ledger_store(&s->survival.at->process, process);
+    if (s->survival.at) ad__journal_store(&s->survival.at->process, process);
 }
 
 /* Who is at the other end of a socket pair only the bytes tell that come from there. */
@@ -108,12 +108,12 @@ bool ad__session_forsaken(ad_session *s, int64_t now) {
 /* The client has this one. What it came with, and what else was offered, is worth nothing from now on. */
 static void settle(ad_session *s, const uint8_t secret[AD_SECRET]) {
     ad_comeback *c = &s->comeback;
-    ad_ledger_session *at = s->survival.at;
+    ad_journal_session *at = s->survival.at;
     memcpy(c->secret, secret, sizeof c->secret);
     c->offers.over = c->offers.made;
     if (!at) return;
     memcpy(at->secret, c->secret, sizeof at->secret); /* as an offer it is good until it is there */
-    ad__ledger_store(&at->offers.over, c->offers.made);
+    ad__journal_store(&at->offers.over, c->offers.made);
 }
 
 /* Only who has read the answer to a resume sends anything. */
@@ -197,7 +197,7 @@ static int take_up(ad_session *s, int fd, const ad_note *note, const char **why)
     if (s->survival.at) { /* before the client can have it */
         ad_offers *o = &s->survival.at->offers;
         memcpy(o->secret[c->offers.made % AD_OFFERS], next, sizeof next);
-        ad__ledger_store(&o->made, c->offers.made + 1);
+        ad__journal_store(&o->made, c->offers.made + 1);
     }
     ad__session_watch(s, 0);
     int old = dup(s->fd);

@@ -148,7 +148,7 @@ int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, uint64
     s->windows.list[s->windows.count++] =
         (ad_window){.id = id, .size = size, .base = base, .fd = fd, .descriptor = number, .pinned = !pinned};
     s->windows.bytes += size;
-    ad__survival_note(s, AD_LEDGER_WINDOW, id);
+    ad__survival_note(s, AD_JOURNAL_WINDOW, id);
     return 0;
 }
 

@@ -41,7 +41,7 @@ typedef struct ad_window {
     int fd;
     uint64_t descriptor; /* the number that fd had */
     bool pinned;         /* copies reach it without a detour */
-    uint32_t place;      /* its row's in the ledger; 0: it has none */
+    uint32_t place;      /* its row's in the journal; 0: it has none */
 } ad_window;
 
 typedef struct ad_windows {

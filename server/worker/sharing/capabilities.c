@@ -23,7 +23,7 @@ static void drop(ad_worker *w, ad_capability **at) {
     ad_capability *c = *at;
     *at = c->next;
     w->sharing->capabilities--;
-    if (w->ledger) ad__ledger_release(w->ledger, c->place);
+    if (w->journal) ad__journal_release(w->journal, c->place);
     if (c->owner) c->owner->capabilities--;
     ad__shared_release(w, c->shared, c->principal);
     free(c);
@@ -41,26 +41,26 @@ uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, c
 }
 
 static void write_down(ad_worker *w, ad_capability *c) {
-    ad_ledger_holder *h = w->ledger ? ad__ledger_alloc(w->ledger, sizeof *h) : NULL;
+    ad_journal_holder *h = w->journal ? ad__journal_alloc(w->journal, sizeof *h) : NULL;
     if (!h) return;
-    *h = (ad_ledger_holder){.memory = ad__survival_memory(w, c->shared),
-                            .half = {c->half[0], c->half[1]},
-                            .uses = c->uses,
-                            .owner = c->owner ? c->owner->id : 0,
-                            .expires = c->expires,
-                            .linger = c->linger};
+    *h = (ad_journal_holder){.memory = ad__survival_memory(w, c->shared),
+                             .half = {c->half[0], c->half[1]},
+                             .uses = c->uses,
+                             .owner = c->owner ? c->owner->id : 0,
+                             .expires = c->expires,
+                             .linger = c->linger};
     h->memory.readonly = c->readonly;
     memcpy(h->who, c->principal, sizeof h->who);
-    if (!(c->place = ad__ledger_hold(w->ledger, h))) ad__ledger_free(w->ledger, h);
+    if (!(c->place = ad__journal_hold(w->journal, h))) ad__journal_free(w->journal, h);
 }
 
 void ad__capabilities_moved(ad_worker *w, const ad_shared *shared) {
-    for (int i = 0; w->ledger && w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
+    for (int i = 0; w->journal && w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
         for (ad_capability *c = w->sharing->capability[i]; c; c = c->next) {
             uint32_t before = c->place;
             if (c->shared != shared) continue;
             write_down(w, c);
-            ad__ledger_release(w->ledger, before);
+            ad__journal_release(w->journal, before);
         }
 }
 
@@ -75,7 +75,7 @@ static void add(ad_worker *w, ad_capability *c) {
     write_down(w, c);
 }
 
-int ad__capability_restore(ad_worker *w, const ad_ledger_holder *h, ad_shared *shared) {
+int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *shared) {
     ad_capability *c = ad__os.calloc(1, sizeof *c);
     if (!c) return AD_E_MEMORY;
     *c = (ad_capability){.half = {h->half[0], h->half[1]},
@@ -152,7 +152,7 @@ static void use(ad_worker *w, ad_capability **at) {
     ad_capability *c = *at;
     if (!c->uses) return;
     if (!--c->uses) drop(w, at);
-    else if (w->ledger && c->place) ad__ledger_store(&ad__ledger_holder(w->ledger, c->place)->uses, c->uses);
+    else if (w->journal && c->place) ad__journal_store(&ad__journal_holder(w->journal, c->place)->uses, c->uses);
 }
 
 int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault) {
@@ -181,10 +181,10 @@ void ad__capability_revoke(ad_session *s, const ad_message *m) {
 }
 
 static void disown(ad_worker *w, const ad_capability *c) {
-    ad_ledger_holder *h = w->ledger ? ad__ledger_holder(w->ledger, c->place) : NULL;
+    ad_journal_holder *h = w->journal ? ad__journal_holder(w->journal, c->place) : NULL;
     if (!h) return;
-    ad__ledger_store((uint64_t *)(void *)&h->expires, (uint64_t)c->expires);
-    ad__ledger_store(&h->owner, 0);
+    ad__journal_store((uint64_t *)(void *)&h->expires, (uint64_t)c->expires);
+    ad__journal_store(&h->owner, 0);
 }
 
 void ad__capabilities_end(ad_worker *w, ad_session *s) {

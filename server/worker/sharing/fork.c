@@ -131,7 +131,7 @@ static ad_session *child_new(ad_session *s, const ad_message *m, int fd) {
                     .size = m->u[1],
                     .resumable = s->comeback.able,
                     .grants = s->grants};
-    if (w->ledger) ad__ledger_head(w->ledger)->forked = w->sharing->forked;
+    if (w->journal) ad__journal_head(w->journal)->forked = w->sharing->forked;
     memcpy(note.secret, m->s[0].data, sizeof note.secret);
     memcpy(note.who, s->principal, sizeof s->principal);
     memcpy(note.text, s->client, sizeof s->client);

@@ -21,7 +21,7 @@ struct ad_name {
     bool writable, column_major;
     uint8_t dtype, ndim;
     int64_t shape[AD_MAX_NDIM];
-    uint32_t place; /* in the ledger; 0: it is not there */
+    uint32_t place; /* in the journal; 0: it is not there */
 };
 
 static ad_name **find(ad_worker *w, const char *principal, const char *name) {
@@ -34,7 +34,7 @@ static void drop(ad_worker *w, ad_name **at) {
     ad_name *n = *at;
     *at = n->next;
     w->sharing->published--;
-    if (w->ledger) ad__ledger_release(w->ledger, n->place);
+    if (w->journal) ad__journal_release(w->journal, n->place);
     ad__shared_release(w, n->shared, n->principal);
     free(n->grant);
     free(n);
@@ -151,33 +151,33 @@ static int check_room(ad_session *s, const ad_name *n, ad_fault *fault) {
 
 static void write_down(ad_worker *w, ad_name *n) {
     size_t size = strlen(n->grant) + 1;
-    ad_ledger_holder *h = w->ledger ? ad__ledger_alloc(w->ledger, sizeof *h) : NULL;
-    uint64_t *grant = h ? ad__ledger_alloc(w->ledger, sizeof *grant + size) : NULL;
+    ad_journal_holder *h = w->journal ? ad__journal_alloc(w->journal, sizeof *h) : NULL;
+    uint64_t *grant = h ? ad__journal_alloc(w->journal, sizeof *grant + size) : NULL;
     if (!grant) {
-        if (h) ad__ledger_free(w->ledger, h);
+        if (h) ad__journal_free(w->journal, h);
         return;
     }
     *grant = size;
     memcpy(grant + 1, n->grant, size);
-    *h = (ad_ledger_holder){.is_name = 1,
-                            .memory = ad__survival_memory(w, n->shared),
-                            .grant = ad__ledger_at(w->ledger, grant),
-                            .writable = n->writable,
-                            .column_major = n->column_major,
-                            .dtype = n->dtype,
-                            .ndim = n->ndim};
+    *h = (ad_journal_holder){.is_name = 1,
+                             .memory = ad__survival_memory(w, n->shared),
+                             .grant = ad__journal_at(w->journal, grant),
+                             .writable = n->writable,
+                             .column_major = n->column_major,
+                             .dtype = n->dtype,
+                             .ndim = n->ndim};
     memcpy(h->who, n->principal, sizeof h->who);
     memcpy(h->name, n->name, sizeof n->name);
     memcpy(h->shape, n->shape, sizeof h->shape);
-    n->place = ad__ledger_hold(w->ledger, h);
+    n->place = ad__journal_hold(w->journal, h);
 }
 
 void ad__names_moved(ad_worker *w, const ad_shared *shared) {
-    for (ad_name *n = w->sharing->names; n && w->ledger; n = n->next) {
+    for (ad_name *n = w->sharing->names; n && w->journal; n = n->next) {
         uint32_t before = n->place;
         if (n->shared != shared) continue;
         write_down(w, n);
-        ad__ledger_release(w->ledger, before);
+        ad__journal_release(w->journal, before);
     }
 }
 
@@ -188,7 +188,7 @@ static void add(ad_worker *w, ad_name *n) {
     write_down(w, n);
 }
 
-int ad__name_restore(ad_worker *w, const ad_ledger_holder *h, const char *grant, ad_shared *shared) {
+int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant, ad_shared *shared) {
     ad_name *n = ad__os.calloc(1, sizeof *n);
     if (!n || !(n->grant = ad__os.malloc(strlen(grant) + 1))) {
         free(n);

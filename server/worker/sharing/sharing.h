@@ -45,7 +45,7 @@ struct ad_capability {
     ad_shared *shared;
     ad_session *owner; /* NULL: it has gone */
     bool readonly;
-    uint32_t place;          /* in the ledger; 0: it is not there */
+    uint32_t place;          /* in the journal; 0: it is not there */
     uint64_t uses;           /* left; 0: any number */
     int64_t expires, linger; /* at a time, INT64_MAX: never; ns that it outlives the owner */
     char principal[AD_PRINCIPAL_SIZE];
@@ -141,7 +141,7 @@ void ad__capabilities_holders(const ad_worker *w, ad_holder_visit visit, void *u
 /* The principal's are another worker's. */
 void ad__capabilities_part(ad_worker *w, const char *principal);
 /* One that another worker had. AD_E_MEMORY. */
-int ad__capability_restore(ad_worker *w, const ad_ledger_holder *h, ad_shared *shared);
+int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *shared);
 /* How many capabilities of *who mean it; *who NULL: it becomes that of the first. */
 uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, const char **who);
 /* What is written of those that mean it is not so any more. */
@@ -159,7 +159,7 @@ void ad__names_holders(const ad_worker *w, ad_holder_visit visit, void *user); /
 void ad__names_part(ad_worker *w, const char *principal);
 uint64_t ad__names_holding(const ad_worker *w, const ad_shared *shared, const char **who); /* the same of names */
 /* One that another worker had; grant is text. AD_E_MEMORY. */
-int ad__name_restore(ad_worker *w, const ad_ledger_holder *h, const char *grant, ad_shared *shared);
+int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant, ad_shared *shared);
 void ad__names_moved(ad_worker *w, const ad_shared *shared); /* the same of names */
 int ad__publish(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault);
 int ad__attach_name(ad_session *s, const ad_message *m, ad_fault *fault);

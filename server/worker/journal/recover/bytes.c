@@ -7,10 +7,10 @@
 
 /* Each block in the list at `first`. Later ones hold what comes later, or the same again. */
 static int each_block(const ad_recovery *r, ad_at first,
-                      int (*visit)(void *user, const ad_ledger_block *b, const uint8_t *data), void *user) {
-    uint64_t most = r->memory / sizeof(ad_ledger_block);
+                      int (*visit)(void *user, const ad_journal_block *b, const uint8_t *data), void *user) {
+    uint64_t most = r->memory / sizeof(ad_journal_block);
     for (ad_at at = first; at && most; most--) {
-        const ad_ledger_block *b = ad__recovery_look(r, at, sizeof *b);
+        const ad_journal_block *b = ad__recovery_look(r, at, sizeof *b);
         const uint8_t *data = b && b->size ? ad__recovery_look(r, b->data / 8 * 8, b->size + 8) : (const uint8_t *)"";
         if (!b || !data) return AD_E_PROTOCOL;
         int status = b->size ? visit(user, b, data + b->data % 8) : 0;
@@ -25,7 +25,7 @@ typedef struct stream {
     uint64_t begin, end, from; /* from: what was found begins there */
 } stream;
 
-static int collect(void *user, const ad_ledger_block *b, const uint8_t *data) {
+static int collect(void *user, const ad_journal_block *b, const uint8_t *data) {
     stream *t = user;
     uint64_t begin = b->base > t->begin ? b->base : t->begin, end = b->base + b->size;
     if (end > t->end) end = t->end;
@@ -35,7 +35,7 @@ static int collect(void *user, const ad_ledger_block *b, const uint8_t *data) {
     return 0;
 }
 
-int ad__recovery_input(ad_session *s, const ad_ledger_session *at, const ad_ledger_state *state, ad_fault *fault) {
+int ad__recovery_input(ad_session *s, const ad_journal_session *at, const ad_journal_state *state, ad_fault *fault) {
     const ad_recovery *r = s->worker->left;
     stream t = {.begin = state->frame, .end = at->received, .from = UINT64_MAX};
     if (t.begin > t.end || t.end - t.begin > r->memory)
@@ -43,7 +43,7 @@ int ad__recovery_input(ad_session *s, const ad_ledger_session *at, const ad_ledg
     s->input.received = s->survival.frame_end = t.begin;
     s->survival.skip = state->used;
     if (t.begin == t.end) {
-        ad__ledger_store(&s->survival.at->received, t.begin);
+        ad__journal_store(&s->survival.at->received, t.begin);
         return 0;
     }
     if (!(t.bytes = ad__os.malloc(t.end - t.begin))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
@@ -59,7 +59,7 @@ typedef struct answers {
     uint64_t end, next; /* up to end; next: where the last block ended, 0: there was none */
 } answers;
 
-static int put_back(void *user, const ad_ledger_block *b, const uint8_t *data) {
+static int put_back(void *user, const ad_journal_block *b, const uint8_t *data) {
     answers *a = user;
     if (b->base >= a->end) return 0;
     uint64_t size = b->base + b->size > a->end ? a->end - b->base : b->size;
@@ -68,7 +68,7 @@ static int put_back(void *user, const ad_ledger_block *b, const uint8_t *data) {
     return ad__output_put(a->to, b->base, data, size);
 }
 
-int ad__recovery_output(ad_session *s, const ad_ledger_session *at, const ad_ledger_state *state, ad_fault *fault) {
+int ad__recovery_output(ad_session *s, const ad_journal_session *at, const ad_journal_state *state, ad_fault *fault) {
     answers a = {.to = &s->output, .end = state->appended};
     int status = each_block(s->worker->left, at->output, put_back, &a);
     if (!status && a.next && a.next != a.end) status = AD_E_PROTOCOL;

@@ -29,7 +29,7 @@ typedef struct ad_recovery {
     size_t npassed, passed_room;
     char (*without)[AD_PRINCIPAL_SIZE]; /* principals that are not this worker's */
     size_t nwithout, without_room;
-    char *base;            /* the ledger of the worker before */
+    char *base;            /* the journal of the worker before */
     uint64_t size, memory; /* of its addresses; of what has been written to: nothing in it is larger */
     struct ad_common {     /* a hash table of memory that several hold: a power of two, at most half full */
         uint64_t slab, offset;
@@ -45,25 +45,25 @@ typedef struct ad_recovery {
 
 bool ad__recovery_skips(const ad_recovery *r, const char *who);
 
-/* size bytes at an offset of the ledger; NULL: they are not all there, or it is 0. */
+/* size bytes at an offset of the journal; NULL: they are not all there, or it is 0. */
 void *ad__recovery_look(const ad_recovery *r, ad_at at, uint64_t size);
 
 /* ---- memory.c ---- */
 /* Before any session: note memory that several hold, and what one of them was changing. AD_E_MEMORY. */
-int ad__recovery_note(ad_recovery *r, const ad_ledger_table *t, const ad_ledger_state *state);
-int ad__recovery_note_holders(ad_recovery *r, const ad_ledger_head *head);
-int ad__recovery_buffer(ad_session *s, const ad_ledger_row *written, const ad_ledger_session *at,
-                        const ad_ledger_state *state, ad_fault *fault);
+int ad__recovery_note(ad_recovery *r, const ad_journal_table *t, const ad_journal_state *state);
+int ad__recovery_note_holders(ad_recovery *r, const ad_journal_head *head);
+int ad__recovery_buffer(ad_session *s, const ad_journal_row *written, const ad_journal_session *at,
+                        const ad_journal_state *state, ad_fault *fault);
 /* After all sessions: what names and capabilities hold, and the end of slabs that nobody has. */
-void ad__recovery_holders(ad_worker *w, const ad_ledger_head *head);
+void ad__recovery_holders(ad_worker *w, const ad_journal_head *head);
 void ad__recovery_give_back(ad_worker *w);
 /* Why a buffer has no value, as it is written; NULL: it has one. */
 ad_poison *ad__recovery_poison(const ad_recovery *r, ad_at at);
 
 /* ---- bytes.c ---- */
 /* The client's bytes that are to be executed, and those that have not come whole. */
-int ad__recovery_input(ad_session *s, const ad_ledger_session *at, const ad_ledger_state *state, ad_fault *fault);
+int ad__recovery_input(ad_session *s, const ad_journal_session *at, const ad_journal_state *state, ad_fault *fault);
 /* Those for the client. */
-int ad__recovery_output(ad_session *s, const ad_ledger_session *at, const ad_ledger_state *state, ad_fault *fault);
+int ad__recovery_output(ad_session *s, const ad_journal_session *at, const ad_journal_state *state, ad_fault *fault);
 
 #endif

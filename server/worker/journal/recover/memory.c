@@ -19,7 +19,7 @@ void *ad__recovery_look(const ad_recovery *r, ad_at at, uint64_t size) {
 }
 
 ad_poison *ad__recovery_poison(const ad_recovery *r, ad_at at) {
-    const ad_ledger_poison *p = ad__recovery_look(r, at, sizeof *p);
+    const ad_journal_poison *p = ad__recovery_look(r, at, sizeof *p);
     ad_fault why;
     char name[sizeof p->name + 1];
     if (!at) return NULL;
@@ -56,14 +56,14 @@ static bool grow(ad_recovery *r) {
 }
 
 /* The entry of memory that several have; NULL: there is none. */
-static struct ad_common *common_of(const ad_recovery *r, const ad_ledger_row *row) {
+static struct ad_common *common_of(const ad_recovery *r, const ad_journal_row *row) {
     if (!row->slab || !r->common_room) return NULL;
     struct ad_common *c = place(r, row->slab, row->offset);
     return c->slab ? c : NULL;
 }
 
 /* The same, made as the row says that it is so. NULL: no memory. */
-static struct ad_common *note_common(ad_recovery *r, const ad_ledger_row *row) {
+static struct ad_common *note_common(ad_recovery *r, const ad_journal_row *row) {
     if (2 * r->commons >= r->common_room && !grow(r)) return NULL;
     struct ad_common *c = place(r, row->slab, row->offset);
     if (!c->slab) {
@@ -76,22 +76,22 @@ static struct ad_common *note_common(ad_recovery *r, const ad_ledger_row *row) {
 
 /* ---- noting it ---- */
 
-static bool was_changing(const ad_ledger_row *row, const ad_ledger_state *state) {
-    return (row->writing & ~AD_LEDGER_REUSED) > state->operations;
+static bool was_changing(const ad_journal_row *row, const ad_journal_state *state) {
+    return (row->writing & ~AD_JOURNAL_REUSED) > state->operations;
 }
 
 /* The row, as it would be if it had been written when the buffer was moved last. */
-static ad_ledger_row settled(const ad_recovery *r, const ad_ledger_row *row) {
-    ad_ledger_row out = *row;
-    ad__ledger_settle(&out, ad__recovery_look(r, row->elsewhere, sizeof(ad_ledger_place)));
+static ad_journal_row settled(const ad_recovery *r, const ad_journal_row *row) {
+    ad_journal_row out = *row;
+    ad__journal_settle(&out, ad__recovery_look(r, row->elsewhere, sizeof(ad_journal_place)));
     return out;
 }
 
 /* One of those that have it may say so before the others do: what it says holds for all. */
-int ad__recovery_note(ad_recovery *r, const ad_ledger_table *t, const ad_ledger_state *state) {
+int ad__recovery_note(ad_recovery *r, const ad_journal_table *t, const ad_journal_state *state) {
     for (uint64_t i = 0; i < t->capacity; i++) {
-        const ad_ledger_row row = settled(r, &t->row[i]);
-        if (row.kind != AD_LEDGER_BUFFER || !row.shared || !row.slab) continue;
+        const ad_journal_row row = settled(r, &t->row[i]);
+        if (row.kind != AD_JOURNAL_BUFFER || !row.shared || !row.slab) continue;
         struct ad_common *c = note_common(r, &row);
         if (!c) return AD_E_MEMORY;
         if (row.common && was_changing(&row, state)) c->changing = true;
@@ -143,7 +143,7 @@ static int not_kept(ad_fault *fault) {
     return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory was not kept");
 }
 
-static int restore_block(ad_worker *w, const ad_ledger_row *row, ad_lane *lane, ad_block *out, ad_fault *fault) {
+static int restore_block(ad_worker *w, const ad_journal_row *row, ad_lane *lane, ad_block *out, ad_fault *fault) {
     ad_old_slab *o = find_slab(w->left, row->slab);
     ad_slab *slab = o && !is_host(o) ? adopt(w, o, &lane->gpu->memory, fault) : NULL;
     if (!slab) return not_kept(fault);
@@ -154,7 +154,7 @@ static int restore_block(ad_worker *w, const ad_ledger_row *row, ad_lane *lane, 
 }
 
 /* 1: the buffer's memory was the host's, and it is so again; 0: it was not. */
-static int restore_moved(ad_worker *w, const ad_ledger_row *row, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+static int restore_moved(ad_worker *w, const ad_journal_row *row, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
     ad_old_slab *o = find_slab(w->left, row->slab);
     if (!o || !is_host(o)) return 0;
     if (!w->spill)
@@ -177,7 +177,7 @@ static const char *end_of(const ad_worker *w, char out[AD_FAULT_TEXT / 2]) {
 }
 
 /* Why it has no value any more; 0: it has one. */
-static int lost(const ad_worker *w, const ad_ledger_row *row, const ad_ledger_state *state, ad_fault *fault) {
+static int lost(const ad_worker *w, const ad_journal_row *row, const ad_journal_state *state, ad_fault *fault) {
     const ad_recovery *r = w->left;
     if (row->fleeting == AD_FLEETING_IMPORT) return ad__fault(fault, AD_E_DEVICE_LOST, AD_IMPORT_LOST);
     if (row->fleeting)
@@ -185,26 +185,26 @@ static int lost(const ad_worker *w, const ad_ledger_row *row, const ad_ledger_st
     const struct ad_common *c = row->common ? common_of(r, row) : NULL;
     if (!(c && c->changing) && !was_changing(row, state)) return 0;
     char end[AD_FAULT_TEXT / 2];
-    if (was_changing(row, state) && row->writing & AD_LEDGER_REUSED)
+    if (was_changing(row, state) && row->writing & AD_JOURNAL_REUSED)
         return ad__fault(fault, AD_E_DEVICE_LOST, "this array's memory had been used again when its worker %s",
                          end_of(w, end));
     return ad__fault(fault, AD_E_DEVICE_LOST, "this array was being changed in place when its worker %s",
                      end_of(w, end));
 }
 
-static void restore_value(ad_session *s, const ad_ledger_row *row, const ad_ledger_session *at,
-                          const ad_ledger_state *state, ad_buffer *b) {
+static void restore_value(ad_session *s, const ad_journal_row *row, const ad_journal_session *at,
+                          const ad_journal_state *state, ad_buffer *b) {
     ad_fault why;
     char name[sizeof at->name + 1] = "";
     if (b->poison || (b->poison = ad__recovery_poison(s->worker->left, row->poison))) return;
     if (!lost(s->worker, row, state, &why)) return;
     if (was_changing(row, state) && row->writing == at->writing)
         snprintf(name, sizeof name, "%.*s", (int)sizeof at->name, at->name);
-    b->poison = ad__poison_new(&why, was_changing(row, state) ? row->writing & ~AD_LEDGER_REUSED : 0, name);
+    b->poison = ad__poison_new(&why, was_changing(row, state) ? row->writing & ~AD_JOURNAL_REUSED : 0, name);
 }
 
 /* A buffer of its own. */
-static int restore_own(ad_session *s, const ad_ledger_row *row, const ad_ledger_state *state, ad_lane *lane,
+static int restore_own(ad_session *s, const ad_journal_row *row, const ad_journal_state *state, ad_lane *lane,
                        ad_buffer **out, ad_fault *fault) {
     static _Alignas(64) char nothing[64];
     ad_buffer *b;
@@ -229,7 +229,7 @@ static int restore_own(ad_session *s, const ad_ledger_row *row, const ad_ledger_
 }
 
 /* What others say of its memory holds for it as well. */
-static struct ad_common *make_common(const ad_recovery *r, ad_ledger_row *row) {
+static struct ad_common *make_common(const ad_recovery *r, ad_journal_row *row) {
     struct ad_common *c = common_of(r, row);
     if (!c) return NULL;
     row->shared = 1;
@@ -238,9 +238,9 @@ static struct ad_common *make_common(const ad_recovery *r, ad_ledger_row *row) {
     return c;
 }
 
-int ad__recovery_buffer(ad_session *s, const ad_ledger_row *written, const ad_ledger_session *at,
-                        const ad_ledger_state *state, ad_fault *fault) {
-    ad_ledger_row row = settled(s->worker->left, written);
+int ad__recovery_buffer(ad_session *s, const ad_journal_row *written, const ad_journal_session *at,
+                        const ad_journal_state *state, ad_fault *fault) {
+    ad_journal_row row = settled(s->worker->left, written);
     ad_lane *lane = ad__lane_find(s, row.device, fault);
     struct ad_common *c = make_common(s->worker->left, &row);
     ad_buffer *b = NULL;
@@ -262,7 +262,7 @@ int ad__recovery_buffer(ad_session *s, const ad_ledger_row *written, const ad_le
 /* ---- names and capabilities ---- */
 
 /* Memory that no session has: of a stream that nobody uses. */
-static ad_shared *alone(ad_worker *w, const ad_ledger_holder *h, ad_fault *fault) {
+static ad_shared *alone(ad_worker *w, const ad_journal_holder *h, ad_fault *fault) {
     ad_block block;
     ad_lane *lane = ad__lane_alone(w, h->memory.device, h->who, fault);
     if (!lane) return NULL;
@@ -287,9 +287,9 @@ static const char *grant_of(const ad_recovery *r, ad_at at) {
     return text && !text[sizeof *size + *size - 1] ? text + sizeof *size : NULL;
 }
 
-static int restore_holder(ad_worker *w, ad_ledger_holder *h, ad_fault *fault) {
+static int restore_holder(ad_worker *w, ad_journal_holder *h, ad_fault *fault) {
     ad_recovery *r = w->left;
-    const ad_ledger_state nothing = {.operations = UINT64_MAX};
+    const ad_journal_state nothing = {.operations = UINT64_MAX};
     struct ad_common *c = common_of(r, &h->memory);
     const char *grant = h->is_name ? grant_of(r, h->grant) : "";
     h->who[sizeof h->who - 1] = h->name[sizeof h->name - 1] = 0;
@@ -303,14 +303,14 @@ static int restore_holder(ad_worker *w, ad_ledger_holder *h, ad_fault *fault) {
 }
 
 /* Call this for each name and capability that is written. */
-static void each_holder(ad_recovery *r, const ad_ledger_head *head, void (*visit)(void *user, ad_ledger_holder *h),
+static void each_holder(ad_recovery *r, const ad_journal_head *head, void (*visit)(void *user, ad_journal_holder *h),
                         void *user) {
-    const ad_ledger_index *index = ad__recovery_look(r, head->index, sizeof *index);
+    const ad_journal_index *index = ad__recovery_look(r, head->index, sizeof *index);
     if (!index || index->capacity > r->memory / sizeof *index->holder ||
         !ad__recovery_look(r, head->index, sizeof *index + index->capacity * sizeof *index->holder))
         return;
     for (uint64_t i = 0; i < index->capacity; i++) {
-        ad_ledger_holder *h = ad__recovery_look(r, index->holder[i], sizeof *h);
+        ad_journal_holder *h = ad__recovery_look(r, index->holder[i], sizeof *h);
         if (h && !ad__recovery_skips(r, h->who)) visit(user, h);
     }
 }
@@ -320,22 +320,22 @@ struct noting {
     int status;
 };
 
-static void note_holder(void *user, ad_ledger_holder *h) {
+static void note_holder(void *user, ad_journal_holder *h) {
     struct noting *n = user;
     if (h->memory.slab && !note_common(n->recovery, &h->memory)) n->status = AD_E_MEMORY;
 }
 
-int ad__recovery_note_holders(ad_recovery *r, const ad_ledger_head *head) {
+int ad__recovery_note_holders(ad_recovery *r, const ad_journal_head *head) {
     struct noting n = {.recovery = r};
     each_holder(r, head, note_holder, &n);
     return n.status;
 }
 
-static void take_holder(void *user, ad_ledger_holder *h) {
+static void take_holder(void *user, ad_journal_holder *h) {
     ad_fault fault = {0};
     if (restore_holder(user, h, &fault))
         ad__log(AD_LOG_WARN, "shared array lost", "principal=%s name=%s why=%s", h->who, h->is_name ? h->name : "",
                 fault.text);
 }
 
-void ad__recovery_holders(ad_worker *w, const ad_ledger_head *head) { each_holder(w->left, head, take_holder, w); }
+void ad__recovery_holders(ad_worker *w, const ad_journal_head *head) { each_holder(w->left, head, take_holder, w); }

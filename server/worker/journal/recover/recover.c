@@ -74,34 +74,35 @@ void ad__recovery_close(ad_worker *w) {
     w->left = NULL;
 }
 
-/* ---- reading the ledger ---- */
+/* ---- reading the journal ---- */
 
-static int open_ledger(ad_recovery *r, int fd, ad_fault *fault) {
+static int open_journal(ad_recovery *r, int fd, ad_fault *fault) {
     struct stat st;
-    if (fstat(fd, &st) || st.st_size < (off_t)sizeof(ad_ledger_head))
-        return ad__fault(fault, AD_E_PROTOCOL, "the ledger is none");
+    if (fstat(fd, &st) || st.st_size < (off_t)sizeof(ad_journal_head))
+        return ad__fault(fault, AD_E_PROTOCOL, "the journal is none");
     void *base = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (base == MAP_FAILED) return ad__fault(fault, AD_E_MEMORY, "the ledger cannot be mapped");
+    if (base == MAP_FAILED) return ad__fault(fault, AD_E_MEMORY, "the journal cannot be mapped");
     madvise(base, (size_t)st.st_size, MADV_DONTDUMP);
     r->base = base;
     r->size = (uint64_t)st.st_size;
     r->memory = (uint64_t)st.st_blocks * 512;
-    const ad_ledger_head *head = base;
-    if (head->magic != AD_LEDGER_MAGIC || head->version != AD_LEDGER_VERSION)
-        return ad__fault(fault, AD_E_VERSION, "the ledger is of another version");
+    const ad_journal_head *head = base;
+    if (head->magic != AD_JOURNAL_MAGIC || head->version != AD_JOURNAL_VERSION)
+        return ad__fault(fault, AD_E_VERSION, "the journal is of another version");
     return 0;
 }
 
-static ad_ledger_table *table_at(const ad_recovery *r, ad_at at) {
-    ad_ledger_table *t = ad__recovery_look(r, at, sizeof *t);
+static ad_journal_table *table_at(const ad_recovery *r, ad_at at) {
+    ad_journal_table *t = ad__recovery_look(r, at, sizeof *t);
     if (!t || t->capacity > r->memory / sizeof *t->row) return NULL;
     return ad__recovery_look(r, at, sizeof *t + t->capacity * sizeof *t->row);
 }
 
 /* The table, once what was written aside has been put into it. */
-static ad_ledger_table *settled_table(const ad_recovery *r, const ad_ledger_session *at, const ad_ledger_state *state) {
-    ad_ledger_table *t = table_at(r, at->table);
-    ad_ledger_log *log = ad__recovery_look(r, state->log, sizeof *log);
+static ad_journal_table *settled_table(const ad_recovery *r, const ad_journal_session *at,
+                                       const ad_journal_state *state) {
+    ad_journal_table *t = table_at(r, at->table);
+    ad_journal_log *log = ad__recovery_look(r, state->log, sizeof *log);
     if (!t || !state->entries) return t;
     if (!log || state->entries > log->capacity || log->capacity > r->memory / sizeof *log->entry ||
         !ad__recovery_look(r, state->log, sizeof *log + log->capacity * sizeof *log->entry))
@@ -109,8 +110,8 @@ static ad_ledger_table *settled_table(const ad_recovery *r, const ad_ledger_sess
     for (uint64_t i = 0; i < state->entries; i++)
         if (log->entry[i].place >= t->capacity) return NULL;
     for (uint64_t i = 0; i < state->entries; i++) {
-        ad_ledger_row *to = &t->row[log->entry[i].place];
-        ad_ledger_row row = log->entry[i].row;
+        ad_journal_row *to = &t->row[log->entry[i].place];
+        ad_journal_row row = log->entry[i].row;
         row.writing = to->writing;
         row.elsewhere = to->elsewhere;
         *to = row;
@@ -137,7 +138,7 @@ static int empty_window(uint64_t size) {
     return fd;
 }
 
-static int restore_window(ad_session *s, const ad_ledger_row *row, ad_fault *fault) {
+static int restore_window(ad_session *s, const ad_journal_row *row, ad_fault *fault) {
     ad_old_descriptor *o = find_descriptor(s->worker->left, s->id, row->descriptor);
     int fd = o ? o->fd : empty_window(row->size);
     if (fd < 0) return ad__fault(fault, AD_E_SYSTEM, "no memory for a window");
@@ -148,7 +149,7 @@ static int restore_window(ad_session *s, const ad_ledger_row *row, ad_fault *fau
 }
 
 /* Descriptors that no request has asked for yet, in their order. arrayd has them, and lets the others go. */
-static void restore_descriptors(ad_session *s, const ad_ledger_state *state, uint64_t received) {
+static void restore_descriptors(ad_session *s, const ad_journal_state *state, uint64_t received) {
     ad_recovery *r = s->worker->left;
     ad_descriptors *d = &s->windows.descriptors;
     d->seen = NULL;
@@ -168,10 +169,10 @@ static void restore_descriptors(ad_session *s, const ad_ledger_state *state, uin
 }
 
 /* It is built again when it is used. */
-static int restore_module(ad_session *s, const ad_ledger_row *row, ad_fault *fault) {
+static int restore_module(ad_session *s, const ad_journal_row *row, ad_fault *fault) {
     const ad_recovery *r = s->worker->left;
-    const ad_ledger_recipe *recipe = ad__recovery_look(r, row->recipe, sizeof *recipe);
-    const ad_ledger_settings *settings = ad__recovery_look(r, row->settings, sizeof *settings);
+    const ad_journal_recipe *recipe = ad__recovery_look(r, row->recipe, sizeof *recipe);
+    const ad_journal_settings *settings = ad__recovery_look(r, row->settings, sizeof *settings);
     if (recipe) recipe = ad__recovery_look(r, row->recipe, sizeof *recipe + recipe->bytes);
     if (settings && settings->bytes <= r->memory)
         settings = ad__recovery_look(r, row->settings, sizeof *settings + settings->bytes);
@@ -179,30 +180,30 @@ static int restore_module(ad_session *s, const ad_ledger_row *row, ad_fault *fau
     return ad__module_restore(s, row, recipe, settings, fault);
 }
 
-static int restore_row(ad_session *s, const ad_ledger_row *row, const ad_ledger_session *at,
-                       const ad_ledger_state *state, ad_fault *fault) {
+static int restore_row(ad_session *s, const ad_journal_row *row, const ad_journal_session *at,
+                       const ad_journal_state *state, ad_fault *fault) {
     int status;
     switch (row->kind) {
-    case AD_LEDGER_BUFFER: return ad__recovery_buffer(s, row, at, state, fault);
-    case AD_LEDGER_STREAM:
+    case AD_JOURNAL_BUFFER: return ad__recovery_buffer(s, row, at, state, fault);
+    case AD_JOURNAL_STREAM:
         status = ad__lane_open(s, row->id, row->device, row->high, fault);
-        if (!status) ad__survival_note(s, AD_LEDGER_STREAM, row->id);
+        if (!status) ad__survival_note(s, AD_JOURNAL_STREAM, row->id);
         return status;
-    case AD_LEDGER_EVENT: return ad__event_restore(s, row->id, row->device, row->timed, fault);
-    case AD_LEDGER_WINDOW: return restore_window(s, row, fault);
-    case AD_LEDGER_MODULE: return restore_module(s, row, fault);
+    case AD_JOURNAL_EVENT: return ad__event_restore(s, row->id, row->device, row->timed, fault);
+    case AD_JOURNAL_WINDOW: return restore_window(s, row, fault);
+    case AD_JOURNAL_MODULE: return restore_module(s, row, fault);
     default: return 0;
     }
 }
 
 /* ---- sessions ---- */
 
-static bool was_at_hand(const ad_recovery *r, const ad_ledger_session *at) {
+static bool was_at_hand(const ad_recovery *r, const ad_journal_session *at) {
     return at->at_hand && (at->guilty || !r->guilty);
 }
 
 /* Where workers ended while they set a module up, the module is to blame, and not the message that needed it. */
-static void take_blame(ad_session *s, const ad_ledger_session *at) {
+static void take_blame(ad_session *s, const ad_journal_session *at) {
     const ad_recovery *r = s->worker->left;
     ad_survival *v = &s->survival;
     v->blame = was_at_hand(r, at) ? ad__blame_recall(at, r->death, r->guilty ? r->guilty : r->candidates) : at->blame;
@@ -216,8 +217,8 @@ static void take_blame(ad_session *s, const ad_ledger_session *at) {
                 s->id, s->principal, v->blame.last, v->blame.crashes, v->blame.kills, v->blame.certain);
 }
 
-static int restore_state(ad_session *s, const ad_ledger_session *at, const ad_ledger_state *state,
-                         const ad_ledger_table *t, ad_fault *fault) {
+static int restore_state(ad_session *s, const ad_journal_session *at, const ad_journal_state *state,
+                         const ad_journal_table *t, ad_fault *fault) {
     int status = 0;
     s->done = s->complete = state->operations;
     s->bytes_done = state->bytes;
@@ -234,7 +235,7 @@ static int restore_state(ad_session *s, const ad_ledger_session *at, const ad_le
     take_blame(s, at);
     for (int pass = 0; pass < 2 && !status; pass++) /* streams first */
         for (uint64_t i = 0; i < t->capacity && !status; i++)
-            if ((t->row[i].kind == AD_LEDGER_STREAM) == !pass) status = restore_row(s, &t->row[i], at, state, fault);
+            if ((t->row[i].kind == AD_JOURNAL_STREAM) == !pass) status = restore_row(s, &t->row[i], at, state, fault);
     if (!status && state->stream && !(s->lane = ad__lane_find(s, state->stream - 1, fault))) status = fault->code;
     if (status) return status;
     s->pending = ad__recovery_poison(s->worker->left, state->pending);
@@ -251,7 +252,7 @@ static int no_connection(void) {
     return end[0];
 }
 
-static ad_session *make_session(ad_worker *w, const ad_ledger_session *at) {
+static ad_session *make_session(ad_worker *w, const ad_journal_session *at) {
     ad_note note = {.kind = AD_NOTE_SESSION,
                     .id = at->id,
                     .size = at->key,
@@ -270,7 +271,7 @@ static ad_session *make_session(ad_worker *w, const ad_ledger_session *at) {
     return s;
 }
 
-static const char *obstacle(const ad_ledger_session *at) {
+static const char *obstacle(const ad_journal_session *at) {
     if (!at->alive) return "it was over, or had what another worker cannot go on with";
     if (at->fragile) return "it was short of memory, and had used some again";
     if (at->lives >= LIVES) return "workers die of what it does next";
@@ -283,10 +284,10 @@ static void drop(ad_worker *w, uint64_t id, const char *why) {
 }
 
 /* False: it has been dropped. */
-static bool restore(ad_worker *w, ad_ledger_session *at) {
-    const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
+static bool restore(ad_worker *w, ad_journal_session *at) {
+    const ad_journal_state *state = &at->state[at->current % AD_JOURNAL_STATES];
     const char *why = obstacle(at);
-    ad_ledger_table *t = why ? NULL : settled_table(w->left, at, state);
+    ad_journal_table *t = why ? NULL : settled_table(w->left, at, state);
     ad_fault fault = {0};
     /* If it is known what the worker was executing, others have not died of that. */
     const uint64_t lives = at->lives - (at->lives && w->left->candidates && !was_at_hand(w->left, at));
@@ -313,19 +314,19 @@ static bool restore(ad_worker *w, ad_ledger_session *at) {
     return waits;
 }
 
-static ad_ledger_session *session_at(const ad_recovery *r, ad_at at) {
-    return ad__recovery_look(r, at, sizeof(ad_ledger_session));
+static ad_journal_session *session_at(const ad_recovery *r, ad_at at) {
+    return ad__recovery_look(r, at, sizeof(ad_journal_session));
 }
 
 /* What each session, name and capability says of memory that others have as well. AD_E_MEMORY; AD_E_PROTOCOL: more
  * sessions than there can be, that is, some again and again. */
-static int note_all(ad_recovery *r, const ad_ledger_head *head, ad_fault *fault) {
-    uint64_t most = r->memory / sizeof(ad_ledger_session);
+static int note_all(ad_recovery *r, const ad_journal_head *head, ad_fault *fault) {
+    uint64_t most = r->memory / sizeof(ad_journal_session);
     int status = ad__recovery_note_holders(r, head);
-    for (const ad_ledger_session *at = session_at(r, head->sessions); at && !status; at = session_at(r, at->next)) {
-        if (!most--) return ad__fault(fault, AD_E_PROTOCOL, "the ledger's list of sessions has no end");
-        const ad_ledger_state *state = &at->state[at->current % AD_LEDGER_STATES];
-        const ad_ledger_table *t = at->alive && !ad__recovery_skips(r, at->who) ? settled_table(r, at, state) : NULL;
+    for (const ad_journal_session *at = session_at(r, head->sessions); at && !status; at = session_at(r, at->next)) {
+        if (!most--) return ad__fault(fault, AD_E_PROTOCOL, "the journal's list of sessions has no end");
+        const ad_journal_state *state = &at->state[at->current % AD_JOURNAL_STATES];
+        const ad_journal_table *t = at->alive && !ad__recovery_skips(r, at->who) ? settled_table(r, at, state) : NULL;
         r->candidates += t && at->at_hand;
         r->guilty += t && at->guilty;
         if (t) status = ad__recovery_note(r, t, state);
@@ -336,16 +337,16 @@ static int note_all(ad_recovery *r, const ad_ledger_head *head, ad_fault *fault)
 /* Sessions first, then what only names and capabilities hold. */
 static int go_on(ad_worker *w, int fd, uint64_t *sessions, uint64_t *lost, ad_fault *fault) {
     ad_recovery *r = w->left;
-    int status = open_ledger(r, fd, fault);
+    int status = open_journal(r, fd, fault);
     if (status) return status;
-    const ad_ledger_head *head = (const ad_ledger_head *)(void *)r->base;
+    const ad_journal_head *head = (const ad_journal_head *)(void *)r->base;
     snprintf(w->died_of, sizeof w->died_of, "%.*s", AD_FAULT_TEXT - 1, head->why);
     if ((status = note_all(r, head, fault))) return status;
-    for (ad_ledger_session *old = session_at(r, head->sessions); old; old = session_at(r, old->next))
+    for (ad_journal_session *old = session_at(r, head->sessions); old; old = session_at(r, old->next))
         if (!ad__recovery_skips(r, old->who)) ++*(restore(w, old) ? sessions : lost);
-    if (!w->ledger) return 0;
-    w->sharing->number = ad__ledger_head(w->ledger)->number = head->number;
-    w->sharing->forked = ad__ledger_head(w->ledger)->forked = head->forked;
+    if (!w->journal) return 0;
+    w->sharing->number = ad__journal_head(w->journal)->number = head->number;
+    w->sharing->forked = ad__journal_head(w->journal)->forked = head->forked;
     ad__recovery_holders(w, head);
     return 0;
 }

@@ -24,7 +24,7 @@ struct ad_moved {
     ad_stream_arena *home; /* of the memory that the buffer has left; no slab: it has that no more */
     ad_block left;
     uint32_t place; /* of the row in which it is written down; 0: nowhere */
-    ad_ledger_place now;
+    ad_journal_place now;
 };
 
 /* ---- host memory ---- */
@@ -158,7 +158,7 @@ static void note_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block 
     m->place = ad__survives(s) ? b->place : 0;
     b->moves = ad__buffer_moves(b) + 1;
     b->was_moved = true;
-    m->now = (ad_ledger_place){.id = b->id, .moves = b->moves, .block = block->size};
+    m->now = (ad_journal_place){.id = b->id, .moves = b->moves, .block = block->size};
     ad__memory_place(block, &m->now.slab, &m->now.offset);
     ad__survival_touch(s, b);
 }
@@ -289,7 +289,7 @@ bool ad__spill_copy(ad_worker *w, ad_lane *lane, const ad_stream_arena *home, co
     return !status;
 }
 
-int ad__spill_take_up(ad_worker *w, ad_lane *lane, ad_buffer *b, ad_slab *slab, const ad_ledger_row *row) {
+int ad__spill_take_up(ad_worker *w, ad_lane *lane, ad_buffer *b, ad_slab *slab, const ad_journal_row *row) {
     ad_spill *all = w->spill;
     ad_moved *m = take_spare(all);
     if (!m) return AD_E_MEMORY;

@@ -73,7 +73,7 @@ bool ad__spill_copy(ad_worker *w, ad_lane *lane, const ad_stream_arena *home, co
 void ad__spill_over(ad_session *s);
 /* The bytes of a buffer of this lane are where another worker has left them, in a slab of host memory. AD_E_MEMORY,
  * AD_E_EXTENT. */
-int ad__spill_take_up(ad_worker *w, ad_lane *lane, ad_buffer *b, ad_slab *slab, const ad_ledger_row *row);
+int ad__spill_take_up(ad_worker *w, ad_lane *lane, ad_buffer *b, ad_slab *slab, const ad_journal_row *row);
 /* All that was left is taken up: what is free in between can be used. */
 void ad__spill_recovered(ad_worker *w);
 /* Map a slab that another worker has made. */
