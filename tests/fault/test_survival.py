@@ -415,19 +415,19 @@ def comes_back(session):
     return True
 
 
-def ledger(server):
+def journal(server):
     """The file that the worker writes its state to, as arrayd holds it."""
     for fd in pathlib.Path(f"/proc/{server.pid}/fd").iterdir():
-        if "arrayd-ledger" in os.readlink(fd):
+        if "arrayd-journal" in os.readlink(fd):
             return fd
-    raise AssertionError("there is no ledger")
+    raise AssertionError("there is no journal")
 
 
 def scribble(server, rng, times, first, values):
-    """The worker dies with something else in its ledger; values: of where it is written, and of how much was in use."""
+    """The worker dies with something else in its journal; values: of where it is written, and of how much was in use."""
     worker = server.worker
     os.kill(worker, signal.SIGSTOP)
-    with open(ledger(server), "r+b") as file:
+    with open(journal(server), "r+b") as file:
         used = file.seek(0, os.SEEK_HOLE)
         for _ in range(times):
             at = rng.randrange(first, used) // 8 * 8

@@ -16,7 +16,7 @@ import pytest
 import raw
 from raw import Failed, wait_until
 from returning import Session
-from test_survival import DROPPED, HERE, LATE, OPEN, kill, ledger
+from test_survival import DROPPED, HERE, LATE, OPEN, kill, journal
 
 PLAIN = r"""
 extern "C" __global__ void twice(long long *x) { x[threadIdx.x] *= 2; }
@@ -386,7 +386,7 @@ def test_a_source_that_was_scribbled_on(server):
     session.sync()
     worker = server.worker
     os.kill(worker, 19)
-    with open(ledger(server), "r+b") as file:
+    with open(journal(server), "r+b") as file:
         data, at, found = file.read(32 << 20), -1, 0
         while (at := data.find(b"424242\0", at + 1)) >= 0:
             file.seek(at)
