@@ -5,34 +5,34 @@
 
 #include "server/worker/exec/job.h"
 
-int ad__verdicts_place(ad_session *s, ad_check **out, ad_fault *fault) {
+int ad__deferred_checks_place(ad_session *s, ad_check **out, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
-    ad_verdicts *v = &s->verdicts;
+    ad_deferred_checks *v = &s->deferred_checks;
     *out = NULL;
     if (!b->asynchronous) return 0;
     if (!v->check) {
-        int status = b->check_open(s->worker->gpu[0].device, AD_VERDICTS, &v->check, fault);
+        int status = b->check_open(s->worker->gpu[0].device, AD_DEFERRED_CHECKS, &v->check, fault);
         if (status) return ad__session_status(s, status, fault);
     }
     *out = &v->check[v->count];
     return 0;
 }
 
-uint64_t ad__verdicts_add(ad_session *s, uint64_t number, const char *name, bool kept) {
-    ad_verdicts *v = &s->verdicts;
-    ad_verdict *one = &v->of[v->count];
-    *one = (ad_verdict){.number = number, .kept = kept};
+uint64_t ad__deferred_checks_add(ad_session *s, uint64_t number, const char *name, bool kept) {
+    ad_deferred_checks *v = &s->deferred_checks;
+    ad_deferred_check *one = &v->of[v->count];
+    *one = (ad_deferred_check){.number = number, .kept = kept};
     snprintf(one->name, sizeof one->name, "%s", name);
     return 1ull << v->count++;
 }
 
-uint64_t ad__verdicts_of(const ad_session *s, const ad_buffer *b) {
-    return b->epoch == s->verdicts.epoch ? b->suspects : 0;
+uint64_t ad__deferred_checks_of(const ad_session *s, const ad_buffer *b) {
+    return b->epoch == s->deferred_checks.epoch ? b->suspects : 0;
 }
 
-void ad__verdicts_set(const ad_session *s, ad_buffer *b, uint64_t suspects) {
+void ad__deferred_checks_set(const ad_session *s, ad_buffer *b, uint64_t suspects) {
     b->suspects = suspects;
-    b->epoch = s->verdicts.epoch;
+    b->epoch = s->deferred_checks.epoch;
 }
 
 typedef struct spread {
@@ -43,15 +43,15 @@ typedef struct spread {
 
 static void poison_one(void *user, ad_buffer *b) {
     spread *p = user;
-    if (b->poison || !(ad__verdicts_of(p->s, b) & p->bit)) return;
+    if (b->poison || !(ad__deferred_checks_of(p->s, b) & p->bit)) return;
     ad__buffer_give_memory(p->s, b);
     b->poison = ad__poison_share(p->poison);
 }
 
 static void condemn(ad_session *s, unsigned i) {
-    ad_verdict *one = &s->verdicts.of[i];
+    ad_deferred_check *one = &s->deferred_checks.of[i];
     ad_fault fault = {0};
-    fault.code = s->worker->backend->check_fault(&s->verdicts.check[i], &fault);
+    fault.code = s->worker->backend->check_fault(&s->deferred_checks.check[i], &fault);
     ad_poison *p = ad__poison_new(&fault, one->number, one->name);
     spread to = {s, p, 1ull << i};
     if (one->kept) ad__session_pending(s, p);
@@ -62,8 +62,8 @@ static void condemn(ad_session *s, unsigned i) {
     ad__survival_spoil(&s->survival);
 }
 
-void ad__verdicts_read(ad_session *s, bool idle) {
-    ad_verdicts *v = &s->verdicts;
+void ad__deferred_checks_read(ad_session *s, bool idle) {
+    ad_deferred_checks *v = &s->deferred_checks;
     for (unsigned i = 0; i < v->count; i++)
         if (!v->of[i].told && __atomic_load_n(&v->check[i].code, __ATOMIC_ACQUIRE)) condemn(s, i);
     if (!idle || !v->count) return;
@@ -72,8 +72,8 @@ void ad__verdicts_read(ad_session *s, bool idle) {
     v->epoch++;
 }
 
-void ad__verdicts_close(ad_session *s) {
-    if (s->verdicts.check) s->worker->backend->check_close(s->worker->gpu[0].device, s->verdicts.check);
-    s->verdicts.check = NULL;
-    s->verdicts.count = 0;
+void ad__deferred_checks_close(ad_session *s) {
+    if (s->deferred_checks.check) s->worker->backend->check_close(s->worker->gpu[0].device, s->deferred_checks.check);
+    s->deferred_checks.check = NULL;
+    s->deferred_checks.count = 0;
 }

@@ -240,16 +240,16 @@ static void spread_suspects(job *j) {
     if (j->held && !j->run.checked) return;
     if (j->run.checked) {
         bool kept = ad__op_updates(op);
-        uint64_t bit = ad__verdicts_add(j->s, j->number, ad__op_name(j->op), kept);
+        uint64_t bit = ad__deferred_checks_add(j->s, j->number, ad__op_name(j->op), kept);
         all = kept ? 0 : bit;
     }
-    if (!j->s->verdicts.count) return;
+    if (!j->s->deferred_checks.count) return;
     for (int i = op->nout; i < op->nout + op->nin; i++)
-        if (j->buffer[i]) all |= ad__verdicts_of(j->s, j->buffer[i]);
+        if (j->buffer[i]) all |= ad__deferred_checks_of(j->s, j->buffer[i]);
     for (int i = 0; i < op->nout; i++) {
         if (!j->buffer[i]) continue;
-        uint64_t own = j->made[i] && !j->held ? 0 : ad__verdicts_of(j->s, j->buffer[i]);
-        ad__verdicts_set(j->s, j->buffer[i], all | own);
+        uint64_t own = j->made[i] && !j->held ? 0 : ad__deferred_checks_of(j->s, j->buffer[i]);
+        ad__deferred_checks_set(j->s, j->buffer[i], all | own);
     }
 }
 
@@ -289,7 +289,8 @@ static int enqueue(job *j) {
     announce_writes(j);
     if (!j->s->worker->backend->asynchronous) return start(j);
     int status = 0;
-    if (!ad__verdicts_full(&j->s->verdicts)) status = ad__verdicts_place(j->s, &j->run.check, &j->fault);
+    if (!ad__deferred_checks_full(&j->s->deferred_checks))
+        status = ad__deferred_checks_place(j->s, &j->run.check, &j->fault);
     if (status) return status; /* what is held needs no place, and there may be none */
     status = start(j);
     int counted = ad__session_enqueued(j->s, j->lane, &j->fault); /* also a failed one may have begun something */

@@ -189,12 +189,12 @@ static void note_outputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *
 /* The outputs depend on whatever may still turn out wrong about the inputs. */
 static void note_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
     uint64_t all = 0;
-    if (!s->verdicts.count) return;
+    if (!s->deferred_checks.count) return;
     for (int i = op->nout; i < op->nout + op->nin; i++)
-        if (buffer[i]) all |= ad__verdicts_of(s, buffer[i]);
+        if (buffer[i]) all |= ad__deferred_checks_of(s, buffer[i]);
     for (int i = 0; i < op->nout; i++) {
-        uint64_t own = ad__held_view(&op->operand[i]) ? ad__verdicts_of(s, buffer[i]) : 0;
-        ad__verdicts_set(s, buffer[i], all | own);
+        uint64_t own = ad__held_view(&op->operand[i]) ? ad__deferred_checks_of(s, buffer[i]) : 0;
+        ad__deferred_checks_set(s, buffer[i], all | own);
     }
 }
 

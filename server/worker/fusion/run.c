@@ -106,9 +106,9 @@ static void fail_all(ad_weaving *w, const job *why, int status) {
 /* What the device will yet say of the chain is said of all that it has written. */
 static void note_check(ad_weaving *w, const job *j) {
     if (!j->run.checked) return;
-    uint64_t bit = ad__verdicts_add(w->s, j->number, ad__op_name(j->op), false);
+    uint64_t bit = ad__deferred_checks_add(w->s, j->number, ad__op_name(j->op), false);
     for (int i = 0; i < w->nwritten; i++)
-        ad__verdicts_set(w->s, w->written[i], ad__verdicts_of(w->s, w->written[i]) | bit);
+        ad__deferred_checks_set(w->s, w->written[i], ad__deferred_checks_of(w->s, w->written[i]) | bit);
 }
 
 static int64_t cost_of(const ad_weaving *w) {
@@ -130,7 +130,8 @@ static int enqueue_chain(ad_weaving *w) {
     if (backend->asynchronous) {
         int64_t cost = ad__size_product(ad__device_cost(&last->op), w->chain.ninputs + w->nwritten) / 2;
         ad__lane_expect(j.lane, cost, ad__lane_charge(s, cost));
-        if (!ad__verdicts_full(&s->verdicts) && ad__verdicts_place(s, &j.run.check, &j.fault)) return 0;
+        if (!ad__deferred_checks_full(&s->deferred_checks) && ad__deferred_checks_place(s, &j.run.check, &j.fault))
+            return 0;
     }
     const bool beside = ad__beside_begin(s, cost_of(w));
     if (beside) j.run.cancelled = &s->cancelled;

@@ -273,8 +273,8 @@ static void renew_answers(ad_session *s) {
 static bool conclude(ad_session *s, bool judge) {
     ad_survival *v = &s->survival;
     ad_coming *c = &v->coming;
-    if (s->verdicts.count && (s->held.count || !judge)) return false;
-    if (s->verdicts.count) ad__verdicts_read(s, false);
+    if (s->deferred_checks.count && (s->held.count || !judge)) return false;
+    if (s->deferred_checks.count) ad__deferred_checks_read(s, false);
     if (c->spoiled) {
         give_up(s);
         return true;

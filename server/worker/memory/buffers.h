@@ -46,7 +46,7 @@ struct ad_buffer {
     uint64_t written;
     uint64_t readers;    /* bit n: lane n has read it since */
     uint64_t read_at;    /* the last operation that has read it, or the next one if that was no operation */
-    uint64_t suspects;   /* verdicts of this epoch on which the contents depend (exec/deferred_check.h) */
+    uint64_t suspects;   /* checks of this epoch on which the contents depend (exec/deferred_check.h) */
     uint32_t epoch;      /* of suspects */
     int16_t value;       /* what the last held operation to write it leaves in it, counted from 1; 0: none does */
     int16_t tie;         /* the first of them that uses it, */

@@ -124,7 +124,7 @@ struct ad_session {
     ad_lane *lanes[AD_LANES], *lane; /* all; the current one, or NULL */
     unsigned nlanes;
     ad_held held;
-    ad_verdicts verdicts;
+    ad_deferred_checks deferred_checks;
     ad_events recorded;
     ad_windows windows;
     ad_modules modules;

@@ -132,7 +132,7 @@ bool ad__session_poll(ad_session *s) {
     ad_fault fault = {0};
     if (s->nlanes && (ad__lanes_mark(s, &fault) || ad__lanes_poll(s, &fault)))
         ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
-    if (!s->held.count) ad__verdicts_read(s, ad__lanes_idle(s)); /* what held operations use stays as it was */
+    if (!s->held.count) ad__deferred_checks_read(s, ad__lanes_idle(s)); /* what held operations use stays as it was */
     if (s->modules.dropped) ad__modules_reap(s);
     if (s->survival.late) ad__blame_rest(s);
     if (!reached(s)) return false;
@@ -147,7 +147,7 @@ static bool crowded(ad_session *s) {
     if (forks) ad__held_flush(s);
     ad_lane *lane = s->lane ? ad__lane_current(s, NULL) : NULL;
     if (lane && ad__lane_full(lane)) ad__session_await(s, AD_WAIT_ROOM, lane, NULL);
-    else if (ad__verdicts_full(&s->verdicts) || (forks && (s->verdicts.count || writes_down))) {
+    else if (ad__deferred_checks_full(&s->deferred_checks) || (forks && (s->deferred_checks.count || writes_down))) {
         ad__held_flush(s);
         ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     }
@@ -275,7 +275,7 @@ bool ad__session_drop(ad_session *s) {
     ad__spill_over(s);
     ad__sharing_end(s);
     ad__modules_close(s);
-    ad__verdicts_close(s);
+    ad__deferred_checks_close(s);
     ad__events_close(s);
     ad__windows_close(s);
     ad__lanes_close(s);

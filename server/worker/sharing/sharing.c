@@ -370,7 +370,7 @@ ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool 
         ad__fault(fault, AD_E_VALUE, "%s: buffer %" PRIu64 " is a variable of a module: share a copy of it", what, id);
         return NULL;
     }
-    if (ad__verdicts_of(s, b)) {
+    if (ad__deferred_checks_of(s, b)) {
         ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
         if ((*waiting = !ad__session_poll(s))) return NULL;
     }
