@@ -83,7 +83,7 @@ Test(spill, the_coldest_of_who_has_more_than_a_share_goes_first) {
     cr_assert_null(list.owners);
 }
 
-Test(spill, lanes_of_a_principal_have_one_list) {
+Test(spill, stream_queues_of_a_principal_have_one_list) {
     ad_spill_list list = {0};
     ad_account account = {0};
     ad_spill_owner *a = ad__spill_owner_open(&list, &account), *b = ad__spill_owner_open(&list, &account);

@@ -73,7 +73,7 @@ static void be_alone(ad_session *s) {
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *other = w->sessions; other; other = other->next) {
         if (other->dropping || !w->backend->asynchronous) continue;
-        ad__lanes_wait(other, NULL);
+        ad__stream_queues_wait(other, NULL);
         if (other->survival.at) store(other, 0);
     }
     pthread_mutex_unlock(&w->sessions_lock);
@@ -123,7 +123,7 @@ void ad__blame_leave(ad_session *s) {
     if (!v->at) return;
     set_executing(s, s->held.count);
     if (v->careful) {
-        ad__lanes_wait(s, NULL);
+        ad__stream_queues_wait(s, NULL);
         if (!s->has_message) ad__survival_flush(s, true);
         v->careful = v->left_out = false;
         atomic_store(&s->beside_since, 0);
@@ -142,7 +142,7 @@ void ad__blame_turn(ad_session *s) {
 void ad__blame_rest(ad_session *s) {
     const ad_survival *v = &s->survival;
     set_executing(s, v->inside);
-    if (v->at && v->at->at_hand && !v->inside && (!v->late || ad__lanes_idle(s))) store(s, 0);
+    if (v->at && v->at->at_hand && !v->inside && (!v->late || ad__stream_queues_idle(s))) store(s, 0);
 }
 
 /* ---- leaving it out ---- */

@@ -116,7 +116,7 @@ static ad_session *session_of(ad_share *n) { return (ad_session *)(void *)((char
 
 /* Keep the list of sessions with something under way. */
 static void watch(ad_engine *e, ad_session *s, bool finished) {
-    bool busy = !finished && (s->wait.kind || !ad__lanes_idle(s));
+    bool busy = !finished && (s->wait.kind || !ad__stream_queues_idle(s));
     if (busy == s->busy) return;
     s->busy = busy;
     if (busy) {

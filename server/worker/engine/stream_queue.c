@@ -25,42 +25,42 @@ static int stream_priority(const ad_session *s, bool high) {
     return -(int)high - (s->grants.priority > AD_PRIORITY_NORMAL);
 }
 
-static int lane_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fault *fault) {
-    ad_lane *lane = ad__os.calloc(1, sizeof *lane);
-    if (!lane) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    int status = backend_of(s)->stream_open(gpu->device, stream_priority(s, high), &lane->stream, fault);
+static int stream_queue_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fault *fault) {
+    ad_stream_queue *queue = ad__os.calloc(1, sizeof *queue);
+    if (!queue) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    int status = backend_of(s)->stream_open(gpu->device, stream_priority(s, high), &queue->stream, fault);
     ad__session_status(s, status, fault);
-    if (status) goto free_lane;
-    if (!(lane->stream_arena = ad__stream_arena_open(&gpu->memory, s->principal, lane->stream))) {
+    if (status) goto free_stream_queue;
+    if (!(queue->stream_arena = ad__stream_arena_open(&gpu->memory, s->principal, queue->stream))) {
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
         goto close_stream;
     }
-    ad__account_grant(ad__stream_arena_account(lane->stream_arena), &s->grants);
-    lane->session = s;
-    lane->slot = slot;
-    lane->gpu = gpu;
-    lane->high = high;
-    lane->most_marks = s->grants.priority < AD_PRIORITY_NORMAL ? AD_MARKS_LOW : AD_MARKS;
-    if (ad__spill_lane(s->worker, lane)) {
+    ad__account_grant(ad__stream_arena_account(queue->stream_arena), &s->grants);
+    queue->session = s;
+    queue->slot = slot;
+    queue->gpu = gpu;
+    queue->high = high;
+    queue->most_marks = s->grants.priority < AD_PRIORITY_NORMAL ? AD_MARKS_LOW : AD_MARKS;
+    if (ad__spill_stream_queue(s->worker, queue)) {
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
         goto close_stream_arena;
     }
-    s->lanes[slot] = lane;
-    if (slot >= s->nlanes) s->nlanes = slot + 1;
+    s->stream_queues[slot] = queue;
+    if (slot >= s->nstream_queues) s->nstream_queues = slot + 1;
     return 0;
 
 close_stream_arena:
-    ad__stream_arena_close(lane->stream_arena);
+    ad__stream_arena_close(queue->stream_arena);
 close_stream:
-    backend_of(s)->stream_close(lane->stream);
-free_lane:
-    free(lane);
+    backend_of(s)->stream_close(queue->stream);
+free_stream_queue:
+    free(queue);
     return status;
 }
 
-static ad_lane *find(ad_session *s, uint64_t id) {
-    for (unsigned i = 0; i < s->nlanes; i++)
-        if (s->lanes[i]->open && s->lanes[i]->id == id) return s->lanes[i];
+static ad_stream_queue *find(ad_session *s, uint64_t id) {
+    for (unsigned i = 0; i < s->nstream_queues; i++)
+        if (s->stream_queues[i]->open && s->stream_queues[i]->id == id) return s->stream_queues[i];
     return NULL;
 }
 
@@ -71,55 +71,56 @@ ad_gpu *ad__session_gpu(ad_session *s, uint64_t device, ad_fault *fault) {
     return NULL;
 }
 
-int ad__lane_open(ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault) {
+int ad__stream_queue_open(ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault) {
     ad_gpu *gpu = ad__session_gpu(s, device, fault);
-    ad_lane *lane = NULL;
+    ad_stream_queue *queue = NULL;
     if (!gpu) return ad__session_status(s, fault->code, fault);
     if (find(s, id)) return ad__fault(fault, AD_E_VALUE, "stream %" PRIu64 " exists already", id);
-    for (unsigned i = 0; !lane && i < s->nlanes; i++) {
-        ad_lane *old = s->lanes[i];
-        if (!old->open && old->gpu == gpu && old->high == high) lane = old;
+    for (unsigned i = 0; !queue && i < s->nstream_queues; i++) {
+        ad_stream_queue *old = s->stream_queues[i];
+        if (!old->open && old->gpu == gpu && old->high == high) queue = old;
     }
-    if (!lane) {
-        if (s->nlanes == AD_LANES) return ad__fault(fault, AD_E_LIMIT, "a session has at most %d streams", AD_LANES);
-        int status = lane_new(s, s->nlanes, gpu, high, fault);
+    if (!queue) {
+        if (s->nstream_queues == AD_STREAM_QUEUES)
+            return ad__fault(fault, AD_E_LIMIT, "a session has at most %d streams", AD_STREAM_QUEUES);
+        int status = stream_queue_new(s, s->nstream_queues, gpu, high, fault);
         if (status) return status;
-        lane = s->lanes[s->nlanes - 1];
+        queue = s->stream_queues[s->nstream_queues - 1];
     }
-    lane->id = id;
-    lane->open = true;
+    queue->id = id;
+    queue->open = true;
     return 0;
 }
 
-ad_lane *ad__lane_known(ad_session *s, uint64_t id) { return find(s, id); }
+ad_stream_queue *ad__stream_queue_known(ad_session *s, uint64_t id) { return find(s, id); }
 
-ad_lane *ad__lane_find(ad_session *s, uint64_t id, ad_fault *fault) {
-    ad_lane *lane = find(s, id);
-    if (lane && id != AD_HIDDEN_STREAM) return lane;
+ad_stream_queue *ad__stream_queue_find(ad_session *s, uint64_t id, ad_fault *fault) {
+    ad_stream_queue *queue = find(s, id);
+    if (queue && id != AD_HIDDEN_STREAM) return queue;
     if (id >= AD_OWN_STREAMS) {
         ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64, id);
         return NULL;
     }
-    return ad__lane_open(s, id, id, true, fault) ? NULL : find(s, id);
+    return ad__stream_queue_open(s, id, id, true, fault) ? NULL : find(s, id);
 }
 
-/* The lane of low priority beside a default stream. */
-static ad_lane *low_lane(ad_session *s, ad_lane *lane, ad_fault *fault) {
-    if (lane->low || s->nlanes == AD_LANES) return lane->low ? lane->low : lane;
-    if (lane_new(s, s->nlanes, lane->gpu, false, fault)) return NULL;
-    lane->low = s->lanes[s->nlanes - 1];
-    lane->low->open = true;
-    lane->low->id = AD_HIDDEN_STREAM;
-    return lane->low;
+/* The stream queue of low priority beside a default stream. */
+static ad_stream_queue *low_stream_queue(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+    if (queue->low || s->nstream_queues == AD_STREAM_QUEUES) return queue->low ? queue->low : queue;
+    if (stream_queue_new(s, s->nstream_queues, queue->gpu, false, fault)) return NULL;
+    queue->low = s->stream_queues[s->nstream_queues - 1];
+    queue->low->open = true;
+    queue->low->id = AD_HIDDEN_STREAM;
+    return queue->low;
 }
 
-ad_lane *ad__lane_current(ad_session *s, ad_fault *fault) {
-    if (!s->lane && !(s->lane = ad__lane_find(s, 0, fault))) return NULL;
-    if (!s->busy_device || s->lane->id >= AD_OWN_STREAMS) return s->lane;
-    return low_lane(s, s->lane, fault);
+ad_stream_queue *ad__stream_queue_current(ad_session *s, ad_fault *fault) {
+    if (!s->stream_queue && !(s->stream_queue = ad__stream_queue_find(s, 0, fault))) return NULL;
+    if (!s->busy_device || s->stream_queue->id >= AD_OWN_STREAMS) return s->stream_queue;
+    return low_stream_queue(s, s->stream_queue, fault);
 }
 
-int64_t ad__lane_charge(ad_session *s, int64_t estimate) {
+int64_t ad__stream_queue_charge(ad_session *s, int64_t estimate) {
     const double paced = (double)estimate * ad__pace(&s->pace);
     const int64_t ns = paced < (double)INT64_MAX ? (int64_t)paced : INT64_MAX;
     s->turn_ns = ad__size_sum(s->turn_ns, ns);
@@ -136,157 +137,158 @@ int64_t ad__lane_charge(ad_session *s, int64_t estimate) {
     return ns;
 }
 
-void ad__lane_expect(ad_lane *lane, int64_t ns, int64_t corrected) {
-    lane->unmarked_ns = ad__size_sum(lane->unmarked_ns, corrected);
-    lane->estimate = ad__size_sum(lane->estimate, ns);
-    lane->estimated++;
+void ad__stream_queue_expect(ad_stream_queue *queue, int64_t ns, int64_t corrected) {
+    queue->unmarked_ns = ad__size_sum(queue->unmarked_ns, corrected);
+    queue->estimate = ad__size_sum(queue->estimate, ns);
+    queue->estimated++;
 }
 
-int ad__lane_drop(ad_session *s, uint64_t id, ad_fault *fault) {
-    ad_lane *lane = id == AD_HIDDEN_STREAM ? NULL : find(s, id);
-    if (!lane || id < AD_OWN_STREAMS) return ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64 " to drop", id);
-    if (s->lane == lane) s->lane = NULL;
-    lane->open = false;
+int ad__stream_queue_drop(ad_session *s, uint64_t id, ad_fault *fault) {
+    ad_stream_queue *queue = id == AD_HIDDEN_STREAM ? NULL : find(s, id);
+    if (!queue || id < AD_OWN_STREAMS)
+        return ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64 " to drop", id);
+    if (s->stream_queue == queue) s->stream_queue = NULL;
+    queue->open = false;
     return 0;
 }
 
-static void close_marks(const ad_backend *b, ad_lane *lane) {
+static void close_marks(const ad_backend *b, ad_stream_queue *queue) {
     for (unsigned i = 0; i < AD_MARKS; i++)
-        if (lane->mark[i].event) b->event_close(lane->mark[i].event);
+        if (queue->mark[i].event) b->event_close(queue->mark[i].event);
 }
 
-ad_lane *ad__lane_alone(ad_worker *w, uint64_t device, const char *principal, ad_fault *fault) {
+ad_stream_queue *ad__stream_queue_alone(ad_worker *w, uint64_t device, const char *principal, ad_fault *fault) {
     ad_gpu *gpu = ad__gpu_get(w, device, fault);
-    ad_lane *lane = gpu ? ad__os.calloc(1, sizeof *lane) : NULL;
-    if (!lane) {
+    ad_stream_queue *queue = gpu ? ad__os.calloc(1, sizeof *queue) : NULL;
+    if (!queue) {
         if (gpu) ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
     }
-    if (w->backend->stream_open(gpu->device, 0, &lane->stream, fault)) goto free_lane;
-    lane->gpu = gpu;
-    if ((lane->stream_arena = ad__stream_arena_open(&gpu->memory, principal, lane->stream))) return lane;
+    if (w->backend->stream_open(gpu->device, 0, &queue->stream, fault)) goto free_stream_queue;
+    queue->gpu = gpu;
+    if ((queue->stream_arena = ad__stream_arena_open(&gpu->memory, principal, queue->stream))) return queue;
     ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    w->backend->stream_close(lane->stream);
-free_lane:
-    free(lane);
+    w->backend->stream_close(queue->stream);
+free_stream_queue:
+    free(queue);
     return NULL;
 }
 
-void ad__lane_close(const ad_backend *b, ad_lane *lane) {
-    if (lane->fence) b->event_close(lane->fence);
-    ad__spill_owner_close(lane->owner);
-    ad__stream_arena_close(lane->stream_arena);
-    b->stream_close(lane->stream);
-    free(lane);
+void ad__stream_queue_close(const ad_backend *b, ad_stream_queue *queue) {
+    if (queue->fence) b->event_close(queue->fence);
+    ad__spill_owner_close(queue->owner);
+    ad__stream_arena_close(queue->stream_arena);
+    b->stream_close(queue->stream);
+    free(queue);
 }
 
-void ad__lanes_close(ad_session *s) {
-    for (unsigned i = 0; i < s->nlanes; i++) {
-        close_marks(backend_of(s), s->lanes[i]);
-        if (s->lanes[i]->keeps) ad__sharing_orphan(s->worker, s->lanes[i]);
-        else ad__lane_close(backend_of(s), s->lanes[i]);
+void ad__stream_queues_close(ad_session *s) {
+    for (unsigned i = 0; i < s->nstream_queues; i++) {
+        close_marks(backend_of(s), s->stream_queues[i]);
+        if (s->stream_queues[i]->keeps) ad__sharing_orphan(s->worker, s->stream_queues[i]);
+        else ad__stream_queue_close(backend_of(s), s->stream_queues[i]);
     }
-    s->nlanes = 0;
-    s->lane = NULL;
+    s->nstream_queues = 0;
+    s->stream_queue = NULL;
 }
 
-/* ---- order between lanes ---- */
+/* ---- order between stream queues ---- */
 
-int ad__lane_after(const ad_backend *b, ad_lane *lane, ad_lane *other, ad_fault *fault) {
-    if (lane == other) return 0;
+int ad__stream_queue_after(const ad_backend *b, ad_stream_queue *queue, ad_stream_queue *other, ad_fault *fault) {
+    if (queue == other) return 0;
     int status = other->fence ? 0 : b->event_open(other->gpu->device, false, &other->fence, fault);
     if (!status) status = b->event_record(other->fence, other->stream, fault);
-    return status ? status : b->stream_follow(lane->stream, other->fence, fault);
+    return status ? status : b->stream_follow(queue->stream, other->fence, fault);
 }
 
-/* `lane` waits for all that `other` holds now, unless it does so already up to `sequence`. */
-static int follow(ad_session *s, ad_lane *lane, ad_lane *other, uint64_t sequence, ad_fault *fault) {
-    if (lane == other || lane->followed[other->slot] >= sequence) return 0;
-    int status = ad__lane_after(backend_of(s), lane, other, fault);
-    if (!status) lane->followed[other->slot] = other->sequence;
+/* `stream queue` waits for all that `other` holds now, unless it does so already up to `sequence`. */
+static int follow(ad_session *s, ad_stream_queue *queue, ad_stream_queue *other, uint64_t sequence, ad_fault *fault) {
+    if (queue == other || queue->followed[other->slot] >= sequence) return 0;
+    int status = ad__stream_queue_after(backend_of(s), queue, other, fault);
+    if (!status) queue->followed[other->slot] = other->sequence;
     return ad__session_status(s, status, fault);
 }
 
-static int follow_readers(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+static int follow_readers(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     for (uint64_t left = b->readers; left; left &= left - 1) {
-        ad_lane *reader = s->lanes[__builtin_ctzll(left)];
-        int status = follow(s, lane, reader, reader->sequence, fault);
+        ad_stream_queue *reader = s->stream_queues[__builtin_ctzll(left)];
+        int status = follow(s, queue, reader, reader->sequence, fault);
         if (status) return status;
     }
     return 0;
 }
 
-int ad__lane_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fault *fault) {
+int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
     if (b->import) b = ad__import_order(b);
-    if (!b->home) b->home = lane; /* without memory */
-    if (!ad__gpu_reaches(lane->gpu, b->home->gpu))
+    if (!b->home) b->home = queue; /* without memory */
+    if (!ad__gpu_reaches(queue->gpu, b->home->gpu))
         return ad__fault(fault, AD_E_VALUE,
                          "an array lies on device %d, which device %d cannot reach: copy it by the host",
-                         b->home->gpu->index, lane->gpu->index);
-    if (!b->writer) { /* used only while there was one lane: by whatever that has done so far */
+                         b->home->gpu->index, queue->gpu->index);
+    if (!b->writer) { /* used only while there was one stream queue: by whatever that has done so far */
         b->writer = b->home;
         b->written = b->home->sequence;
     }
-    int status = b->shared ? ad__shared_uses(s, lane, b, writes, fault) : 0;
+    int status = b->shared ? ad__shared_uses(s, queue, b, writes, fault) : 0;
     if (status) return status;
-    status = follow(s, lane, b->writer, b->written, fault);
+    status = follow(s, queue, b->writer, b->written, fault);
     if (!writes) {
-        b->readers |= 1ull << lane->slot;
+        b->readers |= 1ull << queue->slot;
         return status;
     }
-    if (!status) status = follow_readers(s, lane, b, fault);
+    if (!status) status = follow_readers(s, queue, b, fault);
     b->readers = 0;
-    b->writer = lane;
-    b->written = lane->sequence + 1; /* the operation that is about to be enqueued */
+    b->writer = queue;
+    b->written = queue->sequence + 1; /* the operation that is about to be enqueued */
     return status;
 }
 
-int ad__lane_frees(ad_session *s, ad_buffer *b, ad_fault *fault) {
+int ad__stream_queue_frees(ad_session *s, ad_buffer *b, ad_fault *fault) {
     ad_buffer *used = b->import ? ad__import_order(b) : b;
-    if (s->nlanes < 2 || !b->home) return 0;
+    if (s->nstream_queues < 2 || !b->home) return 0;
     int status = used->writer ? follow(s, b->home, used->writer, used->written, fault) : 0;
     return status ? status : follow_readers(s, b->home, used, fault);
 }
 
-ad_lane *ad__lane_join(ad_session *s, uint64_t id, ad_fault *fault) {
-    ad_lane *lane = ad__lane_find(s, id, fault);
-    if (!lane || !lane->low || lane->followed[lane->low->slot] >= lane->low->sequence) return lane;
-    if (ad__lanes_mark(s, fault) || ad__lanes_poll(s, fault)) return NULL;
-    if (ad__lane_idle(lane->low)) return lane;
-    int status = follow(s, lane, lane->low, lane->low->sequence, fault);
-    if (!status) status = ad__session_enqueued(s, lane, fault);
-    return status ? NULL : lane;
+ad_stream_queue *ad__stream_queue_join(ad_session *s, uint64_t id, ad_fault *fault) {
+    ad_stream_queue *queue = ad__stream_queue_find(s, id, fault);
+    if (!queue || !queue->low || queue->followed[queue->low->slot] >= queue->low->sequence) return queue;
+    if (ad__stream_queues_mark(s, fault) || ad__stream_queues_poll(s, fault)) return NULL;
+    if (ad__stream_queue_idle(queue->low)) return queue;
+    int status = follow(s, queue, queue->low, queue->low->sequence, fault);
+    if (!status) status = ad__session_enqueued(s, queue, fault);
+    return status ? NULL : queue;
 }
 
 /* ---- progress ---- */
 
-static int mark(ad_session *s, ad_lane *lane, ad_fault *fault) {
+static int mark(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
     const ad_backend *b = backend_of(s);
-    ad_mark *m = &lane->mark[(lane->first_mark + lane->nmarks) % AD_MARKS];
-    if (!lane->unmarked || ad__lane_full(lane)) return 0;
-    int status = m->event ? 0 : b->event_open(lane->gpu->device, false, &m->event, fault);
-    if (!status) status = b->event_record(m->event, lane->stream, fault);
+    ad_mark *m = &queue->mark[(queue->first_mark + queue->nmarks) % AD_MARKS];
+    if (!queue->unmarked || ad__stream_queue_full(queue)) return 0;
+    int status = m->event ? 0 : b->event_open(queue->gpu->device, false, &m->event, fault);
+    if (!status) status = b->event_record(m->event, queue->stream, fault);
     if (status) return ad__session_status(s, status, fault);
-    m->first = lane->unmarked_first;
-    m->sequence = lane->sequence;
-    m->expected = lane->estimated == lane->unmarked ? lane->estimate : 0;
+    m->first = queue->unmarked_first;
+    m->sequence = queue->sequence;
+    m->expected = queue->estimated == queue->unmarked ? queue->estimate : 0;
     m->asked = ad__os_now();
-    lane->nmarks++;
-    lane->unmarked = lane->estimated = 0;
-    lane->unmarked_ns = lane->estimate = 0;
+    queue->nmarks++;
+    queue->unmarked = queue->estimated = 0;
+    queue->unmarked_ns = queue->estimate = 0;
     return 0;
 }
 
-int ad__lane_enqueued(ad_session *s, ad_lane *lane, uint64_t number, ad_fault *fault) {
-    lane->sequence++;
+int ad__stream_queue_enqueued(ad_session *s, ad_stream_queue *queue, uint64_t number, ad_fault *fault) {
+    queue->sequence++;
     if (!backend_of(s)->asynchronous) return 0;
-    if (!lane->unmarked++) lane->unmarked_first = number;
-    return lane->unmarked >= AD_MARK_OPS || lane->unmarked_ns > AD_MARK_NS ? mark(s, lane, fault) : 0;
+    if (!queue->unmarked++) queue->unmarked_first = number;
+    return queue->unmarked >= AD_MARK_OPS || queue->unmarked_ns > AD_MARK_NS ? mark(s, queue, fault) : 0;
 }
 
-int ad__lanes_mark(ad_session *s, ad_fault *fault) {
-    for (unsigned i = 0; i < s->nlanes; i++) {
-        int status = mark(s, s->lanes[i], fault);
+int ad__stream_queues_mark(ad_session *s, ad_fault *fault) {
+    for (unsigned i = 0; i < s->nstream_queues; i++) {
+        int status = mark(s, s->stream_queues[i], fault);
         if (status) return status;
     }
     return 0;
@@ -299,40 +301,40 @@ static unsigned users_of(const ad_worker *w) {
     return n;
 }
 
-static int lane_poll(ad_session *s, ad_lane *lane, ad_fault *fault) {
-    while (lane->nmarks) {
-        const ad_mark *m = &lane->mark[lane->first_mark];
+static int stream_queue_poll(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+    while (queue->nmarks) {
+        const ad_mark *m = &queue->mark[queue->first_mark];
         int done = backend_of(s)->event_done(m->event, fault);
         if (done < 0) return ad__session_status(s, done, fault);
         if (!done) return 0;
         int64_t now = ad__os_now();
-        ad__pace_note(&s->pace, (double)m->expected, m->asked, lane->reached, now, users_of(s->worker));
-        lane->reached = now;
-        lane->passed = m->sequence;
-        lane->first_mark = (lane->first_mark + 1) % AD_MARKS;
-        lane->nmarks--;
+        ad__pace_note(&s->pace, (double)m->expected, m->asked, queue->reached, now, users_of(s->worker));
+        queue->reached = now;
+        queue->passed = m->sequence;
+        queue->first_mark = (queue->first_mark + 1) % AD_MARKS;
+        queue->nmarks--;
     }
-    ad__stream_arena_reap(lane->stream_arena);
+    ad__stream_arena_reap(queue->stream_arena);
     return 0;
 }
 
 /* Number of the first operation that may not be complete. */
-static uint64_t first_open(const ad_lane *lane) {
-    if (lane->nmarks) return lane->mark[lane->first_mark].first;
-    return lane->unmarked ? lane->unmarked_first : UINT64_MAX;
+static uint64_t first_open(const ad_stream_queue *queue) {
+    if (queue->nmarks) return queue->mark[queue->first_mark].first;
+    return queue->unmarked ? queue->unmarked_first : UINT64_MAX;
 }
 
-int ad__lanes_wait(ad_session *s, ad_fault *fault) {
+int ad__stream_queues_wait(ad_session *s, ad_fault *fault) {
     int status = 0;
-    for (unsigned i = 0; i < s->nlanes && !status; i++)
-        status = s->worker->backend->stream_wait(s->lanes[i]->stream, fault);
+    for (unsigned i = 0; i < s->nstream_queues && !status; i++)
+        status = s->worker->backend->stream_wait(s->stream_queues[i]->stream, fault);
     return status;
 }
 
-void ad__lanes_settle(ad_session *s) {
+void ad__stream_queues_settle(ad_session *s) {
     uint64_t complete = s->held.count ? s->held.first - 1 : s->done;
-    for (unsigned i = 0; i < s->nlanes; i++) {
-        uint64_t first = first_open(s->lanes[i]);
+    for (unsigned i = 0; i < s->nstream_queues; i++) {
+        uint64_t first = first_open(s->stream_queues[i]);
         if (first <= complete) complete = first - 1;
     }
     /* What may be executed again needs what its client keeps until it hears that it is complete. */
@@ -340,20 +342,20 @@ void ad__lanes_settle(ad_session *s) {
     if (complete > s->complete) s->complete = complete;
 }
 
-int ad__lanes_poll(ad_session *s, ad_fault *fault) {
-    for (unsigned i = 0; i < s->nlanes; i++) {
-        int status = lane_poll(s, s->lanes[i], fault);
+int ad__stream_queues_poll(ad_session *s, ad_fault *fault) {
+    for (unsigned i = 0; i < s->nstream_queues; i++) {
+        int status = stream_queue_poll(s, s->stream_queues[i], fault);
         if (status) return status;
-        ad__flight_moved(&s->worker->watchdog, &s->lanes[i]->flight, first_open(s->lanes[i]) - 1);
+        ad__flight_moved(&s->worker->watchdog, &s->stream_queues[i]->flight, first_open(s->stream_queues[i]) - 1);
     }
-    ad__lanes_settle(s);
+    ad__stream_queues_settle(s);
     return 0;
 }
 
-bool ad__lane_idle(const ad_lane *lane) { return !lane->nmarks && !lane->unmarked; }
+bool ad__stream_queue_idle(const ad_stream_queue *queue) { return !queue->nmarks && !queue->unmarked; }
 
-bool ad__lanes_idle(const ad_session *s) {
-    for (unsigned i = 0; i < s->nlanes; i++)
-        if (!ad__lane_idle(s->lanes[i])) return false;
+bool ad__stream_queues_idle(const ad_session *s) {
+    for (unsigned i = 0; i < s->nstream_queues; i++)
+        if (!ad__stream_queue_idle(s->stream_queues[i])) return false;
     return true;
 }

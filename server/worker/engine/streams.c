@@ -77,12 +77,12 @@ bool ad__event_known(ad_session *s, uint64_t id, uint16_t *device, bool *timed) 
 
 /* ---- requests without a reply ---- */
 
-static int open_event(ad_session *s, ad_mine *event, const ad_lane *lane, ad_fault *fault) {
+static int open_event(ad_session *s, ad_mine *event, const ad_stream_queue *queue, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
-    int status = b->event_open(lane->gpu->device, event->timed, &event->event, fault);
+    int status = b->event_open(queue->gpu->device, event->timed, &event->event, fault);
     if (status) return status;
     ad__survival_note(s, AD_JOURNAL_EVENT, event->id);
-    status = b->event_record(event->event, lane->stream, fault);
+    status = b->event_record(event->event, queue->stream, fault);
     if (!status) status = add_event(s, event, fault);
     if (status) b->event_close(event->event);
     return status;
@@ -90,17 +90,17 @@ static int open_event(ad_session *s, ad_mine *event, const ad_lane *lane, ad_fau
 
 static int record(ad_session *s, const ad_message *m, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
-    ad_lane *lane = ad__lane_join(s, m->u[1], fault);
-    if (!lane) return fault->code;
+    ad_stream_queue *queue = ad__stream_queue_join(s, m->u[1], fault);
+    if (!queue) return fault->code;
     size_t at = place_of(&s->recorded, m->u[0]);
     ad_mine *old = at < s->recorded.count && s->recorded.list[at].id == m->u[0] ? &s->recorded.list[at] : NULL;
-    if (old && old->gpu == lane->gpu && old->timed == (m->u[2] != 0)) {
+    if (old && old->gpu == queue->gpu && old->timed == (m->u[2] != 0)) {
         old->timeless = false;
-        return b->event_record(old->event, lane->stream, fault);
+        return b->event_record(old->event, queue->stream, fault);
     }
-    ad_mine event = {.id = m->u[0], .timed = m->u[2] != 0, .gpu = lane->gpu, .place = old ? old->place : 0};
+    ad_mine event = {.id = m->u[0], .timed = m->u[2] != 0, .gpu = queue->gpu, .place = old ? old->place : 0};
     if (old) remove_event(s, old);
-    return open_event(s, &event, lane, fault);
+    return open_event(s, &event, queue, fault);
 }
 
 static int forget(ad_session *s, const ad_message *m, ad_fault *fault) {
@@ -111,38 +111,38 @@ static int forget(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-/* The lane is not idle before the event is reached. */
-static int follow_event(ad_session *s, ad_lane *lane, const ad_mine *event, ad_fault *fault) {
-    int status = s->worker->backend->stream_follow(lane->stream, event->event, fault);
-    return status ? status : ad__session_enqueued(s, lane, fault);
+/* The stream queue is not idle before the event is reached. */
+static int follow_event(ad_session *s, ad_stream_queue *queue, const ad_mine *event, ad_fault *fault) {
+    int status = s->worker->backend->stream_follow(queue->stream, event->event, fault);
+    return status ? status : ad__session_enqueued(s, queue, fault);
 }
 
 static int after(ad_session *s, const ad_message *m, ad_fault *fault) {
-    ad_lane *lane = ad__lane_find(s, m->u[0], fault);
-    ad_mine *event = lane ? find_event(s, m->u[1], fault) : NULL;
-    int status = event ? follow_event(s, lane, event, fault) : fault->code;
-    return status || !lane->low ? status : follow_event(s, lane->low, event, fault);
+    ad_stream_queue *queue = ad__stream_queue_find(s, m->u[0], fault);
+    ad_mine *event = queue ? find_event(s, m->u[1], fault) : NULL;
+    int status = event ? follow_event(s, queue, event, fault) : fault->code;
+    return status || !queue->low ? status : follow_event(s, queue->low, event, fault);
 }
 
 static int open_stream(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (m->u[0] < AD_OWN_STREAMS || m->u[0] == AD_HIDDEN_STREAM)
         return ad__fault(fault, AD_E_VALUE, "a stream's id must be %d or above, not %" PRIu64, AD_OWN_STREAMS, m->u[0]);
-    int status = ad__lane_open(s, m->u[0], m->u[1], m->u[2] != 0, fault);
+    int status = ad__stream_queue_open(s, m->u[0], m->u[1], m->u[2] != 0, fault);
     if (!status) ad__survival_note(s, AD_JOURNAL_STREAM, m->u[0]);
     return status;
 }
 
 static int drop_stream(ad_session *s, uint64_t id, ad_fault *fault) {
-    ad_lane *lane = id < AD_OWN_STREAMS ? NULL : ad__lane_known(s, id);
-    if (lane) ad__survival_gone(s, lane->place);
-    if (lane) lane->place = 0;
-    return ad__lane_drop(s, id, fault);
+    ad_stream_queue *queue = id < AD_OWN_STREAMS ? NULL : ad__stream_queue_known(s, id);
+    if (queue) ad__survival_gone(s, queue->place);
+    if (queue) queue->place = 0;
+    return ad__stream_queue_drop(s, id, fault);
 }
 
 static int on(ad_session *s, const ad_message *m, ad_fault *fault) {
-    ad_lane *lane = ad__lane_find(s, m->u[0], fault);
-    if (!lane) return fault->code;
-    s->lane = lane;
+    ad_stream_queue *queue = ad__stream_queue_find(s, m->u[0], fault);
+    if (!queue) return fault->code;
+    s->stream_queue = queue;
     return 0;
 }
 
@@ -160,29 +160,29 @@ int ad__streams_op(ad_session *s, const ad_message *m, ad_fault *fault) {
 }
 
 int ad__event_restore(ad_session *s, uint64_t id, uint64_t device, bool timed, ad_fault *fault) {
-    ad_lane *lane = ad__lane_find(s, device, fault);
+    ad_stream_queue *queue = ad__stream_queue_find(s, device, fault);
     ad_mine event = {.id = id, .timed = timed, .timeless = true};
-    if (!lane) return fault->code;
-    event.gpu = lane->gpu;
-    return open_event(s, &event, lane, fault);
+    if (!queue) return fault->code;
+    event.gpu = queue->gpu;
+    return open_event(s, &event, queue, fault);
 }
 
 /* ---- requests with a reply ---- */
 
 /* Not reached yet, and so the session waits. */
-static bool must_wait(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event *event) {
-    ad__session_await(s, kind, lane, event);
+static bool must_wait(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, ad_event *event) {
+    ad__session_await(s, kind, queue, event);
     return !ad__session_poll(s);
 }
 
 static int wait_for(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
-    ad_lane *lane = NULL;
+    ad_stream_queue *queue = NULL;
     ad_mine *event = NULL;
     if (m->u[1] > 1) return ad__fault(fault, AD_E_VALUE, "wait: 0 (stream) or 1 (event), not %" PRIu64, m->u[1]);
     if (m->u[1]) event = find_event(s, m->u[2], fault);
-    else lane = ad__lane_join(s, m->u[2], fault);
-    if (!event && !lane) return fault->code;
-    *waiting = lane ? must_wait(s, AD_WAIT_LANE, lane, NULL) : must_wait(s, AD_WAIT_EVENT, NULL, event->event);
+    else queue = ad__stream_queue_join(s, m->u[2], fault);
+    if (!event && !queue) return fault->code;
+    *waiting = queue ? must_wait(s, AD_WAIT_STREAM, queue, NULL) : must_wait(s, AD_WAIT_EVENT, NULL, event->event);
     return 0;
 }
 
@@ -235,11 +235,11 @@ static int do_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (m->u[2] > 2) return ad__fault(fault, AD_E_VALUE, "pool: there is no action %" PRIu64, m->u[2]);
     if (m->u[2] == 1) ad__spill_trim(s->worker);
     if (m->u[2] == 2) s->buffer_limit = m->u[3];
-    for (unsigned i = 0; i < s->nlanes; i++) {
+    for (unsigned i = 0; i < s->nstream_queues; i++) {
         uint64_t bytes, blocks;
-        if (s->lanes[i]->gpu != gpu) continue;
-        if (m->u[2] == 1) ad__stream_arena_trim(s->lanes[i]->stream_arena);
-        ad__stream_arena_count(s->lanes[i]->stream_arena, &bytes, &blocks);
+        if (s->stream_queues[i]->gpu != gpu) continue;
+        if (m->u[2] == 1) ad__stream_arena_trim(s->stream_queues[i]->stream_arena);
+        ad__stream_arena_count(s->stream_queues[i]->stream_arena, &bytes, &blocks);
         values[1] += (int64_t)bytes;
         values[2] += (int64_t)blocks;
     }

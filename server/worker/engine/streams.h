@@ -7,7 +7,7 @@
 #include "protocol/message.h"
 
 struct ad_session;
-struct ad_lane;
+struct ad_stream_queue;
 
 #define AD_EVENTS 65536 /* of a session */
 

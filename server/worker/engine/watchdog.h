@@ -9,13 +9,13 @@
 
 #define AD_KERNEL_NAME 64 /* of names as they are shown */
 
-/* What is under way on one lane, from its first kernel on. In a list while there is something. */
+/* What is under way on one stream queue, from its first kernel on. In a list while there is something. */
 typedef struct ad_flight ad_flight;
 struct ad_flight {
     ad_flight *next, **link; /* link NULL: not in the list */
     char kernel[AD_KERNEL_NAME];
     uint64_t last;  /* operation number of the latest kernel */
-    int64_t since;  /* when the lane last came further, ns */
+    int64_t since;  /* when the stream queue last came further, ns */
     int64_t limit;  /* ns; 0: none */
     uint64_t moved; /* how far it was then */
 };
@@ -34,7 +34,7 @@ void ad__watchdog_init(ad_watchdog *w, void (*bite)(void *user, const char *why)
 void ad__watchdog_close(ad_watchdog *w);
 /* Runner: a kernel is about to be enqueued. */
 void ad__flight_begin(ad_watchdog *w, ad_flight *f, const char *kernel, uint64_t number, int64_t limit);
-/* Runner: its lane has completed all operations up to number `complete`. */
+/* Runner: its stream queue has completed all operations up to number `complete`. */
 void ad__flight_moved(ad_watchdog *w, ad_flight *f, uint64_t complete);
 /* The names of the latest kernels under way, with commas; "" for none. */
 void ad__watchdog_names(ad_watchdog *w, char *out, size_t size);

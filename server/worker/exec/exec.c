@@ -33,7 +33,7 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
     if (b->shared) {
         ad__shared_leave(s, b);
     } else if (b->block.slab) {
-        ad__lane_frees(s, b, NULL);
+        ad__stream_queue_frees(s, b, NULL);
         if (parks && ad__survival_park(s, b->home->stream_arena, &b->block, b)) b->block.slab = NULL;
         else ad__memory_give(b->home->stream_arena, &b->block);
     }
@@ -54,20 +54,21 @@ void ad__buffer_free(ad_session *s, ad_buffer *b) {
     if (!ad__survival_keeps(s, b)) ad__buffer_give(s, b);
 }
 
-int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault) {
+int ad__buffer_take_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, uint64_t size, bool zero,
+                           ad_fault *fault) {
     ad__survival_touch(s, b);
     b->address = nothing;
-    b->home = lane;
+    b->home = queue;
     b->in_use = true; /* until it has been made: ad__spill_end */
     if (!size) return 0;
-    int status = ad__quota_take(s, lane, size, &b->block, fault);
+    int status = ad__quota_take(s, queue, size, &b->block, fault);
     if (status) return status;
     b->address = b->block.address;
     b->size = size;
     s->buffer_bytes += size;
     if (!zero || b->block.clean) return 0;
     const bool beside = ad__beside_begin(s, ad__bytes_cost(size));
-    status = s->worker->backend->zero(lane->stream, b->address, size, fault);
+    status = s->worker->backend->zero(queue->stream, b->address, size, fault);
     if (beside) ad__beside_end(s);
     return ad__session_status(s, status, fault);
 }
@@ -79,11 +80,12 @@ int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
     return status;
 }
 
-/* Scratch of a job, given back when it has been enqueued: who gets it next on this lane comes later in its stream. */
+/* Scratch of a job, given back when it has been enqueued: who gets it next on this stream queue comes later in its
+ * stream. */
 void *ad__job_scratch(job *j, uint64_t size) {
     if (j->nscratch == JOB_SCRATCH || size > INT64_MAX) return NULL;
     ad_block *b = &j->scratch[j->nscratch];
-    if (ad__quota_borrow(j->s, j->lane, size + 256, b, &j->lack)) return NULL;
+    if (ad__quota_borrow(j->s, j->stream_queue, size + 256, b, &j->lack)) return NULL;
     j->nscratch++;
     return (void *)(((uintptr_t)b->address + 255) & ~(uintptr_t)255);
 }
@@ -110,7 +112,7 @@ static void *run_output(ad_run *run, int index, uint64_t size) {
     job *j = (job *)run;
     if (index < 0 || index >= j->op->nout || !j->made[index]) return NULL;
     ad__beside_pause(j->s);
-    int status = ad__buffer_take_memory(j->s, j->lane, j->buffer[index], size, false, &j->fault);
+    int status = ad__buffer_take_memory(j->s, j->stream_queue, j->buffer[index], size, false, &j->fault);
     ad__beside_go_on(j->s);
     return status ? NULL : j->buffer[index]->address;
 }
@@ -121,7 +123,7 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     j->op = op;
     j->number = number;
     j->inherited = NULL;
-    j->lane = NULL;
+    j->stream_queue = NULL;
     j->nscratch = 0;
     j->using = 0;
     j->held = false;
@@ -149,7 +151,7 @@ int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, 
 
 void ad__job_end(job *j) {
     ad__spill_end(j->s, j->buffer, j->using);
-    while (j->nscratch) ad__quota_repay(j->s, j->lane, &j->scratch[--j->nscratch]);
+    while (j->nscratch) ad__quota_repay(j->s, j->stream_queue, &j->scratch[--j->nscratch]);
 }
 
 /* ---- operands ---- */
@@ -206,7 +208,7 @@ static int make_outputs(job *j) {
         if (!status) status = ad__buffers_add(&j->s->buffers, d->buffer, &j->buffer[i], &j->fault);
         if (status) return status;
         j->made[i] = true;
-        status = ad__buffer_take_memory(j->s, j->lane, j->buffer[i], size, size && wants_zero(op), &j->fault);
+        status = ad__buffer_take_memory(j->s, j->stream_queue, j->buffer[i], size, size && wants_zero(op), &j->fault);
         if (status) return status;
     }
     return 0;
@@ -222,12 +224,13 @@ static void set_addresses(job *j) {
     }
 }
 
-/* Order this operation after those of other lanes that use its buffers, and of other sessions. */
+/* Order this operation after those of other stream queues that use its buffers, and of other sessions. */
 static int order(job *j) {
     const ad_op *op = j->op;
-    if (j->s->nlanes == 1 && !j->s->shares) return 0;
+    if (j->s->nstream_queues == 1 && !j->s->shares) return 0;
     for (int i = op->nout + op->nin - 1; i >= 0; i--) { /* inputs first: one may be the output as well */
-        int status = j->buffer[i] ? ad__lane_uses(j->s, j->lane, j->buffer[i], i < op->nout, &j->fault) : 0;
+        int status =
+            j->buffer[i] ? ad__stream_queue_uses(j->s, j->stream_queue, j->buffer[i], i < op->nout, &j->fault) : 0;
         if (status) return status;
     }
     return 0;
@@ -254,10 +257,10 @@ static void spread_suspects(job *j) {
 }
 
 static int start(job *j) {
-    if (j->launch) return ad__launch_run(j->s, j->lane, j->launch, j->op, j->number, &j->run, &j->fault);
+    if (j->launch) return ad__launch_run(j->s, j->stream_queue, j->launch, j->op, j->number, &j->run, &j->fault);
     const bool beside = ad__beside_begin(j->s, ad__op_cost(j->op));
     if (beside || j->s->survival.careful) j->run.cancelled = &j->s->cancelled;
-    int status = j->s->worker->backend->run(j->lane->stream, j->op, &j->run, &j->fault);
+    int status = j->s->worker->backend->run(j->stream_queue->stream, j->op, &j->run, &j->fault);
     if (beside) ad__beside_end(j->s);
     return ad__job_put_back(j, ad__session_status(j->s, ad__job_lacks(j, status), &j->fault));
 }
@@ -265,7 +268,7 @@ static int start(job *j) {
 /* Whatever was moved to host memory comes back, and stays until the job has ended. */
 static int bring_operands(job *j) {
     j->using = j->op->nout + j->op->nin;
-    return ad__spill_begin(j->s, j->lane, j->buffer, j->using, &j->fault);
+    return ad__spill_begin(j->s, j->stream_queue, j->buffer, j->using, &j->fault);
 }
 
 /* Executed again it would give something else: it reads what it writes. */
@@ -293,7 +296,8 @@ static int enqueue(job *j) {
         status = ad__deferred_checks_place(j->s, &j->run.check, &j->fault);
     if (status) return status; /* what is held needs no place, and there may be none */
     status = start(j);
-    int counted = ad__session_enqueued(j->s, j->lane, &j->fault); /* also a failed one may have begun something */
+    int counted =
+        ad__session_enqueued(j->s, j->stream_queue, &j->fault); /* also a failed one may have begun something */
     spread_suspects(j);
     return status ? status : counted;
 }
@@ -308,7 +312,7 @@ static int check_blamed(job *j) {
 static int find_launch(job *j) {
     int status = check_blamed(j);
     if (status) return status;
-    status = ad__launch_find(j->s, j->launch->message, j->lane, j->launch, &j->fault);
+    status = ad__launch_find(j->s, j->launch->message, j->stream_queue, j->launch, &j->fault);
     if (status && j->launch->lost) j->run.wrote = true; /* what it should have written is not there */
     return status;
 }
@@ -358,9 +362,9 @@ int ad__job_run(job *j) {
         return status;
     }
     int64_t cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0, corrected = 0;
-    if (cost > 0) corrected = ad__lane_charge(j->s, cost);
-    if (!(j->lane = ad__lane_current(j->s, &j->fault))) return j->fault.code;
-    ad__lane_expect(j->lane, cost, corrected);
+    if (cost > 0) corrected = ad__stream_queue_charge(j->s, cost);
+    if (!(j->stream_queue = ad__stream_queue_current(j->s, &j->fault))) return j->fault.code;
+    ad__stream_queue_expect(j->stream_queue, cost, corrected);
     if ((status = ad__job_check(j))) return status;
     if ((status = bring_operands(j))) return status;
     if ((status = make_outputs(j))) return status;
@@ -373,14 +377,14 @@ int ad__job_run(job *j) {
 
 static int provide_outputs(job *j) {
     for (int i = 0; i < j->op->nout; i++) {
-        int status = ad__held_provide(j->s, j->lane, j->buffer[i], &j->fault);
+        int status = ad__held_provide(j->s, j->stream_queue, j->buffer[i], &j->fault);
         if (status) return status;
     }
     return 0;
 }
 
-void ad__job_hold(job *j, ad_lane *lane, ad_buffer *const *buffer) {
-    j->lane = lane;
+void ad__job_hold(job *j, ad_stream_queue *queue, ad_buffer *const *buffer) {
+    j->stream_queue = queue;
     j->held = true;
     for (int i = 0; i < j->op->nout + j->op->nin; i++) {
         j->buffer[i] = buffer[i];
@@ -392,7 +396,7 @@ void ad__job_hold(job *j, ad_lane *lane, ad_buffer *const *buffer) {
 int ad__job_run_held(job *j) {
     int status;
     int64_t cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
-    if (cost > 0) ad__lane_expect(j->lane, cost, ad__lane_charge(j->s, cost));
+    if (cost > 0) ad__stream_queue_expect(j->stream_queue, cost, ad__stream_queue_charge(j->s, cost));
     if (j->inherited) return j->inherited->code;
     if ((status = bring_operands(j))) return status;
     if ((status = provide_outputs(j))) return status;
@@ -462,14 +466,14 @@ ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nv
     return p;
 }
 
-int ad__exec_contiguous(ad_session *s, ad_lane *lane, const ad_operand *view, uint64_t size, ad_block *out,
+int ad__exec_contiguous(ad_session *s, ad_stream_queue *queue, const ad_operand *view, uint64_t size, ad_block *out,
                         ad_fault *fault) {
     job j;
     ad_op none = {.opcode = AD_REQ_UFUNC, .row = AD_UFUNC_copy};
     ad__job_begin(&j, s, &none, 0);
-    j.lane = lane;
-    int status = ad__quota_borrow(s, lane, size, out, &j.fault);
-    if (!status && (status = ad__job_pack(&j, view, out->address))) ad__quota_repay(s, lane, out);
+    j.stream_queue = queue;
+    int status = ad__quota_borrow(s, queue, size, out, &j.fault);
+    if (!status && (status = ad__job_pack(&j, view, out->address))) ad__quota_repay(s, queue, out);
     ad__job_end(&j);
     return status ? ad__fault(fault, status, "%s", j.fault.text) : 0;
 }

@@ -9,7 +9,7 @@
 typedef struct job {
     ad_run run; /* first: the backend's callbacks get the job by it */
     ad_session *s;
-    ad_lane *lane;
+    ad_stream_queue *stream_queue;
     ad_op *op;
     uint64_t number;
     ad_launching *launch; /* NULL: an operation of the tables */
@@ -32,8 +32,8 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number);
 /* The same for a LAUNCH, with room for all its operands. AD_E_MEMORY. */
 int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, uint64_t number);
 int ad__job_run(job *j);   /* 0, or why not: j->inherited or j->fault */
-int ad__job_check(job *j); /* the part of it that changes nothing: j->lane is set, j->buffer filled */
-void ad__job_hold(job *j, ad_lane *lane,
+int ad__job_check(job *j); /* the part of it that changes nothing: j->stream_queue is set, j->buffer filled */
+void ad__job_hold(job *j, ad_stream_queue *queue,
                   ad_buffer *const *buffer); /* an operation that was held, with its buffers ... */
 int ad__job_run_held(job *j);                /* ... as ad__job_run */
 ad_poison *ad__job_fail(job *j, int status); /* record it in outputs and session; the caller owns the result */
@@ -66,8 +66,9 @@ bool ad__op_decomposes(const ad_op *op);
 static inline int64_t ad__bytes_cost(uint64_t bytes) { return 1 + (int64_t)(bytes / 8); }
 /* Bytes of a fresh description. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
-/* Memory of a lane for a buffer without any. */
-int ad__buffer_take_memory(ad_session *s, ad_lane *lane, ad_buffer *b, uint64_t size, bool zero, ad_fault *fault);
+/* Memory of a stream queue for a buffer without any. */
+int ad__buffer_take_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, uint64_t size, bool zero,
+                           ad_fault *fault);
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b);
 /* The same of one whose id is unknown by now, and what is left of it. */
 void ad__buffer_give(ad_session *s, ad_buffer *b);

@@ -124,14 +124,14 @@ static void do_new(ad_session *s, ad_message *m, bool zero) {
     ad_buffer *b = NULL;
     uint64_t size = 0;
     const ad_desc *d = &m->operand.desc;
-    ad_lane *lane = ad__lane_current(s, &fault);
-    int status = lane ? 0 : fault.code;
+    ad_stream_queue *queue = ad__stream_queue_current(s, &fault);
+    int status = queue ? 0 : fault.code;
     if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &b, &fault);
     if (!status) status = ad__blame_check(s, "", &fault);
     if (!status) status = ad__fresh_size(d, &size, &fault);
-    if (!status) status = ad__buffer_take_memory(s, lane, b, size, zero, &fault);
-    if (!status && zero) status = ad__lane_uses(s, lane, b, true, &fault);
-    if (!status && zero) status = ad__session_enqueued(s, lane, &fault);
+    if (!status) status = ad__buffer_take_memory(s, queue, b, size, zero, &fault);
+    if (!status && zero) status = ad__stream_queue_uses(s, queue, b, true, &fault);
+    if (!status && zero) status = ad__session_enqueued(s, queue, &fault);
     if (!status) ad__spill_end(s, &b, 1);
     if (!status) return;
     fault.code = status;
@@ -181,17 +181,17 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
                          "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
                          what, size, offset, id, b->size);
     if (ad__import_check_write(b, fault)) return fault->code;
-    ad_lane *lane = ad__lane_current(s, fault);
-    if (lane && !ad__survival_repeats(s, b)) ad__survival_writes(s, b, s->done + 1, what);
-    int status = lane ? size == b->size ? ad__spill_renew(s, lane, b, fault) : 0 : fault->code;
-    if (!status) status = ad__spill_begin(s, lane, &b, 1, fault);
-    if (!status) status = ad__lane_uses(s, lane, b, true, fault);
+    ad_stream_queue *queue = ad__stream_queue_current(s, fault);
+    if (queue && !ad__survival_repeats(s, b)) ad__survival_writes(s, b, s->done + 1, what);
+    int status = queue ? size == b->size ? ad__spill_renew(s, queue, b, fault) : 0 : fault->code;
+    if (!status) status = ad__spill_begin(s, queue, &b, 1, fault);
+    if (!status) status = ad__stream_queue_uses(s, queue, b, true, fault);
     const bool beside = !status && ad__beside_begin(s, ad__bytes_cost(size));
     if (!status)
-        status = (pinned ? backend->upload_pinned : backend->upload)(lane->stream, (char *)b->address + offset, from,
+        status = (pinned ? backend->upload_pinned : backend->upload)(queue->stream, (char *)b->address + offset, from,
                                                                      size, fault);
     if (beside) ad__beside_end(s);
-    if (!status) status = ad__session_enqueued(s, lane, fault);
+    if (!status) status = ad__session_enqueued(s, queue, fault);
     ad__spill_end(s, &b, 1);
     return ad__session_status(s, status, fault);
 }

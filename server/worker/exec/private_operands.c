@@ -25,7 +25,7 @@ static int copy_view(job *j, const ad_operand *to, const ad_operand *from) {
                 .operand = operand};
     const bool beside = ad__beside_begin(j->s, ad__op_cost(&op));
     if (beside) j->run.cancelled = &j->s->cancelled;
-    int status = backend->run(j->lane->stream, &op, &j->run, &j->fault);
+    int status = backend->run(j->stream_queue->stream, &op, &j->run, &j->fault);
     if (beside) ad__beside_end(j->s);
     j->run = own;
     return ad__session_status(j->s, ad__job_lacks(j, status), &j->fault);

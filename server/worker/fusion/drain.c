@@ -164,12 +164,12 @@ static bool finish(ad_session *s) {
     const bool costly = h->cost > AD_CHEAP;
     begin_again(s);
     for (int i = 0; i < n; i++) forget_use(&left[i]);
-    for (int i = 0; i < n; i++) ad__held_add(s, h->lane, &left[i]);
+    for (int i = 0; i < n; i++) ad__held_add(s, h->stream_queue, &left[i]);
     if (n) {
         ad__arena_free(&h->arena);
         h->arena = arena;
     }
-    ad__lanes_settle(s);
+    ad__stream_queues_settle(s);
     if (s->survival.inside) ad__survival_begun(&s->survival); /* the message at hand has not changed anything yet */
     if (costly || s->survival.late || ad__survival_is_full(&s->survival)) ad__survival_commit(s);
     return true;

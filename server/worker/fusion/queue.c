@@ -218,14 +218,14 @@ static void begin_member(ad_member *m, const ad_held_op *held) {
     m->scalars = 0;
 }
 
-void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
+void ad__held_add(ad_session *s, ad_stream_queue *queue, const ad_held_op *held) {
     ad_held *h = &s->held;
     const ad_op *op = &held->op;
     unsigned i = h->count++;
     ad_member *m = &h->ops->member[i];
     bool root = is_root(op, held->buffer);
     if (!i) {
-        h->lane = lane;
+        h->stream_queue = queue;
         h->like = *ad__held_shape(op);
         h->first = held->number;
         h->leaves = 0;
@@ -244,7 +244,7 @@ void ad__held_add(ad_session *s, ad_lane *lane, const ad_held_op *held) {
 /* Find and check the operands; false: something is wrong with the operation, or with what it uses. */
 static bool check(ad_session *s, ad_op *op, job *j) {
     ad__job_begin(j, s, op, s->done + 1);
-    if (!(j->lane = ad__lane_current(s, &j->fault)) || ad__job_check(j)) return false;
+    if (!(j->stream_queue = ad__stream_queue_current(s, &j->fault)) || ad__job_check(j)) return false;
     return !is_empty(ad__held_shape(op)) && !is_common(op, j->buffer) && writes_cleanly(op, j->buffer);
 }
 
@@ -279,7 +279,7 @@ bool ad__held_copy(ad_arena *to, ad_op *op) {
 
 static bool goes(ad_session *s, const ad_op *op, const job *j) {
     const bool shaped = ad__held_ends(op) || same_shape(&s->held.like, ad__held_shape(op));
-    return j->lane == s->held.lane && shaped && goes_along(s, op, j->buffer);
+    return j->stream_queue == s->held.stream_queue && shaped && goes_along(s, op, j->buffer);
 }
 
 /* Others were executed, so that memory of messages can be used again: all but the one at hand, which is to be held,
@@ -315,7 +315,7 @@ static ad_held_taken take(ad_session *s, ad_op *op, job *j, bool masked) {
     held->cost = s->cost;
     held->masked = masked;
     for (int i = 0; i < op->nout + op->nin; i++) held->buffer[i] = j->buffer[i];
-    ad__held_add(s, j->lane, held);
+    ad__held_add(s, j->stream_queue, held);
     return AD_HELD_TAKEN;
 }
 
@@ -390,23 +390,23 @@ bool ad__held_allows(const ad_session *s, const ad_message *m) {
     }
 }
 
-int ad__held_provide(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+int ad__held_provide(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     uint64_t size = b->size;
     if (!b->promised) return 0;
     b->promised = false;
     b->size = 0;
-    int status = ad__buffer_take_memory(s, lane, b, size, false, fault);
+    int status = ad__buffer_take_memory(s, queue, b, size, false, fault);
     if (!status) return 0;
     b->promised = true;
     b->size = size;
     return status;
 }
 
-int ad__held_provide_zeros(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+int ad__held_provide_zeros(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     const bool promised = b->promised;
-    int status = ad__held_provide(s, lane, b, fault);
+    int status = ad__held_provide(s, queue, b, fault);
     if (status || !promised || b->block.clean) return status;
-    return ad__session_status(s, s->worker->backend->zero(lane->stream, b->address, b->size, fault), fault);
+    return ad__session_status(s, s->worker->backend->zero(queue->stream, b->address, b->size, fault), fault);
 }
 
 void ad__held_drop(ad_session *s) {

@@ -79,15 +79,15 @@ typedef struct ad_held {
     uint64_t gone; /* bit mask of those that have, or need not be */
     int64_t turn_until;
     ad_held_way way;
-    ad_held_ops *ops;   /* NULL: nothing was ever held */
-    ad_arena arena;     /* has those whose message's arena was emptied */
-    ad_lane *lane;      /* of all of them */
-    ad_desc like;       /* of their shape */
-    uint64_t first;     /* number of the first */
-    int64_t cost;       /* ns, estimated */
-    unsigned roots;     /* how many use no other one's values, */
-    int64_t roots_cost; /* ns */
-    unsigned vain;      /* small operations that are not held before it is tried again */
+    ad_held_ops *ops;              /* NULL: nothing was ever held */
+    ad_arena arena;                /* has those whose message's arena was emptied */
+    ad_stream_queue *stream_queue; /* of all of them */
+    ad_desc like;                  /* of their shape */
+    uint64_t first;                /* number of the first */
+    int64_t cost;                  /* ns, estimated */
+    unsigned roots;                /* how many use no other one's values, */
+    int64_t roots_cost;            /* ns */
+    unsigned vain;                 /* small operations that are not held before it is tried again */
     size_t bytes;
     unsigned leaves, freed; /* different views that are read; buffers that were freed meanwhile */
     uint64_t chains, chained, apart, unwritten, dropped; /* counters: see counter.def */
@@ -126,7 +126,7 @@ void ad__held_run_one(struct ad_session *s, unsigned i);
 /* Execute a group of several as a chain; false: that cannot be, and nothing was executed. */
 bool ad__held_run_group(struct ad_session *s, const ad_groups *groups, const ad_group *g);
 /* Put an operation behind those that are held; its outputs have buffers. */
-void ad__held_add(struct ad_session *s, ad_lane *lane, const ad_held_op *op);
+void ad__held_add(struct ad_session *s, ad_stream_queue *queue, const ad_held_op *op);
 /* Move all that an operation points at into an arena. False: no host memory. */
 bool ad__held_copy(ad_arena *to, ad_op *op);
 /* Forget what is held: the session ends. */
@@ -136,7 +136,7 @@ bool ad__held_joins(const struct ad_session *s);
 /* Operation i no longer uses its buffers. */
 void ad__held_release(struct ad_session *s, unsigned i);
 /* Memory for a buffer that has none yet; with zeros in it. */
-int ad__held_provide(struct ad_session *s, ad_lane *lane, struct ad_buffer *b, ad_fault *fault);
-int ad__held_provide_zeros(struct ad_session *s, ad_lane *lane, struct ad_buffer *b, ad_fault *fault);
+int ad__held_provide(struct ad_session *s, ad_stream_queue *queue, struct ad_buffer *b, ad_fault *fault);
+int ad__held_provide_zeros(struct ad_session *s, ad_stream_queue *queue, struct ad_buffer *b, ad_fault *fault);
 
 #endif

@@ -20,7 +20,7 @@ static void fail(job *j, int status) {
 static int provide_zeros(job *j) {
     int status = 0;
     for (int k = 0; k < j->op->nout && !status && !j->inherited; k++)
-        if (j->made[k]) status = ad__held_provide_zeros(j->s, j->lane, j->buffer[k], &j->fault);
+        if (j->made[k]) status = ad__held_provide_zeros(j->s, j->stream_queue, j->buffer[k], &j->fault);
     return status;
 }
 
@@ -28,7 +28,7 @@ void ad__held_run_one(ad_session *s, unsigned i) {
     ad_held_op *o = &s->held.ops->op[i];
     job j;
     ad__job_begin(&j, s, &o->op, o->number);
-    ad__job_hold(&j, s->held.lane, o->buffer);
+    ad__job_hold(&j, s->held.stream_queue, o->buffer);
     int status = o->masked ? provide_zeros(&j) : 0;
     fail(&j, status ? status : ad__job_run_held(&j));
     ad__job_end(&j);
@@ -38,9 +38,9 @@ void ad__held_run_one(ad_session *s, unsigned i) {
 /* ---- a group as a chain ---- */
 
 /* What the chain uses stays where it is until it has been enqueued, or is not to be. */
-static int bring_operands(ad_weaving *w, ad_lane *lane, ad_fault *fault) {
-    int status = ad__spill_begin(w->s, lane, w->read, w->chain.ninputs, fault);
-    return status ? status : ad__spill_begin(w->s, lane, w->written, w->nwritten, fault);
+static int bring_operands(ad_weaving *w, ad_stream_queue *queue, ad_fault *fault) {
+    int status = ad__spill_begin(w->s, queue, w->read, w->chain.ninputs, fault);
+    return status ? status : ad__spill_begin(w->s, queue, w->written, w->nwritten, fault);
 }
 
 static void let_go(ad_weaving *w) {
@@ -62,21 +62,23 @@ static void take_back(ad_weaving *w) {
 
 /* Memory for what is written, and the order between this chain and others that use the same. Arrays that others hold,
  * too, may have moved after that. */
-static int provide(ad_weaving *w, ad_lane *lane, ad_fault *fault) {
+static int provide(ad_weaving *w, ad_stream_queue *queue, ad_fault *fault) {
     int status = 0;
     w->nprovided = 0;
     for (int i = 0; i < w->chain.ninputs && !status; i++)
         if (w->read[i]->poison) status = w->read[i]->poison->code;
-    if (!status) status = bring_operands(w, lane, fault);
+    if (!status) status = bring_operands(w, queue, fault);
     for (int i = 0; i < w->nwritten && !status; i++) {
         status = w->written[i]->poison ? w->written[i]->poison->code : 0;
         w->promised[i] = w->written[i]->promised;
-        if (!status) status = ad__held_provide(w->s, lane, w->written[i], fault);
+        if (!status) status = ad__held_provide(w->s, queue, w->written[i], fault);
         w->nprovided = i + !status;
     }
-    if (status || (w->s->nlanes == 1 && !w->s->shares)) return status;
-    for (int i = 0; i < w->chain.ninputs && !status; i++) status = ad__lane_uses(w->s, lane, w->read[i], false, fault);
-    for (int i = 0; i < w->nwritten && !status; i++) status = ad__lane_uses(w->s, lane, w->written[i], true, fault);
+    if (status || (w->s->nstream_queues == 1 && !w->s->shares)) return status;
+    for (int i = 0; i < w->chain.ninputs && !status; i++)
+        status = ad__stream_queue_uses(w->s, queue, w->read[i], false, fault);
+    for (int i = 0; i < w->nwritten && !status; i++)
+        status = ad__stream_queue_uses(w->s, queue, w->written[i], true, fault);
     return status;
 }
 
@@ -96,7 +98,7 @@ static void fail_all(ad_weaving *w, const job *why, int status) {
         ad_held_op *o = &w->ops->op[w->order[at]];
         job j;
         ad__job_begin(&j, w->s, &o->op, o->number);
-        ad__job_hold(&j, w->s->held.lane, o->buffer);
+        ad__job_hold(&j, w->s->held.stream_queue, o->buffer);
         j.fault = why->fault;
         j.run.wrote = why->run.wrote;
         fail(&j, status);
@@ -124,23 +126,23 @@ static int enqueue_chain(ad_weaving *w) {
     job j;
     int status;
     ad__job_begin(&j, s, &last->op, last->number);
-    j.lane = s->held.lane;
-    if (provide(w, j.lane, &j.fault)) return 0; /* one by one each says for itself what it lacks */
+    j.stream_queue = s->held.stream_queue;
+    if (provide(w, j.stream_queue, &j.fault)) return 0; /* one by one each says for itself what it lacks */
     set_addresses(w);
     if (backend->asynchronous) {
         int64_t cost = ad__size_product(ad__device_cost(&last->op), w->chain.ninputs + w->nwritten) / 2;
-        ad__lane_expect(j.lane, cost, ad__lane_charge(s, cost));
+        ad__stream_queue_expect(j.stream_queue, cost, ad__stream_queue_charge(s, cost));
         if (!ad__deferred_checks_full(&s->deferred_checks) && ad__deferred_checks_place(s, &j.run.check, &j.fault))
             return 0;
     }
     const bool beside = ad__beside_begin(s, cost_of(w));
     if (beside) j.run.cancelled = &s->cancelled;
-    status = backend->fuse(j.lane->stream, &w->chain, &j.run, &j.fault);
+    status = backend->fuse(j.stream_queue->stream, &w->chain, &j.run, &j.fault);
     if (beside) ad__beside_end(s);
     status = ad__job_lacks(&j, status);
     ad__session_status(s, status, &j.fault);
     if (status) {
-        int counted = ad__session_enqueued(s, j.lane, &j.fault);
+        int counted = ad__session_enqueued(s, j.stream_queue, &j.fault);
         if (status > 0 && counted) status = counted;
         note_check(w, &j);
     }

@@ -48,7 +48,7 @@ static void describe(const ad_session *s, ad_journal_state *state) {
     *state = (ad_journal_state){.operations = s->done,
                                 .bytes = s->bytes_done,
                                 .descriptors = s->survival.descriptors,
-                                .stream = s->lane ? s->lane->id + 1 : 0,
+                                .stream = s->stream_queue ? s->stream_queue->id + 1 : 0,
                                 .buffer_limit = s->buffer_limit};
     where(s, &state->frame, &state->used);
     describe_answers(s, state, s->survival.told);
@@ -181,7 +181,7 @@ static void take(ad_session *s) {
     }
     v->begun = 0;
     v->parked_taken = v->inside ? v->parked_begun : v->nparked;
-    for (unsigned i = 0; i < s->nlanes; i++) s->lanes[i]->awaited = s->lanes[i]->sequence;
+    for (unsigned i = 0; i < s->nstream_queues; i++) s->stream_queues[i]->awaited = s->stream_queues[i]->sequence;
     c->told = v->told;
     c->pending = s->pending ? ad__poison_share(s->pending) : NULL;
     c->spoiled = false;
@@ -213,7 +213,7 @@ static bool is_still_news(ad_session *s, const ad_changed *c) {
     case AD_JOURNAL_BUFFER:
         if (!(b = ad__buffers_find(&s->buffers, c->id)) || b->changed) return false;
         return b->changed = true;
-    case AD_JOURNAL_STREAM: return ad__lane_known(s, c->id) != NULL;
+    case AD_JOURNAL_STREAM: return ad__stream_queue_known(s, c->id) != NULL;
     case AD_JOURNAL_EVENT: return ad__event_known(s, c->id, &device, &timed);
     case AD_JOURNAL_MODULE: return ad__module_place(s, c->id) != NULL;
     default: return ad__window_known(s, c->id) != NULL;
@@ -247,9 +247,9 @@ static void give_up(ad_session *s) {
 /* ---- making it valid ---- */
 
 static bool is_reached(const ad_session *s) {
-    for (unsigned i = 0; i < s->nlanes; i++) {
-        const ad_lane *lane = s->lanes[i];
-        if (lane->passed < lane->awaited && !ad__lane_idle(lane)) return false;
+    for (unsigned i = 0; i < s->nstream_queues; i++) {
+        const ad_stream_queue *queue = s->stream_queues[i];
+        if (queue->passed < queue->awaited && !ad__stream_queue_idle(queue)) return false;
     }
     return true;
 }
@@ -290,7 +290,7 @@ static bool conclude(ad_session *s, bool judge) {
     v->taken.count = 0;
     c->open = false;
     ad__survival_unpark(s, v->parked_taken);
-    ad__lanes_settle(s);
+    ad__stream_queues_settle(s);
     return true;
 }
 
@@ -326,7 +326,7 @@ void ad__survival_commit(ad_session *s) {
     if (!ad__survival_lives(v)) {
         v->behind = v->announced = false;
         ad__survival_give_leaving(s);
-        if (v->nparked && ad__lanes_idle(s)) ad__survival_unpark(s, v->nparked);
+        if (v->nparked && ad__stream_queues_idle(s)) ad__survival_unpark(s, v->nparked);
         return;
     }
     if (v->late) go_on(s, false, true);
@@ -380,7 +380,7 @@ bool ad__survival_flush(ad_session *s, bool judge) {
         commit_now(s, v->inside ? v->begun : v->changed.count);
         return !s->held.count;
     }
-    if (ad__lanes_wait(s, NULL)) return false;
+    if (ad__stream_queues_wait(s, NULL)) return false;
     if (v->coming.open) go_on(s, true, judge); /* then all that is news by now */
     go_on(s, true, judge);
     return !v->coming.open && !s->held.count;

@@ -99,14 +99,14 @@ static bool flush_others(const ad_session *s) {
     return done;
 }
 
-bool ad__survival_evacuate(ad_session *s, ad_lane *lane) {
+bool ad__survival_evacuate(ad_session *s, ad_stream_queue *queue) {
     ad_survival *v = &s->survival;
     bool done = false;
-    if (!v->nparked || ad__lanes_wait(s, NULL)) return false;
+    if (!v->nparked || ad__stream_queues_wait(s, NULL)) return false;
     for (size_t i = 0; i < v->nparked; i++) {
         ad_parked *p = &v->parked[i];
         ad_block from = p->block;
-        if (!p->place || !p->home || !ad__spill_copy(s->worker, lane, p->home, &from, &p->block)) continue;
+        if (!p->place || !p->home || !ad__spill_copy(s->worker, queue, p->home, &from, &p->block)) continue;
         ad_journal_place now = {.id = p->id, .moves = ++p->moves, .block = p->block.size};
         ad__memory_place(&p->block, &now.slab, &now.offset);
         ad__survival_placed(s, p->place, &now);
@@ -122,7 +122,7 @@ bool ad__survival_evacuate(ad_session *s, ad_lane *lane) {
 bool ad__survival_sacrifice(ad_session *s) {
     ad_survival *v = &s->survival;
     bool done = false;
-    if (!v->nparked || ad__lanes_wait(s, NULL)) return false;
+    if (!v->nparked || ad__stream_queues_wait(s, NULL)) return false;
     for (size_t i = 0; i < v->nparked; i++) {
         ad_parked *p = &v->parked[i];
         if (!p->home) continue;

@@ -54,7 +54,7 @@ void ad__survival_forget(ad_journal *l, const ad_journal_row *row) {
 static ad_journal_row row_of(ad_session *s, const ad_changed *c, ad_buffer **b) {
     ad_journal_row none = {0}, r = {.kind = c->kind, .id = c->id};
     const ad_window *w;
-    const ad_lane *lane;
+    const ad_stream_queue *queue;
     uint16_t device;
     bool timed;
     *b = NULL;
@@ -65,9 +65,9 @@ static ad_journal_row row_of(ad_session *s, const ad_changed *c, ad_buffer **b) 
         (*b)->changed = false;
         return buffer_row(&s->survival, *b);
     case AD_JOURNAL_STREAM:
-        if (!(lane = ad__lane_known(s, c->id))) return none;
-        r.high = lane->high;
-        r.device = (uint16_t)lane->gpu->index;
+        if (!(queue = ad__stream_queue_known(s, c->id))) return none;
+        r.high = queue->high;
+        r.device = (uint16_t)queue->gpu->index;
         return r;
     case AD_JOURNAL_EVENT:
         if (!ad__event_known(s, c->id, &device, &timed)) return none;
@@ -105,7 +105,7 @@ static void place_free(ad_survival *v, uint32_t place) {
 }
 
 static uint32_t *place_of(ad_session *s, const ad_changed *c) {
-    if (c->kind == AD_JOURNAL_STREAM) return &ad__lane_known(s, c->id)->place;
+    if (c->kind == AD_JOURNAL_STREAM) return &ad__stream_queue_known(s, c->id)->place;
     if (c->kind == AD_JOURNAL_EVENT) return ad__event_place(s, c->id);
     if (c->kind == AD_JOURNAL_MODULE) return ad__module_place(s, c->id);
     return &ad__window_known(s, c->id)->place;

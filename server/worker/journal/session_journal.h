@@ -36,7 +36,7 @@
 
 struct ad_session;
 struct ad_buffer;
-struct ad_lane;
+struct ad_stream_queue;
 struct ad_shared;
 struct ad_worker;
 
@@ -206,8 +206,8 @@ bool ad__survival_parks_of(const struct ad_session *s, const char *principal);
 void ad__survival_unpark(struct ad_session *s, size_t n);
 /* There is no memory: make what is parked go, of all sessions; false: nothing is. */
 bool ad__survival_relieve(struct ad_session *s);
-/* The same where no state can be taken: what is parked on the lane's device goes to host memory. */
-bool ad__survival_evacuate(struct ad_session *s, struct ad_lane *lane);
+/* The same where no state can be taken: what is parked on the stream queue's device goes to host memory. */
+bool ad__survival_evacuate(struct ad_session *s, struct ad_stream_queue *queue);
 /* The same where nothing else can make room: what the session has parked goes, and is lost if
  * the worker is killed now. */
 bool ad__survival_sacrifice(struct ad_session *s);

@@ -25,7 +25,7 @@ struct ad_buffer {
     };
     ad_block block;           /* block.slab is NULL: no memory */
     ad_poison *poison;        /* NULL: the contents are good */
-    ad_lane *home;            /* whose memory it has; NULL: none, and never used */
+    ad_stream_queue *home;    /* whose memory it has; NULL: none, and never used */
     struct ad_shared *shared; /* memory that others hold, too (sharing/sharing.h); NULL: its own */
     struct ad_loaded *module; /* whose variable it is; NULL: it is memory of its own */
     struct ad_import *import; /* it is memory of its client (sharing/imports.h); NULL: it is not */
@@ -42,9 +42,9 @@ struct ad_buffer {
         held; /* how many operands of held operations (fusion/queue.h) this is; 0: what follows of them means nothing */
 
     /* a third, on which it depends when it may be used */
-    ad_lane *writer; /* on which it was last written, as that lane's operation `written` */
+    ad_stream_queue *writer; /* on which it was last written, as that stream queue's operation `written` */
     uint64_t written;
-    uint64_t readers;    /* bit n: lane n has read it since */
+    uint64_t readers;    /* bit n: stream queue n has read it since */
     uint64_t read_at;    /* the last operation that has read it, or the next one if that was no operation */
     uint64_t suspects;   /* checks of this epoch on which the contents depend (exec/deferred_check.h) */
     uint32_t epoch;      /* of suspects */

@@ -38,16 +38,16 @@ static int check(const ad_session *s, uint64_t size, ad_fault *fault) {
 typedef int take_block(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault);
 
 /* What is not in use is moved out for it, if need be. */
-static int take(ad_session *s, ad_lane *lane, uint64_t size, take_block *get, ad_block *out, ad_fault *fault) {
+static int take(ad_session *s, ad_stream_queue *queue, uint64_t size, take_block *get, ad_block *out, ad_fault *fault) {
     char mine[16], moved[AD_SPILL_TEXT];
     ad_fault why = {0};
-    ad__spill_stir(s->worker, lane);
-    int status = get(lane->stream_arena, size, out, &why);
+    ad__spill_stir(s->worker, queue);
+    int status = get(queue->stream_arena, size, out, &why);
     while (status == AD_E_MEMORY && (ad__survival_relieve(s) || ad__survival_give(s)))
-        status = get(lane->stream_arena, size, out, &why);
-    while (status == AD_E_MEMORY && (ad__spill_make_room(s->worker, lane, size) || ad__survival_evacuate(s, lane)))
-        status = get(lane->stream_arena, size, out, &why);
-    if (status == AD_E_MEMORY && ad__survival_sacrifice(s)) status = get(lane->stream_arena, size, out, &why);
+        status = get(queue->stream_arena, size, out, &why);
+    while (status == AD_E_MEMORY && (ad__spill_make_room(s->worker, queue, size) || ad__survival_evacuate(s, queue)))
+        status = get(queue->stream_arena, size, out, &why);
+    if (status == AD_E_MEMORY && ad__survival_sacrifice(s)) status = get(queue->stream_arena, size, out, &why);
     if (!status) return 0;
     if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
     s->refused++;
@@ -57,41 +57,43 @@ static int take(ad_session *s, ad_lane *lane, uint64_t size, take_block *get, ad
                      moved);
 }
 
-static int take_more(ad_session *s, ad_lane *lane, uint64_t size, take_block *get, ad_block *out, ad_fault *fault) {
+static int take_more(ad_session *s, ad_stream_queue *queue, uint64_t size, take_block *get, ad_block *out,
+                     ad_fault *fault) {
     int status = check(s, size, fault);
     if (status && ad__survival_give(s)) status = check(s, size, fault);
     s->refused += status != 0;
-    return status ? status : take(s, lane, size, get, out, fault);
+    return status ? status : take(s, queue, size, get, out, fault);
 }
 
-int ad__quota_take(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
-    return take_more(s, lane, size, ad__memory_take, out, fault);
+int ad__quota_take(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
+    return take_more(s, queue, size, ad__memory_take, out, fault);
 }
 
-int ad__quota_take_apart(ad_session *s, ad_lane *lane, uint64_t size, bool plain, ad_block *out, ad_fault *fault) {
-    return take_more(s, lane, size, plain ? ad__memory_take_plain : ad__memory_take_apart, out, fault);
+int ad__quota_take_apart(ad_session *s, ad_stream_queue *queue, uint64_t size, bool plain, ad_block *out,
+                         ad_fault *fault) {
+    return take_more(s, queue, size, plain ? ad__memory_take_plain : ad__memory_take_apart, out, fault);
 }
 
-int ad__quota_return(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
-    return take(s, lane, size, ad__memory_take, out, fault);
+int ad__quota_return(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
+    return take(s, queue, size, ad__memory_take, out, fault);
 }
 
-int ad__quota_borrow(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
-    int status = take_more(s, lane, size, ad__memory_borrow, out, fault);
+int ad__quota_borrow(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
+    int status = take_more(s, queue, size, ad__memory_borrow, out, fault);
     if (!status) s->workspace_bytes += out->size;
     return status;
 }
 
-void ad__quota_repay(ad_session *s, ad_lane *lane, ad_block *b) {
+void ad__quota_repay(ad_session *s, ad_stream_queue *queue, ad_block *b) {
     if (!b->slab) return;
     s->workspace_bytes -= b->size;
-    ad__memory_give(lane->stream_arena, b);
+    ad__memory_give(queue->stream_arena, b);
 }
 
 /* ---- other memory ---- */
 
-int ad__quota_adopt(ad_session *s, ad_lane *lane, ad_use use, uint64_t size, ad_fault *fault) {
-    ad_account *a = ad__stream_arena_account(lane->stream_arena);
+int ad__quota_adopt(ad_session *s, ad_stream_queue *queue, ad_use use, uint64_t size, ad_fault *fault) {
+    ad_account *a = ad__stream_arena_account(queue->stream_arena);
     int status = check(s, size, fault);
     if (!status) status = ad__account_check(a, size, fault);
     if (status) s->refused++;
@@ -99,8 +101,8 @@ int ad__quota_adopt(ad_session *s, ad_lane *lane, ad_use use, uint64_t size, ad_
     return status;
 }
 
-void ad__quota_leave(ad_lane *lane, ad_use use, uint64_t size) {
-    ad__account_return(ad__stream_arena_account(lane->stream_arena), use, size);
+void ad__quota_leave(ad_stream_queue *queue, ad_use use, uint64_t size) {
+    ad__account_return(ad__stream_arena_account(queue->stream_arena), use, size);
 }
 
 /* A client that is refused a window asks for a smaller one, or does without. */
@@ -132,9 +134,9 @@ void ad__quota_window_gone(ad_session *s, uint64_t size) {
 
 /* ---- what is told ---- */
 
-/* Of the session's principal on the device of its current lane; NULL: it has used none yet. */
+/* Of the session's principal on the device of its current stream queue; NULL: it has used none yet. */
 static const ad_account *account_of(const ad_session *s) {
-    const ad_gpu *gpu = s->lane ? s->lane->gpu : &s->worker->gpu[0];
+    const ad_gpu *gpu = s->stream_queue ? s->stream_queue->gpu : &s->worker->gpu[0];
     return ad__account_find(gpu->memory.accounts, s->principal);
 }
 

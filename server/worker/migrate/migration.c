@@ -90,7 +90,7 @@ static int quiet(ad_session *s, ad_fault *fault) {
                          "session %" PRIu64 " cannot be resumed (its client does not, or it was short of memory); "
                          "end it, or have users separated from the beginning (option domains = principal)",
                          s->id);
-    return ad__parting_ends(s) || !ad__lanes_idle(s);
+    return ad__parting_ends(s) || !ad__stream_queues_idle(s);
 }
 
 /* An operation beside the engine uses what may go, or be separated from what goes. */

@@ -74,7 +74,7 @@ static void detach(void *user, ad_buffer *b) {
 /* What was common is nobody's whose memory goes, also for who goes on with the session if this worker is killed now. */
 static int settle(look *l) {
     ad_session *s = l->session;
-    int status = ad__session_status(s, ad__lanes_wait(s, l->fault), l->fault);
+    int status = ad__session_status(s, ad__stream_queues_wait(s, l->fault), l->fault);
     if (status) return status;
     const bool counts = !s->survival.late || !ad__survives(s) || ad__survival_flush(s, true);
     ad__survival_commit(s);

@@ -51,9 +51,9 @@ static int describe(ad_session *s, ad_message *m, ad_building *b) {
     b->names = names;
     b->nnames = m->list[1].n;
     b->job = (ad_compile_job){.source = {m->s[0].data, m->s[0].size}, .options = options, .noptions = m->list[0].n};
-    ad_lane *lane = ad__lane_current(s, fault);
-    if (!lane) return fault->code;
-    b->gpu = lane->gpu;
+    ad_stream_queue *queue = ad__stream_queue_current(s, fault);
+    if (!queue) return fault->code;
+    b->gpu = queue->gpu;
     return 0;
 }
 

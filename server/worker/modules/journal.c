@@ -171,11 +171,11 @@ static ad_journal_recipe *keep_recipe(ad_session *s, const ad_journal_recipe *fr
 
 int ad__module_restore(ad_session *s, const ad_journal_row *row, const ad_journal_recipe *recipe,
                        const ad_journal_settings *settings, ad_fault *fault) {
-    const ad_lane *lane = ad__lane_find(s, row->device, fault);
-    ad_loaded *m = lane ? ad__os.calloc(1, sizeof *m) : NULL;
-    if (!m) return lane ? ad__fault(fault, AD_E_MEMORY, "out of host memory") : fault->code;
+    const ad_stream_queue *queue = ad__stream_queue_find(s, row->device, fault);
+    ad_loaded *m = queue ? ad__os.calloc(1, sizeof *m) : NULL;
+    if (!m) return queue ? ad__fault(fault, AD_E_MEMORY, "out of host memory") : fault->code;
     m->id = row->id;
-    m->gpu = lane->gpu;
+    m->gpu = queue->gpu;
     m->loss = (ad_module_loss)row->lost;
     if (!m->loss && !(m->recipe = keep_recipe(s, recipe, fault))) m->loss = AD_MODULE_DAMAGED;
     if (settings && read_settings(m, settings)) {

@@ -81,7 +81,7 @@ void ad__module_variable_gone(ad_session *s, ad_buffer *b) {
 }
 
 void ad__modules_reap(ad_session *s) {
-    bool idle = ad__lanes_idle(s);
+    bool idle = ad__stream_queues_idle(s);
     for (ad_loaded **at = &s->modules.dropped; *at;) {
         ad_loaded *m = *at;
         if (!idle && m->last_op > s->complete) {
@@ -195,14 +195,14 @@ int ad__modules_op(ad_session *s, const ad_message *m, ad_fault *fault) {
 
 /* ---- launching ---- */
 
-int ad__launch_find(ad_session *s, const ad_message *msg, ad_lane *lane, ad_launching *l, ad_fault *fault) {
+int ad__launch_find(ad_session *s, const ad_message *msg, ad_stream_queue *queue, ad_launching *l, ad_fault *fault) {
     ad_named_kernel *k;
     ad_loaded *m = need(s, "launch", msg->u[0], fault);
     l->lost = !m && ad__module_find(s, msg->u[0]);
     if (!m) return fault->code;
-    if (m->gpu != lane->gpu)
+    if (m->gpu != queue->gpu)
         return ad__fault(fault, AD_E_VALUE, "launch: the module was built for device %d, the current one is %d",
-                         m->gpu->index, lane->gpu->index);
+                         m->gpu->index, queue->gpu->index);
     int status = find_kernel(s, m, &msg->s[0], &k, fault);
     if (status) return status;
     *l = (ad_launching){.message = msg, .module = m, .kernel = k->kernel, .cooperative = k->cooperative};
@@ -230,8 +230,8 @@ static void gather(const ad_message *msg, const ad_op *op, void *const *address,
     }
 }
 
-int ad__launch_run(ad_session *s, ad_lane *lane, const ad_launching *l, const ad_op *op, uint64_t number, ad_run *run,
-                   ad_fault *fault) {
+int ad__launch_run(ad_session *s, ad_stream_queue *queue, const ad_launching *l, const ad_op *op, uint64_t number,
+                   ad_run *run, ad_fault *fault) {
     const ad_message *msg = l->message;
     void *address[2 * AD_MAX_ARGUMENTS], *argument[AD_MAX_ARGUMENTS];
     uint32_t size[AD_MAX_ARGUMENTS];
@@ -252,14 +252,14 @@ int ad__launch_run(ad_session *s, ad_lane *lane, const ad_launching *l, const ad
     if (l->module->variables == AD_VARIABLES_ANY) touch(s, l->module);
     ad__survival_launches(s, number);
     s->modules.launches++;
-    if (s->kernel_limit) lane->unmarked_ns = INT64_MAX; /* a mark of its own: it is seen when it ends */
-    ad__flight_begin(&w->watchdog, &lane->flight, l->name, number, s->kernel_limit);
+    if (s->kernel_limit) queue->unmarked_ns = INT64_MAX; /* a mark of its own: it is seen when it ends */
+    ad__flight_begin(&w->watchdog, &queue->flight, l->name, number, s->kernel_limit);
     const bool beside = ad__beside_begin(s, ad__op_cost(op));
     if (beside) ad__beside_untimed(s);
-    int status = w->backend->launch(lane->stream, &launch, run, fault);
+    int status = w->backend->launch(queue->stream, &launch, run, fault);
     if (beside) ad__beside_end(s);
     ad__session_status(s, status, fault);
-    if (!w->backend->asynchronous) ad__flight_moved(&w->watchdog, &lane->flight, UINT64_MAX);
+    if (!w->backend->asynchronous) ad__flight_moved(&w->watchdog, &queue->flight, UINT64_MAX);
     return status;
 }
 
@@ -284,21 +284,21 @@ static bool tell_kernel(ad_session *s, ad_message *msg) {
 static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_fault *fault) {
     ad_buffer *b;
     void *address = NULL;
-    ad_lane *lane = ad__lane_current(s, fault);
-    ad_loaded *m = lane ? need(s, "global", msg->u[1], fault) : NULL;
+    ad_stream_queue *queue = ad__stream_queue_current(s, fault);
+    ad_loaded *m = queue ? need(s, "global", msg->u[1], fault) : NULL;
     const char *name = m ? ad__module_text(s, &msg->s[0], fault) : NULL;
     if (!name) return fault->code;
     int status = backend_of(s)->module_global(m->module, lowered(m, name), &address, size, fault);
     if (status) return ad__session_status(s, status, fault);
-    if ((status = ad__quota_adopt(s, lane, AD_USE_VARIABLE, *size, fault))) return status;
+    if ((status = ad__quota_adopt(s, queue, AD_USE_VARIABLE, *size, fault))) return status;
     if ((status = ad__buffers_add(&s->buffers, msg->u[2], &b, fault))) {
-        ad__quota_leave(lane, AD_USE_VARIABLE, *size);
+        ad__quota_leave(queue, AD_USE_VARIABLE, *size);
         return status;
     }
     b->address = address;
     b->size = *size;
     s->buffer_bytes += *size;
-    b->home = lane;
+    b->home = queue;
     b->module = m;
     m->users++;
     touch(s, m);

@@ -9,7 +9,7 @@
 
 struct ad_session;
 struct ad_buffer;
-struct ad_lane;
+struct ad_stream_queue;
 
 #define AD_MODULES 16384               /* of a session */
 #define AD_MODULES_TEXT (256ull << 20) /* bytes of what they are made from, where that is written down */
@@ -55,11 +55,12 @@ bool ad__modules_built(struct ad_session *s);
  * it hears if it cannot be. */
 bool ad__modules_ready(struct ad_session *s, uint64_t id);
 
-/* Find what a LAUNCH names, and check that the lane's device has it. */
-int ad__launch_find(struct ad_session *s, const ad_message *m, struct ad_lane *lane, ad_launching *l, ad_fault *fault);
+/* Find what a LAUNCH names, and check that the stream queue's device has it. */
+int ad__launch_find(struct ad_session *s, const ad_message *m, struct ad_stream_queue *queue, ad_launching *l,
+                    ad_fault *fault);
 /* Enqueue it; operands have their addresses. */
-int ad__launch_run(struct ad_session *s, struct ad_lane *lane, const ad_launching *l, const ad_op *op, uint64_t number,
-                   ad_run *run, ad_fault *fault);
+int ad__launch_run(struct ad_session *s, struct ad_stream_queue *queue, const ad_launching *l, const ad_op *op,
+                   uint64_t number, ad_run *run, ad_fault *fault);
 
 /* Close modules that nothing uses any more. */
 void ad__modules_reap(struct ad_session *s);

@@ -47,8 +47,8 @@ static uint64_t compile_counter(const ad_worker *w, int index) {
 
 static uint64_t slab_bytes_of(const ad_session *s) {
     uint64_t sum = 0, bytes, unused;
-    for (unsigned i = 0; i < s->nlanes; i++) {
-        ad__stream_arena_count(s->lanes[i]->stream_arena, &bytes, &unused);
+    for (unsigned i = 0; i < s->nstream_queues; i++) {
+        ad__stream_arena_count(s->stream_queues[i]->stream_arena, &bytes, &unused);
         sum += bytes;
     }
     return sum;

@@ -40,7 +40,7 @@ bool ad__fail_pending(ad_session *s, uint64_t request) {
 /* The bytes of a buffer that was moved to host memory need not come back for this. */
 static int find_moved(ad_session *s, const ad_desc *d) {
     ad_reading *r = &s->reading;
-    r->lane = r->buffer->home;
+    r->stream_queue = r->buffer->home;
     r->from = ad__spill_bytes_of(r->buffer) + d->offset;
     r->from_host = true;
     return 0;
@@ -53,14 +53,14 @@ static int find_bytes(ad_session *s, ad_message *m, ad_fault *fault) {
     int status = ad__desc_check(d, (int64_t)r->buffer->size, "read", fault);
     if (!status) status = ad__fresh_size(d, &r->total, fault);
     if (!status && r->buffer->is_moved && ad__is_contiguous(d)) return find_moved(s, d);
-    if (!status && !(r->lane = ad__lane_current(s, fault))) status = fault->code;
-    if (!status) status = ad__spill_begin(s, r->lane, &r->buffer, 1, fault);
-    if (!status) status = ad__lane_uses(s, r->lane, r->buffer, false, fault);
+    if (!status && !(r->stream_queue = ad__stream_queue_current(s, fault))) status = fault->code;
+    if (!status) status = ad__spill_begin(s, r->stream_queue, &r->buffer, 1, fault);
+    if (!status) status = ad__stream_queue_uses(s, r->stream_queue, r->buffer, false, fault);
     if (status) return status;
     m->operand.data = (void *)((uintptr_t)r->buffer->address + (uint64_t)d->offset);
     r->from = m->operand.data;
     if (r->total && !ad__is_contiguous(d)) {
-        if ((status = ad__exec_contiguous(s, r->lane, &m->operand, r->total, &r->copy, fault))) return status;
+        if ((status = ad__exec_contiguous(s, r->stream_queue, &m->operand, r->total, &r->copy, fault))) return status;
         r->from = r->copy.address;
     }
     return 0;
@@ -97,7 +97,7 @@ void ad__reading_end(ad_session *s) {
     ad_reading *r = &s->reading;
     if (!r->active) return;
     if (r->staging) ad__staging_give(s->worker, r->staging, r->part);
-    if (r->copy.slab) ad__quota_repay(s, r->lane, &r->copy);
+    if (r->copy.slab) ad__quota_repay(s, r->stream_queue, &r->copy);
     ad__spill_end(s, &r->buffer, 1);
     r->staging = NULL;
     r->active = r->under_way = false;
@@ -124,9 +124,9 @@ static int ask_part(ad_session *s, ad_fault *fault) {
     void *to = part_target(s, fault);
     if (!to) return fault->code;
     const bool beside = ad__beside_begin(s, ad__bytes_cost(r->part));
-    int status = s->worker->backend->download(r->lane->stream, to, r->from + r->offset, r->part, fault);
+    int status = s->worker->backend->download(r->stream_queue->stream, to, r->from + r->offset, r->part, fault);
     if (beside) ad__beside_end(s);
-    if (!status) status = ad__session_enqueued(s, r->lane, fault);
+    if (!status) status = ad__session_enqueued(s, r->stream_queue, fault);
     if (status) {
         ad__output_block_free(&s->output, r->block);
         r->block = NULL;
@@ -184,7 +184,7 @@ static bool go_on(ad_session *s) {
             if ((status = ask_part(s, &fault))) break;
             r->under_way = true;
             if (s->worker->backend->asynchronous) {
-                ad__session_await(s, AD_WAIT_LANE, r->lane, NULL);
+                ad__session_await(s, AD_WAIT_STREAM, r->stream_queue, NULL);
                 if (!ad__session_poll(s)) return false;
             }
         }

@@ -27,7 +27,7 @@ typedef struct ad_reading {
     bool from_host;         /* `from` is where the buffer has been moved */
     ad_output_block *block; /* that takes the part */
     ad_buffer *buffer;
-    ad_lane *lane;
+    ad_stream_queue *stream_queue;
     ad_block copy;          /* of a view that was not contiguous */
     void *staging;          /* pinned memory that the next part is on its way to */
     bool active, under_way; /* there is one; the part has been asked for */
@@ -36,10 +36,10 @@ typedef struct ad_reading {
 /* What a session waits for before it goes on. */
 typedef enum ad_wait_for {
     AD_WAIT_NONE,
-    AD_WAIT_LANE,  /* until the lane is idle */
-    AD_WAIT_ALL,   /* until all are */
-    AD_WAIT_ROOM,  /* until the lane has come a little further */
-    AD_WAIT_EVENT, /* until the event is reached */
+    AD_WAIT_STREAM, /* until the stream queue is idle */
+    AD_WAIT_ALL,    /* until all are */
+    AD_WAIT_ROOM,   /* until the stream queue has come a little further */
+    AD_WAIT_EVENT,  /* until the event is reached */
     /* no device */
     AD_WAIT_COMPILER, /* until a module has been compiled */
     AD_WAIT_PARTING,  /* until it is clear where its principal goes on (migrate/migration.h) */
@@ -48,7 +48,7 @@ typedef enum ad_wait_for {
 
 typedef struct ad_wait {
     ad_wait_for kind;
-    ad_lane *lane;
+    ad_stream_queue *stream_queue;
     ad_event *event;
     int64_t since;
     uint64_t returns; /* of the engine, until then */
@@ -121,8 +121,8 @@ struct ad_session {
     ad_input_frame frame;
     size_t frame_used;
     ad_buffers buffers;
-    ad_lane *lanes[AD_LANES], *lane; /* all; the current one, or NULL */
-    unsigned nlanes;
+    ad_stream_queue *stream_queues[AD_STREAM_QUEUES], *stream_queue; /* all; the current one, or NULL */
+    unsigned nstream_queues;
     ad_held held;
     ad_deferred_checks deferred_checks;
     ad_events recorded;
@@ -196,7 +196,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit);
 /* Runner: free all that the session holds. False: something is still under way, and the session waits for it. */
 bool ad__session_drop(ad_session *s);
 /* Runner: wait for something; the message at hand is executed again when that has come. */
-void ad__session_await(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event *event);
+void ad__session_await(ad_session *s, ad_wait_for kind, ad_stream_queue *stream_queue, ad_event *event);
 /* Runner: look at what is under way, and tell the client how far it has come. True: there is nothing to wait for. */
 bool ad__session_poll(ad_session *s);
 
@@ -210,8 +210,8 @@ bool ad__exec_op(ad_session *s, ad_message *m);
  * the caller; NULL: done. */
 ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nvalues);
 /* Copy a view into a contiguous block. */
-int ad__exec_contiguous(ad_session *s, ad_lane *lane, const ad_operand *view, uint64_t size, ad_block *out,
-                        ad_fault *fault);
+int ad__exec_contiguous(ad_session *s, ad_stream_queue *stream_queue, const ad_operand *view, uint64_t size,
+                        ad_block *out, ad_fault *fault);
 /* Answer a request (class ASK); false: output must shrink first, call again. */
 bool ad__ask(ad_session *s, ad_message *m);
 /* AD_E_UNSUPPORTED: what is answered where nobody knows the request. */
@@ -228,8 +228,8 @@ void ad__reply_fault(ad_session *s, uint64_t request, int status, ad_fault *faul
 void ad__failure_told(ad_session *s);
 /* The session's pending error answers the request instead, once. */
 bool ad__fail_pending(ad_session *s, uint64_t request);
-/* Operation (or, with the next number, whatever else) was enqueued on a lane. */
-int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault);
+/* Operation (or, with the next number, whatever else) was enqueued on a stream queue. */
+int ad__session_enqueued(ad_session *s, ad_stream_queue *stream_queue, ad_fault *fault);
 /* A status from the backend: leaves the process when the device is lost. Returns status. */
 int ad__session_status(ad_session *s, int status, const ad_fault *fault);
 

@@ -103,9 +103,12 @@ static int next_message(ad_session *s) {
 
 /* ---- waiting for the device ---- */
 
-void ad__session_await(ad_session *s, ad_wait_for kind, ad_lane *lane, ad_event *event) {
-    s->wait = (ad_wait){
-        .kind = kind, .lane = lane, .event = event, .since = ad__os_now(), .returns = s->worker->engine.returns};
+void ad__session_await(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, ad_event *event) {
+    s->wait = (ad_wait){.kind = kind,
+                        .stream_queue = queue,
+                        .event = event,
+                        .since = ad__os_now(),
+                        .returns = s->worker->engine.returns};
     if (kind != AD_WAIT_ROOM && kind < AD_WAIT_COMPILER && s->worker->backend->asynchronous)
         s->worker->engine.hurried = s->wait.since;
 }
@@ -114,9 +117,9 @@ static bool reached(ad_session *s) {
     ad_fault fault = {0};
     int done;
     switch (s->wait.kind) {
-    case AD_WAIT_LANE: return ad__lane_idle(s->wait.lane);
-    case AD_WAIT_ALL: return ad__lanes_idle(s);
-    case AD_WAIT_ROOM: return !ad__lane_full(s->wait.lane);
+    case AD_WAIT_STREAM: return ad__stream_queue_idle(s->wait.stream_queue);
+    case AD_WAIT_ALL: return ad__stream_queues_idle(s);
+    case AD_WAIT_ROOM: return !ad__stream_queue_full(s->wait.stream_queue);
     case AD_WAIT_EVENT:
         done = s->worker->backend->event_done(s->wait.event, &fault);
         if (done < 0) ad__session_status(s, done, &fault);
@@ -130,9 +133,10 @@ static bool reached(ad_session *s) {
 
 bool ad__session_poll(ad_session *s) {
     ad_fault fault = {0};
-    if (s->nlanes && (ad__lanes_mark(s, &fault) || ad__lanes_poll(s, &fault)))
+    if (s->nstream_queues && (ad__stream_queues_mark(s, &fault) || ad__stream_queues_poll(s, &fault)))
         ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
-    if (!s->held.count) ad__deferred_checks_read(s, ad__lanes_idle(s)); /* what held operations use stays as it was */
+    if (!s->held.count)
+        ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* what held operations use stays as it was */
     if (s->modules.dropped) ad__modules_reap(s);
     if (s->survival.late) ad__blame_rest(s);
     if (!reached(s)) return false;
@@ -145,8 +149,8 @@ static bool crowded(ad_session *s) {
     bool forks = s->message.opcode == AD_REQ_FORK; /* what is passed on is known to be good, or why not */
     const bool writes_down = ad__survives_late(s);
     if (forks) ad__held_flush(s);
-    ad_lane *lane = s->lane ? ad__lane_current(s, NULL) : NULL;
-    if (lane && ad__lane_full(lane)) ad__session_await(s, AD_WAIT_ROOM, lane, NULL);
+    ad_stream_queue *queue = s->stream_queue ? ad__stream_queue_current(s, NULL) : NULL;
+    if (queue && ad__stream_queue_full(queue)) ad__session_await(s, AD_WAIT_ROOM, queue, NULL);
     else if (ad__deferred_checks_full(&s->deferred_checks) || (forks && (s->deferred_checks.count || writes_down))) {
         ad__held_flush(s);
         ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
@@ -156,8 +160,8 @@ static bool crowded(ad_session *s) {
     return false;
 }
 
-int ad__session_enqueued(ad_session *s, ad_lane *lane, ad_fault *fault) {
-    return ad__lane_enqueued(s, lane, s->held.count ? s->held.first : s->done + 1, fault);
+int ad__session_enqueued(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+    return ad__stream_queue_enqueued(s, queue, s->held.count ? s->held.first : s->done + 1, fault);
 }
 
 /* False: the message waits for output to shrink, for the device, or for the next turn. */
@@ -171,7 +175,7 @@ static bool execute_message(ad_session *s) {
         if (!ad__exec_op(s, &s->message)) return false;
         s->done++;
         if (s->held.count) s->held.bytes += s->message.size;
-        else ad__lanes_settle(s);
+        else ad__stream_queues_settle(s);
     }
     s->survival.descriptors = s->windows.descriptors.taken; /* only this thread takes any */
     s->has_message = false;
@@ -278,7 +282,7 @@ bool ad__session_drop(ad_session *s) {
     ad__deferred_checks_close(s);
     ad__events_close(s);
     ad__windows_close(s);
-    ad__lanes_close(s);
+    ad__stream_queues_close(s);
     ad__spill_settle(s->worker);
     ad__poison_release(s->pending);
     ad__reader_free(s->reader);

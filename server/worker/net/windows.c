@@ -168,7 +168,7 @@ static int window(ad_session *s, const ad_message *m, ad_fault *fault) {
 static int window_drop(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_window *w = ad__window_known(s, m->u[0]);
     if (!w) return ad__fault(fault, AD_E_STALE, "window_drop: there is no window %" PRIu64, m->u[0]);
-    int status = ad__lanes_wait(s, fault); /* copies from it may be under way */
+    int status = ad__stream_queues_wait(s, fault); /* copies from it may be under way */
     if (status) return ad__session_status(s, status, fault);
     const ad_window gone = *w;
     *w = s->windows.list[--s->windows.count];

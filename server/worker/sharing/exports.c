@@ -122,22 +122,22 @@ static int check(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
 
 /* The elements move to memory that nothing else has been in. All holders mean that from now on; the old memory goes
  * back in the order of its own stream. */
-static int move_apart(ad_session *s, ad_lane *lane, ad_shared *m, bool plain, ad_fault *fault) {
+static int move_apart(ad_session *s, ad_stream_queue *queue, ad_shared *m, bool plain, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_block own, old = m->block;
     int status = ad__quota_take_apart(s, m->home, m->size, plain, &own, fault);
     if (status) return status;
-    status = backend->move(lane->stream, own.address, m->address, m->size, fault);
+    status = backend->move(queue->stream, own.address, m->address, m->size, fault);
     if (status) {
         ad__memory_give(m->home->stream_arena, &own);
         return ad__session_status(s, status, fault);
     }
-    if (lane != m->home) ad__shared_home_waits(backend, m->home, lane);
+    if (queue != m->home) ad__shared_home_waits(backend, m->home, queue);
     ad__memory_charge(&own, old.payer);
     m->block = own;
     m->address = own.address;
     for (ad_buffer *b = m->buffers; b; b = b->next_holder) b->address = own.address;
-    if (s->survival.late && (status = backend->stream_wait(lane->stream, fault)))
+    if (s->survival.late && (status = backend->stream_wait(queue->stream, fault)))
         return ad__session_status(s, status, fault);
     ad__survival_moved(s->worker, m);
     if (!s->survival.late || !ad__survival_park(s, m->home->stream_arena, &old, NULL))
@@ -146,20 +146,20 @@ static int move_apart(ad_session *s, ad_lane *lane, ad_shared *m, bool plain, ad
 }
 
 /* Nothing but the elements is to be seen in their slab. */
-static int set_apart(ad_session *s, ad_lane *lane, ad_shared *m, bool plain, ad_fault *fault) {
+static int set_apart(ad_session *s, ad_stream_queue *queue, ad_shared *m, bool plain, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     if (!ad__memory_is_apart(&m->block) || ad__memory_is_plain(&m->block) != plain)
-        return move_apart(s, lane, m, plain, fault);
+        return move_apart(s, queue, m, plain, fault);
     uint64_t behind = m->block.size - m->size;
     if (!behind || ad__memory_is_exposed(&m->block)) return 0;
-    return ad__session_status(s, backend->zero(lane->stream, (char *)m->address + m->size, behind, fault), fault);
+    return ad__session_status(s, backend->zero(queue->stream, (char *)m->address + m->size, behind, fault), fault);
 }
 
-/* The lane waits for whoever has written, or reads, what is about to move or to be handed out. */
-static int order(ad_session *s, ad_lane *lane, ad_buffer *b, bool plain, ad_fault *fault) {
-    int status = ad__lane_uses(s, lane, b, true, fault);
-    if (!status) status = set_apart(s, lane, b->shared, plain, fault);
-    if (!status) status = ad__session_enqueued(s, lane, fault);
+/* The stream queue waits for whoever has written, or reads, what is about to move or to be handed out. */
+static int order(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool plain, ad_fault *fault) {
+    int status = ad__stream_queue_uses(s, queue, b, true, fault);
+    if (!status) status = set_apart(s, queue, b->shared, plain, fault);
+    if (!status) status = ad__session_enqueued(s, queue, fault);
     return status;
 }
 

@@ -24,7 +24,7 @@ struct ad_allocation {
     ad_slab_map map;
     bool plain; /* by a handle */
     uint64_t users;
-    ad_buffer order; /* has no memory: only when lanes have used any of it */
+    ad_buffer order; /* has no memory: only when stream queues have used any of it */
 };
 
 /* A piece of it. */
@@ -75,21 +75,21 @@ static int map(ad_session *s, ad_gpu *gpu, const uint8_t handle[AD_SLAB_HANDLE],
 }
 
 /* fd: its descriptor, or -1: there is a handle. */
-static int open_allocation(ad_session *s, ad_lane *lane, const ad_message *m, const uint8_t *handle, int fd,
+static int open_allocation(ad_session *s, ad_stream_queue *queue, const ad_message *m, const uint8_t *handle, int fd,
                            ad_allocation **out, ad_fault *fault) {
     int status = fd < 0 ? check_handle(s, fault) : 0;
     if (status) return status;
     ad_allocation *a = ad__os.calloc(1, sizeof *a);
     if (!a) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    if ((status = map(s, lane->gpu, handle, fd, m->u[4], &a->map, fault))) {
+    if ((status = map(s, queue->gpu, handle, fd, m->u[4], &a->map, fault))) {
         free(a);
         return status;
     }
     a->session = s;
     a->number = m->u[3];
-    a->gpu = lane->gpu;
+    a->gpu = queue->gpu;
     a->plain = fd < 0;
-    a->order.home = lane;
+    a->order.home = queue;
     a->next = s->allocations;
     a->link = &s->allocations;
     if (a->next) a->next->link = &a->next;
@@ -149,7 +149,7 @@ bool ad__imports_settle(ad_worker *w) {
     return all;
 }
 
-static void mark(ad_worker *w, ad_import *i, const ad_lane *home) {
+static void mark(ad_worker *w, ad_import *i, const ad_stream_queue *home) {
     const ad_backend *backend = w->backend;
     if (backend->event_open(home->gpu->device, false, &i->passed, NULL)) i->passed = NULL;
     if (i->passed && !backend->event_record(i->passed, home->stream, NULL)) return;
@@ -162,7 +162,7 @@ void ad__import_gone(ad_session *s, ad_buffer *b) {
     ad_import *i = b->import;
     ad__quota_leave(b->home, AD_USE_IMPORT, i->size);
     if (s->worker->backend->asynchronous && !s->dropping) {
-        ad__lane_frees(s, b, NULL);
+        ad__stream_queue_frees(s, b, NULL);
         mark(s->worker, i, b->home);
     }
     b->import = NULL;
@@ -213,27 +213,27 @@ static bool is_named(const ad_gpu *gpu, const ad_string *id) {
     return gpu && strlen(gpu->info.id) == id->size && !memcmp(gpu->info.id, id->data, id->size);
 }
 
-/* A lane of the device with that id: the current one if it is of that. */
-static ad_lane *find_lane(ad_session *s, const ad_string *id, ad_fault *fault) {
-    ad_lane *lane = ad__lane_current(s, fault);
-    if (!lane || is_named(lane->gpu, id)) return lane;
+/* A stream queue of the device with that id: the current one if it is of that. */
+static ad_stream_queue *find_stream_queue(ad_session *s, const ad_string *id, ad_fault *fault) {
+    ad_stream_queue *queue = ad__stream_queue_current(s, fault);
+    if (!queue || is_named(queue->gpu, id)) return queue;
     for (int i = 0; i < s->worker->devices && i < AD_DEVICES; i++) {
         ad_fault other = {0};
-        if (is_named(ad__session_gpu(s, (uint64_t)i, &other), id)) return ad__lane_find(s, (uint64_t)i, fault);
+        if (is_named(ad__session_gpu(s, (uint64_t)i, &other), id)) return ad__stream_queue_find(s, (uint64_t)i, fault);
     }
     ad__fault(fault, AD_E_VALUE, "import: the server uses no device %.*s", (int)id->size, id->data);
     return NULL;
 }
 
 /* The allocation that it is a piece of, mapped by now. */
-static int find_allocation(ad_session *s, ad_lane *lane, const ad_message *m, const uint8_t *handle, int memory,
-                           ad_allocation **out, ad_fault *fault) {
+static int find_allocation(ad_session *s, ad_stream_queue *queue, const ad_message *m, const uint8_t *handle,
+                           int memory, ad_allocation **out, ad_fault *fault) {
     ad_allocation *a = find(s, m->u[3]);
-    int status = a ? 0 : open_allocation(s, lane, m, handle, memory, &a, fault);
+    int status = a ? 0 : open_allocation(s, queue, m, handle, memory, &a, fault);
     if (status) return status;
     a->users++;
     *out = a;
-    if (a->gpu == lane->gpu && m->u[5] <= a->map.size && m->u[6] <= a->map.size - m->u[5]) return 0;
+    if (a->gpu == queue->gpu && m->u[5] <= a->map.size && m->u[6] <= a->map.size - m->u[5]) return 0;
     leave_allocation(s->worker, a);
     return ad__fault(fault, AD_E_EXTENT,
                      "import: allocation %" PRIu64 " has not so many bytes, or is of another device", m->u[3]);
@@ -249,18 +249,18 @@ static void link_import(ad_worker *w, ad_import *i) {
     all->imported += i->size;
 }
 
-static int make(ad_session *s, ad_lane *lane, ad_import *i, const ad_message *m, ad_fault *fault) {
+static int make(ad_session *s, ad_stream_queue *queue, ad_import *i, const ad_message *m, ad_fault *fault) {
     ad_buffer *b;
-    int status = ad__quota_adopt(s, lane, AD_USE_IMPORT, i->size, fault);
+    int status = ad__quota_adopt(s, queue, AD_USE_IMPORT, i->size, fault);
     if (status) return status;
     if ((status = ad__buffers_add(&s->buffers, m->u[1], &b, fault))) {
-        ad__quota_leave(lane, AD_USE_IMPORT, i->size);
+        ad__quota_leave(queue, AD_USE_IMPORT, i->size);
         return status;
     }
     b->import = i;
     b->address = (char *)i->of->map.base + i->offset;
     b->size = i->size;
-    b->home = lane;
+    b->home = queue;
     b->readonly = m->u[2] & AD_IMPORT_READONLY;
     s->buffer_bytes += b->size;
     ad__survival_touch(s, b);
@@ -268,16 +268,16 @@ static int make(ad_session *s, ad_lane *lane, ad_import *i, const ad_message *m,
 }
 
 /* fd is taken over, also on failure. */
-static int take_in(ad_session *s, const ad_message *m, int fd, ad_lane **lane, ad_fault *fault) {
+static int take_in(ad_session *s, const ad_message *m, int fd, ad_stream_queue **queue, ad_fault *fault) {
     uint8_t message[AD_IMPORT_MESSAGE];
     int memory = -1, received = receive(fd, m->u[2] & AD_IMPORT_HANDLE, message, &memory, fault),
         status = check(s, m, fault);
     ad_import *i = NULL;
     _Static_assert(AD_SLAB_HANDLE == AD_IMPORT_MESSAGE, "a handle is the message");
     if (!status) status = received;
-    if (!status && !(*lane = find_lane(s, &m->s[0], fault))) status = fault->code;
+    if (!status && !(*queue = find_stream_queue(s, &m->s[0], fault))) status = fault->code;
     if (!status && !(i = ad__os.calloc(1, sizeof *i))) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    if (!status) status = find_allocation(s, *lane, m, message, memory, &i->of, fault);
+    if (!status) status = find_allocation(s, *queue, m, message, memory, &i->of, fault);
     if (memory >= 0) close(memory);
     if (status) {
         free(i);
@@ -289,7 +289,7 @@ static int take_in(ad_session *s, const ad_message *m, int fd, ad_lane **lane, a
     i->size = m->u[6];
     link_import(s->worker, i);
     if (i->of->plain) status = ad__lease_watch(s->worker, &i->lease, fault);
-    if (!status) status = make(s, *lane, i, m, fault);
+    if (!status) status = make(s, *queue, i, m, fault);
     if (status) let_go(s->worker, i);
     return status;
 }
@@ -306,14 +306,14 @@ static void leave_lost(ad_session *s, uint64_t id) {
 
 void ad__import(ad_session *s, const ad_message *m) {
     ad_fault fault = {0};
-    ad_lane *lane = NULL;
+    ad_stream_queue *queue = NULL;
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number), status;
     if (fd < 0) {
         status = ad__fault(&fault, AD_E_VALUE, "import: no descriptor came with it, for which it takes a Unix socket");
     } else {
         ad__survival_passed(s, number);
-        status = take_in(s, m, fd, &lane, &fault);
+        status = take_in(s, m, fd, &queue, &fault);
     }
     if (status && s->survival.silent) leave_lost(s, m->u[1]);
     if (status) {
@@ -321,5 +321,5 @@ void ad__import(ad_session *s, const ad_message *m) {
         return;
     }
     ad__log(AD_LOG_DEBUG, "import begins", "session=%lu principal=%s bytes=%lu", s->id, s->principal, m->u[6]);
-    ad__reply_ints(s, m->u[0], 1, (int64_t[]){lane->gpu->index});
+    ad__reply_ints(s, m->u[0], 1, (int64_t[]){queue->gpu->index});
 }

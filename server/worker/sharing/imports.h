@@ -4,7 +4,7 @@
  * and sends one end of a socket pair: the lease (leases.h), with the roles turned. The client keeps the memory until
  * the server has closed its end, which it does when the buffer has gone and its home stream has passed. An allocation
  * is mapped once for a session, however many buffers are pieces of it. As these may overlap, what uses them is ordered
- * between lanes as if they were one, and an operation finds out which of its operands meet.
+ * between stream queues as if they were one, and an operation finds out which of its operands meet.
  *
  * Such a buffer has no block: it is never moved, nor used again, and what others get of it is a copy (sharing.h).
  *
@@ -27,7 +27,7 @@ void ad__import(ad_session *s, const ad_message *m);
 void ad__import_gone(ad_session *s, ad_buffer *b);
 /* AD_E_VALUE: it is memory that the client does not want to be written. */
 int ad__import_check_write(const ad_buffer *b, ad_fault *fault);
-/* What stands for it, and all that may overlap it, where lanes wait for each other. */
+/* What stands for it, and all that may overlap it, where stream queues wait for each other. */
 ad_buffer *ad__import_order(const ad_buffer *b);
 /* How far b begins behind a, if both are of one allocation; else false. */
 bool ad__imports_meet(const ad_buffer *a, const ad_buffer *b, int64_t *distance);

@@ -300,10 +300,10 @@ static void describe(ad_bytes *out, const ad_name *n) {
 
 static int store(ad_session *s, uint64_t id, const ad_bytes *text, ad_fault *fault) {
     ad_buffer *b;
-    ad_lane *lane = ad__lane_current(s, fault);
-    int status = lane ? ad__buffers_add(&s->buffers, id, &b, fault) : fault->code;
+    ad_stream_queue *queue = ad__stream_queue_current(s, fault);
+    int status = queue ? ad__buffers_add(&s->buffers, id, &b, fault) : fault->code;
     if (status) return status;
-    status = ad__buffer_take_memory(s, lane, b, text->size, false, fault);
+    status = ad__buffer_take_memory(s, queue, b, text->size, false, fault);
     if (!status && text->size) status = ad__store(s, "names", id, 0, text->data, text->size, false, fault);
     if (!status) return 0;
     ad__buffer_give_memory(s, b);

@@ -14,7 +14,7 @@
 
 #define LOOK 1000000 /* ns between two looks at the stream of an orphan, or of an import that leaves */
 
-static bool is_of(const ad_session *s, const ad_lane *lane) { return lane && lane->session == s; }
+static bool is_of(const ad_session *s, const ad_stream_queue *queue) { return queue && queue->session == s; }
 
 static bool behind(const ad_worker *w, const ad_shared *m) { return w->backend->asynchronous && m->home; }
 
@@ -49,7 +49,7 @@ static void unlink_buffer(ad_shared *m, ad_buffer *b) {
     b->shared = NULL;
 }
 
-/* While a session has one lane nobody keeps count of what that does. */
+/* While a session has one stream queue nobody keeps count of what that does. */
 static void begin_count(ad_buffer *b) {
     if (!b->home || b->writer) return;
     b->writer = b->home;
@@ -86,7 +86,7 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
     return m;
 }
 
-ad_shared *ad__shared_restore(ad_worker *w, ad_lane *home, const ad_block *block, uint64_t size) {
+ad_shared *ad__shared_restore(ad_worker *w, ad_stream_queue *home, const ad_block *block, uint64_t size) {
     ad_shared *m = ad__os.calloc(1, sizeof *m);
     if (!m) return NULL;
     *m = (ad_shared){.size = size, .address = block->address, .block = *block, .home = home, .version = 1};
@@ -98,7 +98,7 @@ ad_shared *ad__shared_restore(ad_worker *w, ad_lane *home, const ad_block *block
 
 int ad__shared_join(ad_session *s, ad_shared *m, uint64_t id, bool readonly, ad_fault *fault) {
     ad_buffer *b;
-    ad_lane *home = m->home ? ad__lane_find(s, (uint64_t)m->home->gpu->index, fault) : NULL;
+    ad_stream_queue *home = m->home ? ad__stream_queue_find(s, (uint64_t)m->home->gpu->index, fault) : NULL;
     if (m->home && !home) return fault->code;
     int status = ad__buffers_add(&s->buffers, id, &b, fault);
     if (status) return status;
@@ -123,25 +123,25 @@ static void watch(ad_worker *w, int64_t at) {
 
 void ad__sharing_due_soon(ad_worker *w) { watch(w, ad__os_now() + LOOK); }
 
-static void orphan_goes(ad_worker *w, ad_lane *lane) {
+static void orphan_goes(ad_worker *w, ad_stream_queue *queue) {
     const ad_backend *backend = w->backend;
     w->sharing->orphans--;
-    ad__stream_arena_trim(lane->stream_arena);
-    if (backend->asynchronous && !lane->fence && backend->event_open(lane->gpu->device, false, &lane->fence, NULL))
-        lane->fence = NULL;
-    if (lane->fence && !backend->event_record(lane->fence, lane->stream, NULL)) {
-        lane->next = w->sharing->going;
-        w->sharing->going = lane;
+    ad__stream_arena_trim(queue->stream_arena);
+    if (backend->asynchronous && !queue->fence && backend->event_open(queue->gpu->device, false, &queue->fence, NULL))
+        queue->fence = NULL;
+    if (queue->fence && !backend->event_record(queue->fence, queue->stream, NULL)) {
+        queue->next = w->sharing->going;
+        w->sharing->going = queue;
         ad__sharing_due_soon(w);
     } else {
-        backend->stream_wait(lane->stream, NULL);
-        ad__lane_close(backend, lane);
+        backend->stream_wait(queue->stream, NULL);
+        ad__stream_queue_close(backend, queue);
     }
 }
 
-void ad__sharing_orphan(ad_worker *w, ad_lane *lane) {
-    lane->session = NULL;
-    ad__stream_arena_trim(lane->stream_arena);
+void ad__sharing_orphan(ad_worker *w, ad_stream_queue *queue) {
+    queue->session = NULL;
+    ad__stream_arena_trim(queue->stream_arena);
     w->sharing->orphans++;
 }
 
@@ -153,13 +153,14 @@ static void forget(ad_worker *w, ad_shared *m) {
     free(m);
 }
 
-/* Only its own session's buffer holds it: it is that one's alone again. Its lane waits for those who have left, and the
- * session's others for that one. */
+/* Only its own session's buffer holds it: it is that one's alone again. Its stream queue waits for those who have left,
+ * and the session's others for that one. */
 static void dissolve(ad_worker *w, ad_shared *m) {
     ad_buffer *b = m->buffers;
     ad_session *s = b->holder;
     if (m->home && !is_of(s, m->home)) return;
-    if (behind(w, m) && b->writer && !s->dropping && ad__lane_after(w->backend, m->home, b->writer, NULL)) return;
+    if (behind(w, m) && b->writer && !s->dropping && ad__stream_queue_after(w->backend, m->home, b->writer, NULL))
+        return;
     ad__shared_pay(m, NULL);
     s->buffer_bytes += m->size;
     unlink_buffer(m, b);
@@ -175,7 +176,7 @@ static void dissolve(ad_worker *w, ad_shared *m) {
 }
 
 void ad__shared_release(ad_worker *w, ad_shared *m, const char *principal) {
-    ad_lane *home = m->home;
+    ad_stream_queue *home = m->home;
     ad__paying_release(w, m, principal);
     if (--m->holders == 1 && m->buffers) dissolve(w, m);
     else if (!m->holders) {
@@ -191,15 +192,15 @@ void ad__shared_release(ad_worker *w, ad_shared *m, const char *principal) {
 
 /* ---- order ---- */
 
-static int record(const ad_backend *backend, ad_shared *m, ad_lane *lane, ad_fault *fault) {
-    if (m->ready && m->ready_gpu != lane->gpu) {
+static int record(const ad_backend *backend, ad_shared *m, ad_stream_queue *queue, ad_fault *fault) {
+    if (m->ready && m->ready_gpu != queue->gpu) {
         backend->event_close(m->ready);
         m->ready = NULL;
     }
-    int status = m->ready ? 0 : backend->event_open(lane->gpu->device, false, &m->ready, fault);
+    int status = m->ready ? 0 : backend->event_open(queue->gpu->device, false, &m->ready, fault);
     if (status) return status;
-    m->ready_gpu = lane->gpu;
-    status = backend->event_record(m->ready, lane->stream, fault);
+    m->ready_gpu = queue->gpu;
+    status = backend->event_record(m->ready, queue->stream, fault);
     m->recorded = !status;
     if (!status) m->writer = NULL;
     return status;
@@ -213,38 +214,38 @@ static int point(ad_session *s, ad_buffer *b, ad_fault *fault) {
     return ad__session_status(s, status ? status : record(s->worker->backend, m, b->writer, fault), fault);
 }
 
-/* The lane waits for the last write, which another session may have made. */
-static int follow_writer(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+/* The stream queue waits for the last write, which another session may have made. */
+static int follow_writer(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     const ad_shared *m = b->shared;
     int status = 0;
     if (b->seen == m->version) return 0;
-    if (m->writer) status = is_of(s, m->writer) ? 0 : ad__lane_after(backend, lane, m->writer, fault);
-    else if (m->recorded) status = backend->stream_follow(lane->stream, m->ready, fault);
+    if (m->writer) status = is_of(s, m->writer) ? 0 : ad__stream_queue_after(backend, queue, m->writer, fault);
+    else if (m->recorded) status = backend->stream_follow(queue->stream, m->ready, fault);
     if (status) return status;
     b->seen = m->version;
-    if (b->writer && b->writer != lane) status = ad__lane_after(backend, lane, b->writer, fault);
-    b->writer = lane; /* the other lanes of the session wait for this one */
-    b->written = lane->sequence + 1;
+    if (b->writer && b->writer != queue) status = ad__stream_queue_after(backend, queue, b->writer, fault);
+    b->writer = queue; /* the other stream queues of the session wait for this one */
+    b->written = queue->sequence + 1;
     return status;
 }
 
-static int follow_users(const ad_backend *backend, ad_lane *lane, const ad_buffer *b, ad_fault *fault) {
+static int follow_users(const ad_backend *backend, ad_stream_queue *queue, const ad_buffer *b, ad_fault *fault) {
     ad_session *s = b->holder;
-    int status = b->writer ? ad__lane_after(backend, lane, b->writer, fault) : 0;
+    int status = b->writer ? ad__stream_queue_after(backend, queue, b->writer, fault) : 0;
     for (uint64_t left = b->readers; left && !status; left &= left - 1)
-        status = ad__lane_after(backend, lane, s->lanes[__builtin_ctzll(left)], fault);
+        status = ad__stream_queue_after(backend, queue, s->stream_queues[__builtin_ctzll(left)], fault);
     return status;
 }
 
-/* The lane is about to write what others hold, or have held: it waits for them. */
-static int follow_all(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+/* The stream queue is about to write what others hold, or have held: it waits for them. */
+static int follow_all(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_shared *m = b->shared;
-    int status = ad__lane_after(backend, lane, m->home, fault); /* that waits for those who have left */
+    int status = ad__stream_queue_after(backend, queue, m->home, fault); /* that waits for those who have left */
     for (const ad_buffer *other = m->buffers; other && !status; other = other->next_holder)
-        if (other->holder != s) status = follow_users(backend, lane, other, fault);
-    m->writer = lane;
+        if (other->holder != s) status = follow_users(backend, queue, other, fault);
+    m->writer = queue;
     m->recorded = false;
     b->seen = ++m->version;
     return status;
@@ -254,12 +255,12 @@ int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_buffer own = {0};
     uint64_t size = b->size;
-    ad_lane *lane = b->home;
+    ad_stream_queue *queue = b->home;
     if (size) {
-        int status = ad__buffer_take_memory(s, lane, &own, size, false, fault);
-        if (!status && backend->asynchronous) status = ad__lane_uses(s, lane, b, false, fault);
-        if (!status) status = backend->move(lane->stream, own.address, b->address, size, fault);
-        if (!status) status = ad__session_enqueued(s, lane, fault);
+        int status = ad__buffer_take_memory(s, queue, &own, size, false, fault);
+        if (!status && backend->asynchronous) status = ad__stream_queue_uses(s, queue, b, false, fault);
+        if (!status) status = backend->move(queue->stream, own.address, b->address, size, fault);
+        if (!status) status = ad__session_enqueued(s, queue, fault);
         if (status) {
             ad__buffer_give_memory(s, &own);
             return ad__session_status(s, status, fault);
@@ -271,8 +272,8 @@ int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault) {
     b->address = own.address;
     b->block = own.block;
     b->size = size;
-    b->home = b->writer = lane;
-    b->written = lane->sequence;
+    b->home = b->writer = queue;
+    b->written = queue->sequence;
     b->readers = 0;
     return 0;
 }
@@ -280,14 +281,14 @@ int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault) {
 /* A copy that nobody has yet. Where it is written down that it is there, it must be. */
 static int copy_apart(ad_session *s, ad_buffer *b, ad_block *block, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
-    ad_lane *lane = b->home;
-    int status = ad__quota_take(s, lane, b->size, block, fault);
+    ad_stream_queue *queue = b->home;
+    int status = ad__quota_take(s, queue, b->size, block, fault);
     if (status) return status;
-    if (backend->asynchronous) status = ad__lane_uses(s, lane, b, false, fault);
-    if (!status) status = backend->move(lane->stream, block->address, b->address, b->size, fault);
-    if (!status) status = ad__session_enqueued(s, lane, fault);
-    if (!status && s->survival.late) status = backend->stream_wait(lane->stream, fault);
-    if (status) ad__memory_give(lane->stream_arena, block);
+    if (backend->asynchronous) status = ad__stream_queue_uses(s, queue, b, false, fault);
+    if (!status) status = backend->move(queue->stream, block->address, b->address, b->size, fault);
+    if (!status) status = ad__session_enqueued(s, queue, fault);
+    if (!status && s->survival.late) status = backend->stream_wait(queue->stream, fault);
+    if (status) ad__memory_give(queue->stream_arena, block);
     return ad__session_status(s, status, fault);
 }
 
@@ -319,29 +320,30 @@ ad_shared *ad__shared_give(ad_session *s, ad_buffer *b, ad_fault *fault) {
     return NULL;
 }
 
-int ad__shared_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fault *fault) {
+int ad__shared_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
     if (writes && b->readonly)
         return ad__fault(fault, AD_E_VALUE, "buffer %" PRIu64 " is read-only: it was published by somebody", b->id);
     if (writes && !b->shared->common && b->shared->holders > 1) return ad__shared_detach(s, b, fault);
     if (!behind(s->worker, b->shared)) return 0;
-    int status = follow_writer(s, lane, b, fault);
-    if (!status && writes) status = follow_all(s, lane, b, fault);
+    int status = follow_writer(s, queue, b, fault);
+    if (!status && writes) status = follow_all(s, queue, b, fault);
     return ad__session_status(s, status, fault);
 }
 
 /* Also when its session ends the home is not idle before. */
-void ad__shared_home_waits(const ad_backend *backend, ad_lane *home, ad_lane *lane) {
-    if (ad__lane_after(backend, home, lane, NULL)) backend->stream_wait(lane->stream, NULL);
+void ad__shared_home_waits(const ad_backend *backend, ad_stream_queue *home, ad_stream_queue *queue) {
+    if (ad__stream_queue_after(backend, home, queue, NULL)) backend->stream_wait(queue->stream, NULL);
     else if (home->session) ad__session_enqueued(home->session, home, NULL);
 }
 
-/* Memory is given back in the order of its own stream, so that one waits for the session's lanes that have used it. */
+/* Memory is given back in the order of its own stream, so that one waits for the session's stream queues that have used
+ * it. */
 static void leave_in_order(ad_session *s, ad_shared *m, ad_buffer *b) {
     const ad_backend *backend = s->worker->backend;
     uint64_t used = b->readers | (is_of(s, b->writer) ? 1ull << b->writer->slot : 0);
     for (; used; used &= used - 1) {
-        ad_lane *lane = s->lanes[__builtin_ctzll(used)];
-        if (lane != m->home && !ad__lane_idle(lane)) ad__shared_home_waits(backend, m->home, lane);
+        ad_stream_queue *queue = s->stream_queues[__builtin_ctzll(used)];
+        if (queue != m->home && !ad__stream_queue_idle(queue)) ad__shared_home_waits(backend, m->home, queue);
     }
     if (is_of(s, m->writer) && record(backend, m, m->writer, NULL)) backend->stream_wait(m->writer->stream, NULL);
 }
@@ -438,16 +440,16 @@ int ad__sharing_open(ad_worker *w) {
 
 /* Close orphans that the device has done with; false: some are left. */
 static bool close_orphans(ad_worker *w, bool wait) {
-    ad_lane **at = &w->sharing->going;
+    ad_stream_queue **at = &w->sharing->going;
     while (*at) {
-        ad_lane *lane = *at;
-        if (wait) w->backend->stream_wait(lane->stream, NULL);
-        if (!wait && w->backend->event_done(lane->fence, NULL) == 0) {
-            at = &lane->next;
+        ad_stream_queue *queue = *at;
+        if (wait) w->backend->stream_wait(queue->stream, NULL);
+        if (!wait && w->backend->event_done(queue->fence, NULL) == 0) {
+            at = &queue->next;
             continue;
         }
-        *at = lane->next;
-        ad__lane_close(w->backend, lane);
+        *at = queue->next;
+        ad__stream_queue_close(w->backend, queue);
     }
     return !w->sharing->going;
 }

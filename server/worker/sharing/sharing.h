@@ -1,11 +1,11 @@
 /* Memory that several sessions of a worker hold.
  *
  * A buffer becomes shared when its session makes a capability of it, publishes it or forks. Nothing is copied: its
- * block stays where it is, in the stream arena of the lane that it came from (which outlives its session while that is
- * so), and each holder has a buffer of its own that means it. The holders of a snapshot, which is the rule, never see
- * each other's writes: who writes while others hold it gets a copy first. What was published to be written is common:
- * whoever holds it writes into the same memory, and operations on it take effect one after another in the order in
- * which they came, from whatever session.
+ * block stays where it is, in the stream arena of the stream queue that it came from (which outlives its session while
+ * that is so), and each holder has a buffer of its own that means it. The holders of a snapshot, which is the rule,
+ * never see each other's writes: who writes while others hold it gets a copy first. What was published to be written is
+ * common: whoever holds it writes into the same memory, and operations on it take effect one after another in the order
+ * in which they came, from whatever session.
  *
  * Capabilities and names are holders, too. The memory goes back when the last holder has gone. Only whoever runs the
  * engine calls these, unless it says otherwise. */
@@ -25,13 +25,14 @@ struct ad_shared {
     uint64_t size;
     void *address;
     ad_block block;
-    ad_lane *home;     /* whose memory it is; NULL: it has none */
-    ad_session *payer; /* in whose bytes it is counted; NULL: that one is over, and no session has a buffer */
+    ad_stream_queue *home; /* whose memory it is; NULL: it has none */
+    ad_session *payer;     /* in whose bytes it is counted; NULL: that one is over, and no session has a buffer */
     ad_shared *paid_next, **paid_link; /* of those that it pays */
     ad_poison *poison;                 /* why there are no contents */
-    /* How far the last write is: on a lane of a session that holds it, or at an event, or complete (neither). */
+    /* How far the last write is: on a stream queue of a session that holds it, or at an event, or complete (neither).
+     */
     uint64_t version;
-    ad_lane *writer;
+    ad_stream_queue *writer;
     ad_event *ready;
     ad_gpu *ready_gpu;
     bool recorded;
@@ -61,7 +62,7 @@ typedef struct ad_sharing {
     ad_capability *capability[AD_CAPABILITY_BUCKETS];
     ad_name *names;
     uint64_t capabilities, published, count, bytes, orphans;
-    ad_lane *going;          /* orphans that nobody needs, until their streams have passed */
+    ad_stream_queue *going;  /* orphans that nobody needs, until their streams have passed */
     int64_t due;             /* when ad__sharing_sweep has something to do; INT64_MAX: never */
     uint64_t forked;         /* sessions begun by a fork */
     ad_session *births;      /* under the engine's lock: those that the I/O thread has to take over */
@@ -104,23 +105,23 @@ const char *ad__shared_owner(const ad_shared *shared);
 bool ad__shared_is_of(const ad_shared *shared, const char *principal);
 /* A new buffer of the session that means it. */
 int ad__shared_join(ad_session *s, ad_shared *shared, uint64_t id, bool readonly, ad_fault *fault);
-/* The lane is about to read or write a shared buffer. */
-int ad__shared_uses(ad_session *s, ad_lane *lane, ad_buffer *b, bool writes, ad_fault *fault);
+/* The stream queue is about to read or write a shared buffer. */
+int ad__shared_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault);
 /* The buffer gives up what it shares: it has no memory any more. */
 void ad__shared_leave(ad_session *s, ad_buffer *b);
-/* Its memory goes back in the order of its home's stream, after what that lane holds now. */
-void ad__shared_home_waits(const ad_backend *backend, ad_lane *home, ad_lane *lane);
+/* Its memory goes back in the order of its home's stream, after what that stream queue holds now. */
+void ad__shared_home_waits(const ad_backend *backend, ad_stream_queue *home, ad_stream_queue *queue);
 /* Memory of its own with the same contents instead. */
 int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault);
 /* Memory of another worker that no session has: the block is the result's. NULL: no memory. */
-ad_shared *ad__shared_restore(ad_worker *w, ad_lane *home, const ad_block *block, uint64_t size);
+ad_shared *ad__shared_restore(ad_worker *w, ad_stream_queue *home, const ad_block *block, uint64_t size);
 /* A holder of a principal comes and goes; buffers do that by join and leave. */
 void ad__shared_hold(ad_shared *shared, const char *principal);
 void ad__shared_release(ad_worker *w, ad_shared *shared, const char *principal);
 /* Of a descriptor that a client has passed. */
 bool ad__is_stream_socket(int fd);
-/* A lane of a session that is over has memory that others hold. */
-void ad__sharing_orphan(ad_worker *w, ad_lane *lane);
+/* A stream queue of a session that is over has memory that others hold. */
+void ad__sharing_orphan(ad_worker *w, ad_stream_queue *queue);
 /* The buffer that a request names, once nothing can turn out wrong about its contents. NULL with a fault, or *waiting.
  */
 ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool *waiting, ad_fault *fault);

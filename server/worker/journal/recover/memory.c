@@ -143,18 +143,20 @@ static int not_kept(ad_fault *fault) {
     return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory was not kept");
 }
 
-static int restore_block(ad_worker *w, const ad_journal_row *row, ad_lane *lane, ad_block *out, ad_fault *fault) {
+static int restore_block(ad_worker *w, const ad_journal_row *row, ad_stream_queue *queue, ad_block *out,
+                         ad_fault *fault) {
     ad_old_slab *o = find_slab(w->left, row->slab);
-    ad_slab *slab = o && !is_host(o) ? adopt(w, o, &lane->gpu->memory, fault) : NULL;
+    ad_slab *slab = o && !is_host(o) ? adopt(w, o, &queue->gpu->memory, fault) : NULL;
     if (!slab) return not_kept(fault);
-    if (row->size > row->block || ad__memory_restore(lane->stream_arena, slab, row->offset, row->block, out))
+    if (row->size > row->block || ad__memory_restore(queue->stream_arena, slab, row->offset, row->block, out))
         return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory is not where it was");
     if (row->open) ad__memory_expose(out);
     return 0;
 }
 
 /* 1: the buffer's memory was the host's, and it is so again; 0: it was not. */
-static int restore_moved(ad_worker *w, const ad_journal_row *row, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
+static int restore_moved(ad_worker *w, const ad_journal_row *row, ad_stream_queue *queue, ad_buffer *b,
+                         ad_fault *fault) {
     ad_old_slab *o = find_slab(w->left, row->slab);
     if (!o || !is_host(o)) return 0;
     if (!w->spill)
@@ -163,7 +165,7 @@ static int restore_moved(ad_worker *w, const ad_journal_row *row, ad_lane *lane,
                          "to be none any more (option host-memory)");
     ad_slab *slab = adopt(w, o, &w->spill->host, fault);
     if (!slab) return not_kept(fault);
-    return ad__spill_take_up(w, lane, b, slab, row) ? not_kept(fault) : 1;
+    return ad__spill_take_up(w, queue, b, slab, row) ? not_kept(fault) : 1;
 }
 
 /* ---- buffers ---- */
@@ -204,7 +206,7 @@ static void restore_value(ad_session *s, const ad_journal_row *row, const ad_jou
 }
 
 /* A buffer of its own. */
-static int restore_own(ad_session *s, const ad_journal_row *row, const ad_journal_state *state, ad_lane *lane,
+static int restore_own(ad_session *s, const ad_journal_row *row, const ad_journal_state *state, ad_stream_queue *queue,
                        ad_buffer **out, ad_fault *fault) {
     static _Alignas(64) char nothing[64];
     ad_buffer *b;
@@ -212,12 +214,12 @@ static int restore_own(ad_session *s, const ad_journal_row *row, const ad_journa
     int status = ad__buffers_add(&s->buffers, row->id, &b, fault);
     if (status) return status;
     b->address = nothing;
-    b->home = lane;
+    b->home = queue;
     b->readonly = row->readonly;
     *out = b;
     if (!row->slab) return 0;
-    status = restore_moved(s->worker, row, lane, b, &why);
-    if (!status && !(status = restore_block(s->worker, row, lane, &b->block, &why))) b->address = b->block.address;
+    status = restore_moved(s->worker, row, queue, b, &why);
+    if (!status && !(status = restore_block(s->worker, row, queue, &b->block, &why))) b->address = b->block.address;
     if (status < 0) {
         lost(s->worker, row, state, &why); /* then that is why */
         b->poison = ad__poison_new(&why, 0, "");
@@ -241,13 +243,13 @@ static struct ad_common *make_common(const ad_recovery *r, ad_journal_row *row) 
 int ad__recovery_buffer(ad_session *s, const ad_journal_row *written, const ad_journal_session *at,
                         const ad_journal_state *state, ad_fault *fault) {
     ad_journal_row row = settled(s->worker->left, written);
-    ad_lane *lane = ad__lane_find(s, row.device, fault);
+    ad_stream_queue *queue = ad__stream_queue_find(s, row.device, fault);
     struct ad_common *c = make_common(s->worker->left, &row);
     ad_buffer *b = NULL;
-    if (!lane) return fault->code;
+    if (!queue) return fault->code;
     ad_shared *shared = c && row.block ? c->shared : NULL;
-    int status =
-        shared ? ad__shared_join(s, shared, row.id, row.readonly, fault) : restore_own(s, &row, state, lane, &b, fault);
+    int status = shared ? ad__shared_join(s, shared, row.id, row.readonly, fault)
+                        : restore_own(s, &row, state, queue, &b, fault);
     if (status) return status;
     if (!b) b = ad__buffers_find(&s->buffers, row.id);
     if (c && !shared && b->block.slab) {
@@ -264,20 +266,20 @@ int ad__recovery_buffer(ad_session *s, const ad_journal_row *written, const ad_j
 /* Memory that no session has: of a stream that nobody uses. */
 static ad_shared *alone(ad_worker *w, const ad_journal_holder *h, ad_fault *fault) {
     ad_block block;
-    ad_lane *lane = ad__lane_alone(w, h->memory.device, h->who, fault);
-    if (!lane) return NULL;
-    if (restore_block(w, &h->memory, lane, &block, fault)) {
-        ad__lane_close(w->backend, lane);
+    ad_stream_queue *queue = ad__stream_queue_alone(w, h->memory.device, h->who, fault);
+    if (!queue) return NULL;
+    if (restore_block(w, &h->memory, queue, &block, fault)) {
+        ad__stream_queue_close(w->backend, queue);
         return NULL;
     }
-    ad_shared *m = ad__shared_restore(w, lane, &block, h->memory.size);
+    ad_shared *m = ad__shared_restore(w, queue, &block, h->memory.size);
     if (!m) {
-        ad__memory_give(lane->stream_arena, &block);
-        ad__lane_close(w->backend, lane);
+        ad__memory_give(queue->stream_arena, &block);
+        ad__stream_queue_close(w->backend, queue);
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
     }
-    ad__sharing_orphan(w, lane);
+    ad__sharing_orphan(w, queue);
     return m;
 }
 

@@ -186,7 +186,7 @@ static int restore_row(ad_session *s, const ad_journal_row *row, const ad_journa
     switch (row->kind) {
     case AD_JOURNAL_BUFFER: return ad__recovery_buffer(s, row, at, state, fault);
     case AD_JOURNAL_STREAM:
-        status = ad__lane_open(s, row->id, row->device, row->high, fault);
+        status = ad__stream_queue_open(s, row->id, row->device, row->high, fault);
         if (!status) ad__survival_note(s, AD_JOURNAL_STREAM, row->id);
         return status;
     case AD_JOURNAL_EVENT: return ad__event_restore(s, row->id, row->device, row->timed, fault);
@@ -236,7 +236,8 @@ static int restore_state(ad_session *s, const ad_journal_session *at, const ad_j
     for (int pass = 0; pass < 2 && !status; pass++) /* streams first */
         for (uint64_t i = 0; i < t->capacity && !status; i++)
             if ((t->row[i].kind == AD_JOURNAL_STREAM) == !pass) status = restore_row(s, &t->row[i], at, state, fault);
-    if (!status && state->stream && !(s->lane = ad__lane_find(s, state->stream - 1, fault))) status = fault->code;
+    if (!status && state->stream && !(s->stream_queue = ad__stream_queue_find(s, state->stream - 1, fault)))
+        status = fault->code;
     if (status) return status;
     s->pending = ad__recovery_poison(s->worker->left, state->pending);
     restore_descriptors(s, state, at->received);

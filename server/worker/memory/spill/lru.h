@@ -22,7 +22,7 @@ typedef struct ad_spill_list {
 struct ad_spill_owner {
     ad_spill_owner *next;
     ad_spill_list *list;
-    unsigned users; /* lanes */
+    unsigned users; /* stream queues */
     struct ad_buffer *coldest, *warmest;
     uint64_t bytes;
     const ad_account *account;

@@ -124,7 +124,7 @@ static ad_moved *take_spare(ad_spill *all) {
 }
 
 /* A block of host memory, and the event to go with it; NULL: there is none. */
-static ad_moved *take_host(ad_worker *w, ad_lane *lane, uint64_t size) {
+static ad_moved *take_host(ad_worker *w, ad_stream_queue *queue, uint64_t size) {
     ad_spill *all = w->spill;
     reap(w);
     ad_moved *m = take_spare(all);
@@ -134,20 +134,20 @@ static ad_moved *take_host(ad_worker *w, ad_lane *lane, uint64_t size) {
         await(w, true);
         status = ad__memory_take(all->stream_arena, size, &m->block, NULL);
     }
-    if (!status && !open_event(w, m, lane->gpu)) return m;
+    if (!status && !open_event(w, m, queue->gpu)) return m;
     release(all, m);
     return NULL;
 }
 
 /* What the stream has been asked for ends the copy. */
-static void end_copy(ad_worker *w, ad_session *s, ad_lane *lane, ad_moved *m) {
+static void end_copy(ad_worker *w, ad_session *s, ad_stream_queue *queue, ad_moved *m) {
     ad_fault fault = {0};
     const int64_t ns = (int64_t)(m->block.size / NS_FOR_BYTES);
-    ad__lane_expect(lane, ns, ns);
-    ad__session_enqueued(s, lane, &fault);
-    m->stream = lane->stream;
-    if (m->event && w->backend->event_record(m->event, lane->stream, &fault))
-        w->backend->stream_wait(lane->stream, NULL);
+    ad__stream_queue_expect(queue, ns, ns);
+    ad__session_enqueued(s, queue, &fault);
+    m->stream = queue->stream;
+    if (m->event && w->backend->event_record(m->event, queue->stream, &fault))
+        w->backend->stream_wait(queue->stream, NULL);
 }
 
 /* ---- out and in ---- */
@@ -176,21 +176,21 @@ static void leave_device(ad_worker *w, ad_buffer *b, ad_moved *m) {
 static int move_out(ad_worker *w, ad_buffer *b) {
     ad_spill *all = w->spill;
     ad_fault fault = {0};
-    ad_lane *lane = b->home;
-    ad_session *s = lane->session;
-    ad_moved *m = take_host(w, lane, b->size);
+    ad_stream_queue *queue = b->home;
+    ad_session *s = queue->session;
+    ad_moved *m = take_host(w, queue, b->size);
     if (!m) return AD_E_MEMORY;
-    int status = ad__lane_frees(s, b, &fault);
-    if (!status) status = w->backend->download(lane->stream, m->block.address, b->address, b->size, &fault);
+    int status = ad__stream_queue_frees(s, b, &fault);
+    if (!status) status = w->backend->download(queue->stream, m->block.address, b->address, b->size, &fault);
     if (status) {
         release(all, m);
         return ad__session_status(s, status, &fault);
     }
-    end_copy(w, s, lane, m);
+    end_copy(w, s, queue, m);
     ad__spill_remove(b);
     note_place(s, b, m, &m->block);
     leave_device(w, b, m);
-    ad__account_charge(ad__stream_arena_account(lane->stream_arena), AD_USE_MOVED, b->size);
+    ad__account_charge(ad__stream_arena_account(queue->stream_arena), AD_USE_MOVED, b->size);
     b->moved = m;
     b->is_moved = true;
     s->moved_bytes += b->size;
@@ -210,47 +210,47 @@ static void no_longer_moved(ad_worker *w, ad_buffer *b) {
     ad__spill_settle(w);
 }
 
-static int copy_in(ad_worker *w, ad_lane *lane, const ad_buffer *b, void *to, ad_fault *fault) {
+static int copy_in(ad_worker *w, ad_stream_queue *queue, const ad_buffer *b, void *to, ad_fault *fault) {
     ad_moved *m = b->moved;
-    int status = m->event && lane != b->home ? w->backend->stream_follow(lane->stream, m->event, fault) : 0;
-    return status ? status : w->backend->upload_pinned(lane->stream, to, m->block.address, b->size, fault);
+    int status = m->event && queue != b->home ? w->backend->stream_follow(queue->stream, m->event, fault) : 0;
+    return status ? status : w->backend->upload_pinned(queue->stream, to, m->block.address, b->size, fault);
 }
 
 /* Room for it where it was. What it takes the place of needs host memory before it has left its own there, so for that
  * moment there may be more than the limit: else nothing could be exchanged once that is reached. */
-static int take_device(ad_session *s, ad_lane *lane, uint64_t size, ad_block *out, ad_fault *fault) {
+static int take_device(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
     ad_memory *host = &s->worker->spill->host;
     const uint64_t limit = s->worker->spill->limit, more = 2 * size + host->slab_size;
     host->limit = limit > UINT64_MAX - more ? UINT64_MAX : limit + more;
-    int status = ad__quota_return(s, lane, size, out, fault);
+    int status = ad__quota_return(s, queue, size, out, fault);
     host->limit = limit;
     return status;
 }
 
-/* On the device that it was on, by way of the lane that uses it if that is one of that device. */
-static int bring(ad_session *s, ad_lane *lane, ad_buffer *b, bool contents, ad_fault *fault) {
+/* On the device that it was on, by way of the stream queue that uses it if that is one of that device. */
+static int bring(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool contents, ad_fault *fault) {
     ad_worker *w = s->worker;
     ad_moved *m = b->moved;
     ad_block block;
     ad_account *home = ad__stream_arena_account(b->home->stream_arena);
-    if (lane->gpu != b->home->gpu) lane = b->home;
+    if (queue->gpu != b->home->gpu) queue = b->home;
     ad__account_return(home, AD_USE_MOVED, b->size);
-    int status = take_device(s, lane, b->size, &block, fault);
+    int status = take_device(s, queue, b->size, &block, fault);
     if (status) goto stay;
-    if (contents && (status = copy_in(w, lane, b, block.address, fault))) goto give_block;
-    if (contents) end_copy(w, s, lane, m);
+    if (contents && (status = copy_in(w, queue, b, block.address, fault))) goto give_block;
+    if (contents) end_copy(w, s, queue, m);
     if (contents) w->spill->moved_in += b->size;
     note_place(s, b, m, &block);
     no_longer_moved(w, b);
     b->block = block;
     b->address = block.address;
-    b->home = b->writer = lane;
-    b->written = lane->sequence;
+    b->home = b->writer = queue;
+    b->written = queue->sequence;
     b->readers = 0;
     return 0;
 
 give_block:
-    ad__memory_give(lane->stream_arena, &block);
+    ad__memory_give(queue->stream_arena, &block);
 stay:
     ad__account_charge(home, AD_USE_MOVED, b->size);
     return ad__session_status(s, status, fault);
@@ -273,13 +273,14 @@ void ad__spill_forget(ad_worker *w, ad_buffer *b) {
     no_longer_moved(w, b);
 }
 
-bool ad__spill_copy(ad_worker *w, ad_lane *lane, const ad_stream_arena *home, const ad_block *from, ad_block *to) {
+bool ad__spill_copy(ad_worker *w, ad_stream_queue *queue, const ad_stream_arena *home, const ad_block *from,
+                    ad_block *to) {
     ad_spill *all = w->spill;
-    if (!all || !ad__stream_arena_is_of(home, &lane->gpu->memory)) return false;
-    ad_moved *m = take_host(w, lane, from->size);
+    if (!all || !ad__stream_arena_is_of(home, &queue->gpu->memory)) return false;
+    ad_moved *m = take_host(w, queue, from->size);
     if (!m) return false;
-    int status = w->backend->download(lane->stream, m->block.address, from->address, from->size, NULL);
-    if (!status) status = w->backend->stream_wait(lane->stream, NULL);
+    int status = w->backend->download(queue->stream, m->block.address, from->address, from->size, NULL);
+    if (!status) status = w->backend->stream_wait(queue->stream, NULL);
     if (!status) {
         *to = m->block;
         m->block.slab = NULL;
@@ -289,22 +290,22 @@ bool ad__spill_copy(ad_worker *w, ad_lane *lane, const ad_stream_arena *home, co
     return !status;
 }
 
-int ad__spill_take_up(ad_worker *w, ad_lane *lane, ad_buffer *b, ad_slab *slab, const ad_journal_row *row) {
+int ad__spill_take_up(ad_worker *w, ad_stream_queue *queue, ad_buffer *b, ad_slab *slab, const ad_journal_row *row) {
     ad_spill *all = w->spill;
     ad_moved *m = take_spare(all);
     if (!m) return AD_E_MEMORY;
     int status = row->size > row->block ? AD_E_EXTENT : 0;
     if (!status) status = ad__memory_restore(all->stream_arena, slab, row->offset, row->block, &m->block);
-    if (!status) status = open_event(w, m, lane->gpu);
+    if (!status) status = open_event(w, m, queue->gpu);
     if (status) {
         release(all, m);
         return status;
     }
-    ad__account_charge(ad__stream_arena_account(lane->stream_arena), AD_USE_MOVED, row->size);
+    ad__account_charge(ad__stream_arena_account(queue->stream_arena), AD_USE_MOVED, row->size);
     b->moved = m;
     b->is_moved = true;
     b->address = NULL;
-    lane->session->moved_bytes += row->size;
+    queue->session->moved_bytes += row->size;
     all->bytes += row->size;
     return 0;
 }
@@ -320,7 +321,7 @@ static void touch(const ad_spill *all, ad_buffer *b) {
     ad__spill_add(b->home->owner, b);
 }
 
-int ad__spill_begin(ad_session *s, ad_lane *lane, ad_buffer *const *buffer, int n, ad_fault *fault) {
+int ad__spill_begin(ad_session *s, ad_stream_queue *queue, ad_buffer *const *buffer, int n, ad_fault *fault) {
     const ad_spill *all = s->worker->spill;
     int status = 0;
     if (!all) return 0;
@@ -330,7 +331,7 @@ int ad__spill_begin(ad_session *s, ad_lane *lane, ad_buffer *const *buffer, int 
         ad__spill_remove(buffer[i]);
     }
     for (int i = 0; i < n && !status; i++)
-        if (buffer[i] && buffer[i]->is_moved) status = bring(s, lane, buffer[i], true, fault);
+        if (buffer[i] && buffer[i]->is_moved) status = bring(s, queue, buffer[i], true, fault);
     return status;
 }
 
@@ -347,8 +348,8 @@ const char *ad__spill_bytes_of(const ad_buffer *b) { return b->moved->block.addr
 
 const ad_block *ad__spill_block_of(const ad_buffer *b) { return &b->moved->block; }
 
-int ad__spill_renew(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault) {
-    return b->is_moved ? bring(s, lane, b, false, fault) : 0;
+int ad__spill_renew(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
+    return b->is_moved ? bring(s, queue, b, false, fault) : 0;
 }
 
 /* ---- what another worker has left ---- */
@@ -409,8 +410,8 @@ void ad__spill_recovered(ad_worker *w) {
 
 /* ---- making room ---- */
 
-static ad_buffer *coldest(const ad_lane *lane) {
-    return ad__spill_coldest(&lane->gpu->spill, lane->gpu->memory.limit, lane->owner);
+static ad_buffer *coldest(const ad_stream_queue *queue) {
+    return ad__spill_coldest(&queue->gpu->spill, queue->gpu->memory.limit, queue->owner);
 }
 
 static void list_small(void *user, ad_buffer *b) {
@@ -427,34 +428,34 @@ static void list_all(ad_worker *w, ad_gpu *gpu) {
 }
 
 /* What there would be if all that is listed were gone. */
-static uint64_t room(const ad_lane *lane) {
-    const ad_memory *m = &lane->gpu->memory;
-    return m->limit - m->used + lane->gpu->spill.bytes;
+static uint64_t room(const ad_stream_queue *queue) {
+    const ad_memory *m = &queue->gpu->memory;
+    return m->limit - m->used + queue->gpu->spill.bytes;
 }
 
 /* All that can be moved is enough, so far as that can be known. */
-static bool would_help(ad_worker *w, const ad_lane *lane, uint64_t size) {
-    const ad_account *a = ad__stream_arena_account(lane->stream_arena);
-    if (size > ad__account_most(a, lane->gpu->memory.limit) || ad__account_check(a, size, NULL)) return false;
-    if (room(lane) < size) list_all(w, lane->gpu);
-    return room(lane) >= size;
+static bool would_help(ad_worker *w, const ad_stream_queue *queue, uint64_t size) {
+    const ad_account *a = ad__stream_arena_account(queue->stream_arena);
+    if (size > ad__account_most(a, queue->gpu->memory.limit) || ad__account_check(a, size, NULL)) return false;
+    if (room(queue) < size) list_all(w, queue->gpu);
+    return room(queue) >= size;
 }
 
 /* When all that is large has gone and still no slab has fallen free, a few small buffers may keep each of them. */
-static ad_buffer *next_one(ad_worker *w, const ad_lane *lane) {
-    if (!coldest(lane)) list_all(w, lane->gpu);
-    return coldest(lane);
+static ad_buffer *next_one(ad_worker *w, const ad_stream_queue *queue) {
+    if (!coldest(queue)) list_all(w, queue->gpu);
+    return coldest(queue);
 }
 
-bool ad__spill_make_room(ad_worker *w, ad_lane *lane, uint64_t size) {
-    uint64_t moved = 0, most = lane->gpu->memory.limit / 16;
+bool ad__spill_make_room(ad_worker *w, ad_stream_queue *queue, uint64_t size) {
+    uint64_t moved = 0, most = queue->gpu->memory.limit / 16;
     if (!w->spill) return false;
     if (is_awaited(w->spill) && await(w, false)) return true;
-    if (!would_help(w, lane, size)) return false;
+    if (!would_help(w, queue, size)) return false;
     if (size < PIECE) size = PIECE;
     if (size > most) size = most;
     do {
-        ad_buffer *b = next_one(w, lane);
+        ad_buffer *b = next_one(w, queue);
         if (!b || move_out(w, b)) break;
         moved += b->size;
     } while (moved < size);
@@ -462,23 +463,23 @@ bool ad__spill_make_room(ad_worker *w, ad_lane *lane, uint64_t size) {
     return moved;
 }
 
-void ad__spill_stir(ad_worker *w, ad_lane *lane) {
+void ad__spill_stir(ad_worker *w, ad_stream_queue *queue) {
     if (!w->spill || !w->spill->every || ++w->spill->takes % w->spill->every) return;
-    ad_buffer *b = coldest(lane);
+    ad_buffer *b = coldest(queue);
     if (b) move_out(w, b);
 }
 
 /* ---- the whole ---- */
 
-int ad__spill_lane(ad_worker *w, ad_lane *lane) {
+int ad__spill_stream_queue(ad_worker *w, ad_stream_queue *queue) {
     if (!w->spill) return 0;
-    lane->owner = ad__spill_owner_open(&lane->gpu->spill, ad__stream_arena_account(lane->stream_arena));
-    return lane->owner ? 0 : AD_E_MEMORY;
+    queue->owner = ad__spill_owner_open(&queue->gpu->spill, ad__stream_arena_account(queue->stream_arena));
+    return queue->owner ? 0 : AD_E_MEMORY;
 }
 
 int ad__spill_arrive(ad_session *s, ad_fault *fault) {
     if (!s->worker->spill || !ad__survives_late(s)) return 0;
-    int status = ad__lanes_wait(s, fault);
+    int status = ad__stream_queues_wait(s, fault);
     reap(s->worker);
     return status;
 }

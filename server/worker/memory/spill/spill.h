@@ -41,39 +41,41 @@ typedef struct ad_spill {
 /* Sets w->spill, or leaves it NULL where nothing is to be moved. AD_E_MEMORY. */
 int ad__spill_open(ad_worker *w, ad_fault *fault);
 void ad__spill_close(ad_worker *w);
-/* A lane is opened: for buffers that will lie in its memory. AD_E_MEMORY. */
-int ad__spill_lane(ad_worker *w, ad_lane *lane);
+/* A stream queue is opened: for buffers that will lie in its memory. AD_E_MEMORY. */
+int ad__spill_stream_queue(ad_worker *w, ad_stream_queue *queue);
 
-/* These buffers (NULL: none) are about to be used on the lane: they come back if they were moved, and stay. Also after
- * a failure ad__spill_end is called. */
-int ad__spill_begin(ad_session *s, ad_lane *lane, ad_buffer *const *buffer, int n, ad_fault *fault);
+/* These buffers (NULL: none) are about to be used on the stream queue: they come back if they were moved, and stay.
+ * Also after a failure ad__spill_end is called. */
+int ad__spill_begin(ad_session *s, ad_stream_queue *queue, ad_buffer *const *buffer, int n, ad_fault *fault);
 /* They have been used, or been made. */
 void ad__spill_end(ad_session *s, ad_buffer *const *buffer, int n);
 /* The buffer is about to be written as a whole: it need not come back as it was. */
-int ad__spill_renew(ad_session *s, ad_lane *lane, ad_buffer *b, ad_fault *fault);
+int ad__spill_renew(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault);
 /* The buffer gives up its memory, wherever that is. */
 void ad__spill_forget(ad_worker *w, ad_buffer *b);
-/* Where the bytes of a moved buffer are once its home lane is idle, until it is used otherwise. */
+/* Where the bytes of a moved buffer are once its home stream queue is idle, until it is used otherwise. */
 const char *ad__spill_bytes_of(const ad_buffer *b);
 /* The memory that has them. */
 const ad_block *ad__spill_block_of(const ad_buffer *b);
 
-/* A request for so many bytes of the lane's device has failed: move something out. False: there is nothing that would
- * help, or no room for it. */
-bool ad__spill_make_room(ad_worker *w, ad_lane *lane, uint64_t size);
+/* A request for so many bytes of the stream queue's device has failed: move something out. False: there is nothing that
+ * would help, or no room for it. */
+bool ad__spill_make_room(ad_worker *w, ad_stream_queue *queue, uint64_t size);
 /* For tests: ARRAYD_SPILL_EVERY. */
-void ad__spill_stir(ad_worker *w, ad_lane *lane);
+void ad__spill_stir(ad_worker *w, ad_stream_queue *queue);
 /* What the session has brought back is complete, and another worker would find it there. */
 int ad__spill_arrive(ad_session *s, ad_fault *fault);
 /* Look which copies are complete by now. */
 void ad__spill_look(ad_worker *w);
-/* A copy in host memory of a block of this lane's device that nothing changes any more; false: there is none. */
-bool ad__spill_copy(ad_worker *w, ad_lane *lane, const ad_stream_arena *home, const ad_block *from, ad_block *to);
+/* A copy in host memory of a block of this stream queue's device that nothing changes any more; false: there is none.
+ */
+bool ad__spill_copy(ad_worker *w, ad_stream_queue *queue, const ad_stream_arena *home, const ad_block *from,
+                    ad_block *to);
 /* The session ends, and its streams are idle: nothing of it is under way any more. */
 void ad__spill_over(ad_session *s);
-/* The bytes of a buffer of this lane are where another worker has left them, in a slab of host memory. AD_E_MEMORY,
- * AD_E_EXTENT. */
-int ad__spill_take_up(ad_worker *w, ad_lane *lane, ad_buffer *b, ad_slab *slab, const ad_journal_row *row);
+/* The bytes of a buffer of this stream queue are where another worker has left them, in a slab of host memory.
+ * AD_E_MEMORY, AD_E_EXTENT. */
+int ad__spill_take_up(ad_worker *w, ad_stream_queue *queue, ad_buffer *b, ad_slab *slab, const ad_journal_row *row);
 /* All that was left is taken up: what is free in between can be used. */
 void ad__spill_recovered(ad_worker *w);
 /* Map a slab that another worker has made. */
