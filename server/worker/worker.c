@@ -61,7 +61,7 @@ void ad__worker_lost(ad_worker *w, const char *why) {
     pthread_mutex_lock(&w->sessions_lock);
     if (w->journal) memcpy(ad__journal_head(w->journal)->why, note.text, sizeof note.text);
     for (ad_session *s = w->sessions; s; s = s->next)
-        if (!ad__survives(s)) ad__session_say_bye(s, AD_E_DEVICE_LOST, why);
+        if (!ad__session_is_recoverable(s)) ad__session_say_bye(s, AD_E_DEVICE_LOST, why);
     ad__worker_tell(w, &note, -1);
     _exit(3);
 }

@@ -52,9 +52,9 @@ bool ad__beside_has_room(ad_session *s, int64_t ns) {
 
 bool ad__beside_begin(ad_session *s, int64_t ns) {
     ad_engine *e = &s->worker->engine;
-    if (s->survival.careful)
+    if (s->checkpoint.careful)
         atomic_store(&s->beside_since, ad__os_now()); /* it keeps the engine, and can be cancelled */
-    if (ns < AD_BESIDE_NS || s->worker->backend->asynchronous || s->survival.careful) return false;
+    if (ns < AD_BESIDE_NS || s->worker->backend->asynchronous || s->checkpoint.careful) return false;
     pthread_mutex_lock(&e->lock);
     const bool begins = e->in_thread && may_begin(s);
     if (begins) {

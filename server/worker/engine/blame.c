@@ -20,7 +20,7 @@ bool ad__blame_suffices(const ad_blame *b) { return b->crashes >= CRASHES || b->
 static bool is_suspect(const ad_blame *b) { return b->crashes + 1 >= CRASHES || b->crashes + b->kills + 1 >= DEATHS; }
 
 static uint64_t place_of_state(const ad_journal_session *at) {
-    const ad_journal_state *state = &at->state[at->current % AD_JOURNAL_STATES];
+    const ad_journal_checkpoint *state = &at->checkpoint[at->current % AD_JOURNAL_CHECKPOINTS];
     return state->frame + AD_FRAME_HEADER + state->used;
 }
 
@@ -60,11 +60,11 @@ void ad__blame_watch(void) {
 
 /* ---- executing ---- */
 
-static void store(ad_session *s, uint64_t at_hand) { ad__journal_store(&s->survival.at->at_hand, at_hand); }
+static void store(ad_session *s, uint64_t at_hand) { ad__journal_store(&s->checkpoint.at->at_hand, at_hand); }
 
 /* Where operations are complete later, a thread may die of what it has not begun. */
 static void set_executing(const ad_session *s, bool does) {
-    executing = does && !s->survival.late ? s->survival.at : NULL;
+    executing = does && !s->checkpoint.late ? s->checkpoint.at : NULL;
 }
 
 /* Nothing is under way any more, of whatever session. */
@@ -74,14 +74,14 @@ static void be_alone(ad_session *s) {
     for (ad_session *other = w->sessions; other; other = other->next) {
         if (other->dropping || !w->backend->asynchronous) continue;
         ad__stream_queues_wait(other, NULL);
-        if (other->survival.at) store(other, 0);
+        if (other->checkpoint.at) store(other, 0);
     }
     pthread_mutex_unlock(&w->sessions_lock);
 }
 
 /* The message at hand may be one of those, or what came before it; false: all of them are behind the valid state. */
 static bool is_suspected(ad_session *s) {
-    ad_survival *v = &s->survival;
+    ad_checkpoint *v = &s->checkpoint;
     if (v->begun_at <= v->blame.last) return true;
     if (place_of_state(v->at) > v->blame.last) v->at->blame = v->blame = (ad_blame){0};
     return false;
@@ -90,8 +90,8 @@ static bool is_suspected(ad_session *s) {
 static void say_left_out(const ad_session *s) {
     const ad_message *m = &s->message;
     ad__log(AD_LOG_WARN, "operation left out", "session=%lu principal=%s name=%s crashes=%lu kills=%lu why=%s", s->id,
-            s->principal, m->op.opcode ? ad__op_name(&m->op) : m->row->name, s->survival.blame.crashes,
-            s->survival.blame.kills, s->worker->ended_by);
+            s->principal, m->op.opcode ? ad__op_name(&m->op) : m->row->name, s->checkpoint.blame.crashes,
+            s->checkpoint.blame.kills, s->worker->ended_by);
 }
 
 static uint64_t place_of_message(const ad_session *s) {
@@ -99,14 +99,14 @@ static uint64_t place_of_message(const ad_session *s) {
 }
 
 bool ad__blame_waits(ad_session *s) {
-    const ad_blame *b = &s->survival.blame;
+    const ad_blame *b = &s->checkpoint.blame;
     if (!b->last || !is_suspect(b) || place_of_message(s) > b->last || !s->worker->engine.beside) return false;
     ad__session_await(s, AD_WAIT_BESIDE, NULL, NULL);
     return true;
 }
 
 void ad__blame_enter(ad_session *s) {
-    ad_survival *v = &s->survival;
+    ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
     v->begun_at = place_of_message(s);
     const bool concerned = v->blame.last && is_suspected(s);
@@ -119,12 +119,12 @@ void ad__blame_enter(ad_session *s) {
 }
 
 void ad__blame_leave(ad_session *s) {
-    ad_survival *v = &s->survival;
+    ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
     set_executing(s, s->held.count);
     if (v->careful) {
         ad__stream_queues_wait(s, NULL);
-        if (!s->has_message) ad__survival_flush(s, true);
+        if (!s->has_message) ad__checkpoint_flush(s, true);
         v->careful = v->left_out = false;
         atomic_store(&s->beside_since, 0);
         store(s, 0);
@@ -134,13 +134,13 @@ void ad__blame_leave(ad_session *s) {
 }
 
 void ad__blame_turn(ad_session *s) {
-    if (!s->survival.at || !s->held.count) return;
+    if (!s->checkpoint.at || !s->held.count) return;
     set_executing(s, true);
-    store(s, 2 * s->survival.begun_at);
+    store(s, 2 * s->checkpoint.begun_at);
 }
 
 void ad__blame_rest(ad_session *s) {
-    const ad_survival *v = &s->survival;
+    const ad_checkpoint *v = &s->checkpoint;
     set_executing(s, v->inside);
     if (v->at && v->at->at_hand && !v->inside && (!v->late || ad__stream_queues_idle(s))) store(s, 0);
 }
@@ -148,10 +148,10 @@ void ad__blame_rest(ad_session *s) {
 /* ---- leaving it out ---- */
 
 int ad__blame_check(const ad_session *s, const char *name, ad_fault *fault) {
-    const ad_blame *b = &s->survival.blame;
+    const ad_blame *b = &s->checkpoint.blame;
     const bool own = s->message.opcode != AD_REQ_LAUNCH;
     const char *why = *s->worker->died_of ? s->worker->died_of : s->worker->ended_by;
-    if (!s->survival.left_out) return 0;
+    if (!s->checkpoint.left_out) return 0;
     return ad__fault(fault, own ? AD_E_INTERNAL : AD_E_DEVICE_LOST,
                      "%s%sthe worker %s %" PRIu64 " times while executing it%s%.100s%s, so it was left out%s", name,
                      *name ? ": " : "", b->crashes ? "crashed" : "was killed", b->crashes + b->kills, *why ? " (" : "",

@@ -136,9 +136,9 @@ static bool poll_under_way(ad_engine *e) {
         next = s->next_busy;
         bool waited = s->wait.kind != AD_WAIT_NONE;
         bool can_go_on = ad__session_poll(s);
-        if (s->survival.late) ad__survival_commit(s);
+        if (s->checkpoint.late) ad__checkpoint_commit(s);
         if (can_go_on) ad__reply_ack(s, true);
-        if (s->survival.late) ad__survival_commit(s);
+        if (s->checkpoint.late) ad__checkpoint_commit(s);
         if (ad__output_flush(&s->output)) ad__engine_attend(s);
         if (!can_go_on) continue;
         watch(e, s, false);
@@ -176,7 +176,7 @@ static int64_t device_time(ad_session *s) {
 /* What it has executed is to be written down before others have their turns: not while it has more to execute, unless
  * it has memory in common with some of them. */
 static bool owes_a_state(const ad_session *s, ad_turn turn) {
-    return s->survival.late || (s->survival.behind && (turn != AD_TURN_MORE || s->shares));
+    return s->checkpoint.late || (s->checkpoint.behind && (turn != AD_TURN_MORE || s->shares));
 }
 
 /* One turn, entered and left with the lock held. */
@@ -193,7 +193,7 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, int64_t limit) {
     if (!over) turn = ad__session_turn(s, budget, limit);
     ad__blame_rest(s);
     bool ended = turn == AD_TURN_OVER;
-    if (!ended && owes_a_state(s, turn)) ad__survival_commit(s);
+    if (!ended && owes_a_state(s, turn)) ad__checkpoint_commit(s);
     if (ended && !ad__session_drop(s)) turn = AD_TURN_WAITING;
     watch(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);

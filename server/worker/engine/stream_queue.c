@@ -338,7 +338,7 @@ void ad__stream_queues_settle(ad_session *s) {
         if (first <= complete) complete = first - 1;
     }
     /* What may be executed again needs what its client keeps until it hears that it is complete. */
-    if (ad__survives_late(s) && complete > s->survival.committed) complete = s->survival.committed;
+    if (ad__session_commits_late(s) && complete > s->checkpoint.committed) complete = s->checkpoint.committed;
     if (complete > s->complete) s->complete = complete;
 }
 

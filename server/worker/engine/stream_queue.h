@@ -44,16 +44,16 @@ struct ad_stream_queue {
     ad_stream_arena *stream_arena;
     ad_mark mark[AD_MARKS]; /* a ring */
     unsigned first_mark, nmarks, most_marks;
-    int64_t reached;         /* when the last one was seen to be */
-    unsigned unmarked;       /* operations since the last mark ... */
-    uint64_t unmarked_first; /* ... the number of the first ... */
-    int64_t unmarked_ns;     /* ... and what they are expected to take ... */
-    int64_t estimate;        /* ... before that is corrected by what was measured ... */
-    unsigned estimated;      /* ... of so many of them */
-    uint64_t sequence;       /* counts what was enqueued, */
-    uint64_t passed;         /* ... so much of it is complete, as far as marks tell, */
-    uint64_t awaited;        /* ... and must be before the coming state is valid (journal/session_journal.h) */
-    ad_flight flight;        /* the kernel of a user that is under way */
+    int64_t reached;                     /* when the last one was seen to be */
+    unsigned unmarked;                   /* operations since the last mark ... */
+    uint64_t unmarked_first;             /* ... the number of the first ... */
+    int64_t unmarked_ns;                 /* ... and what they are expected to take ... */
+    int64_t estimate;                    /* ... before that is corrected by what was measured ... */
+    unsigned estimated;                  /* ... of so many of them */
+    uint64_t sequence;                   /* counts what was enqueued, */
+    uint64_t passed;                     /* ... so much of it is complete, as far as marks tell, */
+    uint64_t awaited;                    /* ... and must be before the coming state is valid (journal/checkpoint.h) */
+    ad_flight flight;                    /* the kernel of a user that is under way */
     uint64_t followed[AD_STREAM_QUEUES]; /* sequence of each other stream queue that this one waits for */
     ad_event *fence;
     struct ad_session *session;   /* NULL: it is over */

@@ -81,7 +81,7 @@ static int open_event(ad_session *s, ad_mine *event, const ad_stream_queue *queu
     const ad_backend *b = s->worker->backend;
     int status = b->event_open(queue->gpu->device, event->timed, &event->event, fault);
     if (status) return status;
-    ad__survival_note(s, AD_JOURNAL_EVENT, event->id);
+    ad__checkpoint_mark_row(s, AD_JOURNAL_EVENT, event->id);
     status = b->event_record(event->event, queue->stream, fault);
     if (!status) status = add_event(s, event, fault);
     if (status) b->event_close(event->event);
@@ -106,7 +106,7 @@ static int record(ad_session *s, const ad_message *m, ad_fault *fault) {
 static int forget(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_mine *event = find_event(s, m->u[0], fault);
     if (!event) return fault->code;
-    ad__survival_gone(s, event->place);
+    ad__checkpoint_remove_row(s, event->place);
     remove_event(s, event);
     return 0;
 }
@@ -128,13 +128,13 @@ static int open_stream(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (m->u[0] < AD_OWN_STREAMS || m->u[0] == AD_HIDDEN_STREAM)
         return ad__fault(fault, AD_E_VALUE, "a stream's id must be %d or above, not %" PRIu64, AD_OWN_STREAMS, m->u[0]);
     int status = ad__stream_queue_open(s, m->u[0], m->u[1], m->u[2] != 0, fault);
-    if (!status) ad__survival_note(s, AD_JOURNAL_STREAM, m->u[0]);
+    if (!status) ad__checkpoint_mark_row(s, AD_JOURNAL_STREAM, m->u[0]);
     return status;
 }
 
 static int drop_stream(ad_session *s, uint64_t id, ad_fault *fault) {
     ad_stream_queue *queue = id < AD_OWN_STREAMS ? NULL : ad__stream_queue_known(s, id);
-    if (queue) ad__survival_gone(s, queue->place);
+    if (queue) ad__checkpoint_remove_row(s, queue->place);
     if (queue) queue->place = 0;
     return ad__stream_queue_drop(s, id, fault);
 }
@@ -190,7 +190,7 @@ static int do_wait(ad_session *s, const ad_message *m, bool *waiting, ad_fault *
     int status = wait_for(s, m, waiting, fault);
     if (status || *waiting) return status;
     /* Its client may write to windows that were to be read before, which must not be needed again then. */
-    if (s->survival.loaded > s->survival.committed) *waiting = !ad__survival_counts(s);
+    if (s->checkpoint.loaded > s->checkpoint.committed) *waiting = !ad__checkpoint_is_committed(s);
     if (*waiting) return 0;
     if (!ad__fail_pending(s, m->u[0])) ad__reply_values(s, m->u[0], 0, NULL);
     return 0;

@@ -59,7 +59,7 @@ static void condemn(ad_session *s, unsigned i) {
     ad__poison_release(p);
     one->told = true;
     s->failed++;
-    ad__survival_spoil(&s->survival);
+    ad__checkpoint_invalidate(&s->checkpoint);
 }
 
 void ad__deferred_checks_read(ad_session *s, bool idle) {

@@ -25,8 +25,8 @@ static const char *operand_name(int nout, int i) {
 /* ---- memory ---- */
 
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
-    bool counted = !b->promised && !b->shared, parks = ad__survival_parks(s, b);
-    ad__survival_touch(s, b);
+    bool counted = !b->promised && !b->shared, parks = ad__checkpoint_must_defer(s, b);
+    ad__checkpoint_mark_buffer(s, b);
     ad__spill_forget(s->worker, b);
     if (b->module) ad__module_variable_gone(s, b);
     if (b->import) ad__import_gone(s, b);
@@ -34,7 +34,7 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
         ad__shared_leave(s, b);
     } else if (b->block.slab) {
         ad__stream_queue_frees(s, b, NULL);
-        if (parks && ad__survival_park(s, b->home->stream_arena, &b->block, b)) b->block.slab = NULL;
+        if (parks && ad__checkpoint_defer_free(s, b->home->stream_arena, &b->block, b)) b->block.slab = NULL;
         else ad__memory_give(b->home->stream_arena, &b->block);
     }
     if (counted) s->buffer_bytes -= b->size;
@@ -50,13 +50,13 @@ void ad__buffer_give(ad_session *s, ad_buffer *b) {
 }
 
 void ad__buffer_free(ad_session *s, ad_buffer *b) {
-    ad__survival_freed(s, b);
-    if (!ad__survival_keeps(s, b)) ad__buffer_give(s, b);
+    ad__checkpoint_mark_freed(s, b);
+    if (!ad__checkpoint_keep_buffer(s, b)) ad__buffer_give(s, b);
 }
 
 int ad__buffer_take_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, uint64_t size, bool zero,
                            ad_fault *fault) {
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
     b->address = nothing;
     b->home = queue;
     b->in_use = true; /* until it has been made: ad__spill_end */
@@ -259,7 +259,7 @@ static void spread_suspects(job *j) {
 static int start(job *j) {
     if (j->launch) return ad__launch_run(j->s, j->stream_queue, j->launch, j->op, j->number, &j->run, &j->fault);
     const bool beside = ad__beside_begin(j->s, ad__op_cost(j->op));
-    if (beside || j->s->survival.careful) j->run.cancelled = &j->s->cancelled;
+    if (beside || j->s->checkpoint.careful) j->run.cancelled = &j->s->cancelled;
     int status = j->s->worker->backend->run(j->stream_queue->stream, j->op, &j->run, &j->fault);
     if (beside) ad__beside_end(j->s);
     return ad__job_put_back(j, ad__session_status(j->s, ad__job_lacks(j, status), &j->fault));
@@ -282,10 +282,10 @@ static bool is_for_once(const job *j, int output) {
 
 static void announce_writes(job *j) {
     const ad_op *op = j->op;
-    if (j->held || !j->s->survival.at) return;
+    if (j->held || !j->s->checkpoint.at) return;
     for (int i = 0; i < (j->launch ? op->nout + op->nin : op->nout); i++) /* nobody knows what a kernel writes */
-        if (j->buffer[i] && (j->launch || is_for_once(j, i) || !ad__survival_repeats(j->s, j->buffer[i])))
-            ad__survival_writes(j->s, j->buffer[i], j->number, ad__op_name(op));
+        if (j->buffer[i] && (j->launch || is_for_once(j, i) || !ad__checkpoint_is_repeatable_write(j->s, j->buffer[i])))
+            ad__checkpoint_before_write(j->s, j->buffer[i], j->number, ad__op_name(op));
 }
 
 static int enqueue(job *j) {
@@ -304,7 +304,7 @@ static int enqueue(job *j) {
 
 /* The worker before died while it was under way, maybe of it. */
 static int check_blamed(job *j) {
-    if (j->number > j->s->survival.blamed) return 0;
+    if (j->number > j->s->checkpoint.blamed) return 0;
     j->run.wrote = true; /* so nobody knows what is in its arrays */
     return ad__fault(&j->fault, AD_E_DEVICE_LOST, "the worker died: %s", j->s->worker->died_of);
 }
@@ -410,7 +410,7 @@ int ad__job_run_held(job *j) {
 
 static void poison_buffer(ad_session *s, ad_buffer *b, ad_poison *p, bool release) {
     if (release) ad__buffer_give_memory(s, b);
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
     if (!b->poison) b->poison = ad__poison_share(p);
 }
 

@@ -140,7 +140,7 @@ static void do_new(ad_session *s, ad_message *m, bool zero) {
         return;
     }
     ad__buffer_give_memory(s, b);
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
     b->poison = ad__poison_new(&fault, s->done + 1, m->row->name);
     s->failed++;
 }
@@ -163,7 +163,7 @@ static void do_free(ad_session *s, ad_message *m) {
 
 /* Workers have ended while the buffer was written, so nobody knows what is in it. */
 static int spoil_buffer(ad_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
     b->poison = ad__poison_new(why, s->done + 1, what);
     s->failed++;
     return 0;
@@ -182,7 +182,7 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
                          what, size, offset, id, b->size);
     if (ad__import_check_write(b, fault)) return fault->code;
     ad_stream_queue *queue = ad__stream_queue_current(s, fault);
-    if (queue && !ad__survival_repeats(s, b)) ad__survival_writes(s, b, s->done + 1, what);
+    if (queue && !ad__checkpoint_is_repeatable_write(s, b)) ad__checkpoint_before_write(s, b, s->done + 1, what);
     int status = queue ? size == b->size ? ad__spill_renew(s, queue, b, fault) : 0 : fault->code;
     if (!status) status = ad__spill_begin(s, queue, &b, 1, fault);
     if (!status) status = ad__stream_queue_uses(s, queue, b, true, fault);
@@ -251,7 +251,7 @@ static bool has_outputs(const ad_message *m) {
 }
 
 bool ad__exec_op(ad_session *s, ad_message *m) {
-    if (s->survival.left_out && !has_outputs(m)) {
+    if (s->checkpoint.left_out && !has_outputs(m)) {
         leave_out(s, m);
         return true;
     }
@@ -268,7 +268,7 @@ bool ad__exec_op(ad_session *s, ad_message *m) {
     case AD_REQ_MODULE_DROP: do_other(s, m, ad__modules_op); break;
     case AD_REQ_KERNEL_SET:
     case AD_REQ_LAUNCH:
-        if (!s->survival.left_out && !ad__modules_ready(s, m->u[0])) return false;
+        if (!s->checkpoint.left_out && !ad__modules_ready(s, m->u[0])) return false;
         if (m->opcode == AD_REQ_LAUNCH) do_launch(s, m);
         else do_other(s, m, ad__modules_op);
         break;

@@ -43,20 +43,20 @@ static unsigned find_recent(const ad_groups *groups, unsigned until, bool *recen
 
 /* It reads nothing of what it changes, nor has anything else since that was written down. */
 static bool repeats(const ad_session *s, const ad_held_op *o, int output) {
-    if (!s->survival.late || o->masked) return false;
+    if (!s->checkpoint.late || o->masked) return false;
     for (int k = o->op.nout; k < o->op.nout + o->op.nin; k++)
         if (o->buffer[k] == o->buffer[output]) return false;
-    return ad__survival_repeats(s, o->buffer[output]);
+    return ad__checkpoint_is_repeatable_write(s, o->buffer[output]);
 }
 
 /* What is changed where it is. */
 static void announce_writes(ad_session *s) {
     const ad_held *h = &s->held;
-    for (unsigned i = 0; i < h->count && s->survival.at; i++) {
+    for (unsigned i = 0; i < h->count && s->checkpoint.at; i++) {
         const ad_held_op *o = &h->ops->op[i];
         for (int k = 0; k < o->op.nout; k++)
             if (o->buffer[k] && ad__held_view(&o->op.operand[k]) && !repeats(s, o, k))
-                ad__survival_writes(s, o->buffer[k], o->number, ad__op_name(&o->op));
+                ad__checkpoint_before_write(s, o->buffer[k], o->number, ad__op_name(&o->op));
     }
 }
 
@@ -66,13 +66,13 @@ static void begin(ad_session *s, bool thin) {
     ad_draining *d = &h->ops->draining;
     bool recent[AD_HELD] = {false};
     h->draining = true;
-    ad__survival_executes(&s->survival);
+    ad__checkpoint_mark_executed(&s->checkpoint);
     d->group = d->at = d->tried = 0;
     d->apart = false;
     d->until = h->count;
     complete_members(h);
     ad__groups_form(h->ops->member, h->count, &d->groups);
-    if (thin && !ad__survival_is_full(&s->survival)) {
+    if (thin && !ad__checkpoint_is_full(&s->checkpoint)) {
         unsigned until = h->count > AD_HELD_RECENT ? h->count - AD_HELD_RECENT : 0;
         unsigned n = find_recent(&d->groups, until, recent);
         if (n && n < h->count && n <= AD_HELD / 2) d->until = until;
@@ -170,8 +170,9 @@ static bool finish(ad_session *s) {
         h->arena = arena;
     }
     ad__stream_queues_settle(s);
-    if (s->survival.inside) ad__survival_begun(&s->survival); /* the message at hand has not changed anything yet */
-    if (costly || s->survival.late || ad__survival_is_full(&s->survival)) ad__survival_commit(s);
+    if (s->checkpoint.inside)
+        ad__checkpoint_begin_changes(&s->checkpoint); /* the message at hand has not changed anything yet */
+    if (costly || s->checkpoint.late || ad__checkpoint_is_full(&s->checkpoint)) ad__checkpoint_commit(s);
     return true;
 }
 

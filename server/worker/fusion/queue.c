@@ -338,7 +338,7 @@ ad_held_taken ad__held_take(ad_session *s, ad_op *op) {
     job j;
     h->way = AD_WAY_NONE;
     if (way == AD_WAY_ALONE) return AD_HELD_NOT;
-    if (!s->worker->fuses || s->survival.careful || in_vain(s) || !suits(s, op, &masked)) return leave(s);
+    if (!s->worker->fuses || s->checkpoint.careful || in_vain(s) || !suits(s, op, &masked)) return leave(s);
     if (way == AD_WAY_NONE) {
         if (!h->count && !more_at_hand(s)) return leave(s);
         if (!check(s, op, &j)) return leave(s);
@@ -383,9 +383,9 @@ bool ad__held_allows(const ad_session *s, const ad_message *m) {
     case AD_REQ_UFUNC: /* these decide for themselves */
     case AD_REQ_REDUCE:
     case AD_REQ_CALL:
-    case AD_REQ_FREE: return !s->survival.behind || ad__survival_again(m);
+    case AD_REQ_FREE: return !s->checkpoint.behind || ad__checkpoint_is_repeatable(m);
     case AD_REQ_NEW: /* might lack the memory that is to be given back */
-    case AD_REQ_EMPTY: return !s->held.freed && !s->survival.nleaving;
+    case AD_REQ_EMPTY: return !s->held.freed && !s->checkpoint.nreleased;
     default: return false;
     }
 }

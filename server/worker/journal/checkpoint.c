@@ -1,394 +1,265 @@
-/* The states that a session writes: when they are taken, when they become valid, and what may be sent. */
+#include "server/worker/journal/checkpoint.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/exec/job.h"
-#include "server/worker/memory/spill/spill.h"
-#include "server/worker/journal/session_journal_inside.h"
+#include "server/worker/sharing/sharing.h"
+#include "server/worker/journal/checkpoint_inside.h"
 
-#define COLLECTED 16384            /* changes after which they are written down, ... */
-#define COLLECTED_BYTES (4u << 20) /* ... or when so many bytes wait for that to be free again */
+#define FIRST_ROWS 64
 
-/* ---- where it is ---- */
+/* ---- memory of a session ---- */
 
-static void where(const ad_session *s, uint64_t *frame, uint64_t *used) {
-    *frame = s->survival.frame_end;
-    *used = 0;
-    if (s->in_frame && s->frame.block) {
-        *frame = ad__input_place(&s->frame);
-        *used = s->frame_used - (s->has_message ? s->message.size : 0);
-        if (*used >= s->frame.control_size) {
-            *frame += AD_FRAME_HEADER + s->frame.control_size + s->frame.payload_size;
-            *used = 0;
-        }
+ad_journal_table *ad__checkpoint_table_new(ad_journal *l, uint64_t capacity) {
+    ad_journal_table *t = ad__journal_alloc(l, sizeof *t + capacity * sizeof *t->row);
+    if (!t) return NULL;
+    memset(t, 0, sizeof *t + capacity * sizeof *t->row);
+    t->capacity = capacity;
+    return t;
+}
+
+ad_journal_log *ad__checkpoint_log_new(ad_journal *l, uint64_t capacity) {
+    ad_journal_log *g = ad__journal_alloc(l, sizeof *g + capacity * sizeof *g->entry);
+    if (g) g->capacity = capacity;
+    return g;
+}
+
+void ad__checkpoint_list(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!v->at || v->listed) return;
+    v->listed = true;
+    pthread_mutex_lock(&s->worker->sessions_lock);
+    ad_journal_head *head = ad__journal_head(v->journal);
+    v->at->next = head->sessions;
+    ad__journal_store(&head->sessions, ad__journal_at(v->journal, v->at));
+    pthread_mutex_unlock(&s->worker->sessions_lock);
+}
+
+static void pass_descriptor(void *session, int fd, uint64_t number) {
+    const ad_session *s = session;
+    int own = ad__os.dup(fd);
+    if (own < 0) return;
+    const ad_note note = {.kind = AD_NOTE_DESCRIPTOR, .id = s->id, .size = number, .process = s->input.received};
+    ad__worker_tell(s->worker, &note, own);
+}
+
+void ad__checkpoint_watch_descriptors(ad_session *s) {
+    if (!s->checkpoint.at) return;
+    s->windows.descriptors.seen = pass_descriptor;
+    s->windows.descriptors.user = s;
+}
+
+void ad__checkpoint_restore(ad_session *s, uint64_t lives) {
+    ad__checkpoint_commit(s);
+    ad__session_go_on(s);
+    if (s->checkpoint.at) s->checkpoint.at->lives = s->queue.count ? lives + 1 : 0; /* nobody dies of nothing */
+}
+
+void ad__checkpoint_open(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    ad_journal *l = s->worker->journal;
+    if (!l || !s->comeback.able) return;
+    ad_journal_session *at = ad__journal_alloc(l, sizeof *at);
+    ad_journal_table *t = ad__checkpoint_table_new(l, FIRST_ROWS);
+    for (int i = 0; i < 2; i++) v->log[i] = ad__checkpoint_log_new(l, FIRST_ROWS);
+    if (!at || !t || !v->log[0] || !v->log[1]) {
+        ad__journal_free(l, at);
+        ad__journal_free(l, t);
+        for (int i = 0; i < 2; i++) ad__journal_free(l, v->log[i]);
+        return;
     }
-    if (s->survival.skip) *used = s->survival.skip;
+    *at = (ad_journal_session){
+        .id = s->id, .process = s->comeback.process, .key = s->comeback.key, .alive = 1, .grants = s->grants};
+    memcpy(at->who, s->principal, sizeof at->who);
+    memcpy(at->client, s->client, sizeof at->client);
+    memcpy(at->secret, s->comeback.secret, sizeof at->secret);
+    at->table = ad__journal_at(l, t);
+    v->journal = l;
+    v->at = at;
+    v->places = 1; /* 0 is none */
+    v->next = 1;
+    v->late = s->worker->backend->asynchronous;
+    s->input.journal = l;
+    s->input.at = at;
+    ad__checkpoint_watch_descriptors(s);
+    ad__output_write_down(&s->output, l, at);
 }
 
-static bool is_before(uint64_t frame, uint64_t used, uint64_t other, uint64_t other_used) {
-    return frame < other || (frame == other && used < other_used);
+bool ad__session_is_recoverable(const ad_session *s) { return ad__checkpoint_is_recoverable(&s->checkpoint); }
+
+bool ad__session_commits_late(const ad_session *s) { return s->checkpoint.late && ad__session_is_recoverable(s); }
+
+void ad__checkpoint_give_up(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!v->at) return;
+    ad__journal_store(&v->at->alive, 0);
+    ad__output_settle(&s->output, UINT64_MAX);
 }
 
-/* How far the answers reach that have been appended by now. */
-static void describe_answers(const ad_session *s, ad_journal_state *state, uint64_t told_before) {
-    const ad_survival *v = &s->survival;
-    const ad_reading *r = &s->reading;
-    state->appended = atomic_load(&s->output.appended);
-    state->read = r->active && !r->to ? r->offset : v->read;
-    state->told = v->told - told_before + v->untold;
-    where(s, &state->answered, &state->answered_used);
-    if (!is_before(state->answered, state->answered_used, v->quiet, v->quiet_used)) return;
-    state->answered = v->quiet;
-    state->answered_used = v->quiet_used;
+static void unlink_session(const ad_session *s) {
+    const ad_checkpoint *v = &s->checkpoint;
+    pthread_mutex_lock(&s->worker->sessions_lock);
+    ad_journal_head *head = ad__journal_head(v->journal);
+    uint64_t *link = &head->sessions;
+    const ad_at own = ad__journal_at(v->journal, v->at);
+    while (*link && *link != own) link = &((ad_journal_session *)ad__journal_get(v->journal, *link))->next;
+    if (*link) ad__journal_store(link, v->at->next);
+    pthread_mutex_unlock(&s->worker->sessions_lock);
 }
 
-static void describe(const ad_session *s, ad_journal_state *state) {
-    *state = (ad_journal_state){.operations = s->done,
-                                .bytes = s->bytes_done,
-                                .descriptors = s->survival.descriptors,
-                                .stream = s->stream_queue ? s->stream_queue->id + 1 : 0,
-                                .buffer_limit = s->buffer_limit};
-    where(s, &state->frame, &state->used);
-    describe_answers(s, state, s->survival.told);
-}
-
-static ad_at write_pending(ad_session *s, ad_at before) {
-    ad_survival *v = &s->survival;
-    return s->pending == v->pending ? before : ad__survival_poison(v->journal, s->pending);
-}
-
-static void not_kept(ad_session *s) {
-    ad__log(AD_LOG_WARN, "session not kept", "session=%lu why=%s", s->id, "no memory to write it down");
-    ad__survival_over(s);
-}
-
-/* A slot that is neither of these two. */
-static unsigned other_slot(uint64_t a, unsigned b) {
-    unsigned i = 0;
-    while (i == a || i == b) i++;
-    return i;
-}
-
-/* What has been asked for before a state that is valid is not asked for again. */
-static void let_descriptors_go(ad_session *s, uint64_t before) {
-    ad_survival *v = &s->survival;
-    size_t kept = 0;
-    for (size_t i = 0; i < v->npassed; i++)
-        if (v->passed[i] < before) ad__survival_descriptor_gone(s, v->passed[i]);
-        else v->passed[kept++] = v->passed[i];
-    v->npassed = kept;
-}
-
-/* The state of a slot, which has everything but its log, is valid from here on. */
-static void make_valid(ad_session *s, unsigned slot, uint64_t entries) {
-    ad_survival *v = &s->survival;
-    const ad_journal_state *before = &v->at->state[v->at->current];
-    ad_journal_state *state = &v->at->state[slot];
-    const ad_at pending_before = before->pending;
-    state->log = ad__journal_at(v->journal, v->log[v->next]);
-    state->entries = entries;
-    ad__journal_store(&v->at->current, slot);
-    if (state->frame != before->frame || state->used != before->used) v->at->lives = 0;
-    v->at->fragile = 0;
-    ad__output_settle(&s->output, state->appended);
-    ad__survival_apply(v, entries);
-    if (state->pending != pending_before) ad__journal_free(v->journal, ad__journal_get(v->journal, pending_before));
-    v->next ^= 1;
-    let_descriptors_go(s, state->descriptors);
-    __atomic_store_n(&v->executed, state->frame, __ATOMIC_RELAXED);
-}
-
-static void set_pending(ad_survival *v, ad_poison *pending) {
-    if (pending == v->pending) return;
+void ad__checkpoint_close(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!v->at) return;
+    unlink_session(s);
+    ad__checkpoint_drop_pending(s);
+    ad_journal_table *t = ad__checkpoint_table(v);
+    for (uint64_t i = 0; i < t->capacity; i++) ad__checkpoint_free_row_data(v->journal, &t->row[i]);
+    ad__journal_free(v->journal, ad__journal_get(v->journal, v->at->checkpoint[v->at->current].pending));
+    ad__journal_free(v->journal, t);
+    for (int i = 0; i < 2; i++) ad__journal_free(v->journal, v->log[i]);
+    ad__journal_free(v->journal, v->at);
     ad__poison_release(v->pending);
-    v->pending = pending ? ad__poison_share(pending) : NULL;
+    free(v->changed.list);
+    free(v->pending_changes.list);
+    free(v->deferred);
+    free(v->spare);
+    free(v->passed);
+    free(v->released);
+    v->at = NULL;
 }
 
-static void drop_changes(ad_survival *v, size_t count) {
-    v->changed.count -= count;
-    if (v->changed.count) memmove(v->changed.list, v->changed.list + count, v->changed.count * sizeof *v->changed.list);
-}
+/* ---- what has changed ---- */
 
-/* With the first `count` changes. */
-static void commit_now(ad_session *s, size_t count) {
-    ad_survival *v = &s->survival;
-    if (s->held.count) return;
-    unsigned slot = other_slot(v->at->current, (unsigned)v->at->current);
-    ad_journal_state *state = &v->at->state[slot];
-    uint64_t entries;
-    describe(s, state);
-    state->pending = write_pending(s, v->at->state[v->at->current].pending);
-    if (!ad__survival_write(s, count, &entries)) {
-        not_kept(s);
+static void append_change(ad_session *s, ad_changed change) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!ad__checkpoint_is_recoverable(v)) return;
+    ad_changed *list = ad__os_grow(v->changed.list, v->changed.count, &v->changed.room, sizeof *list);
+    if (!list) {
+        ad__checkpoint_give_up(s);
         return;
     }
-    make_valid(s, slot, entries);
-    set_pending(v, s->pending);
-    drop_changes(v, count);
-    v->begun = 0;
-    v->behind = v->announced = false;
-    if (v->nleaving) ad__survival_give_leaving(s);
+    v->changed.list = list;
+    list[v->changed.count++] = change;
 }
 
-/* ---- what is complete later: taking a state ---- */
-
-/* Who has memory in common with others must not have said what those may have changed when it is executed again. */
-static bool answers_wait(const ad_session *s) { return s->shares || s->survival.parked_shares || s->exporting; }
-
-static bool is_news(const ad_session *s) {
-    const ad_survival *v = &s->survival;
-    const ad_journal_state *valid = &v->at->state[v->at->current];
-    uint64_t frame, used;
-    where(s, &frame, &used);
-    return v->changed.count || v->nparked || frame != valid->frame || used != valid->used || s->pending != v->pending ||
-           (answers_wait(s) && atomic_load(&s->output.appended) != valid->appended);
+/* Prefetch a row that will be written soon: of many sessions' rows few are in the cache. */
+static void prefetch_row(const ad_checkpoint *v, uint32_t place) {
+    const ad_journal_row *row = &ad__checkpoint_table(v)->row[place];
+    __builtin_prefetch(row, 1);
+    __builtin_prefetch((const char *)(row + 1) - 1, 1);
 }
 
-/* The first `count` changes are what the coming state is about. */
-static bool move_changes(ad_survival *v, size_t count) {
-    if (count == v->changed.count) {
-        const ad_changes empty = v->taken;
-        v->taken = v->changed;
-        v->changed = empty;
-        v->changed.count = 0;
-        return true;
+void ad__checkpoint_mark_row(ad_session *s, ad_journal_kind kind, uint64_t id) {
+    append_change(s, (ad_changed){id, kind, 0});
+}
+
+void ad__checkpoint_remove_row(ad_session *s, uint32_t place) {
+    if (!place) return;
+    prefetch_row(&s->checkpoint, place);
+    append_change(s, (ad_changed){0, AD_JOURNAL_NONE, place});
+}
+
+void ad__checkpoint_mark_freed(ad_session *s, ad_buffer *b) {
+    b->changed = true; /* nothing else is to be said of it */
+    ad__checkpoint_remove_row(s, b->place);
+}
+
+void ad__checkpoint_mark_buffer(ad_session *s, ad_buffer *b) {
+    if (!s->checkpoint.at || b->changed || !b->id) return;
+    b->changed = true;
+    ad__checkpoint_mark_row(s, AD_JOURNAL_BUFFER, b->id);
+}
+
+void ad__checkpoint_mark_moved(ad_worker *w, ad_shared *m) {
+    for (ad_buffer *b = m->buffers; b; b = b->next_holder) {
+        ad_session *s = b->holder;
+        ad__checkpoint_mark_buffer(s, b);
+        if (s->checkpoint.late && s->checkpoint.inside) continue; /* it keeps the memory that it had */
+        if (s->held.count || (s->checkpoint.late && !ad__checkpoint_flush(s, true)))
+            ad__checkpoint_give_up(s); /* its checkpoint is not that of now */
+        else ad__checkpoint_commit(s);
     }
-    if (v->taken.room < count) {
-        ad_changed *list = ad__os.malloc(count * sizeof *list);
-        if (!list) return false;
-        free(v->taken.list);
-        v->taken = (ad_changes){.list = list, .room = count};
-    }
-    v->taken.count = count;
-    if (count) memcpy(v->taken.list, v->changed.list, count * sizeof *v->taken.list);
-    drop_changes(v, count);
-    return true;
+    ad__capabilities_moved(w, m);
+    ad__names_moved(w, m);
 }
 
-static void take(ad_session *s) {
-    ad_survival *v = &s->survival;
-    const size_t count = v->inside ? v->begun : v->changed.count;
-    ad_coming *c = &v->coming;
-    c->slot = other_slot(v->at->current, (unsigned)v->at->current);
-    ad_journal_state *state = &v->at->state[c->slot];
-    describe(s, state);
-    state->pending = write_pending(s, v->at->state[v->at->current].pending);
-    if (!ad__survival_write(s, count, &c->entries) || !move_changes(v, count)) {
-        not_kept(s);
+void ad__checkpoint_release_descriptor_now(ad_session *s, uint64_t number) {
+    const ad_note note = {.kind = AD_NOTE_DESCRIPTOR_GONE, .id = s->id, .size = number};
+    if (s->checkpoint.at) ad__worker_tell(s->worker, &note, -1);
+}
+
+void ad__checkpoint_release_descriptor(ad_session *s, uint64_t number) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!ad__checkpoint_is_recoverable(v)) {
+        ad__checkpoint_release_descriptor_now(s, number);
         return;
     }
-    v->begun = 0;
-    v->parked_taken = v->inside ? v->parked_begun : v->nparked;
-    for (unsigned i = 0; i < s->nstream_queues; i++) s->stream_queues[i]->awaited = s->stream_queues[i]->sequence;
-    c->told = v->told;
-    c->pending = s->pending ? ad__poison_share(s->pending) : NULL;
-    c->spoiled = false;
-    c->open = true;
+    uint64_t *list = ad__os_grow(v->passed, v->npassed, &v->passed_room, sizeof *list);
+    if (!list) return; /* arrayd has it until the session is over */
+    v->passed = list;
+    list[v->npassed++] = number;
 }
 
-/* ---- giving it up ---- */
-
-void ad__survival_drop_coming(ad_session *s) {
-    ad_survival *v = &s->survival;
-    ad_coming *c = &v->coming;
-    if (!c->open) return;
-    ad__survival_unwrite(v, c->entries);
-    const ad_at pending = v->at->state[c->slot].pending;
-    if (pending != v->at->state[v->at->current].pending)
-        ad__journal_free(v->journal, ad__journal_get(v->journal, pending));
-    ad__poison_release(c->pending);
-    c->pending = NULL;
-    c->open = false;
-}
-
-/* What is there still is written down the next time; what has gone since is among the later changes. */
-static bool is_still_news(ad_session *s, const ad_changed *c) {
-    ad_buffer *b;
-    uint16_t device;
-    bool timed;
-    switch (c->kind) {
-    case AD_JOURNAL_NONE: return true;
-    case AD_JOURNAL_BUFFER:
-        if (!(b = ad__buffers_find(&s->buffers, c->id)) || b->changed) return false;
-        return b->changed = true;
-    case AD_JOURNAL_STREAM: return ad__stream_queue_known(s, c->id) != NULL;
-    case AD_JOURNAL_EVENT: return ad__event_known(s, c->id, &device, &timed);
-    case AD_JOURNAL_MODULE: return ad__module_place(s, c->id) != NULL;
-    default: return ad__window_known(s, c->id) != NULL;
+void ad__checkpoint_before_write(ad_session *s, ad_buffer *b, uint64_t number, const char *name) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!v->at || !b->place) return;
+    v->announced = true;
+    if (v->at->writing != number) {
+        const size_t n = strnlen(name, sizeof v->at->name - 1);
+        memcpy(v->at->name, name, n);
+        v->at->name[n] = 0;
+        v->at->writing = number;
     }
+    ad__journal_store(&ad__checkpoint_table(v)->row[b->place].writing, number);
 }
 
-static void give_up(ad_session *s) {
-    ad_survival *v = &s->survival;
-    ad_changes all = v->taken;
-    size_t kept = 0;
-    for (size_t i = 0; i < all.count; i++)
-        if (is_still_news(s, &all.list[i])) all.list[kept++] = all.list[i];
-    all.count = kept;
-    for (size_t i = 0; i < v->changed.count; i++) {
-        ad_changed *list = ad__os_grow(all.list, all.count, &all.room, sizeof *list);
-        if (!list) {
-            not_kept(s);
-            break;
-        }
-        all.list = list;
-        list[all.count++] = v->changed.list[i];
-    }
-    v->taken = v->changed;
-    v->taken.count = 0;
-    v->changed = all;
-    v->begun += kept;
-    v->parked_taken = 0;
-    ad__survival_drop_coming(s);
+void ad__checkpoint_before_launch(ad_session *s, uint64_t number) {
+    if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->launched, number);
 }
 
-/* ---- making it valid ---- */
+void ad__checkpoint_before_load(ad_session *s, uint64_t module) {
+    if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->loading, module);
+}
 
-static bool is_reached(const ad_session *s) {
-    for (unsigned i = 0; i < s->nstream_queues; i++) {
-        const ad_stream_queue *queue = s->stream_queues[i];
-        if (queue->passed < queue->awaited && !ad__stream_queue_idle(queue)) return false;
+void ad__checkpoint_record_loss(ad_session *s, uint32_t place) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (v->at && place)
+        ad__journal_store(&ad__checkpoint_table(v)->row[place].writing, (s->done + 1) | AD_JOURNAL_REUSED);
+}
+
+bool ad__checkpoint_is_repeatable_write(const ad_session *s, const ad_buffer *b) {
+    const ad_checkpoint *v = &s->checkpoint;
+    return !v->late || (!b->shared && b->read_at <= v->committed);
+}
+
+bool ad__checkpoint_keep_buffer(ad_session *s, ad_buffer *b) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!ad__checkpoint_is_recoverable(v) || v->late || !v->behind || !b->place) return false;
+    ad_buffer **list = ad__os_grow(v->released, v->nreleased, &v->released_room, sizeof *list);
+    if (!list) {
+        ad__checkpoint_give_up(s);
+        return false;
     }
+    v->released = list;
+    list[v->nreleased++] = b;
+    v->released_bytes += b->size;
     return true;
 }
 
-/* Answers that were sent after it was taken count further. */
-static void renew_answers(ad_session *s) {
-    ad_survival *v = &s->survival;
-    const ad_journal_state *valid = &v->at->state[v->at->current];
-    ad_journal_state *state = &v->at->state[v->coming.slot];
-    if (!answers_wait(s)) {
-        describe_answers(s, state, v->coming.told);
-    } else if (state->appended < valid->appended) {
-        state->appended = valid->appended;
-        state->read = valid->read;
-        state->answered = valid->answered;
-        state->answered_used = valid->answered_used;
-    }
+void ad__checkpoint_give_released(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    while (v->nreleased) ad__buffer_give(s, v->released[--v->nreleased]);
+    v->released_bytes = 0;
 }
 
-/* The device is there. False: what it has found out cannot be read now. */
-static bool conclude(ad_session *s, bool judge) {
-    ad_survival *v = &s->survival;
-    ad_coming *c = &v->coming;
-    if (s->deferred_checks.count && (s->held.count || !judge)) return false;
-    if (s->deferred_checks.count) ad__deferred_checks_read(s, false);
-    if (c->spoiled) {
-        give_up(s);
-        return true;
-    }
-    ad__spill_look(s->worker); /* a place in the table is not used again before all is said that is to be said of it */
-    renew_answers(s);
-    v->committed = v->at->state[c->slot].operations;
-    make_valid(s, c->slot, c->entries);
-    set_pending(v, c->pending);
-    ad__poison_release(c->pending);
-    c->pending = NULL;
-    v->told_before = c->told;
-    v->taken.count = 0;
-    c->open = false;
-    ad__survival_unpark(s, v->parked_taken);
-    ad__stream_queues_settle(s);
+bool ad__checkpoint_give_released_memory(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!v->nreleased) return false;
+    ad__checkpoint_flush(s, true);
+    if (!v->nreleased) return true;
+    ad__journal_store(&v->at->uncertain, 1); /* an operation is queued */
+    ad__checkpoint_give_released(s);
     return true;
-}
-
-/* What has been answered by now is sent, though not all that was executed counts yet. */
-static void answer(ad_session *s) {
-    ad_survival *v = &s->survival;
-    const ad_journal_state *valid = &v->at->state[v->at->current];
-    if (atomic_load(&s->output.appended) == valid->appended || answers_wait(s)) return;
-    unsigned slot = other_slot(v->at->current, v->coming.open ? v->coming.slot : (unsigned)v->at->current);
-    ad_journal_state *state = &v->at->state[slot];
-    *state = *valid;
-    state->log = state->entries = 0; /* that is in the table */
-    describe_answers(s, state, v->told_before);
-    ad__journal_store(&v->at->current, slot);
-    ad__output_settle(&s->output, state->appended);
-}
-
-/* passed: all that was enqueued is known to be complete. */
-static void go_on(ad_session *s, bool passed, bool judge) {
-    ad_survival *v = &s->survival;
-    for (int i = 0; i < 3 && ad__survival_lives(v); i++) { /* taken, spoiled, and taken again */
-        if (!v->coming.open) {
-            if (s->held.count || s->exporting || !is_news(s)) break;
-            take(s);
-        }
-        if (!v->coming.open || !(passed || is_reached(s)) || !conclude(s, judge)) break;
-    }
-    if (ad__survival_lives(v)) answer(s);
-}
-
-void ad__survival_commit(ad_session *s) {
-    ad_survival *v = &s->survival;
-    if (!ad__survival_lives(v)) {
-        v->behind = v->announced = false;
-        ad__survival_give_leaving(s);
-        if (v->nparked && ad__stream_queues_idle(s)) ad__survival_unpark(s, v->nparked);
-        return;
-    }
-    if (v->late) go_on(s, false, true);
-    else commit_now(s, v->changed.count);
-}
-
-bool ad__survival_again(const ad_message *m) {
-    const ad_op *op = &m->op;
-    if (m->opcode == AD_REQ_FREE) return true;
-    if (m->opcode != AD_REQ_UFUNC && m->opcode != AD_REQ_REDUCE && m->opcode != AD_REQ_CALL) return false;
-    for (int i = 0; i < op->nout; i++)
-        if (op->operand[i].is_scalar || op->operand[i].desc.form == AD_VIEW) return false;
-    return op->nout;
-}
-
-bool ad__survival_is_full(const ad_survival *v) {
-    if (v->late) return false;
-    return v->announced || (v->at && v->at->fragile) || v->changed.count >= COLLECTED ||
-           v->leaving_bytes > COLLECTED_BYTES;
-}
-
-void ad__survival_enter(ad_session *s, const ad_message *m) {
-    ad_survival *v = &s->survival;
-    if (!v->late) {
-        v->collects = s->cost <= AD_CHEAP && ad__survival_again(m);
-        if (v->behind && !v->collects) ad__survival_commit(s);
-    }
-    ad__survival_begun(v);
-}
-
-bool ad__survival_due(const ad_session *s) {
-    const ad_survival *v = &s->survival;
-    if (v->late) return v->at && s->done - v->committed >= AD_MARK_OPS && !v->coming.open;
-    return !v->collects || ad__survival_is_full(v);
-}
-
-bool ad__survival_ready(ad_session *s) {
-    ad_survival *v = &s->survival;
-    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
-    if (!ad__session_poll(s)) return false;
-    if (v->late) ad__survival_commit(s);
-    return true;
-}
-
-bool ad__survival_counts(ad_session *s) { return !ad__survives_late(s) || ad__survival_ready(s); }
-
-bool ad__survival_flush(ad_session *s, bool judge) {
-    ad_survival *v = &s->survival;
-    if (!ad__survival_lives(v)) return false;
-    if (!v->late) {
-        commit_now(s, v->inside ? v->begun : v->changed.count);
-        return !s->held.count;
-    }
-    if (ad__stream_queues_wait(s, NULL)) return false;
-    if (v->coming.open) go_on(s, true, judge); /* then all that is news by now */
-    go_on(s, true, judge);
-    return !v->coming.open && !s->held.count;
-}
-
-void ad__survival_hush(ad_session *s) {
-    ad_survival *v = &s->survival;
-    const uint64_t used = s->frame_used - s->message.size;
-    v->silent = is_before(ad__input_place(&s->frame), used, v->quiet, v->quiet_used);
-    if (!v->silent) v->quiet = v->quiet_used = v->untold = 0;
 }

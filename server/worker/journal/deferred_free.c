@@ -1,115 +1,115 @@
-/* What has been given up and stays for a while: until a state is valid that does not have it, it might be needed to
- * execute something again. */
+/* Memory, windows and shared memory that a session has given up. Operations that are executed again may need them, so
+ * they are freed only when a checkpoint without them is committed. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/common/os.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/memory/spill/spill.h"
-#include "server/worker/journal/session_journal_inside.h"
+#include "server/worker/journal/checkpoint_inside.h"
 
-/* One of the three. */
-typedef struct ad_parked {
+/* A block, a window or shared memory. */
+typedef struct ad_deferred_free {
     ad_stream_arena *home;
     ad_block block;
     uint32_t place; /* of the row that has the block: of this buffer, after so many moves */
     uint64_t id, moves;
     ad_window window; /* id 0: none */
     ad_shared *share;
-} ad_parked;
+} ad_deferred_free;
 
-bool ad__survival_parks(const ad_session *s, const ad_buffer *b) {
-    const ad_survival *v = &s->survival;
-    return v->late && b->place && ad__survival_lives(v);
+bool ad__checkpoint_must_defer(const ad_session *s, const ad_buffer *b) {
+    const ad_checkpoint *v = &s->checkpoint;
+    return v->late && b->place && ad__checkpoint_is_recoverable(v);
 }
 
-static bool park(ad_session *s, const ad_parked *p) {
-    ad_survival *v = &s->survival;
-    if (!ad__survival_lives(v)) return false;
-    ad_parked *list = ad__os_grow(v->parked, v->nparked, &v->parked_room, sizeof *list);
+static bool defer(ad_session *s, const ad_deferred_free *p) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!ad__checkpoint_is_recoverable(v)) return false;
+    ad_deferred_free *list = ad__os_grow(v->deferred, v->ndeferred, &v->deferred_room, sizeof *list);
     if (!list) {
-        ad__survival_over(s);
+        ad__checkpoint_give_up(s);
         return false;
     }
-    v->parked = list;
-    list[v->nparked++] = *p;
-    v->parked_shares += p->share != NULL;
+    v->deferred = list;
+    list[v->ndeferred++] = *p;
+    v->deferred_shares += p->share != NULL;
     return true;
 }
 
-bool ad__survival_park(ad_session *s, ad_stream_arena *home, const ad_block *block, const ad_buffer *b) {
-    ad_parked p = {.home = home, .block = *block};
+bool ad__checkpoint_defer_free(ad_session *s, ad_stream_arena *home, const ad_block *block, const ad_buffer *b) {
+    ad_deferred_free p = {.home = home, .block = *block};
     if (b) {
         p.place = b->place;
         p.id = b->id;
         p.moves = ad__buffer_moves(b);
     }
-    return park(s, &p);
+    return defer(s, &p);
 }
 
-bool ad__survival_park_window(ad_session *s, const ad_window *w) {
-    return s->survival.late && park(s, &(ad_parked){.window = *w});
+bool ad__checkpoint_defer_window(ad_session *s, const ad_window *w) {
+    return s->checkpoint.late && defer(s, &(ad_deferred_free){.window = *w});
 }
 
-bool ad__survival_park_share(ad_session *s, ad_shared *m) { return park(s, &(ad_parked){.share = m}); }
+bool ad__checkpoint_defer_share(ad_session *s, ad_shared *m) { return defer(s, &(ad_deferred_free){.share = m}); }
 
-bool ad__survival_parks_of(const ad_session *s, const char *principal) {
-    const ad_survival *v = &s->survival;
+bool ad__checkpoint_has_deferred_of(const ad_session *s, const char *principal) {
+    const ad_checkpoint *v = &s->checkpoint;
     size_t i = 0;
-    while (i < v->nparked && !(v->parked[i].share && ad__shared_is_of(v->parked[i].share, principal))) i++;
-    return i < v->nparked;
+    while (i < v->ndeferred && !(v->deferred[i].share && ad__shared_is_of(v->deferred[i].share, principal))) i++;
+    return i < v->ndeferred;
 }
 
-static void release(ad_session *s, ad_parked *p) {
+static void free_entry(ad_session *s, ad_deferred_free *p) {
     if (p->home) ad__memory_give(p->home, &p->block);
     else if (p->share) ad__shared_release(s->worker, p->share, s->principal);
     else if (p->window.id) ad__window_release(s, &p->window);
 }
 
-void ad__survival_unpark(ad_session *s, size_t n) {
-    ad_survival *v = &s->survival;
+void ad__checkpoint_free_deferred(ad_session *s, size_t n) {
+    ad_checkpoint *v = &s->checkpoint;
     for (size_t i = 0; i < n; i++) {
-        v->parked_shares -= v->parked[i].share != NULL;
-        release(s, &v->parked[i]);
+        v->deferred_shares -= v->deferred[i].share != NULL;
+        free_entry(s, &v->deferred[i]);
     }
-    v->nparked -= n;
-    if (v->nparked) memmove(v->parked, v->parked + n, v->nparked * sizeof *v->parked);
-    v->parked_taken = 0;
-    v->parked_begun = v->parked_begun > n ? v->parked_begun - n : 0;
+    v->ndeferred -= n;
+    if (v->ndeferred) memmove(v->deferred, v->deferred + n, v->ndeferred * sizeof *v->deferred);
+    v->deferred_pending = 0;
+    v->deferred_begun = v->deferred_begun > n ? v->deferred_begun - n : 0;
     ad__spill_settle(s->worker);
 }
 
 /* ---- no memory ---- */
 
-static bool flush(ad_session *s, bool judge) {
-    const ad_survival *v = &s->survival;
-    const size_t before = v->nparked + v->nleaving;
+static bool flush_session(ad_session *s, bool judge) {
+    const ad_checkpoint *v = &s->checkpoint;
+    const size_t before = v->ndeferred + v->nreleased;
     if (!before) return false;
-    ad__survival_flush(s, judge);
-    return v->nparked + v->nleaving < before;
+    ad__checkpoint_flush(s, judge);
+    return v->ndeferred + v->nreleased < before;
 }
 
-static bool flush_others(const ad_session *s) {
+static bool flush_other_sessions(const ad_session *s) {
     ad_worker *w = s->worker;
     bool done = false;
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *other = w->sessions; other; other = other->next)
-        if (other != s && !other->dropping && !other->beside) done = flush(other, true) || done;
+        if (other != s && !other->dropping && !other->beside) done = flush_session(other, true) || done;
     pthread_mutex_unlock(&w->sessions_lock);
     return done;
 }
 
-bool ad__survival_evacuate(ad_session *s, ad_stream_queue *queue) {
-    ad_survival *v = &s->survival;
+bool ad__checkpoint_move_deferred_to_host(ad_session *s, ad_stream_queue *queue) {
+    ad_checkpoint *v = &s->checkpoint;
     bool done = false;
-    if (!v->nparked || ad__stream_queues_wait(s, NULL)) return false;
-    for (size_t i = 0; i < v->nparked; i++) {
-        ad_parked *p = &v->parked[i];
+    if (!v->ndeferred || ad__stream_queues_wait(s, NULL)) return false;
+    for (size_t i = 0; i < v->ndeferred; i++) {
+        ad_deferred_free *p = &v->deferred[i];
         ad_block from = p->block;
         if (!p->place || !p->home || !ad__spill_copy(s->worker, queue, p->home, &from, &p->block)) continue;
         ad_journal_place now = {.id = p->id, .moves = ++p->moves, .block = p->block.size};
         ad__memory_place(&p->block, &now.slab, &now.offset);
-        ad__survival_placed(s, p->place, &now);
+        ad__checkpoint_record_place(s, p->place, &now);
         ad__memory_give(p->home, &from);
         p->home = s->worker->spill->stream_arena;
         done = true;
@@ -117,16 +117,16 @@ bool ad__survival_evacuate(ad_session *s, ad_stream_queue *queue) {
     return done;
 }
 
-/* In the middle of held operations, or while the device may yet find something wrong, no state can be taken: what is
- * lost if the worker is killed now says so. */
-bool ad__survival_sacrifice(ad_session *s) {
-    ad_survival *v = &s->survival;
+/* No checkpoint can be begun while operations are queued or deferred checks are open. So the rows record the loss, for
+ * the case that the worker is killed now. */
+bool ad__checkpoint_drop_deferred(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
     bool done = false;
-    if (!v->nparked || ad__stream_queues_wait(s, NULL)) return false;
-    for (size_t i = 0; i < v->nparked; i++) {
-        ad_parked *p = &v->parked[i];
+    if (!v->ndeferred || ad__stream_queues_wait(s, NULL)) return false;
+    for (size_t i = 0; i < v->ndeferred; i++) {
+        ad_deferred_free *p = &v->deferred[i];
         if (!p->home) continue;
-        ad__survival_lose(s, p->place);
+        ad__checkpoint_record_loss(s, p->place);
         ad__memory_give(p->home, &p->block);
         p->home = NULL;
         done = true;
@@ -134,4 +134,6 @@ bool ad__survival_sacrifice(ad_session *s) {
     return done;
 }
 
-bool ad__survival_relieve(ad_session *s) { return s->worker->journal && (flush_others(s) || flush(s, false)); }
+bool ad__checkpoint_free_all_deferred(ad_session *s) {
+    return s->worker->journal && (flush_other_sessions(s) || flush_session(s, false));
+}

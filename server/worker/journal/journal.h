@@ -5,7 +5,7 @@
  * and what changes together is written aside first, and takes effect with one store. The bytes that come from clients
  * and that go to them lie here from the beginning, so writing them down costs nothing.
  *
- * Only the memory is here; session_journal.h has what a session writes, journal/recover/recover.c what is made of it.
+ * Only the memory is here; checkpoint.h has what a session writes, journal/recover/recover.c what is made of it.
  */
 #ifndef AD_SERVER_WORKER_JOURNAL_JOURNAL_H
 #define AD_SERVER_WORKER_JOURNAL_JOURNAL_H
@@ -21,7 +21,7 @@
 #define AD_JOURNAL_MAGIC 0x6c616e72756f6a61u
 #define AD_JOURNAL_VERSION 7
 #define AD_JOURNAL_REUSED (UINT64_C(1) << 63) /* in ad_journal_row.writing: something else is there, or may be */
-#define AD_JOURNAL_STATES 3
+#define AD_JOURNAL_CHECKPOINTS 3
 #define AD_OFFERS 4 /* secrets that a client may go on with, of those that it has not shown yet */
 
 /* An offset into the journal; 0: nothing. */
@@ -115,7 +115,7 @@ typedef struct ad_journal_log {
 } ad_journal_log;
 
 /* How far a session is: everything before, nothing behind. */
-typedef struct ad_journal_state {
+typedef struct ad_journal_checkpoint {
     uint64_t frame,
         used; /* of the client's stream: where the frame at hand begins, executed bytes of its control block */
     uint64_t operations, bytes;       /* executed; bytes of frames done with */
@@ -128,7 +128,7 @@ typedef struct ad_journal_state {
     ad_at pending;                 /* the failure that waits for the next synchronisation */
     ad_at log;                     /* what is to be put into the table ... */
     uint64_t entries;              /* ... that many */
-} ad_journal_state;
+} ad_journal_checkpoint;
 
 /* A block of bytes of a stream. */
 typedef struct ad_journal_block {
@@ -168,8 +168,8 @@ typedef struct ad_journal_session {
     uint64_t launched; /* the last operation that was a user's kernel */
     uint64_t writing;  /* the last operation that a row says it of, and its name */
     char name[32];
-    uint64_t fragile; /* what another worker would make of this is not known to be right */
-    ad_journal_state state[AD_JOURNAL_STATES];
+    uint64_t uncertain; /* what another worker would make of this is not known to be right */
+    ad_journal_checkpoint checkpoint[AD_JOURNAL_CHECKPOINTS];
     uint64_t current; /* which of them */
     ad_at table;
     uint64_t received;   /* bytes of the client's stream */

@@ -5,9 +5,9 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/memory/spill/spill.h"
-#include "server/worker/journal/session_journal_inside.h"
+#include "server/worker/journal/checkpoint_inside.h"
 
-ad_at ad__survival_poison(ad_journal *l, const ad_poison *p) {
+ad_at ad__checkpoint_poison_row(ad_journal *l, const ad_poison *p) {
     ad_journal_poison *w = p ? ad__journal_alloc(l, sizeof *w) : NULL;
     if (!w) return 0;
     *w = (ad_journal_poison){.code = p->code, .number = p->number};
@@ -16,9 +16,9 @@ ad_at ad__survival_poison(ad_journal *l, const ad_poison *p) {
     return ad__journal_at(l, w);
 }
 
-ad_journal_row ad__survival_memory(const ad_worker *w, const ad_shared *m) {
+ad_journal_row ad__checkpoint_memory_row(const ad_worker *w, const ad_shared *m) {
     ad_journal_row r = {.kind = AD_JOURNAL_BUFFER, .size = m->size, .shared = 1, .common = m->common};
-    r.poison = ad__survival_poison(w->journal, m->poison);
+    r.poison = ad__checkpoint_poison_row(w->journal, m->poison);
     if (m->home) r.device = (uint16_t)m->home->gpu->index;
     if (m->block.slab) {
         ad__memory_place(&m->block, &r.slab, &r.offset);
@@ -28,14 +28,14 @@ ad_journal_row ad__survival_memory(const ad_worker *w, const ad_shared *m) {
     return r;
 }
 
-static ad_journal_row buffer_row(const ad_survival *v, const ad_buffer *b) {
+static ad_journal_row buffer_row(const ad_checkpoint *v, const ad_buffer *b) {
     const ad_block *block = b->shared ? &b->shared->block : b->is_moved ? ad__spill_block_of(b) : &b->block;
     ad_journal_row r = {.kind = AD_JOURNAL_BUFFER, .id = b->id, .size = b->size, .readonly = b->readonly};
     r.shared = b->shared != NULL;
     r.fleeting = b->module ? AD_FLEETING_VARIABLE : b->import ? AD_FLEETING_IMPORT : 0;
     r.moves = ad__buffer_moves(b);
     r.common = b->shared && b->shared->common;
-    r.poison = ad__survival_poison(v->journal, b->poison);
+    r.poison = ad__checkpoint_poison_row(v->journal, b->poison);
     if (b->home) r.device = (uint16_t)b->home->gpu->index;
     if (block->slab) {
         ad__memory_place(block, &r.slab, &r.offset);
@@ -45,7 +45,7 @@ static ad_journal_row buffer_row(const ad_survival *v, const ad_buffer *b) {
     return r;
 }
 
-void ad__survival_forget(ad_journal *l, const ad_journal_row *row) {
+void ad__checkpoint_free_row_data(ad_journal *l, const ad_journal_row *row) {
     ad__journal_free(l, ad__journal_get(l, row->poison));
     ad__journal_free(l, ad__journal_get(l, row->elsewhere));
     if (row->kind == AD_JOURNAL_MODULE) ad__module_forget(l, row);
@@ -63,7 +63,7 @@ static ad_journal_row row_of(ad_session *s, const ad_changed *c, ad_buffer **b) 
     case AD_JOURNAL_BUFFER:
         if (!(*b = ad__buffers_find(&s->buffers, c->id))) return none;
         (*b)->changed = false;
-        return buffer_row(&s->survival, *b);
+        return buffer_row(&s->checkpoint, *b);
     case AD_JOURNAL_STREAM:
         if (!(queue = ad__stream_queue_known(s, c->id))) return none;
         r.high = queue->high;
@@ -84,11 +84,11 @@ static ad_journal_row row_of(ad_session *s, const ad_changed *c, ad_buffer **b) 
 }
 
 /* A place for a row; 0: no memory. */
-static uint32_t place_new(ad_survival *v) {
-    ad_journal_table *t = ad__survival_table(v);
+static uint32_t place_new(ad_checkpoint *v) {
+    ad_journal_table *t = ad__checkpoint_table(v);
     if (v->nspare) return v->spare[--v->nspare];
     if (v->places == t->capacity) {
-        ad_journal_table *more = ad__survival_table_new(v->journal, 2 * t->capacity);
+        ad_journal_table *more = ad__checkpoint_table_new(v->journal, 2 * t->capacity);
         if (!more) return 0;
         memcpy(more->row, t->row, t->capacity * sizeof *t->row);
         ad__journal_store(&v->at->table, ad__journal_at(v->journal, more));
@@ -97,7 +97,7 @@ static uint32_t place_new(ad_survival *v) {
     return v->places++;
 }
 
-static void place_free(ad_survival *v, uint32_t place) {
+static void place_free(ad_checkpoint *v, uint32_t place) {
     uint32_t *list = ad__os_grow(v->spare, v->nspare, &v->spare_room, sizeof *list);
     if (!list) return; /* it is not used again */
     v->spare = list;
@@ -114,24 +114,24 @@ static uint32_t *place_of(ad_session *s, const ad_changed *c) {
 /* Where what the change is about has its row from now on; 0: nowhere. */
 static uint32_t find_place(ad_session *s, const ad_changed *c, ad_buffer *b) {
     uint32_t *own = b ? &b->place : place_of(s, c);
-    if (!*own) *own = place_new(&s->survival);
+    if (!*own) *own = place_new(&s->checkpoint);
     return *own;
 }
 
-static bool make_room(ad_survival *v, size_t entries) {
+static bool make_room(ad_checkpoint *v, size_t entries) {
     ad_journal_log *log = v->log[v->next];
     if (log->capacity >= entries) return true;
     uint64_t capacity = log->capacity;
     while (capacity < entries) capacity *= 2;
-    ad_journal_log *more = ad__survival_log_new(v->journal, capacity);
+    ad_journal_log *more = ad__checkpoint_log_new(v->journal, capacity);
     if (!more) return false;
     ad__journal_free(v->journal, log);
     v->log[v->next] = more;
     return true;
 }
 
-bool ad__survival_write(ad_session *s, size_t count, uint64_t *entries) {
-    ad_survival *v = &s->survival;
+bool ad__checkpoint_write_log(ad_session *s, size_t count, uint64_t *entries) {
+    ad_checkpoint *v = &s->checkpoint;
     if (!make_room(v, count)) return false;
     ad_journal_log *log = v->log[v->next];
     *entries = 0;
@@ -156,18 +156,18 @@ static void copy_row(ad_journal_row *to, const ad_journal_row *row) {
 }
 
 /* The same where what had the place before has something besides its row. */
-static __attribute__((noinline)) void replace(ad_survival *v, ad_journal_row *to, ad_journal_row row) {
+static __attribute__((noinline)) void replace(ad_checkpoint *v, ad_journal_row *to, ad_journal_row row) {
     ad_journal_row before = *to;
     const ad_journal_place *p = ad__journal_get(v->journal, before.elsewhere);
     row.elsewhere = p && ad__journal_is_later(p, &row) ? before.elsewhere : 0;
     copy_row(to, &row);
     if (before.poison == row.poison) before.poison = 0;
     if (before.elsewhere == row.elsewhere) before.elsewhere = 0;
-    ad__survival_forget(v->journal, &before);
+    ad__checkpoint_free_row_data(v->journal, &before);
 }
 
-void ad__survival_apply(ad_survival *v, uint64_t entries) {
-    ad_journal_table *t = ad__survival_table(v);
+void ad__checkpoint_apply_log(ad_checkpoint *v, uint64_t entries) {
+    ad_journal_table *t = ad__checkpoint_table(v);
     const ad_journal_log *log = v->log[v->next];
     for (uint64_t i = 0; i < entries; i++) {
         const ad_journal_row *row = &log->entry[i].row;
@@ -179,21 +179,21 @@ void ad__survival_apply(ad_survival *v, uint64_t entries) {
 }
 
 /* It is about a buffer whose row another one has by now, or the row says so already. */
-static bool is_outdated(const ad_survival *v, const ad_journal_row *row, const ad_journal_place *now) {
+static bool is_outdated(const ad_checkpoint *v, const ad_journal_row *row, const ad_journal_place *now) {
     const ad_journal_place *before = ad__journal_get(v->journal, row->elsewhere);
     if (row->kind && !ad__journal_is_later(now, row)) return true;
     return before && before->id == now->id && before->moves >= now->moves;
 }
 
-void ad__survival_placed(ad_session *s, uint32_t place, const ad_journal_place *now) {
-    ad_survival *v = &s->survival;
-    if (!place || !ad__survival_lives(v)) return;
-    ad_journal_row *row = &ad__survival_table(v)->row[place];
+void ad__checkpoint_record_place(ad_session *s, uint32_t place, const ad_journal_place *now) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!place || !ad__checkpoint_is_recoverable(v)) return;
+    ad_journal_row *row = &ad__checkpoint_table(v)->row[place];
     if (is_outdated(v, row, now)) return;
     const ad_at before = row->elsewhere;
     ad_journal_place *p = ad__journal_alloc(v->journal, sizeof *p);
     if (!p) {
-        ad__survival_lose(s, place);
+        ad__checkpoint_record_loss(s, place);
         return;
     }
     *p = *now;
@@ -201,7 +201,7 @@ void ad__survival_placed(ad_session *s, uint32_t place, const ad_journal_place *
     ad__journal_free(v->journal, ad__journal_get(v->journal, before));
 }
 
-void ad__survival_unwrite(ad_survival *v, uint64_t entries) {
+void ad__checkpoint_discard_log(ad_checkpoint *v, uint64_t entries) {
     const ad_journal_log *log = v->log[v->next];
-    for (uint64_t i = 0; i < entries; i++) ad__survival_forget(v->journal, &log->entry[i].row);
+    for (uint64_t i = 0; i < entries; i++) ad__checkpoint_free_row_data(v->journal, &log->entry[i].row);
 }

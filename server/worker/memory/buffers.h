@@ -29,7 +29,7 @@ struct ad_buffer {
     struct ad_shared *shared; /* memory that others hold, too (sharing/sharing.h); NULL: its own */
     struct ad_loaded *module; /* whose variable it is; NULL: it is memory of its own */
     struct ad_import *import; /* it is memory of its client (sharing/imports.h); NULL: it is not */
-    uint32_t place;           /* its row's in the journal (journal/session_journal.h); 0: it has none */
+    uint32_t place;           /* its row's in the journal (journal/checkpoint.h); 0: it has none */
     bool changed;             /* since that was written */
     bool readonly;            /* published by somebody: this session may not write it */
     bool in_use;              /* it is not moved to host memory */

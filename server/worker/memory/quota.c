@@ -43,11 +43,12 @@ static int take(ad_session *s, ad_stream_queue *queue, uint64_t size, take_block
     ad_fault why = {0};
     ad__spill_stir(s->worker, queue);
     int status = get(queue->stream_arena, size, out, &why);
-    while (status == AD_E_MEMORY && (ad__survival_relieve(s) || ad__survival_give(s)))
+    while (status == AD_E_MEMORY && (ad__checkpoint_free_all_deferred(s) || ad__checkpoint_give_released_memory(s)))
         status = get(queue->stream_arena, size, out, &why);
-    while (status == AD_E_MEMORY && (ad__spill_make_room(s->worker, queue, size) || ad__survival_evacuate(s, queue)))
+    while (status == AD_E_MEMORY &&
+           (ad__spill_make_room(s->worker, queue, size) || ad__checkpoint_move_deferred_to_host(s, queue)))
         status = get(queue->stream_arena, size, out, &why);
-    if (status == AD_E_MEMORY && ad__survival_sacrifice(s)) status = get(queue->stream_arena, size, out, &why);
+    if (status == AD_E_MEMORY && ad__checkpoint_drop_deferred(s)) status = get(queue->stream_arena, size, out, &why);
     if (!status) return 0;
     if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
     s->refused++;
@@ -60,7 +61,7 @@ static int take(ad_session *s, ad_stream_queue *queue, uint64_t size, take_block
 static int take_more(ad_session *s, ad_stream_queue *queue, uint64_t size, take_block *get, ad_block *out,
                      ad_fault *fault) {
     int status = check(s, size, fault);
-    if (status && ad__survival_give(s)) status = check(s, size, fault);
+    if (status && ad__checkpoint_give_released_memory(s)) status = check(s, size, fault);
     s->refused += status != 0;
     return status ? status : take(s, queue, size, get, out, fault);
 }

@@ -100,14 +100,14 @@ static int copy_stream(const copying *c, ad_at *first, uint64_t begin) {
 }
 
 static int copy_session(copying *c) {
-    const ad_journal_session *at = c->session->survival.at;
+    const ad_journal_session *at = c->session->checkpoint.at;
     ad_journal_head *head = ad__journal_head(c->to);
     ad_at own_at;
     int status = copy(c, ad__journal_at(c->from, at), sizeof *at, &own_at);
     if (status) return status;
     ad_journal_session *own = ad__journal_get(c->to, own_at);
-    ad_journal_state *state = &own->state[0];
-    *state = at->state[at->current];
+    ad_journal_checkpoint *state = &own->checkpoint[0];
+    *state = at->checkpoint[at->current];
     state->log = state->entries = 0; /* they are in the table */
     own->current = own->lives = 0;
     if (!status) status = copy_poison(c, &state->pending);
@@ -122,14 +122,15 @@ static int copy_session(copying *c) {
 /* All that it has executed counts, and nothing is to follow. */
 static bool settle(ad_session *s) {
     ad__held_flush(s);
-    if (s->survival.late) ad__survival_flush(s, true);
-    ad__survival_commit(s);
-    return ad__survives(s) && !s->held.count && !s->survival.coming.open && !s->survival.changed.count &&
-           !s->survival.at->fragile;
+    if (s->checkpoint.late) ad__checkpoint_flush(s, true);
+    ad__checkpoint_commit(s);
+    return ad__session_is_recoverable(s) && !s->held.count && !s->checkpoint.pending_checkpoint.open &&
+           !s->checkpoint.changed.count && !s->checkpoint.at->uncertain;
 }
 
 static bool goes(const copying *c, const ad_session *s) {
-    return atomic_load(&s->halted) && ad__survives(s) && ad__parting_concerns(s, c->parting->who); /* others are over */
+    return atomic_load(&s->halted) && ad__session_is_recoverable(s) &&
+           ad__parting_concerns(s, c->parting->who); /* others are over */
 }
 
 static int write_sessions(copying *c) {

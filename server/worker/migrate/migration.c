@@ -85,7 +85,7 @@ static int quiet(ad_session *s, ad_fault *fault) {
     if (is_over(s, &ending)) return 0;
     if (ending) return 1;
     if (!atomic_load(&s->halted)) halt(s);
-    if (!ad__survives(s))
+    if (!ad__session_is_recoverable(s))
         return ad__fault(fault, AD_E_UNSUPPORTED,
                          "session %" PRIu64 " cannot be resumed (its client does not, or it was short of memory); "
                          "end it, or have users separated from the beginning (option domains = principal)",

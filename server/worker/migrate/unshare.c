@@ -76,9 +76,9 @@ static int settle(look *l) {
     ad_session *s = l->session;
     int status = ad__session_status(s, ad__stream_queues_wait(s, l->fault), l->fault);
     if (status) return status;
-    const bool counts = !s->survival.late || !ad__survives(s) || ad__survival_flush(s, true);
-    ad__survival_commit(s);
-    if (counts && !ad__survival_parks_of(s, l->who)) return 0;
+    const bool counts = !s->checkpoint.late || !ad__session_is_recoverable(s) || ad__checkpoint_flush(s, true);
+    ad__checkpoint_commit(s);
+    if (counts && !ad__checkpoint_has_deferred_of(s, l->who)) return 0;
     return ad__fault(l->fault, AD_E_UNSUPPORTED, "an array that others have had of it is still in use: try again");
 }
 
@@ -86,7 +86,7 @@ static int separate(look *l) {
     ad_session *s = l->session;
     l->found = l->wait = false;
     ad__buffers_each(&s->buffers, check_buffer, l);
-    const bool parks = !ad__parting_concerns(s, l->who) && ad__survival_parks_of(s, l->who);
+    const bool parks = !ad__parting_concerns(s, l->who) && ad__checkpoint_has_deferred_of(s, l->who);
     if (l->status || !(l->found || parks)) return l->status;
     ad__held_flush(s);
     ad__buffers_each(&s->buffers, detach, l);

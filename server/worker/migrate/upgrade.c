@@ -1,6 +1,6 @@
 /* The worker leaves because another one is to go on with its sessions: arrayd is upgraded.
  *
- * All that another worker needs is in the journal at any instant (journal/session_journal.h); so there is not much to
+ * All that another worker needs is in the journal at any instant (journal/checkpoint.h); so there is not much to
  * do but to choose one at which nothing is half done: no operation is held, and the device has done what it was given.
  * What clients have sent and is not executed by then the next worker executes. */
 #include <unistd.h>
@@ -27,7 +27,7 @@ static bool is_over(ad_session *s) {
 static void say(ad_worker *w) {
     ad_note note = {.kind = AD_NOTE_LEAVING};
     for (ad_session *s = w->sessions; s; s = s->next)
-        note.id += !ad__survives(s) && !ad__session_is_probe(s->id) && !is_over(s);
+        note.id += !ad__session_is_recoverable(s) && !ad__session_is_probe(s->id) && !is_over(s);
     ad__worker_tell(w, &note, -1);
 }
 
@@ -35,10 +35,10 @@ static void say(ad_worker *w) {
 
 /* The next worker executes again what is still beside the engine, as if this one had been killed. */
 static void settle(ad_session *s) {
-    if (!ad__survives(s) || s->beside) return;
+    if (!ad__session_is_recoverable(s) || s->beside) return;
     ad__held_flush(s);
-    ad__survival_flush(s, true);
-    s->survival.at->lives = 0; /* this one has not died of it */
+    ad__checkpoint_flush(s, true);
+    s->checkpoint.at->lives = 0; /* this one has not died of it */
 }
 
 /* The process ends as when it is killed: closing things one by one would write down that they are closed. */
@@ -53,7 +53,7 @@ static void __attribute__((noreturn)) leave(ad_worker *w) {
 
 static bool all_go_over(const ad_worker *w) {
     const ad_session *s = w->sessions;
-    while (s && ad__survives(s)) s = s->next;
+    while (s && ad__session_is_recoverable(s)) s = s->next;
     return !s;
 }
 
@@ -69,7 +69,7 @@ void ad__worker_leave(ad_worker *w, const ad_note *note) {
     if (w->leaving || w->stopping) return;
     w->leaving = ad__os_now() + LAST_WORDS;
     for (ad_session *s = w->sessions; s; s = s->next)
-        if (!ad__survives(s))
+        if (!ad__session_is_recoverable(s))
             ad__session_bye(s, AD_E_CONNECTION, "the server is being upgraded, and this session cannot go over");
     ad__sessions_watch(w); /* time passes */
 }

@@ -87,8 +87,8 @@ static int complete(ad_session *s, ad_building *b, int status, ad_fault *fault) 
 
 /* Another worker died while it set this one up: that is not tried again. */
 static bool is_fatal(ad_session *s, uint64_t id) {
-    if (!s->survival.fatal || s->survival.fatal != id) return false;
-    s->survival.fatal = 0;
+    if (!s->checkpoint.fatal || s->checkpoint.fatal != id) return false;
+    s->checkpoint.fatal = 0;
     return true;
 }
 
@@ -133,9 +133,9 @@ static int open_module(ad_session *s, uint64_t id, const ad_building *b, ad_modu
     ad_worker *w = s->worker;
     ad_flight flight = {0};
     ad__flight_begin(&w->watchdog, &flight, "(loading a module)", 1, s->kernel_limit);
-    ad__survival_loads(s, id);
+    ad__checkpoint_before_load(s, id);
     int status = w->backend->module_open(b->gpu->device, b->binary, out, fault);
-    ad__survival_loads(s, 0);
+    ad__checkpoint_before_load(s, 0);
     ad__flight_moved(&w->watchdog, &flight, UINT64_MAX);
     return ad__session_status(s, status, fault);
 }
@@ -178,7 +178,7 @@ static int load(ad_session *s, const ad_message *msg, const ad_building *b, ad_f
         return status;
     }
     ad__module_add(s, m);
-    ad__survival_note(s, AD_JOURNAL_MODULE, m->id);
+    ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
     return 0;
 }
 
@@ -239,7 +239,7 @@ bool ad__modules_ready(ad_session *s, uint64_t id) {
     if (!m || m->module || m->loss) return true;
     if (!s->modules.building && is_fatal(s, id)) {
         m->loss = AD_MODULE_FATAL;
-        ad__survival_note(s, AD_JOURNAL_MODULE, m->id);
+        ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
         say_lost(s, m, "the worker died while it set it up");
         return true;
     }

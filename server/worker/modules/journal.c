@@ -28,7 +28,7 @@ static ad_journal_recipe *reserve(ad_session *s, uint64_t bytes, ad_fault *fault
                   AD_MODULES_TEXT >> 20);
         return NULL;
     }
-    ad_journal_recipe *r = ad__journal_alloc(s->survival.journal, sizeof *r + bytes);
+    ad_journal_recipe *r = ad__journal_alloc(s->checkpoint.journal, sizeof *r + bytes);
     if (!r) {
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
@@ -40,7 +40,7 @@ static ad_journal_recipe *reserve(ad_session *s, uint64_t bytes, ad_fault *fault
 int ad__recipe_new(ad_session *s, const ad_building *b, ad_text source, const ad_string *options, size_t noptions,
                    ad_journal_recipe **out, ad_fault *fault) {
     uint64_t bytes = source.size + 1;
-    if (!ad__survives(s)) return 0;
+    if (!ad__session_is_recoverable(s)) return 0;
     for (size_t i = 0; i < noptions; i++) bytes += options[i].size + 1;
     for (size_t i = 0; i < b->nnames; i++) bytes += strlen(b->names[i]) + 1;
     ad_journal_recipe *r = *out = reserve(s, bytes, fault);
@@ -134,7 +134,7 @@ static ad_module_loss loss_of(const ad_loaded *m) {
 }
 
 ad_journal_row ad__module_row(ad_session *s, uint64_t id) {
-    ad_journal *l = s->survival.journal;
+    ad_journal *l = s->checkpoint.journal;
     ad_loaded *m = ad__module_find(s, id);
     bool any = false;
     if (!m) return (ad_journal_row){0};
@@ -165,7 +165,7 @@ static ad_journal_recipe *keep_recipe(ad_session *s, const ad_journal_recipe *fr
     r->users = 1;
     if (is_whole(r)) return r;
     s->modules.text -= r->bytes;
-    ad__journal_free(s->survival.journal, r);
+    ad__journal_free(s->checkpoint.journal, r);
     return NULL;
 }
 
@@ -183,6 +183,6 @@ int ad__module_restore(ad_session *s, const ad_journal_row *row, const ad_journa
         return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }
     ad__module_add(s, m);
-    ad__survival_note(s, AD_JOURNAL_MODULE, m->id);
+    ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
     return 0;
 }

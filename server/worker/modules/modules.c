@@ -61,7 +61,7 @@ void ad__module_free(ad_session *s, ad_loaded *m) {
         free(k);
     }
     if (m->recipe) s->modules.text -= m->recipe->bytes;
-    ad__recipe_release(s->survival.journal, m->recipe);
+    ad__recipe_release(s->checkpoint.journal, m->recipe);
     free(m->names);
     free(m);
 }
@@ -97,7 +97,7 @@ static int drop(ad_session *s, uint64_t id, ad_fault *fault) {
     ad_loaded *m = ad__module_find(s, id); /* comes to the front */
     if (!m) return ad__fault(fault, AD_E_STALE, "module_drop: there is no module %" PRIu64, id);
     s->modules.first = m->next;
-    ad__survival_gone(s, m->place);
+    ad__checkpoint_remove_row(s, m->place);
     module_leave(s, m);
     if (!backend_of(s)->asynchronous) ad__modules_reap(s);
     return 0;
@@ -185,7 +185,7 @@ static int set_kernel(ad_session *s, const ad_message *msg, ad_fault *fault) {
     ad_named_kernel *k;
     int status = m ? find_kernel(s, m, &msg->s[0], &k, fault) : fault->code;
     if (!status) status = ad__session_status(s, backend_of(s)->kernel_set(k->kernel, shared, carveout, fault), fault);
-    if (!status && note_settings(k, shared, carveout, msg->u[3])) ad__survival_note(s, AD_JOURNAL_MODULE, m->id);
+    if (!status && note_settings(k, shared, carveout, msg->u[3])) ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
     return status;
 }
 
@@ -214,7 +214,7 @@ int ad__launch_find(ad_session *s, const ad_message *msg, ad_stream_queue *queue
 static void touch(ad_session *s, ad_loaded *m) {
     if (m->touched) return;
     m->touched = true;
-    ad__survival_note(s, AD_JOURNAL_MODULE, m->id);
+    ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
 }
 
 /* For each parameter, where its value lies. */
@@ -250,7 +250,7 @@ int ad__launch_run(ad_session *s, ad_stream_queue *queue, const ad_launching *l,
     }
     l->module->last_op = number;
     if (l->module->variables == AD_VARIABLES_ANY) touch(s, l->module);
-    ad__survival_launches(s, number);
+    ad__checkpoint_before_launch(s, number);
     s->modules.launches++;
     if (s->kernel_limit) queue->unmarked_ns = INT64_MAX; /* a mark of its own: it is seen when it ends */
     ad__flight_begin(&w->watchdog, &queue->flight, l->name, number, s->kernel_limit);
@@ -302,7 +302,7 @@ static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_f
     b->module = m;
     m->users++;
     touch(s, m);
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
     /* Kernels change variables without saying so: nothing tells which operation wrote it last. */
     return 0;
 }

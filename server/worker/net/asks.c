@@ -124,7 +124,7 @@ static bool do_stat(ad_session *s, ad_message *m) {
 static bool do_query(ad_session *s, ad_message *m) {
     int64_t values[8];
     int n = 0;
-    if (!ad__survival_ready(s)) return false;
+    if (!ad__checkpoint_await_commit(s)) return false;
     ad_poison *p = ad__exec_query(s, m, values, &n);
     if (p) {
         if (p == s->pending) {
@@ -141,7 +141,7 @@ static bool do_query(ad_session *s, ad_message *m) {
 }
 
 static bool do_sync(ad_session *s, ad_message *m) {
-    if (!ad__survival_ready(s)) return false;
+    if (!ad__checkpoint_await_commit(s)) return false;
     if (!ad__fail_pending(s, m->u[0])) ad__reply_values(s, m->u[0], 0, NULL);
     return true;
 }
@@ -195,18 +195,18 @@ static void leave_out(ad_session *s, const ad_message *m) {
     ad_fault fault = {0};
     const int status = ad__blame_check(s, m->row->name, &fault);
     if (m->opcode == AD_REQ_EXPORT || m->opcode == AD_REQ_IMPORT) ad__descriptor_skip(s);
-    s->survival.read = 0;
+    s->checkpoint.read = 0;
     s->failed++;
     ad__reply_fault(s, m->u[0], status, &fault);
 }
 
 bool ad__ask(ad_session *s, ad_message *m) {
-    if (s->survival.left_out && m->opcode != AD_REQ_QUERY) { /* whose outputs say so, too */
+    if (s->checkpoint.left_out && m->opcode != AD_REQ_QUERY) { /* whose outputs say so, too */
         leave_out(s, m);
         return true;
     }
     /* What has been told once is known when all is that came before. */
-    if (s->survival.silent && s->survival.untold && !ad__survival_ready(s)) return false;
+    if (s->checkpoint.silent && s->checkpoint.untold && !ad__checkpoint_await_commit(s)) return false;
     if (s->parts) {
         ad_fault refused = {0};
         if (ad__parting_awaits(s, m, &refused)) return false;

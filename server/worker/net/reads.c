@@ -20,14 +20,14 @@ void ad__reply_fault(ad_session *s, uint64_t request, int status, ad_fault *faul
 }
 
 void ad__failure_told(ad_session *s) {
-    ad_survival *v = &s->survival;
+    ad_checkpoint *v = &s->checkpoint;
     if (v->silent && v->untold) v->untold--;
     else v->told++;
 }
 
 bool ad__fail_pending(ad_session *s, uint64_t request) {
     ad_poison *p = s->pending;
-    if (!p || (s->survival.silent && !s->survival.untold)) return false;
+    if (!p || (s->checkpoint.silent && !s->checkpoint.untold)) return false;
     s->pending = NULL;
     ad__failure_told(s);
     ad__reply_fail(s, request, p);
@@ -87,8 +87,8 @@ static int begin(ad_session *s, ad_message *m, ad_fault *fault) {
     if (r->buffer->poison) return r->buffer->poison->code;
     int status = find_bytes(s, m, fault);
     if (!status) status = find_window(s, m, fault);
-    r->offset = s->survival.read;
-    s->survival.read = 0;
+    r->offset = s->checkpoint.read;
+    s->checkpoint.read = 0;
     r->active = true; /* also when something has been taken already: ad__reading_end gives it back */
     return status;
 }
@@ -138,7 +138,7 @@ static int ask_part(ad_session *s, ad_fault *fault) {
 static int deliver(ad_session *s, ad_fault *fault) {
     ad_reading *r = &s->reading;
     uint64_t left = r->total - r->offset;
-    if (s->survival.late) ad__survival_commit(s); /* what the answer says of how far the session is */
+    if (s->checkpoint.late) ad__checkpoint_commit(s); /* what the answer says of how far the session is */
     const char *host = r->from_host ? r->from + r->offset : r->staging;
     if (host && r->part) {
         if (!r->to && !(r->block = ad__output_block(&s->output, r->part)))
@@ -151,7 +151,7 @@ static int deliver(ad_session *s, ad_fault *fault) {
     if (!r->to) ad__reply_part(s, r->request, r->total, r->offset, r->part < left ? AD_FRAME_MORE : 0, r->block);
     r->block = NULL;
     r->offset += r->part;
-    if (!r->to && r->offset < r->total) ad__survival_commit(s);
+    if (!r->to && r->offset < r->total) ad__checkpoint_commit(s);
     if (r->to && r->offset == r->total) ad__reply_values(s, r->request, 0, NULL);
     return 0;
 }
@@ -201,7 +201,7 @@ static bool go_on(ad_session *s) {
 bool ad__read(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
     if (s->reading.active) return go_on(s);
-    if (ad__fail_pending(s, m->u[0]) || s->survival.silent) return true; /* its client may use the window again */
+    if (ad__fail_pending(s, m->u[0]) || s->checkpoint.silent) return true; /* its client may use the window again */
     int status = begin(s, m, &fault);
     if (!status) return go_on(s);
     ad_buffer *b = s->reading.buffer;

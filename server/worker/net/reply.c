@@ -51,7 +51,7 @@ void ad__reply_ints(ad_session *s, uint64_t request, size_t n, const int64_t *va
 }
 
 void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar *values) {
-    if (s->survival.silent) return;
+    if (s->checkpoint.silent) return;
     ad_bytes *b = begin(s);
     ad__encode_reply(b, request, s->complete, n, values);
     told(s);
@@ -59,7 +59,7 @@ void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar
 }
 
 void ad__reply_text(ad_session *s, uint64_t request, size_t n, const ad_scalar *values, const char *text, size_t size) {
-    if (s->survival.silent) return;
+    if (s->checkpoint.silent) return;
     ad_bytes *b = begin(s);
     ad__encode_reply(b, request, s->complete, n, values);
     told(s);
@@ -78,7 +78,7 @@ void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t of
 }
 
 void ad__reply_fail(ad_session *s, uint64_t request, const ad_poison *why) {
-    if (s->survival.silent) return;
+    if (s->checkpoint.silent) return;
     ad_bytes *b = begin(s);
     ad__encode_fail(b, request, s->complete, why->code, why->number, why->name, why->text);
     told(s);

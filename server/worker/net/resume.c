@@ -61,7 +61,7 @@ static void tell(const ad_session *s, uint64_t away) {
 
 static void know_process(ad_session *s, uint64_t process) {
     __atomic_store_n(&s->comeback.process, process, __ATOMIC_RELAXED);
-    if (s->survival.at) ad__journal_store(&s->survival.at->process, process);
+    if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->process, process);
 }
 
 /* Who is at the other end of a socket pair only the bytes tell that come from there. */
@@ -108,7 +108,7 @@ bool ad__session_forsaken(ad_session *s, int64_t now) {
 /* The client has this one. What it came with, and what else was offered, is worth nothing from now on. */
 static void settle(ad_session *s, const uint8_t secret[AD_SECRET]) {
     ad_comeback *c = &s->comeback;
-    ad_journal_session *at = s->survival.at;
+    ad_journal_session *at = s->checkpoint.at;
     memcpy(c->secret, secret, sizeof c->secret);
     c->offers.over = c->offers.made;
     if (!at) return;
@@ -194,8 +194,8 @@ static int take_up(ad_session *s, int fd, const ad_note *note, const char **why)
     size_t size;
     int status = answer(s, next, frame, sizeof frame, &size);
     if (status) return status;
-    if (s->survival.at) { /* before the client can have it */
-        ad_offers *o = &s->survival.at->offers;
+    if (s->checkpoint.at) { /* before the client can have it */
+        ad_offers *o = &s->checkpoint.at->offers;
         memcpy(o->secret[c->offers.made % AD_OFFERS], next, sizeof next);
         ad__journal_store(&o->made, c->offers.made + 1);
     }

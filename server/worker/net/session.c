@@ -62,7 +62,7 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     ad__buffers_init(&s->buffers, ad__most_buffers(&w->config, &s->grants));
     ad__descriptors_init(&s->windows.descriptors);
     ad__comeback_init(s, note);
-    ad__survival_begin(s);
+    ad__checkpoint_open(s);
     return s;
 }
 
@@ -71,7 +71,7 @@ int ad__session_begin(ad_session *s) {
     int status = uv_poll_init(&w->loop, &s->poll, s->fd) ? AD_E_SYSTEM : 0;
     s->poll.data = s;
     s->begun = !status;
-    ad__survival_list(s);
+    ad__checkpoint_list(s);
     pthread_mutex_lock(&w->sessions_lock);
     s->next = w->sessions;
     if (s->next) s->next->prev = s;
@@ -101,7 +101,7 @@ static void gone(ad_session *s) {
     ad__input_close(&s->input);
     ad__descriptors_close(&s->windows.descriptors);
     ad__output_close(&s->output);
-    ad__survival_close(s);
+    ad__checkpoint_close(s);
     ad__comeback_close(s);
     ad__trace_to(s, -1);
     if (!s->forked) ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
@@ -256,7 +256,7 @@ static void read_away(ad_session *s) {
 
 static void read_client(ad_session *s) {
     ad_fault fault = {0};
-    if (s->input.at) ad__input_forget(&s->input, __atomic_load_n(&s->survival.executed, __ATOMIC_RELAXED));
+    if (s->input.at) ad__input_forget(&s->input, __atomic_load_n(&s->checkpoint.executed, __ATOMIC_RELAXED));
     int status = ad__input_read(&s->input, s->fd, &s->windows.descriptors);
     if (status == AD_E_CONNECTION) {
         lose(s, "the client has gone");

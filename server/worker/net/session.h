@@ -10,7 +10,7 @@
 #include "server/worker/engine/pace.h"
 #include "server/worker/net/resume.h"
 #include "server/worker/engine/streams.h"
-#include "server/worker/journal/session_journal.h"
+#include "server/worker/journal/checkpoint.h"
 #include "server/worker/exec/deferred_check.h"
 #include "server/worker/net/windows.h"
 #include "server/worker/worker.h"
@@ -90,7 +90,7 @@ struct ad_session {
     bool closing;
     int64_t linger_until;
     ad_comeback comeback;
-    ad_survival survival;
+    ad_checkpoint checkpoint;
     ad_fault refusal; /* of the frame that is none; read by the runner once it has been marked in the queue */
     ad_output output;
     atomic_bool bequeaths; /* its client has gone, and what it has sent is executed up to the last fork */

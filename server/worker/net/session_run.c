@@ -56,7 +56,7 @@ static int end_frame(ad_session *s) {
     ad_fault fault;
     bool claimed = s->payload_used || !s->frame.payload_size;
     s->in_frame = false;
-    s->survival.frame_end =
+    s->checkpoint.frame_end =
         ad__input_place(&s->frame) + AD_FRAME_HEADER + s->frame.control_size + s->frame.payload_size;
     s->bytes_done += AD_FRAME_HEADER + s->frame.control_size + (uint64_t)s->frame.payload_size;
     ad__input_release(&s->frame);
@@ -88,15 +88,15 @@ static int next_message(ad_session *s) {
             s->frame_used += s->message.size;
             status = check_payload(s, &fault);
             if (status) return protocol_error(s, status, &fault);
-            if (s->frame_used <= s->survival.skip) continue; /* another worker has executed it */
-            s->survival.skip = 0;
+            if (s->frame_used <= s->checkpoint.skip) continue; /* another worker has executed it */
+            s->checkpoint.skip = 0;
             s->cost = ad__exec_cost(s, &s->message);
             s->has_message = true;
-            if (s->survival.quiet) ad__survival_hush(s);
+            if (s->checkpoint.quiet) ad__checkpoint_suppress_replies(s);
             return 1;
         }
         if (status < 0) return protocol_error(s, status, &fault);
-        s->survival.skip = 0;
+        s->checkpoint.skip = 0;
         if ((status = end_frame(s))) return status;
     }
 }
@@ -138,7 +138,7 @@ bool ad__session_poll(ad_session *s) {
     if (!s->held.count)
         ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* what held operations use stays as it was */
     if (s->modules.dropped) ad__modules_reap(s);
-    if (s->survival.late) ad__blame_rest(s);
+    if (s->checkpoint.late) ad__blame_rest(s);
     if (!reached(s)) return false;
     s->wait.kind = AD_WAIT_NONE;
     return true;
@@ -147,7 +147,7 @@ bool ad__session_poll(ad_session *s) {
 /* The next operation must wait until there is less under way. */
 static bool crowded(ad_session *s) {
     bool forks = s->message.opcode == AD_REQ_FORK; /* what is passed on is known to be good, or why not */
-    const bool writes_down = ad__survives_late(s);
+    const bool writes_down = ad__session_commits_late(s);
     if (forks) ad__held_flush(s);
     ad_stream_queue *queue = s->stream_queue ? ad__stream_queue_current(s, NULL) : NULL;
     if (queue && ad__stream_queue_full(queue)) ad__session_await(s, AD_WAIT_ROOM, queue, NULL);
@@ -156,7 +156,7 @@ static bool crowded(ad_session *s) {
         ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     }
     if (s->wait.kind && !ad__session_poll(s)) return true;
-    if (forks && writes_down) ad__survival_commit(s);
+    if (forks && writes_down) ad__checkpoint_commit(s);
     return false;
 }
 
@@ -167,7 +167,7 @@ int ad__session_enqueued(ad_session *s, ad_stream_queue *queue, ad_fault *fault)
 /* False: the message waits for output to shrink, for the device, or for the next turn. */
 static bool execute_message(ad_session *s) {
     if (s->held.count && !ad__held_allows(s, &s->message) && !ad__held_settle(s)) return false;
-    ad__survival_enter(s, &s->message);
+    ad__checkpoint_begin_message(s, &s->message);
     if (s->message.row->cls == AD_CLASS_ASK) {
         if (!ad__ask(s, &s->message)) return false;
         s->requests++;
@@ -177,16 +177,16 @@ static bool execute_message(ad_session *s) {
         if (s->held.count) s->held.bytes += s->message.size;
         else ad__stream_queues_settle(s);
     }
-    s->survival.descriptors = s->windows.descriptors.taken; /* only this thread takes any */
+    s->checkpoint.descriptors = s->windows.descriptors.taken; /* only this thread takes any */
     s->has_message = false;
-    if (!s->held.count) ad__survival_executes(&s->survival);
+    if (!s->held.count) ad__checkpoint_mark_executed(&s->checkpoint);
     return true;
 }
 
 static bool execute(ad_session *s) {
     ad__blame_enter(s);
     bool done = execute_message(s);
-    ad__survival_leave(&s->survival);
+    ad__checkpoint_end_changes(&s->checkpoint);
     ad__blame_leave(s);
     return done;
 }
@@ -234,15 +234,15 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
         if (asynchronous && crowded(s)) return AD_TURN_WAITING;
         if (!execute(s)) return why_not(s);
         ad__reply_ack(s, false);
-        if (ad__survival_due(s)) ad__survival_commit(s);
+        if (ad__checkpoint_is_due(s)) ad__checkpoint_commit(s);
         if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT && ad__output_flush(&s->output))
             ad__engine_attend(s);
         if ((cost > AD_CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
     }
     if (!ad__held_settle(s)) return AD_TURN_MORE;
-    if (s->survival.late) ad__survival_commit(s); /* then more is complete, as the client is told */
+    if (s->checkpoint.late) ad__checkpoint_commit(s); /* then more is complete, as the client is told */
     ad__reply_ack(s, true);
-    ad__survival_commit(s);
+    ad__checkpoint_commit(s);
     return AD_TURN_EMPTY;
 }
 
@@ -264,7 +264,7 @@ bool ad__session_drop(ad_session *s) {
     ad__share_waits(&s->turn, 0, 0);
     pthread_mutex_unlock(&e->lock);
     if (again) return true;
-    ad__survival_over(s);
+    ad__checkpoint_give_up(s);
     if (s->in_frame) ad__input_release(&s->frame);
     s->in_frame = s->has_message = false;
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
@@ -273,9 +273,9 @@ bool ad__session_drop(ad_session *s) {
     ad__report_over(s);
     s->dropping = true;
     ad__held_drop(s);
-    ad__survival_give(s);
+    ad__checkpoint_give_released_memory(s);
     ad__buffers_clear(&s->buffers, free_buffer, s);
-    ad__survival_unpark(s, s->survival.nparked);
+    ad__checkpoint_free_deferred(s, s->checkpoint.ndeferred);
     ad__spill_over(s);
     ad__sharing_end(s);
     ad__modules_close(s);

@@ -65,7 +65,7 @@ void ad__descriptor_skip(ad_session *s) {
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd < 0) return;
     close(fd);
-    ad__survival_passed(s, number);
+    ad__checkpoint_release_descriptor(s, number);
 }
 
 /* ---- windows by id ---- */
@@ -100,7 +100,7 @@ static void close_window(ad_session *s, const ad_window *w) {
 }
 
 void ad__window_release(ad_session *s, const ad_window *w) {
-    ad__survival_descriptor_gone(s, w->descriptor);
+    ad__checkpoint_release_descriptor_now(s, w->descriptor);
     close_window(s, w);
 }
 
@@ -148,7 +148,7 @@ int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, uint64
     s->windows.list[s->windows.count++] =
         (ad_window){.id = id, .size = size, .base = base, .fd = fd, .descriptor = number, .pinned = !pinned};
     s->windows.bytes += size;
-    ad__survival_note(s, AD_JOURNAL_WINDOW, id);
+    ad__checkpoint_mark_row(s, AD_JOURNAL_WINDOW, id);
     return 0;
 }
 
@@ -159,7 +159,7 @@ static int window(ad_session *s, const ad_message *m, ad_fault *fault) {
     int status = ad__window_restore(s, m->u[0], m->u[1], fd, number, fault);
     if (!status) return 0;
     close(fd);
-    ad__survival_passed(s, number);
+    ad__checkpoint_release_descriptor(s, number);
     return status;
 }
 
@@ -172,15 +172,15 @@ static int window_drop(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (status) return ad__session_status(s, status, fault);
     const ad_window gone = *w;
     *w = s->windows.list[--s->windows.count];
-    ad__survival_gone(s, gone.place);
-    if (!ad__survival_park_window(s, &gone)) ad__window_release(s, &gone);
+    ad__checkpoint_remove_row(s, gone.place);
+    if (!ad__checkpoint_defer_window(s, &gone)) ad__window_release(s, &gone);
     return 0;
 }
 
 static int load(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_window *w = ad__window_find(s, m->u[2], m->u[3], m->u[4], "load", fault);
     if (!w) return fault->code;
-    s->survival.loaded = s->done + 1;
+    s->checkpoint.loaded = s->done + 1;
     return ad__store(s, "load", m->u[0], m->u[1], (char *)w->base + m->u[3], m->u[4], w->pinned, fault);
 }
 

@@ -43,7 +43,7 @@ uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, c
 static void write_down(ad_worker *w, ad_capability *c) {
     ad_journal_holder *h = w->journal ? ad__journal_alloc(w->journal, sizeof *h) : NULL;
     if (!h) return;
-    *h = (ad_journal_holder){.memory = ad__survival_memory(w, c->shared),
+    *h = (ad_journal_holder){.memory = ad__checkpoint_memory_row(w, c->shared),
                              .half = {c->half[0], c->half[1]},
                              .uses = c->uses,
                              .owner = c->owner ? c->owner->id : 0,

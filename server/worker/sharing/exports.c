@@ -137,10 +137,10 @@ static int move_apart(ad_session *s, ad_stream_queue *queue, ad_shared *m, bool 
     m->block = own;
     m->address = own.address;
     for (ad_buffer *b = m->buffers; b; b = b->next_holder) b->address = own.address;
-    if (s->survival.late && (status = backend->stream_wait(queue->stream, fault)))
+    if (s->checkpoint.late && (status = backend->stream_wait(queue->stream, fault)))
         return ad__session_status(s, status, fault);
-    ad__survival_moved(s->worker, m);
-    if (!s->survival.late || !ad__survival_park(s, m->home->stream_arena, &old, NULL))
+    ad__checkpoint_mark_moved(s->worker, m);
+    if (!s->checkpoint.late || !ad__checkpoint_defer_free(s, m->home->stream_arena, &old, NULL))
         ad__memory_give(m->home->stream_arena, &old);
     return 0;
 }
@@ -168,7 +168,7 @@ static int order(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool plain
 /* Another worker must know for good that others may write there. If this one is killed before all holders have that in
  * a state, the export is executed again, as it is not answered before. */
 static void write_down(ad_worker *w, ad_shared *m) {
-    for (ad_buffer *b = m->buffers; b; b = b->next_holder) ad__survival_touch(b->holder, b);
+    for (ad_buffer *b = m->buffers; b; b = b->next_holder) ad__checkpoint_mark_buffer(b->holder, b);
     ad__capabilities_moved(w, m);
     ad__names_moved(w, m);
 }
@@ -251,7 +251,7 @@ static int start(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fau
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd < 0)
         return ad__fault(fault, AD_E_VALUE, "export: no descriptor came with it, for which it takes a Unix socket");
-    ad__survival_passed(s, number);
+    ad__checkpoint_release_descriptor(s, number);
     int status = fault->code;
     if (!status && !(s->grants.may & AD_GRANT_EXPORTS))
         status = ad__fault(fault, AD_E_DENIED, "export: %s may not hand arrays out of the server (grant exports)",
@@ -271,7 +271,7 @@ static bool tell_own(ad_session *s, const ad_message *m) {
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd >= 0) {
         close(fd);
-        ad__survival_passed(s, number);
+        ad__checkpoint_release_descriptor(s, number);
     }
     ad__reply_ints(s, m->u[0], 3, (int64_t[]){0, 0, 0});
     return true;
@@ -282,7 +282,7 @@ bool ad__export(ad_session *s, const ad_message *m) {
     int status = 0;
     if (!s->exporting) {
         bool waiting = false;
-        if (!ad__survival_counts(s)) return false;
+        if (!ad__checkpoint_is_committed(s)) return false;
         ad_buffer *b = ad__shared_buffer(s, m->u[1], "export", &waiting, &fault);
         if (waiting) return false;
         if (b && ad__beside_holds(b->shared)) { /* which may be about to move */

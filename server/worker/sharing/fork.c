@@ -64,7 +64,7 @@ static int leave_poisoned(const heritage *h, uint64_t id, ad_poison *why) {
     int status = ad__buffers_add(&h->child->buffers, id, &own, h->fault);
     if (status) return status;
     own->poison = ad__poison_share(why);
-    ad__survival_touch(h->child, own);
+    ad__checkpoint_mark_buffer(h->child, own);
     return 0;
 }
 
@@ -114,10 +114,10 @@ static void bequeath(void *user, ad_buffer *b) {
 /* From here on another worker would find the child: before its parent's state says that there is one, so that the fork,
  * executed again, finds it, too. */
 static int write_down(const ad_session *parent, ad_session *child, ad_fault *fault) {
-    ad__survival_commit(child);
-    if (ad__survives(parent) && !ad__survives(child))
+    ad__checkpoint_commit(child);
+    if (ad__session_is_recoverable(parent) && !ad__session_is_recoverable(child))
         return ad__fault(fault, AD_E_MEMORY, "fork: no memory to write the session down");
-    ad__survival_list(child);
+    ad__checkpoint_list(child);
     return 0;
 }
 
@@ -145,7 +145,7 @@ static ad_session *child_new(ad_session *s, const ad_message *m, int fd) {
 
 static int begin(ad_session *s, const ad_message *m, int fd, ad_fault *fault) {
     ad_worker *w = s->worker;
-    ad__survival_commit(s); /* what is passed on counts */
+    ad__checkpoint_commit(s); /* what is passed on counts */
     ad_session *child = child_new(s, m, fd);
     if (!child) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     heritage h = {s, child, fault, 0};
@@ -153,7 +153,7 @@ static int begin(ad_session *s, const ad_message *m, int fd, ad_fault *fault) {
     ad__buffers_each(&s->buffers, bequeath, &h);
     if (!h.status) h.status = ad__spill_arrive(s, fault);
     if (!h.status) h.status = write_down(s, child, fault);
-    if (h.status) ad__survival_over(child);
+    if (h.status) ad__checkpoint_give_up(child);
     /* One that is not whole is taken over as well, and ended there. */
     pthread_mutex_lock(&w->engine.lock);
     child->stillborn = h.status != 0;
@@ -231,7 +231,7 @@ int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number), status;
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "fork: no descriptor came with it");
-    ad__survival_passed(s, number);
+    ad__checkpoint_release_descriptor(s, number);
     s->forked_at = s->done + 1;
     status = check(m, fd, fault);
     if (!status && is_born(s, m->u[1])) {

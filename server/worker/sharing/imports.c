@@ -263,7 +263,7 @@ static int make(ad_session *s, ad_stream_queue *queue, ad_import *i, const ad_me
     b->home = queue;
     b->readonly = m->u[2] & AD_IMPORT_READONLY;
     s->buffer_bytes += b->size;
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
     return 0;
 }
 
@@ -301,7 +301,7 @@ static void leave_lost(ad_session *s, uint64_t id) {
     if (ad__buffers_add(&s->buffers, id, &b, &why)) return;
     ad__fault(&why, AD_E_DEVICE_LOST, AD_IMPORT_LOST);
     b->poison = ad__poison_new(&why, 0, "");
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
 }
 
 void ad__import(ad_session *s, const ad_message *m) {
@@ -312,10 +312,10 @@ void ad__import(ad_session *s, const ad_message *m) {
     if (fd < 0) {
         status = ad__fault(&fault, AD_E_VALUE, "import: no descriptor came with it, for which it takes a Unix socket");
     } else {
-        ad__survival_passed(s, number);
+        ad__checkpoint_release_descriptor(s, number);
         status = take_in(s, m, fd, &queue, &fault);
     }
-    if (status && s->survival.silent) leave_lost(s, m->u[1]);
+    if (status && s->checkpoint.silent) leave_lost(s, m->u[1]);
     if (status) {
         ad__reply_fault(s, m->u[0], status, &fault);
         return;

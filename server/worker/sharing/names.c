@@ -128,7 +128,7 @@ static int hold(ad_session *s, ad_buffer *b, ad_name *n, ad_fault *fault) {
     if (status) return status;
     if (!(shared = ad__shared_give(s, b, fault))) return fault->code;
     if (n->writable) shared->common = true;
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
     n->shared = shared;
     return 0;
 }
@@ -160,7 +160,7 @@ static void write_down(ad_worker *w, ad_name *n) {
     *grant = size;
     memcpy(grant + 1, n->grant, size);
     *h = (ad_journal_holder){.is_name = 1,
-                             .memory = ad__survival_memory(w, n->shared),
+                             .memory = ad__checkpoint_memory_row(w, n->shared),
                              .grant = ad__journal_at(w->journal, grant),
                              .writable = n->writable,
                              .column_major = n->column_major,

@@ -80,7 +80,7 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
     ad__spill_remove(b);
     link_buffer(m, s, b);
     b->seen = m->version;
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
     all->count++;
     all->bytes += m->size;
     return m;
@@ -111,7 +111,7 @@ int ad__shared_join(ad_session *s, ad_shared *m, uint64_t id, bool readonly, ad_
     if (!m->buffers) ad__shared_pay(m, s); /* until now it was kept for whoever comes */
     ad__shared_hold(m, s->principal);
     link_buffer(m, s, b);
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
     return 0;
 }
 
@@ -267,7 +267,7 @@ int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault) {
         }
     }
     ad__shared_leave(s, b);
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
     if (!size) return 0;
     b->address = own.address;
     b->block = own.block;
@@ -287,7 +287,7 @@ static int copy_apart(ad_session *s, ad_buffer *b, ad_block *block, ad_fault *fa
     if (backend->asynchronous) status = ad__stream_queue_uses(s, queue, b, false, fault);
     if (!status) status = backend->move(queue->stream, block->address, b->address, b->size, fault);
     if (!status) status = ad__session_enqueued(s, queue, fault);
-    if (!status && s->survival.late) status = backend->stream_wait(queue->stream, fault);
+    if (!status && s->checkpoint.late) status = backend->stream_wait(queue->stream, fault);
     if (status) ad__memory_give(queue->stream_arena, block);
     return ad__session_status(s, status, fault);
 }
@@ -350,14 +350,14 @@ static void leave_in_order(ad_session *s, ad_shared *m, ad_buffer *b) {
 
 void ad__shared_leave(ad_session *s, ad_buffer *b) {
     ad_shared *m = b->shared;
-    const bool parks = ad__survival_parks(s, b);
+    const bool parks = ad__checkpoint_must_defer(s, b);
     if (behind(s->worker, m) && !s->dropping) leave_in_order(s, m, b);
     if (is_of(s, m->writer)) m->writer = NULL;
     unlink_buffer(m, b);
     b->home = s->dropping ? NULL : b->home;
     b->readonly = false;
     if (m->payer == s && m->buffers) ad__shared_pay(m, m->buffers->holder);
-    if (!parks || !ad__survival_park_share(s, m)) ad__shared_release(s->worker, m, s->principal);
+    if (!parks || !ad__checkpoint_defer_share(s, m)) ad__shared_release(s->worker, m, s->principal);
 }
 
 /* ---- requests ---- */
@@ -411,7 +411,7 @@ bool ad__sharing_ask(ad_session *s, const ad_message *m) {
         return true;
     }
     /* Others are to have what counts. */
-    if (!ad__survival_counts(s)) return false;
+    if (!ad__checkpoint_is_committed(s)) return false;
     switch (m->opcode) {
     case AD_REQ_SHARE: status = ad__capability_share(s, m, &waiting, &fault); break;
     case AD_REQ_ATTACH: status = ad__capability_attach(s, m, &fault); break;

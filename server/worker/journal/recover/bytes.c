@@ -35,15 +35,16 @@ static int collect(void *user, const ad_journal_block *b, const uint8_t *data) {
     return 0;
 }
 
-int ad__recovery_input(ad_session *s, const ad_journal_session *at, const ad_journal_state *state, ad_fault *fault) {
+int ad__recovery_input(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
+                       ad_fault *fault) {
     const ad_recovery *r = s->worker->left;
     stream t = {.begin = state->frame, .end = at->received, .from = UINT64_MAX};
     if (t.begin > t.end || t.end - t.begin > r->memory)
         return ad__fault(fault, AD_E_PROTOCOL, "its bytes are not there");
-    s->input.received = s->survival.frame_end = t.begin;
-    s->survival.skip = state->used;
+    s->input.received = s->checkpoint.frame_end = t.begin;
+    s->checkpoint.skip = state->used;
     if (t.begin == t.end) {
-        ad__journal_store(&s->survival.at->received, t.begin);
+        ad__journal_store(&s->checkpoint.at->received, t.begin);
         return 0;
     }
     if (!(t.bytes = ad__os.malloc(t.end - t.begin))) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
@@ -68,7 +69,8 @@ static int put_back(void *user, const ad_journal_block *b, const uint8_t *data) 
     return ad__output_put(a->to, b->base, data, size);
 }
 
-int ad__recovery_output(ad_session *s, const ad_journal_session *at, const ad_journal_state *state, ad_fault *fault) {
+int ad__recovery_output(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
+                        ad_fault *fault) {
     answers a = {.to = &s->output, .end = state->appended};
     int status = each_block(s->worker->left, at->output, put_back, &a);
     if (!status && a.next && a.next != a.end) status = AD_E_PROTOCOL;

@@ -50,10 +50,10 @@ void *ad__recovery_look(const ad_recovery *r, ad_at at, uint64_t size);
 
 /* ---- memory.c ---- */
 /* Before any session: note memory that several hold, and what one of them was changing. AD_E_MEMORY. */
-int ad__recovery_note(ad_recovery *r, const ad_journal_table *t, const ad_journal_state *state);
+int ad__recovery_note(ad_recovery *r, const ad_journal_table *t, const ad_journal_checkpoint *state);
 int ad__recovery_note_holders(ad_recovery *r, const ad_journal_head *head);
 int ad__recovery_buffer(ad_session *s, const ad_journal_row *written, const ad_journal_session *at,
-                        const ad_journal_state *state, ad_fault *fault);
+                        const ad_journal_checkpoint *state, ad_fault *fault);
 /* After all sessions: what names and capabilities hold, and the end of slabs that nobody has. */
 void ad__recovery_holders(ad_worker *w, const ad_journal_head *head);
 void ad__recovery_give_back(ad_worker *w);
@@ -62,8 +62,10 @@ ad_poison *ad__recovery_poison(const ad_recovery *r, ad_at at);
 
 /* ---- bytes.c ---- */
 /* The client's bytes that are to be executed, and those that have not come whole. */
-int ad__recovery_input(ad_session *s, const ad_journal_session *at, const ad_journal_state *state, ad_fault *fault);
+int ad__recovery_input(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
+                       ad_fault *fault);
 /* Those for the client. */
-int ad__recovery_output(ad_session *s, const ad_journal_session *at, const ad_journal_state *state, ad_fault *fault);
+int ad__recovery_output(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
+                        ad_fault *fault);
 
 #endif

@@ -76,7 +76,7 @@ static struct ad_common *note_common(ad_recovery *r, const ad_journal_row *row) 
 
 /* ---- noting it ---- */
 
-static bool was_changing(const ad_journal_row *row, const ad_journal_state *state) {
+static bool was_changing(const ad_journal_row *row, const ad_journal_checkpoint *state) {
     return (row->writing & ~AD_JOURNAL_REUSED) > state->operations;
 }
 
@@ -88,7 +88,7 @@ static ad_journal_row settled(const ad_recovery *r, const ad_journal_row *row) {
 }
 
 /* One of those that have it may say so before the others do: what it says holds for all. */
-int ad__recovery_note(ad_recovery *r, const ad_journal_table *t, const ad_journal_state *state) {
+int ad__recovery_note(ad_recovery *r, const ad_journal_table *t, const ad_journal_checkpoint *state) {
     for (uint64_t i = 0; i < t->capacity; i++) {
         const ad_journal_row row = settled(r, &t->row[i]);
         if (row.kind != AD_JOURNAL_BUFFER || !row.shared || !row.slab) continue;
@@ -179,7 +179,7 @@ static const char *end_of(const ad_worker *w, char out[AD_FAULT_TEXT / 2]) {
 }
 
 /* Why it has no value any more; 0: it has one. */
-static int lost(const ad_worker *w, const ad_journal_row *row, const ad_journal_state *state, ad_fault *fault) {
+static int lost(const ad_worker *w, const ad_journal_row *row, const ad_journal_checkpoint *state, ad_fault *fault) {
     const ad_recovery *r = w->left;
     if (row->fleeting == AD_FLEETING_IMPORT) return ad__fault(fault, AD_E_DEVICE_LOST, AD_IMPORT_LOST);
     if (row->fleeting)
@@ -195,7 +195,7 @@ static int lost(const ad_worker *w, const ad_journal_row *row, const ad_journal_
 }
 
 static void restore_value(ad_session *s, const ad_journal_row *row, const ad_journal_session *at,
-                          const ad_journal_state *state, ad_buffer *b) {
+                          const ad_journal_checkpoint *state, ad_buffer *b) {
     ad_fault why;
     char name[sizeof at->name + 1] = "";
     if (b->poison || (b->poison = ad__recovery_poison(s->worker->left, row->poison))) return;
@@ -206,8 +206,8 @@ static void restore_value(ad_session *s, const ad_journal_row *row, const ad_jou
 }
 
 /* A buffer of its own. */
-static int restore_own(ad_session *s, const ad_journal_row *row, const ad_journal_state *state, ad_stream_queue *queue,
-                       ad_buffer **out, ad_fault *fault) {
+static int restore_own(ad_session *s, const ad_journal_row *row, const ad_journal_checkpoint *state,
+                       ad_stream_queue *queue, ad_buffer **out, ad_fault *fault) {
     static _Alignas(64) char nothing[64];
     ad_buffer *b;
     ad_fault why;
@@ -241,7 +241,7 @@ static struct ad_common *make_common(const ad_recovery *r, ad_journal_row *row) 
 }
 
 int ad__recovery_buffer(ad_session *s, const ad_journal_row *written, const ad_journal_session *at,
-                        const ad_journal_state *state, ad_fault *fault) {
+                        const ad_journal_checkpoint *state, ad_fault *fault) {
     ad_journal_row row = settled(s->worker->left, written);
     ad_stream_queue *queue = ad__stream_queue_find(s, row.device, fault);
     struct ad_common *c = make_common(s->worker->left, &row);
@@ -257,7 +257,7 @@ int ad__recovery_buffer(ad_session *s, const ad_journal_row *written, const ad_j
         c->shared->common = c->common;
     }
     restore_value(s, &row, at, state, b);
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
     return 0;
 }
 
@@ -291,7 +291,7 @@ static const char *grant_of(const ad_recovery *r, ad_at at) {
 
 static int restore_holder(ad_worker *w, ad_journal_holder *h, ad_fault *fault) {
     ad_recovery *r = w->left;
-    const ad_journal_state nothing = {.operations = UINT64_MAX};
+    const ad_journal_checkpoint nothing = {.operations = UINT64_MAX};
     struct ad_common *c = common_of(r, &h->memory);
     const char *grant = h->is_name ? grant_of(r, h->grant) : "";
     h->who[sizeof h->who - 1] = h->name[sizeof h->name - 1] = 0;

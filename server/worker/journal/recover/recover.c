@@ -100,7 +100,7 @@ static ad_journal_table *table_at(const ad_recovery *r, ad_at at) {
 
 /* The table, once what was written aside has been put into it. */
 static ad_journal_table *settled_table(const ad_recovery *r, const ad_journal_session *at,
-                                       const ad_journal_state *state) {
+                                       const ad_journal_checkpoint *state) {
     ad_journal_table *t = table_at(r, at->table);
     ad_journal_log *log = ad__recovery_look(r, state->log, sizeof *log);
     if (!t || !state->entries) return t;
@@ -149,23 +149,23 @@ static int restore_window(ad_session *s, const ad_journal_row *row, ad_fault *fa
 }
 
 /* Descriptors that no request has asked for yet, in their order. arrayd has them, and lets the others go. */
-static void restore_descriptors(ad_session *s, const ad_journal_state *state, uint64_t received) {
+static void restore_descriptors(ad_session *s, const ad_journal_checkpoint *state, uint64_t received) {
     ad_recovery *r = s->worker->left;
     ad_descriptors *d = &s->windows.descriptors;
     d->seen = NULL;
-    d->taken = s->survival.descriptors = state->descriptors;
+    d->taken = s->checkpoint.descriptors = state->descriptors;
     for (size_t i = 0; i < r->npassed; i++) {
         ad_old_descriptor *o = &r->passed[i];
         if (o->session != s->id || o->fd < 0) continue;
         if (o->number < state->descriptors || o->before >= received) { /* its client passes it again */
-            ad__survival_descriptor_gone(s, o->number);
+            ad__checkpoint_release_descriptor_now(s, o->number);
             continue;
         }
         while (d->taken + d->count < o->number && !ad__descriptors_put(d, -1)) {} /* it is not there */
         ad__descriptors_put(d, o->fd);
         o->fd = -1;
     }
-    ad__survival_watch(s);
+    ad__checkpoint_watch_descriptors(s);
 }
 
 /* It is built again when it is used. */
@@ -181,13 +181,13 @@ static int restore_module(ad_session *s, const ad_journal_row *row, ad_fault *fa
 }
 
 static int restore_row(ad_session *s, const ad_journal_row *row, const ad_journal_session *at,
-                       const ad_journal_state *state, ad_fault *fault) {
+                       const ad_journal_checkpoint *state, ad_fault *fault) {
     int status;
     switch (row->kind) {
     case AD_JOURNAL_BUFFER: return ad__recovery_buffer(s, row, at, state, fault);
     case AD_JOURNAL_STREAM:
         status = ad__stream_queue_open(s, row->id, row->device, row->high, fault);
-        if (!status) ad__survival_note(s, AD_JOURNAL_STREAM, row->id);
+        if (!status) ad__checkpoint_mark_row(s, AD_JOURNAL_STREAM, row->id);
         return status;
     case AD_JOURNAL_EVENT: return ad__event_restore(s, row->id, row->device, row->timed, fault);
     case AD_JOURNAL_WINDOW: return restore_window(s, row, fault);
@@ -205,7 +205,7 @@ static bool was_at_hand(const ad_recovery *r, const ad_journal_session *at) {
 /* Where workers ended while they set a module up, the module is to blame, and not the message that needed it. */
 static void take_blame(ad_session *s, const ad_journal_session *at) {
     const ad_recovery *r = s->worker->left;
-    ad_survival *v = &s->survival;
+    ad_checkpoint *v = &s->checkpoint;
     v->blame = was_at_hand(r, at) ? ad__blame_recall(at, r->death, r->guilty ? r->guilty : r->candidates) : at->blame;
     if (ad__blame_suffices(&v->blame) && at->loading) {
         v->fatal = at->loading;
@@ -217,20 +217,20 @@ static void take_blame(ad_session *s, const ad_journal_session *at) {
                 s->id, s->principal, v->blame.last, v->blame.crashes, v->blame.kills, v->blame.certain);
 }
 
-static int restore_state(ad_session *s, const ad_journal_session *at, const ad_journal_state *state,
+static int restore_state(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
                          const ad_journal_table *t, ad_fault *fault) {
     int status = 0;
     s->done = s->complete = state->operations;
     s->bytes_done = state->bytes;
     s->buffer_limit = state->buffer_limit;
-    s->survival.committed = state->operations;
-    s->survival.read = state->read;
-    s->survival.untold = state->told;
-    s->survival.quiet = state->answered;
-    s->survival.quiet_used = state->answered_used;
+    s->checkpoint.committed = state->operations;
+    s->checkpoint.read = state->read;
+    s->checkpoint.untold = state->told;
+    s->checkpoint.quiet = state->answered;
+    s->checkpoint.quiet_used = state->answered_used;
     if (*s->worker->died_of) { /* of a kernel of its own, maybe */
-        s->survival.fatal = at->loading;
-        s->survival.blamed = at->launched;
+        s->checkpoint.fatal = at->loading;
+        s->checkpoint.blamed = at->launched;
     }
     take_blame(s, at);
     for (int pass = 0; pass < 2 && !status; pass++) /* streams first */
@@ -268,13 +268,13 @@ static ad_session *make_session(ad_worker *w, const ad_journal_session *at) {
     ad_session *s = fd < 0 ? NULL : ad__session_new(w, &note, fd);
     if (!s) return NULL;
     s->comeback.offers = at->offers;
-    if (s->survival.at) s->survival.at->offers = at->offers;
+    if (s->checkpoint.at) s->checkpoint.at->offers = at->offers;
     return s;
 }
 
 static const char *obstacle(const ad_journal_session *at) {
     if (!at->alive) return "it was over, or had what another worker cannot go on with";
-    if (at->fragile) return "it was short of memory, and had used some again";
+    if (at->uncertain) return "it was short of memory, and had used some again";
     if (at->lives >= LIVES) return "workers die of what it does next";
     return NULL;
 }
@@ -286,7 +286,7 @@ static void drop(ad_worker *w, uint64_t id, const char *why) {
 
 /* False: it has been dropped. */
 static bool restore(ad_worker *w, ad_journal_session *at) {
-    const ad_journal_state *state = &at->state[at->current % AD_JOURNAL_STATES];
+    const ad_journal_checkpoint *state = &at->checkpoint[at->current % AD_JOURNAL_CHECKPOINTS];
     const char *why = obstacle(at);
     ad_journal_table *t = why ? NULL : settled_table(w->left, at, state);
     ad_fault fault = {0};
@@ -310,7 +310,7 @@ static bool restore(ad_worker *w, ad_journal_session *at) {
         ad__engine_end(s);
         return false;
     }
-    ad__survival_restored(s, lives);
+    ad__checkpoint_restore(s, lives);
     if (!waits) ad__session_bequeath(s);
     return waits;
 }
@@ -326,7 +326,7 @@ static int note_all(ad_recovery *r, const ad_journal_head *head, ad_fault *fault
     int status = ad__recovery_note_holders(r, head);
     for (const ad_journal_session *at = session_at(r, head->sessions); at && !status; at = session_at(r, at->next)) {
         if (!most--) return ad__fault(fault, AD_E_PROTOCOL, "the journal's list of sessions has no end");
-        const ad_journal_state *state = &at->state[at->current % AD_JOURNAL_STATES];
+        const ad_journal_checkpoint *state = &at->checkpoint[at->current % AD_JOURNAL_CHECKPOINTS];
         const ad_journal_table *t = at->alive && !ad__recovery_skips(r, at->who) ? settled_table(r, at, state) : NULL;
         r->candidates += t && at->at_hand;
         r->guilty += t && at->guilty;

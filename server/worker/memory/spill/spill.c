@@ -66,7 +66,7 @@ static void give_left(ad_moved *m) {
 /* Its copy is complete. */
 static void complete(ad_spill *all, ad_moved *m) {
     unwatch(all, m);
-    if (m->place) ad__survival_placed(m->session, m->place, &m->now);
+    if (m->place) ad__checkpoint_record_place(m->session, m->place, &m->now);
     m->place = 0;
     give_left(m);
     if (m->leaving) release(all, m);
@@ -155,12 +155,12 @@ static void end_copy(ad_worker *w, ad_session *s, ad_stream_queue *queue, ad_mov
 /* Once the copy is complete the buffer's bytes are there. */
 static void note_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block *block) {
     m->session = s;
-    m->place = ad__survives(s) ? b->place : 0;
+    m->place = ad__session_is_recoverable(s) ? b->place : 0;
     b->moves = ad__buffer_moves(b) + 1;
     b->was_moved = true;
     m->now = (ad_journal_place){.id = b->id, .moves = b->moves, .block = block->size};
     ad__memory_place(block, &m->now.slab, &m->now.offset);
-    ad__survival_touch(s, b);
+    ad__checkpoint_mark_buffer(s, b);
 }
 
 /* Where no other worker would look for it there, what comes later in the stream may have that memory at once. */
@@ -260,8 +260,8 @@ stay:
 static void park(ad_worker *w, const ad_buffer *b, ad_moved *m) {
     ad_session *s = b->home->session;
     unwatch(w->spill, m);
-    if (m->left.slab && ad__survival_park(s, m->home, &m->left, b)) m->left.slab = NULL;
-    if (ad__survival_park(s, w->spill->stream_arena, &m->block, b)) m->block.slab = NULL;
+    if (m->left.slab && ad__checkpoint_defer_free(s, m->home, &m->left, b)) m->left.slab = NULL;
+    if (ad__checkpoint_defer_free(s, w->spill->stream_arena, &m->block, b)) m->block.slab = NULL;
 }
 
 void ad__spill_forget(ad_worker *w, ad_buffer *b) {
@@ -269,7 +269,7 @@ void ad__spill_forget(ad_worker *w, ad_buffer *b) {
     if (!b->is_moved) return;
     ad__account_return(ad__stream_arena_account(b->home->stream_arena), AD_USE_MOVED, b->size);
     b->moved->place = 0;
-    if (ad__survival_parks(b->home->session, b)) park(w, b, b->moved);
+    if (ad__checkpoint_must_defer(b->home->session, b)) park(w, b, b->moved);
     no_longer_moved(w, b);
 }
 
@@ -478,7 +478,7 @@ int ad__spill_stream_queue(ad_worker *w, ad_stream_queue *queue) {
 }
 
 int ad__spill_arrive(ad_session *s, ad_fault *fault) {
-    if (!s->worker->spill || !ad__survives_late(s)) return 0;
+    if (!s->worker->spill || !ad__session_commits_late(s)) return 0;
     int status = ad__stream_queues_wait(s, fault);
     reap(s->worker);
     return status;

@@ -8,7 +8,7 @@
  *
  * Host memory consists of slabs, too: memory files, whose descriptors arrayd has, so that another worker can go on with
  * what is moved. Where a written state has the buffer, the memory that it leaves on either side is used again only when
- * the copy is complete and that is written down (journal/session_journal.h): then who needs it waits for the copy.
+ * the copy is complete and that is written down (journal/checkpoint.h): then who needs it waits for the copy.
  *
  * Whatever takes a buffer's address encloses that between ad__spill_begin and ad__spill_end: what is in use is not
  * moved. Nor is memory that others hold, too (sharing/sharing.h), nor a module's variable; what is small, only when

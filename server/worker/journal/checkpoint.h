@@ -1,0 +1,232 @@
+/* Checkpoints: what a session writes into the journal, so that another worker can go on with it when this one is
+ * killed.
+ *
+ * A checkpoint says how far the session is in its client's stream, how much it has answered, and what its buffers are.
+ * It is written when no operation is queued. Another worker executes what came after it again, from the client's bytes,
+ * which stay in the journal until then:
+ *
+ *     client's bytes   ──A──B──C──D──E──F──▶ received
+ *                          │        │
+ *          committed checkpoint     executed by the worker that was killed
+ *                          └────────▶ executed again by the next worker
+ *
+ * Three rules make that give the same results:
+ *
+ * - No answer is sent before the checkpoint that led to it is committed.
+ * - Memory of a buffer in the committed checkpoint is not used again before the buffer has left the checkpoint, or the
+ *   journal says that its bytes are elsewhere.
+ * - An operation that changes a buffer in place writes that down first. If the worker ends meanwhile, the buffer has
+ * lost its contents, and whoever reads it is told.
+ *
+ * Where operations are complete when they return, a checkpoint is committed at once. A device that completes operations
+ * later (v->late) has one committed checkpoint and at most one pending, which is committed once the device has passed
+ * all that it depends on; it is invalid, and begun again, if a deferred check fails meanwhile:
+ *
+ *     begun ──▶ pending ──(device has passed it, deferred checks are good)──▶ committed
+ *                  └──────(a deferred check has failed)──▶ invalid ──▶ begun
+ *
+ * Such a device has three more rules:
+ *
+ * - What is executed again, and what came after it, may have been executed already. So every operation that changes a
+ *   buffer in place writes that down, unless it reads nothing of it and nothing has read it since the committed
+ *   checkpoint. Memory, windows and shared memory that are given up are freed only after a checkpoint without them
+ *   (deferred_free.c).
+ * - Answers are sent without waiting for the device. The committed checkpoint says how far they reach, and what is
+ * executed again up to there answers nothing. A session that shares memory with others waits, as those may have changed
+ * it.
+ * - Deferred checks (exec/deferred_check.h) are read before a checkpoint is committed.
+ *
+ * A buffer that moves to host memory, or back, keeps its contents. So the move is no part of a checkpoint: it is
+ * recorded as soon as the copy is complete, and counts for every checkpoint (ad__checkpoint_record_place). Moves of a
+ * buffer are counted, and the later place holds.
+ *
+ * Only whoever runs the engine calls these functions, unless one says otherwise. */
+#ifndef AD_SERVER_WORKER_JOURNAL_CHECKPOINT_H
+#define AD_SERVER_WORKER_JOURNAL_CHECKPOINT_H
+
+#include "protocol/op.h"
+#include "server/worker/journal/journal.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/net/windows.h"
+
+struct ad_session;
+struct ad_buffer;
+struct ad_stream_queue;
+struct ad_shared;
+struct ad_worker;
+
+/* Something with a row that has changed since the checkpoint. kind AD_JOURNAL_NONE: it is gone, and place was its row.
+ */
+typedef struct ad_changed {
+    uint64_t id;
+    uint32_t kind, place;
+} ad_changed;
+
+typedef struct ad_changes {
+    ad_changed *list;
+    size_t count, room;
+} ad_changes;
+
+/* The checkpoint that is committed once the device has passed it. */
+typedef struct ad_pending_checkpoint {
+    bool open;
+    bool invalid; /* a deferred check has failed since it was begun */
+    unsigned slot;
+    uint64_t entries, told;
+    struct ad_poison *pending;
+} ad_pending_checkpoint;
+
+typedef struct ad_checkpoint {
+    ad_journal *journal;    /* NULL: the session is not journaled */
+    ad_journal_session *at; /* the session's entry there */
+    unsigned next;          /* the log that the next checkpoint writes */
+    ad_journal_log *log[2];
+    ad_changes changed;
+    uint32_t *spare; /* places whose row is free */
+    size_t nspare, spare_room;
+    uint32_t places;           /* that have ever had a row */
+    struct ad_poison *pending; /* the failure in the committed checkpoint */
+    bool inside;               /* a message is being executed; begun and deferred_begun count what came before it */
+    size_t begun, deferred_begun;
+    struct ad_buffer **released; /* buffers that the client has freed and the committed checkpoint has */
+    size_t nreleased, released_room;
+    uint64_t released_bytes;
+    bool behind;          /* something has been executed since the checkpoint */
+    bool collects;        /* the message at hand need not be committed at once */
+    bool announced;       /* a buffer was changed in place since the checkpoint */
+    uint64_t frame_end;   /* place in the client's stream where the next frame begins */
+    uint64_t executed;    /* bytes of the stream that nobody needs any more; the I/O thread reads this */
+    uint64_t fatal;       /* the module that another worker died of while it set it up */
+    uint64_t skip;        /* bytes of the first control block that another worker has executed */
+    uint64_t read;        /* bytes that another worker has sent of the first read */
+    uint64_t descriptors; /* descriptors that executed messages have asked for */
+    uint64_t *passed;     /* numbers of descriptors that no window keeps and arrayd still has */
+    size_t npassed, passed_room;
+    bool listed; /* in the journal's list of sessions */
+
+    /* engine/blame.h */
+    ad_blame blame;    /* a copy of the journal's */
+    uint64_t begun_at; /* the place of the last message that was begun */
+    bool careful;      /* the message at hand is suspected: it is executed alone */
+    bool left_out;     /* the message at hand is to blame: it is not executed */
+
+    /* for devices that complete operations later */
+    bool late;
+    ad_pending_checkpoint pending_checkpoint;
+    ad_changes pending_changes; /* what the pending checkpoint writes */
+    struct ad_deferred_free *
+        deferred; /* freed after a checkpoint without them; the first deferred_pending of them: after the pending one */
+    size_t ndeferred, deferred_room, deferred_pending, deferred_shares;
+    uint64_t committed;         /* operations in the committed checkpoint */
+    uint64_t blamed;            /* kernels up to this operation are not launched again: the worker before died */
+    uint64_t loaded;            /* the last operation that reads a window */
+    uint64_t told, told_before; /* failures told at synchronisations: so far; when the checkpoint was begun */
+    uint64_t quiet, quiet_used; /* place up to which another worker has answered; 0: none has */
+    uint64_t untold;            /* failures that it has told after the committed checkpoint */
+    bool silent;                /* the message at hand has been answered */
+} ad_checkpoint;
+
+/* Give the session an entry in the journal. Nobody else knows it yet. Without memory it is not journaled. */
+void ad__checkpoint_open(struct ad_session *s);
+/* List the session, so that another worker finds it. */
+void ad__checkpoint_list(struct ad_session *s);
+/* Pass descriptors that come from here on to arrayd as well. */
+void ad__checkpoint_watch_descriptors(struct ad_session *s);
+/* Commit what was recovered of another worker's session, and let the engine go on. lives: workers that have begun with
+ * this checkpoint before. */
+void ad__checkpoint_restore(struct ad_session *s, uint64_t lives);
+/* True while another worker can go on with the session. Any thread. */
+bool ad__session_is_recoverable(const struct ad_session *s);
+/* The same, and its operations are committed only when the device has completed them. */
+bool ad__session_commits_late(const struct ad_session *s);
+/* Stop journaling the session: it is over, or cannot be written down. Any thread. */
+void ad__checkpoint_give_up(struct ad_session *s);
+/* Free the journal's memory of the session. */
+void ad__checkpoint_close(struct ad_session *s);
+
+/* Mark a buffer whose memory, contents or row changes. */
+void ad__checkpoint_mark_buffer(struct ad_session *s, struct ad_buffer *b);
+/* Mark a stream, an event, a window or a module that changes. */
+void ad__checkpoint_mark_row(struct ad_session *s, ad_journal_kind kind, uint64_t id);
+/* Remove the row at that place; 0: there is none. */
+void ad__checkpoint_remove_row(struct ad_session *s, uint32_t place);
+/* Remove the row of a buffer that is about to give up its memory. */
+void ad__checkpoint_mark_freed(struct ad_session *s, struct ad_buffer *b);
+/* Commit at once that shared memory has moved, before anything is written to its new place. */
+void ad__checkpoint_mark_moved(struct ad_worker *w, struct ad_shared *m);
+/* Tell arrayd, once that is committed, that nobody needs this descriptor any more: the message at hand asked for it,
+ * and no window keeps it. */
+void ad__checkpoint_release_descriptor(struct ad_session *s, uint64_t number);
+/* Tell arrayd so at once. */
+void ad__checkpoint_release_descriptor_now(struct ad_session *s, uint64_t number);
+/* True if an operation that changes the buffer in place and reads nothing of it would give the same when it is executed
+ * again: then ad__checkpoint_before_write is not needed. */
+bool ad__checkpoint_is_repeatable_write(const struct ad_session *s, const struct ad_buffer *b);
+/* Write down that an operation is about to change a buffer in place. */
+void ad__checkpoint_before_write(struct ad_session *s, struct ad_buffer *b, uint64_t number, const char *name);
+/* Write down that a kernel of a user is about to be launched. */
+void ad__checkpoint_before_launch(struct ad_session *s, uint64_t number);
+/* Write down that a module is about to be set up; 0: it has been. */
+void ad__checkpoint_before_load(struct ad_session *s, uint64_t module);
+/* Keep a buffer that the client has freed until the next commit. False: it can be freed now. */
+bool ad__checkpoint_keep_buffer(struct ad_session *s, struct ad_buffer *b);
+/* Free buffers that were kept, because memory is short. False: there are none. */
+bool ad__checkpoint_give_released_memory(struct ad_session *s);
+/* Record that the bytes of the buffer with that row (0: none) are in another place now, whole. Their old place may be
+ * used again, whichever checkpoint is committed. */
+void ad__checkpoint_record_place(struct ad_session *s, uint32_t place, const ad_journal_place *now);
+/* Record that the memory of the buffer with that row is about to be used again, without a checkpoint. */
+void ad__checkpoint_record_loss(struct ad_session *s, uint32_t place);
+/* The row of memory that names and capabilities hold. */
+ad_journal_row ad__checkpoint_memory_row(const struct ad_worker *w, const struct ad_shared *m);
+/* Commit what has been executed, and let its answers be sent, as soon as the device allows. */
+void ad__checkpoint_commit(struct ad_session *s);
+/* True when it is time to commit in the middle of a turn. */
+bool ad__checkpoint_is_due(const struct ad_session *s);
+/* True when enough has been executed to commit, where operations are complete when they return. */
+bool ad__checkpoint_is_full(const struct ad_checkpoint *v);
+/* True if the operation changes nothing in place, so that it can be executed again. */
+bool ad__checkpoint_is_repeatable(const ad_message *m);
+/* Begin a message: what it changes is kept apart until it ends. */
+void ad__checkpoint_begin_message(struct ad_session *s, const ad_message *m);
+static inline void ad__checkpoint_begin_changes(ad_checkpoint *v) {
+    v->inside = true;
+    v->begun = v->changed.count;
+    v->deferred_begun = v->ndeferred;
+}
+static inline void ad__checkpoint_end_changes(ad_checkpoint *v) { v->inside = false; }
+/* Mark that something has been executed since the checkpoint. */
+static inline void ad__checkpoint_mark_executed(ad_checkpoint *v) { v->behind = !v->late; }
+/* Wait until all before the message at hand is committed. False: the session waits; call again. */
+bool ad__checkpoint_await_commit(struct ad_session *s);
+/* The same for devices that complete operations later; true at once for others. */
+bool ad__checkpoint_is_committed(struct ad_session *s);
+/* Suppress replies to the message at hand if another worker has answered it. */
+void ad__checkpoint_suppress_replies(struct ad_session *s);
+/* Make the pending checkpoint invalid: a deferred check has failed. */
+static inline void ad__checkpoint_invalidate(ad_checkpoint *v) { v->pending_checkpoint.invalid = true; }
+/* Wait for the device, and commit all that the session has executed. judge: read deferred checks as well. False: not
+ * all could be committed. */
+bool ad__checkpoint_flush(struct ad_session *s, bool judge);
+
+/* ---- deferred_free.c ---- */
+/* True if memory that the buffer gives up must stay until a checkpoint without it. */
+bool ad__checkpoint_must_defer(const struct ad_session *s, const struct ad_buffer *b);
+/* Free a block (b: the buffer that had it, or NULL), a window or shared memory after the next checkpoint without it.
+ * False: the session is not journaled, so the caller frees it now. */
+bool ad__checkpoint_defer_free(struct ad_session *s, ad_stream_arena *home, const ad_block *block,
+                               const struct ad_buffer *b);
+bool ad__checkpoint_defer_window(struct ad_session *s, const ad_window *w);
+bool ad__checkpoint_defer_share(struct ad_session *s, struct ad_shared *m);
+/* True if shared memory of this principal waits to be freed. */
+bool ad__checkpoint_has_deferred_of(const struct ad_session *s, const char *principal);
+/* Free the first n. */
+void ad__checkpoint_free_deferred(struct ad_session *s, size_t n);
+/* Commit, so that deferred memory of all sessions is freed, because memory is short. False: nothing was freed. */
+bool ad__checkpoint_free_all_deferred(struct ad_session *s);
+/* Move deferred memory on the queue's device to host memory, where no checkpoint can be begun. False: nothing moved. */
+bool ad__checkpoint_move_deferred_to_host(struct ad_session *s, struct ad_stream_queue *queue);
+/* Free deferred memory at once, where nothing else makes room: it is lost if the worker is killed now. */
+bool ad__checkpoint_drop_deferred(struct ad_session *s);
+
+#endif

@@ -1,0 +1,399 @@
+/* When checkpoints are begun and committed, and which answers may be sent. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/memory/spill/spill.h"
+#include "server/worker/journal/checkpoint_inside.h"
+
+#define COLLECTED 16384            /* changes after which they are written down, ... */
+#define COLLECTED_BYTES (4u << 20) /* ... or when so many bytes wait for that to be free again */
+
+/* ---- the position in the client's stream ---- */
+
+static void find_position(const ad_session *s, uint64_t *frame, uint64_t *used) {
+    *frame = s->checkpoint.frame_end;
+    *used = 0;
+    if (s->in_frame && s->frame.block) {
+        *frame = ad__input_place(&s->frame);
+        *used = s->frame_used - (s->has_message ? s->message.size : 0);
+        if (*used >= s->frame.control_size) {
+            *frame += AD_FRAME_HEADER + s->frame.control_size + s->frame.payload_size;
+            *used = 0;
+        }
+    }
+    if (s->checkpoint.skip) *used = s->checkpoint.skip;
+}
+
+static bool is_before(uint64_t frame, uint64_t used, uint64_t other, uint64_t other_used) {
+    return frame < other || (frame == other && used < other_used);
+}
+
+/* How far the answers reach that have been appended by now. */
+static void describe_answers(const ad_session *s, ad_journal_checkpoint *state, uint64_t told_before) {
+    const ad_checkpoint *v = &s->checkpoint;
+    const ad_reading *r = &s->reading;
+    state->appended = atomic_load(&s->output.appended);
+    state->read = r->active && !r->to ? r->offset : v->read;
+    state->told = v->told - told_before + v->untold;
+    find_position(s, &state->answered, &state->answered_used);
+    if (!is_before(state->answered, state->answered_used, v->quiet, v->quiet_used)) return;
+    state->answered = v->quiet;
+    state->answered_used = v->quiet_used;
+}
+
+static void describe_checkpoint(const ad_session *s, ad_journal_checkpoint *state) {
+    *state = (ad_journal_checkpoint){.operations = s->done,
+                                     .bytes = s->bytes_done,
+                                     .descriptors = s->checkpoint.descriptors,
+                                     .stream = s->stream_queue ? s->stream_queue->id + 1 : 0,
+                                     .buffer_limit = s->buffer_limit};
+    find_position(s, &state->frame, &state->used);
+    describe_answers(s, state, s->checkpoint.told);
+}
+
+static ad_at write_pending(ad_session *s, ad_at before) {
+    ad_checkpoint *v = &s->checkpoint;
+    return s->pending == v->pending ? before : ad__checkpoint_poison_row(v->journal, s->pending);
+}
+
+static void give_up_journal(ad_session *s) {
+    ad__log(AD_LOG_WARN, "session not kept", "session=%lu why=%s", s->id, "no memory to write it down");
+    ad__checkpoint_give_up(s);
+}
+
+/* A slot that is neither of these two. */
+static unsigned other_slot(uint64_t a, unsigned b) {
+    unsigned i = 0;
+    while (i == a || i == b) i++;
+    return i;
+}
+
+/* Descriptors that were asked for before the committed checkpoint are not asked for again. */
+static void release_descriptors(ad_session *s, uint64_t before) {
+    ad_checkpoint *v = &s->checkpoint;
+    size_t kept = 0;
+    for (size_t i = 0; i < v->npassed; i++)
+        if (v->passed[i] < before) ad__checkpoint_release_descriptor_now(s, v->passed[i]);
+        else v->passed[kept++] = v->passed[i];
+    v->npassed = kept;
+}
+
+/* Commit the checkpoint in a slot, which has everything but its log. */
+static void commit_slot(ad_session *s, unsigned slot, uint64_t entries) {
+    ad_checkpoint *v = &s->checkpoint;
+    const ad_journal_checkpoint *before = &v->at->checkpoint[v->at->current];
+    ad_journal_checkpoint *state = &v->at->checkpoint[slot];
+    const ad_at pending_before = before->pending;
+    state->log = ad__journal_at(v->journal, v->log[v->next]);
+    state->entries = entries;
+    ad__journal_store(&v->at->current, slot);
+    if (state->frame != before->frame || state->used != before->used) v->at->lives = 0;
+    v->at->uncertain = 0;
+    ad__output_settle(&s->output, state->appended);
+    ad__checkpoint_apply_log(v, entries);
+    if (state->pending != pending_before) ad__journal_free(v->journal, ad__journal_get(v->journal, pending_before));
+    v->next ^= 1;
+    release_descriptors(s, state->descriptors);
+    __atomic_store_n(&v->executed, state->frame, __ATOMIC_RELAXED);
+}
+
+static void set_pending(ad_checkpoint *v, ad_poison *pending) {
+    if (pending == v->pending) return;
+    ad__poison_release(v->pending);
+    v->pending = pending ? ad__poison_share(pending) : NULL;
+}
+
+static void drop_changes(ad_checkpoint *v, size_t count) {
+    v->changed.count -= count;
+    if (v->changed.count) memmove(v->changed.list, v->changed.list + count, v->changed.count * sizeof *v->changed.list);
+}
+
+/* Write a checkpoint with the first `count` changes and commit it at once. */
+static void commit_now(ad_session *s, size_t count) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (s->held.count) return;
+    unsigned slot = other_slot(v->at->current, (unsigned)v->at->current);
+    ad_journal_checkpoint *state = &v->at->checkpoint[slot];
+    uint64_t entries;
+    describe_checkpoint(s, state);
+    state->pending = write_pending(s, v->at->checkpoint[v->at->current].pending);
+    if (!ad__checkpoint_write_log(s, count, &entries)) {
+        give_up_journal(s);
+        return;
+    }
+    commit_slot(s, slot, entries);
+    set_pending(v, s->pending);
+    drop_changes(v, count);
+    v->begun = 0;
+    v->behind = v->announced = false;
+    if (v->nreleased) ad__checkpoint_give_released(s);
+}
+
+/* ---- devices that complete operations later: beginning a checkpoint ---- */
+
+/* Who has memory in common with others must not have said what those may have changed when it is executed again. */
+static bool must_delay_answers(const ad_session *s) {
+    return s->shares || s->checkpoint.deferred_shares || s->exporting;
+}
+
+static bool has_news(const ad_session *s) {
+    const ad_checkpoint *v = &s->checkpoint;
+    const ad_journal_checkpoint *valid = &v->at->checkpoint[v->at->current];
+    uint64_t frame, used;
+    find_position(s, &frame, &used);
+    return v->changed.count || v->ndeferred || frame != valid->frame || used != valid->used ||
+           s->pending != v->pending || (must_delay_answers(s) && atomic_load(&s->output.appended) != valid->appended);
+}
+
+/* Move the first `count` changes to the pending checkpoint. */
+static bool move_changes(ad_checkpoint *v, size_t count) {
+    if (count == v->changed.count) {
+        const ad_changes empty = v->pending_changes;
+        v->pending_changes = v->changed;
+        v->changed = empty;
+        v->changed.count = 0;
+        return true;
+    }
+    if (v->pending_changes.room < count) {
+        ad_changed *list = ad__os.malloc(count * sizeof *list);
+        if (!list) return false;
+        free(v->pending_changes.list);
+        v->pending_changes = (ad_changes){.list = list, .room = count};
+    }
+    v->pending_changes.count = count;
+    if (count) memcpy(v->pending_changes.list, v->changed.list, count * sizeof *v->pending_changes.list);
+    drop_changes(v, count);
+    return true;
+}
+
+static void begin_checkpoint(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    const size_t count = v->inside ? v->begun : v->changed.count;
+    ad_pending_checkpoint *c = &v->pending_checkpoint;
+    c->slot = other_slot(v->at->current, (unsigned)v->at->current);
+    ad_journal_checkpoint *state = &v->at->checkpoint[c->slot];
+    describe_checkpoint(s, state);
+    state->pending = write_pending(s, v->at->checkpoint[v->at->current].pending);
+    if (!ad__checkpoint_write_log(s, count, &c->entries) || !move_changes(v, count)) {
+        give_up_journal(s);
+        return;
+    }
+    v->begun = 0;
+    v->deferred_pending = v->inside ? v->deferred_begun : v->ndeferred;
+    for (unsigned i = 0; i < s->nstream_queues; i++) s->stream_queues[i]->awaited = s->stream_queues[i]->sequence;
+    c->told = v->told;
+    c->pending = s->pending ? ad__poison_share(s->pending) : NULL;
+    c->invalid = false;
+    c->open = true;
+}
+
+/* ---- abandoning the pending checkpoint ---- */
+
+void ad__checkpoint_drop_pending(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    ad_pending_checkpoint *c = &v->pending_checkpoint;
+    if (!c->open) return;
+    ad__checkpoint_discard_log(v, c->entries);
+    const ad_at pending = v->at->checkpoint[c->slot].pending;
+    if (pending != v->at->checkpoint[v->at->current].pending)
+        ad__journal_free(v->journal, ad__journal_get(v->journal, pending));
+    ad__poison_release(c->pending);
+    c->pending = NULL;
+    c->open = false;
+}
+
+/* True if the next checkpoint must write the change again; what has gone since is among the later changes. */
+static bool is_still_news(ad_session *s, const ad_changed *c) {
+    ad_buffer *b;
+    uint16_t device;
+    bool timed;
+    switch (c->kind) {
+    case AD_JOURNAL_NONE: return true;
+    case AD_JOURNAL_BUFFER:
+        if (!(b = ad__buffers_find(&s->buffers, c->id)) || b->changed) return false;
+        return b->changed = true;
+    case AD_JOURNAL_STREAM: return ad__stream_queue_known(s, c->id) != NULL;
+    case AD_JOURNAL_EVENT: return ad__event_known(s, c->id, &device, &timed);
+    case AD_JOURNAL_MODULE: return ad__module_place(s, c->id) != NULL;
+    default: return ad__window_known(s, c->id) != NULL;
+    }
+}
+
+static void abandon_pending(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    ad_changes all = v->pending_changes;
+    size_t kept = 0;
+    for (size_t i = 0; i < all.count; i++)
+        if (is_still_news(s, &all.list[i])) all.list[kept++] = all.list[i];
+    all.count = kept;
+    for (size_t i = 0; i < v->changed.count; i++) {
+        ad_changed *list = ad__os_grow(all.list, all.count, &all.room, sizeof *list);
+        if (!list) {
+            give_up_journal(s);
+            break;
+        }
+        all.list = list;
+        list[all.count++] = v->changed.list[i];
+    }
+    v->pending_changes = v->changed;
+    v->pending_changes.count = 0;
+    v->changed = all;
+    v->begun += kept;
+    v->deferred_pending = 0;
+    ad__checkpoint_drop_pending(s);
+}
+
+/* ---- committing the pending checkpoint ---- */
+
+static bool is_reached(const ad_session *s) {
+    for (unsigned i = 0; i < s->nstream_queues; i++) {
+        const ad_stream_queue *queue = s->stream_queues[i];
+        if (queue->passed < queue->awaited && !ad__stream_queue_idle(queue)) return false;
+    }
+    return true;
+}
+
+/* Answers that were sent after the checkpoint was begun count as well. */
+static void renew_answers(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    const ad_journal_checkpoint *valid = &v->at->checkpoint[v->at->current];
+    ad_journal_checkpoint *state = &v->at->checkpoint[v->pending_checkpoint.slot];
+    if (!must_delay_answers(s)) {
+        describe_answers(s, state, v->pending_checkpoint.told);
+    } else if (state->appended < valid->appended) {
+        state->appended = valid->appended;
+        state->read = valid->read;
+        state->answered = valid->answered;
+        state->answered_used = valid->answered_used;
+    }
+}
+
+/* Commit the pending checkpoint, which the device has passed. False: its deferred checks cannot be read now. */
+static bool finish_pending(ad_session *s, bool judge) {
+    ad_checkpoint *v = &s->checkpoint;
+    ad_pending_checkpoint *c = &v->pending_checkpoint;
+    if (s->deferred_checks.count && (s->held.count || !judge)) return false;
+    if (s->deferred_checks.count) ad__deferred_checks_read(s, false);
+    if (c->invalid) {
+        abandon_pending(s);
+        return true;
+    }
+    ad__spill_look(s->worker); /* a place in the table is not used again before all is said that is to be said of it */
+    renew_answers(s);
+    v->committed = v->at->checkpoint[c->slot].operations;
+    commit_slot(s, c->slot, c->entries);
+    set_pending(v, c->pending);
+    ad__poison_release(c->pending);
+    c->pending = NULL;
+    v->told_before = c->told;
+    v->pending_changes.count = 0;
+    c->open = false;
+    ad__checkpoint_free_deferred(s, v->deferred_pending);
+    ad__stream_queues_settle(s);
+    return true;
+}
+
+/* Let answers be sent before all that was executed is committed. */
+static void release_answers(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    const ad_journal_checkpoint *valid = &v->at->checkpoint[v->at->current];
+    if (atomic_load(&s->output.appended) == valid->appended || must_delay_answers(s)) return;
+    unsigned slot =
+        other_slot(v->at->current, v->pending_checkpoint.open ? v->pending_checkpoint.slot : (unsigned)v->at->current);
+    ad_journal_checkpoint *state = &v->at->checkpoint[slot];
+    *state = *valid;
+    state->log = state->entries = 0; /* the log is in the table already */
+    describe_answers(s, state, v->told_before);
+    ad__journal_store(&v->at->current, slot);
+    ad__output_settle(&s->output, state->appended);
+}
+
+/* Begin and commit checkpoints as far as the device is. passed: all that was enqueued is known to be complete. */
+static void advance_checkpoints(ad_session *s, bool passed, bool judge) {
+    ad_checkpoint *v = &s->checkpoint;
+    for (int i = 0; i < 3 && ad__checkpoint_is_recoverable(v); i++) { /* begun, invalid, and begun again */
+        if (!v->pending_checkpoint.open) {
+            if (s->held.count || s->exporting || !has_news(s)) break;
+            begin_checkpoint(s);
+        }
+        if (!v->pending_checkpoint.open || !(passed || is_reached(s)) || !finish_pending(s, judge)) break;
+    }
+    if (ad__checkpoint_is_recoverable(v)) release_answers(s);
+}
+
+void ad__checkpoint_commit(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!ad__checkpoint_is_recoverable(v)) {
+        v->behind = v->announced = false;
+        ad__checkpoint_give_released(s);
+        if (v->ndeferred && ad__stream_queues_idle(s)) ad__checkpoint_free_deferred(s, v->ndeferred);
+        return;
+    }
+    if (v->late) advance_checkpoints(s, false, true);
+    else commit_now(s, v->changed.count);
+}
+
+bool ad__checkpoint_is_repeatable(const ad_message *m) {
+    const ad_op *op = &m->op;
+    if (m->opcode == AD_REQ_FREE) return true;
+    if (m->opcode != AD_REQ_UFUNC && m->opcode != AD_REQ_REDUCE && m->opcode != AD_REQ_CALL) return false;
+    for (int i = 0; i < op->nout; i++)
+        if (op->operand[i].is_scalar || op->operand[i].desc.form == AD_VIEW) return false;
+    return op->nout;
+}
+
+bool ad__checkpoint_is_full(const ad_checkpoint *v) {
+    if (v->late) return false;
+    return v->announced || (v->at && v->at->uncertain) || v->changed.count >= COLLECTED ||
+           v->released_bytes > COLLECTED_BYTES;
+}
+
+void ad__checkpoint_begin_message(ad_session *s, const ad_message *m) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!v->late) {
+        v->collects = s->cost <= AD_CHEAP && ad__checkpoint_is_repeatable(m);
+        if (v->behind && !v->collects) ad__checkpoint_commit(s);
+    }
+    ad__checkpoint_begin_changes(v);
+}
+
+bool ad__checkpoint_is_due(const ad_session *s) {
+    const ad_checkpoint *v = &s->checkpoint;
+    if (v->late) return v->at && s->done - v->committed >= AD_MARK_OPS && !v->pending_checkpoint.open;
+    return !v->collects || ad__checkpoint_is_full(v);
+}
+
+bool ad__checkpoint_await_commit(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    if (!ad__session_poll(s)) return false;
+    if (v->late) ad__checkpoint_commit(s);
+    return true;
+}
+
+bool ad__checkpoint_is_committed(ad_session *s) {
+    return !ad__session_commits_late(s) || ad__checkpoint_await_commit(s);
+}
+
+bool ad__checkpoint_flush(ad_session *s, bool judge) {
+    ad_checkpoint *v = &s->checkpoint;
+    if (!ad__checkpoint_is_recoverable(v)) return false;
+    if (!v->late) {
+        commit_now(s, v->inside ? v->begun : v->changed.count);
+        return !s->held.count;
+    }
+    if (ad__stream_queues_wait(s, NULL)) return false;
+    if (v->pending_checkpoint.open) advance_checkpoints(s, true, judge); /* then all that is news by now */
+    advance_checkpoints(s, true, judge);
+    return !v->pending_checkpoint.open && !s->held.count;
+}
+
+void ad__checkpoint_suppress_replies(ad_session *s) {
+    ad_checkpoint *v = &s->checkpoint;
+    const uint64_t used = s->frame_used - s->message.size;
+    v->silent = is_before(ad__input_place(&s->frame), used, v->quiet, v->quiet_used);
+    if (!v->silent) v->quiet = v->quiet_used = v->untold = 0;
+}
