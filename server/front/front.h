@@ -149,7 +149,7 @@ uint64_t ad__seat_of_key(const ad_front *f, uint64_t key, const char *who);
 bool ad__seat_known(ad_front *f, uint64_t session, const ad_domain *d); /* that worker has it */
 /* Those of the principal whose domain it is go there from another one; how many. They are over unless its worker says
  * AWAY of them. */
-uint64_t ad__seat_part(ad_front *f, const ad_domain *from, ad_domain *to);
+uint64_t ad__session_entries_migrate(ad_front *f, const ad_domain *from, ad_domain *to);
 /* It is over; also of one that is not there. */
 bool ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d); /* false: there was none */
 /* Its worker was killed: those that cannot be resumed are over, the others unless the next one says AWAY of them. How
@@ -227,7 +227,7 @@ int ad__silence_watch(ad_front *f);
 
 /* ---- workers/migration.c ---- */
 /* The principal is leaving the shared worker at this moment: its sessions are nowhere. */
-bool ad__parting_goes(const ad_front *f, const char *who);
+bool ad__migration_is_under_way(const ad_front *f, const char *who);
 
 /* ---- workers/reserved.c ---- */
 /* Whether a device has as much as is reserved, as far as is known. AD_E_VALUE. */
@@ -249,7 +249,7 @@ void ad__slabs_free(ad_slabs *s);
 void ad__slabs_hand(ad_slabs *s, ad_hand *h);
 /* Those of a principal, and what of host memory was set apart for it (AD_PARTED), go to a list that has none.
  * AD_E_MEMORY, AD_E_PROTOCOL. */
-int ad__slabs_part(ad_slabs *from, ad_slabs *to, const char *who);
+int ad__slabs_migrate(ad_slabs *from, ad_slabs *to, const char *who);
 
 /* Tell another worker of all, by notes OLD_SLAB. AD_E_SYSTEM, AD_E_CONNECTION, AD_E_MEMORY. */
 int ad__slabs_tell(const ad_slabs *s, ad_channel *c);
@@ -284,7 +284,7 @@ void ad__keep_hand(ad_keep *k, ad_hand *h);
 int ad__keep_reserve(ad_keep *k, const ad_keep *other);
 /* Those of the sessions that are the domain's now go there, with a journal that its worker is to go on with; there is
  * room for them. */
-void ad__keep_part(ad_front *f, ad_keep *from, const ad_domain *to, ad_keep *k, int journal);
+void ad__worker_files_migrate(ad_front *f, ad_keep *from, const ad_domain *to, ad_keep *k, int journal);
 /* Tell the next worker. AD_E_SYSTEM, AD_E_CONNECTION, AD_E_MEMORY. */
 int ad__keep_tell(const ad_keep *k, ad_channel *c, ad_slabs *slabs);
 

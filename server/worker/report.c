@@ -143,9 +143,9 @@ void ad__report_over(ad_session *s) {
     int64_t counter[AD_NCOUNTER];
     if (!p) return;
     ad__session_counters(s, counter);
-    if (s->parted) counter[AD_COUNTER_ops_done] = 0; /* it is not over, and counts them where it is */
+    if (s->migrated) counter[AD_COUNTER_ops_done] = 0; /* it is not over, and counts them where it is */
     for (int i = 0; i < AD_NCOUNTER; i++) p->row.counter[i] += counter[i];
-    p->row.sessions += !s->parted;
+    p->row.sessions += !s->migrated;
 }
 
 void ad__report_close(ad_worker *w) {

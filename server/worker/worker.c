@@ -110,9 +110,9 @@ static void take_note(ad_worker *w, const ad_note *note, int fd) {
     case AD_NOTE_OLD_SLAB:
     case AD_NOTE_OLD_DESCRIPTOR: ad__recovery_take(w, note, fd); break;
     case AD_NOTE_RECOVER: ad__recovery_run(w, note, fd); break;
-    case AD_NOTE_PART:
-    case AD_NOTE_PART_REFUSED:
-    case AD_NOTE_PART_DONE: ad__parting_take(w, note); break;
+    case AD_NOTE_MIGRATE:
+    case AD_NOTE_MIGRATION_REFUSED:
+    case AD_NOTE_MIGRATION_DONE: ad__migration_take_note(w, note); break;
     case AD_NOTE_FORSAKE: ad__session_forsake(w, note->id); break;
     case AD_NOTE_REPORT: ad__engine_report(w, note->id, note->size); break;
     case AD_NOTE_KILL: ad__report_kill(w, note); break;
@@ -195,7 +195,7 @@ static void look_again(ad_worker *w, int64_t ns) {
 static void on_polled(uv_check_t *check) {
     ad_worker *w = check->data;
     ad_session *s;
-    ad__parting_look(w); /* first: else the other thread would be wanted again */
+    ad__migration_advance(w); /* first: else the other thread would be wanted again */
     int64_t again = ad__engine_pump(w);
     while ((s = ad__engine_attended(w))) ad__session_attend(s);
     if (again == AD_PUMP_AT_ONCE || spins(w)) uv_idle_start(&w->busy, on_busy);
@@ -288,7 +288,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     set_wakeable(w, false);
     ad__engine_stop(w);
     ad__watchdog_close(&w->watchdog);
-    ad__parting_close(w);
+    ad__migration_close(w);
     ad__sharing_close(w);
     ad__report_close(w);
     ad__recovery_close(w);

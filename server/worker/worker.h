@@ -17,7 +17,7 @@
 
 typedef struct ad_session ad_session;
 
-typedef struct ad_parting ad_parting;
+typedef struct ad_migration ad_migration;
 /* As ARRAYD_FUSE has it: 0, not set, 1. */
 typedef enum ad_fusing { AD_FUSE_NEVER, AD_FUSE_WHERE_IT_PAYS, AD_FUSE_ALWAYS } ad_fusing;
 
@@ -61,9 +61,9 @@ typedef struct ad_worker {
     ad_session *sessions;
     atomic_uint nsessions;
     bool stopping;
-    int64_t stop_by;     /* when the process ends all the same */
-    ad_parting *parting; /* principals that are on their way to a worker of their own (migrate/migration.h) */
-    int64_t leaving;     /* until when those that cannot go over have time to hear that, ns; 0: it does not leave */
+    int64_t stop_by;          /* when the process ends all the same */
+    ad_migration *migrations; /* principals that are on their way to a worker of their own (migrate/migration.h) */
+    int64_t leaving; /* until when those that cannot go over have time to hear that, ns; 0: it does not leave */
 
     pthread_mutex_t wake_lock; /* others than the engine wake the loop, */
     bool wakeable;             /* while there is one */

@@ -182,7 +182,7 @@ static void pass_on(ad_handshake *h) {
                         .process = ad__entrance_process(h->way, h->fd, h->process)};
         memcpy(note.secret, h->secret, sizeof note.secret);
         memcpy(note.who, h->entrant.who, sizeof note.who);
-        const bool ready = ad__domain_is_ready(d) && !ad__parting_goes(f, h->entrant.who);
+        const bool ready = ad__domain_is_ready(d) && !ad__migration_is_under_way(f, h->entrant.who);
         int fd = ready ? ad__os.dup(h->fd) : -1;
         if (fd >= 0 && !ad__domain_tell(d, &note, fd)) end(h);
         else wait(h); /* it was killed, or is on its way, and another one goes on with its sessions */

@@ -111,7 +111,7 @@ uint64_t ad__seat_lose_all(ad_front *f, const ad_domain *d) {
     return over;
 }
 
-uint64_t ad__seat_part(ad_front *f, const ad_domain *from, ad_domain *to) {
+uint64_t ad__session_entries_migrate(ad_front *f, const ad_domain *from, ad_domain *to) {
     uint64_t n = 0;
     for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
         for (ad_seat *s = f->seats[i]; s; s = s->next) {

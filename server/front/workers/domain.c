@@ -52,7 +52,7 @@ static void fail(ad_domain *d, const char *why) {
 /* What the worker before was doing; the sessions follow, and before them nobody gets any. */
 void ad__domain_recover(ad_domain *d) {
     if (d->keep.old < 0) return;
-    ad__parting_tell(d);
+    ad__migration_tell(d);
     if (!ad__keep_tell(&d->keep, &d->channel, d->slabs)) return;
     ad__log(AD_LOG_ERROR, "worker killed", "domain=%s worker=%d why=%s", d->name, (int)d->process.pid,
             "it cannot be told what the one before was doing");
@@ -73,7 +73,7 @@ static void become_ready(ad_domain *d, const ad_note *note) {
     ad__log(AD_LOG_INFO, "worker ready", "domain=%s worker=%d backend=%s device=%s memory=%lu ms=%ld", d->name,
             (int)d->process.pid, note->who, note->text, note->size, (long)((ad__os_now() - d->started) / 1000000));
     ad__domain_recover(d);
-    ad__parting_ready(d);
+    ad__migration_is_ready(d);
     ad__front_ready(d->front);
 }
 
@@ -136,9 +136,9 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
     case AD_NOTE_HEARD: ad__silence_heard(d, note); break;
     case AD_NOTE_LEAVING: ad__domain_leaving(d, note); break;
-    case AD_NOTE_PART_ASKED: ad__parting_asked(d, note); break;
-    case AD_NOTE_PART_FAILED: ad__parting_failed(d, note); break;
-    case AD_NOTE_PARTED: ad__parting_done(d, note, fd); break;
+    case AD_NOTE_MIGRATION_ASKED: ad__migration_is_asked(d, note); break;
+    case AD_NOTE_MIGRATION_FAILED: ad__migration_fail(d, note); break;
+    case AD_NOTE_MIGRATED: ad__migration_complete(d, note, fd); break;
     case AD_NOTE_SLAB:
         if (ad__slabs_add(d->slabs, note, fd))
             ad__log(AD_LOG_WARN, "slab not kept", "domain=%s slab=%lu", d->name, note->id);
@@ -259,12 +259,12 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     close_channel(d);
     ad__collect_gone(f, &d->sight);
     set_backoff(d);
-    if (!f->stopping && ad__front_resumes(f) && !d->device_lost && !d->parting && ad__keep_can_recover(&d->keep))
+    if (!f->stopping && ad__front_resumes(f) && !d->device_lost && !d->migration && ad__keep_can_recover(&d->keep))
         leave_to_next(d, code, signal_number);
     else drop_all(d);
     uv_close((uv_handle_t *)process, on_process_closed);
     ad__domain_leaving(d, &(ad_note){.kind = AD_NOTE_LEAVING}); /* if it was asked, there is nothing more to be lost */
-    ad__parting_lost(d);
+    ad__migration_lose(d);
     ad__handshake_lost(f, d, 0);
     if ((f->embedded && d->keep.old < 0) || !f->ready) ad__front_stop(f, 1, d->why.text);
 }
@@ -409,22 +409,22 @@ static void start_again(ad_domain *d) {
 
 /* Sessions wait for it. */
 void ad__domain_restart(ad_domain *d) {
-    if (d->keep.old < 0 && d->parting != AD_PARTING_COMING) return;
+    if (d->keep.old < 0 && d->migration != AD_MIGRATION_COMING) return;
     start_again(d);
     if (wants_worker(d)) look_again(d->front, d->not_before - ad__os_now());
 }
 
 /* Only what is written down can go on elsewhere. */
-static bool may_part(const ad_front *f) { return f->config.survive && f->config.resume_time > 0 && !f->embedded; }
+static bool may_migrate(const ad_front *f) { return f->config.survive && f->config.resume_time > 0 && !f->embedded; }
 
 /* Where a principal's sessions begin. A kernel of a user can reach all of its process: who may have any gets a worker
  * of its own with the first one, but the server's own user, who is often alone here, from the beginning. */
 static const char *home_of(const ad_front *f, const ad_entrant *who) {
     const ad_domain *own = ad__domain_named(f, who->who);
     if (!strcmp(f->config.domains, "principal")) return who->who;
-    if (own && (own->parting == AD_PARTING_NONE || own->parting == AD_PARTING_GOING)) return who->who;
+    if (own && (own->migration == AD_MIGRATION_NONE || own->migration == AD_MIGRATION_GOING)) return who->who;
     if (!ad__may_run_kernels(&f->config, who->who, &who->grants, NULL)) return AD_DOMAIN_SHARED;
-    return may_part(f) && !ad__is_server_user(who->who) ? AD_DOMAIN_SHARED : who->who;
+    return may_migrate(f) && !ad__is_server_user(who->who) ? AD_DOMAIN_SHARED : who->who;
 }
 
 ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault) {
@@ -434,7 +434,7 @@ ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *st
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
     }
-    if (d->parting == AD_PARTING_GOING) { /* who comes waits until it is clear where to go */
+    if (d->migration == AD_MIGRATION_GOING) { /* who comes waits until it is clear where to go */
         *state = AD_DOMAIN_STARTING;
         return d;
     }
@@ -492,7 +492,7 @@ void ad__domain_facts(ad_domain *d, ad_domain_facts *out) {
                              .state = states[d->state],
                              .why = d->state == AD_DOMAIN_FAILED ? d->why.text : "",
                              .pid = d->alive ? (int)d->process.pid : 0,
-                             .ready = d->state == AD_DOMAIN_READY && d->channel_open && !d->parting,
+                             .ready = d->state == AD_DOMAIN_READY && d->channel_open && !d->migration,
                              .offer = &d->offer,
                              .sessions = d->sessions,
                              .started = d->started,

@@ -104,11 +104,11 @@ static void hand_one(ad_domain *d, ad_hand *h) {
 
 void ad__domain_hand(ad_front *f, ad_hand *h) {
     size_t count = 0; /* one that was made for a principal, which has not come, has nothing */
-    for (const ad_domain *d = f->domains; d; d = d->next) count += !d->parting;
+    for (const ad_domain *d = f->domains; d; d = d->next) count += !d->migration;
     count = ad__hand_count(h, count);
     if (!h->reading) {
         for (ad_domain *d = f->domains; d; d = d->next)
-            if (!d->parting) hand_one(d, h);
+            if (!d->migration) hand_one(d, h);
         return;
     }
     for (size_t i = 0; i < count && !h->failed; i++) {

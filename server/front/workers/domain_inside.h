@@ -9,12 +9,12 @@
 #define AD_DOMAIN_SHARED "shared"
 
 /* How far a principal is on its way from the shared worker to its own (migration.c). */
-typedef enum ad_parting {
-    AD_PARTING_NONE,    /* it has arrived, or has always been here */
-    AD_PARTING_AWAITED, /* it is with the others */
-    AD_PARTING_COMING,  /* this domain's worker is being started for it */
-    AD_PARTING_GOING,   /* the shared worker stops what it does there */
-} ad_parting;
+typedef enum ad_migration {
+    AD_MIGRATION_NONE,    /* it has arrived, or has always been here */
+    AD_MIGRATION_AWAITED, /* it is with the others */
+    AD_MIGRATION_COMING,  /* this domain's worker is being started for it */
+    AD_MIGRATION_GOING,   /* the shared worker stops what it does there */
+} ad_migration;
 
 /* Whether its worker answers (liveness.c). A worker begins with zeros. */
 typedef struct ad_silence {
@@ -40,8 +40,8 @@ struct ad_domain {
     bool device_lost;   /* the worker has said so: what is on the device is of no use */
     bool silenced;      /* it was killed because it did not answer */
     ad_silence silence;
-    ad_parting parting;
-    int64_t parting_since; /* GOING, ns */
+    ad_migration migration;
+    int64_t migrating_since; /* GOING, ns */
     uint64_t sessions;
     int64_t started, backoff, not_before;
     ad_fault why; /* it failed */
@@ -66,13 +66,13 @@ void ad__silence_heard(ad_domain *d, const ad_note *note);
 
 /* ---- migration.c ---- */
 /* Notes PART_ASKED, PART_FAILED and PARTED. */
-void ad__parting_asked(ad_domain *from, const ad_note *note);
-void ad__parting_failed(const ad_domain *from, const ad_note *note);
-void ad__parting_done(ad_domain *from, const ad_note *note, int fd);
+void ad__migration_is_asked(ad_domain *from, const ad_note *note);
+void ad__migration_fail(const ad_domain *from, const ad_note *note);
+void ad__migration_complete(ad_domain *from, const ad_note *note, int fd);
 /* Its worker is ready; has died. */
-void ad__parting_ready(ad_domain *d);
-void ad__parting_lost(ad_domain *gone);
+void ad__migration_is_ready(ad_domain *d);
+void ad__migration_lose(ad_domain *gone);
 /* Before a shared worker goes on with what the one before has left: whose is no longer there. */
-void ad__parting_tell(ad_domain *shared);
+void ad__migration_tell(ad_domain *shared);
 
 #endif

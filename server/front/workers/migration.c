@@ -21,7 +21,7 @@ static void tell(ad_domain *shared, uint32_t kind, const char *who, const char *
 
 /* Its sessions go on where they are. */
 static void stay(ad_domain *d, const char *why) {
-    d->parting = AD_PARTING_AWAITED;
+    d->migration = AD_MIGRATION_AWAITED;
     ad__log(AD_LOG_WARN, "principal not moved", "principal=%s why=%s", d->name, why);
     ad__handshake_wake(d->front);
 }
@@ -29,58 +29,58 @@ static void stay(ad_domain *d, const char *why) {
 static void give_up(ad_domain *d, const char *why) {
     ad_front *f = d->front;
     if (f->stopping || ad__upgrade_leaves(f)) { /* the next program's workers ask again */
-        d->parting = AD_PARTING_AWAITED;
+        d->migration = AD_MIGRATION_AWAITED;
         return;
     }
-    tell(ad__domain_named(f, AD_DOMAIN_SHARED), AD_NOTE_PART_REFUSED, d->name, why);
+    tell(ad__domain_named(f, AD_DOMAIN_SHARED), AD_NOTE_MIGRATION_REFUSED, d->name, why);
     stay(d, why);
 }
 
 /* ---- asking for a worker ---- */
 
-void ad__parting_ready(ad_domain *d) {
-    if (d->parting != AD_PARTING_COMING) return;
-    d->parting = AD_PARTING_GOING;
-    d->parting_since = ad__os_now();
-    tell(ad__domain_named(d->front, AD_DOMAIN_SHARED), AD_NOTE_PART, d->name, "");
+void ad__migration_is_ready(ad_domain *d) {
+    if (d->migration != AD_MIGRATION_COMING) return;
+    d->migration = AD_MIGRATION_GOING;
+    d->migrating_since = ad__os_now();
+    tell(ad__domain_named(d->front, AD_DOMAIN_SHARED), AD_NOTE_MIGRATE, d->name, "");
 }
 
 static ad_domain *domain_for(ad_front *f, const char *who) {
     ad_domain *d = ad__domain_named(f, who);
-    if (!d && (d = ad__domain_new(f, who))) d->parting = AD_PARTING_AWAITED;
+    if (!d && (d = ad__domain_new(f, who))) d->migration = AD_MIGRATION_AWAITED;
     return d;
 }
 
-void ad__parting_asked(ad_domain *from, const ad_note *note) {
+void ad__migration_is_asked(ad_domain *from, const ad_note *note) {
     ad_domain *d = ad__domain_is_shared(from) ? domain_for(from->front, note->who) : NULL;
-    if (!d || d->parting == AD_PARTING_NONE) {
-        tell(from, AD_NOTE_PART_REFUSED, note->who,
+    if (!d || d->migration == AD_MIGRATION_NONE) {
+        tell(from, AD_NOTE_MIGRATION_REFUSED, note->who,
              d ? "the principal has one already, where its other sessions are: connect again" : "out of host memory");
         return;
     }
-    if (d->parting != AD_PARTING_AWAITED) return;
+    if (d->migration != AD_MIGRATION_AWAITED) return;
     const int64_t before = d->not_before;
-    d->parting = AD_PARTING_COMING;
+    d->migration = AD_MIGRATION_COMING;
     ad__domain_restart(d);
-    if (d->state == AD_DOMAIN_READY) ad__parting_ready(d);
+    if (d->state == AD_DOMAIN_READY) ad__migration_is_ready(d);
     else if (d->state == AD_DOMAIN_FAILED && d->not_before != before) give_up(d, d->why.text);
 }
 
-void ad__parting_lost(ad_domain *gone) {
-    if (gone->parting == AD_PARTING_COMING) give_up(gone, gone->why.text);
+void ad__migration_lose(ad_domain *gone) {
+    if (gone->migration == AD_MIGRATION_COMING) give_up(gone, gone->why.text);
     if (!ad__domain_is_shared(gone)) return;
     for (ad_domain *d = gone->front->domains; d; d = d->next)
-        if (d->parting) d->parting = AD_PARTING_AWAITED;
+        if (d->migration) d->migration = AD_MIGRATION_AWAITED;
 }
 
-void ad__parting_failed(const ad_domain *from, const ad_note *note) {
+void ad__migration_fail(const ad_domain *from, const ad_note *note) {
     ad_domain *d = ad__domain_is_shared(from) ? ad__domain_named(from->front, note->who) : NULL;
-    if (d && d->parting == AD_PARTING_GOING) stay(d, note->text);
+    if (d && d->migration == AD_MIGRATION_GOING) stay(d, note->text);
 }
 
-bool ad__parting_goes(const ad_front *f, const char *who) {
+bool ad__migration_is_under_way(const ad_front *f, const char *who) {
     const ad_domain *d = ad__domain_named(f, who);
-    return d && d->parting == AD_PARTING_GOING;
+    return d && d->migration == AD_MIGRATION_GOING;
 }
 
 /* ---- going ---- */
@@ -88,19 +88,19 @@ bool ad__parting_goes(const ad_front *f, const char *who) {
 /* Whose the slabs are. AD_E_MEMORY, AD_E_PROTOCOL. */
 static int take_slabs(ad_domain *from, ad_domain *d) {
     if (!d->slabs && !(d->slabs = ad__slabs_new())) return AD_E_MEMORY;
-    return ad__slabs_part(from->slabs, d->slabs, d->name);
+    return ad__slabs_migrate(from->slabs, d->slabs, d->name);
 }
 
 static void take_sessions(ad_domain *from, ad_domain *d) {
-    const uint64_t n = ad__seat_part(d->front, from, d);
+    const uint64_t n = ad__session_entries_migrate(d->front, from, d);
     from->sessions -= n < from->sessions ? n : from->sessions;
     d->sessions += n;
 }
 
-void ad__parting_done(ad_domain *from, const ad_note *note, int fd) {
+void ad__migration_complete(ad_domain *from, const ad_note *note, int fd) {
     ad_front *f = from->front;
     ad_domain *d = ad__domain_is_shared(from) ? ad__domain_named(f, note->who) : NULL;
-    if (!d || d->parting != AD_PARTING_GOING) {
+    if (!d || d->migration != AD_MIGRATION_GOING) {
         if (fd >= 0) close(fd);
         return;
     }
@@ -112,18 +112,18 @@ void ad__parting_done(ad_domain *from, const ad_note *note, int fd) {
         return;
     }
     take_sessions(from, d);
-    ad__keep_part(f, &from->keep, d, &d->keep, fd);
-    d->parting = AD_PARTING_NONE;
-    tell(from, AD_NOTE_PART_DONE, d->name, "");
+    ad__worker_files_migrate(f, &from->keep, d, &d->keep, fd);
+    d->migration = AD_MIGRATION_NONE;
+    tell(from, AD_NOTE_MIGRATION_DONE, d->name, "");
     ad__log(AD_LOG_INFO, "principal moved", "principal=%s worker=%d sessions=%lu ms=%ld", d->name,
-            d->alive ? (int)d->process.pid : 0, d->sessions, (long)((ad__os_now() - d->parting_since) / 1000000));
+            d->alive ? (int)d->process.pid : 0, d->sessions, (long)((ad__os_now() - d->migrating_since) / 1000000));
     if (d->state == AD_DOMAIN_READY) ad__domain_recover(d);
     else ad__domain_restart(d);
     ad__handshake_wake(f);
 }
 
-void ad__parting_tell(ad_domain *shared) {
+void ad__migration_tell(ad_domain *shared) {
     if (!ad__domain_is_shared(shared)) return;
     for (const ad_domain *d = shared->front->domains; d; d = d->next)
-        if (d != shared && !d->parting) tell(shared, AD_NOTE_PART_DONE, d->name, "");
+        if (d != shared && !d->migration) tell(shared, AD_NOTE_MIGRATION_DONE, d->name, "");
 }

@@ -70,7 +70,7 @@ static const char *heir(const slab *s, const char *who) {
     return *s->who == AD_PARTED && !strcmp(s->who + 1, who) ? "" : NULL;
 }
 
-int ad__slabs_part(ad_slabs *from, ad_slabs *to, const char *who) {
+int ad__slabs_migrate(ad_slabs *from, ad_slabs *to, const char *who) {
     size_t n = 0, kept = 0;
     if (to->count || to->last) return AD_E_PROTOCOL;
     for (size_t i = 0; i < from->count; i++) {

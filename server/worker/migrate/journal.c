@@ -11,7 +11,7 @@
 
 typedef struct copying {
     ad_worker *worker;
-    ad_parting *parting;
+    ad_migration *migration;
     ad_session *session;
     const ad_journal *from;
     ad_journal *to;
@@ -37,7 +37,7 @@ static int copy_poison(const copying *c, ad_at *poison) { return copy(c, *poison
 
 /* Slabs of host memory have several principals' buffers in them; the stream arena's are this one's. */
 static int open_host(const copying *c) {
-    ad_parting *p = c->parting;
+    ad_migration *p = c->migration;
     char name[AD_PRINCIPAL_SIZE + 1];
     if (p->host) return 0;
     if (snprintf(name, sizeof name, "%c%s", AD_PARTED, p->who) >= AD_PRINCIPAL_SIZE)
@@ -47,7 +47,7 @@ static int open_host(const copying *c) {
 }
 
 static int copy_host(const copying *c, const ad_buffer *b, ad_journal_row *row) {
-    ad_parting *p = c->parting;
+    ad_migration *p = c->migration;
     int status = open_host(c);
     if (status) return status;
     ad_block *list = ad__os_grow(p->copy, p->copies, &p->room, sizeof *list);
@@ -130,7 +130,7 @@ static bool settle(ad_session *s) {
 
 static bool goes(const copying *c, const ad_session *s) {
     return atomic_load(&s->halted) && ad__session_is_recoverable(s) &&
-           ad__parting_concerns(s, c->parting->who); /* others are over */
+           ad__migration_is_of(s, c->migration->who); /* others are over */
 }
 
 static int write_sessions(copying *c) {
@@ -163,13 +163,13 @@ static int write_holders(const copying *c) {
     int status = 0;
     for (uint64_t i = 0; index && i < index->capacity && !status; i++) {
         const ad_journal_holder *h = ad__journal_get(c->from, index->holder[i]);
-        if (h && !strcmp(h->who, c->parting->who)) status = copy_holder(c, index->holder[i]);
+        if (h && !strcmp(h->who, c->migration->who)) status = copy_holder(c, index->holder[i]);
     }
     return status;
 }
 
-int ad__parting_write(ad_worker *w, ad_parting *p, ad_journal **out, ad_fault *fault) {
-    copying c = {.worker = w, .parting = p, .from = w->journal, .fault = fault};
+int ad__migration_write_journal(ad_worker *w, ad_migration *p, ad_journal **out, ad_fault *fault) {
+    copying c = {.worker = w, .migration = p, .from = w->journal, .fault = fault};
     int status = ad__journal_open(&c.to, fault);
     if (status) return status;
     const ad_journal_head *head = ad__journal_head(w->journal);

@@ -27,30 +27,32 @@ static bool wants_own(const ad_message *m) {
 }
 
 static void ask(ad_session *s, uint64_t number) {
-    s->parting_at = number;
-    atomic_store(&s->parting, AD_SESSION_PARTS);
-    tell(s->worker, AD_NOTE_PART_ASKED, s->principal, "", -1);
+    s->migrates_at = number;
+    atomic_store(&s->migration, AD_SESSION_MIGRATES);
+    tell(s->worker, AD_NOTE_MIGRATION_ASKED, s->principal, "", -1);
     ad__log(AD_LOG_DEBUG, "own worker wanted", "session=%lu principal=%s", s->id, s->principal);
 }
 
-bool ad__parting_awaits(ad_session *s, const ad_message *m, ad_fault *refused) {
+bool ad__migration_must_wait(ad_session *s, const ad_message *m, ad_fault *refused) {
     const uint64_t number = s->done + s->requests; /* of messages before this one */
     if (!wants_own(m)) return false;
-    if (atomic_load(&s->parting) == AD_SESSION_REFUSED && s->parting_at == number) {
+    if (atomic_load(&s->migration) == AD_SESSION_REFUSED && s->migrates_at == number) {
         if (m->opcode == AD_REQ_BUILD) /* the others are as for who may not run kernels */
             ad__fault(refused, AD_E_UNSUPPORTED,
                       "kernels run in a worker of one's own, and what %s has here cannot be moved to one: %s",
-                      s->principal, s->parting_why);
+                      s->principal, s->migration_refusal);
         return false;
     }
-    if (atomic_load(&s->parting) != AD_SESSION_PARTS) ask(s, number);
-    ad__session_await(s, AD_WAIT_PARTING, NULL, NULL);
+    if (atomic_load(&s->migration) != AD_SESSION_MIGRATES) ask(s, number);
+    ad__session_await(s, AD_WAIT_MIGRATION, NULL, NULL);
     return true;
 }
 
 /* ---- stopping ---- */
 
-bool ad__parting_ends(const ad_session *s) { return s->exporting || (s->reading.active && s->reading.buffer->shared); }
+bool ad__migration_ends_session(const ad_session *s) {
+    return s->exporting || (s->reading.active && s->reading.buffer->shared);
+}
 
 static void halt(ad_session *s) {
     atomic_store(&s->halted, true);
@@ -59,10 +61,10 @@ static void halt(ad_session *s) {
 
 static void refuse(ad_worker *w, const char *who, const char *why) {
     for (ad_session *s = w->sessions; s; s = s->next) {
-        if (!ad__parting_concerns(s, who)) continue;
-        if (atomic_load(&s->parting) == AD_SESSION_PARTS) {
-            snprintf(s->parting_why, sizeof s->parting_why, "%s", why);
-            atomic_store(&s->parting, AD_SESSION_REFUSED);
+        if (!ad__migration_is_of(s, who)) continue;
+        if (atomic_load(&s->migration) == AD_SESSION_MIGRATES) {
+            snprintf(s->migration_refusal, sizeof s->migration_refusal, "%s", why);
+            atomic_store(&s->migration, AD_SESSION_REFUSED);
         }
         atomic_store(&s->halted, false);
         ad__session_attend(s);
@@ -90,18 +92,18 @@ static int quiet(ad_session *s, ad_fault *fault) {
                          "session %" PRIu64 " cannot be resumed (its client does not, or it was short of memory); "
                          "end it, or have users separated from the beginning (option domains = principal)",
                          s->id);
-    return ad__parting_ends(s) || !ad__stream_queues_idle(s);
+    return ad__migration_ends_session(s) || !ad__stream_queues_idle(s);
 }
 
 /* An operation beside the engine uses what may go, or be separated from what goes. */
 static bool is_beside(const ad_session *s, const char *who) {
-    return s->beside && (s->shares || ad__parting_concerns(s, who));
+    return s->beside && (s->shares || ad__migration_is_of(s, who));
 }
 
 static int all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
     int status = 0;
     for (ad_session *s = w->sessions; s; s = s->next) {
-        int one = ad__parting_concerns(s, who) ? quiet(s, fault) : 0;
+        int one = ad__migration_is_of(s, who) ? quiet(s, fault) : 0;
         if (one < 0) return one;
         status |= one || is_beside(s, who);
     }
@@ -110,7 +112,7 @@ static int all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
 
 /* ---- going ---- */
 
-static void close_host(ad_parting *p) {
+static void close_host(ad_migration *p) {
     if (!p->host) return;
     for (size_t i = 0; i < p->copies; i++) ad__memory_give(p->host, &p->copy[i]);
     ad__stream_arena_close(p->host);
@@ -120,8 +122,8 @@ static void close_host(ad_parting *p) {
     p->copies = p->room = 0;
 }
 
-static void end(ad_worker *w, ad_parting *p) {
-    ad_parting **at = &w->parting;
+static void end(ad_worker *w, ad_migration *p) {
+    ad_migration **at = &w->migrations;
     while (*at != p) at = &(*at)->next;
     *at = p->next;
     close_host(p);
@@ -129,57 +131,57 @@ static void end(ad_worker *w, ad_parting *p) {
 }
 
 static void tell_failed(ad_worker *w, const char *who, const char *why) {
-    tell(w, AD_NOTE_PART_FAILED, who, why, -1);
+    tell(w, AD_NOTE_MIGRATION_FAILED, who, why, -1);
     refuse(w, who, why);
 }
 
-static int hand_over(ad_worker *w, ad_parting *p, ad_fault *fault) {
+static int hand_over(ad_worker *w, ad_migration *p, ad_fault *fault) {
     ad_journal *l = NULL;
-    int status = ad__parting_separate(w, p->who, fault);
-    if (!status) status = ad__parting_write(w, p, &l, fault);
+    int status = ad__migration_unshare(w, p->who, fault);
+    if (!status) status = ad__migration_write_journal(w, p, &l, fault);
     int fd = status ? -1 : ad__os.dup(ad__journal_descriptor(l));
     if (!status && fd < 0) status = ad__fault(fault, AD_E_SYSTEM, "no descriptor for what is to be written down");
     ad__journal_close(l);
     if (status) return status;
-    tell(w, AD_NOTE_PARTED, p->who, "", fd);
+    tell(w, AD_NOTE_MIGRATED, p->who, "", fd);
     ad__log(AD_LOG_DEBUG, "principal written down", "principal=%s copied=%lu", p->who, (unsigned long)p->copies);
-    p->step = AD_PARTING_TOLD;
+    p->step = AD_MIGRATION_TOLD;
     return 0;
 }
 
 /* What they have is another worker's: here it is given back. */
-static void let_go(ad_worker *w, ad_parting *p) {
+static void let_go(ad_worker *w, ad_migration *p) {
     ad__exports_part(w, p->who);
     ad__names_part(w, p->who);
     ad__capabilities_part(w, p->who);
     for (ad_session *s = w->sessions; s; s = s->next) {
-        if (!ad__parting_concerns(s, p->who)) continue;
-        s->parted = true;
+        if (!ad__migration_is_of(s, p->who)) continue;
+        s->migrated = true;
         ad__engine_end(s);
     }
 }
 
-static void go_on(ad_worker *w, ad_parting *p) {
+static void go_on(ad_worker *w, ad_migration *p) {
     ad_fault fault = {0};
-    if (p->step == AD_PARTING_GONE) let_go(w, p);
-    if (p->step != AD_PARTING_GOING) {
-        if (p->step != AD_PARTING_TOLD) end(w, p);
+    if (p->step == AD_MIGRATION_GONE) let_go(w, p);
+    if (p->step != AD_MIGRATION_GOING) {
+        if (p->step != AD_MIGRATION_TOLD) end(w, p);
         return;
     }
     int status = w->journal ? all_quiet(w, p->who, &fault)
                             : ad__fault(&fault, AD_E_UNSUPPORTED, "nothing is written down of sessions here");
-    if (!status) status = ad__parting_check(w, p->who, &fault);
+    if (!status) status = ad__migration_check_shared(w, p->who, &fault);
     if (!status) status = hand_over(w, p, &fault);
     if (status >= 0) return;
     tell_failed(w, p->who, *fault.text ? fault.text : ad__error_text(status));
     end(w, p);
 }
 
-void ad__parting_look(ad_worker *w) {
-    if (!w->parting || w->stopping) return;
+void ad__migration_advance(ad_worker *w) {
+    if (!w->migrations || w->stopping) return;
     if (!ad__engine_claim(w)) return; /* the other thread comes to an end, and wakes this one */
     ad__fork_births(w);
-    for (ad_parting *p = w->parting, *next; p; p = next) {
+    for (ad_migration *p = w->migrations, *next; p; p = next) {
         next = p->next;
         go_on(w, p);
     }
@@ -188,38 +190,38 @@ void ad__parting_look(ad_worker *w) {
 
 /* ---- what arrayd says ---- */
 
-static ad_parting *find(const ad_worker *w, const char *who) {
-    ad_parting *p = w->parting;
+static ad_migration *find(const ad_worker *w, const char *who) {
+    ad_migration *p = w->migrations;
     while (p && strcmp(p->who, who)) p = p->next;
     return p;
 }
 
 static void begin(ad_worker *w, const ad_note *note) {
-    ad_parting *p = ad__os.calloc(1, sizeof *p);
+    ad_migration *p = ad__os.calloc(1, sizeof *p);
     if (!p) {
         tell_failed(w, note->who, "out of host memory");
         return;
     }
     memcpy(p->who, note->who, sizeof p->who);
-    p->next = w->parting;
-    w->parting = p;
+    p->next = w->migrations;
+    w->migrations = p;
 }
 
-void ad__parting_take(ad_worker *w, const ad_note *note) {
-    ad_parting *p = find(w, note->who);
+void ad__migration_take_note(ad_worker *w, const ad_note *note) {
+    ad_migration *p = find(w, note->who);
     switch (note->kind) {
-    case AD_NOTE_PART: begin(w, note); break;
-    case AD_NOTE_PART_DONE:
-        if (p) p->step = AD_PARTING_GONE;
+    case AD_NOTE_MIGRATE: begin(w, note); break;
+    case AD_NOTE_MIGRATION_DONE:
+        if (p) p->step = AD_MIGRATION_GONE;
         else ad__recovery_without(w, note->who);
         break;
     default:
         refuse(w, note->who, note->text);
-        if (p) p->step = AD_PARTING_REFUSED;
+        if (p) p->step = AD_MIGRATION_REFUSED;
         break;
     }
 }
 
-void ad__parting_close(ad_worker *w) {
-    while (w->parting) end(w, w->parting);
+void ad__migration_close(ad_worker *w) {
+    while (w->migrations) end(w, w->migrations);
 }

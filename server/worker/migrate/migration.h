@@ -14,47 +14,47 @@
 
 #include "server/worker/net/session.h"
 
-typedef enum ad_parting_step {
-    AD_PARTING_GOING,
-    AD_PARTING_TOLD, /* arrayd may have it: nothing changes until it has answered */
-    AD_PARTING_GONE,
-    AD_PARTING_REFUSED
-} ad_parting_step;
+typedef enum ad_migration_step {
+    AD_MIGRATION_GOING,
+    AD_MIGRATION_TOLD, /* arrayd may have it: nothing changes until it has answered */
+    AD_MIGRATION_GONE,
+    AD_MIGRATION_REFUSED
+} ad_migration_step;
 
 /* A principal that is on its way; the I/O thread's. */
-struct ad_parting {
-    ad_parting *next;
+struct ad_migration {
+    ad_migration *next;
     char who[AD_PRINCIPAL_SIZE];
-    ad_parting_step step;
+    ad_migration_step step;
     ad_stream_arena
         *host; /* copies of its buffers that are in host memory: what others have lies beside those; NULL: none */
     ad_block *copy;
     size_t copies, room;
 };
 
-static inline bool ad__parting_concerns(const ad_session *s, const char *who) { return !strcmp(s->principal, who); }
+static inline bool ad__migration_is_of(const ad_session *s, const char *who) { return !strcmp(s->principal, who); }
 
 /* Runner, of a session that parts: the message must wait until its principal has a worker of its own. False: it is
  * executed here, unless it is refused, with a fault that says why. */
-bool ad__parting_awaits(ad_session *s, const ad_message *m, ad_fault *refused);
+bool ad__migration_must_wait(ad_session *s, const ad_message *m, ad_fault *refused);
 
 /* What the session has begun it must end where it is: the memory may be another one then. */
-bool ad__parting_ends(const ad_session *s);
+bool ad__migration_ends_session(const ad_session *s);
 
 /* I/O thread: notes PART, PART_REFUSED and PART_DONE. */
-void ad__parting_take(ad_worker *w, const ad_note *note);
+void ad__migration_take_note(ad_worker *w, const ad_note *note);
 /* I/O thread, after each turn of the loop: go on with those that are on their way. */
-void ad__parting_look(ad_worker *w);
-void ad__parting_close(ad_worker *w);
+void ad__migration_advance(ad_worker *w);
+void ad__migration_close(ad_worker *w);
 
 /* ---- unshare.c: what they have in common with others. Who runs the engine. ---- */
 /* 0: it can be separated, 1: in a moment; negative: not at all, as the fault says. */
-int ad__parting_check(ad_worker *w, const char *who, ad_fault *fault);
+int ad__migration_check_shared(ad_worker *w, const char *who, ad_fault *fault);
 /* Each of those who have a snapshot in common gets its own. */
-int ad__parting_separate(ad_worker *w, const char *who, ad_fault *fault);
+int ad__migration_unshare(ad_worker *w, const char *who, ad_fault *fault);
 
 /* ---- journal.c ---- */
 /* All that another worker needs to go on with the principal. Who runs the engine, and is the I/O thread. */
-int ad__parting_write(ad_worker *w, ad_parting *p, ad_journal **out, ad_fault *fault);
+int ad__migration_write_journal(ad_worker *w, ad_migration *p, ad_journal **out, ad_fault *fault);
 
 #endif

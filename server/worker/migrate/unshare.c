@@ -35,7 +35,7 @@ static bool is_plain(const ad_buffer *b) {
 
 static void check_buffer(void *user, ad_buffer *b) {
     look *l = user;
-    const bool goes = ad__parting_concerns(l->session, l->who);
+    const bool goes = ad__migration_is_of(l->session, l->who);
     if (goes && b->import) obstacle(l, "it uses memory of its program (lend): drop those arrays, or copy them");
     if (goes && is_plain(b)) obstacle(l, "programs have memory of it by handles (ipc_handle): drop those arrays");
     if (!crosses(b->shared, l->session->principal, l->who)) return;
@@ -52,12 +52,12 @@ static void check_holder(void *user, const char *principal, ad_shared *m) {
                                           : "it has published or shared an array of another user: end that");
 }
 
-int ad__parting_check(ad_worker *w, const char *who, ad_fault *fault) {
+int ad__migration_check_shared(ad_worker *w, const char *who, ad_fault *fault) {
     look l = {.worker = w, .who = who, .fault = fault};
     ad__names_holders(w, check_holder, &l);
     ad__capabilities_holders(w, check_holder, &l);
     for (l.session = w->sessions; l.session && !l.status; l.session = l.session->next) {
-        if (ad__parting_concerns(l.session, who) && l.session->modules.count) obstacle(&l, "it has modules of kernels");
+        if (ad__migration_is_of(l.session, who) && l.session->modules.count) obstacle(&l, "it has modules of kernels");
         ad__buffers_each(&l.session->buffers, check_buffer, &l);
     }
     return l.status ? l.status : l.wait;
@@ -86,14 +86,14 @@ static int separate(look *l) {
     ad_session *s = l->session;
     l->found = l->wait = false;
     ad__buffers_each(&s->buffers, check_buffer, l);
-    const bool parks = !ad__parting_concerns(s, l->who) && ad__checkpoint_has_deferred_of(s, l->who);
+    const bool parks = !ad__migration_is_of(s, l->who) && ad__checkpoint_has_deferred_of(s, l->who);
     if (l->status || !(l->found || parks)) return l->status;
     ad__held_flush(s);
     ad__buffers_each(&s->buffers, detach, l);
-    return l->status ? l->status : ad__parting_concerns(s, l->who) ? 0 : settle(l);
+    return l->status ? l->status : ad__migration_is_of(s, l->who) ? 0 : settle(l);
 }
 
-int ad__parting_separate(ad_worker *w, const char *who, ad_fault *fault) {
+int ad__migration_unshare(ad_worker *w, const char *who, ad_fault *fault) {
     look l = {.worker = w, .who = who, .fault = fault};
     int status = 0;
     for (l.session = w->sessions; l.session && !status; l.session = l.session->next) status = separate(&l);

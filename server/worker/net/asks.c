@@ -207,9 +207,9 @@ bool ad__ask(ad_session *s, ad_message *m) {
     }
     /* What has been told once is known when all is that came before. */
     if (s->checkpoint.silent && s->checkpoint.untold && !ad__checkpoint_await_commit(s)) return false;
-    if (s->parts) {
+    if (s->must_migrate) {
         ad_fault refused = {0};
-        if (ad__parting_awaits(s, m, &refused)) return false;
+        if (ad__migration_must_wait(s, m, &refused)) return false;
         if (refused.code) {
             ad__reply_fault(s, m->u[0], refused.code, &refused);
             return true;

@@ -56,7 +56,7 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     s->grants = note->grants;
     s->active = ad__os_now();
     s->may_run_kernels = ad__may_run_kernels(&w->config, s->principal, &s->grants, w->backend->name);
-    s->parts = w->shared && s->may_run_kernels;
+    s->must_migrate = w->shared && s->may_run_kernels;
     s->kernel_limit = ad__kernel_limit(&w->config, s->principal, &s->grants);
     ad__output_init(&s->output, fd, w->config.output_limit);
     ad__buffers_init(&s->buffers, ad__most_buffers(&w->config, &s->grants));

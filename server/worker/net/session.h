@@ -41,9 +41,9 @@ typedef enum ad_wait_for {
     AD_WAIT_ROOM,   /* until the stream queue has come a little further */
     AD_WAIT_EVENT,  /* until the event is reached */
     /* no device */
-    AD_WAIT_COMPILER, /* until a module has been compiled */
-    AD_WAIT_PARTING,  /* until it is clear where its principal goes on (migrate/migration.h) */
-    AD_WAIT_BESIDE,   /* until a session is back from beside the engine (engine/background.h) */
+    AD_WAIT_COMPILER,  /* until a module has been compiled */
+    AD_WAIT_MIGRATION, /* until it is clear where its principal goes on (migrate/migration.h) */
+    AD_WAIT_BESIDE,    /* until a session is back from beside the engine (engine/background.h) */
 } ad_wait_for;
 
 typedef struct ad_wait {
@@ -55,7 +55,7 @@ typedef struct ad_wait {
 } ad_wait;
 
 /* Whether its principal gets a worker of its own (migrate/migration.h). */
-typedef enum ad_session_parting { AD_SESSION_STAYS, AD_SESSION_PARTS, AD_SESSION_REFUSED } ad_session_parting;
+typedef enum ad_session_migration { AD_SESSION_STAYS, AD_SESSION_MIGRATES, AD_SESSION_REFUSED } ad_session_migration;
 
 /* Where a session's messages go as text, besides standard error (trace.c). */
 typedef struct ad_tracer {
@@ -70,12 +70,12 @@ struct ad_session {
     char principal[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
     ad_grants grants; /* what the principal may do */
     bool may_run_kernels;
-    bool parts;          /* but not here: its principal gets a worker of its own for that (migrate/migration.h) */
-    atomic_uint parting; /* ad_session_parting: it waits for that */
-    uint64_t parting_at; /* with the message after so many */
-    char parting_why[AD_FAULT_TEXT];
+    bool must_migrate;     /* but not here: its principal gets a worker of its own for that (migrate/migration.h) */
+    atomic_uint migration; /* ad_session_migration: it waits for that */
+    uint64_t migrates_at;  /* with the message after so many */
+    char migration_refusal[AD_FAULT_TEXT];
     atomic_bool halted;   /* another worker is about to go on with it */
-    bool parted;          /* it does */
+    bool migrated;        /* it does */
     int64_t kernel_limit; /* ns that one may take; 0: any time */
 
     ad_tracer tracer;

@@ -126,7 +126,7 @@ static bool reached(ad_session *s) {
         return done != 0; /* whoever waited will meet the error */
     case AD_WAIT_COMPILER: return ad__modules_built(s);
     case AD_WAIT_BESIDE: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.beside;
-    case AD_WAIT_PARTING: return !atomic_load(&s->halted) && atomic_load(&s->parting) != AD_SESSION_PARTS;
+    case AD_WAIT_MIGRATION: return !atomic_load(&s->halted) && atomic_load(&s->migration) != AD_SESSION_MIGRATES;
     default: return true;
     }
 }
@@ -205,8 +205,8 @@ static bool awaits_thread(ad_session *s, int64_t ns) {
 ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
     int64_t until = ad__os_now() + budget;
     bool asynchronous = s->worker->backend->asynchronous;
-    if (atomic_load_explicit(&s->halted, memory_order_relaxed) && !ad__parting_ends(s)) {
-        ad__session_await(s, AD_WAIT_PARTING, NULL, NULL);
+    if (atomic_load_explicit(&s->halted, memory_order_relaxed) && !ad__migration_ends_session(s)) {
+        ad__session_await(s, AD_WAIT_MIGRATION, NULL, NULL);
         return AD_TURN_WAITING;
     }
     if (s->wait.kind && !ad__session_poll(s)) return AD_TURN_WAITING;
