@@ -24,7 +24,7 @@ static bool in_folder(const char *folder, size_t size, char out[AD_TOOLKIT_PATH]
     return false;
 }
 
-static bool beside(const char *program, char out[AD_TOOLKIT_PATH]) {
+static bool in_background(const char *program, char out[AD_TOOLKIT_PATH]) {
     static const char *const packages[] = {"../../nvidia/cu13/lib", "../../nvidia/cuda_nvrtc/lib"};
     const char *slash = program ? strrchr(program, '/') : NULL;
     char folder[AD_TOOLKIT_PATH];

@@ -68,7 +68,7 @@ void ad__worker_lost(ad_worker *w, const char *why) {
 
 static void bite(void *worker, const char *why) { ad__worker_lost(worker, why); }
 
-/* Sessions end within this time, in ns, unless an operation of one is beside the engine and cannot be cancelled. */
+/* Sessions end within this time, in ns, unless an operation of one is in the background and cannot be cancelled. */
 #define STOP_TIME 500000000LL
 
 static void stop(ad_worker *w) {
@@ -202,14 +202,15 @@ static void on_polled(uv_check_t *check) {
     else uv_idle_stop(&w->busy);
     if (again != AD_PUMP_AT_ONCE && again != AD_PUMP_NEVER) look_again(w, again);
     if (w->stopping && !w->sessions) uv_stop(&w->loop);
-    if (w->stopping && ad__os_now() > w->stop_by && ad__beside_tick(w)) _exit(0); /* nobody misses what it computes */
+    if (w->stopping && ad__os_now() > w->stop_by && ad__background_tick(w))
+        _exit(0); /* nobody misses what it computes */
     if (w->leaving) ad__worker_leave_if_done(w);
 }
 
 static void on_wake(uv_async_t *wake) {
     ad_worker *w = wake->data;
     if (atomic_load(&w->channel_full)) watch_channel(w);
-    if (ad__beside_tick(w)) ad__sessions_watch(w);
+    if (ad__background_tick(w)) ad__sessions_watch(w);
     ad__fork_births(w);
 }
 

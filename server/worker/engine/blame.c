@@ -100,8 +100,8 @@ static uint64_t place_of_message(const ad_session *s) {
 
 bool ad__blame_waits(ad_session *s) {
     const ad_blame *b = &s->checkpoint.blame;
-    if (!b->last || !is_suspect(b) || place_of_message(s) > b->last || !s->worker->engine.beside) return false;
-    ad__session_await(s, AD_WAIT_BESIDE, NULL, NULL);
+    if (!b->last || !is_suspect(b) || place_of_message(s) > b->last || !s->worker->engine.in_background) return false;
+    ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
     return true;
 }
 
@@ -126,7 +126,7 @@ void ad__blame_leave(ad_session *s) {
         ad__stream_queues_wait(s, NULL);
         if (!s->has_message) ad__checkpoint_flush(s, true);
         v->careful = v->left_out = false;
-        atomic_store(&s->beside_since, 0);
+        atomic_store(&s->background_since, 0);
         store(s, 0);
     } else if (!v->late) {
         store(s, s->held.count ? 2 * v->begun_at : 0);

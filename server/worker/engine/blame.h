@@ -19,7 +19,7 @@
 
 struct ad_session;
 
-/* The message at hand is to be executed alone, and others have operations beside the engine: the session waits. */
+/* The message at hand is to be executed alone, and others have operations in the background: the session waits. */
 bool ad__blame_waits(struct ad_session *s);
 /* The message at hand is about to be executed: decides whether that is done carefully, or not at all. */
 void ad__blame_enter(struct ad_session *s);

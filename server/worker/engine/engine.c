@@ -145,7 +145,7 @@ static bool poll_under_way(ad_engine *e) {
         if (!waited) continue;
         ready = true;
         pthread_mutex_lock(&e->lock);
-        if (!s->dropped && !s->beside) ad__share_add(&e->turns, &s->turn);
+        if (!s->dropped && !s->in_background) ad__share_add(&e->turns, &s->turn);
         pthread_mutex_unlock(&e->lock);
     }
     return ready;
@@ -251,7 +251,7 @@ static bool call_thread(ad_engine *e, ad_session *s) {
     e->heavy = e->idle || start_thread(e);
     if (e->heavy) return true;
     ad__share_remove(&e->turns, &s->turn);
-    ad__session_await(s, AD_WAIT_BESIDE, NULL, NULL);
+    ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
     watch(e, s, false);
     return false;
 }
@@ -386,7 +386,7 @@ void ad__engine_seize(ad_worker *w, int64_t patience) {
     pthread_mutex_lock(&e->lock);
     e->stop = true; /* turns end, and none begins */
     pthread_cond_broadcast(&e->work);
-    while (e->running || (e->beside && ad__os_now() < until)) {
+    while (e->running || (e->in_background && ad__os_now() < until)) {
         pthread_mutex_unlock(&e->lock);
         usleep(SEIZE_LOOKS);
         pthread_mutex_lock(&e->lock);
@@ -425,7 +425,7 @@ int ad__engine_give(ad_session *s, ad_input_frame *f, int n) {
         if (status || s->over) ad__input_release(&f[i]);
     }
     ad__share_waits(&s->turn, s->queue.operations, s->queue.bytes);
-    if (s->queue.count && !s->stalled && !s->dropped && !s->beside) ad__share_add(&e->turns, &s->turn);
+    if (s->queue.count && !s->stalled && !s->dropped && !s->in_background) ad__share_add(&e->turns, &s->turn);
     pthread_mutex_unlock(&e->lock);
     return status;
 }
@@ -437,14 +437,14 @@ static void hang_up(ad_session *s, bool over) {
     s->hangup = true;
     s->stalled = false;
     if (s->dropped) attend_locked(s);
-    else if (!s->beside) ad__share_add(&e->turns, &s->turn);
+    else if (!s->in_background) ad__share_add(&e->turns, &s->turn);
     pthread_mutex_unlock(&e->lock);
     uv_async_send(&s->worker->wake); /* the loop may be about to sleep */
 }
 
 void ad__engine_end(ad_session *s) {
     hang_up(s, true);
-    ad__beside_cancel(s, AD_CANCEL_OVER);
+    ad__background_cancel(s, AD_CANCEL_OVER);
 }
 
 void ad__engine_finish(ad_session *s) { hang_up(s, false); }
@@ -454,7 +454,7 @@ void ad__engine_unstall(ad_session *s) {
     pthread_mutex_lock(&e->lock);
     if (s->stalled && atomic_load(&s->output.queued) < AD_OUTPUT_HIGH) {
         s->stalled = false;
-        if (!s->beside) ad__share_add(&e->turns, &s->turn);
+        if (!s->in_background) ad__share_add(&e->turns, &s->turn);
     }
     pthread_mutex_unlock(&e->lock);
 }

@@ -67,9 +67,9 @@ int ad__buffer_take_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, 
     b->size = size;
     s->buffer_bytes += size;
     if (!zero || b->block.clean) return 0;
-    const bool beside = ad__beside_begin(s, ad__bytes_cost(size));
+    const bool in_background = ad__background_begin(s, ad__bytes_cost(size));
     status = s->worker->backend->zero(queue->stream, b->address, size, fault);
-    if (beside) ad__beside_end(s);
+    if (in_background) ad__background_end(s);
     return ad__session_status(s, status, fault);
 }
 
@@ -102,18 +102,18 @@ int ad__job_lacks(job *j, int status) {
 
 static void *run_workspace(ad_run *run, uint64_t size) {
     job *j = (job *)run;
-    ad__beside_pause(j->s);
+    ad__background_take_engine(j->s);
     void *scratch = ad__job_scratch(j, size);
-    ad__beside_go_on(j->s);
+    ad__background_release_engine(j->s);
     return scratch;
 }
 
 static void *run_output(ad_run *run, int index, uint64_t size) {
     job *j = (job *)run;
     if (index < 0 || index >= j->op->nout || !j->made[index]) return NULL;
-    ad__beside_pause(j->s);
+    ad__background_take_engine(j->s);
     int status = ad__buffer_take_memory(j->s, j->stream_queue, j->buffer[index], size, false, &j->fault);
-    ad__beside_go_on(j->s);
+    ad__background_release_engine(j->s);
     return status ? NULL : j->buffer[index]->address;
 }
 
@@ -258,10 +258,10 @@ static void spread_suspects(job *j) {
 
 static int start(job *j) {
     if (j->launch) return ad__launch_run(j->s, j->stream_queue, j->launch, j->op, j->number, &j->run, &j->fault);
-    const bool beside = ad__beside_begin(j->s, ad__op_cost(j->op));
-    if (beside || j->s->checkpoint.careful) j->run.cancelled = &j->s->cancelled;
+    const bool in_background = ad__background_begin(j->s, ad__op_cost(j->op));
+    if (in_background || j->s->checkpoint.careful) j->run.cancelled = &j->s->cancelled;
     int status = j->s->worker->backend->run(j->stream_queue->stream, j->op, &j->run, &j->fault);
-    if (beside) ad__beside_end(j->s);
+    if (in_background) ad__background_end(j->s);
     return ad__job_put_back(j, ad__session_status(j->s, ad__job_lacks(j, status), &j->fault));
 }
 

@@ -186,11 +186,11 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
     int status = queue ? size == b->size ? ad__spill_renew(s, queue, b, fault) : 0 : fault->code;
     if (!status) status = ad__spill_begin(s, queue, &b, 1, fault);
     if (!status) status = ad__stream_queue_uses(s, queue, b, true, fault);
-    const bool beside = !status && ad__beside_begin(s, ad__bytes_cost(size));
+    const bool in_background = !status && ad__background_begin(s, ad__bytes_cost(size));
     if (!status)
         status = (pinned ? backend->upload_pinned : backend->upload)(queue->stream, (char *)b->address + offset, from,
                                                                      size, fault);
-    if (beside) ad__beside_end(s);
+    if (in_background) ad__background_end(s);
     if (!status) status = ad__session_enqueued(s, queue, fault);
     ad__spill_end(s, &b, 1);
     return ad__session_status(s, status, fault);

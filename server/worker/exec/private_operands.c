@@ -23,10 +23,10 @@ static int copy_view(job *j, const ad_operand *to, const ad_operand *from) {
                 .nin = 1,
                 .row = AD_UFUNC_copy,
                 .operand = operand};
-    const bool beside = ad__beside_begin(j->s, ad__op_cost(&op));
-    if (beside) j->run.cancelled = &j->s->cancelled;
+    const bool in_background = ad__background_begin(j->s, ad__op_cost(&op));
+    if (in_background) j->run.cancelled = &j->s->cancelled;
     int status = backend->run(j->stream_queue->stream, &op, &j->run, &j->fault);
-    if (beside) ad__beside_end(j->s);
+    if (in_background) ad__background_end(j->s);
     j->run = own;
     return ad__session_status(j->s, ad__job_lacks(j, status), &j->fault);
 }

@@ -135,10 +135,10 @@ static int enqueue_chain(ad_weaving *w) {
         if (!ad__deferred_checks_full(&s->deferred_checks) && ad__deferred_checks_place(s, &j.run.check, &j.fault))
             return 0;
     }
-    const bool beside = ad__beside_begin(s, cost_of(w));
-    if (beside) j.run.cancelled = &s->cancelled;
+    const bool in_background = ad__background_begin(s, cost_of(w));
+    if (in_background) j.run.cancelled = &s->cancelled;
     status = backend->fuse(j.stream_queue->stream, &w->chain, &j.run, &j.fault);
-    if (beside) ad__beside_end(s);
+    if (in_background) ad__background_end(s);
     status = ad__job_lacks(&j, status);
     ad__session_status(s, status, &j.fault);
     if (status) {

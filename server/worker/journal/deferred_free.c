@@ -94,7 +94,7 @@ static bool flush_other_sessions(const ad_session *s) {
     bool done = false;
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *other = w->sessions; other; other = other->next)
-        if (other != s && !other->dropping && !other->beside) done = flush_session(other, true) || done;
+        if (other != s && !other->dropping && !other->in_background) done = flush_session(other, true) || done;
     pthread_mutex_unlock(&w->sessions_lock);
     return done;
 }

@@ -95,9 +95,9 @@ static int quiet(ad_session *s, ad_fault *fault) {
     return ad__migration_ends_session(s) || !ad__stream_queues_idle(s);
 }
 
-/* An operation beside the engine uses what may go, or be separated from what goes. */
-static bool is_beside(const ad_session *s, const char *who) {
-    return s->beside && (s->shares || ad__migration_is_of(s, who));
+/* An operation in the background uses what may go, or be separated from what goes. */
+static bool is_in_background(const ad_session *s, const char *who) {
+    return s->in_background && (s->shares || ad__migration_is_of(s, who));
 }
 
 static int all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
@@ -105,7 +105,7 @@ static int all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
     for (ad_session *s = w->sessions; s; s = s->next) {
         int one = ad__migration_is_of(s, who) ? quiet(s, fault) : 0;
         if (one < 0) return one;
-        status |= one || is_beside(s, who);
+        status |= one || is_in_background(s, who);
     }
     return status;
 }

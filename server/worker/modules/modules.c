@@ -254,10 +254,10 @@ int ad__launch_run(ad_session *s, ad_stream_queue *queue, const ad_launching *l,
     s->modules.launches++;
     if (s->kernel_limit) queue->unmarked_ns = INT64_MAX; /* a mark of its own: it is seen when it ends */
     ad__flight_begin(&w->watchdog, &queue->flight, l->name, number, s->kernel_limit);
-    const bool beside = ad__beside_begin(s, ad__op_cost(op));
-    if (beside) ad__beside_untimed(s);
+    const bool in_background = ad__background_begin(s, ad__op_cost(op));
+    if (in_background) ad__background_exempt(s);
     int status = w->backend->launch(queue->stream, &launch, run, fault);
-    if (beside) ad__beside_end(s);
+    if (in_background) ad__background_end(s);
     ad__session_status(s, status, fault);
     if (!w->backend->asynchronous) ad__flight_moved(&w->watchdog, &queue->flight, UINT64_MAX);
     return status;

@@ -123,9 +123,9 @@ static int ask_part(ad_session *s, ad_fault *fault) {
     if (!r->part || r->from_host) return 0;
     void *to = part_target(s, fault);
     if (!to) return fault->code;
-    const bool beside = ad__beside_begin(s, ad__bytes_cost(r->part));
+    const bool in_background = ad__background_begin(s, ad__bytes_cost(r->part));
     int status = s->worker->backend->download(r->stream_queue->stream, to, r->from + r->offset, r->part, fault);
-    if (beside) ad__beside_end(s);
+    if (in_background) ad__background_end(s);
     if (!status) status = ad__session_enqueued(s, r->stream_queue, fault);
     if (status) {
         ad__output_block_free(&s->output, r->block);

@@ -312,7 +312,7 @@ ad_session *ad__session_find(ad_worker *w, uint64_t id) {
 }
 
 bool ad__sessions_tick(ad_worker *w) {
-    bool watched = ad__beside_tick(w);
+    bool watched = ad__background_tick(w);
     int64_t now = ad__os_now();
     for (ad_session *s = w->sessions, *next; s; s = next) {
         next = s->next;

@@ -41,9 +41,9 @@ typedef enum ad_wait_for {
     AD_WAIT_ROOM,   /* until the stream queue has come a little further */
     AD_WAIT_EVENT,  /* until the event is reached */
     /* no device */
-    AD_WAIT_COMPILER,  /* until a module has been compiled */
-    AD_WAIT_MIGRATION, /* until it is clear where its principal goes on (migrate/migration.h) */
-    AD_WAIT_BESIDE,    /* until a session is back from beside the engine (engine/background.h) */
+    AD_WAIT_COMPILER,   /* until a module has been compiled */
+    AD_WAIT_MIGRATION,  /* until it is clear where its principal goes on (migrate/migration.h) */
+    AD_WAIT_BACKGROUND, /* until a session is back from in the background (engine/background.h) */
 } ad_wait_for;
 
 typedef struct ad_wait {
@@ -100,17 +100,17 @@ struct ad_session {
     ad_share turn;
     ad_session *next_attention;
     bool attended;
-    bool want_room;   /* paused, and to be told when the queue is short */
-    uint64_t put_off; /* times that it was paused */
-    bool stalled;     /* waits for its output to shrink */
-    bool over;        /* nothing more is executed */
-    bool dropped;     /* its buffers are freed: the I/O thread may let it go */
-    bool hangup;      /* close at once, without waiting for output */
-    bool beside;      /* its operation is beside the engine (engine/background.h) */
+    bool want_room;     /* paused, and to be told when the queue is short */
+    uint64_t put_off;   /* times that it was paused */
+    bool stalled;       /* waits for its output to shrink */
+    bool over;          /* nothing more is executed */
+    bool dropped;       /* its buffers are freed: the I/O thread may let it go */
+    bool hangup;        /* close at once, without waiting for output */
+    bool in_background; /* its operation is in the background (engine/background.h) */
 
     /* any thread's */
-    int cancelled;                /* AD_CANCEL_...: why the operation beside the engine is to be given up; atomic */
-    _Atomic int64_t beside_since; /* when that began; 0: there is none */
+    int cancelled;                    /* AD_CANCEL_...: why the operation in the background is to be given up; atomic */
+    _Atomic int64_t background_since; /* when that began; 0: there is none */
 
     /* the runner's */
     ad_reader *reader;

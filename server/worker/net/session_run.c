@@ -125,7 +125,7 @@ static bool reached(ad_session *s) {
         if (done < 0) ad__session_status(s, done, &fault);
         return done != 0; /* whoever waited will meet the error */
     case AD_WAIT_COMPILER: return ad__modules_built(s);
-    case AD_WAIT_BESIDE: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.beside;
+    case AD_WAIT_BACKGROUND: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.in_background;
     case AD_WAIT_MIGRATION: return !atomic_load(&s->halted) && atomic_load(&s->migration) != AD_SESSION_MIGRATES;
     default: return true;
     }
@@ -197,8 +197,8 @@ static ad_turn why_not(const ad_session *s) {
 
 /* What takes so many ns has to wait until there is a thread for it. */
 static bool awaits_thread(ad_session *s, int64_t ns) {
-    if (ad__beside_has_room(s, ns)) return false;
-    ad__session_await(s, AD_WAIT_BESIDE, NULL, NULL);
+    if (ad__background_has_room(s, ns)) return false;
+    ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
     return true;
 }
 

@@ -285,8 +285,8 @@ bool ad__export(ad_session *s, const ad_message *m) {
         if (!ad__checkpoint_is_committed(s)) return false;
         ad_buffer *b = ad__shared_buffer(s, m->u[1], "export", &waiting, &fault);
         if (waiting) return false;
-        if (b && ad__beside_holds(b->shared)) { /* which may be about to move */
-            ad__session_await(s, AD_WAIT_BESIDE, NULL, NULL);
+        if (b && ad__background_holds(b->shared)) { /* which may be about to move */
+            ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
             return false;
         }
         if (b && b->import && !b->poison && !m->u[2]) return tell_own(s, m);
