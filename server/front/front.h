@@ -19,10 +19,10 @@ typedef struct ad_handshake ad_handshake;
 typedef struct ad_slabs ad_slabs;
 typedef struct ad_listener ad_listener;
 typedef struct ad_relay ad_relay;
-typedef struct ad_seat ad_seat;
+typedef struct ad_session_entry ad_session_entry;
 typedef struct ad_inherited ad_inherited;
 
-#define AD_SEAT_CHAINS 256
+#define AD_SESSION_ENTRY_CHAINS 256
 #define AD_FRONT_SIGNALS 4 /* that it takes: to stop, read its configuration again, be upgraded */
 #define AD_HAND_LAYOUT 112 /* bytes of what describes a record and a journal */
 
@@ -64,7 +64,7 @@ struct ad_front {
     ad_spin spin;
     ad_upgrade upgrade;
     ad_inherited *inherited; /* sockets of the front before */
-    ad_seat *seats[AD_SEAT_CHAINS];
+    ad_session_entry *session_entries[AD_SESSION_ENTRY_CHAINS];
     bool ready, stopping;
     bool embedded; /* serves one connection, and leaves with it */
     int lock;      /* descriptor of the socket's lock file */
@@ -139,30 +139,30 @@ void ad__entrance_refused(ad_front *f, const char *who, const char *from, const 
 bool ad__users_apart(uid_t uid);
 
 /* ---- net/sessions.c: sessions by principal ---- */
-void ad__seat_hand(ad_front *f, ad_hand *h); /* after domains */
+void ad__session_entry_hand_over(ad_front *f, ad_hand *h); /* after domains */
 /* A session has been given to a worker. AD_E_MEMORY. */
-int ad__seat_take(ad_front *f, const ad_note *note, ad_domain *d);
+int ad__session_entry_add(ad_front *f, const ad_note *note, ad_domain *d);
 /* Whose worker has it; NULL: there is no such session. *own: it is who's. */
-ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, bool *own);
+ad_domain *ad__session_entry_find(const ad_front *f, uint64_t session, const char *who, bool *own);
 /* The session of this principal that a fork began with the key; 0: none has. */
-uint64_t ad__seat_of_key(const ad_front *f, uint64_t key, const char *who);
-bool ad__seat_known(ad_front *f, uint64_t session, const ad_domain *d); /* that worker has it */
+uint64_t ad__session_entry_by_key(const ad_front *f, uint64_t key, const char *who);
+bool ad__session_entry_is_of(ad_front *f, uint64_t session, const ad_domain *d); /* that worker has it */
 /* Those of the principal whose domain it is go there from another one; how many. They are over unless its worker says
  * AWAY of them. */
-uint64_t ad__session_entries_migrate(ad_front *f, const ad_domain *from, ad_domain *to);
+uint64_t ad__session_entry_migrate(ad_front *f, const ad_domain *from, ad_domain *to);
 /* It is over; also of one that is not there. */
-bool ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d); /* false: there was none */
+bool ad__session_entry_remove(ad_front *f, uint64_t session, const ad_domain *d); /* false: there was none */
 /* Its worker was killed: those that cannot be resumed are over, the others unless the next one says AWAY of them. How
  * many are over. */
-uint64_t ad__seat_lose_all(ad_front *f, const ad_domain *d);
-uint64_t ad__seat_leave_lost(ad_front *f, const ad_domain *d);
-void ad__seat_leave_all(ad_front *f, const ad_domain *d);    /* its worker is gone. NULL: all workers */
-uint64_t ad__seat_count(const ad_front *f, const char *who); /* NULL: of all */
+uint64_t ad__session_entry_lose_all(ad_front *f, const ad_domain *d);
+uint64_t ad__session_entry_remove_lost(ad_front *f, const ad_domain *d);
+void ad__session_entry_remove_all(ad_front *f, const ad_domain *d);   /* its worker is gone. NULL: all workers */
+uint64_t ad__session_entry_count(const ad_front *f, const char *who); /* NULL: of all */
 /* It waits for its client, or does not any more. */
-void ad__seat_away(ad_front *f, uint64_t session, const ad_domain *d, bool away);
+void ad__session_entry_set_away(ad_front *f, uint64_t session, const ad_domain *d, bool away);
 /* The session that has waited for its client for the longest time, of who or (NULL) of all, gives way to another one.
  * False: none waits. */
-bool ad__seat_make_room(ad_front *f, const char *who);
+bool ad__session_entry_make_room(ad_front *f, const char *who);
 
 /* ---- net/handshake.c ---- */
 /* Greet a new connection; fd is the handshake's. */

@@ -249,7 +249,7 @@ static int serve(ad_front *f, int embedded_fd, int record) {
     }
     uv_run(&f->loop, UV_RUN_DEFAULT);
     ad__domain_free_all(f);
-    ad__seat_leave_all(f, NULL);
+    ad__session_entry_remove_all(f, NULL);
     ad__entrance_free(f);
     free(f->socket);
     if (f->status == 0) ad__log(AD_LOG_INFO, "stopped", "sessions=%lu", f->last_session);

@@ -165,13 +165,13 @@ static void pass_on(ad_handshake *h) {
     ad_domain *d = NULL;
     const bool by_key = h->session & AD_FORK_KEY;
     bool own;
-    if (by_key) h->session = ad__seat_of_key(f, h->session, h->entrant.who);
+    if (by_key) h->session = ad__session_entry_by_key(f, h->session, h->entrant.who);
     if (h->instance != f->instance) {
         refuse(h, AD_E_RESUME, "the server has been started anew since");
     } else if (by_key &&
                !h->session) { /* what its parent has sent may be on its way, or wait for the parent to come back */
         refuse(h, AD_E_TIMEOUT, "the session has not begun: the fork has not been executed");
-    } else if (!(d = ad__seat_find(f, h->session, h->entrant.who, &own))) {
+    } else if (!(d = ad__session_entry_find(f, h->session, h->entrant.who, &own))) {
         refuse(h, AD_E_RESUME, "the session is over: it has ended, its resume-time is, or its worker died");
     } else if (!own) {
         refuse(h, AD_E_RESUME, "the session is another principal's");
@@ -223,11 +223,13 @@ static int check_room(const ad_handshake *h, ad_fault *fault) {
     ad_front *f = h->front;
     const char *who = h->entrant.who;
     uint64_t most = h->entrant.grants.sessions;
-    if (ad__seat_count(f, NULL) + waiting_of(h, NULL) >= f->config.sessions && !ad__seat_make_room(f, NULL))
+    if (ad__session_entry_count(f, NULL) + waiting_of(h, NULL) >= f->config.sessions &&
+        !ad__session_entry_make_room(f, NULL))
         return ad__fault(fault, AD_E_LIMIT,
                          "sessions: the server has %lu sessions, as many as it takes (option sessions)",
                          (unsigned long)f->config.sessions);
-    if (!most || ad__seat_count(f, who) + waiting_of(h, who) < most || ad__seat_make_room(f, who)) return 0;
+    if (!most || ad__session_entry_count(f, who) + waiting_of(h, who) < most || ad__session_entry_make_room(f, who))
+        return 0;
     return ad__fault(
         fault, AD_E_LIMIT,
         "sessions: %s has %lu, as many as it may have at a time (grant sessions=N in the file of option principals "

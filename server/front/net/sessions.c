@@ -5,9 +5,9 @@
 #include "server/common/report.h"
 #include "server/front/front.h"
 
-struct ad_seat {
-    ad_seat *next;         /* of the chain */
-    uint64_t session, key; /* key: by which its client knows it until it hears its number; 0: there is none */
+struct ad_session_entry {
+    ad_session_entry *next; /* of the chain */
+    uint64_t session, key;  /* key: by which its client knows it until it hears its number; 0: there is none */
     ad_domain *domain;
     char who[AD_PRINCIPAL_SIZE];
     int64_t away; /* since when it waits for its client; 0: it does not */
@@ -16,10 +16,12 @@ struct ad_seat {
     bool forsaken; /* its place has been given to another one */
 };
 
-static ad_seat **chain_of(ad_front *f, uint64_t session) { return &f->seats[session % AD_SEAT_CHAINS]; }
+static ad_session_entry **chain_of(ad_front *f, uint64_t session) {
+    return &f->session_entries[session % AD_SESSION_ENTRY_CHAINS];
+}
 
-int ad__seat_take(ad_front *f, const ad_note *note, ad_domain *d) {
-    ad_seat *s = ad__os.calloc(1, sizeof *s), **chain = chain_of(f, note->id);
+int ad__session_entry_add(ad_front *f, const ad_note *note, ad_domain *d) {
+    ad_session_entry *s = ad__os.calloc(1, sizeof *s), **chain = chain_of(f, note->id);
     if (!s) return AD_E_MEMORY;
     s->next = *chain;
     s->session = note->id;
@@ -31,42 +33,42 @@ int ad__seat_take(ad_front *f, const ad_note *note, ad_domain *d) {
     return 0;
 }
 
-static bool is_of(const ad_seat *s, const char *who) { return !who || !strcmp(s->who, who); }
+static bool is_of(const ad_session_entry *s, const char *who) { return !who || !strcmp(s->who, who); }
 
-uint64_t ad__seat_of_key(const ad_front *f, uint64_t key, const char *who) {
-    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
-        for (const ad_seat *s = f->seats[i]; s; s = s->next)
+uint64_t ad__session_entry_by_key(const ad_front *f, uint64_t key, const char *who) {
+    for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
+        for (const ad_session_entry *s = f->session_entries[i]; s; s = s->next)
             if (s->key == key && is_of(s, who)) return s->session;
     return 0;
 }
 
-ad_domain *ad__seat_find(const ad_front *f, uint64_t session, const char *who, bool *own) {
-    const ad_seat *s = f->seats[session % AD_SEAT_CHAINS];
+ad_domain *ad__session_entry_find(const ad_front *f, uint64_t session, const char *who, bool *own) {
+    const ad_session_entry *s = f->session_entries[session % AD_SESSION_ENTRY_CHAINS];
     while (s && s->session != session) s = s->next;
     *own = s && !strcmp(s->who, who);
     return s && !s->forsaken ? s->domain : NULL;
 }
 
 /* Where it is linked. */
-static ad_seat **find(ad_front *f, uint64_t session, const ad_domain *d) {
-    ad_seat **link = chain_of(f, session);
+static ad_session_entry **find(ad_front *f, uint64_t session, const ad_domain *d) {
+    ad_session_entry **link = chain_of(f, session);
     while (*link && ((*link)->session != session || (*link)->domain != d)) link = &(*link)->next;
     return link;
 }
 
-bool ad__seat_known(ad_front *f, uint64_t session, const ad_domain *d) { return *find(f, session, d); }
+bool ad__session_entry_is_of(ad_front *f, uint64_t session, const ad_domain *d) { return *find(f, session, d); }
 
-void ad__seat_away(ad_front *f, uint64_t session, const ad_domain *d, bool away) {
-    ad_seat *s = *find(f, session, d);
+void ad__session_entry_set_away(ad_front *f, uint64_t session, const ad_domain *d, bool away) {
+    ad_session_entry *s = *find(f, session, d);
     if (!s) return;
     s->away = away ? ad__os_now() : 0;
     s->forsaken = s->lost = false;
 }
 
-bool ad__seat_make_room(ad_front *f, const char *who) {
-    ad_seat *oldest = NULL;
-    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
-        for (ad_seat *s = f->seats[i]; s; s = s->next)
+bool ad__session_entry_make_room(ad_front *f, const char *who) {
+    ad_session_entry *oldest = NULL;
+    for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
+        for (ad_session_entry *s = f->session_entries[i]; s; s = s->next)
             if (s->away && !s->forsaken && is_of(s, who) && (!oldest || s->away < oldest->away)) oldest = s;
     if (!oldest) return false;
     const ad_note note = {.kind = AD_NOTE_FORSAKE, .id = oldest->session};
@@ -74,23 +76,23 @@ bool ad__seat_make_room(ad_front *f, const char *who) {
     return oldest->forsaken;
 }
 
-static void drop(ad_seat **link) {
-    ad_seat *s = *link;
+static void drop(ad_session_entry **link) {
+    ad_session_entry *s = *link;
     *link = s->next;
     free(s);
 }
 
-bool ad__seat_leave(ad_front *f, uint64_t session, const ad_domain *d) {
-    ad_seat **link = find(f, session, d);
+bool ad__session_entry_remove(ad_front *f, uint64_t session, const ad_domain *d) {
+    ad_session_entry **link = find(f, session, d);
     if (!*link) return false;
     drop(link);
     return true;
 }
 
-uint64_t ad__seat_leave_lost(ad_front *f, const ad_domain *d) {
+uint64_t ad__session_entry_remove_lost(ad_front *f, const ad_domain *d) {
     uint64_t n = 0;
-    for (size_t i = 0; i < AD_SEAT_CHAINS; i++) {
-        ad_seat **link = &f->seats[i];
+    for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++) {
+        ad_session_entry **link = &f->session_entries[i];
         while (*link) {
             bool over = (*link)->domain == d && (*link)->lost;
             n += over;
@@ -101,20 +103,20 @@ uint64_t ad__seat_leave_lost(ad_front *f, const ad_domain *d) {
     return n;
 }
 
-uint64_t ad__seat_lose_all(ad_front *f, const ad_domain *d) {
-    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
-        for (ad_seat *s = f->seats[i]; s; s = s->next)
+uint64_t ad__session_entry_lose_all(ad_front *f, const ad_domain *d) {
+    for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
+        for (ad_session_entry *s = f->session_entries[i]; s; s = s->next)
             if (s->domain == d) s->lost = !s->resumable;
-    uint64_t over = ad__seat_leave_lost(f, d);
-    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
-        for (ad_seat *s = f->seats[i]; s; s = s->next) s->lost = s->lost || s->domain == d;
+    uint64_t over = ad__session_entry_remove_lost(f, d);
+    for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
+        for (ad_session_entry *s = f->session_entries[i]; s; s = s->next) s->lost = s->lost || s->domain == d;
     return over;
 }
 
-uint64_t ad__session_entries_migrate(ad_front *f, const ad_domain *from, ad_domain *to) {
+uint64_t ad__session_entry_migrate(ad_front *f, const ad_domain *from, ad_domain *to) {
     uint64_t n = 0;
-    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
-        for (ad_seat *s = f->seats[i]; s; s = s->next) {
+    for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
+        for (ad_session_entry *s = f->session_entries[i]; s; s = s->next) {
             if (s->domain != from || strcmp(s->who, ad__domain_name(to))) continue;
             s->domain = to;
             s->lost = true;
@@ -123,7 +125,7 @@ uint64_t ad__session_entries_migrate(ad_front *f, const ad_domain *from, ad_doma
     return n;
 }
 
-static void hand_seat(ad_front *f, ad_seat *s, ad_hand *h) {
+static void hand_over_entry(ad_front *f, ad_session_entry *s, ad_hand *h) {
     char domain[AD_PRINCIPAL_SIZE] = "";
     uint64_t away = (uint64_t)s->away;
     if (s->domain) snprintf(domain, sizeof domain, "%s", ad__domain_name(s->domain));
@@ -139,36 +141,36 @@ static void hand_seat(ad_front *f, ad_seat *s, ad_hand *h) {
     if (h->reading && !(s->domain = ad__domain_named(f, domain))) h->failed = true;
 }
 
-static void read_seat(ad_front *f, ad_hand *h) {
-    ad_seat *s = ad__os.calloc(1, sizeof *s);
+static void read_entry(ad_front *f, ad_hand *h) {
+    ad_session_entry *s = ad__os.calloc(1, sizeof *s);
     if (!s) h->failed = true;
-    else hand_seat(f, s, h);
+    else hand_over_entry(f, s, h);
     if (h->failed) {
         free(s);
         return;
     }
-    ad_seat **chain = chain_of(f, s->session);
+    ad_session_entry **chain = chain_of(f, s->session);
     s->next = *chain;
     *chain = s;
     ad__domain_adopt(s->domain);
 }
 
-void ad__seat_hand(ad_front *f, ad_hand *h) {
+void ad__session_entry_hand_over(ad_front *f, ad_hand *h) {
     size_t count = 0;
-    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
-        for (const ad_seat *s = f->seats[i]; s; s = s->next) count++;
+    for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
+        for (const ad_session_entry *s = f->session_entries[i]; s; s = s->next) count++;
     count = ad__hand_count(h, count);
     if (h->reading) {
-        for (size_t i = 0; i < count && !h->failed; i++) read_seat(f, h);
+        for (size_t i = 0; i < count && !h->failed; i++) read_entry(f, h);
         return;
     }
-    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
-        for (ad_seat *s = f->seats[i]; s; s = s->next) hand_seat(f, s, h);
+    for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
+        for (ad_session_entry *s = f->session_entries[i]; s; s = s->next) hand_over_entry(f, s, h);
 }
 
-void ad__seat_leave_all(ad_front *f, const ad_domain *d) {
-    for (size_t i = 0; i < AD_SEAT_CHAINS; i++) {
-        ad_seat **link = &f->seats[i];
+void ad__session_entry_remove_all(ad_front *f, const ad_domain *d) {
+    for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++) {
+        ad_session_entry **link = &f->session_entries[i];
         while (*link) {
             if (!d || (*link)->domain == d) drop(link);
             else link = &(*link)->next;
@@ -176,9 +178,9 @@ void ad__seat_leave_all(ad_front *f, const ad_domain *d) {
     }
 }
 
-uint64_t ad__seat_count(const ad_front *f, const char *who) {
+uint64_t ad__session_entry_count(const ad_front *f, const char *who) {
     uint64_t n = 0;
-    for (size_t i = 0; i < AD_SEAT_CHAINS; i++)
-        for (const ad_seat *s = f->seats[i]; s; s = s->next) n += !s->forsaken && is_of(s, who);
+    for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
+        for (const ad_session_entry *s = f->session_entries[i]; s; s = s->next) n += !s->forsaken && is_of(s, who);
     return n;
 }

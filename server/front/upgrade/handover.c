@@ -142,7 +142,7 @@ static void hand_all(ad_front *f, ad_hand *h) {
     hand_front(f, h);
     hand_sockets(f, h);
     ad__domain_hand(f, h);
-    ad__seat_hand(f, h);
+    ad__session_entry_hand_over(f, h);
     if (h->reading && h->at != h->end) h->failed = true;
 }
 

@@ -80,15 +80,15 @@ static void become_ready(ad_domain *d, const ad_note *note) {
 /* It counts as every other, here and for its principal. */
 static void take_forked(ad_domain *d, const ad_note *note) {
     ad_front *f = d->front;
-    if (ad__seat_known(f, note->id, d)) return; /* the worker before has told of it */
-    if (ad__seat_take(f, note, d))
+    if (ad__session_entry_is_of(f, note->id, d)) return; /* the worker before has told of it */
+    if (ad__session_entry_add(f, note, d))
         ad__log(AD_LOG_WARN, "forked session not counted", "domain=%s principal=%s", d->name, note->who);
     d->sessions++;
     f->sessions++;
 }
 
 static void leave(ad_domain *d, uint64_t session) {
-    if (!ad__seat_leave(d->front, session, d) || !d->sessions) return;
+    if (!ad__session_entry_remove(d->front, session, d) || !d->sessions) return;
     d->sessions--;
     d->front->sessions--;
 }
@@ -102,7 +102,7 @@ static void over(ad_domain *d, uint64_t sessions) {
 
 /* What it had and the next one has not is over. */
 static void recovered(ad_domain *d) {
-    over(d, ad__seat_leave_lost(d->front, d));
+    over(d, ad__session_entry_remove_lost(d->front, d));
     d->backoff = 0;
     ad__keep_recovered(&d->keep);
     ad__upgrade_look(d->front);
@@ -127,7 +127,7 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_SESSION_END: end_session(d, note->id); break;
     case AD_NOTE_FORKED: take_forked(d, note); break;
     case AD_NOTE_BEGUN: ad__handshake_begun(d->front, note->id); break;
-    case AD_NOTE_AWAY: ad__seat_away(d->front, note->id, d, note->size != 0); break;
+    case AD_NOTE_AWAY: ad__session_entry_set_away(d->front, note->id, d, note->size != 0); break;
     case AD_NOTE_REPORTED: ad__collect_answer(d->front, &d->sight, note, fd); break;
     case AD_NOTE_JOURNAL: ad__keep_journal(&d->keep, fd); break;
     case AD_NOTE_DESCRIPTOR:
@@ -212,7 +212,7 @@ static void drop_all(ad_domain *d) {
     drop_slabs(d);
     ad__keep_clear(&d->keep);
     over(d, d->sessions);
-    ad__seat_leave_all(d->front, d);
+    ad__session_entry_remove_all(d->front, d);
 }
 
 /* Signals that others send. Those of a crash are the process's own; no answer is taken for one. */
@@ -239,7 +239,7 @@ static void leave_to_next(ad_domain *d, int64_t code, int number) {
         drop_all(d);
         return;
     }
-    over(d, ad__seat_lose_all(d->front, d));
+    over(d, ad__session_entry_lose_all(d->front, d));
 }
 
 static void on_worker_exit(uv_process_t *process, int64_t code, int signal_number) {
@@ -459,14 +459,14 @@ int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
 }
 
 int ad__domain_give(ad_domain *d, const ad_note *note, int fd) {
-    int status = ad__seat_take(d->front, note, d);
+    int status = ad__session_entry_add(d->front, note, d);
     if (status) {
         close(fd);
         return status;
     }
     status = ad__domain_tell(d, note, fd);
     if (status) {
-        ad__seat_leave(d->front, note->id, d);
+        ad__session_entry_remove(d->front, note->id, d);
         return status;
     }
     d->sessions++;

@@ -92,7 +92,7 @@ static int take_slabs(ad_domain *from, ad_domain *d) {
 }
 
 static void take_sessions(ad_domain *from, ad_domain *d) {
-    const uint64_t n = ad__session_entries_migrate(d->front, from, d);
+    const uint64_t n = ad__session_entry_migrate(d->front, from, d);
     from->sessions -= n < from->sessions ? n : from->sessions;
     d->sessions += n;
 }

@@ -88,7 +88,7 @@ int ad__keep_reserve(ad_keep *k, const ad_keep *other) {
 void ad__worker_files_migrate(ad_front *f, ad_keep *from, const ad_domain *to, ad_keep *k, int journal) {
     size_t kept = 0;
     for (size_t i = 0; i < from->count; i++)
-        if (ad__seat_known(f, from->passed[i].session, to)) k->passed[k->count++] = from->passed[i];
+        if (ad__session_entry_is_of(f, from->passed[i].session, to)) k->passed[k->count++] = from->passed[i];
         else from->passed[kept++] = from->passed[i];
     from->count = kept;
     set(&k->old, journal);
