@@ -228,10 +228,10 @@ static int next_argument(char **argv, int *i, argument *a, ad_fault *fault) {
     return 0;
 }
 
-static bool take_wish(const argument *a, ad_config_wish *wish) {
+static bool parse_action(const argument *a, ad_config_action *action) {
     if (a->value) return false;
-    if (!strcmp(a->name, "help")) *wish = AD_CONFIG_HELP;
-    else if (!strcmp(a->name, "version")) *wish = AD_CONFIG_VERSION;
+    if (!strcmp(a->name, "help")) *action = AD_CONFIG_HELP;
+    else if (!strcmp(a->name, "version")) *action = AD_CONFIG_VERSION;
     else return false;
     return true;
 }
@@ -261,12 +261,12 @@ static int take_argument(ad_config *c, const ad_config_private *private, const a
 }
 
 static int load_arguments(ad_config *c, int argc, char **argv, const ad_config_private *private, bool files,
-                          ad_config_wish *wish, ad_fault *fault) {
+                          ad_config_action *action, ad_fault *fault) {
     for (int i = 1; i < argc;) {
         argument a;
         int status = next_argument(argv, &i, &a, fault);
         if (status) return status;
-        if (take_wish(&a, wish)) continue;
+        if (parse_action(&a, action)) continue;
         if (!a.value && i < argc) a.value = argv[i++];
         if (!a.value && !row_named(a.name, strlen(a.name)) && strcmp(a.name, "config"))
             return ad__fault(fault, AD_E_VALUE, "there is no option \"%.60s\" (in the command line)", a.name);
@@ -276,15 +276,15 @@ static int load_arguments(ad_config *c, int argc, char **argv, const ad_config_p
     return 0;
 }
 
-int ad__config_load(ad_config *c, int argc, char **argv, const ad_config_private *private, ad_config_wish *wish,
+int ad__config_load(ad_config *c, int argc, char **argv, const ad_config_private *private, ad_config_action *action,
                     ad_fault *fault) {
     int status;
     memset(c, 0, sizeof *c);
-    *wish = AD_CONFIG_RUN;
+    *action = AD_CONFIG_RUN;
     if ((status = load_defaults(c, fault))) return status;
-    if ((status = load_arguments(c, argc, argv, private, true, wish, fault))) return status;
+    if ((status = load_arguments(c, argc, argv, private, true, action, fault))) return status;
     if ((status = load_environment(c, fault))) return status;
-    return load_arguments(c, argc, argv, private, false, wish, fault);
+    return load_arguments(c, argc, argv, private, false, action, fault);
 }
 
 void ad__config_free(ad_config *c) {

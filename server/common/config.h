@@ -23,12 +23,12 @@ typedef struct ad_config_private {
     int *value;
 } ad_config_private;
 
-typedef enum ad_config_wish { AD_CONFIG_RUN, AD_CONFIG_HELP, AD_CONFIG_VERSION } ad_config_wish;
+typedef enum ad_config_action { AD_CONFIG_RUN, AD_CONFIG_HELP, AD_CONFIG_VERSION } ad_config_action;
 
 /* Defaults, then the file of --config, the environment and the command line; later ones win. private ends with a row
- * of NULL; NULL: none. *wish says what the command line asks for. AD_E_VALUE, AD_E_MEMORY, AD_E_SYSTEM; the fault
+ * of NULL; NULL: none. *action says what the command line asks for. AD_E_VALUE, AD_E_MEMORY, AD_E_SYSTEM; the fault
  * names the option, where its value came from, and what was expected. *c needs ad__config_free either way. */
-int ad__config_load(ad_config *c, int argc, char **argv, const ad_config_private *private, ad_config_wish *wish,
+int ad__config_load(ad_config *c, int argc, char **argv, const ad_config_private *private, ad_config_action *action,
                     ad_fault *fault);
 void ad__config_free(ad_config *c);
 /* Set one option from text; source is for the message. */

@@ -24,7 +24,7 @@ static bool in_folder(const char *folder, size_t size, char out[AD_TOOLKIT_PATH]
     return false;
 }
 
-static bool in_background(const char *program, char out[AD_TOOLKIT_PATH]) {
+static bool find_beside(const char *program, char out[AD_TOOLKIT_PATH]) {
     static const char *const packages[] = {"../../nvidia/cu13/lib", "../../nvidia/cuda_nvrtc/lib"};
     const char *slash = program ? strrchr(program, '/') : NULL;
     char folder[AD_TOOLKIT_PATH];
@@ -59,7 +59,7 @@ static bool in_home(char out[AD_TOOLKIT_PATH]) {
 bool ad__toolkit_nvrtc(const char *program, char out[AD_TOOLKIT_PATH]) {
     static const char places[] = "/usr/local/cuda/lib64:/usr/local/cuda-13/lib64:/opt/cuda/lib64:"
                                  "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib";
-    return beside(program, out) || in_list(getenv("LD_LIBRARY_PATH"), out) || in_home(out) || in_list(places, out);
+    return find_beside(program, out) || in_list(getenv("LD_LIBRARY_PATH"), out) || in_home(out) || in_list(places, out);
 }
 
 /* Below the library's folder and the one above, as the toolkit and the packages lay things out. */

@@ -26,14 +26,14 @@ static void forget_environment(void) {
 int ad__ctl_config(ad_ctl *c) {
     char option[4200], *argv[] = {"arrayd", option, NULL};
     ad_config config;
-    ad_config_wish wish;
+    ad_config_action action;
     ad_fault fault = {0};
     if (c->argc != 3 || strcmp(c->argv[1], "check"))
         return ad__ctl_error(c, AD_CTL_USAGE, "expected: arrayctl config check FILE");
     if ((size_t)snprintf(option, sizeof option, "--config=%s", c->argv[2]) >= sizeof option)
         return ad__ctl_error(c, AD_CTL_USAGE, "the name of the file is too long");
     forget_environment();
-    int status = ad__config_load(&config, 2, argv, NULL, &wish, &fault);
+    int status = ad__config_load(&config, 2, argv, NULL, &action, &fault);
     if (!status) status = ad__check(&config, &fault);
     ad__config_free(&config);
     if (c->json) {

@@ -146,12 +146,12 @@ static int parse(work *w, int argc, char **argv, char **rest) {
 static int run(ad_ctl *ctl, char **rest) {
     static work w;
     ad_config config;
-    ad_config_wish wish;
+    ad_config_action action;
     ad_fault fault;
     int n = parse(&w, ctl->argc, ctl->argv, rest);
     if (n < 0) return ad__ctl_error(ctl, AD_CTL_USAGE, "at most %d architectures", MOST_ARCHS);
     if (!w.narch) return ad__ctl_error(ctl, AD_CTL_USAGE, "expected --arch=ARCH: sm_80, sm_90, ..., x86-64-v3, ...");
-    int status = ad__config_load(&config, n, rest, NULL, &wish, &fault);
+    int status = ad__config_load(&config, n, rest, NULL, &action, &fault);
     if (status) {
         status = ad__ctl_error(ctl, AD_CTL_USAGE, "%s", fault.text);
     } else if ((w.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {

@@ -60,7 +60,7 @@ struct ad_front {
     ad_tls_context *tls;       /* NULL: no TLS here */
     ad_relay *relays;
     ad_rate refusals;
-    ad_seeing seeing;
+    ad_observability observability;
     ad_spin spin;
     ad_upgrade upgrade;
     ad_inherited *inherited; /* sockets of the front before */

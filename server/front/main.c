@@ -33,7 +33,7 @@ void ad__front_stop(ad_front *f, int status, const char *why) {
     ad__notify("STOPPING=1");
     ad__upgrade_cancel(f);
     ad__listen_close(f);
-    ad__seeing_close(f);
+    ad__observability_close(f);
     ad__handshake_close_all(f, why);
     ad__domain_stop_all(f);
     uv_timer_start(&f->patience, on_impatient, PATIENCE, 0);
@@ -46,11 +46,11 @@ void ad__front_stop(ad_front *f, int status, const char *why) {
 /* What can be changed while it runs: the level of the log, who may come in, the certificate. */
 static void reload(ad_front *f) {
     ad_config fresh;
-    ad_config_wish wish;
+    ad_config_action action;
     ad_fault fault = {0};
     int unused;
     const ad_config_private private[] = {{"embedded-fd", &unused}, {"embedded-door", &unused}, {NULL, NULL}};
-    if (ad__config_load(&fresh, f->argc, f->argv, private, &wish, &fault) || ad__entrance_load(f, &fault)) {
+    if (ad__config_load(&fresh, f->argc, f->argv, private, &action, &fault) || ad__entrance_load(f, &fault)) {
         ad__log(AD_LOG_ERROR, "not reloaded", "why=%s", fault.text);
     } else {
         ad__log_set(ad__log_level(fresh.log_level));
@@ -146,7 +146,7 @@ static int start_loop(ad_front *f) {
     if (!error) error = ad__silence_watch(f);
     if (error) return error;
     f->patience.data = f->retry.data = f;
-    ad__seeing_init(f);
+    ad__observability_init(f);
     ad__upgrade_init(f);
     if (*f->config.tls && !f->embedded) ad__spin_init(f);
     uv_unref((uv_handle_t *)&f->retry);
@@ -257,7 +257,7 @@ static int serve(ad_front *f, int embedded_fd, int record) {
 }
 
 /* What the command line asks for before it is looked at as a configuration: "--make-token NAME". NULL: not that. */
-static const char *token_wish(int argc, char **argv) {
+static const char *token_observer(int argc, char **argv) {
     static const char option[] = "--make-token";
     size_t n = sizeof option - 1;
     if (argc < 2 || strncmp(argv[1], option, n)) return NULL;
@@ -340,10 +340,10 @@ int main(int argc, char **argv) {
     ad_fault fault = {0};
     int embedded_fd = -1, status;
     front.door_fd = -1;
-    ad_config_wish wish;
+    ad_config_action action;
     const ad_config_private private[] = {
         {"embedded-fd", &embedded_fd}, {"embedded-door", &front.door_fd}, {NULL, NULL}};
-    const char *token_for = token_wish(argc, argv);
+    const char *token_for = token_observer(argc, argv);
     const char *from = take_first(&argc, argv, "--can-take-over="), *handed = take_first(&argc, argv, "--take-over=");
     uint64_t record_fd;
     int record = -1;
@@ -358,12 +358,12 @@ int main(int argc, char **argv) {
     ssize_t n = readlink("/proc/self/exe", front.program, sizeof front.program - 1);
     front.program[n < 0 ? 0 : n] = 0;
     set_path(&front, argc > 0 ? argv[0] : "");
-    if (ad__config_load(&front.config, argc, argv, private, &wish, &fault)) {
+    if (ad__config_load(&front.config, argc, argv, private, &action, &fault)) {
         fprintf(stderr, "arrayd: %s\n", fault.text);
         status = 2;
-    } else if (wish == AD_CONFIG_HELP) {
+    } else if (action == AD_CONFIG_HELP) {
         status = print_help();
-    } else if (wish == AD_CONFIG_VERSION) {
+    } else if (action == AD_CONFIG_VERSION) {
         puts("arrayd " AD_VERSION);
         status = 0;
     } else if (from) {

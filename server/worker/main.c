@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
         return can_take_over(argv[1] + sizeof question - 1);
     ad_fault fault = {0};
     int channel = -1, shared = 0, embedded = 0;
-    ad_config_wish wish;
+    ad_config_action action;
     const ad_config_private private[] = {
         {"channel-fd", &channel}, {"shared", &shared}, {"embedded", &embedded}, {NULL, NULL}};
     char program[4096];
@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
     program[n < 0 ? 0 : n] = 0;
     ad__log_name("worker");
     ad__os_init("arrayd-worker");
-    if (ad__config_load(&worker.config, argc, argv, private, &wish, &fault) || channel < 0) {
+    if (ad__config_load(&worker.config, argc, argv, private, &action, &fault) || channel < 0) {
         fprintf(stderr, "arrayd-worker is started by arrayd. %s\n", fault.text);
         return 2;
     }

@@ -9,7 +9,7 @@
 
 static ad_config config;
 static ad_fault fault;
-static ad_config_wish wish;
+static ad_config_action wish;
 
 static int load(int argc, const char *const *argv) {
     memset(&fault, 0, sizeof fault);
@@ -151,7 +151,7 @@ Test(config, file_errors_name_the_line) {
     refused("option config", "/no/such/file", "No such file");
 }
 
-Test(config, wishes) {
+Test(config, observers) {
     cr_assert_eq(LOAD("--help"), 0);
     cr_assert_eq(wish, AD_CONFIG_HELP);
     release();

@@ -179,7 +179,7 @@ void ad__entrance_refused(ad_front *f, const char *who, const char *from, const 
             ad__log(AD_LOG_WARN, "more clients refused", "clients=%lu", r->count - MOST_REFUSALS);
         *r = (ad_rate){.since = now};
     }
-    f->seeing.refused++;
+    f->observability.refused++;
     if (++r->count > MOST_REFUSALS) return;
     ad__log(AD_LOG_WARN, "client refused", "principal=%s from=%s why=%s", who, from, why);
 }

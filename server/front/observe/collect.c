@@ -34,7 +34,7 @@ void ad__rounds_init(ad_front *f, ad_rounds *r, void (*begin)(ad_front *f), int6
     uv_unref((uv_handle_t *)&r->timer);
 }
 
-void ad__round_join(ad_rounds *r, ad_wish *w) {
+void ad__round_join(ad_rounds *r, ad_observer *w) {
     w->waiting = true;
     w->next = r->next;
     r->next = w;
@@ -43,7 +43,7 @@ void ad__round_join(ad_rounds *r, ad_wish *w) {
 
 void ad__round_over(ad_rounds *r) {
     while (r->now) {
-        ad_wish *w = r->now;
+        ad_observer *w = r->now;
         r->now = w->next;
         w->waiting = false;
         w->done(w);
@@ -58,15 +58,15 @@ void ad__rounds_close(ad_rounds *r) {
     r->under_way = true; /* none begins any more */
 }
 
-static void unlink_wish(ad_wish **at, const ad_wish *w) {
+static void unlink_observer(ad_observer **at, const ad_observer *w) {
     while (*at && *at != w) at = &(*at)->next;
     if (*at) *at = w->next;
 }
 
-void ad__wish_drop(ad_rounds *r, ad_wish *w) {
+void ad__observer_remove(ad_rounds *r, ad_observer *w) {
     if (!w->waiting) return;
-    unlink_wish(&r->now, w);
-    unlink_wish(&r->next, w);
+    unlink_observer(&r->now, w);
+    unlink_observer(&r->next, w);
     w->waiting = false;
 }
 
@@ -76,18 +76,18 @@ static bool some_asked(ad_front *f) {
     ad_domain_facts facts;
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
         ad__domain_facts(d, &facts);
-        if (facts.sight->asked) return true;
+        if (facts.observation->asked) return true;
     }
     return false;
 }
 
 static void finish(ad_front *f) {
-    uv_timer_stop(&f->seeing.report_patience);
-    ad__round_over(&f->seeing.reports);
+    uv_timer_stop(&f->observability.report_patience);
+    ad__round_over(&f->observability.reports);
 }
 
 static void finish_if_all(ad_front *f) {
-    if (f->seeing.reports.under_way && !some_asked(f)) finish(f);
+    if (f->observability.reports.under_way && !some_asked(f)) finish(f);
 }
 
 static void on_impatient(uv_timer_t *timer) {
@@ -95,34 +95,34 @@ static void on_impatient(uv_timer_t *timer) {
     ad_domain_facts facts;
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
         ad__domain_facts(d, &facts);
-        if (facts.sight->asked)
+        if (facts.observation->asked)
             ad__log(AD_LOG_DEBUG, "worker does not report", "domain=%s worker=%d", facts.name, facts.pid);
-        facts.sight->asked = false;
+        facts.observation->asked = false;
     }
     finish(f);
 }
 
 static void ask(ad_front *f, ad_domain *d, uint64_t what) {
-    ad_note note = {.kind = AD_NOTE_REPORT, .id = f->seeing.question, .size = what};
+    ad_note note = {.kind = AD_NOTE_REPORT, .id = f->observability.question, .size = what};
     ad_domain_facts facts;
     ad__domain_facts(d, &facts);
     if (!facts.ready || ad__domain_note(d, &note, -1)) return;
-    facts.sight->question = note.id;
-    facts.sight->asked = true;
+    facts.observation->question = note.id;
+    facts.observation->asked = true;
 }
 
 static void begin(ad_front *f) {
     uint64_t what = 0;
-    for (const ad_wish *w = f->seeing.reports.now; w; w = w->next) what |= w->what;
-    f->seeing.question++;
+    for (const ad_observer *w = f->observability.reports.now; w; w = w->next) what |= w->what;
+    f->observability.question++;
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) ask(f, d, what);
-    if (some_asked(f)) uv_timer_start(&f->seeing.report_patience, on_impatient, PATIENCE, 0);
+    if (some_asked(f)) uv_timer_start(&f->observability.report_patience, on_impatient, PATIENCE, 0);
     else finish(f);
 }
 
-void ad__collect(ad_front *f, ad_wish *w) { ad__round_join(&f->seeing.reports, w); }
+void ad__collect(ad_front *f, ad_observer *w) { ad__round_join(&f->observability.reports, w); }
 
-void ad__collect_answer(ad_front *f, ad_sight *s, const ad_note *note, int fd) {
+void ad__collect_answer(ad_front *f, ad_observation *s, const ad_note *note, int fd) {
     ad_report fresh = {0};
     /* Each question has one answer, perhaps a late one; more would only be to keep this process busy. */
     bool wanted = note->id > s->answered && note->id <= s->question;
@@ -140,7 +140,7 @@ void ad__collect_answer(ad_front *f, ad_sight *s, const ad_note *note, int fd) {
     finish_if_all(f);
 }
 
-void ad__collect_gone(ad_front *f, ad_sight *s) {
+void ad__collect_gone(ad_front *f, ad_observation *s) {
     ad__report_free(&s->report);
     s->at = 0;
     s->asked = s->probed = false;
@@ -149,21 +149,21 @@ void ad__collect_gone(ad_front *f, ad_sight *s) {
     finish_if_all(f);
 }
 
-void ad__seeing_init(ad_front *f) {
-    f->seeing.began = ad__os_now();
-    ad__rounds_init(f, &f->seeing.reports, begin, PAUSE);
+void ad__observability_init(ad_front *f) {
+    f->observability.began = ad__os_now();
+    ad__rounds_init(f, &f->observability.reports, begin, PAUSE);
     ad__health_init(f);
-    uv_timer_init(&f->loop, &f->seeing.report_patience);
-    f->seeing.report_patience.data = f;
-    uv_unref((uv_handle_t *)&f->seeing.report_patience);
+    uv_timer_init(&f->loop, &f->observability.report_patience);
+    f->observability.report_patience.data = f;
+    uv_unref((uv_handle_t *)&f->observability.report_patience);
 }
 
-void ad__seeing_close(ad_front *f) {
+void ad__observability_close(ad_front *f) {
     ad__control_close(f);
     ad__http_close(f);
     ad__health_close(f);
-    ad__rounds_close(&f->seeing.reports);
-    uv_timer_stop(&f->seeing.report_patience);
-    ad__bytes_free(&f->seeing.status.text);
-    ad__bytes_free(&f->seeing.metrics.text);
+    ad__rounds_close(&f->observability.reports);
+    uv_timer_stop(&f->observability.report_patience);
+    ad__bytes_free(&f->observability.status.text);
+    ad__bytes_free(&f->observability.metrics.text);
 }

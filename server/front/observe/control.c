@@ -33,8 +33,8 @@ struct ad_control {
 
 struct visitor {
     visitor *next, *prev;
-    ad_wish wish;
-    ad_rounds *rounds; /* that the wish is in */
+    ad_observer observer;
+    ad_rounds *rounds; /* that the observer is in */
     ad_front *front;
     uv_poll_t poll;
     uv_timer_t timer;
@@ -49,7 +49,7 @@ struct visitor {
     size_t sent;
 };
 
-static visitor *visitor_of(ad_wish *w) { return (visitor *)(void *)((char *)w - offsetof(visitor, wish)); }
+static visitor *visitor_of(ad_observer *w) { return (visitor *)(void *)((char *)w - offsetof(visitor, observer)); }
 
 /* ---- the end of a visit ---- */
 
@@ -63,10 +63,10 @@ static void on_visitor_closed(uv_handle_t *handle) {
 }
 
 static void leave(visitor *v) {
-    ad_control *c = v->front->seeing.control;
+    ad_control *c = v->front->observability.control;
     if (v->closing) return;
     v->closing = true;
-    if (v->rounds) ad__wish_drop(v->rounds, &v->wish);
+    if (v->rounds) ad__observer_remove(v->rounds, &v->observer);
     if (c->upgrades == v) c->upgrades = NULL;
     if (v->prev) v->prev->next = v->next;
     else c->visitors = v->next;
@@ -117,26 +117,27 @@ static const char *word(char **at) {
     return from;
 }
 
-static void wait_for(visitor *v, ad_rounds *rounds, void (*ask)(ad_front *f, ad_wish *w), void (*done)(ad_wish *w)) {
+static void wait_for(visitor *v, ad_rounds *rounds, void (*ask)(ad_front *f, ad_observer *w),
+                     void (*done)(ad_observer *w)) {
     v->rounds = rounds;
-    v->wish.done = done;
-    ask(v->front, &v->wish);
+    v->observer.done = done;
+    ask(v->front, &v->observer);
 }
 
-static void on_seen(ad_wish *w) {
+static void on_seen(ad_observer *w) {
     visitor *v = visitor_of(w);
     ad__status_json(v->front, &v->answer);
     answer(v);
 }
 
-static void on_healthy(ad_wish *w) {
+static void on_healthy(ad_observer *w) {
     visitor *v = visitor_of(w);
     ad__health_json(v->front, &v->answer);
     answer(v);
 }
 
 /* kill and trace, once it is known which sessions there are. */
-static void on_named(ad_wish *w) {
+static void on_named(ad_observer *w) {
     visitor *v = visitor_of(w);
     const char *name = v->name, *why = v->why;
     bool kills = v->kills, ending = false;
@@ -163,7 +164,7 @@ static void on_named(ad_wish *w) {
 
 /* It waits, however long that takes, as it says how it has ended. */
 static void await_upgrade(visitor *v) {
-    v->front->seeing.control->upgrades = v;
+    v->front->observability.control->upgrades = v;
     uv_poll_stop(&v->poll);
     uv_timer_stop(&v->timer);
 }
@@ -176,9 +177,9 @@ static void upgrade(visitor *v, const char *how) {
 }
 
 void ad__control_upgraded(ad_front *f, const char *why, const ad_bytes *text) {
-    visitor *v = f->seeing.control ? f->seeing.control->upgrades : NULL;
+    visitor *v = f->observability.control ? f->observability.control->upgrades : NULL;
     if (!v) return;
-    f->seeing.control->upgrades = NULL;
+    f->observability.control->upgrades = NULL;
     if (why) {
         refuse(v, "", why);
     } else {
@@ -191,14 +192,14 @@ static void on_request(visitor *v) {
     char *at = v->line;
     for (char *p = at; *p; p++) /* it goes into the log and to clients */
         if (*p < ' ' || *p > '~') *p = '?';
-    ad_seeing *s = &v->front->seeing;
+    ad_observability *s = &v->front->observability;
     const char *verb = word(&at);
     bool kills = !strcmp(verb, "kill"), traces = !strcmp(verb, "trace");
     uv_poll_stop(&v->poll);
     if (!v->admin) {
         refuse(v, v->who.who, " may not administer this server: the grant admin is missing");
     } else if (!strcmp(verb, "status") || !strcmp(verb, "names")) {
-        v->wish.what = *verb == 'n' ? AD_REPORT_WITH_NAMES : 0;
+        v->observer.what = *verb == 'n' ? AD_REPORT_WITH_NAMES : 0;
         wait_for(v, &s->reports, ad__collect, on_seen);
     } else if (!strcmp(verb, "health")) {
         wait_for(v, &s->health, ad__health, on_healthy);
@@ -270,7 +271,7 @@ static void visit(ad_control *c, int fd) {
 }
 
 void ad__control_adopt(ad_front *f, int fd) {
-    ad_control *c = f->seeing.control;
+    ad_control *c = f->observability.control;
     if (!c) {
         close(fd);
         return;
@@ -280,7 +281,7 @@ void ad__control_adopt(ad_front *f, int fd) {
 }
 
 int ad__control_offer(ad_front *f) {
-    const ad_control *c = f->seeing.control;
+    const ad_control *c = f->observability.control;
     int status = c ? ad__inherit_offer(f, "control", c->path, c->fd) : 0;
     if (!status && c && c->upgrades) status = ad__inherit_offer(f, "upgrade", "", c->upgrades->fd);
     return status;
@@ -341,7 +342,7 @@ int ad__control_open(ad_front *f, ad_fault *fault) {
         return 0;
     }
     c->poll.data = c;
-    f->seeing.control = c;
+    f->observability.control = c;
     uv_poll_start(&c->poll, UV_READABLE, on_connection);
     return 0;
 }
@@ -354,10 +355,10 @@ static void on_closed(uv_handle_t *handle) {
 }
 
 void ad__control_close(ad_front *f) {
-    ad_control *c = f->seeing.control;
+    ad_control *c = f->observability.control;
     if (!c) return;
     while (c->visitors) leave(c->visitors);
     unlink(c->path);
-    f->seeing.control = NULL;
+    f->observability.control = NULL;
     uv_close((uv_handle_t *)&c->poll, on_closed);
 }

@@ -96,17 +96,17 @@ static void end(ad_probe *p, const char *why) {
     if (p->over) return;
     p->over = true;
     ad__domain_facts(p->domain, &facts);
-    facts.sight->probed = true;
-    facts.sight->works = !why;
-    facts.sight->took = (double)(ad__os_now() - p->began) / 1e9;
-    snprintf(facts.sight->trouble, sizeof facts.sight->trouble, "%s", why ? why : "");
+    facts.observation->probed = true;
+    facts.observation->works = !why;
+    facts.observation->took = (double)(ad__os_now() - p->began) / 1e9;
+    snprintf(facts.observation->trouble, sizeof facts.observation->trouble, "%s", why ? why : "");
     if (why) ad__log(AD_LOG_WARN, "worker not healthy", "domain=%s worker=%d why=%s", facts.name, facts.pid, why);
-    ad_probe **at = &f->seeing.probing;
+    ad_probe **at = &f->observability.probing;
     while (*at != p) at = &(*at)->next;
     *at = p->next;
     uv_close((uv_handle_t *)&p->poll, on_closed);
     uv_close((uv_handle_t *)&p->timer, on_closed);
-    if (!f->seeing.probing) ad__round_over(&f->seeing.health);
+    if (!f->observability.probing) ad__round_over(&f->observability.health);
 }
 
 static void on_timer(uv_timer_t *timer) { end(timer->data, "no answer within health-seconds"); }
@@ -190,21 +190,21 @@ static void on_readable(uv_poll_t *poll, int status, int events) {
 
 static int give(ad_probe *p, int fd) {
     ad_note note = {.kind = AD_NOTE_SESSION,
-                    .id = AD_PROBE_SESSION | ++p->front->seeing.probes,
+                    .id = AD_PROBE_SESSION | ++p->front->observability.probes,
                     .grants = {.may = AD_GRANT_CONNECT, .named = AD_GRANT_KERNELS, .devices = AD_GRANT_ALL_DEVICES},
                     .who = "arrayd:health",
                     .text = "health"};
     return ad__domain_note(p->domain, &note, fd);
 }
 
-static int connect_probe(ad_probe *p, ad_sight *sight) {
+static int connect_probe(ad_probe *p, ad_observation *observation) {
     int pair[2];
     ad_bytes work = AD_BYTES_INIT;
     if (ad__os.socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair)) return AD_E_SYSTEM;
     p->fd = pair[0];
-    p->wanted = put_devices(&work, &sight->report);
+    p->wanted = put_devices(&work, &observation->report);
     int status = give(p, pair[1]);
-    if (!status) sight->probes_open++;
+    if (!status) observation->probes_open++;
     if (!status) status = send_work(p->fd, &work);
     if (!status && uv_poll_init(&p->front->loop, &p->poll, p->fd)) status = AD_E_SYSTEM;
     ad__bytes_free(&work);
@@ -212,32 +212,33 @@ static int connect_probe(ad_probe *p, ad_sight *sight) {
     return status;
 }
 
-static void cannot(ad_sight *sight, const char *why) {
-    sight->probed = true;
-    sight->works = false;
-    snprintf(sight->trouble, sizeof sight->trouble, "%s", why);
+static void cannot(ad_observation *observation, const char *why) {
+    observation->probed = true;
+    observation->works = false;
+    snprintf(observation->trouble, sizeof observation->trouble, "%s", why);
 }
 
-static void probe(ad_front *f, ad_domain *d, ad_sight *sight) {
-    ad_probe *p = sight->probes_open < MOST_OPEN ? ad__os.calloc(1, sizeof *p) : NULL;
+static void probe(ad_front *f, ad_domain *d, ad_observation *observation) {
+    ad_probe *p = observation->probes_open < MOST_OPEN ? ad__os.calloc(1, sizeof *p) : NULL;
     if (!p) {
-        cannot(sight, sight->probes_open < MOST_OPEN ? "out of host memory" : "earlier looks are still waiting");
+        cannot(observation,
+               observation->probes_open < MOST_OPEN ? "out of host memory" : "earlier looks are still waiting");
         return;
     }
     p->front = f;
     p->domain = d;
     p->began = ad__os_now();
-    int status = connect_probe(p, sight);
+    int status = connect_probe(p, observation);
     if (status) {
         free(p);
-        cannot(sight, ad__error_text(status));
+        cannot(observation, ad__error_text(status));
         return;
     }
     uv_timer_init(&f->loop, &p->timer);
     p->handles = 2;
     p->poll.data = p->timer.data = p;
-    p->next = f->seeing.probing;
-    f->seeing.probing = p;
+    p->next = f->observability.probing;
+    f->observability.probing = p;
     uv_poll_start(&p->poll, UV_READABLE, on_readable);
     uv_timer_start(&p->timer, on_timer, (uint64_t)(f->config.health_seconds * 1000), 0);
 }
@@ -254,36 +255,36 @@ static void wake_own(ad_front *f) {
     ad_domain *d = ad__domain_of(f, &own, &state, &fault);
     if (!d || state == AD_DOMAIN_READY) return;
     ad__domain_facts(d, &facts);
-    cannot(facts.sight, state == AD_DOMAIN_STARTING ? "the worker is starting" : fault.text);
+    cannot(facts.observation, state == AD_DOMAIN_STARTING ? "the worker is starting" : fault.text);
 }
 
 static void begin(ad_front *f) {
     ad_domain_facts facts;
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
         ad__domain_facts(d, &facts);
-        facts.sight->probed = false;
-        if (facts.ready) probe(f, d, facts.sight);
+        facts.observation->probed = false;
+        if (facts.ready) probe(f, d, facts.observation);
     }
     wake_own(f);
-    if (!f->seeing.probing) ad__round_over(&f->seeing.health);
+    if (!f->observability.probing) ad__round_over(&f->observability.health);
 }
 
-void ad__health_init(ad_front *f) { ad__rounds_init(f, &f->seeing.health, begin, PAUSE); }
+void ad__health_init(ad_front *f) { ad__rounds_init(f, &f->observability.health, begin, PAUSE); }
 
-void ad__health(ad_front *f, ad_wish *w) { ad__round_join(&f->seeing.health, w); }
+void ad__health(ad_front *f, ad_observer *w) { ad__round_join(&f->observability.health, w); }
 
 bool ad__health_good(ad_front *f) {
     ad_domain_facts facts;
     bool any = false, good = true;
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
         ad__domain_facts(d, &facts);
-        any = any || facts.sight->probed;
-        good = good && (!facts.sight->probed || facts.sight->works);
+        any = any || facts.observation->probed;
+        good = good && (!facts.observation->probed || facts.observation->works);
     }
     return any && good;
 }
 
 void ad__health_close(ad_front *f) {
-    ad__rounds_close(&f->seeing.health);
-    while (f->seeing.probing) end(f->seeing.probing, "the server is shutting down");
+    ad__rounds_close(&f->observability.health);
+    while (f->observability.probing) end(f->observability.probing, "the server is shutting down");
 }

@@ -50,7 +50,7 @@ typedef struct path {
 
 struct request {
     request *next; /* of those that wait */
-    ad_wish wish;
+    ad_observer observer;
     ad_rounds *rounds;
     ad_http *http;
     struct MHD_Connection *connection;
@@ -60,7 +60,7 @@ struct request {
     ad_bytes body;
 };
 
-static request *request_of(ad_wish *w) { return (request *)(void *)((char *)w - offsetof(request, wish)); }
+static request *request_of(ad_observer *w) { return (request *)(void *)((char *)w - offsetof(request, observer)); }
 
 /* ---- the loop ---- */
 
@@ -135,37 +135,38 @@ static void go_on(request *r) {
     uv_timer_start(&r->http->timer, on_timer, 0, 0); /* it may be that this is called by MHD_run */
 }
 
-static void on_metrics(ad_wish *w) {
+static void on_metrics(ad_observer *w) {
     request *r = request_of(w);
     ad__metrics_text(r->http->front, &r->body);
     go_on(r);
 }
 
-static void on_status(ad_wish *w) {
+static void on_status(ad_observer *w) {
     request *r = request_of(w);
     ad__status_json(r->http->front, &r->body);
     go_on(r);
 }
 
-static void on_health(ad_wish *w) {
+static void on_health(ad_observer *w) {
     request *r = request_of(w);
     ad__health_json(r->http->front, &r->body);
     if (!ad__health_good(r->http->front)) r->status = MHD_HTTP_SERVICE_UNAVAILABLE;
     go_on(r);
 }
 
-static void wait_for(request *r, ad_rounds *rounds, void (*ask)(ad_front *f, ad_wish *w), void (*done)(ad_wish *w)) {
+static void wait_for(request *r, ad_rounds *rounds, void (*ask)(ad_front *f, ad_observer *w),
+                     void (*done)(ad_observer *w)) {
     r->next = r->http->waiting;
     r->http->waiting = r;
     r->rounds = rounds;
-    r->wish.done = done;
+    r->observer.done = done;
     MHD_suspend_connection(r->connection);
-    ask(r->http->front, &r->wish);
+    ask(r->http->front, &r->observer);
 }
 
-static void make_metrics(request *r) { wait_for(r, &r->http->front->seeing.reports, ad__collect, on_metrics); }
-static void make_status(request *r) { wait_for(r, &r->http->front->seeing.reports, ad__collect, on_status); }
-static void make_health(request *r) { wait_for(r, &r->http->front->seeing.health, ad__health, on_health); }
+static void make_metrics(request *r) { wait_for(r, &r->http->front->observability.reports, ad__collect, on_metrics); }
+static void make_status(request *r) { wait_for(r, &r->http->front->observability.reports, ad__collect, on_status); }
+static void make_health(request *r) { wait_for(r, &r->http->front->observability.health, ad__health, on_health); }
 
 static const path paths[] = {
     {"/", "text/html; charset=utf-8", ad_page_html, ad_page_html_end, NULL},
@@ -285,7 +286,7 @@ static void on_completed(void *user, struct MHD_Connection *c, void **context, e
     request *r = *context;
     (void)user, (void)c, (void)code;
     if (!r) return;
-    if (r->rounds) ad__wish_drop(r->rounds, &r->wish);
+    if (r->rounds) ad__observer_remove(r->rounds, &r->observer);
     unlink_waiting(r);
     ad__bytes_free(&r->body);
     free(r);
@@ -350,28 +351,28 @@ int ad__http_open(ad_front *f, ad_fault *fault) {
         free(h);
         return status;
     }
-    f->seeing.http = h;
+    f->observability.http = h;
     return 0;
 }
 
 int ad__http_offer(ad_front *f) {
-    const ad_http *h = f->seeing.http;
+    const ad_http *h = f->observability.http;
     const union MHD_DaemonInfo *info = h ? MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_LISTEN_FD) : NULL;
     return info ? ad__inherit_offer(f, "metrics", f->config.metrics, info->listen_fd) : 0;
 }
 
 void ad__http_text(const ad_front *f, char *out, size_t size) {
     size_t n = strlen(out);
-    if (f->seeing.http && n < size) snprintf(out + n, size - n, " %s", f->seeing.http->where);
+    if (f->observability.http && n < size) snprintf(out + n, size - n, " %s", f->observability.http->where);
 }
 
 void ad__http_close(ad_front *f) {
-    ad_http *h = f->seeing.http;
+    ad_http *h = f->observability.http;
     if (!h) return;
-    f->seeing.http = NULL;
+    f->observability.http = NULL;
     while (h->waiting) { /* it must not be stopped while some wait */
         request *r = h->waiting;
-        ad__wish_drop(r->rounds, &r->wish);
+        ad__observer_remove(r->rounds, &r->observer);
         r->body.failed = true;
         go_on(r);
     }

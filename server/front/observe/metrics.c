@@ -34,9 +34,9 @@ static void put_front(ad_bytes *b, const ad_front *f) {
     head(b, "build_info", "gauge", "version of the server", "");
     ad__put(b, "arrayd_build_info{version=\"%s\"} 1\n", AD_VERSION);
     head(b, "uptime_seconds", "gauge", "how long the server has run", "");
-    ad__put(b, "arrayd_uptime_seconds %.3f\n", (double)(ad__os_now() - f->seeing.began) / 1e9);
+    ad__put(b, "arrayd_uptime_seconds %.3f\n", (double)(ad__os_now() - f->observability.began) / 1e9);
     put_one(b, "sessions_begun_total", "counter", "clients that were given to a worker", f->last_session);
-    put_one(b, "clients_refused_total", "counter", "connections that were not let in", f->seeing.refused);
+    put_one(b, "clients_refused_total", "counter", "connections that were not let in", f->observability.refused);
     put_one(b, "handshakes", "gauge", "connections that have not been let in yet", ad__handshake_count(f));
 }
 
@@ -82,9 +82,11 @@ typedef struct row {
 } row;
 
 static double up(const ad_domain_facts *d) { return d->ready; }
-static double starts(const ad_domain_facts *d) { return (double)d->sight->starts; }
+static double starts(const ad_domain_facts *d) { return (double)d->observation->starts; }
 static double kept(const ad_domain_facts *d) { return (double)d->slab_bytes; }
-static double age(const ad_domain_facts *d) { return d->sight->at ? (double)(ad__os_now() - d->sight->at) / 1e9 : 0; }
+static double age(const ad_domain_facts *d) {
+    return d->observation->at ? (double)(ad__os_now() - d->observation->at) / 1e9 : 0;
+}
 
 static const row worker_rows[] = {
     {"worker_up", "gauge", "1: the worker takes sessions", up},
@@ -126,7 +128,7 @@ static void put_devices(ad_bytes *b, ad_front *f) {
         head(b, device_rows[i].name, "gauge", device_rows[i].help, "");
         for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
             ad__domain_facts(d, &facts);
-            const ad_report *r = &facts.sight->report;
+            const ad_report *r = &facts.observation->report;
             for (uint32_t k = 0; r->head && k < r->head->devices; k++) {
                 if (!r->devices[k].open) continue;
                 ad__put(b, "arrayd_%s{domain=", device_rows[i].name);
@@ -143,11 +145,11 @@ static void put_worker_counter(ad_bytes *b, ad_front *f, const ad_metric *m) {
     ad_domain_facts facts;
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
         ad__domain_facts(d, &facts);
-        if (!facts.sight->report.head) continue;
+        if (!facts.observation->report.head) continue;
         ad__put(b, "arrayd_%s{domain=", m->name);
         ad__put_label(b, facts.name);
         ad__put(b, "}");
-        value(b, m->scale, facts.sight->report.head->counter[m->counter]);
+        value(b, m->scale, facts.observation->report.head->counter[m->counter]);
     }
 }
 
@@ -189,7 +191,7 @@ static void add(total *t, const int64_t *counter, bool over) {
 }
 
 static void add_up(totals *t, const ad_domain_facts *d) {
-    const ad_report *r = &d->sight->report;
+    const ad_report *r = &d->observation->report;
     t->from = t->count;
     for (uint32_t i = 0; r->head && i < r->head->sessions; i++) {
         total *of = total_of(t, d->name, r->sessions[i].principal);
@@ -255,4 +257,6 @@ static void put_all(ad_front *f, ad_bytes *out) {
     free(t.list);
 }
 
-void ad__metrics_text(ad_front *f, ad_bytes *out) { ad__say(f, &f->seeing.metrics, put_all, out); }
+void ad__metrics_text(ad_front *f, ad_bytes *out) {
+    ad__append_shared_text(f, &f->observability.metrics, put_all, out);
+}

@@ -12,16 +12,16 @@ struct ad_front;
 struct ad_domain;
 
 /* Somebody who waits until something is known; part of whoever that is. */
-typedef struct ad_wish ad_wish;
-struct ad_wish {
-    ad_wish *next;
-    void (*done)(ad_wish *w); /* may come before the function that asked returns */
-    uint64_t what;            /* AD_REPORT_WITH_NAMES; 0: without */
+typedef struct ad_observer ad_observer;
+struct ad_observer {
+    ad_observer *next;
+    void (*done)(ad_observer *w); /* may come before the function that asked returns */
+    uint64_t what;                /* AD_REPORT_WITH_NAMES; 0: without */
     bool waiting;
 };
 
 /* What is known of one worker: a member of its domain. */
-typedef struct ad_sight {
+typedef struct ad_observation {
     ad_report report;
     int64_t at;           /* when it came, ns; 0: none has */
     uint64_t question;    /* the last that was asked */
@@ -32,12 +32,12 @@ typedef struct ad_sight {
     unsigned probes_open; /* looks whose session has not ended there */
     double took;          /* seconds that it needed */
     char trouble[AD_FAULT_TEXT];
-} ad_sight;
+} ad_observation;
 
 /* Asking all at a time; who comes meanwhile has the next turn, so that what is told is never older than the question.
  * Between two turns there is a pause, so that who asks without end costs the workers little. */
 typedef struct ad_rounds {
-    ad_wish *now, *next;
+    ad_observer *now, *next;
     bool under_way;
     struct ad_front *front;
     void (*begin)(struct ad_front *f); /* ask; ends with ad__round_over, perhaps before it returns */
@@ -46,27 +46,27 @@ typedef struct ad_rounds {
 } ad_rounds;
 
 /* A text that is asked for by several in one round. */
-typedef struct ad_said {
+typedef struct ad_shared_text {
     ad_bytes text;
     uint64_t question; /* of which it tells */
-} ad_said;
+} ad_shared_text;
 
 typedef struct ad_control ad_control;
 typedef struct ad_http ad_http;
 typedef struct ad_probe ad_probe;
 
 /* A member of the front. */
-typedef struct ad_seeing {
+typedef struct ad_observability {
     ad_rounds reports, health;
     uint64_t question, probes;
-    ad_said status, metrics;
+    ad_shared_text status, metrics;
     uv_timer_t report_patience;
     ad_probe *probing;
     ad_control *control; /* NULL: there is none */
     ad_http *http;
     int64_t began; /* of the process, ns */
     uint64_t refused;
-} ad_seeing;
+} ad_observability;
 
 /* What others may know of a domain. */
 typedef struct ad_domain_facts {
@@ -76,7 +76,7 @@ typedef struct ad_domain_facts {
     const ad_note *offer;
     uint64_t sessions, slabs, slab_bytes; /* slabs whose descriptors the front holds */
     int64_t started;
-    ad_sight *sight;
+    ad_observation *observation;
 } ad_domain_facts;
 
 /* ---- workers/domain.c ---- */
@@ -100,17 +100,17 @@ typedef struct ad_pulse {
 bool ad__process_pulse(int pid, ad_pulse *out);
 
 /* ---- collect.c: reports ---- */
-void ad__seeing_init(struct ad_front *f);
-void ad__seeing_close(struct ad_front *f); /* the loop ends: nobody is answered any more */
+void ad__observability_init(struct ad_front *f);
+void ad__observability_close(struct ad_front *f); /* the loop ends: nobody is answered any more */
 /* Ask all workers; those that do not answer within a second are known by what they last said. */
-void ad__collect(struct ad_front *f, ad_wish *w);
+void ad__collect(struct ad_front *f, ad_observer *w);
 /* A worker has answered (takes fd), or has gone. */
-void ad__collect_answer(struct ad_front *f, ad_sight *s, const ad_note *note, int fd);
-void ad__collect_gone(struct ad_front *f, ad_sight *s);
+void ad__collect_answer(struct ad_front *f, ad_observation *s, const ad_note *note, int fd);
+void ad__collect_gone(struct ad_front *f, ad_observation *s);
 /* Whoever asked is no longer there. */
-void ad__wish_drop(ad_rounds *r, ad_wish *w);
+void ad__observer_remove(ad_rounds *r, ad_observer *w);
 void ad__rounds_init(struct ad_front *f, ad_rounds *r, void (*begin)(struct ad_front *f), int64_t pause);
-void ad__round_join(ad_rounds *r, ad_wish *w);
+void ad__round_join(ad_rounds *r, ad_observer *w);
 void ad__round_over(ad_rounds *r);
 /* Nobody waits any more. */
 void ad__rounds_close(ad_rounds *r);
@@ -118,13 +118,14 @@ void ad__rounds_close(ad_rounds *r);
 /* ---- health.c ---- */
 void ad__health_init(struct ad_front *f);
 /* Have every worker compute something. */
-void ad__health(struct ad_front *f, ad_wish *w);
+void ad__health(struct ad_front *f, ad_observer *w);
 bool ad__health_good(struct ad_front *f); /* what the last round has shown of all */
 void ad__health_close(struct ad_front *f);
 
 /* ---- status.c ---- */
 /* Append a text, which is made once for all who wait for the same answers. */
-void ad__say(struct ad_front *f, ad_said *said, void (*put)(struct ad_front *f, ad_bytes *out), ad_bytes *out);
+void ad__append_shared_text(struct ad_front *f, ad_shared_text *said, void (*put)(struct ad_front *f, ad_bytes *out),
+                            ad_bytes *out);
 /* All that is known, as JSON; or health alone. */
 void ad__status_json(struct ad_front *f, ad_bytes *out);
 void ad__health_json(struct ad_front *f, ad_bytes *out);

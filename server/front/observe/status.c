@@ -42,11 +42,11 @@ static void session_name(uint64_t id, char out[64]) {
     else snprintf(out, 64, "%" PRIu64, id);
 }
 
-void ad__say(ad_front *f, ad_said *said, void (*put)(ad_front *f, ad_bytes *out), ad_bytes *out) {
-    if (said->question != f->seeing.question || said->text.failed) {
+void ad__append_shared_text(ad_front *f, ad_shared_text *said, void (*put)(ad_front *f, ad_bytes *out), ad_bytes *out) {
+    if (said->question != f->observability.question || said->text.failed) {
         ad__bytes_free(&said->text);
         put(f, &said->text);
-        said->question = f->seeing.question;
+        said->question = f->observability.question;
     }
     ad__bytes_append(out, said->text.data, said->text.size);
     out->failed = out->failed || said->text.failed;
@@ -68,9 +68,9 @@ static void put_front(ad_bytes *b, const ad_front *f) {
     ad__put(b, "\"arrayd\":{");
     put_text(b, "version", AD_VERSION);
     ad__put(b, ",\"pid\":%d,\"time\":%.3f,\"uptime_seconds\":%.3f,", (int)getpid(),
-            (double)now.tv_sec + (double)now.tv_nsec / 1e9, seconds_since(f->seeing.began));
+            (double)now.tv_sec + (double)now.tv_nsec / 1e9, seconds_since(f->observability.began));
     ad__put(b, "\"sessions\":%" PRIu64 ",\"sessions_begun\":%" PRIu64, f->sessions, f->last_session);
-    ad__put(b, ",\"refused\":%" PRIu64 ",\"handshakes\":%" PRIu64, f->seeing.refused, handshakes);
+    ad__put(b, ",\"refused\":%" PRIu64 ",\"handshakes\":%" PRIu64, f->observability.refused, handshakes);
     put_cost(b, (int)getpid());
     ad__put(b, "}");
 }
@@ -92,7 +92,7 @@ static void put_devices(ad_bytes *b, const ad_report *r) {
 }
 
 static void put_worker(ad_bytes *b, const ad_domain_facts *d) {
-    const ad_sight *s = d->sight;
+    const ad_observation *s = d->observation;
     ad__put(b, "{");
     put_text(b, "domain", d->name);
     ad__put(b, ",");
@@ -162,7 +162,7 @@ static void put_name(ad_bytes *b, const ad_domain_facts *d, const ad_report_name
         ad__put(out, ",\"" key "\":[");                                 \
         for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {       \
             ad__domain_facts(d, &facts);                                \
-            const ad_report *r = &facts.sight->report;                  \
+            const ad_report *r = &facts.observation->report;            \
             for (uint32_t i = 0; r->head && i < r->head->member; i++) { \
                 next_item(out, &begins);                                \
                 put(out, &facts, &r->member[i]);                        \
@@ -189,7 +189,7 @@ static void put_all(ad_front *f, ad_bytes *out) {
     ad__put(out, "}\n");
 }
 
-void ad__status_json(ad_front *f, ad_bytes *out) { ad__say(f, &f->seeing.status, put_all, out); }
+void ad__status_json(ad_front *f, ad_bytes *out) { ad__append_shared_text(f, &f->observability.status, put_all, out); }
 
 void ad__health_json(ad_front *f, ad_bytes *out) {
     ad_domain_facts facts;
@@ -197,13 +197,13 @@ void ad__health_json(ad_front *f, ad_bytes *out) {
     ad__put(out, "{\"healthy\":%s,\"workers\":[", ad__health_good(f) ? "true" : "false");
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
         ad__domain_facts(d, &facts);
-        if (!facts.sight->probed) continue;
+        if (!facts.observation->probed) continue;
         next_item(out, &first);
         ad__put(out, "{");
         put_text(out, "domain", facts.name);
-        ad__put(out, ",\"pid\":%d,\"works\":%s,\"seconds\":%.6f,", facts.pid, facts.sight->works ? "true" : "false",
-                facts.sight->took);
-        put_text(out, "why", facts.sight->trouble);
+        ad__put(out, ",\"pid\":%d,\"works\":%s,\"seconds\":%.6f,", facts.pid,
+                facts.observation->works ? "true" : "false", facts.observation->took);
+        put_text(out, "why", facts.observation->trouble);
         ad__put(out, "}");
     }
     ad__put(out, "]}\n");
@@ -214,7 +214,7 @@ ad_domain *ad__status_session(ad_front *f, const char *name, uint64_t *id, bool 
     char known[64];
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
         ad__domain_facts(d, &facts);
-        const ad_report *r = &facts.sight->report;
+        const ad_report *r = &facts.observation->report;
         for (uint32_t i = 0; r->head && i < r->head->sessions; i++) {
             session_name(r->sessions[i].id, known);
             if (strcmp(known, name)) continue;

@@ -116,11 +116,11 @@ static void hand_sockets(ad_front *f, ad_hand *h) {
 
 static void hand_front(ad_front *f, ad_hand *h) {
     ad_upgrade *u = &f->upgrade;
-    uint64_t began = (uint64_t)f->seeing.began, quiet = (uint64_t)u->began, ended = (uint64_t)u->ended;
+    uint64_t began = (uint64_t)f->observability.began, quiet = (uint64_t)u->began, ended = (uint64_t)u->ended;
     ad__hand_number(h, &f->instance);
     ad__hand_number(h, &f->last_session);
-    ad__hand_number(h, &f->seeing.refused);
-    ad__hand_number(h, &f->seeing.probes);
+    ad__hand_number(h, &f->observability.refused);
+    ad__hand_number(h, &f->observability.probes);
     ad__hand_number(h, &began);
     ad__hand_number(h, &quiet);
     ad__hand_number(h, &ended);
@@ -129,7 +129,7 @@ static void hand_front(ad_front *f, ad_hand *h) {
     ad__hand_number(h, &u->declared);
     ad__hand_text(h, u->by, sizeof u->by);
     ad__hand_text(h, u->from, sizeof u->from);
-    f->seeing.began = (int64_t)began;
+    f->observability.began = (int64_t)began;
     u->began = (int64_t)quiet;
     u->ended = (int64_t)ended;
 }

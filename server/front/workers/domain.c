@@ -111,7 +111,7 @@ static void recovered(ad_domain *d) {
 static void end_session(ad_domain *d, uint64_t session) {
     ad_front *f = d->front;
     if (ad__session_is_probe(session)) { /* one of arrayd's own, which is counted nowhere */
-        d->sight.probes_open -= d->sight.probes_open > 0;
+        d->observation.probes_open -= d->observation.probes_open > 0;
         return;
     }
     if (!session) return; /* the number of one that a damaged journal had; 0 stands for all below */
@@ -128,7 +128,7 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
     case AD_NOTE_FORKED: take_forked(d, note); break;
     case AD_NOTE_BEGUN: ad__handshake_begun(d->front, note->id); break;
     case AD_NOTE_AWAY: ad__session_entry_set_away(d->front, note->id, d, note->size != 0); break;
-    case AD_NOTE_REPORTED: ad__collect_answer(d->front, &d->sight, note, fd); break;
+    case AD_NOTE_REPORTED: ad__collect_answer(d->front, &d->observation, note, fd); break;
     case AD_NOTE_JOURNAL: ad__keep_journal(&d->keep, fd); break;
     case AD_NOTE_DESCRIPTOR:
     case AD_NOTE_DESCRIPTOR_GONE: ad__keep_descriptor(&d->keep, note, fd); break;
@@ -257,7 +257,7 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
             "domain=%s worker=%d status=%ld signal=%d sessions=%lu why=%s", d->name, (int)process->pid, (long)code,
             signal_number, d->sessions, wanted ? "" : d->why.text);
     close_channel(d);
-    ad__collect_gone(f, &d->sight);
+    ad__collect_gone(f, &d->observation);
     set_backoff(d);
     if (!f->stopping && ad__front_resumes(f) && !d->device_lost && !d->migration && ad__keep_can_recover(&d->keep))
         leave_to_next(d, code, signal_number);
@@ -346,7 +346,7 @@ static int start(ad_domain *d, ad_fault *fault) {
         return status;
     }
     d->alive = true;
-    d->sight.starts++;
+    d->observation.starts++;
     ad__channel_init(&d->channel, fd[0], AD_TO_FRONT);
     uv_poll_init(&d->front->loop, &d->poll, fd[0]);
     d->poll.data = d;
@@ -496,7 +496,7 @@ void ad__domain_facts(ad_domain *d, ad_domain_facts *out) {
                              .offer = &d->offer,
                              .sessions = d->sessions,
                              .started = d->started,
-                             .sight = &d->sight};
+                             .observation = &d->observation};
     if (d->slabs) out->slabs = ad__slabs_count(d->slabs, &out->slab_bytes);
 }
 

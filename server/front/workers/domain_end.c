@@ -39,7 +39,7 @@ void ad__domain_free_all(ad_front *f) {
         f->domains = d->next;
         ad__slabs_free(d->slabs);
         ad__keep_clear(&d->keep);
-        ad__report_free(&d->sight.report);
+        ad__report_free(&d->observation.report);
         free(d);
     }
 }
@@ -94,7 +94,7 @@ bool ad__domain_recovers(const ad_front *f) {
 
 static void hand_one(ad_domain *d, ad_hand *h) {
     ad__hand_text(h, d->name, sizeof d->name);
-    ad__hand_number(h, &d->sight.starts);
+    ad__hand_number(h, &d->observation.starts);
     ad__keep_hand(&d->keep, h);
     bool slabs = d->slabs;
     ad__hand_flag(h, &slabs);

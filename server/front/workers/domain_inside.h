@@ -45,7 +45,7 @@ struct ad_domain {
     uint64_t sessions;
     int64_t started, backoff, not_before;
     ad_fault why; /* it failed */
-    ad_sight sight;
+    ad_observation observation;
 };
 
 /* ---- domain.c ---- */

@@ -10,9 +10,9 @@
 
 #define PATH 4096
 
-static ad_fusing fusing(const ad_backend *b, const char *wish) {
-    if (!b->fuse || (wish && !strcmp(wish, "0"))) return AD_FUSE_NEVER;
-    return b->asynchronous || (wish && !strcmp(wish, "1")) ? AD_FUSE_ALWAYS : AD_FUSE_WHERE_IT_PAYS;
+static ad_fusing fusing(const ad_backend *b, const char *setting) {
+    if (!b->fuse || (setting && !strcmp(setting, "0"))) return AD_FUSE_NEVER;
+    return b->asynchronous || (setting && !strcmp(setting, "1")) ? AD_FUSE_ALWAYS : AD_FUSE_WHERE_IT_PAYS;
 }
 
 /* The backend's table and its number of devices, or why it cannot be used. */

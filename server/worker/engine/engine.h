@@ -27,7 +27,7 @@ typedef struct ad_engine {
     pthread_cond_t back; /* for those that return from beside it */
     pthread_t thread[AD_ENGINE_THREADS];
     unsigned nthreads, idle; /* engine threads; those that wait for work */
-    unsigned beside;         /* that execute a long operation without the engine (background.h) ... */
+    unsigned in_background;  /* that execute a long operation without the engine (background.h) ... */
     unsigned returning;      /* ... and wait for the engine now */
     uint64_t returns;        /* of such operations, so far */
     ad_shares turns;

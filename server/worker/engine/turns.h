@@ -13,7 +13,7 @@ struct ad_party {
     ad_drr_node node;
     ad_drr sessions;
     unsigned members;
-    unsigned beside;            /* sessions of it whose operation is in the background (background.h) */
+    unsigned in_background;     /* sessions of it whose operation is in the background (background.h) */
     uint64_t operations, bytes; /* that its sessions have sent and that have not begun to be executed */
     char principal[AD_PRINCIPAL_SIZE];
 };
