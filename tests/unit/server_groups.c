@@ -85,12 +85,12 @@ Test(groups, one_reduction_in_each) {
 
 /* Everything that a group must be, for random programs. */
 static unsigned inputs_of(const ad_member *m, const ad_groups *g, const ad_group *group, bool *member_of) {
-    bool seen[5 * AD_HELD] = {false};
+    bool seen[5 * AD_FUSION_OPS] = {false};
     unsigned n = 0;
     for (unsigned at = group->first; at < group->first + group->count; at++) {
         const ad_member *one = &m[g->order[at]];
         for (int k = 0; k < one->nin; k++) {
-            int id = one->from[k] == N ? one->leaf[k] : 3 * AD_HELD + one->from[k];
+            int id = one->from[k] == N ? one->leaf[k] : 3 * AD_FUSION_OPS + one->from[k];
             if (id == N || (one->from[k] != N && member_of[one->from[k] / 2]) || seen[id]) continue;
             seen[id] = true;
             n++;
@@ -100,13 +100,13 @@ static unsigned inputs_of(const ad_member *m, const ad_groups *g, const ad_group
 }
 
 static void check_random(unsigned seed) {
-    ad_member m[AD_HELD];
+    ad_member m[AD_FUSION_OPS];
     ad_groups g;
-    bool done[AD_HELD] = {false};
-    unsigned n = 1 + seed % AD_HELD, placed = 0;
+    bool done[AD_FUSION_OPS] = {false};
+    unsigned n = 1 + seed % AD_FUSION_OPS, placed = 0;
     srand(seed);
     for (unsigned i = 0; i < n; i++) {
-        int reach = seed % 3 ? 6 : (int)AD_HELD;
+        int reach = seed % 3 ? 6 : (int)AD_FUSION_OPS;
         int a = (int)i - 1 - rand() % reach, b = (int)i - 1 - rand() % reach;
         m[i] = member(rand() % 4 == 0, a < 0 || rand() % 4 == 0 ? N : 2 * a, b < 0 || rand() % 3 == 0 ? N : 2 * b,
                       2 * (int)i);
@@ -118,7 +118,7 @@ static void check_random(unsigned seed) {
     }
     ad__groups_form(m, n, &g);
     for (unsigned i = 0; i < g.count; i++) {
-        bool member_of[AD_HELD] = {false};
+        bool member_of[AD_FUSION_OPS] = {false};
         unsigned outputs = 0, scalars = 0, reductions = 0;
         cr_assert_eq(g.group[i].first, placed);
         for (unsigned at = placed; at < placed + g.group[i].count; at++) {
@@ -153,10 +153,11 @@ Test(groups, random_programs_fit_what_chains_may_hold) {
 
 Test(groups, a_value_that_another_group_uses_is_kept) {
     /* one long chain, each operation with two views of its own: too many inputs for one group */
-    ad_member m[AD_HELD];
+    ad_member m[AD_FUSION_OPS];
     ad_groups g;
-    for (unsigned i = 0; i < AD_HELD; i++) m[i] = member(i == AD_HELD - 1, i ? 2 * (int)i - 2 : N, N, 2 * (int)i);
-    ad__groups_form(m, AD_HELD, &g);
+    for (unsigned i = 0; i < AD_FUSION_OPS; i++)
+        m[i] = member(i == AD_FUSION_OPS - 1, i ? 2 * (int)i - 2 : N, N, 2 * (int)i);
+    ad__groups_form(m, AD_FUSION_OPS, &g);
     cr_assert_gt(g.count, 1);
     for (unsigned i = 0; i + 1 < g.count; i++) {
         const ad_group *one = &g.group[i];
@@ -217,9 +218,9 @@ static void make_equal(ad_member *m, unsigned n) {
 }
 
 Test(groups, what_is_alike_is_taken_by_powers_of_four) {
-    ad_member m[AD_HELD];
+    ad_member m[AD_FUSION_OPS];
     ad_groups g;
-    for (unsigned n = 1; n <= AD_HELD; n++) {
+    for (unsigned n = 1; n <= AD_FUSION_OPS; n++) {
         make_equal(m, n);
         ad__groups_form(m, n, &g);
         cr_assert_eq(g.count, n);
@@ -251,7 +252,7 @@ Test(groups, what_differs_stays_apart) {
 }
 
 Test(groups, what_is_alike_fits_a_chain) {
-    ad_member m[AD_HELD];
+    ad_member m[AD_FUSION_OPS];
     ad_groups g;
     make_equal(m, 16);
     for (int i = 0; i < 16; i++) { /* 16 of 3 views each would be 48 */
@@ -261,11 +262,11 @@ Test(groups, what_is_alike_fits_a_chain) {
     ad__groups_form(m, 16, &g);
     cr_assert_eq(ad__groups_together(m, &g, 0, 16), 4);
     /* a part of what is connected, which was too long */
-    make_equal(m, AD_HELD);
-    for (int i = 1; i < AD_HELD; i++) m[i].from[0] = (int16_t)(2 * (i - 1)), m[i].leaf[0] = N;
-    ad__groups_form(m, AD_HELD, &g);
+    make_equal(m, AD_FUSION_OPS);
+    for (int i = 1; i < AD_FUSION_OPS; i++) m[i].from[0] = (int16_t)(2 * (i - 1)), m[i].leaf[0] = N;
+    ad__groups_form(m, AD_FUSION_OPS, &g);
     cr_assert_gt(g.count, 1);
-    for (unsigned i = 0; i < g.count; i++) cr_assert_eq(ad__groups_together(m, &g, i, AD_HELD), 1);
+    for (unsigned i = 0; i < g.count; i++) cr_assert_eq(ad__groups_together(m, &g, i, AD_FUSION_OPS), 1);
 }
 
 /* 0 -> 1, 2 -> 3, ...: the same of the same; where one reads the other operand it is not. */

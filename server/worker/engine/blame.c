@@ -115,13 +115,13 @@ void ad__blame_enter(ad_session *s) {
     set_executing(s, true);
     if (v->careful) be_alone(s);
     if (v->left_out) say_left_out(s);
-    store(s, 2 * v->begun_at + (v->careful || !(s->held.count || v->late)));
+    store(s, 2 * v->begun_at + (v->careful || !(s->fusion.count || v->late)));
 }
 
 void ad__blame_leave(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
-    set_executing(s, s->held.count);
+    set_executing(s, s->fusion.count);
     if (v->careful) {
         ad__stream_queues_wait(s, NULL);
         if (!s->has_message) ad__checkpoint_flush(s, true);
@@ -129,12 +129,12 @@ void ad__blame_leave(ad_session *s) {
         atomic_store(&s->background_since, 0);
         store(s, 0);
     } else if (!v->late) {
-        store(s, s->held.count ? 2 * v->begun_at : 0);
+        store(s, s->fusion.count ? 2 * v->begun_at : 0);
     }
 }
 
 void ad__blame_turn(ad_session *s) {
-    if (!s->checkpoint.at || !s->held.count) return;
+    if (!s->checkpoint.at || !s->fusion.count) return;
     set_executing(s, true);
     store(s, 2 * s->checkpoint.begun_at);
 }

@@ -25,8 +25,8 @@ bool ad__blame_waits(struct ad_session *s);
 void ad__blame_enter(struct ad_session *s);
 /* The message at hand has been executed, or waits. */
 void ad__blame_leave(struct ad_session *s);
-/* A turn begins, in which held operations may be executed without a message at hand; it has ended, or more is known of
- * what is under way. */
+/* A turn begins, in which queued operations may be executed without a message at hand; it has ended, or more is known
+ * of what is under way. */
 void ad__blame_turn(struct ad_session *s);
 void ad__blame_rest(struct ad_session *s);
 /* The message at hand is left out: AD_E_INTERNAL (AD_E_DEVICE_LOST for a kernel of the user), with a fault that says

@@ -332,7 +332,7 @@ int ad__stream_queues_wait(ad_session *s, ad_fault *fault) {
 }
 
 void ad__stream_queues_settle(ad_session *s) {
-    uint64_t complete = s->held.count ? s->held.first - 1 : s->done;
+    uint64_t complete = s->fusion.count ? s->fusion.first - 1 : s->done;
     for (unsigned i = 0; i < s->nstream_queues; i++) {
         uint64_t first = first_open(s->stream_queues[i]);
         if (first <= complete) complete = first - 1;

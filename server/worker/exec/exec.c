@@ -126,7 +126,7 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
     j->stream_queue = NULL;
     j->nscratch = 0;
     j->using = 0;
-    j->held = false;
+    j->queued = false;
     j->nbehind = 0;
     j->fault.code = j->lack.code = 0;
     j->fault.text[0] = 0;
@@ -240,7 +240,7 @@ static int order(job *j) {
 static void spread_suspects(job *j) {
     const ad_op *op = j->op;
     uint64_t all = 0;
-    if (j->held && !j->run.checked) return;
+    if (j->queued && !j->run.checked) return;
     if (j->run.checked) {
         bool kept = ad__op_updates(op);
         uint64_t bit = ad__deferred_checks_add(j->s, j->number, ad__op_name(j->op), kept);
@@ -251,7 +251,7 @@ static void spread_suspects(job *j) {
         if (j->buffer[i]) all |= ad__deferred_checks_of(j->s, j->buffer[i]);
     for (int i = 0; i < op->nout; i++) {
         if (!j->buffer[i]) continue;
-        uint64_t own = j->made[i] && !j->held ? 0 : ad__deferred_checks_of(j->s, j->buffer[i]);
+        uint64_t own = j->made[i] && !j->queued ? 0 : ad__deferred_checks_of(j->s, j->buffer[i]);
         ad__deferred_checks_set(j->s, j->buffer[i], all | own);
     }
 }
@@ -282,7 +282,7 @@ static bool is_for_once(const job *j, int output) {
 
 static void announce_writes(job *j) {
     const ad_op *op = j->op;
-    if (j->held || !j->s->checkpoint.at) return;
+    if (j->queued || !j->s->checkpoint.at) return;
     for (int i = 0; i < (j->launch ? op->nout + op->nin : op->nout); i++) /* nobody knows what a kernel writes */
         if (j->buffer[i] && (j->launch || is_for_once(j, i) || !ad__checkpoint_is_repeatable_write(j->s, j->buffer[i])))
             ad__checkpoint_before_write(j->s, j->buffer[i], j->number, ad__op_name(op));
@@ -377,7 +377,7 @@ int ad__job_run(job *j) {
 
 static int provide_outputs(job *j) {
     for (int i = 0; i < j->op->nout; i++) {
-        int status = ad__held_provide(j->s, j->stream_queue, j->buffer[i], &j->fault);
+        int status = ad__fusion_provide_memory(j->s, j->stream_queue, j->buffer[i], &j->fault);
         if (status) return status;
     }
     return 0;
@@ -385,7 +385,7 @@ static int provide_outputs(job *j) {
 
 void ad__job_hold(job *j, ad_stream_queue *queue, ad_buffer *const *buffer) {
     j->stream_queue = queue;
-    j->held = true;
+    j->queued = true;
     for (int i = 0; i < j->op->nout + j->op->nin; i++) {
         j->buffer[i] = buffer[i];
         if (i < j->op->nout) j->made[i] = j->op->operand[i].desc.form != AD_VIEW;
@@ -429,7 +429,7 @@ static void poison_output(job *j, int i, ad_poison *p) {
         else if (ad__buffers_add(&s->buffers, o->desc.buffer, &b, NULL) == 0) poison_buffer(s, b, p, true);
         else ad__session_pending(s, p);
     } else {
-        b = j->held ? j->buffer[i] : ad__buffers_find(&s->buffers, o->desc.buffer);
+        b = j->queued ? j->buffer[i] : ad__buffers_find(&s->buffers, o->desc.buffer);
         if (b && (j->inherited || j->run.wrote || b->promised)) poison_buffer(s, b, p, b->promised);
         else ad__session_pending(s, p);
     }

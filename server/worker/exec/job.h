@@ -17,7 +17,7 @@ typedef struct job {
     bool *made;           /* the output's buffer is new */
     ad_buffer *own_buffer[AD_MAX_OUT + AD_MAX_IN];
     bool own_made[AD_MAX_OUT];
-    bool held;                     /* until now; its fresh outputs have buffers */
+    bool queued;                   /* until now; its fresh outputs have buffers */
     ad_poison *inherited;          /* an operand's */
     ad_operand behind[AD_MAX_OUT]; /* outputs for which scratch memory stands while it runs, */
     int written[AD_MAX_OUT];       /* of these numbers, */
@@ -34,7 +34,7 @@ int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, 
 int ad__job_run(job *j);   /* 0, or why not: j->inherited or j->fault */
 int ad__job_check(job *j); /* the part of it that changes nothing: j->stream_queue is set, j->buffer filled */
 void ad__job_hold(job *j, ad_stream_queue *queue,
-                  ad_buffer *const *buffer); /* an operation that was held, with its buffers ... */
+                  ad_buffer *const *buffer); /* an operation that was queued, with its buffers ... */
 int ad__job_run_held(job *j);                /* ... as ad__job_run */
 ad_poison *ad__job_fail(job *j, int status); /* record it in outputs and session; the caller owns the result */
 void ad__job_end(job *j);

@@ -154,7 +154,7 @@ static void do_free(ad_session *s, ad_message *m) {
             if (!fault.code) ad__fault(&fault, AD_E_STALE, "free: there is no buffer %" PRIu64, m->ids[i]);
             continue;
         }
-        if (ad__held_free(s, b)) continue;
+        if (ad__fusion_defer_buffer(s, b)) continue;
         ad__buffers_detach(&s->buffers, b);
         ad__buffer_free(s, b);
     }
@@ -204,8 +204,8 @@ static void do_write(ad_session *s, ad_message *m) {
 
 static bool do_compute(ad_session *s, ad_message *m) {
     job j;
-    ad_held_taken taken = ad__held_take(s, &m->op);
-    if (taken != AD_HELD_NOT) return taken == AD_HELD_TAKEN;
+    ad_fusion_offer taken = ad__fusion_offer(s, &m->op);
+    if (taken != AD_FUSION_REFUSED) return taken == AD_FUSION_QUEUED;
     ad__job_begin(&j, s, &m->op, s->done + 1);
     int status = ad__job_run(&j);
     if (status) ad__poison_release(ad__job_fail(&j, status));

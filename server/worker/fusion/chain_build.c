@@ -15,13 +15,13 @@ static ad_source add_scalar(ad_weaving *w, ad_scalar scalar) {
 
 /* Input k of an operation, which is what operand `index` has. */
 static ad_source add_input(ad_weaving *w, unsigned i, int k, int index) {
-    const ad_held_op *o = &w->ops->op[i];
+    const ad_fusion_op *o = &w->ops->op[i];
     const ad_member *m = &w->ops->member[i];
     const ad_operand *operand = &o->op.operand[index];
     int from = m->from[k];
     if (operand->is_scalar) return add_scalar(w, operand->scalar);
     if (from != AD_NOWHERE && w->value[from].kind != NOT_HERE) return w->value[from];
-    int16_t *place = &w->input[from == AD_NOWHERE ? m->leaf[k] : AD_HELD_LEAVES + from];
+    int16_t *place = &w->input[from == AD_NOWHERE ? m->leaf[k] : AD_FUSION_LEAVES + from];
     if (*place == AD_NOWHERE) {
         *place = (int16_t)w->chain.ninputs++;
         w->chain.input[*place] = *operand;
@@ -49,8 +49,8 @@ static void add_masks(ad_weaving *w, unsigned i, const ad_chain_node *of) {
         *n = (ad_chain_node){.row = AD_UFUNC_where, .loop = dtype, .nin = 3, .nout = 1, .dtype = {dtype}};
         n->source[0] = mask;
         n->source[1] = of_node(w, of, k);
-        n->source[2] = ad__held_view(&op->operand[k]) ? add_input(w, i, op->nin + k, k)
-                                                      : add_scalar(w, (ad_scalar){.kind = AD_SCALAR_BOOL});
+        n->source[2] = ad__fusion_is_view(&op->operand[k]) ? add_input(w, i, op->nin + k, k)
+                                                           : add_scalar(w, (ad_scalar){.kind = AD_SCALAR_BOOL});
         w->value[2 * i + (unsigned)k] = of_node(w, n, 0);
     }
 }
@@ -83,7 +83,7 @@ static void add_node(ad_weaving *w, unsigned i) {
 }
 
 static void add_end(ad_weaving *w, unsigned i) {
-    const ad_held_op *o = &w->ops->op[i];
+    const ad_fusion_op *o = &w->ops->op[i];
     int from = w->ops->member[i].from[0];
     w->end_op = o->op;
     w->end_op.operand = w->end_operand;
@@ -106,9 +106,9 @@ static bool is_written(const ad_weaving *w, unsigned i, int k, int apart) {
 
 /* Outputs come after all nodes, so that a buffer that is written twice has the last value, the only one that is kept.
  */
-void ad__weave(ad_weaving *w, int apart) {
-    w->chain.ndim = w->s->held.like.ndim;
-    w->chain.shape = w->s->held.like.shape;
+void ad__chain_build(ad_weaving *w, int apart) {
+    w->chain.ndim = w->s->fusion.like.ndim;
+    w->chain.shape = w->s->fusion.like.shape;
     w->chain.nnodes = w->chain.ninputs = w->chain.nscalars = w->chain.noutputs = w->chain.nrandoms = w->nwritten = 0;
     w->chain.end.op = NULL;
     memset(w->value, NOT_HERE, sizeof w->value);
@@ -117,7 +117,7 @@ void ad__weave(ad_weaving *w, int apart) {
         if (!w->ops->member[w->order[at]].ends) add_node(w, w->order[at]);
     for (unsigned at = 0; at < w->count; at++) {
         unsigned i = w->order[at];
-        const ad_held_op *o = &w->ops->op[i];
+        const ad_fusion_op *o = &w->ops->op[i];
         for (int k = 0; k < o->op.nout && !w->ops->member[i].ends; k++)
             if (is_written(w, i, k, apart))
                 add_output(w, &o->op.operand[k], o->buffer[k], w->value[2 * i + (unsigned)k]);

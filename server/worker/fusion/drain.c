@@ -1,4 +1,4 @@
-/* When what is held is executed, and how much of it in one turn: groups are formed of all of it at once, and then a
+/* When what is queued is executed, and how much of it in one turn: groups are formed of all of it at once, and then a
  * turn executes as many as it has time for, so that others wait for one chain of a session and not for sixty-four. */
 #include "protocol/infer.h"
 #include "server/common/os.h"
@@ -10,9 +10,9 @@
 /* ---- forming groups ---- */
 
 /* What each operation's place depends on, now that no more come. */
-static void complete_members(ad_held *h) {
+static void complete_members(ad_fusion_queue *h) {
     for (unsigned i = 0; i < h->count; i++) {
-        const ad_held_op *o = &h->ops->op[i];
+        const ad_fusion_op *o = &h->ops->op[i];
         ad_member *m = &h->ops->member[i];
         for (int k = 0; k < m->operands; k++) {
             const ad_buffer *b = o->buffer[k];
@@ -23,10 +23,10 @@ static void complete_members(ad_held *h) {
 }
 
 static void drop_unneeded(ad_session *s, const ad_groups *groups) {
-    for (unsigned i = 0; i < s->held.count; i++) {
+    for (unsigned i = 0; i < s->fusion.count; i++) {
         if (groups->needed[i]) continue;
-        s->held.dropped++;
-        ad__held_release(s, i);
+        s->fusion.dropped++;
+        ad__fusion_release_op(s, i);
     }
 }
 
@@ -42,7 +42,7 @@ static unsigned find_recent(const ad_groups *groups, unsigned until, bool *recen
 }
 
 /* It reads nothing of what it changes, nor has anything else since that was written down. */
-static bool repeats(const ad_session *s, const ad_held_op *o, int output) {
+static bool repeats(const ad_session *s, const ad_fusion_op *o, int output) {
     if (!s->checkpoint.late || o->masked) return false;
     for (int k = o->op.nout; k < o->op.nout + o->op.nin; k++)
         if (o->buffer[k] == o->buffer[output]) return false;
@@ -51,20 +51,20 @@ static bool repeats(const ad_session *s, const ad_held_op *o, int output) {
 
 /* What is changed where it is. */
 static void announce_writes(ad_session *s) {
-    const ad_held *h = &s->held;
+    const ad_fusion_queue *h = &s->fusion;
     for (unsigned i = 0; i < h->count && s->checkpoint.at; i++) {
-        const ad_held_op *o = &h->ops->op[i];
+        const ad_fusion_op *o = &h->ops->op[i];
         for (int k = 0; k < o->op.nout; k++)
-            if (o->buffer[k] && ad__held_view(&o->op.operand[k]) && !repeats(s, o, k))
+            if (o->buffer[k] && ad__fusion_is_view(&o->op.operand[k]) && !repeats(s, o, k))
                 ad__checkpoint_before_write(s, o->buffer[k], o->number, ad__op_name(&o->op));
     }
 }
 
 /* Begin to execute all of it, or, to make room, what has not grown of late. */
 static void begin(ad_session *s, bool thin) {
-    ad_held *h = &s->held;
+    ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;
-    bool recent[AD_HELD] = {false};
+    bool recent[AD_FUSION_OPS] = {false};
     h->draining = true;
     ad__checkpoint_mark_executed(&s->checkpoint);
     d->group = d->at = d->tried = 0;
@@ -73,12 +73,12 @@ static void begin(ad_session *s, bool thin) {
     complete_members(h);
     ad__groups_form(h->ops->member, h->count, &d->groups);
     if (thin && !ad__checkpoint_is_full(&s->checkpoint)) {
-        unsigned until = h->count > AD_HELD_RECENT ? h->count - AD_HELD_RECENT : 0;
+        unsigned until = h->count > AD_FUSION_RECENT ? h->count - AD_FUSION_RECENT : 0;
         unsigned n = find_recent(&d->groups, until, recent);
-        if (n && n < h->count && n <= AD_HELD / 2) d->until = until;
+        if (n && n < h->count && n <= AD_FUSION_OPS / 2) d->until = until;
     }
-    if (s->worker->fuses == AD_FUSE_WHERE_IT_PAYS && h->count >= AD_HELD_FEW && d->groups.count == h->count)
-        h->vain = AD_HELD_VAIN;
+    if (s->worker->fuses == AD_FUSE_WHERE_IT_PAYS && h->count >= AD_FUSION_FEW && d->groups.count == h->count)
+        h->vain = AD_FUSION_VAIN;
     drop_unneeded(s, &d->groups);
     announce_writes(s);
 }
@@ -87,12 +87,12 @@ static void begin(ad_session *s, bool thin) {
 
 /* Several groups as one chain, where it is launching them that takes time. */
 static bool run_together(ad_session *s) {
-    ad_draining *d = &s->held.ops->draining;
-    if (d->apart || d->group < d->tried || !ad__held_joins(s)) return false;
-    const unsigned n = ad__groups_together(s->held.ops->member, &d->groups, d->group, d->until);
+    ad_draining *d = &s->fusion.ops->draining;
+    if (d->apart || d->group < d->tried || !ad__fusion_launch_costs_more(s)) return false;
+    const unsigned n = ad__groups_together(s->fusion.ops->member, &d->groups, d->group, d->until);
     if (n == 1) return false;
     const ad_group all = ad__groups_join(&d->groups, d->group, n);
-    const bool done = ad__held_run_group(s, &d->groups, &all);
+    const bool done = ad__fusion_run_group(s, &d->groups, &all);
     if (done) d->group += n;
     else d->tried = d->group + n;
     return done;
@@ -100,17 +100,17 @@ static bool run_together(ad_session *s) {
 
 /* Execute one group, or one operation of a group that is no chain. False: all that were to be executed have been. */
 static bool step(ad_session *s) {
-    ad_draining *d = &s->held.ops->draining;
+    ad_draining *d = &s->fusion.ops->draining;
     const ad_group *g = &d->groups.group[d->group];
     while (d->group < d->groups.count && g->last >= d->until) g = &d->groups.group[++d->group];
     if (d->group == d->groups.count) return false;
     if (run_together(s)) return true;
     if (g->count > 1 && !d->apart) {
-        d->apart = !ad__held_run_group(s, &d->groups, g);
+        d->apart = !ad__fusion_run_group(s, &d->groups, g);
         d->group += !d->apart;
         return true;
     }
-    ad__held_run_one(s, d->groups.order[g->first + d->at++]);
+    ad__fusion_run_one(s, d->groups.order[g->first + d->at++]);
     if (d->at < g->count) return true;
     d->group++;
     d->at = 0;
@@ -121,28 +121,28 @@ static bool step(ad_session *s) {
 /* ---- what is left ---- */
 
 /* The operations that stay, in order, moved into an arena. Negative: no host memory. */
-static int collect(const ad_held *h, ad_arena *arena, ad_held_op *out) {
+static int collect(const ad_fusion_queue *h, ad_arena *arena, ad_fusion_op *out) {
     const ad_draining *d = &h->ops->draining;
-    bool recent[AD_HELD] = {false};
+    bool recent[AD_FUSION_OPS] = {false};
     int n = 0;
     find_recent(&d->groups, d->until, recent);
     for (unsigned i = 0; i < h->count; i++) {
         if (!recent[i]) continue;
         out[n] = h->ops->op[i];
-        if (!ad__held_copy(arena, &out[n++].op)) return -1;
+        if (!ad__fusion_copy_op(arena, &out[n++].op)) return -1;
     }
     return n;
 }
 
-/* As if they had never been held. */
-static void forget_use(const ad_held_op *o) {
+/* As if they had never been queued. */
+static void forget_use(const ad_fusion_op *o) {
     for (int k = 0; k < o->op.nout + o->op.nin; k++) {
-        if (o->buffer[k]) o->buffer[k]->held = 0;
+        if (o->buffer[k]) o->buffer[k]->queued = 0;
     }
 }
 
 static void begin_again(ad_session *s) {
-    ad_held *h = &s->held;
+    ad_fusion_queue *h = &s->fusion;
     h->draining = false;
     h->count = h->roots = 0;
     h->gone = 0;
@@ -150,11 +150,11 @@ static void begin_again(ad_session *s) {
     h->cost = h->roots_cost = 0;
 }
 
-/* All that were to be executed have been; others stay held. False: they cannot, and are to be executed as well. */
+/* All that were to be executed have been; others stay queued. False: they cannot, and are to be executed as well. */
 static bool finish(ad_session *s) {
-    ad_held *h = &s->held;
+    ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;
-    ad_held_op left[AD_HELD / 2];
+    ad_fusion_op left[AD_FUSION_OPS / 2];
     ad_arena arena = AD_ARENA_INIT;
     int n = d->until < h->count ? collect(h, &arena, left) : 0;
     if (n < 0) {
@@ -164,7 +164,7 @@ static bool finish(ad_session *s) {
     const bool costly = h->cost > AD_CHEAP;
     begin_again(s);
     for (int i = 0; i < n; i++) forget_use(&left[i]);
-    for (int i = 0; i < n; i++) ad__held_add(s, h->stream_queue, &left[i]);
+    for (int i = 0; i < n; i++) ad__fusion_append(s, h->stream_queue, &left[i]);
     if (n) {
         ad__arena_free(&h->arena);
         h->arena = arena;
@@ -178,12 +178,12 @@ static bool finish(ad_session *s) {
 
 /* Those that were to stay are executed, those before them have been. */
 static void run_rest(ad_session *s) {
-    ad_held *h = &s->held;
+    ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;
     for (unsigned i = 0; i < d->groups.count; i++) {
         const ad_group *g = &d->groups.group[i];
-        if (g->last < d->until || (g->count > 1 && ad__held_run_group(s, &d->groups, g))) continue;
-        for (unsigned at = 0; at < g->count; at++) ad__held_run_one(s, d->groups.order[g->first + at]);
+        if (g->last < d->until || (g->count > 1 && ad__fusion_run_group(s, &d->groups, g))) continue;
+        for (unsigned at = 0; at < g->count; at++) ad__fusion_run_one(s, d->groups.order[g->first + at]);
     }
     d->until = h->count;
 }
@@ -194,8 +194,8 @@ static void end(ad_session *s) {
     finish(s);
 }
 
-bool ad__held_go_on(ad_session *s) {
-    const ad_held *h = &s->held;
+bool ad__fusion_continue(ad_session *s) {
+    const ad_fusion_queue *h = &s->fusion;
     const bool cheap = h->cost < AD_CHEAP * h->count;
     for (unsigned i = 1; h->draining; i++) {
         if (!step(s)) end(s);
@@ -204,19 +204,19 @@ bool ad__held_go_on(ad_session *s) {
     return true;
 }
 
-bool ad__held_settle(ad_session *s) {
-    if (s->held.count && !s->held.draining) begin(s, false);
-    return ad__held_go_on(s);
+bool ad__fusion_drain(ad_session *s) {
+    if (s->fusion.count && !s->fusion.draining) begin(s, false);
+    return ad__fusion_continue(s);
 }
 
-bool ad__held_thin(ad_session *s) {
+bool ad__fusion_make_room(ad_session *s) {
     begin(s, true);
-    return ad__held_go_on(s);
+    return ad__fusion_continue(s);
 }
 
-void ad__held_flush(ad_session *s) {
-    while (s->held.count) {
-        if (!s->held.draining) begin(s, false);
+void ad__fusion_flush(ad_session *s) {
+    while (s->fusion.count) {
+        if (!s->fusion.draining) begin(s, false);
         while (step(s)) {}
         end(s);
     }

@@ -1,4 +1,4 @@
-/* What can be held, besides ufuncs. */
+/* What can be queued, besides ufuncs. */
 #include <stdlib.h>
 
 #include "protocol/desc.h"
@@ -7,10 +7,10 @@
 #include "server/worker/fusion/queue.h"
 #include "server/worker/net/session.h"
 
-/* A reduction or a scan only of what is held. */
+/* A reduction or a scan only of what is queued. */
 static bool suits_end(const ad_session *s, const ad_op *op) {
-    return s->held.count && op->nin == 1 && op->nout == 1 && ad__held_view(&op->operand[1]) &&
-           !ad__held_view(&op->operand[0]);
+    return s->fusion.count && op->nin == 1 && op->nout == 1 && ad__fusion_is_view(&op->operand[1]) &&
+           !ad__fusion_is_view(&op->operand[0]);
 }
 
 /* Random numbers of one set of parameters, each from words that its number says where to find. */
@@ -24,7 +24,7 @@ static bool suits_random(const ad_op *op) {
     return op->operand[0].desc.dtype == op->loop;
 }
 
-bool ad__held_suits(const ad_session *s, const ad_op *op) {
+bool ad__fusion_is_eligible(const ad_session *s, const ad_op *op) {
     if (op->opcode == AD_REQ_REDUCE) return suits_end(s, op);
     if (op->opcode != AD_REQ_CALL) return false;
     switch (op->row) {
@@ -37,7 +37,7 @@ bool ad__held_suits(const ad_session *s, const ad_op *op) {
 }
 
 /* Each step is longer than what all shorter ones reach. */
-bool ad__held_plain(const ad_desc *d) {
+bool ad__fusion_is_plain(const ad_desc *d) {
     int64_t size = ad__dtypes[d->dtype].size, step[AD_MAX_NDIM], length[AD_MAX_NDIM];
     __int128 reach = size;
     int n = 0;

@@ -5,8 +5,8 @@
 typedef struct forming {
     const ad_member *member;
     unsigned n;
-    uint8_t root[AD_HELD];         /* the first of those that are connected, by way of others */
-    int16_t last_use[2 * AD_HELD]; /* the last needed operation that uses the value, or AD_NOWHERE */
+    uint8_t root[AD_FUSION_OPS];         /* the first of those that are connected, by way of others */
+    int16_t last_use[2 * AD_FUSION_OPS]; /* the last needed operation that uses the value, or AD_NOWHERE */
     ad_groups *out;
 } forming;
 
@@ -50,7 +50,7 @@ static void find_connected(forming *f) {
 /* ---- the limits of a chain ---- */
 
 typedef struct tally {
-    uint64_t seen[(AD_HELD_LEAVES + 2 * AD_HELD + 63) / 64]; /* views; values of other groups */
+    uint64_t seen[(AD_FUSION_LEAVES + 2 * AD_FUSION_OPS + 63) / 64]; /* views; values of other groups */
     unsigned inputs, scalars, ends, nodes, randoms;
     bool stranger; /* an end of what another group has made */
 } tally;
@@ -65,7 +65,7 @@ static void tally_member(tally *t, const ad_member *m, unsigned first) {
     for (int k = 0; k < m->nin; k++) {
         if (m->from[k] == AD_NOWHERE && m->leaf[k] != AD_NOWHERE) tally_input(t, (unsigned)m->leaf[k]);
         if (m->from[k] == AD_NOWHERE || (unsigned)m->from[k] / 2 >= first) continue;
-        tally_input(t, AD_HELD_LEAVES + (unsigned)m->from[k]);
+        tally_input(t, AD_FUSION_LEAVES + (unsigned)m->from[k]);
         t->stranger |= m->ends;
     }
     t->scalars += m->scalars;
@@ -129,7 +129,7 @@ static void divide(forming *f, unsigned from, unsigned to) {
 
 void ad__groups_form(const ad_member *member, unsigned n, ad_groups *out) {
     forming f = {.member = member, .n = n, .out = out};
-    int16_t head[AD_HELD], tail[AD_HELD], next[AD_HELD];
+    int16_t head[AD_FUSION_OPS], tail[AD_FUSION_OPS], next[AD_FUSION_OPS];
     unsigned placed = 0;
     find_needed(&f);
     find_connected(&f);

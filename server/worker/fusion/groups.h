@@ -1,28 +1,28 @@
-/* Which of a session's held operations are executed together: pure bookkeeping over what uses what. */
+/* Which of a session's queued operations are executed together: pure bookkeeping over what uses what. */
 #ifndef AD_SERVER_WORKER_FUSION_GROUPS_H
 #define AD_SERVER_WORKER_FUSION_GROUPS_H
 
 #include "kernels/backend.h"
 
-#define AD_HELD AD_CHAIN_NODES /* operations that are held at most */
+#define AD_FUSION_OPS AD_CHAIN_NODES /* operations that are queued at most */
 #define AD_NOWHERE (-1)
-#define AD_HELD_INPUTS 6 /* of one operation: its inputs, a mask, what its outputs had where the mask is false */
-#define AD_HELD_LEAVES (AD_HELD_INPUTS * AD_HELD)
+#define AD_FUSION_INPUTS 6 /* of one operation: its inputs, a mask, what its outputs had where the mask is false */
+#define AD_FUSION_LEAVES (AD_FUSION_INPUTS * AD_FUSION_OPS)
 
 /* An operation as far as its place among the others goes. Operations stand in the order in which they came; value
  * 2 * i + k is what operation i makes as output k. */
 typedef struct ad_member {
     uint8_t nin, nout;
-    uint8_t operands;             /* that have a tie: what outputs had is no other operand */
-    bool ends;                    /* a reduction or a scan */
-    bool masked;                  /* the last nout of its inputs are what its outputs had */
-    bool random;                  /* random numbers */
-    bool wanted[2];               /* the output's buffer shall have this value in the end */
-    uint32_t kind;                /* what is computed, in which type; 0: never together with others' */
-    uint8_t scalars;              /* of the inputs */
-    int16_t from[AD_HELD_INPUTS]; /* the value that an input is, or AD_NOWHERE */
-    int16_t leaf[AD_HELD_INPUTS]; /* else the number of the view that it is, or AD_NOWHERE (scalars) */
-    int16_t tie[AD_HELD_INPUTS];  /* by operand, outputs first: earlier operations that must come before, though no
+    uint8_t operands;               /* that have a tie: what outputs had is no other operand */
+    bool ends;                      /* a reduction or a scan */
+    bool masked;                    /* the last nout of its inputs are what its outputs had */
+    bool random;                    /* random numbers */
+    bool wanted[2];                 /* the output's buffer shall have this value in the end */
+    uint32_t kind;                  /* what is computed, in which type; 0: never together with others' */
+    uint8_t scalars;                /* of the inputs */
+    int16_t from[AD_FUSION_INPUTS]; /* the value that an input is, or AD_NOWHERE */
+    int16_t leaf[AD_FUSION_INPUTS]; /* else the number of the view that it is, or AD_NOWHERE (scalars) */
+    int16_t tie[AD_FUSION_INPUTS];  /* by operand, outputs first: earlier operations that must come before, though no
                                      value goes from them to it */
 } ad_member;
 
@@ -36,10 +36,10 @@ typedef struct ad_group {
 
 typedef struct ad_groups {
     unsigned count;
-    ad_group group[AD_HELD];
-    uint8_t order[AD_HELD], place[AD_HELD]; /* place: of an operation in its group */
-    bool needed[AD_HELD];                   /* somebody wants a value of it; the others are in no group */
-    bool kept[2 * AD_HELD];                 /* the value is wanted, or used by another group than its own */
+    ad_group group[AD_FUSION_OPS];
+    uint8_t order[AD_FUSION_OPS], place[AD_FUSION_OPS]; /* place: of an operation in its group */
+    bool needed[AD_FUSION_OPS];                         /* somebody wants a value of it; the others are in no group */
+    bool kept[2 * AD_FUSION_OPS];                       /* the value is wanted, or used by another group than its own */
 } ad_groups;
 
 /* What is connected becomes one group, as far as the limits of chains allow; groups that are not connected may be

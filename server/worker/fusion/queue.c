@@ -1,4 +1,4 @@
-/* Which operations are held: what may go with those that are, and what must come after them. */
+/* Which operations are queued: what may go with those that are, and what must come after them. */
 #include "server/worker/fusion/queue.h"
 
 #include <stdlib.h>
@@ -40,8 +40,8 @@ static bool is_common(const ad_op *op, ad_buffer *const *buffer) {
 /* An output that exists must be no other view of an input's buffer, nor of the other output's. */
 static bool writes_cleanly(const ad_op *op, ad_buffer *const *buffer) {
     for (int o = 0; o < op->nout; o++) {
-        if (!ad__held_view(&op->operand[o])) continue;
-        if (!ad__held_plain(&op->operand[o].desc)) return false;
+        if (!ad__fusion_is_view(&op->operand[o])) continue;
+        if (!ad__fusion_is_plain(&op->operand[o].desc)) return false;
         for (int i = 0; i < op->nout + op->nin; i++) {
             if (i == o || buffer[i] != buffer[o]) continue;
             if (i < op->nout || !ad__desc_same(&op->operand[i].desc, &op->operand[o].desc)) return false;
@@ -59,7 +59,7 @@ static bool more_at_hand(ad_session *s) {
     return more;
 }
 
-/* ---- what may go with what is held ---- */
+/* ---- what may go with what is queued ---- */
 
 static bool same_shape(const ad_desc *a, const ad_desc *b) {
     if (a->ndim != b->ndim) return false;
@@ -74,10 +74,10 @@ static bool is_flat(const ad_desc *d, const ad_desc *of) {
            ad__is_contiguous(of) && ad__desc_count(d) == ad__desc_count(of);
 }
 
-/* What is held has made the value, and it can be had while it is held: by the very view that it was written by, or, for
- * a scan of an array without regard to its shape, as a row. */
+/* What is queued has made the value, and it can be had while it is queued: by the very view that it was written by, or,
+ * for a scan of an array without regard to its shape, as a row. */
 static bool reads_value(const ad_session *s, const ad_op *op, const ad_buffer *b, const ad_desc *d) {
-    if (s->held.ops->member[(b->value - 1) / 2].ends) return false;
+    if (s->fusion.ops->member[(b->value - 1) / 2].ends) return false;
     return ad__desc_same(b->view, d) || (op->opcode == AD_REQ_CALL && is_flat(d, b->view));
 }
 
@@ -86,29 +86,29 @@ static bool goes_along(const ad_session *s, const ad_op *op, ad_buffer *const *b
     for (int i = 0; i < op->nout + op->nin; i++) {
         const ad_buffer *b = buffer[i];
         const ad_desc *d = &op->operand[i].desc;
-        if (!b || !b->held) continue;
+        if (!b || !b->queued) continue;
         if (b->value && !reads_value(s, op, b, d)) return false;
         if (i < op->nout && (b->several || !ad__desc_same(b->view, d))) return false;
     }
-    return !ad__held_ends(op) || (buffer[1]->held && buffer[1]->value);
+    return !ad__fusion_is_end(op) || (buffer[1]->queued && buffer[1]->value);
 }
 
-bool ad__held_joins(const ad_session *s) {
-    return s->worker->backend->asynchronous && ad__desc_count(&s->held.like) <= AD_HELD_SMALL;
+bool ad__fusion_launch_costs_more(const ad_session *s) {
+    return s->worker->backend->asynchronous && ad__desc_count(&s->fusion.like) <= AD_FUSION_SMALL;
 }
 
 static bool is_root(const ad_op *op, ad_buffer *const *buffer) {
     for (int i = op->nout; i < op->nout + op->nin; i++)
-        if (buffer[i] && buffer[i]->held && buffer[i]->value) return false;
+        if (buffer[i] && buffer[i]->queued && buffer[i]->value) return false;
     return true;
 }
 
 static bool has_room(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
-    const ad_held *h = &s->held;
-    if (h->count == AD_HELD) return false;
-    if (h->roots < AD_HELD_FEW || !is_root(op, buffer)) return true;
-    if (!s->worker->backend->asynchronous && h->roots_cost < AD_HELD_FEW_NS) return false;
-    return h->roots < AD_HELD_ROOTS || h->roots_cost < AD_HELD_ROOTS_NS || ad__held_joins(s);
+    const ad_fusion_queue *h = &s->fusion;
+    if (h->count == AD_FUSION_OPS) return false;
+    if (h->roots < AD_FUSION_FEW || !is_root(op, buffer)) return true;
+    if (!s->worker->backend->asynchronous && h->roots_cost < AD_FUSION_FEW_NS) return false;
+    return h->roots < AD_FUSION_ROOTS || h->roots_cost < AD_FUSION_ROOTS_NS || ad__fusion_launch_costs_more(s);
 }
 
 /* ---- taking over ---- */
@@ -118,11 +118,11 @@ static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
     uint64_t size[AD_MAX_OUT];
     for (int i = 0; i < op->nout; i++) {
         const ad_desc *d = &op->operand[i].desc;
-        if (ad__held_view(&op->operand[i])) continue;
+        if (ad__fusion_is_view(&op->operand[i])) continue;
         int status = ad__fresh_size(d, &size[i], &fault);
         if (!status) status = ad__buffers_add(&s->buffers, d->buffer, &buffer[i], &fault);
         if (status) {
-            if (i == 1 && !ad__held_view(&op->operand[0])) ad__buffers_remove(&s->buffers, buffer[0]);
+            if (i == 1 && !ad__fusion_is_view(&op->operand[0])) ad__buffers_remove(&s->buffers, buffer[0]);
             return status;
         }
         buffer[i]->size = size[i];
@@ -133,7 +133,7 @@ static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
 
 /* Operation i uses the buffer, by this view. True: that is how it was used first. */
 static bool use(unsigned i, ad_buffer *b, const ad_desc *d) {
-    if (!b->held++) {
+    if (!b->queued++) {
         b->view = d;
         b->tie = (int16_t)i;
         b->leaf = AD_NOWHERE;
@@ -149,7 +149,7 @@ static bool use(unsigned i, ad_buffer *b, const ad_desc *d) {
 /* Views are numbered; only the first of a buffer is known again. */
 static int16_t leaf_of(ad_session *s, ad_buffer *b, bool first) {
     if (first && b->leaf != AD_NOWHERE) return b->leaf;
-    int16_t leaf = (int16_t)s->held.leaves++;
+    int16_t leaf = (int16_t)s->fusion.leaves++;
     if (first) b->leaf = leaf;
     return leaf;
 }
@@ -173,12 +173,12 @@ static void note_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *c
 /* With a mask outputs are inputs, too: zeros where they are new. Out of the usual way. */
 static __attribute__((noinline)) void note_old(ad_session *s, const ad_op *op, int k, ad_buffer *b, bool first,
                                                ad_member *m) {
-    note_source(s, m, op->nin + k, ad__held_view(&op->operand[k]) ? b : NULL, first);
+    note_source(s, m, op->nin + k, ad__fusion_is_view(&op->operand[k]) ? b : NULL, first);
 }
 
 static void note_outputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
     for (int k = 0; k < op->nout; k++) {
-        const bool exists = ad__held_view(&op->operand[k]), first = use(i, buffer[k], &op->operand[k].desc);
+        const bool exists = ad__fusion_is_view(&op->operand[k]), first = use(i, buffer[k], &op->operand[k].desc);
         if (m->masked) note_old(s, op, k, buffer[k], first, m);
         if (exists) buffer[k]->in_place = true;
         buffer[k]->value = (int16_t)(2 * i + (unsigned)k + 1);
@@ -193,7 +193,7 @@ static void note_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buff
     for (int i = op->nout; i < op->nout + op->nin; i++)
         if (buffer[i]) all |= ad__deferred_checks_of(s, buffer[i]);
     for (int i = 0; i < op->nout; i++) {
-        uint64_t own = ad__held_view(&op->operand[i]) ? ad__deferred_checks_of(s, buffer[i]) : 0;
+        uint64_t own = ad__fusion_is_view(&op->operand[i]) ? ad__deferred_checks_of(s, buffer[i]) : 0;
         ad__deferred_checks_set(s, buffer[i], all | own);
     }
 }
@@ -205,47 +205,47 @@ static uint32_t kind_of(const ad_op *op) {
     return ((uint32_t)op->row + 1) << 8 | op->loop;
 }
 
-static void begin_member(ad_member *m, const ad_held_op *held) {
-    const ad_op *op = &held->op;
-    const int masks = held->masked ? op->nout : 0;
+static void begin_member(ad_member *m, const ad_fusion_op *queued) {
+    const ad_op *op = &queued->op;
+    const int masks = queued->masked ? op->nout : 0;
     m->kind = kind_of(op);
-    m->ends = ad__held_ends(op);
+    m->ends = ad__fusion_is_end(op);
     m->random = op->opcode == AD_REQ_CALL && !m->ends;
-    m->masked = held->masked;
+    m->masked = queued->masked;
     m->nin = m->random ? 0 : (uint8_t)(op->nin + masks);
     m->nout = op->nout;
     m->operands = (uint8_t)(op->nout + op->nin);
     m->scalars = 0;
 }
 
-void ad__held_add(ad_session *s, ad_stream_queue *queue, const ad_held_op *held) {
-    ad_held *h = &s->held;
-    const ad_op *op = &held->op;
+void ad__fusion_append(ad_session *s, ad_stream_queue *queue, const ad_fusion_op *queued) {
+    ad_fusion_queue *h = &s->fusion;
+    const ad_op *op = &queued->op;
     unsigned i = h->count++;
     ad_member *m = &h->ops->member[i];
-    bool root = is_root(op, held->buffer);
+    bool root = is_root(op, queued->buffer);
     if (!i) {
         h->stream_queue = queue;
-        h->like = *ad__held_shape(op);
-        h->first = held->number;
+        h->like = *ad__fusion_shape_of(op);
+        h->first = queued->number;
         h->leaves = 0;
     }
-    if (held != &h->ops->op[i]) h->ops->op[i] = *held;
-    begin_member(m, held);
-    note_inputs(s, i, op, held->buffer, m);
-    note_outputs(s, i, op, held->buffer, m);
-    note_suspects(s, op, held->buffer);
+    if (queued != &h->ops->op[i]) h->ops->op[i] = *queued;
+    begin_member(m, queued);
+    note_inputs(s, i, op, queued->buffer, m);
+    note_outputs(s, i, op, queued->buffer, m);
+    note_suspects(s, op, queued->buffer);
     const bool full = root || !s->worker->backend->asynchronous;
-    h->cost = ad__size_sum(h->cost, full ? held->cost : AD_HELD_JOINING_NS);
+    h->cost = ad__size_sum(h->cost, full ? queued->cost : AD_FUSION_NODE_NS);
     h->roots += root;
-    h->roots_cost = ad__size_sum(h->roots_cost, root ? held->cost : 0);
+    h->roots_cost = ad__size_sum(h->roots_cost, root ? queued->cost : 0);
 }
 
 /* Find and check the operands; false: something is wrong with the operation, or with what it uses. */
 static bool check(ad_session *s, ad_op *op, job *j) {
     ad__job_begin(j, s, op, s->done + 1);
     if (!(j->stream_queue = ad__stream_queue_current(s, &j->fault)) || ad__job_check(j)) return false;
-    return !is_empty(ad__held_shape(op)) && !is_common(op, j->buffer) && writes_cleanly(op, j->buffer);
+    return !is_empty(ad__fusion_shape_of(op)) && !is_common(op, j->buffer) && writes_cleanly(op, j->buffer);
 }
 
 static const int64_t *copy_numbers(int64_t **to, const int64_t *numbers, int n) {
@@ -255,7 +255,7 @@ static const int64_t *copy_numbers(int64_t **to, const int64_t *numbers, int n) 
     return copy;
 }
 
-bool ad__held_copy(ad_arena *to, ad_op *op) {
+bool ad__fusion_copy_op(ad_arena *to, ad_op *op) {
     const size_t operands = (size_t)(op->nout + op->nin);
     size_t dims = 0;
     for (size_t i = 0; i < operands; i++) dims += op->operand[i].is_scalar ? 0 : op->operand[i].desc.ndim;
@@ -278,75 +278,75 @@ bool ad__held_copy(ad_arena *to, ad_op *op) {
 }
 
 static bool goes(ad_session *s, const ad_op *op, const job *j) {
-    const bool shaped = ad__held_ends(op) || same_shape(&s->held.like, ad__held_shape(op));
-    return j->stream_queue == s->held.stream_queue && shaped && goes_along(s, op, j->buffer);
+    const bool shaped = ad__fusion_is_end(op) || same_shape(&s->fusion.like, ad__fusion_shape_of(op));
+    return j->stream_queue == s->fusion.stream_queue && shaped && goes_along(s, op, j->buffer);
 }
 
-/* Others were executed, so that memory of messages can be used again: all but the one at hand, which is to be held,
+/* Others were executed, so that memory of messages can be used again: all but the one at hand, which is to be queued,
  * too, and moves. */
 static bool change_arena(ad_session *s, ad_op *op) {
-    if (!s->held.count) ad__arena_reset(&s->held.arena);
-    if (!ad__held_copy(&s->held.arena, op)) return false;
+    if (!s->fusion.count) ad__arena_reset(&s->fusion.arena);
+    if (!ad__fusion_copy_op(&s->fusion.arena, op)) return false;
     ad__arena_reset(&s->arena);
     return true;
 }
 
-/* What must come before the operation, or makes room for it, has been executed. False: it is not to be held. */
+/* What must come before the operation, or makes room for it, has been executed. False: it is not to be queued. */
 static bool has_way(ad_session *s, ad_op *op, job *j) {
-    if (!check(s, op, j) || (s->held.count && !goes(s, op, j))) return false;
-    if (!s->held.count && (ad__held_ends(op) || !more_at_hand(s))) return false;
+    if (!check(s, op, j) || (s->fusion.count && !goes(s, op, j))) return false;
+    if (!s->fusion.count && (ad__fusion_is_end(op) || !more_at_hand(s))) return false;
     return change_arena(s, op);
 }
 
-/* It is to be executed by itself, after all that is held. */
-static ad_held_taken leave(ad_session *s) {
-    if (ad__held_settle(s)) return AD_HELD_NOT;
-    s->held.way = AD_WAY_ALONE;
-    return AD_HELD_AGAIN;
+/* It is to be executed by itself, after all that is queued. */
+static ad_fusion_offer leave(ad_session *s) {
+    if (ad__fusion_drain(s)) return AD_FUSION_REFUSED;
+    s->fusion.way = AD_WAY_ALONE;
+    return AD_FUSION_RETRY;
 }
 
-static ad_held_taken take(ad_session *s, ad_op *op, job *j, bool masked) {
-    ad_held *h = &s->held;
+static ad_fusion_offer take(ad_session *s, ad_op *op, job *j, bool masked) {
+    ad_fusion_queue *h = &s->fusion;
     if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return leave(s);
     if (add_outputs(s, op, j->buffer)) return leave(s);
-    ad_held_op *held = &h->ops->op[h->count];
-    held->op = *op;
-    held->number = s->done + 1;
-    held->cost = s->cost;
-    held->masked = masked;
-    for (int i = 0; i < op->nout + op->nin; i++) held->buffer[i] = j->buffer[i];
-    ad__held_add(s, j->stream_queue, held);
-    return AD_HELD_TAKEN;
+    ad_fusion_op *queued = &h->ops->op[h->count];
+    queued->op = *op;
+    queued->number = s->done + 1;
+    queued->cost = s->cost;
+    queued->masked = masked;
+    for (int i = 0; i < op->nout + op->nin; i++) queued->buffer[i] = j->buffer[i];
+    ad__fusion_append(s, j->stream_queue, queued);
+    return AD_FUSION_QUEUED;
 }
 
 static bool suits(const ad_session *s, const ad_op *op, bool *masked) {
-    return op->opcode == AD_REQ_UFUNC ? suits_ufunc(op, masked) : ad__held_suits(s, op);
+    return op->opcode == AD_REQ_UFUNC ? suits_ufunc(op, masked) : ad__fusion_is_eligible(s, op);
 }
 
 /* Small operations that have come before had nothing to do with each other, and nor may these. */
 static bool in_vain(ad_session *s) {
-    ad_held *h = &s->held;
-    if (!h->vain || h->count || s->cost > AD_HELD_VAIN_NS) return false;
+    ad_fusion_queue *h = &s->fusion;
+    if (!h->vain || h->count || s->cost > AD_FUSION_VAIN_NS) return false;
     h->vain--;
     return true;
 }
 
-ad_held_taken ad__held_take(ad_session *s, ad_op *op) {
-    ad_held *h = &s->held;
-    ad_held_way way = h->way;
+ad_fusion_offer ad__fusion_offer(ad_session *s, ad_op *op) {
+    ad_fusion_queue *h = &s->fusion;
+    ad_fusion_drain way = h->way;
     bool masked = false;
     job j;
     h->way = AD_WAY_NONE;
-    if (way == AD_WAY_ALONE) return AD_HELD_NOT;
+    if (way == AD_WAY_ALONE) return AD_FUSION_REFUSED;
     if (!s->worker->fuses || s->checkpoint.careful || in_vain(s) || !suits(s, op, &masked)) return leave(s);
     if (way == AD_WAY_NONE) {
         if (!h->count && !more_at_hand(s)) return leave(s);
         if (!check(s, op, &j)) return leave(s);
         bool along = !h->count || goes(s, op, &j);
         if (!h->count || (along && has_room(s, op, j.buffer))) return take(s, op, &j, masked);
-        if (!(along ? ad__held_thin(s) : ad__held_settle(s))) {
+        if (!(along ? ad__fusion_make_room(s) : ad__fusion_drain(s))) {
             h->way = AD_WAY_ROOM;
-            return AD_HELD_AGAIN;
+            return AD_FUSION_RETRY;
         }
     }
     return !in_vain(s) && has_way(s, op, &j) ? take(s, op, &j, masked) : leave(s);
@@ -355,42 +355,42 @@ ad_held_taken ad__held_take(ad_session *s, ad_op *op) {
 /* ---- letting go ---- */
 
 static void forget(ad_session *s, ad_buffer *b) {
-    if (b->promised) s->held.unwritten++;
-    s->held.freed--;
+    if (b->promised) s->fusion.unwritten++;
+    s->fusion.freed--;
     ad__buffer_free(s, b);
 }
 
-void ad__held_release(ad_session *s, unsigned i) {
-    const ad_held_op *o = &s->held.ops->op[i];
-    s->held.gone |= UINT64_C(1) << i;
+void ad__fusion_release_op(ad_session *s, unsigned i) {
+    const ad_fusion_op *o = &s->fusion.ops->op[i];
+    s->fusion.gone |= UINT64_C(1) << i;
     for (int k = 0; k < o->op.nout + o->op.nin; k++) {
         ad_buffer *b = o->buffer[k];
-        if (b && !--b->held && b->freed) forget(s, b);
+        if (b && !--b->queued && b->freed) forget(s, b);
     }
 }
 
-bool ad__held_free(ad_session *s, ad_buffer *b) {
-    if (!b->held) return false;
+bool ad__fusion_defer_buffer(ad_session *s, ad_buffer *b) {
+    if (!b->queued) return false;
     b->freed = true;
-    s->held.freed++;
+    s->fusion.freed++;
     ad__buffers_detach(&s->buffers, b);
     return true;
 }
 
-bool ad__held_allows(const ad_session *s, const ad_message *m) {
-    if (s->held.bytes > AD_HELD_BYTES) return false;
+bool ad__fusion_may_overtake(const ad_session *s, const ad_message *m) {
+    if (s->fusion.bytes > AD_FUSION_BYTES) return false;
     switch (m->opcode) {
     case AD_REQ_UFUNC: /* these decide for themselves */
     case AD_REQ_REDUCE:
     case AD_REQ_CALL:
     case AD_REQ_FREE: return !s->checkpoint.behind || ad__checkpoint_is_repeatable(m);
     case AD_REQ_NEW: /* might lack the memory that is to be given back */
-    case AD_REQ_EMPTY: return !s->held.freed && !s->checkpoint.nreleased;
+    case AD_REQ_EMPTY: return !s->fusion.freed && !s->checkpoint.nreleased;
     default: return false;
     }
 }
 
-int ad__held_provide(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
+int ad__fusion_provide_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     uint64_t size = b->size;
     if (!b->promised) return 0;
     b->promised = false;
@@ -402,19 +402,19 @@ int ad__held_provide(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fau
     return status;
 }
 
-int ad__held_provide_zeros(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
+int ad__fusion_provide_zeros(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     const bool promised = b->promised;
-    int status = ad__held_provide(s, queue, b, fault);
+    int status = ad__fusion_provide_memory(s, queue, b, fault);
     if (status || !promised || b->block.clean) return status;
     return ad__session_status(s, s->worker->backend->zero(queue->stream, b->address, b->size, fault), fault);
 }
 
-void ad__held_drop(ad_session *s) {
-    for (unsigned i = 0; i < s->held.count; i++)
-        if (!(s->held.gone >> i & 1)) ad__held_release(s, i);
-    s->held.count = 0;
-    s->held.draining = false;
-    free(s->held.ops);
-    ad__arena_free(&s->held.arena);
-    s->held.ops = NULL;
+void ad__fusion_drop(ad_session *s) {
+    for (unsigned i = 0; i < s->fusion.count; i++)
+        if (!(s->fusion.gone >> i & 1)) ad__fusion_release_op(s, i);
+    s->fusion.count = 0;
+    s->fusion.draining = false;
+    free(s->fusion.ops);
+    ad__arena_free(&s->fusion.arena);
+    s->fusion.ops = NULL;
 }

@@ -1,4 +1,4 @@
-/* Executing what is held: a group of operations as a chain, or one operation. When which of them are: drain.c. */
+/* Executing what is queued: a group of operations as a chain, or one operation. When which of them are: drain.c. */
 #include "server/worker/fusion/queue.h"
 
 #include <string.h>
@@ -20,19 +20,19 @@ static void fail(job *j, int status) {
 static int provide_zeros(job *j) {
     int status = 0;
     for (int k = 0; k < j->op->nout && !status && !j->inherited; k++)
-        if (j->made[k]) status = ad__held_provide_zeros(j->s, j->stream_queue, j->buffer[k], &j->fault);
+        if (j->made[k]) status = ad__fusion_provide_zeros(j->s, j->stream_queue, j->buffer[k], &j->fault);
     return status;
 }
 
-void ad__held_run_one(ad_session *s, unsigned i) {
-    ad_held_op *o = &s->held.ops->op[i];
+void ad__fusion_run_one(ad_session *s, unsigned i) {
+    ad_fusion_op *o = &s->fusion.ops->op[i];
     job j;
     ad__job_begin(&j, s, &o->op, o->number);
-    ad__job_hold(&j, s->held.stream_queue, o->buffer);
+    ad__job_hold(&j, s->fusion.stream_queue, o->buffer);
     int status = o->masked ? provide_zeros(&j) : 0;
     fail(&j, status ? status : ad__job_run_held(&j));
     ad__job_end(&j);
-    ad__held_release(s, i);
+    ad__fusion_release_op(s, i);
 }
 
 /* ---- a group as a chain ---- */
@@ -71,7 +71,7 @@ static int provide(ad_weaving *w, ad_stream_queue *queue, ad_fault *fault) {
     for (int i = 0; i < w->nwritten && !status; i++) {
         status = w->written[i]->poison ? w->written[i]->poison->code : 0;
         w->promised[i] = w->written[i]->promised;
-        if (!status) status = ad__held_provide(w->s, queue, w->written[i], fault);
+        if (!status) status = ad__fusion_provide_memory(w->s, queue, w->written[i], fault);
         w->nprovided = i + !status;
     }
     if (status || (w->s->nstream_queues == 1 && !w->s->shares)) return status;
@@ -95,10 +95,10 @@ static void set_addresses(ad_weaving *w) {
 
 static void fail_all(ad_weaving *w, const job *why, int status) {
     for (unsigned at = 0; at < w->count; at++) {
-        ad_held_op *o = &w->ops->op[w->order[at]];
+        ad_fusion_op *o = &w->ops->op[w->order[at]];
         job j;
         ad__job_begin(&j, w->s, &o->op, o->number);
-        ad__job_hold(&j, w->s->held.stream_queue, o->buffer);
+        ad__job_hold(&j, w->s->fusion.stream_queue, o->buffer);
         j.fault = why->fault;
         j.run.wrote = why->run.wrote;
         fail(&j, status);
@@ -122,11 +122,11 @@ static int64_t cost_of(const ad_weaving *w) {
 static int enqueue_chain(ad_weaving *w) {
     ad_session *s = w->s;
     const ad_backend *backend = s->worker->backend;
-    ad_held_op *last = &w->ops->op[w->order[w->count - 1]];
+    ad_fusion_op *last = &w->ops->op[w->order[w->count - 1]];
     job j;
     int status;
     ad__job_begin(&j, s, &last->op, last->number);
-    j.stream_queue = s->held.stream_queue;
+    j.stream_queue = s->fusion.stream_queue;
     if (provide(w, j.stream_queue, &j.fault)) return 0; /* one by one each says for itself what it lacks */
     set_addresses(w);
     if (backend->asynchronous) {
@@ -166,22 +166,22 @@ static bool still_there(const ad_weaving *w, unsigned end) {
 
 /* As a chain with its end, or without. True: what is left, if anything, has been executed, too. */
 static bool run_as_chain(ad_weaving *w) {
-    ad__weave(w, AD_NOWHERE);
+    ad__chain_build(w, AD_NOWHERE);
     if (run_chain(w)) return true;
     if (w->end == AD_NOWHERE || w->chain.nnodes < 2 || w->chain.noutputs == AD_CHAIN_OUTPUTS ||
         !still_there(w, (unsigned)w->end))
         return false;
-    ad__weave(w, w->end);
+    ad__chain_build(w, w->end);
     if (!run_chain(w)) return false;
     for (unsigned at = 0; at < w->count; at++)
-        if (w->order[at] != w->end) ad__held_release(w->s, w->order[at]);
-    ad__held_run_one(w->s, (unsigned)w->end);
+        if (w->order[at] != w->end) ad__fusion_release_op(w->s, w->order[at]);
+    ad__fusion_run_one(w->s, (unsigned)w->end);
     w->count--;
     return true;
 }
 
-bool ad__held_run_group(ad_session *s, const ad_groups *groups, const ad_group *g) {
-    ad_held *h = &s->held;
+bool ad__fusion_run_group(ad_session *s, const ad_groups *groups, const ad_group *g) {
+    ad_fusion_queue *h = &s->fusion;
     ad_weaving w; /* not set as a whole: it is large */
     w.s = s;
     w.ops = h->ops;
@@ -195,6 +195,6 @@ bool ad__held_run_group(ad_session *s, const ad_groups *groups, const ad_group *
     h->chains += done;
     h->chained += done ? w.count : 0;
     h->apart += !done;
-    for (unsigned at = 0; at < g->count && done && w.count == g->count; at++) ad__held_release(s, w.order[at]);
+    for (unsigned at = 0; at < g->count && done && w.count == g->count; at++) ad__fusion_release_op(s, w.order[at]);
     return done;
 }

@@ -177,7 +177,7 @@ void ad__checkpoint_mark_moved(ad_worker *w, ad_shared *m) {
         ad_session *s = b->holder;
         ad__checkpoint_mark_buffer(s, b);
         if (s->checkpoint.late && s->checkpoint.inside) continue; /* it keeps the memory that it had */
-        if (s->held.count || (s->checkpoint.late && !ad__checkpoint_flush(s, true)))
+        if (s->fusion.count || (s->checkpoint.late && !ad__checkpoint_flush(s, true)))
             ad__checkpoint_give_up(s); /* its checkpoint is not that of now */
         else ad__checkpoint_commit(s);
     }

@@ -114,7 +114,7 @@ static void drop_changes(ad_checkpoint *v, size_t count) {
 /* Write a checkpoint with the first `count` changes and commit it at once. */
 static void commit_now(ad_session *s, size_t count) {
     ad_checkpoint *v = &s->checkpoint;
-    if (s->held.count) return;
+    if (s->fusion.count) return;
     unsigned slot = other_slot(v->at->current, (unsigned)v->at->current);
     ad_journal_checkpoint *state = &v->at->checkpoint[slot];
     uint64_t entries;
@@ -275,7 +275,7 @@ static void renew_answers(ad_session *s) {
 static bool finish_pending(ad_session *s, bool judge) {
     ad_checkpoint *v = &s->checkpoint;
     ad_pending_checkpoint *c = &v->pending_checkpoint;
-    if (s->deferred_checks.count && (s->held.count || !judge)) return false;
+    if (s->deferred_checks.count && (s->fusion.count || !judge)) return false;
     if (s->deferred_checks.count) ad__deferred_checks_read(s, false);
     if (c->invalid) {
         abandon_pending(s);
@@ -316,7 +316,7 @@ static void advance_checkpoints(ad_session *s, bool passed, bool judge) {
     ad_checkpoint *v = &s->checkpoint;
     for (int i = 0; i < 3 && ad__checkpoint_is_recoverable(v); i++) { /* begun, invalid, and begun again */
         if (!v->pending_checkpoint.open) {
-            if (s->held.count || s->exporting || !has_news(s)) break;
+            if (s->fusion.count || s->exporting || !has_news(s)) break;
             begin_checkpoint(s);
         }
         if (!v->pending_checkpoint.open || !(passed || is_reached(s)) || !finish_pending(s, judge)) break;
@@ -383,12 +383,12 @@ bool ad__checkpoint_flush(ad_session *s, bool judge) {
     if (!ad__checkpoint_is_recoverable(v)) return false;
     if (!v->late) {
         commit_now(s, v->inside ? v->begun : v->changed.count);
-        return !s->held.count;
+        return !s->fusion.count;
     }
     if (ad__stream_queues_wait(s, NULL)) return false;
     if (v->pending_checkpoint.open) advance_checkpoints(s, true, judge); /* then all that is news by now */
     advance_checkpoints(s, true, judge);
-    return !v->pending_checkpoint.open && !s->held.count;
+    return !v->pending_checkpoint.open && !s->fusion.count;
 }
 
 void ad__checkpoint_suppress_replies(ad_session *s) {

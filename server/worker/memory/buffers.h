@@ -36,10 +36,10 @@ struct ad_buffer {
     bool was_moved;           /* ever: so moves means something */
     bool is_moved;            /* now: so moved does; its address means nothing then */
     bool listed;              /* among those that could be moved to host memory: owner and so on mean something */
-    bool promised;            /* held operations make it: it has a size, but no memory yet */
+    bool promised;            /* queued operations make it: it has a size, but no memory yet */
     bool freed;               /* by the client: gone when it is held no more */
-    uint16_t
-        held; /* how many operands of held operations (fusion/queue.h) this is; 0: what follows of them means nothing */
+    uint16_t queued; /* how many operands of queued operations (fusion/queue.h) this is; 0: what follows of them means
+                        nothing */
 
     /* a third, on which it depends when it may be used */
     ad_stream_queue *writer; /* on which it was last written, as that stream queue's operation `written` */
@@ -48,7 +48,7 @@ struct ad_buffer {
     uint64_t read_at;    /* the last operation that has read it, or the next one if that was no operation */
     uint64_t suspects;   /* checks of this epoch on which the contents depend (exec/deferred_check.h) */
     uint32_t epoch;      /* of suspects */
-    int16_t value;       /* what the last held operation to write it leaves in it, counted from 1; 0: none does */
+    int16_t value;       /* what the last queued operation to write it leaves in it, counted from 1; 0: none does */
     int16_t tie;         /* the first of them that uses it, */
     int16_t leaf;        /* by the view of this number, */
     bool several;        /* they read it by several views, */

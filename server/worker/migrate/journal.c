@@ -121,10 +121,10 @@ static int copy_session(copying *c) {
 
 /* All that it has executed counts, and nothing is to follow. */
 static bool settle(ad_session *s) {
-    ad__held_flush(s);
+    ad__fusion_flush(s);
     if (s->checkpoint.late) ad__checkpoint_flush(s, true);
     ad__checkpoint_commit(s);
-    return ad__session_is_recoverable(s) && !s->held.count && !s->checkpoint.pending_checkpoint.open &&
+    return ad__session_is_recoverable(s) && !s->fusion.count && !s->checkpoint.pending_checkpoint.open &&
            !s->checkpoint.changed.count && !s->checkpoint.at->uncertain;
 }
 

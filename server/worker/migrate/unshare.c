@@ -88,7 +88,7 @@ static int separate(look *l) {
     ad__buffers_each(&s->buffers, check_buffer, l);
     const bool parks = !ad__migration_is_of(s, l->who) && ad__checkpoint_has_deferred_of(s, l->who);
     if (l->status || !(l->found || parks)) return l->status;
-    ad__held_flush(s);
+    ad__fusion_flush(s);
     ad__buffers_each(&s->buffers, detach, l);
     return l->status ? l->status : ad__migration_is_of(s, l->who) ? 0 : settle(l);
 }

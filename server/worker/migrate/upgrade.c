@@ -36,7 +36,7 @@ static void say(ad_worker *w) {
 /* The next worker executes again what is still in the background, as if this one had been killed. */
 static void settle(ad_session *s) {
     if (!ad__session_is_recoverable(s) || s->in_background) return;
-    ad__held_flush(s);
+    ad__fusion_flush(s);
     ad__checkpoint_flush(s, true);
     s->checkpoint.at->lives = 0; /* this one has not died of it */
 }

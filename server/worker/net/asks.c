@@ -72,11 +72,11 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_fft_plans: return plans_of(w).count;
     case AD_COUNTER_fft_plans_most: return plans_of(w).most;
     case AD_COUNTER_fft_plan_bytes: return plans_of(w).bytes;
-    case AD_COUNTER_fused_chains: return s->held.chains;
-    case AD_COUNTER_fused_ops: return s->held.chained;
-    case AD_COUNTER_unfused_chains: return s->held.apart;
-    case AD_COUNTER_temporaries: return s->held.unwritten;
-    case AD_COUNTER_ops_unneeded: return s->held.dropped;
+    case AD_COUNTER_fused_chains: return s->fusion.chains;
+    case AD_COUNTER_fused_ops: return s->fusion.chained;
+    case AD_COUNTER_unfused_chains: return s->fusion.apart;
+    case AD_COUNTER_temporaries: return s->fusion.unwritten;
+    case AD_COUNTER_ops_unneeded: return s->fusion.dropped;
     case AD_COUNTER_compiled:
     case AD_COUNTER_compile_failures:
     case AD_COUNTER_compile_hits_memory:

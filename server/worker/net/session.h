@@ -123,7 +123,7 @@ struct ad_session {
     ad_buffers buffers;
     ad_stream_queue *stream_queues[AD_STREAM_QUEUES], *stream_queue; /* all; the current one, or NULL */
     unsigned nstream_queues;
-    ad_held held;
+    ad_fusion_queue fusion;
     ad_deferred_checks deferred_checks;
     ad_events recorded;
     ad_windows windows;

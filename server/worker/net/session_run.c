@@ -82,7 +82,7 @@ static int next_message(ad_session *s) {
     for (;;) {
         int status = s->in_frame ? 1 : begin_frame(s);
         if (status <= 0) return status;
-        if (!s->held.count) ad__arena_reset(&s->arena);
+        if (!s->fusion.count) ad__arena_reset(&s->arena);
         status = ad__reader_next(s->reader, &s->arena, ALLOWED, &s->message, &fault);
         if (status > 0) {
             s->frame_used += s->message.size;
@@ -135,8 +135,8 @@ bool ad__session_poll(ad_session *s) {
     ad_fault fault = {0};
     if (s->nstream_queues && (ad__stream_queues_mark(s, &fault) || ad__stream_queues_poll(s, &fault)))
         ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
-    if (!s->held.count)
-        ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* what held operations use stays as it was */
+    if (!s->fusion.count)
+        ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* what queued operations use stays as it was */
     if (s->modules.dropped) ad__modules_reap(s);
     if (s->checkpoint.late) ad__blame_rest(s);
     if (!reached(s)) return false;
@@ -148,11 +148,11 @@ bool ad__session_poll(ad_session *s) {
 static bool crowded(ad_session *s) {
     bool forks = s->message.opcode == AD_REQ_FORK; /* what is passed on is known to be good, or why not */
     const bool writes_down = ad__session_commits_late(s);
-    if (forks) ad__held_flush(s);
+    if (forks) ad__fusion_flush(s);
     ad_stream_queue *queue = s->stream_queue ? ad__stream_queue_current(s, NULL) : NULL;
     if (queue && ad__stream_queue_full(queue)) ad__session_await(s, AD_WAIT_ROOM, queue, NULL);
     else if (ad__deferred_checks_full(&s->deferred_checks) || (forks && (s->deferred_checks.count || writes_down))) {
-        ad__held_flush(s);
+        ad__fusion_flush(s);
         ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     }
     if (s->wait.kind && !ad__session_poll(s)) return true;
@@ -161,12 +161,12 @@ static bool crowded(ad_session *s) {
 }
 
 int ad__session_enqueued(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
-    return ad__stream_queue_enqueued(s, queue, s->held.count ? s->held.first : s->done + 1, fault);
+    return ad__stream_queue_enqueued(s, queue, s->fusion.count ? s->fusion.first : s->done + 1, fault);
 }
 
 /* False: the message waits for output to shrink, for the device, or for the next turn. */
 static bool execute_message(ad_session *s) {
-    if (s->held.count && !ad__held_allows(s, &s->message) && !ad__held_settle(s)) return false;
+    if (s->fusion.count && !ad__fusion_may_overtake(s, &s->message) && !ad__fusion_drain(s)) return false;
     ad__checkpoint_begin_message(s, &s->message);
     if (s->message.row->cls == AD_CLASS_ASK) {
         if (!ad__ask(s, &s->message)) return false;
@@ -174,12 +174,12 @@ static bool execute_message(ad_session *s) {
     } else {
         if (!ad__exec_op(s, &s->message)) return false;
         s->done++;
-        if (s->held.count) s->held.bytes += s->message.size;
+        if (s->fusion.count) s->fusion.bytes += s->message.size;
         else ad__stream_queues_settle(s);
     }
     s->checkpoint.descriptors = s->windows.descriptors.taken; /* only this thread takes any */
     s->has_message = false;
-    if (!s->held.count) ad__checkpoint_mark_executed(&s->checkpoint);
+    if (!s->fusion.count) ad__checkpoint_mark_executed(&s->checkpoint);
     return true;
 }
 
@@ -192,7 +192,7 @@ static bool execute(ad_session *s) {
 }
 
 static ad_turn why_not(const ad_session *s) {
-    return s->wait.kind ? AD_TURN_WAITING : s->held.draining ? AD_TURN_MORE : AD_TURN_STALLED;
+    return s->wait.kind ? AD_TURN_WAITING : s->fusion.draining ? AD_TURN_MORE : AD_TURN_STALLED;
 }
 
 /* What takes so many ns has to wait until there is a thread for it. */
@@ -210,16 +210,16 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
         return AD_TURN_WAITING;
     }
     if (s->wait.kind && !ad__session_poll(s)) return AD_TURN_WAITING;
-    s->held.turn_until = until;
-    if (s->held.draining && s->held.cost > limit && !asynchronous) return AD_TURN_HEAVY;
-    if (s->held.draining && awaits_thread(s, s->held.cost)) return AD_TURN_WAITING;
-    if (!ad__held_go_on(s)) return AD_TURN_MORE;
+    s->fusion.turn_until = until;
+    if (s->fusion.draining && s->fusion.cost > limit && !asynchronous) return AD_TURN_HEAVY;
+    if (s->fusion.draining && awaits_thread(s, s->fusion.cost)) return AD_TURN_WAITING;
+    if (!ad__fusion_continue(s)) return AD_TURN_MORE;
     for (unsigned i = 1;; i++) {
         const bool last = atomic_load_explicit(&s->bequeaths, memory_order_relaxed);
         int status = next_message(s);
         if (status < 0 || (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last)) return AD_TURN_OVER;
         if (last && (!status || !ad__descriptors_wait(&s->windows.descriptors))) return AD_TURN_OVER;
-        int64_t held = s->held.count ? s->held.cost : 0;
+        int64_t held = s->fusion.count ? s->fusion.cost : 0;
         if (status == 0) {
             if (held > limit && !asynchronous) return AD_TURN_HEAVY;
             if (awaits_thread(s, held)) return AD_TURN_WAITING;
@@ -229,7 +229,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
         if (cost > limit || (both > limit && !asynchronous)) return AD_TURN_HEAVY;
         if (awaits_thread(s, both)) return AD_TURN_WAITING;
         if (ad__blame_waits(s)) return AD_TURN_WAITING;
-        if (both > limit) ad__held_flush(s);
+        if (both > limit) ad__fusion_flush(s);
         if (cost > AD_CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
         if (asynchronous && crowded(s)) return AD_TURN_WAITING;
         if (!execute(s)) return why_not(s);
@@ -239,7 +239,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
             ad__engine_attend(s);
         if ((cost > AD_CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
     }
-    if (!ad__held_settle(s)) return AD_TURN_MORE;
+    if (!ad__fusion_drain(s)) return AD_TURN_MORE;
     if (s->checkpoint.late) ad__checkpoint_commit(s); /* then more is complete, as the client is told */
     ad__reply_ack(s, true);
     ad__checkpoint_commit(s);
@@ -272,7 +272,7 @@ bool ad__session_drop(ad_session *s) {
     ad__reading_end(s);
     ad__report_over(s);
     s->dropping = true;
-    ad__held_drop(s);
+    ad__fusion_drop(s);
     ad__checkpoint_give_released_memory(s);
     ad__buffers_clear(&s->buffers, free_buffer, s);
     ad__checkpoint_free_deferred(s, s->checkpoint.ndeferred);
