@@ -53,15 +53,15 @@ Test(buffers, random_operations) {
 }
 
 /* Whatever a client says that it frees. */
-Test(buffers, foreseeing_changes_nothing) {
+Test(buffers, prefetching_changes_nothing) {
     ad_buffers t;
     ad_buffer *b;
     uint64_t ids[100];
     ad__buffers_init(&t, 1000);
     for (int i = 0; i < 100; i++) ids[i] = i % 3 ? id_of(i) : i % 2 ? 0 : 7;
-    ad__buffers_foresee(&t, ids, 100);
+    ad__buffers_prefetch(&t, ids, 100);
     for (int i = 0; i < 50; i++) cr_assert_eq(ad__buffers_add(&t, id_of(i), &b, NULL), 0);
-    for (size_t n = 0; n <= 100; n++) ad__buffers_foresee(&t, ids + 100 - n, n);
+    for (size_t n = 0; n <= 100; n++) ad__buffers_prefetch(&t, ids + 100 - n, n);
     for (int i = 0; i < 100; i++) cr_assert_eq(ad__buffers_find(&t, id_of(i)) != NULL, i < 50);
     cr_assert_eq(t.count, 50);
     ad__buffers_clear(&t, visit, NULL);

@@ -65,7 +65,7 @@ int ad__slabs_tell(const ad_slabs *s, ad_channel *c) {
 }
 
 /* The principal whose it will be there; NULL: it stays. */
-static const char *heir(const slab *s, const char *who) {
+static const char *principal_of(const slab *s, const char *who) {
     if (!strcmp(s->who, who)) return who;
     return *s->who == AD_PARTED && !strcmp(s->who + 1, who) ? "" : NULL;
 }
@@ -74,14 +74,14 @@ int ad__slabs_migrate(ad_slabs *from, ad_slabs *to, const char *who) {
     size_t n = 0, kept = 0;
     if (to->count || to->last) return AD_E_PROTOCOL;
     for (size_t i = 0; i < from->count; i++) {
-        if (!heir(&from->list[i], who)) continue;
+        if (!principal_of(&from->list[i], who)) continue;
         slab *list = ad__os_grow(to->list, n++, &to->capacity, sizeof *list);
         if (!list) return AD_E_MEMORY;
         to->list = list;
     }
     for (size_t i = 0; i < from->count; i++) {
         slab *s = &from->list[i];
-        const char *whose = heir(s, who);
+        const char *whose = principal_of(s, who);
         if (whose) {
             to->list[to->count] = *s;
             snprintf(to->list[to->count++].who, sizeof s->who, "%s", whose);

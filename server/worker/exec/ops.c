@@ -147,7 +147,7 @@ static void do_new(ad_session *s, ad_message *m, bool zero) {
 
 static void do_free(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
-    ad__buffers_foresee(&s->buffers, m->ids, m->nids);
+    ad__buffers_prefetch(&s->buffers, m->ids, m->nids);
     for (size_t i = 0; i < m->nids; i++) {
         ad_buffer *b = ad__buffers_find(&s->buffers, m->ids[i]);
         if (!b) {

@@ -38,7 +38,7 @@ ad_buffer *ad__buffers_find(const ad_buffers *t, uint64_t id) {
     return look(t, id)->buffer;
 }
 
-void ad__buffers_foresee(const ad_buffers *t, const uint64_t *id, size_t n) {
+void ad__buffers_prefetch(const ad_buffers *t, const uint64_t *id, size_t n) {
     const ad_buffer *b[FORESEEN];
     size_t found = 0;
     if (!t->slots || n < 2) return;

@@ -87,7 +87,7 @@ void ad__buffers_init(ad_buffers *t, uint64_t most);
 /* NULL: there is none. */
 ad_buffer *ad__buffers_find(const ad_buffers *t, uint64_t id);
 /* These are about to be given up, and may not have been used for long: the processor is told of all at once. */
-void ad__buffers_foresee(const ad_buffers *t, const uint64_t *id, size_t n);
+void ad__buffers_prefetch(const ad_buffers *t, const uint64_t *id, size_t n);
 /* A new one, zero but for its id. AD_E_VALUE: id is 0 or in use; AD_E_LIMIT; AD_E_MEMORY. */
 int ad__buffers_add(ad_buffers *t, uint64_t id, ad_buffer **out, ad_fault *fault);
 /* Forget a buffer. Its block and poison are the caller's. */

@@ -76,7 +76,7 @@ static bool is_over(ad_session *s, bool *ending) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     const bool over = s->dropped;
-    *ending = !over && (s->over || atomic_load(&s->bequeaths));
+    *ending = !over && (s->over || atomic_load(&s->ends_after_forks));
     pthread_mutex_unlock(&e->lock);
     return over;
 }

@@ -163,12 +163,12 @@ static void hear_out(ad_session *s) {
 }
 
 /* Forks are known by their descriptors, which nobody has asked for yet. */
-void ad__session_bequeath(ad_session *s) {
+void ad__session_end_after_forks(ad_session *s) {
     if (!ad__descriptors_wait(&s->windows.descriptors)) {
         ad__engine_end(s);
         return;
     }
-    atomic_store(&s->bequeaths, true);
+    atomic_store(&s->ends_after_forks, true);
     ad__output_break(&s->output);
     ad__engine_finish(s);
 }
@@ -177,7 +177,7 @@ void ad__session_bequeath(ad_session *s) {
 static void lose(ad_session *s, const char *why) {
     ad__session_watch(s, 0);
     if (!s->comeback.away) hear_out(s);
-    if (!ad__session_await_client(s, why)) ad__session_bequeath(s);
+    if (!ad__session_await_client(s, why)) ad__session_end_after_forks(s);
 }
 
 void ad__session_attend(ad_session *s) {
@@ -193,7 +193,7 @@ void ad__session_attend(ad_session *s) {
     if (s->paused && room) s->paused = false;
     bool blocked = atomic_load(&s->output.blocked);
     if (blocked) ad__sessions_watch(s->worker);
-    if (atomic_load(&s->output.broken) && !over && !atomic_load(&s->bequeaths)) ad__engine_end(s);
+    if (atomic_load(&s->output.broken) && !over && !atomic_load(&s->ends_after_forks)) ad__engine_end(s);
     else if (atomic_load(&s->output.away) && !over) lose(s, "the client has gone");
     if (s->comeback.away) return;
     ad__session_watch(s, (s->paused ? 0 : UV_READABLE) | (blocked ? UV_WRITABLE : 0));
@@ -323,7 +323,7 @@ bool ad__sessions_tick(ad_worker *w) {
             ad__log(AD_LOG_WARN, "connection closed", "session=%lu principal=%s why=%s", s->id, s->principal, why);
             lose(s, why);
         } else if (ad__session_forsaken(s, now)) {
-            ad__session_bequeath(s);
+            ad__session_end_after_forks(s);
         }
         watched = watched || s->linger_until || s->comeback.away || atomic_load(&s->output.blocked);
     }

@@ -93,7 +93,7 @@ struct ad_session {
     ad_checkpoint checkpoint;
     ad_fault refusal; /* of the frame that is none; read by the runner once it has been marked in the queue */
     ad_output output;
-    atomic_bool bequeaths; /* its client has gone, and what it has sent is executed up to the last fork */
+    atomic_bool ends_after_forks; /* its client has gone, and what it has sent is executed up to the last fork */
 
     /* under the engine's lock */
     ad_input_queue queue;
@@ -149,7 +149,7 @@ struct ad_session {
     uint64_t capabilities;             /* that it has made and that are not over */
     bool dropping;                     /* nothing of it is under way, and nothing will be */
     bool forked;                       /* begun by the parent of its client: arrayd does not know of it yet */
-    bool stillborn, begun;             /* and not as it should be; its socket is watched */
+    bool failed_start, begun;          /* and not as it should be; its socket is watched */
     int64_t active;                    /* when its last turn began */
     uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* limit 0: none */
     uint64_t workspace_bytes, refused;                               /* refused: times there was no memory for it */
@@ -163,7 +163,7 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd);
 ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd);
 int ad__session_begin(ad_session *s);
 /* I/O thread: nobody will come back to it: end it, but let those begin that its client has forked. */
-void ad__session_bequeath(ad_session *s);
+void ad__session_end_after_forks(ad_session *s);
 /* I/O thread: give what has been received to the engine, without reading. */
 void ad__session_go_on(ad_session *s);
 /* I/O thread: look at the session again after the runner has changed something. */

@@ -215,7 +215,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
     if (s->fusion.draining && awaits_thread(s, s->fusion.cost)) return AD_TURN_WAITING;
     if (!ad__fusion_continue(s)) return AD_TURN_MORE;
     for (unsigned i = 1;; i++) {
-        const bool last = atomic_load_explicit(&s->bequeaths, memory_order_relaxed);
+        const bool last = atomic_load_explicit(&s->ends_after_forks, memory_order_relaxed);
         int status = next_message(s);
         if (status < 0 || (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last)) return AD_TURN_OVER;
         if (last && (!status || !ad__descriptors_wait(&s->windows.descriptors))) return AD_TURN_OVER;

@@ -90,7 +90,7 @@ static int bring_back(const heritage *h, ad_buffer *b, ad_fault *why) {
     return status;
 }
 
-static void bequeath(void *user, ad_buffer *b) {
+static void end_after_forks(void *user, ad_buffer *b) {
     heritage *h = user;
     ad_fault why = {0};
     if (h->status) return;
@@ -150,13 +150,13 @@ static int begin(ad_session *s, const ad_message *m, int fd, ad_fault *fault) {
     if (!child) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     heritage h = {s, child, fault, 0};
     h.status = welcome(child, fault);
-    ad__buffers_each(&s->buffers, bequeath, &h);
+    ad__buffers_each(&s->buffers, end_after_forks, &h);
     if (!h.status) h.status = ad__spill_arrive(s, fault);
     if (!h.status) h.status = write_down(s, child, fault);
     if (h.status) ad__checkpoint_give_up(child);
     /* One that is not whole is taken over as well, and ended there. */
     pthread_mutex_lock(&w->engine.lock);
-    child->stillborn = h.status != 0;
+    child->failed_start = h.status != 0;
     child->next = w->sharing->births;
     w->sharing->births = child;
     pthread_mutex_unlock(&w->engine.lock);
@@ -263,7 +263,7 @@ void ad__fork_births(ad_worker *w) {
         int status = ad__session_begin(s);
         ad__fork_tell(s);
         if (w->stopping) ad__session_bye(s, AD_E_CONNECTION, "the server is shutting down");
-        else if (status || s->stillborn) ad__session_bye(s, AD_E_MEMORY, "the forked process could not be taken up");
+        else if (status || s->failed_start) ad__session_bye(s, AD_E_MEMORY, "the forked process could not be taken up");
         else if (ad__output_flush(&s->output)) ad__session_attend(s);
     }
 }

@@ -311,7 +311,7 @@ static bool restore(ad_worker *w, ad_journal_session *at) {
         return false;
     }
     ad__checkpoint_restore(s, lives);
-    if (!waits) ad__session_bequeath(s);
+    if (!waits) ad__session_end_after_forks(s);
     return waits;
 }
 
