@@ -8,6 +8,8 @@ from .._base import as_array, ndarray
 from ._bits import permutation_of
 from ._draw import draw, integers
 
+_MANY = 1 << 24  # so many elements are not put in order to take a few of them
+
 
 def choice(bits, a, size, replace, p, axis, words):
     """Elements of a (or of range(a)). words: what is said about an empty number, an empty array."""
@@ -76,11 +78,21 @@ def _with_replacement(bits, n, shape, p):
 def _without_replacement(bits, n, count, p):
     """Indices of the count smallest of n random keys: equal ones, or exponential ones divided by p."""
     if p is None:
-        return permutation_of(bits, (n,))[:count]
+        return permutation_of(bits, (n,))[:count] if n < _MANY or count > n // 16 else _few_of_many(bits, n, count)
     if int((p > 0).sum()) < count:
         raise ValueError("Fewer non-zero entries in p than size")
     keys = draw(bits, "exponential", [1.0], (n,), np.dtype(np.float64)) / p
     return _base.call("argsort", [keys], [0])[:count]
+
+
+def _few_of_many(bits, n, count):
+    """The first count different ones among numbers below n that are equally probable: with memory for them alone."""
+    from .._array.joining import concatenate
+    from .._math.sorting import sort, unique
+    drawn = integers(bits, 0, n, (count + count // 8 + 1,), np.int64, False)
+    while (first := unique(drawn, return_index=True)[1]).size < count:
+        drawn = concatenate([drawn, integers(bits, 0, n, (count,), np.int64, False)])
+    return drawn[sort(first)[:count]]
 
 
 def shuffle(bits, x, axis):
