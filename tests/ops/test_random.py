@@ -337,7 +337,7 @@ def test_arrays_and_numbers_agree():
 WRONG = [("normal", (0, -1), "scale < 0"), ("gamma", (-1, 1), "shape < 0"), ("beta", (0, 1), "a <= 0"),
          ("binomial", (5, 1.5), "p < 0, p > 1 or p is NaN"), ("binomial", (-1, 0.5), "n < 0"),
          ("geometric", (0,), "p <= 0, p > 1 or p contains NaNs"), ("poisson", (-1,), "lam < 0"),
-         ("logseries", (1,), "p < 0, p >= 1 or p is NaN"), ("zipf", (1,), "a <= 1 or a is NaN"),
+         ("logseries", (1,), "p >= 1 or p is NaN"), ("zipf", (1,), "a <= 1 or a is NaN"),
          ("vonmises", (0, -1), "kappa < 0"), ("wald", (1, 0), "scale <= 0"), ("triangular", (2, 1, 3), "left > mode"),
          ("hypergeometric", (1, 1, 3), "ngood + nbad < nsample"), ("exponential", (-1,), "scale < 0"),
          ("chisquare", (0,), "df <= 0"), ("noncentral_f", (1, 1, -1), "nonc < 0"), ("pareto", (-1,), "a <= 0")]

@@ -14,10 +14,11 @@ import types as _types
 
 import numpy as _np
 
+from .._base import as_array as _as_array
 from . import _choice as _choose
 from ._bits import BitGenerator, MRG32k3a, Philox4x3210, XORWOW
 from ._distributions import Distributions as _Distributions
-from ._draw import integers as _integers
+from ._draw import LEGACY_LOOKED as _LEGACY_LOOKED, LEGACY_ROWS as _LEGACY_ROWS, integers as _integers
 
 __all__ = ["BitGenerator", "Generator", "MRG32k3a", "Philox4x3210", "RandomState", "XORWOW", "default_rng",
            "get_random_state", "reset_states", "seed", "set_random_state"]
@@ -126,11 +127,16 @@ class Generator(_Distributions):
 class RandomState(_Distributions):
     """Draws from distributions, with the interface of numpy.random.RandomState.
 
+    As in CuPy, exponential, logseries, negative_binomial, noncentral_chisquare, noncentral_f, power, rayleigh,
+    triangular, weibull and zipf wait for parameters that are arrays on the server, so that the call raises their error.
+
     Parameters: seed: None (taken from the operating system) or an int or array of ints from 0 to 2**64 - 1 (NumPy:
     2**32 - 1). method: ignored.
     Raises: ValueError for another int; TypeError for another seed.
     Source: cupy.random.RandomState
     """
+
+    _rows, _looked = _LEGACY_ROWS, _LEGACY_LOOKED
 
     def __init__(self, seed=None, method=None):
         self.bit_generator = Philox4x3210(_seed_of(seed))
@@ -176,6 +182,39 @@ class RandomState(_Distributions):
         return self._real("uniform", (0.0, 1.0), size, dtype, None, "random")
 
     random = random_sample
+
+    def standard_gamma(self, shape, size=None, dtype=float):
+        """Gamma with scale 1.
+
+        Parameters: shape: not negative. size: shape. dtype: any real type or bool.
+        Returns: ndarray.
+        Raises: ValueError for shape < 0.
+        Source: cupy.random.standard_gamma
+        """
+        return self._cast("gamma", (shape, 1.0), size, dtype, called="standard_gamma")
+
+    def logseries(self, p, size=None, dtype=None):
+        """Logarithmic series: probability of k is p**k/k up to a factor.
+
+        Parameters: p: in (0, 1). size: shape. dtype: any real type or bool.
+        Returns: ndarray of int64 unless dtype is given.
+        Raises: ValueError for p outside of (0, 1).
+        Differs: from NumPy, which takes p = 0 (as CuPy).
+        Source: cupy.random.logseries
+        """
+        return super().logseries(p, size, dtype)
+
+    def hypergeometric(self, ngood, nbad, nsample, size=None, dtype=None):
+        """Good ones among nsample taken from ngood + nbad, without putting back.
+
+        Parameters: ngood, nbad: not negative. nsample: from 1 to ngood + nbad. size: shape. dtype: any real type or
+        bool.
+        Returns: ndarray of int64 unless dtype is given.
+        Raises: ValueError for other numbers, or ngood + nbad of 2e9 or more.
+        Differs: from CuPy, which gives ngood for nsample > ngood + nbad (as NumPy).
+        Source: cupy.random.hypergeometric
+        """
+        return super().hypergeometric(ngood, nbad, nsample, size, dtype)
 
     def randint(self, low, high=None, size=None, dtype=None):
         """Integers from low to high, high left out; from 0 to low when there is no high.
@@ -226,6 +265,7 @@ class RandomState(_Distributions):
         Raises: ValueError for an empty a, wrong probabilities, or a larger sample than there is.
         Source: cupy.random.choice
         """
+        a = _as_array(a) if isinstance(a, (list, tuple)) else a
         if getattr(a, "ndim", 1) > 1:
             raise ValueError("a must be 1-dimensional")
         words = ("a must be greater than 0 unless no samples are taken",
@@ -257,10 +297,10 @@ def _seed_of(seed):
     if seed is None:
         return None
     seed = _np.asarray(seed.get() if hasattr(seed, "get") else seed)
-    if seed.dtype.kind == "f" and seed.size == 1 and float(seed) == int(seed):
-        seed = seed.astype(_np.int64)
-    if seed.dtype.kind not in "iuO":
+    if seed.dtype.kind not in "biuO":
         raise TypeError(f"a seed must be made of integers, not {seed.dtype}")
+    if seed.dtype == bool:
+        seed = seed.astype(_np.int64)
     if _np.any(seed < 0) or _np.any(seed > 2**64 - 1):
         raise ValueError("Seed must be between 0 and 2**64 - 1")
     return seed.tolist()

@@ -1,54 +1,62 @@
 """The distributions that Generator and RandomState have in common."""
+import operator
+
 import numpy as np
 
 from .. import _base
-from ._draw import check, checked, draw, is_host, loop_of, output, real
+from ._draw import ROWS, check, checked, draw, holds, is_host, loop_of, output, real
 
 
 class Distributions:
     """Methods that draw from self.bit_generator.
 
     Parameters of a distribution are numbers or arrays that broadcast; size: the result's shape, else what the
-    parameters broadcast to (0-d for numbers); dtype: float32 or float64 (counts: any integer type). All return an
-    ndarray and raise ValueError for parameters outside of their domain, NumPy's words; for arrays on the server the
-    error comes with the data.
+    parameters broadcast to (0-d for numbers); dtype: float32 or float64, or where it says so any real type or bool,
+    which is cast from float64 (counts: from int64). All return an ndarray and raise ValueError for parameters outside
+    of their domain, NumPy's words; for arrays on the server the error comes with the data.
     """
+
+    _rows, _looked = ROWS, frozenset()
+
+    def _checked(self, name, values):
+        return checked(self._rows[name], values, name in self._looked)
 
     def _real(self, name, values, size, dtype, out=None, called=None):
         loop = loop_of(dtype, called or name)
-        return draw(self.bit_generator, name, checked(name, values), output(out, size, loop), loop, out)
+        return draw(self.bit_generator, name, self._checked(name, values), output(out, size, loop), loop, out)
+
+    def _cast(self, name, values, size, dtype, loop=np.float64, called=None):
+        dtype = np.dtype(loop if dtype is None else dtype)
+        if dtype.kind not in "biuf":
+            raise TypeError(f"Unsupported dtype {dtype!r} for {called or name}")
+        loop = np.dtype(np.float32 if loop is np.float64 and dtype == np.float32 else loop)
+        result = draw(self.bit_generator, name, self._checked(name, values), size, loop)
+        return result if dtype == loop else result.astype(dtype)
 
     def _count(self, name, values, size, dtype):
-        dtype = np.dtype(np.int64 if dtype is None else dtype)
-        if dtype.kind not in "iuf":
-            raise TypeError(f"Unsupported dtype {dtype!r} for {name}")
-        result = draw(self.bit_generator, name, checked(name, values), size, np.dtype(np.int64))
-        return result if dtype == np.int64 else result.astype(dtype)
-
-    def _bits(self, size):
-        return draw(self.bit_generator, "bits", [], size, np.dtype(np.uint64))
+        return self._cast(name, values, size, dtype, np.int64)
 
     # ---- real numbers ----
 
     def beta(self, a, b, size=None, dtype=float):
         """Beta: density x**(a-1) * (1-x)**(b-1) up to a factor, on [0, 1].
 
-        Parameters: a, b: positive. size, dtype: as in all distributions.
+        Parameters: a, b: positive. size: shape. dtype: any real type or bool.
         Returns: ndarray.
         Raises: ValueError for a or b <= 0.
         Source: cupy.random.beta
         """
-        return self._real("beta", (a, b), size, dtype)
+        return self._cast("beta", (a, b), size, dtype)
 
     def chisquare(self, df, size=None, dtype=float):
         """Chi-square.
 
-        Parameters: df: degrees of freedom, positive. size, dtype: as in all distributions.
+        Parameters: df: degrees of freedom, positive. size: shape. dtype: any real type or bool.
         Returns: ndarray.
         Raises: ValueError for df <= 0.
         Source: cupy.random.chisquare
         """
-        return self._real("chisquare", (df,), size, dtype)
+        return self._cast("chisquare", (df,), size, dtype)
 
     def exponential(self, scale=1.0, size=None, dtype=float):
         """Exponential.
@@ -63,22 +71,22 @@ class Distributions:
     def f(self, dfnum, dfden, size=None, dtype=float):
         """F: ratio of two chi-squares, each divided by its degrees of freedom.
 
-        Parameters: dfnum, dfden: degrees of freedom, positive. size, dtype: as in all distributions.
+        Parameters: dfnum, dfden: degrees of freedom, positive. size: shape. dtype: any real type or bool.
         Returns: ndarray.
         Raises: ValueError for dfnum or dfden <= 0.
         Source: cupy.random.f
         """
-        return self._real("f", (dfnum, dfden), size, dtype)
+        return self._cast("f", (dfnum, dfden), size, dtype)
 
     def gamma(self, shape, scale=1.0, size=None, dtype=float):
         """Gamma: density x**(shape-1) * exp(-x/scale) up to a factor.
 
-        Parameters: shape, scale: not negative. size, dtype: as in all distributions.
+        Parameters: shape, scale: not negative. size: shape. dtype: any real type or bool.
         Returns: ndarray.
         Raises: ValueError for shape or scale < 0.
         Source: cupy.random.gamma
         """
-        return self._real("gamma", (shape, scale), size, dtype)
+        return self._cast("gamma", (shape, scale), size, dtype)
 
     def gumbel(self, loc=0.0, scale=1.0, size=None, dtype=float):
         """Gumbel: exp(-exp(-(x-loc)/scale)) is its distribution function.
@@ -103,12 +111,12 @@ class Distributions:
     def logistic(self, loc=0.0, scale=1.0, size=None, dtype=float):
         """Logistic: 1/(1+exp(-(x-loc)/scale)) is its distribution function.
 
-        Parameters: loc: the mean. scale: not negative. size, dtype: as in all distributions.
+        Parameters: loc: the mean. scale: not negative. size: shape. dtype: any real type or bool.
         Returns: ndarray.
         Raises: ValueError for scale < 0.
         Source: cupy.random.logistic
         """
-        return self._real("logistic", (loc, scale), size, dtype)
+        return self._cast("logistic", (loc, scale), size, dtype)
 
     def lognormal(self, mean=0.0, sigma=1.0, size=None, dtype=float):
         """exp of normal numbers.
@@ -123,24 +131,24 @@ class Distributions:
     def noncentral_chisquare(self, df, nonc, size=None, dtype=float):
         """Noncentral chi-square.
 
-        Parameters: df: degrees of freedom, positive. nonc: noncentrality, not negative. size, dtype: as in all
-        distributions.
+        Parameters: df: degrees of freedom, positive. nonc: noncentrality, not negative. size: shape. dtype: any
+        real type or bool.
         Returns: ndarray.
         Raises: ValueError for df <= 0 or nonc < 0.
         Source: cupy.random.noncentral_chisquare
         """
-        return self._real("noncentral_chisquare", (df, nonc), size, dtype)
+        return self._cast("noncentral_chisquare", (df, nonc), size, dtype)
 
     def noncentral_f(self, dfnum, dfden, nonc, size=None, dtype=float):
         """Noncentral F.
 
-        Parameters: dfnum, dfden: degrees of freedom, positive. nonc: noncentrality, not negative. size, dtype: as in
-        all distributions.
+        Parameters: dfnum, dfden: degrees of freedom, positive. nonc: noncentrality, not negative. size: shape.
+        dtype: any real type or bool.
         Returns: ndarray.
         Raises: ValueError for dfnum or dfden <= 0, or nonc < 0.
         Source: cupy.random.noncentral_f
         """
-        return self._real("noncentral_f", (dfnum, dfden, nonc), size, dtype)
+        return self._cast("noncentral_f", (dfnum, dfden, nonc), size, dtype)
 
     def normal(self, loc=0.0, scale=1.0, size=None, dtype=float):
         """Normal.
@@ -225,12 +233,12 @@ class Distributions:
     def standard_t(self, df, size=None, dtype=float):
         """Student's t.
 
-        Parameters: df: degrees of freedom, positive. size, dtype: as in all distributions.
+        Parameters: df: degrees of freedom, positive. size: shape. dtype: any real type or bool.
         Returns: ndarray.
         Raises: ValueError for df <= 0.
         Source: cupy.random.standard_t
         """
-        return self._real("standard_t", (df,), size, dtype)
+        return self._cast("standard_t", (df,), size, dtype)
 
     def triangular(self, left, mode, right, size=None, dtype=float):
         """Triangular on [left, right].
@@ -240,13 +248,13 @@ class Distributions:
         Raises: ValueError for another order, or left == right.
         Source: cupy.random.triangular
         """
-        left, mode, right = values = checked("triangular", (left, mode, right))
-        if is_host(left) and is_host(mode) and np.any(np.greater(left, mode)):
-            raise ValueError("left > mode")
-        if is_host(mode) and is_host(right) and np.any(np.greater(mode, right)):
-            raise ValueError("mode > right")
-        if is_host(left) and is_host(right) and np.any(np.equal(left, right)):
-            raise ValueError("left == right")
+        left, mode, right = values = self._checked("triangular", (left, mode, right))
+        look = "triangular" in self._looked
+        for comparison, one, other, words in ((operator.gt, left, mode, "left > mode"),
+                                              (operator.gt, mode, right, "mode > right"),
+                                              (operator.eq, left, right, "left == right")):
+            if holds(comparison, one, other, look):
+                raise ValueError(words)
         return self._real("triangular", values, size, dtype)
 
     def uniform(self, low=0.0, high=1.0, size=None, dtype=float):
@@ -265,12 +273,12 @@ class Distributions:
     def vonmises(self, mu, kappa, size=None, dtype=float):
         """Von Mises: the normal distribution's like on a circle, on [-pi, pi].
 
-        Parameters: mu: the mode. kappa: concentration, not negative. size, dtype: as in all distributions.
+        Parameters: mu: the mode. kappa: concentration, not negative. size: shape. dtype: any real type or bool.
         Returns: ndarray.
         Raises: ValueError for kappa < 0.
         Source: cupy.random.vonmises
         """
-        return self._real("vonmises", (mu, kappa), size, dtype)
+        return self._cast("vonmises", (mu, kappa), size, dtype)
 
     def wald(self, mean, scale, size=None, dtype=float):
         """Wald, or inverse Gaussian.
@@ -297,7 +305,7 @@ class Distributions:
     def binomial(self, n, p, size=None, dtype=None):
         """Successes among n trials.
 
-        Parameters: n: trials, not negative. p: probability of each. size, dtype: as in all distributions.
+        Parameters: n: trials, not negative. p: probability of each. size: shape. dtype: any real type or bool.
         Returns: ndarray of int64 unless dtype is given.
         Raises: ValueError for n < 0 or p outside of [0, 1].
         Source: cupy.random.binomial
@@ -307,7 +315,7 @@ class Distributions:
     def geometric(self, p, size=None, dtype=None):
         """Trials up to and with the first success.
 
-        Parameters: p: probability of each, in (0, 1]. size, dtype: as in all distributions.
+        Parameters: p: probability of each, in (0, 1]. size: shape. dtype: any real type or bool.
         Returns: ndarray of int64 unless dtype is given.
         Raises: ValueError for p outside of (0, 1].
         Source: cupy.random.geometric
@@ -317,12 +325,13 @@ class Distributions:
     def hypergeometric(self, ngood, nbad, nsample, size=None, dtype=None):
         """Good ones among nsample taken from ngood + nbad, without putting back.
 
-        Parameters: ngood, nbad, nsample: not negative, nsample <= ngood + nbad. size, dtype: as in all distributions.
+        Parameters: ngood, nbad, nsample: not negative, nsample <= ngood + nbad. size: shape. dtype: any real
+        type or bool.
         Returns: ndarray of int64 unless dtype is given.
         Raises: ValueError for a negative number, nsample too large, or ngood + nbad of 2e9 or more.
         Source: cupy.random.hypergeometric
         """
-        values = checked("hypergeometric", [_trials(v) for v in (ngood, nbad, nsample)])
+        values = self._checked("hypergeometric", [_trials(v) for v in (ngood, nbad, nsample)])
         if all(map(is_host, values)) and np.any(np.less(np.add(values[0], values[1]), values[2])):
             raise ValueError("ngood + nbad < nsample")
         if is_host(values[0]) and is_host(values[1]) and np.any(np.add(values[0], values[1]) >= 2e9):
@@ -332,7 +341,7 @@ class Distributions:
     def logseries(self, p, size=None, dtype=None):
         """Logarithmic series: probability of k is p**k/k up to a factor.
 
-        Parameters: p: in [0, 1). size, dtype: as in all distributions.
+        Parameters: p: in [0, 1). size: shape. dtype: any real type or bool.
         Returns: ndarray of int64 unless dtype is given.
         Raises: ValueError for p outside of [0, 1).
         Source: cupy.random.logseries
@@ -342,8 +351,8 @@ class Distributions:
     def negative_binomial(self, n, p, size=None, dtype=None):
         """Failures before n successes.
 
-        Parameters: n: positive, need not be whole. p: probability of success, in (0, 1]. size, dtype: as in all
-        distributions.
+        Parameters: n: positive, need not be whole. p: probability of success, in (0, 1]. size: shape. dtype:
+        any real type or bool.
         Returns: ndarray of int64 unless dtype is given.
         Raises: ValueError for n <= 0 or p outside of (0, 1].
         Source: cupy.random.negative_binomial
@@ -353,7 +362,7 @@ class Distributions:
     def poisson(self, lam=1.0, size=None, dtype=None):
         """Poisson.
 
-        Parameters: lam: the mean, not negative. size, dtype: as in all distributions.
+        Parameters: lam: the mean, not negative. size: shape. dtype: any real type or bool.
         Returns: ndarray of int64 unless dtype is given.
         Raises: ValueError for lam < 0 or too large.
         Source: cupy.random.poisson
@@ -363,7 +372,7 @@ class Distributions:
     def zipf(self, a, size=None, dtype=None):
         """Zipf: probability of k is k**-a up to a factor.
 
-        Parameters: a: greater than 1. size, dtype: as in all distributions.
+        Parameters: a: greater than 1. size: shape. dtype: any real type or bool.
         Returns: ndarray of int64 unless dtype is given.
         Raises: ValueError for a <= 1.
         Source: cupy.random.zipf
@@ -373,19 +382,24 @@ class Distributions:
     # ---- of several numbers each ----
 
     def dirichlet(self, alpha, size=None, dtype=float):
-        """Vectors of positive numbers whose sum is 1.
+        """Vectors of numbers that are not negative and whose sum is 1.
 
-        Parameters: alpha: one number not negative for each. size: shape of the vectors' array. dtype: float32, float64.
-        Returns: ndarray of shape size + (len(alpha),).
-        Raises: ValueError for alpha < 0 or of another dimension than 1.
+        Parameters: alpha: not negative; its last axis is that of the vectors. A number is that of all elements of
+        vectors along the last axis of size. size: shape of the vectors' array. dtype: float16, float32 or float64.
+        Returns: ndarray of shape size + alpha.shape.
+        Raises: ValueError for alpha < 0, or a number without size.
         Source: cupy.random.dirichlet
         """
+        dtype = np.dtype(float if dtype is None else dtype)
+        loop = loop_of(float if dtype == np.float16 else dtype, "dirichlet")
         alpha = real(alpha, "alpha")
-        if isinstance(alpha, float) or alpha.ndim != 1:
-            raise ValueError("alpha must be one-dimensional")
         check(alpha, "alpha", "NONNEG")
-        x = self.standard_gamma(alpha, _vectors(size, alpha.shape[0]), dtype)
-        return x / x.sum(axis=-1, keepdims=True)
+        shape = _vectors(size, () if isinstance(alpha, float) else alpha.shape)
+        if not shape:
+            raise ValueError("alpha is a number: give an array, or the shape of the result as size")
+        x = draw(self.bit_generator, "gamma", [alpha, 1.0], shape, loop)
+        x = x / x.sum(axis=-1, keepdims=True)
+        return x if dtype == loop else x.astype(dtype)
 
     def multinomial(self, n, pvals, size=None, dtype=None):
         """How often each of several outcomes comes in n trials.
@@ -428,7 +442,7 @@ class Distributions:
         """
         loop = loop_of(dtype, "multivariate_normal")
         mean, root = _root(_base.as_host(mean, "mean"), _base.as_host(cov, "cov"), check_valid, tol, method)
-        shape = _vectors(size, len(mean))
+        shape = _vectors(size, mean.shape)
         z = self.standard_normal((_base.product(shape[:-1]), len(mean)), loop)
         x = _base.matrix_product(z, _base.as_array(root.astype(loop))) + _base.as_array(mean.astype(loop))
         return x.reshape(shape)
@@ -440,8 +454,8 @@ def _trials(n):
     return n if isinstance(n, _base.ndarray) else float(np.trunc(n)) if isinstance(n, float) else np.trunc(n)
 
 
-def _vectors(size, n):
-    return (() if size is None else _base.shape_tuple(size)) + (n,)
+def _vectors(size, shape):
+    return (() if size is None else _base.shape_tuple(size)) + shape
 
 
 def _root(mean, cov, check_valid, tol, method):

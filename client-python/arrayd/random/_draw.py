@@ -36,6 +36,12 @@ ROWS = {
     "negative_binomial": Row(44, ("n", "POSITIVE"), ("p", "ABOVE0")), "logseries": Row(45, ("p", "BELOW1")),
     "zipf": Row(46, ("a", "ABOVE1")),
 }
+# What RandomState's parameters must be, which takes less: of logseries as CuPy, of hypergeometric as NumPy and CuPy.
+LEGACY_ROWS = {**ROWS, "logseries": Row(45, ("p", "INSIDE")),
+               "hypergeometric": Row(43, ("ngood", "NONNEG"), ("nbad", "NONNEG"), ("nsample", "ATLEAST1"))}
+# The distributions for which CuPy's RandomState waits for parameters on the device, and so raises at the call.
+LEGACY_LOOKED = {"exponential", "logseries", "negative_binomial", "noncentral_chisquare", "noncentral_f", "power",
+                 "rayleigh", "triangular", "weibull", "zipf"}
 
 # What is wrong with values, and NumPy's words for it.
 _WRONG = {
@@ -45,6 +51,8 @@ _WRONG = {
     "UNIT": (lambda x: ~((x >= 0) & (x <= 1)), "{0} < 0, {0} > 1 or {0} is NaN"),
     "ABOVE0": (lambda x: ~((x > 0) & (x <= 1)), "{0} <= 0, {0} > 1 or {0} contains NaNs"),
     "BELOW1": (lambda x: ~((x >= 0) & (x < 1)), "{0} < 0, {0} >= 1 or {0} is NaN"),
+    "INSIDE": (lambda x: ~((x > 0) & (x < 1)), "{0} <= 0, {0} >= 1 or {0} is NaN"),
+    "ATLEAST1": (lambda x: ~(x >= 1), "{0} < 1 or {0} is NaN"),
     "ABOVE1": (lambda x: ~(x > 1), "{0} <= 1 or {0} is NaN"),
     "MEAN": (lambda x: ~(x >= 0), "{0} < 0 or {0} is NaN"),
 }
@@ -67,23 +75,37 @@ def real(value, name):
     return float(host) if host.ndim == 0 else host
 
 
-def check(value, name, domain):
-    """ValueError in NumPy's words when a value of this side is outside of its domain; the server looks at its own."""
-    if is_host(value) and domain != "ANY":
-        wrong, words = _WRONG[domain]
-        if np.any(wrong(np.asarray(value))):
-            raise ValueError(words.format(name))
-        if domain == "MEAN" and np.any(np.asarray(value) > 9.2e18):
-            raise ValueError(f"{name} value too large")
+def check(value, name, domain, look=False):
+    """ValueError in NumPy's words when a value of this side is outside of its domain. The server looks at its own when
+    it draws; with look they are waited for here."""
+    if domain == "ANY" or not (look or is_host(value)):
+        return
+    value = np.asarray(value) if is_host(value) else value
+    wrong, words = _WRONG[domain]
+    if bool(wrong(value).any()):
+        raise ValueError(words.format(name))
+    if domain == "MEAN" and bool((value > 9.2e18).any()):
+        raise ValueError(f"{name} value too large")
 
 
-def checked(name, values):
-    """The parameters of a row, checked as far as they are here."""
+def checked(row, values, look=False):
+    """The parameters of a row, checked as far as they are here, or, with look, wherever they are."""
     result = []
-    for value, (parameter, domain) in zip(values, ROWS[name].parameters):
+    for value, (parameter, domain) in zip(values, row.parameters):
         result.append(real(value, parameter))
-        check(result[-1], parameter, domain)
+        check(result[-1], parameter, domain, look)
     return result
+
+
+def holds(comparison, a, b, look):
+    """Whether a comparison of two parameters holds for an element of theirs. Where one is on the server: False, or,
+    with look, it is waited for."""
+    if not (is_host(a) and is_host(b)):
+        if not look:
+            return False
+        a, b = (_base.as_array(v) if isinstance(v, np.ndarray) else v for v in (a, b))
+    found = comparison(a, b)
+    return found if isinstance(found, bool) else bool(found.any())
 
 
 def shape_of(size, parameters):
