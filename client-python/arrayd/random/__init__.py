@@ -6,7 +6,7 @@
 
 Every number is a function of the seed and of how many were drawn before it: the same on every backend, device and
 shape of call for integers and uniform numbers, the same but for rounding for others. All bit generators are Philox4x32
-with 10 rounds.
+with 10 rounds: XORWOW, MRG32k3a and the methods of RandomState are names for it, and no seed gives CuPy's numbers.
 """
 import os as _os
 import threading as _threading
@@ -133,6 +133,7 @@ class RandomState(_Distributions):
     Parameters: seed: None (taken from the operating system) or an int or array of ints from 0 to 2**64 - 1 (NumPy:
     2**32 - 1). method: ignored.
     Raises: ValueError for another int; TypeError for another seed.
+    Differs: the numbers are those of Philox4x32-10 for every method; CuPy has cuRAND's.
     Source: cupy.random.RandomState
     """
 
@@ -313,6 +314,7 @@ def default_rng(seed=None):
     BitGenerator, or a Generator, which is given back.
     Returns: Generator.
     Raises: ValueError for a negative seed; TypeError for another seed.
+    Differs: the numbers are those of Philox4x32-10, not of cuRAND's XORWOW.
     Source: cupy.random.default_rng
     """
     if isinstance(seed, Generator):
@@ -372,6 +374,7 @@ def seed(seed=None):
     Parameters: seed: as of RandomState.
     Returns: None.
     Raises: as RandomState.
+    Differs: the numbers that follow are not those of CuPy or NumPy for that seed.
     Source: cupy.random.seed
     """
     get_random_state().seed(seed)

@@ -86,6 +86,7 @@ class Philox4x3210(BitGenerator):
     """Philox4x32 with 10 rounds.
 
     Parameters: as BitGenerator.
+    Differs: the recurrence is cuRAND's; the key that a seed gives and the order of the numbers are not.
     Source: cupy.random.Philox4x3210
     """
 
@@ -94,6 +95,7 @@ class XORWOW(BitGenerator):
     """A name that CuPy's programs use; the numbers are Philox's.
 
     Parameters: as BitGenerator.
+    Differs: the numbers are those of Philox4x32-10, not of cuRAND's XORWOW.
     Source: cupy.random.XORWOW
     """
 
@@ -102,6 +104,7 @@ class MRG32k3a(BitGenerator):
     """A name that CuPy's programs use; the numbers are Philox's.
 
     Parameters: as BitGenerator.
+    Differs: the numbers are those of Philox4x32-10, not of cuRAND's MRG32k3a.
     Source: cupy.random.MRG32k3a
     """
 
