@@ -1,0 +1,45 @@
+"""The pages about the inside: short, a drawing first, and the files that they name are there."""
+import pathlib
+import re
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PAGES = sorted((TOP / "docs" / "internals").glob("*.md"))
+LISTS = {"glossary.md", "measured.md"}  # tables, which need no drawing
+LONGEST = 1500  # words
+TERMS = 30
+ROOMS = ["", "server/worker", "server/front", "server", "kernels", "kernels/cpu", "kernels/cuda", "client-c", "client-python",
+         "client-python/arrayd", "protocol"]
+FILE = re.compile(r"(?<![\w/.*-])((?:[\w-]+/)*[\w-]+\.(?:c|h|cpp|cu|cuh|py|def|md))(?![\w(])")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_a_page_is_short_and_begins_with_a_drawing(page):
+    text = page.read_text()
+    assert len(text.split()) <= LONGEST
+    title, first = text.split("\n\n", 2)[:2]
+    assert title.startswith("# ")
+    if page.name not in LISTS:
+        assert first.startswith("```"), f"{page.name} begins with text: draw first, then describe"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_files_that_a_page_names_are_there(page):
+    names = {path.name for folder in ("server", "kernels", "client-c", "client-python", "protocol", "docs", "tests")
+             for path in (TOP / folder).rglob("*.*") if path.is_file()}
+    missing = [name for name in sorted(set(FILE.findall(page.read_text())))
+               if not ((page.parent / name).exists() or any((TOP / room / name).exists() for room in ROOMS)
+                       if "/" in name else name in names)]
+    assert not missing
+
+
+def test_the_glossary_is_short():
+    rows = re.findall(r"^\| .*\*\w", (TOP / "docs/internals/glossary.md").read_text(), re.M)
+    assert 0 < len(rows) <= TERMS
+
+
+def test_each_room_is_on_the_map():
+    overview = (TOP / "docs/internals/overview.md").read_text()
+    rooms = [path for path in (TOP / "server/worker").iterdir() if path.is_dir()]
+    assert rooms and not [path.name for path in rooms if f"`server/worker/{path.name}`" not in overview]
