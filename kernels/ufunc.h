@@ -4,6 +4,7 @@
 
 #include "kernels/math.h"
 #include "kernels/types.h"
+#include "protocol/rows.h"
 #include "protocol/tables.h"
 
 namespace ad {
@@ -54,15 +55,16 @@ constexpr bool mentions_storage(const char *expression) {
     return false;
 }
 
-template <int Id> struct ufunc_row; /* loops, and whether the expression depends on the storage type */
+template <int Id> struct ufunc_row; /* loops, whether the expression depends on the storage type, traits */
 template <int Id, class S> struct ufunc;
 
 #define AD_APPLY_1(...) r0 = ad::cast<compute_t<typename base::O0>>(__VA_ARGS__)
 #define AD_APPLY_2(...) __VA_ARGS__
-#define AD_UFUNC(id, name, nin, nout, rulename, domain, doc, ...)                                              \
+#define AD_UFUNC(id, name, nin, nout, rulename, domain, cost, traits, test, doc, ...)                          \
     template <> struct ufunc_row<id> {                                                                         \
         static constexpr uint32_t loops = rule<AD_RULE_##rulename>::loops;                                     \
         static constexpr bool by_storage = mentions_storage(#__VA_ARGS__);                                     \
+        static constexpr unsigned has = traits;                                                                \
     };                                                                                                         \
     template <class S> struct ufunc<id, S> : signature<AD_RULE_##rulename, nin, nout, S> {                     \
         using base = signature<AD_RULE_##rulename, nin, nout, S>;                                              \

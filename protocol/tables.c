@@ -15,8 +15,8 @@ const ad_dtype_row ad__dtypes[AD_NDTYPE] = {
 };
 
 static const ad_ufunc_row ufuncs[AD_UFUNC_LIMIT] = {
-#define AD_UFUNC(id, name, nin, nout, rule, domain, doc, ...) \
-    [id] = {#name, #domain, doc, #__VA_ARGS__, nin, nout, AD_RULE_##rule},
+#define AD_UFUNC(id, name, nin, nout, rule, domain, cost, traits, test, doc, ...) \
+    [id] = {#name, #domain, test, doc, #__VA_ARGS__, nin, nout, AD_RULE_##rule, cost, traits},
 #include "protocol/ufunc.def"
 #undef AD_UFUNC
 };

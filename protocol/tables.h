@@ -60,8 +60,9 @@ typedef struct ad_dtype_row {
 extern const ad_dtype_row ad__dtypes[AD_NDTYPE];
 
 typedef struct ad_ufunc_row {
-    const char *name, *domain, *doc, *expression;
-    uint8_t nin, nout, rule;
+    const char *name, *domain, *test, *doc, *expression;
+    uint8_t nin, nout, rule, cost;
+    uint16_t traits; /* AD_U_... of rows.h */
 } ad_ufunc_row;
 const ad_ufunc_row *ad__ufunc(uint64_t id);
 

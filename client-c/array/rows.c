@@ -27,7 +27,7 @@
 #define ROW_2_2(name) \
     int ad_##name(ad_in x, ad_in y, ad_array **out0, ad_array **out1) { TWO_OUT(name, x, y); }
 
-#define AD_UFUNC(id, name, nin, nout, rule, domain, doc, ...) ROW_##nin##_##nout(name)
+#define AD_UFUNC(id, name, nin, nout, rule, domain, cost, traits, test, doc, ...) ROW_##nin##_##nout(name)
 #include "protocol/ufunc.def"
 #undef AD_UFUNC
 

@@ -398,7 +398,7 @@ AD_API int ad_astype(const ad_array *a, int dtype, ad_array **out);
 
 /* One function for every row: int ad_add(ad_in x, ad_in y, ad_array **out), int ad_sin(ad_in x, ad_array **out),
  * int ad_modf(ad_in x, ad_array **out0, ad_array **out1), int ad_sum(ad_in x, ad_array **out) over all axes ... */
-#define AD_UFUNC(id, name, nin, nout, rule, domain, doc, ...) AD_PROTOTYPE_##nin##_##nout(name);
+#define AD_UFUNC(id, name, nin, nout, rule, domain, cost, traits, test, doc, ...) AD_PROTOTYPE_##nin##_##nout(name);
 #define AD_PROTOTYPE_1_1(name) AD_API int ad_##name(ad_in x, ad_array **out)
 #define AD_PROTOTYPE_2_1(name) AD_API int ad_##name(ad_in x, ad_in y, ad_array **out)
 #define AD_PROTOTYPE_3_1(name) AD_API int ad_##name(ad_in x, ad_in y, ad_in z, ad_array **out)

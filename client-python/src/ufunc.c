@@ -239,6 +239,11 @@ static PyObject *get_domain(PyObject *self, void *unused) {
     return PyUnicode_FromString(((ufunc *)self)->row->domain);
 }
 
+static PyObject *get_test(PyObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_FromString(((ufunc *)self)->row->test);
+}
+
 static PyObject *get_count(PyObject *self, void *which) {
     const ufunc *f = (ufunc *)self;
     const char what = *(const char *)which;
@@ -360,6 +365,7 @@ static PyGetSetDef attributes[] = {
     {"types", get_types, NULL, "The loops: \"dd->d\" ...", NULL},
     {"identity", get_identity, NULL, "What leaves the other operand as it is, or None.", NULL},
     {"domain", get_domain, NULL, "What tests draw operands from.", NULL},
+    {"test", get_test, NULL, "Units in the last place that tests allow, and NumPy's expression for it.", NULL},
     {"reduction", get_trait, NULL, "The reduction made of it, or None.", "r"},
     {"scan", get_trait, NULL, "The call that accumulates with it, or None.", "s"},
     {"scatter", get_scatter, NULL, "The mode of call scatter that applies it, or None.", NULL},

@@ -95,7 +95,7 @@ template <int Id, class S> static void check_one(const char *domain) {
         check_row(Id, ad::dtype_of<S>::value, domain, evaluate<ad::ufunc<Id, S>>);
 }
 template <class S> static void check_rows() {
-#define AD_UFUNC(id, name, nin, nout, rule, domain, doc, ...) check_one<id, S>(#domain);
+#define AD_UFUNC(id, name, nin, nout, rule, domain, cost, traits, test, doc, ...) check_one<id, S>(#domain);
 #include "protocol/ufunc.def"
 #undef AD_UFUNC
 }

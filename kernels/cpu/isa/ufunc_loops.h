@@ -183,7 +183,7 @@ template <int Id, class S> constexpr ad_ufunc_kernel kernel_of() {
 template <class S> struct ufunc_table {
     ad_ufunc_kernel row[AD_UFUNC_LIMIT];
     constexpr ufunc_table() : row{} {
-#define AD_UFUNC(id, name, nin, nout, rulename, domain, doc, ...) row[id] = kernel_of<id, S>();
+#define AD_UFUNC(id, name, nin, nout, rulename, domain, cost, traits, test, doc, ...) row[id] = kernel_of<id, S>();
 #include "protocol/ufunc.def"
 #undef AD_UFUNC
     }

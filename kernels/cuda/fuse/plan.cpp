@@ -18,56 +18,6 @@ constexpr int RANDOM_WEIGHT = 80;       /* instructions of a random source */
 
 bool is_complex(int dtype) { return ad__dtypes[dtype].kind == 'c'; }
 
-/* About how many instructions an element of a float32 loop takes. */
-int row_weight(int row) {
-    switch (row) {
-    case AD_UFUNC_divide:
-    case AD_UFUNC_sqrt:
-    case AD_UFUNC_exp:
-    case AD_UFUNC_exp2:
-    case AD_UFUNC_reciprocal: return 8;
-    case AD_UFUNC_rsqrt:
-    case AD_UFUNC_log:
-    case AD_UFUNC_log2:
-    case AD_UFUNC_log10:
-    case AD_UFUNC_hypot:
-    case AD_UFUNC_tanh:
-    case AD_UFUNC_arctan: return 16;
-    case AD_UFUNC_sin:
-    case AD_UFUNC_cos: return 20;
-    case AD_UFUNC_remainder:
-    case AD_UFUNC_floor_divide:
-    case AD_UFUNC_fmod:
-    case AD_UFUNC_divmod:
-    case AD_UFUNC_power:
-    case AD_UFUNC_float_power:
-    case AD_UFUNC_logaddexp:
-    case AD_UFUNC_logaddexp2:
-    case AD_UFUNC_gcd:
-    case AD_UFUNC_lcm:
-    case AD_UFUNC_i0: return 100;
-    case AD_UFUNC_expm1:
-    case AD_UFUNC_log1p:
-    case AD_UFUNC_tan:
-    case AD_UFUNC_arcsin:
-    case AD_UFUNC_arccos:
-    case AD_UFUNC_arctan2:
-    case AD_UFUNC_sinh:
-    case AD_UFUNC_cosh:
-    case AD_UFUNC_arcsinh:
-    case AD_UFUNC_arccosh:
-    case AD_UFUNC_arctanh:
-    case AD_UFUNC_cbrt:
-    case AD_UFUNC_sinc:
-    case AD_UFUNC_nextafter:
-    case AD_UFUNC_spacing:
-    case AD_UFUNC_frexp:
-    case AD_UFUNC_ldexp:
-    case AD_UFUNC_angle: return 30;
-    default: return 1;
-    }
-}
-
 /* ---- operands ---- */
 
 /* Dimensions of size 1 are left out; strides are 0 where an operand is repeated. The last is the innermost. */
@@ -383,31 +333,7 @@ int chunks_of_end(const ad_fuse_form *f) {
 bool ad_fuse_has_row(int row, int loop) {
     const ad_ufunc_row *u = ad__ufunc(uint64_t(row));
     if (u == nullptr || !(ad__rules[u->rule].loops >> loop & 1)) return false;
-    if (!is_complex(loop)) return true;
-    switch (row) {
-    case AD_UFUNC_power:
-    case AD_UFUNC_float_power:
-    case AD_UFUNC_sqrt:
-    case AD_UFUNC_exp:
-    case AD_UFUNC_exp2:
-    case AD_UFUNC_log:
-    case AD_UFUNC_log2:
-    case AD_UFUNC_log10:
-    case AD_UFUNC_sin:
-    case AD_UFUNC_cos:
-    case AD_UFUNC_tan:
-    case AD_UFUNC_arcsin:
-    case AD_UFUNC_arccos:
-    case AD_UFUNC_arctan:
-    case AD_UFUNC_sinh:
-    case AD_UFUNC_cosh:
-    case AD_UFUNC_tanh:
-    case AD_UFUNC_arcsinh:
-    case AD_UFUNC_arccosh:
-    case AD_UFUNC_arctanh:
-    case AD_UFUNC_sinc: return false;
-    default: return true;
-    }
+    return !is_complex(loop) || !(u->traits & AD_U_COMPLEX_LIBRARY);
 }
 
 int ad_fuse_includes(const ad_fuse_form *form) {
@@ -420,7 +346,7 @@ int ad_fuse_includes(const ad_fuse_form *form) {
 int ad_fuse_weight(const ad_chain *chain) {
     int weight = 0;
     for (int i = 0; i < chain->nnodes; i++) {
-        const int loop = chain->node[i].loop, w = row_weight(chain->node[i].row);
+        const int loop = chain->node[i].loop, w = ad__ufunc(uint64_t(chain->node[i].row))->cost;
         weight += w * (is_complex(loop) ? 3 : 1) * (ad__dtypes[loop].size == 8 && w > 1 ? 3 : 1);
     }
     return weight;

@@ -227,7 +227,7 @@ template <int Id, class S> void add_fast(ad_ufunc_table *t) {
 }
 
 template <class S> void fill_fast(ad_ufunc_table *t) {
-#define AD_UFUNC(id, name, nin, nout, rulename, domain, doc, ...) add_fast<id, S>(t);
+#define AD_UFUNC(id, name, nin, nout, rulename, domain, cost, traits, test, doc, ...) add_fast<id, S>(t);
 #include "protocol/ufunc.def"
 #undef AD_UFUNC
 }

@@ -220,7 +220,7 @@ template <class T, int Class, int U, bool Full> __global__ void __launch_bounds_
         for (int u = 0; u < U; u++) p.here[u] = chosen[u];
     }
     switch (l.row) {
-#define AD_UFUNC(id, name, nin, nout, rulename, domain, doc, ...)                         \
+#define AD_UFUNC(id, name, nin, nout, rulename, domain, cost, traits, test, doc, ...)     \
     case id:                                                                              \
         if constexpr (general_class<id, T>() == Class && (Full || (nin < 3 && nout < 2))) \
             apply_row<id, T>(l.check, p, x, y, z, r0, r1);                                \
@@ -235,7 +235,8 @@ template <class T, int Class, int U, bool Full> __global__ void __launch_bounds_
 template <class T> void fill_general(ad_ufunc_table *t) {
     constexpr int size = sizeof(compute_t<T>);
     constexpr int light = size <= 4 ? 4 : size == 8 ? 2 : 1, full = size <= 4 ? 2 : 1;
-#define AD_UFUNC(id, name, nin, nout, rulename, domain, doc, ...) t->general[id] = general_class<id, T>();
+#define AD_UFUNC(id, name, nin, nout, rulename, domain, cost, traits, test, doc, ...) \
+    t->general[id] = general_class<id, T>();
 #include "protocol/ufunc.def"
 #undef AD_UFUNC
     t->light = reinterpret_cast<const void *>(&general<T, 1, light, false>);
