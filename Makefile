@@ -134,7 +134,7 @@ cuda: $(BIN)/libarrayd-cuda.so
 python: $(PACKAGE)/.stamp
 tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so) $(CHECKS)
 
-.PHONY: demo test test-gpu bench soak bundle asan ubsan tsan fuzz lint fmt docs install clean help deps
+.PHONY: demo test test-gpu conformance bench soak bundle asan ubsan tsan fuzz lint fmt docs install clean help deps
 demo: all $(VENV)/.stamp ## one arrayd, three processes, one photograph: PNGs in build/demo and a table beside NumPy
 	@$(VPYTHON) docs/demo/demo.py --build $B --out build/demo
 
@@ -144,6 +144,9 @@ test: all tests $(VENV)/.stamp ## run every test; the last line counts passed an
 test-gpu: all tests $(VENV)/.stamp ## run the ops suite and tests/gpu on a GPU, where there is one
 	@if nvidia-smi -L >/dev/null 2>&1; then $(VPYTHON) tests/run.py --build $B gpu; \
 	else echo "test-gpu: no NVIDIA GPU here, nothing to run"; fi
+
+conformance: all $(VENV)/.stamp ## run CuPy's own tests, fetched from the package registry; rewrites docs/conformance.md
+	@nice -n 5 $(VPYTHON) tests/conformance/run.py --build $B
 
 bench: all $(VENV)/.stamp ## measure; rewrites the tables of docs/performance.md, the GPU's where there is one
 	@$(VPYTHON) tests/bench/bench.py --build $B --markdown docs/performance.md

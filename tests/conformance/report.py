@@ -1,0 +1,83 @@
+"""The page docs/conformance.md, made of rows, rules and results."""
+import collections
+
+MOST = 8  # groups of tests that a cause names
+
+_HEAD = """# CuPy's own tests
+
+*`make conformance` writes this page; `tests/conformance/failures.txt` has all the ids.*
+
+The tests of CuPy {version}, as its source distribution has them (SHA-256 `{sha256}`), with `arrayd.cupy` as their
+`cupy`. Nothing of them is in this repository: they are fetched by that hash from where pip is configured to look.
+
+Run on {date}: {machine}; {software}; {seconds:.0f} s with {jobs} processes.
+{oracle}
+## By folder
+
+The score is passed / (passed + failed). Not counted are tests of CuPy's private parts, of what needs a GPU in this
+process or CUDA's libraries, and those that skip themselves or that CuPy marks as expected to fail. Tests that CuPy marks
+`slow` (arrays of several GiB) are not run.{sampled}
+
+"""
+_HOW = """
+## How a test is judged
+
+- A test module that takes a name from `cupy` that arrayd does not have is imported with a placeholder for it. A test
+  that touches the placeholder fails, and says which name; the others run. A function with such a decorator fails, too.
+- arrayd's own `cupy.testing` compares. Its private helpers, which the tests use besides, are the harness's
+  (`tests/conformance/helpers.py`): loops, repetitions, a chi-squared test.
+- Every process of tests has a server of its own with {server} of memory, and each test {limit} s.
+- A failing test has a class by the first rule of `tests/conformance/rules.toml` that fits it. `make conformance` fails
+  when a test has none, or fails and is not in `failures.txt`; a test of that list that passes is named, and leaves it
+  with `tests/conformance/run.py --update`.
+- Not part of it: array-api-tests, of which the package registry has no release.
+"""
+
+
+def percent(score):
+    return "" if score is None else f"{100 * score:.1f} %"
+
+
+def _table(head, rows):
+    marks = ["---"] + ["---:"] * (len(head) - 1)
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in (head, marks, *rows)) + "\n"
+
+
+def _row_line(row, cupy):
+    apart = ", ".join(f"{name} {count}" for name, count in row.apart.most_common())
+    return [row.name, row.collected, row.passed, row.failed, percent(row.score),
+            *([percent(row.under_cupy)] if cupy else []), apart]
+
+
+def group_of(name):
+    """module::class of an id, without parameters."""
+    parts = name.partition("[")[0].split("::")
+    group = parts[1].partition("_param_")[0] if len(parts) > 2 else parts[1] if len(parts) > 1 else ""
+    return f"{parts[0].rpartition('/')[2].removesuffix('.py')}::{group}".removesuffix("::")
+
+
+def _cause_line(rule, ids):
+    groups = collections.Counter(map(group_of, ids)).most_common()
+    named = ", ".join(f"{name} {count}" for name, count in groups[:MOST])
+    more = f" and {len(groups) - MOST} more" if len(groups) > MOST else ""
+    return [rule["why"].replace("|", "\\|"), len(ids), named + more]
+
+
+def write_page(about, rows, total, rules, results):
+    """The text of the page."""
+    cupy = any(row.under_cupy is not None for row in rows)
+    head = ["folder", "collected", "passed", "failed", "score", *(["CuPy's own score"] if cupy else []), "not counted"]
+    text = _HEAD.format(**about) + _table(head, [_row_line(row, cupy) for row in [*rows, total]])
+    found = collections.defaultdict(list)
+    for result in results:
+        if result["outcome"] == "failed":
+            found[id(rules.judge(result))].append(result["id"])
+    text += "\n## The failing tests, by class and cause\n"
+    for name, of in rules.classes.items():
+        of_class = [rule for rule in rules.rules if rule["class"] == name and id(rule) in found]
+        tests = sum(len(found[id(rule)]) for rule in of_class)
+        text += f"\n### {name}: {tests} tests\n\n{of['about']}\n\n"
+        if of_class:
+            causes = sorted((_cause_line(rule, found[id(rule)]) for rule in of_class), key=lambda line: -line[1])
+            text += _table(["cause", "tests", "where"], causes)
+    return text + _HOW.format(**about)
