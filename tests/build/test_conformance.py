@@ -1,4 +1,4 @@
-"""The harness of CuPy's own tests (tests/conformance): fetching by hash, rules, counting, the baseline, placeholders."""
+"""The harness of CuPy's own tests, tests/conformance: fetching by hash, rules, counting, the baseline, placeholders."""
 import hashlib
 import io
 import json
@@ -56,8 +56,8 @@ def archive(path, files):
 
 
 def test_only_the_tests_are_unpacked(tmp_path):
-    digest = archive(tmp_path / "x.tar.gz", {"x-1/tests/test_a.py": "a", "x-1/x/core.py": "b", "x-1/pyproject.toml": "c",
-                                             "x-1/tests/../../out.py": "d"})
+    digest = archive(tmp_path / "x.tar.gz", {"x-1/tests/test_a.py": "a", "x-1/x/core.py": "b",
+                                             "x-1/pyproject.toml": "c", "x-1/tests/../../out.py": "d"})
     fetch.unpack(tmp_path / "x.tar.gz", digest, tmp_path / "made" / "it")
     assert sorted(str(p.relative_to(tmp_path / "made")) for p in (tmp_path / "made").rglob("*") if p.is_file()) == [
         "it/pyproject.toml", "it/tests/test_a.py"]
@@ -78,7 +78,8 @@ def test_what_is_cached_is_not_fetched(tmp_path):
 
 
 def test_pips_settings_go_before_each_other_as_pip_has_them():
-    text = "global.index-url='a'\n:env:.index-url='c'\ndownload.index-url='b'\nglobal.cert='d'\n:env:.find-links='e f'\n"
+    text = ("global.index-url='a'\n:env:.index-url='c'\ndownload.index-url='b'\nglobal.cert='d'\n"
+            ":env:.find-links='e f'\n")
     assert fetch.pip_settings(text) == {"index-url": "c", "cert": "d", "find-links": "e f"}
 
 
@@ -144,7 +145,10 @@ MIXED = [result("cupy_tests/math_tests/test_a.py::test_sum[1]", "passed"),
 
 
 def test_scores():
-    rows, total = judge.count_rows(MIXED, judge.Rules(RULES))
+    rows, sums = judge.count_rows(MIXED, judge.Rules(RULES))
+    total = sums[-1]
+    assert [row.name for row in sums] == ["all of cupy_tests", "all of cupyx_tests", "total"]
+    assert [row.score for row in sums[:2]] == [0.5, 1.0]
     assert [row.name for row in rows] == ["cupy_tests/math_tests", "cupyx_tests", "cupyx_tests/scipy_tests/fft_tests"]
     math, cupyx, fft = rows
     assert (math.collected, math.passed, math.failed, math.score) == (4, 1, 1, 0.5)
@@ -155,8 +159,8 @@ def test_scores():
 
 def test_scores_beside_cupy():
     cupys = {one["id"]: "passed" for one in MIXED} | {MIXED[0]["id"]: "failed", MIXED[3]["id"]: "skipped"}
-    rows, total = judge.count_rows(MIXED, judge.Rules(RULES), cupys)
-    math = rows[0]
+    rows, sums = judge.count_rows(MIXED, judge.Rules(RULES), cupys)
+    math, total = rows[0], sums[-1]
     assert (math.passed, math.failed, math.apart["not passed by CuPy"]) == (0, 1, 2)
     assert math.under_cupy == pytest.approx(2 / 3)
     assert total.under_cupy == pytest.approx(4 / 5) and total.score == 0.5
@@ -173,7 +177,7 @@ def test_the_worst_that_came_of_a_test_counts():
 
 
 def test_ids_are_those_of_any_run():
-    assert judge.normal_id("tests/a.py::T_param_3_{f=<x at 0x7f0012345678>, g={1: 2}}::test_x") == "a.py::T_param_3::test_x"
+    assert judge.normal_id("tests/a.py::T_param_3_{f=<x at 0x7f0012345678>, g={1: 2}}::x") == "a.py::T_param_3::x"
     assert judge.normal_id("tests/a.py::T::test_x[_param_12_{s='a::b'}]") == "a.py::T::test_x[_param_12]"
     assert judge.normal_id("a.py::test_x[<f at 0x7f0012345678>]") == "a.py::test_x[<f at 0x>]"
 
@@ -206,7 +210,7 @@ def test_a_baseline_holds_what_it_was_made_from():
 def test_the_page():
     rules = judge.Rules(RULES)
     about = {"version": "1", "sha256": "2", "date": "3", "machine": "4", "software": "5", "seconds": 6.0, "jobs": 7,
-             "oracle": "", "sampled": "", "server": "2G", "limit": 60}
+             "oracle": "", "server": "2G", "limit": 60}
     text = report.write_page(about, *judge.count_rows(MIXED, rules), rules, MIXED)
     assert "| cupy_tests/math_tests | 4 | 1 | 1 | 50.0 % | private 1, skipped 1 |" in text
     assert "| sums | 1 | test_a::test_sum 1 |" in text and "### private: 1 tests" in text
@@ -231,6 +235,30 @@ def test_repetitions():
     assert not Case("test_all").run().wasSuccessful() and Case.runs == 10
 
 
+def test_a_test_whose_rounds_all_skip_is_skipped():
+    import unittest
+
+    def looping(names, values):
+        def decorator(test):
+            def run():
+                for one in values:
+                    try:
+                        test(**one)
+                    except unittest.SkipTest:
+                        pass
+            return run
+        return decorator
+
+    def skip(x):
+        if x < 3:
+            raise unittest.SkipTest
+
+    loop = helpers.skip_with_all(looping)
+    loop(["x"], [{"x": 2}, {"x": 3}])(skip)()
+    with pytest.raises(unittest.SkipTest, match="every round"):
+        loop(["x"], [{"x": 1}, {"x": 2}])(skip)()
+
+
 PROBE = """
 import pytest
 import cupy
@@ -244,6 +272,10 @@ def test_runs(xp):
 
 def test_private():
     assert _util.clear_memo is not None
+
+def test_expects_any():
+    with pytest.raises(Exception):
+        _util.clear_memo()
 
 @there
 def test_decorated():
@@ -278,8 +310,8 @@ def test_placeholders_fail_the_tests_that_touch_them(tmp_path):
     assert results.exists(), done.stdout + done.stderr
     found = {one["id"].split("::", 1)[1]: one for one in judge.read_results(results.read_text().splitlines())}
     assert {name: one["outcome"] for name, one in found.items()} == {
-        "test_runs": "passed", "test_private": "failed", "test_decorated": "failed", "TestClass::test_within": "failed",
-        "test_filter": "passed", "test_wrong": "failed"}, done.stdout
+        "test_runs": "passed", "test_private": "failed", "test_expects_any": "failed", "test_decorated": "failed",
+        "TestClass::test_within": "failed", "test_filter": "passed", "test_wrong": "failed"}, done.stdout
     assert "arrayd has no cupy._util" in found["test_private"]["cause"]
     assert "arrayd has no cupy.nothing.there" in found["test_decorated"]["cause"]
     assert "arrayd has no cupy.nothing.there.at_all" in found["TestClass::test_within"]["cause"]

@@ -1,14 +1,14 @@
 """What the results of the tests come to: rows and scores, the class of each failing test, and drops below the baseline.
 
-A result is a dict with id, raw (pytest's own id), outcome ("passed", "failed", "skipped", "xfailed"), cause, where and
-seconds.
+A result is a dict with id, raw (pytest's own id), outcome ("passed", "failed", "skipped", "xfailed", "xpassed"), cause,
+where and seconds.
 """
 import collections
 import json
 import re
 import tomllib
 
-NOT_COUNTED = ("skipped", "xfailed")
+NOT_COUNTED = ("skipped", "xfailed", "xpassed")  # the last two: as CuPy expects them to fail, or against that
 
 
 # ---- results ----
@@ -29,7 +29,7 @@ def folder_of(name):
 
 def read_results(lines):
     """Results from the lines that the plugin writes: one for each test, the worst of what came of it."""
-    worst = {"passed": 0, "xfailed": 1, "skipped": 2, "failed": 3}
+    worst = {"passed": 0, "xfailed": 1, "xpassed": 1, "skipped": 2, "failed": 3}
     found = {}
     for line in lines:
         one = json.loads(line)
@@ -115,10 +115,20 @@ class Row:
             self.failed += 1
 
 
+def _rows_of(name, rows, sums):
+    """The rows in which a test counts; made when they are not there."""
+    folder = folder_of(name)
+    yield rows.setdefault(folder, Row(folder))
+    for title in (f"all of {folder.split('/')[0]}", "total"):
+        yield sums.setdefault(title, Row(title))
+
+
 def count_rows(results, rules, cupys=None):
-    """Rows by folder and one of everything. With the outcomes of CuPy itself, {id: outcome}, what it does not pass is
-    not counted."""
-    rows, total = {}, Row("total")
+    """Rows by folder, and the sums: of each of the two packages of tests, and of everything, which is the last.
+
+    With the outcomes of CuPy itself, {id: outcome}, what it does not pass is not counted.
+    """
+    rows, sums = {}, {}
     for result in results:
         rule = rules.judge(result) if result["outcome"] == "failed" else None
         apart = result["outcome"] if result["outcome"] in NOT_COUNTED else None
@@ -126,14 +136,16 @@ def count_rows(results, rules, cupys=None):
             apart = rule["class"]
         if cupys is not None and cupys.get(result["id"]) != "passed":
             apart = "not passed by CuPy"
-        for row in (rows.setdefault(folder_of(result["id"]), Row(folder_of(result["id"]))), total):
+        for row in _rows_of(result["id"], rows, sums):
             row.add(result["outcome"], apart)
     if cupys is not None:
-        for row in (*rows.values(), total):
-            ran = [outcome for name, outcome in cupys.items()
-                   if outcome in ("passed", "failed") and row.name in ("total", folder_of(name))]
-            row.under_cupy = ran.count("passed") / len(ran) if ran else None
-    return [rows[name] for name in sorted(rows)], total
+        ran = collections.defaultdict(list)
+        for name, outcome in cupys.items():
+            for row in _rows_of(name, rows, sums) if outcome in ("passed", "failed") else ():
+                ran[row].append(outcome)
+        for row, outcomes in ran.items():
+            row.under_cupy = outcomes.count("passed") / len(outcomes)
+    return [rows[name] for name in sorted(rows)], [sums[name] for name in sorted(sums)]
 
 
 # ---- baseline ----
@@ -149,7 +161,7 @@ def _join(parts):
 
 
 def collapse_ids(failing, all_ids):
-    """Lines that name the failing tests: an id, or `file::class::*` where every test below fails and there are two."""
+    """Lines that name the failing tests: an id, or `file::class::*` where all the ids below fail and there are two."""
     failing, sizes, fails = set(failing), collections.Counter(), collections.Counter()
     for name in all_ids:
         parts = _parts(name)

@@ -7,16 +7,17 @@ _HEAD = """# CuPy's own tests
 
 *`make conformance` writes this page; `tests/conformance/failures.txt` has all the ids.*
 
-The tests of CuPy {version}, as its source distribution has them (SHA-256 `{sha256}`), with `arrayd.cupy` as their
-`cupy`. Nothing of them is in this repository: they are fetched by that hash from where pip is configured to look.
+The tests of CuPy {version}, as its source distribution has them, with `arrayd.cupy` as their `cupy`. Nothing of them is
+in this repository: they are fetched from where pip is configured to look, by their SHA-256,
+`{sha256}`.
 
-Run on {date}: {machine}; {software}; {seconds:.0f} s with {jobs} processes.
+Run on {date} in {seconds:.0f} s with {jobs} processes: {machine}; {software}.
 {oracle}
 ## By folder
 
-The score is passed / (passed + failed). Not counted are tests of CuPy's private parts, of what needs a GPU in this
-process or CUDA's libraries, and those that skip themselves or that CuPy marks as expected to fail. Tests that CuPy marks
-`slow` (arrays of several GiB) are not run.{sampled}
+The score is passed / (passed + failed). Not counted are tests of CuPy's private parts, of what needs a GPU or CUDA's
+libraries in the process itself, those that skip themselves, and those that CuPy expects to fail, whether they do
+(xfailed) or not (xpassed). Those that CuPy marks `slow`, with arrays of several GiB, are not run.
 
 """
 _HOW = """
@@ -24,6 +25,7 @@ _HOW = """
 
 - A test module that takes a name from `cupy` that arrayd does not have is imported with a placeholder for it. A test
   that touches the placeholder fails, and says which name; the others run. A function with such a decorator fails, too.
+- A test that loops over types and skips itself for each is skipped. CuPy's loops would let it pass.
 - arrayd's own `cupy.testing` compares. Its private helpers, which the tests use besides, are the harness's
   (`tests/conformance/helpers.py`): loops, repetitions, a chi-squared test.
 - Every process of tests has a server of its own with {server} of memory, and each test {limit} s.
@@ -39,7 +41,8 @@ def percent(score):
 
 
 def _table(head, rows):
-    marks = ["---"] + ["---:"] * (len(head) - 1)
+    """A table with texts in the first and the last column and numbers between them."""
+    marks = ["---", *["---:"] * (len(head) - 2), "---"]
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in (head, marks, *rows)) + "\n"
 
 
@@ -63,11 +66,11 @@ def _cause_line(rule, ids):
     return [rule["why"].replace("|", "\\|"), len(ids), named + more]
 
 
-def write_page(about, rows, total, rules, results):
+def write_page(about, rows, sums, rules, results):
     """The text of the page."""
     cupy = any(row.under_cupy is not None for row in rows)
     head = ["folder", "collected", "passed", "failed", "score", *(["CuPy's own score"] if cupy else []), "not counted"]
-    text = _HEAD.format(**about) + _table(head, [_row_line(row, cupy) for row in [*rows, total]])
+    text = _HEAD.format(**about) + _table(head, [_row_line(row, cupy) for row in [*rows, *sums]])
     found = collections.defaultdict(list)
     for result in results:
         if result["outcome"] == "failed":

@@ -12,6 +12,7 @@ import platform
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 
@@ -53,9 +54,9 @@ def run_pytest(source, paths, results, under, jobs, log, build):
     command = [sys.executable, "-m", "pytest", "-c", str(source / "pyproject.toml"), "-p", "stand_in", "-p",
                "no:cacheprovider", "-q", "--tb=no", "--continue-on-collection-errors", f"--timeout={LIMIT}", "-m",
                "not slow", *(["-n", str(jobs)] if jobs else []), *map(str, paths)]
-    with open(log, "w") as out:
-        process = subprocess.Popen(command, cwd=source, env=environment, stdin=subprocess.DEVNULL, stdout=out,
-                                   stderr=subprocess.STDOUT, start_new_session=True)
+    with tempfile.TemporaryDirectory(prefix="t", ignore_cleanup_errors=True) as folder, open(log, "w") as out:
+        process = subprocess.Popen(command, cwd=source, env={**environment, "TMPDIR": folder}, stdin=subprocess.DEVNULL,
+                                   stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             return process.wait(FOLDER)
         except subprocess.TimeoutExpired:
@@ -110,7 +111,7 @@ def about_run(source, seconds, jobs, oracle):
     text = ("CuPy itself ran here, too: what it does not pass is not counted, and its own score stands beside.\n"
             if oracle else "CuPy itself could not run there, so nothing says which of the tests it would pass.\n")
     return {"version": source["version"], "sha256": source["sha256"], "date": datetime.date.today().isoformat(),
-            "machine": describe_machine(), "seconds": seconds, "jobs": jobs, "oracle": text, "sampled": "",
+            "machine": describe_machine(), "seconds": seconds, "jobs": jobs, "oracle": text,
             "software": f"Python {platform.python_version()}, " + ", ".join(
                 f"{name} {importlib.metadata.version(name)}" for name in names),
             "server": MEMORY, "limit": LIMIT}
@@ -143,7 +144,7 @@ def main():
     options = parser.parse_args()
     options.build = options.build.resolve()
     source_of = tomllib.loads(RULES.read_text())["source"]
-    cache = TOP / "build" / "conformance"
+    cache = options.build.parent / "conformance"
     try:
         source = fetch.tests_of(source_of, cache)
     except fetch.NotFetched as error:
@@ -170,20 +171,21 @@ def main():
 
 def conclude(options, source_of, source, work, rules, baseline, results, cupys, broken, seconds):
     """Judge, compare, write; the exit status."""
-    rows, total = judge.count_rows(results, rules, cupys)
+    rows, sums = judge.count_rows(results, rules, cupys)
     undeclared = [one for one in results if one["outcome"] == "failed" and rules.judge(one) is None]
     drops, gains = baseline.compare(results)
     drops = settle(results, drops, source, work, options)
     if not options.folder and not broken:
         about = about_run(source_of, seconds, options.jobs, cupys is not None)
-        PAGE.write_text(report.write_page(about, rows, total, rules, results))
+        PAGE.write_text(report.write_page(about, rows, sums, rules, results))
         for rule in rules.unused():
             print(f"a rule that fits no failing test any more: {rule['class']}: {rule['why']}")
         if options.update:
             failing = [one["id"] for one in results if one["outcome"] == "failed"]
+            ran = [one["id"] for one in results if one["outcome"] in ("passed", "failed")]
             BASELINE.write_text("".join(line + "\n" for line in [
-                "# The tests of CuPy that fail on arrayd; run.py --update writes it. `::*`: all below.",
-                *judge.collapse_ids(failing, [one["id"] for one in results])]))
+                "# The tests of CuPy that fail on arrayd; run.py --update writes it. `::*`: all below that run.",
+                *judge.collapse_ids(failing, ran)]))
             drops, gains = [], []
     for one in undeclared:
         print(f"undeclared: {one['id']}: {one['cause'].splitlines()[0] if one['cause'] else ''}")
@@ -192,10 +194,14 @@ def conclude(options, source_of, source, work, rules, baseline, results, cupys, 
             print(f"{title}: {name}")
     for line in broken:
         print(line)
+    if not results:
+        print("no tests were run")
+        return 1
+    total = sums[-1]
     print(f"{total.collected} collected, {total.passed} passed, {total.failed} failed, "
           f"{sum(total.apart.values())} not counted: {report.percent(total.score)}; {len(drops)} drops, "
           f"{len(gains)} gains, {len(undeclared)} undeclared")
-    return int(bool(undeclared or drops or broken or not results))
+    return int(bool(undeclared or drops or broken))
 
 
 if __name__ == "__main__":
