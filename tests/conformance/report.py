@@ -27,7 +27,8 @@ _HOW = """
   that touches the placeholder fails, and says which name; the others run. A function with such a decorator fails, too.
 - A test that loops over types and skips itself for each is skipped. CuPy's loops would let it pass.
 - arrayd's own `cupy.testing` compares. Its private helpers, which the tests use besides, are the harness's
-  (`tests/conformance/helpers.py`): loops, repetitions, a chi-squared test.
+  (`tests/conformance/helpers.py`): loops, repetitions, a chi-squared test, and answers to what tests ask before they
+  test something else, such as whether this is AMD's platform.
 - Every process of tests has a server of its own with {server} of memory, and each test {limit} s.
 - A failing test has a class by the first rule of `tests/conformance/rules.toml` that fits it. `make conformance` fails
   when a test has none, or fails and is not in `failures.txt`; a test of that list that passes is named, and leaves it
