@@ -163,7 +163,7 @@ def main():
         theirs, more = run_folders(options, source, work, folders, "cupy")
         cupys, broken = {one["id"]: one["outcome"] for one in theirs}, broken + more
     took = work / "seconds"
-    if not options.reuse:
+    if not options.reuse and not options.folder:
         took.write_text(str(time.monotonic() - begin))
     seconds = float(took.read_text()) if took.exists() else 0
     return conclude(options, source_of, source, work, rules, baseline, results, cupys, broken, seconds)

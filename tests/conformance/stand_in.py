@@ -134,13 +134,22 @@ class _AbsentModule(types.ModuleType):
             _refuse(f"{self.__name__}.{name}")
         if name.startswith("__"):
             raise AttributeError(name)
-        return Absent(f"{self.__name__}.{name}")
+        return _stand_for(f"{self.__name__}.{name}")
 
 
 def _make_module(name):
     module = _AbsentModule(name)
     module.__dict__.update(HELPERS.get(name, {}))
     return module
+
+
+def _stand_for(name):
+    """What stands for a name of CuPy: the harness's own module or function of that name, or a placeholder."""
+    if name in HELPERS:
+        return _make_module(name)
+    home, _, last = name.rpartition(".")
+    helpers = HELPERS.get(home, {})
+    return helpers[last] if last in helpers else Absent(name)
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -170,8 +179,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def _put(module, name):
     home = re.sub("^arrayd", "cupy", module.__name__).replace("cupy.cupyx", "cupyx")
-    full = f"{home}.{name}"
-    setattr(module, name, _make_module(full) if full in HELPERS else HELPERS.get(home, {}).get(name) or Absent(full))
+    setattr(module, name, _stand_for(f"{home}.{name}"))
     _Placeholders.made.append((module, name))
     return True
 
