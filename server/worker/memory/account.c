@@ -6,7 +6,7 @@
 
 #include "server/common/os.h"
 
-#define NAMED 2 /* other holders that who may see them is told by name */
+#define NAMED 2 /* other holders whose names an error gives to a principal that may see them */
 
 /* ---- accounts ---- */
 
@@ -29,7 +29,7 @@ ad_account *ad__account_open(ad_account **list, const char *principal) {
     return a;
 }
 
-static void forget_unused(ad_account *a) {
+static void free_if_unused(ad_account *a) {
     ad_account **at = a->list;
     if (a->users || a->total || a->reserve) return;
     while (*at != a) at = &(*at)->next;
@@ -39,7 +39,7 @@ static void forget_unused(ad_account *a) {
 
 void ad__account_close(ad_account *a) {
     a->users--;
-    forget_unused(a);
+    free_if_unused(a);
 }
 
 void ad__account_grant(ad_account *a, const ad_grants *g) {
@@ -59,7 +59,7 @@ void ad__accounts_unreserve(ad_account **list) {
     for (ad_account *a = *list, *next; a; a = next) {
         next = a->next;
         a->reserve = 0;
-        forget_unused(a);
+        free_if_unused(a);
     }
 }
 
@@ -71,7 +71,7 @@ void ad__account_charge(ad_account *a, ad_use use, uint64_t size) {
 void ad__account_return(ad_account *a, ad_use use, uint64_t size) {
     a->used[use] -= size;
     a->total -= size;
-    if (!a->total) forget_unused(a);
+    if (!a->total) free_if_unused(a);
 }
 
 uint64_t ad__account_room(const ad_account *a, uint64_t limit) {
@@ -127,10 +127,11 @@ int ad__account_check(const ad_account *a, uint64_t size, ad_fault *fault) {
                      want, limit, a->principal, uses);
 }
 
-/* The next of the other holders, those who hold most first; NULL: there is none. */
-static const ad_account *next_holder(const ad_account *mine, const ad_account *last) {
+/* Find the other holder with the most bytes after `last`. Holders of equal size keep the order of the list. NULL:
+ * there is none. */
+static const ad_account *find_next_holder(const ad_account *mine, const ad_account *last) {
     const ad_account *best = NULL;
-    bool passed = false; /* of equals those behind the last one are still to come */
+    bool passed = false; /* `last` has been seen: equally large ones follow */
     for (const ad_account *a = *mine->list; a; a = a->next) {
         bool later = !last || a->total < last->total || (a->total == last->total && passed);
         passed = passed || a == last;
@@ -145,13 +146,13 @@ static size_t put_other(char *out, size_t size, const char *who, uint64_t bytes)
     return (size_t)snprintf(out, size, ", %s %s", who, text);
 }
 
-/* ", others 40 MiB", by name for who may see that. */
+/* Write ", others 40 MiB", with names for a principal that may see them. */
 static void put_others(const ad_account *mine, char *out, size_t size) {
     uint64_t rest = 0;
     size_t at = 0;
     for (const ad_account *a = *mine->list; a; a = a->next) rest += a == mine ? 0 : a->total;
-    const ad_account *a = mine->sees_others ? next_holder(mine, NULL) : NULL;
-    for (int i = 0; a && i < NAMED; i++, a = next_holder(mine, a)) {
+    const ad_account *a = mine->sees_others ? find_next_holder(mine, NULL) : NULL;
+    for (int i = 0; a && i < NAMED; i++, a = find_next_holder(mine, a)) {
         at += put_other(out + at, size - at, a->principal, a->total);
         rest -= a->total;
     }
@@ -161,7 +162,7 @@ static void put_others(const ad_account *mine, char *out, size_t size) {
 
 int ad__account_full(const ad_account *a, uint64_t size, uint64_t limit, ad_fault *fault) {
     char want[16], all[16], why[64] = "the device has no more", mine[AD_USES_TEXT], others[NAMED * 84 + 32],
-                            kept[48] = "";
+                            reserved_text[48] = "";
     uint64_t reserved = 0;
     ad__bytes_text(size, want);
     ad__bytes_text(limit, all);
@@ -170,7 +171,7 @@ int ad__account_full(const ad_account *a, uint64_t size, uint64_t limit, ad_faul
     put_others(a, others, sizeof others);
     for (const ad_account *other = *a->list; other; other = other->next)
         if (other != a && other->reserve > other->slab_bytes) reserved += other->reserve - other->slab_bytes;
-    if (reserved) put_other(kept, sizeof kept, "reserved for others", reserved);
+    if (reserved) put_other(reserved_text, sizeof reserved_text, "reserved for others", reserved);
     return ad__fault(fault, AD_E_MEMORY, "out of device memory for %s more: %s; %s holds %s%s%s", want, why,
-                     a->principal, mine, others, kept);
+                     a->principal, mine, others, reserved_text);
 }

@@ -9,11 +9,11 @@
 #define FIRST_SLOTS 128
 #define FOUR 4
 #define BATCH 64
-#define FORESEEN 16
+#define PREFETCHED 16
 
 typedef struct ad_buffer_slot slot;
 
-/* Its buffers follow, each from the beginning of a line of the cache: of many clients' buffers few are in it. */
+/* Header of a batch of buffers. The buffers follow, each at the beginning of a cache line. */
 struct ad_buffer_batch {
     struct ad_buffer_batch *next;
 };
@@ -21,31 +21,31 @@ struct ad_buffer_batch {
 
 void ad__buffers_init(ad_buffers *t, uint64_t most) { *t = (ad_buffers){.most = most}; }
 
-/* Fibonacci hashing of fours: clients count upwards, so that four ids that follow each other share a line of the cache,
- * and the multiplication spreads the fours over the table. */
-static uint64_t home(const ad_buffers *t, uint64_t id) {
+/* Compute where probing for an id begins: Fibonacci hashing of groups of four. Clients count ids upwards, so four
+ * ids in a row share a cache line, and the multiplication spreads the groups over the table. */
+static uint64_t compute_slot(const ad_buffers *t, uint64_t id) {
     return ((id / FOUR * 0x9e3779b97f4a7c15u) >> t->shift) * FOUR + id % FOUR;
 }
 
-static slot *look(const ad_buffers *t, uint64_t id) {
-    uint64_t i = home(t, id);
+static slot *find_slot(const ad_buffers *t, uint64_t id) {
+    uint64_t i = compute_slot(t, id);
     while (t->slots[i].id && t->slots[i].id != id) i = (i + 1) & t->mask;
     return &t->slots[i];
 }
 
 ad_buffer *ad__buffers_find(const ad_buffers *t, uint64_t id) {
     if (!t->slots || !id) return NULL;
-    return look(t, id)->buffer;
+    return find_slot(t, id)->buffer;
 }
 
 void ad__buffers_prefetch(const ad_buffers *t, const uint64_t *id, size_t n) {
-    const ad_buffer *b[FORESEEN];
+    const ad_buffer *b[PREFETCHED];
     size_t found = 0;
     if (!t->slots || n < 2) return;
-    if (n > FORESEEN) n = FORESEEN;
-    for (size_t i = 0; i < n; i++) __builtin_prefetch(&t->slots[home(t, id[i])], 1);
+    if (n > PREFETCHED) n = PREFETCHED;
+    for (size_t i = 0; i < n; i++) __builtin_prefetch(&t->slots[compute_slot(t, id[i])], 1);
     for (size_t i = 0; i < n; i++) {
-        const slot *s = &t->slots[home(t, id[i])]; /* or near it, and then that one is not foreseen */
+        const slot *s = &t->slots[compute_slot(t, id[i])]; /* a buffer that is only near this slot is not prefetched */
         if (!s->buffer || s->id != id[i]) continue;
         b[found++] = s->buffer;
         for (size_t at = 0; at < AD_BUFFER_CLEARED; at += AD_LINE) __builtin_prefetch((const char *)s->buffer + at, 1);
@@ -56,7 +56,7 @@ void ad__buffers_prefetch(const ad_buffers *t, const uint64_t *id, size_t n) {
     }
 }
 
-static int resize(ad_buffers *t, uint64_t slots) {
+static int resize_table(ad_buffers *t, uint64_t slots) {
     ad_buffers old = *t;
     slot *fresh = ad__os.calloc(slots, sizeof *fresh);
     if (!fresh) return AD_E_MEMORY;
@@ -64,12 +64,12 @@ static int resize(ad_buffers *t, uint64_t slots) {
     t->mask = slots - 1;
     t->shift = 64 - (unsigned)__builtin_ctzll(slots / FOUR);
     for (uint64_t i = 0; old.slots && i <= old.mask; i++)
-        if (old.slots[i].id) *look(t, old.slots[i].id) = old.slots[i];
+        if (old.slots[i].id) *find_slot(t, old.slots[i].id) = old.slots[i];
     free(old.slots);
     return 0;
 }
 
-static ad_buffer *spare(ad_buffers *t) {
+static ad_buffer *take_spare_buffer(ad_buffers *t) {
     if (!t->spare) {
         struct ad_buffer_batch *b = ad__os.malloc(sizeof *b + AD_LINE + BATCH * EACH);
         if (!b) return NULL;
@@ -87,26 +87,27 @@ int ad__buffers_add(ad_buffers *t, uint64_t id, ad_buffer **out, ad_fault *fault
     if (!id) return ad__fault(fault, AD_E_VALUE, "a buffer's id must not be 0");
     if (t->count >= t->most)
         return ad__fault(fault, AD_E_LIMIT, "the session holds %" PRIu64 " buffers, and no more are allowed", t->count);
-    /* At most a quarter full: whoever is removed has to look at all that stand behind, and fours stand together. */
-    if ((!t->slots || 4 * t->count > t->mask) && resize(t, t->slots ? 2 * (t->mask + 1) : FIRST_SLOTS))
+    /* The table is at most a quarter full: removal looks at all slots behind the gap, and groups of four stand
+     * together. */
+    if ((!t->slots || 4 * t->count > t->mask) && resize_table(t, t->slots ? 2 * (t->mask + 1) : FIRST_SLOTS))
         return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    slot *s = look(t, id);
+    slot *s = find_slot(t, id);
     if (s->id) return ad__fault(fault, AD_E_VALUE, "buffer id %" PRIu64 " is in use", id);
-    ad_buffer *b = spare(t);
+    ad_buffer *b = take_spare_buffer(t);
     if (!b) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     memset(b, 0, AD_BUFFER_CLEARED);
     b->id = id;
     *s = (slot){id, b};
     t->count++;
-    __builtin_prefetch(&t->slots[home(t, id + 2 * FOUR)], 1); /* of many clients' tables little is in the cache */
+    __builtin_prefetch(&t->slots[compute_slot(t, id + 2 * FOUR)], 1); /* the cache cannot hold all tables */
     *out = b;
     return 0;
 }
 
-/* Close the gap at slot i: move back what probing would no longer find beyond it. */
+/* Close the gap at a slot: move back what probing would no longer find beyond it. */
 static void close_gap(ad_buffers *t, uint64_t gap) {
     for (uint64_t i = (gap + 1) & t->mask; t->slots[i].id; i = (i + 1) & t->mask) {
-        uint64_t walked = (i - home(t, t->slots[i].id)) & t->mask;
+        uint64_t walked = (i - compute_slot(t, t->slots[i].id)) & t->mask;
         if (walked < ((i - gap) & t->mask)) continue;
         t->slots[gap] = t->slots[i];
         gap = i;
@@ -115,7 +116,7 @@ static void close_gap(ad_buffers *t, uint64_t gap) {
 }
 
 void ad__buffers_detach(ad_buffers *t, ad_buffer *b) {
-    close_gap(t, (uint64_t)(look(t, b->id) - t->slots));
+    close_gap(t, (uint64_t)(find_slot(t, b->id) - t->slots));
     t->count--;
 }
 

@@ -1,4 +1,11 @@
-/* The buffers of a session, by the ids that its client chose. Only whoever runs the engine calls these. */
+/* The buffers of a session, by the ids that its client chose. Runner: all functions here.
+ *
+ * The fields of a buffer are laid out for the cache:
+ *
+ *     cleared for a new buffer                                   │ not cleared
+ *     ──────────────────────────────────┬────────────────────────┼────────────────────────────
+ *     two cache lines: all that freeing │ a third: dependencies, │ moves, shared memory: other
+ *     needs, without other holders      │ queued operations      │ fields say which are valid */
 #ifndef AD_SERVER_WORKER_MEMORY_BUFFERS_H
 #define AD_SERVER_WORKER_MEMORY_BUFFERS_H
 
@@ -16,88 +23,87 @@ struct ad_import;
 
 typedef struct ad_buffer ad_buffer;
 struct ad_buffer {
-    /* two lines of the cache, all that freeing it reads where it is the only one to have its memory */
+    /* Two cache lines: all that freeing the buffer reads, if no other buffer has its memory. */
     uint64_t id;
-    uint64_t size; /* bytes; what extents are checked against */
+    uint64_t size; /* bytes; extents are checked against it */
     union {
-        void *address;   /* a valid pointer also when size is 0 */
-        ad_buffer *next; /* of the spare ones */
+        void *address;   /* address of the first byte; valid also when size is 0 */
+        ad_buffer *next; /* next spare buffer, in a spare one */
     };
-    ad_block block;           /* block.slab is NULL: no memory */
-    ad_poison *poison;        /* NULL: the contents are good */
-    ad_stream_queue *home;    /* whose memory it has; NULL: none, and never used */
-    struct ad_shared *shared; /* memory that others hold, too (sharing/sharing.h); NULL: its own */
-    struct ad_loaded *module; /* whose variable it is; NULL: it is memory of its own */
-    struct ad_import *import; /* it is memory of its client (sharing/imports.h); NULL: it is not */
-    uint32_t place;           /* its row's in the journal (journal/checkpoint.h); 0: it has none */
-    bool changed;             /* since that was written */
-    bool readonly;            /* published by somebody: this session may not write it */
-    bool in_use;              /* it is not moved to host memory */
-    bool was_moved;           /* ever: so moves means something */
-    bool is_moved;            /* now: so moved does; its address means nothing then */
-    bool listed;              /* among those that could be moved to host memory: owner and so on mean something */
-    bool promised;            /* queued operations make it: it has a size, but no memory yet */
-    bool freed;               /* by the client: gone when it is held no more */
-    uint16_t queued; /* how many operands of queued operations (fusion/queue.h) this is; 0: what follows of them means
-                        nothing */
+    ad_block block;           /* memory; block.slab NULL: none */
+    ad_poison *poison;        /* why the contents are invalid; NULL: they are valid */
+    ad_stream_queue *home;    /* stream queue that its memory is of; NULL: none, never used */
+    struct ad_shared *shared; /* memory with other holders (sharing/sharing.h); NULL: its own memory */
+    struct ad_loaded *module; /* module that it is a variable of; NULL: none */
+    struct ad_import *import; /* client's memory that it is (sharing/imports.h); NULL: none */
+    uint32_t place;           /* place of its row in the journal; 0: it has none */
+    bool changed;             /* the buffer has changed since its row was written */
+    bool readonly;            /* the session may not write the buffer: it is published as read-only */
+    bool in_use;              /* an operation uses the buffer, which is not moved meanwhile */
+    bool was_moved;           /* the buffer was moved to host memory before: `moves` is valid */
+    bool is_moved;            /* the buffer is in host memory: `moved` is valid, address is not */
+    bool listed;              /* the buffer is in the list of its `owner`, as one that can be moved */
+    bool promised;            /* queued operations will make the buffer: it has a size, but no memory yet */
+    bool freed;               /* the client has freed the buffer, which is removed when it is not held */
+    uint16_t queued;          /* operands of queued operations that are this buffer; 0: `value` to `view` are invalid */
 
-    /* a third, on which it depends when it may be used */
-    ad_stream_queue *writer; /* on which it was last written, as that stream queue's operation `written` */
+    /* A third cache line: what operations on the buffer must wait for. */
+    ad_stream_queue *writer; /* stream queue of the last write, its operation `written` */
     uint64_t written;
-    uint64_t readers;    /* bit n: stream queue n has read it since */
-    uint64_t read_at;    /* the last operation that has read it, or the next one if that was no operation */
-    uint64_t suspects;   /* checks of this epoch on which the contents depend (exec/deferred_check.h) */
-    uint32_t epoch;      /* of suspects */
-    int16_t value;       /* what the last queued operation to write it leaves in it, counted from 1; 0: none does */
-    int16_t tie;         /* the first of them that uses it, */
-    int16_t leaf;        /* by the view of this number, */
-    bool several;        /* they read it by several views, */
-    bool in_place;       /* they write to it as it exists */
-    const ad_desc *view; /* which is that one, as that operation has it */
+    uint64_t readers;    /* bit n: stream queue n has read the buffer since that write */
+    uint64_t read_at;    /* last operation that has read the buffer, or the one after a request that did */
+    uint64_t suspects;   /* deferred checks of `epoch` that the contents depend on (exec/deferred_check.h) */
+    uint32_t epoch;      /* epoch of `suspects` */
+    int16_t value;       /* value of the last queued write, counted from 1; 0: no queued operation writes it */
+    int16_t tie;         /* first queued operation that uses the buffer */
+    int16_t leaf;        /* number of the view by which that operation uses it */
+    bool several;        /* queued operations read the buffer by several views */
+    bool in_place;       /* queued operations write into the buffer's present memory */
+    const ad_desc *view; /* view with the number `leaf`, as that operation has it */
 
-    /* not cleared: others say which of these mean something */
-    struct ad_moved *moved;       /* where its bytes are in host memory */
-    struct ad_spill_owner *owner; /* in whose list it is (memory/spill/spill.h) */
+    /* Fields that are not cleared for a new buffer: other fields say which of them are valid. */
+    struct ad_moved *moved;       /* the bytes in host memory */
+    struct ad_spill_owner *owner; /* owner in whose list the buffer is (memory/spill/spill.h) */
     ad_buffer *colder, *warmer;
     uint64_t used_at;
-    struct ad_session *holder; /* of shared: the session that this one belongs to, */
+    struct ad_session *holder; /* session of this buffer, in the list of holders of `shared` */
     ad_buffer *next_holder, *prev_holder;
-    uint64_t seen;  /* and the version of the contents that its streams wait for already */
-    uint64_t moves; /* to host memory and back, so far */
+    uint64_t seen;  /* version of the shared contents that the session's streams wait for already */
+    uint64_t moves; /* number of moves to host memory and back so far */
 };
 #define AD_BUFFER_CLEARED offsetof(ad_buffer, moved)
 
 static inline uint64_t ad__buffer_moves(const ad_buffer *b) { return b->was_moved ? b->moves : 0; }
 
-/* Open addressing with linear probing; buffers themselves stay where they are. */
+/* A hash table with open addressing and linear probing. The buffers themselves stay where they are. */
 typedef struct ad_buffers {
     struct ad_buffer_slot {
-        uint64_t id; /* 0: free */
+        uint64_t id; /* id of the buffer; 0: the slot is free */
         ad_buffer *buffer;
     } * slots;
-    uint64_t mask; /* number of slots - 1; a power of two, or no slots */
+    uint64_t mask; /* number of slots - 1, where the number is a power of two; no slots: 0 */
     uint64_t count, most;
     unsigned shift;
     ad_buffer *spare;
     struct ad_buffer_batch *batches;
 } ad_buffers;
 
-/* At most `most` buffers. */
+/* Make an empty table that may have at most `most` buffers. */
 void ad__buffers_init(ad_buffers *t, uint64_t most);
-/* NULL: there is none. */
+/* Find a buffer. NULL: there is none with that id. */
 ad_buffer *ad__buffers_find(const ad_buffers *t, uint64_t id);
-/* These are about to be given up, and may not have been used for long: the processor is told of all at once. */
+/* Prefetch buffers that are about to be freed: they may not have been used for long. */
 void ad__buffers_prefetch(const ad_buffers *t, const uint64_t *id, size_t n);
-/* A new one, zero but for its id. AD_E_VALUE: id is 0 or in use; AD_E_LIMIT; AD_E_MEMORY. */
+/* Add a buffer, zero but for its id. AD_E_VALUE: id is 0 or in use; AD_E_LIMIT; AD_E_MEMORY. */
 int ad__buffers_add(ad_buffers *t, uint64_t id, ad_buffer **out, ad_fault *fault);
-/* Forget a buffer. Its block and poison are the caller's. */
+/* Remove a buffer. The caller has released its block and poison. */
 void ad__buffers_remove(ad_buffers *t, ad_buffer *b);
-/* The same in two steps: its id is unknown from now on; what is left of it is done with. */
+/* Remove a buffer in two steps: forget its id, then recycle the object. */
 void ad__buffers_detach(ad_buffers *t, ad_buffer *b);
 void ad__buffers_recycle(ad_buffers *t, ad_buffer *b);
-/* Call visit for every buffer; it must not add or remove any. */
+/* Call visit for every buffer. It must not add or remove any. */
 void ad__buffers_each(const ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user);
-/* Call visit for every buffer, then forget all and free the table's memory. */
+/* Call visit for every buffer, then remove all and free the table's memory. */
 void ad__buffers_clear(ad_buffers *t, void (*visit)(void *user, ad_buffer *b), void *user);
 
 #endif

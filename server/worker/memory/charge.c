@@ -1,5 +1,5 @@
-/* To whom memory is charged that several hold: to the session that shared it, and on the device to that one's
- * principal, for as long as either holds it in any way; then to another that does. */
+/* Charging shared memory. The session that shared it pays, and on the device that session's principal, for as long
+ * as either holds the memory in any way. Then another holder pays. */
 #include <string.h>
 
 #include "server/worker/sharing/exports.h"
@@ -23,17 +23,17 @@ void ad__paying_end(ad_session *s) {
     while (s->pays) ad__shared_pay(s->pays, NULL);
 }
 
-static bool pays(const ad_shared *m, const char *principal) {
+static bool is_paid_by(const ad_shared *m, const char *principal) {
     return m->block.slab && !strcmp(m->block.payer->principal, principal);
 }
 
 void ad__shared_hold(ad_shared *m, const char *principal) {
     m->holders++;
-    m->paying += pays(m, principal);
+    m->paying += is_paid_by(m, principal);
 }
 
-/* Those who have a buffer come first: they can give it back. */
-static uint64_t count_next(const ad_worker *w, const ad_shared *m, const char **who) {
+/* Choose the principal that pays next, and count its holders. Principals with a buffer come first: they can free it. */
+static uint64_t count_next_payer(const ad_worker *w, const ad_shared *m, const char **who) {
     uint64_t n = 0;
     if (m->buffers) *who = m->buffers->holder->principal;
     for (const ad_buffer *b = m->buffers; b; b = b->next_holder) n += !strcmp(b->holder->principal, *who);
@@ -44,14 +44,14 @@ static uint64_t count_next(const ad_worker *w, const ad_shared *m, const char **
 
 static void find_payer(const ad_worker *w, ad_shared *m) {
     const char *who = NULL;
-    uint64_t n = count_next(w, m, &who);
+    uint64_t n = count_next_payer(w, m, &who);
     ad_account *a = n ? ad__account_open(&m->home->gpu->memory.accounts, who) : NULL;
-    if (!a) return; /* no host memory: it stays where it is */
+    if (!a) return; /* no host memory: the account that pays stays the same */
     ad__memory_charge(&m->block, a);
     ad__account_close(a);
     m->paying = n;
 }
 
 void ad__paying_release(const ad_worker *w, ad_shared *m, const char *principal) {
-    if (pays(m, principal) && !--m->paying && m->holders > 1) find_payer(w, m);
+    if (is_paid_by(m, principal) && !--m->paying && m->holders > 1) find_payer(w, m);
 }

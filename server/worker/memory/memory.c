@@ -5,30 +5,30 @@
 #include "kernels/redzone.h"
 #include "server/common/os.h"
 
-#define OWN_GRAIN (2u << 20)  /* a slab of one array is a multiple of this, so that it fits the next one as well */
-#define FIRST_SLAB (2u << 20) /* size of a stream arena's first cut slab; each next one is as large as all before */
-#define SHARES 16             /* of a shared slab, which is as large */
+#define OWN_GRAIN (2u << 20)  /* bytes; own slabs are multiples of it, so that they fit other arrays */
+#define FIRST_SLAB (2u << 20) /* bytes of a stream arena's first cut slab; the next ones are larger */
+#define SHARES 16             /* shares of a shared slab, which has FIRST_SLAB bytes */
 #define SHARE (FIRST_SLAB / SHARES)
 #define EMPTIES 4 /* cut slabs without arrays that a stream arena keeps */
 
-/* One part of so many of all memory may be in a stream arena's spare own slabs: the first touch of a page costs several
- * times what it costs to compute with it. */
+/* The spare own slabs of a stream arena may have one part in so many of all memory. The first touch of a page costs
+ * several times what it costs to compute with it. */
 #define SPARE_SHARE 8
 
 struct ad_slab {
-    ad_slab *next, *prev; /* in its stream arena's list of slabs, or of spare own ones */
+    ad_slab *next, *prev; /* neighbours in the stream arena's list of cut, spare or doomed slabs */
     ad_slab_map map;
     uint64_t id;
-    uint64_t fresh;        /* so many bytes at the beginning have never been handed out: they are zero */
-    ad_chunk *whole;       /* cut slabs: set while it holds nothing */
-    ad_slab *parent;       /* a share: of this shared slab */
-    unsigned place;        /* and the number of the share */
-    bool exposed;          /* an own slab: other processes have its descriptor, */
-    bool plain;            /* or its handle, as it has no descriptor */
-    uint32_t taken, dirty; /* a shared slab: shares that somebody has, or has had */
-    ad_account *account;   /* whose it is; NULL: a share, which is its parent's */
-    bool adopted;          /* another worker has made it, */
-    uint64_t blocks;       /* and so many blocks of it are in use */
+    uint64_t fresh;        /* bytes at the beginning that were never handed out, so that they are zero */
+    ad_chunk *whole;       /* cut slab: the chunk that is all of it, while it holds nothing */
+    ad_slab *parent;       /* share: the shared slab around it */
+    unsigned place;        /* share: its number in that slab */
+    bool exposed;          /* own slab: other processes have its descriptor or handle */
+    bool plain;            /* own slab: it has a handle instead of a descriptor */
+    uint32_t taken, dirty; /* shared slab: bits of the shares that are in use, and that were at any time */
+    ad_account *account; /* account that the slab is counted in; NULL: it is a share, and the shared slab is counted */
+    bool adopted;        /* another worker has made the slab */
+    uint64_t blocks;     /* blocks of an adopted slab that are in use */
 };
 
 struct ad_stream_arena {
@@ -38,10 +38,10 @@ struct ad_stream_arena {
     ad_stream *stream;
     ad_slab *cut;      /* slabs that are cut into blocks */
     ad_slab *spare;    /* own slabs without an array, to be used again */
-    ad_slab *doomed;   /* to be closed once the stream has passed ... */
-    ad_slab *expected; /* ... and those for which `passed` has been recorded */
+    ad_slab *doomed;   /* slabs to close once the stream has passed; `passed` is not recorded for them yet */
+    ad_slab *expected; /* slabs to close once the stream has passed `passed` */
     ad_event *passed;
-    unsigned empty; /* cut slabs that hold nothing */
+    unsigned empty; /* number of cut slabs that hold nothing */
     uint64_t spare_bytes, cut_bytes, bytes;
     ad_account *account;
 };
@@ -71,7 +71,7 @@ static void open_range(const ad_memory *m, void *address, uint64_t size) {
 
 /* ---- slabs ---- */
 
-static void slab_drop(ad_memory *m, ad_slab *s) {
+static void free_slab(ad_memory *m, ad_slab *s) {
     m->slab_bytes -= s->map.size;
     m->slabs--;
     s->account->slab_bytes -= s->map.size;
@@ -82,32 +82,32 @@ static void slab_drop(ad_memory *m, ad_slab *s) {
     free(s);
 }
 
-static void share_drop(ad_memory *m, ad_slab *share) {
+static void free_share(ad_memory *m, ad_slab *share) {
     ad_slab *parent = share->parent;
     parent->taken &= ~(1u << share->place);
     if (!parent->taken) {
         unlink_slab(&m->shared, parent);
-        slab_drop(m, parent);
+        free_slab(m, parent);
     }
     free(share);
 }
 
-static void slab_close(ad_stream_arena *e, ad_slab *s) {
+static void close_slab(ad_stream_arena *e, ad_slab *s) {
     e->bytes -= s->map.size;
-    if (s->parent) share_drop(e->memory, s);
-    else slab_drop(e->memory, s);
+    if (s->parent) free_share(e->memory, s);
+    else free_slab(e->memory, s);
 }
 
-static void close_all(ad_stream_arena *e, ad_slab **list) {
+static void close_slabs(ad_stream_arena *e, ad_slab **list) {
     for (ad_slab *s = *list, *next; s; s = next) {
         next = s->next;
-        slab_close(e, s);
+        close_slab(e, s);
     }
     *list = NULL;
 }
 
-/* Ask for the point in the stream at which the doomed slabs are no longer used. False: that is not possible. */
-static bool expect(ad_stream_arena *e) {
+/* Record the point in the stream after which the doomed slabs are unused. False: the backend cannot. */
+static bool record_passed(ad_stream_arena *e) {
     const ad_backend *b = e->memory->backend;
     if (!e->passed && b->event_open(e->memory->device, false, &e->passed, NULL)) return false;
     if (b->event_record(e->passed, e->stream, NULL)) return false;
@@ -117,30 +117,30 @@ static bool expect(ad_stream_arena *e) {
 }
 
 bool ad__stream_arena_reap(ad_stream_arena *e) {
-    if (e->expected && e->memory->backend->event_done(e->passed, NULL) == 1) close_all(e, &e->expected);
-    if (e->doomed && !e->expected) expect(e);
+    if (e->expected && e->memory->backend->event_done(e->passed, NULL) == 1) close_slabs(e, &e->expected);
+    if (e->doomed && !e->expected) record_passed(e);
     return e->expected || e->doomed;
 }
 
-/* Close a slab that is on no list, when it may be. */
-static void doom(ad_stream_arena *e, ad_slab *s) {
+/* Close a slab that is in no list, once the stream has passed all that uses it. */
+static void retire_slab(ad_stream_arena *e, ad_slab *s) {
     if (e->stream && e->memory->backend->asynchronous) {
         link_slab(&e->doomed, s);
         ad__stream_arena_reap(e);
     } else {
-        slab_close(e, s);
+        close_slab(e, s);
     }
 }
 
-static void take_spare(ad_stream_arena *e, ad_slab *s) {
+static void unlink_spare(ad_stream_arena *e, ad_slab *s) {
     unlink_slab(&e->spare, s);
     e->spare_bytes -= s->map.size;
     open_range(e->memory, s->map.base, s->map.size);
 }
 
 static void drop_spare(ad_stream_arena *e, ad_slab *s) {
-    take_spare(e, s);
-    doom(e, s);
+    unlink_spare(e, s);
+    retire_slab(e, s);
 }
 
 static void drop_empty(ad_stream_arena *e, ad_slab *s) {
@@ -148,7 +148,7 @@ static void drop_empty(ad_stream_arena *e, ad_slab *s) {
     ad__heap_remove(e->heap, s->whole);
     e->empty--;
     e->cut_bytes -= s->map.size;
-    doom(e, s);
+    retire_slab(e, s);
 }
 
 void ad__stream_arena_trim(ad_stream_arena *e) {
@@ -165,37 +165,36 @@ void ad__stream_arena_count(const ad_stream_arena *e, uint64_t *bytes, uint64_t 
     for (const ad_slab *s = e->spare; s; s = s->next) ++*free_blocks;
 }
 
-/* May the account have a slab of so many bytes more? */
-static bool fits(const ad_memory *m, const ad_account *a, uint64_t size) {
+/* True if the account may have a slab of so many bytes more. */
+static bool has_room(const ad_memory *m, const ad_account *a, uint64_t size) {
     uint64_t room = ad__account_room(a, m->limit);
     return size <= room && a->slab_bytes <= room - size;
 }
 
-/* Everybody's spare slabs go before somebody is told that there is no memory, and then it is worth while to wait until
- * the device has let go of them. */
-static void give_back_all(ad_memory *m, const ad_account *a, uint64_t size) {
-    for (ad_stream_arena *e = m->arenas; e && !fits(m, a, size); e = e->next) {
+/* Close spare slabs of all stream arenas until `size` bytes fit. Waiting for the device is better than failing. */
+static void trim_all_arenas(ad_memory *m, const ad_account *a, uint64_t size) {
+    for (ad_stream_arena *e = m->arenas; e && !has_room(m, a, size); e = e->next) {
         ad__stream_arena_trim(e);
         if (!e->doomed && !e->expected) continue;
-        if (m->backend->stream_wait(e->stream, NULL)) continue; /* a lost device is found by the next who asks */
-        close_all(e, &e->expected);
-        close_all(e, &e->doomed);
+        if (m->backend->stream_wait(e->stream, NULL)) continue; /* the next operation on a lost device reports it */
+        close_slabs(e, &e->expected);
+        close_slabs(e, &e->doomed);
     }
 }
 
-static bool make_room(ad_memory *m, const ad_account *a, uint64_t size) {
-    if (!fits(m, a, size)) give_back_all(m, a, size);
-    return fits(m, a, size);
+static bool ensure_room(ad_memory *m, const ad_account *a, uint64_t size) {
+    if (!has_room(m, a, size)) trim_all_arenas(m, a, size);
+    return has_room(m, a, size);
 }
 
-static int no_room(const ad_stream_arena *e, uint64_t size, ad_fault *fault) {
+static int report_full(const ad_stream_arena *e, uint64_t size, ad_fault *fault) {
     return ad__account_full(e->account, size, e->memory->limit, fault);
 }
 
-static ad_slab *slab_create(ad_stream_arena *e, uint64_t size, bool plain, ad_fault *fault) {
+static ad_slab *create_slab(ad_stream_arena *e, uint64_t size, bool plain, ad_fault *fault) {
     ad_memory *m = e->memory;
-    if (size > m->limit || !make_room(m, e->account, size)) {
-        no_room(e, size, fault);
+    if (size > m->limit || !ensure_room(m, e->account, size)) {
+        report_full(e, size, fault);
         return NULL;
     }
     ad_slab *s = ad__os.calloc(1, sizeof *s);
@@ -207,8 +206,8 @@ static ad_slab *slab_create(ad_stream_arena *e, uint64_t size, bool plain, ad_fa
     int (*create)(ad_device *, uint64_t, ad_slab_map *, ad_fault *) =
         plain ? m->backend->slab_create_plain : m->backend->slab_create;
     int status = create(m->device, size, &s->map, &why);
-    if (status == AD_E_MEMORY) { /* somebody else may have taken what the limit left */
-        give_back_all(m, e->account, m->limit + 1);
+    if (status == AD_E_MEMORY) { /* another process may have taken what the limit left */
+        trim_all_arenas(m, e->account, m->limit + 1);
         status = create(m->device, size, &s->map, &why);
     }
     if (status) {
@@ -230,19 +229,19 @@ static ad_slab *slab_create(ad_stream_arena *e, uint64_t size, bool plain, ad_fa
     return s;
 }
 
-/* A shared slab of this principal with room, if need be a new one. */
-static ad_slab *shared_slab(ad_stream_arena *e, ad_fault *fault) {
+/* Find a shared slab of this principal with a free share, or make one. NULL with a fault. */
+static ad_slab *find_shared_slab(ad_stream_arena *e, ad_fault *fault) {
     ad_memory *m = e->memory;
     ad_slab *s = m->shared;
     while (s && (s->taken == (1u << SHARES) - 1 || s->account != e->account)) s = s->next;
-    if (s || !(s = slab_create(e, FIRST_SLAB, false, fault))) return s;
+    if (s || !(s = create_slab(e, FIRST_SLAB, false, fault))) return s;
     link_slab(&m->shared, s);
     return s;
 }
 
-/* What a stream arena gets first. */
-static ad_slab *share_create(ad_stream_arena *e, ad_fault *fault) {
-    ad_slab *share = ad__os.calloc(1, sizeof *share), *parent = share ? shared_slab(e, fault) : NULL;
+/* Make the share of a shared slab that a stream arena begins with. NULL with a fault. */
+static ad_slab *create_share(ad_stream_arena *e, ad_fault *fault) {
+    ad_slab *share = ad__os.calloc(1, sizeof *share), *parent = share ? find_shared_slab(e, fault) : NULL;
     if (!parent) {
         if (!share) ad__fault(fault, AD_E_MEMORY, "out of host memory");
         free(share);
@@ -260,7 +259,7 @@ static ad_slab *share_create(ad_stream_arena *e, ad_fault *fault) {
 
 /* ---- blocks ---- */
 
-static void charge(ad_stream_arena *e, ad_use use, ad_block *b) {
+static void charge_block(ad_stream_arena *e, ad_use use, ad_block *b) {
     b->use = use;
     b->payer = e->account;
     ad__account_charge(e->account, use, b->size);
@@ -275,22 +274,22 @@ void ad__memory_charge(ad_block *b, ad_account *payer) {
     ad__account_return(before, b->use, b->size);
 }
 
-/* The tightest spare slab that is not much too large. */
-static ad_slab *fitting_spare(ad_stream_arena *e, uint64_t size) {
+/* Find the smallest spare slab with `size` bytes that is at most a quarter larger. NULL: there is none. */
+static ad_slab *find_spare(ad_stream_arena *e, uint64_t size) {
     ad_slab *best = NULL;
     for (ad_slab *s = e->spare; s; s = s->next)
         if (s->map.size >= size && s->map.size - size <= size / 4 && (!best || s->map.size < best->map.size)) best = s;
     return best;
 }
 
-static int take_own(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
+static int take_own_slab(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
     ad_fault why = {0};
-    if (size > AD_HEAP_MOST) return no_room(e, size, fault);
+    if (size > AD_HEAP_MOST) return report_full(e, size, fault);
     uint64_t rounded = (size + OWN_GRAIN - 1) / OWN_GRAIN * OWN_GRAIN;
-    ad_slab *s = fitting_spare(e, rounded);
+    ad_slab *s = find_spare(e, rounded);
     if (s) {
-        take_spare(e, s);
-    } else if (!(s = slab_create(e, rounded, false, &why))) {
+        unlink_spare(e, s);
+    } else if (!(s = create_slab(e, rounded, false, &why))) {
         return ad__fault(fault, why.code, "%s", why.text);
     } else {
         e->bytes += s->map.size;
@@ -300,18 +299,18 @@ static int take_own(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *
     return 0;
 }
 
-/* A cut slab in which there is room for size bytes. */
+/* Add a cut slab with room for `size` bytes. */
 static int add_cut_slab(ad_stream_arena *e, uint64_t size, ad_fault *fault) {
     ad_fault why = {0};
     uint64_t bytes = FIRST_SLAB;
     while (bytes < 2 * size || bytes < e->cut_bytes) bytes *= 2;
     if (bytes > e->memory->slab_size) bytes = e->memory->slab_size;
     bool first = !e->cut_bytes && size <= SHARE / 4 && e->memory->slab_size >= FIRST_SLAB;
-    ad_slab *s = first ? share_create(e, &why) : slab_create(e, bytes, false, &why);
+    ad_slab *s = first ? create_share(e, &why) : create_slab(e, bytes, false, &why);
     if (!s) return ad__fault(fault, why.code, "%s", why.text);
     e->bytes += s->map.size;
     if (ad__heap_add(e->heap, s, s->map.size)) {
-        slab_close(e, s);
+        close_slab(e, s);
         return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }
     link_slab(&e->cut, s);
@@ -320,7 +319,7 @@ static int add_cut_slab(ad_stream_arena *e, uint64_t size, ad_fault *fault) {
     return 0;
 }
 
-static void hand_out(ad_stream_arena *e, ad_chunk *c, ad_block *out) {
+static void fill_block(ad_stream_arena *e, ad_chunk *c, ad_block *out) {
     ad_slab *s = c->range;
     if (s->whole) {
         s->whole = NULL;
@@ -334,7 +333,7 @@ static void hand_out(ad_stream_arena *e, ad_chunk *c, ad_block *out) {
     if (c->offset < s->fresh) s->fresh = c->offset;
 }
 
-static int take_cut(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
+static int take_chunk(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
     ad_chunk *c = ad__heap_take(e->heap, size + AD_REDZONE);
     if (!c) {
         int status = add_cut_slab(e, size, fault);
@@ -342,37 +341,37 @@ static int take_cut(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *
         c = ad__heap_take(e->heap, size + AD_REDZONE);
         if (!c) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }
-    hand_out(e, c, out);
+    fill_block(e, c, out);
     open_range(e->memory, out->address, out->size);
     return 0;
 }
 
-static int take(ad_stream_arena *e, uint64_t size, ad_use use, ad_block *out, ad_fault *fault) {
+static int take_block(ad_stream_arena *e, uint64_t size, ad_use use, ad_block *out, ad_fault *fault) {
     int status = ad__account_check(e->account, size, fault);
     if (status) return status;
-    status = (size > e->memory->slab_size / 4 ? take_own : take_cut)(e, size, out, fault);
-    if (!status) charge(e, use, out);
+    status = (size > e->memory->slab_size / 4 ? take_own_slab : take_chunk)(e, size, out, fault);
+    if (!status) charge_block(e, use, out);
     return status;
 }
 
 int ad__memory_take(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
-    return take(e, size, AD_USE_BUFFER, out, fault);
+    return take_block(e, size, AD_USE_BUFFER, out, fault);
 }
 
 int ad__memory_borrow(ad_stream_arena *e, uint64_t size, ad_block *out, ad_fault *fault) {
-    return take(e, size, AD_USE_WORKSPACE, out, fault);
+    return take_block(e, size, AD_USE_WORKSPACE, out, fault);
 }
 
 static int take_apart(ad_stream_arena *e, uint64_t size, bool plain, ad_block *out, ad_fault *fault) {
     ad_fault why = {0};
-    int status = size > AD_HEAP_MOST ? no_room(e, size, fault) : ad__account_check(e->account, size, fault);
+    int status = size > AD_HEAP_MOST ? report_full(e, size, fault) : ad__account_check(e->account, size, fault);
     if (status) return status;
-    ad_slab *s = slab_create(e, size, plain, &why);
+    ad_slab *s = create_slab(e, size, plain, &why);
     if (!s) return ad__fault(fault, why.code, "%s", why.text);
     e->bytes += s->map.size;
     s->fresh = 0;
     *out = (ad_block){.slab = s, .address = s->map.base, .size = s->map.size, .clean = true};
-    charge(e, AD_USE_BUFFER, out);
+    charge_block(e, AD_USE_BUFFER, out);
     return 0;
 }
 
@@ -398,9 +397,9 @@ bool ad__memory_is_exposed(const ad_block *b) { return b->slab->exposed; }
 
 int ad__memory_descriptor(const ad_block *b) { return b->slab->map.fd; }
 
-static void give_own(ad_stream_arena *e, ad_slab *s) {
+static void give_own_slab(ad_stream_arena *e, ad_slab *s) {
     if (s->exposed || e->spare_bytes + s->map.size > e->memory->limit / SPARE_SHARE) {
-        doom(e, s);
+        retire_slab(e, s);
         return;
     }
     link_slab(&e->spare, s);
@@ -416,7 +415,7 @@ void ad__memory_give(ad_stream_arena *e, ad_block *b) {
         b->slab->blocks--;
         ad__memory_adopted(e->memory, b->slab);
     } else if (!b->chunk) {
-        give_own(e, b->slab);
+        give_own_slab(e, b->slab);
     } else {
         close_range(e->memory, b->address, b->size);
         ad_chunk *whole = ad__heap_give(e->heap, b->chunk);
@@ -454,7 +453,7 @@ int ad__memory_restore(ad_stream_arena *e, ad_slab *s, uint64_t offset, uint64_t
     if (offset > s->map.size || size > s->map.size - offset) return AD_E_EXTENT;
     *out = (ad_block){.slab = s, .address = (char *)s->map.base + offset, .size = size};
     s->blocks++;
-    charge(e, AD_USE_BUFFER, out);
+    charge_block(e, AD_USE_BUFFER, out);
     return 0;
 }
 
@@ -482,7 +481,7 @@ void ad__memory_cut(ad_stream_arena *e, ad_block *const *block, size_t n) {
 }
 
 void ad__memory_adopted(ad_memory *m, ad_slab *s) {
-    if (!s->blocks) slab_drop(m, s);
+    if (!s->blocks) free_slab(m, s);
 }
 
 /* ---- arenas ---- */
@@ -511,8 +510,8 @@ ad_account *ad__stream_arena_account(const ad_stream_arena *e) { return e->accou
 
 void ad__stream_arena_close(ad_stream_arena *e) {
     ad__stream_arena_trim(e);
-    close_all(e, &e->expected);
-    close_all(e, &e->doomed);
+    close_slabs(e, &e->expected);
+    close_slabs(e, &e->doomed);
     if (e->passed) e->memory->backend->event_close(e->passed);
     ad_stream_arena **at = &e->memory->arenas;
     while (*at != e) at = &(*at)->next;

@@ -7,7 +7,7 @@
 #include "server/common/os.h"
 #include "server/worker/worker.h"
 
-#define MOST 131072 /* entries: as many as two files have */
+#define MOST 131072 /* entries; two files have no more */
 
 void ad__reserved_init(ad_reserved *r) { pthread_mutex_init(&r->lock, NULL); }
 
@@ -17,8 +17,8 @@ void ad__reserved_close(ad_reserved *r) {
     pthread_mutex_destroy(&r->lock);
 }
 
-/* All are there. */
-static void replace(ad_reserved *r, uint64_t count) {
+/* Put the list in force, when its last entry has come. */
+static void replace_list(ad_reserved *r, uint64_t count) {
     pthread_mutex_lock(&r->lock);
     free(r->list);
     r->list = r->coming;
@@ -42,7 +42,7 @@ int ad__reserved_take(ad_reserved *r, const ad_note *note) {
         *to = (ad_reservation){.bytes = note->grants.reserve, .devices = note->grants.devices};
         memcpy(to->who, note->who, sizeof to->who);
     }
-    if (note->id + 1 >= note->size) replace(r, note->size);
+    if (note->id + 1 >= note->size) replace_list(r, note->size);
     return 0;
 }
 
@@ -56,7 +56,7 @@ void ad__reserved_open(ad_worker *w, ad_gpu *g) {
     pthread_mutex_unlock(&r->lock);
     if (done) return;
     ad__log(AD_LOG_WARN, "memory not reserved yet", "why=%s", "out of host memory");
-    atomic_store(&r->changed, true); /* it is tried again */
+    atomic_store(&r->changed, true); /* the next ad__reserved_apply tries again */
 }
 
 void ad__reserved_apply(ad_worker *w) {

@@ -1,7 +1,15 @@
-/* The buffers of a device that could be moved away, by principal and by when they were last used.
+/* Lists of the buffers of a device that can be moved away, by owner and by last use.
  *
- * Bookkeeping only: nothing here knows what moving is. A buffer is in at most one list; while an operation uses it, it
- * is in none. Only whoever runs the engine calls these. */
+ *     ad_spill_list ──▶ ad_spill_owner ──▶ ad_spill_owner ──▶ ...
+ *                         │      │
+ *                     warmest  coldest
+ *                         ▼      ▼
+ *                         b ⇄ b ⇄ b        b: ad_buffer, by `colder` and `warmer`
+ *
+ * These functions keep lists only, and move nothing. A buffer is in one list at most; while an operation uses it, it
+ * is in none.
+ *
+ * Runner: all functions here. */
 #ifndef AD_SERVER_WORKER_MEMORY_SPILL_LRU_H
 #define AD_SERVER_WORKER_MEMORY_SPILL_LRU_H
 
@@ -11,34 +19,35 @@ struct ad_buffer;
 
 typedef struct ad_spill_owner ad_spill_owner;
 
-/* Of one device. */
+/* The lists of one device. */
 typedef struct ad_spill_list {
     ad_spill_owner *owners;
-    uint64_t bytes; /* of all that is listed */
-    uint64_t clock; /* counts uses */
+    uint64_t bytes; /* bytes of all listed buffers */
+    uint64_t clock; /* number of uses so far */
 } ad_spill_list;
 
-/* What a principal has on it. */
+/* The listed buffers of one account. */
 struct ad_spill_owner {
     ad_spill_owner *next;
     ad_spill_list *list;
-    unsigned users; /* stream queues */
+    unsigned users; /* number of stream queues that use the owner */
     struct ad_buffer *coldest, *warmest;
     uint64_t bytes;
     const ad_account *account;
 };
 
-/* Of the owner of an account, which stays as long as it has users here. One user more; NULL: no memory. */
+/* Find or make the owner of an account, and count one user more. The account lives as long as its owner. NULL: no
+ * memory. */
 ad_spill_owner *ad__spill_owner_open(ad_spill_list *list, const ad_account *account);
-/* Nothing is listed by way of this user any more. NULL is allowed. */
+/* End one use of an owner, through which nothing is listed any more. NULL is allowed. */
 void ad__spill_owner_close(ad_spill_owner *owner);
-/* The buffer, which has memory and is not listed, is the one of its owner that was used last. */
+/* List a buffer, which has memory and is not listed, as its owner's warmest. */
 void ad__spill_add(ad_spill_owner *owner, struct ad_buffer *b);
-/* Unlist it, if it is listed. */
+/* Unlist a buffer, if it is listed. */
 void ad__spill_remove(struct ad_buffer *b);
-/* Which is to go first: the one that has not been used for longest, of the principal that is furthest above an equal
- * share of `limit` bytes; of all where nobody is. What somebody else than `mine` (NULL: nobody) has reserved stays.
- * NULL: none is listed. */
+/* Choose the buffer that must leave first. Where an owner is above an equal share of `limit` bytes: the coldest of
+ * the one that is furthest above. Otherwise: the coldest of all. Buffers within the reserve of another owner than
+ * `mine` (NULL: none) stay. NULL: no buffer can leave. */
 struct ad_buffer *ad__spill_coldest(const ad_spill_list *list, uint64_t limit, const ad_spill_owner *mine);
 
 #endif

@@ -7,23 +7,23 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/memory/quota.h"
 
-#define PIECE (1u << 20) /* so much is moved at a time, if there is as much */
-#define NS_FOR_BYTES 20  /* a device copies so many bytes in a nanosecond, about */
+#define PIECE (1u << 20) /* bytes that are moved at a time, if there are as many */
+#define NS_FOR_BYTES 20  /* bytes that a device copies in a nanosecond, about */
 
-/* Memory that a copy may still read or write stays as it is until that is complete, and so does what another worker
- * would have to go on with until it is written down where the bytes are now: one thing after the other. */
+/* A buffer's bytes in host memory, and the copy to them or from them. Neither side's memory is used again before the
+ * copy is complete, and the journal says where the bytes are now. */
 struct ad_moved {
-    ad_moved *next, *prev; /* of those that are under way; next: of spare ones */
-    ad_block block;        /* in host memory */
-    ad_gpu *gpu;           /* whose event */
-    ad_event *event;       /* the copy to it, or from it, is complete; NULL where copies are when they return */
-    ad_stream *stream;     /* of that copy */
+    ad_moved *next, *prev; /* neighbours in the list of copies under way; next also links spare objects */
+    ad_block block;        /* memory in the host */
+    ad_gpu *gpu;           /* device of the event */
+    ad_event *event;       /* event after the copy; NULL: copies are complete when they return */
+    ad_stream *stream;     /* stream of the copy */
     bool under_way;
-    bool leaving; /* no buffer is here any more */
+    bool leaving; /* no buffer has its bytes here any more */
     ad_session *session;
-    ad_stream_arena *home; /* of the memory that the buffer has left; no slab: it has that no more */
+    ad_stream_arena *home; /* stream arena of `left`, which the buffer has left; left.slab NULL: none */
     ad_block left;
-    uint32_t place; /* of the row in which it is written down; 0: nowhere */
+    uint32_t place; /* place of the row that gets `now`, once the copy is complete; 0: none */
     ad_journal_place now;
 };
 
@@ -34,15 +34,15 @@ static void close_moved(ad_worker *w, ad_moved *m) {
     free(m);
 }
 
-/* The block may be used again. */
-static void release(ad_spill *all, ad_moved *m) {
+/* Give the block back, and keep the object for another one. */
+static void recycle_moved(ad_spill *all, ad_moved *m) {
     ad__memory_give(all->stream_arena, &m->block);
     m->leaving = false;
     m->next = all->spare;
     all->spare = m;
 }
 
-static void watch(ad_spill *all, ad_moved *m) {
+static void watch_copy(ad_spill *all, ad_moved *m) {
     if (m->under_way) return;
     m->under_way = true;
     m->prev = NULL;
@@ -51,7 +51,7 @@ static void watch(ad_spill *all, ad_moved *m) {
     all->under_way = m;
 }
 
-static void unwatch(ad_spill *all, ad_moved *m) {
+static void unwatch_copy(ad_spill *all, ad_moved *m) {
     if (!m->under_way) return;
     m->under_way = false;
     if (m->next) m->next->prev = m->prev;
@@ -59,49 +59,49 @@ static void unwatch(ad_spill *all, ad_moved *m) {
     else all->under_way = m->next;
 }
 
-static void give_left(ad_moved *m) {
+static void give_left_memory(ad_moved *m) {
     if (m->left.slab) ad__memory_give(m->home, &m->left);
 }
 
-/* Its copy is complete. */
-static void complete(ad_spill *all, ad_moved *m) {
-    unwatch(all, m);
+/* Finish a copy that is complete: record the new place, and give back what was left. */
+static void complete_copy(ad_spill *all, ad_moved *m) {
+    unwatch_copy(all, m);
     if (m->place) ad__checkpoint_record_place(m->session, m->place, &m->now);
     m->place = 0;
-    give_left(m);
-    if (m->leaving) release(all, m);
+    give_left_memory(m);
+    if (m->leaving) recycle_moved(all, m);
 }
 
-/* True: it is complete by now. A device that is lost completes nothing. */
-static bool look(ad_worker *w, ad_moved *m) {
+/* Check whether a copy is complete, and finish it. On a lost device no copy is ever complete. */
+static bool check_copy(ad_worker *w, ad_moved *m) {
     const bool done = !m->event || w->backend->event_done(m->event, NULL) == 1;
-    if (done) complete(w->spill, m);
-    else watch(w->spill, m);
+    if (done) complete_copy(w->spill, m);
+    else watch_copy(w->spill, m);
     return done;
 }
 
-/* Look at all that are under way; true: memory of a device has been given back. */
-static bool reap(ad_worker *w) {
+/* Check all copies under way. True: memory of a device was given back. */
+static bool reap_copies(ad_worker *w) {
     bool given = false;
     for (ad_moved *m = w->spill->under_way, *next; m; m = next) {
         const bool left = m->left.slab != NULL;
         next = m->next;
-        given = (look(w, m) && left) || given;
+        given = (check_copy(w, m) && left) || given;
     }
     return given;
 }
 
-/* The same when those are complete that keep memory of a device, or of the host: nothing else is waited for, as a copy
- * is the last that its stream has been asked for. */
-static bool await(ad_worker *w, bool host) {
+/* Wait for the copies that keep memory of a device (host: of the host), and finish them. A copy is the last
+ * operation of its stream, so nothing else is waited for. */
+static bool await_copies(ad_worker *w, bool host) {
     for (ad_moved *m = w->spill->under_way; m; m = m->next)
         if ((host ? m->leaving : m->left.slab != NULL) && w->backend->event_done(m->event, NULL) != 1)
             w->backend->stream_wait(m->stream, NULL);
-    return reap(w);
+    return reap_copies(w);
 }
 
-/* True: memory of a device waits for a copy. */
-static bool is_awaited(const ad_spill *all) {
+/* True if memory of a device is kept by a copy. */
+static bool has_awaited_memory(const ad_spill *all) {
     const ad_moved *m = all->under_way;
     while (m && !m->left.slab) m = m->next;
     return m;
@@ -115,31 +115,31 @@ static int open_event(ad_worker *w, ad_moved *m, ad_gpu *gpu) {
     return w->backend->event_open(gpu->device, false, &m->event, NULL);
 }
 
-/* One without a block. NULL: no memory. */
-static ad_moved *take_spare(ad_spill *all) {
+/* Get an object without a block. NULL: no memory. */
+static ad_moved *take_spare_moved(ad_spill *all) {
     ad_moved *m = all->spare;
     if (!m) return ad__os.calloc(1, sizeof *m);
     all->spare = m->next;
     return m;
 }
 
-/* A block of host memory, and the event to go with it; NULL: there is none. */
-static ad_moved *take_host(ad_worker *w, ad_stream_queue *queue, uint64_t size) {
+/* Get an object with a block of host memory and an event. NULL: no memory. */
+static ad_moved *take_host_memory(ad_worker *w, ad_stream_queue *queue, uint64_t size) {
     ad_spill *all = w->spill;
-    reap(w);
-    ad_moved *m = take_spare(all);
+    reap_copies(w);
+    ad_moved *m = take_spare_moved(all);
     if (!m) return NULL;
     int status = ad__memory_take(all->stream_arena, size, &m->block, NULL);
     if (status && all->under_way) {
-        await(w, true);
+        await_copies(w, true);
         status = ad__memory_take(all->stream_arena, size, &m->block, NULL);
     }
     if (!status && !open_event(w, m, queue->gpu)) return m;
-    release(all, m);
+    recycle_moved(all, m);
     return NULL;
 }
 
-/* What the stream has been asked for ends the copy. */
+/* Charge the copy that was enqueued to its stream, and record its event. */
 static void end_copy(ad_worker *w, ad_session *s, ad_stream_queue *queue, ad_moved *m) {
     ad_fault fault = {0};
     const int64_t ns = (int64_t)(m->block.size / NS_FOR_BYTES);
@@ -152,8 +152,8 @@ static void end_copy(ad_worker *w, ad_session *s, ad_stream_queue *queue, ad_mov
 
 /* ---- out and in ---- */
 
-/* Once the copy is complete the buffer's bytes are there. */
-static void note_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block *block) {
+/* Set the place of the buffer's bytes, which the journal gets when the copy is complete. */
+static void set_new_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block *block) {
     m->session = s;
     m->place = ad__session_is_recoverable(s) ? b->place : 0;
     b->moves = ad__buffer_moves(b) + 1;
@@ -163,14 +163,14 @@ static void note_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block 
     ad__checkpoint_mark_buffer(s, b);
 }
 
-/* Where no other worker would look for it there, what comes later in the stream may have that memory at once. */
+/* Give up a buffer's device memory: at once if the journal has no row of it, else when the copy is complete. */
 static void leave_device(ad_worker *w, ad_buffer *b, ad_moved *m) {
     m->home = b->home->stream_arena;
     m->left = b->block;
     b->block.slab = NULL;
     b->address = NULL;
-    if (m->place) look(w, m);
-    else give_left(m);
+    if (m->place) check_copy(w, m);
+    else give_left_memory(m);
 }
 
 static int move_out(ad_worker *w, ad_buffer *b) {
@@ -178,17 +178,17 @@ static int move_out(ad_worker *w, ad_buffer *b) {
     ad_fault fault = {0};
     ad_stream_queue *queue = b->home;
     ad_session *s = queue->session;
-    ad_moved *m = take_host(w, queue, b->size);
+    ad_moved *m = take_host_memory(w, queue, b->size);
     if (!m) return AD_E_MEMORY;
     int status = ad__stream_queue_frees(s, b, &fault);
     if (!status) status = w->backend->download(queue->stream, m->block.address, b->address, b->size, &fault);
     if (status) {
-        release(all, m);
+        recycle_moved(all, m);
         return ad__session_status(s, status, &fault);
     }
     end_copy(w, s, queue, m);
     ad__spill_remove(b);
-    note_place(s, b, m, &m->block);
+    set_new_place(s, b, m, &m->block);
     leave_device(w, b, m);
     ad__account_charge(ad__stream_arena_account(queue->stream_arena), AD_USE_MOVED, b->size);
     b->moved = m;
@@ -199,14 +199,14 @@ static int move_out(ad_worker *w, ad_buffer *b) {
     return 0;
 }
 
-/* While something is moved, what is spare in host memory will be needed again. */
-static void no_longer_moved(ad_worker *w, ad_buffer *b) {
+/* Give up a buffer's host memory. While other buffers are moved, spare host memory is kept for them. */
+static void leave_host(ad_worker *w, ad_buffer *b) {
     ad_moved *m = b->moved;
     b->is_moved = false;
     b->home->session->moved_bytes -= b->size;
     w->spill->bytes -= b->size;
     m->leaving = true;
-    look(w, m);
+    check_copy(w, m);
     ad__spill_settle(w);
 }
 
@@ -216,9 +216,9 @@ static int copy_in(ad_worker *w, ad_stream_queue *queue, const ad_buffer *b, voi
     return status ? status : w->backend->upload_pinned(queue->stream, to, m->block.address, b->size, fault);
 }
 
-/* Room for it where it was. What it takes the place of needs host memory before it has left its own there, so for that
- * moment there may be more than the limit: else nothing could be exchanged once that is reached. */
-static int take_device(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
+/* Take device memory for a buffer that comes back. Host memory may exceed its limit meanwhile: a buffer that makes
+ * room needs host memory before this one has left its own. */
+static int take_device_memory(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
     ad_memory *host = &s->worker->spill->host;
     const uint64_t limit = s->worker->spill->limit, more = 2 * size + host->slab_size;
     host->limit = limit > UINT64_MAX - more ? UINT64_MAX : limit + more;
@@ -227,21 +227,21 @@ static int take_device(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_
     return status;
 }
 
-/* On the device that it was on, by way of the stream queue that uses it if that is one of that device. */
-static int bring(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool contents, ad_fault *fault) {
+/* Bring a buffer back to its device, on the given stream queue if that is of this device, else on its home. */
+static int move_in(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool contents, ad_fault *fault) {
     ad_worker *w = s->worker;
     ad_moved *m = b->moved;
     ad_block block;
     ad_account *home = ad__stream_arena_account(b->home->stream_arena);
     if (queue->gpu != b->home->gpu) queue = b->home;
     ad__account_return(home, AD_USE_MOVED, b->size);
-    int status = take_device(s, queue, b->size, &block, fault);
+    int status = take_device_memory(s, queue, b->size, &block, fault);
     if (status) goto stay;
     if (contents && (status = copy_in(w, queue, b, block.address, fault))) goto give_block;
     if (contents) end_copy(w, s, queue, m);
     if (contents) w->spill->moved_in += b->size;
-    note_place(s, b, m, &block);
-    no_longer_moved(w, b);
+    set_new_place(s, b, m, &block);
+    leave_host(w, b);
     b->block = block;
     b->address = block.address;
     b->home = b->writer = queue;
@@ -256,10 +256,11 @@ stay:
     return ad__session_status(s, status, fault);
 }
 
-/* Neither is used again until a state without the buffer is valid; otherwise they go when no copy uses them. */
-static void park(ad_worker *w, const ad_buffer *b, ad_moved *m) {
+/* Defer freeing both blocks until a checkpoint without the buffer is committed. Without a journal they are freed
+ * after the copy. */
+static void defer_blocks(ad_worker *w, const ad_buffer *b, ad_moved *m) {
     ad_session *s = b->home->session;
-    unwatch(w->spill, m);
+    unwatch_copy(w->spill, m);
     if (m->left.slab && ad__checkpoint_defer_free(s, m->home, &m->left, b)) m->left.slab = NULL;
     if (ad__checkpoint_defer_free(s, w->spill->stream_arena, &m->block, b)) m->block.slab = NULL;
 }
@@ -269,15 +270,15 @@ void ad__spill_forget(ad_worker *w, ad_buffer *b) {
     if (!b->is_moved) return;
     ad__account_return(ad__stream_arena_account(b->home->stream_arena), AD_USE_MOVED, b->size);
     b->moved->place = 0;
-    if (ad__checkpoint_must_defer(b->home->session, b)) park(w, b, b->moved);
-    no_longer_moved(w, b);
+    if (ad__checkpoint_must_defer(b->home->session, b)) defer_blocks(w, b, b->moved);
+    leave_host(w, b);
 }
 
 bool ad__spill_copy(ad_worker *w, ad_stream_queue *queue, const ad_stream_arena *home, const ad_block *from,
                     ad_block *to) {
     ad_spill *all = w->spill;
     if (!all || !ad__stream_arena_is_of(home, &queue->gpu->memory)) return false;
-    ad_moved *m = take_host(w, queue, from->size);
+    ad_moved *m = take_host_memory(w, queue, from->size);
     if (!m) return false;
     int status = w->backend->download(queue->stream, m->block.address, from->address, from->size, NULL);
     if (!status) status = w->backend->stream_wait(queue->stream, NULL);
@@ -286,19 +287,19 @@ bool ad__spill_copy(ad_worker *w, ad_stream_queue *queue, const ad_stream_arena 
         m->block.slab = NULL;
         all->moved_out += from->size;
     }
-    release(all, m);
+    recycle_moved(all, m);
     return !status;
 }
 
 int ad__spill_take_up(ad_worker *w, ad_stream_queue *queue, ad_buffer *b, ad_slab *slab, const ad_journal_row *row) {
     ad_spill *all = w->spill;
-    ad_moved *m = take_spare(all);
+    ad_moved *m = take_spare_moved(all);
     if (!m) return AD_E_MEMORY;
     int status = row->size > row->block ? AD_E_EXTENT : 0;
     if (!status) status = ad__memory_restore(all->stream_arena, slab, row->offset, row->block, &m->block);
     if (!status) status = open_event(w, m, queue->gpu);
     if (status) {
-        release(all, m);
+        recycle_moved(all, m);
         return status;
     }
     ad__account_charge(ad__stream_arena_account(queue->stream_arena), AD_USE_MOVED, row->size);
@@ -312,11 +313,11 @@ int ad__spill_take_up(ad_worker *w, ad_stream_queue *queue, ad_buffer *b, ad_sla
 
 /* ---- use ---- */
 
-static bool movable(const ad_buffer *b) { return b->block.slab && !b->in_use && !b->shared && !b->module; }
+static bool is_movable(const ad_buffer *b) { return b->block.slab && !b->in_use && !b->shared && !b->module; }
 
-/* Listed as the one used last, if it may be moved at all. */
-static void touch(const ad_spill *all, ad_buffer *b) {
-    if (b->size < all->least || !movable(b)) return;
+/* List a buffer as its owner's warmest, if it may be moved. */
+static void list_warmest(const ad_spill *all, ad_buffer *b) {
+    if (b->size < all->least || !is_movable(b)) return;
     ad__spill_remove(b);
     ad__spill_add(b->home->owner, b);
 }
@@ -331,7 +332,7 @@ int ad__spill_begin(ad_session *s, ad_stream_queue *queue, ad_buffer *const *buf
         ad__spill_remove(buffer[i]);
     }
     for (int i = 0; i < n && !status; i++)
-        if (buffer[i] && buffer[i]->is_moved) status = bring(s, queue, buffer[i], true, fault);
+        if (buffer[i] && buffer[i]->is_moved) status = move_in(s, queue, buffer[i], true, fault);
     return status;
 }
 
@@ -340,7 +341,7 @@ void ad__spill_end(ad_session *s, ad_buffer *const *buffer, int n) {
     for (int i = 0; i < n && all; i++) {
         if (!buffer[i]) continue;
         buffer[i]->in_use = false;
-        touch(all, buffer[i]);
+        list_warmest(all, buffer[i]);
     }
 }
 
@@ -349,7 +350,7 @@ const char *ad__spill_bytes_of(const ad_buffer *b) { return b->moved->block.addr
 const ad_block *ad__spill_block_of(const ad_buffer *b) { return &b->moved->block; }
 
 int ad__spill_renew(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
-    return b->is_moved ? bring(s, queue, b, false, fault) : 0;
+    return b->is_moved ? move_in(s, queue, b, false, fault) : 0;
 }
 
 /* ---- what another worker has left ---- */
@@ -365,7 +366,7 @@ typedef struct found {
     ad_stream_arena *host;
 } found;
 
-static void find_block(void *user, ad_buffer *b) {
+static void collect_block(void *user, ad_buffer *b) {
     found *f = user;
     if (b->shared || !(b->is_moved || b->block.slab)) return;
     struct piece *list = ad__os_grow(f->list, f->count, &f->room, sizeof *list);
@@ -375,14 +376,14 @@ static void find_block(void *user, ad_buffer *b) {
         b->is_moved ? (struct piece){&b->moved->block, f->host} : (struct piece){&b->block, b->home->stream_arena};
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_addresses(const void *a, const void *b) {
     const ad_block *x = ((const struct piece *)a)->block, *y = ((const struct piece *)b)->block;
     if (x->slab != y->slab) return (uintptr_t)x->slab < (uintptr_t)y->slab ? -1 : 1;
     return ((uintptr_t)x->address > (uintptr_t)y->address) - ((uintptr_t)x->address < (uintptr_t)y->address);
 }
 
-/* Where all of a slab is one stream's. */
-static void cut(const found *f, ad_block **block) {
+/* Cut each adopted slab that only one stream arena has blocks in. */
+static void cut_slabs(const found *f, ad_block **block) {
     for (size_t i = 0, n; i < f->count; i += n) {
         bool one = true;
         for (n = 0; i + n < f->count && f->list[i + n].block->slab == f->list[i].block->slab; n++) {
@@ -397,12 +398,12 @@ void ad__spill_recovered(ad_worker *w) {
     if (!w->spill) return;
     found f = {.host = w->spill->stream_arena};
     pthread_mutex_lock(&w->sessions_lock);
-    for (ad_session *s = w->sessions; s; s = s->next) ad__buffers_each(&s->buffers, find_block, &f);
+    for (ad_session *s = w->sessions; s; s = s->next) ad__buffers_each(&s->buffers, collect_block, &f);
     pthread_mutex_unlock(&w->sessions_lock);
     ad_block **block = f.count ? ad__os.calloc(f.count, sizeof *block) : NULL;
     if (block) {
-        qsort(f.list, f.count, sizeof *f.list, compare);
-        cut(&f, block);
+        qsort(f.list, f.count, sizeof *f.list, compare_addresses);
+        cut_slabs(&f, block);
     }
     free(block);
     free(f.list);
@@ -410,62 +411,63 @@ void ad__spill_recovered(ad_worker *w) {
 
 /* ---- making room ---- */
 
-static ad_buffer *coldest(const ad_stream_queue *queue) {
+static ad_buffer *find_coldest(const ad_stream_queue *queue) {
     return ad__spill_coldest(&queue->gpu->spill, queue->gpu->memory.limit, queue->owner);
 }
 
-static void list_small(void *user, ad_buffer *b) {
+static void list_small_buffer(void *user, ad_buffer *b) {
     const ad_gpu *gpu = user;
-    if (!b->listed && movable(b) && b->home->gpu == gpu) ad__spill_add(b->home->owner, b);
+    if (!b->listed && is_movable(b) && b->home->gpu == gpu) ad__spill_add(b->home->owner, b);
 }
 
-/* List what is small, too: it goes after all the others. */
-static void list_all(ad_worker *w, ad_gpu *gpu) {
+/* List small buffers, too: they leave after all others. */
+static void list_all_buffers(ad_worker *w, ad_gpu *gpu) {
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *s = w->sessions; s; s = s->next)
-        if (!s->dropping) ad__buffers_each(&s->buffers, list_small, gpu);
+        if (!s->dropping) ad__buffers_each(&s->buffers, list_small_buffer, gpu);
     pthread_mutex_unlock(&w->sessions_lock);
 }
 
-/* What there would be if all that is listed were gone. */
-static uint64_t room(const ad_stream_queue *queue) {
+/* Count the bytes that would be free if all listed buffers had left. */
+static uint64_t count_room(const ad_stream_queue *queue) {
     const ad_memory *m = &queue->gpu->memory;
     return m->limit - m->used + queue->gpu->spill.bytes;
 }
 
-/* All that can be moved is enough, so far as that can be known. */
-static bool would_help(ad_worker *w, const ad_stream_queue *queue, uint64_t size) {
+/* True if moving all that can be moved would make enough room, as far as is known. */
+static bool can_make_room(ad_worker *w, const ad_stream_queue *queue, uint64_t size) {
     const ad_account *a = ad__stream_arena_account(queue->stream_arena);
     if (size > ad__account_most(a, queue->gpu->memory.limit) || ad__account_check(a, size, NULL)) return false;
-    if (room(queue) < size) list_all(w, queue->gpu);
-    return room(queue) >= size;
+    if (count_room(queue) < size) list_all_buffers(w, queue->gpu);
+    return count_room(queue) >= size;
 }
 
-/* When all that is large has gone and still no slab has fallen free, a few small buffers may keep each of them. */
-static ad_buffer *next_one(ad_worker *w, const ad_stream_queue *queue) {
-    if (!coldest(queue)) list_all(w, queue->gpu);
-    return coldest(queue);
+/* Choose the buffer that leaves next. Small ones follow when all large ones have left: a few of them may keep whole
+ * slabs. */
+static ad_buffer *choose_next(ad_worker *w, const ad_stream_queue *queue) {
+    if (!find_coldest(queue)) list_all_buffers(w, queue->gpu);
+    return find_coldest(queue);
 }
 
 bool ad__spill_make_room(ad_worker *w, ad_stream_queue *queue, uint64_t size) {
     uint64_t moved = 0, most = queue->gpu->memory.limit / 16;
     if (!w->spill) return false;
-    if (is_awaited(w->spill) && await(w, false)) return true;
-    if (!would_help(w, queue, size)) return false;
+    if (has_awaited_memory(w->spill) && await_copies(w, false)) return true;
+    if (!can_make_room(w, queue, size)) return false;
     if (size < PIECE) size = PIECE;
     if (size > most) size = most;
     do {
-        ad_buffer *b = next_one(w, queue);
+        ad_buffer *b = choose_next(w, queue);
         if (!b || move_out(w, b)) break;
         moved += b->size;
     } while (moved < size);
-    if (is_awaited(w->spill)) await(w, false);
+    if (has_awaited_memory(w->spill)) await_copies(w, false);
     return moved;
 }
 
 void ad__spill_stir(ad_worker *w, ad_stream_queue *queue) {
     if (!w->spill || !w->spill->every || ++w->spill->takes % w->spill->every) return;
-    ad_buffer *b = coldest(queue);
+    ad_buffer *b = find_coldest(queue);
     if (b) move_out(w, b);
 }
 
@@ -480,25 +482,25 @@ int ad__spill_stream_queue(ad_worker *w, ad_stream_queue *queue) {
 int ad__spill_arrive(ad_session *s, ad_fault *fault) {
     if (!s->worker->spill || !ad__session_commits_late(s)) return 0;
     int status = ad__stream_queues_wait(s, fault);
-    reap(s->worker);
+    reap_copies(s->worker);
     return status;
 }
 
 void ad__spill_look(ad_worker *w) {
-    if (w->spill) reap(w);
+    if (w->spill) reap_copies(w);
 }
 
 void ad__spill_over(ad_session *s) {
     ad_spill *all = s->worker->spill;
     for (ad_moved *m = all ? all->under_way : NULL, *next; m; m = next) {
         next = m->next;
-        if (m->session == s) complete(all, m);
+        if (m->session == s) complete_copy(all, m);
     }
 }
 
 void ad__spill_trim(ad_worker *w) {
     if (!w->spill) return;
-    reap(w);
+    reap_copies(w);
     ad__stream_arena_trim(w->spill->stream_arena);
 }
 
