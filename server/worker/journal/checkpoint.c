@@ -54,7 +54,7 @@ void ad__checkpoint_watch_descriptors(ad_session *s) {
 void ad__checkpoint_restore(ad_session *s, uint64_t lives) {
     ad__checkpoint_commit(s);
     ad__session_go_on(s);
-    if (s->checkpoint.at) s->checkpoint.at->lives = s->queue.count ? lives + 1 : 0; /* nobody dies of nothing */
+    if (s->checkpoint.at) s->checkpoint.at->lives = s->queue.count ? lives + 1 : 0; /* idle sessions kill no worker */
 }
 
 void ad__checkpoint_open(ad_session *s) {
@@ -78,7 +78,7 @@ void ad__checkpoint_open(ad_session *s) {
     at->table = ad__journal_at(l, t);
     v->journal = l;
     v->at = at;
-    v->places = 1; /* 0 is none */
+    v->places = 1; /* place 0 stands for none */
     v->next = 1;
     v->late = s->worker->backend->asynchronous;
     s->input.journal = l;
@@ -162,7 +162,7 @@ void ad__checkpoint_remove_row(ad_session *s, uint32_t place) {
 }
 
 void ad__checkpoint_mark_freed(ad_session *s, ad_buffer *b) {
-    b->changed = true; /* nothing else is to be said of it */
+    b->changed = true; /* nothing else of the buffer needs to be written */
     ad__checkpoint_remove_row(s, b->place);
 }
 
@@ -176,9 +176,9 @@ void ad__checkpoint_mark_moved(ad_worker *w, ad_shared *m) {
     for (ad_buffer *b = m->buffers; b; b = b->next_holder) {
         ad_session *s = b->holder;
         ad__checkpoint_mark_buffer(s, b);
-        if (s->checkpoint.late && s->checkpoint.inside) continue; /* it keeps the memory that it had */
+        if (s->checkpoint.late && s->checkpoint.inside) continue; /* the message keeps the old memory */
         if (s->fusion.count || (s->checkpoint.late && !ad__checkpoint_flush(s, true)))
-            ad__checkpoint_give_up(s); /* its checkpoint is not that of now */
+            ad__checkpoint_give_up(s); /* its committed checkpoint has the old place */
         else ad__checkpoint_commit(s);
     }
     ad__capabilities_moved(w, m);
@@ -197,7 +197,7 @@ void ad__checkpoint_release_descriptor(ad_session *s, uint64_t number) {
         return;
     }
     uint64_t *list = ad__os_grow(v->passed, v->npassed, &v->passed_room, sizeof *list);
-    if (!list) return; /* arrayd has it until the session is over */
+    if (!list) return; /* arrayd keeps the descriptor until the session is over */
     v->passed = list;
     list[v->npassed++] = number;
 }
@@ -259,7 +259,7 @@ bool ad__checkpoint_give_released_memory(ad_session *s) {
     if (!v->nreleased) return false;
     ad__checkpoint_flush(s, true);
     if (!v->nreleased) return true;
-    ad__journal_store(&v->at->uncertain, 1); /* an operation is queued */
+    ad__journal_store(&v->at->uncertain, 1); /* a queued operation may read the memory */
     ad__checkpoint_give_released(s);
     return true;
 }

@@ -55,8 +55,8 @@ struct ad_stream_queue;
 struct ad_shared;
 struct ad_worker;
 
-/* Something with a row that has changed since the checkpoint. kind AD_JOURNAL_NONE: it is gone, and place was its row.
- */
+/* Something with a row that has changed since the checkpoint. kind AD_JOURNAL_NONE: it is gone, and its row was at
+ * `place`. */
 typedef struct ad_changed {
     uint64_t id;
     uint32_t kind, place;
@@ -67,10 +67,10 @@ typedef struct ad_changes {
     size_t count, room;
 } ad_changes;
 
-/* The checkpoint that is committed once the device has passed it. */
+/* The pending checkpoint of a device that completes operations later. */
 typedef struct ad_pending_checkpoint {
     bool open;
-    bool invalid; /* a deferred check has failed since it was begun */
+    bool invalid; /* a deferred check has failed since the checkpoint was begun */
     unsigned slot;
     uint64_t entries, told;
     struct ad_poison *pending;
@@ -78,52 +78,52 @@ typedef struct ad_pending_checkpoint {
 
 typedef struct ad_checkpoint {
     ad_journal *journal;    /* NULL: the session is not journaled */
-    ad_journal_session *at; /* the session's entry there */
+    ad_journal_session *at; /* the session's entry in the journal */
     unsigned next;          /* the log that the next checkpoint writes */
     ad_journal_log *log[2];
     ad_changes changed;
     uint32_t *spare; /* places whose row is free */
     size_t nspare, spare_room;
-    uint32_t places;           /* that have ever had a row */
-    struct ad_poison *pending; /* the failure in the committed checkpoint */
+    uint32_t places;           /* places that have ever had a row */
+    struct ad_poison *pending; /* the failure in the committed checkpoint, for the next synchronisation */
     bool inside;               /* a message is being executed; begun and deferred_begun count what came before it */
     size_t begun, deferred_begun;
     struct ad_buffer **released; /* buffers that the client has freed and the committed checkpoint has */
     size_t nreleased, released_room;
     uint64_t released_bytes;
-    bool behind;          /* something has been executed since the checkpoint */
+    bool behind;          /* operations have been executed since the checkpoint */
     bool collects;        /* the message at hand need not be committed at once */
     bool announced;       /* a buffer was changed in place since the checkpoint */
     uint64_t frame_end;   /* place in the client's stream where the next frame begins */
     uint64_t executed;    /* bytes of the stream that nobody needs any more; the I/O thread reads this */
     uint64_t fatal;       /* the module that another worker died of while it set it up */
     uint64_t skip;        /* bytes of the first control block that another worker has executed */
-    uint64_t read;        /* bytes that another worker has sent of the first read */
-    uint64_t descriptors; /* descriptors that executed messages have asked for */
-    uint64_t *passed;     /* numbers of descriptors that no window keeps and arrayd still has */
+    uint64_t read;        /* bytes that another worker has sent in answer to the first read */
+    uint64_t descriptors; /* number of descriptors that executed messages have asked for */
+    uint64_t *passed;     /* numbers of descriptors that arrayd still has, and no window keeps */
     size_t npassed, passed_room;
-    bool listed; /* in the journal's list of sessions */
+    bool listed; /* the session is in the journal's list */
 
-    /* engine/blame.h */
-    ad_blame blame;    /* a copy of the journal's */
-    uint64_t begun_at; /* the place of the last message that was begun */
-    bool careful;      /* the message at hand is suspected: it is executed alone */
-    bool left_out;     /* the message at hand is to blame: it is not executed */
+    /* Blame for crashes of the worker (engine/blame.h). */
+    ad_blame blame;    /* copy of the blame in the journal */
+    uint64_t begun_at; /* place of the last message that was begun */
+    bool careful;      /* the message at hand is suspected, so it is executed alone */
+    bool left_out;     /* the message at hand is to blame, so it is not executed */
 
-    /* for devices that complete operations later */
+    /* Fields for devices that complete operations later (late). */
     bool late;
     ad_pending_checkpoint pending_checkpoint;
-    ad_changes pending_changes; /* what the pending checkpoint writes */
-    struct ad_deferred_free *
-        deferred; /* freed after a checkpoint without them; the first deferred_pending of them: after the pending one */
+    ad_changes pending_changes;        /* changes that the pending checkpoint writes */
+    struct ad_deferred_free *deferred; /* memory to free after a checkpoint without it; the first deferred_pending of
+                                          them: after the pending one */
     size_t ndeferred, deferred_room, deferred_pending, deferred_shares;
-    uint64_t committed;         /* operations in the committed checkpoint */
-    uint64_t blamed;            /* kernels up to this operation are not launched again: the worker before died */
-    uint64_t loaded;            /* the last operation that reads a window */
-    uint64_t told, told_before; /* failures told at synchronisations: so far; when the checkpoint was begun */
+    uint64_t committed; /* number of operations in the committed checkpoint */
+    uint64_t blamed;    /* last operation whose kernels are not launched again, because the worker before died */
+    uint64_t loaded;    /* last operation that reads a window */
+    uint64_t told, told_before; /* failures told at synchronisations so far, and when the checkpoint was begun */
     uint64_t quiet, quiet_used; /* place up to which another worker has answered; 0: none has */
-    uint64_t untold;            /* failures that it has told after the committed checkpoint */
-    bool silent;                /* the message at hand has been answered */
+    uint64_t untold;            /* failures that another worker has told after the committed checkpoint */
+    bool silent;                /* another worker has answered the message at hand */
 } ad_checkpoint;
 
 /* Give the session an entry in the journal. Nobody else knows it yet. Without memory it is not journaled. */
@@ -137,7 +137,8 @@ void ad__checkpoint_watch_descriptors(struct ad_session *s);
 void ad__checkpoint_restore(struct ad_session *s, uint64_t lives);
 /* True while another worker can go on with the session. Any thread. */
 bool ad__session_is_recoverable(const struct ad_session *s);
-/* The same, and its operations are committed only when the device has completed them. */
+/* True if the session is recoverable, and a checkpoint is committed only when the device has completed its
+ * operations. */
 bool ad__session_commits_late(const struct ad_session *s);
 /* Stop journaling the session: it is over, or cannot be written down. Any thread. */
 void ad__checkpoint_give_up(struct ad_session *s);
@@ -157,7 +158,7 @@ void ad__checkpoint_mark_moved(struct ad_worker *w, struct ad_shared *m);
 /* Tell arrayd, once that is committed, that nobody needs this descriptor any more: the message at hand asked for it,
  * and no window keeps it. */
 void ad__checkpoint_release_descriptor(struct ad_session *s, uint64_t number);
-/* Tell arrayd so at once. */
+/* Tell arrayd at once that nobody needs this descriptor any more. */
 void ad__checkpoint_release_descriptor_now(struct ad_session *s, uint64_t number);
 /* True if an operation that changes the buffer in place and reads nothing of it would give the same when it is executed
  * again: then ad__checkpoint_before_write is not needed. */
@@ -177,7 +178,7 @@ bool ad__checkpoint_give_released_memory(struct ad_session *s);
 void ad__checkpoint_record_place(struct ad_session *s, uint32_t place, const ad_journal_place *now);
 /* Record that the memory of the buffer with that row is about to be used again, without a checkpoint. */
 void ad__checkpoint_record_loss(struct ad_session *s, uint32_t place);
-/* The row of memory that names and capabilities hold. */
+/* Make the row of memory that names and capabilities hold. */
 ad_journal_row ad__checkpoint_memory_row(const struct ad_worker *w, const struct ad_shared *m);
 /* Commit what has been executed, and let its answers be sent, as soon as the device allows. */
 void ad__checkpoint_commit(struct ad_session *s);
@@ -199,7 +200,8 @@ static inline void ad__checkpoint_end_changes(ad_checkpoint *v) { v->inside = fa
 static inline void ad__checkpoint_mark_executed(ad_checkpoint *v) { v->behind = !v->late; }
 /* Wait until all before the message at hand is committed. False: the session waits; call again. */
 bool ad__checkpoint_await_commit(struct ad_session *s);
-/* The same for devices that complete operations later; true at once for others. */
+/* Wait until all before the message at hand is committed, if the device completes operations later. False: the
+ * session waits; call again. */
 bool ad__checkpoint_is_committed(struct ad_session *s);
 /* Suppress replies to the message at hand if another worker has answered it. */
 void ad__checkpoint_suppress_replies(struct ad_session *s);
@@ -220,7 +222,7 @@ bool ad__checkpoint_defer_window(struct ad_session *s, const ad_window *w);
 bool ad__checkpoint_defer_share(struct ad_session *s, struct ad_shared *m);
 /* True if shared memory of this principal waits to be freed. */
 bool ad__checkpoint_has_deferred_of(const struct ad_session *s, const char *principal);
-/* Free the first n. */
+/* Free the first n deferred pieces of memory. */
 void ad__checkpoint_free_deferred(struct ad_session *s, size_t n);
 /* Commit, so that deferred memory of all sessions is freed, because memory is short. False: nothing was freed. */
 bool ad__checkpoint_free_all_deferred(struct ad_session *s);

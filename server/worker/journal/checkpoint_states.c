@@ -8,8 +8,8 @@
 #include "server/worker/memory/spill/spill.h"
 #include "server/worker/journal/checkpoint_inside.h"
 
-#define COLLECTED 16384            /* changes after which they are written down, ... */
-#define COLLECTED_BYTES (4u << 20) /* ... or when so many bytes wait for that to be free again */
+#define COLLECTED 16384            /* changes after which a checkpoint is due */
+#define COLLECTED_BYTES (4u << 20) /* bytes waiting to be freed after which a checkpoint is due */
 
 /* ---- the position in the client's stream ---- */
 
@@ -31,7 +31,7 @@ static bool is_before(uint64_t frame, uint64_t used, uint64_t other, uint64_t ot
     return frame < other || (frame == other && used < other_used);
 }
 
-/* How far the answers reach that have been appended by now. */
+/* Write how far the answers reach that have been appended by now. */
 static void describe_answers(const ad_session *s, ad_journal_checkpoint *state, uint64_t told_before) {
     const ad_checkpoint *v = &s->checkpoint;
     const ad_reading *r = &s->reading;
@@ -64,21 +64,21 @@ static void give_up_journal(ad_session *s) {
     ad__checkpoint_give_up(s);
 }
 
-/* A slot that is neither of these two. */
-static unsigned other_slot(uint64_t a, unsigned b) {
+/* Find a slot that is neither of these two. */
+static unsigned find_other_slot(uint64_t a, unsigned b) {
     unsigned i = 0;
     while (i == a || i == b) i++;
     return i;
 }
 
-/* Descriptors that were asked for before the committed checkpoint are not asked for again. */
+/* Release descriptors that messages before the committed checkpoint have asked for. */
 static void release_descriptors(ad_session *s, uint64_t before) {
     ad_checkpoint *v = &s->checkpoint;
-    size_t kept = 0;
+    size_t rest = 0;
     for (size_t i = 0; i < v->npassed; i++)
         if (v->passed[i] < before) ad__checkpoint_release_descriptor_now(s, v->passed[i]);
-        else v->passed[kept++] = v->passed[i];
-    v->npassed = kept;
+        else v->passed[rest++] = v->passed[i];
+    v->npassed = rest;
 }
 
 /* Commit the checkpoint in a slot, which has everything but its log. */
@@ -115,7 +115,7 @@ static void drop_changes(ad_checkpoint *v, size_t count) {
 static void commit_now(ad_session *s, size_t count) {
     ad_checkpoint *v = &s->checkpoint;
     if (s->fusion.count) return;
-    unsigned slot = other_slot(v->at->current, (unsigned)v->at->current);
+    unsigned slot = find_other_slot(v->at->current, (unsigned)v->at->current);
     ad_journal_checkpoint *state = &v->at->checkpoint[slot];
     uint64_t entries;
     describe_checkpoint(s, state);
@@ -134,7 +134,8 @@ static void commit_now(ad_session *s, size_t count) {
 
 /* ---- devices that complete operations later: beginning a checkpoint ---- */
 
-/* Who has memory in common with others must not have said what those may have changed when it is executed again. */
+/* True if answers must wait for the commit: other sessions may change what they depend on before operations are
+ * executed again. */
 static bool must_delay_answers(const ad_session *s) {
     return s->shares || s->checkpoint.deferred_shares || s->exporting;
 }
@@ -173,7 +174,7 @@ static void begin_checkpoint(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     const size_t count = v->inside ? v->begun : v->changed.count;
     ad_pending_checkpoint *c = &v->pending_checkpoint;
-    c->slot = other_slot(v->at->current, (unsigned)v->at->current);
+    c->slot = find_other_slot(v->at->current, (unsigned)v->at->current);
     ad_journal_checkpoint *state = &v->at->checkpoint[c->slot];
     describe_checkpoint(s, state);
     state->pending = write_pending(s, v->at->checkpoint[v->at->current].pending);
@@ -205,7 +206,7 @@ void ad__checkpoint_drop_pending(ad_session *s) {
     c->open = false;
 }
 
-/* True if the next checkpoint must write the change again; what has gone since is among the later changes. */
+/* True if the next checkpoint must write the change again. What is gone by now has a later change. */
 static bool is_still_news(ad_session *s, const ad_changed *c) {
     ad_buffer *b;
     uint16_t device;
@@ -225,10 +226,10 @@ static bool is_still_news(ad_session *s, const ad_changed *c) {
 static void abandon_pending(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     ad_changes all = v->pending_changes;
-    size_t kept = 0;
+    size_t rest = 0;
     for (size_t i = 0; i < all.count; i++)
-        if (is_still_news(s, &all.list[i])) all.list[kept++] = all.list[i];
-    all.count = kept;
+        if (is_still_news(s, &all.list[i])) all.list[rest++] = all.list[i];
+    all.count = rest;
     for (size_t i = 0; i < v->changed.count; i++) {
         ad_changed *list = ad__os_grow(all.list, all.count, &all.room, sizeof *list);
         if (!list) {
@@ -241,7 +242,7 @@ static void abandon_pending(ad_session *s) {
     v->pending_changes = v->changed;
     v->pending_changes.count = 0;
     v->changed = all;
-    v->begun += kept;
+    v->begun += rest;
     v->deferred_pending = 0;
     ad__checkpoint_drop_pending(s);
 }
@@ -256,7 +257,7 @@ static bool is_reached(const ad_session *s) {
     return true;
 }
 
-/* Answers that were sent after the checkpoint was begun count as well. */
+/* Extend the pending checkpoint to the answers that were sent after it was begun. */
 static void renew_answers(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     const ad_journal_checkpoint *valid = &v->at->checkpoint[v->at->current];
@@ -281,7 +282,7 @@ static bool finish_pending(ad_session *s, bool judge) {
         abandon_pending(s);
         return true;
     }
-    ad__spill_look(s->worker); /* a place in the table is not used again before all is said that is to be said of it */
+    ad__spill_look(s->worker); /* moves to host memory are recorded before a row's place can be used again */
     renew_answers(s);
     v->committed = v->at->checkpoint[c->slot].operations;
     commit_slot(s, c->slot, c->entries);
@@ -301,11 +302,11 @@ static void release_answers(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     const ad_journal_checkpoint *valid = &v->at->checkpoint[v->at->current];
     if (atomic_load(&s->output.appended) == valid->appended || must_delay_answers(s)) return;
-    unsigned slot =
-        other_slot(v->at->current, v->pending_checkpoint.open ? v->pending_checkpoint.slot : (unsigned)v->at->current);
+    unsigned slot = find_other_slot(v->at->current,
+                                    v->pending_checkpoint.open ? v->pending_checkpoint.slot : (unsigned)v->at->current);
     ad_journal_checkpoint *state = &v->at->checkpoint[slot];
     *state = *valid;
-    state->log = state->entries = 0; /* the log is in the table already */
+    state->log = state->entries = 0; /* the table has the rows of the log already */
     describe_answers(s, state, v->told_before);
     ad__journal_store(&v->at->current, slot);
     ad__output_settle(&s->output, state->appended);
@@ -314,7 +315,7 @@ static void release_answers(ad_session *s) {
 /* Begin and commit checkpoints as far as the device is. passed: all that was enqueued is known to be complete. */
 static void advance_checkpoints(ad_session *s, bool passed, bool judge) {
     ad_checkpoint *v = &s->checkpoint;
-    for (int i = 0; i < 3 && ad__checkpoint_is_recoverable(v); i++) { /* begun, invalid, and begun again */
+    for (int i = 0; i < 3 && ad__checkpoint_is_recoverable(v); i++) { /* once begun, once invalid, once begun again */
         if (!v->pending_checkpoint.open) {
             if (s->fusion.count || s->exporting || !has_news(s)) break;
             begin_checkpoint(s);
@@ -386,7 +387,7 @@ bool ad__checkpoint_flush(ad_session *s, bool judge) {
         return !s->fusion.count;
     }
     if (ad__stream_queues_wait(s, NULL)) return false;
-    if (v->pending_checkpoint.open) advance_checkpoints(s, true, judge); /* then all that is news by now */
+    if (v->pending_checkpoint.open) advance_checkpoints(s, true, judge); /* a second checkpoint has the rest */
     advance_checkpoints(s, true, judge);
     return !v->pending_checkpoint.open && !s->fusion.count;
 }

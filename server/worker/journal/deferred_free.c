@@ -8,13 +8,13 @@
 #include "server/worker/memory/spill/spill.h"
 #include "server/worker/journal/checkpoint_inside.h"
 
-/* A block, a window or shared memory. */
+/* A block, a window or shared memory that is to be freed. */
 typedef struct ad_deferred_free {
     ad_stream_arena *home;
     ad_block block;
-    uint32_t place; /* of the row that has the block: of this buffer, after so many moves */
+    uint32_t place; /* place of the row that has the block, with the buffer's id and moves */
     uint64_t id, moves;
-    ad_window window; /* id 0: none */
+    ad_window window; /* window.id 0: no window */
     ad_shared *share;
 } ad_deferred_free;
 
@@ -23,7 +23,7 @@ bool ad__checkpoint_must_defer(const ad_session *s, const ad_buffer *b) {
     return v->late && b->place && ad__checkpoint_is_recoverable(v);
 }
 
-static bool defer(ad_session *s, const ad_deferred_free *p) {
+static bool append_deferred(ad_session *s, const ad_deferred_free *p) {
     ad_checkpoint *v = &s->checkpoint;
     if (!ad__checkpoint_is_recoverable(v)) return false;
     ad_deferred_free *list = ad__os_grow(v->deferred, v->ndeferred, &v->deferred_room, sizeof *list);
@@ -44,14 +44,16 @@ bool ad__checkpoint_defer_free(ad_session *s, ad_stream_arena *home, const ad_bl
         p.id = b->id;
         p.moves = ad__buffer_moves(b);
     }
-    return defer(s, &p);
+    return append_deferred(s, &p);
 }
 
 bool ad__checkpoint_defer_window(ad_session *s, const ad_window *w) {
-    return s->checkpoint.late && defer(s, &(ad_deferred_free){.window = *w});
+    return s->checkpoint.late && append_deferred(s, &(ad_deferred_free){.window = *w});
 }
 
-bool ad__checkpoint_defer_share(ad_session *s, ad_shared *m) { return defer(s, &(ad_deferred_free){.share = m}); }
+bool ad__checkpoint_defer_share(ad_session *s, ad_shared *m) {
+    return append_deferred(s, &(ad_deferred_free){.share = m});
+}
 
 bool ad__checkpoint_has_deferred_of(const ad_session *s, const char *principal) {
     const ad_checkpoint *v = &s->checkpoint;
@@ -79,7 +81,7 @@ void ad__checkpoint_free_deferred(ad_session *s, size_t n) {
     ad__spill_settle(s->worker);
 }
 
-/* ---- no memory ---- */
+/* ---- when memory is short ---- */
 
 static bool flush_session(ad_session *s, bool judge) {
     const ad_checkpoint *v = &s->checkpoint;
@@ -117,8 +119,8 @@ bool ad__checkpoint_move_deferred_to_host(ad_session *s, ad_stream_queue *queue)
     return done;
 }
 
-/* No checkpoint can be begun while operations are queued or deferred checks are open. So the rows record the loss, for
- * the case that the worker is killed now. */
+/* No checkpoint can be begun while operations are queued or deferred checks are open. So the rows record the loss,
+ * in case the worker is killed now. */
 bool ad__checkpoint_drop_deferred(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     bool done = false;

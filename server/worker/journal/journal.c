@@ -9,15 +9,15 @@
 
 #include "server/common/os.h"
 
-/* Sizes go up in eighths of a power of two. */
+/* Size classes between two powers of two. */
 #define STEPS 8
 #define CLASSES (40 * STEPS)
 #define LEAST 64
-#define LARGE ((uint64_t)1 << 20) /* pages of what is given back are the system's again */
+#define LARGE ((uint64_t)1 << 20) /* bytes from which the system gets the pages of a free piece back */
 #define HEADER 16
 #define FIRST_HOLDERS 64
 
-/* Before each piece of memory; `next` while it is free. */
+/* Header of each piece of memory. `next` links free pieces of a class. */
 typedef struct piece {
     uint32_t class;
     uint32_t unused;
@@ -30,14 +30,14 @@ struct ad_journal {
     pthread_mutex_t lock;
     int fd;
     char *base;
-    uint64_t end; /* nothing from here on has been used */
+    uint64_t end; /* offset from which on no memory has been used */
     ad_at free[CLASSES];
-    uint32_t places, *spare; /* of holders: that have been used; that are not */
+    uint32_t places, *spare; /* places of holders that have been used, and those of them that are free */
     size_t nspare, spare_room;
 };
 
-/* The smallest class of so many bytes, and how many it has. */
-static unsigned class_of(uint64_t size, uint64_t *bytes) {
+/* Choose the smallest class with so many bytes, and set how many it has. */
+static unsigned choose_class(uint64_t size, uint64_t *bytes) {
     if (size < LEAST) size = LEAST;
     unsigned power = 63 - (unsigned)__builtin_clzll(size);
     uint64_t step = ((uint64_t)1 << power) / STEPS, over = size - ((uint64_t)1 << power);
@@ -54,7 +54,7 @@ int ad__journal_open(ad_journal **out, ad_fault *fault) {
     if (l->fd < 0 || ftruncate(l->fd, AD_JOURNAL_ADDRESSES)) goto failed;
     void *base = mmap(NULL, AD_JOURNAL_ADDRESSES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, l->fd, 0);
     if (base == MAP_FAILED) goto failed;
-    madvise(base, AD_JOURNAL_ADDRESSES, MADV_DONTDUMP); /* a core of all these addresses takes for ever */
+    madvise(base, AD_JOURNAL_ADDRESSES, MADV_DONTDUMP); /* a core dump of all these addresses would take for ever */
     l->base = base;
     l->end = 4096;
     *ad__journal_head(l) = (ad_journal_head){.magic = AD_JOURNAL_MAGIC, .version = AD_JOURNAL_VERSION};
@@ -90,7 +90,7 @@ void *ad__journal_alloc(ad_journal *l, size_t size) {
     uint64_t bytes;
     if (!l) return ad__os.malloc(size);
     if (size > AD_JOURNAL_ADDRESSES / 4) return NULL;
-    unsigned class = class_of(size + HEADER, &bytes);
+    unsigned class = choose_class(size + HEADER, &bytes);
     pthread_mutex_lock(&l->lock);
     piece *p = ad__journal_get(l, l->free[class]);
     if (p) {
@@ -105,8 +105,8 @@ void *ad__journal_alloc(ad_journal *l, size_t size) {
     return p + 1;
 }
 
-/* The whole pages of a piece behind its header. */
-static void give_pages(piece *p) {
+/* Give the whole pages of a free piece back to the system. */
+static void free_pages(piece *p) {
     const uint64_t page = 4096, power = p->class / STEPS;
     const uint64_t bytes = ((uint64_t)1 << power) + p->class % STEPS * (((uint64_t)1 << power) / STEPS);
     uintptr_t begin = ((uintptr_t)(p + 1) + page - 1) / page * page, end = ((uintptr_t)p + bytes) / page * page;
@@ -117,7 +117,7 @@ void ad__journal_free(ad_journal *l, void *memory) {
     if (!l) free(memory);
     if (!l || !memory) return;
     piece *p = (piece *)memory - 1;
-    give_pages(p);
+    free_pages(p);
     pthread_mutex_lock(&l->lock);
     p->next = l->free[p->class];
     l->free[p->class] = ad__journal_at(l, p);
@@ -126,10 +126,10 @@ void ad__journal_free(ad_journal *l, void *memory) {
 
 /* ---- holders ---- */
 
-static ad_journal_index *index_of(const ad_journal *l) { return ad__journal_get(l, ad__journal_head(l)->index); }
+static ad_journal_index *get_index(const ad_journal *l) { return ad__journal_get(l, ad__journal_head(l)->index); }
 
-static bool index_grow(ad_journal *l, uint64_t capacity) {
-    ad_journal_index *old = index_of(l), *more = ad__journal_alloc(l, sizeof *more + capacity * sizeof *more->holder);
+static bool grow_index(ad_journal *l, uint64_t capacity) {
+    ad_journal_index *old = get_index(l), *more = ad__journal_alloc(l, sizeof *more + capacity * sizeof *more->holder);
     if (!more) return false;
     memset(more, 0, sizeof *more + capacity * sizeof *more->holder);
     more->capacity = capacity;
@@ -140,26 +140,26 @@ static bool index_grow(ad_journal *l, uint64_t capacity) {
 }
 
 uint32_t ad__journal_hold(ad_journal *l, ad_journal_holder *h) {
-    const ad_journal_index *index = index_of(l);
+    const ad_journal_index *index = get_index(l);
     uint32_t place = l->nspare ? l->spare[--l->nspare] : 0;
     if (!place) {
         if (!l->places) l->places = 1;
-        if ((!index || l->places == index->capacity) && !index_grow(l, index ? 2 * index->capacity : FIRST_HOLDERS))
+        if ((!index || l->places == index->capacity) && !grow_index(l, index ? 2 * index->capacity : FIRST_HOLDERS))
             return 0;
         place = l->places++;
     }
-    ad__journal_store(&index_of(l)->holder[place], ad__journal_at(l, h));
+    ad__journal_store(&get_index(l)->holder[place], ad__journal_at(l, h));
     return place;
 }
 
 ad_journal_holder *ad__journal_holder(const ad_journal *l, uint32_t place) {
-    return place ? ad__journal_get(l, index_of(l)->holder[place]) : NULL;
+    return place ? ad__journal_get(l, get_index(l)->holder[place]) : NULL;
 }
 
 void ad__journal_release(ad_journal *l, uint32_t place) {
     ad_journal_holder *h = ad__journal_holder(l, place);
     if (!h) return;
-    ad__journal_store(&index_of(l)->holder[place], 0);
+    ad__journal_store(&get_index(l)->holder[place], 0);
     ad__journal_free(l, ad__journal_get(l, h->grant));
     ad__journal_free(l, ad__journal_get(l, h->memory.poison));
     ad__journal_free(l, h);

@@ -1,12 +1,19 @@
-/* The journal: shared memory in which a worker keeps all that another process needs to go on where it ended.
+/* The journal: shared memory that a worker's successor recovers from.
  *
- * arrayd holds its descriptor, as it holds those of slabs. What is in it holds together at any instant, because the
- * worker may be killed at any: everything hangs from the head, by offsets; a pointer is stored after what it points at;
- * and what changes together is written aside first, and takes effect with one store. The bytes that come from clients
- * and that go to them lie here from the beginning, so writing them down costs nothing.
+ *     ad_journal_head ──▶ session ──▶ session ──▶ ...
+ *         │                  ├── checkpoint[3]   committed: checkpoint[current]
+ *         │                  ├── table           rows: buffers, streams, events, windows, modules
+ *         │                  ├── log             rows of the last checkpoint, to be copied into the table
+ *         │                  └── input, output   blocks of bytes from the client and to it
+ *         └──▶ index ──▶ holders: names and capabilities
  *
- * Only the memory is here; checkpoint.h has what a session writes, journal/recover/recover.c what is made of it.
- */
+ * arrayd holds the journal's descriptor, as it holds those of slabs. The worker may be killed at any time, so the
+ * journal is consistent at any time. All is reached from the head, by offsets. An offset is stored after what it
+ * points to. Changes that belong together are written to a log, and one store commits them. Bytes from clients and
+ * to clients are in the journal from the beginning, so journaling them costs nothing.
+ *
+ * This file has the memory and its layout. checkpoint.h says what a session writes, and journal/recover/recover.c
+ * what a successor makes of it. */
 #ifndef AD_SERVER_WORKER_JOURNAL_JOURNAL_H
 #define AD_SERVER_WORKER_JOURNAL_JOURNAL_H
 
@@ -17,14 +24,15 @@
 #include "server/common/channel.h"
 #include "protocol/tls/digest.h"
 
-#define AD_JOURNAL_ADDRESSES (64ull << 30) /* reserved; memory is what has been written to */
+#define AD_JOURNAL_ADDRESSES (64ull << 30) /* bytes of addresses that are reserved; only written pages take memory */
 #define AD_JOURNAL_MAGIC 0x6c616e72756f6a61u
 #define AD_JOURNAL_VERSION 7
-#define AD_JOURNAL_REUSED (UINT64_C(1) << 63) /* in ad_journal_row.writing: something else is there, or may be */
+#define AD_JOURNAL_REUSED (UINT64_C(1) << 63) /* flag in ad_journal_row.writing: the memory is used again, or may be \
+                                               */
 #define AD_JOURNAL_CHECKPOINTS 3
-#define AD_OFFERS 4 /* secrets that a client may go on with, of those that it has not shown yet */
+#define AD_OFFERS 4 /* number of secrets a client may resume with that it has not shown yet */
 
-/* An offset into the journal; 0: nothing. */
+/* An offset into the journal; 0: none. */
 typedef uint64_t ad_at;
 
 typedef enum ad_journal_kind {
@@ -36,36 +44,35 @@ typedef enum ad_journal_kind {
     AD_JOURNAL_MODULE
 } ad_journal_kind;
 
-/* What memory is that another worker cannot have. */
+/* Why another worker cannot have a buffer's memory. */
 typedef enum ad_fleeting { AD_FLEETING_VARIABLE = 1, AD_FLEETING_IMPORT } ad_fleeting;
 
-/* What a session has under an id. */
+/* The row of a buffer, a stream, an event, a window or a module. */
 typedef struct ad_journal_row {
     uint32_t kind;
     uint16_t device;
-    uint8_t high, timed;      /* a stream; an event */
-    uint8_t readonly, common; /* a buffer: published by somebody; to be written by all who hold it */
-    uint8_t shared, fleeting; /* others may have the same memory; it goes with the worker, an ad_fleeting or 0 */
-    uint8_t lost;             /* a module: why another worker cannot have it, an ad_module_loss */
-    uint8_t open;             /* a buffer: other processes may have its memory, and write there */
+    uint8_t high, timed;      /* stream: its priority; event: it can be timed */
+    uint8_t readonly, common; /* buffer: published as read-only; written by all its holders */
+    uint8_t shared, fleeting; /* buffer: others may have its memory; why it goes with the worker: ad_fleeting or 0 */
+    uint8_t lost;             /* module: why another worker cannot have it: ad_module_loss */
+    uint8_t open;             /* buffer: other processes may have its memory, and write there */
     uint64_t id, size;
     union {
         struct {
-            uint64_t slab, offset,
-                block; /* a buffer's memory: block bytes of a slab, of host memory or not; slab 0: none */
+            uint64_t slab, offset, block; /* buffer: place and bytes of its memory; slab 0: none */
         };
-        uint64_t descriptor; /* a window's, as its client has passed it */
+        uint64_t descriptor; /* window: number of the client's descriptor */
         struct {
-            ad_at recipe, settings; /* a module: an ad_journal_recipe, an ad_journal_settings or 0 */
+            ad_at recipe, settings; /* module: ad_journal_recipe; ad_journal_settings or 0 */
         };
     };
-    uint64_t moves;   /* how often a buffer had been moved when this was written ... */
-    ad_at elsewhere;  /* ... and where it is if it has been since: an ad_journal_place */
-    ad_at poison;     /* an ad_journal_poison */
-    uint64_t writing; /* the operation that last began to change it where it is; the last member */
+    uint64_t moves;   /* buffer: its moves to host memory and back when the row was written */
+    ad_at elsewhere;  /* buffer: ad_journal_place after a later move; 0: none */
+    ad_at poison;     /* buffer: ad_journal_poison; 0: the contents are valid */
+    uint64_t writing; /* buffer: last operation that began to change it in place; must be the last member */
 } ad_journal_row;
 
-/* Where the bytes of a buffer are once it has been moved so many times. */
+/* The place of a buffer's bytes after so many moves. */
 typedef struct ad_journal_place {
     uint64_t id, moves;
     uint64_t slab, offset, block;
@@ -78,34 +85,34 @@ typedef struct ad_journal_poison {
     char name[32], text[AD_FAULT_TEXT];
 } ad_journal_poison;
 
-/* What a module is made from. It never changes. */
+/* What a module is made from. A recipe never changes. */
 typedef struct ad_journal_recipe {
-    uint64_t users;               /* rows, and the module: counted by the process that wrote it */
-    uint8_t hash[AD_SHA256_SIZE]; /* of all behind it */
-    uint32_t source, bytes;       /* bytes of the source; of the text */
+    uint64_t users;               /* rows and modules that use it, counted by the process that wrote it */
+    uint8_t hash[AD_SHA256_SIZE]; /* hash of all members behind it */
+    uint32_t source, bytes;       /* bytes of the source, and of all the text */
     uint32_t noptions, nnames;
-    char text[]; /* source, options and name expressions, each ended by a NUL */
+    char text[]; /* source, options and name expressions, each NUL-terminated */
 } ad_journal_recipe;
 
-/* What has been set of a module's kernels. */
+/* Settings of a module's kernels. */
 typedef struct ad_journal_settings {
     uint64_t count, bytes;
-    uint64_t setting[]; /* ad_journal_setting, each on from where the one before ends */
+    uint64_t setting[]; /* ad_journal_setting one after another */
 } ad_journal_settings;
 
 typedef struct ad_journal_setting {
-    int64_t shared, carveout; /* negative: not set */
+    int64_t shared, carveout; /* the kernel's settings; negative: not set */
     uint32_t cooperative, size;
-    char name[]; /* size bytes, up to a multiple of eight */
+    char name[]; /* `size` bytes, padded to a multiple of eight */
 } ad_journal_setting;
 
-/* Rows of a session, by their places. */
+/* Rows of a session, by place. */
 typedef struct ad_journal_table {
     uint64_t capacity;
     ad_journal_row row[];
 } ad_journal_table;
 
-/* Rows that take effect together. */
+/* Rows that one checkpoint commits together. */
 typedef struct ad_journal_log {
     uint64_t capacity;
     struct ad_journal_entry {
@@ -114,82 +121,81 @@ typedef struct ad_journal_log {
     } entry[];
 } ad_journal_log;
 
-/* How far a session is: everything before, nothing behind. */
+/* How far a session is: all before the checkpoint is executed, and nothing behind. */
 typedef struct ad_journal_checkpoint {
     uint64_t frame,
-        used; /* of the client's stream: where the frame at hand begins, executed bytes of its control block */
-    uint64_t operations, bytes;       /* executed; bytes of frames done with */
-    uint64_t appended;                /* to the server's stream */
-    uint64_t answered, answered_used; /* as frame and used: what comes before has its answers among these bytes ... */
-    uint64_t read;                    /* ... as the read there has so many of its */
-    uint64_t told; /* failures that waited for a synchronisation, and that answers to what is not executed have told */
-    uint64_t stream, buffer_limit; /* of what comes next: the stream plus 1, 0: the default; as set by the client */
-    uint64_t descriptors;          /* so many that the client has passed have been asked for */
-    ad_at pending;                 /* the failure that waits for the next synchronisation */
-    ad_at log;                     /* what is to be put into the table ... */
-    uint64_t entries;              /* ... that many */
+        used; /* place of the frame at hand in the client's stream, and executed bytes of its control block */
+    uint64_t operations, bytes;       /* executed operations, and bytes of their frames */
+    uint64_t appended;                /* bytes appended to the server's stream */
+    uint64_t answered, answered_used; /* like frame and used: up to here, answers are among the appended bytes */
+    uint64_t read;                    /* bytes sent in answer to the read at that place */
+    uint64_t told;                    /* failures of later synchronisations that were told already */
+    uint64_t stream, buffer_limit;    /* current stream plus 1, 0: the default one; limit set by the client */
+    uint64_t descriptors;             /* number of the client's descriptors that messages have asked for */
+    ad_at pending;                    /* the failure that waits for the next synchronisation */
+    ad_at log;                        /* rows to be copied into the table */
+    uint64_t entries;                 /* number of rows in the log */
 } ad_journal_checkpoint;
 
-/* A block of bytes of a stream. */
+/* A block of bytes of a client's or a server's stream. */
 typedef struct ad_journal_block {
     ad_at next;
     uint64_t base, size;
-    ad_at data; /* of the first byte */
+    ad_at data; /* offset of the first byte */
 } ad_journal_block;
 
-/* Secrets that have been sent to a session's client: the last of them, number n at n % AD_OFFERS. */
+/* Secrets sent to a session's client, of which the last ones are stored: number n at n % AD_OFFERS. */
 typedef struct ad_offers {
     uint8_t secret[AD_OFFERS][AD_SECRET];
-    uint64_t made, over; /* so many have been sent; the first so many are worth nothing any more */
+    uint64_t made, over; /* number of secrets sent; number of those that are invalid by now */
 } ad_offers;
 
-/* Messages of a session, by their places in its client's stream, with one of which at hand workers have ended in a row
- * (engine/blame.h). */
+/* Messages that are suspected, because workers have ended in a row while they were executed (engine/blame.h). They
+ * are known by their places in the client's stream. */
 typedef struct ad_blame {
-    uint64_t first, last;    /* 0: there are none */
-    uint64_t crashes, kills; /* workers that ended by themselves; that were killed from outside */
-    uint64_t certain;        /* it is one message, and the last worker had nothing else at hand */
+    uint64_t first, last;    /* first and last suspected message; 0: there are none */
+    uint64_t crashes, kills; /* workers that crashed; workers that were killed from outside */
+    uint64_t certain;        /* only one message is suspected, and the last worker executed nothing else */
 } ad_blame;
 
 typedef struct ad_journal_session {
     ad_at next;
     uint64_t id, process, alive;
-    uint64_t key; /* of the fork that began it; 0: it is none's */
+    uint64_t key; /* key of the fork that began the session; 0: none did */
     char who[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
     ad_grants grants;
     uint8_t secret[AD_SECRET];
     ad_offers offers;
-    uint64_t lives;   /* workers that have begun with this state */
-    uint64_t at_hand; /* twice the place of the last message that was begun and has not ended, plus 1 if it is that one
-                         and none before it; 0: there is none */
-    uint64_t guilty;  /* the thread that executed this got the signal that ended the worker */
+    uint64_t lives;   /* workers that have begun with this checkpoint */
+    uint64_t at_hand; /* twice the place of the message being executed, plus 1 if no other is; 0: none */
+    uint64_t guilty;  /* the thread that executed the session got the signal that ended the worker */
     ad_blame blame;
-    uint64_t loading;  /* the id of a module that is being set up, which runs code of the user; 0: none */
-    uint64_t launched; /* the last operation that was a user's kernel */
-    uint64_t writing;  /* the last operation that a row says it of, and its name */
+    uint64_t loading;  /* id of the module that is being set up, which runs the user's code; 0: none */
+    uint64_t launched; /* last operation that was a user's kernel */
+    uint64_t writing;  /* last operation that some row has in `writing`; `name` is its name */
     char name[32];
-    uint64_t uncertain; /* what another worker would make of this is not known to be right */
+    uint64_t uncertain; /* memory of the checkpoint was used again, so its operations cannot be repeated */
     ad_journal_checkpoint checkpoint[AD_JOURNAL_CHECKPOINTS];
-    uint64_t current; /* which of them */
+    uint64_t current; /* index of the committed checkpoint */
     ad_at table;
-    uint64_t received;   /* bytes of the client's stream */
-    ad_at input, output; /* the first blocks of what is still needed of it, and of the server's */
+    uint64_t received;   /* bytes of the client's stream that were received */
+    ad_at input, output; /* first blocks still needed of the client's and the server's stream */
 } ad_journal_session;
 
-/* A capability or a name, and the memory that it means. */
+/* A capability or a name, with the memory that it holds. */
 typedef struct ad_journal_holder {
     uint64_t is_name;
     char who[AD_PRINCIPAL_SIZE];
     ad_journal_row memory;
-    uint64_t half[2], uses, owner; /* a capability; owner: its session, 0: it has gone */
+    uint64_t half[2], uses, owner; /* capability: its number, uses left, session; owner 0: that is over */
     int64_t expires, linger;
-    char name[256]; /* a name */
-    ad_at grant;    /* text with its size before it */
+    char name[256]; /* name: the name */
+    ad_at grant;    /* name: its size in bytes, then who may attach it */
     uint8_t writable, column_major, dtype, ndim;
     int64_t shape[AD_MAX_NDIM];
 } ad_journal_holder;
 
-/* Holders by their places. */
+/* Holders, by place. */
 typedef struct ad_journal_index {
     uint64_t capacity;
     ad_at holder[];
@@ -197,8 +203,8 @@ typedef struct ad_journal_index {
 
 typedef struct ad_journal_head {
     uint64_t magic, version;
-    uint64_t number; /* of the server, as capabilities know it */
-    uint64_t forked; /* sessions that forks have begun so far */
+    uint64_t number; /* number of the server, which its capabilities carry */
+    uint64_t forked; /* number of sessions that forks have begun so far */
     ad_at sessions, index;
     char why[AD_FAULT_TEXT]; /* what the worker died of, if it could say */
 } ad_journal_head;
@@ -206,35 +212,35 @@ typedef struct ad_journal_head {
 typedef struct ad_journal ad_journal;
 
 #define AD_JOURNAL_LAYOUT_SIZE 96
-/* What two programs have in common of which one can read the other's journal, as text without blanks. */
+/* Write a text without blanks that is equal for two programs if one can read the other's journal. */
 static inline void ad__journal_layout(char out[AD_JOURNAL_LAYOUT_SIZE]) {
     snprintf(out, AD_JOURNAL_LAYOUT_SIZE, "%d.%zu.%zu.%zu.%zu.%zu", AD_JOURNAL_VERSION, sizeof(ad_journal_head),
              sizeof(ad_journal_session), sizeof(ad_journal_row), sizeof(ad_journal_poison), sizeof(ad_journal_holder));
 }
 
-int ad__journal_open(ad_journal **out, ad_fault *fault); /* AD_E_MEMORY, AD_E_SYSTEM */
-void ad__journal_close(ad_journal *l);                   /* NULL is allowed */
-int ad__journal_descriptor(const ad_journal *l);         /* the journal's */
+int ad__journal_open(ad_journal **out, ad_fault *fault); /* Make an empty journal. AD_E_MEMORY, AD_E_SYSTEM. */
+void ad__journal_close(ad_journal *l);                   /* Free a journal; NULL is allowed. */
+int ad__journal_descriptor(const ad_journal *l);         /* Get the journal's descriptor. */
 ad_journal_head *ad__journal_head(const ad_journal *l);
 
-/* Memory, aligned to 16 bytes; l NULL: any memory. NULL: there is none. Any thread. */
+/* Allocate memory in the journal (l NULL: any memory), aligned to 16 bytes. NULL: no memory. Any thread. */
 void *ad__journal_alloc(ad_journal *l, size_t size);
-void ad__journal_free(ad_journal *l, void *p); /* NULL is allowed */
+void ad__journal_free(ad_journal *l, void *p); /* Free it; l and p may be NULL. */
 ad_at ad__journal_at(const ad_journal *l, const void *p);
-void *ad__journal_get(const ad_journal *l, ad_at at); /* NULL for 0 */
+void *ad__journal_get(const ad_journal *l, ad_at at); /* Get an address; 0: NULL. */
 
-/* Put a holder, which is the journal's from here on, at a place of its own. 0: no memory. */
+/* Put a holder at a free place. The journal owns it from here on. 0: no memory. */
 uint32_t ad__journal_hold(ad_journal *l, ad_journal_holder *h);
-/* Take it off, and free it. place 0: nothing. */
+/* Remove and free the holder at a place; 0: none. */
 void ad__journal_release(ad_journal *l, uint32_t place);
-ad_journal_holder *ad__journal_holder(const ad_journal *l, uint32_t place); /* NULL for 0 */
+ad_journal_holder *ad__journal_holder(const ad_journal *l, uint32_t place); /* Get a holder; 0: NULL. */
 
-/* The place is that of the row's buffer, and later than what the row itself says. */
+/* True if the place is one of the row's buffer, after a later move than the row's own. */
 static inline bool ad__journal_is_later(const ad_journal_place *p, const ad_journal_row *row) {
     return row->kind == AD_JOURNAL_BUFFER && p->id == row->id && p->moves > row->moves;
 }
 
-/* Say in the row where the buffer was moved to last: then nobody else had its memory. */
+/* Put the later place of a buffer into its row. A buffer that was moved has memory of its own. */
 static inline void ad__journal_settle(ad_journal_row *row, const ad_journal_place *p) {
     if (!p || !ad__journal_is_later(p, row)) return;
     row->slab = p->slab;
@@ -244,7 +250,7 @@ static inline void ad__journal_settle(ad_journal_row *row, const ad_journal_plac
     row->shared = row->common = 0;
 }
 
-/* Store a number that makes what was written before part of the journal. */
+/* Store an offset or a number that makes what was written before part of the journal. */
 static inline void ad__journal_store(uint64_t *to, uint64_t value) { __atomic_store_n(to, value, __ATOMIC_RELEASE); }
 
 #endif

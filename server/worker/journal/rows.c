@@ -1,4 +1,4 @@
-/* What a session has, as rows of the journal, and how those come into its table. */
+/* Rows of the journal: making them for what a session has, writing them to a log, copying them into the table. */
 #include <string.h>
 
 #include "server/common/os.h"
@@ -28,7 +28,7 @@ ad_journal_row ad__checkpoint_memory_row(const ad_worker *w, const ad_shared *m)
     return r;
 }
 
-static ad_journal_row buffer_row(const ad_checkpoint *v, const ad_buffer *b) {
+static ad_journal_row make_buffer_row(const ad_checkpoint *v, const ad_buffer *b) {
     const ad_block *block = b->shared ? &b->shared->block : b->is_moved ? ad__spill_block_of(b) : &b->block;
     ad_journal_row r = {.kind = AD_JOURNAL_BUFFER, .id = b->id, .size = b->size, .readonly = b->readonly};
     r.shared = b->shared != NULL;
@@ -51,7 +51,7 @@ void ad__checkpoint_free_row_data(ad_journal *l, const ad_journal_row *row) {
     if (row->kind == AD_JOURNAL_MODULE) ad__module_forget(l, row);
 }
 
-static ad_journal_row row_of(ad_session *s, const ad_changed *c, ad_buffer **b) {
+static ad_journal_row make_row(ad_session *s, const ad_changed *c, ad_buffer **b) {
     ad_journal_row none = {0}, r = {.kind = c->kind, .id = c->id};
     const ad_window *w;
     const ad_stream_queue *queue;
@@ -63,7 +63,7 @@ static ad_journal_row row_of(ad_session *s, const ad_changed *c, ad_buffer **b) 
     case AD_JOURNAL_BUFFER:
         if (!(*b = ad__buffers_find(&s->buffers, c->id))) return none;
         (*b)->changed = false;
-        return buffer_row(&s->checkpoint, *b);
+        return make_buffer_row(&s->checkpoint, *b);
     case AD_JOURNAL_STREAM:
         if (!(queue = ad__stream_queue_known(s, c->id))) return none;
         r.high = queue->high;
@@ -83,8 +83,8 @@ static ad_journal_row row_of(ad_session *s, const ad_changed *c, ad_buffer **b) 
     }
 }
 
-/* A place for a row; 0: no memory. */
-static uint32_t place_new(ad_checkpoint *v) {
+/* Take a free place for a row. 0: no memory. */
+static uint32_t take_place(ad_checkpoint *v) {
     ad_journal_table *t = ad__checkpoint_table(v);
     if (v->nspare) return v->spare[--v->nspare];
     if (v->places == t->capacity) {
@@ -97,28 +97,28 @@ static uint32_t place_new(ad_checkpoint *v) {
     return v->places++;
 }
 
-static void place_free(ad_checkpoint *v, uint32_t place) {
+static void free_place(ad_checkpoint *v, uint32_t place) {
     uint32_t *list = ad__os_grow(v->spare, v->nspare, &v->spare_room, sizeof *list);
-    if (!list) return; /* it is not used again */
+    if (!list) return; /* the place is never used again */
     v->spare = list;
     v->spare[v->nspare++] = place;
 }
 
-static uint32_t *place_of(ad_session *s, const ad_changed *c) {
+static uint32_t *get_place(ad_session *s, const ad_changed *c) {
     if (c->kind == AD_JOURNAL_STREAM) return &ad__stream_queue_known(s, c->id)->place;
     if (c->kind == AD_JOURNAL_EVENT) return ad__event_place(s, c->id);
     if (c->kind == AD_JOURNAL_MODULE) return ad__module_place(s, c->id);
     return &ad__window_known(s, c->id)->place;
 }
 
-/* Where what the change is about has its row from now on; 0: nowhere. */
-static uint32_t find_place(ad_session *s, const ad_changed *c, ad_buffer *b) {
-    uint32_t *own = b ? &b->place : place_of(s, c);
-    if (!*own) *own = place_new(&s->checkpoint);
+/* Get the place of the row of what has changed, or take one. 0: no memory. */
+static uint32_t assign_place(ad_session *s, const ad_changed *c, ad_buffer *b) {
+    uint32_t *own = b ? &b->place : get_place(s, c);
+    if (!*own) *own = take_place(&s->checkpoint);
     return *own;
 }
 
-static bool make_room(ad_checkpoint *v, size_t entries) {
+static bool ensure_log_room(ad_checkpoint *v, size_t entries) {
     ad_journal_log *log = v->log[v->next];
     if (log->capacity >= entries) return true;
     uint64_t capacity = log->capacity;
@@ -132,31 +132,31 @@ static bool make_room(ad_checkpoint *v, size_t entries) {
 
 bool ad__checkpoint_write_log(ad_session *s, size_t count, uint64_t *entries) {
     ad_checkpoint *v = &s->checkpoint;
-    if (!make_room(v, count)) return false;
+    if (!ensure_log_room(v, count)) return false;
     ad_journal_log *log = v->log[v->next];
     *entries = 0;
     for (size_t i = 0; i < count; i++) {
         const ad_changed *c = &v->changed.list[i];
         ad_buffer *b;
         ad_journal_row *row = &log->entry[*entries].row;
-        *row = row_of(s, c, &b);
-        if (!row->kind && c->kind) continue; /* it has gone */
+        *row = make_row(s, c, &b);
+        if (!row->kind && c->kind) continue; /* what has changed is gone */
         if (b && b->poison && !row->poison) return false;
         if (c->kind == AD_JOURNAL_MODULE && row->lost == AD_MODULE_UNWRITTEN) return false;
-        uint32_t place = row->kind ? find_place(s, c, b) : c->place;
+        uint32_t place = row->kind ? assign_place(s, c, b) : c->place;
         if (!place) return false;
         log->entry[(*entries)++].place = place;
     }
     return true;
 }
 
-/* All but what it says of writing, also of what had the place before: that was earlier. */
+/* Copy a row but for `writing`. An earlier value there, even of another buffer, does no harm. */
 static void copy_row(ad_journal_row *to, const ad_journal_row *row) {
     memcpy(to, row, offsetof(ad_journal_row, writing));
 }
 
-/* The same where what had the place before has something besides its row. */
-static __attribute__((noinline)) void replace(ad_checkpoint *v, ad_journal_row *to, ad_journal_row row) {
+/* Replace a row that points to a poison, a place or a module's recipe, and free what it points to. */
+static __attribute__((noinline)) void replace_row(ad_checkpoint *v, ad_journal_row *to, ad_journal_row row) {
     ad_journal_row before = *to;
     const ad_journal_place *p = ad__journal_get(v->journal, before.elsewhere);
     row.elsewhere = p && ad__journal_is_later(p, &row) ? before.elsewhere : 0;
@@ -172,13 +172,13 @@ void ad__checkpoint_apply_log(ad_checkpoint *v, uint64_t entries) {
     for (uint64_t i = 0; i < entries; i++) {
         const ad_journal_row *row = &log->entry[i].row;
         ad_journal_row *to = &t->row[log->entry[i].place];
-        if (to->poison || to->elsewhere || to->kind == AD_JOURNAL_MODULE) replace(v, to, *row);
+        if (to->poison || to->elsewhere || to->kind == AD_JOURNAL_MODULE) replace_row(v, to, *row);
         else copy_row(to, row);
-        if (!row->kind) place_free(v, (uint32_t)log->entry[i].place);
+        if (!row->kind) free_place(v, (uint32_t)log->entry[i].place);
     }
 }
 
-/* It is about a buffer whose row another one has by now, or the row says so already. */
+/* True if the row belongs to another buffer by now, or has the place already. */
 static bool is_outdated(const ad_checkpoint *v, const ad_journal_row *row, const ad_journal_place *now) {
     const ad_journal_place *before = ad__journal_get(v->journal, row->elsewhere);
     if (row->kind && !ad__journal_is_later(now, row)) return true;

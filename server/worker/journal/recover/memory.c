@@ -1,4 +1,4 @@
-/* The memory of the worker before: buffers in its slabs, and what names and capabilities hold. */
+/* Recovering memory: buffers in the slabs of the worker before, and what names and capabilities hold. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +13,13 @@
 
 #define FIRST_COMMONS 256
 
-void *ad__recovery_look(const ad_recovery *r, ad_at at, uint64_t size) {
+void *ad__recovery_get(const ad_recovery *r, ad_at at, uint64_t size) {
     if (!at || at % 8 || at > r->size || size > r->size - at || size > r->memory) return NULL;
     return r->base + at;
 }
 
 ad_poison *ad__recovery_poison(const ad_recovery *r, ad_at at) {
-    const ad_journal_poison *p = ad__recovery_look(r, at, sizeof *p);
+    const ad_journal_poison *p = ad__recovery_get(r, at, sizeof *p);
     ad_fault why;
     char name[sizeof p->name + 1];
     if (!at) return NULL;
@@ -32,15 +32,15 @@ ad_poison *ad__recovery_poison(const ad_recovery *r, ad_at at) {
     return ad__poison_new(&why, p->number, name);
 }
 
-/* ---- memory that several hold ---- */
+/* ---- memory with several holders ---- */
 
-static struct ad_common *place(const ad_recovery *r, uint64_t slab, uint64_t offset) {
+static struct ad_common *find_common_slot(const ad_recovery *r, uint64_t slab, uint64_t offset) {
     uint64_t mask = r->common_room - 1, i = (slab * 31 + offset / 64) * 0x9e3779b97f4a7c15u >> 20 & mask;
     while (r->common[i].slab && (r->common[i].slab != slab || r->common[i].offset != offset)) i = (i + 1) & mask;
     return &r->common[i];
 }
 
-static bool grow(ad_recovery *r) {
+static bool grow_commons(ad_recovery *r) {
     struct ad_common *old = r->common;
     uint64_t room = r->common_room;
     r->common_room = room ? 2 * room : FIRST_COMMONS;
@@ -50,22 +50,22 @@ static bool grow(ad_recovery *r) {
         return false;
     }
     for (uint64_t i = 0; i < room; i++)
-        if (old[i].slab) *place(r, old[i].slab, old[i].offset) = old[i];
+        if (old[i].slab) *find_common_slot(r, old[i].slab, old[i].offset) = old[i];
     free(old);
     return true;
 }
 
-/* The entry of memory that several have; NULL: there is none. */
-static struct ad_common *common_of(const ad_recovery *r, const ad_journal_row *row) {
+/* Find the entry of a row's memory. NULL: the memory has one holder. */
+static struct ad_common *find_common(const ad_recovery *r, const ad_journal_row *row) {
     if (!row->slab || !r->common_room) return NULL;
-    struct ad_common *c = place(r, row->slab, row->offset);
+    struct ad_common *c = find_common_slot(r, row->slab, row->offset);
     return c->slab ? c : NULL;
 }
 
-/* The same, made as the row says that it is so. NULL: no memory. */
-static struct ad_common *note_common(ad_recovery *r, const ad_journal_row *row) {
-    if (2 * r->commons >= r->common_room && !grow(r)) return NULL;
-    struct ad_common *c = place(r, row->slab, row->offset);
+/* Find or make the entry of a row's memory. NULL: no memory. */
+static struct ad_common *add_common(ad_recovery *r, const ad_journal_row *row) {
+    if (2 * r->commons >= r->common_room && !grow_commons(r)) return NULL;
+    struct ad_common *c = find_common_slot(r, row->slab, row->offset);
     if (!c->slab) {
         *c = (struct ad_common){.slab = row->slab, .offset = row->offset};
         r->commons++;
@@ -74,25 +74,25 @@ static struct ad_common *note_common(ad_recovery *r, const ad_journal_row *row) 
     return c;
 }
 
-/* ---- noting it ---- */
+/* ---- listing it ---- */
 
 static bool was_changing(const ad_journal_row *row, const ad_journal_checkpoint *state) {
     return (row->writing & ~AD_JOURNAL_REUSED) > state->operations;
 }
 
-/* The row, as it would be if it had been written when the buffer was moved last. */
-static ad_journal_row settled(const ad_recovery *r, const ad_journal_row *row) {
+/* Copy a row, with the place that its buffer was moved to last. */
+static ad_journal_row settle_row(const ad_recovery *r, const ad_journal_row *row) {
     ad_journal_row out = *row;
-    ad__journal_settle(&out, ad__recovery_look(r, row->elsewhere, sizeof(ad_journal_place)));
+    ad__journal_settle(&out, ad__recovery_get(r, row->elsewhere, sizeof(ad_journal_place)));
     return out;
 }
 
-/* One of those that have it may say so before the others do: what it says holds for all. */
-int ad__recovery_note(ad_recovery *r, const ad_journal_table *t, const ad_journal_checkpoint *state) {
+/* What one holder's row says of shared memory is true for all its holders. */
+int ad__recovery_collect_common(ad_recovery *r, const ad_journal_table *t, const ad_journal_checkpoint *state) {
     for (uint64_t i = 0; i < t->capacity; i++) {
-        const ad_journal_row row = settled(r, &t->row[i]);
+        const ad_journal_row row = settle_row(r, &t->row[i]);
         if (row.kind != AD_JOURNAL_BUFFER || !row.shared || !row.slab) continue;
-        struct ad_common *c = note_common(r, &row);
+        struct ad_common *c = add_common(r, &row);
         if (!c) return AD_E_MEMORY;
         if (row.common && was_changing(&row, state)) c->changing = true;
     }
@@ -111,14 +111,14 @@ static ad_old_slab *find_slab(const ad_recovery *r, uint64_t id) {
     return low < r->nslabs && r->slab[low].id == id ? &r->slab[low] : NULL;
 }
 
-static bool is_host(const ad_old_slab *o) { return !strcmp(o->who, AD_SPILL_NOBODY); }
+static bool is_host_slab(const ad_old_slab *o) { return !strcmp(o->who, AD_SPILL_NOBODY); }
 
-/* As memory of that device, or of the host. */
-static ad_slab *adopt(ad_worker *w, ad_old_slab *o, ad_memory *memory, ad_fault *fault) {
+/* Adopt a slab as memory of a device or of the host. NULL with a fault, or if it is adopted as other memory. */
+static ad_slab *adopt_slab(ad_worker *w, ad_old_slab *o, ad_memory *memory, ad_fault *fault) {
     ad_slab_map map;
     int status;
     if (o->slab) return o->memory == memory ? o->slab : NULL;
-    if (is_host(o)) status = ad__spill_attach(w, o->fd, o->size, &map, fault);
+    if (is_host_slab(o)) status = ad__spill_attach(w, o->fd, o->size, &map, fault);
     else status = w->backend->slab_attach(memory->device, o->fd, o->size, &map, fault);
     if (status) return NULL;
     if (!(o->slab = ad__memory_adopt(memory, o->who, o->id, &map))) {
@@ -129,7 +129,7 @@ static ad_slab *adopt(ad_worker *w, ad_old_slab *o, ad_memory *memory, ad_fault 
     return o->slab;
 }
 
-/* What no session has any more goes back. */
+/* Give back slabs that no session uses. */
 void ad__recovery_give_back(ad_worker *w) {
     const ad_recovery *r = w->left;
     ad__spill_recovered(w);
@@ -139,59 +139,60 @@ void ad__recovery_give_back(ad_worker *w) {
     }
 }
 
-static int not_kept(ad_fault *fault) {
+static int report_not_kept(ad_fault *fault) {
     return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory was not kept");
 }
 
 static int restore_block(ad_worker *w, const ad_journal_row *row, ad_stream_queue *queue, ad_block *out,
                          ad_fault *fault) {
     ad_old_slab *o = find_slab(w->left, row->slab);
-    ad_slab *slab = o && !is_host(o) ? adopt(w, o, &queue->gpu->memory, fault) : NULL;
-    if (!slab) return not_kept(fault);
+    ad_slab *slab = o && !is_host_slab(o) ? adopt_slab(w, o, &queue->gpu->memory, fault) : NULL;
+    if (!slab) return report_not_kept(fault);
     if (row->size > row->block || ad__memory_restore(queue->stream_arena, slab, row->offset, row->block, out))
         return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and this array's memory is not where it was");
     if (row->open) ad__memory_expose(out);
     return 0;
 }
 
-/* 1: the buffer's memory was the host's, and it is so again; 0: it was not. */
+/* Restore a buffer that was in host memory. Returns 1, or 0: it was not there. */
 static int restore_moved(ad_worker *w, const ad_journal_row *row, ad_stream_queue *queue, ad_buffer *b,
                          ad_fault *fault) {
     ad_old_slab *o = find_slab(w->left, row->slab);
-    if (!o || !is_host(o)) return 0;
+    if (!o || !is_host_slab(o)) return 0;
     if (!w->spill)
         return ad__fault(fault, AD_E_DEVICE_LOST,
                          "the worker was killed, this array was in host memory, and there is "
                          "to be none any more (option host-memory)");
-    ad_slab *slab = adopt(w, o, &w->spill->host, fault);
-    if (!slab) return not_kept(fault);
-    return ad__spill_take_up(w, queue, b, slab, row) ? not_kept(fault) : 1;
+    ad_slab *slab = adopt_slab(w, o, &w->spill->host, fault);
+    if (!slab) return report_not_kept(fault);
+    return ad__spill_take_up(w, queue, b, slab, row) ? report_not_kept(fault) : 1;
 }
 
 /* ---- buffers ---- */
 
-/* How its worker has ended, behind "when its worker". */
-static const char *end_of(const ad_worker *w, char out[AD_FAULT_TEXT / 2]) {
+/* Describe how the worker ended, for a text after "when its worker". */
+static const char *describe_end(const ad_worker *w, char out[AD_FAULT_TEXT / 2]) {
     const bool crashed = *w->ended_by;
     if (*w->died_of) snprintf(out, AD_FAULT_TEXT / 2, "died: %.100s", w->died_of);
     else snprintf(out, AD_FAULT_TEXT / 2, crashed ? "crashed (%s); please report this" : "was killed", w->ended_by);
     return out;
 }
 
-/* Why it has no value any more; 0: it has one. */
-static int lost(const ad_worker *w, const ad_journal_row *row, const ad_journal_checkpoint *state, ad_fault *fault) {
+/* Fill a fault that explains why memory has lost its contents. 0: it has not. */
+static int explain_loss(const ad_worker *w, const ad_journal_row *row, const ad_journal_checkpoint *state,
+                        ad_fault *fault) {
     const ad_recovery *r = w->left;
     if (row->fleeting == AD_FLEETING_IMPORT) return ad__fault(fault, AD_E_DEVICE_LOST, AD_IMPORT_LOST);
     if (row->fleeting)
         return ad__fault(fault, AD_E_DEVICE_LOST, "the worker was killed, and the module's variables with it");
-    const struct ad_common *c = row->common ? common_of(r, row) : NULL;
+    const struct ad_common *c = row->common ? find_common(r, row) : NULL;
     if (!(c && c->changing) && !was_changing(row, state)) return 0;
     char end[AD_FAULT_TEXT / 2];
     if (was_changing(row, state) && row->writing & AD_JOURNAL_REUSED)
         return ad__fault(fault, AD_E_DEVICE_LOST, "this array's memory had been used again when its worker %s",
-                         end_of(w, end));
+                         describe_end(w, end));
     return ad__fault(fault, AD_E_DEVICE_LOST, "this array was being changed in place when its worker %s",
-                     end_of(w, end));
+                     describe_end(w, end));
 }
 
 static void restore_value(ad_session *s, const ad_journal_row *row, const ad_journal_session *at,
@@ -199,13 +200,13 @@ static void restore_value(ad_session *s, const ad_journal_row *row, const ad_jou
     ad_fault why;
     char name[sizeof at->name + 1] = "";
     if (b->poison || (b->poison = ad__recovery_poison(s->worker->left, row->poison))) return;
-    if (!lost(s->worker, row, state, &why)) return;
+    if (!explain_loss(s->worker, row, state, &why)) return;
     if (was_changing(row, state) && row->writing == at->writing)
         snprintf(name, sizeof name, "%.*s", (int)sizeof at->name, at->name);
     b->poison = ad__poison_new(&why, was_changing(row, state) ? row->writing & ~AD_JOURNAL_REUSED : 0, name);
 }
 
-/* A buffer of its own. */
+/* Restore a buffer that shares no restored memory. */
 static int restore_own(ad_session *s, const ad_journal_row *row, const ad_journal_checkpoint *state,
                        ad_stream_queue *queue, ad_buffer **out, ad_fault *fault) {
     static _Alignas(64) char nothing[64];
@@ -221,7 +222,7 @@ static int restore_own(ad_session *s, const ad_journal_row *row, const ad_journa
     status = restore_moved(s->worker, row, queue, b, &why);
     if (!status && !(status = restore_block(s->worker, row, queue, &b->block, &why))) b->address = b->block.address;
     if (status < 0) {
-        lost(s->worker, row, state, &why); /* then that is why */
+        explain_loss(s->worker, row, state, &why); /* a cause in the row explains more */
         b->poison = ad__poison_new(&why, 0, "");
         return 0;
     }
@@ -230,21 +231,21 @@ static int restore_own(ad_session *s, const ad_journal_row *row, const ad_journa
     return 0;
 }
 
-/* What others say of its memory holds for it as well. */
-static struct ad_common *make_common(const ad_recovery *r, ad_journal_row *row) {
-    struct ad_common *c = common_of(r, row);
+/* Mark a buffer's row as shared, if other holders' rows say so, and get their entry. NULL: they do not. */
+static struct ad_common *apply_common(const ad_recovery *r, ad_journal_row *row) {
+    struct ad_common *c = find_common(r, row);
     if (!c) return NULL;
     row->shared = 1;
     row->common = c->common;
-    if (c->shared && c->shared->size != row->size) row->block = 0; /* it is not where it was */
+    if (c->shared && c->shared->size != row->size) row->block = 0; /* memory of another size is not restored */
     return c;
 }
 
-int ad__recovery_buffer(ad_session *s, const ad_journal_row *written, const ad_journal_session *at,
-                        const ad_journal_checkpoint *state, ad_fault *fault) {
-    ad_journal_row row = settled(s->worker->left, written);
+int ad__recovery_restore_buffer(ad_session *s, const ad_journal_row *written, const ad_journal_session *at,
+                                const ad_journal_checkpoint *state, ad_fault *fault) {
+    ad_journal_row row = settle_row(s->worker->left, written);
     ad_stream_queue *queue = ad__stream_queue_find(s, row.device, fault);
-    struct ad_common *c = make_common(s->worker->left, &row);
+    struct ad_common *c = apply_common(s->worker->left, &row);
     ad_buffer *b = NULL;
     if (!queue) return fault->code;
     ad_shared *shared = c && row.block ? c->shared : NULL;
@@ -263,8 +264,8 @@ int ad__recovery_buffer(ad_session *s, const ad_journal_row *written, const ad_j
 
 /* ---- names and capabilities ---- */
 
-/* Memory that no session has: of a stream that nobody uses. */
-static ad_shared *alone(ad_worker *w, const ad_journal_holder *h, ad_fault *fault) {
+/* Restore memory that no session has, in a stream queue of its own. NULL with a fault. */
+static ad_shared *restore_orphan(ad_worker *w, const ad_journal_holder *h, ad_fault *fault) {
     ad_block block;
     ad_stream_queue *queue = ad__stream_queue_alone(w, h->memory.device, h->who, fault);
     if (!queue) return NULL;
@@ -283,61 +284,64 @@ static ad_shared *alone(ad_worker *w, const ad_journal_holder *h, ad_fault *faul
     return m;
 }
 
-static const char *grant_of(const ad_recovery *r, ad_at at) {
-    const uint64_t *size = ad__recovery_look(r, at, sizeof *size);
-    const char *text = size && *size ? ad__recovery_look(r, at, sizeof *size + *size) : NULL;
+static const char *get_grant(const ad_recovery *r, ad_at at) {
+    const uint64_t *size = ad__recovery_get(r, at, sizeof *size);
+    const char *text = size && *size ? ad__recovery_get(r, at, sizeof *size + *size) : NULL;
     return text && !text[sizeof *size + *size - 1] ? text + sizeof *size : NULL;
 }
 
 static int restore_holder(ad_worker *w, ad_journal_holder *h, ad_fault *fault) {
     ad_recovery *r = w->left;
     const ad_journal_checkpoint nothing = {.operations = UINT64_MAX};
-    struct ad_common *c = common_of(r, &h->memory);
-    const char *grant = h->is_name ? grant_of(r, h->grant) : "";
+    struct ad_common *c = find_common(r, &h->memory);
+    const char *grant = h->is_name ? get_grant(r, h->grant) : "";
     h->who[sizeof h->who - 1] = h->name[sizeof h->name - 1] = 0;
     if (!c || !grant) return ad__fault(fault, AD_E_PROTOCOL, "what is written of it does not hold together");
-    if (!c->shared && !(c->shared = alone(w, h, fault))) return fault->code;
+    if (!c->shared && !(c->shared = restore_orphan(w, h, fault))) return fault->code;
     if (!c->shared->poison) c->shared->poison = ad__recovery_poison(r, h->memory.poison);
     ad_fault why;
-    if (!c->shared->poison && lost(w, &h->memory, &nothing, &why)) c->shared->poison = ad__poison_new(&why, 0, "");
+    if (!c->shared->poison && explain_loss(w, &h->memory, &nothing, &why))
+        c->shared->poison = ad__poison_new(&why, 0, "");
     int status = h->is_name ? ad__name_restore(w, h, grant, c->shared) : ad__capability_restore(w, h, c->shared);
     return status ? ad__fault(fault, status, "%s", ad__error_text(status)) : 0;
 }
 
-/* Call this for each name and capability that is written. */
-static void each_holder(ad_recovery *r, const ad_journal_head *head, void (*visit)(void *user, ad_journal_holder *h),
-                        void *user) {
-    const ad_journal_index *index = ad__recovery_look(r, head->index, sizeof *index);
+/* Call visit for each name and capability in the journal. */
+static void visit_holders(ad_recovery *r, const ad_journal_head *head, void (*visit)(void *user, ad_journal_holder *h),
+                          void *user) {
+    const ad_journal_index *index = ad__recovery_get(r, head->index, sizeof *index);
     if (!index || index->capacity > r->memory / sizeof *index->holder ||
-        !ad__recovery_look(r, head->index, sizeof *index + index->capacity * sizeof *index->holder))
+        !ad__recovery_get(r, head->index, sizeof *index + index->capacity * sizeof *index->holder))
         return;
     for (uint64_t i = 0; i < index->capacity; i++) {
-        ad_journal_holder *h = ad__recovery_look(r, index->holder[i], sizeof *h);
+        ad_journal_holder *h = ad__recovery_get(r, index->holder[i], sizeof *h);
         if (h && !ad__recovery_skips(r, h->who)) visit(user, h);
     }
 }
 
-struct noting {
+struct collecting {
     ad_recovery *recovery;
     int status;
 };
 
-static void note_holder(void *user, ad_journal_holder *h) {
-    struct noting *n = user;
-    if (h->memory.slab && !note_common(n->recovery, &h->memory)) n->status = AD_E_MEMORY;
+static void add_holder(void *user, ad_journal_holder *h) {
+    struct collecting *n = user;
+    if (h->memory.slab && !add_common(n->recovery, &h->memory)) n->status = AD_E_MEMORY;
 }
 
-int ad__recovery_note_holders(ad_recovery *r, const ad_journal_head *head) {
-    struct noting n = {.recovery = r};
-    each_holder(r, head, note_holder, &n);
+int ad__recovery_collect_holders(ad_recovery *r, const ad_journal_head *head) {
+    struct collecting n = {.recovery = r};
+    visit_holders(r, head, add_holder, &n);
     return n.status;
 }
 
-static void take_holder(void *user, ad_journal_holder *h) {
+static void recover_holder(void *user, ad_journal_holder *h) {
     ad_fault fault = {0};
     if (restore_holder(user, h, &fault))
         ad__log(AD_LOG_WARN, "shared array lost", "principal=%s name=%s why=%s", h->who, h->is_name ? h->name : "",
                 fault.text);
 }
 
-void ad__recovery_holders(ad_worker *w, const ad_journal_head *head) { each_holder(w->left, head, take_holder, w); }
+void ad__recovery_restore_holders(ad_worker *w, const ad_journal_head *head) {
+    visit_holders(w->left, head, recover_holder, w);
+}

@@ -14,18 +14,18 @@
 #include "server/worker/engine/blame.h"
 #include "server/worker/sharing/sharing.h"
 
-#define LIVES 8 /* workers that may die of the same state before it is given up */
+#define LIVES 8 /* workers that may die of one checkpoint before its session is dropped */
 
-/* ---- what arrayd has kept ---- */
+/* ---- what arrayd holds ---- */
 
-static ad_recovery *left(ad_worker *w) {
+static ad_recovery *get_recovery(ad_worker *w) {
     if (!w->left) w->left = ad__os.calloc(1, sizeof *w->left);
     return w->left;
 }
 
 void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
-    ad_recovery *r = left(w);
-    if (fd < 0) return; /* who needs it finds it missing */
+    ad_recovery *r = get_recovery(w);
+    if (fd < 0) return; /* a row that needs the descriptor finds it missing */
     if (r && note->kind == AD_NOTE_OLD_SLAB) {
         ad_old_slab *list = ad__os_grow(r->slab, r->nslabs, &r->slab_room, sizeof *list);
         if (list) {
@@ -46,9 +46,9 @@ void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
 }
 
 void ad__recovery_without(ad_worker *w, const char *who) {
-    ad_recovery *r = left(w);
+    ad_recovery *r = get_recovery(w);
     char(*list)[AD_PRINCIPAL_SIZE] = r ? ad__os_grow(r->without, r->nwithout, &r->without_room, sizeof *list) : NULL;
-    if (!list) _exit(4); /* somebody would have two of it */
+    if (!list) _exit(4); /* two workers would recover the same memory */
     r->without = list;
     snprintf(list[r->nwithout++], sizeof *list, "%s", who);
 }
@@ -92,20 +92,20 @@ static int open_journal(ad_recovery *r, int fd, ad_fault *fault) {
     return 0;
 }
 
-static ad_journal_table *table_at(const ad_recovery *r, ad_at at) {
-    ad_journal_table *t = ad__recovery_look(r, at, sizeof *t);
+static ad_journal_table *get_table(const ad_recovery *r, ad_at at) {
+    ad_journal_table *t = ad__recovery_get(r, at, sizeof *t);
     if (!t || t->capacity > r->memory / sizeof *t->row) return NULL;
-    return ad__recovery_look(r, at, sizeof *t + t->capacity * sizeof *t->row);
+    return ad__recovery_get(r, at, sizeof *t + t->capacity * sizeof *t->row);
 }
 
-/* The table, once what was written aside has been put into it. */
-static ad_journal_table *settled_table(const ad_recovery *r, const ad_journal_session *at,
-                                       const ad_journal_checkpoint *state) {
-    ad_journal_table *t = table_at(r, at->table);
-    ad_journal_log *log = ad__recovery_look(r, state->log, sizeof *log);
+/* Copy the rows of the committed checkpoint's log into the table, and get it. NULL: they are not whole. */
+static ad_journal_table *settle_table(const ad_recovery *r, const ad_journal_session *at,
+                                      const ad_journal_checkpoint *state) {
+    ad_journal_table *t = get_table(r, at->table);
+    ad_journal_log *log = ad__recovery_get(r, state->log, sizeof *log);
     if (!t || !state->entries) return t;
     if (!log || state->entries > log->capacity || log->capacity > r->memory / sizeof *log->entry ||
-        !ad__recovery_look(r, state->log, sizeof *log + log->capacity * sizeof *log->entry))
+        !ad__recovery_get(r, state->log, sizeof *log + log->capacity * sizeof *log->entry))
         return NULL;
     for (uint64_t i = 0; i < state->entries; i++)
         if (log->entry[i].place >= t->capacity) return NULL;
@@ -128,8 +128,8 @@ static ad_old_descriptor *find_descriptor(const ad_recovery *r, uint64_t session
     return NULL;
 }
 
-/* One that is not there was to go: it is for the request that says so. */
-static int empty_window(uint64_t size) {
+/* Make memory for a window whose descriptor is gone, because a later request removes the window. */
+static int create_empty_window(uint64_t size) {
     int fd = memfd_create("arrayd-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd >= 0 && ftruncate(fd, (off_t)size)) {
         close(fd);
@@ -140,7 +140,7 @@ static int empty_window(uint64_t size) {
 
 static int restore_window(ad_session *s, const ad_journal_row *row, ad_fault *fault) {
     ad_old_descriptor *o = find_descriptor(s->worker->left, s->id, row->descriptor);
-    int fd = o ? o->fd : empty_window(row->size);
+    int fd = o ? o->fd : create_empty_window(row->size);
     if (fd < 0) return ad__fault(fault, AD_E_SYSTEM, "no memory for a window");
     if (o) o->fd = -1;
     int status = ad__window_restore(s, row->id, row->size, fd, row->descriptor, fault);
@@ -148,7 +148,7 @@ static int restore_window(ad_session *s, const ad_journal_row *row, ad_fault *fa
     return status;
 }
 
-/* Descriptors that no request has asked for yet, in their order. arrayd has them, and lets the others go. */
+/* Restore descriptors that no request has asked for yet, in their order, and release the others. */
 static void restore_descriptors(ad_session *s, const ad_journal_checkpoint *state, uint64_t received) {
     ad_recovery *r = s->worker->left;
     ad_descriptors *d = &s->windows.descriptors;
@@ -157,25 +157,25 @@ static void restore_descriptors(ad_session *s, const ad_journal_checkpoint *stat
     for (size_t i = 0; i < r->npassed; i++) {
         ad_old_descriptor *o = &r->passed[i];
         if (o->session != s->id || o->fd < 0) continue;
-        if (o->number < state->descriptors || o->before >= received) { /* its client passes it again */
+        if (o->number < state->descriptors || o->before >= received) { /* the client passes the descriptor again */
             ad__checkpoint_release_descriptor_now(s, o->number);
             continue;
         }
-        while (d->taken + d->count < o->number && !ad__descriptors_put(d, -1)) {} /* it is not there */
+        while (d->taken + d->count < o->number && !ad__descriptors_put(d, -1)) {} /* a descriptor that is missing */
         ad__descriptors_put(d, o->fd);
         o->fd = -1;
     }
     ad__checkpoint_watch_descriptors(s);
 }
 
-/* It is built again when it is used. */
+/* Restore a module. It is built again when it is used. */
 static int restore_module(ad_session *s, const ad_journal_row *row, ad_fault *fault) {
     const ad_recovery *r = s->worker->left;
-    const ad_journal_recipe *recipe = ad__recovery_look(r, row->recipe, sizeof *recipe);
-    const ad_journal_settings *settings = ad__recovery_look(r, row->settings, sizeof *settings);
-    if (recipe) recipe = ad__recovery_look(r, row->recipe, sizeof *recipe + recipe->bytes);
+    const ad_journal_recipe *recipe = ad__recovery_get(r, row->recipe, sizeof *recipe);
+    const ad_journal_settings *settings = ad__recovery_get(r, row->settings, sizeof *settings);
+    if (recipe) recipe = ad__recovery_get(r, row->recipe, sizeof *recipe + recipe->bytes);
     if (settings && settings->bytes <= r->memory)
-        settings = ad__recovery_look(r, row->settings, sizeof *settings + settings->bytes);
+        settings = ad__recovery_get(r, row->settings, sizeof *settings + settings->bytes);
     else settings = NULL;
     return ad__module_restore(s, row, recipe, settings, fault);
 }
@@ -184,7 +184,7 @@ static int restore_row(ad_session *s, const ad_journal_row *row, const ad_journa
                        const ad_journal_checkpoint *state, ad_fault *fault) {
     int status;
     switch (row->kind) {
-    case AD_JOURNAL_BUFFER: return ad__recovery_buffer(s, row, at, state, fault);
+    case AD_JOURNAL_BUFFER: return ad__recovery_restore_buffer(s, row, at, state, fault);
     case AD_JOURNAL_STREAM:
         status = ad__stream_queue_open(s, row->id, row->device, row->high, fault);
         if (!status) ad__checkpoint_mark_row(s, AD_JOURNAL_STREAM, row->id);
@@ -202,7 +202,8 @@ static bool was_at_hand(const ad_recovery *r, const ad_journal_session *at) {
     return at->at_hand && (at->guilty || !r->guilty);
 }
 
-/* Where workers ended while they set a module up, the module is to blame, and not the message that needed it. */
+/* Take the blame for the last worker's end. A module is to blame, and not the message, if workers ended while it was
+ * set up. */
 static void take_blame(ad_session *s, const ad_journal_session *at) {
     const ad_recovery *r = s->worker->left;
     ad_checkpoint *v = &s->checkpoint;
@@ -228,12 +229,12 @@ static int restore_state(ad_session *s, const ad_journal_session *at, const ad_j
     s->checkpoint.untold = state->told;
     s->checkpoint.quiet = state->answered;
     s->checkpoint.quiet_used = state->answered_used;
-    if (*s->worker->died_of) { /* of a kernel of its own, maybe */
+    if (*s->worker->died_of) { /* a kernel of the session may have ended the worker */
         s->checkpoint.fatal = at->loading;
         s->checkpoint.blamed = at->launched;
     }
     take_blame(s, at);
-    for (int pass = 0; pass < 2 && !status; pass++) /* streams first */
+    for (int pass = 0; pass < 2 && !status; pass++) /* streams come before all other rows */
         for (uint64_t i = 0; i < t->capacity && !status; i++)
             if ((t->row[i].kind == AD_JOURNAL_STREAM) == !pass) status = restore_row(s, &t->row[i], at, state, fault);
     if (!status && state->stream && !(s->stream_queue = ad__stream_queue_find(s, state->stream - 1, fault)))
@@ -241,12 +242,12 @@ static int restore_state(ad_session *s, const ad_journal_session *at, const ad_j
     if (status) return status;
     s->pending = ad__recovery_poison(s->worker->left, state->pending);
     restore_descriptors(s, state, at->received);
-    if ((status = ad__recovery_output(s, at, state, fault))) return status;
-    return ad__recovery_input(s, at, state, fault);
+    if ((status = ad__recovery_restore_output(s, at, state, fault))) return status;
+    return ad__recovery_restore_input(s, at, state, fault);
 }
 
-/* A connection that is gone already. */
-static int no_connection(void) {
+/* Open a socket whose other end is closed. */
+static int open_dead_connection(void) {
     int end[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, end)) return -1;
     close(end[1]);
@@ -264,7 +265,7 @@ static ad_session *make_session(ad_worker *w, const ad_journal_session *at) {
     memcpy(note.text, at->client, sizeof note.text);
     memcpy(note.secret, at->secret, sizeof note.secret);
     note.who[sizeof note.who - 1] = note.text[sizeof note.text - 1] = 0;
-    int fd = no_connection();
+    int fd = open_dead_connection();
     ad_session *s = fd < 0 ? NULL : ad__session_new(w, &note, fd);
     if (!s) return NULL;
     s->comeback.offers = at->offers;
@@ -272,31 +273,31 @@ static ad_session *make_session(ad_worker *w, const ad_journal_session *at) {
     return s;
 }
 
-static const char *obstacle(const ad_journal_session *at) {
+static const char *find_obstacle(const ad_journal_session *at) {
     if (!at->alive) return "it was over, or had what another worker cannot go on with";
     if (at->uncertain) return "it was short of memory, and had used some again";
     if (at->lives >= LIVES) return "workers die of what it does next";
     return NULL;
 }
 
-static void drop(ad_worker *w, uint64_t id, const char *why) {
+static void drop_session(ad_worker *w, uint64_t id, const char *why) {
     ad__log(AD_LOG_WARN, "session lost", "session=%lu why=%s", id, why);
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = id}, -1);
 }
 
-/* False: it has been dropped. */
-static bool restore(ad_worker *w, ad_journal_session *at) {
+/* Restore a session. False: it was dropped. */
+static bool restore_session(ad_worker *w, ad_journal_session *at) {
     const ad_journal_checkpoint *state = &at->checkpoint[at->current % AD_JOURNAL_CHECKPOINTS];
-    const char *why = obstacle(at);
-    ad_journal_table *t = why ? NULL : settled_table(w->left, at, state);
+    const char *why = find_obstacle(at);
+    ad_journal_table *t = why ? NULL : settle_table(w->left, at, state);
     ad_fault fault = {0};
-    /* If it is known what the worker was executing, others have not died of that. */
+    /* Sessions that executed nothing when the worker ended are not to blame. */
     const uint64_t lives = at->lives - (at->lives && w->left->candidates && !was_at_hand(w->left, at));
     at->lives += state->frame < at->received;
     if (!why && !t) why = "what was written of it does not hold together";
     ad_session *s = why ? NULL : make_session(w, at);
     if (!s) {
-        drop(w, at->id, why ? why : "out of memory");
+        drop_session(w, at->id, why ? why : "out of memory");
         return false;
     }
     int status = ad__session_begin(s);
@@ -315,40 +316,40 @@ static bool restore(ad_worker *w, ad_journal_session *at) {
     return waits;
 }
 
-static ad_journal_session *session_at(const ad_recovery *r, ad_at at) {
-    return ad__recovery_look(r, at, sizeof(ad_journal_session));
+static ad_journal_session *get_session(const ad_recovery *r, ad_at at) {
+    return ad__recovery_get(r, at, sizeof(ad_journal_session));
 }
 
-/* What each session, name and capability says of memory that others have as well. AD_E_MEMORY; AD_E_PROTOCOL: more
- * sessions than there can be, that is, some again and again. */
-static int note_all(ad_recovery *r, const ad_journal_head *head, ad_fault *fault) {
+/* List memory with several holders, from the rows of all sessions, names and capabilities. AD_E_MEMORY;
+ * AD_E_PROTOCOL: the list of sessions has no end. */
+static int collect_all_common(ad_recovery *r, const ad_journal_head *head, ad_fault *fault) {
     uint64_t most = r->memory / sizeof(ad_journal_session);
-    int status = ad__recovery_note_holders(r, head);
-    for (const ad_journal_session *at = session_at(r, head->sessions); at && !status; at = session_at(r, at->next)) {
+    int status = ad__recovery_collect_holders(r, head);
+    for (const ad_journal_session *at = get_session(r, head->sessions); at && !status; at = get_session(r, at->next)) {
         if (!most--) return ad__fault(fault, AD_E_PROTOCOL, "the journal's list of sessions has no end");
         const ad_journal_checkpoint *state = &at->checkpoint[at->current % AD_JOURNAL_CHECKPOINTS];
-        const ad_journal_table *t = at->alive && !ad__recovery_skips(r, at->who) ? settled_table(r, at, state) : NULL;
+        const ad_journal_table *t = at->alive && !ad__recovery_skips(r, at->who) ? settle_table(r, at, state) : NULL;
         r->candidates += t && at->at_hand;
         r->guilty += t && at->guilty;
-        if (t) status = ad__recovery_note(r, t, state);
+        if (t) status = ad__recovery_collect_common(r, t, state);
     }
     return status ? ad__fault(fault, status, "out of memory") : 0;
 }
 
-/* Sessions first, then what only names and capabilities hold. */
-static int go_on(ad_worker *w, int fd, uint64_t *sessions, uint64_t *lost, ad_fault *fault) {
+/* Recover sessions from the journal fd, then memory that only names and capabilities hold. */
+static int recover_sessions(ad_worker *w, int fd, uint64_t *sessions, uint64_t *lost, ad_fault *fault) {
     ad_recovery *r = w->left;
     int status = open_journal(r, fd, fault);
     if (status) return status;
     const ad_journal_head *head = (const ad_journal_head *)(void *)r->base;
     snprintf(w->died_of, sizeof w->died_of, "%.*s", AD_FAULT_TEXT - 1, head->why);
-    if ((status = note_all(r, head, fault))) return status;
-    for (ad_journal_session *old = session_at(r, head->sessions); old; old = session_at(r, old->next))
-        if (!ad__recovery_skips(r, old->who)) ++*(restore(w, old) ? sessions : lost);
+    if ((status = collect_all_common(r, head, fault))) return status;
+    for (ad_journal_session *old = get_session(r, head->sessions); old; old = get_session(r, old->next))
+        if (!ad__recovery_skips(r, old->who)) ++*(restore_session(w, old) ? sessions : lost);
     if (!w->journal) return 0;
     w->sharing->number = ad__journal_head(w->journal)->number = head->number;
     w->sharing->forked = ad__journal_head(w->journal)->forked = head->forked;
-    ad__recovery_holders(w, head);
+    ad__recovery_restore_holders(w, head);
     return 0;
 }
 
@@ -358,15 +359,16 @@ void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
     int64_t begun = ad__os_now();
     w->next_slab = note->id;
     snprintf(w->ended_by, sizeof w->ended_by, "%.*s", AD_DEATH_TEXT - 1, note->text);
-    if (left(w)) w->left->death = (ad_death)note->size;
-    int status = left(w) ? go_on(w, fd, &sessions, &lost, &fault) : ad__fault(&fault, AD_E_MEMORY, "out of memory");
+    if (get_recovery(w)) w->left->death = (ad_death)note->size;
+    int status = get_recovery(w) ? recover_sessions(w, fd, &sessions, &lost, &fault)
+                                 : ad__fault(&fault, AD_E_MEMORY, "out of memory");
     if (fd >= 0) close(fd);
     if (w->left) ad__recovery_give_back(w);
     ad__log(status || lost ? AD_LOG_WARN : AD_LOG_INFO, "recovered", "sessions=%lu lost=%lu ms=%ld why=%s", sessions,
             lost, (long)((ad__os_now() - begun) / 1000000), status ? fault.text : "");
     ad__recovery_close(w);
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_RECOVERED, .id = sessions}, -1);
-    /* What is executed from here on may end this worker, and arrayd must know by then that it has begun. */
+    /* What is executed from here on may end this worker. By then arrayd must know that it has begun. */
     pthread_mutex_lock(&w->channel_lock);
     ad__channel_drain(&w->channel);
     pthread_mutex_unlock(&w->channel_lock);

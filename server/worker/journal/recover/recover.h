@@ -1,8 +1,14 @@
-/* Going on where the worker before was killed: its sessions, as its journal has them, in the slabs that arrayd kept.
+/* Recovery: going on with the sessions of a worker that was killed.
  *
- * The I/O thread's, before it has any other session. What cannot be taken over is dropped, and logged; the clients of
- * such sessions are told when they come. Nothing in a journal is trusted to be within its bounds: what made the worker
- * die may have written there as well. */
+ *     arrayd ── descriptors of slabs, of the journal, of windows ──▶ next worker
+ *                                                                      │
+ *     journal ──▶ committed checkpoint ──▶ rows ──▶ buffers in adopted slabs
+ *             └─▶ client's bytes after it ────────▶ executed again
+ *
+ * A session that cannot be recovered is dropped and logged, and its client is told when it comes back. No offset or
+ * size in the journal is trusted, because the worker may have written anywhere before it died.
+ *
+ * I/O thread: all functions, before there is any other session. */
 #ifndef AD_SERVER_WORKER_JOURNAL_RECOVER_RECOVER_H
 #define AD_SERVER_WORKER_JOURNAL_RECOVER_RECOVER_H
 
@@ -10,11 +16,11 @@
 
 struct ad_worker;
 
-/* Notes OLD_SLAB and OLD_DESCRIPTOR; fd is the callee's. */
+/* Take a slab or a descriptor of the worker before (notes OLD_SLAB, OLD_DESCRIPTOR). The callee owns fd. */
 void ad__recovery_take(struct ad_worker *w, const ad_note *note, int fd);
-/* Note RECOVER; the same. */
+/* Recover from the journal fd (note RECOVER). The callee owns fd. */
 void ad__recovery_run(struct ad_worker *w, const ad_note *note, int fd);
-/* Before that: what this principal has in that journal is another worker's. */
+/* Before ad__recovery_run: leave out a principal that another worker recovers. */
 void ad__recovery_without(struct ad_worker *w, const char *who);
 void ad__recovery_close(struct ad_worker *w);
 
