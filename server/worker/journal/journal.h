@@ -85,7 +85,7 @@ typedef struct ad_journal_poison {
     char name[32], text[AD_FAULT_TEXT];
 } ad_journal_poison;
 
-/* What a module is made from. A recipe never changes. */
+/* A recipe: the source, options and names that a module is made from. It never changes. */
 typedef struct ad_journal_recipe {
     uint64_t users;               /* rows and modules that use it, counted by the process that wrote it */
     uint8_t hash[AD_SHA256_SIZE]; /* hash of all members behind it */

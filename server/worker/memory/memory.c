@@ -166,14 +166,14 @@ void ad__stream_arena_count(const ad_stream_arena *e, uint64_t *bytes, uint64_t 
 }
 
 /* True if the account may have a slab of so many bytes more. */
-static bool has_room(const ad_memory *m, const ad_account *a, uint64_t size) {
+static bool has_slab_room(const ad_memory *m, const ad_account *a, uint64_t size) {
     uint64_t room = ad__account_room(a, m->limit);
     return size <= room && a->slab_bytes <= room - size;
 }
 
 /* Close spare slabs of all stream arenas until `size` bytes fit. Waiting for the device is better than failing. */
 static void trim_all_arenas(ad_memory *m, const ad_account *a, uint64_t size) {
-    for (ad_stream_arena *e = m->arenas; e && !has_room(m, a, size); e = e->next) {
+    for (ad_stream_arena *e = m->arenas; e && !has_slab_room(m, a, size); e = e->next) {
         ad__stream_arena_trim(e);
         if (!e->doomed && !e->expected) continue;
         if (m->backend->stream_wait(e->stream, NULL)) continue; /* the next operation on a lost device reports it */
@@ -183,8 +183,8 @@ static void trim_all_arenas(ad_memory *m, const ad_account *a, uint64_t size) {
 }
 
 static bool ensure_room(ad_memory *m, const ad_account *a, uint64_t size) {
-    if (!has_room(m, a, size)) trim_all_arenas(m, a, size);
-    return has_room(m, a, size);
+    if (!has_slab_room(m, a, size)) trim_all_arenas(m, a, size);
+    return has_slab_room(m, a, size);
 }
 
 static int report_full(const ad_stream_arena *e, uint64_t size, ad_fault *fault) {

@@ -87,7 +87,7 @@ static ad_journal_row settle_row(const ad_recovery *r, const ad_journal_row *row
     return out;
 }
 
-/* What one holder's row says of shared memory is true for all its holders. */
+/* A row's statement about shared memory is true for all holders. */
 int ad__recovery_collect_common(ad_recovery *r, const ad_journal_table *t, const ad_journal_checkpoint *state) {
     for (uint64_t i = 0; i < t->capacity; i++) {
         const ad_journal_row row = settle_row(r, &t->row[i]);

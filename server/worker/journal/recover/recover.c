@@ -368,7 +368,7 @@ void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
             lost, (long)((ad__os_now() - begun) / 1000000), status ? fault.text : "");
     ad__recovery_close(w);
     ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_RECOVERED, .id = sessions}, -1);
-    /* What is executed from here on may end this worker. By then arrayd must know that it has begun. */
+    /* Operations from here on may end this worker. By then arrayd must know that it has begun. */
     pthread_mutex_lock(&w->channel_lock);
     ad__channel_drain(&w->channel);
     pthread_mutex_unlock(&w->channel_lock);
