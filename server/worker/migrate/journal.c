@@ -1,4 +1,4 @@
-/* The journal of a principal that goes: a copy of what the worker's own has of it. */
+/* Writing the journal of a principal that migrates: a copy of its part of the worker's journal. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,24 +18,27 @@ typedef struct copying {
     ad_fault *fault;
 } copying;
 
-static int no_memory(const copying *c) {
+static int report_no_memory(const copying *c) {
     return ad__fault(c->fault, AD_E_MEMORY, "there is no memory to write it down");
 }
 
-/* 0 for 0. */
-static int copy(const copying *c, ad_at from, size_t size, ad_at *to) {
+/* Copy a piece of the journal. from 0: *to is 0. */
+static int copy_piece(const copying *c, ad_at from, size_t size, ad_at *to) {
     void *p = from ? ad__journal_alloc(c->to, size) : NULL;
-    if (from && !p) return no_memory(c);
+    if (from && !p) return report_no_memory(c);
     if (p) memcpy(p, ad__journal_get(c->from, from), size);
     *to = ad__journal_at(c->to, p);
     return 0;
 }
 
-static int copy_poison(const copying *c, ad_at *poison) { return copy(c, *poison, sizeof(ad_journal_poison), poison); }
+static int copy_poison(const copying *c, ad_at *poison) {
+    return copy_piece(c, *poison, sizeof(ad_journal_poison), poison);
+}
 
 /* ---- memory ---- */
 
-/* Slabs of host memory have several principals' buffers in them; the stream arena's are this one's. */
+/* Open a stream arena for copies of the principal's buffers in host memory: other slabs there have several
+ * principals' buffers in them. */
 static int open_host(const copying *c) {
     ad_migration *p = c->migration;
     char name[AD_PRINCIPAL_SIZE + 1];
@@ -43,7 +46,7 @@ static int open_host(const copying *c) {
     if (snprintf(name, sizeof name, "%c%s", AD_PARTED, p->who) >= AD_PRINCIPAL_SIZE)
         return ad__fault(c->fault, AD_E_UNSUPPORTED, "arrays of it are in host memory, and its name is too long");
     p->host = ad__stream_arena_open(&c->worker->spill->host, name, NULL);
-    return p->host ? 0 : no_memory(c);
+    return p->host ? 0 : report_no_memory(c);
 }
 
 static int copy_host(const copying *c, const ad_buffer *b, ad_journal_row *row) {
@@ -51,7 +54,7 @@ static int copy_host(const copying *c, const ad_buffer *b, ad_journal_row *row) 
     int status = open_host(c);
     if (status) return status;
     ad_block *list = ad__os_grow(p->copy, p->copies, &p->room, sizeof *list);
-    if (!list) return no_memory(c);
+    if (!list) return report_no_memory(c);
     p->copy = list;
     ad_block *block = &list[p->copies];
     if ((status = ad__memory_take(p->host, b->size, block, c->fault))) return status;
@@ -74,7 +77,7 @@ static int copy_row(const copying *c, ad_journal_row *row) {
 
 static int copy_table(const copying *c, ad_at *table) {
     const ad_journal_table *t = ad__journal_get(c->from, *table);
-    int status = copy(c, *table, sizeof *t + t->capacity * sizeof *t->row, table);
+    int status = copy_piece(c, *table, sizeof *t + t->capacity * sizeof *t->row, table);
     if (status) return status;
     ad_journal_table *own = ad__journal_get(c->to, *table);
     for (uint64_t i = 0; i < own->capacity && !status; i++) status = copy_row(c, &own->row[i]);
@@ -83,14 +86,14 @@ static int copy_table(const copying *c, ad_at *table) {
 
 /* ---- sessions ---- */
 
-/* Blocks of a stream, but those that end before `begin`. */
+/* Copy the blocks of a stream that do not end before `begin`. */
 static int copy_stream(const copying *c, ad_at *first, uint64_t begin) {
     ad_at at = *first, *link = first;
     *link = 0;
     for (const ad_journal_block *b; (b = ad__journal_get(c->from, at)); at = b->next) {
         if (b->base + b->size < begin) continue;
-        ad_journal_block *own = ad__journal_alloc(c->to, sizeof *own + b->size + 8); /* 8: read in words */
-        if (!own) return no_memory(c);
+        ad_journal_block *own = ad__journal_alloc(c->to, sizeof *own + b->size + 8); /* the reader reads whole words */
+        if (!own) return report_no_memory(c);
         *own = (ad_journal_block){.base = b->base, .size = b->size, .data = ad__journal_at(c->to, own + 1)};
         if (b->size) memcpy(own + 1, ad__journal_get(c->from, b->data), b->size);
         *link = ad__journal_at(c->to, own);
@@ -103,12 +106,12 @@ static int copy_session(copying *c) {
     const ad_journal_session *at = c->session->checkpoint.at;
     ad_journal_head *head = ad__journal_head(c->to);
     ad_at own_at;
-    int status = copy(c, ad__journal_at(c->from, at), sizeof *at, &own_at);
+    int status = copy_piece(c, ad__journal_at(c->from, at), sizeof *at, &own_at);
     if (status) return status;
     ad_journal_session *own = ad__journal_get(c->to, own_at);
     ad_journal_checkpoint *state = &own->checkpoint[0];
     *state = at->checkpoint[at->current];
-    state->log = state->entries = 0; /* they are in the table */
+    state->log = state->entries = 0; /* the table has the log's rows */
     own->current = own->lives = 0;
     if (!status) status = copy_poison(c, &state->pending);
     if (!status) status = copy_table(c, &own->table);
@@ -119,8 +122,8 @@ static int copy_session(copying *c) {
     return status;
 }
 
-/* All that it has executed counts, and nothing is to follow. */
-static bool settle(ad_session *s) {
+/* Commit all that the session has executed. False: something cannot be committed. */
+static bool commit_session(ad_session *s) {
     ad__fusion_flush(s);
     if (s->checkpoint.late) ad__checkpoint_flush(s, true);
     ad__checkpoint_commit(s);
@@ -128,19 +131,19 @@ static bool settle(ad_session *s) {
            !s->checkpoint.changed.count && !s->checkpoint.at->uncertain;
 }
 
-static bool goes(const copying *c, const ad_session *s) {
+static bool must_go(const copying *c, const ad_session *s) {
     return atomic_load(&s->halted) && ad__session_is_recoverable(s) &&
-           ad__migration_is_of(s, c->migration->who); /* others are over */
+           ad__migration_is_of(s, c->migration->who); /* other sessions are over */
 }
 
 static int write_sessions(copying *c) {
     int status = 0;
     for (ad_session *s = c->worker->sessions; s; s = s->next)
-        if (goes(c, s) && !settle(s))
+        if (must_go(c, s) && !commit_session(s))
             return ad__fault(c->fault, AD_E_UNSUPPORTED, "session %" PRIu64 " cannot be written down as it is", s->id);
-    ad__spill_look(c->worker); /* what has come back from host memory says so now */
+    ad__spill_look(c->worker); /* complete moves from host memory are recorded now */
     for (c->session = c->worker->sessions; c->session && !status; c->session = c->session->next)
-        if (goes(c, c->session)) status = copy_session(c);
+        if (must_go(c, c->session)) status = copy_session(c);
     return status;
 }
 
@@ -148,13 +151,13 @@ static int write_sessions(copying *c) {
 
 static int copy_holder(const copying *c, ad_at from) {
     ad_at at;
-    int status = copy(c, from, sizeof(ad_journal_holder), &at);
+    int status = copy_piece(c, from, sizeof(ad_journal_holder), &at);
     if (status) return status;
     ad_journal_holder *h = ad__journal_get(c->to, at);
     const uint64_t *grant = ad__journal_get(c->from, h->grant);
     status = copy_poison(c, &h->memory.poison);
-    if (!status && grant) status = copy(c, h->grant, sizeof *grant + *grant, &h->grant);
-    if (!status && !ad__journal_hold(c->to, h)) status = no_memory(c);
+    if (!status && grant) status = copy_piece(c, h->grant, sizeof *grant + *grant, &h->grant);
+    if (!status && !ad__journal_hold(c->to, h)) status = report_no_memory(c);
     return status;
 }
 

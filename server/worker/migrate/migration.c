@@ -11,7 +11,7 @@
 #include "server/worker/sharing/exports.h"
 #include "server/worker/journal/recover/recover.h"
 
-static void tell(ad_worker *w, uint32_t kind, const char *who, const char *why, int fd) {
+static void tell_arrayd(ad_worker *w, uint32_t kind, const char *who, const char *why, int fd) {
     ad_note note = {.kind = kind};
     snprintf(note.who, sizeof note.who, "%s", who);
     snprintf(note.text, sizeof note.text, "%s", why);
@@ -20,30 +20,30 @@ static void tell(ad_worker *w, uint32_t kind, const char *who, const char *why, 
 
 /* ---- asking ---- */
 
-/* What brings code of the user, memory that goes with the user's process, or memory that goes with this one. */
-static bool wants_own(const ad_message *m) {
+/* True if the message brings the user's code, or memory that goes with the user's process or with this one. */
+static bool needs_own_worker(const ad_message *m) {
     return m->opcode == AD_REQ_BUILD || m->opcode == AD_REQ_IMPORT ||
            (m->opcode == AD_REQ_EXPORT && m->u[2] & AD_EXPORT_HANDLE);
 }
 
-static void ask(ad_session *s, uint64_t number) {
+static void ask_for_worker(ad_session *s, uint64_t number) {
     s->migrates_at = number;
     atomic_store(&s->migration, AD_SESSION_MIGRATES);
-    tell(s->worker, AD_NOTE_MIGRATION_ASKED, s->principal, "", -1);
+    tell_arrayd(s->worker, AD_NOTE_MIGRATION_ASKED, s->principal, "", -1);
     ad__log(AD_LOG_DEBUG, "own worker wanted", "session=%lu principal=%s", s->id, s->principal);
 }
 
 bool ad__migration_must_wait(ad_session *s, const ad_message *m, ad_fault *refused) {
-    const uint64_t number = s->done + s->requests; /* of messages before this one */
-    if (!wants_own(m)) return false;
+    const uint64_t number = s->done + s->requests; /* messages before this one */
+    if (!needs_own_worker(m)) return false;
     if (atomic_load(&s->migration) == AD_SESSION_REFUSED && s->migrates_at == number) {
-        if (m->opcode == AD_REQ_BUILD) /* the others are as for who may not run kernels */
+        if (m->opcode == AD_REQ_BUILD) /* other messages find the missing permission themselves */
             ad__fault(refused, AD_E_UNSUPPORTED,
                       "kernels run in a worker of one's own, and what %s has here cannot be moved to one: %s",
                       s->principal, s->migration_refusal);
         return false;
     }
-    if (atomic_load(&s->migration) != AD_SESSION_MIGRATES) ask(s, number);
+    if (atomic_load(&s->migration) != AD_SESSION_MIGRATES) ask_for_worker(s, number);
     ad__session_await(s, AD_WAIT_MIGRATION, NULL, NULL);
     return true;
 }
@@ -54,12 +54,12 @@ bool ad__migration_ends_session(const ad_session *s) {
     return s->exporting || (s->reading.active && s->reading.buffer->shared);
 }
 
-static void halt(ad_session *s) {
+static void halt_session(ad_session *s) {
     atomic_store(&s->halted, true);
     ad__session_watch(s, s->events & ~UV_READABLE);
 }
 
-static void refuse(ad_worker *w, const char *who, const char *why) {
+static void refuse_sessions(ad_worker *w, const char *who, const char *why) {
     for (ad_session *s = w->sessions; s; s = s->next) {
         if (!ad__migration_is_of(s, who)) continue;
         if (atomic_load(&s->migration) == AD_SESSION_MIGRATES) {
@@ -71,8 +71,8 @@ static void refuse(ad_worker *w, const char *who, const char *why) {
     }
 }
 
-/* It is over, or was never to go on: nobody takes it over. */
-static bool is_over(ad_session *s, bool *ending) {
+/* True if the session was dropped. *ending: it is over, so no worker takes it over, but it is not dropped yet. */
+static bool is_dropped(ad_session *s, bool *ending) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     const bool over = s->dropped;
@@ -81,12 +81,13 @@ static bool is_over(ad_session *s, bool *ending) {
     return over;
 }
 
-/* 0: nothing of it is under way; 1: something is; negative: nobody could go on with it. */
-static int quiet(ad_session *s, ad_fault *fault) {
+/* Check that a session is quiet. 0: it is; 1: operations are under way; negative: no other worker could go on with
+ * it. */
+static int check_quiet(ad_session *s, ad_fault *fault) {
     bool ending;
-    if (is_over(s, &ending)) return 0;
+    if (is_dropped(s, &ending)) return 0;
     if (ending) return 1;
-    if (!atomic_load(&s->halted)) halt(s);
+    if (!atomic_load(&s->halted)) halt_session(s);
     if (!ad__session_is_recoverable(s))
         return ad__fault(fault, AD_E_UNSUPPORTED,
                          "session %" PRIu64 " cannot be resumed (its client does not, or it was short of memory); "
@@ -95,15 +96,15 @@ static int quiet(ad_session *s, ad_fault *fault) {
     return ad__migration_ends_session(s) || !ad__stream_queues_idle(s);
 }
 
-/* An operation in the background uses what may go, or be separated from what goes. */
+/* True if a background operation uses memory that migrates, or that is separated from it. */
 static bool is_in_background(const ad_session *s, const char *who) {
     return s->in_background && (s->shares || ad__migration_is_of(s, who));
 }
 
-static int all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
+static int check_all_quiet(ad_worker *w, const char *who, ad_fault *fault) {
     int status = 0;
     for (ad_session *s = w->sessions; s; s = s->next) {
-        int one = ad__migration_is_of(s, who) ? quiet(s, fault) : 0;
+        int one = ad__migration_is_of(s, who) ? check_quiet(s, fault) : 0;
         if (one < 0) return one;
         status |= one || is_in_background(s, who);
     }
@@ -122,7 +123,7 @@ static void close_host(ad_migration *p) {
     p->copies = p->room = 0;
 }
 
-static void end(ad_worker *w, ad_migration *p) {
+static void end_migration(ad_worker *w, ad_migration *p) {
     ad_migration **at = &w->migrations;
     while (*at != p) at = &(*at)->next;
     *at = p->next;
@@ -131,11 +132,11 @@ static void end(ad_worker *w, ad_migration *p) {
 }
 
 static void tell_failed(ad_worker *w, const char *who, const char *why) {
-    tell(w, AD_NOTE_MIGRATION_FAILED, who, why, -1);
-    refuse(w, who, why);
+    tell_arrayd(w, AD_NOTE_MIGRATION_FAILED, who, why, -1);
+    refuse_sessions(w, who, why);
 }
 
-static int hand_over(ad_worker *w, ad_migration *p, ad_fault *fault) {
+static int hand_over_principal(ad_worker *w, ad_migration *p, ad_fault *fault) {
     ad_journal *l = NULL;
     int status = ad__migration_unshare(w, p->who, fault);
     if (!status) status = ad__migration_write_journal(w, p, &l, fault);
@@ -143,14 +144,14 @@ static int hand_over(ad_worker *w, ad_migration *p, ad_fault *fault) {
     if (!status && fd < 0) status = ad__fault(fault, AD_E_SYSTEM, "no descriptor for what is to be written down");
     ad__journal_close(l);
     if (status) return status;
-    tell(w, AD_NOTE_MIGRATED, p->who, "", fd);
+    tell_arrayd(w, AD_NOTE_MIGRATED, p->who, "", fd);
     ad__log(AD_LOG_DEBUG, "principal written down", "principal=%s copied=%lu", p->who, (unsigned long)p->copies);
     p->step = AD_MIGRATION_TOLD;
     return 0;
 }
 
-/* What they have is another worker's: here it is given back. */
-static void let_go(ad_worker *w, ad_migration *p) {
+/* Free all that the principal has in this worker: another one has it now. */
+static void release_principal(ad_worker *w, ad_migration *p) {
     ad__exports_part(w, p->who);
     ad__names_part(w, p->who);
     ad__capabilities_part(w, p->who);
@@ -161,42 +162,42 @@ static void let_go(ad_worker *w, ad_migration *p) {
     }
 }
 
-static void go_on(ad_worker *w, ad_migration *p) {
+static void advance_migration(ad_worker *w, ad_migration *p) {
     ad_fault fault = {0};
-    if (p->step == AD_MIGRATION_GONE) let_go(w, p);
+    if (p->step == AD_MIGRATION_GONE) release_principal(w, p);
     if (p->step != AD_MIGRATION_GOING) {
-        if (p->step != AD_MIGRATION_TOLD) end(w, p);
+        if (p->step != AD_MIGRATION_TOLD) end_migration(w, p);
         return;
     }
-    int status = w->journal ? all_quiet(w, p->who, &fault)
+    int status = w->journal ? check_all_quiet(w, p->who, &fault)
                             : ad__fault(&fault, AD_E_UNSUPPORTED, "nothing is written down of sessions here");
     if (!status) status = ad__migration_check_shared(w, p->who, &fault);
-    if (!status) status = hand_over(w, p, &fault);
+    if (!status) status = hand_over_principal(w, p, &fault);
     if (status >= 0) return;
     tell_failed(w, p->who, *fault.text ? fault.text : ad__error_text(status));
-    end(w, p);
+    end_migration(w, p);
 }
 
 void ad__migration_advance(ad_worker *w) {
     if (!w->migrations || w->stopping) return;
-    if (!ad__engine_claim(w)) return; /* the other thread comes to an end, and wakes this one */
+    if (!ad__engine_claim(w)) return; /* the other runner stops, and wakes this thread */
     ad__fork_births(w);
     for (ad_migration *p = w->migrations, *next; p; p = next) {
         next = p->next;
-        go_on(w, p);
+        advance_migration(w, p);
     }
     ad__engine_release(w);
 }
 
 /* ---- what arrayd says ---- */
 
-static ad_migration *find(const ad_worker *w, const char *who) {
+static ad_migration *find_migration(const ad_worker *w, const char *who) {
     ad_migration *p = w->migrations;
     while (p && strcmp(p->who, who)) p = p->next;
     return p;
 }
 
-static void begin(ad_worker *w, const ad_note *note) {
+static void begin_migration(ad_worker *w, const ad_note *note) {
     ad_migration *p = ad__os.calloc(1, sizeof *p);
     if (!p) {
         tell_failed(w, note->who, "out of host memory");
@@ -208,20 +209,20 @@ static void begin(ad_worker *w, const ad_note *note) {
 }
 
 void ad__migration_take_note(ad_worker *w, const ad_note *note) {
-    ad_migration *p = find(w, note->who);
+    ad_migration *p = find_migration(w, note->who);
     switch (note->kind) {
-    case AD_NOTE_MIGRATE: begin(w, note); break;
+    case AD_NOTE_MIGRATE: begin_migration(w, note); break;
     case AD_NOTE_MIGRATION_DONE:
         if (p) p->step = AD_MIGRATION_GONE;
         else ad__recovery_without(w, note->who);
         break;
     default:
-        refuse(w, note->who, note->text);
+        refuse_sessions(w, note->who, note->text);
         if (p) p->step = AD_MIGRATION_REFUSED;
         break;
     }
 }
 
 void ad__migration_close(ad_worker *w) {
-    while (w->migrations) end(w, w->migrations);
+    while (w->migrations) end_migration(w, w->migrations);
 }
