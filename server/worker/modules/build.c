@@ -1,4 +1,4 @@
-/* Users' modules: having the compiler make them, the first time and where another worker had them. */
+/* Building users' modules with the compiler: for the first time, and again where another worker had them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 #include "server/common/os.h"
 #include "server/worker/modules/inside.h"
 
-#define LOOK_LEAST 500000 /* ns between two looks at the compiler */
+#define LOOK_LEAST 500000 /* ns between two questions to the compiler */
 #define LOOK_MOST 20000000
-#define LOOK_SHARE 16 /* one part of so many of the time that has been waited */
+#define LOOK_SHARE 16 /* the compiler is asked again after one part in so many of the time waited */
 
-static const ad_backend *backend_of(const ad_session *s) { return s->worker->backend; }
+static const ad_backend *get_backend(const ad_session *s) { return s->worker->backend; }
 
 /* ---- asking the compiler ---- */
 
@@ -25,16 +25,16 @@ void ad__module_stop(ad_session *s) {
     s->modules.building = NULL;
 }
 
-static int may_build(const ad_session *s, ad_fault *fault) {
+static int check_permission(const ad_session *s, ad_fault *fault) {
     if (!s->may_run_kernels)
         return ad__fault(fault, AD_E_DENIED, "this server runs no kernels of %s: its option kernels is \"%s\"",
                          s->principal, s->worker->config.kernels);
-    if (!backend_of(s)->module_job || !s->worker->compiler)
+    if (!get_backend(s)->module_job || !s->worker->compiler)
         return ad__fault(fault, AD_E_UNSUPPORTED, "this server has no compiler for kernels");
     return 0;
 }
 
-static const char **texts_of(ad_session *s, ad_arena *arena, const ad_string *item, size_t n, ad_fault *fault) {
+static const char **copy_texts(ad_session *s, ad_arena *arena, const ad_string *item, size_t n, ad_fault *fault) {
     const char **texts = ad__arena_alloc(arena, (n + 1) * sizeof *texts);
     if (!texts) ad__fault(fault, AD_E_MEMORY, "out of host memory");
     for (size_t i = 0; texts && i < n; i++)
@@ -42,11 +42,11 @@ static const char **texts_of(ad_session *s, ad_arena *arena, const ad_string *it
     return texts;
 }
 
-/* The message's memory stays while the session waits, so the job may point into it. */
-static int describe(ad_session *s, ad_message *m, ad_building *b) {
+/* Describe the job of a BUILD. It points into the message, whose memory stays while the session waits. */
+static int describe_job(ad_session *s, ad_message *m, ad_building *b) {
     ad_fault *fault = &b->fault;
-    const char **options = texts_of(s, &b->arena, m->list[0].item, m->list[0].n, fault);
-    const char **names = options ? texts_of(s, &b->arena, m->list[1].item, m->list[1].n, fault) : NULL;
+    const char **options = copy_texts(s, &b->arena, m->list[0].item, m->list[0].n, fault);
+    const char **names = options ? copy_texts(s, &b->arena, m->list[1].item, m->list[1].n, fault) : NULL;
     if (!names) return fault->code;
     b->names = names;
     b->nnames = m->list[1].n;
@@ -57,8 +57,8 @@ static int describe(ad_session *s, ad_message *m, ad_building *b) {
     return 0;
 }
 
-/* So does what it was made from, as the module has it. */
-static int describe_again(const ad_loaded *m, ad_building *b) {
+/* Describe the job of a module that is built again. It points into the module's recipe. */
+static int describe_rebuild(const ad_loaded *m, ad_building *b) {
     const ad_journal_recipe *r = m->recipe;
     const char **word = ad__arena_alloc(&b->arena, ((size_t)r->noptions + r->nnames + 1) * sizeof *word);
     if (!word) return ad__fault(&b->fault, AD_E_MEMORY, "out of host memory");
@@ -77,23 +77,23 @@ static ad_building *new_building(ad_session *s, ad_fault *fault) {
     return b;
 }
 
-/* The backend's part of the job, once it has been described. */
-static int complete(ad_session *s, ad_building *b, int status, ad_fault *fault) {
+/* Add the backend's part to a job that was described with this status. */
+static int complete_job(ad_session *s, ad_building *b, int status, ad_fault *fault) {
     b->job.names = b->names;
     b->job.nnames = b->nnames;
-    if (!status) status = backend_of(s)->module_job(b->gpu->device, &b->job, &b->arena, &b->fault);
+    if (!status) status = get_backend(s)->module_job(b->gpu->device, &b->job, &b->arena, &b->fault);
     return status ? ad__fault(fault, status, "%s", b->fault.text) : 0;
 }
 
-/* Another worker died while it set this one up: that is not tried again. */
+/* True if another worker died while it set the module up. It is not set up again, and a further call gives false. */
 static bool is_fatal(ad_session *s, uint64_t id) {
     if (!s->checkpoint.fatal || s->checkpoint.fatal != id) return false;
     s->checkpoint.fatal = 0;
     return true;
 }
 
-/* When to ask the compiler again, ns from now on. */
-static int64_t patience(int64_t waited) {
+/* Choose the ns to wait before the compiler is asked again. */
+static int64_t choose_delay(int64_t waited) {
     int64_t next = waited / LOOK_SHARE;
     return next < LOOK_LEAST ? LOOK_LEAST : next > LOOK_MOST ? LOOK_MOST : next;
 }
@@ -105,14 +105,14 @@ bool ad__modules_built(ad_session *s) {
     int64_t now = ad__os_now();
     if (now < b->next) return false;
     b->status = c->get(c, &b->job, &b->binary, &b->fault);
-    b->next = now + patience(now - b->since);
+    b->next = now + choose_delay(now - b->since);
     return b->status != 0;
 }
 
-/* ---- what it has made ---- */
+/* ---- what the compiler has made ---- */
 
-/* A copy of the name expressions and what became of them, in one block. */
-static int keep_names(ad_loaded *m, const ad_building *b) {
+/* Copy the name expressions, and what the compiler made of them, in one block. */
+static int copy_names(ad_loaded *m, const ad_building *b) {
     size_t n = b->nnames, bytes = 0;
     bool own = b->binary->nlowered != n;
     for (size_t i = 0; i < n; i++) bytes += strlen(b->names[i]) + strlen(own ? b->names[i] : b->binary->lowered[i]) + 2;
@@ -128,7 +128,7 @@ static int keep_names(ad_loaded *m, const ad_building *b) {
     return 0;
 }
 
-/* On the CPU that runs code of the user: what sets variables up. */
+/* Open the module in the backend. On the CPU this runs the user's code that sets variables up. */
 static int open_module(ad_session *s, uint64_t id, const ad_building *b, ad_module **out, ad_fault *fault) {
     ad_worker *w = s->worker;
     ad_flight flight = {0};
@@ -140,8 +140,8 @@ static int open_module(ad_session *s, uint64_t id, const ad_building *b, ad_modu
     return ad__session_status(s, status, fault);
 }
 
-static int set_up(ad_session *s, ad_loaded *m, const ad_building *b, ad_fault *fault) {
-    int status = keep_names(m, b);
+static int set_up_module(ad_session *s, ad_loaded *m, const ad_building *b, ad_fault *fault) {
+    int status = copy_names(m, b);
     if (status) return ad__fault(fault, status, "out of host memory");
     m->variables = ad__module_variables(b->job.target, b->binary->data, b->binary->size);
     if (!(status = open_module(s, m->id, b, &m->module, fault))) return 0;
@@ -153,8 +153,8 @@ static int set_up(ad_session *s, ad_loaded *m, const ad_building *b, ad_fault *f
 
 /* ---- the first time ---- */
 
-static int allowed(ad_session *s, uint64_t id, ad_fault *fault) {
-    int status = may_build(s, fault);
+static int check_build(ad_session *s, uint64_t id, ad_fault *fault) {
+    int status = check_permission(s, fault);
     if (status) return status;
     if (!id || ad__module_find(s, id)) return ad__fault(fault, AD_E_VALUE, "module id %" PRIu64 " is 0 or in use", id);
     if (s->modules.count >= AD_MODULES)
@@ -165,14 +165,14 @@ static int allowed(ad_session *s, uint64_t id, ad_fault *fault) {
     return 0;
 }
 
-static int load(ad_session *s, const ad_message *msg, const ad_building *b, ad_fault *fault) {
+static int load_module(ad_session *s, const ad_message *msg, const ad_building *b, ad_fault *fault) {
     ad_loaded *m = ad__os.calloc(1, sizeof *m);
     if (!m) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     m->id = msg->u[1];
     m->gpu = b->gpu;
     int status = ad__recipe_new(s, b, (ad_text){msg->s[0].data, msg->s[0].size}, msg->list[0].item, msg->list[0].n,
                                 &m->recipe, fault);
-    if (!status) status = set_up(s, m, b, fault);
+    if (!status) status = set_up_module(s, m, b, fault);
     if (status) {
         ad__module_free(s, m);
         return status;
@@ -191,12 +191,12 @@ static void answer_build(ad_session *s, uint64_t request, bool compiles, const c
 
 static int begin_building(ad_session *s, ad_message *m, ad_fault *fault) {
     ad_building *b = new_building(s, fault);
-    return b ? complete(s, b, describe(s, m, b), fault) : fault->code;
+    return b ? complete_job(s, b, describe_job(s, m, b), fault) : fault->code;
 }
 
 bool ad__module_build(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
-    int status = s->modules.building ? 0 : allowed(s, m->u[1], &fault);
+    int status = s->modules.building ? 0 : check_build(s, m->u[1], &fault);
     if (!status && !s->modules.building) status = begin_building(s, m, &fault);
     const ad_building *b = s->modules.building;
     if (!status && !ad__modules_built(s)) {
@@ -204,31 +204,31 @@ bool ad__module_build(ad_session *s, ad_message *m) {
         return false;
     }
     if (!status && b->status < 0) status = ad__fault(&fault, b->status, "%s", b->fault.text);
-    if (!status && b->binary->data) status = load(s, m, b, &fault);
+    if (!status && b->binary->data) status = load_module(s, m, b, &fault);
     if (status) ad__reply_fault(s, m->u[0], status, &fault);
     else answer_build(s, m->u[0], b->binary->data != NULL, b->binary->log);
     ad__module_stop(s);
     return true;
 }
 
-/* ---- again ---- */
+/* ---- a module that another worker had ---- */
 
-static int begin_again(ad_session *s, const ad_loaded *m, ad_fault *fault) {
-    int status = may_build(s, fault);
+static int begin_rebuild(ad_session *s, const ad_loaded *m, ad_fault *fault) {
+    int status = check_permission(s, fault);
     ad_building *b = status ? NULL : new_building(s, fault);
-    return b ? complete(s, b, describe_again(m, b), fault) : fault->code;
+    return b ? complete_job(s, b, describe_rebuild(m, b), fault) : fault->code;
 }
 
-static int end_again(ad_session *s, ad_loaded *m, ad_fault *fault) {
+static int end_rebuild(ad_session *s, ad_loaded *m, ad_fault *fault) {
     const ad_building *b = s->modules.building;
     if (b->status < 0) return ad__fault(fault, b->status, "%s", b->fault.text);
-    if (b->binary->data) return set_up(s, m, b, fault);
+    if (b->binary->data) return set_up_module(s, m, b, fault);
     return ad__fault(fault, AD_E_COMPILE, "it does not compile any more: %.*s", (int)strcspn(b->binary->log, "\n"),
                      b->binary->log);
 }
 
-/* Once: a client may try again and again. */
-static void say_lost(const ad_session *s, ad_loaded *m, const char *why) {
+/* Log the loss of a module once, however often the client uses it. */
+static void log_loss(const ad_session *s, ad_loaded *m, const char *why) {
     if (!m->said) ad__log(AD_LOG_WARN, "module lost", "session=%lu module=%lu why=%s", s->id, m->id, why);
     m->said = true;
 }
@@ -240,18 +240,18 @@ bool ad__modules_ready(ad_session *s, uint64_t id) {
     if (!s->modules.building && is_fatal(s, id)) {
         m->loss = AD_MODULE_FATAL;
         ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
-        say_lost(s, m, "the worker died while it set it up");
+        log_loss(s, m, "the worker died while it set it up");
         return true;
     }
     fault->code = 0;
-    int status = s->modules.building ? 0 : begin_again(s, m, fault);
+    int status = s->modules.building ? 0 : begin_rebuild(s, m, fault);
     if (!status && !ad__modules_built(s)) {
         ad__session_await(s, AD_WAIT_COMPILER, NULL, NULL);
         return false;
     }
     const int64_t since = s->modules.building ? s->modules.building->since : ad__os_now();
-    if (!status) status = end_again(s, m, fault);
-    if (status) say_lost(s, m, fault->text);
+    if (!status) status = end_rebuild(s, m, fault);
+    if (status) log_loss(s, m, fault->text);
     else
         ad__log(AD_LOG_DEBUG, "module built again", "session=%lu module=%lu ms=%ld", s->id, m->id,
                 (long)((ad__os_now() - since) / 1000000));

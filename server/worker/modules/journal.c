@@ -1,11 +1,11 @@
-/* Users' modules as the journal has them: what they are made from, and what has been set of their kernels. */
+/* Rows of users' modules in the journal: what they are made from, and the settings of their kernels. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/common/os.h"
 #include "server/worker/modules/inside.h"
 
-#define WORD_BYTES 8 /* settings lie on multiples of that */
+#define WORD_BYTES 8 /* bytes; settings begin at multiples of it */
 
 /* ---- recipes ---- */
 
@@ -15,14 +15,14 @@ static int hash_recipe(const ad_journal_recipe *r, uint8_t out[AD_SHA256_SIZE], 
     return ad__sha256(parts, 2, out, fault);
 }
 
-static char *put(char *to, const char *text, size_t size) {
+static char *append_text(char *to, const char *text, size_t size) {
     if (size) memcpy(to, text, size);
     to[size] = 0;
     return to + size + 1;
 }
 
-/* For so much text, which counts; NULL with a fault. */
-static ad_journal_recipe *reserve(ad_session *s, uint64_t bytes, ad_fault *fault) {
+/* Allocate a recipe with so many bytes of text, within the session's limit. NULL with a fault. */
+static ad_journal_recipe *reserve_recipe(ad_session *s, uint64_t bytes, ad_fault *fault) {
     if (bytes > UINT32_MAX || s->modules.text + bytes > AD_MODULES_TEXT) {
         ad__fault(fault, AD_E_LIMIT, "the sources of the session's modules have together more than %llu MiB",
                   AD_MODULES_TEXT >> 20);
@@ -43,16 +43,16 @@ int ad__recipe_new(ad_session *s, const ad_building *b, ad_text source, const ad
     if (!ad__session_is_recoverable(s)) return 0;
     for (size_t i = 0; i < noptions; i++) bytes += options[i].size + 1;
     for (size_t i = 0; i < b->nnames; i++) bytes += strlen(b->names[i]) + 1;
-    ad_journal_recipe *r = *out = reserve(s, bytes, fault);
+    ad_journal_recipe *r = *out = reserve_recipe(s, bytes, fault);
     if (!r) return fault->code;
     *r = (ad_journal_recipe){.users = 1,
                              .source = (uint32_t)source.size,
                              .bytes = (uint32_t)bytes,
                              .noptions = (uint32_t)noptions,
                              .nnames = (uint32_t)b->nnames};
-    char *to = put(r->text, source.data, source.size);
-    for (size_t i = 0; i < noptions; i++) to = put(to, options[i].data, options[i].size);
-    for (size_t i = 0; i < b->nnames; i++) to = put(to, b->names[i], strlen(b->names[i]));
+    char *to = append_text(r->text, source.data, source.size);
+    for (size_t i = 0; i < noptions; i++) to = append_text(to, options[i].data, options[i].size);
+    for (size_t i = 0; i < b->nnames; i++) to = append_text(to, b->names[i], strlen(b->names[i]));
     return hash_recipe(r, r->hash, fault);
 }
 
@@ -68,7 +68,7 @@ void ad__recipe_words(const ad_journal_recipe *r, const char **word) {
     }
 }
 
-/* As it was written: all its pieces are there. */
+/* True if the recipe is as it was written, with all its texts. */
 static bool is_whole(const ad_journal_recipe *r) {
     uint8_t hash[AD_SHA256_SIZE];
     uint64_t ends = 0;
@@ -86,7 +86,7 @@ static uint64_t setting_bytes(uint64_t name) {
     return sizeof(ad_journal_setting) + (name + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES;
 }
 
-/* Written down anew; NULL: no memory. */
+/* Write the settings of all kernels into the journal. NULL: no memory, or (*any false) no kernel has settings. */
 static ad_journal_settings *write_settings(ad_journal *l, const ad_loaded *m, bool *any) {
     uint64_t bytes = 0, count = 0;
     for (const ad_named_kernel *k = m->kernels; k; k = k->next) {
@@ -109,7 +109,7 @@ static ad_journal_settings *write_settings(ad_journal *l, const ad_loaded *m, bo
     return all;
 }
 
-/* Whatever is written there, it is read within its bounds. */
+/* Read settings that another worker has written, within their bounds. AD_E_MEMORY. */
 static int read_settings(ad_loaded *m, const ad_journal_settings *all) {
     const char *at = (const char *)all->setting, *end = at + all->bytes;
     for (uint64_t i = 0; i < all->count && (size_t)(end - at) >= sizeof(ad_journal_setting); i++) {
@@ -128,7 +128,7 @@ static int read_settings(ad_loaded *m, const ad_journal_settings *all) {
 
 /* ---- rows ---- */
 
-static ad_module_loss loss_of(const ad_loaded *m) {
+static ad_module_loss find_loss(const ad_loaded *m) {
     if (m->loss) return m->loss;
     return m->touched ? AD_MODULE_VARIABLES : m->recipe ? AD_MODULE_KEPT : AD_MODULE_DAMAGED;
 }
@@ -140,7 +140,7 @@ ad_journal_row ad__module_row(ad_session *s, uint64_t id) {
     if (!m) return (ad_journal_row){0};
     ad_journal_settings *settings = write_settings(l, m, &any);
     ad_journal_row row = {.kind = AD_JOURNAL_MODULE, .id = id, .device = (uint16_t)m->gpu->index};
-    row.lost = any && !settings ? AD_MODULE_UNWRITTEN : (uint8_t)loss_of(m);
+    row.lost = any && !settings ? AD_MODULE_UNWRITTEN : (uint8_t)find_loss(m);
     row.settings = ad__journal_at(l, settings);
     row.recipe = ad__journal_at(l, m->recipe);
     if (m->recipe && row.lost != AD_MODULE_UNWRITTEN) m->recipe->users++;
@@ -157,9 +157,9 @@ void ad__module_forget(ad_journal *l, const ad_journal_row *row) {
     ad__journal_free(l, ad__journal_get(l, row->settings));
 }
 
-/* A copy of what another worker had written down; NULL: it is not what that was. */
-static ad_journal_recipe *keep_recipe(ad_session *s, const ad_journal_recipe *from, ad_fault *fault) {
-    ad_journal_recipe *r = from ? reserve(s, from->bytes, fault) : NULL;
+/* Copy a recipe that another worker has written. NULL: it is missing or damaged, or with a fault: no memory. */
+static ad_journal_recipe *copy_recipe(ad_session *s, const ad_journal_recipe *from, ad_fault *fault) {
+    ad_journal_recipe *r = from ? reserve_recipe(s, from->bytes, fault) : NULL;
     if (!r) return NULL;
     memcpy(r, from, sizeof *r + from->bytes);
     r->users = 1;
@@ -177,7 +177,7 @@ int ad__module_restore(ad_session *s, const ad_journal_row *row, const ad_journa
     m->id = row->id;
     m->gpu = queue->gpu;
     m->loss = (ad_module_loss)row->lost;
-    if (!m->loss && !(m->recipe = keep_recipe(s, recipe, fault))) m->loss = AD_MODULE_DAMAGED;
+    if (!m->loss && !(m->recipe = copy_recipe(s, recipe, fault))) m->loss = AD_MODULE_DAMAGED;
     if (settings && read_settings(m, settings)) {
         ad__module_free(s, m);
         return ad__fault(fault, AD_E_MEMORY, "out of host memory");

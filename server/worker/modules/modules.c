@@ -11,7 +11,7 @@
 #include "server/worker/modules/inside.h"
 #include "server/worker/memory/quota.h"
 
-static const ad_backend *backend_of(const ad_session *s) { return s->worker->backend; }
+static const ad_backend *get_backend(const ad_session *s) { return s->worker->backend; }
 
 /* ---- modules by id ---- */
 
@@ -34,7 +34,7 @@ void ad__module_add(ad_session *s, ad_loaded *m) {
     s->modules.count++;
 }
 
-static const char *loss_text(const ad_session *s, const ad_loaded *m) {
+static const char *explain_loss(const ad_session *s, const ad_loaded *m) {
     switch (m->loss) {
     case AD_MODULE_KEPT: return s->modules.again.text;
     case AD_MODULE_VARIABLES: return "its variables were lost, build it again";
@@ -43,18 +43,18 @@ static const char *loss_text(const ad_session *s, const ad_loaded *m) {
     }
 }
 
-/* Known, and with a module. */
-static ad_loaded *need(ad_session *s, const char *what, uint64_t id, ad_fault *fault) {
+/* Find a module that is built. NULL with a fault. */
+static ad_loaded *find_loaded(ad_session *s, const char *what, uint64_t id, ad_fault *fault) {
     ad_loaded *m = ad__module_find(s, id);
     if (!m) ad__fault(fault, AD_E_STALE, "%s: there is no module %" PRIu64, what, id);
     else if (!m->module)
         ad__fault(fault, AD_E_DEVICE_LOST, "%s: the worker was killed, and module %" PRIu64 " with it: %s", what, id,
-                  loss_text(s, m));
+                  explain_loss(s, m));
     return m && m->module ? m : NULL;
 }
 
 void ad__module_free(ad_session *s, ad_loaded *m) {
-    if (m->module) backend_of(s)->module_close(m->module);
+    if (m->module) get_backend(s)->module_close(m->module);
     while (m->kernels) {
         ad_named_kernel *k = m->kernels;
         m->kernels = k->next;
@@ -66,7 +66,7 @@ void ad__module_free(ad_session *s, ad_loaded *m) {
     free(m);
 }
 
-static void module_leave(ad_session *s, ad_loaded *m) {
+static void release_module(ad_session *s, ad_loaded *m) {
     if (--m->users) return;
     m->last_op = s->done + 1;
     m->next = s->modules.dropped;
@@ -76,7 +76,7 @@ static void module_leave(ad_session *s, ad_loaded *m) {
 
 void ad__module_variable_gone(ad_session *s, ad_buffer *b) {
     ad__quota_leave(b->home, AD_USE_VARIABLE, b->size);
-    module_leave(s, b->module);
+    release_module(s, b->module);
     b->module = NULL;
 }
 
@@ -93,19 +93,19 @@ void ad__modules_reap(ad_session *s) {
     }
 }
 
-static int drop(ad_session *s, uint64_t id, ad_fault *fault) {
-    ad_loaded *m = ad__module_find(s, id); /* comes to the front */
+static int drop_module(ad_session *s, uint64_t id, ad_fault *fault) {
+    ad_loaded *m = ad__module_find(s, id); /* the module is the first in the list now */
     if (!m) return ad__fault(fault, AD_E_STALE, "module_drop: there is no module %" PRIu64, id);
     s->modules.first = m->next;
     ad__checkpoint_remove_row(s, m->place);
-    module_leave(s, m);
-    if (!backend_of(s)->asynchronous) ad__modules_reap(s);
+    release_module(s, m);
+    if (!get_backend(s)->asynchronous) ad__modules_reap(s);
     return 0;
 }
 
 /* ---- kernels by name ---- */
 
-static const char *lowered(const ad_loaded *m, const char *name) {
+static const char *get_lowered(const ad_loaded *m, const char *name) {
     for (size_t i = 0; i < m->nnames; i++)
         if (!strcmp(m->names[i], name)) return m->names[m->nnames + i];
     return name;
@@ -132,7 +132,7 @@ ad_named_kernel *ad__module_kernel(ad_loaded *m, const char *name, size_t size) 
     return m->kernels = k;
 }
 
-static ad_named_kernel *known_kernel(ad_loaded *m, const ad_string *name) {
+static ad_named_kernel *find_known_kernel(ad_loaded *m, const ad_string *name) {
     for (ad_named_kernel **at = &m->kernels; *at; at = &(*at)->next) {
         ad_named_kernel *k = *at;
         if (k->size != name->size || memcmp(k->name, name->data, k->size)) continue;
@@ -143,18 +143,18 @@ static ad_named_kernel *known_kernel(ad_loaded *m, const ad_string *name) {
     return NULL;
 }
 
-/* The backend's part, with what had been set where another worker had it. */
+/* Load a kernel from the backend, with the settings that it had in another worker. */
 static int load_kernel(ad_session *s, ad_loaded *m, ad_named_kernel *k, const char *name, ad_fault *fault) {
     ad_kernel *kernel;
-    int status = backend_of(s)->module_kernel(m->module, lowered(m, name), &kernel, fault);
+    int status = get_backend(s)->module_kernel(m->module, get_lowered(m, name), &kernel, fault);
     if (!status && (k->shared >= 0 || k->carveout >= 0))
-        status = backend_of(s)->kernel_set(kernel, k->shared, k->carveout, fault);
+        status = get_backend(s)->kernel_set(kernel, k->shared, k->carveout, fault);
     if (!status) k->kernel = kernel;
     return ad__session_status(s, status, fault);
 }
 
 static int find_kernel(ad_session *s, ad_loaded *m, const ad_string *name, ad_named_kernel **out, ad_fault *fault) {
-    ad_named_kernel *k = known_kernel(m, name);
+    ad_named_kernel *k = find_known_kernel(m, name);
     *out = k;
     if (k && k->kernel) return 0;
     const char *text = ad__module_text(s, name, fault);
@@ -170,8 +170,8 @@ static int find_kernel(ad_session *s, ad_loaded *m, const ad_string *name, ad_na
     return status;
 }
 
-/* Keep what was set; true: it is something else than before. */
-static bool note_settings(ad_named_kernel *k, int64_t shared, int64_t carveout, uint64_t cooperative) {
+/* Store settings that were made. True: they have changed. */
+static bool store_settings(ad_named_kernel *k, int64_t shared, int64_t carveout, uint64_t cooperative) {
     const ad_named_kernel before = *k;
     if (shared >= 0) k->shared = shared;
     if (carveout >= 0) k->carveout = carveout;
@@ -181,23 +181,23 @@ static bool note_settings(ad_named_kernel *k, int64_t shared, int64_t carveout, 
 
 static int set_kernel(ad_session *s, const ad_message *msg, ad_fault *fault) {
     const int64_t shared = (int64_t)msg->u[1] - 1, carveout = (int64_t)msg->u[2] - 1;
-    ad_loaded *m = need(s, "kernel_set", msg->u[0], fault);
+    ad_loaded *m = find_loaded(s, "kernel_set", msg->u[0], fault);
     ad_named_kernel *k;
     int status = m ? find_kernel(s, m, &msg->s[0], &k, fault) : fault->code;
-    if (!status) status = ad__session_status(s, backend_of(s)->kernel_set(k->kernel, shared, carveout, fault), fault);
-    if (!status && note_settings(k, shared, carveout, msg->u[3])) ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
+    if (!status) status = ad__session_status(s, get_backend(s)->kernel_set(k->kernel, shared, carveout, fault), fault);
+    if (!status && store_settings(k, shared, carveout, msg->u[3])) ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
     return status;
 }
 
 int ad__modules_op(ad_session *s, const ad_message *m, ad_fault *fault) {
-    return m->opcode == AD_REQ_MODULE_DROP ? drop(s, m->u[0], fault) : set_kernel(s, m, fault);
+    return m->opcode == AD_REQ_MODULE_DROP ? drop_module(s, m->u[0], fault) : set_kernel(s, m, fault);
 }
 
 /* ---- launching ---- */
 
 int ad__launch_find(ad_session *s, const ad_message *msg, ad_stream_queue *queue, ad_launching *l, ad_fault *fault) {
     ad_named_kernel *k;
-    ad_loaded *m = need(s, "launch", msg->u[0], fault);
+    ad_loaded *m = find_loaded(s, "launch", msg->u[0], fault);
     l->lost = !m && ad__module_find(s, msg->u[0]);
     if (!m) return fault->code;
     if (m->gpu != queue->gpu)
@@ -210,15 +210,16 @@ int ad__launch_find(ad_session *s, const ad_message *msg, ad_stream_queue *queue
     return 0;
 }
 
-/* Its variables are from now on not those that it was loaded with. */
-static void touch(ad_session *s, ad_loaded *m) {
+/* Mark that the module's variables may differ from those of a newly built one. */
+static void mark_touched(ad_session *s, ad_loaded *m) {
     if (m->touched) return;
     m->touched = true;
     ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
 }
 
-/* For each parameter, where its value lies. */
-static void gather(const ad_message *msg, const ad_op *op, void *const *address, void **argument, uint32_t *size) {
+/* Gather the addresses and sizes of a launch's arguments. */
+static void gather_arguments(const ad_message *msg, const ad_op *op, void *const *address, void **argument,
+                             uint32_t *size) {
     int written = 0, read = op->nout, value = 0;
     for (size_t i = AD_LAUNCH_FIXED; i < msg->nids; i++) {
         const ad_string *bytes = &msg->list[0].item[value];
@@ -237,7 +238,7 @@ int ad__launch_run(ad_session *s, ad_stream_queue *queue, const ad_launching *l,
     uint32_t size[AD_MAX_ARGUMENTS];
     ad_worker *w = s->worker;
     for (int i = 0; i < op->nout + op->nin; i++) address[i] = op->operand[i].data;
-    gather(msg, op, address, argument, size);
+    gather_arguments(msg, op, address, argument, size);
     ad_launch launch = {.kernel = l->kernel,
                         .cooperative = l->cooperative,
                         .shared = (uint32_t)msg->ids[6],
@@ -249,10 +250,10 @@ int ad__launch_run(ad_session *s, ad_stream_queue *queue, const ad_launching *l,
         launch.block[i] = (uint32_t)msg->ids[3 + i];
     }
     l->module->last_op = number;
-    if (l->module->variables == AD_VARIABLES_ANY) touch(s, l->module);
+    if (l->module->variables == AD_VARIABLES_ANY) mark_touched(s, l->module);
     ad__checkpoint_before_launch(s, number);
     s->modules.launches++;
-    if (s->kernel_limit) queue->unmarked_ns = INT64_MAX; /* a mark of its own: it is seen when it ends */
+    if (s->kernel_limit) queue->unmarked_ns = INT64_MAX; /* a mark of its own shows when the kernel ends */
     ad__flight_begin(&w->watchdog, &queue->flight, l->name, number, s->kernel_limit);
     const bool in_background = ad__background_begin(s, ad__op_cost(op));
     if (in_background) ad__background_exempt(s);
@@ -265,13 +266,13 @@ int ad__launch_run(ad_session *s, ad_stream_queue *queue, const ad_launching *l,
 
 /* ---- attributes and variables ---- */
 
-static bool tell_kernel(ad_session *s, ad_message *msg) {
+static bool answer_kernel(ad_session *s, ad_message *msg) {
     ad_fault fault = {0};
     ad_kernel_info info;
     ad_named_kernel *k;
-    ad_loaded *m = need(s, "kernel", msg->u[1], &fault);
+    ad_loaded *m = find_loaded(s, "kernel", msg->u[1], &fault);
     int status = m ? find_kernel(s, m, &msg->s[0], &k, &fault) : fault.code;
-    if (!status) status = ad__session_status(s, backend_of(s)->kernel_info(k->kernel, &info, &fault), &fault);
+    if (!status) status = ad__session_status(s, get_backend(s)->kernel_info(k->kernel, &info, &fault), &fault);
     if (status) {
         ad__reply_fault(s, msg->u[0], status, &fault);
         return true;
@@ -285,10 +286,10 @@ static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_f
     ad_buffer *b;
     void *address = NULL;
     ad_stream_queue *queue = ad__stream_queue_current(s, fault);
-    ad_loaded *m = queue ? need(s, "global", msg->u[1], fault) : NULL;
+    ad_loaded *m = queue ? find_loaded(s, "global", msg->u[1], fault) : NULL;
     const char *name = m ? ad__module_text(s, &msg->s[0], fault) : NULL;
     if (!name) return fault->code;
-    int status = backend_of(s)->module_global(m->module, lowered(m, name), &address, size, fault);
+    int status = get_backend(s)->module_global(m->module, get_lowered(m, name), &address, size, fault);
     if (status) return ad__session_status(s, status, fault);
     if ((status = ad__quota_adopt(s, queue, AD_USE_VARIABLE, *size, fault))) return status;
     if ((status = ad__buffers_add(&s->buffers, msg->u[2], &b, fault))) {
@@ -301,13 +302,13 @@ static int make_alias(ad_session *s, const ad_message *msg, uint64_t *size, ad_f
     b->home = queue;
     b->module = m;
     m->users++;
-    touch(s, m);
+    mark_touched(s, m);
     ad__checkpoint_mark_buffer(s, b);
-    /* Kernels change variables without saying so: nothing tells which operation wrote it last. */
+    /* No operation counts as the last write: kernels change variables without saying so. */
     return 0;
 }
 
-static bool tell_global(ad_session *s, ad_message *msg) {
+static bool answer_global(ad_session *s, ad_message *msg) {
     ad_fault fault = {0};
     uint64_t size = 0;
     int status = make_alias(s, msg, &size, &fault);
@@ -321,8 +322,8 @@ bool ad__modules_ask(ad_session *s, ad_message *m) {
     if (m->opcode != AD_REQ_BUILD && !ad__modules_ready(s, m->u[1])) return false;
     switch (m->opcode) {
     case AD_REQ_BUILD: return ad__module_build(s, m);
-    case AD_REQ_KERNEL: return tell_kernel(s, m);
-    case AD_REQ_GLOBAL: return tell_global(s, m);
+    case AD_REQ_KERNEL: return answer_kernel(s, m);
+    case AD_REQ_GLOBAL: return answer_global(s, m);
     default: ad__reply_fault(s, m->u[0], ad__ask_unsupported(m, &fault), &fault); return true;
     }
 }

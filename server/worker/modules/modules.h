@@ -1,5 +1,6 @@
-/* Users' modules: sources that a session has had compiled, their kernels and variables. Only whoever runs the engine
- * calls these. */
+/* Users' modules: sources that a session had compiled, with their kernels and variables.
+ *
+ * Runner: all functions here. */
 #ifndef AD_SERVER_WORKER_MODULES_MODULES_H
 #define AD_SERVER_WORKER_MODULES_MODULES_H
 
@@ -11,29 +12,29 @@ struct ad_session;
 struct ad_buffer;
 struct ad_stream_queue;
 
-#define AD_MODULES 16384               /* of a session */
-#define AD_MODULES_TEXT (256ull << 20) /* bytes of what they are made from, where that is written down */
+#define AD_MODULES 16384               /* modules of a session */
+#define AD_MODULES_TEXT (256ull << 20) /* bytes of the recipes of a session that is journaled */
 
-typedef struct ad_loaded ad_loaded;     /* a module */
-typedef struct ad_building ad_building; /* one that the compiler is at work on */
+typedef struct ad_loaded ad_loaded;     /* a module, built or to be built again */
+typedef struct ad_building ad_building; /* a module that the compiler is at work on */
 
 typedef struct ad_modules {
-    ad_loaded *first;   /* the one used last comes first */
-    ad_loaded *dropped; /* by the client, but perhaps under way */
+    ad_loaded *first;   /* modules, in the order of use */
+    ad_loaded *dropped; /* modules that the client has dropped, until no operation uses them */
     unsigned count;
     uint64_t launches;
-    uint64_t text;         /* bytes of what they are made from */
-    ad_building *building; /* NULL: none */
+    uint64_t text;         /* bytes of recipes */
+    ad_building *building; /* what is being built; NULL: nothing */
     ad_fault again;        /* why the module that the message at hand needs could not be built again */
 } ad_modules;
 
-/* Why a module of a worker that was killed is not another one's. */
+/* Why a worker cannot have a module of the worker before. */
 typedef enum ad_module_loss {
     AD_MODULE_KEPT,
-    AD_MODULE_VARIABLES, /* they may have changed */
+    AD_MODULE_VARIABLES, /* its variables may have changed */
     AD_MODULE_FATAL,     /* setting it up killed a worker */
-    AD_MODULE_DAMAGED,   /* what it was made from is not there */
-    AD_MODULE_UNWRITTEN  /* no row at all: there was no memory for it */
+    AD_MODULE_DAMAGED,   /* its recipe is missing or damaged */
+    AD_MODULE_UNWRITTEN  /* it has no row, for lack of memory */
 } ad_module_loss;
 
 /* A kernel to be launched. */
@@ -42,40 +43,40 @@ typedef struct ad_launching {
     ad_loaded *module;
     const ad_kernel *kernel;
     bool cooperative;
-    bool lost; /* it cannot be launched because the worker before was killed */
+    bool lost; /* the kernel is lost, because the worker before was killed */
     char name[64];
 } ad_launching;
 
-/* Class OP: MODULE_DROP and KERNEL_SET. Class ASK: BUILD, KERNEL, GLOBAL; false: the session waits. */
+/* Execute MODULE_DROP or KERNEL_SET; execute BUILD, KERNEL or GLOBAL. False: the session waits. */
 int ad__modules_op(struct ad_session *s, const ad_message *m, ad_fault *fault);
 bool ad__modules_ask(struct ad_session *s, ad_message *m);
-/* The compiler has come so far that the session can go on. */
+/* True if the compiler is done, so that the session can go on. */
 bool ad__modules_built(struct ad_session *s);
-/* A module that another worker had is built again before it is used; false: the session waits for that. Whoever uses
- * it hears if it cannot be. */
+/* Build a module again that another worker had, before it is used. False: the session waits for that. A failure is
+ * reported by what uses the module. */
 bool ad__modules_ready(struct ad_session *s, uint64_t id);
 
-/* Find what a LAUNCH names, and check that the stream queue's device has it. */
+/* Find the kernel that a LAUNCH names, and check that its module is on the stream queue's device. */
 int ad__launch_find(struct ad_session *s, const ad_message *m, struct ad_stream_queue *queue, ad_launching *l,
                     ad_fault *fault);
-/* Enqueue it; operands have their addresses. */
+/* Enqueue a kernel, whose operands have their addresses. */
 int ad__launch_run(struct ad_session *s, struct ad_stream_queue *queue, const ad_launching *l, const ad_op *op,
                    uint64_t number, ad_run *run, ad_fault *fault);
 
-/* Close modules that nothing uses any more. */
+/* Free dropped modules that no operation uses any more. */
 void ad__modules_reap(struct ad_session *s);
-/* A buffer that is a module's variable is freed. */
+/* Release the module of a buffer that is its variable and is freed. */
 void ad__module_variable_gone(struct ad_session *s, struct ad_buffer *b);
-/* All of them, once nothing is under way. */
+/* Free all modules of a session whose streams are idle. */
 void ad__modules_close(struct ad_session *s);
 
-/* ---- journal.c: what another worker needs to build them again ---- */
-/* A module's row, kind NONE: there is no module; its place, NULL: the same. */
+/* ---- journal.c: rows from which another worker builds modules again ---- */
+/* Make a module's row, kind NONE: there is no module; get where its place is, NULL: there is no module. */
 ad_journal_row ad__module_row(struct ad_session *s, uint64_t id);
 uint32_t *ad__module_place(struct ad_session *s, uint64_t id);
-/* What such a row has besides itself is not needed any more. */
+/* Free what a module's row points to. */
 void ad__module_forget(ad_journal *l, const ad_journal_row *row);
-/* One that another worker had. recipe: as it was read from there, NULL: it is not there; settings: NULL: none.
+/* Restore a module of another worker, from what that has written (NULL: it is missing, or there are no settings).
  * AD_E_MEMORY. */
 int ad__module_restore(struct ad_session *s, const ad_journal_row *row, const ad_journal_recipe *recipe,
                        const ad_journal_settings *settings, ad_fault *fault);

@@ -1,4 +1,4 @@
-/* Whether a compiled module has variables: what its kernels find there the next time is what the last ones left. */
+/* Variables of a compiled module: what its kernels leave there, its next kernels find. */
 #ifndef AD_SERVER_WORKER_MODULES_VARIABLES_H
 #define AD_SERVER_WORKER_MODULES_VARIABLES_H
 
@@ -6,11 +6,12 @@
 
 typedef enum ad_variables {
     AD_VARIABLES_NONE,
-    AD_VARIABLES_CONSTANT, /* which only clients can change */
-    AD_VARIABLES_ANY       /* or nobody knows */
+    AD_VARIABLES_CONSTANT, /* only clients can change them */
+    AD_VARIABLES_ANY       /* kernels may change them, or that is unknown */
 } ad_variables;
 
-/* Of a cubin, or a shared object for the host. What the compiler has put there by itself does not count. */
+/* Classify the variables of a cubin, or of a shared object for the host. What the compiler adds itself does not
+ * count. */
 ad_variables ad__module_variables(ad_compile_target target, const uint8_t *elf, size_t size);
 
 #endif

@@ -17,20 +17,20 @@
 #define MAGIC "arrayd-kernel-1\n"
 #define SUFFIX ".kernel"
 #define TEMPORARY ".new-"
-#define FORGOTTEN 3600 /* seconds after which a temporary file is nobody's */
-#define RECOUNT 64     /* stores after which the folder is counted again: others write there, too */
+#define FORGOTTEN 3600 /* seconds after which a temporary file belongs to no process any more */
+#define RECOUNT 64     /* stores after which the folder is counted again, because other processes write there, too */
 
-/* A file: this, the result, the job. */
+/* The head of a file, before the result and the job. */
 typedef struct head {
     char magic[16];
     uint64_t result_size, job_size;
-    uint8_t result_hash[AD_SHA256_SIZE]; /* of magic, sizes, key and result */
+    uint8_t result_hash[AD_SHA256_SIZE]; /* hash of magic, sizes, key and result */
     uint8_t job_hash[AD_SHA256_SIZE];
 } head;
 
 /* ---- the folder ---- */
 
-static void complain(ad_disk *d, const char *what, const char *why) {
+static void log_failure(ad_disk *d, const char *what, const char *why) {
     if (!d->complained) ad__log(AD_LOG_WARN, what, "folder=%s why=%s", d->folder, why);
     d->complained = true;
 }
@@ -41,14 +41,14 @@ static void choose_folder(ad_disk *d, const char *option) {
     d->folder[0] = 0;
     if (!strcmp(option, "none")) return;
     if (*option) snprintf(d->folder, room, "%s", option);
-    else if (service && *service == '/') snprintf(d->folder, room, "%s/kernels", service); /* systemd's */
+    else if (service && *service == '/') snprintf(d->folder, room, "%s/kernels", service); /* set by systemd */
     else if (cache && *cache == '/') snprintf(d->folder, room, "%s/arrayd/kernels", cache);
     else if (geteuid() == 0) snprintf(d->folder, room, "/var/cache/arrayd/kernels");
     else if (home && *home == '/') snprintf(d->folder, room, "%s/.cache/arrayd/kernels", home);
 }
 
 void ad__disk_give_up(ad_disk *d, const char *why) {
-    if (*d->folder) complain(d, "kernels are not kept on disk", why);
+    if (*d->folder) log_failure(d, "kernels are not kept on disk", why);
     d->folder[0] = 0;
 }
 
@@ -60,8 +60,8 @@ static int make_folder(char *path) {
     return mkdir(path, 0700) && errno != EEXIST ? -1 : 0;
 }
 
-/* Why a folder may not be used, or NULL: whoever can write there decides what this process executes. */
-static const char *not_private(const char *path) {
+/* Check that only this user can write to a folder, from which this process executes code. Returns why not, or NULL. */
+static const char *check_private(const char *path) {
     struct stat st;
     if (stat(path, &st)) return strerror(errno);
     if (!S_ISDIR(st.st_mode)) return "it is no folder";
@@ -69,7 +69,7 @@ static const char *not_private(const char *path) {
     return st.st_mode & 022 ? "others can write to it (chmod go-w)" : NULL;
 }
 
-/* ---- the bound ---- */
+/* ---- the limit of bytes ---- */
 
 typedef struct file {
     char name[2 * AD_SHA256_SIZE + 16];
@@ -77,7 +77,7 @@ typedef struct file {
     uint64_t size;
 } file;
 
-static int older_first(const void *a, const void *b) {
+static int compare_ages(const void *a, const void *b) {
     const struct timespec *x = &((const file *)a)->used, *y = &((const file *)b)->used;
     if (x->tv_sec != y->tv_sec) return x->tv_sec < y->tv_sec ? -1 : 1;
     return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
@@ -88,8 +88,8 @@ static bool is_entry(const char *name) {
     return n == 2 * AD_SHA256_SIZE && !strcmp(name + n, SUFFIX);
 }
 
-/* All entries, in *out, to be freed; temporary files that nobody will rename any more are removed. */
-static size_t list(ad_disk *d, file **out) {
+/* List all entries in *out, which the caller frees. Old temporary files are removed. */
+static size_t list_entries(ad_disk *d, file **out) {
     DIR *folder = opendir(d->folder);
     struct dirent *e;
     struct stat st;
@@ -111,15 +111,15 @@ static size_t list(ad_disk *d, file **out) {
     return n;
 }
 
-/* Count, and where it is too much remove what was not used for the longest time, and a little more. */
-static void bound(ad_disk *d) {
+/* Count the folder's bytes. Above the limit, remove what was not used for longest, down to nine tenths of it. */
+static void bound_folder(ad_disk *d) {
     file *files;
     char path[sizeof d->folder + 128];
-    size_t n = list(d, &files), i = 0;
+    size_t n = list_entries(d, &files), i = 0;
     d->used = 0;
     for (size_t k = 0; k < n; k++) d->used += files[k].size;
     if (d->used > d->limit) {
-        qsort(files, n, sizeof *files, older_first);
+        qsort(files, n, sizeof *files, compare_ages);
         for (; i < n && d->used > d->limit - d->limit / 10; i++) {
             snprintf(path, sizeof path, "%s/%s", d->folder, files[i].name);
             if (!unlink(path) || errno == ENOENT) d->used -= files[i].size;
@@ -132,9 +132,9 @@ void ad__disk_open(ad_disk *d, const char *option, uint64_t limit) {
     *d = (ad_disk){.limit = limit};
     choose_folder(d, option);
     if (!*d->folder) return;
-    const char *why = make_folder(d->folder) ? strerror(errno) : not_private(d->folder);
+    const char *why = make_folder(d->folder) ? strerror(errno) : check_private(d->folder);
     if (why) ad__disk_give_up(d, why);
-    else bound(d);
+    else bound_folder(d);
 }
 
 /* ---- entries ---- */
@@ -148,13 +148,13 @@ static bool hash_job(const uint8_t *job, size_t size, uint8_t out[AD_SHA256_SIZE
     return !ad__sha256(&(ad_digest_part){job, size}, 1, out, NULL);
 }
 
-static void path_of(const ad_disk *d, const uint8_t *key, char *out, size_t size) {
+static void make_path(const ad_disk *d, const uint8_t *key, char *out, size_t size) {
     char text[2 * AD_SHA256_SIZE + 1];
     ad__sha256_text(key, text);
     snprintf(out, size, "%s/%s" SUFFIX, d->folder, text);
 }
 
-/* The head of an entry, with sizes that are those of the file. */
+/* Read the head of an entry, and check its sizes against the file's. */
 static bool read_head(int fd, head *h) {
     struct stat st;
     if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid()) return false;
@@ -181,7 +181,7 @@ bool ad__disk_load(ad_disk *d, const uint8_t key[AD_SHA256_SIZE], ad_bytes *resu
     head h;
     size_t before = result->size;
     if (!*d->folder) return false;
-    path_of(d, key, path, sizeof path);
+    make_path(d, key, path, sizeof path);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return false;
     bool good = read_head(fd, &h) && read_part(fd, result, h.result_size, sizeof h);
@@ -212,12 +212,12 @@ void ad__disk_store(ad_disk *d, const uint8_t key[AD_SHA256_SIZE], const ad_byte
     _Static_assert(sizeof MAGIC - 1 == sizeof h.magic, "the magic fills its place");
     if (!*d->folder || size > d->limit) return;
     d->stores++;
-    if (d->used + size > d->limit || d->stores % RECOUNT == 0) bound(d);
+    if (d->used + size > d->limit || d->stores % RECOUNT == 0) bound_folder(d);
     if (!hash_result(&h, key, result->data, h.result_hash) || !hash_job(job->data, job->size, h.job_hash)) return;
-    path_of(d, key, path, sizeof path);
+    make_path(d, key, path, sizeof path);
     snprintf(temporary, sizeof temporary, "%s/" TEMPORARY "%d-%u", d->folder, (int)getpid(), d->stores);
     if (write_file(temporary, &h, result, job) || rename(temporary, path)) {
-        complain(d, "kernel not kept on disk", strerror(errno));
+        log_failure(d, "kernel not kept on disk", strerror(errno));
         unlink(temporary);
         return;
     }
@@ -239,7 +239,7 @@ static bool load_job(const ad_disk *d, const char *name, ad_bytes *out) {
 
 size_t ad__disk_jobs(ad_disk *d, bool (*each)(void *user, const ad_bytes *job), void *user) {
     file *files = NULL;
-    size_t n = *d->folder ? list(d, &files) : 0, found = 0;
+    size_t n = *d->folder ? list_entries(d, &files) : 0, found = 0;
     bool more = true;
     for (size_t i = 0; more && i < n; i++) {
         ad_bytes job = AD_BYTES_INIT;

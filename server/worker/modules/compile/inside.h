@@ -1,4 +1,9 @@
-/* What the parts of the compile service share: service.c has the table and whoever asks, jobs.c the thread. */
+/* Types and functions that the files of the compile service share: service.c has the table of jobs, jobs.c the
+ * thread.
+ *
+ *     get ──▶ table ──▶ fresh ──▶ thread ──▶ disk: a hit is done at once
+ *               ▲                   └──▶ waiting ──▶ arrayd-compile ──▶ disk
+ *               └──────── ad__compile_finish ◀────────────┘ */
 #ifndef AD_SERVER_WORKER_MODULES_COMPILE_INSIDE_H
 #define AD_SERVER_WORKER_MODULES_COMPILE_INSIDE_H
 
@@ -11,26 +16,26 @@
 
 #define AD_ENTRY_BUCKETS 4096
 
-/* A binary and all that it points to. */
+/* A binary, and the memory that it points to. */
 typedef struct ad_made {
-    ad_binary binary; /* the first: what others see */
+    ad_binary binary; /* the binary; must be the first member */
     atomic_uint users;
-    ad_bytes bytes; /* the frame that it came in */
+    ad_bytes bytes; /* frame of the result that has it */
     void *lists;
 } ad_made;
 
-/* A job that was asked for. The table's; while it waits, the thread's. */
+/* A job, owned by the table. While it waits, only the thread may use it. */
 typedef struct ad_entry {
     uint64_t hash[2];
-    struct ad_entry *next;          /* of its bucket */
-    struct ad_entry *newer, *older; /* in the order of use; done ones only */
-    struct ad_entry *after;         /* in the thread's queue */
-    ad_bytes job;                   /* its frame, without limits; until it is done */
+    struct ad_entry *next;          /* next in its bucket */
+    struct ad_entry *newer, *older; /* neighbours in the order of use, of done ones */
+    struct ad_entry *after;         /* next in the thread's queue */
+    ad_bytes job;                   /* frame of the job, without limits; empty when it is done */
     bool own, done, fetched;
     ad_compile_target target;
-    ad_made *made; /* NULL though done: refused, for this reason */
+    ad_made *made; /* result; NULL when done: `fault` says why there is none */
     ad_fault fault;
-    int64_t until; /* ns: from then on it is as if it had not been asked for; 0: for ever */
+    int64_t until; /* ns: time after which the job is forgotten; 0: none */
     uint8_t key[AD_SHA256_SIZE];
 } ad_entry;
 
@@ -39,40 +44,40 @@ typedef struct ad_queue {
 } ad_queue;
 
 typedef struct ad_service {
-    ad_compiler compiler; /* the first */
+    ad_compiler compiler; /* the functions that backends call; must be the first member */
     const ad_config *config;
     void (*done)(void *user);
     void *user;
     pthread_t thread;
-    int wake; /* eventfd */
+    int wake; /* eventfd that wakes the thread */
     atomic_bool stop;
 
     pthread_mutex_t lock;
     uint64_t seed[4];
     ad_entry *bucket[AD_ENTRY_BUCKETS];
     ad_entry *newest, *oldest;
-    size_t entries, bytes; /* done ones, what they take */
-    ad_queue fresh;        /* for the thread */
+    size_t entries, bytes; /* number of done entries, and their bytes */
+    ad_queue fresh;        /* new jobs, for the thread */
     ad_compile_counts counts;
 
-    /* the thread's */
+    /* Members that only the thread uses. */
     ad_disk disk;
-    ad_queue waiting[2]; /* users', own */
+    ad_queue waiting[2]; /* users' jobs, and the backends' own */
     struct ad_compilation *running;
-    char program[4096], nvrtc[4096]; /* arrayd-compile; NVRTC's library; "" : not here */
-    char identity[2][192];           /* of the compilers, by target */
-    unsigned most;                   /* compilations at a time */
+    char program[4096], nvrtc[4096]; /* paths of arrayd-compile and of NVRTC's library; "": it is not here */
+    char identity[2][192];           /* versions of the compilers, by target */
+    unsigned most;                   /* compilations that may run at a time */
 } ad_service;
 
-/* The thread. */
+/* The compile service's thread. */
 void *ad__compile_thread(void *service);
-/* What the thread needs to know of this machine. */
+/* Thread: find the compilers of this machine, and open the cache on disk. */
 void ad__compile_prepare(ad_service *s);
-/* Put at the end; take from the beginning, NULL: empty. */
+/* Put an entry at the end; take the first one, NULL: empty. */
 void ad__queue_put(ad_queue *q, ad_entry *e);
 ad_entry *ad__queue_take(ad_queue *q);
-/* The thread: e is done, with the frame of a result (taken over) or, if that is NULL or nonsense, refused for *fault.
- */
+/* Thread: finish an entry with the frame of a result, which the callee owns. If that is NULL or invalid, the entry
+ * is refused with *fault. */
 void ad__compile_finish(ad_service *s, ad_entry *e, ad_bytes *frame, const ad_fault *fault);
 
 #endif

@@ -1,4 +1,4 @@
-/* The compile service's thread: folder, processes, pipes. */
+/* The compile service's thread: the cache on disk, processes that compile, and pipes to them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,17 +18,17 @@
 #include "server/worker/modules/compile/inside.h"
 
 #define SECOND 1000000000LL
-#define BACKSTOP 5      /* seconds beyond those by the clock after which arrayd-compile itself is ended */
-#define PATIENCE SECOND /* ns after which a compilation no longer keeps others waiting */
-#define OVERTAKING 3    /* times as many as `most` may run for that reason */
+#define BACKSTOP 5      /* seconds after its own time limit at which arrayd-compile is killed */
+#define PATIENCE SECOND /* ns after which a compilation does not delay others any more */
+#define OVERTAKING 3    /* multiples of `most` that may run together with such compilations */
 #define POLLED 256
 
-/* A process, and the pipes to it. */
+/* A process that compiles, and the pipes to it. */
 typedef struct ad_compilation {
     struct ad_compilation *next;
     ad_entry *entry;
     pid_t pid;
-    int in, out; /* -1: closed */
+    int in, out; /* -1: the pipe is closed */
     ad_bytes job, said;
     size_t sent;
     int64_t begin;
@@ -65,7 +65,7 @@ void ad__compile_prepare(ad_service *s) {
     ad__scratch_sweep();
 }
 
-/* Under which its result is kept on disk; without libcrypto nothing is. */
+/* Compute the key of the result on disk. Without libcrypto nothing is stored. */
 static void set_key(ad_service *s, ad_entry *e) {
     static const char format[] = "arrayd kernel 1";
     const char *identity = s->identity[e->target];
@@ -77,17 +77,17 @@ static void set_key(ad_service *s, ad_entry *e) {
 
 /* ---- starting a process ---- */
 
-static uint32_t seconds_of(const ad_service *s) {
+static uint32_t get_seconds(const ad_service *s) {
     const uint64_t seconds = s->config->compile_seconds;
     return (uint32_t)(seconds < AD_COMPILE_SECONDS ? seconds : AD_COMPILE_SECONDS);
 }
 
-/* The job as it is run: with limits, and where NVRTC is. */
-static int frame_of(const ad_service *s, const ad_entry *e, ad_bytes *out, ad_fault *fault) {
+/* Make the frame that is sent: the job with limits and NVRTC's path. */
+static int make_frame(const ad_service *s, const ad_entry *e, ad_bytes *out, ad_fault *fault) {
     ad_compile_request r;
     void *lists;
     int status = ad__compile_get_request(e->job.data, e->job.size, &r, &lists, fault);
-    r.seconds = seconds_of(s);
+    r.seconds = get_seconds(s);
     r.memory = s->config->compile_memory;
     r.open = !s->config->compile_jail;
     r.nvrtc = s->nvrtc;
@@ -96,8 +96,8 @@ static int frame_of(const ad_service *s, const ad_entry *e, ad_bytes *out, ad_fa
     return status;
 }
 
-/* It gets two pipes, no environment, no other descriptor, no signal that is blocked or ignored here. */
-static int spawn(const char *program, int in, int out, pid_t *pid) {
+/* Start the program with two pipes, no environment, no other descriptors, and default signals. */
+static int spawn_process(const char *program, int in, int out, pid_t *pid) {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     sigset_t none, all;
@@ -130,7 +130,7 @@ static int start_process(const ad_service *s, compilation *c, ad_fault *fault) {
     int in[2] = {-1, -1}, out[2] = {-1, -1}, error = 0;
     if (!*s->program) return ad__fault(fault, AD_E_UNSUPPORTED, "arrayd-compile is not beside this program");
     if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC)) error = errno;
-    if (!error) error = spawn(s->program, in[0], out[1], &c->pid);
+    if (!error) error = spawn_process(s->program, in[0], out[1], &c->pid);
     close_fd(&in[0]);
     close_fd(&out[1]);
     c->in = in[1];
@@ -141,7 +141,7 @@ static int start_process(const ad_service *s, compilation *c, ad_fault *fault) {
     return 0;
 }
 
-static void compilation_free(compilation *c) {
+static void free_compilation(compilation *c) {
     close_fd(&c->in);
     close_fd(&c->out);
     ad__bytes_free(&c->job);
@@ -149,8 +149,8 @@ static void compilation_free(compilation *c) {
     free(c);
 }
 
-/* False: it is done, as it cannot be started. */
-static bool start(ad_service *s, ad_entry *e) {
+/* Start a job. False: that failed, and the job is finished. */
+static bool start_job(ad_service *s, ad_entry *e) {
     ad_fault fault = {0};
     compilation *c = ad__os.calloc(1, sizeof *c);
     if (!c) {
@@ -159,8 +159,8 @@ static bool start(ad_service *s, ad_entry *e) {
         return false;
     }
     *c = (compilation){.entry = e, .in = -1, .out = -1, .begin = ad__os_now(), .next = s->running};
-    if (frame_of(s, e, &c->job, &fault) || start_process(s, c, &fault)) {
-        compilation_free(c);
+    if (make_frame(s, e, &c->job, &fault) || start_process(s, c, &fault)) {
+        free_compilation(c);
         ad__compile_finish(s, e, NULL, &fault);
         return false;
     }
@@ -168,9 +168,9 @@ static bool start(ad_service *s, ad_entry *e) {
     return true;
 }
 
-/* A user's job may always take a place of its own; the backends' leave one free where there are several. Whatever has
- * run for a while keeps nobody waiting. */
-static ad_entry *next_job(ad_service *s) {
+/* Choose the job to start next. NULL: none may start. Users' jobs come first, and the backends' leave one place
+ * free. Compilations older than PATIENCE take no place. */
+static ad_entry *choose_job(ad_service *s) {
     unsigned running = 0, young = 0;
     int64_t now = ad__os_now();
     for (const compilation *c = s->running; c; c = c->next) {
@@ -182,7 +182,7 @@ static ad_entry *next_job(ad_service *s) {
     return young + 1 >= s->most && young ? NULL : ad__queue_take(&s->waiting[1]);
 }
 
-/* ---- hearing it ---- */
+/* ---- reading results ---- */
 
 static void send_job(compilation *c) {
     ssize_t n = write(c->in, c->job.data + c->sent, c->job.size - c->sent);
@@ -191,7 +191,7 @@ static void send_job(compilation *c) {
     if (n <= 0 || c->sent == c->job.size) close_fd(&c->in);
 }
 
-static void hear(compilation *c) {
+static void read_result(compilation *c) {
     ssize_t n = ad__bytes_reserve(&c->said, 65536) ? -1 : read(c->out, c->said.data + c->said.size, 65536);
     if (n < 0 && !c->said.failed && (errno == EAGAIN || errno == EINTR)) return;
     if (n > 0) c->said.size += (size_t)n;
@@ -207,8 +207,8 @@ static bool is_lasting(const ad_bytes *frame) {
     return !status && (r.kind == AD_COMPILE_MADE || r.kind == AD_COMPILE_WRONG);
 }
 
-/* The process has said all it will say, or its time is over. */
-static void end(ad_service *s, compilation *c) {
+/* End a compilation that has sent its result, or exceeded its time. */
+static void end_compilation(ad_service *s, compilation *c) {
     ad_fault fault = {0};
     int status = 0;
     kill(-c->pid, SIGKILL);
@@ -221,11 +221,11 @@ static void end(ad_service *s, compilation *c) {
     pthread_mutex_unlock(&s->lock);
     if (is_lasting(&c->said)) ad__disk_store(&s->disk, c->entry->key, &c->said, &c->entry->job);
     ad__compile_finish(s, c->entry, c->said.size ? &c->said : NULL, &fault);
-    compilation_free(c);
+    free_compilation(c);
 }
 
-static bool end_those_over(ad_service *s) {
-    int64_t limit = (int64_t)(seconds_of(s) * AD_COMPILE_CLOCK + BACKSTOP) * SECOND, now = ad__os_now();
+static bool end_finished(ad_service *s) {
+    int64_t limit = (int64_t)(get_seconds(s) * AD_COMPILE_CLOCK + BACKSTOP) * SECOND, now = ad__os_now();
     bool any = false;
     for (compilation **p = &s->running; *p;) {
         compilation *c = *p;
@@ -234,7 +234,7 @@ static bool end_those_over(ad_service *s) {
             continue;
         }
         *p = c->next;
-        end(s, c);
+        end_compilation(s, c);
         any = true;
     }
     return any;
@@ -242,7 +242,7 @@ static bool end_those_over(ad_service *s) {
 
 /* ---- the loop ---- */
 
-/* New jobs: those that the folder has are done at once. */
+/* Take new jobs. Those in the cache on disk are finished at once; true: there was one. */
 static bool take_fresh(ad_service *s) {
     bool any = false;
     for (;;) {
@@ -265,7 +265,7 @@ static bool take_fresh(ad_service *s) {
     }
 }
 
-static void look(ad_service *s) {
+static void poll_pipes(ad_service *s) {
     struct pollfd p[POLLED] = {{.fd = s->wake, .events = POLLIN}};
     compilation *c;
     nfds_t n = 1;
@@ -280,18 +280,18 @@ static void look(ad_service *s) {
     n = 1;
     for (c = s->running; c && n + 2 <= POLLED; c = c->next, n += 2) {
         if (p[n].revents) send_job(c);
-        if (p[n + 1].revents) hear(c);
+        if (p[n + 1].revents) read_result(c);
     }
 }
 
-/* Each of them ends what it has started and goes. */
-static void stop(ad_service *s) {
+/* Stop all compilations. Each process ends what it has started. */
+static void stop_compilations(ad_service *s) {
     for (compilation *c = s->running; c; c = c->next) kill(c->pid, SIGTERM);
     while (s->running) {
         compilation *c = s->running;
         s->running = c->next;
         while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) continue;
-        compilation_free(c);
+        free_compilation(c);
     }
 }
 
@@ -301,11 +301,11 @@ void *ad__compile_thread(void *service) {
     ad__compile_prepare(s);
     while (!atomic_load(&s->stop)) {
         bool any = take_fresh(s);
-        while ((e = next_job(s))) any |= !start(s, e);
+        while ((e = choose_job(s))) any |= !start_job(s, e);
         if (any && s->done) s->done(s->user);
-        look(s);
-        if (end_those_over(s) && s->done) s->done(s->user);
+        poll_pipes(s);
+        if (end_finished(s) && s->done) s->done(s->user);
     }
-    stop(s);
+    stop_compilations(s);
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* The compile service: the table of what was asked for. */
+/* The compile service: the table of jobs, with the binaries in memory. */
 #include "server/worker/modules/compile/inside.h"
 
 #include <errno.h>
@@ -11,17 +11,17 @@
 #include "server/common/os.h"
 #include "server/compile/options.h"
 
-#define MOST_BYTES (128u << 20) /* of binaries that are kept in memory */
+#define MOST_BYTES (128u << 20) /* bytes of binaries in memory */
 #define MOST_ENTRIES 8192
 #define MOST_WAITING 4096
-#define AGAIN 10000000000LL /* ns after which what was refused, or met a limit, is tried again */
-#define ENTRY_BYTES 512     /* about, besides its binary */
+#define AGAIN 10000000000LL /* ns after which a job that was refused or stopped is compiled again */
+#define ENTRY_BYTES 512     /* bytes of an entry besides its binary, about */
 
 /* ---- finding a job ---- */
 
-/* Two keyed 64-bit hashes, at some bytes a cycle: a backend asks again and again for a job that is not ready yet, and
- * jobs have long headers. The key is secret, so nobody can look for two jobs with one hash. */
-static uint64_t mix(uint64_t a, uint64_t b) {
+/* Mix two words of a hash. Jobs are found by two keyed 64-bit hashes, which are fast: a backend asks again and
+ * again, with long headers. The key is secret, so nobody can make two jobs with one hash. */
+static uint64_t mix_words(uint64_t a, uint64_t b) {
     __extension__ unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
@@ -29,14 +29,14 @@ static uint64_t mix(uint64_t a, uint64_t b) {
 static void hash_bytes(const ad_service *s, uint64_t h[2], const void *data, size_t size) {
     const uint8_t *p = data;
     uint64_t x[2];
-    h[0] = mix(h[0] ^ s->seed[0], size ^ s->seed[1]);
-    h[1] = mix(h[1] ^ s->seed[2], size ^ s->seed[3]);
+    h[0] = mix_words(h[0] ^ s->seed[0], size ^ s->seed[1]);
+    h[1] = mix_words(h[1] ^ s->seed[2], size ^ s->seed[3]);
     for (; size; p += sizeof x) {
         size_t n = size < sizeof x ? size : sizeof x;
         x[0] = x[1] = 0;
         memcpy(x, p, n);
-        h[0] = mix(h[0] ^ x[0] ^ s->seed[0], x[1] ^ s->seed[1]);
-        h[1] = mix(h[1] ^ x[1] ^ s->seed[2], x[0] ^ s->seed[3]);
+        h[0] = mix_words(h[0] ^ x[0] ^ s->seed[0], x[1] ^ s->seed[1]);
+        h[1] = mix_words(h[1] ^ x[1] ^ s->seed[2], x[0] ^ s->seed[3]);
         size -= n;
     }
 }
@@ -62,7 +62,7 @@ static void hash_job(const ad_service *s, const ad_compile_job *job, uint64_t h[
     }
 }
 
-static ad_entry *find(ad_service *s, const uint64_t h[2]) {
+static ad_entry *find_entry(ad_service *s, const uint64_t h[2]) {
     ad_entry *e = s->bucket[h[0] % AD_ENTRY_BUCKETS];
     while (e && (e->hash[0] != h[0] || e->hash[1] != h[1])) e = e->next;
     return e;
@@ -82,32 +82,32 @@ static void link_newest(ad_service *s, ad_entry *e) {
     s->newest = e;
 }
 
-static size_t bytes_of(const ad_entry *e) { return ENTRY_BYTES + (e->made ? e->made->bytes.capacity : 0); }
+static size_t count_bytes(const ad_entry *e) { return ENTRY_BYTES + (e->made ? e->made->bytes.capacity : 0); }
 
 /* ---- entries ---- */
 
-static void made_release(ad_made *m) {
+static void release_made(ad_made *m) {
     if (!m || atomic_fetch_sub(&m->users, 1) != 1) return;
     ad__bytes_free(&m->bytes);
     free(m->lists);
     free(m);
 }
 
-static void entry_free(ad_entry *e) {
-    made_release(e->made);
+static void free_entry(ad_entry *e) {
+    release_made(e->made);
     ad__bytes_free(&e->job);
     free(e);
 }
 
-/* Of a done entry. */
-static void forget(ad_service *s, ad_entry *e) {
+/* Remove a done entry. */
+static void forget_entry(ad_service *s, ad_entry *e) {
     ad_entry **p = &s->bucket[e->hash[0] % AD_ENTRY_BUCKETS];
     while (*p != e) p = &(*p)->next;
     *p = e->next;
     unlink_use(s, e);
     s->entries--;
-    s->bytes -= bytes_of(e);
-    entry_free(e);
+    s->bytes -= count_bytes(e);
+    free_entry(e);
 }
 
 void ad__queue_put(ad_queue *q, ad_entry *e) {
@@ -123,14 +123,14 @@ ad_entry *ad__queue_take(ad_queue *q) {
     return e;
 }
 
-/* About what the frame of a job takes, so that it is copied once. */
-static size_t frame_bytes(const ad_compile_job *job) {
+/* Estimate the bytes of a job's frame, so that it is copied once. */
+static size_t estimate_frame(const ad_compile_job *job) {
     size_t size = 4096 + job->prelude.size + job->source.size;
     for (size_t i = 0; i < job->nheaders; i++) size += job->headers[i].text.size + 64;
     return size;
 }
 
-static int begin(ad_service *s, const ad_compile_job *job, const uint64_t h[2], ad_fault *fault) {
+static int begin_job(ad_service *s, const ad_compile_job *job, const uint64_t h[2], ad_fault *fault) {
     int status = ad__compile_check(job, fault);
     if (status) return status;
     if (s->counts.waiting >= MOST_WAITING)
@@ -138,9 +138,9 @@ static int begin(ad_service *s, const ad_compile_job *job, const uint64_t h[2], 
     ad_entry *e = ad__os.calloc(1, sizeof *e);
     if (!e) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     *e = (ad_entry){.hash = {h[0], h[1]}, .own = job->own, .target = job->target};
-    if (ad__bytes_reserve(&e->job, frame_bytes(job)) ||
+    if (ad__bytes_reserve(&e->job, estimate_frame(job)) ||
         ad__compile_put_request(&e->job, &(ad_compile_request){.job = *job})) {
-        entry_free(e);
+        free_entry(e);
         return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }
     e->next = s->bucket[h[0] % AD_ENTRY_BUCKETS];
@@ -151,7 +151,7 @@ static int begin(ad_service *s, const ad_compile_job *job, const uint64_t h[2], 
     return 0;
 }
 
-static int fetch(ad_service *s, ad_entry *e, const ad_binary **out, ad_fault *fault) {
+static int fetch_binary(ad_service *s, ad_entry *e, const ad_binary **out, ad_fault *fault) {
     if (!e->made) return ad__fault(fault, e->fault.code, "%s", e->fault.text);
     s->counts.hits_memory += e->fetched;
     e->fetched = true;
@@ -162,7 +162,7 @@ static int fetch(ad_service *s, ad_entry *e, const ad_binary **out, ad_fault *fa
     return 1;
 }
 
-static int get(ad_compiler *compiler, const ad_compile_job *job, const ad_binary **out, ad_fault *fault) {
+static int get_binary(ad_compiler *compiler, const ad_compile_job *job, const ad_binary **out, ad_fault *fault) {
     ad_service *s = (ad_service *)compiler;
     ad_compile_job whole = *job;
     uint64_t h[2];
@@ -170,32 +170,32 @@ static int get(ad_compiler *compiler, const ad_compile_job *job, const ad_binary
     if (!whole.arch) whole.arch = "";
     hash_job(s, &whole, h);
     pthread_mutex_lock(&s->lock);
-    ad_entry *e = find(s, h);
+    ad_entry *e = find_entry(s, h);
     if (e && e->done && e->until && ad__os_now() > e->until) {
-        forget(s, e);
+        forget_entry(s, e);
         e = NULL;
     }
-    if (!e) status = begin(s, &whole, h, fault);
-    else if (e->done) status = fetch(s, e, out, fault);
+    if (!e) status = begin_job(s, &whole, h, fault);
+    else if (e->done) status = fetch_binary(s, e, out, fault);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
 
-static void release(ad_compiler *compiler, const ad_binary *binary) {
+static void release_binary(ad_compiler *compiler, const ad_binary *binary) {
     (void)compiler;
-    made_release((ad_made *)(uintptr_t)binary);
+    release_made((ad_made *)(uintptr_t)binary);
 }
 
-/* ---- what the thread says ---- */
+/* ---- results from the thread ---- */
 
-static ad_made *made_new(ad_bytes *frame, ad_compile_kind *kind, ad_fault *fault) {
+static ad_made *create_made(ad_bytes *frame, ad_compile_kind *kind, ad_fault *fault) {
     ad_compile_result r;
     ad_made *m = ad__os.calloc(1, sizeof *m);
     if (!m) {
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
     }
-    uint8_t *exact = ad__os.realloc(frame->data, frame->size ? frame->size : 1); /* it was read in large pieces */
+    uint8_t *exact = ad__os.realloc(frame->data, frame->size ? frame->size : 1); /* frames are read piecewise */
     if (exact) {
         frame->data = exact;
         frame->capacity = frame->size;
@@ -208,19 +208,19 @@ static ad_made *made_new(ad_bytes *frame, ad_compile_kind *kind, ad_fault *fault
     *kind = r.kind;
     m->binary = r.binary;
     if (!status) return m;
-    made_release(m);
+    release_made(m);
     return NULL;
 }
 
-static void bound(ad_service *s) {
+static void bound_cache(ad_service *s) {
     while (s->oldest && s->oldest != s->newest && (s->bytes > MOST_BYTES || s->entries > MOST_ENTRIES))
-        forget(s, s->oldest);
+        forget_entry(s, s->oldest);
 }
 
 void ad__compile_finish(ad_service *s, ad_entry *e, ad_bytes *frame, const ad_fault *fault) {
     ad_fault why = fault ? *fault : (ad_fault){0};
     ad_compile_kind kind = AD_COMPILE_REFUSED;
-    ad_made *made = frame ? made_new(frame, &kind, &why) : NULL;
+    ad_made *made = frame ? create_made(frame, &kind, &why) : NULL;
     ad__bytes_free(&e->job);
     pthread_mutex_lock(&s->lock);
     e->made = made;
@@ -230,9 +230,9 @@ void ad__compile_finish(ad_service *s, ad_entry *e, ad_bytes *frame, const ad_fa
     s->counts.waiting--;
     s->counts.failures += kind != AD_COMPILE_MADE;
     s->entries++;
-    s->bytes += bytes_of(e);
+    s->bytes += count_bytes(e);
     link_newest(s, e);
-    bound(s);
+    bound_cache(s);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -256,7 +256,7 @@ int ad__compile_open(const ad_config *c, void (*done)(void *user), void *user, a
     ad_service *s = ad__os.calloc(1, sizeof *s);
     int status;
     if (!s) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    *s = (ad_service){.compiler = {get, release}, .config = c, .done = done, .user = user};
+    *s = (ad_service){.compiler = {get_binary, release_binary}, .config = c, .done = done, .user = user};
     pthread_mutex_init(&s->lock, NULL);
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->wake < 0 || getrandom(s->seed, sizeof s->seed, 0) != sizeof s->seed) {
@@ -283,7 +283,7 @@ void ad__compile_close(ad_compiler *compiler) {
         while (s->bucket[i]) {
             ad_entry *e = s->bucket[i];
             s->bucket[i] = e->next;
-            entry_free(e);
+            free_entry(e);
         }
     close(s->wake);
     pthread_mutex_destroy(&s->lock);
