@@ -1,4 +1,5 @@
-/* Capabilities: made by a session that holds a buffer, used by others of its principal, over by use, time or word. */
+/* Capabilities: a session that holds a buffer makes one, and other sessions of its principal attach the buffer with
+ * it. It ends when it is used up, expires or is revoked. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,19 +8,19 @@
 #include "server/common/os.h"
 #include "server/worker/sharing/sharing.h"
 
-static ad_capability **bucket(ad_worker *w, uint64_t half) {
+static ad_capability **get_bucket(ad_worker *w, uint64_t half) {
     return &w->sharing->capability[half % AD_CAPABILITY_BUCKETS];
 }
 
-/* Where it is linked; NULL: there is none, or it is another principal's. */
-static ad_capability **find(ad_session *s, const uint64_t half[2]) {
-    for (ad_capability **at = bucket(s->worker, half[0]); *at; at = &(*at)->next)
+/* Find the link to a capability of the session's principal. NULL: there is none. */
+static ad_capability **find_capability(ad_session *s, const uint64_t half[2]) {
+    for (ad_capability **at = get_bucket(s->worker, half[0]); *at; at = &(*at)->next)
         if ((*at)->half[0] == half[0] && (*at)->half[1] == half[1])
             return strcmp((*at)->principal, s->principal) ? NULL : at;
     return NULL;
 }
 
-static void drop(ad_worker *w, ad_capability **at) {
+static void drop_capability(ad_worker *w, ad_capability **at) {
     ad_capability *c = *at;
     *at = c->next;
     w->sharing->capabilities--;
@@ -40,7 +41,7 @@ uint64_t ad__capabilities_holding(const ad_worker *w, const ad_shared *shared, c
     return n;
 }
 
-static void write_down(ad_worker *w, ad_capability *c) {
+static void write_capability(ad_worker *w, ad_capability *c) {
     ad_journal_holder *h = w->journal ? ad__journal_alloc(w->journal, sizeof *h) : NULL;
     if (!h) return;
     *h = (ad_journal_holder){.memory = ad__checkpoint_memory_row(w, c->shared),
@@ -59,20 +60,20 @@ void ad__capabilities_moved(ad_worker *w, const ad_shared *shared) {
         for (ad_capability *c = w->sharing->capability[i]; c; c = c->next) {
             uint32_t before = c->place;
             if (c->shared != shared) continue;
-            write_down(w, c);
+            write_capability(w, c);
             ad__journal_release(w->journal, before);
         }
 }
 
-static void add(ad_worker *w, ad_capability *c) {
+static void add_capability(ad_worker *w, ad_capability *c) {
     ad_sharing *all = w->sharing;
-    ad_capability **at = bucket(w, c->half[0]);
+    ad_capability **at = get_bucket(w, c->half[0]);
     c->next = *at;
     *at = c;
     if (c->owner) c->owner->capabilities++;
     all->capabilities++;
     if (c->expires < all->due) all->due = c->expires;
-    write_down(w, c);
+    write_capability(w, c);
 }
 
 int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *shared) {
@@ -88,7 +89,7 @@ int ad__capability_restore(ad_worker *w, const ad_journal_holder *h, ad_shared *
     memcpy(c->principal, h->who, sizeof c->principal - 1);
     if (!c->owner && h->owner && c->expires > ad__os_now() + c->linger) c->expires = ad__os_now() + c->linger;
     ad__shared_hold(shared, c->principal);
-    add(w, c);
+    add_capability(w, c);
     return 0;
 }
 
@@ -101,15 +102,15 @@ void ad__capabilities_part(ad_worker *w, const char *principal) {
     for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
         for (ad_capability **at = &w->sharing->capability[i]; *at;)
             if (strcmp((*at)->principal, principal)) at = &(*at)->next;
-            else drop(w, at);
+            else drop_capability(w, at);
 }
 
-static int64_t after(int64_t now, uint64_t milliseconds, double most) {
+static int64_t add_milliseconds(int64_t now, uint64_t milliseconds, double most) {
     double ns = (double)milliseconds * 1e6;
     return now + (int64_t)(ns < most * 1e9 ? ns : most * 1e9);
 }
 
-static int make(ad_session *s, ad_buffer *b, const ad_message *m, ad_capability **out, ad_fault *fault) {
+static int make_capability(ad_session *s, ad_buffer *b, const ad_message *m, ad_capability **out, ad_fault *fault) {
     double most = s->worker->config.share_lease;
     if (s->capabilities == AD_CAPABILITIES)
         return ad__fault(fault, AD_E_LIMIT, "a session has at most %d capabilities", AD_CAPABILITIES);
@@ -128,8 +129,8 @@ static int make(ad_session *s, ad_buffer *b, const ad_message *m, ad_capability 
     c->owner = s;
     c->readonly = b->readonly;
     c->uses = m->u[2];
-    c->expires = m->u[3] ? after(ad__os_now(), m->u[3], most) : INT64_MAX;
-    c->linger = after(0, m->u[4], most);
+    c->expires = m->u[3] ? add_milliseconds(ad__os_now(), m->u[3], most) : INT64_MAX;
+    c->linger = add_milliseconds(0, m->u[4], most);
     memcpy(c->principal, s->principal, sizeof c->principal);
     *out = c;
     return 0;
@@ -140,25 +141,25 @@ int ad__capability_share(ad_session *s, const ad_message *m, bool *waiting, ad_f
     ad_capability *c = NULL;
     ad_buffer *b = ad__shared_buffer(s, m->u[1], "share", waiting, fault);
     if (!b) return fault->code;
-    int status = make(s, b, m, &c, fault);
+    int status = make_capability(s, b, m, &c, fault);
     if (status) return status;
-    add(s->worker, c);
+    add_capability(s->worker, c);
     int64_t values[3] = {(int64_t)c->half[0], (int64_t)c->half[1], (int64_t)all->number};
     ad__reply_ints(s, m->u[0], 3, values);
     return 0;
 }
 
-static void use(ad_worker *w, ad_capability **at) {
+static void count_use(ad_worker *w, ad_capability **at) {
     ad_capability *c = *at;
     if (!c->uses) return;
-    if (!--c->uses) drop(w, at);
+    if (!--c->uses) drop_capability(w, at);
     else if (w->journal && c->place) ad__journal_store(&ad__journal_holder(w->journal, c->place)->uses, c->uses);
 }
 
 int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault) {
-    ad_capability **at = find(s, &m->u[2]);
+    ad_capability **at = find_capability(s, &m->u[2]);
     if (at && (*at)->expires <= ad__os_now()) {
-        drop(s->worker, at);
+        drop_capability(s->worker, at);
         at = NULL;
     }
     if (!at)
@@ -170,17 +171,17 @@ int ad__capability_attach(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (status) return status;
     int64_t values[3] = {shared->poison ? -1 : (int64_t)shared->size, (*at)->readonly ? 2 : shared->common,
                          shared->home ? shared->home->gpu->index : 0};
-    use(s->worker, at);
+    count_use(s->worker, at);
     ad__reply_ints(s, m->u[0], 3, values);
     return 0;
 }
 
 void ad__capability_revoke(ad_session *s, const ad_message *m) {
-    ad_capability **at = find(s, m->u);
-    if (at) drop(s->worker, at);
+    ad_capability **at = find_capability(s, m->u);
+    if (at) drop_capability(s->worker, at);
 }
 
-static void disown(ad_worker *w, const ad_capability *c) {
+static void clear_owner(ad_worker *w, const ad_capability *c) {
     ad_journal_holder *h = w->journal ? ad__journal_holder(w->journal, c->place) : NULL;
     if (!h) return;
     ad__journal_store((uint64_t *)(void *)&h->expires, (uint64_t)c->expires);
@@ -196,9 +197,9 @@ void ad__capabilities_end(ad_worker *w, ad_session *s) {
                 c->owner = NULL;
                 if (c->expires > now + c->linger) c->expires = now + c->linger;
                 if (c->expires < w->sharing->due) w->sharing->due = c->expires;
-                disown(w, c);
+                clear_owner(w, c);
             }
-            if (!s || (!c->owner && c->expires <= now)) drop(w, at);
+            if (!s || (!c->owner && c->expires <= now)) drop_capability(w, at);
             else at = &c->next;
         }
 }
@@ -208,7 +209,7 @@ int64_t ad__capabilities_expire(ad_worker *w, int64_t now) {
     for (int i = 0; w->sharing->capabilities && i < AD_CAPABILITY_BUCKETS; i++)
         for (ad_capability **at = &w->sharing->capability[i]; *at;) {
             if ((*at)->expires <= now) {
-                drop(w, at);
+                drop_capability(w, at);
                 continue;
             }
             if ((*at)->expires < next) next = (*at)->expires;

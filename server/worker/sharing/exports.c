@@ -17,17 +17,17 @@
 
 struct ad_exported {
     ad_lease lease;
-    ad_exported *next, **link; /* of those that stand */
+    ad_exported *next, **link; /* neighbours in the worker's list of leases */
     uint64_t id;
-    unsigned importer; /* process id of who made that, as far as it can be known here */
-    bool plain;        /* it has a handle of the memory, not its descriptor */
+    unsigned importer; /* process id of the lease's maker, as it is known in this namespace */
+    bool plain;        /* the other process has a handle of the memory, and no descriptor */
     ad_shared *shared;
     char principal[AD_PRINCIPAL_SIZE];
 };
 
 /* ---- leases ---- */
 
-static unsigned maker_of(int fd) {
+static unsigned get_importer(int fd) {
     struct ucred peer = {0};
     socklen_t size = sizeof peer;
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) ? 0 : (unsigned)peer.pid;
@@ -50,7 +50,7 @@ static void unlink_export(ad_worker *w, ad_exported *l) {
     w->sharing->exported -= l->shared->size;
 }
 
-static void end(ad_worker *w, ad_exported *l) {
+static void end_export(ad_worker *w, ad_exported *l) {
     ad__log(AD_LOG_DEBUG, "export ends", "lease=%lu principal=%s bytes=%lu importer=%u", l->id, l->principal,
             l->shared->size, l->importer);
     unlink_export(w, l);
@@ -59,7 +59,7 @@ static void end(ad_worker *w, ad_exported *l) {
     free(l);
 }
 
-static void over(ad_worker *w, ad_lease *l) { end(w, (ad_exported *)l); }
+static void handle_lease_end(ad_worker *w, ad_lease *l) { end_export(w, (ad_exported *)l); }
 
 uint64_t ad__exports_holding(const ad_worker *w, const ad_shared *shared, const char **who) {
     uint64_t n = 0;
@@ -72,33 +72,35 @@ uint64_t ad__exports_holding(const ad_worker *w, const ad_shared *shared, const 
 }
 
 void ad__exports_close(ad_worker *w) {
-    while (w->sharing->out) end(w, w->sharing->out);
+    while (w->sharing->out) end_export(w, w->sharing->out);
 }
 
 void ad__exports_part(ad_worker *w, const char *principal) {
     for (ad_exported *l = w->sharing->out, *next; l; l = next) {
         next = l->next;
-        if (!strcmp(l->principal, principal)) end(w, l);
+        if (!strcmp(l->principal, principal)) end_export(w, l);
     }
 }
 
 /* ---- memory ---- */
 
-/* Its socket has been closed, which may not have been noticed yet. */
-static bool is_over(const ad_exported *l) {
+/* True if the lease's socket is closed at the other end, even if the I/O thread has not seen it yet. */
+static bool is_lease_over(const ad_exported *l) {
     struct pollfd end = {.fd = l->lease.fd, .events = POLLRDHUP};
     return poll(&end, 1, 0) == 1;
 }
 
-/* Who has it in the other way would not see it move. */
-static bool is_out_otherwise(const ad_worker *w, const ad_shared *m, bool plain) {
+/* True if a process has the memory by a handle, and it is wanted by a descriptor, or the reverse. That process would
+ * not see the memory move. */
+static bool is_exported_otherwise(const ad_worker *w, const ad_shared *m, bool plain) {
     const ad_exported *l = m ? w->sharing->out : NULL;
-    while (l && (l->shared != m || l->plain == plain || is_over(l))) l = l->next;
+    while (l && (l->shared != m || l->plain == plain || is_lease_over(l))) l = l->next;
     return l;
 }
 
-/* Whoever gets the memory may write it, so it must be nobody's snapshot, and his whose slab it is. */
-static int check(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
+/* Check that the buffer can be exported. Whoever gets its memory can write it, so it must be no snapshot, and in a
+ * slab of the session's principal. */
+static int check_export(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
     const char *whose = b->home && b->block.slab ? s->principal : NULL;
     if (b->readonly)
         return ad__fault(fault, AD_E_VALUE, "export: the array is read-only, and who gets its memory could write it");
@@ -108,7 +110,7 @@ static int check(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
     if (!whose) return ad__fault(fault, AD_E_VALUE, "export: the array has no elements");
     if (strcmp(whose, s->principal))
         return ad__fault(fault, AD_E_VALUE, "export: the array lies in memory of %s: export a copy of it", whose);
-    if (is_out_otherwise(s->worker, b->shared, plain))
+    if (is_exported_otherwise(s->worker, b->shared, plain))
         return ad__fault(fault, AD_E_VALUE,
                          "export: programs have the array's memory by %s, so it cannot be had by %s "
                          "as well: export a copy of it",
@@ -120,9 +122,9 @@ static int check(ad_session *s, ad_buffer *b, bool plain, ad_fault *fault) {
     return ad__fault(fault, AD_E_LIMIT, "export: %s has %d exports, as many as it may have at a time", who, AD_LEASES);
 }
 
-/* The elements move to memory that nothing else has been in. All holders mean that from now on; the old memory goes
- * back in the order of its own stream. */
-static int move_apart(ad_session *s, ad_stream_queue *queue, ad_shared *m, bool plain, ad_fault *fault) {
+/* Move the elements to a new slab of their own. All holders use that from now on, and the old memory is given back
+ * in the order of its own stream. */
+static int move_to_own_slab(ad_session *s, ad_stream_queue *queue, ad_shared *m, bool plain, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_block own, old = m->block;
     int status = ad__quota_take_apart(s, m->home, m->size, plain, &own, fault);
@@ -145,36 +147,36 @@ static int move_apart(ad_session *s, ad_stream_queue *queue, ad_shared *m, bool 
     return 0;
 }
 
-/* Nothing but the elements is to be seen in their slab. */
-static int set_apart(ad_session *s, ad_stream_queue *queue, ad_shared *m, bool plain, ad_fault *fault) {
+/* Ensure that the elements have a slab of their own, with nothing else to be seen in it. */
+static int ensure_own_slab(ad_session *s, ad_stream_queue *queue, ad_shared *m, bool plain, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     if (!ad__memory_is_apart(&m->block) || ad__memory_is_plain(&m->block) != plain)
-        return move_apart(s, queue, m, plain, fault);
+        return move_to_own_slab(s, queue, m, plain, fault);
     uint64_t behind = m->block.size - m->size;
     if (!behind || ad__memory_is_exposed(&m->block)) return 0;
     return ad__session_status(s, backend->zero(queue->stream, (char *)m->address + m->size, behind, fault), fault);
 }
 
-/* The stream queue waits for whoever has written, or reads, what is about to move or to be handed out. */
-static int order(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool plain, ad_fault *fault) {
+/* Let the stream queue wait for all that uses the buffer's memory, and ensure that the memory has a slab of its own. */
+static int prepare_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool plain, ad_fault *fault) {
     int status = ad__stream_queue_uses(s, queue, b, true, fault);
-    if (!status) status = set_apart(s, queue, b->shared, plain, fault);
+    if (!status) status = ensure_own_slab(s, queue, b->shared, plain, fault);
     if (!status) status = ad__session_enqueued(s, queue, fault);
     return status;
 }
 
 /* ---- the request ---- */
 
-/* Another worker must know for good that others may write there. If this one is killed before all holders have that in
- * a state, the export is executed again, as it is not answered before. */
-static void write_down(ad_worker *w, ad_shared *m) {
+/* Mark the holders' rows, which must say that other processes may write the memory. If the worker is killed before
+ * they are committed, the export is executed again: it is not answered before. */
+static void mark_holders(ad_worker *w, ad_shared *m) {
     for (ad_buffer *b = m->buffers; b; b = b->next_holder) ad__checkpoint_mark_buffer(b->holder, b);
     ad__capabilities_moved(w, m);
     ad__names_moved(w, m);
 }
 
-/* What the buffer means, held by a lease, in a slab of its own. */
-static int hold(ad_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
+/* Let a lease hold the buffer's memory, in a slab of its own. */
+static int hold_memory(ad_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
     int status = b->shared && !b->shared->common && b->shared->holders > 1 ? ad__shared_detach(s, b, fault) : 0;
     if (status) return status;
     ad_shared *m = ad__shared_of(s, b);
@@ -182,10 +184,10 @@ static int hold(ad_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
     const bool common = m->common;
     ad__shared_hold(m, s->principal);
     m->common = true;
-    status = order(s, b->home, b, l->plain, fault);
+    status = prepare_memory(s, b->home, b, l->plain, fault);
     if (!status) {
         ad__memory_expose(&m->block);
-        write_down(s->worker, m);
+        mark_holders(s->worker, m);
         l->shared = m;
         return 0;
     }
@@ -194,33 +196,33 @@ static int hold(ad_session *s, ad_buffer *b, ad_exported *l, ad_fault *fault) {
     return status;
 }
 
-/* Takes fd over. */
-static int begin(ad_session *s, ad_buffer *b, int fd, bool plain, ad_fault *fault) {
+/* Begin an export: make its lease on the socket fd. The callee owns fd. */
+static int begin_export(ad_session *s, ad_buffer *b, int fd, bool plain, ad_fault *fault) {
     ad_sharing *all = s->worker->sharing;
     ad_exported *l = NULL;
-    int status = ad__is_stream_socket(fd) ? check(s, b, plain, fault)
+    int status = ad__is_stream_socket(fd) ? check_export(s, b, plain, fault)
                                           : ad__fault(fault, AD_E_VALUE, "export: the descriptor is no Unix socket");
     if (!status && !(l = ad__os.calloc(1, sizeof *l))) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
     if (!status) {
         l->plain = plain;
-        status = hold(s, b, l, fault);
+        status = hold_memory(s, b, l, fault);
     }
     if (status) {
         free(l);
         close(fd);
         return status;
     }
-    l->lease = (ad_lease){.fd = fd, .over = over};
+    l->lease = (ad_lease){.fd = fd, .over = handle_lease_end};
     l->id = ++all->exported_so_far;
-    l->importer = maker_of(fd);
+    l->importer = get_importer(fd);
     memcpy(l->principal, s->principal, sizeof l->principal);
     link_export(s->worker, l);
     s->exporting = l;
     return 0;
 }
 
-/* All that came before is complete: the descriptor, or the handle, goes to who waits for it. */
-static int hand_over(ad_session *s, ad_exported *l, uint64_t request, ad_fault *fault) {
+/* Send the descriptor or the handle, when all before is complete, and answer the request. */
+static int send_memory(ad_session *s, ad_exported *l, uint64_t request, ad_fault *fault) {
     _Static_assert(AD_SLAB_HANDLE == AD_EXPORT_MESSAGE, "a handle is the message");
     uint8_t message[AD_EXPORT_MESSAGE] = {0};
     const ad_shared *m = l->shared;
@@ -241,12 +243,12 @@ static int hand_over(ad_session *s, ad_exported *l, uint64_t request, ad_fault *
 }
 
 void ad__exports_end(ad_session *s) {
-    if (s->exporting) end(s->worker, s->exporting);
+    if (s->exporting) end_export(s->worker, s->exporting);
     s->exporting = NULL;
 }
 
-/* The descriptor that came with the message is taken off whatever becomes of it, or the next one would get it. */
-static int start(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fault) {
+/* Accept an export. The descriptor of its message is taken even if it fails, or the next message would get it. */
+static int accept_export(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fault) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd < 0)
@@ -258,13 +260,14 @@ static int start(ad_session *s, const ad_message *m, ad_buffer *b, ad_fault *fau
                            s->principal);
     if (!status && m->u[2] & ~(uint64_t)AD_EXPORT_HANDLE)
         status = ad__fault(fault, AD_E_VALUE, "export: there are no flags %" PRIu64, m->u[2]);
-    if (!status && !b->poison) return begin(s, b, fd, m->u[2] & AD_EXPORT_HANDLE, fault);
+    if (!status && !b->poison) return begin_export(s, b, fd, m->u[2] & AD_EXPORT_HANDLE, fault);
     close(fd);
     return status;
 }
 
-/* The client has it anyway, and needs to know only that all that came before is complete. */
-static bool tell_own(ad_session *s, const ad_message *m) {
+/* Answer the export of the client's own memory, when all before is complete. The client needs nothing else. False:
+ * the session waits. */
+static bool answer_own_memory(ad_session *s, const ad_message *m) {
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (!ad__session_poll(s)) return false;
     uint64_t number;
@@ -285,12 +288,12 @@ bool ad__export(ad_session *s, const ad_message *m) {
         if (!ad__checkpoint_is_committed(s)) return false;
         ad_buffer *b = ad__shared_buffer(s, m->u[1], "export", &waiting, &fault);
         if (waiting) return false;
-        if (b && ad__background_holds(b->shared)) { /* which may be about to move */
+        if (b && ad__background_holds(b->shared)) { /* a background operation may move the memory */
             ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
             return false;
         }
-        if (b && b->import && !b->poison && !m->u[2]) return tell_own(s, m);
-        status = start(s, m, b, &fault);
+        if (b && b->import && !b->poison && !m->u[2]) return answer_own_memory(s, m);
+        status = accept_export(s, m, b, &fault);
         if (!status && b->poison) {
             ad__reply_fail(s, m->u[0], b->poison);
             return true;
@@ -298,7 +301,7 @@ bool ad__export(ad_session *s, const ad_message *m) {
         if (!status) ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
         if (!status && !ad__session_poll(s)) return false;
     }
-    if (s->exporting) status = hand_over(s, s->exporting, m->u[0], &fault);
+    if (s->exporting) status = send_memory(s, s->exporting, m->u[0], &fault);
     if (status) ad__exports_end(s);
     s->exporting = NULL;
     if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);

@@ -1,15 +1,20 @@
-/* Exports: memory of an array in the hands of another process, which reads and writes it without the server.
+/* Exports: another process reads and writes an array's memory without the server.
  *
- * The array's buffer moves to a slab of its own, so that nothing else can be seen in it, and the slab's descriptor goes
- * to the client over a socket that came with the request. That socket is the lease: for as long as its other end is
- * open, whoever has it, the lease holds the memory as a name or a capability does (sharing.h), whatever becomes of the
- * session that asked for it. A slab that was exported once is never used for another array: who kept its descriptor
- * sees nothing of others. Exported memory is common: whoever holds it writes into the same elements.
+ *     session                 worker                        other process
+ *     buffer ──▶ ad_shared ──▶ slab of its own ◀── descriptor ── mapping
+ *                   ▲
+ *                   └── lease ═══ socket ═══════════════════ end that it holds open
  *
- * Programs that take only CUDA's 64-byte handles get one of those instead, of plain memory (kernels/backend.h), which
- * goes with the worker. A buffer whose memory is out in one way cannot be had in the other.
+ * The array's buffer moves to a slab of its own, so that nothing else can be seen in it. The slab's descriptor goes
+ * to the client over a socket that came with the request. That socket is the lease: while any process has its other
+ * end open, the lease holds the memory as a name or a capability does (sharing.h), even after the session is over. A
+ * slab that was exported is never used for another array, because its descriptor may still be somewhere. Exported
+ * memory is common: all its holders write into the same elements.
  *
- * Only whoever runs the engine calls these. */
+ * Programs that take only CUDA's 64-byte handles get a handle of plain memory (kernels/backend.h), which goes with
+ * the worker. A buffer can be exported by descriptors or by handles, not by both.
+ *
+ * Runner: all functions here. */
 #ifndef AD_SERVER_WORKER_SHARING_EXPORTS_H
 #define AD_SERVER_WORKER_SHARING_EXPORTS_H
 
@@ -18,15 +23,15 @@
 
 typedef struct ad_exported ad_exported;
 
-/* EXPORT. False: the session must wait, call again. */
+/* Execute EXPORT. False: the session waits; call again. */
 bool ad__export(ad_session *s, const ad_message *m);
-/* The session is over: what it was about to get goes, and it pays for nothing any more. */
+/* End the export that the session, which is over, has not been answered. */
 void ad__exports_end(ad_session *s);
 
 void ad__exports_close(ad_worker *w);
-/* The principal's leases are over: another worker has the memory. */
+/* End the leases of a principal that has migrated: another worker has the memory. */
 void ad__exports_part(ad_worker *w, const char *principal);
-/* How many leases of *who mean it; *who NULL: it becomes that of the first. */
+/* Count the leases of a principal on the memory. *who NULL: it is set to the principal of the first lease. */
 uint64_t ad__exports_holding(const ad_worker *w, const ad_shared *shared, const char **who);
 
 #endif

@@ -1,6 +1,12 @@
-/* Sessions of forked processes. Before a client forks it sends one end of a socket pair, and all its buffers become the
- * child's as well: snapshots, as its other memory is. The child goes on at the other end; should it end, or become
- * another program, that is closed. */
+/* Sessions of forked processes.
+ *
+ *     parent's client ─── socket ─── session ── its buffers
+ *          │ fork                        │         │ snapshots, with the same ids
+ *     child's client ─── pair ────── session ── its buffers
+ *
+ * Before a client forks, it sends one end of a socket pair. The child's session has all buffers of the parent's
+ * session, as snapshots, like the rest of its memory. The child goes on at the other end, which the kernel closes if
+ * the child ends or becomes another program. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +29,8 @@ bool ad__is_stream_socket(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
-/* The server's instance is not said: it is the parent's. */
-static int welcome(ad_session *child, ad_fault *fault) {
+/* Send the child's welcome. It does not name the server's instance, which the child knows from its parent. */
+static int send_welcome(ad_session *child, ad_fault *fault) {
     const ad_worker *w = child->worker;
     const ad_config *c = &w->config;
     ad_welcome hello = {.version = AD_PROTOCOL_VERSION,
@@ -53,13 +59,13 @@ static int welcome(ad_session *child, ad_fault *fault) {
     return status ? ad__fault(fault, status, "fork: no welcome: %s", ad__error_text(status)) : 0;
 }
 
-typedef struct heritage {
+typedef struct inheritance {
     ad_session *parent, *child;
     ad_fault *fault;
     int status;
-} heritage;
+} inheritance;
 
-static int leave_poisoned(const heritage *h, uint64_t id, ad_poison *why) {
+static int pass_poison(const inheritance *h, uint64_t id, ad_poison *why) {
     ad_buffer *own;
     int status = ad__buffers_add(&h->child->buffers, id, &own, h->fault);
     if (status) return status;
@@ -68,52 +74,52 @@ static int leave_poisoned(const heritage *h, uint64_t id, ad_poison *why) {
     return 0;
 }
 
-static int leave_error(const heritage *h, uint64_t id, const ad_fault *why) {
+static int pass_error(const inheritance *h, uint64_t id, const ad_fault *why) {
     ad_poison *poison = ad__poison_new(why, h->parent->done + 1, "fork");
-    int status = leave_poisoned(h, id, poison);
+    int status = pass_poison(h, id, poison);
     ad__poison_release(poison);
     return status;
 }
 
-/* Its memory goes with the module, which the child does not have. */
-static int leave_variable(const heritage *h, uint64_t id) {
+/* Give the child a poisoned buffer instead of a module's variable: a child has no modules. */
+static int pass_variable(const inheritance *h, uint64_t id) {
     ad_fault why = {0};
     ad__fault(&why, AD_E_STALE, "the array was a variable of a module, and modules are not passed on in a fork");
-    return leave_error(h, id, &why);
+    return pass_error(h, id, &why);
 }
 
-/* What was moved to host memory comes back, as long as there is room for all of it. */
-static int bring_back(const heritage *h, ad_buffer *b, ad_fault *why) {
+/* Bring a moved buffer back, while there is room for all of them. */
+static int bring_back_buffer(const inheritance *h, ad_buffer *b, ad_fault *why) {
     if (!b->is_moved) return 0;
     int status = ad__spill_begin(h->parent, b->home, &b, 1, why);
     ad__spill_end(h->parent, &b, 1);
     return status;
 }
 
-static void end_after_forks(void *user, ad_buffer *b) {
-    heritage *h = user;
+static void pass_buffer(void *user, ad_buffer *b) {
+    inheritance *h = user;
     ad_fault why = {0};
     if (h->status) return;
     if (b->poison || b->module) {
-        h->status = b->poison ? leave_poisoned(h, b->id, b->poison) : leave_variable(h, b->id);
+        h->status = b->poison ? pass_poison(h, b->id, b->poison) : pass_variable(h, b->id);
         return;
     }
-    if (bring_back(h, b, &why)) {
-        h->status = leave_error(h, b->id, &why);
+    if (bring_back_buffer(h, b, &why)) {
+        h->status = pass_error(h, b->id, &why);
         return;
     }
     ad_shared *shared = ad__shared_give(h->parent, b, &why);
     if (!shared) {
-        h->status = leave_error(h, b->id, &why);
+        h->status = pass_error(h, b->id, &why);
         return;
     }
     h->status = ad__shared_join(h->child, shared, b->id, b->readonly, h->fault);
     ad__shared_release(h->parent->worker, shared, h->parent->principal);
 }
 
-/* From here on another worker would find the child: before its parent's state says that there is one, so that the fork,
- * executed again, finds it, too. */
-static int write_down(const ad_session *parent, ad_session *child, ad_fault *fault) {
+/* List the child in the journal, before its parent's checkpoint has the fork. So the fork finds the child if it is
+ * executed again. */
+static int list_child(const ad_session *parent, ad_session *child, ad_fault *fault) {
     ad__checkpoint_commit(child);
     if (ad__session_is_recoverable(parent) && !ad__session_is_recoverable(child))
         return ad__fault(fault, AD_E_MEMORY, "fork: no memory to write the session down");
@@ -121,7 +127,7 @@ static int write_down(const ad_session *parent, ad_session *child, ad_fault *fau
     return 0;
 }
 
-static ad_session *child_new(ad_session *s, const ad_message *m, int fd) {
+static ad_session *create_child(ad_session *s, const ad_message *m, int fd) {
     ad_worker *w = s->worker;
     struct sockaddr_storage peer;
     socklen_t size = sizeof peer;
@@ -143,18 +149,18 @@ static ad_session *child_new(ad_session *s, const ad_message *m, int fd) {
     return child;
 }
 
-static int begin(ad_session *s, const ad_message *m, int fd, ad_fault *fault) {
+static int begin_child(ad_session *s, const ad_message *m, int fd, ad_fault *fault) {
     ad_worker *w = s->worker;
-    ad__checkpoint_commit(s); /* what is passed on counts */
-    ad_session *child = child_new(s, m, fd);
+    ad__checkpoint_commit(s); /* the child's snapshots are of committed contents */
+    ad_session *child = create_child(s, m, fd);
     if (!child) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    heritage h = {s, child, fault, 0};
-    h.status = welcome(child, fault);
-    ad__buffers_each(&s->buffers, end_after_forks, &h);
+    inheritance h = {s, child, fault, 0};
+    h.status = send_welcome(child, fault);
+    ad__buffers_each(&s->buffers, pass_buffer, &h);
     if (!h.status) h.status = ad__spill_arrive(s, fault);
-    if (!h.status) h.status = write_down(s, child, fault);
+    if (!h.status) h.status = list_child(s, child, fault);
     if (h.status) ad__checkpoint_give_up(child);
-    /* One that is not whole is taken over as well, and ended there. */
+    /* The I/O thread takes over a child that is not complete as well, and ends it. */
     pthread_mutex_lock(&w->engine.lock);
     child->failed_start = h.status != 0;
     child->next = w->sharing->births;
@@ -168,8 +174,8 @@ static bool is_child(const ad_session *s, const ad_session *parent, uint64_t key
     return s->comeback.key == key && !strcmp(s->principal, parent->principal);
 }
 
-/* The worker before has executed the fork. */
-static bool is_born(const ad_session *parent, uint64_t key) {
+/* True if the child exists, because the worker before has executed the fork. */
+static bool has_child(const ad_session *parent, uint64_t key) {
     ad_worker *w = parent->worker;
     pthread_mutex_lock(&w->sessions_lock);
     const ad_session *s = w->sessions;
@@ -183,8 +189,8 @@ static bool is_born(const ad_session *parent, uint64_t key) {
     return s;
 }
 
-/* So many sessions there are, in all or of the principal. Not those whose client has ended, where that is asked for: it
- * may not have been noticed. */
+/* Count the sessions of a principal (NULL: of all). living: leave out those whose client has ended, even if that was
+ * not noticed yet. */
 static uint64_t count_sessions(ad_worker *w, const char *principal, bool living) {
     uint64_t n = 0;
     pthread_mutex_lock(&w->sessions_lock);
@@ -198,13 +204,13 @@ static uint64_t count_sessions(ad_worker *w, const char *principal, bool living)
     return n;
 }
 
-/* There are so many; a child that has ended just now does not keep the next one out. */
+/* True if there are so many sessions. One whose client has just ended does not count. */
 static bool is_full(ad_worker *w, const char *principal, uint64_t most) {
     return count_sessions(w, principal, false) >= most && count_sessions(w, principal, true) >= most;
 }
 
-/* Is there room for one more session, in the server and of this principal? */
-static int check_room(const ad_session *s, ad_fault *fault) {
+/* Check that the server and the principal may have one more session. */
+static int check_session_limit(const ad_session *s, ad_fault *fault) {
     ad_worker *w = s->worker;
     const uint64_t most = s->grants.sessions;
     if (is_full(w, NULL, w->config.sessions))
@@ -219,7 +225,7 @@ static int check_room(const ad_session *s, ad_fault *fault) {
                      s->principal, most);
 }
 
-static int check(const ad_message *m, int fd, ad_fault *fault) {
+static int check_fork(const ad_message *m, int fd, ad_fault *fault) {
     if (m->u[0]) return ad__fault(fault, AD_E_VALUE, "fork: there are no flags, so not %" PRIu64, m->u[0]);
     if (!(m->u[1] & AD_FORK_KEY))
         return ad__fault(fault, AD_E_VALUE, "fork: a key is 2^63 or above, not %" PRIu64, m->u[1]);
@@ -233,13 +239,13 @@ int ad__fork(ad_session *s, const ad_message *m, ad_fault *fault) {
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "fork: no descriptor came with it");
     ad__checkpoint_release_descriptor(s, number);
     s->forked_at = s->done + 1;
-    status = check(m, fd, fault);
-    if (!status && is_born(s, m->u[1])) {
+    status = check_fork(m, fd, fault);
+    if (!status && has_child(s, m->u[1])) {
         close(fd);
         return 0;
     }
-    if (!status) status = check_room(s, fault);
-    if (!status) return begin(s, m, fd, fault);
+    if (!status) status = check_session_limit(s, fault);
+    if (!status) return begin_child(s, m, fd, fault);
     ad__session_refuse(fd, status, fault->text);
     return status;
 }

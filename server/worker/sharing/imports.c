@@ -14,27 +14,27 @@
 #include "server/worker/memory/quota.h"
 #include "server/worker/sharing/sharing.h"
 
-/* Memory of a client that is mapped here. */
+/* An allocation of a client that is mapped in this worker. */
 typedef struct ad_allocation ad_allocation;
 struct ad_allocation {
-    ad_allocation *next, **link; /* the session's */
+    ad_allocation *next, **link; /* neighbours in the session's list of allocations */
     ad_session *session;
-    uint64_t number; /* the client's */
+    uint64_t number; /* number that the client has given it */
     ad_gpu *gpu;
     ad_slab_map map;
-    bool plain; /* by a handle */
+    bool plain; /* the client has sent a handle */
     uint64_t users;
-    ad_buffer order; /* has no memory: only when stream queues have used any of it */
+    ad_buffer order; /* buffer without memory that says which stream queues use any piece of the allocation */
 };
 
-/* A piece of it. */
+/* A piece of an allocation that a buffer stands for. */
 struct ad_import {
     ad_lease lease;
-    ad_import *next, **link; /* the worker's */
+    ad_import *next, **link; /* neighbours in the worker's list of imports */
     ad_allocation *of;
     uint64_t offset, size;
-    bool leaving;     /* its buffer has gone, ... */
-    ad_event *passed; /* ... and this is when its stream has */
+    bool leaving;     /* the buffer is gone */
+    ad_event *passed; /* event after the last use by the buffer's home stream */
 };
 
 ad_buffer *ad__import_order(const ad_buffer *b) { return &b->import->of->order; }
@@ -52,13 +52,13 @@ int ad__import_check_write(const ad_buffer *b, ad_fault *fault) {
 
 /* ---- allocations ---- */
 
-static ad_allocation *find(const ad_session *s, uint64_t number) {
+static ad_allocation *find_mapped(const ad_session *s, uint64_t number) {
     ad_allocation *a = s->allocations;
     while (a && a->number != number) a = a->next;
     return a;
 }
 
-/* What is used beside others in a worker must not go with a client. */
+/* Check that handles may be taken. Where principals share a worker, memory must not go with a client. */
 static int check_handle(const ad_session *s, ad_fault *fault) {
     if (!s->worker->shared) return 0;
     return ad__fault(fault, AD_E_DENIED,
@@ -66,22 +66,22 @@ static int check_handle(const ad_session *s, ad_fault *fault) {
                      "domains, grant kernels)");
 }
 
-static int map(ad_session *s, ad_gpu *gpu, const uint8_t handle[AD_SLAB_HANDLE], int fd, uint64_t size,
-               ad_slab_map *out, ad_fault *fault) {
+static int map_allocation(ad_session *s, ad_gpu *gpu, const uint8_t handle[AD_SLAB_HANDLE], int fd, uint64_t size,
+                          ad_slab_map *out, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     int status = fd < 0 ? backend->slab_import(gpu->device, handle, out, fault)
                         : backend->slab_attach(gpu->device, fd, size, out, fault);
     return ad__session_status(s, status, fault);
 }
 
-/* fd: its descriptor, or -1: there is a handle. */
+/* Map an allocation. fd: its descriptor, or -1: it has a handle. */
 static int open_allocation(ad_session *s, ad_stream_queue *queue, const ad_message *m, const uint8_t *handle, int fd,
                            ad_allocation **out, ad_fault *fault) {
     int status = fd < 0 ? check_handle(s, fault) : 0;
     if (status) return status;
     ad_allocation *a = ad__os.calloc(1, sizeof *a);
     if (!a) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    if ((status = map(s, queue->gpu, handle, fd, m->u[4], &a->map, fault))) {
+    if ((status = map_allocation(s, queue->gpu, handle, fd, m->u[4], &a->map, fault))) {
         free(a);
         return status;
     }
@@ -98,7 +98,7 @@ static int open_allocation(ad_session *s, ad_stream_queue *queue, const ad_messa
     return 0;
 }
 
-static void leave_allocation(ad_worker *w, ad_allocation *a) {
+static void release_allocation(ad_worker *w, ad_allocation *a) {
     if (--a->users) return;
     *a->link = a->next;
     if (a->next) a->next->link = a->link;
@@ -108,8 +108,8 @@ static void leave_allocation(ad_worker *w, ad_allocation *a) {
 
 /* ---- the end ---- */
 
-/* The client may do with the memory what it likes. */
-static void let_go(ad_worker *w, ad_import *i) {
+/* Free an import, and close its lease, which allows the client to free the memory. */
+static void free_import(ad_worker *w, ad_import *i) {
     ad__log(AD_LOG_DEBUG, "import ends", "session=%lu principal=%s bytes=%lu", i->of->session->id,
             i->of->session->principal, i->size);
     *i->link = i->next;
@@ -117,14 +117,14 @@ static void let_go(ad_worker *w, ad_import *i) {
     w->sharing->imports--;
     w->sharing->imported -= i->size;
     if (i->passed) w->backend->event_close(i->passed);
-    leave_allocation(w, i->of);
-    shutdown(i->lease.fd, SHUT_RDWR); /* arrayd may have the socket, too */
+    release_allocation(w, i->of);
+    shutdown(i->lease.fd, SHUT_RDWR); /* arrayd may have the socket as well */
     ad__lease_close(w, &i->lease);
     free(i);
 }
 
-/* Its client has gone, or does not keep what it has promised. */
-static void client_gone(ad_worker *w, ad_lease *l) {
+/* End the session of a client that has closed its lease too early. */
+static void handle_client_end(ad_worker *w, ad_lease *l) {
     const ad_import *i = (ad_import *)l;
     ad_session *s = i->of->session;
     (void)w;
@@ -134,7 +134,7 @@ static void client_gone(ad_worker *w, ad_lease *l) {
     ad__engine_end(s);
 }
 
-static bool is_passed(const ad_worker *w, const ad_import *i) {
+static bool has_passed(const ad_worker *w, const ad_import *i) {
     return !i->passed || w->backend->event_done(i->passed, NULL) != 0;
 }
 
@@ -143,13 +143,13 @@ bool ad__imports_settle(ad_worker *w) {
     for (ad_import *i = w->sharing->in, *next; i; i = next) {
         next = i->next;
         if (!i->leaving) continue;
-        if (is_passed(w, i)) let_go(w, i);
+        if (has_passed(w, i)) free_import(w, i);
         else all = false;
     }
     return all;
 }
 
-static void mark(ad_worker *w, ad_import *i, const ad_stream_queue *home) {
+static void record_last_use(ad_worker *w, ad_import *i, const ad_stream_queue *home) {
     const ad_backend *backend = w->backend;
     if (backend->event_open(home->gpu->device, false, &i->passed, NULL)) i->passed = NULL;
     if (i->passed && !backend->event_record(i->passed, home->stream, NULL)) return;
@@ -163,25 +163,25 @@ void ad__import_gone(ad_session *s, ad_buffer *b) {
     ad__quota_leave(b->home, AD_USE_IMPORT, i->size);
     if (s->worker->backend->asynchronous && !s->dropping) {
         ad__stream_queue_frees(s, b, NULL);
-        mark(s->worker, i, b->home);
+        record_last_use(s->worker, i, b->home);
     }
     b->import = NULL;
     i->leaving = true;
-    if (is_passed(s->worker, i)) let_go(s->worker, i);
+    if (has_passed(s->worker, i)) free_import(s->worker, i);
     else ad__sharing_due_soon(s->worker);
 }
 
 void ad__imports_end(ad_session *s) {
     for (ad_import *i = s->worker->sharing->in, *next; i; i = next) {
         next = i->next;
-        if (i->of->session == s) let_go(s->worker, i);
+        if (i->of->session == s) free_import(s->worker, i);
     }
 }
 
 /* ---- the request ---- */
 
-/* What the client has laid ready on the socket. */
-static int receive(int fd, bool plain, uint8_t message[AD_IMPORT_MESSAGE], int *memory, ad_fault *fault) {
+/* Receive the descriptor or the handle that the client has sent on the socket. */
+static int receive_memory(int fd, bool plain, uint8_t message[AD_IMPORT_MESSAGE], int *memory, ad_fault *fault) {
     *memory = -1;
     if (!ad__is_stream_socket(fd)) return ad__fault(fault, AD_E_VALUE, "import: the descriptor is no Unix socket");
     ssize_t n = ad__fdpass_receive(fd, message, AD_IMPORT_MESSAGE, memory);
@@ -190,7 +190,7 @@ static int receive(int fd, bool plain, uint8_t message[AD_IMPORT_MESSAGE], int *
     return ad__fault(fault, AD_E_VALUE, "import: no %s lay ready on its socket", plain ? "handle" : "descriptor");
 }
 
-static int check(const ad_session *s, const ad_message *m, ad_fault *fault) {
+static int check_request(const ad_session *s, const ad_message *m, ad_fault *fault) {
     const uint64_t whole = m->u[4], offset = m->u[5], size = m->u[6];
     if (m->u[2] & ~(uint64_t)(AD_IMPORT_HANDLE | AD_IMPORT_READONLY))
         return ad__fault(fault, AD_E_VALUE, "import: there are no flags %" PRIu64, m->u[2]);
@@ -213,7 +213,7 @@ static bool is_named(const ad_gpu *gpu, const ad_string *id) {
     return gpu && strlen(gpu->info.id) == id->size && !memcmp(gpu->info.id, id->data, id->size);
 }
 
-/* A stream queue of the device with that id: the current one if it is of that. */
+/* Find the stream queue with that id; a device's id stands for the current one, if that is on the device. */
 static ad_stream_queue *find_stream_queue(ad_session *s, const ad_string *id, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_current(s, fault);
     if (!queue || is_named(queue->gpu, id)) return queue;
@@ -225,16 +225,16 @@ static ad_stream_queue *find_stream_queue(ad_session *s, const ad_string *id, ad
     return NULL;
 }
 
-/* The allocation that it is a piece of, mapped by now. */
-static int find_allocation(ad_session *s, ad_stream_queue *queue, const ad_message *m, const uint8_t *handle,
-                           int memory, ad_allocation **out, ad_fault *fault) {
-    ad_allocation *a = find(s, m->u[3]);
+/* Find the allocation with the client's number, or map it. */
+static int get_allocation(ad_session *s, ad_stream_queue *queue, const ad_message *m, const uint8_t *handle, int memory,
+                          ad_allocation **out, ad_fault *fault) {
+    ad_allocation *a = find_mapped(s, m->u[3]);
     int status = a ? 0 : open_allocation(s, queue, m, handle, memory, &a, fault);
     if (status) return status;
     a->users++;
     *out = a;
     if (a->gpu == queue->gpu && m->u[5] <= a->map.size && m->u[6] <= a->map.size - m->u[5]) return 0;
-    leave_allocation(s->worker, a);
+    release_allocation(s->worker, a);
     return ad__fault(fault, AD_E_EXTENT,
                      "import: allocation %" PRIu64 " has not so many bytes, or is of another device", m->u[3]);
 }
@@ -249,7 +249,7 @@ static void link_import(ad_worker *w, ad_import *i) {
     all->imported += i->size;
 }
 
-static int make(ad_session *s, ad_stream_queue *queue, ad_import *i, const ad_message *m, ad_fault *fault) {
+static int make_buffer(ad_session *s, ad_stream_queue *queue, ad_import *i, const ad_message *m, ad_fault *fault) {
     ad_buffer *b;
     int status = ad__quota_adopt(s, queue, AD_USE_IMPORT, i->size, fault);
     if (status) return status;
@@ -267,35 +267,35 @@ static int make(ad_session *s, ad_stream_queue *queue, ad_import *i, const ad_me
     return 0;
 }
 
-/* fd is taken over, also on failure. */
-static int take_in(ad_session *s, const ad_message *m, int fd, ad_stream_queue **queue, ad_fault *fault) {
+/* Make an import with its buffer. The callee owns fd, also on failure. */
+static int take_import(ad_session *s, const ad_message *m, int fd, ad_stream_queue **queue, ad_fault *fault) {
     uint8_t message[AD_IMPORT_MESSAGE];
-    int memory = -1, received = receive(fd, m->u[2] & AD_IMPORT_HANDLE, message, &memory, fault),
-        status = check(s, m, fault);
+    int memory = -1, received = receive_memory(fd, m->u[2] & AD_IMPORT_HANDLE, message, &memory, fault),
+        status = check_request(s, m, fault);
     ad_import *i = NULL;
     _Static_assert(AD_SLAB_HANDLE == AD_IMPORT_MESSAGE, "a handle is the message");
     if (!status) status = received;
     if (!status && !(*queue = find_stream_queue(s, &m->s[0], fault))) status = fault->code;
     if (!status && !(i = ad__os.calloc(1, sizeof *i))) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    if (!status) status = find_allocation(s, *queue, m, message, memory, &i->of, fault);
+    if (!status) status = get_allocation(s, *queue, m, message, memory, &i->of, fault);
     if (memory >= 0) close(memory);
     if (status) {
         free(i);
         close(fd);
         return status;
     }
-    i->lease = (ad_lease){.fd = fd, .over = client_gone};
+    i->lease = (ad_lease){.fd = fd, .over = handle_client_end};
     i->offset = m->u[5];
     i->size = m->u[6];
     link_import(s->worker, i);
     if (i->of->plain) status = ad__lease_watch(s->worker, &i->lease, fault);
-    if (!status) status = make(s, *queue, i, m, fault);
-    if (status) let_go(s->worker, i);
+    if (!status) status = make_buffer(s, *queue, i, m, fault);
+    if (status) free_import(s->worker, i);
     return status;
 }
 
-/* Another worker has said that it is there, and the memory went with that one. */
-static void leave_lost(ad_session *s, uint64_t id) {
+/* Add a buffer without contents: another worker has answered the import, and its memory is lost. */
+static void add_lost_buffer(ad_session *s, uint64_t id) {
     ad_fault why = {0};
     ad_buffer *b;
     if (ad__buffers_add(&s->buffers, id, &b, &why)) return;
@@ -313,9 +313,9 @@ void ad__import(ad_session *s, const ad_message *m) {
         status = ad__fault(&fault, AD_E_VALUE, "import: no descriptor came with it, for which it takes a Unix socket");
     } else {
         ad__checkpoint_release_descriptor(s, number);
-        status = take_in(s, m, fd, &queue, &fault);
+        status = take_import(s, m, fd, &queue, &fault);
     }
-    if (status && s->checkpoint.silent) leave_lost(s, m->u[1]);
+    if (status && s->checkpoint.silent) add_lost_buffer(s, m->u[1]);
     if (status) {
         ad__reply_fault(s, m->u[0], status, &fault);
         return;

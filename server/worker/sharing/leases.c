@@ -13,34 +13,34 @@ int ad__lease_watch(ad_worker *w, ad_lease *l, ad_fault *fault) {
     return ad__fault(fault, AD_E_SYSTEM, "a lease: %s", strerror(errno));
 }
 
-/* Others may have the same socket, so that closing it would not be enough. */
-static void forget(ad_worker *w, const ad_lease *l) { epoll_ctl(w->leases, EPOLL_CTL_DEL, l->fd, NULL); }
+/* Stop watching a lease. Closing its descriptor is not enough, because other processes may have the same socket. */
+static void unwatch_lease(ad_worker *w, const ad_lease *l) { epoll_ctl(w->leases, EPOLL_CTL_DEL, l->fd, NULL); }
 
 void ad__lease_close(ad_worker *w, ad_lease *l) {
     ad_lease **at = &w->sharing->ended;
     pthread_mutex_lock(&w->engine.lock);
-    forget(w, l);
+    unwatch_lease(w, l);
     while (*at && *at != l) at = &(*at)->next;
     if (*at) *at = l->next;
     pthread_mutex_unlock(&w->engine.lock);
     close(l->fd);
 }
 
-/* What is seen is noted before anybody can close it. */
+/* A closed socket is listed under the lock, before the runner can close the lease. */
 void ad__leases_look(ad_worker *w) {
     struct epoll_event event[64];
     pthread_mutex_lock(&w->engine.lock);
     int n = epoll_wait(w->leases, event, 64, 0);
     for (int i = 0; i < n; i++) {
         ad_lease *l = event[i].data.ptr;
-        forget(w, l);
+        unwatch_lease(w, l);
         l->next = w->sharing->ended;
         w->sharing->ended = l;
     }
     pthread_mutex_unlock(&w->engine.lock);
 }
 
-static ad_lease *next(ad_worker *w) {
+static ad_lease *take_ended(ad_worker *w) {
     pthread_mutex_lock(&w->engine.lock);
     ad_lease *l = w->sharing->ended;
     if (l) w->sharing->ended = l->next;
@@ -49,5 +49,5 @@ static ad_lease *next(ad_worker *w) {
 }
 
 void ad__leases_sweep(ad_worker *w) {
-    for (ad_lease *l; (l = next(w));) l->over(w, l);
+    for (ad_lease *l; (l = take_ended(w));) l->over(w, l);
 }

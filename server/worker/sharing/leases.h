@@ -1,27 +1,27 @@
-/* Leases: sockets that stand for memory which a process and the server both have. The end of the other end, which the
- * kernel closes when its process ends in whatever way, ends the lease. One epoll descriptor watches all of them. */
+/* Leases: sockets that stand for memory which a process and the server both use. The kernel closes the other end
+ * when its process ends, however it ends, and that ends the lease. One epoll descriptor watches all leases. */
 #ifndef AD_SERVER_WORKER_SHARING_LEASES_H
 #define AD_SERVER_WORKER_SHARING_LEASES_H
 
 #include "server/worker/worker.h"
 
-#define AD_LEASES 1024 /* of each kind, of a principal, at a time */
+#define AD_LEASES 1024 /* leases of each kind that a principal may have at a time */
 
-/* The first member of what it is of. */
+/* A lease, the first member of an export or an import. */
 typedef struct ad_lease ad_lease;
 struct ad_lease {
-    ad_lease *next; /* of those that are over */
+    ad_lease *next; /* next in the list of leases whose other end was closed */
     int fd;
-    void (*over)(ad_worker *w, ad_lease *l); /* runner: its other end has been closed */
+    void (*over)(ad_worker *w, ad_lease *l); /* Runner: the other end was closed. */
 };
 
-/* From here on the other end is watched. AD_E_SYSTEM. */
+/* Watch the other end from now on. AD_E_SYSTEM. */
 int ad__lease_watch(ad_worker *w, ad_lease *l, ad_fault *fault);
-/* Not any more, and this end is closed. */
+/* Stop watching a lease, and close this end. */
 void ad__lease_close(ad_worker *w, ad_lease *l);
-/* I/O thread: other ends have been closed. */
+/* I/O thread: list the leases whose other end was closed. */
 void ad__leases_look(ad_worker *w);
-/* Runner: tell those whose they were. */
+/* Runner: call `over` for the listed leases. */
 void ad__leases_sweep(ad_worker *w);
 
 #endif

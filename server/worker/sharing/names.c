@@ -1,4 +1,5 @@
-/* Names: arrays that outlive their session, for whoever knows them and is allowed to. Each principal has its own. */
+/* Names: published arrays, which outlive their session. Any session that is allowed to can attach one. Each
+ * principal has names of its own. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,26 +12,26 @@
 #include "server/worker/sharing/sharing.h"
 
 #define NAME_MOST 200   /* characters of a name */
-#define GRANT_MOST 4096 /* of all who may attach it */
+#define GRANT_MOST 4096 /* characters of the list of principals that may attach a name */
 
 struct ad_name {
     ad_name *next;
     char name[NAME_MOST + 1], principal[AD_PRINCIPAL_SIZE];
-    char *grant; /* "uid:1000,uid:1001" or "*"; "": only its own principal */
+    char *grant; /* principals that may attach it: "uid:1000,uid:1001" or "*"; "": only its own */
     ad_shared *shared;
     bool writable, column_major;
     uint8_t dtype, ndim;
     int64_t shape[AD_MAX_NDIM];
-    uint32_t place; /* in the journal; 0: it is not there */
+    uint32_t place; /* place in the journal; 0: it has none */
 };
 
-static ad_name **find(ad_worker *w, const char *principal, const char *name) {
+static ad_name **find_name(ad_worker *w, const char *principal, const char *name) {
     ad_name **at = &w->sharing->names;
     while (*at && (strcmp((*at)->name, name) || strcmp((*at)->principal, principal))) at = &(*at)->next;
     return at;
 }
 
-static void drop(ad_worker *w, ad_name **at) {
+static void drop_name(ad_worker *w, ad_name **at) {
     ad_name *n = *at;
     *at = n->next;
     w->sharing->published--;
@@ -52,7 +53,7 @@ uint64_t ad__names_holding(const ad_worker *w, const ad_shared *shared, const ch
 
 /* ---- checks ---- */
 
-static bool is_plain(const char *text, size_t size, const char *more) {
+static bool is_plain_text(const char *text, size_t size, const char *more) {
     for (size_t i = 0; i < size; i++) {
         char c = text[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -61,23 +62,23 @@ static bool is_plain(const char *text, size_t size, const char *more) {
     return true;
 }
 
-/* A field as a string. Both kinds are short, and printed in errors and lists: so there is nothing odd in them. */
-static int take_text(const ad_string *from, size_t most, const char *more, const char *what, char *out,
+/* Copy a field of a message. Errors and lists print names and principals, so these have only plain characters. */
+static int copy_text(const ad_string *from, size_t most, const char *more, const char *what, char *out,
                      ad_fault *fault) {
     if (from->size > most) return ad__fault(fault, AD_E_VALUE, "%s has more than %zu characters", what, most);
-    if (!is_plain(from->data, from->size, more))
+    if (!is_plain_text(from->data, from->size, more))
         return ad__fault(fault, AD_E_VALUE, "%s may have letters, digits and \"%s\" only", what, more);
     memcpy(out, from->data, from->size);
     out[from->size] = 0;
     return 0;
 }
 
-static int take_name(const ad_string *from, char *out, ad_fault *fault) {
+static int copy_name(const ad_string *from, char *out, ad_fault *fault) {
     if (!from->size) return ad__fault(fault, AD_E_VALUE, "a name must not be empty");
-    return take_text(from, NAME_MOST, "._-/", "a name", out, fault);
+    return copy_text(from, NAME_MOST, "._-/", "a name", out, fault);
 }
 
-/* Names show whole buffers and nothing else, so that nobody gets bytes that were not meant. */
+/* Check that the view is a whole buffer, in C or Fortran order. A name must not give access to other bytes. */
 static int check_view(const ad_desc *d, const ad_buffer *b, ad_fault *fault) {
     int64_t count = 0;
     int status = ad__desc_check(d, (int64_t)b->size, "publish", fault);
@@ -90,13 +91,13 @@ static int check_view(const ad_desc *d, const ad_buffer *b, ad_fault *fault) {
 
 /* ---- publishing ---- */
 
-static int make(ad_session *s, const ad_message *m, ad_buffer *b, ad_name **out, ad_fault *fault) {
+static int make_name(ad_session *s, const ad_message *m, ad_buffer *b, ad_name **out, ad_fault *fault) {
     const ad_desc *d = &m->operand.desc;
     char grant[GRANT_MOST + 1];
     ad_name *n = ad__os.calloc(1, sizeof *n);
     if (!n) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    int status = take_name(&m->s[0], n->name, fault);
-    if (!status) status = take_text(&m->s[1], GRANT_MOST, "._-:,*", "a list of principals", grant, fault);
+    int status = copy_name(&m->s[0], n->name, fault);
+    if (!status) status = copy_text(&m->s[1], GRANT_MOST, "._-:,*", "a list of principals", grant, fault);
     if (!status) status = check_view(d, b, fault);
     if (!status && !(n->grant = ad__os.malloc(strlen(grant) + 1)))
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
@@ -115,8 +116,8 @@ static int make(ad_session *s, const ad_message *m, ad_buffer *b, ad_name **out,
     return 0;
 }
 
-/* What the name shows. One to be written must be nobody's snapshot. */
-static int hold(ad_session *s, ad_buffer *b, ad_name *n, ad_fault *fault) {
+/* Let the name hold the buffer's memory. Memory that others may write must be no snapshot. */
+static int hold_buffer(ad_session *s, ad_buffer *b, ad_name *n, ad_fault *fault) {
     ad_shared *shared = b->shared;
     if (n->writable && b->readonly)
         return ad__fault(fault, AD_E_VALUE, "publish: the array is read-only, so others cannot be let write it");
@@ -133,9 +134,9 @@ static int hold(ad_session *s, ad_buffer *b, ad_name *n, ad_fault *fault) {
     return 0;
 }
 
-static int check_room(ad_session *s, const ad_name *n, ad_fault *fault) {
+static int check_name_limit(ad_session *s, const ad_name *n, ad_fault *fault) {
     uint64_t most = s->worker->config.published, own = s->grants.names, has = 0;
-    if (*find(s->worker, n->principal, n->name)) return 0;
+    if (*find_name(s->worker, n->principal, n->name)) return 0;
     for (const ad_name *other = s->worker->sharing->names; other && own; other = other->next)
         has += !strcmp(other->principal, s->principal);
     if (own && has >= own)
@@ -149,7 +150,7 @@ static int check_room(ad_session *s, const ad_name *n, ad_fault *fault) {
                      "publish: there are %" PRIu64 " names, and no more are allowed (option published)", most);
 }
 
-static void write_down(ad_worker *w, ad_name *n) {
+static void write_name(ad_worker *w, ad_name *n) {
     size_t size = strlen(n->grant) + 1;
     ad_journal_holder *h = w->journal ? ad__journal_alloc(w->journal, sizeof *h) : NULL;
     uint64_t *grant = h ? ad__journal_alloc(w->journal, sizeof *grant + size) : NULL;
@@ -176,16 +177,16 @@ void ad__names_moved(ad_worker *w, const ad_shared *shared) {
     for (ad_name *n = w->sharing->names; n && w->journal; n = n->next) {
         uint32_t before = n->place;
         if (n->shared != shared) continue;
-        write_down(w, n);
+        write_name(w, n);
         ad__journal_release(w->journal, before);
     }
 }
 
-static void add(ad_worker *w, ad_name *n) {
+static void add_name(ad_worker *w, ad_name *n) {
     n->next = w->sharing->names;
     w->sharing->names = n;
     w->sharing->published++;
-    write_down(w, n);
+    write_name(w, n);
 }
 
 int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant, ad_shared *shared) {
@@ -205,7 +206,7 @@ int ad__name_restore(ad_worker *w, const ad_journal_holder *h, const char *grant
     n->shared = shared;
     if (n->writable) shared->common = true;
     ad__shared_hold(shared, n->principal);
-    add(w, n);
+    add_name(w, n);
     return 0;
 }
 
@@ -219,17 +220,17 @@ int ad__publish(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fau
         ad__reply_fail(s, m->u[0], b->poison);
         return 0;
     }
-    int status = make(s, m, b, &n, fault);
+    int status = make_name(s, m, b, &n, fault);
     if (status) return status;
-    status = check_room(s, n, fault);
-    if (!status) status = hold(s, b, n, fault);
+    status = check_name_limit(s, n, fault);
+    if (!status) status = hold_buffer(s, b, n, fault);
     if (status) {
         free(n->grant);
         free(n);
         return status;
     }
-    if (*(old = find(w, n->principal, n->name))) drop(w, old); /* who has attached that keeps it */
-    add(w, n);
+    if (*(old = find_name(w, n->principal, n->name))) drop_name(w, old); /* sessions with the old array keep it */
+    add_name(w, n);
     ad__reply_values(s, m->u[0], 0, NULL);
     return 0;
 }
@@ -247,9 +248,9 @@ static bool may_attach(const ad_session *s, const ad_name *n) {
     return false;
 }
 
-/* Who may not know of a name is told what it would be if there were none. */
+/* Find a name that the session may attach. The error is the same for names that do not exist. */
 static ad_name **find_allowed(ad_session *s, const char *principal, const char *name, ad_fault *fault) {
-    ad_name **at = find(s->worker, *principal ? principal : s->principal, name);
+    ad_name **at = find_name(s->worker, *principal ? principal : s->principal, name);
     if (*at && may_attach(s, *at)) return at;
     ad__fault(fault, AD_E_NAME, "nothing is published as %s by %s", name, *principal ? principal : s->principal);
     return NULL;
@@ -258,8 +259,8 @@ static ad_name **find_allowed(ad_session *s, const char *principal, const char *
 int ad__attach_name(ad_session *s, const ad_message *m, ad_fault *fault) {
     char principal[AD_PRINCIPAL_SIZE], name[NAME_MOST + 1];
     int64_t values[6 + AD_MAX_NDIM];
-    int status = take_text(&m->s[0], sizeof principal - 1, "._-:", "a principal", principal, fault);
-    if (!status) status = take_name(&m->s[1], name, fault);
+    int status = copy_text(&m->s[0], sizeof principal - 1, "._-:", "a principal", principal, fault);
+    if (!status) status = copy_name(&m->s[1], name, fault);
     if (status) return status;
     ad_name **at = find_allowed(s, principal, name, fault);
     if (!at) return fault->code;
@@ -278,17 +279,17 @@ int ad__attach_name(ad_session *s, const ad_message *m, ad_fault *fault) {
 
 int ad__unpublish(ad_session *s, const ad_message *m, ad_fault *fault) {
     char name[NAME_MOST + 1];
-    int status = take_name(&m->s[0], name, fault);
+    int status = copy_name(&m->s[0], name, fault);
     if (status) return status;
     ad_name **at = find_allowed(s, "", name, fault);
     if (!at) return fault->code;
-    drop(s->worker, at);
+    drop_name(s->worker, at);
     ad__reply_values(s, m->u[0], 0, NULL);
     return 0;
 }
 
-/* "name\tprincipal\twritable\tdtype\tbytes\tshape\n" */
-static void describe(ad_bytes *out, const ad_name *n) {
+/* Append a line "name\tprincipal\twritable\tdtype\tbytes\tshape\n". */
+static void describe_name(ad_bytes *out, const ad_name *n) {
     char line[NAME_MOST + AD_PRINCIPAL_SIZE + 64 + 21 * AD_MAX_NDIM];
     int at = snprintf(line, sizeof line, "%s\t%s\t%d\t%s\t%" PRIu64 "\t", n->name, n->principal, n->writable,
                       ad__dtypes[n->dtype].name, n->shared->size);
@@ -298,7 +299,7 @@ static void describe(ad_bytes *out, const ad_name *n) {
     ad__bytes_append(out, "\n", 1);
 }
 
-static int store(ad_session *s, uint64_t id, const ad_bytes *text, ad_fault *fault) {
+static int store_names(ad_session *s, uint64_t id, const ad_bytes *text, ad_fault *fault) {
     ad_buffer *b;
     ad_stream_queue *queue = ad__stream_queue_current(s, fault);
     int status = queue ? ad__buffers_add(&s->buffers, id, &b, fault) : fault->code;
@@ -314,8 +315,9 @@ static int store(ad_session *s, uint64_t id, const ad_bytes *text, ad_fault *fau
 int ad__names(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_bytes text = AD_BYTES_INIT;
     for (const ad_name *n = s->worker->sharing->names; n; n = n->next)
-        if (may_attach(s, n)) describe(&text, n);
-    int status = text.failed ? ad__fault(fault, AD_E_MEMORY, "out of host memory") : store(s, m->u[1], &text, fault);
+        if (may_attach(s, n)) describe_name(&text, n);
+    int status =
+        text.failed ? ad__fault(fault, AD_E_MEMORY, "out of host memory") : store_names(s, m->u[1], &text, fault);
     int64_t size = (int64_t)text.size;
     ad__bytes_free(&text);
     if (!status) ad__reply_ints(s, m->u[0], 1, &size);
@@ -323,7 +325,7 @@ int ad__names(ad_session *s, const ad_message *m, ad_fault *fault) {
 }
 
 void ad__names_close(ad_worker *w) {
-    while (w->sharing->names) drop(w, &w->sharing->names);
+    while (w->sharing->names) drop_name(w, &w->sharing->names);
 }
 
 void ad__names_holders(const ad_worker *w, ad_holder_visit visit, void *user) {
@@ -333,7 +335,7 @@ void ad__names_holders(const ad_worker *w, ad_holder_visit visit, void *user) {
 void ad__names_part(ad_worker *w, const char *principal) {
     for (ad_name **at = &w->sharing->names; *at;)
         if (strcmp((*at)->principal, principal)) at = &(*at)->next;
-        else drop(w, at);
+        else drop_name(w, at);
 }
 
 void ad__names_each(const ad_worker *w, void (*visit)(void *user, const ad_report_name *row), void *user) {

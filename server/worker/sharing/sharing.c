@@ -12,11 +12,11 @@
 #include "server/worker/memory/quota.h"
 #include "server/worker/memory/spill/spill.h"
 
-#define LOOK 1000000 /* ns between two looks at the stream of an orphan, or of an import that leaves */
+#define LOOK 1000000 /* ns after which the streams of retired orphans and of leaving imports are checked again */
 
-static bool is_of(const ad_session *s, const ad_stream_queue *queue) { return queue && queue->session == s; }
+static bool is_session_queue(const ad_session *s, const ad_stream_queue *queue) { return queue && queue->session == s; }
 
-static bool behind(const ad_worker *w, const ad_shared *m) { return w->backend->asynchronous && m->home; }
+static bool is_asynchronous(const ad_worker *w, const ad_shared *m) { return w->backend->asynchronous && m->home; }
 
 const char *ad__shared_owner(const ad_shared *m) {
     return m->home ? ad__stream_arena_account(m->home->stream_arena)->principal : NULL;
@@ -49,8 +49,8 @@ static void unlink_buffer(ad_shared *m, ad_buffer *b) {
     b->shared = NULL;
 }
 
-/* While a session has one stream queue nobody keeps count of what that does. */
-static void begin_count(ad_buffer *b) {
+/* Begin to track the uses of a buffer. While a session has one stream queue, its uses are not tracked. */
+static void begin_tracking(ad_buffer *b) {
     if (!b->home || b->writer) return;
     b->writer = b->home;
     b->written = b->home->sequence;
@@ -72,7 +72,7 @@ ad_shared *ad__shared_of(ad_session *s, ad_buffer *b) {
     if (b->poison) m->poison = ad__poison_share(b->poison);
     if (m->home) {
         m->home->keeps++;
-        begin_count(b);
+        begin_tracking(b);
         m->writer = b->writer;
     }
     s->buffer_bytes -= m->size;
@@ -108,7 +108,7 @@ int ad__shared_join(ad_session *s, ad_shared *m, uint64_t id, bool readonly, ad_
     b->written = home ? home->sequence : 0;
     b->readonly = readonly;
     if (m->poison) b->poison = ad__poison_share(m->poison);
-    if (!m->buffers) ad__shared_pay(m, s); /* until now it was kept for whoever comes */
+    if (!m->buffers) ad__shared_pay(m, s); /* no session has paid for it since the last buffer was gone */
     ad__shared_hold(m, s->principal);
     link_buffer(m, s, b);
     ad__checkpoint_mark_buffer(s, b);
@@ -117,13 +117,13 @@ int ad__shared_join(ad_session *s, ad_shared *m, uint64_t id, bool readonly, ad_
 
 /* ---- the end ---- */
 
-static void watch(ad_worker *w, int64_t at) {
+static void set_due(ad_worker *w, int64_t at) {
     if (at < w->sharing->due) w->sharing->due = at;
 }
 
-void ad__sharing_due_soon(ad_worker *w) { watch(w, ad__os_now() + LOOK); }
+void ad__sharing_due_soon(ad_worker *w) { set_due(w, ad__os_now() + LOOK); }
 
-static void orphan_goes(ad_worker *w, ad_stream_queue *queue) {
+static void retire_orphan(ad_worker *w, ad_stream_queue *queue) {
     const ad_backend *backend = w->backend;
     w->sharing->orphans--;
     ad__stream_arena_trim(queue->stream_arena);
@@ -145,7 +145,7 @@ void ad__sharing_orphan(ad_worker *w, ad_stream_queue *queue) {
     w->sharing->orphans++;
 }
 
-static void forget(ad_worker *w, ad_shared *m) {
+static void free_shared(ad_worker *w, ad_shared *m) {
     w->sharing->count--;
     w->sharing->bytes -= m->size;
     if (m->ready) w->backend->event_close(m->ready);
@@ -153,13 +153,14 @@ static void forget(ad_worker *w, ad_shared *m) {
     free(m);
 }
 
-/* Only its own session's buffer holds it: it is that one's alone again. Its stream queue waits for those who have left,
- * and the session's others for that one. */
-static void dissolve(ad_worker *w, ad_shared *m) {
+/* Make shared memory the only holder's own, if that is a session's buffer in its own stream queue's memory. The home
+ * queue waits for former holders, and the session's other stream queues wait for the home queue. */
+static void unshare_memory(ad_worker *w, ad_shared *m) {
     ad_buffer *b = m->buffers;
     ad_session *s = b->holder;
-    if (m->home && !is_of(s, m->home)) return;
-    if (behind(w, m) && b->writer && !s->dropping && ad__stream_queue_after(w->backend, m->home, b->writer, NULL))
+    if (m->home && !is_session_queue(s, m->home)) return;
+    if (is_asynchronous(w, m) && b->writer && !s->dropping &&
+        ad__stream_queue_after(w->backend, m->home, b->writer, NULL))
         return;
     ad__shared_pay(m, NULL);
     s->buffer_bytes += m->size;
@@ -171,28 +172,28 @@ static void dissolve(ad_worker *w, ad_shared *m) {
         b->written = ++m->home->sequence;
     }
     b->readonly = false;
-    forget(w, m);
+    free_shared(w, m);
     if (!b->in_use) ad__spill_end(s, &b, 1);
 }
 
 void ad__shared_release(ad_worker *w, ad_shared *m, const char *principal) {
     ad_stream_queue *home = m->home;
     ad__paying_release(w, m, principal);
-    if (--m->holders == 1 && m->buffers) dissolve(w, m);
+    if (--m->holders == 1 && m->buffers) unshare_memory(w, m);
     else if (!m->holders) {
         ad__shared_pay(m, NULL);
         if (home) {
             ad__memory_give(home->stream_arena, &m->block);
             home->keeps--;
         }
-        forget(w, m);
-        if (home && !home->session && !home->keeps) orphan_goes(w, home);
+        free_shared(w, m);
+        if (home && !home->session && !home->keeps) retire_orphan(w, home);
     }
 }
 
 /* ---- order ---- */
 
-static int record(const ad_backend *backend, ad_shared *m, ad_stream_queue *queue, ad_fault *fault) {
+static int record_write(const ad_backend *backend, ad_shared *m, ad_stream_queue *queue, ad_fault *fault) {
     if (m->ready && m->ready_gpu != queue->gpu) {
         backend->event_close(m->ready);
         m->ready = NULL;
@@ -206,26 +207,27 @@ static int record(const ad_backend *backend, ad_shared *m, ad_stream_queue *queu
     return status;
 }
 
-static int point(ad_session *s, ad_buffer *b, ad_fault *fault) {
+static int mark_write_point(ad_session *s, ad_buffer *b, ad_fault *fault) {
     ad_shared *m = b->shared;
-    if (!behind(s->worker, m)) return 0;
-    begin_count(b);
+    if (!is_asynchronous(s->worker, m)) return 0;
+    begin_tracking(b);
     int status = ad__shared_uses(s, b->writer, b, false, fault);
-    return ad__session_status(s, status ? status : record(s->worker->backend, m, b->writer, fault), fault);
+    return ad__session_status(s, status ? status : record_write(s->worker->backend, m, b->writer, fault), fault);
 }
 
-/* The stream queue waits for the last write, which another session may have made. */
+/* Let the stream queue wait for the last write, which another session may have made. */
 static int follow_writer(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     const ad_shared *m = b->shared;
     int status = 0;
     if (b->seen == m->version) return 0;
-    if (m->writer) status = is_of(s, m->writer) ? 0 : ad__stream_queue_after(backend, queue, m->writer, fault);
+    if (m->writer)
+        status = is_session_queue(s, m->writer) ? 0 : ad__stream_queue_after(backend, queue, m->writer, fault);
     else if (m->recorded) status = backend->stream_follow(queue->stream, m->ready, fault);
     if (status) return status;
     b->seen = m->version;
     if (b->writer && b->writer != queue) status = ad__stream_queue_after(backend, queue, b->writer, fault);
-    b->writer = queue; /* the other stream queues of the session wait for this one */
+    b->writer = queue; /* the session's other stream queues wait for this one */
     b->written = queue->sequence + 1;
     return status;
 }
@@ -238,11 +240,11 @@ static int follow_users(const ad_backend *backend, ad_stream_queue *queue, const
     return status;
 }
 
-/* The stream queue is about to write what others hold, or have held: it waits for them. */
+/* Let the stream queue, which is about to write, wait for all holders and former holders. */
 static int follow_all(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_shared *m = b->shared;
-    int status = ad__stream_queue_after(backend, queue, m->home, fault); /* that waits for those who have left */
+    int status = ad__stream_queue_after(backend, queue, m->home, fault); /* the home queue waits for former holders */
     for (const ad_buffer *other = m->buffers; other && !status; other = other->next_holder)
         if (other->holder != s) status = follow_users(backend, queue, other, fault);
     m->writer = queue;
@@ -278,8 +280,9 @@ int ad__shared_detach(ad_session *s, ad_buffer *b, ad_fault *fault) {
     return 0;
 }
 
-/* A copy that nobody has yet. Where it is written down that it is there, it must be. */
-static int copy_apart(ad_session *s, ad_buffer *b, ad_block *block, ad_fault *fault) {
+/* Copy a buffer to memory that nobody holds yet. If operations complete later, wait: a checkpoint may have the copy
+ * at once. */
+static int make_copy(ad_session *s, ad_buffer *b, ad_block *block, ad_fault *fault) {
     const ad_backend *backend = s->worker->backend;
     ad_stream_queue *queue = b->home;
     int status = ad__quota_take(s, queue, b->size, block, fault);
@@ -294,7 +297,7 @@ static int copy_apart(ad_session *s, ad_buffer *b, ad_block *block, ad_fault *fa
 
 static ad_shared *give_copy(ad_session *s, ad_buffer *b, ad_fault *fault) {
     ad_block block;
-    if (copy_apart(s, b, &block, fault)) return NULL;
+    if (make_copy(s, b, &block, fault)) return NULL;
     ad_shared *m = ad__shared_restore(s->worker, b->home, &block, b->size);
     if (!m) {
         ad__memory_give(b->home->stream_arena, &block);
@@ -302,7 +305,9 @@ static ad_shared *give_copy(ad_session *s, ad_buffer *b, ad_fault *fault) {
         return NULL;
     }
     ad__shared_hold(m, s->principal);
-    if (!behind(s->worker, m) || !ad__session_status(s, record(s->worker->backend, m, b->home, fault), fault)) return m;
+    if (!is_asynchronous(s->worker, m) ||
+        !ad__session_status(s, record_write(s->worker->backend, m, b->home, fault), fault))
+        return m;
     ad__shared_release(s->worker, m, s->principal);
     return NULL;
 }
@@ -315,7 +320,7 @@ ad_shared *ad__shared_give(ad_session *s, ad_buffer *b, ad_fault *fault) {
         return NULL;
     }
     ad__shared_hold(m, s->principal);
-    if (!point(s, b, fault)) return m;
+    if (!mark_write_point(s, b, fault)) return m;
     ad__shared_release(s->worker, m, s->principal);
     return NULL;
 }
@@ -324,40 +329,41 @@ int ad__shared_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool wr
     if (writes && b->readonly)
         return ad__fault(fault, AD_E_VALUE, "buffer %" PRIu64 " is read-only: it was published by somebody", b->id);
     if (writes && !b->shared->common && b->shared->holders > 1) return ad__shared_detach(s, b, fault);
-    if (!behind(s->worker, b->shared)) return 0;
+    if (!is_asynchronous(s->worker, b->shared)) return 0;
     int status = follow_writer(s, queue, b, fault);
     if (!status && writes) status = follow_all(s, queue, b, fault);
     return ad__session_status(s, status, fault);
 }
 
-/* Also when its session ends the home is not idle before. */
+/* The home queue is not idle before the other queue, even if the session of that ends. */
 void ad__shared_home_waits(const ad_backend *backend, ad_stream_queue *home, ad_stream_queue *queue) {
     if (ad__stream_queue_after(backend, home, queue, NULL)) backend->stream_wait(queue->stream, NULL);
     else if (home->session) ad__session_enqueued(home->session, home, NULL);
 }
 
-/* Memory is given back in the order of its own stream, so that one waits for the session's stream queues that have used
- * it. */
+/* Let the home queue wait for the session's stream queues that have used the memory, which is given back in its
+ * order. */
 static void leave_in_order(ad_session *s, ad_shared *m, ad_buffer *b) {
     const ad_backend *backend = s->worker->backend;
-    uint64_t used = b->readers | (is_of(s, b->writer) ? 1ull << b->writer->slot : 0);
+    uint64_t used = b->readers | (is_session_queue(s, b->writer) ? 1ull << b->writer->slot : 0);
     for (; used; used &= used - 1) {
         ad_stream_queue *queue = s->stream_queues[__builtin_ctzll(used)];
         if (queue != m->home && !ad__stream_queue_idle(queue)) ad__shared_home_waits(backend, m->home, queue);
     }
-    if (is_of(s, m->writer) && record(backend, m, m->writer, NULL)) backend->stream_wait(m->writer->stream, NULL);
+    if (is_session_queue(s, m->writer) && record_write(backend, m, m->writer, NULL))
+        backend->stream_wait(m->writer->stream, NULL);
 }
 
 void ad__shared_leave(ad_session *s, ad_buffer *b) {
     ad_shared *m = b->shared;
-    const bool parks = ad__checkpoint_must_defer(s, b);
-    if (behind(s->worker, m) && !s->dropping) leave_in_order(s, m, b);
-    if (is_of(s, m->writer)) m->writer = NULL;
+    const bool defers = ad__checkpoint_must_defer(s, b);
+    if (is_asynchronous(s->worker, m) && !s->dropping) leave_in_order(s, m, b);
+    if (is_session_queue(s, m->writer)) m->writer = NULL;
     unlink_buffer(m, b);
     b->home = s->dropping ? NULL : b->home;
     b->readonly = false;
     if (m->payer == s && m->buffers) ad__shared_pay(m, m->buffers->holder);
-    if (!parks || !ad__checkpoint_defer_share(s, m)) ad__shared_release(s->worker, m, s->principal);
+    if (!defers || !ad__checkpoint_defer_share(s, m)) ad__shared_release(s->worker, m, s->principal);
 }
 
 /* ---- requests ---- */
@@ -389,8 +395,8 @@ int ad__sharing_op(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-/* Names and capabilities are for those who may have them; to attach, a capability is enough by itself. */
-static int may(const ad_session *s, const ad_message *m, ad_fault *fault) {
+/* Check the grants for names and capabilities. Attaching a capability needs no grant. */
+static int check_grant(const ad_session *s, const ad_message *m, ad_fault *fault) {
     if (m->opcode == AD_REQ_ATTACH) return 0;
     if (m->opcode == AD_REQ_SHARE) {
         if (s->grants.may & AD_GRANT_EXPORTS) return 0;
@@ -405,12 +411,12 @@ static int may(const ad_session *s, const ad_message *m, ad_fault *fault) {
 bool ad__sharing_ask(ad_session *s, const ad_message *m) {
     ad_fault fault = {0};
     bool waiting = false;
-    int status = may(s, m, &fault);
+    int status = check_grant(s, m, &fault);
     if (status) {
         ad__reply_fault(s, m->u[0], status, &fault);
         return true;
     }
-    /* Others are to have what counts. */
+    /* Other sessions must get only what is committed. */
     if (!ad__checkpoint_is_committed(s)) return false;
     switch (m->opcode) {
     case AD_REQ_SHARE: status = ad__capability_share(s, m, &waiting, &fault); break;
@@ -434,11 +440,11 @@ int ad__sharing_open(ad_worker *w) {
     w->sharing->due = INT64_MAX;
     if (getrandom(&w->sharing->number, sizeof w->sharing->number, 0) != (ssize_t)sizeof w->sharing->number)
         return AD_E_SYSTEM;
-    w->sharing->number >>= 1; /* a reply's integers are signed */
+    w->sharing->number >>= 1; /* integers in replies are signed */
     return 0;
 }
 
-/* Close orphans that the device has done with; false: some are left. */
+/* Close retired orphans whose streams have passed. False: some are left. */
 static bool close_orphans(ad_worker *w, bool wait) {
     ad_stream_queue **at = &w->sharing->going;
     while (*at) {
@@ -462,7 +468,7 @@ void ad__sharing_sweep(ad_worker *w) {
     int64_t next = ad__capabilities_expire(w, now);
     const bool orphans_gone = close_orphans(w, false), imports_gone = ad__imports_settle(w);
     if (!(orphans_gone && imports_gone)) next = next < now + LOOK ? next : now + LOOK;
-    watch(w, next);
+    set_due(w, next);
 }
 
 void ad__sharing_end(ad_session *s) {
