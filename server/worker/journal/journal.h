@@ -27,8 +27,7 @@
 #define AD_JOURNAL_ADDRESSES (64ull << 30) /* bytes of addresses that are reserved; only written pages take memory */
 #define AD_JOURNAL_MAGIC 0x6c616e72756f6a61u
 #define AD_JOURNAL_VERSION 7
-#define AD_JOURNAL_REUSED (UINT64_C(1) << 63) /* flag in ad_journal_row.writing: the memory is used again, or may be \
-                                               */
+#define AD_JOURNAL_REUSED (UINT64_C(1) << 63) /* flag in ad_journal_row.writing: the memory may be used again */
 #define AD_JOURNAL_CHECKPOINTS 3
 #define AD_OFFERS 4 /* number of secrets a client may resume with that it has not shown yet */
 
