@@ -31,7 +31,7 @@ static void set_signals(void) {
 }
 
 /* Tell arrayd why there is no worker. */
-static int refuse(int channel, const ad_fault *fault) {
+static int report_failure(int channel, const ad_fault *fault) {
     ad_channel c;
     ad_note note = {.kind = AD_NOTE_LOST};
     memcpy(note.text, fault->text, sizeof note.text);
@@ -74,13 +74,13 @@ int main(int argc, char **argv) {
     ad__log_set(ad__log_level(worker.config.log_level));
     fcntl(channel, F_SETFD, FD_CLOEXEC);
     set_signals();
-    ad__blame_watch();
+    ad__blame_catch_signals();
     raise_limits();
     pthread_mutex_init(&worker.wake_lock, NULL);
     ad__reserved_init(&worker.reserved);
     if (ad__compile_open(&worker.config, ad__worker_compiled, &worker, &worker.compiler, &fault) ||
         ad__backend_load(&worker, program, &fault) || ad__spill_open(&worker, &fault))
-        return refuse(channel, &fault);
+        return report_failure(channel, &fault);
     int status = ad__worker_run(&worker, channel);
     ad__spill_close(&worker);
     ad__gpus_close(&worker);

@@ -90,7 +90,7 @@ static void add_name(void *user, const ad_report_name *row) {
 
 /* ---- the whole ---- */
 
-static void write_down(ad_worker *w, uint64_t what, ad_bytes *out) {
+static void write_report(ad_worker *w, uint64_t what, ad_bytes *out) {
     static ad_session nobody; /* whose own counters are 0 */
     ad_report_head head = {.magic = AD_REPORT_MAGIC};
     nobody.worker = w;
@@ -103,7 +103,7 @@ static void write_down(ad_worker *w, uint64_t what, ad_bytes *out) {
     if (!out->failed) memcpy(out->data, &head, sizeof head);
 }
 
-static int keep(const ad_bytes *b) {
+static int store_report(const ad_bytes *b) {
     int fd = b->failed ? -1 : memfd_create("arrayd report", MFD_CLOEXEC);
     if (fd >= 0 && ad__os_write(fd, b->data, b->size)) {
         close(fd);
@@ -112,11 +112,11 @@ static int keep(const ad_bytes *b) {
     return fd;
 }
 
-void ad__report_tell(ad_worker *w, uint64_t question, uint64_t what) {
+void ad__report_send(ad_worker *w, uint64_t question, uint64_t what) {
     ad_bytes b = AD_BYTES_INIT;
-    write_down(w, what, &b);
+    write_report(w, what, &b);
     ad_note note = {.kind = AD_NOTE_REPORTED, .id = question, .size = b.size};
-    int fd = keep(&b);
+    int fd = store_report(&b);
     if (fd < 0) ad__log(AD_LOG_WARN, "nothing reported", "why=%s", b.failed ? "out of host memory" : strerror(errno));
     else ad__worker_tell(w, &note, fd);
     ad__bytes_free(&b);
@@ -125,12 +125,12 @@ void ad__report_tell(ad_worker *w, uint64_t question, uint64_t what) {
 /* ---- sessions that are over ---- */
 
 /* Its principal's; that of all others when there are too many; NULL: no memory. */
-static ad_past *past_of(ad_worker *w, const char *principal) {
+static ad_past *find_past(ad_worker *w, const char *principal) {
     unsigned count = 0;
     for (ad_past *p = w->past; p; p = p->next, count++)
         if (!strcmp(p->row.principal, principal)) return p;
     if (count == AD_REPORT_PRINCIPALS - 1) principal = "others";
-    else if (count >= AD_REPORT_PRINCIPALS) return past_of(w, "others");
+    else if (count >= AD_REPORT_PRINCIPALS) return find_past(w, "others");
     ad_past *p = ad__os.calloc(1, sizeof *p);
     if (!p) return NULL;
     snprintf(p->row.principal, sizeof p->row.principal, "%s", principal);
@@ -138,8 +138,8 @@ static ad_past *past_of(ad_worker *w, const char *principal) {
     return w->past = p;
 }
 
-void ad__report_over(ad_session *s) {
-    ad_past *p = ad__session_is_probe(s->id) ? NULL : past_of(s->worker, s->principal);
+void ad__report_add_ended(ad_session *s) {
+    ad_past *p = ad__session_is_probe(s->id) ? NULL : find_past(s->worker, s->principal);
     int64_t counter[AD_NCOUNTER];
     if (!p) return;
     ad__session_counters(s, counter);
@@ -158,14 +158,14 @@ void ad__report_close(ad_worker *w) {
 
 /* ---- single sessions ---- */
 
-void ad__report_kill(ad_worker *w, const ad_note *note) {
+void ad__report_kill_session(ad_worker *w, const ad_note *note) {
     ad_session *s = ad__session_find(w, note->id);
     if (!s) return;
     ad__log(AD_LOG_INFO, "session killed", "session=%lu principal=%s why=%s", s->id, s->principal, note->text);
     ad__session_bye(s, AD_E_DENIED, note->text);
 }
 
-void ad__report_trace(ad_worker *w, const ad_note *note, int fd) {
+void ad__report_trace_session(ad_worker *w, const ad_note *note, int fd) {
     ad_session *s = ad__session_find(w, note->id);
     if (s) ad__trace_to(s, fd);
     else close(fd);

@@ -8,14 +8,14 @@
 typedef struct ad_past ad_past;
 
 /* Runner: tell arrayd what is known. question, what: of the note. */
-void ad__report_tell(ad_worker *w, uint64_t question, uint64_t what);
+void ad__report_send(ad_worker *w, uint64_t question, uint64_t what);
 /* Runner: a session is over, and what it has done is kept. */
-void ad__report_over(ad_session *s);
+void ad__report_add_ended(ad_session *s);
 /* After the last session. */
 void ad__report_close(ad_worker *w);
 
 /* I/O thread: KILL and TRACE. fd as in the note. */
-void ad__report_kill(ad_worker *w, const ad_note *note);
-void ad__report_trace(ad_worker *w, const ad_note *note, int fd);
+void ad__report_kill_session(ad_worker *w, const ad_note *note);
+void ad__report_trace_session(ad_worker *w, const ad_note *note, int fd);
 
 #endif

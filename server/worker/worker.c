@@ -66,12 +66,12 @@ void ad__worker_lost(ad_worker *w, const char *why) {
     _exit(3);
 }
 
-static void bite(void *worker, const char *why) { ad__worker_lost(worker, why); }
+static void end_overdue(void *worker, const char *why) { ad__worker_lost(worker, why); }
 
 /* Sessions end within this time, in ns, unless an operation of one is in the background and cannot be cancelled. */
 #define STOP_TIME 500000000LL
 
-static void stop(ad_worker *w) {
+static void begin_stop(ad_worker *w) {
     if (w->stopping) return;
     w->stopping = true;
     w->stop_by = ad__os_now() + STOP_TIME;
@@ -81,7 +81,7 @@ static void stop(ad_worker *w) {
 }
 
 /* Without it others would get what is somebody's. */
-static void reserve(ad_worker *w, const ad_note *note) {
+static void take_reservation(ad_worker *w, const ad_note *note) {
     int status = ad__reserved_take(&w->reserved, note);
     if (!status) return;
     ad__log(AD_LOG_ERROR, "memory not reserved", "principal=%s why=%s", note->who, ad__error_text(status));
@@ -100,10 +100,10 @@ static void take_session(ad_worker *w, const ad_note *note, int fd) {
 
 static void take_note(ad_worker *w, const ad_note *note, int fd) {
     switch (note->kind) {
-    case AD_NOTE_STOP: stop(w); break;
+    case AD_NOTE_STOP: begin_stop(w); break;
     case AD_NOTE_KNOCK: ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_HEARD, .id = note->id}, -1); break;
     case AD_NOTE_LEAVE: ad__worker_leave(w, note); break;
-    case AD_NOTE_RESERVE: reserve(w, note); break;
+    case AD_NOTE_RESERVE: take_reservation(w, note); break;
     case AD_NOTE_RESUME:
         if (fd >= 0) ad__session_take_up(w, note, fd); /* else its client finds the connection gone, and comes again */
         break;
@@ -115,9 +115,9 @@ static void take_note(ad_worker *w, const ad_note *note, int fd) {
     case AD_NOTE_MIGRATION_DONE: ad__migration_take_note(w, note); break;
     case AD_NOTE_FORSAKE: ad__session_forsake(w, note->id); break;
     case AD_NOTE_REPORT: ad__engine_report(w, note->id, note->size); break;
-    case AD_NOTE_KILL: ad__report_kill(w, note); break;
+    case AD_NOTE_KILL: ad__report_kill_session(w, note); break;
     case AD_NOTE_TRACE:
-        if (fd >= 0) ad__report_trace(w, note, fd);
+        if (fd >= 0) ad__report_trace_session(w, note, fd);
         break;
     default: take_session(w, note, fd); break;
     }
@@ -156,7 +156,7 @@ static void on_channel(uv_poll_t *poll, int status, int events) {
 #define QUICK_MOST 8
 #define QUICK_ENOUGH 3
 
-void ad__worker_heard(ad_worker *w) {
+void ad__worker_record_message(ad_worker *w) {
     int64_t now = ad__os_now();
     if (now - w->idle > SOON) w->quick -= w->quick > 0;
     else w->quick += w->quick < QUICK_MOST;
@@ -164,7 +164,7 @@ void ad__worker_heard(ad_worker *w) {
 }
 
 /* Nothing is left to do: is it worth while to look again at once? */
-static bool spins(ad_worker *w) {
+static bool must_spin(ad_worker *w) {
     int64_t now = ad__os_now();
     if (w->idle <= w->heard) w->idle = now;
     return w->quick >= QUICK_ENOUGH && !w->stopping && now - w->idle < SPIN;
@@ -176,7 +176,7 @@ static void on_busy(uv_idle_t *idle) {
 }
 
 /* Nothing but a turn of the loop is needed. */
-static void on_later(uv_poll_t *poll, int status, int events) {
+static void on_engine_timer(uv_poll_t *poll, int status, int events) {
     uint64_t times;
     (void)status, (void)events;
     if (read(((ad_worker *)poll->data)->timer, &times, sizeof times) < 0) return;
@@ -187,7 +187,7 @@ static void on_leases(uv_poll_t *poll, int status, int events) {
     ad__leases_look(poll->data);
 }
 
-static void look_again(ad_worker *w, int64_t ns) {
+static void set_timer(ad_worker *w, int64_t ns) {
     struct itimerspec t = {.it_value = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}};
     timerfd_settime(w->timer, 0, &t, NULL);
 }
@@ -197,10 +197,10 @@ static void on_polled(uv_check_t *check) {
     ad_session *s;
     ad__migration_advance(w); /* first: else the other thread would be wanted again */
     int64_t again = ad__engine_pump(w);
-    while ((s = ad__engine_attended(w))) ad__session_attend(s);
-    if (again == AD_PUMP_AT_ONCE || spins(w)) uv_idle_start(&w->busy, on_busy);
+    while ((s = ad__engine_next_attended(w))) ad__session_attend(s);
+    if (again == AD_PUMP_AT_ONCE || must_spin(w)) uv_idle_start(&w->busy, on_busy);
     else uv_idle_stop(&w->busy);
-    if (again != AD_PUMP_AT_ONCE && again != AD_PUMP_NEVER) look_again(w, again);
+    if (again != AD_PUMP_AT_ONCE && again != AD_PUMP_NEVER) set_timer(w, again);
     if (w->stopping && !w->sessions) uv_stop(&w->loop);
     if (w->stopping && ad__os_now() > w->stop_by && ad__background_tick(w))
         _exit(0); /* nobody misses what it computes */
@@ -230,7 +230,7 @@ static int init_loop(ad_worker *w, int channel) {
     w->leases_poll.data = w;
     w->wake.data = w->after_poll.data = w->later.data = w->clock.data = w->channel_poll.data = w;
     uv_check_start(&w->after_poll, on_polled);
-    if ((status = uv_poll_start(&w->later, UV_READABLE, on_later))) return status;
+    if ((status = uv_poll_start(&w->later, UV_READABLE, on_engine_timer))) return status;
     if ((status = uv_poll_start(&w->leases_poll, UV_READABLE, on_leases))) return status;
     return 0;
 }
@@ -242,12 +242,12 @@ static void begin_journal(ad_worker *w) {
     else ad__journal_head(w->journal)->number = w->sharing->number;
 }
 
-static void tell_journal(ad_worker *w) {
+static void send_journal(ad_worker *w) {
     int fd = w->journal ? ad__os.dup(ad__journal_descriptor(w->journal)) : -1;
     if (fd >= 0) ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_JOURNAL}, fd);
 }
 
-static void say_ready(ad_worker *w) {
+static void send_ready(ad_worker *w) {
     const ad_device_info *info = &w->gpu[0].info;
     ad_note note = {.kind = AD_NOTE_READY, .id = (uint64_t)w->devices, .size = info->memory};
     snprintf(note.who, sizeof note.who, "%s", w->backend->name);
@@ -264,7 +264,7 @@ int ad__worker_run(ad_worker *w, int channel) {
     ad_fault fault;
     pthread_mutex_init(&w->channel_lock, NULL);
     pthread_mutex_init(&w->sessions_lock, NULL);
-    ad__watchdog_init(&w->watchdog, bite, w);
+    ad__watchdog_init(&w->watchdog, end_overdue, w);
     ad__channel_init(&w->channel, channel, AD_TO_WORKER);
     int status = init_loop(w, channel);
     if (status) {
@@ -283,8 +283,8 @@ int ad__worker_run(ad_worker *w, int channel) {
     begin_journal(w);
     set_wakeable(w, true);
     watch_channel(w);
-    say_ready(w);
-    tell_journal(w);
+    send_ready(w);
+    send_journal(w);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     set_wakeable(w, false);
     ad__engine_stop(w);

@@ -50,7 +50,7 @@ typedef struct ad_worker {
     uv_check_t after_poll; /* run the engine on what has been read */
     uv_idle_t busy;        /* active while the engine has more to do here, or a message is likely: no sleep */
     int64_t heard, idle;   /* when a client was last heard, and when there was nothing more to do after it, ns */
-    int quick;             /* how often of late the next message came soon after: see spins() */
+    int quick;             /* how often of late the next message came soon after: see must_spin() */
     int timer;             /* a timerfd, because libuv counts in ms ... */
     uv_poll_t later;       /* ... for the next look at what is under way on a device */
     int leases;            /* an epoll descriptor: sockets whose other end may be closed (sharing/leases.h) */
@@ -86,7 +86,7 @@ void ad__worker_leave(ad_worker *w, const ad_note *note);
 void ad__worker_leave_if_done(ad_worker *w);
 
 /* I/O thread: a client has sent something. */
-void ad__worker_heard(ad_worker *w);
+void ad__worker_record_message(ad_worker *w);
 /* Tell arrayd something; fd as in ad__channel_send. Any thread. */
 void ad__worker_tell(ad_worker *w, const ad_note *note, int fd);
 /* The device is gone: tell the clients and arrayd why, and leave the process with status 3. Any thread. */

@@ -10,13 +10,13 @@
 
 #define PATH 4096
 
-static ad_fusing fusing(const ad_backend *b, const char *setting) {
+static ad_fusing choose_fusing(const ad_backend *b, const char *setting) {
     if (!b->fuse || (setting && !strcmp(setting, "0"))) return AD_FUSE_NEVER;
     return b->asynchronous || (setting && !strcmp(setting, "1")) ? AD_FUSE_ALWAYS : AD_FUSE_WHERE_IT_PAYS;
 }
 
 /* The backend's table and its number of devices, or why it cannot be used. */
-static int load(const char *path, ad_worker *w, ad_fault *fault) {
+static int load_backend(const char *path, ad_worker *w, ad_fault *fault) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) return ad__fault(fault, AD_E_DEVICE, "%s", dlerror());
     const ad_backend *(*get)(void) = NULL;
@@ -29,13 +29,13 @@ static int load(const char *path, ad_worker *w, ad_fault *fault) {
         status = ad__fault(fault, AD_E_DEVICE, "there is no device");
     if (status) dlclose(library);
     else w->backend = b;
-    if (!status) w->fuses = fusing(b, getenv("ARRAYD_FUSE"));
+    if (!status) w->fuses = choose_fusing(b, getenv("ARRAYD_FUSE"));
     return status;
 }
 
 /* Where lib is looked for, in order: backend-path only, when it is set; else beside the program, and where it is
  * installed. The first that is there counts: one that does not load is an error, not a reason to look further. */
-static bool find(const ad_worker *w, const char *program, const char *name, char out[PATH]) {
+static bool find_backend(const ad_worker *w, const char *program, const char *name, char out[PATH]) {
     const char *set = w->config.backend_path;
     if (*set) {
         snprintf(out, PATH, "%s/libarrayd-%s.so", set, name);
@@ -51,17 +51,17 @@ static bool find(const ad_worker *w, const char *program, const char *name, char
     return false;
 }
 
-static int try(ad_worker *w, const char *program, const char *name, ad_fault *fault) {
+static int try_backend(ad_worker *w, const char *program, const char *name, ad_fault *fault) {
     char path[PATH];
     ad_fault why = {0};
-    if (!find(w, program, name, path))
+    if (!find_backend(w, program, name, path))
         return ad__fault(fault, AD_E_DEVICE, "backend %s: libarrayd-%s.so is not there", name, name);
-    int status = load(path, w, &why);
+    int status = load_backend(path, w, &why);
     return status ? ad__fault(fault, status, "backend %s: %s", name, why.text) : 0;
 }
 
 /* Whether it is worth loading the cuda backend, which takes a while: the driver's device files are there. */
-static bool gpu_here(void) {
+static bool has_gpu(void) {
     static const char *const files[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl-gpu"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (access(files[i], F_OK) == 0) return true;
@@ -71,7 +71,7 @@ static bool gpu_here(void) {
 /* An embedded server, which nobody administers, takes another backend where a GPU is there and does not open; a daemon
  * says so and is started again. */
 static int try_gpu(ad_worker *w, const char *program, ad_fault *fault) {
-    int status = try(w, program, "cuda", fault);
+    int status = try_backend(w, program, "cuda", fault);
     if (status || !w->embedded || ad__gpu_get(w, 0, fault)) return status;
     w->backend = NULL;
     w->devices = 0;
@@ -83,9 +83,9 @@ int ad__backend_load(ad_worker *w, const char *program, ad_fault *fault) {
     bool automatic = !strcmp(name, "auto");
     ad_fault why = {0};
     int status = -1;
-    if (automatic && gpu_here() && (status = try_gpu(w, program, &why)) != 0)
+    if (automatic && has_gpu() && (status = try_gpu(w, program, &why)) != 0)
         ad__log(AD_LOG_WARN, "there is a GPU, but cuda cannot be used", "why=%s", why.text);
-    if (status) status = try(w, program, automatic ? "cpu" : name, fault);
+    if (status) status = try_backend(w, program, automatic ? "cpu" : name, fault);
     if (status) return status;
     why.code = 0;
     return ad__gpu_get(w, 0, &why) ? 0 : ad__fault(fault, why.code, "%s", why.text);

@@ -8,7 +8,7 @@
 
 /* ---- the engine changes hands ---- */
 
-static void hand_over(ad_session *s) {
+static void release_engine(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     ad__engine_give_up(e);
@@ -17,7 +17,7 @@ static void hand_over(ad_session *s) {
 }
 
 /* With the lock held. */
-static void take_back(ad_engine *e) {
+static void retake_engine(ad_engine *e) {
     e->returning++;
     while (e->running) pthread_cond_wait(&e->back, &e->lock);
     e->returning--;
@@ -66,7 +66,7 @@ bool ad__background_begin(ad_session *s, int64_t ns) {
         atomic_store(&s->background_since, ad__os_now());
     }
     pthread_mutex_unlock(&e->lock);
-    if (begins) hand_over(s);
+    if (begins) release_engine(s);
     return begins;
 }
 
@@ -75,7 +75,7 @@ void ad__background_exempt(ad_session *s) { atomic_store(&s->background_since, 0
 void ad__background_end(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    take_back(e);
+    retake_engine(e);
     e->in_background--;
     e->returns++;
     s->turn.party->in_background--;
@@ -89,12 +89,12 @@ void ad__background_take_engine(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     if (!s->in_background) return;
     pthread_mutex_lock(&e->lock);
-    take_back(e);
+    retake_engine(e);
     pthread_mutex_unlock(&e->lock);
 }
 
 void ad__background_release_engine(ad_session *s) {
-    if (s->in_background) hand_over(s);
+    if (s->in_background) release_engine(s);
 }
 
 bool ad__background_holds(const ad_shared *m) {

@@ -17,9 +17,11 @@
 bool ad__blame_suffices(const ad_blame *b) { return b->crashes >= CRASHES || b->crashes + b->kills >= DEATHS; }
 
 /* One more would suffice. */
-static bool is_suspect(const ad_blame *b) { return b->crashes + 1 >= CRASHES || b->crashes + b->kills + 1 >= DEATHS; }
+static bool needs_one_more_death(const ad_blame *b) {
+    return b->crashes + 1 >= CRASHES || b->crashes + b->kills + 1 >= DEATHS;
+}
 
-static uint64_t place_of_state(const ad_journal_session *at) {
+static uint64_t find_checkpoint_place(const ad_journal_session *at) {
     const ad_journal_checkpoint *state = &at->checkpoint[at->current % AD_JOURNAL_CHECKPOINTS];
     return state->frame + AD_FRAME_HEADER + state->used;
 }
@@ -27,7 +29,7 @@ static uint64_t place_of_state(const ad_journal_session *at) {
 ad_blame ad__blame_recall(const ad_journal_session *at, ad_death death, uint64_t candidates) {
     ad_blame b = at->blame;
     if (!at->at_hand || death == AD_DEATH_LEFT) return b;
-    const uint64_t last = at->at_hand / 2, first = at->at_hand & 1 ? last : place_of_state(at);
+    const uint64_t last = at->at_hand / 2, first = at->at_hand & 1 ? last : find_checkpoint_place(at);
     if (!b.last || first > b.last || last < b.first) b = (ad_blame){.first = first, .last = last};
     if (first > b.first) b.first = first;
     if (last < b.last) b.last = last;
@@ -45,7 +47,7 @@ static _Thread_local ad_journal_session *executing; /* what this thread does is 
 
 /* The process goes on as if this handler had not been there: it executes the instruction again, or gets the signal
  * again. */
-static void on_crash(int number, siginfo_t *info, void *unused) {
+static void handle_crash(int number, siginfo_t *info, void *unused) {
     (void)unused;
     if (executing) ad__journal_store(&executing->guilty, 1);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
@@ -53,14 +55,14 @@ static void on_crash(int number, siginfo_t *info, void *unused) {
     if (info->si_code <= 0) raise(number);
 }
 
-void ad__blame_watch(void) {
-    struct sigaction a = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+void ad__blame_catch_signals(void) {
+    struct sigaction a = {.sa_sigaction = handle_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &a, &before[i]);
 }
 
 /* ---- executing ---- */
 
-static void store(ad_session *s, uint64_t at_hand) { ad__journal_store(&s->checkpoint.at->at_hand, at_hand); }
+static void store_at_hand(ad_session *s, uint64_t at_hand) { ad__journal_store(&s->checkpoint.at->at_hand, at_hand); }
 
 /* Where operations are complete later, a thread may die of what it has not begun. */
 static void set_executing(const ad_session *s, bool does) {
@@ -68,13 +70,13 @@ static void set_executing(const ad_session *s, bool does) {
 }
 
 /* Nothing is under way any more, of whatever session. */
-static void be_alone(ad_session *s) {
+static void await_other_sessions(ad_session *s) {
     ad_worker *w = s->worker;
     pthread_mutex_lock(&w->sessions_lock);
     for (ad_session *other = w->sessions; other; other = other->next) {
         if (other->dropping || !w->backend->asynchronous) continue;
         ad__stream_queues_wait(other, NULL);
-        if (other->checkpoint.at) store(other, 0);
+        if (other->checkpoint.at) store_at_hand(other, 0);
     }
     pthread_mutex_unlock(&w->sessions_lock);
 }
@@ -83,42 +85,43 @@ static void be_alone(ad_session *s) {
 static bool is_suspected(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (v->begun_at <= v->blame.last) return true;
-    if (place_of_state(v->at) > v->blame.last) v->at->blame = v->blame = (ad_blame){0};
+    if (find_checkpoint_place(v->at) > v->blame.last) v->at->blame = v->blame = (ad_blame){0};
     return false;
 }
 
-static void say_left_out(const ad_session *s) {
+static void log_left_out(const ad_session *s) {
     const ad_message *m = &s->message;
     ad__log(AD_LOG_WARN, "operation left out", "session=%lu principal=%s name=%s crashes=%lu kills=%lu why=%s", s->id,
             s->principal, m->op.opcode ? ad__op_name(&m->op) : m->row->name, s->checkpoint.blame.crashes,
             s->checkpoint.blame.kills, s->worker->ended_by);
 }
 
-static uint64_t place_of_message(const ad_session *s) {
+static uint64_t find_message_place(const ad_session *s) {
     return ad__input_place(&s->frame) + AD_FRAME_HEADER + s->frame_used - s->message.size;
 }
 
-bool ad__blame_waits(ad_session *s) {
+bool ad__blame_must_wait(ad_session *s) {
     const ad_blame *b = &s->checkpoint.blame;
-    if (!b->last || !is_suspect(b) || place_of_message(s) > b->last || !s->worker->engine.in_background) return false;
+    if (!b->last || !needs_one_more_death(b) || find_message_place(s) > b->last || !s->worker->engine.in_background)
+        return false;
     ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
     return true;
 }
 
-void ad__blame_enter(ad_session *s) {
+void ad__blame_begin_message(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
-    v->begun_at = place_of_message(s);
+    v->begun_at = find_message_place(s);
     const bool concerned = v->blame.last && is_suspected(s);
-    v->careful = concerned && is_suspect(&v->blame);
+    v->careful = concerned && needs_one_more_death(&v->blame);
     v->left_out = v->careful && v->blame.certain && v->begun_at == v->blame.first && ad__blame_suffices(&v->blame);
     set_executing(s, true);
-    if (v->careful) be_alone(s);
-    if (v->left_out) say_left_out(s);
-    store(s, 2 * v->begun_at + (v->careful || !(s->fusion.count || v->late)));
+    if (v->careful) await_other_sessions(s);
+    if (v->left_out) log_left_out(s);
+    store_at_hand(s, 2 * v->begun_at + (v->careful || !(s->fusion.count || v->late)));
 }
 
-void ad__blame_leave(ad_session *s) {
+void ad__blame_end_message(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
     set_executing(s, s->fusion.count);
@@ -127,22 +130,22 @@ void ad__blame_leave(ad_session *s) {
         if (!s->has_message) ad__checkpoint_flush(s, true);
         v->careful = v->left_out = false;
         atomic_store(&s->background_since, 0);
-        store(s, 0);
+        store_at_hand(s, 0);
     } else if (!v->late) {
-        store(s, s->fusion.count ? 2 * v->begun_at : 0);
+        store_at_hand(s, s->fusion.count ? 2 * v->begun_at : 0);
     }
 }
 
-void ad__blame_turn(ad_session *s) {
+void ad__blame_begin_turn(ad_session *s) {
     if (!s->checkpoint.at || !s->fusion.count) return;
     set_executing(s, true);
-    store(s, 2 * s->checkpoint.begun_at);
+    store_at_hand(s, 2 * s->checkpoint.begun_at);
 }
 
-void ad__blame_rest(ad_session *s) {
+void ad__blame_update(ad_session *s) {
     const ad_checkpoint *v = &s->checkpoint;
     set_executing(s, v->inside);
-    if (v->at && v->at->at_hand && !v->inside && (!v->late || ad__stream_queues_idle(s))) store(s, 0);
+    if (v->at && v->at->at_hand && !v->inside && (!v->late || ad__stream_queues_idle(s))) store_at_hand(s, 0);
 }
 
 /* ---- leaving it out ---- */

@@ -20,21 +20,21 @@
 struct ad_session;
 
 /* The message at hand is to be executed alone, and others have operations in the background: the session waits. */
-bool ad__blame_waits(struct ad_session *s);
+bool ad__blame_must_wait(struct ad_session *s);
 /* The message at hand is about to be executed: decides whether that is done carefully, or not at all. */
-void ad__blame_enter(struct ad_session *s);
+void ad__blame_begin_message(struct ad_session *s);
 /* The message at hand has been executed, or waits. */
-void ad__blame_leave(struct ad_session *s);
+void ad__blame_end_message(struct ad_session *s);
 /* A turn begins, in which queued operations may be executed without a message at hand; it has ended, or more is known
  * of what is under way. */
-void ad__blame_turn(struct ad_session *s);
-void ad__blame_rest(struct ad_session *s);
+void ad__blame_begin_turn(struct ad_session *s);
+void ad__blame_update(struct ad_session *s);
 /* The message at hand is left out: AD_E_INTERNAL (AD_E_DEVICE_LOST for a kernel of the user), with a fault that says
  * why. 0: it is not. name: of a request, which nothing else names; else "". */
 int ad__blame_check(const struct ad_session *s, const char *name, ad_fault *fault);
 
 /* When the worker starts: a signal that ends it says whose message its thread was executing. */
-void ad__blame_watch(void);
+void ad__blame_catch_signals(void);
 
 /* ---- by the next worker ---- */
 /* What is known of a session's message when the worker of that journal has ended by `death`, while `candidates`

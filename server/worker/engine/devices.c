@@ -53,4 +53,6 @@ void ad__gpus_close(ad_worker *w) {
         }
 }
 
-bool ad__gpu_reaches(const ad_gpu *from, const ad_gpu *to) { return from == to || (from->info.peers >> to->index & 1); }
+bool ad__gpu_can_reach(const ad_gpu *from, const ad_gpu *to) {
+    return from == to || (from->info.peers >> to->index & 1);
+}

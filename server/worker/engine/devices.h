@@ -24,6 +24,6 @@ ad_gpu *ad__gpu_get(struct ad_worker *w, uint64_t index, ad_fault *fault);
 /* Close all. */
 void ad__gpus_close(struct ad_worker *w);
 /* May what runs on one use the memory of the other? */
-bool ad__gpu_reaches(const ad_gpu *from, const ad_gpu *to);
+bool ad__gpu_can_reach(const ad_gpu *from, const ad_gpu *to);
 
 #endif

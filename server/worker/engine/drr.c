@@ -2,24 +2,26 @@
 
 #include <stddef.h>
 
-static int64_t quantum_of(const ad_drr *d, const ad_drr_node *n) { return n->quantum ? n->quantum : d->quantum; }
+static int64_t get_quantum(const ad_drr *d, const ad_drr_node *n) { return n->quantum ? n->quantum : d->quantum; }
 
 /* What it has left of this round, or, after that, of what it was in debt. */
-static int64_t credit_now(const ad_drr *d, const ad_drr_node *n) {
+static int64_t compute_credit(const ad_drr *d, const ad_drr_node *n) {
     uint64_t rounds = d->round - n->round;
-    int64_t quantum = quantum_of(d, n), missing = quantum - n->credit;
+    int64_t quantum = get_quantum(d, n), missing = quantum - n->credit;
     if (!d->head || rounds > (uint64_t)(missing / quantum)) return quantum;
     int64_t credit = n->credit + (int64_t)rounds * quantum;
     return credit < quantum ? credit : quantum;
 }
 
 /* The part of its quantum that it has left. */
-static double left_of(const ad_drr *d, const ad_drr_node *n) { return (double)n->credit / (double)quantum_of(d, n); }
+static double compute_left_part(const ad_drr *d, const ad_drr_node *n) {
+    return (double)n->credit / (double)get_quantum(d, n);
+}
 
 void ad__drr_add(ad_drr *d, ad_drr_node *n) {
     if (n->queued) return;
     n->queued = true;
-    n->credit = credit_now(d, n);
+    n->credit = compute_credit(d, n);
     if (!d->head) {
         n->next = n->prev = d->head = n;
         return;
@@ -27,7 +29,7 @@ void ad__drr_add(ad_drr *d, ad_drr_node *n) {
     n->next = d->head;
     n->prev = d->head->prev;
     n->prev->next = n->next->prev = n;
-    if (n->credit == quantum_of(d, n) || left_of(d, n) > left_of(d, n->next)) d->head = n;
+    if (n->credit == get_quantum(d, n) || compute_left_part(d, n) > compute_left_part(d, n->next)) d->head = n;
 }
 
 void ad__drr_remove(ad_drr *d, ad_drr_node *n) {
@@ -44,7 +46,7 @@ void ad__drr_remove(ad_drr *d, ad_drr_node *n) {
 }
 
 int64_t ad__drr_debt(const ad_drr *d, const ad_drr_node *n) {
-    return n->credit > 0 ? 0 : -n->credit / quantum_of(d, n) + 1;
+    return n->credit > 0 ? 0 : -n->credit / get_quantum(d, n) + 1;
 }
 
 /* Pass over as many rounds as it takes until somebody may run, at once. */
@@ -56,7 +58,7 @@ static void skip_rounds(ad_drr *d) {
         if (its < rounds) rounds = its;
     } while ((n = n->next) != d->head);
     if (!rounds) return;
-    do n->credit += rounds * quantum_of(d, n);
+    do n->credit += rounds * get_quantum(d, n);
     while ((n = n->next) != d->head);
     d->round += (uint64_t)rounds;
 }

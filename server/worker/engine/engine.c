@@ -43,7 +43,7 @@
 #define LATE_SHARE 256    /* one part of so many of the time that has been waited ... */
 #define LATE_MOST 1000000 /* ... but no longer, ns */
 
-static void attend_locked(ad_session *s) {
+static void request_attention(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     if (s->attended) return;
     s->attended = true;
@@ -52,14 +52,14 @@ static void attend_locked(ad_session *s) {
     if (!pthread_equal(pthread_self(), s->worker->io_thread)) uv_async_send(&s->worker->wake);
 }
 
-void ad__engine_attend(ad_session *s) {
+void ad__engine_request_attention(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
-    attend_locked(s);
+    request_attention(s);
     pthread_mutex_unlock(&e->lock);
 }
 
-ad_session *ad__engine_attended(ad_worker *w) {
+ad_session *ad__engine_next_attended(ad_worker *w) {
     ad_engine *e = &w->engine;
     pthread_mutex_lock(&e->lock);
     ad_session *s = e->attention;
@@ -72,21 +72,21 @@ ad_session *ad__engine_attended(ad_worker *w) {
 }
 
 /* ns of a round. */
-static int64_t quantum_of(int64_t priority) {
+static int64_t choose_quantum(int64_t priority) {
     return priority < AD_PRIORITY_NORMAL   ? QUANTUM / WEIGHT
            : priority > AD_PRIORITY_NORMAL ? QUANTUM * WEIGHT
                                            : QUANTUM;
 }
 
-int ad__engine_enter(ad_worker *w, ad_session *s, const ad_note *note) {
+int ad__engine_add_session(ad_worker *w, ad_session *s, const ad_note *note) {
     ad_engine *e = &w->engine;
     pthread_mutex_lock(&e->lock);
-    int status = ad__share_open(&e->turns, &s->turn, note->who, quantum_of(note->grants.priority));
+    int status = ad__share_open(&e->turns, &s->turn, note->who, choose_quantum(note->grants.priority));
     pthread_mutex_unlock(&e->lock);
     return status;
 }
 
-void ad__engine_leave(ad_session *s) {
+void ad__engine_remove_session(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     ad__share_close(&e->turns, &s->turn);
@@ -95,14 +95,15 @@ void ad__engine_leave(ad_session *s) {
 
 /* ---- several turns on end ---- */
 
-static bool stays(const ad_engine *e) { return e->turns.staying && ad__os_now() < e->stay_until; }
+static bool is_staying(const ad_engine *e) { return e->turns.staying && ad__os_now() < e->stay_until; }
 
-static ad_share *next(ad_engine *e) { return stays(e) ? e->turns.staying : ad__share_next(&e->turns); }
+static ad_share *choose_next(ad_engine *e) { return is_staying(e) ? e->turns.staying : ad__share_next(&e->turns); }
 
 /* s has had a turn of so many operations. */
-static void note_stay(ad_engine *e, ad_session *s, ad_turn turn, uint64_t operations) {
+static void update_stay(ad_engine *e, ad_session *s, ad_turn turn, uint64_t operations) {
     const bool stayed = e->turns.staying == &s->turn;
-    if (turn != AD_TURN_MORE || s->worker->backend->asynchronous || operations < STAY_OPS || (stayed && !stays(e))) {
+    if (turn != AD_TURN_MORE || s->worker->backend->asynchronous || operations < STAY_OPS ||
+        (stayed && !is_staying(e))) {
         e->turns.staying = NULL; /* the next turn is somebody else's, or its own again */
     } else if (!stayed) {
         e->turns.staying = &s->turn;
@@ -110,12 +111,12 @@ static void note_stay(ad_engine *e, ad_session *s, ad_turn turn, uint64_t operat
     }
 }
 
-static ad_session *session_of(ad_share *n) { return (ad_session *)(void *)((char *)n - offsetof(ad_session, turn)); }
+static ad_session *get_session(ad_share *n) { return (ad_session *)(void *)((char *)n - offsetof(ad_session, turn)); }
 
 /* ---- what is under way ---- */
 
 /* Keep the list of sessions with something under way. */
-static void watch(ad_engine *e, ad_session *s, bool finished) {
+static void update_under_way(ad_engine *e, ad_session *s, bool finished) {
     bool busy = !finished && (s->wait.kind || !ad__stream_queues_idle(s));
     if (busy == s->busy) return;
     s->busy = busy;
@@ -139,9 +140,9 @@ static bool poll_under_way(ad_engine *e) {
         if (s->checkpoint.late) ad__checkpoint_commit(s);
         if (can_go_on) ad__reply_ack(s, true);
         if (s->checkpoint.late) ad__checkpoint_commit(s);
-        if (ad__output_flush(&s->output)) ad__engine_attend(s);
+        if (ad__output_flush(&s->output)) ad__engine_request_attention(s);
         if (!can_go_on) continue;
-        watch(e, s, false);
+        update_under_way(e, s, false);
         if (!waited) continue;
         ready = true;
         pthread_mutex_lock(&e->lock);
@@ -152,7 +153,7 @@ static bool poll_under_way(ad_engine *e) {
 }
 
 /* When to look at what is under way: in so many ns, or AD_PUMP_NEVER. */
-static int64_t outlook(const ad_engine *e) {
+static int64_t find_next_poll(const ad_engine *e) {
     int64_t now = ad__os_now(), soonest = LATE_MOST;
     for (const ad_session *s = e->under_way; s; s = s->next_busy) {
         int64_t waited = now - s->wait.since;
@@ -163,11 +164,11 @@ static int64_t outlook(const ad_engine *e) {
     return e->under_way ? soonest : AD_PUMP_NEVER;
 }
 
-static bool in_a_hurry(const ad_engine *e, int64_t now) { return now - e->hurried < HURRY; }
+static bool is_in_hurry(const ad_engine *e, int64_t now) { return now - e->hurried < HURRY; }
 
 /* What the turn has given a device to do counts as well, but not so much that a device stands still because others keep
  * this thread busy. */
-static int64_t device_time(ad_session *s) {
+static int64_t take_device_time(ad_session *s) {
     int64_t ns = s->turn_ns < DEVICE_MOST ? s->turn_ns : DEVICE_MOST;
     s->turn_ns = 0;
     return ns;
@@ -175,7 +176,7 @@ static int64_t device_time(ad_session *s) {
 
 /* What it has executed is to be written down before others have their turns: not while it has more to execute, unless
  * it has memory in common with some of them. */
-static bool owes_a_state(const ad_session *s, ad_turn turn) {
+static bool needs_checkpoint(const ad_session *s, ad_turn turn) {
     return s->checkpoint.late || (s->checkpoint.behind && (turn != AD_TURN_MORE || s->shares));
 }
 
@@ -186,21 +187,21 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, int64_t limit) {
     bool over = s->over;
     const uint64_t done = s->done;
     if (e->turns.staying == &s->turn) budget = QUANTUM;
-    if (budget > SLICE && in_a_hurry(e, start)) budget = SLICE;
+    if (budget > SLICE && is_in_hurry(e, start)) budget = SLICE;
     pthread_mutex_unlock(&e->lock);
     ad__reserved_apply(s->worker);
-    ad__blame_turn(s);
+    ad__blame_begin_turn(s);
     if (!over) turn = ad__session_turn(s, budget, limit);
-    ad__blame_rest(s);
+    ad__blame_update(s);
     bool ended = turn == AD_TURN_OVER;
-    if (!ended && owes_a_state(s, turn)) ad__checkpoint_commit(s);
+    if (!ended && needs_checkpoint(s, turn)) ad__checkpoint_commit(s);
     if (ended && !ad__session_drop(s)) turn = AD_TURN_WAITING;
-    watch(e, s, turn == AD_TURN_OVER);
+    update_under_way(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);
     int64_t used = ad__os_now() - start;
     if (!s->worker->backend->asynchronous) s->device_ns += used;
     pthread_mutex_lock(&e->lock);
-    ad__share_charge(&e->turns, &s->turn, used + device_time(s));
+    ad__share_charge(&e->turns, &s->turn, used + take_device_time(s));
     if (turn == AD_TURN_OVER) {
         s->dropped = true;
         ad__share_remove(&e->turns, &s->turn);
@@ -213,18 +214,18 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, int64_t limit) {
         s->stalled = true;
         ad__share_remove(&e->turns, &s->turn);
     }
-    note_stay(e, s, turn, s->done - done);
-    if (stuck || turn == AD_TURN_OVER) attend_locked(s);
+    update_stay(e, s, turn, s->done - done);
+    if (stuck || turn == AD_TURN_OVER) request_attention(s);
     return turn;
 }
 
 /* Tell arrayd what it has asked for. With the lock held. */
-static void report(ad_engine *e) {
+static void send_report(ad_engine *e) {
     ad_worker *w = (ad_worker *)(void *)((char *)e - offsetof(ad_worker, engine));
     uint64_t question = e->question, what = e->asked;
     e->question = 0;
     pthread_mutex_unlock(&e->lock);
-    ad__report_tell(w, question, what);
+    ad__report_send(w, question, what);
     pthread_mutex_lock(&e->lock);
 }
 
@@ -236,23 +237,23 @@ void ad__engine_report(ad_worker *w, uint64_t question, uint64_t what) {
     pthread_mutex_unlock(&e->lock);
 }
 
-static void *engine_thread(void *argument);
+static void *run_engine_thread(void *argument);
 
 /* With the lock held: one more; false: it cannot be. */
-static bool start_thread(ad_engine *e) {
+static bool start_engine_thread(ad_engine *e) {
     ad_worker *w = (ad_worker *)(void *)((char *)e - offsetof(ad_worker, engine));
-    if (e->nthreads == AD_ENGINE_THREADS || ad__os_thread(&e->thread[e->nthreads], engine_thread, w)) return false;
+    if (e->nthreads == AD_ENGINE_THREADS || ad__os_thread(&e->thread[e->nthreads], run_engine_thread, w)) return false;
     e->nthreads++;
     return true;
 }
 
 /* With the lock held: an engine thread is to go on. Where there is none the session waits until one is back. */
-static bool call_thread(ad_engine *e, ad_session *s) {
-    e->heavy = e->idle || start_thread(e);
+static bool call_engine_thread(ad_engine *e, ad_session *s) {
+    e->heavy = e->idle || start_engine_thread(e);
     if (e->heavy) return true;
     ad__share_remove(&e->turns, &s->turn);
     ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
-    watch(e, s, false);
+    update_under_way(e, s, false);
     return false;
 }
 
@@ -261,16 +262,17 @@ static void run_turns(ad_engine *e, int64_t until, int64_t limit) {
     int64_t now = ad__os_now(), polled = now;
     int looks = 0;
     do {
-        if (e->question) report(e);
-        ad_share *n = next(e);
-        if (n && run_turn(e, session_of(n), limit) == AD_TURN_HEAVY && call_thread(e, session_of(n))) return;
+        if (e->question) send_report(e);
+        ad_share *n = choose_next(e);
+        if (n && run_turn(e, get_session(n), limit) == AD_TURN_HEAVY && call_engine_thread(e, get_session(n))) return;
         now = ad__os_now();
-        if (e->under_way && (!n || now - polled > (in_a_hurry(e, now) ? SLICE : POLL_EVERY))) {
+        if (e->under_way && (!n || now - polled > (is_in_hurry(e, now) ? SLICE : POLL_EVERY))) {
             pthread_mutex_unlock(&e->lock);
             bool ready = poll_under_way(e);
             pthread_mutex_lock(&e->lock);
             polled = now;
-            if (!n && !ready && !ad__share_wanted(&e->turns) && (looks++ == LOOKS || outlook(e) != AD_PUMP_AT_ONCE))
+            if (!n && !ready && !ad__share_wanted(&e->turns) &&
+                (looks++ == LOOKS || find_next_poll(e) != AD_PUMP_AT_ONCE))
                 return;
         } else if (!n) {
             return;
@@ -290,7 +292,7 @@ void ad__engine_give_up(ad_engine *e) {
 }
 
 /* What others were to take is over when its time is, if nobody does anything as well. */
-static int64_t sooner(ad_worker *w, int64_t again) {
+static int64_t limit_to_expiry(ad_worker *w, int64_t again) {
     int64_t due = w->sharing->due, now = ad__os_now();
     if (due == INT64_MAX || again == AD_PUMP_AT_ONCE) return again;
     if (due <= now) return AD_PUMP_AT_ONCE;
@@ -309,16 +311,16 @@ int64_t ad__engine_pump(ad_worker *w) {
         pthread_mutex_lock(&e->lock);
         bool alone = atomic_load(&w->nsessions) <= 1;
         int64_t now = ad__os_now();
-        run_turns(e, now + (in_a_hurry(e, now) && !alone ? 2 * SLICE : PUMP_LIMIT), alone ? LIGHT_ALONE : LIGHT);
+        run_turns(e, now + (is_in_hurry(e, now) && !alone ? 2 * SLICE : PUMP_LIMIT), alone ? LIGHT_ALONE : LIGHT);
         stop_running(e);
         if (e->heavy) pthread_cond_signal(&e->work);
-        else again = sooner(w, ad__share_wanted(&e->turns) ? AD_PUMP_AT_ONCE : outlook(e));
+        else again = limit_to_expiry(w, ad__share_wanted(&e->turns) ? AD_PUMP_AT_ONCE : find_next_poll(e));
     }
     pthread_mutex_unlock(&e->lock);
     return again;
 }
 
-static void *engine_thread(void *argument) {
+static void *run_engine_thread(void *argument) {
     ad_worker *worker = argument;
     ad_engine *e = &worker->engine;
     pthread_mutex_lock(&e->lock);
@@ -364,7 +366,7 @@ int ad__engine_start(ad_worker *w, ad_fault *fault) {
     pthread_cond_init(&e->back, NULL);
     w->io_thread = pthread_self();
     pthread_mutex_lock(&e->lock);
-    const bool started = start_thread(e);
+    const bool started = start_engine_thread(e);
     pthread_mutex_unlock(&e->lock);
     return started ? 0 : ad__fault(fault, AD_E_SYSTEM, "cannot start a thread for the engine");
 }
@@ -414,7 +416,7 @@ uint64_t ad__engine_counter(const ad_session *s, int index) {
     return value;
 }
 
-int ad__engine_give(ad_session *s, ad_input_frame *f, int n) {
+int ad__engine_queue_frames(ad_session *s, ad_input_frame *f, int n) {
     ad_engine *e = &s->worker->engine;
     int status = 0;
     for (int i = 0; i < n && s->grants.operations; i++)
@@ -424,30 +426,30 @@ int ad__engine_give(ad_session *s, ad_input_frame *f, int n) {
         if (!status && !s->over) status = ad__input_push(&s->queue, &f[i]);
         if (status || s->over) ad__input_release(&f[i]);
     }
-    ad__share_waits(&s->turn, s->queue.operations, s->queue.bytes);
+    ad__share_set_waiting(&s->turn, s->queue.operations, s->queue.bytes);
     if (s->queue.count && !s->stalled && !s->dropped && !s->in_background) ad__share_add(&e->turns, &s->turn);
     pthread_mutex_unlock(&e->lock);
     return status;
 }
 
-static void hang_up(ad_session *s, bool over) {
+static void request_end(ad_session *s, bool over) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     s->over = s->over || over;
     s->hangup = true;
     s->stalled = false;
-    if (s->dropped) attend_locked(s);
+    if (s->dropped) request_attention(s);
     else if (!s->in_background) ad__share_add(&e->turns, &s->turn);
     pthread_mutex_unlock(&e->lock);
     uv_async_send(&s->worker->wake); /* the loop may be about to sleep */
 }
 
 void ad__engine_end(ad_session *s) {
-    hang_up(s, true);
+    request_end(s, true);
     ad__background_cancel(s, AD_CANCEL_OVER);
 }
 
-void ad__engine_finish(ad_session *s) { hang_up(s, false); }
+void ad__engine_finish(ad_session *s) { request_end(s, false); }
 
 void ad__engine_unstall(ad_session *s) {
     ad_engine *e = &s->worker->engine;

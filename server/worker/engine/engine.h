@@ -64,11 +64,11 @@ int64_t ad__engine_pump(struct ad_worker *w);
 bool ad__engine_claim(struct ad_worker *w);
 void ad__engine_release(struct ad_worker *w);
 /* Any thread: a session of the note's principal comes, which may want turns from now on. AD_E_MEMORY. */
-int ad__engine_enter(struct ad_worker *w, struct ad_session *s, const ad_note *note);
+int ad__engine_add_session(struct ad_worker *w, struct ad_session *s, const ad_note *note);
 /* It has gone. */
-void ad__engine_leave(struct ad_session *s);
+void ad__engine_remove_session(struct ad_session *s);
 /* I/O thread: frames of a session have come. Takes them all, AD_E_MEMORY: only some; the rest are released. */
-int ad__engine_give(struct ad_session *s, ad_input_frame *f, int n);
+int ad__engine_queue_frames(struct ad_session *s, ad_input_frame *f, int n);
 /* The lock is held: so much of what the session has sent waits that no more of it is to be read. */
 bool ad__engine_is_full(const struct ad_session *s);
 /* Runner, without the lock. */
@@ -82,8 +82,8 @@ void ad__engine_report(struct ad_worker *w, uint64_t question, uint64_t what);
 /* I/O thread: the session's output has room again. */
 void ad__engine_unstall(struct ad_session *s);
 /* The session wants to be looked at by the I/O thread. Takes the lock. */
-void ad__engine_attend(struct ad_session *s);
+void ad__engine_request_attention(struct ad_session *s);
 /* I/O thread: next session of the list, or NULL. */
-struct ad_session *ad__engine_attended(struct ad_worker *w);
+struct ad_session *ad__engine_next_attended(struct ad_worker *w);
 
 #endif

@@ -14,21 +14,21 @@
 #define NEGLIGIBLE 500        /* ns of a device, which are not counted there */
 #define SHARE_MOST 2000000    /* ... for more than this of them has low priority */
 
-static const ad_backend *backend_of(const ad_session *s) { return s->worker->backend; }
+static const ad_backend *get_backend(const ad_session *s) { return s->worker->backend; }
 
 /* ---- opening and closing ---- */
 
 /* As the backend counts it: below 0 before others. Default streams of the usual priority run before what is low, and
  * before those of who uses the device much. */
-static int stream_priority(const ad_session *s, bool high) {
+static int choose_priority(const ad_session *s, bool high) {
     if (s->grants.priority < AD_PRIORITY_NORMAL) return 0;
     return -(int)high - (s->grants.priority > AD_PRIORITY_NORMAL);
 }
 
-static int stream_queue_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fault *fault) {
+static int create_stream_queue(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fault *fault) {
     ad_stream_queue *queue = ad__os.calloc(1, sizeof *queue);
     if (!queue) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    int status = backend_of(s)->stream_open(gpu->device, stream_priority(s, high), &queue->stream, fault);
+    int status = get_backend(s)->stream_open(gpu->device, choose_priority(s, high), &queue->stream, fault);
     ad__session_status(s, status, fault);
     if (status) goto free_stream_queue;
     if (!(queue->stream_arena = ad__stream_arena_open(&gpu->memory, s->principal, queue->stream))) {
@@ -52,13 +52,13 @@ static int stream_queue_new(ad_session *s, unsigned slot, ad_gpu *gpu, bool high
 close_stream_arena:
     ad__stream_arena_close(queue->stream_arena);
 close_stream:
-    backend_of(s)->stream_close(queue->stream);
+    get_backend(s)->stream_close(queue->stream);
 free_stream_queue:
     free(queue);
     return status;
 }
 
-static ad_stream_queue *find(ad_session *s, uint64_t id) {
+static ad_stream_queue *find_open_queue(ad_session *s, uint64_t id) {
     for (unsigned i = 0; i < s->nstream_queues; i++)
         if (s->stream_queues[i]->open && s->stream_queues[i]->id == id) return s->stream_queues[i];
     return NULL;
@@ -75,7 +75,7 @@ int ad__stream_queue_open(ad_session *s, uint64_t id, uint64_t device, bool high
     ad_gpu *gpu = ad__session_gpu(s, device, fault);
     ad_stream_queue *queue = NULL;
     if (!gpu) return ad__session_status(s, fault->code, fault);
-    if (find(s, id)) return ad__fault(fault, AD_E_VALUE, "stream %" PRIu64 " exists already", id);
+    if (find_open_queue(s, id)) return ad__fault(fault, AD_E_VALUE, "stream %" PRIu64 " exists already", id);
     for (unsigned i = 0; !queue && i < s->nstream_queues; i++) {
         ad_stream_queue *old = s->stream_queues[i];
         if (!old->open && old->gpu == gpu && old->high == high) queue = old;
@@ -83,7 +83,7 @@ int ad__stream_queue_open(ad_session *s, uint64_t id, uint64_t device, bool high
     if (!queue) {
         if (s->nstream_queues == AD_STREAM_QUEUES)
             return ad__fault(fault, AD_E_LIMIT, "a session has at most %d streams", AD_STREAM_QUEUES);
-        int status = stream_queue_new(s, s->nstream_queues, gpu, high, fault);
+        int status = create_stream_queue(s, s->nstream_queues, gpu, high, fault);
         if (status) return status;
         queue = s->stream_queues[s->nstream_queues - 1];
     }
@@ -92,22 +92,22 @@ int ad__stream_queue_open(ad_session *s, uint64_t id, uint64_t device, bool high
     return 0;
 }
 
-ad_stream_queue *ad__stream_queue_known(ad_session *s, uint64_t id) { return find(s, id); }
+ad_stream_queue *ad__stream_queue_known(ad_session *s, uint64_t id) { return find_open_queue(s, id); }
 
 ad_stream_queue *ad__stream_queue_find(ad_session *s, uint64_t id, ad_fault *fault) {
-    ad_stream_queue *queue = find(s, id);
+    ad_stream_queue *queue = find_open_queue(s, id);
     if (queue && id != AD_HIDDEN_STREAM) return queue;
     if (id >= AD_OWN_STREAMS) {
         ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64, id);
         return NULL;
     }
-    return ad__stream_queue_open(s, id, id, true, fault) ? NULL : find(s, id);
+    return ad__stream_queue_open(s, id, id, true, fault) ? NULL : find_open_queue(s, id);
 }
 
 /* The stream queue of low priority beside a default stream. */
-static ad_stream_queue *low_stream_queue(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+static ad_stream_queue *get_low_queue(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
     if (queue->low || s->nstream_queues == AD_STREAM_QUEUES) return queue->low ? queue->low : queue;
-    if (stream_queue_new(s, s->nstream_queues, queue->gpu, false, fault)) return NULL;
+    if (create_stream_queue(s, s->nstream_queues, queue->gpu, false, fault)) return NULL;
     queue->low = s->stream_queues[s->nstream_queues - 1];
     queue->low->open = true;
     queue->low->id = AD_HIDDEN_STREAM;
@@ -117,7 +117,7 @@ static ad_stream_queue *low_stream_queue(ad_session *s, ad_stream_queue *queue, 
 ad_stream_queue *ad__stream_queue_current(ad_session *s, ad_fault *fault) {
     if (!s->stream_queue && !(s->stream_queue = ad__stream_queue_find(s, 0, fault))) return NULL;
     if (!s->busy_device || s->stream_queue->id >= AD_OWN_STREAMS) return s->stream_queue;
-    return low_stream_queue(s, s->stream_queue, fault);
+    return get_low_queue(s, s->stream_queue, fault);
 }
 
 int64_t ad__stream_queue_charge(ad_session *s, int64_t estimate) {
@@ -144,7 +144,7 @@ void ad__stream_queue_expect(ad_stream_queue *queue, int64_t ns, int64_t correct
 }
 
 int ad__stream_queue_drop(ad_session *s, uint64_t id, ad_fault *fault) {
-    ad_stream_queue *queue = id == AD_HIDDEN_STREAM ? NULL : find(s, id);
+    ad_stream_queue *queue = id == AD_HIDDEN_STREAM ? NULL : find_open_queue(s, id);
     if (!queue || id < AD_OWN_STREAMS)
         return ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64 " to drop", id);
     if (s->stream_queue == queue) s->stream_queue = NULL;
@@ -184,9 +184,9 @@ void ad__stream_queue_close(const ad_backend *b, ad_stream_queue *queue) {
 
 void ad__stream_queues_close(ad_session *s) {
     for (unsigned i = 0; i < s->nstream_queues; i++) {
-        close_marks(backend_of(s), s->stream_queues[i]);
+        close_marks(get_backend(s), s->stream_queues[i]);
         if (s->stream_queues[i]->keeps) ad__sharing_orphan(s->worker, s->stream_queues[i]);
-        else ad__stream_queue_close(backend_of(s), s->stream_queues[i]);
+        else ad__stream_queue_close(get_backend(s), s->stream_queues[i]);
     }
     s->nstream_queues = 0;
     s->stream_queue = NULL;
@@ -202,9 +202,10 @@ int ad__stream_queue_after(const ad_backend *b, ad_stream_queue *queue, ad_strea
 }
 
 /* `stream queue` waits for all that `other` holds now, unless it does so already up to `sequence`. */
-static int follow(ad_session *s, ad_stream_queue *queue, ad_stream_queue *other, uint64_t sequence, ad_fault *fault) {
+static int follow_queue(ad_session *s, ad_stream_queue *queue, ad_stream_queue *other, uint64_t sequence,
+                        ad_fault *fault) {
     if (queue == other || queue->followed[other->slot] >= sequence) return 0;
-    int status = ad__stream_queue_after(backend_of(s), queue, other, fault);
+    int status = ad__stream_queue_after(get_backend(s), queue, other, fault);
     if (!status) queue->followed[other->slot] = other->sequence;
     return ad__session_status(s, status, fault);
 }
@@ -212,7 +213,7 @@ static int follow(ad_session *s, ad_stream_queue *queue, ad_stream_queue *other,
 static int follow_readers(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
     for (uint64_t left = b->readers; left; left &= left - 1) {
         ad_stream_queue *reader = s->stream_queues[__builtin_ctzll(left)];
-        int status = follow(s, queue, reader, reader->sequence, fault);
+        int status = follow_queue(s, queue, reader, reader->sequence, fault);
         if (status) return status;
     }
     return 0;
@@ -221,7 +222,7 @@ static int follow_readers(ad_session *s, ad_stream_queue *queue, ad_buffer *b, a
 int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
     if (b->import) b = ad__import_order(b);
     if (!b->home) b->home = queue; /* without memory */
-    if (!ad__gpu_reaches(queue->gpu, b->home->gpu))
+    if (!ad__gpu_can_reach(queue->gpu, b->home->gpu))
         return ad__fault(fault, AD_E_VALUE,
                          "an array lies on device %d, which device %d cannot reach: copy it by the host",
                          b->home->gpu->index, queue->gpu->index);
@@ -231,7 +232,7 @@ int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, b
     }
     int status = b->shared ? ad__shared_uses(s, queue, b, writes, fault) : 0;
     if (status) return status;
-    status = follow(s, queue, b->writer, b->written, fault);
+    status = follow_queue(s, queue, b->writer, b->written, fault);
     if (!writes) {
         b->readers |= 1ull << queue->slot;
         return status;
@@ -246,7 +247,7 @@ int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, b
 int ad__stream_queue_frees(ad_session *s, ad_buffer *b, ad_fault *fault) {
     ad_buffer *used = b->import ? ad__import_order(b) : b;
     if (s->nstream_queues < 2 || !b->home) return 0;
-    int status = used->writer ? follow(s, b->home, used->writer, used->written, fault) : 0;
+    int status = used->writer ? follow_queue(s, b->home, used->writer, used->written, fault) : 0;
     return status ? status : follow_readers(s, b->home, used, fault);
 }
 
@@ -255,15 +256,15 @@ ad_stream_queue *ad__stream_queue_join(ad_session *s, uint64_t id, ad_fault *fau
     if (!queue || !queue->low || queue->followed[queue->low->slot] >= queue->low->sequence) return queue;
     if (ad__stream_queues_mark(s, fault) || ad__stream_queues_poll(s, fault)) return NULL;
     if (ad__stream_queue_idle(queue->low)) return queue;
-    int status = follow(s, queue, queue->low, queue->low->sequence, fault);
+    int status = follow_queue(s, queue, queue->low, queue->low->sequence, fault);
     if (!status) status = ad__session_enqueued(s, queue, fault);
     return status ? NULL : queue;
 }
 
 /* ---- progress ---- */
 
-static int mark(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
-    const ad_backend *b = backend_of(s);
+static int record_mark(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+    const ad_backend *b = get_backend(s);
     ad_mark *m = &queue->mark[(queue->first_mark + queue->nmarks) % AD_MARKS];
     if (!queue->unmarked || ad__stream_queue_full(queue)) return 0;
     int status = m->event ? 0 : b->event_open(queue->gpu->device, false, &m->event, fault);
@@ -281,34 +282,34 @@ static int mark(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
 
 int ad__stream_queue_enqueued(ad_session *s, ad_stream_queue *queue, uint64_t number, ad_fault *fault) {
     queue->sequence++;
-    if (!backend_of(s)->asynchronous) return 0;
+    if (!get_backend(s)->asynchronous) return 0;
     if (!queue->unmarked++) queue->unmarked_first = number;
-    return queue->unmarked >= AD_MARK_OPS || queue->unmarked_ns > AD_MARK_NS ? mark(s, queue, fault) : 0;
+    return queue->unmarked >= AD_MARK_OPS || queue->unmarked_ns > AD_MARK_NS ? record_mark(s, queue, fault) : 0;
 }
 
 int ad__stream_queues_mark(ad_session *s, ad_fault *fault) {
     for (unsigned i = 0; i < s->nstream_queues; i++) {
-        int status = mark(s, s->stream_queues[i], fault);
+        int status = record_mark(s, s->stream_queues[i], fault);
         if (status) return status;
     }
     return 0;
 }
 
 /* Sessions that have something under way on a device. */
-static unsigned users_of(const ad_worker *w) {
+static unsigned count_users(const ad_worker *w) {
     unsigned n = 0;
     for (const ad_session *s = w->engine.under_way; s; s = s->next_busy) n += s->wait.kind < AD_WAIT_COMPILER;
     return n;
 }
 
-static int stream_queue_poll(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+static int poll_stream_queue(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
     while (queue->nmarks) {
         const ad_mark *m = &queue->mark[queue->first_mark];
-        int done = backend_of(s)->event_done(m->event, fault);
+        int done = get_backend(s)->event_done(m->event, fault);
         if (done < 0) return ad__session_status(s, done, fault);
         if (!done) return 0;
         int64_t now = ad__os_now();
-        ad__pace_note(&s->pace, (double)m->expected, m->asked, queue->reached, now, users_of(s->worker));
+        ad__pace_note(&s->pace, (double)m->expected, m->asked, queue->reached, now, count_users(s->worker));
         queue->reached = now;
         queue->passed = m->sequence;
         queue->first_mark = (queue->first_mark + 1) % AD_MARKS;
@@ -319,7 +320,7 @@ static int stream_queue_poll(ad_session *s, ad_stream_queue *queue, ad_fault *fa
 }
 
 /* Number of the first operation that may not be complete. */
-static uint64_t first_open(const ad_stream_queue *queue) {
+static uint64_t find_first_incomplete(const ad_stream_queue *queue) {
     if (queue->nmarks) return queue->mark[queue->first_mark].first;
     return queue->unmarked ? queue->unmarked_first : UINT64_MAX;
 }
@@ -334,7 +335,7 @@ int ad__stream_queues_wait(ad_session *s, ad_fault *fault) {
 void ad__stream_queues_settle(ad_session *s) {
     uint64_t complete = s->fusion.count ? s->fusion.first - 1 : s->done;
     for (unsigned i = 0; i < s->nstream_queues; i++) {
-        uint64_t first = first_open(s->stream_queues[i]);
+        uint64_t first = find_first_incomplete(s->stream_queues[i]);
         if (first <= complete) complete = first - 1;
     }
     /* What may be executed again needs what its client keeps until it hears that it is complete. */
@@ -344,9 +345,10 @@ void ad__stream_queues_settle(ad_session *s) {
 
 int ad__stream_queues_poll(ad_session *s, ad_fault *fault) {
     for (unsigned i = 0; i < s->nstream_queues; i++) {
-        int status = stream_queue_poll(s, s->stream_queues[i], fault);
+        int status = poll_stream_queue(s, s->stream_queues[i], fault);
         if (status) return status;
-        ad__flight_moved(&s->worker->watchdog, &s->stream_queues[i]->flight, first_open(s->stream_queues[i]) - 1);
+        ad__flight_moved(&s->worker->watchdog, &s->stream_queues[i]->flight,
+                         find_first_incomplete(s->stream_queues[i]) - 1);
     }
     ad__stream_queues_settle(s);
     return 0;

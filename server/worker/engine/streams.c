@@ -18,7 +18,7 @@ struct ad_mine {
 /* ---- events by id ---- */
 
 /* Where id is, or would go. */
-static size_t place_of(const ad_events *e, uint64_t id) {
+static size_t find_event_place(const ad_events *e, uint64_t id) {
     size_t low = 0, high = e->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -30,7 +30,7 @@ static size_t place_of(const ad_events *e, uint64_t id) {
 
 static ad_mine *find_event(ad_session *s, uint64_t id, ad_fault *fault) {
     ad_events *e = &s->recorded;
-    size_t at = place_of(e, id);
+    size_t at = find_event_place(e, id);
     if (at < e->count && e->list[at].id == id) return &e->list[at];
     ad__fault(fault, AD_E_STALE, "there is no event %" PRIu64, id);
     return NULL;
@@ -42,7 +42,7 @@ static int add_event(ad_session *s, const ad_mine *event, ad_fault *fault) {
     ad_mine *list = ad__os_grow(e->list, e->count, &e->capacity, sizeof *list);
     if (!list) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     e->list = list;
-    size_t at = place_of(e, event->id);
+    size_t at = find_event_place(e, event->id);
     memmove(e->list + at + 1, e->list + at, (e->count - at) * sizeof *e->list);
     e->list[at] = *event;
     e->count++;
@@ -88,11 +88,11 @@ static int open_event(ad_session *s, ad_mine *event, const ad_stream_queue *queu
     return status;
 }
 
-static int record(ad_session *s, const ad_message *m, ad_fault *fault) {
+static int record_event(ad_session *s, const ad_message *m, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
     ad_stream_queue *queue = ad__stream_queue_join(s, m->u[1], fault);
     if (!queue) return fault->code;
-    size_t at = place_of(&s->recorded, m->u[0]);
+    size_t at = find_event_place(&s->recorded, m->u[0]);
     ad_mine *old = at < s->recorded.count && s->recorded.list[at].id == m->u[0] ? &s->recorded.list[at] : NULL;
     if (old && old->gpu == queue->gpu && old->timed == (m->u[2] != 0)) {
         old->timeless = false;
@@ -103,7 +103,7 @@ static int record(ad_session *s, const ad_message *m, ad_fault *fault) {
     return open_event(s, &event, queue, fault);
 }
 
-static int forget(ad_session *s, const ad_message *m, ad_fault *fault) {
+static int drop_event(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_mine *event = find_event(s, m->u[0], fault);
     if (!event) return fault->code;
     ad__checkpoint_remove_row(s, event->place);
@@ -117,7 +117,7 @@ static int follow_event(ad_session *s, ad_stream_queue *queue, const ad_mine *ev
     return status ? status : ad__session_enqueued(s, queue, fault);
 }
 
-static int after(ad_session *s, const ad_message *m, ad_fault *fault) {
+static int make_stream_wait(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_find(s, m->u[0], fault);
     ad_mine *event = queue ? find_event(s, m->u[1], fault) : NULL;
     int status = event ? follow_event(s, queue, event, fault) : fault->code;
@@ -139,7 +139,7 @@ static int drop_stream(ad_session *s, uint64_t id, ad_fault *fault) {
     return ad__stream_queue_drop(s, id, fault);
 }
 
-static int on(ad_session *s, const ad_message *m, ad_fault *fault) {
+static int select_stream(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_find(s, m->u[0], fault);
     if (!queue) return fault->code;
     s->stream_queue = queue;
@@ -151,10 +151,10 @@ int ad__streams_op(ad_session *s, const ad_message *m, ad_fault *fault) {
     switch (m->opcode) {
     case AD_REQ_STREAM: status = open_stream(s, m, fault); break;
     case AD_REQ_STREAM_DROP: status = drop_stream(s, m->u[0], fault); break;
-    case AD_REQ_ON: status = on(s, m, fault); break;
-    case AD_REQ_EVENT: status = record(s, m, fault); break;
-    case AD_REQ_EVENT_DROP: status = forget(s, m, fault); break;
-    default: status = after(s, m, fault); break;
+    case AD_REQ_ON: status = select_stream(s, m, fault); break;
+    case AD_REQ_EVENT: status = record_event(s, m, fault); break;
+    case AD_REQ_EVENT_DROP: status = drop_event(s, m, fault); break;
+    default: status = make_stream_wait(s, m, fault); break;
     }
     return ad__session_status(s, status, fault);
 }
@@ -170,35 +170,35 @@ int ad__event_restore(ad_session *s, uint64_t id, uint64_t device, bool timed, a
 /* ---- requests with a reply ---- */
 
 /* Not reached yet, and so the session waits. */
-static bool must_wait(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, ad_event *event) {
+static bool must_await(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, ad_event *event) {
     ad__session_await(s, kind, queue, event);
     return !ad__session_poll(s);
 }
 
-static int wait_for(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
+static int begin_wait(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
     ad_stream_queue *queue = NULL;
     ad_mine *event = NULL;
     if (m->u[1] > 1) return ad__fault(fault, AD_E_VALUE, "wait: 0 (stream) or 1 (event), not %" PRIu64, m->u[1]);
     if (m->u[1]) event = find_event(s, m->u[2], fault);
     else queue = ad__stream_queue_join(s, m->u[2], fault);
     if (!event && !queue) return fault->code;
-    *waiting = queue ? must_wait(s, AD_WAIT_STREAM, queue, NULL) : must_wait(s, AD_WAIT_EVENT, NULL, event->event);
+    *waiting = queue ? must_await(s, AD_WAIT_STREAM, queue, NULL) : must_await(s, AD_WAIT_EVENT, NULL, event->event);
     return 0;
 }
 
-static int do_wait(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
-    int status = wait_for(s, m, waiting, fault);
+static int answer_wait(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
+    int status = begin_wait(s, m, waiting, fault);
     if (status || *waiting) return status;
     /* Its client may write to windows that were to be read before, which must not be needed again then. */
     if (s->checkpoint.loaded > s->checkpoint.committed) *waiting = !ad__checkpoint_is_committed(s);
     if (*waiting) return 0;
-    if (!ad__fail_pending(s, m->u[0])) ad__reply_values(s, m->u[0], 0, NULL);
+    if (!ad__reply_pending_failure(s, m->u[0])) ad__reply_values(s, m->u[0], 0, NULL);
     return 0;
 }
 
-static int do_done(ad_session *s, const ad_message *m, ad_fault *fault) {
+static int answer_done(ad_session *s, const ad_message *m, ad_fault *fault) {
     bool waiting;
-    int status = wait_for(s, m, &waiting, fault);
+    int status = begin_wait(s, m, &waiting, fault);
     s->wait.kind = AD_WAIT_NONE;
     if (status) return status;
     ad_scalar value = {.kind = AD_SCALAR_BOOL, .as.b = !waiting};
@@ -206,7 +206,7 @@ static int do_done(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-static int do_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
+static int answer_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
     float ms;
     for (int i = 1; i <= 2; i++) {
         ad_mine *event = find_event(s, m->u[i], fault);
@@ -216,7 +216,7 @@ static int do_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_faul
         if (event->timeless)
             return ad__fault(fault, AD_E_VALUE,
                              "elapsed: when event %" PRIu64 " was is lost with the worker that saw it", m->u[i]);
-        if ((*waiting = must_wait(s, AD_WAIT_EVENT, NULL, event->event))) return 0;
+        if ((*waiting = must_await(s, AD_WAIT_EVENT, NULL, event->event))) return 0;
     }
     ad_event *from = find_event(s, m->u[1], fault)->event, *to = find_event(s, m->u[2], fault)->event;
     int status = s->worker->backend->event_elapsed(from, to, &ms, fault);
@@ -226,9 +226,9 @@ static int do_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_faul
 }
 
 /* Of limits of which 0 is none. */
-static uint64_t least(uint64_t a, uint64_t b) { return !a || (b && b < a) ? b : a; }
+static uint64_t choose_lower_limit(uint64_t a, uint64_t b) { return !a || (b && b < a) ? b : a; }
 
-static int do_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
+static int answer_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
     int64_t values[4] = {(int64_t)(s->buffer_bytes - s->moved_bytes), 0, 0, 0};
     ad_gpu *gpu = ad__session_gpu(s, m->u[1], fault);
     if (!gpu) return fault->code;
@@ -243,12 +243,12 @@ static int do_pool(ad_session *s, const ad_message *m, ad_fault *fault) {
         values[1] += (int64_t)bytes;
         values[2] += (int64_t)blocks;
     }
-    values[3] = (int64_t)least(s->buffer_limit, least(s->grants.memory, s->grants.each));
+    values[3] = (int64_t)choose_lower_limit(s->buffer_limit, choose_lower_limit(s->grants.memory, s->grants.each));
     ad__reply_ints(s, m->u[0], 4, values);
     return 0;
 }
 
-static int do_device(ad_session *s, const ad_message *m, ad_fault *fault) {
+static int answer_device(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_gpu *gpu = ad__session_gpu(s, m->u[1], fault);
     if (!gpu) return fault->code;
     s->worker->backend->device_info(gpu->device, &gpu->info);
@@ -264,11 +264,11 @@ bool ad__streams_ask(ad_session *s, const ad_message *m) {
     bool waiting = false;
     int status;
     switch (m->opcode) {
-    case AD_REQ_WAIT: status = do_wait(s, m, &waiting, &fault); break;
-    case AD_REQ_DONE: status = do_done(s, m, &fault); break;
-    case AD_REQ_ELAPSED: status = do_elapsed(s, m, &waiting, &fault); break;
-    case AD_REQ_POOL: status = do_pool(s, m, &fault); break;
-    case AD_REQ_DEVICE: status = do_device(s, m, &fault); break;
+    case AD_REQ_WAIT: status = answer_wait(s, m, &waiting, &fault); break;
+    case AD_REQ_DONE: status = answer_done(s, m, &fault); break;
+    case AD_REQ_ELAPSED: status = answer_elapsed(s, m, &waiting, &fault); break;
+    case AD_REQ_POOL: status = answer_pool(s, m, &fault); break;
+    case AD_REQ_DEVICE: status = answer_device(s, m, &fault); break;
     default: status = ad__ask_unsupported(m, &fault); break;
     }
     if (waiting) return false;

@@ -11,7 +11,7 @@
 
 #define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-static ad_party *party_of(ad_shares *all, const char *principal) {
+static ad_party *find_party(ad_shares *all, const char *principal) {
     ad_party *p = all->first;
     while (p && strcmp(p->principal, principal) != 0) p = p->next;
     if (p || !(p = ad__os.calloc(1, sizeof *p))) return p;
@@ -23,7 +23,7 @@ static ad_party *party_of(ad_shares *all, const char *principal) {
 }
 
 int ad__share_open(ad_shares *all, ad_share *s, const char *principal, int64_t quantum) {
-    ad_party *p = party_of(all, principal);
+    ad_party *p = find_party(all, principal);
     if (!p) return AD_E_MEMORY;
     p->members++;
     p->node.quantum = p->sessions.quantum = quantum;
@@ -35,7 +35,7 @@ void ad__share_close(ad_shares *all, ad_share *s) {
     ad_party *p = s->party;
     if (!p) return;
     ad__share_remove(all, s);
-    ad__share_waits(s, 0, 0);
+    ad__share_set_waiting(s, 0, 0);
     s->party = NULL;
     if (--p->members) return;
     *p->link = p->next;
@@ -64,14 +64,14 @@ void ad__share_remove(ad_shares *all, ad_share *s) {
     if (!s->party->sessions.head) ad__drr_remove(&all->parties, &s->party->node);
 }
 
-void ad__share_waits(ad_share *s, uint64_t operations, uint64_t bytes) {
+void ad__share_set_waiting(ad_share *s, uint64_t operations, uint64_t bytes) {
     s->party->operations += operations - s->operations;
     s->party->bytes += bytes - s->bytes;
     s->operations = operations;
     s->bytes = bytes;
 }
 
-static void count(ad_shares *all, ad_share *s) {
+static void count_turn(ad_shares *all, ad_share *s) {
     if (s->waiting && all->turns - s->joined > s->waited) s->waited = all->turns - s->joined;
     s->waiting = false;
     if (all->last == s) return;
@@ -84,7 +84,7 @@ ad_share *ad__share_next(ad_shares *all) {
     ad_drr_node *party = ad__drr_next(&all->parties);
     if (!party) return NULL;
     ad_share *s = OF(ad_share, node, ad__drr_next(&OF(ad_party, node, party)->sessions));
-    count(all, s);
+    count_turn(all, s);
     return s;
 }
 

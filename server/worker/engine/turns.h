@@ -48,7 +48,7 @@ static inline bool ad__share_wanted(const ad_shares *all) { return all->parties.
 /* Whose turn it is; NULL: nobody wants one. It stays so until it is charged. */
 ad_share *ad__share_next(ad_shares *all);
 /* So much of the session waits to be executed now. */
-void ad__share_waits(ad_share *s, uint64_t operations, uint64_t bytes);
+void ad__share_set_waiting(ad_share *s, uint64_t operations, uint64_t bytes);
 /* The session has used so much. */
 void ad__share_charge(ad_shares *all, ad_share *s, int64_t used);
 

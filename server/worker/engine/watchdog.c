@@ -20,7 +20,7 @@ void ad__watchdog_init(ad_watchdog *w, void (*bite)(void *user, const char *why)
 }
 
 /* The flight that has taken longest beyond its limit; *next: when to look again. */
-static const ad_flight *overdue(const ad_watchdog *w, int64_t *next) {
+static const ad_flight *find_overdue(const ad_watchdog *w, int64_t *next) {
     int64_t now = ad__os_now();
     *next = now + LOOK_MOST;
     for (const ad_flight *f = w->flights; f; f = f->next) {
@@ -31,13 +31,13 @@ static const ad_flight *overdue(const ad_watchdog *w, int64_t *next) {
     return NULL;
 }
 
-static void *watch(void *argument) {
+static void *watch_kernels(void *argument) {
     ad_watchdog *w = argument;
     char why[AD_KERNEL_NAME + 64];
     int64_t next;
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
-        const ad_flight *late = overdue(w, &next);
+        const ad_flight *late = find_overdue(w, &next);
         if (late) {
             snprintf(why, sizeof why, "kernel %s ran longer than %.9g s", late->kernel, (double)late->limit / 1e9);
             pthread_mutex_unlock(&w->lock);
@@ -52,8 +52,8 @@ static void *watch(void *argument) {
     return NULL;
 }
 
-static void start(ad_watchdog *w) {
-    int error = ad__os_thread(&w->thread, watch, w);
+static void start_watching(ad_watchdog *w) {
+    int error = ad__os_thread(&w->thread, watch_kernels, w);
     w->started = error == 0;
     if (error) ad__log(AD_LOG_WARN, "kernel-time is not watched", "why=%s", strerror(error));
 }
@@ -68,7 +68,7 @@ void ad__watchdog_close(ad_watchdog *w) {
 }
 
 /* Control characters and the like have no business in a log. */
-static void show(char out[AD_KERNEL_NAME], const char *kernel) {
+static void copy_printable(char out[AD_KERNEL_NAME], const char *kernel) {
     size_t n = strnlen(kernel, AD_KERNEL_NAME - 1);
     for (size_t i = 0; i < n; i++) out[i] = kernel[i] < ' ' || kernel[i] > '~' ? '?' : kernel[i];
     out[n] = 0;
@@ -76,7 +76,7 @@ static void show(char out[AD_KERNEL_NAME], const char *kernel) {
 
 void ad__flight_begin(ad_watchdog *w, ad_flight *f, const char *kernel, uint64_t number, int64_t limit) {
     pthread_mutex_lock(&w->lock);
-    show(f->kernel, kernel);
+    copy_printable(f->kernel, kernel);
     f->last = number;
     f->limit = limit;
     if (!f->link) {
@@ -86,7 +86,7 @@ void ad__flight_begin(ad_watchdog *w, ad_flight *f, const char *kernel, uint64_t
         f->link = &w->flights;
         if (f->next) f->next->link = &f->next;
         w->flights = f;
-        if (limit && !w->started) start(w);
+        if (limit && !w->started) start_watching(w);
         else if (limit) pthread_cond_signal(&w->wake);
     }
     pthread_mutex_unlock(&w->lock);

@@ -5,7 +5,7 @@
 
 #include "server/worker/exec/job.h"
 
-int ad__deferred_checks_place(ad_session *s, ad_check **out, ad_fault *fault) {
+int ad__deferred_checks_find_place(ad_session *s, ad_check **out, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
     ad_deferred_checks *v = &s->deferred_checks;
     *out = NULL;
@@ -41,21 +41,21 @@ typedef struct spread {
     uint64_t bit;
 } spread;
 
-static void poison_one(void *user, ad_buffer *b) {
+static void poison_dependent(void *user, ad_buffer *b) {
     spread *p = user;
     if (b->poison || !(ad__deferred_checks_of(p->s, b) & p->bit)) return;
     ad__buffer_give_memory(p->s, b);
     b->poison = ad__poison_share(p->poison);
 }
 
-static void condemn(ad_session *s, unsigned i) {
+static void poison_dependents(ad_session *s, unsigned i) {
     ad_deferred_check *one = &s->deferred_checks.of[i];
     ad_fault fault = {0};
     fault.code = s->worker->backend->check_fault(&s->deferred_checks.check[i], &fault);
     ad_poison *p = ad__poison_new(&fault, one->number, one->name);
     spread to = {s, p, 1ull << i};
-    if (one->kept) ad__session_pending(s, p);
-    else ad__buffers_each(&s->buffers, poison_one, &to);
+    if (one->kept) ad__session_keep_failure(s, p);
+    else ad__buffers_each(&s->buffers, poison_dependent, &to);
     ad__poison_release(p);
     one->told = true;
     s->failed++;
@@ -65,7 +65,7 @@ static void condemn(ad_session *s, unsigned i) {
 void ad__deferred_checks_read(ad_session *s, bool idle) {
     ad_deferred_checks *v = &s->deferred_checks;
     for (unsigned i = 0; i < v->count; i++)
-        if (!v->of[i].told && __atomic_load_n(&v->check[i].code, __ATOMIC_ACQUIRE)) condemn(s, i);
+        if (!v->of[i].told && __atomic_load_n(&v->check[i].code, __ATOMIC_ACQUIRE)) poison_dependents(s, i);
     if (!idle || !v->count) return;
     memset(v->check, 0, v->count * sizeof *v->check);
     v->count = 0;

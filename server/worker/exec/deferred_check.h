@@ -30,7 +30,7 @@ typedef struct ad_deferred_checks {
 
 /* The place for the next operation, in *out (NULL where the backend needs none). AD_E_MEMORY. When all are taken the
  * session must first become idle: see ad__deferred_checks_full. */
-int ad__deferred_checks_place(struct ad_session *s, ad_check **out, ad_fault *fault);
+int ad__deferred_checks_find_place(struct ad_session *s, ad_check **out, ad_fault *fault);
 static inline bool ad__deferred_checks_full(const ad_deferred_checks *v) { return v->count == AD_DEFERRED_CHECKS; }
 /* The operation uses its place. Its bit. kept: see above. */
 uint64_t ad__deferred_checks_add(struct ad_session *s, uint64_t number, const char *name, bool kept);

@@ -16,7 +16,7 @@
 /* What arrays without elements point at. */
 static _Alignas(64) char nothing[64];
 
-static const char *operand_name(int nout, int i) {
+static const char *name_operand(int nout, int i) {
     static const char *const inputs[] = {"input 1", "input 2", "input 3"};
     if (i < nout) return i ? "output 2" : "output";
     return i - nout < 3 ? inputs[i - nout] : "an input";
@@ -90,7 +90,7 @@ void *ad__job_scratch(job *j, uint64_t size) {
     return (void *)(((uintptr_t)b->address + 255) & ~(uintptr_t)255);
 }
 
-int ad__job_lacks(job *j, int status) {
+int ad__job_explain_status(job *j, int status) {
     if (status == AD_E_INTERRUPTED && __atomic_load_n(&j->s->cancelled, __ATOMIC_RELAXED) == AD_CANCEL_TIME)
         return ad__fault(&j->fault, AD_E_TIMEOUT,
                          "%s took longer than the %g s that an operation may take on this server: cut it into smaller "
@@ -100,7 +100,7 @@ int ad__job_lacks(job *j, int status) {
     return ad__fault(&j->fault, status, "%s", j->lack.text);
 }
 
-static void *run_workspace(ad_run *run, uint64_t size) {
+static void *get_workspace(ad_run *run, uint64_t size) {
     job *j = (job *)run;
     ad__background_take_engine(j->s);
     void *scratch = ad__job_scratch(j, size);
@@ -108,7 +108,7 @@ static void *run_workspace(ad_run *run, uint64_t size) {
     return scratch;
 }
 
-static void *run_output(ad_run *run, int index, uint64_t size) {
+static void *allocate_output(ad_run *run, int index, uint64_t size) {
     job *j = (job *)run;
     if (index < 0 || index >= j->op->nout || !j->made[index]) return NULL;
     ad__background_take_engine(j->s);
@@ -118,7 +118,7 @@ static void *run_output(ad_run *run, int index, uint64_t size) {
 }
 
 void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number) {
-    j->run = (ad_run){.workspace = run_workspace, .output = run_output};
+    j->run = (ad_run){.workspace = get_workspace, .output = allocate_output};
     j->s = s;
     j->op = op;
     j->number = number;
@@ -166,7 +166,7 @@ static int find_view(job *j, int i, const ad_desc *d) {
     }
     int status = i < j->op->nout ? ad__import_check_write(b, &j->fault) : 0;
     if (status) return status;
-    return ad__desc_check(d, (int64_t)b->size, operand_name(j->op->nout, i), &j->fault);
+    return ad__desc_check(d, (int64_t)b->size, name_operand(j->op->nout, i), &j->fault);
 }
 
 static int find_operands(job *j) {
@@ -180,7 +180,7 @@ static int find_operands(job *j) {
         if (o->desc.form == AD_VIEW && !(query && i < op->nout)) status = find_view(j, i, &o->desc);
         else if (i >= op->nout || o->desc.form != (query ? AD_SIZED : AD_FRESH))
             status = ad__fault(&j->fault, AD_E_VALUE, "%s: %s has the wrong form", ad__op_name(j->op),
-                               operand_name(op->nout, i));
+                               name_operand(op->nout, i));
         if (status) return status;
     }
     return 0;
@@ -196,7 +196,7 @@ static int check_kind(job *j) {
 }
 
 /* Outputs that the operation does not write completely begin with zeros: those of a ufunc with a mask. */
-static bool wants_zero(const ad_op *op) { return op->opcode == AD_REQ_UFUNC && op->nin > ad__ufunc(op->row)->nin; }
+static bool needs_zeros(const ad_op *op) { return op->opcode == AD_REQ_UFUNC && op->nin > ad__ufunc(op->row)->nin; }
 
 static int make_outputs(job *j) {
     const ad_op *op = j->op;
@@ -208,7 +208,7 @@ static int make_outputs(job *j) {
         if (!status) status = ad__buffers_add(&j->s->buffers, d->buffer, &j->buffer[i], &j->fault);
         if (status) return status;
         j->made[i] = true;
-        status = ad__buffer_take_memory(j->s, j->stream_queue, j->buffer[i], size, size && wants_zero(op), &j->fault);
+        status = ad__buffer_take_memory(j->s, j->stream_queue, j->buffer[i], size, size && needs_zeros(op), &j->fault);
         if (status) return status;
     }
     return 0;
@@ -225,7 +225,7 @@ static void set_addresses(job *j) {
 }
 
 /* Order this operation after those of other stream queues that use its buffers, and of other sessions. */
-static int order(job *j) {
+static int order_after_users(job *j) {
     const ad_op *op = j->op;
     if (j->s->nstream_queues == 1 && !j->s->shares) return 0;
     for (int i = op->nout + op->nin - 1; i >= 0; i--) { /* inputs first: one may be the output as well */
@@ -256,13 +256,13 @@ static void spread_suspects(job *j) {
     }
 }
 
-static int start(job *j) {
+static int start_job(job *j) {
     if (j->launch) return ad__launch_run(j->s, j->stream_queue, j->launch, j->op, j->number, &j->run, &j->fault);
     const bool in_background = ad__background_begin(j->s, ad__op_cost(j->op));
     if (in_background || j->s->checkpoint.careful) j->run.cancelled = &j->s->cancelled;
     int status = j->s->worker->backend->run(j->stream_queue->stream, j->op, &j->run, &j->fault);
     if (in_background) ad__background_end(j->s);
-    return ad__job_put_back(j, ad__session_status(j->s, ad__job_lacks(j, status), &j->fault));
+    return ad__job_put_back(j, ad__session_status(j->s, ad__job_explain_status(j, status), &j->fault));
 }
 
 /* Whatever was moved to host memory comes back, and stays until the job has ended. */
@@ -272,9 +272,9 @@ static int bring_operands(job *j) {
 }
 
 /* Executed again it would give something else: it reads what it writes. */
-static bool is_for_once(const job *j, int output) {
+static bool is_unrepeatable(const job *j, int output) {
     const ad_op *op = j->op;
-    if (op->opcode != AD_REQ_UFUNC || wants_zero(op)) return true;
+    if (op->opcode != AD_REQ_UFUNC || needs_zeros(op)) return true;
     for (int i = op->nout; i < op->nout + op->nin; i++)
         if (j->buffer[i] == j->buffer[output]) return true;
     return false;
@@ -284,18 +284,19 @@ static void announce_writes(job *j) {
     const ad_op *op = j->op;
     if (j->queued || !j->s->checkpoint.at) return;
     for (int i = 0; i < (j->launch ? op->nout + op->nin : op->nout); i++) /* nobody knows what a kernel writes */
-        if (j->buffer[i] && (j->launch || is_for_once(j, i) || !ad__checkpoint_is_repeatable_write(j->s, j->buffer[i])))
+        if (j->buffer[i] &&
+            (j->launch || is_unrepeatable(j, i) || !ad__checkpoint_is_repeatable_write(j->s, j->buffer[i])))
             ad__checkpoint_before_write(j->s, j->buffer[i], j->number, ad__op_name(op));
 }
 
-static int enqueue(job *j) {
+static int enqueue_job(job *j) {
     announce_writes(j);
-    if (!j->s->worker->backend->asynchronous) return start(j);
+    if (!j->s->worker->backend->asynchronous) return start_job(j);
     int status = 0;
     if (!ad__deferred_checks_full(&j->s->deferred_checks))
-        status = ad__deferred_checks_place(j->s, &j->run.check, &j->fault);
+        status = ad__deferred_checks_find_place(j->s, &j->run.check, &j->fault);
     if (status) return status; /* what is held needs no place, and there may be none */
-    status = start(j);
+    status = start_job(j);
     int counted =
         ad__session_enqueued(j->s, j->stream_queue, &j->fault); /* also a failed one may have begun something */
     spread_suspects(j);
@@ -368,11 +369,11 @@ int ad__job_run(job *j) {
     if ((status = ad__job_check(j))) return status;
     if ((status = bring_operands(j))) return status;
     if ((status = make_outputs(j))) return status;
-    if ((status = order(j))) return status;
+    if ((status = order_after_users(j))) return status;
     set_addresses(j);
-    if ((status = ad__job_separate(j))) return status;
-    if ((status = ad__job_guard(j))) return status;
-    return enqueue(j);
+    if ((status = ad__job_separate_inputs(j))) return status;
+    if ((status = ad__job_guard_operands(j))) return status;
+    return enqueue_job(j);
 }
 
 static int provide_outputs(job *j) {
@@ -383,7 +384,7 @@ static int provide_outputs(job *j) {
     return 0;
 }
 
-void ad__job_hold(job *j, ad_stream_queue *queue, ad_buffer *const *buffer) {
+void ad__job_set_queued(job *j, ad_stream_queue *queue, ad_buffer *const *buffer) {
     j->stream_queue = queue;
     j->queued = true;
     for (int i = 0; i < j->op->nout + j->op->nin; i++) {
@@ -393,17 +394,17 @@ void ad__job_hold(job *j, ad_stream_queue *queue, ad_buffer *const *buffer) {
     }
 }
 
-int ad__job_run_held(job *j) {
+int ad__job_run_queued(job *j) {
     int status;
     int64_t cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
     if (cost > 0) ad__stream_queue_expect(j->stream_queue, cost, ad__stream_queue_charge(j->s, cost));
     if (j->inherited) return j->inherited->code;
     if ((status = bring_operands(j))) return status;
     if ((status = provide_outputs(j))) return status;
-    if ((status = order(j))) return status;
+    if ((status = order_after_users(j))) return status;
     set_addresses(j);
-    if ((status = ad__job_guard(j))) return status;
-    return enqueue(j);
+    if ((status = ad__job_guard_operands(j))) return status;
+    return enqueue_job(j);
 }
 
 /* ---- failing ---- */
@@ -414,7 +415,7 @@ static void poison_buffer(ad_session *s, ad_buffer *b, ad_poison *p, bool releas
     if (!b->poison) b->poison = ad__poison_share(p);
 }
 
-void ad__session_pending(ad_session *s, ad_poison *p) {
+void ad__session_keep_failure(ad_session *s, ad_poison *p) {
     if (!s->pending) s->pending = ad__poison_share(p);
 }
 
@@ -423,15 +424,15 @@ static void poison_output(job *j, int i, ad_poison *p) {
     ad_session *s = j->s;
     ad_buffer *b;
     if (o->is_scalar) {
-        ad__session_pending(s, p);
+        ad__session_keep_failure(s, p);
     } else if (o->desc.form != AD_VIEW) {
         if (j->made[i]) poison_buffer(s, j->buffer[i], p, true);
         else if (ad__buffers_add(&s->buffers, o->desc.buffer, &b, NULL) == 0) poison_buffer(s, b, p, true);
-        else ad__session_pending(s, p);
+        else ad__session_keep_failure(s, p);
     } else {
         b = j->queued ? j->buffer[i] : ad__buffers_find(&s->buffers, o->desc.buffer);
         if (b && (j->inherited || j->run.wrote || b->promised)) poison_buffer(s, b, p, b->promised);
-        else ad__session_pending(s, p);
+        else ad__session_keep_failure(s, p);
     }
 }
 
@@ -444,7 +445,7 @@ ad_poison *ad__job_fail(job *j, int status) {
         p = ad__poison_new(&j->fault, j->number, ad__op_name(j->op));
     }
     for (int i = 0; i < j->op->nout; i++) poison_output(j, i, p);
-    if (!j->op->nout) ad__session_pending(j->s, p);
+    if (!j->op->nout) ad__session_keep_failure(j->s, p);
     j->s->failed++;
     return p;
 }

@@ -33,24 +33,24 @@ void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number);
 int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, uint64_t number);
 int ad__job_run(job *j);   /* 0, or why not: j->inherited or j->fault */
 int ad__job_check(job *j); /* the part of it that changes nothing: j->stream_queue is set, j->buffer filled */
-void ad__job_hold(job *j, ad_stream_queue *queue,
-                  ad_buffer *const *buffer); /* an operation that was queued, with its buffers ... */
-int ad__job_run_held(job *j);                /* ... as ad__job_run */
-ad_poison *ad__job_fail(job *j, int status); /* record it in outputs and session; the caller owns the result */
+void ad__job_set_queued(job *j, ad_stream_queue *queue,
+                        ad_buffer *const *buffer); /* an operation that was queued, with its buffers ... */
+int ad__job_run_queued(job *j);                    /* ... as ad__job_run */
+ad_poison *ad__job_fail(job *j, int status);       /* record it in outputs and session; the caller owns the result */
 void ad__job_end(job *j);
 /* NULL: there is none; j->lack says why. */
 void *ad__job_scratch(job *j, uint64_t size);
 /* A status of the backend; where scratch memory was refused, or the operation took too long, the job's fault says so.
  * Returns status. */
-int ad__job_lacks(job *j, int status);
+int ad__job_explain_status(job *j, int status);
 
 /* ---- private_operands.c ---- */
 /* The view's elements in row-major order to other memory. */
 int ad__job_pack(job *j, const ad_operand *from, void *to);
 /* Inputs that outputs overlap become copies. */
-int ad__job_separate(job *j);
+int ad__job_separate_inputs(job *j);
 /* Of an operation of call.def, so do operands with guard g that somebody else may write meanwhile. */
-int ad__job_guard(job *j);
+int ad__job_guard_operands(job *j);
 /* The operation has run, with this status: copies that stood for outputs are put back. Returns the status of both. */
 int ad__job_put_back(job *j, int status);
 
@@ -78,6 +78,6 @@ void ad__buffer_free(ad_session *s, ad_buffer *b);
 int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
               bool pinned, ad_fault *fault);
 /* Keep a failure that no buffer carries, unless there is one already. */
-void ad__session_pending(ad_session *s, ad_poison *p);
+void ad__session_keep_failure(ad_session *s, ad_poison *p);
 
 #endif

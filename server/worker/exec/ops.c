@@ -13,14 +13,14 @@
 
 /* ---- estimates: only to tell the cheap from the long; turns are charged by the clock ---- */
 
-static int64_t elements(const ad_operand *o) {
+static int64_t count_elements(const ad_operand *o) {
     return o->is_scalar || o->desc.form == AD_SIZED ? 1 : ad__desc_count(&o->desc);
 }
 
 int64_t ad__op_elements(const ad_op *op) {
     int64_t most = 1;
     for (int i = 0; i < op->nout + op->nin; i++) {
-        int64_t n = elements(&op->operand[i]);
+        int64_t n = count_elements(&op->operand[i]);
         if (n > most) most = n;
     }
     return most;
@@ -39,19 +39,19 @@ bool ad__op_decomposes(const ad_op *op) {
            decomposes[op->row] && op->nin && !op->operand[op->nout].is_scalar && op->operand[op->nout].desc.ndim >= 2;
 }
 
-static int64_t decomposition_cost(const ad_op *op) {
+static int64_t estimate_decomposition(const ad_op *op) {
     const ad_desc *x = &op->operand[op->nout].desc;
     const int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
     return ad__size_sum(ad__op_elements(op), ad__size_product(ad__desc_count(x), rows < columns ? rows : columns) / 2);
 }
 
-static int64_t call_cost(const ad_op *op) {
-    if (ad__op_decomposes(op)) return decomposition_cost(op);
+static int64_t estimate_call(const ad_op *op) {
+    if (ad__op_decomposes(op)) return estimate_decomposition(op);
     if (op->row != AD_CALL_matmul || op->nin < 1 || op->operand[op->nout].is_scalar)
         return ad__size_product(20, ad__op_elements(op));
     const ad_desc *x = &op->operand[op->nout].desc;
     int64_t k = x->ndim ? x->shape[x->ndim - 1] : 1,
-            products = ad__size_product(k, op->nout ? elements(op->operand) : 1);
+            products = ad__size_product(k, op->nout ? count_elements(op->operand) : 1);
     return ad__size_sum(ad__op_elements(op), products / 5);
 }
 
@@ -69,12 +69,12 @@ int64_t ad__device_cost(const ad_op *op) {
     const int64_t moves = ad__size_product(2, ad__op_elements(op));
     if (op->opcode == AD_REQ_LAUNCH) return LAUNCH_DEVICE_COST + moves / MOVES;
     if (op->opcode != AD_REQ_CALL) return 1 + moves / MOVES;
-    if (ad__op_decomposes(op)) return 1 + call_cost(op) / DECOMPOSES;
-    return 1 + call_cost(op) / (op->row == AD_CALL_matmul ? MULTIPLIES : MOVES);
+    if (ad__op_decomposes(op)) return 1 + estimate_call(op) / DECOMPOSES;
+    return 1 + estimate_call(op) / (op->row == AD_CALL_matmul ? MULTIPLIES : MOVES);
 }
 
 /* Enqueuing costs the same for all but what moves bytes or may have to wait inside a library. */
-static int64_t enqueue_cost(const ad_session *s, const ad_message *m) {
+static int64_t estimate_enqueue(const ad_session *s, const ad_message *m) {
     switch (m->opcode) {
     case AD_REQ_WRITE: return 2000 + ad__bytes_cost(s->frame.payload_size);
     case AD_REQ_QUERY: return 50000;
@@ -87,13 +87,13 @@ int64_t ad__op_cost(const ad_op *op) {
     switch (op->opcode) {
     case AD_REQ_LAUNCH: return LAUNCH_COST;
     case AD_REQ_CALL:
-    case AD_REQ_QUERY: return call_cost(op);
+    case AD_REQ_QUERY: return estimate_call(op);
     default: return ad__size_product(2, ad__op_elements(op));
     }
 }
 
 int64_t ad__exec_cost(const ad_session *s, const ad_message *m) {
-    if (s->worker->backend->asynchronous) return enqueue_cost(s, m);
+    if (s->worker->backend->asynchronous) return estimate_enqueue(s, m);
     switch (m->opcode) {
     case AD_REQ_UFUNC:
     case AD_REQ_REDUCE:
@@ -101,8 +101,8 @@ int64_t ad__exec_cost(const ad_session *s, const ad_message *m) {
     case AD_REQ_QUERY:
     case AD_REQ_LAUNCH: return ad__op_cost(&m->op);
     case AD_REQ_NEW:
-    case AD_REQ_EMPTY: return elements(&m->operand);
-    case AD_REQ_READ: return ad__size_product(2, elements(&m->operand));
+    case AD_REQ_EMPTY: return count_elements(&m->operand);
+    case AD_REQ_READ: return ad__size_product(2, count_elements(&m->operand));
     case AD_REQ_WRITE: return ad__bytes_cost(s->frame.payload_size);
     case AD_REQ_LOAD: return ad__bytes_cost(m->u[4]);
     default: return 100;
@@ -112,14 +112,14 @@ int64_t ad__exec_cost(const ad_session *s, const ad_message *m) {
 /* ---- operations ---- */
 
 /* A failure of an operation that has no output to carry it. */
-static void fail_bare(ad_session *s, const ad_fault *fault, const char *name) {
+static void record_failure(ad_session *s, const ad_fault *fault, const char *name) {
     ad_poison *p = ad__poison_new(fault, s->done + 1, name);
-    ad__session_pending(s, p);
+    ad__session_keep_failure(s, p);
     ad__poison_release(p);
     s->failed++;
 }
 
-static void do_new(ad_session *s, ad_message *m, bool zero) {
+static void create_buffer(ad_session *s, ad_message *m, bool zero) {
     ad_fault fault = {0};
     ad_buffer *b = NULL;
     uint64_t size = 0;
@@ -136,7 +136,7 @@ static void do_new(ad_session *s, ad_message *m, bool zero) {
     if (!status) return;
     fault.code = status;
     if (!b) {
-        fail_bare(s, &fault, m->row->name);
+        record_failure(s, &fault, m->row->name);
         return;
     }
     ad__buffer_give_memory(s, b);
@@ -145,7 +145,7 @@ static void do_new(ad_session *s, ad_message *m, bool zero) {
     s->failed++;
 }
 
-static void do_free(ad_session *s, ad_message *m) {
+static void free_buffers(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
     ad__buffers_prefetch(&s->buffers, m->ids, m->nids);
     for (size_t i = 0; i < m->nids; i++) {
@@ -158,11 +158,11 @@ static void do_free(ad_session *s, ad_message *m) {
         ad__buffers_detach(&s->buffers, b);
         ad__buffer_free(s, b);
     }
-    if (fault.code) fail_bare(s, &fault, "free");
+    if (fault.code) record_failure(s, &fault, "free");
 }
 
 /* Workers have ended while the buffer was written, so nobody knows what is in it. */
-static int spoil_buffer(ad_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
+static int poison_left_out(ad_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
     ad__checkpoint_mark_buffer(s, b);
     b->poison = ad__poison_new(why, s->done + 1, what);
     s->failed++;
@@ -175,7 +175,7 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
     ad_buffer *b = ad__buffers_find(&s->buffers, id);
     if (!b) return ad__fault(fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, what, id);
     if (b->poison) return 0; /* whoever reads it is told why it has no value */
-    if (ad__blame_check(s, "", fault)) return spoil_buffer(s, b, what, fault);
+    if (ad__blame_check(s, "", fault)) return poison_left_out(s, b, what, fault);
     if (offset > b->size || size > b->size - offset)
         return ad__fault(fault, AD_E_EXTENT,
                          "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond buffer %" PRIu64 " of %" PRIu64 " bytes",
@@ -196,13 +196,13 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
     return ad__session_status(s, status, fault);
 }
 
-static void do_write(ad_session *s, ad_message *m) {
+static void write_payload(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
     fault.code = ad__store(s, "write", m->u[0], m->u[1], s->frame.payload, s->frame.payload_size, false, &fault);
-    if (fault.code) fail_bare(s, &fault, "write");
+    if (fault.code) record_failure(s, &fault, "write");
 }
 
-static bool do_compute(ad_session *s, ad_message *m) {
+static bool compute_op(ad_session *s, ad_message *m) {
     job j;
     ad_fusion_offer taken = ad__fusion_offer(s, &m->op);
     if (taken != AD_FUSION_REFUSED) return taken == AD_FUSION_QUEUED;
@@ -213,13 +213,13 @@ static bool do_compute(ad_session *s, ad_message *m) {
     return true;
 }
 
-static void do_launch(ad_session *s, ad_message *m) {
+static void launch_kernel(ad_session *s, ad_message *m) {
     job j;
     ad_launching l;
     int status = ad__job_begin_launch(&j, s, m, &l, s->done + 1);
     if (status) {
         j.fault.code = status;
-        fail_bare(s, &j.fault, "launch");
+        record_failure(s, &j.fault, "launch");
         return;
     }
     status = ad__job_run(&j);
@@ -228,20 +228,21 @@ static void do_launch(ad_session *s, ad_message *m) {
 }
 
 /* Requests of engine/streams.c, net/windows.c and the like: their failures belong to no buffer. */
-static void do_other(ad_session *s, ad_message *m, int (*execute)(ad_session *, const ad_message *, ad_fault *)) {
+static void execute_request(ad_session *s, ad_message *m,
+                            int (*execute)(ad_session *, const ad_message *, ad_fault *)) {
     ad_fault fault = {0};
     int status = execute(s, m, &fault);
     if (!status) return;
     fault.code = status;
-    fail_bare(s, &fault, m->row->name);
+    record_failure(s, &fault, m->row->name);
 }
 
 /* An operation that is left out, and whose outputs do not say so. */
-static void leave_out(ad_session *s, const ad_message *m) {
+static void skip_op(ad_session *s, const ad_message *m) {
     ad_fault fault = {0};
     ad__blame_check(s, "", &fault);
     if (m->opcode == AD_REQ_WINDOW || m->opcode == AD_REQ_FORK) ad__descriptor_skip(s);
-    fail_bare(s, &fault, m->row->name);
+    record_failure(s, &fault, m->row->name);
 }
 
 /* What the message would have written tells of its failure. */
@@ -252,7 +253,7 @@ static bool has_outputs(const ad_message *m) {
 
 bool ad__exec_op(ad_session *s, ad_message *m) {
     if (s->checkpoint.left_out && !has_outputs(m)) {
-        leave_out(s, m);
+        skip_op(s, m);
         return true;
     }
     switch (m->opcode) {
@@ -261,24 +262,24 @@ bool ad__exec_op(ad_session *s, ad_message *m) {
     case AD_REQ_ON:
     case AD_REQ_EVENT:
     case AD_REQ_EVENT_DROP:
-    case AD_REQ_AFTER: do_other(s, m, ad__streams_op); break;
+    case AD_REQ_AFTER: execute_request(s, m, ad__streams_op); break;
     case AD_REQ_WINDOW:
     case AD_REQ_WINDOW_DROP:
-    case AD_REQ_LOAD: do_other(s, m, ad__windows_op); break;
-    case AD_REQ_MODULE_DROP: do_other(s, m, ad__modules_op); break;
+    case AD_REQ_LOAD: execute_request(s, m, ad__windows_op); break;
+    case AD_REQ_MODULE_DROP: execute_request(s, m, ad__modules_op); break;
     case AD_REQ_KERNEL_SET:
     case AD_REQ_LAUNCH:
         if (!s->checkpoint.left_out && !ad__modules_ready(s, m->u[0])) return false;
-        if (m->opcode == AD_REQ_LAUNCH) do_launch(s, m);
-        else do_other(s, m, ad__modules_op);
+        if (m->opcode == AD_REQ_LAUNCH) launch_kernel(s, m);
+        else execute_request(s, m, ad__modules_op);
         break;
     case AD_REQ_FORK:
-    case AD_REQ_REVOKE: do_other(s, m, ad__sharing_op); break;
+    case AD_REQ_REVOKE: execute_request(s, m, ad__sharing_op); break;
     case AD_REQ_NEW:
-    case AD_REQ_EMPTY: do_new(s, m, m->opcode == AD_REQ_NEW); break;
-    case AD_REQ_FREE: do_free(s, m); break;
-    case AD_REQ_WRITE: do_write(s, m); break;
-    default: return do_compute(s, m);
+    case AD_REQ_EMPTY: create_buffer(s, m, m->opcode == AD_REQ_NEW); break;
+    case AD_REQ_FREE: free_buffers(s, m); break;
+    case AD_REQ_WRITE: write_payload(s, m); break;
+    default: return compute_op(s, m);
     }
     return true;
 }

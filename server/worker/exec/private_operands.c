@@ -10,7 +10,7 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
 
-static int64_t item_size(const ad_operand *o) { return ad__dtypes[o->desc.dtype].size; }
+static int64_t get_item_size(const ad_operand *o) { return ad__dtypes[o->desc.dtype].size; }
 
 /* Both have the same dtype and shape. What the job's operation has said of itself stays. */
 static int copy_view(job *j, const ad_operand *to, const ad_operand *from) {
@@ -28,20 +28,20 @@ static int copy_view(job *j, const ad_operand *to, const ad_operand *from) {
     int status = backend->run(j->stream_queue->stream, &op, &j->run, &j->fault);
     if (in_background) ad__background_end(j->s);
     j->run = own;
-    return ad__session_status(j->s, ad__job_lacks(j, status), &j->fault);
+    return ad__session_status(j->s, ad__job_explain_status(j, status), &j->fault);
 }
 
 int ad__job_pack(job *j, const ad_operand *from, void *to) {
     int64_t strides[AD_MAX_NDIM];
     ad_operand packed = {.desc = from->desc, .data = to};
-    ad__strides_contiguous(from->desc.ndim, from->desc.shape, item_size(from), strides);
+    ad__strides_contiguous(from->desc.ndim, from->desc.shape, get_item_size(from), strides);
     packed.desc.strides = strides;
     packed.desc.offset = 0;
     return copy_view(j, &packed, from);
 }
 
 /* The view without its repetitions: axes of stride 0 have one element. */
-static void take_once(const ad_operand *view, ad_operand *once, int64_t *shape) {
+static void drop_repetitions(const ad_operand *view, ad_operand *once, int64_t *shape) {
     *once = *view;
     for (int i = 0; i < view->desc.ndim; i++)
         shape[i] = view->desc.strides[i] || !view->desc.shape[i] ? view->desc.shape[i] : 1;
@@ -50,18 +50,18 @@ static void take_once(const ad_operand *view, ad_operand *once, int64_t *shape) 
 
 /* Scratch memory takes the place of the operand, without gaps; what repeats there repeats here. filled: with what the
  * operand has. */
-static int put_apart(job *j, ad_operand *o, bool filled) {
+static int move_to_scratch(job *j, ad_operand *o, bool filled) {
     const int ndim = o->desc.ndim;
     int64_t shape[AD_MAX_NDIM], *strides = ad__arena_alloc(&j->s->arena, (ndim + 1u) * sizeof *strides);
     ad_operand from, to;
     uint64_t size;
     if (!strides) return ad__fault(&j->fault, AD_E_MEMORY, "out of host memory");
-    take_once(o, &from, shape);
+    drop_repetitions(o, &from, shape);
     int status = ad__fresh_size(&from.desc, &size, &j->fault);
     if (status) return status;
     to = from;
-    if (!(to.data = ad__job_scratch(j, size))) return ad__job_lacks(j, AD_E_MEMORY);
-    ad__strides_contiguous(ndim, shape, item_size(o), strides);
+    if (!(to.data = ad__job_scratch(j, size))) return ad__job_explain_status(j, AD_E_MEMORY);
+    ad__strides_contiguous(ndim, shape, get_item_size(o), strides);
     to.desc.strides = strides;
     to.desc.offset = 0;
     if (filled && (status = copy_view(j, &to, &from))) return status;
@@ -90,7 +90,7 @@ static bool must_separate(const job *j, int output, int input) {
     return op->opcode != AD_REQ_UFUNC || out->dtype != in.dtype || !ad__desc_same(out, &in);
 }
 
-int ad__job_separate(job *j) {
+int ad__job_separate_inputs(job *j) {
     const ad_op *op = j->op;
     if (j->launch) return 0; /* a kernel gets what it is given */
     for (int o = 0; o < op->nout; o++) {
@@ -99,7 +99,7 @@ int ad__job_separate(job *j) {
         for (int i = op->nout; i < op->nout + op->nin; i++) {
             ad_operand *in = &op->operand[i];
             if (in->is_scalar || !must_separate(j, o, i)) continue;
-            int status = put_apart(j, in, true);
+            int status = move_to_scratch(j, in, true);
             if (status) return status;
             in->desc.buffer = 0;
         }
@@ -117,17 +117,17 @@ static bool is_guarded(const ad_op *op, int i) {
 }
 
 /* The output is a copy from here on: what was there only an update reads. */
-static int put_behind(job *j, int i) {
+static int redirect_output(job *j, int i) {
     ad_operand *o = &j->op->operand[i];
     const ad_operand own = *o;
-    int status = put_apart(j, o, ad__op_updates(j->op));
+    int status = move_to_scratch(j, o, ad__op_updates(j->op));
     if (status) return status;
     j->written[j->nbehind] = i;
     j->behind[j->nbehind++] = own;
     return 0;
 }
 
-int ad__job_guard(job *j) {
+int ad__job_guard_operands(job *j) {
     const ad_op *op = j->op;
     if (op->opcode != AD_REQ_CALL && op->opcode != AD_REQ_QUERY) return 0;
     for (int i = 0; i < op->nout + op->nin; i++) {
@@ -135,7 +135,7 @@ int ad__job_guard(job *j) {
         ad_operand *o = &op->operand[i];
         if (!b || !ad__shared_is_open(b) || !is_guarded(op, i)) continue;
         if (o->desc.form != AD_VIEW || !o->desc.buffer) continue; /* new memory, or a copy by now */
-        int status = i < op->nout ? put_behind(j, i) : put_apart(j, o, true);
+        int status = i < op->nout ? redirect_output(j, i) : move_to_scratch(j, o, true);
         if (status) return status;
     }
     return 0;

@@ -8,13 +8,13 @@
 
 #define NOT_HERE 0xff /* as the kind of a source */
 
-static ad_source add_scalar(ad_weaving *w, ad_scalar scalar) {
+static ad_source add_scalar(ad_chain_builder *w, ad_scalar scalar) {
     w->chain.scalar[w->chain.nscalars] = scalar;
     return (ad_source){AD_SOURCE_SCALAR, (uint8_t)w->chain.nscalars++, 0};
 }
 
 /* Input k of an operation, which is what operand `index` has. */
-static ad_source add_input(ad_weaving *w, unsigned i, int k, int index) {
+static ad_source add_input(ad_chain_builder *w, unsigned i, int k, int index) {
     const ad_fusion_op *o = &w->ops->op[i];
     const ad_member *m = &w->ops->member[i];
     const ad_operand *operand = &o->op.operand[index];
@@ -30,17 +30,17 @@ static ad_source add_input(ad_weaving *w, unsigned i, int k, int index) {
     return (ad_source){AD_SOURCE_INPUT, (uint8_t)*place, 0};
 }
 
-static void add_output(ad_weaving *w, const ad_operand *view, ad_buffer *b, ad_source from) {
+static void add_output(ad_chain_builder *w, const ad_operand *view, ad_buffer *b, ad_source from) {
     w->chain.output[w->chain.noutputs++] = (ad_chain_output){*view, from};
     w->written[w->nwritten++] = b;
 }
 
-static ad_source of_node(const ad_weaving *w, const ad_chain_node *n, int part) {
+static ad_source refer_to_node(const ad_chain_builder *w, const ad_chain_node *n, int part) {
     return (ad_source){AD_SOURCE_NODE, (uint8_t)(n - w->chain.node), (uint8_t)part};
 }
 
 /* What the outputs had stays where the mask is false. */
-static void add_masks(ad_weaving *w, unsigned i, const ad_chain_node *of) {
+static void add_masks(ad_chain_builder *w, unsigned i, const ad_chain_node *of) {
     const ad_op *op = &w->ops->op[i].op;
     const ad_source mask = add_input(w, i, op->nin - 1, op->nout + op->nin - 1);
     for (int k = 0; k < op->nout; k++) {
@@ -48,14 +48,14 @@ static void add_masks(ad_weaving *w, unsigned i, const ad_chain_node *of) {
         ad_chain_node *n = &w->chain.node[w->chain.nnodes++];
         *n = (ad_chain_node){.row = AD_UFUNC_where, .loop = dtype, .nin = 3, .nout = 1, .dtype = {dtype}};
         n->source[0] = mask;
-        n->source[1] = of_node(w, of, k);
+        n->source[1] = refer_to_node(w, of, k);
         n->source[2] = ad__fusion_is_view(&op->operand[k]) ? add_input(w, i, op->nin + k, k)
                                                            : add_scalar(w, (ad_scalar){.kind = AD_SCALAR_BOOL});
-        w->value[2 * i + (unsigned)k] = of_node(w, n, 0);
+        w->value[2 * i + (unsigned)k] = refer_to_node(w, n, 0);
     }
 }
 
-static void add_random(ad_weaving *w, const ad_op *op, ad_chain_node *n) {
+static void add_random(ad_chain_builder *w, const ad_op *op, ad_chain_node *n) {
     ad_chain_random *r = &w->chain.random[w->chain.nrandoms];
     *r = (ad_chain_random){.id = (uint8_t)op->param[0].as.i,
                            .loop = op->loop,
@@ -67,7 +67,7 @@ static void add_random(ad_weaving *w, const ad_op *op, ad_chain_node *n) {
     n->source[0] = (ad_source){AD_SOURCE_RANDOM, (uint8_t)w->chain.nrandoms++, 0};
 }
 
-static void add_node(ad_weaving *w, unsigned i) {
+static void add_node(ad_chain_builder *w, unsigned i) {
     const ad_op *op = &w->ops->op[i].op;
     const ad_member *m = &w->ops->member[i];
     ad_chain_node *n = &w->chain.node[w->chain.nnodes++];
@@ -77,12 +77,12 @@ static void add_node(ad_weaving *w, unsigned i) {
         for (int k = 0; k < n->nin; k++) n->source[k] = add_input(w, i, k, op->nout + k);
     for (int k = 0; k < op->nout; k++) {
         n->dtype[k] = op->operand[k].desc.dtype;
-        w->value[2 * i + (unsigned)k] = of_node(w, n, k);
+        w->value[2 * i + (unsigned)k] = refer_to_node(w, n, k);
     }
     if (m->masked) add_masks(w, i, n);
 }
 
-static void add_end(ad_weaving *w, unsigned i) {
+static void add_end(ad_chain_builder *w, unsigned i) {
     const ad_fusion_op *o = &w->ops->op[i];
     int from = w->ops->member[i].from[0];
     w->end_op = o->op;
@@ -99,14 +99,14 @@ static void add_end(ad_weaving *w, unsigned i) {
 }
 
 /* A value that the chain's end would have read is written when that is to run by itself. */
-static bool is_written(const ad_weaving *w, unsigned i, int k, int apart) {
+static bool is_written(const ad_chain_builder *w, unsigned i, int k, int apart) {
     if (w->groups->kept[2 * i + (unsigned)k]) return true;
     return apart != AD_NOWHERE && w->ops->member[apart].from[0] == (int)(2 * i) + k;
 }
 
 /* Outputs come after all nodes, so that a buffer that is written twice has the last value, the only one that is kept.
  */
-void ad__chain_build(ad_weaving *w, int apart) {
+void ad__chain_build(ad_chain_builder *w, int apart) {
     w->chain.ndim = w->s->fusion.like.ndim;
     w->chain.shape = w->s->fusion.like.shape;
     w->chain.nnodes = w->chain.ninputs = w->chain.nscalars = w->chain.noutputs = w->chain.nrandoms = w->nwritten = 0;

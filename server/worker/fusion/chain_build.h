@@ -4,7 +4,7 @@
 
 #include "server/worker/net/session.h"
 
-typedef struct ad_weaving {
+typedef struct ad_chain_builder {
     ad_session *s;
     ad_fusion_ops *ops;
     const ad_groups *groups;
@@ -21,10 +21,10 @@ typedef struct ad_weaving {
     ad_operand end_operand[2];
     int64_t strides[AD_MAX_NDIM];
     ad_chain chain;
-} ad_weaving;
+} ad_chain_builder;
 
 /* The chain of the group; with `apart` (else AD_NOWHERE) its end, which is left out. s, ops, groups, order,
  * count and end are set. */
-void ad__chain_build(ad_weaving *w, int apart);
+void ad__chain_build(ad_chain_builder *w, int apart);
 
 #endif

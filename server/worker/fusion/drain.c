@@ -42,7 +42,7 @@ static unsigned find_recent(const ad_groups *groups, unsigned until, bool *recen
 }
 
 /* It reads nothing of what it changes, nor has anything else since that was written down. */
-static bool repeats(const ad_session *s, const ad_fusion_op *o, int output) {
+static bool is_repeatable(const ad_session *s, const ad_fusion_op *o, int output) {
     if (!s->checkpoint.late || o->masked) return false;
     for (int k = o->op.nout; k < o->op.nout + o->op.nin; k++)
         if (o->buffer[k] == o->buffer[output]) return false;
@@ -55,13 +55,13 @@ static void announce_writes(ad_session *s) {
     for (unsigned i = 0; i < h->count && s->checkpoint.at; i++) {
         const ad_fusion_op *o = &h->ops->op[i];
         for (int k = 0; k < o->op.nout; k++)
-            if (o->buffer[k] && ad__fusion_is_view(&o->op.operand[k]) && !repeats(s, o, k))
+            if (o->buffer[k] && ad__fusion_is_view(&o->op.operand[k]) && !is_repeatable(s, o, k))
                 ad__checkpoint_before_write(s, o->buffer[k], o->number, ad__op_name(&o->op));
     }
 }
 
 /* Begin to execute all of it, or, to make room, what has not grown of late. */
-static void begin(ad_session *s, bool thin) {
+static void begin_drain(ad_session *s, bool thin) {
     ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;
     bool recent[AD_FUSION_OPS] = {false};
@@ -99,7 +99,7 @@ static bool run_together(ad_session *s) {
 }
 
 /* Execute one group, or one operation of a group that is no chain. False: all that were to be executed have been. */
-static bool step(ad_session *s) {
+static bool run_next(ad_session *s) {
     ad_draining *d = &s->fusion.ops->draining;
     const ad_group *g = &d->groups.group[d->group];
     while (d->group < d->groups.count && g->last >= d->until) g = &d->groups.group[++d->group];
@@ -121,7 +121,7 @@ static bool step(ad_session *s) {
 /* ---- what is left ---- */
 
 /* The operations that stay, in order, moved into an arena. Negative: no host memory. */
-static int collect(const ad_fusion_queue *h, ad_arena *arena, ad_fusion_op *out) {
+static int copy_remaining(const ad_fusion_queue *h, ad_arena *arena, ad_fusion_op *out) {
     const ad_draining *d = &h->ops->draining;
     bool recent[AD_FUSION_OPS] = {false};
     int n = 0;
@@ -135,13 +135,13 @@ static int collect(const ad_fusion_queue *h, ad_arena *arena, ad_fusion_op *out)
 }
 
 /* As if they had never been queued. */
-static void forget_use(const ad_fusion_op *o) {
+static void reset_use(const ad_fusion_op *o) {
     for (int k = 0; k < o->op.nout + o->op.nin; k++) {
         if (o->buffer[k]) o->buffer[k]->queued = 0;
     }
 }
 
-static void begin_again(ad_session *s) {
+static void empty_queue(ad_session *s) {
     ad_fusion_queue *h = &s->fusion;
     h->draining = false;
     h->count = h->roots = 0;
@@ -151,19 +151,19 @@ static void begin_again(ad_session *s) {
 }
 
 /* All that were to be executed have been; others stay queued. False: they cannot, and are to be executed as well. */
-static bool finish(ad_session *s) {
+static bool finish_drain(ad_session *s) {
     ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;
     ad_fusion_op left[AD_FUSION_OPS / 2];
     ad_arena arena = AD_ARENA_INIT;
-    int n = d->until < h->count ? collect(h, &arena, left) : 0;
+    int n = d->until < h->count ? copy_remaining(h, &arena, left) : 0;
     if (n < 0) {
         ad__arena_free(&arena);
         return false;
     }
     const bool costly = h->cost > AD_CHEAP;
-    begin_again(s);
-    for (int i = 0; i < n; i++) forget_use(&left[i]);
+    empty_queue(s);
+    for (int i = 0; i < n; i++) reset_use(&left[i]);
     for (int i = 0; i < n; i++) ad__fusion_append(s, h->stream_queue, &left[i]);
     if (n) {
         ad__arena_free(&h->arena);
@@ -177,7 +177,7 @@ static bool finish(ad_session *s) {
 }
 
 /* Those that were to stay are executed, those before them have been. */
-static void run_rest(ad_session *s) {
+static void run_remaining(ad_session *s) {
     ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;
     for (unsigned i = 0; i < d->groups.count; i++) {
@@ -188,36 +188,36 @@ static void run_rest(ad_session *s) {
     d->until = h->count;
 }
 
-static void end(ad_session *s) {
-    if (finish(s)) return;
-    run_rest(s);
-    finish(s);
+static void end_drain(ad_session *s) {
+    if (finish_drain(s)) return;
+    run_remaining(s);
+    finish_drain(s);
 }
 
 bool ad__fusion_continue(ad_session *s) {
     const ad_fusion_queue *h = &s->fusion;
     const bool cheap = h->cost < AD_CHEAP * h->count;
     for (unsigned i = 1; h->draining; i++) {
-        if (!step(s)) end(s);
+        if (!run_next(s)) end_drain(s);
         else if ((!cheap || i % CLOCK_EVERY == 0) && ad__os_now() >= h->turn_until) return false;
     }
     return true;
 }
 
 bool ad__fusion_drain(ad_session *s) {
-    if (s->fusion.count && !s->fusion.draining) begin(s, false);
+    if (s->fusion.count && !s->fusion.draining) begin_drain(s, false);
     return ad__fusion_continue(s);
 }
 
 bool ad__fusion_make_room(ad_session *s) {
-    begin(s, true);
+    begin_drain(s, true);
     return ad__fusion_continue(s);
 }
 
 void ad__fusion_flush(ad_session *s) {
     while (s->fusion.count) {
-        if (!s->fusion.draining) begin(s, false);
-        while (step(s)) {}
-        end(s);
+        if (!s->fusion.draining) begin_drain(s, false);
+        while (run_next(s)) {}
+        end_drain(s);
     }
 }

@@ -8,13 +8,13 @@
 #include "server/worker/net/session.h"
 
 /* A reduction or a scan only of what is queued. */
-static bool suits_end(const ad_session *s, const ad_op *op) {
+static bool can_end_chain(const ad_session *s, const ad_op *op) {
     return s->fusion.count && op->nin == 1 && op->nout == 1 && ad__fusion_is_view(&op->operand[1]) &&
            !ad__fusion_is_view(&op->operand[0]);
 }
 
 /* Random numbers of one set of parameters, each from words that its number says where to find. */
-static bool suits_random(const ad_op *op) {
+static bool is_fusible_random(const ad_op *op) {
     if (op->row != AD_CALL_random || op->nout != 1 || op->nparam != 3 || op->param[0].kind != AD_SCALAR_INT)
         return false;
     const ad_distribution_row *row = ad__distribution(op->param[0].as.i);
@@ -25,14 +25,14 @@ static bool suits_random(const ad_op *op) {
 }
 
 bool ad__fusion_is_eligible(const ad_session *s, const ad_op *op) {
-    if (op->opcode == AD_REQ_REDUCE) return suits_end(s, op);
+    if (op->opcode == AD_REQ_REDUCE) return can_end_chain(s, op);
     if (op->opcode != AD_REQ_CALL) return false;
     switch (op->row) {
     case AD_CALL_cumsum:
     case AD_CALL_cumprod:
     case AD_CALL_nancumsum:
-    case AD_CALL_nancumprod: return suits_end(s, op);
-    default: return suits_random(op);
+    case AD_CALL_nancumprod: return can_end_chain(s, op);
+    default: return is_fusible_random(op);
     }
 }
 

@@ -25,15 +25,15 @@ static void find_needed(forming *f) {
     }
 }
 
-static unsigned root_of(forming *f, unsigned i) {
+static unsigned find_root(forming *f, unsigned i) {
     while (f->root[i] != i) i = f->root[i] = f->root[f->root[i]];
     return i;
 }
 
 /* Also by way of an operation that is not needed: two that are tied to it must stay in order. */
-static void join(forming *f, unsigned i, int other) {
+static void join_members(forming *f, unsigned i, int other) {
     if (other == AD_NOWHERE) return;
-    unsigned a = root_of(f, i), b = root_of(f, (unsigned)other);
+    unsigned a = find_root(f, i), b = find_root(f, (unsigned)other);
     f->root[a > b ? a : b] = (uint8_t)(a > b ? b : a);
 }
 
@@ -42,8 +42,8 @@ static void find_connected(forming *f) {
     for (unsigned i = 0; i < f->n; i++) {
         const ad_member *m = &f->member[i];
         if (!f->out->needed[i]) continue;
-        for (int k = 0; k < m->nin; k++) join(f, i, m->from[k] == AD_NOWHERE ? AD_NOWHERE : m->from[k] / 2);
-        for (int k = 0; k < m->operands; k++) join(f, i, m->tie[k]);
+        for (int k = 0; k < m->nin; k++) join_members(f, i, m->from[k] == AD_NOWHERE ? AD_NOWHERE : m->from[k] / 2);
+        for (int k = 0; k < m->operands; k++) join_members(f, i, m->tie[k]);
     }
 }
 
@@ -55,17 +55,17 @@ typedef struct tally {
     bool stranger; /* an end of what another group has made */
 } tally;
 
-static void tally_input(tally *t, unsigned id) {
+static void count_input(tally *t, unsigned id) {
     if (t->seen[id / 64] >> id % 64 & 1) return;
     t->seen[id / 64] |= 1ull << id % 64;
     t->inputs++;
 }
 
-static void tally_member(tally *t, const ad_member *m, unsigned first) {
+static void count_member(tally *t, const ad_member *m, unsigned first) {
     for (int k = 0; k < m->nin; k++) {
-        if (m->from[k] == AD_NOWHERE && m->leaf[k] != AD_NOWHERE) tally_input(t, (unsigned)m->leaf[k]);
+        if (m->from[k] == AD_NOWHERE && m->leaf[k] != AD_NOWHERE) count_input(t, (unsigned)m->leaf[k]);
         if (m->from[k] == AD_NOWHERE || (unsigned)m->from[k] / 2 >= first) continue;
-        tally_input(t, AD_FUSION_LEAVES + (unsigned)m->from[k]);
+        count_input(t, AD_FUSION_LEAVES + (unsigned)m->from[k]);
         t->stranger |= m->ends;
     }
     t->scalars += m->scalars;
@@ -74,14 +74,14 @@ static void tally_member(tally *t, const ad_member *m, unsigned first) {
     t->randoms += m->random;
 }
 
-static bool kept(const forming *f, unsigned i, int k, unsigned last) {
+static bool must_keep_value(const forming *f, unsigned i, int k, unsigned last) {
     return f->member[i].wanted[k] || f->last_use[2 * i + (unsigned)k] > (int)last;
 }
 
 /* Of the operations order[from] .. order[to - 1]. */
-static tally tally_of(const ad_member *member, const uint8_t *order, unsigned from, unsigned to) {
+static tally count_members(const ad_member *member, const uint8_t *order, unsigned from, unsigned to) {
     tally t = {.inputs = 0};
-    for (unsigned at = from; at < to; at++) tally_member(&t, &member[order[at]], order[from]);
+    for (unsigned at = from; at < to; at++) count_member(&t, &member[order[at]], order[from]);
     return t;
 }
 
@@ -91,13 +91,13 @@ static bool is_within(const tally *t, unsigned outputs) {
 }
 
 /* The operations order[from] .. order[to - 1] of what is connected fit one chain. */
-static bool fits(const forming *f, unsigned from, unsigned to) {
+static bool can_be_chain(const forming *f, unsigned from, unsigned to) {
     const uint8_t *order = f->out->order;
-    const tally t = tally_of(f->member, order, from, to);
+    const tally t = count_members(f->member, order, from, to);
     unsigned outputs = 0;
     for (unsigned at = from; at < to; at++) {
         const ad_member *m = &f->member[order[at]];
-        for (int k = 0; k < m->nout && !m->ends; k++) outputs += kept(f, order[at], k, order[to - 1]);
+        for (int k = 0; k < m->nout && !m->ends; k++) outputs += must_keep_value(f, order[at], k, order[to - 1]);
     }
     return is_within(&t, outputs);
 }
@@ -110,18 +110,19 @@ static void add_group(forming *f, unsigned from, unsigned to, uint8_t last, bool
     for (unsigned at = from; at < to; at++) {
         unsigned i = g->order[at];
         g->place[i] = (uint8_t)(at - from);
-        for (int k = 0; k < f->member[i].nout; k++) g->kept[2 * i + (unsigned)k] = kept(f, i, k, g->order[to - 1]);
+        for (int k = 0; k < f->member[i].nout; k++)
+            g->kept[2 * i + (unsigned)k] = must_keep_value(f, i, k, g->order[to - 1]);
     }
 }
 
 /* What is connected, order[from] .. order[to - 1], as few groups: each as long as it can be. One operation always fits.
  */
-static void divide(forming *f, unsigned from, unsigned to) {
+static void divide_connected(forming *f, unsigned from, unsigned to) {
     const uint8_t last = f->out->order[to - 1];
     const unsigned first = from;
     while (from < to) {
         unsigned end = to;
-        while (end > from + 1 && !fits(f, from, end)) end--;
+        while (end > from + 1 && !can_be_chain(f, from, end)) end--;
         add_group(f, from, end, last, from == first && end == to);
         from = end;
     }
@@ -135,7 +136,7 @@ void ad__groups_form(const ad_member *member, unsigned n, ad_groups *out) {
     find_connected(&f);
     memset(head, 0xff, sizeof head);
     for (unsigned i = 0; i < n; i++) {
-        unsigned root = root_of(&f, i);
+        unsigned root = find_root(&f, i);
         if (!out->needed[i]) continue;
         if (head[root] == AD_NOWHERE) head[root] = (int16_t)i;
         else next[tail[root]] = (int16_t)i;
@@ -146,14 +147,14 @@ void ad__groups_form(const ad_member *member, unsigned n, ad_groups *out) {
     for (unsigned i = 0; i < n; i++) {
         unsigned from = placed;
         for (int j = head[i]; j != AD_NOWHERE; j = next[j]) out->order[placed++] = (uint8_t)j;
-        if (placed > from) divide(&f, from, placed);
+        if (placed > from) divide_connected(&f, from, placed);
     }
 }
 
 /* ---- groups that are alike ---- */
 
 /* The same is computed of values of the same places in their groups. */
-static bool is_like(const ad_member *member, const ad_groups *g, unsigned i, unsigned j) {
+static bool is_like_member(const ad_member *member, const ad_groups *g, unsigned i, unsigned j) {
     const ad_member *a = &member[i], *b = &member[j];
     if (!a->kind || a->kind != b->kind || a->nin != b->nin || a->nout != b->nout || a->masked != b->masked)
         return false;
@@ -168,16 +169,16 @@ static bool is_like(const ad_member *member, const ad_groups *g, unsigned i, uns
     return true;
 }
 
-static bool are_alike(const ad_member *member, const ad_groups *g, const ad_group *a, const ad_group *b) {
+static bool is_like_group(const ad_member *member, const ad_groups *g, const ad_group *a, const ad_group *b) {
     bool alike = a->count == b->count && b->whole;
     for (unsigned at = 0; at < a->count && alike; at++)
-        alike = is_like(member, g, g->order[a->first + at], g->order[b->first + at]);
+        alike = is_like_member(member, g, g->order[a->first + at], g->order[b->first + at]);
     return alike;
 }
 
-static bool fit_together(const ad_member *member, const ad_groups *g, const ad_group *all) {
+static bool can_run_together(const ad_member *member, const ad_groups *g, const ad_group *all) {
     const unsigned end = (unsigned)all->first + all->count;
-    const tally t = tally_of(member, g->order, all->first, end);
+    const tally t = count_members(member, g->order, all->first, end);
     unsigned outputs = 0;
     for (unsigned at = all->first; at < end; at++)
         for (unsigned i = g->order[at], k = 0; k < member[i].nout; k++) outputs += g->kept[2 * i + k];
@@ -198,12 +199,13 @@ unsigned ad__groups_together(const ad_member *member, const ad_groups *groups, u
     const ad_group *g = &groups->group[at];
     unsigned n = 1, together = 1;
     if (!g->whole || g->last >= until) return 1;
-    while (n < AD_CHAIN_OUTPUTS && at + n < groups->count && g[n].last < until && are_alike(member, groups, g, &g[n]))
+    while (n < AD_CHAIN_OUTPUTS && at + n < groups->count && g[n].last < until &&
+           is_like_group(member, groups, g, &g[n]))
         n++;
     while (4 * together <= n) together *= 4;
     for (; together > 1; together /= 4) {
         const ad_group all = ad__groups_join(groups, at, together);
-        if (fit_together(member, groups, &all)) break;
+        if (can_run_together(member, groups, &all)) break;
     }
     return together;
 }

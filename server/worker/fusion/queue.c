@@ -12,7 +12,7 @@
 #include "server/worker/sharing/sharing.h"
 
 /* Elementwise, and nothing in the data can make it fail. */
-static bool suits_ufunc(const ad_op *op, bool *masked) {
+static bool is_fusible_ufunc(const ad_op *op, bool *masked) {
     const ad_ufunc_row *row = ad__ufunc(op->row);
     if (!row || op->nout != row->nout || op->nin < row->nin || op->nin > row->nin + 1) return false;
     *masked = op->nin > row->nin;
@@ -38,7 +38,7 @@ static bool is_common(const ad_op *op, ad_buffer *const *buffer) {
 }
 
 /* An output that exists must be no other view of an input's buffer, nor of the other output's. */
-static bool writes_cleanly(const ad_op *op, ad_buffer *const *buffer) {
+static bool has_clean_writes(const ad_op *op, ad_buffer *const *buffer) {
     for (int o = 0; o < op->nout; o++) {
         if (!ad__fusion_is_view(&op->operand[o])) continue;
         if (!ad__fusion_is_plain(&op->operand[o].desc)) return false;
@@ -50,7 +50,7 @@ static bool writes_cleanly(const ad_op *op, ad_buffer *const *buffer) {
     return true;
 }
 
-static bool more_at_hand(ad_session *s) {
+static bool has_more_at_hand(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     if (s->in_frame && s->frame_used < s->frame.control_size) return true;
     pthread_mutex_lock(&e->lock);
@@ -61,7 +61,7 @@ static bool more_at_hand(ad_session *s) {
 
 /* ---- what may go with what is queued ---- */
 
-static bool same_shape(const ad_desc *a, const ad_desc *b) {
+static bool has_same_shape(const ad_desc *a, const ad_desc *b) {
     if (a->ndim != b->ndim) return false;
     for (int i = 0; i < a->ndim; i++)
         if (a->shape[i] != b->shape[i]) return false;
@@ -76,18 +76,18 @@ static bool is_flat(const ad_desc *d, const ad_desc *of) {
 
 /* What is queued has made the value, and it can be had while it is queued: by the very view that it was written by, or,
  * for a scan of an array without regard to its shape, as a row. */
-static bool reads_value(const ad_session *s, const ad_op *op, const ad_buffer *b, const ad_desc *d) {
+static bool can_read_value(const ad_session *s, const ad_op *op, const ad_buffer *b, const ad_desc *d) {
     if (s->fusion.ops->member[(b->value - 1) / 2].ends) return false;
     return ad__desc_same(b->view, d) || (op->opcode == AD_REQ_CALL && is_flat(d, b->view));
 }
 
 /* Each buffer that is written is used by one view only. */
-static bool goes_along(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+static bool can_join_operands(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
     for (int i = 0; i < op->nout + op->nin; i++) {
         const ad_buffer *b = buffer[i];
         const ad_desc *d = &op->operand[i].desc;
         if (!b || !b->queued) continue;
-        if (b->value && !reads_value(s, op, b, d)) return false;
+        if (b->value && !can_read_value(s, op, b, d)) return false;
         if (i < op->nout && (b->several || !ad__desc_same(b->view, d))) return false;
     }
     return !ad__fusion_is_end(op) || (buffer[1]->queued && buffer[1]->value);
@@ -132,7 +132,7 @@ static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
 }
 
 /* Operation i uses the buffer, by this view. True: that is how it was used first. */
-static bool use(unsigned i, ad_buffer *b, const ad_desc *d) {
+static bool record_use(unsigned i, ad_buffer *b, const ad_desc *d) {
     if (!b->queued++) {
         b->view = d;
         b->tie = (int16_t)i;
@@ -147,7 +147,7 @@ static bool use(unsigned i, ad_buffer *b, const ad_desc *d) {
 }
 
 /* Views are numbered; only the first of a buffer is known again. */
-static int16_t leaf_of(ad_session *s, ad_buffer *b, bool first) {
+static int16_t get_leaf(ad_session *s, ad_buffer *b, bool first) {
     if (first && b->leaf != AD_NOWHERE) return b->leaf;
     int16_t leaf = (int16_t)s->fusion.leaves++;
     if (first) b->leaf = leaf;
@@ -155,31 +155,31 @@ static int16_t leaf_of(ad_session *s, ad_buffer *b, bool first) {
 }
 
 /* Input k is what a buffer has (NULL: a scalar). */
-static inline void note_source(ad_session *s, ad_member *m, int k, ad_buffer *b, bool first) {
+static inline void record_source(ad_session *s, ad_member *m, int k, ad_buffer *b, bool first) {
     m->from[k] = m->leaf[k] = AD_NOWHERE;
     if (!b) m->scalars++;
     else if (b->value) m->from[k] = (int16_t)(b->value - 1);
-    else m->leaf[k] = leaf_of(s, b, first);
+    else m->leaf[k] = get_leaf(s, b, first);
 }
 
-static void note_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
+static void record_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
     const int n = m->random ? 0 : op->nin;
     for (int k = 0; k < n; k++) {
         ad_buffer *b = buffer[op->nout + k];
-        note_source(s, m, k, b, b && use(i, b, &op->operand[op->nout + k].desc));
+        record_source(s, m, k, b, b && record_use(i, b, &op->operand[op->nout + k].desc));
     }
 }
 
 /* With a mask outputs are inputs, too: zeros where they are new. Out of the usual way. */
-static __attribute__((noinline)) void note_old(ad_session *s, const ad_op *op, int k, ad_buffer *b, bool first,
-                                               ad_member *m) {
-    note_source(s, m, op->nin + k, ad__fusion_is_view(&op->operand[k]) ? b : NULL, first);
+static __attribute__((noinline)) void record_old_value(ad_session *s, const ad_op *op, int k, ad_buffer *b, bool first,
+                                                       ad_member *m) {
+    record_source(s, m, op->nin + k, ad__fusion_is_view(&op->operand[k]) ? b : NULL, first);
 }
 
-static void note_outputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
+static void record_outputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *const *buffer, ad_member *m) {
     for (int k = 0; k < op->nout; k++) {
-        const bool exists = ad__fusion_is_view(&op->operand[k]), first = use(i, buffer[k], &op->operand[k].desc);
-        if (m->masked) note_old(s, op, k, buffer[k], first, m);
+        const bool exists = ad__fusion_is_view(&op->operand[k]), first = record_use(i, buffer[k], &op->operand[k].desc);
+        if (m->masked) record_old_value(s, op, k, buffer[k], first, m);
         if (exists) buffer[k]->in_place = true;
         buffer[k]->value = (int16_t)(2 * i + (unsigned)k + 1);
         buffer[k]->leaf = AD_NOWHERE;
@@ -187,7 +187,7 @@ static void note_outputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer *
 }
 
 /* The outputs depend on whatever may still turn out wrong about the inputs. */
-static void note_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
+static void spread_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
     uint64_t all = 0;
     if (!s->deferred_checks.count) return;
     for (int i = op->nout; i < op->nout + op->nin; i++)
@@ -199,16 +199,16 @@ static void note_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buff
 }
 
 /* A negative power is an error, which would be that of all that is computed with it. */
-static uint32_t kind_of(const ad_op *op) {
+static uint32_t encode_kind(const ad_op *op) {
     const char kind = ad__dtypes[op->loop].kind;
     if (op->opcode != AD_REQ_UFUNC || (op->row == AD_UFUNC_power && (kind == 'i' || kind == 'u'))) return 0;
     return ((uint32_t)op->row + 1) << 8 | op->loop;
 }
 
-static void begin_member(ad_member *m, const ad_fusion_op *queued) {
+static void init_member(ad_member *m, const ad_fusion_op *queued) {
     const ad_op *op = &queued->op;
     const int masks = queued->masked ? op->nout : 0;
-    m->kind = kind_of(op);
+    m->kind = encode_kind(op);
     m->ends = ad__fusion_is_end(op);
     m->random = op->opcode == AD_REQ_CALL && !m->ends;
     m->masked = queued->masked;
@@ -231,10 +231,10 @@ void ad__fusion_append(ad_session *s, ad_stream_queue *queue, const ad_fusion_op
         h->leaves = 0;
     }
     if (queued != &h->ops->op[i]) h->ops->op[i] = *queued;
-    begin_member(m, queued);
-    note_inputs(s, i, op, queued->buffer, m);
-    note_outputs(s, i, op, queued->buffer, m);
-    note_suspects(s, op, queued->buffer);
+    init_member(m, queued);
+    record_inputs(s, i, op, queued->buffer, m);
+    record_outputs(s, i, op, queued->buffer, m);
+    spread_suspects(s, op, queued->buffer);
     const bool full = root || !s->worker->backend->asynchronous;
     h->cost = ad__size_sum(h->cost, full ? queued->cost : AD_FUSION_NODE_NS);
     h->roots += root;
@@ -242,10 +242,10 @@ void ad__fusion_append(ad_session *s, ad_stream_queue *queue, const ad_fusion_op
 }
 
 /* Find and check the operands; false: something is wrong with the operation, or with what it uses. */
-static bool check(ad_session *s, ad_op *op, job *j) {
+static bool check_candidate(ad_session *s, ad_op *op, job *j) {
     ad__job_begin(j, s, op, s->done + 1);
     if (!(j->stream_queue = ad__stream_queue_current(s, &j->fault)) || ad__job_check(j)) return false;
-    return !is_empty(ad__fusion_shape_of(op)) && !is_common(op, j->buffer) && writes_cleanly(op, j->buffer);
+    return !is_empty(ad__fusion_shape_of(op)) && !is_common(op, j->buffer) && has_clean_writes(op, j->buffer);
 }
 
 static const int64_t *copy_numbers(int64_t **to, const int64_t *numbers, int n) {
@@ -277,14 +277,14 @@ bool ad__fusion_copy_op(ad_arena *to, ad_op *op) {
     return true;
 }
 
-static bool goes(ad_session *s, const ad_op *op, const job *j) {
-    const bool shaped = ad__fusion_is_end(op) || same_shape(&s->fusion.like, ad__fusion_shape_of(op));
-    return j->stream_queue == s->fusion.stream_queue && shaped && goes_along(s, op, j->buffer);
+static bool can_join(ad_session *s, const ad_op *op, const job *j) {
+    const bool shaped = ad__fusion_is_end(op) || has_same_shape(&s->fusion.like, ad__fusion_shape_of(op));
+    return j->stream_queue == s->fusion.stream_queue && shaped && can_join_operands(s, op, j->buffer);
 }
 
 /* Others were executed, so that memory of messages can be used again: all but the one at hand, which is to be queued,
  * too, and moves. */
-static bool change_arena(ad_session *s, ad_op *op) {
+static bool move_to_arena(ad_session *s, ad_op *op) {
     if (!s->fusion.count) ad__arena_reset(&s->fusion.arena);
     if (!ad__fusion_copy_op(&s->fusion.arena, op)) return false;
     ad__arena_reset(&s->arena);
@@ -292,23 +292,23 @@ static bool change_arena(ad_session *s, ad_op *op) {
 }
 
 /* What must come before the operation, or makes room for it, has been executed. False: it is not to be queued. */
-static bool has_way(ad_session *s, ad_op *op, job *j) {
-    if (!check(s, op, j) || (s->fusion.count && !goes(s, op, j))) return false;
-    if (!s->fusion.count && (ad__fusion_is_end(op) || !more_at_hand(s))) return false;
-    return change_arena(s, op);
+static bool can_join_after_drain(ad_session *s, ad_op *op, job *j) {
+    if (!check_candidate(s, op, j) || (s->fusion.count && !can_join(s, op, j))) return false;
+    if (!s->fusion.count && (ad__fusion_is_end(op) || !has_more_at_hand(s))) return false;
+    return move_to_arena(s, op);
 }
 
 /* It is to be executed by itself, after all that is queued. */
-static ad_fusion_offer leave(ad_session *s) {
+static ad_fusion_offer refuse_op(ad_session *s) {
     if (ad__fusion_drain(s)) return AD_FUSION_REFUSED;
     s->fusion.way = AD_WAY_ALONE;
     return AD_FUSION_RETRY;
 }
 
-static ad_fusion_offer take(ad_session *s, ad_op *op, job *j, bool masked) {
+static ad_fusion_offer queue_op(ad_session *s, ad_op *op, job *j, bool masked) {
     ad_fusion_queue *h = &s->fusion;
-    if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return leave(s);
-    if (add_outputs(s, op, j->buffer)) return leave(s);
+    if (!h->ops && !(h->ops = ad__os.malloc(sizeof *h->ops))) return refuse_op(s);
+    if (add_outputs(s, op, j->buffer)) return refuse_op(s);
     ad_fusion_op *queued = &h->ops->op[h->count];
     queued->op = *op;
     queued->number = s->done + 1;
@@ -319,12 +319,12 @@ static ad_fusion_offer take(ad_session *s, ad_op *op, job *j, bool masked) {
     return AD_FUSION_QUEUED;
 }
 
-static bool suits(const ad_session *s, const ad_op *op, bool *masked) {
-    return op->opcode == AD_REQ_UFUNC ? suits_ufunc(op, masked) : ad__fusion_is_eligible(s, op);
+static bool is_fusible(const ad_session *s, const ad_op *op, bool *masked) {
+    return op->opcode == AD_REQ_UFUNC ? is_fusible_ufunc(op, masked) : ad__fusion_is_eligible(s, op);
 }
 
 /* Small operations that have come before had nothing to do with each other, and nor may these. */
-static bool in_vain(ad_session *s) {
+static bool is_in_vain(ad_session *s) {
     ad_fusion_queue *h = &s->fusion;
     if (!h->vain || h->count || s->cost > AD_FUSION_VAIN_NS) return false;
     h->vain--;
@@ -338,23 +338,23 @@ ad_fusion_offer ad__fusion_offer(ad_session *s, ad_op *op) {
     job j;
     h->way = AD_WAY_NONE;
     if (way == AD_WAY_ALONE) return AD_FUSION_REFUSED;
-    if (!s->worker->fuses || s->checkpoint.careful || in_vain(s) || !suits(s, op, &masked)) return leave(s);
+    if (!s->worker->fuses || s->checkpoint.careful || is_in_vain(s) || !is_fusible(s, op, &masked)) return refuse_op(s);
     if (way == AD_WAY_NONE) {
-        if (!h->count && !more_at_hand(s)) return leave(s);
-        if (!check(s, op, &j)) return leave(s);
-        bool along = !h->count || goes(s, op, &j);
-        if (!h->count || (along && has_room(s, op, j.buffer))) return take(s, op, &j, masked);
+        if (!h->count && !has_more_at_hand(s)) return refuse_op(s);
+        if (!check_candidate(s, op, &j)) return refuse_op(s);
+        bool along = !h->count || can_join(s, op, &j);
+        if (!h->count || (along && has_room(s, op, j.buffer))) return queue_op(s, op, &j, masked);
         if (!(along ? ad__fusion_make_room(s) : ad__fusion_drain(s))) {
             h->way = AD_WAY_ROOM;
             return AD_FUSION_RETRY;
         }
     }
-    return !in_vain(s) && has_way(s, op, &j) ? take(s, op, &j, masked) : leave(s);
+    return !is_in_vain(s) && can_join_after_drain(s, op, &j) ? queue_op(s, op, &j, masked) : refuse_op(s);
 }
 
 /* ---- letting go ---- */
 
-static void forget(ad_session *s, ad_buffer *b) {
+static void free_unused_buffer(ad_session *s, ad_buffer *b) {
     if (b->promised) s->fusion.unwritten++;
     s->fusion.freed--;
     ad__buffer_free(s, b);
@@ -365,7 +365,7 @@ void ad__fusion_release_op(ad_session *s, unsigned i) {
     s->fusion.gone |= UINT64_C(1) << i;
     for (int k = 0; k < o->op.nout + o->op.nin; k++) {
         ad_buffer *b = o->buffer[k];
-        if (b && !--b->queued && b->freed) forget(s, b);
+        if (b && !--b->queued && b->freed) free_unused_buffer(s, b);
     }
 }
 

@@ -12,7 +12,7 @@
 
 /* ---- one by one ---- */
 
-static void fail(job *j, int status) {
+static void fail_job(job *j, int status) {
     if (status) ad__poison_release(ad__job_fail(j, status));
 }
 
@@ -28,9 +28,9 @@ void ad__fusion_run_one(ad_session *s, unsigned i) {
     ad_fusion_op *o = &s->fusion.ops->op[i];
     job j;
     ad__job_begin(&j, s, &o->op, o->number);
-    ad__job_hold(&j, s->fusion.stream_queue, o->buffer);
+    ad__job_set_queued(&j, s->fusion.stream_queue, o->buffer);
     int status = o->masked ? provide_zeros(&j) : 0;
-    fail(&j, status ? status : ad__job_run_held(&j));
+    fail_job(&j, status ? status : ad__job_run_queued(&j));
     ad__job_end(&j);
     ad__fusion_release_op(s, i);
 }
@@ -38,18 +38,18 @@ void ad__fusion_run_one(ad_session *s, unsigned i) {
 /* ---- a group as a chain ---- */
 
 /* What the chain uses stays where it is until it has been enqueued, or is not to be. */
-static int bring_operands(ad_weaving *w, ad_stream_queue *queue, ad_fault *fault) {
+static int bring_operands(ad_chain_builder *w, ad_stream_queue *queue, ad_fault *fault) {
     int status = ad__spill_begin(w->s, queue, w->read, w->chain.ninputs, fault);
     return status ? status : ad__spill_begin(w->s, queue, w->written, w->nwritten, fault);
 }
 
-static void let_go(ad_weaving *w) {
+static void release_operands(ad_chain_builder *w) {
     ad__spill_end(w->s, w->read, w->chain.ninputs);
     ad__spill_end(w->s, w->written, w->nwritten);
 }
 
 /* Memory that was taken for outputs goes back: one by one the operations may need it, or want it to be zeros. */
-static void take_back(ad_weaving *w) {
+static void return_outputs(ad_chain_builder *w) {
     for (int i = 0; i < w->nprovided; i++) {
         ad_buffer *b = w->written[i];
         uint64_t size = b->size;
@@ -62,7 +62,7 @@ static void take_back(ad_weaving *w) {
 
 /* Memory for what is written, and the order between this chain and others that use the same. Arrays that others hold,
  * too, may have moved after that. */
-static int provide(ad_weaving *w, ad_stream_queue *queue, ad_fault *fault) {
+static int prepare_operands(ad_chain_builder *w, ad_stream_queue *queue, ad_fault *fault) {
     int status = 0;
     w->nprovided = 0;
     for (int i = 0; i < w->chain.ninputs && !status; i++)
@@ -82,44 +82,45 @@ static int provide(ad_weaving *w, ad_stream_queue *queue, ad_fault *fault) {
     return status;
 }
 
-static void *address(const ad_buffer *b, const ad_desc *d) {
+static void *compute_address(const ad_buffer *b, const ad_desc *d) {
     return (void *)((uintptr_t)b->address + (d->form == AD_VIEW ? (uint64_t)d->offset : 0));
 }
 
-static void set_addresses(ad_weaving *w) {
+static void set_addresses(ad_chain_builder *w) {
     ad_chain *c = &w->chain;
-    for (int i = 0; i < c->ninputs; i++) c->input[i].data = address(w->read[i], &c->input[i].desc);
-    for (int i = 0; i < c->noutputs; i++) c->output[i].view.data = address(w->written[i], &c->output[i].view.desc);
-    if (c->end.op) w->end_operand[0].data = address(w->written[c->noutputs], &w->end_operand[0].desc);
+    for (int i = 0; i < c->ninputs; i++) c->input[i].data = compute_address(w->read[i], &c->input[i].desc);
+    for (int i = 0; i < c->noutputs; i++)
+        c->output[i].view.data = compute_address(w->written[i], &c->output[i].view.desc);
+    if (c->end.op) w->end_operand[0].data = compute_address(w->written[c->noutputs], &w->end_operand[0].desc);
 }
 
-static void fail_all(ad_weaving *w, const job *why, int status) {
+static void fail_group(ad_chain_builder *w, const job *why, int status) {
     for (unsigned at = 0; at < w->count; at++) {
         ad_fusion_op *o = &w->ops->op[w->order[at]];
         job j;
         ad__job_begin(&j, w->s, &o->op, o->number);
-        ad__job_hold(&j, w->s->fusion.stream_queue, o->buffer);
+        ad__job_set_queued(&j, w->s->fusion.stream_queue, o->buffer);
         j.fault = why->fault;
         j.run.wrote = why->run.wrote;
-        fail(&j, status);
+        fail_job(&j, status);
     }
 }
 
 /* What the device will yet say of the chain is said of all that it has written. */
-static void note_check(ad_weaving *w, const job *j) {
+static void spread_check(ad_chain_builder *w, const job *j) {
     if (!j->run.checked) return;
     uint64_t bit = ad__deferred_checks_add(w->s, j->number, ad__op_name(j->op), false);
     for (int i = 0; i < w->nwritten; i++)
         ad__deferred_checks_set(w->s, w->written[i], ad__deferred_checks_of(w->s, w->written[i]) | bit);
 }
 
-static int64_t cost_of(const ad_weaving *w) {
+static int64_t sum_cost(const ad_chain_builder *w) {
     int64_t ns = 0;
     for (unsigned at = 0; at < w->count; at++) ns = ad__size_sum(ns, w->ops->op[w->order[at]].cost);
     return ns;
 }
 
-static int enqueue_chain(ad_weaving *w) {
+static int enqueue_chain(ad_chain_builder *w) {
     ad_session *s = w->s;
     const ad_backend *backend = s->worker->backend;
     ad_fusion_op *last = &w->ops->op[w->order[w->count - 1]];
@@ -127,49 +128,49 @@ static int enqueue_chain(ad_weaving *w) {
     int status;
     ad__job_begin(&j, s, &last->op, last->number);
     j.stream_queue = s->fusion.stream_queue;
-    if (provide(w, j.stream_queue, &j.fault)) return 0; /* one by one each says for itself what it lacks */
+    if (prepare_operands(w, j.stream_queue, &j.fault)) return 0; /* one by one each says for itself what it lacks */
     set_addresses(w);
     if (backend->asynchronous) {
         int64_t cost = ad__size_product(ad__device_cost(&last->op), w->chain.ninputs + w->nwritten) / 2;
         ad__stream_queue_expect(j.stream_queue, cost, ad__stream_queue_charge(s, cost));
-        if (!ad__deferred_checks_full(&s->deferred_checks) && ad__deferred_checks_place(s, &j.run.check, &j.fault))
+        if (!ad__deferred_checks_full(&s->deferred_checks) && ad__deferred_checks_find_place(s, &j.run.check, &j.fault))
             return 0;
     }
-    const bool in_background = ad__background_begin(s, cost_of(w));
+    const bool in_background = ad__background_begin(s, sum_cost(w));
     if (in_background) j.run.cancelled = &s->cancelled;
     status = backend->fuse(j.stream_queue->stream, &w->chain, &j.run, &j.fault);
     if (in_background) ad__background_end(s);
-    status = ad__job_lacks(&j, status);
+    status = ad__job_explain_status(&j, status);
     ad__session_status(s, status, &j.fault);
     if (status) {
         int counted = ad__session_enqueued(s, j.stream_queue, &j.fault);
         if (status > 0 && counted) status = counted;
-        note_check(w, &j);
+        spread_check(w, &j);
     }
-    if (status < 0) fail_all(w, &j, status);
+    if (status < 0) fail_group(w, &j, status);
     ad__job_end(&j);
     return status != 0;
 }
 
 /* 1: done, or failed for good; 0: the operations are to run one by one. */
-static int run_chain(ad_weaving *w) {
+static int run_chain(ad_chain_builder *w) {
     int done = enqueue_chain(w);
-    if (!done) take_back(w);
-    let_go(w);
+    if (!done) return_outputs(w);
+    release_operands(w);
     return done;
 }
 
 /* The chain's end would find its operand as it was when the end came. */
-static bool still_there(const ad_weaving *w, unsigned end) {
+static bool is_operand_unchanged(const ad_chain_builder *w, unsigned end) {
     return w->ops->op[end].buffer[1]->value == w->ops->member[end].from[0] + 1;
 }
 
 /* As a chain with its end, or without. True: what is left, if anything, has been executed, too. */
-static bool run_as_chain(ad_weaving *w) {
+static bool run_as_chain(ad_chain_builder *w) {
     ad__chain_build(w, AD_NOWHERE);
     if (run_chain(w)) return true;
     if (w->end == AD_NOWHERE || w->chain.nnodes < 2 || w->chain.noutputs == AD_CHAIN_OUTPUTS ||
-        !still_there(w, (unsigned)w->end))
+        !is_operand_unchanged(w, (unsigned)w->end))
         return false;
     ad__chain_build(w, w->end);
     if (!run_chain(w)) return false;
@@ -182,7 +183,7 @@ static bool run_as_chain(ad_weaving *w) {
 
 bool ad__fusion_run_group(ad_session *s, const ad_groups *groups, const ad_group *g) {
     ad_fusion_queue *h = &s->fusion;
-    ad_weaving w; /* not set as a whole: it is large */
+    ad_chain_builder w; /* not set as a whole: it is large */
     w.s = s;
     w.ops = h->ops;
     w.groups = groups;

@@ -14,14 +14,14 @@
 /* ---- stat ---- */
 
 /* A member of every device's memory, added up. */
-static uint64_t sum_of(const ad_worker *w, size_t member) {
+static uint64_t sum_devices(const ad_worker *w, size_t member) {
     uint64_t sum = 0;
     for (int i = 0; i < w->devices && i < AD_DEVICES; i++)
         sum += *(const uint64_t *)(const void *)((const char *)&w->gpu[i].memory + member);
     return sum;
 }
 
-static ad_plans plans_of(const ad_worker *w) {
+static ad_plans sum_plans(const ad_worker *w) {
     ad_plans sum = {0};
     for (int i = 0; i < w->devices && i < AD_DEVICES; i++) {
         ad_plans of = {0};
@@ -33,7 +33,7 @@ static ad_plans plans_of(const ad_worker *w) {
     return sum;
 }
 
-static uint64_t compile_counter(const ad_worker *w, int index) {
+static uint64_t get_compile_counter(const ad_worker *w, int index) {
     ad_compile_counts c = {0};
     ad__compile_counts(w->compiler, &c);
     switch (index) {
@@ -45,7 +45,7 @@ static uint64_t compile_counter(const ad_worker *w, int index) {
     }
 }
 
-static uint64_t slab_bytes_of(const ad_session *s) {
+static uint64_t sum_slab_bytes(const ad_session *s) {
     uint64_t sum = 0, bytes, unused;
     for (unsigned i = 0; i < s->nstream_queues; i++) {
         ad__stream_arena_count(s->stream_queues[i]->stream_arena, &bytes, &unused);
@@ -54,7 +54,7 @@ static uint64_t slab_bytes_of(const ad_session *s) {
     return sum;
 }
 
-static uint64_t counter(ad_session *s, int index) {
+static uint64_t get_counter(ad_session *s, int index) {
     ad_worker *w = s->worker;
     switch (index) {
     case AD_COUNTER_ops_done: return s->complete;
@@ -64,14 +64,14 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_bytes_out: return atomic_load(&s->output.total);
     case AD_COUNTER_buffers: return s->buffers.count;
     case AD_COUNTER_buffer_bytes: return s->buffer_bytes;
-    case AD_COUNTER_used_bytes: return sum_of(w, offsetof(ad_memory, used));
-    case AD_COUNTER_slab_bytes: return sum_of(w, offsetof(ad_memory, slab_bytes));
-    case AD_COUNTER_slabs: return sum_of(w, offsetof(ad_memory, slabs));
+    case AD_COUNTER_used_bytes: return sum_devices(w, offsetof(ad_memory, used));
+    case AD_COUNTER_slab_bytes: return sum_devices(w, offsetof(ad_memory, slab_bytes));
+    case AD_COUNTER_slabs: return sum_devices(w, offsetof(ad_memory, slabs));
     case AD_COUNTER_sessions: return atomic_load(&w->nsessions);
     case AD_COUNTER_worker_pid: return (uint64_t)getpid();
-    case AD_COUNTER_fft_plans: return plans_of(w).count;
-    case AD_COUNTER_fft_plans_most: return plans_of(w).most;
-    case AD_COUNTER_fft_plan_bytes: return plans_of(w).bytes;
+    case AD_COUNTER_fft_plans: return sum_plans(w).count;
+    case AD_COUNTER_fft_plans_most: return sum_plans(w).most;
+    case AD_COUNTER_fft_plan_bytes: return sum_plans(w).bytes;
     case AD_COUNTER_fused_chains: return s->fusion.chains;
     case AD_COUNTER_fused_ops: return s->fusion.chained;
     case AD_COUNTER_unfused_chains: return s->fusion.apart;
@@ -81,7 +81,7 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_compile_failures:
     case AD_COUNTER_compile_hits_memory:
     case AD_COUNTER_compile_hits_disk:
-    case AD_COUNTER_compile_waiting: return compile_counter(w, index);
+    case AD_COUNTER_compile_waiting: return get_compile_counter(w, index);
     case AD_COUNTER_resumes: return s->comeback.count;
     case AD_COUNTER_modules: return s->modules.count;
     case AD_COUNTER_launches: return s->modules.launches;
@@ -98,7 +98,7 @@ static uint64_t counter(ad_session *s, int index) {
     case AD_COUNTER_queued_bytes:
     case AD_COUNTER_principal_queued_bytes:
     case AD_COUNTER_put_off: return ad__engine_counter(s, index);
-    case AD_COUNTER_held_slab_bytes: return slab_bytes_of(s);
+    case AD_COUNTER_held_slab_bytes: return sum_slab_bytes(s);
     case AD_COUNTER_moved_out:
     case AD_COUNTER_moved_in:
     case AD_COUNTER_host_bytes: return ad__spill_counter(w, index);
@@ -107,10 +107,10 @@ static uint64_t counter(ad_session *s, int index) {
 }
 
 void ad__session_counters(ad_session *s, int64_t values[AD_NCOUNTER]) {
-    for (int i = 0; i < AD_NCOUNTER; i++) values[i] = (int64_t)counter(s, i);
+    for (int i = 0; i < AD_NCOUNTER; i++) values[i] = (int64_t)get_counter(s, i);
 }
 
-static bool do_stat(ad_session *s, ad_message *m) {
+static bool answer_stat(ad_session *s, ad_message *m) {
     int64_t values[AD_NCOUNTER];
     _Static_assert(AD_NCOUNTER <= AD_REPLY_INTS, "a reply has room for all counters");
     ad__session_counters(s, values);
@@ -121,7 +121,7 @@ static bool do_stat(ad_session *s, ad_message *m) {
 /* ---- query ---- */
 
 /* The data decide the result's size: the host must see them, so all that came before must be complete. */
-static bool do_query(ad_session *s, ad_message *m) {
+static bool answer_query(ad_session *s, ad_message *m) {
     int64_t values[8];
     int n = 0;
     if (!ad__checkpoint_await_commit(s)) return false;
@@ -130,7 +130,7 @@ static bool do_query(ad_session *s, ad_message *m) {
         if (p == s->pending) {
             ad__poison_release(p);
             s->pending = NULL;
-            ad__failure_told(s);
+            ad__count_told_failure(s);
         }
         ad__reply_fail(s, m->u[0], p);
         ad__poison_release(p);
@@ -140,9 +140,9 @@ static bool do_query(ad_session *s, ad_message *m) {
     return true;
 }
 
-static bool do_sync(ad_session *s, ad_message *m) {
+static bool answer_sync(ad_session *s, ad_message *m) {
     if (!ad__checkpoint_await_commit(s)) return false;
-    if (!ad__fail_pending(s, m->u[0])) ad__reply_values(s, m->u[0], 0, NULL);
+    if (!ad__reply_pending_failure(s, m->u[0])) ad__reply_values(s, m->u[0], 0, NULL);
     return true;
 }
 
@@ -166,9 +166,9 @@ static bool answer_request(ad_session *s, ad_message *m) {
     switch ((ask)m->opcode) {
     case ASK_READ:
     case ASK_FETCH: return ad__read(s, m);
-    case ASK_STAT: return do_stat(s, m);
-    case ASK_QUERY: return do_query(s, m);
-    case ASK_SYNC: return do_sync(s, m);
+    case ASK_STAT: return answer_stat(s, m);
+    case ASK_QUERY: return answer_query(s, m);
+    case ASK_SYNC: return answer_sync(s, m);
     case ASK_BUILD:
     case ASK_KERNEL:
     case ASK_GLOBAL: return ad__modules_ask(s, m);
@@ -191,7 +191,7 @@ static bool answer_request(ad_session *s, ad_message *m) {
 }
 
 /* A request that is left out is answered by that. */
-static void leave_out(ad_session *s, const ad_message *m) {
+static void answer_left_out(ad_session *s, const ad_message *m) {
     ad_fault fault = {0};
     const int status = ad__blame_check(s, m->row->name, &fault);
     if (m->opcode == AD_REQ_EXPORT || m->opcode == AD_REQ_IMPORT) ad__descriptor_skip(s);
@@ -202,7 +202,7 @@ static void leave_out(ad_session *s, const ad_message *m) {
 
 bool ad__ask(ad_session *s, ad_message *m) {
     if (s->checkpoint.left_out && m->opcode != AD_REQ_QUERY) { /* whose outputs say so, too */
-        leave_out(s, m);
+        answer_left_out(s, m);
         return true;
     }
     /* What has been told once is known when all is that came before. */

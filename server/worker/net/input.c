@@ -12,21 +12,21 @@
 /* One block kept for the next reader, so that the memory that a busy socket is read into stays in the cache. */
 static _Atomic(ad_input_block *) kept_block;
 
-static ad_input_block *block_take(const ad_input *in, size_t capacity) {
+static ad_input_block *take_block(const ad_input *in, size_t capacity) {
     ad_input_block *b = capacity == AD_INPUT_BLOCK ? atomic_exchange(&kept_block, NULL) : NULL;
     if (b && b->journal == in->journal) return b;
     if (b) ad__journal_free(b->journal, b);
     return ad__journal_alloc(in->journal, sizeof *b + capacity);
 }
 
-static void block_release(ad_input_block *b) {
+static void release_block(ad_input_block *b) {
     if (atomic_fetch_sub(&b->users, 1) != 1) return;
     if (b->capacity == AD_INPUT_BLOCK) b = atomic_exchange(&kept_block, b);
     if (b) ad__journal_free(b->journal, b);
 }
 
 /* Behind all that is written down. */
-static void write_down(ad_input *in, ad_input_block *b) {
+static void record_block(ad_input *in, ad_input_block *b) {
     if (!in->at) return;
     atomic_fetch_add(&b->users, 1);
     b->own.data = ad__journal_at(in->journal, b->data);
@@ -37,18 +37,18 @@ static void write_down(ad_input *in, ad_input_block *b) {
 }
 
 /* The next block, which begins with the last `size` bytes that were received. */
-static ad_input_block *block_new(ad_input *in, size_t capacity, const void *data, size_t size) {
-    ad_input_block *b = block_take(in, capacity);
+static ad_input_block *create_block(ad_input *in, size_t capacity, const void *data, size_t size) {
+    ad_input_block *b = take_block(in, capacity);
     if (!b) return NULL;
     *b = (ad_input_block){
         .own = {.base = in->received - size, .size = size}, .journal = in->journal, .capacity = capacity, .used = size};
     atomic_init(&b->users, 1);
     if (size) memcpy(b->data, data, size);
-    write_down(in, b);
+    record_block(in, b);
     return b;
 }
 
-static void received(ad_input *in, size_t n) {
+static void count_received(ad_input *in, size_t n) {
     ad_input_block *b = in->block;
     b->used += n;
     in->received += n;
@@ -93,7 +93,7 @@ static int take_control(ad_input *in, struct msghdr *m, ad_descriptors *d) {
 int ad__input_read(ad_input *in, int fd, ad_descriptors *d) {
     ad_input_block *b = in->block;
     if (!b) {
-        if (!(b = in->block = block_new(in, AD_INPUT_BLOCK, NULL, 0))) return AD_E_MEMORY;
+        if (!(b = in->block = create_block(in, AD_INPUT_BLOCK, NULL, 0))) return AD_E_MEMORY;
         in->start = 0;
     }
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(AD_DESCRIPTORS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
@@ -102,18 +102,18 @@ int ad__input_read(ad_input *in, int fd, ad_descriptors *d) {
     ssize_t n = ad__os.recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : AD_E_CONNECTION;
     int status = m.msg_controllen ? take_control(in, &m, d) : 0; /* before it counts what they came with */
-    received(in, (size_t)n);
+    count_received(in, (size_t)n);
     return status ? status : n ? 1 : AD_E_CONNECTION;
 }
 
 /* The rest of the frame that begins at start does not fit: go on in a block that has room for all of it. The size is
  * that of a checked header, and memory that nothing has been received into is not touched. */
-static int move(ad_input *in, size_t need) {
+static int move_to_new_block(ad_input *in, size_t need) {
     ad_input_block *old = in->block;
     ad_input_block *b =
-        block_new(in, need > AD_INPUT_BLOCK ? need : AD_INPUT_BLOCK, old->data + in->start, old->used - in->start);
+        create_block(in, need > AD_INPUT_BLOCK ? need : AD_INPUT_BLOCK, old->data + in->start, old->used - in->start);
     if (!b) return AD_E_MEMORY;
-    block_release(old);
+    release_block(old);
     in->block = b;
     in->start = 0;
     return 0;
@@ -121,11 +121,11 @@ static int move(ad_input *in, size_t need) {
 
 int ad__input_put(ad_input *in, const void *data, size_t size) {
     ad_input_block *b = in->block;
-    if (!b && !(b = in->block = block_new(in, size > AD_INPUT_BLOCK ? size : AD_INPUT_BLOCK, NULL, 0)))
+    if (!b && !(b = in->block = create_block(in, size > AD_INPUT_BLOCK ? size : AD_INPUT_BLOCK, NULL, 0)))
         return AD_E_MEMORY;
     if (b->capacity - b->used < size) return AD_E_MEMORY;
     memcpy(b->data + b->used, data, size);
-    received(in, size);
+    count_received(in, size);
     return 0;
 }
 
@@ -146,7 +146,7 @@ int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault) {
     }
     if (there < need || there < AD_FRAME_HEADER) {
         bool fits = !b || in->start + need <= b->capacity;
-        return there && !fits ? move(in, need) : 0;
+        return there && !fits ? move_to_new_block(in, need) : 0;
     }
     const uint8_t *p = b->data + in->start + AD_FRAME_HEADER;
     *f = (ad_input_frame){b, p, p + head.control, head.control, (uint32_t)head.payload, 0};
@@ -155,11 +155,11 @@ int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault) {
     return 1;
 }
 
-void ad__input_rest(ad_input *in) {
+void ad__input_release_used(ad_input *in) {
     ad_input_block *b = in->block;
     if (!b || in->start < b->used) return;
     if (atomic_load(&b->users) > 1u + (in->at != NULL) && b->capacity - b->used >= LEAST_ROOM) return;
-    block_release(b);
+    release_block(b);
     in->block = NULL;
 }
 
@@ -169,18 +169,18 @@ void ad__input_forget(ad_input *in, uint64_t before) {
         in->first = b->next;
         if (!in->first) in->last = NULL;
         ad__journal_store(&in->at->input, b->own.next);
-        block_release(b);
+        release_block(b);
     }
 }
 
 void ad__input_close(ad_input *in) {
-    if (in->block) block_release(in->block);
+    if (in->block) release_block(in->block);
     in->block = NULL;
     if (in->at) ad__input_forget(in, UINT64_MAX);
 }
 
 void ad__input_release(ad_input_frame *f) {
-    if (f->block) block_release(f->block);
+    if (f->block) release_block(f->block);
     f->block = NULL;
 }
 

@@ -50,7 +50,7 @@ void ad__input_ask_sender(int fd, bool ask);
 #define AD_INPUT_NOTE 2
 int ad__input_next(ad_input *in, ad_input_frame *f, ad_fault *fault);
 /* Give up a block that holds nothing any more; call it when the socket has been read for now. */
-void ad__input_rest(ad_input *in);
+void ad__input_release_used(ad_input *in);
 void ad__input_close(ad_input *in);
 /* Nobody needs the first so many bytes of the stream any more. */
 void ad__input_forget(ad_input *in, uint64_t before);

@@ -23,7 +23,7 @@ void ad__output_init(ad_output *o, int fd, uint64_t limit) {
     atomic_init(&o->settled, UINT64_MAX);
 }
 
-static void clear(ad_output *o) {
+static void clear_blocks(ad_output *o) {
     while (o->first) {
         ad_output_block *b = o->first;
         o->first = b->next;
@@ -36,15 +36,15 @@ static void clear(ad_output *o) {
 }
 
 void ad__output_close(ad_output *o) {
-    clear(o);
+    clear_blocks(o);
     pthread_mutex_destroy(&o->lock);
 }
 
-static int break_off(ad_output *o, int status, const char *why) {
+static int break_output(ad_output *o, int status, const char *why) {
     o->why = why;
     o->status = status;
     atomic_store(&o->broken, true);
-    clear(o);
+    clear_blocks(o);
     return status;
 }
 
@@ -68,11 +68,11 @@ static void link_block(ad_output *o, ad_output_block *b) {
     if (!o->at) o->at = b;
 }
 
-static int append(ad_output *o, const void *data, size_t size) {
+static int append_bytes(ad_output *o, const void *data, size_t size) {
     if (!size) return 0;
     if (!o->tail || o->tail->capacity - o->tail->own.size < size) {
         ad_output_block *b = ad__output_block(o, size > SMALL_BLOCK ? size : SMALL_BLOCK);
-        if (!b) return break_off(o, AD_E_MEMORY, "out of host memory");
+        if (!b) return break_output(o, AD_E_MEMORY, "out of host memory");
         link_block(o, b);
     }
     memcpy(o->tail->data + o->tail->own.size, data, size);
@@ -86,17 +86,17 @@ static int append_head(ad_output *o, const void *control, size_t size, uint32_t 
     uint8_t head[AD_FRAME_HEADER];
     if (atomic_load(&o->broken)) return AD_E_CONNECTION;
     if (atomic_load(&o->queued) + size + bytes + sizeof head > o->limit)
-        return break_off(o, AD_E_LIMIT, "output-limit: the client does not read");
+        return break_output(o, AD_E_LIMIT, "output-limit: the client does not read");
     ad__frame_encode(&(ad_frame){(uint32_t)size, flags, bytes}, head);
-    int status = append(o, head, sizeof head);
-    return status ? status : append(o, control, size);
+    int status = append_bytes(o, head, sizeof head);
+    return status ? status : append_bytes(o, control, size);
 }
 
 int ad__output_frame(ad_output *o, const void *control, size_t size, uint32_t flags, const void *payload,
                      size_t bytes) {
     pthread_mutex_lock(&o->lock);
     int status = append_head(o, control, size, flags, bytes);
-    if (!status) status = append(o, payload, bytes);
+    if (!status) status = append_bytes(o, payload, bytes);
     pthread_mutex_unlock(&o->lock);
     return status;
 }
@@ -119,7 +119,7 @@ int ad__output_chunk(ad_output *o, const void *control, size_t size, uint32_t fl
 
 /* Frees what nobody needs any more. A client that never says what it has cannot make the server keep without bound: it
  * cannot come back, then. */
-static void let_go(ad_output *o) {
+static void free_taken(ad_output *o) {
     const uint64_t most = o->limit / KEEP_SHARE;
     uint64_t from = o->keeps ? o->taken : o->sent;
     if (o->sent - from > most) from = o->sent - most;
@@ -141,15 +141,15 @@ static void let_go(ad_output *o) {
     }
 }
 
-static void take_off(ad_output *o, size_t n) {
+static void count_sent(ad_output *o, size_t n) {
     o->sent += n;
     atomic_fetch_sub(&o->queued, n);
     atomic_fetch_add(&o->total, n);
     while (o->at && o->at->next && o->sent >= o->at->own.base + o->at->own.size) o->at = o->at->next;
-    if (!o->keeps || o->sent - o->taken > o->limit / KEEP_SHARE) let_go(o);
+    if (!o->keeps || o->sent - o->taken > o->limit / KEEP_SHARE) free_taken(o);
 }
 
-static ssize_t send_some(ad_output *o) {
+static ssize_t send_blocks(ad_output *o) {
     struct iovec part[PARTS];
     struct msghdr m = {.msg_iov = part};
     for (ad_output_block *b = o->at; b && m.msg_iovlen < PARTS; b = b->next) {
@@ -163,9 +163,9 @@ static ssize_t send_some(ad_output *o) {
     return n < 0 && errno == EINTR ? 0 : n;
 }
 
-static void lose(ad_output *o) {
+static void lose_connection(ad_output *o) {
     if (!o->keeps) {
-        break_off(o, AD_E_CONNECTION, "the client has gone");
+        break_output(o, AD_E_CONNECTION, "the client has gone");
         return;
     }
     atomic_store(&o->blocked, false);
@@ -176,11 +176,11 @@ static bool can_send(const ad_output *o) {
     return !atomic_load(&o->broken) && !atomic_load(&o->away) && o->sent < atomic_load(&o->settled);
 }
 
-static void send_all(ad_output *o) {
+static void send_queued(ad_output *o) {
     while (atomic_load(&o->queued) && can_send(o)) {
-        ssize_t n = send_some(o);
+        ssize_t n = send_blocks(o);
         if (n < 0 && errno != EAGAIN && errno != ENOBUFS) {
-            lose(o);
+            lose_connection(o);
             return;
         }
         if (n >= 0 || !atomic_load(&o->blocked)) atomic_store(&o->progress, ad__os_now());
@@ -188,7 +188,7 @@ static void send_all(ad_output *o) {
             atomic_store(&o->blocked, true);
             return;
         }
-        take_off(o, (size_t)n);
+        count_sent(o, (size_t)n);
     }
     atomic_store(&o->blocked, false);
 }
@@ -200,7 +200,7 @@ bool ad__output_flush(ad_output *o) {
     if (atomic_load(&o->broken)) {
         stuck = true;
     } else if (!atomic_load(&o->blocked)) {
-        send_all(o);
+        send_queued(o);
         stuck = atomic_load(&o->blocked) || atomic_load(&o->broken) || atomic_load(&o->away);
     }
     pthread_mutex_unlock(&o->lock);
@@ -209,13 +209,13 @@ bool ad__output_flush(ad_output *o) {
 
 void ad__output_resume(ad_output *o) {
     pthread_mutex_lock(&o->lock);
-    send_all(o);
+    send_queued(o);
     pthread_mutex_unlock(&o->lock);
 }
 
 void ad__output_break(ad_output *o) {
     pthread_mutex_lock(&o->lock);
-    break_off(o, AD_E_CONNECTION, "the client has gone");
+    break_output(o, AD_E_CONNECTION, "the client has gone");
     atomic_store(&o->blocked, false);
     pthread_mutex_unlock(&o->lock);
 }
@@ -235,7 +235,7 @@ void ad__output_settle(ad_output *o, uint64_t bytes) {
 int ad__output_put(ad_output *o, uint64_t base, const void *data, size_t size) {
     pthread_mutex_lock(&o->lock);
     if (!o->first) o->appended = o->taken = base;
-    int status = append(o, data, size);
+    int status = append_bytes(o, data, size);
     o->sent = o->appended;
     atomic_store(&o->queued, 0);
     while (o->at && o->at->next) o->at = o->at->next;
@@ -254,7 +254,7 @@ int ad__output_taken(ad_output *o, uint64_t bytes) {
         status = AD_E_PROTOCOL;
     } else if (bytes > o->taken) {
         o->taken = bytes;
-        let_go(o);
+        free_taken(o);
     }
     pthread_mutex_unlock(&o->lock);
     return status;
@@ -262,12 +262,12 @@ int ad__output_taken(ad_output *o, uint64_t bytes) {
 
 void ad__output_away(ad_output *o) {
     pthread_mutex_lock(&o->lock);
-    lose(o);
+    lose_connection(o);
     pthread_mutex_unlock(&o->lock);
 }
 
 /* Why the stream cannot go on behind so many bytes; NULL: it can. */
-static const char *obstacle(const ad_output *o, uint64_t received) {
+static const char *find_obstacle(const ad_output *o, uint64_t received) {
     if (!o->keeps || atomic_load(&o->broken)) return "it is over";
     if (received > o->sent) return "the client has more bytes than the server sent";
     if (received < o->taken) return "the client has fewer bytes than it said";
@@ -276,7 +276,7 @@ static const char *obstacle(const ad_output *o, uint64_t received) {
     return NULL;
 }
 
-static int switch_to(ad_output *o, int fd, const void *head, size_t size, uint64_t received) {
+static int switch_connection(ad_output *o, int fd, const void *head, size_t size, uint64_t received) {
     if (ad__os.send(fd, head, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)size) return AD_E_CONNECTION;
     if (dup3(fd, o->fd, O_CLOEXEC) < 0) return AD_E_CONNECTION;
     o->sent = o->taken = received;
@@ -290,8 +290,8 @@ static int switch_to(ad_output *o, int fd, const void *head, size_t size, uint64
 
 int ad__output_take_up(ad_output *o, int fd, const void *head, size_t size, uint64_t received, const char **why) {
     pthread_mutex_lock(&o->lock);
-    *why = obstacle(o, received);
-    int status = *why ? AD_E_RESUME : switch_to(o, fd, head, size, received);
+    *why = find_obstacle(o, received);
+    int status = *why ? AD_E_RESUME : switch_connection(o, fd, head, size, received);
     pthread_mutex_unlock(&o->lock);
     if (!status) close(fd);
     return status;

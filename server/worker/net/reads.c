@@ -19,17 +19,17 @@ void ad__reply_fault(ad_session *s, uint64_t request, int status, ad_fault *faul
     ad__poison_release(p);
 }
 
-void ad__failure_told(ad_session *s) {
+void ad__count_told_failure(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (v->silent && v->untold) v->untold--;
     else v->told++;
 }
 
-bool ad__fail_pending(ad_session *s, uint64_t request) {
+bool ad__reply_pending_failure(ad_session *s, uint64_t request) {
     ad_poison *p = s->pending;
     if (!p || (s->checkpoint.silent && !s->checkpoint.untold)) return false;
     s->pending = NULL;
-    ad__failure_told(s);
+    ad__count_told_failure(s);
     ad__reply_fail(s, request, p);
     ad__poison_release(p);
     return true;
@@ -76,7 +76,7 @@ static int find_window(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-static int begin(ad_session *s, ad_message *m, ad_fault *fault) {
+static int begin_read(ad_session *s, ad_message *m, ad_fault *fault) {
     const ad_desc *d = &m->operand.desc;
     ad_reading *r = &s->reading;
     *r = (ad_reading){.request = m->u[0]};
@@ -106,7 +106,7 @@ void ad__reading_end(ad_session *s) {
 /* ---- parts ---- */
 
 /* Ask for the next part; where it goes. NULL with a fault. */
-static void *part_target(ad_session *s, ad_fault *fault) {
+static void *choose_part_target(ad_session *s, ad_fault *fault) {
     ad_reading *r = &s->reading;
     if (r->direct) return r->to + r->offset;
     if (s->worker->backend->asynchronous) return r->staging = ad__staging_take(s->worker, r->part, fault);
@@ -115,13 +115,13 @@ static void *part_target(ad_session *s, ad_fault *fault) {
     return r->block ? r->block->data : NULL;
 }
 
-static int ask_part(ad_session *s, ad_fault *fault) {
+static int request_part(ad_session *s, ad_fault *fault) {
     ad_reading *r = &s->reading;
     uint64_t most = s->output.limit / 4 < AD_STAGING_PART ? s->output.limit / 4 + 1 : AD_STAGING_PART;
     r->part = r->total - r->offset;
     if (!r->direct && r->part > most) r->part = most;
     if (!r->part || r->from_host) return 0;
-    void *to = part_target(s, fault);
+    void *to = choose_part_target(s, fault);
     if (!to) return fault->code;
     const bool in_background = ad__background_begin(s, ad__bytes_cost(r->part));
     int status = s->worker->backend->download(r->stream_queue->stream, to, r->from + r->offset, r->part, fault);
@@ -135,7 +135,7 @@ static int ask_part(ad_session *s, ad_fault *fault) {
 }
 
 /* A part has come: on to the client with it. */
-static int deliver(ad_session *s, ad_fault *fault) {
+static int deliver_part(ad_session *s, ad_fault *fault) {
     ad_reading *r = &s->reading;
     uint64_t left = r->total - r->offset;
     if (s->checkpoint.late) ad__checkpoint_commit(s); /* what the answer says of how far the session is */
@@ -157,31 +157,31 @@ static int deliver(ad_session *s, ad_fault *fault) {
 }
 
 /* What came to light while the part was under way. True: the request is answered. */
-static bool condemned(ad_session *s) {
+static bool answer_failure(ad_session *s) {
     ad_reading *r = &s->reading;
-    if (ad__fail_pending(s, r->request)) return true;
+    if (ad__reply_pending_failure(s, r->request)) return true;
     if (!r->buffer->poison) return false;
     ad__reply_fail(s, r->request, r->buffer->poison);
     return true;
 }
 
 /* The client must take what is queued first. */
-static bool must_wait(ad_session *s) {
+static bool must_wait_for_client(ad_session *s) {
     ad_reading *r = &s->reading;
     if (r->to) return false;
-    if (r->offset && ad__output_flush(&s->output)) ad__engine_attend(s);
+    if (r->offset && ad__output_flush(&s->output)) ad__engine_request_attention(s);
     return r->total - r->offset > AD_STAGING_PART / 64 && atomic_load(&s->output.queued) >= AD_OUTPUT_HIGH;
 }
 
 /* Answer until all is sent or there is something to wait for (false). */
-static bool go_on(ad_session *s) {
+static bool continue_read(ad_session *s) {
     ad_reading *r = &s->reading;
     ad_fault fault = {0};
     int status = 0;
     do {
         if (!r->under_way) {
-            if (must_wait(s)) return false;
-            if ((status = ask_part(s, &fault))) break;
+            if (must_wait_for_client(s)) return false;
+            if ((status = request_part(s, &fault))) break;
             r->under_way = true;
             if (s->worker->backend->asynchronous) {
                 ad__session_await(s, AD_WAIT_STREAM, r->stream_queue, NULL);
@@ -189,8 +189,8 @@ static bool go_on(ad_session *s) {
             }
         }
         r->under_way = false;
-        if (condemned(s)) break;
-        status = deliver(s, &fault);
+        if (answer_failure(s)) break;
+        status = deliver_part(s, &fault);
         if (!status && r->from_host && r->offset < r->total) return false; /* others are not to wait for all of it */
     } while (!status && r->offset < r->total && !atomic_load(&s->output.broken));
     if (status) ad__reply_fault(s, r->request, status, &fault);
@@ -200,10 +200,11 @@ static bool go_on(ad_session *s) {
 
 bool ad__read(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
-    if (s->reading.active) return go_on(s);
-    if (ad__fail_pending(s, m->u[0]) || s->checkpoint.silent) return true; /* its client may use the window again */
-    int status = begin(s, m, &fault);
-    if (!status) return go_on(s);
+    if (s->reading.active) return continue_read(s);
+    if (ad__reply_pending_failure(s, m->u[0]) || s->checkpoint.silent)
+        return true; /* its client may use the window again */
+    int status = begin_read(s, m, &fault);
+    if (!status) return continue_read(s);
     ad_buffer *b = s->reading.buffer;
     if (b && b->poison) ad__reply_fail(s, m->u[0], b->poison);
     else ad__reply_fault(s, m->u[0], status, &fault);

@@ -9,7 +9,7 @@
 #define ACK_IDLE_BYTES (1u << 20) /* ... and bytes, which a client must keep for so long */
 #define SMALL_PART 4096
 
-static ad_bytes *begin(ad_session *s) {
+static ad_bytes *begin_message(ad_session *s) {
     ad_bytes *b = &s->worker->engine.scratch;
     b->size = 0;
     b->failed = false;
@@ -18,7 +18,7 @@ static ad_bytes *begin(ad_session *s) {
 
 /* Queue the message in b and a payload, of which a copy is made. When that fails the output is broken, and the session
  * ends with this turn. */
-static void finish(ad_session *s, const ad_bytes *b, uint32_t flags, const void *payload, size_t size) {
+static void send_message(ad_session *s, const ad_bytes *b, uint32_t flags, const void *payload, size_t size) {
     if (b->failed) {
         atomic_store(&s->output.broken, true);
         return;
@@ -29,9 +29,9 @@ static void finish(ad_session *s, const ad_bytes *b, uint32_t flags, const void 
 
 /* The same with a payload that is the output's from here on. A small one is copied in after its control block: that is
  * one piece to send, not two. */
-static void finish_part(ad_session *s, const ad_bytes *b, uint32_t flags, ad_output_block *part) {
+static void send_part(ad_session *s, const ad_bytes *b, uint32_t flags, ad_output_block *part) {
     if (b->failed || part->own.size <= SMALL_PART) {
-        finish(s, b, flags, part->data, part->own.size);
+        send_message(s, b, flags, part->data, part->own.size);
         ad__output_block_free(&s->output, part);
         return;
     }
@@ -39,7 +39,7 @@ static void finish_part(ad_session *s, const ad_bytes *b, uint32_t flags, ad_out
     ad__output_chunk(&s->output, b->data, b->size, flags, part);
 }
 
-static void told(ad_session *s) {
+static void mark_told(ad_session *s) {
     s->told = s->complete;
     s->bytes_told = s->bytes_done;
 }
@@ -52,37 +52,37 @@ void ad__reply_ints(ad_session *s, uint64_t request, size_t n, const int64_t *va
 
 void ad__reply_values(ad_session *s, uint64_t request, size_t n, const ad_scalar *values) {
     if (s->checkpoint.silent) return;
-    ad_bytes *b = begin(s);
+    ad_bytes *b = begin_message(s);
     ad__encode_reply(b, request, s->complete, n, values);
-    told(s);
-    finish(s, b, 0, NULL, 0);
+    mark_told(s);
+    send_message(s, b, 0, NULL, 0);
 }
 
 void ad__reply_text(ad_session *s, uint64_t request, size_t n, const ad_scalar *values, const char *text, size_t size) {
     if (s->checkpoint.silent) return;
-    ad_bytes *b = begin(s);
+    ad_bytes *b = begin_message(s);
     ad__encode_reply(b, request, s->complete, n, values);
-    told(s);
-    finish(s, b, 0, text, size);
+    mark_told(s);
+    send_message(s, b, 0, text, size);
 }
 
 void ad__reply_part(ad_session *s, uint64_t request, uint64_t total, uint64_t offset, uint32_t flags,
                     ad_output_block *part) {
-    ad_bytes *b = begin(s);
+    ad_bytes *b = begin_message(s);
     ad_scalar values[2] = {{.kind = AD_SCALAR_INT, .as.i = (int64_t)total},
                            {.kind = AD_SCALAR_INT, .as.i = (int64_t)offset}};
     ad__encode_reply(b, request, s->complete, 2, values);
-    told(s);
-    if (part) finish_part(s, b, flags, part);
-    else finish(s, b, flags, NULL, 0);
+    mark_told(s);
+    if (part) send_part(s, b, flags, part);
+    else send_message(s, b, flags, NULL, 0);
 }
 
 void ad__reply_fail(ad_session *s, uint64_t request, const ad_poison *why) {
     if (s->checkpoint.silent) return;
-    ad_bytes *b = begin(s);
+    ad_bytes *b = begin_message(s);
     ad__encode_fail(b, request, s->complete, why->code, why->number, why->name, why->text);
-    told(s);
-    finish(s, b, 0, NULL, 0);
+    mark_told(s);
+    send_message(s, b, 0, NULL, 0);
 }
 
 void ad__reply_ack(ad_session *s, bool idle) {
@@ -94,14 +94,14 @@ void ad__reply_ack(ad_session *s, bool idle) {
     bool awaited = s->told < s->forked_at; /* until then the client looks again and again whether it is lost */
     bool much = idle && (ops > ACK_IDLE || bytes > ACK_IDLE_BYTES || awaited);
     if (ops < window_ops / 32 && bytes < window_bytes / 16 && !much) return;
-    ad_bytes *b = begin(s);
+    ad_bytes *b = begin_message(s);
     ad__encode_ack(b, s->complete);
-    told(s);
-    finish(s, b, 0, NULL, 0);
+    mark_told(s);
+    send_message(s, b, 0, NULL, 0);
 }
 
 void ad__reply_bye(ad_session *s, int code, const char *text) {
-    ad_bytes *b = begin(s);
+    ad_bytes *b = begin_message(s);
     ad__encode_bye(b, code, text);
-    finish(s, b, 0, NULL, 0);
+    send_message(s, b, 0, NULL, 0);
 }

@@ -32,7 +32,7 @@ void ad__comeback_close(ad_session *s) {
 /* ---- waiting for a client ---- */
 
 /* A client that is a process of this machine cannot come back when it has ended. */
-static bool process_lives(ad_comeback *c) {
+static bool is_process_alive(ad_comeback *c) {
     if (!c->process) return true;
     if (c->process_fd < 0) c->process_fd = (int)syscall(SYS_pidfd_open, (pid_t)c->process, 0);
     if (c->process_fd < 0) return errno != ESRCH;
@@ -42,12 +42,12 @@ static bool process_lives(ad_comeback *c) {
 
 bool ad__session_client_ended(const ad_session *s) {
     ad_comeback c = {.process = __atomic_load_n(&s->comeback.process, __ATOMIC_RELAXED), .process_fd = -1};
-    const bool ended = !process_lives(&c);
+    const bool ended = !is_process_alive(&c);
     if (c.process_fd >= 0) close(c.process_fd);
     return ended;
 }
 
-static bool is_over(ad_session *s) {
+static bool is_session_over(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     bool over = s->over || s->dropped;
@@ -55,50 +55,50 @@ static bool is_over(ad_session *s) {
     return over || s->closing || s->linger_until || atomic_load(&s->output.broken);
 }
 
-static void tell(const ad_session *s, uint64_t away) {
+static void report_away(const ad_session *s, uint64_t away) {
     ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_AWAY, .id = s->id, .size = away}, -1);
 }
 
-static void know_process(ad_session *s, uint64_t process) {
+static void set_process(ad_session *s, uint64_t process) {
     __atomic_store_n(&s->comeback.process, process, __ATOMIC_RELAXED);
     if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->process, process);
 }
 
 /* Who is at the other end of a socket pair only the bytes tell that come from there. */
-static void look_for_sender(ad_session *s) {
+static void learn_sender(ad_session *s) {
     if (!s->comeback.native || s->comeback.process || !s->input.process) return;
-    know_process(s, s->input.process);
+    set_process(s, s->input.process);
     ad__input_ask_sender(s->fd, false);
 }
 
 /* A socket pair does not break by itself: its other end is closed, and that is the end of the process, unless it is
  * known and lives. */
-static bool may_come(ad_session *s) {
+static bool may_return(ad_session *s) {
     ad_comeback *c = &s->comeback;
-    look_for_sender(s);
-    return c->able && !c->left && (c->process || !c->native) && process_lives(c);
+    learn_sender(s);
+    return c->able && !c->left && (c->process || !c->native) && is_process_alive(c);
 }
 
 bool ad__session_await_client(ad_session *s, const char *why) {
     ad_comeback *c = &s->comeback;
-    if (is_over(s) || s->worker->stopping || !may_come(s)) return false;
+    if (is_session_over(s) || s->worker->stopping || !may_return(s)) return false;
     if (c->away) return true;
     c->away = true;
     c->until = ad__os_now() + (int64_t)(s->worker->config.resume_time * 1e9);
     ad__output_away(&s->output);
     shutdown(s->fd, SHUT_RDWR); /* the descriptor is kept for the next connection */
     ad__sessions_watch(s->worker);
-    tell(s, 1);
+    report_away(s, 1);
     ad__log(AD_LOG_INFO, "session waits", "session=%lu principal=%s why=%s", s->id, s->principal, why);
     return true;
 }
 
-bool ad__session_forsaken(ad_session *s, int64_t now) {
+bool ad__session_is_forsaken(ad_session *s, int64_t now) {
     ad_comeback *c = &s->comeback;
-    if (!c->away || is_over(s)) return false;
-    const char *why = now > c->until      ? "resume-time: its client has not come back"
-                      : !process_lives(c) ? "its client has ended"
-                                          : NULL;
+    if (!c->away || is_session_over(s)) return false;
+    const char *why = now > c->until         ? "resume-time: its client has not come back"
+                      : !is_process_alive(c) ? "its client has ended"
+                                             : NULL;
     if (why) ad__log(AD_LOG_INFO, "session forsaken", "session=%lu principal=%s why=%s", s->id, s->principal, why);
     return why;
 }
@@ -106,7 +106,7 @@ bool ad__session_forsaken(ad_session *s, int64_t now) {
 /* ---- what the client says ---- */
 
 /* The client has this one. What it came with, and what else was offered, is worth nothing from now on. */
-static void settle(ad_session *s, const uint8_t secret[AD_SECRET]) {
+static void confirm_secret(ad_session *s, const uint8_t secret[AD_SECRET]) {
     ad_comeback *c = &s->comeback;
     ad_journal_session *at = s->checkpoint.at;
     memcpy(c->secret, secret, sizeof c->secret);
@@ -117,13 +117,13 @@ static void settle(ad_session *s, const uint8_t secret[AD_SECRET]) {
 }
 
 /* Only who has read the answer to a resume sends anything. */
-void ad__session_heard(ad_session *s) {
+void ad__session_confirm_client(ad_session *s) {
     const ad_offers *o = &s->comeback.offers;
-    look_for_sender(s);
-    if (o->over < o->made) settle(s, o->secret[(o->made - 1) % AD_OFFERS]);
+    learn_sender(s);
+    if (o->over < o->made) confirm_secret(s, o->secret[(o->made - 1) % AD_OFFERS]);
 }
 
-int ad__session_note(ad_session *s, const ad_frame *note, ad_fault *fault) {
+int ad__session_take_note(ad_session *s, const ad_frame *note, ad_fault *fault) {
     if (note->flags == AD_FRAME_LEAVE) s->comeback.left = true;
     else if (ad__output_taken(&s->output, note->payload))
         return ad__fault(fault, AD_E_PROTOCOL, "the client has taken more bytes than the server sent");
@@ -150,7 +150,7 @@ void ad__session_refuse(int fd, int code, const char *why) {
     close(fd);
 }
 
-static void refuse(const ad_note *note, int fd, int code, const char *why) {
+static void refuse_resume(const ad_note *note, int fd, int code, const char *why) {
     ad__log(code == AD_E_CONNECTION ? AD_LOG_DEBUG : AD_LOG_WARN, "session not resumed",
             "session=%lu principal=%s why=%s", note->id, note->who, why);
     ad__session_refuse(fd, code, why);
@@ -167,18 +167,18 @@ static bool is_offered(const ad_offers *o, const uint8_t secret[AD_SECRET]) {
 
 /* The secret that the client had, or what it was offered while it may not have got that. All comparisons are made, so
  * that their time tells nothing. */
-static const char *check(ad_session *s, const ad_note *note) {
+static const char *check_resume(ad_session *s, const ad_note *note) {
     if (!s || strcmp(s->principal, note->who)) return "there is no such session of this client's";
     ad_comeback *c = &s->comeback;
     bool old = !ad__secret_differs(note->secret, c->secret, sizeof c->secret);
     bool offered = is_offered(&c->offers, note->secret);
     if (!c->able || !(old || offered)) return "the secret is not the session's, or has been used before";
-    if (is_over(s) || c->left) return "the session is over";
-    if (offered) settle(s, note->secret);
+    if (is_session_over(s) || c->left) return "the session is over";
+    if (offered) confirm_secret(s, note->secret);
     return NULL;
 }
 
-static int answer(const ad_session *s, uint8_t next[AD_SECRET], uint8_t *frame, size_t room, size_t *size) {
+static int encode_answer(const ad_session *s, uint8_t next[AD_SECRET], uint8_t *frame, size_t room, size_t *size) {
     ad_bytes b = AD_BYTES_INIT;
     if (getrandom(next, AD_SECRET, 0) != AD_SECRET) return AD_E_SYSTEM;
     int status = ad__encode_resumed(&b, next, s->input.received);
@@ -188,11 +188,11 @@ static int answer(const ad_session *s, uint8_t next[AD_SECRET], uint8_t *frame, 
 }
 
 /* The old connection may still look alive: a laptop slept, an address changed. */
-static int take_up(ad_session *s, int fd, const ad_note *note, const char **why) {
+static int take_connection(ad_session *s, int fd, const ad_note *note, const char **why) {
     ad_comeback *c = &s->comeback;
     uint8_t frame[AD_FRAME_HEADER + 64], next[AD_SECRET];
     size_t size;
-    int status = answer(s, next, frame, sizeof frame, &size);
+    int status = encode_answer(s, next, frame, sizeof frame, &size);
     if (status) return status;
     if (s->checkpoint.at) { /* before the client can have it */
         ad_offers *o = &s->checkpoint.at->offers;
@@ -211,8 +211,8 @@ static int take_up(ad_session *s, int fd, const ad_note *note, const char **why)
     c->away = c->native = false;
     c->count++;
     ad__comeback_close(s);
-    if (note->process) know_process(s, note->process);
-    tell(s, 0);
+    if (note->process) set_process(s, note->process);
+    report_away(s, 0);
     ad__log(AD_LOG_INFO, "session resumed", "session=%lu principal=%s", s->id, s->principal);
     ad__output_flush(&s->output);
     ad__engine_unstall(s);
@@ -221,17 +221,17 @@ static int take_up(ad_session *s, int fd, const ad_note *note, const char **why)
 
 void ad__session_take_up(ad_worker *w, const ad_note *note, int fd) {
     ad_session *s = ad__session_find(w, note->id);
-    const char *why = check(s, note);
-    int status = why ? AD_E_RESUME : take_up(s, fd, note, &why);
-    if (status) refuse(note, fd, status, why ? why : ad__error_text(status));
+    const char *why = check_resume(s, note);
+    int status = why ? AD_E_RESUME : take_connection(s, fd, note, &why);
+    if (status) refuse_resume(note, fd, status, why ? why : ad__error_text(status));
     if (s) ad__session_attend(s);
 }
 
 void ad__session_forsake(ad_worker *w, uint64_t id) {
     ad_session *s = ad__session_find(w, id);
-    if (!s || is_over(s)) return;
+    if (!s || is_session_over(s)) return;
     if (!s->comeback.away) {
-        tell(s, 0); /* its client has come back in the meantime */
+        report_away(s, 0); /* its client has come back in the meantime */
         return;
     }
     ad__log(AD_LOG_INFO, "session forsaken", "session=%lu principal=%s why=%s", s->id, s->principal,

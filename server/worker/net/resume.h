@@ -33,13 +33,13 @@ bool ad__session_await_client(struct ad_session *s, const char *why);
 /* Its process is known, and has ended. Any thread. */
 bool ad__session_client_ended(const struct ad_session *s);
 /* It is away, and nobody will come back any more. */
-bool ad__session_forsaken(struct ad_session *s, int64_t now);
+bool ad__session_is_forsaken(struct ad_session *s, int64_t now);
 /* Bytes have come. */
-void ad__session_heard(struct ad_session *s);
+void ad__session_confirm_client(struct ad_session *s);
 /* Say bye, as far as the socket takes it, to who gets no session, and close it. */
 void ad__session_refuse(int fd, int code, const char *why);
 /* A note (frame.h) has come. AD_E_PROTOCOL. */
-int ad__session_note(struct ad_session *s, const ad_frame *note, ad_fault *fault);
+int ad__session_take_note(struct ad_session *s, const ad_frame *note, ad_fault *fault);
 /* arrayd has passed on a connection that is to take the place of a session's; refused where that is not so. */
 void ad__session_take_up(struct ad_worker *w, const ad_note *note, int fd);
 /* Another session wants its place: end it, if it waits. */

@@ -43,7 +43,7 @@ void ad__session_watch(ad_session *s, int events) {
 
 ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     ad_session *s = ad__os.calloc(1, sizeof *s);
-    if (!s || ad__engine_enter(w, s, note)) {
+    if (!s || ad__engine_add_session(w, s, note)) {
         free(s);
         close(fd);
         return NULL;
@@ -94,9 +94,9 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
     return status;
 }
 
-static void gone(ad_session *s) {
+static void free_session(ad_session *s) {
     ad_worker *w = s->worker;
-    ad__engine_leave(s);
+    ad__engine_remove_session(s);
     close(s->fd);
     ad__input_close(&s->input);
     ad__descriptors_close(&s->windows.descriptors);
@@ -108,9 +108,9 @@ static void gone(ad_session *s) {
     free(s);
 }
 
-static void on_closed(uv_handle_t *handle) { gone(handle->data); }
+static void on_session_closed(uv_handle_t *handle) { free_session(handle->data); }
 
-static void let_go(ad_session *s) {
+static void close_session(ad_session *s) {
     ad_worker *w = s->worker;
     if (s->closing) return;
     s->closing = true;
@@ -123,8 +123,8 @@ static void let_go(ad_session *s) {
     bool quiet = !s->output.why || s->output.status == AD_E_CONNECTION;
     ad__log(quiet ? AD_LOG_DEBUG : AD_LOG_WARN, "session ends", "session=%lu principal=%s ops=%lu why=%s", s->id,
             s->principal, s->done, s->output.why ? s->output.why : "");
-    if (s->begun) uv_close((uv_handle_t *)&s->poll, on_closed);
-    else gone(s);
+    if (s->begun) uv_close((uv_handle_t *)&s->poll, on_session_closed);
+    else free_session(s);
 }
 
 static void on_clock(uv_timer_t *timer) {
@@ -136,9 +136,9 @@ void ad__sessions_watch(ad_worker *w) {
 }
 
 /* Bye has been said or the like: close when it has been sent and read, or the time for that is over. */
-static void wind_up(ad_session *s) {
+static void finish_closing(ad_session *s) {
     if (s->hangup || !s->begun || atomic_load(&s->output.broken) || atomic_load(&s->output.away)) {
-        let_go(s);
+        close_session(s);
         return;
     }
     if (atomic_load(&s->output.queued)) {
@@ -152,19 +152,19 @@ static void wind_up(ad_session *s) {
     ad__sessions_watch(s->worker);
 }
 
-static int give_frames(ad_session *s, ad_fault *fault);
+static int queue_frames(ad_session *s, ad_fault *fault);
 
 /* The connection is gone, which sending may have noticed first: what the client has sent is still there to be read, and
  * the last of it may be that it leaves. */
-static void hear_out(ad_session *s) {
+static void read_remaining(ad_session *s) {
     ad_fault fault = {0};
-    while (ad__input_read(&s->input, s->fd, &s->windows.descriptors) > 0 && give_frames(s, &fault) >= 0) {}
-    ad__input_rest(&s->input);
+    while (ad__input_read(&s->input, s->fd, &s->windows.descriptors) > 0 && queue_frames(s, &fault) >= 0) {}
+    ad__input_release_used(&s->input);
 }
 
 /* Forks are known by their descriptors, which nobody has asked for yet. */
 void ad__session_end_after_forks(ad_session *s) {
-    if (!ad__descriptors_wait(&s->windows.descriptors)) {
+    if (!ad__descriptors_has_unclaimed(&s->windows.descriptors)) {
         ad__engine_end(s);
         return;
     }
@@ -174,9 +174,9 @@ void ad__session_end_after_forks(ad_session *s) {
 }
 
 /* The connection is gone: the session waits for another one, or ends. */
-static void lose(ad_session *s, const char *why) {
+static void lose_connection(ad_session *s, const char *why) {
     ad__session_watch(s, 0);
-    if (!s->comeback.away) hear_out(s);
+    if (!s->comeback.away) read_remaining(s);
     if (!ad__session_await_client(s, why)) ad__session_end_after_forks(s);
 }
 
@@ -187,14 +187,14 @@ void ad__session_attend(ad_session *s) {
     bool dropped = s->dropped, over = s->over, room = !s->want_room;
     pthread_mutex_unlock(&e->lock);
     if (dropped) {
-        wind_up(s);
+        finish_closing(s);
         return;
     }
     if (s->paused && room) s->paused = false;
     bool blocked = atomic_load(&s->output.blocked);
     if (blocked) ad__sessions_watch(s->worker);
     if (atomic_load(&s->output.broken) && !over && !atomic_load(&s->ends_after_forks)) ad__engine_end(s);
-    else if (atomic_load(&s->output.away) && !over) lose(s, "the client has gone");
+    else if (atomic_load(&s->output.away) && !over) lose_connection(s, "the client has gone");
     if (s->comeback.away) return;
     ad__session_watch(s, (s->paused ? 0 : UV_READABLE) | (blocked ? UV_WRITABLE : 0));
 }
@@ -227,31 +227,31 @@ static void pause_if_full(ad_session *s) {
 }
 
 /* Give every whole frame that has come to the engine. */
-static int give_frames(ad_session *s, ad_fault *fault) {
+static int queue_frames(ad_session *s, ad_fault *fault) {
     ad_input_frame f[GIVE];
     for (;;) {
         int n = 0, status = 1;
         while (n < GIVE && (status = ad__input_next(&s->input, &f[n], fault)) == 1) n++;
-        int given = n ? ad__engine_give(s, f, n) : 0;
+        int given = n ? ad__engine_queue_frames(s, f, n) : 0;
         if (given) return ad__fault(fault, given, "out of host memory");
-        if (status == AD_INPUT_NOTE) status = ad__session_note(s, &s->input.note, fault) ? fault->code : 1;
+        if (status == AD_INPUT_NOTE) status = ad__session_take_note(s, &s->input.note, fault) ? fault->code : 1;
         if (status <= 0) return status;
     }
 }
 
 /* A frame that is none. The engine says bye when it has executed what came before: it finds an empty frame. */
-static void refuse(ad_session *s, const ad_fault *fault) {
+static void refuse_frame(ad_session *s, const ad_fault *fault) {
     ad_input_frame mark = {0};
     s->refusal = *fault;
     ad__session_watch(s, 0);
     s->paused = true;
-    if (ad__engine_give(s, &mark, 1)) ad__engine_end(s);
+    if (ad__engine_queue_frames(s, &mark, 1)) ad__engine_end(s);
 }
 
-static void read_away(ad_session *s) {
+static void discard_input(ad_session *s) {
     char away[4096];
     ssize_t n = ad__os.recv(s->fd, away, sizeof away, MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) let_go(s);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) close_session(s);
 }
 
 static void read_client(ad_session *s) {
@@ -259,32 +259,32 @@ static void read_client(ad_session *s) {
     if (s->input.at) ad__input_forget(&s->input, __atomic_load_n(&s->checkpoint.executed, __ATOMIC_RELAXED));
     int status = ad__input_read(&s->input, s->fd, &s->windows.descriptors);
     if (status == AD_E_CONNECTION) {
-        lose(s, "the client has gone");
+        lose_connection(s, "the client has gone");
         return;
     }
     if (status > 0) {
-        ad__session_heard(s);
-        ad__worker_heard(s->worker);
-        status = give_frames(s, &fault);
+        ad__session_confirm_client(s);
+        ad__worker_record_message(s->worker);
+        status = queue_frames(s, &fault);
     }
-    ad__input_rest(&s->input);
+    ad__input_release_used(&s->input);
     if (status < 0 && !fault.code) ad__fault(&fault, status, "%s", ad__error_text(status));
-    if (status < 0) refuse(s, &fault);
+    if (status < 0) refuse_frame(s, &fault);
     else pause_if_full(s);
 }
 
 void ad__session_go_on(ad_session *s) {
     ad_fault fault = {0};
-    int status = give_frames(s, &fault);
-    ad__input_rest(&s->input); /* a full block would take nothing, which looks like the end */
+    int status = queue_frames(s, &fault);
+    ad__input_release_used(&s->input); /* a full block would take nothing, which looks like the end */
     if (status < 0 && !fault.code) ad__fault(&fault, status, "%s", ad__error_text(status));
-    if (status < 0) refuse(s, &fault);
+    if (status < 0) refuse_frame(s, &fault);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events) {
     ad_session *s = poll->data;
     if (status < 0) {
-        lose(s, "the connection has failed");
+        lose_connection(s, "the connection has failed");
         return;
     }
     if (events & UV_WRITABLE) {
@@ -293,13 +293,13 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
         ad__session_attend(s);
     }
     if (s->closing || !(events & UV_READABLE)) return;
-    if (s->linger_until) read_away(s);
+    if (s->linger_until) discard_input(s);
     else read_client(s);
 }
 
 /* ---- time-outs ---- */
 
-static bool too_slow(const ad_session *s, int64_t now) {
+static bool is_too_slow(const ad_session *s, int64_t now) {
     double limit = s->worker->config.output_timeout;
     return atomic_load(&s->output.blocked) && limit > 0 &&
            (double)(now - atomic_load(&s->output.progress)) > limit * 1e9;
@@ -317,12 +317,12 @@ bool ad__sessions_tick(ad_worker *w) {
     for (ad_session *s = w->sessions, *next; s; s = next) {
         next = s->next;
         if (s->linger_until && now > s->linger_until) {
-            let_go(s);
-        } else if (too_slow(s, now)) {
+            close_session(s);
+        } else if (is_too_slow(s, now)) {
             static const char why[] = "output-timeout: the client does not read";
             ad__log(AD_LOG_WARN, "connection closed", "session=%lu principal=%s why=%s", s->id, s->principal, why);
-            lose(s, why);
-        } else if (ad__session_forsaken(s, now)) {
+            lose_connection(s, why);
+        } else if (ad__session_is_forsaken(s, now)) {
             ad__session_end_after_forks(s);
         }
         watched = watched || s->linger_until || s->comeback.away || atomic_load(&s->output.blocked);

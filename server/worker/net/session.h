@@ -225,9 +225,9 @@ void ad__reading_end(ad_session *s);
 /* A failure of this request, and of no operation before it. */
 void ad__reply_fault(ad_session *s, uint64_t request, int status, ad_fault *fault);
 /* That has been told, of what waited for a synchronisation. */
-void ad__failure_told(ad_session *s);
+void ad__count_told_failure(ad_session *s);
 /* The session's pending error answers the request instead, once. */
-bool ad__fail_pending(ad_session *s, uint64_t request);
+bool ad__reply_pending_failure(ad_session *s, uint64_t request);
 /* Operation (or, with the next number, whatever else) was enqueued on a stream queue. */
 int ad__session_enqueued(ad_session *s, ad_stream_queue *stream_queue, ad_fault *fault);
 /* A status from the backend: leaves the process when the device is lost. Returns status. */

@@ -20,7 +20,7 @@
 #define FLUSH_AT (64u << 10)
 #define CLOCK_EVERY 32 /* cheap messages between two looks at the clock */
 
-static int protocol_error(ad_session *s, int status, const ad_fault *fault) {
+static int report_protocol_error(ad_session *s, int status, const ad_fault *fault) {
     ad__reply_bye(s, status, *fault->text ? fault->text : ad__error_text(status));
     ad__log(AD_LOG_WARN, "session refused", "session=%lu principal=%s why=%s", s->id, s->principal, fault->text);
     return status;
@@ -32,16 +32,16 @@ static int begin_frame(ad_session *s) {
     ad_fault fault = {0};
     pthread_mutex_lock(&e->lock);
     bool got = !s->over && ad__input_pop(&s->queue, &s->frame);
-    if (got) ad__share_waits(&s->turn, s->queue.operations, s->queue.bytes);
+    if (got) ad__share_set_waiting(&s->turn, s->queue.operations, s->queue.bytes);
     if (got && s->want_room && s->queue.bytes < ROOM && !ad__engine_is_full(s)) {
         s->want_room = false;
         pthread_mutex_unlock(&e->lock);
-        ad__engine_attend(s);
+        ad__engine_request_attention(s);
     } else {
         pthread_mutex_unlock(&e->lock);
     }
     if (!got) return 0;
-    if (!s->frame.block) return protocol_error(s, s->refusal.code, &s->refusal);
+    if (!s->frame.block) return report_protocol_error(s, s->refusal.code, &s->refusal);
     s->in_frame = true;
     s->payload_used = false;
     s->frame_used = 0;
@@ -49,7 +49,7 @@ static int begin_frame(ad_session *s) {
     if (ad__is_traced(s)) ad__trace(s, "<-", s->frame.control, s->frame.control_size);
     int status = s->reader ? 0 : ad__reader_new(&s->reader);
     if (!status) status = ad__reader_begin(s->reader, s->frame.control, s->frame.control_size, &fault);
-    return status ? protocol_error(s, status, &fault) : 1;
+    return status ? report_protocol_error(s, status, &fault) : 1;
 }
 
 static int end_frame(ad_session *s) {
@@ -62,7 +62,7 @@ static int end_frame(ad_session *s) {
     ad__input_release(&s->frame);
     if (claimed) return 0;
     int status = ad__fault(&fault, AD_E_PROTOCOL, "a payload that no message claims");
-    return protocol_error(s, status, &fault);
+    return report_protocol_error(s, status, &fault);
 }
 
 /* write claims the payload: only as the last message of its block, and only when there is one. */
@@ -76,7 +76,7 @@ static int check_payload(ad_session *s, ad_fault *fault) {
 }
 
 /* 1: s->message is the next one; 0: none has come; negative: the session is over. */
-static int next_message(ad_session *s) {
+static int read_message(ad_session *s) {
     ad_fault fault = {0};
     if (s->has_message) return 1;
     for (;;) {
@@ -87,7 +87,7 @@ static int next_message(ad_session *s) {
         if (status > 0) {
             s->frame_used += s->message.size;
             status = check_payload(s, &fault);
-            if (status) return protocol_error(s, status, &fault);
+            if (status) return report_protocol_error(s, status, &fault);
             if (s->frame_used <= s->checkpoint.skip) continue; /* another worker has executed it */
             s->checkpoint.skip = 0;
             s->cost = ad__exec_cost(s, &s->message);
@@ -95,7 +95,7 @@ static int next_message(ad_session *s) {
             if (s->checkpoint.quiet) ad__checkpoint_suppress_replies(s);
             return 1;
         }
-        if (status < 0) return protocol_error(s, status, &fault);
+        if (status < 0) return report_protocol_error(s, status, &fault);
         s->checkpoint.skip = 0;
         if ((status = end_frame(s))) return status;
     }
@@ -113,7 +113,7 @@ void ad__session_await(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, 
         s->worker->engine.hurried = s->wait.since;
 }
 
-static bool reached(ad_session *s) {
+static bool is_wait_over(ad_session *s) {
     ad_fault fault = {0};
     int done;
     switch (s->wait.kind) {
@@ -138,14 +138,14 @@ bool ad__session_poll(ad_session *s) {
     if (!s->fusion.count)
         ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* what queued operations use stays as it was */
     if (s->modules.dropped) ad__modules_reap(s);
-    if (s->checkpoint.late) ad__blame_rest(s);
-    if (!reached(s)) return false;
+    if (s->checkpoint.late) ad__blame_update(s);
+    if (!is_wait_over(s)) return false;
     s->wait.kind = AD_WAIT_NONE;
     return true;
 }
 
 /* The next operation must wait until there is less under way. */
-static bool crowded(ad_session *s) {
+static bool must_wait_for_room(ad_session *s) {
     bool forks = s->message.opcode == AD_REQ_FORK; /* what is passed on is known to be good, or why not */
     const bool writes_down = ad__session_commits_late(s);
     if (forks) ad__fusion_flush(s);
@@ -183,20 +183,20 @@ static bool execute_message(ad_session *s) {
     return true;
 }
 
-static bool execute(ad_session *s) {
-    ad__blame_enter(s);
+static bool execute_with_blame(ad_session *s) {
+    ad__blame_begin_message(s);
     bool done = execute_message(s);
     ad__checkpoint_end_changes(&s->checkpoint);
-    ad__blame_leave(s);
+    ad__blame_end_message(s);
     return done;
 }
 
-static ad_turn why_not(const ad_session *s) {
+static ad_turn get_turn_end(const ad_session *s) {
     return s->wait.kind ? AD_TURN_WAITING : s->fusion.draining ? AD_TURN_MORE : AD_TURN_STALLED;
 }
 
 /* What takes so many ns has to wait until there is a thread for it. */
-static bool awaits_thread(ad_session *s, int64_t ns) {
+static bool must_await_thread(ad_session *s, int64_t ns) {
     if (ad__background_has_room(s, ns)) return false;
     ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
     return true;
@@ -212,31 +212,31 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
     if (s->wait.kind && !ad__session_poll(s)) return AD_TURN_WAITING;
     s->fusion.turn_until = until;
     if (s->fusion.draining && s->fusion.cost > limit && !asynchronous) return AD_TURN_HEAVY;
-    if (s->fusion.draining && awaits_thread(s, s->fusion.cost)) return AD_TURN_WAITING;
+    if (s->fusion.draining && must_await_thread(s, s->fusion.cost)) return AD_TURN_WAITING;
     if (!ad__fusion_continue(s)) return AD_TURN_MORE;
     for (unsigned i = 1;; i++) {
         const bool last = atomic_load_explicit(&s->ends_after_forks, memory_order_relaxed);
-        int status = next_message(s);
+        int status = read_message(s);
         if (status < 0 || (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last)) return AD_TURN_OVER;
-        if (last && (!status || !ad__descriptors_wait(&s->windows.descriptors))) return AD_TURN_OVER;
+        if (last && (!status || !ad__descriptors_has_unclaimed(&s->windows.descriptors))) return AD_TURN_OVER;
         int64_t held = s->fusion.count ? s->fusion.cost : 0;
         if (status == 0) {
             if (held > limit && !asynchronous) return AD_TURN_HEAVY;
-            if (awaits_thread(s, held)) return AD_TURN_WAITING;
+            if (must_await_thread(s, held)) return AD_TURN_WAITING;
             break;
         }
         int64_t cost = s->cost, both = ad__size_sum(cost, held);
         if (cost > limit || (both > limit && !asynchronous)) return AD_TURN_HEAVY;
-        if (awaits_thread(s, both)) return AD_TURN_WAITING;
-        if (ad__blame_waits(s)) return AD_TURN_WAITING;
+        if (must_await_thread(s, both)) return AD_TURN_WAITING;
+        if (ad__blame_must_wait(s)) return AD_TURN_WAITING;
         if (both > limit) ad__fusion_flush(s);
-        if (cost > AD_CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_attend(s);
-        if (asynchronous && crowded(s)) return AD_TURN_WAITING;
-        if (!execute(s)) return why_not(s);
+        if (cost > AD_CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_request_attention(s);
+        if (asynchronous && must_wait_for_room(s)) return AD_TURN_WAITING;
+        if (!execute_with_blame(s)) return get_turn_end(s);
         ad__reply_ack(s, false);
         if (ad__checkpoint_is_due(s)) ad__checkpoint_commit(s);
         if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT && ad__output_flush(&s->output))
-            ad__engine_attend(s);
+            ad__engine_request_attention(s);
         if ((cost > AD_CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
     }
     if (!ad__fusion_drain(s)) return AD_TURN_MORE;
@@ -261,7 +261,7 @@ bool ad__session_drop(ad_session *s) {
     bool again = s->dropped;
     s->over = true; /* and nothing is queued any more */
     ad__input_clear(&s->queue);
-    ad__share_waits(&s->turn, 0, 0);
+    ad__share_set_waiting(&s->turn, 0, 0);
     pthread_mutex_unlock(&e->lock);
     if (again) return true;
     ad__checkpoint_give_up(s);
@@ -270,7 +270,7 @@ bool ad__session_drop(ad_session *s) {
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (!ad__session_poll(s)) return false;
     ad__reading_end(s);
-    ad__report_over(s);
+    ad__report_add_ended(s);
     s->dropping = true;
     ad__fusion_drop(s);
     ad__checkpoint_give_released_memory(s);
@@ -292,7 +292,7 @@ bool ad__session_drop(ad_session *s) {
     return true;
 }
 
-static const char *message_name(const ad_message *m) { return m->op.opcode ? ad__op_name(&m->op) : m->row->name; }
+static const char *name_message(const ad_message *m) { return m->op.opcode ? ad__op_name(&m->op) : m->row->name; }
 
 int ad__session_status(ad_session *s, int status, const ad_fault *fault) {
     char why[AD_FAULT_TEXT + 400], kernels[256];
@@ -300,6 +300,6 @@ int ad__session_status(ad_session *s, int status, const ad_fault *fault) {
     ad__watchdog_names(&s->worker->watchdog, kernels, sizeof kernels);
     snprintf(why, sizeof why, "%s%s%s (seen at operation %lu, %s)", fault ? fault->text : "device lost",
              *kernels ? "; kernels under way: " : "", kernels, (unsigned long)s->done + 1,
-             s->has_message ? message_name(&s->message) : "none");
+             s->has_message ? name_message(&s->message) : "none");
     ad__worker_lost(s->worker, why);
 }

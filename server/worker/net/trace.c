@@ -11,7 +11,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of every session's tracer */
 
-static void stop(ad_tracer *t) {
+static void stop_trace(ad_tracer *t) {
     if (t->fd > 0) close(t->fd);
     t->fd = 0;
     t->missed = 0;
@@ -22,7 +22,7 @@ void ad__trace_to(ad_session *s, int fd) {
     ad_tracer *t = &s->tracer;
     int flags = fd > 0 ? fcntl(fd, F_GETFL) : -1;
     pthread_mutex_lock(&lock);
-    stop(t);
+    stop_trace(t);
     if (flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0) {
         t->fd = fd;
         atomic_store(&t->on, true);
@@ -33,7 +33,7 @@ void ad__trace_to(ad_session *s, int fd) {
 }
 
 /* False: nobody reads it any more. */
-static bool put(ad_tracer *t, const char *line, size_t size) {
+static bool write_line(ad_tracer *t, const char *line, size_t size) {
     char note[64];
     if (t->missed) {
         int n = snprintf(note, sizeof note, "... %lu left out\n", t->missed);
@@ -45,11 +45,11 @@ static bool put(ad_tracer *t, const char *line, size_t size) {
     return true;
 }
 
-static void put_line(ad_session *s, const char *direction, const char *text) {
+static void trace_line(ad_session *s, const char *direction, const char *text) {
     char line[LINE];
     int n = snprintf(line, sizeof line, "%s %s\n", direction, text);
     pthread_mutex_lock(&lock);
-    if (s->tracer.fd > 0 && !put(&s->tracer, line, (size_t)n)) stop(&s->tracer);
+    if (s->tracer.fd > 0 && !write_line(&s->tracer, line, (size_t)n)) stop_trace(&s->tracer);
     pthread_mutex_unlock(&lock);
 }
 
@@ -63,7 +63,7 @@ void ad__trace(ad_session *s, const char *direction, const uint8_t *control, siz
         ad__message_text(&m, text, sizeof text);
         if (s->worker->config.trace)
             fprintf(stderr, "arrayd-worker %lu %s %s\n", (unsigned long)s->id, direction, text);
-        if (atomic_load_explicit(&s->tracer.on, memory_order_relaxed)) put_line(s, direction, text);
+        if (atomic_load_explicit(&s->tracer.on, memory_order_relaxed)) trace_line(s, direction, text);
         ad__arena_reset(&arena);
     }
     ad__arena_free(&arena);

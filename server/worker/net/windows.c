@@ -41,7 +41,7 @@ int ad__descriptors_put(ad_descriptors *d, int fd) {
     return room ? 0 : AD_E_LIMIT;
 }
 
-bool ad__descriptors_wait(ad_descriptors *d) {
+bool ad__descriptors_has_unclaimed(ad_descriptors *d) {
     pthread_mutex_lock(&d->lock);
     const bool some = d->count;
     pthread_mutex_unlock(&d->lock);
@@ -113,7 +113,7 @@ void ad__windows_close(ad_session *s) {
 
 /* ---- opening ---- */
 
-static int check_room(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault) {
+static int prepare_window(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault) {
     ad_windows *all = &s->windows;
     uint64_t limit = s->worker->config.windows;
     if (!id || ad__window_known(s, id))
@@ -132,7 +132,7 @@ static int check_room(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault
 
 int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, uint64_t number, ad_fault *fault) {
     int status = ad__memfd_check("window", fd, size, fault);
-    if (!status) status = check_room(s, id, size, fault);
+    if (!status) status = prepare_window(s, id, size, fault);
     if (status) return status;
     void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)
@@ -152,7 +152,7 @@ int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, uint64
     return 0;
 }
 
-static int window(ad_session *s, const ad_message *m, ad_fault *fault) {
+static int open_window(ad_session *s, const ad_message *m, ad_fault *fault) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "window: no descriptor came with it");
@@ -165,7 +165,7 @@ static int window(ad_session *s, const ad_message *m, ad_fault *fault) {
 
 /* ---- using them ---- */
 
-static int window_drop(ad_session *s, const ad_message *m, ad_fault *fault) {
+static int drop_window(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_window *w = ad__window_known(s, m->u[0]);
     if (!w) return ad__fault(fault, AD_E_STALE, "window_drop: there is no window %" PRIu64, m->u[0]);
     int status = ad__stream_queues_wait(s, fault); /* copies from it may be under way */
@@ -177,7 +177,7 @@ static int window_drop(ad_session *s, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-static int load(ad_session *s, const ad_message *m, ad_fault *fault) {
+static int load_from_window(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_window *w = ad__window_find(s, m->u[2], m->u[3], m->u[4], "load", fault);
     if (!w) return fault->code;
     s->checkpoint.loaded = s->done + 1;
@@ -186,8 +186,8 @@ static int load(ad_session *s, const ad_message *m, ad_fault *fault) {
 
 int ad__windows_op(ad_session *s, const ad_message *m, ad_fault *fault) {
     switch (m->opcode) {
-    case AD_REQ_WINDOW: return window(s, m, fault);
-    case AD_REQ_WINDOW_DROP: return window_drop(s, m, fault);
-    default: return load(s, m, fault);
+    case AD_REQ_WINDOW: return open_window(s, m, fault);
+    case AD_REQ_WINDOW_DROP: return drop_window(s, m, fault);
+    default: return load_from_window(s, m, fault);
     }
 }

@@ -28,8 +28,8 @@ typedef struct ad_descriptors {
 
 void ad__descriptors_init(ad_descriptors *d);
 void ad__descriptors_close(ad_descriptors *d);
-int ad__descriptors_put(ad_descriptors *d, int fd); /* AD_E_LIMIT: closed */
-bool ad__descriptors_wait(ad_descriptors *d);       /* nobody has asked for some of them yet */
+int ad__descriptors_put(ad_descriptors *d, int fd);    /* AD_E_LIMIT: closed */
+bool ad__descriptors_has_unclaimed(ad_descriptors *d); /* nobody has asked for some of them yet */
 /* The next one, and its number; -1: none has come. */
 int ad__descriptors_take(ad_descriptors *d, uint64_t *number);
 /* The next one is for a message that is not executed. */
