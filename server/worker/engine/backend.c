@@ -1,4 +1,4 @@
-/* Finding and loading a backend. */
+/* Find and load a backend. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static ad_fusing choose_fusing(const ad_backend *b, const char *setting) {
     return b->asynchronous || (setting && !strcmp(setting, "1")) ? AD_FUSE_ALWAYS : AD_FUSE_WHERE_IT_PAYS;
 }
 
-/* The backend's table and its number of devices, or why it cannot be used. */
+/* Load a backend and read its number of devices. AD_E_DEVICE: it cannot be used. */
 static int load_backend(const char *path, ad_worker *w, ad_fault *fault) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) return ad__fault(fault, AD_E_DEVICE, "%s", dlerror());
@@ -33,8 +33,8 @@ static int load_backend(const char *path, ad_worker *w, ad_fault *fault) {
     return status;
 }
 
-/* Where lib is looked for, in order: backend-path only, when it is set; else beside the program, and where it is
- * installed. The first that is there counts: one that does not load is an error, not a reason to look further. */
+/* Find the library of a backend. Only backend-path is searched when it is set; otherwise the program's folder, then the
+ * installation's. The first file found counts: if it does not load, that is an error. */
 static bool find_backend(const ad_worker *w, const char *program, const char *name, char out[PATH]) {
     const char *set = w->config.backend_path;
     if (*set) {
@@ -60,7 +60,7 @@ static int try_backend(ad_worker *w, const char *program, const char *name, ad_f
     return status ? ad__fault(fault, status, "backend %s: %s", name, why.text) : 0;
 }
 
-/* Whether it is worth loading the cuda backend, which takes a while: the driver's device files are there. */
+/* Tell whether the driver's device files exist. Loading the cuda backend to find out would take long. */
 static bool has_gpu(void) {
     static const char *const files[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl-gpu"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
@@ -68,8 +68,8 @@ static bool has_gpu(void) {
     return false;
 }
 
-/* An embedded server, which nobody administers, takes another backend where a GPU is there and does not open; a daemon
- * says so and is started again. */
+/* Try the cuda backend. An embedded server has no administrator: if its GPU does not open, it takes another backend. A
+ * daemon reports the failure and is started again. */
 static int try_gpu(ad_worker *w, const char *program, ad_fault *fault) {
     int status = try_backend(w, program, "cuda", fault);
     if (status || !w->embedded || ad__gpu_get(w, 0, fault)) return status;

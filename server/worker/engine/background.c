@@ -4,19 +4,19 @@
 #include "server/worker/net/session.h"
 #include "server/worker/sharing/sharing.h"
 
-#define ALONE_MOST 4 /* operations in the background at a time, of a principal that is alone */
+#define ALONE_MOST 4 /* background operations at a time of a principal that has the engine to itself */
 
-/* ---- the engine changes hands ---- */
+/* ---- releasing and retaking the engine ---- */
 
 static void release_engine(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     ad__engine_give_up(e);
     pthread_mutex_unlock(&e->lock);
-    uv_async_send(&s->worker->wake); /* the I/O thread executes what is cheap, and watches the clock */
+    uv_async_send(&s->worker->wake); /* the I/O thread executes cheap operations, and checks operation-time */
 }
 
-/* With the lock held. */
+/* Wait until nobody runs the engine, then run it. The engine's lock is held. */
 static void retake_engine(ad_engine *e) {
     e->returning++;
     while (e->running) pthread_cond_wait(&e->back, &e->lock);
@@ -24,16 +24,16 @@ static void retake_engine(ad_engine *e) {
     e->running = e->in_thread = true;
 }
 
-/* ---- an operation ---- */
+/* ---- a background operation ---- */
 
-/* With the lock held: no other principal has an operation there or waits for a turn. */
+/* Tell whether no other principal has a background operation or waits for a turn. The engine's lock is held. */
 static bool is_alone(const ad_engine *e, const ad_party *own) {
     const ad_party *p = e->turns.first;
     while (p && (p == own || (!p->in_background && !p->node.queued))) p = p->next;
     return !p;
 }
 
-/* With the lock held. */
+/* Tell whether the session may begin a background operation now. The engine's lock is held. */
 static bool may_begin(const ad_session *s) {
     const ad_engine *e = &s->worker->engine;
     const ad_party *own = s->turn.party;
@@ -53,7 +53,8 @@ bool ad__background_has_room(ad_session *s, int64_t ns) {
 bool ad__background_begin(ad_session *s, int64_t ns) {
     ad_engine *e = &s->worker->engine;
     if (s->checkpoint.careful)
-        atomic_store(&s->background_since, ad__os_now()); /* it keeps the engine, and can be cancelled */
+        atomic_store(&s->background_since,
+                     ad__os_now()); /* the operation keeps the engine, and can still be cancelled */
     if (ns < AD_BACKGROUND_NS || s->worker->backend->asynchronous || s->checkpoint.careful) return false;
     pthread_mutex_lock(&e->lock);
     const bool begins = e->in_thread && may_begin(s);

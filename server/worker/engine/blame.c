@@ -7,16 +7,15 @@
 #include "server/common/log.h"
 #include "server/worker/net/session.h"
 
-#define CRASHES 3 /* workers that end by themselves until the message at hand is left out */
-#define DEATHS                                                                                                        \
-    8 /* the same with those that are killed: less than are enough to give the session up (journal/recover/recover.c) \
-       */
+#define CRASHES 3 /* crashed workers after which the message at hand is left out */
+#define DEATHS \
+    8 /* killed workers after which it is left out; a session is given up after more (journal/recover/recover.c) */
 
 /* ---- what has ended workers ---- */
 
 bool ad__blame_suffices(const ad_blame *b) { return b->crashes >= CRASHES || b->crashes + b->kills >= DEATHS; }
 
-/* One more would suffice. */
+/* Tell whether one more death would be enough to leave the message out. */
 static bool needs_one_more_death(const ad_blame *b) {
     return b->crashes + 1 >= CRASHES || b->crashes + b->kills + 1 >= DEATHS;
 }
@@ -39,14 +38,14 @@ ad_blame ad__blame_recall(const ad_journal_session *at, ad_death death, uint64_t
     return b;
 }
 
-/* ---- whose thread it was ---- */
+/* ---- the thread that crashes ---- */
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 static struct sigaction before[sizeof signals / sizeof *signals];
-static _Thread_local ad_journal_session *executing; /* what this thread does is this session's */
+static _Thread_local ad_journal_session *executing; /* the session whose message this thread executes */
 
-/* The process goes on as if this handler had not been there: it executes the instruction again, or gets the signal
- * again. */
+/* Record in the journal that this thread's session is guilty. Then the process goes on as if this handler had not been
+ * installed: it repeats the instruction, or gets the signal again. */
 static void handle_crash(int number, siginfo_t *info, void *unused) {
     (void)unused;
     if (executing) ad__journal_store(&executing->guilty, 1);
@@ -64,12 +63,13 @@ void ad__blame_catch_signals(void) {
 
 static void store_at_hand(ad_session *s, uint64_t at_hand) { ad__journal_store(&s->checkpoint.at->at_hand, at_hand); }
 
-/* Where operations are complete later, a thread may die of what it has not begun. */
+/* Set the session that this thread executes. With an asynchronous backend a crash may come from an earlier session's
+ * operation, so no session is set. */
 static void set_executing(const ad_session *s, bool does) {
     executing = does && !s->checkpoint.late ? s->checkpoint.at : NULL;
 }
 
-/* Nothing is under way any more, of whatever session. */
+/* Wait until no session has anything under way on a device. */
 static void await_other_sessions(ad_session *s) {
     ad_worker *w = s->worker;
     pthread_mutex_lock(&w->sessions_lock);
@@ -81,7 +81,8 @@ static void await_other_sessions(ad_session *s) {
     pthread_mutex_unlock(&w->sessions_lock);
 }
 
-/* The message at hand may be one of those, or what came before it; false: all of them are behind the valid state. */
+/* Tell whether the message at hand, or queued operations before it, may be to blame. Once all suspected messages are
+ * behind the valid checkpoint, the suspicion ends. */
 static bool is_suspected(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (v->begun_at <= v->blame.last) return true;
@@ -148,7 +149,7 @@ void ad__blame_update(ad_session *s) {
     if (v->at && v->at->at_hand && !v->inside && (!v->late || ad__stream_queues_idle(s))) store_at_hand(s, 0);
 }
 
-/* ---- leaving it out ---- */
+/* ---- leaving a message out ---- */
 
 int ad__blame_check(const ad_session *s, const char *name, ad_fault *fault) {
     const ad_blame *b = &s->checkpoint.blame;

@@ -1,15 +1,20 @@
-/* What a worker was executing when it ended, and which message of a client is to blame.
+/* Which message of a client is to blame when a worker ends.
  *
- * A session's place in the journal says which of its messages is at hand: one store before it is executed, one after
- * it. If worker after worker ends with the same message at hand, that message is left out: the third time when they
- * ended by themselves, the eighth when they were killed from outside, which says less of it. What it would have written
- * has an error that says so, who asked is answered by it, and the session goes on.
+ * A session's row in the journal says which of its messages is at hand. It is stored before a message is executed, and
+ * cleared after it:
  *
- * Often more than one message comes into question: several are executed as one, several sessions use a device that
- * completes operations later. Then, before the last death that it takes, each of them is executed alone (careful): no
- * chain, nothing else under way in the worker, and a state after it. So the last death has one at hand.
+ *     worker 1   ... at_hand = m ─ executes m ─ crash
+ *     worker 2   recovers ... at_hand = m ─ executes m ─ crash
+ *     worker 3   recovers ... at_hand = m ─ executes m ─ crash
+ *     worker 4   recovers ... leaves m out: its outputs get an error, and the session goes on
  *
- * Only whoever runs the engine calls these. */
+ * A message is left out after three crashes with it at hand. Kills from outside say less: it takes eight deaths then.
+ *
+ * Often several messages come into question: a chain executes many as one, and several sessions use an asynchronous
+ * device. So before the last of these deaths each suspect is executed carefully: by itself, with nothing else under way
+ * in the worker, and followed by a checkpoint. Then the last death has a single message at hand.
+ *
+ * Runner only, except where a comment says otherwise. */
 #ifndef AD_SERVER_WORKER_ENGINE_BLAME_H
 #define AD_SERVER_WORKER_ENGINE_BLAME_H
 
@@ -19,28 +24,29 @@
 
 struct ad_session;
 
-/* The message at hand is to be executed alone, and others have operations in the background: the session waits. */
+/* Tell whether the message at hand must be executed by itself while background operations exist. Then the session
+ * waits. */
 bool ad__blame_must_wait(struct ad_session *s);
-/* The message at hand is about to be executed: decides whether that is done carefully, or not at all. */
+/* Record that the message at hand is about to be executed. Decides whether that is done carefully, or not at all. */
 void ad__blame_begin_message(struct ad_session *s);
-/* The message at hand has been executed, or waits. */
+/* Record that the message at hand has been executed, or has to wait. */
 void ad__blame_end_message(struct ad_session *s);
-/* A turn begins, in which queued operations may be executed without a message at hand; it has ended, or more is known
- * of what is under way. */
+/* Record that a turn begins, which may execute queued operations without a message at hand. */
 void ad__blame_begin_turn(struct ad_session *s);
+/* Update the journal after a turn, or when more is known of what is under way. */
 void ad__blame_update(struct ad_session *s);
-/* The message at hand is left out: AD_E_INTERNAL (AD_E_DEVICE_LOST for a kernel of the user), with a fault that says
- * why. 0: it is not. name: of a request, which nothing else names; else "". */
+/* Check whether the message at hand is left out: AD_E_INTERNAL (for a user's kernel AD_E_DEVICE_LOST) with a fault that
+ * says why; 0: it is not. name: of a request that the fault must name; otherwise "". */
 int ad__blame_check(const struct ad_session *s, const char *name, ad_fault *fault);
 
-/* When the worker starts: a signal that ends it says whose message its thread was executing. */
+/* I/O thread, at start: install signal handlers that record which session's message crashed its thread. */
 void ad__blame_catch_signals(void);
 
-/* ---- by the next worker ---- */
-/* What is known of a session's message when the worker of that journal has ended by `death`, while `candidates`
- * sessions had a message at hand. */
+/* ---- for the next worker ---- */
+/* Combine what the journal knew of a session's message with the worker's `death`. candidates: sessions that had a
+ * message at hand then. */
 ad_blame ad__blame_recall(const ad_journal_session *at, ad_death death, uint64_t candidates);
-/* So many have ended with one of these messages at hand that no other one is to. */
+/* Tell whether enough workers have ended to leave these messages out. */
 bool ad__blame_suffices(const ad_blame *b);
 
 #endif

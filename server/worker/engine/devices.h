@@ -1,4 +1,4 @@
-/* The devices of a worker, opened when they are first used. Only whoever runs the engine calls these. */
+/* Devices of a worker, each opened on first use. Runner only. */
 #ifndef AD_SERVER_WORKER_ENGINE_DEVICES_H
 #define AD_SERVER_WORKER_ENGINE_DEVICES_H
 
@@ -9,21 +9,21 @@
 
 typedef struct ad_gpu {
     int index;
-    ad_device *device; /* NULL: not open */
+    ad_device *device; /* NULL: the device is not open */
     ad_device_info info;
     ad_memory memory;
-    ad_spill_list spill; /* what could be moved to host memory */
+    ad_spill_list spill; /* buffers that could be moved to host memory */
 } ad_gpu;
 
 struct ad_worker;
 
-/* Tell arrayd of a slab (memory/memory.h); user is the worker. */
+/* Tell arrayd of a slab, or of its end when fd is negative (memory/memory.h). user: the worker. */
 void ad__slab_announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd);
-/* Device number index; NULL: there is none, or it cannot be used. */
+/* Get a device, opening it if needed. NULL with a fault: AD_E_VALUE for an unknown index, or why it does not open. */
 ad_gpu *ad__gpu_get(struct ad_worker *w, uint64_t index, ad_fault *fault);
-/* Close all. */
+/* Close all open devices. */
 void ad__gpus_close(struct ad_worker *w);
-/* May what runs on one use the memory of the other? */
+/* Tell whether kernels on `from` can use the memory of `to`. */
 bool ad__gpu_can_reach(const ad_gpu *from, const ad_gpu *to);
 
 #endif

@@ -4,7 +4,8 @@
 
 static int64_t get_quantum(const ad_drr *d, const ad_drr_node *n) { return n->quantum ? n->quantum : d->quantum; }
 
-/* What it has left of this round, or, after that, of what it was in debt. */
+/* Compute a node's credit after its absence: its rest of this round, or its debt less one quantum for each round
+ * missed. */
 static int64_t compute_credit(const ad_drr *d, const ad_drr_node *n) {
     uint64_t rounds = d->round - n->round;
     int64_t quantum = get_quantum(d, n), missing = quantum - n->credit;
@@ -13,7 +14,7 @@ static int64_t compute_credit(const ad_drr *d, const ad_drr_node *n) {
     return credit < quantum ? credit : quantum;
 }
 
-/* The part of its quantum that it has left. */
+/* Compute the part of its quantum that a node has left. */
 static double compute_left_part(const ad_drr *d, const ad_drr_node *n) {
     return (double)n->credit / (double)get_quantum(d, n);
 }
@@ -49,7 +50,7 @@ int64_t ad__drr_debt(const ad_drr *d, const ad_drr_node *n) {
     return n->credit > 0 ? 0 : -n->credit / get_quantum(d, n) + 1;
 }
 
-/* Pass over as many rounds as it takes until somebody may run, at once. */
+/* Skip all rounds in which no node could run, at once. */
 static void skip_rounds(ad_drr *d) {
     int64_t rounds = INT64_MAX;
     ad_drr_node *n = d->head;

@@ -12,36 +12,36 @@
 #include "server/worker/net/session.h"
 #include "server/worker/sharing/sharing.h"
 
-/* Where a client has waited for its answer just now, turns are so short that the next such answer need not wait long:
- * one that takes 20 us by itself should not take 100 because another session has much to enqueue. */
-#define HURRY 1000000 /* ns for which that is so */
-#define SLICE 5000    /* ns of a turn then */
+/* Turns are short while clients wait for answers: one that takes 20 us by itself should not take 100 because another
+ * session has much to enqueue. */
+#define HURRY 1000000 /* ns after the latest such wait in which turns are short */
+#define SLICE 5000    /* ns of a short turn */
 
-#define QUEUE_BYTES (4u << 20) /* of a session that wait here, above which its client is not read */
+#define QUEUE_BYTES (4u << 20) /* bytes queued by a session above which its client is not read */
 #define QUEUE_FRAMES 4096
 
-/* Where this thread executes operations itself, whoever has many small ones has several turns on end, as its arrays are
- * in the processor's cache after the first of them: until somebody comes who has used little more than his share, who
- * does not wait for that. It pays for them by waiting longer for the next. */
-#define STAY 2000000 /* ns */
-#define STAY_OPS 10  /* at least, in a turn */
+/* Where the runner executes operations itself, a session with many small ones has several turns on end: its arrays are
+ * in the processor's cache after the first. A session that has used little more than its share ends this at once. The
+ * session pays by a longer wait for its next turns. */
+#define STAY 2000000 /* ns that a session may have turns on end */
+#define STAY_OPS 10  /* least operations of a turn that is worth another */
 
-#define QUANTUM 50000       /* ns of a turn otherwise */
-#define WEIGHT 4            /* of high beside normal priority, and of that beside low */
-#define DEVICE_MOST 200000  /* ns of a device that a turn is charged for */
-#define PUMP_LIMIT 200000   /* ns that the I/O thread runs before it looks at its sockets again */
-#define LIGHT 50000         /* ns that an operation may take for the I/O thread to execute it ... */
-#define LIGHT_ALONE 2000000 /* ... while there is nobody whom that could keep waiting */
-#define POLL_EVERY 20000    /* ns between two looks at what is under way while there is work to do */
-#define SEIZE_LOOKS 200     /* us between two looks whether nobody runs the engine any more */
-#define LOOKS 8             /* at what somebody waits for, before this thread looks at its sockets again */
+#define QUANTUM 50000       /* ns of an ordinary turn */
+#define WEIGHT 4            /* ratio of quanta: high to normal priority, and normal to low */
+#define DEVICE_MOST 200000  /* most device time, in ns, that a turn is charged for */
+#define PUMP_LIMIT 200000   /* ns that the I/O thread runs the engine between two looks at its sockets */
+#define LIGHT 50000         /* longest operation, in ns, that the I/O thread executes itself ... */
+#define LIGHT_ALONE 2000000 /* ... while there is no other session */
+#define POLL_EVERY 20000    /* ns between two polls of devices while turns are wanted */
+#define SEIZE_LOOKS 200     /* us between two checks whether the engine is free */
+#define LOOKS 8             /* polls of devices in a row before the I/O thread looks at its sockets again */
 
-/* This thread sleeps between two looks at a device when that is busy for long, so that nobody learns of an end later
- * than by a part of the time that it took. On an H200 in a virtual machine the driver's own ways to be told, a callback
- * or an event that blocks, come 0.5 to 0.9 ms late. */
-#define PATIENCE 2000000  /* ns that somebody has waited by then */
-#define LATE_SHARE 256    /* one part of so many of the time that has been waited ... */
-#define LATE_MOST 1000000 /* ... but no longer, ns */
+/* The I/O thread sleeps between two polls of a device that is busy for long. The sleep is a small part of the time
+ * waited, so an end is noticed only that much late. On an H200 in a virtual machine the driver's own notifications
+ * (callback, blocking event) come 0.5 to 0.9 ms late. */
+#define PATIENCE 2000000  /* ns of waiting before which polls never sleep */
+#define LATE_SHARE 256    /* the sleep is the time waited divided by this ... */
+#define LATE_MOST 1000000 /* ... and at most so many ns */
 
 static void request_attention(ad_session *s) {
     ad_engine *e = &s->worker->engine;
@@ -71,7 +71,7 @@ ad_session *ad__engine_next_attended(ad_worker *w) {
     return s;
 }
 
-/* ns of a round. */
+/* Choose the quantum (ns per round) of a priority. */
 static int64_t choose_quantum(int64_t priority) {
     return priority < AD_PRIORITY_NORMAL   ? QUANTUM / WEIGHT
            : priority > AD_PRIORITY_NORMAL ? QUANTUM * WEIGHT
@@ -99,12 +99,12 @@ static bool is_staying(const ad_engine *e) { return e->turns.staying && ad__os_n
 
 static ad_share *choose_next(ad_engine *e) { return is_staying(e) ? e->turns.staying : ad__share_next(&e->turns); }
 
-/* s has had a turn of so many operations. */
+/* Decide after a turn of so many operations whether the session has the next turn as well. */
 static void update_stay(ad_engine *e, ad_session *s, ad_turn turn, uint64_t operations) {
     const bool stayed = e->turns.staying == &s->turn;
     if (turn != AD_TURN_MORE || s->worker->backend->asynchronous || operations < STAY_OPS ||
         (stayed && !is_staying(e))) {
-        e->turns.staying = NULL; /* the next turn is somebody else's, or its own again */
+        e->turns.staying = NULL; /* the next turn goes by shares again */
     } else if (!stayed) {
         e->turns.staying = &s->turn;
         e->stay_until = ad__os_now() + STAY;
@@ -113,9 +113,9 @@ static void update_stay(ad_engine *e, ad_session *s, ad_turn turn, uint64_t oper
 
 static ad_session *get_session(ad_share *n) { return (ad_session *)(void *)((char *)n - offsetof(ad_session, turn)); }
 
-/* ---- what is under way ---- */
+/* ---- polling what is under way ---- */
 
-/* Keep the list of sessions with something under way. */
+/* Add the session to, or remove it from, the list of sessions with something under way. */
 static void update_under_way(ad_engine *e, ad_session *s, bool finished) {
     bool busy = !finished && (s->wait.kind || !ad__stream_queues_idle(s));
     if (busy == s->busy) return;
@@ -130,7 +130,7 @@ static void update_under_way(ad_engine *e, ad_session *s, bool finished) {
     *at = s->next_busy;
 }
 
-/* Look at all of them, without the lock; true: somebody can go on. */
+/* Poll all sessions with something under way. True: some session can go on. The lock is not held. */
 static bool poll_under_way(ad_engine *e) {
     bool ready = false;
     for (ad_session *s = e->under_way, *next; s; s = next) {
@@ -152,7 +152,7 @@ static bool poll_under_way(ad_engine *e) {
     return ready;
 }
 
-/* When to look at what is under way: in so many ns, or AD_PUMP_NEVER. */
+/* Find when devices must be polled next: in so many ns, or AD_PUMP_NEVER. */
 static int64_t find_next_poll(const ad_engine *e) {
     int64_t now = ad__os_now(), soonest = LATE_MOST;
     for (const ad_session *s = e->under_way; s; s = s->next_busy) {
@@ -166,21 +166,21 @@ static int64_t find_next_poll(const ad_engine *e) {
 
 static bool is_in_hurry(const ad_engine *e, int64_t now) { return now - e->hurried < HURRY; }
 
-/* What the turn has given a device to do counts as well, but not so much that a device stands still because others keep
- * this thread busy. */
+/* Take the device time that the turn has enqueued, which is charged, too. A limit keeps the device busy while other
+ * sessions use the runner. */
 static int64_t take_device_time(ad_session *s) {
     int64_t ns = s->turn_ns < DEVICE_MOST ? s->turn_ns : DEVICE_MOST;
     s->turn_ns = 0;
     return ns;
 }
 
-/* What it has executed is to be written down before others have their turns: not while it has more to execute, unless
- * it has memory in common with some of them. */
+/* Tell whether the session needs a checkpoint before other turns. A session with more to execute waits with that,
+ * unless it shares memory with others. */
 static bool needs_checkpoint(const ad_session *s, ad_turn turn) {
     return s->checkpoint.late || (s->checkpoint.behind && (turn != AD_TURN_MORE || s->shares));
 }
 
-/* One turn, entered and left with the lock held. */
+/* Run one turn of a session. The lock is held at entry and return, not in between. */
 static ad_turn run_turn(ad_engine *e, ad_session *s, int64_t limit) {
     ad_turn turn = AD_TURN_OVER;
     int64_t budget = s->turn.node.credit, start = s->active = ad__os_now();
@@ -219,7 +219,7 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, int64_t limit) {
     return turn;
 }
 
-/* Tell arrayd what it has asked for. With the lock held. */
+/* Send the report that arrayd has asked for. The lock is held, but released meanwhile. */
 static void send_report(ad_engine *e) {
     ad_worker *w = (ad_worker *)(void *)((char *)e - offsetof(ad_worker, engine));
     uint64_t question = e->question, what = e->asked;
@@ -232,14 +232,14 @@ static void send_report(ad_engine *e) {
 void ad__engine_report(ad_worker *w, uint64_t question, uint64_t what) {
     ad_engine *e = &w->engine;
     pthread_mutex_lock(&e->lock);
-    e->question = question; /* arrayd asks again only when it has been answered, or has given up waiting */
+    e->question = question; /* arrayd asks again only after an answer, or after giving up */
     e->asked = what;
     pthread_mutex_unlock(&e->lock);
 }
 
 static void *run_engine_thread(void *argument);
 
-/* With the lock held: one more; false: it cannot be. */
+/* Start one more engine thread. False: the limit is reached, or the system refuses. The lock is held. */
 static bool start_engine_thread(ad_engine *e) {
     ad_worker *w = (ad_worker *)(void *)((char *)e - offsetof(ad_worker, engine));
     if (e->nthreads == AD_ENGINE_THREADS || ad__os_thread(&e->thread[e->nthreads], run_engine_thread, w)) return false;
@@ -247,7 +247,7 @@ static bool start_engine_thread(ad_engine *e) {
     return true;
 }
 
-/* With the lock held: an engine thread is to go on. Where there is none the session waits until one is back. */
+/* Ask an engine thread to take over. Without a free one the session waits (AD_WAIT_BACKGROUND). The lock is held. */
 static bool call_engine_thread(ad_engine *e, ad_session *s) {
     e->heavy = e->idle || start_engine_thread(e);
     if (e->heavy) return true;
@@ -257,7 +257,7 @@ static bool call_engine_thread(ad_engine *e, ad_session *s) {
     return false;
 }
 
-/* Run until nothing is left, `until` has come, or an operation is above limit. With the lock held. */
+/* Run turns until none is wanted, `until` has come, or an operation costs more than `limit`. The lock is held. */
 static void run_turns(ad_engine *e, int64_t until, int64_t limit) {
     int64_t now = ad__os_now(), polled = now;
     int looks = 0;
@@ -280,7 +280,7 @@ static void run_turns(ad_engine *e, int64_t until, int64_t limit) {
     } while (!e->stop && !e->claimed && !e->returning && now < until);
 }
 
-/* With the lock held: nobody runs the engine any more. */
+/* Stop running the engine and wake those that take it back. The lock is held. */
 static void stop_running(ad_engine *e) {
     e->running = false;
     if (e->returning) pthread_cond_signal(&e->back);
@@ -291,7 +291,7 @@ void ad__engine_give_up(ad_engine *e) {
     stop_running(e);
 }
 
-/* What others were to take is over when its time is, if nobody does anything as well. */
+/* Shorten the time until the next call, so that unclaimed capabilities expire in time. */
 static int64_t limit_to_expiry(ad_worker *w, int64_t again) {
     int64_t due = w->sharing->due, now = ad__os_now();
     if (due == INT64_MAX || again == AD_PUMP_AT_ONCE) return again;
@@ -335,7 +335,7 @@ static void *run_engine_thread(void *argument) {
         run_turns(e, INT64_MAX, INT64_MAX);
         ad__engine_give_up(e);
         if (e->under_way || e->question || e->claimed || ad__sharing_due(worker))
-            uv_async_send(&worker->wake); /* the I/O thread waits for it */
+            uv_async_send(&worker->wake); /* the I/O thread waits for one of these */
     }
     pthread_mutex_unlock(&e->lock);
     return NULL;
@@ -377,7 +377,7 @@ void ad__engine_stop(ad_worker *w) {
     e->stop = true;
     pthread_cond_broadcast(&e->work);
     pthread_mutex_unlock(&e->lock);
-    for (unsigned i = 0; i < e->nthreads; i++) pthread_join(e->thread[i], NULL); /* none is started after `stop` */
+    for (unsigned i = 0; i < e->nthreads; i++) pthread_join(e->thread[i], NULL); /* no thread is started after `stop` */
     e->nthreads = 0;
     ad__bytes_free(&e->scratch);
 }
@@ -386,7 +386,7 @@ void ad__engine_seize(ad_worker *w, int64_t patience) {
     ad_engine *e = &w->engine;
     const int64_t until = ad__os_now() + patience;
     pthread_mutex_lock(&e->lock);
-    e->stop = true; /* turns end, and none begins */
+    e->stop = true; /* running turns end, and no other begins */
     pthread_cond_broadcast(&e->work);
     while (e->running || (e->in_background && ad__os_now() < until)) {
         pthread_mutex_unlock(&e->lock);
@@ -401,13 +401,13 @@ bool ad__engine_is_full(const ad_session *s) {
     const ad_party *p = s->turn.party;
     const ad_grants *g = &s->grants;
     if (s->queue.bytes > QUEUE_BYTES || s->queue.count > QUEUE_FRAMES) return true;
-    if (!s->queue.count) return false; /* whatever others of its principal have there, and be it for hours */
+    if (!s->queue.count) return false; /* the other sessions of the principal may fill the queue for hours */
     return (g->operations && p->operations > g->operations) || (g->bytes && p->bytes > g->bytes);
 }
 
 uint64_t ad__engine_counter(const ad_session *s, int index) {
     ad_engine *e = &s->worker->engine;
-    if (!s->turn.party) return 0; /* no session, but what stands for none of them */
+    if (!s->turn.party) return 0; /* a placeholder without a principal */
     pthread_mutex_lock(&e->lock);
     uint64_t value = index == AD_COUNTER_queued_bytes ? s->turn.bytes
                      : index == AD_COUNTER_put_off    ? s->put_off

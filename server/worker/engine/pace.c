@@ -1,9 +1,9 @@
 #include "server/worker/engine/pace.h"
 
-#define ENOUGH 1e6  /* ns that must have been measured to be believed */
-#define RECENT 50e6 /* ns after which what was measured counts half */
+#define ENOUGH 1e6  /* ns that must have been measured before a result counts */
+#define RECENT 50e6 /* ns of measurements after which older ones count half */
 #define LEAST 0.5
-#define MOST 4096.0 /* nobody knows what a user's kernel does */
+#define MOST 4096.0 /* an upper bound: a user's kernel may take any time */
 
 double ad__pace(const ad_pace *p) {
     if (p->measured < ENOUGH) return 1;

@@ -1,5 +1,4 @@
-/* Pinned host memory through which parts of arrays come from a device; kept for the next. Only whoever runs the engine
- * calls these. */
+/* Pinned host memory through which parts of arrays come from a device, reused for later parts. Runner only. */
 #ifndef AD_SERVER_WORKER_ENGINE_STAGING_H
 #define AD_SERVER_WORKER_ENGINE_STAGING_H
 
@@ -11,11 +10,12 @@
 struct ad_worker;
 
 typedef struct ad_staging {
-    void *small, *parts; /* free pieces, each beginning with the address of the next */
+    void *small, *parts; /* free lists: each piece begins with the address of the next */
 } ad_staging;
 
-/* At least size bytes (at most AD_STAGING_PART); NULL with a fault. */
+/* Take a piece of at least size bytes (at most AD_STAGING_PART). NULL with a fault. */
 void *ad__staging_take(struct ad_worker *w, uint64_t size, ad_fault *fault);
+/* Return a piece. size: as it was taken. */
 void ad__staging_give(struct ad_worker *w, void *memory, uint64_t size);
 
 #endif

@@ -10,16 +10,16 @@
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/memory/spill/spill.h"
 
-#define SHARE_WINDOW 20000000 /* ns: a session that uses a device ... */
-#define NEGLIGIBLE 500        /* ns of a device, which are not counted there */
-#define SHARE_MOST 2000000    /* ... for more than this of them has low priority */
+#define SHARE_WINDOW 20000000 /* window in ns over which a session's device time is added up */
+#define NEGLIGIBLE 500        /* ns of an operation that are too few to count */
+#define SHARE_MOST 2000000    /* device time in a window, in ns, above which a session gets low priority */
 
 static const ad_backend *get_backend(const ad_session *s) { return s->worker->backend; }
 
 /* ---- opening and closing ---- */
 
-/* As the backend counts it: below 0 before others. Default streams of the usual priority run before what is low, and
- * before those of who uses the device much. */
+/* Choose a stream's priority as backends count it: below 0 runs first. Default streams of normal priority run before
+ * low ones, and before those of heavy users. */
 static int choose_priority(const ad_session *s, bool high) {
     if (s->grants.priority < AD_PRIORITY_NORMAL) return 0;
     return -(int)high - (s->grants.priority > AD_PRIORITY_NORMAL);
@@ -64,7 +64,7 @@ static ad_stream_queue *find_open_queue(ad_session *s, uint64_t id) {
     return NULL;
 }
 
-/* What is not to be used is not opened either: that costs memory of the device. */
+/* A device that the session may not use is not opened either: that would cost device memory. */
 ad_gpu *ad__session_gpu(ad_session *s, uint64_t device, ad_fault *fault) {
     if (device >= AD_DEVICES || s->grants.devices >> device & 1) return ad__gpu_get(s->worker, device, fault);
     ad__fault(fault, AD_E_DENIED, "%s may not use device %" PRIu64 " (grant devices)", s->principal, device);
@@ -104,7 +104,7 @@ ad_stream_queue *ad__stream_queue_find(ad_session *s, uint64_t id, ad_fault *fau
     return ad__stream_queue_open(s, id, id, true, fault) ? NULL : find_open_queue(s, id);
 }
 
-/* The stream queue of low priority beside a default stream. */
+/* Get the low-priority stream queue beside a default stream, opening it if needed. NULL with a fault. */
 static ad_stream_queue *get_low_queue(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
     if (queue->low || s->nstream_queues == AD_STREAM_QUEUES) return queue->low ? queue->low : queue;
     if (create_stream_queue(s, s->nstream_queues, queue->gpu, false, fault)) return NULL;
@@ -201,7 +201,7 @@ int ad__stream_queue_after(const ad_backend *b, ad_stream_queue *queue, ad_strea
     return status ? status : b->stream_follow(queue->stream, other->fence, fault);
 }
 
-/* `stream queue` waits for all that `other` holds now, unless it does so already up to `sequence`. */
+/* Make `queue` wait for all that `other` holds now, unless it already waits up to `sequence`. */
 static int follow_queue(ad_session *s, ad_stream_queue *queue, ad_stream_queue *other, uint64_t sequence,
                         ad_fault *fault) {
     if (queue == other || queue->followed[other->slot] >= sequence) return 0;
@@ -221,12 +221,12 @@ static int follow_readers(ad_session *s, ad_stream_queue *queue, ad_buffer *b, a
 
 int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
     if (b->import) b = ad__import_order(b);
-    if (!b->home) b->home = queue; /* without memory */
+    if (!b->home) b->home = queue; /* a buffer without memory */
     if (!ad__gpu_can_reach(queue->gpu, b->home->gpu))
         return ad__fault(fault, AD_E_VALUE,
                          "an array lies on device %d, which device %d cannot reach: copy it by the host",
                          b->home->gpu->index, queue->gpu->index);
-    if (!b->writer) { /* used only while there was one stream queue: by whatever that has done so far */
+    if (!b->writer) { /* unknown writer: only one stream queue existed, so all it has done so far may count */
         b->writer = b->home;
         b->written = b->home->sequence;
     }
@@ -240,7 +240,7 @@ int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, b
     if (!status) status = follow_readers(s, queue, b, fault);
     b->readers = 0;
     b->writer = queue;
-    b->written = queue->sequence + 1; /* the operation that is about to be enqueued */
+    b->written = queue->sequence + 1; /* number of the operation about to be enqueued */
     return status;
 }
 
@@ -295,7 +295,7 @@ int ad__stream_queues_mark(ad_session *s, ad_fault *fault) {
     return 0;
 }
 
-/* Sessions that have something under way on a device. */
+/* Count the sessions with something under way on a device. */
 static unsigned count_users(const ad_worker *w) {
     unsigned n = 0;
     for (const ad_session *s = w->engine.under_way; s; s = s->next_busy) n += s->wait.kind < AD_WAIT_COMPILER;
@@ -319,7 +319,7 @@ static int poll_stream_queue(ad_session *s, ad_stream_queue *queue, ad_fault *fa
     return 0;
 }
 
-/* Number of the first operation that may not be complete. */
+/* Find the number of the first operation that may be incomplete. */
 static uint64_t find_first_incomplete(const ad_stream_queue *queue) {
     if (queue->nmarks) return queue->mark[queue->first_mark].first;
     return queue->unmarked ? queue->unmarked_first : UINT64_MAX;
@@ -338,7 +338,8 @@ void ad__stream_queues_settle(ad_session *s) {
         uint64_t first = find_first_incomplete(s->stream_queues[i]);
         if (first <= complete) complete = first - 1;
     }
-    /* What may be executed again needs what its client keeps until it hears that it is complete. */
+    /* A session with late checkpoints may execute operations again. Its client must keep them until it hears that they
+     * are complete. */
     if (ad__session_commits_late(s) && complete > s->checkpoint.committed) complete = s->checkpoint.committed;
     if (complete > s->complete) s->complete = complete;
 }

@@ -7,17 +7,17 @@
 #include "server/common/os.h"
 #include "server/worker/memory/spill/spill.h"
 
-struct ad_mine {
+struct ad_client_event {
     uint64_t id;
-    bool timed, timeless; /* timeless: when it was reached only another worker knew */
-    uint32_t place;       /* its row's in the journal; 0: it has none */
+    bool timed, timeless; /* timeless: it was reached in another worker, at an unknown time */
+    uint32_t place;       /* its row in the journal; 0: none */
     ad_gpu *gpu;
     ad_event *event;
 };
 
 /* ---- events by id ---- */
 
-/* Where id is, or would go. */
+/* Find the index of the event id, or where to insert it. */
 static size_t find_event_place(const ad_events *e, uint64_t id) {
     size_t low = 0, high = e->count;
     while (low < high) {
@@ -28,7 +28,7 @@ static size_t find_event_place(const ad_events *e, uint64_t id) {
     return low;
 }
 
-static ad_mine *find_event(ad_session *s, uint64_t id, ad_fault *fault) {
+static ad_client_event *find_event(ad_session *s, uint64_t id, ad_fault *fault) {
     ad_events *e = &s->recorded;
     size_t at = find_event_place(e, id);
     if (at < e->count && e->list[at].id == id) return &e->list[at];
@@ -36,10 +36,10 @@ static ad_mine *find_event(ad_session *s, uint64_t id, ad_fault *fault) {
     return NULL;
 }
 
-static int add_event(ad_session *s, const ad_mine *event, ad_fault *fault) {
+static int add_event(ad_session *s, const ad_client_event *event, ad_fault *fault) {
     ad_events *e = &s->recorded;
     if (e->count == AD_EVENTS) return ad__fault(fault, AD_E_LIMIT, "a session has at most %d events", AD_EVENTS);
-    ad_mine *list = ad__os_grow(e->list, e->count, &e->capacity, sizeof *list);
+    ad_client_event *list = ad__os_grow(e->list, e->count, &e->capacity, sizeof *list);
     if (!list) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     e->list = list;
     size_t at = find_event_place(e, event->id);
@@ -49,7 +49,7 @@ static int add_event(ad_session *s, const ad_mine *event, ad_fault *fault) {
     return 0;
 }
 
-static void remove_event(ad_session *s, ad_mine *event) {
+static void remove_event(ad_session *s, ad_client_event *event) {
     ad_events *e = &s->recorded;
     s->worker->backend->event_close(event->event);
     size_t at = (size_t)(event - e->list);
@@ -63,12 +63,12 @@ void ad__events_close(ad_session *s) {
 }
 
 uint32_t *ad__event_place(ad_session *s, uint64_t id) {
-    ad_mine *event = find_event(s, id, NULL);
+    ad_client_event *event = find_event(s, id, NULL);
     return event ? &event->place : NULL;
 }
 
 bool ad__event_known(ad_session *s, uint64_t id, uint16_t *device, bool *timed) {
-    const ad_mine *event = find_event(s, id, NULL);
+    const ad_client_event *event = find_event(s, id, NULL);
     if (!event) return false;
     *device = (uint16_t)event->gpu->index;
     *timed = event->timed;
@@ -77,7 +77,7 @@ bool ad__event_known(ad_session *s, uint64_t id, uint16_t *device, bool *timed) 
 
 /* ---- requests without a reply ---- */
 
-static int open_event(ad_session *s, ad_mine *event, const ad_stream_queue *queue, ad_fault *fault) {
+static int open_event(ad_session *s, ad_client_event *event, const ad_stream_queue *queue, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
     int status = b->event_open(queue->gpu->device, event->timed, &event->event, fault);
     if (status) return status;
@@ -93,33 +93,33 @@ static int record_event(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_join(s, m->u[1], fault);
     if (!queue) return fault->code;
     size_t at = find_event_place(&s->recorded, m->u[0]);
-    ad_mine *old = at < s->recorded.count && s->recorded.list[at].id == m->u[0] ? &s->recorded.list[at] : NULL;
+    ad_client_event *old = at < s->recorded.count && s->recorded.list[at].id == m->u[0] ? &s->recorded.list[at] : NULL;
     if (old && old->gpu == queue->gpu && old->timed == (m->u[2] != 0)) {
         old->timeless = false;
         return b->event_record(old->event, queue->stream, fault);
     }
-    ad_mine event = {.id = m->u[0], .timed = m->u[2] != 0, .gpu = queue->gpu, .place = old ? old->place : 0};
+    ad_client_event event = {.id = m->u[0], .timed = m->u[2] != 0, .gpu = queue->gpu, .place = old ? old->place : 0};
     if (old) remove_event(s, old);
     return open_event(s, &event, queue, fault);
 }
 
 static int drop_event(ad_session *s, const ad_message *m, ad_fault *fault) {
-    ad_mine *event = find_event(s, m->u[0], fault);
+    ad_client_event *event = find_event(s, m->u[0], fault);
     if (!event) return fault->code;
     ad__checkpoint_remove_row(s, event->place);
     remove_event(s, event);
     return 0;
 }
 
-/* The stream queue is not idle before the event is reached. */
-static int follow_event(ad_session *s, ad_stream_queue *queue, const ad_mine *event, ad_fault *fault) {
+/* Make a stream queue wait for an event, and count that as an operation: the queue is not idle before. */
+static int follow_event(ad_session *s, ad_stream_queue *queue, const ad_client_event *event, ad_fault *fault) {
     int status = s->worker->backend->stream_follow(queue->stream, event->event, fault);
     return status ? status : ad__session_enqueued(s, queue, fault);
 }
 
 static int make_stream_wait(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_find(s, m->u[0], fault);
-    ad_mine *event = queue ? find_event(s, m->u[1], fault) : NULL;
+    ad_client_event *event = queue ? find_event(s, m->u[1], fault) : NULL;
     int status = event ? follow_event(s, queue, event, fault) : fault->code;
     return status || !queue->low ? status : follow_event(s, queue->low, event, fault);
 }
@@ -161,7 +161,7 @@ int ad__streams_op(ad_session *s, const ad_message *m, ad_fault *fault) {
 
 int ad__event_restore(ad_session *s, uint64_t id, uint64_t device, bool timed, ad_fault *fault) {
     ad_stream_queue *queue = ad__stream_queue_find(s, device, fault);
-    ad_mine event = {.id = id, .timed = timed, .timeless = true};
+    ad_client_event event = {.id = id, .timed = timed, .timeless = true};
     if (!queue) return fault->code;
     event.gpu = queue->gpu;
     return open_event(s, &event, queue, fault);
@@ -169,7 +169,7 @@ int ad__event_restore(ad_session *s, uint64_t id, uint64_t device, bool timed, a
 
 /* ---- requests with a reply ---- */
 
-/* Not reached yet, and so the session waits. */
+/* Begin to wait. True: what is awaited has not been reached, and the session waits. */
 static bool must_await(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, ad_event *event) {
     ad__session_await(s, kind, queue, event);
     return !ad__session_poll(s);
@@ -177,7 +177,7 @@ static bool must_await(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, 
 
 static int begin_wait(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
     ad_stream_queue *queue = NULL;
-    ad_mine *event = NULL;
+    ad_client_event *event = NULL;
     if (m->u[1] > 1) return ad__fault(fault, AD_E_VALUE, "wait: 0 (stream) or 1 (event), not %" PRIu64, m->u[1]);
     if (m->u[1]) event = find_event(s, m->u[2], fault);
     else queue = ad__stream_queue_join(s, m->u[2], fault);
@@ -189,7 +189,7 @@ static int begin_wait(ad_session *s, const ad_message *m, bool *waiting, ad_faul
 static int answer_wait(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
     int status = begin_wait(s, m, waiting, fault);
     if (status || *waiting) return status;
-    /* Its client may write to windows that were to be read before, which must not be needed again then. */
+    /* After this answer the client may overwrite windows, so nothing may need to be loaded from them again. */
     if (s->checkpoint.loaded > s->checkpoint.committed) *waiting = !ad__checkpoint_is_committed(s);
     if (*waiting) return 0;
     if (!ad__reply_pending_failure(s, m->u[0])) ad__reply_values(s, m->u[0], 0, NULL);
@@ -209,7 +209,7 @@ static int answer_done(ad_session *s, const ad_message *m, ad_fault *fault) {
 static int answer_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_fault *fault) {
     float ms;
     for (int i = 1; i <= 2; i++) {
-        ad_mine *event = find_event(s, m->u[i], fault);
+        ad_client_event *event = find_event(s, m->u[i], fault);
         if (!event) return fault->code;
         if (!event->timed)
             return ad__fault(fault, AD_E_VALUE, "elapsed: event %" PRIu64 " was recorded without timing", m->u[i]);
@@ -225,7 +225,7 @@ static int answer_elapsed(ad_session *s, const ad_message *m, bool *waiting, ad_
     return status;
 }
 
-/* Of limits of which 0 is none. */
+/* Choose the lower of two limits, where 0 means none. */
 static uint64_t choose_lower_limit(uint64_t a, uint64_t b) { return !a || (b && b < a) ? b : a; }
 
 static int answer_pool(ad_session *s, const ad_message *m, ad_fault *fault) {

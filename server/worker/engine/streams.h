@@ -1,5 +1,4 @@
-/* Streams and events that clients ask for, and what they want to know of devices and memory. Only whoever runs the
- * engine calls these. */
+/* Streams and events of clients, and their questions about devices and memory. Runner only. */
 #ifndef AD_SERVER_WORKER_ENGINE_STREAMS_H
 #define AD_SERVER_WORKER_ENGINE_STREAMS_H
 
@@ -9,25 +8,27 @@
 struct ad_session;
 struct ad_stream_queue;
 
-#define AD_EVENTS 65536 /* of a session */
+#define AD_EVENTS 65536 /* most events of a session */
 
-typedef struct ad_mine ad_mine;
+typedef struct ad_client_event ad_client_event;
 
 typedef struct ad_events {
-    ad_mine *list; /* in order of ids */
+    ad_client_event *list; /* sorted by id */
     size_t count, capacity;
 } ad_events;
 
-/* STREAM, STREAM_DROP, ON, EVENT, EVENT_DROP, AFTER: a status, with a fault that names the request. */
+/* Execute STREAM, STREAM_DROP, ON, EVENT, EVENT_DROP or AFTER. Returns a status, with a fault that names the request.
+ */
 int ad__streams_op(struct ad_session *s, const ad_message *m, ad_fault *fault);
-/* WAIT, DONE, ELAPSED, POOL, DEVICE: false when the session waits and the message comes again. */
+/* Answer WAIT, DONE, ELAPSED, POOL or DEVICE. False: the session waits, and the message is executed again. */
 bool ad__streams_ask(struct ad_session *s, const ad_message *m);
-/* What is known of an event; false: there is none. */
+/* Get an event's device and timing. False: no such event. */
 bool ad__event_known(struct ad_session *s, uint64_t id, uint16_t *device, bool *timed);
-uint32_t *ad__event_place(struct ad_session *s,
-                          uint64_t id); /* its row's in the journal; NULL: there is no such event */
-/* One that another worker saw reached. */
+/* Find the place of an event's row in the journal; NULL: no such event. */
+uint32_t *ad__event_place(struct ad_session *s, uint64_t id);
+/* Restore an event that was reached in another worker. */
 int ad__event_restore(struct ad_session *s, uint64_t id, uint64_t device, bool timed, ad_fault *fault);
+/* Close all events of a session. */
 void ad__events_close(struct ad_session *s);
 
 #endif

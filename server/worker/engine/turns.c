@@ -7,7 +7,7 @@
 
 #include "server/common/os.h"
 
-#define MODEST 10 /* rounds of debt */
+#define MODEST 10 /* rounds of debt up to which a session counts as a light user */
 
 #define OF(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -43,7 +43,7 @@ void ad__share_close(ad_shares *all, ad_share *s) {
     free(p);
 }
 
-/* It has used no more than its share, or little more. */
+/* Tell whether a session has used at most little more than its share. */
 static bool is_modest(const ad_shares *all, const ad_share *s) {
     return ad__drr_debt(&all->parties, &s->party->node) <= MODEST &&
            ad__drr_debt(&s->party->sessions, &s->node) <= MODEST;

@@ -7,11 +7,11 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 
-#define LOOK_MOST 250000000 /* ns between two looks while something is under way */
+#define LOOK_MOST 250000000 /* ns between two checks while a kernel is under way */
 
-void ad__watchdog_init(ad_watchdog *w, void (*bite)(void *user, const char *why), void *user) {
+void ad__watchdog_init(ad_watchdog *w, void (*on_overdue)(void *user, const char *why), void *user) {
     pthread_condattr_t clock;
-    *w = (ad_watchdog){.bite = bite, .user = user};
+    *w = (ad_watchdog){.on_overdue = on_overdue, .user = user};
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -19,7 +19,7 @@ void ad__watchdog_init(ad_watchdog *w, void (*bite)(void *user, const char *why)
     pthread_condattr_destroy(&clock);
 }
 
-/* The flight that has taken longest beyond its limit; *next: when to look again. */
+/* Find a flight that has exceeded its limit; NULL: none. *next: when to check again. */
 static const ad_flight *find_overdue(const ad_watchdog *w, int64_t *next) {
     int64_t now = ad__os_now();
     *next = now + LOOK_MOST;
@@ -41,7 +41,7 @@ static void *watch_kernels(void *argument) {
         if (late) {
             snprintf(why, sizeof why, "kernel %s ran longer than %.9g s", late->kernel, (double)late->limit / 1e9);
             pthread_mutex_unlock(&w->lock);
-            w->bite(w->user, why);
+            w->on_overdue(w->user, why);
             return NULL;
         }
         struct timespec t = {next / 1000000000, next % 1000000000};
@@ -67,7 +67,7 @@ void ad__watchdog_close(ad_watchdog *w) {
     if (started) pthread_join(w->thread, NULL);
 }
 
-/* Control characters and the like have no business in a log. */
+/* Copy a kernel's name for the log, with unprintable characters replaced. */
 static void copy_printable(char out[AD_KERNEL_NAME], const char *kernel) {
     size_t n = strnlen(kernel, AD_KERNEL_NAME - 1);
     for (size_t i = 0; i < n; i++) out[i] = kernel[i] < ' ' || kernel[i] > '~' ? '?' : kernel[i];

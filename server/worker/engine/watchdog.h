@@ -1,5 +1,5 @@
-/* Kernels of users that are under way: which they are, for whoever has to say why the device is lost, and a thread that
- * ends the worker when one takes longer than its session allows. */
+/* Users' kernels that are under way: their names, for the message when the device is lost, and a thread that ends the
+ * worker when a kernel exceeds its session's kernel-time. */
 #ifndef AD_SERVER_WORKER_ENGINE_WATCHDOG_H
 #define AD_SERVER_WORKER_ENGINE_WATCHDOG_H
 
@@ -7,17 +7,17 @@
 
 #include "protocol/base.h"
 
-#define AD_KERNEL_NAME 64 /* of names as they are shown */
+#define AD_KERNEL_NAME 64 /* bytes of a name as it is shown */
 
-/* What is under way on one stream queue, from its first kernel on. In a list while there is something. */
+/* Kernels under way on one stream queue, in the watchdog's list until the latest is complete. */
 typedef struct ad_flight ad_flight;
 struct ad_flight {
-    ad_flight *next, **link; /* link NULL: not in the list */
+    ad_flight *next, **link; /* link: NULL outside the list */
     char kernel[AD_KERNEL_NAME];
     uint64_t last;  /* operation number of the latest kernel */
-    int64_t since;  /* when the stream queue last came further, ns */
+    int64_t since;  /* when the stream queue last made progress, ns */
     int64_t limit;  /* ns; 0: none */
-    uint64_t moved; /* how far it was then */
+    uint64_t moved; /* number of operations complete then */
 };
 
 typedef struct ad_watchdog {
@@ -26,17 +26,20 @@ typedef struct ad_watchdog {
     pthread_t thread;
     ad_flight *flights;
     bool started, stop;
-    void (*bite)(void *user, const char *why); /* does not return */
+    void (*on_overdue)(void *user,
+                       const char *why); /* called by the thread with the watchdog's user; does not return */
     void *user;
 } ad_watchdog;
 
-void ad__watchdog_init(ad_watchdog *w, void (*bite)(void *user, const char *why), void *user);
+/* Initialise a watchdog; its thread starts with the first kernel that has a limit. */
+void ad__watchdog_init(ad_watchdog *w, void (*on_overdue)(void *user, const char *why), void *user);
+/* Stop and join the thread. */
 void ad__watchdog_close(ad_watchdog *w);
-/* Runner: a kernel is about to be enqueued. */
+/* Runner: record a kernel that is about to be enqueued. limit: ns; 0: none. */
 void ad__flight_begin(ad_watchdog *w, ad_flight *f, const char *kernel, uint64_t number, int64_t limit);
-/* Runner: its stream queue has completed all operations up to number `complete`. */
+/* Runner: record that the flight's stream queue has completed all operations up to `complete`. */
 void ad__flight_moved(ad_watchdog *w, ad_flight *f, uint64_t complete);
-/* The names of the latest kernels under way, with commas; "" for none. */
+/* Write the names of the latest kernels under way, separated by commas; "": none. Any thread. */
 void ad__watchdog_names(ad_watchdog *w, char *out, size_t size);
 
 #endif
