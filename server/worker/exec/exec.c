@@ -1,4 +1,7 @@
-/* Executing one operation: find its operands, check them, make its outputs, run it, and record what went wrong. */
+/* Execute one operation: find its operands, check them, make its outputs, run it, and record its failure.
+ *
+ *     ad__job_begin ─▶ ad__job_run ─┬─ 0 ──────▶ ad__job_end
+ *                                   └─ AD_E_... ▶ ad__job_fail (poisons the outputs) ─▶ ad__job_end */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,7 +16,7 @@
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/memory/spill/spill.h"
 
-/* What arrays without elements point at. */
+/* the address of arrays without elements */
 static _Alignas(64) char nothing[64];
 
 static const char *name_operand(int nout, int i) {
@@ -25,7 +28,7 @@ static const char *name_operand(int nout, int i) {
 /* ---- memory ---- */
 
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
-    bool counted = !b->promised && !b->shared, parks = ad__checkpoint_must_defer(s, b);
+    bool counted = !b->promised && !b->shared, deferred = ad__checkpoint_must_defer(s, b);
     ad__checkpoint_mark_buffer(s, b);
     ad__spill_forget(s->worker, b);
     if (b->module) ad__module_variable_gone(s, b);
@@ -34,7 +37,7 @@ void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
         ad__shared_leave(s, b);
     } else if (b->block.slab) {
         ad__stream_queue_frees(s, b, NULL);
-        if (parks && ad__checkpoint_defer_free(s, b->home->stream_arena, &b->block, b)) b->block.slab = NULL;
+        if (deferred && ad__checkpoint_defer_free(s, b->home->stream_arena, &b->block, b)) b->block.slab = NULL;
         else ad__memory_give(b->home->stream_arena, &b->block);
     }
     if (counted) s->buffer_bytes -= b->size;
@@ -59,7 +62,7 @@ int ad__buffer_take_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, 
     ad__checkpoint_mark_buffer(s, b);
     b->address = nothing;
     b->home = queue;
-    b->in_use = true; /* until it has been made: ad__spill_end */
+    b->in_use = true; /* the buffer is not moved while it is made, until ad__spill_end */
     if (!size) return 0;
     int status = ad__quota_take(s, queue, size, &b->block, fault);
     if (status) return status;
@@ -80,7 +83,7 @@ int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault) {
     return status;
 }
 
-/* Scratch of a job, given back when it has been enqueued: who gets it next on this stream queue comes later in its
+/* Scratch memory is repaid when the job has been enqueued: its next user on this stream queue comes later on the
  * stream. */
 void *ad__job_scratch(job *j, uint64_t size) {
     if (j->nscratch == JOB_SCRATCH || size > INT64_MAX) return NULL;
@@ -176,7 +179,7 @@ static int find_operands(job *j) {
         const ad_operand *o = &op->operand[i];
         int status = 0;
         j->buffer[i] = NULL;
-        if (o->is_scalar) continue; /* ad__check_op refuses it as an output */
+        if (o->is_scalar) continue; /* ad__check_op refuses a scalar output */
         if (o->desc.form == AD_VIEW && !(query && i < op->nout)) status = find_view(j, i, &o->desc);
         else if (i >= op->nout || o->desc.form != (query ? AD_SIZED : AD_FRESH))
             status = ad__fault(&j->fault, AD_E_VALUE, "%s: %s has the wrong form", ad__op_name(j->op),
@@ -195,7 +198,7 @@ static int check_kind(job *j) {
                      op->opcode == AD_REQ_QUERY ? "be called, not queried" : "be queried");
 }
 
-/* Outputs that the operation does not write completely begin with zeros: those of a ufunc with a mask. */
+/* Tell whether outputs begin with zeros: a ufunc with a mask does not write all elements. */
 static bool needs_zeros(const ad_op *op) { return op->opcode == AD_REQ_UFUNC && op->nin > ad__ufunc(op->row)->nin; }
 
 static int make_outputs(job *j) {
@@ -224,11 +227,11 @@ static void set_addresses(job *j) {
     }
 }
 
-/* Order this operation after those of other stream queues that use its buffers, and of other sessions. */
+/* Order this operation after the users of its buffers on other stream queues and in other sessions. */
 static int order_after_users(job *j) {
     const ad_op *op = j->op;
     if (j->s->nstream_queues == 1 && !j->s->shares) return 0;
-    for (int i = op->nout + op->nin - 1; i >= 0; i--) { /* inputs first: one may be the output as well */
+    for (int i = op->nout + op->nin - 1; i >= 0; i--) { /* inputs first: an input may be the output as well */
         int status =
             j->buffer[i] ? ad__stream_queue_uses(j->s, j->stream_queue, j->buffer[i], i < op->nout, &j->fault) : 0;
         if (status) return status;
@@ -236,7 +239,7 @@ static int order_after_users(job *j) {
     return 0;
 }
 
-/* The outputs depend on whatever may still turn out wrong about the inputs, and about this operation. */
+/* Make the outputs depend on all unfinished checks of the inputs and of this operation. */
 static void spread_suspects(job *j) {
     const ad_op *op = j->op;
     uint64_t all = 0;
@@ -265,13 +268,13 @@ static int start_job(job *j) {
     return ad__job_put_back(j, ad__session_status(j->s, ad__job_explain_status(j, status), &j->fault));
 }
 
-/* Whatever was moved to host memory comes back, and stays until the job has ended. */
+/* Bring the operands back from host memory, where they stay until the job ends. */
 static int bring_operands(job *j) {
     j->using = j->op->nout + j->op->nin;
     return ad__spill_begin(j->s, j->stream_queue, j->buffer, j->using, &j->fault);
 }
 
-/* Executed again it would give something else: it reads what it writes. */
+/* Tell whether a repetition would give another result, because the operation reads its output. */
 static bool is_unrepeatable(const job *j, int output) {
     const ad_op *op = j->op;
     if (op->opcode != AD_REQ_UFUNC || needs_zeros(op)) return true;
@@ -283,7 +286,7 @@ static bool is_unrepeatable(const job *j, int output) {
 static void announce_writes(job *j) {
     const ad_op *op = j->op;
     if (j->queued || !j->s->checkpoint.at) return;
-    for (int i = 0; i < (j->launch ? op->nout + op->nin : op->nout); i++) /* nobody knows what a kernel writes */
+    for (int i = 0; i < (j->launch ? op->nout + op->nin : op->nout); i++) /* a kernel may write any of its operands */
         if (j->buffer[i] &&
             (j->launch || is_unrepeatable(j, i) || !ad__checkpoint_is_repeatable_write(j->s, j->buffer[i])))
             ad__checkpoint_before_write(j->s, j->buffer[i], j->number, ad__op_name(op));
@@ -295,18 +298,18 @@ static int enqueue_job(job *j) {
     int status = 0;
     if (!ad__deferred_checks_full(&j->s->deferred_checks))
         status = ad__deferred_checks_find_place(j->s, &j->run.check, &j->fault);
-    if (status) return status; /* what is held needs no place, and there may be none */
+    if (status) return status; /* operations without checks need no place */
     status = start_job(j);
-    int counted =
-        ad__session_enqueued(j->s, j->stream_queue, &j->fault); /* also a failed one may have begun something */
+    int counted = ad__session_enqueued(j->s, j->stream_queue,
+                                       &j->fault); /* a failed operation may have enqueued something, too */
     spread_suspects(j);
     return status ? status : counted;
 }
 
-/* The worker before died while it was under way, maybe of it. */
+/* Refuse operations that were under way when the previous worker died. AD_E_DEVICE_LOST. */
 static int check_blamed(job *j) {
     if (j->number > j->s->checkpoint.blamed) return 0;
-    j->run.wrote = true; /* so nobody knows what is in its arrays */
+    j->run.wrote = true; /* the contents of its arrays are unknown */
     return ad__fault(&j->fault, AD_E_DEVICE_LOST, "the worker died: %s", j->s->worker->died_of);
 }
 
@@ -314,12 +317,12 @@ static int find_launch(job *j) {
     int status = check_blamed(j);
     if (status) return status;
     status = ad__launch_find(j->s, j->launch->message, j->stream_queue, j->launch, &j->fault);
-    if (status && j->launch->lost) j->run.wrote = true; /* what it should have written is not there */
+    if (status && j->launch->lost) j->run.wrote = true; /* its results are missing */
     return status;
 }
 
-/* A device cannot be interrupted, and what a call does with an element is not known here (others may wait for the same
- * place). So there are no more of them than there is memory for, which views of few elements in memory could have. */
+/* Refuse calls with more elements than the device has bytes. A device cannot be interrupted, and views of little memory
+ * can have any number of elements. AD_E_LIMIT. */
 static int check_elements(job *j) {
     const ad_op *op = j->op;
     const uint64_t most = j->s->worker->gpu[0].info.memory, n = (uint64_t)ad__op_elements(op);
@@ -330,8 +333,8 @@ static int check_elements(job *j) {
                      ad__op_name(op), n, most);
 }
 
-/* Refuse what would take longer than operation-time and could not be ended by then: what a device has been given, and
- * library calls. Elementwise operations have as many elements as there is memory for. */
+/* Refuse operations that would exceed operation-time and cannot be cancelled: all on an asynchronous device, and
+ * library calls. Elementwise operations are short enough. AD_E_LIMIT. */
 static int check_length(job *j) {
     const bool later = j->s->worker->backend->asynchronous;
     const double limit = j->s->worker->config.operation_time;
@@ -359,7 +362,7 @@ int ad__job_check(job *j) {
 int ad__job_run(job *j) {
     int status = ad__blame_check(j->s, "", &j->fault);
     if (status) {
-        j->run.wrote = true; /* nobody knows what is in its outputs */
+        j->run.wrote = true; /* the contents of its outputs are unknown */
         return status;
     }
     int64_t cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0, corrected = 0;

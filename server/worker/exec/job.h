@@ -1,4 +1,4 @@
-/* One operation while it is executed. Between exec.c and ops.c. */
+/* A job: one operation while it is executed. Shared by exec.c, ops.c, private_operands.c and fusion/. */
 #ifndef AD_SERVER_WORKER_EXEC_JOB_H
 #define AD_SERVER_WORKER_EXEC_JOB_H
 
@@ -7,77 +7,85 @@
 #define JOB_SCRATCH 64
 
 typedef struct job {
-    ad_run run; /* first: the backend's callbacks get the job by it */
+    ad_run run; /* first member: the backend's callbacks cast it to the job */
     ad_session *s;
     ad_stream_queue *stream_queue;
     ad_op *op;
     uint64_t number;
-    ad_launching *launch; /* NULL: an operation of the tables */
-    ad_buffer **buffer;   /* of each operand; NULL: scalar, or not made yet */
-    bool *made;           /* the output's buffer is new */
+    ad_launching *launch; /* NULL: not a user's kernel */
+    ad_buffer **buffer;   /* buffer of each operand; NULL: a scalar, or not made yet */
+    bool *made;           /* per output: its buffer is new */
     ad_buffer *own_buffer[AD_MAX_OUT + AD_MAX_IN];
     bool own_made[AD_MAX_OUT];
-    bool queued;                   /* until now; its fresh outputs have buffers */
-    ad_poison *inherited;          /* an operand's */
-    ad_operand behind[AD_MAX_OUT]; /* outputs for which scratch memory stands while it runs, */
-    int written[AD_MAX_OUT];       /* of these numbers, */
-    int nbehind;                   /* that many */
+    bool queued;                   /* the operation was queued (fusion): its fresh outputs have buffers already */
+    ad_poison *inherited;          /* an operand's poison, which the outputs inherit */
+    ad_operand behind[AD_MAX_OUT]; /* original outputs that scratch memory replaces while the job runs ... */
+    int written[AD_MAX_OUT];       /* ... their operand numbers ... */
+    int nbehind;                   /* ... and their count */
     ad_block scratch[JOB_SCRATCH];
     int nscratch;
-    int using;            /* so many buffers are to stay where they are until its end */
-    ad_fault fault, lack; /* lack: why there was no scratch memory */
+    int using;            /* number of buffers that are not moved until the job ends */
+    ad_fault fault, lack; /* lack: why scratch memory was refused */
 } job;
 
+/* Begin a job for operation `number` of the session. */
 void ad__job_begin(job *j, ad_session *s, ad_op *op, uint64_t number);
-/* The same for a LAUNCH, with room for all its operands. AD_E_MEMORY. */
+/* Begin a job for a LAUNCH, with room for all its operands. AD_E_MEMORY. */
 int ad__job_begin_launch(job *j, ad_session *s, ad_message *m, ad_launching *l, uint64_t number);
-int ad__job_run(job *j);   /* 0, or why not: j->inherited or j->fault */
-int ad__job_check(job *j); /* the part of it that changes nothing: j->stream_queue is set, j->buffer filled */
-void ad__job_set_queued(job *j, ad_stream_queue *queue,
-                        ad_buffer *const *buffer); /* an operation that was queued, with its buffers ... */
-int ad__job_run_queued(job *j);                    /* ... as ad__job_run */
-ad_poison *ad__job_fail(job *j, int status);       /* record it in outputs and session; the caller owns the result */
+/* Run the job. AD_E_...: it failed, and j->inherited or j->fault says why. */
+int ad__job_run(job *j);
+/* Find and check the operands without changing anything. j->stream_queue must be set; fills j->buffer. AD_E_... */
+int ad__job_check(job *j);
+/* Make the job that of a queued operation, with its buffers. */
+void ad__job_set_queued(job *j, ad_stream_queue *queue, ad_buffer *const *buffer);
+/* Run the job of a queued operation; result as of ad__job_run. */
+int ad__job_run_queued(job *j);
+/* Record the failure in the outputs and in the session. The caller owns the result. */
+ad_poison *ad__job_fail(job *j, int status);
+/* End the job: repay its scratch memory, and let its buffers be moved again. */
 void ad__job_end(job *j);
-/* NULL: there is none; j->lack says why. */
+/* Get scratch memory until the job ends. NULL: refused; j->lack says why. */
 void *ad__job_scratch(job *j, uint64_t size);
-/* A status of the backend; where scratch memory was refused, or the operation took too long, the job's fault says so.
- * Returns status. */
+/* Explain a status of the backend: j->fault says why scratch memory was refused, or that the operation took too long.
+ * Returns the status. */
 int ad__job_explain_status(job *j, int status);
 
 /* ---- private_operands.c ---- */
-/* The view's elements in row-major order to other memory. */
+/* Copy the view's elements in row-major order to other memory. */
 int ad__job_pack(job *j, const ad_operand *from, void *to);
-/* Inputs that outputs overlap become copies. */
+/* Replace inputs that outputs overlap by copies. */
 int ad__job_separate_inputs(job *j);
-/* Of an operation of call.def, so do operands with guard g that somebody else may write meanwhile. */
+/* Replace guarded operands of a call (call.def, guard g) by copies, where other sessions may write them meanwhile. */
 int ad__job_guard_operands(job *j);
-/* The operation has run, with this status: copies that stood for outputs are put back. Returns the status of both. */
+/* Copy the replacements of outputs back after a run with this status. Returns the status of both. */
 int ad__job_put_back(job *j, int status);
 
-/* Estimated ns, above 0, of the host's processors, and of a device that completes operations later; INT64_MAX stands
- * for more. */
+/* Estimate the ns of an operation, above 0: of the host's processors, or of an asynchronous device. INT64_MAX: too long
+ * to count. */
 int64_t ad__op_cost(const ad_op *op);
 int64_t ad__device_cost(const ad_op *op);
-/* Of the operand that has most, or 1. */
+/* Count the elements of the largest operand, at least 1. */
 int64_t ad__op_elements(const ad_op *op);
-/* The operation is a library call that cannot be cut: what it takes must be known before it begins. */
+/* Tell whether the operation is a library call that cannot be interrupted. Its length must be estimated before. */
 bool ad__op_decomposes(const ad_op *op);
-/* Estimated ns for so many bytes that the host copies or sets. */
+/* Estimate the ns in which the host copies or sets so many bytes. */
 static inline int64_t ad__bytes_cost(uint64_t bytes) { return 1 + (int64_t)(bytes / 8); }
-/* Bytes of a fresh description. */
+/* Compute the bytes of a fresh output. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
-/* Memory of a stream queue for a buffer without any. */
+/* Allocate memory of a stream queue for a buffer without memory. AD_E_MEMORY, or a status of the backend. */
 int ad__buffer_take_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, uint64_t size, bool zero,
                            ad_fault *fault);
+/* Free the memory of a buffer, or leave it to other sessions that hold it; the buffer stays. */
 void ad__buffer_give_memory(ad_session *s, ad_buffer *b);
-/* The same of one whose id is unknown by now, and what is left of it. */
+/* Free a buffer whose id is removed already: its memory, its poison and its record. */
 void ad__buffer_give(ad_session *s, ad_buffer *b);
-/* The same at once, or when another worker will not need it any more. */
+/* Free a buffer now, or once a successor cannot need it any more (deferred free). */
 void ad__buffer_free(ad_session *s, ad_buffer *b);
-/* Enqueue a copy of host memory (pinned, or copied before it returns) into a buffer; `what` asks for it. */
+/* Enqueue a copy from host memory into a buffer. pinned: `from` stays valid until the copy is complete; otherwise it is
+ * copied before the return. what: the request's name. */
 int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
               bool pinned, ad_fault *fault);
-/* Keep a failure that no buffer carries, unless there is one already. */
+/* Keep a failure that belongs to no buffer, unless the session has an earlier one. */
 void ad__session_keep_failure(ad_session *s, ad_poison *p);
 
 #endif

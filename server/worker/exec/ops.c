@@ -1,4 +1,4 @@
-/* The messages of class OP, and what messages are likely to cost. */
+/* Execute messages of class OP, and estimate what messages cost. */
 #include <inttypes.h>
 
 #include "protocol/desc.h"
@@ -11,7 +11,7 @@
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/memory/spill/spill.h"
 
-/* ---- estimates: only to tell the cheap from the long; turns are charged by the clock ---- */
+/* ---- estimates: they only tell cheap from long operations; turns are charged by the clock ---- */
 
 static int64_t count_elements(const ad_operand *o) {
     return o->is_scalar || o->desc.form == AD_SIZED ? 1 : ad__desc_count(&o->desc);
@@ -26,7 +26,7 @@ int64_t ad__op_elements(const ad_op *op) {
     return most;
 }
 
-/* Library calls of which nobody can have only a part. They take some n^3 steps for a matrix of n^2 elements. */
+/* Library calls that compute a whole matrix at once: some n^3 steps for n^2 elements. */
 static const bool decomposes[] = {
     [AD_CALL_cholesky] = true, [AD_CALL_qr] = true,    [AD_CALL_qr_raw] = true,   [AD_CALL_svd] = true,
     [AD_CALL_svdvals] = true,  [AD_CALL_eigh] = true,  [AD_CALL_eigvalsh] = true, [AD_CALL_eig] = true,
@@ -55,12 +55,12 @@ static int64_t estimate_call(const ad_op *op) {
     return ad__size_sum(ad__op_elements(op), products / 5);
 }
 
-/* Nobody knows what a kernel takes; where it runs at once, the I/O thread had better not wait for it, unless there is
- * nobody else. */
+/* The length of a user's kernel is unknown. On a synchronous backend the I/O thread should not wait for one, unless
+ * there is a single session. */
 #define LAUNCH_COST 1000000
-#define LAUNCH_DEVICE_COST 2000 /* until it has been measured */
+#define LAUNCH_DEVICE_COST 2000 /* before it is corrected by measurements (pace.h) */
 
-/* What a GPU takes of it that one processor takes: its advantage in moving and in multiplying. */
+/* Speed of a GPU relative to one processor: in moving elements, in multiplying matrices, in decompositions. */
 #define MOVES 600
 #define MULTIPLIES 5000
 #define DECOMPOSES 50
@@ -73,7 +73,7 @@ int64_t ad__device_cost(const ad_op *op) {
     return 1 + estimate_call(op) / (op->row == AD_CALL_matmul ? MULTIPLIES : MOVES);
 }
 
-/* Enqueuing costs the same for all but what moves bytes or may have to wait inside a library. */
+/* Estimate the ns of enqueuing a message. It is constant, except for moving bytes and for waiting inside a library. */
 static int64_t estimate_enqueue(const ad_session *s, const ad_message *m) {
     switch (m->opcode) {
     case AD_REQ_WRITE: return 2000 + ad__bytes_cost(s->frame.payload_size);
@@ -111,7 +111,7 @@ int64_t ad__exec_cost(const ad_session *s, const ad_message *m) {
 
 /* ---- operations ---- */
 
-/* A failure of an operation that has no output to carry it. */
+/* Record a failure of an operation without an output to carry it. */
 static void record_failure(ad_session *s, const ad_fault *fault, const char *name) {
     ad_poison *p = ad__poison_new(fault, s->done + 1, name);
     ad__session_keep_failure(s, p);
@@ -161,7 +161,7 @@ static void free_buffers(ad_session *s, ad_message *m) {
     if (fault.code) record_failure(s, &fault, "free");
 }
 
-/* Workers have ended while the buffer was written, so nobody knows what is in it. */
+/* Poison a buffer whose write is left out, because workers have ended while executing it. */
 static int poison_left_out(ad_session *s, ad_buffer *b, const char *what, const ad_fault *why) {
     ad__checkpoint_mark_buffer(s, b);
     b->poison = ad__poison_new(why, s->done + 1, what);
@@ -174,7 +174,7 @@ int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, con
     const ad_backend *backend = s->worker->backend;
     ad_buffer *b = ad__buffers_find(&s->buffers, id);
     if (!b) return ad__fault(fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, what, id);
-    if (b->poison) return 0; /* whoever reads it is told why it has no value */
+    if (b->poison) return 0; /* its readers get the poison's error */
     if (ad__blame_check(s, "", fault)) return poison_left_out(s, b, what, fault);
     if (offset > b->size || size > b->size - offset)
         return ad__fault(fault, AD_E_EXTENT,
@@ -227,7 +227,7 @@ static void launch_kernel(ad_session *s, ad_message *m) {
     ad__job_end(&j);
 }
 
-/* Requests of engine/streams.c, net/windows.c and the like: their failures belong to no buffer. */
+/* Execute a request of another file. Its failure belongs to no buffer. */
 static void execute_request(ad_session *s, ad_message *m,
                             int (*execute)(ad_session *, const ad_message *, ad_fault *)) {
     ad_fault fault = {0};
@@ -237,7 +237,7 @@ static void execute_request(ad_session *s, ad_message *m,
     record_failure(s, &fault, m->row->name);
 }
 
-/* An operation that is left out, and whose outputs do not say so. */
+/* Skip an operation that is left out and has no outputs to carry the error. */
 static void skip_op(ad_session *s, const ad_message *m) {
     ad_fault fault = {0};
     ad__blame_check(s, "", &fault);
@@ -245,7 +245,7 @@ static void skip_op(ad_session *s, const ad_message *m) {
     record_failure(s, &fault, m->row->name);
 }
 
-/* What the message would have written tells of its failure. */
+/* Tell whether the message has outputs, which carry its failure. */
 static bool has_outputs(const ad_message *m) {
     return m->op.opcode || m->opcode == AD_REQ_NEW || m->opcode == AD_REQ_EMPTY || m->opcode == AD_REQ_WRITE ||
            m->opcode == AD_REQ_LOAD;

@@ -5,7 +5,7 @@
 
 #include "server/common/os.h"
 
-/* Stands in for all poisons that could not be made; never counted, never freed. */
+/* Replaces every poison for which there was no memory; never counted, never freed. */
 static ad_poison last_resort = {.code = AD_E_MEMORY, .text = "out of host memory"};
 
 ad_poison *ad__poison_new(const ad_fault *fault, uint64_t number, const char *name) {

@@ -1,4 +1,4 @@
-/* Why a buffer has no value: the first failure, shared by all buffers that it spread to. */
+/* A poison: why a buffer has no value. It is the first failure, shared by all buffers that it spread to. */
 #ifndef AD_SERVER_WORKER_EXEC_POISON_H
 #define AD_SERVER_WORKER_EXEC_POISON_H
 
@@ -6,15 +6,17 @@
 
 typedef struct ad_poison {
     uint32_t users;
-    int code;        /* AD_E_*, negative */
-    uint64_t number; /* of the operation that failed; 0: none */
-    char name[32];   /* of the operation */
+    int code;        /* negative: AD_E_... */
+    uint64_t number; /* number of the failed operation; 0: none */
+    char name[32];   /* name of the failed operation */
     char text[AD_FAULT_TEXT];
 } ad_poison;
 
-/* With one user, the caller. Never NULL: when there is no memory, one that says just that. */
+/* Create a poison with one user, the caller. Never NULL: without memory it is a static poison that says so. */
 ad_poison *ad__poison_new(const ad_fault *fault, uint64_t number, const char *name);
-ad_poison *ad__poison_share(ad_poison *p); /* one user more */
-void ad__poison_release(ad_poison *p);     /* NULL is allowed */
+/* Add a user. */
+ad_poison *ad__poison_share(ad_poison *p);
+/* Remove a user; NULL is allowed. */
+void ad__poison_release(ad_poison *p);
 
 #endif

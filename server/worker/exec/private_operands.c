@@ -1,5 +1,11 @@
-/* Operands that an operation has to itself: copies in scratch memory of inputs that its outputs overlap, and of what
- * somebody else may write while it runs. A kernel that checks an index and then uses it would read it twice. */
+/* Private operands: copies in scratch memory of inputs that the outputs overlap, and of operands that other sessions
+ * may write meanwhile.
+ *
+ *     a[1:] = cumsum(a[:-1])    input ──copy──▶ scratch ──operation──▶ output
+ *     guarded output            output ──copy──▶ scratch ──operation──▶ scratch ──copy──▶ output
+ *
+ * A kernel that checks an index and then uses it reads it twice: without a copy another session could change it in
+ * between. */
 #include <string.h>
 
 #include "protocol/desc.h"
@@ -12,7 +18,7 @@
 
 static int64_t get_item_size(const ad_operand *o) { return ad__dtypes[o->desc.dtype].size; }
 
-/* Both have the same dtype and shape. What the job's operation has said of itself stays. */
+/* Copy between views of the same dtype and shape. The flags that the operation has set in j->run stay. */
 static int copy_view(job *j, const ad_operand *to, const ad_operand *from) {
     const ad_backend *backend = j->s->worker->backend;
     const ad_run own = j->run;
@@ -40,7 +46,7 @@ int ad__job_pack(job *j, const ad_operand *from, void *to) {
     return copy_view(j, &packed, from);
 }
 
-/* The view without its repetitions: axes of stride 0 have one element. */
+/* Drop the view's repetitions: axes of stride 0 get one element. */
 static void drop_repetitions(const ad_operand *view, ad_operand *once, int64_t *shape) {
     *once = *view;
     for (int i = 0; i < view->desc.ndim; i++)
@@ -48,8 +54,8 @@ static void drop_repetitions(const ad_operand *view, ad_operand *once, int64_t *
     once->desc.shape = shape;
 }
 
-/* Scratch memory takes the place of the operand, without gaps; what repeats there repeats here. filled: with what the
- * operand has. */
+/* Replace the operand by contiguous scratch memory; repeated axes stay repeated. filled: with a copy of the operand's
+ * elements. */
 static int move_to_scratch(job *j, ad_operand *o, bool filled) {
     const int ndim = o->desc.ndim;
     int64_t shape[AD_MAX_NDIM], *strides = ad__arena_alloc(&j->s->arena, (ndim + 1u) * sizeof *strides);
@@ -75,7 +81,7 @@ static int move_to_scratch(job *j, ad_operand *o, bool filled) {
 
 /* ---- inputs that outputs overlap ---- */
 
-/* An input that was copied for the other output lies elsewhere by now. */
+/* Tell whether an input must be copied, because the output overlaps it. An input copied already has no buffer. */
 static bool must_separate(const job *j, int output, int input) {
     const ad_op *op = j->op;
     const ad_desc *out = &op->operand[output].desc;
@@ -92,7 +98,7 @@ static bool must_separate(const job *j, int output, int input) {
 
 int ad__job_separate_inputs(job *j) {
     const ad_op *op = j->op;
-    if (j->launch) return 0; /* a kernel gets what it is given */
+    if (j->launch) return 0; /* a user's kernel gets its operands as they are */
     for (int o = 0; o < op->nout; o++) {
         const ad_desc *out = &op->operand[o].desc;
         if (out->form != AD_VIEW) continue;
@@ -107,16 +113,16 @@ int ad__job_separate_inputs(job *j) {
     return 0;
 }
 
-/* ---- operands that others write ---- */
+/* ---- operands that other sessions write ---- */
 
-/* Whether operand i is guarded: by its letter in the row, of which the last one holds for all that follow. */
+/* Tell whether operand i is guarded, by its letter in the row. The last letter holds for all further operands. */
 static bool is_guarded(const ad_op *op, int i) {
     const char *guard = ad__call(op->row)->guard;
     const int last = (int)strlen(guard) - 1;
     return guard[i < last ? i : last] == 'g';
 }
 
-/* The output is a copy from here on: what was there only an update reads. */
+/* Replace an output by scratch memory. Only updates read its old elements, so only those copy them. */
 static int redirect_output(job *j, int i) {
     ad_operand *o = &j->op->operand[i];
     const ad_operand own = *o;
@@ -134,14 +140,14 @@ int ad__job_guard_operands(job *j) {
         const ad_buffer *b = j->buffer[i];
         ad_operand *o = &op->operand[i];
         if (!b || !ad__shared_is_open(b) || !is_guarded(op, i)) continue;
-        if (o->desc.form != AD_VIEW || !o->desc.buffer) continue; /* new memory, or a copy by now */
+        if (o->desc.form != AD_VIEW || !o->desc.buffer) continue; /* new memory, or a copy already */
         int status = i < op->nout ? redirect_output(j, i) : move_to_scratch(j, o, true);
         if (status) return status;
     }
     return 0;
 }
 
-/* Where it failed what it has written is nowhere to be seen, unless there is another output that exists. */
+/* After a failure no written element is visible, unless another existing output was written directly. */
 int ad__job_put_back(job *j, int status) {
     int existing = 0;
     if (!j->nbehind) return status;
