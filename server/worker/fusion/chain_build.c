@@ -6,14 +6,14 @@
 #include "protocol/infer.h"
 #include "protocol/rows.h"
 
-#define NOT_HERE 0xff /* as the kind of a source */
+#define NOT_HERE 0xff /* kind of a source: the value is not made in this chain */
 
 static ad_source add_scalar(ad_chain_builder *w, ad_scalar scalar) {
     w->chain.scalar[w->chain.nscalars] = scalar;
     return (ad_source){AD_SOURCE_SCALAR, (uint8_t)w->chain.nscalars++, 0};
 }
 
-/* Input k of an operation, which is what operand `index` has. */
+/* Add input k of operation i, which is operand `index` of it. */
 static ad_source add_input(ad_chain_builder *w, unsigned i, int k, int index) {
     const ad_fusion_op *o = &w->ops->op[i];
     const ad_member *m = &w->ops->member[i];
@@ -39,7 +39,7 @@ static ad_source refer_to_node(const ad_chain_builder *w, const ad_chain_node *n
     return (ad_source){AD_SOURCE_NODE, (uint8_t)(n - w->chain.node), (uint8_t)part};
 }
 
-/* What the outputs had stays where the mask is false. */
+/* Add nodes that keep the outputs' old values where the mask is false. */
 static void add_masks(ad_chain_builder *w, unsigned i, const ad_chain_node *of) {
     const ad_op *op = &w->ops->op[i].op;
     const ad_source mask = add_input(w, i, op->nin - 1, op->nout + op->nin - 1);
@@ -98,14 +98,13 @@ static void add_end(ad_chain_builder *w, unsigned i) {
     w->written[w->nwritten++] = o->buffer[0];
 }
 
-/* A value that the chain's end would have read is written when that is to run by itself. */
+/* Tell whether an output is written to memory. An end that runs by itself (`apart`) reads its operand from there. */
 static bool is_written(const ad_chain_builder *w, unsigned i, int k, int apart) {
     if (w->groups->kept[2 * i + (unsigned)k]) return true;
     return apart != AD_NOWHERE && w->ops->member[apart].from[0] == (int)(2 * i) + k;
 }
 
-/* Outputs come after all nodes, so that a buffer that is written twice has the last value, the only one that is kept.
- */
+/* Outputs are added after all nodes: a buffer written twice then gets the last value, which is the final one. */
 void ad__chain_build(ad_chain_builder *w, int apart) {
     w->chain.ndim = w->s->fusion.like.ndim;
     w->chain.shape = w->s->fusion.like.shape;

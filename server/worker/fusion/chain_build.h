@@ -1,4 +1,4 @@
-/* From a group of queued operations to a chain (kernels/chain.h). Between run.c and chain_build.c. */
+/* Build a chain (kernels/chain.h) from a group of queued operations. Shared by run.c and chain_build.c. */
 #ifndef AD_SERVER_WORKER_FUSION_CHAIN_BUILD_H
 #define AD_SERVER_WORKER_FUSION_CHAIN_BUILD_H
 
@@ -8,23 +8,24 @@ typedef struct ad_chain_builder {
     ad_session *s;
     ad_fusion_ops *ops;
     const ad_groups *groups;
-    const uint8_t *order; /* of the group */
+    const uint8_t *order; /* operations of the group, in order */
     unsigned count;
-    int end;                                             /* what the chain ends with, or AD_NOWHERE */
-    ad_source value[2 * AD_FUSION_OPS];                  /* node that has it; kind NOT_HERE: it is another group's */
-    int16_t input[AD_FUSION_LEAVES + 2 * AD_FUSION_OPS]; /* of a view, or of a value of another group */
+    int end;                            /* the operation that ends the chain (a reduction or a scan), or AD_NOWHERE */
+    ad_source value[2 * AD_FUSION_OPS]; /* source of each value; kind NOT_HERE: another group makes it */
+    int16_t input[AD_FUSION_LEAVES + 2 * AD_FUSION_OPS]; /* per view, or per value of another group: index of the
+                                                            chain's input, or AD_NOWHERE */
     ad_buffer *read[AD_CHAIN_INPUTS];
     ad_buffer *written[AD_CHAIN_OUTPUTS + 1];
     int nwritten, nprovided;
-    bool promised[AD_CHAIN_OUTPUTS + 1]; /* had no memory before */
+    bool promised[AD_CHAIN_OUTPUTS + 1]; /* per written buffer: it had no memory before */
     ad_op end_op;
     ad_operand end_operand[2];
     int64_t strides[AD_MAX_NDIM];
     ad_chain chain;
 } ad_chain_builder;
 
-/* The chain of the group; with `apart` (else AD_NOWHERE) its end, which is left out. s, ops, groups, order,
- * count and end are set. */
+/* Build the chain of a group; s, ops, groups, order, count and end are set. apart: the end, to be left out of the
+ * chain, or AD_NOWHERE. */
 void ad__chain_build(ad_chain_builder *w, int apart);
 
 #endif

@@ -1,15 +1,21 @@
-/* When what is queued is executed, and how much of it in one turn: groups are formed of all of it at once, and then a
- * turn executes as many as it has time for, so that others wait for one chain of a session and not for sixty-four. */
+/* When queued operations are executed, and how many in one turn:
+ *
+ *     begin_drain   all queued operations ──▶ groups
+ *     run_next      a group (or several) per step, while the turn has time
+ *     end_drain     what must stay goes back to the empty queue
+ *
+ * Groups are formed of all operations at once. A turn executes as many as it has time for, so that other sessions wait
+ * for one chain and not for sixty-four. */
 #include "protocol/infer.h"
 #include "server/common/os.h"
 #include "server/worker/fusion/queue.h"
 #include "server/worker/net/session.h"
 
-#define CLOCK_EVERY 8 /* cheap groups between two looks at the clock; on a device each is a launch */
+#define CLOCK_EVERY 8 /* cheap groups between two looks at the clock; on a device each group is a launch */
 
 /* ---- forming groups ---- */
 
-/* What each operation's place depends on, now that no more come. */
+/* Fill in what the members depend on, now that no more operations come. */
 static void complete_members(ad_fusion_queue *h) {
     for (unsigned i = 0; i < h->count; i++) {
         const ad_fusion_op *o = &h->ops->op[i];
@@ -30,7 +36,7 @@ static void drop_unneeded(ad_session *s, const ad_groups *groups) {
     }
 }
 
-/* How many operations are in groups that have grown since operation `until`, and which. */
+/* Count the operations in groups that have grown since operation `until`, and mark them in recent. */
 static unsigned find_recent(const ad_groups *groups, unsigned until, bool *recent) {
     unsigned n = 0;
     for (unsigned i = 0; i < groups->count; i++) {
@@ -41,7 +47,8 @@ static unsigned find_recent(const ad_groups *groups, unsigned until, bool *recen
     return n;
 }
 
-/* It reads nothing of what it changes, nor has anything else since that was written down. */
+/* Tell whether writing the output can be repeated: the operation does not read it, and nothing has read it since the
+ * checkpoint. */
 static bool is_repeatable(const ad_session *s, const ad_fusion_op *o, int output) {
     if (!s->checkpoint.late || o->masked) return false;
     for (int k = o->op.nout; k < o->op.nout + o->op.nin; k++)
@@ -49,7 +56,7 @@ static bool is_repeatable(const ad_session *s, const ad_fusion_op *o, int output
     return ad__checkpoint_is_repeatable_write(s, o->buffer[output]);
 }
 
-/* What is changed where it is. */
+/* Announce to the checkpoint all writes to existing buffers. */
 static void announce_writes(ad_session *s) {
     const ad_fusion_queue *h = &s->fusion;
     for (unsigned i = 0; i < h->count && s->checkpoint.at; i++) {
@@ -60,7 +67,7 @@ static void announce_writes(ad_session *s) {
     }
 }
 
-/* Begin to execute all of it, or, to make room, what has not grown of late. */
+/* Begin to execute all queued operations. thin: only make room, and leave groups that have grown lately. */
 static void begin_drain(ad_session *s, bool thin) {
     ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;
@@ -85,7 +92,7 @@ static void begin_drain(ad_session *s, bool thin) {
 
 /* ---- executing them ---- */
 
-/* Several groups as one chain, where it is launching them that takes time. */
+/* Execute several groups as one chain, where launches take longer than execution. False: nothing was executed. */
 static bool run_together(ad_session *s) {
     ad_draining *d = &s->fusion.ops->draining;
     if (d->apart || d->group < d->tried || !ad__fusion_launch_costs_more(s)) return false;
@@ -98,7 +105,8 @@ static bool run_together(ad_session *s) {
     return done;
 }
 
-/* Execute one group, or one operation of a group that is no chain. False: all that were to be executed have been. */
+/* Execute one group, or one operation of a group that cannot be a chain. False: all that were due have been executed.
+ */
 static bool run_next(ad_session *s) {
     ad_draining *d = &s->fusion.ops->draining;
     const ad_group *g = &d->groups.group[d->group];
@@ -118,9 +126,9 @@ static bool run_next(ad_session *s) {
     return true;
 }
 
-/* ---- what is left ---- */
+/* ---- operations that stay ---- */
 
-/* The operations that stay, in order, moved into an arena. Negative: no host memory. */
+/* Copy the operations that stay, in order, into an arena. Returns their number; negative: no host memory. */
 static int copy_remaining(const ad_fusion_queue *h, ad_arena *arena, ad_fusion_op *out) {
     const ad_draining *d = &h->ops->draining;
     bool recent[AD_FUSION_OPS] = {false};
@@ -134,7 +142,7 @@ static int copy_remaining(const ad_fusion_queue *h, ad_arena *arena, ad_fusion_o
     return n;
 }
 
-/* As if they had never been queued. */
+/* Reset the buffers' use counts, as if the operation had never been queued. */
 static void reset_use(const ad_fusion_op *o) {
     for (int k = 0; k < o->op.nout + o->op.nin; k++) {
         if (o->buffer[k]) o->buffer[k]->queued = 0;
@@ -150,7 +158,8 @@ static void empty_queue(ad_session *s) {
     h->cost = h->roots_cost = 0;
 }
 
-/* All that were to be executed have been; others stay queued. False: they cannot, and are to be executed as well. */
+/* Finish after the due operations, and queue those that stay again. False: no host memory, so they must be executed as
+ * well. */
 static bool finish_drain(ad_session *s) {
     ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;
@@ -176,7 +185,7 @@ static bool finish_drain(ad_session *s) {
     return true;
 }
 
-/* Those that were to stay are executed, those before them have been. */
+/* Execute the operations that were to stay, too. */
 static void run_remaining(ad_session *s) {
     ad_fusion_queue *h = &s->fusion;
     ad_draining *d = &h->ops->draining;

@@ -1,4 +1,4 @@
-/* What can be queued, besides ufuncs. */
+/* Which operations other than ufuncs can be queued. */
 #include <stdlib.h>
 
 #include "protocol/desc.h"
@@ -7,13 +7,13 @@
 #include "server/worker/fusion/queue.h"
 #include "server/worker/net/session.h"
 
-/* A reduction or a scan only of what is queued. */
+/* Tell whether a reduction or scan can be queued: only one of a queued value. */
 static bool can_end_chain(const ad_session *s, const ad_op *op) {
     return s->fusion.count && op->nin == 1 && op->nout == 1 && ad__fusion_is_view(&op->operand[1]) &&
            !ad__fusion_is_view(&op->operand[0]);
 }
 
-/* Random numbers of one set of parameters, each from words that its number says where to find. */
+/* Tell whether a call makes random numbers with scalar parameters, each from its own words of the generator. */
 static bool is_fusible_random(const ad_op *op) {
     if (op->row != AD_CALL_random || op->nout != 1 || op->nparam != 3 || op->param[0].kind != AD_SCALAR_INT)
         return false;
@@ -36,7 +36,7 @@ bool ad__fusion_is_eligible(const ad_session *s, const ad_op *op) {
     }
 }
 
-/* Each step is longer than what all shorter ones reach. */
+/* The view is plain if each step is longer than the extent of all shorter steps. */
 bool ad__fusion_is_plain(const ad_desc *d) {
     int64_t size = ad__dtypes[d->dtype].size, step[AD_MAX_NDIM], length[AD_MAX_NDIM];
     __int128 reach = size;

@@ -5,12 +5,12 @@
 typedef struct forming {
     const ad_member *member;
     unsigned n;
-    uint8_t root[AD_FUSION_OPS];         /* the first of those that are connected, by way of others */
-    int16_t last_use[2 * AD_FUSION_OPS]; /* the last needed operation that uses the value, or AD_NOWHERE */
+    uint8_t root[AD_FUSION_OPS];         /* union-find: an earlier connected operation */
+    int16_t last_use[2 * AD_FUSION_OPS]; /* per value: its last needed user, or AD_NOWHERE */
     ad_groups *out;
 } forming;
 
-/* ---- who is needed, and who belongs together ---- */
+/* ---- needed operations, and how they are connected ---- */
 
 static void find_needed(forming *f) {
     memset(f->out->needed, 0, f->n * sizeof *f->out->needed);
@@ -30,7 +30,7 @@ static unsigned find_root(forming *f, unsigned i) {
     return i;
 }
 
-/* Also by way of an operation that is not needed: two that are tied to it must stay in order. */
+/* Connect operation i with another, even with an unneeded one: two operations tied to that must stay in order. */
 static void join_members(forming *f, unsigned i, int other) {
     if (other == AD_NOWHERE) return;
     unsigned a = find_root(f, i), b = find_root(f, (unsigned)other);
@@ -50,9 +50,10 @@ static void find_connected(forming *f) {
 /* ---- the limits of a chain ---- */
 
 typedef struct tally {
-    uint64_t seen[(AD_FUSION_LEAVES + 2 * AD_FUSION_OPS + 63) / 64]; /* views; values of other groups */
+    uint64_t
+        seen[(AD_FUSION_LEAVES + 2 * AD_FUSION_OPS + 63) / 64]; /* bit set of views and of values of other groups */
     unsigned inputs, scalars, ends, nodes, randoms;
-    bool stranger; /* an end of what another group has made */
+    bool foreign_end; /* an end whose operand another group makes */
 } tally;
 
 static void count_input(tally *t, unsigned id) {
@@ -66,7 +67,7 @@ static void count_member(tally *t, const ad_member *m, unsigned first) {
         if (m->from[k] == AD_NOWHERE && m->leaf[k] != AD_NOWHERE) count_input(t, (unsigned)m->leaf[k]);
         if (m->from[k] == AD_NOWHERE || (unsigned)m->from[k] / 2 >= first) continue;
         count_input(t, AD_FUSION_LEAVES + (unsigned)m->from[k]);
-        t->stranger |= m->ends;
+        t->foreign_end |= m->ends;
     }
     t->scalars += m->scalars;
     t->ends += m->ends;
@@ -78,7 +79,7 @@ static bool must_keep_value(const forming *f, unsigned i, int k, unsigned last) 
     return f->member[i].wanted[k] || f->last_use[2 * i + (unsigned)k] > (int)last;
 }
 
-/* Of the operations order[from] .. order[to - 1]. */
+/* Count what the operations order[from] .. order[to - 1] use of a chain's limits. */
 static tally count_members(const ad_member *member, const uint8_t *order, unsigned from, unsigned to) {
     tally t = {.inputs = 0};
     for (unsigned at = from; at < to; at++) count_member(&t, &member[order[at]], order[from]);
@@ -86,11 +87,11 @@ static tally count_members(const ad_member *member, const uint8_t *order, unsign
 }
 
 static bool is_within(const tally *t, unsigned outputs) {
-    return t->inputs <= AD_CHAIN_INPUTS && t->scalars <= AD_CHAIN_SCALARS && t->ends <= 1 && !t->stranger &&
+    return t->inputs <= AD_CHAIN_INPUTS && t->scalars <= AD_CHAIN_SCALARS && t->ends <= 1 && !t->foreign_end &&
            outputs <= AD_CHAIN_OUTPUTS && t->nodes <= AD_CHAIN_NODES && t->randoms <= AD_CHAIN_RANDOMS;
 }
 
-/* The operations order[from] .. order[to - 1] of what is connected fit one chain. */
+/* Tell whether the connected operations order[from] .. order[to - 1] fit one chain. */
 static bool can_be_chain(const forming *f, unsigned from, unsigned to) {
     const uint8_t *order = f->out->order;
     const tally t = count_members(f->member, order, from, to);
@@ -115,8 +116,8 @@ static void add_group(forming *f, unsigned from, unsigned to, uint8_t last, bool
     }
 }
 
-/* What is connected, order[from] .. order[to - 1], as few groups: each as long as it can be. One operation always fits.
- */
+/* Divide the connected operations order[from] .. order[to - 1] into few groups, each as long as possible. A single
+ * operation always fits. */
 static void divide_connected(forming *f, unsigned from, unsigned to) {
     const uint8_t last = f->out->order[to - 1];
     const unsigned first = from;
@@ -151,9 +152,9 @@ void ad__groups_form(const ad_member *member, unsigned n, ad_groups *out) {
     }
 }
 
-/* ---- groups that are alike ---- */
+/* ---- equal groups, which can run together ---- */
 
-/* The same is computed of values of the same places in their groups. */
+/* Tell whether two operations compute the same function of values at the same places in their groups. */
 static bool is_like_member(const ad_member *member, const ad_groups *g, unsigned i, unsigned j) {
     const ad_member *a = &member[i], *b = &member[j];
     if (!a->kind || a->kind != b->kind || a->nin != b->nin || a->nout != b->nout || a->masked != b->masked)

@@ -1,54 +1,58 @@
-/* Which of a session's queued operations are executed together: pure bookkeeping over what uses what. */
+/* Groups: which queued operations of a session are executed together. Pure bookkeeping of which operation uses which
+ * value:
+ *
+ *     queued   0: a = x + y   1: b = u * v   2: c = a * 2   3: s = sum(c)
+ *     groups   {0, 2, 3} as one chain that ends with the sum, {1} by itself */
 #ifndef AD_SERVER_WORKER_FUSION_GROUPS_H
 #define AD_SERVER_WORKER_FUSION_GROUPS_H
 
 #include "kernels/backend.h"
 
-#define AD_FUSION_OPS AD_CHAIN_NODES /* operations that are queued at most */
+#define AD_FUSION_OPS AD_CHAIN_NODES /* most queued operations */
 #define AD_NOWHERE (-1)
-#define AD_FUSION_INPUTS 6 /* of one operation: its inputs, a mask, what its outputs had where the mask is false */
+#define AD_FUSION_INPUTS 6 /* most inputs of an operation, its mask and its outputs' old values included */
 #define AD_FUSION_LEAVES (AD_FUSION_INPUTS * AD_FUSION_OPS)
 
-/* An operation as far as its place among the others goes. Operations stand in the order in which they came; value
- * 2 * i + k is what operation i makes as output k. */
+/* An operation as a member of a group. Operations are numbered in the order in which they were sent; value 2 * i + k is
+ * output k of operation i. */
 typedef struct ad_member {
     uint8_t nin, nout;
-    uint8_t operands;               /* that have a tie: what outputs had is no other operand */
-    bool ends;                      /* a reduction or a scan */
-    bool masked;                    /* the last nout of its inputs are what its outputs had */
-    bool random;                    /* random numbers */
-    bool wanted[2];                 /* the output's buffer shall have this value in the end */
-    uint32_t kind;                  /* what is computed, in which type; 0: never together with others' */
-    uint8_t scalars;                /* of the inputs */
-    int16_t from[AD_FUSION_INPUTS]; /* the value that an input is, or AD_NOWHERE */
-    int16_t leaf[AD_FUSION_INPUTS]; /* else the number of the view that it is, or AD_NOWHERE (scalars) */
-    int16_t tie[AD_FUSION_INPUTS];  /* by operand, outputs first: earlier operations that must come before, though no
-                                     value goes from them to it */
+    uint8_t operands;               /* number of operands with a tie; old values of outputs are not counted again */
+    bool ends;                      /* the operation is a reduction or a scan */
+    bool masked;                    /* the last nout inputs are old values of outputs */
+    bool random;                    /* the operation makes random numbers */
+    bool wanted[2];                 /* per output: its buffer has this value in the end */
+    uint32_t kind;                  /* function and type; 0: never executed together with other groups */
+    uint8_t scalars;                /* number of scalar inputs */
+    int16_t from[AD_FUSION_INPUTS]; /* per input: the value that it is, or AD_NOWHERE */
+    int16_t leaf[AD_FUSION_INPUTS]; /* per other input: the number of its view; AD_NOWHERE: a scalar */
+    int16_t tie[AD_FUSION_INPUTS];  /* per operand, outputs first: an earlier operation that must come before, though no
+                                       value goes from it to this one */
 } ad_member;
 
-/* Operations order[first] .. order[first + count - 1], in the order in which they came: one, or what fits a chain, with
- * at most one that ends it, which takes a value of the group. */
+/* A group: operations order[first] .. order[first + count - 1], in the order in which they were sent. It is one
+ * operation, or a chain with at most one end. */
 typedef struct ad_group {
     uint8_t first, count;
-    uint8_t last; /* operation of all that it is connected with */
-    bool whole;   /* there is no more that it is connected with */
+    uint8_t last; /* the last of all connected operations */
+    bool whole;   /* the group has all connected operations */
 } ad_group;
 
 typedef struct ad_groups {
     unsigned count;
     ad_group group[AD_FUSION_OPS];
-    uint8_t order[AD_FUSION_OPS], place[AD_FUSION_OPS]; /* place: of an operation in its group */
-    bool needed[AD_FUSION_OPS];                         /* somebody wants a value of it; the others are in no group */
-    bool kept[2 * AD_FUSION_OPS];                       /* the value is wanted, or used by another group than its own */
+    uint8_t order[AD_FUSION_OPS], place[AD_FUSION_OPS]; /* place: of each operation in its group */
+    bool needed[AD_FUSION_OPS];   /* per operation: one of its values is used or wanted; the others are in no group */
+    bool kept[2 * AD_FUSION_OPS]; /* per value: it is wanted in the end, or another group uses it */
 } ad_groups;
 
-/* What is connected becomes one group, as far as the limits of chains allow; groups that are not connected may be
- * executed in any order, those that are must be in theirs. */
+/* Form groups: connected operations become one group, within the limits of chains. Unconnected groups may run in any
+ * order, connected ones only in theirs. */
 void ad__groups_form(const ad_member *member, unsigned n, ad_groups *out);
-/* How many groups from `at` on are alike, have nothing to do with each other and fit one chain, so that one launch does
- * for all: some power of 4, so that there are few such chains to compile. Their last operations come before `until`. */
+/* Count the groups from `at` on that are equal, independent and fit one chain, to be launched together. The result is a
+ * power of 4, so that few such chains are compiled. Groups whose last operation is `until` or later are not counted. */
 unsigned ad__groups_together(const ad_member *member, const ad_groups *groups, unsigned at, unsigned until);
-/* So many of them as if they were one. */
+/* Join n groups from `at` on into one. */
 ad_group ad__groups_join(const ad_groups *groups, unsigned at, unsigned n);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which operations are queued: what may go with those that are, and what must come after them. */
+/* Which operations are queued: those that fit the queued ones, and need not come after them. */
 #include "server/worker/fusion/queue.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
 
-/* Elementwise, and nothing in the data can make it fail. */
+/* Tell whether a ufunc can be queued: it must be unable to fail because of its data. */
 static bool is_fusible_ufunc(const ad_op *op, bool *masked) {
     const ad_ufunc_row *row = ad__ufunc(op->row);
     if (!row || op->nout != row->nout || op->nin < row->nin || op->nin > row->nin + 1) return false;
@@ -25,9 +25,9 @@ static bool is_empty(const ad_desc *d) {
     return false;
 }
 
-/* Memory that others write, too: what uses that takes effect in the order in which it comes, from whatever session. A
- * module's variable, and memory of the client, are written even if the array that stands for them is dropped; and two
- * pieces of that memory may overlap. And what must not be written is refused at once. */
+/* Tell whether an operand's memory is shared with other writers, or must not be written. Operations on shared memory
+ * take effect in the order of all sessions. Module variables and imported memory are written even if their array is
+ * dropped, and imported pieces may overlap. Forbidden writes are refused at once. */
 static bool is_common(const ad_op *op, ad_buffer *const *buffer) {
     for (int i = 0; i < op->nout + op->nin; i++) {
         const ad_buffer *b = buffer[i];
@@ -37,7 +37,7 @@ static bool is_common(const ad_op *op, ad_buffer *const *buffer) {
     return false;
 }
 
-/* An output that exists must be no other view of an input's buffer, nor of the other output's. */
+/* Tell whether each existing output is the only view of its buffer here, but for inputs with the same view. */
 static bool has_clean_writes(const ad_op *op, ad_buffer *const *buffer) {
     for (int o = 0; o < op->nout; o++) {
         if (!ad__fusion_is_view(&op->operand[o])) continue;
@@ -59,7 +59,7 @@ static bool has_more_at_hand(ad_session *s) {
     return more;
 }
 
-/* ---- what may go with what is queued ---- */
+/* ---- which operations can join the queue ---- */
 
 static bool has_same_shape(const ad_desc *a, const ad_desc *b) {
     if (a->ndim != b->ndim) return false;
@@ -68,20 +68,20 @@ static bool has_same_shape(const ad_desc *a, const ad_desc *b) {
     return true;
 }
 
-/* The view has all elements of the other one in a row. */
+/* Tell whether d is the one-dimensional view of all elements of `of`. */
 static bool is_flat(const ad_desc *d, const ad_desc *of) {
     return d->ndim == 1 && d->dtype == of->dtype && d->offset == of->offset && ad__is_contiguous(d) &&
            ad__is_contiguous(of) && ad__desc_count(d) == ad__desc_count(of);
 }
 
-/* What is queued has made the value, and it can be had while it is queued: by the very view that it was written by, or,
- * for a scan of an array without regard to its shape, as a row. */
+/* Tell whether a queued value can be read while it is queued: by the view that wrote it or, for a scan without regard
+ * to the shape, by its flat view. */
 static bool can_read_value(const ad_session *s, const ad_op *op, const ad_buffer *b, const ad_desc *d) {
     if (s->fusion.ops->member[(b->value - 1) / 2].ends) return false;
     return ad__desc_same(b->view, d) || (op->opcode == AD_REQ_CALL && is_flat(d, b->view));
 }
 
-/* Each buffer that is written is used by one view only. */
+/* Tell whether the operands can join the queue: each buffer written there must be used by one view only. */
 static bool can_join_operands(const ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
     for (int i = 0; i < op->nout + op->nin; i++) {
         const ad_buffer *b = buffer[i];
@@ -111,7 +111,7 @@ static bool has_room(const ad_session *s, const ad_op *op, ad_buffer *const *buf
     return h->roots < AD_FUSION_ROOTS || h->roots_cost < AD_FUSION_ROOTS_NS || ad__fusion_launch_costs_more(s);
 }
 
-/* ---- taking over ---- */
+/* ---- queueing an operation ---- */
 
 static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
     ad_fault fault;
@@ -131,7 +131,7 @@ static int add_outputs(ad_session *s, const ad_op *op, ad_buffer **buffer) {
     return 0;
 }
 
-/* Operation i uses the buffer, by this view. True: that is how it was used first. */
+/* Record that operation i uses the buffer by this view. True: the buffer's first use was by an equal view. */
 static bool record_use(unsigned i, ad_buffer *b, const ad_desc *d) {
     if (!b->queued++) {
         b->view = d;
@@ -146,7 +146,7 @@ static bool record_use(unsigned i, ad_buffer *b, const ad_desc *d) {
     return first;
 }
 
-/* Views are numbered; only the first of a buffer is known again. */
+/* Get the number of a view. Only the first view of a buffer is recognised again. */
 static int16_t get_leaf(ad_session *s, ad_buffer *b, bool first) {
     if (first && b->leaf != AD_NOWHERE) return b->leaf;
     int16_t leaf = (int16_t)s->fusion.leaves++;
@@ -154,7 +154,7 @@ static int16_t get_leaf(ad_session *s, ad_buffer *b, bool first) {
     return leaf;
 }
 
-/* Input k is what a buffer has (NULL: a scalar). */
+/* Record the source of input k: a buffer's value, or a scalar (NULL). */
 static inline void record_source(ad_session *s, ad_member *m, int k, ad_buffer *b, bool first) {
     m->from[k] = m->leaf[k] = AD_NOWHERE;
     if (!b) m->scalars++;
@@ -170,7 +170,8 @@ static void record_inputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer 
     }
 }
 
-/* With a mask outputs are inputs, too: zeros where they are new. Out of the usual way. */
+/* Record an output's old value as an input, because the operation has a mask; a new output has zeros. Kept out of line:
+ * masks are rare. */
 static __attribute__((noinline)) void record_old_value(ad_session *s, const ad_op *op, int k, ad_buffer *b, bool first,
                                                        ad_member *m) {
     record_source(s, m, op->nin + k, ad__fusion_is_view(&op->operand[k]) ? b : NULL, first);
@@ -186,7 +187,7 @@ static void record_outputs(ad_session *s, unsigned i, const ad_op *op, ad_buffer
     }
 }
 
-/* The outputs depend on whatever may still turn out wrong about the inputs. */
+/* Make the outputs depend on all unfinished checks of the inputs. */
 static void spread_suspects(ad_session *s, const ad_op *op, ad_buffer *const *buffer) {
     uint64_t all = 0;
     if (!s->deferred_checks.count) return;
@@ -198,7 +199,7 @@ static void spread_suspects(ad_session *s, const ad_op *op, ad_buffer *const *bu
     }
 }
 
-/* A negative power is an error, which would be that of all that is computed with it. */
+/* Encode function and type; 0: unlike any other. An integer power can fail, and chains fail as a whole. */
 static uint32_t encode_kind(const ad_op *op) {
     const char kind = ad__dtypes[op->loop].kind;
     if (op->opcode != AD_REQ_UFUNC || (op->row == AD_UFUNC_power && (kind == 'i' || kind == 'u'))) return 0;
@@ -241,7 +242,7 @@ void ad__fusion_append(ad_session *s, ad_stream_queue *queue, const ad_fusion_op
     h->roots_cost = ad__size_sum(h->roots_cost, root ? queued->cost : 0);
 }
 
-/* Find and check the operands; false: something is wrong with the operation, or with what it uses. */
+/* Find and check the operands. False: the operation or an operand cannot be queued. */
 static bool check_candidate(ad_session *s, ad_op *op, job *j) {
     ad__job_begin(j, s, op, s->done + 1);
     if (!(j->stream_queue = ad__stream_queue_current(s, &j->fault)) || ad__job_check(j)) return false;
@@ -282,8 +283,7 @@ static bool can_join(ad_session *s, const ad_op *op, const job *j) {
     return j->stream_queue == s->fusion.stream_queue && shaped && can_join_operands(s, op, j->buffer);
 }
 
-/* Others were executed, so that memory of messages can be used again: all but the one at hand, which is to be queued,
- * too, and moves. */
+/* Move the operation to the queue's arena, so that the arena of messages can be reused. False: no host memory. */
 static bool move_to_arena(ad_session *s, ad_op *op) {
     if (!s->fusion.count) ad__arena_reset(&s->fusion.arena);
     if (!ad__fusion_copy_op(&s->fusion.arena, op)) return false;
@@ -291,14 +291,14 @@ static bool move_to_arena(ad_session *s, ad_op *op) {
     return true;
 }
 
-/* What must come before the operation, or makes room for it, has been executed. False: it is not to be queued. */
+/* Tell whether the operation can be queued after a drain that was begun for it. */
 static bool can_join_after_drain(ad_session *s, ad_op *op, job *j) {
     if (!check_candidate(s, op, j) || (s->fusion.count && !can_join(s, op, j))) return false;
     if (!s->fusion.count && (ad__fusion_is_end(op) || !has_more_at_hand(s))) return false;
     return move_to_arena(s, op);
 }
 
-/* It is to be executed by itself, after all that is queued. */
+/* Refuse to queue an operation: it is executed by itself, after all that is queued. */
 static ad_fusion_offer refuse_op(ad_session *s) {
     if (ad__fusion_drain(s)) return AD_FUSION_REFUSED;
     s->fusion.way = AD_WAY_ALONE;
@@ -323,7 +323,7 @@ static bool is_fusible(const ad_session *s, const ad_op *op, bool *masked) {
     return op->opcode == AD_REQ_UFUNC ? is_fusible_ufunc(op, masked) : ad__fusion_is_eligible(s, op);
 }
 
-/* Small operations that have come before had nothing to do with each other, and nor may these. */
+/* Tell whether queueing is in vain for now, because recent small operations had nothing in common. */
 static bool is_in_vain(ad_session *s) {
     ad_fusion_queue *h = &s->fusion;
     if (!h->vain || h->count || s->cost > AD_FUSION_VAIN_NS) return false;
@@ -352,7 +352,7 @@ ad_fusion_offer ad__fusion_offer(ad_session *s, ad_op *op) {
     return !is_in_vain(s) && can_join_after_drain(s, op, &j) ? queue_op(s, op, &j, masked) : refuse_op(s);
 }
 
-/* ---- letting go ---- */
+/* ---- releasing buffers ---- */
 
 static void free_unused_buffer(ad_session *s, ad_buffer *b) {
     if (b->promised) s->fusion.unwritten++;
@@ -380,11 +380,11 @@ bool ad__fusion_defer_buffer(ad_session *s, ad_buffer *b) {
 bool ad__fusion_may_overtake(const ad_session *s, const ad_message *m) {
     if (s->fusion.bytes > AD_FUSION_BYTES) return false;
     switch (m->opcode) {
-    case AD_REQ_UFUNC: /* these decide for themselves */
+    case AD_REQ_UFUNC: /* ad__fusion_offer decides on these */
     case AD_REQ_REDUCE:
     case AD_REQ_CALL:
     case AD_REQ_FREE: return !s->checkpoint.behind || ad__checkpoint_is_repeatable(m);
-    case AD_REQ_NEW: /* might lack the memory that is to be given back */
+    case AD_REQ_NEW: /* could lack memory that queued frees would return */
     case AD_REQ_EMPTY: return !s->fusion.freed && !s->checkpoint.nreleased;
     default: return false;
     }

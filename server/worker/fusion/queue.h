@@ -1,12 +1,15 @@
-/* Operations that a session queues, to execute several elementwise ones as one (kernels/chain.h).
+/* The fusion queue: operations that a session queues, to execute several elementwise ones as one (kernels/chain.h).
  *
- * An operation is queued only while more is at hand that may go with it, so an idle queue delays nothing. Queued
- * operations have been checked: what is left is memory, and what that may bring. Their fresh outputs have buffers
- * already, without memory; one that the client frees before the others are executed never gets any. A buffer that is
- * freed while queued operations use it is out of the client's reach, and stays until they are done.
+ *     REFUSED ◀── ad__fusion_offer ──▶ QUEUED ──▶ ad__fusion_drain ──▶ groups ──▶ chains (run.c)
+ *                     │    ▲
+ *                     └─▶ RETRY: a drain goes on first, in the next turns
  *
- * Everything that could tell the difference executes them first (ad__fusion_flush). Only whoever runs the engine calls
- * these. */
+ * An operation is queued only while more messages are at hand, so an idle queue delays nothing. Queued operations have
+ * been checked; only memory can still be lacking. Their fresh outputs have buffers without memory: a buffer that is
+ * freed before the drain never gets any. A buffer that is freed while queued operations use it is removed from the
+ * client's ids at once, and freed after them.
+ *
+ * Every request that could tell the difference drains the queue first (ad__fusion_flush). Runner only. */
 #ifndef AD_SERVER_WORKER_FUSION_QUEUE_H
 #define AD_SERVER_WORKER_FUSION_QUEUE_H
 
@@ -15,43 +18,43 @@
 #include "server/worker/fusion/groups.h"
 #include "server/worker/engine/stream_queue.h"
 
-#define AD_FUSION_BYTES (64u << 10) /* of messages since the first that is queued, whose arena is kept */
-/* Operations that use no queued values may turn out to have nothing to do with each other, and are launched one after
- * another then, in one turn of the session. So many may be queued, or those that are expected to take so long. */
+#define AD_FUSION_BYTES (64u << 10) /* bytes of messages since the first queued one, whose arena is in use */
+/* Roots are operations without queued inputs. They may turn out to be unconnected, and are then launched one after
+ * another in one turn. So many roots may be queued, or those expected to take so long. */
 #define AD_FUSION_ROOTS 16
 #define AD_FUSION_ROOTS_NS 20000
-/* Where launching takes no longer than executing, of such as take next to no time only so few: the more are queued, the
- * less of what they need is in the processor's cache when they are executed. */
+/* On a synchronous backend only so few very short roots are queued: with more, their operands leave the processor's
+ * cache before they are executed. */
 #define AD_FUSION_FEW 4
 #define AD_FUSION_FEW_NS 1000
-/* When nothing was gained by holding small operations, so many that follow are executed as they come. */
+/* After a drain in which no operations could be joined, so many small operations are not queued. */
 #define AD_FUSION_VAIN 256
-#define AD_FUSION_VAIN_NS 2000 /* of one of them */
-#define AD_FUSION_NODE_NS 300  /* what one more operation in a chain costs where operations are only enqueued */
-#define AD_FUSION_SMALL 16384  /* elements up to which a launch takes longer than what it does */
-#define AD_FUSION_RECENT 16  /* what has grown among the last so many may grow further, and is kept when room is made \
-                              */
-#define AD_FUSION_OPERANDS 6 /* of one operation: outputs, inputs, a mask */
+#define AD_FUSION_VAIN_NS 2000 /* ns of a small operation, in this sense */
+#define AD_FUSION_NODE_NS 300  /* ns of enqueueing one more operation of a chain, on an asynchronous backend */
+#define AD_FUSION_SMALL 16384  /* elements up to which a launch takes longer than its execution */
+#define AD_FUSION_RECENT \
+    16 /* groups grown by one of the last so many operations may grow further: they stay when room is made */
+#define AD_FUSION_OPERANDS 6 /* most operands of an operation: outputs, inputs, a mask */
 
 struct ad_session;
 struct ad_buffer;
 
 typedef struct ad_fusion_op {
-    ad_op op; /* operands in the session's arena */
+    ad_op op; /* its operands are in the session's arena */
     uint64_t number;
     int64_t cost;
-    bool masked;                                  /* a ufunc whose last input says where */
-    struct ad_buffer *buffer[AD_FUSION_OPERANDS]; /* NULL: a scalar */
+    bool masked;                                  /* a ufunc whose last input is a mask */
+    struct ad_buffer *buffer[AD_FUSION_OPERANDS]; /* buffer of each operand; NULL: a scalar */
 } ad_fusion_op;
 
-/* How far the execution of what is queued has come, which may take several turns. */
+/* Progress of a drain, which may take several turns. */
 typedef struct ad_draining {
     ad_groups groups;
-    unsigned until; /* groups that have grown since this operation stay */
-    unsigned group; /* the next; operation `at` of it where it is `apart`: executed one by one */
+    unsigned until; /* groups with this operation or a later one stay */
+    unsigned group; /* the next group; `at`: its next operation, if it is executed one by one (apart) */
     unsigned at;
     bool apart;
-    unsigned tried; /* groups up to this one cannot be executed together */
+    unsigned tried; /* groups before this one cannot be executed together */
 } ad_draining;
 
 typedef struct ad_fusion_ops {
@@ -60,84 +63,84 @@ typedef struct ad_fusion_ops {
     ad_draining draining;
 } ad_fusion_ops;
 
-/* What has become of an operation. */
+/* Results of ad__fusion_offer. */
 typedef enum ad_fusion_offer {
-    AD_FUSION_REFUSED, /* it is to be executed now, by itself, and nothing is queued any more that it must come after */
-    AD_FUSION_QUEUED,  /* it is queued */
-    AD_FUSION_RETRY,   /* the turn is over: again in the next, when what must come first has been executed */
+    AD_FUSION_REFUSED, /* execute it now, by itself; no queued operation must come before it */
+    AD_FUSION_QUEUED,  /* the operation is queued */
+    AD_FUSION_RETRY,   /* offer it again in the next turn, when the drain has ended */
 } ad_fusion_offer;
 
-/* What was begun to be executed for an operation that comes again. */
+/* Drains begun for an operation that is offered again. */
 typedef enum ad_fusion_drain {
     AD_WAY_NONE,
-    AD_WAY_ROOM,  /* what it can be queued beside is left */
-    AD_WAY_ALONE, /* everything: it is not to be queued */
+    AD_WAY_ROOM,  /* part of the queue: the operation joins the rest */
+    AD_WAY_ALONE, /* the whole queue: the operation is not queued */
 } ad_fusion_drain;
 
 typedef struct ad_fusion_queue {
     unsigned count;
-    bool draining; /* some have been executed, more are to be before anything else is done */
-    uint64_t gone; /* bit mask of those that have, or need not be */
+    bool draining; /* a drain is under way and goes on before anything else */
+    uint64_t gone; /* bit set of operations that are executed or unneeded */
     int64_t turn_until;
     ad_fusion_drain way;
-    ad_fusion_ops *ops;            /* NULL: nothing was ever queued */
-    ad_arena arena;                /* has those whose message's arena was emptied */
-    ad_stream_queue *stream_queue; /* of all of them */
-    ad_desc like;                  /* of their shape */
-    uint64_t first;                /* number of the first */
-    int64_t cost;                  /* ns, estimated */
-    unsigned roots;                /* how many use no other one's values, */
-    int64_t roots_cost;            /* ns */
-    unsigned vain;                 /* small operations that are not queued before it is tried again */
+    ad_fusion_ops *ops;            /* NULL: nothing was queued yet */
+    ad_arena arena;                /* operands of operations whose message's arena was reset */
+    ad_stream_queue *stream_queue; /* stream queue of all queued operations */
+    ad_desc like;                  /* a description with their common shape */
+    uint64_t first;                /* number of the first queued operation */
+    int64_t cost;                  /* estimated ns of all */
+    unsigned roots;                /* number of roots ... */
+    int64_t roots_cost;            /* ... and their estimated ns */
+    unsigned vain;                 /* small operations not to be queued (AD_FUSION_VAIN) that are still to come */
     size_t bytes;
-    unsigned leaves, freed; /* different views that are read; buffers that were freed meanwhile */
-    uint64_t chains, chained, apart, unwritten, dropped; /* counters: see counter.def */
+    unsigned leaves,
+        freed; /* leaves: different views that are read; freed: buffers freed while queued operations use them */
+    uint64_t chains, chained, apart, unwritten, dropped; /* counters of counter.def */
 } ad_fusion_queue;
 
-/* What can be queued at all besides ufuncs, as far as the operation itself tells. */
+/* Tell whether an operation other than a ufunc can be queued, judged by the operation alone. */
 bool ad__fusion_is_eligible(const struct ad_session *s, const ad_op *op);
-/* No two elements of the view share a byte, as far as that shows at once. */
+/* Tell whether no two elements of the view share a byte, as far as a quick test shows. */
 bool ad__fusion_is_plain(const ad_desc *d);
 static inline bool ad__fusion_is_view(const ad_operand *o) { return !o->is_scalar && o->desc.form == AD_VIEW; }
-/* It takes a value that is queued, and nothing that is queued may take its own: a reduction, or a scan. Of an operation
- * that suits. */
+/* Tell whether a fusible operation ends a chain: a reduction or scan, whose value no queued operation may use. */
 static inline bool ad__fusion_is_end(const ad_op *op) {
     return op->opcode == AD_REQ_REDUCE || (op->opcode == AD_REQ_CALL && op->row != AD_CALL_random);
 }
-/* The description whose shape must be that of all that is queued. */
+/* Get the description whose shape must be that of all queued operations. */
 static inline const ad_desc *ad__fusion_shape_of(const ad_op *op) {
     return &op->operand[op->opcode == AD_REQ_REDUCE ? 1 : 0].desc;
 }
-/* Take an operation over, if that is of use. */
+/* Offer an operation to the queue, which takes it over where that pays. */
 ad_fusion_offer ad__fusion_offer(struct ad_session *s, ad_op *op);
-/* The buffer is used by queued operations: it goes when they have gone. False: it is not. */
+/* Defer freeing a buffer until the queued operations that use it have been executed. False: none does. */
 bool ad__fusion_defer_buffer(struct ad_session *s, struct ad_buffer *b);
-/* The message may be executed before what is queued. */
+/* Tell whether the message may be executed before the queued operations. */
 bool ad__fusion_may_overtake(const struct ad_session *s, const ad_message *m);
-/* Execute what is queued, all at once. */
+/* Execute all queued operations, however long that takes. */
 void ad__fusion_flush(struct ad_session *s);
-/* The same for as long as the turn has time; false: there is more (draining). */
+/* Execute queued operations while the turn has time. False: more remain (draining). */
 bool ad__fusion_drain(struct ad_session *s);
-/* Make room: execute what has not grown of late, or all. False as above. */
+/* Make room: execute the groups that have not grown lately, or all. False: more remain (draining). */
 bool ad__fusion_make_room(struct ad_session *s);
-/* Go on with that. */
+/* Continue a drain. False: more remain. */
 bool ad__fusion_continue(struct ad_session *s);
-/* Execute operation i. */
+/* Execute queued operation i by itself. */
 void ad__fusion_run_one(struct ad_session *s, unsigned i);
-/* Execute a group of several as a chain; false: that cannot be, and nothing was executed. */
+/* Execute a group as a chain. False: that is impossible, and nothing was executed. */
 bool ad__fusion_run_group(struct ad_session *s, const ad_groups *groups, const ad_group *g);
-/* Put an operation behind those that are queued; its outputs have buffers. */
+/* Append an operation to the queue; its outputs have buffers. */
 void ad__fusion_append(struct ad_session *s, ad_stream_queue *queue, const ad_fusion_op *op);
-/* Move all that an operation points at into an arena. False: no host memory. */
+/* Copy all that an operation points at into an arena. False: no host memory. */
 bool ad__fusion_copy_op(ad_arena *to, ad_op *op);
-/* Forget what is queued: the session ends. */
+/* Drop all queued operations, because the session ends. */
 void ad__fusion_drop(struct ad_session *s);
-/* Launching what is queued takes longer than executing it: what has nothing to do with each other is launched as one.
- */
+/* Tell whether launching queued operations takes longer than executing them. Then independent groups are launched
+ * together. */
 bool ad__fusion_launch_costs_more(const struct ad_session *s);
-/* Operation i no longer uses its buffers. */
+/* Release the buffers of queued operation i. */
 void ad__fusion_release_op(struct ad_session *s, unsigned i);
-/* Memory for a buffer that has none yet; with zeros in it. */
+/* Allocate memory for a buffer that has none yet; the second fills new memory with zeros. */
 int ad__fusion_provide_memory(struct ad_session *s, ad_stream_queue *queue, struct ad_buffer *b, ad_fault *fault);
 int ad__fusion_provide_zeros(struct ad_session *s, ad_stream_queue *queue, struct ad_buffer *b, ad_fault *fault);
 

@@ -1,4 +1,4 @@
-/* Executing what is queued: a group of operations as a chain, or one operation. When which of them are: drain.c. */
+/* Execute queued operations: a group as a chain, or one operation. drain.c decides which and when. */
 #include "server/worker/fusion/queue.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static void fail_job(job *j, int status) {
     if (status) ad__poison_release(ad__job_fail(j, status));
 }
 
-/* New outputs that a mask leaves as they are begin with zeros. */
+/* Allocate new outputs with zeros, which remain where the mask is false. */
 static int provide_zeros(job *j) {
     int status = 0;
     for (int k = 0; k < j->op->nout && !status && !j->inherited; k++)
@@ -37,7 +37,7 @@ void ad__fusion_run_one(ad_session *s, unsigned i) {
 
 /* ---- a group as a chain ---- */
 
-/* What the chain uses stays where it is until it has been enqueued, or is not to be. */
+/* Bring the chain's operands back from host memory. They are not moved until release_operands. */
 static int bring_operands(ad_chain_builder *w, ad_stream_queue *queue, ad_fault *fault) {
     int status = ad__spill_begin(w->s, queue, w->read, w->chain.ninputs, fault);
     return status ? status : ad__spill_begin(w->s, queue, w->written, w->nwritten, fault);
@@ -48,7 +48,7 @@ static void release_operands(ad_chain_builder *w) {
     ad__spill_end(w->s, w->written, w->nwritten);
 }
 
-/* Memory that was taken for outputs goes back: one by one the operations may need it, or want it to be zeros. */
+/* Free the memory allocated for outputs: executed one by one, the operations may need it, or need it zeroed. */
 static void return_outputs(ad_chain_builder *w) {
     for (int i = 0; i < w->nprovided; i++) {
         ad_buffer *b = w->written[i];
@@ -60,8 +60,8 @@ static void return_outputs(ad_chain_builder *w) {
     }
 }
 
-/* Memory for what is written, and the order between this chain and others that use the same. Arrays that others hold,
- * too, may have moved after that. */
+/* Allocate the outputs, and order the chain after other users of its operands. Shared arrays may have moved after that.
+ */
 static int prepare_operands(ad_chain_builder *w, ad_stream_queue *queue, ad_fault *fault) {
     int status = 0;
     w->nprovided = 0;
@@ -106,7 +106,7 @@ static void fail_group(ad_chain_builder *w, const job *why, int status) {
     }
 }
 
-/* What the device will yet say of the chain is said of all that it has written. */
+/* Make everything that the chain has written depend on the chain's check. */
 static void spread_check(ad_chain_builder *w, const job *j) {
     if (!j->run.checked) return;
     uint64_t bit = ad__deferred_checks_add(w->s, j->number, ad__op_name(j->op), false);
@@ -128,7 +128,7 @@ static int enqueue_chain(ad_chain_builder *w) {
     int status;
     ad__job_begin(&j, s, &last->op, last->number);
     j.stream_queue = s->fusion.stream_queue;
-    if (prepare_operands(w, j.stream_queue, &j.fault)) return 0; /* one by one each says for itself what it lacks */
+    if (prepare_operands(w, j.stream_queue, &j.fault)) return 0; /* one by one, each operation reports what it lacks */
     set_addresses(w);
     if (backend->asynchronous) {
         int64_t cost = ad__size_product(ad__device_cost(&last->op), w->chain.ninputs + w->nwritten) / 2;
@@ -152,7 +152,7 @@ static int enqueue_chain(ad_chain_builder *w) {
     return status != 0;
 }
 
-/* 1: done, or failed for good; 0: the operations are to run one by one. */
+/* Run the chain. 1: executed, or failed for good; 0: the operations must run one by one. */
 static int run_chain(ad_chain_builder *w) {
     int done = enqueue_chain(w);
     if (!done) return_outputs(w);
@@ -160,12 +160,12 @@ static int run_chain(ad_chain_builder *w) {
     return done;
 }
 
-/* The chain's end would find its operand as it was when the end came. */
+/* Tell whether the end, run after the chain, would still find the value of its operand. */
 static bool is_operand_unchanged(const ad_chain_builder *w, unsigned end) {
     return w->ops->op[end].buffer[1]->value == w->ops->member[end].from[0] + 1;
 }
 
-/* As a chain with its end, or without. True: what is left, if anything, has been executed, too. */
+/* Run a group as a chain with its end, or else the chain first and the end by itself. False: nothing was executed. */
 static bool run_as_chain(ad_chain_builder *w) {
     ad__chain_build(w, AD_NOWHERE);
     if (run_chain(w)) return true;
@@ -183,7 +183,7 @@ static bool run_as_chain(ad_chain_builder *w) {
 
 bool ad__fusion_run_group(ad_session *s, const ad_groups *groups, const ad_group *g) {
     ad_fusion_queue *h = &s->fusion;
-    ad_chain_builder w; /* not set as a whole: it is large */
+    ad_chain_builder w; /* not initialised as a whole: it is large */
     w.s = s;
     w.ops = h->ops;
     w.groups = groups;
