@@ -1,4 +1,4 @@
-/* The messages of class ASK. */
+/* Answer messages of class ASK. */
 #include <stddef.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 
 /* ---- stat ---- */
 
-/* A member of every device's memory, added up. */
+/* Sum up a member of the memory of all devices. */
 static uint64_t sum_devices(const ad_worker *w, size_t member) {
     uint64_t sum = 0;
     for (int i = 0; i < w->devices && i < AD_DEVICES; i++)
@@ -120,7 +120,8 @@ static bool answer_stat(ad_session *s, ad_message *m) {
 
 /* ---- query ---- */
 
-/* The data decide the result's size: the host must see them, so all that came before must be complete. */
+/* Answer a query. The result's size depends on the data, which the host must read: all that came before must be
+ * complete. */
 static bool answer_query(ad_session *s, ad_message *m) {
     int64_t values[8];
     int n = 0;
@@ -146,7 +147,7 @@ static bool answer_sync(ad_session *s, ad_message *m) {
     return true;
 }
 
-/* The requests of class ASK by themselves: a switch over them that leaves one out does not compile (-Wswitch). */
+/* The requests of class ASK as an enumeration: a switch over it that leaves one out does not compile (-Wswitch). */
 #define ASK_HELLO(NAME)
 #define ASK_OP(NAME)
 #define ASK_TELL(NAME)
@@ -190,7 +191,7 @@ static bool answer_request(ad_session *s, ad_message *m) {
     return true;
 }
 
-/* A request that is left out is answered by that. */
+/* Answer a request that is left out with an error that says so. */
 static void answer_left_out(ad_session *s, const ad_message *m) {
     ad_fault fault = {0};
     const int status = ad__blame_check(s, m->row->name, &fault);
@@ -201,11 +202,12 @@ static void answer_left_out(ad_session *s, const ad_message *m) {
 }
 
 bool ad__ask(ad_session *s, ad_message *m) {
-    if (s->checkpoint.left_out && m->opcode != AD_REQ_QUERY) { /* whose outputs say so, too */
+    if (s->checkpoint.left_out && m->opcode != AD_REQ_QUERY) { /* a query's outputs get the error instead */
         answer_left_out(s, m);
         return true;
     }
-    /* What has been told once is known when all is that came before. */
+    /* An error that was reported before the worker was replaced is known again when all that came before is committed.
+     */
     if (s->checkpoint.silent && s->checkpoint.untold && !ad__checkpoint_await_commit(s)) return false;
     if (s->must_migrate) {
         ad_fault refused = {0};

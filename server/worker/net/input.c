@@ -7,9 +7,9 @@
 
 #include "server/common/os.h"
 
-#define LEAST_ROOM 4096 /* a block with less left is not read into any further */
+#define LEAST_ROOM 4096 /* bytes of free room below which a block is not read into any further */
 
-/* One block kept for the next reader, so that the memory that a busy socket is read into stays in the cache. */
+/* A free block for the next reader, so that the memory that busy sockets are read into stays in the cache. */
 static _Atomic(ad_input_block *) kept_block;
 
 static ad_input_block *take_block(const ad_input *in, size_t capacity) {
@@ -25,7 +25,7 @@ static void release_block(ad_input_block *b) {
     if (b) ad__journal_free(b->journal, b);
 }
 
-/* Behind all that is written down. */
+/* Append the block to the session's list in the journal. */
 static void record_block(ad_input *in, ad_input_block *b) {
     if (!in->at) return;
     atomic_fetch_add(&b->users, 1);
@@ -36,7 +36,7 @@ static void record_block(ad_input *in, ad_input_block *b) {
     in->last = b;
 }
 
-/* The next block, which begins with the last `size` bytes that were received. */
+/* Create the next block, which begins with the last `size` bytes that were received. */
 static ad_input_block *create_block(ad_input *in, size_t capacity, const void *data, size_t size) {
     ad_input_block *b = take_block(in, capacity);
     if (!b) return NULL;
@@ -73,7 +73,7 @@ static int take_descriptors(const struct cmsghdr *c, ad_descriptors *d) {
     return status;
 }
 
-/* What came beside the bytes. */
+/* Take the descriptors and the sender's process that came beside the bytes. AD_E_LIMIT. */
 static int take_control(ad_input *in, struct msghdr *m, ad_descriptors *d) {
     int status = m->msg_flags & MSG_CTRUNC ? AD_E_LIMIT : 0;
     struct ucred sender;
@@ -101,13 +101,13 @@ int ad__input_read(ad_input *in, int fd, ad_descriptors *d) {
     struct msghdr m = {.msg_iov = &space, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t n = ad__os.recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : AD_E_CONNECTION;
-    int status = m.msg_controllen ? take_control(in, &m, d) : 0; /* before it counts what they came with */
+    int status = m.msg_controllen ? take_control(in, &m, d) : 0; /* before the bytes count as received */
     count_received(in, (size_t)n);
     return status ? status : n ? 1 : AD_E_CONNECTION;
 }
 
-/* The rest of the frame that begins at start does not fit: go on in a block that has room for all of it. The size is
- * that of a checked header, and memory that nothing has been received into is not touched. */
+/* Continue a frame that does not fit its block in a block with room for all of it. Its size is from a checked header,
+ * and memory that nothing was received into is not touched. AD_E_MEMORY. */
 static int move_to_new_block(ad_input *in, size_t need) {
     ad_input_block *old = in->block;
     ad_input_block *b =

@@ -12,7 +12,7 @@
 
 #define SMALL_BLOCK (16u << 10)
 #define PARTS 16
-#define KEEP_SHARE 4 /* one part of so many of the limit is kept of what was sent */
+#define KEEP_SHARE 4 /* the limit divided by this is how many sent bytes are held until the client has them */
 
 void ad__output_init(ad_output *o, int fd, uint64_t limit) {
     memset(o, 0, sizeof *o);
@@ -115,17 +115,17 @@ int ad__output_chunk(ad_output *o, const void *control, size_t size, uint32_t fl
     return status;
 }
 
-/* ---- what has been sent ---- */
+/* ---- bytes that have been sent ---- */
 
-/* Frees what nobody needs any more. A client that never says what it has cannot make the server keep without bound: it
- * cannot come back, then. */
+/* Free the blocks that the client has. A client that never says what it has cannot make the server hold bytes without
+ * bound: beyond a part of the limit they are freed, and the client cannot come back. */
 static void free_taken(ad_output *o) {
     const uint64_t most = o->limit / KEEP_SHARE;
     uint64_t from = o->keeps ? o->taken : o->sent;
     if (o->sent - from > most) from = o->sent - most;
     while (o->first && o->first->own.base + o->first->own.size <= from) {
         ad_output_block *b = o->first;
-        if (b == o->tail && b->capacity == SMALL_BLOCK) { /* kept for the next replies */
+        if (b == o->tail && b->capacity == SMALL_BLOCK) { /* reused for the next replies */
             b->own.size = 0;
             b->own.base = o->appended;
             return;
@@ -220,7 +220,7 @@ void ad__output_break(ad_output *o) {
     pthread_mutex_unlock(&o->lock);
 }
 
-/* ---- what is written down ---- */
+/* ---- recording in the journal ---- */
 
 void ad__output_write_down(ad_output *o, ad_journal *journal, ad_journal_session *at) {
     o->journal = journal;
@@ -243,7 +243,7 @@ int ad__output_put(ad_output *o, uint64_t base, const void *data, size_t size) {
     return status;
 }
 
-/* ---- going on over another connection ---- */
+/* ---- continuing over another connection ---- */
 
 void ad__output_keep(ad_output *o) { o->keeps = true; }
 
@@ -266,7 +266,7 @@ void ad__output_away(ad_output *o) {
     pthread_mutex_unlock(&o->lock);
 }
 
-/* Why the stream cannot go on behind so many bytes; NULL: it can. */
+/* Find out why the stream cannot continue after so many bytes; NULL: it can. */
 static const char *find_obstacle(const ad_output *o, uint64_t received) {
     if (!o->keeps || atomic_load(&o->broken)) return "it is over";
     if (received > o->sent) return "the client has more bytes than the server sent";

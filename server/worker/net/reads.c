@@ -1,7 +1,11 @@
-/* READ and FETCH: arrays on their way to clients.
+/* Answer READ and FETCH: send arrays to clients.
  *
- * A read goes out in parts, a fetch into a window of the client. Where the device works behind our back, a part is
- * asked for, the session waits, and the message is executed again when the part has come. */
+ *     view ─▶ (contiguous copy) ─▶ part 1 ─▶ part 2 ─▶ ...
+ *             READ:   each part to the socket, by way of pinned memory
+ *             FETCH:  all at once to a window of the client
+ *
+ * On an asynchronous device a part is requested and the session waits. The message is executed again when the part has
+ * come. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +39,9 @@ bool ad__reply_pending_failure(ad_session *s, uint64_t request) {
     return true;
 }
 
-/* ---- beginning ---- */
+/* ---- beginning a read ---- */
 
-/* The bytes of a buffer that was moved to host memory need not come back for this. */
+/* Read a buffer in host memory from there: it need not come back to the device. */
 static int find_moved(ad_session *s, const ad_desc *d) {
     ad_reading *r = &s->reading;
     r->stream_queue = r->buffer->home;
@@ -46,7 +50,7 @@ static int find_moved(ad_session *s, const ad_desc *d) {
     return 0;
 }
 
-/* Find the view's bytes, or a contiguous copy of them. */
+/* Find the view's bytes, or make a contiguous copy of them. */
 static int find_bytes(ad_session *s, ad_message *m, ad_fault *fault) {
     const ad_desc *d = &m->operand.desc;
     ad_reading *r = &s->reading;
@@ -89,7 +93,7 @@ static int begin_read(ad_session *s, ad_message *m, ad_fault *fault) {
     if (!status) status = find_window(s, m, fault);
     r->offset = s->checkpoint.read;
     s->checkpoint.read = 0;
-    r->active = true; /* also when something has been taken already: ad__reading_end gives it back */
+    r->active = true; /* set after a failure, too: ad__reading_end gives back what was taken */
     return status;
 }
 
@@ -105,7 +109,7 @@ void ad__reading_end(ad_session *s) {
 
 /* ---- parts ---- */
 
-/* Ask for the next part; where it goes. NULL with a fault. */
+/* Choose where the next part goes. NULL with a fault. */
 static void *choose_part_target(ad_session *s, ad_fault *fault) {
     ad_reading *r = &s->reading;
     if (r->direct) return r->to + r->offset;
@@ -134,11 +138,11 @@ static int request_part(ad_session *s, ad_fault *fault) {
     return ad__session_status(s, status, fault);
 }
 
-/* A part has come: on to the client with it. */
+/* Deliver a part that has come to the client. */
 static int deliver_part(ad_session *s, ad_fault *fault) {
     ad_reading *r = &s->reading;
     uint64_t left = r->total - r->offset;
-    if (s->checkpoint.late) ad__checkpoint_commit(s); /* what the answer says of how far the session is */
+    if (s->checkpoint.late) ad__checkpoint_commit(s); /* the answer acknowledges what is complete */
     const char *host = r->from_host ? r->from + r->offset : r->staging;
     if (host && r->part) {
         if (!r->to && !(r->block = ad__output_block(&s->output, r->part)))
@@ -156,7 +160,7 @@ static int deliver_part(ad_session *s, ad_fault *fault) {
     return 0;
 }
 
-/* What came to light while the part was under way. True: the request is answered. */
+/* Answer with a failure that was found while the part was under way. True: the request is answered. */
 static bool answer_failure(ad_session *s) {
     ad_reading *r = &s->reading;
     if (ad__reply_pending_failure(s, r->request)) return true;
@@ -165,7 +169,7 @@ static bool answer_failure(ad_session *s) {
     return true;
 }
 
-/* The client must take what is queued first. */
+/* Tell whether the client must take queued output first. */
 static bool must_wait_for_client(ad_session *s) {
     ad_reading *r = &s->reading;
     if (r->to) return false;
@@ -173,7 +177,7 @@ static bool must_wait_for_client(ad_session *s) {
     return r->total - r->offset > AD_STAGING_PART / 64 && atomic_load(&s->output.queued) >= AD_OUTPUT_HIGH;
 }
 
-/* Answer until all is sent or there is something to wait for (false). */
+/* Send parts until all are sent (true), or there is something to wait for (false). */
 static bool continue_read(ad_session *s) {
     ad_reading *r = &s->reading;
     ad_fault fault = {0};
@@ -191,7 +195,8 @@ static bool continue_read(ad_session *s) {
         r->under_way = false;
         if (answer_failure(s)) break;
         status = deliver_part(s, &fault);
-        if (!status && r->from_host && r->offset < r->total) return false; /* others are not to wait for all of it */
+        if (!status && r->from_host && r->offset < r->total)
+            return false; /* other sessions need not wait for the whole array */
     } while (!status && r->offset < r->total && !atomic_load(&s->output.broken));
     if (status) ad__reply_fault(s, r->request, status, &fault);
     ad__reading_end(s);
@@ -202,7 +207,7 @@ bool ad__read(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
     if (s->reading.active) return continue_read(s);
     if (ad__reply_pending_failure(s, m->u[0]) || s->checkpoint.silent)
-        return true; /* its client may use the window again */
+        return true; /* the client may use the window for something else by now */
     int status = begin_read(s, m, &fault);
     if (!status) return continue_read(s);
     ad_buffer *b = s->reading.buffer;

@@ -1,4 +1,4 @@
-/* What the server tells a client. */
+/* Replies, acknowledgements and byes. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 #include "server/worker/net/session.h"
 
 #define ACK_IDLE 64               /* operations that an idle server leaves unacknowledged ... */
-#define ACK_IDLE_BYTES (1u << 20) /* ... and bytes, which a client must keep for so long */
+#define ACK_IDLE_BYTES (1u << 20) /* ... and bytes, which the client must hold for so long */
 #define SMALL_PART 4096
 
 static ad_bytes *begin_message(ad_session *s) {
@@ -16,8 +16,7 @@ static ad_bytes *begin_message(ad_session *s) {
     return b;
 }
 
-/* Queue the message in b and a payload, of which a copy is made. When that fails the output is broken, and the session
- * ends with this turn. */
+/* Append the message in b and a copy of a payload. A failure breaks the output, and the session ends with this turn. */
 static void send_message(ad_session *s, const ad_bytes *b, uint32_t flags, const void *payload, size_t size) {
     if (b->failed) {
         atomic_store(&s->output.broken, true);
@@ -27,8 +26,8 @@ static void send_message(ad_session *s, const ad_bytes *b, uint32_t flags, const
     ad__output_frame(&s->output, b->data, b->size, flags, payload, size);
 }
 
-/* The same with a payload that is the output's from here on. A small one is copied in after its control block: that is
- * one piece to send, not two. */
+/* Append the message in b with a payload that the output owns from here on. A small payload is copied in behind its
+ * control block, to be sent as one piece. */
 static void send_part(ad_session *s, const ad_bytes *b, uint32_t flags, ad_output_block *part) {
     if (b->failed || part->own.size <= SMALL_PART) {
         send_message(s, b, flags, part->data, part->own.size);
@@ -91,7 +90,7 @@ void ad__reply_ack(ad_session *s, bool idle) {
     uint64_t ops = s->complete - s->told;
     if (!ops) return;
     uint64_t bytes = s->bytes_done - s->bytes_told;
-    bool awaited = s->told < s->forked_at; /* until then the client looks again and again whether it is lost */
+    bool awaited = s->told < s->forked_at; /* before that the client checks again and again whether the fork is lost */
     bool much = idle && (ops > ACK_IDLE || bytes > ACK_IDLE_BYTES || awaited);
     if (ops < window_ops / 32 && bytes < window_bytes / 16 && !much) return;
     ad_bytes *b = begin_message(s);

@@ -31,7 +31,7 @@ void ad__comeback_close(ad_session *s) {
 
 /* ---- waiting for a client ---- */
 
-/* A client that is a process of this machine cannot come back when it has ended. */
+/* Tell whether the client's process is alive, or unknown. A local client that has ended cannot come back. */
 static bool is_process_alive(ad_comeback *c) {
     if (!c->process) return true;
     if (c->process_fd < 0) c->process_fd = (int)syscall(SYS_pidfd_open, (pid_t)c->process, 0);
@@ -64,15 +64,15 @@ static void set_process(ad_session *s, uint64_t process) {
     if (s->checkpoint.at) ad__journal_store(&s->checkpoint.at->process, process);
 }
 
-/* Who is at the other end of a socket pair only the bytes tell that come from there. */
+/* Learn the client's process from the bytes that it sends, which is the only way on a socket pair. */
 static void learn_sender(ad_session *s) {
     if (!s->comeback.native || s->comeback.process || !s->input.process) return;
     set_process(s, s->input.process);
     ad__input_ask_sender(s->fd, false);
 }
 
-/* A socket pair does not break by itself: its other end is closed, and that is the end of the process, unless it is
- * known and lives. */
+/* Tell whether the client may come back. A socket pair only closes when its client closes it or ends, so an unknown
+ * process counts as ended. */
 static bool may_return(ad_session *s) {
     ad_comeback *c = &s->comeback;
     learn_sender(s);
@@ -86,7 +86,7 @@ bool ad__session_await_client(ad_session *s, const char *why) {
     c->away = true;
     c->until = ad__os_now() + (int64_t)(s->worker->config.resume_time * 1e9);
     ad__output_away(&s->output);
-    shutdown(s->fd, SHUT_RDWR); /* the descriptor is kept for the next connection */
+    shutdown(s->fd, SHUT_RDWR); /* the descriptor is reused for the next connection */
     ad__sessions_watch(s->worker);
     report_away(s, 1);
     ad__log(AD_LOG_INFO, "session waits", "session=%lu principal=%s why=%s", s->id, s->principal, why);
@@ -103,20 +103,20 @@ bool ad__session_is_forsaken(ad_session *s, int64_t now) {
     return why;
 }
 
-/* ---- what the client says ---- */
+/* ---- messages from the client ---- */
 
-/* The client has this one. What it came with, and what else was offered, is worth nothing from now on. */
+/* Confirm a secret that the client has shown. Its previous secret and all other offers are void from now on. */
 static void confirm_secret(ad_session *s, const uint8_t secret[AD_SECRET]) {
     ad_comeback *c = &s->comeback;
     ad_journal_session *at = s->checkpoint.at;
     memcpy(c->secret, secret, sizeof c->secret);
     c->offers.over = c->offers.made;
     if (!at) return;
-    memcpy(at->secret, c->secret, sizeof at->secret); /* as an offer it is good until it is there */
+    memcpy(at->secret, c->secret, sizeof at->secret); /* as an offer it is valid until stored here */
     ad__journal_store(&at->offers.over, c->offers.made);
 }
 
-/* Only who has read the answer to a resume sends anything. */
+/* A client that sends anything has read the answer to its latest resume, so it has that secret. */
 void ad__session_confirm_client(ad_session *s) {
     const ad_offers *o = &s->comeback.offers;
     learn_sender(s);
@@ -156,8 +156,8 @@ static void refuse_resume(const ad_note *note, int fd, int code, const char *why
     ad__session_refuse(fd, code, why);
 }
 
-/* One of those that were sent since anything has come. Not only the last: an attempt that the client has given up may
- * come after the one that it went on with, by another connection. */
+/* Tell whether the secret is an offer made since the client last sent anything. Not only the latest counts: an attempt
+ * that the client has given up may arrive after the successful one, by another connection. */
 static bool is_offered(const ad_offers *o, const uint8_t secret[AD_SECRET]) {
     bool is = false;
     for (uint64_t n = o->made < AD_OFFERS ? 0 : o->made - AD_OFFERS; n < o->made; n++)
@@ -165,8 +165,8 @@ static bool is_offered(const ad_offers *o, const uint8_t secret[AD_SECRET]) {
     return is;
 }
 
-/* The secret that the client had, or what it was offered while it may not have got that. All comparisons are made, so
- * that their time tells nothing. */
+/* Check whether the note may resume the session: it needs the client's secret, or one offered since. Returns why not;
+ * NULL: it may. All comparisons are made, so that the time tells nothing. */
 static const char *check_resume(ad_session *s, const ad_note *note) {
     if (!s || strcmp(s->principal, note->who)) return "there is no such session of this client's";
     ad_comeback *c = &s->comeback;
@@ -187,14 +187,15 @@ static int encode_answer(const ad_session *s, uint8_t next[AD_SECRET], uint8_t *
     return status;
 }
 
-/* The old connection may still look alive: a laptop slept, an address changed. */
+/* Let another connection take the place of the session's, which may still look open: a laptop slept, an address
+ * changed. */
 static int take_connection(ad_session *s, int fd, const ad_note *note, const char **why) {
     ad_comeback *c = &s->comeback;
     uint8_t frame[AD_FRAME_HEADER + 64], next[AD_SECRET];
     size_t size;
     int status = encode_answer(s, next, frame, sizeof frame, &size);
     if (status) return status;
-    if (s->checkpoint.at) { /* before the client can have it */
+    if (s->checkpoint.at) { /* the journal has the offer before the client can have it */
         ad_offers *o = &s->checkpoint.at->offers;
         memcpy(o->secret[c->offers.made % AD_OFFERS], next, sizeof next);
         ad__journal_store(&o->made, c->offers.made + 1);
@@ -231,7 +232,7 @@ void ad__session_forsake(ad_worker *w, uint64_t id) {
     ad_session *s = ad__session_find(w, id);
     if (!s || is_session_over(s)) return;
     if (!s->comeback.away) {
-        report_away(s, 0); /* its client has come back in the meantime */
+        report_away(s, 0); /* the client has come back in the meantime */
         return;
     }
     ad__log(AD_LOG_INFO, "session forsaken", "session=%lu principal=%s why=%s", s->id, s->principal,

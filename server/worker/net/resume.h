@@ -1,9 +1,13 @@
-/* Sessions whose connection is gone, and how their clients come back.
+/* Resuming: sessions whose connection is closed, and how their clients come back.
  *
- * Both directions of a session are streams of bytes that each end counts. Where a connection breaks nothing happens to
- * the session: what has come whole is executed, half a frame stays half read, and what the client has not said that it
- * has is kept (output.h). A new connection that shows the session's id and secret goes on at exactly these bytes, so
- * that every frame is executed once, whatever it asks for. The I/O thread's. */
+ *     connected ──connection closes──▶ away ──resume with secret──▶ connected
+ *                                       │
+ *                                       └─resume-time is over, or the client's process ends──▶ the session ends
+ *
+ * Both directions of a session are streams of bytes that each end counts. A closed connection does not change the
+ * session: complete frames are executed, half a frame stays half read, and output that the client has not acknowledged
+ * is held (output.h). A new connection with the session's id and secret continues both streams at exactly these bytes.
+ * So every frame is executed once. I/O thread. */
 #ifndef AD_SERVER_WORKER_NET_RESUME_H
 #define AD_SERVER_WORKER_NET_RESUME_H
 
@@ -14,35 +18,35 @@ struct ad_worker;
 
 typedef struct ad_comeback {
     bool able;     /* the client may come back at all */
-    bool native;   /* it has the connection with which a fork began the session, and no other process has that */
-    bool left;     /* it has said that it will not */
-    bool away;     /* there is no connection ... */
-    int64_t until; /* ... and the session waits for one until then */
+    bool native;   /* the connection is the fork's socket pair, which no other process has */
+    bool left;     /* the client has said that it will not come back */
+    bool away;     /* the session has no connection ... */
+    int64_t until; /* ... and waits for one until then */
     uint8_t secret[AD_SECRET];
     ad_offers offers;
-    uint64_t key;     /* of the fork, by which the client knows the session until it is welcomed; 0: of none */
-    uint64_t process; /* the client's, as the kernel says, too; 0: not known */
-    int process_fd;   /* while it is away; -1: none */
-    uint64_t count;   /* how often it has come back */
+    uint64_t key;     /* key of the fork, which names the session to the client until its welcome; 0: not a fork */
+    uint64_t process; /* the client's process, as the kernel says, too; 0: unknown */
+    int process_fd;   /* pidfd of the process while the client is away; -1: none */
+    uint64_t count;   /* how often the client has come back */
 } ad_comeback;
 
 void ad__comeback_init(struct ad_session *s, const ad_note *note);
 void ad__comeback_close(struct ad_session *s);
-/* The connection is gone. False: nobody will come back, the session is to end. */
+/* Wait for the client after its connection was closed. False: it cannot come back, and the session must end. */
 bool ad__session_await_client(struct ad_session *s, const char *why);
-/* Its process is known, and has ended. Any thread. */
+/* Tell whether the client's process is known to have ended. Any thread. */
 bool ad__session_client_ended(const struct ad_session *s);
-/* It is away, and nobody will come back any more. */
+/* Tell whether the client is away and will not come back. */
 bool ad__session_is_forsaken(struct ad_session *s, int64_t now);
-/* Bytes have come. */
+/* Confirm the client and its secret, because it has sent bytes. */
 void ad__session_confirm_client(struct ad_session *s);
-/* Say bye, as far as the socket takes it, to who gets no session, and close it. */
+/* Send bye to a client that gets no session, as far as the socket takes it, and close the socket. */
 void ad__session_refuse(int fd, int code, const char *why);
-/* A note (frame.h) has come. AD_E_PROTOCOL. */
+/* Take a note (frame.h) from the client. AD_E_PROTOCOL. */
 int ad__session_take_note(struct ad_session *s, const ad_frame *note, ad_fault *fault);
-/* arrayd has passed on a connection that is to take the place of a session's; refused where that is not so. */
+/* Take a connection from arrayd that resumes a session, or refuse it. */
 void ad__session_take_up(struct ad_worker *w, const ad_note *note, int fd);
-/* Another session wants its place: end it, if it waits. */
+/* End a session that waits for its client, because another session needs its place. */
 void ad__session_forsake(struct ad_worker *w, uint64_t id);
 
 #endif

@@ -1,4 +1,10 @@
-/* The I/O thread's side of a session: its socket. */
+/* The I/O thread's side of a session: its socket.
+ *
+ *     open ──▶ reads and sends ──connection closes──▶ away (resume.h) ──client comes back──▶ reads and sends
+ *                     │                                  │
+ *                     └───────────────┬──────────────────┘
+ *                                     ▼
+ *                        over ──runner frees all──▶ dropped ──bye sent and read──▶ closed */
 #include "server/worker/net/session.h"
 
 #include <errno.h>
@@ -13,14 +19,14 @@
 #include "server/common/rights.h"
 #include "server/worker/engine/background.h"
 
-#define GIVE 64           /* frames given to the engine at a time */
-#define LINGER 1000000000 /* ns that a client has for reading bye */
+#define GIVE 64           /* frames queued for the engine at a time */
+#define LINGER 1000000000 /* ns that a client has to read bye */
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
 /* ---- opening and closing ---- */
 
-/* A dead host is noticed within 45 s, and replies are not held back. */
+/* Set options of a TCP socket: a dead host is noticed within 45 s, and replies are not delayed. */
 static void tune_tcp(int fd) {
     struct sockaddr_storage a;
     socklen_t size = sizeof a;
@@ -89,7 +95,7 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
     tune_tcp(fd);
     int status = ad__session_begin(s);
     if (!status) return 0;
-    s->forked = true; /* arrayd is told of its end by the caller */
+    s->forked = true; /* the caller tells arrayd of the end */
     ad__engine_end(s);
     return status;
 }
@@ -135,7 +141,7 @@ void ad__sessions_watch(ad_worker *w) {
     if (!uv_is_active((uv_handle_t *)&w->clock)) uv_timer_start(&w->clock, on_clock, 100, 100);
 }
 
-/* Bye has been said or the like: close when it has been sent and read, or the time for that is over. */
+/* Close the session when bye has been sent and read, or the time for that is over. */
 static void finish_closing(ad_session *s) {
     if (s->hangup || !s->begun || atomic_load(&s->output.broken) || atomic_load(&s->output.away)) {
         close_session(s);
@@ -154,15 +160,15 @@ static void finish_closing(ad_session *s) {
 
 static int queue_frames(ad_session *s, ad_fault *fault);
 
-/* The connection is gone, which sending may have noticed first: what the client has sent is still there to be read, and
- * the last of it may be that it leaves. */
+/* Read what the client sent before the connection closed, which sending may have noticed first. The last of it may say
+ * that the client leaves. */
 static void read_remaining(ad_session *s) {
     ad_fault fault = {0};
     while (ad__input_read(&s->input, s->fd, &s->windows.descriptors) > 0 && queue_frames(s, &fault) >= 0) {}
     ad__input_release_used(&s->input);
 }
 
-/* Forks are known by their descriptors, which nobody has asked for yet. */
+/* The descriptors tell whether forks are still to come: nobody else has asked for them. */
 void ad__session_end_after_forks(ad_session *s) {
     if (!ad__descriptors_has_unclaimed(&s->windows.descriptors)) {
         ad__engine_end(s);
@@ -173,7 +179,7 @@ void ad__session_end_after_forks(ad_session *s) {
     ad__engine_finish(s);
 }
 
-/* The connection is gone: the session waits for another one, or ends. */
+/* Let the session wait for another connection, or end it. */
 static void lose_connection(ad_session *s, const char *why) {
     ad__session_watch(s, 0);
     if (!s->comeback.away) read_remaining(s);
@@ -226,7 +232,7 @@ static void pause_if_full(ad_session *s) {
     if (s->paused) ad__session_attend(s);
 }
 
-/* Give every whole frame that has come to the engine. */
+/* Queue every complete frame for the engine. Returns 0 or AD_E_... */
 static int queue_frames(ad_session *s, ad_fault *fault) {
     ad_input_frame f[GIVE];
     for (;;) {
@@ -239,7 +245,8 @@ static int queue_frames(ad_session *s, ad_fault *fault) {
     }
 }
 
-/* A frame that is none. The engine says bye when it has executed what came before: it finds an empty frame. */
+/* Refuse an invalid frame. The engine finds an empty frame in its place, and says bye after executing what came before.
+ */
 static void refuse_frame(ad_session *s, const ad_fault *fault) {
     ad_input_frame mark = {0};
     s->refusal = *fault;
@@ -276,7 +283,7 @@ static void read_client(ad_session *s) {
 void ad__session_go_on(ad_session *s) {
     ad_fault fault = {0};
     int status = queue_frames(s, &fault);
-    ad__input_release_used(&s->input); /* a full block would take nothing, which looks like the end */
+    ad__input_release_used(&s->input); /* a full block would take nothing, which looks like a closed connection */
     if (status < 0 && !fault.code) ad__fault(&fault, status, "%s", ad__error_text(status));
     if (status < 0) refuse_frame(s, &fault);
 }

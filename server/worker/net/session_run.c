@@ -16,7 +16,7 @@
 #include "server/worker/memory/spill/spill.h"
 
 #define ALLOWED (AD_BIT(AD_CLASS_OP) | AD_BIT(AD_CLASS_ASK))
-#define ROOM (1u << 20) /* bytes queued below which a paused client is read again */
+#define ROOM (1u << 20) /* queued bytes below which a paused client is read again */
 #define FLUSH_AT (64u << 10)
 #define CLOCK_EVERY 32 /* cheap messages between two looks at the clock */
 
@@ -26,7 +26,7 @@ static int report_protocol_error(ad_session *s, int status, const ad_fault *faul
     return status;
 }
 
-/* Pop the next frame and begin to read it: 1, 0 none, negative: the session is over. */
+/* Pop the next frame and begin to read it: 1; 0: none; negative: the session is over. */
 static int begin_frame(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     ad_fault fault = {0};
@@ -65,7 +65,7 @@ static int end_frame(ad_session *s) {
     return report_protocol_error(s, status, &fault);
 }
 
-/* write claims the payload: only as the last message of its block, and only when there is one. */
+/* Check the payload, which belongs to a write that is the last message of its block. AD_E_PROTOCOL. */
 static int check_payload(ad_session *s, ad_fault *fault) {
     if (s->message.opcode != AD_REQ_WRITE) return 0;
     if (s->frame_used != s->frame.control_size)
@@ -75,7 +75,7 @@ static int check_payload(ad_session *s, ad_fault *fault) {
     return 0;
 }
 
-/* 1: s->message is the next one; 0: none has come; negative: the session is over. */
+/* Read the next message. 1: s->message is set; 0: none is there; negative: the session is over. */
 static int read_message(ad_session *s) {
     ad_fault fault = {0};
     if (s->has_message) return 1;
@@ -88,7 +88,7 @@ static int read_message(ad_session *s) {
             s->frame_used += s->message.size;
             status = check_payload(s, &fault);
             if (status) return report_protocol_error(s, status, &fault);
-            if (s->frame_used <= s->checkpoint.skip) continue; /* another worker has executed it */
+            if (s->frame_used <= s->checkpoint.skip) continue; /* another worker has executed this message */
             s->checkpoint.skip = 0;
             s->cost = ad__exec_cost(s, &s->message);
             s->has_message = true;
@@ -123,7 +123,7 @@ static bool is_wait_over(ad_session *s) {
     case AD_WAIT_EVENT:
         done = s->worker->backend->event_done(s->wait.event, &fault);
         if (done < 0) ad__session_status(s, done, &fault);
-        return done != 0; /* whoever waited will meet the error */
+        return done != 0; /* the next call reports the error */
     case AD_WAIT_COMPILER: return ad__modules_built(s);
     case AD_WAIT_BACKGROUND: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.in_background;
     case AD_WAIT_MIGRATION: return !atomic_load(&s->halted) && atomic_load(&s->migration) != AD_SESSION_MIGRATES;
@@ -136,7 +136,7 @@ bool ad__session_poll(ad_session *s) {
     if (s->nstream_queues && (ad__stream_queues_mark(s, &fault) || ad__stream_queues_poll(s, &fault)))
         ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
     if (!s->fusion.count)
-        ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* what queued operations use stays as it was */
+        ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* queued operations need the same epoch */
     if (s->modules.dropped) ad__modules_reap(s);
     if (s->checkpoint.late) ad__blame_update(s);
     if (!is_wait_over(s)) return false;
@@ -144,9 +144,9 @@ bool ad__session_poll(ad_session *s) {
     return true;
 }
 
-/* The next operation must wait until there is less under way. */
+/* Tell whether the next operation must wait until less is under way. Then the session waits. */
 static bool must_wait_for_room(ad_session *s) {
-    bool forks = s->message.opcode == AD_REQ_FORK; /* what is passed on is known to be good, or why not */
+    bool forks = s->message.opcode == AD_REQ_FORK; /* a fork passes on buffers whose checks must be complete */
     const bool writes_down = ad__session_commits_late(s);
     if (forks) ad__fusion_flush(s);
     ad_stream_queue *queue = s->stream_queue ? ad__stream_queue_current(s, NULL) : NULL;
@@ -164,7 +164,7 @@ int ad__session_enqueued(ad_session *s, ad_stream_queue *queue, ad_fault *fault)
     return ad__stream_queue_enqueued(s, queue, s->fusion.count ? s->fusion.first : s->done + 1, fault);
 }
 
-/* False: the message waits for output to shrink, for the device, or for the next turn. */
+/* Execute the message at hand. False: it waits for output to shrink, for the device, or for the next turn. */
 static bool execute_message(ad_session *s) {
     if (s->fusion.count && !ad__fusion_may_overtake(s, &s->message) && !ad__fusion_drain(s)) return false;
     ad__checkpoint_begin_message(s, &s->message);
@@ -177,7 +177,7 @@ static bool execute_message(ad_session *s) {
         if (s->fusion.count) s->fusion.bytes += s->message.size;
         else ad__stream_queues_settle(s);
     }
-    s->checkpoint.descriptors = s->windows.descriptors.taken; /* only this thread takes any */
+    s->checkpoint.descriptors = s->windows.descriptors.taken; /* only the runner takes descriptors */
     s->has_message = false;
     if (!s->fusion.count) ad__checkpoint_mark_executed(&s->checkpoint);
     return true;
@@ -195,7 +195,7 @@ static ad_turn get_turn_end(const ad_session *s) {
     return s->wait.kind ? AD_TURN_WAITING : s->fusion.draining ? AD_TURN_MORE : AD_TURN_STALLED;
 }
 
-/* What takes so many ns has to wait until there is a thread for it. */
+/* Tell whether an operation of `ns` must wait for a background thread. Then the session waits. */
 static bool must_await_thread(ad_session *s, int64_t ns) {
     if (ad__background_has_room(s, ns)) return false;
     ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
@@ -240,7 +240,7 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
         if ((cost > AD_CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
     }
     if (!ad__fusion_drain(s)) return AD_TURN_MORE;
-    if (s->checkpoint.late) ad__checkpoint_commit(s); /* then more is complete, as the client is told */
+    if (s->checkpoint.late) ad__checkpoint_commit(s); /* the checkpoint lets more operations count as complete */
     ad__reply_ack(s, true);
     ad__checkpoint_commit(s);
     return AD_TURN_EMPTY;
@@ -259,7 +259,7 @@ bool ad__session_drop(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     bool again = s->dropped;
-    s->over = true; /* and nothing is queued any more */
+    s->over = true; /* nothing can be queued any more */
     ad__input_clear(&s->queue);
     ad__share_set_waiting(&s->turn, 0, 0);
     pthread_mutex_unlock(&e->lock);

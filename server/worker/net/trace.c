@@ -1,5 +1,5 @@
-/* A session's messages as text: to standard error, where the option trace asks for it, and to a pipe that an
- * administrator reads. Nobody waits for who reads it: what the pipe does not take is counted and left out. */
+/* Trace of a session's messages as text: to standard error with the option trace, and to a pipe that an administrator
+ * reads. Slow readers delay nothing: lines that the pipe does not take are counted and left out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 
 #include "server/worker/net/session.h"
 
-#define LINE 1200 /* less than PIPE_BUF, so that a line is written as a whole or not at all */
+#define LINE 1200 /* below PIPE_BUF, so that a line is written as a whole or not at all */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of every session's tracer */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the tracers of all sessions */
 
 static void stop_trace(ad_tracer *t) {
     if (t->fd > 0) close(t->fd);
@@ -32,7 +32,7 @@ void ad__trace_to(ad_session *s, int fd) {
     pthread_mutex_unlock(&lock);
 }
 
-/* False: nobody reads it any more. */
+/* Write a line to the pipe, or count it as missed. False: the pipe has no reader. */
 static bool write_line(ad_tracer *t, const char *line, size_t size) {
     char note[64];
     if (t->missed) {

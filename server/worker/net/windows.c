@@ -32,7 +32,7 @@ int ad__descriptors_put(ad_descriptors *d, int fd) {
     const uint64_t number = d->taken + d->count;
     const bool room = d->count < AD_DESCRIPTORS;
     if (room) {
-        if (d->seen) d->seen(d->user, fd, number); /* before anybody can be done with it */
+        if (d->seen) d->seen(d->user, fd, number); /* before anyone can have taken and closed it */
         d->fd[number % AD_DESCRIPTORS] = fd;
         d->count++;
     }
@@ -168,7 +168,7 @@ static int open_window(ad_session *s, const ad_message *m, ad_fault *fault) {
 static int drop_window(ad_session *s, const ad_message *m, ad_fault *fault) {
     ad_window *w = ad__window_known(s, m->u[0]);
     if (!w) return ad__fault(fault, AD_E_STALE, "window_drop: there is no window %" PRIu64, m->u[0]);
-    int status = ad__stream_queues_wait(s, fault); /* copies from it may be under way */
+    int status = ad__stream_queues_wait(s, fault); /* copies from the window may be under way */
     if (status) return ad__session_status(s, status, fault);
     const ad_window gone = *w;
     *w = s->windows.list[--s->windows.count];
