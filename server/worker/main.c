@@ -1,4 +1,4 @@
-/* arrayd-worker: started by arrayd, with a channel to it. */
+/* arrayd-worker: a program that arrayd starts with a channel to itself. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void raise_limits(void) {
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* Interrupts are arrayd's business: it tells its workers to stop. */
+/* Ignore interrupts: arrayd tells its workers to stop. */
 static void set_signals(void) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGINT, SIG_IGN);
@@ -30,7 +30,7 @@ static void set_signals(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* Tell arrayd why there is no worker. */
+/* Tell arrayd why the worker cannot start. Returns the exit status. */
 static int report_failure(int channel, const ad_fault *fault) {
     ad_channel c;
     ad_note note = {.kind = AD_NOTE_LOST};
@@ -42,7 +42,8 @@ static int report_failure(int channel, const ad_fault *fault) {
     return 1;
 }
 
-/* "--can-take-over=LAYOUT": the exit status says whether a journal of that layout could be gone on with. */
+/* Tell whether this program can continue a journal of that layout, for "--can-take-over=LAYOUT". Returns the exit
+ * status. */
 static int can_take_over(const char *theirs) {
     char ours[AD_JOURNAL_LAYOUT_SIZE];
     ad__journal_layout(ours);

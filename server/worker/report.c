@@ -1,5 +1,5 @@
-/* What arrayd is told when it asks. Whoever runs the engine writes it down between two turns: all that is of use
- * belongs to that one, and no operation pays for it. */
+/* Reports to arrayd. The runner writes them between two turns: it owns most of what they contain, and so no operation
+ * pays for them. */
 #include "server/worker/report.h"
 
 #include <errno.h>
@@ -19,9 +19,10 @@ struct ad_past {
     ad_report_principal row;
 };
 
-/* ---- the parts ---- */
+/* ---- parts of a report ---- */
 
-/* Those that nothing is reported of any more are left out. The others do not go while somebody runs the engine. */
+/* List the sessions to be reported; probes and ended ones are left out. A listed session stays while the engine is run.
+ */
 static size_t list_sessions(ad_worker *w, ad_session **list, size_t most) {
     size_t n = 0;
     pthread_mutex_lock(&w->sessions_lock);
@@ -44,7 +45,7 @@ static void add_session(ad_session *s, int64_t now, ad_bytes *out) {
 }
 
 static void add_sessions(ad_worker *w, ad_bytes *out, ad_report_head *head) {
-    size_t most = atomic_load(&w->nsessions) + 64u; /* some may have come just now */
+    size_t most = atomic_load(&w->nsessions) + 64u; /* some sessions may have begun just now */
     if (most > AD_REPORT_SESSIONS) most = AD_REPORT_SESSIONS;
     ad_session **list = ad__os.malloc(most * sizeof *list);
     if (!list) {
@@ -88,10 +89,10 @@ static void add_name(void *user, const ad_report_name *row) {
     n->head->names++;
 }
 
-/* ---- the whole ---- */
+/* ---- a whole report ---- */
 
 static void write_report(ad_worker *w, uint64_t what, ad_bytes *out) {
-    static ad_session nobody; /* whose own counters are 0 */
+    static ad_session nobody; /* a placeholder, whose own counters are 0 */
     ad_report_head head = {.magic = AD_REPORT_MAGIC};
     nobody.worker = w;
     ad__session_counters(&nobody, head.counter);
@@ -122,9 +123,9 @@ void ad__report_send(ad_worker *w, uint64_t question, uint64_t what) {
     ad__bytes_free(&b);
 }
 
-/* ---- sessions that are over ---- */
+/* ---- ended sessions ---- */
 
-/* Its principal's; that of all others when there are too many; NULL: no memory. */
+/* Find or create the record of a principal, or that of "others" when there are too many. NULL: no memory. */
 static ad_past *find_past(ad_worker *w, const char *principal) {
     unsigned count = 0;
     for (ad_past *p = w->past; p; p = p->next, count++)
@@ -143,7 +144,8 @@ void ad__report_add_ended(ad_session *s) {
     int64_t counter[AD_NCOUNTER];
     if (!p) return;
     ad__session_counters(s, counter);
-    if (s->migrated) counter[AD_COUNTER_ops_done] = 0; /* it is not over, and counts them where it is */
+    if (s->migrated)
+        counter[AD_COUNTER_ops_done] = 0; /* the session goes on elsewhere, and counts its operations there */
     for (int i = 0; i < AD_NCOUNTER; i++) p->row.counter[i] += counter[i];
     p->row.sessions += !s->migrated;
 }

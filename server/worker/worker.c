@@ -1,4 +1,6 @@
-/* The I/O thread's loop. */
+/* The I/O thread's loop. Each turn of it:
+ *
+ *     sockets, channel ──▶ on_polled: engine (cheap operations) ──▶ attention ──▶ sleep, spin or turn again */
 #include "server/worker/worker.h"
 
 #include <errno.h>
@@ -18,7 +20,7 @@
 #include "server/worker/net/session.h"
 #include "server/worker/sharing/sharing.h"
 
-/* ---- arrayd ---- */
+/* ---- the channel to arrayd ---- */
 
 static void on_channel(uv_poll_t *poll, int status, int events);
 
@@ -34,8 +36,8 @@ void ad__worker_tell(ad_worker *w, const ad_note *note, int fd) {
     if (status) {
         ad__log(AD_LOG_ERROR, "cannot tell arrayd", "note=%s why=%s", ad__note_name(note->kind),
                 ad__error_text(status));
-        /* A slab that arrayd does not know is only not kept, a report only not made. Of anything else the two would
-         * think differently. */
+        /* An unknown slab is only not recovered, and a lost report only missing. After any other lost note arrayd and
+         * the worker would disagree. */
         if (note->kind != AD_NOTE_SLAB && note->kind != AD_NOTE_SLAB_GONE && note->kind != AD_NOTE_REPORTED) _exit(4);
     }
     if (full && !atomic_exchange(&w->channel_full, true)) uv_async_send(&w->wake);
@@ -68,7 +70,7 @@ void ad__worker_lost(ad_worker *w, const char *why) {
 
 static void end_overdue(void *worker, const char *why) { ad__worker_lost(worker, why); }
 
-/* Sessions end within this time, in ns, unless an operation of one is in the background and cannot be cancelled. */
+/* ns within which sessions must end at a stop, unless a background operation cannot be cancelled */
 #define STOP_TIME 500000000LL
 
 static void begin_stop(ad_worker *w) {
@@ -80,7 +82,8 @@ static void begin_stop(ad_worker *w) {
     if (!w->sessions) uv_stop(&w->loop);
 }
 
-/* Without it others would get what is somebody's. */
+/* Take arrayd's reservation of memory. Without it other principals would get what one has reserved, so the worker ends.
+ */
 static void take_reservation(ad_worker *w, const ad_note *note) {
     int status = ad__reserved_take(&w->reserved, note);
     if (!status) return;
@@ -105,7 +108,9 @@ static void take_note(ad_worker *w, const ad_note *note, int fd) {
     case AD_NOTE_LEAVE: ad__worker_leave(w, note); break;
     case AD_NOTE_RESERVE: take_reservation(w, note); break;
     case AD_NOTE_RESUME:
-        if (fd >= 0) ad__session_take_up(w, note, fd); /* else its client finds the connection gone, and comes again */
+        if (fd >= 0)
+            ad__session_take_up(w, note,
+                                fd); /* without a descriptor the client finds the connection closed, and comes again */
         break;
     case AD_NOTE_OLD_SLAB:
     case AD_NOTE_OLD_DESCRIPTOR: ad__recovery_take(w, note, fd); break;
@@ -138,7 +143,7 @@ static void on_channel(uv_poll_t *poll, int status, int events) {
     if (events & UV_WRITABLE) flush_channel(w);
     while ((got = ad__channel_receive(&w->channel, &note, &fd)) > 0) take_note(w, &note, fd);
     if (got < 0 || status < 0) {
-        /* Without arrayd nobody can reach this process, and its clients are to look for another one. */
+        /* Without arrayd this process cannot be reached, and its clients look for another one. */
         if (!w->stopping) ad__log(AD_LOG_WARN, "arrayd has gone", "sessions=%u", atomic_load(&w->nsessions));
         _exit(0);
     }
@@ -146,13 +151,13 @@ static void on_channel(uv_poll_t *poll, int status, int events) {
 
 /* ---- the loop ---- */
 
-/* Sleeping and being woken costs 20 to 50 us on a virtual machine, as much again as the rest of a round trip. So while
- * clients ask and ask again, the loop looks at its sockets for a moment before it sleeps, but only as long as that has
- * paid of late. It yields in between: a client on the same processor gets it at once. Measured between two processes
- * on two processors, median of a round trip: 40 us asleep, 16 us like this, 7 us when the client waits like this, too;
- * but 65 us when one of them spins without yielding and the other one's turn does not come. */
-#define SPIN 50000  /* ns */
-#define SOON 100000 /* ns until the next message that would have been worth it, waking included */
+/* Sleeping and being woken costs 20 to 50 us on a virtual machine, as much as the rest of a round trip. So while
+ * clients keep asking, the loop polls its sockets for a moment before it sleeps, as long as that has paid lately. It
+ * yields in between: a client on the same processor runs at once. Median of a round trip between two processes on two
+ * processors: 40 us with sleep, 16 us like this, 7 us when the client spins, too, but 65 us when one of them spins
+ * without yielding. */
+#define SPIN 50000  /* ns that the loop spins */
+#define SOON 100000 /* ns until the next message for which spinning would have paid, waking included */
 #define QUICK_MOST 8
 #define QUICK_ENOUGH 3
 
@@ -163,7 +168,7 @@ void ad__worker_record_message(ad_worker *w) {
     w->heard = now;
 }
 
-/* Nothing is left to do: is it worth while to look again at once? */
+/* Tell whether the loop should poll again at once although nothing is left to do. */
 static bool must_spin(ad_worker *w) {
     int64_t now = ad__os_now();
     if (w->idle <= w->heard) w->idle = now;
@@ -175,7 +180,7 @@ static void on_busy(uv_idle_t *idle) {
     sched_yield();
 }
 
-/* Nothing but a turn of the loop is needed. */
+/* Read the timer, which only makes the loop turn. */
 static void on_engine_timer(uv_poll_t *poll, int status, int events) {
     uint64_t times;
     (void)status, (void)events;
@@ -195,7 +200,7 @@ static void set_timer(ad_worker *w, int64_t ns) {
 static void on_polled(uv_check_t *check) {
     ad_worker *w = check->data;
     ad_session *s;
-    ad__migration_advance(w); /* first: else the other thread would be wanted again */
+    ad__migration_advance(w); /* first of all: otherwise an engine thread would be asked for again */
     int64_t again = ad__engine_pump(w);
     while ((s = ad__engine_next_attended(w))) ad__session_attend(s);
     if (again == AD_PUMP_AT_ONCE || must_spin(w)) uv_idle_start(&w->busy, on_busy);
@@ -203,7 +208,7 @@ static void on_polled(uv_check_t *check) {
     if (again != AD_PUMP_AT_ONCE && again != AD_PUMP_NEVER) set_timer(w, again);
     if (w->stopping && !w->sessions) uv_stop(&w->loop);
     if (w->stopping && ad__os_now() > w->stop_by && ad__background_tick(w))
-        _exit(0); /* nobody misses what it computes */
+        _exit(0); /* no session needs its result any more */
     if (w->leaving) ad__worker_leave_if_done(w);
 }
 

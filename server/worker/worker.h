@@ -1,4 +1,4 @@
-/* The worker: one I/O thread (libuv), one engine thread, and the state that they share. */
+/* The worker: one I/O thread (libuv), engine threads, and the state that they share. */
 #ifndef AD_SERVER_WORKER_H
 #define AD_SERVER_WORKER_H
 
@@ -18,78 +18,79 @@
 typedef struct ad_session ad_session;
 
 typedef struct ad_migration ad_migration;
-/* As ARRAYD_FUSE has it: 0, not set, 1. */
+/* When elementwise operations are fused: values of ARRAYD_FUSE 0, unset and 1. */
 typedef enum ad_fusing { AD_FUSE_NEVER, AD_FUSE_WHERE_IT_PAYS, AD_FUSE_ALWAYS } ad_fusing;
 
 typedef struct ad_worker {
     ad_config config;
     const ad_backend *backend;
-    bool shared;           /* several principals are here */
-    bool embedded;         /* of a server of one process, which nobody administers */
-    ad_fusing fuses;       /* elementwise operations are executed together */
-    ad_compiler *compiler; /* any thread's; outlives the devices */
+    bool shared;           /* several principals use this worker */
+    bool embedded;         /* the server belongs to one program and has no administrator */
+    ad_fusing fuses;       /* when elementwise operations are fused */
+    ad_compiler *compiler; /* any thread; outlives the devices */
     int devices;
-    ad_gpu gpu[AD_DEVICES]; /* the runner's; the first is open from the beginning */
+    ad_gpu gpu[AD_DEVICES]; /* owned by the runner; the first is open from the beginning */
     uint64_t next_slab;
-    ad_staging staging; /* the runner's */
+    ad_staging staging; /* owned by the runner */
     ad_watchdog watchdog;
     ad_reserved reserved;
     ad_engine engine;
-    struct ad_sharing *sharing;   /* the runner's */
-    struct ad_past *past;         /* the runner's: what ended sessions have done (report.h) */
-    ad_journal *journal;          /* for another worker; NULL: there is none */
-    char died_of[AD_FAULT_TEXT];  /* what the worker before said of that */
-    char ended_by[AD_DEATH_TEXT]; /* how it ended, as arrayd saw it; "": it was killed, or left */
-    struct ad_recovery *left;     /* what the worker before has left; NULL: nothing */
-    struct ad_spill *spill;       /* the runner's; NULL: nothing is moved to host memory */
+    struct ad_sharing *sharing;   /* owned by the runner */
+    struct ad_past *past;         /* owned by the runner: sums over ended sessions (report.h) */
+    ad_journal *journal;          /* journal for a successor; NULL: none */
+    char died_of[AD_FAULT_TEXT];  /* error text of the previous worker, when its device was lost */
+    char ended_by[AD_DEATH_TEXT]; /* how the previous worker ended, as arrayd saw it; "": it was killed, or left */
+    struct ad_recovery *left;     /* state that the previous worker has left; NULL: none */
+    struct ad_spill *spill;       /* owned by the runner; NULL: nothing is moved to host memory */
 
-    /* the I/O thread's */
-    pthread_t io_thread; /* itself */
+    /* owned by the I/O thread */
+    pthread_t io_thread; /* the I/O thread itself */
     uv_loop_t loop;
-    uv_async_t wake;       /* some session wants attention */
-    uv_check_t after_poll; /* run the engine on what has been read */
-    uv_idle_t busy;        /* active while the engine has more to do here, or a message is likely: no sleep */
-    int64_t heard, idle;   /* when a client was last heard, and when there was nothing more to do after it, ns */
-    int quick;             /* how often of late the next message came soon after: see must_spin() */
-    int timer;             /* a timerfd, because libuv counts in ms ... */
-    uv_poll_t later;       /* ... for the next look at what is under way on a device */
-    int leases;            /* an epoll descriptor: sockets whose other end may be closed (sharing/leases.h) */
+    uv_async_t wake;       /* wakes the loop for a session that wants attention, or a note */
+    uv_check_t after_poll; /* runs the engine after each polling of sockets */
+    uv_idle_t busy; /* active while the loop must not sleep: the engine has more to do here, or a message is likely */
+    int64_t heard, idle; /* ns: when a client last sent something, and when nothing more was left to do after it */
+    int quick;           /* how often lately the next message came soon: see must_spin() */
+    int timer;           /* a timerfd, because libuv counts in ms ... */
+    uv_poll_t later;     /* ... that wakes the loop for the next polling of devices */
+    int leases;          /* an epoll descriptor for sockets whose other end may be closed (sharing/leases.h) */
     uv_poll_t leases_poll;
     uv_timer_t clock; /* active while a client is watched for time-outs */
     uv_poll_t channel_poll;
-    pthread_mutex_t sessions_lock; /* of the list, which others read when the device is lost */
+    pthread_mutex_t sessions_lock; /* guards the list, which other threads read when the device is lost */
     ad_session *sessions;
     atomic_uint nsessions;
     bool stopping;
-    int64_t stop_by;          /* when the process ends all the same */
-    ad_migration *migrations; /* principals that are on their way to a worker of their own (migrate/migration.h) */
-    int64_t leaving; /* until when those that cannot go over have time to hear that, ns; 0: it does not leave */
+    int64_t stop_by;          /* time of a stop at which the process ends in any case */
+    ad_migration *migrations; /* principals that migrate to a worker of their own (migrate/migration.h) */
+    int64_t
+        leaving; /* while the worker leaves: time until which clients that cannot migrate are told, ns; 0: it stays */
 
-    pthread_mutex_t wake_lock; /* others than the engine wake the loop, */
-    bool wakeable;             /* while there is one */
+    pthread_mutex_t wake_lock; /* guards wakeable: compilations wake the loop, too ... */
+    bool wakeable;             /* ... while there is a loop */
 
     pthread_mutex_t channel_lock;
     ad_channel channel;
-    atomic_bool channel_full; /* notes wait for the socket */
+    atomic_bool channel_full; /* notes wait for the channel's socket */
 } ad_worker;
 
-/* Load the backend that the configuration asks for and open its device. The status and the fault say why not. */
+/* Load the configured backend and open its first device. AD_E_DEVICE and others. */
 int ad__backend_load(ad_worker *w, const char *program, ad_fault *fault);
-/* Set up the loop around the channel, run it until arrayd has gone or says stop. The worker's exit status. */
+/* Run the loop around the channel until arrayd has gone or says stop. Returns the exit status. */
 int ad__worker_run(ad_worker *w, int channel);
-/* Compilations are done: let the loop turn. Any thread, also before and after ad__worker_run. */
+/* Any thread, also before and after ad__worker_run: wake the loop because compilations are done. */
 void ad__worker_compiled(void *worker);
-/* ---- migrate/upgrade.c: another worker goes on, because arrayd is upgraded ---- */
-/* I/O thread. id 0: say what would be lost; 1: leave. */
+/* ---- migrate/upgrade.c: another worker continues, because arrayd is upgraded ---- */
+/* I/O thread: execute arrayd's note LEAVE. id 0: report what would be lost; 1: leave. */
 void ad__worker_leave(ad_worker *w, const ad_note *note);
-/* I/O thread, after each turn of the loop: leave when there is nothing more to wait for. */
+/* I/O thread, after each turn of the loop: leave when nothing more is to be waited for. */
 void ad__worker_leave_if_done(ad_worker *w);
 
-/* I/O thread: a client has sent something. */
+/* I/O thread: record that a client has sent something. */
 void ad__worker_record_message(ad_worker *w);
-/* Tell arrayd something; fd as in ad__channel_send. Any thread. */
+/* Any thread: send arrayd a note; fd as in ad__channel_send. A failure may end the process. */
 void ad__worker_tell(ad_worker *w, const ad_note *note, int fd);
-/* The device is gone: tell the clients and arrayd why, and leave the process with status 3. Any thread. */
+/* Any thread: tell the clients and arrayd why the device is lost, and end the process with status 3. */
 void ad__worker_lost(ad_worker *w, const char *why) __attribute__((noreturn));
 
 #endif
