@@ -14,6 +14,7 @@
 #define BACKOFF_FIRST 100000000LL /* ns until a worker that died young twice is started again; then doubled */
 #define BACKOFF_MOST 10000000000LL
 #define RETRY_MOST 2000000000LL /* ns that a client is kept waiting for that */
+#define RETRY_AFTER 100000000LL /* ns until what its channel did not take is tried again */
 #define YOUNG 10000000000LL
 #define WORKER_FD 3 /* of the channel, in the worker */
 
@@ -455,6 +456,7 @@ int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
     }
     int status = ad__channel_send(&d->channel, note, fd);
     if (!status) ad__domain_watch(d);
+    else look_again(d->front, RETRY_AFTER); /* a worker that goes on sends nothing that would wake those who wait */
     return status;
 }
 
