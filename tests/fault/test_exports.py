@@ -1,14 +1,20 @@
 """Memory of arrays in programs that use the library: connections that break, programs that are killed, who is refused."""
+import mmap
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
+
+import numpy as np
+import pytest
 
 import raw
 from cutting import Proxy
 from places import port_of
-from raw import Client, wait_until
+from raw import CALL, DTYPES, UFUNC, Client, Failed, frame, message, wait_until
+from returning import Session
 from seeing import ctl
 
 HELD = ("exports", "exported_bytes", "shared_buffers", "shared_bytes", "capabilities", "orphans", "used_bytes")
@@ -247,3 +253,96 @@ for a, host in zip(arrays, memory, strict=True):
 def test_what_was_exported_stays_one_memory(start):
     """Also when another worker goes on with the array."""
     assert over_a_kill(start(), STILL) == ""
+
+
+def export(session, x):
+    """The lease, and the elements in memory that stays mapped."""
+    ours, theirs = socket.socketpair()
+    session.requests += 1
+    with theirs:
+        session.pass_on(frame(message("export", session.requests, x[0], 0)), theirs.fileno())
+        (size, *_), _ = session.reply(session.requests)
+    _, (descriptor,), *_ = socket.recv_fds(ours, 200, 1)
+    memory = np.frombuffer(mmap.mmap(descriptor, size), DTYPES[x[1]])
+    os.close(descriptor)
+    return ours, memory[:x[3][0]]
+
+
+@pytest.mark.parametrize("env", [{}, {"ARRAYD_CPU_LATE": "1"}], ids=["at once", "late"])
+@pytest.mark.parametrize("n", [1000, 700_000])
+def test_memory_that_was_exported_is_never_another_arrays(start, env, n):
+    """Also when another worker gives it back: who had the array may still read and write there."""
+    server = start(env=env)
+    session, other = Session(server.path), Session(server.path)
+    leases, seen, arrays = [], [], []
+    for kept in (True, False):
+        x = session.put(np.arange(float(n)))
+        lease, memory = export(session, x)
+        leases.append(lease)
+        seen.append(memory)
+        arrays.append(x)
+        if not kept:
+            lease.close()
+    session.sync()
+    os.kill(server.worker, signal.SIGKILL)
+    wait_until(lambda: server.said("event=recovered"), "another worker goes on")
+    for each in (session, other):
+        each.come_back()
+    for x in arrays:
+        assert np.array_equal(session.get(x), np.arange(float(n)))
+    session.free(*arrays)
+    session.sync()
+    for memory in seen:
+        memory[:] = -1
+    for each in (session, other):
+        more = [each.put(np.full(n, 5.0)) for _ in range(4)]
+        for memory in seen:
+            assert (memory == -1).all()
+            memory[:] = -1
+        for x in more:
+            assert (each.get(x) == 5).all()
+
+
+def count_zeros(session, x):
+    """By an operation that uses the elements as indices."""
+    dtype, b = DTYPES.index("int64"), session.fresh()
+    session.op("call", CALL["bincount"], dtype, [[b, dtype, [1]]], [x], [])
+    return session.get([b, dtype, 0, [1]]).tolist()
+
+
+@raw.cpu_only
+@pytest.mark.parametrize("over", [False, True], ids=["lease", "over"])
+@pytest.mark.parametrize("held", ["session", "capability"])
+def test_others_are_known_to_write_there(start, held, over):
+    """Whichever worker it is, also where only a capability had the array when one was killed: what is written in place is
+    seen outside, and indices are copied before they are used; without memory for the copy they are refused."""
+    server = start("--memory=28M", "--slab=1M", "--host-memory=0")
+    session, zeros = Session(server.path), np.zeros(1 << 20, np.int64)
+    own, exported = session.put(zeros), session.put(zeros)
+    lease, memory = export(session, exported)
+    if over:
+        lease.close()
+        wait_until(lambda: session.stat("exports") == 0, "the lease is over")
+    if held == "capability":
+        (*half, _), _ = session.reply(session.ask("share", exported[0], 0, 0, 0))
+        session.free(exported)
+    session.put(zeros)
+    for killed in (False, True):
+        if killed:
+            session.sync()
+            os.kill(server.worker, signal.SIGKILL)
+            wait_until(lambda: server.said("event=recovered"), "another worker goes on")
+            session.come_back()
+        if held == "capability":
+            exported[0] = session.fresh()
+            session.reply(session.ask("attach", exported[0], *(each % 2**64 for each in half)))
+        assert count_zeros(session, own) == [len(zeros)]
+        with pytest.raises(Failed, match="out of device memory"):
+            count_zeros(session, exported)
+        if not over or held == "session":  # else it is shared as what nobody else has
+            session.op("ufunc", UFUNC["add"], exported[1], [exported], [exported, 1], [])
+            session.sync()
+            assert (memory == 1).all()
+            memory[:] = 0
+        if held == "capability":
+            session.free(exported)

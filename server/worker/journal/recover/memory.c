@@ -297,7 +297,10 @@ static int restore_holder(ad_worker *w, ad_journal_holder *h, ad_fault *fault) {
     const char *grant = h->is_name ? get_grant(r, h->grant) : "";
     h->who[sizeof h->who - 1] = h->name[sizeof h->name - 1] = 0;
     if (!c || !grant) return ad__fault(fault, AD_E_PROTOCOL, "what is written of it does not hold together");
-    if (!c->shared && !(c->shared = restore_orphan(w, h, fault))) return fault->code;
+    if (!c->shared) {
+        if (!(c->shared = restore_orphan(w, h, fault))) return fault->code;
+        c->shared->common = c->common;
+    }
     if (!c->shared->poison) c->shared->poison = ad__recovery_poison(r, h->memory.poison);
     ad_fault why;
     if (!c->shared->poison && explain_loss(w, &h->memory, &nothing, &why))
