@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -20,6 +21,7 @@ import pytest
 import raw
 from places import DENIED, LIMIT, PROTOCOL, make_token, memory_of, port_of, refusal, reload, works
 from raw import Client, Closed, Failed, connect, frame, hello, wait_until
+from test_exports import outcome, program
 
 
 # ---- what does not start ----
@@ -124,17 +126,57 @@ def test_what_is_kept_of_a_token_is_its_sha256(start, place, length):
     assert works(Client(("127.0.0.1", port_of(server, "tcp")), token=token))
 
 
-@pytest.mark.parametrize("options, needs", [([], True), (["--resume-time=0"], False)])
-def test_without_libcrypto_it_does_not_begin_to_compare_secrets(start, tmp_path, options, needs):
-    (tmp_path / "libcrypto.so.3").write_text("no library")
-    server = start(*options, env={"LD_LIBRARY_PATH": str(tmp_path)}, wait=False)
-    if needs:
+@pytest.fixture(params=["none", "another"])
+def no_crypto(request, tmp_path):
+    """An environment in which libcrypto cannot be loaded, or lacks what is needed; and what is said of it."""
+    folder = tmp_path / "lib"
+    folder.mkdir()
+    library = folder / "libcrypto.so.3"
+    if request.param == "none":
+        library.write_text("no library")
+        return {"LD_LIBRARY_PATH": str(folder)}, r"OpenSSL 3 cannot be loaded: .*libssl3"
+    if not shutil.which("cc"):
+        pytest.skip("there is no compiler for the library of this test")
+    subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", library], check=True)
+    return {"LD_LIBRARY_PATH": str(folder)}, r"libcrypto\.so\.3 has no function \w+"
+
+
+def test_without_libcrypto_it_does_not_begin_to_compare_secrets(start, place, no_crypto):
+    """Of sessions that come back, or tokens: there is a message, and no server."""
+    environment, why = no_crypto
+    for options in ([], ["--resume-time=0", *place.options("tcp")]):
+        server = start(*options, env=environment, wait=False)
         server.expected_status = 1
         assert server.wait() == 1
-        assert server.said("OpenSSL 3 cannot be loaded") and server.said("libssl3"), server.lines
-    else:
-        wait_until(lambda: server.said("event=ready"), "it serves")
-        assert works(Client(server.path))
+        assert re.search(why + r".*resume-time = 0 and no tokens", "\n".join(server.lines)), server.lines
+
+
+KERNEL = """
+k = ad.RawKernel('extern "C" __global__ void twice(long long *x) { x[threadIdx.x] *= 2; }', "twice")
+x = ad.arange(5)
+for _ in range(2):
+    k((1,), (5,), (x,))
+print((x + 1).get().tolist())
+"""
+
+
+def test_without_libcrypto_and_what_it_compares_unix_sockets_serve(start, no_crypto, tmp_path):
+    """Kernels, too, which are not kept on disk: their names would be hashes."""
+    cache = tmp_path / "kernels"
+    server = start("--resume-time=0", f"--kernels-cache={cache}", env=no_crypto[0])
+    assert works(Client(server.path))
+    assert outcome(program(KERNEL, f"unix:{server.path}")) == "[1, 5, 9, 13, 17]\n"
+    assert not [path for path in cache.rglob("*") if path.is_file()]
+
+
+def test_without_libcrypto_a_program_has_a_server_of_its_own(no_crypto, tmp_path):
+    """Which says once that its session does not come back."""
+    environment, why = no_crypto
+    first = f"import os\nos.environ.update({environment!r}, ARRAYD_KERNELS_CACHE={str(tmp_path)!r})\n"
+    process = program(first + KERNEL, "embedded:cpu")
+    out, err = process.communicate(timeout=raw.WINDOW)
+    assert process.returncode == 0 and out == "[1, 5, 9, 13, 17]\n", err
+    assert len(re.findall(rf'level=warn .*event="sessions do not come back" why=.*{why}', err)) == 1, err
 
 
 def test_starts_without_openssl_unless_tls_is_asked_for(start, place, tmp_path):

@@ -9,6 +9,7 @@ import random
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -451,6 +452,40 @@ def test_a_ledger_that_was_scribbled_on(server, seed):
     fresh = Session(server.path)
     assert fresh.get(fresh.put(np.arange(9))).tolist() == list(range(9))
     assert sum("worker exited" in line for line in server.lines) == 1, server.lines
+
+
+def test_a_session_whose_number_is_lost(start, tmp_path):
+    """The next worker tells of the end of session 0 while clients wait: each of them is handed on once."""
+    gate, worker = tmp_path / "gate", tmp_path / "worker"
+    worker.write_text(f'#!/bin/sh\n[ ! -e "{gate}" ] || read -r line <"{gate}"\n'
+                      f'exec "{raw.BUILD}/bin/arrayd-worker" "$@"\n')
+    worker.chmod(0o755)
+    server = start(f"--worker={worker}")
+    session = Session(server.path)
+    session.sync()
+    os.kill(server.worker, signal.SIGSTOP)
+    os.mkfifo(gate)
+    with open(ledger(server), "r+b") as file:
+        at, = struct.unpack_from("<Q", file.read(40), 32)  # of the session: next, number, process, whether it goes on
+        file.seek(at + 8)
+        number, process = struct.unpack("<QQ", file.read(16))
+        assert number == session.id
+        file.seek(at + 8)
+        file.write(struct.pack("<QQQ", 0, process, 0))
+    os.kill(server.worker, signal.SIGKILL)
+    wait_until(lambda: server.said("worker exited"), "it has been noticed")
+    clients = [raw.Client(server.path, greet=False) for _ in range(8)]
+    for client in clients:
+        client.send(raw.hello())
+    with open(gate, "w") as begin:  # as soon as the next worker is there
+        begin.write("\n")
+    welcomes = [client.receive_message() for client in clients]
+    assert {welcome[0] for welcome in welcomes} == {raw.REQUEST["welcome"]}
+    assert server.said("session=0 why="), server.lines
+    for i, client in enumerate(clients):
+        assert client.get(client.put(np.arange(i))).tolist() == list(range(i))
+    assert clients[0].stat("sessions") == len(clients)
+    assert len({welcome[3] for welcome in welcomes}) == len(clients)
 
 
 def build(session, number):
