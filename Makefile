@@ -134,11 +134,21 @@ cuda: $(BIN)/libarrayd-cuda.so
 python: $(PACKAGE)/.stamp
 tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so) $(CHECKS)
 
-.PHONY: demo test test-gpu conformance bench soak bundle asan ubsan tsan fuzz lint fmt docs install clean help deps
+.PHONY: demo test test-rest test-all test-gpu conformance bench soak bundle asan ubsan tsan fuzz lint fmt docs install \
+	clean help deps
 demo: all $(VENV)/.stamp ## one arrayd, three processes, one photograph: PNGs in build/demo and a table beside NumPy
 	@$(VPYTHON) docs/demo/demo.py --build $B --out build/demo
 
-test: all tests $(VENV)/.stamp ## run every test; the last line counts passed and failed
+# Of what takes long make test runs one part of SAMPLE. SEED says which, otherwise the commit (tests/sampling.py).
+SAMPLE := 4
+RUN_SAMPLE = $(VPYTHON) tests/run.py --build $B --sample $(SAMPLE) $(if $(SEED),--seed=$(SEED))
+test: all tests $(VENV)/.stamp ## run the tests, of those that take long a sample; the last line counts passed and failed
+	@$(RUN_SAMPLE)
+
+test-rest: all tests $(VENV)/.stamp ## run what `make test` leaves out of the same commit
+	@$(RUN_SAMPLE) --rest
+
+test-all: all tests $(VENV)/.stamp ## run every test
 	@$(VPYTHON) tests/run.py --build $B
 
 test-gpu: all tests $(VENV)/.stamp ## run the ops suite and tests/gpu on a GPU, where there is one
@@ -189,6 +199,7 @@ deps: build/.deps ## install the Debian packages that are missing
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo '  VARIANT=asan, ubsan or tsan, V=1 and -jN go with all of them.'
+	@echo '  SEED=...: another sample for test and test-rest than that of the commit.'
 	@echo '  CUDA_ARCHS="80 90": the GPUs to compile for; without it those that are here (90 if none), for bundle all.'
 	@echo '  NVCC= leaves CUDA out.'
 
@@ -196,7 +207,7 @@ help: ## list the targets
 
 build/.deps: deploy/packages.sh
 	@mkdir -p build
-	@deploy/packages.sh $(if $(filter demo test deps,$(MAKECMDGOALS)),install,check)
+	@deploy/packages.sh $(if $(filter demo test test-rest test-all deps,$(MAKECMDGOALS)),install,check)
 	@touch $@
 
 $(VENV)/.stamp: tests/requirements.txt | build/.deps
@@ -391,7 +402,7 @@ bundle: all tests $(VENV)/.stamp $(DOCS)/arrayd.8 ## a tar that runs on any x86-
 	@for f in $(PROGRAMS) $(BIN)/libarrayd-protocol-test.so; do strip --strip-unneeded -o build/$(NAME)/bin/$${f##*/} $$f; done
 	@$(VPYTHON) client-python/packing.py $B/python build/$(NAME)/dist stored
 	@cp -r README.md LICENSE $(DOCS)/arrayd.conf tests/requirements.txt build/$(NAME)/
-	@cp -r tests/api tests/bench tests/ops tests/wire tests/fault tests/soak $(wildcard tests/gpu) tests/run.py tests/patience.py build/$(NAME)/tests/
+	@cp -r tests/api tests/bench tests/ops tests/wire tests/fault tests/soak $(wildcard tests/gpu) tests/run.py tests/sampling.py tests/long.txt tests/patience.py build/$(NAME)/tests/
 	@mkdir build/$(NAME)/protocol && cp protocol/*.def protocol/wire.md build/$(NAME)/protocol/
 	@mkdir build/$(NAME)/docs && cp -r docs/examples build/$(NAME)/docs/
 	@find build/$(NAME) -name __pycache__ -prune -exec rm -rf {} +

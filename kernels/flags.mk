@@ -56,7 +56,7 @@ endif
 # Where there is no GPU, `make test` and `make demo` compile what cannot run there the quick way, in half the time.
 ifeq ($(origin CUDA_QUICK),undefined)
 ifneq ($(MAKECMDGOALS),)
-ifeq ($(filter-out test demo,$(MAKECMDGOALS))$(filter-out file,$(origin CUDA_ARCHS))$(CUDA_HERE),)
+ifeq ($(filter-out test test-rest test-all demo,$(MAKECMDGOALS))$(filter-out file,$(origin CUDA_ARCHS))$(CUDA_HERE),)
 CUDA_QUICK := $(if $(NVCC),$(shell $(NVCC) --help | grep -q -e --Ofast-compile && echo --Ofast-compile=max))
 endif
 endif

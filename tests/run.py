@@ -1,5 +1,10 @@
-"""Run the tests and count them: run.py [--build build/release] [suite ...]; the last line is "N passed, N failed"."""
+"""Run the tests and count them: run.py [--build build/release] [--sample N] [suite ...].
+
+The last line is "N passed, N failed", and with a sample the seed that chose it. --measure reads the reports of a run
+without one and writes tests/long.txt from them.
+"""
 import argparse
+import collections
 import contextlib
 import os
 import pathlib
@@ -10,6 +15,8 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 
+from sampling import LONG, read_long
+
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent
 SUITES = ["unit", "wire", "ops", "api", "late", "fault", "build"]  # in this order; gpu only when asked for
@@ -17,8 +24,10 @@ SUITES = ["unit", "wire", "ops", "api", "late", "fault", "build"]  # in this ord
 LATE = ["core_sessions", "core_index", "indexing", "errors", "reductions", "sorting", "threads", "roundtrips", "cuda",
         "windows", "decompositions", "fft", "priority", "modules", "fusion", "fusion_scans", "sharing",
         "sharing_kernels"]
-# Suites of which no test measures time or counts what a machine has: some of their tests run at once.
-AT_ONCE = {"wire", "ops", "api", "late"}
+# Suites of which no test depends on what else the machine does: some of their tests run at once.
+AT_ONCE = {"wire", "ops", "api", "late", "fault"}
+SAMPLED = {"ops", "late", "fault", "build"}  # of which a sample leaves something out
+SHORT = 0.3  # seconds for a test of which it leaves nothing out
 LONGEST = 4 * 3600  # seconds for one command of a suite, on the busiest machine; each test has a limit of its own
 HANGS = 900  # seconds for one test: several times what it waits for one thing (patience.py)
 # Where a user's kernel has faulted, its fiber is left from within the handler of the signal and never returns to it: the
@@ -26,14 +35,19 @@ HANGS = 900  # seconds for one test: several times what it waits for one thing (
 TSAN = "halt_on_error=1 die_after_fork=0 report_signal_unsafe=0"
 
 
-def commands(suite, build, report):
+def commands(suite, build, report, options):
     """What to run for a suite: (name, command, report file, additions to the environment)."""
     def pytest(name, paths, **environment):
         xml = report / f"{name}.xml"
-        at_once = ["-n", str(min(os.cpu_count(), 4))] if name in AT_ONCE else []
+        more = ["-n", str(min(os.cpu_count(), 4)), "--dist=worksteal"] if name in AT_ONCE else []
+        if options.sample and suite in SAMPLED:
+            more += ["-p", "tests.sampling", f"--sample={options.sample}", f"--sample-seed={name} {options.seed}",
+                     *(["--sample-rest"] if options.rest else [])]
         return name, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={HANGS}",
-                      f"--rootdir={HERE}", f"--junitxml={xml}", *at_once, *paths], xml, environment
+                      f"--rootdir={HERE}", f"--junitxml={xml}", *more, *paths], xml, environment
 
+    if options.rest and suite not in SAMPLED:
+        return
     if suite == "unit":
         for program in sorted(p for p in (build / "tests").glob("*") if p.is_file() and os.access(p, os.X_OK)):
             xml = report / f"unit-{program.name}.xml"
@@ -86,15 +100,53 @@ def run(name, command, xml, log, environment):
     return passed, failed, skipped, status
 
 
-def main():
+def seed_of_commit():
+    """A sample changes with each commit, or, where there is no repository, with each day."""
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        return subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=TOP, capture_output=True, text=True,
+                              check=True).stdout.strip()
+    return time.strftime("%Y-%m-%d", time.gmtime())
+
+
+def write_long(report):
+    """tests/long.txt, from the reports of the suites that there are; what others say stays."""
+    seconds = read_long() if LONG.exists() else {}
+    for suite in sorted(SAMPLED - {"late"}):  # which has the tests of ops
+        cases = collections.defaultdict(list)
+        with contextlib.suppress(FileNotFoundError):
+            for case in ElementTree.parse(report / f"{suite}.xml").iter("testcase"):
+                name = f"{case.get('classname').replace('.', '/')}.py::{case.get('name').split('[')[0]}"
+                cases[name].append(float(case.get("time")))
+        seconds = {name: value for name, value in seconds.items() if not cases or not name.startswith(f"{suite}/")}
+        seconds.update((name, sum(values) / len(values)) for name, values in cases.items())
+    rows = "".join(f"{value:.1f} {name}\n" for name, value in sorted(seconds.items()) if value >= SHORT)
+    LONG.write_text("# Seconds that a case of a test takes: tests/run.py --measure writes this.\n" + rows)
+
+
+def parse_options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build/release", type=pathlib.Path)
+    parser.add_argument("--sample", type=int, default=0, help="of the tests that take long, one part of so many")
+    parser.add_argument("--seed", help="which part; otherwise it is the commit's")
+    parser.add_argument("--rest", action="store_true", help="what the sample leaves out")
+    parser.add_argument("--measure", action="store_true", help="run nothing, write tests/long.txt")
     parser.add_argument("suite", nargs="*", default=SUITES)
     options = parser.parse_args()
+    options.seed = options.seed or seed_of_commit()
+    if options.rest and not options.sample:
+        parser.error("--rest: of which sample? Give --sample, too")
+    return options
+
+
+def main():
+    options = parse_options()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
     build = options.build.resolve()
     report = build / "report"
     report.mkdir(parents=True, exist_ok=True)
+    if options.measure:
+        write_long(report)
+        return 0
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ARRAYD_", "MAKE", "MFLAGS"))}
     package = build.parent / "release" if build.name in ("asan", "tsan") else build  # Python cannot load a sanitizer's
     environment.update(ARRAYD_BUILD=str(build), ARRAYD_TEST_BIN=str(build / "bin"), PYTHONPATH=str(package / "python"),
@@ -102,7 +154,7 @@ def main():
                        UBSAN_OPTIONS="print_stacktrace=1", TSAN_OPTIONS=TSAN)
     total = [0, 0, 0]
     for suite in options.suite:
-        for name, command, xml, more in commands(suite, build, report):
+        for name, command, xml, more in commands(suite, build, report, options):
             print(f"{name:<16} ", end="", flush=True)
             begin = time.monotonic()
             log = report / f"{name.replace('/', '-')}.log"
@@ -114,7 +166,8 @@ def main():
                 print(f"---- status {status}; the end of {log.relative_to(TOP)}:")
                 print("\n".join(log.read_text(errors="replace").splitlines()[-60:]), flush=True)
     skipped = f", {total[2]} skipped" if total[2] else ""
-    print(f"{total[0]} passed, {total[1]} failed{skipped}")
+    chosen = f"; {'the rest of ' * options.rest}the sample of --seed={options.seed}" if options.sample else ""
+    print(f"{total[0]} passed, {total[1]} failed{skipped}{chosen}")
     return total[1] != 0 or total[0] == 0
 
 

@@ -217,7 +217,7 @@ def test_the_thread_sanitizer_has_what_the_units_assert():
 
 def test_help_lists_the_targets():
     out = run("make", "help")
-    for target in "all demo test test-gpu bench bundle asan ubsan tsan fuzz lint fmt docs install".split():
+    for target in "all demo test test-rest test-all test-gpu bench bundle asan ubsan tsan fuzz lint fmt docs install".split():
         assert re.search(rf"^  .*\b{target}\b", out, re.M), target
 
 
