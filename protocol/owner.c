@@ -10,20 +10,23 @@
 
 /* ---- names ---- */
 
+static void write_name(const char *name, unsigned number, char out[AD_OWNER_NAME]) {
+    if (name) snprintf(out, AD_OWNER_NAME, "%s", name);
+    else snprintf(out, AD_OWNER_NAME, "%u", number);
+}
+
 void ad__owner_user(uid_t user, char out[AD_OWNER_NAME]) {
     char room[RECORD];
     struct passwd record, *found = NULL;
-    if (getpwuid_r(user, &record, room, sizeof room, &found) || !found)
-        snprintf(out, AD_OWNER_NAME, "%u", (unsigned)user);
-    else snprintf(out, AD_OWNER_NAME, "%s", found->pw_name);
+    getpwuid_r(user, &record, room, sizeof room, &found);
+    write_name(found ? found->pw_name : NULL, (unsigned)user, out);
 }
 
 void ad__owner_group(gid_t group, char out[AD_OWNER_NAME]) {
     char room[RECORD];
     struct group record, *found = NULL;
-    if (getgrgid_r(group, &record, room, sizeof room, &found) || !found)
-        snprintf(out, AD_OWNER_NAME, "%u", (unsigned)group);
-    else snprintf(out, AD_OWNER_NAME, "%s", found->gr_name);
+    getgrgid_r(group, &record, room, sizeof room, &found);
+    write_name(found ? found->gr_name : NULL, (unsigned)group, out);
 }
 
 void ad__owner_text(const struct stat *st, char out[AD_OWNER_TEXT]) {

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/fault/cpu_backend.h"
+#include "tests/fault/copied_backend.h"
 
 #define FATAL 6661
 
@@ -20,22 +20,27 @@ static const ad_backend *cpu;
 static ad_backend table;
 static ad_stream *doomed; /* has such an operation under way */
 
+typedef char file_path[256];
+
+static const char *find_path(const char *name, file_path out) {
+    snprintf(out, sizeof(file_path), "%s/%s", getenv("AD_TEST_CRASHES"), name);
+    return out;
+}
+
 static int number_in(const char *name, int otherwise) {
-    char path[256];
+    file_path path;
     int number = otherwise;
-    snprintf(path, sizeof path, "%s/%s", getenv("AD_TEST_CRASHES"), name);
-    FILE *f = fopen(path, "r");
+    FILE *f = fopen(find_path(name, path), "r");
     if (f && fscanf(f, "%d", &number) != 1) number = otherwise;
     if (f) fclose(f);
     return number;
 }
 
 static void die(void) {
-    char path[256];
+    file_path path;
     struct stat st;
     const int way = number_in("way", SIGSEGV), most = number_in("most", 1000);
-    snprintf(path, sizeof path, "%s/deaths", getenv("AD_TEST_CRASHES"));
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int fd = open(find_path("deaths", path), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0 || fstat(fd, &st) || st.st_size >= most) {
         if (fd >= 0) close(fd);
         return;
@@ -92,9 +97,8 @@ static int done(ad_event *event, ad_fault *fault) {
 }
 
 static int attach(ad_device *device, int fd, uint64_t size, ad_slab_map *out, ad_fault *fault) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/attach", getenv("AD_TEST_CRASHES"));
-    if (!unlink(path)) die();
+    file_path path;
+    if (!unlink(find_path("attach", path))) die();
     return cpu->slab_attach(device, fd, size, out, fault);
 }
 
@@ -110,9 +114,7 @@ static int download(ad_stream *stream, void *host, const void *from, uint64_t si
 }
 
 const ad_backend *ad_backend_get(void) {
-    cpu = open_cpu_backend();
-    if (!cpu) return NULL;
-    table = *cpu;
+    if (!(cpu = open_backend(CPU_BACKEND, &table))) return NULL;
     table.run = run;
     table.fuse = fuse;
     table.stream_wait = wait;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/fault/cpu_backend.h"
+#include "tests/fault/copied_backend.h"
 
 #define MOST 64
 
@@ -83,9 +83,7 @@ static void close_slab(ad_device *device, ad_slab_map *slab) {
 }
 
 const ad_backend *ad_backend_get(void) {
-    cpu = open_cpu_backend();
-    if (!cpu) return NULL;
-    table = *cpu;
+    if (!(cpu = open_backend(CPU_BACKEND, &table))) return NULL;
     table.name = "cuda";
     table.slab_create_plain = create;
     table.slab_handle = handle;

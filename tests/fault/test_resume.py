@@ -15,6 +15,7 @@ import raw
 from cutting import Proxy
 from raw import Client, Closed, frame, message, wait_until
 from returning import LEAVE, RESUME, TAKEN, Session, add_one, note, refused, tcp_of
+from test_exports import outcome
 from test_survival import kill
 
 PROTOCOL, TIMEOUT = 9, 14
@@ -346,15 +347,6 @@ def program(code, url, *arguments, **more):
     env = {**os.environ, "ARRAYD_URL": url, "PYTHONPATH": str(raw.PACKAGE)}
     return subprocess.Popen([sys.executable, *([code] if isinstance(code, pathlib.Path) else ["-c", code]), *arguments],
                             env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
-
-
-def outcome(process, limit=120):
-    try:
-        out, err = process.communicate(timeout=limit)
-    finally:
-        process.kill()
-    assert process.returncode == 0, err[-3000:]
-    return out
 
 
 def cutting(seed, longest):
