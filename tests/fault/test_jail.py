@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -17,7 +18,7 @@ import pytest
 
 import jail
 from jail import CUDA, HOST, OPEN, OWN, Running, compile, job
-from raw import WINDOW
+from raw import WINDOW, wait_until
 
 NVRTC = jail.has_nvrtc()
 TARGETS = [HOST, pytest.param(CUDA, marks=pytest.mark.skipif(not NVRTC, reason="there is no libnvrtc here"))]
@@ -246,23 +247,29 @@ def test_the_private_folder_goes():
         assert not [p for place in ("/tmp", "/dev/shm", "/var/tmp") for p in pathlib.Path(place).glob(name)]
 
 
-def test_a_private_folder_is_its_owners(start, tmp_path):
+def test_a_private_folder_is_its_owners(start):
     """Whoever starts removes those that nobody keeps, and no other: their makers may live where process ids are others."""
     pid = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) + 1  # of nobody here
-    kept, left = (pathlib.Path("/tmp") / f"arrayd-compile-{pid}-{tmp_path.parent.name}{name}" for name in ("kept", "left"))
-    for folder in (kept, left):
-        folder.mkdir()
-        (folder / "kernel.cu").write_text("")
+    locks, folders = [], []
     try:
-        lock = os.open(kept, os.O_RDONLY)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        for _ in range(2):
+            made = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
+            (made / "kernel.cu").write_text("")
+            locks.append(os.open(made, os.O_RDONLY))
+            fcntl.flock(locks[-1], fcntl.LOCK_EX)  # before it has such a name: others may start now
+            folders.append(made.rename(made.with_name(f"arrayd-compile-{pid}-{made.name}")))
+        kept, left = folders
+        os.close(locks.pop())
         start()
-        assert (kept / "kernel.cu").exists() and not left.exists()
-        os.close(lock)
+        wait_until(lambda: not left.exists(), "somebody has removed it")
+        assert (kept / "kernel.cu").exists()
+        os.close(locks.pop())
         start()
-        assert not kept.exists()
+        wait_until(lambda: not kept.exists(), "somebody has removed it")
     finally:
-        for folder in (kept, left):
+        for lock in locks:
+            os.close(lock)
+        for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
 
 
