@@ -186,6 +186,20 @@ def test_einsum_otherwise():
     check(lambda xp, a, b: xp.einsum("ij,jk->ik", a, b, out=xp.zeros((3, 5))), a, b)
     check(lambda xp, a, b: xp.einsum("ij,jk->ik", a, b, dtype=np.complex128), a, b)
     check(lambda xp, a, b: xp.einsum(), a, b)
+    check(lambda xp, a, b: xp.einsum("...->", a), a, b)
+    check(lambda xp, a, b: xp.einsum("...i->i", a[0]), a, b)
+
+
+def test_einsum_that_only_looks():
+    """A view of its one operand is of its type, whatever dtype, casting and order say."""
+    a = np.arange(9, dtype=np.int32).reshape(3, 3)
+    for text in ("ij->ji", "ii->i", "...i->i...", "ij"):
+        for options in ({"dtype": "f8"}, {"dtype": "i1", "casting": "no"}, {"order": "F"}):
+            check(lambda xp, a: xp.einsum(text, a, **options), a)
+            view = ad.einsum(text, ad.asarray(a), **options)
+            assert view.base is not None and view.strides == np.einsum(text, a, **options).strides
+    check(lambda xp, a: xp.einsum("ij->j", a, dtype="f8"), a)
+    check(lambda xp, a: xp.einsum("", 2.5, dtype="f4"), a)
 
 
 def test_norms():

@@ -118,3 +118,23 @@ def test_written_through_a_permuted_result():
         np.testing.assert_array_equal(np.from_dlpack(a), host)
     np.testing.assert_array_equal(a.sum(axis=1).get(), host.sum(axis=1))
     np.testing.assert_array_equal((a @ a.transpose(0, 2, 1)).get(), host @ host.transpose(0, 2, 1))
+
+
+ROWS = np.arange(48.0).reshape(6, 8)
+FUNCTIONS = {  # of views of one array
+    "gradient": lambda xp, a: xp.gradient(a, axis=0),
+    "gradient_of_ints": lambda xp, a: xp.gradient(a.astype(int), xp.arange(a.shape[1]) ** 2, axis=1, edge_order=2),
+    "quantile": lambda xp, a: xp.quantile(a, 0.3, axis=-1),
+    "quantiles": lambda xp, a: xp.quantile(a, [0.3, 0.5], axis=0, keepdims=True),
+    "percentile": lambda xp, a: xp.percentile(a.reshape(2, 3, -1), [30, 50], axis=(0, 2), method="lower"),
+    "interp": lambda xp, a: xp.interp(a, xp.arange(9.0), xp.arange(9.0) ** 2),
+    "correlate": lambda xp, a: xp.correlate(a[0], a.ravel(), "full"),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("view", [lambda a: a, lambda a: a.T, lambda a: a[::-1, ::2]], ids=["rows", "columns", "steps"])
+def test_functions(function, view):
+    host, a = function(np, view(ROWS)), function(ad, view(ad.asarray(ROWS)))
+    assert strides(a) == strides(host)
+    np.testing.assert_allclose(a.get(), host, rtol=1e-14)

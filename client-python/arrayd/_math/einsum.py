@@ -21,7 +21,8 @@ def einsum(*operands, out=None, dtype=None, order="K", casting="safe", optimize=
     the arrays; or arrays, each followed by its list of axis numbers, and on request that of the result. out: array to
     fill. dtype: type to compute in. order: 'C', 'F', 'A' or 'K'. casting: which casts to dtype are allowed. optimize:
     the order in which pairs are multiplied: False from the left, or as einsum_path takes it.
-    Returns: ndarray: a view of a single operand of which nothing is summed, else a new one.
+    Returns: ndarray: a view of a single operand of which nothing is summed, whatever dtype and order say, else a new
+    one.
     Raises: ValueError for subscripts that do not fit the arrays; TypeError for a cast.
     Source: numpy.einsum
     """
@@ -31,6 +32,8 @@ def einsum(*operands, out=None, dtype=None, order="K", casting="safe", optimize=
     if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
         raise ValueError(f"casting must be one of 'no', 'equiv', 'safe', 'same_kind', or 'unsafe' (got {casting!r})")
     terms, result, arrays = _parse(operands)
+    if len(arrays) == 1 and set(result) == set(terms[0]) and out is None:
+        return _arrange(*_diagonals(terms[0], arrays[0]), result, _sizes(terms, arrays))
     if order == "A":
         order = "F" if all(a.flags.f_contiguous and not a.flags.c_contiguous for a in arrays) else "C"
     path = _path(operands, optimize) if optimize is not False and len(arrays) > 2 else None
@@ -162,6 +165,8 @@ def _labels(term, width):
 def _check_output(result, terms):
     if len(set(result)) != len(result):
         raise ValueError("einstein sum subscripts string includes an output subscript multiple times")
+    if any(isinstance(label, int) and label not in result for term in terms for label in term):
+        raise ValueError("einstein sum subscripts string has an ellipsis, and its output must have one too")
     for label in result:
         if not any(label in term for term in terms):
             raise ValueError(f"einstein sum subscripts string included output subscript {label!r} which never appeared "

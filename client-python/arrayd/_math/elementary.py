@@ -287,11 +287,12 @@ def _spacings(given, f, axes):
 
 def _gradient(f, axis, h, edge_order):
     """One derivative; h is a number or the distances."""
-    f = moveaxis(f, axis, -1)
-    if f.shape[-1] < edge_order + 1:
+    from .._array.creation import empty_like
+    if f.shape[axis] < edge_order + 1:
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) "
                          "elements are required.")
-    result = _base.zeros(f.shape, f.dtype)
+    whole = empty_like(f)
+    f, result = moveaxis(f, axis, -1), moveaxis(whole, axis, -1)
     uneven = isinstance(h, ndarray) and h.ndim == 1
     if f.shape[-1] > 2 and uneven:
         result[..., 1:-1] = _central(f, h)
@@ -305,7 +306,7 @@ def _gradient(f, axis, h, edge_order):
         second, third = (h[1], h[-2]) if uneven else (h, h)
         result[..., 0] = _one_sided(f[..., 0], f[..., 1], f[..., 2], first, second)
         result[..., -1] = -_one_sided(f[..., -1], f[..., -2], f[..., -3], last, third)
-    return moveaxis(result, -1, axis)
+    return whole
 
 
 def _slope(high, low, distance, out):
@@ -359,9 +360,10 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     Raises: ValueError when xp and fp do not fit or are empty.
     Source: numpy.interp
     """
+    from .._array.creation import array
     finite = not any(isinstance(one, ndarray) for one in (xp, fp)) and bool(
         np.isfinite(xp).all() and np.isfinite(fp).all())
-    x, xp, fp = _safely(x, float), _safely(xp, float), as_array(fp)
+    x, xp, fp = array(_safely(x, float), copy=None, order="C"), _safely(xp, float), as_array(fp)
     fp = as_array(fp, complex if fp.dtype.kind == "c" else float)
     if xp.ndim != 1 or fp.ndim != 1 or xp.shape != fp.shape:
         raise ValueError("fp and xp are not of the same length.")
@@ -472,7 +474,7 @@ def correlate(a, v, mode="valid"):
         raise ValueError(("first" if a.size == 0 else "second") + " array argument cannot be empty")
     v = _u["conjugate"](v) if v.dtype.kind == "c" else v
     if v.size > a.size:
-        return _slide(v, a, mode)[::-1]
+        return _slide(v, a, mode)[::-1].copy()
     return _slide(a, v, mode)
 
 

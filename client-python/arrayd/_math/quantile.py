@@ -53,6 +53,8 @@ def _check(q, scale):
     q = q if isinstance(q, ndarray) else np.asarray(q)
     if q.dtype.kind not in "fiubV":
         raise TypeError("q must be real numbers")
+    if q.ndim > 2:
+        raise ValueError(f"q must have at most 2 dimensions, not {q.ndim}")
     q = q / scale if scale != 1 else q
     if isinstance(q, ndarray):
         return q
@@ -120,7 +122,7 @@ def _of_counted(rows, q, method, weak, count):
     return moveaxis(result, -1, 0).reshape(q.shape + rows.shape[:-1])
 
 
-def _quantile(a, q, axis, out, method, keepdims, scale, ignore_nan, weights):
+def _quantile(a, q, axis, out, method, keepdims, scale, ignore_nan, weights, overwrite):
     from .reductions import _nan_where_last, _rows
     weak = type(q) in (int, float)
     a = as_array(a)
@@ -137,7 +139,7 @@ def _quantile(a, q, axis, out, method, keepdims, scale, ignore_nan, weights):
     elif weights is not None:
         result = _weighted(a, rows, q, axes, axis, weights, ignore_nan)
     else:
-        rows = call("sort", (rows,), (rows.ndim - 1,))
+        rows = call("sort", (rows,), (rows.ndim - 1,), out=rows if overwrite else None)
         if ignore_nan and rows.dtype.kind in _base.FLOATING:
             count = _base.reduce("count_nonzero", rows == rows, rows.ndim - 1, keepdims=True)
             result = _of_counted(rows, q, method, weak, count)
@@ -147,7 +149,9 @@ def _quantile(a, q, axis, out, method, keepdims, scale, ignore_nan, weights):
             result = _nan_where_last(result, rows)
     if keepdims and keepdims is not no_value:
         result = result.reshape(q.shape + tuple(1 if i in axes else n for i, n in enumerate(a.shape)))
-    if out is not None and out.shape != result.shape:
+    if out is None:
+        return result if result.flags.c_contiguous else result.copy()
+    if out.shape != result.shape:
         from .._array.manipulation import broadcast_to
         result = broadcast_to(result, out.shape)
     return give(result, out)
@@ -198,15 +202,16 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
              weights=None):
     """Quantiles along axes; NaN where there is one.
 
-    Parameters: a: real array. q: numbers from 0 to 1, 0-d or 1-d. axis: axis or tuple of axes, all unless given. out:
-    array to fill. overwrite_input: ignored. method: one of NumPy's thirteen. keepdims: keep the axes, with size 1.
-    weights: of a's shape, or of the axes' sizes, for method 'inverted_cdf'; not negative (checked on this side only).
+    Parameters: a: real array. q: numbers from 0 to 1, at most 2-d. axis: axis or tuple of axes, all unless given. out:
+    array to fill. overwrite_input: a may be sorted in place, which saves a copy. method: one of NumPy's thirteen.
+    keepdims: keep the axes, with size 1. weights: of a's shape, or of the axes' sizes, for method 'inverted_cdf'; not
+    negative (checked on this side only).
     Returns: ndarray of q's shape and then that of the reduction.
     Raises: ValueError for q out of range (IndexError when the result is read, for q on the server) or an unknown
     method; AxisError.
     Source: numpy.quantile
     """
-    return _quantile(a, q, axis, out, method, keepdims, 1, False, weights)
+    return _quantile(a, q, axis, out, method, keepdims, 1, False, weights, overwrite_input)
 
 
 def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
@@ -218,7 +223,7 @@ def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear"
     Raises: ValueError for q out of range or an unknown method; AxisError.
     Source: numpy.percentile
     """
-    return _quantile(a, q, axis, out, method, keepdims, 100, False, weights)
+    return _quantile(a, q, axis, out, method, keepdims, 100, False, weights, overwrite_input)
 
 
 def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=no_value, *,
@@ -230,7 +235,7 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear
     Raises: ValueError for q out of range or an unknown method; AxisError.
     Source: numpy.nanquantile
     """
-    return _quantile(a, q, axis, out, method, keepdims, 1, True, weights)
+    return _quantile(a, q, axis, out, method, keepdims, 1, True, weights, overwrite_input)
 
 
 def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=no_value, *,
@@ -242,4 +247,4 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="line
     Raises: ValueError for q out of range or an unknown method; AxisError.
     Source: numpy.nanpercentile
     """
-    return _quantile(a, q, axis, out, method, keepdims, 100, True, weights)
+    return _quantile(a, q, axis, out, method, keepdims, 100, True, weights, overwrite_input)

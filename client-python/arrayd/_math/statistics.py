@@ -1,6 +1,7 @@
 """Averages, covariance, counting."""
 import builtins
 import operator
+import warnings
 
 import numpy as np
 
@@ -60,12 +61,17 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     when variables are columns. bias: divide by n instead of n - 1. ddof: divide by n - ddof. fweights: how often each
     observation counts, ints. aweights: weight of each observation. dtype: type of the result.
     Returns: ndarray of shape (variables, variables), 0-d for one.
-    Raises: ValueError for more than 2 dimensions or weights that do not fit.
+    Raises: ValueError for more than 2 dimensions or weights that do not fit; TypeError for a dtype of integers. Warns
+    RuntimeWarning where no more observations are left than ddof takes away.
     Source: numpy.cov
     """
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
+    if dtype is not None and np.dtype(dtype).kind not in _base.INEXACT:
+        raise TypeError(f"dtype must be a type of floats or complex numbers, not {np.dtype(dtype)}")
     x = _variables(m, rowvar)
+    if x.shape[0] == 0:
+        return _base.zeros((0, 0), float)
     if y is not None:
         y = as_array(y)
         x = _joined(x, _variables(y, rowvar or y.shape[0] == 1))
@@ -75,7 +81,9 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     weights = _observation_weights(fweights, aweights, x.shape[1])
     if weights is None:
         mean, factor = reduce("mean", x, 1, keepdims=True), x.shape[1] - ddof
-        factor = factor if factor > 0 else 0.0
+        if factor <= 0:
+            warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
+            factor = 0.0
         right = x = x - mean
     else:
         total = reduce("sum", weights)
