@@ -371,4 +371,50 @@ def test_meshes_of_indices():
     check(lambda xp, a: xp.c_[a[0], a[1]], a)
     check(lambda xp, a: xp.c_[a, a[:, 0]], a)
     check(lambda xp, a: a[xp.s_[1:3, ::2]], a)
+    check(lambda xp, a: xp.r_[a, 3], a)
+    check(lambda xp, a: xp.c_[1, 2.5], a)
     assert ad.newaxis is None and ad.asarray(a)[:, ad.newaxis].shape == (4, 1, 5)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1", "0,2", "1,2", "0,2,0", "1,2,0", "0,3", "-1,3,1", "0,3,-2", "x", "0,a", ""])
+def test_texts_of_r(text):
+    a = filled((4, 4))
+    check(lambda xp, a: xp.r_[text, a, a[::-1]], a)
+    check(lambda xp, a: xp.r_[text, a[0], a[1], 0:4], a)
+    check(lambda xp, a: xp.c_[text, a[0], a[1]], a)
+    check(lambda xp, a: xp.r_[text, 3, 2.5], a)
+    check(lambda xp, a: xp.r_[a[0], text], a)
+
+
+def test_matrices_of_r():
+    with pytest.raises(NotImplementedError, match="makes a matrix"):
+        ad.r_["r", ad.arange(3)]
+    assert len(ad.r_) == len(np.r_) == 0
+
+
+@pytest.mark.parametrize("order", ["C", "F", "c", "f", None, "A", 3])
+def test_orders_of_flat_indices(order):
+    flat, places = np.array([[0, 5], [23, 7]]), (np.array([0, 1, 3]), np.array([4, 5, 0]))
+    check(lambda xp, i: xp.unravel_index(i, (4, 6), order), flat)
+    check(lambda xp, i, j: xp.ravel_multi_index((i, j), (4, 6), order=order), *places)
+    check(lambda xp, i, j: xp.ravel_multi_index((i, j), (2, 3), "wrap", order), *places)
+
+
+@pytest.mark.parametrize("name", ["mgrid", "ogrid"])
+def test_grids(name):
+    x = np.array([[0.0], [1.0], [4.0]])
+    check(lambda xp, x: getattr(xp, name)[x:x + 1:4j], x, ulps=2)
+    check(lambda xp, x: list(getattr(xp, name)[x:x + 1:3j, 2 * x:5:3j]), x, ulps=2)
+    for key in ((slice(0, 5), slice(1, 2, 0.3)), (slice(None, 3), slice(-1, 1, 5j), slice(2, 7, 2)), (slice(0, 1, 1j),) * 2,
+                (slice(3, 0, -1), slice(0, 0)), slice(-1, 1, 5j), slice(1, 7, 1j), slice(0, np.float32(3)), slice(5), ()):
+        check(lambda xp, x: list(getattr(xp, name)[key]), x, ulps=2)
+
+
+def test_indices_of_extremes_of_a_type():
+    a = filled((3, 4))
+    for name in ("argmin", "argmax"):
+        for a in (ad.arange(12).reshape(3, 4), ad.asarray(2.5)):
+            assert getattr(ad, name)(a, dtype="int16").dtype == np.int16
+            index = getattr(a, name)(0, dtype=np.uint8)
+            assert index.dtype == np.uint8
+            np.testing.assert_array_equal(index.get(), getattr(a.get(), name)(0))

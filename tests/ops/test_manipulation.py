@@ -283,3 +283,31 @@ def test_copyto():
     check(body(lambda xp: xp.arange(4.0)), A, mask)
     check(body(lambda xp: xp.arange(4.0), casting="unsafe"), A, mask)
     check(body(lambda xp: xp.arange(5)), A, mask)
+
+
+def test_copyto_by_a_number():
+    for where in (0, 1, -2, 3.5, 0.0, 1j, np.float32(2), np.bool_(False), True, False):
+        check(lambda xp, a: (xp.copyto(a, 7, where=where), a)[1], A)
+    for number in (-4, 300):
+        for where in (True, False, [False]):
+            check(lambda xp, a: (xp.copyto(a, number, where=xp.asarray(where)), a)[1], A[0, 0].astype(np.uint8))
+            check(lambda xp, a: (xp.copyto(a, number, where=xp.asarray(where)), a)[1], np.zeros(0, np.uint8))
+    check(lambda xp, a: (xp.copyto(a, a[None, None] * 2, where=a > 3), a)[1], A)
+
+
+def test_complex_numbers_cast_to_real_ones():
+    a = ad.arange(3) * 1j
+    for join in (ad.concatenate, ad.hstack, ad.vstack, ad.stack):
+        with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+            join((a, a), dtype=float, casting="unsafe")
+
+
+def test_rolls_by_texts():
+    check(lambda xp, a: xp.roll(a, "2", 1), A)
+    check(lambda xp, a: xp.roll(a, ("2", "1"), (1, 2)), A)
+    check(lambda xp, a: xp.roll(a, "a", 1), A)
+
+
+def test_pad_by_nothing():
+    check(lambda xp, a: xp.pad(a, []), A)
+    check(lambda xp, a: xp.pad(a, np.zeros((0, 2), int)), A)

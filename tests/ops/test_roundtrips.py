@@ -225,7 +225,7 @@ FAR = {
     "unravel_index": lambda a, far: ad.unravel_index(far, (3, 4))[1],
     "unravel_index by columns": lambda a, far: ad.unravel_index(far, (3, 4), "F")[0],
     "ravel_multi_index": lambda a, far: ad.ravel_multi_index((ad.zeros(2, int), far), (3, 4)),
-    "searchsorted": lambda a, far: ad.searchsorted(a[0], 1, sorter=far),
+    "searchsorted": lambda a, far: ad.searchsorted(a[0, :2], 1, sorter=far),
     "add.at": lambda a, far: ad.add.at(a, far, 1),
     "quantile": lambda a, far: ad.quantile(a, far / 10 + 1),
     "compress": lambda a, far: ad.compress(ad.ones(13, bool), a),

@@ -126,3 +126,18 @@ def test_sets(dtype):
         check(lambda xp, a, b: xp.isin(b, [], invert=invert), a, b)
         check(lambda xp, a, b: xp.isin(b, [1, 2.5], invert=invert), a, b)
     check(lambda xp, a, b: xp.isin(a, b, kind="what"), a, b)
+
+
+def test_sorters_that_do_not_fit():
+    a, v = np.array([4, 1, 3]), np.array([2, 3])
+    check(lambda xp, a, v: xp.searchsorted(a, v, sorter=xp.asarray([1, 2, 0])), a, v)
+    check(lambda xp, a, v: xp.searchsorted(a, v, sorter=xp.asarray([1, 2])), a, v)
+    check(lambda xp, a, v: xp.searchsorted(a, v, sorter=xp.asarray([1.0, 2, 0])), a, v)
+
+
+def test_setxor1d_of_what_is_not_unique():
+    for dtype in (int, float):
+        a, b = np.array([3, 4, 9, 1, 5, 4], dtype), np.array([8, 7, 3, 9, 0], dtype)
+        check(lambda xp, a, b: xp.setxor1d(a, b, assume_unique=True), a, b)
+        check(lambda xp, a, b: xp.setxor1d(a[:0], b[:0], assume_unique=True), a, b)
+    check(lambda xp, a: xp.setxor1d(a, a, assume_unique=True), np.array([np.nan, 1]))

@@ -143,3 +143,39 @@ def test_histogram():
         check(lambda xp, a: xp.histogram(a, 4, bad), x)
     check(lambda xp, a: xp.histogram(a, 4, weights=xp.zeros(3)), x)
     assert ad.histogram(ad.asarray([1.0, np.nan, 2.0]), [0, 1.5, 3])[0].tolist() == [1, 1]
+
+
+def test_quantiles_of_several_dimensions():
+    a = random(seed("q"), float, (4, 5), "SMALL")
+    for shape in ((2, 2), (1, 2, 3)):
+        q = np.linspace(0, 1, int(np.prod(shape))).reshape(shape)
+        for name in ("quantile", "nanquantile"):
+            check(lambda xp, a, q: getattr(xp, name)(a, q, 1), a, q, ulps=64)
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile", "median", "nanmedian"])
+def test_input_that_may_be_overwritten(name):
+    """It has the same elements, in an order that is not the one it had."""
+    host = np.array([[5.0, 1, 4, 2], [9, 7, 8, 6]])
+    a, q = ad.asarray(host), (0.4,) if "quantile" in name else ()
+    result = getattr(ad, name)(a, *q, axis=1, overwrite_input=True)
+    np.testing.assert_allclose(result.get(), getattr(np, name)(host, *q, axis=1), rtol=1e-14)
+    np.testing.assert_array_equal(a.get(), np.sort(host, 1))
+
+
+def test_covariance_of_types():
+    a = random(seed("cov"), float, (2, 5), "SMALL")
+    for name in ("cov", "corrcoef"):
+        for kind in ("i4", "?", "f4", "c8"):
+            check(lambda xp, a: getattr(xp, name)(a, dtype=kind), a, ulps=10_000)
+    check(lambda xp, a: xp.cov(a[:0]), a)
+    check(lambda xp, a: xp.cov(a[:0], a), a)
+    with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+        ad.cov(ad.asarray(a), ddof=5)
+
+
+def test_running_totals_in_bools():
+    for name in ("cumulative_sum", "cumulative_prod"):
+        for kind in (bool, np.uint8, float):
+            check(lambda xp, a: getattr(xp, name)(a, axis=0, out=xp.zeros((4, 2), kind), include_initial=True),
+                  np.array([[1, 0], [0, 1], [1, 1]], kind))

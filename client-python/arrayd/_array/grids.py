@@ -1,12 +1,13 @@
 """Matrices and grids: diagonals, triangles, coordinates."""
 import builtins
+import math
 import operator
 
 import numpy as np
 
 from .. import _base, _core
 from .._base import as_array, shape_tuple
-from .creation import arange, empty, linspace, zeros
+from .creation import arange, empty, zeros
 
 
 def eye(N, M=None, k=0, dtype=float, order="C", *, device=None, like=None):
@@ -190,24 +191,38 @@ class _Grid:
     def __getitem__(self, key):
         if not isinstance(key, tuple):
             return _line(key)
-        lines = [_line(part) for part in key]
-        kind = _base.result_type(*(line.dtype for line in lines)) if lines else np.dtype(int)
-        grids = meshgrid(*(line.astype(kind) for line in lines), sparse=True, indexing="ij", copy=False)
+        parts = [_steps(part) for part in key]
+        n, kind = len(parts), _base.result_type(0, *(one for _, _, _, types in parts for one in types))
+        sizes = tuple(size for _, _, size, _ in parts)
         if self._sparse:
-            return grids
-        result = empty((len(grids),) + tuple(line.shape[0] for line in lines), kind)
-        for axis, grid in enumerate(grids):
-            result[axis] = grid
+            lines = (arange(size, dtype=kind) * step + start for start, step, size, _ in parts)
+            return tuple(line[tuple(slice(None) if i == axis else None for i in builtins.range(n))]
+                         for axis, line in enumerate(lines))
+        result = indices(sizes, kind)
+        for axis, (start, step, _, _) in enumerate(parts):
+            result[axis] = result[axis] * step + start
         return result
+
+
+def _steps(part):
+    """The start and the step of a slice of a grid, numbers or arrays, how many values it has, and what decides their
+    type."""
+    start = 0 if part.start is None else part.start
+    step = 1 if part.step is None else part.step
+    start, stop = (one if _base.is_scalar(one) else as_array(one) for one in (start, part.stop))
+    if not isinstance(step, (complex, np.complexfloating)):
+        return start, step, math.ceil((stop - start) / step), (start, stop, step)
+    size = int(builtins.abs(step))
+    types = start, stop, builtins.abs(step)
+    return start, (stop - start) / float(size - 1) if size != 1 else 1, size, types
 
 
 def _line(part):
     """The values of one slice of a grid."""
-    start = 0 if part.start is None else part.start
-    step = 1 if part.step is None else part.step
-    if isinstance(step, (complex, np.complexfloating)):
-        return linspace(start, part.stop, int(builtins.abs(step)))
-    return arange(start, part.stop, step)
+    if not isinstance(part.step, (complex, np.complexfloating)):
+        return arange(0 if part.start is None else part.start, part.stop, 1 if part.step is None else part.step)
+    start, step, size, types = _steps(part)
+    return arange(0, size, 1, dtype=_base.result_type(*types)) * step + start
 
 
 mgrid = _Grid(False)

@@ -409,11 +409,21 @@ def fill_diagonal(a, val, wrap=False):
         line[...] = value
 
 
+def _rows_first(order):
+    """Whether an order is 'C', which None and small letters may stand for as in NumPy, and not 'F'."""
+    if not isinstance(order, (str, type(None))):
+        raise TypeError(f"order must be 'C' or 'F', not {order!r}")
+    name = "C" if order is None else order.upper()
+    if name not in ("C", "F"):
+        raise ValueError(f"only 'C' or 'F' order is permitted, not {order!r}")
+    return name == "C"
+
+
 def unravel_index(indices, shape, order="C"):
     """Flat indices as coordinates.
 
     Parameters: indices: ints, each below the product of shape. shape: shape of the array that they index. order: 'C'
-    or 'F'.
+    (or None) or 'F'.
     Returns: tuple of int64 ndarrays of indices' shape, one for each dimension.
     Raises: ValueError for another order, a shape of 2**63 elements or more, or an index out of bounds that is on this
     side; IndexError (when the result
@@ -423,46 +433,43 @@ def unravel_index(indices, shape, order="C"):
     shape = shape_tuple(shape)
     if not isinstance(indices, ndarray):
         return tuple(as_array(np.asarray(part)) for part in np.unravel_index(indices, shape, order))
-    if order not in ("C", "F"):
-        raise ValueError("only 'C' or 'F' order is permitted")
+    rows_first = _rows_first(order)
     if indices.dtype.kind not in "iu":
         raise TypeError("only int indices permitted")
     size = _sized(shape, "dimensions are too large; arrays and shapes with a total size greater than 'intp' are not "
                   "supported.")
-    return _coordinates(_within(_not_negative(as_array(indices, np.int64), size), size), shape, order)
+    return _coordinates(_within(_not_negative(as_array(indices, np.int64), size), size), shape, rows_first)
 
 
-def _coordinates(index, shape, order="C"):
+def _coordinates(index, shape, rows_first=True):
     """Flat indices, known to be from 0 to the product of shape, as coordinates."""
     coordinates, rest = [], index
-    dimensions = shape[::-1] if order == "C" else shape
+    dimensions = shape[::-1] if rows_first else shape
     for n in dimensions[:-1]:
         rest, coordinate = _core.ufuncs["divmod"](rest, n)
         coordinates.append(coordinate)
     coordinates.append(rest)
     coordinates = coordinates[:len(shape)]
-    return tuple(coordinates[::-1] if order == "C" else coordinates)
+    return tuple(coordinates[::-1] if rows_first else coordinates)
 
 
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     """Coordinates as flat indices.
 
     Parameters: multi_index: tuple of int arrays, one for each dimension. dims: shape of the array that they index.
-    mode: 'wrap' or 'clip' bring coordinates within bounds; or a tuple of a mode for each. order: 'C' or 'F'.
+    mode: 'wrap' or 'clip' bring coordinates within bounds; or a tuple of a mode for each. order: 'C' (or None) or 'F'.
     Returns: int64 ndarray.
     Raises: ValueError when the numbers of dimensions differ, for another mode or order, dimensions whose product is
     2**63 or more, or a coordinate out of bounds
     that is on this side; IndexError (when the result is read) for one on the server.
     Source: numpy.ravel_multi_index
     """
-    dims = shape_tuple(dims)
-    if order not in ("C", "F"):
-        raise ValueError("only 'C' or 'F' order is permitted")
+    dims, rows_first = shape_tuple(dims), _rows_first(order)
     if len(multi_index) != len(dims):
         raise ValueError(f"parameter multi_index must be a sequence of length {len(dims)}")
     if not builtins.any(isinstance(index, ndarray) for index in multi_index):
         return as_array(np.asarray(np.ravel_multi_index(tuple(multi_index), dims, mode, order)))
-    _sized(dims if order == "F" else dims[::-1],
+    _sized(dims[::-1] if rows_first else dims,
            "invalid dims: array size defined by dims is larger than the maximum possible size.")
     modes = (mode,) * len(dims) if isinstance(mode, str) else tuple(mode)
     parts = [index if isinstance(index, ndarray) else np.asarray(index) for index in multi_index]
@@ -473,7 +480,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     parts = [_bounded(as_array(part, np.int64), n, how) for part, n, how in zip(parts, dims, modes)]
     parts = [_within(_not_negative(part, n), n) if how == "raise" else part
              for part, n, how in zip(parts, dims, modes)]
-    if order == "F":
+    if not rows_first:
         parts, dims = parts[::-1], dims[::-1]
     flat = parts[0]
     for part, n in zip(parts[1:], dims[1:]):
@@ -541,34 +548,56 @@ def _conditions(condlist, ndim):
 
 
 class _Joiner:
-    """What r_ and c_ are: indexed with slices, arrays and numbers, they join them."""
+    """What r_ and c_ are: indexed with slices, arrays and numbers, they join them along an axis. Arrays of fewer than
+    ndmin dimensions get more of size 1; where says which of all is then the first of their own, -1 the last of them. A
+    text "axis,ndmin,where" before the others says so for once."""
 
-    def __init__(self, columns):
-        self._columns = columns
+    def __init__(self, axis, ndmin, where):
+        self._settings = axis, ndmin, where
+
+    def __len__(self):
+        return 0
 
     def __getitem__(self, key):
         from .grids import _line
         from .joining import concatenate
-        parts = []
-        for part in key if isinstance(key, tuple) else (key,):
-            if isinstance(part, str):
-                raise TypeError("r_ and c_ of arrayd take slices, arrays and numbers, no strings")
-            a = _line(part) if isinstance(part, slice) else part
-            parts.append(a if _base.is_scalar(a) else as_array(a))
-        kind = _base.result_type(*parts)
-        arrays = [as_array(part).astype(kind) for part in parts]
-        ndim = builtins.max(2 if self._columns else 1, *(a.ndim for a in arrays))
-        shaped = [self._shape(a, ndim) for a in arrays]
-        return concatenate(shaped, -1 if self._columns else 0)
-
-    def _shape(self, a, ndim):
-        if self._columns and a.ndim < 2:
-            return a.reshape((1,) * (ndim - 2) + (-1, 1))
-        return a.reshape((1,) * (ndim - a.ndim) + a.shape)
+        key = key if isinstance(key, tuple) else (key,)
+        axis, ndmin, where = self._settings
+        if key and isinstance(key[0], str):
+            axis, ndmin, where = _directive(key[0], self._settings)
+            key = key[1:]
+        if any(isinstance(part, str) for part in key):
+            raise ValueError("special directives must be the first entry.")
+        parts = [_line(part) if isinstance(part, slice) else part for part in key]
+        parts = [part if _base.is_scalar(part) else as_array(part) for part in parts]
+        kind = _base.result_type(*parts) if parts else None
+        return concatenate([_lifted(as_array(part), ndmin, where).astype(kind, copy=False) for part in parts], axis)
 
 
-r_ = _Joiner(False)
-c_ = _Joiner(True)
+def _directive(text, settings):
+    """The axis, least number of dimensions and place of an array's own among them that a text for r_ names."""
+    if text in ("r", "c"):
+        raise NotImplementedError(f"r_[{text!r}, ...] makes a matrix, which arrayd has none of: r_ and c_ join arrays")
+    try:
+        given = [int(part) for part in text.split(",")]
+    except ValueError:
+        given = []
+    if not 1 <= len(given) <= 3:
+        raise ValueError(f"unknown special directive {text!r}: it must be 'axis', 'axis,ndmin' or 'axis,ndmin,where'")
+    return (*given, *settings[len(given):])
+
+
+def _lifted(a, ndmin, where):
+    """a with new axes of size 1 before or after its own, so that it has ndmin."""
+    new = ndmin - a.ndim
+    if new <= 0:
+        return a
+    first = where if where >= 0 else where + new + 1
+    return a.reshape((1,) * first + a.shape + (1,) * (new - first))
+
+
+r_ = _Joiner(0, 1, -1)
+c_ = _Joiner(-1, 2, 0)
 s_ = np.s_
 index_exp = np.index_exp
 ndindex = np.ndindex

@@ -2,8 +2,10 @@
 import builtins
 import itertools
 import operator
+import warnings
 
 import numpy as np
+from numpy.exceptions import ComplexWarning
 
 from .. import _base, _core
 from .._base import along, as_array, call, ndarray, normalize_axes, normalize_axis, shape_tuple
@@ -65,6 +67,8 @@ def _join_output(out, dtype, shape, dtypes, casting):
     for one in dtypes:
         if not np.can_cast(one, kind, casting):
             raise TypeError(f"Cannot cast array data from {one!r} to {kind!r} according to the rule {casting!r}")
+    if kind.kind not in "c" and any(one.kind == "c" for one in dtypes):
+        warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=3)
     return _base.empty(shape, kind) if out is None else out
 
 
@@ -357,7 +361,7 @@ def roll(a, shift, axis=None):
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     total = {}
     for by, one in zip(*(part.reshape(-1).tolist() for part in shifts)):
-        total[one] = total.get(one, 0) + by
+        total[one] = total.get(one, 0) + int(by)
     # For each axis what moves to the front and what to the back, as slices of the result and of a.
     halves = []
     for i, size in enumerate(a.shape):
@@ -506,9 +510,10 @@ def copyto(dst, src, casting="same_kind", where=True):
     """Copy elements into an existing array, with broadcasting.
 
     Parameters: dst: array that is written. src: what is copied. casting: which casts are allowed. where: bool array;
-    elements where it is False stay.
+    elements where it is False stay; or a number, 0 for none.
     Returns: None.
-    Raises: TypeError for a cast or when dst is no array of the server; ValueError when shapes do not fit.
+    Raises: TypeError for a cast or when dst is no array of the server; ValueError when shapes do not fit;
+    OverflowError for a Python int that dst's type does not hold.
     Source: numpy.copyto
     """
     if not isinstance(dst, ndarray):
@@ -517,13 +522,19 @@ def copyto(dst, src, casting="same_kind", where=True):
     kind = source.dtype if isinstance(source, (ndarray, np.generic)) else _weak(source, dst.dtype)
     if not np.can_cast(kind, dst.dtype, casting):
         raise TypeError(f"Cannot cast array data from {kind!r} to {dst.dtype!r} according to the rule {casting!r}")
-    if where is True:
-        dst[...] = source
-    else:
-        mask = broadcast_to(as_array(where), dst.shape)
-        if mask.dtype != np.bool_:
-            raise TypeError(f"Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'")
-        _core.ufuncs["copy"](source, out=dst, where=mask, casting="unsafe")
+    if type(source) is int and dst.dtype.kind in "iu":
+        source = dst.dtype.type(source)  # OverflowError, though nothing be copied
+    if _base.is_scalar(where):
+        if where:
+            dst[...] = source
+        return
+    mask = broadcast_to(as_array(where), dst.shape)
+    if mask.dtype != np.bool_:
+        raise TypeError(f"Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'")
+    if isinstance(source, ndarray):
+        while source.ndim > dst.ndim and source.shape[0] == 1:
+            source = source[0]
+    _core.ufuncs["copy"](source, out=dst, where=mask, casting="unsafe")
 
 
 def _weak(number, dtype):

@@ -54,7 +54,7 @@ def _widths(widths, ndim):
             pairs[axis] = (width, width) if np.ndim(width) == 0 else tuple(width)
         widths = pairs
     host = _base.as_host(widths, "pad_width")
-    if host.dtype.kind not in "iu" and host.size:
+    if host.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
     if (host < 0).any():
         raise ValueError("index can't contain negative values")

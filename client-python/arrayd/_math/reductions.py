@@ -192,37 +192,38 @@ def _check_root(out):
                         "'same_kind'")
 
 
-def _index(name, a, axis, out, keepdims):
+def _index(name, a, axis, out, keepdims, dtype=None):
     """argmin and its like: one axis, or the flattened array."""
     a = as_array(a)
     if axis is not None:
         axis = normalize_axis(axis, a.ndim or 1)
     if isinstance(out, ndarray) and not np.can_cast(out.dtype, np.int64, "safe"):
         raise TypeError(f"Cannot cast array data from {out.dtype!r} to dtype('int64') according to the rule 'safe'")
-    return reduce(name, a, axis, None, out, _keep(keepdims))
+    result = reduce(name, a, axis, None, out, _keep(keepdims))
+    return result if dtype is None or out is not None else as_array(result, np.dtype(dtype))
 
 
-def argmin(a, axis=None, out=None, *, keepdims=no_value):
+def argmin(a, axis=None, out=None, *, keepdims=no_value, dtype=None):
     """Index of the smallest element, the first of several; of the first NaN if there is one.
 
     Parameters: a: array. axis: the axis; the index is into the flattened array unless given. out: array to fill.
-    keepdims: keep the axis, with size 1.
-    Returns: int64 ndarray (0-d for the flattened array).
+    keepdims: keep the axis, with size 1. dtype: type of the index, int64 unless given or out says another.
+    Returns: ndarray of ints (0-d for the flattened array).
     Raises: ValueError where there is no element; AxisError.
     Source: numpy.argmin
     """
-    return _index("argmin", a, axis, out, keepdims)
+    return _index("argmin", a, axis, out, keepdims, dtype)
 
 
-def argmax(a, axis=None, out=None, *, keepdims=no_value):
+def argmax(a, axis=None, out=None, *, keepdims=no_value, dtype=None):
     """Index of the largest element, the first of several; of the first NaN if there is one.
 
     Parameters: as argmin.
-    Returns: int64 ndarray (0-d for the flattened array).
+    Returns: ndarray of ints (0-d for the flattened array).
     Raises: ValueError where there is no element; AxisError.
     Source: numpy.argmax
     """
-    return _index("argmax", a, axis, out, keepdims)
+    return _index("argmax", a, axis, out, keepdims, dtype)
 
 
 def nanargmin(a, axis=None, out=None, *, keepdims=no_value):
@@ -450,7 +451,7 @@ def _cumulative(name, x, axis, dtype, out, include_initial, first):
     axis = normalize_axis(axis, x.ndim)
     if not include_initial:
         return _scan(name, x, axis, dtype, out)
-    kind = np.dtype(dtype) if dtype is not None else _scan_type(x.dtype)
+    kind = np.dtype(dtype) if dtype is not None else out.dtype if isinstance(out, ndarray) else _scan_type(x.dtype)
     shape = x.shape[:axis] + (x.shape[axis] + 1,) + x.shape[axis + 1:]
     result = out if _fits(out, shape, kind) and out is not None else _base.zeros(shape, kind)
     result[along(x.ndim, axis, slice(0, 1))] = first
@@ -483,8 +484,8 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=Fa
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     """Median along axes: the middle one of the sorted elements or the mean of the two middle ones; NaN if there is one.
 
-    Parameters: a: real array. axis: axis or tuple of axes, all unless given. out: array to fill. overwrite_input:
-    ignored. keepdims: keep the axes, with size 1.
+    Parameters: a: real array. axis: axis or tuple of axes, all unless given. out: array to fill. overwrite_input: a may
+    be sorted in place, which saves a copy. keepdims: keep the axes, with size 1.
     Returns: ndarray (0-d for all axes); integers give float64.
     Raises: AxisError.
     Source: numpy.median
@@ -498,7 +499,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
         result = _base.zeros(rows.shape[:-1], kind)
         result[...] = np.nan
     else:
-        rows = call("sort", (rows,), (rows.ndim - 1,))
+        rows = call("sort", (rows,), (rows.ndim - 1,), out=rows if overwrite_input else None)
         result = reduce("mean", rows[..., (n - 1) // 2:n // 2 + 1], rows.ndim - 1)
         result = _nan_where_last(result, rows)
     return give(_kept(result, a, axes, keepdims), out, "unsafe")
@@ -518,7 +519,7 @@ def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=no_value):
     from .._array.indexing import take_along_axis
     axes = normalize_axes(axis, a.ndim)
     rows = _rows(a, axes)
-    rows = call("sort", (rows,), (rows.ndim - 1,))
+    rows = call("sort", (rows,), (rows.ndim - 1,), out=rows if overwrite_input else None)
     count = reduce("count_nonzero", rows == rows, rows.ndim - 1, keepdims=True)
     # Of n numbers those at (n-1)//2 and n//2; of none those at -1 and 0, which are NaN.
     middle = (count - _base.iota(2, 1, -1, np.int64)) // 2

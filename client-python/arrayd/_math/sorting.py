@@ -133,7 +133,8 @@ def searchsorted(a, v, side="left", sorter=None):
     Parameters: a: array of shape (n,), ascending (or ordered by sorter). v: values to find. side: 'left': before
     equal elements, 'right': after them. sorter: ints that sort a.
     Returns: int64 ndarray of v's shape.
-    Raises: ValueError when a is not 1-d or for another side.
+    Raises: ValueError when a is not 1-d, for a sorter of another shape or another side; TypeError for a sorter that has
+    no ints.
     Source: numpy.searchsorted
     """
     if side not in ("left", "right"):
@@ -142,7 +143,12 @@ def searchsorted(a, v, side="left", sorter=None):
     if a.ndim != 1:
         raise ValueError(f"object {'too deep' if a.ndim else 'of too small depth'} for desired array")
     if sorter is not None:
-        a = a[as_array(sorter)]
+        sorter = as_array(sorter)
+        if sorter.dtype.kind not in "iu":
+            raise TypeError(f"sorter must have integers, not {sorter.dtype}")
+        if sorter.shape != a.shape:
+            raise ValueError(f"sorter must have a's shape, {a.shape}, not {sorter.shape}")
+        a = a[sorter]
     v = _base.as_operand(v)
     kind = _base.result_type(a, v)
     return call("searchsorted", (as_array(a, kind), as_array(v, kind)), (side == "right",))
@@ -372,7 +378,13 @@ def setxor1d(ar1, ar2, assume_unique=False):
     Raises: nothing of its own.
     Source: numpy.setxor1d
     """
-    sets = [_in_order(ar, assume_unique) for ar in (ar1, ar2)]
+    if assume_unique:
+        both = sort(concatenate((ar1, ar2), None))
+        if not both.size:
+            return both
+        ends, differs = as_array(np.ones(1, bool)), both[1:] != both[:-1]
+        return both[concatenate((ends, differs)) & concatenate((differs, ends))]
+    sets = [_in_order(ar, False) for ar in (ar1, ar2)]
     alone = [_both(first, isin(values, others, invert=True))
              for (values, first), (others, _) in zip(sets, reversed(sets))]
     both = concatenate([values for values, _ in sets])
