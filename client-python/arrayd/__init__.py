@@ -28,9 +28,9 @@ from ._array.creation import (arange, array, asanyarray, asarray, ascontiguousar
                               linspace, logspace, ones, ones_like, zeros, zeros_like)
 from ._array.formatting import (array2string, array_repr, array_str, format_float_positional, format_float_scientific,
                                 get_printoptions, printoptions, set_printoptions)
-from ._array.indexing import (argwhere, c_, choose, compress, diagonal, extract, fill_diagonal, flatnonzero, index_exp,
-                              ix_, ndindex, nonzero, piecewise, place, put, put_along_axis, putmask, r_,
-                              ravel_multi_index, s_, select, take, take_along_axis, unravel_index, where)
+from ._array.indexing import (argwhere, choose, compress, diagonal, extract, fill_diagonal, flatnonzero, index_exp, ix_,
+                              ndindex, nonzero, piecewise, place, put, put_along_axis, putmask, ravel_multi_index, s_,
+                              select, take, take_along_axis, unravel_index, where)
 from ._array.joining import (append, array_split, block, column_stack, concat, concatenate, copyto, delete, dsplit,
                              dstack, hsplit, hstack, insert, repeat, resize, roll, split, stack, tile, trim_zeros,
                              unstack, vsplit, vstack)
@@ -96,7 +96,7 @@ _LATER = {
     "_kernel.raw": "RawKernel RawModule",
     "_kernel.reduction": "ReductionKernel",
     "_kernel.vectorized": "vectorize",
-    "_array.grids": "diag diagflat eye identity indices meshgrid mgrid ogrid tri tril triu vander",
+    "_array.grids": "c_ diag diagflat eye identity indices meshgrid mgrid ogrid r_ tri tril triu vander",
     "_io.files": "fromfile load save savez savez_compressed",
     "_interop.ipc": "IpcHandle",
     "_io.text": "fromstring genfromtxt loadtxt savetxt",
@@ -114,7 +114,7 @@ _LATER = {
     "cuda.memory": "get_default_memory_pool",
     "cuda.pinned_memory": "get_default_pinned_memory_pool",
 }
-_MODULES = ("cuda", "cupyx", "exceptions", "fft", "linalg", "random", "testing")
+_MODULES = ("cuda", "cupyx", "exceptions", "fft", "lib", "linalg", "polynomial", "random", "testing")
 _HOME = {name: module for module, names in _LATER.items() for name in names.split()}
 
 # `from arrayd import *` leaves those builtins alone that NumPy leaves alone.

@@ -87,7 +87,7 @@ int ad__py_where(PyObject *o, ad__py_session *s, ad_array **mask) {
 typedef struct call {
     const ufunc *f;
     int id;
-    PyObject *input[MAX_INPUTS], *out[AD_MAX_OUT];
+    PyObject *input[MAX_INPUTS], *made[MAX_INPUTS], *out[AD_MAX_OUT];
     PyObject *out_given, *where, *dtype, *casting;
     ad_in in[MAX_INPUTS];
     ad_options options;
@@ -143,6 +143,19 @@ static int array_dtype(const call *c) {
     return -1;
 }
 
+/* Objects that asarray takes for the array that their method _as_array gives: polynomials and flat iterators. */
+static int take_object(call *c, int i) {
+    PyObject *made = PyObject_CallMethod(c->input[i], "_as_array", NULL);
+    if (!made && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    PyErr_Clear();
+    if (!made || !ad__py_is_array(made)) {
+        Py_XDECREF(made);
+        return ad__py_refuse(c->input[i], c->f->row->name);
+    }
+    c->input[i] = c->made[i] = made;
+    return ad__py_operand(made, &c->in[i]) == 1 ? 0 : -1;
+}
+
 static int take_inputs(call *c) {
     for (int i = 0; i < c->f->row->nin; i++) {
         int got = ad__py_operand(c->input[i], &c->in[i]), dtype;
@@ -150,8 +163,8 @@ static int take_inputs(call *c) {
             dtype = array_dtype(c);
             got = dtype < 0 ? ad__py_huge(c->input[i], -1) : ad__py_settle(c->input[i], &c->in[i], dtype, &c->id);
             if (got != 0) return -1;
-        } else if (got <= 0) {
-            return got == 0 ? ad__py_refuse(c->input[i], c->f->row->name) : -1;
+        } else if (got < 0 || (got == 0 && take_object(c, i) != 0)) {
+            return -1;
         }
     }
     return 0;
@@ -219,11 +232,15 @@ static PyObject *run(call *c, ad__py_session *s) {
 
 static PyObject *ufunc_call(PyObject *self, PyObject *args, PyObject *kwargs) {
     call c = {.f = (const ufunc *)self, .id = ((ufunc *)self)->id};
-    if (take_arguments(&c, args, kwargs) != 0 || take_inputs(&c) != 0 || take_options(&c) != 0) return NULL;
-    ad__py_session *s = ad__py_session_of(c.input, c.f->row->nin);
-    if (!s) return NULL;
-    PyObject *result = run(&c, s);
-    ad__py_session_leave(s);
+    PyObject *result = NULL;
+    if (take_arguments(&c, args, kwargs) == 0 && take_inputs(&c) == 0 && take_options(&c) == 0) {
+        ad__py_session *s = ad__py_session_of(c.input, c.f->row->nin);
+        if (s) {
+            result = run(&c, s);
+            ad__py_session_leave(s);
+        }
+    }
+    for (int i = 0; i < c.f->row->nin; i++) Py_XDECREF(c.made[i]);
     return result;
 }
 

@@ -227,3 +227,55 @@ def _line(part):
 
 mgrid = _Grid(False)
 ogrid = _Grid(True)
+
+
+class _Joiner:
+    """What r_ and c_ are: indexed with slices, arrays and numbers, they join them along an axis. Arrays of fewer than
+    ndmin dimensions get more of size 1; where says which of all is then the first of their own, -1 the last of them. A
+    text "axis,ndmin,where" before the others says so for once."""
+
+    def __init__(self, axis, ndmin, where):
+        self._settings = axis, ndmin, where
+
+    def __len__(self):
+        return 0
+
+    def __getitem__(self, key):
+        from .joining import concatenate
+        key = key if isinstance(key, tuple) else (key,)
+        axis, ndmin, where = self._settings
+        if key and isinstance(key[0], str):
+            axis, ndmin, where = _directive(key[0], self._settings)
+            key = key[1:]
+        if any(isinstance(part, str) for part in key):
+            raise ValueError("special directives must be the first entry.")
+        parts = [_line(part) if isinstance(part, slice) else part for part in key]
+        parts = [part if _base.is_scalar(part) else as_array(part) for part in parts]
+        kind = _base.result_type(*parts) if parts else None
+        return concatenate([_lifted(as_array(part), ndmin, where).astype(kind, copy=False) for part in parts], axis)
+
+
+def _directive(text, settings):
+    """The axis, least number of dimensions and place of an array's own among them that a text for r_ names."""
+    if text in ("r", "c"):
+        raise NotImplementedError(f"r_[{text!r}, ...] makes a matrix, which arrayd has none of: r_ and c_ join arrays")
+    try:
+        given = [int(part) for part in text.split(",")]
+    except ValueError:
+        given = []
+    if not 1 <= len(given) <= 3:
+        raise ValueError(f"unknown special directive {text!r}: it must be 'axis', 'axis,ndmin' or 'axis,ndmin,where'")
+    return (*given, *settings[len(given):])
+
+
+def _lifted(a, ndmin, where):
+    """a with new axes of size 1 before or after its own, so that it has ndmin."""
+    new = ndmin - a.ndim
+    if new <= 0:
+        return a
+    first = where if where >= 0 else where + new + 1
+    return a.reshape((1,) * first + a.shape + (1,) * (new - first))
+
+
+r_ = _Joiner(0, 1, -1)
+c_ = _Joiner(-1, 2, 0)

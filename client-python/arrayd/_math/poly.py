@@ -141,10 +141,12 @@ def polyval(p, x):
     Parameters: p: coefficients, the highest power first, shape (n,), or poly1d. x: where to evaluate it; a poly1d is
     put in for the variable.
     Returns: ndarray of x's shape; poly1d if x is one.
-    Raises: nothing of its own.
+    Raises: TypeError for a number in place of p.
     Source: numpy.polyval
     """
     p = coefficients_of(p)[0] if is_polynomial(p) else as_array(p)
+    if p.ndim == 0:
+        raise TypeError("p must be 1-d, not a number: p[0] is the coefficient of the highest power")
     if is_polynomial(x):
         return _composed(p, coefficients_of(x)[0])
     x = as_array(x)
@@ -155,7 +157,7 @@ def polyval(p, x):
 
 
 def _composed(p, x):
-    value = made(p[:1].astype(_base.result_type(p, x)))._coeffs
+    value = made(p[:1].astype(_base.result_type(p, x, 0)))._coeffs
     for i in builtins.range(1, p.size):
         value = convolve(value, x)
         value[-1] += p[i]
@@ -210,7 +212,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     Returns: ndarray of coefficients, the highest power first, shape (deg + 1,) or (deg + 1, k); with full a tuple
     (coefficients, residuals, rank, singular values, rcond); with cov a tuple (coefficients, covariance of shape
     (deg + 1, deg + 1) or (deg + 1, deg + 1, k)).
-    Raises: TypeError for shapes that do not fit; ValueError for a negative degree, or with cov for too few points.
+    Raises: TypeError for shapes that do not fit, or complex weights of real points; ValueError for a negative degree, or with cov for too few points.
     Warns numpy.exceptions.RankWarning where the rank is deficient.
     Source: numpy.polyfit
     """
@@ -220,6 +222,8 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     from .._array.grids import vander
     lhs, rhs = vander(x, order), y
     if w is not None:
+        if w.dtype.kind == "c" and not lhs.dtype.kind == rhs.dtype.kind == "c":
+            raise TypeError(f"w must be real, not {w.dtype}, where x and y are not both complex")
         lhs, rhs = lhs * w[:, None], rhs * (w if rhs.ndim == 1 else w[:, None])
     if rcond is None:
         rcond = x.size * float(np.finfo(x.dtype).eps)

@@ -39,6 +39,8 @@ class poly1d:
             c_or_r = _poly.poly(c_or_r)
         own = c_or_r.variable if isinstance(c_or_r, (poly1d, np.poly1d)) else "x"
         self._coeffs, self._trimmed = coefficients_of(c_or_r, trim=True)
+        if not self._coeffs.size:
+            self._coeffs = _base.zeros((1,), self._coeffs.dtype)
         self._variable = own if variable is None else variable
 
     @property
@@ -174,10 +176,12 @@ class poly1d:
     def __setitem__(self, key, val):
         if key < 0:
             raise ValueError("Does not support negative powers.")
-        if key > self.order:
+        if key < self._coeffs.size and not (_base.is_scalar(val) and val != 0):
+            self.coeffs  # leading zeros are left out before, not after, a coefficient becomes 0
+        if key >= self._coeffs.size:
             whole = _base.zeros((key + 1,), self._coeffs.dtype)
             whole[key + 1 - self._coeffs.size:] = self._coeffs
-            self._coeffs = whole
+            self._coeffs, self._trimmed = whole, True
         self._coeffs[self._coeffs.size - 1 - key] = val
 
     def __iter__(self):
@@ -246,21 +250,23 @@ def trimmed(*polynomials):
     known = [coefficients_of(p, trim=True) for p in polynomials]
     rest = [i for i, (_, done) in enumerate(known) if not done]
     result = [a for a, _ in known]
-    if rest:
-        counts = _base.zeros((len(rest),), np.int64)
-        for k, i in enumerate(rest):
-            counts[k] = _leading_zeros(result[i])
-        for count, i in zip(counts.tolist(), rest):
-            result[i] = result[i][count:] if result[i].size else _base.zeros((1,), result[i].dtype)
+    for count, i in zip(count_leading_zeros(*(result[i] for i in rest)), rest):
+        result[i] = result[i][count:] if result[i].size else _base.zeros((1,), result[i].dtype)
     return result
 
 
-def _leading_zeros(a):
-    """How many zeros come before the first other element, the last element not counted: a 0-d array."""
-    ends = _base.zeros((builtins.max(a.size, 1),), np.bool_)
-    ends[:a.size] = a != 0
-    ends[-1] = True
-    return _base.reduce("argmax", ends)
+def count_leading_zeros(*arrays):
+    """For each 1-d array how many zeros come before the first other element, the last element not counted: a list, by
+    one round trip."""
+    if not arrays:
+        return []
+    counts = _base.zeros((len(arrays),), np.int64)
+    for count, a in zip(counts, arrays):
+        ends = _base.zeros((builtins.max(a.size, 1),), np.bool_)
+        ends[:a.size] = a != 0
+        ends[-1] = True
+        _base.reduce("argmax", ends, out=count)
+    return counts.tolist()
 
 
 from . import poly as _poly
