@@ -146,3 +146,11 @@ def test_special():
         check(lambda xp, a: xp.sinc(a) + 2, a, ulps=64)
         check(lambda xp, a: xp.i0(a), a, ulps=64)
     check(lambda xp, a: xp.i0(a * 1j), X)
+
+
+def test_nan_to_num_by_arrays():
+    a = np.array([[0, 1, np.nan, 4], [11, np.inf, -np.inf, np.nan]])
+    for name in ("nan", "posinf", "neginf"):
+        for shape in ((2, 4), (2, 1), (1, 4), (4,), (), (3, 2, 4)):
+            check(lambda xp, a, y: xp.nan_to_num(a, **{name: y}), a, np.arange(np.prod(shape, dtype=int)).reshape(shape) - 1.0)
+            check(lambda xp, a, y: xp.nan_to_num(a + 1j, **{name: y}), a, np.ones(shape))

@@ -143,3 +143,22 @@ def test_long_sums(dtype):
     want = a.astype("float64" if dtype == "float32" else dtype) @ b
     got = (ad.asarray(a) @ ad.asarray(b)).get()
     np.testing.assert_allclose(got, want, rtol=1e-6 if dtype == "float32" else 0)
+
+
+def test_axes_of_products():
+    a, b, v = (np.arange(n, dtype=float).reshape(shape) for n, shape in ((24, (2, 3, 4)), (40, (2, 4, 5)), (4, (4,))))
+    for axes in ([(-2, -1), (-2, -1), (-2, -1)], [(1, 2), (1, 2), (0, 1)], [(1, 2), (1, 2), (2, 0)], [(1, 2), (1, 2)],
+                 ((1, 2), (1, 2), (0, 1)), [(1, 2), (1,), (0, 1)], [(1, 5), (1, 2), (0, 1)], [(1, 2), (1, 2), (1, 1)]):
+        check(lambda xp, a, b: xp.matmul(a, b, axes=axes), a, b)
+    check(lambda xp, a, b: xp.matmul(a.T, b.transpose(2, 1, 0), axes=[(1, 0), (1, 0), (0, 1)]), a, b)
+    for axes in ([(-2, -1), (0,), (-1,)], [(0, 2), 0, (0,)], [(0, 2), 0, 0], [(0, 2), (0,)]):
+        check(lambda xp, a, v: xp.matmul(a, v, axes=axes), a, v)
+    for axes in ([(0,), (0,), ()], [0, 0]):
+        check(lambda xp, v: xp.matmul(v, v, axes=axes), v)
+    check(lambda xp, a, b: xp.matmul(a, b, axes=[(1, 2), (1, 2), (0, 1)], out=xp.zeros((3, 5, 2))), a, b)
+    check(lambda xp, a, b: np.matmul(a, b, axes=[(1, 2), (1, 2), (0, 1)]), a, b)
+
+
+def test_products_cast_to_out():
+    for casting in ("same_kind", "unsafe", "safe"):
+        check(lambda xp, a: xp.matmul(a, a, out=xp.zeros((2, 2), bool), casting=casting), np.arange(4.0).reshape(2, 2))

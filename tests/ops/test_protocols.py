@@ -303,11 +303,10 @@ def test_every_ufunc_is_there():
     for name in LACKING:
         with pytest.raises(TypeError, match=f"arrayd has no counterpart of NumPy's ufunc {name}"):
             getattr(np, name)(ad.arange(3))
-    for call, what in ((lambda a: np.add.reduceat(a, [0, 1]), "add.reduceat"),
+    for call, what in ((lambda a: np.arctan2.reduceat(a, [0, 1]), "arctan2.reduceat"),
                        (lambda a: np.frompyfunc(abs, 1, 1)(a), "abs "),
                        (lambda a: np.arctan2.reduce(a), "arctan2.reduce"),
-                       (lambda a: np.arctan2.accumulate(a), "arctan2.accumulate"),
-                       (lambda a: np.arctan2.at(a, [0], 1.0), "arctan2.at")):
+                       (lambda a: np.arctan2.accumulate(a), "arctan2.accumulate")):
         with pytest.raises(TypeError, match=f"arrayd has no .*{what}"):
             call(ad.arange(3.0))
 

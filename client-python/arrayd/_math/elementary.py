@@ -90,15 +90,15 @@ def _bounds(dtype, low, high):
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """NaN and infinities replaced by finite numbers.
 
-    Parameters: x: array. copy: False writes into x. nan, posinf, neginf: what they become; for the infinities the
-    largest finite values unless given.
+    Parameters: x: array. copy: False writes into x. nan, posinf, neginf: what they become, numbers or arrays that
+    broadcast to x; for the infinities the largest finite values unless given.
     Returns: ndarray of x's shape.
-    Raises: nothing of its own.
+    Raises: ValueError for arrays that do not broadcast to x.
     Source: numpy.nan_to_num
     """
     x = as_array(x)
     out = None if copy else x
-    if nan == 0.0 and posinf is None and neginf is None:
+    if _base.is_scalar(nan) and nan == 0.0 and posinf is None and neginf is None:
         return _u["nan_to_num"](x, out=out)
     if x.dtype.kind not in _base.INEXACT:
         return x.copy() if copy else x

@@ -15,20 +15,26 @@ def _common(*arrays):
     return [a if a.dtype == kind else a.astype(kind) for a in arrays]
 
 
-def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None):
+def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None, axes=None):
     """Matrix product; dimensions before the last two are broadcast.
 
     On a GPU float32 and complex64 are multiplied in TF32, with three decimal digits, where ARRAYD_TF32=1 or CUPY_TF32=1
     was in the environment when arrayd was imported; so is all that is made of matrix products.
 
     Parameters: x1: array of shape (..., m, k) or (k,). x2: array of shape (..., k, n) or (k,). out: array to fill.
-    casting: which casts to dtype are allowed. order: ignored. dtype: type to compute in.
+    casting: which casts to dtype and out are allowed. order: ignored. dtype: type to compute in. axes: list of the axes
+    of the matrices in x1, x2 and the result, each a tuple of two, or of one for a vector.
     Returns: ndarray of shape (..., m, n), without m or n for a 1-d argument.
-    Raises: ValueError for a 0-d argument or sizes that do not fit; TypeError for a cast.
+    Raises: ValueError for a 0-d argument, sizes or axes that do not fit; TypeError for a cast or other axes; AxisError.
     Source: numpy.matmul
     """
     a, b = as_array(x1), as_array(x2)
     _check_core("matmul", "(n?,k),(k,m?)->(n?,m?)", (a, 1), (b, 1))
+    if axes is not None:
+        *axes, last = _core_axes(axes, a, b)
+        a, b = (moveaxis(one, of, tuple(range(-len(of), 0))) for one, of in zip((a, b), axes))
+        result = matmul(a, b, casting=casting, dtype=dtype)
+        return give(moveaxis(result, tuple(range(-len(last), 0)), last), out, casting)
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
     if a.shape[-1] != inner:
         raise ValueError("matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
@@ -46,7 +52,22 @@ def matmul(x1, x2, /, out=None, *, casting="same_kind", order="K", dtype=None):
         result = result[..., 0]
     if a.ndim == 1:
         result = result[..., 0, :] if b.ndim > 1 else result[..., 0]
-    return give(result, out)
+    return give(result, out, casting)
+
+
+def _core_axes(axes, a, b):
+    """The axes= of a matrix product as a tuple of axes for a, b and the result."""
+    if not isinstance(axes, list):
+        raise TypeError("axes must be a list")
+    cores = [builtins.min(one.ndim, 2) for one in (a, b)]
+    cores.append(builtins.sum(cores) - 2)
+    if len(axes) != 3:
+        raise ValueError(f"axes must be a list of 3 tuples, for x1, x2 and the result, not of {len(axes)}")
+    axes = [one if isinstance(one, tuple) else (operator.index(one),) for one in axes]
+    for name, one, core in zip(("x1", "x2", "the result"), axes, cores):
+        if len(one) != core:
+            raise ValueError(f"axes: {name} has {core} dimension(s) of its matrix or vector, not {len(one)}")
+    return axes
 
 
 def dot(a, b, out=None):
