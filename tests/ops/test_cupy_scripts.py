@@ -92,6 +92,12 @@ assert cupy.ndarray is arrayd.ndarray and cupy.add is arrayd.add and cupyx is ar
 assert random is arrayd.random and arrayd.linalg.__spec__.name == arrayd.linalg.__name__ == "arrayd.linalg"
 assert cupy.__name__ == "cupy" and int(cupy.__version__.split(".")[0]) == 14 and "einsum" in dir(cupy)
 assert cupy.get_array_module(cupy.ones(2)) is cupy and cupy.get_array_module([1]).__name__ == "numpy"
+import numpy
+for name in ("sum", "prod"):
+    total = getattr(cupy, name)
+    assert type(total(numpy.ones((2, 3)), 0)) is numpy.ndarray and type(total([1, 2])) is cupy.ndarray
+    assert total(cupy.full(3, 2), keepdims=True).tolist() == [getattr(numpy, name)([2, 2, 2])]
+    assert total is everything[name] and total.__name__ == name
 assert cupy.poly1d is arrayd.poly1d and cupy.bfloat16 is arrayd.bfloat16
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")

@@ -49,6 +49,16 @@ def test_errstate():
     assert state["linalg"] == "raise" and cupyx.seterr(linalg="raise") == state and cupyx.seterr(**state) == state
     with cupyx.errstate(linalg="raise", fallback_mode="ignore"), pytest.raises(ad.linalg.LinAlgError):
         ad.linalg.inv(ad.zeros((2, 2))).get()
+    with cupyx.errstate(linalg="raise"):
+        for failing in (lambda: ad.linalg.inv(ad.zeros((2, 2))), lambda: ad.linalg.cholesky(-ad.eye(2)),
+                        lambda: ad.linalg.solve(ad.zeros((2, 2)), ad.ones(2)), lambda: ad.linalg.eigh(ad.eye(2) * ad.nan)):
+            with pytest.raises(ad.linalg.LinAlgError), cupyx.errstate(fallback_mode="ignore"):
+                failing()
+        assert ad.linalg.inv(ad.zeros((0, 2, 2))).shape == (0, 2, 2)
+    with cupyx.allow_synchronize(False):
+        failed = ad.linalg.inv(ad.zeros((2, 2)))
+    with pytest.raises(ad.linalg.LinAlgError):
+        failed.get()
     state["linalg"] = "ignore"
     assert cupyx.geterr()["linalg"] == "raise"
     for option in ({"linalg": "ignore"}, {"divide": "raise"}, {"over": "warn"}, {"fallback_mode": "warn"}):

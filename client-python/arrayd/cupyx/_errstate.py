@@ -39,11 +39,20 @@ def seterr(*, divide=None, over=None, under=None, invalid=None, linalg=None, fal
 
 @contextlib.contextmanager
 def errstate(*, divide=None, over=None, under=None, invalid=None, linalg=None, fallback_mode=None):
-    """seterr for a with statement.
+    """seterr for a with statement. Where it names linalg, functions of arrayd.linalg wait for their results in it, and
+    raise LinAlgError themselves; otherwise the error comes with the data.
 
     Parameters, Raises: as seterr.
     Returns: context manager.
     Source: cupyx.errstate
     """
     seterr(divide=divide, over=over, under=under, invalid=invalid, linalg=linalg, fallback_mode=fallback_mode)
-    yield
+    if linalg is None:
+        yield
+        return
+    from ..linalg._decompositions import wait_for_errors
+    before = wait_for_errors(True)
+    try:
+        yield
+    finally:
+        wait_for_errors(before)

@@ -1,9 +1,10 @@
 """Decompositions of matrices and what is solved by them: numpy.linalg's functions, on stacks of matrices.
 
 Whether a matrix is singular, not positive definite, or has no decomposition that is found, only its elements tell: the
-LinAlgError comes when a result is fetched. float16 and bfloat16 are refused, other types become float64.
+LinAlgError comes when a result is fetched, or at the call within cupyx.errstate(linalg="raise"). float16 and bfloat16 are refused, other types become float64.
 """
 import builtins
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -79,8 +80,22 @@ def _squares(a):
     return a
 
 
-def _run(name, arrays, params=()):
-    return call(name, arrays, params, dtype=_field(*arrays))
+_here = threading.local()
+
+
+def wait_for_errors(wait):
+    """Whether this thread's calls wait for what they compute, to raise its errors themselves; returns what was so."""
+    before = getattr(_here, "wait", False)
+    _here.wait = wait
+    return before
+
+
+def _run(name, arrays, params=(), dtype=None):
+    results = call(name, arrays, params, dtype=_field(*arrays) if dtype is None else dtype)
+    if getattr(_here, "wait", False):
+        for one in results if isinstance(results, tuple) else (results,):
+            one.reshape(-1)[:1].get()
+    return results
 
 
 def _conjugate(a):
@@ -237,8 +252,8 @@ def solve(a, b):
         raise ValueError("solve: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
                          f"{signature} (size {rows} is different from {a.shape[-1]})")
     if b.ndim == 1:
-        return call("solve", (a, b[:, None]), dtype=kind)[..., 0]
-    return call("solve", (a, b), dtype=kind)
+        return _run("solve", (a, b[:, None]), dtype=kind)[..., 0]
+    return _run("solve", (a, b), dtype=kind)
 
 
 def inv(a):
@@ -305,7 +320,7 @@ def lstsq(a, b, rcond=None):
     kind = _field(a, b)
     if rcond is None:
         rcond = float(np.finfo(kind).eps) * builtins.max(n, m)
-    x, rank, values = call("lstsq", (a, sides), (float(rcond),), dtype=kind)
+    x, rank, values = _run("lstsq", (a, sides), (float(rcond),), kind)
     rank = np.int32(int(rank))
     if rank == n and m > n:
         size = _core.ufuncs["absolute"](sides.astype(kind) - matmul(a.astype(kind), x))
