@@ -398,6 +398,8 @@ def test_orders_of_flat_indices(order):
     check(lambda xp, i: xp.unravel_index(i, (4, 6), order), flat)
     check(lambda xp, i, j: xp.ravel_multi_index((i, j), (4, 6), order=order), *places)
     check(lambda xp, i, j: xp.ravel_multi_index((i, j), (2, 3), "wrap", order), *places)
+    check(lambda xp, a: xp.reshape(a, (3, 4), order=order), filled((2, 6)))
+    check(lambda xp, a: xp.reshape(a.T, (3, -1), order=order), filled((2, 6)))
 
 
 @pytest.mark.parametrize("name", ["mgrid", "ogrid"])

@@ -145,3 +145,22 @@ def test_wrong_vectorize():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         same(ad.vectorize(lambda v: v, cache=True)(ad.arange(2)), np.arange(2))
+
+
+def test_ufuncs_with_dtype():
+    x, y = RNG.integers(0, 9, 8).astype("int16"), RNG.integers(1, 9, 8).astype("int16")
+    for kind in ("int16", "int64", "float32", "float64", "complex64"):
+        same(ad.vectorize(lambda a, b: ad.add(a, b, dtype=kind))(ad.asarray(x), ad.asarray(y)), np.add(x, y, dtype=kind))
+    same(ad.vectorize(lambda a, b: np.multiply(a, 2, dtype="float32") / b)(ad.asarray(x), ad.asarray(y)),
+         np.multiply(x, 2, dtype="float32") / y)
+    with pytest.raises(TypeError, match="add is not defined for float64, float64 with the result int16"):
+        ad.vectorize(lambda a: ad.add(a, a, dtype="int16"))(ad.zeros(2))
+    with pytest.raises(TypeError):
+        ad.vectorize(lambda a: ad.add(a, a, where=False))(ad.zeros(2))
+
+
+@pytest.mark.parametrize("compare", [lambda z: z < 1, lambda z: z >= z, lambda z: 1j > z.real, lambda z: z <= 2j])
+def test_complex_numbers_have_no_order(compare):
+    with pytest.raises(TypeError, match="complex numbers have no order"):
+        ad.vectorize(compare)(ad.arange(3) + 1j)
+    same(ad.vectorize(lambda z: z == 1j)(ad.asarray([1j, 2])), np.array([True, False]))

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import _base, _core
 from .._base import along, as_array, as_operand, call, give, give_elements, ndarray, normalize_axis, shape_tuple
-from .manipulation import broadcast_arrays
+from .manipulation import broadcast_arrays, read_order
 
 _MOST = (1 << 62) - 1  # bytes that an array may stand for: AD_MAX_BYTES
 
@@ -409,16 +409,6 @@ def fill_diagonal(a, val, wrap=False):
         line[...] = value
 
 
-def _rows_first(order):
-    """Whether an order is 'C', which None and small letters may stand for as in NumPy, and not 'F'."""
-    if not isinstance(order, (str, type(None))):
-        raise TypeError(f"order must be 'C' or 'F', not {order!r}")
-    name = "C" if order is None else order.upper()
-    if name not in ("C", "F"):
-        raise ValueError(f"only 'C' or 'F' order is permitted, not {order!r}")
-    return name == "C"
-
-
 def unravel_index(indices, shape, order="C"):
     """Flat indices as coordinates.
 
@@ -433,7 +423,7 @@ def unravel_index(indices, shape, order="C"):
     shape = shape_tuple(shape)
     if not isinstance(indices, ndarray):
         return tuple(as_array(np.asarray(part)) for part in np.unravel_index(indices, shape, order))
-    rows_first = _rows_first(order)
+    rows_first = read_order(order, "CF") == "C"
     if indices.dtype.kind not in "iu":
         raise TypeError("only int indices permitted")
     size = _sized(shape, "dimensions are too large; arrays and shapes with a total size greater than 'intp' are not "
@@ -464,7 +454,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     that is on this side; IndexError (when the result is read) for one on the server.
     Source: numpy.ravel_multi_index
     """
-    dims, rows_first = shape_tuple(dims), _rows_first(order)
+    dims, rows_first = shape_tuple(dims), read_order(order, "CF") == "C"
     if len(multi_index) != len(dims):
         raise ValueError(f"parameter multi_index must be a sequence of length {len(dims)}")
     if not builtins.any(isinstance(index, ndarray) for index in multi_index):

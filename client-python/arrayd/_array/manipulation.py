@@ -7,6 +7,16 @@ from .. import _base
 from .._base import as_array, normalize_axes, normalize_axis, shape_tuple
 
 
+def read_order(order, allowed):
+    """An order as a capital letter, one of those allowed; NumPy takes small ones, and None for 'C', too."""
+    if not isinstance(order, (str, type(None))):
+        raise TypeError(f"order must be one of {', '.join(map(repr, allowed))}, not {order!r}")
+    name = "C" if order is None else order.upper()
+    if len(name) != 1 or name not in allowed:
+        raise ValueError(f"order must be one of {', '.join(map(repr, allowed))}, not {order!r}")
+    return name
+
+
 def reshape(a, /, shape, order="C", *, copy=None):
     """The same elements in another shape; a view where that is possible.
 
@@ -17,13 +27,11 @@ def reshape(a, /, shape, order="C", *, copy=None):
     Source: numpy.reshape
     """
     a = as_array(a)
-    shape = shape_tuple(shape)
+    shape, order = shape_tuple(shape), read_order(order, "CFA")
     if order == "A":
         order = "F" if a.flags.f_contiguous and not a.flags.c_contiguous else "C"
     if order == "F":
         return _reshape(a.transpose(), _known(shape, a.size)[::-1], copy).transpose()
-    if order != "C":
-        raise ValueError("order must be one of 'C', 'F' or 'A'")
     return _reshape(a, shape, copy)
 
 

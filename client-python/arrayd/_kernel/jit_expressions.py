@@ -119,6 +119,8 @@ class Expressions:
             return Value(f"({either})" if isinstance(op, ast.In) else f"(!({either}))", Scalar(bool))
         if isinstance(left, Constant) and isinstance(right, Constant) and isinstance(op, (ast.Eq, ast.NotEq)):
             return Constant((left.value == right.value) == isinstance(op, ast.Eq))
+        if not isinstance(op, (ast.Eq, ast.NotEq)) and any(map(operations.is_complex, (left, right))):
+            raise TypeError(f"complex numbers have no order, so none is {_COMPARE[type(op)].partition('_')[0]}")
         return operations.operation(_COMPARE[type(op)], [left, right])
 
     def _ifexp(self, node):
@@ -188,8 +190,8 @@ class Expressions:
         """The value of a call."""
         if isinstance(function, Builtin):
             return function.translate(self, *arguments, **named)
-        if (name := operations.name_of(function)) and not named:
-            return operations.operation(name, arguments)
+        if (name := operations.name_of(function)) and named.keys() <= {"dtype"}:
+            return operations.operation(name, arguments, dtype=unwrapped(named.get("dtype", Constant(None))))
         if isinstance(function, np.dtype) or isinstance(function, type) and (function in _CASTS
                                                                              or issubclass(function, np.generic)):
             return self._cast(np.dtype(_CASTS.get(function, function)) if isinstance(function, type) else function,

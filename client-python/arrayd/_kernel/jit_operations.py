@@ -62,9 +62,17 @@ def name_of(function):
     return name if name in _CODE else None
 
 
-def types_of(name, kinds, integers):
+def is_complex(value):
+    """Whether a value, or a constant, is a complex number."""
+    if isinstance(value, Value):
+        return isinstance(value.type, Scalar) and value.type.dtype.kind == "c"
+    return is_number(value) and isinstance(value.value, (complex, np.complexfloating))
+
+
+def types_of(name, kinds, integers, dtype=None):
     """The types of the operands and of the result of an operation, from its operands' types: NumPy's. A kind is a
-    dtype, or bool, int, float or complex for a constant, which follows the others. integers: those stay integers."""
+    dtype, or bool, int, float or complex for a constant, which follows the others. integers: those stay integers. dtype:
+    what the result is to be, as of a ufunc."""
     loop = np.sqrt if name in _AS_SQRT else getattr(np, name)
     strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
     if any(kind.name == _BFLOAT for kind in strong):
@@ -75,16 +83,18 @@ def types_of(name, kinds, integers):
             and name != "divide" and np.result_type(*strong).kind == "f":
         kinds = [np.dtype(np.uint64)] * 2
     try:
-        *operands, result = loop.resolve_dtypes((*kinds, None))
+        options = {} if dtype is None else {"signature": (None,) * len(kinds) + (np.dtype(dtype),)}
+        *operands, result = loop.resolve_dtypes((*kinds, None), **options)
     except TypeError:
         names = ", ".join(getattr(kind, "name", getattr(kind, "__name__", "")) for kind in kinds)
-        raise TypeError(f"{name} is not defined for {names}") from None
+        wanted = "" if dtype is None else f" with the result {np.dtype(dtype)}"
+        raise TypeError(f"{name} is not defined for {names}{wanted}") from None
     return operands, result
 
 
-def operation(name, operands, integers=False):
+def operation(name, operands, integers=False, dtype=None):
     """The value of an operation by NumPy's name, of values and constants."""
-    if all(isinstance(each, Constant) for each in operands) and name in _PYTHON:
+    if all(isinstance(each, Constant) for each in operands) and name in _PYTHON and dtype is None:
         return Constant(_PYTHON[name](*(each.value for each in operands)))
     if name.startswith("logical_"):
         operands = [truth(each) for each in operands]
@@ -93,7 +103,7 @@ def operation(name, operands, integers=False):
     if len(kinds) != (np.sqrt if name in _AS_SQRT else getattr(np, name)).nin:
         raise TypeError(f"{name} takes {(np.sqrt if name in _AS_SQRT else getattr(np, name)).nin} arguments, "
                         f"not {len(kinds)}")
-    wanted, result = types_of(name, kinds, integers)
+    wanted, result = types_of(name, kinds, integers, dtype)
     codes = [_operand(each, dtype) for each, dtype in zip(operands, wanted)]
     first = wanted[0]
     if first.kind == "c" and name in _NOT_COMPLEX:
