@@ -170,6 +170,11 @@ def test_covariance_of_types():
             check(lambda xp, a: getattr(xp, name)(a, dtype=kind), a, ulps=10_000)
     check(lambda xp, a: xp.cov(a[:0]), a)
     check(lambda xp, a: xp.cov(a[:0], a), a)
+    check(lambda xp, a: xp.cov(a[:0], dtype=int), a)
+    check(lambda xp, a: xp.cov(a[None], dtype=int), a)
+    check(lambda xp, a: xp.cov(a, dtype=int, aweights=xp.ones(5)), a)
+    with pytest.warns(RuntimeWarning, match="Degrees of freedom"), pytest.raises(TypeError, match="dtype must be"):
+        ad.cov(ad.asarray(a), ddof=5, dtype=int)
     with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
         ad.cov(ad.asarray(a), ddof=5)
 

@@ -67,8 +67,6 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     """
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
-    if dtype is not None and np.dtype(dtype).kind not in _base.INEXACT:
-        raise TypeError(f"dtype must be a type of floats or complex numbers, not {np.dtype(dtype)}")
     x = _variables(m, rowvar)
     if x.shape[0] == 0:
         return _base.zeros((0, 0), float)
@@ -84,8 +82,10 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         if factor <= 0:
             warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
             factor = 0.0
+        _check_covariance(kind)
         right = x = x - mean
     else:
+        _check_covariance(kind)
         total = reduce("sum", weights)
         mean = reduce("sum", x * weights, 1, keepdims=True) / total
         factor = _weighted_factor(weights, total, ddof, aweights)
@@ -94,6 +94,12 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     right = _u["conjugate"](right) if kind.kind == "c" else right
     result = _base.matrix_product(x, as_array(right, x.dtype).transpose()) / factor
     return result.reshape(()) if result.size == 1 else result
+
+
+def _check_covariance(kind):
+    """TypeError for a type that does not hold distances to a mean."""
+    if kind.kind not in _base.INEXACT:
+        raise TypeError(f"dtype must be a type of floats or complex numbers, not {kind}")
 
 
 def _variables(m, rowvar):
