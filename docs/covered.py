@@ -32,7 +32,6 @@ _MISSING = [
     (r"cupyx\.distributed", ".*", "one server has all devices of a host; cuda.Device says on which an array lies"),
     (r"cupy\.ndarray", "__(i?div|hex|oct)__", "of Python 2"),
     (r"cupy\.ndarray", "__(release_)?buffer__", "the elements are not in this process; a.get() fetches them"),
-    (r"cupy\.ndarray", "__array_finalize__", "arrays are not viewed as subclasses"),
     (r"cupy\.ndarray", "ptp", "NumPy 2 has removed it; use ptp(a)"),
     (r"cupy\.ndarray", "cstruct|mdspan|reduced_view", "for kernels that run in this process"),
     (r"cupy(\.ndarray)?", "toDlpack|fromDlpack", "deprecated in CuPy; from_dlpack(a) calls a.__dlpack__()"),

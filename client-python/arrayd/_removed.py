@@ -17,10 +17,7 @@ _REASONS = {
     "": {"byte_bounds": "an array has no address in this process; shares_memory tells whether two overlap",
          "disable_experimental_feature_warning": "arrayd warns of no feature as experimental",
          "make_aligned_dtype": "arrayd has no structured types"},
-    "cuda": {**dict.fromkeys("BaseMemory CFunctionAllocator ManagedMemory Memory MemoryAsync MemoryAsyncPool "
-                             "MemoryHook MemoryPointer PythonFunctionAllocator UnownedMemory alloc get_allocator "
-                             "malloc_async malloc_managed set_allocator set_pinned_memory_allocator "
-                             "using_allocator".split(), _MEMORY),
+    "cuda": {**dict.fromkeys("CFunctionAllocator MemoryHook PythonFunctionAllocator".split(), _MEMORY),
              **dict.fromkeys(["PinnedMemory", "PinnedMemoryPointer"], "alloc_pinned_memory gives a memoryview"),
              **dict.fromkeys("get_cublas_handle get_cuda_path get_hipcc_path get_local_runtime_version get_nvcc_path "
                              "get_rocm_path".split(), _NO_CUDA),

@@ -29,8 +29,35 @@ PyObject *ad__py_result(int status, ad_array *const *array, ad__py_session *sess
     return status ? ad__py_fail(status) : ad__py_wrap(*array, session, NULL);
 }
 
+/* A new object of a subclass for the array that made, which is given away, is. */
+static PyObject *wrap_as(PyTypeObject *type, PyObject *made, PyObject *model) {
+    ad__py_array *from = (ad__py_array *)made;
+    PyObject *o = ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0), *done = NULL;
+    if (o) {
+        fill((ad__py_array *)o, ad_array_retain(from->array), from->session, from->base);
+        done = PyObject_CallMethod(o, "__array_finalize__", "O", model);
+    }
+    Py_DECREF(made);
+    Py_XDECREF(done);
+    if (!done) Py_CLEAR(o);
+    return o;
+}
+
+PyObject *ad__py_like(PyObject *made, PyObject *model) {
+    return !made || Py_IS_TYPE(model, ad__py.array) ? made : wrap_as(Py_TYPE(model), made, model);
+}
+
 PyObject *ad__py_view_result(int status, ad_array *const *view, PyObject *base) {
-    return status ? ad__py_fail(status) : ad__py_wrap(*view, ((ad__py_array *)base)->session, base);
+    return status ? ad__py_fail(status) : ad__py_like(ad__py_wrap(*view, ((ad__py_array *)base)->session, base), base);
+}
+
+PyObject *ad__py_view_as(PyObject *a, PyTypeObject *type) {
+    ad_array_info info = ad__py_info(a);
+    ad_array *view;
+    int status = ad_view(ad__py_handle(a), info.dtype, info.offset, info.ndim, info.shape, info.strides, &view);
+    if (status) return ad__py_fail(status);
+    PyObject *made = ad__py_wrap(view, ((ad__py_array *)a)->session, a);
+    return !made || type == ad__py.array ? made : wrap_as(type, made, a);
 }
 
 static void array_dealloc(PyObject *o) {
@@ -46,28 +73,79 @@ static void array_dealloc(PyObject *o) {
     Py_DECREF(type);
 }
 
-/* ndarray(shape, dtype=float): zeros, also of a subclass. */
-static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"shape", "dtype", NULL};
-    PyObject *shape_object, *dtype_object = NULL, *self = NULL;
+/* Zeros, with the first dimension innermost for order 'F'. */
+static int make_zeros(ad_session *s, int dtype, const ad__py_shape *shape, char order, ad_array **out) {
+    int64_t reversed[AD_MAX_NDIM];
+    ad_array *turned;
+    if (order != 'F') return ad_zeros(s, dtype, shape->ndim, shape->dim, out);
+    for (int i = 0; i < shape->ndim; i++) reversed[i] = shape->dim[shape->ndim - 1 - i];
+    int status = ad_zeros(s, dtype, shape->ndim, reversed, &turned);
+    if (status) return status;
+    status = ad_transpose(turned, NULL, out);
+    ad_array_release(turned);
+    return status;
+}
+
+/* Zeros with strides, none of which may lead out of what packed elements would take. 0, or -1 with an exception. */
+static int make_strided(ad_session *s, int dtype, const ad__py_shape *shape, PyObject *object, ad_array **out) {
+    ad__py_shape strides;
+    ad_array *packed;
+    if (ad__py_shape_of(object, &strides) != 0) return -1;
+    if (strides.ndim != shape->ndim) {
+        PyErr_SetString(PyExc_ValueError, "strides must have as many numbers as shape");
+        return -1;
+    }
+    int status = ad_zeros(s, dtype, shape->ndim, shape->dim, &packed);
+    if (status) return ad__py_fail(status), -1;
+    status = ad_view(packed, dtype, 0, shape->ndim, shape->dim, strides.dim, out);
+    ad_array_release(packed);
+    if (!status) return 0;
+    PyErr_SetString(PyExc_ValueError, "strides lead out of the array's memory, which is of the size that shape and "
+                                      "dtype say; memptr gives other memory");
+    return -1;
+}
+
+/* An array with the arguments of the constructor, that has memory of its own. */
+static PyObject *construct(PyObject *shape_object, PyObject *dtype_object, PyObject *strides, char order) {
     ad__py_shape shape;
     ad_array *array;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:ndarray", names, &shape_object, &dtype_object)) return NULL;
-    int dtype = dtype_object ? ad__py_dtype_id(dtype_object) : AD_FLOAT64;
+    int dtype = dtype_object && dtype_object != Py_None ? ad__py_dtype_id(dtype_object) : AD_FLOAT64;
     if (dtype < 0 || ad__py_shape_of(shape_object, &shape) != 0) return NULL;
     ad__py_session *s = ad__py_session_get();
     if (!s) return NULL;
-    int status = ad_zeros(s->handle, dtype, shape.ndim, shape.dim, &array);
-    ad__py_ensure();
-    if (status) {
-        ad__py_fail(status);
-    } else if ((self = ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0))) {
-        fill((ad__py_array *)self, array, s, NULL);
-    } else {
-        ad_array_release(array);
-    }
+    PyObject *made;
+    if (strides && strides != Py_None)
+        made = make_strided(s->handle, dtype, &shape, strides, &array) ? NULL : ad__py_result(0, &array, s);
+    else made = ad__py_result(make_zeros(s->handle, dtype, &shape, order, &array), &array, s);
     ad__py_session_leave(s);
-    return self;
+    return made;
+}
+
+/* The memory that memptr points to, as an array. */
+static PyObject *construct_at(PyObject *memptr, PyObject *shape, PyObject *dtype, PyObject *strides, char order) {
+    const char name[] = {order, 0};
+    PyObject *made = PyObject_CallMethod(memptr, "_array", "OOOs", shape, dtype ? dtype : Py_None,
+                                         strides ? strides : Py_None, name);
+    if (!made && PyErr_ExceptionMatches(PyExc_AttributeError) && !PyObject_HasAttrString(memptr, "_array"))
+        PyErr_Format(PyExc_TypeError, "memptr must be a cuda.MemoryPointer, not %R", Py_TYPE(memptr));
+    if (made && !ad__py_is_array(made)) {
+        PyErr_Format(PyExc_TypeError, "memptr must be a cuda.MemoryPointer, not %R", Py_TYPE(memptr));
+        Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* ndarray(shape, dtype=float, memptr=None, strides=None, order='C'), also of a subclass. */
+static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"shape", "dtype", "memptr", "strides", "order", NULL};
+    PyObject *shape, *dtype = NULL, *memptr = NULL, *strides = NULL, *order = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOO:ndarray", names, &shape, &dtype, &memptr, &strides, &order))
+        return NULL;
+    int letter = ad__py_order_letter(order, 'C');
+    if (letter < 0) return NULL;
+    PyObject *made = memptr && memptr != Py_None ? construct_at(memptr, shape, dtype, strides, (char)letter)
+                                                 : construct(shape, dtype, strides, (char)letter);
+    return !made || type == ad__py.array ? made : wrap_as(type, made, Py_None);
 }
 
 /* ---- attributes ---- */

@@ -142,6 +142,9 @@ PyObject *ad__py_wrap(ad_array *array, ad__py_session *session, PyObject *base);
 /* The end of most functions: raises for a status, else wraps. */
 PyObject *ad__py_result(int status, ad_array *const *array, ad__py_session *session);
 PyObject *ad__py_view_result(int status, ad_array *const *view, PyObject *base);
+/* An array that was made of others, which is taken over: where model is of a subclass, as an object of that. */
+PyObject *ad__py_like(PyObject *made, PyObject *model);
+PyObject *ad__py_view_as(PyObject *a, PyTypeObject *type); /* a view of a that is of a subclass, or of none */
 extern PyGetSetDef ad__py_array_attributes[];
 extern PyMethodDef ad__py_array_methods[];      /* methods.c */
 extern const PyType_Slot ad__py_number_slots[]; /* operators.c; both end with {0, NULL} */
@@ -154,6 +157,7 @@ PyObject *ad__py_reshape(PyObject *a, const ad__py_shape *shape, char order, int
 PyObject *ad__py_astype(PyObject *a, int dtype, char order); /* a new array; order 'C', 'F' or 'K' */
 /* What an order means for a: 'C', 'F', or 'K' where a lies in neither; -1 with an exception. */
 int ad__py_order(PyObject *order, PyObject *a, char otherwise);
+int ad__py_order_letter(PyObject *order, char otherwise); /* C, F, A or K; -1 with an exception */
 int ad__py_reshaped(const ad_array_info *info, const ad__py_shape *asked, ad__py_shape *shape); /* -1 resolved */
 PyObject *ad__py_permuted(PyObject *a, const int *axes);
 

@@ -7,7 +7,6 @@
 
 typedef struct exported {
     PyObject_HEAD ad_lease *lease;
-    void *data; /* of the array */
 } exported;
 
 static ad_lease_info info_of(PyObject *o) {
@@ -30,9 +29,9 @@ static void dealloc(PyObject *o) {
     Py_DECREF(type);
 }
 
-static PyObject *get_data(PyObject *o, void *unused) {
+static PyObject *get_base(PyObject *o, void *unused) {
     (void)unused;
-    return PyLong_FromVoidPtr(((exported *)o)->data);
+    return PyLong_FromVoidPtr(info_of(o).base);
 }
 
 static PyObject *get_device(PyObject *o, void *unused) {
@@ -41,7 +40,7 @@ static PyObject *get_device(PyObject *o, void *unused) {
 }
 
 int ad__py_export_init(PyObject *module) {
-    static PyGetSetDef attributes[] = {{"data", get_data, NULL, "Address of the array's first element.", NULL},
+    static PyGetSetDef attributes[] = {{"base", get_base, NULL, "Its address.", NULL},
                                        {"device", get_device, NULL, "Number of its GPU here; -1: the host.", NULL},
                                        {0}};
     static PyType_Slot slots[] = {{Py_tp_doc, "Memory of an array that this process has, too."},
@@ -63,7 +62,7 @@ static bool is_array(PyObject *a) {
 }
 
 /* Takes the lease over. */
-static PyObject *wrap(ad_lease *lease, void *data) {
+static PyObject *wrap(ad_lease *lease) {
     exported *o = PyObject_Malloc(sizeof *o);
     if (!o) {
         ad_export_close(lease);
@@ -71,7 +70,6 @@ static PyObject *wrap(ad_lease *lease, void *data) {
     }
     PyObject_Init((PyObject *)o, ad__py.exported);
     o->lease = lease;
-    o->data = data;
     return (PyObject *)o;
 }
 
@@ -96,7 +94,7 @@ static PyObject *py_export_memory(PyObject *module, PyObject *args) {
     void *data;
     (void)module;
     if (!PyArg_ParseTuple(args, "OK:export_memory", &a, &stream) || lease_of(a, stream, &lease, &data)) return NULL;
-    return wrap(lease, data);
+    return wrap(lease);
 }
 
 /* export_handle(a): what keeps it, the handle, the offset, the GPU's id. */
@@ -111,7 +109,7 @@ static PyObject *py_export_handle(PyObject *module, PyObject *a) {
     ad_array_release(array);
     ad__py_acquire();
     if (status) return ad__py_fail(status);
-    PyObject *o = wrap(lease, NULL);
+    PyObject *o = wrap(lease);
     if (!o) return NULL;
     ad_lease_info info = info_of(o);
     return Py_BuildValue("Ny#Ls", o, handle, (Py_ssize_t)sizeof handle, (long long)info.offset, info.id);
@@ -204,15 +202,16 @@ static PyObject *make_capsule(capsule *c, bool versioned) {
     return PyCapsule_New(&c->as.plain, AD_PY_DL_PLAIN, destroy);
 }
 
-/* Of the array's memory, mapped for this capsule or before. 0, or -1 with an exception. */
+/* Of the array's memory, mapped for this capsule, or before for an array of the same buffer. 0, or -1 with an
+ * exception. */
 static int find_lease(PyObject *a, unsigned long long stream, PyObject *memory, ad_lease **lease, void **data) {
-    if (!memory || memory == Py_None) return lease_of(a, stream, lease, data);
+    if (!memory || memory == Py_None || !ad__py_is_array(a)) return lease_of(a, stream, lease, data);
     if (!Py_IS_TYPE(memory, ad__py.exported)) {
         PyErr_SetString(PyExc_TypeError, "export_dlpack() takes what export_memory() gives");
         return -1;
     }
     *lease = ad_export_retain(((exported *)memory)->lease);
-    *data = ((exported *)memory)->data;
+    *data = (char *)info_of(memory).base + ad__py_info(a).offset;
     return 0;
 }
 

@@ -69,17 +69,18 @@ PyObject *ad__py_reshape(PyObject *a, const ad__py_shape *asked, char order, int
     return order == 'F' ? reshape_f(a, &shape, copy) : reshape_c(a, &shape, copy);
 }
 
+int ad__py_order_letter(PyObject *order, char otherwise) {
+    static const char *const names[] = {"C", "F", "A", "K", "c", "f", "a", "k"};
+    if (!order || order == Py_None) return otherwise;
+    for (int i = 0; PyUnicode_Check(order) && i < 8; i++)
+        if (PyUnicode_CompareWithASCIIString(order, names[i]) == 0) return names[i % 4][0];
+    PyErr_Format(PyExc_ValueError, "order must be one of 'C', 'F', 'A', or 'K' (got %R)", order);
+    return -1;
+}
+
 int ad__py_order(PyObject *order, PyObject *a, char otherwise) {
-    static const char *const names[] = {"C", "F", "A", "K"};
-    char letter = 0;
-    if (!order || order == Py_None) letter = otherwise;
-    for (int i = 0; !letter && PyUnicode_Check(order) && i < 4; i++)
-        if (PyUnicode_CompareWithASCIIString(order, names[i]) == 0) letter = names[i][0];
-    if (!letter) {
-        PyErr_Format(PyExc_ValueError, "order must be one of 'C', 'F', 'A', or 'K' (got %R)", order);
-        return -1;
-    }
-    if (letter == 'C' || letter == 'F') return letter;
+    const int letter = ad__py_order_letter(order, otherwise);
+    if (letter < 0 || letter == 'C' || letter == 'F') return letter;
     ad_array_info info = ad__py_info(a);
     if (info.contiguous || info.f_contiguous) return info.contiguous ? 'C' : 'F';
     return letter == 'K' && info.ndim > 1 ? 'K' : 'C';
@@ -273,15 +274,12 @@ static int resize_last(const ad_array_info *info, int dtype, int64_t *shape, int
     return 0;
 }
 
-static PyObject *py_view(PyObject *a, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
-    static const char *const names[] = {"dtype", NULL};
+static PyObject *view_as_dtype(PyObject *a, PyObject *object) {
     ad_array_info info = ad__py_info(a);
     int64_t shape[AD_MAX_NDIM], strides[AD_MAX_NDIM];
-    PyObject *object;
     ad_array *view;
-    int dtype = info.dtype;
-    if (ad__py_arguments("view", names, args, npos, kwnames, &object) != 0) return NULL;
-    if (object && object != Py_None && (dtype = ad__py_dtype_id(object)) < 0) return NULL;
+    int dtype = ad__py_dtype_id(object);
+    if (dtype < 0) return NULL;
     for (int i = 0; i < info.ndim; i++) {
         shape[i] = info.shape[i];
         strides[i] = info.strides[i];
@@ -290,6 +288,32 @@ static PyObject *py_view(PyObject *a, PyObject *const *args, Py_ssize_t npos, Py
         return NULL;
     return ad__py_view_result(ad_view(ad__py_handle(a), dtype, info.offset, info.ndim, shape, strides, &view), &view,
                               a);
+}
+
+static bool is_array_type(PyObject *o) { return PyType_Check(o) && PyType_IsSubtype((PyTypeObject *)o, ad__py.array); }
+
+static PyObject *py_view(PyObject *a, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
+    static const char *const names[] = {"dtype", "type", NULL};
+    PyObject *values[2];
+    if (ad__py_arguments("view", names, args, npos, kwnames, values) != 0) return NULL;
+    PyObject *dtype = values[0] == Py_None ? NULL : values[0], *type = values[1] == Py_None ? NULL : values[1];
+    if (dtype && is_array_type(dtype)) {
+        if (type) {
+            PyErr_SetString(PyExc_TypeError, "view(): two types of array are given, as dtype and as type");
+            return NULL;
+        }
+        type = dtype;
+        dtype = NULL;
+    }
+    if (type && !is_array_type(type)) {
+        PyErr_Format(PyExc_ValueError, "view(): type must be ndarray or a subclass of it, not %R", type);
+        return NULL;
+    }
+    PyObject *cast = dtype ? view_as_dtype(a, dtype) : Py_NewRef(a);
+    PyObject *result =
+        cast && (type || !dtype) ? ad__py_view_as(cast, type ? (PyTypeObject *)type : Py_TYPE(a)) : Py_XNewRef(cast);
+    Py_XDECREF(cast);
+    return result;
 }
 
 /* ---- copies ---- */
@@ -327,9 +351,8 @@ static PyObject *cannot_cast(int from, int to, PyObject *casting) {
 }
 
 static bool has_order(const ad_array_info *info, PyObject *order, int letter) {
-    if (!order || PyUnicode_CompareWithASCIIString(order, "K") == 0 ||
-        PyUnicode_CompareWithASCIIString(order, "A") == 0)
-        return true;
+    const int asked = ad__py_order_letter(order, 'K');
+    if (asked == 'K' || asked == 'A') return true;
     return letter == 'F' ? info->f_contiguous : info->contiguous;
 }
 
@@ -441,6 +464,11 @@ static PyObject *py_tobytes(PyObject *a, PyObject *const *args, Py_ssize_t npos,
     return through_host(a, "tobytes", order);
 }
 
+static PyObject *py_finalize(PyObject *a, PyObject *from) {
+    (void)a, (void)from;
+    Py_RETURN_NONE;
+}
+
 #define FAST(f) (PyCFunction)(void (*)(void))(f)
 PyMethodDef ad__py_array_methods[] = {
     {"reshape", FAST(py_reshape), METH_FASTCALL | METH_KEYWORDS,
@@ -451,10 +479,14 @@ PyMethodDef ad__py_array_methods[] = {
     {"transpose", FAST(py_transpose), METH_FASTCALL, "transpose(*axes): a view with the axes in another order."},
     {"swapaxes", FAST(py_swapaxes), METH_FASTCALL | METH_KEYWORDS, "swapaxes(axis1, axis2): a view."},
     {"squeeze", FAST(py_squeeze), METH_FASTCALL | METH_KEYWORDS, "squeeze(axis=None): a view without axes of size 1."},
-    {"view", FAST(py_view), METH_FASTCALL | METH_KEYWORDS, "view(dtype=None): the same bytes, as another type."},
+    {"view", FAST(py_view), METH_FASTCALL | METH_KEYWORDS,
+     "view(dtype=None, type=None): the same bytes, as another type; type: ndarray or a subclass of it."},
     {"astype", FAST(py_astype), METH_FASTCALL | METH_KEYWORDS,
      "astype(dtype, order='K', casting='unsafe', subok=True, copy=True): the elements as another type."},
     {"copy", FAST(py_copy), METH_FASTCALL | METH_KEYWORDS, "copy(order='C'): a copy with a buffer of its own."},
+    {"__array_finalize__", py_finalize, METH_O,
+     "__array_finalize__(obj): called for each new object of a subclass, with the array that it was made from or "
+     "None."},
     {"__copy__", py_deepcopy, METH_NOARGS, NULL},
     {"__deepcopy__", py_deepcopy, METH_O, NULL},
     {"__complex__", ad__py_complex, METH_NOARGS, NULL},

@@ -40,12 +40,14 @@ static PyObject *refused(int got) {
     Py_RETURN_NOTIMPLEMENTED;
 }
 
-static PyObject *finish(int status, PyObject *owner, ad_array **outs, int nout) {
+/* Results are of the subclass that model is of, if any. */
+static PyObject *finish(int status, PyObject *owner, PyObject *model, ad_array **outs, int nout) {
     ad__py_session *s = ((ad__py_array *)owner)->session;
-    if (nout == 1) return ad__py_result(status, &outs[0], s);
+    if (nout == 1) return ad__py_like(ad__py_result(status, &outs[0], s), model);
     ad__py_ensure();
     if (status) return ad__py_fail(status);
-    PyObject *first = ad__py_wrap(outs[0], s, NULL), *second = ad__py_wrap(outs[1], s, NULL);
+    PyObject *first = ad__py_like(ad__py_wrap(outs[0], s, NULL), model);
+    PyObject *second = ad__py_like(ad__py_wrap(outs[1], s, NULL), model);
     PyObject *both = first && second ? PyTuple_Pack(2, first, second) : NULL;
     Py_XDECREF(first);
     Py_XDECREF(second);
@@ -61,13 +63,15 @@ static PyObject *binary(PyObject *x, PyObject *y, int id, int nout) {
     if (second <= 0) return refused(second);
     if (got == AD_PY_HUGE && ad__py_settle(x, &in[0], ad__py_info(y).dtype, &id) != 0) return NULL;
     if (second == AD_PY_HUGE && ad__py_settle(y, &in[1], ad__py_info(x).dtype, &id) != 0) return NULL;
-    return finish(ad_ufunc_call(NULL, id, in, NULL, outs), in[0].array ? x : y, outs, nout);
+    PyObject *owner = in[0].array ? x : y;
+    PyObject *model = Py_IS_TYPE(owner, ad__py.array) && in[1].array ? y : owner;
+    return finish(ad_ufunc_call(NULL, id, in, NULL, outs), owner, model, outs, nout);
 }
 
 static PyObject *unary(PyObject *x, int id) {
     ad_in in = ad_of(ad__py_handle(x));
     ad_array *out;
-    return finish(ad_ufunc_call(NULL, id, &in, NULL, &out), x, &out, 1);
+    return finish(ad_ufunc_call(NULL, id, &in, NULL, &out), x, x, &out, 1);
 }
 
 static PyObject *in_place(PyObject *x, PyObject *y, int id) {

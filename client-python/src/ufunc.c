@@ -204,12 +204,21 @@ static int take_options(call *c) {
     return c->options.casting < 0 ? -1 : take_dtype(c);
 }
 
+/* Results are of the subclass that the first input of any is of. */
+static PyObject *wrap_output(const call *c, ad_array *out, ad__py_session *s) {
+    PyObject *made = ad__py_wrap(out, s, NULL);
+    for (int i = 0; i < c->f->row->nin; i++)
+        if (!Py_IS_TYPE(c->input[i], ad__py.array) && ad__py_is_array(c->input[i]))
+            return ad__py_like(made, c->input[i]);
+    return made;
+}
+
 /* Given outputs are returned as the objects that they are. */
 static PyObject *give(const call *c, ad_array **outs, ad__py_session *s) {
     PyObject *result[AD_MAX_OUT] = {NULL, NULL}, *both;
     for (int i = 0; i < c->f->row->nout; i++) {
         if (c->out[i]) ad_array_release(outs[i]);
-        result[i] = c->out[i] ? Py_NewRef(c->out[i]) : ad__py_wrap(outs[i], s, NULL);
+        result[i] = c->out[i] ? Py_NewRef(c->out[i]) : wrap_output(c, outs[i], s);
     }
     if (c->f->row->nout == 1) return result[0];
     both = result[0] && result[1] ? PyTuple_Pack(2, result[0], result[1]) : NULL;

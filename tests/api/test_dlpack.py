@@ -11,7 +11,7 @@ from leases import exports
 from standard import DTYPES, xs
 
 import arrayd as ad
-from arrayd._interop import dlpack
+from arrayd._interop import addresses, dlpack
 
 
 @pytest.fixture(autouse=True)
@@ -97,13 +97,13 @@ class Kept:
     """Gives memory that was mapped before, as is done with a GPU's."""
 
     def __init__(self, a):
-        self.a, self.memory = a, dlpack._memory(a)
+        self.a, self.address = a, addresses.address_of(a)
 
     def __dlpack_device__(self):
         return 1, 0
 
     def __dlpack__(self, **_):
-        return dlpack._core.export_dlpack(self.a, 0, True, dlpack._memory(self.a))
+        return dlpack._core.export_dlpack(self.a, 0, True, addresses.memory_of(self.a))
 
 
 def test_memory_is_mapped_once():
@@ -114,7 +114,7 @@ def test_memory_is_mapped_once():
         with other if i % 2 else ad.cuda.Stream.null:
             x += 1
         host = np.from_dlpack(kept)
-        assert host.ctypes.data == kept.memory.data and (host == i + 1).all()
+        assert host.ctypes.data == kept.address and (host == i + 1).all()
     host[0] = -1
     del kept, host
     exports(1)
@@ -130,8 +130,8 @@ def test_threads_are_told_one_address():
         x = ad.zeros(1000)
         start = threading.Barrier(4)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            told = list(pool.map(lambda _: (start.wait(), dlpack._memory(x).data)[1], range(4)))
-        assert set(told) == {dlpack._memory(x).data}
+            told = list(pool.map(lambda _: (start.wait(), addresses.address_of(x))[1], range(4)))
+        assert set(told) == {addresses.address_of(x)}
     x = None
     exports(0)
 

@@ -384,7 +384,7 @@ def test_runtime_functions():
     assert cuda.memory.OutOfMemoryError is MemoryError and cuda.stream.Stream is cuda.Stream
 
 
-@pytest.mark.parametrize("name", ["using_allocator", "get_cublas_handle", "ExternalStream", "PinnedMemory", "Graph"])
+@pytest.mark.parametrize("name", ["PythonFunctionAllocator", "get_cublas_handle", "ExternalStream", "PinnedMemory", "Graph"])
 def test_names_that_cannot_be(name):
     with pytest.raises(AttributeError, match=f"'arrayd.cuda' has no attribute '{name}': "):
         getattr(cuda, name)

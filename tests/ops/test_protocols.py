@@ -250,7 +250,7 @@ def test_third_libraries():
     mine = Mine(3)
     word, result = np.concatenate([mine, a])
     assert word == "mine" and type(result) is ad.ndarray
-    assert type(np.add(mine, a)) is ad.ndarray
+    assert type(np.add(mine, a)) is Mine
 
 
 def test_numpys_arrays_beside():
@@ -407,12 +407,10 @@ def test_get_array_module():
 
 def test_what_is_absent():
     a = ad.zeros(2)
-    for name in ("data", "ptr", "__array_interface__", "__array_struct__", "ctypes"):
+    for name in ("ptr", "__array_interface__", "__array_struct__", "ctypes"):
         assert not hasattr(a, name)
     if ad.session_info()["backend"] == "cpu":
         assert not hasattr(a, "__cuda_array_interface__")
-    with pytest.raises(AttributeError, match="in the memory of a server"):
-        a.data
     with pytest.raises(TypeError):
         memoryview(a)
 
@@ -555,7 +553,7 @@ def test_what_cupy_has():
 
 def test_one_type():
     a = ad.zeros(2)
-    for made in (a, a + 1, a[:1], a.T, a.sum(), ad.asarray([1]), np.add(a, a), Mine(3) + 1):
+    for made in (a, a + 1, a[:1], a.T, a.sum(), ad.asarray([1]), np.add(a, a), Mine(3).sum()):
         assert type(made) is ad.ndarray and isinstance(made, ad.ndarray)
     assert isinstance(Mine(3), ad.ndarray) and not isinstance(np.zeros(2), ad.ndarray)
 

@@ -9,15 +9,25 @@ from .. import _base, _core
 from .._base import as_array, ndarray, on_device, shape_tuple
 
 
+def _letter(order):
+    """An order by its capital letter: 'C', 'F', 'A' or 'K', which None is; a list of axes as it is."""
+    if order is None or isinstance(order, list):
+        return "K" if order is None else order
+    if order not in ("C", "F", "A", "K", "c", "f", "a", "k"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    return order.upper()
+
+
 def _made(make, shape, dtype, order):
     shape = shape_tuple(shape)
     if order in ("C", "K", "A", None):
         return make(shape, dtype)
+    order = _letter(order)
     if order == "F":
         return make(shape[::-1], dtype).transpose()
     if isinstance(order, list):
         return _as_ordered(make(tuple(shape[axis] for axis in order), dtype), order)
-    raise ValueError("order must be 'C' or 'F'")
+    return make(shape, dtype)
 
 
 def _memory_order(a):
@@ -112,6 +122,7 @@ def _like(a, dtype, order, shape):
     a = as_array(a)
     dtype = a.dtype if dtype is None else dtype
     shape = a.shape if shape is None else shape_tuple(shape)
+    order = _letter(order)
     if order in ("K", "A"):
         order = _order_of(a, order == "K") if order == "A" or len(shape) == a.ndim else "C"
     return shape, dtype, order
@@ -179,6 +190,9 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     """
     if hasattr(object, "_as_array"):  # an iterator over an array of the server, say
         object = object._as_array()
+    elif hasattr(object, "__cupy_get_ndarray__"):
+        object = object.__cupy_get_ndarray__()
+    order = _letter(order)
     if isinstance(object, ndarray):
         result = _copied(object, dtype, copy, order)
     elif _is_on_gpu(object):
@@ -194,13 +208,13 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
 
 def _copied(a, dtype, copy, order):
     dtype = a.dtype if dtype is None else np.dtype(dtype)
-    fits = a.dtype == dtype and (order in ("K", "A", None) or (order == "C" and a.flags.c_contiguous)
+    fits = a.dtype == dtype and (order in ("K", "A") or (order == "C" and a.flags.c_contiguous)
                                  or (order == "F" and a.flags.f_contiguous))
     if fits and copy is not True and not _core.is_elsewhere(a):
         return a
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested")
-    return a.astype(dtype, order=order or "K")
+    return a.astype(dtype, order=order)
 
 
 def _is_on_gpu(value):
@@ -277,7 +291,7 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None, blo
     """
     if device is not None:
         return on_device(device, asarray, a, dtype, order, copy=copy)
-    return array(a, dtype, copy=copy, order=order or "K")
+    return array(a, dtype, copy=copy, order=order)
 
 
 def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None, blocking=False):

@@ -153,13 +153,12 @@ def _set_flat(self, value):
 
 
 def _data(self):
-    """Absent: the elements are in the memory of a server.
+    """A cuda.MemoryPointer to the first element; data.ptr is its address in this process.
 
-    Raises: AttributeError.
     Source: cupy.ndarray.data
     """
-    raise AttributeError("an arrayd.ndarray has no attribute 'data': its elements are in the memory of a server; "
-                         "a.get().data is a buffer with a copy of them")
+    from ..cuda.memory import pointer_to
+    return pointer_to(self)
 
 
 def _cuda_array_interface(self):

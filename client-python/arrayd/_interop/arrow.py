@@ -3,6 +3,7 @@ import numpy as np
 
 from .. import _core
 from . import dlpack
+from .addresses import address_of, memory_of
 from .._math.bits import packbits
 from .._array.creation import ascontiguousarray
 
@@ -54,8 +55,7 @@ def arrow_device_array(self, requested_schema=None, **options):
     schema, a = arrow_schema(self), ascontiguousarray(self)
     kind, number = dlpack.dlpack_device(a) if a.size and a.dtype != bool else _CPU
     if kind == _CUDA:
-        memory = dlpack._memory(a)
-        return schema, _core.arrow_array(memory, memory.data, a.size, (_CUDA, number))
+        return schema, _core.arrow_array(memory_of(a), address_of(a), a.size, (_CUDA, number))
     return schema, _core.arrow_array(*_on_the_host(a), a.size, _CPU)
 
 

@@ -1,20 +1,15 @@
 """DLPack and the CUDA array interface: arrays for, and of, other libraries of this process."""
 import atexit
-import weakref
 
 import numpy as np
 
 from .. import _base, _core
 from .._array.creation import asarray, empty
+from .addresses import NOT_EXPORTED, address_of, find_bytes, memory_of
 
 _CPU, _CUDA, _MANAGED = 1, 2, 13
 _HOST = (_CPU, 3, 11, _MANAGED)  # kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged: memory that this process can read
 _NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI"}
-
-# Why a session's memory is not to be had; then there is a copy.
-_NOT_EXPORTED = (NotImplementedError, ValueError, PermissionError, MemoryError, OSError, BufferError, _core.LimitError,
-                 _core.DeviceError)
-_memories = {}  # of arrays whose address somebody was told, by their id
 
 # Why a tensor's memory is not to be had by the server; then there is a copy.
 _NOT_LENT = (NotImplementedError, ValueError, IndexError, PermissionError, OSError, _core.LimitError, _core.DeviceError)
@@ -44,14 +39,14 @@ def dlpack(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
                           + (f", and to {own}" if own[0] != _CPU else " only"))
     if own[0] != _CPU:
         source = self.copy() if copy else self
-        return _core.export_dlpack(source, 0, _is_versioned(max_version), _memory(source, max(stream or 0, 0)))
+        return _core.export_dlpack(source, 0, _is_versioned(max_version), memory_of(source, max(stream or 0, 0)))
     if stream is not None:
         raise ValueError("stream must be None for a tensor in host memory")
     why = "the server's memory is a GPU's"
     if not copy and _core.session_info()["backend"] == "cpu":
         try:
             return _core.export_dlpack(self, 0, _is_versioned(max_version))
-        except _NOT_EXPORTED as error:
+        except NOT_EXPORTED as error:
             why = str(error)
     if copy is False and self.size:
         raise BufferError(f"copy=False: the elements can only be had as a copy: {why}")
@@ -72,8 +67,8 @@ def dlpack_device(self, /):
     if _core.session_info()["backend"] == "cpu":
         return _CPU, 0
     try:
-        return _CUDA, _memory(self).device
-    except _NOT_EXPORTED:
+        return _CUDA, memory_of(self).device
+    except NOT_EXPORTED:
         return _CPU, 0
 
 
@@ -84,24 +79,11 @@ def cuda_array_interface(self):
     if self.dtype.kind not in "biufc":
         raise AttributeError(f"__cuda_array_interface__: it has no {self.dtype.name}")
     try:
-        data = _memory(self).data if self.size else 0
-    except _NOT_EXPORTED as error:
+        data = address_of(self)
+    except NOT_EXPORTED as error:
         raise AttributeError(f"__cuda_array_interface__: {error}") from None
     return {"shape": self.shape, "typestr": self.dtype.str, "data": (data, False), "version": 3, "stream": None,
             "strides": None if self.flags.c_contiguous else self.strides}
-
-
-def _memory(a, stream=0):
-    """The array's memory, with all in it that was called so far. It stays where it is for as long as the array object
-    does: whoever is told an address keeps that."""
-    key = id(a)
-    if key in _memories:
-        _core.export_wait(a)
-    else:
-        found = _core.export_memory(a, stream)
-        if _memories.setdefault(key, found) is found:  # else another thread has told its address
-            weakref.finalize(a, _memories.pop, key, None).atexit = False
-    return _memories[key]
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
@@ -134,13 +116,16 @@ def from_dlpack(x, /, *, device=None, copy=None):
 
 
 def is_on_gpu(x):
-    """Whether another library has it on a GPU, and the server uses one."""
+    """Whether another library has it on a GPU, and the server uses one; or describes so what is memory of an array."""
     try:
-        on_gpu = (x.__dlpack_device__()[0] in (_CUDA, _MANAGED) if hasattr(type(x), "__dlpack_device__")
-                  else hasattr(x, "__cuda_array_interface__"))
+        if hasattr(type(x), "__dlpack_device__"):
+            on_gpu, ours = x.__dlpack_device__()[0] in (_CUDA, _MANAGED), False
+        else:
+            on_gpu = hasattr(x, "__cuda_array_interface__")
+            ours = on_gpu and _is_servers(x)
     except (TypeError, ValueError, RuntimeError, BufferError):  # it has none for this one
         return False
-    return on_gpu and _core.session_info()["backend"] == "cuda"
+    return ours or on_gpu and _core.session_info()["backend"] == "cuda"
 
 
 def _placed(x, device, copy):
@@ -166,6 +151,8 @@ def from_cuda(x, copy):
 
     copy: False: a BufferError instead. True: the memory will do, as the caller copies that.
     """
+    if not hasattr(type(x), "__dlpack__") and _interface(x).get("mask") is not None:
+        raise ValueError("__cuda_array_interface__: arrayd takes no masked arrays; give the data and the mask apart")
     try:
         return _lend(x), False
     except _NOT_LENT as error:
@@ -180,12 +167,34 @@ def _lend(x):
             raise ValueError("the memory moves between host and GPU")
         capsule = _capsule(x)  # if it is not taken, it does not go before the exception has been dealt with
         return _core.lend_dlpack(capsule)
-    interface = _interface(x)
-    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    shape, dtype, strides, data = described = _described(x)
+    ours = _of_server(described)
+    if ours is not None:
+        return ours
     if 0 in shape:
         raise ValueError("the array has no elements")
-    strides = interface.get("strides") or _packed(shape, dtype.itemsize)
-    return _core.lend(x, -1, *interface["data"], dtype, shape, strides)
+    return _core.lend(x, -1, *data, dtype, shape, strides)
+
+
+def _described(x):
+    """Shape, dtype, strides, and address with whether that is for reading only, of what has the CUDA array interface."""
+    interface = _interface(x)
+    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    return shape, dtype, interface.get("strides") or _packed(shape, dtype.itemsize), interface["data"]
+
+
+def _is_servers(x):
+    described = _described(x)
+    return 0 in described[0] or _of_server(described) is not None
+
+
+def _of_server(described):
+    """A view of the array in whose memory it lies; None where it lies in none."""
+    shape, dtype, strides, (address, readonly) = described
+    reaches = [(n - 1) * stride for n, stride in zip(shape, strides)]
+    low, high = sum(min(0, reach) for reach in reaches), sum(max(0, reach) for reach in reaches) + dtype.itemsize
+    found = None if 0 in shape or readonly else find_bytes(address + low, high - low)
+    return None if found is None else _base.view(found, shape, strides, -low, dtype)
 
 
 def _capsule(x):

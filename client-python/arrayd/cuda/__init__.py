@@ -15,7 +15,8 @@ import importlib as _importlib
 
 from . import device, memory, pinned_memory, runtime, stream
 from .device import Device, get_device_id
-from .memory import MemoryPool
+from .memory import (BaseMemory, ManagedMemory, Memory, MemoryAsync, MemoryAsyncPool, MemoryPointer, MemoryPool,
+                     UnownedMemory, alloc, get_allocator, malloc_async, malloc_managed, set_allocator, using_allocator)
 from .pinned_memory import PinnedMemoryPool, alloc_pinned_memory
 from .stream import Event, Stream, get_current_stream, get_elapsed_time
 
