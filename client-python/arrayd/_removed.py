@@ -18,7 +18,6 @@ _REASONS = {
          "disable_experimental_feature_warning": "arrayd warns of no feature as experimental",
          "make_aligned_dtype": "arrayd has no structured types"},
     "cuda": {**dict.fromkeys("CFunctionAllocator MemoryHook PythonFunctionAllocator".split(), _MEMORY),
-             **dict.fromkeys(["PinnedMemory", "PinnedMemoryPointer"], "alloc_pinned_memory gives a memoryview"),
              **dict.fromkeys("get_cublas_handle get_cuda_path get_hipcc_path get_local_runtime_version get_nvcc_path "
                              "get_rocm_path".split(), _NO_CUDA),
              "ExternalStream": "a stream of this process is none of the server's",

@@ -59,6 +59,13 @@ static int host_ndim(PyObject *o) {
     return n;
 }
 
+static bool is_empty(PyObject *host) {
+    PyObject *size = PyObject_GetAttrString(host, "size");
+    const bool empty = size && PyLong_AsLong(size) == 0;
+    Py_XDECREF(size);
+    return empty;
+}
+
 /* A NumPy array, which item takes over. listed: made from a list. */
 static int host_item(ad__py_key_item *item, PyObject *host, bool listed) {
     PyObject *dtype = PyObject_GetAttrString(host, "dtype");
@@ -73,7 +80,7 @@ static int host_item(ad__py_key_item *item, PyObject *host, bool listed) {
         Py_DECREF(host);
         return status;
     }
-    if (listed && PyObject_Size(host) == 0 && ndim == 1) id = AD_INT64; /* an empty list */
+    if (listed && is_empty(host)) id = AD_INT64; /* lists with nothing in them */
     if (listed && (id < 0 || !((AD_M_INT | AD_M_BOOL) & AD_BIT(id)))) return wrong(WRONG_KEY);
     return array_item(item, host, id, ndim, true);
 }
@@ -172,21 +179,35 @@ static int apply_slice(ad__py_key *k, const ad__py_key_item *item, const ad_arra
     return 0;
 }
 
-/* The mask has the sizes of the axes that it takes. */
-static int check_mask(const ad__py_key_item *item, const ad_array_info *a, int axis) {
+/* A mask without elements chooses none, whatever the sizes of the axes: another takes its place that has these. */
+static int replace_mask(ad__py_key_item *item, const ad_array_info *a, int axis) {
+    PyObject *sizes = ad__py_tuple(item->naxes, a->shape + axis), *type = ad__py_dtype_get(AD_BOOL);
+    PyObject *mask = sizes && type ? PyObject_CallMethod(ad__py.numpy, "zeros", "OO", sizes, type) : NULL;
+    Py_XDECREF(sizes);
+    Py_XDECREF(type);
+    if (!mask) return -1;
+    ad__py_replace(&item->object, mask);
+    item->host = true;
+    return 0;
+}
+
+/* The mask has the sizes of the axes that it takes, or 0. */
+static int check_mask(ad__py_key_item *item, const ad_array_info *a, int axis) {
     ad__py_shape shape;
     PyObject *tuple = PyObject_GetAttrString(item->object, "shape");
     int status = tuple ? ad__py_shape_of(tuple, &shape) : -1;
+    bool fits = true;
     Py_XDECREF(tuple);
     for (int i = 0; i < item->naxes && status == 0; i++) {
-        if (shape.dim[i] == a->shape[axis + i]) continue;
+        fits = fits && shape.dim[i] == a->shape[axis + i];
+        if (shape.dim[i] == a->shape[axis + i] || shape.dim[i] == 0) continue;
         PyErr_Format(PyExc_IndexError,
                      "boolean index did not match indexed array along axis %d; size of axis is %lld but size of "
                      "corresponding boolean axis is %lld",
                      axis + i, (long long)a->shape[axis + i], (long long)shape.dim[i]);
         status = -1;
     }
-    return status;
+    return status || fits ? status : replace_mask(item, a, axis);
 }
 
 static int apply_fancy(ad__py_key *k, ad__py_key_item *item, const ad_array_info *a, int axis) {

@@ -1,5 +1,5 @@
 /* Host memory that the server shares: an object with the buffer protocol, on which NumPy arrays are built. The array
- * keeps the object, and the object the memory. */
+ * keeps the object, and the object the memory. And pointers to host memory, with the buffer protocol. */
 #include "core.h"
 
 typedef struct host_memory {
@@ -19,6 +19,67 @@ static void dealloc(PyObject *o) {
     Py_DECREF(type);
 }
 
+/* ---- pointers ---- */
+
+typedef struct host_pointer {
+    PyObject_HEAD PyObject *mem; /* what keeps the memory */
+    unsigned long long ptr;
+    Py_ssize_t size; /* bytes from there on */
+} host_pointer;
+
+/* HostPointer(mem, ptr, size) */
+static PyObject *pointer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"mem", "ptr", "size", NULL};
+    PyObject *mem;
+    unsigned long long ptr;
+    Py_ssize_t size;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OKn:HostPointer", names, &mem, &ptr, &size)) return NULL;
+    host_pointer *self = (host_pointer *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!self) return NULL;
+    self->mem = Py_NewRef(mem);
+    self->ptr = ptr;
+    self->size = size;
+    return (PyObject *)self;
+}
+
+static void pointer_dealloc(PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
+    Py_XDECREF(((host_pointer *)o)->mem);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
+    Py_DECREF(type);
+}
+
+static int pointer_buffer(PyObject *o, Py_buffer *view, int flags) {
+    const host_pointer *self = (host_pointer *)o;
+    if (self->size >= 0) return PyBuffer_FillInfo(view, o, (void *)(uintptr_t)self->ptr, self->size, 0, flags);
+    PyErr_SetString(PyExc_BufferError, "the pointer lies behind its memory");
+    return -1;
+}
+
+static int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTypeObject **to) {
+    PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+    int status = type ? PyModule_AddObjectRef(module, name, (PyObject *)type) : -1;
+    if (to) *to = type;
+    else Py_XDECREF((PyObject *)type);
+    return status;
+}
+
+static int add_pointer(PyObject *module) {
+    static PyMemberDef members[] = {{"mem", T_OBJECT, offsetof(host_pointer, mem), READONLY, "What keeps the memory."},
+                                    {"ptr", T_ULONGLONG, offsetof(host_pointer, ptr), READONLY, "The address."},
+                                    {"nbytes", T_PYSSIZET, offsetof(host_pointer, size), READONLY, "Bytes there."},
+                                    {NULL, 0, 0, 0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_doc, "HostPointer(mem, ptr, size): an address in memory of this process."},
+                                  {Py_tp_new, pointer_new},
+                                  {Py_tp_dealloc, pointer_dealloc},
+                                  {Py_tp_members, members},
+                                  {Py_bf_getbuffer, pointer_buffer},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"arrayd._core.HostPointer", sizeof(host_pointer), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+    return add_type(module, "HostPointer", &spec, NULL);
+}
+
 int ad__py_shared_init(PyObject *module) {
     static PyType_Slot slots[] = {{Py_tp_doc, "Memory that this process shares with the server."},
                                   {Py_bf_getbuffer, get_buffer},
@@ -26,9 +87,7 @@ int ad__py_shared_init(PyObject *module) {
                                   {0, NULL}};
     static PyType_Spec spec = {"arrayd._core.HostMemory", sizeof(host_memory), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    ad__py.host_memory = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    if (!ad__py.host_memory) return -1;
-    return PyModule_AddObjectRef(module, "HostMemory", (PyObject *)ad__py.host_memory);
+    return add_type(module, "HostMemory", &spec, &ad__py.host_memory) == 0 ? add_pointer(module) : -1;
 }
 
 PyObject *ad__py_host(ad_host *host, int dtype, int ndim, const int64_t *shape) {

@@ -362,8 +362,23 @@ def test_pinned_memory():
     memory = cuda.alloc_pinned_memory(8000)
     host = np.frombuffer(memory, np.float64, 1000)
     host[:] = np.arange(1000)
+    assert memory.ptr == host.ctypes.data == memory.mem.ptr and (memory + 8).ptr == memory.ptr + 8
+    assert np.frombuffer(8 + memory, np.float64)[0] == 1 and (memory + 24 - 16).size() == 7992 and int(memory) == memory.ptr
+    with pytest.raises(BufferError):
+        np.frombuffer(memory + 8001)
     del memory
     np.testing.assert_array_equal(ad.asarray(host).get(), np.arange(1000))
+    shaped = ad.cupyx.empty_pinned((2, 3), "f4", order="f")
+    assert shaped.base.ptr == shaped.ctypes.data and isinstance(shaped.base, cuda.PinnedMemoryPointer)
+    asked = []
+    cuda.set_pinned_memory_allocator(lambda size: asked.append(size) or cuda.PinnedMemoryPool().malloc(size))
+    try:
+        cuda.alloc_pinned_memory(16)
+    finally:
+        cuda.set_pinned_memory_allocator(ad.get_default_pinned_memory_pool().malloc)
+    assert asked == [16]
+    with pytest.raises(TypeError, match="allocator must be a function"):
+        cuda.set_pinned_memory_allocator(5)
     assert len(cuda.PinnedMemoryPool().malloc(100)) >= 100 and len(cuda.alloc_pinned_memory(0)) == 0
     for wrong, error in ((-1, ValueError), (1.5, TypeError)):
         with pytest.raises(error):
@@ -384,7 +399,7 @@ def test_runtime_functions():
     assert cuda.memory.OutOfMemoryError is MemoryError and cuda.stream.Stream is cuda.Stream
 
 
-@pytest.mark.parametrize("name", ["PythonFunctionAllocator", "get_cublas_handle", "ExternalStream", "PinnedMemory", "Graph"])
+@pytest.mark.parametrize("name", ["PythonFunctionAllocator", "get_cublas_handle", "MemoryHook", "Graph"])
 def test_names_that_cannot_be(name):
     with pytest.raises(AttributeError, match=f"'arrayd.cuda' has no attribute '{name}': "):
         getattr(cuda, name)

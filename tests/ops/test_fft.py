@@ -290,3 +290,11 @@ def test_plans_are_kept(capsys):
     assert f"{after} of at most" in capsys.readouterr().out
     with pytest.raises(NotImplementedError, match="for all its users"):
         cache.set_size(3)
+
+
+def test_deprecated_setting():
+    for value in (False, True):
+        with pytest.warns(DeprecationWarning, match="enable_nd_planning"):
+            ad.fft.config.enable_nd_planning = value
+        with pytest.warns(DeprecationWarning, match="enable_nd_planning"):
+            assert ad.fft.config.enable_nd_planning is value

@@ -420,3 +420,25 @@ def test_indices_of_extremes_of_a_type():
             index = getattr(a, name)(0, dtype=np.uint8)
             assert index.dtype == np.uint8
             np.testing.assert_array_equal(index.get(), getattr(a.get(), name)(0))
+
+
+@pytest.mark.parametrize("key", [[[]], [[[[]]]], np.zeros(0, bool), np.zeros((2, 0), bool), np.zeros((0, 3), bool),
+                                 (slice(None), np.zeros(0, bool)), (np.zeros((0, 3), bool), np.zeros(0, bool)),
+                                 np.zeros((0, 0, 4), bool), np.zeros((0, 1), bool), np.zeros((1, 0), bool)], ids=repr)
+def test_keys_that_choose_nothing(key):
+    host = np.arange(24).reshape(2, 3, 4)
+    servers = tuple(ad.asarray(each) if isinstance(each, np.ndarray) else each for each in key) if isinstance(key, tuple) \
+        else ad.asarray(key) if isinstance(key, np.ndarray) else key
+    for mine in (key, servers):
+        a, want = ad.asarray(host), host.copy()
+        try:
+            shape = host[key].shape
+        except IndexError as error:
+            with pytest.raises(IndexError, match=str(error)[:30]):
+                a[mine]
+            with pytest.raises(IndexError):
+                a[mine] = 1
+            continue
+        assert a[mine].shape == shape
+        a[mine] = want[key] = 7
+        np.testing.assert_array_equal(a.get(), want)

@@ -26,8 +26,8 @@ def sample(dtype, shape, seed=0):
 
 def is_shared(host):
     base = host
-    while isinstance(base, np.ndarray):
-        base = base.base
+    while isinstance(base, (np.ndarray, ad.cuda.PinnedMemoryPointer)):
+        base = base.base if isinstance(base, np.ndarray) else base.mem._bytes
     return isinstance(base, _core.HostMemory)
 
 
@@ -305,7 +305,7 @@ def test_a_remote_server(own_server, tmp_path):
 host = np.random.default_rng(1).random(1_000_000)
 a = ad.asarray(host)
 assert (a.get() == host).all() and ad._core.host_count() == (0, 0)
-assert ad.empty_pinned(5).base is None
+assert ad.empty_pinned(5).base.mem._bytes.base is None
 print("right")
 """, ARRAYD_URL=f"tcp:127.0.0.1:{port_of(tmp_path)}") == "right"
 

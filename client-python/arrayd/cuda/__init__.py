@@ -17,7 +17,8 @@ from . import device, memory, pinned_memory, runtime, stream
 from .device import Device, get_device_id
 from .memory import (BaseMemory, ManagedMemory, Memory, MemoryAsync, MemoryAsyncPool, MemoryPointer, MemoryPool,
                      UnownedMemory, alloc, get_allocator, malloc_async, malloc_managed, set_allocator, using_allocator)
-from .pinned_memory import PinnedMemoryPool, alloc_pinned_memory
+from .pinned_memory import (PinnedMemory, PinnedMemoryPointer, PinnedMemoryPool, alloc_pinned_memory,
+                            set_pinned_memory_allocator)
 from .stream import Event, Stream, get_current_stream, get_elapsed_time
 
 __all__ = ["Device", "Event", "Function", "MemoryPool", "PinnedMemoryPool", "Stream", "alloc_pinned_memory", "compiler",

@@ -1,11 +1,15 @@
 """Settings of transforms, under cupy.fft.config's names: what a program may set, and why some of it cannot be had.
 
-enable_nd_planning: several axes are transformed by one plan wherever there is one; to set it changes nothing.
+enable_nd_planning: several axes are transformed by one plan wherever there is one; to set it changes nothing but what it
+says, and both warn, as in CuPy 14.
 use_multi_gpus: False: a transform runs on the device where its array lies.
 """
+import sys
+import types
+import warnings
+
 from .._config import stat
 
-enable_nd_planning = True
 use_multi_gpus = False
 
 _PLANS = "the server keeps plans for all its users, those that were last used"
@@ -25,7 +29,6 @@ def _cannot(name, reason):
     Source: cupy.fft.config.{name}
     """
     return refuse
-
 
 
 class PlanCache:
@@ -98,3 +101,27 @@ def show_plan_cache_info():
 
 set_cufft_gpus = _cannot("set_cufft_gpus", _SEVERAL)
 set_cufft_callbacks = _cannot("set_cufft_callbacks", _KERNELS)
+
+
+class _Config(types.ModuleType):
+    """This module, with a setting that warns."""
+
+    _nd_planning = True
+
+    @property
+    def enable_nd_planning(self):
+        self._warn()
+        return self._nd_planning
+
+    @enable_nd_planning.setter
+    def enable_nd_planning(self, value):
+        self._warn()
+        self._nd_planning = bool(value)
+
+    @staticmethod
+    def _warn():
+        warnings.warn("enable_nd_planning is deprecated: several axes are always transformed together where one plan does "
+                      "it", DeprecationWarning, stacklevel=3)
+
+
+sys.modules[__name__].__class__ = _Config
