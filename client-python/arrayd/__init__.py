@@ -84,7 +84,8 @@ _sites.install()
 # Imported when one of their names is first asked for; together they would double the time of the import.
 _LATER = {
     "_interop.array_api": "__array_namespace_info__",
-    "_interop.dlpack": "from_dlpack",
+    "_inspect": "byte_bounds disp who",
+    "_interop.dlpack": "fromDlpack from_dlpack",
     "_math.bits": "packbits unpackbits",
     "_array.broadcast": "broadcast",
     "_checks": "asarray_chkfinite real_if_close require",

@@ -3,24 +3,22 @@
 _BY_NUMPY = {
     "Inf": "inf", "Infinity": "inf", "NAN": "nan", "NINF": "-inf", "NZERO": "-0.0", "NaN": "nan", "PINF": "inf",
     "PZERO": "0.0", "alltrue": "all", "asfarray": "asarray with a dtype", "bool8": "bool", "cfloat": "complex128",
-    "complex_": "complex128", "cumproduct": "cumprod", "disp": "print", "find_common_type": "result_type",
+    "complex_": "complex128", "cumproduct": "cumprod", "find_common_type": "result_type",
     "float_": "float64", "get_array_wrap": None, "in1d": "isin", "infty": "inf", "int0": "intp",
     "issctype": "issubclass(t, generic)", "issubclass_": "issubclass", "issubsctype": "issubdtype",
     "msort": "sort(a, axis=0)", "obj2sctype": "dtype(obj).type", "product": "prod", "round_": "round",
     "row_stack": "vstack", "safe_eval": "ast.literal_eval", "sctype2char": "dtype(obj).char",
     "set_string_function": "set_printoptions", "singlecomplex": "complex64", "sometrue": "any", "trapz": "trapezoid",
-    "uint0": "uintp", "who": "locals()",
+    "uint0": "uintp",
 }
 _MEMORY = "memory is the server's, and an array the way to get some"
 _NO_CUDA = "this process uses no CUDA: the server does"
 _REASONS = {
-    "": {"byte_bounds": "an array has no address in this process; shares_memory tells whether two overlap",
-         "disable_experimental_feature_warning": "arrayd warns of no feature as experimental",
+    "": {"disable_experimental_feature_warning": "arrayd warns of no feature as experimental",
          "make_aligned_dtype": "arrayd has no structured types"},
     "cuda": {**dict.fromkeys("CFunctionAllocator MemoryHook PythonFunctionAllocator".split(), _MEMORY),
-             **dict.fromkeys("get_cublas_handle get_cuda_path get_hipcc_path get_local_runtime_version get_nvcc_path "
+             **dict.fromkeys("get_cublas_handle get_cuda_path get_hipcc_path get_nvcc_path "
                              "get_rocm_path".split(), _NO_CUDA),
-             "ExternalStream": "a stream of this process is none of the server's",
              "Module": "the server loads no client's binaries; RawModule compiles source",
              "Graph": "the server captures no streams",
              "profile": "cupyx.profiler.profile counts what a block does; the server's profiler is not for clients"},

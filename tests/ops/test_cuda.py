@@ -1,5 +1,6 @@
 """Devices, streams, events and memory pools, under CuPy's names."""
 import gc
+import importlib
 import threading
 
 import numpy as np
@@ -224,8 +225,6 @@ def test_events_are_refused_where_they_make_no_sense():
     untimed.synchronize()
     with pytest.raises(NotImplementedError):
         cuda.Event(interprocess=True)
-    with pytest.raises(NotImplementedError):
-        cuda.Stream(ptds=True)
     with pytest.raises(NotImplementedError, match="no code of its clients"):
         cuda.Stream.null.launch_host_func(print, None)
 
@@ -405,3 +404,91 @@ def test_names_that_cannot_be(name):
         getattr(cuda, name)
     with pytest.raises(AttributeError, match="'nothing'$"):
         cuda.nothing
+
+
+def test_streams_of_threads():
+    ptds, told = cuda.Stream.ptds, []
+    assert ptds == cuda.Stream(ptds=True) != cuda.Stream.null and ptds.ptr == ptds.ptr and ptds.device_id == -1
+    in_threads(3, lambda _: told.append(ptds.ptr))
+    assert len({ptds.ptr, cuda.Stream.null.ptr, *told}) == 5
+    a = ad.zeros(1000)
+    with ptds:
+        assert cuda.get_current_stream() is ptds
+        a += 1
+    a *= 2
+    ptds.synchronize()
+    assert ptds.done and a.sum() == 2000
+    with pytest.raises(ValueError, match="two streams"):
+        cuda.Stream(null=True, ptds=True)
+
+
+def test_streams_by_number():
+    number = cuda.runtime.streamCreate()
+    stream = cuda.ExternalStream(number)
+    assert stream == cuda.ExternalStream(number) and stream.ptr == number and not stream.is_non_blocking
+    assert cuda.Stream(non_blocking=True).is_non_blocking
+    with stream:
+        a = ad.ones(10) + 1
+    stream.synchronize()
+    assert a.sum() == 20
+    cuda.runtime.streamDestroy(number)
+    for address in (0x7F0012345678, 1 << 70, -3):
+        with pytest.raises(ValueError, match="no stream of the server"):
+            cuda.ExternalStream(address)
+    assert cuda.Stream.from_external(stream) is stream
+    with pytest.raises(TypeError, match="__cuda_stream__"):
+        cuda.Stream.from_external(5)
+
+    class Foreign:
+        def __cuda_stream__(self):
+            return 0, 0x7F0012345678
+
+    with pytest.raises(NotImplementedError, match="none of the server's"):
+        cuda.Stream.from_external(Foreign())
+
+
+def test_facts_of_devices():
+    device = cuda.Device()
+    properties = cuda.runtime.getDeviceProperties(device.id)
+    assert all(isinstance(value, int) for value in device.attributes.values())
+    assert properties["maxThreadsPerBlock"] == device.attributes["MaxThreadsPerBlock"] \
+        == cuda.runtime.deviceGetAttribute(cuda.runtime.cudaDevAttrMaxThreadsPerBlock, device.id)
+    code = "extern \"C\" __global__ void f(int *out) { if (!threadIdx.x) *out = blockDim.x + warpSize; }"
+    out, kernel = ad.zeros(1, "int32"), ad.RawKernel(code, "f")
+    kernel((1,), (properties["maxThreadsPerBlock"],), (out,))
+    assert int(out[0]) == properties["maxThreadsPerBlock"] + properties["warpSize"]
+    assert kernel.max_threads_per_block <= properties["maxThreadsPerBlock"]
+    assert cuda.device.get_compute_capability() == device.compute_capability and device.use() is device
+    for call in (lambda: device.pci_bus_id, lambda: cuda.Device.from_pci_bus_id("0000:00:00.0")):
+        with pytest.raises(NotImplementedError, match="does not tell where"):
+            call()
+
+
+def test_addresses_of_devices():
+    a = ad.zeros(4)
+    assert cuda.device.from_pointer(a.data.ptr + 31) == a.device
+    assert cuda.runtime.pointerGetMemoryType(a.data.ptr) == cuda.runtime.memoryTypeDevice
+    assert cuda.runtime.pointerGetMemoryType(1) == cuda.runtime.memoryTypeUnregistered
+    with pytest.raises(ValueError, match="no array's memory"):
+        cuda.device.from_pointer(1)
+
+
+@pytest.mark.parametrize("name", cuda._libraries.NAMES)
+def test_libraries(name):
+    module = importlib.import_module("arrayd.cuda." + name)
+    assert module is getattr(cuda, name) and module.__doc__.endswith(".") and set(module.__all__) <= set(dir(module))
+    assert getattr(module, "available", False) is False
+    for each in module.__all__:
+        if each.endswith("Error"):
+            assert issubclass(getattr(module, each), ad.ArraydError)
+    with pytest.raises(AttributeError, match=f"'arrayd.cuda.{name}' has no attribute 'createHandle': "):
+        module.createHandle
+    with pytest.raises(AttributeError, match="'__path__'$"):
+        module.__path__
+
+
+def test_what_libraries_tell():
+    assert cuda.driver.get_build_version() == cuda.runtime.runtimeGetVersion() == cuda.get_local_runtime_version()
+    assert cuda.cufft.get_current_plan() is None and not cuda.nccl_enabled
+    cuda.nvtx.RangePush("part", 2)
+    cuda.nvtx.RangePop()

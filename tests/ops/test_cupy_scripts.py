@@ -87,6 +87,11 @@ from cupy.fft import rfft
 everything = {}
 exec("from cupy import *", everything)
 assert everything["asnumpy"] is arrayd.asnumpy and "round" not in everything
+import cupy.cuda.nccl, cupy.cuda.cublas
+assert cupy.cuda.nccl is arrayd.cuda.nccl and type(cupy.ones(2)).__module__ == "cupy" and not cupy.cuda.nccl.available
+import pickle, copy
+assert pickle.loads(pickle.dumps(cupy.ndarray)) is cupy.ndarray
+assert copy.deepcopy(cupy.ones(3)).sum() == pickle.loads(pickle.dumps(cupy.ones(3))).sum() == 3
 assert cupy.linalg is arrayd.linalg is sys.modules["cupy.linalg"] and rfft is arrayd.fft.rfft
 assert cupy.ndarray is arrayd.ndarray and cupy.add is arrayd.add and cupyx is arrayd.cupyx
 assert random is arrayd.random and arrayd.linalg.__spec__.name == arrayd.linalg.__name__ == "arrayd.linalg"

@@ -115,6 +115,36 @@ def from_dlpack(x, /, *, device=None, copy=None):
     return asarray(np.from_dlpack(x), device=device)
 
 
+class _Wrapped:
+    """A capsule of the host's memory, as what it was asked of would give it."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack_device__(self):
+        return _CPU, 0
+
+    def __dlpack__(self, **_):
+        return self.capsule
+
+
+def fromDlpack(dltensor):
+    """An array of the server from a DLPack capsule, which nobody else can take then.
+
+    Differs: in the host's memory the elements are copied.
+    Parameters: dltensor: capsule of a tensor in memory of the GPU that the server uses, as it gives it for stream 1; or
+    where the server computes on the CPU, in memory of the host.
+    Returns: ndarray.
+    Raises: TypeError for what is no capsule; ValueError for one that was taken; BufferError for a tensor elsewhere.
+    Source: cupy.fromDlpack
+    """
+    if type(dltensor).__name__ != "PyCapsule":
+        raise TypeError(f"dltensor must be a DLPack capsule, not {type(dltensor).__name__}; from_dlpack takes arrays")
+    if _core.session_info()["backend"] == "cuda":
+        return _core.lend_dlpack(dltensor)
+    return asarray(np.from_dlpack(_Wrapped(dltensor)).copy())
+
+
 def is_on_gpu(x):
     """Whether another library has it on a GPU, and the server uses one; or describes so what is memory of an array."""
     try:

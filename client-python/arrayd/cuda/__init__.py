@@ -12,18 +12,35 @@ were called, on whatever streams, because the server lets a stream wait for anot
 A server without a GPU has one device, whose streams and events are always done.
 """
 import importlib as _importlib
+import sys as _sys
 
-from . import device, memory, pinned_memory, runtime, stream
+from . import _libraries, device, memory, pinned_memory, runtime, stream
 from .device import Device, get_device_id
 from .memory import (BaseMemory, ManagedMemory, Memory, MemoryAsync, MemoryAsyncPool, MemoryPointer, MemoryPool,
                      UnownedMemory, alloc, get_allocator, malloc_async, malloc_managed, set_allocator, using_allocator)
 from .pinned_memory import (PinnedMemory, PinnedMemoryPointer, PinnedMemoryPool, alloc_pinned_memory,
                             set_pinned_memory_allocator)
-from .stream import Event, Stream, get_current_stream, get_elapsed_time
+from .stream import Event, ExternalStream, Stream, get_current_stream, get_elapsed_time
 
-__all__ = ["Device", "Event", "Function", "MemoryPool", "PinnedMemoryPool", "Stream", "alloc_pinned_memory", "compiler",
-           "device", "get_current_stream", "get_device_id", "get_elapsed_time", "is_available", "memory",
-           "pinned_memory", "runtime", "stream"]
+_libraries.install(_sys.modules[__name__])
+# Whether this process has the libraries, by their older names.
+cub_enabled = cutensor_enabled = nccl_enabled = nvtx_enabled = thrust_enabled = False
+
+__all__ = ["BaseMemory", "Device", "Event", "ExternalStream", "Function", "ManagedMemory", "Memory", "MemoryAsync",
+           "MemoryAsyncPool", "MemoryPointer", "MemoryPool", "PinnedMemory", "PinnedMemoryPointer", "PinnedMemoryPool",
+           "Stream", "UnownedMemory", "alloc", "alloc_pinned_memory", "compiler", "device", "get_allocator",
+           "get_current_stream", "get_device_id", "get_elapsed_time", "get_local_runtime_version", "is_available",
+           "malloc_async", "malloc_managed", "memory", "pinned_memory", "runtime", "set_allocator",
+           "set_pinned_memory_allocator", "stream", "using_allocator", *_libraries.NAMES]
+
+
+def get_local_runtime_version():
+    """The version of CUDA's runtime that the server runs on.
+
+    Returns: int, as runtime.runtimeGetVersion.
+    Source: cupy.cuda.get_local_runtime_version
+    """
+    return runtime.runtimeGetVersion()
 
 
 def is_available():

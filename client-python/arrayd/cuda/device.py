@@ -5,7 +5,12 @@ import operator
 from .. import _core
 from ._thread import apply, current, enter, leave
 
-__all__ = ["Device", "get_device_id"]
+__all__ = ["Device", "from_pointer", "get_compute_capability", "get_device_id"]
+
+# What kernels may ask for on every device that there can be: CUDA's limits from compute capability 3.0 on, which hold for
+# the server's processors as well.
+_COMMON = {"WarpSize": 32, "MaxThreadsPerBlock": 1024, "MaxBlockDimX": 1024, "MaxBlockDimY": 1024, "MaxBlockDimZ": 64,
+           "MaxGridDimX": 2**31 - 1, "MaxGridDimY": 65535, "MaxGridDimZ": 65535, "MemoryPoolsSupported": 1}
 
 
 @functools.total_ordering
@@ -30,10 +35,11 @@ class Device:
             raise ValueError(f"device {self.id} does not exist: the server has {count}, numbered from 0")
 
     def use(self):
-        """Make it the thread's current device."""
+        """Make it the thread's current device; returns it."""
         choice = current()
         choice.device = self.id
         apply(choice)
+        return self
 
     def __enter__(self):
         enter(self)
@@ -68,9 +74,25 @@ class Device:
 
     @property
     def attributes(self):
-        """dict of those of CUDA's attributes that the server tells, by CuPy's names."""
+        """dict of those of CUDA's attributes that the server tells, or that all its devices have in common, by CuPy's
+        names."""
         _, _, major, minor, processors, *_ = self._facts()
-        return {"ComputeCapabilityMajor": major, "ComputeCapabilityMinor": minor, "MultiProcessorCount": processors}
+        return {"ComputeCapabilityMajor": major, "ComputeCapabilityMinor": minor, "MultiProcessorCount": processors,
+                **_COMMON}
+
+    @property
+    def pci_bus_id(self):
+        """Absent: the server does not tell where on its host a device is.
+
+        Raises: NotImplementedError."""
+        raise NotImplementedError("the server does not tell where on its host's bus a device is; its number (id) names it")
+
+    @classmethod
+    def from_pci_bus_id(cls, pci_bus_id):
+        """Absent, as pci_bus_id.
+
+        Raises: NotImplementedError."""
+        raise NotImplementedError("the server does not tell where on its host's bus a device is; Device(number) names one")
 
     def __int__(self):
         return self.id
@@ -101,6 +123,30 @@ def get_device_id():
     Source: cupy.cuda.get_device_id
     """
     return current().device
+
+
+def get_compute_capability():
+    """Of the current device.
+
+    Returns: str, digits such as "90"; "00" where it is no GPU.
+    Source: cupy.cuda.device.get_compute_capability
+    """
+    return Device().compute_capability
+
+
+def from_pointer(ptr):
+    """The device that an address is on.
+
+    Parameters: ptr: an address that a.data.ptr has told, or of that array's memory.
+    Returns: cuda.Device.
+    Raises: ValueError for another address.
+    Source: cupy.cuda.device.from_pointer
+    """
+    from .._interop.addresses import find_bytes
+    found = find_bytes(ptr, 1)
+    if found is None:
+        raise ValueError(f"ptr: {ptr:#x} is in no array's memory")
+    return found.device
 
 
 def of_array(number):

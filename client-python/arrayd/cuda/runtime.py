@@ -1,18 +1,24 @@
 """Functions of CUDA's runtime library that make sense with a server, by CuPy's names (cupy.cuda.runtime)."""
 from .. import _core
+from .._interop.addresses import find_bytes
 from .device import Device
 from ._thread import current
 
-__all__ = ["CUDARuntimeError", "cudaDevAttrComputeCapabilityMajor", "cudaDevAttrComputeCapabilityMinor",
-           "cudaDevAttrMultiProcessorCount", "deviceCanAccessPeer", "deviceGetAttribute", "deviceSynchronize",
-           "driverGetVersion", "getDevice", "getDeviceCount", "getDeviceProperties", "is_hip", "memGetInfo",
-           "runtimeGetVersion", "setDevice", "streamQuery", "streamSynchronize"]
-
 is_hip = False
 CUDARuntimeError = _core.DeviceError  # what a device reports; no memory is MemoryError
-# CUDA's numbers, of those attributes that the server tells.
-cudaDevAttrMultiProcessorCount, cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor = 16, 75, 76
-_ATTRIBUTES = {16: "MultiProcessorCount", 75: "ComputeCapabilityMajor", 76: "ComputeCapabilityMinor"}
+streamLegacy, streamPerThread = 1, 2  # CUDA's names of streams
+memoryTypeUnregistered, memoryTypeHost, memoryTypeDevice, memoryTypeManaged = range(4)
+# CUDA's numbers, of those attributes that are told; their names are those here without cudaDevAttr.
+_ATTRIBUTES = {1: "MaxThreadsPerBlock", 2: "MaxBlockDimX", 3: "MaxBlockDimY", 4: "MaxBlockDimZ", 5: "MaxGridDimX",
+               6: "MaxGridDimY", 7: "MaxGridDimZ", 10: "WarpSize", 16: "MultiProcessorCount",
+               75: "ComputeCapabilityMajor", 76: "ComputeCapabilityMinor", 115: "MemoryPoolsSupported"}
+globals().update({"cudaDevAttr" + name: number for number, name in _ATTRIBUTES.items()})
+
+__all__ = ["CUDARuntimeError", *("cudaDevAttr" + name for name in _ATTRIBUTES.values()), "deviceCanAccessPeer",
+           "deviceGetAttribute", "deviceSynchronize", "driverGetVersion", "getDevice", "getDeviceCount",
+           "getDeviceProperties", "is_hip", "memGetInfo", "memoryTypeDevice", "memoryTypeHost", "memoryTypeManaged",
+           "memoryTypeUnregistered", "pointerGetMemoryType", "runtimeGetVersion", "setDevice", "streamCreate",
+           "streamDestroy", "streamLegacy", "streamPerThread", "streamQuery", "streamSynchronize"]
 
 
 def getDeviceCount():
@@ -96,21 +102,25 @@ def getDeviceProperties(device):
     """What is known of a device.
 
     Parameters: device: its number.
-    Returns: dict: name (bytes), totalGlobalMem, major, minor, multiProcessorCount.
+    Returns: dict: name (bytes), totalGlobalMem, major, minor, multiProcessorCount, warpSize, maxThreadsPerBlock,
+    maxThreadsDim and maxGridSize (tuples of three).
     Raises: ValueError for one that does not exist.
     Source: cupy.cuda.runtime.getDeviceProperties
     """
     device = Device(device)
     memory, _, major, minor, processors, *_ = device._facts()
+    facts = device.attributes
     return {"name": device.name.encode(), "totalGlobalMem": memory, "major": major, "minor": minor,
-            "multiProcessorCount": processors}
+            "multiProcessorCount": processors, "warpSize": facts["WarpSize"],
+            "maxThreadsPerBlock": facts["MaxThreadsPerBlock"],
+            "maxThreadsDim": tuple(facts["MaxBlockDim" + axis] for axis in "XYZ"),
+            "maxGridSize": tuple(facts["MaxGridDim" + axis] for axis in "XYZ")}
 
 
 def deviceGetAttribute(attrib, device):
     """A fact about a device.
 
-    Parameters: attrib: one of cudaDevAttrMultiProcessorCount, cudaDevAttrComputeCapabilityMajor and
-    cudaDevAttrComputeCapabilityMinor. device: its number.
+    Parameters: attrib: one of the names here that begin with cudaDevAttr. device: its number.
     Returns: int.
     Raises: ValueError for a device that does not exist, or another attribute.
     Source: cupy.cuda.runtime.deviceGetAttribute
@@ -140,3 +150,35 @@ def streamQuery(stream):
     Source: cupy.cuda.runtime.streamQuery
     """
     return _core.stream_done(current().serial, stream)
+
+
+def streamCreate():
+    """Open a stream on the current device.
+
+    Returns: int: its number, for ExternalStream. It stays open until streamDestroy.
+    Raises: LimitError when there are too many.
+    Source: cupy.cuda.runtime.streamCreate
+    """
+    choice = current()
+    return _core.stream_open(choice.serial, choice.device, False)
+
+
+def streamDestroy(stream):
+    """Close a stream, after its operations.
+
+    Parameters: stream: its number, of streamCreate.
+    Returns: None.
+    Raises: StaleHandleError for one that is not there.
+    Source: cupy.cuda.runtime.streamDestroy
+    """
+    _core.stream_drop(current().serial, stream)
+
+
+def pointerGetMemoryType(ptr):
+    """What kind of memory an address is in.
+
+    Parameters: ptr: int.
+    Returns: memoryTypeDevice in the memory of an array whose address was told, else memoryTypeUnregistered.
+    Source: cupy.cuda.runtime.pointerGetMemoryType
+    """
+    return memoryTypeDevice if find_bytes(ptr, 1) is not None else memoryTypeUnregistered

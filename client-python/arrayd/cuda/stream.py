@@ -1,8 +1,11 @@
 """Streams and events."""
+import operator
+import threading
+
 from .. import _core
 from ._thread import apply, current, enter, leave
 
-__all__ = ["Event", "Stream", "get_current_stream", "get_elapsed_time"]
+__all__ = ["Event", "ExternalStream", "Stream", "get_current_stream", "get_elapsed_time"]
 
 
 class Stream:
@@ -10,16 +13,22 @@ class Stream:
     the thread calls on the stream's device runs on it. It is closed with its last reference, after its operations.
 
     Parameters: null: the default stream of the current device. non_blocking: accepted; no stream waits for the default
-    one unless both use the same array. priority: negative before others, as in CUDA.
-    Raises: NotImplementedError for ptds (per-thread default streams): every thread may have a Stream of its own.
+    one unless both use the same array. ptds: the default stream of the calling thread, as Stream.ptds. priority: negative
+    before others, as in CUDA.
+    Raises: ValueError for both null and ptds.
     Source: cupy.cuda.Stream
     """
 
+    def __new__(cls, null=False, non_blocking=False, ptds=False, priority=None):
+        return super().__new__(_ThreadsStream if ptds else cls)
+
     def __init__(self, null=False, non_blocking=False, ptds=False, priority=None):
+        self.priority, self.is_non_blocking = min(0, priority or 0), bool(non_blocking)
         if ptds:
-            raise NotImplementedError("arrayd has no per-thread default streams; a Stream of each thread's own does it")
+            if null:
+                raise ValueError("null and ptds are two streams: give one of them")
+            return
         self._serial, self._number = 0, None
-        self.priority = min(0, priority or 0)
         if null:
             return
         choice = current()
@@ -88,6 +97,21 @@ class Stream:
         if event._number:
             _core.stream_follow(event._serial, self.ptr, event._number)
 
+    @classmethod
+    def from_external(cls, stream):
+        """The same stream, when it is one of the server's.
+
+        Parameters: stream: Stream, or an object with CUDA's stream protocol.
+        Returns: Stream.
+        Raises: NotImplementedError for another library's: the server cannot run operations there; TypeError for what is
+        no stream."""
+        if isinstance(stream, Stream):
+            return stream
+        if not hasattr(stream, "__cuda_stream__"):
+            raise TypeError(f"{type(stream).__name__} does not implement CUDA's stream protocol (__cuda_stream__)")
+        raise NotImplementedError("a stream of this process is none of the server's; let it wait for the server by "
+                                  "__dlpack__(stream=...), or synchronize it")
+
     def is_capturing(self):
         """False: arrayd has no graphs."""
         return False
@@ -112,7 +136,59 @@ class Stream:
         return "<Stream default>" if self._number is None else f"<Stream {self._number} (device {self._device})>"
 
 
+class _ThreadsStream(Stream):
+    """The default stream of whatever thread calls, one for each device: opened when it is first used there."""
+
+    _threads = threading.local()
+
+    def _own(self):
+        choice, streams = current(), self._threads.__dict__
+        key = str((choice.serial, choice.device))
+        if key not in streams:
+            streams[key] = Stream()
+        return streams[key]
+
+    def __del__(self):
+        pass
+
+    _serial = property(lambda self: self._own()._serial)
+    _number = property(lambda self: self._own()._number)
+    _device = property(lambda self: self._own()._device)
+    device_id = -1
+
+    def __repr__(self):
+        return "<Stream default of the thread>"
+
+
+class ExternalStream(Stream):
+    """A stream that there is, by its number.
+
+    Parameters: ptr: Stream.ptr, or what runtime.streamCreate gave. device_id: number of its device, the current one
+    unless given.
+    Raises: ValueError for the address of a stream of this process, which is none of the server's.
+    Source: cupy.cuda.ExternalStream
+    """
+
+    def __init__(self, ptr, device_id=-1):
+        choice = current()
+        self._serial, self._number = choice.serial, operator.index(ptr)
+        self._device = choice.device if device_id < 0 else device_id
+        self.priority, self.is_non_blocking = 0, False
+        try:
+            _core.stream_done(self._serial, self._number)
+        except (_core.StaleHandleError, ValueError, OverflowError):
+            raise ValueError(f"ExternalStream: {ptr} is no stream of the server: a stream that another library has in this "
+                             "process cannot be used there; Stream() opens one") from None
+
+    def __new__(cls, ptr, device_id=-1):
+        return object.__new__(cls)
+
+    def __del__(self):
+        pass
+
+
 Stream.null = Stream(null=True)  # the default stream of whatever device is current
+Stream.ptds = Stream(ptds=True)  # of whatever thread calls
 
 
 class Event:

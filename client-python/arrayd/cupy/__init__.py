@@ -12,7 +12,7 @@ or, in a program or a notebook, before the first `import cupy`:
 `cupy` has the names of arrayd, and those names that NumPy 2 has removed and CuPy 14 still has, where they are other
 names of something; `cupy.linalg` is arrayd.linalg and so on, and `cupyx` is arrayd.cupyx. cupy.__version__ is that of
 the CuPy whose names these are, so that programs that ask for a version go on. A module or name that arrayd does not
-have is an ImportError or AttributeError that says so. Python processes that the program starts find the same `cupy`.
+have is an ImportError or AttributeError that says so. type(a).__module__ is "cupy". Python processes that the program starts find the same `cupy`.
 """
 import importlib.abc
 import importlib.machinery
@@ -123,6 +123,8 @@ def install():
         if name in sys.modules:
             raise RuntimeError(f"{name} has been imported already; arrayd.cupy.install() must come before")
     sys.meta_path.insert(0, _Finder())
+    from .. import ndarray
+    ndarray.__module__ = "cupy"  # by which libraries choose what to do with an array
     if _PATH not in sys.path:
         sys.path.insert(1, _PATH)  # multiprocessing hands this list on
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)

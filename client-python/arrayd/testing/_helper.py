@@ -168,3 +168,6 @@ def assert_function_is_called(*args, times_called=1, **kwargs):
     with unittest.mock.patch(*args, **kwargs) as handle:
         yield
     assert handle.call_count == times_called, f"called {handle.call_count} times, not {times_called}"
+
+
+AssertFunctionIsCalled = assert_function_is_called

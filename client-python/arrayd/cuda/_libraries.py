@@ -1,0 +1,76 @@
+"""Modules of cupy.cuda that stand for libraries: what of each there is, and why the rest is not.
+
+The server calls NVIDIA's libraries; this process has none of them. `available` says whether it has, so programs that ask
+take the way without. Errors have the name of the library's, and are what any operation raises that fails on a device.
+"""
+import importlib.machinery
+import sys
+import types
+
+from .. import _core
+
+
+def _no_mark(message=None, *color):
+    """Nothing: no profiler sees this process, so a mark or a range has nobody to be shown to."""
+
+
+def _get_current_plan():
+    """None: the server chooses its plans itself."""
+    return None
+
+
+def _get_build_version():
+    """The version of CUDA's runtime that the server runs on, as runtime.runtimeGetVersion()."""
+    from .runtime import runtimeGetVersion
+    return runtimeGetVersion()
+
+
+_NO_HANDLE = "the server calls the library; this process has none of its handles"
+# By module: what is said of it, why it has no more, and what it has.
+_LIBRARIES = {
+    "cub": ("CUB's algorithms, which the server's kernels use", _NO_HANDLE, {"available": False}),
+    "cublas": ("cuBLAS; arrayd.matmul and arrayd.linalg call it in the server", _NO_HANDLE,
+               {"CUBLASError": _core.DeviceError}),
+    "cufft": ("cuFFT; arrayd.fft calls it in the server", _NO_HANDLE,
+              {"CuFFTError": _core.DeviceError, "get_current_plan": _get_current_plan}),
+    "curand": ("cuRAND; arrayd.random has generators", _NO_HANDLE, {"CURANDError": _core.DeviceError}),
+    "cusolver": ("cuSOLVER; arrayd.linalg calls it in the server", _NO_HANDLE, {"CUSOLVERError": _core.DeviceError}),
+    "cusparse": ("cuSPARSE", _NO_HANDLE, {"CuSparseError": _core.DeviceError}),
+    "cutensor": ("cuTENSOR, which arrayd does not use", _NO_HANDLE, {"available": False}),
+    "driver": ("CUDA's driver, which the server calls", "this process has no context of CUDA: the server has",
+               {"CUDADriverError": _core.DeviceError, "get_build_version": _get_build_version}),
+    "nccl": ("NCCL: one server has all devices of a host, and moves arrays between them by itself",
+             "one server has all devices of a host", {"available": False}),
+    "nvrtc": ("NVRTC, which compiles in a process of the server's", _NO_HANDLE, {"NVRTCError": _core.CompileError}),
+    "nvtx": ("Marks and ranges for profilers: accepted, and seen by nobody", "no profiler sees this process",
+             {"available": False,
+              **dict.fromkeys(("Mark", "MarkC", "RangePush", "RangePushC", "RangePop"), _no_mark)}),
+    "thrust": ("Thrust's algorithms, which CuPy sorts by", _NO_HANDLE, {"available": False}),
+}
+
+
+def _make(name):
+    """The module of a library, which import finds among those that there are."""
+    about, reason, has = _LIBRARIES[name]
+    full = f"{__package__}.{name}"
+    module = types.ModuleType(full, about + ".")
+    module.__spec__ = importlib.machinery.ModuleSpec(full, None, origin=__file__)
+    module.__package__, module.__all__ = __package__, sorted(has)
+
+    def missing(attribute):
+        raise AttributeError(f"module {full!r} has no attribute {attribute!r}"
+                             + ("" if attribute.startswith("__") else f": {reason}"), name=attribute, obj=module)
+
+    module.__dict__.update(has, __getattr__=missing)
+    return module
+
+
+def install(package):
+    """Put all of them into the package arrayd.cuda."""
+    for name in _LIBRARIES:
+        module = _make(name)
+        sys.modules[module.__name__] = module
+        setattr(package, name, module)
+
+
+NAMES = tuple(_LIBRARIES)
