@@ -56,6 +56,8 @@ def shape_tuple(shape):
     """A shape argument (an int or a sequence of ints) as a tuple."""
     if isinstance(shape, ndarray):
         shape = shape.get()
+    if shape is None:
+        raise TypeError("a shape must be an int or a tuple of ints, not None. Use () for an array without dimensions")
     try:
         return (_dimension(shape),)
     except TypeError:

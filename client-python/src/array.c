@@ -100,8 +100,8 @@ static int make_strided(ad_session *s, int dtype, const ad__py_shape *shape, PyO
     status = ad_view(packed, dtype, 0, shape->ndim, shape->dim, strides.dim, out);
     ad_array_release(packed);
     if (!status) return 0;
-    PyErr_SetString(PyExc_ValueError, "strides lead out of the array's memory, which is of the size that shape and "
-                                      "dtype say; memptr gives other memory");
+    PyErr_SetString(PyExc_ValueError, "ndarray() with strides that lead out of the memory, which is of the size that "
+                                      "shape and dtype say; memptr gives other memory");
     return -1;
 }
 

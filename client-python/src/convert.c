@@ -334,3 +334,12 @@ int ad__py_arguments(const char *function, const char *const *names, PyObject *c
         if (place_keyword(function, names, PyTuple_GetItem(kwnames, i), args[npos + i], values) != 0) return -1;
     return 0;
 }
+
+PyObject *ad__py_adopt(PyObject *o) {
+    if (!PyObject_HasAttrString(o, "__cupy_get_ndarray__") && !PyObject_HasAttrString(o, "__cuda_array_interface__"))
+        return NULL;
+    PyObject *module = PyImport_ImportModule("arrayd._array.creation");
+    PyObject *array = module ? PyObject_CallMethod(module, "asarray", "O", o) : NULL;
+    Py_XDECREF(module);
+    return array;
+}

@@ -42,6 +42,7 @@ typedef struct ad__py_state {
     PyTypeObject *array, *flags, *ufunc;
     PyTypeObject *host_memory, *exported;
     PyObject *device_type; /* makes a cuda.Device of a number */
+    PyObject *dtype_error; /* a TypeError, as NumPy's, and a ValueError, as CuPy's */
     PyTypeObject *np_ndarray, *np_generic, *np_dtype;
     PyObject *numpy, *np_asarray, *np_empty, *np_axis_error;
     bool tf32; /* the environment allows float32 products in TF32 */
@@ -116,6 +117,9 @@ extern PyMethodDef ad__py_dtype_methods[];
 #define AD_PY_HUGE 2 /* result of ad__py_operand: a Python int beyond 64 bits; as.i is its sign */
 /* An operand: 1 (in is filled), AD_PY_HUGE, 0 (nothing that operations take), -1 with an exception. */
 int ad__py_operand(PyObject *o, ad_in *in);
+/* The array of an object that hands one out, or describes one by the CUDA array interface: a new reference; NULL with
+ * an exception, or without for what is no such object. */
+PyObject *ad__py_adopt(PyObject *o);
 /* The same where only an operand will do: 0, or -1 with an exception that names what. */
 int ad__py_operand_of(const char *what, PyObject *o, ad_in *in);
 int ad__py_value(const char *what, PyObject *o, ad_value *value); /* 0 or -1: a number, no array */

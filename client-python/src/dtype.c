@@ -93,6 +93,12 @@ static bool names_bfloat16(PyObject *o) {
     return PyUnicode_Check(o) && PyUnicode_CompareWithASCIIString(o, "bfloat16") == 0;
 }
 
+static void refuse(PyObject *dtype) {
+    const bool swapped = attribute_int(dtype, "isnative") != 1;
+    PyErr_Format(ad__py.dtype_error, "arrayd has no dtype %R%s", dtype,
+                 swapped ? ": elements have the machine's byte-order" : "");
+}
+
 int ad__py_dtype_id(PyObject *o) {
     PyObject *dtype;
     if (o == (PyObject *)&PyFloat_Type) return AD_FLOAT64;
@@ -103,7 +109,7 @@ int ad__py_dtype_id(PyObject *o) {
     if (!dtype) return -1;
     int id = ad__py_dtype_known(dtype);
     if (id == AD_BFLOAT16 && !dtypes[id] && load_bfloat16() != 0) id = -1;
-    else if (id < 0) PyErr_Format(PyExc_TypeError, "arrayd has no dtype %R", dtype);
+    else if (id < 0) refuse(dtype);
     Py_DECREF(dtype);
     return id;
 }

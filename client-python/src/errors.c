@@ -50,11 +50,21 @@ static PyObject *find_class(PyObject *module, PyObject *builtins, const char *ex
     return cls;
 }
 
+static int add_dtype_error(PyObject *module) {
+    PyObject *bases = PyTuple_Pack(2, PyExc_TypeError, PyExc_ValueError);
+    ad__py.dtype_error = bases ? PyErr_NewExceptionWithDoc("arrayd.DTypeError",
+                                                           "A dtype of NumPy's that arrays cannot have.", bases, NULL)
+                               : NULL;
+    Py_XDECREF(bases);
+    return ad__py.dtype_error ? PyModule_AddObjectRef(module, "DTypeError", ad__py.dtype_error) : -1;
+}
+
 int ad__py_errors_init(PyObject *module) {
     PyObject *builtins = PyImport_ImportModule("builtins");
     base = PyErr_NewExceptionWithDoc("arrayd.ArraydError", "What goes wrong in arrayd and has no builtin exception.",
                                      NULL, NULL);
     int status = builtins && base ? PyModule_AddObjectRef(module, "ArraydError", base) : -1;
+    if (status == 0) status = add_dtype_error(module);
     for (size_t i = 0; i < sizeof rows / sizeof *rows && status == 0; i++) {
         classes[rows[i].code] = find_class(module, builtins, rows[i].exception, rows[i].text);
         if (!classes[rows[i].code]) status = -1;

@@ -87,8 +87,9 @@ int ad__py_where(PyObject *o, ad__py_session *s, ad_array **mask) {
 typedef struct call {
     const ufunc *f;
     int id;
-    PyObject *input[MAX_INPUTS], *made[MAX_INPUTS], *out[AD_MAX_OUT];
+    PyObject *input[MAX_INPUTS], *out[AD_MAX_OUT];
     PyObject *out_given, *where, *dtype, *casting;
+    PyObject *adopted[MAX_INPUTS]; /* owned: inputs that were made of other objects */
     ad_in in[MAX_INPUTS];
     ad_options options;
 } call;
@@ -152,13 +153,19 @@ static int take_object(call *c, int i) {
         Py_XDECREF(made);
         return ad__py_refuse(c->input[i], c->f->row->name);
     }
-    c->input[i] = c->made[i] = made;
+    c->input[i] = c->adopted[i] = made;
     return ad__py_operand(made, &c->in[i]) == 1 ? 0 : -1;
 }
 
 static int take_inputs(call *c) {
     for (int i = 0; i < c->f->row->nin; i++) {
         int got = ad__py_operand(c->input[i], &c->in[i]), dtype;
+        if (got == 0 && (c->adopted[i] = ad__py_adopt(c->input[i]))) {
+            c->input[i] = c->adopted[i];
+            got = ad__py_operand(c->input[i], &c->in[i]);
+        } else if (got == 0 && PyErr_Occurred()) {
+            return -1;
+        }
         if (got == AD_PY_HUGE) {
             dtype = array_dtype(c);
             got = dtype < 0 ? ad__py_huge(c->input[i], -1) : ad__py_settle(c->input[i], &c->in[i], dtype, &c->id);
@@ -241,15 +248,14 @@ static PyObject *run(call *c, ad__py_session *s) {
 
 static PyObject *ufunc_call(PyObject *self, PyObject *args, PyObject *kwargs) {
     call c = {.f = (const ufunc *)self, .id = ((ufunc *)self)->id};
+    ad__py_session *s = NULL;
     PyObject *result = NULL;
-    if (take_arguments(&c, args, kwargs) == 0 && take_inputs(&c) == 0 && take_options(&c) == 0) {
-        ad__py_session *s = ad__py_session_of(c.input, c.f->row->nin);
-        if (s) {
-            result = run(&c, s);
-            ad__py_session_leave(s);
-        }
+    if (take_arguments(&c, args, kwargs) == 0 && take_inputs(&c) == 0 && take_options(&c) == 0 &&
+        (s = ad__py_session_of(c.input, c.f->row->nin))) {
+        result = run(&c, s);
+        ad__py_session_leave(s);
     }
-    for (int i = 0; i < c.f->row->nin; i++) Py_XDECREF(c.made[i]);
+    for (int i = 0; i < c.f->row->nin; i++) Py_XDECREF(c.adopted[i]);
     return result;
 }
 

@@ -242,3 +242,68 @@ def test_no_implicit_conversion():
             body()
     np.testing.assert_array_equal((np.float32(2) * a).get(), [0, 2, 4])
     assert (np.float64(2) * a.astype(np.float32)).dtype == np.float64
+
+
+@pytest.mark.parametrize("order", [*"cfakCFAK", None])
+def test_orders_by_any_letter(order):
+    for name, takes_shape in (("empty", True), ("zeros", True), ("ones", True), ("zeros_like", False),
+                              ("ones_like", False), ("array", False), ("asarray", False), ("copy", False)):
+        for layout in "CF":
+            host = np.arange(6.0).reshape(2, 3).copy(order=layout)
+            if takes_shape and order in ("a", "k", "A", "K"):
+                continue  # NumPy refuses these, and there is nothing whose order they could keep
+            got, want = (getattr(xp, name)((2, 3) if takes_shape else a, order=order)
+                         for xp, a in ((ad, ad.asarray(host)), (np, host)))
+            assert got.strides == want.strides, name
+    host = np.arange(24.0).reshape(2, 3, 4).transpose(1, 2, 0)
+    for name in ("copy", "ravel", "flatten"):
+        assert getattr(ad.asarray(host), name)(order=order).strides == getattr(host, name)(order=order).strides
+    assert ad.asarray(host).astype("f4", order=order or "K").strides == host.astype("f4", order=order or "K").strides
+
+
+def test_types_that_arrays_cannot_have():
+    for dtype in (">i4", "V", "V10", "3i4", [("x", "f4"), ("y", "i4")], object, "M8[s]", "S3", "U2"):
+        for make in (lambda: ad.empty(3, dtype), lambda: ad.ndarray(3, dtype), lambda: ad.zeros(3).astype(dtype)):
+            for error in (TypeError, ValueError):
+                with pytest.raises(error, match="arrayd has no dtype"):
+                    make()
+    with pytest.raises(ValueError, match="byte-order"):
+        ad.zeros(3, ">f8")
+    for values in (np.array([object()]), np.zeros(2, "M8[s]"), ["a", "b"]):
+        with pytest.raises(ValueError, match="arrayd has no dtype"):
+            ad.array(values)
+    with pytest.raises(TypeError, match="Use ()"):
+        ad.zeros(None)
+
+
+class Handing:
+    """Hands out an array by CuPy's method."""
+
+    def __init__(self, a):
+        self._a = a
+
+    def __cupy_get_ndarray__(self):
+        return self._a
+
+
+def test_objects_that_hand_out_arrays():
+    a = ad.arange(6).reshape(2, 3)
+    assert ad.asarray(Handing(a)) is a and ad.asnumpy(Handing(a)).tolist() == [[0, 1, 2], [3, 4, 5]]
+    copied = ad.array(Handing(a))
+    copied[...] = 0
+    assert a.any()
+    stacked = ad.array([Handing(a), [[1, 2, 3], a[0]]], order="F")
+    assert stacked.flags.f_contiguous and stacked.get().tolist() == [a.tolist(), [[1, 2, 3], [0, 1, 2]]]
+    for got in (ad.add(Handing(a), 1), ad.add(1, Handing(a)), ad.add(a, Handing(ad.ones((), int)))):
+        assert got.get().tolist() == [[1, 2, 3], [4, 5, 6]]
+    for wrong in (object(), "x", [1, 2]):
+        with pytest.raises(TypeError):
+            ad.add(a, wrong)
+
+
+def test_arrays_like_others_are_plain():
+    a = ad.ones((2, 2))
+    for name in ("empty_like", "zeros_like", "ones_like"):
+        assert getattr(ad, name)(a, subok=False).shape == (2, 2)
+        with pytest.raises(TypeError, match="subok"):
+            getattr(ad, name)(a, subok=True)

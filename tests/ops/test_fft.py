@@ -288,8 +288,21 @@ def test_plans_are_kept(capsys):
     assert cache.get_curr_size() == after
     ad.fft.config.show_plan_cache_info()
     assert f"{after} of at most" in capsys.readouterr().out
-    with pytest.raises(NotImplementedError, match="for all its users"):
+    cache.clear()
+    assert cache.get_curr_size() == cache.get_curr_memsize() == 0
+    ad.fft.fft(ad.arange(30013, dtype="complex128")).get()
+    assert cache.get_curr_size() <= 1 and cache is ad.fft.config.get_plan_cache()
+    kept = cache.get_size()
+    try:
         cache.set_size(3)
+        cache.set_memsize(1 << 20)
+        assert (cache.get_size(), cache.get_memsize()) == (3, 1 << 20)
+        for call in (cache.set_size, cache.set_memsize):
+            with pytest.raises(ValueError, match="at least 0"):
+                call(-2)
+    finally:
+        cache.set_size(kept)
+        cache.set_memsize(-1)
 
 
 def test_deprecated_setting():

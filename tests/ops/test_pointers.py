@@ -178,6 +178,9 @@ def test_described_memory_of_an_array():
     assert b.strides == (-32, 8)
     b[0] = -1
     assert a.get().tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, -1, -1, -1]]
+    np.testing.assert_array_equal(ad.asnumpy(Described(a)), a.get())
+    np.testing.assert_array_equal(ad.add(Described(a), 1).get(), a.get() + 1)
+    np.testing.assert_array_equal(ad.array([[Described(a)], [Described(b)]][0], order="F").get(), a.get()[None])
     copied = ad.array(Described(a.T))
     copied[...] = 0
     assert a.any() and copied.shape == (4, 3)

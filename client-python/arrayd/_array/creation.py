@@ -117,8 +117,10 @@ def _order_of(a, keep):
     return _memory_order(a) if keep else "C"
 
 
-def _like(a, dtype, order, shape):
+def _like(a, dtype, order, shape, subok):
     """Shape, dtype and order of an array like a: the order may be that of its axes in memory."""
+    if subok:
+        raise TypeError("subok is not supported: arrays like others are of no subclass")
     a = as_array(a)
     dtype = a.dtype if dtype is None else dtype
     shape = a.shape if shape is None else shape_tuple(shape)
@@ -128,52 +130,53 @@ def _like(a, dtype, order, shape):
     return shape, dtype, order
 
 
-def empty_like(prototype, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def empty_like(prototype, dtype=None, order="K", subok=None, shape=None, *, device=None):
     """A new array of another's shape and type, elements unspecified.
 
     Parameters: prototype: array of any shape. dtype, shape: used instead of the prototype's. order: 'C', 'F', 'A'
-    ('F' where the prototype is column-major) or 'K' (the dimensions lie in memory in the prototype's order). subok: ignored. device: as empty.
+    ('F' where the prototype is column-major) or 'K' (the dimensions lie in memory in the prototype's order). subok: None or
+    False. device: as empty.
     Returns: ndarray.
     Raises: ValueError for another order.
     Source: numpy.empty_like
     """
-    return empty(*_like(prototype, dtype, order, shape), device=device)
+    return empty(*_like(prototype, dtype, order, shape, subok), device=device)
 
 
-def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def zeros_like(a, dtype=None, order="K", subok=None, shape=None, *, device=None):
     """A new array of zeros of another's shape and type.
 
-    Parameters: a: array of any shape. dtype, shape: used instead of a's. order: as empty_like. subok: ignored.
+    Parameters: a: array of any shape. dtype, shape: used instead of a's. order: as empty_like. subok: as empty_like.
     device: as empty.
     Returns: ndarray.
     Raises: ValueError for another order.
     Source: numpy.zeros_like
     """
-    return zeros(*_like(a, dtype, order, shape), device=device)
+    return zeros(*_like(a, dtype, order, shape, subok), device=device)
 
 
-def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def ones_like(a, dtype=None, order="K", subok=None, shape=None, *, device=None):
     """A new array of ones of another's shape and type.
 
-    Parameters: a: array of any shape. dtype, shape: used instead of a's. order: as empty_like. subok: ignored.
+    Parameters: a: array of any shape. dtype, shape: used instead of a's. order: as empty_like. subok: as empty_like.
     device: as empty.
     Returns: ndarray.
     Raises: ValueError for another order.
     Source: numpy.ones_like
     """
-    return ones(*_like(a, dtype, order, shape), device=device)
+    return ones(*_like(a, dtype, order, shape, subok), device=device)
 
 
-def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def full_like(a, fill_value, dtype=None, order="K", subok=None, shape=None, *, device=None):
     """A new array of another's shape and type with every element set to one value.
 
     Parameters: a: array of any shape. fill_value: number or array that broadcasts. dtype, shape: used instead of a's.
-    order: as empty_like. subok: ignored. device: as empty.
+    order: as empty_like. subok: as empty_like. device: as empty.
     Returns: ndarray.
     Raises: ValueError when fill_value does not broadcast.
     Source: numpy.full_like
     """
-    shape, dtype, order = _like(a, dtype, order, shape)
+    shape, dtype, order = _like(a, dtype, order, shape, subok)
     return full(shape, fill_value, dtype, order, device=device)
 
 
@@ -241,13 +244,15 @@ def _from_gpu(value, dtype, copy, order):
 def _from_host(value, dtype, order):
     try:
         host = np.asarray(value, dtype=dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         if not _holds_arrays(value):
             raise
-        return _stacked(value, dtype)
+        return _stacked(value, dtype, order)
+    if host.dtype == object and _holds_arrays(value):
+        return _stacked(value, dtype, order)
     if host.dtype.kind in "OSUmMV" and host.dtype.name != "bfloat16":
         hint = "; frombuffer(x, dtype) takes bytes for numbers" if isinstance(value, bytes) else ""
-        raise TypeError(f"arrayd has no dtype {host.dtype!r}: numbers and bool only{hint}")
+        raise _core.DTypeError(f"arrayd has no dtype {host.dtype!r}: numbers and bool only{hint}")
     if not host.dtype.isnative:
         host = host.astype(host.dtype.newbyteorder("="))
     fortran = order == "F" or (order in ("K", "A") and host.flags.f_contiguous and not host.flags.c_contiguous)
@@ -259,17 +264,22 @@ def _from_host(value, dtype, order):
     return _core.from_host(host)
 
 
-def _stacked(values, dtype):
+def _stacked(values, dtype, order="C"):
     from .joining import stack
     parts = [as_array(value) for value in values]
     kind = _base.result_type(*(part.dtype for part in parts)) if dtype is None else dtype
-    return stack(parts, dtype=kind, casting="unsafe")
+    made = stack(parts, dtype=kind, casting="unsafe")
+    return made.astype(made.dtype, order="F" if order == "F" else "C", copy=False)
 
 
 def _holds_arrays(value):
-    """Whether nested sequences hold an array of the server."""
-    return isinstance(value, (list, tuple)) and builtins.any(isinstance(part, ndarray) or _holds_arrays(part)
-                                                             for part in value)
+    """Whether nested sequences hold an array of the server, or an object that hands one out."""
+    return isinstance(value, (list, tuple)) and builtins.any(
+        isinstance(part, ndarray) or _holds_arrays(part) or _hands_out(part) for part in value)
+
+
+def _hands_out(value):
+    return hasattr(value, "__cupy_get_ndarray__") or hasattr(value, "__cuda_array_interface__")
 
 
 def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None, blocking=False):
@@ -365,6 +375,8 @@ def asnumpy(a, stream=None, order="C", out=None, *, blocking=True):
     """
     if out is not None and isinstance(a, ndarray):
         return a.get(out=out)
+    if not isinstance(a, (ndarray, np.ndarray)) and _hands_out(a):
+        a = asarray(a)
     host = a.get() if isinstance(a, ndarray) else np.asarray(a)
     if out is not None:
         out[...] = host

@@ -182,7 +182,7 @@ def from_cuda(x, copy):
     copy: False: a BufferError instead. True: the memory will do, as the caller copies that.
     """
     if not hasattr(type(x), "__dlpack__") and _interface(x).get("mask") is not None:
-        raise ValueError("__cuda_array_interface__: arrayd takes no masked arrays; give the data and the mask apart")
+        raise ValueError("__cuda_array_interface__: arrayd does not support masked arrays; give the data and the mask apart")
     try:
         return _lend(x), False
     except _NOT_LENT as error:

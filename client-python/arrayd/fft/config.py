@@ -4,6 +4,7 @@ enable_nd_planning: several axes are transformed by one plan wherever there is o
 says, and both warn, as in CuPy 14.
 use_multi_gpus: False: a transform runs on the device where its array lies.
 """
+import operator
 import sys
 import types
 import warnings
@@ -12,7 +13,6 @@ from .._config import stat
 
 use_multi_gpus = False
 
-_PLANS = "the server keeps plans for all its users, those that were last used"
 _SEVERAL = "a transform runs on the device where its array lies"
 _KERNELS = "users' kernels are planned"
 
@@ -32,19 +32,30 @@ def _cannot(name, reason):
 
 
 class PlanCache:
-    """What is known of the plans that the server keeps for its devices: those that were used last, for all its users.
+    """This connection's view of the plans that the server keeps for its devices: those that were used last, for all its
+    users. What is set here holds for the view; how many the server keeps is its own.
 
     Source: cupy.fft.PlanCache
     """
 
+    def __init__(self):
+        self._size = self._memsize = None
+        self._before = (0, 0)
+
+    def _now(self):
+        """Plans and their bytes that have come since clear()."""
+        counters = stat()
+        return tuple(max(0, counters[name] - before) for name, before in
+                     zip(("fft_plans", "fft_plan_bytes"), self._before))
+
     def get_curr_size(self):
-        """How many there are.
+        """How many there are, or have come since clear().
 
         Returns: int.
         Raises: ConnectionError when the server has gone.
         Source: cupy.fft.PlanCache.get_curr_size
         """
-        return stat()["fft_plans"]
+        return self._now()[0]
 
     def get_size(self):
         """How many are kept at most.
@@ -53,16 +64,55 @@ class PlanCache:
         Raises: as get_curr_size.
         Source: cupy.fft.PlanCache.get_size
         """
-        return stat()["fft_plans_most"]
+        return stat()["fft_plans_most"] if self._size is None else self._size
 
     def get_curr_memsize(self):
-        """The bytes of device memory that they take, about; 0 on the CPU.
+        """The bytes of device memory that these take, about; 0 on the CPU.
 
         Returns: int.
         Raises: as get_curr_size.
         Source: cupy.fft.PlanCache.get_curr_memsize
         """
-        return stat()["fft_plan_bytes"]
+        return self._now()[1]
+
+    def get_memsize(self):
+        """What set_memsize has said; -1: no limit.
+
+        Returns: int.
+        Source: cupy.fft.PlanCache.get_memsize
+        """
+        return -1 if self._memsize is None else self._memsize
+
+    def set_size(self, size):
+        """Say how many plans the program wants: get_size() tells it. The server goes on as it is set up.
+
+        Parameters: size: int; -1: no limit.
+        Returns: None.
+        Raises: ValueError for less than -1.
+        Source: cupy.fft.PlanCache.set_size
+        """
+        self._size = _limit("size", size)
+
+    def set_memsize(self, memsize):
+        """Say how many bytes the program wants plans to take: get_memsize() tells it. The server goes on as it is set up.
+
+        Parameters: memsize: int; -1: no limit.
+        Returns: None.
+        Raises: ValueError for less than -1.
+        Source: cupy.fft.PlanCache.set_memsize
+        """
+        self._memsize = _limit("memsize", memsize)
+
+    def clear(self):
+        """Count from here on. The plans stay with the server, which drops those that were used longest ago when it needs
+        the room.
+
+        Returns: None.
+        Raises: as get_curr_size.
+        Source: cupy.fft.PlanCache.clear
+        """
+        counters = stat()
+        self._before = counters["fft_plans"], counters["fft_plan_bytes"]
 
     def show_info(self):
         """Print all that.
@@ -74,19 +124,25 @@ class PlanCache:
         print(f"plans of Fourier transforms: {self.get_curr_size()} of at most {self.get_size()}, "
               f"{self.get_curr_memsize()} bytes on the devices")
 
-    clear = _cannot("get_plan_cache().clear", _PLANS)
-    set_size = _cannot("get_plan_cache().set_size", _PLANS)
-    set_memsize = _cannot("get_plan_cache().set_memsize", _PLANS)
+
+def _limit(name, value):
+    value = operator.index(value)
+    if value < -1:
+        raise ValueError(f"{name} must be a number of at least 0, or -1 for no limit, not {value}")
+    return value
+
+
+_cache = PlanCache()
 
 
 def get_plan_cache():
-    """The plans that the server keeps.
+    """The view of the plans that the server keeps.
 
     Returns: PlanCache.
     Raises: nothing.
     Source: cupy.fft.config.get_plan_cache
     """
-    return PlanCache()
+    return _cache
 
 
 def show_plan_cache_info():
