@@ -186,6 +186,11 @@ def test_described_memory_of_an_array():
     assert a.any() and copied.shape == (4, 3)
     empty = ad.asarray(Described(a[:0], data=(0, False)))
     assert empty.shape == (0, 4) and empty.dtype == "int64"
+    with pytest.raises(ValueError, match="byte-order"):
+        ad.asarray(Described(a, typestr=">i8"))
+    if ON_CPU:
+        with pytest.raises(BufferError, match="the server uses no GPU"):
+            ad.asarray(Described(a, data=(4096, False)))
     with pytest.raises(ValueError, match="masked"):
         ad.asarray(Described(a, mask=a))
 

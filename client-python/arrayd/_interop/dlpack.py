@@ -146,16 +146,17 @@ def fromDlpack(dltensor):
 
 
 def is_on_gpu(x):
-    """Whether another library has it on a GPU, and the server uses one; or describes so what is memory of an array."""
+    """Whether another library has it on a GPU, and the server uses one; or describes so what is memory of an array, or
+    what cannot be had in another way."""
     try:
         if hasattr(type(x), "__dlpack_device__"):
-            on_gpu, ours = x.__dlpack_device__()[0] in (_CUDA, _MANAGED), False
+            on_gpu, only = x.__dlpack_device__()[0] in (_CUDA, _MANAGED), False
         else:
             on_gpu = hasattr(x, "__cuda_array_interface__")
-            ours = on_gpu and _is_servers(x)
+            only = on_gpu and (not hasattr(type(x), "__array__") or _is_servers(x))
     except (TypeError, ValueError, RuntimeError, BufferError):  # it has none for this one
         return False
-    return ours or on_gpu and _core.session_info()["backend"] == "cuda"
+    return only or on_gpu and _core.session_info()["backend"] == "cuda"
 
 
 def _placed(x, device, copy):
