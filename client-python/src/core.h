@@ -44,7 +44,7 @@ typedef struct ad__py_state {
     PyObject *device_type; /* makes a cuda.Device of a number */
     PyObject *dtype_error; /* a TypeError, as NumPy's, and a ValueError, as CuPy's */
     PyTypeObject *np_ndarray, *np_generic, *np_dtype;
-    PyObject *numpy, *np_asarray, *np_empty, *np_axis_error;
+    PyObject *numpy, *np_asarray, *np_empty, *np_axis_error, *np_complex_warning;
     bool tf32; /* the environment allows float32 products in TF32 */
 } ad__py_state;
 extern ad__py_state ad__py;

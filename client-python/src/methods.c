@@ -356,6 +356,12 @@ static bool has_order(const ad_array_info *info, PyObject *order, int letter) {
     return letter == 'F' ? info->f_contiguous : info->contiguous;
 }
 
+/* 0, or -1 where the warning is an error. */
+static int warn_of_cast(int from, int to) {
+    if (ad__dtypes[from].kind != 'c' || ad__dtypes[to].kind == 'c' || to == AD_BOOL) return 0;
+    return PyErr_WarnEx(ad__py.np_complex_warning, "Casting complex values to real discards the imaginary part", 1);
+}
+
 static PyObject *py_astype(PyObject *a, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
     static const char *const names[] = {"dtype", "order", "casting", "subok", "copy", "device", NULL};
     ad_array_info info = ad__py_info(a);
@@ -372,6 +378,7 @@ static PyObject *py_astype(PyObject *a, PyObject *const *args, Py_ssize_t npos, 
     if (values[4] && (copy = PyObject_IsTrue(values[4])) < 0) return NULL;
     if (!ad__can_cast(info.dtype, dtype, (ad_casting)casting)) return cannot_cast(info.dtype, dtype, values[2]);
     if (!copy && dtype == info.dtype && has_order(&info, values[1], order)) return Py_NewRef(a);
+    if (warn_of_cast(info.dtype, dtype) != 0) return NULL;
     return ad__py_astype(a, dtype, (char)order);
 }
 

@@ -20,8 +20,9 @@ static int import_numpy(void) {
     }
     PyObject *exceptions = ad__py.numpy ? PyImport_ImportModule("numpy.exceptions") : NULL;
     ad__py.np_axis_error = exceptions ? PyObject_GetAttrString(exceptions, "AxisError") : NULL;
+    ad__py.np_complex_warning = exceptions ? PyObject_GetAttrString(exceptions, "ComplexWarning") : NULL;
     Py_XDECREF(exceptions);
-    return ad__py.np_axis_error ? 0 : -1;
+    return ad__py.np_axis_error && ad__py.np_complex_warning ? 0 : -1;
 }
 
 static int add_functions(PyObject *module) {

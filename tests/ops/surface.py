@@ -449,10 +449,10 @@ add("fft.fftshift fft.ifftshift", "(a{})", " | , 0 | , (0, 1) | , -1 | , 9")
 
 # Functions of files, texts and settings, or of the server alone: they have tests of their own.
 ELSEWHERE = set("""
-    array2string array_repr array_str asnumpy attach base_repr binary_repr clear_memo connect empty_like_pinned
-    empty_pinned format_float_positional format_float_scientific from_dlpack fromfile fromstring fuse genfromtxt
+    array2string array_repr array_str asnumpy attach base_repr binary_repr byte_bounds clear_memo connect disp empty_like_pinned
+    empty_pinned format_float_positional format_float_scientific fromDlpack from_dlpack fromfile fromstring fuse genfromtxt
     get_array_module get_default_memory_pool get_default_pinned_memory_pool get_printoptions is_available isdtype
     issubdtype iterable load loadtxt memoize min_scalar_type names poly polyfit printoptions promote_types
     publish roots save savetxt savez savez_compressed session_info set_printoptions share show_config stat sync
-    unpublish zeros_like_pinned zeros_pinned
+    unpublish who zeros_like_pinned zeros_pinned
     """.split())

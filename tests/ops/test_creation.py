@@ -1,5 +1,6 @@
 """New arrays against NumPy's."""
 import array as stdlib_array
+import warnings
 
 import numpy as np
 import pytest
@@ -307,3 +308,15 @@ def test_arrays_like_others_are_plain():
         assert getattr(ad, name)(a, subok=False).shape == (2, 2)
         with pytest.raises(TypeError, match="subok"):
             getattr(ad, name)(a, subok=True)
+
+
+def test_casts_that_lose_imaginary_parts_warn():
+    for xp in (np, ad):
+        a = xp.asarray([1 + 2j, 0, 3j])
+        with pytest.warns(np.exceptions.ComplexWarning, match="imaginary part"):
+            assert a.astype("float32").tolist() == [1, 0, 0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert a.astype(bool).tolist() == [True, False, True] and a.astype("complex64").dtype == "complex64"
+            with pytest.raises(np.exceptions.ComplexWarning):
+                a.astype("int64")
