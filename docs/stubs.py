@@ -421,7 +421,8 @@ def _imported(module, own, name):
 def entry(module, name, value, home):
     """What stands in a module's stub for a name."""
     if inspect.ismodule(value):
-        return f"from {module} import {name} as {name}\n" if value.__name__ == f"{module}.{name}" else f"{name}: _Any\n"
+        found = value.__name__ == f"{module}.{name}" and value.__spec__.loader  # else there is no file to look for
+        return f"from {module} import {name} as {name}\n" if found else f"{name}: _Any\n"
     if _numpys(name, value):
         own = name if _numpys(name, value) == "numpy" else value.__name__
         return _imported(_numpys(name, value), own, name)

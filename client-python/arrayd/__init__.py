@@ -19,8 +19,8 @@ from numpy.exceptions import (AxisError, ComplexWarning, ModuleDeprecationWarnin
 
 from . import _core
 from ._interop.array_api import VERSION as __array_api_version__
-from ._core import (ArraydError, CompileError, DeviceError, DeviceLostError, LimitError, ProtocolError, ServerError,
-                    StaleHandleError, TLSError, ndarray, ufunc)
+from ._core import (ArraydError, CompileError, DTypeError, DeviceError, DeviceLostError, LimitError, ProtocolError,
+                    ServerError, StaleHandleError, TLSError, ndarray, ufunc)
 from ._base import newaxis
 from ._config import connect, session_info, show_config, stat, sync
 from ._array.creation import (arange, array, asanyarray, asarray, ascontiguousarray, asfortranarray, asnumpy, astype,

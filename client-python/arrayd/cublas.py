@@ -396,6 +396,7 @@ def set_batched_gesv_limit(limit):
 
     Parameters: limit: int.
     Returns: None.
+    Raises: TypeError for what is no int.
     Source: cupy.cublas.set_batched_gesv_limit
     """
     global _limit

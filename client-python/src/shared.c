@@ -27,18 +27,28 @@ typedef struct host_pointer {
     Py_ssize_t size; /* bytes from there on */
 } host_pointer;
 
-/* HostPointer(mem, ptr, size) */
+/* An attribute of what keeps memory. 0, or -1 with an exception. */
+static int read_int(PyObject *mem, const char *name, int64_t *out) {
+    PyObject *value = PyObject_GetAttrString(mem, name);
+    int status = value ? ad__py_int64(value, out) : -1;
+    Py_XDECREF(value);
+    return status;
+}
+
+/* HostPointer(mem, offset) */
 static PyObject *pointer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"mem", "ptr", "size", NULL};
+    static char *names[] = {"mem", "offset", NULL};
     PyObject *mem;
-    unsigned long long ptr;
-    Py_ssize_t size;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OKn:HostPointer", names, &mem, &ptr, &size)) return NULL;
+    int64_t ptr, size;
+    Py_ssize_t offset;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "On:HostPointer", names, &mem, &offset) ||
+        read_int(mem, "ptr", &ptr) != 0 || read_int(mem, "size", &size) != 0)
+        return NULL;
     host_pointer *self = (host_pointer *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (!self) return NULL;
     self->mem = Py_NewRef(mem);
-    self->ptr = ptr;
-    self->size = size;
+    self->ptr = (unsigned long long)ptr + (unsigned long long)offset;
+    self->size = (Py_ssize_t)size - offset;
     return (PyObject *)self;
 }
 
@@ -69,7 +79,7 @@ static int add_pointer(PyObject *module) {
                                     {"ptr", T_ULONGLONG, offsetof(host_pointer, ptr), READONLY, "The address."},
                                     {"nbytes", T_PYSSIZET, offsetof(host_pointer, size), READONLY, "Bytes there."},
                                     {NULL, 0, 0, 0, NULL}};
-    static PyType_Slot slots[] = {{Py_tp_doc, "HostPointer(mem, ptr, size): an address in memory of this process."},
+    static PyType_Slot slots[] = {{Py_tp_doc, "HostPointer(mem, offset): a place in memory of this process."},
                                   {Py_tp_new, pointer_new},
                                   {Py_tp_dealloc, pointer_dealloc},
                                   {Py_tp_members, members},

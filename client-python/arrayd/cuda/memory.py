@@ -26,16 +26,6 @@ _LOOK, _TRIM, _LIMIT = range(3)
 
 # ---- memory ----
 
-class _Looked:
-    """An attribute that is found whenever it is asked for, unless the object has one of its own."""
-
-    def __init__(self, find):
-        self.find, self.__doc__ = find, find.__doc__
-
-    def __get__(self, instance, owner):
-        return self if instance is None else self.find(instance)
-
-
 class BaseMemory:
     """Memory of a device: ptr is its address in this process, size its bytes.
 
@@ -43,25 +33,28 @@ class BaseMemory:
     """
 
     _bytes = None  # it, as an array of type uint8
+    _told = None   # its address and size, where these were given
 
-    @_Looked
+    @property
     def ptr(self):
         """The address in this process; 0 for no bytes. Waits for what was called so far. What the server does later
         with an array there must be waited for (sync) before the memory is read by other means.
 
         Raises: NotImplementedError where this process cannot have the server's memory."""
+        if self._told:
+            return self._told[0]
         try:
             return addresses.address_of(self._bytes)
         except (NotImplementedError, ValueError) as error:
             raise NotImplementedError(f"the memory has no address in this process: {error}; a.get() brings an array's "
                                       "elements here") from None
 
-    @_Looked
+    @property
     def size(self):
         """int: bytes."""
-        return self._bytes.size
+        return self._told[1] if self._told else self._bytes.size
 
-    @_Looked
+    @property
     def device_id(self):
         """int: the number of its device."""
         return self._bytes.device.id
@@ -148,11 +141,13 @@ class UnownedMemory(BaseMemory):
     """
 
     def __init__(self, ptr, size, owner, device_id=-1):
-        self.ptr, self.size, self._owner = operator.index(ptr), operator.index(size), owner
-        self._asked = operator.index(device_id)
+        self._told, self._owner = (operator.index(ptr), operator.index(size)), owner
+        self._asked, self._found = operator.index(device_id), None
 
-    @_Looked
+    @property
     def _bytes(self):
+        if self._found is not None:
+            return self._found
         if not self.size:
             found = _base.empty((0,), "u1")
         else:
@@ -162,7 +157,7 @@ class UnownedMemory(BaseMemory):
                                       f"memory at {self.ptr:#x}; asarray(numpy.ndarray) brings a copy there")
         if found is None:
             found = _core.lend((self._owner,), self._asked, self.ptr, False, "u1", (self.size,), (1,))
-        self._bytes = found  # from now on all arrays there are views of this one
+        self._found = found  # from now on all arrays there are views of this one
         return found
 
 

@@ -38,10 +38,6 @@ class PinnedMemoryPointer(_core.HostPointer):
     Source: cupy.cuda.PinnedMemoryPointer
     """
 
-    def __new__(cls, mem, offset):
-        offset = operator.index(offset)
-        return super().__new__(cls, mem, mem.ptr + offset, mem.size - offset)
-
     def size(self):
         """int: bytes from there to the end of the memory."""
         return self.nbytes

@@ -178,7 +178,8 @@ def pointerGetMemoryType(ptr):
     """What kind of memory an address is in.
 
     Parameters: ptr: int.
-    Returns: memoryTypeDevice in the memory of an array whose address was told, else memoryTypeUnregistered.
+    Returns: int: memoryTypeDevice in the memory of an array whose address was told, else memoryTypeUnregistered.
+    Raises: TypeError for what is no int.
     Source: cupy.cuda.runtime.pointerGetMemoryType
     """
     return memoryTypeDevice if find_bytes(ptr, 1) is not None else memoryTypeUnregistered

@@ -19,16 +19,14 @@ class Stream:
     Source: cupy.cuda.Stream
     """
 
-    def __new__(cls, null=False, non_blocking=False, ptds=False, priority=None):
-        return super().__new__(_ThreadsStream if ptds else cls)
-
     def __init__(self, null=False, non_blocking=False, ptds=False, priority=None):
+        self._serial, self._number = 0, None
         self.priority, self.is_non_blocking = min(0, priority or 0), bool(non_blocking)
         if ptds:
             if null:
                 raise ValueError("null and ptds are two streams: give one of them")
+            self.__class__ = _ThreadsStream
             return
-        self._serial, self._number = 0, None
         if null:
             return
         choice = current()
@@ -179,9 +177,6 @@ class ExternalStream(Stream):
         except (_core.StaleHandleError, ValueError, OverflowError):
             raise ValueError(f"ExternalStream: {ptr} is no stream of the server: a stream that another library has in this "
                              "process cannot be used there; Stream() opens one") from None
-
-    def __new__(cls, ptr, device_id=-1):
-        return object.__new__(cls)
 
     def __del__(self):
         pass
