@@ -12,7 +12,8 @@ or, in a program or a notebook, before the first `import cupy`:
 `cupy` has the names of arrayd, and those names that NumPy 2 has removed and CuPy 14 still has, where they are other
 names of something; `cupy.linalg` is arrayd.linalg and so on, and `cupyx` is arrayd.cupyx. cupy.__version__ is that of
 the CuPy whose names these are, so that programs that ask for a version go on. A module or name that arrayd does not
-have is an ImportError or AttributeError that says so. type(a).__module__ is "cupy". Python processes that the program starts find the same `cupy`.
+have is an ImportError or AttributeError that says so. type(a).__module__ is "cupy". Python
+processes that the program starts find the same `cupy`.
 """
 import importlib.abc
 import importlib.machinery
