@@ -465,7 +465,7 @@ def test_a_session_whose_number_is_lost(start, tmp_path):
     session.sync()
     os.kill(server.worker, signal.SIGSTOP)
     os.mkfifo(gate)
-    with open(ledger(server), "r+b") as file:
+    with open(journal(server), "r+b") as file:
         at, = struct.unpack_from("<Q", file.read(40), 32)  # of the session: next, number, process, whether it goes on
         file.seek(at + 8)
         number, process = struct.unpack("<QQ", file.read(16))
