@@ -11,7 +11,7 @@ static _Thread_local struct {
     uint64_t number;
 } last;
 
-static void no_operation(void) {
+static void clear_operation(void) {
     last.number = 0;
     last.name[0] = 0;
 }
@@ -21,7 +21,7 @@ int ad__fail(int code, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(last.text, sizeof last.text, format, arguments);
     va_end(arguments);
-    no_operation();
+    clear_operation();
     return code;
 }
 

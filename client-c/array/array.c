@@ -14,7 +14,7 @@ int ad__dtype_check(int dtype) {
 /* ---- layout ---- */
 
 /* Row-major strides as NumPy has them. */
-static void pack(ad_array *a, int64_t itemsize) {
+static void set_packed_strides(ad_array *a, int64_t itemsize) {
     int64_t step = a->count ? itemsize : 0;
     for (int i = a->ndim - 1; i >= 0; i--) {
         a->strides[i] = step;
@@ -35,7 +35,7 @@ int ad__shape_check(int ndim, const int64_t *shape, int dtype) {
     return count_elements(ndim, shape, dtype, &count);
 }
 
-static bool packed_both_ways(const ad_array *a) {
+static bool is_packed_both_ways(const ad_array *a) {
     int wide = 0;
     for (int i = 0; i < a->ndim; i++) wide += a->shape[i] > 1;
     return wide <= 1 || a->count == 0;
@@ -58,10 +58,10 @@ int ad__array_new(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_a
     a->shape = a->dims;
     a->strides = a->dims + ndim;
     for (int i = 0; i < ndim; i++) a->shape[i] = shape[i];
-    pack(a, itemsize);
+    set_packed_strides(a, itemsize);
     a->contiguous = true;
     a->readonly = false;
-    a->f_contiguous = ndim <= 1 || packed_both_ways(a);
+    a->f_contiguous = ndim <= 1 || is_packed_both_ways(a);
     a->base = NULL;
     a->session = ad__session_retain(s);
     a->lent = NULL;
@@ -141,7 +141,7 @@ void ad_array_release(ad_array *a) {
 
 /* ---- creation ---- */
 
-static int send_new(ad_array *a, bool zero) {
+static int send_new_array(ad_array *a, bool zero) {
     int status = ad__begin(a->session);
     if (status) return status;
     size_t mark = a->session->out.size;
@@ -152,20 +152,20 @@ static int send_new(ad_array *a, bool zero) {
     return status;
 }
 
-static int create(ad_session *s, int dtype, int ndim, const int64_t *shape, bool zero, ad_array **out) {
+static int create_array(ad_session *s, int dtype, int ndim, const int64_t *shape, bool zero, ad_array **out) {
     ad_array *a;
     int status = ad__shape_check(ndim, shape, dtype);
     if (!status) status = ad__array_new(s, dtype, ndim, shape, &a);
     if (status) return status;
-    return ad__hand_out(send_new(a, zero), 1, &a, out);
+    return ad__hand_out(send_new_array(a, zero), 1, &a, out);
 }
 
 int ad_empty(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out) {
-    return create(s, dtype, ndim, shape, false, out);
+    return create_array(s, dtype, ndim, shape, false, out);
 }
 
 int ad_zeros(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out) {
-    return create(s, dtype, ndim, shape, true, out);
+    return create_array(s, dtype, ndim, shape, true, out);
 }
 
 int ad_full(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_in value, ad_array **out) {
@@ -176,7 +176,7 @@ int ad_full(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_in valu
     return ad__hand_out(ad__copy(a, &value, AD_CAST_UNSAFE, true), 1, &a, out);
 }
 
-static double value_double(const ad_value *v) {
+static double convert_to_double(const ad_value *v) {
     switch (v->kind) {
     case AD_VALUE_FLOAT: return v->as.f;
     case AD_VALUE_COMPLEX: return v->as.c[0];
@@ -187,16 +187,16 @@ static double value_double(const ad_value *v) {
 
 static bool is_float(const ad_value *v) { return v->kind == AD_VALUE_FLOAT; }
 
-static __int128 value_wide(const ad_value *v) { return v->kind == AD_VALUE_UINT ? (__int128)v->as.u : v->as.i; }
+static __int128 convert_to_wide(const ad_value *v) { return v->kind == AD_VALUE_UINT ? (__int128)v->as.u : v->as.i; }
 
 /* Elements of start, start + step, ... before stop; false when there are too many. */
-static bool arange_count(const ad_value *start, const ad_value *stop, const ad_value *step, int64_t *n) {
+static bool count_arange(const ad_value *start, const ad_value *stop, const ad_value *step, int64_t *n) {
     if (is_float(start) || is_float(stop) || is_float(step)) {
-        double length = ceil((value_double(stop) - value_double(start)) / value_double(step));
+        double length = ceil((convert_to_double(stop) - convert_to_double(start)) / convert_to_double(step));
         *n = length > 0 ? (int64_t)length : 0;
         return length < 9e18;
     }
-    __int128 by = value_wide(step), span = value_wide(stop) - value_wide(start);
+    __int128 by = convert_to_wide(step), span = convert_to_wide(stop) - convert_to_wide(start);
     if (by == 0) return false;
     __int128 length = span / by + (span % by != 0 && (span < 0) == (by < 0));
     *n = length > 0 ? (int64_t)length : 0;
@@ -215,7 +215,7 @@ int ad_arange(ad_session *s, ad_in start, ad_in stop, ad_in step, int dtype, ad_
     }
     if (dtype < 0) dtype = ad__promote_all(3, types);
     if (ad__dtype_check(dtype) != 0) return AD_E_TYPE;
-    if (!arange_count(&start.value, &stop.value, &step.value, &n))
+    if (!count_arange(&start.value, &stop.value, &step.value, &n))
         return ad__fail(AD_E_VALUE, "Maximum allowed size exceeded");
     int status = ad__array_new(s, dtype, 1, &n, &a);
     if (status) return status;

@@ -15,13 +15,13 @@ typedef struct library_call {
 
 /* ---- outputs whose size the server decides ---- */
 
-static int shape_nonzero(const library_call *c, int64_t n, int64_t *shape) {
+static int set_nonzero_shape(const library_call *c, int64_t n, int64_t *shape) {
     shape[0] = c->operand[c->op.nout].desc.ndim;
     shape[1] = n;
     return 2;
 }
 
-static int shape_compress(const library_call *c, int64_t n, int64_t *shape) {
+static int set_compress_shape(const library_call *c, int64_t n, int64_t *shape) {
     const ad_desc *x = &c->operand[c->op.nout].desc, *mask = &c->operand[c->op.nout + 1].desc;
     int ndim = 1;
     shape[0] = n;
@@ -31,11 +31,11 @@ static int shape_compress(const library_call *c, int64_t n, int64_t *shape) {
 
 /* Shape of the outputs when the reply says n; a call without a row here makes n elements in one dimension. */
 static int (*const shapes[AD_CALL_LIMIT])(const library_call *c, int64_t n, int64_t *shape) = {
-    [AD_CALL_nonzero] = shape_nonzero,
-    [AD_CALL_compress] = shape_compress,
+    [AD_CALL_nonzero] = set_nonzero_shape,
+    [AD_CALL_compress] = set_compress_shape,
 };
 
-static int sized_outputs(library_call *c, int64_t n, ad_array **outs) {
+static int make_sized_outputs(library_call *c, int64_t n, ad_array **outs) {
     int64_t shape[AD_MAX_NDIM + 1] = {n};
     int ndim = shapes[c->op.row] ? shapes[c->op.row](c, n, shape) : 1, status = 0;
     ad_array *made[AD_MAX_OUT] = {NULL, NULL};
@@ -49,7 +49,7 @@ static int sized_outputs(library_call *c, int64_t n, ad_array **outs) {
     return ad__hand_out(status, c->op.nout, made, outs);
 }
 
-static int ask(library_call *c, ad_array **outs, int64_t *values) {
+static int ask_call(library_call *c, ad_array **outs, int64_t *values) {
     ad_session *s = c->session;
     ad_slot slot;
     int status = ad__begin_ask(s);
@@ -65,12 +65,12 @@ static int ask(library_call *c, ad_array **outs, int64_t *values) {
         for (int k = 0; k < c->op.nout; k++) ad__queue_free(s, c->operand[k].desc.buffer, 0);
     if (status) return status;
     for (int i = 0; values && i < AD_MAX_PARAM; i++) values[i] = i < slot.nvalues ? slot.values[i] : 0;
-    return sized_outputs(c, slot.nvalues ? slot.values[0] : 0, outs);
+    return make_sized_outputs(c, slot.nvalues ? slot.values[0] : 0, outs);
 }
 
 /* ---- the others ---- */
 
-static int describe_given(library_call *c, ad_array *const *out) {
+static int describe_given_outputs(library_call *c, ad_array *const *out) {
     for (int k = 0; k < c->op.nout; k++) {
         c->operand[k].is_scalar = !out || !out[k]; /* not described: rules that ask for it say so */
         c->operand[k].desc.form = AD_FRESH;
@@ -84,7 +84,7 @@ static int describe_given(library_call *c, ad_array *const *out) {
     return 0;
 }
 
-static int send(library_call *c, ad_array *const *out, ad_array **outs) {
+static int send_call(library_call *c, ad_array *const *out, ad_array **outs) {
     ad_array *made[AD_MAX_OUT] = {NULL, NULL};
     ad_fault fault;
     int status = 0;
@@ -103,7 +103,7 @@ static int send(library_call *c, ad_array *const *out, ad_array **outs) {
 
 /* ---- calls ---- */
 
-static int first_dtype(const library_call *c) {
+static int find_first_dtype(const library_call *c) {
     for (int i = 0; i < c->op.nin; i++)
         if (!c->operand[c->op.nout + i].is_scalar) return c->operand[c->op.nout + i].desc.dtype;
     return AD_FLOAT64;
@@ -115,16 +115,16 @@ static int set_operands(library_call *c, int dtype, const ad_in *in, const ad_va
     for (int i = 0; i < c->op.nin && status == 0; i++)
         status = ad__in_operand(&in[i], &c->operand[c->op.nout + i], &type, &c->session);
     for (int i = 0; i < c->op.nparam && status == 0; i++) status = ad__value_scalar(&param[i], &c->param[i]);
-    if (!status) status = describe_given(c, out);
+    if (!status) status = describe_given_outputs(c, out);
     if (!status && !c->session)
         status = ad__fail(AD_E_VALUE, "%s: no operand is an array, and no session was given", c->row->name);
     if (!status && dtype >= 0) status = ad__dtype_check(dtype);
-    if (!status) c->op.loop = (uint8_t)(dtype >= 0 ? dtype : first_dtype(c));
+    if (!status) c->op.loop = (uint8_t)(dtype >= 0 ? dtype : find_first_dtype(c));
     return status;
 }
 
 /* The row and its counts. */
-static int open_call(library_call *c, ad_session *s, int call, int nin, int nparam) {
+static int init_call(library_call *c, ad_session *s, int call, int nin, int nparam) {
     c->row = call >= 0 ? ad__call((uint64_t)call) : NULL;
     if (!c->row) return ad__fail(AD_E_UNSUPPORTED, "there is no call %d", call);
     if (nin < c->row->nin_min || nin > c->row->nin_max || nparam != (int)strlen(c->row->params))
@@ -144,12 +144,12 @@ int ad_call_call(ad_session *s, int call, int dtype, int nin, const ad_in *in, i
                  ad_array *const *out, ad_array **outs, int64_t *values) {
     library_call c;
     ad_fault fault;
-    int status = open_call(&c, s, call, nin, nparam);
+    int status = init_call(&c, s, call, nin, nparam);
     if (status) return status;
     const bool asks = c.row->kind == AD_CALL_ASK;
     status = set_operands(&c, dtype, in, param, asks ? NULL : out);
     if (!status && ad__infer(&c.op, c.result, &fault) != 0) status = ad__fail_fault(&fault);
-    if (!status) status = asks ? ask(&c, outs, values) : send(&c, out, outs);
+    if (!status) status = asks ? ask_call(&c, outs, values) : send_call(&c, out, outs);
     return status;
 }
 
@@ -157,7 +157,7 @@ int ad_call_shaped(ad_session *s, int call, int dtype, int nin, const ad_in *in,
                    int ndim, const int64_t *shape, ad_array **out) {
     library_call c;
     ad_fault fault;
-    int status = open_call(&c, s, call, nin, nparam);
+    int status = init_call(&c, s, call, nin, nparam);
     if (!status && (c.op.nout != 1 || c.row->kind == AD_CALL_ASK))
         status = ad__fail(AD_E_VALUE, "%s: the shape of its output cannot be chosen", c.row->name);
     if (!status) status = set_operands(&c, dtype, in, param, NULL);
@@ -165,5 +165,5 @@ int ad_call_shaped(ad_session *s, int call, int dtype, int nin, const ad_in *in,
     if (status) return status;
     c.operand[0] = (ad_operand){.desc = {.shape = shape, .ndim = (uint8_t)ndim, .dtype = c.op.loop, .form = AD_FRESH}};
     if (ad__infer(&c.op, c.result, &fault) != 0) return ad__fail_fault(&fault);
-    return send(&c, NULL, out);
+    return send_call(&c, NULL, out);
 }

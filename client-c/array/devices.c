@@ -72,7 +72,7 @@ uint64_t ad_stream_current(const ad_session *s) { return ad__choice.serial == s-
 
 /* ---- streams ---- */
 
-static uint64_t next(ad_session *s, uint64_t *counter) {
+static uint64_t take_next_id(ad_session *s, uint64_t *counter) {
     pthread_mutex_lock(&s->lock);
     uint64_t id = (*counter)++;
     pthread_mutex_unlock(&s->lock);
@@ -83,7 +83,7 @@ int ad_stream_open(ad_session *s, int device, int priority, uint64_t *stream) {
     if (ad__foreign(s)) return ad__fail_foreign();
     int status = check_device(s, device);
     if (status) return status;
-    uint64_t id = next(s, &s->next_stream) * AD_DEFAULT_STREAMS + (uint64_t)device;
+    uint64_t id = take_next_id(s, &s->next_stream) * AD_DEFAULT_STREAMS + (uint64_t)device;
     status = ad__send_numbers(s, AD_REQ_STREAM, 3, (uint64_t[]){id, (uint64_t)device, priority > 0});
     if (status == 0) *stream = id;
     return status;
@@ -98,24 +98,24 @@ int ad_stream_drop(ad_session *s, uint64_t stream) {
     return 0;
 }
 
-static int ask_about(ad_session *s, int opcode, uint64_t event, uint64_t id, ad_slot *slot) {
+static int ask_two_fields(ad_session *s, int opcode, uint64_t event, uint64_t id, ad_slot *slot) {
     ad__slot_init(slot, NULL, 0);
     return ad__ask_numbers(s, opcode, 2, (uint64_t[]){event, id}, slot);
 }
 
-static int done(ad_session *s, uint64_t event, uint64_t id, bool *out) {
+static int query_done(ad_session *s, uint64_t event, uint64_t id, bool *out) {
     ad_slot slot;
-    int status = ask_about(s, AD_REQ_DONE, event, id, &slot);
+    int status = ask_two_fields(s, AD_REQ_DONE, event, id, &slot);
     if (status == 0) *out = slot.nvalues > 0 && slot.values[0] != 0;
     return status;
 }
 
 int ad_stream_wait(ad_session *s, uint64_t stream) {
     ad_slot slot;
-    return ask_about(s, AD_REQ_WAIT, 0, stream, &slot);
+    return ask_two_fields(s, AD_REQ_WAIT, 0, stream, &slot);
 }
 
-int ad_stream_done(ad_session *s, uint64_t stream, bool *out) { return done(s, 0, stream, out); }
+int ad_stream_done(ad_session *s, uint64_t stream, bool *out) { return query_done(s, 0, stream, out); }
 
 int ad_stream_follow(ad_session *s, uint64_t stream, uint64_t event) {
     return ad__send_numbers(s, AD_REQ_AFTER, 2, (uint64_t[]){stream, event});
@@ -125,7 +125,7 @@ int ad_stream_follow(ad_session *s, uint64_t stream, uint64_t event) {
 
 int ad_event_record(ad_session *s, uint64_t stream, bool timed, uint64_t *event) {
     if (ad__foreign(s)) return ad__fail_foreign();
-    uint64_t id = *event ? *event : next(s, &s->next_event);
+    uint64_t id = *event ? *event : take_next_id(s, &s->next_event);
     int status = ad__send_numbers(s, AD_REQ_EVENT, 3, (uint64_t[]){id, stream, timed});
     if (status == 0) *event = id;
     return status;
@@ -135,14 +135,14 @@ int ad_event_drop(ad_session *s, uint64_t event) { return ad__send_numbers(s, AD
 
 int ad_event_wait(ad_session *s, uint64_t event) {
     ad_slot slot;
-    return ask_about(s, AD_REQ_WAIT, 1, event, &slot);
+    return ask_two_fields(s, AD_REQ_WAIT, 1, event, &slot);
 }
 
-int ad_event_done(ad_session *s, uint64_t event, bool *out) { return done(s, 1, event, out); }
+int ad_event_done(ad_session *s, uint64_t event, bool *out) { return query_done(s, 1, event, out); }
 
 int ad_event_elapsed(ad_session *s, uint64_t from, uint64_t to, double *milliseconds) {
     ad_slot slot;
-    int status = ask_about(s, AD_REQ_ELAPSED, from, to, &slot);
+    int status = ask_two_fields(s, AD_REQ_ELAPSED, from, to, &slot);
     if (status == 0) *milliseconds = slot.real;
     return status;
 }

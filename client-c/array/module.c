@@ -11,13 +11,13 @@ struct ad_module {
     uint64_t id;
 };
 
-static bool is_lost(const ad_module *m) { return ad__foreign(m->session) || m->serial != m->session->serial; }
+static bool is_stale(const ad_module *m) { return ad__foreign(m->session) || m->serial != m->session->serial; }
 
-static int check_here(const ad_module *m) {
-    return is_lost(m) ? ad__fail(AD_E_STALE, "the module is the parent process's: build it again after a fork") : 0;
+static int check_module(const ad_module *m) {
+    return is_stale(m) ? ad__fail(AD_E_STALE, "the module is the parent process's: build it again after a fork") : 0;
 }
 
-static void leave_session(ad_module *m) {
+static void free_module(ad_module *m) {
     atomic_fetch_sub_explicit(&m->session->modules, 1, memory_order_relaxed);
     ad__session_release(m->session);
     free(m);
@@ -98,7 +98,7 @@ int ad_module_build(ad_session *s, const char *source, size_t size, int noptions
     atomic_fetch_add_explicit(&s->modules, 1, memory_order_relaxed);
     m->serial = s->serial;
     status = finish_build(m, &slot, text, module, log);
-    if (status) leave_session(m);
+    if (status) free_module(m);
     return status;
 }
 
@@ -110,13 +110,13 @@ ad_module *ad_module_retain(ad_module *m) {
 void ad_module_release(ad_module *m) {
     if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1) return;
     ad_session *s = m->session;
-    if (!is_lost(m)) {
+    if (!is_stale(m)) {
         pthread_mutex_lock(&s->lock);
         bool dead = s->dead;
         pthread_mutex_unlock(&s->lock);
         if (!dead) ad__send_numbers(s, AD_REQ_MODULE_DROP, 1, &m->id);
     }
-    leave_session(m);
+    free_module(m);
 }
 
 /* ---- launching ---- */
@@ -152,7 +152,7 @@ static int sort_parameter(const ad_module *m, launching *l, int i, const ad_para
 #define MOST_VALUES 32764u /* bytes of all parameters, on the newest devices */
 
 /* Written arrays first, then those that are read. */
-static int describe(const ad_module *m, launching *l, int n, const ad_parameter *p) {
+static int describe_launch(const ad_module *m, launching *l, int n, const ad_parameter *p) {
     int status = 0, next[2];
     size_t bytes = 0;
     l->op = (ad_op){.opcode = AD_REQ_LAUNCH, .operand = l->operand};
@@ -175,8 +175,8 @@ static int describe(const ad_module *m, launching *l, int n, const ad_parameter 
 int ad_launch(ad_module *m, const char *kernel, const ad_grid *grid, int n, const ad_parameter *parameters) {
     ad_session *s = m->session;
     launching l;
-    int status = check_here(m);
-    if (!status) status = describe(m, &l, n, parameters);
+    int status = check_module(m);
+    if (!status) status = describe_launch(m, &l, n, parameters);
     if (status) return status;
     ad_launch_text text = {.module = m->id,
                            .kernel = kernel,
@@ -201,7 +201,7 @@ int ad_kernel_get_facts(ad_module *m, const char *kernel, ad_kernel_facts *facts
     enum { N = sizeof *facts / sizeof(int64_t) };
     ad_session *s = m->session;
     ad_slot slot;
-    int status = check_here(m);
+    int status = check_module(m);
     if (!status) status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&slot, NULL, 0);
@@ -216,7 +216,7 @@ int ad_kernel_get_facts(ad_module *m, const char *kernel, ad_kernel_facts *facts
 
 static int send_kernel_set(ad_module *m, const char *kernel, int64_t shared, int64_t carveout, int cooperative) {
     ad_session *s = m->session;
-    int status = check_here(m);
+    int status = check_module(m);
     if (!status) status = ad__begin(s);
     if (status) return status;
     size_t mark = s->out.size;
@@ -236,7 +236,7 @@ int ad_kernel_set(ad_module *m, const char *kernel, int64_t max_dynamic_shared, 
 
 static int ask_global(ad_module *m, const char *name, uint64_t *buffer, ad_slot *slot) {
     ad_session *s = m->session;
-    int status = check_here(m);
+    int status = check_module(m);
     if (!status) status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(slot, NULL, 0);

@@ -5,7 +5,7 @@
 enum { NOTHING_TELLS, STAYS, GOES_INSIDE };
 
 /* Bytes from one element to the next along an axis of a result; 0 where the input repeats elements or has only one. */
-static int64_t step_along(const ad_operand *in, int ndim, int axis) {
+static int64_t get_axis_step(const ad_operand *in, int ndim, int axis) {
     const int i = axis - (ndim - in->desc.ndim);
     if (in->is_scalar || i < 0 || in->desc.shape[i] == 1) return 0;
     const int64_t stride = in->desc.strides[i];
@@ -16,8 +16,8 @@ static int64_t step_along(const ad_operand *in, int ndim, int axis) {
 static int compare_axes(const ad_op *op, int ndim, int axis, int inside) {
     int verdict = NOTHING_TELLS;
     for (int i = op->nout; i < op->nout + op->nin; i++) {
-        const int64_t outer = step_along(&op->operand[i], ndim, axis),
-                      inner = step_along(&op->operand[i], ndim, inside);
+        const int64_t outer = get_axis_step(&op->operand[i], ndim, axis),
+                      inner = get_axis_step(&op->operand[i], ndim, inside);
         if (!outer || !inner) continue;
         if (inner <= outer) return STAYS;
         verdict = GOES_INSIDE;
@@ -26,7 +26,7 @@ static int compare_axes(const ad_op *op, int ndim, int axis, int inside) {
 }
 
 /* How far down the order an axis goes from its own place. */
-static int find_place(const ad_op *op, int ndim, const int *axes, int axis) {
+static int find_axis_place(const ad_op *op, int ndim, const int *axes, int axis) {
     int place = axis;
     for (int i = axis + 1; i < ndim; i++) {
         const int verdict = compare_axes(op, ndim, axis, axes[i]);
@@ -39,7 +39,7 @@ static int find_place(const ad_op *op, int ndim, const int *axes, int axis) {
 bool ad__find_order(const ad_op *op, int ndim, int *axes) {
     bool permuted = false;
     for (int axis = ndim - 1; axis >= 0; axis--) {
-        const int place = find_place(op, ndim, axes, axis);
+        const int place = find_axis_place(op, ndim, axes, axis);
         for (int i = axis; i < place; i++) axes[i] = axes[i + 1];
         axes[place] = axis;
         permuted |= place != axis;

@@ -68,7 +68,7 @@ static void set_shape(reduce_call *c) {
     }
 }
 
-static int wrong_ndim(const reduce_call *c, const ad_array *out) {
+static int fail_ndim(const reduce_call *c, const ad_array *out) {
     return ad__fail(AD_E_VALUE,
                     "output parameter for reduction operation %s has the wrong number of dimensions: Found "
                     "%d but expected %d",
@@ -86,7 +86,7 @@ static int describe_out(reduce_call *c, const ad_array *out) {
                         "Cannot cast ufunc '%s' output from dtype('%s') to dtype('%s') with casting rule '%s'",
                         c->row->name, ad__dtypes[c->result.dtype].name, ad__dtypes[out->dtype].name,
                         ad__casting_name(c->options->casting));
-    if (out->ndim != c->ndim) return wrong_ndim(c, out);
+    if (out->ndim != c->ndim) return fail_ndim(c, out);
     for (int i = 0; i < out->ndim; i++) {
         if (out->shape[i] != c->shape[i])
             return ad__fail(AD_E_VALUE, "output parameter for reduction operation %s has the wrong shape",
@@ -112,7 +112,7 @@ static int make_out(reduce_call *c, ad_array **made) {
     return 0;
 }
 
-static int prepare(reduce_call *c, const ad_in *in) {
+static int prepare_reduction(reduce_call *c, const ad_in *in) {
     ad_fault fault;
     int status = set_axes(c);
     if (!status) status = set_inputs(c, in);
@@ -139,7 +139,7 @@ int ad_reduce_call(int reduction, ad_in in, const ad_options *options, ad_array 
                    .operand = c.operand,
                    .param = c.param};
     c.operand[0].is_scalar = 0;
-    status = prepare(&c, &in);
+    status = prepare_reduction(&c, &in);
     given = c.options->out[0];
     if (!status) status = given ? describe_out(&c, given) : make_out(&c, &made);
     if (!status) status = ad__send_op(c.x->session, &c.op, &made);

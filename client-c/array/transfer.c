@@ -5,7 +5,7 @@
 
 #define READ_MOST ((size_t)64 << 20) /* in one request of a large transfer */
 
-static int wrong_size(size_t size, const ad_array *a) {
+static int fail_size(size_t size, const ad_array *a) {
     return ad__fail(AD_E_VALUE, "%zu bytes given for an array of %lld", size,
                     (long long)(a->count * ad__dtypes[a->dtype].size));
 }
@@ -14,7 +14,7 @@ int ad_upload(ad_session *s, int dtype, int ndim, const int64_t *shape, const vo
     ad_array *a;
     int status = ad_empty(s, dtype, ndim, shape, &a);
     if (status) return status;
-    if (size != (size_t)a->size) status = wrong_size(size, a);
+    if (size != (size_t)a->size) status = fail_size(size, a);
     else status = ad__store(s, a->buffer, 0, data, size);
     return ad__hand_out(status, 1, &a, out);
 }
@@ -22,7 +22,7 @@ int ad_upload(ad_session *s, int dtype, int ndim, const int64_t *shape, const vo
 int ad_write(const ad_array *a, const void *data, size_t size) {
     if (ad__check_writable(a, "assignment destination")) return AD_E_VALUE;
     if (!a->contiguous) return ad__fail(AD_E_VALUE, "the array is not contiguous");
-    if (size != (size_t)(a->count * ad__dtypes[a->dtype].size)) return wrong_size(size, a);
+    if (size != (size_t)(a->count * ad__dtypes[a->dtype].size)) return fail_size(size, a);
     return ad__store(a->session, a->buffer, (uint64_t)a->offset, data, size);
 }
 
@@ -54,7 +54,7 @@ static int read_array(const ad_array *a, uint8_t *data, size_t size) {
 }
 
 int ad_download(const ad_array *a, void *data, size_t size) {
-    if (size != (size_t)(a->count * ad__dtypes[a->dtype].size)) return wrong_size(size, a);
+    if (size != (size_t)(a->count * ad__dtypes[a->dtype].size)) return fail_size(size, a);
     int status = AD_E_UNSUPPORTED;
     if (size >= AD_SHARED_LEAST) status = ad__fetch_through(a, data, size);
     return status == AD_E_UNSUPPORTED ? read_array(a, data, size) : status;

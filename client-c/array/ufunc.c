@@ -49,26 +49,26 @@ int ad__hand_out(int status, int n, ad_array *const *made, ad_array **outs) {
 
 /* ---- types ---- */
 
-static int type_index(int type) { return type < AD_NDTYPE ? type : type - AD_WEAK_INT + AD_NDTYPE; }
+static int get_type_index(int type) { return type < AD_NDTYPE ? type : type - AD_WEAK_INT + AD_NDTYPE; }
 
 /* Integers too large for int64 are uint64 where nothing stronger says what they are. */
-static void settle_weak(ufunc_call *c, const ad_in *in) {
+static void widen_large_integers(ufunc_call *c, const ad_in *in) {
     for (int i = 0; i < c->row->nin; i++)
         if (in[i].array || in[i].value.dtype >= 0) return;
     for (int i = 0; i < c->row->nin; i++)
         if (in[i].value.kind == AD_VALUE_UINT && in[i].value.as.u > INT64_MAX) c->types[i] = AD_UINT64;
 }
 
-static int resolve_slowly(ufunc_call *c, const ad_in *in, int *loop) {
+static int infer_loop(ufunc_call *c, const ad_in *in, int *loop) {
     ad_fault fault;
     int dtype = c->options && c->options->dtype >= 0 ? c->options->dtype : AD_NO_DTYPE;
-    settle_weak(c, in);
+    widen_large_integers(c, in);
     if (ad__resolve_ufunc(c->row, c->types, dtype, loop, &fault) != 0) return ad__fail_fault(&fault);
     return 0;
 }
 
 /* Where a dtype stands among what Python's numbers can be; bool is below them all. */
-static int number_rank(int dtype) {
+static int get_kind_rank(int dtype) {
     switch (ad__dtypes[dtype].kind) {
     case 'b': return 0;
     case 'f': return 2;
@@ -78,12 +78,12 @@ static int number_rank(int dtype) {
 }
 
 /* A weak value takes out's type where that is of its kind or a higher one. */
-static int scalar_loop(const ad_value *v, int out) {
+static int find_scalar_dtype(const ad_value *v, int out) {
     int dtype = ad__value_dtype(v);
-    return v->dtype < 0 && number_rank(dtype) <= number_rank(out) ? out : dtype;
+    return v->dtype < 0 && get_kind_rank(dtype) <= get_kind_rank(out) ? out : dtype;
 }
 
-static int cannot_cast(const ufunc_call *c, const char *what, int k, int n, int from, int to) {
+static int fail_cast(const ufunc_call *c, const char *what, int k, int n, int from, int to) {
     char number[8] = "";
     if (n > 1) {
         number[0] = ' ';
@@ -100,26 +100,26 @@ static int check_input_casts(const ufunc_call *c, const ad_in *in) {
     if (o->dtype < 0 && o->casting >= AD_CAST_SAFE) return 0;
     for (int i = 0; i < c->row->nin; i++) {
         int to = ad__code_dtype(c->rule->in[i], c->op.loop),
-            from = in[i].array ? c->types[i] : scalar_loop(&in[i].value, to);
-        if (!ad__can_cast(from, to, (ad_casting)o->casting)) return cannot_cast(c, "input", i, c->row->nin, from, to);
+            from = in[i].array ? c->types[i] : find_scalar_dtype(&in[i].value, to);
+        if (!ad__can_cast(from, to, (ad_casting)o->casting)) return fail_cast(c, "input", i, c->row->nin, from, to);
     }
     return 0;
 }
 
-static int resolve(ufunc_call *c, const ad_in *in) {
+static int resolve_loop(ufunc_call *c, const ad_in *in) {
     const ad_ufunc_row *row = c->row;
     _Atomic uint8_t *known = NULL;
     int loop, status;
     if (row->nin <= 2 && (!c->options || c->options->dtype < 0)) {
-        int j = row->nin == 2 ? type_index(c->types[1]) : 0;
-        known = &c->session->loops[c->op.row][type_index(c->types[0])][j];
+        int j = row->nin == 2 ? get_type_index(c->types[1]) : 0;
+        known = &c->session->loops[c->op.row][get_type_index(c->types[0])][j];
         loop = atomic_load_explicit(known, memory_order_relaxed) - 1;
         if (AD_LIKELY(loop >= 0)) {
             c->op.loop = (uint8_t)loop;
             return c->options ? check_input_casts(c, in) : 0;
         }
     }
-    status = resolve_slowly(c, in, &loop);
+    status = infer_loop(c, in, &loop);
     if (status) return status;
     c->op.loop = (uint8_t)loop;
     if (known && (in[0].array || in[row->nin - 1].array)) /* values alone may be larger than their type says */
@@ -130,7 +130,7 @@ static int resolve(ufunc_call *c, const ad_in *in) {
 /* ---- weak integers beyond the loop's type ---- */
 
 /* Comparing with an integer that no element can be has an answer: the same for all. It is put as x == x or x != x. */
-static bool compare_constant(ufunc_call *c, int scalar, int side) {
+static bool fold_constant_comparison(ufunc_call *c, int scalar, int side) {
     static const struct {
         uint8_t row, above, below; /* truth of x (row) v for v above and below every x */
     } rows[] = {{AD_UFUNC_equal, 0, 0},      {AD_UFUNC_not_equal, 1, 1}, {AD_UFUNC_less, 1, 0},
@@ -153,7 +153,7 @@ static int check_scalars(ufunc_call *c, const ad_in *in) {
     for (int i = 0; i < c->row->nin; i++) {
         if (!operand[i].is_scalar) continue;
         int dtype = ad__code_dtype(c->rule->in[i], c->op.loop), side = ad__value_side(&in[i].value, dtype);
-        if (side && !compare_constant(c, i, side)) return ad__fail_bounds(&in[i].value, dtype);
+        if (side && !fold_constant_comparison(c, i, side)) return ad__fail_bounds(&in[i].value, dtype);
         if (c->op.row == AD_UFUNC_power && i == 1 && operand[i].scalar.kind == AD_SCALAR_INT &&
             operand[i].scalar.as.i < 0 && (AD_M_INT & AD_BIT(c->op.loop)))
             return ad__fail(AD_E_VALUE, "Integers to negative integer powers are not allowed.");
@@ -163,14 +163,14 @@ static int check_scalars(ufunc_call *c, const ad_in *in) {
 
 /* ---- shapes ---- */
 
-static inline bool same_shape(int an, const int64_t *a, int bn, const int64_t *b) {
+static inline bool has_same_shape(int an, const int64_t *a, int bn, const int64_t *b) {
     if (an != bn) return false;
     for (int i = 0; i < an; i++)
         if (a[i] != b[i]) return false;
     return true;
 }
 
-static int broadcast(ufunc_call *c) {
+static int broadcast_inputs(ufunc_call *c) {
     const ad_operand *in[MAX_INPUTS];
     ad_fault fault;
     for (int i = 0; i < c->op.nin; i++) in[i] = &c->operand[c->op.nout + i];
@@ -179,7 +179,7 @@ static int broadcast(ufunc_call *c) {
     return 0;
 }
 
-static int find_shape(ufunc_call *c) {
+static int find_result_shape(ufunc_call *c) {
     const ad_operand *in = c->operand + c->op.nout;
     c->ndim = 0;
     c->shape = NULL;
@@ -188,14 +188,14 @@ static int find_shape(ufunc_call *c) {
         if (!c->shape) {
             c->ndim = in[i].desc.ndim;
             c->shape = in[i].desc.shape;
-        } else if (!same_shape(c->ndim, c->shape, in[i].desc.ndim, in[i].desc.shape)) {
-            return broadcast(c);
+        } else if (!has_same_shape(c->ndim, c->shape, in[i].desc.ndim, in[i].desc.shape)) {
+            return broadcast_inputs(c);
         }
     }
     return 0;
 }
 
-static int wrong_out(const ad_array *out, int ndim, const int64_t *shape) {
+static int fail_out_shape(const ad_array *out, int ndim, const int64_t *shape) {
     char is[100], must[100];
     ad_text a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
     ad__text_shape(&a, out->ndim, out->shape);
@@ -206,7 +206,7 @@ static int wrong_out(const ad_array *out, int ndim, const int64_t *shape) {
 
 /* ---- outputs ---- */
 
-static bool repeats(const ad_array *a) {
+static bool has_repeated_elements(const ad_array *a) {
     for (int i = 0; i < a->ndim; i++)
         if (a->shape[i] > 1 && a->strides[i] == 0 && a->count) return true;
     return false;
@@ -219,26 +219,26 @@ static int check_out(ufunc_call *c, int k, const ad_array *out) {
     int64_t strides[AD_MAX_NDIM];
     if (out->session != c->session) return ad__fail(AD_E_VALUE, "the arrays belong to different sessions");
     if (!ad__can_cast(from, out->dtype, (ad_casting)c->options->casting))
-        return cannot_cast(c, "output", k, c->row->nout, from, out->dtype);
+        return fail_cast(c, "output", k, c->row->nout, from, out->dtype);
     if (ad__check_writable(out, "output array")) return AD_E_VALUE;
-    if (repeats(out)) return ad__fail(AD_E_VALUE, "output array is read-only: it repeats elements");
-    if (same_shape(c->ndim, c->shape, out->ndim, out->shape)) return 0;
+    if (has_repeated_elements(out)) return ad__fail(AD_E_VALUE, "output array is read-only: it repeats elements");
+    if (has_same_shape(c->ndim, c->shape, out->ndim, out->shape)) return 0;
     if (ad__broadcast_to(&result, out->ndim, out->shape, strides, &view, NULL) != 0)
-        return wrong_out(out, c->ndim, c->shape);
+        return fail_out_shape(out, c->ndim, c->shape);
     c->ndim = out->ndim;
     c->shape = out->shape;
     return 0;
 }
 
-static int given_outputs(ufunc_call *c) {
+static int check_given_outputs(ufunc_call *c) {
     ad_array *const *out = c->options->out;
     for (int k = 0; k < c->row->nout; k++) {
         int status = out[k] ? check_out(c, k, out[k]) : 0;
         if (status) return status;
     }
     for (int k = 0; k < c->row->nout; k++)
-        if (out[k] && !same_shape(c->ndim, c->shape, out[k]->ndim, out[k]->shape))
-            return wrong_out(out[k], c->ndim, c->shape);
+        if (out[k] && !has_same_shape(c->ndim, c->shape, out[k]->ndim, out[k]->shape))
+            return fail_out_shape(out[k], c->ndim, c->shape);
     return 0;
 }
 
@@ -274,22 +274,22 @@ static int add_mask(ufunc_call *c) {
     return 0;
 }
 
-static int prepare(ufunc_call *c, const ad_in *in) {
+static int prepare_ufunc(ufunc_call *c, const ad_in *in) {
     int status = 0;
     /* cppcheck-suppress ctuuninitvar ; the members that matter are set by whoever made it */
     for (int i = 0; i < c->row->nin && status == 0; i++)
         status = ad__in_operand(&in[i], &c->operand[c->op.nout + i], &c->types[i], &c->session);
     if (status) return status;
     if (!c->session) return ad__fail(AD_E_VALUE, "%s: no input is an array, and no session was given", c->row->name);
-    status = resolve(c, in);
+    status = resolve_loop(c, in);
     if (!status) status = check_scalars(c, in);
     if (!status && c->options && c->options->where) status = add_mask(c);
-    if (!status) status = find_shape(c);
-    if (!status && c->options) status = given_outputs(c);
+    if (!status) status = find_result_shape(c);
+    if (!status && c->options) status = check_given_outputs(c);
     return status;
 }
 
-static int send(ufunc_call *c, ad_array **made) {
+static int send_ufunc(ufunc_call *c, ad_array **made) {
     int status = make_outputs(c, made);
     return status ? status : ad__send_op(c->session, &c->op, made);
 }
@@ -299,7 +299,7 @@ static int send_permuted(ufunc_call *c, const int *axes, ad_array **made) {
     for (int i = 0; i < c->ndim; i++) shape[i] = c->shape[axes[i]];
     ad__permute_inputs(&c->op, c->ndim, axes, storage);
     c->shape = shape;
-    int status = send(c, made);
+    int status = send_ufunc(c, made);
     for (int k = 0; k < c->row->nout; k++)
         if (made[k]) ad__array_permute(made[k], axes);
     return status;
@@ -332,8 +332,8 @@ int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *o
     c.options = options;
     c.op = (ad_op){
         .opcode = AD_REQ_UFUNC, .nout = c.row->nout, .nin = c.row->nin, .row = (uint16_t)ufunc, .operand = c.operand};
-    int axes[AD_MAX_NDIM], status = prepare(&c, in);
-    if (!status) status = is_permuted(&c, in, axes) ? send_permuted(&c, axes, made) : send(&c, made);
+    int axes[AD_MAX_NDIM], status = prepare_ufunc(&c, in);
+    if (!status) status = is_permuted(&c, in, axes) ? send_permuted(&c, axes, made) : send_ufunc(&c, made);
     if (!status && options)
         for (int k = 0; k < c.row->nout; k++)
             if (!made[k]) made[k] = ad_array_retain(options->out[k]);
@@ -342,8 +342,8 @@ int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *o
 
 /* ---- copies ---- */
 
-static int copy_types(const ad_array *out, const ad_in *in, int casting, uint8_t *loop) {
-    const int from = in->array ? in->array->dtype : scalar_loop(&in->value, out->dtype);
+static int resolve_copy_loop(const ad_array *out, const ad_in *in, int casting, uint8_t *loop) {
+    const int from = in->array ? in->array->dtype : find_scalar_dtype(&in->value, out->dtype);
     *loop = (uint8_t)from;
     if (!in->array && ad__value_side(&in->value, out->dtype)) return ad__fail_bounds(&in->value, out->dtype);
     if (!ad__can_cast(from, out->dtype, (ad_casting)casting))
@@ -353,12 +353,12 @@ static int copy_types(const ad_array *out, const ad_in *in, int casting, uint8_t
     return 0;
 }
 
-static int check_fits(const ad_array *out, const ad_array *in) {
+static int check_copy_shape(const ad_array *out, const ad_array *in) {
     int64_t strides[AD_MAX_NDIM];
     ad_desc d, view;
     char is[100], must[100];
     ad_text a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
-    if (!in || same_shape(in->ndim, in->shape, out->ndim, out->shape)) return 0;
+    if (!in || has_same_shape(in->ndim, in->shape, out->ndim, out->shape)) return 0;
     d = ad__array_desc(in);
     if (ad__broadcast_to(&d, out->ndim, out->shape, strides, &view, NULL) == 0) return 0;
     ad__text_shape(&a, in->ndim, in->shape);
@@ -372,10 +372,10 @@ int ad__copy(ad_array *out, const ad_in *in, int casting, bool made) {
     ad_session *s = out->session;
     uint8_t type;
     int status = ad__in_operand(in, &operand[1], &type, &s);
-    if (!status) status = copy_types(out, in, casting, &op.loop);
-    if (!status) status = check_fits(out, in->array);
+    if (!status) status = resolve_copy_loop(out, in, casting, &op.loop);
+    if (!status) status = check_copy_shape(out, in->array);
     if (!status && !made) status = ad__check_writable(out, "assignment destination");
-    if (!status && repeats(out))
+    if (!status && has_repeated_elements(out))
         status = ad__fail(AD_E_VALUE, "assignment destination is read-only: it repeats elements");
     return status ? status : ad__send_op(s, &op, &(ad_array *){made ? out : NULL});
 }

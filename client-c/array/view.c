@@ -15,7 +15,7 @@ int ad_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_
 }
 
 /* An index as Python takes it: from the end when negative, then within low..high. */
-static int64_t clip(int64_t i, int64_t n, int64_t low, int64_t high) {
+static int64_t clip_index(int64_t i, int64_t n, int64_t low, int64_t high) {
     if (i < 0) i += n;
     return i < low ? low : i > high ? high : i;
 }
@@ -26,8 +26,8 @@ int ad_slice(const ad_array *a, int axis, int64_t start, int64_t stop, int64_t s
         return ad__fail(AD_E_VALUE, "axis %d is out of bounds for array of dimension %d", axis, a->ndim);
     if (step == 0) return ad__fail(AD_E_VALUE, "slice step cannot be zero");
     const int64_t n = a->shape[axis], low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
-    start = clip(start, n, low, high);
-    stop = clip(stop, n, low, high);
+    start = clip_index(start, n, low, high);
+    stop = clip_index(stop, n, low, high);
     if (step > 0 && start < stop) count = (stop - start - 1) / step + 1;
     else if (step < 0 && stop < start) count = (int64_t)((uint64_t)(start - stop - 1) / (0 - (uint64_t)step)) + 1;
     for (int i = 0; i < a->ndim; i++) {
@@ -42,7 +42,7 @@ int ad_slice(const ad_array *a, int axis, int64_t start, int64_t stop, int64_t s
     return ad__array_view(a, a->dtype, offset, a->ndim, shape, strides, out);
 }
 
-static int cannot_reshape(const ad_array *a, int ndim, const int64_t *shape) {
+static int fail_reshape(const ad_array *a, int ndim, const int64_t *shape) {
     char must[200];
     ad_text t = {must, sizeof must, 0};
     ad__text_shape(&t, ndim, shape);
@@ -55,7 +55,7 @@ int ad_reshape_view(const ad_array *a, int ndim, const int64_t *shape, ad_array 
     int status = ad__shape_check(ndim, shape, a->dtype);
     if (status) return status;
     if (ad__shape_count(ndim, shape, a->dtype, &count, NULL) != 0 || count != a->count)
-        return cannot_reshape(a, ndim, shape);
+        return fail_reshape(a, ndim, shape);
     d.strides = a->strides;
     if (!ad__reshape_strides(&d, ndim, shape, strides)) return ad__fail(AD_E_UNSUPPORTED, "this shape needs a copy");
     return ad__array_view(a, a->dtype, a->offset, ndim, shape, strides, out);

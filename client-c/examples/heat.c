@@ -8,36 +8,36 @@
 #define N 64
 #define STEPS 4000
 
-static void check(int status) {
+static void check_status(int status) {
     if (status == 0) return;
     fprintf(stderr, "%s\n", ad_error_message());
     exit(1);
 }
 
 /* a[top:top+N-2, left:left+N-2] */
-static ad_array *inner(const ad_array *a, int64_t top, int64_t left) {
+static ad_array *slice_inner(const ad_array *a, int64_t top, int64_t left) {
     ad_array *rows, *both;
-    check(ad_slice(a, 0, top, top + N - 2, 1, &rows));
-    check(ad_slice(rows, 1, left, left + N - 2, 1, &both));
+    check_status(ad_slice(a, 0, top, top + N - 2, 1, &rows));
+    check_status(ad_slice(rows, 1, left, left + N - 2, 1, &both));
     ad_array_release(rows);
     return both;
 }
 
 /* Each inner point becomes the mean of its neighbours. */
-static void step(ad_array *centre, ad_array *const *around) {
+static void average_neighbours(ad_array *centre, ad_array *const *around) {
     ad_options into = AD_OPTIONS_INIT;
     ad_array *ns, *we, *sum, *result;
-    check(ad_add(ad_of(around[0]), ad_of(around[1]), &ns));
-    check(ad_add(ad_of(around[2]), ad_of(around[3]), &we));
-    check(ad_add(ad_of(ns), ad_of(we), &sum));
+    check_status(ad_add(ad_of(around[0]), ad_of(around[1]), &ns));
+    check_status(ad_add(ad_of(around[2]), ad_of(around[3]), &we));
+    check_status(ad_add(ad_of(ns), ad_of(we), &sum));
     into.out[0] = centre;
-    check(ad_ufunc_call(NULL, AD_UFUNC_multiply, (ad_in[]){ad_of(sum), ad_float(0.25)}, &into, &result));
+    check_status(ad_ufunc_call(NULL, AD_UFUNC_multiply, (ad_in[]){ad_of(sum), ad_float(0.25)}, &into, &result));
     ad_array *done[] = {ns, we, sum, result};
     for (int i = 0; i < 4; i++) ad_array_release(done[i]);
 }
 
 /* In the middle it must be a quarter: each edge alone would give the same there, and all four together 1. */
-static int report(const double *plate) {
+static int report_plate(const double *plate) {
     double middle = (plate[(N / 2 - 1) * N + N / 2 - 1] + plate[N / 2 * N + N / 2]) / 2;
     for (int y = 0; y < N; y += 4) {
         for (int x = 0; x < N; x += 2) putchar(" .:-=+*#%@"[(int)(plate[y * N + x] * 9.99)]);
@@ -52,18 +52,18 @@ int main(int argc, char **argv) {
     static double plate[N * N];
     ad_session *s;
     ad_array *t, *edge;
-    check(ad_session_open(argc > 1 ? argv[1] : NULL, &s));
-    check(ad_zeros(s, AD_FLOAT64, 2, (int64_t[]){N, N}, &t));
-    check(ad_slice(t, 0, 0, 1, 1, &edge));
-    check(ad_copy_into(edge, ad_float(1), 3));
-    ad_array *centre = inner(t, 1, 1);
-    ad_array *around[] = {inner(t, 0, 1), inner(t, 2, 1), inner(t, 1, 0), inner(t, 1, 2)};
-    for (int i = 0; i < STEPS; i++) step(centre, around);
-    check(ad_download(t, plate, sizeof plate));
+    check_status(ad_session_open(argc > 1 ? argv[1] : NULL, &s));
+    check_status(ad_zeros(s, AD_FLOAT64, 2, (int64_t[]){N, N}, &t));
+    check_status(ad_slice(t, 0, 0, 1, 1, &edge));
+    check_status(ad_copy_into(edge, ad_float(1), 3));
+    ad_array *centre = slice_inner(t, 1, 1);
+    ad_array *around[] = {slice_inner(t, 0, 1), slice_inner(t, 2, 1), slice_inner(t, 1, 0), slice_inner(t, 1, 2)};
+    for (int i = 0; i < STEPS; i++) average_neighbours(centre, around);
+    check_status(ad_download(t, plate, sizeof plate));
     for (int i = 0; i < 4; i++) ad_array_release(around[i]);
     ad_array_release(centre);
     ad_array_release(edge);
     ad_array_release(t);
     ad_session_close(s);
-    return report(plate);
+    return report_plate(plate);
 }

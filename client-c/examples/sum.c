@@ -6,7 +6,7 @@
 
 #define N 1000000
 
-static void check(int status, const char *what) {
+static void check_status(int status, const char *what) {
     if (status == 0) return;
     fprintf(stderr, "%s: %s\n", what, ad_error_message());
     exit(1);
@@ -18,14 +18,14 @@ int main(int argc, char **argv) {
     ad_array *x, *squares, *sum;
     double result, expected = (double)(N - 1) * N / 6 * (2.0 * N - 1);
 
-    check(ad_session_open(argc > 1 ? argv[1] : NULL, &s), "open");
+    check_status(ad_session_open(argc > 1 ? argv[1] : NULL, &s), "open");
     ad_session_get_info(s, &info);
     printf("%s: %s, %s backend\n", info.url, info.server, info.backend);
 
-    check(ad_arange(s, ad_int(0), ad_int(N), ad_int(1), AD_FLOAT64, &x), "arange");
-    check(ad_square(ad_of(x), &squares), "square");
-    check(ad_sum(ad_of(squares), &sum), "sum");
-    check(ad_download(sum, &result, sizeof result), "download");
+    check_status(ad_arange(s, ad_int(0), ad_int(N), ad_int(1), AD_FLOAT64, &x), "arange");
+    check_status(ad_square(ad_of(x), &squares), "square");
+    check_status(ad_sum(ad_of(squares), &sum), "sum");
+    check_status(ad_download(sum, &result, sizeof result), "download");
     ad_array_release(x);
     ad_array_release(squares);
     ad_array_release(sum);

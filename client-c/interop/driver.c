@@ -14,7 +14,7 @@ ad_driver ad__cuda;
 static char missing[200]; /* why there is none; "": there is */
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
 
-static void load(void) {
+static void load_driver(void) {
     static const struct {
         const char *name;
         size_t place;
@@ -41,7 +41,7 @@ static void load(void) {
 }
 
 int ad__driver_load(const char *what) {
-    pthread_once(&loaded, load);
+    pthread_once(&loaded, load_driver);
     if (*missing) return ad__fail(AD_E_UNSUPPORTED, "%s: no CUDA driver in this process: %s", what, missing);
     return 0;
 }
@@ -54,7 +54,7 @@ int ad__driver_failed(int error, const char *call) {
                     text ? text : "unknown", error);
 }
 
-static void spell(const ad_cuda_uuid *uuid, char out[AD_DEVICE_ID]) {
+static void format_uuid(const ad_cuda_uuid *uuid, char out[AD_DEVICE_ID]) {
     int at = snprintf(out, AD_DEVICE_ID, "GPU");
     for (int i = 0; i < 16; i++)
         at += snprintf(out + at, AD_DEVICE_ID - (size_t)at, "%s%02x",
@@ -64,7 +64,7 @@ static void spell(const ad_cuda_uuid *uuid, char out[AD_DEVICE_ID]) {
 int ad__driver_name(int device, char out[AD_DEVICE_ID]) {
     ad_cuda_uuid uuid;
     int status = AD_CUDA(cuDeviceGetUuid_v2, &uuid, device);
-    if (!status) spell(&uuid, out);
+    if (!status) format_uuid(&uuid, out);
     return status;
 }
 

@@ -11,7 +11,7 @@
 #include "client-c/interop/lend.h"
 
 /* What the server has sent before its reply: 64 bytes, and with them a descriptor unless they are a handle. */
-static int take_message(ad_lease *l) {
+static int receive_message(ad_lease *l) {
     union {
         char space[CMSG_SPACE(sizeof(int))];
         struct cmsghdr header;
@@ -29,7 +29,7 @@ static int take_message(ad_lease *l) {
                     m.msg_flags & MSG_CTRUNC ? ": this process has too many open" : "");
 }
 
-static int ask(const ad_array *a, ad_lease *l, int theirs) {
+static int ask_export(const ad_array *a, ad_lease *l, int theirs) {
     const uint64_t fields[] = {a->buffer, l->plain ? AD_EXPORT_HANDLE : 0};
     ad_slot slot;
     ad__slot_init(&slot, l->id, sizeof l->id - 1);
@@ -39,12 +39,12 @@ static int ask(const ad_array *a, ad_lease *l, int theirs) {
     if (slot.nvalues == 3 && !slot.values[0] && l->lent) return 0; /* it is here */
     if (slot.nvalues < 3 || slot.values[0] <= 0) return ad__fail(AD_E_PROTOCOL, "export: a reply of another form");
     l->size = (uint64_t)slot.values[0];
-    return take_message(l);
+    return receive_message(l);
 }
 
-static bool on_gpu(const ad_array *a) { return strcmp(a->session->welcome.backend, "cuda") == 0; }
+static bool is_on_gpu(const ad_array *a) { return strcmp(a->session->welcome.backend, "cuda") == 0; }
 
-static int check(const ad_array *a) {
+static int check_exportable(const ad_array *a) {
     if (ad__url_remote(&a->session->address))
         return ad__fail(AD_E_UNSUPPORTED,
                         "export: memory can be had over a Unix socket only, and this session is at %s",
@@ -53,8 +53,8 @@ static int check(const ad_array *a) {
     return ad__check_writable(a, "export: the array");
 }
 
-static int export(const ad_array *a, bool plain, ad_lease **lease) {
-    int end[2], status = check(a);
+static int export_array(const ad_array *a, bool plain, ad_lease **lease) {
+    int end[2], status = check_exportable(a);
     if (status) return status;
     ad_lease *l = calloc(1, sizeof *l);
     if (!l) return ad__fail_memory();
@@ -69,26 +69,26 @@ static int export(const ad_array *a, bool plain, ad_lease **lease) {
     l->fd = -1;
     l->offset = a->offset;
     l->device = -1;
-    l->cuda = on_gpu(a);
+    l->cuda = is_on_gpu(a);
     l->plain = plain;
     if ((l->lent = plain ? NULL : ad__lent_of(a))) {
         l->base = ad__lent_here(l->lent);
         l->device = ad__lent_device(l->lent);
         l->size = (uint64_t)(a->base ? a->base : a)->size;
     }
-    status = ask(a, l, end[1]);
+    status = ask_export(a, l, end[1]);
     if (status) ad_export_close(l);
     else *lease = l;
     return status;
 }
 
-int ad_export(const ad_array *a, ad_lease **lease) { return export(a, false, lease); }
+int ad_export(const ad_array *a, ad_lease **lease) { return export_array(a, false, lease); }
 
 int ad_ipc_handle(const ad_array *a, void *handle, ad_lease **lease) {
     ad_lease *l;
-    if (!on_gpu(a))
+    if (!is_on_gpu(a))
         return ad__fail(AD_E_UNSUPPORTED, "ipc_handle: the server uses no GPU, whose memory would have a handle");
-    int status = export(a, true, &l);
+    int status = export_array(a, true, &l);
     if (status) return status;
     memcpy(handle, l->event, sizeof l->event);
     *lease = l;
@@ -114,7 +114,7 @@ static void unmap_cuda(ad_lease *l) {
     ad__cuda_unmap(l);
 }
 
-static int map(ad_lease *l, void *stream) {
+static int map_lease(ad_lease *l, void *stream) {
     int status = l->cuda ? map_cuda(l, stream) : map_host(l);
     if (status) return status;
     close(l->fd);
@@ -126,7 +126,7 @@ int ad_import(ad_lease *l, void *stream, void **data) {
     if (l->generation != atomic_load(&ad__generation)) return ad__fail_foreign();
     if (l->plain) return ad__fail(AD_E_UNSUPPORTED, "import: this lease's memory is to be opened by its handle");
     pthread_mutex_lock(&l->mapping);
-    int status = l->base ? 0 : map(l, stream);
+    int status = l->base ? 0 : map_lease(l, stream);
     pthread_mutex_unlock(&l->mapping);
     if (!status) *data = (char *)l->base + l->offset;
     return status;
@@ -160,7 +160,7 @@ void ad_export_close(ad_lease *l) {
 
 static int check_device_write(const ad_array *a, size_t size) {
     const uint64_t own = (uint64_t)a->count * ad__dtypes[a->dtype].size;
-    if (!on_gpu(a))
+    if (!is_on_gpu(a))
         return ad__fail(AD_E_UNSUPPORTED, "the server uses no GPU, so nothing can be copied there from one");
     if (!a->contiguous) return ad__fail(AD_E_VALUE, "the array is not contiguous");
     if (size == own) return 0;

@@ -6,7 +6,7 @@
 #include "client-c/interop/export.h"
 
 /* The server may count its devices in another way. */
-static int find_device(const char *id, int *ordinal, int *device) {
+static int find_device_by_id(const char *id, int *ordinal, int *device) {
     int count, status = AD_CUDA(cuDeviceGetCount, &count);
     for (int i = 0; !status && i < count; i++) {
         char own[AD_DEVICE_ID];
@@ -19,7 +19,7 @@ static int find_device(const char *id, int *ordinal, int *device) {
     return status ? status : ad__fail(AD_E_UNSUPPORTED, "export: this process does not see the device %s", id);
 }
 
-static int map(ad_lease *l, int ordinal) {
+static int map_memory(ad_lease *l, int ordinal) {
     const ad_cuda_access access = {AD_CUDA_ON_DEVICE, ordinal, AD_CUDA_READ_WRITE};
     ad_cuda_allocation handle;
     ad_cuda_pointer at = 0;
@@ -41,7 +41,7 @@ release:
     return status;
 }
 
-static int follow(const ad_lease *l, void *stream) {
+static int make_stream_wait(const ad_lease *l, void *stream) {
     static const unsigned char none[AD_EXPORT_MESSAGE];
     ad_cuda_handle handle;
     void *event;
@@ -54,7 +54,7 @@ static int follow(const ad_lease *l, void *stream) {
     return status;
 }
 
-static void unmap(const ad_lease *l) {
+static void unmap_memory(const ad_lease *l) {
     ad__cuda.cuCtxSynchronize(); /* nothing may be under way there */
     ad__cuda.cuMemUnmap((ad_cuda_pointer)(uintptr_t)l->base, l->size);
     ad__cuda.cuMemAddressFree((ad_cuda_pointer)(uintptr_t)l->base, l->size);
@@ -63,11 +63,11 @@ static void unmap(const ad_lease *l) {
 int ad__cuda_map(ad_lease *l, void *stream) {
     int ordinal = -1, device, status;
     if ((status = ad__driver_load("export"))) return status;
-    if ((status = find_device(l->id, &ordinal, &device))) return status;
+    if ((status = find_device_by_id(l->id, &ordinal, &device))) return status;
     if ((status = ad__driver_enter(device))) return status;
-    status = map(l, ordinal);
-    if (!status && (status = follow(l, stream))) {
-        unmap(l);
+    status = map_memory(l, ordinal);
+    if (!status && (status = make_stream_wait(l, stream))) {
+        unmap_memory(l);
         l->base = NULL;
     }
     if (!status) l->device = ordinal;
@@ -80,7 +80,7 @@ void ad__cuda_unmap(ad_lease *l) {
     void *context;
     if (ad__cuda.cuDeviceGet(&device, l->device) || ad__cuda.cuDevicePrimaryCtxRetain(&context, device)) return;
     if (ad__cuda.cuCtxPushCurrent_v2(context) == 0) {
-        unmap(l);
+        unmap_memory(l);
         ad__driver_leave(device, false);
     } else {
         ad__cuda.cuDevicePrimaryCtxRelease_v2(device);

@@ -57,7 +57,7 @@ int ad__lent_device(const ad_lent *l) { return l->device; }
 
 void *ad__lent_here(const ad_lent *l) { return l && is_own(l) ? (void *)(uintptr_t)(l->base + l->offset) : NULL; }
 
-static void link_lent(ad_lent *l) {
+static void link_loan(ad_lent *l) {
     l->link = &lents;
     l->next = lents;
     if (l->next) l->next->link = &l->next;
@@ -65,7 +65,7 @@ static void link_lent(ad_lent *l) {
 }
 
 /* The lock is held. */
-static void unlink_lent(ad_lent *l) {
+static void unlink_loan(ad_lent *l) {
     *l->link = l->next;
     if (l->next) l->next->link = l->link;
     if (l->socket >= 0) close(l->socket);
@@ -74,35 +74,35 @@ static void unlink_lent(ad_lent *l) {
 /* ---- when the server has let go ---- */
 
 /* A process that was just forked may have the same socket, so that closing it would not be enough. */
-static void let_go(ad_lent *l) {
+static void end_loan(ad_lent *l) {
     pthread_mutex_lock(&lock);
     epoll_ctl(watch, EPOLL_CTL_DEL, l->socket, NULL);
-    unlink_lent(l);
+    unlink_loan(l);
     watched--;
     pthread_mutex_unlock(&lock);
     ad__lent_release(l);
 }
 
 /* Once the lock is free another thread may have been started, and `watching` is about that one. */
-static bool goes_on(void) {
+static bool must_keep_watching(void) {
     pthread_mutex_lock(&lock);
     const bool on = watching = watched != 0;
     pthread_mutex_unlock(&lock);
     return on;
 }
 
-static void *wait_for_servers(void *unused) {
+static void *watch_loans(void *unused) {
     struct epoll_event event[16];
     prctl(PR_SET_NAME, "arrayd-lent");
     do {
         int n = epoll_wait(watch, event, 16, -1);
-        for (int i = 0; i < n; i++) let_go(event[i].data.ptr);
-    } while (goes_on());
+        for (int i = 0; i < n; i++) end_loan(event[i].data.ptr);
+    } while (must_keep_watching());
     return unused;
 }
 
 /* Signals are the program's: none is handled there. */
-static bool start(void) {
+static bool start_watcher(void) {
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all, before;
@@ -111,21 +111,21 @@ static bool start(void) {
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    watching = (errno = pthread_create(&thread, &attributes, wait_for_servers, NULL)) == 0;
+    watching = (errno = pthread_create(&thread, &attributes, watch_loans, NULL)) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return watching;
 }
 
 /* From here on it is the thread's as well. */
-static int begin_watch(ad_lent *l) {
+static int watch_loan(ad_lent *l) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = l};
     pthread_mutex_lock(&lock);
     atomic_fetch_add(&l->refs, 1);
     if (watch < 0) watch = epoll_create1(EPOLL_CLOEXEC);
     bool good = watch >= 0 && epoll_ctl(watch, EPOLL_CTL_ADD, l->socket, &event) == 0;
     watched += good;
-    if (good && !watching && !start()) {
+    if (good && !watching && !start_watcher()) {
         epoll_ctl(watch, EPOLL_CTL_DEL, l->socket, NULL);
         watched--;
         good = false;
@@ -143,7 +143,7 @@ void ad__lend_before_fork(void) { pthread_mutex_lock(&lock); }
 void ad__lend_forked(bool child) {
     while (child && lents) {
         ad_lent *l = lents;
-        unlink_lent(l);
+        unlink_loan(l);
         ad__lent_release(l); /* nothing but our own is freed */
     }
     if (child) {
@@ -173,7 +173,7 @@ void ad__lend_unmapped(ad_lease *l) {
 }
 
 /* Two arrays of one memory would not know of each other. */
-static int check_owner(uint64_t data) {
+static int check_not_exported(uint64_t data) {
     pthread_mutex_lock(&lock);
     const ad_lease *l = mapped;
     while (l && data - (uint64_t)(uintptr_t)l->base >= l->size) l = l->next_mapped;
@@ -184,7 +184,7 @@ static int check_owner(uint64_t data) {
 /* ---- lending ---- */
 
 /* Bytes before and behind the first element's first one that elements are in. */
-static int measure(const ad_layout *o, int64_t *before, int64_t *behind) {
+static int measure_extent(const ad_layout *o, int64_t *before, int64_t *behind) {
     *before = 0;
     *behind = ad__dtypes[o->dtype].size;
     for (int i = 0; i < o->ndim; i++) {
@@ -198,7 +198,7 @@ static int measure(const ad_layout *o, int64_t *before, int64_t *behind) {
 }
 
 /* The same allocation has the same number for as long as the session has any of it. */
-static uint64_t number_of(const ad_lent *l) {
+static uint64_t find_allocation_number(const ad_lent *l) {
     const ad_lent *other = lents;
     while (other && (other->serial != l->serial || other->base != l->base || other->whole != l->whole))
         other = other->next;
@@ -206,14 +206,15 @@ static uint64_t number_of(const ad_lent *l) {
 }
 
 /* It was never offered. */
-static void forget(ad_lent *l) {
+static void discard_loan(ad_lent *l) {
     pthread_mutex_lock(&lock);
-    unlink_lent(l);
+    unlink_loan(l);
     pthread_mutex_unlock(&lock);
 }
 
 /* NULL with a failure. */
-static ad_lent *lent_new(const ad_session *s, const ad_loan *loan, const ad_place *p, uint64_t first, uint64_t size) {
+static ad_lent *create_loan(const ad_session *s, const ad_loan *loan, const ad_place *p, uint64_t first,
+                            uint64_t size) {
     ad_lent *l = calloc(1, sizeof *l);
     if (!l) {
         ad__fail_memory();
@@ -230,14 +231,14 @@ static ad_lent *lent_new(const ad_session *s, const ad_loan *loan, const ad_plac
     l->loan = *loan;
     l->socket = -1;
     pthread_mutex_lock(&lock);
-    l->number = number_of(l);
-    link_lent(l);
+    l->number = find_allocation_number(l);
+    link_loan(l);
     pthread_mutex_unlock(&lock);
     return l;
 }
 
 /* Lay the name ready. */
-static int lay(int socket, const ad_place *p) {
+static int send_memory_name(int socket, const ad_place *p) {
     union {
         char space[CMSG_SPACE(sizeof(int))];
         struct cmsghdr header;
@@ -257,7 +258,8 @@ static int lay(int socket, const ad_place *p) {
 }
 
 /* *device: the server's number of it. */
-static int ask(ad_session *s, const ad_lent *l, const ad_place *p, int theirs, uint64_t *buffer, int64_t *device) {
+static int ask_import(ad_session *s, const ad_lent *l, const ad_place *p, int theirs, uint64_t *buffer,
+                      int64_t *device) {
     const uint64_t flags = (p->fd < 0 ? AD_IMPORT_HANDLE : 0) | (l->loan.readonly ? AD_IMPORT_READONLY : 0);
     const uint64_t fields[] = {flags, l->number, l->whole, l->offset, l->size};
     ad_slot slot;
@@ -272,7 +274,7 @@ static int ask(ad_session *s, const ad_lent *l, const ad_place *p, int theirs, u
 }
 
 /* No fork comes between, so a child knows of our end. */
-static int make_pair(ad_lent *l, int *theirs) {
+static int open_loan_sockets(ad_lent *l, int *theirs) {
     int end[2];
     pthread_mutex_lock(&lock);
     int status = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end);
@@ -285,20 +287,20 @@ static int make_pair(ad_lent *l, int *theirs) {
 }
 
 /* Whatever becomes of it, the server closes its end, and with that the thread lets go. */
-static int offer(ad_session *s, ad_lent *l, const ad_place *p, const ad_layout *layout, ad_array **out) {
+static int offer_memory(ad_session *s, ad_lent *l, const ad_place *p, const ad_layout *layout, ad_array **out) {
     int theirs = -1;
     uint64_t buffer;
     int64_t device;
     ad_array *a;
-    int status = make_pair(l, &theirs);
-    if (!status) status = lay(l->socket, p);
-    if (!status) status = begin_watch(l);
+    int status = open_loan_sockets(l, &theirs);
+    if (!status) status = send_memory_name(l->socket, p);
+    if (!status) status = watch_loan(l);
     if (status) {
         if (theirs >= 0) close(theirs);
-        forget(l);
+        discard_loan(l);
         return status;
     }
-    if ((status = ask(s, l, p, theirs, &buffer, &device))) return status;
+    if ((status = ask_import(s, l, p, theirs, &buffer, &device))) return status;
     status = ad__lay_out(s, buffer, (int64_t)l->size, (uint8_t)device, l->loan.readonly, layout, &a);
     if (status) return status;
     (a->base ? a->base : a)->lent = l;
@@ -310,7 +312,7 @@ static int offer(ad_session *s, ad_lent *l, const ad_place *p, const ad_layout *
 static int lend_at(ad_session *s, const ad_loan *loan, const ad_place *p, uint64_t first, uint64_t size,
                    const ad_layout *o, ad_array **out) {
     ad_fault fault;
-    ad_lent *l = lent_new(s, loan, p, first, size);
+    ad_lent *l = create_loan(s, loan, p, first, size);
     if (!l) return AD_E_MEMORY;
     const int64_t before = (int64_t)((uint64_t)(uintptr_t)loan->data - p->base - l->offset);
     int64_t strides[AD_MAX_NDIM];
@@ -325,9 +327,9 @@ static int lend_at(ad_session *s, const ad_loan *loan, const ad_place *p, uint64
     int status = ad__desc_check(&d, (int64_t)l->size, "lend: the array", &fault);
     if (status) {
         ad__fail_fault(&fault);
-        forget(l);
+        discard_loan(l);
     } else {
-        status = offer(s, l, p, &layout, out);
+        status = offer_memory(s, l, p, &layout, out);
     }
     if (!status) return 0;
     l->loan.release = NULL; /* the memory is the caller's, as before */
@@ -335,7 +337,7 @@ static int lend_at(ad_session *s, const ad_loan *loan, const ad_place *p, uint64
     return status;
 }
 
-static int check(const ad_session *s, const ad_loan *loan, const ad_layout *layout) {
+static int check_lendable(const ad_session *s, const ad_loan *loan, const ad_layout *layout) {
     int status = ad__shape_check(layout->ndim, layout->shape, layout->dtype);
     if (status) return status;
     if (!loan->release) return ad__fail(AD_E_VALUE, "lend: nobody would hear that the server has let go");
@@ -349,11 +351,11 @@ static int check(const ad_session *s, const ad_loan *loan, const ad_layout *layo
 int ad_lend(ad_session *s, const ad_loan *loan, const ad_layout *layout, ad_array **out) {
     int64_t before, behind;
     ad_place place;
-    int status = check(s, loan, layout);
-    if (!status) status = measure(layout, &before, &behind);
+    int status = check_lendable(s, loan, layout);
+    if (!status) status = measure_extent(layout, &before, &behind);
     if (status) return status;
     const uint64_t first = (uint64_t)(uintptr_t)loan->data + (uint64_t)before, size = (uint64_t)(behind - before);
-    if ((status = check_owner(first))) return status;
+    if ((status = check_not_exported(first))) return status;
     status = ad__cuda_find((void *)(uintptr_t)first, size, loan->device, loan->stream, &place);
     if (status) return status;
     status = lend_at(s, loan, &place, first, size, layout, out);

@@ -5,31 +5,31 @@
 
 #include "client-c/interop/lend.h"
 
-static ad_cuda_pointer at(const void *data) { return (ad_cuda_pointer)(uintptr_t)data; }
+static ad_cuda_pointer make_pointer(const void *data) { return (ad_cuda_pointer)(uintptr_t)data; }
 
 /* 0 where the driver does not know. */
-static uint64_t attribute(int which, const void *data) {
+static uint64_t get_attribute(int which, const void *data) {
     uint64_t value = 0; /* of whatever size it is */
-    return ad__cuda.cuPointerGetAttribute(&value, which, at(data)) ? 0 : value;
+    return ad__cuda.cuPointerGetAttribute(&value, which, make_pointer(data)) ? 0 : value;
 }
 
-static int find_device(const void *data, int expected, int *ordinal) {
-    int status = AD_CUDA(cuPointerGetAttribute, ordinal, AD_CUDA_DEVICE_ORDINAL, at(data));
+static int find_memory_device(const void *data, int expected, int *ordinal) {
+    int status = AD_CUDA(cuPointerGetAttribute, ordinal, AD_CUDA_DEVICE_ORDINAL, make_pointer(data));
     if (status) return status;
-    if (attribute(AD_CUDA_MEMORY_TYPE, data) != AD_CUDA_DEVICE_MEMORY || attribute(AD_CUDA_IS_MANAGED, data))
+    if (get_attribute(AD_CUDA_MEMORY_TYPE, data) != AD_CUDA_DEVICE_MEMORY || get_attribute(AD_CUDA_IS_MANAGED, data))
         return ad__fail(AD_E_UNSUPPORTED, "lend: the memory moves between host and GPU, or is the host's");
     if (expected < 0 || expected == *ordinal) return 0;
     return ad__fail(AD_E_VALUE, "lend: the memory is of GPU %d of this process, not %d", *ordinal, expected);
 }
 
 static int check_extent(const ad_place *p, const void *data, size_t size) {
-    const uint64_t before = at(data) - p->base;
+    const uint64_t before = make_pointer(data) - p->base;
     if (before < p->size && size <= p->size - before) return 0;
     return ad__fail(AD_E_UNSUPPORTED, "lend: the memory is of several allocations");
 }
 
 /* Memory of the virtual-memory API that was made to be shared. False: it was not. */
-static bool take_descriptor(const void *data, ad_place *p) {
+static bool export_descriptor(const void *data, ad_place *p) {
     ad_cuda_allocation handle;
     if (ad__cuda.cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)data)) return false;
     int error = ad__cuda.cuMemExportToShareableHandle(&p->fd, handle, AD_CUDA_DESCRIPTOR, 0);
@@ -38,17 +38,17 @@ static bool take_descriptor(const void *data, ad_place *p) {
         p->fd = -1;
         return false;
     }
-    p->base = attribute(AD_CUDA_MAPPING_BASE, data);
-    p->size = attribute(AD_CUDA_MAPPING_SIZE, data);
+    p->base = get_attribute(AD_CUDA_MAPPING_BASE, data);
+    p->size = get_attribute(AD_CUDA_MAPPING_SIZE, data);
     return true;
 }
 
 /* Memory of cuMemAlloc, that is cudaMalloc's. */
-static int take_handle(const void *data, ad_place *p) {
+static int export_handle(const void *data, ad_place *p) {
     ad_cuda_handle handle;
     ad_cuda_pointer base = 0;
     size_t size = 0;
-    int status = AD_CUDA(cuMemGetAddressRange_v2, &base, &size, at(data));
+    int status = AD_CUDA(cuMemGetAddressRange_v2, &base, &size, make_pointer(data));
     if (status) return status;
     if (ad__cuda.cuIpcGetMemHandle(&handle, base))
         return ad__fail(AD_E_UNSUPPORTED, "lend: what has allocated the memory lets no other process have it");
@@ -59,9 +59,9 @@ static int take_handle(const void *data, ad_place *p) {
 }
 
 /* In the device's context. */
-static int find(const void *data, size_t size, void *stream, ad_place *p) {
+static int find_allocation(const void *data, size_t size, void *stream, ad_place *p) {
     int status = stream ? AD_CUDA(cuStreamSynchronize, stream) : AD_CUDA(cuCtxSynchronize);
-    if (!status && !take_descriptor(data, p)) status = take_handle(data, p);
+    if (!status && !export_descriptor(data, p)) status = export_handle(data, p);
     if (!status) status = check_extent(p, data, size);
     if (status && p->fd >= 0) close(p->fd);
     return status;
@@ -70,12 +70,12 @@ static int find(const void *data, size_t size, void *stream, ad_place *p) {
 int ad__cuda_find(const void *data, size_t size, int expected, void *stream, ad_place *p) {
     int device, status = ad__driver_load("lend");
     *p = (ad_place){.fd = -1};
-    if (!status) status = find_device(data, expected, &p->device);
+    if (!status) status = find_memory_device(data, expected, &p->device);
     if (!status) status = AD_CUDA(cuDeviceGet, &device, p->device);
     if (!status) status = ad__driver_name(device, p->id);
     if (!status) status = ad__driver_enter(device);
     if (status) return status;
-    status = find(data, size, stream, p);
+    status = find_allocation(data, size, stream, p);
     ad__driver_leave(device, false); /* whoever has memory there keeps the context */
     return status;
 }

@@ -13,8 +13,8 @@ int ad__check_writable(const ad_array *a, const char *what) {
 /* ---- requests ---- */
 
 /* One that makes a buffer, by the id that *buffer gets. */
-static int ask_making(ad_session *s, int opcode, size_t n, const uint64_t *fields, size_t ntexts,
-                      const char *const *texts, ad_slot *slot, uint64_t *buffer) {
+static int ask_new_buffer(ad_session *s, int opcode, size_t n, const uint64_t *fields, size_t ntexts,
+                          const char *const *texts, ad_slot *slot, uint64_t *buffer) {
     uint64_t all[8];
     int status = ad__begin_ask(s);
     if (status) return status;
@@ -29,7 +29,7 @@ static int ask_making(ad_session *s, int opcode, size_t n, const uint64_t *field
     return status;
 }
 
-static int wrong_reply(ad_session *s, uint64_t buffer, const char *what) {
+static int fail_reply(ad_session *s, uint64_t buffer, const char *what) {
     ad__queue_free(s, buffer, 0);
     return ad__fail(AD_E_PROTOCOL, "%s: a reply of another form", what);
 }
@@ -37,8 +37,8 @@ static int wrong_reply(ad_session *s, uint64_t buffer, const char *what) {
 /* ---- arrays of a buffer that somebody else has made ---- */
 
 /* An array that is all of it; column_major: as its shape's reverse lies in memory. */
-static int whole(ad_session *s, uint64_t buffer, int dtype, int ndim, const int64_t *shape, bool column_major,
-                 ad_array **out) {
+static int make_whole_array(ad_session *s, uint64_t buffer, int dtype, int ndim, const int64_t *shape,
+                            bool column_major, ad_array **out) {
     int64_t turned[AD_MAX_NDIM];
     ad_array *a;
     for (int i = 0; i < ndim; i++) turned[i] = shape[column_major ? ndim - 1 - i : i];
@@ -53,17 +53,17 @@ static int whole(ad_session *s, uint64_t buffer, int dtype, int ndim, const int6
     return 0;
 }
 
-static int view_of(ad_array *bytes, const ad_layout *l, bool unchecked, ad_array **out) {
+static int make_view(ad_array *bytes, const ad_layout *l, bool unchecked, ad_array **out) {
     int status = unchecked ? ad__array_view(bytes, l->dtype, l->offset, l->ndim, l->shape, l->strides, out)
                            : ad_view(bytes, l->dtype, l->offset, l->ndim, l->shape, l->strides, out);
     ad_array_release(bytes); /* the view keeps it */
     return status;
 }
 
-static int layout_check(const ad_layout *l) { return ad__shape_check(l->ndim, l->shape, l->dtype); }
+static int check_layout(const ad_layout *l) { return ad__shape_check(l->ndim, l->shape, l->dtype); }
 
 /* A layout that is all of a buffer of size bytes: 0 no, 1 row-major, 2 column-major. */
-static int covers(const ad_layout *l, int64_t size) {
+static int match_whole_buffer(const ad_layout *l, int64_t size) {
     ad_desc d = {.shape = l->shape, .strides = l->strides, .dtype = (uint8_t)l->dtype, .ndim = (uint8_t)l->ndim};
     int64_t count;
     if (l->offset || ad__shape_count(l->ndim, l->shape, l->dtype, &count, NULL) != 0 || count == 0) return 0;
@@ -75,27 +75,27 @@ int ad__lay_out(ad_session *s, uint64_t buffer, int64_t size, uint8_t device, bo
                 ad_array **out) {
     ad_array *a;
     const bool poisoned = size < 0; /* whoever reads it is told why; of what size it would be nobody knows */
-    const int all = poisoned ? 0 : covers(l, size);
+    const int all = poisoned ? 0 : match_whole_buffer(l, size);
     if (poisoned) size = 0;
-    int status = all ? whole(s, buffer, l->dtype, l->ndim, l->shape, all == 2, &a)
-                     : whole(s, buffer, AD_UINT8, 1, &size, false, &a);
+    int status = all ? make_whole_array(s, buffer, l->dtype, l->ndim, l->shape, all == 2, &a)
+                     : make_whole_array(s, buffer, AD_UINT8, 1, &size, false, &a);
     if (status) return status;
     a->device = device;
     a->readonly = readonly;
-    if (!all) status = view_of(a, l, poisoned, &a);
+    if (!all) status = make_view(a, l, poisoned, &a);
     if (!status) *out = a;
     return status;
 }
 
 /* ---- capabilities ---- */
 
-static uint64_t milliseconds(double seconds) {
+static uint64_t convert_to_milliseconds(double seconds) {
     double ms = seconds * 1e3;
     return ms > 0 ? ms < MILLISECONDS_MOST ? (uint64_t)(ms + 0.999) : (uint64_t)MILLISECONDS_MOST : 0;
 }
 
 int ad_capability_make(const ad_array *a, uint64_t uses, double lease, double linger, ad_capability *out) {
-    const uint64_t fields[] = {a->buffer, uses, milliseconds(lease), milliseconds(linger)};
+    const uint64_t fields[] = {a->buffer, uses, convert_to_milliseconds(lease), convert_to_milliseconds(linger)};
     ad_slot slot;
     ad__slot_init(&slot, NULL, 0);
     int status = ad__ask_numbers(a->session, AD_REQ_SHARE, 4, fields, &slot);
@@ -108,10 +108,10 @@ int ad_capability_make(const ad_array *a, uint64_t uses, double lease, double li
 int ad_capability_attach(ad_session *s, const ad_capability *c, const ad_layout *layout, ad_array **out) {
     uint64_t buffer;
     ad_slot slot;
-    int status = layout_check(layout);
-    if (!status) status = ask_making(s, AD_REQ_ATTACH, 2, c->half, 0, NULL, &slot, &buffer);
+    int status = check_layout(layout);
+    if (!status) status = ask_new_buffer(s, AD_REQ_ATTACH, 2, c->half, 0, NULL, &slot, &buffer);
     if (status) return status;
-    if (slot.nvalues < 3 || slot.values[0] < -1) return wrong_reply(s, buffer, "attach");
+    if (slot.nvalues < 3 || slot.values[0] < -1) return fail_reply(s, buffer, "attach");
     return ad__lay_out(s, buffer, slot.values[0], (uint8_t)slot.values[2], slot.values[1] == 2, layout, out);
 }
 
@@ -140,13 +140,13 @@ int ad_attach(ad_session *s, const char *principal, const char *name, ad_array *
     uint64_t buffer;
     ad_slot slot;
     ad_array *a;
-    int status = ask_making(s, AD_REQ_ATTACH_NAME, 0, NULL, 2, texts, &slot, &buffer);
+    int status = ask_new_buffer(s, AD_REQ_ATTACH_NAME, 0, NULL, 2, texts, &slot, &buffer);
     if (status) return status;
     const int ndim = slot.nvalues - 5;
     if (ndim < 0 || slot.values[3] < 0 || slot.values[3] >= AD_NDTYPE ||
         ad__shape_check(ndim, slot.values + 5, (int)slot.values[3]) != 0)
-        return wrong_reply(s, buffer, "attach_name");
-    status = whole(s, buffer, (int)slot.values[3], ndim, slot.values + 5, slot.values[4] != 0, &a);
+        return fail_reply(s, buffer, "attach_name");
+    status = make_whole_array(s, buffer, (int)slot.values[3], ndim, slot.values + 5, slot.values[4] != 0, &a);
     if (status) return status;
     a->device = (uint8_t)slot.values[2];
     a->readonly = !slot.values[1];
@@ -168,11 +168,11 @@ int ad_names(ad_session *s, char **out) {
     uint64_t buffer;
     ad_slot slot;
     ad_array *a;
-    int status = ask_making(s, AD_REQ_NAMES, 0, NULL, 0, NULL, &slot, &buffer);
+    int status = ask_new_buffer(s, AD_REQ_NAMES, 0, NULL, 0, NULL, &slot, &buffer);
     if (status) return status;
-    if (slot.nvalues < 1 || slot.values[0] < 0) return wrong_reply(s, buffer, "names");
+    if (slot.nvalues < 1 || slot.values[0] < 0) return fail_reply(s, buffer, "names");
     const int64_t size = slot.values[0];
-    status = whole(s, buffer, AD_UINT8, 1, &size, false, &a);
+    status = make_whole_array(s, buffer, AD_UINT8, 1, &size, false, &a);
     if (status) return status;
     char *text = malloc((size_t)size + 1);
     status = text ? ad_download(a, text, (size_t)size) : ad__fail_memory();

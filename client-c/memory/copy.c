@@ -36,7 +36,7 @@ struct ad_copier {
 };
 
 /* Kernels before 5.14 do not know the advice; pages come with their first use then. */
-static bool populate(void *memory, size_t size) {
+static bool populate_pages(void *memory, size_t size) {
     return madvise(memory, size, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
 }
 
@@ -45,10 +45,10 @@ static void copy_piece(ad_copier *c, int index) {
     if (at >= c->size) return;
     size_t size = c->size - at < c->piece ? c->size - at : c->piece;
     if (c->from) memcpy(c->to + at, c->from + at, size);
-    else if (!populate(c->to + at, size)) c->failed = true;
+    else if (!populate_pages(c->to + at, size)) c->failed = true;
 }
 
-static void *help(void *argument) {
+static void *run_helper(void *argument) {
     helper *h = argument;
     ad_copier *c = h->copier;
     unsigned turn = 0;
@@ -67,7 +67,7 @@ static void *help(void *argument) {
 }
 
 /* Half of the processors that this process may use, and not more than pay. */
-static int helpers_wanted(void) {
+static int count_wanted_helpers(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
     int n = CPU_COUNT(&set) / 2 - 1;
@@ -75,7 +75,7 @@ static int helpers_wanted(void) {
 }
 
 ad_copier *ad__copier_open(size_t size) {
-    const int wanted = size < WORTH ? 0 : helpers_wanted();
+    const int wanted = size < WORTH ? 0 : count_wanted_helpers();
     sigset_t all, before;
     ad_copier *c = wanted ? calloc(1, sizeof *c) : NULL;
     if (!c) return NULL;
@@ -86,14 +86,14 @@ ad_copier *ad__copier_open(size_t size) {
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
     for (int i = 0; i < wanted; i++) {
         c->helper[i] = (helper){.copier = c, .index = i};
-        if (pthread_create(&c->helper[i].thread, NULL, help, &c->helper[i]) != 0) break;
+        if (pthread_create(&c->helper[i].thread, NULL, run_helper, &c->helper[i]) != 0) break;
         c->helpers++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return c;
 }
 
-static void run(ad_copier *c, void *to, const void *from, size_t size) {
+static void run_pieces(ad_copier *c, void *to, const void *from, size_t size) {
     pthread_mutex_lock(&c->lock);
     c->to = to;
     c->from = from;
@@ -111,16 +111,16 @@ static void run(ad_copier *c, void *to, const void *from, size_t size) {
 
 void ad__copier_copy(ad_copier *c, void *to, const void *from, size_t size) {
     if (!c || !c->helpers || size < LEAST) memcpy(to, from, size);
-    else run(c, to, from, size);
+    else run_pieces(c, to, from, size);
 }
 
 int ad__populate(void *memory, size_t size) {
     ad_copier *c = ad__copier_open(size);
     bool failed = false;
     if (!c || !c->helpers) {
-        failed = !populate(memory, size);
+        failed = !populate_pages(memory, size);
     } else {
-        run(c, memory, NULL, size);
+        run_pieces(c, memory, NULL, size);
         failed = c->failed;
     }
     ad__copier_close(c);

@@ -11,7 +11,7 @@
 
 static int copied[2] = {-1, -1}; /* a pipe, from before to after a fork; guarded by the lock */
 
-static bool anything_live(void) {
+static bool has_live_parts(void) {
     for (const ad_pool *pool = ad__pools; pool; pool = pool->next)
         for (const ad_host_window *w = pool->windows; w; w = w->next)
             if (w->live) return true;
@@ -20,20 +20,20 @@ static bool anything_live(void) {
 
 void ad__pools_before_fork(void) {
     pthread_mutex_lock(&ad__pools_lock);
-    if (anything_live() && pipe2(copied, O_CLOEXEC) != 0) copied[0] = copied[1] = -1;
+    if (has_live_parts() && pipe2(copied, O_CLOEXEC) != 0) copied[0] = copied[1] = -1;
 }
 
-static void close_end(int end) {
+static void close_pipe_end(int end) {
     if (copied[end] >= 0) close(copied[end]);
     copied[end] = -1;
 }
 
 void ad__pools_forked(void) {
     char nothing;
-    close_end(1);
+    close_pipe_end(1);
     while (copied[0] >= 0 && read(copied[0], &nothing, 1) < 0 && errno == EINTR)
         ;
-    close_end(0);
+    close_pipe_end(0);
     pthread_mutex_unlock(&ad__pools_lock);
 }
 
@@ -55,7 +55,7 @@ void ad__pools_in_child(void) {
     }
     for (ad_pool *pool = ad__pools; pool; pool = pool->next)
         for (ad_host_window *w = pool->windows; w; w = w->next) copy_window(w);
-    close_end(0);
-    close_end(1);
+    close_pipe_end(0);
+    close_pipe_end(1);
     pthread_mutex_unlock(&ad__pools_lock);
 }

@@ -20,21 +20,21 @@ void *ad_host_data(const ad_host *host) { return ad__host_base(host); }
 
 /* ---- lists ---- */
 
-static void list_add(ad_host **list, ad_host *h) {
+static void add_to_list(ad_host **list, ad_host *h) {
     h->next = *list;
     h->link = list;
     if (h->next) h->next->link = &h->next;
     *list = h;
 }
 
-static void list_remove(ad_host *h) {
+static void remove_from_list(ad_host *h) {
     *h->link = h->next;
     if (h->next) h->next->link = h->link;
 }
 
 /* ---- parts ---- */
 
-static void absorb(ad_host *h, ad_host *after) {
+static void merge_parts(ad_host *h, ad_host *after) {
     h->size += after->size;
     h->after = after->after;
     if (h->after) h->after->before = h;
@@ -42,25 +42,25 @@ static void absorb(ad_host *h, ad_host *after) {
 }
 
 /* A part that nobody needs becomes free, and one with its free neighbours. */
-static void make_free(ad_host *h) {
+static void free_part(ad_host *h) {
     h->state = AD_HOST_FREE;
     h->asked = false;
     h->until = 0;
     if (--h->window->used == 0) h->window->idle_since = ad__now();
     if (h->after && h->after->state == AD_HOST_FREE) {
-        list_remove(h->after);
-        absorb(h, h->after);
+        remove_from_list(h->after);
+        merge_parts(h, h->after);
     }
     if (h->before && h->before->state == AD_HOST_FREE) {
         h = h->before;
-        list_remove(h);
-        absorb(h, h->after);
+        remove_from_list(h);
+        merge_parts(h, h->after);
     }
-    list_add(&h->pool->free, h);
+    add_to_list(&h->pool->free, h);
 }
 
 /* What is beyond size becomes a free part by itself. */
-static void split(ad_host *h, size_t size) {
+static void split_part(ad_host *h, size_t size) {
     ad_host *rest = h->size > size ? calloc(1, sizeof *rest) : NULL;
     if (!rest) return;
     rest->pool = h->pool;
@@ -72,16 +72,16 @@ static void split(ad_host *h, size_t size) {
     if (rest->after) rest->after->before = rest;
     h->after = rest;
     h->size = size;
-    list_add(&h->pool->free, rest);
+    add_to_list(&h->pool->free, rest);
 }
 
-static ad_host *take(ad_pool *pool, size_t size) {
+static ad_host *take_part(ad_pool *pool, size_t size) {
     ad_host *best = NULL;
     for (ad_host *h = pool->free; h; h = h->next)
         if (h->size >= size && (!best || h->size < best->size)) best = h;
     if (!best) return NULL;
-    list_remove(best);
-    split(best, size);
+    remove_from_list(best);
+    split_part(best, size);
     best->state = AD_HOST_LIVE;
     best->window->live++;
     best->window->used++;
@@ -95,7 +95,7 @@ void ad__pool_add(ad_pool *pool, ad_host_window *w, ad_host *whole) {
     w->idle_since = ad__now();
     pool->windows = w;
     pool->bytes += w->size;
-    list_add(&pool->free, whole);
+    add_to_list(&pool->free, whole);
 }
 
 ad_host_window *ad__pool_take_idle(ad_pool *pool, uint64_t since) {
@@ -103,7 +103,7 @@ ad_host_window *ad__pool_take_idle(ad_pool *pool, uint64_t since) {
         ad_host_window *w = *p;
         if (w->used || w->idle_since > since) continue;
         *p = w->next;
-        list_remove(w->first); /* all of it is free, and so it is one part */
+        remove_from_list(w->first); /* all of it is free, and so it is one part */
         pool->bytes -= w->size;
         return w;
     }
@@ -122,7 +122,7 @@ void ad__window_free(ad_host_window *w) {
 /* ---- pools ---- */
 
 /* Bytes of memory that this process can have at all: the machine's, or a container's. */
-static size_t memory_there(void) {
+static size_t find_memory_size(void) {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     size_t all = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : (size_t)8 << 30;
     unsigned long long limit;
@@ -134,7 +134,7 @@ static size_t memory_there(void) {
 }
 
 /* Above the server's own limit it will say so. */
-static size_t most_bytes(void) {
+static size_t find_pool_limit(void) {
     const char *set = getenv("ARRAYD_PINNED");
     char *end;
     if (set && *set) {
@@ -142,7 +142,7 @@ static size_t most_bytes(void) {
         const char *unit = *end ? strchr("KMGT", *end) : NULL;
         return (size_t)(unit ? n << 10 * (unit - "KMGT" + 1) : n);
     }
-    return memory_there() / 8;
+    return find_memory_size() / 8;
 }
 
 ad_pool *ad__pool_of(ad_session *s) {
@@ -152,7 +152,7 @@ ad_pool *ad__pool_of(ad_session *s) {
     pool = atomic_load_explicit(&s->pool, memory_order_relaxed);
     if (!pool && (pool = calloc(1, sizeof *pool))) {
         pool->session = s;
-        pool->limit = most_bytes();
+        pool->limit = find_pool_limit();
         pool->next = ad__pools;
         ad__pools = pool;
         atomic_store_explicit(&s->pool, pool, memory_order_release);
@@ -206,9 +206,9 @@ void ad__host_sweep(ad_session *s) {
     for (ad_host *h = pool->limbo, *next; h; h = next) {
         next = h->next;
         if (s->dead || !ad__host_idle(s, h)) continue;
-        list_remove(h);
+        remove_from_list(h);
         pool->limbo_bytes -= h->size;
-        make_free(h);
+        free_part(h);
     }
     pthread_mutex_unlock(&ad__pools_lock);
     pthread_mutex_unlock(&s->lock);
@@ -242,16 +242,16 @@ bool ad__host_find(ad_session *s, const void *data, size_t size, uint64_t *windo
 
 /* ---- what programs call ---- */
 
-static int unsupported(void) { return ad__fail(AD_E_UNSUPPORTED, "no memory is shared with this server"); }
+static int fail_unsupported(void) { return ad__fail(AD_E_UNSUPPORTED, "no memory is shared with this server"); }
 
-static ad_host *try_take(ad_pool *pool, size_t size) {
+static ad_host *try_take_part(ad_pool *pool, size_t size) {
     pthread_mutex_lock(&ad__pools_lock);
-    ad_host *h = take(pool, size);
+    ad_host *h = take_part(pool, size);
     pthread_mutex_unlock(&ad__pools_lock);
     return h;
 }
 
-static int look_for_idle(ad_session *s, ad_pool *pool) {
+static int shrink_idle_windows(ad_session *s, ad_pool *pool) {
     uint64_t now = ad__now(), last = atomic_load_explicit(&pool->looked, memory_order_relaxed);
     if (now - last < LOOK_NS || !atomic_compare_exchange_strong(&pool->looked, &last, now)) return 0;
     return ad__pool_shrink(s, pool, now > IDLE_NS ? now - IDLE_NS : 0);
@@ -260,18 +260,18 @@ static int look_for_idle(ad_session *s, ad_pool *pool) {
 int ad_host_alloc(ad_session *s, size_t size, ad_host **host) {
     if (ad__foreign(s)) return ad__fail_foreign();
     ad_pool *pool = ad__pool_of(s);
-    if (!pool || pool->off || size > pool->limit) return unsupported();
+    if (!pool || pool->off || size > pool->limit) return fail_unsupported();
     size = size ? (size + GRAIN - 1) & ~(size_t)(GRAIN - 1) : GRAIN;
     ad__host_sweep(s);
-    int status = look_for_idle(s, pool);
+    int status = shrink_idle_windows(s, pool);
     if (status) return status;
-    ad_host *h = try_take(pool, size);
+    ad_host *h = try_take_part(pool, size);
     for (int i = 0; !h && i < 2; i++) { /* another thread may be quicker, once */
         status = ad__pool_grow(s, pool, size);
         if (status) return status;
-        h = try_take(pool, size);
+        h = try_take_part(pool, size);
     }
-    if (!h) return unsupported();
+    if (!h) return fail_unsupported();
     *host = h;
     return 0;
 }
@@ -286,10 +286,10 @@ void ad_host_release(ad_host *h) {
         ad__pool_tidy(pool);
     } else if (h->asked || h->until) {
         h->state = AD_HOST_LIMBO;
-        list_add(&pool->limbo, h);
+        add_to_list(&pool->limbo, h);
         pool->limbo_bytes += h->size;
     } else {
-        make_free(h);
+        free_part(h);
     }
     pthread_mutex_unlock(&ad__pools_lock);
 }

@@ -34,7 +34,7 @@ typedef struct belt {
 } belt;
 
 /* Large enough to be worth a message, small enough that both ends work at the same time. */
-static size_t part_size(size_t size) {
+static size_t choose_part_size(size_t size) {
     size_t part = (size / 8 + 4095) & ~(size_t)4095;
     if (part < SMALL_PART) part = SMALL_PART;
     if (part > LARGE_PART) part = LARGE_PART;
@@ -42,8 +42,8 @@ static size_t part_size(size_t size) {
 }
 
 /* Fewer parts will do, but not none. */
-static int belt_open(belt *b, ad_session *s, size_t size) {
-    *b = (belt){.session = s, .part = part_size(size)};
+static int open_ring(belt *b, ad_session *s, size_t size) {
+    *b = (belt){.session = s, .part = choose_part_size(size)};
     size_t wanted = (size + b->part - 1) / b->part;
     while (b->n < PARTS && (size_t)b->n < wanted) {
         int status = ad_host_alloc(s, b->part, &b->host[b->n]);
@@ -58,14 +58,14 @@ static int belt_open(belt *b, ad_session *s, size_t size) {
     return 0;
 }
 
-static int belt_close(belt *b, int status) {
+static int close_ring(belt *b, int status) {
     ad__copier_close(b->copier);
     for (int i = 0; i < b->n; i++) ad_host_release(b->host[i]);
     return status;
 }
 
 /* Waits until the server has done with a part. */
-static int finish(ad_session *s, ad_host *h) {
+static int await_part(ad_session *s, ad_host *h) {
     if (!h->asked) return 0;
     int status = ad__ask_finish(s, &h->slot);
     if (status == AD_E_INTERRUPTED || status == AD_E_CONNECTION) return status;
@@ -77,8 +77,8 @@ static int finish(ad_session *s, ad_host *h) {
 
 /* ---- up ---- */
 
-static int load(ad_session *s, uint64_t buffer, uint64_t offset, uint64_t window, uint64_t at, size_t size,
-                uint64_t *number) {
+static int send_load(ad_session *s, uint64_t buffer, uint64_t offset, uint64_t window, uint64_t at, size_t size,
+                     uint64_t *number) {
     const uint64_t fields[] = {buffer, offset, window, at, size};
     int status = ad__begin(s);
     if (status) return status;
@@ -88,7 +88,7 @@ static int load(ad_session *s, uint64_t buffer, uint64_t offset, uint64_t window
 }
 
 /* Asks to be told when the current stream has come so far. */
-static int ask_wait(ad_session *s, ad_host *h) {
+static int ask_stream_wait(ad_session *s, ad_host *h) {
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&h->slot, NULL, 0);
@@ -112,18 +112,18 @@ int ad_settle(ad_session *s) {
 static int load_part(belt *b, int i, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size, bool last) {
     ad_session *s = b->session;
     ad_host *h = b->host[i];
-    int status = finish(s, h);
+    int status = await_part(s, h);
     if (status) return status;
     ad__copier_copy(b->copier, ad__host_base(h), data, size);
-    status = load(s, buffer, offset, ad__host_window(h), h->offset, size, &h->until);
-    return status || last ? status : ask_wait(s, h); /* what comes last is acknowledged some time */
+    status = send_load(s, buffer, offset, ad__host_window(h), h->offset, size, &h->until);
+    return status || last ? status : ask_stream_wait(s, h); /* what comes last is acknowledged some time */
 }
 
-static int store_through(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
+static int store_through_ring(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     belt b;
     int status = 0;
     if (ad__host_limbo(s) > LIMBO_MOST && (status = ad_settle(s)) != 0) return status;
-    status = belt_open(&b, s, size);
+    status = open_ring(&b, s, size);
     if (status) return status;
     for (size_t at = 0, i = 0; at < size && status == 0; i++) {
         size_t n = size - at < b.part ? size - at : b.part;
@@ -132,10 +132,10 @@ static int store_through(ad_session *s, uint64_t buffer, uint64_t offset, const 
         at += n;
         ad__tell(s, at, size, true);
     }
-    return belt_close(&b, status);
+    return close_ring(&b, status);
 }
 
-static int send_all(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
+static int send_with_progress(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     int status = 0;
     for (size_t at = 0; at < size && status == 0; at += SEND_MOST) {
         size_t n = size - at < SEND_MOST ? size - at : SEND_MOST;
@@ -147,13 +147,13 @@ static int send_all(ad_session *s, uint64_t buffer, uint64_t offset, const uint8
 
 int ad__store(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     uint64_t window, at, number;
-    if (size < AD_SHARED_LEAST) return send_all(s, buffer, offset, data, size);
+    if (size < AD_SHARED_LEAST) return send_with_progress(s, buffer, offset, data, size);
     if (ad__host_find(s, data, size, &window, &at)) {
-        int status = load(s, buffer, offset, window, at, size, &number);
+        int status = send_load(s, buffer, offset, window, at, size, &number);
         return status ? status : ad_settle(s); /* the program may write there as soon as we return */
     }
-    int status = store_through(s, buffer, offset, data, size);
-    return status == AD_E_UNSUPPORTED ? send_all(s, buffer, offset, data, size) : status;
+    int status = store_through_ring(s, buffer, offset, data, size);
+    return status == AD_E_UNSUPPORTED ? send_with_progress(s, buffer, offset, data, size) : status;
 }
 
 /* ---- down ---- */
@@ -184,13 +184,13 @@ const ad_desc *ad__part(const ad_array *a, uint64_t at, uint64_t size, ad_part *
     return &b->desc;
 }
 
-static int fetch_in_parts(const ad_array *a, ad_host *h, uint64_t size) {
+static int fetch_in_steps(const ad_array *a, ad_host *h, uint64_t size) {
     int status = 0;
     for (uint64_t at = 0; at < size && status == 0;) {
         uint64_t n = size - at < FETCH_MOST ? size - at : FETCH_MOST;
         ad_part b;
         status = ask_fetch(a->session, ad__part(a, at, n, &b), h, at);
-        if (status == 0) status = finish(a->session, h);
+        if (status == 0) status = await_part(a->session, h);
         at += n;
         ad__tell(a->session, at, size, false);
     }
@@ -205,11 +205,11 @@ int ad_download_host(const ad_array *a, ad_host **host) {
     int status = ad_host_alloc(s, size, &h);
     if (status) return status;
     if (a->contiguous && size > AD_PROGRESS_LEAST) {
-        status = fetch_in_parts(a, h, size);
+        status = fetch_in_steps(a, h, size);
     } else {
         ad_desc d = ad__array_desc(a);
         status = ask_fetch(s, &d, h, 0);
-        if (status == 0) status = finish(s, h);
+        if (status == 0) status = await_part(s, h);
     }
     if (status) ad_host_release(h);
     else *host = h;
@@ -217,14 +217,14 @@ int ad_download_host(const ad_array *a, ad_host **host) {
 }
 
 /* The parts are asked for in turn, and copied as they come. */
-static int fetch_parts(const ad_array *a, belt *b, uint8_t *out, size_t size) {
+static int fetch_through_ring(const ad_array *a, belt *b, uint8_t *out, size_t size) {
     const size_t parts = (size + b->part - 1) / b->part, ahead = (size_t)b->n;
     int status = 0;
     for (size_t i = 0; i < parts + ahead && status == 0; i++) {
         ad_host *h = b->host[i % ahead];
         if (i >= ahead) {
             size_t at = (i - ahead) * b->part, n = size - at < b->part ? size - at : b->part;
-            status = finish(a->session, h);
+            status = await_part(a->session, h);
             if (status) break;
             ad__copier_copy(b->copier, out + at, ad__host_base(h), n);
             ad__tell(a->session, at + n, size, false);
@@ -241,6 +241,6 @@ static int fetch_parts(const ad_array *a, belt *b, uint8_t *out, size_t size) {
 int ad__fetch_through(const ad_array *a, void *data, size_t size) {
     belt b;
     if (!a->contiguous) return AD_E_UNSUPPORTED;
-    int status = belt_open(&b, a->session, size);
-    return status ? status : belt_close(&b, fetch_parts(a, &b, data, size));
+    int status = open_ring(&b, a->session, size);
+    return status ? status : close_ring(&b, fetch_through_ring(a, &b, data, size));
 }

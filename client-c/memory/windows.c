@@ -14,7 +14,7 @@
 
 /* ---- memory ---- */
 
-static int make_fd(size_t size) {
+static int create_memfd(size_t size) {
     int fd = memfd_create("arrayd-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return -1;
     if (ftruncate(fd, (off_t)size) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
@@ -23,10 +23,10 @@ static int make_fd(size_t size) {
     return -1;
 }
 
-static ad_host_window *make_window(size_t size, int *fd) {
+static ad_host_window *create_window(size_t size, int *fd) {
     ad_host_window *w = calloc(1, sizeof *w);
     if (!w) return NULL;
-    *fd = make_fd(size);
+    *fd = create_memfd(size);
     if (*fd < 0) goto free_window;
     w->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
     if (w->base == MAP_FAILED) goto close_fd;
@@ -59,13 +59,13 @@ static int fetch_nothing(ad_session *s, const ad_array *a, uint64_t window, ad_s
 }
 
 /* The refusal of a window is no failure that the program needs to hear of. */
-static void forgive(ad_session *s, uint64_t number) {
+static void drop_deferred_refusal(ad_session *s, uint64_t number) {
     pthread_mutex_lock(&s->lock);
     if (s->deferred.number == number) s->deferred.status = 0;
     pthread_mutex_unlock(&s->lock);
 }
 
-static int share(ad_session *s, ad_host_window *w, int fd) {
+static int share_window(ad_session *s, ad_host_window *w, int fd) {
     const int64_t none = 0; /* it is needed also when a device is full */
     uint64_t number = 0;
     ad_array *a;
@@ -82,13 +82,13 @@ static int share(ad_session *s, ad_host_window *w, int fd) {
         if (i == 0) status = 0;
     }
     ad_array_release(a);
-    forgive(s, number);
+    drop_deferred_refusal(s, number);
     return status;
 }
 
 /* ---- growing and shrinking ---- */
 
-static size_t growth(const ad_pool *pool, size_t size) {
+static size_t choose_growth(const ad_pool *pool, size_t size) {
     size_t least = (size + PAGES - 1) & ~(PAGES - 1), wanted = pool->bytes;
     if (wanted < LEAST_GROWTH) wanted = LEAST_GROWTH;
     if (wanted > MOST_GROWTH) wanted = MOST_GROWTH;
@@ -97,10 +97,10 @@ static size_t growth(const ad_pool *pool, size_t size) {
 }
 
 /* How much to add. AD_E_UNSUPPORTED: there is no room even without the idle windows. */
-static int make_way(ad_session *s, ad_pool *pool, size_t size, size_t *more) {
+static int find_growth(ad_session *s, ad_pool *pool, size_t size, size_t *more) {
     for (int i = 0; i < 2; i++) {
         pthread_mutex_lock(&ad__pools_lock);
-        *more = growth(pool, size);
+        *more = choose_growth(pool, size);
         pthread_mutex_unlock(&ad__pools_lock);
         int status = *more || i ? 0 : ad__pool_shrink(s, pool, UINT64_MAX);
         if (*more || status) return status;
@@ -108,7 +108,7 @@ static int make_way(ad_session *s, ad_pool *pool, size_t size, size_t *more) {
     return ad__fail(AD_E_UNSUPPORTED, "no more memory may be shared with the server");
 }
 
-static int refused(ad_pool *pool, int status, size_t size) {
+static int handle_refusal(ad_pool *pool, int status, size_t size) {
     if (status == AD_E_CONNECTION || status == AD_E_INTERRUPTED || status == AD_E_MEMORY) return status;
     pthread_mutex_lock(&ad__pools_lock);
     if (status == AD_E_LIMIT && size > PAGES) pool->limit = pool->bytes + size / 2; /* to be found in a few steps */
@@ -120,10 +120,10 @@ static int refused(ad_pool *pool, int status, size_t size) {
 
 int ad__pool_grow(ad_session *s, ad_pool *pool, size_t size) {
     size_t more;
-    int fd, status = make_way(s, pool, size, &more);
+    int fd, status = find_growth(s, pool, size, &more);
     if (status) return status;
     ad_host *whole = calloc(1, sizeof *whole);
-    ad_host_window *w = whole ? make_window(more, &fd) : NULL;
+    ad_host_window *w = whole ? create_window(more, &fd) : NULL;
     if (!w) {
         free(whole);
         return ad__fail(AD_E_UNSUPPORTED, "no memory to share with the server");
@@ -131,11 +131,11 @@ int ad__pool_grow(ad_session *s, ad_pool *pool, size_t size) {
     pthread_mutex_lock(&s->lock);
     w->id = s->next_window++;
     pthread_mutex_unlock(&s->lock);
-    status = share(s, w, fd);
+    status = share_window(s, w, fd);
     if (status) {
         free(whole);
         ad__window_free(w);
-        return refused(pool, status, more);
+        return handle_refusal(pool, status, more);
     }
     pthread_mutex_lock(&ad__pools_lock);
     ad__pool_add(pool, w, whole);

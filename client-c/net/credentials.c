@@ -11,7 +11,7 @@
 #include "protocol/owner.h"
 
 /* No message of these shows what stands there. */
-static int take_token(const char *text, size_t size, const char *source, ad_credentials *out) {
+static int store_token(const char *text, size_t size, const char *source, ad_credentials *out) {
     while (size && strchr(" \t\r\n", text[size - 1])) size--;
     bool good = size > 0 && size < sizeof out->token;
     for (size_t i = 0; i < size && good; i++) good = text[i] > ' ' && text[i] <= '~';
@@ -32,13 +32,13 @@ static int read_token(const char *path, ad_credentials *out) {
     if (fstat(fd, &st) == 0 && ad__owner_check_secret(&st, "token file", path, &fault)) status = ad__fail_fault(&fault);
     ssize_t n = status ? 0 : read(fd, text, sizeof text);
     if (n < 0) status = ad__fail(AD_E_SYSTEM, "token file %.300s: %s", path, strerror(errno));
-    if (!status) status = take_token(text, (size_t)n, path, out);
+    if (!status) status = store_token(text, (size_t)n, path, out);
     explicit_bzero(text, sizeof text);
     close(fd);
     return status;
 }
 
-static bool own_file(char *out, size_t size) {
+static bool find_own_file(char *out, size_t size) {
     const char *folder = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
     int n = 0;
     if (folder && *folder) n = snprintf(out, size, "%s/arrayd/token", folder);
@@ -50,10 +50,10 @@ static bool own_file(char *out, size_t size) {
 static int find_token(const ad_connection *options, bool certified, ad_credentials *out) {
     const char *named = getenv("ARRAYD_TOKEN_FILE"), *token = getenv("ARRAYD_TOKEN");
     char path[1100];
-    if (options && options->token) return take_token(options->token, strlen(options->token), "option token", out);
-    if (token && *token) return take_token(token, strlen(token), "ARRAYD_TOKEN", out);
+    if (options && options->token) return store_token(options->token, strlen(options->token), "option token", out);
+    if (token && *token) return store_token(token, strlen(token), "ARRAYD_TOKEN", out);
     if (named && *named) return read_token(named, out);
-    return !certified && own_file(path, sizeof path) ? read_token(path, out) : 0;
+    return !certified && find_own_file(path, sizeof path) ? read_token(path, out) : 0;
 }
 
 static int find_path(const char *given, const char *variable, const char *what, char *out, size_t size) {

@@ -24,7 +24,7 @@ static bool find_closed_folder(const char *path, char folder[sizeof((ad_address 
 }
 
 /* need: the right that its group lacks or has. */
-static int fail_denied(const ad_address *a, const char *what, const struct stat *st, mode_t need) {
+static int fail_permission(const ad_address *a, const char *what, const struct stat *st, mode_t need) {
     char owner[AD_OWNER_TEXT], group[AD_OWNER_NAME], user[AD_OWNER_NAME];
     ad__owner_text(st, owner);
     ad__owner_group(st->st_gid, group);
@@ -43,8 +43,8 @@ int ad__fail_denied(const ad_address *a, int error) {
     struct stat st;
     if (find_closed_folder(a->host, folder, &st)) {
         snprintf(what, sizeof what, "the folder %s", folder);
-        return fail_denied(a, what, &st, S_IXGRP);
+        return fail_permission(a, what, &st, S_IXGRP);
     }
-    if (stat(a->host, &st) == 0) return fail_denied(a, "the socket", &st, S_IWGRP);
+    if (stat(a->host, &st) == 0) return fail_permission(a, "the socket", &st, S_IWGRP);
     return ad__fail(AD_E_DENIED, "%s: %s; " WAY_OUT, a->url, strerror(error));
 }

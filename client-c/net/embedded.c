@@ -41,7 +41,7 @@ static bool try_path(search *s, const char *folder, size_t size, const char *res
 }
 
 /* The folder of the file that this code was loaded from: the shared library, the extension or the program. */
-static size_t own_folder(char *out, size_t size) {
+static size_t find_own_folder(char *out, size_t size) {
     Dl_info info;
     ssize_t n;
     if (dladdr((void *)(uintptr_t)ad_session_open, &info) && info.dli_fname && strchr(info.dli_fname, '/')) {
@@ -54,17 +54,17 @@ static size_t own_folder(char *out, size_t size) {
     return slash ? (size_t)(slash - out) : 0;
 }
 
-static bool beside(search *s) {
+static bool find_beside_library(search *s) {
     static const char *const places[] = {"/bin/arrayd", "/arrayd", "/../bin/arrayd", "/../libexec/arrayd",
                                          "/../../bin/arrayd"};
     char folder[PATH_MAX];
-    size_t n = own_folder(folder, sizeof folder);
+    size_t n = find_own_folder(folder, sizeof folder);
     for (size_t i = 0; n && i < sizeof places / sizeof *places; i++)
         if (try_path(s, folder, n, places[i])) return true;
     return false;
 }
 
-static bool in_path(search *s) {
+static bool find_in_path(search *s) {
     const char *p = getenv("PATH");
     while (p && *p) {
         size_t n = strcspn(p, ":");
@@ -74,14 +74,14 @@ static bool in_path(search *s) {
     return false;
 }
 
-static int find(search *s) {
+static int find_program(search *s) {
     const char *named = getenv("ARRAYD_BIN");
     s->tried[0] = 0;
     if (named && *named) {
         if (try_path(s, named, strlen(named), "")) return 0;
         return ad__fail(AD_E_CONNECTION, "no embedded arrayd: ARRAYD_BIN is %s: %s", named, strerror(errno));
     }
-    if (beside(s) || in_path(s)) return 0;
+    if (find_beside_library(s) || find_in_path(s)) return 0;
     return ad__fail(AD_E_CONNECTION,
                     "no arrayd program to embed; looked for %s. Set ARRAYD_BIN to its path, or "
                     "ARRAYD_URL to a running server",
@@ -128,7 +128,7 @@ out:
 }
 
 /* Descriptors that are none of those that the child is to have them as: dup2 of one would close the other. */
-static int make_pair(int type, int pair[2]) {
+static int make_socket_pair(int type, int pair[2]) {
     if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) != 0)
         return ad__fail(AD_E_SYSTEM, "socketpair: %s", strerror(errno));
     int fd = pair[1] <= CHILD_DOOR ? fcntl(pair[1], F_DUPFD_CLOEXEC, CHILD_DOOR + 1) : pair[1];
@@ -143,9 +143,9 @@ int ad__embedded_start(const char *backend, int *fd, ad_embedded *out) {
     search *s = malloc(sizeof *s);
     int pair[2], door[2], status;
     if (!s) return ad__fail_memory();
-    if ((status = find(s))) goto free_search;
-    if ((status = make_pair(SOCK_STREAM, pair))) goto free_search;
-    if ((status = make_pair(SOCK_SEQPACKET, door))) goto close_pair;
+    if ((status = find_program(s))) goto free_search;
+    if ((status = make_socket_pair(SOCK_STREAM, pair))) goto free_search;
+    if ((status = make_socket_pair(SOCK_SEQPACKET, door))) goto close_pair;
     status = spawn_server(s->path, backend, pair[1], door[1], &out->pid);
     close(door[1]);
     if (status) close(door[0]);
@@ -184,7 +184,7 @@ int ad__embedded_enter(const ad_embedded *e, int *fd) {
 }
 
 /* Waits until the server's process has ended: a closed socket is seen a moment before that. */
-static bool await_end(pid_t pid) {
+static bool await_exit(pid_t pid) {
     const int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0) return errno != ENOSYS;
     const bool ended = poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, END_MS) > 0;
@@ -196,7 +196,7 @@ void ad__embedded_reap(ad_embedded *e) {
     const pid_t pid = e->pid;
     if (e->door >= 0) close(e->door);
     e->door = -1;
-    if (!await_end(pid)) kill(pid, SIGKILL);
+    if (!await_exit(pid)) kill(pid, SIGKILL);
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
 }
@@ -204,7 +204,7 @@ void ad__embedded_reap(ad_embedded *e) {
 void ad__embedded_fate(pid_t pid, char *text, size_t size) {
     siginfo_t info = {0};
     *text = 0;
-    if (pid <= 0 || !await_end(pid)) return;
+    if (pid <= 0 || !await_exit(pid)) return;
     if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid) return;
     if (info.si_code == CLD_EXITED) snprintf(text, size, "; the embedded arrayd exited with status %d", info.si_status);
     else snprintf(text, size, "; the embedded arrayd was ended by signal %d", info.si_status);

@@ -19,7 +19,7 @@ static bool has_work(const ad_session *s) { return s->out.size || s->nfrees || a
 
 /* Takes acknowledgements in, so that a program that asks for nothing need not stop at the window to read them, and
  * copies of what was sent stay few enough for the cache. */
-static void catch_up(ad_session *s) {
+static void read_due_acks(ad_session *s) {
     const uint64_t in_flight = s->ops - s->window.acked;
     if (s->reading || s->comeback.lost || (in_flight < DEEP && in_flight < s->window.ops / 32)) return;
     ad__read_now(s, false);
@@ -27,7 +27,7 @@ static void catch_up(ad_session *s) {
 
 /* A connection over a network may end while the program does something else, and the server waits for a limited time.
  * Any may end with a fork on its way, which must be sent again: the program may wait for its child, and that for it. */
-static void sleep_parked(ad_session *s, uint64_t *look) {
+static void sleep_until_signal(ad_session *s, uint64_t *look) {
     const bool forked = ad__fork_pending(s);
     if (!forked && (!s->comeback.able || !ad__url_remote(&s->address))) {
         pthread_cond_wait(&s->work, &s->lock);
@@ -39,14 +39,14 @@ static void sleep_parked(ad_session *s, uint64_t *look) {
     *look = *look < LOOK_NS / 2 ? 2 * *look : LOOK_NS;
 }
 
-static void park(ad_session *s) {
+static void await_work(ad_session *s) {
     uint64_t look = SOON_NS;
     s->parked = true;
-    while (s->parked && !s->closing && !s->dead && !s->comeback.lost) sleep_parked(s, &look);
+    while (s->parked && !s->closing && !s->dead && !s->comeback.lost) sleep_until_signal(s, &look);
     s->parked = false;
 }
 
-static void *run(void *argument) {
+static void *run_flusher(void *argument) {
     ad_session *s = argument;
     int idle = 0;
     long tick = TICK_NS;
@@ -60,10 +60,10 @@ static void *run(void *argument) {
         if (s->comeback.lost) ad__come_back(s);
         idle = has_work(s) ? 0 : idle + 1;
         if (idle == 0 && !s->writing) ad__push(s); /* a failure is the session's end, which is on record */
-        catch_up(s);
+        read_due_acks(s);
         tick = s->ops - s->window.acked < DEEP ? TICK_NS : DEEP_TICK_NS;
         if (idle == IDLE_TICKS) {
-            park(s);
+            await_work(s);
             idle = 0;
         }
     }
@@ -72,14 +72,14 @@ static void *run(void *argument) {
 }
 
 /* Signals are the program's: none is handled here. */
-static bool start(ad_session *s) {
+static bool start_flusher(ad_session *s) {
     pthread_attr_t attributes;
     sigset_t all, before;
     if (pthread_attr_init(&attributes) != 0) return false;
     pthread_attr_setstacksize(&attributes, STACK_SIZE);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    s->flusher_runs = pthread_create(&s->flusher, &attributes, run, s) == 0;
+    s->flusher_runs = pthread_create(&s->flusher, &attributes, run_flusher, s) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return s->flusher_runs;
@@ -87,7 +87,7 @@ static bool start(ad_session *s) {
 
 bool ad__flusher_wake(ad_session *s) {
     if (s->dead || s->closing) return true;
-    if (!s->flusher_runs) return start(s);
+    if (!s->flusher_runs) return start_flusher(s);
     if (s->parked) {
         s->parked = false;
         pthread_cond_signal(&s->work);

@@ -41,7 +41,7 @@ static void copy_string(char *out, size_t size, const ad_string *s) {
     snprintf(out, size, "%.*s", (int)(s->size < size ? s->size : size), s->data ? s->data : "");
 }
 
-static void on_welcome(ad_session *s, const ad_message *m) {
+static void handle_welcome(ad_session *s, const ad_message *m) {
     if ((s->welcomed && !s->renewed) || !m->welcome) {
         ad__die_locked(s, "protocol violated: a second welcome");
         return;
@@ -58,12 +58,12 @@ static void on_welcome(ad_session *s, const ad_message *m) {
 }
 
 /* A request has been answered, and so the server has had it. */
-static void answered(ad_session *s, const ad_message *m) {
+static void record_answer(ad_session *s, const ad_message *m) {
     if (m->u[0] > s->replied && m->u[0] < s->next_request) s->replied = m->u[0];
     ad__acked(s, m->u[1]);
 }
 
-static void finish(ad_session *s, ad_slot *slot) {
+static void finish_slot(ad_session *s, ad_slot *slot) {
     ad_slot **p = &s->slots;
     while (*p && *p != slot) p = &(*p)->next;
     if (*p) *p = slot->next;
@@ -71,7 +71,7 @@ static void finish(ad_session *s, ad_slot *slot) {
     ad__wake_all(s);
 }
 
-static int64_t scalar_int(const ad_scalar *v) {
+static int64_t convert_to_int(const ad_scalar *v) {
     switch (v->kind) {
     case AD_SCALAR_INT: return v->as.i;
     case AD_SCALAR_UINT: return INT64_MAX;
@@ -81,7 +81,7 @@ static int64_t scalar_int(const ad_scalar *v) {
 }
 
 /* Part of an array: says where the payload goes. */
-static void on_part(ad_session *s, ad_slot *slot, const ad_message *m) {
+static void place_array_reply(ad_session *s, ad_slot *slot, const ad_message *m) {
     ad_input *in = &s->input;
     uint64_t size = in->frame.payload;
     if (m->nvalues != 2 || (uint64_t)slot->values[0] != slot->size || (uint64_t)slot->values[1] != slot->got ||
@@ -91,10 +91,10 @@ static void on_part(ad_session *s, ad_slot *slot, const ad_message *m) {
     }
     in->request = m->u[0];
     in->offset = slot->got;
-    if (slot->size == 0) finish(s, slot);
+    if (slot->size == 0) finish_slot(s, slot);
 }
 
-static void on_loose(ad_session *s, ad_slot *slot, const ad_message *m) {
+static void place_sized_reply(ad_session *s, ad_slot *slot, const ad_message *m) {
     ad_input *in = &s->input;
     if (in->frame.payload > slot->size || in->frame.flags & AD_FRAME_MORE) {
         ad__die_locked(s, "protocol violated: a reply that is too long");
@@ -103,26 +103,26 @@ static void on_loose(ad_session *s, ad_slot *slot, const ad_message *m) {
     in->request = m->u[0];
     in->offset = 0;
     slot->size = in->frame.payload;
-    if (slot->size == 0) finish(s, slot);
+    if (slot->size == 0) finish_slot(s, slot);
 }
 
-static void on_reply(ad_session *s, const ad_message *m) {
+static void handle_reply(ad_session *s, const ad_message *m) {
     ad_slot *slot = ad__slot_find(s, m->u[0]);
-    answered(s, m);
+    record_answer(s, m);
     if (!slot) { /* its caller was interrupted */
         s->input.request = 0;
         return;
     }
     slot->nvalues = m->nvalues < AD_SLOT_VALUES ? (int)m->nvalues : AD_SLOT_VALUES;
-    for (int i = 0; i < slot->nvalues; i++) slot->values[i] = scalar_int(&m->values[i]);
+    for (int i = 0; i < slot->nvalues; i++) slot->values[i] = convert_to_int(&m->values[i]);
     if (slot->nvalues && m->values[0].kind == AD_SCALAR_FLOAT) slot->real = m->values[0].as.f;
-    if (slot->loose) on_loose(s, slot, m);
-    else if (slot->data) on_part(s, slot, m);
-    else finish(s, slot);
+    if (slot->loose) place_sized_reply(s, slot, m);
+    else if (slot->data) place_array_reply(s, slot, m);
+    else finish_slot(s, slot);
 }
 
 /* An earlier operation's failure is for the program to hear. */
-static void defer(ad_session *s, const ad_slot *slot) {
+static void defer_failure(ad_session *s, const ad_slot *slot) {
     ad_deferred *d = &s->deferred;
     if (d->status || !slot->number) return;
     d->status = slot->status;
@@ -131,21 +131,21 @@ static void defer(ad_session *s, const ad_slot *slot) {
     memcpy(d->text, slot->text, sizeof d->text);
 }
 
-static void on_fail(ad_session *s, const ad_message *m) {
+static void handle_fail(ad_session *s, const ad_message *m) {
     ad_slot *slot = ad__slot_find(s, m->u[0]);
-    answered(s, m);
+    record_answer(s, m);
     if (!slot) return;
     slot->status = m->u[2] > 0 && m->u[2] < 1000 ? -(int)m->u[2] : AD_E_INTERNAL;
     slot->number = m->u[3];
     copy_string(slot->name, sizeof slot->name, &m->s[0]);
     copy_string(slot->text, sizeof slot->text, &m->s[1]);
-    if (slot->own) defer(s, slot);
-    finish(s, slot);
+    if (slot->own) defer_failure(s, slot);
+    finish_slot(s, slot);
 }
 
-static void on_ack(ad_session *s, const ad_message *m) { ad__acked(s, m->u[0]); }
+static void handle_ack(ad_session *s, const ad_message *m) { ad__acked(s, m->u[0]); }
 
-static void on_bye(ad_session *s, const ad_message *m) {
+static void handle_bye(ad_session *s, const ad_message *m) {
     char text[AD_FAULT_TEXT - 40], why[AD_FAULT_TEXT];
     copy_string(text, sizeof text, &m->s[0]);
     snprintf(why, sizeof why, "the server closed the connection: %s", text);
@@ -154,10 +154,10 @@ static void on_bye(ad_session *s, const ad_message *m) {
     ad__die_locked(s, why);
 }
 
-static void dispatch(ad_session *s, const ad_message *m) {
+static void dispatch_message(ad_session *s, const ad_message *m) {
     static void (*const handlers[AD_REQ_BYE + 1])(ad_session *, const ad_message *) = {
-        [AD_REQ_WELCOME] = on_welcome, [AD_REQ_REPLY] = on_reply, [AD_REQ_FAIL] = on_fail,
-        [AD_REQ_ACK] = on_ack,         [AD_REQ_BYE] = on_bye,
+        [AD_REQ_WELCOME] = handle_welcome, [AD_REQ_REPLY] = handle_reply, [AD_REQ_FAIL] = handle_fail,
+        [AD_REQ_ACK] = handle_ack,         [AD_REQ_BYE] = handle_bye,
     };
     if (!s->welcomed && m->opcode != AD_REQ_WELCOME && m->opcode != AD_REQ_BYE)
         ad__die_locked(s, "protocol violated: the server did not begin with welcome");
@@ -165,7 +165,7 @@ static void dispatch(ad_session *s, const ad_message *m) {
 }
 
 /* All messages of a control block. */
-static void on_control(ad_session *s, const uint8_t *control, size_t size) {
+static void handle_control(ad_session *s, const uint8_t *control, size_t size) {
     ad_input *in = &s->input;
     ad_fault fault;
     ad_message m = {0};
@@ -175,7 +175,7 @@ static void on_control(ad_session *s, const uint8_t *control, size_t size) {
     while (status >= 0 && !s->dead) {
         status = ad__reader_next(in->reader, &in->arena, AD_BIT(AD_CLASS_TELL), &m, &fault);
         if (status <= 0) break;
-        dispatch(s, &m);
+        dispatch_message(s, &m);
     }
     if (status < 0) ad__die_locked(s, fault.text);
     else if (in->frame.payload && m.opcode != AD_REQ_REPLY)
@@ -186,8 +186,8 @@ static void on_control(ad_session *s, const uint8_t *control, size_t size) {
 
 /* ---- payloads ---- */
 
-/* Where the next bytes of the payload go; NULL: nobody wants them any more. Until let_go the slot stays. */
-static uint8_t *hold(ad_session *s, ad_slot **slot) {
+/* Where the next bytes of the payload go; NULL: nobody wants them any more. Until end_piece the slot stays. */
+static uint8_t *begin_piece(ad_session *s, ad_slot **slot) {
     pthread_mutex_lock(&s->lock);
     *slot = s->input.request ? ad__slot_find(s, s->input.request) : NULL;
     if (*slot && !(*slot)->data) *slot = NULL;
@@ -197,7 +197,7 @@ static uint8_t *hold(ad_session *s, ad_slot **slot) {
 }
 
 /* n more bytes of the payload are done with. */
-static void let_go(ad_session *s, ad_slot *slot, size_t n) {
+static void end_piece(ad_session *s, ad_slot *slot, size_t n) {
     ad_input *in = &s->input;
     in->left -= n;
     in->offset += n;
@@ -207,7 +207,7 @@ static void let_go(ad_session *s, ad_slot *slot, size_t n) {
     slot->got += n;
     if (in->left == 0 && !(in->frame.flags & AD_FRAME_MORE)) {
         if (slot->got < slot->size) ad__die_locked(s, "protocol violated: a reply of another size than the array's");
-        else finish(s, slot);
+        else finish_slot(s, slot);
     } else if (s->waiters) {
         ad__wake_all(s); /* it may wait to leave */
     }
@@ -217,7 +217,7 @@ static void let_go(ad_session *s, ad_slot *slot, size_t n) {
 /* ---- bytes ---- */
 
 /* Acts on the bytes that have come; true when more must come first. */
-static bool parse_one(ad_session *s) {
+static bool parse_next(ad_session *s) {
     ad_input *in = &s->input;
     ad_fault fault;
     size_t there = in->end - in->begin;
@@ -225,10 +225,10 @@ static bool parse_one(ad_session *s) {
         ad_slot *slot;
         size_t n = there < in->left ? there : in->left;
         if (n == 0) return true;
-        uint8_t *out = hold(s, &slot);
+        uint8_t *out = begin_piece(s, &slot);
         if (out) memcpy(out, in->data + in->begin, n);
         in->begin += n;
-        let_go(s, slot, n);
+        end_piece(s, slot, n);
         return false;
     }
     if (there < AD_FRAME_HEADER) return true;
@@ -241,12 +241,12 @@ static bool parse_one(ad_session *s) {
     if (s->trace) ad__trace(s, "<-", in->reader, &in->arena, control, in->frame.control);
     in->begin += AD_FRAME_HEADER + in->frame.control;
     in->left = in->frame.payload;
-    on_control(s, control, in->frame.control);
+    handle_control(s, control, in->frame.control);
     return false;
 }
 
 /* Moves what is there to the front and makes room for the rest of a large control block. */
-static int make_room(ad_input *in) {
+static int make_input_room(ad_input *in) {
     size_t there = in->end - in->begin, need = INPUT_SIZE;
     if (there >= AD_FRAME_HEADER && in->left == 0) need = AD_FRAME_HEADER + in->frame.control;
     if (in->begin) {
@@ -263,13 +263,13 @@ static int make_room(ad_input *in) {
     return 0;
 }
 
-static void lose_secure(ad_session *s) {
+static void lose_tls_connection(ad_session *s) {
     char why[AD_FAULT_TEXT];
     ad__secure_why(s->secure, why, sizeof why);
     ad__lose(s, "connection lost: %.200s", why);
 }
 
-static ssize_t receive(ad_session *s, void *data, size_t size, int flags) {
+static ssize_t receive_bytes(ad_session *s, void *data, size_t size, int flags) {
     ssize_t n = s->secure ? ad__secure_receive(s->secure, data, size, flags) : recv(s->fd, data, size, flags);
     if (n > 0) {
         atomic_fetch_add_explicit(&s->received, (uint64_t)n, memory_order_relaxed);
@@ -278,19 +278,19 @@ static ssize_t receive(ad_session *s, void *data, size_t size, int flags) {
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     s->input.closed = true;
     if (n == 0) ad__lose(s, "connection lost: the server has gone");
-    else if (s->secure) lose_secure(s);
+    else if (s->secure) lose_tls_connection(s);
     else ad__lose(s, "connection lost: %s", strerror(errno));
     return 0;
 }
 
 /* A long payload goes past the buffer. */
-static int run_payload(ad_session *s, int flags) {
+static int receive_payload(ad_session *s, int flags) {
     ad_input *in = &s->input;
     ad_slot *slot;
-    uint8_t *out = hold(s, &slot);
+    uint8_t *out = begin_piece(s, &slot);
     size_t room = out ? in->left : in->left < in->capacity ? in->left : in->capacity;
-    ssize_t n = receive(s, out ? out : in->data, room, flags);
-    let_go(s, slot, (size_t)n);
+    ssize_t n = receive_bytes(s, out ? out : in->data, room, flags);
+    end_piece(s, slot, (size_t)n);
     return n > 0;
 }
 
@@ -298,15 +298,15 @@ int ad__input_run(ad_session *s, int flags) {
     ad_input *in = &s->input;
     if (in->begin == in->end) {
         in->begin = in->end = 0;
-        if (in->left) return run_payload(s, flags);
+        if (in->left) return receive_payload(s, flags);
     }
-    if (make_room(in) != 0) {
+    if (make_input_room(in) != 0) {
         ad__die(s, "connection lost: out of memory in this process");
         return 0;
     }
-    ssize_t n = receive(s, in->data + in->end, in->capacity - in->end, flags);
+    ssize_t n = receive_bytes(s, in->data + in->end, in->capacity - in->end, flags);
     in->end += (size_t)n;
-    while (n > 0 && !parse_one(s))
+    while (n > 0 && !parse_next(s))
         ;
     return n > 0;
 }

@@ -31,7 +31,7 @@ void ad__slot_add(ad_session *s, ad_slot *slot) {
     s->slots = slot;
 }
 
-static void slot_remove(ad_session *s, ad_slot *slot) {
+static void remove_slot(ad_session *s, ad_slot *slot) {
     for (ad_slot **p = &s->slots; *p; p = &(*p)->next) {
         if (*p == slot) {
             *p = slot->next;
@@ -54,7 +54,7 @@ void ad__wait_changed(ad_session *s) {
 
 /* Most answers come within microseconds, less than it takes to fall asleep and be woken. Yielding lets a server that
  * shares the processor run; where others want it too, that takes long, and luck runs out. */
-static bool read_soon(ad_session *s) {
+static bool spin_for_input(ad_session *s) {
     const uint64_t begin = ad__now();
     uint64_t now = begin;
     int came = 0;
@@ -72,7 +72,7 @@ static void read_for_all(ad_session *s) {
     s->reading = true;
     pthread_mutex_unlock(&s->lock);
     if (s->input.luck < 0) s->input.luck++;
-    if (s->input.luck < 0 || !read_soon(s)) ad__input_run(s, 0);
+    if (s->input.luck < 0 || !spin_for_input(s)) ad__input_run(s, 0);
     pthread_mutex_lock(&s->lock);
     s->reading = false;
     ad__wake_all(s);
@@ -115,9 +115,9 @@ int ad__wait_writer(ad_session *s, uint64_t *checked) {
 }
 
 /* The caller gives up: its reply will be dropped. */
-static void abandon(ad_session *s, ad_slot *slot) {
+static void abandon_slot(ad_session *s, ad_slot *slot) {
     while (slot->receiving) ad__wait_changed(s);
-    if (!slot->kept) slot_remove(s, slot);
+    if (!slot->kept) remove_slot(s, slot);
 }
 
 /* What a request of this library's own was told instead of the program. */
@@ -127,18 +127,18 @@ static int fail_deferred(ad_session *s) {
     return ad__fail_remote(d.status, d.number, d.name, d.text);
 }
 
-static int outcome(ad_session *s, const ad_slot *slot) {
+static int get_outcome(ad_session *s, const ad_slot *slot) {
     if (!slot->done) return ad__fail_dead(s);
     if (slot->status) return ad__fail_remote(slot->status, slot->number, slot->name, slot->text);
     return s->deferred.status && !slot->own ? fail_deferred(s) : 0;
 }
 
 /* Sends a request that has been encoded; the lock is let go where that cannot be. */
-static int submit(ad_session *s, size_t mark, int status, ad_slot *slot) {
+static int submit_request(ad_session *s, size_t mark, int status, ad_slot *slot) {
     if (status == 0 && !s->out.failed) return ad__push(s);
     s->out.size = mark;
     s->out.failed = false;
-    slot_remove(s, slot);
+    remove_slot(s, slot);
     slot->kept = false;
     return ad__fail_memory();
 }
@@ -147,20 +147,20 @@ static int submit(ad_session *s, size_t mark, int status, ad_slot *slot) {
 static int await_reply(ad_session *s, int status, ad_slot *slot) {
     uint64_t checked = ad__now();
     while (status == 0 && !slot->done && !s->dead) status = ad__wait(s, &checked);
-    if (!slot->done) abandon(s, slot);
-    if (status == 0) status = outcome(s, slot);
+    if (!slot->done) abandon_slot(s, slot);
+    if (status == 0) status = get_outcome(s, slot);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
 
 int ad__ask(ad_session *s, size_t mark, int status, ad_slot *slot) {
     s->round_trips++;
-    return await_reply(s, submit(s, mark, status, slot), slot);
+    return await_reply(s, submit_request(s, mark, status, slot), slot);
 }
 
 int ad__ask_later(ad_session *s, size_t mark, int status, ad_slot *slot) {
     s->round_trips++;
-    status = submit(s, mark, status, slot);
+    status = submit_request(s, mark, status, slot);
     pthread_mutex_unlock(&s->lock);
     return status;
 }

@@ -17,10 +17,10 @@ struct ad_secure {
     ad_fault fault;
 };
 
-static const char *or_none(const char *path) { return *path ? path : NULL; }
+static const char *get_path_or_null(const char *path) { return *path ? path : NULL; }
 
 static int open_tls(ad_secure *s, const ad_address *address, const ad_credentials *c, ad_fault *fault) {
-    const ad_tls_files files = {or_none(c->cert), or_none(c->key), or_none(c->ca)};
+    const ad_tls_files files = {get_path_or_null(c->cert), get_path_or_null(c->key), get_path_or_null(c->ca)};
     ad_tls_context *context;
     int status = ad__tls_client(&files, &context, fault);
     if (status) return status;
@@ -30,7 +30,7 @@ static int open_tls(ad_secure *s, const ad_address *address, const ad_credential
 }
 
 /* Waits until the socket is ready for what TLS wants to do; false when the time is over. */
-static bool wait_for(const ad_secure *s, bool write, int ms) {
+static bool await_socket(const ad_secure *s, bool write, int ms) {
     struct pollfd p = {.fd = *s->fd, .events = write ? POLLOUT : POLLIN};
     return poll(&p, 1, ms) != 0;
 }
@@ -40,7 +40,7 @@ static int shake_hands(ad_secure *s, uint64_t deadline, ad_fault *fault) {
     while ((status = ad__tls_handshake(s->tls, fault)) == 0) {
         uint64_t now = ad__now();
         if (now >= deadline) return ad__fault(fault, AD_E_TIMEOUT, "no answer");
-        wait_for(s, ad__tls_wants_write(s->tls), (int)((deadline - now) / 1000000 + 1));
+        await_socket(s, ad__tls_wants_write(s->tls), (int)((deadline - now) / 1000000 + 1));
     }
     return status < 0 ? status : 0;
 }
@@ -70,7 +70,7 @@ void ad__secure_close(ad_secure *s) {
 }
 
 /* What a call has given, as a system call would say it. */
-static ssize_t as_system(ad_secure *s, ssize_t n, const ad_fault *fault, bool *wants_write) {
+static ssize_t translate_result(ad_secure *s, ssize_t n, const ad_fault *fault, bool *wants_write) {
     *wants_write = n == 0 && ad__tls_wants_write(s->tls);
     if (n < 0) s->fault = *fault;
     if (n <= 0) errno = n < 0 ? EPROTO : EAGAIN;
@@ -80,7 +80,7 @@ static ssize_t as_system(ad_secure *s, ssize_t n, const ad_fault *fault, bool *w
 static ssize_t receive_now(ad_secure *s, void *data, size_t size, bool *wants_write) {
     ad_fault fault = {0};
     pthread_mutex_lock(&s->lock);
-    ssize_t n = as_system(s, ad__tls_read(s->tls, data, size, &fault), &fault, wants_write);
+    ssize_t n = translate_result(s, ad__tls_read(s->tls, data, size, &fault), &fault, wants_write);
     pthread_mutex_unlock(&s->lock);
     return n;
 }
@@ -89,7 +89,7 @@ ssize_t ad__secure_receive(ad_secure *s, void *data, size_t size, int flags) {
     bool write;
     ssize_t n = receive_now(s, data, size, &write);
     if (n > 0 || errno != EAGAIN || flags & MSG_DONTWAIT) return n;
-    if (wait_for(s, write, AD_WAIT_STEP_US / 1000)) return receive_now(s, data, size, &write);
+    if (await_socket(s, write, AD_WAIT_STEP_US / 1000)) return receive_now(s, data, size, &write);
     errno = EAGAIN;
     return -1;
 }
@@ -99,7 +99,7 @@ ssize_t ad__secure_send(ad_secure *s, const struct iovec *part) {
     bool write;
     if (!part->iov_len) return 0;
     pthread_mutex_lock(&s->lock);
-    ssize_t n = as_system(s, ad__tls_write(s->tls, part->iov_base, part->iov_len, &fault), &fault, &write);
+    ssize_t n = translate_result(s, ad__tls_write(s->tls, part->iov_base, part->iov_len, &fault), &fault, &write);
     pthread_mutex_unlock(&s->lock);
     return n;
 }

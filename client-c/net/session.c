@@ -74,7 +74,7 @@ void ad__session_conditions(ad_session *s) {
     pthread_condattr_destroy(&attributes);
 }
 
-static void destroy(ad_session *s) {
+static void destroy_session(ad_session *s) {
     ad__inherit_remove(s);
     ad__host_leave(s);
     if (!ad__foreign(s)) ad__secure_close(s->secure); /* in a fork's child another thread may have been at it */
@@ -97,7 +97,7 @@ static void destroy(ad_session *s) {
     free(s);
 }
 
-static int create(ad_session **out) {
+static int create_session(ad_session **out) {
     ad_watch_forks();
     ad_session *s = calloc(1, sizeof *s);
     if (!s) return ad__fail_memory();
@@ -116,7 +116,7 @@ static int create(ad_session **out) {
     ad__session_conditions(s);
     ad__inherit_add(s);
     if (ad__input_open(&s->input) != 0 || (s->trace && ad__reader_new(&s->tracer) != 0)) {
-        destroy(s);
+        destroy_session(s);
         return ad__fail_memory();
     }
     *out = s;
@@ -129,7 +129,7 @@ ad_session *ad__session_retain(ad_session *s) {
 }
 
 void ad__session_release(ad_session *s) {
-    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) destroy(s);
+    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) destroy_session(s);
 }
 
 /* ---- opening ---- */
@@ -171,7 +171,7 @@ int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure)
 uint64_t ad__own_process(const ad_session *s) { return ad__url_remote(&s->address) ? 0 : (uint64_t)getpid(); }
 
 /* Sends hello and waits for welcome or bye. */
-static int handshake(ad_session *s, ad_credentials *credentials, uint64_t deadline) {
+static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t deadline) {
     uint64_t checked = UINT64_MAX;
     const char *token = credentials->token;
     int status = *token ? ad__check_confidential(s, s->fd, s->secure) : 0;
@@ -212,10 +212,10 @@ void ad__tune(const ad_session *s, int fd) {
 }
 
 /* missing: the server is not there, which is no error while places are tried. */
-static int open_as(const ad_address *address, ad_credentials *c, ad_session **out, bool *missing) {
+static int open_with_credentials(const ad_address *address, ad_credentials *c, ad_session **out, bool *missing) {
     const uint64_t deadline = ad__now() + CONNECT_NS;
     ad_session *s = NULL;
-    int status = create(&s);
+    int status = create_session(&s);
     if (status) return status;
     s->address = *address;
     status = ad__connect(address, deadline, &s->fd, &s->embedded);
@@ -226,16 +226,16 @@ static int open_as(const ad_address *address, ad_credentials *c, ad_session **ou
     }
     ad__tune(s, s->fd);
     if (address->transport == AD_URL_TLS) status = ad__secure_open(address, c, deadline, &s->fd, &s->secure);
-    if (!status) status = handshake(s, c, ad__now() + WELCOME_NS);
+    if (!status) status = greet_server(s, c, ad__now() + WELCOME_NS);
     if (status) ad_session_close(s);
     else *out = s;
     return status;
 }
 
-static int open_at(const ad_address *address, const ad_connection *options, ad_session **out, bool *missing) {
+static int open_address(const ad_address *address, const ad_connection *options, ad_session **out, bool *missing) {
     ad_credentials c = {0};
     int status = ad__credentials_find(address, options, &c);
-    if (!status) status = open_as(address, &c, out, missing);
+    if (!status) status = open_with_credentials(address, &c, out, missing);
     ad__credentials_forget(&c);
     return status;
 }
@@ -252,7 +252,7 @@ int ad_session_open_with(const char *url, const ad_connection *options, ad_sessi
     if (status) return status;
     for (int i = 0; i < n && missing; i++) {
         missing = false;
-        status = open_at(&places[i], options, session, &missing);
+        status = open_address(&places[i], options, session, &missing);
     }
     return status;
 }

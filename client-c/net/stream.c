@@ -21,17 +21,17 @@
 /* ---- the window ---- */
 
 /* Less than the limits: frees join a frame without asking, and a message's size is known only when it is encoded. */
-static uint64_t room_ops(const ad_session *s) { return s->window.ops - s->window.ops / 8; }
-static uint64_t room_bytes(const ad_session *s) { return s->window.bytes - s->window.bytes / 4; }
+static uint64_t get_usable_ops(const ad_session *s) { return s->window.ops - s->window.ops / 8; }
+static uint64_t get_usable_bytes(const ad_session *s) { return s->window.bytes - s->window.bytes / 4; }
 
 static inline bool has_room(const ad_session *s) {
-    return s->ops - s->window.acked < room_ops(s) && s->out.size < FULL_SIZE &&
-           s->bytes + s->out.size - s->window.acked_bytes < room_bytes(s);
+    return s->ops - s->window.acked < get_usable_ops(s) && s->out.size < FULL_SIZE &&
+           s->bytes + s->out.size - s->window.acked_bytes < get_usable_bytes(s);
 }
 
 /* Notes that everything up to the last operation has gone with so many bytes. Groups keep the notes few; the limit on
  * a group's size keeps acknowledgement fine enough for the server's quarter windows. */
-static void note_sent(ad_session *s) {
+static void record_sent(ad_session *s) {
     ad_window *w = &s->window;
     unsigned last = (w->first + w->count - 1) % AD_WINDOW_MARKS,
              before = (last + AD_WINDOW_MARKS - 1) % AD_WINDOW_MARKS;
@@ -67,14 +67,14 @@ static void open_frame(ad_session *s) {
 }
 
 /* Frees may use what the window keeps back from other messages. */
-static bool room_for_frees(const ad_session *s) {
+static bool has_room_for_frees(const ad_session *s) {
     return s->out.size < 2 * FULL_SIZE && s->ops - s->window.acked < s->window.ops &&
            s->bytes + s->out.size - s->window.acked_bytes < s->window.bytes - s->window.bytes / 8;
 }
 
 /* Queued frees join the open frame. */
 static void append_frees(ad_session *s) {
-    while (s->nfrees && room_for_frees(s)) {
+    while (s->nfrees && has_room_for_frees(s)) {
         size_t n = s->nfrees < AD_FREES ? s->nfrees : AD_FREES, mark;
         open_frame(s);
         mark = s->out.size;
@@ -91,7 +91,7 @@ static void append_frees(ad_session *s) {
 }
 
 /* Closes the open frame, whose payload has so many bytes. */
-static void seal(ad_session *s, uint64_t payload) {
+static void seal_frame(ad_session *s, uint64_t payload) {
     size_t control = s->out.size - s->frame;
     if (control <= AD_FRAME_HEADER) {
         s->out.size = s->frame;
@@ -106,10 +106,10 @@ static void seal(ad_session *s, uint64_t payload) {
 }
 
 /* Makes all that has gathered, and a payload, the bytes on their way. */
-static void take(ad_session *s, const void *payload, size_t size) {
+static void move_to_sending(ad_session *s, const void *payload, size_t size) {
     ad_bytes empty = s->sending;
     s->bytes += s->out.size + size;
-    note_sent(s);
+    record_sent(s);
     s->sending = s->out;
     s->sent = 0;
     s->carry = s->pass;
@@ -123,9 +123,9 @@ static void take(ad_session *s, const void *payload, size_t size) {
 }
 
 void ad__shelve(ad_session *s) {
-    if (s->out.size > s->frame) seal(s, 0);
+    if (s->out.size > s->frame) seal_frame(s, 0);
     if (s->carry.fd >= 0) close(s->carry.fd);
-    take(s, NULL, 0);
+    move_to_sending(s, NULL, 0);
 }
 
 /* ---- writing ---- */
@@ -148,7 +148,7 @@ static void wait_writable(ad_session *s) {
     }
 }
 
-static void advance(struct msghdr *m, size_t n) {
+static void skip_sent_bytes(struct msghdr *m, size_t n) {
     while (m->msg_iovlen && n >= m->msg_iov->iov_len) {
         n -= m->msg_iov->iov_len;
         m->msg_iov++;
@@ -161,7 +161,7 @@ static void advance(struct msghdr *m, size_t n) {
 }
 
 /* True when the calling thread's user wants to stop. */
-static bool interrupted(ad_session *s, uint64_t *checked) {
+static bool is_interrupted(ad_session *s, uint64_t *checked) {
     uint64_t now = ad__now();
     if (now - *checked < 50000000) return false;
     *checked = now;
@@ -177,7 +177,7 @@ static bool interrupted(ad_session *s, uint64_t *checked) {
 
 /* Nothing can be sent any more. What the server said before it went tells why, and may still be there to be read, by
  * another thread if that is reading. */
-static int hear_out(ad_session *s, int why) {
+static int read_last_words(ad_session *s, int why) {
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < PATIENCE && s->reading && !s->dead && !s->comeback.lost; i++) ad__wait_changed(s);
     const bool reader = !s->reading;
@@ -194,18 +194,18 @@ static int hear_out(ad_session *s, int why) {
 }
 
 /* Sends all of m; writing is ours, the lock is not held. What an interrupt leaves stays in m. */
-static int transmit(ad_session *s, struct msghdr *m) {
+static int transmit_message(ad_session *s, struct msghdr *m) {
     uint64_t checked = 0;
     while (m->msg_iovlen) {
         ssize_t n = s->secure ? ad__secure_send(s->secure, m->msg_iov) : sendmsg(s->fd, m, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n >= 0) {
-            advance(m, (size_t)n);
+            skip_sent_bytes(m, (size_t)n);
         } else if (errno == EAGAIN) {
             if (checked == 0) checked = ad__now();
             wait_writable(s);
-            if (interrupted(s, &checked)) return AD_E_INTERRUPTED;
+            if (is_interrupted(s, &checked)) return AD_E_INTERRUPTED;
         } else if (errno != EINTR) {
-            return hear_out(s, errno);
+            return read_last_words(s, errno);
         }
     }
     return 0;
@@ -219,14 +219,14 @@ static int end_sending(ad_session *s, int status) {
 }
 
 /* What is left of a payload joins the bytes on their way. */
-static int keep_payload(ad_session *s, const void *payload, size_t size) {
+static int append_unsent_payload(ad_session *s, const void *payload, size_t size) {
     if (size) ad__bytes_append(&s->sending, payload, size);
     if (s->sending.failed) ad__die_locked(s, "connection lost: out of memory in the middle of a frame");
     return AD_E_INTERRUPTED;
 }
 
 /* The byte that a descriptor goes with, by itself: the kernel keeps the two together. */
-static int transmit_with(ad_session *s, void *byte, int fd) {
+static int transmit_descriptor(ad_session *s, void *byte, int fd) {
     union {
         char space[CMSG_SPACE(sizeof(int))];
         struct cmsghdr header;
@@ -237,17 +237,17 @@ static int transmit_with(ad_session *s, void *byte, int fd) {
     control.header =
         (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
     memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-    return transmit(s, &m);
+    return transmit_message(s, &m);
 }
 
 /* Sends all up to and with the byte that takes a descriptor along. The lock is let go meanwhile. */
-static int send_passing(ad_session *s) {
+static int send_with_descriptor(ad_session *s) {
     struct iovec iov = {s->sending.data + s->sent, s->carry.at - s->sent};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = iov.iov_len != 0};
     const int fd = s->carry.fd;
     pthread_mutex_unlock(&s->lock);
-    int status = transmit(s, &m);
-    if (status == 0) status = transmit_with(s, s->sending.data + s->carry.at, fd);
+    int status = transmit_message(s, &m);
+    if (status == 0) status = transmit_descriptor(s, s->sending.data + s->carry.at, fd);
     if (status != AD_E_INTERRUPTED) close(fd);
     pthread_mutex_lock(&s->lock);
     s->sent = m.msg_iovlen ? s->carry.at - iov.iov_len : s->carry.at + (status != AD_E_INTERRUPTED);
@@ -256,23 +256,23 @@ static int send_passing(ad_session *s) {
 }
 
 /* Sends what is on its way, and with it a payload of the user's; lets the lock go meanwhile. */
-static int send_taken(ad_session *s, const uint8_t *payload, size_t size) {
+static int send_loaded(ad_session *s, const uint8_t *payload, size_t size) {
     if (s->carry.fd >= 0) {
-        int passed = send_passing(s);
+        int passed = send_with_descriptor(s);
         if (passed && passed != AD_E_INTERRUPTED) return end_sending(s, passed);
-        if (passed) return keep_payload(s, payload, size);
+        if (passed) return append_unsent_payload(s, payload, size);
     }
     struct iovec iov[2] = {{s->sending.data + s->sent, s->sending.size - s->sent}, {(void *)(uintptr_t)payload, size}};
     struct msghdr m = {.msg_iov = iov, .msg_iovlen = size ? 2 : 1};
     pthread_mutex_unlock(&s->lock);
-    int status = transmit(s, &m);
+    int status = transmit_message(s, &m);
     pthread_mutex_lock(&s->lock);
     if (status != AD_E_INTERRUPTED) return end_sending(s, status);
     s->sent_at = ad__now();
     if (m.msg_iovlen == (size ? 2u : 1u)) /* part of the gathered bytes, and the whole payload behind them */
         s->sent = s->sending.size - iov[0].iov_len;
     else s->sent = s->sending.size;
-    return keep_payload(s, iov[1].iov_base, size ? iov[1].iov_len : 0);
+    return append_unsent_payload(s, iov[1].iov_base, size ? iov[1].iov_len : 0);
 }
 
 static int fail_send(const ad_session *s, int status) {
@@ -285,17 +285,17 @@ static void end_writing(ad_session *s) {
 }
 
 /* The next bytes to be sent; false: there are none. */
-static bool load(ad_session *s) {
+static bool load_sending(ad_session *s) {
     if (s->sent < s->sending.size) return true;
     if (s->loaded < s->bytes) {
         ad__load_kept(s);
         return !s->dead;
     }
     append_frees(s);
-    if (s->out.size > s->frame) seal(s, 0);
+    if (s->out.size > s->frame) seal_frame(s, 0);
     if (s->out.size == 0 && ad__note_due(s)) ad__note_taken(s);
     if (s->out.size == 0) return false;
-    take(s, NULL, 0);
+    move_to_sending(s, NULL, 0);
     return true;
 }
 
@@ -310,8 +310,8 @@ int ad__push(ad_session *s) {
     s->again = true;
     for (int round = 0; s->again && status == 0 && round < ROUNDS; round++) {
         s->again = false;
-        if (!load(s)) break;
-        status = send_taken(s, NULL, 0);
+        if (!load_sending(s)) break;
+        status = send_loaded(s, NULL, 0);
         if (s->loaded < s->bytes || ad__note_due(s)) s->again = true;
         if (s->comeback.lost) break;
     }
@@ -363,13 +363,13 @@ int ad__begin_ask(ad_session *s) {
 int ad__begin_alone(ad_session *s) {
     int status = ad__begin_ask(s);
     if (status) return status;
-    seal(s, 0);
+    seal_frame(s, 0);
     open_frame(s);
     return 0;
 }
 
 /* The first request after nothing but frees: at once when the stream is idle, else it is the flusher's. */
-static int start(ad_session *s) {
+static int start_sending(ad_session *s) {
     if (!s->writing && !ad__unsent(s) && ad__now() - s->sent_at > IDLE_NS) return ad__push(s);
     return ad__flusher_wake(s) ? 0 : ad__push(s);
 }
@@ -386,7 +386,7 @@ static int roll_back(ad_session *s, size_t mark, int status) {
 int ad__commit(ad_session *s, size_t mark, int status) {
     if (status || s->out.failed) return roll_back(s, mark, status);
     s->ops++;
-    if (mark <= AD_FRAME_HEADER + AD_SWITCH_SIZE || mark <= s->frees_end + AD_SWITCH_SIZE) status = start(s);
+    if (mark <= AD_FRAME_HEADER + AD_SWITCH_SIZE || mark <= s->frees_end + AD_SWITCH_SIZE) status = start_sending(s);
     else if (s->out.size >= SEND_SIZE && !s->writing) status = ad__push(s);
     pthread_mutex_unlock(&s->lock);
     return status;
@@ -427,7 +427,7 @@ static int gather_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const u
     status = ad__encode_write(&s->out, buffer, offset);
     ad__bytes_reserve(&s->out, size);
     if (status == 0 && !s->out.failed) {
-        seal(s, size);
+        seal_frame(s, size);
         ad__bytes_append(&s->out, data, size);
         s->frame = s->out.size;
         s->seen_ops = s->ops + 1; /* it is counted below */
@@ -467,10 +467,10 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
         return roll_back(s, mark, status);
     }
     s->ops++;
-    seal(s, size);
-    take(s, data, size);
+    seal_frame(s, size);
+    move_to_sending(s, data, size);
     if (s->comeback.able) data = ad__kept_last(&s->kept, size); /* it is in the cache now */
-    status = send_taken(s, data, size);
+    status = send_loaded(s, data, size);
     end_writing(s);
     if (status) fail_send(s, status);
     if (s->again || ad__unsent(s) || s->out.size) ad__flusher_wake(s);
@@ -506,29 +506,29 @@ static int begin_passing(ad_session *s) {
 }
 
 /* Begins a frame that takes fd with it, which goes when that fails. *mark: where its message begins. */
-static int begin_frame_with(ad_session *s, int fd, size_t *mark) {
+static int begin_descriptor_frame(ad_session *s, int fd, size_t *mark) {
     int status = begin_passing(s);
     if (status) {
         close(fd);
         return status;
     }
-    seal(s, 0);
+    seal_frame(s, 0);
     open_frame(s);
     *mark = s->out.size;
     return 0;
 }
 
 /* The message is whole: fd goes with the first byte of its frame, which no other message is in. */
-static void end_frame_with(ad_session *s, int fd) {
+static void end_descriptor_frame(ad_session *s, int fd) {
     s->pass.fd = fd;
     s->pass.at = s->frame;
     s->pass.once = false;
-    seal(s, 0);
+    seal_frame(s, 0);
 }
 
 int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number) {
     size_t mark;
-    int status = begin_frame_with(s, fd, &mark);
+    int status = begin_descriptor_frame(s, fd, &mark);
     if (status) return status;
     status = ad__encode_numbers(&s->out, AD_REQ_WINDOW, 2, (uint64_t[]){window, size});
     if (status || s->out.failed) {
@@ -536,7 +536,7 @@ int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint6
         return roll_back(s, mark, status);
     }
     *number = ++s->ops;
-    end_frame_with(s, fd);
+    end_descriptor_frame(s, fd);
     status = ad__push(s);
     pthread_mutex_unlock(&s->lock);
     return status;
@@ -546,7 +546,7 @@ int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, co
                  uint64_t *buffer) {
     uint64_t all[8];
     size_t mark, used = 1;
-    int status = begin_frame_with(s, fd, &mark);
+    int status = begin_descriptor_frame(s, fd, &mark);
     if (status) return status;
     ad__slot_add(s, slot);
     all[0] = slot->request;
@@ -557,7 +557,7 @@ int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, co
         close(fd);
         return ad__ask(s, mark, AD_E_MEMORY, slot);
     }
-    end_frame_with(s, fd);
+    end_descriptor_frame(s, fd);
     status = ad__ask(s, mark, 0, slot);
     if (status == AD_E_INTERRUPTED && buffer) ad__queue_free(s, *buffer, 0); /* it will come to be: nobody wants it */
     return status;
@@ -576,7 +576,7 @@ int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_S
     s->pass.at = first;
     s->pass.once = true; /* while it is kept here the child could not see that the server has gone */
     s->forked = ++s->ops;
-    seal(s, 0);
+    seal_frame(s, 0);
     return ad__push(s);
 }
 

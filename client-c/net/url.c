@@ -10,14 +10,15 @@
 
 #include "client-c/client.h"
 
-static int bad(const char *url, const char *why) {
+static int fail_url(const char *url, const char *why) {
     return ad__fail(AD_E_URL, "'%.200s' is not a server address: %s", url, why);
 }
 
 static int parse_unix(const char *url, const char *path, ad_address *out) {
     struct sockaddr_un address;
-    if (!*path) return bad(url, "the path is missing");
-    if (strlen(path) >= sizeof address.sun_path) return bad(url, "the path of a Unix socket has at most 107 bytes");
+    if (!*path) return fail_url(url, "the path is missing");
+    if (strlen(path) >= sizeof address.sun_path)
+        return fail_url(url, "the path of a Unix socket has at most 107 bytes");
     strcpy(out->host, path);
     out->transport = AD_URL_UNIX;
     return 0;
@@ -26,14 +27,14 @@ static int parse_unix(const char *url, const char *path, ad_address *out) {
 static int parse_port(const char *url, const char *rest, ad_address *out) {
     const char *colon = strrchr(rest, ':'), *end = colon;
     if (strchr(rest, '@')) /* a token there would be shown wherever the address is */
-        return bad("...@...", "a token does not belong into it: see ARRAYD_TOKEN");
-    if (!colon || colon == rest || !colon[1]) return bad(url, "expected tcp:host:port or tls:host:port");
+        return fail_url("...@...", "a token does not belong into it: see ARRAYD_TOKEN");
+    if (!colon || colon == rest || !colon[1]) return fail_url(url, "expected tcp:host:port or tls:host:port");
     if (rest[0] == '[') {
-        if (end[-1] != ']') return bad(url, "expected tcp:[address]:port or tls:[address]:port");
+        if (end[-1] != ']') return fail_url(url, "expected tcp:[address]:port or tls:[address]:port");
         rest++, end--;
     }
     if ((size_t)(end - rest) >= sizeof out->host || strlen(colon + 1) >= sizeof out->port)
-        return bad(url, "host or port is too long");
+        return fail_url(url, "host or port is too long");
     memcpy(out->host, rest, (size_t)(end - rest));
     strcpy(out->port, colon + 1);
     return 0;
@@ -57,7 +58,7 @@ static int parse_embedded(const char *url, const char *backend, ad_address *out)
         out->transport = AD_URL_EMBEDDED;
         return 0;
     }
-    return bad(url, "expected embedded:auto, embedded:cpu or embedded:cuda");
+    return fail_url(url, "expected embedded:auto, embedded:cpu or embedded:cuda");
 }
 
 int ad__url_parse(const char *url, ad_address *out) {
@@ -66,13 +67,14 @@ int ad__url_parse(const char *url, ad_address *out) {
         int (*parse)(const char *url, const char *rest, ad_address *out);
     } schemes[] = {{"unix:", parse_unix}, {"tcp:", parse_tcp}, {"tls:", parse_tls}, {"embedded:", parse_embedded}};
     memset(out, 0, sizeof *out);
-    if (strlen(url) >= sizeof out->url) return bad(url, "it is too long");
+    if (strlen(url) >= sizeof out->url) return fail_url(url, "it is too long");
     strcpy(out->url, url);
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         size_t n = strlen(schemes[i].scheme);
         if (strncmp(url, schemes[i].scheme, n) == 0) return schemes[i].parse(url, url + n, out);
     }
-    return bad(url, "expected unix:/path, tcp:host:port, tls:host:port, embedded:auto, embedded:cpu or embedded:cuda");
+    return fail_url(url,
+                    "expected unix:/path, tcp:host:port, tls:host:port, embedded:auto, embedded:cpu or embedded:cuda");
 }
 
 /* A folder that is not ours and that we may not search is not our session's: su and sudo leave it in the environment.

@@ -42,33 +42,33 @@ bool ad_session_usable(const ad_session *s) { return !ad__foreign(s); }
  * session. */
 static bool has_arrays(const ad_session *s) { return atomic_load(&s->refs) > 1 + atomic_load(&s->modules); }
 
-static bool worth_it(const ad_session *s) {
+static bool needs_child_session(const ad_session *s) {
     return s->welcomed && !s->dead && !ad__foreign(s) && has_arrays(s) && !ad__url_remote(&s->address) &&
            s->ops - s->window.acked < s->window.ops;
 }
 
 /* All that has been encoded is on its way, and nobody writes. */
-static bool settled(const ad_session *s) {
+static bool is_all_sent(const ad_session *s) {
     return !s->comeback.lost && !s->writing && s->pass.fd < 0 && !ad__unsent(s) && s->out.size == 0;
 }
 
 /* True also where it will be sent some time, if need be over another connection. */
-static bool settle(ad_session *s) {
-    while (!settled(s) && !s->dead && ad__now() < ad__fork_until) {
+static bool flush_before_fork(ad_session *s) {
+    while (!is_all_sent(s) && !s->dead && ad__now() < ad__fork_until) {
         if (s->writing) ad__wait_changed(s);
         else if (s->comeback.lost || ad__push(s) != 0) break;
     }
-    return (settled(s) || s->comeback.able) && !s->dead;
+    return (is_all_sent(s) || s->comeback.able) && !s->dead;
 }
 
 /* There is room for one descriptor that is on its way. One that waits for another connection is put by. */
-static bool may_pass(ad_session *s) {
-    if (!settle(s)) return false;
+static bool make_descriptor_room(ad_session *s) {
+    if (!flush_before_fork(s)) return false;
     if (s->pass.fd >= 0 && s->comeback.lost && !s->writing) ad__shelve(s);
     return s->pass.fd < 0;
 }
 
-static int make_pair(int end[2]) {
+static int make_child_sockets(int end[2]) {
     const struct timeval step = {.tv_usec = AD_WAIT_STEP_US};
     const int room = AD_SEND_BUFFER, on = 1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0) return -1;
@@ -78,7 +78,7 @@ static int make_pair(int end[2]) {
     return 0;
 }
 
-static bool draw_key(ad_session *s) {
+static bool draw_child_key(ad_session *s) {
     if (getrandom(&s->heir.key, sizeof s->heir.key, 0) != sizeof s->heir.key ||
         getrandom(s->heir.secret, AD_SECRET, 0) != AD_SECRET)
         return false;
@@ -87,22 +87,23 @@ static bool draw_key(ad_session *s) {
 }
 
 /* The lock is held, and stays so until the fork. */
-static void prepare(ad_session *s) {
+static void prepare_child(ad_session *s) {
     int end[2];
-    if (!worth_it(s) || !may_pass(s) || !draw_key(s) || make_pair(end) != 0) return;
-    if (ad__pass_fork(s, end[1], s->heir.key, s->heir.secret) == 0 && settle(s)) {
+    if (!needs_child_session(s) || !make_descriptor_room(s) || !draw_child_key(s) || make_child_sockets(end) != 0)
+        return;
+    if (ad__pass_fork(s, end[1], s->heir.key, s->heir.secret) == 0 && flush_before_fork(s)) {
         s->heir.fd = end[0];
         return;
     }
     close(end[0]); /* the server will find that nobody is there */
 }
 
-static void before(void) {
+static void prepare_fork(void) {
     pthread_mutex_lock(&lock);
     ad__fork_until = ad__now() + PATIENCE;
     for (ad_session *s = sessions; s; s = s->next) {
         pthread_mutex_lock(&s->lock);
-        prepare(s);
+        prepare_child(s);
     }
     ad__fork_until = 0;
     ad__pools_before_fork();
@@ -111,24 +112,24 @@ static void before(void) {
 
 /* ---- after ---- */
 
-static void close_heir(ad_session *s) {
+static void close_child_socket(ad_session *s) {
     if (s->heir.fd >= 0) close(s->heir.fd);
     s->heir.fd = -1;
 }
 
-static void after_in_parent(void) {
+static void continue_parent(void) {
     ad__lend_forked(false);
     ad__pools_forked();
     for (ad_session *s = sessions; s; s = s->next) {
         if (s->heir.fd >= 0 && s->comeback.able) ad__flusher_wake(s); /* it sees whether the message arrives */
-        close_heir(s);
+        close_child_socket(s);
         pthread_mutex_unlock(&s->lock);
     }
     pthread_mutex_unlock(&lock);
 }
 
 /* A thread of the parent may have been in the middle of it. */
-static void renew_input(ad_session *s) {
+static void reset_input(ad_session *s) {
     ad_input fresh = {0};
     if (s->reading) {
         s->input = fresh;
@@ -141,21 +142,21 @@ static void renew_input(ad_session *s) {
 }
 
 /* What the parent has is the parent's; that it ends must not wait for the child. */
-static void close_all(ad_session *s) {
+static void close_descriptors(ad_session *s) {
     close(s->fd);
     if (s->pass.fd >= 0) close(s->pass.fd);
     if (s->carry.fd >= 0) close(s->carry.fd);
     s->fd = s->pass.fd = s->carry.fd = -1;
 }
 
-static void renew(ad_session *s) {
-    close_all(s);
+static void renew_session(ad_session *s) {
+    close_descriptors(s);
     s->fd = s->heir.fd;
     s->heir.fd = -1;
     s->embedded.pid = 0; /* the parent's child */
     s->generation = atomic_load(&ad__generation);
     s->serial = ad__session_serial_next();
-    renew_input(s);
+    reset_input(s);
     s->out.size = s->sending.size = s->frame = s->sent = s->frees_end = 0;
     s->writing = s->again = s->reading = false;
     s->ops = s->bytes = s->loaded = s->forked = 0;
@@ -174,19 +175,19 @@ static void renew(ad_session *s) {
     s->pool = NULL;
 }
 
-static void disown(ad_session *s) {
-    close_all(s);
+static void disown_session(ad_session *s) {
+    close_descriptors(s);
     ad__comeback_disown(s);
     s->dead = true;
 }
 
 /* The thread that forked holds the locks, and is the only one here: those who waited are the parent's. */
-static void after_in_child(void) {
+static void continue_child(void) {
     atomic_fetch_add_explicit(&ad__generation, 1, memory_order_relaxed);
     for (ad_session *s = sessions; s; s = s->next) {
         ad__session_conditions(s);
-        if (s->heir.fd >= 0) renew(s);
-        else if (s->fd >= 0) disown(s);
+        if (s->heir.fd >= 0) renew_session(s);
+        else if (s->fd >= 0) disown_session(s);
         pthread_mutex_unlock(&s->lock);
     }
     ad__lend_forked(true);
@@ -194,9 +195,9 @@ static void after_in_child(void) {
     pthread_mutex_unlock(&lock);
 }
 
-static void watch(void) { pthread_atfork(before, after_in_parent, after_in_child); }
+static void register_fork_handlers(void) { pthread_atfork(prepare_fork, continue_parent, continue_child); }
 
 void ad_watch_forks(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch);
+    pthread_once(&once, register_fork_handlers);
 }

@@ -41,7 +41,7 @@ void ad__keep(ad_session *s, const void *payload, size_t size) {
 }
 
 /* In place of a descriptor that is gone: the child that had the other end comes by itself. */
-static int make_unconnected(void) { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
+static int make_unconnected_socket(void) { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
 
 /* The next bytes that have to be sent again, with one descriptor at the most. */
 void ad__load_kept(ad_session *s) {
@@ -55,7 +55,8 @@ void ad__load_kept(ad_session *s) {
         ad__die_locked(s, "connection lost: what has to be sent again is not there");
     } else if (next >= 0 && k->passed[next].at < s->loaded + n) {
         s->carry.at = (size_t)(k->passed[next].at - s->loaded);
-        s->carry.fd = k->passed[next].fd < 0 ? make_unconnected() : fcntl(k->passed[next].fd, F_DUPFD_CLOEXEC, 3);
+        s->carry.fd =
+            k->passed[next].fd < 0 ? make_unconnected_socket() : fcntl(k->passed[next].fd, F_DUPFD_CLOEXEC, 3);
         if (s->carry.fd < 0) ad__die_locked(s, "connection lost: no descriptor is left to send one again");
     }
     s->loaded += n;

@@ -56,7 +56,7 @@ void ad__lose(ad_session *s, const char *format, ...) {
     pthread_mutex_unlock(&s->lock);
 }
 
-static void die(ad_session *s, const char *why) {
+static void give_up_session(ad_session *s, const char *why) {
     char text[AD_FAULT_TEXT];
     snprintf(text, sizeof text, "%.80s; the session could not be taken up again: %.120s", s->comeback.why, why);
     ad__die_locked(s, text);
@@ -75,7 +75,7 @@ static int fail_attempt(const attempt *a, const char *why) {
     return ad__fail(AD_E_CONNECTION, "%s: %s", a->session->address.url, why);
 }
 
-static int await(attempt *a, short events) {
+static int await_socket(attempt *a, short events) {
     struct pollfd p = {.fd = *a->fd, .events = events};
     if (ad__now() >= a->deadline) return fail_attempt(a, "no answer");
     if (is_closing(a->session)) return fail_attempt(a, "the session is closed");
@@ -93,7 +93,7 @@ static int send_exactly(attempt *a, const uint8_t *data, size_t size) {
             data += n;
             size -= (size_t)n;
         } else if (errno == EAGAIN || errno == EINTR) {
-            status = await(a, POLLOUT | (a->secure ? POLLIN : 0));
+            status = await_socket(a, POLLOUT | (a->secure ? POLLIN : 0));
         } else {
             status = fail_attempt(a, strerror(errno));
         }
@@ -111,7 +111,7 @@ static int receive_exactly(attempt *a, uint8_t *data, size_t size) {
             data += n;
             size -= (size_t)n;
         } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-            status = await(a, POLLIN);
+            status = await_socket(a, POLLIN);
         } else {
             status = fail_attempt(a, n ? strerror(errno) : "the server has gone");
         }
@@ -121,7 +121,7 @@ static int receive_exactly(attempt *a, uint8_t *data, size_t size) {
 
 /* ---- the handshake ---- */
 
-static int ask(attempt *a) {
+static int send_resume(attempt *a) {
     const ad_session *s = a->session;
     const char *token = s->comeback.credentials->token;
     const uint64_t numbers[] = {AD_PROTOCOL_VERSION, s->welcome.instance, s->welcome.session, a->received};
@@ -141,19 +141,19 @@ static int ask(attempt *a) {
 }
 
 /* A server that is short of something for the moment may be asked again. */
-static int refused(attempt *a, const ad_message *m) {
+static int report_refusal(attempt *a, const ad_message *m) {
     const int status = -(int)m->u[0];
     a->final = status != AD_E_TIMEOUT && status != AD_E_LIMIT;
     return ad__fail(AD_E_CONNECTION, "%.*s", (int)(m->s[0].size < 200 ? m->s[0].size : 200), m->s[0].data);
 }
 
-static int understand(attempt *a, ad_reader *reader, ad_arena *arena, const uint8_t *control, size_t size) {
+static int parse_answer(attempt *a, ad_reader *reader, ad_arena *arena, const uint8_t *control, size_t size) {
     ad_message m = {0};
     a->final = true;
     if (ad__reader_begin(reader, control, size, NULL) ||
         ad__reader_next(reader, arena, AD_BIT(AD_CLASS_TELL), &m, NULL) != 1)
         return fail_attempt(a, "protocol violated: no answer to resume");
-    if (m.opcode == AD_REQ_BYE) return refused(a, &m);
+    if (m.opcode == AD_REQ_BYE) return report_refusal(a, &m);
     if (m.opcode != AD_REQ_RESUMED || m.size != size || m.s[0].size != AD_SECRET)
         return fail_attempt(a, "protocol violated: another answer to resume");
     a->final = false;
@@ -162,7 +162,7 @@ static int understand(attempt *a, ad_reader *reader, ad_arena *arena, const uint
     return 0;
 }
 
-static int hear(attempt *a) {
+static int receive_answer(attempt *a) {
     uint8_t head[AD_FRAME_HEADER], control[MOST_ANSWER];
     ad_frame frame;
     ad_reader *reader = NULL;
@@ -174,7 +174,7 @@ static int hear(attempt *a) {
     }
     if (!status) status = receive_exactly(a, control, frame.control);
     if (!status && ad__reader_new(&reader) != 0) status = ad__fail_memory();
-    if (!status) status = understand(a, reader, &arena, control, frame.control);
+    if (!status) status = parse_answer(a, reader, &arena, control, frame.control);
     ad__reader_free(reader);
     ad__arena_free(&arena);
     return status;
@@ -183,7 +183,7 @@ static int hear(attempt *a) {
 /* ---- connecting ---- */
 
 /* A new connection, on which the server has said yes. */
-static int try(attempt *a) {
+static int try_connection(attempt *a) {
     ad_session *s = a->session;
     int status = ad__connect(&s->address, a->deadline, a->fd, &s->embedded);
     if (status) {
@@ -193,8 +193,8 @@ static int try(attempt *a) {
     ad__tune(s, *a->fd);
     if (s->address.transport == AD_URL_TLS)
         status = ad__secure_open(&s->address, s->comeback.credentials, a->deadline, a->fd, &a->secure);
-    if (!status) status = ask(a);
-    if (!status) status = hear(a);
+    if (!status) status = send_resume(a);
+    if (!status) status = receive_answer(a);
     if (!status) return 0;
     ad__secure_close(a->secure);
     close(*a->fd);
@@ -203,11 +203,11 @@ static int try(attempt *a) {
 }
 
 /* Nobody uses the old connection any more. */
-static void settle(ad_session *s) {
+static void await_idle_connection(ad_session *s) {
     while ((s->reading || s->writing) && !s->dead && !s->closing) ad__wait_changed(s);
 }
 
-static void adopt(ad_session *s, const attempt *a) {
+static void adopt_connection(ad_session *s, const attempt *a) {
     ad_comeback *c = &s->comeback;
     ad__secure_close(s->secure);
     close(s->fd);
@@ -242,19 +242,19 @@ void ad__come_back(ad_session *s) {
     ad_comeback *c = &s->comeback;
     uint64_t pause = PAUSE_FIRST;
     while (c->lost && !s->dead && !s->closing) {
-        settle(s); /* nobody begins to read or write while it is lost */
+        await_idle_connection(s); /* nobody begins to read or write while it is lost */
         attempt a = {.session = s, .fd = &c->place[c->next], .received = atomic_load(&s->received)};
         a.deadline = ad__now() + ATTEMPT_NS;
         pthread_mutex_unlock(&s->lock);
-        int status = try(&a);
+        int status = try_connection(&a);
         pthread_mutex_lock(&s->lock);
         if (!status && (s->dead || s->closing)) {
             ad__secure_close(a.secure);
             close(*a.fd);
         } else if (!status) {
-            adopt(s, &a);
+            adopt_connection(s, &a);
         } else if (a.final || ad__now() > c->until) {
-            die(s, ad_error_message());
+            give_up_session(s, ad_error_message());
         } else {
             pause_until(s, ad__now() + pause);
             pause = pause < PAUSE_MOST / 2 ? 2 * pause : PAUSE_MOST;

@@ -18,7 +18,7 @@ struct ad_kept_block {
 };
 
 /* From a list of spare ones, the first that is large enough; NULL: none is. */
-static ad_kept_block *take_spare(ad_kept_block **list, unsigned *count, size_t size) {
+static ad_kept_block *take_spare_block(ad_kept_block **list, unsigned *count, size_t size) {
     while (*list && (*list)->capacity < size) list = &(*list)->next;
     ad_kept_block *b = *list;
     if (!b) return NULL;
@@ -27,7 +27,7 @@ static ad_kept_block *take_spare(ad_kept_block **list, unsigned *count, size_t s
     return b;
 }
 
-static bool keep_spare(ad_kept_block **list, unsigned *count, unsigned most, ad_kept_block *b) {
+static bool store_spare_block(ad_kept_block **list, unsigned *count, unsigned most, ad_kept_block *b) {
     if (*count >= most) return false;
     b->next = *list;
     *list = b;
@@ -35,7 +35,7 @@ static bool keep_spare(ad_kept_block **list, unsigned *count, unsigned most, ad_
     return true;
 }
 
-static void drop_spare(ad_kept_block **list, unsigned *count) {
+static void free_spare_blocks(ad_kept_block **list, unsigned *count) {
     while (*list) {
         ad_kept_block *b = *list;
         *list = b->next;
@@ -44,10 +44,11 @@ static void drop_spare(ad_kept_block **list, unsigned *count) {
     *count = 0;
 }
 
-static ad_kept_block *block_new(ad_kept *k, size_t size) {
+static ad_kept_block *append_block(ad_kept *k, size_t size) {
     const bool large = size > BLOCK;
     size_t capacity = large ? size : BLOCK;
-    ad_kept_block *b = large ? take_spare(&k->large, &k->nlarge, size) : take_spare(&k->spare, &k->nspare, size);
+    ad_kept_block *b =
+        large ? take_spare_block(&k->large, &k->nlarge, size) : take_spare_block(&k->spare, &k->nspare, size);
     if (b) capacity = b->capacity;
     else if (!(b = malloc(sizeof *b + capacity))) return NULL;
     *b = (ad_kept_block){.base = k->end, .capacity = capacity};
@@ -59,7 +60,7 @@ static ad_kept_block *block_new(ad_kept *k, size_t size) {
 int ad__kept_add(ad_kept *k, const void *data, size_t size) {
     ad_kept_block *b = k->last;
     if (!size) return 0;
-    if ((!b || b->capacity - b->size < size) && !(b = block_new(k, size))) return AD_E_MEMORY;
+    if ((!b || b->capacity - b->size < size) && !(b = append_block(k, size))) return AD_E_MEMORY;
     memcpy(b->data + b->size, data, size);
     b->size += size;
     k->end += size;
@@ -96,16 +97,16 @@ int ad__kept_pass(ad_kept *k, uint64_t at, int fd) {
 
 /* ---- letting go ---- */
 
-static void drop_first(ad_kept *k) {
+static void remove_first_block(ad_kept *k) {
     ad_kept_block *b = k->first;
     k->first = b->next;
     if (!k->first) k->last = NULL;
-    bool kept = b->capacity == BLOCK ? keep_spare(&k->spare, &k->nspare, SPARE, b)
-                                     : keep_spare(&k->large, &k->nlarge, SPARE_LARGE, b);
+    bool kept = b->capacity == BLOCK ? store_spare_block(&k->spare, &k->nspare, SPARE, b)
+                                     : store_spare_block(&k->large, &k->nlarge, SPARE_LARGE, b);
     if (!kept) free(b);
 }
 
-static void drop_descriptors(ad_kept *k, uint64_t before) {
+static void close_passed_descriptors(ad_kept *k, uint64_t before) {
     unsigned n = 0;
     while (n < k->npassed && k->passed[n].at < before) {
         if (k->passed[n].fd >= 0) close(k->passed[n].fd);
@@ -124,16 +125,16 @@ void ad__kept_release(ad_kept *k, uint64_t ops, uint64_t requests) {
         k->marks--;
     }
     if (k->begin == before) return;
-    while (k->first && k->first->base + k->first->size <= k->begin) drop_first(k);
-    if (!k->first) drop_spare(&k->large, &k->nlarge);
-    drop_descriptors(k, k->begin);
+    while (k->first && k->first->base + k->first->size <= k->begin) remove_first_block(k);
+    if (!k->first) free_spare_blocks(&k->large, &k->nlarge);
+    close_passed_descriptors(k, k->begin);
 }
 
 void ad__kept_clear(ad_kept *k) {
-    while (k->first) drop_first(k);
-    drop_descriptors(k, UINT64_MAX);
-    drop_spare(&k->spare, &k->nspare);
-    drop_spare(&k->large, &k->nlarge);
+    while (k->first) remove_first_block(k);
+    close_passed_descriptors(k, UINT64_MAX);
+    free_spare_blocks(&k->spare, &k->nspare);
+    free_spare_blocks(&k->large, &k->nlarge);
     free(k->passed);
     *k = (ad_kept){0};
 }
