@@ -23,19 +23,19 @@ int ad__fail_remote(int code, uint64_t number, const char *name, const char *tex
 
 /* ---- net/url.c: where the server is ---- */
 typedef enum ad_transport { AD_URL_UNIX, AD_URL_TCP, AD_URL_TLS, AD_URL_EMBEDDED } ad_transport;
-typedef struct ad_address {
+typedef struct ad_server_address {
     ad_transport transport;
     char url[256];  /* as shown to the user */
     char host[128]; /* path, host or backend */
     char port[16];
-} ad_address;
-int ad__url_parse(const char *url, ad_address *out);
+} ad_server_address;
+int ad__url_parse(const char *url, ad_server_address *out);
 /* The places to try, in order, when no URL was given, and how many. The last is embedded. */
 #define AD_URL_CANDIDATES 3
-int ad__url_candidates(ad_address out[AD_URL_CANDIDATES]);
+int ad__url_candidates(ad_server_address out[AD_URL_CANDIDATES]);
 
 /* Whether it may lie beyond this machine: no memory is shared with it. */
-static inline bool ad__url_remote(const ad_address *a) {
+static inline bool ad__is_remote(const ad_server_address *a) {
     return a->transport == AD_URL_TCP || a->transport == AD_URL_TLS;
 }
 
@@ -48,19 +48,19 @@ typedef struct ad_credentials {
 /* From the options (NULL: none) and, for what they leave out, from the environment and the user's file. Only what the
  * address needs is looked for. AD_E_VALUE, AD_E_SYSTEM, AD_E_DENIED: the file may be read by others; no message shows
  * the token. */
-int ad__credentials_find(const ad_address *address, const ad_connection *options, ad_credentials *out);
+int ad__credentials_find(const ad_server_address *address, const ad_connection *options, ad_credentials *out);
 void ad__credentials_forget(ad_credentials *c);
 
 /* ---- net/secure.c: TLS ---- */
 typedef struct ad_secure ad_secure;
 /* Shake hands over *fd, which must stay where it is. AD_E_TLS, AD_E_TIMEOUT, AD_E_CONNECTION. */
-int ad__secure_open(const ad_address *address, const ad_credentials *c, uint64_t deadline, const int *fd,
+int ad__secure_open(const ad_server_address *address, const ad_credentials *c, uint64_t deadline, const int *fd,
                     ad_secure **out);
 void ad__secure_close(ad_secure *s);
-/* As recv and sendmsg, by any thread, and without a signal; on failure ad__secure_why tells. */
+/* As recv and sendmsg, by any thread, and without a signal; on failure ad__secure_error tells. */
 ssize_t ad__secure_receive(ad_secure *s, void *data, size_t size, int flags);
 ssize_t ad__secure_send(ad_secure *s, const struct iovec *part);
-void ad__secure_why(ad_secure *s, char *out, size_t size);
+void ad__secure_error(ad_secure *s, char *out, size_t size);
 
 /* ---- net/connect.c, net/denied.c, net/embedded.c: sockets ---- */
 /* What there is of an embedded server besides its connection. */
@@ -70,17 +70,17 @@ typedef struct ad_embedded {
 } ad_embedded;
 /* A connected socket, close-on-exec, not yet greeted. An embedded server is started unless there is a door. deadline:
  * ad__now's time. */
-int ad__connect(const ad_address *address, uint64_t deadline, int *fd, ad_embedded *embedded);
+int ad__connect(const ad_server_address *address, uint64_t deadline, int *fd, ad_embedded *embedded);
 /* AD_E_DENIED for a Unix socket that may not be opened, with whose it is and the way out. error: connect's. */
-int ad__fail_denied(const ad_address *address, int error);
+int ad__fail_denied(const ad_server_address *address, int error);
 /* backend: "auto" is what ARRAYD_BACKEND says, else the GPU's where there is one. */
 int ad__embedded_start(const char *backend, int *fd, ad_embedded *out);
 /* Another connection to one that runs. AD_E_CONNECTION: it has gone. */
-int ad__embedded_enter(const ad_embedded *e, int *fd);
+int ad__embedded_connect(const ad_embedded *e, int *fd);
 /* Wait for an embedded server whose socket has been shut down; kill it when it does not go. */
 void ad__embedded_reap(ad_embedded *e);
 /* "; the embedded arrayd exited with status 1" and the like; "" when it still runs two seconds later. */
-void ad__embedded_fate(pid_t pid, char *text, size_t size);
+void ad__embedded_describe_exit(pid_t pid, char *text, size_t size);
 
 /* ---- session ---- */
 /* Somebody who waits for a reply; lives on the waiter's stack and in the session's list until it is done. */
@@ -91,9 +91,9 @@ typedef struct ad_slot {
     uint8_t *data; /* READ: where the payload goes, size bytes of it, got so far; else NULL */
     uint64_t size, got;
     bool done, receiving; /* receiving: the reading thread holds data */
-    bool kept;            /* outlives the call that waits: an interrupt leaves it in the list */
-    bool loose;           /* data has room for size bytes; how many come, in one frame, its payload says */
-    bool own;             /* of this library's: the failure of an earlier operation is put off for the program's next */
+    bool persistent;      /* outlives the call that waits: an interrupt leaves it in the list */
+    bool variable;        /* data has room for size bytes; how many come, in one frame, its payload says */
+    bool internal;        /* of this library's: the failure of an earlier operation is put off for the program's next */
     int status, nvalues;
     double real;     /* the first value, where that is a float */
     uint64_t number; /* of the operation to blame, with its name */
@@ -102,28 +102,28 @@ typedef struct ad_slot {
 } ad_slot;
 
 /* Frames that come in. Belongs to the thread that set session->reading. */
-typedef struct ad_input {
+typedef struct ad_receiver {
     uint8_t *data;
     size_t capacity, begin, end;
     ad_frame frame;
     bool closed;              /* nothing more will come */
-    int luck;                 /* of waiting awake: see net/replies.c */
+    int spin_credit;          /* of waiting awake: see net/replies.c */
     uint64_t left;            /* of the current payload */
     uint64_t request, offset; /* whose payload it is and where it goes */
     ad_reader *reader;
     ad_arena arena;
-} ad_input;
+} ad_receiver;
 
 /* Bytes sent but not acknowledged, by frames or groups of them. */
 #define AD_WINDOW_MARKS 128
-typedef struct ad_window {
+typedef struct ad_send_window {
     uint64_t ops, bytes;         /* limits */
     uint64_t acked, acked_bytes; /* operations, bytes that the server has done with */
     struct {
         uint64_t op, bytes;
     } mark[AD_WINDOW_MARKS]; /* up to operation op, bytes in all had been sent */
     unsigned first, count;
-} ad_window;
+} ad_send_window;
 
 /* A failure that was reported to a request of this library's own. */
 typedef struct ad_deferred {
@@ -136,18 +136,18 @@ typedef struct ad_pool ad_pool;
 typedef struct ad_lent ad_lent;
 
 /* How a session whose connection broke is taken up again: resume/resume.c. */
-typedef struct ad_comeback {
-    bool able;      /* it can be */
-    bool lost;      /* the connection is gone, and the flusher looks for another one */
-    bool confirm;   /* the server is to hear something, to know that its answer has come */
-    bool direct;    /* the server's process is at the other end of the Unix socket, and no other that passes it on */
-    uint64_t until; /* while lost: when the server gives the session up */
-    uint64_t leave; /* closing: until when what is left may be sent; 0: not */
-    int place[2];   /* connections' descriptors, where TLS looks for them; the one in use and the next one */
+typedef struct ad_resume {
+    bool enabled;      /* it can be */
+    bool lost;         /* the connection is gone, and the flusher looks for another one */
+    bool confirm;      /* the server is to hear something, to know that its answer has come */
+    bool direct;       /* the server's process is at the other end of the Unix socket, and no other that passes it on */
+    uint64_t deadline; /* while lost: when the server gives the session up */
+    uint64_t leave_deadline; /* closing: until when what is left may be sent; 0: not */
+    int place[2];            /* connections' descriptors, where TLS looks for them; the one in use and the next one */
     unsigned next;
     ad_credentials *credentials;
     char why[AD_FAULT_TEXT];
-} ad_comeback;
+} ad_resume;
 
 #define AD_FREES 512 /* buffer ids in one free message */
 #define AD_FREES_GATHER \
@@ -155,9 +155,9 @@ typedef struct ad_comeback {
 #define AD_FREE_BYTES (1 << 20) /* released memory that waits for the next message at the most */
 #define AD_TYPE_CODES 18        /* dtypes and the three weak types */
 
-#define AD_WAIT_STEP_US 50000      /* how long a read blocks before the interrupt is asked */
-#define AD_SEND_BUFFER (1 << 20)   /* fewer turns for a large upload */
-#define AD_NOTE_EVERY (256u << 10) /* received bytes that the server keeps until it is told */
+#define AD_WAIT_STEP_US 50000         /* how long a read blocks before the interrupt is asked */
+#define AD_SEND_BUFFER (1 << 20)      /* fewer turns for a large upload */
+#define AD_RECEIPT_BYTES (256u << 10) /* received bytes that the server keeps until it is told */
 
 struct ad_session {
     ad_session *next, **link; /* of all in this process: resume/inherit.c */
@@ -165,10 +165,10 @@ struct ad_session {
         int fd;       /* while it forks: the child's socket, or -1 ... */
         uint64_t key; /* ... and what the server is shown if that breaks before it has welcomed the child */
         uint8_t secret[AD_SECRET];
-    } heir;
+    } child;
     atomic_uint refs; /* the caller's handle, each array and each module */
     atomic_uint modules;
-    int generation; /* of the process that opened it, see ad__foreign */
+    int generation; /* of the process that opened it, see ad__is_foreign */
     int fd;
     ad_secure *secure; /* what goes over fd is encrypted; NULL: it is not */
     ad_embedded embedded;
@@ -185,14 +185,15 @@ struct ad_session {
     size_t frame, sent;
     size_t frees_end; /* so far out holds nothing but frees */
     uint64_t loaded;  /* bytes of the stream that have been in sending; less than there are: of what is kept */
-    uint64_t before_ops, before_requests, seen_ops, seen_requests; /* before the last frame that was sealed; with it */
-    bool writing, again; /* a thread writes; it shall look once more before it stops */
-    uint64_t sent_at;    /* when something was last sent */
-    uint64_t ops, bytes; /* operations encoded; bytes of frames sealed */
-    uint64_t forked;     /* the last of them that was a fork */
+    uint64_t before_sealed_ops, before_sealed_requests, sealed_ops,
+        sealed_requests;   /* before the last frame that was sealed; with it */
+    bool writing, recheck; /* a thread writes; it shall look once more before it stops */
+    uint64_t sent_at;      /* when something was last sent */
+    uint64_t ops, bytes;   /* operations encoded; bytes of frames sealed */
+    uint64_t forked;       /* the last of them that was a fork */
     uint64_t next_buffer, next_request;
-    atomic_bool streams; /* somebody has left the stream that a session begins with */
-    uint64_t stream;     /* that the server was told last */
+    atomic_bool uses_streams; /* somebody has left the stream that a session begins with */
+    uint64_t stream;          /* that the server was told last */
     uint64_t next_stream, next_event, next_window, next_module;
     struct {
         int fd; /* to be sent with the byte at `at`; -1: none */
@@ -202,17 +203,17 @@ struct ad_session {
     uint64_t *frees;
     size_t nfrees, frees_capacity;
     int64_t free_bytes; /* of the buffers in frees */
-    ad_window window;
+    ad_send_window window;
 
-    ad_kept kept; /* where the session can be resumed */
-    ad_comeback comeback;
+    ad_unacked unacked; /* where the session can be resumed */
+    ad_resume resume;
 
     /* Input */
     bool reading;
     atomic_uint_fast64_t received; /* bytes of the stream */
-    uint64_t told;                 /* bytes that the server knows of */
+    uint64_t reported;             /* bytes that the server knows of */
     uint64_t replied;              /* the last request of those answered so far */
-    ad_input input;
+    ad_receiver input;
     ad_slot *slots;
     int (*check)(void *);
     void *check_argument;
@@ -220,14 +221,14 @@ struct ad_session {
     /* The thread that sends what others have left in out */
     pthread_t flusher;
     pthread_cond_t work;
-    bool flusher_runs, parked, closing;
+    bool flusher_runs, asleep, closing;
 
     ad_welcome welcome;
-    bool welcomed, renewed; /* renewed: of a fork, and the server will say it again; the session's id is its key */
-    int refused;            /* status of a bye before welcome, or of one because the device is lost */
+    bool welcomed, inherited; /* inherited: of a fork, and the server will say it again; the session's id is its key */
+    int refused;              /* status of a bye before welcome, or of one because the device is lost */
     ad_reader *tracer;
     ad_arena trace_arena;
-    ad_address address;
+    ad_server_address address;
     uint64_t round_trips;
     atomic_uint_fast64_t lent, copied; /* arrays of memory of this process's GPU; copies of such memory */
     uint64_t serial;                   /* of all sessions of this process */
@@ -242,69 +243,74 @@ uint64_t ad__now(void); /* monotonic nanoseconds */
 /* Generation of this process: a fork's child has another than its parent. */
 extern atomic_int ad__generation;
 /* True when the session was opened by the process that this one was forked from. */
-static inline bool ad__foreign(const ad_session *s) {
+static inline bool ad__is_foreign(const ad_session *s) {
     return s->generation != atomic_load_explicit(&ad__generation, memory_order_relaxed);
 }
 int ad__fail_foreign(void);
-void ad__session_conditions(ad_session *s); /* make them, anew in a child */
-uint64_t ad__session_serial_next(void);
+void ad__session_init_conditions(ad_session *s); /* make them, anew in a child */
+uint64_t ad__session_next_serial(void);
 /* ---- resume/inherit.c: forks ---- */
-void ad__inherit_add(ad_session *s);
-void ad__inherit_remove(ad_session *s);
+void ad__sessions_add(ad_session *s);
+void ad__sessions_remove(ad_session *s);
 /* Until when the calling thread, which is about to fork, waits for a server; 0: it is not. */
-extern _Thread_local uint64_t ad__fork_until;
+extern _Thread_local uint64_t ad__fork_deadline;
 ad_session *ad__session_retain(ad_session *s);
 void ad__session_release(ad_session *s);
 /* Mark the connection as gone; the first reason stays. */
-void ad__die(ad_session *s, const char *text);
-void ad__die_locked(ad_session *s, const char *text);
+void ad__kill_session(ad_session *s, const char *text);
+void ad__kill_session_locked(ad_session *s, const char *text);
 int ad__fail_dead(const ad_session *s); /* AD_E_CONNECTION, or what bye said, with the reason; the lock is held */
 
 /* ---- resume/resume.c ---- */
 /* The connection is gone: it is to be taken up again, or the session is dead. The lock is not held. */
-void ad__lose(ad_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ad__lose_connection(ad_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* After welcome; takes the credentials over. The lock is held. */
-void ad__comeback_begin(ad_session *s, ad_credentials *credentials);
+void ad__resume_begin(ad_session *s, ad_credentials *credentials);
 /* The flusher's: connect again and again until it succeeds, the time is over, or the session is closed. The lock is
  * held (and let go meanwhile). */
-void ad__come_back(ad_session *s);
+void ad__reconnect(ad_session *s);
 /* The flusher's, now and then: has the connection ended while nobody reads? The lock is held (and let go meanwhile). */
-void ad__comeback_look(ad_session *s);
+void ad__resume_check(ad_session *s);
 /* Tell the server that the session will not be taken up again, as far as it takes that. */
-void ad__leave(ad_session *s);
-void ad__comeback_end(ad_session *s);
+void ad__send_leave(ad_session *s);
+void ad__resume_end(ad_session *s);
 /* In a fork's child: a connection that the parent was making is the parent's. */
-void ad__comeback_disown(ad_session *s);
+void ad__resume_disown(ad_session *s);
 /* What the parent could do a child that has a connection of its own can as well. */
-void ad__comeback_renew(ad_session *s);
+void ad__resume_renew(ad_session *s);
 /* Enough has come that the server should be told, so that it need not keep that. */
-static inline bool ad__note_due(const ad_session *s) {
-    return s->comeback.able &&
-           (s->comeback.confirm || atomic_load_explicit(&s->received, memory_order_relaxed) - s->told >= AD_NOTE_EVERY);
+static inline bool ad__must_send_receipt(const ad_session *s) {
+    return s->resume.enabled &&
+           (s->resume.confirm ||
+            atomic_load_explicit(&s->received, memory_order_relaxed) - s->reported >= AD_RECEIPT_BYTES);
 }
 /* A child may wait for the message with which its session begins, which is lost if the connection is. */
-static inline bool ad__fork_pending(const ad_session *s) { return s->comeback.able && s->forked > s->window.acked; }
+static inline bool ad__has_pending_fork(const ad_session *s) {
+    return s->resume.enabled && s->forked > s->window.acked;
+}
 /* net/session.c: what is set on a socket; whether a token may be sent over it. */
-void ad__tune(const ad_session *s, int fd);
-uint64_t ad__own_process(const ad_session *s);
+void ad__tune_socket(const ad_session *s, int fd);
+uint64_t ad__get_own_process(const ad_session *s);
 int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure);
 
 /* ---- resume/resend.c: what is kept; the lock is held ---- */
-#define AD_KEPT_PAYLOAD (256u << 10) /* payloads of which copies are kept: small, so that these stay in the cache */
+#define AD_UNACKED_PAYLOAD                                                                    \
+    (256u << 10) /* payloads of which copies are kept: small, so that these stay in the cache \
+                  */
 /* A frame has been sealed, and all that has been encoded is in it or before it. */
-void ad__frame_seen(ad_session *s);
+void ad__frame_sealed(ad_session *s);
 /* Append the note that says how much has come. */
-void ad__note_taken(ad_session *s);
+void ad__append_receipt(ad_session *s);
 /* Keep a copy of sending and a payload, which are about to go. */
-void ad__keep(ad_session *s, const void *payload, size_t size);
+void ad__save_unacked(ad_session *s, const void *payload, size_t size);
 /* The next bytes that have to be sent again become sending. */
-void ad__load_kept(ad_session *s);
+void ad__load_unacked(ad_session *s);
 /* Hear what the server has done with; the lock is let go meanwhile. */
 void ad__read_acks(ad_session *s);
 
 /* ---- net/stream.c: output ---- */
 /* Something is on its way, or to be sent again. */
-static inline bool ad__unsent(const ad_session *s) { return s->sent < s->sending.size || s->loaded < s->bytes; }
+static inline bool ad__has_unsent(const ad_session *s) { return s->sent < s->sending.size || s->loaded < s->bytes; }
 /* Begin a message: checks the session, waits for room, locks. On success append one request to s->out. */
 int ad__begin(ad_session *s);
 /* The same for a request with a reply: what has been released is freed before it. */
@@ -314,10 +320,10 @@ int ad__begin_alone(ad_session *s);
 /* End an operation begun so (status of the encoder); mark: size of s->out before it. Sends or leaves it. Unlocks. */
 int ad__commit(ad_session *s, size_t mark, int status);
 /* Send what has gathered, without waiting for the server. The lock is held (and let go meanwhile). */
-int ad__push(ad_session *s);
+int ad__push_output(ad_session *s);
 /* While the connection is lost and nobody writes: what has gathered is kept to be sent again, as if it had been sent.
  */
-void ad__shelve(ad_session *s);
+void ad__save_gathered(ad_session *s);
 /* A window message, whose first byte takes fd along (over a Unix socket), which is closed then. *number: its
  * operation's. */
 int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number);
@@ -331,20 +337,20 @@ int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_S
 int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
 /* Queue a buffer's free; never fails, never waits. */
 void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size);
-void ad__acked(ad_session *s, uint64_t done); /* the lock is held */
+void ad__record_ack(ad_session *s, uint64_t done); /* the lock is held */
 
 /* ---- net/flusher.c ---- */
 bool ad__flusher_wake(ad_session *s); /* the lock is held; false: there is no thread to be had */
 void ad__flusher_stop(ad_session *s);
 
 /* ---- net/input.c, net/replies.c: input ---- */
-int ad__input_open(ad_input *in);
-void ad__input_close(ad_input *in);
+int ad__receiver_open(ad_receiver *in);
+void ad__receiver_close(ad_receiver *in);
 /* Receive once and act on what came. s->reading is ours, the lock is not held. flags: of recv.
  * 1: something came; 0: nothing; the session is dead afterwards where the connection is. */
-int ad__input_run(ad_session *s, int flags);
-void ad__trace(ad_session *s, const char *arrow, ad_reader *reader, ad_arena *arena, const uint8_t *control,
-               size_t size);
+int ad__receiver_run(ad_session *s, int flags);
+void ad__trace_messages(ad_session *s, const char *arrow, ad_reader *reader, ad_arena *arena, const uint8_t *control,
+                        size_t size);
 void ad__slot_init(ad_slot *slot, void *data, uint64_t size);
 ad_slot *ad__slot_find(ad_session *s, uint64_t request);
 void ad__slot_add(ad_session *s, ad_slot *slot); /* gives it a request id; the lock is held */
@@ -355,10 +361,10 @@ int ad__wait(ad_session *s, uint64_t *checked);
 /* The same where another thread's write is waited for, not the server. */
 int ad__wait_writer(ad_session *s, uint64_t *checked);
 /* After ad__begin, ad__slot_add and encoding: sends, waits for the reply, unlocks. status: of the encoder. */
-int ad__ask(ad_session *s, size_t mark, int status, ad_slot *slot);
-/* The same without waiting; ad__ask_finish waits. */
-int ad__ask_later(ad_session *s, size_t mark, int status, ad_slot *slot);
-int ad__ask_finish(ad_session *s, ad_slot *slot);
+int ad__commit_ask(ad_session *s, size_t mark, int status, ad_slot *slot);
+/* The same without waiting; ad__await_ask waits. */
+int ad__commit_ask_async(ad_session *s, size_t mark, int status, ad_slot *slot);
+int ad__await_ask(ad_session *s, ad_slot *slot);
 /* An operation, or a request with a reply, all of whose fields are numbers. */
 int ad__send_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields);
 int ad__ask_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields, ad_slot *slot);
@@ -371,16 +377,16 @@ void ad__read_now(ad_session *s, bool all);
 
 /* ---- array/devices.c: streams ---- */
 /* The stream that the calling thread has chosen, of one session; the others' is 0. */
-typedef struct ad_choice {
+typedef struct ad_stream_choice {
     uint64_t serial, stream;
-} ad_choice;
-extern _Thread_local ad_choice ad__choice;
+} ad_stream_choice;
+extern _Thread_local ad_stream_choice ad__stream_choice;
 /* Tells the server when it is another than before. The lock is held, a frame is open. */
 void ad__switch_stream(ad_session *s);
 #define AD_SWITCH_SIZE 11 /* bytes of that message at the most */
 /* The device of the thread's stream: the number that a stream's id leaves on division. */
 static inline uint8_t ad__current_device(ad_session *s) {
-    if (AD_LIKELY(!atomic_load_explicit(&s->streams, memory_order_relaxed))) return 0;
+    if (AD_LIKELY(!atomic_load_explicit(&s->uses_streams, memory_order_relaxed))) return 0;
     return (uint8_t)(ad_stream_current(s) % AD_DEFAULT_STREAMS);
 }
 
@@ -393,7 +399,7 @@ struct ad_host {
     size_t offset, size;
     ad_host *before, *after; /* in the window */
     ad_host *next, **link;   /* in the pool's list of free parts, or of those that the server may still use */
-    enum { AD_HOST_FREE, AD_HOST_LIVE, AD_HOST_LIMBO } state;
+    enum { AD_HOST_FREE, AD_HOST_LIVE, AD_HOST_DRAINING } state;
     bool asked;     /* slot is in the session's list until the server has done with this memory */
     uint64_t until; /* the operation that reads it; 0: none */
     ad_slot slot;
@@ -404,25 +410,25 @@ bool ad__host_idle(const ad_session *s, const ad_host *h);
 bool ad__host_find(ad_session *s, const void *data, size_t size, uint64_t *window, uint64_t *offset);
 uint8_t *ad__host_base(const ad_host *h);
 uint64_t ad__host_window(const ad_host *h);
-void ad__host_leave(ad_session *s); /* the session ends; what is in use stays mapped */
+void ad__pool_detach(ad_session *s); /* the session ends; what is in use stays mapped */
 /* Bytes that the server may still use although nobody else does. */
-size_t ad__host_limbo(ad_session *s);
+size_t ad__pool_draining_bytes(ad_session *s);
 void ad__host_sweep(ad_session *s); /* locks */
 
 /* ---- memory/transfer.c: moving arrays through it ---- */
 /* Store bytes of host memory in a buffer; copied or sent when it returns. */
-int ad__store(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
+int ad__upload_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
 /* For arrays of more bytes the program is told how far it is. */
 #define AD_PROGRESS_LEAST ((uint64_t)1 << 30)
-void ad__tell(ad_session *s, uint64_t done, uint64_t total, bool up);
+void ad__report_progress(ad_session *s, uint64_t done, uint64_t total, bool up);
 /* Bytes of a contiguous array, as an array. */
-typedef struct ad_part {
+typedef struct ad_byte_view {
     int64_t size, step;
     ad_desc desc;
-} ad_part;
-const ad_desc *ad__part(const ad_array *a, uint64_t at, uint64_t size, ad_part *part);
+} ad_byte_view;
+const ad_desc *ad__describe_bytes(const ad_array *a, uint64_t at, uint64_t size, ad_byte_view *part);
 /* An array into memory of the program's. AD_E_UNSUPPORTED: nothing was asked for, a read will do it. */
-int ad__fetch_through(const ad_array *a, void *data, size_t size);
+int ad__download_through_windows(const ad_array *a, void *data, size_t size);
 
 /* ---- memory/copy.c: large copies by several threads ---- */
 typedef struct ad_copier ad_copier;

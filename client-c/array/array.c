@@ -118,7 +118,7 @@ void ad_array_get_info(const ad_array *a, ad_array_info *info) {
                             .contiguous = a->contiguous,
                             .f_contiguous = a->f_contiguous,
                             .writable = !a->readonly,
-                            .lent = ad__lent_here(a->base ? a->base->lent : a->lent)};
+                            .lent = ad__lent_address(a->base ? a->base->lent : a->lent)};
 }
 
 ad_array *ad_array_retain(ad_array *a) {

@@ -60,7 +60,7 @@ static int ask_call(library_call *c, ad_array **outs, int64_t *values) {
         c->operand[k] =
             (ad_operand){.desc = {.buffer = s->next_buffer++, .dtype = c->result[k].dtype, .form = AD_SIZED}};
     ad__slot_add(s, &slot);
-    status = ad__ask(s, mark, ad__encode_query(&s->out, slot.request, &c->op), &slot);
+    status = ad__commit_ask(s, mark, ad__encode_query(&s->out, slot.request, &c->op), &slot);
     if (status == AD_E_INTERRUPTED) /* the outputs will come to be, and nobody wants them */
         for (int k = 0; k < c->op.nout; k++) ad__queue_free(s, c->operand[k].desc.buffer, 0);
     if (status) return status;

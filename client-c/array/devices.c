@@ -1,7 +1,7 @@
 /* Devices, streams and events. */
 #include "client-c/client.h"
 
-_Thread_local ad_choice ad__choice;
+_Thread_local ad_stream_choice ad__stream_choice;
 
 /* ---- devices ---- */
 
@@ -48,7 +48,7 @@ int ad_pool_ask(ad_session *s, int device, ad_pool_action action, uint64_t value
 /* ---- the thread's stream ---- */
 
 void ad__switch_stream(ad_session *s) {
-    const uint64_t stream = ad__choice.serial == s->serial ? ad__choice.stream : 0;
+    const uint64_t stream = ad__stream_choice.serial == s->serial ? ad__stream_choice.stream : 0;
     const size_t mark = s->out.size;
     if (stream == s->stream) return;
     if (ad__encode_numbers(&s->out, AD_REQ_ON, 1, &stream) != 0) { /* so will be what follows */
@@ -60,15 +60,17 @@ void ad__switch_stream(ad_session *s) {
 }
 
 int ad_stream_use(ad_session *s, uint64_t stream) {
-    if (ad__foreign(s)) return ad__fail_foreign();
-    ad__choice = (ad_choice){s->serial, stream};
+    if (ad__is_foreign(s)) return ad__fail_foreign();
+    ad__stream_choice = (ad_stream_choice){s->serial, stream};
     pthread_mutex_lock(&s->lock);
-    if (stream) s->streams = true;
+    if (stream) s->uses_streams = true;
     pthread_mutex_unlock(&s->lock);
     return 0;
 }
 
-uint64_t ad_stream_current(const ad_session *s) { return ad__choice.serial == s->serial ? ad__choice.stream : 0; }
+uint64_t ad_stream_current(const ad_session *s) {
+    return ad__stream_choice.serial == s->serial ? ad__stream_choice.stream : 0;
+}
 
 /* ---- streams ---- */
 
@@ -80,7 +82,7 @@ static uint64_t take_next_id(ad_session *s, uint64_t *counter) {
 }
 
 int ad_stream_open(ad_session *s, int device, int priority, uint64_t *stream) {
-    if (ad__foreign(s)) return ad__fail_foreign();
+    if (ad__is_foreign(s)) return ad__fail_foreign();
     int status = check_device(s, device);
     if (status) return status;
     uint64_t id = take_next_id(s, &s->next_stream) * AD_DEFAULT_STREAMS + (uint64_t)device;
@@ -124,7 +126,7 @@ int ad_stream_follow(ad_session *s, uint64_t stream, uint64_t event) {
 /* ---- events ---- */
 
 int ad_event_record(ad_session *s, uint64_t stream, bool timed, uint64_t *event) {
-    if (ad__foreign(s)) return ad__fail_foreign();
+    if (ad__is_foreign(s)) return ad__fail_foreign();
     uint64_t id = *event ? *event : take_next_id(s, &s->next_event);
     int status = ad__send_numbers(s, AD_REQ_EVENT, 3, (uint64_t[]){id, stream, timed});
     if (status == 0) *event = id;

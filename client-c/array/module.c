@@ -11,7 +11,7 @@ struct ad_module {
     uint64_t id;
 };
 
-static bool is_stale(const ad_module *m) { return ad__foreign(m->session) || m->serial != m->session->serial; }
+static bool is_stale(const ad_module *m) { return ad__is_foreign(m->session) || m->serial != m->session->serial; }
 
 static int check_module(const ad_module *m) {
     return is_stale(m) ? ad__fail(AD_E_STALE, "the module is the parent process's: build it again after a fork") : 0;
@@ -52,7 +52,7 @@ static int ask_build(ad_session *s, const building *b, uint64_t *id, ad_slot *sl
     ad__slot_add(s, slot);
     status =
         ad__encode_build(&s->out, slot->request, *id, b->source, b->size, b->noptions, b->options, b->nnames, b->names);
-    return ad__ask(s, mark, status, slot);
+    return ad__commit_ask(s, mark, status, slot);
 }
 
 static int fail_compile(const char *log) {
@@ -84,7 +84,7 @@ int ad_module_build(ad_session *s, const char *source, size_t size, int noptions
         return ad__fail_memory();
     }
     ad__slot_init(&slot, text, AD_MAX_LOG);
-    slot.loose = true;
+    slot.variable = true;
     atomic_init(&m->refs, 1);
     status = ask_build(s, &b, &m->id, &slot);
     /* What was interrupted may yet come to be. */
@@ -207,7 +207,7 @@ int ad_kernel_get_facts(ad_module *m, const char *kernel, ad_kernel_facts *facts
     ad__slot_init(&slot, NULL, 0);
     size_t mark = s->out.size;
     ad__slot_add(s, &slot);
-    status = ad__ask(s, mark, ad__encode_kernel(&s->out, slot.request, m->id, kernel), &slot);
+    status = ad__commit_ask(s, mark, ad__encode_kernel(&s->out, slot.request, m->id, kernel), &slot);
     if (status) return status;
     if (slot.nvalues < N) return ad__fail(AD_E_PROTOCOL, "kernel: a reply of another form");
     memcpy(facts, slot.values, sizeof *facts);
@@ -243,7 +243,7 @@ static int ask_global(ad_module *m, const char *name, uint64_t *buffer, ad_slot 
     size_t mark = s->out.size;
     *buffer = s->next_buffer++;
     ad__slot_add(s, slot);
-    status = ad__ask(s, mark, ad__encode_global(&s->out, slot->request, m->id, name, *buffer), slot);
+    status = ad__commit_ask(s, mark, ad__encode_global(&s->out, slot->request, m->id, name, *buffer), slot);
     if (status == AD_E_INTERRUPTED) ad__queue_free(s, *buffer, 0);
     return status;
 }

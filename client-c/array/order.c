@@ -14,24 +14,24 @@ static int64_t get_axis_step(const ad_operand *in, int ndim, int axis) {
 
 /* What the inputs say of an axis and one that has been inside it so far. Where they disagree it stays, as in NumPy. */
 static int compare_axes(const ad_op *op, int ndim, int axis, int inside) {
-    int verdict = NOTHING_TELLS;
+    int relation = NOTHING_TELLS;
     for (int i = op->nout; i < op->nout + op->nin; i++) {
         const int64_t outer = get_axis_step(&op->operand[i], ndim, axis),
                       inner = get_axis_step(&op->operand[i], ndim, inside);
         if (!outer || !inner) continue;
         if (inner <= outer) return STAYS;
-        verdict = GOES_INSIDE;
+        relation = GOES_INSIDE;
     }
-    return verdict;
+    return relation;
 }
 
 /* How far down the order an axis goes from its own place. */
 static int find_axis_place(const ad_op *op, int ndim, const int *axes, int axis) {
     int place = axis;
     for (int i = axis + 1; i < ndim; i++) {
-        const int verdict = compare_axes(op, ndim, axis, axes[i]);
-        if (verdict == STAYS) break;
-        if (verdict == GOES_INSIDE) place = i;
+        const int relation = compare_axes(op, ndim, axis, axes[i]);
+        if (relation == STAYS) break;
+        if (relation == GOES_INSIDE) place = i;
     }
     return place;
 }

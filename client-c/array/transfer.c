@@ -15,7 +15,7 @@ int ad_upload(ad_session *s, int dtype, int ndim, const int64_t *shape, const vo
     int status = ad_empty(s, dtype, ndim, shape, &a);
     if (status) return status;
     if (size != (size_t)a->size) status = fail_size(size, a);
-    else status = ad__store(s, a->buffer, 0, data, size);
+    else status = ad__upload_bytes(s, a->buffer, 0, data, size);
     return ad__hand_out(status, 1, &a, out);
 }
 
@@ -23,7 +23,7 @@ int ad_write(const ad_array *a, const void *data, size_t size) {
     if (ad__check_writable(a, "assignment destination")) return AD_E_VALUE;
     if (!a->contiguous) return ad__fail(AD_E_VALUE, "the array is not contiguous");
     if (size != (size_t)(a->count * ad__dtypes[a->dtype].size)) return fail_size(size, a);
-    return ad__store(a->session, a->buffer, (uint64_t)a->offset, data, size);
+    return ad__upload_bytes(a->session, a->buffer, (uint64_t)a->offset, data, size);
 }
 
 static int read_desc(ad_session *s, const ad_desc *d, void *data, size_t size) {
@@ -34,12 +34,12 @@ static int read_desc(ad_session *s, const ad_desc *d, void *data, size_t size) {
     ad__slot_init(&slot, size ? data : &nothing, size);
     size_t mark = s->out.size;
     ad__slot_add(s, &slot);
-    return ad__ask(s, mark, ad__encode_read(&s->out, slot.request, d), &slot);
+    return ad__commit_ask(s, mark, ad__encode_read(&s->out, slot.request, d), &slot);
 }
 
 /* By the socket; one that takes long in parts, so that the program may show how far it is. */
 static int read_array(const ad_array *a, uint8_t *data, size_t size) {
-    ad_part part;
+    ad_byte_view part;
     int status = 0;
     if (!a->contiguous || size <= AD_PROGRESS_LEAST) {
         ad_desc d = ad__array_desc(a);
@@ -47,8 +47,8 @@ static int read_array(const ad_array *a, uint8_t *data, size_t size) {
     }
     for (size_t at = 0, n; at < size && status == 0; at += n) {
         n = size - at < READ_MOST ? size - at : READ_MOST;
-        status = read_desc(a->session, ad__part(a, at, n, &part), data + at, n);
-        ad__tell(a->session, at + n, size, false);
+        status = read_desc(a->session, ad__describe_bytes(a, at, n, &part), data + at, n);
+        ad__report_progress(a->session, at + n, size, false);
     }
     return status;
 }
@@ -56,7 +56,7 @@ static int read_array(const ad_array *a, uint8_t *data, size_t size) {
 int ad_download(const ad_array *a, void *data, size_t size) {
     if (size != (size_t)(a->count * ad__dtypes[a->dtype].size)) return fail_size(size, a);
     int status = AD_E_UNSUPPORTED;
-    if (size >= AD_SHARED_LEAST) status = ad__fetch_through(a, data, size);
+    if (size >= AD_SHARED_LEAST) status = ad__download_through_windows(a, data, size);
     return status == AD_E_UNSUPPORTED ? read_array(a, data, size) : status;
 }
 
@@ -67,7 +67,7 @@ int ad_sync(ad_session *s) {
     ad__slot_init(&slot, NULL, 0);
     size_t mark = s->out.size;
     ad__slot_add(s, &slot);
-    return ad__ask(s, mark, ad__encode_sync(&s->out, slot.request), &slot);
+    return ad__commit_ask(s, mark, ad__encode_sync(&s->out, slot.request), &slot);
 }
 
 int ad_stat(ad_session *s, int n, uint64_t *counters, int *got) {
@@ -77,7 +77,7 @@ int ad_stat(ad_session *s, int n, uint64_t *counters, int *got) {
     ad__slot_init(&slot, NULL, 0);
     size_t mark = s->out.size;
     ad__slot_add(s, &slot);
-    status = ad__ask(s, mark, ad__encode_stat(&s->out, slot.request), &slot);
+    status = ad__commit_ask(s, mark, ad__encode_stat(&s->out, slot.request), &slot);
     if (status) return status;
     *got = n < slot.nvalues ? n : slot.nvalues;
     for (int i = 0; i < *got; i++) counters[i] = (uint64_t)slot.values[i];

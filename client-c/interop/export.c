@@ -33,7 +33,7 @@ static int ask_export(const ad_array *a, ad_lease *l, int theirs) {
     const uint64_t fields[] = {a->buffer, l->plain ? AD_EXPORT_HANDLE : 0};
     ad_slot slot;
     ad__slot_init(&slot, l->id, sizeof l->id - 1);
-    slot.loose = true;
+    slot.variable = true;
     int status = ad__pass_ask(a->session, AD_REQ_EXPORT, 2, fields, NULL, theirs, &slot, NULL);
     if (status) return status;
     if (slot.nvalues == 3 && !slot.values[0] && l->lent) return 0; /* it is here */
@@ -45,7 +45,7 @@ static int ask_export(const ad_array *a, ad_lease *l, int theirs) {
 static bool is_on_gpu(const ad_array *a) { return strcmp(a->session->welcome.backend, "cuda") == 0; }
 
 static int check_exportable(const ad_array *a) {
-    if (ad__url_remote(&a->session->address))
+    if (ad__is_remote(&a->session->address))
         return ad__fail(AD_E_UNSUPPORTED,
                         "export: memory can be had over a Unix socket only, and this session is at %s",
                         a->session->address.url);
@@ -72,7 +72,7 @@ static int export_array(const ad_array *a, bool plain, ad_lease **lease) {
     l->cuda = is_on_gpu(a);
     l->plain = plain;
     if ((l->lent = plain ? NULL : ad__lent_of(a))) {
-        l->base = ad__lent_here(l->lent);
+        l->base = ad__lent_address(l->lent);
         l->device = ad__lent_device(l->lent);
         l->size = (uint64_t)(a->base ? a->base : a)->size;
     }

@@ -55,7 +55,7 @@ void ad__lent_release(ad_lent *l) {
 
 int ad__lent_device(const ad_lent *l) { return l->device; }
 
-void *ad__lent_here(const ad_lent *l) { return l && is_own(l) ? (void *)(uintptr_t)(l->base + l->offset) : NULL; }
+void *ad__lent_address(const ad_lent *l) { return l && is_own(l) ? (void *)(uintptr_t)(l->base + l->offset) : NULL; }
 
 static void link_loan(ad_lent *l) {
     l->link = &lents;
@@ -341,7 +341,7 @@ static int check_lendable(const ad_session *s, const ad_loan *loan, const ad_lay
     int status = ad__shape_check(layout->ndim, layout->shape, layout->dtype);
     if (status) return status;
     if (!loan->release) return ad__fail(AD_E_VALUE, "lend: nobody would hear that the server has let go");
-    if (ad__url_remote(&s->address))
+    if (ad__is_remote(&s->address))
         return ad__fail(AD_E_UNSUPPORTED, "lend: memory can be had over a Unix socket only, and this session is at %s",
                         s->address.url);
     if (strcmp(s->welcome.backend, "cuda") != 0) return ad__fail(AD_E_UNSUPPORTED, "lend: the server uses no GPU");

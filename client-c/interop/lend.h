@@ -25,7 +25,7 @@ ad_lent *ad__lent_of(const ad_array *a); /* a reference; NULL: the array's memor
 void ad__lent_release(ad_lent *l);
 int ad__lent_device(const ad_lent *l);
 /* The buffer's first byte; NULL also where it is that of the process from which this one was forked. */
-void *ad__lent_here(const ad_lent *l);
+void *ad__lent_address(const ad_lent *l);
 /* Memory of the server that is mapped here from now on, or not any more: it cannot be lent. */
 void ad__lend_mapped(struct ad_lease *l);
 void ad__lend_unmapped(struct ad_lease *l);

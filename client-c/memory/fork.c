@@ -50,7 +50,7 @@ void ad__pools_in_child(void) {
     for (ad_pool *pool = ad__pools, *next; pool; pool = next) {
         next = pool->next;
         pool->session = NULL; /* it is the parent's */
-        pool->free = pool->limbo = NULL;
+        pool->free = pool->draining = NULL;
         ad__pool_tidy(pool);
     }
     for (ad_pool *pool = ad__pools; pool; pool = pool->next)

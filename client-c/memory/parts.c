@@ -147,7 +147,7 @@ static size_t find_pool_limit(void) {
 
 ad_pool *ad__pool_of(ad_session *s) {
     ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
-    if (pool || ad__url_remote(&s->address)) return pool;
+    if (pool || ad__is_remote(&s->address)) return pool;
     pthread_mutex_lock(&ad__pools_lock);
     pool = atomic_load_explicit(&s->pool, memory_order_relaxed);
     if (!pool && (pool = calloc(1, sizeof *pool))) {
@@ -181,13 +181,13 @@ void ad__pool_tidy(ad_pool *pool) {
     free(pool);
 }
 
-void ad__host_leave(ad_session *s) {
+void ad__pool_detach(ad_session *s) {
     ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
     if (!pool) return;
     pthread_mutex_lock(&ad__pools_lock);
     pool->session = NULL;
     pool->left = true;
-    pool->free = pool->limbo = NULL; /* no part is handed out or found idle again */
+    pool->free = pool->draining = NULL; /* no part is handed out or found idle again */
     ad__pool_tidy(pool);
     pthread_mutex_unlock(&ad__pools_lock);
 }
@@ -203,22 +203,22 @@ void ad__host_sweep(ad_session *s) {
     if (!pool) return;
     pthread_mutex_lock(&s->lock);
     pthread_mutex_lock(&ad__pools_lock);
-    for (ad_host *h = pool->limbo, *next; h; h = next) {
+    for (ad_host *h = pool->draining, *next; h; h = next) {
         next = h->next;
         if (s->dead || !ad__host_idle(s, h)) continue;
         remove_from_list(h);
-        pool->limbo_bytes -= h->size;
+        pool->draining_bytes -= h->size;
         free_part(h);
     }
     pthread_mutex_unlock(&ad__pools_lock);
     pthread_mutex_unlock(&s->lock);
 }
 
-size_t ad__host_limbo(ad_session *s) {
+size_t ad__pool_draining_bytes(ad_session *s) {
     ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
     if (!pool) return 0;
     pthread_mutex_lock(&ad__pools_lock);
-    size_t bytes = pool->limbo_bytes;
+    size_t bytes = pool->draining_bytes;
     pthread_mutex_unlock(&ad__pools_lock);
     return bytes;
 }
@@ -258,7 +258,7 @@ static int shrink_idle_windows(ad_session *s, ad_pool *pool) {
 }
 
 int ad_host_alloc(ad_session *s, size_t size, ad_host **host) {
-    if (ad__foreign(s)) return ad__fail_foreign();
+    if (ad__is_foreign(s)) return ad__fail_foreign();
     ad_pool *pool = ad__pool_of(s);
     if (!pool || pool->off || size > pool->limit) return fail_unsupported();
     size = size ? (size + GRAIN - 1) & ~(size_t)(GRAIN - 1) : GRAIN;
@@ -282,12 +282,12 @@ void ad_host_release(ad_host *h) {
     ad_pool *pool = h->pool;
     h->window->live--;
     if (!pool->session) {
-        h->state = AD_HOST_LIMBO;
+        h->state = AD_HOST_DRAINING;
         ad__pool_tidy(pool);
     } else if (h->asked || h->until) {
-        h->state = AD_HOST_LIMBO;
-        add_to_list(&pool->limbo, h);
-        pool->limbo_bytes += h->size;
+        h->state = AD_HOST_DRAINING;
+        add_to_list(&pool->draining, h);
+        pool->draining_bytes += h->size;
     } else {
         free_part(h);
     }
@@ -297,7 +297,7 @@ void ad_host_release(ad_host *h) {
 void ad_host_count(ad_session *s, uint64_t *free_blocks, uint64_t *bytes) {
     ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
     *free_blocks = *bytes = 0;
-    if (!pool || ad__foreign(s)) return;
+    if (!pool || ad__is_foreign(s)) return;
     ad__host_sweep(s);
     pthread_mutex_lock(&ad__pools_lock);
     for (const ad_host *h = pool->free; h; h = h->next) ++*free_blocks;
@@ -306,7 +306,7 @@ void ad_host_count(ad_session *s, uint64_t *free_blocks, uint64_t *bytes) {
 }
 
 int ad_host_trim(ad_session *s) {
-    if (ad__foreign(s)) return ad__fail_foreign();
+    if (ad__is_foreign(s)) return ad__fail_foreign();
     ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
     if (!pool) return 0;
     ad__host_sweep(s);

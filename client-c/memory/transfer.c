@@ -8,13 +8,13 @@
 #define PARTS 4
 #define LARGE_PART ((size_t)16 << 20)
 #define SMALL_PART ((size_t)256 << 10)
-#define LIMBO_MOST ((size_t)64 << 20)    /* uploads that the server has still to load */
+#define DRAINING_MOST ((size_t)64 << 20) /* uploads that the server has still to load */
 #define FETCH_MOST ((uint64_t)256 << 20) /* in one request: between two, the program may show how far it is */
 #define SEND_MOST ((size_t)64 << 20)
 
 /* ---- how far it is ---- */
 
-void ad__tell(ad_session *s, uint64_t done, uint64_t total, bool up) {
+void ad__report_progress(ad_session *s, uint64_t done, uint64_t total, bool up) {
     if (total > AD_PROGRESS_LEAST && s->progress) s->progress(s->progress_argument, done, total, up);
 }
 
@@ -25,13 +25,13 @@ void ad_session_set_progress(ad_session *s, void (*progress)(void *, uint64_t, u
 
 /* ---- parts ---- */
 
-typedef struct belt {
+typedef struct part_ring {
     ad_session *session;
     size_t part; /* bytes of each */
     int n;
     ad_host *host[PARTS];
     ad_copier *copier;
-} belt;
+} part_ring;
 
 /* Large enough to be worth a message, small enough that both ends work at the same time. */
 static size_t choose_part_size(size_t size) {
@@ -42,8 +42,8 @@ static size_t choose_part_size(size_t size) {
 }
 
 /* Fewer parts will do, but not none. */
-static int open_ring(belt *b, ad_session *s, size_t size) {
-    *b = (belt){.session = s, .part = choose_part_size(size)};
+static int open_ring(part_ring *b, ad_session *s, size_t size) {
+    *b = (part_ring){.session = s, .part = choose_part_size(size)};
     size_t wanted = (size + b->part - 1) / b->part;
     while (b->n < PARTS && (size_t)b->n < wanted) {
         int status = ad_host_alloc(s, b->part, &b->host[b->n]);
@@ -58,7 +58,7 @@ static int open_ring(belt *b, ad_session *s, size_t size) {
     return 0;
 }
 
-static int close_ring(belt *b, int status) {
+static int close_ring(part_ring *b, int status) {
     ad__copier_close(b->copier);
     for (int i = 0; i < b->n; i++) ad_host_release(b->host[i]);
     return status;
@@ -67,10 +67,10 @@ static int close_ring(belt *b, int status) {
 /* Waits until the server has done with a part. */
 static int await_part(ad_session *s, ad_host *h) {
     if (!h->asked) return 0;
-    int status = ad__ask_finish(s, &h->slot);
+    int status = ad__await_ask(s, &h->slot);
     if (status == AD_E_INTERRUPTED || status == AD_E_CONNECTION) return status;
     h->asked = false;
-    if (!h->slot.own) return status;
+    if (!h->slot.internal) return status;
     h->until = 0;
     return 0; /* what the program is to hear has been put off */
 }
@@ -92,24 +92,25 @@ static int ask_stream_wait(ad_session *s, ad_host *h) {
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&h->slot, NULL, 0);
-    h->slot.own = h->slot.kept = h->asked = true;
+    h->slot.internal = h->slot.persistent = h->asked = true;
     size_t mark = s->out.size;
     ad__slot_add(s, &h->slot);
     const uint64_t fields[] = {h->slot.request, 0, ad_stream_current(s)};
-    status = ad__ask_later(s, mark, ad__encode_numbers(&s->out, AD_REQ_WAIT, 3, fields), &h->slot);
-    if (!h->slot.kept) h->asked = false;
+    status = ad__commit_ask_async(s, mark, ad__encode_numbers(&s->out, AD_REQ_WAIT, 3, fields), &h->slot);
+    if (!h->slot.persistent) h->asked = false;
     return status;
 }
 
 int ad_settle(ad_session *s) {
     ad_slot slot;
     ad__slot_init(&slot, NULL, 0);
-    slot.own = true;
+    slot.internal = true;
     int status = ad__ask_numbers(s, AD_REQ_WAIT, 2, (uint64_t[]){0, ad_stream_current(s)}, &slot);
     return status == AD_E_INTERRUPTED || status == AD_E_CONNECTION ? status : 0;
 }
 
-static int load_part(belt *b, int i, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size, bool last) {
+static int load_part(part_ring *b, int i, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size,
+                     bool last) {
     ad_session *s = b->session;
     ad_host *h = b->host[i];
     int status = await_part(s, h);
@@ -120,9 +121,9 @@ static int load_part(belt *b, int i, uint64_t buffer, uint64_t offset, const uin
 }
 
 static int store_through_ring(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
-    belt b;
+    part_ring b;
     int status = 0;
-    if (ad__host_limbo(s) > LIMBO_MOST && (status = ad_settle(s)) != 0) return status;
+    if (ad__pool_draining_bytes(s) > DRAINING_MOST && (status = ad_settle(s)) != 0) return status;
     status = open_ring(&b, s, size);
     if (status) return status;
     for (size_t at = 0, i = 0; at < size && status == 0; i++) {
@@ -130,7 +131,7 @@ static int store_through_ring(ad_session *s, uint64_t buffer, uint64_t offset, c
         bool last = (size - at - n + b.part - 1) / b.part < (size_t)b.n;
         status = load_part(&b, (int)(i % (size_t)b.n), buffer, offset + at, data + at, n, last);
         at += n;
-        ad__tell(s, at, size, true);
+        ad__report_progress(s, at, size, true);
     }
     return close_ring(&b, status);
 }
@@ -140,12 +141,12 @@ static int send_with_progress(ad_session *s, uint64_t buffer, uint64_t offset, c
     for (size_t at = 0; at < size && status == 0; at += SEND_MOST) {
         size_t n = size - at < SEND_MOST ? size - at : SEND_MOST;
         status = ad__send_bytes(s, buffer, offset + at, data + at, n);
-        ad__tell(s, at + n, size, true);
+        ad__report_progress(s, at + n, size, true);
     }
     return status;
 }
 
-int ad__store(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
+int ad__upload_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     uint64_t window, at, number;
     if (size < AD_SHARED_LEAST) return send_with_progress(s, buffer, offset, data, size);
     if (ad__host_find(s, data, size, &window, &at)) {
@@ -162,16 +163,16 @@ static int ask_fetch(ad_session *s, const ad_desc *d, ad_host *h, uint64_t at) {
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&h->slot, NULL, 0);
-    h->slot.kept = h->asked = true;
+    h->slot.persistent = h->asked = true;
     size_t mark = s->out.size;
     ad__slot_add(s, &h->slot);
-    status = ad__ask_later(s, mark, ad__encode_fetch(&s->out, h->slot.request, d, ad__host_window(h), h->offset + at),
-                           &h->slot);
-    if (!h->slot.kept) h->asked = false;
+    status = ad__commit_ask_async(
+        s, mark, ad__encode_fetch(&s->out, h->slot.request, d, ad__host_window(h), h->offset + at), &h->slot);
+    if (!h->slot.persistent) h->asked = false;
     return status;
 }
 
-const ad_desc *ad__part(const ad_array *a, uint64_t at, uint64_t size, ad_part *b) {
+const ad_desc *ad__describe_bytes(const ad_array *a, uint64_t at, uint64_t size, ad_byte_view *b) {
     b->size = (int64_t)size;
     b->step = 1;
     b->desc = (ad_desc){.buffer = a->buffer,
@@ -188,11 +189,11 @@ static int fetch_in_steps(const ad_array *a, ad_host *h, uint64_t size) {
     int status = 0;
     for (uint64_t at = 0; at < size && status == 0;) {
         uint64_t n = size - at < FETCH_MOST ? size - at : FETCH_MOST;
-        ad_part b;
-        status = ask_fetch(a->session, ad__part(a, at, n, &b), h, at);
+        ad_byte_view b;
+        status = ask_fetch(a->session, ad__describe_bytes(a, at, n, &b), h, at);
         if (status == 0) status = await_part(a->session, h);
         at += n;
-        ad__tell(a->session, at, size, false);
+        ad__report_progress(a->session, at, size, false);
     }
     return status;
 }
@@ -217,7 +218,7 @@ int ad_download_host(const ad_array *a, ad_host **host) {
 }
 
 /* The parts are asked for in turn, and copied as they come. */
-static int fetch_through_ring(const ad_array *a, belt *b, uint8_t *out, size_t size) {
+static int fetch_through_ring(const ad_array *a, part_ring *b, uint8_t *out, size_t size) {
     const size_t parts = (size + b->part - 1) / b->part, ahead = (size_t)b->n;
     int status = 0;
     for (size_t i = 0; i < parts + ahead && status == 0; i++) {
@@ -227,19 +228,20 @@ static int fetch_through_ring(const ad_array *a, belt *b, uint8_t *out, size_t s
             status = await_part(a->session, h);
             if (status) break;
             ad__copier_copy(b->copier, out + at, ad__host_base(h), n);
-            ad__tell(a->session, at + n, size, false);
+            ad__report_progress(a->session, at + n, size, false);
         }
         if (i < parts) {
             size_t at = i * b->part;
-            ad_part part;
-            status = ask_fetch(a->session, ad__part(a, at, size - at < b->part ? size - at : b->part, &part), h, 0);
+            ad_byte_view part;
+            status = ask_fetch(a->session, ad__describe_bytes(a, at, size - at < b->part ? size - at : b->part, &part),
+                               h, 0);
         }
     }
     return status;
 }
 
-int ad__fetch_through(const ad_array *a, void *data, size_t size) {
-    belt b;
+int ad__download_through_windows(const ad_array *a, void *data, size_t size) {
+    part_ring b;
     if (!a->contiguous) return AD_E_UNSUPPORTED;
     int status = open_ring(&b, a->session, size);
     return status ? status : close_ring(&b, fetch_through_ring(a, &b, data, size));

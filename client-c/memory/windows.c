@@ -52,10 +52,10 @@ static int fetch_nothing(ad_session *s, const ad_array *a, uint64_t window, ad_s
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(slot, NULL, 0);
-    slot->own = true;
+    slot->internal = true;
     size_t mark = s->out.size;
     ad__slot_add(s, slot);
-    return ad__ask(s, mark, ad__encode_fetch(&s->out, slot->request, &d, window, 0), slot);
+    return ad__commit_ask(s, mark, ad__encode_fetch(&s->out, slot->request, &d, window, 0), slot);
 }
 
 /* The refusal of a window is no failure that the program needs to hear of. */

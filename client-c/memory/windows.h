@@ -21,8 +21,8 @@ struct ad_pool {
     bool left;               /* it has gone, and the pool goes with its last part */
     _Atomic uint64_t looked; /* for idle windows */
     ad_host_window *windows;
-    ad_host *free, *limbo;
-    size_t bytes, limbo_bytes;
+    ad_host *free, *draining;
+    size_t bytes, draining_bytes;
     _Atomic size_t limit;
     atomic_bool off; /* the server does not want windows */
 };

@@ -14,12 +14,12 @@
 
 #include "client-c/client.h"
 
-static int fail_connect(const ad_address *a, const char *why) {
+static int fail_connect(const ad_server_address *a, const char *why) {
     return ad__fail(AD_E_CONNECTION, "no arrayd at %s: %s", a->url, why);
 }
 
 /* AD_E_CONNECTION says that there is no server, and only that: then the next place is looked at. */
-static int fail_unix(const ad_address *a, int error) {
+static int fail_unix(const ad_server_address *a, int error) {
     switch (error) {
     case EAGAIN: return ad__fail(AD_E_TIMEOUT, "no answer from %s", a->url);
     case EACCES:
@@ -32,7 +32,7 @@ static int fail_unix(const ad_address *a, int error) {
 }
 
 /* A server whose backlog is full makes connect wait: a send timeout bounds that. */
-static int connect_unix(const ad_address *a, uint64_t deadline, int *out) {
+static int connect_unix(const ad_server_address *a, uint64_t deadline, int *out) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     uint64_t now = ad__now(), left = deadline > now ? (deadline - now) / 1000 : 1;
     struct timeval limit = {(time_t)(left / 1000000), (suseconds_t)(left % 1000000)};
@@ -88,7 +88,7 @@ static int try_tcp(const struct addrinfo *i, uint64_t deadline, int *out) {
     return 0;
 }
 
-static int connect_tcp(const ad_address *a, uint64_t deadline, int *out) {
+static int connect_tcp(const ad_server_address *a, uint64_t deadline, int *out) {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG}, *list;
     int error = getaddrinfo(a->host, a->port, &hints, &list);
     if (error) return fail_connect(a, gai_strerror(error));
@@ -99,13 +99,14 @@ static int connect_tcp(const ad_address *a, uint64_t deadline, int *out) {
     return error ? fail_connect(a, strerror(error)) : 0;
 }
 
-int ad__connect(const ad_address *address, uint64_t deadline, int *fd, ad_embedded *embedded) {
+int ad__connect(const ad_server_address *address, uint64_t deadline, int *fd, ad_embedded *embedded) {
     switch (address->transport) {
     case AD_URL_UNIX: return connect_unix(address, deadline, fd);
     case AD_URL_TCP:
     case AD_URL_TLS: return connect_tcp(address, deadline, fd);
     case AD_URL_EMBEDDED:
-        return embedded->door >= 0 ? ad__embedded_enter(embedded, fd) : ad__embedded_start(address->host, fd, embedded);
+        return embedded->door >= 0 ? ad__embedded_connect(embedded, fd)
+                                   : ad__embedded_start(address->host, fd, embedded);
     }
     return ad__fail(AD_E_URL, "unknown transport");
 }

@@ -64,12 +64,12 @@ static int find_path(const char *given, const char *variable, const char *what, 
     return 0;
 }
 
-int ad__credentials_find(const ad_address *address, const ad_connection *options, ad_credentials *out) {
+int ad__credentials_find(const ad_server_address *address, const ad_connection *options, ad_credentials *out) {
     static const ad_connection none;
     const ad_connection *o = options ? options : &none;
     memset(out, 0, sizeof *out);
     bool certified = address->transport == AD_URL_TLS && (o->cert || getenv("ARRAYD_CERT"));
-    int status = ad__url_remote(address) ? find_token(options, certified, out) : 0;
+    int status = ad__is_remote(address) ? find_token(options, certified, out) : 0;
     if (status || address->transport != AD_URL_TLS) return status;
     status = find_path(o->ca, "ARRAYD_CA", "ca", out->ca, sizeof out->ca);
     if (!status) status = find_path(o->cert, "ARRAYD_CERT", "cert", out->cert, sizeof out->cert);

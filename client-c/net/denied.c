@@ -12,7 +12,7 @@
 #define WAY_OUT "or set ARRAYD_URL (embedded:auto is a server of this process alone)"
 
 /* The first folder of the path that may not be searched; false: all may. */
-static bool find_closed_folder(const char *path, char folder[sizeof((ad_address *)0)->host], struct stat *st) {
+static bool find_closed_folder(const char *path, char folder[sizeof((ad_server_address *)0)->host], struct stat *st) {
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
         size_t n = slash == path ? 1 : (size_t)(slash - path);
         memcpy(folder, path, n);
@@ -24,7 +24,7 @@ static bool find_closed_folder(const char *path, char folder[sizeof((ad_address 
 }
 
 /* need: the right that its group lacks or has. */
-static int fail_permission(const ad_address *a, const char *what, const struct stat *st, mode_t need) {
+static int fail_permission(const ad_server_address *a, const char *what, const struct stat *st, mode_t need) {
     char owner[AD_OWNER_TEXT], group[AD_OWNER_NAME], user[AD_OWNER_NAME];
     ad__owner_text(st, owner);
     ad__owner_group(st->st_gid, group);
@@ -38,7 +38,7 @@ static int fail_permission(const ad_address *a, const char *what, const struct s
                     a->url, user, what, owner, group);
 }
 
-int ad__fail_denied(const ad_address *a, int error) {
+int ad__fail_denied(const ad_server_address *a, int error) {
     char folder[sizeof a->host], what[sizeof a->host + 16];
     struct stat st;
     if (find_closed_folder(a->host, folder, &st)) {

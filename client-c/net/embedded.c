@@ -159,7 +159,7 @@ free_search:
     return status;
 }
 
-int ad__embedded_enter(const ad_embedded *e, int *fd) {
+int ad__embedded_connect(const ad_embedded *e, int *fd) {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int))];
@@ -201,7 +201,7 @@ void ad__embedded_reap(ad_embedded *e) {
         ;
 }
 
-void ad__embedded_fate(pid_t pid, char *text, size_t size) {
+void ad__embedded_describe_exit(pid_t pid, char *text, size_t size) {
     siginfo_t info = {0};
     *text = 0;
     if (pid <= 0 || !await_exit(pid)) return;

@@ -10,21 +10,21 @@
 
 #define INPUT_SIZE (32u << 10)
 
-int ad__input_open(ad_input *in) {
+int ad__receiver_open(ad_receiver *in) {
     in->data = malloc(INPUT_SIZE);
     in->capacity = INPUT_SIZE;
     if (!in->data || ad__reader_new(&in->reader) != 0) return AD_E_MEMORY;
     return 0;
 }
 
-void ad__input_close(ad_input *in) {
+void ad__receiver_close(ad_receiver *in) {
     free(in->data);
     if (in->reader) ad__reader_free(in->reader);
     ad__arena_free(&in->arena);
 }
 
-void ad__trace(ad_session *s, const char *arrow, ad_reader *reader, ad_arena *arena, const uint8_t *control,
-               size_t size) {
+void ad__trace_messages(ad_session *s, const char *arrow, ad_reader *reader, ad_arena *arena, const uint8_t *control,
+                        size_t size) {
     ad_message m;
     char text[512];
     if (ad__reader_begin(reader, control, size, NULL) != 0) return;
@@ -42,25 +42,25 @@ static void copy_string(char *out, size_t size, const ad_string *s) {
 }
 
 static void handle_welcome(ad_session *s, const ad_message *m) {
-    if ((s->welcomed && !s->renewed) || !m->welcome) {
-        ad__die_locked(s, "protocol violated: a second welcome");
+    if ((s->welcomed && !s->inherited) || !m->welcome) {
+        ad__kill_session_locked(s, "protocol violated: a second welcome");
         return;
     }
     const ad_welcome before = s->welcome;
     s->welcome = *m->welcome;
-    if (s->renewed) { /* it may have been taken up before it was welcomed, and has another secret since */
+    if (s->inherited) { /* it may have been taken up before it was welcomed, and has another secret since */
         s->welcome.instance = before.instance;
         memcpy(s->welcome.secret, before.secret, sizeof before.secret);
     }
     s->welcomed = true;
-    s->renewed = false;
+    s->inherited = false;
     ad__wake_all(s);
 }
 
 /* A request has been answered, and so the server has had it. */
 static void record_answer(ad_session *s, const ad_message *m) {
     if (m->u[0] > s->replied && m->u[0] < s->next_request) s->replied = m->u[0];
-    ad__acked(s, m->u[1]);
+    ad__record_ack(s, m->u[1]);
 }
 
 static void finish_slot(ad_session *s, ad_slot *slot) {
@@ -82,11 +82,11 @@ static int64_t convert_to_int(const ad_scalar *v) {
 
 /* Part of an array: says where the payload goes. */
 static void place_array_reply(ad_session *s, ad_slot *slot, const ad_message *m) {
-    ad_input *in = &s->input;
+    ad_receiver *in = &s->input;
     uint64_t size = in->frame.payload;
     if (m->nvalues != 2 || (uint64_t)slot->values[0] != slot->size || (uint64_t)slot->values[1] != slot->got ||
         size > slot->size - slot->got || (size == 0 && slot->size)) {
-        ad__die_locked(s, "protocol violated: a reply of another size than the array's");
+        ad__kill_session_locked(s, "protocol violated: a reply of another size than the array's");
         return;
     }
     in->request = m->u[0];
@@ -95,9 +95,9 @@ static void place_array_reply(ad_session *s, ad_slot *slot, const ad_message *m)
 }
 
 static void place_sized_reply(ad_session *s, ad_slot *slot, const ad_message *m) {
-    ad_input *in = &s->input;
+    ad_receiver *in = &s->input;
     if (in->frame.payload > slot->size || in->frame.flags & AD_FRAME_MORE) {
-        ad__die_locked(s, "protocol violated: a reply that is too long");
+        ad__kill_session_locked(s, "protocol violated: a reply that is too long");
         return;
     }
     in->request = m->u[0];
@@ -116,7 +116,7 @@ static void handle_reply(ad_session *s, const ad_message *m) {
     slot->nvalues = m->nvalues < AD_SLOT_VALUES ? (int)m->nvalues : AD_SLOT_VALUES;
     for (int i = 0; i < slot->nvalues; i++) slot->values[i] = convert_to_int(&m->values[i]);
     if (slot->nvalues && m->values[0].kind == AD_SCALAR_FLOAT) slot->real = m->values[0].as.f;
-    if (slot->loose) place_sized_reply(s, slot, m);
+    if (slot->variable) place_sized_reply(s, slot, m);
     else if (slot->data) place_array_reply(s, slot, m);
     else finish_slot(s, slot);
 }
@@ -139,11 +139,11 @@ static void handle_fail(ad_session *s, const ad_message *m) {
     slot->number = m->u[3];
     copy_string(slot->name, sizeof slot->name, &m->s[0]);
     copy_string(slot->text, sizeof slot->text, &m->s[1]);
-    if (slot->own) defer_failure(s, slot);
+    if (slot->internal) defer_failure(s, slot);
     finish_slot(s, slot);
 }
 
-static void handle_ack(ad_session *s, const ad_message *m) { ad__acked(s, m->u[0]); }
+static void handle_ack(ad_session *s, const ad_message *m) { ad__record_ack(s, m->u[0]); }
 
 static void handle_bye(ad_session *s, const ad_message *m) {
     char text[AD_FAULT_TEXT - 40], why[AD_FAULT_TEXT];
@@ -151,7 +151,7 @@ static void handle_bye(ad_session *s, const ad_message *m) {
     snprintf(why, sizeof why, "the server closed the connection: %s", text);
     int status = m->u[0] > 0 && m->u[0] < 1000 ? -(int)m->u[0] : AD_E_CONNECTION;
     if (!s->welcomed || status == AD_E_DEVICE_LOST) s->refused = status;
-    ad__die_locked(s, why);
+    ad__kill_session_locked(s, why);
 }
 
 static void dispatch_message(ad_session *s, const ad_message *m) {
@@ -160,13 +160,13 @@ static void dispatch_message(ad_session *s, const ad_message *m) {
         [AD_REQ_ACK] = handle_ack,         [AD_REQ_BYE] = handle_bye,
     };
     if (!s->welcomed && m->opcode != AD_REQ_WELCOME && m->opcode != AD_REQ_BYE)
-        ad__die_locked(s, "protocol violated: the server did not begin with welcome");
+        ad__kill_session_locked(s, "protocol violated: the server did not begin with welcome");
     else if (m->opcode <= AD_REQ_BYE && handlers[m->opcode]) handlers[m->opcode](s, m);
 }
 
 /* All messages of a control block. */
 static void handle_control(ad_session *s, const uint8_t *control, size_t size) {
-    ad_input *in = &s->input;
+    ad_receiver *in = &s->input;
     ad_fault fault;
     ad_message m = {0};
     int status = ad__reader_begin(in->reader, control, size, &fault);
@@ -177,9 +177,9 @@ static void handle_control(ad_session *s, const uint8_t *control, size_t size) {
         if (status <= 0) break;
         dispatch_message(s, &m);
     }
-    if (status < 0) ad__die_locked(s, fault.text);
+    if (status < 0) ad__kill_session_locked(s, fault.text);
     else if (in->frame.payload && m.opcode != AD_REQ_REPLY)
-        ad__die_locked(s, "protocol violated: a payload that nothing claims");
+        ad__kill_session_locked(s, "protocol violated: a payload that nothing claims");
     pthread_mutex_unlock(&s->lock);
     ad__arena_reset(&in->arena);
 }
@@ -198,7 +198,7 @@ static uint8_t *begin_piece(ad_session *s, ad_slot **slot) {
 
 /* n more bytes of the payload are done with. */
 static void end_piece(ad_session *s, ad_slot *slot, size_t n) {
-    ad_input *in = &s->input;
+    ad_receiver *in = &s->input;
     in->left -= n;
     in->offset += n;
     if (!slot) return;
@@ -206,7 +206,8 @@ static void end_piece(ad_session *s, ad_slot *slot, size_t n) {
     slot->receiving = false;
     slot->got += n;
     if (in->left == 0 && !(in->frame.flags & AD_FRAME_MORE)) {
-        if (slot->got < slot->size) ad__die_locked(s, "protocol violated: a reply of another size than the array's");
+        if (slot->got < slot->size)
+            ad__kill_session_locked(s, "protocol violated: a reply of another size than the array's");
         else finish_slot(s, slot);
     } else if (s->waiters) {
         ad__wake_all(s); /* it may wait to leave */
@@ -218,7 +219,7 @@ static void end_piece(ad_session *s, ad_slot *slot, size_t n) {
 
 /* Acts on the bytes that have come; true when more must come first. */
 static bool parse_next(ad_session *s) {
-    ad_input *in = &s->input;
+    ad_receiver *in = &s->input;
     ad_fault fault;
     size_t there = in->end - in->begin;
     if (in->left) {
@@ -233,12 +234,12 @@ static bool parse_next(ad_session *s) {
     }
     if (there < AD_FRAME_HEADER) return true;
     if (ad__frame_decode(in->data + in->begin, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &in->frame, &fault) != 0) {
-        ad__die(s, fault.text);
+        ad__kill_session(s, fault.text);
         return true;
     }
     if (there < AD_FRAME_HEADER + in->frame.control) return true;
     const uint8_t *control = in->data + in->begin + AD_FRAME_HEADER;
-    if (s->trace) ad__trace(s, "<-", in->reader, &in->arena, control, in->frame.control);
+    if (s->trace) ad__trace_messages(s, "<-", in->reader, &in->arena, control, in->frame.control);
     in->begin += AD_FRAME_HEADER + in->frame.control;
     in->left = in->frame.payload;
     handle_control(s, control, in->frame.control);
@@ -246,7 +247,7 @@ static bool parse_next(ad_session *s) {
 }
 
 /* Moves what is there to the front and makes room for the rest of a large control block. */
-static int make_input_room(ad_input *in) {
+static int make_input_room(ad_receiver *in) {
     size_t there = in->end - in->begin, need = INPUT_SIZE;
     if (there >= AD_FRAME_HEADER && in->left == 0) need = AD_FRAME_HEADER + in->frame.control;
     if (in->begin) {
@@ -265,8 +266,8 @@ static int make_input_room(ad_input *in) {
 
 static void lose_tls_connection(ad_session *s) {
     char why[AD_FAULT_TEXT];
-    ad__secure_why(s->secure, why, sizeof why);
-    ad__lose(s, "connection lost: %.200s", why);
+    ad__secure_error(s->secure, why, sizeof why);
+    ad__lose_connection(s, "connection lost: %.200s", why);
 }
 
 static ssize_t receive_bytes(ad_session *s, void *data, size_t size, int flags) {
@@ -277,15 +278,15 @@ static ssize_t receive_bytes(ad_session *s, void *data, size_t size, int flags) 
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     s->input.closed = true;
-    if (n == 0) ad__lose(s, "connection lost: the server has gone");
+    if (n == 0) ad__lose_connection(s, "connection lost: the server has gone");
     else if (s->secure) lose_tls_connection(s);
-    else ad__lose(s, "connection lost: %s", strerror(errno));
+    else ad__lose_connection(s, "connection lost: %s", strerror(errno));
     return 0;
 }
 
 /* A long payload goes past the buffer. */
 static int receive_payload(ad_session *s, int flags) {
-    ad_input *in = &s->input;
+    ad_receiver *in = &s->input;
     ad_slot *slot;
     uint8_t *out = begin_piece(s, &slot);
     size_t room = out ? in->left : in->left < in->capacity ? in->left : in->capacity;
@@ -294,14 +295,14 @@ static int receive_payload(ad_session *s, int flags) {
     return n > 0;
 }
 
-int ad__input_run(ad_session *s, int flags) {
-    ad_input *in = &s->input;
+int ad__receiver_run(ad_session *s, int flags) {
+    ad_receiver *in = &s->input;
     if (in->begin == in->end) {
         in->begin = in->end = 0;
         if (in->left) return receive_payload(s, flags);
     }
     if (make_input_room(in) != 0) {
-        ad__die(s, "connection lost: out of memory in this process");
+        ad__kill_session(s, "connection lost: out of memory in this process");
         return 0;
     }
     ssize_t n = receive_bytes(s, in->data + in->end, in->capacity - in->end, flags);

@@ -7,14 +7,14 @@
 
 #define STEP_NS 50000000u /* between two looks at the interrupt */
 #define SPIN_NS 40000u
-#define LUCK_MOST 16
-#define LUCK_PAUSE 32 /* waits without spinning once luck has run out */
+#define SPIN_CREDIT_MOST 16
+#define SPIN_PAUSE 32 /* waits without spinning once luck has run out */
 
 void ad__slot_init(ad_slot *slot, void *data, uint64_t size) {
     slot->data = data;
     slot->size = size;
     slot->got = slot->number = 0;
-    slot->done = slot->receiving = slot->kept = slot->loose = slot->own = false;
+    slot->done = slot->receiving = slot->persistent = slot->variable = slot->internal = false;
     slot->status = slot->nvalues = 0;
     slot->real = 0;
 }
@@ -59,30 +59,31 @@ static bool spin_for_input(ad_session *s) {
     uint64_t now = begin;
     int came = 0;
     while (!came && !s->input.closed && now - begin < SPIN_NS) {
-        came = ad__input_run(s, MSG_DONTWAIT);
+        came = ad__receiver_run(s, MSG_DONTWAIT);
         if (!came) sched_yield();
         now = ad__now();
     }
-    if (came && now - begin < SPIN_NS) s->input.luck = s->input.luck < LUCK_MOST ? s->input.luck + 1 : LUCK_MOST;
-    else s->input.luck = s->input.luck > 2 ? s->input.luck - 2 : -LUCK_PAUSE;
+    if (came && now - begin < SPIN_NS)
+        s->input.spin_credit = s->input.spin_credit < SPIN_CREDIT_MOST ? s->input.spin_credit + 1 : SPIN_CREDIT_MOST;
+    else s->input.spin_credit = s->input.spin_credit > 2 ? s->input.spin_credit - 2 : -SPIN_PAUSE;
     return came || s->input.closed;
 }
 
 static void read_for_all(ad_session *s) {
     s->reading = true;
     pthread_mutex_unlock(&s->lock);
-    if (s->input.luck < 0) s->input.luck++;
-    if (s->input.luck < 0 || !spin_for_input(s)) ad__input_run(s, 0);
+    if (s->input.spin_credit < 0) s->input.spin_credit++;
+    if (s->input.spin_credit < 0 || !spin_for_input(s)) ad__receiver_run(s, 0);
     pthread_mutex_lock(&s->lock);
     s->reading = false;
     ad__wake_all(s);
-    if (ad__note_due(s)) ad__push(s); /* a failure is on record */
+    if (ad__must_send_receipt(s)) ad__push_output(s); /* a failure is on record */
 }
 
 void ad__read_now(ad_session *s, bool all) {
     s->reading = true;
     pthread_mutex_unlock(&s->lock);
-    for (bool more = !s->input.closed; more;) more = ad__input_run(s, MSG_DONTWAIT) && all && !s->input.closed;
+    for (bool more = !s->input.closed; more;) more = ad__receiver_run(s, MSG_DONTWAIT) && all && !s->input.closed;
     pthread_mutex_lock(&s->lock);
     s->reading = false;
     ad__wake_all(s);
@@ -104,7 +105,7 @@ static int check_interrupt(ad_session *s, uint64_t *checked) {
 
 int ad__wait(ad_session *s, uint64_t *checked) {
     if (s->dead) return 0;
-    if (s->reading || s->comeback.lost) ad__wait_changed(s);
+    if (s->reading || s->resume.lost) ad__wait_changed(s);
     else read_for_all(s);
     return check_interrupt(s, checked);
 }
@@ -117,7 +118,7 @@ int ad__wait_writer(ad_session *s, uint64_t *checked) {
 /* The caller gives up: its reply will be dropped. */
 static void abandon_slot(ad_session *s, ad_slot *slot) {
     while (slot->receiving) ad__wait_changed(s);
-    if (!slot->kept) remove_slot(s, slot);
+    if (!slot->persistent) remove_slot(s, slot);
 }
 
 /* What a request of this library's own was told instead of the program. */
@@ -130,16 +131,16 @@ static int fail_deferred(ad_session *s) {
 static int get_outcome(ad_session *s, const ad_slot *slot) {
     if (!slot->done) return ad__fail_dead(s);
     if (slot->status) return ad__fail_remote(slot->status, slot->number, slot->name, slot->text);
-    return s->deferred.status && !slot->own ? fail_deferred(s) : 0;
+    return s->deferred.status && !slot->internal ? fail_deferred(s) : 0;
 }
 
 /* Sends a request that has been encoded; the lock is let go where that cannot be. */
 static int submit_request(ad_session *s, size_t mark, int status, ad_slot *slot) {
-    if (status == 0 && !s->out.failed) return ad__push(s);
+    if (status == 0 && !s->out.failed) return ad__push_output(s);
     s->out.size = mark;
     s->out.failed = false;
     remove_slot(s, slot);
-    slot->kept = false;
+    slot->persistent = false;
     return ad__fail_memory();
 }
 
@@ -153,19 +154,19 @@ static int await_reply(ad_session *s, int status, ad_slot *slot) {
     return status;
 }
 
-int ad__ask(ad_session *s, size_t mark, int status, ad_slot *slot) {
+int ad__commit_ask(ad_session *s, size_t mark, int status, ad_slot *slot) {
     s->round_trips++;
     return await_reply(s, submit_request(s, mark, status, slot), slot);
 }
 
-int ad__ask_later(ad_session *s, size_t mark, int status, ad_slot *slot) {
+int ad__commit_ask_async(ad_session *s, size_t mark, int status, ad_slot *slot) {
     s->round_trips++;
     status = submit_request(s, mark, status, slot);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
 
-int ad__ask_finish(ad_session *s, ad_slot *slot) {
+int ad__await_ask(ad_session *s, ad_slot *slot) {
     pthread_mutex_lock(&s->lock);
     return await_reply(s, 0, slot);
 }
@@ -185,5 +186,5 @@ int ad__ask_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields,
     ad__slot_add(s, slot);
     all[0] = slot->request;
     for (size_t i = 0; i < n; i++) all[i + 1] = fields[i];
-    return ad__ask(s, mark, ad__encode_numbers(&s->out, opcode, n + 1, all), slot);
+    return ad__commit_ask(s, mark, ad__encode_numbers(&s->out, opcode, n + 1, all), slot);
 }

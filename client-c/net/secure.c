@@ -19,7 +19,7 @@ struct ad_secure {
 
 static const char *get_path_or_null(const char *path) { return *path ? path : NULL; }
 
-static int open_tls(ad_secure *s, const ad_address *address, const ad_credentials *c, ad_fault *fault) {
+static int open_tls(ad_secure *s, const ad_server_address *address, const ad_credentials *c, ad_fault *fault) {
     const ad_tls_files files = {get_path_or_null(c->cert), get_path_or_null(c->key), get_path_or_null(c->ca)};
     ad_tls_context *context;
     int status = ad__tls_client(&files, &context, fault);
@@ -45,7 +45,7 @@ static int shake_hands(ad_secure *s, uint64_t deadline, ad_fault *fault) {
     return status < 0 ? status : 0;
 }
 
-int ad__secure_open(const ad_address *address, const ad_credentials *c, uint64_t deadline, const int *fd,
+int ad__secure_open(const ad_server_address *address, const ad_credentials *c, uint64_t deadline, const int *fd,
                     ad_secure **out) {
     ad_fault fault = {0};
     ad_secure *s = calloc(1, sizeof *s);
@@ -104,7 +104,7 @@ ssize_t ad__secure_send(ad_secure *s, const struct iovec *part) {
     return n;
 }
 
-void ad__secure_why(ad_secure *s, char *out, size_t size) {
+void ad__secure_error(ad_secure *s, char *out, size_t size) {
     pthread_mutex_lock(&s->lock);
     snprintf(out, size, "%s", s->fault.text);
     pthread_mutex_unlock(&s->lock);

@@ -20,7 +20,7 @@
 
 static atomic_uint_fast64_t serials = 1;
 
-uint64_t ad__session_serial_next(void) { return atomic_fetch_add(&serials, 1); }
+uint64_t ad__session_next_serial(void) { return atomic_fetch_add(&serials, 1); }
 
 uint64_t ad__now(void) {
     struct timespec t;
@@ -39,7 +39,7 @@ static void close_unsent(ad_session *s) {
     s->carry.fd = -1;
 }
 
-void ad__die_locked(ad_session *s, const char *text) {
+void ad__kill_session_locked(ad_session *s, const char *text) {
     if (!s->dead) {
         s->dead = true;
         snprintf(s->why, sizeof s->why, "%s", text);
@@ -50,9 +50,9 @@ void ad__die_locked(ad_session *s, const char *text) {
     pthread_cond_signal(&s->work);
 }
 
-void ad__die(ad_session *s, const char *text) {
+void ad__kill_session(ad_session *s, const char *text) {
     pthread_mutex_lock(&s->lock);
-    ad__die_locked(s, text);
+    ad__kill_session_locked(s, text);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -65,7 +65,7 @@ int ad__fail_foreign(void) {
 
 /* ---- making and unmaking ---- */
 
-void ad__session_conditions(ad_session *s) {
+void ad__session_init_conditions(ad_session *s) {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -75,21 +75,21 @@ void ad__session_conditions(ad_session *s) {
 }
 
 static void destroy_session(ad_session *s) {
-    ad__inherit_remove(s);
-    ad__host_leave(s);
-    if (!ad__foreign(s)) ad__secure_close(s->secure); /* in a fork's child another thread may have been at it */
+    ad__sessions_remove(s);
+    ad__pool_detach(s);
+    if (!ad__is_foreign(s)) ad__secure_close(s->secure); /* in a fork's child another thread may have been at it */
     if (s->pass.fd >= 0) close(s->pass.fd);
     if (s->carry.fd >= 0) close(s->carry.fd);
-    ad__comeback_end(s);
+    ad__resume_end(s);
     if (s->fd >= 0) close(s->fd);
     if (s->embedded.door >= 0) close(s->embedded.door);
     ad__bytes_free(&s->out);
     ad__bytes_free(&s->sending);
-    ad__input_close(&s->input);
+    ad__receiver_close(&s->input);
     if (s->tracer) ad__reader_free(s->tracer);
     ad__arena_free(&s->trace_arena);
     free(s->frees);
-    if (!ad__foreign(s)) { /* in a fork's child the threads that they speak of do not exist */
+    if (!ad__is_foreign(s)) { /* in a fork's child the threads that they speak of do not exist */
         pthread_cond_destroy(&s->work);
         pthread_cond_destroy(&s->changed);
         pthread_mutex_destroy(&s->lock);
@@ -105,7 +105,7 @@ static int create_session(ad_session **out) {
     s->fd = s->pass.fd = s->carry.fd = s->embedded.door = -1;
     s->refs = 1;
     s->next_buffer = s->next_request = s->next_stream = s->next_event = s->next_window = s->next_module = 1;
-    s->serial = ad__session_serial_next();
+    s->serial = ad__session_next_serial();
     s->generation = atomic_load(&ad__generation);
     s->trace = trace && *trace && strcmp(trace, "0") != 0;
     s->window.ops = s->window.bytes = UINT64_MAX / 4;
@@ -113,9 +113,9 @@ static int create_session(ad_session **out) {
         free(s);
         return ad__fail_memory();
     }
-    ad__session_conditions(s);
-    ad__inherit_add(s);
-    if (ad__input_open(&s->input) != 0 || (s->trace && ad__reader_new(&s->tracer) != 0)) {
+    ad__session_init_conditions(s);
+    ad__sessions_add(s);
+    if (ad__receiver_open(&s->input) != 0 || (s->trace && ad__reader_new(&s->tracer) != 0)) {
         destroy_session(s);
         return ad__fail_memory();
     }
@@ -146,7 +146,7 @@ static int check_welcome(const ad_session *s) {
 
 static int fail_handshake(ad_session *s) {
     char fate[80];
-    ad__embedded_fate(s->embedded.pid, fate, sizeof fate);
+    ad__embedded_describe_exit(s->embedded.pid, fate, sizeof fate);
     return ad__fail(s->refused ? s->refused : AD_E_CONNECTION, "%s: %s%s", s->address.url, s->why, fate);
 }
 
@@ -168,7 +168,7 @@ int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure)
 }
 
 /* What the server may take as a sign that a client is alive: its process, where both are on one machine. */
-uint64_t ad__own_process(const ad_session *s) { return ad__url_remote(&s->address) ? 0 : (uint64_t)getpid(); }
+uint64_t ad__get_own_process(const ad_session *s) { return ad__is_remote(&s->address) ? 0 : (uint64_t)getpid(); }
 
 /* Sends hello and waits for welcome or bye. */
 static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t deadline) {
@@ -180,9 +180,9 @@ static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t dea
     size_t mark = s->out.size;
     ad__bytes_append(&s->out, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
     status = ad__encode_hello(&s->out, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, AD_FEATURE_KERNELS | AD_FEATURE_RESUME,
-                              "libarrayd " AD_VERSION, *token ? token : NULL, ad__own_process(s));
+                              "libarrayd " AD_VERSION, *token ? token : NULL, ad__get_own_process(s));
     s->frame = mark;
-    if (status == 0) status = ad__push(s);
+    if (status == 0) status = ad__push_output(s);
     while (status == 0 && !s->welcomed && !s->dead) {
         if (ad__now() >= deadline)
             status = ad__fail(AD_E_TIMEOUT,
@@ -197,22 +197,22 @@ static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t dea
     s->window.bytes = s->welcome.window_bytes;
     s->bytes = s->loaded = 0; /* hello is not acknowledged */
     s->window.count = 0;
-    if (!status) ad__comeback_begin(s, credentials);
+    if (!status) ad__resume_begin(s, credentials);
     if (*token && s->sending.data && !s->writing) explicit_bzero(s->sending.data, s->sending.capacity);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
 
-void ad__tune(const ad_session *s, int fd) {
+void ad__tune_socket(const ad_session *s, int fd) {
     const struct timeval step = {.tv_usec = AD_WAIT_STEP_US};
     const int room = AD_SEND_BUFFER;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
-    if (!ad__url_remote(&s->address)) /* TCP finds a size by itself */
+    if (!ad__is_remote(&s->address)) /* TCP finds a size by itself */
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
 }
 
 /* missing: the server is not there, which is no error while places are tried. */
-static int open_with_credentials(const ad_address *address, ad_credentials *c, ad_session **out, bool *missing) {
+static int open_with_credentials(const ad_server_address *address, ad_credentials *c, ad_session **out, bool *missing) {
     const uint64_t deadline = ad__now() + CONNECT_NS;
     ad_session *s = NULL;
     int status = create_session(&s);
@@ -224,7 +224,7 @@ static int open_with_credentials(const ad_address *address, ad_credentials *c, a
         ad__session_release(s);
         return status;
     }
-    ad__tune(s, s->fd);
+    ad__tune_socket(s, s->fd);
     if (address->transport == AD_URL_TLS) status = ad__secure_open(address, c, deadline, &s->fd, &s->secure);
     if (!status) status = greet_server(s, c, ad__now() + WELCOME_NS);
     if (status) ad_session_close(s);
@@ -232,7 +232,8 @@ static int open_with_credentials(const ad_address *address, ad_credentials *c, a
     return status;
 }
 
-static int open_address(const ad_address *address, const ad_connection *options, ad_session **out, bool *missing) {
+static int open_address(const ad_server_address *address, const ad_connection *options, ad_session **out,
+                        bool *missing) {
     ad_credentials c = {0};
     int status = ad__credentials_find(address, options, &c);
     if (!status) status = open_with_credentials(address, &c, out, missing);
@@ -243,7 +244,7 @@ static int open_address(const ad_address *address, const ad_connection *options,
 int ad_session_open(const char *url, ad_session **session) { return ad_session_open_with(url, NULL, session); }
 
 int ad_session_open_with(const char *url, const ad_connection *options, ad_session **session) {
-    ad_address places[AD_URL_CANDIDATES];
+    ad_server_address places[AD_URL_CANDIDATES];
     bool missing = true;
     int n = 1, status = 0;
     if (!url) url = getenv("ARRAYD_URL");
@@ -259,9 +260,9 @@ int ad_session_open_with(const char *url, const ad_connection *options, ad_sessi
 
 void ad_session_close(ad_session *s) {
     if (!s) return;
-    if (!ad__foreign(s)) {
-        ad__leave(s);
-        ad__die(s, "the session is closed");
+    if (!ad__is_foreign(s)) {
+        ad__send_leave(s);
+        ad__kill_session(s, "the session is closed");
         ad__flusher_stop(s);
         if (s->embedded.pid > 0) ad__embedded_reap(&s->embedded);
     }
@@ -269,14 +270,14 @@ void ad_session_close(ad_session *s) {
 }
 
 void ad_session_get_info(ad_session *s, ad_session_info *info) {
-    bool foreign = ad__foreign(s);
+    bool foreign = ad__is_foreign(s);
     if (!foreign) pthread_mutex_lock(&s->lock);
     *info = (ad_session_info){
         .url = s->address.url,
         .server = s->welcome.server,
         .backend = s->welcome.backend,
         .device_name = s->welcome.device_name,
-        .session = s->renewed ? 0 : s->welcome.session,
+        .session = s->inherited ? 0 : s->welcome.session,
         .version = s->welcome.version,
         .devices = s->welcome.devices,
         .memory = s->welcome.memory,
@@ -291,7 +292,7 @@ void ad_session_get_info(ad_session *s, ad_session_info *info) {
 }
 
 void ad_session_set_interrupt(ad_session *s, int (*check)(void *), void *argument) {
-    if (ad__foreign(s)) return;
+    if (ad__is_foreign(s)) return;
     pthread_mutex_lock(&s->lock);
     s->check = check;
     s->check_argument = argument;

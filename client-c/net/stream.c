@@ -32,7 +32,7 @@ static inline bool has_room(const ad_session *s) {
 /* Notes that everything up to the last operation has gone with so many bytes. Groups keep the notes few; the limit on
  * a group's size keeps acknowledgement fine enough for the server's quarter windows. */
 static void record_sent(ad_session *s) {
-    ad_window *w = &s->window;
+    ad_send_window *w = &s->window;
     unsigned last = (w->first + w->count - 1) % AD_WINDOW_MARKS,
              before = (last + AD_WINDOW_MARKS - 1) % AD_WINDOW_MARKS;
     uint64_t start = w->count > 1 ? w->mark[before].bytes : w->acked_bytes;
@@ -43,15 +43,15 @@ static void record_sent(ad_session *s) {
     w->mark[last].bytes = s->bytes;
 }
 
-void ad__acked(ad_session *s, uint64_t done) {
-    ad_window *w = &s->window;
+void ad__record_ack(ad_session *s, uint64_t done) {
+    ad_send_window *w = &s->window;
     if (done > s->ops) {
-        ad__die_locked(s, "protocol violated: the server acknowledged what was not sent");
+        ad__kill_session_locked(s, "protocol violated: the server acknowledged what was not sent");
         return;
     }
     if (done < w->acked) return;
     w->acked = done;
-    ad__kept_release(&s->kept, done, s->replied);
+    ad__unacked_release(&s->unacked, done, s->replied);
     while (w->count && w->mark[w->first].op <= done) {
         w->acked_bytes = w->mark[w->first].bytes;
         w->first = (w->first + 1) % AD_WINDOW_MARKS;
@@ -100,9 +100,10 @@ static void seal_frame(ad_session *s, uint64_t payload) {
     control -= AD_FRAME_HEADER;
     ad_frame header = {.control = (uint32_t)control, .payload = payload};
     ad__frame_encode(&header, s->out.data + s->frame);
-    if (s->trace) ad__trace(s, "->", s->tracer, &s->trace_arena, s->out.data + s->frame + AD_FRAME_HEADER, control);
+    if (s->trace)
+        ad__trace_messages(s, "->", s->tracer, &s->trace_arena, s->out.data + s->frame + AD_FRAME_HEADER, control);
     s->frame = s->out.size;
-    ad__frame_seen(s);
+    ad__frame_sealed(s);
 }
 
 /* Makes all that has gathered, and a payload, the bytes on their way. */
@@ -114,7 +115,7 @@ static void move_to_sending(ad_session *s, const void *payload, size_t size) {
     s->sent = 0;
     s->carry = s->pass;
     s->pass.fd = -1;
-    ad__keep(s, payload, size);
+    ad__save_unacked(s, payload, size);
     s->loaded = s->bytes;
     empty.size = 0;
     s->out = empty;
@@ -122,7 +123,7 @@ static void move_to_sending(ad_session *s, const void *payload, size_t size) {
     s->frees_end = 0;
 }
 
-void ad__shelve(ad_session *s) {
+void ad__save_gathered(ad_session *s) {
     if (s->out.size > s->frame) seal_frame(s, 0);
     if (s->carry.fd >= 0) close(s->carry.fd);
     move_to_sending(s, NULL, 0);
@@ -139,7 +140,7 @@ static void wait_writable(ad_session *s) {
     pthread_mutex_unlock(&s->lock);
     if (reader) p.events |= POLLIN;
     if (poll(&p, 1, reader ? 50 : 5) > 0 && reader && p.revents & (POLLIN | POLLHUP | POLLERR))
-        ad__input_run(s, MSG_DONTWAIT);
+        ad__receiver_run(s, MSG_DONTWAIT);
     if (reader) {
         pthread_mutex_lock(&s->lock);
         s->reading = false;
@@ -168,10 +169,10 @@ static bool is_interrupted(ad_session *s, uint64_t *checked) {
     pthread_mutex_lock(&s->lock);
     int (*check)(void *) = s->check;
     void *argument = s->check_argument;
-    bool dead = s->dead || (s->comeback.leave && now > s->comeback.leave);
+    bool dead = s->dead || (s->resume.leave_deadline && now > s->resume.leave_deadline);
     if (s->flusher_runs && pthread_equal(pthread_self(), s->flusher)) check = NULL;
     pthread_mutex_unlock(&s->lock);
-    if (ad__fork_until) return dead || now > ad__fork_until; /* nothing of the program's may run now */
+    if (ad__fork_deadline) return dead || now > ad__fork_deadline; /* nothing of the program's may run now */
     return dead || (check && check(argument) != 0);
 }
 
@@ -179,13 +180,13 @@ static bool is_interrupted(ad_session *s, uint64_t *checked) {
  * another thread if that is reading. */
 static int read_last_words(ad_session *s, int why) {
     pthread_mutex_lock(&s->lock);
-    for (int i = 0; i < PATIENCE && s->reading && !s->dead && !s->comeback.lost; i++) ad__wait_changed(s);
+    for (int i = 0; i < PATIENCE && s->reading && !s->dead && !s->resume.lost; i++) ad__wait_changed(s);
     const bool reader = !s->reading;
     s->reading = true;
     pthread_mutex_unlock(&s->lock);
-    while (reader && !s->input.closed && ad__input_run(s, MSG_DONTWAIT))
+    while (reader && !s->input.closed && ad__receiver_run(s, MSG_DONTWAIT))
         ;
-    ad__lose(s, "connection lost: %s", strerror(why));
+    ad__lose_connection(s, "connection lost: %s", strerror(why));
     pthread_mutex_lock(&s->lock);
     if (reader) s->reading = false;
     ad__wake_all(s);
@@ -215,13 +216,13 @@ static int transmit_message(ad_session *s, struct msghdr *m) {
 static int end_sending(ad_session *s, int status) {
     s->sent_at = ad__now();
     s->sent = s->sending.size;
-    return s->comeback.lost && !s->dead ? 0 : status;
+    return s->resume.lost && !s->dead ? 0 : status;
 }
 
 /* What is left of a payload joins the bytes on their way. */
 static int append_unsent_payload(ad_session *s, const void *payload, size_t size) {
     if (size) ad__bytes_append(&s->sending, payload, size);
-    if (s->sending.failed) ad__die_locked(s, "connection lost: out of memory in the middle of a frame");
+    if (s->sending.failed) ad__kill_session_locked(s, "connection lost: out of memory in the middle of a frame");
     return AD_E_INTERRUPTED;
 }
 
@@ -288,35 +289,35 @@ static void end_writing(ad_session *s) {
 static bool load_sending(ad_session *s) {
     if (s->sent < s->sending.size) return true;
     if (s->loaded < s->bytes) {
-        ad__load_kept(s);
+        ad__load_unacked(s);
         return !s->dead;
     }
     append_frees(s);
     if (s->out.size > s->frame) seal_frame(s, 0);
-    if (s->out.size == 0 && ad__note_due(s)) ad__note_taken(s);
+    if (s->out.size == 0 && ad__must_send_receipt(s)) ad__append_receipt(s);
     if (s->out.size == 0) return false;
     move_to_sending(s, NULL, 0);
     return true;
 }
 
-int ad__push(ad_session *s) {
+int ad__push_output(ad_session *s) {
     int status = 0;
-    if (s->comeback.lost) return 0; /* it is sent when the session is resumed */
-    if (s->writing) {               /* its thread will send ours too */
-        s->again = true;
+    if (s->resume.lost) return 0; /* it is sent when the session is resumed */
+    if (s->writing) {             /* its thread will send ours too */
+        s->recheck = true;
         return 0;
     }
     s->writing = true;
-    s->again = true;
-    for (int round = 0; s->again && status == 0 && round < ROUNDS; round++) {
-        s->again = false;
+    s->recheck = true;
+    for (int round = 0; s->recheck && status == 0 && round < ROUNDS; round++) {
+        s->recheck = false;
         if (!load_sending(s)) break;
         status = send_loaded(s, NULL, 0);
-        if (s->loaded < s->bytes || ad__note_due(s)) s->again = true;
-        if (s->comeback.lost) break;
+        if (s->loaded < s->bytes || ad__must_send_receipt(s)) s->recheck = true;
+        if (s->resume.lost) break;
     }
     end_writing(s);
-    if (s->again || ad__unsent(s)) ad__flusher_wake(s);
+    if (s->recheck || ad__has_unsent(s)) ad__flusher_wake(s);
     return status ? fail_send(s, status) : 0;
 }
 
@@ -328,15 +329,15 @@ static int wait_room(ad_session *s) {
     int status = 0;
     while (status == 0 && !s->dead && !has_room(s)) {
         if (s->writing) status = ad__wait_writer(s, &checked);
-        else if (!s->comeback.lost && (s->out.size > s->frame + AD_FRAME_HEADER || s->frame || ad__unsent(s)))
-            status = ad__push(s);
+        else if (!s->resume.lost && (s->out.size > s->frame + AD_FRAME_HEADER || s->frame || ad__has_unsent(s)))
+            status = ad__push_output(s);
         else status = ad__wait(s, &checked);
     }
     return s->dead ? ad__fail_dead(s) : status;
 }
 
 int ad__begin(ad_session *s) {
-    if (ad__foreign(s)) return ad__fail_foreign();
+    if (ad__is_foreign(s)) return ad__fail_foreign();
     pthread_mutex_lock(&s->lock);
     if (!AD_LIKELY(!s->dead && has_room(s))) {
         int status = wait_room(s);
@@ -346,7 +347,7 @@ int ad__begin(ad_session *s) {
         }
     }
     open_frame(s);
-    if (AD_LIKELY(!s->streams)) return 0;
+    if (AD_LIKELY(!s->uses_streams)) return 0;
     ad__switch_stream(s);
     return 0;
 }
@@ -370,8 +371,8 @@ int ad__begin_alone(ad_session *s) {
 
 /* The first request after nothing but frees: at once when the stream is idle, else it is the flusher's. */
 static int start_sending(ad_session *s) {
-    if (!s->writing && !ad__unsent(s) && ad__now() - s->sent_at > IDLE_NS) return ad__push(s);
-    return ad__flusher_wake(s) ? 0 : ad__push(s);
+    if (!s->writing && !ad__has_unsent(s) && ad__now() - s->sent_at > IDLE_NS) return ad__push_output(s);
+    return ad__flusher_wake(s) ? 0 : ad__push_output(s);
 }
 
 /* Undo a message that could not be encoded. */
@@ -387,13 +388,13 @@ int ad__commit(ad_session *s, size_t mark, int status) {
     if (status || s->out.failed) return roll_back(s, mark, status);
     s->ops++;
     if (mark <= AD_FRAME_HEADER + AD_SWITCH_SIZE || mark <= s->frees_end + AD_SWITCH_SIZE) status = start_sending(s);
-    else if (s->out.size >= SEND_SIZE && !s->writing) status = ad__push(s);
+    else if (s->out.size >= SEND_SIZE && !s->writing) status = ad__push_output(s);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
 
 void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size) {
-    if (ad__foreign(s)) return;
+    if (ad__is_foreign(s)) return;
     pthread_mutex_lock(&s->lock);
     if (!s->dead && s->nfrees == s->frees_capacity) {
         size_t capacity = s->frees_capacity ? 2 * s->frees_capacity : 2 * AD_FREES;
@@ -430,7 +431,7 @@ static int gather_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const u
         seal_frame(s, size);
         ad__bytes_append(&s->out, data, size);
         s->frame = s->out.size;
-        s->seen_ops = s->ops + 1; /* it is counted below */
+        s->sealed_ops = s->ops + 1; /* it is counted below */
     }
     return ad__commit(s, mark, status);
 }
@@ -439,13 +440,13 @@ static int gather_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const u
 static int begin_writing(ad_session *s) {
     uint64_t checked = ad__now();
     int status = 0;
-    if (ad__foreign(s)) return ad__fail_foreign();
+    if (ad__is_foreign(s)) return ad__fail_foreign();
     pthread_mutex_lock(&s->lock);
     while (status == 0) {
         if (s->dead || !has_room(s)) status = wait_room(s);
         else if (s->writing) status = ad__wait_writer(s, &checked);
-        else if (s->comeback.lost) status = ad__wait(s, &checked);
-        else if (ad__unsent(s)) status = ad__push(s);
+        else if (s->resume.lost) status = ad__wait(s, &checked);
+        else if (ad__has_unsent(s)) status = ad__push_output(s);
         else break;
     }
     if (status) pthread_mutex_unlock(&s->lock);
@@ -456,10 +457,10 @@ static int begin_writing(ad_session *s) {
 static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     int status = begin_writing(s);
     if (status) return status;
-    if (s->comeback.able) ad__read_acks(s);
+    if (s->resume.enabled) ad__read_acks(s);
     append_frees(s);
     open_frame(s);
-    if (s->streams) ad__switch_stream(s);
+    if (s->uses_streams) ad__switch_stream(s);
     size_t mark = s->out.size;
     status = ad__encode_write(&s->out, buffer, offset);
     if (status || s->out.failed) {
@@ -469,11 +470,11 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
     s->ops++;
     seal_frame(s, size);
     move_to_sending(s, data, size);
-    if (s->comeback.able) data = ad__kept_last(&s->kept, size); /* it is in the cache now */
+    if (s->resume.enabled) data = ad__unacked_last(&s->unacked, size); /* it is in the cache now */
     status = send_loaded(s, data, size);
     end_writing(s);
     if (status) fail_send(s, status);
-    if (s->again || ad__unsent(s) || s->out.size) ad__flusher_wake(s);
+    if (s->recheck || ad__has_unsent(s) || s->out.size) ad__flusher_wake(s);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -481,7 +482,7 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
 int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     uint64_t chunk = s->welcome.max_payload;
     int status = 0;
-    if (s->comeback.able && chunk > AD_KEPT_PAYLOAD) chunk = AD_KEPT_PAYLOAD;
+    if (s->resume.enabled && chunk > AD_UNACKED_PAYLOAD) chunk = AD_UNACKED_PAYLOAD;
     if (chunk > s->welcome.window_bytes / 8) chunk = s->welcome.window_bytes / 8;
     if (size <= SMALL_PAYLOAD && size <= chunk) return size ? gather_bytes(s, buffer, offset, data, size) : 0;
     for (size_t at = 0; at < size && status == 0; at += chunk)
@@ -498,7 +499,7 @@ static int begin_passing(ad_session *s) {
     if (status) return status;
     while (status == 0 && s->pass.fd >= 0 && !s->dead) {
         if (s->writing) status = ad__wait_writer(s, &checked);
-        else status = s->comeback.lost ? ad__wait(s, &checked) : ad__push(s);
+        else status = s->resume.lost ? ad__wait(s, &checked) : ad__push_output(s);
     }
     if (status == 0 && s->dead) status = ad__fail_dead(s);
     if (status) pthread_mutex_unlock(&s->lock);
@@ -537,7 +538,7 @@ int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint6
     }
     *number = ++s->ops;
     end_descriptor_frame(s, fd);
-    status = ad__push(s);
+    status = ad__push_output(s);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -555,10 +556,10 @@ int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, co
     status = ad__encode_named(&s->out, opcode, n + used, all, text != NULL, &text);
     if (status || s->out.failed) {
         close(fd);
-        return ad__ask(s, mark, AD_E_MEMORY, slot);
+        return ad__commit_ask(s, mark, AD_E_MEMORY, slot);
     }
     end_descriptor_frame(s, fd);
-    status = ad__ask(s, mark, 0, slot);
+    status = ad__commit_ask(s, mark, 0, slot);
     if (status == AD_E_INTERRUPTED && buffer) ad__queue_free(s, *buffer, 0); /* it will come to be: nobody wants it */
     return status;
 }
@@ -577,13 +578,13 @@ int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_S
     s->pass.once = true; /* while it is kept here the child could not see that the server has gone */
     s->forked = ++s->ops;
     seal_frame(s, 0);
-    return ad__push(s);
+    return ad__push_output(s);
 }
 
 int ad_flush(ad_session *s) {
-    if (ad__foreign(s)) return ad__fail_foreign();
+    if (ad__is_foreign(s)) return ad__fail_foreign();
     pthread_mutex_lock(&s->lock);
-    int status = s->dead ? ad__fail_dead(s) : ad__push(s);
+    int status = s->dead ? ad__fail_dead(s) : ad__push_output(s);
     pthread_mutex_unlock(&s->lock);
     return status;
 }

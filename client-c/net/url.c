@@ -14,7 +14,7 @@ static int fail_url(const char *url, const char *why) {
     return ad__fail(AD_E_URL, "'%.200s' is not a server address: %s", url, why);
 }
 
-static int parse_unix(const char *url, const char *path, ad_address *out) {
+static int parse_unix(const char *url, const char *path, ad_server_address *out) {
     struct sockaddr_un address;
     if (!*path) return fail_url(url, "the path is missing");
     if (strlen(path) >= sizeof address.sun_path)
@@ -24,7 +24,7 @@ static int parse_unix(const char *url, const char *path, ad_address *out) {
     return 0;
 }
 
-static int parse_port(const char *url, const char *rest, ad_address *out) {
+static int parse_port(const char *url, const char *rest, ad_server_address *out) {
     const char *colon = strrchr(rest, ':'), *end = colon;
     if (strchr(rest, '@')) /* a token there would be shown wherever the address is */
         return fail_url("...@...", "a token does not belong into it: see ARRAYD_TOKEN");
@@ -40,17 +40,17 @@ static int parse_port(const char *url, const char *rest, ad_address *out) {
     return 0;
 }
 
-static int parse_tcp(const char *url, const char *rest, ad_address *out) {
+static int parse_tcp(const char *url, const char *rest, ad_server_address *out) {
     out->transport = AD_URL_TCP;
     return parse_port(url, rest, out);
 }
 
-static int parse_tls(const char *url, const char *rest, ad_address *out) {
+static int parse_tls(const char *url, const char *rest, ad_server_address *out) {
     out->transport = AD_URL_TLS;
     return parse_port(url, rest, out);
 }
 
-static int parse_embedded(const char *url, const char *backend, ad_address *out) {
+static int parse_embedded(const char *url, const char *backend, ad_server_address *out) {
     static const char *const backends[] = {"auto", "cpu", "cuda"};
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
         if (strcmp(backend, backends[i]) != 0) continue;
@@ -61,10 +61,10 @@ static int parse_embedded(const char *url, const char *backend, ad_address *out)
     return fail_url(url, "expected embedded:auto, embedded:cpu or embedded:cuda");
 }
 
-int ad__url_parse(const char *url, ad_address *out) {
+int ad__url_parse(const char *url, ad_server_address *out) {
     static const struct {
         const char *scheme;
-        int (*parse)(const char *url, const char *rest, ad_address *out);
+        int (*parse)(const char *url, const char *rest, ad_server_address *out);
     } schemes[] = {{"unix:", parse_unix}, {"tcp:", parse_tcp}, {"tls:", parse_tls}, {"embedded:", parse_embedded}};
     memset(out, 0, sizeof *out);
     if (strlen(url) >= sizeof out->url) return fail_url(url, "it is too long");
@@ -85,14 +85,14 @@ static bool is_runtime_folder_ours(const char *folder) {
     return stat(folder, &st) == 0 && st.st_uid == geteuid();
 }
 
-static bool find_user_socket(ad_address *out) {
+static bool find_user_socket(ad_server_address *out) {
     char url[sizeof out->url];
     const char *folder = getenv("XDG_RUNTIME_DIR");
     if (!folder || !*folder || !is_runtime_folder_ours(folder)) return false;
     return snprintf(url, sizeof url, "unix:%s/arrayd.sock", folder) < (int)sizeof url && ad__url_parse(url, out) == 0;
 }
 
-int ad__url_candidates(ad_address out[AD_URL_CANDIDATES]) {
+int ad__url_candidates(ad_server_address out[AD_URL_CANDIDATES]) {
     int n = find_user_socket(out);
     n += ad__url_parse("unix:/run/arrayd/arrayd.sock", &out[n]) == 0;
     n += ad__url_parse("embedded:auto", &out[n]) == 0;

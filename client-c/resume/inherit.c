@@ -12,14 +12,14 @@
 #define PATIENCE 2000000000u /* ns that a fork waits for the server to take what was sent */
 
 atomic_int ad__generation;
-_Thread_local uint64_t ad__fork_until;
+_Thread_local uint64_t ad__fork_deadline;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
 static ad_session *sessions;
 
-void ad__inherit_add(ad_session *s) {
+void ad__sessions_add(ad_session *s) {
     pthread_mutex_lock(&lock);
-    s->heir.fd = -1;
+    s->child.fd = -1;
     s->next = sessions;
     s->link = &sessions;
     if (s->next) s->next->link = &s->next;
@@ -27,14 +27,14 @@ void ad__inherit_add(ad_session *s) {
     pthread_mutex_unlock(&lock);
 }
 
-void ad__inherit_remove(ad_session *s) {
+void ad__sessions_remove(ad_session *s) {
     pthread_mutex_lock(&lock);
     *s->link = s->next;
     if (s->next) s->next->link = s->link;
     pthread_mutex_unlock(&lock);
 }
 
-bool ad_session_usable(const ad_session *s) { return !ad__foreign(s); }
+bool ad_session_usable(const ad_session *s) { return !ad__is_foreign(s); }
 
 /* ---- before ---- */
 
@@ -43,28 +43,28 @@ bool ad_session_usable(const ad_session *s) { return !ad__foreign(s); }
 static bool has_arrays(const ad_session *s) { return atomic_load(&s->refs) > 1 + atomic_load(&s->modules); }
 
 static bool needs_child_session(const ad_session *s) {
-    return s->welcomed && !s->dead && !ad__foreign(s) && has_arrays(s) && !ad__url_remote(&s->address) &&
+    return s->welcomed && !s->dead && !ad__is_foreign(s) && has_arrays(s) && !ad__is_remote(&s->address) &&
            s->ops - s->window.acked < s->window.ops;
 }
 
 /* All that has been encoded is on its way, and nobody writes. */
 static bool is_all_sent(const ad_session *s) {
-    return !s->comeback.lost && !s->writing && s->pass.fd < 0 && !ad__unsent(s) && s->out.size == 0;
+    return !s->resume.lost && !s->writing && s->pass.fd < 0 && !ad__has_unsent(s) && s->out.size == 0;
 }
 
 /* True also where it will be sent some time, if need be over another connection. */
 static bool flush_before_fork(ad_session *s) {
-    while (!is_all_sent(s) && !s->dead && ad__now() < ad__fork_until) {
+    while (!is_all_sent(s) && !s->dead && ad__now() < ad__fork_deadline) {
         if (s->writing) ad__wait_changed(s);
-        else if (s->comeback.lost || ad__push(s) != 0) break;
+        else if (s->resume.lost || ad__push_output(s) != 0) break;
     }
-    return (is_all_sent(s) || s->comeback.able) && !s->dead;
+    return (is_all_sent(s) || s->resume.enabled) && !s->dead;
 }
 
 /* There is room for one descriptor that is on its way. One that waits for another connection is put by. */
 static bool make_descriptor_room(ad_session *s) {
     if (!flush_before_fork(s)) return false;
-    if (s->pass.fd >= 0 && s->comeback.lost && !s->writing) ad__shelve(s);
+    if (s->pass.fd >= 0 && s->resume.lost && !s->writing) ad__save_gathered(s);
     return s->pass.fd < 0;
 }
 
@@ -79,10 +79,10 @@ static int make_child_sockets(int end[2]) {
 }
 
 static bool draw_child_key(ad_session *s) {
-    if (getrandom(&s->heir.key, sizeof s->heir.key, 0) != sizeof s->heir.key ||
-        getrandom(s->heir.secret, AD_SECRET, 0) != AD_SECRET)
+    if (getrandom(&s->child.key, sizeof s->child.key, 0) != sizeof s->child.key ||
+        getrandom(s->child.secret, AD_SECRET, 0) != AD_SECRET)
         return false;
-    s->heir.key |= AD_FORK_KEY;
+    s->child.key |= AD_FORK_KEY;
     return true;
 }
 
@@ -91,8 +91,8 @@ static void prepare_child(ad_session *s) {
     int end[2];
     if (!needs_child_session(s) || !make_descriptor_room(s) || !draw_child_key(s) || make_child_sockets(end) != 0)
         return;
-    if (ad__pass_fork(s, end[1], s->heir.key, s->heir.secret) == 0 && flush_before_fork(s)) {
-        s->heir.fd = end[0];
+    if (ad__pass_fork(s, end[1], s->child.key, s->child.secret) == 0 && flush_before_fork(s)) {
+        s->child.fd = end[0];
         return;
     }
     close(end[0]); /* the server will find that nobody is there */
@@ -100,12 +100,12 @@ static void prepare_child(ad_session *s) {
 
 static void prepare_fork(void) {
     pthread_mutex_lock(&lock);
-    ad__fork_until = ad__now() + PATIENCE;
+    ad__fork_deadline = ad__now() + PATIENCE;
     for (ad_session *s = sessions; s; s = s->next) {
         pthread_mutex_lock(&s->lock);
         prepare_child(s);
     }
-    ad__fork_until = 0;
+    ad__fork_deadline = 0;
     ad__pools_before_fork();
     ad__lend_before_fork();
 }
@@ -113,15 +113,15 @@ static void prepare_fork(void) {
 /* ---- after ---- */
 
 static void close_child_socket(ad_session *s) {
-    if (s->heir.fd >= 0) close(s->heir.fd);
-    s->heir.fd = -1;
+    if (s->child.fd >= 0) close(s->child.fd);
+    s->child.fd = -1;
 }
 
 static void continue_parent(void) {
     ad__lend_forked(false);
     ad__pools_forked();
     for (ad_session *s = sessions; s; s = s->next) {
-        if (s->heir.fd >= 0 && s->comeback.able) ad__flusher_wake(s); /* it sees whether the message arrives */
+        if (s->child.fd >= 0 && s->resume.enabled) ad__flusher_wake(s); /* it sees whether the message arrives */
         close_child_socket(s);
         pthread_mutex_unlock(&s->lock);
     }
@@ -130,15 +130,15 @@ static void continue_parent(void) {
 
 /* A thread of the parent may have been in the middle of it. */
 static void reset_input(ad_session *s) {
-    ad_input fresh = {0};
+    ad_receiver fresh = {0};
     if (s->reading) {
         s->input = fresh;
-        if (ad__input_open(&s->input) != 0) s->dead = true;
+        if (ad__receiver_open(&s->input) != 0) s->dead = true;
     }
     s->input.begin = s->input.end = 0;
     s->input.left = 0;
     s->input.closed = false;
-    s->input.luck = 0;
+    s->input.spin_credit = 0;
 }
 
 /* What the parent has is the parent's; that it ends must not wait for the child. */
@@ -151,33 +151,33 @@ static void close_descriptors(ad_session *s) {
 
 static void renew_session(ad_session *s) {
     close_descriptors(s);
-    s->fd = s->heir.fd;
-    s->heir.fd = -1;
+    s->fd = s->child.fd;
+    s->child.fd = -1;
     s->embedded.pid = 0; /* the parent's child */
     s->generation = atomic_load(&ad__generation);
-    s->serial = ad__session_serial_next();
+    s->serial = ad__session_next_serial();
     reset_input(s);
     s->out.size = s->sending.size = s->frame = s->sent = s->frees_end = 0;
-    s->writing = s->again = s->reading = false;
+    s->writing = s->recheck = s->reading = false;
     s->ops = s->bytes = s->loaded = s->forked = 0;
-    ad__comeback_renew(s);
-    s->received = s->told = s->replied = 0;
+    ad__resume_renew(s);
+    s->received = s->reported = s->replied = 0;
     s->window.acked = s->window.acked_bytes = 0;
     s->window.first = s->window.count = 0;
     s->slots = NULL;
     s->waiters = 0;
     s->stream = 0;
-    s->streams = false;
+    s->uses_streams = false;
     s->deferred.status = 0;
-    s->flusher_runs = s->parked = s->closing = false;
-    s->renewed = true;
+    s->flusher_runs = s->asleep = s->closing = false;
+    s->inherited = true;
     if (s->pool) s->pool->left = true;
     s->pool = NULL;
 }
 
 static void disown_session(ad_session *s) {
     close_descriptors(s);
-    ad__comeback_disown(s);
+    ad__resume_disown(s);
     s->dead = true;
 }
 
@@ -185,8 +185,8 @@ static void disown_session(ad_session *s) {
 static void continue_child(void) {
     atomic_fetch_add_explicit(&ad__generation, 1, memory_order_relaxed);
     for (ad_session *s = sessions; s; s = s->next) {
-        ad__session_conditions(s);
-        if (s->heir.fd >= 0) renew_session(s);
+        ad__session_init_conditions(s);
+        if (s->child.fd >= 0) renew_session(s);
         else if (s->fd >= 0) disown_session(s);
         pthread_mutex_unlock(&s->lock);
     }

@@ -33,24 +33,24 @@ typedef struct attempt {
 
 /* ---- losing it ---- */
 
-void ad__lose(ad_session *s, const char *format, ...) {
+void ad__lose_connection(ad_session *s, const char *format, ...) {
     char text[AD_FAULT_TEXT];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     pthread_mutex_lock(&s->lock);
-    if (!s->dead && !s->comeback.lost) {
-        if (!s->comeback.able || s->closing) {
-            ad__die_locked(s, text);
+    if (!s->dead && !s->resume.lost) {
+        if (!s->resume.enabled || s->closing) {
+            ad__kill_session_locked(s, text);
         } else {
-            s->comeback.lost = true;
-            s->comeback.until = ad__now() + s->welcome.resume * 1000000u;
-            memcpy(s->comeback.why, text, sizeof text);
+            s->resume.lost = true;
+            s->resume.deadline = ad__now() + s->welcome.resume * 1000000u;
+            memcpy(s->resume.why, text, sizeof text);
             shutdown(s->fd, SHUT_RDWR);
             ad__wake_all(s);
             pthread_cond_signal(&s->work);
-            if (!ad__flusher_wake(s)) ad__die_locked(s, text);
+            if (!ad__flusher_wake(s)) ad__kill_session_locked(s, text);
         }
     }
     pthread_mutex_unlock(&s->lock);
@@ -58,8 +58,8 @@ void ad__lose(ad_session *s, const char *format, ...) {
 
 static void give_up_session(ad_session *s, const char *why) {
     char text[AD_FAULT_TEXT];
-    snprintf(text, sizeof text, "%.80s; the session could not be taken up again: %.120s", s->comeback.why, why);
-    ad__die_locked(s, text);
+    snprintf(text, sizeof text, "%.80s; the session could not be taken up again: %.120s", s->resume.why, why);
+    ad__kill_session_locked(s, text);
 }
 
 /* ---- bytes of the handshake ---- */
@@ -123,14 +123,14 @@ static int receive_exactly(attempt *a, uint8_t *data, size_t size) {
 
 static int send_resume(attempt *a) {
     const ad_session *s = a->session;
-    const char *token = s->comeback.credentials->token;
+    const char *token = s->resume.credentials->token;
     const uint64_t numbers[] = {AD_PROTOCOL_VERSION, s->welcome.instance, s->welcome.session, a->received};
     ad_bytes b = AD_BYTES_INIT;
     int status = *token ? ad__check_confidential(s, *a->fd, a->secure) : 0;
     a->final = status != 0;
     if (status) return status;
     ad__bytes_append(&b, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
-    status = ad__encode_resume(&b, numbers, s->welcome.secret, *token ? token : NULL, ad__own_process(s));
+    status = ad__encode_resume(&b, numbers, s->welcome.secret, *token ? token : NULL, ad__get_own_process(s));
     if (!status) {
         ad__frame_encode(&(ad_frame){.control = (uint32_t)(b.size - AD_FRAME_HEADER)}, b.data);
         status = send_exactly(a, b.data, b.size);
@@ -187,12 +187,12 @@ static int try_connection(attempt *a) {
     ad_session *s = a->session;
     int status = ad__connect(&s->address, a->deadline, a->fd, &s->embedded);
     if (status) {
-        a->final = s->comeback.direct && status == AD_E_CONNECTION; /* it took the sessions with it */
+        a->final = s->resume.direct && status == AD_E_CONNECTION; /* it took the sessions with it */
         return status;
     }
-    ad__tune(s, *a->fd);
+    ad__tune_socket(s, *a->fd);
     if (s->address.transport == AD_URL_TLS)
-        status = ad__secure_open(&s->address, s->comeback.credentials, a->deadline, a->fd, &a->secure);
+        status = ad__secure_open(&s->address, s->resume.credentials, a->deadline, a->fd, &a->secure);
     if (!status) status = send_resume(a);
     if (!status) status = receive_answer(a);
     if (!status) return 0;
@@ -208,7 +208,7 @@ static void await_idle_connection(ad_session *s) {
 }
 
 static void adopt_connection(ad_session *s, const attempt *a) {
-    ad_comeback *c = &s->comeback;
+    ad_resume *c = &s->resume;
     ad__secure_close(s->secure);
     close(s->fd);
     s->fd = *a->fd;
@@ -217,20 +217,20 @@ static void adopt_connection(ad_session *s, const attempt *a) {
     c->place[c->next] = -1;
     memcpy(s->welcome.secret, a->secret, AD_SECRET);
     s->input.closed = false;
-    s->input.luck = 0;
-    s->told = atomic_load(&s->received);
+    s->input.spin_credit = 0;
+    s->reported = atomic_load(&s->received);
     if (s->carry.fd >= 0) close(s->carry.fd);
     s->carry.fd = -1;
     s->sending.size = s->sent = 0;
     s->loaded = a->received;
     c->lost = false;
     c->confirm = true;
-    if (a->received < s->kept.begin || a->received > s->bytes) {
-        ad__die_locked(s, "protocol violated: the server has received what was not sent, or too little");
+    if (a->received < s->unacked.begin || a->received > s->bytes) {
+        ad__kill_session_locked(s, "protocol violated: the server has received what was not sent, or too little");
         return;
     }
     ad__wake_all(s);
-    ad__push(s); /* a failure is on record, or another loss */
+    ad__push_output(s); /* a failure is on record, or another loss */
 }
 
 static void pause_until(ad_session *s, uint64_t until) {
@@ -238,8 +238,8 @@ static void pause_until(ad_session *s, uint64_t until) {
     while (!s->closing && !s->dead && ad__now() < until) pthread_cond_timedwait(&s->work, &s->lock, &t);
 }
 
-void ad__come_back(ad_session *s) {
-    ad_comeback *c = &s->comeback;
+void ad__reconnect(ad_session *s) {
+    ad_resume *c = &s->resume;
     uint64_t pause = PAUSE_FIRST;
     while (c->lost && !s->dead && !s->closing) {
         await_idle_connection(s); /* nobody begins to read or write while it is lost */
@@ -253,7 +253,7 @@ void ad__come_back(ad_session *s) {
             close(*a.fd);
         } else if (!status) {
             adopt_connection(s, &a);
-        } else if (a.final || ad__now() > c->until) {
+        } else if (a.final || ad__now() > c->deadline) {
             give_up_session(s, ad_error_message());
         } else {
             pause_until(s, ad__now() + pause);
@@ -274,65 +274,65 @@ static bool is_direct(const ad_session *s) {
     return peer.pid == 0 || (uint64_t)peer.pid == s->welcome.pid;
 }
 
-void ad__comeback_begin(ad_session *s, ad_credentials *credentials) {
-    ad_comeback *c = &s->comeback;
+void ad__resume_begin(ad_session *s, ad_credentials *credentials) {
+    ad_resume *c = &s->resume;
     c->place[0] = c->place[1] = -1;
     s->received = s->input.end - s->input.begin; /* what came behind welcome */
-    s->seen_ops = s->seen_requests = s->before_ops = s->before_requests = 0;
+    s->sealed_ops = s->sealed_requests = s->before_sealed_ops = s->before_sealed_requests = 0;
     if (!(s->welcome.features & AD_FEATURE_RESUME) || !s->welcome.resume) return;
     if (!(c->credentials = malloc(sizeof *c->credentials))) return;
     *c->credentials = *credentials;
     c->direct = is_direct(s);
-    c->able = true;
+    c->enabled = true;
 }
 
-void ad__comeback_look(ad_session *s) {
+void ad__resume_check(ad_session *s) {
     struct pollfd p = {.fd = s->fd, .events = POLLRDHUP};
-    if (ad__fork_pending(s)) p.events |= POLLIN; /* it may have been acknowledged */
-    if (s->reading || s->dead || s->comeback.lost || poll(&p, 1, 0) <= 0) return;
+    if (ad__has_pending_fork(s)) p.events |= POLLIN; /* it may have been acknowledged */
+    if (s->reading || s->dead || s->resume.lost || poll(&p, 1, 0) <= 0) return;
     ad__read_now(s, true);
 }
 
-void ad__leave(ad_session *s) {
+void ad__send_leave(ad_session *s) {
     uint8_t header[AD_FRAME_HEADER];
     pthread_mutex_lock(&s->lock);
-    s->comeback.leave = ad__now() + LEAVE_NS;
-    while (s->comeback.able && !s->dead && ad__now() < s->comeback.leave &&
-           (s->comeback.lost ? ad__fork_pending(s) : s->writing || s->out.size || ad__unsent(s))) {
-        if (s->writing || s->comeback.lost) ad__wait_changed(s);
-        else if (ad__push(s) != 0) break;
+    s->resume.leave_deadline = ad__now() + LEAVE_NS;
+    while (s->resume.enabled && !s->dead && ad__now() < s->resume.leave_deadline &&
+           (s->resume.lost ? ad__has_pending_fork(s) : s->writing || s->out.size || ad__has_unsent(s))) {
+        if (s->writing || s->resume.lost) ad__wait_changed(s);
+        else if (ad__push_output(s) != 0) break;
     }
-    if (s->comeback.able && !s->comeback.lost && !s->dead && !s->writing && !s->out.size && !ad__unsent(s)) {
+    if (s->resume.enabled && !s->resume.lost && !s->dead && !s->writing && !s->out.size && !ad__has_unsent(s)) {
         ad__frame_encode(&(ad_frame){.flags = AD_FRAME_LEAVE}, header);
         ad__bytes_append(&s->out, header, sizeof header);
         s->frame = s->out.size;
-        ad__push(s);
+        ad__push_output(s);
     }
     pthread_mutex_unlock(&s->lock);
 }
 
-void ad__comeback_end(ad_session *s) {
-    ad__kept_clear(&s->kept);
-    if (!s->comeback.credentials) return;
-    ad__credentials_forget(s->comeback.credentials);
-    free(s->comeback.credentials);
-    s->comeback.credentials = NULL;
+void ad__resume_end(ad_session *s) {
+    ad__unacked_clear(&s->unacked);
+    if (!s->resume.credentials) return;
+    ad__credentials_forget(s->resume.credentials);
+    free(s->resume.credentials);
+    s->resume.credentials = NULL;
 }
 
-void ad__comeback_disown(ad_session *s) {
-    ad_comeback *c = &s->comeback;
+void ad__resume_disown(ad_session *s) {
+    ad_resume *c = &s->resume;
     if (c->credentials && c->lost && c->place[c->next] >= 0) close(c->place[c->next]);
-    ad__kept_clear(&s->kept);
-    c->able = c->lost = c->confirm = false;
+    ad__unacked_clear(&s->unacked);
+    c->enabled = c->lost = c->confirm = false;
 }
 
-void ad__comeback_renew(ad_session *s) {
-    ad_comeback *c = &s->comeback;
-    ad__comeback_disown(s);
+void ad__resume_renew(ad_session *s) {
+    ad_resume *c = &s->resume;
+    ad__resume_disown(s);
     c->place[0] = c->place[1] = -1;
-    c->able = c->credentials != NULL;
-    s->welcome.session = s->heir.key;
-    memcpy(s->welcome.secret, s->heir.secret, AD_SECRET);
-    s->before_ops = s->seen_ops = 0;
-    s->before_requests = s->seen_requests = s->next_request - 1;
+    c->enabled = c->credentials != NULL;
+    s->welcome.session = s->child.key;
+    memcpy(s->welcome.secret, s->child.secret, AD_SECRET);
+    s->before_sealed_ops = s->sealed_ops = 0;
+    s->before_sealed_requests = s->sealed_requests = s->next_request - 1;
 }

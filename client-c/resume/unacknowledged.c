@@ -10,24 +10,24 @@
 #define SPARE_LARGE 4
 #define GROUP ((uint64_t)32 << 10) /* bytes that share a mark */
 
-struct ad_kept_block {
-    ad_kept_block *next;
+struct ad_unacked_block {
+    ad_unacked_block *next;
     uint64_t base;
     size_t size, capacity;
     uint8_t data[];
 };
 
 /* From a list of spare ones, the first that is large enough; NULL: none is. */
-static ad_kept_block *take_spare_block(ad_kept_block **list, unsigned *count, size_t size) {
+static ad_unacked_block *take_spare_block(ad_unacked_block **list, unsigned *count, size_t size) {
     while (*list && (*list)->capacity < size) list = &(*list)->next;
-    ad_kept_block *b = *list;
+    ad_unacked_block *b = *list;
     if (!b) return NULL;
     *list = b->next;
     --*count;
     return b;
 }
 
-static bool store_spare_block(ad_kept_block **list, unsigned *count, unsigned most, ad_kept_block *b) {
+static bool store_spare_block(ad_unacked_block **list, unsigned *count, unsigned most, ad_unacked_block *b) {
     if (*count >= most) return false;
     b->next = *list;
     *list = b;
@@ -35,114 +35,115 @@ static bool store_spare_block(ad_kept_block **list, unsigned *count, unsigned mo
     return true;
 }
 
-static void free_spare_blocks(ad_kept_block **list, unsigned *count) {
+static void free_spare_blocks(ad_unacked_block **list, unsigned *count) {
     while (*list) {
-        ad_kept_block *b = *list;
+        ad_unacked_block *b = *list;
         *list = b->next;
         free(b);
     }
     *count = 0;
 }
 
-static ad_kept_block *append_block(ad_kept *k, size_t size) {
+static ad_unacked_block *append_block(ad_unacked *u, size_t size) {
     const bool large = size > BLOCK;
     size_t capacity = large ? size : BLOCK;
-    ad_kept_block *b =
-        large ? take_spare_block(&k->large, &k->nlarge, size) : take_spare_block(&k->spare, &k->nspare, size);
+    ad_unacked_block *b =
+        large ? take_spare_block(&u->large, &u->nlarge, size) : take_spare_block(&u->spare, &u->nspare, size);
     if (b) capacity = b->capacity;
     else if (!(b = malloc(sizeof *b + capacity))) return NULL;
-    *b = (ad_kept_block){.base = k->end, .capacity = capacity};
-    if (k->last) k->last->next = b;
-    else k->first = b;
-    return k->last = b;
+    *b = (ad_unacked_block){.base = u->end, .capacity = capacity};
+    if (u->last) u->last->next = b;
+    else u->first = b;
+    return u->last = b;
 }
 
-int ad__kept_add(ad_kept *k, const void *data, size_t size) {
-    ad_kept_block *b = k->last;
+int ad__unacked_add(ad_unacked *u, const void *data, size_t size) {
+    ad_unacked_block *b = u->last;
     if (!size) return 0;
-    if ((!b || b->capacity - b->size < size) && !(b = append_block(k, size))) return AD_E_MEMORY;
+    if ((!b || b->capacity - b->size < size) && !(b = append_block(u, size))) return AD_E_MEMORY;
     memcpy(b->data + b->size, data, size);
     b->size += size;
-    k->end += size;
+    u->end += size;
     return 0;
 }
 
-const uint8_t *ad__kept_last(const ad_kept *k, size_t size) { return k->last->data + k->last->size - size; }
+const uint8_t *ad__unacked_last(const ad_unacked *u, size_t size) { return u->last->data + u->last->size - size; }
 
-void ad__kept_mark(ad_kept *k, uint64_t ops, uint64_t requests) {
-    unsigned last = (k->first_mark + k->marks - 1) % AD_KEPT_MARKS, before = (last + AD_KEPT_MARKS - 1) % AD_KEPT_MARKS;
-    uint64_t start = k->marks > 1 ? k->mark[before].end : k->begin;
-    if (!k->marks || (k->mark[last].end - start > GROUP && k->marks < AD_KEPT_MARKS))
-        last = (k->first_mark + k->marks++) % AD_KEPT_MARKS;
-    k->mark[last] = (ad_kept_mark){k->end, ops, requests};
+void ad__unacked_mark(ad_unacked *u, uint64_t ops, uint64_t requests) {
+    unsigned last = (u->first_mark + u->marks - 1) % AD_UNACKED_MARKS,
+             before = (last + AD_UNACKED_MARKS - 1) % AD_UNACKED_MARKS;
+    uint64_t start = u->marks > 1 ? u->mark[before].end : u->begin;
+    if (!u->marks || (u->mark[last].end - start > GROUP && u->marks < AD_UNACKED_MARKS))
+        last = (u->first_mark + u->marks++) % AD_UNACKED_MARKS;
+    u->mark[last] = (ad_unacked_mark){u->end, ops, requests};
 }
 
-int ad__kept_pass(ad_kept *k, uint64_t at, int fd) {
+int ad__unacked_pass(ad_unacked *u, uint64_t at, int fd) {
     const int own = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (own < 0 && fd >= 0) return AD_E_SYSTEM;
-    if (k->npassed == k->capacity) {
-        unsigned more = k->capacity ? 2 * k->capacity : 4;
-        ad_kept_descriptor *list = realloc(k->passed, more * sizeof *list);
+    if (u->npassed == u->capacity) {
+        unsigned more = u->capacity ? 2 * u->capacity : 4;
+        ad_unacked_descriptor *list = realloc(u->passed, more * sizeof *list);
         if (!list) {
             if (own >= 0) close(own);
             return AD_E_MEMORY;
         }
-        k->passed = list;
-        k->capacity = more;
+        u->passed = list;
+        u->capacity = more;
     }
-    k->passed[k->npassed].at = at;
-    k->passed[k->npassed++].fd = own;
+    u->passed[u->npassed].at = at;
+    u->passed[u->npassed++].fd = own;
     return 0;
 }
 
 /* ---- letting go ---- */
 
-static void remove_first_block(ad_kept *k) {
-    ad_kept_block *b = k->first;
-    k->first = b->next;
-    if (!k->first) k->last = NULL;
-    bool kept = b->capacity == BLOCK ? store_spare_block(&k->spare, &k->nspare, SPARE, b)
-                                     : store_spare_block(&k->large, &k->nlarge, SPARE_LARGE, b);
-    if (!kept) free(b);
+static void remove_first_block(ad_unacked *u) {
+    ad_unacked_block *b = u->first;
+    u->first = b->next;
+    if (!u->first) u->last = NULL;
+    bool stored = b->capacity == BLOCK ? store_spare_block(&u->spare, &u->nspare, SPARE, b)
+                                       : store_spare_block(&u->large, &u->nlarge, SPARE_LARGE, b);
+    if (!stored) free(b);
 }
 
-static void close_passed_descriptors(ad_kept *k, uint64_t before) {
+static void close_passed_descriptors(ad_unacked *u, uint64_t before) {
     unsigned n = 0;
-    while (n < k->npassed && k->passed[n].at < before) {
-        if (k->passed[n].fd >= 0) close(k->passed[n].fd);
+    while (n < u->npassed && u->passed[n].at < before) {
+        if (u->passed[n].fd >= 0) close(u->passed[n].fd);
         n++;
     }
     if (!n) return;
-    k->npassed -= n;
-    memmove(k->passed, k->passed + n, k->npassed * sizeof *k->passed);
+    u->npassed -= n;
+    memmove(u->passed, u->passed + n, u->npassed * sizeof *u->passed);
 }
 
-void ad__kept_release(ad_kept *k, uint64_t ops, uint64_t requests) {
-    const uint64_t before = k->begin;
-    while (k->marks && (ops > k->mark[k->first_mark].ops || requests > k->mark[k->first_mark].requests)) {
-        k->begin = k->mark[k->first_mark].end;
-        k->first_mark = (k->first_mark + 1) % AD_KEPT_MARKS;
-        k->marks--;
+void ad__unacked_release(ad_unacked *u, uint64_t ops, uint64_t requests) {
+    const uint64_t before = u->begin;
+    while (u->marks && (ops > u->mark[u->first_mark].ops || requests > u->mark[u->first_mark].requests)) {
+        u->begin = u->mark[u->first_mark].end;
+        u->first_mark = (u->first_mark + 1) % AD_UNACKED_MARKS;
+        u->marks--;
     }
-    if (k->begin == before) return;
-    while (k->first && k->first->base + k->first->size <= k->begin) remove_first_block(k);
-    if (!k->first) free_spare_blocks(&k->large, &k->nlarge);
-    close_passed_descriptors(k, k->begin);
+    if (u->begin == before) return;
+    while (u->first && u->first->base + u->first->size <= u->begin) remove_first_block(u);
+    if (!u->first) free_spare_blocks(&u->large, &u->nlarge);
+    close_passed_descriptors(u, u->begin);
 }
 
-void ad__kept_clear(ad_kept *k) {
-    while (k->first) remove_first_block(k);
-    close_passed_descriptors(k, UINT64_MAX);
-    free_spare_blocks(&k->spare, &k->nspare);
-    free_spare_blocks(&k->large, &k->nlarge);
-    free(k->passed);
-    *k = (ad_kept){0};
+void ad__unacked_clear(ad_unacked *u) {
+    while (u->first) remove_first_block(u);
+    close_passed_descriptors(u, UINT64_MAX);
+    free_spare_blocks(&u->spare, &u->nspare);
+    free_spare_blocks(&u->large, &u->nlarge);
+    free(u->passed);
+    *u = (ad_unacked){0};
 }
 
 /* ---- sending again ---- */
 
-size_t ad__kept_read(const ad_kept *k, uint64_t from, uint64_t to, ad_bytes *out) {
-    const ad_kept_block *b = k->first;
+size_t ad__unacked_read(const ad_unacked *u, uint64_t from, uint64_t to, ad_bytes *out) {
+    const ad_unacked_block *b = u->first;
     while (b && from >= b->base + b->size) b = b->next;
     if (!b || from < b->base || from >= to) return 0;
     const size_t at = (size_t)(from - b->base), left = b->size - at;
@@ -151,8 +152,8 @@ size_t ad__kept_read(const ad_kept *k, uint64_t from, uint64_t to, ad_bytes *out
     return out->failed ? 0 : n;
 }
 
-int ad__kept_next(const ad_kept *k, uint64_t from) {
-    for (unsigned i = 0; i < k->npassed; i++)
-        if (k->passed[i].at >= from) return (int)i;
+int ad__unacked_next_descriptor(const ad_unacked *u, uint64_t from) {
+    for (unsigned i = 0; i < u->npassed; i++)
+        if (u->passed[i].at >= from) return (int)i;
     return -1;
 }

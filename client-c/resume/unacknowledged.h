@@ -6,47 +6,48 @@
 
 #include "protocol/message.h"
 
-#define AD_KEPT_MARKS 128
+#define AD_UNACKED_MARKS 128
 
-typedef struct ad_kept_block ad_kept_block;
+typedef struct ad_unacked_block ad_unacked_block;
 
 /* Up to `end` the server has everything once it has come beyond so many operations, or so many requests: those before
  * the last frame of these bytes. */
-typedef struct ad_kept_mark {
+typedef struct ad_unacked_mark {
     uint64_t end, ops, requests;
-} ad_kept_mark;
+} ad_unacked_mark;
 
-typedef struct ad_kept_descriptor {
+typedef struct ad_unacked_descriptor {
     uint64_t at; /* the byte that it goes with */
     int fd;      /* -1: it was a fork's, and not to be kept */
-} ad_kept_descriptor;
+} ad_unacked_descriptor;
 
-typedef struct ad_kept {
-    ad_kept_block *first, *last, *spare; /* spare: to be used again, without asking the system for memory each time */
+typedef struct ad_unacked {
+    ad_unacked_block *first, *last,
+        *spare; /* spare: to be used again, without asking the system for memory each time */
     unsigned nspare;
-    ad_kept_block *large; /* the same of payloads, while there is anything here */
+    ad_unacked_block *large; /* the same of payloads, while there is anything here */
     unsigned nlarge;
     uint64_t begin, end; /* of what is kept, in bytes of the stream */
-    ad_kept_mark mark[AD_KEPT_MARKS];
+    ad_unacked_mark mark[AD_UNACKED_MARKS];
     unsigned first_mark, marks;
-    ad_kept_descriptor *passed;
+    ad_unacked_descriptor *passed;
     unsigned npassed, capacity;
-} ad_kept;
+} ad_unacked;
 
-int ad__kept_add(ad_kept *k, const void *data, size_t size); /* AD_E_MEMORY: it is of no use any more */
+int ad__unacked_add(ad_unacked *u, const void *data, size_t size); /* AD_E_MEMORY: it is of no use any more */
 /* Where the bytes that were added last are, until they are released. */
-const uint8_t *ad__kept_last(const ad_kept *k, size_t size);
+const uint8_t *ad__unacked_last(const ad_unacked *u, size_t size);
 /* What has been added ends with a whole frame, before which there were so many operations and requests. */
-void ad__kept_mark(ad_kept *k, uint64_t ops, uint64_t requests);
+void ad__unacked_mark(ad_unacked *u, uint64_t ops, uint64_t requests);
 /* A descriptor that goes with a byte that is about to be added; fd is duplicated (-1: none). AD_E_MEMORY, AD_E_SYSTEM:
  * it is of no use any more. */
-int ad__kept_pass(ad_kept *k, uint64_t at, int fd);
+int ad__unacked_pass(ad_unacked *u, uint64_t at, int fd);
 /* The server has answered so many. */
-void ad__kept_release(ad_kept *k, uint64_t ops, uint64_t requests);
+void ad__unacked_release(ad_unacked *u, uint64_t ops, uint64_t requests);
 /* Appends bytes from `from` on to out, some of those before `to`; how many. */
-size_t ad__kept_read(const ad_kept *k, uint64_t from, uint64_t to, ad_bytes *out);
+size_t ad__unacked_read(const ad_unacked *u, uint64_t from, uint64_t to, ad_bytes *out);
 /* The first descriptor at or behind `from`: its place here, or -1. */
-int ad__kept_next(const ad_kept *k, uint64_t from);
-void ad__kept_clear(ad_kept *k);
+int ad__unacked_next_descriptor(const ad_unacked *u, uint64_t from);
+void ad__unacked_clear(ad_unacked *u);
 
 #endif

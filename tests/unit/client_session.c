@@ -35,7 +35,7 @@ Test(client_session, urls) {
         {"", AD_E_URL, 0, NULL, NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        ad_address a;
+        ad_server_address a;
         cr_expect_eq(ad__url_parse(rows[i].url, &a), rows[i].status, "%s", rows[i].url);
         if (rows[i].status == 0)
             cr_expect(a.transport == rows[i].transport && !strcmp(a.host, rows[i].host) &&
@@ -45,7 +45,7 @@ Test(client_session, urls) {
 
 Test(client_session, long_urls_are_refused) {
     char url[600] = "unix:";
-    ad_address a;
+    ad_server_address a;
     for (size_t n = 6; n < sizeof url - 1; n++) {
         url[n - 1] = 'x';
         cr_expect_eq(ad__url_parse(url, &a), n - 5 > 107 ? AD_E_URL : 0, "%zu", n);

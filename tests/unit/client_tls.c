@@ -17,7 +17,7 @@
 #define BYTES (6u << 20)
 
 static char folder[] = "/tmp/arrayd-test-XXXXXX", pem[64];
-static ad_address address = {.transport = AD_URL_TLS, .host = "127.0.0.1"};
+static ad_server_address address = {.transport = AD_URL_TLS, .host = "127.0.0.1"};
 static ad_credentials credentials;
 static ad_tls_context *server;
 
@@ -128,7 +128,7 @@ Test(client_tls, both_directions_at_once) {
     pthread_join(other, NULL);
     char why[AD_FAULT_TEXT];
     cr_expect_eq(ad__secure_receive(secure, got, sizeof got, 0), -1);
-    ad__secure_why(secure, why, sizeof why);
+    ad__secure_error(secure, why, sizeof why);
     cr_expect_neq(*why, 0);
     ad__secure_close(secure);
     close(fd[0]);
@@ -139,7 +139,7 @@ static int open_with(const char *host, const char *ca, char *message, size_t siz
     int fd[2];
     pthread_t other;
     ad_secure *secure = NULL;
-    ad_address a = address;
+    ad_server_address a = address;
     ad_credentials c = {0};
     snprintf(a.host, sizeof a.host, "%s", host);
     snprintf(c.ca, sizeof c.ca, "%s", ca);

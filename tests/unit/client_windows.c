@@ -207,7 +207,7 @@ Test(client_windows, an_interrupted_download_keeps_its_memory_from_others) {
     cr_assert_eq(ad_download_host(a, &host), AD_E_INTERRUPTED);
     cr_assert_null(host);
     ad_session_set_interrupt(s, NULL, NULL);
-    cr_assert_geq(ad__host_limbo(s), N * 8);
+    cr_assert_geq(ad__pool_draining_bytes(s), N * 8);
     f->options.ignore_fetches = false;
     for (int i = 0; i < 8; i++) {
         others[i] = fetch(a);
@@ -218,7 +218,7 @@ Test(client_windows, an_interrupted_download_keeps_its_memory_from_others) {
         for (size_t k = 0; k < N * 8; k++) cr_assert_eq(((uint8_t *)ad_host_data(others[i]))[k], i);
         ad_host_release(others[i]);
     }
-    cr_assert_geq(ad__host_limbo(s), N * 8); /* the server never said that it had done with it */
+    cr_assert_geq(ad__pool_draining_bytes(s), N * 8); /* the server never said that it had done with it */
     ad_array_release(a);
     free(x);
     end(s, f);
