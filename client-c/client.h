@@ -101,7 +101,7 @@ typedef struct ad_slot {
     char name[64], text[AD_FAULT_TEXT];
 } ad_slot;
 
-/* Frames that come in. Belongs to the thread that set session->reading. */
+/* Frames that come in. Belongs to the thread that set session->input.reading. */
 typedef struct ad_receiver {
     uint8_t *data;
     size_t capacity, begin, end;
@@ -159,84 +159,115 @@ typedef struct ad_resume {
 #define AD_SEND_BUFFER (1 << 20)      /* fewer turns for a large upload */
 #define AD_RECEIPT_BYTES (256u << 10) /* received bytes that the server keeps until it is told */
 
+/* The lock guards every member that says nothing else; members that are set before the session is handed out need none.
+ */
 struct ad_session {
-    ad_session *next, **link; /* of all in this process: resume/inherit.c */
-    struct {
-        int fd;       /* while it forks: the child's socket, or -1 ... */
-        uint64_t key; /* ... and what the server is shown if that breaks before it has welcomed the child */
-        uint8_t secret[AD_SECRET];
-    } child;
-    atomic_uint refs; /* the caller's handle, each array and each module */
-    atomic_uint modules;
-    int generation; /* of the process that opened it, see ad__is_foreign */
-    int fd;
-    ad_secure *secure; /* what goes over fd is encrypted; NULL: it is not */
-    ad_embedded embedded;
-    bool trace;
-
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* a reply, an acknowledgement, the end of a read or write, death */
-    int waiters;            /* on changed */
-    bool dead;
+    ad_session *next, **link; /* list of all sessions of this process; resume/inherit.c has its lock */
+    atomic_uint refs;         /* references: the caller's handle, each array and each module */
+    atomic_uint modules;      /* references that are modules' */
+    int generation;           /* generation of the process that opened the session, see ad__is_foreign */
+    uint64_t serial;          /* number among all sessions of this process */
+    bool closing;             /* ad_session_close has been called */
+    bool dead;                /* nothing can be sent or received any more, for the reason in `why` */
     char why[AD_FAULT_TEXT];
 
-    /* Output: out gathers frames; the last one is open from frame on. sending[sent..] is on its way. */
-    ad_bytes out, sending;
-    size_t frame, sent;
-    size_t frees_end; /* so far out holds nothing but frees */
-    uint64_t loaded;  /* bytes of the stream that have been in sending; less than there are: of what is kept */
-    uint64_t before_sealed_ops, before_sealed_requests, sealed_ops,
-        sealed_requests;   /* before the last frame that was sealed; with it */
-    bool writing, recheck; /* a thread writes; it shall look once more before it stops */
-    uint64_t sent_at;      /* when something was last sent */
-    uint64_t ops, bytes;   /* operations encoded; bytes of frames sealed */
-    uint64_t forked;       /* the last of them that was a fork */
-    uint64_t next_buffer, next_request;
-    atomic_bool uses_streams; /* somebody has left the stream that a session begins with */
-    uint64_t stream;          /* that the server was told last */
-    uint64_t next_stream, next_event, next_window, next_module;
-    struct {
-        int fd; /* to be sent with the byte at `at`; -1: none */
-        size_t at;
-        bool once; /* not to be sent again */
-    } pass, carry; /* of out; of sending */
-    uint64_t *frees;
-    size_t nfrees, frees_capacity;
-    int64_t free_bytes; /* of the buffers in frees */
-    ad_send_window window;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* signalled after a reply, an acknowledgement, the end of a read or write, and death */
+    int waiters;            /* threads that wait for `changed` */
 
-    ad_unacked unacked; /* where the session can be resumed */
+    struct {
+        int fd;
+        ad_secure *secure; /* TLS over fd; NULL: bytes go over fd as they are */
+        ad_server_address address;
+        ad_embedded embedded;
+    } connection;
+    struct {
+        bool welcomed;
+        bool inherited; /* a fork's child has yet to be welcomed; its session's id is child.key until then */
+        int refused;    /* status of a bye that came before welcome, or that says that the device is lost; else 0 */
+    } handshake;
+    ad_welcome welcome;
+
+    /* Operations encoded, and bytes of sealed frames, since welcome. */
+    uint64_t ops, bytes;
+    struct {
+        ad_bytes gathered; /* frames that gather; the last one is open and begins at `frame` */
+        size_t frame;
+        ad_bytes sending; /* frames on their way; bytes before `sent` have been sent */
+        size_t sent;
+        uint64_t loaded; /* bytes of the stream that have been in `sending`; below s->bytes some are to be sent again */
+        uint64_t sent_at; /* ad__now's time of the last send */
+        bool writing;     /* a thread writes to the connection */
+        bool recheck;     /* that thread must look for more to send before it stops */
+        struct ad_pass {
+            int fd;    /* descriptor that goes with the byte at offset `at`; -1: none */
+            size_t at; /* offset in gathered or sending */
+            bool once; /* the descriptor must not be sent again over another connection */
+        } gathered_pass, sending_pass;
+    } output;
+    struct {
+        uint64_t ops, requests;               /* counts at the end of the frame that was sealed last ... */
+        uint64_t before_ops, before_requests; /* ... and before it */
+    } sealed;
+    struct {
+        uint64_t buffer, request, stream, event, window, module;
+    } next_id;
+    struct {
+        uint64_t *ids; /* buffers that are released, and whose free message has not been encoded */
+        size_t count, capacity;
+        int64_t bytes; /* size of these buffers */
+        size_t end;    /* up to this offset output.gathered holds nothing but free messages */
+    } frees;
+    ad_send_window window;
+    ad_unacked unacked; /* empty where the session cannot be resumed */
     ad_resume resume;
 
-    /* Input */
-    bool reading;
-    atomic_uint_fast64_t received; /* bytes of the stream */
-    uint64_t reported;             /* bytes that the server knows of */
-    uint64_t replied;              /* the last request of those answered so far */
-    ad_receiver input;
-    ad_slot *slots;
-    int (*check)(void *);
-    void *check_argument;
+    struct {
+        bool reading;                  /* a thread reads from the connection, and owns the receiver */
+        atomic_uint_fast64_t received; /* bytes of the stream from the server */
+        uint64_t reported;             /* bytes of that stream that the server knows to have been received */
+        uint64_t replied;              /* highest request that has been answered */
+        ad_receiver receiver;
+        ad_slot *slots; /* requests that wait for replies */
+        ad_deferred deferred;
+    } input;
+    struct {
+        atomic_bool used; /* a thread has chosen another stream than 0; read without the lock */
+        uint64_t current; /* stream of the operations that were encoded last */
+    } stream;
 
-    /* The thread that sends what others have left in out */
-    pthread_t flusher;
-    pthread_cond_t work;
-    bool flusher_runs, asleep, closing;
-
-    ad_welcome welcome;
-    bool welcomed, inherited; /* inherited: of a fork, and the server will say it again; the session's id is its key */
-    int refused;              /* status of a bye before welcome, or of one because the device is lost */
-    ad_reader *tracer;
-    ad_arena trace_arena;
-    ad_server_address address;
-    uint64_t round_trips;
-    atomic_uint_fast64_t lent, copied; /* arrays of memory of this process's GPU; copies of such memory */
-    uint64_t serial;                   /* of all sessions of this process */
-    ad_deferred deferred;
+    struct {
+        pthread_t thread;
+        pthread_cond_t work; /* signalled when the sleeping flusher has something to do */
+        bool runs, asleep;
+    } flusher;
+    struct {
+        int fd;       /* socket of the child while the process forks; -1: the child gets no session */
+        uint64_t key; /* key and secret resume the child's session when its socket breaks before welcome */
+        uint8_t secret[AD_SECRET];
+        uint64_t operation; /* number of the last operation that was a fork */
+    } child;
     ad_pool *_Atomic pool; /* memory shared with the server; NULL: none yet */
-    void (*progress)(void *, uint64_t, uint64_t, bool);
-    void *progress_argument;
-    _Atomic uint8_t loops[AD_UFUNC_LIMIT][AD_TYPE_CODES][AD_TYPE_CODES]; /* resolved: loop + 1; 0: not yet */
+
+    struct {
+        int (*check)(void *argument);
+        void *argument;
+    } interrupt;
+    struct {
+        void (*report)(void *argument, uint64_t done, uint64_t total, bool up);
+        void *argument;
+    } progress;
+    struct {
+        bool on;
+        ad_reader *reader;
+        ad_arena arena;
+    } tracing; /* AD_TRACE: messages that are sent are decoded again and printed */
+    struct {
+        uint64_t round_trips;
+        atomic_uint_fast64_t lent, copied; /* arrays made by ad_lend; copies by ad_write_device */
+    } counts;
+    /* Loop of a ufunc for the types of its inputs, plus 1; 0: not resolved yet. Any thread, without the lock. */
+    _Atomic uint8_t loops[AD_UFUNC_LIMIT][AD_TYPE_CODES][AD_TYPE_CODES];
 };
 
 uint64_t ad__now(void); /* monotonic nanoseconds */
@@ -282,11 +313,11 @@ void ad__resume_renew(ad_session *s);
 static inline bool ad__must_send_receipt(const ad_session *s) {
     return s->resume.enabled &&
            (s->resume.confirm ||
-            atomic_load_explicit(&s->received, memory_order_relaxed) - s->reported >= AD_RECEIPT_BYTES);
+            atomic_load_explicit(&s->input.received, memory_order_relaxed) - s->input.reported >= AD_RECEIPT_BYTES);
 }
 /* A child may wait for the message with which its session begins, which is lost if the connection is. */
 static inline bool ad__has_pending_fork(const ad_session *s) {
-    return s->resume.enabled && s->forked > s->window.acked;
+    return s->resume.enabled && s->child.operation > s->window.acked;
 }
 /* net/session.c: what is set on a socket; whether a token may be sent over it. */
 void ad__tune_socket(const ad_session *s, int fd);
@@ -310,14 +341,17 @@ void ad__read_acks(ad_session *s);
 
 /* ---- net/stream.c: output ---- */
 /* Something is on its way, or to be sent again. */
-static inline bool ad__has_unsent(const ad_session *s) { return s->sent < s->sending.size || s->loaded < s->bytes; }
-/* Begin a message: checks the session, waits for room, locks. On success append one request to s->out. */
+static inline bool ad__has_unsent(const ad_session *s) {
+    return s->output.sent < s->output.sending.size || s->output.loaded < s->bytes;
+}
+/* Begin a message: checks the session, waits for room, locks. On success append one request to s->output.gathered. */
 int ad__begin(ad_session *s);
 /* The same for a request with a reply: what has been released is freed before it. */
 int ad__begin_ask(ad_session *s);
 /* The same in a frame of its own, for a long request. */
 int ad__begin_alone(ad_session *s);
-/* End an operation begun so (status of the encoder); mark: size of s->out before it. Sends or leaves it. Unlocks. */
+/* End an operation begun so (status of the encoder); mark: size of s->output.gathered before it. Sends or leaves it.
+ * Unlocks. */
 int ad__commit(ad_session *s, size_t mark, int status);
 /* Send what has gathered, without waiting for the server. The lock is held (and let go meanwhile). */
 int ad__push_output(ad_session *s);
@@ -346,7 +380,7 @@ void ad__flusher_stop(ad_session *s);
 /* ---- net/input.c, net/replies.c: input ---- */
 int ad__receiver_open(ad_receiver *in);
 void ad__receiver_close(ad_receiver *in);
-/* Receive once and act on what came. s->reading is ours, the lock is not held. flags: of recv.
+/* Receive once and act on what came. s->input.reading is ours, the lock is not held. flags: of recv.
  * 1: something came; 0: nothing; the session is dead afterwards where the connection is. */
 int ad__receiver_run(ad_session *s, int flags);
 void ad__trace_messages(ad_session *s, const char *arrow, ad_reader *reader, ad_arena *arena, const uint8_t *control,
@@ -386,7 +420,7 @@ void ad__switch_stream(ad_session *s);
 #define AD_SWITCH_SIZE 11 /* bytes of that message at the most */
 /* The device of the thread's stream: the number that a stream's id leaves on division. */
 static inline uint8_t ad__current_device(ad_session *s) {
-    if (AD_LIKELY(!atomic_load_explicit(&s->uses_streams, memory_order_relaxed))) return 0;
+    if (AD_LIKELY(!atomic_load_explicit(&s->stream.used, memory_order_relaxed))) return 0;
     return (uint8_t)(ad_stream_current(s) % AD_DEFAULT_STREAMS);
 }
 
@@ -454,7 +488,7 @@ struct ad_array {
 /* A contiguous owner of a buffer yet to be named; until it is, its release sends nothing. AD_E_VALUE, AD_E_MEMORY. */
 int ad__array_new(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out);
 /* Gives it its buffer. The session's lock is held. */
-static inline void ad__array_name(ad_array *a) { a->buffer = a->session->next_buffer++; }
+static inline void ad__array_name(ad_array *a) { a->buffer = a->session->next_id.buffer++; }
 /* A view of a's buffer; nothing is checked. */
 int ad__array_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
                    ad_array **out);

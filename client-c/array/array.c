@@ -144,10 +144,10 @@ void ad_array_release(ad_array *a) {
 static int send_new_array(ad_array *a, bool zero) {
     int status = ad__begin(a->session);
     if (status) return status;
-    size_t mark = a->session->out.size;
+    size_t mark = a->session->output.gathered.size;
     ad__array_name(a);
     ad_desc d = ad__fresh_desc(a);
-    status = ad__commit(a->session, mark, ad__encode_new(&a->session->out, &d, zero));
+    status = ad__commit(a->session, mark, ad__encode_new(&a->session->output.gathered, &d, zero));
     if (status && status != AD_E_INTERRUPTED) a->buffer = 0;
     return status;
 }

@@ -55,12 +55,12 @@ static int ask_call(library_call *c, ad_array **outs, int64_t *values) {
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&slot, NULL, 0);
-    size_t mark = s->out.size;
+    size_t mark = s->output.gathered.size;
     for (int k = 0; k < c->op.nout; k++)
         c->operand[k] =
-            (ad_operand){.desc = {.buffer = s->next_buffer++, .dtype = c->result[k].dtype, .form = AD_SIZED}};
+            (ad_operand){.desc = {.buffer = s->next_id.buffer++, .dtype = c->result[k].dtype, .form = AD_SIZED}};
     ad__slot_add(s, &slot);
-    status = ad__commit_ask(s, mark, ad__encode_query(&s->out, slot.request, &c->op), &slot);
+    status = ad__commit_ask(s, mark, ad__encode_query(&s->output.gathered, slot.request, &c->op), &slot);
     if (status == AD_E_INTERRUPTED) /* the outputs will come to be, and nobody wants them */
         for (int k = 0; k < c->op.nout; k++) ad__queue_free(s, c->operand[k].desc.buffer, 0);
     if (status) return status;

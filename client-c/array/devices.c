@@ -49,21 +49,21 @@ int ad_pool_ask(ad_session *s, int device, ad_pool_action action, uint64_t value
 
 void ad__switch_stream(ad_session *s) {
     const uint64_t stream = ad__stream_choice.serial == s->serial ? ad__stream_choice.stream : 0;
-    const size_t mark = s->out.size;
-    if (stream == s->stream) return;
-    if (ad__encode_numbers(&s->out, AD_REQ_ON, 1, &stream) != 0) { /* so will be what follows */
-        s->out.size = mark;
+    const size_t mark = s->output.gathered.size;
+    if (stream == s->stream.current) return;
+    if (ad__encode_numbers(&s->output.gathered, AD_REQ_ON, 1, &stream) != 0) { /* so will be what follows */
+        s->output.gathered.size = mark;
         return;
     }
     s->ops++;
-    s->stream = stream;
+    s->stream.current = stream;
 }
 
 int ad_stream_use(ad_session *s, uint64_t stream) {
     if (ad__is_foreign(s)) return ad__fail_foreign();
     ad__stream_choice = (ad_stream_choice){s->serial, stream};
     pthread_mutex_lock(&s->lock);
-    if (stream) s->uses_streams = true;
+    if (stream) s->stream.used = true;
     pthread_mutex_unlock(&s->lock);
     return 0;
 }
@@ -85,7 +85,7 @@ int ad_stream_open(ad_session *s, int device, int priority, uint64_t *stream) {
     if (ad__is_foreign(s)) return ad__fail_foreign();
     int status = check_device(s, device);
     if (status) return status;
-    uint64_t id = take_next_id(s, &s->next_stream) * AD_DEFAULT_STREAMS + (uint64_t)device;
+    uint64_t id = take_next_id(s, &s->next_id.stream) * AD_DEFAULT_STREAMS + (uint64_t)device;
     status = ad__send_numbers(s, AD_REQ_STREAM, 3, (uint64_t[]){id, (uint64_t)device, priority > 0});
     if (status == 0) *stream = id;
     return status;
@@ -95,7 +95,7 @@ int ad_stream_drop(ad_session *s, uint64_t stream) {
     int status = ad__send_numbers(s, AD_REQ_STREAM_DROP, 1, &stream);
     if (status) return status;
     pthread_mutex_lock(&s->lock);
-    if (s->stream == stream) s->stream = 0; /* so it is with the server */
+    if (s->stream.current == stream) s->stream.current = 0; /* so it is with the server */
     pthread_mutex_unlock(&s->lock);
     return 0;
 }
@@ -127,7 +127,7 @@ int ad_stream_follow(ad_session *s, uint64_t stream, uint64_t event) {
 
 int ad_event_record(ad_session *s, uint64_t stream, bool timed, uint64_t *event) {
     if (ad__is_foreign(s)) return ad__fail_foreign();
-    uint64_t id = *event ? *event : take_next_id(s, &s->next_event);
+    uint64_t id = *event ? *event : take_next_id(s, &s->next_id.event);
     int status = ad__send_numbers(s, AD_REQ_EVENT, 3, (uint64_t[]){id, stream, timed});
     if (status == 0) *event = id;
     return status;

@@ -47,11 +47,11 @@ static int check_build(const building *b, int noptions, int nnames) {
 static int ask_build(ad_session *s, const building *b, uint64_t *id, ad_slot *slot) {
     int status = ad__begin_alone(s);
     if (status) return status;
-    size_t mark = s->out.size;
-    *id = s->next_module++;
+    size_t mark = s->output.gathered.size;
+    *id = s->next_id.module++;
     ad__slot_add(s, slot);
-    status =
-        ad__encode_build(&s->out, slot->request, *id, b->source, b->size, b->noptions, b->options, b->nnames, b->names);
+    status = ad__encode_build(&s->output.gathered, slot->request, *id, b->source, b->size, b->noptions, b->options,
+                              b->nnames, b->names);
     return ad__commit_ask(s, mark, status, slot);
 }
 
@@ -191,8 +191,8 @@ int ad_launch(ad_module *m, const char *kernel, const ad_grid *grid, int n, cons
     }
     text.numbers[6] = grid->shared;
     if ((status = ad__begin(s))) return status;
-    size_t mark = s->out.size;
-    return ad__commit(s, mark, ad__encode_launch(&s->out, &text));
+    size_t mark = s->output.gathered.size;
+    return ad__commit(s, mark, ad__encode_launch(&s->output.gathered, &text));
 }
 
 /* ---- attributes and variables ---- */
@@ -205,9 +205,9 @@ int ad_kernel_get_facts(ad_module *m, const char *kernel, ad_kernel_facts *facts
     if (!status) status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&slot, NULL, 0);
-    size_t mark = s->out.size;
+    size_t mark = s->output.gathered.size;
     ad__slot_add(s, &slot);
-    status = ad__commit_ask(s, mark, ad__encode_kernel(&s->out, slot.request, m->id, kernel), &slot);
+    status = ad__commit_ask(s, mark, ad__encode_kernel(&s->output.gathered, slot.request, m->id, kernel), &slot);
     if (status) return status;
     if (slot.nvalues < N) return ad__fail(AD_E_PROTOCOL, "kernel: a reply of another form");
     memcpy(facts, slot.values, sizeof *facts);
@@ -219,8 +219,9 @@ static int send_kernel_set(ad_module *m, const char *kernel, int64_t shared, int
     int status = check_module(m);
     if (!status) status = ad__begin(s);
     if (status) return status;
-    size_t mark = s->out.size;
-    return ad__commit(s, mark, ad__encode_kernel_set(&s->out, m->id, kernel, shared, carveout, cooperative));
+    size_t mark = s->output.gathered.size;
+    return ad__commit(s, mark,
+                      ad__encode_kernel_set(&s->output.gathered, m->id, kernel, shared, carveout, cooperative));
 }
 
 int ad_kernel_set_cooperative(ad_module *m, const char *kernel, bool cooperative) {
@@ -240,10 +241,10 @@ static int ask_global(ad_module *m, const char *name, uint64_t *buffer, ad_slot 
     if (!status) status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(slot, NULL, 0);
-    size_t mark = s->out.size;
-    *buffer = s->next_buffer++;
+    size_t mark = s->output.gathered.size;
+    *buffer = s->next_id.buffer++;
     ad__slot_add(s, slot);
-    status = ad__commit_ask(s, mark, ad__encode_global(&s->out, slot->request, m->id, name, *buffer), slot);
+    status = ad__commit_ask(s, mark, ad__encode_global(&s->output.gathered, slot->request, m->id, name, *buffer), slot);
     if (status == AD_E_INTERRUPTED) ad__queue_free(s, *buffer, 0);
     return status;
 }

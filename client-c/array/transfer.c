@@ -32,9 +32,9 @@ static int read_desc(ad_session *s, const ad_desc *d, void *data, size_t size) {
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&slot, size ? data : &nothing, size);
-    size_t mark = s->out.size;
+    size_t mark = s->output.gathered.size;
     ad__slot_add(s, &slot);
-    return ad__commit_ask(s, mark, ad__encode_read(&s->out, slot.request, d), &slot);
+    return ad__commit_ask(s, mark, ad__encode_read(&s->output.gathered, slot.request, d), &slot);
 }
 
 /* By the socket; one that takes long in parts, so that the program may show how far it is. */
@@ -65,9 +65,9 @@ int ad_sync(ad_session *s) {
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&slot, NULL, 0);
-    size_t mark = s->out.size;
+    size_t mark = s->output.gathered.size;
     ad__slot_add(s, &slot);
-    return ad__commit_ask(s, mark, ad__encode_sync(&s->out, slot.request), &slot);
+    return ad__commit_ask(s, mark, ad__encode_sync(&s->output.gathered, slot.request), &slot);
 }
 
 int ad_stat(ad_session *s, int n, uint64_t *counters, int *got) {
@@ -75,9 +75,9 @@ int ad_stat(ad_session *s, int n, uint64_t *counters, int *got) {
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&slot, NULL, 0);
-    size_t mark = s->out.size;
+    size_t mark = s->output.gathered.size;
     ad__slot_add(s, &slot);
-    status = ad__commit_ask(s, mark, ad__encode_stat(&s->out, slot.request), &slot);
+    status = ad__commit_ask(s, mark, ad__encode_stat(&s->output.gathered, slot.request), &slot);
     if (status) return status;
     *got = n < slot.nvalues ? n : slot.nvalues;
     for (int i = 0; i < *got; i++) counters[i] = (uint64_t)slot.values[i];

@@ -31,8 +31,8 @@ int ad__send_op(ad_session *s, ad_op *op, ad_array *const *made) {
             op->operand[k].desc.buffer = made[k]->buffer;
         }
     }
-    size_t mark = s->out.size;
-    status = ad__commit(s, mark, ad__encode_op(&s->out, op));
+    size_t mark = s->output.gathered.size;
+    status = ad__commit(s, mark, ad__encode_op(&s->output.gathered, op));
     if (status && status != AD_E_INTERRUPTED) /* it has not been sent: there is no buffer to free */
         for (int k = 0; k < op->nout; k++)
             if (made[k]) made[k]->buffer = 0;

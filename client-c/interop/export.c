@@ -45,10 +45,10 @@ static int ask_export(const ad_array *a, ad_lease *l, int theirs) {
 static bool is_on_gpu(const ad_array *a) { return strcmp(a->session->welcome.backend, "cuda") == 0; }
 
 static int check_exportable(const ad_array *a) {
-    if (ad__is_remote(&a->session->address))
+    if (ad__is_remote(&a->session->connection.address))
         return ad__fail(AD_E_UNSUPPORTED,
                         "export: memory can be had over a Unix socket only, and this session is at %s",
-                        a->session->address.url);
+                        a->session->connection.address.url);
     if (!a->count) return ad__fail(AD_E_UNSUPPORTED, "export: the array has no elements");
     return ad__check_writable(a, "export: the array");
 }
@@ -177,6 +177,6 @@ int ad_write_device(const ad_array *a, int device, const void *data, size_t size
     status = ad_import(l, NULL, &to);
     if (!status) status = ad__cuda_copy(l, device, to, data, size);
     ad_export_close(l);
-    if (!status) atomic_fetch_add(&a->session->copied, 1);
+    if (!status) atomic_fetch_add(&a->session->counts.copied, 1);
     return status;
 }

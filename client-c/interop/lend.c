@@ -341,9 +341,9 @@ static int check_lendable(const ad_session *s, const ad_loan *loan, const ad_lay
     int status = ad__shape_check(layout->ndim, layout->shape, layout->dtype);
     if (status) return status;
     if (!loan->release) return ad__fail(AD_E_VALUE, "lend: nobody would hear that the server has let go");
-    if (ad__is_remote(&s->address))
+    if (ad__is_remote(&s->connection.address))
         return ad__fail(AD_E_UNSUPPORTED, "lend: memory can be had over a Unix socket only, and this session is at %s",
-                        s->address.url);
+                        s->connection.address.url);
     if (strcmp(s->welcome.backend, "cuda") != 0) return ad__fail(AD_E_UNSUPPORTED, "lend: the server uses no GPU");
     return 0;
 }
@@ -360,6 +360,6 @@ int ad_lend(ad_session *s, const ad_loan *loan, const ad_layout *layout, ad_arra
     if (status) return status;
     status = lend_at(s, loan, &place, first, size, layout, out);
     if (place.fd >= 0) close(place.fd);
-    if (!status) atomic_fetch_add(&s->lent, 1);
+    if (!status) atomic_fetch_add(&s->counts.lent, 1);
     return status;
 }

@@ -19,12 +19,12 @@ static int ask_new_buffer(ad_session *s, int opcode, size_t n, const uint64_t *f
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(slot, NULL, 0);
-    size_t mark = s->out.size, used = 2;
+    size_t mark = s->output.gathered.size, used = 2;
     ad__slot_add(s, slot);
     all[0] = slot->request;
-    all[1] = *buffer = s->next_buffer++;
+    all[1] = *buffer = s->next_id.buffer++;
     for (size_t i = 0; i < n; i++) all[used++] = fields[i];
-    status = ad__commit_ask(s, mark, ad__encode_named(&s->out, opcode, used, all, ntexts, texts), slot);
+    status = ad__commit_ask(s, mark, ad__encode_named(&s->output.gathered, opcode, used, all, ntexts, texts), slot);
     if (status == AD_E_INTERRUPTED) ad__queue_free(s, *buffer, 0); /* it will come to be, and nobody wants it */
     return status;
 }
@@ -130,10 +130,10 @@ int ad_publish(const ad_array *a, const char *name, bool writable, const char *g
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&slot, NULL, 0);
-    size_t mark = s->out.size;
+    size_t mark = s->output.gathered.size;
     ad__slot_add(s, &slot);
-    return ad__commit_ask(s, mark, ad__encode_publish(&s->out, slot.request, &d, writable, name, grant ? grant : ""),
-                          &slot);
+    return ad__commit_ask(
+        s, mark, ad__encode_publish(&s->output.gathered, slot.request, &d, writable, name, grant ? grant : ""), &slot);
 }
 
 int ad_attach(ad_session *s, const char *principal, const char *name, ad_array **out) {
@@ -160,9 +160,10 @@ int ad_unpublish(ad_session *s, const char *name) {
     int status = ad__begin_ask(s);
     if (status) return status;
     ad__slot_init(&slot, NULL, 0);
-    size_t mark = s->out.size;
+    size_t mark = s->output.gathered.size;
     ad__slot_add(s, &slot);
-    return ad__commit_ask(s, mark, ad__encode_named(&s->out, AD_REQ_UNPUBLISH, 1, &slot.request, 1, &name), &slot);
+    return ad__commit_ask(s, mark, ad__encode_named(&s->output.gathered, AD_REQ_UNPUBLISH, 1, &slot.request, 1, &name),
+                          &slot);
 }
 
 int ad_names(ad_session *s, char **out) {

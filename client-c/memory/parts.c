@@ -147,7 +147,7 @@ static size_t find_pool_limit(void) {
 
 ad_pool *ad__pool_of(ad_session *s) {
     ad_pool *pool = atomic_load_explicit(&s->pool, memory_order_acquire);
-    if (pool || ad__is_remote(&s->address)) return pool;
+    if (pool || ad__is_remote(&s->connection.address)) return pool;
     pthread_mutex_lock(&ad__pools_lock);
     pool = atomic_load_explicit(&s->pool, memory_order_relaxed);
     if (!pool && (pool = calloc(1, sizeof *pool))) {

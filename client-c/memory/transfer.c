@@ -15,12 +15,12 @@
 /* ---- how far it is ---- */
 
 void ad__report_progress(ad_session *s, uint64_t done, uint64_t total, bool up) {
-    if (total > AD_PROGRESS_LEAST && s->progress) s->progress(s->progress_argument, done, total, up);
+    if (total > AD_PROGRESS_LEAST && s->progress.report) s->progress.report(s->progress.argument, done, total, up);
 }
 
 void ad_session_set_progress(ad_session *s, void (*progress)(void *, uint64_t, uint64_t, bool), void *argument) {
-    s->progress = progress;
-    s->progress_argument = argument;
+    s->progress.report = progress;
+    s->progress.argument = argument;
 }
 
 /* ---- parts ---- */
@@ -82,9 +82,9 @@ static int send_load(ad_session *s, uint64_t buffer, uint64_t offset, uint64_t w
     const uint64_t fields[] = {buffer, offset, window, at, size};
     int status = ad__begin(s);
     if (status) return status;
-    size_t mark = s->out.size;
+    size_t mark = s->output.gathered.size;
     *number = s->ops + 1;
-    return ad__commit(s, mark, ad__encode_numbers(&s->out, AD_REQ_LOAD, 5, fields));
+    return ad__commit(s, mark, ad__encode_numbers(&s->output.gathered, AD_REQ_LOAD, 5, fields));
 }
 
 /* Asks to be told when the current stream has come so far. */
@@ -93,10 +93,10 @@ static int ask_stream_wait(ad_session *s, ad_host *h) {
     if (status) return status;
     ad__slot_init(&h->slot, NULL, 0);
     h->slot.internal = h->slot.persistent = h->asked = true;
-    size_t mark = s->out.size;
+    size_t mark = s->output.gathered.size;
     ad__slot_add(s, &h->slot);
     const uint64_t fields[] = {h->slot.request, 0, ad_stream_current(s)};
-    status = ad__commit_ask_async(s, mark, ad__encode_numbers(&s->out, AD_REQ_WAIT, 3, fields), &h->slot);
+    status = ad__commit_ask_async(s, mark, ad__encode_numbers(&s->output.gathered, AD_REQ_WAIT, 3, fields), &h->slot);
     if (!h->slot.persistent) h->asked = false;
     return status;
 }
@@ -164,10 +164,11 @@ static int ask_fetch(ad_session *s, const ad_desc *d, ad_host *h, uint64_t at) {
     if (status) return status;
     ad__slot_init(&h->slot, NULL, 0);
     h->slot.persistent = h->asked = true;
-    size_t mark = s->out.size;
+    size_t mark = s->output.gathered.size;
     ad__slot_add(s, &h->slot);
     status = ad__commit_ask_async(
-        s, mark, ad__encode_fetch(&s->out, h->slot.request, d, ad__host_window(h), h->offset + at), &h->slot);
+        s, mark, ad__encode_fetch(&s->output.gathered, h->slot.request, d, ad__host_window(h), h->offset + at),
+        &h->slot);
     if (!h->slot.persistent) h->asked = false;
     return status;
 }

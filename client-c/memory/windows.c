@@ -53,15 +53,15 @@ static int fetch_nothing(ad_session *s, const ad_array *a, uint64_t window, ad_s
     if (status) return status;
     ad__slot_init(slot, NULL, 0);
     slot->internal = true;
-    size_t mark = s->out.size;
+    size_t mark = s->output.gathered.size;
     ad__slot_add(s, slot);
-    return ad__commit_ask(s, mark, ad__encode_fetch(&s->out, slot->request, &d, window, 0), slot);
+    return ad__commit_ask(s, mark, ad__encode_fetch(&s->output.gathered, slot->request, &d, window, 0), slot);
 }
 
 /* The refusal of a window is no failure that the program needs to hear of. */
 static void drop_deferred_refusal(ad_session *s, uint64_t number) {
     pthread_mutex_lock(&s->lock);
-    if (s->deferred.number == number) s->deferred.status = 0;
+    if (s->input.deferred.number == number) s->input.deferred.status = 0;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -129,7 +129,7 @@ int ad__pool_grow(ad_session *s, ad_pool *pool, size_t size) {
         return ad__fail(AD_E_UNSUPPORTED, "no memory to share with the server");
     }
     pthread_mutex_lock(&s->lock);
-    w->id = s->next_window++;
+    w->id = s->next_id.window++;
     pthread_mutex_unlock(&s->lock);
     status = share_window(s, w, fd);
     if (status) {

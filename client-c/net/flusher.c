@@ -15,13 +15,13 @@
 #define LOOK_NS 1000000000u /* between two looks at an idle connection */
 #define SOON_NS 5000000u    /* the same right after a fork; then doubled */
 
-static bool has_work(const ad_session *s) { return s->out.size || s->nfrees || ad__has_unsent(s); }
+static bool has_work(const ad_session *s) { return s->output.gathered.size || s->frees.count || ad__has_unsent(s); }
 
 /* Takes acknowledgements in, so that a program that asks for nothing need not stop at the window to read them, and
  * copies of what was sent stay few enough for the cache. */
 static void read_due_acks(ad_session *s) {
     const uint64_t in_flight = s->ops - s->window.acked;
-    if (s->reading || s->resume.lost || (in_flight < DEEP && in_flight < s->window.ops / 32)) return;
+    if (s->input.reading || s->resume.lost || (in_flight < DEEP && in_flight < s->window.ops / 32)) return;
     ad__read_now(s, false);
 }
 
@@ -29,21 +29,21 @@ static void read_due_acks(ad_session *s) {
  * Any may end with a fork on its way, which must be sent again: the program may wait for its child, and that for it. */
 static void sleep_until_signal(ad_session *s, uint64_t *look) {
     const bool forked = ad__has_pending_fork(s);
-    if (!forked && (!s->resume.enabled || !ad__is_remote(&s->address))) {
-        pthread_cond_wait(&s->work, &s->lock);
+    if (!forked && (!s->resume.enabled || !ad__is_remote(&s->connection.address))) {
+        pthread_cond_wait(&s->flusher.work, &s->lock);
         return;
     }
     uint64_t until = ad__now() + (forked ? *look : LOOK_NS);
     struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-    if (pthread_cond_timedwait(&s->work, &s->lock, &t) == ETIMEDOUT) ad__resume_check(s);
+    if (pthread_cond_timedwait(&s->flusher.work, &s->lock, &t) == ETIMEDOUT) ad__resume_check(s);
     *look = *look < LOOK_NS / 2 ? 2 * *look : LOOK_NS;
 }
 
 static void await_work(ad_session *s) {
     uint64_t look = SOON_NS;
-    s->asleep = true;
-    while (s->asleep && !s->closing && !s->dead && !s->resume.lost) sleep_until_signal(s, &look);
-    s->asleep = false;
+    s->flusher.asleep = true;
+    while (s->flusher.asleep && !s->closing && !s->dead && !s->resume.lost) sleep_until_signal(s, &look);
+    s->flusher.asleep = false;
 }
 
 static void *run_flusher(void *argument) {
@@ -59,7 +59,8 @@ static void *run_flusher(void *argument) {
         pthread_mutex_lock(&s->lock);
         if (s->resume.lost) ad__reconnect(s);
         idle = has_work(s) ? 0 : idle + 1;
-        if (idle == 0 && !s->writing) ad__push_output(s); /* a failure is the session's end, which is on record */
+        if (idle == 0 && !s->output.writing)
+            ad__push_output(s); /* a failure is the session's end, which is on record */
         read_due_acks(s);
         tick = s->ops - s->window.acked < DEEP ? TICK_NS : DEEP_TICK_NS;
         if (idle == IDLE_TICKS) {
@@ -79,18 +80,18 @@ static bool start_flusher(ad_session *s) {
     pthread_attr_setstacksize(&attributes, STACK_SIZE);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    s->flusher_runs = pthread_create(&s->flusher, &attributes, run_flusher, s) == 0;
+    s->flusher.runs = pthread_create(&s->flusher.thread, &attributes, run_flusher, s) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
-    return s->flusher_runs;
+    return s->flusher.runs;
 }
 
 bool ad__flusher_wake(ad_session *s) {
     if (s->dead || s->closing) return true;
-    if (!s->flusher_runs) return start_flusher(s);
-    if (s->asleep) {
-        s->asleep = false;
-        pthread_cond_signal(&s->work);
+    if (!s->flusher.runs) return start_flusher(s);
+    if (s->flusher.asleep) {
+        s->flusher.asleep = false;
+        pthread_cond_signal(&s->flusher.work);
     }
     return true;
 }
@@ -98,8 +99,8 @@ bool ad__flusher_wake(ad_session *s) {
 void ad__flusher_stop(ad_session *s) {
     pthread_mutex_lock(&s->lock);
     s->closing = true;
-    pthread_cond_signal(&s->work);
-    bool runs = s->flusher_runs;
+    pthread_cond_signal(&s->flusher.work);
+    bool runs = s->flusher.runs;
     pthread_mutex_unlock(&s->lock);
-    if (runs) pthread_join(s->flusher, NULL);
+    if (runs) pthread_join(s->flusher.thread, NULL);
 }

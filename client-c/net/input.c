@@ -42,29 +42,29 @@ static void copy_string(char *out, size_t size, const ad_string *s) {
 }
 
 static void handle_welcome(ad_session *s, const ad_message *m) {
-    if ((s->welcomed && !s->inherited) || !m->welcome) {
+    if ((s->handshake.welcomed && !s->handshake.inherited) || !m->welcome) {
         ad__kill_session_locked(s, "protocol violated: a second welcome");
         return;
     }
     const ad_welcome before = s->welcome;
     s->welcome = *m->welcome;
-    if (s->inherited) { /* it may have been taken up before it was welcomed, and has another secret since */
+    if (s->handshake.inherited) { /* it may have been taken up before it was welcomed, and has another secret since */
         s->welcome.instance = before.instance;
         memcpy(s->welcome.secret, before.secret, sizeof before.secret);
     }
-    s->welcomed = true;
-    s->inherited = false;
+    s->handshake.welcomed = true;
+    s->handshake.inherited = false;
     ad__wake_all(s);
 }
 
 /* A request has been answered, and so the server has had it. */
 static void record_answer(ad_session *s, const ad_message *m) {
-    if (m->u[0] > s->replied && m->u[0] < s->next_request) s->replied = m->u[0];
+    if (m->u[0] > s->input.replied && m->u[0] < s->next_id.request) s->input.replied = m->u[0];
     ad__record_ack(s, m->u[1]);
 }
 
 static void finish_slot(ad_session *s, ad_slot *slot) {
-    ad_slot **p = &s->slots;
+    ad_slot **p = &s->input.slots;
     while (*p && *p != slot) p = &(*p)->next;
     if (*p) *p = slot->next;
     slot->done = true;
@@ -82,7 +82,7 @@ static int64_t convert_to_int(const ad_scalar *v) {
 
 /* Part of an array: says where the payload goes. */
 static void place_array_reply(ad_session *s, ad_slot *slot, const ad_message *m) {
-    ad_receiver *in = &s->input;
+    ad_receiver *in = &s->input.receiver;
     uint64_t size = in->frame.payload;
     if (m->nvalues != 2 || (uint64_t)slot->values[0] != slot->size || (uint64_t)slot->values[1] != slot->got ||
         size > slot->size - slot->got || (size == 0 && slot->size)) {
@@ -95,7 +95,7 @@ static void place_array_reply(ad_session *s, ad_slot *slot, const ad_message *m)
 }
 
 static void place_sized_reply(ad_session *s, ad_slot *slot, const ad_message *m) {
-    ad_receiver *in = &s->input;
+    ad_receiver *in = &s->input.receiver;
     if (in->frame.payload > slot->size || in->frame.flags & AD_FRAME_MORE) {
         ad__kill_session_locked(s, "protocol violated: a reply that is too long");
         return;
@@ -110,7 +110,7 @@ static void handle_reply(ad_session *s, const ad_message *m) {
     ad_slot *slot = ad__slot_find(s, m->u[0]);
     record_answer(s, m);
     if (!slot) { /* its caller was interrupted */
-        s->input.request = 0;
+        s->input.receiver.request = 0;
         return;
     }
     slot->nvalues = m->nvalues < AD_SLOT_VALUES ? (int)m->nvalues : AD_SLOT_VALUES;
@@ -123,7 +123,7 @@ static void handle_reply(ad_session *s, const ad_message *m) {
 
 /* An earlier operation's failure is for the program to hear. */
 static void defer_failure(ad_session *s, const ad_slot *slot) {
-    ad_deferred *d = &s->deferred;
+    ad_deferred *d = &s->input.deferred;
     if (d->status || !slot->number) return;
     d->status = slot->status;
     d->number = slot->number;
@@ -150,7 +150,7 @@ static void handle_bye(ad_session *s, const ad_message *m) {
     copy_string(text, sizeof text, &m->s[0]);
     snprintf(why, sizeof why, "the server closed the connection: %s", text);
     int status = m->u[0] > 0 && m->u[0] < 1000 ? -(int)m->u[0] : AD_E_CONNECTION;
-    if (!s->welcomed || status == AD_E_DEVICE_LOST) s->refused = status;
+    if (!s->handshake.welcomed || status == AD_E_DEVICE_LOST) s->handshake.refused = status;
     ad__kill_session_locked(s, why);
 }
 
@@ -159,14 +159,14 @@ static void dispatch_message(ad_session *s, const ad_message *m) {
         [AD_REQ_WELCOME] = handle_welcome, [AD_REQ_REPLY] = handle_reply, [AD_REQ_FAIL] = handle_fail,
         [AD_REQ_ACK] = handle_ack,         [AD_REQ_BYE] = handle_bye,
     };
-    if (!s->welcomed && m->opcode != AD_REQ_WELCOME && m->opcode != AD_REQ_BYE)
+    if (!s->handshake.welcomed && m->opcode != AD_REQ_WELCOME && m->opcode != AD_REQ_BYE)
         ad__kill_session_locked(s, "protocol violated: the server did not begin with welcome");
     else if (m->opcode <= AD_REQ_BYE && handlers[m->opcode]) handlers[m->opcode](s, m);
 }
 
 /* All messages of a control block. */
 static void handle_control(ad_session *s, const uint8_t *control, size_t size) {
-    ad_receiver *in = &s->input;
+    ad_receiver *in = &s->input.receiver;
     ad_fault fault;
     ad_message m = {0};
     int status = ad__reader_begin(in->reader, control, size, &fault);
@@ -189,16 +189,16 @@ static void handle_control(ad_session *s, const uint8_t *control, size_t size) {
 /* Where the next bytes of the payload go; NULL: nobody wants them any more. Until end_piece the slot stays. */
 static uint8_t *begin_piece(ad_session *s, ad_slot **slot) {
     pthread_mutex_lock(&s->lock);
-    *slot = s->input.request ? ad__slot_find(s, s->input.request) : NULL;
+    *slot = s->input.receiver.request ? ad__slot_find(s, s->input.receiver.request) : NULL;
     if (*slot && !(*slot)->data) *slot = NULL;
     if (*slot) (*slot)->receiving = true;
     pthread_mutex_unlock(&s->lock);
-    return *slot ? (*slot)->data + s->input.offset : NULL;
+    return *slot ? (*slot)->data + s->input.receiver.offset : NULL;
 }
 
 /* n more bytes of the payload are done with. */
 static void end_piece(ad_session *s, ad_slot *slot, size_t n) {
-    ad_receiver *in = &s->input;
+    ad_receiver *in = &s->input.receiver;
     in->left -= n;
     in->offset += n;
     if (!slot) return;
@@ -219,7 +219,7 @@ static void end_piece(ad_session *s, ad_slot *slot, size_t n) {
 
 /* Acts on the bytes that have come; true when more must come first. */
 static bool parse_next(ad_session *s) {
-    ad_receiver *in = &s->input;
+    ad_receiver *in = &s->input.receiver;
     ad_fault fault;
     size_t there = in->end - in->begin;
     if (in->left) {
@@ -239,7 +239,7 @@ static bool parse_next(ad_session *s) {
     }
     if (there < AD_FRAME_HEADER + in->frame.control) return true;
     const uint8_t *control = in->data + in->begin + AD_FRAME_HEADER;
-    if (s->trace) ad__trace_messages(s, "<-", in->reader, &in->arena, control, in->frame.control);
+    if (s->tracing.on) ad__trace_messages(s, "<-", in->reader, &in->arena, control, in->frame.control);
     in->begin += AD_FRAME_HEADER + in->frame.control;
     in->left = in->frame.payload;
     handle_control(s, control, in->frame.control);
@@ -266,27 +266,28 @@ static int make_input_room(ad_receiver *in) {
 
 static void lose_tls_connection(ad_session *s) {
     char why[AD_FAULT_TEXT];
-    ad__secure_error(s->secure, why, sizeof why);
+    ad__secure_error(s->connection.secure, why, sizeof why);
     ad__lose_connection(s, "connection lost: %.200s", why);
 }
 
 static ssize_t receive_bytes(ad_session *s, void *data, size_t size, int flags) {
-    ssize_t n = s->secure ? ad__secure_receive(s->secure, data, size, flags) : recv(s->fd, data, size, flags);
+    ssize_t n = s->connection.secure ? ad__secure_receive(s->connection.secure, data, size, flags)
+                                     : recv(s->connection.fd, data, size, flags);
     if (n > 0) {
-        atomic_fetch_add_explicit(&s->received, (uint64_t)n, memory_order_relaxed);
+        atomic_fetch_add_explicit(&s->input.received, (uint64_t)n, memory_order_relaxed);
         return n;
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
-    s->input.closed = true;
+    s->input.receiver.closed = true;
     if (n == 0) ad__lose_connection(s, "connection lost: the server has gone");
-    else if (s->secure) lose_tls_connection(s);
+    else if (s->connection.secure) lose_tls_connection(s);
     else ad__lose_connection(s, "connection lost: %s", strerror(errno));
     return 0;
 }
 
 /* A long payload goes past the buffer. */
 static int receive_payload(ad_session *s, int flags) {
-    ad_receiver *in = &s->input;
+    ad_receiver *in = &s->input.receiver;
     ad_slot *slot;
     uint8_t *out = begin_piece(s, &slot);
     size_t room = out ? in->left : in->left < in->capacity ? in->left : in->capacity;
@@ -296,7 +297,7 @@ static int receive_payload(ad_session *s, int flags) {
 }
 
 int ad__receiver_run(ad_session *s, int flags) {
-    ad_receiver *in = &s->input;
+    ad_receiver *in = &s->input.receiver;
     if (in->begin == in->end) {
         in->begin = in->end = 0;
         if (in->left) return receive_payload(s, flags);

@@ -20,19 +20,19 @@ void ad__slot_init(ad_slot *slot, void *data, uint64_t size) {
 }
 
 ad_slot *ad__slot_find(ad_session *s, uint64_t request) {
-    ad_slot *slot = s->slots;
+    ad_slot *slot = s->input.slots;
     while (slot && slot->request != request) slot = slot->next;
     return slot;
 }
 
 void ad__slot_add(ad_session *s, ad_slot *slot) {
-    slot->request = s->next_request++;
-    slot->next = s->slots;
-    s->slots = slot;
+    slot->request = s->next_id.request++;
+    slot->next = s->input.slots;
+    s->input.slots = slot;
 }
 
 static void remove_slot(ad_session *s, ad_slot *slot) {
-    for (ad_slot **p = &s->slots; *p; p = &(*p)->next) {
+    for (ad_slot **p = &s->input.slots; *p; p = &(*p)->next) {
         if (*p == slot) {
             *p = slot->next;
             return;
@@ -58,45 +58,49 @@ static bool spin_for_input(ad_session *s) {
     const uint64_t begin = ad__now();
     uint64_t now = begin;
     int came = 0;
-    while (!came && !s->input.closed && now - begin < SPIN_NS) {
+    while (!came && !s->input.receiver.closed && now - begin < SPIN_NS) {
         came = ad__receiver_run(s, MSG_DONTWAIT);
         if (!came) sched_yield();
         now = ad__now();
     }
     if (came && now - begin < SPIN_NS)
-        s->input.spin_credit = s->input.spin_credit < SPIN_CREDIT_MOST ? s->input.spin_credit + 1 : SPIN_CREDIT_MOST;
-    else s->input.spin_credit = s->input.spin_credit > 2 ? s->input.spin_credit - 2 : -SPIN_PAUSE;
-    return came || s->input.closed;
+        s->input.receiver.spin_credit =
+            s->input.receiver.spin_credit < SPIN_CREDIT_MOST ? s->input.receiver.spin_credit + 1 : SPIN_CREDIT_MOST;
+    else
+        s->input.receiver.spin_credit =
+            s->input.receiver.spin_credit > 2 ? s->input.receiver.spin_credit - 2 : -SPIN_PAUSE;
+    return came || s->input.receiver.closed;
 }
 
 static void read_for_all(ad_session *s) {
-    s->reading = true;
+    s->input.reading = true;
     pthread_mutex_unlock(&s->lock);
-    if (s->input.spin_credit < 0) s->input.spin_credit++;
-    if (s->input.spin_credit < 0 || !spin_for_input(s)) ad__receiver_run(s, 0);
+    if (s->input.receiver.spin_credit < 0) s->input.receiver.spin_credit++;
+    if (s->input.receiver.spin_credit < 0 || !spin_for_input(s)) ad__receiver_run(s, 0);
     pthread_mutex_lock(&s->lock);
-    s->reading = false;
+    s->input.reading = false;
     ad__wake_all(s);
     if (ad__must_send_receipt(s)) ad__push_output(s); /* a failure is on record */
 }
 
 void ad__read_now(ad_session *s, bool all) {
-    s->reading = true;
+    s->input.reading = true;
     pthread_mutex_unlock(&s->lock);
-    for (bool more = !s->input.closed; more;) more = ad__receiver_run(s, MSG_DONTWAIT) && all && !s->input.closed;
+    for (bool more = !s->input.receiver.closed; more;)
+        more = ad__receiver_run(s, MSG_DONTWAIT) && all && !s->input.receiver.closed;
     pthread_mutex_lock(&s->lock);
-    s->reading = false;
+    s->input.reading = false;
     ad__wake_all(s);
 }
 
 /* Asks the program from time to time whether to go on. */
 static int check_interrupt(ad_session *s, uint64_t *checked) {
-    if (!s->check) return 0;
+    if (!s->interrupt.check) return 0;
     uint64_t now = ad__now();
     if (*checked > now || now - *checked < STEP_NS) return 0;
     *checked = now;
-    int (*check)(void *) = s->check;
-    void *argument = s->check_argument;
+    int (*check)(void *) = s->interrupt.check;
+    void *argument = s->interrupt.argument;
     pthread_mutex_unlock(&s->lock);
     int stop = check(argument);
     pthread_mutex_lock(&s->lock);
@@ -105,13 +109,13 @@ static int check_interrupt(ad_session *s, uint64_t *checked) {
 
 int ad__wait(ad_session *s, uint64_t *checked) {
     if (s->dead) return 0;
-    if (s->reading || s->resume.lost) ad__wait_changed(s);
+    if (s->input.reading || s->resume.lost) ad__wait_changed(s);
     else read_for_all(s);
     return check_interrupt(s, checked);
 }
 
 int ad__wait_writer(ad_session *s, uint64_t *checked) {
-    if (s->writing && !s->dead) ad__wait_changed(s);
+    if (s->output.writing && !s->dead) ad__wait_changed(s);
     return check_interrupt(s, checked);
 }
 
@@ -123,22 +127,22 @@ static void abandon_slot(ad_session *s, ad_slot *slot) {
 
 /* What a request of this library's own was told instead of the program. */
 static int fail_deferred(ad_session *s) {
-    ad_deferred d = s->deferred;
-    s->deferred.status = 0;
+    ad_deferred d = s->input.deferred;
+    s->input.deferred.status = 0;
     return ad__fail_remote(d.status, d.number, d.name, d.text);
 }
 
 static int get_outcome(ad_session *s, const ad_slot *slot) {
     if (!slot->done) return ad__fail_dead(s);
     if (slot->status) return ad__fail_remote(slot->status, slot->number, slot->name, slot->text);
-    return s->deferred.status && !slot->internal ? fail_deferred(s) : 0;
+    return s->input.deferred.status && !slot->internal ? fail_deferred(s) : 0;
 }
 
 /* Sends a request that has been encoded; the lock is let go where that cannot be. */
 static int submit_request(ad_session *s, size_t mark, int status, ad_slot *slot) {
-    if (status == 0 && !s->out.failed) return ad__push_output(s);
-    s->out.size = mark;
-    s->out.failed = false;
+    if (status == 0 && !s->output.gathered.failed) return ad__push_output(s);
+    s->output.gathered.size = mark;
+    s->output.gathered.failed = false;
     remove_slot(s, slot);
     slot->persistent = false;
     return ad__fail_memory();
@@ -155,12 +159,12 @@ static int await_reply(ad_session *s, int status, ad_slot *slot) {
 }
 
 int ad__commit_ask(ad_session *s, size_t mark, int status, ad_slot *slot) {
-    s->round_trips++;
+    s->counts.round_trips++;
     return await_reply(s, submit_request(s, mark, status, slot), slot);
 }
 
 int ad__commit_ask_async(ad_session *s, size_t mark, int status, ad_slot *slot) {
-    s->round_trips++;
+    s->counts.round_trips++;
     status = submit_request(s, mark, status, slot);
     pthread_mutex_unlock(&s->lock);
     return status;
@@ -174,17 +178,17 @@ int ad__await_ask(ad_session *s, ad_slot *slot) {
 int ad__send_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields) {
     int status = ad__begin(s);
     if (status) return status;
-    size_t mark = s->out.size;
-    return ad__commit(s, mark, ad__encode_numbers(&s->out, opcode, n, fields));
+    size_t mark = s->output.gathered.size;
+    return ad__commit(s, mark, ad__encode_numbers(&s->output.gathered, opcode, n, fields));
 }
 
 int ad__ask_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields, ad_slot *slot) {
     uint64_t all[8];
     int status = ad__begin_ask(s);
     if (status) return status;
-    size_t mark = s->out.size;
+    size_t mark = s->output.gathered.size;
     ad__slot_add(s, slot);
     all[0] = slot->request;
     for (size_t i = 0; i < n; i++) all[i + 1] = fields[i];
-    return ad__commit_ask(s, mark, ad__encode_numbers(&s->out, opcode, n + 1, all), slot);
+    return ad__commit_ask(s, mark, ad__encode_numbers(&s->output.gathered, opcode, n + 1, all), slot);
 }

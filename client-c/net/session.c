@@ -32,22 +32,22 @@ uint64_t ad__now(void) {
 
 /* A descriptor that has not been sent may be a child's connection, which is to see that. */
 static void close_unsent(ad_session *s) {
-    if (s->pass.fd >= 0) close(s->pass.fd);
-    s->pass.fd = -1;
-    if (s->carry.fd < 0 || s->writing) return; /* who writes will close it */
-    close(s->carry.fd);
-    s->carry.fd = -1;
+    if (s->output.gathered_pass.fd >= 0) close(s->output.gathered_pass.fd);
+    s->output.gathered_pass.fd = -1;
+    if (s->output.sending_pass.fd < 0 || s->output.writing) return; /* who writes will close it */
+    close(s->output.sending_pass.fd);
+    s->output.sending_pass.fd = -1;
 }
 
 void ad__kill_session_locked(ad_session *s, const char *text) {
     if (!s->dead) {
         s->dead = true;
         snprintf(s->why, sizeof s->why, "%s", text);
-        shutdown(s->fd, SHUT_RDWR);
+        shutdown(s->connection.fd, SHUT_RDWR);
         close_unsent(s);
     }
     ad__wake_all(s);
-    pthread_cond_signal(&s->work);
+    pthread_cond_signal(&s->flusher.work);
 }
 
 void ad__kill_session(ad_session *s, const char *text) {
@@ -56,7 +56,9 @@ void ad__kill_session(ad_session *s, const char *text) {
     pthread_mutex_unlock(&s->lock);
 }
 
-int ad__fail_dead(const ad_session *s) { return ad__fail(s->refused ? s->refused : AD_E_CONNECTION, "%s", s->why); }
+int ad__fail_dead(const ad_session *s) {
+    return ad__fail(s->handshake.refused ? s->handshake.refused : AD_E_CONNECTION, "%s", s->why);
+}
 
 int ad__fail_foreign(void) {
     return ad__fail(AD_E_CONNECTION, "the session is the parent process's, and this one could not go on with its "
@@ -70,27 +72,28 @@ void ad__session_init_conditions(ad_session *s) {
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&s->changed, &attributes);
-    pthread_cond_init(&s->work, &attributes);
+    pthread_cond_init(&s->flusher.work, &attributes);
     pthread_condattr_destroy(&attributes);
 }
 
 static void destroy_session(ad_session *s) {
     ad__sessions_remove(s);
     ad__pool_detach(s);
-    if (!ad__is_foreign(s)) ad__secure_close(s->secure); /* in a fork's child another thread may have been at it */
-    if (s->pass.fd >= 0) close(s->pass.fd);
-    if (s->carry.fd >= 0) close(s->carry.fd);
+    if (!ad__is_foreign(s))
+        ad__secure_close(s->connection.secure); /* in a fork's child another thread may have been at it */
+    if (s->output.gathered_pass.fd >= 0) close(s->output.gathered_pass.fd);
+    if (s->output.sending_pass.fd >= 0) close(s->output.sending_pass.fd);
     ad__resume_end(s);
-    if (s->fd >= 0) close(s->fd);
-    if (s->embedded.door >= 0) close(s->embedded.door);
-    ad__bytes_free(&s->out);
-    ad__bytes_free(&s->sending);
-    ad__receiver_close(&s->input);
-    if (s->tracer) ad__reader_free(s->tracer);
-    ad__arena_free(&s->trace_arena);
-    free(s->frees);
+    if (s->connection.fd >= 0) close(s->connection.fd);
+    if (s->connection.embedded.door >= 0) close(s->connection.embedded.door);
+    ad__bytes_free(&s->output.gathered);
+    ad__bytes_free(&s->output.sending);
+    ad__receiver_close(&s->input.receiver);
+    if (s->tracing.reader) ad__reader_free(s->tracing.reader);
+    ad__arena_free(&s->tracing.arena);
+    free(s->frees.ids);
     if (!ad__is_foreign(s)) { /* in a fork's child the threads that they speak of do not exist */
-        pthread_cond_destroy(&s->work);
+        pthread_cond_destroy(&s->flusher.work);
         pthread_cond_destroy(&s->changed);
         pthread_mutex_destroy(&s->lock);
     }
@@ -102,12 +105,13 @@ static int create_session(ad_session **out) {
     ad_session *s = calloc(1, sizeof *s);
     if (!s) return ad__fail_memory();
     const char *trace = getenv("AD_TRACE");
-    s->fd = s->pass.fd = s->carry.fd = s->embedded.door = -1;
+    s->connection.fd = s->output.gathered_pass.fd = s->output.sending_pass.fd = s->connection.embedded.door = -1;
     s->refs = 1;
-    s->next_buffer = s->next_request = s->next_stream = s->next_event = s->next_window = s->next_module = 1;
+    s->next_id.buffer = s->next_id.request = s->next_id.stream = s->next_id.event = s->next_id.window =
+        s->next_id.module = 1;
     s->serial = ad__session_next_serial();
     s->generation = atomic_load(&ad__generation);
-    s->trace = trace && *trace && strcmp(trace, "0") != 0;
+    s->tracing.on = trace && *trace && strcmp(trace, "0") != 0;
     s->window.ops = s->window.bytes = UINT64_MAX / 4;
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
         free(s);
@@ -115,7 +119,7 @@ static int create_session(ad_session **out) {
     }
     ad__session_init_conditions(s);
     ad__sessions_add(s);
-    if (ad__receiver_open(&s->input) != 0 || (s->trace && ad__reader_new(&s->tracer) != 0)) {
+    if (ad__receiver_open(&s->input.receiver) != 0 || (s->tracing.on && ad__reader_new(&s->tracing.reader) != 0)) {
         destroy_session(s);
         return ad__fail_memory();
     }
@@ -146,8 +150,9 @@ static int check_welcome(const ad_session *s) {
 
 static int fail_handshake(ad_session *s) {
     char fate[80];
-    ad__embedded_describe_exit(s->embedded.pid, fate, sizeof fate);
-    return ad__fail(s->refused ? s->refused : AD_E_CONNECTION, "%s: %s%s", s->address.url, s->why, fate);
+    ad__embedded_describe_exit(s->connection.embedded.pid, fate, sizeof fate);
+    return ad__fail(s->handshake.refused ? s->handshake.refused : AD_E_CONNECTION, "%s: %s%s",
+                    s->connection.address.url, s->why, fate);
 }
 
 /* A token is shown to nobody who might pass it on: over TLS, or to this machine. */
@@ -163,42 +168,46 @@ int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure)
                  : a.any.sa_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr)
                                                : true;
     return local ? 0
-                 : ad__fail(AD_E_DENIED,
-                            "%s: a token is not sent without encryption beyond this machine; use tls:", s->address.url);
+                 : ad__fail(AD_E_DENIED, "%s: a token is not sent without encryption beyond this machine; use tls:",
+                            s->connection.address.url);
 }
 
 /* What the server may take as a sign that a client is alive: its process, where both are on one machine. */
-uint64_t ad__get_own_process(const ad_session *s) { return ad__is_remote(&s->address) ? 0 : (uint64_t)getpid(); }
+uint64_t ad__get_own_process(const ad_session *s) {
+    return ad__is_remote(&s->connection.address) ? 0 : (uint64_t)getpid();
+}
 
 /* Sends hello and waits for welcome or bye. */
 static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t deadline) {
     uint64_t checked = UINT64_MAX;
     const char *token = credentials->token;
-    int status = *token ? ad__check_confidential(s, s->fd, s->secure) : 0;
+    int status = *token ? ad__check_confidential(s, s->connection.fd, s->connection.secure) : 0;
     if (status) return status;
     pthread_mutex_lock(&s->lock);
-    size_t mark = s->out.size;
-    ad__bytes_append(&s->out, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
-    status = ad__encode_hello(&s->out, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, AD_FEATURE_KERNELS | AD_FEATURE_RESUME,
-                              "libarrayd " AD_VERSION, *token ? token : NULL, ad__get_own_process(s));
-    s->frame = mark;
+    size_t mark = s->output.gathered.size;
+    ad__bytes_append(&s->output.gathered, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
+    status = ad__encode_hello(&s->output.gathered, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION,
+                              AD_FEATURE_KERNELS | AD_FEATURE_RESUME, "libarrayd " AD_VERSION, *token ? token : NULL,
+                              ad__get_own_process(s));
+    s->output.frame = mark;
     if (status == 0) status = ad__push_output(s);
-    while (status == 0 && !s->welcomed && !s->dead) {
+    while (status == 0 && !s->handshake.welcomed && !s->dead) {
         if (ad__now() >= deadline)
             status = ad__fail(AD_E_TIMEOUT,
                               "%s: the server took the connection, but has not said welcome within 70 seconds; its log "
                               "says what it does",
-                              s->address.url);
+                              s->connection.address.url);
         else status = ad__wait(s, &checked);
     }
     if (s->dead) status = fail_handshake(s);
     else if (status == 0) status = check_welcome(s);
     s->window.ops = s->welcome.window_ops;
     s->window.bytes = s->welcome.window_bytes;
-    s->bytes = s->loaded = 0; /* hello is not acknowledged */
+    s->bytes = s->output.loaded = 0; /* hello is not acknowledged */
     s->window.count = 0;
     if (!status) ad__resume_begin(s, credentials);
-    if (*token && s->sending.data && !s->writing) explicit_bzero(s->sending.data, s->sending.capacity);
+    if (*token && s->output.sending.data && !s->output.writing)
+        explicit_bzero(s->output.sending.data, s->output.sending.capacity);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -207,7 +216,7 @@ void ad__tune_socket(const ad_session *s, int fd) {
     const struct timeval step = {.tv_usec = AD_WAIT_STEP_US};
     const int room = AD_SEND_BUFFER;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
-    if (!ad__is_remote(&s->address)) /* TCP finds a size by itself */
+    if (!ad__is_remote(&s->connection.address)) /* TCP finds a size by itself */
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
 }
 
@@ -217,15 +226,16 @@ static int open_with_credentials(const ad_server_address *address, ad_credential
     ad_session *s = NULL;
     int status = create_session(&s);
     if (status) return status;
-    s->address = *address;
-    status = ad__connect(address, deadline, &s->fd, &s->embedded);
+    s->connection.address = *address;
+    status = ad__connect(address, deadline, &s->connection.fd, &s->connection.embedded);
     if (status) {
         *missing = status == AD_E_CONNECTION;
         ad__session_release(s);
         return status;
     }
-    ad__tune_socket(s, s->fd);
-    if (address->transport == AD_URL_TLS) status = ad__secure_open(address, c, deadline, &s->fd, &s->secure);
+    ad__tune_socket(s, s->connection.fd);
+    if (address->transport == AD_URL_TLS)
+        status = ad__secure_open(address, c, deadline, &s->connection.fd, &s->connection.secure);
     if (!status) status = greet_server(s, c, ad__now() + WELCOME_NS);
     if (status) ad_session_close(s);
     else *out = s;
@@ -264,7 +274,7 @@ void ad_session_close(ad_session *s) {
         ad__send_leave(s);
         ad__kill_session(s, "the session is closed");
         ad__flusher_stop(s);
-        if (s->embedded.pid > 0) ad__embedded_reap(&s->embedded);
+        if (s->connection.embedded.pid > 0) ad__embedded_reap(&s->connection.embedded);
     }
     ad__session_release(s);
 }
@@ -273,19 +283,19 @@ void ad_session_get_info(ad_session *s, ad_session_info *info) {
     bool foreign = ad__is_foreign(s);
     if (!foreign) pthread_mutex_lock(&s->lock);
     *info = (ad_session_info){
-        .url = s->address.url,
+        .url = s->connection.address.url,
         .server = s->welcome.server,
         .backend = s->welcome.backend,
         .device_name = s->welcome.device_name,
-        .session = s->inherited ? 0 : s->welcome.session,
+        .session = s->handshake.inherited ? 0 : s->welcome.session,
         .version = s->welcome.version,
         .devices = s->welcome.devices,
         .memory = s->welcome.memory,
         .operations = s->ops,
-        .round_trips = s->round_trips,
-        .lent = atomic_load(&s->lent),
-        .copied = atomic_load(&s->copied),
-        .messages_bytes = s->bytes + s->out.size,
+        .round_trips = s->counts.round_trips,
+        .lent = atomic_load(&s->counts.lent),
+        .copied = atomic_load(&s->counts.copied),
+        .messages_bytes = s->bytes + s->output.gathered.size,
         .kernels = (s->welcome.features & AD_FEATURE_KERNELS) != 0,
     };
     if (!foreign) pthread_mutex_unlock(&s->lock);
@@ -294,7 +304,7 @@ void ad_session_get_info(ad_session *s, ad_session_info *info) {
 void ad_session_set_interrupt(ad_session *s, int (*check)(void *), void *argument) {
     if (ad__is_foreign(s)) return;
     pthread_mutex_lock(&s->lock);
-    s->check = check;
-    s->check_argument = argument;
+    s->interrupt.check = check;
+    s->interrupt.argument = argument;
     pthread_mutex_unlock(&s->lock);
 }

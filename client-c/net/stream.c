@@ -25,8 +25,8 @@ static uint64_t get_usable_ops(const ad_session *s) { return s->window.ops - s->
 static uint64_t get_usable_bytes(const ad_session *s) { return s->window.bytes - s->window.bytes / 4; }
 
 static inline bool has_room(const ad_session *s) {
-    return s->ops - s->window.acked < get_usable_ops(s) && s->out.size < FULL_SIZE &&
-           s->bytes + s->out.size - s->window.acked_bytes < get_usable_bytes(s);
+    return s->ops - s->window.acked < get_usable_ops(s) && s->output.gathered.size < FULL_SIZE &&
+           s->bytes + s->output.gathered.size - s->window.acked_bytes < get_usable_bytes(s);
 }
 
 /* Notes that everything up to the last operation has gone with so many bytes. Groups keep the notes few; the limit on
@@ -51,7 +51,7 @@ void ad__record_ack(ad_session *s, uint64_t done) {
     }
     if (done < w->acked) return;
     w->acked = done;
-    ad__unacked_release(&s->unacked, done, s->replied);
+    ad__unacked_release(&s->unacked, done, s->input.replied);
     while (w->count && w->mark[w->first].op <= done) {
         w->acked_bytes = w->mark[w->first].bytes;
         w->first = (w->first + 1) % AD_WINDOW_MARKS;
@@ -63,69 +63,71 @@ void ad__record_ack(ad_session *s, uint64_t done) {
 /* ---- frames ---- */
 
 static void open_frame(ad_session *s) {
-    if (s->out.size == s->frame) ad__bytes_append(&s->out, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
+    if (s->output.gathered.size == s->output.frame)
+        ad__bytes_append(&s->output.gathered, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
 }
 
 /* Frees may use what the window keeps back from other messages. */
 static bool has_room_for_frees(const ad_session *s) {
-    return s->out.size < 2 * FULL_SIZE && s->ops - s->window.acked < s->window.ops &&
-           s->bytes + s->out.size - s->window.acked_bytes < s->window.bytes - s->window.bytes / 8;
+    return s->output.gathered.size < 2 * FULL_SIZE && s->ops - s->window.acked < s->window.ops &&
+           s->bytes + s->output.gathered.size - s->window.acked_bytes < s->window.bytes - s->window.bytes / 8;
 }
 
 /* Queued frees join the open frame. */
 static void append_frees(ad_session *s) {
-    while (s->nfrees && has_room_for_frees(s)) {
-        size_t n = s->nfrees < AD_FREES ? s->nfrees : AD_FREES, mark;
+    while (s->frees.count && has_room_for_frees(s)) {
+        size_t n = s->frees.count < AD_FREES ? s->frees.count : AD_FREES, mark;
         open_frame(s);
-        mark = s->out.size;
-        if (ad__encode_free(&s->out, n, s->frees) != 0) {
-            s->out.size = mark;
-            s->out.failed = false;
+        mark = s->output.gathered.size;
+        if (ad__encode_free(&s->output.gathered, n, s->frees.ids) != 0) {
+            s->output.gathered.size = mark;
+            s->output.gathered.failed = false;
             return;
         }
         s->ops++;
-        s->nfrees -= n;
-        s->free_bytes = 0;
-        memmove(s->frees, s->frees + n, s->nfrees * sizeof *s->frees);
+        s->frees.count -= n;
+        s->frees.bytes = 0;
+        memmove(s->frees.ids, s->frees.ids + n, s->frees.count * sizeof *s->frees.ids);
     }
 }
 
 /* Closes the open frame, whose payload has so many bytes. */
 static void seal_frame(ad_session *s, uint64_t payload) {
-    size_t control = s->out.size - s->frame;
+    size_t control = s->output.gathered.size - s->output.frame;
     if (control <= AD_FRAME_HEADER) {
-        s->out.size = s->frame;
+        s->output.gathered.size = s->output.frame;
         return;
     }
     control -= AD_FRAME_HEADER;
     ad_frame header = {.control = (uint32_t)control, .payload = payload};
-    ad__frame_encode(&header, s->out.data + s->frame);
-    if (s->trace)
-        ad__trace_messages(s, "->", s->tracer, &s->trace_arena, s->out.data + s->frame + AD_FRAME_HEADER, control);
-    s->frame = s->out.size;
+    ad__frame_encode(&header, s->output.gathered.data + s->output.frame);
+    if (s->tracing.on)
+        ad__trace_messages(s, "->", s->tracing.reader, &s->tracing.arena,
+                           s->output.gathered.data + s->output.frame + AD_FRAME_HEADER, control);
+    s->output.frame = s->output.gathered.size;
     ad__frame_sealed(s);
 }
 
 /* Makes all that has gathered, and a payload, the bytes on their way. */
 static void move_to_sending(ad_session *s, const void *payload, size_t size) {
-    ad_bytes empty = s->sending;
-    s->bytes += s->out.size + size;
+    ad_bytes empty = s->output.sending;
+    s->bytes += s->output.gathered.size + size;
     record_sent(s);
-    s->sending = s->out;
-    s->sent = 0;
-    s->carry = s->pass;
-    s->pass.fd = -1;
+    s->output.sending = s->output.gathered;
+    s->output.sent = 0;
+    s->output.sending_pass = s->output.gathered_pass;
+    s->output.gathered_pass.fd = -1;
     ad__save_unacked(s, payload, size);
-    s->loaded = s->bytes;
+    s->output.loaded = s->bytes;
     empty.size = 0;
-    s->out = empty;
-    s->frame = 0;
-    s->frees_end = 0;
+    s->output.gathered = empty;
+    s->output.frame = 0;
+    s->frees.end = 0;
 }
 
 void ad__save_gathered(ad_session *s) {
-    if (s->out.size > s->frame) seal_frame(s, 0);
-    if (s->carry.fd >= 0) close(s->carry.fd);
+    if (s->output.gathered.size > s->output.frame) seal_frame(s, 0);
+    if (s->output.sending_pass.fd >= 0) close(s->output.sending_pass.fd);
     move_to_sending(s, NULL, 0);
 }
 
@@ -133,17 +135,17 @@ void ad__save_gathered(ad_session *s) {
 
 /* Waits for room in the socket. A server that waits for us to read must not wait for ever, so reads too. */
 static void wait_writable(ad_session *s) {
-    struct pollfd p = {.fd = s->fd, .events = POLLOUT};
+    struct pollfd p = {.fd = s->connection.fd, .events = POLLOUT};
     pthread_mutex_lock(&s->lock);
-    bool reader = !s->reading;
-    if (reader) s->reading = true;
+    bool reader = !s->input.reading;
+    if (reader) s->input.reading = true;
     pthread_mutex_unlock(&s->lock);
     if (reader) p.events |= POLLIN;
     if (poll(&p, 1, reader ? 50 : 5) > 0 && reader && p.revents & (POLLIN | POLLHUP | POLLERR))
         ad__receiver_run(s, MSG_DONTWAIT);
     if (reader) {
         pthread_mutex_lock(&s->lock);
-        s->reading = false;
+        s->input.reading = false;
         ad__wake_all(s);
         pthread_mutex_unlock(&s->lock);
     }
@@ -167,10 +169,10 @@ static bool is_interrupted(ad_session *s, uint64_t *checked) {
     if (now - *checked < 50000000) return false;
     *checked = now;
     pthread_mutex_lock(&s->lock);
-    int (*check)(void *) = s->check;
-    void *argument = s->check_argument;
+    int (*check)(void *) = s->interrupt.check;
+    void *argument = s->interrupt.argument;
     bool dead = s->dead || (s->resume.leave_deadline && now > s->resume.leave_deadline);
-    if (s->flusher_runs && pthread_equal(pthread_self(), s->flusher)) check = NULL;
+    if (s->flusher.runs && pthread_equal(pthread_self(), s->flusher.thread)) check = NULL;
     pthread_mutex_unlock(&s->lock);
     if (ad__fork_deadline) return dead || now > ad__fork_deadline; /* nothing of the program's may run now */
     return dead || (check && check(argument) != 0);
@@ -180,15 +182,15 @@ static bool is_interrupted(ad_session *s, uint64_t *checked) {
  * another thread if that is reading. */
 static int read_last_words(ad_session *s, int why) {
     pthread_mutex_lock(&s->lock);
-    for (int i = 0; i < PATIENCE && s->reading && !s->dead && !s->resume.lost; i++) ad__wait_changed(s);
-    const bool reader = !s->reading;
-    s->reading = true;
+    for (int i = 0; i < PATIENCE && s->input.reading && !s->dead && !s->resume.lost; i++) ad__wait_changed(s);
+    const bool reader = !s->input.reading;
+    s->input.reading = true;
     pthread_mutex_unlock(&s->lock);
-    while (reader && !s->input.closed && ad__receiver_run(s, MSG_DONTWAIT))
+    while (reader && !s->input.receiver.closed && ad__receiver_run(s, MSG_DONTWAIT))
         ;
     ad__lose_connection(s, "connection lost: %s", strerror(why));
     pthread_mutex_lock(&s->lock);
-    if (reader) s->reading = false;
+    if (reader) s->input.reading = false;
     ad__wake_all(s);
     pthread_mutex_unlock(&s->lock);
     return AD_E_CONNECTION;
@@ -198,7 +200,8 @@ static int read_last_words(ad_session *s, int why) {
 static int transmit_message(ad_session *s, struct msghdr *m) {
     uint64_t checked = 0;
     while (m->msg_iovlen) {
-        ssize_t n = s->secure ? ad__secure_send(s->secure, m->msg_iov) : sendmsg(s->fd, m, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = s->connection.secure ? ad__secure_send(s->connection.secure, m->msg_iov)
+                                         : sendmsg(s->connection.fd, m, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n >= 0) {
             skip_sent_bytes(m, (size_t)n);
         } else if (errno == EAGAIN) {
@@ -214,15 +217,15 @@ static int transmit_message(ad_session *s, struct msghdr *m) {
 
 /* All has gone, or nothing more can. What is lost on the way is sent again when the session is resumed. */
 static int end_sending(ad_session *s, int status) {
-    s->sent_at = ad__now();
-    s->sent = s->sending.size;
+    s->output.sent_at = ad__now();
+    s->output.sent = s->output.sending.size;
     return s->resume.lost && !s->dead ? 0 : status;
 }
 
 /* What is left of a payload joins the bytes on their way. */
 static int append_unsent_payload(ad_session *s, const void *payload, size_t size) {
-    if (size) ad__bytes_append(&s->sending, payload, size);
-    if (s->sending.failed) ad__kill_session_locked(s, "connection lost: out of memory in the middle of a frame");
+    if (size) ad__bytes_append(&s->output.sending, payload, size);
+    if (s->output.sending.failed) ad__kill_session_locked(s, "connection lost: out of memory in the middle of a frame");
     return AD_E_INTERRUPTED;
 }
 
@@ -243,36 +246,38 @@ static int transmit_descriptor(ad_session *s, void *byte, int fd) {
 
 /* Sends all up to and with the byte that takes a descriptor along. The lock is let go meanwhile. */
 static int send_with_descriptor(ad_session *s) {
-    struct iovec iov = {s->sending.data + s->sent, s->carry.at - s->sent};
+    struct iovec iov = {s->output.sending.data + s->output.sent, s->output.sending_pass.at - s->output.sent};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = iov.iov_len != 0};
-    const int fd = s->carry.fd;
+    const int fd = s->output.sending_pass.fd;
     pthread_mutex_unlock(&s->lock);
     int status = transmit_message(s, &m);
-    if (status == 0) status = transmit_descriptor(s, s->sending.data + s->carry.at, fd);
+    if (status == 0) status = transmit_descriptor(s, s->output.sending.data + s->output.sending_pass.at, fd);
     if (status != AD_E_INTERRUPTED) close(fd);
     pthread_mutex_lock(&s->lock);
-    s->sent = m.msg_iovlen ? s->carry.at - iov.iov_len : s->carry.at + (status != AD_E_INTERRUPTED);
-    if (status != AD_E_INTERRUPTED) s->carry.fd = -1;
+    s->output.sent = m.msg_iovlen ? s->output.sending_pass.at - iov.iov_len
+                                  : s->output.sending_pass.at + (status != AD_E_INTERRUPTED);
+    if (status != AD_E_INTERRUPTED) s->output.sending_pass.fd = -1;
     return status;
 }
 
 /* Sends what is on its way, and with it a payload of the user's; lets the lock go meanwhile. */
 static int send_loaded(ad_session *s, const uint8_t *payload, size_t size) {
-    if (s->carry.fd >= 0) {
+    if (s->output.sending_pass.fd >= 0) {
         int passed = send_with_descriptor(s);
         if (passed && passed != AD_E_INTERRUPTED) return end_sending(s, passed);
         if (passed) return append_unsent_payload(s, payload, size);
     }
-    struct iovec iov[2] = {{s->sending.data + s->sent, s->sending.size - s->sent}, {(void *)(uintptr_t)payload, size}};
+    struct iovec iov[2] = {{s->output.sending.data + s->output.sent, s->output.sending.size - s->output.sent},
+                           {(void *)(uintptr_t)payload, size}};
     struct msghdr m = {.msg_iov = iov, .msg_iovlen = size ? 2 : 1};
     pthread_mutex_unlock(&s->lock);
     int status = transmit_message(s, &m);
     pthread_mutex_lock(&s->lock);
     if (status != AD_E_INTERRUPTED) return end_sending(s, status);
-    s->sent_at = ad__now();
+    s->output.sent_at = ad__now();
     if (m.msg_iovlen == (size ? 2u : 1u)) /* part of the gathered bytes, and the whole payload behind them */
-        s->sent = s->sending.size - iov[0].iov_len;
-    else s->sent = s->sending.size;
+        s->output.sent = s->output.sending.size - iov[0].iov_len;
+    else s->output.sent = s->output.sending.size;
     return append_unsent_payload(s, iov[1].iov_base, size ? iov[1].iov_len : 0);
 }
 
@@ -281,21 +286,21 @@ static int fail_send(const ad_session *s, int status) {
 }
 
 static void end_writing(ad_session *s) {
-    s->writing = false;
+    s->output.writing = false;
     ad__wake_all(s);
 }
 
 /* The next bytes to be sent; false: there are none. */
 static bool load_sending(ad_session *s) {
-    if (s->sent < s->sending.size) return true;
-    if (s->loaded < s->bytes) {
+    if (s->output.sent < s->output.sending.size) return true;
+    if (s->output.loaded < s->bytes) {
         ad__load_unacked(s);
         return !s->dead;
     }
     append_frees(s);
-    if (s->out.size > s->frame) seal_frame(s, 0);
-    if (s->out.size == 0 && ad__must_send_receipt(s)) ad__append_receipt(s);
-    if (s->out.size == 0) return false;
+    if (s->output.gathered.size > s->output.frame) seal_frame(s, 0);
+    if (s->output.gathered.size == 0 && ad__must_send_receipt(s)) ad__append_receipt(s);
+    if (s->output.gathered.size == 0) return false;
     move_to_sending(s, NULL, 0);
     return true;
 }
@@ -303,21 +308,21 @@ static bool load_sending(ad_session *s) {
 int ad__push_output(ad_session *s) {
     int status = 0;
     if (s->resume.lost) return 0; /* it is sent when the session is resumed */
-    if (s->writing) {             /* its thread will send ours too */
-        s->recheck = true;
+    if (s->output.writing) {      /* its thread will send ours too */
+        s->output.recheck = true;
         return 0;
     }
-    s->writing = true;
-    s->recheck = true;
-    for (int round = 0; s->recheck && status == 0 && round < ROUNDS; round++) {
-        s->recheck = false;
+    s->output.writing = true;
+    s->output.recheck = true;
+    for (int round = 0; s->output.recheck && status == 0 && round < ROUNDS; round++) {
+        s->output.recheck = false;
         if (!load_sending(s)) break;
         status = send_loaded(s, NULL, 0);
-        if (s->loaded < s->bytes || ad__must_send_receipt(s)) s->recheck = true;
+        if (s->output.loaded < s->bytes || ad__must_send_receipt(s)) s->output.recheck = true;
         if (s->resume.lost) break;
     }
     end_writing(s);
-    if (s->recheck || ad__has_unsent(s)) ad__flusher_wake(s);
+    if (s->output.recheck || ad__has_unsent(s)) ad__flusher_wake(s);
     return status ? fail_send(s, status) : 0;
 }
 
@@ -328,8 +333,9 @@ static int wait_room(ad_session *s) {
     uint64_t checked = ad__now();
     int status = 0;
     while (status == 0 && !s->dead && !has_room(s)) {
-        if (s->writing) status = ad__wait_writer(s, &checked);
-        else if (!s->resume.lost && (s->out.size > s->frame + AD_FRAME_HEADER || s->frame || ad__has_unsent(s)))
+        if (s->output.writing) status = ad__wait_writer(s, &checked);
+        else if (!s->resume.lost &&
+                 (s->output.gathered.size > s->output.frame + AD_FRAME_HEADER || s->output.frame || ad__has_unsent(s)))
             status = ad__push_output(s);
         else status = ad__wait(s, &checked);
     }
@@ -347,14 +353,14 @@ int ad__begin(ad_session *s) {
         }
     }
     open_frame(s);
-    if (AD_LIKELY(!s->uses_streams)) return 0;
+    if (AD_LIKELY(!s->stream.used)) return 0;
     ad__switch_stream(s);
     return 0;
 }
 
 int ad__begin_ask(ad_session *s) {
     int status = ad__begin(s);
-    if (status == 0 && s->nfrees) {
+    if (status == 0 && s->frees.count) {
         append_frees(s);
         open_frame(s);
     }
@@ -371,24 +377,24 @@ int ad__begin_alone(ad_session *s) {
 
 /* The first request after nothing but frees: at once when the stream is idle, else it is the flusher's. */
 static int start_sending(ad_session *s) {
-    if (!s->writing && !ad__has_unsent(s) && ad__now() - s->sent_at > IDLE_NS) return ad__push_output(s);
+    if (!s->output.writing && !ad__has_unsent(s) && ad__now() - s->output.sent_at > IDLE_NS) return ad__push_output(s);
     return ad__flusher_wake(s) ? 0 : ad__push_output(s);
 }
 
 /* Undo a message that could not be encoded. */
 static int roll_back(ad_session *s, size_t mark, int status) {
-    bool memory = s->out.failed;
-    s->out.size = mark;
-    s->out.failed = false;
+    bool memory = s->output.gathered.failed;
+    s->output.gathered.size = mark;
+    s->output.gathered.failed = false;
     pthread_mutex_unlock(&s->lock);
     return memory ? ad__fail_memory() : ad__fail(status, "%s", ad__error_text(status));
 }
 
 int ad__commit(ad_session *s, size_t mark, int status) {
-    if (status || s->out.failed) return roll_back(s, mark, status);
+    if (status || s->output.gathered.failed) return roll_back(s, mark, status);
     s->ops++;
-    if (mark <= AD_FRAME_HEADER + AD_SWITCH_SIZE || mark <= s->frees_end + AD_SWITCH_SIZE) status = start_sending(s);
-    else if (s->out.size >= SEND_SIZE && !s->writing) status = ad__push_output(s);
+    if (mark <= AD_FRAME_HEADER + AD_SWITCH_SIZE || mark <= s->frees.end + AD_SWITCH_SIZE) status = start_sending(s);
+    else if (s->output.gathered.size >= SEND_SIZE && !s->output.writing) status = ad__push_output(s);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -396,22 +402,22 @@ int ad__commit(ad_session *s, size_t mark, int status) {
 void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size) {
     if (ad__is_foreign(s)) return;
     pthread_mutex_lock(&s->lock);
-    if (!s->dead && s->nfrees == s->frees_capacity) {
-        size_t capacity = s->frees_capacity ? 2 * s->frees_capacity : 2 * AD_FREES;
-        uint64_t *more = realloc(s->frees, capacity * sizeof *more);
+    if (!s->dead && s->frees.count == s->frees.capacity) {
+        size_t capacity = s->frees.capacity ? 2 * s->frees.capacity : 2 * AD_FREES;
+        uint64_t *more = realloc(s->frees.ids, capacity * sizeof *more);
         if (more) {
-            s->frees = more;
-            s->frees_capacity = capacity;
+            s->frees.ids = more;
+            s->frees.capacity = capacity;
         }
     }
-    if (!s->dead && s->nfrees < s->frees_capacity) { /* else the server frees it when the session ends */
-        s->frees[s->nfrees++] = buffer;
-        s->free_bytes += size;
+    if (!s->dead && s->frees.count < s->frees.capacity) { /* else the server frees it when the session ends */
+        s->frees.ids[s->frees.count++] = buffer;
+        s->frees.bytes += size;
         /* Large memory is to be used again by the very next operation, so its release takes its place before that. */
-        if (s->nfrees >= AD_FREES_GATHER || s->free_bytes >= AD_FREE_BYTES) {
-            bool first = s->out.size == 0 || s->out.size == s->frees_end;
+        if (s->frees.count >= AD_FREES_GATHER || s->frees.bytes >= AD_FREE_BYTES) {
+            bool first = s->output.gathered.size == 0 || s->output.gathered.size == s->frees.end;
             append_frees(s);
-            if (first) s->frees_end = s->out.size;
+            if (first) s->frees.end = s->output.gathered.size;
         }
         ad__flusher_wake(s);
     }
@@ -424,14 +430,14 @@ void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size) {
 static int gather_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     int status = ad__begin(s);
     if (status) return status;
-    size_t mark = s->out.size;
-    status = ad__encode_write(&s->out, buffer, offset);
-    ad__bytes_reserve(&s->out, size);
-    if (status == 0 && !s->out.failed) {
+    size_t mark = s->output.gathered.size;
+    status = ad__encode_write(&s->output.gathered, buffer, offset);
+    ad__bytes_reserve(&s->output.gathered, size);
+    if (status == 0 && !s->output.gathered.failed) {
         seal_frame(s, size);
-        ad__bytes_append(&s->out, data, size);
-        s->frame = s->out.size;
-        s->sealed_ops = s->ops + 1; /* it is counted below */
+        ad__bytes_append(&s->output.gathered, data, size);
+        s->output.frame = s->output.gathered.size;
+        s->sealed.ops = s->ops + 1; /* it is counted below */
     }
     return ad__commit(s, mark, status);
 }
@@ -444,13 +450,13 @@ static int begin_writing(ad_session *s) {
     pthread_mutex_lock(&s->lock);
     while (status == 0) {
         if (s->dead || !has_room(s)) status = wait_room(s);
-        else if (s->writing) status = ad__wait_writer(s, &checked);
+        else if (s->output.writing) status = ad__wait_writer(s, &checked);
         else if (s->resume.lost) status = ad__wait(s, &checked);
         else if (ad__has_unsent(s)) status = ad__push_output(s);
         else break;
     }
     if (status) pthread_mutex_unlock(&s->lock);
-    else s->writing = true;
+    else s->output.writing = true;
     return status;
 }
 
@@ -460,10 +466,10 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
     if (s->resume.enabled) ad__read_acks(s);
     append_frees(s);
     open_frame(s);
-    if (s->uses_streams) ad__switch_stream(s);
-    size_t mark = s->out.size;
-    status = ad__encode_write(&s->out, buffer, offset);
-    if (status || s->out.failed) {
+    if (s->stream.used) ad__switch_stream(s);
+    size_t mark = s->output.gathered.size;
+    status = ad__encode_write(&s->output.gathered, buffer, offset);
+    if (status || s->output.gathered.failed) {
         end_writing(s);
         return roll_back(s, mark, status);
     }
@@ -474,7 +480,7 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
     status = send_loaded(s, data, size);
     end_writing(s);
     if (status) fail_send(s, status);
-    if (s->recheck || ad__has_unsent(s) || s->out.size) ad__flusher_wake(s);
+    if (s->output.recheck || ad__has_unsent(s) || s->output.gathered.size) ad__flusher_wake(s);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -497,8 +503,8 @@ static int begin_passing(ad_session *s) {
     uint64_t checked = ad__now();
     int status = ad__begin(s);
     if (status) return status;
-    while (status == 0 && s->pass.fd >= 0 && !s->dead) {
-        if (s->writing) status = ad__wait_writer(s, &checked);
+    while (status == 0 && s->output.gathered_pass.fd >= 0 && !s->dead) {
+        if (s->output.writing) status = ad__wait_writer(s, &checked);
         else status = s->resume.lost ? ad__wait(s, &checked) : ad__push_output(s);
     }
     if (status == 0 && s->dead) status = ad__fail_dead(s);
@@ -515,15 +521,15 @@ static int begin_descriptor_frame(ad_session *s, int fd, size_t *mark) {
     }
     seal_frame(s, 0);
     open_frame(s);
-    *mark = s->out.size;
+    *mark = s->output.gathered.size;
     return 0;
 }
 
 /* The message is whole: fd goes with the first byte of its frame, which no other message is in. */
 static void end_descriptor_frame(ad_session *s, int fd) {
-    s->pass.fd = fd;
-    s->pass.at = s->frame;
-    s->pass.once = false;
+    s->output.gathered_pass.fd = fd;
+    s->output.gathered_pass.at = s->output.frame;
+    s->output.gathered_pass.once = false;
     seal_frame(s, 0);
 }
 
@@ -531,8 +537,8 @@ int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint6
     size_t mark;
     int status = begin_descriptor_frame(s, fd, &mark);
     if (status) return status;
-    status = ad__encode_numbers(&s->out, AD_REQ_WINDOW, 2, (uint64_t[]){window, size});
-    if (status || s->out.failed) {
+    status = ad__encode_numbers(&s->output.gathered, AD_REQ_WINDOW, 2, (uint64_t[]){window, size});
+    if (status || s->output.gathered.failed) {
         close(fd);
         return roll_back(s, mark, status);
     }
@@ -551,10 +557,10 @@ int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, co
     if (status) return status;
     ad__slot_add(s, slot);
     all[0] = slot->request;
-    if (buffer) all[used++] = *buffer = s->next_buffer++;
+    if (buffer) all[used++] = *buffer = s->next_id.buffer++;
     memcpy(all + used, fields, n * sizeof *fields);
-    status = ad__encode_named(&s->out, opcode, n + used, all, text != NULL, &text);
-    if (status || s->out.failed) {
+    status = ad__encode_named(&s->output.gathered, opcode, n + used, all, text != NULL, &text);
+    if (status || s->output.gathered.failed) {
         close(fd);
         return ad__commit_ask(s, mark, AD_E_MEMORY, slot);
     }
@@ -566,17 +572,17 @@ int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, co
 
 int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_SECRET]) {
     open_frame(s);
-    const size_t first = s->frame, mark = s->out.size;
-    if (ad__encode_fork(&s->out, key, secret) != 0 || s->out.failed) {
-        s->out.size = mark;
-        s->out.failed = false;
+    const size_t first = s->output.frame, mark = s->output.gathered.size;
+    if (ad__encode_fork(&s->output.gathered, key, secret) != 0 || s->output.gathered.failed) {
+        s->output.gathered.size = mark;
+        s->output.gathered.failed = false;
         close(fd);
         return AD_E_MEMORY;
     }
-    s->pass.fd = fd;
-    s->pass.at = first;
-    s->pass.once = true; /* while it is kept here the child could not see that the server has gone */
-    s->forked = ++s->ops;
+    s->output.gathered_pass.fd = fd;
+    s->output.gathered_pass.at = first;
+    s->output.gathered_pass.once = true; /* while it is kept here the child could not see that the server has gone */
+    s->child.operation = ++s->ops;
     seal_frame(s, 0);
     return ad__push_output(s);
 }

@@ -43,19 +43,20 @@ bool ad_session_usable(const ad_session *s) { return !ad__is_foreign(s); }
 static bool has_arrays(const ad_session *s) { return atomic_load(&s->refs) > 1 + atomic_load(&s->modules); }
 
 static bool needs_child_session(const ad_session *s) {
-    return s->welcomed && !s->dead && !ad__is_foreign(s) && has_arrays(s) && !ad__is_remote(&s->address) &&
-           s->ops - s->window.acked < s->window.ops;
+    return s->handshake.welcomed && !s->dead && !ad__is_foreign(s) && has_arrays(s) &&
+           !ad__is_remote(&s->connection.address) && s->ops - s->window.acked < s->window.ops;
 }
 
 /* All that has been encoded is on its way, and nobody writes. */
 static bool is_all_sent(const ad_session *s) {
-    return !s->resume.lost && !s->writing && s->pass.fd < 0 && !ad__has_unsent(s) && s->out.size == 0;
+    return !s->resume.lost && !s->output.writing && s->output.gathered_pass.fd < 0 && !ad__has_unsent(s) &&
+           s->output.gathered.size == 0;
 }
 
 /* True also where it will be sent some time, if need be over another connection. */
 static bool flush_before_fork(ad_session *s) {
     while (!is_all_sent(s) && !s->dead && ad__now() < ad__fork_deadline) {
-        if (s->writing) ad__wait_changed(s);
+        if (s->output.writing) ad__wait_changed(s);
         else if (s->resume.lost || ad__push_output(s) != 0) break;
     }
     return (is_all_sent(s) || s->resume.enabled) && !s->dead;
@@ -64,8 +65,8 @@ static bool flush_before_fork(ad_session *s) {
 /* There is room for one descriptor that is on its way. One that waits for another connection is put by. */
 static bool make_descriptor_room(ad_session *s) {
     if (!flush_before_fork(s)) return false;
-    if (s->pass.fd >= 0 && s->resume.lost && !s->writing) ad__save_gathered(s);
-    return s->pass.fd < 0;
+    if (s->output.gathered_pass.fd >= 0 && s->resume.lost && !s->output.writing) ad__save_gathered(s);
+    return s->output.gathered_pass.fd < 0;
 }
 
 static int make_child_sockets(int end[2]) {
@@ -131,46 +132,46 @@ static void continue_parent(void) {
 /* A thread of the parent may have been in the middle of it. */
 static void reset_input(ad_session *s) {
     ad_receiver fresh = {0};
-    if (s->reading) {
-        s->input = fresh;
-        if (ad__receiver_open(&s->input) != 0) s->dead = true;
+    if (s->input.reading) {
+        s->input.receiver = fresh;
+        if (ad__receiver_open(&s->input.receiver) != 0) s->dead = true;
     }
-    s->input.begin = s->input.end = 0;
-    s->input.left = 0;
-    s->input.closed = false;
-    s->input.spin_credit = 0;
+    s->input.receiver.begin = s->input.receiver.end = 0;
+    s->input.receiver.left = 0;
+    s->input.receiver.closed = false;
+    s->input.receiver.spin_credit = 0;
 }
 
 /* What the parent has is the parent's; that it ends must not wait for the child. */
 static void close_descriptors(ad_session *s) {
-    close(s->fd);
-    if (s->pass.fd >= 0) close(s->pass.fd);
-    if (s->carry.fd >= 0) close(s->carry.fd);
-    s->fd = s->pass.fd = s->carry.fd = -1;
+    close(s->connection.fd);
+    if (s->output.gathered_pass.fd >= 0) close(s->output.gathered_pass.fd);
+    if (s->output.sending_pass.fd >= 0) close(s->output.sending_pass.fd);
+    s->connection.fd = s->output.gathered_pass.fd = s->output.sending_pass.fd = -1;
 }
 
 static void renew_session(ad_session *s) {
     close_descriptors(s);
-    s->fd = s->child.fd;
+    s->connection.fd = s->child.fd;
     s->child.fd = -1;
-    s->embedded.pid = 0; /* the parent's child */
+    s->connection.embedded.pid = 0; /* the parent's child */
     s->generation = atomic_load(&ad__generation);
     s->serial = ad__session_next_serial();
     reset_input(s);
-    s->out.size = s->sending.size = s->frame = s->sent = s->frees_end = 0;
-    s->writing = s->recheck = s->reading = false;
-    s->ops = s->bytes = s->loaded = s->forked = 0;
+    s->output.gathered.size = s->output.sending.size = s->output.frame = s->output.sent = s->frees.end = 0;
+    s->output.writing = s->output.recheck = s->input.reading = false;
+    s->ops = s->bytes = s->output.loaded = s->child.operation = 0;
     ad__resume_renew(s);
-    s->received = s->reported = s->replied = 0;
+    s->input.received = s->input.reported = s->input.replied = 0;
     s->window.acked = s->window.acked_bytes = 0;
     s->window.first = s->window.count = 0;
-    s->slots = NULL;
+    s->input.slots = NULL;
     s->waiters = 0;
-    s->stream = 0;
-    s->uses_streams = false;
-    s->deferred.status = 0;
-    s->flusher_runs = s->asleep = s->closing = false;
-    s->inherited = true;
+    s->stream.current = 0;
+    s->stream.used = false;
+    s->input.deferred.status = 0;
+    s->flusher.runs = s->flusher.asleep = s->closing = false;
+    s->handshake.inherited = true;
     if (s->pool) s->pool->left = true;
     s->pool = NULL;
 }
@@ -187,7 +188,7 @@ static void continue_child(void) {
     for (ad_session *s = sessions; s; s = s->next) {
         ad__session_init_conditions(s);
         if (s->child.fd >= 0) renew_session(s);
-        else if (s->fd >= 0) disown_session(s);
+        else if (s->connection.fd >= 0) disown_session(s);
         pthread_mutex_unlock(&s->lock);
     }
     ad__lend_forked(true);

@@ -47,9 +47,9 @@ void ad__lose_connection(ad_session *s, const char *format, ...) {
             s->resume.lost = true;
             s->resume.deadline = ad__now() + s->welcome.resume * 1000000u;
             memcpy(s->resume.why, text, sizeof text);
-            shutdown(s->fd, SHUT_RDWR);
+            shutdown(s->connection.fd, SHUT_RDWR);
             ad__wake_all(s);
-            pthread_cond_signal(&s->work);
+            pthread_cond_signal(&s->flusher.work);
             if (!ad__flusher_wake(s)) ad__kill_session_locked(s, text);
         }
     }
@@ -72,7 +72,7 @@ static bool is_closing(ad_session *s) {
 }
 
 static int fail_attempt(const attempt *a, const char *why) {
-    return ad__fail(AD_E_CONNECTION, "%s: %s", a->session->address.url, why);
+    return ad__fail(AD_E_CONNECTION, "%s: %s", a->session->connection.address.url, why);
 }
 
 static int await_socket(attempt *a, short events) {
@@ -185,14 +185,14 @@ static int receive_answer(attempt *a) {
 /* A new connection, on which the server has said yes. */
 static int try_connection(attempt *a) {
     ad_session *s = a->session;
-    int status = ad__connect(&s->address, a->deadline, a->fd, &s->embedded);
+    int status = ad__connect(&s->connection.address, a->deadline, a->fd, &s->connection.embedded);
     if (status) {
         a->final = s->resume.direct && status == AD_E_CONNECTION; /* it took the sessions with it */
         return status;
     }
     ad__tune_socket(s, *a->fd);
-    if (s->address.transport == AD_URL_TLS)
-        status = ad__secure_open(&s->address, s->resume.credentials, a->deadline, a->fd, &a->secure);
+    if (s->connection.address.transport == AD_URL_TLS)
+        status = ad__secure_open(&s->connection.address, s->resume.credentials, a->deadline, a->fd, &a->secure);
     if (!status) status = send_resume(a);
     if (!status) status = receive_answer(a);
     if (!status) return 0;
@@ -204,25 +204,25 @@ static int try_connection(attempt *a) {
 
 /* Nobody uses the old connection any more. */
 static void await_idle_connection(ad_session *s) {
-    while ((s->reading || s->writing) && !s->dead && !s->closing) ad__wait_changed(s);
+    while ((s->input.reading || s->output.writing) && !s->dead && !s->closing) ad__wait_changed(s);
 }
 
 static void adopt_connection(ad_session *s, const attempt *a) {
     ad_resume *c = &s->resume;
-    ad__secure_close(s->secure);
-    close(s->fd);
-    s->fd = *a->fd;
-    s->secure = a->secure;
+    ad__secure_close(s->connection.secure);
+    close(s->connection.fd);
+    s->connection.fd = *a->fd;
+    s->connection.secure = a->secure;
     c->next ^= 1;
     c->place[c->next] = -1;
     memcpy(s->welcome.secret, a->secret, AD_SECRET);
-    s->input.closed = false;
-    s->input.spin_credit = 0;
-    s->reported = atomic_load(&s->received);
-    if (s->carry.fd >= 0) close(s->carry.fd);
-    s->carry.fd = -1;
-    s->sending.size = s->sent = 0;
-    s->loaded = a->received;
+    s->input.receiver.closed = false;
+    s->input.receiver.spin_credit = 0;
+    s->input.reported = atomic_load(&s->input.received);
+    if (s->output.sending_pass.fd >= 0) close(s->output.sending_pass.fd);
+    s->output.sending_pass.fd = -1;
+    s->output.sending.size = s->output.sent = 0;
+    s->output.loaded = a->received;
     c->lost = false;
     c->confirm = true;
     if (a->received < s->unacked.begin || a->received > s->bytes) {
@@ -235,7 +235,7 @@ static void adopt_connection(ad_session *s, const attempt *a) {
 
 static void pause_until(ad_session *s, uint64_t until) {
     struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-    while (!s->closing && !s->dead && ad__now() < until) pthread_cond_timedwait(&s->work, &s->lock, &t);
+    while (!s->closing && !s->dead && ad__now() < until) pthread_cond_timedwait(&s->flusher.work, &s->lock, &t);
 }
 
 void ad__reconnect(ad_session *s) {
@@ -243,7 +243,7 @@ void ad__reconnect(ad_session *s) {
     uint64_t pause = PAUSE_FIRST;
     while (c->lost && !s->dead && !s->closing) {
         await_idle_connection(s); /* nobody begins to read or write while it is lost */
-        attempt a = {.session = s, .fd = &c->place[c->next], .received = atomic_load(&s->received)};
+        attempt a = {.session = s, .fd = &c->place[c->next], .received = atomic_load(&s->input.received)};
         a.deadline = ad__now() + ATTEMPT_NS;
         pthread_mutex_unlock(&s->lock);
         int status = try_connection(&a);
@@ -269,16 +269,18 @@ void ad__reconnect(ad_session *s) {
 static bool is_direct(const ad_session *s) {
     struct ucred peer = {0};
     socklen_t size = sizeof peer;
-    if (s->address.transport == AD_URL_EMBEDDED) return true;
-    if (s->address.transport != AD_URL_UNIX || getsockopt(s->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size)) return false;
+    if (s->connection.address.transport == AD_URL_EMBEDDED) return true;
+    if (s->connection.address.transport != AD_URL_UNIX ||
+        getsockopt(s->connection.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size))
+        return false;
     return peer.pid == 0 || (uint64_t)peer.pid == s->welcome.pid;
 }
 
 void ad__resume_begin(ad_session *s, ad_credentials *credentials) {
     ad_resume *c = &s->resume;
     c->place[0] = c->place[1] = -1;
-    s->received = s->input.end - s->input.begin; /* what came behind welcome */
-    s->sealed_ops = s->sealed_requests = s->before_sealed_ops = s->before_sealed_requests = 0;
+    s->input.received = s->input.receiver.end - s->input.receiver.begin; /* what came behind welcome */
+    s->sealed.ops = s->sealed.requests = s->sealed.before_ops = s->sealed.before_requests = 0;
     if (!(s->welcome.features & AD_FEATURE_RESUME) || !s->welcome.resume) return;
     if (!(c->credentials = malloc(sizeof *c->credentials))) return;
     *c->credentials = *credentials;
@@ -287,9 +289,9 @@ void ad__resume_begin(ad_session *s, ad_credentials *credentials) {
 }
 
 void ad__resume_check(ad_session *s) {
-    struct pollfd p = {.fd = s->fd, .events = POLLRDHUP};
+    struct pollfd p = {.fd = s->connection.fd, .events = POLLRDHUP};
     if (ad__has_pending_fork(s)) p.events |= POLLIN; /* it may have been acknowledged */
-    if (s->reading || s->dead || s->resume.lost || poll(&p, 1, 0) <= 0) return;
+    if (s->input.reading || s->dead || s->resume.lost || poll(&p, 1, 0) <= 0) return;
     ad__read_now(s, true);
 }
 
@@ -298,14 +300,16 @@ void ad__send_leave(ad_session *s) {
     pthread_mutex_lock(&s->lock);
     s->resume.leave_deadline = ad__now() + LEAVE_NS;
     while (s->resume.enabled && !s->dead && ad__now() < s->resume.leave_deadline &&
-           (s->resume.lost ? ad__has_pending_fork(s) : s->writing || s->out.size || ad__has_unsent(s))) {
-        if (s->writing || s->resume.lost) ad__wait_changed(s);
+           (s->resume.lost ? ad__has_pending_fork(s)
+                           : s->output.writing || s->output.gathered.size || ad__has_unsent(s))) {
+        if (s->output.writing || s->resume.lost) ad__wait_changed(s);
         else if (ad__push_output(s) != 0) break;
     }
-    if (s->resume.enabled && !s->resume.lost && !s->dead && !s->writing && !s->out.size && !ad__has_unsent(s)) {
+    if (s->resume.enabled && !s->resume.lost && !s->dead && !s->output.writing && !s->output.gathered.size &&
+        !ad__has_unsent(s)) {
         ad__frame_encode(&(ad_frame){.flags = AD_FRAME_LEAVE}, header);
-        ad__bytes_append(&s->out, header, sizeof header);
-        s->frame = s->out.size;
+        ad__bytes_append(&s->output.gathered, header, sizeof header);
+        s->output.frame = s->output.gathered.size;
         ad__push_output(s);
     }
     pthread_mutex_unlock(&s->lock);
@@ -333,6 +337,6 @@ void ad__resume_renew(ad_session *s) {
     c->enabled = c->credentials != NULL;
     s->welcome.session = s->child.key;
     memcpy(s->welcome.secret, s->child.secret, AD_SECRET);
-    s->before_sealed_ops = s->sealed_ops = 0;
-    s->before_sealed_requests = s->sealed_requests = s->next_request - 1;
+    s->sealed.before_ops = s->sealed.ops = 0;
+    s->sealed.before_requests = s->sealed.requests = s->next_id.request - 1;
 }
