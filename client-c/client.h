@@ -1,4 +1,16 @@
-/* What the files of libarrayd share. Private: programs include arrayd.h. */
+/* Declarations that the files of libarrayd share. Private: programs include arrayd.h.
+ *
+ *   a program's threads                          flusher (one thread of each session, net/flusher.c)
+ *     ad__begin, encode, ad__commit                |  sends what has gathered, reconnects
+ *          |                                       |
+ *          v              seal, send               v
+ *      output.gathered ---------------> output.sending ----> socket ----> server
+ *                                          | copy
+ *                                          v
+ *                                       unacked: is sent again when the session is resumed
+ *
+ *      slots (one of each request that waits for a reply) <---- input.receiver <---- socket <---- server
+ */
 #ifndef AD_CLIENT_H
 #define AD_CLIENT_H
 
@@ -16,118 +28,131 @@
 #define AD_LIKELY(x) __builtin_expect(!!(x), 1)
 
 /* ---- error.c: the calling thread's last error ---- */
-int ad__fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3))); /* returns code */
+/* Each of these sets the error, and returns its code. */
+int ad__fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int ad__fail_fault(const ad_fault *fault);
 int ad__fail_memory(void);
+/* Set the error that the server reported. number, name: the operation that failed; number 0: no operation did. */
 int ad__fail_remote(int code, uint64_t number, const char *name, const char *text);
 
-/* ---- net/url.c: where the server is ---- */
+/* ---- net/url.c: addresses of servers ---- */
 typedef enum ad_transport { AD_URL_UNIX, AD_URL_TCP, AD_URL_TLS, AD_URL_EMBEDDED } ad_transport;
 typedef struct ad_server_address {
     ad_transport transport;
-    char url[256];  /* as shown to the user */
-    char host[128]; /* path, host or backend */
+    char url[256];  /* URL as it is shown to the user */
+    char host[128]; /* path of a Unix socket, host, or backend of an embedded server */
     char port[16];
 } ad_server_address;
+/* AD_E_URL. */
 int ad__url_parse(const char *url, ad_server_address *out);
-/* The places to try, in order, when no URL was given, and how many. The last is embedded. */
+/* List the addresses that are tried in turn when no URL was given, and return their number. The last one is embedded.
+ */
 #define AD_URL_CANDIDATES 3
 int ad__url_candidates(ad_server_address out[AD_URL_CANDIDATES]);
 
-/* Whether it may lie beyond this machine: no memory is shared with it. */
+/* Tell whether the server may run on another machine, with which no memory can be shared. */
 static inline bool ad__is_remote(const ad_server_address *a) {
     return a->transport == AD_URL_TCP || a->transport == AD_URL_TLS;
 }
 
-/* ---- net/credentials.c: what shows the server who we are ---- */
+/* ---- net/credentials.c: proof of the user's identity ---- */
 #define AD_TOKEN_SIZE 257
 typedef struct ad_credentials {
-    char token[AD_TOKEN_SIZE]; /* "": none */
+    char token[AD_TOKEN_SIZE]; /* "": there is none */
     char ca[1024], cert[1024], key[1024];
 } ad_credentials;
-/* From the options (NULL: none) and, for what they leave out, from the environment and the user's file. Only what the
- * address needs is looked for. AD_E_VALUE, AD_E_SYSTEM, AD_E_DENIED: the file may be read by others; no message shows
- * the token. */
+/* Collect the credentials that the address needs. They come from the options (NULL: none), else from the environment,
+ * else from the user's file. No message shows the token.
+ * AD_E_VALUE, AD_E_SYSTEM; AD_E_DENIED: other users may read the token file. */
 int ad__credentials_find(const ad_server_address *address, const ad_connection *options, ad_credentials *out);
+/* Overwrite the credentials in memory. */
 void ad__credentials_forget(ad_credentials *c);
 
 /* ---- net/secure.c: TLS ---- */
 typedef struct ad_secure ad_secure;
-/* Shake hands over *fd, which must stay where it is. AD_E_TLS, AD_E_TIMEOUT, AD_E_CONNECTION. */
+/* Begin TLS over the socket *fd. The pointer fd must stay valid until the close.
+ * AD_E_TLS, AD_E_TIMEOUT, AD_E_CONNECTION, AD_E_MEMORY. */
 int ad__secure_open(const ad_server_address *address, const ad_credentials *c, uint64_t deadline, const int *fd,
                     ad_secure **out);
 void ad__secure_close(ad_secure *s);
-/* As recv and sendmsg, by any thread, and without a signal; on failure ad__secure_error tells. */
+/* Receive and send as recv and sendmsg do, without raising SIGPIPE. Any thread. */
 ssize_t ad__secure_receive(ad_secure *s, void *data, size_t size, int flags);
 ssize_t ad__secure_send(ad_secure *s, const struct iovec *part);
+/* Describe the last failure of these two. */
 void ad__secure_error(ad_secure *s, char *out, size_t size);
 
 /* ---- net/connect.c, net/denied.c, net/embedded.c: sockets ---- */
-/* What there is of an embedded server besides its connection. */
+/* An embedded server: a child process of this one, see net/embedded.c. */
 typedef struct ad_embedded {
-    pid_t pid; /* 0: it is none, or the parent's child */
-    int door;  /* a socket by which it gets other connections; -1: none */
+    pid_t pid; /* 0: the server is not embedded, or is the child of this process's parent */
+    int door;  /* socket through which the server gets further connections; -1: there is none */
 } ad_embedded;
-/* A connected socket, close-on-exec, not yet greeted. An embedded server is started unless there is a door. deadline:
- * ad__now's time. */
+/* Open a connected socket, close-on-exec, over which nothing has been sent. An embedded server is started unless it has
+ * a door already. deadline: in ad__now's time.
+ * AD_E_CONNECTION: there is no server; AD_E_TIMEOUT, AD_E_DENIED, AD_E_SYSTEM. */
 int ad__connect(const ad_server_address *address, uint64_t deadline, int *fd, ad_embedded *embedded);
-/* AD_E_DENIED for a Unix socket that may not be opened, with whose it is and the way out. error: connect's. */
+/* Explain why a Unix socket may not be opened and what to do, as AD_E_DENIED. error: the errno of connect. */
 int ad__fail_denied(const ad_server_address *address, int error);
-/* backend: "auto" is what ARRAYD_BACKEND says, else the GPU's where there is one. */
+/* Start an embedded server. backend: "auto" leaves the choice to the server. */
 int ad__embedded_start(const char *backend, int *fd, ad_embedded *out);
-/* Another connection to one that runs. AD_E_CONNECTION: it has gone. */
+/* Open another connection to a running embedded server. AD_E_CONNECTION: the server has ended. */
 int ad__embedded_connect(const ad_embedded *e, int *fd);
-/* Wait for an embedded server whose socket has been shut down; kill it when it does not go. */
+/* Wait until an embedded server whose socket has been shut down ends, and kill it after two seconds. */
 void ad__embedded_reap(ad_embedded *e);
-/* "; the embedded arrayd exited with status 1" and the like; "" when it still runs two seconds later. */
+/* Describe how an embedded server ended: "; the embedded arrayd exited with status 1". The text is "" when the server
+ * still runs after two seconds. */
 void ad__embedded_describe_exit(pid_t pid, char *text, size_t size);
 
 /* ---- session ---- */
-/* Somebody who waits for a reply; lives on the waiter's stack and in the session's list until it is done. */
+/* A request whose reply is waited for. Owner: the waiting call, usually on its stack; the session's list refers to it
+ * until it is done. */
 #define AD_SLOT_VALUES 64
 typedef struct ad_slot {
     struct ad_slot *next;
-    uint64_t request;
-    uint8_t *data; /* READ: where the payload goes, size bytes of it, got so far; else NULL */
-    uint64_t size, got;
-    bool done, receiving; /* receiving: the reading thread holds data */
-    bool persistent;      /* outlives the call that waits: an interrupt leaves it in the list */
-    bool variable;        /* data has room for size bytes; how many come, in one frame, its payload says */
-    bool internal;        /* of this library's: the failure of an earlier operation is put off for the program's next */
+    uint64_t request;   /* the request's id */
+    uint8_t *data;      /* destination of the reply's payload; NULL: the reply has none */
+    uint64_t size, got; /* bytes of the payload that are expected, and that have come */
+    bool done;          /* the reply has come */
+    bool receiving;     /* the reading thread writes into data: the slot must stay */
+    bool persistent;    /* the slot outlives the call that waits: an interrupt leaves it in the list */
+    bool variable;      /* the payload comes in one frame, and may be shorter than size */
+    bool internal;      /* the library asked: failures of earlier operations are deferred to the program's next call */
     int status, nvalues;
     double real;     /* the first value, where that is a float */
-    uint64_t number; /* of the operation to blame, with its name */
+    uint64_t number; /* number of the operation that failed, whose name is `name`; 0: none */
     int64_t values[AD_SLOT_VALUES];
     char name[64], text[AD_FAULT_TEXT];
 } ad_slot;
 
-/* Frames that come in. Belongs to the thread that set session->input.reading. */
+/* The decoder of frames from the server. Owner: the thread that has set session->input.reading. */
 typedef struct ad_receiver {
-    uint8_t *data;
+    uint8_t *data; /* buffer: bytes from `begin` to `end` have come and are not decoded */
     size_t capacity, begin, end;
-    ad_frame frame;
-    bool closed;              /* nothing more will come */
-    int spin_credit;          /* of waiting awake: see net/replies.c */
-    uint64_t left;            /* of the current payload */
-    uint64_t request, offset; /* whose payload it is and where it goes */
+    ad_frame frame;           /* header of the frame that is being decoded */
+    bool closed;              /* the connection has ended */
+    int spin_credit;          /* above 0: spinning has paid lately, see net/replies.c */
+    uint64_t left;            /* bytes of the frame's payload that are still to come */
+    uint64_t request, offset; /* request whose payload it is, and the next byte's place in its data */
     ad_reader *reader;
     ad_arena arena;
 } ad_receiver;
 
-/* Bytes sent but not acknowledged, by frames or groups of them. */
+/* The flow-control window: limits of what may be sent and not acknowledged, and how much of it is.
+ * Each mark says that operations up to `op` end at byte `bytes` of the stream. */
 #define AD_WINDOW_MARKS 128
 typedef struct ad_send_window {
-    uint64_t ops, bytes;         /* limits */
-    uint64_t acked, acked_bytes; /* operations, bytes that the server has done with */
+    uint64_t ops, bytes;         /* limits that the server has set */
+    uint64_t acked, acked_bytes; /* operations and bytes that the server has executed */
     struct {
         uint64_t op, bytes;
-    } mark[AD_WINDOW_MARKS]; /* up to operation op, bytes in all had been sent */
+    } mark[AD_WINDOW_MARKS]; /* ring of `count` marks from `first` on */
     unsigned first, count;
 } ad_send_window;
 
-/* A failure that was reported to a request of this library's own. */
+/* A failure of the program's operation that came as the answer to an internal request. The program's next call that
+ * waits reports it. */
 typedef struct ad_deferred {
-    int status;
+    int status; /* 0: there is none */
     uint64_t number;
     char name[64], text[AD_FAULT_TEXT];
 } ad_deferred;
@@ -135,29 +160,30 @@ typedef struct ad_deferred {
 typedef struct ad_pool ad_pool;
 typedef struct ad_lent ad_lent;
 
-/* How a session whose connection broke is taken up again: resume/resume.c. */
+/* State of resuming a session over another connection, see resume/resume.c. */
 typedef struct ad_resume {
-    bool enabled;      /* it can be */
-    bool lost;         /* the connection is gone, and the flusher looks for another one */
-    bool confirm;      /* the server is to hear something, to know that its answer has come */
-    bool direct;       /* the server's process is at the other end of the Unix socket, and no other that passes it on */
-    uint64_t deadline; /* while lost: when the server gives the session up */
-    uint64_t leave_deadline; /* closing: until when what is left may be sent; 0: not */
-    int place[2];            /* connections' descriptors, where TLS looks for them; the one in use and the next one */
-    unsigned next;
+    bool enabled;            /* the session can be resumed */
+    bool lost;               /* the connection is gone, and the flusher makes another one */
+    bool confirm;            /* the server has to get a frame that shows that its answer has come */
+    bool direct;             /* the server's process is the Unix socket's peer: no proxy stands between */
+    uint64_t deadline;       /* while lost: the time after which the server has given the session up */
+    uint64_t leave_deadline; /* while closing: the time until which output may be sent; 0: not closing */
+    int place[2];  /* descriptors of connections: place[next] is the one in the making; TLS refers to their addresses */
+    unsigned next; /* 0 or 1 */
     ad_credentials *credentials;
-    char why[AD_FAULT_TEXT];
+    char why[AD_FAULT_TEXT]; /* reason of the loss */
 } ad_resume;
 
-#define AD_FREES 512 /* buffer ids in one free message */
-#define AD_FREES_GATHER \
-    8 /* that wait for others: few, so that the server knows of temporaries while it can do without */
-#define AD_FREE_BYTES (1 << 20) /* released memory that waits for the next message at the most */
+#define AD_FREES 512      /* buffer ids in one free message, at most */
+#define AD_FREES_GATHER 8 /* released buffers that gather before they are sent: few, so that memory is reused soon */
+#define AD_FREE_BYTES (1 << 20) /* bytes of released buffers that gather before they are sent */
 #define AD_TYPE_CODES 18        /* dtypes and the three weak types */
 
-#define AD_WAIT_STEP_US 50000         /* how long a read blocks before the interrupt is asked */
-#define AD_SEND_BUFFER (1 << 20)      /* fewer turns for a large upload */
-#define AD_RECEIPT_BYTES (256u << 10) /* received bytes that the server keeps until it is told */
+#define AD_WAIT_STEP_US 50000    /* longest time that a read blocks before the interrupt is checked */
+#define AD_SEND_BUFFER (1 << 20) /* size of the socket's send buffer, for large uploads */
+#define AD_RECEIPT_BYTES                                                                        \
+    (256u << 10) /* received bytes after which the server gets a receipt, and may free its copy \
+                  */
 
 /* The lock guards every member that says nothing else; members that are set before the session is handed out need none.
  */
@@ -256,7 +282,7 @@ struct ad_session {
     struct {
         void (*report)(void *argument, uint64_t done, uint64_t total, bool up);
         void *argument;
-    } progress;
+    } progress; /* the program sets it between transfers, without the lock */
     struct {
         bool on;
         ad_reader *reader;
@@ -270,228 +296,270 @@ struct ad_session {
     _Atomic uint8_t loops[AD_UFUNC_LIMIT][AD_TYPE_CODES][AD_TYPE_CODES];
 };
 
-uint64_t ad__now(void); /* monotonic nanoseconds */
-/* Generation of this process: a fork's child has another than its parent. */
+/* Return the monotonic time in nanoseconds. */
+uint64_t ad__now(void);
+/* Number of forks between the first process and this one. */
 extern atomic_int ad__generation;
-/* True when the session was opened by the process that this one was forked from. */
+/* Tell whether the session was opened in an ancestor of this process, and has not been renewed for it. */
 static inline bool ad__is_foreign(const ad_session *s) {
     return s->generation != atomic_load_explicit(&ad__generation, memory_order_relaxed);
 }
 int ad__fail_foreign(void);
-void ad__session_init_conditions(ad_session *s); /* make them, anew in a child */
+/* Initialise the condition variables. Called again in a fork's child. */
+void ad__session_init_conditions(ad_session *s);
 uint64_t ad__session_next_serial(void);
-/* ---- resume/inherit.c: forks ---- */
-void ad__sessions_add(ad_session *s);
-void ad__sessions_remove(ad_session *s);
-/* Until when the calling thread, which is about to fork, waits for a server; 0: it is not. */
-extern _Thread_local uint64_t ad__fork_deadline;
 ad_session *ad__session_retain(ad_session *s);
 void ad__session_release(ad_session *s);
-/* Mark the connection as gone; the first reason stays. */
+/* End the session's connection for good. The reason of the first call stays. */
 void ad__kill_session(ad_session *s, const char *text);
+/* As ad__kill_session; the caller holds the lock. */
 void ad__kill_session_locked(ad_session *s, const char *text);
-int ad__fail_dead(const ad_session *s); /* AD_E_CONNECTION, or what bye said, with the reason; the lock is held */
+/* Fail with the reason for which the session is dead. The caller holds the lock.
+ * AD_E_CONNECTION, or the status that the server's bye gave. */
+int ad__fail_dead(const ad_session *s);
+/* Set the socket's timeout and buffer size. */
+void ad__tune_socket(const ad_session *s, int fd);
+/* Return the id of this process for a server on the same machine, which takes it as a sign of life; else 0. */
+uint64_t ad__get_own_process(const ad_session *s);
+/* Check that a token may be sent over the socket. AD_E_DENIED. */
+int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure);
 
-/* ---- resume/resume.c ---- */
-/* The connection is gone: it is to be taken up again, or the session is dead. The lock is not held. */
+/* ---- resume/inherit.c: forks ---- */
+/* Add to or remove from the list of this process's sessions. */
+void ad__sessions_add(ad_session *s);
+void ad__sessions_remove(ad_session *s);
+/* Time until which the calling thread, which is about to fork, waits for servers; 0: the thread does not fork. */
+extern _Thread_local uint64_t ad__fork_deadline;
+
+/* ---- resume/resume.c: another connection for a session whose connection broke ---- */
+/* Record that the connection is gone. The flusher then resumes the session; one that cannot be resumed is dead.
+ * The caller does not hold the lock. */
 void ad__lose_connection(ad_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* After welcome; takes the credentials over. The lock is held. */
+/* Enable resuming after welcome, and copy the credentials. The caller holds the lock. */
 void ad__resume_begin(ad_session *s, ad_credentials *credentials);
-/* The flusher's: connect again and again until it succeeds, the time is over, or the session is closed. The lock is
- * held (and let go meanwhile). */
+/* Connect until that succeeds, the time is over or the session is closed.
+ * Flusher. The caller holds the lock, which is released meanwhile. */
 void ad__reconnect(ad_session *s);
-/* The flusher's, now and then: has the connection ended while nobody reads? The lock is held (and let go meanwhile). */
+/* Find out whether the connection has ended while no thread reads.
+ * Flusher. The caller holds the lock, which is released meanwhile. */
 void ad__resume_check(ad_session *s);
-/* Tell the server that the session will not be taken up again, as far as it takes that. */
+/* Send what is left, and tell the server that the session will not be resumed. Gives up after a second. */
 void ad__send_leave(ad_session *s);
+/* Free what resuming needs. */
 void ad__resume_end(ad_session *s);
-/* In a fork's child: a connection that the parent was making is the parent's. */
+/* Disable resuming in a fork's child, and close its copy of a connection that the parent was making. */
 void ad__resume_disown(ad_session *s);
-/* What the parent could do a child that has a connection of its own can as well. */
+/* Enable resuming in a fork's child, for the session that the parent has begun for it. */
 void ad__resume_renew(ad_session *s);
-/* Enough has come that the server should be told, so that it need not keep that. */
+/* Tell whether so many bytes have come that the server must get a receipt. */
 static inline bool ad__must_send_receipt(const ad_session *s) {
     return s->resume.enabled &&
            (s->resume.confirm ||
             atomic_load_explicit(&s->input.received, memory_order_relaxed) - s->input.reported >= AD_RECEIPT_BYTES);
 }
-/* A child may wait for the message with which its session begins, which is lost if the connection is. */
+/* Tell whether a fork message is not acknowledged: if the connection breaks the message must be sent again, as the
+ * child's session begins with it. */
 static inline bool ad__has_pending_fork(const ad_session *s) {
     return s->resume.enabled && s->child.operation > s->window.acked;
 }
-/* net/session.c: what is set on a socket; whether a token may be sent over it. */
-void ad__tune_socket(const ad_session *s, int fd);
-uint64_t ad__get_own_process(const ad_session *s);
-int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure);
 
-/* ---- resume/resend.c: what is kept; the lock is held ---- */
-#define AD_UNACKED_PAYLOAD                                                                    \
-    (256u << 10) /* payloads of which copies are kept: small, so that these stay in the cache \
-                  */
-/* A frame has been sealed, and all that has been encoded is in it or before it. */
+/* ---- resume/resend.c: copies of sent bytes; the caller holds the lock ---- */
+#define AD_UNACKED_PAYLOAD (256u << 10) /* payload bytes of one frame, at most: their copy stays in the cache */
+/* Record the counts of operations and requests at the end of a frame that has been sealed. */
 void ad__frame_sealed(ad_session *s);
-/* Append the note that says how much has come. */
+/* Append a receipt: a frame that says how many bytes have been received. */
 void ad__append_receipt(ad_session *s);
-/* Keep a copy of sending and a payload, which are about to go. */
+/* Copy output.sending and a payload into the unacknowledged bytes. Without memory or a descriptor for that the session
+ * cannot be resumed any more. */
 void ad__save_unacked(ad_session *s, const void *payload, size_t size);
-/* The next bytes that have to be sent again become sending. */
+/* Load the next bytes that must be sent again, with one descriptor at the most, into output.sending. */
 void ad__load_unacked(ad_session *s);
-/* Hear what the server has done with; the lock is let go meanwhile. */
+/* Read acknowledgements where many bytes are unacknowledged, to free these. The lock is released meanwhile. */
 void ad__read_acks(ad_session *s);
 
 /* ---- net/stream.c: output ---- */
-/* Something is on its way, or to be sent again. */
+/* Tell whether bytes are on their way or must be sent again. */
 static inline bool ad__has_unsent(const ad_session *s) {
     return s->output.sent < s->output.sending.size || s->output.loaded < s->bytes;
 }
-/* Begin a message: checks the session, waits for room, locks. On success append one request to s->output.gathered. */
+/* Begin an operation: check the session, wait for room in the window, take the lock. The caller then appends one
+ * message to output.gathered and calls ad__commit. On failure the lock is not held. */
 int ad__begin(ad_session *s);
-/* The same for a request with a reply: what has been released is freed before it. */
+/* Begin a request with a reply, behind the free messages of what has been released. The caller ends it by
+ * ad__slot_add, encoding, and ad__commit_ask. */
 int ad__begin_ask(ad_session *s);
-/* The same in a frame of its own, for a long request. */
+/* As ad__begin_ask, in a frame of its own, for a long request. */
 int ad__begin_alone(ad_session *s);
-/* End an operation begun so (status of the encoder); mark: size of s->output.gathered before it. Sends or leaves it.
- * Unlocks. */
+/* End an operation: send it or leave it to the flusher, and release the lock. status: the encoder's; mark: size of
+ * output.gathered before the message. AD_E_MEMORY, AD_E_CONNECTION, AD_E_INTERRUPTED, the encoder's errors. */
 int ad__commit(ad_session *s, size_t mark, int status);
-/* Send what has gathered, without waiting for the server. The lock is held (and let go meanwhile). */
+/* Send what has gathered, without waiting for the server. The caller holds the lock, which is released meanwhile. */
 int ad__push_output(ad_session *s);
-/* While the connection is lost and nobody writes: what has gathered is kept to be sent again, as if it had been sent.
- */
+/* Move what has gathered to the unacknowledged bytes as if it had been sent. The caller holds the lock; the connection
+ * is lost, and no thread writes. */
 void ad__save_gathered(ad_session *s);
-/* A window message, whose first byte takes fd along (over a Unix socket), which is closed then. *number: its
- * operation's. */
+/* Send a window message, whose first byte takes fd along over a Unix socket. fd is closed also on failure.
+ * *number: the operation's number. */
 int ad__pass_window(ad_session *s, uint64_t window, uint64_t size, int fd, uint64_t *number);
-/* The same of a request: waits for its reply, as ad__ask_numbers. buffer: of one that makes a buffer, whose id comes
- * before the other fields and is put there; else NULL. text: its last field, NULL: there is none. */
+/* Send a request whose first byte takes fd along, and wait for its reply. fd is closed also on failure.
+ * buffer: gets the id of the buffer that the request makes, which is put before the other fields; NULL: it makes none.
+ * text: the last field; NULL: there is none. */
 int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, const char *text, int fd, ad_slot *slot,
                  uint64_t *buffer);
-/* The same of a fork message; the lock is held, and nothing else is on its way. */
+/* Send a fork message, whose first byte takes fd along. fd is closed also on failure. The caller holds the lock, and no
+ * other descriptor is on its way. */
 int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_SECRET]);
-/* Store bytes of host memory in a buffer, by write messages; copied or sent when it returns. */
+/* Store host memory in a buffer by write messages. The memory has been copied or sent when this returns. */
 int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
-/* Queue a buffer's free; never fails, never waits. */
+/* Queue a buffer's free message. Never fails, never waits for the server. size: bytes that the buffer takes, 0:
+ * unknown.
+ */
 void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size);
-void ad__record_ack(ad_session *s, uint64_t done); /* the lock is held */
+/* Record that the server has executed the first `done` operations. The caller holds the lock. */
+void ad__record_ack(ad_session *s, uint64_t done);
 
 /* ---- net/flusher.c ---- */
-bool ad__flusher_wake(ad_session *s); /* the lock is held; false: there is no thread to be had */
+/* Start or wake the flusher. The caller holds the lock. False: no thread can be started. */
+bool ad__flusher_wake(ad_session *s);
+/* End the flusher and wait for it. */
 void ad__flusher_stop(ad_session *s);
 
 /* ---- net/input.c, net/replies.c: input ---- */
 int ad__receiver_open(ad_receiver *in);
 void ad__receiver_close(ad_receiver *in);
-/* Receive once and act on what came. s->input.reading is ours, the lock is not held. flags: of recv.
- * 1: something came; 0: nothing; the session is dead afterwards where the connection is. */
+/* Receive once, and handle the messages that have come. flags: recv's. Returns 1 when bytes came, else 0; where the
+ * connection has ended it is lost afterwards. The caller has set input.reading, and does not hold the lock. */
 int ad__receiver_run(ad_session *s, int flags);
+/* Print the messages of a control block to stderr. */
 void ad__trace_messages(ad_session *s, const char *arrow, ad_reader *reader, ad_arena *arena, const uint8_t *control,
                         size_t size);
 void ad__slot_init(ad_slot *slot, void *data, uint64_t size);
+/* Find the slot of a request; NULL: its caller has given up. The caller holds the lock. */
 ad_slot *ad__slot_find(ad_session *s, uint64_t request);
-void ad__slot_add(ad_session *s, ad_slot *slot); /* gives it a request id; the lock is held */
-/* Where a lost session goes on, too, waits for that. */
-/* Wait a little for the server or for another thread's work on this connection. The lock is held (and let go
- * meanwhile). AD_E_INTERRUPTED, or 0 when the caller shall look again. *checked: when the interrupt was last asked. */
+/* Add a slot to the list, and give it a request id. The caller holds the lock. */
+void ad__slot_add(ad_session *s, ad_slot *slot);
+/* Wait a little for the server, for another thread's work on the connection, or for another connection. The caller then
+ * looks again. *checked: time of the last check of the interrupt. AD_E_INTERRUPTED.
+ * The caller holds the lock, which is released meanwhile. */
 int ad__wait(ad_session *s, uint64_t *checked);
-/* The same where another thread's write is waited for, not the server. */
+/* As ad__wait, for the end of another thread's write. */
 int ad__wait_writer(ad_session *s, uint64_t *checked);
-/* After ad__begin, ad__slot_add and encoding: sends, waits for the reply, unlocks. status: of the encoder. */
+/* End a request: send it, wait for its reply, release the lock. status: the encoder's; mark: size of output.gathered
+ * before the message. AD_E_INTERRUPTED, AD_E_CONNECTION, AD_E_MEMORY, and what the server answers. */
 int ad__commit_ask(ad_session *s, size_t mark, int status, ad_slot *slot);
-/* The same without waiting; ad__await_ask waits. */
+/* As ad__commit_ask, without waiting; ad__await_ask waits. */
 int ad__commit_ask_async(ad_session *s, size_t mark, int status, ad_slot *slot);
 int ad__await_ask(ad_session *s, ad_slot *slot);
-/* An operation, or a request with a reply, all of whose fields are numbers. */
+/* Send an operation whose fields are all numbers. */
 int ad__send_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields);
+/* Send a request whose fields are all numbers, and wait for its reply. */
 int ad__ask_numbers(ad_session *s, int opcode, size_t n, const uint64_t *fields, ad_slot *slot);
-void ad__wake_all(ad_session *s); /* the lock is held */
-/* Another thread works on the connection: waits a little for what it finds. The lock is held (and let go meanwhile). */
+/* Wake the threads that wait for `changed`. The caller holds the lock. */
+void ad__wake_all(ad_session *s);
+/* Wait for `changed`, 50 ms at the most. The caller holds the lock, which is released meanwhile. */
 void ad__wait_changed(ad_session *s);
-/* Takes in what has come, without waiting: once, or all of it. Nobody reads; the lock is held (and let go meanwhile).
- */
+/* Receive what has come without waiting, once or (all) until nothing is left. No thread reads. The caller holds the
+ * lock, which is released meanwhile. */
 void ad__read_now(ad_session *s, bool all);
 
 /* ---- array/devices.c: streams ---- */
-/* The stream that the calling thread has chosen, of one session; the others' is 0. */
+/* The stream that the calling thread has chosen in the session of that serial; in other sessions it uses stream 0. */
 typedef struct ad_stream_choice {
     uint64_t serial, stream;
 } ad_stream_choice;
 extern _Thread_local ad_stream_choice ad__stream_choice;
-/* Tells the server when it is another than before. The lock is held, a frame is open. */
+/* Append a message that changes the stream, where the thread uses another one than the last operation. The caller holds
+ * the lock, and a frame is open. */
 void ad__switch_stream(ad_session *s);
-#define AD_SWITCH_SIZE 11 /* bytes of that message at the most */
-/* The device of the thread's stream: the number that a stream's id leaves on division. */
+#define AD_SWITCH_SIZE 11 /* bytes of that message, at most */
+/* Return the device of the thread's stream: a stream's id modulo AD_DEFAULT_STREAMS. */
 static inline uint8_t ad__current_device(ad_session *s) {
     if (AD_LIKELY(!atomic_load_explicit(&s->stream.used, memory_order_relaxed))) return 0;
     return (uint8_t)(ad_stream_current(s) % AD_DEFAULT_STREAMS);
 }
 
 /* ---- memory/windows.c, memory/parts.c: memory shared with the server ---- */
-#define AD_SHARED_LEAST (64 << 10) /* bytes from which arrays are moved through it */
-/* Part of a window. */
+#define AD_SHARED_LEAST (64 << 10) /* bytes from which on arrays are moved through shared memory */
+/* A part of a window. States:
+ *
+ *   FREE --ad_host_alloc--> LIVE --ad_host_release--> FREE
+ *                                         |             ^
+ *                   the server may use it v             | the server has finished, or is gone
+ *                                       DRAINING -------+
+ */
 struct ad_host {
     ad_pool *pool;
     struct ad_host_window *window;
     size_t offset, size;
-    ad_host *before, *after; /* in the window */
-    ad_host *next, **link;   /* in the pool's list of free parts, or of those that the server may still use */
+    ad_host *before, *after; /* neighbours in the window */
+    ad_host *next, **link;   /* neighbours in the pool's list of free or of draining parts */
     enum { AD_HOST_FREE, AD_HOST_LIVE, AD_HOST_DRAINING } state;
-    bool asked;     /* slot is in the session's list until the server has done with this memory */
-    uint64_t until; /* the operation that reads it; 0: none */
+    bool asked;     /* slot waits for the server's word that it has finished with the part */
+    uint64_t until; /* number of the operation that reads the part; 0: none */
     ad_slot slot;
 };
-/* Whether the server has done with it; the session's lock is held. */
+/* Tell whether the server has finished with a part. The caller holds the session's lock. */
 bool ad__host_idle(const ad_session *s, const ad_host *h);
-/* Window and offset of memory that lies in one of the session's; false: it does not. */
+/* Find the window and the offset of memory in a window of the session; false: it lies in none. */
 bool ad__host_find(ad_session *s, const void *data, size_t size, uint64_t *window, uint64_t *offset);
 uint8_t *ad__host_base(const ad_host *h);
 uint64_t ad__host_window(const ad_host *h);
-void ad__pool_detach(ad_session *s); /* the session ends; what is in use stays mapped */
-/* Bytes that the server may still use although nobody else does. */
+/* Free the parts with which the server has finished. Takes the locks. */
+void ad__host_sweep(ad_session *s);
+/* Separate the pool from a session that ends. Parts in use stay mapped. */
+void ad__pool_detach(ad_session *s);
+/* Return the bytes of released parts that the server may still use. */
 size_t ad__pool_draining_bytes(ad_session *s);
-void ad__host_sweep(ad_session *s); /* locks */
 
-/* ---- memory/transfer.c: moving arrays through it ---- */
-/* Store bytes of host memory in a buffer; copied or sent when it returns. */
+/* ---- memory/transfer.c: moving arrays through shared memory ---- */
+/* Store host memory in a buffer, through windows where that is possible. The memory has been copied or sent when this
+ * returns. */
 int ad__upload_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size);
-/* For arrays of more bytes the program is told how far it is. */
-#define AD_PROGRESS_LEAST ((uint64_t)1 << 30)
+#define AD_PROGRESS_LEAST ((uint64_t)1 << 30) /* transfers of more bytes report their progress */
+/* Report progress to the program. */
 void ad__report_progress(ad_session *s, uint64_t done, uint64_t total, bool up);
-/* Bytes of a contiguous array, as an array. */
+/* A range of bytes of a contiguous array, as an array of uint8. */
 typedef struct ad_byte_view {
     int64_t size, step;
     ad_desc desc;
 } ad_byte_view;
 const ad_desc *ad__describe_bytes(const ad_array *a, uint64_t at, uint64_t size, ad_byte_view *part);
-/* An array into memory of the program's. AD_E_UNSUPPORTED: nothing was asked for, a read will do it. */
+/* Copy an array into host memory through windows. AD_E_UNSUPPORTED: nothing has been asked for, and the caller must
+ * read over the socket. */
 int ad__download_through_windows(const ad_array *a, void *data, size_t size);
 
 /* ---- memory/copy.c: large copies by several threads ---- */
 typedef struct ad_copier ad_copier;
-ad_copier *ad__copier_open(size_t size); /* for copies of so many bytes in all; NULL: this thread does it alone */
+/* Start threads for copies of `size` bytes in all. NULL: the calling thread copies alone. */
+ad_copier *ad__copier_open(size_t size);
 void ad__copier_copy(ad_copier *c, void *to, const void *from, size_t size);
 void ad__copier_close(ad_copier *c);
-int ad__populate(void *memory, size_t size); /* let its pages be there; AD_E_MEMORY */
+/* Allocate the pages of mapped memory. AD_E_MEMORY. */
+int ad__populate(void *memory, size_t size);
 
 /* ---- arrays ---- */
+/* Owners have a buffer; views refer to the owner of theirs. */
 struct ad_array {
     atomic_uint refs;
     uint8_t dtype, ndim, device;
     bool contiguous, f_contiguous, readonly;
     int64_t offset, count;
-    int64_t *shape, *strides; /* in dims */
-    ad_array *base;           /* of a view: the array that owns the buffer, retained; NULL: this one */
-    ad_session *session;      /* retained by owners */
-    ad_lent *lent;            /* of an owner: it is memory of this process (interop/lend.h); else NULL */
-    uint64_t buffer;          /* 0: an owner without one yet */
-    int64_t size;             /* of the buffer; of owners only */
+    int64_t *shape, *strides; /* both lie in dims */
+    ad_array *base;           /* view: the owner, retained; NULL: this array is an owner */
+    ad_session *session;      /* retained by owners only */
+    ad_lent *lent;            /* owner of memory that this process has lent (interop/lend.h); else NULL */
+    uint64_t buffer;          /* 0: an owner whose buffer has no id yet */
+    int64_t size;             /* owner: bytes of the buffer */
     int64_t dims[];
 };
-/* A contiguous owner of a buffer yet to be named; until it is, its release sends nothing. AD_E_VALUE, AD_E_MEMORY. */
+/* Make a contiguous owner without a buffer id. Its release then sends nothing. AD_E_VALUE, AD_E_MEMORY. */
 int ad__array_new(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out);
-/* Gives it its buffer. The session's lock is held. */
+/* Give an owner its buffer id. The caller holds the session's lock. */
 static inline void ad__array_name(ad_array *a) { a->buffer = a->session->next_id.buffer++; }
-/* A view of a's buffer; nothing is checked. */
+/* Make a view of a's buffer, unchecked. AD_E_VALUE, AD_E_MEMORY. */
 int ad__array_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
                    ad_array **out);
+/* Describe an array as an operand. */
 static inline ad_desc ad__array_desc(const ad_array *a) {
     return (ad_desc){.buffer = a->buffer,
                      .offset = a->offset,
@@ -501,53 +569,59 @@ static inline ad_desc ad__array_desc(const ad_array *a) {
                      .ndim = a->ndim,
                      .form = AD_VIEW};
 }
-/* As an output that the operation creates. */
+/* Describe an array as an output that the operation makes. */
 static inline ad_desc ad__fresh_desc(const ad_array *a) {
     ad_desc d = ad__array_desc(a);
     d.form = AD_FRESH;
     return d;
 }
-/* ValueError for one that somebody else has published. */
+/* Check that an array may be written. AD_E_VALUE. */
 int ad__check_writable(const ad_array *a, const char *what);
+/* AD_E_TYPE. */
 int ad__dtype_check(int dtype);
-/* Is there such a dtype, and such a shape of it? */
+/* Check a dtype and a shape. AD_E_TYPE, AD_E_VALUE. */
 int ad__shape_check(int ndim, const int64_t *shape, int dtype);
-/* Copies in (broadcast) into out, which is fresh when made. */
+/* Copy `in`, broadcast, into `out`. made: the operation makes out's buffer. */
 int ad__copy(ad_array *out, const ad_in *in, int casting, bool made);
 
 /* ---- interop/sharing.c ---- */
-/* An array of a buffer that others have made; size below 0: it has no value. The buffer goes if that fails. */
+/* Make an array of a buffer that another session has made. size below 0: the buffer is poisoned. On failure the buffer
+ * is freed. */
 int ad__lay_out(ad_session *s, uint64_t buffer, int64_t size, uint8_t device, bool readonly, const ad_layout *l,
                 ad_array **out);
 
-/* ---- array/order.c: the order in which the dimensions of results lie in memory ---- */
-/* axes: the dimensions of a result from the outermost to the innermost, by the strides of the inputs; false: that is
- * row-major. */
+/* ---- array/order.c: the order of a result's dimensions in memory ---- */
+/* Find the order of a result's dimensions from the outermost to the innermost, by the strides of the inputs. False: it
+ * is row-major. */
 bool ad__find_order(const ad_op *op, int ndim, int *axes);
-/* The inputs with ndim dimensions in that order, which lie in storage: shape and strides of each. */
+/* Permute the dimensions of all inputs. storage: place for the shape and the strides of each. */
 void ad__permute_inputs(ad_op *op, int ndim, const int *axes, int64_t storage[][2][AD_MAX_NDIM]);
-/* A new array that nobody else has seen, made with its dimensions in that order: they are put back. */
+/* Undo the permutation of a new array, which no other thread has seen. */
 void ad__array_permute(ad_array *a, const int *axes);
-/* A new array that nobody else has seen: its dimensions in reverse. */
+/* Reverse the dimensions of a new array, which no other thread has seen. */
 void ad__array_reverse(ad_array *a);
 
 /* ---- array/operand.c: inputs ---- */
-/* What an input is called in promotion: a dtype or AD_WEAK_*. */
+/* Return an input's type for promotion: a dtype or AD_WEAK_*. */
 int ad__in_type(const ad_in *in);
-/* The dtype of a value by itself: a weak integer is int64 (uint64 where it must be), a float float64 ... */
+/* Return the dtype of a value by itself: a weak integer's is int64 (uint64 for large ones), a weak float's float64. */
 int ad__value_dtype(const ad_value *v);
+/* AD_E_TYPE: the value is of no known kind. */
 int ad__value_scalar(const ad_value *v, ad_scalar *out);
-/* *type: ad__in_type's. *s: the session of the arrays so far, NULL: none. */
+/* Convert an input to an operand. *type: as ad__in_type. *s: session of the arrays so far, NULL: none.
+ * AD_E_VALUE: the array belongs to another session; AD_E_TYPE. */
 int ad__in_operand(const ad_in *in, ad_operand *out, uint8_t *type, ad_session **s);
-/* -1, 0, 1: a weak integer below, within, above an integer dtype; 0 for everything else. */
+/* Return -1, 0 or 1 for a weak integer that is below, within or above the range of an integer dtype; else 0. */
 int ad__value_side(const ad_value *v, int dtype);
-int ad__fail_bounds(const ad_value *v, int dtype); /* OverflowError */
+/* AD_E_OVERFLOW. */
+int ad__fail_bounds(const ad_value *v, int dtype);
 const char *ad__casting_name(int casting);
 
 /* ---- array/ufunc.c: sending operations ---- */
-/* Names the fresh outputs, encodes op and commits. made: the arrays behind op's fresh outputs, NULL for the others. */
+/* Give the new outputs their buffer ids, encode op and send it. made: the arrays of op's new outputs, NULL for given
+ * ones. */
 int ad__send_op(ad_session *s, ad_op *op, ad_array *const *made);
-/* made[k] becomes outs[k] on success, and is released on failure. */
+/* Move made[k] to outs[k] when status is 0, else release them. Returns status. */
 int ad__hand_out(int status, int n, ad_array *const *made, ad_array **outs);
 
 #endif
