@@ -1,4 +1,4 @@
-/* Sockets to servers: Unix, TCP, embedded. */
+/* Connecting to servers: Unix sockets, TCP, embedded servers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -18,7 +18,7 @@ static int fail_connect(const ad_server_address *a, const char *why) {
     return ad__fail(AD_E_CONNECTION, "no arrayd at %s: %s", a->url, why);
 }
 
-/* AD_E_CONNECTION says that there is no server, and only that: then the next place is looked at. */
+/* Fail with AD_E_CONNECTION only where there is no server, as the next address is then tried. */
 static int fail_unix(const ad_server_address *a, int error) {
     switch (error) {
     case EAGAIN: return ad__fail(AD_E_TIMEOUT, "no answer from %s", a->url);
@@ -31,7 +31,7 @@ static int fail_unix(const ad_server_address *a, int error) {
     }
 }
 
-/* A server whose backlog is full makes connect wait: a send timeout bounds that. */
+/* Connect to a Unix socket. A full backlog makes connect wait, which the send timeout limits. */
 static int connect_unix(const ad_server_address *a, uint64_t deadline, int *out) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     uint64_t now = ad__now(), left = deadline > now ? (deadline - now) / 1000 : 1;
@@ -47,7 +47,7 @@ static int connect_unix(const ad_server_address *a, uint64_t deadline, int *out)
     return status;
 }
 
-/* Waits until a connection in progress is made or has failed; 0 or an errno. */
+/* Wait until a connection in progress is made or has failed; returns 0 or an errno. */
 static int finish_connect(int fd, uint64_t deadline) {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     int error = 0;
@@ -61,7 +61,7 @@ static int finish_connect(int fd, uint64_t deadline) {
     }
 }
 
-/* A peer that is gone without a word is noticed within 45 s. */
+/* Set TCP options. A peer that has vanished is noticed within 45 s. */
 static void tune_tcp(int fd) {
     static const struct {
         int level, name, value;
@@ -72,7 +72,7 @@ static void tune_tcp(int fd) {
         setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof options[i].value);
 }
 
-/* Tries one address; 0 and *out, or an errno. */
+/* Connect to one address; returns 0 or an errno. */
 static int try_tcp(const struct addrinfo *i, uint64_t deadline, int *out) {
     int fd = socket(i->ai_family, i->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, i->ai_protocol), error = 0;
     if (fd < 0) return errno;

@@ -1,4 +1,4 @@
-/* What shows a server beyond this machine's Unix socket who we are. */
+/* Credentials for servers that are not reached by a Unix socket: tokens and certificates. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "client-c/client.h"
 #include "protocol/owner.h"
 
-/* No message of these shows what stands there. */
+/* Check a token and copy it. No error message shows the text. */
 static int store_token(const char *text, size_t size, const char *source, ad_credentials *out) {
     while (size && strchr(" \t\r\n", text[size - 1])) size--;
     bool good = size > 0 && size < sizeof out->token;
@@ -46,7 +46,8 @@ static bool find_own_file(char *out, size_t size) {
     return n > 0 && n < (int)size && access(out, F_OK) == 0;
 }
 
-/* certified: a certificate says who we are, so the file that is there for every server is not for this one. */
+/* Find the token. certified: a certificate identifies the user, so the user's file, which serves every server, is not
+ * read. */
 static int find_token(const ad_connection *options, bool certified, ad_credentials *out) {
     const char *named = getenv("ARRAYD_TOKEN_FILE"), *token = getenv("ARRAYD_TOKEN");
     char path[1100];

@@ -1,4 +1,4 @@
-/* A socket that is there and may not be opened: why not, and the way out. */
+/* The error message for a Unix socket that exists and may not be opened: why, and what to do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define WAY_OUT "or set ARRAYD_URL (embedded:auto is a server of this process alone)"
 
-/* The first folder of the path that may not be searched; false: all may. */
+/* Find the first folder of the path that may not be searched; false: there is none. */
 static bool find_closed_folder(const char *path, char folder[sizeof((ad_server_address *)0)->host], struct stat *st) {
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
         size_t n = slash == path ? 1 : (size_t)(slash - path);
@@ -23,7 +23,7 @@ static bool find_closed_folder(const char *path, char folder[sizeof((ad_server_a
     return false;
 }
 
-/* need: the right that its group lacks or has. */
+/* Explain a missing permission. need: the group's permission bit that would help the user. */
 static int fail_permission(const ad_server_address *a, const char *what, const struct stat *st, mode_t need) {
     char owner[AD_OWNER_TEXT], group[AD_OWNER_NAME], user[AD_OWNER_NAME];
     ad__owner_text(st, owner);

@@ -1,6 +1,10 @@
-/* A server of this process, gone with it: started on one end of a socket pair, it ends when the other is closed.
- * Another socket pair is its door: what comes through it are ends of further connections, by which a session is taken
- * up again when the server's worker has died. */
+/* Embedded servers: child processes that end with this process.
+ *
+ *   this process                          arrayd
+ *     connection  <--- socket pair --->  --embedded-fd 3      the server ends when this is closed
+ *     door        <--- socket pair --->  --embedded-door 4    ends of further connections come through it
+ *
+ * A session is resumed over a further connection when the server's worker has died. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +29,7 @@
 
 extern char **environ;
 
-/* Where the program is, or everywhere it was looked for. */
+/* The search for the program: its path, or all paths that were tried. */
 typedef struct search {
     char path[PATH_MAX];
     char tried[2 * AD_FAULT_TEXT];
@@ -33,14 +37,14 @@ typedef struct search {
 
 static bool try_path(search *s, const char *folder, size_t size, const char *rest) {
     if (snprintf(s->path, sizeof s->path, "%.*s%s", (int)size, folder, rest) >= (int)sizeof s->path) return false;
-    struct stat found; /* beside an installed library there is a folder of the same name */
+    struct stat found; /* a folder of the same name lies beside an installed library */
     if (stat(s->path, &found) == 0 && S_ISREG(found.st_mode) && access(s->path, X_OK) == 0) return true;
     size_t used = strlen(s->tried);
     snprintf(s->tried + used, sizeof s->tried - used, "%s%s", used ? ", " : "", s->path);
     return false;
 }
 
-/* The folder of the file that this code was loaded from: the shared library, the extension or the program. */
+/* Find the folder of the file that this code was loaded from: the shared library, the extension or the program. */
 static size_t find_own_folder(char *out, size_t size) {
     Dl_info info;
     ssize_t n;
@@ -88,8 +92,8 @@ static int find_program(search *s) {
                     s->tried);
 }
 
-/* Nothing of this process shall reach the server: no descriptor but the socket and stderr, no signal settings, not
- * the terminal's Ctrl-C. */
+/* Isolate the server from this process. It gets two sockets and stderr, no other descriptor, no signal settings, and no
+ * Ctrl-C from the terminal. */
 static int prepare_files(posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes, int fd, int door) {
     sigset_t none, all;
     sigemptyset(&none);
@@ -127,7 +131,7 @@ out:
     return error ? ad__fail(AD_E_CONNECTION, "cannot start %s: %s", path, strerror(error)) : 0;
 }
 
-/* Descriptors that are none of those that the child is to have them as: dup2 of one would close the other. */
+/* Make a socket pair whose second end is none of the server's numbers: dup2 to that number would close it. */
 static int make_socket_pair(int type, int pair[2]) {
     if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) != 0)
         return ad__fail(AD_E_SYSTEM, "socketpair: %s", strerror(errno));
@@ -183,7 +187,7 @@ int ad__embedded_connect(const ad_embedded *e, int *fd) {
     return ad__fail(AD_E_CONNECTION, "the embedded arrayd has gone");
 }
 
-/* Waits until the server's process has ended: a closed socket is seen a moment before that. */
+/* Wait until the server's process has ended, which is a moment after its socket is closed. */
 static bool await_exit(pid_t pid) {
     const int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0) return errno != ENOSYS;

@@ -1,5 +1,11 @@
-/* The thread that sends what others have left behind. It starts with the first such request, looks every TICK_NS while
- * there is traffic, and sleeps without a timer when there is none and nothing may be missed. */
+/* The flusher: a thread of each session that sends what other threads have left in output.gathered, and resumes the
+ * session.
+ *
+ *   first request --> RUNNING: looks every TICK_NS --- IDLE_TICKS without traffic ---> ASLEEP
+ *                        ^                                                               |
+ *                        +--------------------- ad__flusher_wake ------------------------+
+ *
+ * Asleep it has no timer, except where no other thread would notice that the connection broke. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,25 +14,27 @@
 #include "client-c/client.h"
 
 #define TICK_NS 60000
-#define DEEP 4096            /* operations in flight that keep a server busy for longer than ... */
-#define DEEP_TICK_NS 1000000 /* ... this: sooner is no gain then, and costs processors that others wait for */
+#define DEEP 4096 /* operations in flight from which on the ticks are long: they keep the server busy for longer */
+#define DEEP_TICK_NS 1000000 /* long tick: shorter ones would take processor time from other threads */
 #define IDLE_TICKS 12
 #define STACK_SIZE (256u << 10)
-#define LOOK_NS 1000000000u /* between two looks at an idle connection */
-#define SOON_NS 5000000u    /* the same right after a fork; then doubled */
+#define LOOK_NS 1000000000u /* time between two checks of an idle connection */
+#define SOON_NS 5000000u    /* time before the first check after a fork; it then doubles up to LOOK_NS */
 
 static bool has_work(const ad_session *s) { return s->output.gathered.size || s->frees.count || ad__has_unsent(s); }
 
-/* Takes acknowledgements in, so that a program that asks for nothing need not stop at the window to read them, and
- * copies of what was sent stay few enough for the cache. */
+/* Read acknowledgements when many operations are in flight. A program that waits for no reply then need not stop at a
+ * full window to read them, and the unacknowledged bytes stay few enough for the cache. */
 static void read_due_acks(ad_session *s) {
     const uint64_t in_flight = s->ops - s->window.acked;
     if (s->input.reading || s->resume.lost || (in_flight < DEEP && in_flight < s->window.ops / 32)) return;
     ad__read_now(s, false);
 }
 
-/* A connection over a network may end while the program does something else, and the server waits for a limited time.
- * Any may end with a fork on its way, which must be sent again: the program may wait for its child, and that for it. */
+/* Sleep until there is work, or until the connection is to be checked. Two kinds of connections are checked: those over
+ * a network, as the server waits for a limited time only, and those with a fork message on its way. That message must
+ * be sent again when the connection breaks: the parent may wait for its child, and the child for the server. *look:
+ * time until the next check. */
 static void sleep_until_signal(ad_session *s, uint64_t *look) {
     const bool forked = ad__has_pending_fork(s);
     if (!forked && (!s->resume.enabled || !ad__is_remote(&s->connection.address))) {
@@ -60,7 +68,7 @@ static void *run_flusher(void *argument) {
         if (s->resume.lost) ad__reconnect(s);
         idle = has_work(s) ? 0 : idle + 1;
         if (idle == 0 && !s->output.writing)
-            ad__push_output(s); /* a failure is the session's end, which is on record */
+            ad__push_output(s); /* a failure ends the session, and the next call reports it */
         read_due_acks(s);
         tick = s->ops - s->window.acked < DEEP ? TICK_NS : DEEP_TICK_NS;
         if (idle == IDLE_TICKS) {
@@ -72,7 +80,7 @@ static void *run_flusher(void *argument) {
     return NULL;
 }
 
-/* Signals are the program's: none is handled here. */
+/* Start the thread with all signals blocked: signals are for the program's threads. */
 static bool start_flusher(ad_session *s) {
     pthread_attr_t attributes;
     sigset_t all, before;

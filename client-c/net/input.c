@@ -1,4 +1,5 @@
-/* Input: frames from the server, taken apart by whichever thread reads. A payload goes straight to its reader. */
+/* Input: the thread that reads decodes the server's frames. A payload goes straight to the memory of the call that
+ * waits for it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static void handle_welcome(ad_session *s, const ad_message *m) {
     }
     const ad_welcome before = s->welcome;
     s->welcome = *m->welcome;
-    if (s->handshake.inherited) { /* it may have been taken up before it was welcomed, and has another secret since */
+    if (s->handshake.inherited) { /* a session may be resumed before its welcome, and resuming changes the secret */
         s->welcome.instance = before.instance;
         memcpy(s->welcome.secret, before.secret, sizeof before.secret);
     }
@@ -57,7 +58,7 @@ static void handle_welcome(ad_session *s, const ad_message *m) {
     ad__wake_all(s);
 }
 
-/* A request has been answered, and so the server has had it. */
+/* Record that the server has received and answered a request. */
 static void record_answer(ad_session *s, const ad_message *m) {
     if (m->u[0] > s->input.replied && m->u[0] < s->next_id.request) s->input.replied = m->u[0];
     ad__record_ack(s, m->u[1]);
@@ -80,7 +81,7 @@ static int64_t convert_to_int(const ad_scalar *v) {
     }
 }
 
-/* Part of an array: says where the payload goes. */
+/* Check a frame of a reply whose payload is part of an array, and set the payload's destination. */
 static void place_array_reply(ad_session *s, ad_slot *slot, const ad_message *m) {
     ad_receiver *in = &s->input.receiver;
     uint64_t size = in->frame.payload;
@@ -109,7 +110,7 @@ static void place_sized_reply(ad_session *s, ad_slot *slot, const ad_message *m)
 static void handle_reply(ad_session *s, const ad_message *m) {
     ad_slot *slot = ad__slot_find(s, m->u[0]);
     record_answer(s, m);
-    if (!slot) { /* its caller was interrupted */
+    if (!slot) { /* the caller was interrupted */
         s->input.receiver.request = 0;
         return;
     }
@@ -121,7 +122,7 @@ static void handle_reply(ad_session *s, const ad_message *m) {
     else finish_slot(s, slot);
 }
 
-/* An earlier operation's failure is for the program to hear. */
+/* Defer the failure of an earlier operation to the program's next call. */
 static void defer_failure(ad_session *s, const ad_slot *slot) {
     ad_deferred *d = &s->input.deferred;
     if (d->status || !slot->number) return;
@@ -164,7 +165,7 @@ static void dispatch_message(ad_session *s, const ad_message *m) {
     else if (m->opcode <= AD_REQ_BYE && handlers[m->opcode]) handlers[m->opcode](s, m);
 }
 
-/* All messages of a control block. */
+/* Handle all messages of a control block. */
 static void handle_control(ad_session *s, const uint8_t *control, size_t size) {
     ad_receiver *in = &s->input.receiver;
     ad_fault fault;
@@ -186,7 +187,8 @@ static void handle_control(ad_session *s, const uint8_t *control, size_t size) {
 
 /* ---- payloads ---- */
 
-/* Where the next bytes of the payload go; NULL: nobody wants them any more. Until end_piece the slot stays. */
+/* Return the destination of the payload's next bytes, and let the slot stay until end_piece. NULL: the caller has given
+ * up, and the bytes are dropped. */
 static uint8_t *begin_piece(ad_session *s, ad_slot **slot) {
     pthread_mutex_lock(&s->lock);
     *slot = s->input.receiver.request ? ad__slot_find(s, s->input.receiver.request) : NULL;
@@ -196,7 +198,7 @@ static uint8_t *begin_piece(ad_session *s, ad_slot **slot) {
     return *slot ? (*slot)->data + s->input.receiver.offset : NULL;
 }
 
-/* n more bytes of the payload are done with. */
+/* Record that n bytes of the payload have been stored or dropped. */
 static void end_piece(ad_session *s, ad_slot *slot, size_t n) {
     ad_receiver *in = &s->input.receiver;
     in->left -= n;
@@ -210,14 +212,14 @@ static void end_piece(ad_session *s, ad_slot *slot, size_t n) {
             ad__kill_session_locked(s, "protocol violated: a reply of another size than the array's");
         else finish_slot(s, slot);
     } else if (s->waiters) {
-        ad__wake_all(s); /* it may wait to leave */
+        ad__wake_all(s); /* abandon_slot may wait for the end of the piece */
     }
     pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- bytes ---- */
 
-/* Acts on the bytes that have come; true when more must come first. */
+/* Handle the next part of the bytes that have come; true: more bytes must come first. */
 static bool parse_next(ad_session *s) {
     ad_receiver *in = &s->input.receiver;
     ad_fault fault;
@@ -246,7 +248,7 @@ static bool parse_next(ad_session *s) {
     return false;
 }
 
-/* Moves what is there to the front and makes room for the rest of a large control block. */
+/* Move the bytes to the front of the buffer, and make room for the rest of a large control block. */
 static int make_input_room(ad_receiver *in) {
     size_t there = in->end - in->begin, need = INPUT_SIZE;
     if (there >= AD_FRAME_HEADER && in->left == 0) need = AD_FRAME_HEADER + in->frame.control;
@@ -285,7 +287,7 @@ static ssize_t receive_bytes(ad_session *s, void *data, size_t size, int flags) 
     return 0;
 }
 
-/* A long payload goes past the buffer. */
+/* Receive a payload straight into its destination, when the buffer is empty. */
 static int receive_payload(ad_session *s, int flags) {
     ad_receiver *in = &s->input.receiver;
     ad_slot *slot;

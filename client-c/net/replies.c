@@ -1,14 +1,14 @@
-/* Waiting for the server. One of the waiting threads reads for all of them; no other thread is involved. */
+/* Waiting for replies. One of the waiting threads reads for all of them; there is no thread that only reads. */
 #include <sched.h>
 #include <sys/socket.h>
 #include <time.h>
 
 #include "client-c/client.h"
 
-#define STEP_NS 50000000u /* between two looks at the interrupt */
+#define STEP_NS 50000000u /* time between two checks of the interrupt */
 #define SPIN_NS 40000u
 #define SPIN_CREDIT_MOST 16
-#define SPIN_PAUSE 32 /* waits without spinning once luck has run out */
+#define SPIN_PAUSE 32 /* waits without spinning after the credit is used up */
 
 void ad__slot_init(ad_slot *slot, void *data, uint64_t size) {
     slot->data = data;
@@ -52,8 +52,9 @@ void ad__wait_changed(ad_session *s) {
     s->waiters--;
 }
 
-/* Most answers come within microseconds, less than it takes to fall asleep and be woken. Yielding lets a server that
- * shares the processor run; where others want it too, that takes long, and luck runs out. */
+/* Read without sleeping for a short time; true: bytes have come, or the connection has ended. Most replies come within
+ * microseconds, less than a sleep and a wake-up take. Yielding lets a server on the same processor run. Where other
+ * programs want the processor yielding takes long: the credit drops, and spinning stops for a while. */
 static bool spin_for_input(ad_session *s) {
     const uint64_t begin = ad__now();
     uint64_t now = begin;
@@ -80,7 +81,7 @@ static void read_for_all(ad_session *s) {
     pthread_mutex_lock(&s->lock);
     s->input.reading = false;
     ad__wake_all(s);
-    if (ad__must_send_receipt(s)) ad__push_output(s); /* a failure is on record */
+    if (ad__must_send_receipt(s)) ad__push_output(s); /* a failure ends the session, and is reported there */
 }
 
 void ad__read_now(ad_session *s, bool all) {
@@ -93,7 +94,8 @@ void ad__read_now(ad_session *s, bool all) {
     ad__wake_all(s);
 }
 
-/* Asks the program from time to time whether to go on. */
+/* Ask the program whether to go on, every STEP_NS. AD_E_INTERRUPTED. The caller holds the lock, which is released
+ * meanwhile. */
 static int check_interrupt(ad_session *s, uint64_t *checked) {
     if (!s->interrupt.check) return 0;
     uint64_t now = ad__now();
@@ -119,13 +121,13 @@ int ad__wait_writer(ad_session *s, uint64_t *checked) {
     return check_interrupt(s, checked);
 }
 
-/* The caller gives up: its reply will be dropped. */
+/* Give up waiting: the reply will be dropped. Waits while the reading thread writes into the slot's data. */
 static void abandon_slot(ad_session *s, ad_slot *slot) {
     while (slot->receiving) ad__wait_changed(s);
     if (!slot->persistent) remove_slot(s, slot);
 }
 
-/* What a request of this library's own was told instead of the program. */
+/* Fail with the deferred failure, and clear it. */
 static int fail_deferred(ad_session *s) {
     ad_deferred d = s->input.deferred;
     s->input.deferred.status = 0;
@@ -138,7 +140,7 @@ static int get_outcome(ad_session *s, const ad_slot *slot) {
     return s->input.deferred.status && !slot->internal ? fail_deferred(s) : 0;
 }
 
-/* Sends a request that has been encoded; the lock is let go where that cannot be. */
+/* Send a request that has been encoded, or take it back when that failed. The caller holds the lock. */
 static int submit_request(ad_session *s, size_t mark, int status, ad_slot *slot) {
     if (status == 0 && !s->output.gathered.failed) return ad__push_output(s);
     s->output.gathered.size = mark;
@@ -148,7 +150,7 @@ static int submit_request(ad_session *s, size_t mark, int status, ad_slot *slot)
     return ad__fail_memory();
 }
 
-/* Waits with the lock held, and lets it go. */
+/* Wait for the reply, and release the lock, which the caller holds. */
 static int await_reply(ad_session *s, int status, ad_slot *slot) {
     uint64_t checked = ad__now();
     while (status == 0 && !slot->done && !s->dead) status = ad__wait(s, &checked);

@@ -1,5 +1,5 @@
-/* TLS. Threads read and write at the same time, which OpenSSL does not allow; its calls never wait, so that a lock
- * around each is held for a record at the most. */
+/* TLS over a session's socket. Threads read and write at the same time, which OpenSSL forbids. Its calls do not block
+ * here, so a lock around each of them is held for one record at the most. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static int open_tls(ad_secure *s, const ad_server_address *address, const ad_cre
     return status;
 }
 
-/* Waits until the socket is ready for what TLS wants to do; false when the time is over. */
+/* Wait until the socket is ready for TLS; false: the time is over. */
 static bool await_socket(const ad_secure *s, bool write, int ms) {
     struct pollfd p = {.fd = *s->fd, .events = write ? POLLOUT : POLLIN};
     return poll(&p, 1, ms) != 0;
@@ -69,7 +69,7 @@ void ad__secure_close(ad_secure *s) {
     free(s);
 }
 
-/* What a call has given, as a system call would say it. */
+/* Translate the result of a TLS call to that of a system call with errno. */
 static ssize_t translate_result(ad_secure *s, ssize_t n, const ad_fault *fault, bool *wants_write) {
     *wants_write = n == 0 && ad__tls_wants_write(s->tls);
     if (n < 0) s->fault = *fault;

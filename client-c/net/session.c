@@ -1,4 +1,4 @@
-/* Sessions: opening, the handshake, dying, closing. */
+/* Sessions: opening with the handshake, closing, and the end of a connection. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -12,9 +12,8 @@
 
 #include "client-c/client.h"
 
-#define CONNECT_NS 10000000000ull /* for a connection and its encryption */
-#define WELCOME_NS \
-    70000000000ull /* for a server that has just been started: more than it waits for its worker itself */
+#define CONNECT_NS 10000000000ull /* time for a connection and its TLS handshake */
+#define WELCOME_NS 70000000000ull /* time for welcome: more than a server waits for its worker to start */
 #define LEAST_CONTROL (256u << 10)
 #define LEAST_WINDOW (64u << 10)
 
@@ -30,11 +29,12 @@ uint64_t ad__now(void) {
 
 /* ---- death ---- */
 
-/* A descriptor that has not been sent may be a child's connection, which is to see that. */
+/* Close the descriptors that have not been sent. One may be a child's connection: the child must see that it is closed.
+ */
 static void close_unsent(ad_session *s) {
     if (s->output.gathered_pass.fd >= 0) close(s->output.gathered_pass.fd);
     s->output.gathered_pass.fd = -1;
-    if (s->output.sending_pass.fd < 0 || s->output.writing) return; /* who writes will close it */
+    if (s->output.sending_pass.fd < 0 || s->output.writing) return; /* the writing thread closes it */
     close(s->output.sending_pass.fd);
     s->output.sending_pass.fd = -1;
 }
@@ -80,7 +80,7 @@ static void destroy_session(ad_session *s) {
     ad__sessions_remove(s);
     ad__pool_detach(s);
     if (!ad__is_foreign(s))
-        ad__secure_close(s->connection.secure); /* in a fork's child another thread may have been at it */
+        ad__secure_close(s->connection.secure); /* in a fork's child its lock may be held by a thread of the parent */
     if (s->output.gathered_pass.fd >= 0) close(s->output.gathered_pass.fd);
     if (s->output.sending_pass.fd >= 0) close(s->output.sending_pass.fd);
     ad__resume_end(s);
@@ -92,7 +92,7 @@ static void destroy_session(ad_session *s) {
     if (s->tracing.reader) ad__reader_free(s->tracing.reader);
     ad__arena_free(&s->tracing.arena);
     free(s->frees.ids);
-    if (!ad__is_foreign(s)) { /* in a fork's child the threads that they speak of do not exist */
+    if (!ad__is_foreign(s)) { /* in a fork's child the threads that waited for them do not exist */
         pthread_cond_destroy(&s->flusher.work);
         pthread_cond_destroy(&s->changed);
         pthread_mutex_destroy(&s->lock);
@@ -138,7 +138,7 @@ void ad__session_release(ad_session *s) {
 
 /* ---- opening ---- */
 
-/* A server whose limits leave no room for one message is of no use. */
+/* Refuse a server of another version, and one whose limits leave no room for one message. */
 static int check_welcome(const ad_session *s) {
     const ad_welcome *w = &s->welcome;
     if (w->version != AD_PROTOCOL_VERSION)
@@ -155,7 +155,7 @@ static int fail_handshake(ad_session *s) {
                     s->connection.address.url, s->why, fate);
 }
 
-/* A token is shown to nobody who might pass it on: over TLS, or to this machine. */
+/* Tokens are sent over TLS, or within this machine. */
 int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure) {
     union {
         struct sockaddr any;
@@ -172,12 +172,11 @@ int ad__check_confidential(const ad_session *s, int fd, const ad_secure *secure)
                             s->connection.address.url);
 }
 
-/* What the server may take as a sign that a client is alive: its process, where both are on one machine. */
 uint64_t ad__get_own_process(const ad_session *s) {
     return ad__is_remote(&s->connection.address) ? 0 : (uint64_t)getpid();
 }
 
-/* Sends hello and waits for welcome or bye. */
+/* Send hello, and wait for welcome or bye. */
 static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t deadline) {
     uint64_t checked = UINT64_MAX;
     const char *token = credentials->token;
@@ -203,7 +202,7 @@ static int greet_server(ad_session *s, ad_credentials *credentials, uint64_t dea
     else if (status == 0) status = check_welcome(s);
     s->window.ops = s->welcome.window_ops;
     s->window.bytes = s->welcome.window_bytes;
-    s->bytes = s->output.loaded = 0; /* hello is not acknowledged */
+    s->bytes = s->output.loaded = 0; /* the window and the resumed stream begin after hello */
     s->window.count = 0;
     if (!status) ad__resume_begin(s, credentials);
     if (*token && s->output.sending.data && !s->output.writing)
@@ -216,11 +215,11 @@ void ad__tune_socket(const ad_session *s, int fd) {
     const struct timeval step = {.tv_usec = AD_WAIT_STEP_US};
     const int room = AD_SEND_BUFFER;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
-    if (!ad__is_remote(&s->connection.address)) /* TCP finds a size by itself */
+    if (!ad__is_remote(&s->connection.address)) /* TCP adapts the size of its buffer by itself */
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
 }
 
-/* missing: the server is not there, which is no error while places are tried. */
+/* *missing: no server listens at the address, so that the next one may be tried. */
 static int open_with_credentials(const ad_server_address *address, ad_credentials *c, ad_session **out, bool *missing) {
     const uint64_t deadline = ad__now() + CONNECT_NS;
     ad_session *s = NULL;

@@ -1,6 +1,12 @@
-/* Output. Requests are encoded straight into frames that gather in `out`. A call that finds the stream idle sends its
- * request itself, so that a lone operation starts at once; behind it requests gather until the flusher, a full
- * buffer or somebody who waits for an answer sends them, so that a busy program makes no system calls. */
+/* Output: from requests to bytes on the connection.
+ *
+ *   requests --encode--> gathered ----move_to_sending----> sending --transmit_message--> socket
+ *                        [frame|frame|open frame           [sent | on its way]
+ *                                    ^output.frame               ^output.sent
+ *
+ * Requests are encoded straight into frames. A call that finds the connection idle sends its request itself, so a lone
+ * operation starts at once. Further requests gather until the flusher, a full buffer or a call that waits for a reply
+ * sends them. So a busy program makes no system calls. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -11,16 +17,17 @@
 
 #include "client-c/client.h"
 
-#define IDLE_NS 50000            /* nothing sent for so long: the stream is idle */
-#define SEND_SIZE (8u << 10)     /* so much has gathered: the caller sends it */
-#define FULL_SIZE (64u << 10)    /* so much waits behind a write in progress: the caller waits */
-#define SMALL_PAYLOAD (4u << 10) /* payloads up to here are gathered too */
-#define PATIENCE 20              /* steps of waiting for another thread to read what a server that went has said */
-#define ROUNDS 4                 /* a writer looks for more so often before it leaves that to the flusher */
+#define IDLE_NS 50000            /* time without a send after which the connection is idle */
+#define SEND_SIZE (8u << 10)     /* gathered bytes from which on the caller sends them */
+#define FULL_SIZE (64u << 10)    /* gathered bytes from which on the caller waits for the writing thread */
+#define SMALL_PAYLOAD (4u << 10) /* payloads up to this size gather with the requests */
+#define PATIENCE 20              /* waits for another thread to read the last words of a server that has ended */
+#define ROUNDS 4                 /* rounds that a writer sends before it leaves the rest to the flusher */
 
 /* ---- the window ---- */
 
-/* Less than the limits: frees join a frame without asking, and a message's size is known only when it is encoded. */
+/* Limits for all messages but frees, below the server's: frees join a frame without asking, and a message's size is
+ * known only when it has been encoded. */
 static uint64_t get_usable_ops(const ad_session *s) { return s->window.ops - s->window.ops / 8; }
 static uint64_t get_usable_bytes(const ad_session *s) { return s->window.bytes - s->window.bytes / 4; }
 
@@ -29,8 +36,8 @@ static inline bool has_room(const ad_session *s) {
            s->bytes + s->output.gathered.size - s->window.acked_bytes < get_usable_bytes(s);
 }
 
-/* Notes that everything up to the last operation has gone with so many bytes. Groups keep the notes few; the limit on
- * a group's size keeps acknowledgement fine enough for the server's quarter windows. */
+/* Record that all operations so far end at this byte. A mark covers a group of frames, so that marks are few. A group's
+ * size is limited, so that acknowledgements stay fine enough for the server, which counts quarters of the window. */
 static void record_sent(ad_session *s) {
     ad_send_window *w = &s->window;
     unsigned last = (w->first + w->count - 1) % AD_WINDOW_MARKS,
@@ -67,13 +74,13 @@ static void open_frame(ad_session *s) {
         ad__bytes_append(&s->output.gathered, (uint8_t[AD_FRAME_HEADER]){0}, AD_FRAME_HEADER);
 }
 
-/* Frees may use what the window keeps back from other messages. */
+/* Tell whether there is room for frees, which may use what get_usable_ops and get_usable_bytes keep from others. */
 static bool has_room_for_frees(const ad_session *s) {
     return s->output.gathered.size < 2 * FULL_SIZE && s->ops - s->window.acked < s->window.ops &&
            s->bytes + s->output.gathered.size - s->window.acked_bytes < s->window.bytes - s->window.bytes / 8;
 }
 
-/* Queued frees join the open frame. */
+/* Encode queued frees into the open frame. */
 static void append_frees(ad_session *s) {
     while (s->frees.count && has_room_for_frees(s)) {
         size_t n = s->frees.count < AD_FREES ? s->frees.count : AD_FREES, mark;
@@ -91,7 +98,7 @@ static void append_frees(ad_session *s) {
     }
 }
 
-/* Closes the open frame, whose payload has so many bytes. */
+/* Complete the open frame's header. payload: size of the payload that follows the frame. */
 static void seal_frame(ad_session *s, uint64_t payload) {
     size_t control = s->output.gathered.size - s->output.frame;
     if (control <= AD_FRAME_HEADER) {
@@ -108,7 +115,7 @@ static void seal_frame(ad_session *s, uint64_t payload) {
     ad__frame_sealed(s);
 }
 
-/* Makes all that has gathered, and a payload, the bytes on their way. */
+/* Move all that has gathered to output.sending. The caller sends the payload behind it. */
 static void move_to_sending(ad_session *s, const void *payload, size_t size) {
     ad_bytes empty = s->output.sending;
     s->bytes += s->output.gathered.size + size;
@@ -133,7 +140,8 @@ void ad__save_gathered(ad_session *s) {
 
 /* ---- writing ---- */
 
-/* Waits for room in the socket. A server that waits for us to read must not wait for ever, so reads too. */
+/* Wait for room in the socket, and read meanwhile: a server that waits for its output to be read would else wait for
+ * ever. */
 static void wait_writable(ad_session *s) {
     struct pollfd p = {.fd = s->connection.fd, .events = POLLOUT};
     pthread_mutex_lock(&s->lock);
@@ -163,7 +171,7 @@ static void skip_sent_bytes(struct msghdr *m, size_t n) {
     }
 }
 
-/* True when the calling thread's user wants to stop. */
+/* Tell whether the calling thread must stop sending, at most every 50 ms. *checked: time of the last check. */
 static bool is_interrupted(ad_session *s, uint64_t *checked) {
     uint64_t now = ad__now();
     if (now - *checked < 50000000) return false;
@@ -174,12 +182,11 @@ static bool is_interrupted(ad_session *s, uint64_t *checked) {
     bool dead = s->dead || (s->resume.leave_deadline && now > s->resume.leave_deadline);
     if (s->flusher.runs && pthread_equal(pthread_self(), s->flusher.thread)) check = NULL;
     pthread_mutex_unlock(&s->lock);
-    if (ad__fork_deadline) return dead || now > ad__fork_deadline; /* nothing of the program's may run now */
+    if (ad__fork_deadline) return dead || now > ad__fork_deadline; /* a program's function must not run during a fork */
     return dead || (check && check(argument) != 0);
 }
 
-/* Nothing can be sent any more. What the server said before it went tells why, and may still be there to be read, by
- * another thread if that is reading. */
+/* Lose the connection after reading the server's last words, which tell why. Another thread may be reading them. */
 static int read_last_words(ad_session *s, int why) {
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < PATIENCE && s->input.reading && !s->dead && !s->resume.lost; i++) ad__wait_changed(s);
@@ -196,7 +203,7 @@ static int read_last_words(ad_session *s, int why) {
     return AD_E_CONNECTION;
 }
 
-/* Sends all of m; writing is ours, the lock is not held. What an interrupt leaves stays in m. */
+/* Send all of m; an interrupt leaves the rest in m. The caller has set output.writing, and does not hold the lock. */
 static int transmit_message(ad_session *s, struct msghdr *m) {
     uint64_t checked = 0;
     while (m->msg_iovlen) {
@@ -215,21 +222,22 @@ static int transmit_message(ad_session *s, struct msghdr *m) {
     return 0;
 }
 
-/* All has gone, or nothing more can. What is lost on the way is sent again when the session is resumed. */
+/* Record that all has been sent or never will be. What a lost connection took is sent again when the session is
+ * resumed. */
 static int end_sending(ad_session *s, int status) {
     s->output.sent_at = ad__now();
     s->output.sent = s->output.sending.size;
     return s->resume.lost && !s->dead ? 0 : status;
 }
 
-/* What is left of a payload joins the bytes on their way. */
+/* Append the unsent rest of a payload to output.sending after an interrupt, as the frame must be completed. */
 static int append_unsent_payload(ad_session *s, const void *payload, size_t size) {
     if (size) ad__bytes_append(&s->output.sending, payload, size);
     if (s->output.sending.failed) ad__kill_session_locked(s, "connection lost: out of memory in the middle of a frame");
     return AD_E_INTERRUPTED;
 }
 
-/* The byte that a descriptor goes with, by itself: the kernel keeps the two together. */
+/* Send one byte with a descriptor in a call of its own, so that the kernel keeps the two together. */
 static int transmit_descriptor(ad_session *s, void *byte, int fd) {
     union {
         char space[CMSG_SPACE(sizeof(int))];
@@ -244,7 +252,7 @@ static int transmit_descriptor(ad_session *s, void *byte, int fd) {
     return transmit_message(s, &m);
 }
 
-/* Sends all up to and with the byte that takes a descriptor along. The lock is let go meanwhile. */
+/* Send the bytes up to the one that takes a descriptor along. The lock is released meanwhile. */
 static int send_with_descriptor(ad_session *s) {
     struct iovec iov = {s->output.sending.data + s->output.sent, s->output.sending_pass.at - s->output.sent};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = iov.iov_len != 0};
@@ -260,7 +268,7 @@ static int send_with_descriptor(ad_session *s) {
     return status;
 }
 
-/* Sends what is on its way, and with it a payload of the user's; lets the lock go meanwhile. */
+/* Send output.sending and a payload of the program's behind it. The lock is released meanwhile. */
 static int send_loaded(ad_session *s, const uint8_t *payload, size_t size) {
     if (s->output.sending_pass.fd >= 0) {
         int passed = send_with_descriptor(s);
@@ -275,7 +283,7 @@ static int send_loaded(ad_session *s, const uint8_t *payload, size_t size) {
     pthread_mutex_lock(&s->lock);
     if (status != AD_E_INTERRUPTED) return end_sending(s, status);
     s->output.sent_at = ad__now();
-    if (m.msg_iovlen == (size ? 2u : 1u)) /* part of the gathered bytes, and the whole payload behind them */
+    if (m.msg_iovlen == (size ? 2u : 1u)) /* part of output.sending, and the whole payload, are left */
         s->output.sent = s->output.sending.size - iov[0].iov_len;
     else s->output.sent = s->output.sending.size;
     return append_unsent_payload(s, iov[1].iov_base, size ? iov[1].iov_len : 0);
@@ -290,7 +298,7 @@ static void end_writing(ad_session *s) {
     ad__wake_all(s);
 }
 
-/* The next bytes to be sent; false: there are none. */
+/* Fill output.sending with the next bytes; false: there are none. */
 static bool load_sending(ad_session *s) {
     if (s->output.sent < s->output.sending.size) return true;
     if (s->output.loaded < s->bytes) {
@@ -307,8 +315,8 @@ static bool load_sending(ad_session *s) {
 
 int ad__push_output(ad_session *s) {
     int status = 0;
-    if (s->resume.lost) return 0; /* it is sent when the session is resumed */
-    if (s->output.writing) {      /* its thread will send ours too */
+    if (s->resume.lost) return 0; /* resuming the session sends it */
+    if (s->output.writing) {      /* the writing thread sends the gathered bytes, too */
         s->output.recheck = true;
         return 0;
     }
@@ -328,7 +336,7 @@ int ad__push_output(ad_session *s) {
 
 /* ---- messages ---- */
 
-/* Waits until there is room for another message; the lock is held. */
+/* Wait until there is room for another message. The caller holds the lock, which is released meanwhile. */
 static int wait_room(ad_session *s) {
     uint64_t checked = ad__now();
     int status = 0;
@@ -375,13 +383,13 @@ int ad__begin_alone(ad_session *s) {
     return 0;
 }
 
-/* The first request after nothing but frees: at once when the stream is idle, else it is the flusher's. */
+/* Send the first request that gathers: at once when the connection is idle, else by the flusher. */
 static int start_sending(ad_session *s) {
     if (!s->output.writing && !ad__has_unsent(s) && ad__now() - s->output.sent_at > IDLE_NS) return ad__push_output(s);
     return ad__flusher_wake(s) ? 0 : ad__push_output(s);
 }
 
-/* Undo a message that could not be encoded. */
+/* Remove a message that could not be encoded, and release the lock. */
 static int roll_back(ad_session *s, size_t mark, int status) {
     bool memory = s->output.gathered.failed;
     s->output.gathered.size = mark;
@@ -410,10 +418,10 @@ void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size) {
             s->frees.capacity = capacity;
         }
     }
-    if (!s->dead && s->frees.count < s->frees.capacity) { /* else the server frees it when the session ends */
+    if (!s->dead && s->frees.count < s->frees.capacity) { /* else the server frees the buffer when the session ends */
         s->frees.ids[s->frees.count++] = buffer;
         s->frees.bytes += size;
-        /* Large memory is to be used again by the very next operation, so its release takes its place before that. */
+        /* Large memory must be free before the next operation needs some, so the free message is encoded now. */
         if (s->frees.count >= AD_FREES_GATHER || s->frees.bytes >= AD_FREE_BYTES) {
             bool first = s->output.gathered.size == 0 || s->output.gathered.size == s->frees.end;
             append_frees(s);
@@ -426,7 +434,7 @@ void ad__queue_free(ad_session *s, uint64_t buffer, int64_t size) {
 
 /* ---- payloads ---- */
 
-/* A payload small enough to gather with the requests around it. */
+/* Send a small payload, which gathers with the requests around it. */
 static int gather_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
     int status = ad__begin(s);
     if (status) return status;
@@ -437,12 +445,12 @@ static int gather_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const u
         seal_frame(s, size);
         ad__bytes_append(&s->output.gathered, data, size);
         s->output.frame = s->output.gathered.size;
-        s->sealed.ops = s->ops + 1; /* it is counted below */
+        s->sealed.ops = s->ops + 1; /* ad__commit counts the operation */
     }
     return ad__commit(s, mark, status);
 }
 
-/* Begins with nobody else writing and nothing on its way; on success the lock is held and writing is ours. */
+/* Set output.writing when no other thread writes and nothing is on its way. On success the lock is held. */
 static int begin_writing(ad_session *s) {
     uint64_t checked = ad__now();
     int status = 0;
@@ -476,7 +484,7 @@ static int send_chunk(ad_session *s, uint64_t buffer, uint64_t offset, const uin
     s->ops++;
     seal_frame(s, size);
     move_to_sending(s, data, size);
-    if (s->resume.enabled) data = ad__unacked_last(&s->unacked, size); /* it is in the cache now */
+    if (s->resume.enabled) data = ad__unacked_last(&s->unacked, size); /* the copy is in the cache now */
     status = send_loaded(s, data, size);
     end_writing(s);
     if (status) fail_send(s, status);
@@ -498,7 +506,7 @@ int ad__send_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_
 
 /* ---- descriptors ---- */
 
-/* Waits until no other descriptor is on its way; on success the lock is held. */
+/* Begin an operation when no other descriptor is on its way. On success the lock is held. */
 static int begin_passing(ad_session *s) {
     uint64_t checked = ad__now();
     int status = ad__begin(s);
@@ -512,7 +520,7 @@ static int begin_passing(ad_session *s) {
     return status;
 }
 
-/* Begins a frame that takes fd with it, which goes when that fails. *mark: where its message begins. */
+/* Begin a frame that takes fd along; failure closes fd. *mark: offset of the frame's message. */
 static int begin_descriptor_frame(ad_session *s, int fd, size_t *mark) {
     int status = begin_passing(s);
     if (status) {
@@ -525,7 +533,7 @@ static int begin_descriptor_frame(ad_session *s, int fd, size_t *mark) {
     return 0;
 }
 
-/* The message is whole: fd goes with the first byte of its frame, which no other message is in. */
+/* Seal the frame, which has one message only, and attach fd to its first byte. */
 static void end_descriptor_frame(ad_session *s, int fd) {
     s->output.gathered_pass.fd = fd;
     s->output.gathered_pass.at = s->output.frame;
@@ -566,7 +574,8 @@ int ad__pass_ask(ad_session *s, int opcode, size_t n, const uint64_t *fields, co
     }
     end_descriptor_frame(s, fd);
     status = ad__commit_ask(s, mark, 0, slot);
-    if (status == AD_E_INTERRUPTED && buffer) ad__queue_free(s, *buffer, 0); /* it will come to be: nobody wants it */
+    if (status == AD_E_INTERRUPTED && buffer)
+        ad__queue_free(s, *buffer, 0); /* the server makes it, and the program has given up */
     return status;
 }
 
@@ -581,7 +590,7 @@ int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_S
     }
     s->output.gathered_pass.fd = fd;
     s->output.gathered_pass.at = first;
-    s->output.gathered_pass.once = true; /* while it is kept here the child could not see that the server has gone */
+    s->output.gathered_pass.once = true; /* a copy here would hide from the child that the server has ended */
     s->child.operation = ++s->ops;
     seal_frame(s, 0);
     return ad__push_output(s);

@@ -1,4 +1,4 @@
-/* Where the server is: URLs and the places that are tried when there is none. */
+/* Addresses of servers: URLs, and the addresses that are tried when there is none. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static int parse_unix(const char *url, const char *path, ad_server_address *out)
 
 static int parse_port(const char *url, const char *rest, ad_server_address *out) {
     const char *colon = strrchr(rest, ':'), *end = colon;
-    if (strchr(rest, '@')) /* a token there would be shown wherever the address is */
+    if (strchr(rest, '@')) /* an address is shown in messages, and the token would be, too */
         return fail_url("...@...", "a token does not belong into it: see ARRAYD_TOKEN");
     if (!colon || colon == rest || !colon[1]) return fail_url(url, "expected tcp:host:port or tls:host:port");
     if (rest[0] == '[') {
@@ -77,8 +77,8 @@ int ad__url_parse(const char *url, ad_server_address *out) {
                     "expected unix:/path, tcp:host:port, tls:host:port, embedded:auto, embedded:cpu or embedded:cuda");
 }
 
-/* A folder that is not ours and that we may not search is not our session's: su and sudo leave it in the environment.
- */
+/* Tell whether the runtime folder is this user's. su and sudo leave another user's, which may not be searched, in the
+ * environment. */
 static bool is_runtime_folder_ours(const char *folder) {
     struct stat st;
     if (faccessat(AT_FDCWD, folder, X_OK, AT_EACCESS) == 0 || errno != EACCES) return true;
