@@ -1,4 +1,5 @@
-/* Large copies. One thread moves some 10 GB/s, less than a device takes; where processors are free, several do. */
+/* Large copies. One thread moves some 10 GB/s, less than a device takes. Several threads copy where processors are
+ * free. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,8 +14,8 @@
 #endif
 
 #define HELPERS 3
-#define WORTH (32u << 20) /* bytes in all, below which threads are not started */
-#define LEAST (1u << 20)  /* a copy that is not divided */
+#define WORTH (32u << 20) /* total bytes from which on threads are started */
+#define LEAST (1u << 20)  /* copies of fewer bytes are not divided */
 
 typedef struct helper {
     ad_copier *copier;
@@ -26,16 +27,16 @@ struct ad_copier {
     pthread_mutex_t lock;
     pthread_cond_t begin, end;
     helper helper[HELPERS];
-    int helpers, left; /* left: helpers that still copy */
+    int helpers, left; /* left: helpers that are still copying */
     unsigned turn;
     bool closing;
     char *to;
-    const char *from; /* NULL: the pages of `to` are wanted, and nothing is copied */
+    const char *from; /* NULL: allocate the pages of `to` instead of copying */
     size_t size, piece;
     atomic_bool failed;
 };
 
-/* Kernels before 5.14 do not know the advice; pages come with their first use then. */
+/* Allocate pages. Kernels before 5.14 do not know the advice, and allocate a page at its first use. */
 static bool populate_pages(void *memory, size_t size) {
     return madvise(memory, size, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
 }
@@ -66,7 +67,7 @@ static void *run_helper(void *argument) {
     return NULL;
 }
 
-/* Half of the processors that this process may use, and not more than pay. */
+/* Return half of the processors that this process may use, and HELPERS at the most. */
 static int count_wanted_helpers(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
@@ -83,7 +84,7 @@ ad_copier *ad__copier_open(size_t size) {
     pthread_cond_init(&c->begin, NULL);
     pthread_cond_init(&c->end, NULL);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's threads */
     for (int i = 0; i < wanted; i++) {
         c->helper[i] = (helper){.copier = c, .index = i};
         if (pthread_create(&c->helper[i].thread, NULL, run_helper, &c->helper[i]) != 0) break;

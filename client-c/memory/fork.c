@@ -1,6 +1,6 @@
-/* Windows and fork; resume/inherit.c calls these. A child has its parent's windows mapped, and whatever one of them or
- * the server wrote there, the other would see. So the child copies what is in use into memory of its own, before
- * anybody runs in it, and the parent waits for that. */
+/* Windows during a fork; resume/inherit.c calls these. Parent, child and server would see each other's writes in
+ * windows that all have mapped. So the child copies the parts in use into memory of its own before any of its code
+ * runs, and the parent waits for that. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 
 #include "client-c/memory/windows.h"
 
-static int copied[2] = {-1, -1}; /* a pipe, from before to after a fork; guarded by the lock */
+static int copied[2] = {-1,
+                        -1}; /* pipe whose end tells the parent that the child has copied; ad__pools_lock guards it */
 
 static bool has_live_parts(void) {
     for (const ad_pool *pool = ad__pools; pool; pool = pool->next)
@@ -37,7 +38,7 @@ void ad__pools_forked(void) {
     pthread_mutex_unlock(&ad__pools_lock);
 }
 
-/* Without memory for that the child goes on sharing it. */
+/* Replace a window by a copy in private memory. Without memory for it the child goes on sharing the window. */
 static void copy_window(ad_host_window *w) {
     char *own = mmap(NULL, w->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (own == MAP_FAILED) return;
@@ -49,7 +50,7 @@ static void copy_window(ad_host_window *w) {
 void ad__pools_in_child(void) {
     for (ad_pool *pool = ad__pools, *next; pool; pool = next) {
         next = pool->next;
-        pool->session = NULL; /* it is the parent's */
+        pool->session = NULL; /* the session is the parent's */
         pool->free = pool->draining = NULL;
         ad__pool_tidy(pool);
     }

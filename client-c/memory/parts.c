@@ -1,4 +1,4 @@
-/* Parts of windows: handing out and taking back. */
+/* Parts of windows: handing them out and taking them back. Drawings: windows.h, and ad_host in client.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 
 #include "client-c/memory/windows.h"
 
-#define GRAIN 256            /* sizes and places of parts are multiples of it */
-#define LOOK_NS 10000000000u /* between two looks for idle windows */
-#define IDLE_NS 60000000000u /* a window idle for so long is given back */
+#define GRAIN 256            /* sizes and offsets of parts are multiples of it */
+#define LOOK_NS 10000000000u /* time between two searches for idle windows */
+#define IDLE_NS 60000000000u /* time after which an idle window is given back */
 
 pthread_mutex_t ad__pools_lock = PTHREAD_MUTEX_INITIALIZER;
 ad_pool *ad__pools;
@@ -41,7 +41,7 @@ static void merge_parts(ad_host *h, ad_host *after) {
     free(after);
 }
 
-/* A part that nobody needs becomes free, and one with its free neighbours. */
+/* Free a part, and merge it with free neighbours. */
 static void free_part(ad_host *h) {
     h->state = AD_HOST_FREE;
     h->asked = false;
@@ -59,7 +59,7 @@ static void free_part(ad_host *h) {
     add_to_list(&h->pool->free, h);
 }
 
-/* What is beyond size becomes a free part by itself. */
+/* Make a free part of what is beyond size. */
 static void split_part(ad_host *h, size_t size) {
     ad_host *rest = h->size > size ? calloc(1, sizeof *rest) : NULL;
     if (!rest) return;
@@ -103,7 +103,7 @@ ad_host_window *ad__pool_take_idle(ad_pool *pool, uint64_t since) {
         ad_host_window *w = *p;
         if (w->used || w->idle_since > since) continue;
         *p = w->next;
-        remove_from_list(w->first); /* all of it is free, and so it is one part */
+        remove_from_list(w->first); /* an idle window is one free part */
         pool->bytes -= w->size;
         return w;
     }
@@ -121,7 +121,7 @@ void ad__window_free(ad_host_window *w) {
 
 /* ---- pools ---- */
 
-/* Bytes of memory that this process can have at all: the machine's, or a container's. */
+/* Return the bytes of memory that this process can have: the machine's, or its container's. */
 static size_t find_memory_size(void) {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     size_t all = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : (size_t)8 << 30;
@@ -133,7 +133,7 @@ static size_t find_memory_size(void) {
     return all;
 }
 
-/* Above the server's own limit it will say so. */
+/* Return the limit of a pool's bytes. The server has a limit of its own, and refuses more. */
 static size_t find_pool_limit(void) {
     const char *set = getenv("ARRAYD_PINNED");
     char *end;
@@ -172,7 +172,7 @@ void ad__pool_tidy(ad_pool *pool) {
         *p = w->next;
         ad__window_free(w);
     }
-    if (pool->windows || !pool->left) return;
+    if (pool->windows || !pool->detached) return;
     for (ad_pool **q = &ad__pools; *q; q = &(*q)->next)
         if (*q == pool) {
             *q = pool->next;
@@ -186,13 +186,13 @@ void ad__pool_detach(ad_session *s) {
     if (!pool) return;
     pthread_mutex_lock(&ad__pools_lock);
     pool->session = NULL;
-    pool->left = true;
-    pool->free = pool->draining = NULL; /* no part is handed out or found idle again */
+    pool->detached = true;
+    pool->free = pool->draining = NULL; /* no part is handed out any more */
     ad__pool_tidy(pool);
     pthread_mutex_unlock(&ad__pools_lock);
 }
 
-/* ---- what the server has done with ---- */
+/* ---- parts that the server uses ---- */
 
 bool ad__host_idle(const ad_session *s, const ad_host *h) {
     return (!h->asked || h->slot.done) && h->until <= s->window.acked;
@@ -240,7 +240,7 @@ bool ad__host_find(ad_session *s, const void *data, size_t size, uint64_t *windo
     return found;
 }
 
-/* ---- what programs call ---- */
+/* ---- the program's calls ---- */
 
 static int fail_unsupported(void) { return ad__fail(AD_E_UNSUPPORTED, "no memory is shared with this server"); }
 
@@ -252,21 +252,21 @@ static ad_host *try_take_part(ad_pool *pool, size_t size) {
 }
 
 static int shrink_idle_windows(ad_session *s, ad_pool *pool) {
-    uint64_t now = ad__now(), last = atomic_load_explicit(&pool->looked, memory_order_relaxed);
-    if (now - last < LOOK_NS || !atomic_compare_exchange_strong(&pool->looked, &last, now)) return 0;
+    uint64_t now = ad__now(), last = atomic_load_explicit(&pool->searched, memory_order_relaxed);
+    if (now - last < LOOK_NS || !atomic_compare_exchange_strong(&pool->searched, &last, now)) return 0;
     return ad__pool_shrink(s, pool, now > IDLE_NS ? now - IDLE_NS : 0);
 }
 
 int ad_host_alloc(ad_session *s, size_t size, ad_host **host) {
     if (ad__is_foreign(s)) return ad__fail_foreign();
     ad_pool *pool = ad__pool_of(s);
-    if (!pool || pool->off || size > pool->limit) return fail_unsupported();
+    if (!pool || pool->refused || size > pool->limit) return fail_unsupported();
     size = size ? (size + GRAIN - 1) & ~(size_t)(GRAIN - 1) : GRAIN;
     ad__host_sweep(s);
     int status = shrink_idle_windows(s, pool);
     if (status) return status;
     ad_host *h = try_take_part(pool, size);
-    for (int i = 0; !h && i < 2; i++) { /* another thread may be quicker, once */
+    for (int i = 0; !h && i < 2; i++) { /* another thread may take the new part first */
         status = ad__pool_grow(s, pool, size);
         if (status) return status;
         h = try_take_part(pool, size);

@@ -1,6 +1,10 @@
-/* Arrays on their way through windows. What lies in a window already is loaded from there, and what is downloaded to be
- * kept is fetched into one; all else passes through a few parts of windows in turn, one being copied by this process
- * while the server is busy with the others. */
+/* Moving arrays through windows. Memory in a window is loaded by the server from there, and ad_download_host fetches
+ * into a window. All else passes through a ring of a few parts:
+ *
+ *   upload     this process copies into part 0 | part 1 | part 2 ...
+ *              the server loads from             part 0 | part 1 ...
+ *
+ * A download goes the other way round. */
 #include <string.h>
 
 #include "client-c/client.h"
@@ -8,11 +12,11 @@
 #define PARTS 4
 #define LARGE_PART ((size_t)16 << 20)
 #define SMALL_PART ((size_t)256 << 10)
-#define DRAINING_MOST ((size_t)64 << 20) /* uploads that the server has still to load */
-#define FETCH_MOST ((uint64_t)256 << 20) /* in one request: between two, the program may show how far it is */
+#define DRAINING_MOST ((size_t)64 << 20) /* bytes of uploads that the server has yet to load */
+#define FETCH_MOST ((uint64_t)256 << 20) /* bytes of one request: the program's progress is reported between two */
 #define SEND_MOST ((size_t)64 << 20)
 
-/* ---- how far it is ---- */
+/* ---- progress ---- */
 
 void ad__report_progress(ad_session *s, uint64_t done, uint64_t total, bool up) {
     if (total > AD_PROGRESS_LEAST && s->progress.report) s->progress.report(s->progress.argument, done, total, up);
@@ -27,13 +31,13 @@ void ad_session_set_progress(ad_session *s, void (*progress)(void *, uint64_t, u
 
 typedef struct part_ring {
     ad_session *session;
-    size_t part; /* bytes of each */
+    size_t part; /* bytes of each part */
     int n;
     ad_host *host[PARTS];
     ad_copier *copier;
 } part_ring;
 
-/* Large enough to be worth a message, small enough that both ends work at the same time. */
+/* Return a size that is worth a message, and small enough that both ends work at the same time. */
 static size_t choose_part_size(size_t size) {
     size_t part = (size / 8 + 4095) & ~(size_t)4095;
     if (part < SMALL_PART) part = SMALL_PART;
@@ -41,7 +45,7 @@ static size_t choose_part_size(size_t size) {
     return part < size ? part : size;
 }
 
-/* Fewer parts will do, but not none. */
+/* Take the parts of a ring; one is enough where there are no more. */
 static int open_ring(part_ring *b, ad_session *s, size_t size) {
     *b = (part_ring){.session = s, .part = choose_part_size(size)};
     size_t wanted = (size + b->part - 1) / b->part;
@@ -64,7 +68,7 @@ static int close_ring(part_ring *b, int status) {
     return status;
 }
 
-/* Waits until the server has done with a part. */
+/* Wait until the server has finished with a part. */
 static int await_part(ad_session *s, ad_host *h) {
     if (!h->asked) return 0;
     int status = ad__await_ask(s, &h->slot);
@@ -72,10 +76,10 @@ static int await_part(ad_session *s, ad_host *h) {
     h->asked = false;
     if (!h->slot.internal) return status;
     h->until = 0;
-    return 0; /* what the program is to hear has been put off */
+    return 0; /* the failure has been deferred to the program's next call */
 }
 
-/* ---- up ---- */
+/* ---- uploads ---- */
 
 static int send_load(ad_session *s, uint64_t buffer, uint64_t offset, uint64_t window, uint64_t at, size_t size,
                      uint64_t *number) {
@@ -87,7 +91,7 @@ static int send_load(ad_session *s, uint64_t buffer, uint64_t offset, uint64_t w
     return ad__commit(s, mark, ad__encode_numbers(&s->output.gathered, AD_REQ_LOAD, 5, fields));
 }
 
-/* Asks to be told when the current stream has come so far. */
+/* Ask the server to reply when it has executed what the current stream holds. */
 static int ask_stream_wait(ad_session *s, ad_host *h) {
     int status = ad__begin_ask(s);
     if (status) return status;
@@ -117,7 +121,7 @@ static int load_part(part_ring *b, int i, uint64_t buffer, uint64_t offset, cons
     if (status) return status;
     ad__copier_copy(b->copier, ad__host_base(h), data, size);
     status = send_load(s, buffer, offset, ad__host_window(h), h->offset, size, &h->until);
-    return status || last ? status : ask_stream_wait(s, h); /* what comes last is acknowledged some time */
+    return status || last ? status : ask_stream_wait(s, h); /* the last parts are acknowledged by and by */
 }
 
 static int store_through_ring(ad_session *s, uint64_t buffer, uint64_t offset, const uint8_t *data, size_t size) {
@@ -151,13 +155,13 @@ int ad__upload_bytes(ad_session *s, uint64_t buffer, uint64_t offset, const uint
     if (size < AD_SHARED_LEAST) return send_with_progress(s, buffer, offset, data, size);
     if (ad__host_find(s, data, size, &window, &at)) {
         int status = send_load(s, buffer, offset, window, at, size, &number);
-        return status ? status : ad_settle(s); /* the program may write there as soon as we return */
+        return status ? status : ad_settle(s); /* the program may write there as soon as this returns */
     }
     int status = store_through_ring(s, buffer, offset, data, size);
     return status == AD_E_UNSUPPORTED ? send_with_progress(s, buffer, offset, data, size) : status;
 }
 
-/* ---- down ---- */
+/* ---- downloads ---- */
 
 static int ask_fetch(ad_session *s, const ad_desc *d, ad_host *h, uint64_t at) {
     int status = ad__begin_ask(s);
@@ -218,7 +222,7 @@ int ad_download_host(const ad_array *a, ad_host **host) {
     return status;
 }
 
-/* The parts are asked for in turn, and copied as they come. */
+/* Ask for the array's parts in turn, and copy them as they come. */
 static int fetch_through_ring(const ad_array *a, part_ring *b, uint8_t *out, size_t size) {
     const size_t parts = (size + b->part - 1) / b->part, ahead = (size_t)b->n;
     int status = 0;

@@ -1,5 +1,5 @@
-/* Windows: made, shared with the server, given back. They cost the server much (a GPU must be able to reach every page
- * of them), so they are few, grow with use and are kept. */
+/* Windows: making them, sharing them with the server, giving them back. A window is costly for the server, as a GPU
+ * must be able to reach each of its pages. So windows are few, grow with use, and are reused. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static ad_host_window *create_window(size_t size, int *fd) {
     if (w->base == MAP_FAILED) goto close_fd;
     w->size = size;
     madvise(w->base, size, MADV_HUGEPAGE);
-    /* Pages that are there before they are used cost a third of a fault each. Memory that is short is found out now. */
+    /* Pages that are allocated in advance cost a third of a page fault each, and a lack of memory shows now. */
     if (ad__populate(w->base, size) == 0) return w;
     munmap(w->base, size);
 close_fd:
@@ -44,7 +44,7 @@ free_window:
 
 /* ---- sharing ---- */
 
-/* Whether the server took a window shows when something is fetched into it: nothing of an array that is empty. */
+/* Ask the server to fetch an empty array into the window: the answer tells whether the server has the window. */
 static int fetch_nothing(ad_session *s, const ad_array *a, uint64_t window, ad_slot *slot) {
     int64_t none = 0, step = 1;
     const ad_desc d = {
@@ -58,7 +58,7 @@ static int fetch_nothing(ad_session *s, const ad_array *a, uint64_t window, ad_s
     return ad__commit_ask(s, mark, ad__encode_fetch(&s->output.gathered, slot->request, &d, window, 0), slot);
 }
 
-/* The refusal of a window is no failure that the program needs to hear of. */
+/* Clear the deferred failure of a window message, which the program need not hear of. */
 static void drop_deferred_refusal(ad_session *s, uint64_t number) {
     pthread_mutex_lock(&s->lock);
     if (s->input.deferred.number == number) s->input.deferred.status = 0;
@@ -66,7 +66,7 @@ static void drop_deferred_refusal(ad_session *s, uint64_t number) {
 }
 
 static int share_window(ad_session *s, ad_host_window *w, int fd) {
-    const int64_t none = 0; /* it is needed also when a device is full */
+    const int64_t none = 0; /* no elements, so that it needs no memory of a full device */
     uint64_t number = 0;
     ad_array *a;
     ad_slot slot = {0};
@@ -76,7 +76,7 @@ static int share_window(ad_session *s, ad_host_window *w, int fd) {
         return status;
     }
     status = ad__pass_window(s, w->id, w->size, fd, &number);
-    for (int i = 0; status == 0 && i < 2; i++) { /* an earlier operation's failure is in the way once */
+    for (int i = 0; status == 0 && i < 2; i++) { /* an earlier operation's failure may come first, once */
         status = fetch_nothing(s, a, w->id, &slot);
         if (status == AD_E_INTERRUPTED || slot.number == 0 || slot.number >= number) break;
         if (i == 0) status = 0;
@@ -96,7 +96,7 @@ static size_t choose_growth(const ad_pool *pool, size_t size) {
     return pool->bytes + wanted > pool->limit ? 0 : wanted;
 }
 
-/* How much to add. AD_E_UNSUPPORTED: there is no room even without the idle windows. */
+/* Find the size of the next window. AD_E_UNSUPPORTED: there is no room even without the idle windows. */
 static int find_growth(ad_session *s, ad_pool *pool, size_t size, size_t *more) {
     for (int i = 0; i < 2; i++) {
         pthread_mutex_lock(&ad__pools_lock);
@@ -111,9 +111,10 @@ static int find_growth(ad_session *s, ad_pool *pool, size_t size, size_t *more) 
 static int handle_refusal(ad_pool *pool, int status, size_t size) {
     if (status == AD_E_CONNECTION || status == AD_E_INTERRUPTED || status == AD_E_MEMORY) return status;
     pthread_mutex_lock(&ad__pools_lock);
-    if (status == AD_E_LIMIT && size > PAGES) pool->limit = pool->bytes + size / 2; /* to be found in a few steps */
+    if (status == AD_E_LIMIT && size > PAGES)
+        pool->limit = pool->bytes + size / 2; /* so that few attempts find the limit */
     else if (status == AD_E_LIMIT && pool->bytes) pool->limit = pool->bytes;
-    else pool->off = true;
+    else pool->refused = true;
     pthread_mutex_unlock(&ad__pools_lock);
     return ad__fail(AD_E_UNSUPPORTED, "the server shares no more memory");
 }

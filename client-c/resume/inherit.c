@@ -1,6 +1,13 @@
-/* Sessions and fork. A child goes on with its parent's arrays in a session of its own, which the parent begins for it:
- * before the fork it sends the server one end of a socket pair, behind all operations so far. Nothing is waited for.
- * Where that cannot be (from another machine) the session is of no use to the child, which then opens another. */
+/* Forks: a child goes on with its parent's arrays, in a session of its own that the parent begins for it.
+ *
+ *   parent                               server                          child
+ *     socket pair (a, b)
+ *     fork message with b  ------------>   begins a session over b
+ *     fork()  -------------------------------------------------------->   has a: renew_session
+ *     close(a)                             welcome  ------------------>   uses the arrays
+ *
+ * The message is ordered behind all operations so far; the fork does not wait for its execution. Where that cannot be,
+ * as with a server on another machine, the child cannot use the session, and opens another. */
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -9,12 +16,12 @@
 #include "client-c/interop/lend.h"
 #include "client-c/memory/windows.h"
 
-#define PATIENCE 2000000000u /* ns that a fork waits for the server to take what was sent */
+#define PATIENCE 2000000000u /* time in ns that a fork waits for the server to receive what was sent */
 
 atomic_int ad__generation;
 _Thread_local uint64_t ad__fork_deadline;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list of sessions, and is held during a fork */
 static ad_session *sessions;
 
 void ad__sessions_add(ad_session *s) {
@@ -38,8 +45,8 @@ bool ad_session_usable(const ad_session *s) { return !ad__is_foreign(s); }
 
 /* ---- before ---- */
 
-/* Only arrays are worth it. Besides them the program and its modules, which a child does not have, refer to the
- * session. */
+/* Tell whether arrays refer to the session. The program's handle and modules refer to it, too, and a child has no use
+ * for these. */
 static bool has_arrays(const ad_session *s) { return atomic_load(&s->refs) > 1 + atomic_load(&s->modules); }
 
 static bool needs_child_session(const ad_session *s) {
@@ -47,13 +54,13 @@ static bool needs_child_session(const ad_session *s) {
            !ad__is_remote(&s->connection.address) && s->ops - s->window.acked < s->window.ops;
 }
 
-/* All that has been encoded is on its way, and nobody writes. */
+/* Tell whether all output has been sent, and no thread writes. */
 static bool is_all_sent(const ad_session *s) {
     return !s->resume.lost && !s->output.writing && s->output.gathered_pass.fd < 0 && !ad__has_unsent(s) &&
            s->output.gathered.size == 0;
 }
 
-/* True also where it will be sent some time, if need be over another connection. */
+/* Send all output. True: it has been sent, or will be sent over another connection. */
 static bool flush_before_fork(ad_session *s) {
     while (!is_all_sent(s) && !s->dead && ad__now() < ad__fork_deadline) {
         if (s->output.writing) ad__wait_changed(s);
@@ -62,7 +69,8 @@ static bool flush_before_fork(ad_session *s) {
     return (is_all_sent(s) || s->resume.enabled) && !s->dead;
 }
 
-/* There is room for one descriptor that is on its way. One that waits for another connection is put by. */
+/* Make room for a descriptor in the gathered output. A descriptor that waits for another connection moves to the
+ * unacknowledged bytes. */
 static bool make_descriptor_room(ad_session *s) {
     if (!flush_before_fork(s)) return false;
     if (s->output.gathered_pass.fd >= 0 && s->resume.lost && !s->output.writing) ad__save_gathered(s);
@@ -75,7 +83,7 @@ static int make_child_sockets(int end[2]) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0) return -1;
     setsockopt(end[0], SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
     setsockopt(end[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
-    setsockopt(end[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on); /* the server learns the child's process */
+    setsockopt(end[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on); /* the server learns the child's process id */
     return 0;
 }
 
@@ -87,7 +95,7 @@ static bool draw_child_key(ad_session *s) {
     return true;
 }
 
-/* The lock is held, and stays so until the fork. */
+/* Begin a session for the child. The caller holds the session's lock until the fork. */
 static void prepare_child(ad_session *s) {
     int end[2];
     if (!needs_child_session(s) || !make_descriptor_room(s) || !draw_child_key(s) || make_child_sockets(end) != 0)
@@ -96,7 +104,7 @@ static void prepare_child(ad_session *s) {
         s->child.fd = end[0];
         return;
     }
-    close(end[0]); /* the server will find that nobody is there */
+    close(end[0]); /* the server finds the other end closed */
 }
 
 static void prepare_fork(void) {
@@ -122,14 +130,15 @@ static void continue_parent(void) {
     ad__lend_forked(false);
     ad__pools_forked();
     for (ad_session *s = sessions; s; s = s->next) {
-        if (s->child.fd >= 0 && s->resume.enabled) ad__flusher_wake(s); /* it sees whether the message arrives */
+        if (s->child.fd >= 0 && s->resume.enabled)
+            ad__flusher_wake(s); /* the flusher sends the message again if the connection breaks */
         close_child_socket(s);
         pthread_mutex_unlock(&s->lock);
     }
     pthread_mutex_unlock(&lock);
 }
 
-/* A thread of the parent may have been in the middle of it. */
+/* Reset the receiver. A thread of the parent may have been using it. */
 static void reset_input(ad_session *s) {
     ad_receiver fresh = {0};
     if (s->input.reading) {
@@ -142,7 +151,7 @@ static void reset_input(ad_session *s) {
     s->input.receiver.spin_credit = 0;
 }
 
-/* What the parent has is the parent's; that it ends must not wait for the child. */
+/* Close the child's copies of the parent's descriptors, so that the end of the parent's connection is seen. */
 static void close_descriptors(ad_session *s) {
     close(s->connection.fd);
     if (s->output.gathered_pass.fd >= 0) close(s->output.gathered_pass.fd);
@@ -154,7 +163,7 @@ static void renew_session(ad_session *s) {
     close_descriptors(s);
     s->connection.fd = s->child.fd;
     s->child.fd = -1;
-    s->connection.embedded.pid = 0; /* the parent's child */
+    s->connection.embedded.pid = 0; /* it is the parent's child process */
     s->generation = atomic_load(&ad__generation);
     s->serial = ad__session_next_serial();
     reset_input(s);
@@ -172,7 +181,7 @@ static void renew_session(ad_session *s) {
     s->input.deferred.status = 0;
     s->flusher.runs = s->flusher.asleep = s->closing = false;
     s->handshake.inherited = true;
-    if (s->pool) s->pool->left = true;
+    if (s->pool) s->pool->detached = true;
     s->pool = NULL;
 }
 
@@ -182,7 +191,7 @@ static void disown_session(ad_session *s) {
     s->dead = true;
 }
 
-/* The thread that forked holds the locks, and is the only one here: those who waited are the parent's. */
+/* Renew or disown the sessions. The forking thread holds the locks, and is the only thread of the child. */
 static void continue_child(void) {
     atomic_fetch_add_explicit(&ad__generation, 1, memory_order_relaxed);
     for (ad_session *s = sessions; s; s = s->next) {

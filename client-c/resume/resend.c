@@ -1,4 +1,4 @@
-/* What is sent is kept, and sent again over another connection: see unacknowledged.h and resume.c. */
+/* Copies of sent bytes, and sending them again over another connection: see unacknowledged.h and resume.c. */
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,7 +12,6 @@ void ad__frame_sealed(ad_session *s) {
     s->sealed.requests = s->next_id.request - 1;
 }
 
-/* A header alone: how much has come, so that the server need not keep that. */
 void ad__append_receipt(ad_session *s) {
     uint8_t header[AD_FRAME_HEADER];
     s->input.reported = atomic_load(&s->input.received);
@@ -21,12 +20,10 @@ void ad__append_receipt(ad_session *s) {
     ad__bytes_append(&s->output.gathered, header, sizeof header);
     s->output.frame = s->output.gathered.size;
     ad__frame_sealed(s);
-    s->sealed.before_ops = s->ops; /* there is nothing in it that could be answered */
+    s->sealed.before_ops = s->ops; /* the server answers no receipt */
     s->sealed.before_requests = s->next_id.request - 1;
 }
 
-/* Keeps a copy of what is about to be sent. Without memory, or a descriptor, for that the session is one that cannot be
- * resumed. */
 void ad__save_unacked(ad_session *s, const void *payload, size_t size) {
     ad_unacked *u = &s->unacked;
     int status = 0;
@@ -42,10 +39,9 @@ void ad__save_unacked(ad_session *s, const void *payload, size_t size) {
     ad__unacked_clear(u);
 }
 
-/* In place of a descriptor that is gone: the child that had the other end comes by itself. */
+/* Make a socket in place of a fork's descriptor, which is gone. Its child resumes the session by itself. */
 static int make_unconnected_socket(void) { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
 
-/* The next bytes that have to be sent again, with one descriptor at the most. */
 void ad__load_unacked(ad_session *s) {
     const ad_unacked *u = &s->unacked;
     int next = ad__unacked_next_descriptor(u, s->output.loaded);
@@ -65,7 +61,6 @@ void ad__load_unacked(ad_session *s) {
     s->output.loaded += n;
 }
 
-/* What the server has done with need not be kept any longer. */
 void ad__read_acks(ad_session *s) {
     if (s->input.reading || s->resume.lost || s->unacked.end - s->unacked.begin < 4 * AD_UNACKED_PAYLOAD) return;
     ad__read_now(s, false);

@@ -1,7 +1,12 @@
-/* Taking a session up again whose connection broke. Both directions are streams of bytes that each end counts; another
- * connection goes on at the bytes where the last one ended. Whoever notices that a connection is gone says so here, and
- * waits; the flusher connects. So nothing of the program's runs in the meantime, and an interrupt ends the waiting of
- * the thread that it comes to, no more. */
+/* Resuming: a session whose connection broke goes on over another one.
+ *
+ *   CONNECTED --ad__lose_connection--> LOST --ad__reconnect--> CONNECTED
+ *                                       |
+ *                                       +--the server refuses, the time is over, or the session is closed--> DEAD
+ *
+ * Both directions are streams of bytes that each end counts, and another connection continues at the byte where the
+ * last one ended. The thread that notices the loss only records it and waits; the flusher connects. So an interrupt
+ * ends a thread's waiting, and never an attempt. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -14,24 +19,24 @@
 
 #include "client-c/client.h"
 
-#define ATTEMPT_NS 3000000000u /* for one connection and the server's answer */
-#define STEP_MS 50             /* between two looks whether the session is being closed */
-#define PAUSE_FIRST 10000000u  /* ns between two attempts, then doubled ... */
-#define PAUSE_MOST 1000000000u /* ... up to this */
-#define LEAVE_NS 1000000000u   /* for the last words of a session that is closed */
-#define MOST_ANSWER 4096       /* bytes of a control block */
+#define ATTEMPT_NS 3000000000u /* time for one connection and the server's answer */
+#define STEP_MS 50             /* time between two checks whether the session is being closed */
+#define PAUSE_FIRST 10000000u  /* pause in ns after the first failed attempt; it then doubles */
+#define PAUSE_MOST 1000000000u /* longest pause */
+#define LEAVE_NS 1000000000u   /* time in which a session that is closed may send what is left */
+#define MOST_ANSWER 4096       /* largest control block of an answer, in bytes */
 
-/* A connection in the making. */
+/* An attempt to resume a session. */
 typedef struct attempt {
     ad_session *session;
     int *fd;
     ad_secure *secure;
-    uint64_t deadline, received; /* received: by this end; then by the server */
+    uint64_t deadline, received; /* received: bytes that this end has received, then those that the server has */
     uint8_t secret[AD_SECRET];
-    bool final; /* it is of no use to try again */
+    bool final; /* another attempt cannot succeed */
 } attempt;
 
-/* ---- losing it ---- */
+/* ---- losing the connection ---- */
 
 void ad__lose_connection(ad_session *s, const char *format, ...) {
     char text[AD_FAULT_TEXT];
@@ -101,7 +106,7 @@ static int send_exactly(attempt *a, const uint8_t *data, size_t size) {
     return status;
 }
 
-/* Not a byte more: those belong to the stream. */
+/* Receive exactly size bytes: the bytes behind them belong to the stream. */
 static int receive_exactly(attempt *a, uint8_t *data, size_t size) {
     int status = 0;
     while (size && !status) {
@@ -140,7 +145,7 @@ static int send_resume(attempt *a) {
     return status;
 }
 
-/* A server that is short of something for the moment may be asked again. */
+/* Fail as the server's bye says. A server that is out of something for the moment may be asked again. */
 static int report_refusal(attempt *a, const ad_message *m) {
     const int status = -(int)m->u[0];
     a->final = status != AD_E_TIMEOUT && status != AD_E_LIMIT;
@@ -182,12 +187,12 @@ static int receive_answer(attempt *a) {
 
 /* ---- connecting ---- */
 
-/* A new connection, on which the server has said yes. */
+/* Make a connection over which the server agrees to resume. */
 static int try_connection(attempt *a) {
     ad_session *s = a->session;
     int status = ad__connect(&s->connection.address, a->deadline, a->fd, &s->connection.embedded);
     if (status) {
-        a->final = s->resume.direct && status == AD_E_CONNECTION; /* it took the sessions with it */
+        a->final = s->resume.direct && status == AD_E_CONNECTION; /* the server has ended, and its sessions with it */
         return status;
     }
     ad__tune_socket(s, *a->fd);
@@ -202,7 +207,7 @@ static int try_connection(attempt *a) {
     return status;
 }
 
-/* Nobody uses the old connection any more. */
+/* Wait until no thread reads from or writes to the old connection. */
 static void await_idle_connection(ad_session *s) {
     while ((s->input.reading || s->output.writing) && !s->dead && !s->closing) ad__wait_changed(s);
 }
@@ -230,7 +235,7 @@ static void adopt_connection(ad_session *s, const attempt *a) {
         return;
     }
     ad__wake_all(s);
-    ad__push_output(s); /* a failure is on record, or another loss */
+    ad__push_output(s); /* a failure ends the session or loses this connection, too */
 }
 
 static void pause_until(ad_session *s, uint64_t until) {
@@ -242,7 +247,7 @@ void ad__reconnect(ad_session *s) {
     ad_resume *c = &s->resume;
     uint64_t pause = PAUSE_FIRST;
     while (c->lost && !s->dead && !s->closing) {
-        await_idle_connection(s); /* nobody begins to read or write while it is lost */
+        await_idle_connection(s); /* no thread begins to read or write while the connection is lost */
         attempt a = {.session = s, .fd = &c->place[c->next], .received = atomic_load(&s->input.received)};
         a.deadline = ad__now() + ATTEMPT_NS;
         pthread_mutex_unlock(&s->lock);
@@ -264,8 +269,8 @@ void ad__reconnect(ad_session *s) {
 
 /* ---- before and after ---- */
 
-/* Whether nobody stands between us and the server: then it has gone when nobody listens any more. From another
- * namespace its process has no number. */
+/* Tell whether the server itself is the socket's peer: it has ended when no process accepts connections. A peer in
+ * another process namespace has the id 0. */
 static bool is_direct(const ad_session *s) {
     struct ucred peer = {0};
     socklen_t size = sizeof peer;
@@ -279,7 +284,7 @@ static bool is_direct(const ad_session *s) {
 void ad__resume_begin(ad_session *s, ad_credentials *credentials) {
     ad_resume *c = &s->resume;
     c->place[0] = c->place[1] = -1;
-    s->input.received = s->input.receiver.end - s->input.receiver.begin; /* what came behind welcome */
+    s->input.received = s->input.receiver.end - s->input.receiver.begin; /* the bytes that came behind welcome */
     s->sealed.ops = s->sealed.requests = s->sealed.before_ops = s->sealed.before_requests = 0;
     if (!(s->welcome.features & AD_FEATURE_RESUME) || !s->welcome.resume) return;
     if (!(c->credentials = malloc(sizeof *c->credentials))) return;
@@ -290,7 +295,7 @@ void ad__resume_begin(ad_session *s, ad_credentials *credentials) {
 
 void ad__resume_check(ad_session *s) {
     struct pollfd p = {.fd = s->connection.fd, .events = POLLRDHUP};
-    if (ad__has_pending_fork(s)) p.events |= POLLIN; /* it may have been acknowledged */
+    if (ad__has_pending_fork(s)) p.events |= POLLIN; /* an acknowledgement of the fork may have come */
     if (s->input.reading || s->dead || s->resume.lost || poll(&p, 1, 0) <= 0) return;
     ad__read_now(s, true);
 }

@@ -8,7 +8,7 @@
 #define BLOCK ((size_t)64 << 10)
 #define SPARE 8
 #define SPARE_LARGE 4
-#define GROUP ((uint64_t)32 << 10) /* bytes that share a mark */
+#define GROUP ((uint64_t)32 << 10) /* bytes from which on a new mark begins */
 
 struct ad_unacked_block {
     ad_unacked_block *next;
@@ -17,7 +17,7 @@ struct ad_unacked_block {
     uint8_t data[];
 };
 
-/* From a list of spare ones, the first that is large enough; NULL: none is. */
+/* Take the first spare block that is large enough; NULL: none is. */
 static ad_unacked_block *take_spare_block(ad_unacked_block **list, unsigned *count, size_t size) {
     while (*list && (*list)->capacity < size) list = &(*list)->next;
     ad_unacked_block *b = *list;
@@ -96,7 +96,7 @@ int ad__unacked_pass(ad_unacked *u, uint64_t at, int fd) {
     return 0;
 }
 
-/* ---- letting go ---- */
+/* ---- releasing ---- */
 
 static void remove_first_block(ad_unacked *u) {
     ad_unacked_block *b = u->first;
