@@ -1,4 +1,4 @@
-/* The calling thread's last error. */
+/* The last error of the calling thread. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Arrays: handles, their layout, creation. */
+/* Arrays: handles, layout, creation. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ int ad__dtype_check(int dtype) {
 
 /* ---- layout ---- */
 
-/* Row-major strides as NumPy has them. */
+/* Set row-major strides, as NumPy computes them. */
 static void set_packed_strides(ad_array *a, int64_t itemsize) {
     int64_t step = a->count ? itemsize : 0;
     for (int i = a->ndim - 1; i >= 0; i--) {
@@ -189,7 +189,7 @@ static bool is_float(const ad_value *v) { return v->kind == AD_VALUE_FLOAT; }
 
 static __int128 convert_to_wide(const ad_value *v) { return v->kind == AD_VALUE_UINT ? (__int128)v->as.u : v->as.i; }
 
-/* Elements of start, start + step, ... before stop; false when there are too many. */
+/* Count start, start + step, ... before stop; false: there are too many. */
 static bool count_arange(const ad_value *start, const ad_value *stop, const ad_value *step, int64_t *n) {
     if (is_float(start) || is_float(stop) || is_float(step)) {
         double length = ceil((convert_to_double(stop) - convert_to_double(start)) / convert_to_double(step));

@@ -1,4 +1,4 @@
-/* Library calls, pipelined and asked. */
+/* Library calls: those that are sent without waiting, and those whose reply is waited for. */
 #include <string.h>
 
 #include "client-c/client.h"
@@ -29,7 +29,8 @@ static int set_compress_shape(const library_call *c, int64_t n, int64_t *shape) 
     return ndim;
 }
 
-/* Shape of the outputs when the reply says n; a call without a row here makes n elements in one dimension. */
+/* Functions that set the shape of the outputs for the n of the reply. A call without one has outputs of n elements in
+ * one dimension. */
 static int (*const shapes[AD_CALL_LIMIT])(const library_call *c, int64_t n, int64_t *shape) = {
     [AD_CALL_nonzero] = set_nonzero_shape,
     [AD_CALL_compress] = set_compress_shape,
@@ -61,18 +62,18 @@ static int ask_call(library_call *c, ad_array **outs, int64_t *values) {
             (ad_operand){.desc = {.buffer = s->next_id.buffer++, .dtype = c->result[k].dtype, .form = AD_SIZED}};
     ad__slot_add(s, &slot);
     status = ad__commit_ask(s, mark, ad__encode_query(&s->output.gathered, slot.request, &c->op), &slot);
-    if (status == AD_E_INTERRUPTED) /* the outputs will come to be, and nobody wants them */
+    if (status == AD_E_INTERRUPTED) /* the server makes the outputs, and the program has given up */
         for (int k = 0; k < c->op.nout; k++) ad__queue_free(s, c->operand[k].desc.buffer, 0);
     if (status) return status;
     for (int i = 0; values && i < AD_MAX_PARAM; i++) values[i] = i < slot.nvalues ? slot.values[i] : 0;
     return make_sized_outputs(c, slot.nvalues ? slot.values[0] : 0, outs);
 }
 
-/* ---- the others ---- */
+/* ---- calls without a reply ---- */
 
 static int describe_given_outputs(library_call *c, ad_array *const *out) {
     for (int k = 0; k < c->op.nout; k++) {
-        c->operand[k].is_scalar = !out || !out[k]; /* not described: rules that ask for it say so */
+        c->operand[k].is_scalar = !out || !out[k]; /* a rule that needs a given output refuses this */
         c->operand[k].desc.form = AD_FRESH;
         if (!out || !out[k]) continue;
         if (c->session && c->session != out[k]->session)
@@ -123,7 +124,7 @@ static int set_operands(library_call *c, int dtype, const ad_in *in, const ad_va
     return status;
 }
 
-/* The row and its counts. */
+/* Find the call's row, and check the number of inputs and parameters. AD_E_UNSUPPORTED, AD_E_VALUE. */
 static int init_call(library_call *c, ad_session *s, int call, int nin, int nparam) {
     c->row = call >= 0 ? ad__call((uint64_t)call) : NULL;
     if (!c->row) return ad__fail(AD_E_UNSUPPORTED, "there is no call %d", call);

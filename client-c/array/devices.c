@@ -25,7 +25,7 @@ int ad_device_get_facts(ad_session *s, int device, ad_device_facts *facts) {
                                .minor = (int)slot.values[3],
                                .multiprocessors = (int)slot.values[4],
                                .peers = (uint64_t)slot.values[5]};
-    if (slot.nvalues < 8) return 0; /* of a server that does not tell */
+    if (slot.nvalues < 8) return 0; /* an older server does not send these */
     facts->runtime = (int)slot.values[6];
     facts->driver = (int)slot.values[7];
     return 0;
@@ -51,7 +51,7 @@ void ad__switch_stream(ad_session *s) {
     const uint64_t stream = ad__stream_choice.serial == s->serial ? ad__stream_choice.stream : 0;
     const size_t mark = s->output.gathered.size;
     if (stream == s->stream.current) return;
-    if (ad__encode_numbers(&s->output.gathered, AD_REQ_ON, 1, &stream) != 0) { /* so will be what follows */
+    if (ad__encode_numbers(&s->output.gathered, AD_REQ_ON, 1, &stream) != 0) { /* the message that follows fails, too */
         s->output.gathered.size = mark;
         return;
     }
@@ -95,7 +95,7 @@ int ad_stream_drop(ad_session *s, uint64_t stream) {
     int status = ad__send_numbers(s, AD_REQ_STREAM_DROP, 1, &stream);
     if (status) return status;
     pthread_mutex_lock(&s->lock);
-    if (s->stream.current == stream) s->stream.current = 0; /* so it is with the server */
+    if (s->stream.current == stream) s->stream.current = 0; /* the server then uses stream 0, too */
     pthread_mutex_unlock(&s->lock);
     return 0;
 }

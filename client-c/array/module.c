@@ -1,4 +1,4 @@
-/* Kernels of the program's own. */
+/* Modules: kernels that the program brings as source. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 struct ad_module {
     atomic_uint refs;
     ad_session *session;
-    uint64_t serial; /* of the session when it was built: a fork's child has its arrays, but no modules */
+    uint64_t
+        serial; /* serial of the session when it was built: a fork's child has the parent's arrays, but no modules */
     uint64_t id;
 };
 
@@ -43,7 +44,7 @@ static int check_build(const building *b, int noptions, int nnames) {
     return 0;
 }
 
-/* A frame of its own: with others it might become too long. */
+/* Ask the server to build, in a frame of its own: with other messages the frame might be too long. */
 static int ask_build(ad_session *s, const building *b, uint64_t *id, ad_slot *slot) {
     int status = ad__begin_alone(s);
     if (status) return status;
@@ -87,7 +88,7 @@ int ad_module_build(ad_session *s, const char *source, size_t size, int noptions
     slot.variable = true;
     atomic_init(&m->refs, 1);
     status = ask_build(s, &b, &m->id, &slot);
-    /* What was interrupted may yet come to be. */
+    /* The server may build it all the same. */
     if (status == AD_E_INTERRUPTED) ad__send_numbers(s, AD_REQ_MODULE_DROP, 1, &m->id);
     if (status) {
         free(text);
@@ -151,7 +152,7 @@ static int sort_parameter(const ad_module *m, launching *l, int i, const ad_para
 
 #define MOST_VALUES 32764u /* bytes of all parameters, on the newest devices */
 
-/* Written arrays first, then those that are read. */
+/* Describe a launch: arrays that the kernel may write come first, then those that it reads. */
 static int describe_launch(const ad_module *m, launching *l, int n, const ad_parameter *p) {
     int status = 0, next[2];
     size_t bytes = 0;

@@ -1,10 +1,11 @@
-/* Results that lie in memory as their inputs do (NumPy's order 'K' and CuPy's rule): the server makes row-major arrays
- * only, so it is asked for the same operation with the dimensions in the order of the inputs' strides. */
+/* The order of a result's dimensions in memory: that of the inputs, as NumPy's order 'K' and CuPy's rule say. The
+ * server makes row-major arrays only. So it is asked for the same operation with its dimensions in the order of the
+ * inputs' strides. */
 #include "client-c/client.h"
 
 enum { NOTHING_TELLS, STAYS, GOES_INSIDE };
 
-/* Bytes from one element to the next along an axis of a result; 0 where the input repeats elements or has only one. */
+/* Return the bytes between neighbours along an axis of a result; 0: the input has one element there, or repeats it. */
 static int64_t get_axis_step(const ad_operand *in, int ndim, int axis) {
     const int i = axis - (ndim - in->desc.ndim);
     if (in->is_scalar || i < 0 || in->desc.shape[i] == 1) return 0;
@@ -12,7 +13,7 @@ static int64_t get_axis_step(const ad_operand *in, int ndim, int axis) {
     return stride < 0 ? -stride : stride;
 }
 
-/* What the inputs say of an axis and one that has been inside it so far. Where they disagree it stays, as in NumPy. */
+/* Compare an axis with one that is further inside so far. The axis stays when inputs disagree, as in NumPy. */
 static int compare_axes(const ad_op *op, int ndim, int axis, int inside) {
     int relation = NOTHING_TELLS;
     for (int i = op->nout; i < op->nout + op->nin; i++) {
@@ -25,7 +26,7 @@ static int compare_axes(const ad_op *op, int ndim, int axis, int inside) {
     return relation;
 }
 
-/* How far down the order an axis goes from its own place. */
+/* Find the place of an axis in the order, from its own place inwards. */
 static int find_axis_place(const ad_op *op, int ndim, const int *axes, int axis) {
     int place = axis;
     for (int i = axis + 1; i < ndim; i++) {
@@ -47,7 +48,7 @@ bool ad__find_order(const ad_op *op, int ndim, int *axes) {
     return permuted;
 }
 
-/* d with its dimensions in an order; those that it lacks among ndim repeat it. */
+/* Permute a description's dimensions. Those of ndim that it lacks repeat its elements. */
 static void permute_desc(ad_desc *d, int ndim, const int *axes, int64_t *shape, int64_t *strides) {
     for (int i = 0; i < ndim; i++) {
         const int from = axes[i] - (ndim - d->ndim);

@@ -1,4 +1,4 @@
-/* Reductions. */
+/* Reductions: from an array and options to an encoded operation. */
 #include <math.h>
 
 #include "client-c/client.h"
@@ -7,14 +7,14 @@ typedef struct reduce_call {
     const ad_reduction_row *row;
     const ad_options *options;
     const ad_array *x;
-    uint64_t axes; /* bit i: axis i goes */
+    uint64_t axes; /* bit i: axis i is reduced */
     ad_op op;
     ad_operand operand[3];
     ad_scalar param[3];
     ad_result result;
     int ndim;
-    int64_t shape[AD_MAX_NDIM];                               /* of the array that is returned */
-    int64_t out_shape[AD_MAX_NDIM], out_strides[AD_MAX_NDIM]; /* of out= on the wire */
+    int64_t shape[AD_MAX_NDIM];                               /* shape of the array that is returned */
+    int64_t out_shape[AD_MAX_NDIM], out_strides[AD_MAX_NDIM]; /* shape and strides of out= in the message */
 } reduce_call;
 
 static const ad_options defaults = AD_OPTIONS_INIT;
@@ -59,7 +59,7 @@ static int set_inputs(reduce_call *c, const ad_in *in) {
     return 0;
 }
 
-/* The shape that the caller sees: the server knows only the axes that stay. */
+/* Set the shape of the result with keepdims' axes of length 1, which the server does not know of. */
 static void set_shape(reduce_call *c) {
     c->ndim = 0;
     for (int i = 0; i < c->x->ndim; i++) {
@@ -75,7 +75,7 @@ static int fail_ndim(const reduce_call *c, const ad_array *out) {
                     c->row->name, out->ndim, c->ndim);
 }
 
-/* out=, without the axes of length 1 that keepdims left in it. */
+/* Describe out= without keepdims' axes of length 1. AD_E_TYPE, AD_E_VALUE. */
 static int describe_out(reduce_call *c, const ad_array *out) {
     ad_desc d = ad__array_desc(out);
     int n = 0;

@@ -1,4 +1,4 @@
-/* One function for every row of ufunc.def and reduction.def. */
+/* The C functions of the rows of ufunc.def and reduction.def, one of each. */
 #include "client-c/client.h"
 #include "protocol/rows.h"
 

@@ -1,9 +1,9 @@
-/* Elements between here and there, and what else waits for the server. */
+/* Uploads and downloads, and other calls that wait for the server. */
 #include <string.h>
 
 #include "client-c/client.h"
 
-#define READ_MOST ((size_t)64 << 20) /* in one request of a large transfer */
+#define READ_MOST ((size_t)64 << 20) /* bytes of one request of a large transfer */
 
 static int fail_size(size_t size, const ad_array *a) {
     return ad__fail(AD_E_VALUE, "%zu bytes given for an array of %lld", size,
@@ -37,7 +37,7 @@ static int read_desc(ad_session *s, const ad_desc *d, void *data, size_t size) {
     return ad__commit_ask(s, mark, ad__encode_read(&s->output.gathered, slot.request, d), &slot);
 }
 
-/* By the socket; one that takes long in parts, so that the program may show how far it is. */
+/* Read an array over the socket, a large one in several requests with a report of progress between them. */
 static int read_array(const ad_array *a, uint8_t *data, size_t size) {
     ad_byte_view part;
     int status = 0;

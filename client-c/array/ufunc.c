@@ -1,11 +1,12 @@
-/* Universal functions: from inputs to an encoded operation and its outputs. This is the hot path. */
+/* Universal functions: from inputs to an encoded operation and its outputs. This is the hot path of programs with small
+ * arrays. */
 #include <string.h>
 
 #include "client-c/client.h"
 #include "protocol/rows.h"
 #include "protocol/text.h"
 
-#define MAX_INPUTS 4 /* three and a mask */
+#define MAX_INPUTS 4 /* three inputs and a mask */
 
 typedef struct ufunc_call {
     ad_session *session;
@@ -13,7 +14,7 @@ typedef struct ufunc_call {
     const ad_rule_row *rule;
     const ad_options *options; /* NULL: none */
     int ndim;
-    const int64_t *shape; /* of the result */
+    const int64_t *shape; /* shape of the result */
     ad_op op;
     uint8_t types[MAX_INPUTS];
     ad_operand operand[AD_MAX_OUT + MAX_INPUTS];
@@ -33,7 +34,7 @@ int ad__send_op(ad_session *s, ad_op *op, ad_array *const *made) {
     }
     size_t mark = s->output.gathered.size;
     status = ad__commit(s, mark, ad__encode_op(&s->output.gathered, op));
-    if (status && status != AD_E_INTERRUPTED) /* it has not been sent: there is no buffer to free */
+    if (status && status != AD_E_INTERRUPTED) /* nothing has been sent, so there is no buffer to free */
         for (int k = 0; k < op->nout; k++)
             if (made[k]) made[k]->buffer = 0;
     return status;
@@ -51,7 +52,7 @@ int ad__hand_out(int status, int n, ad_array *const *made, ad_array **outs) {
 
 static int get_type_index(int type) { return type < AD_NDTYPE ? type : type - AD_WEAK_INT + AD_NDTYPE; }
 
-/* Integers too large for int64 are uint64 where nothing stronger says what they are. */
+/* Make weak integers beyond int64 uint64, when no input has a type. */
 static void widen_large_integers(ufunc_call *c, const ad_in *in) {
     for (int i = 0; i < c->row->nin; i++)
         if (in[i].array || in[i].value.dtype >= 0) return;
@@ -67,7 +68,7 @@ static int infer_loop(ufunc_call *c, const ad_in *in, int *loop) {
     return 0;
 }
 
-/* Where a dtype stands among what Python's numbers can be; bool is below them all. */
+/* Return the rank of a dtype's kind: bool 0, integers 1, floats 2, complex 3. */
 static int get_kind_rank(int dtype) {
     switch (ad__dtypes[dtype].kind) {
     case 'b': return 0;
@@ -77,7 +78,7 @@ static int get_kind_rank(int dtype) {
     }
 }
 
-/* A weak value takes out's type where that is of its kind or a higher one. */
+/* Return the dtype of a value that is cast to out: out's, if the value is weak and of no higher kind. */
 static int find_scalar_dtype(const ad_value *v, int out) {
     int dtype = ad__value_dtype(v);
     return v->dtype < 0 && get_kind_rank(dtype) <= get_kind_rank(out) ? out : dtype;
@@ -94,7 +95,7 @@ static int fail_cast(const ufunc_call *c, const char *what, int k, int n, int fr
                     ad__casting_name(c->options->casting));
 }
 
-/* casting= of the inputs. Promotion casts safely, so this asks only where dtype= or a stricter rule was given. */
+/* Check casting= for the inputs. Promotion casts safely, so only dtype= or a stricter rule needs a check. */
 static int check_input_casts(const ufunc_call *c, const ad_in *in) {
     const ad_options *o = c->options;
     if (o->dtype < 0 && o->casting >= AD_CAST_SAFE) return 0;
@@ -122,17 +123,19 @@ static int resolve_loop(ufunc_call *c, const ad_in *in) {
     status = infer_loop(c, in, &loop);
     if (status) return status;
     c->op.loop = (uint8_t)loop;
-    if (known && (in[0].array || in[row->nin - 1].array)) /* values alone may be larger than their type says */
+    if (known &&
+        (in[0].array || in[row->nin - 1].array)) /* without an array a value may be larger than its type's code tells */
         atomic_store_explicit(known, (uint8_t)(loop + 1), memory_order_relaxed);
     return c->options ? check_input_casts(c, in) : 0;
 }
 
 /* ---- weak integers beyond the loop's type ---- */
 
-/* Comparing with an integer that no element can be has an answer: the same for all. It is put as x == x or x != x. */
+/* Replace the comparison with an integer beyond the type's range, which is the same for all elements, by x == x or x !=
+ * x. False: the operation is no comparison, or has no array. */
 static bool fold_constant_comparison(ufunc_call *c, int scalar, int side) {
     static const struct {
-        uint8_t row, above, below; /* truth of x (row) v for v above and below every x */
+        uint8_t row, above, below; /* result of x (row) v for a v above and below every x */
     } rows[] = {{AD_UFUNC_equal, 0, 0},      {AD_UFUNC_not_equal, 1, 1}, {AD_UFUNC_less, 1, 0},
                 {AD_UFUNC_less_equal, 1, 0}, {AD_UFUNC_greater, 0, 1},   {AD_UFUNC_greater_equal, 0, 1}};
     ad_operand *in = c->operand + c->op.nout;
@@ -212,7 +215,7 @@ static bool has_repeated_elements(const ad_array *a) {
     return false;
 }
 
-/* out=: the inputs broadcast to it, and the result may be cast to it. */
+/* Check one out=: the result is broadcast to its shape, and cast to its type. AD_E_TYPE, AD_E_VALUE. */
 static int check_out(ufunc_call *c, int k, const ad_array *out) {
     int from = ad__code_dtype(c->rule->out[k], c->op.loop);
     ad_desc result = {.shape = c->shape, .strides = c->shape, .ndim = (uint8_t)c->ndim}, view;
@@ -311,7 +314,7 @@ static bool has_out(const ufunc_call *c) {
     return false;
 }
 
-/* The short way: a row-major input of the result's shape decides that the result is row-major, whatever others are. */
+/* Tell at once that a result is row-major: a row-major input of its shape decides that, whatever the others are. */
 static bool is_row_major(const ufunc_call *c, const ad_in *in) {
     for (int i = 0; i < c->row->nin; i++)
         if (in[i].array && in[i].array->shape == c->shape) return in[i].array->contiguous;

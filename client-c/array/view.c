@@ -1,4 +1,4 @@
-/* Views: computed here, nothing is sent. */
+/* Views, which are computed here: nothing is sent. */
 #include "client-c/client.h"
 #include "protocol/text.h"
 
@@ -14,7 +14,7 @@ int ad_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_
     return ad__array_view(a, dtype, offset, ndim, shape, strides, out);
 }
 
-/* An index as Python takes it: from the end when negative, then within low..high. */
+/* Clip a slice's bound as Python does: a negative one counts from the end, and then it lies within low and high. */
 static int64_t clip_index(int64_t i, int64_t n, int64_t low, int64_t high) {
     if (i < 0) i += n;
     return i < low ? low : i > high ? high : i;
@@ -36,7 +36,7 @@ int ad_slice(const ad_array *a, int axis, int64_t start, int64_t stop, int64_t s
     }
     if (count && a->count) offset += start * a->strides[axis]; /* strides of an empty array may be any */
     if (__builtin_mul_overflow(a->strides[axis], step, &stride))
-        stride = 0; /* there are no two elements that far apart */
+        stride = 0; /* the axis has no two elements that far apart */
     shape[axis] = count;
     strides[axis] = stride;
     return ad__array_view(a, a->dtype, offset, a->ndim, shape, strides, out);

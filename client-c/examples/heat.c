@@ -14,7 +14,7 @@ static void check_status(int status) {
     exit(1);
 }
 
-/* a[top:top+N-2, left:left+N-2] */
+/* Return a[top:top+N-2, left:left+N-2]. */
 static ad_array *slice_inner(const ad_array *a, int64_t top, int64_t left) {
     ad_array *rows, *both;
     check_status(ad_slice(a, 0, top, top + N - 2, 1, &rows));
@@ -23,7 +23,7 @@ static ad_array *slice_inner(const ad_array *a, int64_t top, int64_t left) {
     return both;
 }
 
-/* Each inner point becomes the mean of its neighbours. */
+/* Set each inner point to the mean of its neighbours. */
 static void average_neighbours(ad_array *centre, ad_array *const *around) {
     ad_options into = AD_OPTIONS_INIT;
     ad_array *ns, *we, *sum, *result;
@@ -36,7 +36,8 @@ static void average_neighbours(ad_array *centre, ad_array *const *around) {
     for (int i = 0; i < 4; i++) ad_array_release(done[i]);
 }
 
-/* In the middle it must be a quarter: each edge alone would give the same there, and all four together 1. */
+/* Print the plate, and check its middle. It must be a quarter: each edge alone would give that, and all four together
+ * 1. */
 static int report_plate(const double *plate) {
     double middle = (plate[(N / 2 - 1) * N + N / 2 - 1] + plate[N / 2 * N + N / 2]) / 2;
     for (int y = 0; y < N; y += 4) {

@@ -1,6 +1,5 @@
-/* The CUDA driver, for memory of GPUs that this process and the server both have. It is loaded when it is first needed,
- * by name, and its few types are declared in driver.h, so that this library needs nothing of CUDA to be built or run.
- */
+/* The CUDA driver, for GPU memory that this process shares with the server. It is loaded by name when it is first
+ * needed, and driver.h declares its few types. So this library needs no CUDA to be built or run. */
 #include "client-c/interop/driver.h"
 
 #include <dlfcn.h>
@@ -11,7 +10,7 @@
 #include "client-c/client.h"
 
 ad_driver ad__cuda;
-static char missing[200]; /* why there is none; "": there is */
+static char missing[200]; /* reason why there is no driver; "": there is one */
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
 
 static void load_driver(void) {

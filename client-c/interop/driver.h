@@ -1,4 +1,4 @@
-/* The CUDA driver as this library uses it. Private to it. */
+/* The functions of the CUDA driver that this library calls. Private to it. */
 #ifndef AD_CLIENT_C_INTEROP_DRIVER_H
 #define AD_CLIENT_C_INTEROP_DRIVER_H
 
@@ -8,26 +8,26 @@
 
 #define AD_DEVICE_ID 64
 
-/* ---- as cuda.h has them ---- */
+/* ---- types and values of cuda.h ---- */
 
 typedef unsigned long long ad_cuda_pointer, ad_cuda_allocation;
 typedef struct ad_cuda_uuid {
     unsigned char bytes[16];
 } ad_cuda_uuid;
 typedef struct ad_cuda_access {
-    int type, id; /* the location */
+    int type, id; /* location: a device by its number */
     int flags;
 } ad_cuda_access;
-typedef struct ad_cuda_handle { /* of an event, or of memory */
+typedef struct ad_cuda_handle { /* handle of an event, or of memory */
     unsigned char bytes[64];
 } ad_cuda_handle;
 enum {
     AD_CUDA_OUT_OF_MEMORY = 2,
-    AD_CUDA_ON_DEVICE = 1, /* a location; ... */
+    AD_CUDA_ON_DEVICE = 1, /* type of a location */
     AD_CUDA_READ_WRITE = 3,
-    AD_CUDA_DESCRIPTOR = 1, /* ... a handle's type; ... */
+    AD_CUDA_DESCRIPTOR = 1, /* type of a handle */
     AD_CUDA_DEVICE_MEMORY = 2,
-    AD_CUDA_MEMORY_TYPE = 2, /* ... attributes of a pointer */
+    AD_CUDA_MEMORY_TYPE = 2, /* from here on: attributes of a pointer */
     AD_CUDA_IS_MANAGED = 8,
     AD_CUDA_DEVICE_ORDINAL = 9,
     AD_CUDA_MAPPING_SIZE = 18,
@@ -72,14 +72,15 @@ typedef struct ad_driver {
 extern ad_driver ad__cuda;
 
 /* ---- driver.c ---- */
-/* AD_E_UNSUPPORTED: there is none. what: for whom, in that failure's text. */
+/* Load the driver. what: the caller's name for the error message. AD_E_UNSUPPORTED: there is no driver. */
 int ad__driver_load(const char *what);
-/* 0 for no error; else a failure with the call's name. */
+/* Turn an error of the driver into a failure with the call's name; error 0: none. AD_E_MEMORY, AD_E_DEVICE. */
 int ad__driver_failed(int error, const char *call);
 #define AD_CUDA(name, ...) ad__driver_failed(ad__cuda.name(__VA_ARGS__), #name)
-/* "GPU-..." as the server has it. */
+/* Return a device's id, "GPU-...", which is the same in the server. */
 int ad__driver_name(int device, char out[AD_DEVICE_ID]);
-/* The context that frameworks use, current on this thread until leave. */
+/* Make the device's primary context, which frameworks use, current on this thread until ad__driver_leave. keep: the
+ * context stays retained. */
 int ad__driver_enter(int device);
 void ad__driver_leave(int device, bool keep);
 

@@ -1,5 +1,10 @@
-/* Exports: the memory of an array in this process. The server gets one end of a socket pair, over which it passes the
- * descriptor of the memory; the other end is the lease, which ends with this process at the latest. */
+/* Exports: a lease gives this process the memory of an array.
+ *
+ *   this process                            server's worker
+ *     lease->socket  <--- socket pair --->  the export: it lasts until the pair is closed
+ *     lease->fd      <--- descriptor or handle of the memory, sent through the pair before the reply
+ *
+ * The lease ends with this process at the latest. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +15,8 @@
 #include "client-c/interop/export.h"
 #include "client-c/interop/lend.h"
 
-/* What the server has sent before its reply: 64 bytes, and with them a descriptor unless they are a handle. */
+/* Receive what the server has sent before its reply: 64 bytes, and with them a descriptor unless the bytes are a
+ * handle. */
 static int receive_message(ad_lease *l) {
     union {
         char space[CMSG_SPACE(sizeof(int))];
@@ -23,20 +29,20 @@ static int receive_message(ad_lease *l) {
     const struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
     if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof l->fd))
         memcpy(&l->fd, CMSG_DATA(h), sizeof l->fd);
-    if ((l->fd >= 0) != l->plain && n == (ssize_t)sizeof l->event) return 0;
+    if ((l->fd >= 0) != l->by_handle && n == (ssize_t)sizeof l->event) return 0;
     return ad__fail(m.msg_flags & MSG_CTRUNC ? AD_E_SYSTEM : AD_E_PROTOCOL, "export: no %s came with the reply%s",
-                    l->plain ? "handle" : "descriptor",
+                    l->by_handle ? "handle" : "descriptor",
                     m.msg_flags & MSG_CTRUNC ? ": this process has too many open" : "");
 }
 
 static int ask_export(const ad_array *a, ad_lease *l, int theirs) {
-    const uint64_t fields[] = {a->buffer, l->plain ? AD_EXPORT_HANDLE : 0};
+    const uint64_t fields[] = {a->buffer, l->by_handle ? AD_EXPORT_HANDLE : 0};
     ad_slot slot;
     ad__slot_init(&slot, l->id, sizeof l->id - 1);
     slot.variable = true;
     int status = ad__pass_ask(a->session, AD_REQ_EXPORT, 2, fields, NULL, theirs, &slot, NULL);
     if (status) return status;
-    if (slot.nvalues == 3 && !slot.values[0] && l->lent) return 0; /* it is here */
+    if (slot.nvalues == 3 && !slot.values[0] && l->lent) return 0; /* the memory is this process's own */
     if (slot.nvalues < 3 || slot.values[0] <= 0) return ad__fail(AD_E_PROTOCOL, "export: a reply of another form");
     l->size = (uint64_t)slot.values[0];
     return receive_message(l);
@@ -53,7 +59,7 @@ static int check_exportable(const ad_array *a) {
     return ad__check_writable(a, "export: the array");
 }
 
-static int export_array(const ad_array *a, bool plain, ad_lease **lease) {
+static int export_array(const ad_array *a, bool by_handle, ad_lease **lease) {
     int end[2], status = check_exportable(a);
     if (status) return status;
     ad_lease *l = calloc(1, sizeof *l);
@@ -70,8 +76,8 @@ static int export_array(const ad_array *a, bool plain, ad_lease **lease) {
     l->offset = a->offset;
     l->device = -1;
     l->cuda = is_on_gpu(a);
-    l->plain = plain;
-    if ((l->lent = plain ? NULL : ad__lent_of(a))) {
+    l->by_handle = by_handle;
+    if ((l->lent = by_handle ? NULL : ad__lent_of(a))) {
         l->base = ad__lent_address(l->lent);
         l->device = ad__lent_device(l->lent);
         l->size = (uint64_t)(a->base ? a->base : a)->size;
@@ -124,7 +130,7 @@ static int map_lease(ad_lease *l, void *stream) {
 
 int ad_import(ad_lease *l, void *stream, void **data) {
     if (l->generation != atomic_load(&ad__generation)) return ad__fail_foreign();
-    if (l->plain) return ad__fail(AD_E_UNSUPPORTED, "import: this lease's memory is to be opened by its handle");
+    if (l->by_handle) return ad__fail(AD_E_UNSUPPORTED, "import: this lease's memory is to be opened by its handle");
     pthread_mutex_lock(&l->mapping);
     int status = l->base ? 0 : map_lease(l, stream);
     pthread_mutex_unlock(&l->mapping);
@@ -133,8 +139,9 @@ int ad_import(ad_lease *l, void *stream, void **data) {
 }
 
 void ad_export_get_info(const ad_lease *lease, ad_lease_info *info) {
-    ad_lease *l = (ad_lease *)(uintptr_t)lease;                     /* nothing of it changes but the lock */
-    const bool own = l->generation == atomic_load(&ad__generation); /* else nobody may ever let the lock go */
+    ad_lease *l = (ad_lease *)(uintptr_t)lease; /* the lock is all that changes */
+    const bool own =
+        l->generation == atomic_load(&ad__generation); /* in a fork's child the lock may be held for ever */
     if (own) pthread_mutex_lock(&l->mapping);
     *info = (ad_lease_info){l->base, l->size, l->offset, l->fd, l->cuda, l->device, l->id};
     if (own) pthread_mutex_unlock(&l->mapping);
@@ -152,7 +159,8 @@ void ad_export_close(ad_lease *l) {
     else if (l->base && l->cuda && own) unmap_cuda(l);
     if (l->base && !l->cuda) munmap(l->base, l->size);
     if (l->fd >= 0) close(l->fd);
-    if (own) shutdown(l->socket, SHUT_RDWR); /* children that have it, too, do not keep it */
+    if (own)
+        shutdown(l->socket, SHUT_RDWR); /* a fork's children may have the socket, too, and must not keep the lease */
     close(l->socket);
     pthread_mutex_destroy(&l->mapping);
     free(l);

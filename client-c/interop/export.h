@@ -1,4 +1,4 @@
-/* What export.c and export_cuda.c share. Private to them. */
+/* Declarations that export.c and export_cuda.c share. Private to them. */
 #ifndef AD_CLIENT_C_INTEROP_EXPORT_H
 #define AD_CLIENT_C_INTEROP_EXPORT_H
 
@@ -7,30 +7,31 @@
 
 struct ad_lease {
     atomic_uint refs;
-    int generation;          /* of the process that asked for it: a fork's child has no say in it */
-    int socket;              /* the lease */
-    pthread_mutex_t mapping; /* of fd, device and base, which change once */
-    int fd;                  /* the memory, until it is mapped */
+    int generation;          /* generation of the process that made the lease: a fork's child must not end it */
+    int socket;              /* connection to the server: closing it ends the lease */
+    pthread_mutex_t mapping; /* guards fd, device and base, which change once */
+    int fd;                  /* descriptor of the memory, until it is mapped; then -1 */
     uint64_t size;           /* bytes of the memory */
-    int64_t offset;          /* of the array in it */
-    bool cuda;               /* memory of a GPU, else of the host */
-    int device;              /* that GPU's number in this process, once it is mapped */
+    int64_t offset;          /* offset of the array in the memory */
+    bool cuda;               /* true: the memory is a GPU's; false: the host's */
+    int device;              /* number of that GPU in this process, once the memory is mapped; else -1 */
     char id[AD_DEVICE_ID];
-    bool plain;                             /* there is a handle, and no descriptor */
-    unsigned char event[AD_EXPORT_MESSAGE]; /* the handle; else an IPC event to wait for, zeros: none */
-    void *base;                             /* where it is mapped; NULL: not yet */
-    ad_lease *next_mapped;                  /* of those on a GPU that are (lend.c) */
-    ad_lent *lent;                          /* it was this process's already: nothing is mapped; else NULL */
+    bool by_handle;                         /* the memory has a handle, and no descriptor */
+    unsigned char event[AD_EXPORT_MESSAGE]; /* the handle, else an IPC event to wait for; zeros: there is none */
+    void *base;                             /* address of the memory; NULL: not mapped yet */
+    ad_lease *next_mapped;                  /* list of mapped leases of GPU memory (lend.c) */
+    ad_lent *lent;                          /* memory that this process has lent: nothing is mapped; else NULL */
 };
 
 /* ---- export_cuda.c ---- */
-/* Map it for the device of this process that has its id: sets base and device. What comes on the stream (a CUstream;
- * NULL: the legacy default stream) waits for the event. */
+/* Map the memory on the device of this process that has the lease's id, and set base and device. What the stream gets
+ * next waits for the event. stream: a CUstream; NULL: the legacy default stream. AD_E_UNSUPPORTED: there is no driver,
+ * or this process does not see the device; AD_E_DEVICE, AD_E_MEMORY. */
 int ad__cuda_map(ad_lease *l, void *stream);
-/* From other memory of that device (which is said to be GPU `ordinal`; below 0: nobody knows), between what this
- * process has begun there and what it begins next. */
+/* Copy from other memory of the same device, after what this process has begun there, and wait. ordinal: number of the
+ * GPU that the memory should be on; below 0: unknown. AD_E_VALUE: it is another GPU; AD_E_DEVICE. */
 int ad__cuda_copy(const ad_lease *l, int ordinal, void *to, const void *from, size_t size);
-/* Waits until nothing of this process uses it. */
+/* Wait until this process uses the memory no more, and unmap it. */
 void ad__cuda_unmap(ad_lease *l);
 
 #endif

@@ -1,11 +1,11 @@
-/* Memory of a GPU that the server has exported, mapped into this process. */
+/* GPU memory that the server has exported, mapped into this process. */
 #include <string.h>
 #include <unistd.h>
 
 #include "client-c/interop/driver.h"
 #include "client-c/interop/export.h"
 
-/* The server may count its devices in another way. */
+/* Find the device by its id, as the server may number its devices in another way. */
 static int find_device_by_id(const char *id, int *ordinal, int *device) {
     int count, status = AD_CUDA(cuDeviceGetCount, &count);
     for (int i = 0; !status && i < count; i++) {
@@ -28,7 +28,7 @@ static int map_memory(ad_lease *l, int ordinal) {
     if ((status = AD_CUDA(cuMemAddressReserve, &at, l->size, 0, 0, 0))) goto release;
     if ((status = AD_CUDA(cuMemMap, at, l->size, 0, handle, 0))) goto free_address;
     if ((status = AD_CUDA(cuMemSetAccess, at, l->size, &access, 1))) goto unmap;
-    ad__cuda.cuMemRelease(handle); /* the mapping keeps the memory */
+    ad__cuda.cuMemRelease(handle); /* the mapping holds a reference to the memory */
     l->base = (void *)(uintptr_t)at;
     return 0;
 
@@ -55,7 +55,7 @@ static int make_stream_wait(const ad_lease *l, void *stream) {
 }
 
 static void unmap_memory(const ad_lease *l) {
-    ad__cuda.cuCtxSynchronize(); /* nothing may be under way there */
+    ad__cuda.cuCtxSynchronize(); /* the device may still use the memory */
     ad__cuda.cuMemUnmap((ad_cuda_pointer)(uintptr_t)l->base, l->size);
     ad__cuda.cuMemAddressFree((ad_cuda_pointer)(uintptr_t)l->base, l->size);
 }
@@ -85,7 +85,7 @@ void ad__cuda_unmap(ad_lease *l) {
     } else {
         ad__cuda.cuDevicePrimaryCtxRelease_v2(device);
     }
-    ad__cuda.cuDevicePrimaryCtxRelease_v2(device); /* that of ad__cuda_map */
+    ad__cuda.cuDevicePrimaryCtxRelease_v2(device); /* ad__cuda_map has retained it */
 }
 
 int ad__cuda_copy(const ad_lease *l, int ordinal, void *to, const void *from, size_t size) {

@@ -1,6 +1,10 @@
-/* Memory of this process's GPU for the server: an array that is that memory. The server gets one end of a socket pair,
- * on which the memory's name lies ready; it closes that when it has let go, and until then this process keeps the
- * memory. A thread waits for that while there is anything to wait for. */
+/* Loans: arrays of the server that are memory of this process's GPU.
+ *
+ *   this process                            server's worker
+ *     lent->socket  <---- socket pair ---->  reads the memory's name, a descriptor or a handle, which lies ready
+ *     watch_loans: waits until it is closed  closes its end when it uses the memory no more
+ *
+ * This process keeps the memory until then. One thread waits for all loans, and runs while there are any. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,32 +21,32 @@
 #define STACK_SIZE (256u << 10)
 
 struct ad_lent {
-    ad_lent *next, **link; /* of those that a server may have */
+    ad_lent *next, **link; /* list of the loans that a server may use */
     atomic_uint refs;
     int generation;
     int socket;
-    uint64_t serial, number; /* the session's; of the allocation there */
-    uint64_t base, whole;    /* the allocation */
-    uint64_t offset, size;   /* of the buffer in it */
+    uint64_t serial, number; /* serial of the session; number of the allocation in it */
+    uint64_t base, whole;    /* allocation that the memory lies in */
+    uint64_t offset, size;   /* the array's buffer: its offset in the allocation and its size */
     int device;
     ad_loan loan;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all variables here */
 static ad_lent *lents;
-static ad_lease *mapped; /* memory of servers in this process */
+static ad_lease *mapped; /* list of mapped exports, whose memory cannot be lent */
 static uint64_t numbers;
 static unsigned watched;
-static int watch = -1; /* epoll's */
-static bool watching;  /* there is the thread */
+static int epoll_fd = -1; /* epoll's descriptor; -1: there is none yet */
+static bool watching;     /* the thread runs */
 
-/* ---- what keeps it ---- */
+/* ---- references ---- */
 
 static bool is_own(const ad_lent *l) { return l->generation == atomic_load(&ad__generation); }
 
 ad_lent *ad__lent_of(const ad_array *a) {
     ad_lent *l = a->base ? a->base->lent : a->lent;
-    if (!l || !is_own(l)) return NULL; /* a fork's child has a copy */
+    if (!l || !is_own(l)) return NULL; /* a fork's child has a copy of the elements */
     atomic_fetch_add(&l->refs, 1);
     return l;
 }
@@ -64,26 +68,28 @@ static void link_loan(ad_lent *l) {
     lents = l;
 }
 
-/* The lock is held. */
+/* Remove a loan from the list, and close its socket. The caller holds the lock. */
 static void unlink_loan(ad_lent *l) {
     *l->link = l->next;
     if (l->next) l->next->link = l->link;
     if (l->socket >= 0) close(l->socket);
 }
 
-/* ---- when the server has let go ---- */
+/* ---- the end of a loan ---- */
 
-/* A process that was just forked may have the same socket, so that closing it would not be enough. */
+/* End a loan. The socket is removed from epoll first: a forked process may have it, too, so that closing it does not
+ * remove it. */
 static void end_loan(ad_lent *l) {
     pthread_mutex_lock(&lock);
-    epoll_ctl(watch, EPOLL_CTL_DEL, l->socket, NULL);
+    epoll_ctl(epoll_fd, EPOLL_CTL_DEL, l->socket, NULL);
     unlink_loan(l);
     watched--;
     pthread_mutex_unlock(&lock);
     ad__lent_release(l);
 }
 
-/* Once the lock is free another thread may have been started, and `watching` is about that one. */
+/* Tell whether the thread has loans to watch, else record its end. A new thread may be started as soon as the lock is
+ * free. */
 static bool must_keep_watching(void) {
     pthread_mutex_lock(&lock);
     const bool on = watching = watched != 0;
@@ -95,13 +101,13 @@ static void *watch_loans(void *unused) {
     struct epoll_event event[16];
     prctl(PR_SET_NAME, "arrayd-lent");
     do {
-        int n = epoll_wait(watch, event, 16, -1);
+        int n = epoll_wait(epoll_fd, event, 16, -1);
         for (int i = 0; i < n; i++) end_loan(event[i].data.ptr);
     } while (must_keep_watching());
     return unused;
 }
 
-/* Signals are the program's: none is handled there. */
+/* Start the thread with all signals blocked: signals are for the program's threads. The caller holds the lock. */
 static bool start_watcher(void) {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -117,16 +123,16 @@ static bool start_watcher(void) {
     return watching;
 }
 
-/* From here on it is the thread's as well. */
+/* Watch a loan's socket. The thread then has a reference to the loan. AD_E_SYSTEM. */
 static int watch_loan(ad_lent *l) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = l};
     pthread_mutex_lock(&lock);
     atomic_fetch_add(&l->refs, 1);
-    if (watch < 0) watch = epoll_create1(EPOLL_CLOEXEC);
-    bool good = watch >= 0 && epoll_ctl(watch, EPOLL_CTL_ADD, l->socket, &event) == 0;
+    if (epoll_fd < 0) epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    bool good = epoll_fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, l->socket, &event) == 0;
     watched += good;
     if (good && !watching && !start_watcher()) {
-        epoll_ctl(watch, EPOLL_CTL_DEL, l->socket, NULL);
+        epoll_ctl(epoll_fd, EPOLL_CTL_DEL, l->socket, NULL);
         watched--;
         good = false;
     }
@@ -139,23 +145,24 @@ static int watch_loan(ad_lent *l) {
 
 void ad__lend_before_fork(void) { pthread_mutex_lock(&lock); }
 
-/* The child has neither the thread nor the memory: its sockets must not keep the parent's leases. */
+/* Unlock, and in a child drop all loans: it has neither the thread nor the memory. Its copies of the sockets must not
+ * keep the parent's loans. */
 void ad__lend_forked(bool child) {
     while (child && lents) {
         ad_lent *l = lents;
         unlink_loan(l);
-        ad__lent_release(l); /* nothing but our own is freed */
+        ad__lent_release(l); /* the parent's memory is not released: is_own is false */
     }
     if (child) {
-        if (watch >= 0) close(watch);
-        watch = -1;
+        if (epoll_fd >= 0) close(epoll_fd);
+        epoll_fd = -1;
         watched = 0;
         watching = false;
     }
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- memory of servers ---- */
+/* ---- exports in this process ---- */
 
 void ad__lend_mapped(ad_lease *l) {
     pthread_mutex_lock(&lock);
@@ -172,7 +179,7 @@ void ad__lend_unmapped(ad_lease *l) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Two arrays of one memory would not know of each other. */
+/* Refuse memory that the server has exported: two arrays of one memory would not know of each other. */
 static int check_not_exported(uint64_t data) {
     pthread_mutex_lock(&lock);
     const ad_lease *l = mapped;
@@ -183,7 +190,8 @@ static int check_not_exported(uint64_t data) {
 
 /* ---- lending ---- */
 
-/* Bytes before and behind the first element's first one that elements are in. */
+/* Find the extent of the elements in bytes, from *before (0 or negative) to *behind the first element.
+ * AD_E_UNSUPPORTED: there are no elements; AD_E_VALUE. */
 static int measure_extent(const ad_layout *o, int64_t *before, int64_t *behind) {
     *before = 0;
     *behind = ad__dtypes[o->dtype].size;
@@ -197,7 +205,7 @@ static int measure_extent(const ad_layout *o, int64_t *before, int64_t *behind) 
     return 0;
 }
 
-/* The same allocation has the same number for as long as the session has any of it. */
+/* Return the allocation's number: the same for all loans of it in one session. The caller holds the lock. */
 static uint64_t find_allocation_number(const ad_lent *l) {
     const ad_lent *other = lents;
     while (other && (other->serial != l->serial || other->base != l->base || other->whole != l->whole))
@@ -205,14 +213,14 @@ static uint64_t find_allocation_number(const ad_lent *l) {
     return other ? other->number : ++numbers;
 }
 
-/* It was never offered. */
+/* Remove a loan of which the server does not know. */
 static void discard_loan(ad_lent *l) {
     pthread_mutex_lock(&lock);
     unlink_loan(l);
     pthread_mutex_unlock(&lock);
 }
 
-/* NULL with a failure. */
+/* Make a loan, and add it to the list; NULL with a failure. */
 static ad_lent *create_loan(const ad_session *s, const ad_loan *loan, const ad_place *p, uint64_t first,
                             uint64_t size) {
     ad_lent *l = calloc(1, sizeof *l);
@@ -237,7 +245,7 @@ static ad_lent *create_loan(const ad_session *s, const ad_loan *loan, const ad_p
     return l;
 }
 
-/* Lay the name ready. */
+/* Send the memory's descriptor or handle, which the server will read. AD_E_SYSTEM. */
 static int send_memory_name(int socket, const ad_place *p) {
     union {
         char space[CMSG_SPACE(sizeof(int))];
@@ -257,7 +265,7 @@ static int send_memory_name(int socket, const ad_place *p) {
     return ad__fail(AD_E_SYSTEM, "lend: %s", strerror(errno));
 }
 
-/* *device: the server's number of it. */
+/* Ask the server to import the memory. *device: the server's number of the GPU. */
 static int ask_import(ad_session *s, const ad_lent *l, const ad_place *p, int theirs, uint64_t *buffer,
                       int64_t *device) {
     const uint64_t flags = (p->fd < 0 ? AD_IMPORT_HANDLE : 0) | (l->loan.readonly ? AD_IMPORT_READONLY : 0);
@@ -273,7 +281,7 @@ static int ask_import(ad_session *s, const ad_lent *l, const ad_place *p, int th
     return status;
 }
 
-/* No fork comes between, so a child knows of our end. */
+/* Make the socket pair under the lock, so that a fork's child knows of this end and closes it. */
 static int open_loan_sockets(ad_lent *l, int *theirs) {
     int end[2];
     pthread_mutex_lock(&lock);
@@ -286,7 +294,8 @@ static int open_loan_sockets(ad_lent *l, int *theirs) {
     return status ? ad__fail(AD_E_SYSTEM, "lend: no socket pair: %s", strerror(errno)) : 0;
 }
 
-/* Whatever becomes of it, the server closes its end, and with that the thread lets go. */
+/* Offer the memory to the server, and make the array. From then on the loan ends when the server closes its end, also
+ * after a failure. */
 static int offer_memory(ad_session *s, ad_lent *l, const ad_place *p, const ad_layout *layout, ad_array **out) {
     int theirs = -1;
     uint64_t buffer;
@@ -308,7 +317,7 @@ static int offer_memory(ad_session *s, ad_lent *l, const ad_place *p, const ad_l
     return 0;
 }
 
-/* first: the first byte of size that elements are in. */
+/* Lend `size` bytes from `first` on. */
 static int lend_at(ad_session *s, const ad_loan *loan, const ad_place *p, uint64_t first, uint64_t size,
                    const ad_layout *o, ad_array **out) {
     ad_fault fault;
@@ -316,7 +325,7 @@ static int lend_at(ad_session *s, const ad_loan *loan, const ad_place *p, uint64
     if (!l) return AD_E_MEMORY;
     const int64_t before = (int64_t)((uint64_t)(uintptr_t)loan->data - p->base - l->offset);
     int64_t strides[AD_MAX_NDIM];
-    for (int i = 0; i < o->ndim; i++) strides[i] = o->shape[i] == 1 ? 0 : o->strides[i]; /* as in views of ours */
+    for (int i = 0; i < o->ndim; i++) strides[i] = o->shape[i] == 1 ? 0 : o->strides[i]; /* as ad_view does */
     const ad_layout layout = {o->dtype, o->ndim, before, o->shape, strides};
     const ad_desc d = {.offset = before,
                        .shape = o->shape,
@@ -332,7 +341,7 @@ static int lend_at(ad_session *s, const ad_loan *loan, const ad_place *p, uint64
         status = offer_memory(s, l, p, &layout, out);
     }
     if (!status) return 0;
-    l->loan.release = NULL; /* the memory is the caller's, as before */
+    l->loan.release = NULL; /* the memory stays the caller's */
     ad__lent_release(l);
     return status;
 }

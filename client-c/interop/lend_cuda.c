@@ -1,4 +1,4 @@
-/* Names by which another process may have memory that this one has on a GPU. */
+/* Names by which another process can map GPU memory of this process. */
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,9 +7,9 @@
 
 static ad_cuda_pointer make_pointer(const void *data) { return (ad_cuda_pointer)(uintptr_t)data; }
 
-/* 0 where the driver does not know. */
+/* Return an attribute of a pointer; 0: the driver does not know it. */
 static uint64_t get_attribute(int which, const void *data) {
-    uint64_t value = 0; /* of whatever size it is */
+    uint64_t value = 0; /* wide enough for any attribute */
     return ad__cuda.cuPointerGetAttribute(&value, which, make_pointer(data)) ? 0 : value;
 }
 
@@ -28,7 +28,7 @@ static int check_extent(const ad_place *p, const void *data, size_t size) {
     return ad__fail(AD_E_UNSUPPORTED, "lend: the memory is of several allocations");
 }
 
-/* Memory of the virtual-memory API that was made to be shared. False: it was not. */
+/* Export a descriptor of memory of the virtual-memory API; false: it was not made to be shared. */
 static bool export_descriptor(const void *data, ad_place *p) {
     ad_cuda_allocation handle;
     if (ad__cuda.cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)data)) return false;
@@ -43,7 +43,7 @@ static bool export_descriptor(const void *data, ad_place *p) {
     return true;
 }
 
-/* Memory of cuMemAlloc, that is cudaMalloc's. */
+/* Get the handle of memory of cuMemAlloc, which cudaMalloc calls. */
 static int export_handle(const void *data, ad_place *p) {
     ad_cuda_handle handle;
     ad_cuda_pointer base = 0;
@@ -58,7 +58,7 @@ static int export_handle(const void *data, ad_place *p) {
     return 0;
 }
 
-/* In the device's context. */
+/* Wait for the stream, and find the allocation and its name. The device's context is current. */
 static int find_allocation(const void *data, size_t size, void *stream, ad_place *p) {
     int status = stream ? AD_CUDA(cuStreamSynchronize, stream) : AD_CUDA(cuCtxSynchronize);
     if (!status && !export_descriptor(data, p)) status = export_handle(data, p);
@@ -76,6 +76,6 @@ int ad__cuda_find(const void *data, size_t size, int expected, void *stream, ad_
     if (!status) status = ad__driver_enter(device);
     if (status) return status;
     status = find_allocation(data, size, stream, p);
-    ad__driver_leave(device, false); /* whoever has memory there keeps the context */
+    ad__driver_leave(device, false); /* the context is retained by what has allocated the memory */
     return status;
 }

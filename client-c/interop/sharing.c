@@ -1,4 +1,4 @@
-/* Arrays for other processes: capabilities and names. */
+/* Sharing arrays with other processes: capabilities and names. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ int ad__check_writable(const ad_array *a, const char *what) {
 
 /* ---- requests ---- */
 
-/* One that makes a buffer, by the id that *buffer gets. */
+/* Send a request that makes a buffer, and wait for its reply. *buffer: the buffer's id. */
 static int ask_new_buffer(ad_session *s, int opcode, size_t n, const uint64_t *fields, size_t ntexts,
                           const char *const *texts, ad_slot *slot, uint64_t *buffer) {
     uint64_t all[8];
@@ -25,7 +25,8 @@ static int ask_new_buffer(ad_session *s, int opcode, size_t n, const uint64_t *f
     all[1] = *buffer = s->next_id.buffer++;
     for (size_t i = 0; i < n; i++) all[used++] = fields[i];
     status = ad__commit_ask(s, mark, ad__encode_named(&s->output.gathered, opcode, used, all, ntexts, texts), slot);
-    if (status == AD_E_INTERRUPTED) ad__queue_free(s, *buffer, 0); /* it will come to be, and nobody wants it */
+    if (status == AD_E_INTERRUPTED)
+        ad__queue_free(s, *buffer, 0); /* the server makes it, and the program has given up */
     return status;
 }
 
@@ -34,9 +35,10 @@ static int fail_reply(ad_session *s, uint64_t buffer, const char *what) {
     return ad__fail(AD_E_PROTOCOL, "%s: a reply of another form", what);
 }
 
-/* ---- arrays of a buffer that somebody else has made ---- */
+/* ---- arrays of another session's buffer ---- */
 
-/* An array that is all of it; column_major: as its shape's reverse lies in memory. */
+/* Make an array that is all of the buffer. column_major: its dimensions lie in memory in reverse. On failure the buffer
+ * is freed. */
 static int make_whole_array(ad_session *s, uint64_t buffer, int dtype, int ndim, const int64_t *shape,
                             bool column_major, ad_array **out) {
     int64_t turned[AD_MAX_NDIM];
@@ -56,13 +58,14 @@ static int make_whole_array(ad_session *s, uint64_t buffer, int dtype, int ndim,
 static int make_view(ad_array *bytes, const ad_layout *l, bool unchecked, ad_array **out) {
     int status = unchecked ? ad__array_view(bytes, l->dtype, l->offset, l->ndim, l->shape, l->strides, out)
                            : ad_view(bytes, l->dtype, l->offset, l->ndim, l->shape, l->strides, out);
-    ad_array_release(bytes); /* the view keeps it */
+    ad_array_release(bytes); /* the view has a reference */
     return status;
 }
 
 static int check_layout(const ad_layout *l) { return ad__shape_check(l->ndim, l->shape, l->dtype); }
 
-/* A layout that is all of a buffer of size bytes: 0 no, 1 row-major, 2 column-major. */
+/* Tell whether a layout is all of a buffer of size bytes: 0 no, 1 yes, in row-major order, 2 yes, in column-major
+ * order. */
 static int match_whole_buffer(const ad_layout *l, int64_t size) {
     ad_desc d = {.shape = l->shape, .strides = l->strides, .dtype = (uint8_t)l->dtype, .ndim = (uint8_t)l->ndim};
     int64_t count;
@@ -74,7 +77,7 @@ static int match_whole_buffer(const ad_layout *l, int64_t size) {
 int ad__lay_out(ad_session *s, uint64_t buffer, int64_t size, uint8_t device, bool readonly, const ad_layout *l,
                 ad_array **out) {
     ad_array *a;
-    const bool poisoned = size < 0; /* whoever reads it is told why; of what size it would be nobody knows */
+    const bool poisoned = size < 0; /* a read reports why; the size is unknown */
     const int all = poisoned ? 0 : match_whole_buffer(l, size);
     if (poisoned) size = 0;
     int status = all ? make_whole_array(s, buffer, l->dtype, l->ndim, l->shape, all == 2, &a)

@@ -29,8 +29,7 @@ uint64_t ad__now(void) {
 
 /* ---- death ---- */
 
-/* Close the descriptors that have not been sent. One may be a child's connection: the child must see that it is closed.
- */
+/* Close the descriptors that have not been sent. A child must see that its connection is closed. */
 static void close_unsent(ad_session *s) {
     if (s->output.gathered_pass.fd >= 0) close(s->output.gathered_pass.fd);
     s->output.gathered_pass.fd = -1;
