@@ -4,9 +4,8 @@
  *                        [frame|frame|open frame           [sent | on its way]
  *                                    ^output.frame               ^output.sent
  *
- * Requests are encoded straight into frames. A call that finds the connection idle sends its request itself, so a lone
- * operation starts at once. Further requests gather until the flusher, a full buffer or a call that waits for a reply
- * sends them. So a busy program makes no system calls. */
+ * A call that finds the connection idle sends its request itself, so a lone operation starts at once. Further requests
+ * gather until the flusher, a full buffer or a call that waits sends them, so a busy program makes no system calls. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -43,9 +42,8 @@ static void record_sent(ad_session *s) {
     unsigned last = (w->first + w->count - 1) % AD_WINDOW_MARKS,
              before = (last + AD_WINDOW_MARKS - 1) % AD_WINDOW_MARKS;
     uint64_t start = w->count > 1 ? w->mark[before].bytes : w->acked_bytes;
-    if (w->count == 0 || (s->bytes - start > w->bytes / 64 && w->count < AD_WINDOW_MARKS)) {
+    if (w->count == 0 || (s->bytes - start > w->bytes / 64 && w->count < AD_WINDOW_MARKS))
         last = (w->first + w->count++) % AD_WINDOW_MARKS;
-    }
     w->mark[last].op = s->ops;
     w->mark[last].bytes = s->bytes;
 }
@@ -106,11 +104,10 @@ static void seal_frame(ad_session *s, uint64_t payload) {
         return;
     }
     control -= AD_FRAME_HEADER;
-    ad_frame header = {.control = (uint32_t)control, .payload = payload};
-    ad__frame_encode(&header, s->output.gathered.data + s->output.frame);
+    uint8_t *frame = s->output.gathered.data + s->output.frame;
+    ad__frame_encode(&(ad_frame){.control = (uint32_t)control, .payload = payload}, frame);
     if (s->tracing.on)
-        ad__trace_messages(s, "->", s->tracing.reader, &s->tracing.arena,
-                           s->output.gathered.data + s->output.frame + AD_FRAME_HEADER, control);
+        ad__trace_messages(s, "->", s->tracing.reader, &s->tracing.arena, frame + AD_FRAME_HEADER, control);
     s->output.frame = s->output.gathered.size;
     ad__frame_sealed(s);
 }
@@ -140,8 +137,7 @@ void ad__save_gathered(ad_session *s) {
 
 /* ---- writing ---- */
 
-/* Wait for room in the socket, and read meanwhile: a server that waits for its output to be read would else wait for
- * ever. */
+/* Wait for room in the socket, and read meanwhile, as the server may be waiting for room, too. */
 static void wait_writable(ad_session *s) {
     struct pollfd p = {.fd = s->connection.fd, .events = POLLOUT};
     pthread_mutex_lock(&s->lock);
@@ -283,9 +279,8 @@ static int send_loaded(ad_session *s, const uint8_t *payload, size_t size) {
     pthread_mutex_lock(&s->lock);
     if (status != AD_E_INTERRUPTED) return end_sending(s, status);
     s->output.sent_at = ad__now();
-    if (m.msg_iovlen == (size ? 2u : 1u)) /* part of output.sending, and the whole payload, are left */
-        s->output.sent = s->output.sending.size - iov[0].iov_len;
-    else s->output.sent = s->output.sending.size;
+    const bool whole = m.msg_iovlen == (size ? 2u : 1u); /* part of output.sending, and the whole payload, are left */
+    s->output.sent = s->output.sending.size - (whole ? iov[0].iov_len : 0);
     return append_unsent_payload(s, iov[1].iov_base, size ? iov[1].iov_len : 0);
 }
 
@@ -535,9 +530,7 @@ static int begin_descriptor_frame(ad_session *s, int fd, size_t *mark) {
 
 /* Seal the frame, which has one message only, and attach fd to its first byte. */
 static void end_descriptor_frame(ad_session *s, int fd) {
-    s->output.gathered_pass.fd = fd;
-    s->output.gathered_pass.at = s->output.frame;
-    s->output.gathered_pass.once = false;
+    s->output.gathered_pass = (struct ad_pass){.fd = fd, .at = s->output.frame};
     seal_frame(s, 0);
 }
 
@@ -588,9 +581,8 @@ int ad__pass_fork(ad_session *s, int fd, uint64_t key, const uint8_t secret[AD_S
         close(fd);
         return AD_E_MEMORY;
     }
-    s->output.gathered_pass.fd = fd;
-    s->output.gathered_pass.at = first;
-    s->output.gathered_pass.once = true; /* a copy here would hide from the child that the server has ended */
+    /* `once`: a copy here would hide from the child that the server has ended */
+    s->output.gathered_pass = (struct ad_pass){.fd = fd, .at = first, .once = true};
     s->child.operation = ++s->ops;
     seal_frame(s, 0);
     return ad__push_output(s);
