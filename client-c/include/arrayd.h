@@ -35,13 +35,14 @@ typedef struct ad_session ad_session;
 typedef struct ad_array ad_array;
 
 /* ---- errors ---- */
-/* What the last failing call of this thread said; "" when none failed. Valid until the thread's next failing call. */
+/* The message of the calling thread's last failing call; "" when none failed. Valid until the thread's next failing
+ * call. */
 AD_API const char *ad_error_message(void);
-/* Number and name of the server operation behind the last failure of this thread; 0 and "" when it was none. */
+/* Number and name of the server's operation that the thread's last failure is about; 0 and "": no operation. */
 AD_API uint64_t ad_error_operation(const char **name);
 /* The fixed text of a status: "out of memory". */
 AD_API const char *ad_error_text(int status);
-/* "1.2.3" */
+/* The library's version: "1.2.3". */
 AD_API const char *ad_version(void);
 
 /* ---- sessions ---- */
@@ -51,20 +52,21 @@ AD_API const char *ad_version(void);
  * AD_E_URL, AD_E_CONNECTION, AD_E_VERSION, AD_E_DENIED, AD_E_TIMEOUT (10 s for a connection, 70 s for its welcome),
  * AD_E_MEMORY, AD_E_TLS. */
 AD_API int ad_session_open(const char *url, ad_session **session);
-/* What shows a server at "tcp:" or "tls:" who we are, and us that it is the right one; NULL: from the environment. */
+/* Credentials for a server at "tcp:" or "tls:", and the authorities that its certificate is checked with; NULL: from
+ * the environment. */
 typedef struct ad_connection {
     const char *token; /* $ARRAYD_TOKEN, the file $ARRAYD_TOKEN_FILE, ~/.config/arrayd/token (unless there is a
                           certificate). It is copied, sent once and forgotten; no message shows it */
     const char *ca;    /* PEM file of authorities: $ARRAYD_CA, else the system's */
-    const char *cert;  /* PEM file of our certificate: $ARRAYD_CERT, else none ... */
-    const char *key;   /* ... and of its key: $ARRAYD_KEY, else in the same file */
+    const char *cert;  /* PEM file of the user's certificate: $ARRAYD_CERT, else none */
+    const char *key;   /* PEM file of the certificate's key: $ARRAYD_KEY, else in the same file */
 } ad_connection;
-/* The same with these. AD_E_VALUE, AD_E_SYSTEM: a file cannot be read. */
+/* Connect as ad_session_open, with these credentials. AD_E_VALUE, AD_E_SYSTEM: a file cannot be read. */
 AD_API int ad_session_open_with(const char *url, const ad_connection *connection, ad_session **session);
 /* Close: what has been sent is executed, arrays of the session become invalid handles (release them all the same).
  * NULL is allowed. */
 AD_API void ad_session_close(ad_session *session);
-/* What is known of a session without asking the server. */
+/* Facts about a session that are known without asking the server. */
 typedef struct ad_session_info {
     const char *url, *server, *backend, *device_name; /* valid while the session lives */
     uint64_t session, version, devices, memory;       /* session 0: of a forked process, which has not been told yet */
@@ -79,8 +81,8 @@ AD_API int ad_flush(ad_session *session);
 AD_API int ad_sync(ad_session *session);
 /* The server's counters in the order of counter.def; n places, *got of them filled. */
 AD_API int ad_stat(ad_session *session, int n, uint64_t *counters, int *got);
-/* Called from time to time while a call waits for the server; a result other than 0 ends the wait with
- * AD_E_INTERRUPTED and leaves the session usable. Python uses it for Ctrl-C. */
+/* Set a function that is called from time to time while a call waits for the server. A result other than 0 ends the
+ * wait with AD_E_INTERRUPTED and leaves the session usable. Python uses it for Ctrl-C. */
 AD_API void ad_session_set_interrupt(ad_session *session, int (*check)(void *), void *argument);
 
 /* ---- scalars and operands ---- */
@@ -115,8 +117,8 @@ static inline ad_in ad_complex(double re, double im) {
 }
 
 /* ---- arrays ---- */
-/* What is known of an array without asking the server. A handle is released once for each time that it was made or
- * retained. */
+/* Facts about an array that are known without asking the server. A handle is released once for each time that it was
+ * made or retained. */
 typedef struct ad_array_info {
     ad_session *session;
     const int64_t *shape, *strides; /* ndim places, bytes; valid while the handle lives */
@@ -124,8 +126,8 @@ typedef struct ad_array_info {
     uint64_t buffer;
     uint8_t dtype, ndim, device;
     bool contiguous, f_contiguous;
-    bool writable; /* false: somebody else has published it, or lent it so */
-    void *lent;    /* where the buffer is in this process, which has lent it (ad_lend); NULL: the server has it */
+    bool writable; /* false: another user has published it, or it was lent read-only */
+    void *lent;    /* address of the buffer in this process, which has lent it (ad_lend); NULL: the server has it */
 } ad_array_info;
 AD_API void ad_array_get_info(const ad_array *a, ad_array_info *info);
 AD_API ad_array *ad_array_retain(ad_array *a);
@@ -133,7 +135,8 @@ AD_API void ad_array_release(ad_array *a); /* NULL is allowed; never fails; the 
 
 /* New arrays. shape may be NULL for ndim 0. AD_E_VALUE, AD_E_TYPE, AD_E_OVERFLOW, AD_E_MEMORY (of this process). */
 AD_API int ad_zeros(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out);
-AD_API int ad_empty(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out); /* to be written */
+AD_API int ad_empty(ad_session *s, int dtype, int ndim, const int64_t *shape,
+                    ad_array **out); /* elements have any values */
 AD_API int ad_full(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_in value, ad_array **out);
 AD_API int ad_arange(ad_session *s, ad_in start, ad_in stop, ad_in step, int dtype, ad_array **out);
 /* From host memory: size bytes, row-major, copied before the call returns. AD_E_VALUE when size is wrong. */
@@ -173,11 +176,12 @@ AD_API int ad_stream_open(ad_session *s, int device, int priority, uint64_t *str
 AD_API int ad_stream_drop(ad_session *s, uint64_t stream); /* what is on it is executed */
 AD_API int ad_stream_use(ad_session *s, uint64_t stream);  /* sends nothing */
 AD_API uint64_t ad_stream_current(const ad_session *s);
-AD_API int ad_stream_wait(ad_session *s, uint64_t stream); /* until all that it holds is complete */
+AD_API int ad_stream_wait(ad_session *s, uint64_t stream); /* returns when all that it holds is complete */
 AD_API int ad_stream_done(ad_session *s, uint64_t stream, bool *done);
-/* What comes on the stream now waits for the event. */
+/* Let what the stream gets from now on wait for the event. */
 AD_API int ad_stream_follow(ad_session *s, uint64_t stream, uint64_t event);
-/* *event: 0 for a new one, else it is recorded again. timed: ad_event_elapsed may be asked for it. */
+/* Record an event on a stream. *event: 0 for a new one, else it is recorded again. timed: ad_event_elapsed may be asked
+ * for it. */
 AD_API int ad_event_record(ad_session *s, uint64_t stream, bool timed, uint64_t *event);
 AD_API int ad_event_drop(ad_session *s, uint64_t event);
 AD_API int ad_event_wait(ad_session *s, uint64_t event);
@@ -188,18 +192,18 @@ AD_API int ad_event_elapsed(ad_session *s, uint64_t from, uint64_t to, double *m
  * Over a Unix socket, large arrays travel through memory that both ends have mapped. Uploads from such memory, and
  * ad_download_host, copy nothing on this side. It stays valid when the session ends. */
 typedef struct ad_host ad_host;
-/* AD_E_UNSUPPORTED: not with this session (it is remote, or the server refuses, or there is no room). */
+/* Allocate such memory. AD_E_UNSUPPORTED: the session is remote, the server refuses, or there is no room. */
 AD_API int ad_host_alloc(ad_session *s, size_t size, ad_host **host);
 AD_API void *ad_host_data(const ad_host *host);
 AD_API void ad_host_release(ad_host *host); /* NULL is allowed */
-/* An array's elements, row-major, in memory of its own; waits. AD_E_UNSUPPORTED as above, and for small arrays. */
+/* Download an array's elements, row-major, into such memory; waits. AD_E_UNSUPPORTED as above, and for small arrays. */
 AD_API int ad_download_host(const ad_array *a, ad_host **host);
-/* Free blocks of that memory, and bytes in all. */
+/* Count the free blocks of that memory, and its bytes in all. */
 AD_API void ad_host_count(ad_session *s, uint64_t *free_blocks, uint64_t *bytes);
-/* Unmap what is not in use. */
+/* Unmap such memory that is not in use. */
 AD_API int ad_host_trim(ad_session *s);
-/* Called now and then in the course of a transfer of more than a GiB, by the thread that asked for it, and with
- * done == total at its end. */
+/* Set a function that is called now and then during a transfer of more than a GiB, by the thread that asked for it, and
+ * with done == total at its end. */
 AD_API void ad_session_set_progress(ad_session *s,
                                     void (*progress)(void *argument, uint64_t done, uint64_t total, bool up),
                                     void *argument);
@@ -230,54 +234,61 @@ typedef struct ad_grid {
 /* Launch a kernel on the thread's stream, without waiting. A launch that cannot be (no such kernel, too many threads,
  * parameters of other sizes) is reported by the next call that waits. */
 AD_API int ad_launch(ad_module *m, const char *kernel, const ad_grid *grid, int n, const ad_parameter *parameters);
-/* What cudaFuncGetAttributes tells; on a server without a GPU 0 where it makes no sense there. */
+/* Attributes of a kernel, as cudaFuncGetAttributes has them; on a server without a GPU 0 where an attribute has no
+ * meaning. */
 typedef struct ad_kernel_facts {
     int64_t max_threads_per_block, shared_size, const_size, local_size, registers, ptx_version, binary_version,
         cache_mode_ca, max_dynamic_shared_size, preferred_shared_carveout;
 } ad_kernel_facts;
 AD_API int ad_kernel_get_facts(ad_module *m, const char *kernel, ad_kernel_facts *facts); /* waits */
-/* Most bytes of dynamic shared memory, and the carveout in percent; negative: leave as it is. */
+/* Set the limit of dynamic shared memory in bytes, and the carveout in percent; negative: leave it as it is. */
 AD_API int ad_kernel_set(ad_module *m, const char *kernel, int64_t max_dynamic_shared, int64_t carveout);
-/* Whether the blocks of its launches run all at once, so that they may wait for each other (cooperative groups'
- * grid_group). A launch of more blocks than can run at once is then reported as one that cannot be. */
+/* Set whether a kernel's blocks run all at once, so that they may wait for each other (cooperative groups' grid_group).
+ * A launch of more blocks than can run at once is then reported as one that cannot be. */
 AD_API int ad_kernel_set_cooperative(ad_module *m, const char *kernel, bool cooperative);
-/* A variable of a module (__device__ or __constant__) as an array of uint8 that is its memory; waits. */
+/* Get a variable of a module (__device__ or __constant__) as an array of uint8 that is its memory; waits. */
 AD_API int ad_module_get_global(ad_module *m, const char *name, ad_array **out);
 
 /* ---- arrays for other processes ----
  * Processes of one user that use the same server may hold the same elements; nothing is copied. A process that is
  * handed an array has a snapshot of it: it does not see what others write, as whoever writes first gets a copy. */
-/* A permission to attach an array, to be sent to another process. Who knows it needs nothing else. */
+/* A permission to attach an array, to be sent to another process. A process that knows it needs nothing else. */
 typedef struct ad_capability {
-    uint64_t half[2], server; /* server: of which it is */
+    uint64_t half[2], server; /* server: the server that has the array */
 } ad_capability;
-/* Waits. uses: how often it may be attached, 0 any number. lease: seconds after which it is over, 0: none. It ends
- * linger seconds after the session does. While it lasts, so do the elements. */
+/* Make a capability; waits. uses: how often it may be attached, 0: any number of times. lease: seconds after which it
+ * expires, 0: never. It expires linger seconds after the session has ended. The elements exist as long as it is valid.
+ */
 AD_API int ad_capability_make(const ad_array *a, uint64_t uses, double lease, double linger, ad_capability *capability);
-/* How the elements of an array lie in its buffer; of ad_array_get_info. */
+/* The layout of an array's elements in its buffer, as ad_array_get_info gives it. */
 typedef struct ad_layout {
     int dtype, ndim;
     int64_t offset;
     const int64_t *shape, *strides;
 } ad_layout;
-/* Waits. What was done to the array before the capability was made is seen. AD_E_STALE: it is over, or not one. */
+/* Attach an array by a capability; waits. Operations that were called for the array before the capability was made are
+ * seen. AD_E_STALE: it has expired, or is no capability. */
 AD_API int ad_capability_attach(ad_session *s, const ad_capability *capability, const ad_layout *layout,
                                 ad_array **out);
 AD_API int ad_capability_revoke(ad_session *s, const ad_capability *capability);
-/* Gives an array, which must be all of its buffer, a name: it stays when the session ends. Who attaches it gets a
- * snapshot that cannot be written; writable: all write into the same elements. grant: principals besides one's own
- * that may attach it ("uid:1000,uid:1001"; "*" all); NULL: none. A name of one's own is given anew. Waits. */
+/* Publish an array, which must be all of its buffer, by a name; waits. The array stays when the session ends. A process
+ * that attaches it gets a snapshot that cannot be written; writable: all write into the same elements. grant:
+ * principals besides the user that may attach it ("uid:1000,uid:1001"; "*": all); NULL: none. A name that the user has
+ * published before is given to this array. */
 AD_API int ad_publish(const ad_array *a, const char *name, bool writable, const char *grant);
-/* principal: who has published it; NULL: oneself. AD_E_NAME: there is none such. Waits. */
+/* Attach a published array; waits. principal: the one that has published it; NULL: the user. AD_E_NAME: there is no
+ * such name. */
 AD_API int ad_attach(ad_session *s, const char *principal, const char *name, ad_array **out);
-AD_API int ad_unpublish(ad_session *s, const char *name); /* who has attached it keeps it */
-/* What may be attached, a line each: name, principal, 1 if it may be written, dtype, bytes, dimensions with commas
- * between; tabs between these. To be freed. */
+AD_API int ad_unpublish(ad_session *s, const char *name); /* attached arrays stay */
+/* List the arrays that may be attached, a line each: name, principal, 1 if it may be written, dtype, bytes, dimensions
+ * with commas between; tabs between these. *text is to be freed. */
 AD_API int ad_names(ad_session *s, char **text);
-/* After a fork the child goes on with the parent's sessions that have arrays, each a snapshot at the fork. false: not
- * with this one (it is remote, or the server was not there). Streams and events are the parent's alone. */
+/* Tell whether this process can use the session. After a fork the child goes on with the parent's sessions that have
+ * arrays, each a snapshot at the fork. false: the session is the parent's only (it is remote, or the server was not
+ * there). Streams and events are always the parent's. */
 AD_API bool ad_session_usable(const ad_session *s);
-/* To be called before the program registers handlers for forks that want to call this library. */
+/* Register this library's handlers for forks. To be called before the program registers handlers that want to call this
+ * library. */
 AD_API void ad_watch_forks(void);
 
 /* ---- memory of arrays in this process ----
@@ -286,71 +297,71 @@ AD_API void ad_watch_forks(void);
  * is written there, and this process what the server writes. What this process calls after it has written is ordered
  * behind that; before it looks at what the server writes it must wait (ad_sync). */
 typedef struct ad_lease ad_lease;
-/* The array's memory for this process; waits until all that was called for it before is complete. The memory is kept,
- * and counts for the user, until ad_export_close or the end of this process, also when the session or the array are
- * gone. The array moves once for that; whoever is handed it from then on shares its memory. AD_E_UNSUPPORTED: the
- * session is remote, or there are no elements; AD_E_VALUE: it is read-only, or another user's; AD_E_DENIED, AD_E_LIMIT,
- * AD_E_MEMORY, and what went wrong with the array. */
+/* Get a lease of the array's memory for this process; waits until all that was called for it before is complete. The
+ * memory exists, and counts for the user, until ad_export_close or the end of this process, also when the session or
+ * the array are gone. The array moves once for that; sessions that get it from then on share its memory.
+ * AD_E_UNSUPPORTED: the session is remote, or there are no elements; AD_E_VALUE: it is read-only, or another user's;
+ * AD_E_DENIED, AD_E_LIMIT, AD_E_MEMORY, and failures of operations on the array. */
 AD_API int ad_export(const ad_array *a, ad_lease **lease);
-/* Maps the memory, once. *data: where the array's first element is, an address of the host or of the GPU; strides are
- * the array's. stream: for a GPU's memory the CUstream (NULL: the legacy default stream) that is to use it, which is
- * made to wait for the server; else NULL. The CUDA driver is loaded only here, and the device's primary context used.
+/* Map the memory, once. *data: address of the array's first element, on the host or on the GPU; strides are the
+ * array's. stream: for a GPU's memory the CUstream (NULL: the legacy default stream) that is to use it, which is made
+ * to wait for the server; else NULL. The CUDA driver is loaded only here, and the device's primary context used.
  * AD_E_UNSUPPORTED: there is no driver, or the process does not see that GPU; AD_E_DEVICE, AD_E_MEMORY. */
 AD_API int ad_import(ad_lease *lease, void *stream, void **data);
-/* What is known of it without asking the server; the id is valid while the lease is. */
+/* Facts about a lease that are known without asking the server; the id is valid while the lease is. */
 typedef struct ad_lease_info {
-    void *base;     /* of the memory, once it is mapped; else NULL */
+    void *base;     /* address of the memory, once it is mapped; else NULL */
     uint64_t size;  /* bytes; those beyond the array's buffer are zero */
-    int64_t offset; /* of the array in it */
-    int fd;         /* its descriptor until it is mapped, then -1; the lease's: duplicate it. -1: it has a handle */
-    bool cuda;      /* a GPU's memory: fd is a handle for cuMemImportFromShareableHandle; else a memfd */
-    int device;     /* number of that GPU in this process, once it is mapped; else -1 */
-    const char *id; /* of that GPU, "GPU-..." as nvidia-smi has it; "" on a CPU */
+    int64_t offset; /* offset of the array in the memory */
+    int fd;     /* descriptor of the memory until it is mapped, then -1; it is the lease's: duplicate it. -1: there is a
+                   handle */
+    bool cuda;  /* a GPU's memory: fd is a handle for cuMemImportFromShareableHandle; else a memfd */
+    int device; /* number of that GPU in this process, once the memory is mapped; else -1 */
+    const char *id; /* id of that GPU, "GPU-..." as nvidia-smi has it; "" on a CPU */
 } ad_lease_info;
 AD_API void ad_export_get_info(const ad_lease *lease, ad_lease_info *info);
-/* Unmaps the memory, after waiting for what this process does with it on the GPU. NULL is allowed. In a fork's child
- * the lease is its parent's, and ends with that. */
+/* Unmap the memory, after waiting for what this process does with it on the GPU. NULL is allowed. In a fork's child the
+ * lease is its parent's, and ends with that. */
 AD_API void ad_export_close(ad_lease *lease);
-/* As ad_write, from memory of this process on the GPU on which the array is (device: its number here, or -1): copied
- * there, after all that this process has begun on that GPU. Waits. AD_E_VALUE also when it is another one,
- * AD_E_UNSUPPORTED where the server uses none, or as ad_import. */
+/* Overwrite an array's elements as ad_write does, from memory of this process on the GPU that has the array (device:
+ * its number here, or -1); waits. The copy comes after all that this process has begun on that GPU. AD_E_VALUE also
+ * when it is another GPU, AD_E_UNSUPPORTED where the server uses none, or as ad_import. */
 AD_API int ad_write_device(const ad_array *a, int device, const void *data, size_t size);
 /* Memory that this process has on a GPU. */
 typedef struct ad_loan {
     void *data;    /* the first element */
     int device;    /* the GPU's number in this process; -1: whichever the memory is of */
     bool readonly; /* the server is not to write it */
-    void *stream; /* CUstream on which it was made, and which is waited for; NULL: all that this process has begun there
-                   */
-    void (*release)(void *argument); /* called once, by any thread, when the server has let go */
+    void *stream;  /* CUstream on which it was made, and which is waited for; NULL: all that this process has begun */
+    void (*release)(void *argument); /* called once, by any thread, when the server uses the memory no more */
     void *argument;
 } ad_loan;
-/* An array that is this memory: nothing is copied, and both see what the other writes. layout: its offset is not used.
- * Until release is called, which it is some time after the array has been released, or the session or the server has
- * gone, the memory must stay as it is; it is not called when this fails. What is called for the array is ordered behind
- * what the stream held; before this process looks at what the server writes, or writes what the server may still use,
- * it must wait (ad_sync). Who is handed the array, and a fork's child, has a copy; it is lost with the server's worker;
- * its bytes count for the user. Waits. AD_E_UNSUPPORTED: the session is remote, the server uses no GPU, there are no
- * elements, or what allocated the memory lets no other process have it (cudaMalloc does, and the virtual-memory API
- * where it was told so); AD_E_VALUE: the server uses another GPU; AD_E_EXTENT: elements are not aligned; AD_E_DENIED,
- * AD_E_LIMIT, AD_E_MEMORY, AD_E_DEVICE, AD_E_SYSTEM. */
+/* Make an array that is this memory: nothing is copied, and both sides see what the other writes; waits. layout: its
+ * offset is not used. The memory must stay as it is until release is called, some time after the array has been
+ * released or the session or the server has ended; release is not called when this fails. What is called for the array
+ * is ordered behind what the stream held. Before this process looks at what the server writes, or writes what the
+ * server may still use, it must wait (ad_sync). Other processes that get the array, and a fork's child, have a copy.
+ * The array is lost with the server's worker; its bytes count for the user. AD_E_UNSUPPORTED: the session is remote,
+ * the server uses no GPU, there are no elements, or the memory's allocator lets no other process have it (cudaMalloc
+ * does, and the virtual-memory API where it was told so); AD_E_VALUE: the server uses another GPU; AD_E_EXTENT:
+ * elements are not aligned; AD_E_DENIED, AD_E_LIMIT, AD_E_MEMORY, AD_E_DEVICE, AD_E_SYSTEM. */
 AD_API int ad_lend(ad_session *s, const ad_loan *loan, const ad_layout *layout, ad_array **out);
-/* Waits until what was called on the calling thread's stream is complete. What has failed is told by what is called
- * next, as ever. */
+/* Wait until what was called on the calling thread's stream is complete. Failures of operations are reported by the
+ * calls that follow, as ever. */
 AD_API int ad_settle(ad_session *s);
-/* The array's memory for a program that opens it by cudaIpcOpenMemHandle or cuIpcOpenMemHandle: *handle gets 64 bytes,
- * those of a cudaIpcMemHandle_t, and the lease is as ad_export's, but has no descriptor and is not to be imported. The
- * array begins ad_lease_info.offset bytes behind what opening gives. Whoever opens it closes it before the lease is
- * closed, which lasts as long as this process, and the memory as long as the server's worker: what CUDA makes of a
- * mapping after that is not defined. AD_E_UNSUPPORTED: the server uses no GPU; AD_E_VALUE also when a lease of the
- * other kind stands; and those of ad_export. */
+/* Get a handle of the array's memory for a program that opens it by cudaIpcOpenMemHandle or cuIpcOpenMemHandle: *handle
+ * gets 64 bytes, those of a cudaIpcMemHandle_t. The lease is as ad_export's, but has no descriptor and is not to be
+ * imported. The array begins ad_lease_info.offset bytes behind the address that opening gives. That program must close
+ * the memory before the lease is closed. The lease lasts as long as this process, and the memory as long as the
+ * server's worker: what CUDA makes of a mapping after that is not defined. AD_E_UNSUPPORTED: the server uses no GPU;
+ * AD_E_VALUE also when a lease of the other kind stands; and those of ad_export. */
 AD_API int ad_ipc_handle(const ad_array *a, void *handle, ad_lease **lease);
-/* One more that closes it: the last one does. */
+/* Add a reference, which ad_export_close takes back: the last one closes the lease. */
 AD_API ad_lease *ad_export_retain(ad_lease *lease);
 
 /* ---- views: nothing is sent ---- */
-/* Any view whose elements lie within those of a's buffer (checked). offset: bytes from the buffer's beginning, as in
- * ad_array_info. AD_E_EXTENT, AD_E_VALUE, AD_E_TYPE. */
+/* Make any view whose elements lie within those of a's buffer (checked). offset: bytes from the buffer's beginning, as
+ * in ad_array_info. AD_E_EXTENT, AD_E_VALUE, AD_E_TYPE. */
 AD_API int ad_view(const ad_array *a, int dtype, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
                    ad_array **out);
 /* a[start:stop:step] along an axis, as Python slices with every value given (step not 0, negative allowed): negative
@@ -363,7 +374,7 @@ AD_API int ad_transpose(const ad_array *a, const int *axes /* NULL: reversed */,
 AD_API int ad_broadcast_to(const ad_array *a, int ndim, const int64_t *shape, ad_array **out);
 
 /* ---- operations ---- */
-/* What an operation may be told besides its inputs; begin with AD_OPTIONS_INIT. */
+/* Options of an operation; begin with AD_OPTIONS_INIT. */
 typedef struct ad_options {
     int dtype;             /* loop type asked for; -1: by promotion */
     int casting;           /* ad_casting of protocol/infer.h: how inputs and outputs may be cast; default same_kind */
@@ -379,20 +390,20 @@ typedef struct ad_options {
 #define AD_OPTIONS_INIT \
     { .dtype = -1, .casting = 3, .all = true }
 
-/* A ufunc by id with nin inputs; at least one is an array, or session is given. outs has nout places.
+/* Call a ufunc by its id with nin inputs; at least one is an array, or session is given. outs has nout places.
  * AD_E_TYPE, AD_E_VALUE with NumPy's wording; errors of execution come with the data. */
 AD_API int ad_ufunc_call(ad_session *s, int ufunc, const ad_in *in, const ad_options *options, ad_array **outs);
 AD_API int ad_reduce_call(int reduction, ad_in in, const ad_options *options, ad_array **out);
-/* A library call by id (call.def). out: NULL to have outputs made, or arrays to be written (iota, bincount and
+/* Make a library call by its id (call.def). out: NULL to have outputs made, or arrays to be written (iota, bincount and
  * rows of kind UPDATE need them: their outputs' sizes are the caller's, or they change them). For ASK calls out is
  * ignored; they wait, and values (8 places, or NULL) takes the integers of the reply. dtype: the loop's, -1: the first
  * array input's. */
 AD_API int ad_call_call(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam, const ad_value *param,
                         ad_array *const *out, ad_array **outs, int64_t *values);
-/* The same for a call whose one output has the loop's type and a shape that the caller chooses (random). */
+/* As ad_call_call, for a call whose one output has the loop's type and a shape that the caller chooses (random). */
 AD_API int ad_call_shaped(ad_session *s, int call, int dtype, int nin, const ad_in *in, int nparam,
                           const ad_value *param, int ndim, const int64_t *shape, ad_array **out);
-/* Elements cast into an existing array: out[...] = in, broadcast. */
+/* Cast elements into an existing array: out[...] = in, broadcast. */
 AD_API int ad_copy_into(ad_array *out, ad_in in, int casting);
 AD_API int ad_astype(const ad_array *a, int dtype, ad_array **out);
 
