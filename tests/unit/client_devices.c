@@ -1,25 +1,25 @@
-/* Streams, events and devices, as the server hears of them. */
+/* Streams, events and devices, as the server gets them. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 
 #include "tests/unit/client_fake.h"
 
-static ad_array *make(ad_session *s) {
+static ad_array *make_array(ad_session *s) {
     ad_array *a = NULL;
     int64_t n = 4;
     cr_assert_eq(ad_empty(s, AD_FLOAT64, 1, &n, &a), 0);
     return a;
 }
 
-static int device_of(const ad_array *a) {
+static int get_device(const ad_array *a) {
     ad_array_info info;
     ad_array_get_info(a, &info);
     return info.device;
 }
 
-static void *elsewhere(void *session) {
-    ad_array *a = make(session);
-    int device = device_of(a);
+static void *use_own_stream(void *session) {
+    ad_array *a = make_array(session);
+    int device = get_device(a);
     ad_array_release(a);
     return (void *)(intptr_t)(device != 0 || ad_stream_current(session) != 0);
 }
@@ -30,19 +30,19 @@ Test(client_devices, a_stream_is_told_when_it_changes) {
     uint64_t stream = 0;
     pthread_t thread;
     void *wrong;
-    ad_array *a = make(s), *b, *c, *v;
+    ad_array *a = make_array(s), *b, *c, *v;
     cr_assert_eq(ad_sync(s), 0);
-    cr_assert(f->ons == 0 && device_of(a) == 0);
+    cr_assert(f->ons == 0 && get_device(a) == 0);
     cr_assert_eq(ad_stream_open(s, 1, 0, &stream), 0);
     cr_assert(stream >= AD_DEFAULT_STREAMS && stream % AD_DEFAULT_STREAMS == 1);
     cr_assert_eq(ad_stream_use(s, stream), 0);
-    b = make(s);
-    c = make(s);
+    b = make_array(s);
+    c = make_array(s);
     cr_assert_eq(ad_sync(s), 0);
-    cr_assert(f->ons == 1 && f->stream == stream && device_of(b) == 1 && device_of(c) == 1);
+    cr_assert(f->ons == 1 && f->stream == stream && get_device(b) == 1 && get_device(c) == 1);
     cr_assert_eq(ad_slice(b, 0, 1, 3, 1, &v), 0);
-    cr_assert_eq(device_of(v), 1);
-    cr_assert_eq(pthread_create(&thread, NULL, elsewhere, s), 0); /* each thread has its own */
+    cr_assert_eq(get_device(v), 1);
+    cr_assert_eq(pthread_create(&thread, NULL, use_own_stream, s), 0); /* each thread has its own */
     cr_assert_eq(pthread_join(thread, &wrong), 0);
     cr_assert_null(wrong);
     cr_assert_eq(ad_sync(s), 0);
@@ -64,8 +64,8 @@ Test(client_devices, another_session_has_another_stream) {
     fake *f = fake_open(NULL, &s), *g = fake_open(NULL, &t);
     cr_assert_eq(ad_stream_use(s, 1), 0);
     cr_assert(ad_stream_current(s) == 1 && ad_stream_current(t) == 0);
-    ad_array *a = make(s), *b = make(t);
-    cr_assert(device_of(a) == 1 && device_of(b) == 0);
+    ad_array *a = make_array(s), *b = make_array(t);
+    cr_assert(get_device(a) == 1 && get_device(b) == 0);
     cr_assert(ad_sync(s) == 0 && ad_sync(t) == 0);
     cr_assert(f->ons == 1 && g->ons == 0);
     ad_array_release(a);

@@ -11,13 +11,13 @@
 
 #define N 50000
 
-static ad_array *make(ad_session *s, int64_t n) {
+static ad_array *make_array(ad_session *s, int64_t n) {
     ad_array *a;
     cr_assert_eq(ad_arange(s, ad_int(0), ad_int(n), ad_int(1), AD_FLOAT64, &a), 0, "%s", ad_error_message());
     return a;
 }
 
-static double element(const ad_array *a, int64_t i) {
+static double read_element(const ad_array *a, int64_t i) {
     ad_array *one;
     double value = -1;
     cr_assert_eq(ad_slice(a, 0, i, i + 1, 1, &one), 0);
@@ -26,7 +26,7 @@ static double element(const ad_array *a, int64_t i) {
     return value;
 }
 
-static uint64_t exports(ad_session *s) {
+static uint64_t count_exports(ad_session *s) {
     uint64_t counters[64];
     int got = 0;
     cr_assert_eq(ad_stat(s, 64, counters, &got), 0);
@@ -35,13 +35,13 @@ static uint64_t exports(ad_session *s) {
 }
 
 static void await_exports(ad_session *s, uint64_t n) {
-    while (exports(s) != n) /* the test's own time limit ends it */
+    while (count_exports(s) != n) /* the test's own time limit ends it */
         ;
 }
 
 Test(client_export, both_write) {
     ad_session *s = open_embedded();
-    ad_array *a = make(s, N), *odd;
+    ad_array *a = make_array(s, N), *odd;
     ad_lease *lease, *second;
     ad_lease_info info;
     double *x = NULL, *y = NULL;
@@ -54,9 +54,9 @@ Test(client_export, both_write) {
     cr_assert_eq(ad_import(second, NULL, (void **)&y), 0);
     ad_export_get_info(second, &info);
     cr_expect(info.fd == -1 && info.offset == 8 && y == (double *)info.base + 1);
-    cr_expect(x[N - 1] == N - 1 && y[0] == 1 && exports(s) == 2);
+    cr_expect(x[N - 1] == N - 1 && y[0] == 1 && count_exports(s) == 2);
     x[1] = 50;
-    cr_expect(y[0] == 50 && element(a, 1) == 50);
+    cr_expect(y[0] == 50 && read_element(a, 1) == 50);
     cr_assert_eq(ad_copy_into(odd, ad_float(3), 4), 0);
     cr_assert_eq(ad_sync(s), 0);
     cr_expect(x[0] == 0 && x[1] == 3 && x[N - 1] == 3);
@@ -64,7 +64,7 @@ Test(client_export, both_write) {
     ad_export_close(second);
     await_exports(s, 1);
     x[2] = 60;
-    cr_expect_eq(element(a, 2), 60);
+    cr_expect_eq(read_element(a, 2), 60);
     ad_export_close(lease);
     await_exports(s, 0);
     ad_array_release(odd);
@@ -74,7 +74,7 @@ Test(client_export, both_write) {
 
 Test(client_export, memory_outlives_array_and_session) {
     ad_session *s = open_embedded();
-    ad_array *a = make(s, N);
+    ad_array *a = make_array(s, N);
     ad_lease *lease;
     double *x;
     cr_assert_eq(ad_export(a, &lease), 0);
@@ -86,7 +86,7 @@ Test(client_export, memory_outlives_array_and_session) {
     ad_export_close(lease);
 }
 
-static void *import(void *lease) {
+static void *import_lease(void *lease) {
     void *data = NULL;
     ad_lease_info info;
     ad_export_get_info(lease, &info);
@@ -95,13 +95,13 @@ static void *import(void *lease) {
 
 Test(client_export, threads_import_it_at_once) {
     ad_session *s = open_embedded();
-    ad_array *a = make(s, N);
+    ad_array *a = make_array(s, N);
     for (int round = 0; round < 50; round++) {
         pthread_t thread[4];
         ad_lease *lease;
         void *data;
         cr_assert_eq(ad_export(a, &lease), 0);
-        for (int i = 0; i < 4; i++) cr_assert_eq(pthread_create(&thread[i], NULL, import, lease), 0);
+        for (int i = 0; i < 4; i++) cr_assert_eq(pthread_create(&thread[i], NULL, import_lease, lease), 0);
         cr_assert_eq(ad_import(lease, NULL, &data), 0);
         for (int i = 0; i < 4; i++) {
             void *other;
@@ -116,9 +116,9 @@ Test(client_export, threads_import_it_at_once) {
 
 Test(client_export, descriptors_are_not_mixed_up) {
     ad_session *s = open_embedded();
-    ad_array *a = make(s, N);
+    ad_array *a = make_array(s, N);
     for (int i = 0; i < 100; i++) { /* those of windows go the same way */
-        ad_array *b = make(s, 1 + i);
+        ad_array *b = make_array(s, 1 + i);
         ad_lease *lease;
         ad_host *host = NULL;
         double *x;
@@ -132,14 +132,14 @@ Test(client_export, descriptors_are_not_mixed_up) {
         ad_host_trim(s);
         ad_array_release(b);
     }
-    cr_expect_eq(element(a, N - 1), N - 1);
+    cr_expect_eq(read_element(a, N - 1), N - 1);
     ad_array_release(a);
     ad_session_close(s);
 }
 
 Test(client_export, a_child_has_no_part_in_it) {
     ad_session *s = open_embedded();
-    ad_array *a = make(s, N);
+    ad_array *a = make_array(s, N);
     ad_lease *lease;
     double *x;
     int status = 1;
@@ -158,9 +158,9 @@ Test(client_export, a_child_has_no_part_in_it) {
     }
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    cr_expect(x[N - 1] == 7 && exports(s) == 1 && element(a, 1) == 7);
+    cr_expect(x[N - 1] == 7 && count_exports(s) == 1 && read_element(a, 1) == 7);
     x[1] = 8;
-    cr_expect_eq(element(a, 1), 8);
+    cr_expect_eq(read_element(a, 1), 8);
     ad_export_close(lease);
     await_exports(s, 0);
     ad_array_release(a);
@@ -183,7 +183,7 @@ Test(client_export, refusals) {
     cr_expect(ad_export(theirs, &lease) == AD_E_VALUE && strstr(ad_error_message(), "read-only"));
     cr_expect(ad_ipc_handle(mine, handle, &lease) == AD_E_UNSUPPORTED && strstr(ad_error_message(), "no GPU"));
     cr_expect(!lease && !handle[0]);
-    cr_expect_eq(exports(s), 0);
+    cr_expect_eq(count_exports(s), 0);
     ad_export_close(NULL);
     ad_array_release(empty);
     ad_array_release(poisoned);

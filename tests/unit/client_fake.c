@@ -30,8 +30,8 @@ static ssize_t receive_some(fake *f, void *out, size_t size, bool first) {
     return n;
 }
 
-/* first: these are a frame's first bytes. */
-static bool receive(fake *f, void *out, size_t size, bool first) {
+/* Receive exactly size bytes. first: they begin a frame. */
+static bool receive_exactly(fake *f, void *out, size_t size, bool first) {
     uint8_t *p = out;
     while (size) {
         size_t n = f->options.piece && f->options.piece < size ? f->options.piece : size;
@@ -46,7 +46,7 @@ static bool receive(fake *f, void *out, size_t size, bool first) {
     return true;
 }
 
-static bool send_all(fake *f, const void *data, size_t size) {
+static bool send_all_bytes(fake *f, const void *data, size_t size) {
     const uint8_t *p = data;
     while (size) {
         size_t n = f->options.piece && f->options.piece < size ? f->options.piece : size;
@@ -59,7 +59,7 @@ static bool send_all(fake *f, const void *data, size_t size) {
     return true;
 }
 
-static void frame(ad_bytes *out, const ad_bytes *control, uint32_t flags, const void *payload, size_t size) {
+static void append_frame(ad_bytes *out, const ad_bytes *control, uint32_t flags, const void *payload, size_t size) {
     ad_frame header = {.control = (uint32_t)control->size, .flags = flags, .payload = size};
     uint8_t bytes[AD_FRAME_HEADER];
     ad__frame_encode(&header, bytes);
@@ -68,23 +68,23 @@ static void frame(ad_bytes *out, const ad_bytes *control, uint32_t flags, const 
     ad__bytes_append(out, payload, size);
 }
 
-/* One of the first answers comes damaged, and nothing after it. */
-static bool garble(fake *f, ad_bytes *frames) {
+/* Damage one of the first answers, and send nothing after it. */
+static bool garble_answer(fake *f, ad_bytes *frames) {
     unsigned seed = f->options.garble * 2654435761u;
     if (!f->options.garble || f->answers++ < (int)(seed >> 8 & 3)) return true;
     frames->data[(seed >> 10) % (frames->size < 64 ? frames->size : 64)] ^= (uint8_t)(1 + seed % 255);
-    send_all(f, frames->data, frames->size);
+    send_all_bytes(f, frames->data, frames->size);
     return false;
 }
 
-/* Sends an answer, or keeps it until there are enough and sends them last first. */
-static bool answer(fake *f, ad_bytes *frames) {
+/* Send an answer, or hold it until there are enough, and send those last first. */
+static bool send_answer(fake *f, ad_bytes *frames) {
     bool ok = true;
     if (f->options.mute) {
         ad__bytes_free(frames);
         return true;
     }
-    if (!garble(f, frames)) {
+    if (!garble_answer(f, frames)) {
         ad__bytes_free(frames);
         return false;
     }
@@ -92,7 +92,7 @@ static bool answer(fake *f, ad_bytes *frames) {
     if (f->options.reverse && f->nheld < f->options.hold) return true;
     while (f->nheld) {
         ad_bytes *b = &f->held[--f->nheld];
-        ok = ok && send_all(f, b->data, b->size);
+        ok = ok && send_all_bytes(f, b->data, b->size);
         ad__bytes_free(b);
     }
     return ok;
@@ -105,52 +105,52 @@ static bool send_ack(fake *f) {
     f->acked = f->ops;
     f->unacked_bytes = 0;
     ad__encode_ack(&control, f->acked);
-    frame(&out, &control, 0, NULL, 0);
-    bool ok = send_all(f, out.data, out.size);
+    append_frame(&out, &control, 0, NULL, 0);
+    bool ok = send_all_bytes(f, out.data, out.size);
     ad__bytes_free(&control);
     ad__bytes_free(&out);
     return ok;
 }
 
-static bool reply(fake *f, uint64_t request, size_t n, const ad_scalar *values) {
+static bool send_reply(fake *f, uint64_t request, size_t n, const ad_scalar *values) {
     ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
     if (!f->options.no_ack) {
         f->acked = f->ops;
         f->unacked_bytes = 0;
     }
     ad__encode_reply(&control, request, f->acked, n, values);
-    frame(&out, &control, 0, NULL, 0);
+    append_frame(&out, &control, 0, NULL, 0);
     ad__bytes_free(&control);
-    return answer(f, &out);
+    return send_answer(f, &out);
 }
 
-static bool fail(fake *f, uint64_t request) {
+static bool send_fail(fake *f, uint64_t request) {
     ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
     ad__encode_fail(&control, request, f->acked, f->options.fail_reads, 7, "divide", "it went wrong");
-    frame(&out, &control, 0, NULL, 0);
+    append_frame(&out, &control, 0, NULL, 0);
     ad__bytes_free(&control);
-    return answer(f, &out);
+    return send_answer(f, &out);
 }
 
-static int64_t count(const ad_desc *d) {
+static int64_t count_elements(const ad_desc *d) {
     int64_t n = 1;
     for (int i = 0; i < d->ndim; i++) n *= d->shape[i];
     return n;
 }
 
-static void create(fake *f, const ad_desc *d) {
+static void create_buffer(fake *f, const ad_desc *d) {
     if (d->form != AD_FRESH || d->buffer >= FAKE_BUFFERS) return;
-    f->buffers[d->buffer].size = (size_t)(count(d) * ad__dtypes[d->dtype].size);
+    f->buffers[d->buffer].size = (size_t)(count_elements(d) * ad__dtypes[d->dtype].size);
     f->buffers[d->buffer].data = calloc(1, f->buffers[d->buffer].size + 1);
     f->held_bytes += f->buffers[d->buffer].size;
     if (f->held_bytes > f->most_bytes) f->most_bytes = f->held_bytes;
 }
 
-/* Elements in row-major order, whatever the strides. */
-static void gather(const fake *f, const ad_desc *d, uint8_t *out) {
+/* Copy elements in row-major order, whatever the strides. */
+static void gather_elements(const fake *f, const ad_desc *d, uint8_t *out) {
     const uint8_t *data = f->buffers[d->buffer].data;
     size_t item = ad__dtypes[d->dtype].size;
-    for (int64_t i = 0, n = count(d); i < n; i++) {
+    for (int64_t i = 0, n = count_elements(d); i < n; i++) {
         int64_t rest = i, at = d->offset;
         for (int k = d->ndim - 1; k >= 0; k--) {
             at += rest % d->shape[k] * d->strides[k];
@@ -161,35 +161,36 @@ static void gather(const fake *f, const ad_desc *d, uint8_t *out) {
 }
 
 static bool read_reply(fake *f, uint64_t request, const ad_desc *d) {
-    size_t size = (size_t)(count(d) * ad__dtypes[d->dtype].size), at = 0;
+    size_t size = (size_t)(count_elements(d) * ad__dtypes[d->dtype].size), at = 0;
     size_t part = f->options.part ? f->options.part : f->options.max_payload;
     uint8_t *data = malloc(size + 1);
     ad_bytes out = AD_BYTES_INIT;
     if (!f->options.no_ack) f->acked = f->ops;
-    gather(f, d, data);
+    gather_elements(f, d, data);
     do {
         size_t n = size - at < part ? size - at : part;
         ad_bytes control = AD_BYTES_INIT;
         ad_scalar values[2] = {{AD_SCALAR_INT, {.i = (int64_t)size}}, {AD_SCALAR_INT, {.i = (int64_t)at}}};
         ad__encode_reply(&control, request, f->acked, 2, values);
-        frame(&out, &control, at + n < size ? AD_FRAME_MORE : 0, data + at, n);
+        append_frame(&out, &control, at + n < size ? AD_FRAME_MORE : 0, data + at, n);
         ad__bytes_free(&control);
         at += n;
     } while (at < size);
     free(data);
-    return answer(f, &out);
+    return send_answer(f, &out);
 }
 
-static void compute(fake *f, const ad_op *op) {
+static void compute_op(fake *f, const ad_op *op) {
     const ad_operand *in = op->operand + op->nout;
     double x = 0, y = 0;
-    if (op->operand[0].desc.buffer < FAKE_BUFFERS) create(f, &op->operand[0].desc);
+    if (op->operand[0].desc.buffer < FAKE_BUFFERS) create_buffer(f, &op->operand[0].desc);
     const ad_desc *d = &op->operand[0].desc;
     if (d->buffer >= FAKE_BUFFERS || d->dtype != AD_FLOAT64) return;
     for (int k = 0; k < op->nin; k++)
-        if (!in[k].is_scalar && (in[k].desc.dtype != AD_FLOAT64 || count(&in[k].desc) != count(d))) return;
+        if (!in[k].is_scalar && (in[k].desc.dtype != AD_FLOAT64 || count_elements(&in[k].desc) != count_elements(d)))
+            return;
     double *out = (double *)(void *)f->buffers[d->buffer].data;
-    for (int64_t i = 0; i < count(d); i++) {
+    for (int64_t i = 0; i < count_elements(d); i++) {
         for (int k = 0; k < op->nin && k < 2; k++) {
             double v = in[k].scalar.as.f;
             if (!in[k].is_scalar) memcpy(&v, f->buffers[in[k].desc.buffer].data + 8 * i, 8);
@@ -207,7 +208,7 @@ static bool acknowledge_some(fake *f) {
     return ahead < f->options.window_ops / 4 && f->unacked_bytes < f->options.window_bytes / 4 ? true : send_ack(f);
 }
 
-static void forget(fake *f, const ad_message *m) {
+static void forget_buffers(fake *f, const ad_message *m) {
     f->frees += m->nids;
     for (size_t i = 0; i < m->nids; i++) {
         if (m->ids[i] >= FAKE_BUFFERS) continue;
@@ -225,7 +226,7 @@ static int find_window(const fake *f, uint64_t id) {
     return -1;
 }
 
-static void fail_later(fake *f, int code) {
+static void defer_fail(fake *f, int code) {
     if (f->pending.code) return;
     ad__fault(&f->pending, code, "no");
     f->pending_number = f->ops;
@@ -238,7 +239,7 @@ static void open_window(fake *f, uint64_t id, uint64_t size) {
     while (place < FAKE_WINDOWS && f->windows[place].base) place++;
     int seals = fcntl(fd, F_GET_SEALS);
     if (f->options.refuse_windows || place == FAKE_WINDOWS || seals < 0 || !(seals & F_SEAL_SHRINK)) {
-        fail_later(f, f->options.refuse_windows ? f->options.refuse_windows : AD_E_VALUE);
+        defer_fail(f, f->options.refuse_windows ? f->options.refuse_windows : AD_E_VALUE);
     } else {
         void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         f->windows[place].id = id;
@@ -252,7 +253,7 @@ static void open_window(fake *f, uint64_t id, uint64_t size) {
 static void drop_window(fake *f, uint64_t id) {
     int i = find_window(f, id);
     if (i < 0) {
-        fail_later(f, AD_E_STALE);
+        defer_fail(f, AD_E_STALE);
         return;
     }
     munmap(f->windows[i].base, f->windows[i].size);
@@ -260,10 +261,10 @@ static void drop_window(fake *f, uint64_t id) {
     f->nwindows--;
 }
 
-static void load(fake *f, const uint64_t *u) {
+static void load_window(fake *f, const uint64_t *u) {
     int i = find_window(f, u[2]);
     if (i < 0 || u[0] >= FAKE_BUFFERS || u[1] + u[4] > f->buffers[u[0]].size || u[3] + u[4] > f->windows[i].size) {
-        fail_later(f, AD_E_EXTENT);
+        defer_fail(f, AD_E_EXTENT);
         return;
     }
     memcpy(f->buffers[u[0]].data + u[1], f->windows[i].base + u[3], u[4]);
@@ -271,28 +272,28 @@ static void load(fake *f, const uint64_t *u) {
     f->loaded_bytes += u[4];
 }
 
-static bool fail_pending(fake *f, uint64_t request) {
+static bool send_pending_fail(fake *f, uint64_t request) {
     ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
     ad__encode_fail(&control, request, f->acked, f->pending.code, f->pending_number, "early", f->pending.text);
     f->pending.code = 0;
-    frame(&out, &control, 0, NULL, 0);
+    append_frame(&out, &control, 0, NULL, 0);
     ad__bytes_free(&control);
-    return answer(f, &out);
+    return send_answer(f, &out);
 }
 
-static bool fetch(fake *f, const ad_message *m) {
+static bool fetch_into_window(fake *f, const ad_message *m) {
     int i = find_window(f, m->u[1]);
-    size_t size = (size_t)(count(&m->operand.desc) * ad__dtypes[m->operand.desc.dtype].size);
-    if (f->pending.code) return fail_pending(f, m->u[0]);
-    if (f->options.fail_reads && size) return fail(f, m->u[0]);
+    size_t size = (size_t)(count_elements(&m->operand.desc) * ad__dtypes[m->operand.desc.dtype].size);
+    if (f->pending.code) return send_pending_fail(f, m->u[0]);
+    if (f->options.fail_reads && size) return send_fail(f, m->u[0]);
     if (i < 0 || m->u[2] + size > f->windows[i].size) {
         ad__fault(&f->pending, AD_E_STALE, "no window");
         f->pending_number = 0;
-        return fail_pending(f, m->u[0]);
+        return send_pending_fail(f, m->u[0]);
     }
-    gather(f, &m->operand.desc, f->windows[i].base + m->u[2]);
+    gather_elements(f, &m->operand.desc, f->windows[i].base + m->u[2]);
     f->fetches++;
-    return (f->options.ignore_fetches && size) || reply(f, m->u[0], 0, NULL);
+    return (f->options.ignore_fetches && size) || send_reply(f, m->u[0], 0, NULL);
 }
 
 static bool handle_more(fake *f, const ad_message *m) {
@@ -302,46 +303,46 @@ static bool handle_more(fake *f, const ad_message *m) {
     switch (m->opcode) {
     case AD_REQ_WINDOW: open_window(f, m->u[0], m->u[1]); break;
     case AD_REQ_WINDOW_DROP: drop_window(f, m->u[0]); break;
-    case AD_REQ_FORK: /* not taken up */
+    case AD_REQ_FORK: /* the child's connection is closed */
         if (f->npassed) close(f->passed[--f->npassed]);
         f->forks++;
         break;
-    case AD_REQ_LOAD: load(f, m->u); break;
+    case AD_REQ_LOAD: load_window(f, m->u); break;
     case AD_REQ_ON:
         f->ons++;
         f->stream = m->u[0];
         break;
-    case AD_REQ_FETCH: return fetch(f, m);
-    case AD_REQ_WAIT: return f->pending.code ? fail_pending(f, m->u[0]) : reply(f, m->u[0], 0, NULL);
-    case AD_REQ_DONE: return reply(f, m->u[0], 1, &yes);
-    case AD_REQ_ELAPSED: return reply(f, m->u[0], 1, &ms);
-    case AD_REQ_POOL: return reply(f, m->u[0], 4, numbers);
-    case AD_REQ_DEVICE: return reply(f, m->u[0], 6, numbers);
+    case AD_REQ_FETCH: return fetch_into_window(f, m);
+    case AD_REQ_WAIT: return f->pending.code ? send_pending_fail(f, m->u[0]) : send_reply(f, m->u[0], 0, NULL);
+    case AD_REQ_DONE: return send_reply(f, m->u[0], 1, &yes);
+    case AD_REQ_ELAPSED: return send_reply(f, m->u[0], 1, &ms);
+    case AD_REQ_POOL: return send_reply(f, m->u[0], 4, numbers);
+    case AD_REQ_DEVICE: return send_reply(f, m->u[0], 6, numbers);
     default: break;
     }
     return true;
 }
 
-static bool handle(fake *f, const ad_message *m, const uint8_t *payload, size_t size) {
+static bool handle_message(fake *f, const ad_message *m, const uint8_t *payload, size_t size) {
     f->messages++;
     if (m->row->cls == AD_CLASS_OP) f->ops++;
     switch (m->opcode) {
     case AD_REQ_NEW:
-    case AD_REQ_EMPTY: create(f, &m->operand.desc); break;
-    case AD_REQ_FREE: forget(f, m); break;
+    case AD_REQ_EMPTY: create_buffer(f, &m->operand.desc); break;
+    case AD_REQ_FREE: forget_buffers(f, m); break;
     case AD_REQ_WRITE:
         if (m->u[0] < FAKE_BUFFERS && m->u[1] + size <= f->buffers[m->u[0]].size)
             memcpy(f->buffers[m->u[0]].data + m->u[1], payload, size);
         break;
     case AD_REQ_UFUNC:
         f->ufuncs++;
-        compute(f, &m->op);
+        compute_op(f, &m->op);
         break;
-    case AD_REQ_SYNC: return f->pending.code ? fail_pending(f, m->u[0]) : reply(f, m->u[0], 0, NULL);
+    case AD_REQ_SYNC: return f->pending.code ? send_pending_fail(f, m->u[0]) : send_reply(f, m->u[0], 0, NULL);
     case AD_REQ_STAT:
-        return reply(f, m->u[0], 2, (ad_scalar[]){{AD_SCALAR_INT, {.i = 41}}, {AD_SCALAR_INT, {.i = 42}}});
-    case AD_REQ_QUERY: return reply(f, m->u[0], 1, (ad_scalar[]){{AD_SCALAR_INT, {.i = 3}}});
-    case AD_REQ_READ: return f->options.fail_reads ? fail(f, m->u[0]) : read_reply(f, m->u[0], &m->operand.desc);
+        return send_reply(f, m->u[0], 2, (ad_scalar[]){{AD_SCALAR_INT, {.i = 41}}, {AD_SCALAR_INT, {.i = 42}}});
+    case AD_REQ_QUERY: return send_reply(f, m->u[0], 1, (ad_scalar[]){{AD_SCALAR_INT, {.i = 3}}});
+    case AD_REQ_READ: return f->options.fail_reads ? send_fail(f, m->u[0]) : read_reply(f, m->u[0], &m->operand.desc);
     default:
         if (!handle_more(f, m)) return false;
     }
@@ -353,13 +354,13 @@ static bool handle(fake *f, const ad_message *m, const uint8_t *payload, size_t 
 static void say_bye(fake *f, int status, const char *why) {
     ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
     ad__encode_bye(&control, status, why);
-    frame(&out, &control, 0, NULL, 0);
-    send_all(f, out.data, out.size);
+    append_frame(&out, &control, 0, NULL, 0);
+    send_all_bytes(f, out.data, out.size);
     ad__bytes_free(&control);
     ad__bytes_free(&out);
 }
 
-static bool welcome(fake *f) {
+static bool send_welcome(fake *f) {
     ad_bytes control = AD_BYTES_INIT, out = AD_BYTES_INIT;
     ad_welcome w = {.version = 1,
                     .session = 5,
@@ -371,14 +372,14 @@ static bool welcome(fake *f) {
                     .backend = "fake",
                     .devices = 2,
                     .server = "fake 1.0"};
-    if (f->options.greeting) return send_all(f, f->options.greeting, strlen(f->options.greeting));
+    if (f->options.greeting) return send_all_bytes(f, f->options.greeting, strlen(f->options.greeting));
     if (f->options.refuse) {
         say_bye(f, f->options.refuse, "not you");
         return false;
     }
     ad__encode_welcome(&control, &w);
-    frame(&out, &control, 0, NULL, 0);
-    bool ok = send_all(f, out.data, out.size);
+    append_frame(&out, &control, 0, NULL, 0);
+    bool ok = send_all_bytes(f, out.data, out.size);
     ad__bytes_free(&control);
     ad__bytes_free(&out);
     return ok;
@@ -387,18 +388,19 @@ static bool welcome(fake *f) {
 static bool serve_frame(fake *f, ad_reader *reader, ad_arena *arena) {
     uint8_t header[AD_FRAME_HEADER];
     ad_frame h;
-    bool ok = receive(f, header, sizeof header, true) &&
+    bool ok = receive_exactly(f, header, sizeof header, true) &&
               ad__frame_decode(header, AD_MAX_CONTROL, AD_MAX_PAYLOAD, &h, NULL) == 0;
     if (!ok) return false;
     uint8_t *bytes = malloc(h.control + h.payload + 1);
     ad_message m;
-    ok = receive(f, bytes, h.control + h.payload, false) && ad__reader_begin(reader, bytes, h.control, NULL) == 0;
+    ok = receive_exactly(f, bytes, h.control + h.payload, false) &&
+         ad__reader_begin(reader, bytes, h.control, NULL) == 0;
     f->unacked_bytes += AD_FRAME_HEADER + h.control + h.payload;
     f->frames++;
     int next = 1;
     while (ok && (next = ad__reader_next(reader, arena, ~0u, &m, NULL)) == 1) {
         if (m.opcode == AD_REQ_HELLO) f->unacked_bytes = 0;
-        ok = m.opcode == AD_REQ_HELLO ? welcome(f) : handle(f, &m, bytes + h.control, h.payload);
+        ok = m.opcode == AD_REQ_HELLO ? send_welcome(f) : handle_message(f, &m, bytes + h.control, h.payload);
         if (f->options.die_after && f->messages >= (unsigned)f->options.die_after) ok = false;
     }
     ad__arena_reset(arena);
@@ -412,7 +414,7 @@ static void wait_listening(fake *f) {
     pthread_mutex_unlock(&f->lock);
 }
 
-static void *run(void *argument) {
+static void *run_fake(void *argument) {
     fake *f = argument;
     ad_reader *reader;
     ad_arena arena = AD_ARENA_INIT;
@@ -452,7 +454,7 @@ static bool listen_tcp(fake *f) {
 
 static fake *forking;
 
-/* Begun after the library's own handler, as it was registered before that. */
+/* Runs after the library's own handler, as it was registered before that. */
 static void await_taken(void) {
     while (forking && !forking->forks) sched_yield();
 }
@@ -480,7 +482,8 @@ fake *fake_start(const fake_options *options) {
     pthread_cond_init(&f->changed, NULL);
     strcpy(f->folder, "/tmp/arrayd-test-XXXXXX");
     if (!mkdtemp(f->folder)) return NULL;
-    if (!(f->options.tcp ? listen_tcp(f) : listen_unix(f)) || pthread_create(&f->thread, NULL, run, f)) return NULL;
+    if (!(f->options.tcp ? listen_tcp(f) : listen_unix(f)) || pthread_create(&f->thread, NULL, run_fake, f))
+        return NULL;
     return f;
 }
 

@@ -7,14 +7,14 @@
 
 static int released;
 
-static void release(void *argument) {
+static void count_release(void *argument) {
     (void)argument;
     released++;
 }
 
 static const int64_t shape[] = {2, 3}, strides[] = {24, 8};
 
-static void refused(ad_session *s, ad_loan loan, ad_layout layout, int status, const char *text) {
+static void check_refused(ad_session *s, ad_loan loan, ad_layout layout, int status, const char *text) {
     ad_array *a = NULL;
     cr_expect_eq(ad_lend(s, &loan, &layout, &a), status, "%s", ad_error_message());
     cr_expect(strstr(ad_error_message(), text), "%s", ad_error_message());
@@ -25,11 +25,12 @@ Test(client_lend, what_is_refused) {
     double memory[6] = {0};
     ad_session *s = open_embedded();
     ad_session_info info;
-    const ad_loan loan = {.data = memory, .device = -1, .release = release}, careless = {.data = memory, .device = -1};
-    refused(s, loan, (ad_layout){AD_FLOAT64, 2, 0, shape, strides}, AD_E_UNSUPPORTED, "uses no GPU");
-    refused(s, careless, (ad_layout){AD_FLOAT64, 2, 0, shape, strides}, AD_E_VALUE, "nobody would hear");
-    refused(s, loan, (ad_layout){99, 2, 0, shape, strides}, AD_E_TYPE, "99");
-    refused(s, loan, (ad_layout){AD_FLOAT64, 2, 0, (int64_t[]){2, -3}, strides}, AD_E_VALUE, "negative");
+    const ad_loan loan = {.data = memory, .device = -1, .release = count_release},
+                  careless = {.data = memory, .device = -1};
+    check_refused(s, loan, (ad_layout){AD_FLOAT64, 2, 0, shape, strides}, AD_E_UNSUPPORTED, "uses no GPU");
+    check_refused(s, careless, (ad_layout){AD_FLOAT64, 2, 0, shape, strides}, AD_E_VALUE, "nobody would hear");
+    check_refused(s, loan, (ad_layout){99, 2, 0, shape, strides}, AD_E_TYPE, "99");
+    check_refused(s, loan, (ad_layout){AD_FLOAT64, 2, 0, (int64_t[]){2, -3}, strides}, AD_E_VALUE, "negative");
     ad_session_get_info(s, &info);
     cr_expect(info.lent == 0 && info.copied == 0);
     ad_session_close(s);

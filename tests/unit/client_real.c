@@ -1,4 +1,4 @@
-/* The same client against the real server, embedded; passed over where it has not been built. */
+/* The client with the real server, embedded; passed over where that has not been built. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include "tests/unit/embedded.h"
 #include "protocol/rows.h"
 
-static double scalar(ad_array *a) {
+static double read_scalar(ad_array *a) {
     double x = NAN;
     cr_expect_eq(ad_download(a, &x, sizeof x), 0, "%s", ad_error_message());
     ad_array_release(a);
@@ -22,13 +22,13 @@ Test(client_real, sums) {
     cr_assert_eq(ad_arange(s, ad_int(0), ad_int(10), ad_int(1), AD_FLOAT64, &x), 0, "%s", ad_error_message());
     cr_assert_eq(ad_multiply(ad_of(x), ad_float(2), &y), 0);
     cr_assert_eq(ad_sum(ad_of(y), &sum), 0);
-    cr_assert_eq(scalar(sum), 90);
+    cr_assert_eq(read_scalar(sum), 90);
     ad_array_release(x);
     ad_array_release(y);
     ad_session_close(s);
 }
 
-/* Where kernels may be and can be compiled. */
+/* Tell whether kernels are allowed and can be compiled. */
 static bool has_kernels(ad_session *s) {
     ad_session_info info;
     ad_module *m = NULL;
@@ -59,7 +59,7 @@ static void check_launches(ad_session *s, ad_module *m) {
     cr_assert_eq(ad_launch(m, "twice", &grid, 3, p), 0, "%s", ad_error_message());
     cr_assert_eq(ad_launch(m, "shift<double>", &one, 2, q), 0, "%s", ad_error_message());
     cr_assert_eq(ad_sum(ad_of(y), &sum), 0);
-    cr_assert_eq(scalar(sum), 95);
+    cr_assert_eq(read_scalar(sum), 95);
     cr_assert_eq(ad_module_get_global(m, "calls", &calls), 0, "%s", ad_error_message());
     int count = 0;
     cr_assert_eq(ad_download(calls, &count, sizeof count), 0);
@@ -170,7 +170,7 @@ Test(client_real, released_arrays_leave_nothing_behind) {
     ad_session_close(s);
 }
 
-static pid_t worker_of(ad_session *s) {
+static pid_t find_worker(ad_session *s) {
     uint64_t counters[AD_NCOUNTER] = {0};
     int got;
     cr_assert_eq(ad_stat(s, AD_NCOUNTER, counters, &got), 0);
@@ -178,7 +178,7 @@ static pid_t worker_of(ad_session *s) {
     return (pid_t)counters[AD_COUNTER_worker_pid];
 }
 
-static pid_t parent_of(pid_t process) {
+static pid_t find_parent(pid_t process) {
     char path[64];
     int parent = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
@@ -193,12 +193,12 @@ Test(client_real, a_killed_worker_is_none) {
     ad_array *a, *b;
     float values[16];
     cr_assert_eq(ad_full(s, AD_FLOAT32, 1, (int64_t[]){16}, ad_float(1), &a), 0);
-    const pid_t worker = worker_of(s);
+    const pid_t worker = find_worker(s);
     kill(worker, SIGKILL);
     cr_assert_eq(ad_add(ad_of(a), ad_of(a), &b), 0);
     cr_assert_eq(ad_download(b, values, sizeof values), 0);
     for (int i = 0; i < 16; i++) cr_expect_eq(values[i], 2);
-    cr_expect_neq(worker_of(s), worker);
+    cr_expect_neq(find_worker(s), worker);
     ad_array_release(a);
     ad_array_release(b);
     ad_session_close(s);
@@ -209,7 +209,7 @@ Test(client_real, a_killed_server_is_an_error) {
     ad_array *a, *b;
     int status = 0;
     cr_assert_eq(ad_full(s, AD_FLOAT32, 1, (int64_t[]){16}, ad_float(1), &a), 0);
-    kill(parent_of(worker_of(s)), SIGKILL);
+    kill(find_parent(find_worker(s)), SIGKILL);
     while (status == 0) {
         status = ad_add(ad_of(a), ad_of(a), &b);
         if (status == 0) ad_array_release(b);

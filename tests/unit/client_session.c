@@ -92,7 +92,7 @@ Test(client_session, an_embedded_server_that_is_not_there_is_named) {
     setenv("ARRAYD_BIN", "/nonexistent/arrayd", 1);
     cr_assert_eq(ad_session_open("embedded:cpu", &s), AD_E_CONNECTION);
     cr_assert_not_null(strstr(ad_error_message(), "/nonexistent/arrayd"));
-    setenv("ARRAYD_BIN", "/bin/false", 1); /* starts, and ends without a word */
+    setenv("ARRAYD_BIN", "/bin/false", 1); /* a program that ends without a word */
     cr_assert_eq(ad_session_open("embedded:cpu", &s), AD_E_CONNECTION);
     cr_assert_null(s);
 }
@@ -116,8 +116,8 @@ Test(client_session, anything_else_that_answers_is_no_server) {
     }
 }
 
-/* Everything there is, in a row; the first failure. */
-static int use(ad_session *s) {
+/* Use every kind of request in turn; returns the first failure. */
+static int use_session(ad_session *s) {
     int64_t n = 40000;
     double *x = calloc((size_t)n, 8);
     ad_array *a = NULL, *b = NULL;
@@ -136,16 +136,16 @@ static int use(ad_session *s) {
     return status;
 }
 
-static void dies(const fake_options *options, int *survived) {
+static void check_dies(const fake_options *options, int *survived) {
     ad_session *s;
     fake *f = fake_open(options, &s);
     cr_assert_not_null(f, "%s", ad_error_message());
-    int status = use(s);
+    int status = use_session(s);
     cr_assert(status == 0 || status == AD_E_CONNECTION, "%d", status);
     if (status) {
         uint64_t counters[1];
         int got;
-        cr_expect_eq(use(s), AD_E_CONNECTION);
+        cr_expect_eq(use_session(s), AD_E_CONNECTION);
         cr_expect_eq(ad_sync(s), AD_E_CONNECTION);
         cr_expect_eq(ad_stat(s, 1, counters, &got), AD_E_CONNECTION);
         cr_expect_neq(ad_error_message()[0], 0);
@@ -157,14 +157,14 @@ static void dies(const fake_options *options, int *survived) {
 
 Test(client_session, a_dying_server_is_an_error_at_any_message) {
     int survived = 0;
-    for (int i = 1; i <= 14; i++) dies(&(fake_options){.die_after = i}, &survived);
+    for (int i = 1; i <= 14; i++) check_dies(&(fake_options){.die_after = i}, &survived);
     cr_assert_lt(survived, 6);
 }
 
 Test(client_session, a_dying_server_is_an_error_at_any_byte) {
     int survived = 0;
     for (size_t i = 65; i < 320900; i += i < 180 ? 3 : i / 3)
-        dies(&(fake_options){.die_after_bytes = i, .tcp = true}, &survived);
+        check_dies(&(fake_options){.die_after_bytes = i, .tcp = true}, &survived);
     cr_assert_lt(survived, 2);
 }
 
@@ -192,7 +192,7 @@ Test(client_session, what_the_server_said_last_is_heard_when_writing_fails) {
 
 static void *use_until_dead(void *session) {
     int status = 0;
-    while (status == 0) status = use(session);
+    while (status == 0) status = use_session(session);
     return (void *)(intptr_t)(status != AD_E_CONNECTION);
 }
 
@@ -216,13 +216,13 @@ Test(client_session, tcp_does_the_same) {
     ad_session *s;
     fake *f = fake_open(&(fake_options){.tcp = true, .part = 100000}, &s);
     cr_assert_not_null(f, "%s", ad_error_message());
-    for (int i = 0; i < 3; i++) cr_assert_eq(use(s), 0, "%s", ad_error_message());
+    for (int i = 0; i < 3; i++) cr_assert_eq(use_session(s), 0, "%s", ad_error_message());
     ad_session_close(s);
     fake_stop(f);
 }
 
-/* Every kind of answer, shortly; how many came. */
-static int ask(ad_session *s) {
+/* Ask for every kind of answer shortly; returns how many came. */
+static int ask_everything(ad_session *s) {
     double x[4] = {1, 2, 3, 4};
     uint64_t counters[2];
     ad_array *a = NULL, *found = NULL;
@@ -241,13 +241,13 @@ Test(client_session, damaged_answers_end_the_session_and_nothing_else) {
     for (unsigned i = 1; i <= 200; i++) {
         ad_session *s;
         fake *f = fake_open(&(fake_options){.garble = i}, &s);
-        came += ask(s);
-        cr_expect_eq(ask(s), 0);
+        came += ask_everything(s);
+        cr_expect_eq(ask_everything(s), 0);
         cr_expect_eq(ad_sync(s), AD_E_CONNECTION);
         ad_session_close(s);
         fake_stop(f);
     }
-    cr_assert_gt(came, 200); /* what was whole was taken */
+    cr_assert_gt(came, 200); /* whole answers are taken */
     cr_assert_lt(came, 500);
 }
 
@@ -307,7 +307,7 @@ Test(client_session, a_forked_child_leaves_the_connection_alone) {
     cr_assert_eq(state, 0);
     cr_assert_eq(ad_add(ad_of(a), ad_of(a), &b), 0);
     cr_assert_eq(ad_sync(s), 0);
-    cr_assert_eq(f->frees, 0); /* the child freed nothing of its parent's */
+    cr_assert_eq(f->frees, 0); /* the child has freed none of its parent's buffers */
     ad_array_release(a);
     ad_array_release(b);
     ad_session_close(s);

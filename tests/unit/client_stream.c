@@ -8,21 +8,21 @@
 
 #define N 16
 
-static ad_array *upload(ad_session *s, const double *data, int64_t n) {
+static ad_array *upload_array(ad_session *s, const double *data, int64_t n) {
     ad_array *a = NULL;
     cr_assert_eq(ad_upload(s, AD_FLOAT64, 1, &n, data, (size_t)n * 8, &a), 0, "%s", ad_error_message());
     return a;
 }
 
-static double *numbers(int64_t n, unsigned seed) {
+static double *make_numbers(int64_t n, unsigned seed) {
     double *data = malloc((size_t)n * sizeof *data);
     for (int64_t i = 0; i < n; i++) data[i] = (double)(seed = seed * 1664525u + 1013904223u) / 65536;
     return data;
 }
 
-static void there_and_back(ad_session *s, int64_t n) {
-    double *data = numbers(n, (unsigned)n), *back = malloc((size_t)n * 8);
-    ad_array *a = upload(s, data, n);
+static void check_round_trip(ad_session *s, int64_t n) {
+    double *data = make_numbers(n, (unsigned)n), *back = malloc((size_t)n * 8);
+    ad_array *a = upload_array(s, data, n);
     cr_assert_eq(ad_download(a, back, (size_t)n * 8), 0, "%s", ad_error_message());
     cr_assert_eq(memcmp(data, back, (size_t)n * 8), 0);
     ad_array_release(a);
@@ -34,7 +34,7 @@ Test(client_stream, any_size_comes_back) {
     ad_session *s;
     fake *f = fake_open(&(fake_options){.max_payload = 100000, .part = 70000}, &s);
     const int64_t sizes[] = {1, 2, 511, 512, 513, 12500, 12501, 40000, 300000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) there_and_back(s, sizes[i]);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check_round_trip(s, sizes[i]);
     ad_session_close(s);
     fake_stop(f);
 }
@@ -44,8 +44,8 @@ Test(client_stream, bytes_may_come_in_any_pieces) {
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         ad_session *s;
         fake *f = fake_open(&(fake_options){.piece = pieces[i], .part = 1000}, &s);
-        there_and_back(s, 1);
-        there_and_back(s, 700);
+        check_round_trip(s, 1);
+        check_round_trip(s, 700);
         ad_session_close(s);
         fake_stop(f);
     }
@@ -54,7 +54,7 @@ Test(client_stream, bytes_may_come_in_any_pieces) {
 Test(client_stream, empty_arrays_have_no_bytes) {
     ad_session *s;
     fake *f = fake_open(NULL, &s);
-    ad_array *a = upload(s, NULL, 0);
+    ad_array *a = upload_array(s, NULL, 0);
     cr_assert_eq(ad_download(a, NULL, 0), 0, "%s", ad_error_message());
     ad_array_release(a);
     ad_session_close(s);
@@ -65,7 +65,7 @@ Test(client_stream, many_small_operations_share_few_frames) {
     ad_session *s;
     fake *f = fake_open(NULL, &s);
     double x[N] = {0};
-    ad_array *a = upload(s, x, N), *b;
+    ad_array *a = upload_array(s, x, N), *b;
     for (int i = 0; i < 20000; i++) {
         cr_assert_eq(ad_add(ad_of(a), ad_float(1), &b), 0);
         ad_array_release(b);
@@ -75,7 +75,7 @@ Test(client_stream, many_small_operations_share_few_frames) {
     cr_assert_lt(f->frames, 5000);
     ad_array_release(a);
     cr_assert_eq(ad_sync(s), 0);
-    cr_assert_eq(f->frees, 20001); /* each buffer once */
+    cr_assert_eq(f->frees, 20001); /* each buffer is freed once */
     ad_session_close(s);
     fake_stop(f);
 }
@@ -92,7 +92,7 @@ Test(client_stream, large_memory_is_released_before_the_next_operation) {
     }
     cr_assert_eq(ad_sync(s), 0);
     cr_assert_eq(f->ufuncs, 20);
-    cr_assert_eq(f->most_bytes, 2 * LARGE * sizeof(double)); /* a and one result */
+    cr_assert_eq(f->most_bytes, 2 * LARGE * sizeof(double)); /* two arrays: a and one result */
     ad_array_release(a);
     ad_session_close(s);
     fake_stop(f);
@@ -104,7 +104,7 @@ Test(client_stream, a_lone_operation_needs_no_flush) {
     ad_array *a;
     cr_assert_eq(ad_empty(s, AD_FLOAT64, 0, NULL, &a), 0);
     ad_array_release(a);
-    while (f->ops < 1 || f->frees < 1) /* ends by itself, or the test times out */
+    while (f->ops < 1 || f->frees < 1) /* the loop ends, or the test's time limit does */
         sched_yield();
     ad_session_close(s);
     fake_stop(f);
@@ -113,12 +113,12 @@ Test(client_stream, a_lone_operation_needs_no_flush) {
 Test(client_stream, the_window_is_never_exceeded) {
     ad_session *s;
     fake *f = fake_open(&(fake_options){.window_ops = 64, .window_bytes = 64 << 10, .max_payload = 30000}, &s);
-    double *data = numbers(9000, 1);
-    ad_array *a = upload(s, data, N), *b;
+    double *data = make_numbers(9000, 1);
+    ad_array *a = upload_array(s, data, N), *b;
     for (int i = 0; i < 5000; i++) {
         cr_assert_eq(ad_add(ad_of(a), ad_of(a), &b), 0);
         ad_array_release(b);
-        if (i % 500 == 0) there_and_back(s, 9000);
+        if (i % 500 == 0) check_round_trip(s, 9000);
     }
     cr_assert_eq(ad_sync(s), 0);
     cr_assert_not(f->violated);
@@ -129,7 +129,7 @@ Test(client_stream, the_window_is_never_exceeded) {
     fake_stop(f);
 }
 
-static int always(void *argument) {
+static int interrupt_always(void *argument) {
     *(int *)argument += 1;
     return 1;
 }
@@ -139,7 +139,7 @@ Test(client_stream, a_full_window_blocks_until_acknowledged_or_interrupted) {
     fake *f = fake_open(&(fake_options){.window_ops = 256, .no_ack = true}, &s);
     ad_array *a;
     int asked = 0, status = 0, made = 0;
-    ad_session_set_interrupt(s, always, &asked);
+    ad_session_set_interrupt(s, interrupt_always, &asked);
     while (status == 0 && made < 1000) {
         status = ad_empty(s, AD_INT8, 0, NULL, &a);
         if (status == 0) {
@@ -149,7 +149,7 @@ Test(client_stream, a_full_window_blocks_until_acknowledged_or_interrupted) {
     }
     cr_assert_eq(status, AD_E_INTERRUPTED);
     cr_assert(asked > 0 && made <= 256);
-    while (f->messages < (unsigned)made) /* all that was accepted arrives */
+    while (f->messages < (unsigned)made) /* all accepted operations arrive */
         sched_yield();
     ad_session_set_interrupt(s, NULL, NULL);
     fake_acknowledge(f);
@@ -165,8 +165,8 @@ Test(client_stream, an_interrupted_wait_leaves_the_session_usable) {
     double x[N], y[N] = {0};
     int asked = 0;
     for (int i = 0; i < N; i++) x[i] = i;
-    ad_array *a = upload(s, x, N);
-    ad_session_set_interrupt(s, always, &asked);
+    ad_array *a = upload_array(s, x, N);
+    ad_session_set_interrupt(s, interrupt_always, &asked);
     cr_assert_eq(ad_download(a, y, sizeof y), AD_E_INTERRUPTED);
     ad_session_set_interrupt(s, NULL, NULL);
     cr_assert_eq(y[1], 0);
@@ -183,16 +183,16 @@ Test(client_stream, an_interrupted_upload_leaves_the_stream_whole) {
     ad_session *s;
     fake *f = fake_open(&(fake_options){.deaf = true, .tcp = true}, &s);
     int64_t n = 4000000;
-    double *data = numbers(n, 3);
+    double *data = make_numbers(n, 3);
     int asked = 0;
     ad_array *a = NULL;
-    ad_session_set_interrupt(s, always, &asked);
+    ad_session_set_interrupt(s, interrupt_always, &asked);
     cr_assert_eq(ad_upload(s, AD_FLOAT64, 1, &n, data, (size_t)n * 8, &a), AD_E_INTERRUPTED);
     cr_assert_null(a);
     ad_session_set_interrupt(s, NULL, NULL);
     memset(data, 0xff, (size_t)n * 8); /* the bytes are the caller's again */
     fake_listen(f);
-    there_and_back(s, 1000);
+    check_round_trip(s, 1000);
     cr_assert_eq(ad_sync(s), 0);
     cr_assert_eq(f->frees, 2);
     free(data);
@@ -205,10 +205,10 @@ typedef struct worker {
     int number, rounds, failures;
 } worker;
 
-static void *work(void *argument) {
+static void *run_work(void *argument) {
     worker *w = argument;
     int64_t n = 100 + w->number;
-    double *x = numbers(n, (unsigned)w->number), *y = malloc((size_t)n * 8);
+    double *x = make_numbers(n, (unsigned)w->number), *y = malloc((size_t)n * 8);
     for (int i = 0; i < w->rounds; i++) {
         ad_array *a = NULL, *b = NULL;
         int status = ad_upload(w->s, AD_FLOAT64, 1, &n, x, (size_t)n * 8, &a);
@@ -224,12 +224,12 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static void threads(ad_session *s, int rounds) {
+static void run_threads(ad_session *s, int rounds) {
     pthread_t thread[8];
     worker w[8];
     for (int i = 0; i < 8; i++) {
         w[i] = (worker){.s = s, .number = i, .rounds = rounds};
-        cr_assert_eq(pthread_create(&thread[i], NULL, work, &w[i]), 0);
+        cr_assert_eq(pthread_create(&thread[i], NULL, run_work, &w[i]), 0);
     }
     for (int i = 0; i < 8; i++) {
         pthread_join(thread[i], NULL);
@@ -240,7 +240,7 @@ static void threads(ad_session *s, int rounds) {
 Test(client_stream, threads_share_a_session) {
     ad_session *s;
     fake *f = fake_open(&(fake_options){.part = 300}, &s);
-    threads(s, 60);
+    run_threads(s, 60);
     cr_assert_eq(ad_sync(s), 0);
     cr_assert_eq(f->frees, 8 * 60 * 2);
     ad_session_close(s);
@@ -250,7 +250,7 @@ Test(client_stream, threads_share_a_session) {
 Test(client_stream, replies_may_come_in_any_order) {
     ad_session *s;
     fake *f = fake_open(&(fake_options){.reverse = true, .hold = 8, .part = 100}, &s);
-    threads(s, 1); /* no answer before all eight have asked, and then the last first */
+    run_threads(s, 1); /* no answer before all eight have asked, and then the last first */
     ad_session_close(s);
     fake_stop(f);
 }

@@ -49,25 +49,25 @@ TestSuite(client_tls, .init = set_up, .fini = tear_down);
 
 static uint8_t byte_at(size_t i) { return (uint8_t)(i * 2654435761u >> 13); }
 
-static void wait_for(int fd, bool write) {
+static void await_socket(int fd, bool write) {
     struct pollfd p = {.fd = fd, .events = write ? POLLOUT : POLLIN};
     poll(&p, 1, 1000);
 }
 
-/* The other end: sends back what it gets, until the client goes. */
-static void *echo(void *argument) {
+/* Send back what comes, until the client closes the connection. */
+static void *run_echo(void *argument) {
     const int *fd = argument;
     static uint8_t data[100000];
     ad_tls *t = NULL;
     ad_fault fault;
     int status = ad__tls_open(server, fd, NULL, &t, &fault);
     ssize_t n = 0;
-    while (!status && (status = ad__tls_handshake(t, &fault)) == 0) wait_for(*fd, ad__tls_wants_write(t));
+    while (!status && (status = ad__tls_handshake(t, &fault)) == 0) await_socket(*fd, ad__tls_wants_write(t));
     while (status > 0 && (n = ad__tls_read(t, data, sizeof data, &fault)) >= 0) {
-        if (n == 0) wait_for(*fd, ad__tls_wants_write(t));
+        if (n == 0) await_socket(*fd, ad__tls_wants_write(t));
         for (ssize_t at = 0, sent; at < n; at += sent) {
             if ((sent = ad__tls_write(t, data + at, (size_t)(n - at), &fault)) < 0) break;
-            if (sent == 0) wait_for(*fd, true);
+            if (sent == 0) await_socket(*fd, true);
         }
     }
     ad__tls_close(t);
@@ -75,7 +75,7 @@ static void *echo(void *argument) {
     return NULL;
 }
 
-/* Connected sockets with little room, so that both ends meet a full one. */
+/* Make connected sockets with little room, so that both ends meet a full one. */
 static void open_pair(int fd[2]) {
     const int room = 20000;
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
@@ -88,7 +88,7 @@ typedef struct sending {
     size_t sent;
 } sending;
 
-static void *send_all(void *argument) {
+static void *run_sender(void *argument) {
     sending *s = argument;
     static uint8_t data[BYTES];
     for (size_t i = 0; i < BYTES; i++) data[i] = byte_at(i);
@@ -96,7 +96,7 @@ static void *send_all(void *argument) {
         struct iovec part = {data + s->sent, BYTES - s->sent < 70000 ? BYTES - s->sent : 70000};
         ssize_t n = ad__secure_send(s->secure, &part);
         if (n < 0 && errno != EAGAIN) break;
-        if (n < 0) wait_for(s->fd, true);
+        if (n < 0) await_socket(s->fd, true);
         else s->sent += (size_t)n;
     }
     return NULL;
@@ -109,11 +109,11 @@ Test(client_tls, both_directions_at_once) {
     static uint8_t got[65536];
     size_t received = 0;
     open_pair(fd);
-    cr_assert_eq(pthread_create(&other, NULL, echo, &fd[1]), 0);
+    cr_assert_eq(pthread_create(&other, NULL, run_echo, &fd[1]), 0);
     cr_assert_eq(ad__secure_open(&address, &credentials, ad__now() + 5000000000, &fd[0], &secure), 0, "%s",
                  ad_error_message());
     sending s = {secure, fd[0], 0};
-    cr_assert_eq(pthread_create(&sender, NULL, send_all, &s), 0);
+    cr_assert_eq(pthread_create(&sender, NULL, run_sender, &s), 0);
     for (uint64_t end = ad__now() + 20000000000; received < BYTES && ad__now() < end;) {
         ssize_t n = ad__secure_receive(secure, got, sizeof got, received & 1 ? MSG_DONTWAIT : 0);
         if (n < 0 && errno == EAGAIN) continue;
@@ -144,7 +144,7 @@ static int open_with(const char *host, const char *ca, char *message, size_t siz
     snprintf(a.host, sizeof a.host, "%s", host);
     snprintf(c.ca, sizeof c.ca, "%s", ca);
     open_pair(fd);
-    cr_assert_eq(pthread_create(&other, NULL, echo, &fd[1]), 0);
+    cr_assert_eq(pthread_create(&other, NULL, run_echo, &fd[1]), 0);
     int status = ad__secure_open(&a, &c, ad__now() + 5000000000, &fd[0], &secure);
     snprintf(message, size, "%s", status ? ad_error_message() : "");
     ad__secure_close(secure);

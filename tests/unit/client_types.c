@@ -10,29 +10,29 @@
 static fake *server;
 static ad_session *s;
 
-static void setup(void) {
+static void set_up(void) {
     server = fake_open(NULL, &s);
     cr_assert_not_null(server);
 }
 
-static void teardown(void) {
+static void tear_down(void) {
     ad_session_close(s);
     fake_stop(server);
 }
 
-TestSuite(client_types, .init = setup, .fini = teardown);
+TestSuite(client_types, .init = set_up, .fini = tear_down);
 
-static ad_array *empty(int dtype, int ndim, const int64_t *shape) {
+static ad_array *make_empty(int dtype, int ndim, const int64_t *shape) {
     ad_array *a = NULL;
     cr_assert_eq(ad_empty(s, dtype, ndim, shape, &a), 0, "%s", ad_error_message());
     return a;
 }
 
 #define ARRAY(dtype, ...) \
-    empty(dtype, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__})
+    make_empty(dtype, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__})
 
-/* dtype and shape of a result, which is released: "float64 (2,3)" */
-static const char *is(ad_array *a) {
+/* Describe a result by dtype and shape, "float64 (2,3)", and release it. */
+static const char *describe_result(ad_array *a) {
     static char text[200];
     ad_array_info info;
     ad_array_get_info(a, &info);
@@ -48,11 +48,11 @@ static const char *is(ad_array *a) {
     return text;
 }
 
-#define GIVES(call, text)                                \
-    do {                                                 \
-        ad_array *r = NULL;                              \
-        cr_expect_eq(call, 0, "%s", ad_error_message()); \
-        if (r) cr_expect_str_eq(is(r), text);            \
+#define GIVES(call, text)                                  \
+    do {                                                   \
+        ad_array *r = NULL;                                \
+        cr_expect_eq(call, 0, "%s", ad_error_message());   \
+        if (r) cr_expect_str_eq(describe_result(r), text); \
     } while (0)
 #define FAILS(call, status, text)                             \
     do {                                                      \
@@ -62,7 +62,7 @@ static const char *is(ad_array *a) {
         cr_expect_null(r);                                    \
     } while (0)
 
-static int with(int ufunc, ad_in x, ad_in y, ad_options o, ad_array **out) {
+static int call_with(int ufunc, ad_in x, ad_in y, ad_options o, ad_array **out) {
     return ad_ufunc_call(NULL, ufunc, (ad_in[]){x, y}, &o, out);
 }
 
@@ -72,7 +72,7 @@ static int copy(ad_array *out, ad_in in) { return ad_copy_into(out, in, AD_CAST_
 
 Test(client_types, promotion) {
     ad_array *b = ARRAY(AD_BOOL, 3), *u8 = ARRAY(AD_UINT8, 3), *i64 = ARRAY(AD_INT64, 3), *f4 = ARRAY(AD_FLOAT32, 3);
-    for (int again = 0; again < 2; again++) { /* the second time from memory */
+    for (int again = 0; again < 2; again++) { /* the second time the loop is found in the session's table */
         GIVES(ad_add(ad_of(u8), ad_of(f4), &r), "float32 (3)");
         GIVES(ad_add(ad_of(i64), ad_of(f4), &r), "float64 (3)");
         GIVES(ad_add(ad_of(u8), ad_int(3), &r), "uint8 (3)");
@@ -82,7 +82,8 @@ Test(client_types, promotion) {
         GIVES(ad_divide(ad_of(u8), ad_of(u8), &r), "float64 (3)");
         GIVES(ad_less(ad_of(u8), ad_of(f4), &r), "bool (3)");
         GIVES(ad_sin(ad_of(u8), &r), "float16 (3)");
-        GIVES(with(AD_UFUNC_add, ad_of(u8), ad_int(3), OPTIONS(AD_FLOAT32, SAME_KIND, .all = true), &r), "float32 (3)");
+        GIVES(call_with(AD_UFUNC_add, ad_of(u8), ad_int(3), OPTIONS(AD_FLOAT32, SAME_KIND, .all = true), &r),
+              "float32 (3)");
         GIVES(ad_ufunc_call(s, AD_UFUNC_add, (ad_in[]){ad_int(1), ad_float(2)}, NULL, &r), "float64 ()");
     }
     ad_array_release(b);
@@ -93,16 +94,16 @@ Test(client_types, promotion) {
 
 Test(client_types, broadcasting) {
     ad_array *a = ARRAY(AD_FLOAT64, 4, 1, 3), *b = ARRAY(AD_FLOAT64, 5, 1), *c = ARRAY(AD_FLOAT64, 2),
-             *z = empty(AD_FLOAT64, 0, NULL);
+             *z = make_empty(AD_FLOAT64, 0, NULL);
     ad_array *out = ARRAY(AD_FLOAT64, 3), *wide = ARRAY(AD_FLOAT64, 2, 2);
     GIVES(ad_add(ad_of(a), ad_of(b), &r), "float64 (4,5,3)");
     GIVES(ad_add(ad_of(z), ad_of(b), &r), "float64 (5,1)");
     GIVES(ad_where(ad_of(a), ad_of(b), ad_of(z), &r), "float64 (4,5,3)");
     FAILS(ad_add(ad_of(out), ad_of(c), &r), AD_E_VALUE,
           "operands could not be broadcast together with shapes (3,) (2,) ");
-    FAILS(with(AD_UFUNC_add, ad_of(a), ad_of(out), OPTIONS(-1, SAME_KIND, .all = true, .out = {out}), &r), AD_E_VALUE,
-          "non-broadcastable output operand with shape (3,) doesn't match the broadcast shape (4,1,3)");
-    GIVES(with(AD_UFUNC_add, ad_of(c), ad_int(1), OPTIONS(-1, SAME_KIND, .all = true, .out = {wide}), &r),
+    FAILS(call_with(AD_UFUNC_add, ad_of(a), ad_of(out), OPTIONS(-1, SAME_KIND, .all = true, .out = {out}), &r),
+          AD_E_VALUE, "non-broadcastable output operand with shape (3,) doesn't match the broadcast shape (4,1,3)");
+    GIVES(call_with(AD_UFUNC_add, ad_of(c), ad_int(1), OPTIONS(-1, SAME_KIND, .all = true, .out = {wide}), &r),
           "float64 (2,2)");
     ad_array *all[] = {a, b, c, z, out, wide};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ad_array_release(all[i]);
@@ -111,23 +112,24 @@ Test(client_types, broadcasting) {
 Test(client_types, casting) {
     ad_array *f = ARRAY(AD_FLOAT64, 3), *i = ARRAY(AD_INT64, 3), *u8 = ARRAY(AD_UINT8, 3), *b = ARRAY(AD_BOOL, 3);
     ad_array *outs[2] = {NULL, NULL};
-    FAILS(with(AD_UFUNC_add, ad_of(f), ad_of(f), OPTIONS(-1, SAME_KIND, .all = true, .out = {i}), &r), AD_E_TYPE,
+    FAILS(call_with(AD_UFUNC_add, ad_of(f), ad_of(f), OPTIONS(-1, SAME_KIND, .all = true, .out = {i}), &r), AD_E_TYPE,
           "Cannot cast ufunc 'add' output from dtype('float64') to dtype('int64') with casting rule 'same_kind'");
-    FAILS(with(AD_UFUNC_add, ad_of(f), ad_of(f), OPTIONS(AD_INT64, SAME_KIND, .all = true), &r), AD_E_TYPE,
+    FAILS(call_with(AD_UFUNC_add, ad_of(f), ad_of(f), OPTIONS(AD_INT64, SAME_KIND, .all = true), &r), AD_E_TYPE,
           "Cannot cast ufunc 'add' input 0 from dtype('float64') to dtype('int64') with casting rule 'same_kind'");
-    FAILS(with(AD_UFUNC_add, ad_of(f), ad_of(i), OPTIONS(-1, NO, .all = true), &r), AD_E_TYPE,
+    FAILS(call_with(AD_UFUNC_add, ad_of(f), ad_of(i), OPTIONS(-1, NO, .all = true), &r), AD_E_TYPE,
           "Cannot cast ufunc 'add' input 1 from dtype('int64') to dtype('float64') with casting rule 'no'");
-    FAILS(with(AD_UFUNC_sin, ad_of(f), ad_int(0), OPTIONS(AD_FLOAT32, NO, .all = true), &r), AD_E_TYPE,
+    FAILS(call_with(AD_UFUNC_sin, ad_of(f), ad_int(0), OPTIONS(AD_FLOAT32, NO, .all = true), &r), AD_E_TYPE,
           "Cannot cast ufunc 'sin' input from dtype('float64') to dtype('float32') with casting rule 'no'");
-    FAILS(with(AD_UFUNC_add, ad_of(f), ad_of(f), OPTIONS(-1, SAME_KIND, .all = true, .where = i), &r), AD_E_TYPE,
+    FAILS(call_with(AD_UFUNC_add, ad_of(f), ad_of(f), OPTIONS(-1, SAME_KIND, .all = true, .where = i), &r), AD_E_TYPE,
           "Cannot cast array data from dtype('int64') to dtype('bool') according to the rule 'safe'");
     cr_expect_eq(ad_ufunc_call(NULL, AD_UFUNC_modf, (ad_in[]){ad_of(f)},
                                &OPTIONS(-1, SAME_KIND, .all = true, .out = {NULL, i}), outs),
                  AD_E_TYPE);
     cr_expect_str_eq(ad_error_message(), "Cannot cast ufunc 'modf' output 1 from dtype('float64') to dtype('int64') "
                                          "with casting rule 'same_kind'");
-    GIVES(with(AD_UFUNC_add, ad_of(f), ad_of(f), OPTIONS(-1, UNSAFE, .all = true, .out = {i}), &r), "int64 (3)");
-    GIVES(with(AD_UFUNC_add, ad_of(f), ad_of(f), OPTIONS(-1, SAME_KIND, .all = true, .where = b), &r), "float64 (3)");
+    GIVES(call_with(AD_UFUNC_add, ad_of(f), ad_of(f), OPTIONS(-1, UNSAFE, .all = true, .out = {i}), &r), "int64 (3)");
+    GIVES(call_with(AD_UFUNC_add, ad_of(f), ad_of(f), OPTIONS(-1, SAME_KIND, .all = true, .where = b), &r),
+          "float64 (3)");
     FAILS(copy(i, ad_of(f)), AD_E_TYPE,
           "Cannot cast array data from dtype('float64') to dtype('int64') according to the rule 'same_kind'");
     FAILS(copy(i, ad_float(2.5)), AD_E_TYPE,
@@ -243,7 +245,7 @@ static ad_array *grid(void) { /* 0 .. 23 as (4, 6) */
     return a;
 }
 
-/* Python's definition: i = start, start + step, ... while before stop, after clipping. */
+/* Slice as Python defines it: i = start, start + step, ... while before stop, after clipping. */
 static int64_t python_slice(int64_t start, int64_t stop, int64_t step, int32_t *out) {
     int64_t n = 0;
     for (int64_t i = -100; i < 100; i++) { /* every index that is in range and reached from start */
@@ -291,13 +293,13 @@ Test(client_types, views_of_views) {
     ad_array_release(v);
     check_view(w, (int32_t[]){19, 7, 21, 9, 23, 11}, 6); /* a.T[1::2, 3::-2] */
     cr_assert_eq(ad_sync(s), 0);
-    cr_assert_eq(server->frees, 1); /* with the last of them */
+    cr_assert_eq(server->frees, 1); /* the last view's release frees the buffer */
 }
 
 Test(client_types, reshaping_and_broadcasting) {
     ad_array *a = grid(), *t, *v = NULL;
     cr_assert_eq(ad_reshape_view(a, 3, (int64_t[]){2, 3, 4}, &v), 0);
-    cr_expect_str_eq(is(v), "int32 (2,3,4)");
+    cr_expect_str_eq(describe_result(v), "int32 (2,3,4)");
     cr_assert_eq(ad_transpose(a, (int[]){1, 0}, &t), 0);
     v = NULL;
     cr_expect_eq(ad_reshape_view(t, 1, (int64_t[]){24}, &v), AD_E_UNSUPPORTED);

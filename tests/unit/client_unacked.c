@@ -1,4 +1,4 @@
-/* What a client keeps for another connection: whatever the server has received and answered, it goes on from there. */
+/* The unacknowledged bytes: whatever the server has received and answered, the stream can go on from there. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,11 +14,11 @@
 
 static uint64_t seed = 1;
 
-static struct { uint64_t end, ops, requests; /* with it */ } sent[FRAMES];
+static struct { uint64_t end, ops, requests; /* counts at the end of the frame */ } sent[FRAMES];
 static uint8_t *stream;
 static ad_unacked unacked;
 
-/* All of it from a byte on, in the pieces that come. */
+/* Read all bytes from `from` on in pieces of any size, and compare them with what was added. */
 static void check_from(uint64_t from) {
     ad_bytes out = AD_BYTES_INIT;
     cr_assert_leq(unacked.begin, from, "bytes from %lu on are wanted", (unsigned long)from);
@@ -33,7 +33,7 @@ static void check_from(uint64_t from) {
     ad__bytes_free(&out);
 }
 
-static void add(int n) {
+static void add_frame(int n) {
     static uint8_t data[300000];
     const size_t size = 1 + (random64(&seed) % 50 ? random64(&seed) % 200 : random64(&seed) % sizeof data);
     const uint64_t ops = n ? sent[n - 1].ops : 0, requests = n ? sent[n - 1].requests : 0;
@@ -56,12 +56,12 @@ Test(unacked, what_the_server_may_not_have_is_there) {
     while (n < FRAMES && unacked.end < MOST - 400000) {
         switch (random64(&seed) % 6) {
         case 0:
-        case 1: add(n++); break;
+        case 1: add_frame(n++); break;
         case 2:
             received += random64(&seed) % 4 ? (sent[whole < n ? whole : n - 1].end - received) * (whole < n)
                                             : random64(&seed) % (unacked.end - received + 1);
             break;
-        case 3: /* it says what it has done, of that */
+        case 3: /* the server answers some of what it has received */
             while (whole < n && sent[whole].end <= received) whole++;
             if (!whole) break;
             if (random64(&seed) % 2) ops = ops + random64(&seed) % (sent[whole - 1].ops - ops + 1);

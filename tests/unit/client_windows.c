@@ -1,4 +1,4 @@
-/* Memory shared with a server: what goes through it, who may have it when, and what becomes of it. */
+/* Memory shared with a server: what goes through it, who may have it when, and its end. */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -11,31 +11,31 @@
 
 enum { N = 400000 }; /* float64: 3.2 MB */
 
-static double *numbers(int64_t n, unsigned seed) {
+static double *make_numbers(int64_t n, unsigned seed) {
     double *x = malloc((size_t)n * sizeof *x);
     srand(seed);
     for (int64_t i = 0; i < n; i++) x[i] = rand();
     return x;
 }
 
-static ad_array *upload(ad_session *s, const double *x, int64_t n) {
+static ad_array *upload_array(ad_session *s, const double *x, int64_t n) {
     ad_array *a = NULL;
     cr_assert_eq(ad_upload(s, AD_FLOAT64, 1, &n, x, (size_t)n * 8, &a), 0, "%s", ad_error_message());
     return a;
 }
 
-static ad_host *fetch(const ad_array *a) {
+static ad_host *fetch_array(const ad_array *a) {
     ad_host *host = NULL;
     cr_assert_eq(ad_download_host(a, &host), 0, "%s", ad_error_message());
     return host;
 }
 
-static void end(ad_session *s, fake *f) {
+static void end_session(ad_session *s, fake *f) {
     ad_session_close(s);
     fake_stop(f);
 }
 
-static int always(void *asked) {
+static int count_and_interrupt(void *asked) {
     ++*(int *)asked;
     return 1;
 }
@@ -43,16 +43,16 @@ static int always(void *asked) {
 Test(client_windows, arrays_go_through_them) {
     ad_session *s;
     fake *f = fake_open(NULL, &s);
-    double *x = numbers(N, 1), *y = calloc(N, 8);
-    ad_array *a = upload(s, x, N), *part;
+    double *x = make_numbers(N, 1), *y = calloc(N, 8);
+    ad_array *a = upload_array(s, x, N), *part;
     cr_assert_eq(ad_sync(s), 0);
     cr_assert(f->loads > 1 && f->loaded_bytes == N * 8 && !f->misplaced);
     cr_assert_eq(ad_download(a, y, N * 8), 0);
     cr_assert_eq(memcmp(x, y, N * 8), 0);
-    ad_host *host = fetch(a);
+    ad_host *host = fetch_array(a);
     cr_assert_eq(memcmp(x, ad_host_data(host), N * 8), 0);
-    cr_assert_eq(ad_slice(a, 0, 10, N, 2, &part), 0); /* not contiguous */
-    ad_host *half = fetch(part);
+    cr_assert_eq(ad_slice(a, 0, 10, N, 2, &part), 0); /* the view is not contiguous */
+    ad_host *half = fetch_array(part);
     for (int i = 0; i < (N - 10) / 2; i++) cr_assert_eq(((double *)ad_host_data(half))[i], x[10 + 2 * i]);
     ad_host_release(half);
     ad_host_release(host);
@@ -60,45 +60,45 @@ Test(client_windows, arrays_go_through_them) {
     ad_array_release(a);
     free(x);
     free(y);
-    end(s, f);
+    end_session(s, f);
 }
 
 Test(client_windows, a_descriptor_comes_with_the_first_byte) {
     for (size_t piece = 1; piece < 40; piece += 6) {
         ad_session *s;
         fake *f = fake_open(&(fake_options){.piece = piece}, &s);
-        double *x = numbers(16384, 2), *y = calloc(16384, 8);
+        double *x = make_numbers(16384, 2), *y = calloc(16384, 8);
         ad_array *few = NULL, *a;
         int64_t n = 3;
-        cr_assert_eq(ad_upload(s, AD_FLOAT64, 1, &n, x, 24, &few), 0); /* something before it in the stream */
-        a = upload(s, x, 16384);
+        cr_assert_eq(ad_upload(s, AD_FLOAT64, 1, &n, x, 24, &few), 0); /* another operation comes first in the stream */
+        a = upload_array(s, x, 16384);
         cr_assert_eq(ad_download(a, y, 16384 * 8), 0);
         cr_assert(memcmp(x, y, 16384 * 8) == 0 && f->nwindows == 1 && !f->misplaced);
         ad_array_release(few);
         ad_array_release(a);
         free(x);
         free(y);
-        end(s, f);
+        end_session(s, f);
     }
 }
 
 Test(client_windows, what_lies_in_one_is_loaded_from_there) {
     ad_session *s;
     fake *f = fake_open(NULL, &s);
-    double *x = numbers(N, 3), *y = calloc(N, 8);
+    double *x = make_numbers(N, 3), *y = calloc(N, 8);
     ad_host *host;
     cr_assert_eq(ad_host_alloc(s, N * 8, &host), 0, "%s", ad_error_message());
     memcpy(ad_host_data(host), x, N * 8);
-    ad_array *a = upload(s, ad_host_data(host), N);
+    ad_array *a = upload_array(s, ad_host_data(host), N);
     cr_assert(f->loads == 1 && f->loaded_bytes == N * 8);
-    memset(ad_host_data(host), 0, N * 8); /* it is the program's again */
+    memset(ad_host_data(host), 0, N * 8); /* the memory is the program's again */
     cr_assert_eq(ad_download(a, y, N * 8), 0);
     cr_assert_eq(memcmp(x, y, N * 8), 0);
     ad_host_release(host);
     ad_array_release(a);
     free(x);
     free(y);
-    end(s, f);
+    end_session(s, f);
 }
 
 Test(client_windows, refusals_and_remote_servers_are_no_errors) {
@@ -107,10 +107,10 @@ Test(client_windows, refusals_and_remote_servers_are_no_errors) {
     for (int k = 0; k < 3; k++) {
         ad_session *s;
         fake *f = fake_open(&options[k], &s);
-        double *x = numbers(N, 4), *y = calloc(N, 8);
+        double *x = make_numbers(N, 4), *y = calloc(N, 8);
         ad_host *host;
         for (int i = 0; i < 3; i++) {
-            ad_array *a = upload(s, x, N);
+            ad_array *a = upload_array(s, x, N);
             cr_assert_eq(ad_download_host(a, &host), AD_E_UNSUPPORTED);
             cr_assert_eq(ad_download(a, y, N * 8), 0);
             cr_assert_eq(memcmp(x, y, N * 8), 0);
@@ -121,7 +121,7 @@ Test(client_windows, refusals_and_remote_servers_are_no_errors) {
         cr_assert_eq(f->loads, 0);
         free(x);
         free(y);
-        end(s, f);
+        end_session(s, f);
     }
 }
 
@@ -129,30 +129,30 @@ Test(client_windows, refusals_and_remote_servers_are_no_errors) {
 Test(client_windows, failures_of_the_program_are_not_lost) {
     ad_session *s;
     fake *f = fake_open(NULL, &s);
-    double *x = numbers(N, 5);
+    double *x = make_numbers(N, 5);
     uint64_t unknown = 999;
     const char *name;
     for (int i = 0; i < 2; i++) { /* when a window is opened, and when it is used */
         cr_assert_eq(ad__send_numbers(s, AD_REQ_WINDOW_DROP, 1, &unknown), 0);
-        ad_array *a = upload(s, x, N);
+        ad_array *a = upload_array(s, x, N);
         cr_assert_eq(ad_sync(s), AD_E_STALE);
         cr_assert(ad_error_operation(&name) != 0 && strcmp(name, "early") == 0);
         cr_assert_eq(ad_sync(s), 0);
         ad_array_release(a);
     }
     free(x);
-    end(s, f);
+    end_session(s, f);
 }
 
 Test(client_windows, memory_outlives_session_and_server) {
     ad_session *s;
     fake *f = fake_open(NULL, &s);
-    double *x = numbers(N, 6);
-    ad_array *a = upload(s, x, N);
-    ad_host *host = fetch(a), *second = fetch(a);
+    double *x = make_numbers(N, 6);
+    ad_array *a = upload_array(s, x, N);
+    ad_host *host = fetch_array(a), *second = fetch_array(a);
     ad_array_release(a);
     ad_host_release(second);
-    end(s, f);
+    end_session(s, f);
     cr_assert_eq(memcmp(x, ad_host_data(host), N * 8), 0);
     memset(ad_host_data(host), 1, N * 8);
     ad_host_release(host);
@@ -165,9 +165,9 @@ Test(client_windows, a_child_has_memory_of_its_own) {
 #endif
     ad_session *s;
     fake *f = fake_open(NULL, &s);
-    double *x = numbers(N, 7);
-    ad_array *a = upload(s, x, N);
-    ad_host *host = fetch(a);
+    double *x = make_numbers(N, 7);
+    ad_array *a = upload_array(s, x, N);
+    ad_host *host = fetch_array(a);
     double *data = ad_host_data(host);
     int go[2], status;
     cr_assert_eq(pipe(go), 0);
@@ -191,26 +191,26 @@ Test(client_windows, a_child_has_memory_of_its_own) {
     ad_host_release(host);
     ad_array_release(a);
     free(x);
-    end(s, f);
+    end_session(s, f);
 }
 
 Test(client_windows, an_interrupted_download_keeps_its_memory_from_others) {
     ad_session *s;
     fake *f = fake_open(NULL, &s);
-    double *x = numbers(N, 8);
+    double *x = make_numbers(N, 8);
     int asked = 0;
-    ad_array *a = upload(s, x, N);
+    ad_array *a = upload_array(s, x, N);
     ad_host *host = NULL, *others[8];
     cr_assert_eq(ad_sync(s), 0);
     f->options.ignore_fetches = true;
-    ad_session_set_interrupt(s, always, &asked);
+    ad_session_set_interrupt(s, count_and_interrupt, &asked);
     cr_assert_eq(ad_download_host(a, &host), AD_E_INTERRUPTED);
     cr_assert_null(host);
     ad_session_set_interrupt(s, NULL, NULL);
     cr_assert_geq(ad__pool_draining_bytes(s), N * 8);
     f->options.ignore_fetches = false;
     for (int i = 0; i < 8; i++) {
-        others[i] = fetch(a);
+        others[i] = fetch_array(a);
         cr_assert_eq(memcmp(x, ad_host_data(others[i]), N * 8), 0);
         memset(ad_host_data(others[i]), i, N * 8);
     }
@@ -218,10 +218,10 @@ Test(client_windows, an_interrupted_download_keeps_its_memory_from_others) {
         for (size_t k = 0; k < N * 8; k++) cr_assert_eq(((uint8_t *)ad_host_data(others[i]))[k], i);
         ad_host_release(others[i]);
     }
-    cr_assert_geq(ad__pool_draining_bytes(s), N * 8); /* the server never said that it had done with it */
+    cr_assert_geq(ad__pool_draining_bytes(s), N * 8); /* the server has never said that it has finished with the part */
     ad_array_release(a);
     free(x);
-    end(s, f);
+    end_session(s, f);
 }
 
 typedef struct worker {
@@ -263,21 +263,21 @@ Test(client_windows, threads_share_them) {
         cr_expect_eq(w[i].wrong, 0);
     }
     cr_assert(!f->misplaced && !f->violated);
-    end(s, f);
+    end_session(s, f);
 }
 
 Test(client_windows, what_is_not_used_is_given_back) {
     ad_session *s;
     fake *f = fake_open(NULL, &s);
-    double *x = numbers(N, 9);
+    double *x = make_numbers(N, 9);
     uint64_t blocks, bytes;
     ad_host_count(s, &blocks, &bytes);
     cr_assert(blocks == 0 && bytes == 0);
-    ad_array *a = upload(s, x, N);
-    ad_host *host = fetch(a);
+    ad_array *a = upload_array(s, x, N);
+    ad_host *host = fetch_array(a);
     ad_host_count(s, &blocks, &bytes);
     cr_assert(bytes >= N * 8);
-    cr_assert_eq(ad_host_trim(s), 0); /* not what is in use */
+    cr_assert_eq(ad_host_trim(s), 0); /* parts in use stay */
     cr_assert_eq(memcmp(x, ad_host_data(host), N * 8), 0);
     ad_host_release(host);
     cr_assert_eq(ad_sync(s), 0);
@@ -286,12 +286,12 @@ Test(client_windows, what_is_not_used_is_given_back) {
     cr_assert(blocks == 0 && bytes == 0);
     cr_assert_eq(ad_sync(s), 0);
     cr_assert_eq(f->nwindows, 0);
-    host = fetch(a);
+    host = fetch_array(a);
     cr_assert_eq(memcmp(x, ad_host_data(host), N * 8), 0);
     ad_host_release(host);
     ad_array_release(a);
     free(x);
-    end(s, f);
+    end_session(s, f);
 }
 
 Test(client_windows, parts_never_meet) {
@@ -312,11 +312,11 @@ Test(client_windows, parts_never_meet) {
     for (int i = 0; i < MANY; i++) ad_host_release(host[i]);
     uint64_t blocks, bytes;
     ad_host_count(s, &blocks, &bytes);
-    cr_assert_eq(blocks, f->nwindows); /* neighbours that are free are one */
-    end(s, f);
+    cr_assert_eq(blocks, f->nwindows); /* free neighbours are one block */
+    end_session(s, f);
 }
 
-static int use(ad_session *s, const double *x) {
+static int use_session(ad_session *s, const double *x) {
     int64_t n = N;
     ad_array *a = NULL;
     ad_host *host = NULL;
@@ -329,16 +329,16 @@ static int use(ad_session *s, const double *x) {
 }
 
 Test(client_windows, a_dying_server_is_an_error) {
-    double *x = numbers(N, 11);
+    double *x = make_numbers(N, 11);
     int survived = 0;
     for (size_t i = 65; i < 600; i += 5) {
         ad_session *s;
         fake *f = fake_open(&(fake_options){.die_after_bytes = i}, &s);
-        int status = use(s, x);
+        int status = use_session(s, x);
         cr_assert(status == 0 || status == AD_E_CONNECTION, "%d: %s", status, ad_error_message());
-        if (status) cr_assert_eq(use(s, x), AD_E_CONNECTION);
+        if (status) cr_assert_eq(use_session(s, x), AD_E_CONNECTION);
         survived += status == 0;
-        end(s, f);
+        end_session(s, f);
     }
     cr_assert_lt(survived, 100);
     free(x);
