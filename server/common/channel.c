@@ -1,3 +1,4 @@
+/* The channel between arrayd and a worker: see channel.h. */
 #include "server/common/channel.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "server/common/fdpass.h"
 #include "server/common/os.h"
 
-#define DRAIN_MS 1000
+#define DRAIN_MS 1000 /* how long ad__channel_drain waits for the peer to read */
 
 struct ad_queued_note {
     ad_queued_note *next;
@@ -32,14 +33,14 @@ static const note_row note_rows[] = {
 #undef AD_NOTE
 };
 
-static const note_row *row_of(uint32_t kind) {
+static const note_row *find_note_row(uint32_t kind) {
     for (size_t i = 0; i < sizeof note_rows / sizeof *note_rows; i++)
         if (note_rows[i].kind == kind) return &note_rows[i];
     return NULL;
 }
 
 const char *ad__note_name(uint32_t kind) {
-    const note_row *row = row_of(kind);
+    const note_row *row = find_note_row(kind);
     return row ? row->name : "?";
 }
 
@@ -53,7 +54,7 @@ void ad__channel_init(ad_channel *c, int fd, ad_note_to from_peer) {
     c->last = &c->first;
 }
 
-static void drop_first(ad_channel *c) {
+static void drop_first_note(ad_channel *c) {
     ad_queued_note *q = c->first;
     c->first = q->next;
     if (!c->first) c->last = &c->first;
@@ -62,13 +63,13 @@ static void drop_first(ad_channel *c) {
 }
 
 void ad__channel_close(ad_channel *c) {
-    while (c->first) drop_first(c);
+    while (c->first) drop_first_note(c);
     if (c->fd >= 0) close(c->fd);
     c->fd = -1;
 }
 
-/* 1 sent, 0 the socket is full, AD_E_CONNECTION. */
-static int send_now(ad_channel *c, const ad_note *note, int fd) {
+/* Send one note. 1: sent; 0: the socket is full; AD_E_CONNECTION. */
+static int try_sending(ad_channel *c, const ad_note *note, int fd) {
     ssize_t n;
     do n = ad__fdpass_send(c->fd, note, sizeof *note, fd);
     while (n < 0 && errno == EINTR);
@@ -77,7 +78,7 @@ static int send_now(ad_channel *c, const ad_note *note, int fd) {
 }
 
 int ad__channel_send(ad_channel *c, const ad_note *note, int fd) {
-    int status = c->first ? 0 : send_now(c, note, fd);
+    int status = c->first ? 0 : try_sending(c, note, fd);
     if (status == 0) {
         ad_queued_note *q = ad__os.malloc(sizeof *q);
         if (q) {
@@ -94,7 +95,7 @@ int ad__channel_send(ad_channel *c, const ad_note *note, int fd) {
 
 int ad__channel_flush(ad_channel *c) {
     int status = 1;
-    while (c->first && (status = send_now(c, &c->first->note, c->first->fd)) > 0) drop_first(c);
+    while (c->first && (status = try_sending(c, &c->first->note, c->first->fd)) > 0) drop_first_note(c);
     return status < 0 ? status : 0;
 }
 
@@ -105,14 +106,14 @@ void ad__channel_drain(ad_channel *c) {
     while (ad__channel_waiting(c) && poll(&p, 1, DRAIN_MS) == 1 && !ad__channel_flush(c)) {}
 }
 
-static bool well_formed(const ad_channel *c, const ad_note *note, ssize_t size, int fd) {
-    const note_row *row = size == (ssize_t)sizeof *note ? row_of(note->kind) : NULL;
+/* A note has its kind's direction and descriptors, and its texts end with a NUL. */
+static bool is_well_formed(const ad_channel *c, const ad_note *note, ssize_t size, int fd) {
+    const note_row *row = size == (ssize_t)sizeof *note ? find_note_row(note->kind) : NULL;
     return row && row->to == c->from_peer && row->descriptors == (fd != -1) && note->zero == 0 &&
            memchr(note->who, 0, sizeof note->who) && memchr(note->text, 0, sizeof note->text);
 }
 
-/* A peer that ends with notes unread leaves a reset behind, which a socket for packets tells of once, before what the
- * peer has said. */
+/* A peer that ends with unread notes causes ECONNRESET once, before the notes that it had sent: read again then. */
 int ad__channel_receive(ad_channel *c, ad_note *note, int *fd) {
     ssize_t n;
     do n = ad__fdpass_receive(c->fd, note, sizeof *note, fd);
@@ -120,7 +121,7 @@ int ad__channel_receive(ad_channel *c, ad_note *note, int *fd) {
     if (n < 0 && errno == EAGAIN) return 0;
     if (n < 0 && errno == EMSGSIZE) return AD_E_PROTOCOL;
     if (n <= 0) return AD_E_CONNECTION;
-    int status = well_formed(c, note, n, *fd) ? 1 : AD_E_PROTOCOL;
+    int status = is_well_formed(c, note, n, *fd) ? 1 : AD_E_PROTOCOL;
     if (status < 0 && *fd >= 0) close(*fd);
     if (status < 0 || *fd == AD_FD_LOST) *fd = -1;
     return status;

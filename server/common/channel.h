@@ -1,4 +1,12 @@
-/* The channel between arrayd and a worker: notes over a SOCK_SEQPACKET socket pair, some with a descriptor. */
+/* The channel between arrayd and a worker: messages called notes over a SOCK_SEQPACKET socket pair.
+ *
+ *      arrayd                              worker
+ *        |  to WORKER: session, stop, ...    |
+ *        |---------------------------------->|
+ *        |  to FRONT: ready, slab, lost, ... |
+ *        |<----------------------------------|
+ *
+ * Each note is one packet of sizeof(ad_note) bytes, and some carry a file descriptor (channel.def). */
 #ifndef AD_SERVER_CHANNEL_H
 #define AD_SERVER_CHANNEL_H
 
@@ -6,8 +14,8 @@
 #include "server/common/grants.h"
 
 #define AD_PRINCIPAL_SIZE 64
-#define AD_DEATH_TEXT 64 /* bytes of how a worker has ended, for people */
-#define AD_PARTED '~'    /* before the principal of a slab: host memory that goes with it to its own worker */
+#define AD_DEATH_TEXT 64 /* bytes of the text that says how a worker has ended */
+#define AD_PARTED '~'    /* first letter of a slab's principal: host memory that migrates with this principal */
 
 enum {
 #define AD_NOTE(id, NAME, name, to, descriptors, doc) AD_NOTE_##NAME = (id),
@@ -17,9 +25,9 @@ enum {
 
 /* How a worker has ended. */
 typedef enum ad_death {
-    AD_DEATH_LEFT,    /* it was to: nothing of what it did is to blame */
-    AD_DEATH_KILLED,  /* by somebody, or by the kernel for want of memory */
-    AD_DEATH_CRASHED, /* by itself, or because it did not answer any more */
+    AD_DEATH_LEFT,    /* arrayd told it to leave: nothing that it executed is to blame */
+    AD_DEATH_KILLED,  /* a signal from outside ended it, such as the kernel's for want of memory */
+    AD_DEATH_CRASHED, /* it crashed, or arrayd ended it because it did not answer any more */
 } ad_death;
 
 typedef enum ad_note_to { AD_TO_WORKER, AD_TO_FRONT } ad_note_to;
@@ -35,30 +43,33 @@ typedef struct ad_note {
 
 typedef struct ad_queued_note ad_queued_note;
 
-/* One end. Notes that do not fit the socket wait here. Not for several threads at a time. */
+/* One end of the channel. Notes that do not fit into the socket are queued here. One thread uses it at a time. */
 typedef struct ad_channel {
     int fd;
-    ad_note_to from_peer; /* what this end receives */
+    ad_note_to from_peer; /* direction of the notes that this end receives */
     ad_queued_note *first, **last;
 } ad_channel;
 
-/* A connected, non-blocking, close-on-exec pair. AD_E_SYSTEM. */
+/* Make a connected pair of sockets, non-blocking and close-on-exec. AD_E_SYSTEM. */
 int ad__channel_pair(int fd[2], ad_fault *fault);
-/* Takes over fd. from_peer: AD_TO_WORKER in a worker, AD_TO_FRONT in arrayd. */
+/* Begin to use fd, which the channel owns from here on. from_peer: AD_TO_WORKER in a worker, AD_TO_FRONT in arrayd. */
 void ad__channel_init(ad_channel *c, int fd, ad_note_to from_peer);
+/* Close the socket and drop the notes that are queued. */
 void ad__channel_close(ad_channel *c);
-/* Send, or queue when the socket is full. fd (-1: none) is the channel's from here on, success or not: closed once
- * sent. AD_E_CONNECTION, AD_E_MEMORY. */
+/* Send a note, or queue it when the socket is full. The channel owns fd (-1: none) in any case, and closes it once
+ * it is sent. AD_E_CONNECTION, AD_E_MEMORY. */
 int ad__channel_send(ad_channel *c, const ad_note *note, int fd);
-/* Send what is queued; call it when the socket can be written. AD_E_CONNECTION. */
+/* Send queued notes; call it when the socket can be written. AD_E_CONNECTION. */
 int ad__channel_flush(ad_channel *c);
+/* Whether notes are queued. */
 bool ad__channel_waiting(const ad_channel *c);
-/* Wait until all has been sent, as long as the peer takes some within a second. */
+/* Wait until all notes have been sent, unless the peer reads nothing for a second. */
 void ad__channel_drain(ad_channel *c);
-/* Next note: 1 with *note and *fd (-1: none, or this process may have no more descriptors; the caller's), 0 none there
- * now, AD_E_CONNECTION: the peer has gone, AD_E_PROTOCOL: not a note. */
+/* Receive the next note. 1: *note and *fd are set; 0: none is there now; AD_E_CONNECTION: the peer has gone;
+ * AD_E_PROTOCOL: the packet is not a note. The caller owns *fd; -1: the note has none, or this process can open no
+ * more descriptors. */
 int ad__channel_receive(ad_channel *c, ad_note *note, int *fd);
-/* Name of a kind for the log. */
+/* The name of a kind of note, for the log. */
 const char *ad__note_name(uint32_t kind);
 
 #endif

@@ -1,3 +1,4 @@
+/* Options: reading them from the file, the environment and the command line, and printing them. See config.h. */
 #include "server/common/config.h"
 
 #include <ctype.h>
@@ -18,14 +19,14 @@ typedef struct option_row {
     size_t offset;
 } option_row;
 
-/* Reading and writing of one type of value. */
+/* How values of one type are read and written. */
 struct option_type {
     const char *word, *expected;
     bool (*parse)(const char *text, void *out);
     void (*print)(const void *value, char *out, size_t size);
 };
 
-/* Strings that only take some values. */
+/* Options whose text must be one of a few words. */
 static const struct {
     const char *name, *allowed;
 } choices[] = {
@@ -95,26 +96,26 @@ bool ad__config_parse_size(const char *text, uint64_t *out) { return parse_size(
 bool ad__config_parse_bool(const char *text, bool *out) { return parse_bool(text, out); }
 bool ad__config_parse_seconds(const char *text, double *out) { return parse_seconds(text, out); }
 
-static void print_count(const void *v, char *out, size_t size) {
+static void format_count(const void *v, char *out, size_t size) {
     snprintf(out, size, "%llu", (unsigned long long)*(const uint64_t *)v);
 }
-static void print_auto_size(const void *v, char *out, size_t size) {
+static void format_auto_size(const void *v, char *out, size_t size) {
     if (*(const uint64_t *)v == UINT64_MAX) snprintf(out, size, "auto");
-    else print_count(v, out, size);
+    else format_count(v, out, size);
 }
-static void print_bool(const void *v, char *out, size_t size) { snprintf(out, size, *(const bool *)v ? "yes" : "no"); }
-static void print_seconds(const void *v, char *out, size_t size) { snprintf(out, size, "%.9g", *(const double *)v); }
-static void print_string(const void *v, char *out, size_t size) {
+static void format_bool(const void *v, char *out, size_t size) { snprintf(out, size, *(const bool *)v ? "yes" : "no"); }
+static void format_seconds(const void *v, char *out, size_t size) { snprintf(out, size, "%.9g", *(const double *)v); }
+static void format_string(const void *v, char *out, size_t size) {
     snprintf(out, size, "%s", *(char *const *)v ? *(char *const *)v : "");
 }
 
-static const option_type type_STRING = {"TEXT", "text", parse_string, print_string};
-static const option_type type_SIZE = {"SIZE", "a size in bytes such as 512M or 2G", parse_size, print_count};
+static const option_type type_STRING = {"TEXT", "text", parse_string, format_string};
+static const option_type type_SIZE = {"SIZE", "a size in bytes such as 512M or 2G", parse_size, format_count};
 static const option_type type_AUTO_SIZE = {"SIZE|auto", "auto, or a size in bytes such as 512M or 2G", parse_auto_size,
-                                           print_auto_size};
-static const option_type type_COUNT = {"N", "a whole number", parse_count, print_count};
-static const option_type type_BOOL = {"yes|no", "yes or no", parse_bool, print_bool};
-static const option_type type_SECONDS = {"SECONDS", "seconds, as 30 or 0.5", parse_seconds, print_seconds};
+                                           format_auto_size};
+static const option_type type_COUNT = {"N", "a whole number", parse_count, format_count};
+static const option_type type_BOOL = {"yes|no", "yes or no", parse_bool, format_bool};
+static const option_type type_SECONDS = {"SECONDS", "seconds, as 30 or 0.5", parse_seconds, format_seconds};
 
 static const option_row rows[] = {
 #define AD_OPTION(name, field, type, value, doc) {name, value, doc, &type_##type, offsetof(ad_config, field)},
@@ -123,7 +124,7 @@ static const option_row rows[] = {
 };
 #define NROW (sizeof rows / sizeof *rows)
 
-static const option_row *row_named(const char *name, size_t size) {
+static const option_row *find_option(const char *name, size_t size) {
     for (size_t i = 0; i < NROW; i++)
         if (strlen(rows[i].name) == size && !memcmp(rows[i].name, name, size)) return &rows[i];
     return NULL;
@@ -141,7 +142,7 @@ static bool is_choice(const char *name, const char *value, const char **allowed)
     return true;
 }
 
-static int set_row(ad_config *c, const option_row *row, const char *value, const char *source, ad_fault *fault) {
+static int set_option(ad_config *c, const option_row *row, const char *value, const char *source, ad_fault *fault) {
     const char *allowed = NULL;
     if (!is_choice(row->name, value, &allowed))
         return ad__fault(fault, AD_E_VALUE, "option %s: \"%.60s\" from %s: expected one of: %s", row->name, value,
@@ -153,16 +154,16 @@ static int set_row(ad_config *c, const option_row *row, const char *value, const
 }
 
 int ad__config_set(ad_config *c, const char *name, const char *value, const char *source, ad_fault *fault) {
-    const option_row *row = row_named(name, strlen(name));
+    const option_row *row = find_option(name, strlen(name));
     if (!row) return ad__fault(fault, AD_E_VALUE, "there is no option \"%.60s\" (in %s)", name, source);
-    return set_row(c, row, value, source, fault);
+    return set_option(c, row, value, source, fault);
 }
 
 /* ---- the sources ---- */
 
 static int load_defaults(ad_config *c, ad_fault *fault) {
     for (size_t i = 0; i < NROW; i++) {
-        int status = set_row(c, &rows[i], rows[i].value, "the defaults", fault);
+        int status = set_option(c, &rows[i], rows[i].value, "the defaults", fault);
         if (status) return status;
     }
     return 0;
@@ -175,9 +176,10 @@ typedef struct file_reading {
     ad_fault fault;
 } file_reading;
 
-static int file_pair(void *user, const char *section, const char *name, const char *value) {
+/* Apply one line of a file; ini_parse calls this for each. */
+static int take_file_pair(void *user, const char *section, const char *name, const char *value) {
     file_reading *f = user;
-    if (f->status) return 1; /* only the first error is told */
+    if (f->status) return 1; /* only the first error is reported */
     if (*section) f->status = ad__fault(&f->fault, AD_E_VALUE, "section [%.60s]: the file has no sections", section);
     else f->status = ad__config_set(f->c, name, value ? value : "", "the file", &f->fault);
     return f->status == 0;
@@ -185,7 +187,7 @@ static int file_pair(void *user, const char *section, const char *name, const ch
 
 static int load_file(ad_config *c, const char *path, ad_fault *fault) {
     file_reading f = {.c = c, .path = path};
-    int line = ini_parse(path, file_pair, &f);
+    int line = ini_parse(path, take_file_pair, &f);
     if (line == -1) return ad__fault(fault, AD_E_SYSTEM, "option config: cannot open %s: %s", path, strerror(errno));
     if (line == -2) return ad__fault(fault, AD_E_MEMORY, "%s: no memory", path);
     if (f.status) return ad__fault(fault, f.status, "%.80s:%d: %s", path, line, f.fault.text);
@@ -203,7 +205,7 @@ static int load_environment(ad_config *c, ad_fault *fault) {
         const char *value = getenv(name);
         if (!value) continue;
         snprintf(source, sizeof source, "the environment (%s)", name);
-        int status = set_row(c, &rows[i], value, source, fault);
+        int status = set_option(c, &rows[i], value, source, fault);
         if (status) return status;
     }
     return 0;
@@ -236,7 +238,8 @@ static bool parse_action(const argument *a, ad_config_action *action) {
     return true;
 }
 
-static int take_private(const ad_config_private *private, const argument *a, bool *taken, ad_fault *fault) {
+/* Apply an argument that is a private one of this program. */
+static int take_private_argument(const ad_config_private *private, const argument *a, bool *taken, ad_fault *fault) {
     *taken = false;
     for (; private && private->name; private ++) {
         uint64_t n;
@@ -249,13 +252,13 @@ static int take_private(const ad_config_private *private, const argument *a, boo
     return 0;
 }
 
-/* One argument into the configuration; --config is looked at in a first pass, all else in the second. */
+/* Apply one argument. The first pass (files) applies --config alone, the second one everything else. */
 static int take_argument(ad_config *c, const ad_config_private *private, const argument *a, bool files,
                          ad_fault *fault) {
     bool taken;
     if (!strcmp(a->name, "config")) return files ? load_file(c, a->value, fault) : 0;
     if (files) return 0;
-    int status = take_private(private, a, &taken, fault);
+    int status = take_private_argument(private, a, &taken, fault);
     if (status || taken) return status;
     return ad__config_set(c, a->name, a->value, "the command line", fault);
 }
@@ -268,7 +271,7 @@ static int load_arguments(ad_config *c, int argc, char **argv, const ad_config_p
         if (status) return status;
         if (parse_action(&a, action)) continue;
         if (!a.value && i < argc) a.value = argv[i++];
-        if (!a.value && !row_named(a.name, strlen(a.name)) && strcmp(a.name, "config"))
+        if (!a.value && !find_option(a.name, strlen(a.name)) && strcmp(a.name, "config"))
             return ad__fault(fault, AD_E_VALUE, "there is no option \"%.60s\" (in the command line)", a.name);
         if (!a.value) return ad__fault(fault, AD_E_VALUE, "option %s on the command line: a value is missing", a.name);
         if ((status = take_argument(c, private, &a, files, fault))) return status;

@@ -17,7 +17,7 @@ typedef struct ad_config {
 #undef AD_OPTION
 } ad_config;
 
-/* An argument of the command line that is no option of the table: a whole number, for programs to tell each other. */
+/* An argument of the command line that is not an option: a whole number that one of our programs gives another. */
 typedef struct ad_config_private {
     const char *name;
     int *value;
@@ -25,22 +25,24 @@ typedef struct ad_config_private {
 
 typedef enum ad_config_action { AD_CONFIG_RUN, AD_CONFIG_HELP, AD_CONFIG_VERSION } ad_config_action;
 
-/* Defaults, then the file of --config, the environment and the command line; later ones win. private ends with a row
- * of NULL; NULL: none. *action says what the command line asks for. AD_E_VALUE, AD_E_MEMORY, AD_E_SYSTEM; the fault
- * names the option, where its value came from, and what was expected. *c needs ad__config_free either way. */
+/* Load the defaults, then the file of --config, the environment and the command line; later values replace earlier
+ * ones. private ends with a row of NULL; NULL: there are none. *action is what the command line asks for.
+ * AD_E_VALUE, AD_E_MEMORY, AD_E_SYSTEM; the fault names the option, the source of its value, and what was expected.
+ * *c needs ad__config_free either way. */
 int ad__config_load(ad_config *c, int argc, char **argv, const ad_config_private *private, ad_config_action *action,
                     ad_fault *fault);
 void ad__config_free(ad_config *c);
-/* Set one option from text; source is for the message. */
+/* Set one option from text; source names the text's origin in the fault. */
 int ad__config_set(ad_config *c, const char *name, const char *value, const char *source, ad_fault *fault);
-/* A value by itself, as options have them; false: it is none. */
+/* Read the text of a value of one type. False: it is not one. */
 bool ad__config_parse_count(const char *text, uint64_t *out);
 bool ad__config_parse_size(const char *text, uint64_t *out);
 bool ad__config_parse_bool(const char *text, bool *out);
 bool ad__config_parse_seconds(const char *text, double *out);
-/* The table for --help, as text to be freed; NULL: no memory. */
+/* Make the text of --help, which the caller frees; NULL: no memory. */
 char *ad__config_help(const char *program);
-/* Every option as "--name=value", NULL at the end, one block to be freed; NULL: no memory. */
+/* Make a list of all options as "--name=value" with NULL at the end. It is one block, which the caller frees; NULL:
+ * no memory. */
 char **ad__config_arguments(const ad_config *c);
 
 #endif

@@ -1,3 +1,4 @@
+/* Packets with a descriptor over a Unix socket: see fdpass.h. */
 #include "server/common/fdpass.h"
 
 #include <errno.h>
@@ -7,7 +8,8 @@
 
 #include "server/common/os.h"
 
-/* Room for more descriptors than are ever sent, so that a wrong packet's are seen and closed, not leaked. */
+/* Descriptors that a packet can bring. There is room for more than are ever sent, so that those of a wrong packet
+ * are closed, not leaked. */
 #define MOST 8
 
 typedef union control {
@@ -32,7 +34,8 @@ ssize_t ad__fdpass_send(int socket, const void *data, size_t size, int fd) {
     return ad__os.sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static int take_descriptors(struct msghdr *m) {
+/* Return the first descriptor of a packet (-1: there is none), and close the others. */
+static int keep_first_descriptor(struct msghdr *m) {
     int first = -1;
     for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
         if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) continue;
@@ -54,7 +57,7 @@ ssize_t ad__fdpass_receive(int socket, void *data, size_t size, int *fd) {
     *fd = -1;
     ssize_t n = ad__os.recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n < 0) return n;
-    *fd = take_descriptors(&m);
+    *fd = keep_first_descriptor(&m);
     if (!(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) return n;
     if (!(m.msg_flags & MSG_TRUNC) && *fd < 0) {
         *fd = AD_FD_LOST;

@@ -5,11 +5,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Send one packet, with fd unless it is -1. As sendmsg: -1 and errno on failure. */
+/* Send one packet, with fd unless it is -1. The result is that of sendmsg: -1 and errno on failure. */
 ssize_t ad__fdpass_send(int socket, const void *data, size_t size, int fd);
 #define AD_FD_LOST (-2)
-/* Receive one packet; *fd is its descriptor, close-on-exec, or -1, or AD_FD_LOST: it had one, but this process may have
- * no more. A packet longer than size, or with several descriptors, gives -1 and EMSGSIZE. As recvmsg else. */
+/* Receive one packet; *fd is its descriptor, close-on-exec, or -1, or AD_FD_LOST: it had one, but this process can
+ * open no more. A packet longer than size, or with several descriptors, gives -1 and EMSGSIZE. Otherwise the result
+ * is that of recvmsg. */
 ssize_t ad__fdpass_receive(int socket, void *data, size_t size, int *fd);
 
 #endif

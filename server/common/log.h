@@ -4,14 +4,14 @@
 
 typedef enum ad_log_level { AD_LOG_ERROR, AD_LOG_WARN, AD_LOG_INFO, AD_LOG_DEBUG } ad_log_level;
 
-/* The level by its name, or -1. */
+/* Find a level by its name; -1: there is none. */
 int ad__log_level(const char *name);
-/* Only events up to this level are written from now on. */
+/* From now on write only events up to this level. */
 void ad__log_set(int level);
-/* The component that every line names: "front", "worker". The string must stay. */
+/* Set the component that every line names, such as "front" or "worker". The string must stay. */
 void ad__log_name(const char *component);
-/* One line: time, level, component, event, then the pairs "key=%s key=%d". %s is quoted where it must be; of the other
- * conversions d, u, x and their l and z forms are there. */
+/* Write one line: time, level, component, event, then the pairs "key=%s key=%d". Strings are quoted where necessary.
+ * Of other conversions only d, u and x and their l and z forms are there. */
 void ad__log(ad_log_level level, const char *event, const char *pairs, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

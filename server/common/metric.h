@@ -11,7 +11,7 @@ typedef struct ad_metric {
     int counter; /* index of counter.def */
     ad_metric_scope scope;
     ad_metric_kind kind;
-    const char *name; /* "": not told to Prometheus */
+    const char *name; /* "": Prometheus is not told */
     double scale;
 } ad_metric;
 

@@ -1,3 +1,4 @@
+/* System calls and allocations behind pointers, and the faults that tests inject there. See os.h. */
 #include "server/common/os.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int plain_dup(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }
+static int dup_close_on_exec(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }
 
 ad_os ad__os = {
     .malloc = malloc,
@@ -23,10 +24,11 @@ ad_os ad__os = {
     .recvmsg = recvmsg,
     .accept = accept4,
     .socketpair = socketpair,
-    .dup = plain_dup,
+    .dup = dup_close_on_exec,
 };
 
-/* One row per call that can be made to fail: member of ad_os, errno, parameters, arguments, result type, failure. */
+/* The calls that can be made to fail: member of ad_os, errno, parameters, arguments, result type, result of a
+ * failure. */
 #define FAULT_SITES(X)                                                                                            \
     X(malloc, ENOMEM, (size_t size), (size), void *, NULL)                                                        \
     X(calloc, ENOMEM, (size_t n, size_t size), (n, size), void *, NULL)                                           \
@@ -39,11 +41,11 @@ ad_os ad__os = {
     X(socketpair, EMFILE, (int family, int type, int protocol, int fd[2]), (family, type, protocol, fd), int, -1) \
     X(dup, EMFILE, (int fd), (fd), int, -1)
 
-static ad_os plain;
-static const char *once; /* file that says that the fault has been */
-static bool deadly;
+static ad_os plain;      /* the calls as they are without faults */
+static const char *once; /* a file that exists once a fault was injected; NULL: every process injects */
+static bool deadly;      /* the fault kills the process */
 
-static void fired(const char *call) {
+static void report_injected_fault(const char *call) {
     int fd = once ? open(once, O_CREAT | O_WRONLY | O_CLOEXEC, 0600) : -1;
     if (fd >= 0) close(fd);
     dprintf(STDERR_FILENO, "fault injected: %s\n", call);
@@ -54,7 +56,7 @@ static void fired(const char *call) {
     static atomic_long left_##name;                          \
     static type fault_##name parameters {                    \
         if (atomic_fetch_sub(&left_##name, 1) == 1) {        \
-            fired(#name);                                    \
+            report_injected_fault(#name);                    \
             errno = error;                                   \
             return failure;                                  \
         }                                                    \
@@ -63,7 +65,7 @@ static void fired(const char *call) {
 FAULT_SITES(X)
 #undef X
 
-static void arm(const char *call, long n) {
+static void arm_fault(const char *call, long n) {
 #define X(name, ...)                   \
     if (!strcmp(call, #name)) {        \
         atomic_store(&left_##name, n); \
@@ -84,7 +86,7 @@ void ad__os_init(const char *program) {
         const char *name = strsep(&item, ":"), *call = strsep(&item, ":");
         if (!call || !item || strcmp(name, program)) continue;
         deadly = strstr(item, ":killed");
-        arm(call, strtol(item, NULL, 10));
+        arm_fault(call, strtol(item, NULL, 10));
     }
 }
 

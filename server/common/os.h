@@ -1,9 +1,9 @@
-/* The system calls and allocations of the server behind function pointers, so that tests can make the n-th one fail.
+/* System calls and allocations of the server behind function pointers, so that tests can make the n-th one fail.
  *
  * ARRAYD_FAULT_OS=PROGRAM:CALL:N (comma-separated for several) in the environment makes the N-th use of CALL in
- * PROGRAM (arrayd, arrayd-worker) fail, once in a process, with the error that the kernel would give:
- * "arrayd-worker:malloc:17"; with ":killed" behind it the process is gone there and then. With ARRAYD_FAULT_ONCE=FILE
- * no process started later fails again. */
+ * PROGRAM (arrayd, arrayd-worker) fail with the error that the kernel would give, as in "arrayd-worker:malloc:17".
+ * It fails once in each process; with ":killed" behind it the process is killed instead. With ARRAYD_FAULT_ONCE=FILE
+ * no process that starts later fails again. */
 #ifndef AD_SERVER_OS_H
 #define AD_SERVER_OS_H
 
@@ -26,22 +26,22 @@ typedef struct ad_os {
     int (*dup)(int fd);
 } ad_os;
 
-/* What everything calls. Replaced only before threads start. */
+/* The calls that all code of the server uses. They are replaced only before threads start. */
 extern ad_os ad__os;
 
-/* Arm the faults that the environment asks for; program is this program's name. */
+/* Arm the faults that the environment asks for in this program. */
 void ad__os_init(const char *program);
 /* Nanoseconds of the monotonic clock. */
 int64_t ad__os_now(void);
-/* Start a thread, to which no signals come: they are the loop's. 0, or an errno. */
+/* Start a thread with all signals blocked: only the loop's thread takes them. 0, or an errno. */
 int ad__os_thread(pthread_t *thread, void *(*run)(void *user), void *user);
-/* A list of `count` elements with room for one more; *capacity is how many it can have. NULL: no memory, and the list
- * is as it was. */
+/* Make room in a list for one element behind `count`; *capacity is how many fit. NULL: no memory, and the list is as
+ * it was. */
 void *ad__os_grow(void *list, size_t count, size_t *capacity, size_t element);
-/* The first line of the processor's cache that begins at p or behind it. */
+/* Round p up to the start of a line of the processor's cache. */
 #define AD_LINE 64
 static inline void *ad__os_line(void *p) { return (char *)p + (-(uintptr_t)p & (AD_LINE - 1)); }
-/* Write all of it. -1: errno says why not. */
+/* Write all bytes. -1: errno says why not. */
 int ad__os_write(int fd, const void *data, size_t size);
 
 #endif

@@ -1,3 +1,4 @@
+/* Text for machines: see put.h. */
 #include "server/common/put.h"
 
 #include <stdarg.h>
@@ -16,8 +17,8 @@ void ad__put(ad_bytes *b, const char *format, ...) {
     b->size += (size_t)n;
 }
 
-/* Bytes of the character that begins here; 0: it is none of UTF-8 (RFC 3629). */
-static size_t character(const unsigned char *p) {
+/* Count the bytes of the UTF-8 character at p; 0: there is none (RFC 3629). */
+static size_t measure_character(const unsigned char *p) {
     if (p[0] < 0x80) return 1;
     if (p[0] < 0xC2 || p[0] > 0xF4) return 0;
     size_t n = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
@@ -28,10 +29,11 @@ static size_t character(const unsigned char *p) {
     return overlong || beyond ? 0 : n;
 }
 
+/* Append a quoted text; `control` appends its control characters. */
 static void put_quoted(ad_bytes *b, const char *text, void (*control)(ad_bytes *b, unsigned char c)) {
     ad__bytes_append(b, "\"", 1);
     for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        size_t n = character(p);
+        size_t n = measure_character(p);
         if (*p == '"' || *p == '\\') ad__bytes_append(b, "\\", 1);
         if (!n) ad__bytes_append(b, "\xEF\xBF\xBD", 3);
         else if (*p < ' ' || *p == 127) control(b, *p);
@@ -41,11 +43,12 @@ static void put_quoted(ad_bytes *b, const char *text, void (*control)(ad_bytes *
     ad__bytes_append(b, "\"", 1);
 }
 
-static void control_json(ad_bytes *b, unsigned char c) { ad__put(b, "\\u%04x", c); }
+/* Append a control character for JSON. */
+static void put_json_control(ad_bytes *b, unsigned char c) { ad__put(b, "\\u%04x", c); }
 
-/* Prometheus knows \n alone, and takes others as they are. */
-static void control_label(ad_bytes *b, unsigned char c) { ad__put(b, c == '\n' ? "\\n" : "%c", c); }
+/* Append a control character for Prometheus, which escapes \n alone. */
+static void put_label_control(ad_bytes *b, unsigned char c) { ad__put(b, c == '\n' ? "\\n" : "%c", c); }
 
-void ad__put_json(ad_bytes *b, const char *text) { put_quoted(b, text, control_json); }
+void ad__put_json(ad_bytes *b, const char *text) { put_quoted(b, text, put_json_control); }
 
-void ad__put_label(ad_bytes *b, const char *text) { put_quoted(b, text, control_label); }
+void ad__put_label(ad_bytes *b, const char *text) { put_quoted(b, text, put_label_control); }

@@ -1,3 +1,4 @@
+/* Reading a worker's report: see report.h. */
 #include "server/common/report.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #include "protocol/tables.h"
 #include "server/common/os.h"
 
-static int read_all(int fd, char *to, size_t size) {
+static int read_report_bytes(int fd, char *to, size_t size) {
     for (size_t at = 0; at < size;) {
         ssize_t n = pread(fd, to + at, size - at, (off_t)at);
         if (n <= 0) return AD_E_PROTOCOL;
@@ -18,7 +19,8 @@ static int read_all(int fd, char *to, size_t size) {
 
 #define ENDS(text) (memchr((text), 0, sizeof(text)) != NULL)
 
-static bool texts_end(const ad_report *r) {
+/* All texts end with a NUL, and types and dimensions of names are possible ones. */
+static bool has_valid_texts(const ad_report *r) {
     const ad_report_head *h = r->head;
     bool ok = true;
     for (uint32_t i = 0; i < h->sessions; i++) ok = ok && ENDS(r->sessions[i].principal) && ENDS(r->sessions[i].client);
@@ -30,8 +32,8 @@ static bool texts_end(const ad_report *r) {
     return ok;
 }
 
-/* Where the sections lie; false: they are not as many bytes as there are. */
-static bool divide(ad_report *r, uint64_t size) {
+/* Find the sections in the report's bytes. False: the counts in the head do not fit these bytes. */
+static bool find_sections(ad_report *r, uint64_t size) {
     const ad_report_head *h = r->head;
     if (h->magic != AD_REPORT_MAGIC || h->sessions > AD_REPORT_SESSIONS || h->names > AD_REPORT_NAMES ||
         h->principals > AD_REPORT_PRINCIPALS || h->devices > AD_REPORT_DEVICES)
@@ -54,8 +56,8 @@ int ad__report_read(int fd, uint64_t size, ad_report *out) {
     char *data = ad__os.malloc(size);
     if (!data) return AD_E_MEMORY;
     ad_report r = {.head = (const ad_report_head *)(const void *)data};
-    int status = read_all(fd, data, size);
-    if (!status && (!divide(&r, size) || !texts_end(&r))) status = AD_E_PROTOCOL;
+    int status = read_report_bytes(fd, data, size);
+    if (!status && (!find_sections(&r, size) || !has_valid_texts(&r))) status = AD_E_PROTOCOL;
     if (status) free(data);
     else *out = r;
     return status;

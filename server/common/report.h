@@ -1,21 +1,29 @@
-/* What a worker knows of itself and its sessions, told to arrayd when that asks: a head, then sessions, principals,
- * devices and names, as many of each as the head says, in one memory file. Both ends are of one build; arrayd checks
- * sizes and texts all the same, because a worker may have been taken over by a kernel of its user. */
+/* The report of a worker on itself and its sessions, in a memory file that arrayd asks for:
+ *
+ *     +------+----------+------------+---------+-------+
+ *     | head | sessions | principals | devices | names |
+ *     +------+----------+------------+---------+-------+
+ *
+ * The head counts the rows of each section. Both programs are of one build; arrayd checks sizes and texts all the
+ * same, because a kernel may have taken over the worker. */
 #ifndef AD_SERVER_REPORT_H
 #define AD_SERVER_REPORT_H
 
 #include "server/common/channel.h"
 
 #define AD_REPORT_MAGIC (0x61647265706f7274ull ^ AD_NCOUNTER)
-#define AD_REPORT_SESSIONS 65536 /* most in a report, ... */
+#define AD_REPORT_SESSIONS 65536 /* most sessions in a report */
 #define AD_REPORT_NAMES 65536
-#define AD_REPORT_PRINCIPALS 1024 /* ... whose ended sessions are counted apart; those of all others together */
+#define AD_REPORT_PRINCIPALS \
+    1024 /* principals whose ended sessions are counted apart; the others' are counted together */
 #define AD_REPORT_DEVICES 64
 
-#define AD_FORKED_SESSION (UINT64_C(1) << 62) /* ids of sessions that a fork began: root and number of the fork */
-#define AD_PROBE_SESSION (UINT64_C(1) << 61)  /* ids of arrayd's own, with which it looks whether a worker works */
+#define AD_FORKED_SESSION \
+    (UINT64_C(1) << 62) /* bit of the ids of sessions that a fork began; the others are root and number */
+#define AD_PROBE_SESSION \
+    (UINT64_C(1) << 61) /* bit of the ids of arrayd's own sessions, which check that a worker works */
 
-/* The root is the session of arrayd's with which a line of forks begins. */
+/* The root of a line of forks: the session that arrayd began. */
 static inline uint64_t ad__session_root(uint64_t id) {
     return (id & AD_FORKED_SESSION ? id >> 32 : id) & ((AD_PROBE_SESSION >> 32) - 1);
 }
@@ -30,18 +38,18 @@ enum { AD_REPORT_WITH_NAMES = 1 };
 typedef struct ad_report_head {
     uint64_t magic;
     uint32_t sessions, principals, devices, names;
-    int64_t counter[AD_NCOUNTER]; /* the worker's; those of sessions are 0 */
+    int64_t counter[AD_NCOUNTER]; /* the worker's counters; those of sessions are 0 */
 } ad_report_head;
 
 typedef struct ad_report_session {
     uint64_t id;
-    int64_t idle;                  /* ns since it was last executed for */
-    uint64_t ending, away, traced; /* away: it waits for its client, whose connection is gone */
+    int64_t idle;                  /* ns since the session last had something executed */
+    uint64_t ending, away, traced; /* away: the session waits for its client, whose connection is gone */
     char principal[AD_PRINCIPAL_SIZE], client[128];
     int64_t counter[AD_NCOUNTER];
 } ad_report_session;
 
-/* Sessions of a principal that are over. */
+/* The ended sessions of a principal, added up. */
 typedef struct ad_report_principal {
     uint64_t sessions;
     char principal[AD_PRINCIPAL_SIZE];
@@ -49,7 +57,7 @@ typedef struct ad_report_principal {
 } ad_report_principal;
 
 typedef struct ad_report_device {
-    uint64_t index, open; /* what follows is known of those that are open */
+    uint64_t index, open; /* 1: the worker has opened it; all that follows is 0 otherwise */
     uint64_t memory, limit, slab_bytes, slabs, used;
     char name[64];
 } ad_report_device;
@@ -60,7 +68,7 @@ typedef struct ad_report_name {
     int64_t shape[AD_MAX_NDIM];
 } ad_report_name;
 
-/* Sections in this order: member of the head, row type. */
+/* The sections in their order: member of the head, type of a row. */
 #define AD_REPORT_SECTIONS(X)          \
     X(sessions, ad_report_session)     \
     X(principals, ad_report_principal) \
@@ -69,13 +77,14 @@ typedef struct ad_report_name {
 
 /* A report in memory; head is NULL: there is none. */
 typedef struct ad_report {
-    const ad_report_head *head; /* owns all of it */
+    const ad_report_head *head; /* owns the memory of all sections */
 #define X(member, type) const type *member;
     AD_REPORT_SECTIONS(X)
 #undef X
 } ad_report;
 
-/* Read and check a report of size bytes from a file. AD_E_PROTOCOL: it is none; AD_E_MEMORY. *out is untouched then. */
+/* Read and check a report of size bytes from a file. AD_E_PROTOCOL: it is not a report; AD_E_MEMORY. *out is
+ * untouched then. */
 int ad__report_read(int fd, uint64_t size, ad_report *out);
 void ad__report_free(ad_report *r);
 

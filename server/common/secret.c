@@ -1,3 +1,4 @@
+/* Tokens: making, checking and hashing them. See secret.h. */
 #include "server/common/secret.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@ int ad__token_make(char out[AD_TOKEN_TEXT], ad_fault *fault) {
         uint32_t three = (uint32_t)bytes[i] << 16 | (uint32_t)bytes[i + 1] << 8 | bytes[i + 2];
         for (int shift = 18; shift >= 0; shift -= 6) *p++ = letters[three >> shift & 63];
     }
-    p[-1] = 0; /* the letter that only zero bits are in */
+    p[-1] = 0; /* the last letter, which holds zero bits alone, becomes the end */
     explicit_bzero(bytes, sizeof bytes);
     return 0;
 }
