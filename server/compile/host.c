@@ -1,4 +1,9 @@
-/* C++ by the host's compiler, in a private folder. */
+/* Compile C++ with the host's compiler, in a private folder:
+ *
+ *     arrayd-compile                     jailed process
+ *       prepare_place: write the files
+ *       ad__compile_watch ------------>  exec_compiler: close the jail, exec c++
+ *       make_result   <----------------  messages (pipe), kernel.so (file) */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,20 +28,21 @@
 
 typedef struct place {
     char compiler[AD_TOOLKIT_PATH], folder[AD_SCRATCH_PATH];
-    int lock;                                             /* of the folder */
-    char own[5][AD_TOOLKIT_PATH], paths[AD_TOOLKIT_PATH]; /* paths: arrayd-paths.so */
+    int lock;                     /* locked descriptor of the folder */
+    char own[5][AD_TOOLKIT_PATH]; /* the compiler's folders */
+    char paths[AD_TOOLKIT_PATH];  /* path of arrayd-paths.so */
     const char *read[AD_PATHS_MOST];
 } place;
 
 /* ---- preparing ---- */
 
-/* The system's programs, libraries and headers, and where the compiler is installed. */
+/* List the folders that the compiler may read: the system's, and those where the compiler is installed. */
 static void list_folders(place *p) {
     static const char *const system_folders[] = {"/bin",     "/lib",       "/lib64",       "/usr/bin",
                                                  "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/include"};
     static const char *const parts[] = {"bin", "lib", "lib64", "libexec", "include"};
     size_t n = 0, prefix = 0;
-    for (const char *s = p->compiler, *a = s, *b = s; (s = strchr(s, '/')); s++) { /* up to the last but one slash */
+    for (const char *s = p->compiler, *a = s, *b = s; (s = strchr(s, '/')); s++) { /* find the last slash but one */
         a = b;
         b = s;
         prefix = (size_t)(a - p->compiler);
@@ -49,8 +55,8 @@ static void list_folders(place *p) {
     p->read[n] = p->paths;
 }
 
-/* Beside this program. */
-static int find_paths(place *p, ad_fault *fault) {
+/* Find arrayd-paths.so beside this program. AD_E_UNSUPPORTED. */
+static int find_paths_library(place *p, ad_fault *fault) {
     ssize_t n = readlink("/proc/self/exe", p->paths, sizeof p->paths - 20);
     p->paths[n < 0 ? 0 : n] = 0;
     char *slash = strrchr(p->paths, '/');
@@ -70,11 +76,11 @@ static int write_files(const place *p, const ad_compile_job *job, ad_fault *faul
     return status;
 }
 
-static int prepare(place *p, const ad_compile_job *job, ad_fault *fault) {
+static int prepare_place(place *p, const ad_compile_job *job, ad_fault *fault) {
     if (!ad__toolkit_host(p->compiler))
         return ad__fault(fault, AD_E_UNSUPPORTED,
                          "there is no C++ compiler here: kernels on the CPU need g++ or clang++");
-    int status = find_paths(p, fault);
+    int status = find_paths_library(p, fault);
     if (status) return status;
     list_folders(p);
     status = ad__scratch_make(p->folder, &p->lock, fault);
@@ -83,19 +89,20 @@ static int prepare(place *p, const ad_compile_job *job, ad_fault *fault) {
 
 /* ---- in the jail ---- */
 
-static void refuse(const char *why) {
+/* In the jailed process: report why nothing was compiled, and end. */
+static void exit_refused(const char *why) {
     fprintf(stderr, "%s\n", why);
     _exit(126);
 }
 
-/* The command line; it stays. */
+/* Write the compiler's command line, whose texts stay until the process ends. */
 static void write_command(const place *p, const ad_compile_job *job, const char **words) {
     static char arch[64];
     static const char *const rest[] = {"-I" INCLUDE, "-fPIC", "-shared", "-pipe", "-o", BINARY_NAME};
     int n = 0;
     ad_compile_words own;
     ad_fault fault;
-    if (ad__compile_words(job, &own, &fault)) refuse(fault.text);
+    if (ad__compile_words(job, &own, &fault)) exit_refused(fault.text);
     snprintf(arch, sizeof arch, "-march=%s", job->arch);
     words[n++] = p->compiler;
     words[n++] = "-O2";
@@ -115,7 +122,7 @@ static void write_command(const place *p, const ad_compile_job *job, const char 
     words[n] = NULL;
 }
 
-/* What else there is, they may not know: paths.c. */
+/* Write the compiler's environment. Its calls go through arrayd-paths.so, which hides all other files (paths.c). */
 static void write_environment(const place *p, char *environment[2]) {
     static char preload[AD_TOOLKIT_PATH + 16], paths[AD_PATHS_MOST * AD_TOOLKIT_PATH];
     size_t n = (size_t)snprintf(paths, sizeof paths, "AD_PATHS=");
@@ -126,7 +133,8 @@ static void write_environment(const place *p, char *environment[2]) {
     environment[1] = paths;
 }
 
-static void inside(const ad_compile_request *r, void *user) {
+/* In the jailed process: close the jail and become the compiler. */
+static void exec_compiler(const ad_compile_request *r, void *user) {
     static char *environment[] = {NULL, NULL, "PATH=/usr/bin:/bin", "TMPDIR=.", "LC_ALL=C", NULL};
     static const char *words[WORDS];
     static ad_fault fault;
@@ -139,15 +147,16 @@ static void inside(const ad_compile_request *r, void *user) {
                     .optional = r->open || r->job.own};
     write_command(p, &r->job, words);
     write_environment(p, environment);
-    if (chdir(p->folder)) refuse("the folder has gone");
-    if (ad__jail_close(&jail, &fault)) refuse(fault.text);
+    if (chdir(p->folder)) exit_refused("the folder has gone");
+    if (ad__jail_close(&jail, &fault)) exit_refused(fault.text);
     execve(p->compiler, (char **)(uintptr_t)words, environment);
-    refuse("the compiler cannot be started");
+    exit_refused("the compiler cannot be started");
 }
 
 /* ---- what came of it ---- */
 
-static char *take_log(const place *p, ad_watched *w) {
+/* End the compiler's messages with a NUL, without the folder's path and what is too long. */
+static char *clean_log(const place *p, ad_watched *w) {
     static char nothing[1];
     char folder[AD_SCRATCH_PATH + 1];
     ad__bytes_append(&w->said, "", 1);
@@ -159,8 +168,8 @@ static char *take_log(const place *p, ad_watched *w) {
     return log;
 }
 
-/* The compiler's driver tells of what happened to the programs that it runs. */
-static bool was_stopped(const char *log) {
+/* Whether the log says that a limit stopped one of the programs that the compiler's driver runs. */
+static bool is_stop_message(const char *log) {
     static const char *const words[] = {"signal terminated program", "out of memory",  "virtual memory exhausted",
                                         "File size limit",           "CPU time limit", "cannot allocate memory",
                                         "Cannot allocate memory",    "File too large"};
@@ -169,8 +178,8 @@ static bool was_stopped(const char *log) {
     return false;
 }
 
-/* A file that the jailed process has made: nothing but a plain file of a fair size. */
-static int take_binary(const place *p, ad_bytes *out, ad_fault *fault) {
+/* Read the binary of the jailed process, which must be a plain file of a possible size. AD_E_SYSTEM. */
+static int read_host_binary(const place *p, ad_bytes *out, ad_fault *fault) {
     char path[AD_SCRATCH_PATH + 16];
     struct stat st;
     snprintf(path, sizeof path, "%s/" BINARY_NAME, p->folder);
@@ -185,12 +194,14 @@ static int take_binary(const place *p, ad_bytes *out, ad_fault *fault) {
     return status ? ad__fault(fault, AD_E_SYSTEM, "the compiler left no binary") : 0;
 }
 
-static void judge(const ad_compile_request *r, const place *p, ad_watched *w, ad_compile_result *out, ad_fault *fault) {
+static void make_result(const ad_compile_request *r, const place *p, ad_watched *w, ad_compile_result *out,
+                        ad_fault *fault) {
     static ad_bytes binary;
-    char *log = take_log(p, w);
+    char *log = clean_log(p, w);
     bool exited = WIFEXITED(w->status) && !w->late;
-    if (!exited || (WEXITSTATUS(w->status) && was_stopped(log))) {
-        const bool slow = exited && strstr(log, "CPU time limit"); /* which the driver takes for its own error */
+    if (!exited || (WEXITSTATUS(w->status) && is_stop_message(log))) {
+        /* The compiler's driver reports this limit as an error of its own. */
+        const bool slow = exited && strstr(log, "CPU time limit");
         ad__compile_stopped(r, slow ? &(ad_watched){.status = SIGXCPU} : w, out);
         if (exited && !slow) out->binary.log = log;
     } else if (WEXITSTATUS(w->status) == 126) {
@@ -198,7 +209,7 @@ static void judge(const ad_compile_request *r, const place *p, ad_watched *w, ad
         ad__compile_refuse(fault, out);
     } else if (WEXITSTATUS(w->status)) {
         *out = (ad_compile_result){.kind = AD_COMPILE_WRONG, .binary.log = log};
-    } else if (take_binary(p, &binary, fault)) {
+    } else if (read_host_binary(p, &binary, fault)) {
         ad__compile_refuse(fault, out);
     } else {
         *out = (ad_compile_result){.kind = AD_COMPILE_MADE,
@@ -214,8 +225,8 @@ void ad__compile_host(const ad_compile_request *r, ad_compile_result *out) {
     static place p;
     static ad_watched w;
     static ad_fault fault;
-    ad_watch watch = {.inside = inside, .request = r, .user = &p, .most = 2 * AD_COMPILE_LOG, .both = true};
-    if (prepare(&p, &r->job, &fault) || ad__compile_watch(&watch, &w, &fault)) ad__compile_refuse(&fault, out);
-    else judge(r, &p, &w, out, &fault);
+    ad_watch watch = {.inside = exec_compiler, .request = r, .user = &p, .most = 2 * AD_COMPILE_LOG, .both = true};
+    if (prepare_place(&p, &r->job, &fault) || ad__compile_watch(&watch, &w, &fault)) ad__compile_refuse(&fault, out);
+    else make_result(r, &p, &w, out, &fault);
     if (*p.folder) ad__scratch_remove(p.folder);
 }

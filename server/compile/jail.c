@@ -1,3 +1,4 @@
+/* The jail: Landlock for files, seccomp for system calls, and limits. See jail.h. */
 #include "server/compile/jail.h"
 
 #include <errno.h>
@@ -22,7 +23,8 @@
 
 /* ---- files ---- */
 
-/* All rights of the first version and those that later ones added; each kernel is asked for what it knows. */
+/* All rights of Landlock's first version, and those that later versions added. Each kernel is asked only for the
+ * rights that it knows. */
 #define RIGHT(n) (1ULL << (n))
 #define FIRST_RIGHTS (RIGHT(13) - 1)
 #define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
@@ -35,18 +37,18 @@
     (READING | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | \
      LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR | TRUNCATE)
 
-static long landlock_version(void) {
+static long get_landlock_version(void) {
     return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 }
 
-bool ad__jail_possible(void) { return landlock_version() >= 1; }
+bool ad__jail_possible(void) { return get_landlock_version() >= 1; }
 
-static uint64_t handled(long version) {
+static uint64_t list_handled_rights(long version) {
     return FIRST_RIGHTS | (version >= 2 ? REFER : 0) | (version >= 3 ? TRUNCATE : 0) | (version >= 5 ? IOCTL : 0);
 }
 
-/* A path that is not there needs no right. */
-static int allow(int ruleset, const char *path, uint64_t rights) {
+/* Allow rights beneath a path. A path that does not exist needs none. */
+static int allow_path(int ruleset, const char *path, uint64_t rights) {
     struct landlock_path_beneath_attr rule = {.parent_fd = open(path, O_PATH | O_CLOEXEC)};
     struct stat st;
     if (rule.parent_fd < 0) return errno == ENOENT ? 0 : -1;
@@ -57,11 +59,12 @@ static int allow(int ruleset, const char *path, uint64_t rights) {
     return (int)status;
 }
 
-static int close_files(const ad_jail *jail, ad_fault *fault) {
-    long version = landlock_version();
+/* Let Landlock refuse all files but those of the jail. AD_E_UNSUPPORTED, AD_E_SYSTEM. */
+static int restrict_files(const ad_jail *jail, ad_fault *fault) {
+    long version = get_landlock_version();
     struct {
-        uint64_t files, network; /* the latter from version 4 on: bind and connect */
-    } attributes = {handled(version), 3};
+        uint64_t files, network; /* network, from version 4 on: bind and connect */
+    } attributes = {list_handled_rights(version), 3};
     if (version < 1)
         return jail->optional ? 0
                               : ad__fault(fault, AD_E_UNSUPPORTED,
@@ -71,8 +74,9 @@ static int close_files(const ad_jail *jail, ad_fault *fault) {
     int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, version >= 4 ? 16 : 8, 0), status = 0;
     if (ruleset < 0) return ad__fault(fault, AD_E_SYSTEM, "landlock: %s", strerror(errno));
     uint64_t reading = READING | (jail->programs ? LANDLOCK_ACCESS_FS_EXECUTE : 0);
-    for (const char *const *p = jail->read; !status && *p; p++) status = allow(ruleset, *p, reading & attributes.files);
-    if (!status && jail->write) status = allow(ruleset, jail->write, WRITING & attributes.files);
+    for (const char *const *p = jail->read; !status && *p; p++)
+        status = allow_path(ruleset, *p, reading & attributes.files);
+    if (!status && jail->write) status = allow_path(ruleset, jail->write, WRITING & attributes.files);
     if (!status) status = (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
     if (status) ad__fault(fault, AD_E_SYSTEM, "landlock: %s", strerror(errno));
     close(ruleset);
@@ -90,7 +94,7 @@ static int close_files(const ad_jail *jail, ad_fault *fault) {
 #error "which architecture is this for seccomp?"
 #endif
 
-/* What a compiler needs when it runs alone. Numbers that only some architectures have are given by name below. */
+/* Calls that a compiler needs when it runs alone. Numbers that exist only on some architectures stand below #ifdef. */
 static const int plain_calls[] = {
     SYS_brk,
     SYS_mmap,
@@ -153,7 +157,7 @@ static const int plain_calls[] = {
 #endif
 };
 
-/* What the host's compiler needs besides, which starts others and writes files. */
+/* Calls that only the host's compiler needs, as it starts programs and writes files. */
 static const int program_calls[] = {
     SYS_execve,    SYS_wait4,      SYS_waitid,    SYS_pipe2,     SYS_dup,       SYS_dup3,     SYS_unlinkat,
     SYS_renameat2, SYS_umask,      SYS_ftruncate, SYS_mkdirat,   SYS_ioctl,     SYS_pwrite64, SYS_pselect6,
@@ -164,7 +168,7 @@ static const int program_calls[] = {
 #endif
 };
 
-/* Modes are not Landlock's business, and nothing depends on them: these do nothing and say that they have. */
+/* Calls that do nothing and report success: they change modes, which Landlock does not cover and nothing depends on. */
 static const int pretended_calls[] = {
     SYS_fchmod,
     SYS_fchmodat,
@@ -174,79 +178,83 @@ static const int pretended_calls[] = {
 };
 
 #define FILTER_SIZE 256
-#define ARGUMENT(n) ((uint32_t)(offsetof(struct seccomp_data, args) + (n)*8)) /* its lower half, on little-endian */
+/* Offset of the lower half of argument n, on little-endian. */
+#define ARGUMENT(n) ((uint32_t)(offsetof(struct seccomp_data, args) + (n)*8))
 
 typedef struct filter {
     struct sock_filter code[FILTER_SIZE];
     unsigned short size;
 } filter;
 
-static void add(filter *f, uint16_t code, uint32_t k, uint8_t yes, uint8_t no) {
+static void add_instruction(filter *f, uint16_t code, uint32_t k, uint8_t yes, uint8_t no) {
     if (f->size < FILTER_SIZE) f->code[f->size++] = (struct sock_filter)BPF_JUMP(code, k, yes, no);
 }
 
-#define LOAD(offset) add(f, BPF_LD | BPF_W | BPF_ABS, (uint32_t)(offset), 0, 0)
-#define RETURN(value) add(f, BPF_RET | BPF_K, value, 0, 0)
+#define LOAD(offset) add_instruction(f, BPF_LD | BPF_W | BPF_ABS, (uint32_t)(offset), 0, 0)
+#define RETURN(value) add_instruction(f, BPF_RET | BPF_K, value, 0, 0)
 
-static void answer(filter *f, const int *calls, size_t n, uint32_t with) {
+/* Append instructions that answer each of these calls with `with`. */
+static void answer_calls(filter *f, const int *calls, size_t n, uint32_t with) {
     for (size_t i = 0; i < n; i++) {
-        add(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i], 0, 1);
+        add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i], 0, 1);
         RETURN(with);
     }
 }
 #define COUNT(list) (sizeof list / sizeof *list)
 
-/* Threads are allowed; processes only to who may start programs, and without namespaces of their own. */
+/* Allow threads, and processes only to a compiler that may start programs, without namespaces of their own. */
 static void allow_clone(filter *f, bool programs) {
     const uint32_t spaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
                             CLONE_NEWNET | CLONE_PTRACE;
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4);
+    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4);
     LOAD(ARGUMENT(0));
-    if (programs) add(f, BPF_JMP | BPF_JSET | BPF_K, spaces, 1, 0);
-    else add(f, BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1);
+    if (programs) add_instruction(f, BPF_JMP | BPF_JSET | BPF_K, spaces, 1, 0);
+    else add_instruction(f, BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1);
     RETURN(SECCOMP_RET_ALLOW);
     RETURN(SECCOMP_RET_ERRNO | EPERM);
 }
 
-/* Its own limits only. */
+/* Allow a process to read and set its own limits only. */
 static void allow_limits(filter *f) {
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 4);
+    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 4);
     LOAD(ARGUMENT(0));
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
+    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
     RETURN(SECCOMP_RET_ALLOW);
     RETURN(SECCOMP_RET_ERRNO | EPERM);
 }
 
-/* A signal to itself, which is how abort ends a process. */
+/* Allow a process to signal itself, which is how abort ends it. */
 static void allow_own_signal(filter *f) {
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 4);
+    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 4);
     LOAD(ARGUMENT(0));
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 0, 1);
+    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 0, 1);
     RETURN(SECCOMP_RET_ALLOW);
     RETURN(SECCOMP_RET_ERRNO | EPERM);
 }
 
 static void write_filter(filter *f, bool programs) {
     LOAD(offsetof(struct seccomp_data, arch));
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
+    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
     RETURN(SECCOMP_RET_KILL_PROCESS);
     LOAD(offsetof(struct seccomp_data, nr));
 #ifdef __x86_64__
-    add(f, BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1); /* the calls of x32 */
+    add_instruction(f, BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1); /* calls of the x32 ABI */
     RETURN(SECCOMP_RET_KILL_PROCESS);
 #endif
-    answer(f, plain_calls, COUNT(plain_calls), SECCOMP_RET_ALLOW);
-    if (programs) answer(f, program_calls, COUNT(program_calls), SECCOMP_RET_ALLOW);
-    if (programs) answer(f, pretended_calls, COUNT(pretended_calls), SECCOMP_RET_ERRNO | 0);
+    answer_calls(f, plain_calls, COUNT(plain_calls), SECCOMP_RET_ALLOW);
+    if (programs) answer_calls(f, program_calls, COUNT(program_calls), SECCOMP_RET_ALLOW);
+    if (programs) answer_calls(f, pretended_calls, COUNT(pretended_calls), SECCOMP_RET_ERRNO | 0);
     allow_clone(f, programs);
     allow_limits(f);
     if (!programs) allow_own_signal(f);
-    add(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1);
-    RETURN(SECCOMP_RET_ERRNO | ENOSYS); /* its flags are in memory, which a filter cannot read: clone is used instead */
+    add_instruction(f, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1);
+    RETURN(SECCOMP_RET_ERRNO |
+           ENOSYS); /* clone3 has its flags in memory, which a filter cannot read: libraries then use clone */
     RETURN(SECCOMP_RET_ERRNO | EPERM);
 }
 
-static int close_calls(const ad_jail *jail, ad_fault *fault) {
+/* Let seccomp refuse all system calls that a compiler does not need. AD_E_SYSTEM, AD_E_INTERNAL. */
+static int restrict_calls(const ad_jail *jail, ad_fault *fault) {
     static filter f;
     f.size = 0;
     write_filter(&f, jail->programs);
@@ -258,6 +266,7 @@ static int close_calls(const ad_jail *jail, ad_fault *fault) {
 
 /* ---- limits ---- */
 
+/* Set a limit, but none above the hard limit that is there already. */
 static int set_limit(int which, uint64_t soft, uint64_t hard) {
     struct rlimit now, limit = {soft, hard};
     if (getrlimit((__rlimit_resource_t)which, &now)) return -1;
@@ -266,7 +275,7 @@ static int set_limit(int which, uint64_t soft, uint64_t hard) {
     return setrlimit((__rlimit_resource_t)which, &limit);
 }
 
-/* A sanitizer's shadow is larger than any limit; the programs that are started have none. */
+/* A sanitizer's shadow memory is larger than any limit; the programs that the jailed process starts have none. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SHADOWED true
 #else
@@ -287,7 +296,7 @@ int ad__jail_close(const ad_jail *jail, ad_fault *fault) {
     int status;
     if (prctl(PR_SET_DUMPABLE, 0) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         return ad__fault(fault, AD_E_SYSTEM, "prctl: %s", strerror(errno));
-    if ((status = close_files(jail, fault))) return status;
+    if ((status = restrict_files(jail, fault))) return status;
     if ((status = set_limits(jail, fault))) return status;
-    return close_calls(jail, fault);
+    return restrict_calls(jail, fault);
 }

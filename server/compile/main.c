@@ -1,5 +1,5 @@
-/* arrayd-compile: reads one job from descriptor 0, writes what came of it to descriptor 1. Nothing else is told to it:
- * no arguments, no environment. */
+/* arrayd-compile reads one job from descriptor 0 and writes its result to descriptor 1. It takes no arguments and no
+ * environment. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,12 +15,12 @@
 #include "server/compile/options.h"
 #include "server/compile/run.h"
 
-#define LISTENING 30 /* seconds for the job to arrive */
+#define LISTENING 30 /* seconds within which the job must arrive */
 #define JOB (AD_COMPILE_SOURCE + AD_COMPILE_GIVEN + (4u << 20))
 #define LEAST_MEMORY (256ull << 20)
 
-/* Nothing of whoever started it: descriptors, terminal, folder. Its end is this process's end. */
-static void leave_home(void) {
+/* Give up descriptors, terminal and folder of the parent process, and end when that ends. */
+static void detach_process(void) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     prctl(PR_SET_DUMPABLE, 0);
@@ -33,7 +33,7 @@ static void leave_home(void) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-static int read_job(ad_bytes *b, ad_fault *fault) {
+static int read_frame_bytes(ad_bytes *b, ad_fault *fault) {
     alarm(LISTENING);
     for (;;) {
         if (ad__bytes_reserve(b, 65536)) return ad__fault(fault, AD_E_MEMORY, "out of memory");
@@ -53,7 +53,8 @@ void ad__compile_leave(const ad_compile_result *r, int failed) {
     _exit(ad__compile_put_result(&b, r) || ad__os_write(STDOUT_FILENO, b.data, b.size) ? failed : 0);
 }
 
-static int check(ad_compile_request *r, ad_fault *fault) {
+/* Check the job and its limits. AD_E_LIMIT, AD_E_VALUE, AD_E_DENIED. */
+static int check_request(ad_compile_request *r, ad_fault *fault) {
     int status = ad__compile_check(&r->job, fault);
     if (status) return status;
     if (r->seconds < 1 || r->seconds > AD_COMPILE_SECONDS)
@@ -75,9 +76,9 @@ int main(void) {
     static ad_compile_result result;
     static ad_fault fault;
     void *lists = NULL;
-    leave_home();
-    if (read_job(&bytes, &fault) || ad__compile_get_request(bytes.data, bytes.size, &request, &lists, &fault) ||
-        check(&request, &fault)) {
+    detach_process();
+    if (read_frame_bytes(&bytes, &fault) || ad__compile_get_request(bytes.data, bytes.size, &request, &lists, &fault) ||
+        check_request(&request, &fault)) {
         ad__compile_refuse(&fault, &result);
     } else {
         setpriority(PRIO_PROCESS, 0, request.job.own ? 10 : 5);

@@ -1,4 +1,4 @@
-/* What the compiler says, made fit to be read by somebody who does not know this machine. */
+/* Compilers' messages, cleaned for readers who do not know this machine. */
 #include <string.h>
 
 #include "server/compile/run.h"

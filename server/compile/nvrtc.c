@@ -1,4 +1,5 @@
-/* CUDA C++ by NVRTC. The library is loaded before the jail closes, and reads CUDA's own headers after. */
+/* Compile CUDA C++ with NVRTC. The jailed process loads the library before it closes the jail, and reads CUDA's
+ * headers after. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #define WRONG 6 /* NVRTC_ERROR_COMPILATION */
 #define WORDS (2 * AD_COMPILE_OPTIONS + 8)
 
-/* The functions of NVRTC that are used: F(name, parameters). All return a status, 0 for success. */
+/* The functions of NVRTC that are called: F(name, parameters). All return a status, 0 for success. */
 #define FUNCTIONS(F)                                                                                           \
     F(Version, (int *major, int *minor))                                                                       \
     F(CreateProgram, (void **program, const char *source, const char *name, int n, const char *const *headers, \
@@ -36,15 +37,15 @@ typedef struct nvrtc {
     const char *(*GetErrorString)(int status);
 } nvrtc;
 
-/* What the two processes share. */
+/* The paths that arrayd-compile finds and its jailed process uses. */
 typedef struct place {
     char library[AD_TOOLKIT_PATH], include[2][AD_TOOLKIT_PATH];
-    const char *folders[3]; /* of the headers; NULL at the end */
+    const char *folders[3]; /* folders of CUDA's headers; NULL at the end */
 } place;
 
 /* ---- loading ---- */
 
-static int load(const place *p, nvrtc *n, ad_fault *fault) {
+static int load_nvrtc(const place *p, nvrtc *n, ad_fault *fault) {
     char path[AD_TOOLKIT_PATH + 64];
     int major = 0, minor = 0;
     void *library = dlopen(p->library, RTLD_NOW | RTLD_LOCAL);
@@ -54,7 +55,7 @@ static int load(const place *p, nvrtc *n, ad_fault *fault) {
 #undef F
     all = all && (*(void **)&n->GetErrorString = dlsym(library, "nvrtcGetErrorString"));
     if (!all || n->Version(&major, &minor)) return ad__fault(fault, AD_E_UNSUPPORTED, "libnvrtc cannot be loaded");
-    /* It would load this later, when it can load nothing any more. */
+    /* NVRTC would load its builtins later, when the jail lets it load nothing. */
     snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(strrchr(p->library, '/') - p->library),
              p->library, major, minor);
     if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
@@ -62,7 +63,8 @@ static int load(const place *p, nvrtc *n, ad_fault *fault) {
     return 0;
 }
 
-static int find(const ad_compile_request *r, place *p, ad_fault *fault) {
+/* Find NVRTC's library and CUDA's headers. AD_E_UNSUPPORTED. */
+static int find_nvrtc(const ad_compile_request *r, place *p, ad_fault *fault) {
     char program[AD_TOOLKIT_PATH];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n < 0 ? 0 : n] = 0;
@@ -77,7 +79,7 @@ static int find(const ad_compile_request *r, place *p, ad_fault *fault) {
 
 /* ---- compiling, in the jail ---- */
 
-static char *copy(ad_text text) {
+static char *copy_text(ad_text text) {
     char *s = malloc(text.size + 1);
     if (!s) _exit(3);
     memcpy(s, text.size ? text.data : "", text.size);
@@ -85,9 +87,9 @@ static char *copy(ad_text text) {
     return s;
 }
 
-/* A header of ours that CUDA's folders have, too, is taken from there: it is more, and others of CUDA need all of it.
- */
-static bool is_cudas(const place *p, const char *name) {
+/* Whether CUDA's folders have this header, too. NVRTC then reads CUDA's, which has more and which CUDA's other
+ * headers need. */
+static bool is_cuda_header(const place *p, const char *name) {
     char path[AD_TOOLKIT_PATH + 256];
     for (int i = 0; i < 2 && p->folders[i]; i++) {
         snprintf(path, sizeof path, "%s/%s", p->folders[i], name);
@@ -99,26 +101,26 @@ static bool is_cudas(const place *p, const char *name) {
     return false;
 }
 
-static void *create(const nvrtc *n, const ad_compile_job *job, const place *p) {
+static void *create_program(const nvrtc *n, const ad_compile_job *job, const place *p) {
     const char *texts[AD_COMPILE_HEADERS + 1], *names[AD_COMPILE_HEADERS + 1];
     int count = 0;
     void *program;
     for (size_t i = 0; i < job->nheaders; i++) {
-        if (is_cudas(p, job->headers[i].name)) continue;
+        if (is_cuda_header(p, job->headers[i].name)) continue;
         texts[count] = job->headers[i].text.data;
         names[count++] = job->headers[i].name;
     }
     if (job->prelude.size) {
-        texts[count] = copy(job->prelude);
+        texts[count] = copy_text(job->prelude);
         names[count++] = PRELUDE_NAME;
     }
-    if (n->CreateProgram(&program, copy(job->source), SOURCE_NAME, count, texts, names)) _exit(3);
+    if (n->CreateProgram(&program, copy_text(job->source), SOURCE_NAME, count, texts, names)) _exit(3);
     for (size_t i = 0; i < job->nnames; i++)
         if (n->AddNameExpression(program, job->names[i])) _exit(3);
     return program;
 }
 
-static int compile(const nvrtc *n, void *program, const ad_compile_job *job, const place *p) {
+static int compile_program(const nvrtc *n, void *program, const ad_compile_job *job, const place *p) {
     static char arch[96], include[2][AD_TOOLKIT_PATH + 16];
     const char *words[WORDS];
     ad_compile_words own;
@@ -139,7 +141,7 @@ static int compile(const nvrtc *n, void *program, const ad_compile_job *job, con
     return status;
 }
 
-static char *read_log(const nvrtc *n, void *program, const place *p) {
+static char *read_program_log(const nvrtc *n, void *program, const place *p) {
     size_t size = 0;
     char *log, folder[AD_TOOLKIT_PATH + 1];
     if (n->GetProgramLogSize(program, &size) || !(log = calloc(1, size + 1)) || n->GetProgramLog(program, log))
@@ -153,7 +155,8 @@ static char *read_log(const nvrtc *n, void *program, const place *p) {
     return log;
 }
 
-static void take_binary(const nvrtc *n, void *program, const ad_compile_job *job, ad_compile_result *out) {
+/* Put the cubin and the lowered names into the result. */
+static void take_cubin(const nvrtc *n, void *program, const ad_compile_job *job, ad_compile_result *out) {
     static const char *lowered[AD_COMPILE_NAMES];
     static char text[96];
     size_t size = 0;
@@ -175,21 +178,22 @@ static void take_binary(const nvrtc *n, void *program, const ad_compile_job *job
     out->binary.nlowered = job->nnames;
 }
 
-static void inside(const ad_compile_request *r, void *user) {
+/* In the jailed process: close the jail, compile, and write the result. */
+static void compile_jailed(const ad_compile_request *r, void *user) {
     static nvrtc n;
     static ad_fault fault;
     static ad_compile_result result;
     const place *p = user;
     ad_jail jail = {.read = p->folders, .memory = r->memory, .seconds = r->seconds, .optional = r->open || r->job.own};
-    if (load(p, &n, &fault) || ad__jail_close(&jail, &fault)) {
+    if (load_nvrtc(p, &n, &fault) || ad__jail_close(&jail, &fault)) {
         ad__compile_refuse(&fault, &result);
         ad__compile_leave(&result, 3);
     }
     ad__paths_close(p->folders, NULL);
-    void *program = create(&n, &r->job, p);
-    int status = compile(&n, program, &r->job, p);
-    result.binary.log = read_log(&n, program, p);
-    if (!status) take_binary(&n, program, &r->job, &result);
+    void *program = create_program(&n, &r->job, p);
+    int status = compile_program(&n, program, &r->job, p);
+    result.binary.log = read_program_log(&n, program, p);
+    if (!status) take_cubin(&n, program, &r->job, &result);
     else if (status == WRONG) result.kind = AD_COMPILE_WRONG;
     else if (*result.binary.log) result.kind = AD_COMPILE_STOPPED;
     else result = (ad_compile_result){.kind = AD_COMPILE_STOPPED, .binary.log = n.GetErrorString(status)};
@@ -203,12 +207,12 @@ void ad__compile_cuda(const ad_compile_request *r, ad_compile_result *out) {
     static ad_watched w;
     static ad_fault fault, unused;
     static void *lists;
-    ad_watch watch = {.inside = inside, .request = r, .user = &p, .most = AD_COMPILE_FRAME, .strict = true};
-    if (find(r, &p, &fault) || ad__compile_watch(&watch, &w, &fault)) {
+    ad_watch watch = {.inside = compile_jailed, .request = r, .user = &p, .most = AD_COMPILE_FRAME, .strict = true};
+    if (find_nvrtc(r, &p, &fault) || ad__compile_watch(&watch, &w, &fault)) {
         ad__compile_refuse(&fault, out);
         return;
     }
-    /* What comes out of the jail is believed no more than what goes in. */
+    /* The result comes from the jail, so it is checked as strictly as what goes in. */
     bool ended = !w.late && !w.flood && !w.status;
     if (!ended || ad__compile_get_result(w.said.data, w.said.size, out, &lists, &unused))
         ad__compile_stopped(r, &w, out);

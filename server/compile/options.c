@@ -1,3 +1,4 @@
+/* The compiler options that users may give: checking them, and translating them for each compiler. See options.h. */
 #include "server/compile/options.h"
 
 #include <ctype.h>
@@ -7,7 +8,7 @@
 
 #include "server/compile/frame.h"
 
-/* What stands behind an option's name. */
+/* The kinds of values that follow an option's name. */
 typedef enum value_type {
     NONE,   /* nothing */
     SWITCH, /* =true or =false */
@@ -17,7 +18,7 @@ typedef enum value_type {
     MACRO,  /* NAME or NAME=TEXT, at once or as the next word */
 } value_type;
 
-/* host: the host's compiler is given it too. */
+/* The options that are allowed. host: the host's compiler gets it, too. */
 static const struct {
     const char *name;
     value_type value;
@@ -52,14 +53,15 @@ static const struct {
 };
 #define NALLOWED (sizeof allowed / sizeof *allowed)
 
-/* One option taken apart. */
+/* An option and its value. */
 typedef struct option {
     size_t row;
     const char *value; /* "" : none */
-    size_t words;      /* 1, or 2 where the value is a word of its own */
+    size_t words;      /* words of the command line: 2 where the value is a word of its own */
 } option;
 
-static bool all(const char *text, const char *these) { return *text && text[strspn(text, these)] == 0; }
+/* Whether a text is not empty and has no other characters than these. */
+static bool has_only_characters(const char *text, const char *these) { return *text && text[strspn(text, these)] == 0; }
 
 static bool is_macro(const char *text) {
     if (!isalpha((unsigned char)*text) && *text != '_') return false;
@@ -72,13 +74,13 @@ static bool is_macro(const char *text) {
     return true;
 }
 
-static bool value_fits(value_type type, const char *value) {
+static bool is_value_of_type(value_type type, const char *value) {
     static const char *const standards[] = {"c++11", "c++14", "c++17", "c++20"};
     switch (type) {
     case NONE: return !*value;
     case SWITCH: return !strcmp(value, "true") || !strcmp(value, "false");
-    case NUMBER: return strlen(value) < 6 && all(value, "0123456789");
-    case LIST: return strlen(value) < 256 && all(value, "0123456789,");
+    case NUMBER: return strlen(value) < 6 && has_only_characters(value, "0123456789");
+    case LIST: return strlen(value) < 256 && has_only_characters(value, "0123456789,");
     case MACRO: return is_macro(value);
     case CXX:
         for (size_t i = 0; i < sizeof standards / sizeof *standards; i++)
@@ -88,7 +90,7 @@ static bool value_fits(value_type type, const char *value) {
     return false;
 }
 
-static const char *expected(value_type type) {
+static const char *describe_type(value_type type) {
     static const char *const texts[] = {
         [NONE] = "no value",
         [SWITCH] = "true or false",
@@ -100,9 +102,9 @@ static const char *expected(value_type type) {
     return texts[type];
 }
 
-/* The value of word, if it is an option of this row: what follows "=" or, for -D and -U, the letter; NULL: it is none.
- */
-static const char *value_of(const char *word, size_t row) {
+/* Find the value in a word that is an option of this row: the text behind "=" or, for -D and -U, behind the letter.
+ * NULL: the word is another option. */
+static const char *find_value(const char *word, size_t row) {
     const char *name = word + (word[1] == '-' ? 2 : 1);
     size_t n = strlen(allowed[row].name);
     if (strncmp(name, allowed[row].name, n)) return NULL;
@@ -110,10 +112,10 @@ static const char *value_of(const char *word, size_t row) {
     return name[n] == '=' ? name + n + 1 : name[n] ? NULL : name + n;
 }
 
-static bool find_row(const char *word, option *out) {
+static bool find_option_row(const char *word, option *out) {
     if (word[0] != '-' || !word[1]) return false;
     for (size_t i = 0; i < NALLOWED; i++) {
-        const char *value = value_of(word, i);
+        const char *value = find_value(word, i);
         if (!value) continue;
         *out = (option){i, value, 1};
         return true;
@@ -121,10 +123,10 @@ static bool find_row(const char *word, option *out) {
     return false;
 }
 
-/* The option that begins with word number i. */
-static int take(const ad_compile_job *job, size_t i, option *out, ad_fault *fault) {
+/* Read the option that begins with word number i. AD_E_DENIED, AD_E_VALUE. */
+static int read_option(const ad_compile_job *job, size_t i, option *out, ad_fault *fault) {
     const char *word = job->options[i];
-    if (!find_row(word, out))
+    if (!find_option_row(word, out))
         return ad__fault(fault, AD_E_DENIED, "option \"%.60s\" is not one of those that a kernel may be compiled with",
                          word);
     value_type type = allowed[out->row].value;
@@ -132,9 +134,9 @@ static int take(const ad_compile_job *job, size_t i, option *out, ad_fault *faul
         out->value = job->options[i + 1];
         out->words = 2;
     }
-    if (value_fits(type, out->value)) return 0;
+    if (is_value_of_type(type, out->value)) return 0;
     return ad__fault(fault, AD_E_VALUE, "option \"%.60s\"%s%.60s: expected %s", word, out->words == 2 ? " " : "",
-                     out->words == 2 ? out->value : "", expected(type));
+                     out->words == 2 ? out->value : "", describe_type(type));
 }
 
 /* ---- checking a job ---- */
@@ -150,7 +152,7 @@ static int check_words(const char *const *words, size_t n, size_t most, const ch
     return 0;
 }
 
-/* A header's name becomes the name of a file for the host's compiler. */
+/* Whether this can be a header's name: for the host's compiler it becomes the name of a file. */
 static bool is_header_name(const char *name) {
     if (!*name || *name == '/' || *name == '.' || strstr(name, "..") || strstr(name, "//") || strlen(name) > 200)
         return false;
@@ -175,8 +177,8 @@ static int check_headers(const ad_compile_job *job, ad_fault *fault) {
 static bool is_arch(const ad_compile_job *job) {
     const char *arch = job->arch ? job->arch : "";
     if (job->target == AD_COMPILE_CUDA)
-        return !strncmp(arch, "sm_", 3) && strlen(arch) < 12 && all(arch + 3, "0123456789af");
-    return !*arch || (strlen(arch) < 40 && all(arch, "abcdefghijklmnopqrstuvwxyz0123456789-+."));
+        return !strncmp(arch, "sm_", 3) && strlen(arch) < 12 && has_only_characters(arch + 3, "0123456789af");
+    return !*arch || (strlen(arch) < 40 && has_only_characters(arch, "abcdefghijklmnopqrstuvwxyz0123456789-+."));
 }
 
 int ad__compile_check(const ad_compile_job *job, ad_fault *fault) {
@@ -192,15 +194,15 @@ int ad__compile_check(const ad_compile_job *job, ad_fault *fault) {
     if ((status = check_words(job->own_options, job->nown_options, AD_COMPILE_OPTIONS, "option", fault))) return status;
     if ((status = check_words(job->names, job->nnames, AD_COMPILE_NAMES, "name", fault))) return status;
     for (size_t i = 0; i < job->noptions; i += o.words)
-        if ((status = take(job, i, &o, fault))) return status;
+        if ((status = read_option(job, i, &o, fault))) return status;
     return check_headers(job, fault);
 }
 
 /* ---- translating ---- */
 
-static bool is_standard(const option *o) { return allowed[o->row].value == CXX; }
+static bool is_standard_option(const option *o) { return allowed[o->row].value == CXX; }
 
-static const char *prefix(const ad_compile_job *job, const option *o) {
+static const char *choose_prefix(const ad_compile_job *job, const option *o) {
     const char *name = allowed[o->row].name;
     if (!strcmp(name, "define-macro")) return "-D";
     if (!strcmp(name, "undefine-macro")) return "-U";
@@ -208,13 +210,14 @@ static const char *prefix(const ad_compile_job *job, const option *o) {
     return "--";
 }
 
-static size_t put_word(char *to, const ad_compile_job *job, const option *o) {
-    const char *before = prefix(job, o), *name = allowed[o->row].name;
+/* Write an option as the job's compiler wants it, and return its size with the NUL. */
+static size_t write_option(char *to, const ad_compile_job *job, const option *o) {
+    const char *before = choose_prefix(job, o), *name = allowed[o->row].name;
     bool joined = allowed[o->row].value == MACRO;
     if (before[1] == 'D' || before[1] == 'U') name = "";
     if (!strcmp(name, "w") && job->target == AD_COMPILE_CUDA) name = "disable-warnings";
-    if (is_standard(o) && job->target == AD_COMPILE_HOST && o->value[3] == '1' && o->value[4] < '7')
-        return (size_t)sprintf(to, "-std=c++17") + 1; /* what our own headers need there */
+    if (is_standard_option(o) && job->target == AD_COMPILE_HOST && o->value[3] == '1' && o->value[4] < '7')
+        return (size_t)sprintf(to, "-std=c++17") + 1; /* the least that the server's own headers compile with */
     return (size_t)sprintf(to, "%s%s%s%s", before, name, *o->value && !joined ? "=" : "", o->value) + 1;
 }
 
@@ -227,10 +230,10 @@ int ad__compile_words(const ad_compile_job *job, ad_compile_words *out, ad_fault
     if (!out->text || !out->words) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     char *p = out->text;
     for (size_t i = 0; i < job->noptions; i += o.words) {
-        if ((status = take(job, i, &o, fault))) return status;
+        if ((status = read_option(job, i, &o, fault))) return status;
         if (job->target == AD_COMPILE_HOST && !allowed[o.row].host) continue;
         out->words[out->n++] = p;
-        p += put_word(p, job, &o);
+        p += write_option(p, job, &o);
     }
     return 0;
 }

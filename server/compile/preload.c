@@ -1,5 +1,5 @@
-/* arrayd-paths.so: paths.c for the programs of the host's compiler. AD_PATHS has the folders that they may know of,
- * with a colon between them; the last is where they run. */
+/* arrayd-paths.so: paths.c for the programs of the host's compiler. AD_PATHS lists the folders that they may see,
+ * with colons between; the last one is where they run. */
 #include <stdlib.h>
 #include <string.h>
 

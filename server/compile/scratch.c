@@ -1,3 +1,4 @@
+/* Private folders for compilations: see scratch.h. */
 #include "server/compile/scratch.h"
 
 #include <dirent.h>
@@ -15,13 +16,13 @@
 
 #define NAME "arrayd-compile-"
 #define DEPTH 8
-#define TRIES 8 /* somebody who sweeps may remove a folder before it is locked */
+#define TRIES 8 /* attempts in one place, as another process may sweep a folder away before it is locked */
 
 static const char *const places[] = {"/tmp", "/dev/shm", "/var/tmp"};
 #define NPLACE (sizeof places / sizeof *places)
 
-/* An open folder that is locked from now on, or -1. It may have been removed before it was locked. */
-static int lock_folder(const char *path) {
+/* Open and lock a folder. -1: it cannot be, or it was removed before it was locked. */
+static int open_locked_folder(const char *path) {
     struct stat st;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return -1;
@@ -33,7 +34,7 @@ static int lock_folder(const char *path) {
 int ad__scratch_make(char out[AD_SCRATCH_PATH], int *lock, ad_fault *fault) {
     for (size_t i = 0; i < NPLACE * TRIES; i++) {
         snprintf(out, AD_SCRATCH_PATH, "%s/" NAME "%d-XXXXXX", places[i / TRIES], (int)getpid());
-        if (mkdtemp(out) && (*lock = lock_folder(out)) >= 0) return 0;
+        if (mkdtemp(out) && (*lock = open_locked_folder(out)) >= 0) return 0;
     }
     *out = 0;
     return ad__fault(fault, AD_E_SYSTEM, "cannot make a folder in %s: %s", places[0], strerror(errno));
@@ -53,8 +54,8 @@ int ad__scratch_write(const char *folder, const char *name, const void *data, si
     return status ? AD_E_SYSTEM : 0;
 }
 
-/* Takes over fd. */
-static void empty(int fd, int depth) {
+/* Remove all that is in a folder, and close fd. */
+static void empty_folder(int fd, int depth) {
     DIR *d = fdopendir(fd);
     struct dirent *e;
     if (!d) close(fd);
@@ -62,7 +63,7 @@ static void empty(int fd, int depth) {
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
         if (!unlinkat(fd, e->d_name, 0)) continue;
         int below = depth < DEPTH ? openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-        if (below >= 0) empty(below, depth + 1);
+        if (below >= 0) empty_folder(below, depth + 1);
         unlinkat(fd, e->d_name, AT_REMOVEDIR);
     }
     if (d) closedir(d);
@@ -70,19 +71,20 @@ static void empty(int fd, int depth) {
 
 void ad__scratch_remove(const char *folder) {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0) empty(fd, 0);
+    if (fd >= 0) empty_folder(fd, 0);
     rmdir(folder);
 }
 
-/* Process ids would not tell whose it is: those of another container, with the same /tmp, are not known here. */
-static void sweep(const char *place) {
+/* Remove the folders in a place that nobody has locked. Locks tell, as process ids of another container that shares
+ * /tmp mean nothing here. */
+static void sweep_place(const char *place) {
     DIR *d = opendir(place);
     struct dirent *e;
     while (d && (e = readdir(d))) {
         char path[512];
         if (strncmp(e->d_name, NAME, strlen(NAME)) != 0) continue;
         snprintf(path, sizeof path, "%s/%s", place, e->d_name);
-        int lock = lock_folder(path);
+        int lock = open_locked_folder(path);
         if (lock < 0) continue;
         ad__scratch_remove(path);
         close(lock);
@@ -91,5 +93,5 @@ static void sweep(const char *place) {
 }
 
 void ad__scratch_sweep(void) {
-    for (size_t i = 0; i < NPLACE; i++) sweep(places[i]);
+    for (size_t i = 0; i < NPLACE; i++) sweep_place(places[i]);
 }

@@ -1,3 +1,4 @@
+/* Finding the compilers: see toolkit.h. */
 #include "server/compile/toolkit.h"
 
 #include <elf.h>
@@ -12,8 +13,8 @@
 
 static const char *const libraries[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
-/* The real path of the library in a folder. */
-static bool in_folder(const char *folder, size_t size, char out[AD_TOOLKIT_PATH]) {
+/* Find NVRTC's library in a folder, and resolve its links. */
+static bool find_in_folder(const char *folder, size_t size, char out[AD_TOOLKIT_PATH]) {
     char path[AD_TOOLKIT_PATH], real[PATH_MAX];
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
         int n = snprintf(path, sizeof path, "%.*s/%s", (int)size, folder, libraries[i]);
@@ -24,34 +25,36 @@ static bool in_folder(const char *folder, size_t size, char out[AD_TOOLKIT_PATH]
     return false;
 }
 
-static bool find_beside(const char *program, char out[AD_TOOLKIT_PATH]) {
+/* Find NVRTC's library in the Python packages beside this program's. */
+static bool find_beside_program(const char *program, char out[AD_TOOLKIT_PATH]) {
     static const char *const packages[] = {"../../nvidia/cu13/lib", "../../nvidia/cuda_nvrtc/lib"};
     const char *slash = program ? strrchr(program, '/') : NULL;
     char folder[AD_TOOLKIT_PATH];
     for (size_t i = 0; slash && i < sizeof packages / sizeof *packages; i++) {
         int n = snprintf(folder, sizeof folder, "%.*s/%s", (int)(slash - program), program, packages[i]);
-        if (n < (int)sizeof folder && in_folder(folder, (size_t)n, out)) return true;
+        if (n < (int)sizeof folder && find_in_folder(folder, (size_t)n, out)) return true;
     }
     return false;
 }
 
-static bool in_list(const char *list, char out[AD_TOOLKIT_PATH]) {
+/* Find NVRTC's library in the absolute folders of a list with colons. */
+static bool find_in_list(const char *list, char out[AD_TOOLKIT_PATH]) {
     for (const char *p = list; p && *p;) {
         size_t n = strcspn(p, ":");
-        if (n && *p == '/' && in_folder(p, n, out)) return true;
+        if (n && *p == '/' && find_in_folder(p, n, out)) return true;
         p += n + (p[n] == ':');
     }
     return false;
 }
 
-static bool in_home(char out[AD_TOOLKIT_PATH]) {
+static bool find_in_cuda_home(char out[AD_TOOLKIT_PATH]) {
     static const char *const names[] = {"CUDA_HOME", "CUDA_PATH"};
     char folder[AD_TOOLKIT_PATH];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *home = getenv(names[i]);
         if (!home || *home != '/') continue;
         int n = snprintf(folder, sizeof folder, "%s/lib64", home);
-        if (n < (int)sizeof folder && in_folder(folder, (size_t)n, out)) return true;
+        if (n < (int)sizeof folder && find_in_folder(folder, (size_t)n, out)) return true;
     }
     return false;
 }
@@ -59,10 +62,11 @@ static bool in_home(char out[AD_TOOLKIT_PATH]) {
 bool ad__toolkit_nvrtc(const char *program, char out[AD_TOOLKIT_PATH]) {
     static const char places[] = "/usr/local/cuda/lib64:/usr/local/cuda-13/lib64:/opt/cuda/lib64:"
                                  "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib";
-    return find_beside(program, out) || in_list(getenv("LD_LIBRARY_PATH"), out) || in_home(out) || in_list(places, out);
+    return find_beside_program(program, out) || find_in_list(getenv("LD_LIBRARY_PATH"), out) ||
+           find_in_cuda_home(out) || find_in_list(places, out);
 }
 
-/* Below the library's folder and the one above, as the toolkit and the packages lay things out. */
+/* Look in the places where the toolkit and the Python packages have headers, relative to the library's folder. */
 bool ad__toolkit_include(const char *nvrtc, int index, char out[AD_TOOLKIT_PATH]) {
     static const char *const places[] = {"../include", "../../include", "../../../include",
                                          "../../cuda_runtime/include"};
@@ -93,8 +97,8 @@ bool ad__toolkit_host(char out[AD_TOOLKIT_PATH]) {
 
 /* ---- identity ---- */
 
-/* The build id among the notes at p. */
-static bool find_build_id(const uint8_t *p, size_t size, char *out, size_t room) {
+/* Find the build id among the ELF notes at p, as hexadecimal text. */
+static bool find_build_id_note(const uint8_t *p, size_t size, char *out, size_t room) {
     while (size >= sizeof(Elf64_Nhdr)) {
         Elf64_Nhdr note;
         memcpy(&note, p, sizeof note);
@@ -121,7 +125,7 @@ static bool read_build_id(int fd, char *out, size_t room) {
         if (pread(fd, &part, sizeof part, (off_t)(head.e_phoff + i * sizeof part)) != sizeof part) return false;
         if (part.p_type != PT_NOTE) continue;
         ssize_t n = pread(fd, notes, part.p_filesz < sizeof notes ? part.p_filesz : sizeof notes, (off_t)part.p_offset);
-        if (n > 0 && find_build_id(notes, (size_t)n, out, room)) return true;
+        if (n > 0 && find_build_id_note(notes, (size_t)n, out, room)) return true;
     }
     return false;
 }

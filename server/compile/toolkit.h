@@ -1,4 +1,4 @@
-/* Where the compilers are: NVRTC and CUDA's headers, and the host's compiler. */
+/* The places of the compilers: NVRTC with CUDA's headers, and the host's compiler. */
 #ifndef AD_SERVER_COMPILE_TOOLKIT_H
 #define AD_SERVER_COMPILE_TOOLKIT_H
 
@@ -7,16 +7,16 @@
 
 #define AD_TOOLKIT_PATH 4096
 
-/* NVRTC's library: in a Python package nvidia-* beside the installed wheel (program is the path of a program in it), in
- * the folders of LD_LIBRARY_PATH, in CUDA_HOME or CUDA_PATH, in the toolkit, or where the system keeps libraries.
- * False: nowhere. */
+/* Find NVRTC's library: in a Python package nvidia-* beside the installed wheel (program is the path of a program in
+ * it), in LD_LIBRARY_PATH, in CUDA_HOME or CUDA_PATH, in the toolkit, or among the system's libraries. False: there
+ * is none. */
 bool ad__toolkit_nvrtc(const char *program, char out[AD_TOOLKIT_PATH]);
-/* A folder of headers for the toolkit that the library belongs to, number `index` from 0; false: there are no more. */
+/* Find the toolkit's folder of headers number `index`, from 0; false: there are no more. */
 bool ad__toolkit_include(const char *nvrtc, int index, char out[AD_TOOLKIT_PATH]);
-/* The host's C++ compiler, without links; false: there is none. */
+/* Find the host's C++ compiler, with links resolved; false: there is none. */
 bool ad__toolkit_host(char out[AD_TOOLKIT_PATH]);
-/* What tells this file from another version of it, wherever it is copied to: its linker's build id, or size and time.
- * "" : there is no file. */
+/* Identify a version of a file, wherever it is copied to: by its linker's build id, or by its size and time. "":
+ * there is no file. */
 void ad__toolkit_identity(const char *path, char *out, size_t size);
 
 #endif

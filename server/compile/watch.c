@@ -1,4 +1,5 @@
-/* The watcher: starts the jailed process, hears it, and ends it when its time is over or nobody waits any more. */
+/* The watcher: it starts the jailed process, reads its output, and ends it when its time is over or nobody waits for
+ * it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +16,8 @@
 
 /* ---- starting it ---- */
 
-static void begin(const ad_watch *watch, int output) {
+/* In the jailed process: detach, connect the output, and compile. */
+static void run_jailed(const ad_watch *watch, int output) {
     sigset_t none;
     sigemptyset(&none);
     setpgid(0, 0);
@@ -29,14 +31,14 @@ static void begin(const ad_watch *watch, int output) {
     _exit(0);
 }
 
-static pid_t start(const ad_watch *watch, int *output, ad_fault *fault) {
+static pid_t start_jailed(const ad_watch *watch, int *output, ad_fault *fault) {
     int ends[2];
     pid_t pid = -1;
     if (pipe2(ends, O_CLOEXEC) || (pid = fork()) < 0) {
         ad__fault(fault, AD_E_SYSTEM, "cannot start the compiler: %s", strerror(errno));
         return -1;
     }
-    if (!pid) begin(watch, ends[1]);
+    if (!pid) run_jailed(watch, ends[1]);
     setpgid(pid, pid);
     close(ends[1]);
     *output = ends[0];
@@ -54,9 +56,10 @@ typedef struct watching {
     bool open, running;
 } watching;
 
-static void end(watching *w) { kill(-w->pid, SIGKILL); }
+/* Kill the jailed process and all that it started. */
+static void end_group(watching *w) { kill(-w->pid, SIGKILL); }
 
-static void hear(watching *w) {
+static void read_output(watching *w) {
     uint8_t lost[4096];
     ad_bytes *said = &w->out->said;
     size_t room = w->watch->most - said->size, want = room < 65536 ? room : 65536;
@@ -67,44 +70,45 @@ static void hear(watching *w) {
     else if (want) said->size += (size_t)n;
     else if (w->watch->strict && !w->out->flood) {
         w->out->flood = true;
-        end(w);
+        end_group(w);
     }
 }
 
-/* SIGCHLD, or the end of whoever started this process. */
-static void take_signal(watching *w) {
+/* Handle SIGCHLD, or a signal to end, which also the end of the parent process causes. */
+static void handle_signals(watching *w) {
     struct signalfd_siginfo s;
     int status;
     pid_t pid;
     if (read(w->signals, &s, sizeof s) == sizeof s && s.ssi_signo != SIGCHLD) {
         w->out->orphan = true;
-        end(w);
+        end_group(w);
     }
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         if (pid != w->pid) continue;
         w->out->status = status;
         w->running = false;
-        end(w); /* what it started, if anything is left of that */
+        end_group(w); /* end the processes that it may have left */
     }
 }
 
-static void look(watching *w) {
+/* Wait for output, a signal, the reader's end or the deadline, and handle it. */
+static void wait_for_event(watching *w) {
     int64_t left = (w->deadline - ad__os_now()) / 1000000 + 1;
     struct pollfd p[3] = {
         {.fd = w->open ? w->output : -1, .events = POLLIN},
         {.fd = w->signals, .events = POLLIN},
-        {.fd = STDOUT_FILENO, .events = 0}, /* its reader has gone: POLLERR */
+        {.fd = STDOUT_FILENO, .events = 0}, /* POLLERR: the reader of the result has gone */
     };
     if (left <= 0 && !w->out->late) {
         w->out->late = true;
-        end(w);
+        end_group(w);
     }
     poll(p, 3, w->out->late ? 100 : (int)left);
-    if (p[0].revents) hear(w);
-    if (p[1].revents) take_signal(w);
+    if (p[0].revents) read_output(w);
+    if (p[1].revents) handle_signals(w);
     if (p[2].revents & POLLERR && !w->out->orphan) {
         w->out->orphan = true;
-        end(w);
+        end_group(w);
     }
 }
 
@@ -121,8 +125,8 @@ int ad__compile_watch(const ad_watch *watch, ad_watched *out, ad_fault *fault) {
     w.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (w.signals < 0) return ad__fault(fault, AD_E_SYSTEM, "signalfd: %s", strerror(errno));
     w.deadline = ad__os_now() + (int64_t)watch->request->seconds * AD_COMPILE_CLOCK * 1000000000;
-    if ((w.pid = start(watch, &w.output, fault)) < 0) return AD_E_SYSTEM;
-    while (w.open || w.running) look(&w);
+    if ((w.pid = start_jailed(watch, &w.output, fault)) < 0) return AD_E_SYSTEM;
+    while (w.open || w.running) wait_for_event(&w);
     close(w.output);
     close(w.signals);
     return 0;
