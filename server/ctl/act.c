@@ -1,4 +1,4 @@
-/* What is done to a single session, or to the server. */
+/* The commands that act on a single session, and upgrade. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 #define LINE 500 /* bytes of a request */
 
-/* "verb SESSION rest of the arguments\n" */
-static int compose(const ad_ctl *c, char line[LINE]) {
+/* Write the request: "verb SESSION rest of the arguments\n". */
+static int compose_request(const ad_ctl *c, char line[LINE]) {
     size_t n = (size_t)snprintf(line, LINE, "%s", c->argv[0]);
     for (int i = 1; i < c->argc && n < LINE; i++) n += (size_t)snprintf(line + n, LINE - n, " %s", c->argv[i]);
     if (n + 1 >= LINE) return ad__ctl_error(c, AD_CTL_USAGE, "the arguments are longer than %d bytes", LINE - 2);
@@ -30,7 +30,7 @@ int ad__ctl_kill(ad_ctl *c) {
     char line[LINE];
     json_t *answer = NULL;
     int status = check_session(c);
-    if (!status) status = compose(c, line);
+    if (!status) status = compose_request(c, line);
     if (!status) status = ad__ctl_ask(c, line, -1, &answer);
     if (!status && c->json) status = ad__ctl_print(c, answer);
     else if (!status) printf("session %s is ended\n", c->argv[1]);
@@ -51,8 +51,8 @@ int ad__ctl_upgrade(ad_ctl *c) {
     return status;
 }
 
-/* Copy lines from the pipe until the session has ended, or there were enough. */
-static int follow(const ad_ctl *c, int from) {
+/* Copy lines from the pipe until the session has ended or --count lines have come. */
+static int copy_lines(const ad_ctl *c, int from) {
     char part[4096];
     uint64_t lines = 0;
     ssize_t n;
@@ -76,12 +76,12 @@ int ad__ctl_trace(ad_ctl *c) {
     json_t *answer = NULL;
     int status = check_session(c);
     if (!status && c->argc > 2) status = ad__ctl_error(c, AD_CTL_USAGE, "expected no \"%s\"", c->argv[2]);
-    if (!status) status = compose(c, line);
+    if (!status) status = compose_request(c, line);
     if (status) return status;
     if (pipe2(ends, O_CLOEXEC)) return ad__ctl_error(c, AD_CTL_BAD, "pipe: %s", strerror(errno));
     status = ad__ctl_ask(c, line, ends[1], &answer);
     close(ends[1]);
-    if (!status) status = follow(c, ends[0]);
+    if (!status) status = copy_lines(c, ends[0]);
     close(ends[0]);
     json_decref(answer);
     return status;

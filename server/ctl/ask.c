@@ -1,4 +1,4 @@
-/* The control socket: one line to the server, one answer back. */
+/* The control socket: arrayctl sends one line and reads one JSON answer. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +13,20 @@
 
 /* ---- where ---- */
 
-static bool exists(const char *path) { return access(path, F_OK) == 0; }
+static bool is_path_there(const char *path) { return access(path, F_OK) == 0; }
 
 bool ad__ctl_server_path(const ad_ctl *c, char *out, size_t size) {
     const char *url = getenv("ARRAYD_URL"), *runtime = getenv("XDG_RUNTIME_DIR");
     int n = -1;
     if (c->socket) n = snprintf(out, size, "%s", c->socket);
     else if (url && !strncmp(url, "unix:", 5)) n = snprintf(out, size, "%s", url + 5);
-    else if (runtime && *runtime && (n = snprintf(out, size, "%s/arrayd.sock", runtime)) >= 0 && !exists(out)) n = -1;
+    else if (runtime && *runtime && (n = snprintf(out, size, "%s/arrayd.sock", runtime)) >= 0 && !is_path_there(out))
+        n = -1;
     if (n < 0) n = snprintf(out, size, "/run/arrayd/arrayd.sock");
     return n >= 0 && (size_t)n < size;
 }
 
-static bool control_path(const ad_ctl *c, char *out, size_t size) {
+static bool make_control_path(const ad_ctl *c, char *out, size_t size) {
     if (c->control) return (size_t)snprintf(out, size, "%s", c->control) < size;
     if (size < 5 || !ad__ctl_server_path(c, out, size - 4)) return false;
     strcat(out, ".ctl");
@@ -34,7 +35,7 @@ static bool control_path(const ad_ctl *c, char *out, size_t size) {
 
 static int connect_control(const ad_ctl *c, int *out) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    if (!control_path(c, a.sun_path, sizeof a.sun_path))
+    if (!make_control_path(c, a.sun_path, sizeof a.sun_path))
         return ad__ctl_error(c, AD_CTL_USAGE, "the path of the socket is longer than %zu bytes", sizeof a.sun_path - 5);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof a) == 0) {
@@ -48,13 +49,13 @@ static int connect_control(const ad_ctl *c, int *out) {
 
 /* ---- asking ---- */
 
-static int send_line(const ad_ctl *c, int to, const char *line, int fd) {
+static int send_request_line(const ad_ctl *c, int to, const char *line, int fd) {
     size_t n = strlen(line);
     if (ad__fdpass_send(to, line, n, fd) == (ssize_t)n) return AD_CTL_GOOD;
     return ad__ctl_error(c, AD_CTL_NO_SERVER, "cannot ask the server: %s", strerror(errno));
 }
 
-static int read_answer(const ad_ctl *c, int from, ad_bytes *out) {
+static int read_whole_answer(const ad_ctl *c, int from, ad_bytes *out) {
     char part[65536];
     ssize_t n;
     while ((n = read(from, part, sizeof part)) > 0 || (n < 0 && errno == EINTR))
@@ -64,7 +65,7 @@ static int read_answer(const ad_ctl *c, int from, ad_bytes *out) {
                          n < 0 ? strerror(errno) : "");
 }
 
-static int parse_answer(const ad_ctl *c, const ad_bytes *text, json_t **out) {
+static int parse_json_answer(const ad_ctl *c, const ad_bytes *text, json_t **out) {
     json_error_t error;
     json_t *value = json_loadb((const char *)text->data, text->size, 0, &error);
     if (!value) return ad__ctl_error(c, AD_CTL_BAD, "the server's answer is no JSON: %s", error.text);
@@ -82,9 +83,9 @@ int ad__ctl_ask(ad_ctl *c, const char *line, int fd, json_t **out) {
     ad_bytes text = AD_BYTES_INIT;
     int socket_fd = -1, status = connect_control(c, &socket_fd);
     if (status) return status;
-    status = send_line(c, socket_fd, line, fd);
-    if (!status) status = read_answer(c, socket_fd, &text);
-    if (!status) status = parse_answer(c, &text, out);
+    status = send_request_line(c, socket_fd, line, fd);
+    if (!status) status = read_whole_answer(c, socket_fd, &text);
+    if (!status) status = parse_json_answer(c, &text, out);
     ad__bytes_free(&text);
     close(socket_fd);
     return status;

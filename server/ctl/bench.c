@@ -1,5 +1,5 @@
-/* A quick measure of a server, as a client on this machine sees it. Figures to compare two servers, or one before and
- * after; docs/performance.md has those that are measured with care. */
+/* A quick measure of a server, as a client on this machine sees it. Its figures compare two servers, or one before
+ * and after a change; docs/performance.md has careful ones. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,16 +8,16 @@
 #include "server/ctl/peer.h"
 #include "protocol/rows.h"
 
-#define MOST 200000            /* samples */
+#define MOST 200000            /* most samples of one figure */
 #define BATCH 1000             /* small operations between two waits */
-#define SMALL 16               /* elements of them */
+#define SMALL 16               /* elements of a small array */
 #define LARGE (16 << 20)       /* float32 elements of a large array */
 #define PART ((size_t)4 << 20) /* bytes of a frame's payload */
 #define LARGE_BYTES (4 * (size_t)LARGE)
 
 typedef struct bench {
     ad_peer peer;
-    int64_t each; /* ns for a measure */
+    int64_t each; /* ns to spend on one figure */
     double *sample;
     size_t count;
     uint8_t *data;
@@ -31,28 +31,29 @@ typedef struct array {
     int64_t shape[1], strides[1];
 } array;
 
-static ad_desc desc_of(const array *a, ad_form form) {
+static ad_desc describe_array(const array *a, ad_form form) {
     return (ad_desc){
         .buffer = a->buffer, .shape = a->shape, .strides = a->strides, .dtype = AD_FLOAT32, .ndim = 1, .form = form};
 }
 
-static array new_array(bench *b, int64_t n) {
+static array create_array(bench *b, int64_t n) {
     array a = {++b->peer.buffers, {n}, {4}};
-    ad_desc d = desc_of(&a, AD_FRESH);
+    ad_desc d = describe_array(&a, AD_FRESH);
     ad__encode_new(&b->peer.control, &d, true);
     return a;
 }
 
-static void add_into(bench *b, const array *out, const array *x, const array *y) {
-    ad_operand operand[] = {
-        {.desc = desc_of(out, AD_VIEW)}, {.desc = desc_of(x, AD_VIEW)}, {.desc = desc_of(y, AD_VIEW)}};
+static void queue_addition(bench *b, const array *out, const array *x, const array *y) {
+    ad_operand operand[] = {{.desc = describe_array(out, AD_VIEW)},
+                            {.desc = describe_array(x, AD_VIEW)},
+                            {.desc = describe_array(y, AD_VIEW)}};
     const ad_op op = {AD_REQ_UFUNC, AD_FLOAT32, 1, 2, 0, AD_UFUNC_add, operand, NULL};
     ad__encode_op(&b->peer.control, &op);
 }
 
-static uint64_t sum_of(bench *b, const array *x) {
+static uint64_t queue_sum(bench *b, const array *x) {
     array sum = {.buffer = ++b->peer.buffers};
-    ad_operand operand[] = {{.desc = desc_of(&sum, AD_FRESH)}, {.desc = desc_of(x, AD_VIEW)}};
+    ad_operand operand[] = {{.desc = describe_array(&sum, AD_FRESH)}, {.desc = describe_array(x, AD_VIEW)}};
     ad_scalar parameters[] = {{.kind = AD_SCALAR_INT, .as.i = 1}, {.kind = AD_SCALAR_NIL}, {.kind = AD_SCALAR_NIL}};
     const ad_op op = {AD_REQ_REDUCE, AD_FLOAT32, 1, 1, 3, AD_REDUCTION_sum, operand, parameters};
     operand[0].desc.ndim = 0;
@@ -62,13 +63,13 @@ static uint64_t sum_of(bench *b, const array *x) {
 
 /* ---- what is measured: each runs once, and leaves nothing behind ---- */
 
-static int64_t round_trip(bench *b, const array *x) {
+static int64_t run_round_trip(bench *b, const array *x) {
     (void)x;
     return ad__peer_sync(&b->peer);
 }
 
-static int64_t sum_and_read(bench *b, const array *x) {
-    uint64_t buffer = sum_of(b, x);
+static int64_t run_sum_and_read(bench *b, const array *x) {
+    uint64_t buffer = queue_sum(b, x);
     const ad_desc d = {.buffer = buffer, .dtype = AD_FLOAT32, .form = AD_VIEW};
     ad__encode_read(&b->peer.control, ++b->peer.requests, &d);
     int64_t status = ad__peer_answer(&b->peer);
@@ -76,18 +77,18 @@ static int64_t sum_and_read(bench *b, const array *x) {
     return status;
 }
 
-static int64_t small_adds(bench *b, const array *x) {
-    /* Each needs the one before. */
-    for (int i = 0; i < BATCH; i++) add_into(b, &x[i % 2], &x[(i + 1) % 2], &x[2]);
+static int64_t run_small_additions(bench *b, const array *x) {
+    /* Each addition needs the result of the one before. */
+    for (int i = 0; i < BATCH; i++) queue_addition(b, &x[i % 2], &x[(i + 1) % 2], &x[2]);
     return ad__peer_sync(&b->peer);
 }
 
-static int64_t large_add(bench *b, const array *x) {
-    add_into(b, &x[0], &x[1], &x[2]);
+static int64_t run_large_addition(bench *b, const array *x) {
+    queue_addition(b, &x[0], &x[1], &x[2]);
     return ad__peer_sync(&b->peer);
 }
 
-static int64_t upload(bench *b, const array *x) {
+static int64_t upload_array(bench *b, const array *x) {
     for (size_t at = 0; at < LARGE_BYTES; at += PART) {
         ad__encode_write(&b->peer.control, x[0].buffer, at);
         int status = ad__peer_send(&b->peer, b->data, PART);
@@ -96,21 +97,21 @@ static int64_t upload(bench *b, const array *x) {
     return ad__peer_sync(&b->peer);
 }
 
-static int64_t download(bench *b, const array *x) {
-    ad_desc d = desc_of(&x[0], AD_VIEW);
+static int64_t download_array(bench *b, const array *x) {
+    ad_desc d = describe_array(&x[0], AD_VIEW);
     ad__encode_read(&b->peer.control, ++b->peer.requests, &d);
     return ad__peer_answer(&b->peer);
 }
 
 /* ---- measuring ---- */
 
-static int ascending(const void *a, const void *b) {
+static int compare_ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* Run it again and again for its time, at least three times after the first. Negative: it failed. */
-static int measure(bench *b, int64_t (*run)(bench *b, const array *x), const array *x) {
+/* Run a function repeatedly for the time of one figure, at least three times after a first one. Negative: it failed. */
+static int measure_samples(bench *b, int64_t (*run)(bench *b, const array *x), const array *x) {
     int64_t got = run(b, x), begin = ad__os_now(), now = begin;
     for (b->count = 0; got >= 0 && b->count < MOST && (b->count < 3 || now - begin < b->each); b->count++) {
         int64_t start = now;
@@ -118,42 +119,44 @@ static int measure(bench *b, int64_t (*run)(bench *b, const array *x), const arr
         now = ad__os_now();
         b->sample[b->count] = (double)(now - start);
     }
-    qsort(b->sample, b->count, sizeof *b->sample, ascending);
+    qsort(b->sample, b->count, sizeof *b->sample, compare_ascending);
     return got < 0 ? (int)got : 0;
 }
 
-static double median(const bench *b) { return b->sample[b->count / 2]; }
-static double late(const bench *b) { return b->sample[b->count * 99 / 100]; }
+static double get_median(const bench *b) { return b->sample[b->count / 2]; }
+static double get_99th_percentile(const bench *b) { return b->sample[b->count * 99 / 100]; }
 
-static void tell(bench *b, const char *key, double value) { json_object_set_new(b->out, key, json_real(value)); }
+static void report_figure(bench *b, const char *key, double value) {
+    json_object_set_new(b->out, key, json_real(value));
+}
 
-static int run_small(bench *b) {
-    array x[3] = {new_array(b, SMALL), new_array(b, SMALL), new_array(b, SMALL)};
-    int status = measure(b, round_trip, x);
+static int measure_small(bench *b) {
+    array x[3] = {create_array(b, SMALL), create_array(b, SMALL), create_array(b, SMALL)};
+    int status = measure_samples(b, run_round_trip, x);
     if (status) return status;
-    tell(b, "round_trip_us", median(b) / 1e3);
-    tell(b, "round_trip_p99_us", late(b) / 1e3);
-    if ((status = measure(b, sum_and_read, x))) return status;
-    tell(b, "sum_and_read_us", median(b) / 1e3);
-    tell(b, "sum_and_read_p99_us", late(b) / 1e3);
-    if ((status = measure(b, small_adds, x))) return status;
-    tell(b, "small_operations_per_second", BATCH / median(b) * 1e9);
+    report_figure(b, "round_trip_us", get_median(b) / 1e3);
+    report_figure(b, "round_trip_p99_us", get_99th_percentile(b) / 1e3);
+    if ((status = measure_samples(b, run_sum_and_read, x))) return status;
+    report_figure(b, "sum_and_read_us", get_median(b) / 1e3);
+    report_figure(b, "sum_and_read_p99_us", get_99th_percentile(b) / 1e3);
+    if ((status = measure_samples(b, run_small_additions, x))) return status;
+    report_figure(b, "small_operations_per_second", BATCH / get_median(b) * 1e9);
     return 0;
 }
 
-static int run_large(bench *b) {
-    array x[3] = {new_array(b, LARGE), new_array(b, LARGE), new_array(b, LARGE)};
-    int status = measure(b, large_add, x);
+static int measure_large(bench *b) {
+    array x[3] = {create_array(b, LARGE), create_array(b, LARGE), create_array(b, LARGE)};
+    int status = measure_samples(b, run_large_addition, x);
     if (status) return status;
-    tell(b, "add_gb_per_second", 3 * (double)LARGE_BYTES / median(b));
-    if ((status = measure(b, upload, x))) return status;
-    tell(b, "upload_gb_per_second", (double)LARGE_BYTES / median(b));
-    if ((status = measure(b, download, x))) return status;
-    tell(b, "download_gb_per_second", (double)LARGE_BYTES / median(b));
+    report_figure(b, "add_gb_per_second", 3 * (double)LARGE_BYTES / get_median(b));
+    if ((status = measure_samples(b, upload_array, x))) return status;
+    report_figure(b, "upload_gb_per_second", (double)LARGE_BYTES / get_median(b));
+    if ((status = measure_samples(b, download_array, x))) return status;
+    report_figure(b, "download_gb_per_second", (double)LARGE_BYTES / get_median(b));
     return 0;
 }
 
-static int show(const ad_ctl *c, const bench *b) {
+static int print_figures(const ad_ctl *c, const bench *b) {
     static const struct {
         const char *key, *text;
     } rows[] = {
@@ -189,8 +192,9 @@ int ad__ctl_bench(ad_ctl *c) {
     b.out = json_object();
     status = ad__peer_open(&b.peer, c);
     if (!status && (!b.sample || !b.data || !b.out)) status = ad__ctl_error(c, AD_CTL_BAD, "out of memory");
-    if (!status && (run_small(&b) || run_large(&b))) status = ad__ctl_error(c, AD_CTL_BAD, "%s", b.peer.fault.text);
-    if (!status) status = show(c, &b);
+    if (!status && (measure_small(&b) || measure_large(&b)))
+        status = ad__ctl_error(c, AD_CTL_BAD, "%s", b.peer.fault.text);
+    if (!status) status = print_figures(c, &b);
     ad__peer_close(&b.peer);
     json_decref(b.out);
     free(b.sample);

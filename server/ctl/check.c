@@ -1,4 +1,4 @@
-/* Whether arrayd would take a configuration file. */
+/* The command config check: whether arrayd would accept a configuration file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "server/ctl/ctl.h"
 #include "server/front/net/address.h"
 
-/* The file is looked at by itself: the environment would win over it. */
+/* Remove arrayd's options from the environment: the file is checked alone, and the environment would replace its
+ * values. */
 static void forget_environment(void) {
     extern char **environ;
     for (char **e = environ; *e;) {
@@ -19,7 +20,7 @@ static void forget_environment(void) {
         }
         memcpy(name, *e, n);
         name[n] = 0;
-        unsetenv(name); /* what comes behind it moves up */
+        unsetenv(name); /* the next entry moves to this place */
     }
 }
 

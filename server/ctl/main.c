@@ -1,3 +1,4 @@
+/* arrayctl: its command line. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,8 +68,8 @@ static bool parse_number(const char *text, double *out) {
     return *text && !*end && *out > 0 && *out < 1e9;
 }
 
-/* Take out what is common to all. The status; usage errors are said. */
-static int parse(ad_ctl *c, int argc, char **argv) {
+/* Take the options that all commands share out of the arguments. The exit status; messages are printed here. */
+static int parse_common_options(ad_ctl *c, int argc, char **argv) {
     static const char *const numbers[] = {"--interval", "--seconds", "--count"};
     double value[3] = {0};
     c->argv = argv;
@@ -100,26 +101,26 @@ static int parse(ad_ctl *c, int argc, char **argv) {
     return AD_CTL_GOOD;
 }
 
-/* Options that nobody has taken; those of warm are arrayd's. */
-static int unknown_option(const ad_ctl *c) {
+/* Reject options that no command has; warm takes arrayd's as well. */
+static int reject_unknown_options(const ad_ctl *c) {
     for (int i = 1; i < c->argc && strcmp(c->argv[0], "warm"); i++)
         if (c->argv[i][0] == '-' && c->argv[i][1])
             return ad__ctl_error(c, AD_CTL_USAGE, "no such option: %s (see arrayctl --help)", c->argv[i]);
     return AD_CTL_GOOD;
 }
 
-static bool wants_help(const ad_ctl *c) {
+static bool has_help_option(const ad_ctl *c) {
     for (int i = 1; i < c->argc; i++)
         if (!strcmp(c->argv[i], "--help")) return true;
     return false;
 }
 
-static int run(ad_ctl *c, const command *k) {
-    if (wants_help(c)) {
+static int run_command(ad_ctl *c, const command *k) {
+    if (has_help_option(c)) {
         print_usage(stdout, k);
         return AD_CTL_GOOD;
     }
-    int status = unknown_option(c);
+    int status = reject_unknown_options(c);
     if (status) return status;
     status = k->run(c);
     if (!fflush(stdout) && !ferror(stdout)) return status;
@@ -139,10 +140,10 @@ int main(int argc, char **argv) {
         print_usage(help ? stdout : stderr, NULL);
         return help ? AD_CTL_GOOD : AD_CTL_USAGE;
     }
-    int status = parse(&c, argc, argv);
+    int status = parse_common_options(&c, argc, argv);
     if (status) return status;
     for (size_t i = 0; i < COMMANDS; i++)
-        if (!strcmp(commands[i].name, c.argv[0])) return run(&c, &commands[i]);
+        if (!strcmp(commands[i].name, c.argv[0])) return run_command(&c, &commands[i]);
     fprintf(stderr, "arrayctl: no such command: %s (see arrayctl --help)\n", c.argv[0]);
     return AD_CTL_USAGE;
 }

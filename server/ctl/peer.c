@@ -11,27 +11,27 @@
 
 #include "protocol/frame.h"
 
-static int lost(ad_peer *p, ssize_t n) {
+static int report_lost_connection(ad_peer *p, ssize_t n) {
     return ad__fault(&p->fault, AD_E_CONNECTION, "the connection is lost%s%s", n < 0 ? ": " : "",
                      n < 0 ? strerror(errno) : "");
 }
 
-static int send_all(ad_peer *p, const void *data, size_t size) {
+static int send_bytes(ad_peer *p, const void *data, size_t size) {
     for (const char *at = data; size;) {
         ssize_t n = send(p->fd, at, size, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return lost(p, n);
+        if (n <= 0) return report_lost_connection(p, n);
         at += n;
         size -= (size_t)n;
     }
     return 0;
 }
 
-static int receive_all(ad_peer *p, uint8_t *to, size_t size) {
+static int receive_bytes(ad_peer *p, uint8_t *to, size_t size) {
     while (size) {
         ssize_t n = recv(p->fd, to, size, 0);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return lost(p, n);
+        if (n <= 0) return report_lost_connection(p, n);
         to += n;
         size -= (size_t)n;
     }
@@ -42,57 +42,57 @@ int ad__peer_send(ad_peer *p, const void *payload, size_t size) {
     uint8_t head[AD_FRAME_HEADER];
     if (p->control.failed) return ad__fault(&p->fault, AD_E_MEMORY, "out of memory");
     ad__frame_encode(&(ad_frame){.control = (uint32_t)p->control.size, .payload = size}, head);
-    int status = send_all(p, head, sizeof head);
-    if (!status) status = send_all(p, p->control.data, p->control.size);
-    if (!status) status = send_all(p, payload, size);
+    int status = send_bytes(p, head, sizeof head);
+    if (!status) status = send_bytes(p, p->control.data, p->control.size);
+    if (!status) status = send_bytes(p, payload, size);
     p->control.size = 0;
     return status;
 }
 
 /* ---- answers ---- */
 
-static int text_fault(ad_peer *p, const char *what, ad_string text) {
+static int report_text(ad_peer *p, const char *what, ad_string text) {
     return ad__fault(&p->fault, AD_E_CONNECTION, "%s%.*s", what, (int)text.size, text.data);
 }
 
-/* 1: the answer to the last request. */
-static int take(ad_peer *p, const ad_message *m) {
+/* Handle a message. 1: it answers the last request; negative: the server has refused. */
+static int take_message(ad_peer *p, const ad_message *m) {
     switch (m->opcode) {
     case AD_REQ_WELCOME:
         snprintf(p->backend, sizeof p->backend, "%s", m->welcome->backend);
         snprintf(p->device, sizeof p->device, "%s", m->welcome->device_name);
         snprintf(p->server, sizeof p->server, "%s", m->welcome->server);
         return 1;
-    case AD_REQ_BYE: return text_fault(p, "the server has closed the connection: ", m->s[0]);
-    case AD_REQ_FAIL: return text_fault(p, "", m->s[1]);
+    case AD_REQ_BYE: return report_text(p, "the server has closed the connection: ", m->s[0]);
+    case AD_REQ_FAIL: return report_text(p, "", m->s[1]);
     case AD_REQ_REPLY: return m->u[0] == p->requests;
     default: return 0;
     }
 }
 
-/* The next frame; 1: it has the answer, or a part of it. */
-static int read_frame(ad_peer *p, ad_frame *frame) {
+/* Receive the next frame. 1: it has the answer or a part of it. */
+static int receive_frame(ad_peer *p, ad_frame *frame) {
     uint8_t head[AD_FRAME_HEADER];
     ad_message m;
-    int answered = 0, status = receive_all(p, head, sizeof head);
+    int answered = 0, status = receive_bytes(p, head, sizeof head);
     if (!status) status = ad__frame_decode(head, AD_MAX_CONTROL, AD_MAX_PAYLOAD, frame, &p->fault);
-    if (!status) status = receive_all(p, p->input, frame->control);
+    if (!status) status = receive_bytes(p, p->input, frame->control);
     if (!status) status = ad__reader_begin(p->reader, p->input, frame->control, &p->fault);
     while (status >= 0 && (status = ad__reader_next(p->reader, &p->arena, AD_BIT(AD_CLASS_TELL), &m, &p->fault)) > 0) {
-        int taken = take(p, &m);
+        int taken = take_message(p, &m);
         if (taken < 0) status = taken;
         else answered |= taken;
     }
     ad__arena_reset(&p->arena);
-    if (!status) status = receive_all(p, p->input, frame->payload);
+    if (!status) status = receive_bytes(p, p->input, frame->payload);
     return status ? status : answered;
 }
 
-static int64_t read_answer(ad_peer *p) {
+static int64_t receive_answer(ad_peer *p) {
     ad_frame frame;
     int64_t size = 0;
     for (;;) {
-        int status = read_frame(p, &frame);
+        int status = receive_frame(p, &frame);
         if (status < 0) return status;
         if (!status) continue;
         size += (int64_t)frame.payload;
@@ -102,7 +102,7 @@ static int64_t read_answer(ad_peer *p) {
 
 int64_t ad__peer_answer(ad_peer *p) {
     int status = ad__peer_send(p, NULL, 0);
-    return status ? status : read_answer(p);
+    return status ? status : receive_answer(p);
 }
 
 int ad__peer_sync(ad_peer *p) {
@@ -113,7 +113,7 @@ int ad__peer_sync(ad_peer *p) {
 
 /* ---- opening ---- */
 
-static int say_hello(ad_peer *p) {
+static int exchange_hello(ad_peer *p) {
     ad__encode_hello(&p->control, AD_PROTOCOL_VERSION, AD_PROTOCOL_VERSION, 0, "arrayctl bench", NULL, 0);
     int64_t got = ad__peer_answer(p);
     return got < 0 ? (int)got : 0;
@@ -127,7 +127,7 @@ int ad__peer_open(ad_peer *p, const ad_ctl *c) {
         return ad__ctl_error(c, AD_CTL_USAGE, "the path of the socket is longer than %zu bytes", sizeof a.sun_path - 1);
     if (p->fd < 0 || connect(p->fd, (struct sockaddr *)&a, sizeof a))
         return ad__ctl_error(c, AD_CTL_NO_SERVER, "cannot reach a server at %s: %s", a.sun_path, strerror(errno));
-    return say_hello(p) ? ad__ctl_error(c, AD_CTL_NO_SERVER, "%s", p->fault.text) : AD_CTL_GOOD;
+    return exchange_hello(p) ? ad__ctl_error(c, AD_CTL_NO_SERVER, "%s", p->fault.text) : AD_CTL_GOOD;
 }
 
 void ad__peer_close(ad_peer *p) {

@@ -1,12 +1,13 @@
-/* What the server says of itself, as tables. */
+/* The commands that print the server's state as tables. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/ctl/ctl.h"
 
-/* Ask, and print the part of that name (NULL: all) as JSON if that is wanted; *out NULL then. */
-static int see(ad_ctl *c, const char *line, const char *part, json_t **out) {
+/* Ask the server. With --json print the member `part` (NULL: all) of its answer and make *out NULL; else *out is the
+ * answer. */
+static int fetch_part(ad_ctl *c, const char *line, const char *part, json_t **out) {
     *out = NULL;
     json_t *all = NULL;
     int status = ad__ctl_alone(c);
@@ -22,7 +23,7 @@ static int see(ad_ctl *c, const char *line, const char *part, json_t **out) {
 
 /* ---- status ---- */
 
-static void show_workers(const json_t *workers) {
+static void print_workers(const json_t *workers) {
     static const char *const head[] = {"DOMAIN",    "PROCESS",    "STATE",  "BACKEND", ">STARTS",   ">UP",
                                        ">SESSIONS", ">IN ARRAYS", ">TAKEN", ">LIMIT",  ">RESIDENT", NULL};
     ad_table t;
@@ -48,8 +49,8 @@ static void show_workers(const json_t *workers) {
     ad__table_end(&t, 0);
 }
 
-/* Figures of a worker that is at something long are old. */
-static void note_age(const json_t *workers) {
+/* Print the age of old reports: those of workers that execute something long. */
+static void print_report_ages(const json_t *workers) {
     size_t i;
     json_t *w;
     json_array_foreach((json_t *)(uintptr_t)workers, i, w) {
@@ -62,7 +63,7 @@ static void note_age(const json_t *workers) {
 
 int ad__ctl_status(ad_ctl *c) {
     json_t *all;
-    int status = see(c, c->json ? "names\n" : "status\n", NULL, &all); /* which is the same and the names */
+    int status = fetch_part(c, c->json ? "names\n" : "status\n", NULL, &all); /* the JSON answer also has the names */
     if (!all) return status;
     const json_t *a = json_object_get(all, "arrayd");
     printf("arrayd %s, process %.0f, up %.0f s: %.0f sessions, %.0f begun, %.0f connections refused, %.0f not let in "
@@ -70,8 +71,8 @@ int ad__ctl_status(ad_ctl *c) {
            ad__json_text(a, "version"), ad__json_number(a, "pid"), ad__json_number(a, "uptime_seconds"),
            ad__json_number(a, "sessions"), ad__json_number(a, "sessions_begun"), ad__json_number(a, "refused"),
            ad__json_number(a, "handshakes"));
-    show_workers(json_object_get(all, "workers"));
-    note_age(json_object_get(all, "workers"));
+    print_workers(json_object_get(all, "workers"));
+    print_report_ages(json_object_get(all, "workers"));
     json_decref(all);
     return status;
 }
@@ -84,7 +85,7 @@ int ad__ctl_sessions(ad_ctl *c) {
     json_t *all, *s;
     size_t i;
     ad_table t;
-    int status = see(c, "status\n", "sessions", &all);
+    int status = fetch_part(c, "status\n", "sessions", &all);
     if (!all) return status;
     ad__table_begin(&t, head);
     json_array_foreach(json_object_get(all, "sessions"), i, s) {
@@ -101,14 +102,14 @@ int ad__ctl_sessions(ad_ctl *c) {
         ad__table_seconds(&t, ad__json_number(s, "idle_seconds"));
     }
     ad__table_end(&t, 0);
-    note_age(json_object_get(all, "workers"));
+    print_report_ages(json_object_get(all, "workers"));
     json_decref(all);
     return status;
 }
 
 /* ---- memory ---- */
 
-static void show_devices(const json_t *workers) {
+static void print_devices(const json_t *workers) {
     static const char *const head[] = {"WORKER", "DEVICE", "NAME",  ">MEMORY", ">LIMIT",
                                        ">TAKEN", ">SLABS", ">USED", NULL};
     size_t i, k;
@@ -130,20 +131,20 @@ static void show_devices(const json_t *workers) {
     ad__table_end(&t, 0);
 }
 
-static int by_memory(const void *a, const void *b) {
+static int compare_by_memory(const void *a, const void *b) {
     double x = ad__json_counter(*(json_t *const *)a, "held_slab_bytes");
     double y = ad__json_counter(*(json_t *const *)b, "held_slab_bytes");
     return (x < y) - (x > y);
 }
 
-static void show_holders(const json_t *sessions) {
+static void print_holders(const json_t *sessions) {
     static const char *const head[] = {"SESSION", "WHO", "PROGRAM", ">ARRAYS", ">IN ARRAYS", ">TAKEN", NULL};
     size_t n = json_array_size(sessions);
     json_t **list = malloc((n + 1) * sizeof *list);
     ad_table t;
     if (!list) return;
     for (size_t i = 0; i < n; i++) list[i] = json_array_get(sessions, i);
-    qsort(list, n, sizeof *list, by_memory);
+    qsort(list, n, sizeof *list, compare_by_memory);
     ad__table_begin(&t, head);
     for (size_t i = 0; i < n; i++) {
         ad__table_add(&t, "%s", ad__json_text(list[i], "session"));
@@ -157,7 +158,7 @@ static void show_holders(const json_t *sessions) {
     free(list);
 }
 
-static void show_others(const json_t *workers) {
+static void print_shared_memory(const json_t *workers) {
     size_t i;
     json_t *w;
     char shared[16], plans[16], exported[16], imported[16];
@@ -177,13 +178,13 @@ static void show_others(const json_t *workers) {
 
 int ad__ctl_memory(ad_ctl *c) {
     json_t *all;
-    int status = see(c, "status\n", NULL, &all);
+    int status = fetch_part(c, "status\n", NULL, &all);
     if (!all) return status;
-    show_devices(json_object_get(all, "workers"));
+    print_devices(json_object_get(all, "workers"));
     putchar('\n');
-    show_holders(json_object_get(all, "sessions"));
+    print_holders(json_object_get(all, "sessions"));
     putchar('\n');
-    show_others(json_object_get(all, "workers"));
+    print_shared_memory(json_object_get(all, "workers"));
     json_decref(all);
     return status;
 }
@@ -195,7 +196,7 @@ int ad__ctl_names(ad_ctl *c) {
     json_t *all, *n;
     size_t i;
     ad_table t;
-    int status = see(c, "names\n", "names", &all);
+    int status = fetch_part(c, "names\n", "names", &all);
     if (!all) return status;
     ad__table_begin(&t, head);
     json_array_foreach(json_object_get(all, "names"), i, n) {

@@ -1,4 +1,4 @@
-/* Tables for people: columns as wide as what is in them. */
+/* Tables for people, with columns as wide as their widest cell. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@ void ad__table_begin(ad_table *t, const char *const *head) {
     while (t->columns < AD_TABLE_COLUMNS && head[t->columns]) t->columns++;
 }
 
-/* What clients have said of themselves must not move a terminal's cursor. */
-static void make_plain(char *text) {
+/* Replace control characters: text from clients must not move a terminal's cursor. */
+static void replace_controls(char *text) {
     for (; *text; text++)
         if ((unsigned char)*text < ' ' || *text == 127) *text = '?';
 }
@@ -35,7 +35,7 @@ void ad__table_add(ad_table *t, const char *format, ...) {
         t->failed = true;
         return;
     }
-    make_plain(cell);
+    replace_controls(cell);
     t->cells[t->count++] = cell;
 }
 
@@ -64,15 +64,15 @@ void ad__table_seconds(ad_table *t, double s) {
     else ad__table_add(t, "%.0f h", s / 3600);
 }
 
-/* Characters, not bytes. */
-static int width_of(const char *text) {
+/* Count characters of UTF-8, not bytes. */
+static int count_characters(const char *text) {
     int n = 0;
     for (; *text; text++) n += ((unsigned char)*text & 0xC0) != 0x80;
     return n;
 }
 
 static void print_cell(const char *text, int width, bool right, bool last) {
-    int gap = width - width_of(text);
+    int gap = width - count_characters(text);
     if (right) printf("%*s%s", gap, "", text);
     else printf("%s%*s", text, last ? 0 : gap, "");
     fputs(last ? "\n" : "  ", stdout);
@@ -81,9 +81,9 @@ static void print_cell(const char *text, int width, bool right, bool last) {
 void ad__table_end(ad_table *t, size_t most) {
     int width[AD_TABLE_COLUMNS];
     size_t rows = t->columns ? t->count / t->columns : 0, shown = most && rows > most ? most : rows;
-    for (size_t k = 0; k < t->columns; k++) width[k] = width_of(t->head[k]) - (*t->head[k] == '>');
+    for (size_t k = 0; k < t->columns; k++) width[k] = count_characters(t->head[k]) - (*t->head[k] == '>');
     for (size_t i = 0; i < shown * t->columns; i++) {
-        int w = width_of(t->cells[i]);
+        int w = count_characters(t->cells[i]);
         if (w > width[i % t->columns]) width[i % t->columns] = w;
     }
     for (size_t i = 0; i < (shown + 1) * t->columns; i++) {

@@ -1,4 +1,4 @@
-/* The live view: what each session has done since the last look. */
+/* The live view: what each session has done since the last report. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,14 +8,14 @@
 
 #include "server/ctl/ctl.h"
 
-#define LINES_ABOVE 6 /* of the table */
+#define LINES_ABOVE 6 /* lines above the table's rows */
 
 typedef struct active {
     const json_t *session;
-    double ops, chains, device, in, out; /* a second; device: seconds of it */
+    double ops, chains, device, in, out; /* values per second; device: seconds of device time */
 } active;
 
-static const json_t *find(const json_t *sessions, const char *name) {
+static const json_t *find_session(const json_t *sessions, const char *name) {
     for (size_t i = 0; i < json_array_size(sessions); i++) {
         const json_t *s = json_array_get(sessions, i);
         if (!strcmp(ad__json_text(s, "session"), name)) return s;
@@ -23,24 +23,24 @@ static const json_t *find(const json_t *sessions, const char *name) {
     return NULL;
 }
 
-static double rate(const json_t *now, const json_t *before, const char *counter, double passed) {
+static double compute_rate(const json_t *now, const json_t *before, const char *counter, double passed) {
     double more = ad__json_counter(now, counter) - ad__json_counter(before, counter);
     return passed > 0 && more > 0 ? more / passed : 0;
 }
 
-static int by_use(const void *a, const void *b) {
+static int compare_by_use(const void *a, const void *b) {
     const active *x = a, *y = b;
     if (x->device != y->device) return (x->device < y->device) - (x->device > y->device);
     return (x->ops < y->ops) - (x->ops > y->ops);
 }
 
-static size_t rows_of_terminal(void) {
+static size_t count_terminal_rows(void) {
     struct winsize w;
     if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) || w.ws_row <= LINES_ABOVE) return 0;
     return w.ws_row - LINES_ABOVE;
 }
 
-static void show_rows(active *list, size_t n) {
+static void print_sessions(active *list, size_t n) {
     static const char *const head[] = {"SESSION",       "WHO",       "PROGRAM",   ">MEMORY",
                                        ">OPERATIONS/S", ">CHAINS/S", ">DEVICE %", ">IN/S",
                                        ">OUT/S",        ">IDLE",     NULL};
@@ -59,10 +59,10 @@ static void show_rows(active *list, size_t n) {
         ad__table_bytes(&t, list[i].out);
         ad__table_seconds(&t, ad__json_number(s, "idle_seconds"));
     }
-    ad__table_end(&t, rows_of_terminal());
+    ad__table_end(&t, count_terminal_rows());
 }
 
-static void show_head(const json_t *now, const active *list, size_t n) {
+static void print_totals(const json_t *now, const active *list, size_t n) {
     double ops = 0, memory = 0;
     char text[16];
     const json_t *a = json_object_get(now, "arrayd");
@@ -75,7 +75,7 @@ static void show_head(const json_t *now, const active *list, size_t n) {
            ad__json_text(a, "version"), ad__json_number(a, "pid"), n, ops, text);
 }
 
-static int show(const ad_ctl *c, const json_t *now, const json_t *before) {
+static int print_changes(const ad_ctl *c, const json_t *now, const json_t *before) {
     const json_t *sessions = json_object_get(now, "sessions"), *old = json_object_get(before, "sessions");
     size_t n = json_array_size(sessions);
     double passed = ad__json_number(json_object_get(now, "arrayd"), "uptime_seconds") -
@@ -83,24 +83,24 @@ static int show(const ad_ctl *c, const json_t *now, const json_t *before) {
     active *list = calloc(n + 1, sizeof *list);
     if (!list) return ad__ctl_error(c, AD_CTL_BAD, "out of memory");
     for (size_t i = 0; i < n; i++) {
-        const json_t *s = json_array_get(sessions, i), *b = find(old, ad__json_text(s, "session"));
+        const json_t *s = json_array_get(sessions, i), *b = find_session(old, ad__json_text(s, "session"));
         list[i] = (active){s,
-                           rate(s, b, "ops_done", passed),
-                           rate(s, b, "fused_chains", passed),
-                           rate(s, b, "device_us", passed) / 1e6,
-                           rate(s, b, "bytes_in", passed),
-                           rate(s, b, "bytes_out", passed)};
+                           compute_rate(s, b, "ops_done", passed),
+                           compute_rate(s, b, "fused_chains", passed),
+                           compute_rate(s, b, "device_us", passed) / 1e6,
+                           compute_rate(s, b, "bytes_in", passed),
+                           compute_rate(s, b, "bytes_out", passed)};
     }
-    qsort(list, n, sizeof *list, by_use);
+    qsort(list, n, sizeof *list, compare_by_use);
     if (isatty(STDOUT_FILENO)) fputs("\033[H\033[J", stdout);
-    show_head(now, list, n);
-    show_rows(list, n);
+    print_totals(now, list, n);
+    print_sessions(list, n);
     if (!isatty(STDOUT_FILENO)) putchar('\n');
     free(list);
     return fflush(stdout) ? ad__ctl_error(c, AD_CTL_BAD, "cannot write to standard output") : AD_CTL_GOOD;
 }
 
-static void rest(double seconds) {
+static void sleep_seconds(double seconds) {
     struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
     nanosleep(&t, NULL);
 }
@@ -111,10 +111,10 @@ int ad__ctl_top(ad_ctl *c) {
     int status = ad__ctl_alone(c);
     if (!status) status = ad__ctl_ask(c, "status\n", -1, &before);
     for (uint64_t i = 0; !status && (!c->count || i < c->count); i++) {
-        rest(interval);
+        sleep_seconds(interval);
         status = ad__ctl_ask(c, "status\n", -1, &now);
         if (status) break;
-        status = c->json ? ad__ctl_print(c, now) : show(c, now, before);
+        status = c->json ? ad__ctl_print(c, now) : print_changes(c, now, before);
         json_decref(before);
         before = now;
     }

@@ -1,4 +1,4 @@
-/* Filling the cache of kernels. */
+/* The command warm: compile the kernels of a cache's jobs for other architectures. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,11 +13,11 @@
 #include "server/worker/modules/compile/disk.h"
 
 #define MOST_ARCHS 32
-#define UNDER_WAY 64 /* jobs at a time */
+#define UNDER_WAY 64 /* most jobs at a time */
 
-/* One compilation: a job for an architecture. */
+/* One compilation: a job for one architecture. */
 typedef struct task {
-    ad_bytes job; /* a copy, that request points into */
+    ad_bytes job; /* a copy of the job's frame, into which request points */
     void *lists;
     ad_compile_request request;
     bool over;
@@ -28,13 +28,13 @@ typedef struct work {
     size_t narch;
     task *tasks;
     size_t ntasks, room;
-    int wake; /* eventfd: something is done */
+    int wake; /* eventfd: a compilation is done */
     size_t made, wrong, refused;
 } work;
 
 /* ---- the jobs ---- */
 
-static bool fits(const ad_compile_job *job, const char *arch) {
+static bool is_arch_of_job(const ad_compile_job *job, const char *arch) {
     return (strncmp(arch, "sm_", 3) == 0) == (job->target == AD_COMPILE_CUDA);
 }
 
@@ -49,7 +49,7 @@ static bool add_task(work *w, const ad_bytes *job, const char *arch) {
     ad__bytes_append(&t.job, job->data, job->size);
     int status =
         t.job.failed ? AD_E_MEMORY : ad__compile_get_request(t.job.data, t.job.size, &t.request, &t.lists, &fault);
-    if (!status && fits(&t.request.job, arch)) {
+    if (!status && is_arch_of_job(&t.request.job, arch)) {
         t.request.job.arch = arch;
         w->tasks[w->ntasks++] = t;
         return true;
@@ -68,11 +68,12 @@ static bool add_job(void *user, const ad_bytes *job) {
 
 /* ---- compiling them ---- */
 
-static void wake(void *user) {
-    if (eventfd_write(((work *)user)->wake, 1)) return; /* it is full of wake-ups already */
+static void wake_loop(void *user) {
+    if (eventfd_write(((work *)user)->wake, 1)) return; /* the counter is full, so the loop wakes up anyway */
 }
 
-static void take(work *w, ad_compiler *compiler, task *t) {
+/* Take the result of a task if it is there, and count it. */
+static void take_result(work *w, ad_compiler *compiler, task *t) {
     const ad_binary *binary;
     ad_fault fault = {0};
     int status = compiler->get(compiler, &t->request.job, &binary, &fault);
@@ -93,14 +94,14 @@ static void compile_all(work *w, ad_compiler *compiler) {
     eventfd_t unused;
     while (first < w->ntasks) {
         for (size_t i = first; i < w->ntasks && i < first + UNDER_WAY; i++)
-            if (!w->tasks[i].over) take(w, compiler, &w->tasks[i]);
+            if (!w->tasks[i].over) take_result(w, compiler, &w->tasks[i]);
         while (first < w->ntasks && w->tasks[first].over) first++;
         struct pollfd p = {.fd = w->wake, .events = POLLIN};
         if (first < w->ntasks && poll(&p, 1, 1000) > 0) eventfd_read(w->wake, &unused);
     }
 }
 
-static int warm(work *w, const ad_config *c) {
+static int warm_cache(work *w, const ad_config *c) {
     ad_disk disk;
     ad_compiler *compiler;
     ad_compile_counts counts;
@@ -111,7 +112,7 @@ static int warm(work *w, const ad_config *c) {
         return 1;
     }
     size_t jobs = ad__disk_jobs(&disk, add_job, w);
-    if (ad__compile_open(c, wake, w, &compiler, &fault)) {
+    if (ad__compile_open(c, wake_loop, w, &compiler, &fault)) {
         fprintf(stderr, "arrayctl: %s\n", fault.text);
         return 1;
     }
@@ -125,8 +126,9 @@ static int warm(work *w, const ad_config *c) {
 
 /* ---- the command line ---- */
 
-/* Take out what is arrayctl's own; the rest are options of arrayd. -1: too many architectures. */
-static int parse(work *w, int argc, char **argv, char **rest) {
+/* Take arrayctl's own options out of the arguments; those that remain are arrayd's. -1: there are too many
+ * architectures. */
+static int parse_warm_options(work *w, int argc, char **argv, char **rest) {
     int n = 0;
     rest[n++] = argv[0];
     for (int i = 1; i < argc; i++) {
@@ -143,12 +145,12 @@ static int parse(work *w, int argc, char **argv, char **rest) {
     return n;
 }
 
-static int run(ad_ctl *ctl, char **rest) {
+static int run_warm(ad_ctl *ctl, char **rest) {
     static work w;
     ad_config config;
     ad_config_action action;
     ad_fault fault;
-    int n = parse(&w, ctl->argc, ctl->argv, rest);
+    int n = parse_warm_options(&w, ctl->argc, ctl->argv, rest);
     if (n < 0) return ad__ctl_error(ctl, AD_CTL_USAGE, "at most %d architectures", MOST_ARCHS);
     if (!w.narch) return ad__ctl_error(ctl, AD_CTL_USAGE, "expected --arch=ARCH: sm_80, sm_90, ..., x86-64-v3, ...");
     int status = ad__config_load(&config, n, rest, NULL, &action, &fault);
@@ -157,7 +159,7 @@ static int run(ad_ctl *ctl, char **rest) {
     } else if ((w.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
         status = ad__ctl_error(ctl, AD_CTL_BAD, "eventfd: %s", strerror(errno));
     } else {
-        status = warm(&w, &config);
+        status = warm_cache(&w, &config);
     }
     for (size_t i = 0; i < w.ntasks; i++) {
         ad__bytes_free(&w.tasks[i].job);
@@ -170,7 +172,7 @@ static int run(ad_ctl *ctl, char **rest) {
 
 int ad__ctl_warm(ad_ctl *c) {
     char **rest = calloc((size_t)c->argc + 1, sizeof *rest);
-    int status = rest ? run(c, rest) : AD_CTL_BAD;
+    int status = rest ? run_warm(c, rest) : AD_CTL_BAD;
     free(rest);
     return status;
 }
