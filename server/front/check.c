@@ -1,15 +1,16 @@
-/* Whether a configuration can be served: its options, the files that they name, and whether they go together. What
- * only a start can show (a port that is taken, a backend that is not there) is not looked at. */
+/* Whether arrayd would accept a configuration: each option, the files that options name, and their combination. Only
+ * a start can show more, such as a port that is taken or a backend that is not there. */
 #include <string.h>
 
 #include "protocol/tls/tls.h"
 #include "server/front/net/address.h"
 #include "server/front/auth/principals.h"
 
-static const char *or_none(const char *path) { return *path ? path : NULL; }
+static const char *get_path_or_null(const char *path) { return *path ? path : NULL; }
 
 static int check_tls(const ad_config *c, ad_fault *fault) {
-    const ad_tls_files files = {or_none(c->tls_cert), or_none(c->tls_key), or_none(c->tls_ca)};
+    const ad_tls_files files = {get_path_or_null(c->tls_cert), get_path_or_null(c->tls_key),
+                                get_path_or_null(c->tls_ca)};
     ad_tls_context *tls = NULL;
     ad_address a;
     int status = ad__address_tls(c, &a, fault);

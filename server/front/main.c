@@ -1,4 +1,11 @@
-/* arrayd: the daemon's front. */
+/* arrayd: the front of the server, from its command line to its end.
+ *
+ *     main -> run_server -> start_loop -> start_server -> uv_run
+ *                                           | files and listening sockets
+ *                                           | first worker
+ *                                           v
+ *     ad__front_ready   a worker is ready: clients are served
+ *     ad__front_stop    listening ends, workers stop, then uv_run returns */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,14 +24,14 @@
 #include "server/common/secret.h"
 #include "server/front/front.h"
 
-#define PATIENCE 5000 /* ms that workers have to stop */
+#define PATIENCE 5000 /* ms within which workers must stop */
 #define GOING "the server is shutting down"
 
 static ad_front front;
 
 /* ---- the end ---- */
 
-static void on_impatient(uv_timer_t *timer) { ad__domain_kill_all(timer->data); }
+static void on_stop_timeout(uv_timer_t *timer) { ad__domain_kill_all(timer->data); }
 
 void ad__front_stop(ad_front *f, int status, const char *why) {
     if (f->stopping) return;
@@ -36,15 +43,15 @@ void ad__front_stop(ad_front *f, int status, const char *why) {
     ad__observability_close(f);
     ad__handshake_close_all(f, why);
     ad__domain_stop_all(f);
-    uv_timer_start(&f->patience, on_impatient, PATIENCE, 0);
+    uv_timer_start(&f->patience, on_stop_timeout, PATIENCE, 0);
     uv_unref((uv_handle_t *)&f->patience);
     for (int i = 0; i < AD_FRONT_SIGNALS; i++) uv_close((uv_handle_t *)&f->signals[i], NULL);
     if (uv_is_active((uv_handle_t *)&f->parent)) uv_close((uv_handle_t *)&f->parent, NULL);
     if (uv_is_active((uv_handle_t *)&f->door)) uv_close((uv_handle_t *)&f->door, NULL);
 }
 
-/* What can be changed while it runs: the level of the log, who may come in, the certificate. */
-static void reload(ad_front *f) {
+/* Read again what may change at run time: the log's level, the files of principals and tokens, the certificate. */
+static void reload_config(ad_front *f) {
     ad_config fresh;
     ad_config_action action;
     ad_fault fault = {0};
@@ -63,7 +70,7 @@ static void reload(ad_front *f) {
 static void on_signal(uv_signal_t *handle, int number) {
     ad_front *f = handle->data;
     if (number == SIGHUP) {
-        reload(f);
+        reload_config(f);
         return;
     }
     if (number == SIGUSR2) {
@@ -95,8 +102,8 @@ static void on_parent_gone(uv_poll_t *poll, int status, int events) {
     ad__front_stop(poll->data, 0, GOING);
 }
 
-/* An embedded server ends with its client's process. Its socket says so too, but a child that the client forked may
- * hold that open. PR_SET_PDEATHSIG would not do: it is sent when the thread that started us ends. */
+/* End an embedded server with its client's process. The socket's end is not enough, as a forked child may hold it
+ * open. PR_SET_PDEATHSIG is not either, as it is sent when the thread that started this process ends. */
 static void watch_parent(ad_front *f) {
     int fd = (int)syscall(SYS_pidfd_open, getppid(), 0);
     if (fd < 0 || uv_poll_init(&f->loop, &f->parent, fd)) return;
@@ -105,34 +112,34 @@ static void watch_parent(ad_front *f) {
     uv_unref((uv_handle_t *)&f->parent);
 }
 
-static bool take_descriptor(int fd) {
+static bool claim_descriptor(int fd) {
     return !fcntl(fd, F_SETFD, FD_CLOEXEC) && !fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-/* The other end of a connection that its client has made; or the client has closed the door. */
-static void on_door(uv_poll_t *poll, int status, int events) {
+/* Take the other end of a connection that the client has made, or notice that it has closed the door. */
+static void on_door_readable(uv_poll_t *poll, int status, int events) {
     ad_front *f = poll->data;
     char byte;
     int fd = -1;
     (void)events;
     const ssize_t n = status < 0 ? 0 : ad__fdpass_receive(f->door_fd, &byte, 1, &fd);
-    if (fd >= 0 && take_descriptor(fd)) ad__handshake_begin(f, fd, AD_WAY_UNIX);
+    if (fd >= 0 && claim_descriptor(fd)) ad__handshake_begin(f, fd, AD_WAY_UNIX);
     else if (fd >= 0) close(fd);
     if (!n) ad__front_stop(f, 0, GOING);
 }
 
 static int open_door(ad_front *f, ad_fault *fault) {
     if (f->door_fd < 0) return 0;
-    if (!take_descriptor(f->door_fd) || uv_poll_init(&f->loop, &f->door, f->door_fd))
+    if (!claim_descriptor(f->door_fd) || uv_poll_init(&f->loop, &f->door, f->door_fd))
         return ad__fault(fault, AD_E_VALUE, "option embedded-door: %d is not a socket", f->door_fd);
     f->door.data = f;
-    uv_poll_start(&f->door, UV_READABLE, on_door);
+    uv_poll_start(&f->door, UV_READABLE, on_door_readable);
     uv_unref((uv_handle_t *)&f->door);
     return 0;
 }
 
-static int embed(ad_front *f, int fd, ad_fault *fault) {
-    if (!take_descriptor(fd)) return ad__fault(fault, AD_E_VALUE, "option embedded-fd: %d is not a descriptor", fd);
+static int serve_embedded(ad_front *f, int fd, ad_fault *fault) {
+    if (!claim_descriptor(fd)) return ad__fault(fault, AD_E_VALUE, "option embedded-fd: %d is not a descriptor", fd);
     if (open_door(f, fault)) return fault->code;
     watch_parent(f);
     ad__handshake_begin(f, fd, AD_WAY_UNIX);
@@ -157,7 +164,7 @@ static int start_loop(ad_front *f) {
         if (status) return status;
         f->signals[i].data = f;
         uv_unref((uv_handle_t *)&f->signals[i]);
-        /* An interrupt from the terminal is the client's of an embedded server, which ends with it. */
+        /* An interrupt from the terminal is meant for an embedded server's client, with which the server ends. */
         if (f->embedded && (number == SIGINT || number == SIGUSR2)) signal(number, SIG_IGN);
         else if ((status = uv_signal_start(&f->signals[i], on_signal, number))) return status;
     }
@@ -165,7 +172,8 @@ static int start_loop(ad_front *f) {
     return 0;
 }
 
-/* The first worker is started at once: it shows whether the backend is to be had, and the first client finds it. */
+/* Start the first worker at once: it shows whether the backend works, and the first client need not wait.
+ * AD_E_CONNECTION, AD_E_MEMORY. */
 static int start_own_worker(ad_front *f, ad_fault *fault) {
     ad_entrant own;
     ad_domain_state state;
@@ -174,9 +182,9 @@ static int start_own_worker(ad_front *f, ad_fault *fault) {
     return ad__domain_of(f, &own, &state, fault) && state != AD_DOMAIN_FAILED ? 0 : fault->code;
 }
 
-/* Secrets and tokens are compared by libcrypto: without it nobody could come in by one, and would not hear why. A
- * server of one program goes on without sessions that come back. The worker starts meanwhile. */
-static int need_crypto(ad_front *f, ad_fault *fault) {
+/* Check that libcrypto is there if secrets or tokens must be compared. Without it clients could not come in, and
+ * would not learn why. An embedded server then works without resuming sessions. */
+static int require_crypto(ad_front *f, ad_fault *fault) {
     ad_fault why = {0};
     if ((!ad__front_resumes(f) && !*f->config.tokens) || !ad__crypto_load(&why)) return 0;
     if (!f->embedded)
@@ -187,18 +195,19 @@ static int need_crypto(ad_front *f, ad_fault *fault) {
     return 0;
 }
 
-/* After an upgrade what cannot be had is done without: there are sessions to go on with. */
-static int start(ad_front *f, int embedded_fd, int record, ad_fault *fault) {
+/* Open all that serves clients. After an upgrade missing parts are only logged, as there are sessions to serve. */
+static int start_server(ad_front *f, int embedded_fd, int record, ad_fault *fault) {
     int status = record < 0 ? 0 : ad__handover_read(f, record, fault);
     if (!status && f->embedded)
-        status = embed(f, embedded_fd, fault); /* the first: it hears why nothing else goes on */
+        status =
+            serve_embedded(f, embedded_fd, fault); /* before all else: the client is told why anything later fails */
     if (!status) status = ad__entrance_load(f, fault);
     if (!status && !f->embedded) status = ad__listen_open(f, fault);
-    if (!status && !f->embedded) status = ad__upgrade_without(f, ad__control_open(f, fault), fault);
-    if (!status && !f->embedded) status = ad__upgrade_without(f, ad__http_open(f, fault), fault);
+    if (!status && !f->embedded) status = ad__upgrade_tolerate(f, ad__control_open(f, fault), fault);
+    if (!status && !f->embedded) status = ad__upgrade_tolerate(f, ad__http_open(f, fault), fault);
     if (status) return status;
     status = start_own_worker(f, fault);
-    if (!status) status = need_crypto(f, fault);
+    if (!status) status = require_crypto(f, fault);
     if (record >= 0) {
         if (status) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", "shared", fault->text);
         ad__handover_done(f);
@@ -207,22 +216,22 @@ static int start(ad_front *f, int embedded_fd, int record, ad_fault *fault) {
     return status;
 }
 
-static void raise_limits(void) {
+static void raise_file_limit(void) {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files)) return;
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* A program started with one of these closed would get a socket or a file there, and log into it. */
-static void fill_standard(void) {
+/* Open /dev/null for standard descriptors that are closed: a socket or a file would get their number, and the log. */
+static void fill_standard_descriptors(void) {
     int fd = open("/dev/null", O_RDWR);
     while (fd >= 0 && fd < 3) fd = dup(fd);
     if (fd >= 3) close(fd);
 }
 
-/* The log of an embedded server is its client's standard error: only what goes wrong belongs there. */
-static int set_log(ad_front *f) {
+/* Set the log's level. An embedded server logs to its client's standard error, where only problems belong. */
+static int set_log_level(ad_front *f) {
     ad_fault fault;
     if (f->embedded && !strcmp(f->config.log_level, "info") &&
         ad__config_set(&f->config, "log-level", "warn", "the program", &fault))
@@ -231,19 +240,19 @@ static int set_log(ad_front *f) {
     return 0;
 }
 
-static int serve(ad_front *f, int embedded_fd, int record) {
+static int run_server(ad_front *f, int embedded_fd, int record) {
     ad_fault fault = {0};
     f->embedded = embedded_fd >= 0;
-    if (set_log(f)) return 1;
+    if (set_log_level(f)) return 1;
     f->lock = -1;
     if (getrandom(&f->instance, sizeof f->instance, 0) != (ssize_t)sizeof f->instance) return 1;
-    raise_limits();
+    raise_file_limit();
     int status = start_loop(f);
     if (status) {
         ad__log(AD_LOG_ERROR, "cannot start", "why=%s", uv_strerror(status));
         return 1;
     }
-    if (start(f, embedded_fd, record, &fault)) {
+    if (start_server(f, embedded_fd, record, &fault)) {
         ad__log(AD_LOG_ERROR, "cannot start", "why=%s", fault.text);
         ad__front_stop(f, 1, fault.text);
     }
@@ -256,8 +265,9 @@ static int serve(ad_front *f, int embedded_fd, int record) {
     return f->status;
 }
 
-/* What the command line asks for before it is looked at as a configuration: "--make-token NAME". NULL: not that. */
-static const char *token_observer(int argc, char **argv) {
+/* Find the name in "--make-token NAME", which is no option of the configuration. NULL: the command line asks for
+ * something else. */
+static const char *find_token_name(int argc, char **argv) {
     static const char option[] = "--make-token";
     size_t n = sizeof option - 1;
     if (argc < 2 || strncmp(argv[1], option, n)) return NULL;
@@ -265,7 +275,7 @@ static const char *token_observer(int argc, char **argv) {
     return argv[1][n] ? NULL : argc > 2 ? argv[2] : "";
 }
 
-/* The token is shown here and kept nowhere. */
+/* Print a new token and its line for the file of tokens. The token itself is stored nowhere. */
 static int make_token(const char *name) {
     char token[AD_TOKEN_TEXT], digits[2 * AD_SHA256_SIZE + 1];
     uint8_t hash[AD_SHA256_SIZE];
@@ -284,14 +294,14 @@ static int make_token(const char *name) {
     return ferror(stdout) || fflush(stdout) ? 1 : 0;
 }
 
-/* What a program is called is up to who starts it. */
+/* Whether a path leads to this program's file, as argv[0] may be anything. */
 static bool is_this_program(const char *path) {
     struct stat there, here;
     return !stat(path, &there) && !stat("/proc/self/exe", &here) && there.st_dev == here.st_dev &&
            there.st_ino == here.st_ino;
 }
 
-static void find_in_path(ad_front *f, const char *name) {
+static void find_program_in_path(ad_front *f, const char *name) {
     const char *folders = getenv("PATH");
     *f->path = 0;
     for (const char *at = folders; at && *at; at += strspn(at, ":")) {
@@ -302,27 +312,27 @@ static void find_in_path(ad_front *f, const char *name) {
     }
 }
 
-/* Where this program is looked for when it is upgraded: as it was called, as links on the way there may be changed. */
-static void set_path(ad_front *f, const char *called) {
+/* Set the path where an upgrade looks for a new program: as this one was called, as links on the way may change. */
+static void set_program_path(ad_front *f, const char *called) {
     char folder[sizeof f->path];
     if (*called == '/') snprintf(f->path, sizeof f->path, "%s", called);
     else if (strchr(called, '/') && getcwd(folder, sizeof folder))
         snprintf(f->path, sizeof f->path, "%.*s/%s", (int)(sizeof f->path / 2), folder, called);
-    else find_in_path(f, called);
+    else find_program_in_path(f, called);
     if (!is_this_program(f->path)) memcpy(f->path, f->program, sizeof f->path);
 }
 
-/* The value of the first argument, which is taken out, if it is that option. NULL: it is not. */
-static const char *take_first(int *argc, char **argv, const char *option) {
+/* Remove the first argument if it is this option, and return its value. NULL: it is another one. */
+static const char *take_first_option(int *argc, char **argv, const char *option) {
     size_t n = strlen(option);
     if (*argc < 2 || strncmp(argv[1], option, n)) return NULL;
     const char *value = argv[1] + n;
-    memmove(argv + 1, argv + 2, (size_t)(*argc - 1) * sizeof *argv); /* with the NULL behind them */
+    memmove(argv + 1, argv + 2, (size_t)(*argc - 1) * sizeof *argv); /* also moves the NULL at the end */
     --*argc;
     return value;
 }
 
-static int can_take_over(ad_front *f, const char *from) {
+static int check_takeover(ad_front *f, const char *from) {
     ad_fault fault;
     ad__handover_check(f, from, &fault);
     fprintf(stderr, "%s\n", fault.text);
@@ -343,13 +353,14 @@ int main(int argc, char **argv) {
     ad_config_action action;
     const ad_config_private private[] = {
         {"embedded-fd", &embedded_fd}, {"embedded-door", &front.door_fd}, {NULL, NULL}};
-    const char *token_for = token_observer(argc, argv);
-    const char *from = take_first(&argc, argv, "--can-take-over="), *handed = take_first(&argc, argv, "--take-over=");
+    const char *token_for = find_token_name(argc, argv);
+    const char *from = take_first_option(&argc, argv, "--can-take-over="),
+               *handed = take_first_option(&argc, argv, "--take-over=");
     uint64_t record_fd;
     int record = -1;
     if (handed)
         record = ad__config_parse_count(handed, &record_fd) && record_fd < INT32_MAX ? (int)record_fd : INT32_MAX;
-    fill_standard();
+    fill_standard_descriptors();
     if (token_for) return make_token(token_for);
     ad__log_name("front");
     front.argc = argc;
@@ -357,7 +368,7 @@ int main(int argc, char **argv) {
     ad__os_init("arrayd");
     ssize_t n = readlink("/proc/self/exe", front.program, sizeof front.program - 1);
     front.program[n < 0 ? 0 : n] = 0;
-    set_path(&front, argc > 0 ? argv[0] : "");
+    set_program_path(&front, argc > 0 ? argv[0] : "");
     if (ad__config_load(&front.config, argc, argv, private, &action, &fault)) {
         fprintf(stderr, "arrayd: %s\n", fault.text);
         status = 2;
@@ -367,9 +378,9 @@ int main(int argc, char **argv) {
         puts("arrayd " AD_VERSION);
         status = 0;
     } else if (from) {
-        status = can_take_over(&front, from);
+        status = check_takeover(&front, from);
     } else {
-        status = serve(&front, embedded_fd, record);
+        status = run_server(&front, embedded_fd, record);
     }
     ad__config_free(&front.config);
     return status;

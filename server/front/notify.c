@@ -1,3 +1,4 @@
+/* Telling the service manager about the server's state (systemd's protocol, without its library). */
 #include <stdlib.h>
 #include <stddef.h>
 #include <string.h>
@@ -16,7 +17,7 @@ void ad__notify(const char *state) {
     if (*path == '@') a.sun_path[0] = 0; /* the abstract namespace */
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) return;
-    /* A manager that does not listen is no reason not to serve. */
+    /* A service manager that does not listen is no reason not to serve. */
     (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&a,
                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
     close(fd);

@@ -1,3 +1,4 @@
+/* Reading and checking grants: see grants.h. */
 #include "server/front/auth/grants.h"
 
 #include <stdlib.h>
@@ -5,8 +6,8 @@
 
 #include "server/common/config.h"
 
-/* A kernel of a user's can reach all that its process can, and names need a machine in common: from afar each is given
- * by name. A capability is of no use to anybody else. */
+/* Grants without a line in a file. A user's kernel can reach all that its process can, and names need a machine in
+ * common, so that strangers must be granted both. Capabilities are useless to others, so that everybody may export. */
 static const ad_grants of_strangers = {.may = AD_GRANT_CONNECT | AD_GRANT_EXPORTS, .devices = AD_GRANT_ALL_DEVICES};
 static const ad_grants of_users = {.may = AD_GRANT_CONNECT | AD_GRANT_KERNELS | AD_GRANT_EXPORTS | AD_GRANT_NAMES,
                                    .devices = AD_GRANT_ALL_DEVICES};
@@ -15,7 +16,7 @@ ad_grants ad__grants_of_nobody(const char *who) {
     return strncmp(who, "uid:", 4) && strncmp(who, "gid:", 4) ? of_strangers : of_users;
 }
 
-/* A window that a client can work with. */
+/* The smallest window that a client can work with. */
 #define LEAST_OPERATIONS 16
 #define LEAST_BYTES (64u << 10)
 
@@ -37,7 +38,7 @@ static bool parse_devices(const char *text, uint64_t *out) {
     return true;
 }
 
-static bool parse_seconds(const char *text, uint64_t *out) {
+static bool parse_nanoseconds(const char *text, uint64_t *out) {
     double seconds;
     if (!ad__config_parse_seconds(text, &seconds)) return false;
     *out = (uint64_t)(seconds * 1e9);
@@ -62,14 +63,14 @@ static const struct {
     {"names", AD_GRANT_NAMES},     {"admin", AD_GRANT_ADMIN},
 };
 
-static uint64_t permission(const char *name) {
+static uint64_t find_permission(const char *name) {
     for (size_t i = 0; i < sizeof permissions / sizeof *permissions; i++)
         if (!strcmp(name, permissions[i].name)) return permissions[i].bit;
     return 0;
 }
 
-/* yes and no; names may be how many as well. */
-static const char *take_permission(uint64_t bit, const char *value, ad_grants *g) {
+/* Set a permission from yes or no; for names also from a number. NULL, or what was expected. */
+static const char *set_permission(uint64_t bit, const char *value, ad_grants *g) {
     uint64_t most = 0;
     bool yes;
     if (!ad__config_parse_bool(value, &yes)) {
@@ -96,7 +97,7 @@ static const struct {
     {"memory", offsetof(ad_grants, memory), ad__config_parse_size, "expected a size, as 512M or 2G"},
     {"memory-each", offsetof(ad_grants, each), ad__config_parse_size, "expected a size, as 512M or 2G"},
     {"reserve", offsetof(ad_grants, reserve), ad__config_parse_size, "expected a size, as 512M or 2G"},
-    {"kernel-time", offsetof(ad_grants, kernel_time), parse_seconds, "expected seconds"},
+    {"kernel-time", offsetof(ad_grants, kernel_time), parse_nanoseconds, "expected seconds"},
     {"devices", offsetof(ad_grants, devices), parse_devices, "expected all, or numbers of devices as 0,1"},
 };
 
@@ -105,10 +106,10 @@ const char *ad__grant_take(char *field, ad_grants *g, const char **at) {
     *at = field;
     if (!value) return "expected a grant, as memory=2G";
     *value++ = 0;
-    uint64_t bit = permission(field);
+    uint64_t bit = find_permission(field);
     if (bit) {
         *at = value;
-        return take_permission(bit, value, g);
+        return set_permission(bit, value, g);
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (strcmp(field, numbers[i].name)) continue;
@@ -121,14 +122,14 @@ const char *ad__grant_take(char *field, ad_grants *g, const char **at) {
     return parse_priority(value, &g->priority) ? NULL : "expected low, normal or high";
 }
 
-/* Memory can be kept for somebody who is known, not for whoever may come. */
-static bool is_one(const char *who) {
+/* Whether this names one principal: memory cannot be reserved for all who may come. */
+static bool is_single_principal(const char *who) {
     const char *colon = strchr(who, ':');
     return colon && strncmp(who, "gid:", 4) && strcmp(colon, ":*");
 }
 
 const char *ad__grants_check(const char *who, const ad_grants *g) {
-    if (g->reserve && !is_one(who)) return "memory can be reserved for a token, uid:N or cert:NAME only";
+    if (g->reserve && !is_single_principal(who)) return "memory can be reserved for a token, uid:N or cert:NAME only";
     if (g->operations && g->operations < LEAST_OPERATIONS)
         return "no client works with fewer than 16 operations in flight";
     if (g->bytes && g->bytes < LEAST_BYTES) return "no client works with less than 64K in flight (bytes)";

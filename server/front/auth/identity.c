@@ -1,4 +1,4 @@
-/* Who somebody is. */
+/* Who a client is, by its connection and by the token or certificate that it shows. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -14,14 +14,15 @@
 #include "server/front/auth/grants.h"
 
 #define MOST_GROUPS 1024
-#define MOST_REFUSALS 100 /* lines of the log in a second */
+#define MOST_REFUSALS 100 /* refusals that are logged in a second */
 
 /* ---- the files ---- */
 
-static const char *or_none(const char *path) { return *path ? path : NULL; }
+static const char *get_path_or_null(const char *path) { return *path ? path : NULL; }
 
 static int load_tls(const ad_config *c, ad_tls_context **out, ad_fault *fault) {
-    const ad_tls_files files = {or_none(c->tls_cert), or_none(c->tls_key), or_none(c->tls_ca)};
+    const ad_tls_files files = {get_path_or_null(c->tls_cert), get_path_or_null(c->tls_key),
+                                get_path_or_null(c->tls_ca)};
     if (!*c->tls) return 0;
     if (!files.certificate)
         return ad__fault(fault, AD_E_VALUE, "option tls: a certificate is missing (options tls-cert and tls-key)");
@@ -57,18 +58,18 @@ void ad__entrance_free(ad_front *f) {
 
 /* ---- where a connection comes from ---- */
 
-static bool peer_of(int fd, struct ucred *peer) {
+static bool get_peer_credentials(int fd, struct ucred *peer) {
     socklen_t size = sizeof *peer;
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &size) == 0;
 }
 
 uint64_t ad__entrance_process(ad_way way, int fd, uint64_t said) {
     struct ucred peer = {0};
-    return way == AD_WAY_UNIX && peer_of(fd, &peer) && said == (uint64_t)peer.pid ? said : 0;
+    return way == AD_WAY_UNIX && get_peer_credentials(fd, &peer) && said == (uint64_t)peer.pid ? said : 0;
 }
 
-/* Whoever has an IPv6 address has 2^64 of them. */
-static void network_of(const struct sockaddr_in6 *a, char *out, size_t size) {
+/* Format an IPv6 address as its /64 network, as each client has 2^64 addresses; an IPv4 address as it is. */
+static void format_network(const struct sockaddr_in6 *a, char *out, size_t size) {
     struct in6_addr network = a->sin6_addr;
     if (IN6_IS_ADDR_V4MAPPED(&network)) {
         inet_ntop(AF_INET, &network.s6_addr[12], out, (socklen_t)size);
@@ -90,12 +91,12 @@ void ad__entrance_from(int fd, ad_way way, char *out, size_t size) {
     socklen_t length = sizeof a;
     char host[64] = "?";
     if (way == AD_WAY_UNIX) {
-        peer_of(fd, &peer);
+        get_peer_credentials(fd, &peer);
         snprintf(out, size, "uid:%u", (unsigned)peer.uid);
         return;
     }
     if (getpeername(fd, &a.any, &length) == 0) {
-        if (a.any.sa_family == AF_INET6) network_of(&a.v6, host, sizeof host);
+        if (a.any.sa_family == AF_INET6) format_network(&a.v6, host, sizeof host);
         else inet_ntop(AF_INET, &a.v4.sin_addr, host, sizeof host);
     }
     snprintf(out, size, "%s:%s", way == AD_WAY_TLS ? "tls" : "tcp", host);
@@ -107,13 +108,13 @@ static int check_user(const ad_front *f, int fd, ad_entrant *out, ad_fault *faul
     gid_t groups[MOST_GROUPS + 1];
     socklen_t size = MOST_GROUPS * sizeof *groups;
     struct ucred peer;
-    if (!peer_of(fd, &peer) || peer.uid == (uid_t)-1)
+    if (!get_peer_credentials(fd, &peer) || peer.uid == (uid_t)-1)
         return ad__fault(fault, AD_E_DENIED, "the kernel does not say whose the connection is");
     if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size)) size = 0;
     size_t n = size / sizeof *groups;
     groups[n++] = peer.gid;
     ad__principals_user(f->principals, peer.uid, n, groups, out->who, &out->grants);
-    if (!f->embedded && !ad__users_apart(peer.uid) && !ad__principals_names(f->principals, out->who))
+    if (!f->embedded && !ad__users_are_distinct(peer.uid) && !ad__principals_names(f->principals, out->who))
         return ad__fault(fault, AD_E_DENIED,
                          "the server's user namespace has no number for you, so it cannot tell you from others; a line "
                          "for %s in the file of option principals lets all such users in as one",
@@ -128,7 +129,8 @@ static int check_token(const ad_front *f, ad_string token, ad_entrant *out, ad_f
     return ad__fault(fault, AD_E_DENIED, "the token is none of this server's");
 }
 
-/* What a stranger has shown. A token that is given must be right, whatever else there is. */
+/* Identify a client that does not come over the Unix socket. A token that it shows must be right, whatever else it
+ * shows. AD_E_DENIED. */
 static int check_stranger(const ad_front *f, ad_way way, ad_string token, const char *certificate, ad_entrant *out,
                           ad_fault *fault) {
     if (token.size) return check_token(f, token, out, fault);
@@ -146,9 +148,9 @@ static int check_stranger(const ad_front *f, ad_way way, ad_string token, const 
                      way == AD_WAY_TLS && *f->config.tls_ca ? " or a certificate" : "");
 }
 
-/* Room is left for others: who has no number of its own has that of the options. Root and the server's own user, who is
- * often alone here, may have all. */
-static void set_limits(const ad_front *f, ad_entrant *who) {
+/* Limit principals without numbers of their own by the options. Root and the server's own user, who is often alone
+ * here, have no such limits. */
+static void apply_default_limits(const ad_front *f, ad_entrant *who) {
     if (f->embedded || ad__is_server_user(who->who) || !strcmp(who->who, "uid:0")) return;
     if (!who->grants.sessions) who->grants.sessions = f->config.sessions_each;
     if (!who->grants.names) who->grants.names = f->config.published_each;
@@ -159,7 +161,7 @@ int ad__entrance_check(const ad_front *f, ad_way way, int fd, ad_string token, c
     int status =
         way == AD_WAY_UNIX ? check_user(f, fd, out, fault) : check_stranger(f, way, token, certificate, out, fault);
     if (status) return status;
-    set_limits(f, out);
+    apply_default_limits(f, out);
     if (out->grants.may & AD_GRANT_CONNECT) return 0;
     return ad__fault(fault, AD_E_DENIED, "%s may not connect to this server", out->who);
 }

@@ -1,3 +1,4 @@
+/* Reading and searching the files of principals and tokens: see principals.h. */
 #include "server/front/auth/principals.h"
 
 #include <errno.h>
@@ -31,18 +32,18 @@ struct ad_principals {
     entries tokens, others;
 };
 
-/* Where a line stands, for messages. */
+/* The position of a line, for messages. */
 typedef struct place {
     const char *option, *path;
     int line;
-    bool secret; /* nobody else may read it */
+    bool secret; /* the file holds secrets, so that nobody else may read it */
     ad_fault *fault;
 } place;
 
 /* ---- lines ---- */
 
-/* What stands in the wrong place may be a token, which no message shall show. */
-static int bad(const place *at, const char *what, const char *text) {
+/* Report an error in a line. Text that may be a token is not shown. AD_E_VALUE. */
+static int report_bad_line(const place *at, const char *what, const char *text) {
     if (strstr(text, "ad1_")) text = "(a token)";
     return ad__fault(at->fault, AD_E_VALUE, "option %s: %.100s:%d: \"%.60s\": %s", at->option, at->path, at->line, text,
                      what);
@@ -53,28 +54,28 @@ bool ad__principals_is_name(const char *text) {
     return n > 0 && n <= AD_PRINCIPAL_SIZE - 8 && !text[n];
 }
 
-static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+static int parse_hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
 static bool parse_hash(const char *text, uint8_t out[AD_SHA256_SIZE]) {
     if (!text || strncmp(text, "sha256:", 7) || strlen(text += 7) != 2 * AD_SHA256_SIZE) return false;
     for (int i = 0; i < AD_SHA256_SIZE; i++) {
-        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+        int high = parse_hex_digit(text[2 * i]), low = parse_hex_digit(text[2 * i + 1]);
         if (high < 0 || low < 0) return false;
         out[i] = (uint8_t)(high << 4 | low);
     }
     return true;
 }
 
-static int token_head(const place *at, char **rest, entry *e) {
+static int parse_token_head(const place *at, char **rest, entry *e) {
     const char *name = strtok_r(NULL, BLANKS, rest);
     if (!ad__principals_is_name(name))
-        return bad(at, "expected a name of at most 56 letters, digits and . _ @ -", name);
+        return report_bad_line(at, "expected a name of at most 56 letters, digits and . _ @ -", name);
     snprintf(e->who, sizeof e->who, "token:%.56s", name);
     const char *hash = strtok_r(NULL, BLANKS, rest);
-    return parse_hash(hash, e->hash) ? 0 : bad(at, "expected sha256: and 64 digits after the name", name);
+    return parse_hash(hash, e->hash) ? 0 : report_bad_line(at, "expected sha256: and 64 digits after the name", name);
 }
 
-static bool is_who(const char *text) {
+static bool is_principal_pattern(const char *text) {
     const char *colon = strchr(text, ':');
     if (!colon || !colon[1] || strlen(text) >= AD_PRINCIPAL_SIZE) return false;
     bool all = !strcmp(colon, ":*");
@@ -83,14 +84,15 @@ static bool is_who(const char *text) {
     return !strncmp(text, "cert:", 5) || !strcmp(text, "token:*");
 }
 
-static int other_head(const place *at, char **rest, entry *e) {
+static int parse_principal_head(const place *at, char **rest, entry *e) {
     const char *who = strtok_r(NULL, BLANKS, rest);
-    if (!is_who(who)) return bad(at, "expected uid:N, gid:N, uid:*, cert:NAME, cert:* or token:*", who);
+    if (!is_principal_pattern(who))
+        return report_bad_line(at, "expected uid:N, gid:N, uid:*, cert:NAME, cert:* or token:*", who);
     snprintf(e->who, sizeof e->who, "%s", who);
     return 0;
 }
 
-static int add(entries *list, const entry *e, ad_fault *fault) {
+static int add_entry(entries *list, const entry *e, ad_fault *fault) {
     if (list->count == MOST_ENTRIES) return ad__fault(fault, AD_E_LIMIT, "more than %d principals", MOST_ENTRIES);
     entry *grown = ad__os_grow(list->list, list->count, &list->capacity, sizeof *grown);
     if (!grown) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
@@ -99,34 +101,34 @@ static int add(entries *list, const entry *e, ad_fault *fault) {
     return 0;
 }
 
-static const entry *find(const entries *list, const char *who) {
+static const entry *find_entry(const entries *list, const char *who) {
     for (size_t i = 0; i < list->count; i++)
         if (!strcmp(list->list[i].who, who)) return &list->list[i];
     return NULL;
 }
 
-static int take_line(const place *at, char *line, bool tokens, entries *list, const ad_principals *p) {
+static int parse_line(const place *at, char *line, bool tokens, entries *list, const ad_principals *p) {
     entry e = {0};
     char *rest = line + strspn(line, BLANKS), *field;
     rest[strcspn(rest, "#")] = 0;
     if (!rest[strspn(rest, BLANKS)]) return 0;
-    int status = tokens ? token_head(at, &rest, &e) : other_head(at, &rest, &e);
+    int status = tokens ? parse_token_head(at, &rest, &e) : parse_principal_head(at, &rest, &e);
     if (status) return status;
-    if (find(list, e.who)) return bad(at, "it has a line already", e.who);
-    const entry *all = tokens ? find(&p->others, "token:*") : NULL;
+    if (find_entry(list, e.who)) return report_bad_line(at, "it has a line already", e.who);
+    const entry *all = tokens ? find_entry(&p->others, "token:*") : NULL;
     e.grants = all ? all->grants : ad__grants_of_nobody(e.who);
     while (!status && (field = strtok_r(NULL, BLANKS, &rest))) {
         const char *text, *expected = ad__grant_take(field, &e.grants, &text);
-        if (expected) status = bad(at, expected, text);
+        if (expected) status = report_bad_line(at, expected, text);
     }
     const char *why = status ? NULL : ad__grants_check(e.who, &e.grants);
-    if (why) status = bad(at, why, e.who);
-    return status ? status : add(list, &e, at->fault);
+    if (why) status = report_bad_line(at, why, e.who);
+    return status ? status : add_entry(list, &e, at->fault);
 }
 
 /* ---- files ---- */
 
-/* Whoever can write the file can come in as anybody. */
+/* Check who may write the file, as its writer could come in as anybody. AD_E_VALUE, AD_E_DENIED. */
 static int check_file(const place *at, FILE *f) {
     struct stat st;
     if (fstat(fileno(f), &st) || !S_ISREG(st.st_mode))
@@ -140,7 +142,8 @@ static int check_file(const place *at, FILE *f) {
     return 0;
 }
 
-static int load(const char *option, const char *path, entries *list, const ad_principals *p, ad_fault *fault) {
+static int load_principals_file(const char *option, const char *path, entries *list, const ad_principals *p,
+                                ad_fault *fault) {
     place at = {.option = option, .path = path, .secret = list == &p->tokens, .fault = fault};
     char line[MOST_LINE];
     if (!*path) return 0;
@@ -149,8 +152,8 @@ static int load(const char *option, const char *path, entries *list, const ad_pr
     int status = check_file(&at, f);
     while (!status && fgets(line, sizeof line, f)) {
         at.line++;
-        if (!strchr(line, '\n') && !feof(f)) status = bad(&at, "the line is too long", "...");
-        else status = take_line(&at, line, list == &p->tokens, list, p);
+        if (!strchr(line, '\n') && !feof(f)) status = report_bad_line(&at, "the line is too long", "...");
+        else status = parse_line(&at, line, list == &p->tokens, list, p);
     }
     if (!status && ferror(f)) status = ad__fault(fault, AD_E_SYSTEM, "option %s: %.150s: read error", option, path);
     explicit_bzero(line, sizeof line);
@@ -161,8 +164,9 @@ static int load(const char *option, const char *path, entries *list, const ad_pr
 int ad__principals_load(const char *tokens, const char *principals, ad_principals **out, ad_fault *fault) {
     ad_principals *p = ad__os.calloc(1, sizeof *p);
     if (!p) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    int status = load("principals", principals, &p->others, p, fault); /* first: token:* is what tokens begin with */
-    if (!status) status = load("tokens", tokens, &p->tokens, p, fault);
+    int status = load_principals_file("principals", principals, &p->others, p,
+                                      fault); /* before the tokens, whose grants begin with those of token:* */
+    if (!status) status = load_principals_file("tokens", tokens, &p->tokens, p, fault);
     if (status) ad__principals_free(p);
     else *out = p;
     return status;
@@ -193,7 +197,7 @@ bool ad__principals_token(const ad_principals *p, const char *token, size_t size
     uint8_t hash[AD_SHA256_SIZE];
     size_t found = p->tokens.count;
     if (ad__token_hash(token, size, hash, NULL)) return false;
-    for (size_t i = 0; i < p->tokens.count; i++) { /* all of them, and without a branch on what is found */
+    for (size_t i = 0; i < p->tokens.count; i++) { /* compare all hashes, without a branch on the result */
         size_t same = (size_t)ad__secret_differs(hash, p->tokens.list[i].hash, sizeof hash) - 1; /* all bits, or none */
         found = (i & same) | (found & ~same);
     }
@@ -206,13 +210,13 @@ bool ad__principals_token(const ad_principals *p, const char *token, size_t size
 bool ad__principals_certificate(const ad_principals *p, const char *name, char who[AD_PRINCIPAL_SIZE],
                                 ad_grants *grants) {
     if (snprintf(who, AD_PRINCIPAL_SIZE, "cert:%s", name) >= AD_PRINCIPAL_SIZE) return false;
-    const entry *e = strcmp(name, "*") ? find(&p->others, who) : NULL;
-    if (!e) e = find(&p->others, "cert:*");
+    const entry *e = strcmp(name, "*") ? find_entry(&p->others, who) : NULL;
+    if (!e) e = find_entry(&p->others, "cert:*");
     *grants = e ? e->grants : ad__grants_of_nobody(who);
     return true;
 }
 
-static const entry *find_group(const ad_principals *p, size_t n, const gid_t *groups) {
+static const entry *find_group_entry(const ad_principals *p, size_t n, const gid_t *groups) {
     for (size_t i = 0; i < p->others.count; i++) {
         const entry *e = &p->others.list[i];
         if (strncmp(e->who, "gid:", 4)) continue;
@@ -223,14 +227,14 @@ static const entry *find_group(const ad_principals *p, size_t n, const gid_t *gr
     return NULL;
 }
 
-bool ad__principals_names(const ad_principals *p, const char *who) { return find(&p->others, who) != NULL; }
+bool ad__principals_names(const ad_principals *p, const char *who) { return find_entry(&p->others, who) != NULL; }
 
 void ad__principals_user(const ad_principals *p, uid_t uid, size_t n, const gid_t *groups, char who[AD_PRINCIPAL_SIZE],
                          ad_grants *grants) {
     snprintf(who, AD_PRINCIPAL_SIZE, "uid:%lu", (unsigned long)uid);
-    const entry *e = find(&p->others, who);
-    if (!e) e = find_group(p, n, groups);
-    if (!e) e = find(&p->others, "uid:*");
+    const entry *e = find_entry(&p->others, who);
+    if (!e) e = find_group_entry(p, n, groups);
+    if (!e) e = find_entry(&p->others, "uid:*");
     *grants = e ? e->grants : ad__grants_of_nobody(who);
     if (!e && (uid == 0 || uid == geteuid())) grants->may |= AD_GRANT_ADMIN;
 }

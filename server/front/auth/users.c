@@ -1,12 +1,14 @@
-/* Whether the kernel's word on who a user is tells users apart. */
+/* Whether a user id that the kernel reports stands for one user only. */
 #include <stdio.h>
 
 #include "server/front/front.h"
 
-#define OTHERS 65534 /* what the kernel says for users that have no number here, unless it was told otherwise */
+#define OTHERS                                                                                            \
+    65534 /* user id that the kernel reports for users without a number here, unless configured otherwise \
+           */
 #define EVERYBODY 4294967295U
 
-static unsigned long number_in(const char *path, unsigned long otherwise) {
+static unsigned long read_file_number(const char *path, unsigned long otherwise) {
     FILE *file = fopen(path, "re");
     unsigned long n;
     if (!file) return otherwise;
@@ -15,8 +17,8 @@ static unsigned long number_in(const char *path, unsigned long otherwise) {
     return n;
 }
 
-/* Every user has a number in the first namespace, and in one that maps all of them. */
-static bool everybody_is_mapped(void) {
+/* Whether every user has a number here: in the first user namespace, or in one that maps all of them. */
+static bool is_everybody_mapped(void) {
     unsigned long inside, outside, count;
     FILE *file = fopen("/proc/self/uid_map", "re");
     if (!file) return true;
@@ -25,6 +27,6 @@ static bool everybody_is_mapped(void) {
     return n != 3 || (inside == 0 && count == EVERYBODY);
 }
 
-bool ad__users_apart(uid_t uid) {
-    return uid != number_in("/proc/sys/kernel/overflowuid", OTHERS) || everybody_is_mapped();
+bool ad__users_are_distinct(uid_t uid) {
+    return uid != read_file_number("/proc/sys/kernel/overflowuid", OTHERS) || is_everybody_mapped();
 }

@@ -11,11 +11,11 @@
 
 #include "server/front/front.h"
 
-#define FIRST 3 /* descriptor, by the protocol */
+#define FIRST 3 /* the first descriptor, as the protocol says */
 #define MOST 16
 
-/* A whole number of the environment; -1: not there, or not one. */
-static long number_of(const char *name) {
+/* Read a whole number from the environment; -1: it is not there, or not one. */
+static long get_environment_number(const char *name) {
     const char *text = getenv(name);
     char *end;
     if (!text || *text < '0' || *text > '9') return -1;
@@ -24,18 +24,18 @@ static long number_of(const char *name) {
     return *end || errno ? -1 : n;
 }
 
-static bool has(int fd, int option, int value) {
+static bool has_socket_option(int fd, int option, int value) {
     int there;
     socklen_t size = sizeof there;
     return getsockopt(fd, SOL_SOCKET, option, &there, &size) == 0 && there == value;
 }
 
-static int take(ad_front *f, int fd, ad_fault *fault) {
+static int adopt_passed_socket(ad_front *f, int fd, ad_fault *fault) {
     struct sockaddr_un a = {0};
     socklen_t size = sizeof a;
     char where[160];
-    if (getsockname(fd, (struct sockaddr *)&a, &size) || a.sun_family != AF_UNIX || !has(fd, SO_TYPE, SOCK_STREAM) ||
-        !has(fd, SO_ACCEPTCONN, 1)) {
+    if (getsockname(fd, (struct sockaddr *)&a, &size) || a.sun_family != AF_UNIX ||
+        !has_socket_option(fd, SO_TYPE, SOCK_STREAM) || !has_socket_option(fd, SO_ACCEPTCONN, 1)) {
         close(fd);
         return ad__fault(fault, AD_E_VALUE,
                          "descriptor %d of the service manager: expected a listening Unix stream socket; others are "
@@ -56,11 +56,11 @@ static int take(ad_front *f, int fd, ad_fault *fault) {
 }
 
 int ad__activation_take(ad_front *f, int *passed, ad_fault *fault) {
-    long count = number_of("LISTEN_FDS");
-    bool ours = number_of("LISTEN_PID") == getpid();
+    long count = get_environment_number("LISTEN_FDS");
+    bool ours = get_environment_number("LISTEN_PID") == getpid();
     int status = 0;
     *passed = 0;
-    /* Not for those that we start. */
+    /* These variables are not for the programs that this one starts. */
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
@@ -68,7 +68,7 @@ int ad__activation_take(ad_front *f, int *passed, ad_fault *fault) {
     if (count > MOST)
         return ad__fault(fault, AD_E_LIMIT, "the service manager passes %ld sockets, of which at most %d are taken",
                          count, MOST);
-    for (int i = 0; i < count && !status; i++) status = take(f, FIRST + i, fault);
+    for (int i = 0; i < count && !status; i++) status = adopt_passed_socket(f, FIRST + i, fault);
     if (!status) *passed = (int)count;
     return status;
 }

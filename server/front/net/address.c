@@ -1,3 +1,4 @@
+/* Reading addresses of options, and checking that they are safe to listen on: see address.h. */
 #include "server/front/net/address.h"
 
 #include <arpa/inet.h>
@@ -9,7 +10,7 @@ static bool is_loopback(const ad_address *a) {
     return IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
 }
 
-/* name: of the option, for messages. */
+/* Read an address and port. name: the option's, for the message. AD_E_VALUE. */
 static int parse_address(const char *name, const char *text, ad_address *a, ad_fault *fault) {
     char host[64], *end;
     const char *colon = strrchr(text, ':');
@@ -35,7 +36,7 @@ static int parse_address(const char *name, const char *text, ad_address *a, ad_f
     return n ? 0 : ad__fault(fault, AD_E_VALUE, "option %s: \"%.60s\" is not an address", name, text);
 }
 
-/* Without encryption a token could be read on the way, and without a token anybody could come in. */
+/* Without encryption only loopback addresses are safe, as tokens could be read on the way. */
 int ad__address_tcp(const ad_config *c, ad_address *a, ad_fault *fault) {
     int status = parse_address("tcp", c->tcp, a, fault);
     if (status) return status;

@@ -1,4 +1,10 @@
-/* The handshake: exactly one frame with hello is read, never a byte more; what follows belongs to the worker. */
+/* The handshake with a new connection. Exactly one frame with hello is read, never a byte more, as the worker reads the
+ * rest.
+ *
+ *     accepted --hello--> admitted --worker ready--> note SESSION --BEGUN--> welcome, end
+ *                            |                        (or RESUME: the worker answers)
+ *                            +-- wait_for_worker: its worker is starting
+ *     any state --error or timeout--> bye, end */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +21,7 @@
 #include "server/front/front.h"
 #include "server/front/net/relay.h"
 
-#define MOST_CONTROL 65536u /* of hello */
+#define MOST_CONTROL 65536u /* most bytes of hello */
 #define WORKER_PATIENCE \
     60000 /* ms that a client waits for a worker: GPUs, and a disk that is read for the first time, take long */
 
@@ -24,28 +30,28 @@ struct ad_handshake {
     ad_front *front;
     uv_poll_t poll;
     uv_timer_t timer;
-    int fd, handles; /* handles that are open */
+    int fd, handles; /* handles: how many of the loop's are open */
     bool closing, waiting, welcomed;
     ad_way way;
-    ad_relay *relay;         /* of a TLS connection, whose inner end fd is; NULL: none, or it is gone */
-    uint64_t session;        /* given to a worker; 0: not */
-    const ad_domain *domain; /* whose worker that is */
-    bool admitted;           /* entrant says who it is */
+    ad_relay *relay;         /* relay of a TLS connection, whose inner end is fd; NULL: there is none (any more) */
+    uint64_t session;        /* session that a worker was given; 0: none */
+    const ad_domain *domain; /* the domain of that worker */
+    bool admitted;           /* entrant has the principal */
     ad_entrant entrant;
     char from[64], client[AD_FAULT_TEXT];
     uint64_t version, features, process;
     uint8_t secret[AD_SECRET];
-    bool resumes; /* it comes back to session, with secret, and has received so many bytes */
+    bool resumes; /* the client comes back to `session`, with `secret`, and has received so many bytes */
     uint64_t received, instance;
     uint8_t head[AD_FRAME_HEADER];
     ad_frame frame;
     uint8_t *control;
-    size_t got; /* bytes of header and control block */
+    size_t got; /* bytes of header and control block so far */
 };
 
 /* ---- its life ---- */
 
-static void on_closed(uv_handle_t *handle) {
+static void on_handshake_closed(uv_handle_t *handle) {
     ad_handshake *h = handle->data;
     if (--h->handles) return;
     if (h->fd >= 0) close(h->fd);
@@ -53,59 +59,57 @@ static void on_closed(uv_handle_t *handle) {
     free(h);
 }
 
-/* What hello has brought is needed no more, and there may be a token in it. */
-static void forget_hello(ad_handshake *h) {
+/* Erase hello, which may hold a token and is not needed any more. */
+static void erase_hello(ad_handshake *h) {
     if (h->control) explicit_bzero(h->control, h->frame.control);
 }
 
-static const char *name_of(const ad_handshake *h) { return h->admitted ? h->entrant.who : ""; }
+static const char *get_principal_name(const ad_handshake *h) { return h->admitted ? h->entrant.who : ""; }
 
-static void end(ad_handshake *h) {
+static void end_handshake(ad_handshake *h) {
     ad_front *f = h->front;
     if (h->closing) return;
     h->closing = true;
-    forget_hello(h);
+    erase_hello(h);
     ad__relay_unlink(h->relay);
     if (h->prev) h->prev->next = h->next;
     else f->handshakes = h->next;
     if (h->next) h->next->prev = h->prev;
-    uv_close((uv_handle_t *)&h->poll, on_closed);
-    uv_close((uv_handle_t *)&h->timer, on_closed);
+    uv_close((uv_handle_t *)&h->poll, on_handshake_closed);
+    uv_close((uv_handle_t *)&h->timer, on_handshake_closed);
     if (f->embedded && !h->welcomed && !h->resumes) ad__front_stop(f, 1, "the connection is over");
 }
 
-static int send_control(int fd, const ad_bytes *b) {
+static int send_control_frame(int fd, const ad_bytes *b) {
     uint8_t frame[AD_FRAME_HEADER + 2048];
     if (b->failed || b->size > sizeof frame - AD_FRAME_HEADER) return AD_E_MEMORY;
     ad__frame_encode(&(ad_frame){.control = (uint32_t)b->size}, frame);
     memcpy(frame + AD_FRAME_HEADER, b->data, b->size);
     size_t size = AD_FRAME_HEADER + b->size;
-    /* The socket is new, so this fits; a client that has made it not fit is not waited for. */
+    /* A new socket has room for this. A client that has filled it is not waited for. */
     return ad__os.send(fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size ? 0 : AD_E_CONNECTION;
 }
 
-static void refuse(ad_handshake *h, int code, const char *text) {
+static void refuse_client(ad_handshake *h, int code, const char *text) {
     ad_bytes b = AD_BYTES_INIT;
     char away[4096];
-    ad__entrance_refused(h->front, name_of(h), h->from, text);
+    ad__entrance_refused(h->front, get_principal_name(h), h->from, text);
     ad__encode_bye(&b, code, text);
-    send_control(h->fd, &b);
+    send_control_frame(h->fd, &b);
     ad__bytes_free(&b);
-    /* Unread bytes would make the kernel reset a TCP connection, and the client would not read why. */
+    /* Unread bytes would make the kernel reset a TCP connection, and the client would not read the reason. */
     for (int i = 0; i < 32 && ad__os.recv(h->fd, away, sizeof away, MSG_DONTWAIT) > 0; i++) {}
     shutdown(h->fd, SHUT_RDWR);
-    end(h);
+    end_handshake(h);
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events);
+static void on_hello_readable(uv_poll_t *poll, int status, int events);
 
 /* ---- handing on ---- */
 
-static bool is_resumable(const ad_handshake *h) {
-    return h->features & AD_FEATURE_RESUME && ad__front_resumes(h->front);
-}
+static bool can_resume(const ad_handshake *h) { return h->features & AD_FEATURE_RESUME && ad__front_resumes(h->front); }
 
-static int welcome(ad_handshake *h) {
+static int send_welcome(ad_handshake *h) {
     const ad_config *c = &h->front->config;
     const ad_note *offer = ad__domain_offer(h->domain);
     ad_welcome w = {.version = h->version,
@@ -121,21 +125,22 @@ static int welcome(ad_handshake *h) {
                     .instance = h->front->instance};
     ad_bytes b = AD_BYTES_INIT;
     memcpy(w.secret, h->secret, sizeof w.secret);
-    if (is_resumable(h)) w.resume = (uint64_t)(c->resume_time * 1e3);
+    if (can_resume(h)) w.resume = (uint64_t)(c->resume_time * 1e3);
     if (ad__may_run_kernels(c, h->entrant.who, &h->entrant.grants, offer->who))
         w.features = h->features & AD_FEATURE_KERNELS;
-    if (is_resumable(h)) w.features |= AD_FEATURE_RESUME;
+    if (can_resume(h)) w.features |= AD_FEATURE_RESUME;
     snprintf(w.backend, sizeof w.backend, "%.15s", offer->who);
     snprintf(w.device_name, sizeof w.device_name, "%.63s", offer->text);
     snprintf(w.server, sizeof w.server, "arrayd %s", AD_VERSION);
     ad__encode_welcome(&b, &w);
-    int status = send_control(h->fd, &b);
+    int status = send_control_frame(h->fd, &b);
     ad__bytes_free(&b);
     return status;
 }
 
-/* The worker gets a duplicate; this one is kept until it has said that it has taken it. */
-static int give(ad_handshake *h, ad_domain *d) {
+/* Give the client to a worker with a duplicate of its socket. The original stays until the worker says that it has
+ * begun. AD_E_SYSTEM, AD_E_CONNECTION, AD_E_MEMORY. */
+static int send_to_worker(ad_handshake *h, ad_domain *d) {
     if (getrandom(h->secret, sizeof h->secret, 0) != (ssize_t)sizeof h->secret) return AD_E_SYSTEM;
     int fd = ad__os.dup(h->fd);
     if (fd < 0) return AD_E_SYSTEM;
@@ -147,34 +152,34 @@ static int give(ad_handshake *h, ad_domain *d) {
                     .id = h->session,
                     .grants = h->entrant.grants,
                     .process = ad__entrance_process(h->way, h->fd, h->process),
-                    .resumable = is_resumable(h)};
+                    .resumable = can_resume(h)};
     memcpy(note.secret, h->secret, sizeof note.secret);
     memcpy(note.who, h->entrant.who, sizeof note.who);
     memcpy(note.text, h->client, sizeof note.text);
     return ad__domain_give(d, &note, fd);
 }
 
-static void wait(ad_handshake *h) {
+static void wait_for_worker(ad_handshake *h) {
     if (!h->waiting) uv_poll_stop(&h->poll);
     h->waiting = true;
 }
 
-/* The session is of the worker that has it, which knows the rest of what there is to check, and answers. */
-static void pass_on(ad_handshake *h) {
+/* Pass a returning client on to the worker that has its session, which checks the rest and answers. */
+static void resume_session(ad_handshake *h) {
     ad_front *f = h->front;
     ad_domain *d = NULL;
     const bool by_key = h->session & AD_FORK_KEY;
     bool own;
     if (by_key) h->session = ad__session_entry_by_key(f, h->session, h->entrant.who);
     if (h->instance != f->instance) {
-        refuse(h, AD_E_RESUME, "the server has been started anew since");
+        refuse_client(h, AD_E_RESUME, "the server has been started anew since");
     } else if (by_key &&
-               !h->session) { /* what its parent has sent may be on its way, or wait for the parent to come back */
-        refuse(h, AD_E_TIMEOUT, "the session has not begun: the fork has not been executed");
+               !h->session) { /* the parent's messages may be on their way, or wait for the parent to come back */
+        refuse_client(h, AD_E_TIMEOUT, "the session has not begun: the fork has not been executed");
     } else if (!(d = ad__session_entry_find(f, h->session, h->entrant.who, &own))) {
-        refuse(h, AD_E_RESUME, "the session is over: it has ended, its resume-time is, or its worker died");
+        refuse_client(h, AD_E_RESUME, "the session is over: it has ended, its resume-time is, or its worker died");
     } else if (!own) {
-        refuse(h, AD_E_RESUME, "the session is another principal's");
+        refuse_client(h, AD_E_RESUME, "the session is another principal's");
     } else {
         ad_note note = {.kind = AD_NOTE_RESUME,
                         .id = h->session,
@@ -184,8 +189,8 @@ static void pass_on(ad_handshake *h) {
         memcpy(note.who, h->entrant.who, sizeof note.who);
         const bool ready = ad__domain_is_ready(d) && !ad__migration_is_under_way(f, h->entrant.who);
         int fd = ready ? ad__os.dup(h->fd) : -1;
-        if (fd >= 0 && !ad__domain_tell(d, &note, fd)) end(h);
-        else wait(h); /* it was killed, or is on its way, and another one goes on with its sessions */
+        if (fd >= 0 && !ad__domain_tell(d, &note, fd)) end_handshake(h);
+        else wait_for_worker(h); /* the worker was killed or the session is migrating; another worker goes on with it */
     }
 }
 
@@ -193,42 +198,42 @@ void ad__handshake_begun(ad_front *f, uint64_t session) {
     ad_handshake *h = f->handshakes;
     while (h && (h->session != session || h->resumes)) h = h->next;
     if (!h) return;
-    int status = welcome(h);
+    int status = send_welcome(h);
     ad__log(status ? AD_LOG_WARN : AD_LOG_INFO, status ? "client lost" : "client",
             "session=%lu principal=%s from=%s client=%s", session, h->entrant.who, h->from, h->client);
     if (status) shutdown(h->fd, SHUT_RDWR);
     else h->welcomed = true;
-    end(h);
+    end_handshake(h);
 }
 
-static void on_timer(uv_timer_t *timer) {
+static void on_handshake_timeout(uv_timer_t *timer) {
     ad_handshake *h = timer->data;
-    refuse(h, AD_E_TIMEOUT,
-           h->session   ? "the worker does not answer"
-           : h->waiting ? "the worker has not started within 60 s; the server's log says why"
-                        : "hello-timeout: no hello has come");
+    refuse_client(h, AD_E_TIMEOUT,
+                  h->session   ? "the worker does not answer"
+                  : h->waiting ? "the worker has not started within 60 s; the server's log says why"
+                               : "hello-timeout: no hello has come");
 }
 
-/* Those who wait for a worker and will have sessions: of a principal, or (NULL) of all. */
-static uint64_t waiting_of(const ad_handshake *but, const char *who) {
+/* Count the other clients that wait for a worker to get new sessions: of a principal, or (NULL) of all. */
+static uint64_t count_waiting(const ad_handshake *but, const char *who) {
     uint64_t n = 0;
     for (const ad_handshake *h = but->front->handshakes; h; h = h->next)
         n += h != but && h->waiting && !h->resumes && (!who || !strcmp(h->entrant.who, who));
     return n;
 }
 
-/* Is there room for one more session, in the server and of this principal? Those that wait for their clients give way,
- * as these may have ended. */
-static int check_room(const ad_handshake *h, ad_fault *fault) {
+/* Check that server and principal may have one more session. Sessions that wait for their clients are given up, as
+ * these may have ended. AD_E_LIMIT. */
+static int check_session_limits(const ad_handshake *h, ad_fault *fault) {
     ad_front *f = h->front;
     const char *who = h->entrant.who;
     uint64_t most = h->entrant.grants.sessions;
-    if (ad__session_entry_count(f, NULL) + waiting_of(h, NULL) >= f->config.sessions &&
+    if (ad__session_entry_count(f, NULL) + count_waiting(h, NULL) >= f->config.sessions &&
         !ad__session_entry_make_room(f, NULL))
         return ad__fault(fault, AD_E_LIMIT,
                          "sessions: the server has %lu sessions, as many as it takes (option sessions)",
                          (unsigned long)f->config.sessions);
-    if (!most || ad__session_entry_count(f, who) + waiting_of(h, who) < most || ad__session_entry_make_room(f, who))
+    if (!most || ad__session_entry_count(f, who) + count_waiting(h, who) < most || ad__session_entry_make_room(f, who))
         return 0;
     return ad__fault(
         fault, AD_E_LIMIT,
@@ -241,20 +246,20 @@ static void find_worker(ad_handshake *h) {
     ad_front *f = h->front;
     ad_fault fault = {0};
     ad_domain_state state;
-    if (check_room(h, &fault)) {
-        refuse(h, fault.code, fault.text);
+    if (check_session_limits(h, &fault)) {
+        refuse_client(h, fault.code, fault.text);
         return;
     }
     ad_domain *d = ad__domain_of(f, &h->entrant, &state, &fault);
     if (!d || state == AD_DOMAIN_FAILED) {
-        refuse(h, AD_E_CONNECTION, fault.text);
+        refuse_client(h, AD_E_CONNECTION, fault.text);
     } else if (state == AD_DOMAIN_READY) {
-        int status = give(h, d);
+        int status = send_to_worker(h, d);
         if (status) h->session = 0;
-        if (status == AD_E_CONNECTION) wait(h); /* it is dying: another one comes */
-        else if (status) refuse(h, AD_E_SYSTEM, "out of descriptors or host memory: try again");
+        if (status == AD_E_CONNECTION) wait_for_worker(h); /* the worker is dying: wait for another one */
+        else if (status) refuse_client(h, AD_E_SYSTEM, "out of descriptors or host memory: try again");
     } else {
-        wait(h);
+        wait_for_worker(h);
     }
 }
 
@@ -264,7 +269,7 @@ void ad__handshake_lost(ad_front *f, const ad_domain *d, uint64_t session) {
         if (!h->session || h->domain != d || (session && h->session != session)) continue;
         if (!session) ad__domain_forget(f, d, h->session);
         h->session = 0;
-        if (session || f->stopping) refuse(h, AD_E_CONNECTION, "the worker could not take the session");
+        if (session || f->stopping) refuse_client(h, AD_E_CONNECTION, "the worker could not take the session");
         else find_worker(h);
     }
 }
@@ -272,7 +277,7 @@ void ad__handshake_lost(ad_front *f, const ad_domain *d, uint64_t session) {
 void ad__handshake_wake(ad_front *f) {
     for (ad_handshake *h = f->handshakes, *next; h; h = next) {
         next = h->next;
-        if (h->waiting && !h->closing) (h->resumes ? pass_on : find_worker)(h);
+        if (h->waiting && !h->closing) (h->resumes ? resume_session : find_worker)(h);
     }
 }
 
@@ -282,27 +287,30 @@ uint64_t ad__handshake_count(const ad_front *f) {
     return n;
 }
 
-/* A client on this machine hears why, also before its hello has come, which may be on its way. */
-static bool may_hear(const ad_handshake *h) { return h->waiting || h->session || h->way == AD_WAY_UNIX; }
+/* Whether to tell a client why its connection ends. A client on this machine is told even before its hello, which
+ * may be on its way. */
+static bool must_tell_reason(const ad_handshake *h) { return h->waiting || h->session || h->way == AD_WAY_UNIX; }
 
 void ad__handshake_close_all(ad_front *f, const char *why) {
     while (f->handshakes) {
-        if (may_hear(f->handshakes)) refuse(f->handshakes, AD_E_CONNECTION, why);
-        else end(f->handshakes);
+        if (must_tell_reason(f->handshakes)) refuse_client(f->handshakes, AD_E_CONNECTION, why);
+        else end_handshake(f->handshakes);
     }
 }
 
 /* ---- an upgrade ---- */
 
-/* It has not said anything, and the next front can begin with it. */
-static bool is_idle(const ad_handshake *h) { return !h->got && !h->waiting && !h->session && h->way != AD_WAY_TLS; }
+/* Whether the client has sent nothing, so that the next front can begin with it. */
+static bool has_said_nothing(const ad_handshake *h) {
+    return !h->got && !h->waiting && !h->session && h->way != AD_WAY_TLS;
+}
 
 unsigned ad__handshake_pause(ad_front *f, bool pause) {
     unsigned busy = 0;
     for (ad_handshake *h = f->handshakes; h; h = h->next) {
-        if (!is_idle(h)) busy++;
+        if (!has_said_nothing(h)) busy++;
         else if (pause) uv_poll_stop(&h->poll);
-        else uv_poll_start(&h->poll, UV_READABLE, on_readable);
+        else uv_poll_start(&h->poll, UV_READABLE, on_hello_readable);
     }
     return busy;
 }
@@ -310,7 +318,7 @@ unsigned ad__handshake_pause(ad_front *f, bool pause) {
 void ad__handshake_end_busy(ad_front *f) {
     for (ad_handshake *h = f->handshakes, *next; h; h = next) {
         next = h->next;
-        if (!is_idle(h)) end(h);
+        if (!has_said_nothing(h)) end_handshake(h);
     }
 }
 
@@ -318,7 +326,7 @@ int ad__handshake_offer(ad_front *f) {
     static const char *const names[] = {"hello-unix", "hello-tcp"};
     int status = 0;
     for (const ad_handshake *h = f->handshakes; h && !status; h = h->next)
-        if (is_idle(h)) status = ad__inherit_offer(f, names[h->way], "", h->fd);
+        if (has_said_nothing(h)) status = ad__inherit_offer(f, names[h->way], "", h->fd);
     return status;
 }
 
@@ -331,8 +339,8 @@ void ad__handshake_adopt(ad_front *f) {
 
 /* ---- hello ---- */
 
-/* Which process it is, as far as the kernel says: what clients say of themselves is the same for most. */
-static void add_process(ad_handshake *h) {
+/* Append the process's name and id from the kernel, as most clients call themselves the same. */
+static void append_process_name(ad_handshake *h) {
     char path[64], comm[32] = "";
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -346,7 +354,7 @@ static void add_process(ad_handshake *h) {
     snprintf(h->client + at, sizeof h->client - at, " (%s%s%d)", comm, *comm ? " " : "", (int)peer.pid);
 }
 
-static int negotiate(ad_handshake *h, const ad_message *m, ad_fault *fault) {
+static int read_new_client(ad_handshake *h, const ad_message *m, ad_fault *fault) {
     if (m->u[0] > AD_PROTOCOL_VERSION || m->u[1] < AD_PROTOCOL_VERSION || m->u[0] > m->u[1])
         return ad__fault(fault, AD_E_VERSION, "the client speaks versions %lu to %lu, this server %d",
                          (unsigned long)m->u[0], (unsigned long)m->u[1], AD_PROTOCOL_VERSION);
@@ -354,11 +362,11 @@ static int negotiate(ad_handshake *h, const ad_message *m, ad_fault *fault) {
     h->features = m->u[2];
     h->process = m->u[3];
     snprintf(h->client, sizeof h->client, "%.*s", (int)(m->s[0].size < 100 ? m->s[0].size : 100), m->s[0].data);
-    add_process(h);
+    append_process_name(h);
     return 0;
 }
 
-static int come_back(ad_handshake *h, const ad_message *m, ad_fault *fault) {
+static int read_returning_client(ad_handshake *h, const ad_message *m, ad_fault *fault) {
     if (m->u[0] != AD_PROTOCOL_VERSION)
         return ad__fault(fault, AD_E_VERSION, "the client speaks version %lu, this server %d", (unsigned long)m->u[0],
                          AD_PROTOCOL_VERSION);
@@ -371,7 +379,7 @@ static int come_back(ad_handshake *h, const ad_message *m, ad_fault *fault) {
     return 0;
 }
 
-static int admit(ad_handshake *h, const ad_message *m, ad_fault *fault) {
+static int admit_client(ad_handshake *h, const ad_message *m, ad_fault *fault) {
     ad_fault nameless = {0};
     const char *certificate = ad__relay_certificate(h->relay, &nameless);
     if (nameless.code) return ad__fault(fault, AD_E_DENIED, "%s", nameless.text);
@@ -391,11 +399,11 @@ static int read_hello(ad_handshake *h, ad_reader *r, ad_arena *arena, ad_fault *
     if (status < 0) return status;
     if (status == 0 || m.size != h->frame.control)
         return ad__fault(fault, AD_E_PROTOCOL, "the first frame is not one hello");
-    status = m.opcode == AD_REQ_HELLO ? negotiate(h, &m, fault) : come_back(h, &m, fault);
-    return status ? status : admit(h, &m, fault);
+    status = m.opcode == AD_REQ_HELLO ? read_new_client(h, &m, fault) : read_returning_client(h, &m, fault);
+    return status ? status : admit_client(h, &m, fault);
 }
 
-static void finish_hello(ad_handshake *h) {
+static void handle_hello(ad_handshake *h) {
     ad_reader *r = NULL;
     ad_arena arena = AD_ARENA_INIT;
     ad_fault fault = {0};
@@ -403,14 +411,14 @@ static void finish_hello(ad_handshake *h) {
     if (!status) status = read_hello(h, r, &arena, &fault);
     ad__reader_free(r);
     ad__arena_free(&arena);
-    forget_hello(h);
-    uv_timer_start(&h->timer, on_timer, WORKER_PATIENCE, 0);
-    if (status) refuse(h, status, *fault.text ? fault.text : ad__error_text(status));
-    else if (h->resumes) pass_on(h);
+    erase_hello(h);
+    uv_timer_start(&h->timer, on_handshake_timeout, WORKER_PATIENCE, 0);
+    if (status) refuse_client(h, status, *fault.text ? fault.text : ad__error_text(status));
+    else if (h->resumes) resume_session(h);
     else find_worker(h);
 }
 
-static int finish_header(ad_handshake *h, ad_fault *fault) {
+static int read_hello_header(ad_handshake *h, ad_fault *fault) {
     int status = ad__frame_decode(h->head, MOST_CONTROL, 0, &h->frame, fault);
     if (status) return status;
     if (h->frame.flags || !h->frame.control) return ad__fault(fault, AD_E_PROTOCOL, "not the frame of a hello");
@@ -418,7 +426,7 @@ static int finish_header(ad_handshake *h, ad_fault *fault) {
     return h->control ? 0 : ad__fault(fault, AD_E_MEMORY, "out of host memory");
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events) {
+static void on_hello_readable(uv_poll_t *poll, int status, int events) {
     ad_handshake *h = poll->data;
     ad_fault fault = {0};
     (void)events;
@@ -428,24 +436,24 @@ static void on_readable(uv_poll_t *poll, int status, int events) {
     ssize_t n = status < 0 ? 0 : ad__os.recv(h->fd, to, want, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n <= 0) {
-        end(h);
+        end_handshake(h);
         return;
     }
     h->got += (size_t)n;
     if ((size_t)n < want) return;
     if (!in_head) {
-        finish_hello(h);
-    } else if ((status = finish_header(h, &fault))) {
-        refuse(h, status, fault.text);
+        handle_hello(h);
+    } else if ((status = read_hello_header(h, &fault))) {
+        refuse_client(h, status, fault.text);
     } else {
-        on_readable(poll, 0, UV_READABLE); /* hello has most likely come with its header */
+        on_hello_readable(poll, 0, UV_READABLE); /* hello has probably come with its header */
     }
 }
 
 /* ---- the beginning ---- */
 
-/* The oldest of those who have not been let in: from one address, or from any. NULL: there is none. */
-static ad_handshake *oldest_of(ad_front *f, const char *from, uint64_t *count) {
+/* Find the oldest connection that has not been admitted: from one address, or (NULL) from any. NULL: there is none. */
+static ad_handshake *find_oldest_stranger(ad_front *f, const char *from, uint64_t *count) {
     ad_handshake *oldest = NULL;
     *count = 0;
     for (ad_handshake *h = f->handshakes; h; h = h->next) {
@@ -456,21 +464,21 @@ static ad_handshake *oldest_of(ad_front *f, const char *from, uint64_t *count) {
     return oldest;
 }
 
-/* One more would be too many: the oldest goes. Those who say hello at once are through long before they are that; and
- * who opens many connections and says nothing displaces those from its own address first. */
-static void make_place(ad_front *f, const char *from, ad_way way) {
+/* Make room for a connection by ending the oldest that has not been admitted, if there are too many. Clients that
+ * say hello at once are admitted long before. Whoever opens many connections loses those of its own address first. */
+static void evict_oldest_stranger(ad_front *f, const char *from, ad_way way) {
     uint64_t count, limit = f->config.handshakes_each;
-    ad_handshake *oldest = way == AD_WAY_UNIX ? NULL : oldest_of(f, from, &count);
+    ad_handshake *oldest = way == AD_WAY_UNIX ? NULL : find_oldest_stranger(f, from, &count);
     if (!oldest || count < limit) {
-        oldest = oldest_of(f, NULL, &count);
+        oldest = find_oldest_stranger(f, NULL, &count);
         limit = f->config.handshakes;
     }
     if (!oldest || count < limit) return;
     ad__entrance_refused(f, "", oldest->from, "too many have not said hello");
-    end(oldest);
+    end_handshake(oldest);
 }
 
-static ad_handshake *handshake_new(ad_front *f, int fd, ad_way way) {
+static ad_handshake *create_handshake(ad_front *f, int fd, ad_way way) {
     ad_handshake *h = ad__os.calloc(1, sizeof *h);
     if (!h) {
         close(fd);
@@ -488,7 +496,7 @@ static ad_handshake *handshake_new(ad_front *f, int fd, ad_way way) {
 }
 
 void ad__handshake_begin(ad_front *f, int fd, ad_way way) {
-    ad_handshake *h = handshake_new(f, fd, way);
+    ad_handshake *h = create_handshake(f, fd, way);
     if (!h) return;
     if (uv_poll_init(&f->loop, &h->poll, h->fd)) {
         ad__relay_unlink(h->relay);
@@ -499,10 +507,10 @@ void ad__handshake_begin(ad_front *f, int fd, ad_way way) {
     uv_timer_init(&f->loop, &h->timer);
     h->handles = 2;
     h->poll.data = h->timer.data = h;
-    make_place(f, h->from, way);
+    evict_oldest_stranger(f, h->from, way);
     h->next = f->handshakes;
     if (h->next) h->next->prev = h;
     f->handshakes = h;
-    uv_timer_start(&h->timer, on_timer, (uint64_t)(f->config.hello_timeout * 1000), 0);
-    uv_poll_start(&h->poll, UV_READABLE, on_readable);
+    uv_timer_start(&h->timer, on_handshake_timeout, (uint64_t)(f->config.hello_timeout * 1000), 0);
+    uv_poll_start(&h->poll, UV_READABLE, on_hello_readable);
 }

@@ -1,4 +1,4 @@
-/* Listening sockets. */
+/* Listening sockets: opening them, and accepting connections. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 #include "server/front/front.h"
 
 #define BACKLOG 511
-#define AT_ONCE 64 /* connections accepted before others get a turn */
-#define REST 100   /* ms without accepting when descriptors have run out */
+#define AT_ONCE 64 /* connections accepted before other handles get a turn */
+#define REST 100   /* ms without accepting after descriptors have run out */
 
 struct ad_listener {
     ad_listener *next;
@@ -34,14 +34,14 @@ struct ad_listener {
 
 /* ---- accepting ---- */
 
-static void on_connection(uv_poll_t *poll, int status, int events);
+static void on_listener_connection(uv_poll_t *poll, int status, int events);
 
-static void on_rested(uv_timer_t *timer) {
+static void on_accept_pause_over(uv_timer_t *timer) {
     ad_listener *l = timer->data;
-    uv_poll_start(&l->poll, UV_READABLE, on_connection);
+    uv_poll_start(&l->poll, UV_READABLE, on_listener_connection);
 }
 
-static void on_connection(uv_poll_t *poll, int status, int events) {
+static void on_listener_connection(uv_poll_t *poll, int status, int events) {
     ad_listener *l = poll->data;
     (void)status;
     (void)events;
@@ -52,7 +52,7 @@ static void on_connection(uv_poll_t *poll, int status, int events) {
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
             ad__log(AD_LOG_ERROR, "cannot accept", "at=%s why=%s", l->where, strerror(errno));
             uv_poll_stop(&l->poll);
-            uv_timer_start(&l->rest, on_rested, REST, 0);
+            uv_timer_start(&l->rest, on_accept_pause_over, REST, 0);
             return;
         } else if (errno == EAGAIN) {
             return;
@@ -77,15 +77,15 @@ int ad__listen_add(ad_front *f, int fd, ad_way way, const char *where, ad_fault 
     snprintf(l->where, sizeof l->where, "%s", where);
     l->next = f->listeners;
     f->listeners = l;
-    uv_poll_start(&l->poll, UV_READABLE, on_connection);
+    uv_poll_start(&l->poll, UV_READABLE, on_listener_connection);
     return 0;
 }
 
-void ad__listen_rest(ad_front *f, bool rest) {
+void ad__listen_pause(ad_front *f, bool pause) {
     for (ad_listener *l = f->listeners; l; l = l->next) {
         uv_timer_stop(&l->rest);
-        if (rest) uv_poll_stop(&l->poll);
-        else uv_poll_start(&l->poll, UV_READABLE, on_connection);
+        if (pause) uv_poll_stop(&l->poll);
+        else uv_poll_start(&l->poll, UV_READABLE, on_listener_connection);
     }
 }
 
@@ -110,10 +110,10 @@ char *ad__listen_default(void) {
     return strdup(path);
 }
 
-/* One arrayd per socket: whoever holds the lock file's lock may replace the socket. The kernel drops the lock with the
- * process, however it ends, so what a killed one left behind is taken over and two starts cannot race. The file stays:
- * removing it would let two processes hold locks on two files of that name. */
-static int take_lock(ad_front *f, ad_fault *fault) {
+/* Lock the socket, as only one arrayd may serve it: whoever has the lock may replace the socket. The kernel drops
+ * the lock with the process, so that a killed server's socket can be taken over, and two starts cannot race. The
+ * file stays, as otherwise two processes could lock two files of that name. AD_E_SYSTEM, AD_E_LIMIT. */
+static int lock_socket(ad_front *f, ad_fault *fault) {
     char path[4200], pid[32] = "";
     snprintf(path, sizeof path, "%s.lock", f->socket);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -131,8 +131,9 @@ static int take_lock(ad_front *f, ad_fault *fault) {
     return 0;
 }
 
-/* A socket that somebody answers on is not ours to replace, whatever its lock file says. */
-static int remove_dead(const char *option, const struct sockaddr_un *a, ad_fault *fault) {
+/* Remove a socket that nobody answers on. One that somebody answers on stays, whatever its lock file says.
+ * AD_E_SYSTEM, AD_E_LIMIT. */
+static int remove_dead_socket(const char *option, const struct sockaddr_un *a, ad_fault *fault) {
     struct stat st;
     if (lstat(a->sun_path, &st)) return 0;
     if (!S_ISSOCK(st.st_mode))
@@ -145,8 +146,8 @@ static int remove_dead(const char *option, const struct sockaddr_un *a, ad_fault
     return 0;
 }
 
-/* For root the folder is made when it is missing: /run is empty after a start of the machine. */
-static void make_folder(const char *socket_path) {
+/* Make the socket's folder for root when it is missing, as /run is empty after a boot. */
+static void make_socket_folder(const char *socket_path) {
     char folder[4096];
     snprintf(folder, sizeof folder, "%s", socket_path);
     char *slash = strrchr(folder, '/');
@@ -170,10 +171,10 @@ int ad__listen_at_path(const char *option, const char *path, mode_t mode, int *o
         return ad__fault(fault, AD_E_VALUE, "option %s: longer than the %zu bytes that the kernel takes", option,
                          sizeof a.sun_path - 1);
     strcpy(a.sun_path, path);
-    int status = remove_dead(option, &a, fault);
+    int status = remove_dead_socket(option, &a, fault);
     if (status) return status;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    mode_t before = umask(0777 & ~mode); /* it must never, not even for a moment, be open to others */
+    mode_t before = umask(0777 & ~mode); /* the socket must not be open to others for a moment */
     bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, BACKLOG) == 0;
     umask(before);
     if (ok) {
@@ -185,7 +186,7 @@ int ad__listen_at_path(const char *option, const char *path, mode_t mode, int *o
     return AD_E_SYSTEM;
 }
 
-static int open_unix(ad_front *f, ad_fault *fault) {
+static int open_unix_listener(ad_front *f, ad_fault *fault) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     char where[160];
     mode_t mode = 0;
@@ -197,11 +198,11 @@ static int open_unix(ad_front *f, ad_fault *fault) {
         return ad__fault(fault, AD_E_VALUE, "option socket: longer than the %zu bytes that the kernel takes",
                          sizeof a.sun_path - 1);
     strcpy(a.sun_path, f->socket);
-    make_folder(f->socket);
+    make_socket_folder(f->socket);
     f->lock = ad__inherit(f, "lock", f->socket);
     int fd = ad__inherit(f, "socket", f->socket);
     if (fd >= 0) chmod(f->socket, mode);
-    if (f->lock < 0 && (status = take_lock(f, fault))) return status;
+    if (f->lock < 0 && (status = lock_socket(f, fault))) return status;
     if (fd < 0 && (status = ad__listen_at_path("socket", f->socket, mode, &fd, fault))) return status;
     snprintf(where, sizeof where, "unix:%s", a.sun_path);
     return ad__listen_add(f, fd, AD_WAY_UNIX, where, fault);
@@ -209,8 +210,9 @@ static int open_unix(ad_front *f, ad_fault *fault) {
 
 /* ---- TCP ---- */
 
-/* A bound, listening socket; *a gets the port that the kernel has chosen. */
-static int listen_at(ad_front *f, const char *name, const char *text, ad_address *a, int *out, ad_fault *fault) {
+/* Create a listening socket, or inherit it from the previous front; *a gets the port that the kernel has chosen. */
+static int create_tcp_socket(ad_front *f, const char *name, const char *text, ad_address *a, int *out,
+                             ad_fault *fault) {
     int on = 1;
     socklen_t size = a->any.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6;
     *out = ad__inherit(f, name, text);
@@ -227,8 +229,8 @@ static int listen_at(ad_front *f, const char *name, const char *text, ad_address
     return AD_E_SYSTEM;
 }
 
-/* As the log says it: "tcp:127.0.0.1:7311". */
-static void describe(const char *name, const ad_address *a, char *out, size_t size) {
+/* Format an address for the log: "tcp:127.0.0.1:7311". */
+static void format_address(const char *name, const ad_address *a, char *out, size_t size) {
     char host[64];
     bool v4 = a->any.sa_family == AF_INET;
     inet_ntop(a->any.sa_family, v4 ? (const void *)&a->v4.sin_addr : (const void *)&a->v6.sin6_addr, host, sizeof host);
@@ -238,56 +240,56 @@ static void describe(const char *name, const ad_address *a, char *out, size_t si
 int ad__listen_metrics(ad_front *f, int *out, char *where, size_t size, ad_fault *fault) {
     ad_address a;
     int status = ad__address_metrics(&f->config, &a, fault);
-    if (!status) status = listen_at(f, "metrics", f->config.metrics, &a, out, fault);
-    if (!status) describe("metrics", &a, where, size);
+    if (!status) status = create_tcp_socket(f, "metrics", f->config.metrics, &a, out, fault);
+    if (!status) format_address("metrics", &a, where, size);
     return status;
 }
 
-static int open_at(ad_front *f, const char *name, const char *text, ad_address *a, ad_way way, ad_fault *fault) {
+static int open_listener(ad_front *f, const char *name, const char *text, ad_address *a, ad_way way, ad_fault *fault) {
     char where[160];
-    int fd, status = listen_at(f, name, text, a, &fd, fault);
+    int fd, status = create_tcp_socket(f, name, text, a, &fd, fault);
     if (status) return status;
-    describe(name, a, where, sizeof where);
+    format_address(name, a, where, sizeof where);
     if (way == AD_WAY_TCP && f->config.tcp_open)
         ad__log(AD_LOG_WARN, "tcp without credentials", "at=%s note=%s", where,
                 "every user of this machine may connect; use the Unix socket where that is not wanted");
     return ad__listen_add(f, fd, way, where, fault);
 }
 
-static int open_tcp(ad_front *f, ad_fault *fault) {
+static int open_tcp_listener(ad_front *f, ad_fault *fault) {
     ad_address a;
     int status = ad__address_tcp(&f->config, &a, fault);
-    return status ? status : open_at(f, "tcp", f->config.tcp, &a, AD_WAY_TCP, fault);
+    return status ? status : open_listener(f, "tcp", f->config.tcp, &a, AD_WAY_TCP, fault);
 }
 
-static int open_tls(ad_front *f, ad_fault *fault) {
+static int open_tls_listener(ad_front *f, ad_fault *fault) {
     ad_address a;
     int status = ad__address_tls(&f->config, &a, fault);
-    return status ? status : open_at(f, "tls", f->config.tls, &a, AD_WAY_TLS, fault);
+    return status ? status : open_listener(f, "tls", f->config.tls, &a, AD_WAY_TLS, fault);
 }
 
 /* ---- both ---- */
 
-static void adopt_activated(ad_front *f, int *passed, ad_fault *fault) {
+static void adopt_activated_sockets(ad_front *f, int *passed, ad_fault *fault) {
     char where[160];
     int fd;
     while ((fd = ad__inherit_any(f, "activation", where, sizeof where)) >= 0)
-        *passed += !ad__upgrade_without(f, ad__listen_add(f, fd, AD_WAY_UNIX, where, fault), fault);
+        *passed += !ad__upgrade_tolerate(f, ad__listen_add(f, fd, AD_WAY_UNIX, where, fault), fault);
 }
 
 int ad__listen_open(ad_front *f, ad_fault *fault) {
     int passed = 0, status = ad__activation_take(f, &passed, fault);
-    adopt_activated(f, &passed, fault);
+    adopt_activated_sockets(f, &passed, fault);
     if (!status && !passed && strcmp(f->config.socket, "none"))
-        status = ad__upgrade_without(f, open_unix(f, fault), fault);
-    if (!status && *f->config.tcp) status = ad__upgrade_without(f, open_tcp(f, fault), fault);
-    if (!status && *f->config.tls) status = ad__upgrade_without(f, open_tls(f, fault), fault);
+        status = ad__upgrade_tolerate(f, open_unix_listener(f, fault), fault);
+    if (!status && *f->config.tcp) status = ad__upgrade_tolerate(f, open_tcp_listener(f, fault), fault);
+    if (!status && *f->config.tls) status = ad__upgrade_tolerate(f, open_tls_listener(f, fault), fault);
     if (!status && !f->listeners)
         status = ad__fault(fault, AD_E_VALUE, "option socket: none, and no tcp or tls: there is nothing to listen on");
     return status;
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void on_listener_closed(uv_handle_t *handle) {
     ad_listener *l = handle->data;
     if (--l->handles) return;
     close(l->fd);
@@ -295,13 +297,14 @@ static void on_closed(uv_handle_t *handle) {
 }
 
 void ad__listen_close(ad_front *f) {
-    /* The file goes first: who finds it gone can start a new arrayd, who finds it there can still connect. */
+    /* The file is removed first: whoever finds it gone can start a new arrayd, and whoever finds it can still
+     * connect. */
     if (f->listeners && f->socket && f->lock >= 0) unlink(f->socket);
     while (f->listeners) {
         ad_listener *l = f->listeners;
         f->listeners = l->next;
-        uv_close((uv_handle_t *)&l->poll, on_closed);
-        uv_close((uv_handle_t *)&l->rest, on_closed);
+        uv_close((uv_handle_t *)&l->poll, on_listener_closed);
+        uv_close((uv_handle_t *)&l->rest, on_listener_closed);
     }
 }
 

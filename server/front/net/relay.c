@@ -1,3 +1,4 @@
+/* The relay of a TLS connection: see relay.h. */
 #include "server/front/net/relay.h"
 
 #include <errno.h>
@@ -11,13 +12,13 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 
-#define ROOM (128u << 10)      /* of a direction */
-#define ROUNDS 8               /* times that both directions are looked at before other connections get a turn */
-#define STRANGER (65536u + 16) /* bytes that are taken from a client that has not been let in */
-#define AWAY 1000              /* ms for it to go, when it has been told that nothing more comes */
-#define LINGER 3000            /* ms for a client to take what is left when its session is over */
+#define ROOM (128u << 10)      /* bytes of the buffer of each direction */
+#define ROUNDS 8               /* times that both directions are served before other connections get a turn */
+#define STRANGER (65536u + 16) /* bytes that a client may send before it is admitted */
+#define AWAY 1000              /* ms within which a client must close after the end was announced */
+#define LINGER 3000            /* ms within which a client must take the last bytes of its session */
 
-/* Bytes on their way. */
+/* Bytes of one direction: data[begin] to data[end]. */
 typedef struct stretch {
     size_t begin, end;
     uint8_t data[ROOM];
@@ -32,52 +33,52 @@ struct ad_relay {
     int outer, inner, handles;
     int outer_events, inner_events;
     ad_tls *tls;
-    bool secure;     /* the handshake is done */
-    bool admitted;   /* its client has been let in */
-    bool outer_over; /* nothing more comes from the client, or can be told it */
-    bool inner_over; /* nothing more comes from the worker */
-    bool leaving;    /* the worker has closed, but there may be something left to read */
-    bool told;       /* either side has been told that the other one is over */
-    bool again;      /* there is more to do, of which no socket tells */
+    bool secure;     /* the TLS handshake is done */
+    bool admitted;   /* the client has been admitted */
+    bool outer_over; /* the client's side is over: it sends nothing and can be sent nothing */
+    bool inner_over; /* the worker's side is over: it sends nothing */
+    bool leaving;    /* the worker has closed, but bytes of it may be left to read */
+    bool told;       /* the open side was told that the other one is over */
+    bool again;      /* bytes may be moved although no socket says so */
     bool closing;
-    uint64_t taken; /* bytes from the client */
+    uint64_t taken; /* bytes that the client has sent */
     bool has_certificate;
     char certificate[AD_TLS_NAME], from[64];
-    ad_fault nameless; /* the certificate has no name */
-    stretch in, out;   /* from the client; from the worker */
+    ad_fault nameless; /* why the certificate has no name */
+    stretch in, out;   /* in: from the client; out: from the worker */
 };
 
 /* ---- its end ---- */
 
-static void destroy(ad_relay *r) {
+static void free_relay(ad_relay *r) {
     ad__tls_close(r->tls);
     close(r->outer);
     if (r->inner >= 0) close(r->inner);
     free(r);
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void on_relay_closed(uv_handle_t *handle) {
     ad_relay *r = handle->data;
-    if (--r->handles == 0) destroy(r);
+    if (--r->handles == 0) free_relay(r);
 }
 
-static void let_go(ad_relay *r) {
+static void close_relay(ad_relay *r) {
     if (r->closing) return;
     r->closing = true;
     if (r->link) *r->link = NULL;
     if (r->prev) r->prev->next = r->next;
     else r->front->relays = r->next;
     if (r->next) r->next->prev = r->prev;
-    shutdown(r->inner, SHUT_RDWR); /* now, not when the loop comes to closing it */
-    uv_close((uv_handle_t *)&r->outer_poll, on_closed);
-    uv_close((uv_handle_t *)&r->inner_poll, on_closed);
-    uv_close((uv_handle_t *)&r->timer, on_closed);
+    shutdown(r->inner, SHUT_RDWR); /* at once, before the loop closes the descriptor */
+    uv_close((uv_handle_t *)&r->outer_poll, on_relay_closed);
+    uv_close((uv_handle_t *)&r->inner_poll, on_relay_closed);
+    uv_close((uv_handle_t *)&r->timer, on_relay_closed);
 }
 
-static void on_timer(uv_timer_t *timer) { let_go(timer->data); }
+static void on_relay_timeout(uv_timer_t *timer) { close_relay(timer->data); }
 
-/* The client's side has failed or been closed. */
-static void end_outer(ad_relay *r, const ad_fault *fault) {
+/* End the client's side, which has failed or was closed. */
+static void end_client_side(ad_relay *r, const ad_fault *fault) {
     if (r->outer_over) return;
     r->outer_over = true;
     r->out.begin = r->out.end = 0;
@@ -86,32 +87,32 @@ static void end_outer(ad_relay *r, const ad_fault *fault) {
     else if (fault->code == AD_E_TLS) ad__entrance_refused(r->front, "", r->from, fault->text);
 }
 
-/* ---- the four movements; each says whether bytes have moved ---- */
+/* ---- the four directions of moving bytes; each function says whether it has moved any ---- */
 
-static size_t room(const stretch *s) { return ROOM - s->end; }
-static size_t filled(const stretch *s) { return s->end - s->begin; }
+static size_t get_room(const stretch *s) { return ROOM - s->end; }
+static size_t count_bytes(const stretch *s) { return s->end - s->begin; }
 
-static void drop(stretch *s, size_t n) {
+static void drop_bytes(stretch *s, size_t n) {
     s->begin += n;
     if (s->begin == s->end) s->begin = s->end = 0;
 }
 
-static size_t may_take(const ad_relay *r) {
+static size_t count_acceptable_bytes(const ad_relay *r) {
     if (r->outer_over || !r->secure) return 0;
-    if (r->inner_over) return ROOM; /* read away, so that the client sees the end and not a reset */
-    if (r->admitted) return room(&r->in);
+    if (r->inner_over) return ROOM; /* read and discard, so that the client sees the end and not a reset */
+    if (r->admitted) return get_room(&r->in);
     size_t left = r->taken < STRANGER ? STRANGER - r->taken : 0;
-    return left < room(&r->in) ? left : room(&r->in);
+    return left < get_room(&r->in) ? left : get_room(&r->in);
 }
 
-static bool from_client(ad_relay *r) {
+static bool read_client(ad_relay *r) {
     ad_fault fault = {0};
     bool moved = false;
     size_t most;
-    while ((most = may_take(r))) {
+    while ((most = count_acceptable_bytes(r))) {
         if (r->inner_over) r->in.begin = r->in.end = 0;
         ssize_t n = ad__tls_read(r->tls, r->in.data + r->in.end, most, &fault);
-        if (n < 0) end_outer(r, &fault);
+        if (n < 0) end_client_side(r, &fault);
         if (n <= 0) break;
         moved = true;
         r->taken += (uint64_t)n;
@@ -121,140 +122,141 @@ static bool from_client(ad_relay *r) {
     return moved;
 }
 
-static bool to_worker(ad_relay *r) {
-    size_t n = filled(&r->in);
+static bool write_worker(ad_relay *r) {
+    size_t n = count_bytes(&r->in);
     if (!n || r->inner_over) return false;
     ssize_t sent = ad__os.send(r->inner, r->in.data + r->in.begin, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent > 0) drop(&r->in, (size_t)sent);
+    if (sent > 0) drop_bytes(&r->in, (size_t)sent);
     else if (sent < 0 && errno != EAGAIN && errno != EINTR && errno != ENOBUFS) r->in.begin = r->in.end = 0;
     return sent > 0;
 }
 
-static bool from_worker(ad_relay *r) {
-    if (r->inner_over || !room(&r->out)) return false;
-    ssize_t n = ad__os.recv(r->inner, r->out.data + r->out.end, room(&r->out), MSG_DONTWAIT);
+static bool read_worker(ad_relay *r) {
+    if (r->inner_over || !get_room(&r->out)) return false;
+    ssize_t n = ad__os.recv(r->inner, r->out.data + r->out.end, get_room(&r->out), MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (n <= 0) r->inner_over = true;
     else if (!r->outer_over) r->out.end += (size_t)n;
     return n > 0;
 }
 
-static bool to_client(ad_relay *r) {
+static bool write_client(ad_relay *r) {
     ad_fault fault = {0};
     bool moved = false;
-    while (filled(&r->out) && r->secure && !r->outer_over) {
-        ssize_t n = ad__tls_write(r->tls, r->out.data + r->out.begin, filled(&r->out), &fault);
-        if (n < 0) end_outer(r, &fault);
+    while (count_bytes(&r->out) && r->secure && !r->outer_over) {
+        ssize_t n = ad__tls_write(r->tls, r->out.data + r->out.begin, count_bytes(&r->out), &fault);
+        if (n < 0) end_client_side(r, &fault);
         if (n <= 0) break;
         moved = true;
-        drop(&r->out, (size_t)n);
+        drop_bytes(&r->out, (size_t)n);
     }
     return moved;
 }
 
 /* ---- going on ---- */
 
-static void on_outer(uv_poll_t *poll, int status, int events);
-static void on_inner(uv_poll_t *poll, int status, int events);
+static void on_client_event(uv_poll_t *poll, int status, int events);
+static void on_worker_event(uv_poll_t *poll, int status, int events);
 
-static void listen_to(uv_poll_t *poll, int *before, int events, uv_poll_cb callback) {
+static void set_poll_events(uv_poll_t *poll, int *before, int events, uv_poll_cb callback) {
     if (events == *before) return;
     *before = events;
     if (events) uv_poll_start(poll, events, callback);
     else uv_poll_stop(poll);
 }
 
-/* That the worker closes must be noticed even while the client takes nothing and so nothing is read. */
-static void watch(ad_relay *r) {
+/* Wait for what each socket can do next. The worker's close must be noticed even while nothing is read from it, as
+ * the client reads nothing. */
+static void update_polls(ad_relay *r) {
     int outer = 0, inner = 0;
     if (!r->secure && !r->outer_over) {
         outer = ad__tls_wants_write(r->tls) ? UV_WRITABLE : UV_READABLE;
     } else if (!r->outer_over) {
-        outer = (may_take(r) ? UV_READABLE : 0) | (filled(&r->out) ? UV_WRITABLE : 0);
+        outer = (count_acceptable_bytes(r) ? UV_READABLE : 0) | (count_bytes(&r->out) ? UV_WRITABLE : 0);
     }
     if (!r->inner_over)
-        inner = (room(&r->out) ? UV_READABLE : 0) | (filled(&r->in) || r->again ? UV_WRITABLE : 0) |
+        inner = (get_room(&r->out) ? UV_READABLE : 0) | (count_bytes(&r->in) || r->again ? UV_WRITABLE : 0) |
                 (r->leaving ? 0 : UV_DISCONNECT);
-    listen_to(&r->outer_poll, &r->outer_events, outer, on_outer);
-    listen_to(&r->inner_poll, &r->inner_events, inner, on_inner);
+    set_poll_events(&r->outer_poll, &r->outer_events, outer, on_client_event);
+    set_poll_events(&r->inner_poll, &r->inner_events, inner, on_worker_event);
 }
 
-static void linger(ad_relay *r) {
-    if (!uv_is_active((uv_handle_t *)&r->timer)) uv_timer_start(&r->timer, on_timer, LINGER, 0);
+static void start_linger_timer(ad_relay *r) {
+    if (!uv_is_active((uv_handle_t *)&r->timer)) uv_timer_start(&r->timer, on_relay_timeout, LINGER, 0);
 }
 
-/* One side is over: the other one is told when it has got what there is for it. */
-static void wind_up(ad_relay *r) {
+/* Tell the open side that the other one is over, once all its bytes were passed on, and close the relay after that. */
+static void finish_open_side(ad_relay *r) {
     if (r->outer_over && (r->inner_over || !r->secure)) {
-        let_go(r);
-    } else if (r->outer_over && !filled(&r->in) && !r->told) {
+        close_relay(r);
+    } else if (r->outer_over && !count_bytes(&r->in) && !r->told) {
         r->told = true;
         shutdown(r->inner, SHUT_WR);
     } else if (r->inner_over) {
-        linger(r);
-        if (!r->secure) let_go(r);
-        else if (!filled(&r->out) && !r->told && ad__tls_say_goodbye(r->tls)) {
+        start_linger_timer(r);
+        if (!r->secure) close_relay(r);
+        else if (!count_bytes(&r->out) && !r->told && ad__tls_say_goodbye(r->tls)) {
             r->told = true;
             shutdown(r->outer, SHUT_WR);
-            uv_timer_start(&r->timer, on_timer, AWAY, 0);
+            uv_timer_start(&r->timer, on_relay_timeout, AWAY, 0);
         }
     }
 }
 
-static void shake_hands(ad_relay *r) {
+static void continue_tls_handshake(ad_relay *r) {
     ad_fault fault = {0};
     int status = ad__tls_handshake(r->tls, &fault);
-    if (status < 0) end_outer(r, &fault);
+    if (status < 0) end_client_side(r, &fault);
     if (status <= 0) return;
     r->secure = true;
     r->has_certificate = ad__tls_peer(r->tls, r->certificate, &r->nameless);
 }
 
-static void go_on(ad_relay *r) {
+static void advance_relay(ad_relay *r) {
     bool moved = true;
     if (r->closing) return;
-    if (!r->secure && !r->outer_over) shake_hands(r);
+    if (!r->secure && !r->outer_over) continue_tls_handshake(r);
     for (int i = 0; moved && i < ROUNDS; i++) {
-        moved = from_client(r);
-        moved |= to_worker(r);
-        moved |= from_worker(r);
-        moved |= to_client(r);
+        moved = read_client(r);
+        moved |= write_worker(r);
+        moved |= read_worker(r);
+        moved |= write_client(r);
         if (moved && i == 0) ad__spin_heard(r->front);
     }
     r->again = moved;
-    if (r->outer_over || r->inner_over) wind_up(r);
-    if (!r->closing) watch(r);
+    if (r->outer_over || r->inner_over) finish_open_side(r);
+    if (!r->closing) update_polls(r);
 }
 
-/* libuv stops watching what has failed. */
-static void on_outer(uv_poll_t *poll, int status, int events) {
+/* Handle events of the client's socket. libuv stops watching a socket that has failed. */
+static void on_client_event(uv_poll_t *poll, int status, int events) {
     ad_relay *r = poll->data;
     (void)events;
     if (status < 0) {
         r->outer_events = 0;
-        end_outer(r, &(ad_fault){AD_E_CONNECTION, "the connection has failed"});
+        end_client_side(r, &(ad_fault){AD_E_CONNECTION, "the connection has failed"});
     }
-    go_on(r);
+    advance_relay(r);
 }
 
-static void on_inner(uv_poll_t *poll, int status, int events) {
+static void on_worker_event(uv_poll_t *poll, int status, int events) {
     ad_relay *r = poll->data;
     if (status >= 0 && events & UV_DISCONNECT) {
         r->leaving = true;
-        linger(r);
+        start_linger_timer(r);
     }
     if (status < 0) {
         r->inner_events = 0;
-        while (from_worker(r) && room(&r->out)) {}
+        while (read_worker(r) && get_room(&r->out)) {}
         r->inner_over = true;
     }
-    go_on(r);
+    advance_relay(r);
 }
 
 /* ---- the beginning ---- */
 
-/* A dead host is noticed within 45 s, and replies are not held back. */
-static void tune(int fd) {
+/* Let the kernel notice a dead host within 45 s, and send replies without delay. */
+static void tune_tcp_socket(int fd) {
     int on = 1, idle = 15, interval = 10, probes = 3;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -263,17 +265,18 @@ static void tune(int fd) {
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-/* A handle that is open is closed by the loop, and the relay with the last one. */
-static int init_handles(ad_relay *r) {
+/* Add the relay's handles to the loop. Once one is open, the loop closes it, and the last one frees the relay.
+ * AD_E_SYSTEM. */
+static int init_relay_handles(ad_relay *r) {
     uv_loop_t *loop = &r->front->loop;
     if (uv_poll_init(loop, &r->outer_poll, r->outer)) {
-        destroy(r);
+        free_relay(r);
         return AD_E_SYSTEM;
     }
     r->outer_poll.data = r->inner_poll.data = r->timer.data = r;
     r->handles = 1;
     if (uv_poll_init(loop, &r->inner_poll, r->inner)) {
-        uv_close((uv_handle_t *)&r->outer_poll, on_closed);
+        uv_close((uv_handle_t *)&r->outer_poll, on_relay_closed);
         return AD_E_SYSTEM;
     }
     uv_timer_init(loop, &r->timer);
@@ -281,12 +284,13 @@ static int init_handles(ad_relay *r) {
     return 0;
 }
 
-/* The relay's sockets: TLS over one, and one end of a pair, of which *inner is the other. */
-static int init_sockets(ad_relay *r, int *inner) {
+/* Begin TLS on the client's socket, and make the pair of sockets to the worker; *inner is the worker's end.
+ * AD_E_SYSTEM, AD_E_MEMORY. */
+static int init_relay_sockets(ad_relay *r, int *inner) {
     int pair[2], status = ad__tls_open(r->front->tls, &r->outer, NULL, &r->tls, NULL);
     if (status) return status;
     if (ad__os.socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair)) return AD_E_SYSTEM;
-    tune(r->outer);
+    tune_tcp_socket(r->outer);
     r->inner = pair[0];
     *inner = pair[1];
     return 0;
@@ -302,9 +306,9 @@ int ad__relay_open(ad_front *f, int fd, const char *from, ad_relay **link, int *
     r->front = f;
     r->outer = fd;
     r->inner = -1;
-    int status = init_sockets(r, &other);
-    if (status) destroy(r);
-    else status = init_handles(r);
+    int status = init_relay_sockets(r, &other);
+    if (status) free_relay(r);
+    else status = init_relay_handles(r);
     if (status) {
         if (other >= 0) close(other);
         return status;
@@ -316,7 +320,7 @@ int ad__relay_open(ad_front *f, int fd, const char *from, ad_relay **link, int *
     r->link = link;
     *link = r;
     *inner = other;
-    watch(r);
+    update_polls(r);
     return 0;
 }
 
@@ -329,8 +333,8 @@ const char *ad__relay_certificate(const ad_relay *r, ad_fault *fault) {
 void ad__relay_admit(ad_relay *r) {
     if (!r) return;
     r->admitted = true;
-    if (!filled(&r->in)) explicit_bzero(r->in.data, STRANGER); /* there was a token in it */
-    if (!r->closing) watch(r);
+    if (!count_bytes(&r->in)) explicit_bzero(r->in.data, STRANGER); /* the buffer held a token */
+    if (!r->closing) update_polls(r);
 }
 
 void ad__relay_unlink(ad_relay *r) {

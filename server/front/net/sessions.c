@@ -1,3 +1,4 @@
+/* Session entries: which worker has each session. A hash table of chains, by session id. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,22 +7,23 @@
 #include "server/front/front.h"
 
 struct ad_session_entry {
-    ad_session_entry *next; /* of the chain */
-    uint64_t session, key;  /* key: by which its client knows it until it hears its number; 0: there is none */
+    ad_session_entry *next; /* the next entry of the chain */
+    uint64_t session,
+        key; /* key: the number by which a forked client knows its session until it learns the id; 0: there is none */
     ad_domain *domain;
     char who[AD_PRINCIPAL_SIZE];
-    int64_t away; /* since when it waits for its client; 0: it does not */
+    int64_t away; /* since when the session waits for its client, ns; 0: it does not */
     bool resumable;
-    bool lost;     /* its worker was killed, and the next one has not said that it has it */
-    bool forsaken; /* its place has been given to another one */
+    bool lost;     /* its worker was killed, and the successor has not said that it has the session */
+    bool forsaken; /* its place was given to another session */
 };
 
-static ad_session_entry **chain_of(ad_front *f, uint64_t session) {
+static ad_session_entry **get_chain(ad_front *f, uint64_t session) {
     return &f->session_entries[session % AD_SESSION_ENTRY_CHAINS];
 }
 
 int ad__session_entry_add(ad_front *f, const ad_note *note, ad_domain *d) {
-    ad_session_entry *s = ad__os.calloc(1, sizeof *s), **chain = chain_of(f, note->id);
+    ad_session_entry *s = ad__os.calloc(1, sizeof *s), **chain = get_chain(f, note->id);
     if (!s) return AD_E_MEMORY;
     s->next = *chain;
     s->session = note->id;
@@ -33,12 +35,12 @@ int ad__session_entry_add(ad_front *f, const ad_note *note, ad_domain *d) {
     return 0;
 }
 
-static bool is_of(const ad_session_entry *s, const char *who) { return !who || !strcmp(s->who, who); }
+static bool is_entry_of(const ad_session_entry *s, const char *who) { return !who || !strcmp(s->who, who); }
 
 uint64_t ad__session_entry_by_key(const ad_front *f, uint64_t key, const char *who) {
     for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
         for (const ad_session_entry *s = f->session_entries[i]; s; s = s->next)
-            if (s->key == key && is_of(s, who)) return s->session;
+            if (s->key == key && is_entry_of(s, who)) return s->session;
     return 0;
 }
 
@@ -49,17 +51,19 @@ ad_domain *ad__session_entry_find(const ad_front *f, uint64_t session, const cha
     return s && !s->forsaken ? s->domain : NULL;
 }
 
-/* Where it is linked. */
-static ad_session_entry **find(ad_front *f, uint64_t session, const ad_domain *d) {
-    ad_session_entry **link = chain_of(f, session);
+/* Find the pointer that links to the entry. */
+static ad_session_entry **find_entry_link(ad_front *f, uint64_t session, const ad_domain *d) {
+    ad_session_entry **link = get_chain(f, session);
     while (*link && ((*link)->session != session || (*link)->domain != d)) link = &(*link)->next;
     return link;
 }
 
-bool ad__session_entry_is_of(ad_front *f, uint64_t session, const ad_domain *d) { return *find(f, session, d); }
+bool ad__session_entry_is_of(ad_front *f, uint64_t session, const ad_domain *d) {
+    return *find_entry_link(f, session, d);
+}
 
 void ad__session_entry_set_away(ad_front *f, uint64_t session, const ad_domain *d, bool away) {
-    ad_session_entry *s = *find(f, session, d);
+    ad_session_entry *s = *find_entry_link(f, session, d);
     if (!s) return;
     s->away = away ? ad__os_now() : 0;
     s->forsaken = s->lost = false;
@@ -69,23 +73,23 @@ bool ad__session_entry_make_room(ad_front *f, const char *who) {
     ad_session_entry *oldest = NULL;
     for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
         for (ad_session_entry *s = f->session_entries[i]; s; s = s->next)
-            if (s->away && !s->forsaken && is_of(s, who) && (!oldest || s->away < oldest->away)) oldest = s;
+            if (s->away && !s->forsaken && is_entry_of(s, who) && (!oldest || s->away < oldest->away)) oldest = s;
     if (!oldest) return false;
     const ad_note note = {.kind = AD_NOTE_FORSAKE, .id = oldest->session};
     oldest->forsaken = !ad__domain_tell(oldest->domain, &note, -1);
     return oldest->forsaken;
 }
 
-static void drop(ad_session_entry **link) {
+static void remove_entry(ad_session_entry **link) {
     ad_session_entry *s = *link;
     *link = s->next;
     free(s);
 }
 
 bool ad__session_entry_remove(ad_front *f, uint64_t session, const ad_domain *d) {
-    ad_session_entry **link = find(f, session, d);
+    ad_session_entry **link = find_entry_link(f, session, d);
     if (!*link) return false;
-    drop(link);
+    remove_entry(link);
     return true;
 }
 
@@ -96,7 +100,7 @@ uint64_t ad__session_entry_remove_lost(ad_front *f, const ad_domain *d) {
         while (*link) {
             bool over = (*link)->domain == d && (*link)->lost;
             n += over;
-            if (over) drop(link);
+            if (over) remove_entry(link);
             else link = &(*link)->next;
         }
     }
@@ -149,10 +153,10 @@ static void read_entry(ad_front *f, ad_hand *h) {
         free(s);
         return;
     }
-    ad_session_entry **chain = chain_of(f, s->session);
+    ad_session_entry **chain = get_chain(f, s->session);
     s->next = *chain;
     *chain = s;
-    ad__domain_adopt(s->domain);
+    ad__domain_count_session(s->domain);
 }
 
 void ad__session_entry_hand_over(ad_front *f, ad_hand *h) {
@@ -172,7 +176,7 @@ void ad__session_entry_remove_all(ad_front *f, const ad_domain *d) {
     for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++) {
         ad_session_entry **link = &f->session_entries[i];
         while (*link) {
-            if (!d || (*link)->domain == d) drop(link);
+            if (!d || (*link)->domain == d) remove_entry(link);
             else link = &(*link)->next;
         }
     }
@@ -181,6 +185,7 @@ void ad__session_entry_remove_all(ad_front *f, const ad_domain *d) {
 uint64_t ad__session_entry_count(const ad_front *f, const char *who) {
     uint64_t n = 0;
     for (size_t i = 0; i < AD_SESSION_ENTRY_CHAINS; i++)
-        for (const ad_session_entry *s = f->session_entries[i]; s; s = s->next) n += !s->forsaken && is_of(s, who);
+        for (const ad_session_entry *s = f->session_entries[i]; s; s = s->next)
+            n += !s->forsaken && is_entry_of(s, who);
     return n;
 }

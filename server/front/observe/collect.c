@@ -1,4 +1,4 @@
-/* Reports of all workers at a time. */
+/* Collecting reports: all workers are asked in one round, for all observers that wait. */
 #include <string.h>
 #include <unistd.h>
 
@@ -6,12 +6,12 @@
 #include "server/common/os.h"
 #include "server/front/front.h"
 
-#define PAUSE 20000000 /* ns between two questions */
-#define PATIENCE 1000  /* ms: a worker that executes something long answers after it */
+#define PAUSE 20000000 /* least ns between two rounds */
+#define PATIENCE 1000  /* ms that a round waits for reports; a worker that executes something long answers later */
 
 /* ---- rounds ---- */
 
-static void on_turn(uv_timer_t *timer) {
+static void on_round_due(uv_timer_t *timer) {
     ad_rounds *r = timer->data;
     r->now = r->next;
     r->next = NULL;
@@ -19,12 +19,12 @@ static void on_turn(uv_timer_t *timer) {
     r->begin(r->front);
 }
 
-/* At once, or when the pause is over. */
-static void take_turn(ad_rounds *r) {
+/* Begin the next round, at once or when the pause is over. */
+static void schedule_round(ad_rounds *r) {
     int64_t wait = r->last ? r->last + r->pause - ad__os_now() : 0;
     r->under_way = true;
-    if (wait > 0) uv_timer_start(&r->timer, on_turn, (uint64_t)wait / 1000000 + 1, 0);
-    else on_turn(&r->timer);
+    if (wait > 0) uv_timer_start(&r->timer, on_round_due, (uint64_t)wait / 1000000 + 1, 0);
+    else on_round_due(&r->timer);
 }
 
 void ad__rounds_init(ad_front *f, ad_rounds *r, void (*begin)(ad_front *f), int64_t pause) {
@@ -38,7 +38,7 @@ void ad__round_join(ad_rounds *r, ad_observer *w) {
     w->waiting = true;
     w->next = r->next;
     r->next = w;
-    if (!r->under_way) take_turn(r);
+    if (!r->under_way) schedule_round(r);
 }
 
 void ad__round_over(ad_rounds *r) {
@@ -49,13 +49,13 @@ void ad__round_over(ad_rounds *r) {
         w->done(w);
     }
     r->under_way = false;
-    if (r->next) take_turn(r);
+    if (r->next) schedule_round(r);
 }
 
 void ad__rounds_close(ad_rounds *r) {
     uv_timer_stop(&r->timer);
     r->now = r->next = NULL;
-    r->under_way = true; /* none begins any more */
+    r->under_way = true; /* no round begins any more */
 }
 
 static void unlink_observer(ad_observer **at, const ad_observer *w) {
@@ -72,7 +72,7 @@ void ad__observer_remove(ad_rounds *r, ad_observer *w) {
 
 /* ---- reports ---- */
 
-static bool some_asked(ad_front *f) {
+static bool is_any_asked(ad_front *f) {
     ad_domain_facts facts;
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
         ad__domain_facts(d, &facts);
@@ -81,16 +81,16 @@ static bool some_asked(ad_front *f) {
     return false;
 }
 
-static void finish(ad_front *f) {
+static void finish_reports(ad_front *f) {
     uv_timer_stop(&f->observability.report_patience);
     ad__round_over(&f->observability.reports);
 }
 
-static void finish_if_all(ad_front *f) {
-    if (f->observability.reports.under_way && !some_asked(f)) finish(f);
+static void finish_reports_if_all(ad_front *f) {
+    if (f->observability.reports.under_way && !is_any_asked(f)) finish_reports(f);
 }
 
-static void on_impatient(uv_timer_t *timer) {
+static void on_report_timeout(uv_timer_t *timer) {
     ad_front *f = timer->data;
     ad_domain_facts facts;
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
@@ -99,32 +99,32 @@ static void on_impatient(uv_timer_t *timer) {
             ad__log(AD_LOG_DEBUG, "worker does not report", "domain=%s worker=%d", facts.name, facts.pid);
         facts.observation->asked = false;
     }
-    finish(f);
+    finish_reports(f);
 }
 
-static void ask(ad_front *f, ad_domain *d, uint64_t what) {
+static void ask_worker(ad_front *f, ad_domain *d, uint64_t what) {
     ad_note note = {.kind = AD_NOTE_REPORT, .id = f->observability.question, .size = what};
     ad_domain_facts facts;
     ad__domain_facts(d, &facts);
-    if (!facts.ready || ad__domain_note(d, &note, -1)) return;
+    if (!facts.ready || ad__domain_tell_if_ready(d, &note, -1)) return;
     facts.observation->question = note.id;
     facts.observation->asked = true;
 }
 
-static void begin(ad_front *f) {
+static void begin_reports(ad_front *f) {
     uint64_t what = 0;
     for (const ad_observer *w = f->observability.reports.now; w; w = w->next) what |= w->what;
     f->observability.question++;
-    for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) ask(f, d, what);
-    if (some_asked(f)) uv_timer_start(&f->observability.report_patience, on_impatient, PATIENCE, 0);
-    else finish(f);
+    for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) ask_worker(f, d, what);
+    if (is_any_asked(f)) uv_timer_start(&f->observability.report_patience, on_report_timeout, PATIENCE, 0);
+    else finish_reports(f);
 }
 
 void ad__collect(ad_front *f, ad_observer *w) { ad__round_join(&f->observability.reports, w); }
 
 void ad__collect_answer(ad_front *f, ad_observation *s, const ad_note *note, int fd) {
     ad_report fresh = {0};
-    /* Each question has one answer, perhaps a late one; more would only be to keep this process busy. */
+    /* Each question has one answer, which may be late. More of them would only keep this process busy. */
     bool wanted = note->id > s->answered && note->id <= s->question;
     int status = wanted ? ad__report_read(fd, note->size, &fresh) : AD_E_PROTOCOL;
     close(fd);
@@ -136,8 +136,8 @@ void ad__collect_answer(ad_front *f, ad_observation *s, const ad_note *note, int
         s->report = fresh;
         s->at = ad__os_now();
     }
-    if (note->id == s->question) s->asked = false; /* not the late answer to an earlier one */
-    finish_if_all(f);
+    if (note->id == s->question) s->asked = false; /* a late answer to an earlier question does not count */
+    finish_reports_if_all(f);
 }
 
 void ad__collect_gone(ad_front *f, ad_observation *s) {
@@ -146,12 +146,12 @@ void ad__collect_gone(ad_front *f, ad_observation *s) {
     s->asked = s->probed = false;
     s->probes_open = 0;
     s->answered = s->question;
-    finish_if_all(f);
+    finish_reports_if_all(f);
 }
 
 void ad__observability_init(ad_front *f) {
     f->observability.began = ad__os_now();
-    ad__rounds_init(f, &f->observability.reports, begin, PAUSE);
+    ad__rounds_init(f, &f->observability.reports, begin_reports, PAUSE);
     ad__health_init(f);
     uv_timer_init(&f->loop, &f->observability.report_patience);
     f->observability.report_patience.data = f;

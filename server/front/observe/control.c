@@ -1,5 +1,7 @@
-/* The socket of arrayctl: one line in, one line of JSON out. Whoever can connect is root or the server's user (mode
- * 0600), or has been let through by them; the grant admin is asked for all the same. */
+/* The control socket of arrayctl: one line in, one line of JSON out. Its mode 0600 lets in root and the server's user,
+ * and those that they let through; all the same the grant admin is required.
+ *
+ *     begin_visit -> handle_request -> (round of reports or health, or upgrade) -> send_answer -> end_visit */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +16,10 @@
 #include "server/common/put.h"
 #include "server/front/front.h"
 
-#define MOST 32    /* connections; one more, and the oldest goes */
+#define MOST 32    /* most connections; one more ends the oldest */
 #define LINE 512   /* bytes of a request */
-#define REASON 200 /* of them, that a killed session's client is told */
-#define TIME 10000 /* ms of a connection, besides the time that health may take */
+#define REASON 200 /* bytes of a request that may be the reason for killing a session */
+#define TIME 10000 /* ms that a connection may last, besides the time for health */
 
 typedef struct visitor visitor;
 
@@ -27,29 +29,29 @@ struct ad_control {
     int fd;
     char *path;
     visitor *visitors; /* newest first */
-    visitor *upgrades; /* waits for an upgrade; NULL: nobody */
+    visitor *upgrades; /* the visitor that waits for an upgrade; NULL: none */
     unsigned count;
 };
 
 struct visitor {
     visitor *next, *prev;
     ad_observer observer;
-    ad_rounds *rounds; /* that the observer is in */
+    ad_rounds *rounds; /* the rounds in which the observer waits */
     ad_front *front;
     uv_poll_t poll;
     uv_timer_t timer;
-    int fd, passed, handles; /* passed: a descriptor that came with the request; -1: none */
+    int fd, passed, handles; /* passed: the descriptor that came with the request; -1: none */
     bool closing, admin;
     ad_entrant who;
     char line[LINE];
-    const char *name, *why; /* in it: a session, and why it is to end */
+    const char *name, *why; /* parts of line: a session, and the reason for killing it */
     bool kills;
     size_t got;
     ad_bytes answer;
     size_t sent;
 };
 
-static visitor *visitor_of(ad_observer *w) { return (visitor *)(void *)((char *)w - offsetof(visitor, observer)); }
+static visitor *get_visitor(ad_observer *w) { return (visitor *)(void *)((char *)w - offsetof(visitor, observer)); }
 
 /* ---- the end of a visit ---- */
 
@@ -62,7 +64,7 @@ static void on_visitor_closed(uv_handle_t *handle) {
     free(v);
 }
 
-static void leave(visitor *v) {
+static void end_visit(visitor *v) {
     ad_control *c = v->front->observability.control;
     if (v->closing) return;
     v->closing = true;
@@ -76,11 +78,11 @@ static void leave(visitor *v) {
     uv_close((uv_handle_t *)&v->timer, on_visitor_closed);
 }
 
-static void on_time(uv_timer_t *timer) { leave(timer->data); }
+static void on_visit_timeout(uv_timer_t *timer) { end_visit(timer->data); }
 
 /* ---- answering ---- */
 
-static void on_writable(uv_poll_t *poll, int status, int events) {
+static void on_answer_writable(uv_poll_t *poll, int status, int events) {
     visitor *v = poll->data;
     (void)events;
     ssize_t n = status < 0 ? -1
@@ -88,15 +90,15 @@ static void on_writable(uv_poll_t *poll, int status, int events) {
                                          MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && status >= 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n > 0) v->sent += (size_t)n;
-    if (n <= 0 || v->sent == v->answer.size) leave(v);
+    if (n <= 0 || v->sent == v->answer.size) end_visit(v);
 }
 
-static void answer(visitor *v) {
-    if (v->answer.failed) leave(v);
-    else uv_poll_start(&v->poll, UV_WRITABLE, on_writable);
+static void send_answer(visitor *v) {
+    if (v->answer.failed) end_visit(v);
+    else uv_poll_start(&v->poll, UV_WRITABLE, on_answer_writable);
 }
 
-static void refuse(visitor *v, const char *what, const char *why) {
+static void send_refusal(visitor *v, const char *what, const char *why) {
     char text[LINE + 128], away[4096];
     /* Unread bytes would reset the connection, and the answer would be lost. */
     for (int i = 0; i < 32 && ad__os.recv(v->fd, away, sizeof away, MSG_DONTWAIT) > 0; i++) {}
@@ -104,75 +106,75 @@ static void refuse(visitor *v, const char *what, const char *why) {
     ad__put(&v->answer, "{\"error\":");
     ad__put_json(&v->answer, text);
     ad__put(&v->answer, "}\n");
-    answer(v);
+    send_answer(v);
 }
 
 /* ---- requests ---- */
 
-/* The next word of the line, cut off; "" at its end. */
-static const char *word(char **at) {
+/* Cut the next word off the line; "" at its end. */
+static const char *take_word(char **at) {
     char *from = *at + strspn(*at, " ");
     *at = from + strcspn(from, " ");
     if (**at) *(*at)++ = 0;
     return from;
 }
 
-static void wait_for(visitor *v, ad_rounds *rounds, void (*ask)(ad_front *f, ad_observer *w),
-                     void (*done)(ad_observer *w)) {
+static void wait_for_round(visitor *v, ad_rounds *rounds, void (*ask)(ad_front *f, ad_observer *w),
+                           void (*done)(ad_observer *w)) {
     v->rounds = rounds;
     v->observer.done = done;
     ask(v->front, &v->observer);
 }
 
-static void on_seen(ad_observer *w) {
-    visitor *v = visitor_of(w);
+static void on_reports_done(ad_observer *w) {
+    visitor *v = get_visitor(w);
     ad__status_json(v->front, &v->answer);
-    answer(v);
+    send_answer(v);
 }
 
-static void on_healthy(ad_observer *w) {
-    visitor *v = visitor_of(w);
+static void on_health_done(ad_observer *w) {
+    visitor *v = get_visitor(w);
     ad__health_json(v->front, &v->answer);
-    answer(v);
+    send_answer(v);
 }
 
-/* kill and trace, once it is known which sessions there are. */
-static void on_named(ad_observer *w) {
-    visitor *v = visitor_of(w);
+/* Execute kill or trace, now that the sessions are known. */
+static void on_sessions_known(ad_observer *w) {
+    visitor *v = get_visitor(w);
     const char *name = v->name, *why = v->why;
     bool kills = v->kills, ending = false;
     ad_note note = {.kind = kills ? AD_NOTE_KILL : AD_NOTE_TRACE};
     ad_domain *d = ad__status_session(v->front, name, &note.id, &ending);
     if (!d || (ending && !kills)) {
-        refuse(v, "there is no session ", name);
+        send_refusal(v, "there is no session ", name);
         return;
     }
     if (kills) snprintf(note.text, sizeof note.text, "ended by an administrator%s%.*s", *why ? ": " : "", REASON, why);
     int fd = kills ? -1 : v->passed, status = 0;
     if (!kills) v->passed = -1;
-    status = ad__domain_note(d, &note, fd);
+    status = ad__domain_tell_if_ready(d, &note, fd);
     ad__log(AD_LOG_INFO, kills ? "session killed" : "session traced", "session=%s by=%s why=%s", name, v->who.who, why);
     if (status) {
-        refuse(v, "cannot reach the worker of session ", name);
+        send_refusal(v, "cannot reach the worker of session ", name);
         return;
     }
     ad__put(&v->answer, "{\"%s\":", kills ? "killed" : "traced");
     ad__put_json(&v->answer, name);
     ad__put(&v->answer, "}\n");
-    answer(v);
+    send_answer(v);
 }
 
-/* It waits, however long that takes, as it says how it has ended. */
+/* Let a visitor wait for the end of an upgrade, however long that takes. */
 static void await_upgrade(visitor *v) {
     v->front->observability.control->upgrades = v;
     uv_poll_stop(&v->poll);
     uv_timer_stop(&v->timer);
 }
 
-static void upgrade(visitor *v, const char *how) {
+static void begin_upgrade(visitor *v, const char *how) {
     ad_fault fault = {0};
-    if (*how && strcmp(how, "force")) refuse(v, "upgrade: expected force or nothing, not ", how);
-    else if (ad__upgrade_begin(v->front, *how, v->who.who, &fault)) refuse(v, "", fault.text);
+    if (*how && strcmp(how, "force")) send_refusal(v, "upgrade: expected force or nothing, not ", how);
+    else if (ad__upgrade_begin(v->front, *how, v->who.who, &fault)) send_refusal(v, "", fault.text);
     else await_upgrade(v);
 }
 
@@ -181,45 +183,45 @@ void ad__control_upgraded(ad_front *f, const char *why, const ad_bytes *text) {
     if (!v) return;
     f->observability.control->upgrades = NULL;
     if (why) {
-        refuse(v, "", why);
+        send_refusal(v, "", why);
     } else {
         ad__bytes_append(&v->answer, text->data, text->size);
-        answer(v);
+        send_answer(v);
     }
 }
 
-static void on_request(visitor *v) {
+static void handle_request(visitor *v) {
     char *at = v->line;
-    for (char *p = at; *p; p++) /* it goes into the log and to clients */
+    for (char *p = at; *p; p++) /* the line goes into the log and to clients */
         if (*p < ' ' || *p > '~') *p = '?';
     ad_observability *s = &v->front->observability;
-    const char *verb = word(&at);
+    const char *verb = take_word(&at);
     bool kills = !strcmp(verb, "kill"), traces = !strcmp(verb, "trace");
     uv_poll_stop(&v->poll);
     if (!v->admin) {
-        refuse(v, v->who.who, " may not administer this server: the grant admin is missing");
+        send_refusal(v, v->who.who, " may not administer this server: the grant admin is missing");
     } else if (!strcmp(verb, "status") || !strcmp(verb, "names")) {
         v->observer.what = *verb == 'n' ? AD_REPORT_WITH_NAMES : 0;
-        wait_for(v, &s->reports, ad__collect, on_seen);
+        wait_for_round(v, &s->reports, ad__collect, on_reports_done);
     } else if (!strcmp(verb, "health")) {
-        wait_for(v, &s->health, ad__health, on_healthy);
+        wait_for_round(v, &s->health, ad__health, on_health_done);
     } else if (!strcmp(verb, "upgrade")) {
-        upgrade(v, word(&at));
+        begin_upgrade(v, take_word(&at));
     } else if (kills || traces) {
         struct stat st;
         v->kills = kills;
-        v->name = word(&at);
+        v->name = take_word(&at);
         v->why = at;
-        if (!*v->name) refuse(v, verb, ": expected the name of a session");
+        if (!*v->name) send_refusal(v, verb, ": expected the name of a session");
         else if (traces && (v->passed < 0 || fstat(v->passed, &st) || !S_ISFIFO(st.st_mode)))
-            refuse(v, verb, ": expected a pipe with the request");
-        else wait_for(v, &s->reports, ad__collect, on_named);
+            send_refusal(v, verb, ": expected a pipe with the request");
+        else wait_for_round(v, &s->reports, ad__collect, on_sessions_known);
     } else {
-        refuse(v, "no such request: ", verb);
+        send_refusal(v, "no such request: ", verb);
     }
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events) {
+static void on_request_readable(uv_poll_t *poll, int status, int events) {
     visitor *v = poll->data;
     int fd = -1;
     (void)events;
@@ -228,21 +230,21 @@ static void on_readable(uv_poll_t *poll, int status, int events) {
     if (fd >= 0 && v->passed >= 0) close(fd);
     else if (fd >= 0) v->passed = fd;
     if (n <= 0) {
-        leave(v);
+        end_visit(v);
         return;
     }
     v->got += (size_t)n;
     char *end = memchr(v->line, '\n', v->got);
     if (end || v->got == LINE - 1) {
         memset(end ? end : v->line + v->got, 0, (size_t)(v->line + LINE - (end ? end : v->line + v->got)));
-        if (end) on_request(v);
-        else refuse(v, "the request is too long", "");
+        if (end) handle_request(v);
+        else send_refusal(v, "the request is too long", "");
     }
 }
 
 /* ---- visits ---- */
 
-static void visit(ad_control *c, int fd) {
+static void begin_visit(ad_control *c, int fd) {
     visitor *v = ad__os.calloc(1, sizeof *v);
     if (!v || uv_poll_init(&c->front->loop, &v->poll, fd)) {
         free(v);
@@ -252,7 +254,7 @@ static void visit(ad_control *c, int fd) {
     if (c->count == MOST) {
         visitor *oldest = c->visitors;
         while (oldest->next) oldest = oldest->next;
-        leave(oldest);
+        end_visit(oldest);
     }
     uv_timer_init(&c->front->loop, &v->timer);
     v->front = c->front;
@@ -264,10 +266,10 @@ static void visit(ad_control *c, int fd) {
     if (v->next) v->next->prev = v;
     c->visitors = v;
     c->count++;
-    uv_timer_start(&v->timer, on_time, TIME + (uint64_t)(c->front->config.health_seconds * 1000), 0);
+    uv_timer_start(&v->timer, on_visit_timeout, TIME + (uint64_t)(c->front->config.health_seconds * 1000), 0);
     v->admin = ad__entrance_admin(c->front, fd, &v->who);
     if (!v->admin) ad__entrance_refused(c->front, v->who.who, "control", "the grant admin is missing");
-    uv_poll_start(&v->poll, UV_READABLE, on_readable);
+    uv_poll_start(&v->poll, UV_READABLE, on_request_readable);
 }
 
 void ad__control_adopt(ad_front *f, int fd) {
@@ -276,7 +278,7 @@ void ad__control_adopt(ad_front *f, int fd) {
         close(fd);
         return;
     }
-    visit(c, fd);
+    begin_visit(c, fd);
     if (c->visitors && c->visitors->fd == fd) await_upgrade(c->visitors);
 }
 
@@ -287,18 +289,19 @@ int ad__control_offer(ad_front *f) {
     return status;
 }
 
-static void on_connection(uv_poll_t *poll, int status, int events) {
+static void on_control_connection(uv_poll_t *poll, int status, int events) {
     ad_control *c = poll->data;
     (void)status, (void)events;
     int fd = ad__os.accept(c->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= 0) visit(c, fd);
+    if (fd >= 0) begin_visit(c, fd);
     else if (errno != EAGAIN) ad__log(AD_LOG_WARN, "cannot accept", "at=%s why=%s", c->path, strerror(errno));
 }
 
 /* ---- the socket ---- */
 
-/* Beside the server's socket, also where that is not of its own making. NULL: no memory. */
-static char *path_of(const ad_front *f) {
+/* Find the path of the control socket: beside the server's socket, even if a service manager made that. NULL: no
+ * memory. */
+static char *get_control_path(const ad_front *f) {
     const ad_config *c = &f->config;
     if (*c->control) return strdup(c->control);
     char *from = f->socket ? strdup(f->socket) : *c->socket ? strdup(c->socket) : ad__listen_default();
@@ -308,12 +311,12 @@ static char *path_of(const ad_front *f) {
     return path;
 }
 
-/* Not where nobody has asked for it and there is no Unix socket. */
-static bool is_wanted(const ad_config *c) {
+/* Whether a control socket is to be opened: not by default if there is no Unix socket. */
+static bool is_control_wanted(const ad_config *c) {
     return *c->control ? strcmp(c->control, "none") != 0 : strcmp(c->socket, "none") != 0;
 }
 
-static int listen_there(ad_control *c, ad_fault *fault) {
+static int open_control_socket(ad_control *c, ad_fault *fault) {
     c->fd = ad__inherit(c->front, "control", c->path);
     int status = c->fd < 0 ? ad__listen_at_path("control", c->path, 0600, &c->fd, fault) : 0;
     if (!status && uv_poll_init(&c->front->loop, &c->poll, c->fd)) {
@@ -324,30 +327,30 @@ static int listen_there(ad_control *c, ad_fault *fault) {
 }
 
 int ad__control_open(ad_front *f, ad_fault *fault) {
-    if (!is_wanted(&f->config)) return 0;
+    if (!is_control_wanted(&f->config)) return 0;
     ad_control *c = ad__os.calloc(1, sizeof *c);
-    if (!c || !(c->path = path_of(f))) {
+    if (!c || !(c->path = get_control_path(f))) {
         free(c);
         return ad__fault(fault, AD_E_MEMORY, "out of host memory");
     }
     c->front = f;
-    int status = listen_there(c, fault);
+    int status = open_control_socket(c, fault);
     if (status) {
         free(c->path);
         free(c);
         if (*f->config.control) return status;
-        /* Nobody has asked for it, and clients are served without. */
+        /* Only a socket that the configuration names is required: clients are served without. */
         ad__log(AD_LOG_WARN, "no control socket", "why=%s", fault->text);
         *fault = (ad_fault){0};
         return 0;
     }
     c->poll.data = c;
     f->observability.control = c;
-    uv_poll_start(&c->poll, UV_READABLE, on_connection);
+    uv_poll_start(&c->poll, UV_READABLE, on_control_connection);
     return 0;
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void on_control_closed(uv_handle_t *handle) {
     ad_control *c = handle->data;
     close(c->fd);
     free(c->path);
@@ -357,8 +360,8 @@ static void on_closed(uv_handle_t *handle) {
 void ad__control_close(ad_front *f) {
     ad_control *c = f->observability.control;
     if (!c) return;
-    while (c->visitors) leave(c->visitors);
+    while (c->visitors) end_visit(c->visitors);
     unlink(c->path);
     f->observability.control = NULL;
-    uv_close((uv_handle_t *)&c->poll, on_closed);
+    uv_close((uv_handle_t *)&c->poll, on_control_closed);
 }

@@ -1,5 +1,5 @@
-/* Health: every worker computes something for the front, which is its client for that moment. What comes back is what a
- * client would get: the socket, the turn among others, memory and the device are all on the way. */
+/* Health: every worker computes a small sum for the front, which opens a session for this as a client does. So the
+ * probe tests the socket, the scheduling among sessions, memory and the device. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 
 #define ELEMENTS 64
 #define ADDEND 1.5
-#define PAUSE 100000000 /* ns between two looks */
-#define MOST_OPEN 4     /* looks that a worker has not done with: no more are begun */
+#define PAUSE 100000000 /* least ns between two rounds */
+#define MOST_OPEN 4     /* most probes of a worker that are not done; no more are begun */
 
 struct ad_probe {
     ad_probe *next;
@@ -27,14 +27,14 @@ struct ad_probe {
     int fd, handles;
     bool over;
     int64_t began;
-    unsigned wanted; /* answers still to come */
+    unsigned wanted; /* answers that are missing */
     size_t got;
     uint8_t input[8192];
 };
 
 /* ---- what is computed ---- */
 
-static void put_device(ad_bytes *b, uint64_t device) {
+static void put_probe_work(ad_bytes *b, uint64_t device) {
     static const int64_t shape[1] = {ELEMENTS};
     uint64_t first = 3 * device + 1;
     ad_desc zeros = {.buffer = first, .shape = shape, .dtype = AD_FLOAT64, .ndim = 1, .form = AD_FRESH}, all = zeros;
@@ -58,19 +58,19 @@ static void put_device(ad_bytes *b, uint64_t device) {
     ad__encode_read(b, device + 1, &sum);
 }
 
-/* On every device that is in use: one that is not need not be woken. */
-static unsigned put_devices(ad_bytes *b, const ad_report *r) {
+/* Write the work for every device in use, and return how many there are. Devices that are not in use are not woken. */
+static unsigned put_all_probe_work(ad_bytes *b, const ad_report *r) {
     unsigned n = 1;
-    put_device(b, 0);
+    put_probe_work(b, 0);
     for (uint32_t i = 0; r->head && i < r->head->devices; i++) {
         if (!r->devices[i].open || !r->devices[i].index || r->devices[i].index >= AD_REPORT_DEVICES) continue;
-        put_device(b, r->devices[i].index);
+        put_probe_work(b, r->devices[i].index);
         n++;
     }
     return n;
 }
 
-static int send_work(int fd, const ad_bytes *b) {
+static int send_probe_work(int fd, const ad_bytes *b) {
     uint8_t head[AD_FRAME_HEADER];
     if (b->failed) return AD_E_MEMORY;
     ad__frame_encode(&(ad_frame){.control = (uint32_t)b->size}, head);
@@ -82,15 +82,15 @@ static int send_work(int fd, const ad_bytes *b) {
 
 /* ---- its life ---- */
 
-static void on_closed(uv_handle_t *handle) {
+static void on_probe_closed(uv_handle_t *handle) {
     ad_probe *p = handle->data;
     if (--p->handles) return;
     close(p->fd);
     free(p);
 }
 
-/* why NULL: it works. */
-static void end(ad_probe *p, const char *why) {
+/* End a probe and record its result. why NULL: the worker works. */
+static void end_probe(ad_probe *p, const char *why) {
     ad_front *f = p->front;
     ad_domain_facts facts;
     if (p->over) return;
@@ -104,20 +104,19 @@ static void end(ad_probe *p, const char *why) {
     ad_probe **at = &f->observability.probing;
     while (*at != p) at = &(*at)->next;
     *at = p->next;
-    uv_close((uv_handle_t *)&p->poll, on_closed);
-    uv_close((uv_handle_t *)&p->timer, on_closed);
+    uv_close((uv_handle_t *)&p->poll, on_probe_closed);
+    uv_close((uv_handle_t *)&p->timer, on_probe_closed);
     if (!f->observability.probing) ad__round_over(&f->observability.health);
 }
 
-static void on_timer(uv_timer_t *timer) { end(timer->data, "no answer within health-seconds"); }
+static void on_probe_timeout(uv_timer_t *timer) { end_probe(timer->data, "no answer within health-seconds"); }
 
 /* ---- answers ---- */
 
-static const char *judge(ad_probe *p, const ad_message *m, const uint8_t *payload, size_t size) {
+static const char *check_probe_message(ad_probe *p, const ad_message *m, const uint8_t *payload, size_t size) {
     double sum;
     if (m->opcode == AD_REQ_ACK) return NULL;
-    if (m->opcode == AD_REQ_FAIL &&
-        m->u[2] == -AD_E_MEMORY) { /* it is full, which does not mean that it does not work */
+    if (m->opcode == AD_REQ_FAIL && m->u[2] == -AD_E_MEMORY) { /* a worker without free memory works all the same */
         p->wanted--;
         return NULL;
     }
@@ -130,8 +129,8 @@ static const char *judge(ad_probe *p, const ad_message *m, const uint8_t *payloa
     return NULL;
 }
 
-/* The first frame, all of which is there; why it shows that something is wrong, or "". */
-static void read_frame(ad_probe *p, const ad_frame *frame, char why[AD_FAULT_TEXT]) {
+/* Read the first frame, which is complete; why stays "" unless it shows that something is wrong. */
+static void read_probe_frame(ad_probe *p, const ad_frame *frame, char why[AD_FAULT_TEXT]) {
     const uint8_t *control = p->input + AD_FRAME_HEADER;
     ad_reader *r = NULL;
     ad_arena arena = AD_ARENA_INIT;
@@ -140,7 +139,7 @@ static void read_frame(ad_probe *p, const ad_frame *frame, char why[AD_FAULT_TEX
     int status = ad__reader_new(&r);
     if (!status) status = ad__reader_begin(r, control, frame->control, &fault);
     while (!status && !*why && (status = ad__reader_next(r, &arena, AD_BIT(AD_CLASS_TELL), &m, &fault)) > 0) {
-        const char *wrong = judge(p, &m, control + frame->control, frame->payload);
+        const char *wrong = check_probe_message(p, &m, control + frame->control, frame->payload);
         /* Texts of messages do not end with a NUL. */
         if (wrong)
             snprintf(why, AD_FAULT_TEXT, "%.*s",
@@ -155,7 +154,7 @@ static void read_frame(ad_probe *p, const ad_frame *frame, char why[AD_FAULT_TEX
     ad__reader_free(r);
 }
 
-static void read_frames(ad_probe *p, char why[AD_FAULT_TEXT]) {
+static void read_probe_frames(ad_probe *p, char why[AD_FAULT_TEXT]) {
     ad_frame frame;
     ad_fault fault = {0};
     while (!*why && p->wanted && p->got >= AD_FRAME_HEADER) {
@@ -165,12 +164,12 @@ static void read_frames(ad_probe *p, char why[AD_FAULT_TEXT]) {
         }
         size_t size = AD_FRAME_HEADER + frame.control + frame.payload;
         if (p->got < size) return;
-        read_frame(p, &frame, why);
+        read_probe_frame(p, &frame, why);
         memmove(p->input, p->input + size, p->got -= size);
     }
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events) {
+static void on_probe_readable(uv_poll_t *poll, int status, int events) {
     ad_probe *p = poll->data;
     char why[AD_FAULT_TEXT] = "";
     (void)events;
@@ -178,23 +177,23 @@ static void on_readable(uv_poll_t *poll, int status, int events) {
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n > 0) {
         p->got += (size_t)n;
-        read_frames(p, why);
+        read_probe_frames(p, why);
     } else {
         snprintf(why, sizeof why, "the worker has closed the connection");
     }
-    if (*why) end(p, why);
-    else if (!p->wanted) end(p, NULL);
+    if (*why) end_probe(p, why);
+    else if (!p->wanted) end_probe(p, NULL);
 }
 
 /* ---- beginning ---- */
 
-static int give(ad_probe *p, int fd) {
+static int send_probe_session(ad_probe *p, int fd) {
     ad_note note = {.kind = AD_NOTE_SESSION,
                     .id = AD_PROBE_SESSION | ++p->front->observability.probes,
                     .grants = {.may = AD_GRANT_CONNECT, .named = AD_GRANT_KERNELS, .devices = AD_GRANT_ALL_DEVICES},
                     .who = "arrayd:health",
                     .text = "health"};
-    return ad__domain_note(p->domain, &note, fd);
+    return ad__domain_tell_if_ready(p->domain, &note, fd);
 }
 
 static int connect_probe(ad_probe *p, ad_observation *observation) {
@@ -202,27 +201,27 @@ static int connect_probe(ad_probe *p, ad_observation *observation) {
     ad_bytes work = AD_BYTES_INIT;
     if (ad__os.socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair)) return AD_E_SYSTEM;
     p->fd = pair[0];
-    p->wanted = put_devices(&work, &observation->report);
-    int status = give(p, pair[1]);
+    p->wanted = put_all_probe_work(&work, &observation->report);
+    int status = send_probe_session(p, pair[1]);
     if (!status) observation->probes_open++;
-    if (!status) status = send_work(p->fd, &work);
+    if (!status) status = send_probe_work(p->fd, &work);
     if (!status && uv_poll_init(&p->front->loop, &p->poll, p->fd)) status = AD_E_SYSTEM;
     ad__bytes_free(&work);
     if (status) close(p->fd);
     return status;
 }
 
-static void cannot(ad_observation *observation, const char *why) {
+static void record_trouble(ad_observation *observation, const char *why) {
     observation->probed = true;
     observation->works = false;
     snprintf(observation->trouble, sizeof observation->trouble, "%s", why);
 }
 
-static void probe(ad_front *f, ad_domain *d, ad_observation *observation) {
+static void probe_worker(ad_front *f, ad_domain *d, ad_observation *observation) {
     ad_probe *p = observation->probes_open < MOST_OPEN ? ad__os.calloc(1, sizeof *p) : NULL;
     if (!p) {
-        cannot(observation,
-               observation->probes_open < MOST_OPEN ? "out of host memory" : "earlier looks are still waiting");
+        record_trouble(observation,
+                       observation->probes_open < MOST_OPEN ? "out of host memory" : "earlier looks are still waiting");
         return;
     }
     p->front = f;
@@ -231,7 +230,7 @@ static void probe(ad_front *f, ad_domain *d, ad_observation *observation) {
     int status = connect_probe(p, observation);
     if (status) {
         free(p);
-        cannot(observation, ad__error_text(status));
+        record_trouble(observation, ad__error_text(status));
         return;
     }
     uv_timer_init(&f->loop, &p->timer);
@@ -239,13 +238,13 @@ static void probe(ad_front *f, ad_domain *d, ad_observation *observation) {
     p->poll.data = p->timer.data = p;
     p->next = f->observability.probing;
     f->observability.probing = p;
-    uv_poll_start(&p->poll, UV_READABLE, on_readable);
-    uv_timer_start(&p->timer, on_timer, (uint64_t)(f->config.health_seconds * 1000), 0);
+    uv_poll_start(&p->poll, UV_READABLE, on_probe_readable);
+    uv_timer_start(&p->timer, on_probe_timeout, (uint64_t)(f->config.health_seconds * 1000), 0);
 }
 
-/* The worker of the server's own user is started if it must be, as it would be for a client; who has a worker of their
- * own that is not there starts it by coming back. */
-static void wake_own(ad_front *f) {
+/* Start the worker of the server's own user if it is not there, as for a client. Other principals' workers are
+ * started when their clients come back. */
+static void start_own_domain(ad_front *f) {
     ad_entrant own = {0};
     ad_domain_state state;
     ad_fault fault = {0};
@@ -255,21 +254,21 @@ static void wake_own(ad_front *f) {
     ad_domain *d = ad__domain_of(f, &own, &state, &fault);
     if (!d || state == AD_DOMAIN_READY) return;
     ad__domain_facts(d, &facts);
-    cannot(facts.observation, state == AD_DOMAIN_STARTING ? "the worker is starting" : fault.text);
+    record_trouble(facts.observation, state == AD_DOMAIN_STARTING ? "the worker is starting" : fault.text);
 }
 
-static void begin(ad_front *f) {
+static void begin_probes(ad_front *f) {
     ad_domain_facts facts;
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
         ad__domain_facts(d, &facts);
         facts.observation->probed = false;
-        if (facts.ready) probe(f, d, facts.observation);
+        if (facts.ready) probe_worker(f, d, facts.observation);
     }
-    wake_own(f);
+    start_own_domain(f);
     if (!f->observability.probing) ad__round_over(&f->observability.health);
 }
 
-void ad__health_init(ad_front *f) { ad__rounds_init(f, &f->observability.health, begin, PAUSE); }
+void ad__health_init(ad_front *f) { ad__rounds_init(f, &f->observability.health, begin_probes, PAUSE); }
 
 void ad__health(ad_front *f, ad_observer *w) { ad__round_join(&f->observability.health, w); }
 
@@ -286,5 +285,5 @@ bool ad__health_good(ad_front *f) {
 
 void ad__health_close(ad_front *f) {
     ad__rounds_close(&f->observability.health);
-    while (f->observability.probing) end(f->observability.probing, "the server is shutting down");
+    while (f->observability.probing) end_probe(f->observability.probing, "the server is shutting down");
 }

@@ -1,6 +1,9 @@
-/* What is read by HTTP: metrics, health, and a page for people. libmicrohttpd does the protocol; it has no thread of
- * its own, but a descriptor that the loop watches. Everybody who reaches the address may read, and nobody can change
- * anything. */
+/* HTTP: metrics, health, and a page for people. libmicrohttpd does the protocol without a thread of its own: the loop
+ * watches its descriptor. Everybody who reaches the address may read, and nobody can change anything.
+ *
+ *     on_http_request -> suspend_request -> (round of reports or health) -> on_..._ready
+ *                                                                               |
+ *     on_http_request again: send_body <-- run_daemon <-- resume_request <------+ */
 #include <arpa/inet.h>
 #include <microhttpd.h>
 #include <stdarg.h>
@@ -15,9 +18,9 @@
 #include "server/front/front.h"
 #include "server/front/observe/http_pages.h"
 
-#define MOST 64                /* connections; one more, and the oldest goes: who says nothing keeps nobody out */
-#define MOST_MEMORY (16 << 10) /* bytes of each, headers included */
-#define IDLE 10                /* seconds */
+#define MOST 64                /* most connections; one more ends the oldest, so that silent ones keep nobody out */
+#define MOST_MEMORY (16 << 10) /* bytes of memory of each connection, headers included */
+#define IDLE 10                /* seconds that a connection may be idle */
 
 typedef struct peer peer; /* a connection */
 typedef struct request request;
@@ -25,7 +28,7 @@ typedef struct request request;
 struct peer {
     peer *next, *prev;
     int fd;
-    bool listed; /* not told to go yet */
+    bool listed; /* the connection has not been told to end */
 };
 
 struct ad_http {
@@ -35,7 +38,7 @@ struct ad_http {
     uv_timer_t timer;
     int handles;
     bool loopback;
-    bool resumed; /* a connection that waited is to go on */
+    bool resumed; /* a suspended request is to go on */
     peer *links;  /* newest first */
     unsigned nlinks;
     request *waiting;
@@ -44,12 +47,12 @@ struct ad_http {
 
 typedef struct path {
     const char *path, *type;
-    const char *data, *end; /* NULL: made by */
+    const char *data, *end; /* the file's bytes; NULL: `make` makes the body */
     void (*make)(request *r);
 } path;
 
 struct request {
-    request *next; /* of those that wait */
+    request *next; /* the next of those that wait */
     ad_observer observer;
     ad_rounds *rounds;
     ad_http *http;
@@ -60,27 +63,27 @@ struct request {
     ad_bytes body;
 };
 
-static request *request_of(ad_observer *w) { return (request *)(void *)((char *)w - offsetof(request, observer)); }
+static request *get_request(ad_observer *w) { return (request *)(void *)((char *)w - offsetof(request, observer)); }
 
 /* ---- the loop ---- */
 
-static void on_timer(uv_timer_t *timer);
+static void on_http_timer(uv_timer_t *timer);
 
-/* Let it work, and see when it wants to be called again. */
-static void turn(ad_http *h) {
+/* Let the daemon work, and set the timer for its next call. */
+static void run_daemon(ad_http *h) {
     MHD_UNSIGNED_LONG_LONG ms;
     h->resumed = false;
     MHD_run(h->daemon);
-    if (h->resumed) uv_timer_start(&h->timer, on_timer, 0, 0);
-    else if (MHD_get_timeout(h->daemon, &ms) == MHD_YES) uv_timer_start(&h->timer, on_timer, ms, 0);
+    if (h->resumed) uv_timer_start(&h->timer, on_http_timer, 0, 0);
+    else if (MHD_get_timeout(h->daemon, &ms) == MHD_YES) uv_timer_start(&h->timer, on_http_timer, ms, 0);
     else uv_timer_stop(&h->timer);
 }
 
-static void on_timer(uv_timer_t *timer) { turn(timer->data); }
+static void on_http_timer(uv_timer_t *timer) { run_daemon(timer->data); }
 
-static void on_event(uv_poll_t *poll, int status, int events) {
+static void on_http_event(uv_poll_t *poll, int status, int events) {
     (void)status, (void)events;
-    turn(poll->data);
+    run_daemon(poll->data);
 }
 
 /* ---- connections ---- */
@@ -94,8 +97,8 @@ static void unlink_peer(ad_http *h, peer *l) {
     h->nlinks--;
 }
 
-static void on_link(void *user, struct MHD_Connection *connection, void **context,
-                    enum MHD_ConnectionNotificationCode code) {
+static void on_connection_change(void *user, struct MHD_Connection *connection, void **context,
+                                 enum MHD_ConnectionNotificationCode code) {
     ad_http *h = user;
     peer *l = *context;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
@@ -108,7 +111,7 @@ static void on_link(void *user, struct MHD_Connection *connection, void **contex
     if (h->nlinks == MOST) {
         peer *oldest = h->links;
         while (oldest->next) oldest = oldest->next;
-        shutdown(oldest->fd, SHUT_RDWR); /* it is closed when that has been noticed */
+        shutdown(oldest->fd, SHUT_RDWR); /* the daemon closes the connection when it notices this */
         unlink_peer(h, oldest);
     }
     l->fd = info->connect_fd;
@@ -121,41 +124,42 @@ static void on_link(void *user, struct MHD_Connection *connection, void **contex
 
 /* ---- answers ---- */
 
-static void unlink_waiting(request *r) {
+static void unlink_waiting_request(request *r) {
     request **at = &r->http->waiting;
     while (*at && *at != r) at = &(*at)->next;
     if (*at) *at = r->next;
 }
 
-static void go_on(request *r) {
-    unlink_waiting(r);
+static void resume_request(request *r) {
+    unlink_waiting_request(r);
     r->made = true;
     MHD_resume_connection(r->connection);
     r->http->resumed = true;
-    uv_timer_start(&r->http->timer, on_timer, 0, 0); /* it may be that this is called by MHD_run */
+    uv_timer_start(&r->http->timer, on_http_timer, 0,
+                   0); /* MHD_run may be the caller, and must not be called again here */
 }
 
-static void on_metrics(ad_observer *w) {
-    request *r = request_of(w);
+static void on_metrics_ready(ad_observer *w) {
+    request *r = get_request(w);
     ad__metrics_text(r->http->front, &r->body);
-    go_on(r);
+    resume_request(r);
 }
 
-static void on_status(ad_observer *w) {
-    request *r = request_of(w);
+static void on_status_ready(ad_observer *w) {
+    request *r = get_request(w);
     ad__status_json(r->http->front, &r->body);
-    go_on(r);
+    resume_request(r);
 }
 
-static void on_health(ad_observer *w) {
-    request *r = request_of(w);
+static void on_health_ready(ad_observer *w) {
+    request *r = get_request(w);
     ad__health_json(r->http->front, &r->body);
     if (!ad__health_good(r->http->front)) r->status = MHD_HTTP_SERVICE_UNAVAILABLE;
-    go_on(r);
+    resume_request(r);
 }
 
-static void wait_for(request *r, ad_rounds *rounds, void (*ask)(ad_front *f, ad_observer *w),
-                     void (*done)(ad_observer *w)) {
+static void suspend_request(request *r, ad_rounds *rounds, void (*ask)(ad_front *f, ad_observer *w),
+                            void (*done)(ad_observer *w)) {
     r->next = r->http->waiting;
     r->http->waiting = r;
     r->rounds = rounds;
@@ -164,9 +168,15 @@ static void wait_for(request *r, ad_rounds *rounds, void (*ask)(ad_front *f, ad_
     ask(r->http->front, &r->observer);
 }
 
-static void make_metrics(request *r) { wait_for(r, &r->http->front->observability.reports, ad__collect, on_metrics); }
-static void make_status(request *r) { wait_for(r, &r->http->front->observability.reports, ad__collect, on_status); }
-static void make_health(request *r) { wait_for(r, &r->http->front->observability.health, ad__health, on_health); }
+static void make_metrics(request *r) {
+    suspend_request(r, &r->http->front->observability.reports, ad__collect, on_metrics_ready);
+}
+static void make_status(request *r) {
+    suspend_request(r, &r->http->front->observability.reports, ad__collect, on_status_ready);
+}
+static void make_health(request *r) {
+    suspend_request(r, &r->http->front->observability.health, ad__health, on_health_ready);
+}
 
 static const path paths[] = {
     {"/", "text/html; charset=utf-8", ad_page_html, ad_page_html_end, NULL},
@@ -177,13 +187,13 @@ static const path paths[] = {
     {"/health", "application/json", NULL, NULL, make_health},
 };
 
-static const path *path_of(const char *url) {
+static const path *find_path(const char *url) {
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         if (!strcmp(paths[i].path, url)) return &paths[i];
     return NULL;
 }
 
-/* Takes the response. */
+/* Queue a response with the headers of all answers. Owns and releases the response. */
 static enum MHD_Result send_response(struct MHD_Connection *c, int status, const char *type, struct MHD_Response *r) {
     static const char *const headers[][2] = {
         {"Cache-Control", "no-store"},
@@ -203,14 +213,14 @@ static enum MHD_Result send_response(struct MHD_Connection *c, int status, const
     return sent;
 }
 
-static enum MHD_Result say(struct MHD_Connection *c, int status, const char *text) {
+static enum MHD_Result send_text(struct MHD_Connection *c, int status, const char *text) {
     return send_response(
         c, status, "text/plain; charset=utf-8",
         MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT));
 }
 
-static enum MHD_Result send_made(request *r) {
-    if (r->body.failed) return say(r->connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
+static enum MHD_Result send_body(request *r) {
+    if (r->body.failed) return send_text(r->connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
     struct MHD_Response *response = MHD_create_response_from_buffer(r->body.size, r->body.data, MHD_RESPMEM_MUST_FREE);
     if (response) r->body = (ad_bytes)AD_BYTES_INIT;
     return send_response(r->connection, r->status, r->path->type, response);
@@ -218,9 +228,9 @@ static enum MHD_Result send_made(request *r) {
 
 /* ---- requests ---- */
 
-/* On a loopback address only what names this machine: a page from elsewhere could have its own name lead here, and
- * would be let read the answer by the browser of whoever looks at it. */
-static bool host_is_good(const ad_http *h, const char *host) {
+/* Whether the header Host is allowed: on a loopback address only a name of this machine. A foreign page could point
+ * its own name here, and a visitor's browser would let it read the answers. */
+static bool is_host_allowed(const ad_http *h, const char *host) {
     struct in6_addr unused;
     char name[256];
     if (!h->loopback || !host) return true;
@@ -232,28 +242,28 @@ static bool host_is_good(const ad_http *h, const char *host) {
     return inet_pton(AF_INET6, name + 1, &unused) == 1;
 }
 
-static const char *header(struct MHD_Connection *c, const char *name) {
+static const char *get_header(struct MHD_Connection *c, const char *name) {
     return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
-/* What is refused before anything is done. 0: nothing. */
-static int objection(const ad_http *h, struct MHD_Connection *c, const char *method, const char **text) {
-    const char *length = header(c, "Content-Length");
+/* Find the status with which a request is refused before all else, and its text. 0: it is not refused. */
+static int find_objection(const ad_http *h, struct MHD_Connection *c, const char *method, const char **text) {
+    const char *length = get_header(c, "Content-Length");
     *text = "expected GET\n";
     if (strcmp(method, "GET") && strcmp(method, "HEAD")) return MHD_HTTP_METHOD_NOT_ALLOWED;
     *text = "expected no body\n";
-    if ((length && strcmp(length, "0")) || header(c, "Transfer-Encoding")) return MHD_HTTP_BAD_REQUEST;
+    if ((length && strcmp(length, "0")) || get_header(c, "Transfer-Encoding")) return MHD_HTTP_BAD_REQUEST;
     *text = "expected the name or address of this machine in the header Host\n";
-    return host_is_good(h, header(c, "Host")) ? 0 : MHD_HTTP_FORBIDDEN;
+    return is_host_allowed(h, get_header(c, "Host")) ? 0 : MHD_HTTP_FORBIDDEN;
 }
 
 static enum MHD_Result begin_request(ad_http *h, struct MHD_Connection *c, const char *url, const char *method,
                                      void **context) {
     const char *text;
-    int status = objection(h, c, method, &text);
-    if (status) return say(c, status, text);
-    const path *p = path_of(url);
-    if (!p) return say(c, MHD_HTTP_NOT_FOUND, "there are /, /metrics, /health and /status.json\n");
+    int status = find_objection(h, c, method, &text);
+    if (status) return send_text(c, status, text);
+    const path *p = find_path(url);
+    if (!p) return send_text(c, MHD_HTTP_NOT_FOUND, "there are /, /metrics, /health and /status.json\n");
     request *r = ad__os.calloc(1, sizeof *r);
     if (!r) return MHD_NO;
     r->http = h;
@@ -264,14 +274,14 @@ static enum MHD_Result begin_request(ad_http *h, struct MHD_Connection *c, const
     return MHD_YES;
 }
 
-/* Called once with the headers, again when all of the request is there, and again after it has waited. */
-static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const char *url, const char *method,
-                                  const char *version, const char *upload, size_t *size, void **context) {
+/* Handle a request. The daemon calls this with the headers, when the request is complete, and when it resumes. */
+static enum MHD_Result on_http_request(void *user, struct MHD_Connection *c, const char *url, const char *method,
+                                       const char *version, const char *upload, size_t *size, void **context) {
     request *r = *context;
     (void)version, (void)upload;
     if (!r) return begin_request(user, c, url, method, context);
     if (*size) return MHD_NO;
-    if (r->made) return send_made(r);
+    if (r->made) return send_body(r);
     if (!r->path->make) {
         size_t n = (size_t)(r->path->end - r->path->data);
         return send_response(
@@ -282,12 +292,13 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
     return MHD_YES;
 }
 
-static void on_completed(void *user, struct MHD_Connection *c, void **context, enum MHD_RequestTerminationCode code) {
+static void on_request_completed(void *user, struct MHD_Connection *c, void **context,
+                                 enum MHD_RequestTerminationCode code) {
     request *r = *context;
     (void)user, (void)c, (void)code;
     if (!r) return;
     if (r->rounds) ad__observer_remove(r->rounds, &r->observer);
-    unlink_waiting(r);
+    unlink_waiting_request(r);
     ad__bytes_free(&r->body);
     free(r);
     *context = NULL;
@@ -295,8 +306,8 @@ static void on_completed(void *user, struct MHD_Connection *c, void **context, e
 
 /* ---- opening and closing ---- */
 
-static void on_complaint(void *user, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
-static void on_complaint(void *user, const char *format, va_list list) {
+static void on_daemon_message(void *user, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
+static void on_daemon_message(void *user, const char *format, va_list list) {
     char text[256];
     (void)user;
     int n = vsnprintf(text, sizeof text, format, list);
@@ -305,19 +316,20 @@ static void on_complaint(void *user, const char *format, va_list list) {
 }
 
 static struct MHD_Daemon *start_daemon(ad_http *h, int fd) {
-    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, h,
-                            MHD_OPTION_EXTERNAL_LOGGER, on_complaint, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-                            MHD_OPTION_CONNECTION_LIMIT, 2u * MOST, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MOST_MEMORY, MHD_OPTION_NOTIFY_CONNECTION,
-                            on_link, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
+    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+                            on_http_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_daemon_message, NULL,
+                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, 2u * MOST,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                            (size_t)MOST_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, on_connection_change, h,
+                            MHD_OPTION_NOTIFY_COMPLETED, on_request_completed, NULL, MHD_OPTION_END);
 }
 
-static void on_closed(uv_handle_t *handle) {
+static void on_http_closed(uv_handle_t *handle) {
     ad_http *h = handle->data;
     if (!--h->handles) free(h);
 }
 
-static int start(ad_http *h, int fd) {
+static int start_http(ad_http *h, int fd) {
     h->daemon = start_daemon(h, fd);
     if (!h->daemon) {
         close(fd);
@@ -331,7 +343,7 @@ static int start(ad_http *h, int fd) {
     uv_timer_init(&h->front->loop, &h->timer);
     h->poll.data = h->timer.data = h;
     h->handles = 2;
-    uv_poll_start(&h->poll, UV_READABLE, on_event);
+    uv_poll_start(&h->poll, UV_READABLE, on_http_event);
     return 0;
 }
 
@@ -344,7 +356,7 @@ int ad__http_open(ad_front *f, ad_fault *fault) {
     if (!status) {
         h->front = f;
         h->loopback = !f->config.metrics_open;
-        status = start(h, fd);
+        status = start_http(h, fd);
         if (status) ad__fault(fault, status, "option metrics: cannot serve %s", h->where);
     }
     if (status) {
@@ -370,13 +382,13 @@ void ad__http_close(ad_front *f) {
     ad_http *h = f->observability.http;
     if (!h) return;
     f->observability.http = NULL;
-    while (h->waiting) { /* it must not be stopped while some wait */
+    while (h->waiting) { /* the daemon must not be stopped while requests are suspended */
         request *r = h->waiting;
         ad__observer_remove(r->rounds, &r->observer);
         r->body.failed = true;
-        go_on(r);
+        resume_request(r);
     }
-    uv_close((uv_handle_t *)&h->poll, on_closed);
-    uv_close((uv_handle_t *)&h->timer, on_closed);
+    uv_close((uv_handle_t *)&h->poll, on_http_closed);
+    uv_close((uv_handle_t *)&h->timer, on_http_closed);
     MHD_stop_daemon(h->daemon);
 }

@@ -1,6 +1,6 @@
 #include "server/front/observe/http_pages.h"
 
-/* The assembler reads the file, so that make has to be told of it. */
+/* Embed a file as ad_page_NAME. The assembler reads it, so that the Makefile names it as a dependency. */
 #define EMBED(name, path)                                                                               \
     __asm__(".section .rodata\n.global ad_page_" name "\n.hidden ad_page_" name "\nad_page_" name ":\n" \
             ".incbin \"" path "\"\n.global ad_page_" name "_end\n.hidden ad_page_" name "_end\n"        \

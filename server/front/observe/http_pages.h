@@ -1,4 +1,4 @@
-/* The files of the page for people, which are in the program itself. */
+/* The files of the page for people, embedded in the program. */
 #ifndef AD_SERVER_FRONT_OBSERVE_HTTP_PAGES_H
 #define AD_SERVER_FRONT_OBSERVE_HTTP_PAGES_H
 

@@ -1,5 +1,5 @@
-/* libmicrohttpd of the distributions has TLS by GnuTLS in it, which is never used here and would bring ten libraries
- * along. The Makefile lets its names mean this function. */
+/* A function in place of GnuTLS. Distributions' libmicrohttpd is linked with it, although it is not used here and
+ * would bring ten libraries along. The Makefile maps its names to this function. */
 #ifndef AD_SERVER_FRONT_OBSERVE_NO_TLS_H
 #define AD_SERVER_FRONT_OBSERVE_NO_TLS_H
 

@@ -1,4 +1,4 @@
-/* What the processes cost the host, as the kernel counts it. */
+/* The host's resources that processes use, as the kernel counts them. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #include "server/front/front.h"
 
-/* A file of /proc/PID as text; false: the process has gone, or hides. */
-static bool read_file(int pid, const char *name, char *out, size_t size) {
+/* Read a file of /proc/PID as text. False: the process has gone, or is hidden. */
+static bool read_process_file(int pid, const char *name, char *out, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -32,8 +32,8 @@ static uint64_t count_descriptors(int pid) {
 bool ad__process_pulse(int pid, ad_pulse *out) {
     char text[1024], state;
     unsigned long user, system;
-    /* The name in parentheses may have anything in it. */
-    const char *after = read_file(pid, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
+    /* The name in parentheses may contain any characters. */
+    const char *after = read_process_file(pid, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
     if (!after || sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &state, &user, &system) != 3)
         return false;
     *out = (ad_pulse){.state = state, .ticks = user + system};
@@ -46,7 +46,7 @@ void ad__process_cost(int pid, ad_process_cost *out) {
     ad_pulse pulse;
     *out = (ad_process_cost){0};
     if (!pid) return;
-    if (read_file(pid, "statm", text, sizeof text) && sscanf(text, "%lu %lu", &all, &resident) == 2)
+    if (read_process_file(pid, "statm", text, sizeof text) && sscanf(text, "%lu %lu", &all, &resident) == 2)
         out->resident = (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
     if (ad__process_pulse(pid, &pulse)) out->cpu = (double)pulse.ticks / (double)sysconf(_SC_CLK_TCK);
     out->descriptors = count_descriptors(pid);

@@ -1,4 +1,4 @@
-/* All that is known, as JSON: for arrayctl and for the page. */
+/* The server's state as JSON, for arrayctl and for the page. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,15 +12,15 @@
 #include "server/common/put.h"
 #include "server/front/front.h"
 
-static double seconds_since(int64_t t) { return (double)(ad__os_now() - t) / 1e9; }
+static double get_seconds_since(int64_t t) { return (double)(ad__os_now() - t) / 1e9; }
 
-/* A list: what comes before its next item. */
-static void next_item(ad_bytes *b, bool *first) {
+/* Append the comma before an item of a list, but not before the first one. */
+static void put_separator(ad_bytes *b, bool *first) {
     if (!*first) ad__put(b, ",");
     *first = false;
 }
 
-static void put_text(ad_bytes *b, const char *key, const char *text) {
+static void put_json_text(ad_bytes *b, const char *key, const char *text) {
     ad__put(b, "\"%s\":", key);
     ad__put_json(b, text);
 }
@@ -31,13 +31,13 @@ static void put_counters(ad_bytes *b, ad_metric_scope scope, const int64_t *coun
     for (int i = 0; i < ad__metrics_count; i++) {
         const ad_metric *m = &ad__metrics[i];
         if (m->scope != scope) continue;
-        next_item(b, &first);
+        put_separator(b, &first);
         ad__put(b, "\"%s\":%" PRId64, ad__counters[m->counter].name, counter[m->counter]);
     }
     ad__put(b, "}");
 }
 
-static void session_name(uint64_t id, char out[64]) {
+static void format_session_name(uint64_t id, char out[64]) {
     if (id & AD_FORKED_SESSION) snprintf(out, 64, "%" PRIu64 ".%" PRIu32, ad__session_root(id), (uint32_t)id);
     else snprintf(out, 64, "%" PRIu64, id);
 }
@@ -52,7 +52,7 @@ void ad__append_shared_text(ad_front *f, ad_shared_text *said, void (*put)(ad_fr
     out->failed = out->failed || said->text.failed;
 }
 
-static void put_cost(ad_bytes *b, int pid) {
+static void put_process_cost(ad_bytes *b, int pid) {
     ad_process_cost cost;
     ad__process_cost(pid, &cost);
     ad__put(b, ",\"resident_bytes\":%" PRIu64 ",\"descriptors\":%" PRIu64 ",\"cpu_seconds\":%.2f", cost.resident,
@@ -61,29 +61,29 @@ static void put_cost(ad_bytes *b, int pid) {
 
 /* ---- the parts ---- */
 
-static void put_front(ad_bytes *b, const ad_front *f) {
+static void put_front_json(ad_bytes *b, const ad_front *f) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     uint64_t handshakes = ad__handshake_count(f);
     ad__put(b, "\"arrayd\":{");
-    put_text(b, "version", AD_VERSION);
+    put_json_text(b, "version", AD_VERSION);
     ad__put(b, ",\"pid\":%d,\"time\":%.3f,\"uptime_seconds\":%.3f,", (int)getpid(),
-            (double)now.tv_sec + (double)now.tv_nsec / 1e9, seconds_since(f->observability.began));
+            (double)now.tv_sec + (double)now.tv_nsec / 1e9, get_seconds_since(f->observability.began));
     ad__put(b, "\"sessions\":%" PRIu64 ",\"sessions_begun\":%" PRIu64, f->sessions, f->last_session);
     ad__put(b, ",\"refused\":%" PRIu64 ",\"handshakes\":%" PRIu64, f->observability.refused, handshakes);
-    put_cost(b, (int)getpid());
+    put_process_cost(b, (int)getpid());
     ad__put(b, "}");
 }
 
-static void put_devices(ad_bytes *b, const ad_report *r) {
+static void put_device_list(ad_bytes *b, const ad_report *r) {
     bool first = true;
     ad__put(b, ",\"devices\":[");
     for (uint32_t i = 0; i < r->head->devices; i++) {
         const ad_report_device *d = &r->devices[i];
         if (!d->open) continue;
-        next_item(b, &first);
+        put_separator(b, &first);
         ad__put(b, "{\"device\":%" PRIu64 ",", d->index);
-        put_text(b, "name", d->name);
+        put_json_text(b, "name", d->name);
         ad__put(b, ",\"memory_bytes\":%" PRIu64 ",\"limit_bytes\":%" PRIu64, d->memory, d->limit);
         ad__put(b, ",\"slab_bytes\":%" PRIu64 ",\"slabs\":%" PRIu64 ",\"used_bytes\":%" PRIu64 "}", d->slab_bytes,
                 d->slabs, d->used);
@@ -91,61 +91,62 @@ static void put_devices(ad_bytes *b, const ad_report *r) {
     ad__put(b, "]");
 }
 
-static void put_worker(ad_bytes *b, const ad_domain_facts *d) {
+static void put_worker_json(ad_bytes *b, const ad_domain_facts *d) {
     const ad_observation *s = d->observation;
     ad__put(b, "{");
-    put_text(b, "domain", d->name);
+    put_json_text(b, "domain", d->name);
     ad__put(b, ",");
-    put_text(b, "state", d->state);
+    put_json_text(b, "state", d->state);
     ad__put(b, ",");
-    put_text(b, "why", d->why);
+    put_json_text(b, "why", d->why);
     ad__put(b, ",\"pid\":%d,", d->pid);
-    put_text(b, "backend", d->ready ? d->offer->who : "");
-    ad__put(b, ",\"starts\":%" PRIu64 ",\"uptime_seconds\":%.3f", s->starts, d->pid ? seconds_since(d->started) : 0);
-    put_cost(b, d->pid);
+    put_json_text(b, "backend", d->ready ? d->offer->who : "");
+    ad__put(b, ",\"starts\":%" PRIu64 ",\"uptime_seconds\":%.3f", s->starts,
+            d->pid ? get_seconds_since(d->started) : 0);
+    put_process_cost(b, d->pid);
     ad__put(b, ",\"sessions\":%" PRIu64, d->sessions);
     ad__put(b, ",\"kept_slabs\":%" PRIu64 ",\"kept_slab_bytes\":%" PRIu64, d->slabs, d->slab_bytes);
     if (s->at) {
-        ad__put(b, ",\"report_age_seconds\":%.3f", seconds_since(s->at));
+        ad__put(b, ",\"report_age_seconds\":%.3f", get_seconds_since(s->at));
         put_counters(b, AD_METRIC_WORKER, s->report.head->counter);
-        put_devices(b, &s->report);
+        put_device_list(b, &s->report);
     }
     ad__put(b, "}");
 }
 
-static const char *state_of(const ad_report_session *s) {
+static const char *get_session_state(const ad_report_session *s) {
     return s->ending ? "ending" : s->away ? "waiting" : "active";
 }
 
-static void put_session(ad_bytes *b, const ad_domain_facts *d, const ad_report_session *s) {
+static void put_session_json(ad_bytes *b, const ad_domain_facts *d, const ad_report_session *s) {
     char name[64];
-    session_name(s->id, name);
+    format_session_name(s->id, name);
     ad__put(b, "{");
-    put_text(b, "session", name);
+    put_json_text(b, "session", name);
     ad__put(b, ",");
-    put_text(b, "principal", s->principal);
+    put_json_text(b, "principal", s->principal);
     ad__put(b, ",");
-    put_text(b, "client", s->client);
+    put_json_text(b, "client", s->client);
     ad__put(b, ",\"worker\":%d,\"forked\":%s,\"state\":\"%s\",\"traced\":%s", d->pid,
-            s->id & AD_FORKED_SESSION ? "true" : "false", state_of(s), s->traced ? "true" : "false");
+            s->id & AD_FORKED_SESSION ? "true" : "false", get_session_state(s), s->traced ? "true" : "false");
     ad__put(b, ",\"idle_seconds\":%.3f", (double)s->idle / 1e9);
     put_counters(b, AD_METRIC_SESSION, s->counter);
     ad__put(b, "}");
 }
 
-static void put_ended(ad_bytes *b, const ad_domain_facts *d, const ad_report_principal *p) {
+static void put_ended_sessions(ad_bytes *b, const ad_domain_facts *d, const ad_report_principal *p) {
     ad__put(b, "{");
-    put_text(b, "principal", p->principal);
+    put_json_text(b, "principal", p->principal);
     ad__put(b, ",\"worker\":%d,\"sessions\":%" PRIu64, d->pid, p->sessions);
     put_counters(b, AD_METRIC_SESSION, p->counter);
     ad__put(b, "}");
 }
 
-static void put_name(ad_bytes *b, const ad_domain_facts *d, const ad_report_name *n) {
+static void put_published_name(ad_bytes *b, const ad_domain_facts *d, const ad_report_name *n) {
     ad__put(b, "{");
-    put_text(b, "name", n->name);
+    put_json_text(b, "name", n->name);
     ad__put(b, ",");
-    put_text(b, "principal", n->principal);
+    put_json_text(b, "principal", n->principal);
     ad__put(b,
             ",\"worker\":%d,\"device\":%" PRIu64 ",\"dtype\":\"%s\",\"bytes\":%" PRIu64 ",\"writable\":%s,\"shape\":[",
             d->pid, n->device, ad__dtypes[n->dtype].name, n->bytes, n->writable ? "true" : "false");
@@ -155,7 +156,7 @@ static void put_name(ad_bytes *b, const ad_domain_facts *d, const ad_report_name
 
 /* ---- the whole ---- */
 
-/* One list out of all reports. */
+/* Append a list of the rows of all reports. */
 #define PUT_LIST(key, member, put)                                      \
     do {                                                                \
         bool begins = true;                                             \
@@ -164,32 +165,34 @@ static void put_name(ad_bytes *b, const ad_domain_facts *d, const ad_report_name
             ad__domain_facts(d, &facts);                                \
             const ad_report *r = &facts.observation->report;            \
             for (uint32_t i = 0; r->head && i < r->head->member; i++) { \
-                next_item(out, &begins);                                \
+                put_separator(out, &begins);                            \
                 put(out, &facts, &r->member[i]);                        \
             }                                                           \
         }                                                               \
         ad__put(out, "]");                                              \
     } while (0)
 
-static void put_all(ad_front *f, ad_bytes *out) {
+static void put_status_json(ad_front *f, ad_bytes *out) {
     ad_domain_facts facts;
     bool first = true;
     ad__put(out, "{");
-    put_front(out, f);
+    put_front_json(out, f);
     ad__put(out, ",\"workers\":[");
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
         ad__domain_facts(d, &facts);
-        next_item(out, &first);
-        put_worker(out, &facts);
+        put_separator(out, &first);
+        put_worker_json(out, &facts);
     }
     ad__put(out, "]");
-    PUT_LIST("sessions", sessions, put_session);
-    PUT_LIST("ended", principals, put_ended);
-    PUT_LIST("names", names, put_name);
+    PUT_LIST("sessions", sessions, put_session_json);
+    PUT_LIST("ended", principals, put_ended_sessions);
+    PUT_LIST("names", names, put_published_name);
     ad__put(out, "}\n");
 }
 
-void ad__status_json(ad_front *f, ad_bytes *out) { ad__append_shared_text(f, &f->observability.status, put_all, out); }
+void ad__status_json(ad_front *f, ad_bytes *out) {
+    ad__append_shared_text(f, &f->observability.status, put_status_json, out);
+}
 
 void ad__health_json(ad_front *f, ad_bytes *out) {
     ad_domain_facts facts;
@@ -198,12 +201,12 @@ void ad__health_json(ad_front *f, ad_bytes *out) {
     for (ad_domain *d = NULL; (d = ad__domain_next(f, d));) {
         ad__domain_facts(d, &facts);
         if (!facts.observation->probed) continue;
-        next_item(out, &first);
+        put_separator(out, &first);
         ad__put(out, "{");
-        put_text(out, "domain", facts.name);
+        put_json_text(out, "domain", facts.name);
         ad__put(out, ",\"pid\":%d,\"works\":%s,\"seconds\":%.6f,", facts.pid,
                 facts.observation->works ? "true" : "false", facts.observation->took);
-        put_text(out, "why", facts.observation->trouble);
+        put_json_text(out, "why", facts.observation->trouble);
         ad__put(out, "}");
     }
     ad__put(out, "]}\n");
@@ -216,7 +219,7 @@ ad_domain *ad__status_session(ad_front *f, const char *name, uint64_t *id, bool 
         ad__domain_facts(d, &facts);
         const ad_report *r = &facts.observation->report;
         for (uint32_t i = 0; r->head && i < r->head->sessions; i++) {
-            session_name(r->sessions[i].id, known);
+            format_session_name(r->sessions[i].id, known);
             if (strcmp(known, name)) continue;
             *id = r->sessions[i].id;
             *ending = r->sessions[i].ending;

@@ -1,4 +1,4 @@
-/* What is handed over in an upgrade (upgrade.h), by the front that was and to the one that is. */
+/* Handing over to the next front in an upgrade (upgrade.h): writing the record, and reading it. */
 #include "server/front/upgrade/record.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "server/worker/journal/journal.h"
 
 #define MAGIC 0x72657661646e6168u
-#define MOST (1u << 30) /* bytes of a record */
+#define MOST (1u << 30) /* most bytes of a record */
 
 void ad__handover_layout(char out[AD_HAND_LAYOUT]) {
     char journal[AD_JOURNAL_LAYOUT_SIZE];
@@ -35,7 +35,7 @@ struct ad_inherited {
     int fd;
 };
 
-static ad_inherited *inherited_new(ad_front *f) {
+static ad_inherited *add_inherited(ad_front *f) {
     ad_inherited *i = ad__os.calloc(1, sizeof *i);
     if (!i) return NULL;
     i->fd = -1;
@@ -44,7 +44,7 @@ static ad_inherited *inherited_new(ad_front *f) {
     return i;
 }
 
-static void forget(ad_inherited **at) {
+static void free_inherited(ad_inherited **at) {
     ad_inherited *i = *at;
     *at = i->next;
     free(i->name);
@@ -53,7 +53,7 @@ static void forget(ad_inherited **at) {
 }
 
 int ad__inherit_offer(ad_front *f, const char *name, const char *text, int fd) {
-    ad_inherited *i = inherited_new(f);
+    ad_inherited *i = add_inherited(f);
     if (!i) return AD_E_MEMORY;
     i->fd = fd;
     i->name = strdup(name);
@@ -61,11 +61,11 @@ int ad__inherit_offer(ad_front *f, const char *name, const char *text, int fd) {
     return i->name && i->text ? 0 : AD_E_MEMORY;
 }
 
-/* One that is not wanted any more. */
-static void drop(ad_inherited **at) {
+/* Close an inherited socket that is not wanted, and remove its file. */
+static void discard_inherited(ad_inherited **at) {
     if (!strcmp((*at)->name, "socket") || !strcmp((*at)->name, "control")) unlink((*at)->text);
     close((*at)->fd);
-    forget(at);
+    free_inherited(at);
 }
 
 int ad__inherit(ad_front *f, const char *name, const char *text) {
@@ -75,10 +75,10 @@ int ad__inherit(ad_front *f, const char *name, const char *text) {
             at = &(*at)->next;
         } else if (!strcmp((*at)->text, text)) {
             int fd = (*at)->fd;
-            forget(at);
+            free_inherited(at);
             return fd;
         } else {
-            drop(at); /* it may be in the way of what is wanted instead */
+            discard_inherited(at); /* its address may be wanted for another socket */
         }
     }
     return -1;
@@ -90,17 +90,17 @@ int ad__inherit_any(ad_front *f, const char *name, char *text, size_t size) {
     if (!*at) return -1;
     int fd = (*at)->fd;
     snprintf(text, size, "%s", (*at)->text);
-    forget(at);
+    free_inherited(at);
     return fd;
 }
 
-static void hand_sockets(ad_front *f, ad_hand *h) {
+static void transfer_sockets(ad_front *f, ad_hand *h) {
     size_t count = 0;
     for (const ad_inherited *i = f->inherited; i; i = i->next) count++;
     count = ad__hand_count(h, count);
     ad_inherited *i = f->inherited;
     for (size_t k = 0; k < count && !h->failed; k++) {
-        if (h->reading && !(i = inherited_new(f))) {
+        if (h->reading && !(i = add_inherited(f))) {
             h->failed = true;
             return;
         }
@@ -114,7 +114,7 @@ static void hand_sockets(ad_front *f, ad_hand *h) {
 
 /* ---- the record ---- */
 
-static void hand_front(ad_front *f, ad_hand *h) {
+static void transfer_front(ad_front *f, ad_hand *h) {
     ad_upgrade *u = &f->upgrade;
     uint64_t began = (uint64_t)f->observability.began, quiet = (uint64_t)u->began, ended = (uint64_t)u->ended;
     ad__hand_number(h, &f->instance);
@@ -134,14 +134,14 @@ static void hand_front(ad_front *f, ad_hand *h) {
     u->ended = (int64_t)ended;
 }
 
-static void hand_all(ad_front *f, ad_hand *h) {
+static void transfer_all(ad_front *f, ad_hand *h) {
     uint64_t magic = MAGIC, version = AD_HAND_VERSION;
     ad__hand_number(h, &magic);
     ad__hand_number(h, &version);
     if (magic != MAGIC || version != AD_HAND_VERSION) h->failed = true;
-    hand_front(f, h);
-    hand_sockets(f, h);
-    ad__domain_hand(f, h);
+    transfer_front(f, h);
+    transfer_sockets(f, h);
+    ad__domain_hand_over(f, h);
     ad__session_entry_hand_over(f, h);
     if (h->reading && h->at != h->end) h->failed = true;
 }
@@ -162,22 +162,23 @@ static int write_record(const ad_bytes *b) {
     return -1;
 }
 
-static void let_through(const ad_hand *h, int record, int flags) {
+static void set_descriptor_flags(const ad_hand *h, int record, int flags) {
     for (size_t i = 0; i < h->count; i++) fcntl(h->fd[i], F_SETFD, flags);
     fcntl(record, F_SETFD, flags);
 }
 
 const int ad__front_signals[AD_FRONT_SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
 
-/* Signals that come meanwhile wait for the next front, which lets them in when it has handlers for them. */
-static void hold_signals(int how) {
+/* Block or unblock the front's signals. Blocked ones wait for the next front, which unblocks them when it has
+ * handlers. */
+static void change_signal_mask(int how) {
     sigset_t set;
     sigemptyset(&set);
     for (int i = 0; i < AD_FRONT_SIGNALS; i++) sigaddset(&set, ad__front_signals[i]);
     sigprocmask(how, &set, NULL);
 }
 
-void ad__handover_let_signals_in(void) { hold_signals(SIG_UNBLOCK); }
+void ad__handover_let_signals_in(void) { change_signal_mask(SIG_UNBLOCK); }
 
 char **ad__handover_arguments(ad_front *f, char *first) {
     char **list = ad__os.calloc((size_t)f->argc + 2, sizeof *list);
@@ -188,22 +189,23 @@ char **ad__handover_arguments(ad_front *f, char *first) {
     return list;
 }
 
-/* The error. */
-static int execute(ad_front *f, const ad_hand *h, int record) {
+/* Execute the program, which has the descriptors of the record. Returns only an errno. */
+static int execute_program(ad_front *f, const ad_hand *h, int record) {
     extern char **environ;
     char option[48];
     snprintf(option, sizeof option, "--take-over=%d", record);
     char **list = ad__handover_arguments(f, option);
     if (!list) return ENOMEM;
-    hold_signals(SIG_BLOCK);
+    change_signal_mask(SIG_BLOCK);
 #ifdef SYS_close_range
-    syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC: whatever a library may have forgotten */);
+    syscall(SYS_close_range, 3u, ~0u,
+            4u /* CLOSE_RANGE_CLOEXEC: also for descriptors that a library may have left open */);
 #endif
-    let_through(h, record, 0);
+    set_descriptor_flags(h, record, 0);
     execve(f->path, list, environ);
     int error = errno;
-    let_through(h, record, FD_CLOEXEC);
-    hold_signals(SIG_UNBLOCK);
+    set_descriptor_flags(h, record, FD_CLOEXEC);
+    change_signal_mask(SIG_UNBLOCK);
     free(list);
     return error;
 }
@@ -212,16 +214,16 @@ void ad__handover_exec(ad_front *f, ad_fault *fault) {
     ad_hand h = {.out = AD_BYTES_INIT};
     snprintf(f->upgrade.from, sizeof f->upgrade.from, "%s", AD_VERSION);
     int status = offer_sockets(f);
-    if (!status) hand_all(f, &h);
+    if (!status) transfer_all(f, &h);
     int record = status || h.failed ? -1 : write_record(&h.out);
     if (record < 0) {
         ad__fault(fault, AD_E_SYSTEM, "what is to be handed over cannot be written down");
     } else {
-        int error = execute(f, &h, record);
+        int error = execute_program(f, &h, record);
         ad__fault(fault, AD_E_SYSTEM, "cannot execute %.200s: %s", f->path, strerror(error));
         close(record);
     }
-    while (f->inherited) forget(&f->inherited);
+    while (f->inherited) free_inherited(&f->inherited);
     ad__hand_free(&h);
 }
 
@@ -234,12 +236,12 @@ int ad__handover_read(ad_front *f, int record, ad_fault *fault) {
         base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, record, 0);
     if (base == MAP_FAILED) return ad__fault(fault, AD_E_PROTOCOL, "there is nothing to take over");
     ad_hand h = {.reading = true, .at = base, .end = (const uint8_t *)base + st.st_size};
-    hand_all(f, &h);
+    transfer_all(f, &h);
     munmap(base, (size_t)st.st_size);
     close(record);
     if (h.failed) return ad__fault(fault, AD_E_PROTOCOL, "what was handed over does not hold together");
     f->upgrade.took_over = true;
-    f->ready = true; /* clients were served before, and only wait */
+    f->ready = true; /* clients were served before, and wait for this */
     return 0;
 }
 
@@ -248,9 +250,9 @@ void ad__handover_done(ad_front *f) {
     int fd;
     while ((fd = ad__inherit_any(f, "upgrade", text, sizeof text)) >= 0) ad__control_adopt(f, fd);
     ad__handshake_adopt(f);
-    while (f->inherited) drop(&f->inherited);
+    while (f->inherited) discard_inherited(&f->inherited);
     ad__domain_restart_all(f);
-    ad__upgrade_look(f);
+    ad__upgrade_advance(f);
 }
 
 /* ---- the check ---- */

@@ -1,3 +1,4 @@
+/* Writing and reading the record of an upgrade: see record.h. */
 #include "server/front/upgrade/record.h"
 
 #include <fcntl.h>
@@ -7,7 +8,7 @@
 
 #include "server/common/os.h"
 
-static void bytes(ad_hand *h, void *place, size_t size) {
+static void transfer_bytes(ad_hand *h, void *place, size_t size) {
     if (!h->reading) {
         ad__bytes_append(&h->out, place, size);
         h->failed = h->failed || h->out.failed;
@@ -22,7 +23,7 @@ static void bytes(ad_hand *h, void *place, size_t size) {
     h->at += size;
 }
 
-void ad__hand_number(ad_hand *h, uint64_t *x) { bytes(h, x, sizeof *x); }
+void ad__hand_number(ad_hand *h, uint64_t *x) { transfer_bytes(h, x, sizeof *x); }
 
 void ad__hand_flag(ad_hand *h, bool *x) {
     uint64_t n = *x;
@@ -32,7 +33,7 @@ void ad__hand_flag(ad_hand *h, bool *x) {
 }
 
 void ad__hand_text(ad_hand *h, char *text, size_t size) {
-    bytes(h, text, size);
+    transfer_bytes(h, text, size);
     if (!h->reading || memchr(text, 0, size)) return;
     h->failed = true;
     *text = 0;
@@ -45,7 +46,7 @@ void ad__hand_string(ad_hand *h, char **text) {
     if (!there) return;
     size_t n = ad__hand_count(h, h->reading ? 0 : strlen(*text));
     if (h->reading) *text = h->failed ? NULL : ad__os.calloc(1, n + 1);
-    if (*text) bytes(h, *text, n);
+    if (*text) transfer_bytes(h, *text, n);
     else h->failed = true;
 }
 
@@ -62,7 +63,7 @@ void ad__hand_fd(ad_hand *h, int *fd) {
     }
     *fd = -1;
     if (!n) return;
-    /* Those that the other front has let through are not closed on exec, those that are anybody's here are. */
+    /* Descriptors of the record are not closed on exec; all others that are open here are. */
     int flags = n > 3 && n <= INT32_MAX ? fcntl((int)n - 1, F_GETFD) : -1;
     if (flags < 0 || flags & FD_CLOEXEC || fcntl((int)n - 1, F_SETFD, FD_CLOEXEC)) h->failed = true;
     else *fd = (int)n - 1;

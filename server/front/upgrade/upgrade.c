@@ -1,3 +1,4 @@
+/* The steps of an upgrade: see upgrade.h. */
 #include "server/front/upgrade/upgrade.h"
 
 #include <fcntl.h>
@@ -13,31 +14,31 @@
 #include "server/common/put.h"
 #include "server/front/front.h"
 
-#define CHECK_PATIENCE 10000      /* ms that the new program has to say whether it can take over */
-#define ASK_PATIENCE 2000         /* ms that workers have to say what would be lost */
-#define QUIET_PATIENCE 1000000000 /* ns that handshakes have to come to an end */
-#define QUIET_LOOK 2              /* ms between two looks whether they have */
-#define LEAVE_PATIENCE 5000       /* ms that workers have to leave, until they are killed */
-#define SAID 1024                 /* bytes of what the new program says */
+#define CHECK_PATIENCE 10000      /* ms within which the new program must say whether it can take over */
+#define ASK_PATIENCE 2000         /* ms within which workers must say what would be lost */
+#define QUIET_PATIENCE 1000000000 /* ns within which handshakes should end */
+#define QUIET_LOOK 2              /* ms between two checks whether they have ended */
+#define LEAVE_PATIENCE 5000       /* ms within which workers must leave before they are killed */
+#define SAID 1024                 /* most bytes of the new program's output */
 
-static void on_time(uv_timer_t *timer);
+static void on_upgrade_timer(uv_timer_t *timer);
 
 /* ---- what comes of it ---- */
 
-static void stay(ad_front *f) {
+static void stop_upgrade(ad_front *f) {
     uv_timer_stop(&f->upgrade.timer);
     f->upgrade.step = AD_UPGRADE_NONE;
 }
 
-/* Nobody has noticed anything. */
-static void refuse(ad_front *f, const char *why) {
-    stay(f);
+/* Refuse an upgrade before anything has changed for clients. */
+static void refuse_upgrade(ad_front *f, const char *why) {
+    stop_upgrade(f);
     ad__log(AD_LOG_ERROR, "not upgraded", "by=%s why=%s", f->upgrade.by, why);
     ad__control_upgraded(f, why, NULL);
 }
 
-/* The new front has all that could be taken over. */
-static void finish(ad_front *f) {
+/* Finish an upgrade: the new front has taken over all that could be taken over. */
+static void finish_upgrade(ad_front *f) {
     ad_upgrade *u = &f->upgrade;
     ad_bytes text = AD_BYTES_INIT;
     int64_t now = ad__os_now();
@@ -57,84 +58,85 @@ static void finish(ad_front *f) {
 
 /* ---- the exec ---- */
 
-/* It returns only if the program cannot be executed: then this one goes on as if its workers had been killed. */
-static void exec(ad_front *f) {
+/* Hand over to the new program. This returns only if that cannot be executed; then this front goes on as if its
+ * workers had been killed. */
+static void hand_over_front(ad_front *f) {
     ad_fault fault = {0};
     uv_timer_stop(&f->upgrade.timer);
     f->upgrade.ended = ad__os_now();
     ad__handover_exec(f, &fault);
     f->upgrade.step = AD_UPGRADE_NONE;
-    ad__listen_rest(f, false);
+    ad__listen_pause(f, false);
     ad__handshake_pause(f, false);
     ad__domain_restart_all(f);
-    refuse(f, fault.text);
+    refuse_upgrade(f, fault.text);
 }
 
-void ad__upgrade_look(ad_front *f) {
+void ad__upgrade_advance(ad_front *f) {
     ad_upgrade *u = &f->upgrade;
-    if (u->step == AD_UPGRADE_LEAVING && !f->stopping && !ad__domain_any(f)) exec(f);
-    else if (u->took_over && !ad__domain_recovers(f)) finish(f);
+    if (u->step == AD_UPGRADE_LEAVING && !f->stopping && !ad__domain_is_any_running(f)) hand_over_front(f);
+    else if (u->took_over && !ad__domain_recovers(f)) finish_upgrade(f);
 }
 
 /* ---- from step to step ---- */
 
-static void leave(ad_front *f) {
+static void begin_leaving(ad_front *f) {
     f->upgrade.step = AD_UPGRADE_LEAVING;
     f->upgrade.sessions = f->sessions;
     ad__handshake_end_busy(f);
-    uv_timer_start(&f->upgrade.timer, on_time, LEAVE_PATIENCE, 0);
+    uv_timer_start(&f->upgrade.timer, on_upgrade_timer, LEAVE_PATIENCE, 0);
     ad__domain_leave_all(f);
-    ad__upgrade_look(f);
+    ad__upgrade_advance(f);
 }
 
-static void be_quiet(ad_front *f) {
+static void begin_quiet(ad_front *f) {
     ad_upgrade *u = &f->upgrade;
     u->step = AD_UPGRADE_QUIET;
     u->began = ad__os_now();
     u->quiet_until = u->began + QUIET_PATIENCE;
     ad__log(AD_LOG_INFO, "upgrading", "from=%s to=%s by=%s sessions=%lu lost=%lu", AD_VERSION, u->to, u->by,
             f->sessions, u->declared);
-    ad__listen_rest(f, true);
-    uv_timer_start(&u->timer, on_time, 0, QUIET_LOOK);
+    ad__listen_pause(f, true);
+    uv_timer_start(&u->timer, on_upgrade_timer, 0, QUIET_LOOK);
 }
 
-static void decide(ad_front *f) {
+static void decide_upgrade(ad_front *f) {
     ad_upgrade *u = &f->upgrade;
     char why[AD_FAULT_TEXT];
     if (u->force || !u->declared) {
-        be_quiet(f);
+        begin_quiet(f);
         return;
     }
     snprintf(why, sizeof why, "%" PRIu64 " sessions cannot go over; with --force they are given up", u->declared);
-    refuse(f, why);
+    refuse_upgrade(f, why);
 }
 
 void ad__upgrade_answer(ad_front *f, uint64_t lost) {
     ad_upgrade *u = &f->upgrade;
     if (u->step != AD_UPGRADE_ASKING) return;
     u->declared += lost;
-    if (!ad__domain_silent(f)) decide(f);
+    if (!ad__domain_find_silent(f)) decide_upgrade(f);
 }
 
-static void ask(ad_front *f) {
+static void ask_workers(ad_front *f) {
     f->upgrade.step = AD_UPGRADE_ASKING;
-    uv_timer_start(&f->upgrade.timer, on_time, ASK_PATIENCE, 0);
-    if (!ad__domain_ask_leaving(f)) decide(f);
+    uv_timer_start(&f->upgrade.timer, on_upgrade_timer, ASK_PATIENCE, 0);
+    if (!ad__domain_ask_leaving(f)) decide_upgrade(f);
 }
 
-static void on_silence(ad_front *f) {
+static void handle_silent_workers(ad_front *f) {
     char why[AD_FAULT_TEXT];
-    const char *domain = ad__domain_silent(f);
+    const char *domain = ad__domain_find_silent(f);
     if (f->upgrade.force || !domain) {
-        be_quiet(f);
+        begin_quiet(f);
         return;
     }
     snprintf(why, sizeof why,
              "the worker of domain %s does not say what would be lost; with --force it is not waited for", domain);
-    refuse(f, why);
+    refuse_upgrade(f, why);
 }
 
-static void on_time(uv_timer_t *timer) {
+static void on_upgrade_timer(uv_timer_t *timer) {
     ad_front *f = timer->data;
     ad_upgrade *u = &f->upgrade;
     switch (u->step) {
@@ -142,9 +144,9 @@ static void on_time(uv_timer_t *timer) {
         u->too_late = true;
         uv_process_kill(&u->check, SIGKILL);
         break;
-    case AD_UPGRADE_ASKING: on_silence(f); break;
+    case AD_UPGRADE_ASKING: handle_silent_workers(f); break;
     case AD_UPGRADE_QUIET:
-        if (!ad__handshake_pause(f, true) || ad__os_now() > u->quiet_until) leave(f);
+        if (!ad__handshake_pause(f, true) || ad__os_now() > u->quiet_until) begin_leaving(f);
         break;
     case AD_UPGRADE_LEAVING: ad__domain_kill_all(f); break;
     default: break;
@@ -155,8 +157,8 @@ static void on_time(uv_timer_t *timer) {
 
 static void on_check_closed(uv_handle_t *handle) { ((ad_front *)handle->data)->upgrade.checked = false; }
 
-/* What it has written, the first line or the last; the pipe is closed. */
-static const char *hear(ad_upgrade *u, char text[SAID], bool first) {
+/* Read the first or last line of the new program's output, and close the pipe. */
+static const char *read_check_output(ad_upgrade *u, char text[SAID], bool first) {
     ssize_t n = read(u->said, text, SAID - 1);
     close(u->said);
     for (text[n = n > 0 ? n : 0] = 0; n && text[n - 1] == '\n';) text[--n] = 0;
@@ -167,25 +169,25 @@ static const char *hear(ad_upgrade *u, char text[SAID], bool first) {
     return end ? end + 1 : text;
 }
 
-static void on_checked(uv_process_t *process, int64_t status, int signal_number) {
+static void on_check_exit(uv_process_t *process, int64_t status, int signal_number) {
     ad_front *f = process->data;
     ad_upgrade *u = &f->upgrade;
     static const char name[] = "arrayd ";
     const bool can = !status && !signal_number;
     char text[SAID], why[2 * AD_FAULT_TEXT];
-    const char *line = hear(u, text, can);
+    const char *line = read_check_output(u, text, can);
     uv_close((uv_handle_t *)process, on_check_closed);
-    if (u->step != AD_UPGRADE_CHECKING) return; /* the server stops */
+    if (u->step != AD_UPGRADE_CHECKING) return; /* the server is stopping */
     if (can && !strncmp(line, name, sizeof name - 1)) {
         snprintf(u->to, sizeof u->to, "%.*s", AD_UPGRADE_VERSION - 1, line + sizeof name - 1);
-        ask(f);
+        ask_workers(f);
         return;
     }
     snprintf(why, sizeof why, "%.200s cannot take over: %.200s", f->path,
              u->too_late ? "it does not answer"
              : *line     ? line
                          : "it does not say that it can");
-    refuse(f, why);
+    refuse_upgrade(f, why);
 }
 
 static int spawn_check(ad_front *f, int out) {
@@ -196,7 +198,8 @@ static int spawn_check(ad_front *f, int out) {
     if (!list) return UV_ENOMEM;
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE}, {.flags = UV_INHERIT_FD, .data.fd = out}, {.flags = UV_INHERIT_FD, .data.fd = out}};
-    uv_process_options_t o = {.exit_cb = on_checked, .file = f->path, .args = list, .stdio_count = 3, .stdio = stdio};
+    uv_process_options_t o = {
+        .exit_cb = on_check_exit, .file = f->path, .args = list, .stdio_count = 3, .stdio = stdio};
     f->upgrade.check.data = f;
     f->upgrade.checked = true;
     int status = uv_spawn(&f->loop, &f->upgrade.check, &o);
@@ -226,7 +229,8 @@ int ad__upgrade_begin(ad_front *f, bool force, const char *by, ad_fault *fault) 
         ad__log(AD_LOG_ERROR, "not upgraded", "by=%s why=%s", by, fault->text);
         return status;
     }
-    /* The one before is over, whether its workers have come or not: the next program's may be those that can. */
+    /* An earlier upgrade ends here, even if its workers have not recovered: those of the next program may be able
+     * to. */
     if (u->took_over) ad__control_upgraded(f, "another upgrade has begun before all workers were there", NULL);
     u->took_over = false;
     u->step = AD_UPGRADE_CHECKING;
@@ -234,7 +238,7 @@ int ad__upgrade_begin(ad_front *f, bool force, const char *by, ad_fault *fault) 
     u->too_late = false;
     u->lost = u->declared = 0;
     snprintf(u->by, sizeof u->by, "%s", by);
-    uv_timer_start(&u->timer, on_time, CHECK_PATIENCE, 0);
+    uv_timer_start(&u->timer, on_upgrade_timer, CHECK_PATIENCE, 0);
     return 0;
 }
 
@@ -248,11 +252,11 @@ void ad__upgrade_init(ad_front *f) {
 
 void ad__upgrade_cancel(ad_front *f) {
     if (f->upgrade.step == AD_UPGRADE_CHECKING) uv_process_kill(&f->upgrade.check, SIGKILL);
-    stay(f);
+    stop_upgrade(f);
     f->upgrade.took_over = false;
 }
 
-int ad__upgrade_without(ad_front *f, int status, ad_fault *fault) {
+int ad__upgrade_tolerate(ad_front *f, int status, ad_fault *fault) {
     if (!status || !f->upgrade.took_over) return status;
     ad__log(AD_LOG_ERROR, "cannot listen", "why=%s", fault->text);
     *fault = (ad_fault){0};

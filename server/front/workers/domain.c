@@ -1,4 +1,8 @@
-/* Trust domains: who shares a worker, and the workers' processes. */
+/* Trust domains, each with one worker: starting its process, talking to it, and replacing it when it dies.
+ *
+ *     FAILED --start_worker--> STARTING --note READY--> READY
+ *       ^                         |                       |
+ *       +---- on_worker_exit -----+-----------------------+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,56 +15,56 @@
 #include "server/common/rights.h"
 #include "server/front/workers/domain_inside.h"
 
-#define BACKOFF_FIRST 100000000LL /* ns until a worker that died young twice is started again; then doubled */
+#define BACKOFF_FIRST 100000000LL /* ns until a worker that died young twice is started again; doubled each time */
 #define BACKOFF_MOST 10000000000LL
-#define RETRY_MOST 2000000000LL /* ns that a client is kept waiting for that */
-#define RETRY_AFTER 100000000LL /* ns until what its channel did not take is tried again */
+#define RETRY_MOST 2000000000LL /* most ns that clients wait for such a worker */
+#define RETRY_AFTER 100000000LL /* ns until a message is sent again that a channel did not take */
 #define YOUNG 10000000000LL
-#define WORKER_FD 3 /* of the channel, in the worker */
+#define WORKER_FD 3 /* descriptor of the channel in the worker */
 
 const ad_note *ad__domain_offer(const ad_domain *d) { return &d->offer; }
 
 /* ---- the channel ---- */
 
-static void on_channel(uv_poll_t *poll, int status, int events);
+static void on_channel_event(uv_poll_t *poll, int status, int events);
 
 void ad__domain_watch(ad_domain *d) {
     if (!d->channel_open) return;
-    uv_poll_start(&d->poll, UV_READABLE | (ad__channel_waiting(&d->channel) ? UV_WRITABLE : 0), on_channel);
+    uv_poll_start(&d->poll, UV_READABLE | (ad__channel_waiting(&d->channel) ? UV_WRITABLE : 0), on_channel_event);
 }
 
-static void on_poll_closed(uv_handle_t *handle) {
+static void on_channel_closed(uv_handle_t *handle) {
     ad_domain *d = handle->data;
     ad__channel_close(&d->channel);
     d->polled = false;
     ad__domain_restart(d);
     ad__handshake_wake(d->front);
-    ad__upgrade_look(d->front);
+    ad__upgrade_advance(d->front);
 }
 
 static void close_channel(ad_domain *d) {
     if (!d->channel_open) return;
     d->channel_open = false;
-    uv_close((uv_handle_t *)&d->poll, on_poll_closed);
+    uv_close((uv_handle_t *)&d->poll, on_channel_closed);
 }
 
-static void fail(ad_domain *d, const char *why) {
+static void fail_domain(ad_domain *d, const char *why) {
     if (d->state == AD_DOMAIN_FAILED) return;
     d->state = AD_DOMAIN_FAILED;
     ad__fault(&d->why, AD_E_CONNECTION, "%s", why);
 }
 
-/* What the worker before was doing; the sessions follow, and before them nobody gets any. */
+/* Tell a worker what the previous one was doing. Sessions follow, as nobody gets a session before. */
 void ad__domain_recover(ad_domain *d) {
-    if (d->keep.old < 0) return;
+    if (d->files.old < 0) return;
     ad__migration_tell(d);
-    if (!ad__keep_tell(&d->keep, &d->channel, d->slabs)) return;
+    if (!ad__worker_files_tell(&d->files, &d->channel, d->slabs)) return;
     ad__log(AD_LOG_ERROR, "worker killed", "domain=%s worker=%d why=%s", d->name, (int)d->process.pid,
             "it cannot be told what the one before was doing");
     uv_process_kill(&d->process, SIGKILL);
 }
 
-static void become_ready(ad_domain *d, const ad_note *note) {
+static void handle_ready(ad_domain *d, const ad_note *note) {
     ad_fault fault;
     if (d->state != AD_DOMAIN_STARTING) return;
     d->front->device_memory = note->size;
@@ -78,62 +82,62 @@ static void become_ready(ad_domain *d, const ad_note *note) {
     ad__front_ready(d->front);
 }
 
-/* It counts as every other, here and for its principal. */
-static void take_forked(ad_domain *d, const ad_note *note) {
+/* Count a session that a fork has opened, as any other session. */
+static void add_forked_session(ad_domain *d, const ad_note *note) {
     ad_front *f = d->front;
-    if (ad__session_entry_is_of(f, note->id, d)) return; /* the worker before has told of it */
+    if (ad__session_entry_is_of(f, note->id, d)) return; /* the previous worker has told of it */
     if (ad__session_entry_add(f, note, d))
         ad__log(AD_LOG_WARN, "forked session not counted", "domain=%s principal=%s", d->name, note->who);
     d->sessions++;
     f->sessions++;
 }
 
-static void leave(ad_domain *d, uint64_t session) {
+static void remove_session(ad_domain *d, uint64_t session) {
     if (!ad__session_entry_remove(d->front, session, d) || !d->sessions) return;
     d->sessions--;
     d->front->sessions--;
 }
 
-static void over(ad_domain *d, uint64_t sessions) {
+static void subtract_lost_sessions(ad_domain *d, uint64_t sessions) {
     if (sessions > d->sessions) sessions = d->sessions;
     d->sessions -= sessions;
     d->front->sessions -= sessions;
     ad__upgrade_lost(d->front, sessions);
 }
 
-/* What it had and the next one has not is over. */
-static void recovered(ad_domain *d) {
-    over(d, ad__session_entry_remove_lost(d->front, d));
+/* The worker has recovered all that it can; what it does not have of the previous one is lost. */
+static void finish_recovery(ad_domain *d) {
+    subtract_lost_sessions(d, ad__session_entry_remove_lost(d->front, d));
     d->backoff = 0;
-    ad__keep_recovered(&d->keep);
-    ad__upgrade_look(d->front);
+    ad__worker_files_finish_recovery(&d->files);
+    ad__upgrade_advance(d->front);
 }
 
 static void end_session(ad_domain *d, uint64_t session) {
     ad_front *f = d->front;
-    if (ad__session_is_probe(session)) { /* one of arrayd's own, which is counted nowhere */
+    if (ad__session_is_probe(session)) { /* sessions of probes are counted nowhere */
         d->observation.probes_open -= d->observation.probes_open > 0;
         return;
     }
-    if (!session) return; /* the number of one that a damaged journal had; 0 stands for all below */
-    ad__keep_session_over(&d->keep, session);
-    leave(d, session);
-    ad__handshake_lost(f, d, session); /* it may never have begun */
+    if (!session) return; /* a damaged journal may give 0, which means all sessions below */
+    ad__worker_files_end_session(&d->files, session);
+    remove_session(d, session);
+    ad__handshake_lost(f, d, session); /* the session may not have begun */
     if (f->embedded && session <= f->last_session) ad__front_stop(f, 0, "the session is over");
 }
 
-static void take_note(ad_domain *d, const ad_note *note, int fd) {
+static void handle_note(ad_domain *d, const ad_note *note, int fd) {
     switch (note->kind) {
-    case AD_NOTE_READY: become_ready(d, note); break;
+    case AD_NOTE_READY: handle_ready(d, note); break;
     case AD_NOTE_SESSION_END: end_session(d, note->id); break;
-    case AD_NOTE_FORKED: take_forked(d, note); break;
+    case AD_NOTE_FORKED: add_forked_session(d, note); break;
     case AD_NOTE_BEGUN: ad__handshake_begun(d->front, note->id); break;
     case AD_NOTE_AWAY: ad__session_entry_set_away(d->front, note->id, d, note->size != 0); break;
     case AD_NOTE_REPORTED: ad__collect_answer(d->front, &d->observation, note, fd); break;
-    case AD_NOTE_JOURNAL: ad__keep_journal(&d->keep, fd); break;
+    case AD_NOTE_JOURNAL: ad__worker_files_set_journal(&d->files, fd); break;
     case AD_NOTE_DESCRIPTOR:
-    case AD_NOTE_DESCRIPTOR_GONE: ad__keep_descriptor(&d->keep, note, fd); break;
-    case AD_NOTE_RECOVERED: recovered(d); break;
+    case AD_NOTE_DESCRIPTOR_GONE: ad__worker_files_take_descriptor(&d->files, note, fd); break;
+    case AD_NOTE_RECOVERED: finish_recovery(d); break;
     case AD_NOTE_SLAB_GONE: ad__slabs_remove(d->slabs, note->id); break;
     case AD_NOTE_HEARD: ad__silence_heard(d, note); break;
     case AD_NOTE_LEAVING: ad__domain_leaving(d, note); break;
@@ -144,14 +148,14 @@ static void take_note(ad_domain *d, const ad_note *note, int fd) {
         if (ad__slabs_add(d->slabs, note, fd))
             ad__log(AD_LOG_WARN, "slab not kept", "domain=%s slab=%lu", d->name, note->id);
         break;
-    default: /* LOST */
+    default: /* AD_NOTE_LOST */
         d->device_lost = !note->size;
-        fail(d, note->text);
+        fail_domain(d, note->text);
         break;
     }
 }
 
-static void on_channel(uv_poll_t *poll, int status, int events) {
+static void on_channel_event(uv_poll_t *poll, int status, int events) {
     ad_domain *d = poll->data;
     ad_note note;
     int fd, got;
@@ -159,26 +163,27 @@ static void on_channel(uv_poll_t *poll, int status, int events) {
         ad__channel_flush(&d->channel);
         ad__domain_watch(d);
     }
-    while ((got = ad__channel_receive(&d->channel, &note, &fd)) > 0) take_note(d, &note, fd);
-    if (got == 0 && status == 0) return; /* else it is not watched any more */
-    /* The worker closes its end only by dying. Its exit says more, and is waited for; but if it speaks nonsense it is
-     * not to be trusted with anything, and goes. */
-    fail(d, "the worker died");
+    while ((got = ad__channel_receive(&d->channel, &note, &fd)) > 0) handle_note(d, &note, fd);
+    if (got == 0 && status == 0) return; /* otherwise the channel is not watched any more */
+    /* The worker closes its end only by dying, and its exit is waited for, as it says more. A worker that sends
+     * nonsense is killed. */
+    fail_domain(d, "the worker died");
     close_channel(d);
     if (got == AD_E_PROTOCOL && d->alive) uv_process_kill(&d->process, SIGKILL);
 }
 
-/* A worker that does not hear of it would give away what is somebody's. */
-static void reserve(ad_domain *d) {
+/* Tell the worker what memory is reserved. One that cannot be told is killed, as it would give this memory to
+ * others. */
+static void tell_reserved(ad_domain *d) {
     if (!ad__reserved_tell(d->front, &d->channel)) return;
-    fail(d, "the worker could not be told what is reserved");
+    fail_domain(d, "the worker could not be told what is reserved");
     uv_process_kill(&d->process, SIGKILL);
 }
 
 void ad__domain_reserve_all(ad_front *f) {
     for (ad_domain *d = f->domains; d; d = d->next) {
         if (!d->alive || !d->channel_open) continue;
-        reserve(d);
+        tell_reserved(d);
         ad__domain_watch(d);
     }
 }
@@ -189,8 +194,8 @@ static void on_process_closed(uv_handle_t *handle) {
     ad_domain *d = handle->data;
     d->processed = false;
     ad__domain_restart(d);
-    ad__handshake_wake(d->front); /* whoever waits may have a new one */
-    ad__upgrade_look(d->front);
+    ad__handshake_wake(d->front); /* waiting clients may get a new worker */
+    ad__upgrade_advance(d->front);
 }
 
 static void drop_slabs(ad_domain *d) {
@@ -203,44 +208,44 @@ static void drop_slabs(ad_domain *d) {
 
 static void set_backoff(ad_domain *d) {
     int64_t now = ad__os_now();
-    if (ad__upgrade_leaves(d->front)) return; /* the next one is another program's */
+    if (ad__upgrade_leaves(d->front)) return; /* the next worker belongs to another program */
     if (now - d->started > YOUNG) d->backoff = 0;
     d->not_before = now + d->backoff;
     d->backoff = !d->backoff ? BACKOFF_FIRST : 2 * d->backoff < BACKOFF_MOST ? 2 * d->backoff : BACKOFF_MOST;
 }
 
-static void drop_all(ad_domain *d) {
+static void drop_worker_state(ad_domain *d) {
     drop_slabs(d);
-    ad__keep_clear(&d->keep);
-    over(d, d->sessions);
+    ad__worker_files_clear(&d->files);
+    subtract_lost_sessions(d, d->sessions);
     ad__session_entry_remove_all(d->front, d);
 }
 
-/* Signals that others send. Those of a crash are the process's own; no answer is taken for one. */
-static bool is_sent(int number) {
+/* Whether others send this signal: a crash sends its own, and a worker that does not answer counts as crashed. */
+static bool is_sent_signal(int number) {
     return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
 }
 
-static ad_death death_of(const ad_domain *d, int64_t code, int number, char how[AD_DEATH_TEXT]) {
+static ad_death classify_death(const ad_domain *d, int64_t code, int number, char how[AD_DEATH_TEXT]) {
     const char *name = sigabbrev_np(number);
     *how = 0;
-    if (ad__upgrade_leaves(d->front) && (number ? is_sent(number) : !code)) return AD_DEATH_LEFT;
-    if (is_sent(number) && !d->silenced) return AD_DEATH_KILLED;
+    if (ad__upgrade_leaves(d->front) && (number ? is_sent_signal(number) : !code)) return AD_DEATH_LEFT;
+    if (is_sent_signal(number) && !d->silenced) return AD_DEATH_KILLED;
     if (d->silenced) snprintf(how, AD_DEATH_TEXT, "it did not answer any more");
     else if (number) snprintf(how, AD_DEATH_TEXT, "SIG%s", name ? name : "?");
     else snprintf(how, AD_DEATH_TEXT, "exit status %d", (int)code);
     return AD_DEATH_CRASHED;
 }
 
-static void leave_to_next(ad_domain *d, int64_t code, int number) {
+static void prepare_successor(ad_domain *d, int64_t code, int number) {
     char how[AD_DEATH_TEXT];
-    const ad_death death = death_of(d, code, number, how);
-    if (!ad__keep_worker_gone(&d->keep, death, how)) {
+    const ad_death death = classify_death(d, code, number, how);
+    if (!ad__worker_files_lose_worker(&d->files, death, how)) {
         ad__log(AD_LOG_ERROR, "worker not recovered", "domain=%s why=%s", d->name, "others die of what it left");
-        drop_all(d);
+        drop_worker_state(d);
         return;
     }
-    over(d, ad__session_entry_lose_all(d->front, d));
+    subtract_lost_sessions(d, ad__session_entry_lose_all(d->front, d));
 }
 
 static void on_worker_exit(uv_process_t *process, int64_t code, int signal_number) {
@@ -248,26 +253,28 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     ad_front *f = d->front;
     ad_note note;
     int fd;
-    /* What it said last may still wait in the channel. */
-    while (d->channel_open && ad__channel_receive(&d->channel, &note, &fd) > 0) take_note(d, &note, fd);
+    /* The worker's last notes may still be in the channel. */
+    while (d->channel_open && ad__channel_receive(&d->channel, &note, &fd) > 0) handle_note(d, &note, fd);
     d->alive = false;
     bool wanted = f->stopping || ad__upgrade_leaves(f);
-    bool killed = wanted && d->state != AD_DOMAIN_READY && signal_number == SIGKILL; /* by ad__domain_leave_all() */
-    fail(d, "the worker died");
+    bool killed =
+        wanted && d->state != AD_DOMAIN_READY && signal_number == SIGKILL; /* ad__domain_leave_all() has killed it */
+    fail_domain(d, "the worker died");
     ad__log(wanted && !code && (!signal_number || killed) ? AD_LOG_INFO : AD_LOG_ERROR, "worker exited",
             "domain=%s worker=%d status=%ld signal=%d sessions=%lu why=%s", d->name, (int)process->pid, (long)code,
             signal_number, d->sessions, wanted ? "" : d->why.text);
     close_channel(d);
     ad__collect_gone(f, &d->observation);
     set_backoff(d);
-    if (!f->stopping && ad__front_resumes(f) && !d->device_lost && !d->migration && ad__keep_can_recover(&d->keep))
-        leave_to_next(d, code, signal_number);
-    else drop_all(d);
+    if (!f->stopping && ad__front_resumes(f) && !d->device_lost && !d->migration &&
+        ad__worker_files_can_recover(&d->files))
+        prepare_successor(d, code, signal_number);
+    else drop_worker_state(d);
     uv_close((uv_handle_t *)process, on_process_closed);
-    ad__domain_leaving(d, &(ad_note){.kind = AD_NOTE_LEAVING}); /* if it was asked, there is nothing more to be lost */
+    ad__domain_leaving(d, &(ad_note){.kind = AD_NOTE_LEAVING}); /* a worker that was asked has nothing more to lose */
     ad__migration_lose(d);
     ad__handshake_lost(f, d, 0);
-    if ((f->embedded && d->keep.old < 0) || !f->ready) ad__front_stop(f, 1, d->why.text);
+    if ((f->embedded && d->files.old < 0) || !f->ready) ad__front_stop(f, 1, d->why.text);
 }
 
 void ad__domain_worker_path(const ad_front *f, char *out, size_t size) {
@@ -281,8 +288,9 @@ void ad__domain_worker_path(const ad_front *f, char *out, size_t size) {
     if (access(out, X_OK)) snprintf(out, size, "%.*s/../lib/arrayd/arrayd-worker", n, f->program);
 }
 
-/* Threads that spin while they wait would take the processor from the client that they wait for. */
-static char **environment(void) {
+/* Make the worker's environment: its waiting threads must not spin, as they would take the processor from the
+ * client. */
+static char **make_environment(void) {
     static const char *const passive[] = {"OMP_WAIT_POLICY=passive", "OPENBLAS_THREAD_TIMEOUT=4", "GOMP_SPINCOUNT=0"};
     extern char **environ;
     size_t n = 0, more = sizeof passive / sizeof *passive;
@@ -294,7 +302,7 @@ static char **environment(void) {
     return list;
 }
 
-static int spawn(ad_domain *d, const char *path, char **options, char **env, int channel) {
+static int spawn_process(ad_domain *d, const char *path, char **options, char **env, int channel) {
     char fd_option[32], *argv[64] = {(char *)(uintptr_t)path, fd_option};
     int argc = 2;
     snprintf(fd_option, sizeof fd_option, "--channel-fd=%d", WORKER_FD);
@@ -317,14 +325,14 @@ static int spawn(ad_domain *d, const char *path, char **options, char **env, int
     return uv_spawn(&d->front->loop, &d->process, &o);
 }
 
-static int spawn_with(ad_domain *d, int channel, ad_fault *fault) {
+static int spawn_worker(ad_domain *d, int channel, ad_fault *fault) {
     char path[4200];
-    char **options = ad__config_arguments(&d->front->config), **env = environment();
+    char **options = ad__config_arguments(&d->front->config), **env = make_environment();
     int status = UV_ENOMEM;
     ad__domain_worker_path(d->front, path, sizeof path);
     if (options && env) {
         d->processed = true;
-        status = spawn(d, path, options, env, channel);
+        status = spawn_process(d, path, options, env, channel);
         if (status) uv_close((uv_handle_t *)&d->process, on_process_closed);
     }
     free(options);
@@ -332,14 +340,14 @@ static int spawn_with(ad_domain *d, int channel, ad_fault *fault) {
     return status ? ad__fault(fault, AD_E_SYSTEM, "cannot start %s: %s", path, uv_strerror(status)) : 0;
 }
 
-static int start(ad_domain *d, ad_fault *fault) {
+static int start_worker(ad_domain *d, ad_fault *fault) {
     int fd[2], status = ad__channel_pair(fd, fault);
     if (status) return status;
     d->started = ad__os_now();
     d->device_lost = d->silenced = false;
     d->silence = (ad_silence){0};
     if (!d->slabs && !(d->slabs = ad__slabs_new())) status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    if (!status) status = spawn_with(d, fd[1], fault);
+    if (!status) status = spawn_worker(d, fd[1], fault);
     close(fd[1]);
     if (status) {
         close(fd[0]);
@@ -355,7 +363,7 @@ static int start(ad_domain *d, ad_fault *fault) {
     d->state = AD_DOMAIN_STARTING;
     ad__log(AD_LOG_INFO, "worker starting", "domain=%s worker=%d backend=%s", d->name, (int)d->process.pid,
             d->front->config.backend);
-    if (ad__reserved_any(d->front)) reserve(d);
+    if (ad__reserved_any(d->front)) tell_reserved(d);
     ad__domain_watch(d);
     return 0;
 }
@@ -368,59 +376,60 @@ ad_domain *ad__domain_new(ad_front *f, const char *name) {
     snprintf(d->name, sizeof d->name, "%s", name);
     d->front = f;
     d->state = AD_DOMAIN_FAILED;
-    ad__keep_init(&d->keep);
+    ad__worker_files_init(&d->files);
     d->next = f->domains;
     f->domains = d;
     return d;
 }
 
-static void on_retry(uv_timer_t *timer);
+static void on_retry_timer(uv_timer_t *timer);
 
-/* In so many ns at the latest. */
-static void look_again(ad_front *f, int64_t wait) {
+/* Try again after so many ns, or earlier if that is scheduled already. */
+static void schedule_retry(ad_front *f, int64_t wait) {
     uint64_t ms = wait > 0 ? (uint64_t)(wait / 1000000 + 1) : 1;
     bool sooner = uv_is_active((uv_handle_t *)&f->retry) && uv_timer_get_due_in(&f->retry) <= ms;
-    if (!sooner) uv_timer_start(&f->retry, on_retry, ms, 0);
+    if (!sooner) uv_timer_start(&f->retry, on_retry_timer, ms, 0);
 }
 
-static void on_retry(uv_timer_t *timer) {
+static void on_retry_timer(uv_timer_t *timer) {
     ad_front *f = timer->data;
     for (ad_domain *d = f->domains; d; d = d->next) ad__domain_restart(d);
     ad__handshake_wake(f);
 }
 
-/* Wake those who wait when the worker may be started again, unless that is long. */
-static bool will_retry(ad_domain *d) {
+/* If the worker may be started again soon, let clients wait for that, and return true. */
+static bool retry_soon(ad_domain *d) {
     int64_t wait = d->not_before - ad__os_now();
     if (wait <= 0 || wait > RETRY_MOST || !d->front->ready) return false;
-    look_again(d->front, wait);
+    schedule_retry(d->front, wait);
     return true;
 }
 
-/* It has none, and may have another one, now or later. */
-static bool wants_worker(const ad_domain *d) {
+/* Whether the domain has no worker and may get one, now or later. */
+static bool needs_worker(const ad_domain *d) {
     return d->state == AD_DOMAIN_FAILED && !ad__domain_is_ending(d) && !d->front->stopping &&
            !ad__upgrade_leaves(d->front);
 }
 
-static void start_again(ad_domain *d) {
-    if (!wants_worker(d) || ad__os_now() < d->not_before) return;
-    if (start(d, &d->why)) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", d->name, d->why.text);
+static void restart_worker(ad_domain *d) {
+    if (!needs_worker(d) || ad__os_now() < d->not_before) return;
+    if (start_worker(d, &d->why)) ad__log(AD_LOG_ERROR, "worker not started", "domain=%s why=%s", d->name, d->why.text);
 }
 
-/* Sessions wait for it. */
+/* Sessions, or a migrating principal, need the worker. */
 void ad__domain_restart(ad_domain *d) {
-    if (d->keep.old < 0 && d->migration != AD_MIGRATION_COMING) return;
-    start_again(d);
-    if (wants_worker(d)) look_again(d->front, d->not_before - ad__os_now());
+    if (d->files.old < 0 && d->migration != AD_MIGRATION_COMING) return;
+    restart_worker(d);
+    if (needs_worker(d)) schedule_retry(d->front, d->not_before - ad__os_now());
 }
 
-/* Only what is written down can go on elsewhere. */
+/* Whether principals can migrate: only journals make that possible. */
 static bool may_migrate(const ad_front *f) { return f->config.survive && f->config.resume_time > 0 && !f->embedded; }
 
-/* Where a principal's sessions begin. A kernel of a user can reach all of its process: who may have any gets a worker
- * of its own with the first one, but the server's own user, who is often alone here, from the beginning. */
-static const char *home_of(const ad_front *f, const ad_entrant *who) {
+/* Choose the domain where a principal's sessions begin. A user's kernel can reach all of its process, so that
+ * whoever may run kernels gets an own worker with the first one. The server's own user, who is often alone here, has
+ * one from the beginning. */
+static const char *choose_domain(const ad_front *f, const ad_entrant *who) {
     const ad_domain *own = ad__domain_named(f, who->who);
     if (!strcmp(f->config.domains, "principal")) return who->who;
     if (own && (own->migration == AD_MIGRATION_NONE || own->migration == AD_MIGRATION_GOING)) return who->who;
@@ -429,22 +438,22 @@ static const char *home_of(const ad_front *f, const ad_entrant *who) {
 }
 
 ad_domain *ad__domain_of(ad_front *f, const ad_entrant *who, ad_domain_state *state, ad_fault *fault) {
-    const char *name = home_of(f, who);
+    const char *name = choose_domain(f, who);
     ad_domain *d = ad__domain_named(f, name);
     if (!d && !(d = ad__domain_new(f, name))) {
         ad__fault(fault, AD_E_MEMORY, "out of host memory");
         return NULL;
     }
-    if (d->migration == AD_MIGRATION_GOING) { /* who comes waits until it is clear where to go */
+    if (d->migration == AD_MIGRATION_GOING) { /* the client waits until the principal has arrived */
         *state = AD_DOMAIN_STARTING;
         return d;
     }
-    start_again(d);
+    restart_worker(d);
     bool ending = ad__domain_is_ending(d) || ad__upgrade_leaves(f);
     *state = d->state;
     if (d->state != AD_DOMAIN_FAILED) return d;
     if (f->stopping) ad__fault(fault, AD_E_CONNECTION, "the server is shutting down");
-    else if (ending || will_retry(d)) *state = AD_DOMAIN_STARTING; /* who waits will have one */
+    else if (ending || retry_soon(d)) *state = AD_DOMAIN_STARTING; /* waiting clients will get a worker */
     else ad__fault(fault, AD_E_CONNECTION, "no worker: %s", d->why.text);
     return d;
 }
@@ -456,7 +465,7 @@ int ad__domain_tell(ad_domain *d, const ad_note *note, int fd) {
     }
     int status = ad__channel_send(&d->channel, note, fd);
     if (!status) ad__domain_watch(d);
-    else look_again(d->front, RETRY_AFTER); /* a worker that goes on sends nothing that would wake those who wait */
+    else schedule_retry(d->front, RETRY_AFTER); /* nothing that the worker sends would wake those who wait */
     return status;
 }
 
@@ -481,7 +490,7 @@ bool ad__domain_is_ready(const ad_domain *d) { return d->state == AD_DOMAIN_READ
 void ad__domain_forget(ad_front *f, const ad_domain *gone, uint64_t session) {
     ad_domain *d = f->domains;
     while (d && d != gone) d = d->next;
-    if (d) leave(d, session);
+    if (d) remove_session(d, session);
 }
 
 /* ---- being seen ---- */
@@ -502,7 +511,7 @@ void ad__domain_facts(ad_domain *d, ad_domain_facts *out) {
     if (d->slabs) out->slabs = ad__slabs_count(d->slabs, &out->slab_bytes);
 }
 
-int ad__domain_note(ad_domain *d, const ad_note *note, int fd) {
+int ad__domain_tell_if_ready(ad_domain *d, const ad_note *note, int fd) {
     if (d->state == AD_DOMAIN_READY) return ad__domain_tell(d, note, fd);
     if (fd >= 0) close(fd);
     return AD_E_CONNECTION;

@@ -1,4 +1,4 @@
-/* Workers that are to leave: arrayd stops, or is upgraded, and then the next front goes on with their domains. */
+/* The end of workers: arrayd stops, or is upgraded, and then the next front goes on with their domains. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ void ad__domain_kill_all(ad_front *f) {
     }
 }
 
-bool ad__domain_any(const ad_front *f) {
+bool ad__domain_is_any_running(const ad_front *f) {
     for (const ad_domain *d = f->domains; d; d = d->next)
         if (ad__domain_is_ending(d)) return true;
     return false;
@@ -38,7 +38,7 @@ void ad__domain_free_all(ad_front *f) {
         ad_domain *d = f->domains;
         f->domains = d->next;
         ad__slabs_free(d->slabs);
-        ad__keep_clear(&d->keep);
+        ad__worker_files_clear(&d->files);
         ad__report_free(&d->observation.report);
         free(d);
     }
@@ -46,8 +46,8 @@ void ad__domain_free_all(ad_front *f) {
 
 /* ---- leaving ---- */
 
-/* Nobody could go on with its sessions, and it has some. */
-static bool loses_all(const ad_domain *d) { return d->sessions && !ad__keep_can_recover(&d->keep); }
+/* Whether the domain has sessions that no other worker could recover. */
+static bool is_unrecoverable(const ad_domain *d) { return d->sessions && !ad__worker_files_can_recover(&d->files); }
 
 unsigned ad__domain_ask_leaving(ad_front *f) {
     unsigned asked = 0;
@@ -63,10 +63,10 @@ unsigned ad__domain_ask_leaving(ad_front *f) {
 void ad__domain_leaving(ad_domain *d, const ad_note *note) {
     if (!d->leaving_asked) return;
     d->leaving_asked = false;
-    ad__upgrade_answer(d->front, loses_all(d) && note->id < d->sessions ? d->sessions : note->id);
+    ad__upgrade_answer(d->front, is_unrecoverable(d) && note->id < d->sessions ? d->sessions : note->id);
 }
 
-const char *ad__domain_silent(const ad_front *f) {
+const char *ad__domain_find_silent(const ad_front *f) {
     const ad_domain *d = f->domains;
     while (d && !d->leaving_asked) d = d->next;
     return d ? d->name : NULL;
@@ -86,34 +86,34 @@ void ad__domain_restart_all(ad_front *f) {
 
 bool ad__domain_recovers(const ad_front *f) {
     for (const ad_domain *d = f->domains; d; d = d->next)
-        if (d->keep.old >= 0) return true;
+        if (d->files.old >= 0) return true;
     return false;
 }
 
 /* ---- handing over ---- */
 
-static void hand_one(ad_domain *d, ad_hand *h) {
+static void transfer_domain(ad_domain *d, ad_hand *h) {
     ad__hand_text(h, d->name, sizeof d->name);
     ad__hand_number(h, &d->observation.starts);
-    ad__keep_hand(&d->keep, h);
+    ad__worker_files_hand_over(&d->files, h);
     bool slabs = d->slabs;
     ad__hand_flag(h, &slabs);
     if (slabs && h->reading && !(d->slabs = ad__slabs_new())) h->failed = true;
-    if (d->slabs) ad__slabs_hand(d->slabs, h);
+    if (d->slabs) ad__slabs_hand_over(d->slabs, h);
 }
 
-void ad__domain_hand(ad_front *f, ad_hand *h) {
-    size_t count = 0; /* one that was made for a principal, which has not come, has nothing */
+void ad__domain_hand_over(ad_front *f, ad_hand *h) {
+    size_t count = 0; /* domains that wait for a principal have nothing to hand over */
     for (const ad_domain *d = f->domains; d; d = d->next) count += !d->migration;
     count = ad__hand_count(h, count);
     if (!h->reading) {
         for (ad_domain *d = f->domains; d; d = d->next)
-            if (!d->migration) hand_one(d, h);
+            if (!d->migration) transfer_domain(d, h);
         return;
     }
     for (size_t i = 0; i < count && !h->failed; i++) {
         ad_domain *d = ad__domain_new(f, "");
-        if (d) hand_one(d, h);
+        if (d) transfer_domain(d, h);
         else h->failed = true;
     }
 }
@@ -126,7 +126,7 @@ ad_domain *ad__domain_named(const ad_front *f, const char *name) {
 
 const char *ad__domain_name(const ad_domain *d) { return d->name; }
 
-void ad__domain_adopt(ad_domain *d) {
+void ad__domain_count_session(ad_domain *d) {
     d->sessions++;
     d->front->sessions++;
 }

@@ -1,35 +1,40 @@
-/* Workers that are there and do not answer: stopped, or waiting for themselves. Such a one is killed, and the next one
- * goes on with its sessions.
+/* Workers that are there and do not answer, as they are stopped or deadlocked. Such a worker is killed, and its
+ * successor goes on with its sessions.
  *
- * Every now and then a worker that has sessions is knocked at, and its I/O thread answers, whatever the engine does. It
- * is silent while it does not answer, uses no processor time, and could: one that is busy, that the kernel does not let
- * run (a starved machine, a slow disk) or that a debugger holds is not. Only time in which this process itself looked
- * counts, so a machine that was suspended has nobody killed. */
+ *     every interval:  heard == knocked -> KNOCK    silence = 0
+ *                      heard <  knocked -> it used processor time: silence = 0
+ *                                          it sleeps or is stopped: silence grows
+ *                      silence >= worker-silence -> kill
+ *
+ * A worker that has sessions is knocked at, and its I/O thread answers, whatever the engine does. Workers that are
+ * busy, that the kernel does not let run (a starved machine, a slow disk) or that a debugger holds are not silent.
+ * Only time in which this process itself ran its timer counts, so that nobody is killed after a machine was
+ * suspended. */
 #include <signal.h>
 
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/front/workers/domain_inside.h"
 
-#define LOOKS 8 /* within worker-silence */
+#define LOOKS 8 /* checks within the time of option worker-silence */
 #define LOOK_MOST 1000000000LL
 #define LOOK_LEAST 20000000LL
 
-static int64_t limit_of(const ad_front *f) { return (int64_t)(f->config.worker_silence * 1e9); }
+static int64_t get_silence_limit(const ad_front *f) { return (int64_t)(f->config.worker_silence * 1e9); }
 
-static int64_t pause_of(const ad_front *f) {
-    const int64_t pause = limit_of(f) / LOOKS;
+static int64_t get_look_interval(const ad_front *f) {
+    const int64_t pause = get_silence_limit(f) / LOOKS;
     return pause > LOOK_MOST ? LOOK_MOST : pause < LOOK_LEAST ? LOOK_LEAST : pause;
 }
 
-static void ask_for_answer(ad_domain *d) {
+static void knock_at_worker(ad_domain *d) {
     ad_silence *s = &d->silence;
     s->ns = 0;
     s->knocked++;
     ad__domain_tell(d, &(ad_note){.kind = AD_NOTE_KNOCK, .id = s->knocked}, -1);
 }
 
-/* The worker has had `ns` more to answer. */
+/* Add `ns` without an answer to the worker's silence, if it could have answered. */
 static void add_silence(ad_domain *d, int64_t ns) {
     ad_silence *s = &d->silence;
     const ad_pulse before = s->pulse;
@@ -38,30 +43,30 @@ static void add_silence(ad_domain *d, int64_t ns) {
     else if (s->pulse.state == 'S' || s->pulse.state == 'T') s->ns += ns;
 }
 
-static void look_at_worker(ad_domain *d, int64_t ns) {
+static void check_worker(ad_domain *d, int64_t ns) {
     ad_silence *s = &d->silence;
     if (!ad__domain_is_ready(d) || !d->sessions || d->silenced) {
         *s = (ad_silence){0};
         return;
     }
     if (s->heard == s->knocked) {
-        ask_for_answer(d);
+        knock_at_worker(d);
         return;
     }
     add_silence(d, ns);
-    if (s->ns < limit_of(d->front)) return;
+    if (s->ns < get_silence_limit(d->front)) return;
     d->silenced = true;
     ad__log(AD_LOG_ERROR, "worker killed", "domain=%s worker=%d why=%s", d->name, (int)d->process.pid,
             "it does not answer (option worker-silence)");
     uv_process_kill(&d->process, SIGKILL);
 }
 
-static void on_look(uv_timer_t *timer) {
+static void on_liveness_timer(uv_timer_t *timer) {
     ad_front *f = timer->data;
-    const int64_t now = ad__os_now(), most = 2 * pause_of(f);
+    const int64_t now = ad__os_now(), most = 2 * get_look_interval(f);
     const int64_t passed = now - f->looked < most ? now - f->looked : most;
     f->looked = now;
-    for (ad_domain *d = f->domains; d; d = d->next) look_at_worker(d, passed);
+    for (ad_domain *d = f->domains; d; d = d->next) check_worker(d, passed);
 }
 
 void ad__silence_heard(ad_domain *d, const ad_note *note) {
@@ -70,11 +75,11 @@ void ad__silence_heard(ad_domain *d, const ad_note *note) {
 
 int ad__silence_watch(ad_front *f) {
     int status = uv_timer_init(&f->loop, &f->silence);
-    if (status || limit_of(f) <= 0) return status;
+    if (status || get_silence_limit(f) <= 0) return status;
     f->silence.data = f;
     f->looked = ad__os_now();
-    const uint64_t ms = (uint64_t)(pause_of(f) / 1000000);
-    uv_timer_start(&f->silence, on_look, ms, ms);
+    const uint64_t ms = (uint64_t)(get_look_interval(f) / 1000000);
+    uv_timer_start(&f->silence, on_liveness_timer, ms, ms);
     uv_unref((uv_handle_t *)&f->silence);
     return 0;
 }

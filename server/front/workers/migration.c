@@ -1,9 +1,14 @@
-/* A principal gets a worker of its own with its first kernel (docs/design.md, "A trust domain").
+/* Migration: a principal gets a worker of its own with its first kernel (docs/design.md, "A trust domain").
  *
- * The shared worker asks for one; that is started, and when it is ready the shared one stops what the principal does
- * there and hands over a journal with all that it has. From the moment in which the front has that, the principal's
- * slabs, descriptors and sessions are those of its own domain, whose worker goes on with them as with those of a worker
- * that was killed. Before it nothing has happened: whichever of the two workers dies, sooner or later. */
+ *     shared worker          front                    own worker
+ *       |--MIGRATION_ASKED-->| AWAITED -> COMING
+ *       |                    |---------- start ---------->|
+ *       |<-----MIGRATE-------| GOING <------- READY ------|
+ *       |------MIGRATED----->| NONE: slabs, descriptors and sessions change domains
+ *       |<--MIGRATION_DONE---|--------- RECOVER --------->|
+ *
+ * With MIGRATED the front has a journal of all that the principal has. From then on the own worker goes on with it
+ * as a successor does. Before that nothing has happened, whichever worker dies. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,28 +17,28 @@
 #include "server/common/os.h"
 #include "server/front/workers/domain_inside.h"
 
-static void tell(ad_domain *shared, uint32_t kind, const char *who, const char *why) {
+static void send_migration_note(ad_domain *shared, uint32_t kind, const char *who, const char *why) {
     ad_note note = {.kind = kind};
     snprintf(note.who, sizeof note.who, "%s", who);
     snprintf(note.text, sizeof note.text, "%s", why);
-    if (shared) ad__domain_tell(shared, &note, -1); /* one that dies asks again, as another process */
+    if (shared) ad__domain_tell(shared, &note, -1); /* the successor of a dying worker asks again */
 }
 
-/* Its sessions go on where they are. */
-static void stay(ad_domain *d, const char *why) {
+/* Leave the principal in the shared worker. */
+static void keep_in_shared(ad_domain *d, const char *why) {
     d->migration = AD_MIGRATION_AWAITED;
     ad__log(AD_LOG_WARN, "principal not moved", "principal=%s why=%s", d->name, why);
     ad__handshake_wake(d->front);
 }
 
-static void give_up(ad_domain *d, const char *why) {
+static void abandon_migration(ad_domain *d, const char *why) {
     ad_front *f = d->front;
-    if (f->stopping || ad__upgrade_leaves(f)) { /* the next program's workers ask again */
+    if (f->stopping || ad__upgrade_leaves(f)) { /* the workers of the next program ask again */
         d->migration = AD_MIGRATION_AWAITED;
         return;
     }
-    tell(ad__domain_named(f, AD_DOMAIN_SHARED), AD_NOTE_MIGRATION_REFUSED, d->name, why);
-    stay(d, why);
+    send_migration_note(ad__domain_named(f, AD_DOMAIN_SHARED), AD_NOTE_MIGRATION_REFUSED, d->name, why);
+    keep_in_shared(d, why);
 }
 
 /* ---- asking for a worker ---- */
@@ -42,20 +47,21 @@ void ad__migration_is_ready(ad_domain *d) {
     if (d->migration != AD_MIGRATION_COMING) return;
     d->migration = AD_MIGRATION_GOING;
     d->migrating_since = ad__os_now();
-    tell(ad__domain_named(d->front, AD_DOMAIN_SHARED), AD_NOTE_MIGRATE, d->name, "");
+    send_migration_note(ad__domain_named(d->front, AD_DOMAIN_SHARED), AD_NOTE_MIGRATE, d->name, "");
 }
 
-static ad_domain *domain_for(ad_front *f, const char *who) {
+static ad_domain *find_or_add_domain(ad_front *f, const char *who) {
     ad_domain *d = ad__domain_named(f, who);
     if (!d && (d = ad__domain_new(f, who))) d->migration = AD_MIGRATION_AWAITED;
     return d;
 }
 
 void ad__migration_is_asked(ad_domain *from, const ad_note *note) {
-    ad_domain *d = ad__domain_is_shared(from) ? domain_for(from->front, note->who) : NULL;
+    ad_domain *d = ad__domain_is_shared(from) ? find_or_add_domain(from->front, note->who) : NULL;
     if (!d || d->migration == AD_MIGRATION_NONE) {
-        tell(from, AD_NOTE_MIGRATION_REFUSED, note->who,
-             d ? "the principal has one already, where its other sessions are: connect again" : "out of host memory");
+        send_migration_note(from, AD_NOTE_MIGRATION_REFUSED, note->who,
+                            d ? "the principal has one already, where its other sessions are: connect again"
+                              : "out of host memory");
         return;
     }
     if (d->migration != AD_MIGRATION_AWAITED) return;
@@ -63,11 +69,11 @@ void ad__migration_is_asked(ad_domain *from, const ad_note *note) {
     d->migration = AD_MIGRATION_COMING;
     ad__domain_restart(d);
     if (d->state == AD_DOMAIN_READY) ad__migration_is_ready(d);
-    else if (d->state == AD_DOMAIN_FAILED && d->not_before != before) give_up(d, d->why.text);
+    else if (d->state == AD_DOMAIN_FAILED && d->not_before != before) abandon_migration(d, d->why.text);
 }
 
 void ad__migration_lose(ad_domain *gone) {
-    if (gone->migration == AD_MIGRATION_COMING) give_up(gone, gone->why.text);
+    if (gone->migration == AD_MIGRATION_COMING) abandon_migration(gone, gone->why.text);
     if (!ad__domain_is_shared(gone)) return;
     for (ad_domain *d = gone->front->domains; d; d = d->next)
         if (d->migration) d->migration = AD_MIGRATION_AWAITED;
@@ -75,7 +81,7 @@ void ad__migration_lose(ad_domain *gone) {
 
 void ad__migration_fail(const ad_domain *from, const ad_note *note) {
     ad_domain *d = ad__domain_is_shared(from) ? ad__domain_named(from->front, note->who) : NULL;
-    if (d && d->migration == AD_MIGRATION_GOING) stay(d, note->text);
+    if (d && d->migration == AD_MIGRATION_GOING) keep_in_shared(d, note->text);
 }
 
 bool ad__migration_is_under_way(const ad_front *f, const char *who) {
@@ -85,13 +91,13 @@ bool ad__migration_is_under_way(const ad_front *f, const char *who) {
 
 /* ---- going ---- */
 
-/* Whose the slabs are. AD_E_MEMORY, AD_E_PROTOCOL. */
-static int take_slabs(ad_domain *from, ad_domain *d) {
+/* Move the principal's slabs to its domain. AD_E_MEMORY, AD_E_PROTOCOL. */
+static int move_slabs(ad_domain *from, ad_domain *d) {
     if (!d->slabs && !(d->slabs = ad__slabs_new())) return AD_E_MEMORY;
     return ad__slabs_migrate(from->slabs, d->slabs, d->name);
 }
 
-static void take_sessions(ad_domain *from, ad_domain *d) {
+static void move_sessions(ad_domain *from, ad_domain *d) {
     const uint64_t n = ad__session_entry_migrate(d->front, from, d);
     from->sessions -= n < from->sessions ? n : from->sessions;
     d->sessions += n;
@@ -104,17 +110,17 @@ void ad__migration_complete(ad_domain *from, const ad_note *note, int fd) {
         if (fd >= 0) close(fd);
         return;
     }
-    int status = fd < 0 ? AD_E_SYSTEM : ad__keep_reserve(&d->keep, &from->keep);
-    if (!status) status = take_slabs(from, d);
+    int status = fd < 0 ? AD_E_SYSTEM : ad__worker_files_reserve(&d->files, &from->files);
+    if (!status) status = move_slabs(from, d);
     if (status) {
         if (fd >= 0) close(fd);
-        give_up(d, ad__error_text(status));
+        abandon_migration(d, ad__error_text(status));
         return;
     }
-    take_sessions(from, d);
-    ad__worker_files_migrate(f, &from->keep, d, &d->keep, fd);
+    move_sessions(from, d);
+    ad__worker_files_migrate(f, &from->files, d, &d->files, fd);
     d->migration = AD_MIGRATION_NONE;
-    tell(from, AD_NOTE_MIGRATION_DONE, d->name, "");
+    send_migration_note(from, AD_NOTE_MIGRATION_DONE, d->name, "");
     ad__log(AD_LOG_INFO, "principal moved", "principal=%s worker=%d sessions=%lu ms=%ld", d->name,
             d->alive ? (int)d->process.pid : 0, d->sessions, (long)((ad__os_now() - d->migrating_since) / 1000000));
     if (d->state == AD_DOMAIN_READY) ad__domain_recover(d);
@@ -125,5 +131,5 @@ void ad__migration_complete(ad_domain *from, const ad_note *note, int fd) {
 void ad__migration_tell(ad_domain *shared) {
     if (!ad__domain_is_shared(shared)) return;
     for (const ad_domain *d = shared->front->domains; d; d = d->next)
-        if (d != shared && !d->migration) tell(shared, AD_NOTE_MIGRATION_DONE, d->name, "");
+        if (d != shared && !d->migration) send_migration_note(shared, AD_NOTE_MIGRATION_DONE, d->name, "");
 }

@@ -1,4 +1,4 @@
-/* Memory that is kept for principals: whether a device has so much, and what workers are told. */
+/* Memory that is reserved for principals: whether a device has so much, and telling workers. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ int ad__reserved_check(const ad_front *f, const ad_principals *p, ad_fault *faul
     return 0;
 }
 
-/* An entry each; the worker goes by them when the last has come. */
+/* Each principal has one note; the worker applies them when the last has come. */
 int ad__reserved_tell(const ad_front *f, ad_channel *c) {
     ad_note note = {.kind = AD_NOTE_RESERVE};
     ad_grants g;

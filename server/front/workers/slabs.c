@@ -1,3 +1,4 @@
+/* Descriptors of a worker's slabs, which keep device memory alive when the worker has died. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ typedef struct slab {
     char who[AD_PRINCIPAL_SIZE];
 } slab;
 
-/* In order of ids, which is the order in which they come. */
+/* Slabs in order of their ids, which is the order in which they come. */
 struct ad_slabs {
     slab *list;
     size_t count, capacity;
@@ -64,8 +65,8 @@ int ad__slabs_tell(const ad_slabs *s, ad_channel *c) {
     return 0;
 }
 
-/* The principal whose it will be there; NULL: it stays. */
-static const char *principal_of(const slab *s, const char *who) {
+/* The owner of a slab after the migration of a principal; NULL: the slab stays. */
+static const char *get_new_owner(const slab *s, const char *who) {
     if (!strcmp(s->who, who)) return who;
     return *s->who == AD_PARTED && !strcmp(s->who + 1, who) ? "" : NULL;
 }
@@ -74,14 +75,14 @@ int ad__slabs_migrate(ad_slabs *from, ad_slabs *to, const char *who) {
     size_t n = 0, kept = 0;
     if (to->count || to->last) return AD_E_PROTOCOL;
     for (size_t i = 0; i < from->count; i++) {
-        if (!principal_of(&from->list[i], who)) continue;
+        if (!get_new_owner(&from->list[i], who)) continue;
         slab *list = ad__os_grow(to->list, n++, &to->capacity, sizeof *list);
         if (!list) return AD_E_MEMORY;
         to->list = list;
     }
     for (size_t i = 0; i < from->count; i++) {
         slab *s = &from->list[i];
-        const char *whose = principal_of(s, who);
+        const char *whose = get_new_owner(s, who);
         if (whose) {
             to->list[to->count] = *s;
             snprintf(to->list[to->count++].who, sizeof s->who, "%s", whose);
@@ -90,11 +91,11 @@ int ad__slabs_migrate(ad_slabs *from, ad_slabs *to, const char *who) {
         }
     }
     from->count = kept;
-    to->last = from->last; /* none of these numbers is given to another slab there */
+    to->last = from->last; /* none of these ids is given to another slab there */
     return 0;
 }
 
-static void hand_slab(slab *s, ad_hand *h) {
+static void transfer_slab(slab *s, ad_hand *h) {
     ad__hand_number(h, &s->id);
     ad__hand_number(h, &s->size);
     ad__hand_text(h, s->who, sizeof s->who);
@@ -102,7 +103,7 @@ static void hand_slab(slab *s, ad_hand *h) {
     if (s->fd < 0) h->failed = true;
 }
 
-void ad__slabs_hand(ad_slabs *s, ad_hand *h) {
+void ad__slabs_hand_over(ad_slabs *s, ad_hand *h) {
     ad__hand_number(h, &s->last);
     size_t count = ad__hand_count(h, s->count);
     for (size_t i = 0; i < count && !h->failed; i++) {
@@ -113,7 +114,7 @@ void ad__slabs_hand(ad_slabs *s, ad_hand *h) {
         }
         s->list = list;
         if (h->reading) list[s->count++] = (slab){.fd = -1};
-        hand_slab(&list[i], h);
+        transfer_slab(&list[i], h);
         if (list[i].id > s->last || (i && list[i].id <= list[i - 1].id)) h->failed = true;
     }
 }
