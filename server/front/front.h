@@ -149,8 +149,8 @@ void ad__entrance_refused(ad_front *f, const char *who, const char *from, const 
 bool ad__users_are_distinct(uid_t uid);
 
 /* ---- net/sessions.c: sessions by principal ---- */
-void ad__session_entry_hand_over(ad_front *f,
-                                 ad_hand *h); /* hand the entries over to the next front; after the domains */
+/* Hand the entries over to the next front; after the domains. */
+void ad__session_entry_hand_over(ad_front *f, ad_hand *h);
 /* Add the entry of a session that a worker is given. AD_E_MEMORY. */
 int ad__session_entry_add(ad_front *f, const ad_note *note, ad_domain *d);
 /* Find the domain that has a session; NULL: there is no such session. *own: the session belongs to `who`. */
@@ -169,8 +169,8 @@ bool ad__session_entry_remove(ad_front *f, uint64_t session, const ad_domain *d)
 uint64_t ad__session_entry_lose_all(ad_front *f, const ad_domain *d);
 uint64_t ad__session_entry_remove_lost(ad_front *f, const ad_domain *d);
 void ad__session_entry_remove_all(ad_front *f, const ad_domain *d); /* remove the domain's entries; NULL: all entries */
-uint64_t ad__session_entry_count(const ad_front *f,
-                                 const char *who); /* number of sessions; who NULL: of all principals */
+/* Number of sessions; who NULL: of all principals. */
+uint64_t ad__session_entry_count(const ad_front *f, const char *who);
 /* Set whether a session waits for its client. */
 void ad__session_entry_set_away(ad_front *f, uint64_t session, const ad_domain *d, bool away);
 /* Give up the session that has waited longest for its client, of a principal or (NULL) of all. False: none waits. */
@@ -275,8 +275,8 @@ typedef struct ad_worker_files {
     unsigned deaths;         /* successors that have died while they recovered from `old` */
     ad_death death;          /* how the previous worker ended */
     char how[AD_DEATH_TEXT]; /* what ended it, if it crashed */
-    int journal,
-        old; /* journal: of the present worker; old: of the previous one, until its successor has recovered. -1: none */
+    /* journal: of the present worker; old: of the previous one, until its successor has recovered. -1: none. */
+    int journal, old;
     struct ad_passed_descriptor {
         uint64_t session, number; /* number: how many the session had passed before */
         uint64_t before;          /* bytes that the worker had received before the message with it */
@@ -288,8 +288,8 @@ typedef struct ad_worker_files {
 void ad__worker_files_init(ad_worker_files *k);
 void ad__worker_files_clear(ad_worker_files *k);
 void ad__worker_files_set_journal(ad_worker_files *k, int fd);
-void ad__worker_files_take_descriptor(ad_worker_files *k, const ad_note *note,
-                                      int fd); /* handle notes DESCRIPTOR and DESCRIPTOR_GONE; owns fd */
+/* Handle notes DESCRIPTOR and DESCRIPTOR_GONE; owns fd. */
+void ad__worker_files_take_descriptor(ad_worker_files *k, const ad_note *note, int fd);
 void ad__worker_files_end_session(ad_worker_files *k, uint64_t session);
 bool ad__worker_files_can_recover(const ad_worker_files *k);
 /* The worker has ended: its journal becomes the old one. how: what ended it, if it crashed. False: too many

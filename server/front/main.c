@@ -198,9 +198,8 @@ static int require_crypto(ad_front *f, ad_fault *fault) {
 /* Open all that serves clients. After an upgrade missing parts are only logged, as there are sessions to serve. */
 static int start_server(ad_front *f, int embedded_fd, int record, ad_fault *fault) {
     int status = record < 0 ? 0 : ad__handover_read(f, record, fault);
-    if (!status && f->embedded)
-        status =
-            serve_embedded(f, embedded_fd, fault); /* before all else: the client is told why anything later fails */
+    if (!status && f->embedded) /* Before all else: the client is told why anything later fails. */
+        status = serve_embedded(f, embedded_fd, fault);
     if (!status) status = ad__entrance_load(f, fault);
     if (!status && !f->embedded) status = ad__listen_open(f, fault);
     if (!status && !f->embedded) status = ad__upgrade_tolerate(f, ad__control_open(f, fault), fault);

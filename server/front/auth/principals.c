@@ -164,8 +164,8 @@ static int load_principals_file(const char *option, const char *path, entries *l
 int ad__principals_load(const char *tokens, const char *principals, ad_principals **out, ad_fault *fault) {
     ad_principals *p = ad__os.calloc(1, sizeof *p);
     if (!p) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
-    int status = load_principals_file("principals", principals, &p->others, p,
-                                      fault); /* before the tokens, whose grants begin with those of token:* */
+    /* Before the tokens, whose grants begin with those of token:*. */
+    int status = load_principals_file("principals", principals, &p->others, p, fault);
     if (!status) status = load_principals_file("tokens", tokens, &p->tokens, p, fault);
     if (status) ad__principals_free(p);
     else *out = p;

@@ -3,9 +3,8 @@
 
 #include "server/front/front.h"
 
-#define OTHERS                                                                                            \
-    65534 /* user id that the kernel reports for users without a number here, unless configured otherwise \
-           */
+/* User id that the kernel reports for users without a number here, unless configured otherwise. */
+#define OTHERS 65534
 #define EVERYBODY 4294967295U
 
 static unsigned long read_file_number(const char *path, unsigned long otherwise) {

@@ -174,7 +174,7 @@ int ad__listen_at_path(const char *option, const char *path, mode_t mode, int *o
     int status = remove_dead_socket(option, &a, fault);
     if (status) return status;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    mode_t before = umask(0777 & ~mode); /* the socket must not be open to others for a moment */
+    mode_t before = umask(0777 & ~mode); /* the socket must not be open to others, even for a moment */
     bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, BACKLOG) == 0;
     umask(before);
     if (ok) {

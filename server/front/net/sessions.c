@@ -8,8 +8,8 @@
 
 struct ad_session_entry {
     ad_session_entry *next; /* the next entry of the chain */
-    uint64_t session,
-        key; /* key: the number by which a forked client knows its session until it learns the id; 0: there is none */
+    /* key: the number by which a forked client knows its session until it learns the id; 0: there is none. */
+    uint64_t session, key;
     ad_domain *domain;
     char who[AD_PRINCIPAL_SIZE];
     int64_t away; /* since when the session waits for its client, ns; 0: it does not */

@@ -84,8 +84,8 @@ typedef struct ad_domain_facts {
 } ad_domain_facts;
 
 /* ---- workers/domain.c ---- */
-struct ad_domain *ad__domain_next(const struct ad_front *f,
-                                  const struct ad_domain *d); /* the domain after d; NULL: the first one */
+/* The domain after d; NULL: the first one. */
+struct ad_domain *ad__domain_next(const struct ad_front *f, const struct ad_domain *d);
 void ad__domain_facts(struct ad_domain *d, ad_domain_facts *out);
 /* Send a note to a worker that is ready; fd as in ad__channel_send. AD_E_CONNECTION: it is not ready; AD_E_MEMORY. */
 int ad__domain_tell_if_ready(struct ad_domain *d, const ad_note *note, int fd);

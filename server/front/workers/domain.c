@@ -257,8 +257,8 @@ static void on_worker_exit(uv_process_t *process, int64_t code, int signal_numbe
     while (d->channel_open && ad__channel_receive(&d->channel, &note, &fd) > 0) handle_note(d, &note, fd);
     d->alive = false;
     bool wanted = f->stopping || ad__upgrade_leaves(f);
-    bool killed =
-        wanted && d->state != AD_DOMAIN_READY && signal_number == SIGKILL; /* ad__domain_leave_all() has killed it */
+    /* ad__domain_leave_all() has killed it. */
+    bool killed = wanted && d->state != AD_DOMAIN_READY && signal_number == SIGKILL;
     fail_domain(d, "the worker died");
     ad__log(wanted && !code && (!signal_number || killed) ? AD_LOG_INFO : AD_LOG_ERROR, "worker exited",
             "domain=%s worker=%d status=%ld signal=%d sessions=%lu why=%s", d->name, (int)process->pid, (long)code,
