@@ -1,10 +1,11 @@
+/* Allocation from an arena: see op.h. */
 #include "protocol/arena.h"
 
 #include <stdlib.h>
 
-enum { BLOCK_SIZE = 32768 }; /* what some sixty operations take */
+enum { BLOCK_SIZE = 32768 }; /* bytes of a block: about sixty operations */
 
-static struct ad_arena_block *block_new(size_t size) {
+static struct ad_arena_block *allocate_block(size_t size) {
     struct ad_arena_block *block;
 
     if (size > SIZE_MAX - sizeof *block) return NULL;
@@ -19,7 +20,7 @@ void *ad__arena_alloc(ad_arena *arena, size_t size) {
     if (size > SIZE_MAX - AD_ARENA_ALIGN) return NULL;
     size = (size + AD_ARENA_ALIGN - 1) & ~(size_t)(AD_ARENA_ALIGN - 1);
     if (block == NULL || block->size - block->used < size) {
-        block = block_new(size > BLOCK_SIZE ? size : BLOCK_SIZE);
+        block = allocate_block(size > BLOCK_SIZE ? size : BLOCK_SIZE);
         if (block == NULL) return NULL;
         block->next = arena->block;
         arena->block = block;
@@ -40,7 +41,8 @@ void ad__arena_reset(ad_arena *arena) {
     struct ad_arena_block *keep = arena->block;
 
     if (keep == NULL) return;
-    if (keep->size > BLOCK_SIZE) { /* one hostile message does not pin its memory for ever */
+    /* A large block is freed: one hostile message must not hold its memory for ever. */
+    if (keep->size > BLOCK_SIZE) {
         ad__arena_free(arena);
         return;
     }

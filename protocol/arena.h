@@ -1,4 +1,4 @@
-/* Allocating from an arena without a call where its block has room, for whoever does so for each field of a message. */
+/* Inline allocation from an arena, for code that allocates for each field of a message. */
 #ifndef AD_PROTOCOL_ARENA_H
 #define AD_PROTOCOL_ARENA_H
 
@@ -12,7 +12,7 @@ struct ad_arena_block {
     _Alignas(AD_ARENA_ALIGN) unsigned char data[];
 };
 
-/* As ad__arena_alloc. */
+/* Allocate from the arena's block, or call ad__arena_alloc where that has no room. */
 static inline void *ad__arena_take(ad_arena *arena, size_t size) {
     struct ad_arena_block *block = arena->block;
     const size_t used = (size + AD_ARENA_ALIGN - 1) & ~(size_t)(AD_ARENA_ALIGN - 1);

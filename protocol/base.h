@@ -1,5 +1,4 @@
-/* What every part of arrayd agrees on: statuses, faults, limits, identifiers of types and requests. No sockets, no
- * CUDA, no Python. */
+/* Statuses, faults, limits, and ids of types and requests, for all parts of arrayd. No sockets, no CUDA, no Python. */
 #ifndef AD_PROTOCOL_BASE_H
 #define AD_PROTOCOL_BASE_H
 
@@ -16,16 +15,16 @@ extern "C" {
 #define AD_MAX_OUT 3
 #define AD_MAX_IN 34 /* gather of 32 axes: x and 32 indices; scatter: v and 32 */
 #define AD_MAX_PARAM 8
-#define AD_MAX_ARGUMENTS 255      /* of a kernel */
+#define AD_MAX_ARGUMENTS 255      /* arguments of a kernel */
 #define AD_MAX_SOURCE 900000u     /* bytes of a module's source */
-#define AD_MAX_LOG (64u << 10)    /* bytes of what a compiler says */
+#define AD_MAX_LOG (64u << 10)    /* bytes of a compiler's messages */
 #define AD_MAX_CONTROL (1u << 20) /* bytes of a frame's control block */
 #define AD_MAX_PAYLOAD (4u << 20) /* bytes of a frame's payload */
 #define AD_FAULT_TEXT 256
 
-/* Features, of hello and welcome. */
+/* Features in hello and welcome. */
 #define AD_FEATURE_KERNELS 1u /* this principal may run kernels of its own */
-#define AD_FEATURE_RESUME 2u  /* a session whose connection breaks can be taken up again */
+#define AD_FEATURE_RESUME 2u  /* a session can be resumed after its connection has broken */
 
 /* Status: 0 or a negative AD_E_*. Codes on the wire are the positive values of error.def. */
 enum {
@@ -43,7 +42,7 @@ typedef struct ad_fault {
 
 /* Fill *fault (which may be NULL) and return code. Text is cut at AD_FAULT_TEXT. */
 int ad__fault(ad_fault *fault, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* The table's text for a negative status, "ok" for 0, "unknown error" else. */
+/* The text of error.def for a negative status, "ok" for 0, "unknown error" for others. */
 const char *ad__error_text(int code);
 
 enum {
@@ -59,7 +58,7 @@ enum {
 #undef AD_REQUEST
 };
 
-/* More rows than these the tables cannot have; their names are in rows.h. */
+/* The most rows of each table; rows.h has the names of the rows. */
 enum { AD_UFUNC_LIMIT = 256, AD_REDUCTION_LIMIT = 64, AD_CALL_LIMIT = 256 };
 
 enum {

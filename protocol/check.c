@@ -1,3 +1,4 @@
+/* The field checker: reads a message and checks each field against its row in request.def. See check.h. */
 #include "protocol/arena.h"
 #include "protocol/check.h"
 #include "protocol/cursor.h"
@@ -12,31 +13,31 @@
 enum { MAX_STRING = 65535, EXT_COMPLEX = 1 };
 
 typedef struct check {
-    const uint8_t *at; /* of the next object */
+    const uint8_t *at; /* the next object */
     ad_arena *arena;
     ad_message *m;
     ad_fault *fault;
-    uint32_t field;     /* where it is: the field's number; */
-    int nu, ns, nlists; /* unsigned, string, list fields so far */
+    uint32_t field;     /* number of the present field */
+    int nu, ns, nlists; /* fields of each kind so far: unsigned, string, list */
 } check;
 
-static int bad(check *c, const char *what) {
+static int reject_field(check *c, const char *what) {
     return ad__fault(c->fault, AD_E_PROTOCOL, "%s: field %" PRIu32 ": %s", c->m->row->name, c->field, what);
 }
 
-static int no_memory(check *c) { return ad__fault(c->fault, AD_E_MEMORY, "out of memory"); }
+static int report_no_memory(check *c) { return ad__fault(c->fault, AD_E_MEMORY, "out of memory"); }
 
 /* ---- single values ---- */
 
-static bool is_text_of(const ad_object *o, size_t most) {
+static bool is_text_within(const ad_object *o, size_t most) {
     return o->kind == AD_KIND_TEXT && o->size <= most && ad__is_utf8((const char *)o->as.data, o->size);
 }
 
-static bool is_text(const ad_object *o) { return is_text_of(o, MAX_STRING); }
+static bool is_text(const ad_object *o) { return is_text_within(o, MAX_STRING); }
 
 static bool is_bytes(const ad_object *o) { return o->kind == AD_KIND_BYTES && o->size <= MAX_STRING; }
 
-static bool is_named(const ad_object *o, const char *name) {
+static bool has_name(const ad_object *o, const char *name) {
     return o->size == strlen(name) && memcmp(o->as.data, name, o->size) == 0;
 }
 
@@ -73,9 +74,9 @@ static bool read_scalar(check *c, ad_scalar *v) {
 static int read_strides(check *c, const ad_desc *d, int64_t *strides) {
     uint32_t n;
 
-    if (!ad__object_array(&c->at, &n) || n != d->ndim) return bad(c, "strides must be as many as dimensions");
+    if (!ad__object_array(&c->at, &n) || n != d->ndim) return reject_field(c, "strides must be as many as dimensions");
     for (uint32_t i = 0; i < n; i++)
-        if (!ad__object_int(&c->at, &strides[i])) return bad(c, "a stride must be a signed 64-bit number");
+        if (!ad__object_int(&c->at, &strides[i])) return reject_field(c, "a stride must be a signed 64-bit number");
     return AD_OK;
 }
 
@@ -83,14 +84,15 @@ static int read_shape(check *c, bool strided, ad_desc *d) {
     int64_t *own;
     uint32_t n;
 
-    if (!ad__object_array(&c->at, &n) || n > AD_MAX_NDIM) return bad(c, "a shape must be a list of at most 32 numbers");
+    if (!ad__object_array(&c->at, &n) || n > AD_MAX_NDIM)
+        return reject_field(c, "a shape must be a list of at most 32 numbers");
     own = ad__arena_take(c->arena, 2 * n * sizeof *own);
-    if (own == NULL) return no_memory(c);
+    if (own == NULL) return report_no_memory(c);
     d->ndim = (uint8_t)n;
     d->shape = own;
     d->strides = own + n;
     for (uint32_t i = 0; i < n; i++)
-        if (!ad__object_size(&c->at, &own[i])) return bad(c, "a dimension must be a number from 0 to 2^63-1");
+        if (!ad__object_size(&c->at, &own[i])) return reject_field(c, "a dimension must be a number from 0 to 2^63-1");
     if (strided) return read_strides(c, d, own + n);
     ad__strides_contiguous(d->ndim, own, ad__dtypes[d->dtype].size, own + n);
     return AD_OK;
@@ -107,16 +109,18 @@ static int read_desc(check *c, bool output, ad_desc *d) {
     uint32_t size;
 
     if (!ad__object_array(&c->at, &size) || size < (output ? 3 : 4) || size > 5)
-        return bad(c, "not an array description");
+        return reject_field(c, "not an array description");
     d->form = size == 3 ? AD_FRESH : AD_VIEW;
-    if (!ad__object_unsigned(&c->at, &d->buffer) || (size == 3 && d->buffer == 0)) return bad(c, "not a buffer id");
-    if (!ad__object_unsigned(&c->at, &dtype) || dtype >= AD_NDTYPE) return bad(c, "no such dtype");
+    if (!ad__object_unsigned(&c->at, &d->buffer) || (size == 3 && d->buffer == 0))
+        return reject_field(c, "not a buffer id");
+    if (!ad__object_unsigned(&c->at, &dtype) || dtype >= AD_NDTYPE) return reject_field(c, "no such dtype");
     d->dtype = (uint8_t)dtype;
     if (size == 3 && read_nil(c)) {
         d->form = AD_SIZED;
         return AD_OK;
     }
-    if (size > 3 && !ad__object_size(&c->at, &d->offset)) return bad(c, "an offset must be a number from 0 to 2^63-1");
+    if (size > 3 && !ad__object_size(&c->at, &d->offset))
+        return reject_field(c, "an offset must be a number from 0 to 2^63-1");
     return read_shape(c, size == 5, d);
 }
 
@@ -125,51 +129,51 @@ static int read_operand(check *c, bool output, ad_operand *x) {
     if (output || ad__object_is(c->at, AD_KIND_ARRAY)) return read_desc(c, output, &x->desc);
     x->is_scalar = 1;
     if (!read_scalar(c, &x->scalar) || x->scalar.kind == AD_SCALAR_NIL)
-        return bad(c, "neither an array description nor a scalar");
+        return reject_field(c, "neither an array description nor a scalar");
     return AD_OK;
 }
 
 /* ---- fields: one function for each letter of a signature ---- */
 
 static int read_unsigned(check *c) {
-    return ad__object_unsigned(&c->at, &c->m->u[c->nu++]) ? AD_OK : bad(c, "not an unsigned number");
+    return ad__object_unsigned(&c->at, &c->m->u[c->nu++]) ? AD_OK : reject_field(c, "not an unsigned number");
 }
 
-/* Strings are copied: they must outlive the block. */
+/* Copy a string into the arena, as it must outlive the block. AD_E_MEMORY. */
 static int copy_string(check *c, const ad_object *o, ad_string *out) {
     char *copy = ad__arena_take(c->arena, o->size);
 
-    if (copy == NULL) return no_memory(c);
+    if (copy == NULL) return report_no_memory(c);
     if (o->size > 0) memcpy(copy, o->as.data, o->size);
     *out = (ad_string){copy, o->size};
     return AD_OK;
 }
 
-static int keep_string(check *c, const ad_object *o) { return copy_string(c, o, &c->m->s[c->ns++]); }
+static int add_string_field(check *c, const ad_object *o) { return copy_string(c, o, &c->m->s[c->ns++]); }
 
 static int read_text(check *c) {
     ad_object o;
 
     ad__object_read(&c->at, &o);
-    return is_text(&o) ? keep_string(c, &o) : bad(c, "not a string of UTF-8");
+    return is_text(&o) ? add_string_field(c, &o) : reject_field(c, "not a string of UTF-8");
 }
 
 static int read_source(check *c) {
     ad_object o;
 
     ad__object_read(&c->at, &o);
-    if (!is_text_of(&o, AD_MAX_SOURCE)) return bad(c, "not a string of UTF-8 of at most 900000 bytes");
-    return keep_string(c, &o);
+    if (!is_text_within(&o, AD_MAX_SOURCE)) return reject_field(c, "not a string of UTF-8 of at most 900000 bytes");
+    return add_string_field(c, &o);
 }
 
 static int read_bytes(check *c) {
     ad_object o;
 
     ad__object_read(&c->at, &o);
-    if (!is_bytes(&o)) return bad(c, "not a string of bytes");
+    if (!is_bytes(&o)) return reject_field(c, "not a string of bytes");
     const bool secret = c->m->opcode == AD_REQ_RESUME || c->m->opcode == AD_REQ_RESUMED || c->m->opcode == AD_REQ_FORK;
-    if (secret && o.size != AD_SECRET) return bad(c, "a secret has 16 bytes");
-    return keep_string(c, &o);
+    if (secret && o.size != AD_SECRET) return reject_field(c, "a secret has 16 bytes");
+    return add_string_field(c, &o);
 }
 
 static int read_welcome_value(check *c, const ad_welcome_key *key) {
@@ -178,18 +182,18 @@ static int read_welcome_value(check *c, const ad_welcome_key *key) {
 
     ad__object_read(&c->at, &o);
     if (key->size == 0) {
-        if (o.kind != AD_KIND_UNSIGNED) return bad(c, key->name);
+        if (o.kind != AD_KIND_UNSIGNED) return reject_field(c, key->name);
         memcpy(member, &o.as.u, sizeof o.as.u);
         return AD_OK;
     }
-    if (!is_text(&o)) return bad(c, key->name);
+    if (!is_text(&o)) return reject_field(c, key->name);
     snprintf(member, key->size, "%.*s", (int)o.size, (const char *)o.as.data);
     return AD_OK;
 }
 
 static int read_welcome_pair(check *c, const ad_object *name) {
     for (int k = 0; k < AD__WELCOME_KEYS; k++)
-        if (is_named(name, ad__welcome_keys[k].name)) return read_welcome_value(c, &ad__welcome_keys[k]);
+        if (has_name(name, ad__welcome_keys[k].name)) return read_welcome_value(c, &ad__welcome_keys[k]);
     ad__object_skip(&c->at);
     return AD_OK;
 }
@@ -198,27 +202,27 @@ static int begin_welcome(check *c) {
     ad_message *m = c->m;
 
     m->welcome = ad__arena_take(c->arena, sizeof *m->welcome);
-    if (m->welcome == NULL) return no_memory(c);
+    if (m->welcome == NULL) return report_no_memory(c);
     *m->welcome = (ad_welcome){.version = m->u[0], .features = m->u[1], .session = m->u[2]};
-    if (m->s[0].size != sizeof m->welcome->secret) return bad(c, "a secret has 16 bytes");
+    if (m->s[0].size != sizeof m->welcome->secret) return reject_field(c, "a secret has 16 bytes");
     memcpy(m->welcome->secret, m->s[0].data, sizeof m->welcome->secret);
     return AD_OK;
 }
 
-/* An option of hello or resume. */
+/* Read an option of hello or resume: process or token. Others are skipped. */
 static int read_hello_pair(check *c, const ad_object *name) {
     uint64_t *process = &c->m->u[c->nu];
     ad_object o;
 
-    if (is_named(name, "process"))
-        return ad__object_unsigned(&c->at, process) ? AD_OK : bad(c, "process: not an unsigned number");
-    if (!is_named(name, "token")) {
+    if (has_name(name, "process"))
+        return ad__object_unsigned(&c->at, process) ? AD_OK : reject_field(c, "process: not an unsigned number");
+    if (!has_name(name, "token")) {
         ad__object_skip(&c->at);
         return AD_OK;
     }
     ad__object_read(&c->at, &o);
-    if (!is_text(&o) || c->ns != 1) return bad(c, "token: not one string of UTF-8");
-    return keep_string(c, &o);
+    if (!is_text(&o) || c->ns != 1) return reject_field(c, "token: not one string of UTF-8");
+    return add_string_field(c, &o);
 }
 
 static int read_map(check *c) {
@@ -228,10 +232,10 @@ static int read_map(check *c) {
 
     if (status != AD_OK) return status;
     ad__object_read(&c->at, &map);
-    if (map.kind != AD_KIND_MAP) return bad(c, "not a map");
+    if (map.kind != AD_KIND_MAP) return reject_field(c, "not a map");
     for (uint32_t i = 0; status == AD_OK && i < map.size; i++) {
         ad__object_read(&c->at, &name);
-        if (!is_text(&name)) return bad(c, "a key is not a string");
+        if (!is_text(&name)) return reject_field(c, "a key is not a string");
         status = welcome ? read_welcome_pair(c, &name) : read_hello_pair(c, &name);
     }
     return status;
@@ -247,9 +251,9 @@ static int read_ids(check *c, uint32_t n) {
 
     m->nids = n;
     m->ids = ad__arena_take(c->arena, n * sizeof *m->ids);
-    if (m->ids == NULL) return no_memory(c);
+    if (m->ids == NULL) return report_no_memory(c);
     for (uint32_t i = 0; i < n; i++)
-        if (!ad__object_unsigned(&c->at, &m->ids[i])) return bad(c, "not a list of unsigned numbers");
+        if (!ad__object_unsigned(&c->at, &m->ids[i])) return reject_field(c, "not a list of unsigned numbers");
     return AD_OK;
 }
 
@@ -258,10 +262,10 @@ static int read_strings(check *c, uint32_t n, bool (*is_one)(const ad_object *),
     int status = AD_OK;
     ad_object o;
 
-    if (item == NULL) return no_memory(c);
+    if (item == NULL) return report_no_memory(c);
     for (uint32_t i = 0; i < n && status == AD_OK; i++) {
         ad__object_read(&c->at, &o);
-        status = is_one(&o) ? copy_string(c, &o, &item[i]) : bad(c, complaint);
+        status = is_one(&o) ? copy_string(c, &o, &item[i]) : reject_field(c, complaint);
     }
     c->m->list[c->nlists].item = item;
     c->m->list[c->nlists++].n = n;
@@ -279,45 +283,45 @@ static int read_operands(check *c, int n, bool output, ad_operand *x) {
     return status;
 }
 
-static uint32_t most_operands(const check *c, uint32_t most) {
+static uint32_t get_most_operands(const check *c, uint32_t most) {
     return c->m->opcode == AD_REQ_LAUNCH ? AD_MAX_ARGUMENTS : most;
 }
 
 static int read_outputs(check *c, uint32_t n) {
     ad_op *op = &c->m->op;
 
-    if (n > most_operands(c, AD_MAX_OUT)) return bad(c, "too many operands");
+    if (n > get_most_operands(c, AD_MAX_OUT)) return reject_field(c, "too many operands");
     op->operand = ad__arena_take(c->arena, n * sizeof *op->operand);
-    if (op->operand == NULL) return no_memory(c);
+    if (op->operand == NULL) return report_no_memory(c);
     op->nout = (uint8_t)n;
     return read_operands(c, op->nout, true, op->operand);
 }
 
-/* They lie behind the outputs, which move to where there is room for all. */
+/* Read the inputs, and move the outputs to a place with room for both. */
 static int read_inputs(check *c, uint32_t n) {
     ad_op *op = &c->m->op;
     ad_operand *all;
 
-    if (n > most_operands(c, AD_MAX_IN)) return bad(c, "too many operands");
+    if (n > get_most_operands(c, AD_MAX_IN)) return reject_field(c, "too many operands");
     all = ad__arena_take(c->arena, (op->nout + n) * sizeof *all);
-    if (all == NULL) return no_memory(c);
+    if (all == NULL) return report_no_memory(c);
     for (int i = 0; i < op->nout; i++) all[i] = op->operand[i];
     op->operand = all;
     op->nin = (uint8_t)n;
     return read_operands(c, op->nin, false, all + op->nout);
 }
 
-/* A reply's values, or an operation's parameters. */
+/* Read the values of a reply, or the parameters of an operation. */
 static int read_scalars(check *c, uint32_t n) {
     const bool reply = c->m->opcode == AD_REQ_REPLY;
     ad_scalar *values;
 
-    if (!reply && n > AD_MAX_PARAM) return bad(c, "too many parameters");
+    if (!reply && n > AD_MAX_PARAM) return reject_field(c, "too many parameters");
     values = ad__arena_take(c->arena, n * sizeof *values);
-    if (values == NULL) return no_memory(c);
+    if (values == NULL) return report_no_memory(c);
     memset(values, 0, n * sizeof *values);
     for (uint32_t i = 0; i < n; i++)
-        if (!read_scalar(c, &values[i])) return bad(c, "not a scalar");
+        if (!read_scalar(c, &values[i])) return reject_field(c, "not a scalar");
     if (reply) {
         c->m->values = values;
         c->m->nvalues = n;
@@ -333,7 +337,7 @@ static int read_scalars(check *c, uint32_t n) {
 static int read_list(check *c, char letter) {
     uint32_t n;
 
-    if (!ad__object_array(&c->at, &n)) return bad(c, "not a list");
+    if (!ad__object_array(&c->at, &n)) return reject_field(c, "not a list");
     switch (letter) {
     case 'u': return read_ids(c, n);
     case 'F': return read_outputs(c, n);
@@ -344,7 +348,7 @@ static int read_list(check *c, char letter) {
     }
 }
 
-/* One field; *letters is moved on to the next one's. */
+/* Read one field, and move *letters to the next one. */
 static int read_field(check *c, const char **letters) {
     const char *at = *letters;
 
@@ -361,7 +365,7 @@ static int read_field(check *c, const char **letters) {
     }
 }
 
-static int bad_count(const ad_message *m, uint32_t got, ad_fault *fault) {
+static int reject_field_count(const ad_message *m, uint32_t got, ad_fault *fault) {
     int fields = 0;
 
     for (const char *l = m->row->fields; *l != '\0'; l += *l == '[' ? 3 : 1) fields++;
@@ -385,7 +389,7 @@ int ad__check_message(const uint8_t **at, ad_arena *arena, uint32_t allowed, ad_
     letters = m->row->fields;
     for (c.field = 1; c.field < size && *letters != '\0'; c.field++)
         if ((status = read_field(&c, &letters)) != AD_OK) return status;
-    if (c.field != size || *letters != '\0') return bad_count(m, size - 1, fault);
+    if (c.field != size || *letters != '\0') return reject_field_count(m, size - 1, fault);
     *at = c.at;
     return ad__check_row(m, fault);
 }

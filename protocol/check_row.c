@@ -1,10 +1,11 @@
+/* Checks of a message's fields together, after check.c has read each of them. */
 #include "protocol/check.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* What a row of the message's table allows at most: outputs, inputs, parameters. False: there is no such row. */
-static bool row_limits(const ad_message *m, uint64_t row, int limits[3]) {
+/* Find the most outputs, inputs and parameters that the message's row takes. False: there is no such row. */
+static bool get_row_limits(const ad_message *m, uint64_t row, int limits[3]) {
     const ad_ufunc_row *ufunc = m->opcode == AD_REQ_UFUNC ? ad__ufunc(row) : NULL;
     const bool calls = m->opcode == AD_REQ_CALL || m->opcode == AD_REQ_QUERY;
     const ad_call_row *call = calls ? ad__call(row) : NULL;
@@ -26,12 +27,12 @@ static bool row_limits(const ad_message *m, uint64_t row, int limits[3]) {
     return true;
 }
 
-static int finish_op(ad_message *m, ad_fault *fault) {
+static int check_operation(ad_message *m, ad_fault *fault) {
     const uint64_t *u = m->opcode == AD_REQ_QUERY ? m->u + 1 : m->u;
     ad_op *op = &m->op;
     int limits[3];
 
-    if (!row_limits(m, u[0], limits))
+    if (!get_row_limits(m, u[0], limits))
         return ad__fault(fault, AD_E_PROTOCOL, "%s: there is no row %" PRIu64, m->row->name, u[0]);
     if (u[1] >= AD_NDTYPE) return ad__fault(fault, AD_E_PROTOCOL, "%s: no such dtype: %" PRIu64, m->row->name, u[1]);
     if (op->nout > limits[0] || op->nin > limits[1] || op->nparam > limits[2])
@@ -46,8 +47,8 @@ static int finish_op(ad_message *m, ad_fault *fault) {
     return AD_OK;
 }
 
-/* Each parameter takes the next of its kind, and none is left over. */
-static int finish_launch(ad_message *m, ad_fault *fault) {
+/* Check a launch: its arrays and values are exactly those that the kinds of its parameters name. */
+static int check_launch(ad_message *m, ad_fault *fault) {
     ad_op *op = &m->op;
     size_t count[3] = {0};
 
@@ -88,8 +89,8 @@ int ad__check_row(ad_message *m, ad_fault *fault) {
     case AD_REQ_UFUNC:
     case AD_REQ_REDUCE:
     case AD_REQ_CALL:
-    case AD_REQ_QUERY: return finish_op(m, fault);
-    case AD_REQ_LAUNCH: return finish_launch(m, fault);
+    case AD_REQ_QUERY: return check_operation(m, fault);
+    case AD_REQ_LAUNCH: return check_launch(m, fault);
     case AD_REQ_KERNEL_SET:
         if (m->u[1] > UINT32_MAX || m->u[2] > UINT32_MAX)
             return ad__fault(fault, AD_E_PROTOCOL, "kernel_set: a number is above 2^32-1");

@@ -1,9 +1,10 @@
+/* The reader of control blocks: see message.h. */
 #include "protocol/check.h"
 
 #include <stdlib.h>
 
 struct ad_reader {
-    const uint8_t *at, *end; /* of what is left of a scanned block */
+    const uint8_t *at, *end; /* the rest of a scanned block */
 };
 
 int ad__reader_new(ad_reader **out) {
@@ -31,7 +32,7 @@ int ad__reader_next(ad_reader *r, ad_arena *arena, uint32_t allowed, ad_message 
     if (from >= r->end) return 0;
     status = ad__check_message(&r->at, arena, allowed, m, fault);
     if (status != AD_OK) {
-        r->at = r->end; /* nothing after it can be trusted */
+        r->at = r->end; /* bytes behind an error cannot be trusted */
         return status;
     }
     m->size = (size_t)(r->at - from);

@@ -1,3 +1,4 @@
+/* Views, broadcasting and extents of array descriptions: see desc.h. */
 #include "protocol/desc.h"
 #include "protocol/size.h"
 #include "protocol/tables.h"
@@ -38,7 +39,7 @@ int64_t ad__desc_count(const ad_desc *d) {
 }
 
 void ad__strides_contiguous(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides) {
-    /* Unsigned, because a shape that nobody has checked may wrap here; the extent of such a view is refused. */
+    /* Unsigned, as an unchecked shape may wrap here; the extent of such a view is refused later. */
     uint64_t stride = (uint64_t)itemsize;
 
     for (int i = ndim - 1; i >= 0; i--) {
@@ -53,7 +54,7 @@ static bool is_empty(const ad_desc *d) {
     return false;
 }
 
-/* Do the dimensions follow each other without gaps, when walked from `first` by `step`? */
+/* Whether the dimensions follow each other without gaps, from `first` on by `step`. */
 static bool is_packed(const ad_desc *d, int first, int step) {
     uint64_t stride = ad__dtypes[d->dtype].size;
 
@@ -81,7 +82,7 @@ int ad__desc_extent(const ad_desc *d, int64_t *low, int64_t *high, ad_fault *fau
         wide reach = steps * d->strides[i]; /* below 2^126 */
         if (reach < 0) from += reach;
         else to += reach;
-        /* Both only ever move outwards, so what lies outside now stays outside. */
+        /* Both bounds only move outwards, so that one outside stays outside. */
         if (from < 0 || to > INT64_MAX) return ad__fault(fault, AD_E_EXTENT, "the array reaches beyond any buffer");
     }
     if (to > INT64_MAX) return ad__fault(fault, AD_E_EXTENT, "the array reaches beyond any buffer");
@@ -104,8 +105,9 @@ static int check_alignment(const ad_desc *d, const char *name, ad_fault *fault) 
     return AD_OK;
 }
 
-/* All is well, as 64 bits show it. What is empty, wraps or is wrong is looked at in full. */
-static bool is_plainly_good(const ad_desc *d, int64_t size) {
+/* Whether a view is valid, by arithmetic of 64 bits. False for empty views and for overflow, too, which the full
+ * check decides. */
+static bool is_simple_valid_view(const ad_desc *d, int64_t size) {
     const ad_dtype_row *row = &ad__dtypes[d->dtype];
     const int64_t unaligned = (row->kind == 'c' ? row->size / 2 : row->size) - 1;
     int64_t bytes = row->size, low, high, bits, reach;
@@ -128,7 +130,7 @@ int ad__desc_check(const ad_desc *d, int64_t size, const char *name, ad_fault *f
     ad_fault why;
 
     if (d->dtype >= AD_NDTYPE) return ad__fault(fault, AD_E_TYPE, "%s: no dtype has the number %d", name, d->dtype);
-    if (is_plainly_good(d, size)) return AD_OK;
+    if (is_simple_valid_view(d, size)) return AD_OK;
     if (ad__shape_count(d->ndim, d->shape, d->dtype, &count, &why) != AD_OK)
         return ad__fault(fault, why.code, "%s: %s", name, why.text);
     if (ad__desc_extent(d, &low, &high, NULL) != AD_OK || high > size)
@@ -137,11 +139,11 @@ int ad__desc_check(const ad_desc *d, int64_t size, const char *name, ad_fault *f
     return check_alignment(d, name, fault);
 }
 
-static int no_broadcast(int n, const ad_operand *const *operand, ad_fault *fault) {
+static int report_no_broadcast(int n, const ad_operand *const *operand, ad_fault *fault) {
     char shapes[200] = "";
     size_t used = 0;
 
-    for (int k = 0; k < n; k++) { /* each has an equal part of what the others have left */
+    for (int k = 0; k < n; k++) { /* each shape may use an equal part of the space that is left */
         ad_text text = {shapes + used, (sizeof shapes - used) / (size_t)(n - k), 0};
         ad__text_shape(&text, operand[k]->is_scalar ? 0 : operand[k]->desc.ndim, operand[k]->desc.shape);
         ad__text_add(&text, " ");
@@ -163,7 +165,7 @@ int ad__broadcast(int n, const ad_operand *const *operand, int *ndim, int64_t *s
         for (int i = 0; i < d->ndim; i++) {
             int64_t *dim = &joint[most - d->ndim + i];
             if (*dim == 1) *dim = d->shape[i];
-            else if (d->shape[i] != 1 && d->shape[i] != *dim) return no_broadcast(n, operand, fault);
+            else if (d->shape[i] != 1 && d->shape[i] != *dim) return report_no_broadcast(n, operand, fault);
         }
     }
     *ndim = most;
@@ -171,7 +173,7 @@ int ad__broadcast(int n, const ad_operand *const *operand, int *ndim, int64_t *s
     return AD_OK;
 }
 
-static int no_broadcast_to(const ad_desc *d, int ndim, const int64_t *shape, ad_fault *fault) {
+static int report_no_broadcast_to(const ad_desc *d, int ndim, const int64_t *shape, ad_fault *fault) {
     char from[100], to[100];
     ad_text a = {from, sizeof from, 0}, b = {to, sizeof to, 0};
 
@@ -185,11 +187,11 @@ int ad__broadcast_to(const ad_desc *d, int ndim, const int64_t *shape, int64_t *
     const int lead = ndim - d->ndim;
     int64_t own[AD_MAX_NDIM];
 
-    if (lead < 0 || ndim > AD_MAX_NDIM) return no_broadcast_to(d, ndim, shape, fault);
+    if (lead < 0 || ndim > AD_MAX_NDIM) return report_no_broadcast_to(d, ndim, shape, fault);
     for (int i = 0; i < ndim; i++) {
         if (i >= lead && d->shape[i - lead] == shape[i]) own[i] = shape[i] == 1 ? 0 : d->strides[i - lead];
         else if (i < lead || d->shape[i - lead] == 1) own[i] = 0;
-        else return no_broadcast_to(d, ndim, shape, fault);
+        else return report_no_broadcast_to(d, ndim, shape, fault);
     }
     if (ndim > 0) memcpy(strides, own, (size_t)ndim * sizeof *strides);
     *out = *d;
@@ -199,8 +201,8 @@ int ad__broadcast_to(const ad_desc *d, int ndim, const int64_t *shape, int64_t *
     return AD_OK;
 }
 
-/* Drop dimensions of size 1 and join neighbours that are walked as one. Gives how many are left. */
-static int coalesce(const ad_desc *d, int64_t *shape, int64_t *strides) {
+/* Drop dimensions of size 1 and join neighbours that one stride walks. Returns how many are left. */
+static int merge_dimensions(const ad_desc *d, int64_t *shape, int64_t *strides) {
     int n = 0;
 
     for (int i = 0; i < d->ndim; i++) {
@@ -228,14 +230,14 @@ bool ad__reshape_strides(const ad_desc *d, int ndim, const int64_t *shape, int64
         ad__strides_contiguous(ndim, shape, ad__dtypes[d->dtype].size, strides);
         return true;
     }
-    /* Each group of the old dimensions must be cut into new ones exactly, from the last to the first. */
-    group = coalesce(d, from, step);
+    /* The old dimensions must be cut into the new ones exactly, from the last to the first. */
+    group = merge_dimensions(d, from, step);
     int64_t left = 1, stride = 0;
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = 0;
         if (shape[i] == 1) continue;
         if (left == 1) {
-            group--; /* the counts are equal, so there is one */
+            group--; /* the counts are equal, so that a group is left */
             left = from[group];
             stride = step[group];
         }

@@ -41,11 +41,11 @@ typedef struct ad_distribution_row {
     uint8_t source, nparam;
     uint8_t domain[3]; /* ad_random_domain */
 } ad_distribution_row;
-const ad_distribution_row *ad__distribution(int64_t id); /* NULL: there is none */
+const ad_distribution_row *ad__distribution(int64_t id); /* NULL: there is no distribution of that id */
 
-/* What may be wrong with parameters: 1 + i, parameter i is outside of its domain; or one of these. */
+/* Errors of parameters: 1 + i: parameter i is outside of its domain; or one of these. */
 enum { AD_RANDOM_FINE, AD_RANDOM_ORDER = 4, AD_RANDOM_FLAT, AD_RANDOM_SAMPLE, AD_RANDOM_LARGE };
-/* AD_E_VALUE with NumPy's wording. */
+/* Make the fault of such an error. AD_E_VALUE with NumPy's wording. */
 int ad__random_fault(int64_t id, int64_t wrong, ad_fault *fault);
 
 #ifdef __cplusplus

@@ -1,10 +1,11 @@
+/* Faults and texts of errors: see base.h. */
 #include "protocol/base.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-/* A cut must not leave half a character: texts travel as UTF-8. */
-static void trim(char *text, size_t size) {
+/* Remove a character of UTF-8 that the end of the text has cut. */
+static void trim_partial_character(char *text, size_t size) {
     size_t i = size;
 
     while (i > 0 && ((unsigned char)text[i - 1] & 0xc0) == 0x80) i--;
@@ -20,7 +21,7 @@ int ad__fault(ad_fault *fault, int code, const char *format, ...) {
     va_start(list, format);
     size = vsnprintf(fault->text, sizeof fault->text, format, list);
     va_end(list);
-    if (size >= (int)sizeof fault->text) trim(fault->text, sizeof fault->text - 1);
+    if (size >= (int)sizeof fault->text) trim_partial_character(fault->text, sizeof fault->text - 1);
     return code;
 }
 
@@ -31,8 +32,8 @@ static const char *const error_texts[] = {
 #undef AD_ERROR
 };
 
-/* Never called: a code that two rows share does not compile. */
-static __attribute__((unused)) void unique_codes(unsigned code) {
+/* Never called; a code of two rows is a repeated case, which does not compile. */
+static __attribute__((unused)) void require_unique_codes(unsigned code) {
     switch (code) {
 #define AD_ERROR(code, NAME, exception, text) case code:
 #include "protocol/error.def"

@@ -1,3 +1,4 @@
+/* Types and shapes of results, and checks of operations: see infer.h. */
 #include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "protocol/infer_call.h"
@@ -7,7 +8,7 @@
 
 /* ---- loops ---- */
 
-static int no_bool(const ad_ufunc_row *row, ad_fault *fault) {
+static int reject_bool(const ad_ufunc_row *row, ad_fault *fault) {
     if (strcmp(row->name, "subtract") == 0)
         return ad__fault(fault, AD_E_TYPE,
                          "numpy boolean subtract, the `-` operator, is not supported, use the bitwise_xor, the `^` "
@@ -22,7 +23,7 @@ static int no_bool(const ad_ufunc_row *row, ad_fault *fault) {
                      row->name);
 }
 
-static int no_loop(const char *name, ad_fault *fault) {
+static int report_no_loop(const char *name, ad_fault *fault) {
     return ad__fault(fault, AD_E_TYPE,
                      "ufunc '%s' not supported for the input types, and the inputs could not be safely coerced to any "
                      "supported types according to the casting rule ''safe''",
@@ -31,7 +32,7 @@ static int no_loop(const char *name, ad_fault *fault) {
 
 static bool is_integer(int type) { return type < AD_NDTYPE && (AD_M_INT & AD_BIT(type)) != 0; }
 
-/* The loop of a rule for operands of these types; AD_NO_DTYPE: there is none. */
+/* Find the loop of a rule for operands of these types; AD_NO_DTYPE: there is none. */
 static int find_loop(const ad_rule_row *rule, int n, const uint8_t *types) {
     const int type = ad__promote_all(n, types);
     uint32_t common = rule->loops;
@@ -42,8 +43,8 @@ static int find_loop(const ad_rule_row *rule, int n, const uint8_t *types) {
         if (rule->fallback == AD_SUMINT) return ad__dtypes[type].kind == 'u' ? AD_UINT64 : AD_INT64;
         if (rule->fallback < AD_NDTYPE) return rule->fallback;
     }
-    /* Each operand by itself: int8 and uint8 both go into float16, though together they make int16. A Python scalar
-     * counts only where it decided the type. */
+    /* Each operand must cast safely by itself: int8 and uint8 both cast to float16, although together they are
+     * int16. A Python scalar counts only where it decided the type. */
     for (int i = 0; i < n; i++)
         if (types[i] < AD_NDTYPE && types[i] != AD_BOOL) {
             common &= ad__safe_types(types[i]);
@@ -53,8 +54,9 @@ static int find_loop(const ad_rule_row *rule, int n, const uint8_t *types) {
     return common != 0 ? __builtin_ctz(common) : AD_NO_DTYPE;
 }
 
-/* The types of the operands that are in the loop's type, and whether the others can be cast to what they must be. */
-static int loop_operands(const ad_ufunc_row *row, const uint8_t *types, uint8_t *own) {
+/* Collect the types of the operands that have the loop's type, and return how many there are. -1: another operand
+ * cannot be cast to its fixed type. */
+static int collect_loop_types(const ad_ufunc_row *row, const uint8_t *types, uint8_t *own) {
     const ad_rule_row *rule = &ad__rules[row->rule];
     int n = 0;
 
@@ -70,21 +72,21 @@ static int loop_operands(const ad_ufunc_row *row, const uint8_t *types, uint8_t 
 int ad__resolve_ufunc(const ad_ufunc_row *row, const uint8_t *types, int dtype, int *loop, ad_fault *fault) {
     const ad_rule_row *rule = &ad__rules[row->rule];
     uint8_t own[3];
-    int n = loop_operands(row, types, own), found;
+    int n = collect_loop_types(row, types, own), found;
 
-    if (n < 0) return no_loop(row->name, fault);
+    if (n < 0) return report_no_loop(row->name, fault);
     found = find_loop(rule, n, own);
     if (rule->fallback == AD_NEVER && dtype == AD_NO_DTYPE && ad__promote_all(n, own) == AD_BOOL)
-        return no_bool(row, fault);
+        return reject_bool(row, fault);
     if (dtype != AD_NO_DTYPE) {
         if (rule->out[0] != AD_CODE_T && found != AD_NO_DTYPE && ad__code_dtype(rule->out[0], found) == dtype)
-            dtype = found; /* dtype= names the output's type */
+            dtype = found; /* dtype= is the output's type */
         else if (dtype >= AD_NDTYPE || !(rule->loops & AD_BIT(dtype)))
             return ad__fault(fault, AD_E_TYPE,
                              "No loop matching the specified signature and casting was found for ufunc %s", row->name);
         found = dtype;
     }
-    if (found == AD_NO_DTYPE) return no_loop(row->name, fault);
+    if (found == AD_NO_DTYPE) return report_no_loop(row->name, fault);
     *loop = found;
     return AD_OK;
 }
@@ -94,7 +96,7 @@ int ad__resolve_reduction(const ad_reduction_row *row, int type, int dtype, int 
     const uint8_t asked = (uint8_t)(dtype == AD_NO_DTYPE ? type : dtype);
     int found = find_loop(rule, 1, &asked);
 
-    if (found == AD_NO_DTYPE) return no_loop(row->name, fault);
+    if (found == AD_NO_DTYPE) return report_no_loop(row->name, fault);
     *loop = found;
     return AD_OK;
 }
@@ -119,21 +121,21 @@ static bool is_bool(const ad_operand *x) {
     return x->is_scalar ? x->scalar.kind == AD_SCALAR_BOOL : x->desc.dtype == AD_BOOL;
 }
 
-static int check_loop(const ad_op *op, const ad_rule_row *rule, ad_fault *fault) {
+static int check_rule_loop(const ad_op *op, const ad_rule_row *rule, ad_fault *fault) {
     if (op->loop >= AD_NDTYPE || !(rule->loops & AD_BIT(op->loop)))
         return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for %s", ad__op_name(op),
                          op->loop < AD_NDTYPE ? ad__dtypes[op->loop].name : "this type");
     return AD_OK;
 }
 
-static int bad_count(const ad_op *op, const char *what, ad_fault *fault) {
+static int reject_count(const ad_op *op, const char *what, ad_fault *fault) {
     return ad__fault(fault, AD_E_VALUE, "%s: the number of %s is wrong", ad__op_name(op), what);
 }
 
-/* Counts that a row fixes. */
+/* Check the numbers of inputs and parameters that a row fixes. AD_E_VALUE. */
 static int check_counts(const ad_op *op, int least, int most, int params, ad_fault *fault) {
-    if (op->nin < least || op->nin > most) return bad_count(op, "inputs", fault);
-    return op->nparam == params ? AD_OK : bad_count(op, "parameters", fault);
+    if (op->nin < least || op->nin > most) return reject_count(op, "inputs", fault);
+    return op->nparam == params ? AD_OK : reject_count(op, "parameters", fault);
 }
 
 static int infer_ufunc(const ad_op *op, ad_result *result, ad_fault *fault) {
@@ -143,7 +145,7 @@ static int infer_ufunc(const ad_op *op, ad_result *result, ad_fault *fault) {
 
     if (row == NULL) return ad__fault(fault, AD_E_UNSUPPORTED, "there is no ufunc %d", op->row);
     status = check_counts(op, row->nin, row->nin + 1, 0, fault);
-    if (status == AD_OK) status = check_loop(op, &ad__rules[row->rule], fault);
+    if (status == AD_OK) status = check_rule_loop(op, &ad__rules[row->rule], fault);
     if (status != AD_OK) return status;
     for (int i = 0; i < op->nin; i++) in[i] = &op->operand[op->nout + i];
     if (op->nin > row->nin && !is_bool(in[row->nin]))
@@ -171,7 +173,7 @@ static int check_reduce_params(const ad_op *op, const ad_reduction_row *row, int
     return AD_OK;
 }
 
-/* Reductions without an identity need an element, or a value to begin with. */
+/* Check that a reduction without an identity has an element or an initial value. AD_E_VALUE. */
 static int check_identity(const ad_op *op, const ad_reduction_row *row, bool nothing, ad_fault *fault) {
     if (row->empty != AD_EMPTY_ERROR || op->param[2].kind != AD_SCALAR_NIL) return AD_OK;
     if (nothing && row->rule == AD_RULE_INDEX)
@@ -206,7 +208,7 @@ static int infer_reduce(const ad_op *op, ad_result *result, ad_fault *fault) {
 
     if (row == NULL) return ad__fault(fault, AD_E_UNSUPPORTED, "there is no reduction %d", op->row);
     status = check_counts(op, 1, 2, 3, fault);
-    if (status == AD_OK) status = check_loop(op, &ad__rules[row->rule], fault);
+    if (status == AD_OK) status = check_rule_loop(op, &ad__rules[row->rule], fault);
     if (status == AD_OK && x->is_scalar)
         status = ad__fault(fault, AD_E_TYPE, "%s: the input must be an array", row->name);
     if (status == AD_OK) status = check_reduce_params(op, row, ndim, fault);
@@ -250,7 +252,7 @@ static int infer_any(const ad_op *op, ad_result *result, ad_fault *fault) {
     }
 }
 
-static int row_outputs(const ad_op *op) {
+static int count_row_outputs(const ad_op *op) {
     switch (op->opcode) {
     case AD_REQ_UFUNC: return ad__ufunc(op->row)->nout;
     case AD_REQ_REDUCE: return 1;
@@ -261,11 +263,11 @@ static int row_outputs(const ad_op *op) {
 int ad__infer(const ad_op *op, ad_result *result, ad_fault *fault) {
     int status = infer_any(op, result, fault);
 
-    for (int k = 0; status == AD_OK && k < row_outputs(op); k++) status = ad__result_check(&result[k], fault);
+    for (int k = 0; status == AD_OK && k < count_row_outputs(op); k++) status = ad__result_check(&result[k], fault);
     return status;
 }
 
-static bool repeats(const ad_desc *d) {
+static bool has_repeated_elements(const ad_desc *d) {
     bool found = false;
     for (int i = 0; i < d->ndim; i++) {
         if (d->shape[i] == 0) return false;
@@ -274,24 +276,26 @@ static bool repeats(const ad_desc *d) {
     return found;
 }
 
-static bool same_shape(const ad_desc *d, const ad_result *r) {
+static bool has_result_shape(const ad_desc *d, const ad_result *r) {
     return d->ndim == r->ndim && (d->ndim == 0 || memcmp(d->shape, r->shape, d->ndim * sizeof *d->shape) == 0);
 }
 
-/* A ufunc's inputs are broadcast to its outputs too: a scalar fills. */
-static bool fits(const ad_op *op, const ad_desc *out, const ad_result *result) {
+/* Whether an output can hold the result. A ufunc's result is broadcast to its outputs, as when a scalar fills an
+ * array. */
+static bool can_hold_result(const ad_op *op, const ad_desc *out, const ad_result *result) {
     const ad_desc inferred = {.shape = result->shape, .strides = result->shape, .ndim = result->ndim};
     const ad_desc *first = &op->operand[0].desc;
     int64_t strides[AD_MAX_NDIM];
     ad_desc view;
 
-    if (op->opcode != AD_REQ_UFUNC) return same_shape(out, result);
+    if (op->opcode != AD_REQ_UFUNC) return has_result_shape(out, result);
     if (out->ndim != first->ndim || (out->ndim > 0 && memcmp(out->shape, first->shape, out->ndim * sizeof *out->shape)))
         return false;
-    return same_shape(out, result) || ad__broadcast_to(&inferred, out->ndim, out->shape, strides, &view, NULL) == AD_OK;
+    return has_result_shape(out, result) ||
+           ad__broadcast_to(&inferred, out->ndim, out->shape, strides, &view, NULL) == AD_OK;
 }
 
-static int wrong_shape(const ad_op *op, const ad_desc *out, const ad_result *result, ad_fault *fault) {
+static int report_wrong_shape(const ad_op *op, const ad_desc *out, const ad_result *result, ad_fault *fault) {
     char is[100], must[100];
     ad_text a = {is, sizeof is, 0}, b = {must, sizeof must, 0};
 
@@ -311,22 +315,22 @@ static int check_output(const ad_op *op, int k, const ad_result *result, ad_faul
     if ((out->desc.form == AD_SIZED) != (op->opcode == AD_REQ_QUERY))
         return ad__fault(fault, AD_E_VALUE, "%s: output %d has the wrong form", ad__op_name(op), k);
     if (out->desc.form == AD_SIZED) return AD_OK;
-    if (!fits(op, &out->desc, result)) return wrong_shape(op, &out->desc, result, fault);
-    if (out->desc.form == AD_VIEW && repeats(&out->desc))
+    if (!can_hold_result(op, &out->desc, result)) return report_wrong_shape(op, &out->desc, result, fault);
+    if (out->desc.form == AD_VIEW && has_repeated_elements(&out->desc))
         return ad__fault(fault, AD_E_VALUE, "%s: output %d repeats elements", ad__op_name(op), k);
     return AD_OK;
 }
 
-static bool same_dims(const ad_desc *a, const ad_desc *b) {
+static bool has_same_dimensions(const ad_desc *a, const ad_desc *b) {
     if (a->ndim != b->ndim) return false;
     for (int i = 0; i < a->ndim; i++)
         if (a->shape[i] != b->shape[i]) return false;
     return true;
 }
 
-/* A ufunc as most are: without a mask, its inputs scalars or of its outputs' shape. What is not is looked at in full.
- */
-static bool is_plainly_good(const ad_op *op) {
+/* Whether this is a valid ufunc of the most frequent kind: no mask, and inputs that are scalars or have the outputs'
+ * shape. The full check decides on others. */
+static bool is_simple_valid_ufunc(const ad_op *op) {
     const ad_ufunc_row *row = op->opcode == AD_REQ_UFUNC ? ad__ufunc(op->row) : NULL;
 
     if (row == NULL || op->nin != row->nin || op->nout != row->nout || op->nparam != 0) return false;
@@ -335,8 +339,8 @@ static bool is_plainly_good(const ad_op *op) {
         const ad_operand *x = &op->operand[i];
         if (x->is_scalar && i >= op->nout) continue;
         if (x->is_scalar || x->desc.dtype >= AD_NDTYPE || x->desc.form == AD_SIZED) return false;
-        if (i < op->nout && x->desc.form == AD_VIEW && repeats(&x->desc)) return false;
-        if (!same_dims(&x->desc, &op->operand[0].desc)) return false;
+        if (i < op->nout && x->desc.form == AD_VIEW && has_repeated_elements(&x->desc)) return false;
+        if (!has_same_dimensions(&x->desc, &op->operand[0].desc)) return false;
     }
     return true;
 }
@@ -345,9 +349,9 @@ int ad__check_op(const ad_op *op, ad_fault *fault) {
     ad_result result[AD_MAX_OUT];
     int status;
 
-    if (is_plainly_good(op)) return AD_OK;
+    if (is_simple_valid_ufunc(op)) return AD_OK;
     status = ad__infer(op, result, fault);
-    if (status == AD_OK && op->nout != row_outputs(op)) status = bad_count(op, "outputs", fault);
+    if (status == AD_OK && op->nout != count_row_outputs(op)) status = reject_count(op, "outputs", fault);
     for (int k = 0; status == AD_OK && k < op->nout; k++) status = check_output(op, k, &result[k], fault);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Result types and shapes: NumPy 2's promotion (NEP 50) and shape rules, the same code in client and server. */
+/* Types and shapes of results: NumPy 2's promotion (NEP 50) and shape rules, the same code in client and server. */
 #ifndef AD_PROTOCOL_INFER_H
 #define AD_PROTOCOL_INFER_H
 
@@ -14,39 +14,42 @@ enum { AD_WEAK_INT = 64, AD_WEAK_FLOAT = 65, AD_WEAK_COMPLEX = 66 };
 
 typedef enum ad_casting { AD_CAST_NO, AD_CAST_EQUIV, AD_CAST_SAFE, AD_CAST_SAME_KIND, AD_CAST_UNSAFE } ad_casting;
 
-/* numpy.promote_types; bfloat16 with float16 gives float32, with integers as ml_dtypes does. Never fails. */
+/* Promote two types as numpy.promote_types does. bfloat16 with float16 gives float32, with integers what ml_dtypes
+ * gives. Never fails. */
 int ad__promote(int a, int b);
-/* Promotion of n types, weak ones last (numpy.result_type). All weak: int64, float64 or complex128. */
+/* Promote n types, weak ones last, as numpy.result_type does. If all are weak: int64, float64 or complex128. */
 int ad__promote_all(int n, const uint8_t *types);
 /* The set of dtypes (AD_BIT) to which a dtype casts safely. */
 uint32_t ad__safe_types(int from);
-/* numpy.can_cast. */
+/* Whether a type can be cast to another one, as numpy.can_cast says. */
 bool ad__can_cast(int from, int to, ad_casting casting);
-/* dtype of an operand with this code under loop type T; AD_NO_DTYPE for AD_CODE_N. */
+/* The dtype of an operand with this code in a loop of that type; AD_NO_DTYPE for AD_CODE_N. */
 int ad__code_dtype(int code, int loop);
-/* The loop of a ufunc or reduction for inputs of these types (rule.def says how). dtype: AD_NO_DTYPE, or the loop that
- * the caller asks for by dtype= . AD_E_TYPE with NumPy's wording, naming the function. */
+/* Find the loop of a ufunc or reduction for inputs of these types, by the rules of rule.def. dtype: the type that
+ * the caller asks for by dtype= , or AD_NO_DTYPE. AD_E_TYPE with NumPy's wording, naming the function. */
 int ad__resolve_ufunc(const ad_ufunc_row *row, const uint8_t *types, int dtype, int *loop, ad_fault *fault);
 int ad__resolve_reduction(const ad_reduction_row *row, int type, int dtype, int *loop, ad_fault *fault);
 
-/* What an output must be. */
+/* The type and shape of an output. */
 typedef struct ad_result {
-    uint8_t dtype; /* the loop's own; a described output of another dtype is cast to */
+    uint8_t dtype; /* type that the loop computes; an output described with another dtype is cast to that */
     uint8_t ndim;
     int64_t shape[AD_MAX_NDIM];
 } ad_result;
 
-/* Check an operation's row, counts, loop, parameters, input types and shapes, and say what its outputs must be
- * (result: AD_MAX_OUT places). Looks at descriptions only, never at data. The client uses it to make outputs, the
- * server to check them. AD_E_TYPE, AD_E_VALUE, AD_E_UNSUPPORTED; the fault names the operation and the argument. */
+/* Check an operation's row, counts, loop, parameters, input types and shapes, and infer its outputs (result:
+ * AD_MAX_OUT places). This reads descriptions only, never data. Clients make outputs by it, the server checks them.
+ * AD_E_TYPE, AD_E_VALUE, AD_E_UNSUPPORTED; the fault names the operation and the argument. */
 int ad__infer(const ad_op *op, ad_result *result, ad_fault *fault);
-/* The same, and that the counts are the row's, that every output has the inferred shape (a ufunc's outputs: one shape,
- * to which the inferred one broadcasts; outputs of ASK calls: AD_SIZED, of the inferred dtype), and that no output is a
- * scalar or has a zero stride over more than one element. */
+/* Check an operation as ad__infer does, and its outputs as well. There are as many as the row says, each with the
+ * inferred shape. A ufunc's outputs have one shape, to which the inferred one broadcasts; those of ASK calls are
+ * AD_SIZED and of the inferred dtype. No output is a scalar, or has a zero stride over more than one element.
+ * AD_E_TYPE, AD_E_VALUE, AD_E_UNSUPPORTED. */
 int ad__check_op(const ad_op *op, ad_fault *fault);
-/* Name of an operation for messages: "add", "sum", "sort"; "?" for none. */
+/* The name of an operation for messages: "add", "sum", "sort"; "?": it is unknown. */
 const char *ad__op_name(const ad_op *op);
-/* True for calls of kind UPDATE: they change their output in place, and leave it as it was when they fail. */
+/* Whether an operation is a call of kind UPDATE, which changes its output in place, and leaves it as it was when it
+ * fails. */
 bool ad__op_updates(const ad_op *op);
 
 #ifdef __cplusplus

@@ -1,3 +1,4 @@
+/* Type and shape rules of library calls: see infer_call.h. */
 #include "protocol/infer_call.h"
 #include "protocol/desc.h"
 
@@ -10,7 +11,7 @@ static int (*const infers[AD_CALL_LIMIT])(const ad_op *op, ad_result *result, ad
 #undef AD_CALL
 };
 
-/* ---- what they have in common ---- */
+/* ---- shared by the rules ---- */
 
 static bool is_param(char letter, const ad_scalar *v) {
     switch (letter) {
@@ -21,7 +22,7 @@ static bool is_param(char letter, const ad_scalar *v) {
     }
 }
 
-/* The output that a row of kind UPDATE changes. */
+/* Check the output that a call of kind UPDATE changes. AD_E_VALUE, AD_E_TYPE. */
 static int check_updated(const ad_op *op, ad_fault *fault) {
     const ad_desc *out;
     int status = ad__given_output(op, &out, fault);
@@ -103,9 +104,9 @@ int ad__infer_iota(const ad_op *op, ad_result *result, ad_fault *fault) {
     return status;
 }
 
-/* The k index arrays from input 1 on, of one shape, and the shape that they select from x: theirs, then what is left of
- * x's. */
-static int indexed_shape(const ad_op *op, const ad_desc *x, ad_result *result, ad_fault *fault) {
+/* Check the k index arrays from input 1 on, which have one shape, and infer the shape that they select from x: their
+ * shape, then the rest of x's. */
+static int infer_indexed_shape(const ad_op *op, const ad_desc *x, ad_result *result, ad_fault *fault) {
     const int k = op->nin - 1;
     const ad_desc *first = NULL, *index;
 
@@ -131,7 +132,7 @@ int ad__infer_gather(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
-    return status == AD_OK ? indexed_shape(op, x, result, fault) : status;
+    return status == AD_OK ? infer_indexed_shape(op, x, result, fault) : status;
 }
 
 int ad__infer_scatter(const ad_op *op, ad_result *result, ad_fault *fault) {
@@ -140,7 +141,7 @@ int ad__infer_scatter(const ad_op *op, ad_result *result, ad_fault *fault) {
     ad_result selected = {0};
     const ad_desc *x = &op->operand[0].desc;
     ad_desc view;
-    int status = indexed_shape(op, x, &selected, fault);
+    int status = infer_indexed_shape(op, x, &selected, fault);
 
     if (status == AD_OK && (op->param[0].as.i < 0 || op->param[0].as.i > 3))
         status = ad__fault(fault, AD_E_VALUE, "scatter: no such mode: %" PRId64, op->param[0].as.i);
@@ -151,7 +152,7 @@ int ad__infer_scatter(const ad_op *op, ad_result *result, ad_fault *fault) {
     return status;
 }
 
-static int same_shape_along_axis(const ad_op *op, int dtype, ad_result *result, ad_fault *fault) {
+static int infer_same_shape(const ad_op *op, int dtype, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
@@ -163,15 +164,15 @@ static int same_shape_along_axis(const ad_op *op, int dtype, ad_result *result, 
 int ad__infer_scan_sum(const ad_op *op, ad_result *result, ad_fault *fault) {
     if (!(ad__rules[AD_RULE_SUM].loops & AD_BIT(op->loop)))
         return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for %s", ad__op_name(op), ad__dtypes[op->loop].name);
-    return same_shape_along_axis(op, op->loop, result, fault);
+    return infer_same_shape(op, op->loop, result, fault);
 }
 
 int ad__infer_same(const ad_op *op, ad_result *result, ad_fault *fault) {
-    return same_shape_along_axis(op, op->loop, result, fault);
+    return infer_same_shape(op, op->loop, result, fault);
 }
 
 int ad__infer_argsort(const ad_op *op, ad_result *result, ad_fault *fault) {
-    return same_shape_along_axis(op, AD_INT64, result, fault);
+    return infer_same_shape(op, AD_INT64, result, fault);
 }
 
 int ad__infer_searchsorted(const ad_op *op, ad_result *result, ad_fault *fault) {
@@ -239,8 +240,8 @@ int ad__infer_nonzero(const ad_op *op, ad_result *result, ad_fault *fault) {
     return ad__array_input(op, 0, &x, fault);
 }
 
-/* Input i as a bool mask over the first axes of x. */
-static int mask_input(const ad_op *op, int i, const ad_desc *x, const ad_desc **mask, ad_fault *fault) {
+/* Check that input i is a bool mask over the first axes of x. AD_E_TYPE, AD_E_INDEX. */
+static int check_mask_input(const ad_op *op, int i, const ad_desc *x, const ad_desc **mask, ad_fault *fault) {
     int status = ad__typed_input(op, i, AD_BOOL, mask, fault);
 
     if (status != AD_OK) return status;
@@ -261,12 +262,12 @@ int ad__infer_compress(const ad_op *op, ad_result *result, ad_fault *fault) {
     int status = ad__array_input(op, 0, &x, fault);
 
     ad__set_result(result, op->loop, 0, NULL);
-    return status == AD_OK ? mask_input(op, 1, x, &mask, fault) : status;
+    return status == AD_OK ? check_mask_input(op, 1, x, &mask, fault) : status;
 }
 
 int ad__infer_place(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x = &op->operand[0].desc, *mask, *v;
-    int status = mask_input(op, 0, x, &mask, fault);
+    int status = check_mask_input(op, 0, x, &mask, fault);
 
     if (status == AD_OK) status = ad__array_input(op, 1, &v, fault);
     if (status != AD_OK) return status;

@@ -1,11 +1,11 @@
-/* Shape and type rules of the Fourier transforms. */
+/* Type and shape rules of the Fourier transforms. */
 #include "protocol/infer_call.h"
 
 #include <inttypes.h>
 
-static int real_of(int dtype) { return dtype == AD_COMPLEX64 ? AD_FLOAT32 : AD_FLOAT64; }
+static int get_real_type(int dtype) { return dtype == AD_COMPLEX64 ? AD_FLOAT32 : AD_FLOAT64; }
 
-static int check_loop(const ad_op *op, ad_fault *fault) {
+static int check_fft_loop(const ad_op *op, ad_fault *fault) {
     if (op->loop == AD_COMPLEX64 || op->loop == AD_COMPLEX128) return AD_OK;
     return ad__fault(fault, AD_E_TYPE, "%s: there is no loop for %s", ad__op_name(op), ad__dtypes[op->loop].name);
 }
@@ -15,7 +15,7 @@ static int check_points(int64_t n, ad_fault *fault) {
     return ad__fault(fault, AD_E_VALUE, "Invalid number of FFT data points (%" PRId64 ") specified.", n);
 }
 
-/* Parameter p as a set of axes of x, none of which is empty. */
+/* Check that parameter p is a set of axes of x, none of which is empty. AD_E_VALUE. */
 static int check_axes(const ad_op *op, int p, const ad_desc *x, ad_fault *fault) {
     const int64_t mask = op->param[p].as.i;
     int status = AD_OK;
@@ -29,7 +29,7 @@ static int check_axes(const ad_op *op, int p, const ad_desc *x, ad_fault *fault)
     return status;
 }
 
-/* The real transforms: parameter 0 is the axis, parameter 1 the others. */
+/* Check the axes of a real transform: parameter 0 is its axis, parameter 1 the set of the others. AD_E_VALUE. */
 static int check_real(const ad_op *op, const ad_desc *x, ad_fault *fault) {
     int status = ad__check_axis(op, x, fault);
 
@@ -44,7 +44,7 @@ int ad__infer_fft(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
-    if (status == AD_OK) status = check_loop(op, fault);
+    if (status == AD_OK) status = check_fft_loop(op, fault);
     if (status == AD_OK) status = check_axes(op, 0, x, fault);
     if (status == AD_OK && op->param[1].as.i != 1 && op->param[1].as.i != -1)
         status = ad__fault(fault, AD_E_VALUE, "%s: no such direction: %" PRId64, ad__op_name(op), op->param[1].as.i);
@@ -56,7 +56,7 @@ int ad__infer_rfft(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
-    if (status == AD_OK) status = check_loop(op, fault);
+    if (status == AD_OK) status = check_fft_loop(op, fault);
     if (status == AD_OK && ad__dtypes[x->dtype].kind == 'c')
         status = ad__fault(fault, AD_E_TYPE, "%s: the input must be real, not %s", ad__op_name(op),
                            ad__dtypes[x->dtype].name);
@@ -72,7 +72,7 @@ int ad__infer_irfft(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
     int status = ad__array_input(op, 0, &x, fault);
 
-    if (status == AD_OK) status = check_loop(op, fault);
+    if (status == AD_OK) status = check_fft_loop(op, fault);
     if (status == AD_OK) status = check_real(op, x, fault);
     if (status == AD_OK) status = check_points(op->param[2].as.i, fault);
     if (status != AD_OK) return status;
@@ -81,7 +81,7 @@ int ad__infer_irfft(const ad_op *op, ad_result *result, ad_fault *fault) {
         return ad__fault(fault, AD_E_VALUE,
                          "%s: axis %" PRId64 " must have %" PRId64 " elements for %" PRId64 " points, not %" PRId64,
                          ad__op_name(op), axis, n / 2 + 1, n, x->shape[axis]);
-    ad__set_result(result, real_of(op->loop), x->ndim, x->shape);
+    ad__set_result(result, get_real_type(op->loop), x->ndim, x->shape);
     result->shape[axis] = n;
     return AD_OK;
 }

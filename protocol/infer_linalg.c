@@ -1,14 +1,14 @@
-/* Shape and type rules of the matrix decompositions and what solves by them. Matrices are the last two axes. */
+/* Type and shape rules of the matrix decompositions and of the solvers. Matrices are the last two axes. */
 #include "protocol/desc.h"
 #include "protocol/infer_call.h"
 
-static int real_of(int dtype) { return dtype == AD_COMPLEX64 || dtype == AD_FLOAT32 ? AD_FLOAT32 : AD_FLOAT64; }
+static int get_real_type(int dtype) { return dtype == AD_COMPLEX64 || dtype == AD_FLOAT32 ? AD_FLOAT32 : AD_FLOAT64; }
 
-static int complex_of(int dtype) { return real_of(dtype) == AD_FLOAT32 ? AD_COMPLEX64 : AD_COMPLEX128; }
+static int get_complex_type(int dtype) { return get_real_type(dtype) == AD_FLOAT32 ? AD_COMPLEX64 : AD_COMPLEX128; }
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t get_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static int check_loop(const ad_op *op, ad_fault *fault) {
+static int check_linalg_loop(const ad_op *op, ad_fault *fault) {
     switch (op->loop) {
     case AD_FLOAT32:
     case AD_FLOAT64:
@@ -19,34 +19,34 @@ static int check_loop(const ad_op *op, ad_fault *fault) {
     }
 }
 
-/* Input i as a stack of matrices. */
-static int matrices(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
+/* Get input i, which must be a stack of matrices. AD_E_TYPE, AD_E_VALUE. */
+static int check_matrices(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
     int status = ad__array_input(op, i, out, fault);
 
-    if (status == AD_OK) status = check_loop(op, fault);
+    if (status == AD_OK) status = check_linalg_loop(op, fault);
     if (status == AD_OK && (*out)->ndim < 2) return ad__bad_shape(op, i, "must have at least two dimensions", fault);
     return status;
 }
 
-static int squares(const ad_op *op, const ad_desc **out, ad_fault *fault) {
-    int status = matrices(op, 0, out, fault);
+static int check_squares(const ad_op *op, const ad_desc **out, ad_fault *fault) {
+    int status = check_matrices(op, 0, out, fault);
 
     if (status == AD_OK && (*out)->shape[(*out)->ndim - 1] != (*out)->shape[(*out)->ndim - 2])
         return ad__bad_shape(op, 0, "must have square matrices as its last two dimensions", fault);
     return status;
 }
 
-static int64_t rows_of(const ad_desc *x) { return x->shape[x->ndim - 2]; }
-static int64_t columns_of(const ad_desc *x) { return x->shape[x->ndim - 1]; }
+static int64_t count_rows(const ad_desc *x) { return x->shape[x->ndim - 2]; }
+static int64_t count_columns(const ad_desc *x) { return x->shape[x->ndim - 1]; }
 
-/* One rows by columns matrix for each of x. */
+/* Set a result that has a matrix of rows by columns for each matrix of x. */
 static void set_matrices(ad_result *result, int dtype, const ad_desc *x, int64_t rows, int64_t columns) {
     ad__set_result(result, dtype, x->ndim, x->shape);
     result->shape[x->ndim - 2] = rows;
     result->shape[x->ndim - 1] = columns;
 }
 
-/* One vector for each matrix of x. */
+/* Set a result that has a vector for each matrix of x. */
 static void set_vectors(ad_result *result, int dtype, const ad_desc *x, int64_t length) {
     ad__set_result(result, dtype, x->ndim - 1, x->shape);
     result->shape[x->ndim - 2] = length;
@@ -54,7 +54,7 @@ static void set_vectors(ad_result *result, int dtype, const ad_desc *x, int64_t 
 
 int ad__infer_square(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
-    int status = squares(op, &x, fault);
+    int status = check_squares(op, &x, fault);
 
     if (status == AD_OK) ad__set_result(result, op->loop, x->ndim, x->shape);
     return status;
@@ -62,10 +62,10 @@ int ad__infer_square(const ad_op *op, ad_result *result, ad_fault *fault) {
 
 int ad__infer_qr(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
-    int status = matrices(op, 0, &x, fault);
+    int status = check_matrices(op, 0, &x, fault);
 
     if (status == AD_OK) {
-        const int64_t m = rows_of(x), n = columns_of(x), k = op->param[0].as.b ? m : smaller(m, n);
+        const int64_t m = count_rows(x), n = count_columns(x), k = op->param[0].as.b ? m : get_smaller(m, n);
         set_matrices(&result[0], op->loop, x, m, k);
         set_matrices(&result[1], op->loop, x, k, n);
     }
@@ -74,24 +74,24 @@ int ad__infer_qr(const ad_op *op, ad_result *result, ad_fault *fault) {
 
 int ad__infer_qr_raw(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
-    int status = matrices(op, 0, &x, fault);
+    int status = check_matrices(op, 0, &x, fault);
 
     if (status == AD_OK) {
-        set_matrices(&result[0], op->loop, x, columns_of(x), rows_of(x));
-        set_vectors(&result[1], op->loop, x, smaller(rows_of(x), columns_of(x)));
+        set_matrices(&result[0], op->loop, x, count_columns(x), count_rows(x));
+        set_vectors(&result[1], op->loop, x, get_smaller(count_rows(x), count_columns(x)));
     }
     return status;
 }
 
 int ad__infer_svd(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
-    int status = matrices(op, 0, &x, fault);
+    int status = check_matrices(op, 0, &x, fault);
 
     if (status == AD_OK) {
-        const int64_t m = rows_of(x), n = columns_of(x), k = smaller(m, n);
+        const int64_t m = count_rows(x), n = count_columns(x), k = get_smaller(m, n);
         const bool full = op->param[0].as.b;
         set_matrices(&result[0], op->loop, x, m, full ? m : k);
-        set_vectors(&result[1], real_of(op->loop), x, k);
+        set_vectors(&result[1], get_real_type(op->loop), x, k);
         set_matrices(&result[2], op->loop, x, full ? n : k, n);
     }
     return status;
@@ -99,18 +99,18 @@ int ad__infer_svd(const ad_op *op, ad_result *result, ad_fault *fault) {
 
 int ad__infer_svdvals(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
-    int status = matrices(op, 0, &x, fault);
+    int status = check_matrices(op, 0, &x, fault);
 
-    if (status == AD_OK) set_vectors(result, real_of(op->loop), x, smaller(rows_of(x), columns_of(x)));
+    if (status == AD_OK) set_vectors(result, get_real_type(op->loop), x, get_smaller(count_rows(x), count_columns(x)));
     return status;
 }
 
 int ad__infer_eigh(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
-    int status = squares(op, &x, fault);
+    int status = check_squares(op, &x, fault);
 
     if (status == AD_OK) {
-        set_vectors(&result[0], real_of(op->loop), x, rows_of(x));
+        set_vectors(&result[0], get_real_type(op->loop), x, count_rows(x));
         ad__set_result(&result[1], op->loop, x->ndim, x->shape);
     }
     return status;
@@ -118,17 +118,17 @@ int ad__infer_eigh(const ad_op *op, ad_result *result, ad_fault *fault) {
 
 int ad__infer_eigvalsh(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
-    int status = squares(op, &x, fault);
+    int status = check_squares(op, &x, fault);
 
-    if (status == AD_OK) set_vectors(result, real_of(op->loop), x, rows_of(x));
+    if (status == AD_OK) set_vectors(result, get_real_type(op->loop), x, count_rows(x));
     return status;
 }
 
 int ad__infer_eigvals(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
-    int status = squares(op, &x, fault);
+    int status = check_squares(op, &x, fault);
 
-    if (status == AD_OK) set_vectors(result, complex_of(op->loop), x, rows_of(x));
+    if (status == AD_OK) set_vectors(result, get_complex_type(op->loop), x, count_rows(x));
     return status;
 }
 
@@ -136,7 +136,7 @@ int ad__infer_eig(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x = &op->operand[op->nout].desc;
     int status = ad__infer_eigvals(op, result, fault);
 
-    if (status == AD_OK) ad__set_result(&result[1], complex_of(op->loop), x->ndim, x->shape);
+    if (status == AD_OK) ad__set_result(&result[1], get_complex_type(op->loop), x->ndim, x->shape);
     return status;
 }
 
@@ -145,10 +145,10 @@ int ad__infer_solve(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_operand *operands[2] = {&stacks[0], &stacks[1]};
     const ad_desc *a, *b;
     int64_t shape[AD_MAX_NDIM];
-    int ndim, status = squares(op, &a, fault);
+    int ndim, status = check_squares(op, &a, fault);
 
-    if (status == AD_OK) status = matrices(op, 1, &b, fault);
-    if (status == AD_OK && rows_of(b) != rows_of(a))
+    if (status == AD_OK) status = check_matrices(op, 1, &b, fault);
+    if (status == AD_OK && count_rows(b) != count_rows(a))
         status = ad__bad_shape(op, 1, "must have as many rows as input 0", fault);
     if (status != AD_OK) return status;
     stacks[0].desc = *a;
@@ -158,25 +158,25 @@ int ad__infer_solve(const ad_op *op, ad_result *result, ad_fault *fault) {
     status = ad__broadcast(2, operands, &ndim, shape, fault);
     if (status != AD_OK) return status;
     ad__set_result(result, op->loop, ndim, shape);
-    result->shape[ndim] = rows_of(b);
-    result->shape[ndim + 1] = columns_of(b);
+    result->shape[ndim] = count_rows(b);
+    result->shape[ndim + 1] = count_columns(b);
     result->ndim = (uint8_t)(ndim + 2);
     return AD_OK;
 }
 
 int ad__infer_lu(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *x;
-    int status = matrices(op, 0, &x, fault);
+    int status = check_matrices(op, 0, &x, fault);
 
     if (status == AD_OK) {
         ad__set_result(&result[0], op->loop, x->ndim, x->shape);
-        set_vectors(&result[1], AD_INT64, x, smaller(rows_of(x), columns_of(x)));
+        set_vectors(&result[1], AD_INT64, x, get_smaller(count_rows(x), count_columns(x)));
     }
     return status;
 }
 
-static int one_matrix(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
-    int status = matrices(op, i, out, fault);
+static int check_matrix(const ad_op *op, int i, const ad_desc **out, ad_fault *fault) {
+    int status = check_matrices(op, i, out, fault);
 
     if (status == AD_OK && (*out)->ndim != 2) return ad__bad_shape(op, i, "must have two dimensions", fault);
     return status;
@@ -184,16 +184,16 @@ static int one_matrix(const ad_op *op, int i, const ad_desc **out, ad_fault *fau
 
 int ad__infer_lstsq(const ad_op *op, ad_result *result, ad_fault *fault) {
     const ad_desc *a, *b;
-    int status = one_matrix(op, 0, &a, fault);
+    int status = check_matrix(op, 0, &a, fault);
 
-    if (status == AD_OK) status = one_matrix(op, 1, &b, fault);
-    if (status == AD_OK && rows_of(b) != rows_of(a))
+    if (status == AD_OK) status = check_matrix(op, 1, &b, fault);
+    if (status == AD_OK && count_rows(b) != count_rows(a))
         status = ad__bad_shape(op, 1, "must have as many rows as input 0", fault);
     if (status == AD_OK) {
         const int64_t rank = 0;
-        set_matrices(&result[0], op->loop, a, columns_of(a), columns_of(b));
+        set_matrices(&result[0], op->loop, a, count_columns(a), count_columns(b));
         ad__set_result(&result[1], AD_INT64, 0, &rank);
-        set_vectors(&result[2], real_of(op->loop), a, smaller(rows_of(a), columns_of(a)));
+        set_vectors(&result[2], get_real_type(op->loop), a, get_smaller(count_rows(a), count_columns(a)));
     }
     return status;
 }

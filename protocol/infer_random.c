@@ -1,4 +1,4 @@
-/* Distributions, and the shape and type rules of random numbers. */
+/* The table of distributions, and the type and shape rules of random numbers. */
 #include "protocol/desc.h"
 #include "protocol/distribution.h"
 #include "protocol/infer_call.h"
@@ -20,8 +20,8 @@ static const ad_distribution_row rows[AD_RANDOM_LIMIT] = {
 #undef AD_DISTRIBUTION
 };
 
-/* Never called: an id that two rows share does not compile. */
-static __attribute__((unused)) void unique(int id) {
+/* Never called; an id of two rows is a repeated case, which does not compile. */
+static __attribute__((unused)) void require_unique_ids(int id) {
     switch (id) {
 #define AD_DISTRIBUTION(id, ...) case id:
 #include "protocol/distribution.def"
@@ -34,8 +34,8 @@ const ad_distribution_row *ad__distribution(int64_t id) {
     return id >= 0 && id < AD_RANDOM_LIMIT && rows[id].name ? &rows[id] : NULL;
 }
 
-/* NumPy's words, without the name that stands before each relation. */
-static int domain_fault(const ad_distribution_row *row, int i, ad_fault *fault) {
+/* Report a parameter outside of its domain in NumPy's words, without the name before each relation. AD_E_VALUE. */
+static int report_domain_fault(const ad_distribution_row *row, int i, ad_fault *fault) {
     const char *f = row->name, *p = row->parameter[i];
 
     switch (row->domain[i]) {
@@ -54,7 +54,7 @@ int ad__random_fault(int64_t id, int64_t wrong, ad_fault *fault) {
     const ad_distribution_row *row = ad__distribution(id);
 
     if (row == NULL) return ad__fault(fault, AD_E_VALUE, "random: a parameter is invalid");
-    if (wrong >= 1 && wrong <= row->nparam) return domain_fault(row, (int)wrong - 1, fault);
+    if (wrong >= 1 && wrong <= row->nparam) return report_domain_fault(row, (int)wrong - 1, fault);
     switch (wrong) {
     case AD_RANDOM_ORDER:
         if (id == AD_RANDOM_integers) return ad__fault(fault, AD_E_VALUE, "%s: low >= high", row->name);
@@ -75,7 +75,7 @@ static int check_row(const ad_op *op, const ad_distribution_row *row, ad_fault *
     return AD_OK;
 }
 
-/* Parameter i must be real, and broadcast to the output. */
+/* Check that parameter i is real and broadcasts to the output. AD_E_TYPE, AD_E_VALUE. */
 static int check_input(const ad_op *op, const ad_distribution_row *row, int i, const ad_desc *out, ad_fault *fault) {
     const ad_operand *x = &op->operand[op->nout + i];
     int64_t strides[AD_MAX_NDIM];

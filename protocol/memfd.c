@@ -1,3 +1,4 @@
+/* Checking memory that comes as a descriptor: see memfd.h. */
 #include "protocol/memfd.h"
 
 #include <errno.h>

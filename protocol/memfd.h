@@ -8,10 +8,9 @@
 extern "C" {
 #endif
 
-/* Is fd a memfd of size bytes, open for reading and writing, of which nobody can take a page away once it has been
- * mapped? It must be sealed against shrinking, and be of ordinary pages: those of hugetlbfs come from a pool that may
- * be empty when a hole is touched, which ends the process by SIGBUS. AD_E_VALUE, AD_E_EXTENT with a fault that begins
- * with `what`, says what is wrong and what was expected; AD_E_SYSTEM. */
+/* Check that fd is a memfd of at least size bytes, open for reading and writing, whose mapped pages nobody can take
+ * away. It must be sealed against shrinking, and have ordinary pages: a hole of hugetlbfs ends the process by SIGBUS
+ * when its pool is empty. AD_E_VALUE, AD_E_EXTENT, AD_E_SYSTEM; the fault begins with `what`. */
 int ad__memfd_check(const char *what, int fd, uint64_t size, ad_fault *fault);
 
 #ifdef __cplusplus

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* A growing run of bytes. After a failed allocation `failed` stays set and appending does nothing. */
+/* A growing run of bytes. After a failed allocation `failed` stays set, and appending does nothing. */
 typedef struct ad_bytes {
     uint8_t *data;
     size_t size, capacity;
@@ -29,20 +29,20 @@ typedef struct ad_string {
 } ad_string;
 
 /* ---- encoding: each appends one request to b; AD_E_MEMORY when b failed ---- */
-/* token: NULL: none; process: 0: none */
+/* token NULL: there is none; process 0: it is not told. */
 int ad__encode_hello(ad_bytes *b, uint64_t least, uint64_t greatest, uint64_t features, const char *client,
                      const char *token, uint64_t process);
-#define AD_SECRET 16          /* bytes */
-#define AD_EXPORT_HANDLE 1u   /* EXPORT's flag: by a handle of CUDA's, not by a descriptor */
-#define AD_EXPORT_MESSAGE 64u /* bytes that come over an export's socket */
-#define AD_IMPORT_HANDLE 1u   /* IMPORT's flags: the same; */
-#define AD_IMPORT_READONLY 2u /* the buffer is not to be written */
-#define AD_IMPORT_MESSAGE 64u /* bytes that lie ready on an import's socket */
-#define AD_IMPORT_ALIGN 64u   /* of the offset: elements lie in the buffer as in one of the server's */
+#define AD_SECRET 16          /* bytes of a secret */
+#define AD_EXPORT_HANDLE 1u   /* flag of EXPORT: by a handle of CUDA, not by a descriptor */
+#define AD_EXPORT_MESSAGE 64u /* bytes of the message on an export's socket */
+#define AD_IMPORT_HANDLE 1u   /* flag of IMPORT: by a handle of CUDA, not by a descriptor */
+#define AD_IMPORT_READONLY 2u /* flag of IMPORT: the buffer is not to be written */
+#define AD_IMPORT_MESSAGE 64u /* bytes of the message that is ready on an import's socket */
+#define AD_IMPORT_ALIGN 64u   /* alignment of an import's offset, as for elements in the server's own buffers */
 int ad__encode_resume(ad_bytes *b, const uint64_t numbers[4], const uint8_t secret[AD_SECRET], const char *token,
                       uint64_t process);
 int ad__encode_resumed(ad_bytes *b, const uint8_t secret[AD_SECRET], uint64_t received);
-#define AD_FORK_KEY (UINT64_C(1) << 63) /* in every key, and in no session's id */
+#define AD_FORK_KEY (UINT64_C(1) << 63) /* bit that is set in every key of a fork, and in no session's id */
 int ad__encode_fork(ad_bytes *b, uint64_t key, const uint8_t secret[AD_SECRET]);
 int ad__encode_op(ad_bytes *b, const ad_op *op);                      /* UFUNC, REDUCE, CALL */
 int ad__encode_query(ad_bytes *b, uint64_t request, const ad_op *op); /* QUERY */
@@ -52,31 +52,31 @@ int ad__encode_write(ad_bytes *b, uint64_t buffer, uint64_t offset);
 int ad__encode_read(ad_bytes *b, uint64_t request, const ad_desc *d);
 int ad__encode_sync(ad_bytes *b, uint64_t request);
 int ad__encode_stat(ad_bytes *b, uint64_t request);
-/* Requests all of whose fields are unsigned numbers: STREAM ... LOAD, MODULE_DROP, WAIT ... DEVICE. */
+/* Append a request whose fields are all unsigned numbers: STREAM ... LOAD, MODULE_DROP, WAIT ... DEVICE. */
 int ad__encode_numbers(ad_bytes *b, int opcode, size_t n, const uint64_t *fields);
 int ad__encode_fetch(ad_bytes *b, uint64_t request, const ad_desc *d, uint64_t window, uint64_t offset);
-/* What a kernel is launched with, as LAUNCH says. */
-#define AD_LAUNCH_FIXED 7 /* numbers of a launch before those of its parameters */
+/* A launch of a kernel, with the fields of LAUNCH. */
+#define AD_LAUNCH_FIXED 7 /* numbers of a launch before the kinds of its parameters */
 
 typedef struct ad_launch_text {
     uint64_t module;
     const char *kernel;
     uint64_t numbers[AD_LAUNCH_FIXED]; /* grid, block, dynamic shared memory */
-    size_t nparams;                    /* of the kernel ... */
-    const uint8_t *kind;               /* ... for each 0 written array, 1 read array, 2 value */
-    const ad_op *op;                   /* nout written arrays, nin read ones */
-    const ad_string *value;            /* in order */
+    size_t nparams;                    /* parameters of the kernel */
+    const uint8_t *kind;               /* kind of each: 0 written array, 1 read array, 2 value */
+    const ad_op *op;                   /* nout written arrays, nin read arrays */
+    const ad_string *value;            /* the values in order */
     size_t nvalues;
 } ad_launch_text;
 int ad__encode_launch(ad_bytes *b, const ad_launch_text *launch);
 int ad__encode_build(ad_bytes *b, uint64_t request, uint64_t module, const char *source, size_t size, size_t noptions,
                      const char *const *options, size_t nnames, const char *const *names);
-/* Negative numbers: leave it as it is. */
+/* Append KERNEL_SET. Negative numbers leave a property as it is. */
 int ad__encode_kernel_set(ad_bytes *b, uint64_t module, const char *kernel, int64_t shared, int64_t carveout,
                           int cooperative);
 int ad__encode_kernel(ad_bytes *b, uint64_t request, uint64_t module, const char *kernel);
 int ad__encode_global(ad_bytes *b, uint64_t request, uint64_t module, const char *name, uint64_t buffer);
-/* Requests whose fields are unsigned numbers and then strings: ATTACH_NAME, UNPUBLISH. */
+/* Append a request whose fields are unsigned numbers and then strings: ATTACH_NAME, UNPUBLISH. */
 int ad__encode_named(ad_bytes *b, int opcode, size_t n, const uint64_t *fields, size_t ntexts,
                      const char *const *texts);
 int ad__encode_publish(ad_bytes *b, uint64_t request, const ad_desc *d, bool writable, const char *name,
@@ -87,57 +87,57 @@ int ad__encode_fail(ad_bytes *b, uint64_t request, uint64_t done, int code, uint
 int ad__encode_ack(ad_bytes *b, uint64_t done);
 int ad__encode_bye(ad_bytes *b, int code, const char *text);
 
-/* What the server offers, in welcome. */
+/* What the server offers in welcome. */
 typedef struct ad_welcome {
     uint64_t version, features, session;
     uint8_t secret[16];
     uint64_t window_ops, window_bytes, max_payload, max_control, max_buffers; /* limits */
     char backend[16];                                                         /* "cpu", "cuda" */
-    uint64_t devices;                                                         /* how many */
-    uint64_t memory;                                                          /* bytes of device 0 */
+    uint64_t devices;                                                         /* number of devices */
+    uint64_t memory;                                                          /* bytes of memory of device 0 */
     char device_name[64];
     char server[64];   /* program and version */
-    uint64_t pid;      /* of the front */
-    uint64_t resume;   /* ms that the session waits for its client when the connection is gone; 0: it does not */
-    uint64_t instance; /* of the server: another one after each start */
+    uint64_t pid;      /* process id of the front */
+    uint64_t resume;   /* ms that the session waits for its client after the connection is gone; 0: it does not */
+    uint64_t instance; /* number of this run of the server; each start has another one */
 } ad_welcome;
 int ad__encode_welcome(ad_bytes *b, const ad_welcome *w);
 
 /* ---- decoding ---- */
-/* One checked request. Members that the row does not use are zero; pointers live in the reader's arena. */
+/* One checked request. Members that its row does not use are 0; pointers point into the reader's arena. */
 typedef struct ad_message {
     uint8_t opcode;
     const ad_request_row *row;
-    uint64_t u[8];  /* unsigned fields in order, however many the row has (the list of FREE is below); of HELLO and
-                       RESUME the next one is the client's process, 0: not said */
-    ad_string s[2]; /* string and bytes fields that are no lists; of HELLO and RESUME the second is the token (size 0:
-                       none) */
+    uint64_t u[8];  /* unsigned fields in order; the list of FREE is in ids. For HELLO and RESUME the next one is the
+                       client's process, 0: not told */
+    ad_string s[2]; /* string and bytes fields; for HELLO and RESUME the second is the token, size 0: none */
     uint64_t *ids;  /* the list of unsigned numbers */
     size_t nids;
     struct {
-        ad_string *item; /* each 16-byte aligned */
+        ad_string *item; /* items, each 16-byte aligned */
         size_t n;
     } list[2];         /* lists of strings and bytes in order */
-    ad_scalar *values; /* REPLY: the list */
+    ad_scalar *values; /* REPLY: its values */
     size_t nvalues;
     ad_operand operand;  /* NEW, READ, FETCH, PUBLISH: the description */
     ad_op op;            /* UFUNC, REDUCE, CALL, QUERY; LAUNCH: its arrays */
     ad_welcome *welcome; /* WELCOME */
-    size_t size;         /* bytes that it took */
+    size_t size;         /* bytes of the message */
 } ad_message;
 
-/* Reads the requests of one control block, one after another. */
+/* A reader of the requests of control blocks, one after another. */
 typedef struct ad_reader ad_reader;
-int ad__reader_new(ad_reader **out); /* AD_E_MEMORY; reused over blocks */
+int ad__reader_new(ad_reader **out); /* AD_E_MEMORY; one reader serves many blocks */
 void ad__reader_free(ad_reader *r);
-/* Begin a block: scans it (AD_E_PROTOCOL). data must stay. */
+/* Begin a block and scan it; data must stay until its last request is read. AD_E_PROTOCOL. */
 int ad__reader_begin(ad_reader *r, const uint8_t *data, size_t size, ad_fault *fault);
-/* The next request: 1 and *m filled from arena, 0 at the end, AD_E_PROTOCOL or AD_E_MEMORY. Fields are checked
- * against the row, descriptions for their form (ndim, dtype id, lengths), not yet against any buffer.
- * allowed: mask of classes, AD_BIT(AD_CLASS_*); another class is AD_E_PROTOCOL. */
+/* Read the next request. 1: *m is set, with its parts in the arena; 0: there is no more; AD_E_PROTOCOL, AD_E_MEMORY.
+ * Fields are checked against the row, and descriptions for their form (ndim, dtype, lengths), not yet against a
+ * buffer. allowed: mask of classes, AD_BIT(AD_CLASS_*); requests of other classes give AD_E_PROTOCOL. */
 int ad__reader_next(ad_reader *r, ad_arena *arena, uint32_t allowed, ad_message *m, ad_fault *fault);
 
-/* One line of text for AD_TRACE and the log: "ufunc add float32 -> #7 f4[16] <- #5 f4[16], 2.5". Cut at size. */
+/* Describe a message in one line for AD_TRACE and the log: "ufunc add float32 -> #7 f4[16] <- #5 f4[16], 2.5". It is
+ * cut at size. */
 void ad__message_text(const ad_message *m, char *out, size_t size);
 
 #ifdef __cplusplus

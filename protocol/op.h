@@ -1,4 +1,4 @@
-/* An operation and its operands as both ends and every backend see them. */
+/* An operation and its operands, for both ends and all backends. */
 #ifndef AD_PROTOCOL_OP_H
 #define AD_PROTOCOL_OP_H
 
@@ -30,12 +30,12 @@ typedef struct ad_scalar {
 
 typedef enum ad_form {
     AD_VIEW,  /* a view of a buffer that exists */
-    AD_FRESH, /* output only: the operation creates the buffer, contiguous, of exactly this size */
-    AD_SIZED  /* output of an ASK call only: as AD_FRESH, but ndim 0: the data decide the size */
+    AD_FRESH, /* output only: the operation creates the buffer, contiguous and exactly as large as this */
+    AD_SIZED  /* output of an ASK call only: as AD_FRESH, but with ndim 0, as the data decide the size */
 } ad_form;
 
-/* An array: a view of a buffer. shape and strides have ndim elements and belong to whoever made the description
- * (an arena, as a rule). strides are in bytes and may be negative or 0; offset is that of the first element. */
+/* An array: a view of a buffer. shape and strides have ndim elements, which the maker of the description owns (often
+ * an arena). strides are in bytes and may be negative or 0; offset is that of the first element. */
 typedef struct ad_desc {
     uint64_t buffer;
     int64_t offset;
@@ -54,21 +54,22 @@ typedef struct ad_operand {
 /* One numbered operation (UFUNC, REDUCE, CALL) or QUERY. operand holds nout outputs, then nin inputs. */
 typedef struct ad_op {
     uint8_t opcode; /* AD_REQ_UFUNC, AD_REQ_REDUCE, AD_REQ_CALL or AD_REQ_QUERY */
-    uint8_t loop;   /* dtype of the loop: T of the row's rule; for calls the type computed in */
+    uint8_t loop;   /* dtype of the loop: T of the row's rule; of calls the type that they compute in */
     uint8_t nout, nin, nparam;
     uint16_t row;
     ad_operand *operand;
     ad_scalar *param;
 } ad_op;
 
-/* Bump allocation for what lives as long as a batch of messages. Memory comes in blocks and is freed at once. */
+/* An arena: bump allocation for all that lives as long as a batch of messages. It takes memory in blocks and frees
+ * all at once. */
 typedef struct ad_arena {
     struct ad_arena_block *block;
 } ad_arena;
 #define AD_ARENA_INIT \
     { 0 }
 void *ad__arena_alloc(ad_arena *arena, size_t size); /* 16-byte aligned, not zeroed; NULL: no memory */
-void ad__arena_reset(ad_arena *arena);               /* forget all, keep one block */
+void ad__arena_reset(ad_arena *arena);               /* free all allocations, but keep one block */
 void ad__arena_free(ad_arena *arena);
 
 #ifdef __cplusplus

@@ -1,3 +1,4 @@
+/* Owners of files, and checks of files of secrets: see owner.h. */
 #include "protocol/owner.h"
 
 #include <grp.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define RECORD 4096 /* bytes of a line of passwd or group that is worth reading for a name */
+#define RECORD 4096 /* bytes of a line of passwd or group that are read for a name */
 
 /* ---- names ---- */
 
@@ -48,8 +49,8 @@ bool ad__owner_in_group(gid_t group) {
 
 /* ---- secrets ---- */
 
-/* The bits of the mode that let somebody else in. Those of root's own group let nobody in; systemd's credentials have
- * them, as their access list shows in that place. */
+/* Find the bits of the mode that give access to others. Those of root's own group do not. systemd's credentials have
+ * them, as their access list is shown there. */
 static mode_t find_open_bits(const struct stat *st) {
     bool trusted = st->st_uid == 0 && (st->st_gid == 0 || ad__owner_in_group(st->st_gid));
     return st->st_mode & (S_IRWXO | (trusted ? S_IWGRP : S_IRWXG));

@@ -1,3 +1,4 @@
+/* Promotion and casting of types: see infer.h. */
 #include "protocol/infer.h"
 
 #define F16_UP (AD_M_FLOAT | AD_M_COMPLEX)
@@ -8,9 +9,9 @@
 #define U16_UP (AD_BIT(AD_UINT16) | U32_UP)
 #define U32_UP (AD_BIT(AD_UINT32) | AD_BIT(AD_UINT64))
 
-/* The types that hold every value of a type, as NumPy sees it (int64 counts as safe in float64). bfloat16 has 8 bits
- * of precision: int8 and uint8 are safe in it, as ml_dtypes has it; int16 and more are not, so that with them it
- * promotes to float32 or float64 as float16 does (ml_dtypes refuses that). */
+/* The types that hold every value of a type, as NumPy defines it (int64 casts safely to float64). bfloat16 has 8
+ * bits of precision: int8 and uint8 cast to it safely, as in ml_dtypes. Wider integers do not, so that with them it
+ * promotes to float32 or float64 as float16 does; ml_dtypes refuses those. */
 static const uint32_t safe[AD_NDTYPE] = {
     [AD_BOOL] = AD_M_ALL,
     [AD_INT8] = AD_M_SIGNED | F16_UP,
@@ -36,11 +37,11 @@ int ad__promote(int a, int b) {
 
     if (both & AD_BIT(a)) return a;
     if (both & AD_BIT(b)) return b;
-    return __builtin_ctz(both); /* complex128 holds everything, so there is one */
+    return __builtin_ctz(both); /* complex128 holds all values, so that a type is found */
 }
 
-/* Where a type stands among the kinds: bool, unsigned, signed, real, complex. */
-static int kind_order(int type) {
+/* The rank of a type's kind: bool, unsigned, signed, real, complex. */
+static int get_kind_order(int type) {
     switch (ad__dtypes[type].kind) {
     case 'b': return 0;
     case 'u': return 1;
@@ -50,14 +51,14 @@ static int kind_order(int type) {
     }
 }
 
-/* A strong type meets a Python scalar: the type stays where it is of that kind or a higher one. */
+/* Promote a strong type with a Python scalar: the type stays if it is of that kind or a higher one. */
 static int promote_weak(int type, int weak) {
     switch (weak) {
     case AD_WEAK_INT: return type == AD_BOOL ? AD_INT64 : type;
-    case AD_WEAK_FLOAT: return kind_order(type) < 3 ? AD_FLOAT64 : type;
+    case AD_WEAK_FLOAT: return get_kind_order(type) < 3 ? AD_FLOAT64 : type;
     default:
-        if (kind_order(type) == 4) return type;
-        return kind_order(type) < 3 || type == AD_FLOAT64 ? AD_COMPLEX128 : AD_COMPLEX64;
+        if (get_kind_order(type) == 4) return type;
+        return get_kind_order(type) < 3 || type == AD_FLOAT64 ? AD_COMPLEX128 : AD_COMPLEX64;
     }
 }
 
@@ -76,7 +77,7 @@ bool ad__can_cast(int from, int to, ad_casting casting) {
     case AD_CAST_NO:
     case AD_CAST_EQUIV: return from == to;
     case AD_CAST_SAFE: return (safe[from] & AD_BIT(to)) != 0;
-    case AD_CAST_SAME_KIND: return (safe[from] & AD_BIT(to)) != 0 || kind_order(from) <= kind_order(to);
+    case AD_CAST_SAME_KIND: return (safe[from] & AD_BIT(to)) != 0 || get_kind_order(from) <= get_kind_order(to);
     default: return true;
     }
 }

@@ -1,4 +1,4 @@
-/* Identifiers of the rows of ufunc.def, reduction.def and call.def: AD_UFUNC_add, AD_REDUCTION_sum, AD_CALL_matmul.
+/* Ids of the rows of ufunc.def, reduction.def and call.def: AD_UFUNC_add, AD_REDUCTION_sum, AD_CALL_matmul.
  *
  * Only files that name a row include this header, so that a new row does not rebuild the others. */
 #ifndef AD_PROTOCOL_ROWS_H

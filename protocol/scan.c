@@ -1,16 +1,17 @@
+/* The scan that bounds a control block before it is read: see frame.h. */
 #include "protocol/cursor.h"
 #include "protocol/frame.h"
 
 typedef struct scan {
     const uint8_t *data;
     size_t size, at;
-    uint64_t left;                 /* objects that the innermost open container still wants, */
-    uint64_t outer[AD_SCAN_DEPTH]; /* and those around it */
+    uint64_t left;                 /* objects that the innermost open container still lacks */
+    uint64_t outer[AD_SCAN_DEPTH]; /* the same number for each container around it */
     unsigned depth;                /* open containers */
-    uint64_t elements;             /* that the containers so far want in all */
+    uint64_t elements;             /* objects of all containers so far */
 } scan;
 
-/* NULL, or what is wrong; here as below. */
+/* Open a container of so many objects. This and the next functions return NULL, or what is wrong. */
 static inline const char *open_container(scan *s, uint64_t children) {
     if (s->depth == AD_SCAN_DEPTH) return "nested too deep";
     if (children > s->size - s->at) return "a container is longer than the block";
@@ -20,8 +21,8 @@ static inline const char *open_container(scan *s, uint64_t children) {
     return NULL;
 }
 
-/* An object of more than one byte that is no short array. */
-static inline const char *step(scan *s) {
+/* Scan an object that is longer than one byte and is not a short array. */
+static inline const char *scan_object(scan *s) {
     const ad_head *h = &ad__heads[s->data[s->at]];
     uint64_t length;
 
@@ -33,14 +34,14 @@ static inline const char *step(scan *s) {
     length = ad__head_length(h, s->data + s->at - h->width);
     if (h->kind == AD_KIND_ARRAY) return open_container(s, length);
     if (h->kind == AD_KIND_MAP) return open_container(s, 2 * length);
-    length += h->kind == AD_KIND_EXT; /* its type */
+    length += h->kind == AD_KIND_EXT; /* one byte for the ext's type */
     if (length > s->size - s->at) return "a string is longer than the block";
     s->at += length;
     return NULL;
 }
 
-/* A message, from its first byte on. Small numbers and short arrays are most of what comes. */
-static inline const char *walk(scan *s) {
+/* Scan a message from its first byte on. Most objects are small numbers and short arrays. */
+static inline const char *scan_message(scan *s) {
     const char *wrong = NULL;
 
     if (!ad__object_is(s->data + s->at, AD_KIND_ARRAY)) return "a message is not an array";
@@ -57,7 +58,7 @@ static inline const char *walk(scan *s) {
         s->left--;
         if (byte < 0x80) s->at++;
         else if ((byte & 0xf0) == 0x90) s->at++, wrong = open_container(s, byte & 15);
-        else wrong = step(s);
+        else wrong = scan_object(s);
     }
     return wrong;
 }
@@ -66,7 +67,7 @@ int ad__scan(const uint8_t *data, size_t size, ad_fault *fault) {
     scan s = {.data = data, .size = size};
     const char *wrong = NULL;
 
-    while (wrong == NULL && s.at < size) wrong = walk(&s);
+    while (wrong == NULL && s.at < size) wrong = scan_message(&s);
     if (wrong == NULL && s.elements > AD_SCAN_ELEMENTS) wrong = "too many objects";
     if (wrong == NULL) return AD_OK;
     return ad__fault(fault, AD_E_PROTOCOL, "control block: %s at byte %zu", wrong, s.at);
@@ -76,6 +77,6 @@ uint32_t ad__scan_messages(const uint8_t *data, size_t size) {
     scan s = {.data = data, .size = size};
     uint32_t count = 0;
 
-    while (s.at < size && walk(&s) == NULL) count++;
+    while (s.at < size && scan_message(&s) == NULL) count++;
     return count;
 }

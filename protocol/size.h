@@ -1,5 +1,4 @@
-/* Products and sums of numbers from 0 up that stay at INT64_MAX where they would be larger: for sizes that nobody has
- * checked yet, and for estimates. */
+/* Saturating products and sums of numbers from 0 up, which stay at INT64_MAX: for unchecked sizes and for estimates. */
 #ifndef AD_PROTOCOL_SIZE_H
 #define AD_PROTOCOL_SIZE_H
 

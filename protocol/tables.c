@@ -1,3 +1,4 @@
+/* The .def tables as data: see tables.h. */
 #include "protocol/rows.h"
 #include "protocol/tables.h"
 
@@ -49,7 +50,7 @@ const ad_counter_row ad__counters[AD_NCOUNTER] = {
 #undef AD_COUNTER
 };
 
-/* A list that is indexed without a look-up has no gaps: as many rows as the last id says. */
+/* Tables that are indexed directly have no gaps: as many rows as the last id says. */
 enum {
     DTYPE_ROWS = 0
 #define AD_DTYPE(id, NAME, name, size, kind, letter) +1
@@ -64,7 +65,7 @@ enum {
 _Static_assert((int)DTYPE_ROWS == (int)AD_NDTYPE, "dtype.def: wire ids must be dense from 0");
 _Static_assert((int)COUNTER_ROWS == (int)AD_NCOUNTER, "counter.def: indices must be dense from 0");
 
-/* Never called: an id that two rows share is a repeated case label, and does not compile. */
+/* Never called; an id of two rows is a repeated case, which does not compile. */
 #define AD_UNIQUE(table) static __attribute__((unused)) void unique_##table(unsigned id)
 AD_UNIQUE(dtype) {
     switch (id) {

@@ -1,4 +1,4 @@
-/* The .def tables as data. A row is found by its wire id in constant time; an id without a row gives NULL. */
+/* The .def tables as data. A row is found by its wire id in constant time; NULL: no row has that id. */
 #ifndef AD_PROTOCOL_TABLES_H
 #define AD_PROTOCOL_TABLES_H
 
@@ -21,12 +21,12 @@ extern "C" {
 #define AD_M_NUMBER (AD_M_INT | AD_M_FLOAT | AD_M_COMPLEX)
 #define AD_M_ALL (AD_M_BOOL | AD_M_NUMBER)
 
-/* Values of a rule's integer fallback that are no dtype. */
-#define AD_NO_DTYPE 255 /* none: the first loop that is safe */
-#define AD_NEVER 254    /* bool has no loop: TypeError. (Integers are in the mask of such rules.) */
+/* Values of a rule's integer fallback that are not dtypes. */
+#define AD_NO_DTYPE 255 /* no fallback: the first loop that is safe */
+#define AD_NEVER 254    /* bool has no loop: TypeError. Integers are in the mask of such rules */
 #define AD_SUMINT 253   /* bool and signed integers: int64; unsigned: uint64 */
 
-/* The type of an operand as a function of the loop type. */
+/* The type of an operand, as a function of the loop's type. */
 typedef enum ad_code {
     AD_CODE_N,
     AD_CODE_T,
@@ -70,7 +70,7 @@ typedef enum ad_empty_kind {
     AD_EMPTY_IDENTITY,
     AD_EMPTY_NAN,
     AD_EMPTY_ERROR
-} ad_empty_kind; /* ad_empty is a function of arrayd.h */
+} ad_empty_kind; /* not ad_empty, which is a function of arrayd.h */
 typedef struct ad_reduction_row {
     const char *name, *domain, *doc;
     uint8_t rule, empty; /* ad_empty_kind */
@@ -95,7 +95,7 @@ const ad_request_row *ad__request(uint64_t id);
 typedef struct ad_counter_row {
     const char *name, *doc;
 } ad_counter_row;
-extern const ad_counter_row ad__counters[AD_NCOUNTER]; /* name NULL: there is none of that index */
+extern const ad_counter_row ad__counters[AD_NCOUNTER]; /* name NULL: there is no counter of that index */
 
 #ifdef __cplusplus
 }

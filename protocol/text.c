@@ -1,3 +1,4 @@
+/* Text in a fixed space, and UTF-8: see text.h. */
 #include "protocol/text.h"
 
 #include <inttypes.h>
@@ -18,7 +19,7 @@ void ad__text_add(ad_text *t, const char *format, ...) {
 
 void ad__text_numbers(ad_text *t, int n, const int64_t *numbers, size_t behind) {
     const size_t first = t->used, more = behind + strlen(",...");
-    size_t last = first; /* where there is room for "..." and what is to stand behind it */
+    size_t last = first; /* the last end after which "..." and the text behind it have room */
 
     for (int i = 0; i < n; i++) {
         ad__text_add(t, i == 0 ? "%" PRId64 : ",%" PRId64, numbers[i]);
@@ -37,14 +38,14 @@ void ad__text_shape(ad_text *t, int ndim, const int64_t *shape) {
     ad__text_add(t, ndim == 1 ? ",)" : ")");
 }
 
-/* The length of the character at p, of at most left bytes; 0: not UTF-8. */
-static size_t utf8_length(const unsigned char *p, size_t left) {
+/* Count the bytes of the character at p, at most `left`; 0: it is not UTF-8. */
+static size_t measure_utf8_character(const unsigned char *p, size_t left) {
     const size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
 
     if (n == 0 || n > left) return 0;
     for (size_t i = 1; i < n; i++)
         if ((p[i] & 0xc0) != 0x80) return 0;
-    /* Longer than needed, a surrogate, or beyond the last code point. */
+    /* These are overlong forms, surrogates, or beyond the last code point. */
     if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
         (p[0] == 0xf4 && p[1] > 0x8f))
         return 0;
@@ -53,6 +54,6 @@ static size_t utf8_length(const unsigned char *p, size_t left) {
 
 bool ad__is_utf8(const char *text, size_t size) {
     for (size_t i = 0, n; i < size; i += n)
-        if ((n = utf8_length((const unsigned char *)text + i, size - i)) == 0) return false;
+        if ((n = measure_utf8_character((const unsigned char *)text + i, size - i)) == 0) return false;
     return true;
 }

@@ -1,4 +1,4 @@
-/* ad__message_text: a message as one line. */
+/* Describing a message in one line for traces: ad__message_text. */
 #include "protocol/desc.h"
 #include "protocol/infer.h"
 #include "protocol/message.h"
@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-enum { MOST_ITEMS = 16 }; /* of a list, before "..." */
+enum { MOST_ITEMS = 16 }; /* items of a list that are shown before "..." */
 
 static void add_dtype(ad_text *t, int dtype) {
     if (dtype >= AD_NDTYPE) ad__text_add(t, "?");
@@ -14,7 +14,7 @@ static void add_dtype(ad_text *t, int dtype) {
     else ad__text_add(t, "%c%d", ad__dtypes[dtype].kind, ad__dtypes[dtype].size);
 }
 
-/* #5 f4[16]; a view that is not all of a contiguous buffer also has @offset and {strides}. */
+/* Append an array as "#5 f4[16]"; a view that is not a whole contiguous buffer also has @offset and {strides}. */
 static void add_desc(ad_text *t, const ad_desc *d) {
     ad__text_add(t, "#%" PRIu64 " ", d->buffer);
     add_dtype(t, d->dtype);
@@ -60,7 +60,7 @@ static void add_operands(ad_text *t, const char *before, int n, const ad_operand
     }
 }
 
-/* Texts of the other end go to a terminal or a log: nothing but printable ASCII. */
+/* Append a string of the other end as printable ASCII, as it may go to a terminal or a log. */
 static void add_string(ad_text *t, const ad_string *s) {
     ad__text_add(t, " \"");
     for (size_t i = 0; i < s->size && t->used + 1 < t->size; i++) {
@@ -82,7 +82,7 @@ static void add_ids(ad_text *t, const ad_message *m) {
     if (m->nids > MOST_ITEMS) ad__text_add(t, " ... %zu in all", m->nids);
 }
 
-/* Fields of a row with this letter, lists left out. */
+/* Count the fields of a row that have this letter, except lists. */
 static int count_fields(const ad_request_row *row, char letter) {
     int n = 0;
 
@@ -90,8 +90,8 @@ static int count_fields(const ad_request_row *row, char letter) {
     return n;
 }
 
-/* A message as its row has it: the array, the numbers but a request's id, the strings. Bytes may be secret, and are
- * left out. */
+/* Append a message's fields as its row declares them: array, numbers except the request id, strings. Bytes may be
+ * secret and are left out. */
 static void add_fields(ad_text *t, const ad_message *m) {
     const int numbers = count_fields(m->row, 'u'), strings = count_fields(m->row, 's');
 
@@ -110,7 +110,7 @@ static void add_strings(ad_text *t, const char *before, int list, const ad_messa
     if (n > MOST_ITEMS) ad__text_add(t, " ... %zu in all", n);
 }
 
-/* Values of unknown type: their bytes. */
+/* Append the bytes of values, whose types are unknown here. */
 static void add_values(ad_text *t, const ad_message *m) {
     const size_t n = m->list[0].n;
 
@@ -190,7 +190,7 @@ void ad__message_text(const ad_message *m, char *out, size_t size) {
         add_string(&t, &m->s[1]);
         break;
     case AD_REQ_ACK: ad__text_add(&t, " done %" PRIu64, u[0]); break;
-    case AD_REQ_REVOKE: break; /* whoever reads it could attach */
+    case AD_REQ_REVOKE: break; /* its capability is left out, as any reader of it could attach */
     case AD_REQ_ATTACH: ad__text_add(&t, " #%" PRIu64, u[1]); break;
     case AD_REQ_ATTACH_NAME:
         ad__text_add(&t, " #%" PRIu64, u[1]);

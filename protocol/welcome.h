@@ -1,4 +1,4 @@
-/* The map of welcome: its keys and where their values live in ad_welcome, for encoding and decoding. */
+/* The map of welcome, for encoding and decoding: its keys, and the members of ad_welcome that have their values. */
 #ifndef AD_PROTOCOL_WELCOME_H
 #define AD_PROTOCOL_WELCOME_H
 
@@ -10,8 +10,8 @@ extern "C" {
 
 typedef struct ad_welcome_key {
     const char *name;
-    size_t offset; /* of the member of ad_welcome */
-    size_t size;   /* of a text; 0: a uint64_t */
+    size_t offset; /* offset of the member of ad_welcome */
+    size_t size;   /* bytes of a text; 0: a uint64_t */
 } ad_welcome_key;
 
 enum { AD__WELCOME_KEYS = 13 };

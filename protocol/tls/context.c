@@ -1,27 +1,27 @@
-/* What the connections of one end share: certificate, key, whom it trusts. */
+/* TLS contexts, which the connections of one end share: certificate, key, and trusted authorities. */
 #include <string.h>
 
 #include "protocol/owner.h"
 #include "protocol/tls/openssl.h"
 #include "protocol/tls/tls.h"
 
-#define READ_AHEAD (64u << 10) /* taken from the socket at a time: several records */
-#define CHAIN_MOST (32u << 10) /* bytes of certificates that the other end may send */
+#define READ_AHEAD (64u << 10) /* bytes that are read from the socket at a time: several records */
+#define CHAIN_MOST (32u << 10) /* most bytes of certificates that the other end may send */
 
-static int fail_file(const ad_openssl *ssl, const char *what, const char *path, ad_fault *fault) {
+static int report_file_error(const ad_openssl *ssl, const char *what, const char *path, ad_fault *fault) {
     unsigned long error = ssl->ERR_get_error();
     const char *why = ssl->ERR_reason_error_string(error);
     ssl->ERR_clear_error();
     return ad__fault(fault, AD_E_TLS, "TLS: %s %.120s: %s", what, path, why ? why : "cannot be used");
 }
 
-/* A key that asks for a password would ask on the terminal, and wait. */
-static int no_password(char *out, int size, int writing, void *unused) {
+/* Give no password for a key: OpenSSL would ask on the terminal, and wait. */
+static int refuse_password(char *out, int size, int writing, void *unused) {
     (void)out, (void)size, (void)writing, (void)unused;
     return 0;
 }
 
-static int context_new(const ad_openssl *ssl, const SSL_METHOD *method, SSL_CTX **out, ad_fault *fault) {
+static int create_context(const ad_openssl *ssl, const SSL_METHOD *method, SSL_CTX **out, ad_fault *fault) {
     SSL_CTX *c = ssl->SSL_CTX_new(method);
     if (!c) return ad__fault(fault, AD_E_MEMORY, "out of memory");
     if (!ssl->SSL_CTX_ctrl(c, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, NULL)) {
@@ -35,7 +35,7 @@ static int context_new(const ad_openssl *ssl, const SSL_METHOD *method, SSL_CTX 
     ssl->SSL_CTX_set_default_read_buffer_len(c, READ_AHEAD);
     ssl->SSL_CTX_set_options(c, SSL_OP_NO_TICKET);
     ssl->SSL_CTX_set_num_tickets(c, 0);
-    ssl->SSL_CTX_set_default_passwd_cb(c, no_password);
+    ssl->SSL_CTX_set_default_passwd_cb(c, refuse_password);
     *out = c;
     return 0;
 }
@@ -46,23 +46,24 @@ static int use_certificate(const ad_openssl *ssl, SSL_CTX *c, const ad_tls_files
     int status = ad__owner_check_path("TLS: key", key, fault);
     if (status) return status;
     if (ssl->SSL_CTX_use_certificate_chain_file(c, files->certificate) != 1)
-        return fail_file(ssl, "certificate", files->certificate, fault);
-    if (ssl->SSL_CTX_use_PrivateKey_file(c, key, SSL_FILETYPE_PEM) != 1) return fail_file(ssl, "key", key, fault);
-    return ssl->SSL_CTX_check_private_key(c) == 1 ? 0 : fail_file(ssl, "key", key, fault);
+        return report_file_error(ssl, "certificate", files->certificate, fault);
+    if (ssl->SSL_CTX_use_PrivateKey_file(c, key, SSL_FILETYPE_PEM) != 1)
+        return report_file_error(ssl, "key", key, fault);
+    return ssl->SSL_CTX_check_private_key(c) == 1 ? 0 : report_file_error(ssl, "key", key, fault);
 }
 
-static int finish(const ad_openssl *ssl, SSL_CTX *c, int status, ad_tls_context **out) {
+static int finish_context(const ad_openssl *ssl, SSL_CTX *c, int status, ad_tls_context **out) {
     if (status) ssl->SSL_CTX_free(c);
     else *out = (ad_tls_context *)c;
     return status;
 }
 
-/* A client's certificate is asked for, and must be good where there is one; who comes without has a token. */
-static int ask_clients(const ad_openssl *ssl, SSL_CTX *c, const char *ca, ad_fault *fault) {
+/* Ask clients for certificates, which must be good if they are there; clients without one have a token. AD_E_TLS. */
+static int request_client_certificates(const ad_openssl *ssl, SSL_CTX *c, const char *ca, ad_fault *fault) {
     if (!ca) return 0;
     STACK_OF(X509_NAME) *names = NULL;
     if (ssl->SSL_CTX_load_verify_locations(c, ca, NULL) != 1 || !(names = ssl->SSL_load_client_CA_file(ca)))
-        return fail_file(ssl, "certificates of", ca, fault);
+        return report_file_error(ssl, "certificates of", ca, fault);
     ssl->SSL_CTX_set_client_CA_list(c, names);
     ssl->SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
     return 0;
@@ -74,10 +75,10 @@ int ad__tls_server(const ad_tls_files *files, ad_tls_context **out, ad_fault *fa
     int status = ad__openssl_load(&ssl, fault);
     if (status) return status;
     ssl->ERR_clear_error();
-    if ((status = context_new(ssl, ssl->TLS_server_method(), &c, fault))) return status;
+    if ((status = create_context(ssl, ssl->TLS_server_method(), &c, fault))) return status;
     status = use_certificate(ssl, c, files, fault);
-    if (!status) status = ask_clients(ssl, c, files->ca, fault);
-    return finish(ssl, c, status, out);
+    if (!status) status = request_client_certificates(ssl, c, files->ca, fault);
+    return finish_context(ssl, c, status, out);
 }
 
 int ad__tls_client(const ad_tls_files *files, ad_tls_context **out, ad_fault *fault) {
@@ -86,13 +87,13 @@ int ad__tls_client(const ad_tls_files *files, ad_tls_context **out, ad_fault *fa
     int status = ad__openssl_load(&ssl, fault);
     if (status) return status;
     ssl->ERR_clear_error();
-    if ((status = context_new(ssl, ssl->TLS_client_method(), &c, fault))) return status;
+    if ((status = create_context(ssl, ssl->TLS_client_method(), &c, fault))) return status;
     ssl->SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
     if (!files->ca) ssl->SSL_CTX_set_default_verify_paths(c);
     else if (ssl->SSL_CTX_load_verify_locations(c, files->ca, NULL) != 1)
-        status = fail_file(ssl, "certificates of", files->ca, fault);
+        status = report_file_error(ssl, "certificates of", files->ca, fault);
     if (!status) status = use_certificate(ssl, c, files, fault);
-    return finish(ssl, c, status, out);
+    return finish_context(ssl, c, status, out);
 }
 
 void ad__tls_context_free(ad_tls_context *c) {

@@ -1,3 +1,4 @@
+/* SHA-256 and comparing secrets: see digest.h. */
 #include "protocol/tls/digest.h"
 
 #include <dlfcn.h>
@@ -25,7 +26,7 @@ static EVP_MD *sha256;
 static ad_fault missing;
 static pthread_once_t loaded = PTHREAD_ONCE_INIT, prepared = PTHREAD_ONCE_INIT;
 
-/* The library stays loaded: other threads may be in it when the process ends. */
+/* Load libcrypto, which stays loaded, as other threads may use it when the process ends. */
 static void load_library(void) {
     void **member = (void **)&crypto;
     void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
@@ -44,7 +45,7 @@ int ad__crypto_load(ad_fault *fault) {
     return missing.code ? ad__fault(fault, missing.code, "%s", missing.text) : 0;
 }
 
-/* What comparing does not need, and takes as long as loading. */
+/* Prepare SHA-256, which comparing does not need and which takes as long as loading. */
 static void prepare_digests(void) {
     if (crypto.init(OPENSSL_INIT_NO_ATEXIT, NULL)) sha256 = crypto.fetch(NULL, "SHA2-256", NULL);
 }

@@ -1,4 +1,4 @@
-/* SHA-256 and comparing secrets, by OpenSSL's libcrypto, which is loaded when it is first needed. */
+/* SHA-256 and comparing secrets with OpenSSL's libcrypto, which is loaded when it is first needed. */
 #ifndef AD_TLS_DIGEST_H
 #define AD_TLS_DIGEST_H
 
@@ -11,13 +11,13 @@ typedef struct ad_digest_part {
     size_t size;
 } ad_digest_part;
 
-/* Load libcrypto, once in a process. AD_E_UNSUPPORTED: it is not there, or lacks something. Any thread. */
+/* Any thread: load libcrypto, once in a process. AD_E_UNSUPPORTED: it is not there, or lacks a function. */
 int ad__crypto_load(ad_fault *fault);
-/* The hash of n parts, one behind the other. AD_E_UNSUPPORTED, AD_E_MEMORY. Any thread. */
+/* Any thread: hash n parts, one behind the other. AD_E_UNSUPPORTED, AD_E_MEMORY. */
 int ad__sha256(const ad_digest_part *parts, size_t n, uint8_t out[AD_SHA256_SIZE], ad_fault *fault);
-/* As 64 digits and a NUL. */
+/* Format a hash as 64 digits and a NUL. */
 void ad__sha256_text(const uint8_t hash[AD_SHA256_SIZE], char out[2 * AD_SHA256_SIZE + 1]);
-/* Whether two runs of bytes differ, in a time that depends on size alone. They do where there is no libcrypto. */
+/* Whether two runs of bytes differ, in a time that depends on size alone. True if there is no libcrypto. */
 bool ad__secret_differs(const void *a, const void *b, size_t size);
 
 #endif

@@ -1,3 +1,4 @@
+/* Loading OpenSSL, and its access to sockets: see openssl.h. */
 #include "protocol/tls/openssl.h"
 
 #include <dlfcn.h>
@@ -21,7 +22,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* ---- the socket, as OpenSSL sees it ---- */
 
-static int finish(BIO *b, ssize_t n, size_t *done, int retry) {
+static int finish_transfer(BIO *b, ssize_t n, size_t *done, int retry) {
     loaded.BIO_clear_flags(b, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
     *done = n > 0 ? (size_t)n : 0;
     if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS))
@@ -31,12 +32,12 @@ static int finish(BIO *b, ssize_t n, size_t *done, int retry) {
 
 static int wire_read(BIO *b, char *data, size_t size, size_t *done) {
     const int *fd = loaded.BIO_get_data(b);
-    return finish(b, recv(*fd, data, size, MSG_DONTWAIT), done, BIO_FLAGS_READ);
+    return finish_transfer(b, recv(*fd, data, size, MSG_DONTWAIT), done, BIO_FLAGS_READ);
 }
 
 static int wire_write(BIO *b, const char *data, size_t size, size_t *done) {
     const int *fd = loaded.BIO_get_data(b);
-    return finish(b, send(*fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL), done, BIO_FLAGS_WRITE);
+    return finish_transfer(b, send(*fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL), done, BIO_FLAGS_WRITE);
 }
 
 static long wire_control(BIO *b, int command, long number, void *pointer) {
@@ -54,8 +55,8 @@ static int make_wire(void) {
 
 /* ---- loading ---- */
 
-static int find_all(void *library) {
-    void **member = (void **)&loaded; /* pointers to functions, in the order of the table */
+static int find_functions(void *library) {
+    void **member = (void **)&loaded; /* the pointers to functions, in the order of the table */
     _Static_assert(offsetof(ad_openssl, wire) == COUNT * sizeof(void *), "one pointer for each row");
     for (int i = 0; i < COUNT; i++)
         if (!(member[i] = dlsym(library, names[i])))
@@ -63,21 +64,21 @@ static int find_all(void *library) {
     return 0;
 }
 
-/* It stays loaded, and undone by nothing at the process's end: other threads may be in it then. */
-static void load(void) {
+/* Load and initialise libssl. It stays loaded without clean-up at exit, as other threads may use it then. */
+static void load_openssl(void) {
     void *library = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         ad__fault(&failure, AD_E_TLS, "TLS needs OpenSSL 3, which cannot be loaded: %s", dlerror());
         return;
     }
-    if (find_all(library)) return;
+    if (find_functions(library)) return;
     if (!loaded.OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL))
         ad__fault(&failure, AD_E_TLS, "TLS: OpenSSL cannot be initialised");
     else make_wire();
 }
 
 int ad__openssl_load(const ad_openssl **out, ad_fault *fault) {
-    pthread_once(&once, load);
+    pthread_once(&once, load_openssl);
     if (failure.code) return ad__fault(fault, failure.code, "%s", failure.text);
     *out = &loaded;
     return 0;

@@ -1,4 +1,4 @@
-/* OpenSSL, loaded when it is first needed: programs that never say tls: run where it is not installed. */
+/* OpenSSL, loaded when it is first needed: programs that do not use tls: run where it is not installed. */
 #ifndef AD_TLS_OPENSSL_H
 #define AD_TLS_OPENSSL_H
 
@@ -12,10 +12,10 @@ typedef struct ad_openssl {
 #define AD_OPENSSL(name) __typeof__(&(name)) name;
 #include "protocol/tls/openssl.def"
 #undef AD_OPENSSL
-    BIO_METHOD *wire; /* reads and writes the socket of an ad_tls, never blocks, raises no signal */
+    BIO_METHOD *wire; /* reads and writes the socket of an ad_tls; it never blocks and raises no signal */
 } ad_openssl;
 
-/* Load it, once in a process. AD_E_TLS: it is not there, or lacks something. Any thread. */
+/* Any thread: load OpenSSL, once in a process. AD_E_TLS: it is not there, or lacks a function. */
 int ad__openssl_load(const ad_openssl **out, ad_fault *fault);
 
 #endif

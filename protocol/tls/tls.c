@@ -1,3 +1,4 @@
+/* TLS connections: see tls.h. */
 #include "protocol/tls/tls.h"
 
 #include <arpa/inet.h>
@@ -15,23 +16,23 @@ struct ad_tls {
 
 /* ---- what went wrong ---- */
 
-/* OpenSSL's first reason. The error queue is the thread's, and other users of it expect it empty. */
-static const char *reason(const ad_openssl *ssl) {
+/* Take OpenSSL's first reason, and clear the thread's error queue, which other users of it expect empty. */
+static const char *take_reason(const ad_openssl *ssl) {
     const char *text = ssl->ERR_reason_error_string(ssl->ERR_get_error());
     ssl->ERR_clear_error();
     return text ? text : "it is not known why";
 }
 
-static int fail_verify(ad_tls *t, ad_fault *fault) {
+static int report_verify_error(ad_tls *t, ad_fault *fault) {
     long result = t->ssl->SSL_get_verify_result(t->connection);
-    const char *why = reason(t->ssl);
+    const char *why = take_reason(t->ssl);
     if (result == X509_V_OK) return ad__fault(fault, AD_E_TLS, "TLS: %s", why);
     return ad__fault(fault, AD_E_TLS, "TLS: the certificate is refused: %s",
                      t->ssl->X509_verify_cert_error_string(result));
 }
 
-/* The outcome of a call that did not succeed: 0 not yet, or the status. */
-static int outcome(ad_tls *t, int result, int error, ad_fault *fault) {
+/* Convert the result of a call that did not succeed. 0: not yet; AD_E_TLS, AD_E_CONNECTION. */
+static int convert_result(ad_tls *t, int result, int error, ad_fault *fault) {
     switch (t->ssl->SSL_get_error(t->connection, result)) {
     case SSL_ERROR_WANT_READ: t->wants_write = false; return 0;
     case SSL_ERROR_WANT_WRITE: t->wants_write = true; return 0;
@@ -39,7 +40,7 @@ static int outcome(ad_tls *t, int result, int error, ad_fault *fault) {
     case SSL_ERROR_SYSCALL:
         t->ssl->ERR_clear_error();
         return ad__fault(fault, AD_E_CONNECTION, "%s", error ? strerror(error) : "the other end has gone");
-    default: return fail_verify(t, fault);
+    default: return report_verify_error(t, fault);
     }
 }
 
@@ -57,7 +58,7 @@ static int set_host(ad_tls *t, const char *host, ad_fault *fault) {
         ok = t->ssl->SSL_set1_host(s, host) &&
              t->ssl->SSL_ctrl(s, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, (void *)(uintptr_t)host);
     }
-    return ok ? 0 : ad__fault(fault, AD_E_TLS, "TLS: \"%.100s\" is no name of a host: %s", host, reason(t->ssl));
+    return ok ? 0 : ad__fault(fault, AD_E_TLS, "TLS: \"%.100s\" is no name of a host: %s", host, take_reason(t->ssl));
 }
 
 static int set_wire(ad_tls *t, const int *fd) {
@@ -96,7 +97,7 @@ int ad__tls_handshake(ad_tls *t, ad_fault *fault) {
     t->ssl->ERR_clear_error();
     errno = 0;
     int result = t->ssl->SSL_do_handshake(t->connection), error = errno;
-    return result == 1 ? 1 : outcome(t, result, error, fault);
+    return result == 1 ? 1 : convert_result(t, result, error, fault);
 }
 
 ssize_t ad__tls_read(ad_tls *t, void *data, size_t size, ad_fault *fault) {
@@ -104,7 +105,7 @@ ssize_t ad__tls_read(ad_tls *t, void *data, size_t size, ad_fault *fault) {
     t->ssl->ERR_clear_error();
     errno = 0;
     int result = t->ssl->SSL_read_ex(t->connection, data, size, &n), error = errno;
-    return result == 1 ? (ssize_t)n : outcome(t, result, error, fault);
+    return result == 1 ? (ssize_t)n : convert_result(t, result, error, fault);
 }
 
 ssize_t ad__tls_write(ad_tls *t, const void *data, size_t size, ad_fault *fault) {
@@ -112,22 +113,23 @@ ssize_t ad__tls_write(ad_tls *t, const void *data, size_t size, ad_fault *fault)
     t->ssl->ERR_clear_error();
     errno = 0;
     int result = t->ssl->SSL_write_ex(t->connection, data, size, &n), error = errno;
-    return result == 1 ? (ssize_t)n : outcome(t, result, error, fault);
+    return result == 1 ? (ssize_t)n : convert_result(t, result, error, fault);
 }
 
 int ad__tls_say_goodbye(ad_tls *t) {
     t->ssl->ERR_clear_error();
     errno = 0;
     int result = t->ssl->SSL_shutdown(t->connection), error = errno;
-    return result >= 0 ? 1 : outcome(t, result, error, NULL);
+    return result >= 0 ? 1 : convert_result(t, result, error, NULL);
 }
 
 bool ad__tls_wants_write(const ad_tls *t) { return t->wants_write; }
 
 /* ---- who the other end is ---- */
 
-/* Names go into logs and configuration: printable ASCII without blanks. */
-static bool take_name(const char *text, int size, char name[AD_TLS_NAME]) {
+/* Copy a name. False: it is too long, or not printable ASCII without blanks, as names go into logs and
+ * configuration. */
+static bool copy_name(const char *text, int size, char name[AD_TLS_NAME]) {
     if (size <= 0 || size >= AD_TLS_NAME) return false;
     for (int i = 0; i < size; i++)
         if (text[i] <= ' ' || text[i] > '~') return false;
@@ -136,19 +138,19 @@ static bool take_name(const char *text, int size, char name[AD_TLS_NAME]) {
     return true;
 }
 
-static bool common_name(const ad_openssl *ssl, X509 *x, char name[AD_TLS_NAME]) {
+static bool read_common_name(const ad_openssl *ssl, X509 *x, char name[AD_TLS_NAME]) {
     char text[AD_TLS_NAME];
     int n = ssl->X509_NAME_get_text_by_NID(ssl->X509_get_subject_name(x), NID_commonName, text, sizeof text);
-    return n > 0 && take_name(text, n, name);
+    return n > 0 && copy_name(text, n, name);
 }
 
-static bool alternative_name(const ad_openssl *ssl, X509 *x, char name[AD_TLS_NAME]) {
+static bool read_alternative_name(const ad_openssl *ssl, X509 *x, char name[AD_TLS_NAME]) {
     GENERAL_NAMES *list = ssl->X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
     bool found = false;
     for (int i = 0; list && !found && i < ssl->OPENSSL_sk_num((const OPENSSL_STACK *)list); i++) {
         const GENERAL_NAME *g = ssl->OPENSSL_sk_value((const OPENSSL_STACK *)list, i);
         if (g->type != GEN_DNS && g->type != GEN_EMAIL) continue;
-        found = take_name((const char *)ssl->ASN1_STRING_get0_data(g->d.ia5), ssl->ASN1_STRING_length(g->d.ia5), name);
+        found = copy_name((const char *)ssl->ASN1_STRING_get0_data(g->d.ia5), ssl->ASN1_STRING_length(g->d.ia5), name);
     }
     if (list) ssl->GENERAL_NAMES_free(list);
     return found;
@@ -158,7 +160,7 @@ bool ad__tls_peer(ad_tls *t, char name[AD_TLS_NAME], ad_fault *fault) {
     X509 *x = t->ssl->SSL_get1_peer_certificate(t->connection);
     if (!x) return false;
     *name = 0;
-    if (!common_name(t->ssl, x, name) && !alternative_name(t->ssl, x, name))
+    if (!read_common_name(t->ssl, x, name) && !read_alternative_name(t->ssl, x, name))
         ad__fault(fault, AD_E_TLS,
                   "TLS: the certificate has no common name, DNS name or mail address of printable ASCII");
     t->ssl->X509_free(x);
