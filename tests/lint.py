@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 
+import architecture
+
 TOP = pathlib.Path(__file__).resolve().parent.parent
 CODE = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh"}
 LONG = 600  # lines; longer files are named, and do not fail
@@ -99,7 +101,7 @@ def tool(title, command, files, needs=None):
 
 
 def main():
-    problems = check_sources()
+    problems = check_sources() + list(architecture.check("--all" in sys.argv))
     if "--all" in sys.argv:
         files = [p for p in sources() if p.suffix in CODE]
         c = [p for p in files if p.suffix == ".c" and p.parts[0] not in ("tests", "client-python")]

@@ -3,7 +3,7 @@
 
 /* ---- life ---- */
 
-static void fill(ad__py_array *self, ad_array *array, ad__py_session *session, PyObject *base) {
+static void fill_array(ad__py_array *self, ad_array *array, ad__py_session *session, PyObject *base) {
     self->array = array;
     self->former = NULL;
     self->session = session;
@@ -20,7 +20,7 @@ PyObject *ad__py_wrap(ad_array *array, ad__py_session *session, PyObject *base) 
     }
     PyObject_Init((PyObject *)self, ad__py.array);
     if (base && ((ad__py_array *)base)->base) base = ((ad__py_array *)base)->base;
-    fill(self, array, session, base);
+    fill_array(self, array, session, base);
     return (PyObject *)self;
 }
 
@@ -34,7 +34,7 @@ static PyObject *wrap_as(PyTypeObject *type, PyObject *made, PyObject *model) {
     ad__py_array *from = (ad__py_array *)made;
     PyObject *o = ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0), *done = NULL;
     if (o) {
-        fill((ad__py_array *)o, ad_array_retain(from->array), from->session, from->base);
+        fill_array((ad__py_array *)o, ad_array_retain(from->array), from->session, from->base);
         done = PyObject_CallMethod(o, "__array_finalize__", "O", model);
     }
     Py_DECREF(made);

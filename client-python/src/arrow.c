@@ -45,11 +45,11 @@ static void release_schema(arrow_schema *s) {
     s->release = NULL;
 }
 
-static void drop(void *owner) { Py_DECREF((PyObject *)owner); }
+static void drop_owner(void *owner) { Py_DECREF((PyObject *)owner); }
 
 static void release_array(arrow_array *a) {
     holding *h = a->private_data;
-    ad__py_with_gil(drop, h->owner);
+    ad__py_with_gil(drop_owner, h->owner);
     free(h);
     a->release = NULL;
 }
@@ -90,7 +90,7 @@ no_memory:
     return PyErr_NoMemory();
 }
 
-static void fill(arrow_device_array *a, holding *h, PyObject *owner, const void *data, int64_t length) {
+static void fill_device_array(arrow_device_array *a, holding *h, PyObject *owner, const void *data, int64_t length) {
     h->owner = Py_NewRef(owner);
     h->buffers[1] = data;
     a->array = (arrow_array){
@@ -111,7 +111,7 @@ static PyObject *py_arrow_array(PyObject *module, PyObject *args) {
         free(h);
         return PyErr_NoMemory();
     }
-    fill(a, h, owner, (const void *)(uintptr_t)address, length);
+    fill_device_array(a, h, owner, (const void *)(uintptr_t)address, length);
     const char *name = device == Py_None ? "arrow_array" : "arrow_device_array";
     PyObject *capsule = NULL;
     if (device == Py_None || PyArg_ParseTuple(device, "iL:arrow_array", &a->device_type, &a->device_id))

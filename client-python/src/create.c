@@ -19,8 +19,8 @@ static PyObject *made(int status, ad_array *const *array, ad__py_session *s) {
 
 typedef int make_function(ad_session *s, int dtype, int ndim, const int64_t *shape, ad_array **out);
 
-static PyObject *make(const char *name, make_function *function, PyObject *const *args, Py_ssize_t npos,
-                      PyObject *kwnames) {
+static PyObject *make_array(const char *name, make_function *function, PyObject *const *args, Py_ssize_t npos,
+                            PyObject *kwnames) {
     static const char *const names[] = {"shape", "dtype", NULL};
     ad__py_shape shape;
     PyObject *v[2];
@@ -34,12 +34,12 @@ static PyObject *make(const char *name, make_function *function, PyObject *const
 
 static PyObject *py_empty(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
     (void)module;
-    return make("empty", ad_empty, args, npos, kwnames);
+    return make_array("empty", ad_empty, args, npos, kwnames);
 }
 
 static PyObject *py_zeros(PyObject *module, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
     (void)module;
-    return make("zeros", ad_zeros, args, npos, kwnames);
+    return make_array("zeros", ad_zeros, args, npos, kwnames);
 }
 
 static int own_dtype(const ad_in *in) {

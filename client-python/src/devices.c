@@ -25,12 +25,12 @@ static int numbers(PyObject *const *args, Py_ssize_t n, Py_ssize_t wanted, uint6
     return 0;
 }
 
-static PyObject *nothing(int status) { return status ? ad__py_fail(status) : Py_NewRef(Py_None); }
+static PyObject *return_none(int status) { return status ? ad__py_fail(status) : Py_NewRef(Py_None); }
 
 typedef PyObject *action(ad_session *handle, const uint64_t *v);
 
 /* All functions but one: numbers in, something out; they may wait. */
-static PyObject *run(PyObject *const *args, Py_ssize_t n, Py_ssize_t wanted, action *act) {
+static PyObject *run_action(PyObject *const *args, Py_ssize_t n, Py_ssize_t wanted, action *act) {
     uint64_t v[4];
     if (numbers(args, n, wanted, v) != 0) return NULL;
     ad__py_session *s = session_of(args[0]);
@@ -53,14 +53,14 @@ static PyObject *stream_open(ad_session *h, const uint64_t *v) {
 
 static PyObject *stream_drop(ad_session *h, const uint64_t *v) {
     WAITING(ad_stream_drop(h, v[0]));
-    return nothing(status);
+    return return_none(status);
 }
 
-static PyObject *stream_use(ad_session *h, const uint64_t *v) { return nothing(ad_stream_use(h, v[0])); }
+static PyObject *stream_use(ad_session *h, const uint64_t *v) { return return_none(ad_stream_use(h, v[0])); }
 
 static PyObject *stream_wait(ad_session *h, const uint64_t *v) {
     WAITING(ad_stream_wait(h, v[0]));
-    return nothing(status);
+    return return_none(status);
 }
 
 static PyObject *stream_done(ad_session *h, const uint64_t *v) {
@@ -71,7 +71,7 @@ static PyObject *stream_done(ad_session *h, const uint64_t *v) {
 
 static PyObject *stream_follow(ad_session *h, const uint64_t *v) {
     WAITING(ad_stream_follow(h, v[0], v[1]));
-    return nothing(status);
+    return return_none(status);
 }
 
 static PyObject *event_record(ad_session *h, const uint64_t *v) {
@@ -82,12 +82,12 @@ static PyObject *event_record(ad_session *h, const uint64_t *v) {
 
 static PyObject *event_drop(ad_session *h, const uint64_t *v) {
     WAITING(ad_event_drop(h, v[0]));
-    return nothing(status);
+    return return_none(status);
 }
 
 static PyObject *event_wait(ad_session *h, const uint64_t *v) {
     WAITING(ad_event_wait(h, v[0]));
-    return nothing(status);
+    return return_none(status);
 }
 
 static PyObject *event_done(ad_session *h, const uint64_t *v) {
@@ -121,7 +121,7 @@ static PyObject *pool_ask(ad_session *h, const uint64_t *v) {
 #define FUNCTION(name, wanted)                                                          \
     static PyObject *py_##name(PyObject *module, PyObject *const *args, Py_ssize_t n) { \
         (void)module;                                                                   \
-        return run(args, n, wanted, name);                                              \
+        return run_action(args, n, wanted, name);                                       \
     }
 FUNCTION(stream_open, 2)
 FUNCTION(stream_drop, 1)

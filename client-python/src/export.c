@@ -22,7 +22,7 @@ static int get_buffer(PyObject *o, Py_buffer *view, int flags) {
     return -1;
 }
 
-static void dealloc(PyObject *o) {
+static void free_exported(PyObject *o) {
     PyTypeObject *type = Py_TYPE(o);
     ad_export_close(((exported *)o)->lease);
     PyObject_Free(o);
@@ -45,7 +45,7 @@ int ad__py_export_init(PyObject *module) {
                                        {0}};
     static PyType_Slot slots[] = {{Py_tp_doc, "Memory of an array that this process has, too."},
                                   {Py_bf_getbuffer, get_buffer},
-                                  {Py_tp_dealloc, dealloc},
+                                  {Py_tp_dealloc, free_exported},
                                   {Py_tp_getset, attributes},
                                   {0, NULL}};
     static PyType_Spec spec = {"arrayd._core.Exported", sizeof(exported), 0,
@@ -62,7 +62,7 @@ static bool is_array(PyObject *a) {
 }
 
 /* Takes the lease over. */
-static PyObject *wrap(ad_lease *lease) {
+static PyObject *wrap_lease(ad_lease *lease) {
     exported *o = PyObject_Malloc(sizeof *o);
     if (!o) {
         ad_export_close(lease);
@@ -94,7 +94,7 @@ static PyObject *py_export_memory(PyObject *module, PyObject *args) {
     void *data;
     (void)module;
     if (!PyArg_ParseTuple(args, "OK:export_memory", &a, &stream) || lease_of(a, stream, &lease, &data)) return NULL;
-    return wrap(lease);
+    return wrap_lease(lease);
 }
 
 /* export_handle(a): what keeps it, the handle, the offset, the GPU's id. */
@@ -109,7 +109,7 @@ static PyObject *py_export_handle(PyObject *module, PyObject *a) {
     ad_array_release(array);
     ad__py_acquire();
     if (status) return ad__py_fail(status);
-    PyObject *o = wrap(lease);
+    PyObject *o = wrap_lease(lease);
     if (!o) return NULL;
     ad_lease_info info = info_of(o);
     return Py_BuildValue("Ny#Ls", o, handle, (Py_ssize_t)sizeof handle, (long long)info.offset, info.id);

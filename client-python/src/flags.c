@@ -41,7 +41,7 @@ static PyObject *subscript(PyObject *self, PyObject *key) {
     return NULL;
 }
 
-static PyObject *repr(PyObject *self) {
+static PyObject *format_flags(PyObject *self) {
     char text[200];
     int at = 0;
     for (int i = 0; i < NSHOWN; i++)
@@ -55,7 +55,7 @@ static PyObject *compare(PyObject *self, PyObject *other, int op) {
     return PyBool_FromLong((((flags_object *)self)->bits == ((flags_object *)other)->bits) == (op == Py_EQ));
 }
 
-static void dealloc(PyObject *self) {
+static void free_flags(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_Free(self);
     Py_DECREF(type);
@@ -65,8 +65,8 @@ int ad__py_flags_init(PyObject *module) {
     static PyGetSetDef attributes[sizeof rows / sizeof *rows + 1];
     static PyType_Slot slots[] = {{Py_tp_getset, attributes},
                                   {Py_mp_subscript, subscript},
-                                  {Py_tp_repr, repr},
-                                  {Py_tp_dealloc, dealloc},
+                                  {Py_tp_repr, format_flags},
+                                  {Py_tp_dealloc, free_flags},
                                   {Py_tp_richcompare, compare},
                                   {Py_tp_hash, PyObject_HashNotImplemented},
                                   {0, NULL}};

@@ -44,7 +44,7 @@ static void thread_delete(PyThreadState *own) {
     let_threads();
 }
 
-static void run(void (*f)(void *), void *argument) {
+static void run_with_gil(void (*f)(void *), void *argument) {
     if (PyGILState_GetThisThreadState()) { /* a thread of the program's */
         PyGILState_STATE state = PyGILState_Ensure();
         f(argument);
@@ -62,16 +62,16 @@ static void run(void (*f)(void *), void *argument) {
 
 void ad__py_with_gil(void (*f)(void *), void *argument) {
     if (!enter()) return;
-    run(f, argument);
+    run_with_gil(f, argument);
     leave();
 }
 
-static void nothing(void *unused) { (void)unused; }
+static void do_nothing(void *unused) { (void)unused; }
 
 bool ad__py_on_main(int (*f)(void *)) {
     if (!enter()) return false;
     const bool asked = Py_AddPendingCall(f, NULL) == 0;
-    run(nothing, NULL); /* Python 3.11 looks for calls only when it has to let go of the GIL */
+    run_with_gil(do_nothing, NULL); /* Python 3.11 looks for calls only when it has to let go of the GIL */
     leave();
     return asked;
 }

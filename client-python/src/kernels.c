@@ -32,7 +32,7 @@ static const char **texts_of(PyObject *tuple, const char *what, int *n) {
     return texts;
 }
 
-static PyObject *wrap(ad_module *handle, ad__py_session *s) {
+static PyObject *wrap_module(ad_module *handle, ad__py_session *s) {
     module_object *self = PyObject_Malloc(sizeof *self);
     if (!self) {
         ad_module_release(handle);
@@ -56,7 +56,7 @@ static PyObject *build(const char *source, Py_ssize_t size, int noptions, const 
     int status = ad_module_build(s->handle, source, (size_t)size, noptions, options, nnames, names, &handle, &log);
     ad__py_acquire();
     if (status == AD_E_COMPILE && !PyErr_Occurred()) result = ad__py_fail_text(status, log && *log ? log : "failed");
-    else result = status ? ad__py_fail(status) : wrap(handle, s);
+    else result = status ? ad__py_fail(status) : wrap_module(handle, s);
     free(log);
     ad__py_session_leave(s);
     return result;
@@ -199,7 +199,7 @@ static PyObject *info(PyObject *o, PyObject *name_object) {
 }
 
 /* set(name, max_dynamic_shared=-1, carveout=-1, cooperative=False): that it is not needs no saying */
-static PyObject *set(PyObject *o, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
+static PyObject *set_kernel(PyObject *o, PyObject *const *args, Py_ssize_t npos, PyObject *kwnames) {
     static const char *const names[] = {"name", "max_dynamic_shared", "carveout", "cooperative", NULL};
     PyObject *v[4];
     int64_t shared = -1, carveout = -1;
@@ -229,7 +229,7 @@ static PyObject *get_global(PyObject *o, PyObject *name_object) {
 
 /* ---- the type ---- */
 
-static void dealloc(PyObject *o) {
+static void free_module(PyObject *o) {
     module_object *self = (module_object *)o;
     PyTypeObject *type = Py_TYPE(o);
     ad_module_release(self->handle);
@@ -246,7 +246,7 @@ static PyMethodDef methods[] = {
      "arguments are ndarrays (their address) or bytes (the value itself); bit i of written: argument i may be "
      "written."},
     {"info", info, METH_O, "info(name): the kernel's attributes."},
-    {"set", (PyCFunction)(void (*)(void))set, METH_FASTCALL | METH_KEYWORDS,
+    {"set", (PyCFunction)(void (*)(void))set_kernel, METH_FASTCALL | METH_KEYWORDS,
      "set(name, max_dynamic_shared=-1, carveout=-1, cooperative=False): change the kernel's attributes; negative ones "
      "stay. cooperative: blocks of its launches run all at once, from now on."},
     {"get_global", get_global, METH_O, "get_global(name): a variable's memory, as an ndarray of uint8."},
@@ -256,7 +256,7 @@ static PyMethodDef methods[] = {
 int ad__py_kernels_init(PyObject *module) {
     static PyType_Slot slots[] = {{Py_tp_doc, "Kernels that the server has compiled."},
                                   {Py_tp_methods, methods},
-                                  {Py_tp_dealloc, dealloc},
+                                  {Py_tp_dealloc, free_module},
                                   {0, NULL}};
     static PyType_Spec spec = {"arrayd._core.Module", sizeof(module_object), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};

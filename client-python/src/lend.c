@@ -18,7 +18,7 @@ static atomic_bool asked;
 static pid_t lender; /* who has lent anything; 0: nobody */
 
 /* With the GIL. */
-static int drop(void *unused) {
+static int drop_lent(void *unused) {
     (void)unused;
     atomic_store(&asked, false);
     for (kept *k = atomic_exchange(&dropped, NULL), *next; k; k = next) {
@@ -35,7 +35,7 @@ static void release(void *argument) {
     k->next = atomic_load(&dropped);
     while (!atomic_compare_exchange_weak(&dropped, &k->next, k))
         ;
-    if (!atomic_exchange(&asked, true) && !ad__py_on_main(drop)) atomic_store(&asked, false);
+    if (!atomic_exchange(&asked, true) && !ad__py_on_main(drop_lent)) atomic_store(&asked, false);
 }
 
 static void begin(void) {
@@ -43,7 +43,7 @@ static void begin(void) {
         atomic_store(&asked, false);
         lender = getpid();
     }
-    drop(NULL);
+    drop_lent(NULL);
 }
 
 static PyObject *lend(PyObject *owner, ad_loan *loan, const ad_layout *layout) {

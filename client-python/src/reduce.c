@@ -173,7 +173,7 @@ static int take_params(library_call *c, PyObject *params) {
     return 0;
 }
 
-static PyObject *give(const library_call *c, ad_array **outs, ad__py_session *s) {
+static PyObject *wrap_outputs(const library_call *c, ad_array **outs, ad__py_session *s) {
     PyObject *all = c->row->nout > 1 ? PyTuple_New(c->row->nout) : NULL;
     bool complete = true;
     for (int k = 0; k < c->row->nout; k++) {
@@ -194,7 +194,7 @@ static int default_dtype(const library_call *c) {
     return of_output && c->out[0] ? ad__py_info(c->out[0]).dtype : -1;
 }
 
-static PyObject *run(library_call *c, ad__py_session *s) {
+static PyObject *run_library_call(library_call *c, ad__py_session *s) {
     ad_array *outs[AD_MAX_OUT] = {NULL};
     int64_t values[AD_MAX_PARAM];
     bool any = false;
@@ -209,7 +209,7 @@ static PyObject *run(library_call *c, ad__py_session *s) {
                            : ad_call_call(s->handle, c->id, c->dtype, c->nin, c->in, c->nparam, c->param,
                                           any ? c->given : NULL, outs, values);
     ad__py_ensure();
-    return status ? ad__py_fail(status) : give(c, outs, s);
+    return status ? ad__py_fail(status) : wrap_outputs(c, outs, s);
 }
 
 enum { CALL_ROW, CALL_INPUTS, CALL_PARAMS, CALL_OUT, CALL_DTYPE, CALL_SHAPE, NCALL };
@@ -240,7 +240,7 @@ static PyObject *py_call(PyObject *module, PyObject *const *args, Py_ssize_t npo
         (!given(v[CALL_DTYPE]) || (c.dtype = ad__py_dtype_id(v[CALL_DTYPE])) >= 0) &&
         take_inputs(&c, v[CALL_INPUTS]) == 0 && take_params(&c, v[CALL_PARAMS]) == 0) {
         ad__py_session *s = ad__py_session_of(c.nin ? c.input : c.out, c.nin ? c.nin : c.row->nout);
-        result = s ? run(&c, s) : NULL;
+        result = s ? run_library_call(&c, s) : NULL;
         if (s) ad__py_session_leave(s);
     }
     for (int i = 0; i < c.nin; i++) Py_DECREF(c.input[i]);

@@ -66,7 +66,7 @@ int ad__py_session_init(void) {
     return 0;
 }
 
-static void drop(ad__py_session *s) {
+static void free_session(ad__py_session *s) {
     if (s->current || s->users > 0) return;
     ad__py_release();
     ad_session_close(s->handle);
@@ -75,7 +75,7 @@ static void drop(ad__py_session *s) {
 }
 
 void ad__py_session_leave(ad__py_session *s) {
-    if (--s->users == 0 && !s->current) drop(s);
+    if (--s->users == 0 && !s->current) free_session(s);
 }
 
 static void leave_current(void) {
@@ -83,7 +83,7 @@ static void leave_current(void) {
     if (!s) return;
     current = NULL;
     s->current = false;
-    drop(s);
+    free_session(s);
 }
 
 static ad__py_session *opened(ad_session *handle) {

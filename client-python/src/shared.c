@@ -12,7 +12,7 @@ static int get_buffer(PyObject *o, Py_buffer *view, int flags) {
     return PyBuffer_FillInfo(view, o, ad_host_data(self->host), self->size, 0, flags);
 }
 
-static void dealloc(PyObject *o) {
+static void free_host_memory(PyObject *o) {
     PyTypeObject *type = Py_TYPE(o);
     ad_host_release(((host_memory *)o)->host);
     PyObject_Free(o);
@@ -93,7 +93,7 @@ static int add_pointer(PyObject *module) {
 int ad__py_shared_init(PyObject *module) {
     static PyType_Slot slots[] = {{Py_tp_doc, "Memory that this process shares with the server."},
                                   {Py_bf_getbuffer, get_buffer},
-                                  {Py_tp_dealloc, dealloc},
+                                  {Py_tp_dealloc, free_host_memory},
                                   {0, NULL}};
     static PyType_Spec spec = {"arrayd._core.HostMemory", sizeof(host_memory), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};

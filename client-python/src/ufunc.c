@@ -221,7 +221,7 @@ static PyObject *wrap_output(const call *c, ad_array *out, ad__py_session *s) {
 }
 
 /* Given outputs are returned as the objects that they are. */
-static PyObject *give(const call *c, ad_array **outs, ad__py_session *s) {
+static PyObject *give_outputs(const call *c, ad_array **outs, ad__py_session *s) {
     PyObject *result[AD_MAX_OUT] = {NULL, NULL}, *both;
     for (int i = 0; i < c->f->row->nout; i++) {
         if (c->out[i]) ad_array_release(outs[i]);
@@ -234,7 +234,7 @@ static PyObject *give(const call *c, ad_array **outs, ad__py_session *s) {
     return both;
 }
 
-static PyObject *run(call *c, ad__py_session *s) {
+static PyObject *run_ufunc(call *c, ad__py_session *s) {
     ad_array *outs[AD_MAX_OUT], *mask;
     bool plain = !c->out[0] && !c->out[1] && !c->where && !c->dtype && !c->casting;
     int status = ad__py_where(c->where, s, &mask);
@@ -243,7 +243,7 @@ static PyObject *run(call *c, ad__py_session *s) {
     status = ad_ufunc_call(s->handle, c->id, c->in, plain ? NULL : &c->options, outs);
     ad__py_ensure();
     ad_array_release(mask);
-    return status ? ad__py_fail(status) : give(c, outs, s);
+    return status ? ad__py_fail(status) : give_outputs(c, outs, s);
 }
 
 static PyObject *ufunc_call(PyObject *self, PyObject *args, PyObject *kwargs) {
@@ -252,7 +252,7 @@ static PyObject *ufunc_call(PyObject *self, PyObject *args, PyObject *kwargs) {
     PyObject *result = NULL;
     if (take_arguments(&c, args, kwargs) == 0 && take_inputs(&c) == 0 && take_options(&c) == 0 &&
         (s = ad__py_session_of(c.input, c.f->row->nin))) {
-        result = run(&c, s);
+        result = run_ufunc(&c, s);
         ad__py_session_leave(s);
     }
     for (int i = 0; i < c.f->row->nin; i++) Py_XDECREF(c.adopted[i]);
@@ -358,7 +358,9 @@ static PyObject *get_doc(PyObject *self, void *unused) {
         row->nout > 1 ? "tuple of 2 ndarrays" : "ndarray", row->name);
 }
 
-static PyObject *repr(PyObject *self) { return PyUnicode_FromFormat("<ufunc '%s'>", ((ufunc *)self)->row->name); }
+static PyObject *format_ufunc(PyObject *self) {
+    return PyUnicode_FromFormat("<ufunc '%s'>", ((ufunc *)self)->row->name);
+}
 
 static PyObject *all; /* the dict of the module */
 
@@ -404,7 +406,7 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static void dealloc(PyObject *self) {
+static void free_ufunc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_Free(self);
     Py_DECREF(type);
@@ -412,7 +414,7 @@ static void dealloc(PyObject *self) {
 
 /* ---- the type and its instances ---- */
 
-static PyObject *make(int id, const ad_ufunc_row *row) {
+static PyObject *make_ufunc(int id, const ad_ufunc_row *row) {
     ufunc *f = PyObject_Malloc(sizeof *f);
     if (!f) return PyErr_NoMemory();
     PyObject_Init((PyObject *)f, ad__py.ufunc);
@@ -421,10 +423,10 @@ static PyObject *make(int id, const ad_ufunc_row *row) {
     return (PyObject *)f;
 }
 
-static int fill(void) {
+static int fill_tables(void) {
     for (int id = 0; id < AD_UFUNC_LIMIT; id++) {
         const ad_ufunc_row *row = ad__ufunc((uint64_t)id);
-        PyObject *f = row ? make(id, row) : NULL;
+        PyObject *f = row ? make_ufunc(id, row) : NULL;
         int status = !row ? 0 : f ? PyDict_SetItemString(all, row->name, f) : -1;
         Py_XDECREF(f);
         if (status) return -1;
@@ -434,13 +436,13 @@ static int fill(void) {
 
 int ad__py_ufunc_init(PyObject *module) {
     static PyMethodDef methods[] = {{"__reduce__", reduce_pickle, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
-    PyType_Slot slots[] = {{Py_tp_call, ufunc_call}, {Py_tp_repr, repr},       {Py_tp_getset, attributes},
-                           {Py_tp_methods, methods}, {Py_tp_dealloc, dealloc}, {0, NULL}};
+    PyType_Slot slots[] = {{Py_tp_call, ufunc_call}, {Py_tp_repr, format_ufunc},  {Py_tp_getset, attributes},
+                           {Py_tp_methods, methods}, {Py_tp_dealloc, free_ufunc}, {0, NULL}};
     PyType_Spec spec = {"arrayd.ufunc", sizeof(ufunc), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                         slots};
     all = PyDict_New();
     ad__py.ufunc = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    int status = all && ad__py.ufunc ? fill() : -1;
+    int status = all && ad__py.ufunc ? fill_tables() : -1;
     if (status == 0) status = PyModule_AddObjectRef(module, "ufunc", (PyObject *)ad__py.ufunc);
     if (status == 0) status = PyModule_AddObjectRef(module, "ufuncs", all);
     return status;

@@ -33,7 +33,7 @@ PyObject *ad__py_place(uint64_t number) {
     return text;
 }
 
-static void set(PyObject **function, PyObject *o) {
+static void replace_function(PyObject **function, PyObject *o) {
     PyObject *old = *function;
     *function = o == Py_None ? NULL : Py_NewRef(o);
     Py_XDECREF(old);
@@ -44,8 +44,8 @@ static PyObject *py_watch(PyObject *module, PyObject *args) {
     (void)module;
     if (!PyArg_ParseTuple(args, "OO:watch_operations", &first, &second)) return NULL;
     ad__py_watching = false;
-    set(&note, first);
-    set(&place, second);
+    replace_function(&note, first);
+    replace_function(&place, second);
     ad__py_watching = note && place;
     Py_RETURN_NONE;
 }

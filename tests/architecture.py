@@ -1,0 +1,163 @@
+"""How the code is laid out, in numbers: architecture.py [--write]. Writes the table of docs/internals/overview.md.
+
+Lint calls check(), which says where the layout has become worse than it may be.
+"""
+import collections
+import pathlib
+import re
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parent.parent
+PAGE = TOP / "docs" / "internals" / "overview.md"
+BEGIN, END = "<!-- measured by tests/architecture.py -->", "<!-- end -->"
+C_FOLDERS = ("protocol", "server", "client-c", "client-python/src")
+# Rooms of the worker, from the bottom up: a room may call those before it.
+ROOMS = ["memory", "journal", "engine", "net", "exec", "fusion", "sharing", "modules", "migrate", "."]
+UPWARD_MOST = 169  # calls from a room to one above it; the aim is 10, and the number may only fall
+MEMBERS = 30  # of a structure, above which it is named
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+_STATIC = re.compile(r"^static (?:inline )?(?:[\w ]+?[ *]+)(\w+)\(", re.M)
+_FUNCTION = re.compile(r"^(?!static)[\w *]+?\b(ad__\w+)\([^;{]*\)\s*\{", re.M)
+_INLINE = re.compile(r"^static inline [\w *]+?\b(ad__\w+)\([^;{]*\)\s*\{", re.M)
+_STRUCT = re.compile(r"^(?:typedef )?struct (\w+) \{\n(.*?)^\}", re.M | re.S)
+
+
+def sources(folder, *kinds):
+    """The files of those kinds below a folder, without examples."""
+    return sorted(path for kind in kinds for path in (TOP / folder).rglob(f"*.{kind}") if "examples" not in path.parts)
+
+
+def read_code(path):
+    """The text of a file without its comments."""
+    return _COMMENT.sub("", path.read_text())
+
+
+def room_of(path):
+    """The room of a file of the worker; "." for the worker's own files."""
+    return path.relative_to(TOP / "server/worker").parts[0] if path.parent != TOP / "server/worker" else "."
+
+
+def find_statics():
+    """Static functions by name: the files that have one."""
+    found = collections.defaultdict(list)
+    for folder in C_FOLDERS:
+        for path in sources(folder, "c"):
+            for name in _STATIC.findall(read_code(path)):
+                found[name].append(path)
+    return found
+
+
+def find_calls():
+    """Calls between files of the worker: (from, to, name)."""
+    code = {path: read_code(path) for path in sources("server/worker", "c", "h")}
+    home = {name: path for path, text in code.items()
+            for name in (_FUNCTION if path.suffix == ".c" else _INLINE).findall(text)}
+    return [(path, home[name], name) for path, text in code.items() if path.suffix == ".c"
+            for name in sorted(set(re.findall(r"\bad__\w+", text))) if name in home and home[name] != path]
+
+
+def find_upward(calls):
+    """Calls from a room to one above it."""
+    place = {room: i for i, room in enumerate(ROOMS)}
+    return [call for call in calls if place[room_of(call[1])] > place[room_of(call[0])]]
+
+
+def find_loops(calls):
+    """Files that call each other in a loop, by their strongly connected components."""
+    graph = collections.defaultdict(set)
+    for path, other, _ in calls:
+        graph[path].add(other.with_suffix(".c"))
+    reach = {}
+    for start in list(graph):
+        seen, todo = set(), [start]
+        while todo:
+            for other in graph[todo.pop()] - seen:
+                seen.add(other)
+                todo.append(other)
+        reach[start] = seen
+    return [path for path in reach if path in reach[path]]
+
+
+def count_members(body):
+    """Members of a structure's body."""
+    body = re.sub(r"\{[^{}]*\}", "", body)
+    return sum(line.count(",") + 1 for line in re.sub(r"\([^()]*\)", "", body).split(";") if line.strip())
+
+
+def find_large_structs():
+    """(members, name, file) of structures above MEMBERS."""
+    found = []
+    for folder in C_FOLDERS + ("kernels",):
+        for path in sources(folder, "c", "h"):
+            found += [(count_members(body), name, path) for name, body in _STRUCT.findall(read_code(path))
+                      if count_members(body) > MEMBERS]
+    return sorted(found, key=lambda each: (-each[0], each[1]))
+
+
+def find_rebuilt():
+    """(objects that a row of ufunc.def rebuilds, all) by the last build's dependencies; None without one."""
+    notes = sorted((TOP / "build/release/obj").rglob("*.d"))
+    notes = [path for path in notes if (TOP / path.relative_to(TOP / "build/release/obj").parent).is_dir()]
+    return (sum("protocol/ufunc.def" in path.read_text() for path in notes), len(notes)) if notes else None
+
+
+def find_largest_folder():
+    """(files, folder) of the folder with most files of C, C++, CUDA and Python outside the tests."""
+    count = collections.Counter(path.parent.relative_to(TOP) for folder in (*C_FOLDERS, "kernels", "client-python/arrayd")
+                                for path in sources(folder, "c", "h", "cpp", "cu", "cuh", "py"))
+    folder, files = max(count.items(), key=lambda each: (each[1], str(each[0])))
+    return files, folder
+
+
+def measure():
+    """Rows of the table: (what, value)."""
+    statics, calls = find_statics(), find_calls()
+    total = sum(map(len, statics.values()))
+    one = sum(len(paths) for name, paths in statics.items() if "_" not in name)
+    many = sum(len(paths) for paths in statics.values() if len(paths) >= 3)
+    loops, upward, large = find_loops(calls), find_upward(calls), find_large_structs()
+    worker = len(sources("server/worker", "c"))
+    switches = sum(len(re.findall(r"switch \([^)]*\)?[^)]*opcode\)", read_code(path)))
+                   for folder in C_FOLDERS for path in sources(folder, "c"))
+    files, folder = find_largest_folder()
+    return [("largest folder", f"{files} files (`{folder}`)"),
+            ("files of the worker that call each other in a loop", f"{len(loops)} of {worker}"),
+            ("calls between the worker's files that go up a room", f"{len(upward)} of {len(calls)}"),
+            ("static functions named by one word", f"{one} of {total}"),
+            ("static functions whose name three files or more have", f"{many} of {total}"),
+            (f"structures above {MEMBERS} members", ", ".join(f"`{name}` {n}" for n, name, _ in large) or "none"),
+            ("`switch` over a message's opcode", str(switches))]
+
+
+def check(whole=False):
+    """What has become worse than it may be. whole: also whether the page's table is that of today."""
+    for name, paths in sorted(find_statics().items()):
+        if "_" not in name and len(paths) > 1:
+            where = ", ".join(str(path.relative_to(TOP)) for path in paths)
+            yield f"static {name}() stands in {where}: name what each does to what"
+    upward = find_upward(find_calls())
+    if len(upward) > UPWARD_MOST:
+        yield (f"{len(upward)} calls of the worker go up a room, {UPWARD_MOST} may: "
+               f"e.g. {upward[-1][0].relative_to(TOP)} calls {upward[-1][2]}")
+    if whole and table() not in PAGE.read_text():
+        yield f"{PAGE.relative_to(TOP)}: the table is not what tests/architecture.py --write makes"
+
+
+def table():
+    """The table of the page."""
+    rows = "\n".join(f"| {what} | {value} |" for what, value in measure())
+    return f"{BEGIN}\n| measured | |\n| --- | --- |\n{rows}\n{END}"
+
+
+def main():
+    if "--write" in sys.argv:
+        text = PAGE.read_text()
+        PAGE.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: table(), text, flags=re.S))
+    rebuilt = find_rebuilt()
+    print("\n".join(f"{what}: {value}" for what, value in measure()))
+    if rebuilt:
+        print(f"objects that one row of ufunc.def rebuilds: {rebuilt[0]} of {rebuilt[1]}")
+
+
+if __name__ == "__main__":
+    main()
