@@ -1,4 +1,4 @@
-/* Migration: a principal gets a worker of its own with its first kernel (docs/design.md, "A trust domain").
+/* Migration: a principal gets a worker of its own with its first kernel (docs/internals/migration.md).
  *
  *     shared worker          front                    own worker
  *       |--MIGRATION_ASKED-->| AWAITED -> COMING

@@ -1,4 +1,4 @@
-/* Migration: with its first kernel a principal gets a worker of its own (docs/design.md, "A trust domain"), which
+/* Migration: with its first kernel a principal gets a worker of its own (docs/internals/migration.md), which
  * goes on with its sessions, names and capabilities.
  *
  *     session              this worker                arrayd                new worker
