@@ -59,9 +59,10 @@ static int host_ndim(PyObject *o) {
     return n;
 }
 
-static bool is_empty(PyObject *host) {
+/* 1: the NumPy array has no elements, 0: it has, -1 with an exception. */
+static int is_empty(PyObject *host) {
     PyObject *size = PyObject_GetAttrString(host, "size");
-    const bool empty = size && PyLong_AsLong(size) == 0;
+    const int empty = size ? PyLong_AsLong(size) == 0 : -1;
     Py_XDECREF(size);
     return empty;
 }
@@ -80,7 +81,9 @@ static int host_item(ad__py_key_item *item, PyObject *host, bool listed) {
         Py_DECREF(host);
         return status;
     }
-    if (listed && is_empty(host)) id = AD_INT64; /* lists with nothing in them */
+    const int empty = listed ? is_empty(host) : 0;
+    if (empty < 0) return -1;
+    if (empty) id = AD_INT64; /* lists with nothing in them */
     if (listed && (id < 0 || !((AD_M_INT | AD_M_BOOL) & AD_BIT(id)))) return wrong(WRONG_KEY);
     return array_item(item, host, id, ndim, true);
 }
