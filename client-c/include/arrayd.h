@@ -24,6 +24,7 @@
 #define ARRAYD_H
 
 #include <protocol/base.h>
+#include <protocol/rows.h>
 
 #ifdef __cplusplus
 extern "C" {

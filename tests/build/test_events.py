@@ -30,7 +30,7 @@ def logged():
             level, event, pairs, *_ = arguments(text, call.end())
             events = re.findall(r'"([^"]*)"', event)
             if not events:  # passed on by a function of that file
-                events = re.findall(r'\bcomplain\(\w+, "([^"]*)"[,)]', text)
+                events = re.findall(r'\blog_failure\(\w+, "([^"]*)"[,)]', text)
             yield (file.relative_to(TOP), set(re.findall(r"AD_LOG_(\w+)", level)), events,
                    re.findall(r"([\w-]+)=%", "".join(re.findall(r'"([^"]*)"', pairs))))
 
