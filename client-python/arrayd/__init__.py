@@ -115,7 +115,8 @@ _LATER = {
     "cuda.memory": "get_default_memory_pool",
     "cuda.pinned_memory": "get_default_pinned_memory_pool",
 }
-_MODULES = ("cublas", "cuda", "cupyx", "exceptions", "fft", "lib", "linalg", "polynomial", "random", "testing")
+_MODULES = ("cublas", "cuda", "cupyx", "exceptions", "fft", "lib", "linalg", "polynomial", "random", "scipy",
+            "testing")
 _HOME = {name: module for module, names in _LATER.items() for name in names.split()}
 
 # `from arrayd import *` leaves those builtins alone that NumPy leaves alone.

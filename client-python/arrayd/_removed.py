@@ -22,8 +22,7 @@ _REASONS = {
              "Module": "the server loads no client's binaries; RawModule compiles source",
              "Graph": "the server captures no streams",
              "profile": "cupyx.profiler.profile counts what a block does; the server's profiler is not for clients"},
-    "cupyx": {"scipy": "it is planned",
-              "distributed": "one server has all devices of a host; cuda.Device says on which an array lies"},
+    "cupyx": {"distributed": "one server has all devices of a host; cuda.Device says on which an array lies"},
 }
 
 

@@ -6,11 +6,12 @@
         y = model(x)
     print(cupyx.profiler.benchmark(model, (x,), n_repeat=100))
 
-arrayd.cupyx.jit makes kernels of Python functions.
+arrayd.cupyx.jit makes kernels of Python functions, and arrayd.cupyx.scipy is arrayd.scipy.
 """
 import importlib as _importlib
 
 from .. import _core
+from .._alias import install_alias as _install_alias
 from .._interop.pinned import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
 from . import profiler
 from ._errstate import errstate, geterr, seterr
@@ -21,14 +22,15 @@ from ._synchronize import DeviceSynchronized, allow_synchronize
 
 __all__ = ["DeviceSynchronized", "GeneralizedUFunc", "allow_synchronize", "empty_like_pinned", "empty_pinned",
            "errstate", "get_runtime_info", "geterr", "jit", "profiler",
-           "rsqrt", "scatter_add", "scatter_max", "scatter_min",
+           "rsqrt", "scatter_add", "scatter_max", "scatter_min", "scipy",
            "seterr", "zeros_like_pinned", "zeros_pinned"]
 
 rsqrt = _core.ufuncs["rsqrt"]
+_install_alias(__name__ + ".scipy", "arrayd.scipy")
 
 
 def __getattr__(name):
-    if name == "jit":
-        return _importlib.import_module(".jit", __name__)
+    if name in ("jit", "scipy"):
+        return _importlib.import_module("." + name, __name__)
     from .._removed import missing
     raise missing(name, "cupyx")

@@ -1,5 +1,6 @@
 """Decorators that run a test with NumPy and with arrayd and compare what it returns."""
 import functools
+import importlib
 import inspect
 import sys
 import traceback
@@ -53,13 +54,14 @@ def _outcome(test, args, kw):
         return None, error
 
 
-def _both(test, args, kw, name, sp_name, scipy_name):
-    """The outcomes with arrayd and with NumPy."""
-    if sp_name is not None:
-        raise NotImplementedError("arrayd has no sparse matrices")
-    if scipy_name is not None:
-        raise NotImplementedError("arrayd has no cupyx.scipy")
-    return _outcome(test, args, {**kw, name: _module()}), _outcome(test, args, {**kw, name: np})
+def _arguments(name, sp_name, scipy_name):
+    """What a test's parameters for modules get: (with arrayd, with NumPy)."""
+    ours, numpys = {name: _module()}, {name: np}
+    for parameter, module in ((sp_name, "scipy.sparse"), (scipy_name, "scipy")):
+        if parameter is not None:
+            ours[parameter] = importlib.import_module("arrayd." + module)
+            numpys[parameter] = importlib.import_module(module)
+    return ours, numpys
 
 
 def _text(error):
@@ -85,7 +87,9 @@ def _check_errors(ours, numpys, accept):
 
 
 def _pair(ours, numpys):
-    """A result of both as arrays."""
+    """A result of both as arrays; sparse ones as dense ones."""
+    if hasattr(ours, "toarray") and hasattr(numpys, "toarray"):
+        return ours.toarray(), numpys.toarray()
     if isinstance(ours, ndarray) and isinstance(numpys, (np.ndarray, np.generic)):
         return ours, numpys
     if isinstance(ours, poly1d) and isinstance(numpys, np.poly1d):
@@ -107,14 +111,14 @@ def _check_contiguous(ours, numpys):
             raise AssertionError(f"numpy's result is {flag}, arrayd's is not")
 
 
-def _undefined(test, args, kw, name):
+def _undefined(test, args, kw, modules):
     """Masks of the elements of arrayd's results that were negative before they became unsigned, which machines do in
     different ways; None where that cannot have been."""
     types = {key: np.dtype(value).type for key, value in kw.items() if _is_type(value)}
     if not set(types.values()) & set(_UNSIGNED) or all(t in _UNSIGNED or t is np.bool_ for t in types.values()):
         return None
     signed = {key: np.dtype(np.dtype(t).char.lower()).type for key, t in types.items() if t in _UNSIGNED}
-    result, error = _outcome(test, args, {**kw, **signed, name: _module()})
+    result, error = _outcome(test, args, {**kw, **signed, **modules})
     return None if error else [asnumpy(one) < 0 for one in _listed(result)]
 
 
@@ -127,7 +131,8 @@ def _comparing(check, name, type_check, contiguous_check, accept_error, sp_name,
     def decorator(test):
         @without(test, name, sp_name, scipy_name)
         def wrapper(*args, **kw):
-            (ours, error), (numpys, wrong) = _both(test, args, kw, name, sp_name, scipy_name)
+            modules = _arguments(name, sp_name, scipy_name)
+            (ours, error), (numpys, wrong) = [_outcome(test, args, {**kw, **each}) for each in modules]
             if error is not None or wrong is not None:
                 _check_errors(error, wrong, accept_error)
                 return
@@ -141,7 +146,8 @@ def _comparing(check, name, type_check, contiguous_check, accept_error, sp_name,
                 assert a.shape == n.shape, f"arrayd's result has shape {a.shape}, numpy's {n.shape}"
                 if contiguous_check:
                     _check_contiguous(a, n)
-            undefined = _undefined(test, args, kw, name) if any(a.dtype.type in _UNSIGNED for a, _ in pairs) else None
+            unsigned = any(a.dtype.type in _UNSIGNED for a, _ in pairs)
+            undefined = _undefined(test, args, kw, modules[0]) if unsigned else None
             for i, (a, n) in enumerate(pairs):
                 if undefined is not None and a.dtype.type in _UNSIGNED:
                     a, n = asnumpy(a)[~undefined[i]], np.asarray(n)[~undefined[i]]
@@ -156,8 +162,9 @@ def numpy_cupy_allclose(rtol=1e-7, atol=0, err_msg="", verbose=True, name="xp", 
 
     Parameters: rtol, atol: numbers, or dicts of them by type, with 'default' for the others. err_msg, verbose: as
     assert_allclose. name: of the test's parameter that gets the module. type_check: compare types. accept_error: True
-    or exception classes: that both raise one is right, too. sp_name, scipy_name: CuPy's, not had. contiguous_check:
-    arrayd's results must be contiguous where NumPy's are.
+    or exception classes: that both raise one is right, too. sp_name, scipy_name: of the parameters
+    that get scipy.sparse and scipy, arrayd's or SciPy's own. contiguous_check: arrayd's results must be
+    contiguous where NumPy's are.
     Returns: decorator.
     Raises: TypeError for dicts with other keys, or without type_check.
     Source: cupy.testing.numpy_cupy_allclose
@@ -271,7 +278,8 @@ def numpy_cupy_equal(name="xp", sp_name=None, scipy_name=None):
     def decorator(test):
         @without(test, name, sp_name, scipy_name)
         def wrapper(*args, **kw):
-            (ours, error), (numpys, wrong) = _both(test, args, kw, name, sp_name, scipy_name)
+            modules = _arguments(name, sp_name, scipy_name)
+            (ours, error), (numpys, wrong) = [_outcome(test, args, {**kw, **each}) for each in modules]
             if error is not None or wrong is not None:
                 _check_errors(error, wrong, False)
             if ours != numpys:

@@ -1,0 +1,36 @@
+"""SciPy's functions on arrays of the server: arrayd.scipy.special, arrayd.scipy.ndimage and so on.
+
+    from arrayd.scipy import ndimage
+    smooth = ndimage.gaussian_filter(image, 2)
+
+Names, parameters and results are SciPy's. arrayd.cupyx.scipy has the same modules, and so has cupyx.scipy after
+arrayd.cupy.install().
+"""
+import importlib as _importlib
+import pkgutil as _pkgutil
+
+__all__ = sorted(module.name for module in _pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+
+
+def __getattr__(name):
+    if name in __all__:
+        return _importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+
+
+def __dir__():
+    return __all__
+
+
+def get_array_module(*args):
+    """arrayd when one of args is an array of the server, else numpy; see arrayd.get_array_module.
+
+    Parameters: args: arrays and other values.
+    Returns: module.
+    Source: cupyx.scipy.get_array_module
+    """
+    from .._math.logic import get_array_module as find_module
+    return find_module(*args)
+
+
+__all__ += ["get_array_module"]
