@@ -28,6 +28,8 @@ PACKAGE := $B/python/arrayd
 DOCS := build/docs
 VENV := build/venv
 VPYTHON := $(VENV)/bin/python
+FETCHED := build/fetched
+FETCHED_FLAGS := -isystem $(FETCHED)/include
 # The first Python that is new enough. Looked for when it is needed: `deps` may just have installed it.
 PYTHON = $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -192,9 +194,9 @@ wheel: all $(VENV)/.stamp ## the Python wheel, in build/release/dist
 	@$(VPYTHON) client-python/packing.py $B/python $B/dist
 
 clean: ## remove everything that was built
-	rm -rf $(filter-out $(VENV),$(wildcard build/*)) build/.deps
+	rm -rf $(filter-out $(VENV) $(FETCHED),$(wildcard build/*)) build/.deps
 
-deps: build/.deps ## install the Debian packages that are missing
+deps: build/.deps $(FETCHED)/.stamp ## install the Debian packages that are missing; fetch headers of others
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -208,6 +210,12 @@ help: ## list the targets
 build/.deps: deploy/packages.sh
 	@mkdir -p build
 	@deploy/packages.sh $(if $(filter demo test test-rest test-all deps,$(MAKECMDGOALS)),install,check)
+	@touch $@
+
+# Headers of others, from the package registry; what includes them has the stamp as an order-only prerequisite or is made
+# again with it.
+$(FETCHED)/.stamp: deploy/fetch.py | build/.deps
+	@$(PYTHON) deploy/fetch.py $(FETCHED)
 	@touch $@
 
 $(VENV)/.stamp: tests/requirements.txt | build/.deps

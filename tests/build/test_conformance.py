@@ -80,7 +80,7 @@ def test_what_is_cached_is_not_fetched(tmp_path):
 def test_pips_settings_go_before_each_other_as_pip_has_them():
     text = ("global.index-url='a'\n:env:.index-url='c'\ndownload.index-url='b'\nglobal.cert='d'\n"
             ":env:.find-links='e f'\n")
-    assert fetch.pip_settings(text) == {"index-url": "c", "cert": "d", "find-links": "e f"}
+    assert fetch.deploy.pip_settings(text) == {"index-url": "c", "cert": "d", "find-links": "e f"}
 
 
 def test_an_archive_comes_from_where_pip_looks(tmp_path):
@@ -88,9 +88,9 @@ def test_an_archive_comes_from_where_pip_looks(tmp_path):
     digest = archive(tmp_path / "links" / "some-thing-1.0.tar.gz", {"some-thing-1.0/tests/test_a.py": "a"})
     pytest.importorskip("unearth")
     settings = {"no-index": "true", "find-links": str(tmp_path / "links")}
-    assert hashlib.sha256(fetch._find_file("some-thing", "1.0", digest, settings)).hexdigest() == digest
+    assert hashlib.sha256(fetch.deploy.find_file("some-thing", "1.0", digest, settings)).hexdigest() == digest
     with pytest.raises(fetch.NotFetched, match="has a source distribution of some-thing 1.0"):
-        fetch._find_file("some-thing", "1.0", "0" * 64, settings)
+        fetch.deploy.find_file("some-thing", "1.0", "0" * 64, settings)
 
 
 def test_no_registry_is_told_in_a_line(tmp_path):
