@@ -11,7 +11,7 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/engine/blame.h"
-#include "server/worker/memory/spill/spill.h"
+#include "server/worker/spill/spill.h"
 
 static ad_worker worker;
 

@@ -13,6 +13,8 @@
 #include "server/common/os.h"
 #include "server/common/report.h"
 #include "server/worker/sharing/sharing.h"
+#include "server/worker/session/session.h"
+#include "server/worker/io/trace.h"
 
 struct ad_past {
     ad_past *next;

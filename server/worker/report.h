@@ -2,7 +2,7 @@
 #ifndef AD_SERVER_WORKER_REPORT_H
 #define AD_SERVER_WORKER_REPORT_H
 
-#include "server/worker/net/session.h"
+#include "server/worker/session.h"
 
 /* Sums over ended sessions, by principal. */
 typedef struct ad_past ad_past;

@@ -14,10 +14,11 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/engine/background.h"
+#include "server/worker/io/spin.h"
 #include "server/worker/sharing/leases.h"
 #include "server/worker/migrate/migration.h"
 #include "server/worker/report.h"
-#include "server/worker/net/session.h"
+#include "server/worker/session/session.h"
 #include "server/worker/sharing/sharing.h"
 
 /* ---- the channel to arrayd ---- */
@@ -26,21 +27,6 @@ static void on_channel(uv_poll_t *poll, int status, int events);
 
 static void watch_channel(ad_worker *w) {
     uv_poll_start(&w->channel_poll, UV_READABLE | (atomic_load(&w->channel_full) ? UV_WRITABLE : 0), on_channel);
-}
-
-void ad__worker_tell(ad_worker *w, const ad_note *note, int fd) {
-    pthread_mutex_lock(&w->channel_lock);
-    int status = ad__channel_send(&w->channel, note, fd);
-    bool full = ad__channel_waiting(&w->channel);
-    pthread_mutex_unlock(&w->channel_lock);
-    if (status) {
-        ad__log(AD_LOG_ERROR, "cannot tell arrayd", "note=%s why=%s", ad__note_name(note->kind),
-                ad__error_text(status));
-        /* An unknown slab is only not recovered, and a lost report only missing. After any other lost note arrayd and
-         * the worker would disagree. */
-        if (note->kind != AD_NOTE_SLAB && note->kind != AD_NOTE_SLAB_GONE && note->kind != AD_NOTE_REPORTED) _exit(4);
-    }
-    if (full && !atomic_exchange(&w->channel_full, true)) uv_async_send(&w->wake);
 }
 
 static void set_wakeable(ad_worker *w, bool wakeable) {
@@ -151,30 +137,6 @@ static void on_channel(uv_poll_t *poll, int status, int events) {
 
 /* ---- the loop ---- */
 
-/* Sleeping and being woken costs 20 to 50 us on a virtual machine, as much as the rest of a round trip. So while
- * clients keep asking, the loop polls its sockets for a moment before it sleeps, as long as that has paid lately. It
- * yields in between: a client on the same processor runs at once. Median of a round trip between two processes on two
- * processors: 40 us with sleep, 16 us like this, 7 us when the client spins, too, but 65 us when one of them spins
- * without yielding. */
-#define SPIN 50000  /* ns that the loop spins */
-#define SOON 100000 /* ns until the next message for which spinning would have paid, waking included */
-#define QUICK_MOST 8
-#define QUICK_ENOUGH 3
-
-void ad__worker_record_message(ad_worker *w) {
-    int64_t now = ad__os_now();
-    if (now - w->idle > SOON) w->quick -= w->quick > 0;
-    else w->quick += w->quick < QUICK_MOST;
-    w->heard = now;
-}
-
-/* Tell whether the loop should poll again at once although nothing is left to do. */
-static bool must_spin(ad_worker *w) {
-    int64_t now = ad__os_now();
-    if (w->idle <= w->heard) w->idle = now;
-    return w->quick >= QUICK_ENOUGH && !w->stopping && now - w->idle < SPIN;
-}
-
 static void on_busy(uv_idle_t *idle) {
     (void)idle;
     sched_yield();
@@ -203,7 +165,7 @@ static void on_polled(uv_check_t *check) {
     ad__migration_advance(w); /* first of all: otherwise an engine thread would be asked for again */
     int64_t again = ad__engine_pump(w);
     while ((s = ad__engine_next_attended(w))) ad__session_attend(s);
-    if (again == AD_PUMP_AT_ONCE || must_spin(w)) uv_idle_start(&w->busy, on_busy);
+    if (again == AD_PUMP_AT_ONCE || ad__worker_must_spin(w)) uv_idle_start(&w->busy, on_busy);
     else uv_idle_stop(&w->busy);
     if (again != AD_PUMP_AT_ONCE && again != AD_PUMP_NEVER) set_timer(w, again);
     if (w->stopping && !w->sessions) uv_stop(&w->loop);

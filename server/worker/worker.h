@@ -7,13 +7,14 @@
 
 #include "server/common/channel.h"
 #include "server/common/config.h"
+#include "server/worker/base/tell.h"
 #include "server/worker/modules/compile/service.h"
-#include "server/worker/engine/devices.h"
+#include "server/worker/device/devices.h"
 #include "server/worker/engine/engine.h"
-#include "server/worker/journal/recover/recover.h"
+#include "server/worker/recover/recover.h"
 #include "server/worker/memory/reserved.h"
-#include "server/worker/engine/staging.h"
-#include "server/worker/engine/watchdog.h"
+#include "server/worker/device/staging.h"
+#include "server/worker/device/watchdog.h"
 
 typedef struct ad_session ad_session;
 
@@ -50,7 +51,7 @@ typedef struct ad_worker {
     uv_check_t after_poll; /* runs the engine after each polling of sockets */
     uv_idle_t busy; /* active while the loop must not sleep: the engine has more to do here, or a message is likely */
     int64_t heard, idle; /* ns: when a client last sent something, and when nothing more was left to do after it */
-    int quick;           /* how often lately the next message came soon: see must_spin() */
+    int quick;           /* how often lately the next message came soon: see io/spin.h */
     int timer;           /* a timerfd, because libuv counts in ms ... */
     uv_poll_t later;     /* ... that wakes the loop for the next polling of devices */
     int leases;          /* an epoll descriptor for sockets whose other end may be closed (sharing/leases.h) */
@@ -86,10 +87,6 @@ void ad__worker_leave(ad_worker *w, const ad_note *note);
 /* I/O thread, after each turn of the loop: leave when nothing more is to be waited for. */
 void ad__worker_leave_if_done(ad_worker *w);
 
-/* I/O thread: record that a client has sent something. */
-void ad__worker_record_message(ad_worker *w);
-/* Any thread: send arrayd a note; fd as in ad__channel_send. A failure may end the process. */
-void ad__worker_tell(ad_worker *w, const ad_note *note, int fd);
 /* Any thread: tell the clients and arrayd why the device is lost, and end the process with status 3. */
 void ad__worker_lost(ad_worker *w, const char *why) __attribute__((noreturn));
 

@@ -42,12 +42,12 @@ def compiles(folder, source):
 
 
 def test_a_request_that_nobody_answers_does_not_compile(tmp_path):
-    """A new row of class ASK, until server/worker/net/asks.c says who answers it."""
+    """A new row of class ASK, until server/worker/session/asks.c says who answers it."""
     shutil.copytree(TOP / "protocol", tmp_path / "protocol", ignore=shutil.ignore_patterns("*.c", "tls"))
-    assert compiles(tmp_path, "server/worker/net/asks.c") == ""
+    assert compiles(tmp_path, "server/worker/session/asks.c") == ""
     with open(tmp_path / "protocol/request.def", "a") as table:
         table.write('AD_REQUEST(120, ODD, odd, ASK, "u", "request id")\n')
-    assert "ODD" in compiles(tmp_path, "server/worker/net/asks.c")
+    assert "ODD" in compiles(tmp_path, "server/worker/session/asks.c")
 
 
 def test_library_exports_only_its_own(installed):

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/worker/net/output.h"
+#include "server/worker/io/output.h"
 #include "tests/unit/random.h"
 
 #define LIMIT (1u << 20)

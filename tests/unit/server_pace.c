@@ -1,7 +1,7 @@
 /* What is learned of a device from when work was complete. */
 #include <criterion/criterion.h>
 
-#include "server/worker/engine/pace.h"
+#include "server/worker/device/pace.h"
 
 #define MS 1000000
 

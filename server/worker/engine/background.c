@@ -1,7 +1,7 @@
 #include "server/worker/engine/background.h"
 
 #include "server/common/os.h"
-#include "server/worker/net/session.h"
+#include "server/worker/session.h"
 #include "server/worker/sharing/sharing.h"
 
 #define ALONE_MOST 4 /* background operations at a time of a principal that has the engine to itself */

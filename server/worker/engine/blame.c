@@ -5,11 +5,10 @@
 
 #include "protocol/infer.h"
 #include "server/common/log.h"
-#include "server/worker/net/session.h"
+#include "server/worker/session.h"
 
 #define CRASHES 3 /* crashed workers after which the message at hand is left out */
-#define DEATHS \
-    8 /* killed workers after which it is left out; a session is given up after more (journal/recover/recover.c) */
+#define DEATHS 8  /* killed workers after which it is left out; a session is given up after more (recover/recover.c) */
 
 /* ---- what has ended workers ---- */
 

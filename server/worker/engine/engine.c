@@ -9,8 +9,9 @@
 #include "server/worker/engine/background.h"
 #include "server/worker/engine/blame.h"
 #include "server/worker/report.h"
-#include "server/worker/net/session.h"
+#include "server/worker/session/session.h"
 #include "server/worker/sharing/sharing.h"
+#include "server/worker/io/reply.h"
 
 /* Turns are short while clients wait for answers: one that takes 20 us by itself should not take 100 because another
  * session has much to enqueue. */

@@ -17,7 +17,7 @@
 #include "protocol/message.h"
 #include "server/common/grants.h"
 #include "server/worker/engine/turns.h"
-#include "server/worker/net/input.h"
+#include "server/worker/io/input.h"
 
 struct ad_session;
 struct ad_worker;

@@ -12,9 +12,10 @@
 #include "server/worker/engine/blame.h"
 #include "server/worker/sharing/imports.h"
 #include "server/worker/exec/job.h"
-#include "server/worker/memory/quota.h"
+#include "server/worker/spill/quota.h"
 #include "server/worker/sharing/sharing.h"
-#include "server/worker/memory/spill/spill.h"
+#include "server/worker/spill/spill.h"
+#include "server/worker/exec/exec.h"
 
 /* the address of arrays without elements */
 static _Alignas(64) char nothing[64];

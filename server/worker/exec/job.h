@@ -2,7 +2,7 @@
 #ifndef AD_SERVER_WORKER_EXEC_JOB_H
 #define AD_SERVER_WORKER_EXEC_JOB_H
 
-#include "server/worker/net/session.h"
+#include "server/worker/session.h"
 
 #define JOB_SCRATCH 64
 

@@ -9,7 +9,8 @@
 #include "server/worker/sharing/imports.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
-#include "server/worker/memory/spill/spill.h"
+#include "server/worker/spill/spill.h"
+#include "server/worker/exec/exec.h"
 
 /* ---- estimates: they only tell cheap from long operations; turns are charged by the clock ---- */
 

@@ -2,7 +2,7 @@
 #ifndef AD_SERVER_WORKER_FUSION_CHAIN_BUILD_H
 #define AD_SERVER_WORKER_FUSION_CHAIN_BUILD_H
 
-#include "server/worker/net/session.h"
+#include "server/worker/session.h"
 
 typedef struct ad_chain_builder {
     ad_session *s;

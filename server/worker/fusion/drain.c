@@ -9,7 +9,7 @@
 #include "protocol/infer.h"
 #include "server/common/os.h"
 #include "server/worker/fusion/queue.h"
-#include "server/worker/net/session.h"
+#include "server/worker/session.h"
 
 #define CLOCK_EVERY 8 /* cheap groups between two looks at the clock; on a device each group is a launch */
 

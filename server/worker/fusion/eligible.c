@@ -5,7 +5,7 @@
 #include "protocol/distribution.h"
 #include "protocol/rows.h"
 #include "server/worker/fusion/queue.h"
-#include "server/worker/net/session.h"
+#include "server/worker/session.h"
 
 /* Tell whether a reduction or scan can be queued: only one of a queued value. */
 static bool can_end_chain(const ad_session *s, const ad_op *op) {

@@ -16,7 +16,7 @@
 #include "protocol/message.h"
 #include "protocol/rows.h"
 #include "server/worker/fusion/groups.h"
-#include "server/worker/engine/stream_queue.h"
+#include "server/worker/device/stream_queue.h"
 
 #define AD_FUSION_BYTES (64u << 10) /* bytes of messages since the first queued one, whose arena is in use */
 /* Roots are operations without queued inputs. They may turn out to be unconnected, and are then launched one after

@@ -7,7 +7,7 @@
 #include "protocol/size.h"
 #include "server/worker/engine/background.h"
 #include "server/worker/exec/job.h"
-#include "server/worker/memory/spill/spill.h"
+#include "server/worker/spill/spill.h"
 #include "server/worker/fusion/chain_build.h"
 
 /* ---- one by one ---- */

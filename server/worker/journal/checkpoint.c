@@ -7,6 +7,7 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/journal/checkpoint_inside.h"
+#include "server/worker/session/session.h"
 
 #define FIRST_ROWS 64
 

@@ -47,7 +47,7 @@
 #include "protocol/op.h"
 #include "server/worker/journal/journal.h"
 #include "server/worker/memory/memory.h"
-#include "server/worker/net/windows.h"
+#include "server/worker/session/windows.h"
 
 struct ad_session;
 struct ad_buffer;

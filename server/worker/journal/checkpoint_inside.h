@@ -2,7 +2,7 @@
 #ifndef AD_SERVER_WORKER_JOURNAL_CHECKPOINT_INSIDE_H
 #define AD_SERVER_WORKER_JOURNAL_CHECKPOINT_INSIDE_H
 
-#include "server/worker/net/session.h"
+#include "server/worker/session.h"
 
 /* ---- checkpoint.c ---- */
 ad_journal_table *ad__checkpoint_table_new(ad_journal *l, uint64_t capacity);

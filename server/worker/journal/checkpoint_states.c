@@ -5,8 +5,9 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/exec/job.h"
-#include "server/worker/memory/spill/spill.h"
+#include "server/worker/spill/spill.h"
 #include "server/worker/journal/checkpoint_inside.h"
+#include "server/worker/session/session.h"
 
 #define COLLECTED 16384            /* changes after which a checkpoint is due */
 #define COLLECTED_BYTES (4u << 20) /* bytes waiting to be freed after which a checkpoint is due */

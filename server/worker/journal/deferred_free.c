@@ -5,7 +5,7 @@
 
 #include "server/common/os.h"
 #include "server/worker/sharing/sharing.h"
-#include "server/worker/memory/spill/spill.h"
+#include "server/worker/spill/spill.h"
 #include "server/worker/journal/checkpoint_inside.h"
 
 /* A block, a window or shared memory that is to be freed. */

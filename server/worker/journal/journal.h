@@ -12,7 +12,7 @@
  * points to. Changes that belong together are written to a log, and one store commits them. Bytes from clients and
  * to clients are in the journal from the beginning, so journaling them costs nothing.
  *
- * This file has the memory and its layout. checkpoint.h says what a session writes, and journal/recover/recover.c
+ * This file has the memory and its layout. checkpoint.h says what a session writes, and recover/recover.c
  * what a successor makes of it. */
 #ifndef AD_SERVER_WORKER_JOURNAL_JOURNAL_H
 #define AD_SERVER_WORKER_JOURNAL_JOURNAL_H

@@ -4,7 +4,7 @@
 #include "server/common/os.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
-#include "server/worker/memory/spill/spill.h"
+#include "server/worker/spill/spill.h"
 #include "server/worker/journal/checkpoint_inside.h"
 
 ad_at ad__checkpoint_poison_row(ad_journal *l, const ad_poison *p) {

@@ -12,8 +12,8 @@
 #include <stddef.h>
 
 #include "protocol/op.h"
-#include "server/worker/engine/stream_queue.h"
-#include "server/worker/exec/poison.h"
+#include "server/worker/device/stream_queue.h"
+#include "server/worker/memory/poison.h"
 
 struct ad_session;
 struct ad_shared;
@@ -63,7 +63,7 @@ struct ad_buffer {
 
     /* Fields that are not cleared for a new buffer: other fields say which of them are valid. */
     struct ad_moved *moved;       /* the bytes in host memory */
-    struct ad_spill_owner *owner; /* owner in whose list the buffer is (memory/spill/spill.h) */
+    struct ad_spill_owner *owner; /* owner in whose list the buffer is (spill/spill.h) */
     ad_buffer *colder, *warmer;
     uint64_t used_at;
     struct ad_session *holder; /* session of this buffer, in the list of holders of `shared` */

@@ -7,7 +7,7 @@
 #include "server/common/os.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/migrate/migration.h"
-#include "server/worker/memory/spill/spill.h"
+#include "server/worker/spill/spill.h"
 
 typedef struct copying {
     ad_worker *worker;

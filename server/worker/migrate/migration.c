@@ -9,7 +9,8 @@
 #include "server/common/os.h"
 #include "server/common/report.h"
 #include "server/worker/sharing/exports.h"
-#include "server/worker/journal/recover/recover.h"
+#include "server/worker/recover/recover.h"
+#include "server/worker/session/session.h"
 
 static void tell_arrayd(ad_worker *w, uint32_t kind, const char *who, const char *why, int fd) {
     ad_note note = {.kind = kind};

@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-#include "server/worker/net/session.h"
+#include "server/worker/session.h"
 
 typedef enum ad_migration_step {
     AD_MIGRATION_GOING,

@@ -9,7 +9,7 @@
 #include "server/common/os.h"
 #include "server/common/report.h"
 #include "server/worker/engine/background.h"
-#include "server/worker/net/session.h"
+#include "server/worker/session/session.h"
 #include "server/worker/worker.h"
 
 #define LAST_WORDS 2000000000LL /* ns in which clients that cannot go on read why */

@@ -7,6 +7,8 @@
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/worker/modules/inside.h"
+#include "server/worker/session.h"
+#include "server/worker/io/reply.h"
 
 #define LOOK_LEAST 500000 /* ns between two questions to the compiler */
 #define LOOK_MOST 20000000

@@ -3,7 +3,7 @@
 #define AD_SERVER_WORKER_MODULES_INSIDE_H
 
 #include "server/worker/modules/variables.h"
-#include "server/worker/net/session.h"
+#include "server/worker/session.h"
 
 typedef struct ad_named_kernel ad_named_kernel;
 struct ad_named_kernel {

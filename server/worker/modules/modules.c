@@ -9,7 +9,9 @@
 #include "server/worker/engine/background.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/modules/inside.h"
-#include "server/worker/memory/quota.h"
+#include "server/worker/spill/quota.h"
+#include "server/worker/session/session.h"
+#include "server/worker/io/reply.h"
 
 static const ad_backend *get_backend(const ad_session *s) { return s->worker->backend; }
 

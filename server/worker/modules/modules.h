@@ -5,7 +5,7 @@
 #define AD_SERVER_WORKER_MODULES_MODULES_H
 
 #include "protocol/message.h"
-#include "server/worker/engine/devices.h"
+#include "server/worker/device/devices.h"
 #include "server/worker/journal/journal.h"
 
 struct ad_session;

@@ -7,6 +7,8 @@
 
 #include "server/common/os.h"
 #include "server/worker/sharing/sharing.h"
+#include "server/worker/session/session.h"
+#include "server/worker/io/reply.h"
 
 static ad_capability **get_bucket(ad_worker *w, uint64_t half) {
     return &w->sharing->capability[half % AD_CAPABILITY_BUCKETS];

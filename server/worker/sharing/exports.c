@@ -12,8 +12,10 @@
 #include "server/common/os.h"
 #include "server/worker/engine/background.h"
 #include "server/worker/exec/job.h"
-#include "server/worker/memory/quota.h"
-#include "server/worker/memory/spill/spill.h"
+#include "server/worker/spill/quota.h"
+#include "server/worker/spill/spill.h"
+#include "server/worker/session/session.h"
+#include "server/worker/io/reply.h"
 
 struct ad_exported {
     ad_lease lease;

@@ -19,7 +19,8 @@
 #include "server/common/report.h"
 #include "server/common/rights.h"
 #include "server/worker/sharing/sharing.h"
-#include "server/worker/memory/spill/spill.h"
+#include "server/worker/spill/spill.h"
+#include "server/worker/session/session.h"
 
 bool ad__is_stream_socket(int fd) {
     int domain = 0, type = 0;

@@ -11,8 +11,10 @@
 #include "server/common/os.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/leases.h"
-#include "server/worker/memory/quota.h"
+#include "server/worker/spill/quota.h"
 #include "server/worker/sharing/sharing.h"
+#include "server/worker/session.h"
+#include "server/worker/io/reply.h"
 
 /* An allocation of a client that is mapped in this worker. */
 typedef struct ad_allocation ad_allocation;

@@ -22,7 +22,7 @@
 #ifndef AD_SERVER_WORKER_SHARING_IMPORTS_H
 #define AD_SERVER_WORKER_SHARING_IMPORTS_H
 
-#include "server/worker/net/session.h"
+#include "server/worker/session.h"
 
 /* Why an imported buffer has no contents after its worker was killed. */
 #define AD_IMPORT_LOST "the worker was killed, and this array was memory of the program: take it in again"

@@ -10,6 +10,7 @@
 #include "server/common/report.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
+#include "server/worker/io/reply.h"
 
 #define NAME_MOST 200   /* characters of a name */
 #define GRANT_MOST 4096 /* characters of the list of principals that may attach a name */

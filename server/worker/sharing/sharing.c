@@ -9,8 +9,10 @@
 #include "server/worker/sharing/exports.h"
 #include "server/worker/sharing/imports.h"
 #include "server/worker/exec/job.h"
-#include "server/worker/memory/quota.h"
-#include "server/worker/memory/spill/spill.h"
+#include "server/worker/spill/quota.h"
+#include "server/worker/spill/spill.h"
+#include "server/worker/session/session.h"
+#include "server/worker/io/reply.h"
 
 #define LOOK 1000000 /* ns after which the streams of retired orphans and of leaving imports are checked again */
 

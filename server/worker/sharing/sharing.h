@@ -18,7 +18,7 @@
 #ifndef AD_SERVER_WORKER_SHARING_SHARING_H
 #define AD_SERVER_WORKER_SHARING_SHARING_H
 
-#include "server/worker/net/session.h"
+#include "server/worker/session.h"
 
 struct ad_report_name;
 
@@ -130,7 +130,7 @@ void ad__sharing_orphan(ad_worker *w, ad_stream_queue *queue);
  * set, and the session waits. */
 ad_buffer *ad__shared_buffer(ad_session *s, uint64_t id, const char *what, bool *waiting, ad_fault *fault);
 
-/* ---- memory/charge.c ---- */
+/* ---- sharing/charge.c ---- */
 /* Count the memory in a session's bytes from now on, and in no other's. NULL: in no session's. */
 void ad__shared_pay(ad_shared *shared, ad_session *payer);
 /* Count the memory that a session pays for in its bytes no longer: it is over. */

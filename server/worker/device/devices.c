@@ -1,0 +1,58 @@
+#include "server/worker/device/devices.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "server/worker/worker.h"
+
+void ad__slab_announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd) {
+    ad_note note = {.kind = fd >= 0 ? AD_NOTE_SLAB : AD_NOTE_SLAB_GONE, .id = id, .size = size};
+    snprintf(note.who, sizeof note.who, "%s", principal);
+    ad__worker_tell(user, &note, fd);
+}
+
+static void init_memory(ad_worker *w, ad_gpu *g) {
+    const ad_config *c = &w->config;
+    uint64_t limit = c->memory ? c->memory : g->info.memory / 4 * 3, slab = c->slab;
+    if (slab > limit / 4) slab = limit / 4;
+    if (slab < 1u << 20) slab = 1u << 20;
+    if (slab > AD_HEAP_MOST) slab = AD_HEAP_MOST;
+    g->memory = (ad_memory){.backend = w->backend,
+                            .device = g->device,
+                            .slab_size = slab,
+                            .limit = limit,
+                            .next_id = &w->next_slab,
+                            .announce = ad__slab_announce,
+                            .user = w};
+}
+
+ad_gpu *ad__gpu_get(ad_worker *w, uint64_t index, ad_fault *fault) {
+    if (index >= (uint64_t)w->devices || index >= AD_DEVICES) {
+        ad__fault(fault, AD_E_VALUE, "device %" PRIu64 " does not exist: the server has %d, numbered from 0", index,
+                  w->devices);
+        return NULL;
+    }
+    ad_gpu *g = &w->gpu[index];
+    if (g->device) return g;
+    g->index = (int)index;
+    if (w->backend->device_open((int)index, (int)w->config.threads, w->compiler, &g->device, fault)) {
+        g->device = NULL;
+        return NULL;
+    }
+    w->backend->device_info(g->device, &g->info);
+    init_memory(w, g);
+    ad__reserved_open(w, g);
+    return g;
+}
+
+void ad__gpus_close(ad_worker *w) {
+    for (int i = 0; i < AD_DEVICES; i++)
+        if (w->gpu[i].device) {
+            ad__accounts_unreserve(&w->gpu[i].memory.accounts);
+            w->backend->device_close(w->gpu[i].device);
+        }
+}
+
+bool ad__gpu_can_reach(const ad_gpu *from, const ad_gpu *to) {
+    return from == to || (from->info.peers >> to->index & 1);
+}

@@ -1,0 +1,29 @@
+/* Devices of a worker, each opened on first use. Runner only. */
+#ifndef AD_SERVER_WORKER_DEVICE_DEVICES_H
+#define AD_SERVER_WORKER_DEVICE_DEVICES_H
+
+#include "server/worker/memory/memory.h"
+#include "server/worker/spill/lru.h"
+
+#define AD_DEVICES 64 /* as many default streams as a session has */
+
+typedef struct ad_gpu {
+    int index;
+    ad_device *device; /* NULL: the device is not open */
+    ad_device_info info;
+    ad_memory memory;
+    ad_spill_list spill; /* buffers that could be moved to host memory */
+} ad_gpu;
+
+struct ad_worker;
+
+/* Tell arrayd of a slab, or of its end when fd is negative (memory/memory.h). user: the worker. */
+void ad__slab_announce(void *user, const char *principal, uint64_t id, uint64_t size, int fd);
+/* Get a device, opening it if needed. NULL with a fault: AD_E_VALUE for an unknown index, or why it does not open. */
+ad_gpu *ad__gpu_get(struct ad_worker *w, uint64_t index, ad_fault *fault);
+/* Close all open devices. */
+void ad__gpus_close(struct ad_worker *w);
+/* Tell whether kernels on `from` can use the memory of `to`. */
+bool ad__gpu_can_reach(const ad_gpu *from, const ad_gpu *to);
+
+#endif

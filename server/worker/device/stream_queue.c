@@ -1,0 +1,364 @@
+#include "server/worker/device/stream_queue.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "protocol/size.h"
+#include "server/common/os.h"
+#include "server/worker/sharing/imports.h"
+#include "server/worker/session.h"
+#include "server/worker/sharing/sharing.h"
+#include "server/worker/spill/spill.h"
+
+#define SHARE_WINDOW 20000000 /* window in ns over which a session's device time is added up */
+#define NEGLIGIBLE 500        /* ns of an operation that are too few to count */
+#define SHARE_MOST 2000000    /* device time in a window, in ns, above which a session gets low priority */
+
+static const ad_backend *get_backend(const ad_session *s) { return s->worker->backend; }
+
+/* ---- opening and closing ---- */
+
+/* Choose a stream's priority as backends count it: below 0 runs first. Default streams of normal priority run before
+ * low ones, and before those of heavy users. */
+static int choose_priority(const ad_session *s, bool high) {
+    if (s->grants.priority < AD_PRIORITY_NORMAL) return 0;
+    return -(int)high - (s->grants.priority > AD_PRIORITY_NORMAL);
+}
+
+static int create_stream_queue(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fault *fault) {
+    ad_stream_queue *queue = ad__os.calloc(1, sizeof *queue);
+    if (!queue) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    int status = get_backend(s)->stream_open(gpu->device, choose_priority(s, high), &queue->stream, fault);
+    ad__session_status(s, status, fault);
+    if (status) goto free_stream_queue;
+    if (!(queue->stream_arena = ad__stream_arena_open(&gpu->memory, s->principal, queue->stream))) {
+        status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        goto close_stream;
+    }
+    ad__account_grant(ad__stream_arena_account(queue->stream_arena), &s->grants);
+    queue->session = s;
+    queue->slot = slot;
+    queue->gpu = gpu;
+    queue->high = high;
+    queue->most_marks = s->grants.priority < AD_PRIORITY_NORMAL ? AD_MARKS_LOW : AD_MARKS;
+    if (ad__spill_stream_queue(s->worker, queue)) {
+        status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        goto close_stream_arena;
+    }
+    s->stream_queues[slot] = queue;
+    if (slot >= s->nstream_queues) s->nstream_queues = slot + 1;
+    return 0;
+
+close_stream_arena:
+    ad__stream_arena_close(queue->stream_arena);
+close_stream:
+    get_backend(s)->stream_close(queue->stream);
+free_stream_queue:
+    free(queue);
+    return status;
+}
+
+static ad_stream_queue *find_open_queue(ad_session *s, uint64_t id) {
+    for (unsigned i = 0; i < s->nstream_queues; i++)
+        if (s->stream_queues[i]->open && s->stream_queues[i]->id == id) return s->stream_queues[i];
+    return NULL;
+}
+
+/* A device that the session may not use is not opened either: that would cost device memory. */
+ad_gpu *ad__session_gpu(ad_session *s, uint64_t device, ad_fault *fault) {
+    if (device >= AD_DEVICES || s->grants.devices >> device & 1) return ad__gpu_get(s->worker, device, fault);
+    ad__fault(fault, AD_E_DENIED, "%s may not use device %" PRIu64 " (grant devices)", s->principal, device);
+    return NULL;
+}
+
+int ad__stream_queue_open(ad_session *s, uint64_t id, uint64_t device, bool high, ad_fault *fault) {
+    ad_gpu *gpu = ad__session_gpu(s, device, fault);
+    ad_stream_queue *queue = NULL;
+    if (!gpu) return ad__session_status(s, fault->code, fault);
+    if (find_open_queue(s, id)) return ad__fault(fault, AD_E_VALUE, "stream %" PRIu64 " exists already", id);
+    for (unsigned i = 0; !queue && i < s->nstream_queues; i++) {
+        ad_stream_queue *old = s->stream_queues[i];
+        if (!old->open && old->gpu == gpu && old->high == high) queue = old;
+    }
+    if (!queue) {
+        if (s->nstream_queues == AD_STREAM_QUEUES)
+            return ad__fault(fault, AD_E_LIMIT, "a session has at most %d streams", AD_STREAM_QUEUES);
+        int status = create_stream_queue(s, s->nstream_queues, gpu, high, fault);
+        if (status) return status;
+        queue = s->stream_queues[s->nstream_queues - 1];
+    }
+    queue->id = id;
+    queue->open = true;
+    return 0;
+}
+
+ad_stream_queue *ad__stream_queue_known(ad_session *s, uint64_t id) { return find_open_queue(s, id); }
+
+ad_stream_queue *ad__stream_queue_find(ad_session *s, uint64_t id, ad_fault *fault) {
+    ad_stream_queue *queue = find_open_queue(s, id);
+    if (queue && id != AD_HIDDEN_STREAM) return queue;
+    if (id >= AD_OWN_STREAMS) {
+        ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64, id);
+        return NULL;
+    }
+    return ad__stream_queue_open(s, id, id, true, fault) ? NULL : find_open_queue(s, id);
+}
+
+/* Get the low-priority stream queue beside a default stream, opening it if needed. NULL with a fault. */
+static ad_stream_queue *get_low_queue(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+    if (queue->low || s->nstream_queues == AD_STREAM_QUEUES) return queue->low ? queue->low : queue;
+    if (create_stream_queue(s, s->nstream_queues, queue->gpu, false, fault)) return NULL;
+    queue->low = s->stream_queues[s->nstream_queues - 1];
+    queue->low->open = true;
+    queue->low->id = AD_HIDDEN_STREAM;
+    return queue->low;
+}
+
+ad_stream_queue *ad__stream_queue_current(ad_session *s, ad_fault *fault) {
+    if (!s->stream_queue && !(s->stream_queue = ad__stream_queue_find(s, 0, fault))) return NULL;
+    if (!s->busy_device || s->stream_queue->id >= AD_OWN_STREAMS) return s->stream_queue;
+    return get_low_queue(s, s->stream_queue, fault);
+}
+
+int64_t ad__stream_queue_charge(ad_session *s, int64_t estimate) {
+    const double paced = (double)estimate * ad__pace(&s->pace);
+    const int64_t ns = paced < (double)INT64_MAX ? (int64_t)paced : INT64_MAX;
+    s->turn_ns = ad__size_sum(s->turn_ns, ns);
+    s->device_ns = ad__size_sum(s->device_ns, ns);
+    if (ns <= NEGLIGIBLE) return ns;
+    int64_t now = ad__os_now();
+    if (now - s->share_since > SHARE_WINDOW) {
+        s->busy_device = s->share > SHARE_MOST;
+        s->share = 0;
+        s->share_since = now;
+    }
+    s->share = ad__size_sum(s->share, ns);
+    if (s->share > SHARE_MOST) s->busy_device = true;
+    return ns;
+}
+
+void ad__stream_queue_expect(ad_stream_queue *queue, int64_t ns, int64_t corrected) {
+    queue->unmarked_ns = ad__size_sum(queue->unmarked_ns, corrected);
+    queue->estimate = ad__size_sum(queue->estimate, ns);
+    queue->estimated++;
+}
+
+int ad__stream_queue_drop(ad_session *s, uint64_t id, ad_fault *fault) {
+    ad_stream_queue *queue = id == AD_HIDDEN_STREAM ? NULL : find_open_queue(s, id);
+    if (!queue || id < AD_OWN_STREAMS)
+        return ad__fault(fault, AD_E_STALE, "there is no stream %" PRIu64 " to drop", id);
+    if (s->stream_queue == queue) s->stream_queue = NULL;
+    queue->open = false;
+    return 0;
+}
+
+static void close_marks(const ad_backend *b, ad_stream_queue *queue) {
+    for (unsigned i = 0; i < AD_MARKS; i++)
+        if (queue->mark[i].event) b->event_close(queue->mark[i].event);
+}
+
+ad_stream_queue *ad__stream_queue_alone(ad_worker *w, uint64_t device, const char *principal, ad_fault *fault) {
+    ad_gpu *gpu = ad__gpu_get(w, device, fault);
+    ad_stream_queue *queue = gpu ? ad__os.calloc(1, sizeof *queue) : NULL;
+    if (!queue) {
+        if (gpu) ad__fault(fault, AD_E_MEMORY, "out of host memory");
+        return NULL;
+    }
+    if (w->backend->stream_open(gpu->device, 0, &queue->stream, fault)) goto free_stream_queue;
+    queue->gpu = gpu;
+    if ((queue->stream_arena = ad__stream_arena_open(&gpu->memory, principal, queue->stream))) return queue;
+    ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    w->backend->stream_close(queue->stream);
+free_stream_queue:
+    free(queue);
+    return NULL;
+}
+
+void ad__stream_queue_close(const ad_backend *b, ad_stream_queue *queue) {
+    if (queue->fence) b->event_close(queue->fence);
+    ad__spill_owner_close(queue->owner);
+    ad__stream_arena_close(queue->stream_arena);
+    b->stream_close(queue->stream);
+    free(queue);
+}
+
+void ad__stream_queues_close(ad_session *s) {
+    for (unsigned i = 0; i < s->nstream_queues; i++) {
+        close_marks(get_backend(s), s->stream_queues[i]);
+        if (s->stream_queues[i]->keeps) ad__sharing_orphan(s->worker, s->stream_queues[i]);
+        else ad__stream_queue_close(get_backend(s), s->stream_queues[i]);
+    }
+    s->nstream_queues = 0;
+    s->stream_queue = NULL;
+}
+
+/* ---- order between stream queues ---- */
+
+int ad__stream_queue_after(const ad_backend *b, ad_stream_queue *queue, ad_stream_queue *other, ad_fault *fault) {
+    if (queue == other) return 0;
+    int status = other->fence ? 0 : b->event_open(other->gpu->device, false, &other->fence, fault);
+    if (!status) status = b->event_record(other->fence, other->stream, fault);
+    return status ? status : b->stream_follow(queue->stream, other->fence, fault);
+}
+
+/* Make `queue` wait for all that `other` holds now, unless it already waits up to `sequence`. */
+static int follow_queue(ad_session *s, ad_stream_queue *queue, ad_stream_queue *other, uint64_t sequence,
+                        ad_fault *fault) {
+    if (queue == other || queue->followed[other->slot] >= sequence) return 0;
+    int status = ad__stream_queue_after(get_backend(s), queue, other, fault);
+    if (!status) queue->followed[other->slot] = other->sequence;
+    return ad__session_status(s, status, fault);
+}
+
+static int follow_readers(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
+    for (uint64_t left = b->readers; left; left &= left - 1) {
+        ad_stream_queue *reader = s->stream_queues[__builtin_ctzll(left)];
+        int status = follow_queue(s, queue, reader, reader->sequence, fault);
+        if (status) return status;
+    }
+    return 0;
+}
+
+int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
+    if (b->import) b = ad__import_order(b);
+    if (!b->home) b->home = queue; /* a buffer without memory */
+    if (!ad__gpu_can_reach(queue->gpu, b->home->gpu))
+        return ad__fault(fault, AD_E_VALUE,
+                         "an array lies on device %d, which device %d cannot reach: copy it by the host",
+                         b->home->gpu->index, queue->gpu->index);
+    if (!b->writer) { /* unknown writer: only one stream queue existed, so all it has done so far may count */
+        b->writer = b->home;
+        b->written = b->home->sequence;
+    }
+    int status = b->shared ? ad__shared_uses(s, queue, b, writes, fault) : 0;
+    if (status) return status;
+    status = follow_queue(s, queue, b->writer, b->written, fault);
+    if (!writes) {
+        b->readers |= 1ull << queue->slot;
+        return status;
+    }
+    if (!status) status = follow_readers(s, queue, b, fault);
+    b->readers = 0;
+    b->writer = queue;
+    b->written = queue->sequence + 1; /* number of the operation about to be enqueued */
+    return status;
+}
+
+int ad__stream_queue_frees(ad_session *s, ad_buffer *b, ad_fault *fault) {
+    ad_buffer *used = b->import ? ad__import_order(b) : b;
+    if (s->nstream_queues < 2 || !b->home) return 0;
+    int status = used->writer ? follow_queue(s, b->home, used->writer, used->written, fault) : 0;
+    return status ? status : follow_readers(s, b->home, used, fault);
+}
+
+ad_stream_queue *ad__stream_queue_join(ad_session *s, uint64_t id, ad_fault *fault) {
+    ad_stream_queue *queue = ad__stream_queue_find(s, id, fault);
+    if (!queue || !queue->low || queue->followed[queue->low->slot] >= queue->low->sequence) return queue;
+    if (ad__stream_queues_mark(s, fault) || ad__stream_queues_poll(s, fault)) return NULL;
+    if (ad__stream_queue_idle(queue->low)) return queue;
+    int status = follow_queue(s, queue, queue->low, queue->low->sequence, fault);
+    if (!status) status = ad__session_enqueued(s, queue, fault);
+    return status ? NULL : queue;
+}
+
+/* ---- progress ---- */
+
+static int record_mark(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+    const ad_backend *b = get_backend(s);
+    ad_mark *m = &queue->mark[(queue->first_mark + queue->nmarks) % AD_MARKS];
+    if (!queue->unmarked || ad__stream_queue_full(queue)) return 0;
+    int status = m->event ? 0 : b->event_open(queue->gpu->device, false, &m->event, fault);
+    if (!status) status = b->event_record(m->event, queue->stream, fault);
+    if (status) return ad__session_status(s, status, fault);
+    m->first = queue->unmarked_first;
+    m->sequence = queue->sequence;
+    m->expected = queue->estimated == queue->unmarked ? queue->estimate : 0;
+    m->asked = ad__os_now();
+    queue->nmarks++;
+    queue->unmarked = queue->estimated = 0;
+    queue->unmarked_ns = queue->estimate = 0;
+    return 0;
+}
+
+int ad__stream_queue_enqueued(ad_session *s, ad_stream_queue *queue, uint64_t number, ad_fault *fault) {
+    queue->sequence++;
+    if (!get_backend(s)->asynchronous) return 0;
+    if (!queue->unmarked++) queue->unmarked_first = number;
+    return queue->unmarked >= AD_MARK_OPS || queue->unmarked_ns > AD_MARK_NS ? record_mark(s, queue, fault) : 0;
+}
+
+int ad__stream_queues_mark(ad_session *s, ad_fault *fault) {
+    for (unsigned i = 0; i < s->nstream_queues; i++) {
+        int status = record_mark(s, s->stream_queues[i], fault);
+        if (status) return status;
+    }
+    return 0;
+}
+
+/* Count the sessions with something under way on a device. */
+static unsigned count_users(const ad_worker *w) {
+    unsigned n = 0;
+    for (const ad_session *s = w->engine.under_way; s; s = s->next_busy) n += s->wait.kind < AD_WAIT_COMPILER;
+    return n;
+}
+
+static int poll_stream_queue(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+    while (queue->nmarks) {
+        const ad_mark *m = &queue->mark[queue->first_mark];
+        int done = get_backend(s)->event_done(m->event, fault);
+        if (done < 0) return ad__session_status(s, done, fault);
+        if (!done) return 0;
+        int64_t now = ad__os_now();
+        ad__pace_note(&s->pace, (double)m->expected, m->asked, queue->reached, now, count_users(s->worker));
+        queue->reached = now;
+        queue->passed = m->sequence;
+        queue->first_mark = (queue->first_mark + 1) % AD_MARKS;
+        queue->nmarks--;
+    }
+    ad__stream_arena_reap(queue->stream_arena);
+    return 0;
+}
+
+/* Find the number of the first operation that may be incomplete. */
+static uint64_t find_first_incomplete(const ad_stream_queue *queue) {
+    if (queue->nmarks) return queue->mark[queue->first_mark].first;
+    return queue->unmarked ? queue->unmarked_first : UINT64_MAX;
+}
+
+int ad__stream_queues_wait(ad_session *s, ad_fault *fault) {
+    int status = 0;
+    for (unsigned i = 0; i < s->nstream_queues && !status; i++)
+        status = s->worker->backend->stream_wait(s->stream_queues[i]->stream, fault);
+    return status;
+}
+
+void ad__stream_queues_settle(ad_session *s) {
+    uint64_t complete = s->fusion.count ? s->fusion.first - 1 : s->done;
+    for (unsigned i = 0; i < s->nstream_queues; i++) {
+        uint64_t first = find_first_incomplete(s->stream_queues[i]);
+        if (first <= complete) complete = first - 1;
+    }
+    /* A session with late checkpoints may execute operations again. Its client must keep them until it hears that they
+     * are complete. */
+    if (ad__session_commits_late(s) && complete > s->checkpoint.committed) complete = s->checkpoint.committed;
+    if (complete > s->complete) s->complete = complete;
+}
+
+int ad__stream_queues_poll(ad_session *s, ad_fault *fault) {
+    for (unsigned i = 0; i < s->nstream_queues; i++) {
+        int status = poll_stream_queue(s, s->stream_queues[i], fault);
+        if (status) return status;
+        ad__flight_moved(&s->worker->watchdog, &s->stream_queues[i]->flight,
+                         find_first_incomplete(s->stream_queues[i]) - 1);
+    }
+    ad__stream_queues_settle(s);
+    return 0;
+}
+
+bool ad__stream_queue_idle(const ad_stream_queue *queue) { return !queue->nmarks && !queue->unmarked; }
+
+bool ad__stream_queues_idle(const ad_session *s) {
+    for (unsigned i = 0; i < s->nstream_queues; i++)
+        if (!ad__stream_queue_idle(s->stream_queues[i])) return false;
+    return true;
+}

@@ -1,0 +1,34 @@
+#include "server/worker/device/wait.h"
+
+#include <stdio.h>
+
+#include "protocol/infer.h"
+#include "server/common/os.h"
+#include "server/worker/session.h"
+
+void ad__session_await(ad_session *s, ad_wait_for kind, ad_stream_queue *queue, ad_event *event) {
+    s->wait = (ad_wait){.kind = kind,
+                        .stream_queue = queue,
+                        .event = event,
+                        .since = ad__os_now(),
+                        .returns = s->worker->engine.returns};
+    if (kind != AD_WAIT_ROOM && kind < AD_WAIT_COMPILER && s->worker->backend->asynchronous)
+        s->worker->engine.hurried = s->wait.since;
+}
+
+int ad__session_enqueued(ad_session *s, ad_stream_queue *queue, ad_fault *fault) {
+    return ad__stream_queue_enqueued(s, queue, s->fusion.count ? s->fusion.first : s->done + 1, fault);
+}
+
+static const char *name_message(const ad_message *m) { return m->op.opcode ? ad__op_name(&m->op) : m->row->name; }
+
+int ad__session_status(ad_session *s, int status, const ad_fault *fault) {
+    char why[AD_FAULT_TEXT + 400], kernels[256];
+    if (status != AD_E_DEVICE_LOST) return status;
+    ad__watchdog_names(&s->worker->watchdog, kernels, sizeof kernels);
+    snprintf(why, sizeof why, "%s%s%s (seen at operation %lu, %s)", fault ? fault->text : "device lost",
+             *kernels ? "; kernels under way: " : "", kernels, (unsigned long)s->done + 1,
+             s->has_message ? name_message(&s->message) : "none");
+    s->worker->watchdog.on_lost(s->worker->watchdog.user, why);
+    return status; /* not reached */
+}

@@ -1,0 +1,38 @@
+/* Waiting for a device, and what its status means for a session. Runner only. */
+#ifndef AD_SERVER_WORKER_DEVICE_WAIT_H
+#define AD_SERVER_WORKER_DEVICE_WAIT_H
+
+#include "kernels/backend.h"
+
+struct ad_session;
+struct ad_stream_queue;
+
+/* Reasons for which a session waits. */
+typedef enum ad_wait_for {
+    AD_WAIT_NONE,
+    AD_WAIT_STREAM, /* until one stream queue is idle */
+    AD_WAIT_ALL,    /* until all stream queues are idle */
+    AD_WAIT_ROOM,   /* until one stream queue has reached a mark */
+    AD_WAIT_EVENT,  /* until an event is reached */
+    /* reasons without a device */
+    AD_WAIT_COMPILER,   /* until a module has been compiled */
+    AD_WAIT_MIGRATION,  /* until the principal's migration has succeeded or failed (migrate/migration.h) */
+    AD_WAIT_BACKGROUND, /* until some background operation has ended (engine/background.h) */
+} ad_wait_for;
+
+typedef struct ad_wait {
+    ad_wait_for kind;
+    struct ad_stream_queue *stream_queue;
+    ad_event *event;
+    int64_t since;
+    uint64_t returns; /* ad_engine.returns when the wait began */
+} ad_wait;
+
+/* Let the session wait; then the message at hand is executed again. */
+void ad__session_await(struct ad_session *s, ad_wait_for kind, struct ad_stream_queue *stream_queue, ad_event *event);
+/* Record that the current operation, or the next one, was enqueued on a stream queue. */
+int ad__session_enqueued(struct ad_session *s, struct ad_stream_queue *stream_queue, ad_fault *fault);
+/* Check a status of the backend, and return it. AD_E_DEVICE_LOST ends the process. */
+int ad__session_status(struct ad_session *s, int status, const ad_fault *fault);
+
+#endif

@@ -1,0 +1,19 @@
+/* Executing a message of class OP, and queries. Runner only. */
+#ifndef AD_SERVER_WORKER_EXEC_EXEC_H
+#define AD_SERVER_WORKER_EXEC_EXEC_H
+
+#include "server/worker/session.h"
+
+/* Estimate the ns of a message; INT64_MAX: too long to count. */
+int64_t ad__exec_cost(const ad_session *s, const ad_message *m);
+/* Execute an operation (class OP). Its failure is recorded in the session. False: earlier operations need more than
+ * this turn; call it again. */
+bool ad__exec_op(ad_session *s, ad_message *m);
+/* Execute a query, whose outputs are sized; values has 8 places. NULL: done; otherwise the failure, owned by the
+ * caller. */
+ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nvalues);
+/* Copy a view into a contiguous block of scratch memory. */
+int ad__exec_contiguous(ad_session *s, ad_stream_queue *stream_queue, const ad_operand *view, uint64_t size,
+                        ad_block *out, ad_fault *fault);
+
+#endif

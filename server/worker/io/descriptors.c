@@ -1,0 +1,47 @@
+#include "server/worker/io/descriptors.h"
+
+#include <unistd.h>
+
+void ad__descriptors_init(ad_descriptors *d) { pthread_mutex_init(&d->lock, NULL); }
+
+void ad__descriptors_close(ad_descriptors *d) {
+    uint64_t number;
+    while (d->count) {
+        int fd = ad__descriptors_take(d, &number);
+        if (fd >= 0) close(fd);
+    }
+    pthread_mutex_destroy(&d->lock);
+}
+
+int ad__descriptors_put(ad_descriptors *d, int fd) {
+    pthread_mutex_lock(&d->lock);
+    const uint64_t number = d->taken + d->count;
+    const bool room = d->count < AD_DESCRIPTORS;
+    if (room) {
+        if (d->seen) d->seen(d->user, fd, number); /* before anyone can have taken and closed it */
+        d->fd[number % AD_DESCRIPTORS] = fd;
+        d->count++;
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (!room) close(fd);
+    return room ? 0 : AD_E_LIMIT;
+}
+
+bool ad__descriptors_has_unclaimed(ad_descriptors *d) {
+    pthread_mutex_lock(&d->lock);
+    const bool some = d->count;
+    pthread_mutex_unlock(&d->lock);
+    return some;
+}
+
+int ad__descriptors_take(ad_descriptors *d, uint64_t *number) {
+    int fd = -1;
+    pthread_mutex_lock(&d->lock);
+    if (d->count) {
+        *number = d->taken++;
+        fd = d->fd[*number % AD_DESCRIPTORS];
+        d->count--;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return fd;
+}

@@ -1,0 +1,27 @@
+#include "server/worker/io/spin.h"
+
+#include "server/common/os.h"
+#include "server/worker/worker.h"
+
+/* Sleeping and being woken costs 20 to 50 us on a virtual machine, as much as the rest of a round trip. So while
+ * clients keep asking, the loop polls its sockets for a moment before it sleeps, as long as that has paid lately. It
+ * yields in between: a client on the same processor runs at once. Median of a round trip between two processes on two
+ * processors: 40 us with sleep, 16 us like this, 7 us when the client spins, too, but 65 us when one of them spins
+ * without yielding. */
+#define SPIN 50000  /* ns that the loop spins */
+#define SOON 100000 /* ns until the next message for which spinning would have paid, waking included */
+#define QUICK_MOST 8
+#define QUICK_ENOUGH 3
+
+void ad__worker_record_message(ad_worker *w) {
+    int64_t now = ad__os_now();
+    if (now - w->idle > SOON) w->quick -= w->quick > 0;
+    else w->quick += w->quick < QUICK_MOST;
+    w->heard = now;
+}
+
+bool ad__worker_must_spin(ad_worker *w) {
+    int64_t now = ad__os_now();
+    if (w->idle <= w->heard) w->idle = now;
+    return w->quick >= QUICK_ENOUGH && !w->stopping && now - w->idle < SPIN;
+}

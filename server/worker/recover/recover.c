@@ -1,0 +1,376 @@
+#include "server/worker/recover/inside.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/engine/blame.h"
+#include "server/worker/sharing/sharing.h"
+#include "server/worker/session/session.h"
+
+#define LIVES 8 /* workers that may die of one checkpoint before its session is dropped */
+
+/* ---- what arrayd holds ---- */
+
+static ad_recovery *get_recovery(ad_worker *w) {
+    if (!w->left) w->left = ad__os.calloc(1, sizeof *w->left);
+    return w->left;
+}
+
+void ad__recovery_take(ad_worker *w, const ad_note *note, int fd) {
+    ad_recovery *r = get_recovery(w);
+    if (fd < 0) return; /* a row that needs the descriptor finds it missing */
+    if (r && note->kind == AD_NOTE_OLD_SLAB) {
+        ad_old_slab *list = ad__os_grow(r->slab, r->nslabs, &r->slab_room, sizeof *list);
+        if (list) {
+            r->slab = list;
+            r->slab[r->nslabs] = (ad_old_slab){.id = note->id, .size = note->size, .fd = fd};
+            memcpy(r->slab[r->nslabs++].who, note->who, sizeof note->who);
+            return;
+        }
+    } else if (r) {
+        ad_old_descriptor *list = ad__os_grow(r->passed, r->npassed, &r->passed_room, sizeof *list);
+        if (list) {
+            r->passed = list;
+            r->passed[r->npassed++] = (ad_old_descriptor){note->id, note->size, note->process, fd};
+            return;
+        }
+    }
+    close(fd);
+}
+
+void ad__recovery_without(ad_worker *w, const char *who) {
+    ad_recovery *r = get_recovery(w);
+    char(*list)[AD_PRINCIPAL_SIZE] = r ? ad__os_grow(r->without, r->nwithout, &r->without_room, sizeof *list) : NULL;
+    if (!list) _exit(4); /* two workers would recover the same memory */
+    r->without = list;
+    snprintf(list[r->nwithout++], sizeof *list, "%s", who);
+}
+
+bool ad__recovery_skips(const ad_recovery *r, const char *who) {
+    size_t i = 0;
+    while (i < r->nwithout && strncmp(r->without[i], who, sizeof *r->without)) i++;
+    return i < r->nwithout;
+}
+
+void ad__recovery_close(ad_worker *w) {
+    ad_recovery *r = w->left;
+    if (!r) return;
+    for (size_t i = 0; i < r->nslabs; i++) close(r->slab[i].fd);
+    for (size_t i = 0; i < r->npassed; i++)
+        if (r->passed[i].fd >= 0) close(r->passed[i].fd);
+    if (r->base) munmap(r->base, r->size);
+    free(r->slab);
+    free(r->passed);
+    free(r->common);
+    free(r->without);
+    free(r);
+    w->left = NULL;
+}
+
+/* ---- reading the journal ---- */
+
+static int open_journal(ad_recovery *r, int fd, ad_fault *fault) {
+    struct stat st;
+    if (fstat(fd, &st) || st.st_size < (off_t)sizeof(ad_journal_head))
+        return ad__fault(fault, AD_E_PROTOCOL, "the journal is none");
+    void *base = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (base == MAP_FAILED) return ad__fault(fault, AD_E_MEMORY, "the journal cannot be mapped");
+    madvise(base, (size_t)st.st_size, MADV_DONTDUMP);
+    r->base = base;
+    r->size = (uint64_t)st.st_size;
+    r->memory = (uint64_t)st.st_blocks * 512;
+    const ad_journal_head *head = base;
+    if (head->magic != AD_JOURNAL_MAGIC || head->version != AD_JOURNAL_VERSION)
+        return ad__fault(fault, AD_E_VERSION, "the journal is of another version");
+    return 0;
+}
+
+static ad_journal_table *get_table(const ad_recovery *r, ad_at at) {
+    ad_journal_table *t = ad__recovery_get(r, at, sizeof *t);
+    if (!t || t->capacity > r->memory / sizeof *t->row) return NULL;
+    return ad__recovery_get(r, at, sizeof *t + t->capacity * sizeof *t->row);
+}
+
+/* Copy the rows of the committed checkpoint's log into the table, and get it. NULL: they are not whole. */
+static ad_journal_table *settle_table(const ad_recovery *r, const ad_journal_session *at,
+                                      const ad_journal_checkpoint *state) {
+    ad_journal_table *t = get_table(r, at->table);
+    ad_journal_log *log = ad__recovery_get(r, state->log, sizeof *log);
+    if (!t || !state->entries) return t;
+    if (!log || state->entries > log->capacity || log->capacity > r->memory / sizeof *log->entry ||
+        !ad__recovery_get(r, state->log, sizeof *log + log->capacity * sizeof *log->entry))
+        return NULL;
+    for (uint64_t i = 0; i < state->entries; i++)
+        if (log->entry[i].place >= t->capacity) return NULL;
+    for (uint64_t i = 0; i < state->entries; i++) {
+        ad_journal_row *to = &t->row[log->entry[i].place];
+        ad_journal_row row = log->entry[i].row;
+        row.writing = to->writing;
+        row.elsewhere = to->elsewhere;
+        *to = row;
+    }
+    return t;
+}
+
+/* ---- the rest of a session ---- */
+
+static ad_old_descriptor *find_descriptor(const ad_recovery *r, uint64_t session, uint64_t number) {
+    for (size_t i = 0; i < r->npassed; i++)
+        if (r->passed[i].session == session && r->passed[i].number == number && r->passed[i].fd >= 0)
+            return &r->passed[i];
+    return NULL;
+}
+
+/* Make memory for a window whose descriptor is gone, because a later request removes the window. */
+static int create_empty_window(uint64_t size) {
+    int fd = memfd_create("arrayd-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && ftruncate(fd, (off_t)size)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int restore_window(ad_session *s, const ad_journal_row *row, ad_fault *fault) {
+    ad_old_descriptor *o = find_descriptor(s->worker->left, s->id, row->descriptor);
+    int fd = o ? o->fd : create_empty_window(row->size);
+    if (fd < 0) return ad__fault(fault, AD_E_SYSTEM, "no memory for a window");
+    if (o) o->fd = -1;
+    int status = ad__window_restore(s, row->id, row->size, fd, row->descriptor, fault);
+    if (status) close(fd);
+    return status;
+}
+
+/* Restore descriptors that no request has asked for yet, in their order, and release the others. */
+static void restore_descriptors(ad_session *s, const ad_journal_checkpoint *state, uint64_t received) {
+    ad_recovery *r = s->worker->left;
+    ad_descriptors *d = &s->windows.descriptors;
+    d->seen = NULL;
+    d->taken = s->checkpoint.descriptors = state->descriptors;
+    for (size_t i = 0; i < r->npassed; i++) {
+        ad_old_descriptor *o = &r->passed[i];
+        if (o->session != s->id || o->fd < 0) continue;
+        if (o->number < state->descriptors || o->before >= received) { /* the client passes the descriptor again */
+            ad__checkpoint_release_descriptor_now(s, o->number);
+            continue;
+        }
+        while (d->taken + d->count < o->number && !ad__descriptors_put(d, -1)) {} /* a descriptor that is missing */
+        ad__descriptors_put(d, o->fd);
+        o->fd = -1;
+    }
+    ad__checkpoint_watch_descriptors(s);
+}
+
+/* Restore a module. It is built again when it is used. */
+static int restore_module(ad_session *s, const ad_journal_row *row, ad_fault *fault) {
+    const ad_recovery *r = s->worker->left;
+    const ad_journal_recipe *recipe = ad__recovery_get(r, row->recipe, sizeof *recipe);
+    const ad_journal_settings *settings = ad__recovery_get(r, row->settings, sizeof *settings);
+    if (recipe) recipe = ad__recovery_get(r, row->recipe, sizeof *recipe + recipe->bytes);
+    if (settings && settings->bytes <= r->memory)
+        settings = ad__recovery_get(r, row->settings, sizeof *settings + settings->bytes);
+    else settings = NULL;
+    return ad__module_restore(s, row, recipe, settings, fault);
+}
+
+static int restore_row(ad_session *s, const ad_journal_row *row, const ad_journal_session *at,
+                       const ad_journal_checkpoint *state, ad_fault *fault) {
+    int status;
+    switch (row->kind) {
+    case AD_JOURNAL_BUFFER: return ad__recovery_restore_buffer(s, row, at, state, fault);
+    case AD_JOURNAL_STREAM:
+        status = ad__stream_queue_open(s, row->id, row->device, row->high, fault);
+        if (!status) ad__checkpoint_mark_row(s, AD_JOURNAL_STREAM, row->id);
+        return status;
+    case AD_JOURNAL_EVENT: return ad__event_restore(s, row->id, row->device, row->timed, fault);
+    case AD_JOURNAL_WINDOW: return restore_window(s, row, fault);
+    case AD_JOURNAL_MODULE: return restore_module(s, row, fault);
+    default: return 0;
+    }
+}
+
+/* ---- sessions ---- */
+
+static bool was_at_hand(const ad_recovery *r, const ad_journal_session *at) {
+    return at->at_hand && (at->guilty || !r->guilty);
+}
+
+/* Take the blame for the last worker's end. A module is to blame, and not the message, if workers ended while it was
+ * set up. */
+static void take_blame(ad_session *s, const ad_journal_session *at) {
+    const ad_recovery *r = s->worker->left;
+    ad_checkpoint *v = &s->checkpoint;
+    v->blame = was_at_hand(r, at) ? ad__blame_recall(at, r->death, r->guilty ? r->guilty : r->candidates) : at->blame;
+    if (ad__blame_suffices(&v->blame) && at->loading) {
+        v->fatal = at->loading;
+        v->blame = (ad_blame){0};
+    }
+    if (v->at) v->at->blame = v->blame;
+    if (v->blame.last)
+        ad__log(AD_LOG_WARN, "operation suspected", "session=%lu principal=%s at=%lu crashes=%lu kills=%lu certain=%lu",
+                s->id, s->principal, v->blame.last, v->blame.crashes, v->blame.kills, v->blame.certain);
+}
+
+static int restore_state(ad_session *s, const ad_journal_session *at, const ad_journal_checkpoint *state,
+                         const ad_journal_table *t, ad_fault *fault) {
+    int status = 0;
+    s->done = s->complete = state->operations;
+    s->bytes_done = state->bytes;
+    s->buffer_limit = state->buffer_limit;
+    s->checkpoint.committed = state->operations;
+    s->checkpoint.read = state->read;
+    s->checkpoint.untold = state->told;
+    s->checkpoint.quiet = state->answered;
+    s->checkpoint.quiet_used = state->answered_used;
+    if (*s->worker->died_of) { /* a kernel of the session may have ended the worker */
+        s->checkpoint.fatal = at->loading;
+        s->checkpoint.blamed = at->launched;
+    }
+    take_blame(s, at);
+    for (int pass = 0; pass < 2 && !status; pass++) /* streams come before all other rows */
+        for (uint64_t i = 0; i < t->capacity && !status; i++)
+            if ((t->row[i].kind == AD_JOURNAL_STREAM) == !pass) status = restore_row(s, &t->row[i], at, state, fault);
+    if (!status && state->stream && !(s->stream_queue = ad__stream_queue_find(s, state->stream - 1, fault)))
+        status = fault->code;
+    if (status) return status;
+    s->pending = ad__recovery_poison(s->worker->left, state->pending);
+    restore_descriptors(s, state, at->received);
+    if ((status = ad__recovery_restore_output(s, at, state, fault))) return status;
+    return ad__recovery_restore_input(s, at, state, fault);
+}
+
+/* Open a socket whose other end is closed. */
+static int open_dead_connection(void) {
+    int end[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, end)) return -1;
+    close(end[1]);
+    return end[0];
+}
+
+static ad_session *make_session(ad_worker *w, const ad_journal_session *at) {
+    ad_note note = {.kind = AD_NOTE_SESSION,
+                    .id = at->id,
+                    .size = at->key,
+                    .grants = at->grants,
+                    .process = at->process,
+                    .resumable = 1};
+    memcpy(note.who, at->who, sizeof note.who);
+    memcpy(note.text, at->client, sizeof note.text);
+    memcpy(note.secret, at->secret, sizeof note.secret);
+    note.who[sizeof note.who - 1] = note.text[sizeof note.text - 1] = 0;
+    int fd = open_dead_connection();
+    ad_session *s = fd < 0 ? NULL : ad__session_new(w, &note, fd);
+    if (!s) return NULL;
+    s->comeback.offers = at->offers;
+    if (s->checkpoint.at) s->checkpoint.at->offers = at->offers;
+    return s;
+}
+
+static const char *find_obstacle(const ad_journal_session *at) {
+    if (!at->alive) return "it was over, or had what another worker cannot go on with";
+    if (at->uncertain) return "it was short of memory, and had used some again";
+    if (at->lives >= LIVES) return "workers die of what it does next";
+    return NULL;
+}
+
+static void drop_session(ad_worker *w, uint64_t id, const char *why) {
+    ad__log(AD_LOG_WARN, "session lost", "session=%lu why=%s", id, why);
+    ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = id}, -1);
+}
+
+/* Restore a session. False: it was dropped. */
+static bool restore_session(ad_worker *w, ad_journal_session *at) {
+    const ad_journal_checkpoint *state = &at->checkpoint[at->current % AD_JOURNAL_CHECKPOINTS];
+    const char *why = find_obstacle(at);
+    ad_journal_table *t = why ? NULL : settle_table(w->left, at, state);
+    ad_fault fault = {0};
+    /* Sessions that executed nothing when the worker ended are not to blame. */
+    const uint64_t lives = at->lives - (at->lives && w->left->candidates && !was_at_hand(w->left, at));
+    at->lives += state->frame < at->received;
+    if (!why && !t) why = "what was written of it does not hold together";
+    ad_session *s = why ? NULL : make_session(w, at);
+    if (!s) {
+        drop_session(w, at->id, why ? why : "out of memory");
+        return false;
+    }
+    int status = ad__session_begin(s);
+    if (at->key) ad__fork_tell(s);
+    if (!status) status = restore_state(s, at, state, t, &fault);
+    const bool waits = !status && ad__session_await_client(s, "its worker has gone");
+    if (!waits)
+        ad__log(AD_LOG_WARN, "session lost", "session=%lu why=%s", s->id,
+                status ? *fault.text ? fault.text : ad__error_text(status) : "its client has ended");
+    if (status) {
+        ad__engine_end(s);
+        return false;
+    }
+    ad__checkpoint_restore(s, lives);
+    if (!waits) ad__session_end_after_forks(s);
+    return waits;
+}
+
+static ad_journal_session *get_session(const ad_recovery *r, ad_at at) {
+    return ad__recovery_get(r, at, sizeof(ad_journal_session));
+}
+
+/* List memory with several holders, from the rows of all sessions, names and capabilities. AD_E_MEMORY;
+ * AD_E_PROTOCOL: the list of sessions has no end. */
+static int collect_all_common(ad_recovery *r, const ad_journal_head *head, ad_fault *fault) {
+    uint64_t most = r->memory / sizeof(ad_journal_session);
+    int status = ad__recovery_collect_holders(r, head);
+    for (const ad_journal_session *at = get_session(r, head->sessions); at && !status; at = get_session(r, at->next)) {
+        if (!most--) return ad__fault(fault, AD_E_PROTOCOL, "the journal's list of sessions has no end");
+        const ad_journal_checkpoint *state = &at->checkpoint[at->current % AD_JOURNAL_CHECKPOINTS];
+        const ad_journal_table *t = at->alive && !ad__recovery_skips(r, at->who) ? settle_table(r, at, state) : NULL;
+        r->candidates += t && at->at_hand;
+        r->guilty += t && at->guilty;
+        if (t) status = ad__recovery_collect_common(r, t, state);
+    }
+    return status ? ad__fault(fault, status, "out of memory") : 0;
+}
+
+/* Recover sessions from the journal fd, then memory that only names and capabilities hold. */
+static int recover_sessions(ad_worker *w, int fd, uint64_t *sessions, uint64_t *lost, ad_fault *fault) {
+    ad_recovery *r = w->left;
+    int status = open_journal(r, fd, fault);
+    if (status) return status;
+    const ad_journal_head *head = (const ad_journal_head *)(void *)r->base;
+    snprintf(w->died_of, sizeof w->died_of, "%.*s", AD_FAULT_TEXT - 1, head->why);
+    if ((status = collect_all_common(r, head, fault))) return status;
+    for (ad_journal_session *old = get_session(r, head->sessions); old; old = get_session(r, old->next))
+        if (!ad__recovery_skips(r, old->who)) ++*(restore_session(w, old) ? sessions : lost);
+    if (!w->journal) return 0;
+    w->sharing->number = ad__journal_head(w->journal)->number = head->number;
+    w->sharing->forked = ad__journal_head(w->journal)->forked = head->forked;
+    ad__recovery_restore_holders(w, head);
+    return 0;
+}
+
+void ad__recovery_run(ad_worker *w, const ad_note *note, int fd) {
+    ad_fault fault = {0};
+    uint64_t sessions = 0, lost = 0;
+    int64_t begun = ad__os_now();
+    w->next_slab = note->id;
+    snprintf(w->ended_by, sizeof w->ended_by, "%.*s", AD_DEATH_TEXT - 1, note->text);
+    if (get_recovery(w)) w->left->death = (ad_death)note->size;
+    int status = get_recovery(w) ? recover_sessions(w, fd, &sessions, &lost, &fault)
+                                 : ad__fault(&fault, AD_E_MEMORY, "out of memory");
+    if (fd >= 0) close(fd);
+    if (w->left) ad__recovery_give_back(w);
+    ad__log(status || lost ? AD_LOG_WARN : AD_LOG_INFO, "recovered", "sessions=%lu lost=%lu ms=%ld why=%s", sessions,
+            lost, (long)((ad__os_now() - begun) / 1000000), status ? fault.text : "");
+    ad__recovery_close(w);
+    ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_RECOVERED, .id = sessions}, -1);
+    /* Operations from here on may end this worker. By then arrayd must know that it has begun. */
+    pthread_mutex_lock(&w->channel_lock);
+    ad__channel_drain(&w->channel);
+    pthread_mutex_unlock(&w->channel_lock);
+}

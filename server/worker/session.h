@@ -1,0 +1,139 @@
+/* A session: a client's socket, the operations that it has sent, its buffers, and its replies. */
+#ifndef AD_SERVER_WORKER_SESSION_H
+#define AD_SERVER_WORKER_SESSION_H
+
+#include "server/worker/device/pace.h"
+#include "server/worker/device/wait.h"
+#include "server/worker/exec/deferred_check.h"
+#include "server/worker/fusion/queue.h"
+#include "server/worker/io/input.h"
+#include "server/worker/io/output.h"
+#include "server/worker/journal/checkpoint.h"
+#include "server/worker/memory/buffers.h"
+#include "server/worker/modules/modules.h"
+#include "server/worker/session/resume.h"
+#include "server/worker/session/streams.h"
+#include "server/worker/session/windows.h"
+#include "server/worker/worker.h"
+
+#define AD_OUTPUT_HIGH (4u << 20) /* bytes of queued output above which a read waits */
+#define AD_CHEAP 5000             /* ns of a message after which the clock is always checked */
+
+/* A read: its reply is sent in parts, or goes to a window as a whole. */
+typedef struct ad_reading {
+    uint64_t request, total, offset, part; /* part: bytes of the current part */
+    const char *from;
+    char *to;               /* destination in a window; NULL: the socket */
+    bool direct;            /* the device writes to the window itself */
+    bool from_host;         /* `from` is host memory, where the buffer has been moved */
+    ad_output_block *block; /* block of the output for the part */
+    ad_buffer *buffer;
+    ad_stream_queue *stream_queue;
+    ad_block copy;          /* contiguous copy of a view */
+    void *staging;          /* pinned memory that the current part is downloaded to */
+    bool active, under_way; /* active: there is a read; under_way: the part has been requested */
+} ad_reading;
+
+/* Progress of the migration of a session's principal (migrate/migration.h). */
+typedef enum ad_session_migration { AD_SESSION_STAYS, AD_SESSION_MIGRATES, AD_SESSION_REFUSED } ad_session_migration;
+
+/* Trace of a session's messages as text, besides standard error (trace.c). */
+typedef struct ad_tracer {
+    atomic_bool on;
+    int fd;               /* 0: no pipe */
+    unsigned long missed; /* lines that the pipe did not take */
+} ad_tracer;
+
+struct ad_session {
+    ad_worker *worker;
+    uint64_t id;
+    char principal[AD_PRINCIPAL_SIZE], client[AD_FAULT_TEXT];
+    ad_grants grants; /* limits and permissions of the principal */
+    bool may_run_kernels;
+    bool must_migrate;     /* it may run kernels only in a worker of its own (migrate/migration.h) */
+    atomic_uint migration; /* ad_session_migration; the session waits while it migrates */
+    uint64_t migrates_at;  /* migration begins with the message after so many operations */
+    char migration_refusal[AD_FAULT_TEXT];
+    atomic_bool halted;   /* another worker is about to continue the session */
+    bool migrated;        /* another worker continues the session */
+    int64_t kernel_limit; /* most ns of a user's kernel; 0: no limit */
+
+    ad_tracer tracer;
+
+    /* owned by the I/O thread */
+    ad_session *next, *prev;
+    uv_poll_t poll;
+    int fd, events;
+    ad_input input;
+    bool paused;    /* the socket is not read: too much is queued */
+    bool lingering; /* bye was sent: input is discarded until the client closes */
+    bool closing;
+    int64_t linger_until;
+    ad_comeback comeback;
+    ad_checkpoint checkpoint;
+    ad_fault refusal; /* error of an invalid frame; the runner reads it when it finds the empty frame */
+    ad_output output;
+    atomic_bool ends_after_forks; /* the client is gone: operations are executed up to the last fork */
+
+    /* guarded by the engine's lock */
+    ad_input_queue queue;
+    ad_share turn;
+    ad_session *next_attention;
+    bool attended;
+    bool want_room;     /* paused: the runner requests attention when the queue is short */
+    uint64_t put_off;   /* times that the session was paused */
+    bool stalled;       /* the session waits for its output to shrink */
+    bool over;          /* nothing more is executed */
+    bool dropped;       /* its buffers are freed: the I/O thread may close it */
+    bool hangup;        /* the session is closed without waiting for its output */
+    bool in_background; /* it has a background operation (engine/background.h) */
+
+    /* any thread */
+    int cancelled;                    /* AD_CANCEL_...: why its background operation is cancelled; atomic */
+    _Atomic int64_t background_since; /* when its background operation began; 0: none */
+
+    /* owned by the runner */
+    ad_reader *reader;
+    ad_arena arena;
+    ad_message message;
+    bool has_message, in_frame, payload_used;
+    int64_t cost; /* estimated ns of message */
+    ad_input_frame frame;
+    size_t frame_used;
+    ad_buffers buffers;
+    ad_stream_queue *stream_queues[AD_STREAM_QUEUES], *stream_queue; /* all; current: the client's choice, or NULL */
+    unsigned nstream_queues;
+    ad_fusion_queue fusion;
+    ad_deferred_checks deferred_checks;
+    ad_events recorded;
+    ad_windows windows;
+    ad_modules modules;
+    ad_wait wait;
+    ad_session *next_busy; /* list of sessions with something under way */
+    bool busy;
+    bool busy_device;  /* it uses the device much, so it has low priority */
+    int64_t share;     /* estimated ns of a device since share_since */
+    ad_pace pace;      /* measured correction of such estimates */
+    int64_t turn_ns;   /* ns of a device in this turn */
+    int64_t device_ns; /* ns of devices so far */
+    int64_t share_since;
+    ad_poison *pending; /* first failure that belongs to no buffer */
+    ad_reading reading;
+    struct ad_allocation *allocations; /* memory of the client that is mapped here (sharing/imports.h) */
+    struct ad_exported *exporting;     /* an export that waits for earlier operations; NULL: none */
+    uint64_t done, complete, told;     /* operations: executed; complete; acknowledged */
+    uint64_t bytes_done, bytes_told;   /* bytes of frames: executed; acknowledged */
+    uint64_t forked_at;                /* number of the latest fork */
+    uint64_t shares;                   /* number of buffers with shared memory */
+    struct ad_shared *pays;            /* list of shared memory that counts in buffer_bytes (sharing/sharing.h) */
+    uint64_t capabilities;             /* number of its capabilities that are still valid */
+    bool dropping;                     /* nothing of it is under way any more */
+    bool forked;                       /* a fork begun by its parent: arrayd does not know of it yet */
+    bool failed_start, begun;          /* failed_start: its start has failed; begun: its socket is watched */
+    int64_t active;                    /* when its latest turn began */
+    uint64_t failed, requests, bytes_in, buffer_bytes, buffer_limit; /* buffer_limit 0: no limit */
+    uint64_t workspace_bytes, refused;                               /* refused: times that memory was refused */
+    uint64_t moved_bytes;                                            /* part of buffer_bytes in host memory */
+};
+
+#endif

@@ -1,0 +1,62 @@
+/* Sessions: opened, read, executed turn by turn, answered and dropped. */
+#ifndef AD_SERVER_WORKER_SESSION_SESSION_H
+#define AD_SERVER_WORKER_SESSION_SESSION_H
+
+#include "server/worker/session.h"
+
+/* I/O thread: open a session on a client's socket, which it owns from here on; closed on failure. AD_E_MEMORY,
+ * AD_E_SYSTEM. */
+int ad__session_open(ad_worker *w, const ad_note *note, int fd);
+/* The two halves of ad__session_open. Any thread may call the first; NULL: no memory, and the socket is closed. The I/O
+ * thread calls the second; after its failure the session must be ended. */
+ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd);
+int ad__session_begin(ad_session *s);
+/* I/O thread: end a session whose client is gone, after the forks that it has sent. */
+void ad__session_end_after_forks(ad_session *s);
+/* I/O thread: queue received frames for the engine, without reading the socket. */
+void ad__session_go_on(ad_session *s);
+/* I/O thread: look at a session after the runner has changed something. */
+void ad__session_attend(ad_session *s);
+/* I/O thread: watch the socket for these events of libuv's; 0: none. */
+void ad__session_watch(ad_session *s, int events);
+/* I/O thread: start the clock that calls ad__sessions_tick. */
+void ad__sessions_watch(ad_worker *w);
+/* Any thread: send bye, as far as the socket takes it. */
+void ad__session_say_bye(ad_session *s, int code, const char *text);
+/* I/O thread: send bye and end the session. */
+void ad__session_bye(ad_session *s, int code, const char *text);
+/* I/O thread, periodically: handle time-outs. True: some session must be watched further. */
+bool ad__sessions_tick(ad_worker *w);
+/* I/O thread: find a session by id; NULL: none. */
+ad_session *ad__session_find(ad_worker *w, uint64_t id);
+
+/* Reasons why a turn ended. */
+typedef enum ad_turn {
+    AD_TURN_EMPTY,
+    AD_TURN_MORE,
+    AD_TURN_HEAVY,
+    AD_TURN_STALLED, /* the client must read its output first */
+    AD_TURN_WAITING, /* the session waits for s->wait */
+    AD_TURN_OVER
+} ad_turn;
+/* Runner: execute operations for about `budget` ns. An operation estimated above `limit` ns ends the turn and is not
+ * executed. */
+ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit);
+/* Runner: free all that the session holds. False: something is still under way, and the session waits for it. */
+bool ad__session_drop(ad_session *s);
+/* Runner: poll what is under way, and acknowledge what is complete. True: the session has nothing to wait for. */
+bool ad__session_poll(ad_session *s);
+
+/* ---- asks.c, reads.c; runner only ---- */
+/* Answer a request (class ASK). False: the session waits; call it again. */
+bool ad__ask(ad_session *s, ad_message *m);
+/* Report a request that this server does not know. AD_E_UNSUPPORTED. */
+int ad__ask_unsupported(const ad_message *m, ad_fault *fault);
+/* Get all counters of a session, as stat replies them. */
+void ad__session_counters(ad_session *s, int64_t values[AD_NCOUNTER]);
+/* Answer READ or FETCH. False: the session waits; call it again. */
+bool ad__read(ad_session *s, ad_message *m);
+/* Give back the memory that a read holds; no effect without a read. */
+void ad__reading_end(ad_session *s);
+
+#endif

@@ -1,0 +1,282 @@
+/* The runner's side of a session: from frames to executed messages. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "protocol/infer.h"
+#include "protocol/size.h"
+#include "server/worker/engine/background.h"
+#include "server/worker/engine/blame.h"
+#include "server/worker/sharing/imports.h"
+#include "server/worker/migrate/migration.h"
+#include "server/worker/report.h"
+#include "server/worker/session/session.h"
+#include "server/worker/sharing/sharing.h"
+#include "server/worker/spill/spill.h"
+#include "server/worker/io/reply.h"
+#include "server/worker/io/trace.h"
+#include "server/worker/exec/exec.h"
+
+#define ALLOWED (AD_BIT(AD_CLASS_OP) | AD_BIT(AD_CLASS_ASK))
+#define ROOM (1u << 20) /* queued bytes below which a paused client is read again */
+#define FLUSH_AT (64u << 10)
+#define CLOCK_EVERY 32 /* cheap messages between two looks at the clock */
+
+static int report_protocol_error(ad_session *s, int status, const ad_fault *fault) {
+    ad__reply_bye(s, status, *fault->text ? fault->text : ad__error_text(status));
+    ad__log(AD_LOG_WARN, "session refused", "session=%lu principal=%s why=%s", s->id, s->principal, fault->text);
+    return status;
+}
+
+/* Pop the next frame and begin to read it: 1; 0: none; negative: the session is over. */
+static int begin_frame(ad_session *s) {
+    ad_engine *e = &s->worker->engine;
+    ad_fault fault = {0};
+    pthread_mutex_lock(&e->lock);
+    bool got = !s->over && ad__input_pop(&s->queue, &s->frame);
+    if (got) ad__share_set_waiting(&s->turn, s->queue.operations, s->queue.bytes);
+    if (got && s->want_room && s->queue.bytes < ROOM && !ad__engine_is_full(s)) {
+        s->want_room = false;
+        pthread_mutex_unlock(&e->lock);
+        ad__engine_request_attention(s);
+    } else {
+        pthread_mutex_unlock(&e->lock);
+    }
+    if (!got) return 0;
+    if (!s->frame.block) return report_protocol_error(s, s->refusal.code, &s->refusal);
+    s->in_frame = true;
+    s->payload_used = false;
+    s->frame_used = 0;
+    s->bytes_in += AD_FRAME_HEADER + s->frame.control_size + (uint64_t)s->frame.payload_size;
+    if (ad__is_traced(s)) ad__trace(s, "<-", s->frame.control, s->frame.control_size);
+    int status = s->reader ? 0 : ad__reader_new(&s->reader);
+    if (!status) status = ad__reader_begin(s->reader, s->frame.control, s->frame.control_size, &fault);
+    return status ? report_protocol_error(s, status, &fault) : 1;
+}
+
+static int end_frame(ad_session *s) {
+    ad_fault fault;
+    bool claimed = s->payload_used || !s->frame.payload_size;
+    s->in_frame = false;
+    s->checkpoint.frame_end =
+        ad__input_place(&s->frame) + AD_FRAME_HEADER + s->frame.control_size + s->frame.payload_size;
+    s->bytes_done += AD_FRAME_HEADER + s->frame.control_size + (uint64_t)s->frame.payload_size;
+    ad__input_release(&s->frame);
+    if (claimed) return 0;
+    int status = ad__fault(&fault, AD_E_PROTOCOL, "a payload that no message claims");
+    return report_protocol_error(s, status, &fault);
+}
+
+/* Check the payload, which belongs to a write that is the last message of its block. AD_E_PROTOCOL. */
+static int check_payload(ad_session *s, ad_fault *fault) {
+    if (s->message.opcode != AD_REQ_WRITE) return 0;
+    if (s->frame_used != s->frame.control_size)
+        return ad__fault(fault, AD_E_PROTOCOL, "write is not the last message of its frame");
+    if (!s->frame.payload_size) return ad__fault(fault, AD_E_PROTOCOL, "write without a payload");
+    s->payload_used = true;
+    return 0;
+}
+
+/* Read the next message. 1: s->message is set; 0: none is there; negative: the session is over. */
+static int read_message(ad_session *s) {
+    ad_fault fault = {0};
+    if (s->has_message) return 1;
+    for (;;) {
+        int status = s->in_frame ? 1 : begin_frame(s);
+        if (status <= 0) return status;
+        if (!s->fusion.count) ad__arena_reset(&s->arena);
+        status = ad__reader_next(s->reader, &s->arena, ALLOWED, &s->message, &fault);
+        if (status > 0) {
+            s->frame_used += s->message.size;
+            status = check_payload(s, &fault);
+            if (status) return report_protocol_error(s, status, &fault);
+            if (s->frame_used <= s->checkpoint.skip) continue; /* another worker has executed this message */
+            s->checkpoint.skip = 0;
+            s->cost = ad__exec_cost(s, &s->message);
+            s->has_message = true;
+            if (s->checkpoint.quiet) ad__checkpoint_suppress_replies(s);
+            return 1;
+        }
+        if (status < 0) return report_protocol_error(s, status, &fault);
+        s->checkpoint.skip = 0;
+        if ((status = end_frame(s))) return status;
+    }
+}
+
+/* ---- waiting for the device ---- */
+
+static bool is_wait_over(ad_session *s) {
+    ad_fault fault = {0};
+    int done;
+    switch (s->wait.kind) {
+    case AD_WAIT_STREAM: return ad__stream_queue_idle(s->wait.stream_queue);
+    case AD_WAIT_ALL: return ad__stream_queues_idle(s);
+    case AD_WAIT_ROOM: return !ad__stream_queue_full(s->wait.stream_queue);
+    case AD_WAIT_EVENT:
+        done = s->worker->backend->event_done(s->wait.event, &fault);
+        if (done < 0) ad__session_status(s, done, &fault);
+        return done != 0; /* the next call reports the error */
+    case AD_WAIT_COMPILER: return ad__modules_built(s);
+    case AD_WAIT_BACKGROUND: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.in_background;
+    case AD_WAIT_MIGRATION: return !atomic_load(&s->halted) && atomic_load(&s->migration) != AD_SESSION_MIGRATES;
+    default: return true;
+    }
+}
+
+bool ad__session_poll(ad_session *s) {
+    ad_fault fault = {0};
+    if (s->nstream_queues && (ad__stream_queues_mark(s, &fault) || ad__stream_queues_poll(s, &fault)))
+        ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
+    if (!s->fusion.count)
+        ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* queued operations need the same epoch */
+    if (s->modules.dropped) ad__modules_reap(s);
+    if (s->checkpoint.late) ad__blame_update(s);
+    if (!is_wait_over(s)) return false;
+    s->wait.kind = AD_WAIT_NONE;
+    return true;
+}
+
+/* Tell whether the next operation must wait until less is under way. Then the session waits. */
+static bool must_wait_for_room(ad_session *s) {
+    bool forks = s->message.opcode == AD_REQ_FORK; /* a fork passes on buffers whose checks must be complete */
+    const bool writes_down = ad__session_commits_late(s);
+    if (forks) ad__fusion_flush(s);
+    ad_stream_queue *queue = s->stream_queue ? ad__stream_queue_current(s, NULL) : NULL;
+    if (queue && ad__stream_queue_full(queue)) ad__session_await(s, AD_WAIT_ROOM, queue, NULL);
+    else if (ad__deferred_checks_full(&s->deferred_checks) || (forks && (s->deferred_checks.count || writes_down))) {
+        ad__fusion_flush(s);
+        ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    }
+    if (s->wait.kind && !ad__session_poll(s)) return true;
+    if (forks && writes_down) ad__checkpoint_commit(s);
+    return false;
+}
+
+/* Execute the message at hand. False: it waits for output to shrink, for the device, or for the next turn. */
+static bool execute_message(ad_session *s) {
+    if (s->fusion.count && !ad__fusion_may_overtake(s, &s->message) && !ad__fusion_drain(s)) return false;
+    ad__checkpoint_begin_message(s, &s->message);
+    if (s->message.row->cls == AD_CLASS_ASK) {
+        if (!ad__ask(s, &s->message)) return false;
+        s->requests++;
+    } else {
+        if (!ad__exec_op(s, &s->message)) return false;
+        s->done++;
+        if (s->fusion.count) s->fusion.bytes += s->message.size;
+        else ad__stream_queues_settle(s);
+    }
+    s->checkpoint.descriptors = s->windows.descriptors.taken; /* only the runner takes descriptors */
+    s->has_message = false;
+    if (!s->fusion.count) ad__checkpoint_mark_executed(&s->checkpoint);
+    return true;
+}
+
+static bool execute_with_blame(ad_session *s) {
+    ad__blame_begin_message(s);
+    bool done = execute_message(s);
+    ad__checkpoint_end_changes(&s->checkpoint);
+    ad__blame_end_message(s);
+    return done;
+}
+
+static ad_turn get_turn_end(const ad_session *s) {
+    return s->wait.kind ? AD_TURN_WAITING : s->fusion.draining ? AD_TURN_MORE : AD_TURN_STALLED;
+}
+
+/* Tell whether an operation of `ns` must wait for a background thread. Then the session waits. */
+static bool must_await_thread(ad_session *s, int64_t ns) {
+    if (ad__background_has_room(s, ns)) return false;
+    ad__session_await(s, AD_WAIT_BACKGROUND, NULL, NULL);
+    return true;
+}
+
+ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
+    int64_t until = ad__os_now() + budget;
+    bool asynchronous = s->worker->backend->asynchronous;
+    if (atomic_load_explicit(&s->halted, memory_order_relaxed) && !ad__migration_ends_session(s)) {
+        ad__session_await(s, AD_WAIT_MIGRATION, NULL, NULL);
+        return AD_TURN_WAITING;
+    }
+    if (s->wait.kind && !ad__session_poll(s)) return AD_TURN_WAITING;
+    s->fusion.turn_until = until;
+    if (s->fusion.draining && s->fusion.cost > limit && !asynchronous) return AD_TURN_HEAVY;
+    if (s->fusion.draining && must_await_thread(s, s->fusion.cost)) return AD_TURN_WAITING;
+    if (!ad__fusion_continue(s)) return AD_TURN_MORE;
+    for (unsigned i = 1;; i++) {
+        const bool last = atomic_load_explicit(&s->ends_after_forks, memory_order_relaxed);
+        int status = read_message(s);
+        if (status < 0 || (atomic_load_explicit(&s->output.broken, memory_order_relaxed) && !last)) return AD_TURN_OVER;
+        if (last && (!status || !ad__descriptors_has_unclaimed(&s->windows.descriptors))) return AD_TURN_OVER;
+        int64_t held = s->fusion.count ? s->fusion.cost : 0;
+        if (status == 0) {
+            if (held > limit && !asynchronous) return AD_TURN_HEAVY;
+            if (must_await_thread(s, held)) return AD_TURN_WAITING;
+            break;
+        }
+        int64_t cost = s->cost, both = ad__size_sum(cost, held);
+        if (cost > limit || (both > limit && !asynchronous)) return AD_TURN_HEAVY;
+        if (must_await_thread(s, both)) return AD_TURN_WAITING;
+        if (ad__blame_must_wait(s)) return AD_TURN_WAITING;
+        if (both > limit) ad__fusion_flush(s);
+        if (cost > AD_CHEAP * 10 && ad__output_flush(&s->output)) ad__engine_request_attention(s);
+        if (asynchronous && must_wait_for_room(s)) return AD_TURN_WAITING;
+        if (!execute_with_blame(s)) return get_turn_end(s);
+        ad__reply_ack(s, false);
+        if (ad__checkpoint_is_due(s)) ad__checkpoint_commit(s);
+        if (atomic_load_explicit(&s->output.queued, memory_order_relaxed) > FLUSH_AT && ad__output_flush(&s->output))
+            ad__engine_request_attention(s);
+        if ((cost > AD_CHEAP || i % CLOCK_EVERY == 0) && ad__os_now() >= until) return AD_TURN_MORE;
+    }
+    if (!ad__fusion_drain(s)) return AD_TURN_MORE;
+    if (s->checkpoint.late) ad__checkpoint_commit(s); /* the checkpoint lets more operations count as complete */
+    ad__reply_ack(s, true);
+    ad__checkpoint_commit(s);
+    return AD_TURN_EMPTY;
+}
+
+static void free_buffer(void *user, ad_buffer *b) {
+    ad__spill_forget(((ad_session *)user)->worker, b);
+    if (b->module) ad__module_variable_gone(user, b);
+    else if (b->import) ad__import_gone(user, b);
+    else if (b->shared) ad__shared_leave(user, b);
+    else if (b->home) ad__memory_give(b->home->stream_arena, &b->block);
+    ad__poison_release(b->poison);
+}
+
+bool ad__session_drop(ad_session *s) {
+    ad_engine *e = &s->worker->engine;
+    pthread_mutex_lock(&e->lock);
+    bool again = s->dropped;
+    s->over = true; /* nothing can be queued any more */
+    ad__input_clear(&s->queue);
+    ad__share_set_waiting(&s->turn, 0, 0);
+    pthread_mutex_unlock(&e->lock);
+    if (again) return true;
+    ad__checkpoint_give_up(s);
+    if (s->in_frame) ad__input_release(&s->frame);
+    s->in_frame = s->has_message = false;
+    ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
+    if (!ad__session_poll(s)) return false;
+    ad__reading_end(s);
+    ad__report_add_ended(s);
+    s->dropping = true;
+    ad__fusion_drop(s);
+    ad__checkpoint_give_released_memory(s);
+    ad__buffers_clear(&s->buffers, free_buffer, s);
+    ad__checkpoint_free_deferred(s, s->checkpoint.ndeferred);
+    ad__spill_over(s);
+    ad__sharing_end(s);
+    ad__modules_close(s);
+    ad__deferred_checks_close(s);
+    ad__events_close(s);
+    ad__windows_close(s);
+    ad__stream_queues_close(s);
+    ad__spill_settle(s->worker);
+    ad__poison_release(s->pending);
+    ad__reader_free(s->reader);
+    ad__arena_free(&s->arena);
+    s->pending = NULL;
+    s->reader = NULL;
+    return true;
+}

@@ -1,0 +1,34 @@
+/* Streams and events of clients, and their questions about devices and memory. Runner only. */
+#ifndef AD_SERVER_WORKER_SESSION_STREAMS_H
+#define AD_SERVER_WORKER_SESSION_STREAMS_H
+
+#include "kernels/backend.h"
+#include "protocol/message.h"
+
+struct ad_session;
+struct ad_stream_queue;
+
+#define AD_EVENTS 65536 /* most events of a session */
+
+typedef struct ad_client_event ad_client_event;
+
+typedef struct ad_events {
+    ad_client_event *list; /* sorted by id */
+    size_t count, capacity;
+} ad_events;
+
+/* Execute STREAM, STREAM_DROP, ON, EVENT, EVENT_DROP or AFTER. Returns a status, with a fault that names the request.
+ */
+int ad__streams_op(struct ad_session *s, const ad_message *m, ad_fault *fault);
+/* Answer WAIT, DONE, ELAPSED, POOL or DEVICE. False: the session waits, and the message is executed again. */
+bool ad__streams_ask(struct ad_session *s, const ad_message *m);
+/* Get an event's device and timing. False: no such event. */
+bool ad__event_known(struct ad_session *s, uint64_t id, uint16_t *device, bool *timed);
+/* Find the place of an event's row in the journal; NULL: no such event. */
+uint32_t *ad__event_place(struct ad_session *s, uint64_t id);
+/* Restore an event that was reached in another worker. */
+int ad__event_restore(struct ad_session *s, uint64_t id, uint64_t device, bool timed, ad_fault *fault);
+/* Close all events of a session. */
+void ad__events_close(struct ad_session *s);
+
+#endif

@@ -1,0 +1,147 @@
+#include "server/worker/session/windows.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "protocol/memfd.h"
+#include "server/common/log.h"
+#include "server/common/os.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/spill/quota.h"
+#include "server/worker/session.h"
+
+void ad__descriptor_skip(ad_session *s) {
+    uint64_t number;
+    int fd = ad__descriptors_take(&s->windows.descriptors, &number);
+    if (fd < 0) return;
+    close(fd);
+    ad__checkpoint_release_descriptor(s, number);
+}
+
+/* ---- windows by id ---- */
+
+ad_window *ad__window_known(ad_session *s, uint64_t id) {
+    for (size_t i = 0; i < s->windows.count; i++)
+        if (s->windows.list[i].id == id) return &s->windows.list[i];
+    return NULL;
+}
+
+ad_window *ad__window_find(ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
+                           ad_fault *fault) {
+    ad_window *w = ad__window_known(s, id);
+    if (!w) {
+        ad__fault(fault, AD_E_STALE, "%s: there is no window %" PRIu64, what, id);
+        return NULL;
+    }
+    if (offset <= w->size && size <= w->size - offset) return w;
+    ad__fault(fault, AD_E_EXTENT,
+              "%s: %" PRIu64 " bytes at %" PRIu64 " reach beyond window %" PRIu64 " of %" PRIu64 " bytes", what, size,
+              offset, id, w->size);
+    return NULL;
+}
+
+static void close_window(ad_session *s, const ad_window *w) {
+    const ad_worker *worker = s->worker;
+    if (w->pinned) worker->backend->host_unregister(worker->gpu[0].device, w->base);
+    munmap(w->base, w->size);
+    close(w->fd);
+    s->windows.bytes -= w->size;
+    ad__quota_window_gone(s, w->size);
+}
+
+void ad__window_release(ad_session *s, const ad_window *w) {
+    ad__checkpoint_release_descriptor_now(s, w->descriptor);
+    close_window(s, w);
+}
+
+void ad__windows_close(ad_session *s) {
+    while (s->windows.count) close_window(s, &s->windows.list[--s->windows.count]);
+    free(s->windows.list);
+    s->windows.list = NULL;
+    s->windows.capacity = 0;
+}
+
+/* ---- opening ---- */
+
+static int prepare_window(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault) {
+    ad_windows *all = &s->windows;
+    uint64_t limit = s->worker->config.windows;
+    if (!id || ad__window_known(s, id))
+        return ad__fault(fault, AD_E_VALUE, "window: id %" PRIu64 " is 0 or in use", id);
+    if (!size || size > INT64_MAX) return ad__fault(fault, AD_E_VALUE, "window: not a size: %" PRIu64, size);
+    if (all->count == AD_WINDOWS) return ad__fault(fault, AD_E_LIMIT, "a session has at most %d windows", AD_WINDOWS);
+    if (size > limit || all->bytes > limit - size)
+        return ad__fault(fault, AD_E_LIMIT,
+                         "window: %" PRIu64 " bytes more than option windows allows a session, %" PRIu64,
+                         all->bytes + size - limit, limit);
+    ad_window *list = ad__os_grow(all->list, all->count, &all->capacity, sizeof *list);
+    if (!list) return ad__fault(fault, AD_E_MEMORY, "out of host memory");
+    all->list = list;
+    return 0;
+}
+
+int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, uint64_t number, ad_fault *fault) {
+    int status = ad__memfd_check("window", fd, size, fault);
+    if (!status) status = prepare_window(s, id, size, fault);
+    if (status) return status;
+    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
+        return ad__fault(fault, AD_E_MEMORY, "window: cannot map %" PRIu64 " bytes: %s", size, strerror(errno));
+    if ((status = ad__quota_window(s, size, fault))) {
+        munmap(base, size);
+        return status;
+    }
+    ad_fault why = {0};
+    int pinned = s->worker->backend->host_register(s->worker->gpu[0].device, base, size, &why);
+    ad__session_status(s, pinned, &why);
+    if (pinned) ad__log(AD_LOG_WARN, "window not pinned", "session=%lu bytes=%lu why=%s", s->id, size, why.text);
+    s->windows.list[s->windows.count++] =
+        (ad_window){.id = id, .size = size, .base = base, .fd = fd, .descriptor = number, .pinned = !pinned};
+    s->windows.bytes += size;
+    ad__checkpoint_mark_row(s, AD_JOURNAL_WINDOW, id);
+    return 0;
+}
+
+static int open_window(ad_session *s, const ad_message *m, ad_fault *fault) {
+    uint64_t number;
+    int fd = ad__descriptors_take(&s->windows.descriptors, &number);
+    if (fd < 0) return ad__fault(fault, AD_E_VALUE, "window: no descriptor came with it");
+    int status = ad__window_restore(s, m->u[0], m->u[1], fd, number, fault);
+    if (!status) return 0;
+    close(fd);
+    ad__checkpoint_release_descriptor(s, number);
+    return status;
+}
+
+/* ---- using them ---- */
+
+static int drop_window(ad_session *s, const ad_message *m, ad_fault *fault) {
+    ad_window *w = ad__window_known(s, m->u[0]);
+    if (!w) return ad__fault(fault, AD_E_STALE, "window_drop: there is no window %" PRIu64, m->u[0]);
+    int status = ad__stream_queues_wait(s, fault); /* copies from the window may be under way */
+    if (status) return ad__session_status(s, status, fault);
+    const ad_window gone = *w;
+    *w = s->windows.list[--s->windows.count];
+    ad__checkpoint_remove_row(s, gone.place);
+    if (!ad__checkpoint_defer_window(s, &gone)) ad__window_release(s, &gone);
+    return 0;
+}
+
+static int load_from_window(ad_session *s, const ad_message *m, ad_fault *fault) {
+    ad_window *w = ad__window_find(s, m->u[2], m->u[3], m->u[4], "load", fault);
+    if (!w) return fault->code;
+    s->checkpoint.loaded = s->done + 1;
+    return ad__store(s, "load", m->u[0], m->u[1], (char *)w->base + m->u[3], m->u[4], w->pinned, fault);
+}
+
+int ad__windows_op(ad_session *s, const ad_message *m, ad_fault *fault) {
+    switch (m->opcode) {
+    case AD_REQ_WINDOW: return open_window(s, m, fault);
+    case AD_REQ_WINDOW_DROP: return drop_window(s, m, fault);
+    default: return load_from_window(s, m, fault);
+    }
+}

@@ -1,0 +1,52 @@
+/* Windows: memory of a client from and to which arrays are copied without a socket in between.
+ *
+ *     client: np.ndarray ──▶ [ window: a memfd mapped by both ] ──▶ server: upload to the device
+ *
+ * A window is a memfd of the client's, sealed against shrinking: otherwise the client could make the server fault. Its
+ * descriptor comes over the Unix socket. Each window request takes the next descriptor, in the order in which they
+ * came. Runner only. */
+#ifndef AD_SERVER_WORKER_SESSION_WINDOWS_H
+#define AD_SERVER_WORKER_SESSION_WINDOWS_H
+
+#include "kernels/backend.h"
+#include "protocol/message.h"
+#include "server/worker/io/descriptors.h"
+
+struct ad_session;
+
+#define AD_WINDOWS 256 /* most windows of a session */
+
+/* Close the next descriptor, because its message is not executed. */
+void ad__descriptor_skip(struct ad_session *s);
+
+typedef struct ad_window {
+    uint64_t id, size;
+    void *base;
+    int fd;
+    uint64_t descriptor; /* number of the descriptor fd */
+    bool pinned;         /* the backend copies to and from it directly */
+    uint32_t place;      /* its row in the journal; 0: none */
+} ad_window;
+
+typedef struct ad_windows {
+    ad_window *list;
+    size_t count, capacity;
+    uint64_t bytes;
+    ad_descriptors descriptors;
+} ad_windows;
+
+/* Execute WINDOW, WINDOW_DROP or LOAD. Returns a status, with a fault that names the request. */
+int ad__windows_op(struct ad_session *s, const ad_message *m, ad_fault *fault);
+/* Find a window that has size bytes at offset. NULL with a fault. */
+ad_window *ad__window_find(struct ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
+                           ad_fault *fault);
+/* Find a window by id; NULL: none. */
+ad_window *ad__window_known(struct ad_session *s, uint64_t id);
+/* Restore a window of another worker; on success it owns fd. AD_E_MEMORY and others. */
+int ad__window_restore(struct ad_session *s, uint64_t id, uint64_t size, int fd, uint64_t number, ad_fault *fault);
+/* Release a window that is not in the list any more. */
+void ad__window_release(struct ad_session *s, const ad_window *w);
+/* Close all windows of a session, which must be idle. */
+void ad__windows_close(struct ad_session *s);
+
+#endif

@@ -1,0 +1,542 @@
+#include "server/worker/spill/spill.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/common/os.h"
+#include "server/worker/exec/job.h"
+#include "server/worker/spill/quota.h"
+
+#define PIECE (1u << 20) /* bytes that are moved at a time, if there are as many */
+#define NS_FOR_BYTES 20  /* bytes that a device copies in a nanosecond, about */
+
+/* A buffer's bytes in host memory, and the copy to them or from them. Neither side's memory is used again before the
+ * copy is complete, and the journal says where the bytes are now. */
+struct ad_moved {
+    ad_moved *next, *prev; /* neighbours in the list of copies under way; next also links spare objects */
+    ad_block block;        /* memory in the host */
+    ad_gpu *gpu;           /* device of the event */
+    ad_event *event;       /* event after the copy; NULL: copies are complete when they return */
+    ad_stream *stream;     /* stream of the copy */
+    bool under_way;
+    bool leaving; /* no buffer has its bytes here any more */
+    ad_session *session;
+    ad_stream_arena *home; /* stream arena of `left`, which the buffer has left; left.slab NULL: none */
+    ad_block left;
+    uint32_t place; /* place of the row that gets `now`, once the copy is complete; 0: none */
+    ad_journal_place now;
+};
+
+/* ---- host memory ---- */
+
+static void close_moved(ad_worker *w, ad_moved *m) {
+    if (m->event) w->backend->event_close(m->event);
+    free(m);
+}
+
+/* Give the block back, and keep the object for another one. */
+static void recycle_moved(ad_spill *all, ad_moved *m) {
+    ad__memory_give(all->stream_arena, &m->block);
+    m->leaving = false;
+    m->next = all->spare;
+    all->spare = m;
+}
+
+static void watch_copy(ad_spill *all, ad_moved *m) {
+    if (m->under_way) return;
+    m->under_way = true;
+    m->prev = NULL;
+    m->next = all->under_way;
+    if (m->next) m->next->prev = m;
+    all->under_way = m;
+}
+
+static void unwatch_copy(ad_spill *all, ad_moved *m) {
+    if (!m->under_way) return;
+    m->under_way = false;
+    if (m->next) m->next->prev = m->prev;
+    if (m->prev) m->prev->next = m->next;
+    else all->under_way = m->next;
+}
+
+static void give_left_memory(ad_moved *m) {
+    if (m->left.slab) ad__memory_give(m->home, &m->left);
+}
+
+/* Finish a copy that is complete: record the new place, and give back what was left. */
+static void complete_copy(ad_spill *all, ad_moved *m) {
+    unwatch_copy(all, m);
+    if (m->place) ad__checkpoint_record_place(m->session, m->place, &m->now);
+    m->place = 0;
+    give_left_memory(m);
+    if (m->leaving) recycle_moved(all, m);
+}
+
+/* Check whether a copy is complete, and finish it. On a lost device no copy is ever complete. */
+static bool check_copy(ad_worker *w, ad_moved *m) {
+    const bool done = !m->event || w->backend->event_done(m->event, NULL) == 1;
+    if (done) complete_copy(w->spill, m);
+    else watch_copy(w->spill, m);
+    return done;
+}
+
+/* Check all copies under way. True: memory of a device was given back. */
+static bool reap_copies(ad_worker *w) {
+    bool given = false;
+    for (ad_moved *m = w->spill->under_way, *next; m; m = next) {
+        const bool left = m->left.slab != NULL;
+        next = m->next;
+        given = (check_copy(w, m) && left) || given;
+    }
+    return given;
+}
+
+/* Wait for the copies that keep memory of a device (host: of the host), and finish them. A copy is the last
+ * operation of its stream, so nothing else is waited for. */
+static bool await_copies(ad_worker *w, bool host) {
+    for (ad_moved *m = w->spill->under_way; m; m = m->next)
+        if ((host ? m->leaving : m->left.slab != NULL) && w->backend->event_done(m->event, NULL) != 1)
+            w->backend->stream_wait(m->stream, NULL);
+    return reap_copies(w);
+}
+
+/* True if memory of a device is kept by a copy. */
+static bool has_awaited_memory(const ad_spill *all) {
+    const ad_moved *m = all->under_way;
+    while (m && !m->left.slab) m = m->next;
+    return m;
+}
+
+static int open_event(ad_worker *w, ad_moved *m, ad_gpu *gpu) {
+    if (!w->backend->asynchronous || (m->event && m->gpu == gpu)) return 0;
+    if (m->event) w->backend->event_close(m->event);
+    m->event = NULL;
+    m->gpu = gpu;
+    return w->backend->event_open(gpu->device, false, &m->event, NULL);
+}
+
+/* Get an object without a block. NULL: no memory. */
+static ad_moved *take_spare_moved(ad_spill *all) {
+    ad_moved *m = all->spare;
+    if (!m) return ad__os.calloc(1, sizeof *m);
+    all->spare = m->next;
+    return m;
+}
+
+/* Get an object with a block of host memory and an event. NULL: no memory. */
+static ad_moved *take_host_memory(ad_worker *w, ad_stream_queue *queue, uint64_t size) {
+    ad_spill *all = w->spill;
+    reap_copies(w);
+    ad_moved *m = take_spare_moved(all);
+    if (!m) return NULL;
+    int status = ad__memory_take(all->stream_arena, size, &m->block, NULL);
+    if (status && all->under_way) {
+        await_copies(w, true);
+        status = ad__memory_take(all->stream_arena, size, &m->block, NULL);
+    }
+    if (!status && !open_event(w, m, queue->gpu)) return m;
+    recycle_moved(all, m);
+    return NULL;
+}
+
+/* Charge the copy that was enqueued to its stream, and record its event. */
+static void end_copy(ad_worker *w, ad_session *s, ad_stream_queue *queue, ad_moved *m) {
+    ad_fault fault = {0};
+    const int64_t ns = (int64_t)(m->block.size / NS_FOR_BYTES);
+    ad__stream_queue_expect(queue, ns, ns);
+    ad__session_enqueued(s, queue, &fault);
+    m->stream = queue->stream;
+    if (m->event && w->backend->event_record(m->event, queue->stream, &fault))
+        w->backend->stream_wait(queue->stream, NULL);
+}
+
+/* ---- out and in ---- */
+
+/* Set the place of the buffer's bytes, which the journal gets when the copy is complete. */
+static void set_new_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block *block) {
+    m->session = s;
+    m->place = ad__session_is_recoverable(s) ? b->place : 0;
+    b->moves = ad__buffer_moves(b) + 1;
+    b->was_moved = true;
+    m->now = (ad_journal_place){.id = b->id, .moves = b->moves, .block = block->size};
+    ad__memory_place(block, &m->now.slab, &m->now.offset);
+    ad__checkpoint_mark_buffer(s, b);
+}
+
+/* Give up a buffer's device memory: at once if the journal has no row of it, else when the copy is complete. */
+static void leave_device(ad_worker *w, ad_buffer *b, ad_moved *m) {
+    m->home = b->home->stream_arena;
+    m->left = b->block;
+    b->block.slab = NULL;
+    b->address = NULL;
+    if (m->place) check_copy(w, m);
+    else give_left_memory(m);
+}
+
+static int move_out(ad_worker *w, ad_buffer *b) {
+    ad_spill *all = w->spill;
+    ad_fault fault = {0};
+    ad_stream_queue *queue = b->home;
+    ad_session *s = queue->session;
+    ad_moved *m = take_host_memory(w, queue, b->size);
+    if (!m) return AD_E_MEMORY;
+    int status = ad__stream_queue_frees(s, b, &fault);
+    if (!status) status = w->backend->download(queue->stream, m->block.address, b->address, b->size, &fault);
+    if (status) {
+        recycle_moved(all, m);
+        return ad__session_status(s, status, &fault);
+    }
+    end_copy(w, s, queue, m);
+    ad__spill_remove(b);
+    set_new_place(s, b, m, &m->block);
+    leave_device(w, b, m);
+    ad__account_charge(ad__stream_arena_account(queue->stream_arena), AD_USE_MOVED, b->size);
+    b->moved = m;
+    b->is_moved = true;
+    s->moved_bytes += b->size;
+    all->bytes += b->size;
+    all->moved_out += b->size;
+    return 0;
+}
+
+/* Give up a buffer's host memory. While other buffers are moved, spare host memory is kept for them. */
+static void leave_host(ad_worker *w, ad_buffer *b) {
+    ad_moved *m = b->moved;
+    b->is_moved = false;
+    b->home->session->moved_bytes -= b->size;
+    w->spill->bytes -= b->size;
+    m->leaving = true;
+    check_copy(w, m);
+    ad__spill_settle(w);
+}
+
+static int copy_in(ad_worker *w, ad_stream_queue *queue, const ad_buffer *b, void *to, ad_fault *fault) {
+    ad_moved *m = b->moved;
+    int status = m->event && queue != b->home ? w->backend->stream_follow(queue->stream, m->event, fault) : 0;
+    return status ? status : w->backend->upload_pinned(queue->stream, to, m->block.address, b->size, fault);
+}
+
+/* Take device memory for a buffer that comes back. Host memory may exceed its limit meanwhile: a buffer that makes
+ * room needs host memory before this one has left its own. */
+static int take_device_memory(ad_session *s, ad_stream_queue *queue, uint64_t size, ad_block *out, ad_fault *fault) {
+    ad_memory *host = &s->worker->spill->host;
+    const uint64_t limit = s->worker->spill->limit, more = 2 * size + host->slab_size;
+    host->limit = limit > UINT64_MAX - more ? UINT64_MAX : limit + more;
+    int status = ad__quota_return(s, queue, size, out, fault);
+    host->limit = limit;
+    return status;
+}
+
+/* Bring a buffer back to its device, on the given stream queue if that is of this device, else on its home. */
+static int move_in(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool contents, ad_fault *fault) {
+    ad_worker *w = s->worker;
+    ad_moved *m = b->moved;
+    ad_block block;
+    ad_account *home = ad__stream_arena_account(b->home->stream_arena);
+    if (queue->gpu != b->home->gpu) queue = b->home;
+    ad__account_return(home, AD_USE_MOVED, b->size);
+    int status = take_device_memory(s, queue, b->size, &block, fault);
+    if (status) goto stay;
+    if (contents && (status = copy_in(w, queue, b, block.address, fault))) goto give_block;
+    if (contents) end_copy(w, s, queue, m);
+    if (contents) w->spill->moved_in += b->size;
+    set_new_place(s, b, m, &block);
+    leave_host(w, b);
+    b->block = block;
+    b->address = block.address;
+    b->home = b->writer = queue;
+    b->written = queue->sequence;
+    b->readers = 0;
+    return 0;
+
+give_block:
+    ad__memory_give(queue->stream_arena, &block);
+stay:
+    ad__account_charge(home, AD_USE_MOVED, b->size);
+    return ad__session_status(s, status, fault);
+}
+
+/* Defer freeing both blocks until a checkpoint without the buffer is committed. Without a journal they are freed
+ * after the copy. */
+static void defer_blocks(ad_worker *w, const ad_buffer *b, ad_moved *m) {
+    ad_session *s = b->home->session;
+    unwatch_copy(w->spill, m);
+    if (m->left.slab && ad__checkpoint_defer_free(s, m->home, &m->left, b)) m->left.slab = NULL;
+    if (ad__checkpoint_defer_free(s, w->spill->stream_arena, &m->block, b)) m->block.slab = NULL;
+}
+
+void ad__spill_forget(ad_worker *w, ad_buffer *b) {
+    ad__spill_remove(b);
+    if (!b->is_moved) return;
+    ad__account_return(ad__stream_arena_account(b->home->stream_arena), AD_USE_MOVED, b->size);
+    b->moved->place = 0;
+    if (ad__checkpoint_must_defer(b->home->session, b)) defer_blocks(w, b, b->moved);
+    leave_host(w, b);
+}
+
+bool ad__spill_copy(ad_worker *w, ad_stream_queue *queue, const ad_stream_arena *home, const ad_block *from,
+                    ad_block *to) {
+    ad_spill *all = w->spill;
+    if (!all || !ad__stream_arena_is_of(home, &queue->gpu->memory)) return false;
+    ad_moved *m = take_host_memory(w, queue, from->size);
+    if (!m) return false;
+    int status = w->backend->download(queue->stream, m->block.address, from->address, from->size, NULL);
+    if (!status) status = w->backend->stream_wait(queue->stream, NULL);
+    if (!status) {
+        *to = m->block;
+        m->block.slab = NULL;
+        all->moved_out += from->size;
+    }
+    recycle_moved(all, m);
+    return !status;
+}
+
+int ad__spill_take_up(ad_worker *w, ad_stream_queue *queue, ad_buffer *b, ad_slab *slab, const ad_journal_row *row) {
+    ad_spill *all = w->spill;
+    ad_moved *m = take_spare_moved(all);
+    if (!m) return AD_E_MEMORY;
+    int status = row->size > row->block ? AD_E_EXTENT : 0;
+    if (!status) status = ad__memory_restore(all->stream_arena, slab, row->offset, row->block, &m->block);
+    if (!status) status = open_event(w, m, queue->gpu);
+    if (status) {
+        recycle_moved(all, m);
+        return status;
+    }
+    ad__account_charge(ad__stream_arena_account(queue->stream_arena), AD_USE_MOVED, row->size);
+    b->moved = m;
+    b->is_moved = true;
+    b->address = NULL;
+    queue->session->moved_bytes += row->size;
+    all->bytes += row->size;
+    return 0;
+}
+
+/* ---- use ---- */
+
+static bool is_movable(const ad_buffer *b) { return b->block.slab && !b->in_use && !b->shared && !b->module; }
+
+/* List a buffer as its owner's warmest, if it may be moved. */
+static void list_warmest(const ad_spill *all, ad_buffer *b) {
+    if (b->size < all->least || !is_movable(b)) return;
+    ad__spill_remove(b);
+    ad__spill_add(b->home->owner, b);
+}
+
+int ad__spill_begin(ad_session *s, ad_stream_queue *queue, ad_buffer *const *buffer, int n, ad_fault *fault) {
+    const ad_spill *all = s->worker->spill;
+    int status = 0;
+    if (!all) return 0;
+    for (int i = 0; i < n; i++) {
+        if (!buffer[i]) continue;
+        buffer[i]->in_use = true;
+        ad__spill_remove(buffer[i]);
+    }
+    for (int i = 0; i < n && !status; i++)
+        if (buffer[i] && buffer[i]->is_moved) status = move_in(s, queue, buffer[i], true, fault);
+    return status;
+}
+
+void ad__spill_end(ad_session *s, ad_buffer *const *buffer, int n) {
+    const ad_spill *all = s->worker->spill;
+    for (int i = 0; i < n && all; i++) {
+        if (!buffer[i]) continue;
+        buffer[i]->in_use = false;
+        list_warmest(all, buffer[i]);
+    }
+}
+
+const char *ad__spill_bytes_of(const ad_buffer *b) { return b->moved->block.address; }
+
+const ad_block *ad__spill_block_of(const ad_buffer *b) { return &b->moved->block; }
+
+int ad__spill_renew(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault) {
+    return b->is_moved ? move_in(s, queue, b, false, fault) : 0;
+}
+
+/* ---- what another worker has left ---- */
+
+struct piece {
+    ad_block *block;
+    ad_stream_arena *stream_arena;
+};
+
+typedef struct found {
+    struct piece *list;
+    size_t count, room;
+    ad_stream_arena *host;
+} found;
+
+static void collect_block(void *user, ad_buffer *b) {
+    found *f = user;
+    if (b->shared || !(b->is_moved || b->block.slab)) return;
+    struct piece *list = ad__os_grow(f->list, f->count, &f->room, sizeof *list);
+    if (!list) return;
+    f->list = list;
+    list[f->count++] =
+        b->is_moved ? (struct piece){&b->moved->block, f->host} : (struct piece){&b->block, b->home->stream_arena};
+}
+
+static int compare_addresses(const void *a, const void *b) {
+    const ad_block *x = ((const struct piece *)a)->block, *y = ((const struct piece *)b)->block;
+    if (x->slab != y->slab) return (uintptr_t)x->slab < (uintptr_t)y->slab ? -1 : 1;
+    return ((uintptr_t)x->address > (uintptr_t)y->address) - ((uintptr_t)x->address < (uintptr_t)y->address);
+}
+
+/* Cut each adopted slab that only one stream arena has blocks in. */
+static void cut_slabs(const found *f, ad_block **block) {
+    for (size_t i = 0, n; i < f->count; i += n) {
+        bool one = true;
+        for (n = 0; i + n < f->count && f->list[i + n].block->slab == f->list[i].block->slab; n++) {
+            one = one && f->list[i + n].stream_arena == f->list[i].stream_arena;
+            block[n] = f->list[i + n].block;
+        }
+        if (one) ad__memory_cut(f->list[i].stream_arena, block, n);
+    }
+}
+
+void ad__spill_recovered(ad_worker *w) {
+    if (!w->spill) return;
+    found f = {.host = w->spill->stream_arena};
+    pthread_mutex_lock(&w->sessions_lock);
+    for (ad_session *s = w->sessions; s; s = s->next) ad__buffers_each(&s->buffers, collect_block, &f);
+    pthread_mutex_unlock(&w->sessions_lock);
+    ad_block **block = f.count ? ad__os.calloc(f.count, sizeof *block) : NULL;
+    if (block) {
+        qsort(f.list, f.count, sizeof *f.list, compare_addresses);
+        cut_slabs(&f, block);
+    }
+    free(block);
+    free(f.list);
+}
+
+/* ---- making room ---- */
+
+static ad_buffer *find_coldest(const ad_stream_queue *queue) {
+    return ad__spill_coldest(&queue->gpu->spill, queue->gpu->memory.limit, queue->owner);
+}
+
+static void list_small_buffer(void *user, ad_buffer *b) {
+    const ad_gpu *gpu = user;
+    if (!b->listed && is_movable(b) && b->home->gpu == gpu) ad__spill_add(b->home->owner, b);
+}
+
+/* List small buffers, too: they leave after all others. */
+static void list_all_buffers(ad_worker *w, ad_gpu *gpu) {
+    pthread_mutex_lock(&w->sessions_lock);
+    for (ad_session *s = w->sessions; s; s = s->next)
+        if (!s->dropping) ad__buffers_each(&s->buffers, list_small_buffer, gpu);
+    pthread_mutex_unlock(&w->sessions_lock);
+}
+
+/* Count the bytes that would be free if all listed buffers had left. */
+static uint64_t count_room(const ad_stream_queue *queue) {
+    const ad_memory *m = &queue->gpu->memory;
+    return m->limit - m->used + queue->gpu->spill.bytes;
+}
+
+/* True if moving all that can be moved would make enough room, as far as is known. */
+static bool can_make_room(ad_worker *w, const ad_stream_queue *queue, uint64_t size) {
+    const ad_account *a = ad__stream_arena_account(queue->stream_arena);
+    if (size > ad__account_most(a, queue->gpu->memory.limit) || ad__account_check(a, size, NULL)) return false;
+    if (count_room(queue) < size) list_all_buffers(w, queue->gpu);
+    return count_room(queue) >= size;
+}
+
+/* Choose the buffer that leaves next. Small ones follow when all large ones have left: a few of them may keep whole
+ * slabs. */
+static ad_buffer *choose_next(ad_worker *w, const ad_stream_queue *queue) {
+    if (!find_coldest(queue)) list_all_buffers(w, queue->gpu);
+    return find_coldest(queue);
+}
+
+bool ad__spill_make_room(ad_worker *w, ad_stream_queue *queue, uint64_t size) {
+    uint64_t moved = 0, most = queue->gpu->memory.limit / 16;
+    if (!w->spill) return false;
+    if (has_awaited_memory(w->spill) && await_copies(w, false)) return true;
+    if (!can_make_room(w, queue, size)) return false;
+    if (size < PIECE) size = PIECE;
+    if (size > most) size = most;
+    do {
+        ad_buffer *b = choose_next(w, queue);
+        if (!b || move_out(w, b)) break;
+        moved += b->size;
+    } while (moved < size);
+    if (has_awaited_memory(w->spill)) await_copies(w, false);
+    return moved;
+}
+
+void ad__spill_stir(ad_worker *w, ad_stream_queue *queue) {
+    if (!w->spill || !w->spill->every || ++w->spill->takes % w->spill->every) return;
+    ad_buffer *b = find_coldest(queue);
+    if (b) move_out(w, b);
+}
+
+/* ---- the whole ---- */
+
+int ad__spill_stream_queue(ad_worker *w, ad_stream_queue *queue) {
+    if (!w->spill) return 0;
+    queue->owner = ad__spill_owner_open(&queue->gpu->spill, ad__stream_arena_account(queue->stream_arena));
+    return queue->owner ? 0 : AD_E_MEMORY;
+}
+
+int ad__spill_arrive(ad_session *s, ad_fault *fault) {
+    if (!s->worker->spill || !ad__session_commits_late(s)) return 0;
+    int status = ad__stream_queues_wait(s, fault);
+    reap_copies(s->worker);
+    return status;
+}
+
+void ad__spill_look(ad_worker *w) {
+    if (w->spill) reap_copies(w);
+}
+
+void ad__spill_over(ad_session *s) {
+    ad_spill *all = s->worker->spill;
+    for (ad_moved *m = all ? all->under_way : NULL, *next; m; m = next) {
+        next = m->next;
+        if (m->session == s) complete_copy(all, m);
+    }
+}
+
+void ad__spill_trim(ad_worker *w) {
+    if (!w->spill) return;
+    reap_copies(w);
+    ad__stream_arena_trim(w->spill->stream_arena);
+}
+
+void ad__spill_settle(ad_worker *w) {
+    if (w->spill && !w->spill->bytes) ad__spill_trim(w);
+}
+
+void ad__spill_text(const ad_worker *w, char out[AD_SPILL_TEXT]) {
+    char moved[16], limit[16];
+    out[0] = 0;
+    if (!w->spill || !w->spill->bytes) return;
+    ad__bytes_text(w->spill->bytes, moved);
+    ad__bytes_text(w->spill->limit, limit);
+    snprintf(out, AD_SPILL_TEXT, "; %s are in host memory, of %s at most", moved, limit);
+}
+
+uint64_t ad__spill_counter(const ad_worker *w, int index) {
+    if (!w->spill) return 0;
+    switch (index) {
+    case AD_COUNTER_moved_out: return w->spill->moved_out;
+    case AD_COUNTER_moved_in: return w->spill->moved_in;
+    default: return w->spill->bytes;
+    }
+}
+
+void ad__spill_close(ad_worker *w) {
+    ad_spill *all = w->spill;
+    if (!all) return;
+    w->spill = NULL;
+    for (int i = 0; i < 2; i++) {
+        for (ad_moved *m = i ? all->spare : all->under_way, *next; m; m = next) {
+            next = m->next;
+            ad__memory_give(all->stream_arena, &m->block);
+            close_moved(w, m);
+        }
+    }
+    ad__stream_arena_close(all->stream_arena);
+    free(all);
+}
