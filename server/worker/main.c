@@ -10,7 +10,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
-#include "server/worker/engine/blame.h"
+#include "server/worker/checkpoint/blame.h"
 #include "server/worker/spill/spill.h"
 
 static ad_worker worker;
@@ -66,6 +66,7 @@ int main(int argc, char **argv) {
     program[n < 0 ? 0 : n] = 0;
     ad__log_name("worker");
     ad__os_init("arrayd-worker");
+    ad__worker_connect(&worker);
     if (ad__config_load(&worker.config, argc, argv, private, &action, &fault) || channel < 0) {
         fprintf(stderr, "arrayd-worker is started by arrayd. %s\n", fault.text);
         return 2;

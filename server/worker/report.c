@@ -141,7 +141,7 @@ static ad_past *find_past(ad_worker *w, const char *principal) {
     return w->past = p;
 }
 
-void ad__report_add_ended(ad_session *s) {
+static void add_ended(ad_session *s) {
     ad_past *p = ad__session_is_probe(s->id) ? NULL : find_past(s->worker, s->principal);
     int64_t counter[AD_NCOUNTER];
     if (!p) return;
@@ -151,6 +151,8 @@ void ad__report_add_ended(ad_session *s) {
     for (int i = 0; i < AD_NCOUNTER; i++) p->row.counter[i] += counter[i];
     p->row.sessions += !s->migrated;
 }
+
+const ad_component ad__component_past = {.name = "sums of ended sessions", .drop = add_ended};
 
 void ad__report_close(ad_worker *w) {
     while (w->past) {

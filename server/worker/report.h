@@ -9,8 +9,7 @@ typedef struct ad_past ad_past;
 
 /* Runner: send arrayd a report. question, what: from its note. */
 void ad__report_send(ad_worker *w, uint64_t question, uint64_t what);
-/* Runner: add an ended session to the sums of its principal. */
-void ad__report_add_ended(ad_session *s);
+extern const ad_component ad__component_past; /* adds an ended session to the sums of its principal */
 /* Free the sums, after the last session. */
 void ad__report_close(ad_worker *w);
 

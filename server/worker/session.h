@@ -4,11 +4,11 @@
 
 #include "server/worker/device/pace.h"
 #include "server/worker/device/wait.h"
-#include "server/worker/exec/deferred_check.h"
+#include "server/worker/checkpoint/deferred_check.h"
 #include "server/worker/fusion/queue.h"
 #include "server/worker/io/input.h"
 #include "server/worker/io/output.h"
-#include "server/worker/journal/checkpoint.h"
+#include "server/worker/checkpoint/checkpoint.h"
 #include "server/worker/memory/buffers.h"
 #include "server/worker/modules/modules.h"
 #include "server/worker/session/resume.h"

@@ -48,8 +48,7 @@ void ad__worker_lost(ad_worker *w, const char *why) {
     ad__log(AD_LOG_ERROR, "device lost", "why=%s", why);
     pthread_mutex_lock(&w->sessions_lock);
     if (w->journal) memcpy(ad__journal_head(w->journal)->why, note.text, sizeof note.text);
-    for (ad_session *s = w->sessions; s; s = s->next)
-        if (!ad__session_is_recoverable(s)) ad__session_say_bye(s, AD_E_DEVICE_LOST, why);
+    for (ad_session *s = w->sessions; s; s = s->next) ad__components_device_lost(s, why);
     ad__worker_tell(w, &note, -1);
     _exit(3);
 }

@@ -7,6 +7,8 @@
 
 #include "server/common/channel.h"
 #include "server/common/config.h"
+#include "server/worker/base/component.h"
+#include "server/worker/base/hooks.h"
 #include "server/worker/base/tell.h"
 #include "server/worker/modules/compile/service.h"
 #include "server/worker/device/devices.h"
@@ -24,6 +26,8 @@ typedef enum ad_fusing { AD_FUSE_NEVER, AD_FUSE_WHERE_IT_PAYS, AD_FUSE_ALWAYS } 
 
 typedef struct ad_worker {
     ad_config config;
+    ad_hooks hooks;                        /* functions of upper rooms */
+    const ad_component *const *components; /* what a session has; ends with NULL */
     const ad_backend *backend;
     bool shared;           /* several principals use this worker */
     bool embedded;         /* the server belongs to one program and has no administrator */
@@ -75,6 +79,8 @@ typedef struct ad_worker {
     atomic_bool channel_full; /* notes wait for the channel's socket */
 } ad_worker;
 
+/* Fill in the hooks and the components (rooms.c), before anything else is done with the worker. */
+void ad__worker_connect(ad_worker *w);
 /* Load the configured backend and open its first device. AD_E_DEVICE and others. */
 int ad__backend_load(ad_worker *w, const char *program, ad_fault *fault);
 /* Run the loop around the channel until arrayd has gone or says stop. Returns the exit status. */

@@ -5,7 +5,7 @@
 
 #include "server/worker/memory/buffers.h"
 #include "server/worker/memory/memory.h"
-#include "server/worker/spill/lru.h"
+#include "server/worker/memory/lru.h"
 
 #define MIB (1ull << 20)
 #define BUFFERS 200

@@ -3,7 +3,7 @@
 #define AD_SERVER_WORKER_DEVICE_DEVICES_H
 
 #include "server/worker/memory/memory.h"
-#include "server/worker/spill/lru.h"
+#include "server/worker/memory/lru.h"
 
 #define AD_DEVICES 64 /* as many default streams as a session has */
 

@@ -5,10 +5,7 @@
 
 #include "protocol/size.h"
 #include "server/common/os.h"
-#include "server/worker/sharing/imports.h"
 #include "server/worker/session.h"
-#include "server/worker/sharing/sharing.h"
-#include "server/worker/spill/spill.h"
 
 #define SHARE_WINDOW 20000000 /* window in ns over which a session's device time is added up */
 #define NEGLIGIBLE 500        /* ns of an operation that are too few to count */
@@ -23,6 +20,13 @@ static const ad_backend *get_backend(const ad_session *s) { return s->worker->ba
 static int choose_priority(const ad_session *s, bool high) {
     if (s->grants.priority < AD_PRIORITY_NORMAL) return 0;
     return -(int)high - (s->grants.priority > AD_PRIORITY_NORMAL);
+}
+
+/* Open the list of the queue's buffers that could be moved to host memory. AD_E_MEMORY. */
+static int open_owner(const ad_worker *w, ad_stream_queue *queue) {
+    if (!w->spill) return 0;
+    queue->owner = ad__spill_owner_open(&queue->gpu->spill, ad__stream_arena_account(queue->stream_arena));
+    return queue->owner ? 0 : AD_E_MEMORY;
 }
 
 static int create_stream_queue(ad_session *s, unsigned slot, ad_gpu *gpu, bool high, ad_fault *fault) {
@@ -41,7 +45,7 @@ static int create_stream_queue(ad_session *s, unsigned slot, ad_gpu *gpu, bool h
     queue->gpu = gpu;
     queue->high = high;
     queue->most_marks = s->grants.priority < AD_PRIORITY_NORMAL ? AD_MARKS_LOW : AD_MARKS;
-    if (ad__spill_stream_queue(s->worker, queue)) {
+    if (open_owner(s->worker, queue)) {
         status = ad__fault(fault, AD_E_MEMORY, "out of host memory");
         goto close_stream_arena;
     }
@@ -185,7 +189,7 @@ void ad__stream_queue_close(const ad_backend *b, ad_stream_queue *queue) {
 void ad__stream_queues_close(ad_session *s) {
     for (unsigned i = 0; i < s->nstream_queues; i++) {
         close_marks(get_backend(s), s->stream_queues[i]);
-        if (s->stream_queues[i]->keeps) ad__sharing_orphan(s->worker, s->stream_queues[i]);
+        if (s->stream_queues[i]->keeps) s->worker->hooks.sharing->orphan(s->worker, s->stream_queues[i]);
         else ad__stream_queue_close(get_backend(s), s->stream_queues[i]);
     }
     s->nstream_queues = 0;
@@ -220,7 +224,7 @@ static int follow_readers(ad_session *s, ad_stream_queue *queue, ad_buffer *b, a
 }
 
 int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault) {
-    if (b->import) b = ad__import_order(b);
+    if (b->import) b = s->worker->hooks.sharing->import_order(b);
     if (!b->home) b->home = queue; /* a buffer without memory */
     if (!ad__gpu_can_reach(queue->gpu, b->home->gpu))
         return ad__fault(fault, AD_E_VALUE,
@@ -230,7 +234,7 @@ int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, b
         b->writer = b->home;
         b->written = b->home->sequence;
     }
-    int status = b->shared ? ad__shared_uses(s, queue, b, writes, fault) : 0;
+    int status = b->shared ? s->worker->hooks.sharing->uses(s, queue, b, writes, fault) : 0;
     if (status) return status;
     status = follow_queue(s, queue, b->writer, b->written, fault);
     if (!writes) {
@@ -245,7 +249,7 @@ int ad__stream_queue_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, b
 }
 
 int ad__stream_queue_frees(ad_session *s, ad_buffer *b, ad_fault *fault) {
-    ad_buffer *used = b->import ? ad__import_order(b) : b;
+    ad_buffer *used = b->import ? s->worker->hooks.sharing->import_order(b) : b;
     if (s->nstream_queues < 2 || !b->home) return 0;
     int status = used->writer ? follow_queue(s, b->home, used->writer, used->written, fault) : 0;
     return status ? status : follow_readers(s, b->home, used, fault);
@@ -340,7 +344,8 @@ void ad__stream_queues_settle(ad_session *s) {
     }
     /* A session with late checkpoints may execute operations again. Its client must keep them until it hears that they
      * are complete. */
-    if (ad__session_commits_late(s) && complete > s->checkpoint.committed) complete = s->checkpoint.committed;
+    if (s->checkpoint.late && complete > s->checkpoint.committed && s->worker->hooks.checkpoint->is_recoverable(s))
+        complete = s->checkpoint.committed;
     if (complete > s->complete) s->complete = complete;
 }
 

@@ -54,7 +54,7 @@ struct ad_stream_queue {
     unsigned estimated;      /* ... and how many of them have an estimate */
     uint64_t sequence;       /* operations enqueued so far ... */
     uint64_t passed;         /* ... of which so many are known from marks to be complete ... */
-    uint64_t awaited; /* ... and so many must be before the pending checkpoint is committed (journal/checkpoint.h) */
+    uint64_t awaited; /* ... and so many must be before the pending checkpoint is committed (checkpoint/checkpoint.h) */
     ad_flight flight; /* a user's kernels that are under way */
     uint64_t followed[AD_STREAM_QUEUES]; /* per slot: sequence of the other stream queue up to which this one waits */
     ad_event *fence;

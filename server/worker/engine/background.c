@@ -2,7 +2,7 @@
 
 #include "server/common/os.h"
 #include "server/worker/session.h"
-#include "server/worker/sharing/sharing.h"
+#include "server/worker/memory/shared.h"
 
 #define ALONE_MOST 4 /* background operations at a time of a principal that has the engine to itself */
 

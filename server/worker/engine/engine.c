@@ -7,10 +7,8 @@
 
 #include "server/common/os.h"
 #include "server/worker/engine/background.h"
-#include "server/worker/engine/blame.h"
-#include "server/worker/report.h"
-#include "server/worker/session/session.h"
-#include "server/worker/sharing/sharing.h"
+#include "server/worker/checkpoint/blame.h"
+#include "server/worker/session.h"
 #include "server/worker/io/reply.h"
 
 /* Turns are short while clients wait for answers: one that takes 20 us by itself should not take 100 because another
@@ -79,20 +77,22 @@ static int64_t choose_quantum(int64_t priority) {
                                            : QUANTUM;
 }
 
-int ad__engine_add_session(ad_worker *w, ad_session *s, const ad_note *note) {
-    ad_engine *e = &w->engine;
+static int open_turn(ad_session *s, const ad_note *note) {
+    ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     int status = ad__share_open(&e->turns, &s->turn, note->who, choose_quantum(note->grants.priority));
     pthread_mutex_unlock(&e->lock);
     return status;
 }
 
-void ad__engine_remove_session(ad_session *s) {
+static void close_turn(ad_session *s) {
     ad_engine *e = &s->worker->engine;
     pthread_mutex_lock(&e->lock);
     ad__share_close(&e->turns, &s->turn);
     pthread_mutex_unlock(&e->lock);
 }
+
+const ad_component ad__component_turn = {.name = "turns", .open = open_turn, .close = close_turn};
 
 /* ---- several turns on end ---- */
 
@@ -192,11 +192,11 @@ static ad_turn run_turn(ad_engine *e, ad_session *s, int64_t limit) {
     pthread_mutex_unlock(&e->lock);
     ad__reserved_apply(s->worker);
     ad__blame_begin_turn(s);
-    if (!over) turn = ad__session_turn(s, budget, limit);
+    if (!over) turn = s->worker->hooks.engine->turn(s, budget, limit);
     ad__blame_update(s);
     bool ended = turn == AD_TURN_OVER;
     if (!ended && needs_checkpoint(s, turn)) ad__checkpoint_commit(s);
-    if (ended && !ad__session_drop(s)) turn = AD_TURN_WAITING;
+    if (ended && !s->worker->hooks.engine->drop(s)) turn = AD_TURN_WAITING;
     update_under_way(e, s, turn == AD_TURN_OVER);
     bool stuck = ad__output_flush(&s->output);
     int64_t used = ad__os_now() - start;
@@ -226,7 +226,7 @@ static void send_report(ad_engine *e) {
     uint64_t question = e->question, what = e->asked;
     e->question = 0;
     pthread_mutex_unlock(&e->lock);
-    ad__report_send(w, question, what);
+    w->hooks.engine->report(w, question, what);
     pthread_mutex_lock(&e->lock);
 }
 
@@ -292,9 +292,11 @@ void ad__engine_give_up(ad_engine *e) {
     stop_running(e);
 }
 
+static bool has_chores(const ad_worker *w) { return w->hooks.engine->due(w) != INT64_MAX; }
+
 /* Shorten the time until the next call, so that unclaimed capabilities expire in time. */
 static int64_t limit_to_expiry(ad_worker *w, int64_t again) {
-    int64_t due = w->sharing->due, now = ad__os_now();
+    int64_t due = w->hooks.engine->due(w), now = ad__os_now();
     if (due == INT64_MAX || again == AD_PUMP_AT_ONCE) return again;
     if (due <= now) return AD_PUMP_AT_ONCE;
     return due - now < again ? due - now : again;
@@ -305,10 +307,10 @@ int64_t ad__engine_pump(ad_worker *w) {
     int64_t again = AD_PUMP_NEVER;
     pthread_mutex_lock(&e->lock);
     if (!e->running && !e->heavy && !e->returning &&
-        (ad__share_wanted(&e->turns) || e->under_way || e->question || ad__sharing_due(w))) {
+        (ad__share_wanted(&e->turns) || e->under_way || e->question || has_chores(w))) {
         e->running = true;
         pthread_mutex_unlock(&e->lock);
-        ad__sharing_sweep(w);
+        w->hooks.engine->sweep(w);
         pthread_mutex_lock(&e->lock);
         bool alone = atomic_load(&w->nsessions) <= 1;
         int64_t now = ad__os_now();
@@ -335,7 +337,7 @@ static void *run_engine_thread(void *argument) {
         e->running = e->in_thread = true;
         run_turns(e, INT64_MAX, INT64_MAX);
         ad__engine_give_up(e);
-        if (e->under_way || e->question || e->claimed || ad__sharing_due(worker))
+        if (e->under_way || e->question || e->claimed || has_chores(worker))
             uv_async_send(&worker->wake); /* the I/O thread waits for one of these */
     }
     pthread_mutex_unlock(&e->lock);

@@ -16,6 +16,7 @@
 
 #include "protocol/message.h"
 #include "server/common/grants.h"
+#include "server/worker/base/component.h"
 #include "server/worker/engine/turns.h"
 #include "server/worker/io/input.h"
 
@@ -68,10 +69,7 @@ int64_t ad__engine_pump(struct ad_worker *w);
 bool ad__engine_claim(struct ad_worker *w);
 /* I/O thread: stop being the runner. */
 void ad__engine_release(struct ad_worker *w);
-/* Any thread: add a session of the note's principal, which may want turns from now on. AD_E_MEMORY. */
-int ad__engine_add_session(struct ad_worker *w, struct ad_session *s, const ad_note *note);
-/* Any thread: remove a session that wants no more turns. */
-void ad__engine_remove_session(struct ad_session *s);
+extern const ad_component ad__component_turn;
 /* I/O thread: queue frames that a session has sent; all of them are taken over. AD_E_MEMORY: some were released
  * instead. */
 int ad__engine_queue_frames(struct ad_session *s, ad_input_frame *f, int n);

@@ -9,16 +9,13 @@
 #include "protocol/infer.h"
 #include "protocol/rows.h"
 #include "server/worker/engine/background.h"
-#include "server/worker/engine/blame.h"
-#include "server/worker/sharing/imports.h"
+#include "server/worker/checkpoint/blame.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/spill/quota.h"
-#include "server/worker/sharing/sharing.h"
 #include "server/worker/spill/spill.h"
 #include "server/worker/exec/exec.h"
-
-/* the address of arrays without elements */
-static _Alignas(64) char nothing[64];
+#include "server/worker/device/cost.h"
+#include "server/worker/checkpoint/buffer_free.h"
 
 static const char *name_operand(int nout, int i) {
     static const char *const inputs[] = {"input 1", "input 2", "input 3"};
@@ -28,40 +25,10 @@ static const char *name_operand(int nout, int i) {
 
 /* ---- memory ---- */
 
-void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
-    bool counted = !b->promised && !b->shared, deferred = ad__checkpoint_must_defer(s, b);
-    ad__checkpoint_mark_buffer(s, b);
-    ad__spill_forget(s->worker, b);
-    if (b->module) ad__module_variable_gone(s, b);
-    if (b->import) ad__import_gone(s, b);
-    if (b->shared) {
-        ad__shared_leave(s, b);
-    } else if (b->block.slab) {
-        ad__stream_queue_frees(s, b, NULL);
-        if (deferred && ad__checkpoint_defer_free(s, b->home->stream_arena, &b->block, b)) b->block.slab = NULL;
-        else ad__memory_give(b->home->stream_arena, &b->block);
-    }
-    if (counted) s->buffer_bytes -= b->size;
-    b->promised = false;
-    b->size = 0;
-    b->address = nothing;
-}
-
-void ad__buffer_give(ad_session *s, ad_buffer *b) {
-    ad__buffer_give_memory(s, b);
-    ad__poison_release(b->poison);
-    ad__buffers_recycle(&s->buffers, b);
-}
-
-void ad__buffer_free(ad_session *s, ad_buffer *b) {
-    ad__checkpoint_mark_freed(s, b);
-    if (!ad__checkpoint_keep_buffer(s, b)) ad__buffer_give(s, b);
-}
-
 int ad__buffer_take_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, uint64_t size, bool zero,
                            ad_fault *fault) {
     ad__checkpoint_mark_buffer(s, b);
-    b->address = nothing;
+    b->address = ad__no_bytes;
     b->home = queue;
     b->in_use = true; /* the buffer is not moved while it is made, until ad__spill_end */
     if (!size) return 0;
@@ -160,6 +127,10 @@ void ad__job_end(job *j) {
 
 /* ---- operands ---- */
 
+static int check_import_write(job *j, const ad_buffer *b) {
+    return b->import ? j->s->worker->hooks.sharing->import_check_write(b, &j->fault) : 0;
+}
+
 static int find_view(job *j, int i, const ad_desc *d) {
     ad_buffer *b = j->buffer[i] = ad__buffers_find(&j->s->buffers, d->buffer);
     if (!b) return ad__fault(&j->fault, AD_E_STALE, "%s: there is no buffer %" PRIu64, ad__op_name(j->op), d->buffer);
@@ -168,7 +139,7 @@ static int find_view(job *j, int i, const ad_desc *d) {
         j->inherited = b->poison;
         return b->poison->code;
     }
-    int status = i < j->op->nout ? ad__import_check_write(b, &j->fault) : 0;
+    int status = i < j->op->nout ? check_import_write(j, b) : 0;
     if (status) return status;
     return ad__desc_check(d, (int64_t)b->size, name_operand(j->op->nout, i), &j->fault);
 }
@@ -380,9 +351,9 @@ int ad__job_run(job *j) {
     return enqueue_job(j);
 }
 
-static int provide_outputs(job *j) {
+static int provide_outputs(job *j, ad_provide *provide) {
     for (int i = 0; i < j->op->nout; i++) {
-        int status = ad__fusion_provide_memory(j->s, j->stream_queue, j->buffer[i], &j->fault);
+        int status = provide(j->s, j->stream_queue, j->buffer[i], &j->fault);
         if (status) return status;
     }
     return 0;
@@ -398,13 +369,13 @@ void ad__job_set_queued(job *j, ad_stream_queue *queue, ad_buffer *const *buffer
     }
 }
 
-int ad__job_run_queued(job *j) {
+int ad__job_run_queued(job *j, ad_provide *provide) {
     int status;
     int64_t cost = j->s->worker->backend->asynchronous ? ad__device_cost(j->op) : 0;
     if (cost > 0) ad__stream_queue_expect(j->stream_queue, cost, ad__stream_queue_charge(j->s, cost));
     if (j->inherited) return j->inherited->code;
     if ((status = bring_operands(j))) return status;
-    if ((status = provide_outputs(j))) return status;
+    if ((status = provide_outputs(j, provide))) return status;
     if ((status = order_after_users(j))) return status;
     set_addresses(j);
     if ((status = ad__job_guard_operands(j))) return status;
@@ -417,10 +388,6 @@ static void poison_buffer(ad_session *s, ad_buffer *b, ad_poison *p, bool releas
     if (release) ad__buffer_give_memory(s, b);
     ad__checkpoint_mark_buffer(s, b);
     if (!b->poison) b->poison = ad__poison_share(p);
-}
-
-void ad__session_keep_failure(ad_session *s, ad_poison *p) {
-    if (!s->pending) s->pending = ad__poison_share(p);
 }
 
 static void poison_output(job *j, int i, ad_poison *p) {

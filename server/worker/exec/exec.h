@@ -1,14 +1,9 @@
-/* Executing a message of class OP, and queries. Runner only. */
+/* Executing queries, and copies of views. Runner only. */
 #ifndef AD_SERVER_WORKER_EXEC_EXEC_H
 #define AD_SERVER_WORKER_EXEC_EXEC_H
 
 #include "server/worker/session.h"
 
-/* Estimate the ns of a message; INT64_MAX: too long to count. */
-int64_t ad__exec_cost(const ad_session *s, const ad_message *m);
-/* Execute an operation (class OP). Its failure is recorded in the session. False: earlier operations need more than
- * this turn; call it again. */
-bool ad__exec_op(ad_session *s, ad_message *m);
 /* Execute a query, whose outputs are sized; values has 8 places. NULL: done; otherwise the failure, owned by the
  * caller. */
 ad_poison *ad__exec_query(ad_session *s, ad_message *m, int64_t *values, int *nvalues);

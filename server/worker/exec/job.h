@@ -38,8 +38,10 @@ int ad__job_run(job *j);
 int ad__job_check(job *j);
 /* Make the job that of a queued operation, with its buffers. */
 void ad__job_set_queued(job *j, ad_stream_queue *queue, ad_buffer *const *buffer);
-/* Run the job of a queued operation; result as of ad__job_run. */
-int ad__job_run_queued(job *j);
+/* Provides memory for an output of a queued operation. */
+typedef int ad_provide(ad_session *s, ad_stream_queue *queue, ad_buffer *b, ad_fault *fault);
+/* Run the job of a queued operation, with memory from `provide`; result as of ad__job_run. */
+int ad__job_run_queued(job *j, ad_provide *provide);
 /* Record the failure in the outputs and in the session. The caller owns the result. */
 ad_poison *ad__job_fail(job *j, int status);
 /* End the job: repay its scratch memory, and let its buffers be moved again. */
@@ -60,32 +62,10 @@ int ad__job_guard_operands(job *j);
 /* Copy the replacements of outputs back after a run with this status. Returns the status of both. */
 int ad__job_put_back(job *j, int status);
 
-/* Estimate the ns of an operation, above 0: of the host's processors, or of an asynchronous device. INT64_MAX: too long
- * to count. */
-int64_t ad__op_cost(const ad_op *op);
-int64_t ad__device_cost(const ad_op *op);
-/* Count the elements of the largest operand, at least 1. */
-int64_t ad__op_elements(const ad_op *op);
-/* Tell whether the operation is a library call that cannot be interrupted. Its length must be estimated before. */
-bool ad__op_decomposes(const ad_op *op);
-/* Estimate the ns in which the host copies or sets so many bytes. */
-static inline int64_t ad__bytes_cost(uint64_t bytes) { return 1 + (int64_t)(bytes / 8); }
 /* Compute the bytes of a fresh output. */
 int ad__fresh_size(const ad_desc *d, uint64_t *size, ad_fault *fault);
 /* Allocate memory of a stream queue for a buffer without memory. AD_E_MEMORY, or a status of the backend. */
 int ad__buffer_take_memory(ad_session *s, ad_stream_queue *queue, ad_buffer *b, uint64_t size, bool zero,
                            ad_fault *fault);
-/* Free the memory of a buffer, or leave it to other sessions that hold it; the buffer stays. */
-void ad__buffer_give_memory(ad_session *s, ad_buffer *b);
-/* Free a buffer whose id is removed already: its memory, its poison and its record. */
-void ad__buffer_give(ad_session *s, ad_buffer *b);
-/* Free a buffer now, or once a successor cannot need it any more (deferred free). */
-void ad__buffer_free(ad_session *s, ad_buffer *b);
-/* Enqueue a copy from host memory into a buffer. pinned: `from` stays valid until the copy is complete; otherwise it is
- * copied before the return. what: the request's name. */
-int ad__store(ad_session *s, const char *what, uint64_t id, uint64_t offset, const void *from, uint64_t size,
-              bool pinned, ad_fault *fault);
-/* Keep a failure that belongs to no buffer, unless the session has an earlier one. */
-void ad__session_keep_failure(ad_session *s, ad_poison *p);
 
 #endif

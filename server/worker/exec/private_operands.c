@@ -12,9 +12,9 @@
 #include "protocol/infer.h"
 #include "protocol/rows.h"
 #include "server/worker/engine/background.h"
-#include "server/worker/sharing/imports.h"
 #include "server/worker/exec/job.h"
-#include "server/worker/sharing/sharing.h"
+#include "server/worker/memory/shared.h"
+#include "server/worker/device/cost.h"
 
 static int64_t get_item_size(const ad_operand *o) { return ad__dtypes[o->desc.dtype].size; }
 
@@ -81,6 +81,12 @@ static int move_to_scratch(job *j, ad_operand *o, bool filled) {
 
 /* ---- inputs that outputs overlap ---- */
 
+/* Set how many bytes the input begins behind the output, if both are pieces of one allocation of the client. */
+static bool do_imports_meet(const job *j, int output, int input, int64_t *distance) {
+    const ad_buffer *a = j->buffer[output], *b = j->buffer[input];
+    return a && b && a->import && b->import && j->s->worker->hooks.sharing->imports_meet(a, b, distance);
+}
+
 /* Tell whether an input must be copied, because the output overlaps it. An input copied already has no buffer. */
 static bool must_separate(const job *j, int output, int input) {
     const ad_op *op = j->op;
@@ -88,7 +94,7 @@ static bool must_separate(const job *j, int output, int input) {
     ad_desc in = op->operand[input].desc;
     int64_t distance;
     if (!in.buffer) return false;
-    if (out->buffer != in.buffer && ad__imports_meet(j->buffer[output], j->buffer[input], &distance)) {
+    if (out->buffer != in.buffer && do_imports_meet(j, output, input, &distance)) {
         in.offset += distance;
         in.buffer = out->buffer;
     }

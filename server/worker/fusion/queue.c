@@ -10,6 +10,7 @@
 #include "server/common/os.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
+#include "server/worker/checkpoint/buffer_free.h"
 
 /* Tell whether a ufunc can be queued: it must be unable to fail because of its data. */
 static bool is_fusible_ufunc(const ad_op *op, bool *masked) {
@@ -409,7 +410,7 @@ int ad__fusion_provide_zeros(ad_session *s, ad_stream_queue *queue, ad_buffer *b
     return ad__session_status(s, s->worker->backend->zero(queue->stream, b->address, b->size, fault), fault);
 }
 
-void ad__fusion_drop(ad_session *s) {
+static void drop_queue(ad_session *s) {
     for (unsigned i = 0; i < s->fusion.count; i++)
         if (!(s->fusion.gone >> i & 1)) ad__fusion_release_op(s, i);
     s->fusion.count = 0;
@@ -418,3 +419,5 @@ void ad__fusion_drop(ad_session *s) {
     ad__arena_free(&s->fusion.arena);
     s->fusion.ops = NULL;
 }
+
+const ad_component ad__component_fusion = {.name = "fusion queue", .drop = drop_queue};

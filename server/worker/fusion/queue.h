@@ -13,6 +13,7 @@
 #ifndef AD_SERVER_WORKER_FUSION_QUEUE_H
 #define AD_SERVER_WORKER_FUSION_QUEUE_H
 
+#include "server/worker/base/component.h"
 #include "protocol/message.h"
 #include "protocol/rows.h"
 #include "server/worker/fusion/groups.h"
@@ -133,8 +134,7 @@ bool ad__fusion_run_group(struct ad_session *s, const ad_groups *groups, const a
 void ad__fusion_append(struct ad_session *s, ad_stream_queue *queue, const ad_fusion_op *op);
 /* Copy all that an operation points at into an arena. False: no host memory. */
 bool ad__fusion_copy_op(ad_arena *to, ad_op *op);
-/* Drop all queued operations, because the session ends. */
-void ad__fusion_drop(struct ad_session *s);
+extern const ad_component ad__component_fusion;
 /* Tell whether launching queued operations takes longer than executing them. Then independent groups are launched
  * together. */
 bool ad__fusion_launch_costs_more(const struct ad_session *s);

@@ -9,6 +9,8 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/spill/spill.h"
 #include "server/worker/fusion/chain_build.h"
+#include "server/worker/device/cost.h"
+#include "server/worker/checkpoint/buffer_free.h"
 
 /* ---- one by one ---- */
 
@@ -30,7 +32,7 @@ void ad__fusion_run_one(ad_session *s, unsigned i) {
     ad__job_begin(&j, s, &o->op, o->number);
     ad__job_set_queued(&j, s->fusion.stream_queue, o->buffer);
     int status = o->masked ? provide_zeros(&j) : 0;
-    fail_job(&j, status ? status : ad__job_run_queued(&j));
+    fail_job(&j, status ? status : ad__job_run_queued(&j, ad__fusion_provide_memory));
     ad__job_end(&j);
     ad__fusion_release_op(s, i);
 }

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "server/common/os.h"
+#include "server/worker/session.h"
 
 #define LEAST_ROOM 4096 /* bytes of free room below which a block is not read into any further */
 
@@ -217,3 +218,18 @@ void ad__input_clear(ad_input_queue *q) {
     free(q->ring);
     *q = (ad_input_queue){0};
 }
+
+/* ---- the input as a component ---- */
+
+static int open_input(ad_session *s, const ad_note *note) {
+    (void)note;
+    ad__descriptors_init(&s->windows.descriptors);
+    return 0;
+}
+
+static void close_input(ad_session *s) {
+    ad__input_close(&s->input);
+    ad__descriptors_close(&s->windows.descriptors);
+}
+
+const ad_component ad__component_input = {.name = "input", .open = open_input, .close = close_input};

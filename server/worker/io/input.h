@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "protocol/frame.h"
+#include "server/worker/base/component.h"
 #include "server/worker/journal/journal.h"
 #include "server/worker/io/descriptors.h"
 
@@ -80,5 +81,7 @@ typedef struct ad_input_queue {
 int ad__input_push(ad_input_queue *q, const ad_input_frame *f); /* AD_E_MEMORY */
 bool ad__input_pop(ad_input_queue *q, ad_input_frame *f);
 void ad__input_clear(ad_input_queue *q);
+
+extern const ad_component ad__component_input;
 
 #endif

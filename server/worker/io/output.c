@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "server/common/os.h"
+#include "server/worker/session.h"
 
 #define SMALL_BLOCK (16u << 10)
 #define PARTS 16
@@ -296,3 +297,15 @@ int ad__output_take_up(ad_output *o, int fd, const void *head, size_t size, uint
     if (!status) close(fd);
     return status;
 }
+
+/* ---- the output as a component ---- */
+
+static int open_output(ad_session *s, const ad_note *note) {
+    (void)note;
+    ad__output_init(&s->output, s->fd, s->worker->config.output_limit);
+    return 0;
+}
+
+static void close_output(ad_session *s) { ad__output_close(&s->output); }
+
+const ad_component ad__component_output = {.name = "output", .open = open_output, .close = close_output};

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "protocol/frame.h"
+#include "server/worker/base/component.h"
 #include "server/worker/journal/journal.h"
 
 typedef struct ad_output_block ad_output_block;
@@ -78,5 +79,7 @@ int ad__output_put(ad_output *o, uint64_t base, const void *data, size_t size);
 bool ad__output_flush(ad_output *o);
 /* I/O thread: send what the socket takes, because it is writable again. */
 void ad__output_resume(ad_output *o);
+
+extern const ad_component ad__component_output;
 
 #endif

@@ -131,3 +131,7 @@ bool ad__reply_pending_failure(ad_session *s, uint64_t request) {
     ad__poison_release(p);
     return true;
 }
+
+int ad__ask_unsupported(const ad_message *m, ad_fault *fault) {
+    return ad__fault(fault, AD_E_UNSUPPORTED, "%s: this server does not support the request", m->row->name);
+}

@@ -22,5 +22,7 @@ void ad__reply_fault(ad_session *s, uint64_t request, int status, ad_fault *faul
 void ad__count_told_failure(ad_session *s);
 /* Answer a request with the session's pending failure, once. False: there is none. */
 bool ad__reply_pending_failure(ad_session *s, uint64_t request);
+/* Report a request that this server does not know. AD_E_UNSUPPORTED. */
+int ad__ask_unsupported(const ad_message *m, ad_fault *fault);
 
 #endif

@@ -70,3 +70,7 @@ void ad__trace(ad_session *s, const char *direction, const uint8_t *control, siz
     ad__arena_free(&arena);
     ad__reader_free(r);
 }
+
+static void close_trace(ad_session *s) { ad__trace_to(s, -1); }
+
+const ad_component ad__component_trace = {.name = "trace", .close = close_trace};

@@ -12,4 +12,6 @@ void ad__trace(ad_session *s, const char *direction, const uint8_t *control, siz
 /* Trace the session to this pipe from now on, which is owned here; -1: stop. */
 void ad__trace_to(ad_session *s, int fd);
 
+extern const ad_component ad__component_trace;
+
 #endif

@@ -168,3 +168,7 @@ void ad__journal_release(ad_journal *l, uint32_t place) {
     l->spare = list;
     l->spare[l->nspare++] = place;
 }
+
+void ad__recipe_release(ad_journal *l, ad_journal_recipe *r) {
+    if (r && !--r->users) ad__journal_free(l, r);
+}

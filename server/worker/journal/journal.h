@@ -149,7 +149,7 @@ typedef struct ad_offers {
     uint64_t made, over; /* number of secrets sent; number of those that are invalid by now */
 } ad_offers;
 
-/* Messages that are suspected, because workers have ended in a row while they were executed (engine/blame.h). They
+/* Messages that are suspected, because workers have ended in a row while they were executed (checkpoint/blame.h). They
  * are known by their places in the client's stream. */
 typedef struct ad_blame {
     uint64_t first, last;    /* first and last suspected message; 0: there are none */
@@ -234,6 +234,8 @@ uint32_t ad__journal_hold(ad_journal *l, ad_journal_holder *h);
 void ad__journal_release(ad_journal *l, uint32_t place);
 ad_journal_holder *ad__journal_holder(const ad_journal *l, uint32_t place); /* Get a holder; 0: NULL. */
 
+/* Release a recipe of a module, which several rows may have; r may be NULL. */
+void ad__recipe_release(ad_journal *l, ad_journal_recipe *r);
 /* True if the place is one of the row's buffer, after a later move than the row's own. */
 static inline bool ad__journal_is_later(const ad_journal_place *p, const ad_journal_row *row) {
     return row->kind == AD_JOURNAL_BUFFER && p->id == row->id && p->moves > row->moves;

@@ -6,6 +6,8 @@
 
 #include "server/common/os.h"
 
+_Alignas(64) char ad__no_bytes[64];
+
 #define FIRST_SLOTS 128
 #define FOUR 4
 #define BATCH 64

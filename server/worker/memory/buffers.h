@@ -52,7 +52,7 @@ struct ad_buffer {
     uint64_t written;
     uint64_t readers;    /* bit n: stream queue n has read the buffer since that write */
     uint64_t read_at;    /* last operation that has read the buffer, or the one after a request that did */
-    uint64_t suspects;   /* deferred checks of `epoch` that the contents depend on (exec/deferred_check.h) */
+    uint64_t suspects;   /* deferred checks of `epoch` that the contents depend on (checkpoint/deferred_check.h) */
     uint32_t epoch;      /* epoch of `suspects` */
     int16_t value;       /* value of the last queued write, counted from 1; 0: no queued operation writes it */
     int16_t tie;         /* first queued operation that uses the buffer */
@@ -87,6 +87,9 @@ typedef struct ad_buffers {
     ad_buffer *spare;
     struct ad_buffer_batch *batches;
 } ad_buffers;
+
+/* The address of arrays without elements. */
+extern char ad__no_bytes[64];
 
 /* Make an empty table that may have at most `most` buffers. */
 void ad__buffers_init(ad_buffers *t, uint64_t most);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "server/common/os.h"
+#include "server/worker/session.h"
 
 /* Replaces every poison for which there was no memory; never counted, never freed. */
 static ad_poison last_resort = {.code = AD_E_MEMORY, .text = "out of host memory"};
@@ -26,4 +27,8 @@ ad_poison *ad__poison_share(ad_poison *p) {
 
 void ad__poison_release(ad_poison *p) {
     if (p && p != &last_resort && --p->users == 0) free(p);
+}
+
+void ad__session_keep_failure(ad_session *s, ad_poison *p) {
+    if (!s->pending) s->pending = ad__poison_share(p);
 }

@@ -4,6 +4,8 @@
 
 #include "protocol/base.h"
 
+struct ad_session;
+
 typedef struct ad_poison {
     uint32_t users;
     int code;        /* negative: AD_E_... */
@@ -18,5 +20,7 @@ ad_poison *ad__poison_new(const ad_fault *fault, uint64_t number, const char *na
 ad_poison *ad__poison_share(ad_poison *p);
 /* Remove a user; NULL is allowed. */
 void ad__poison_release(ad_poison *p);
+/* Keep a failure that belongs to no buffer, unless the session has an earlier one. */
+void ad__session_keep_failure(struct ad_session *s, ad_poison *p);
 
 #endif

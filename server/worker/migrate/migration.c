@@ -227,3 +227,6 @@ void ad__migration_take_note(ad_worker *w, const ad_note *note) {
 void ad__migration_close(ad_worker *w) {
     while (w->migrations) end_migration(w, w->migrations);
 }
+
+const ad_migration_hooks ad__migration_hooks = {.must_wait = ad__migration_must_wait,
+                                                .ends_session = ad__migration_ends_session};

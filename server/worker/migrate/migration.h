@@ -50,6 +50,8 @@ bool ad__migration_must_wait(ad_session *s, const ad_message *m, ad_fault *refus
 /* True if the session must complete an export or a read first, because unsharing may change that memory's address. */
 bool ad__migration_ends_session(const ad_session *s);
 
+extern const ad_migration_hooks ad__migration_hooks;
+
 /* I/O thread: handle a note about a migration. */
 void ad__migration_take_note(ad_worker *w, const ad_note *note);
 /* I/O thread, after each turn of the loop: advance the migrations. */

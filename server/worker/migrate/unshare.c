@@ -83,7 +83,7 @@ static int commit_detached(search *l) {
     if (status) return status;
     const bool counts = !s->checkpoint.late || !ad__session_is_recoverable(s) || ad__checkpoint_flush(s, true);
     ad__checkpoint_commit(s);
-    if (counts && !ad__checkpoint_has_deferred_of(s, l->who)) return 0;
+    if (counts && !ad__sharing_has_deferred_of(s, l->who)) return 0;
     return ad__fault(l->fault, AD_E_UNSUPPORTED, "an array that others have had of it is still in use: try again");
 }
 
@@ -91,7 +91,7 @@ static int separate_session(search *l) {
     ad_session *s = l->session;
     l->found = l->wait = false;
     ad__buffers_each(&s->buffers, check_buffer, l);
-    const bool defers = !ad__migration_is_of(s, l->who) && ad__checkpoint_has_deferred_of(s, l->who);
+    const bool defers = !ad__migration_is_of(s, l->who) && ad__sharing_has_deferred_of(s, l->who);
     if (l->status || !(l->found || defers)) return l->status;
     ad__fusion_flush(s);
     ad__buffers_each(&s->buffers, detach_buffer, l);

@@ -1,6 +1,6 @@
 /* Leaving for an upgrade of arrayd: another worker goes on with the sessions.
  *
- * All that it needs is in the journal at any time (journal/checkpoint.h). So this worker only chooses a time when no
+ * All that it needs is in the journal at any time (checkpoint/checkpoint.h). So this worker only chooses a time when no
  * operation is queued and the device is idle. What clients have sent and is not executed by then, the next worker
  * executes. */
 #include <unistd.h>

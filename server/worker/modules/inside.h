@@ -66,8 +66,6 @@ void ad__module_stop(ad_session *s);
 /* Write what a module is made from into the journal, if the session is journaled. AD_E_MEMORY, AD_E_LIMIT. */
 int ad__recipe_new(ad_session *s, const ad_building *b, ad_text source, const ad_string *options, size_t noptions,
                    ad_journal_recipe **out, ad_fault *fault);
-/* Release a recipe; r may be NULL. */
-void ad__recipe_release(ad_journal *l, ad_journal_recipe *r);
 /* Set pointers to a recipe's texts, each NUL-terminated: options, then name expressions. */
 void ad__recipe_words(const ad_journal_recipe *r, const char **word);
 

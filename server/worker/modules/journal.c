@@ -56,10 +56,6 @@ int ad__recipe_new(ad_session *s, const ad_building *b, ad_text source, const ad
     return hash_recipe(r, r->hash, fault);
 }
 
-void ad__recipe_release(ad_journal *l, ad_journal_recipe *r) {
-    if (r && !--r->users) ad__journal_free(l, r);
-}
-
 void ad__recipe_words(const ad_journal_recipe *r, const char **word) {
     const char *at = r->text + r->source + 1;
     for (uint32_t i = 0; i < r->noptions + r->nnames; i++) {
@@ -133,28 +129,24 @@ static ad_module_loss find_loss(const ad_loaded *m) {
     return m->touched ? AD_MODULE_VARIABLES : m->recipe ? AD_MODULE_KEPT : AD_MODULE_DAMAGED;
 }
 
-ad_journal_row ad__module_row(ad_session *s, uint64_t id) {
+static int save_module(ad_session *s, uint64_t id, ad_journal_row *row) {
     ad_journal *l = s->checkpoint.journal;
     ad_loaded *m = ad__module_find(s, id);
     bool any = false;
-    if (!m) return (ad_journal_row){0};
+    if (!m) return 0;
     ad_journal_settings *settings = write_settings(l, m, &any);
-    ad_journal_row row = {.kind = AD_JOURNAL_MODULE, .id = id, .device = (uint16_t)m->gpu->index};
-    row.lost = any && !settings ? AD_MODULE_UNWRITTEN : (uint8_t)find_loss(m);
-    row.settings = ad__journal_at(l, settings);
-    row.recipe = ad__journal_at(l, m->recipe);
-    if (m->recipe && row.lost != AD_MODULE_UNWRITTEN) m->recipe->users++;
-    return row;
+    if (any && !settings) return AD_E_MEMORY;
+    row->device = (uint16_t)m->gpu->index;
+    row->lost = (uint8_t)find_loss(m);
+    row->settings = ad__journal_at(l, settings);
+    row->recipe = ad__journal_at(l, m->recipe);
+    if (m->recipe) m->recipe->users++;
+    return 1;
 }
 
-uint32_t *ad__module_place(ad_session *s, uint64_t id) {
+static uint32_t *find_module_place(ad_session *s, uint64_t id) {
     ad_loaded *m = ad__module_find(s, id);
     return m ? &m->place : NULL;
-}
-
-void ad__module_forget(ad_journal *l, const ad_journal_row *row) {
-    ad__recipe_release(l, ad__journal_get(l, row->recipe));
-    ad__journal_free(l, ad__journal_get(l, row->settings));
 }
 
 /* Copy a recipe that another worker has written. NULL: it is missing or damaged, or with a fault: no memory. */
@@ -169,8 +161,22 @@ static ad_journal_recipe *copy_recipe(ad_session *s, const ad_journal_recipe *fr
     return NULL;
 }
 
-int ad__module_restore(ad_session *s, const ad_journal_row *row, const ad_journal_recipe *recipe,
-                       const ad_journal_settings *settings, ad_fault *fault) {
+/* Get the recipe that another worker has written. NULL: it is missing. */
+static const ad_journal_recipe *get_recipe(const ad_left_behind *left, const ad_journal_row *row) {
+    const ad_journal_recipe *r = left->get(left->user, row->recipe, sizeof *r);
+    return r ? left->get(left->user, row->recipe, sizeof *r + r->bytes) : NULL;
+}
+
+static const ad_journal_settings *get_settings(const ad_left_behind *left, const ad_journal_row *row) {
+    const ad_journal_settings *all = left->get(left->user, row->settings, sizeof *all);
+    if (!all || all->bytes > UINT64_MAX - sizeof *all) return NULL;
+    return left->get(left->user, row->settings, sizeof *all + all->bytes);
+}
+
+/* Restore a module. It is built again when it is used. */
+static int restore_module(ad_session *s, const ad_journal_row *row, const ad_left_behind *left, ad_fault *fault) {
+    const ad_journal_recipe *recipe = get_recipe(left, row);
+    const ad_journal_settings *settings = get_settings(left, row);
     const ad_stream_queue *queue = ad__stream_queue_find(s, row->device, fault);
     ad_loaded *m = queue ? ad__os.calloc(1, sizeof *m) : NULL;
     if (!m) return queue ? ad__fault(fault, AD_E_MEMORY, "out of host memory") : fault->code;
@@ -186,3 +192,10 @@ int ad__module_restore(ad_session *s, const ad_journal_row *row, const ad_journa
     ad__checkpoint_mark_row(s, AD_JOURNAL_MODULE, m->id);
     return 0;
 }
+
+const ad_component ad__component_modules = {.name = "modules",
+                                            .drop = ad__modules_close,
+                                            .kind = AD_JOURNAL_MODULE,
+                                            .save = save_module,
+                                            .place = find_module_place,
+                                            .restore = restore_module};

@@ -10,8 +10,9 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/modules/inside.h"
 #include "server/worker/spill/quota.h"
-#include "server/worker/session/session.h"
+#include "server/worker/session.h"
 #include "server/worker/io/reply.h"
+#include "server/worker/device/cost.h"
 
 static const ad_backend *get_backend(const ad_session *s) { return s->worker->backend; }
 
@@ -339,3 +340,6 @@ void ad__modules_close(ad_session *s) {
     }
     ad__modules_reap(s);
 }
+
+const ad_modules_hooks ad__modules_hooks = {
+    .variable_gone = ad__module_variable_gone, .reap = ad__modules_reap, .built = ad__modules_built};

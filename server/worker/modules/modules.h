@@ -5,6 +5,8 @@
 #define AD_SERVER_WORKER_MODULES_MODULES_H
 
 #include "protocol/message.h"
+#include "server/worker/base/component.h"
+#include "server/worker/base/hooks.h"
 #include "server/worker/device/devices.h"
 #include "server/worker/journal/journal.h"
 
@@ -33,8 +35,7 @@ typedef enum ad_module_loss {
     AD_MODULE_KEPT,
     AD_MODULE_VARIABLES, /* its variables may have changed */
     AD_MODULE_FATAL,     /* setting it up killed a worker */
-    AD_MODULE_DAMAGED,   /* its recipe is missing or damaged */
-    AD_MODULE_UNWRITTEN  /* it has no row, for lack of memory */
+    AD_MODULE_DAMAGED    /* its recipe is missing or damaged */
 } ad_module_loss;
 
 /* A kernel to be launched. */
@@ -70,15 +71,7 @@ void ad__module_variable_gone(struct ad_session *s, struct ad_buffer *b);
 /* Free all modules of a session whose streams are idle. */
 void ad__modules_close(struct ad_session *s);
 
-/* ---- journal.c: rows from which another worker builds modules again ---- */
-/* Make a module's row, kind NONE: there is no module; get where its place is, NULL: there is no module. */
-ad_journal_row ad__module_row(struct ad_session *s, uint64_t id);
-uint32_t *ad__module_place(struct ad_session *s, uint64_t id);
-/* Free what a module's row points to. */
-void ad__module_forget(ad_journal *l, const ad_journal_row *row);
-/* Restore a module of another worker, from what that has written (NULL: it is missing, or there are no settings).
- * AD_E_MEMORY. */
-int ad__module_restore(struct ad_session *s, const ad_journal_row *row, const ad_journal_recipe *recipe,
-                       const ad_journal_settings *settings, ad_fault *fault);
+extern const ad_component ad__component_modules; /* its rows in the journal: journal.c */
+extern const ad_modules_hooks ad__modules_hooks;
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "server/common/log.h"
 #include "server/common/os.h"
-#include "server/worker/engine/blame.h"
+#include "server/worker/checkpoint/blame.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/session/session.h"
 
@@ -129,26 +129,6 @@ static ad_old_descriptor *find_descriptor(const ad_recovery *r, uint64_t session
     return NULL;
 }
 
-/* Make memory for a window whose descriptor is gone, because a later request removes the window. */
-static int create_empty_window(uint64_t size) {
-    int fd = memfd_create("arrayd-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd >= 0 && ftruncate(fd, (off_t)size)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-static int restore_window(ad_session *s, const ad_journal_row *row, ad_fault *fault) {
-    ad_old_descriptor *o = find_descriptor(s->worker->left, s->id, row->descriptor);
-    int fd = o ? o->fd : create_empty_window(row->size);
-    if (fd < 0) return ad__fault(fault, AD_E_SYSTEM, "no memory for a window");
-    if (o) o->fd = -1;
-    int status = ad__window_restore(s, row->id, row->size, fd, row->descriptor, fault);
-    if (status) close(fd);
-    return status;
-}
-
 /* Restore descriptors that no request has asked for yet, in their order, and release the others. */
 static void restore_descriptors(ad_session *s, const ad_journal_checkpoint *state, uint64_t received) {
     ad_recovery *r = s->worker->left;
@@ -169,32 +149,21 @@ static void restore_descriptors(ad_session *s, const ad_journal_checkpoint *stat
     ad__checkpoint_watch_descriptors(s);
 }
 
-/* Restore a module. It is built again when it is used. */
-static int restore_module(ad_session *s, const ad_journal_row *row, ad_fault *fault) {
-    const ad_recovery *r = s->worker->left;
-    const ad_journal_recipe *recipe = ad__recovery_get(r, row->recipe, sizeof *recipe);
-    const ad_journal_settings *settings = ad__recovery_get(r, row->settings, sizeof *settings);
-    if (recipe) recipe = ad__recovery_get(r, row->recipe, sizeof *recipe + recipe->bytes);
-    if (settings && settings->bytes <= r->memory)
-        settings = ad__recovery_get(r, row->settings, sizeof *settings + settings->bytes);
-    else settings = NULL;
-    return ad__module_restore(s, row, recipe, settings, fault);
+static void *get_left(void *recovery, ad_at at, uint64_t size) { return ad__recovery_get(recovery, at, size); }
+
+static int take_descriptor(void *recovery, uint64_t session, uint64_t number) {
+    ad_old_descriptor *o = find_descriptor(recovery, session, number);
+    const int fd = o ? o->fd : -1;
+    if (o) o->fd = -1;
+    return fd;
 }
 
 static int restore_row(ad_session *s, const ad_journal_row *row, const ad_journal_session *at,
                        const ad_journal_checkpoint *state, ad_fault *fault) {
-    int status;
-    switch (row->kind) {
-    case AD_JOURNAL_BUFFER: return ad__recovery_restore_buffer(s, row, at, state, fault);
-    case AD_JOURNAL_STREAM:
-        status = ad__stream_queue_open(s, row->id, row->device, row->high, fault);
-        if (!status) ad__checkpoint_mark_row(s, AD_JOURNAL_STREAM, row->id);
-        return status;
-    case AD_JOURNAL_EVENT: return ad__event_restore(s, row->id, row->device, row->timed, fault);
-    case AD_JOURNAL_WINDOW: return restore_window(s, row, fault);
-    case AD_JOURNAL_MODULE: return restore_module(s, row, fault);
-    default: return 0;
-    }
+    if (row->kind == AD_JOURNAL_BUFFER) return ad__recovery_restore_buffer(s, row, at, state, fault);
+    const ad_component *c = ad__component_of(s->worker, row->kind);
+    const ad_left_behind left = {s->worker->left, get_left, take_descriptor};
+    return c ? c->restore(s, row, &left, fault) : 0;
 }
 
 /* ---- sessions ---- */
@@ -312,7 +281,9 @@ static bool restore_session(ad_worker *w, ad_journal_session *at) {
         ad__engine_end(s);
         return false;
     }
-    ad__checkpoint_restore(s, lives);
+    ad__checkpoint_commit(s);
+    ad__session_go_on(s);
+    if (s->checkpoint.at) s->checkpoint.at->lives = s->queue.count ? lives + 1 : 0; /* idle sessions kill no worker */
     if (!waits) ad__session_end_after_forks(s);
     return waits;
 }

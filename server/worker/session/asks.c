@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "server/worker/engine/blame.h"
+#include "server/worker/checkpoint/blame.h"
 #include "server/worker/sharing/exports.h"
 #include "server/worker/sharing/imports.h"
 #include "server/worker/exec/job.h"
@@ -161,10 +161,6 @@ typedef enum ask {
 #undef AD_REQUEST
 } ask;
 
-int ad__ask_unsupported(const ad_message *m, ad_fault *fault) {
-    return ad__fault(fault, AD_E_UNSUPPORTED, "%s: this server does not support the request", m->row->name);
-}
-
 static bool answer_request(ad_session *s, ad_message *m) {
     ad_fault fault = {0};
     switch ((ask)m->opcode) {
@@ -214,7 +210,7 @@ bool ad__ask(ad_session *s, ad_message *m) {
     if (s->checkpoint.silent && s->checkpoint.untold && !ad__checkpoint_await_commit(s)) return false;
     if (s->must_migrate) {
         ad_fault refused = {0};
-        if (ad__migration_must_wait(s, m, &refused)) return false;
+        if (s->worker->hooks.migration->must_wait(s, m, &refused)) return false;
         if (refused.code) {
             ad__reply_fault(s, m->u[0], refused.code, &refused);
             return true;

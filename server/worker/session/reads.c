@@ -18,6 +18,7 @@
 #include "server/worker/session/session.h"
 #include "server/worker/io/reply.h"
 #include "server/worker/exec/exec.h"
+#include "server/worker/device/cost.h"
 
 /* ---- beginning a read ---- */
 
@@ -196,3 +197,5 @@ bool ad__read(ad_session *s, ad_message *m) {
     ad__reading_end(s);
     return true;
 }
+
+const ad_component ad__component_reading = {.name = "read", .drop = ad__reading_end};

@@ -14,7 +14,7 @@
 #include "server/common/secret.h"
 #include "server/worker/session/session.h"
 
-void ad__comeback_init(ad_session *s, const ad_note *note) {
+static int open_comeback(ad_session *s, const ad_note *note) {
     ad_comeback *c = &s->comeback;
     c->able = note->resumable;
     c->key = note->id & AD_FORKED_SESSION ? note->size : 0;
@@ -22,12 +22,15 @@ void ad__comeback_init(ad_session *s, const ad_note *note) {
     c->process_fd = -1;
     memcpy(c->secret, note->secret, sizeof c->secret);
     if (c->able) ad__output_keep(&s->output);
+    return 0;
 }
 
-void ad__comeback_close(ad_session *s) {
+static void close_process(ad_session *s) {
     if (s->comeback.process_fd >= 0) close(s->comeback.process_fd);
     s->comeback.process_fd = -1;
 }
+
+const ad_component ad__component_comeback = {.name = "comeback", .open = open_comeback, .close = close_process};
 
 /* ---- waiting for a client ---- */
 
@@ -211,7 +214,7 @@ static int take_connection(ad_session *s, int fd, const ad_note *note, const cha
     memcpy(c->offers.secret[c->offers.made++ % AD_OFFERS], next, sizeof next);
     c->away = c->native = false;
     c->count++;
-    ad__comeback_close(s);
+    close_process(s);
     if (note->process) set_process(s, note->process);
     report_away(s, 0);
     ad__log(AD_LOG_INFO, "session resumed", "session=%lu principal=%s", s->id, s->principal);

@@ -11,7 +11,7 @@
 #ifndef AD_SERVER_WORKER_SESSION_RESUME_H
 #define AD_SERVER_WORKER_SESSION_RESUME_H
 
-#include "server/worker/journal/journal.h"
+#include "server/worker/base/component.h"
 
 struct ad_session;
 struct ad_worker;
@@ -30,8 +30,8 @@ typedef struct ad_comeback {
     uint64_t count;   /* how often the client has come back */
 } ad_comeback;
 
-void ad__comeback_init(struct ad_session *s, const ad_note *note);
-void ad__comeback_close(struct ad_session *s);
+extern const ad_component ad__component_comeback;
+
 /* Wait for the client after its connection was closed. False: it cannot come back, and the session must end. */
 bool ad__session_await_client(struct ad_session *s, const char *why);
 /* Tell whether the client's process is known to have ended. Any thread. */

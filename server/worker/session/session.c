@@ -51,8 +51,7 @@ void ad__session_watch(ad_session *s, int events) {
 
 ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     ad_session *s = ad__os.calloc(1, sizeof *s);
-    if (!s || ad__engine_add_session(w, s, note)) {
-        free(s);
+    if (!s) {
         close(fd);
         return NULL;
     }
@@ -66,12 +65,10 @@ ad_session *ad__session_new(ad_worker *w, const ad_note *note, int fd) {
     s->may_run_kernels = ad__may_run_kernels(&w->config, s->principal, &s->grants, w->backend->name);
     s->must_migrate = w->shared && s->may_run_kernels;
     s->kernel_limit = ad__kernel_limit(&w->config, s->principal, &s->grants);
-    ad__output_init(&s->output, fd, w->config.output_limit);
-    ad__buffers_init(&s->buffers, ad__most_buffers(&w->config, &s->grants));
-    ad__descriptors_init(&s->windows.descriptors);
-    ad__comeback_init(s, note);
-    ad__checkpoint_open(s);
-    return s;
+    if (!ad__components_open(s, note)) return s;
+    close(fd);
+    free(s);
+    return NULL;
 }
 
 int ad__session_begin(ad_session *s) {
@@ -103,16 +100,9 @@ int ad__session_open(ad_worker *w, const ad_note *note, int fd) {
 }
 
 static void free_session(ad_session *s) {
-    ad_worker *w = s->worker;
-    ad__engine_remove_session(s);
     close(s->fd);
-    ad__input_close(&s->input);
-    ad__descriptors_close(&s->windows.descriptors);
-    ad__output_close(&s->output);
-    ad__checkpoint_close(s);
-    ad__comeback_close(s);
-    ad__trace_to(s, -1);
-    if (!s->forked) ad__worker_tell(w, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
+    ad__components_close(s);
+    if (!s->forked) ad__worker_tell(s->worker, &(ad_note){.kind = AD_NOTE_SESSION_END, .id = s->id}, -1);
     free(s);
 }
 
@@ -338,3 +328,12 @@ bool ad__sessions_tick(ad_worker *w) {
     }
     return watched;
 }
+
+/* ---- the socket as a component ---- */
+
+/* Say bye to the client, unless another worker goes on with the session. */
+static void say_device_is_lost(ad_session *s, const char *why) {
+    if (!ad__session_is_recoverable(s)) ad__session_say_bye(s, AD_E_DEVICE_LOST, why);
+}
+
+const ad_component ad__component_socket = {.name = "socket", .device_lost = say_device_is_lost};

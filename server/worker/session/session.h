@@ -30,33 +30,21 @@ bool ad__sessions_tick(ad_worker *w);
 /* I/O thread: find a session by id; NULL: none. */
 ad_session *ad__session_find(ad_worker *w, uint64_t id);
 
-/* Reasons why a turn ended. */
-typedef enum ad_turn {
-    AD_TURN_EMPTY,
-    AD_TURN_MORE,
-    AD_TURN_HEAVY,
-    AD_TURN_STALLED, /* the client must read its output first */
-    AD_TURN_WAITING, /* the session waits for s->wait */
-    AD_TURN_OVER
-} ad_turn;
-/* Runner: execute operations for about `budget` ns. An operation estimated above `limit` ns ends the turn and is not
- * executed. */
-ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit);
-/* Runner: free all that the session holds. False: something is still under way, and the session waits for it. */
-bool ad__session_drop(ad_session *s);
-/* Runner: poll what is under way, and acknowledge what is complete. True: the session has nothing to wait for. */
-bool ad__session_poll(ad_session *s);
+/* ---- session_run.c: turns ---- */
+ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit); /* hook of engine/ */
+bool ad__session_drop(ad_session *s);                                   /* hook of engine/ */
 
 /* ---- asks.c, reads.c; runner only ---- */
 /* Answer a request (class ASK). False: the session waits; call it again. */
 bool ad__ask(ad_session *s, ad_message *m);
-/* Report a request that this server does not know. AD_E_UNSUPPORTED. */
-int ad__ask_unsupported(const ad_message *m, ad_fault *fault);
 /* Get all counters of a session, as stat replies them. */
 void ad__session_counters(ad_session *s, int64_t values[AD_NCOUNTER]);
 /* Answer READ or FETCH. False: the session waits; call it again. */
 bool ad__read(ad_session *s, ad_message *m);
 /* Give back the memory that a read holds; no effect without a read. */
 void ad__reading_end(ad_session *s);
+
+/* What a session has in this room. */
+extern const ad_component ad__component_socket, ad__component_reading, ad__component_messages;
 
 #endif

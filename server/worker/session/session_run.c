@@ -7,7 +7,7 @@
 #include "protocol/infer.h"
 #include "protocol/size.h"
 #include "server/worker/engine/background.h"
-#include "server/worker/engine/blame.h"
+#include "server/worker/checkpoint/blame.h"
 #include "server/worker/sharing/imports.h"
 #include "server/worker/migrate/migration.h"
 #include "server/worker/report.h"
@@ -17,6 +17,8 @@
 #include "server/worker/io/reply.h"
 #include "server/worker/io/trace.h"
 #include "server/worker/exec/exec.h"
+#include "server/worker/session/ops.h"
+#include "server/worker/device/cost.h"
 
 #define ALLOWED (AD_BIT(AD_CLASS_OP) | AD_BIT(AD_CLASS_ASK))
 #define ROOM (1u << 20) /* queued bytes below which a paused client is read again */
@@ -106,37 +108,6 @@ static int read_message(ad_session *s) {
 
 /* ---- waiting for the device ---- */
 
-static bool is_wait_over(ad_session *s) {
-    ad_fault fault = {0};
-    int done;
-    switch (s->wait.kind) {
-    case AD_WAIT_STREAM: return ad__stream_queue_idle(s->wait.stream_queue);
-    case AD_WAIT_ALL: return ad__stream_queues_idle(s);
-    case AD_WAIT_ROOM: return !ad__stream_queue_full(s->wait.stream_queue);
-    case AD_WAIT_EVENT:
-        done = s->worker->backend->event_done(s->wait.event, &fault);
-        if (done < 0) ad__session_status(s, done, &fault);
-        return done != 0; /* the next call reports the error */
-    case AD_WAIT_COMPILER: return ad__modules_built(s);
-    case AD_WAIT_BACKGROUND: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.in_background;
-    case AD_WAIT_MIGRATION: return !atomic_load(&s->halted) && atomic_load(&s->migration) != AD_SESSION_MIGRATES;
-    default: return true;
-    }
-}
-
-bool ad__session_poll(ad_session *s) {
-    ad_fault fault = {0};
-    if (s->nstream_queues && (ad__stream_queues_mark(s, &fault) || ad__stream_queues_poll(s, &fault)))
-        ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
-    if (!s->fusion.count)
-        ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* queued operations need the same epoch */
-    if (s->modules.dropped) ad__modules_reap(s);
-    if (s->checkpoint.late) ad__blame_update(s);
-    if (!is_wait_over(s)) return false;
-    s->wait.kind = AD_WAIT_NONE;
-    return true;
-}
-
 /* Tell whether the next operation must wait until less is under way. Then the session waits. */
 static bool must_wait_for_room(ad_session *s) {
     bool forks = s->message.opcode == AD_REQ_FORK; /* a fork passes on buffers whose checks must be complete */
@@ -194,7 +165,7 @@ static bool must_await_thread(ad_session *s, int64_t ns) {
 ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
     int64_t until = ad__os_now() + budget;
     bool asynchronous = s->worker->backend->asynchronous;
-    if (atomic_load_explicit(&s->halted, memory_order_relaxed) && !ad__migration_ends_session(s)) {
+    if (atomic_load_explicit(&s->halted, memory_order_relaxed) && !s->worker->hooks.migration->ends_session(s)) {
         ad__session_await(s, AD_WAIT_MIGRATION, NULL, NULL);
         return AD_TURN_WAITING;
     }
@@ -235,14 +206,15 @@ ad_turn ad__session_turn(ad_session *s, int64_t budget, int64_t limit) {
     return AD_TURN_EMPTY;
 }
 
-static void free_buffer(void *user, ad_buffer *b) {
-    ad__spill_forget(((ad_session *)user)->worker, b);
-    if (b->module) ad__module_variable_gone(user, b);
-    else if (b->import) ad__import_gone(user, b);
-    else if (b->shared) ad__shared_leave(user, b);
-    else if (b->home) ad__memory_give(b->home->stream_arena, &b->block);
-    ad__poison_release(b->poison);
+static void drop_messages(ad_session *s) {
+    ad__poison_release(s->pending);
+    ad__reader_free(s->reader);
+    ad__arena_free(&s->arena);
+    s->pending = NULL;
+    s->reader = NULL;
 }
+
+const ad_component ad__component_messages = {.name = "messages", .drop = drop_messages};
 
 bool ad__session_drop(ad_session *s) {
     ad_engine *e = &s->worker->engine;
@@ -258,25 +230,8 @@ bool ad__session_drop(ad_session *s) {
     s->in_frame = s->has_message = false;
     ad__session_await(s, AD_WAIT_ALL, NULL, NULL);
     if (!ad__session_poll(s)) return false;
-    ad__reading_end(s);
-    ad__report_add_ended(s);
     s->dropping = true;
-    ad__fusion_drop(s);
-    ad__checkpoint_give_released_memory(s);
-    ad__buffers_clear(&s->buffers, free_buffer, s);
-    ad__checkpoint_free_deferred(s, s->checkpoint.ndeferred);
-    ad__spill_over(s);
-    ad__sharing_end(s);
-    ad__modules_close(s);
-    ad__deferred_checks_close(s);
-    ad__events_close(s);
-    ad__windows_close(s);
-    ad__stream_queues_close(s);
+    ad__components_drop(s);
     ad__spill_settle(s->worker);
-    ad__poison_release(s->pending);
-    ad__reader_free(s->reader);
-    ad__arena_free(&s->arena);
-    s->pending = NULL;
-    s->reader = NULL;
     return true;
 }

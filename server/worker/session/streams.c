@@ -6,7 +6,7 @@
 
 #include "server/common/os.h"
 #include "server/worker/spill/spill.h"
-#include "server/worker/session/session.h"
+#include "server/worker/session.h"
 #include "server/worker/io/reply.h"
 
 struct ad_client_event {
@@ -58,23 +58,10 @@ static void remove_event(ad_session *s, ad_client_event *event) {
     memmove(event, event + 1, (--e->count - at) * sizeof *event);
 }
 
-void ad__events_close(ad_session *s) {
+static void close_events(ad_session *s) {
     for (size_t i = 0; i < s->recorded.count; i++) s->worker->backend->event_close(s->recorded.list[i].event);
     free(s->recorded.list);
     s->recorded = (ad_events){0};
-}
-
-uint32_t *ad__event_place(ad_session *s, uint64_t id) {
-    ad_client_event *event = find_event(s, id, NULL);
-    return event ? &event->place : NULL;
-}
-
-bool ad__event_known(ad_session *s, uint64_t id, uint16_t *device, bool *timed) {
-    const ad_client_event *event = find_event(s, id, NULL);
-    if (!event) return false;
-    *device = (uint16_t)event->gpu->index;
-    *timed = event->timed;
-    return true;
 }
 
 /* ---- requests without a reply ---- */
@@ -159,14 +146,6 @@ int ad__streams_op(ad_session *s, const ad_message *m, ad_fault *fault) {
     default: status = make_stream_wait(s, m, fault); break;
     }
     return ad__session_status(s, status, fault);
-}
-
-int ad__event_restore(ad_session *s, uint64_t id, uint64_t device, bool timed, ad_fault *fault) {
-    ad_stream_queue *queue = ad__stream_queue_find(s, device, fault);
-    ad_client_event event = {.id = id, .timed = timed, .timeless = true};
-    if (!queue) return fault->code;
-    event.gpu = queue->gpu;
-    return open_event(s, &event, queue, fault);
 }
 
 /* ---- requests with a reply ---- */
@@ -277,3 +256,62 @@ bool ad__streams_ask(ad_session *s, const ad_message *m) {
     if (ad__session_status(s, status, &fault)) ad__reply_fault(s, m->u[0], status, &fault);
     return true;
 }
+
+/* ---- rows in the journal ---- */
+
+static int save_event(ad_session *s, uint64_t id, ad_journal_row *row) {
+    const ad_client_event *event = find_event(s, id, NULL);
+    if (!event) return 0;
+    row->device = (uint16_t)event->gpu->index;
+    row->timed = event->timed;
+    return 1;
+}
+
+static uint32_t *find_event_row(ad_session *s, uint64_t id) {
+    ad_client_event *event = find_event(s, id, NULL);
+    return event ? &event->place : NULL;
+}
+
+/* Restore an event, which was reached in another worker. */
+static int restore_event(ad_session *s, const ad_journal_row *row, const ad_left_behind *left, ad_fault *fault) {
+    ad_stream_queue *queue = ad__stream_queue_find(s, row->device, fault);
+    ad_client_event event = {.id = row->id, .timed = row->timed, .timeless = true};
+    (void)left;
+    if (!queue) return fault->code;
+    event.gpu = queue->gpu;
+    return open_event(s, &event, queue, fault);
+}
+
+const ad_component ad__component_events = {.name = "events",
+                                           .drop = close_events,
+                                           .kind = AD_JOURNAL_EVENT,
+                                           .save = save_event,
+                                           .place = find_event_row,
+                                           .restore = restore_event};
+
+static int save_stream(ad_session *s, uint64_t id, ad_journal_row *row) {
+    const ad_stream_queue *queue = ad__stream_queue_known(s, id);
+    if (!queue) return 0;
+    row->high = queue->high;
+    row->device = (uint16_t)queue->gpu->index;
+    return 1;
+}
+
+static uint32_t *find_stream_row(ad_session *s, uint64_t id) {
+    ad_stream_queue *queue = ad__stream_queue_known(s, id);
+    return queue ? &queue->place : NULL;
+}
+
+static int restore_stream(ad_session *s, const ad_journal_row *row, const ad_left_behind *left, ad_fault *fault) {
+    (void)left;
+    int status = ad__stream_queue_open(s, row->id, row->device, row->high, fault);
+    if (!status) ad__checkpoint_mark_row(s, AD_JOURNAL_STREAM, row->id);
+    return status;
+}
+
+const ad_component ad__component_streams = {.name = "streams",
+                                            .drop = ad__stream_queues_close,
+                                            .kind = AD_JOURNAL_STREAM,
+                                            .save = save_stream,
+                                            .place = find_stream_row,
+                                            .restore = restore_stream};

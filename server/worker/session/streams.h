@@ -4,6 +4,7 @@
 
 #include "kernels/backend.h"
 #include "protocol/message.h"
+#include "server/worker/base/component.h"
 
 struct ad_session;
 struct ad_stream_queue;
@@ -22,13 +23,7 @@ typedef struct ad_events {
 int ad__streams_op(struct ad_session *s, const ad_message *m, ad_fault *fault);
 /* Answer WAIT, DONE, ELAPSED, POOL or DEVICE. False: the session waits, and the message is executed again. */
 bool ad__streams_ask(struct ad_session *s, const ad_message *m);
-/* Get an event's device and timing. False: no such event. */
-bool ad__event_known(struct ad_session *s, uint64_t id, uint16_t *device, bool *timed);
-/* Find the place of an event's row in the journal; NULL: no such event. */
-uint32_t *ad__event_place(struct ad_session *s, uint64_t id);
-/* Restore an event that was reached in another worker. */
-int ad__event_restore(struct ad_session *s, uint64_t id, uint64_t device, bool timed, ad_fault *fault);
-/* Close all events of a session. */
-void ad__events_close(struct ad_session *s);
+
+extern const ad_component ad__component_events, ad__component_streams;
 
 #endif

@@ -13,6 +13,7 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/spill/quota.h"
 #include "server/worker/session.h"
+#include "server/worker/session/ops.h"
 
 void ad__descriptor_skip(ad_session *s) {
     uint64_t number;
@@ -24,7 +25,7 @@ void ad__descriptor_skip(ad_session *s) {
 
 /* ---- windows by id ---- */
 
-ad_window *ad__window_known(ad_session *s, uint64_t id) {
+static ad_window *find_known(ad_session *s, uint64_t id) {
     for (size_t i = 0; i < s->windows.count; i++)
         if (s->windows.list[i].id == id) return &s->windows.list[i];
     return NULL;
@@ -32,7 +33,7 @@ ad_window *ad__window_known(ad_session *s, uint64_t id) {
 
 ad_window *ad__window_find(ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
                            ad_fault *fault) {
-    ad_window *w = ad__window_known(s, id);
+    ad_window *w = find_known(s, id);
     if (!w) {
         ad__fault(fault, AD_E_STALE, "%s: there is no window %" PRIu64, what, id);
         return NULL;
@@ -53,12 +54,7 @@ static void close_window(ad_session *s, const ad_window *w) {
     ad__quota_window_gone(s, w->size);
 }
 
-void ad__window_release(ad_session *s, const ad_window *w) {
-    ad__checkpoint_release_descriptor_now(s, w->descriptor);
-    close_window(s, w);
-}
-
-void ad__windows_close(ad_session *s) {
+static void close_windows(ad_session *s) {
     while (s->windows.count) close_window(s, &s->windows.list[--s->windows.count]);
     free(s->windows.list);
     s->windows.list = NULL;
@@ -70,8 +66,7 @@ void ad__windows_close(ad_session *s) {
 static int prepare_window(ad_session *s, uint64_t id, uint64_t size, ad_fault *fault) {
     ad_windows *all = &s->windows;
     uint64_t limit = s->worker->config.windows;
-    if (!id || ad__window_known(s, id))
-        return ad__fault(fault, AD_E_VALUE, "window: id %" PRIu64 " is 0 or in use", id);
+    if (!id || find_known(s, id)) return ad__fault(fault, AD_E_VALUE, "window: id %" PRIu64 " is 0 or in use", id);
     if (!size || size > INT64_MAX) return ad__fault(fault, AD_E_VALUE, "window: not a size: %" PRIu64, size);
     if (all->count == AD_WINDOWS) return ad__fault(fault, AD_E_LIMIT, "a session has at most %d windows", AD_WINDOWS);
     if (size > limit || all->bytes > limit - size)
@@ -84,7 +79,8 @@ static int prepare_window(ad_session *s, uint64_t id, uint64_t size, ad_fault *f
     return 0;
 }
 
-int ad__window_restore(ad_session *s, uint64_t id, uint64_t size, int fd, uint64_t number, ad_fault *fault) {
+/* Add a window of the descriptor with that number; on success it owns fd. */
+static int add_window(ad_session *s, uint64_t id, uint64_t size, int fd, uint64_t number, ad_fault *fault) {
     int status = ad__memfd_check("window", fd, size, fault);
     if (!status) status = prepare_window(s, id, size, fault);
     if (status) return status;
@@ -110,7 +106,7 @@ static int open_window(ad_session *s, const ad_message *m, ad_fault *fault) {
     uint64_t number;
     int fd = ad__descriptors_take(&s->windows.descriptors, &number);
     if (fd < 0) return ad__fault(fault, AD_E_VALUE, "window: no descriptor came with it");
-    int status = ad__window_restore(s, m->u[0], m->u[1], fd, number, fault);
+    int status = add_window(s, m->u[0], m->u[1], fd, number, fault);
     if (!status) return 0;
     close(fd);
     ad__checkpoint_release_descriptor(s, number);
@@ -119,15 +115,35 @@ static int open_window(ad_session *s, const ad_message *m, ad_fault *fault) {
 
 /* ---- using them ---- */
 
+static void release_window(ad_session *s, void *window) {
+    ad_window *w = window;
+    ad__checkpoint_release_descriptor_now(s, w->descriptor);
+    close_window(s, w);
+    free(w);
+}
+
+/* Close a window that is not in the list any more: where operations are executed again later, after the next
+ * checkpoint. */
+static void defer_window(ad_session *s, const ad_window *gone) {
+    ad_window *w = s->checkpoint.late ? ad__os.malloc(sizeof *w) : NULL;
+    if (w) {
+        *w = *gone;
+        if (ad__checkpoint_defer_release(s, release_window, w, false)) return;
+        free(w);
+    }
+    ad__checkpoint_release_descriptor_now(s, gone->descriptor);
+    close_window(s, gone);
+}
+
 static int drop_window(ad_session *s, const ad_message *m, ad_fault *fault) {
-    ad_window *w = ad__window_known(s, m->u[0]);
+    ad_window *w = find_known(s, m->u[0]);
     if (!w) return ad__fault(fault, AD_E_STALE, "window_drop: there is no window %" PRIu64, m->u[0]);
     int status = ad__stream_queues_wait(s, fault); /* copies from the window may be under way */
     if (status) return ad__session_status(s, status, fault);
-    const ad_window gone = *w;
+    ad_window gone = *w;
     *w = s->windows.list[--s->windows.count];
     ad__checkpoint_remove_row(s, gone.place);
-    if (!ad__checkpoint_defer_window(s, &gone)) ad__window_release(s, &gone);
+    defer_window(s, &gone);
     return 0;
 }
 
@@ -145,3 +161,44 @@ int ad__windows_op(ad_session *s, const ad_message *m, ad_fault *fault) {
     default: return load_from_window(s, m, fault);
     }
 }
+
+/* ---- rows in the journal ---- */
+
+static int save_window(ad_session *s, uint64_t id, ad_journal_row *row) {
+    const ad_window *w = find_known(s, id);
+    if (!w) return 0;
+    row->size = w->size;
+    row->descriptor = w->descriptor;
+    return 1;
+}
+
+static uint32_t *find_window_place(ad_session *s, uint64_t id) {
+    ad_window *w = find_known(s, id);
+    return w ? &w->place : NULL;
+}
+
+/* Create memory for a window whose descriptor is gone, because a later request removes the window. */
+static int create_empty_window(uint64_t size) {
+    int fd = memfd_create("arrayd-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && ftruncate(fd, (off_t)size)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int restore_window(ad_session *s, const ad_journal_row *row, const ad_left_behind *left, ad_fault *fault) {
+    int fd = left->take_descriptor(left->user, s->id, row->descriptor);
+    if (fd < 0) fd = create_empty_window(row->size);
+    if (fd < 0) return ad__fault(fault, AD_E_SYSTEM, "no memory for a window");
+    int status = add_window(s, row->id, row->size, fd, row->descriptor, fault);
+    if (status) close(fd);
+    return status;
+}
+
+const ad_component ad__component_windows = {.name = "windows",
+                                            .drop = close_windows,
+                                            .kind = AD_JOURNAL_WINDOW,
+                                            .save = save_window,
+                                            .place = find_window_place,
+                                            .restore = restore_window};

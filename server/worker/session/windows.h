@@ -10,6 +10,7 @@
 
 #include "kernels/backend.h"
 #include "protocol/message.h"
+#include "server/worker/base/component.h"
 #include "server/worker/io/descriptors.h"
 
 struct ad_session;
@@ -40,13 +41,7 @@ int ad__windows_op(struct ad_session *s, const ad_message *m, ad_fault *fault);
 /* Find a window that has size bytes at offset. NULL with a fault. */
 ad_window *ad__window_find(struct ad_session *s, uint64_t id, uint64_t offset, uint64_t size, const char *what,
                            ad_fault *fault);
-/* Find a window by id; NULL: none. */
-ad_window *ad__window_known(struct ad_session *s, uint64_t id);
-/* Restore a window of another worker; on success it owns fd. AD_E_MEMORY and others. */
-int ad__window_restore(struct ad_session *s, uint64_t id, uint64_t size, int fd, uint64_t number, ad_fault *fault);
-/* Release a window that is not in the list any more. */
-void ad__window_release(struct ad_session *s, const ad_window *w);
-/* Close all windows of a session, which must be idle. */
-void ad__windows_close(struct ad_session *s);
+
+extern const ad_component ad__component_windows;
 
 #endif

@@ -14,7 +14,7 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/spill/quota.h"
 #include "server/worker/spill/spill.h"
-#include "server/worker/session/session.h"
+#include "server/worker/session.h"
 #include "server/worker/io/reply.h"
 
 struct ad_exported {
@@ -143,7 +143,9 @@ static int move_to_own_slab(ad_session *s, ad_stream_queue *queue, ad_shared *m,
     for (ad_buffer *b = m->buffers; b; b = b->next_holder) b->address = own.address;
     if (s->checkpoint.late && (status = backend->stream_wait(queue->stream, fault)))
         return ad__session_status(s, status, fault);
-    ad__checkpoint_mark_moved(s->worker, m);
+    ad__checkpoint_mark_moved(m);
+    ad__capabilities_moved(s->worker, m);
+    ad__names_moved(s->worker, m);
     if (!s->checkpoint.late || !ad__checkpoint_defer_free(s, m->home->stream_arena, &old, NULL))
         ad__memory_give(m->home->stream_arena, &old);
     return 0;

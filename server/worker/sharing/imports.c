@@ -42,7 +42,7 @@ struct ad_import {
 ad_buffer *ad__import_order(const ad_buffer *b) { return &b->import->of->order; }
 
 bool ad__imports_meet(const ad_buffer *a, const ad_buffer *b, int64_t *distance) {
-    if (!a || !b || !a->import || !b->import || a->import->of != b->import->of) return false;
+    if (a->import->of != b->import->of) return false;
     *distance = (int64_t)(b->import->offset - a->import->offset);
     return true;
 }

@@ -37,7 +37,7 @@ void ad__import_gone(ad_session *s, ad_buffer *b);
 int ad__import_check_write(const ad_buffer *b, ad_fault *fault);
 /* Get the buffer that stands for the whole allocation where stream queues wait for each other. */
 ad_buffer *ad__import_order(const ad_buffer *b);
-/* Set how many bytes b begins behind a, if both are pieces of one allocation. False: they are not. */
+/* Set how many bytes b begins behind a, if both are pieces of one allocation. False: they are not. Both are imports. */
 bool ad__imports_meet(const ad_buffer *a, const ad_buffer *b, int64_t *distance);
 /* Free imports whose streams have passed. False: some are left. */
 bool ad__imports_settle(ad_worker *w);

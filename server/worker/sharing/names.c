@@ -11,6 +11,8 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/io/reply.h"
+#include "server/worker/session/ops.h"
+#include "server/worker/checkpoint/buffer_free.h"
 
 #define NAME_MOST 200   /* characters of a name */
 #define GRANT_MOST 4096 /* characters of the list of principals that may attach a name */

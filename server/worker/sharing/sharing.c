@@ -11,8 +11,9 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/spill/quota.h"
 #include "server/worker/spill/spill.h"
-#include "server/worker/session/session.h"
+#include "server/worker/session.h"
 #include "server/worker/io/reply.h"
+#include "server/worker/checkpoint/buffer_free.h"
 
 #define LOOK 1000000 /* ns after which the streams of retired orphans and of leaving imports are checked again */
 
@@ -356,6 +357,14 @@ static void leave_in_order(ad_session *s, ad_shared *m, ad_buffer *b) {
         backend->stream_wait(m->writer->stream, NULL);
 }
 
+static void release_shared(ad_session *s, void *shared) { ad__shared_release(s->worker, shared, s->principal); }
+
+static bool is_shared_of(const void *shared, const void *principal) { return ad__shared_is_of(shared, principal); }
+
+bool ad__sharing_has_deferred_of(const ad_session *s, const char *principal) {
+    return ad__checkpoint_has_deferred(s, release_shared, is_shared_of, principal);
+}
+
 void ad__shared_leave(ad_session *s, ad_buffer *b) {
     ad_shared *m = b->shared;
     const bool defers = ad__checkpoint_must_defer(s, b);
@@ -365,7 +374,7 @@ void ad__shared_leave(ad_session *s, ad_buffer *b) {
     b->home = s->dropping ? NULL : b->home;
     b->readonly = false;
     if (m->payer == s && m->buffers) ad__shared_pay(m, m->buffers->holder);
-    if (!defers || !ad__checkpoint_defer_share(s, m)) ad__shared_release(s->worker, m, s->principal);
+    if (!defers || !ad__checkpoint_defer_release(s, release_shared, m, true)) release_shared(s, m);
 }
 
 /* ---- requests ---- */
@@ -473,6 +482,8 @@ void ad__sharing_sweep(ad_worker *w) {
     set_due(w, next);
 }
 
+int64_t ad__sharing_due(const ad_worker *w) { return w->sharing->ended ? 0 : w->sharing->due; }
+
 void ad__sharing_end(ad_session *s) {
     ad__imports_end(s);
     ad__exports_end(s);
@@ -506,3 +517,12 @@ uint64_t ad__sharing_counter(ad_worker *w, int index) {
     default: return 0;
     }
 }
+
+const ad_component ad__component_sharing = {.name = "sharing", .drop = ad__sharing_end};
+const ad_sharing_hooks ad__sharing_hooks = {.uses = ad__shared_uses,
+                                            .leave = ad__shared_leave,
+                                            .orphan = ad__sharing_orphan,
+                                            .import_order = ad__import_order,
+                                            .import_check_write = ad__import_check_write,
+                                            .imports_meet = ad__imports_meet,
+                                            .import_gone = ad__import_gone};

@@ -18,30 +18,10 @@
 #ifndef AD_SERVER_WORKER_SHARING_SHARING_H
 #define AD_SERVER_WORKER_SHARING_SHARING_H
 
+#include "server/worker/memory/shared.h"
 #include "server/worker/session.h"
 
 struct ad_report_name;
-
-typedef struct ad_shared ad_shared;
-struct ad_shared {
-    uint64_t holders; /* number of holders: buffers, capabilities, names and leases */
-    uint64_t paying;  /* number of holders of the principal that the block is charged to */
-    ad_buffer *buffers;
-    bool common;
-    uint64_t size;
-    void *address;
-    ad_block block;
-    ad_stream_queue *home;             /* stream queue that the memory is of; NULL: there is no memory */
-    ad_session *payer;                 /* session whose bytes it counts in; NULL: no session has a buffer of it */
-    ad_shared *paid_next, **paid_link; /* neighbours in the payer's list */
-    ad_poison *poison;                 /* why the contents are invalid; NULL: they are valid */
-    /* The last write: on the stream queue `writer`, or before the event `ready` if recorded, or complete. */
-    uint64_t version;
-    ad_stream_queue *writer;
-    ad_event *ready;
-    ad_gpu *ready_gpu;
-    bool recorded;
-};
 
 /* A capability. Sessions of its principal that know its 128 bits may attach the memory. */
 typedef struct ad_capability ad_capability;
@@ -80,8 +60,8 @@ typedef struct ad_sharing {
 
 int ad__sharing_open(ad_worker *w);   /* Set w->sharing. AD_E_MEMORY, AD_E_SYSTEM. */
 void ad__sharing_close(ad_worker *w); /* Free w->sharing, after the last session. */
-/* True if ad__sharing_sweep has something to do, now or later. Under the engine's lock. */
-static inline bool ad__sharing_due(const ad_worker *w) { return w->sharing->due != INT64_MAX || w->sharing->ended; }
+/* Get the time (ns) at which ad__sharing_sweep has something to do; INT64_MAX: never. Under the engine's lock. */
+int64_t ad__sharing_due(const ad_worker *w);
 /* Free what has expired, and what streams have passed by now. */
 void ad__sharing_sweep(ad_worker *w);
 /* Let ad__sharing_sweep check soon whether a stream has passed. */
@@ -93,17 +73,15 @@ uint64_t ad__sharing_counter(ad_worker *w, int index);
 int ad__sharing_op(ad_session *s, const ad_message *m, ad_fault *fault);
 bool ad__sharing_ask(ad_session *s, const ad_message *m);
 
+extern const ad_component ad__component_sharing;
+extern const ad_sharing_hooks ad__sharing_hooks;
+
 /* ---- sharing.c ---- */
 /* Get the shared memory of a buffer, which becomes shared if it is not. NULL: no memory. */
 ad_shared *ad__shared_of(ad_session *s, ad_buffer *b);
 /* Get the shared memory of a buffer for another holder, and hold it once. Imported memory is copied. The new holder
  * waits for what has been done to it so far. NULL with a fault. */
 ad_shared *ad__shared_give(ad_session *s, ad_buffer *b, ad_fault *fault);
-/* True if the buffer's memory may be written while an operation runs. Other processes may write imported memory, and
- * memory that was exported at any time. Sessions write common memory in turn, but no kernel may depend on that. */
-static inline bool ad__shared_is_open(const ad_buffer *b) {
-    return b->import || b->block.open || (b->shared && (b->shared->common || b->shared->block.open));
-}
 /* Get the principal that the memory belongs to. NULL: there is no memory. */
 const char *ad__shared_owner(const ad_shared *shared);
 bool ad__shared_is_of(const ad_shared *shared, const char *principal);
@@ -111,6 +89,8 @@ bool ad__shared_is_of(const ad_shared *shared, const char *principal);
 int ad__shared_join(ad_session *s, ad_shared *shared, uint64_t id, bool readonly, ad_fault *fault);
 /* Let the stream queue, which is about to read or write a shared buffer, wait for others. */
 int ad__shared_uses(ad_session *s, ad_stream_queue *queue, ad_buffer *b, bool writes, ad_fault *fault);
+/* True if shared memory of the principal, which the session has given up, waits to be released. */
+bool ad__sharing_has_deferred_of(const ad_session *s, const char *principal);
 /* End the buffer's hold. The buffer has no memory afterwards. */
 void ad__shared_leave(ad_session *s, ad_buffer *b);
 /* Let the home queue, in whose order memory is given back, wait for what is in the other stream queue now. */

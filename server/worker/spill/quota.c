@@ -40,16 +40,17 @@ typedef int take_block(ad_stream_arena *e, uint64_t size, ad_block *out, ad_faul
 /* Take a block. If memory is short, free what was deferred and move buffers to host memory. */
 static int take_or_make_room(ad_session *s, ad_stream_queue *queue, uint64_t size, take_block *get, ad_block *out,
                              ad_fault *fault) {
+    const ad_checkpoint_hooks *told = s->worker->hooks.checkpoint;
     char mine[16], moved[AD_SPILL_TEXT];
     ad_fault why = {0};
     ad__spill_stir(s->worker, queue);
     int status = get(queue->stream_arena, size, out, &why);
-    while (status == AD_E_MEMORY && (ad__checkpoint_free_all_deferred(s) || ad__checkpoint_give_released_memory(s)))
+    while (status == AD_E_MEMORY && (told->free_all_deferred(s) || told->give_released_memory(s)))
         status = get(queue->stream_arena, size, out, &why);
     while (status == AD_E_MEMORY &&
-           (ad__spill_make_room(s->worker, queue, size) || ad__checkpoint_move_deferred_to_host(s, queue)))
+           (ad__spill_make_room(s->worker, queue, size) || told->move_deferred_to_host(s, queue)))
         status = get(queue->stream_arena, size, out, &why);
-    if (status == AD_E_MEMORY && ad__checkpoint_drop_deferred(s)) status = get(queue->stream_arena, size, out, &why);
+    if (status == AD_E_MEMORY && told->drop_deferred(s)) status = get(queue->stream_arena, size, out, &why);
     if (!status) return 0;
     if (status != AD_E_MEMORY) return ad__session_status(s, ad__fault(fault, status, "%s", why.text), &why);
     s->refused++;
@@ -62,7 +63,7 @@ static int take_or_make_room(ad_session *s, ad_stream_queue *queue, uint64_t siz
 static int take_within_limits(ad_session *s, ad_stream_queue *queue, uint64_t size, take_block *get, ad_block *out,
                               ad_fault *fault) {
     int status = check_limits(s, size, fault);
-    if (status && ad__checkpoint_give_released_memory(s)) status = check_limits(s, size, fault);
+    if (status && s->worker->hooks.checkpoint->give_released_memory(s)) status = check_limits(s, size, fault);
     s->refused += status != 0;
     return status ? status : take_or_make_room(s, queue, size, get, out, fault);
 }

@@ -66,7 +66,7 @@ static void give_left_memory(ad_moved *m) {
 /* Finish a copy that is complete: record the new place, and give back what was left. */
 static void complete_copy(ad_spill *all, ad_moved *m) {
     unwatch_copy(all, m);
-    if (m->place) ad__checkpoint_record_place(m->session, m->place, &m->now);
+    if (m->place) m->session->worker->hooks.checkpoint->record_place(m->session, m->place, &m->now);
     m->place = 0;
     give_left_memory(m);
     if (m->leaving) recycle_moved(all, m);
@@ -155,12 +155,12 @@ static void end_copy(ad_worker *w, ad_session *s, ad_stream_queue *queue, ad_mov
 /* Set the place of the buffer's bytes, which the journal gets when the copy is complete. */
 static void set_new_place(ad_session *s, ad_buffer *b, ad_moved *m, const ad_block *block) {
     m->session = s;
-    m->place = ad__session_is_recoverable(s) ? b->place : 0;
+    m->place = s->worker->hooks.checkpoint->is_recoverable(s) ? b->place : 0;
     b->moves = ad__buffer_moves(b) + 1;
     b->was_moved = true;
     m->now = (ad_journal_place){.id = b->id, .moves = b->moves, .block = block->size};
     ad__memory_place(block, &m->now.slab, &m->now.offset);
-    ad__checkpoint_mark_buffer(s, b);
+    s->worker->hooks.checkpoint->mark_buffer(s, b);
 }
 
 /* Give up a buffer's device memory: at once if the journal has no row of it, else when the copy is complete. */
@@ -261,8 +261,8 @@ stay:
 static void defer_blocks(ad_worker *w, const ad_buffer *b, ad_moved *m) {
     ad_session *s = b->home->session;
     unwatch_copy(w->spill, m);
-    if (m->left.slab && ad__checkpoint_defer_free(s, m->home, &m->left, b)) m->left.slab = NULL;
-    if (ad__checkpoint_defer_free(s, w->spill->stream_arena, &m->block, b)) m->block.slab = NULL;
+    if (m->left.slab && w->hooks.checkpoint->defer_free(s, m->home, &m->left, b)) m->left.slab = NULL;
+    if (w->hooks.checkpoint->defer_free(s, w->spill->stream_arena, &m->block, b)) m->block.slab = NULL;
 }
 
 void ad__spill_forget(ad_worker *w, ad_buffer *b) {
@@ -270,7 +270,7 @@ void ad__spill_forget(ad_worker *w, ad_buffer *b) {
     if (!b->is_moved) return;
     ad__account_return(ad__stream_arena_account(b->home->stream_arena), AD_USE_MOVED, b->size);
     b->moved->place = 0;
-    if (ad__checkpoint_must_defer(b->home->session, b)) defer_blocks(w, b, b->moved);
+    if (w->hooks.checkpoint->must_defer(b->home->session, b)) defer_blocks(w, b, b->moved);
     leave_host(w, b);
 }
 
@@ -473,14 +473,8 @@ void ad__spill_stir(ad_worker *w, ad_stream_queue *queue) {
 
 /* ---- the whole ---- */
 
-int ad__spill_stream_queue(ad_worker *w, ad_stream_queue *queue) {
-    if (!w->spill) return 0;
-    queue->owner = ad__spill_owner_open(&queue->gpu->spill, ad__stream_arena_account(queue->stream_arena));
-    return queue->owner ? 0 : AD_E_MEMORY;
-}
-
 int ad__spill_arrive(ad_session *s, ad_fault *fault) {
-    if (!s->worker->spill || !ad__session_commits_late(s)) return 0;
+    if (!s->worker->spill || !(s->checkpoint.late && s->worker->hooks.checkpoint->is_recoverable(s))) return 0;
     int status = ad__stream_queues_wait(s, fault);
     reap_copies(s->worker);
     return status;
@@ -490,7 +484,7 @@ void ad__spill_look(ad_worker *w) {
     if (w->spill) reap_copies(w);
 }
 
-void ad__spill_over(ad_session *s) {
+static void finish_copies(ad_session *s) {
     ad_spill *all = s->worker->spill;
     for (ad_moved *m = all ? all->under_way : NULL, *next; m; m = next) {
         next = m->next;
@@ -540,3 +534,5 @@ void ad__spill_close(ad_worker *w) {
     ad__stream_arena_close(all->stream_arena);
     free(all);
 }
+
+const ad_component ad__component_spill = {.name = "copies to host memory", .drop = finish_copies};

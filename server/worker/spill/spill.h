@@ -18,7 +18,7 @@
  *
  * Host memory consists of slabs, too: memory files, whose descriptors arrayd has, so that another worker finds moved
  * buffers. If a checkpoint has the buffer, the memory that it leaves is used again only when the copy is complete
- * and the journal says so (journal/checkpoint.h).
+ * and the journal says so (checkpoint/checkpoint.h).
  *
  * Whatever takes a buffer's address does so between ad__spill_begin and ad__spill_end. Shared memory
  * (sharing/sharing.h) and variables of modules are never moved. Small buffers are moved when nothing else is left.
@@ -51,8 +51,6 @@ typedef struct ad_spill {
 /* Set w->spill, or leave it NULL where buffers are not moved. AD_E_MEMORY. */
 int ad__spill_open(ad_worker *w, ad_fault *fault);
 void ad__spill_close(ad_worker *w);
-/* Open the list of a new stream queue's buffers. AD_E_MEMORY. */
-int ad__spill_stream_queue(ad_worker *w, ad_stream_queue *queue);
 
 /* Begin to use buffers (NULL: none) on the stream queue: moved ones come back, and all stay. ad__spill_end is called
  * also after a failure. */
@@ -82,8 +80,7 @@ void ad__spill_look(ad_worker *w);
  * the copy failed. */
 bool ad__spill_copy(ad_worker *w, ad_stream_queue *queue, const ad_stream_arena *home, const ad_block *from,
                     ad_block *to);
-/* Finish all copies of a session that ends, whose streams are idle. */
-void ad__spill_over(ad_session *s);
+extern const ad_component ad__component_spill;
 /* Restore a buffer whose bytes another worker has left in a slab of host memory. AD_E_MEMORY, AD_E_EXTENT. */
 int ad__spill_take_up(ad_worker *w, ad_stream_queue *queue, ad_buffer *b, ad_slab *slab, const ad_journal_row *row);
 /* Cut adopted slabs, when all that another worker has left is restored. */

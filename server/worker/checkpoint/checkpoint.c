@@ -1,4 +1,4 @@
-#include "server/worker/journal/checkpoint.h"
+#include "server/worker/checkpoint/checkpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,9 @@
 #include "server/common/os.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
-#include "server/worker/journal/checkpoint_inside.h"
-#include "server/worker/session/session.h"
+#include "server/worker/checkpoint/inside.h"
+#include "server/worker/session.h"
+#include "server/worker/checkpoint/buffer_free.h"
 
 #define FIRST_ROWS 64
 
@@ -52,16 +53,12 @@ void ad__checkpoint_watch_descriptors(ad_session *s) {
     s->windows.descriptors.user = s;
 }
 
-void ad__checkpoint_restore(ad_session *s, uint64_t lives) {
-    ad__checkpoint_commit(s);
-    ad__session_go_on(s);
-    if (s->checkpoint.at) s->checkpoint.at->lives = s->queue.count ? lives + 1 : 0; /* idle sessions kill no worker */
-}
-
-void ad__checkpoint_open(ad_session *s) {
+/* Give the session an entry in the journal. Without memory it is not journaled. */
+static int open_checkpoint(ad_session *s, const ad_note *note) {
     ad_checkpoint *v = &s->checkpoint;
     ad_journal *l = s->worker->journal;
-    if (!l || !s->comeback.able) return;
+    (void)note;
+    if (!l || !s->comeback.able) return 0;
     ad_journal_session *at = ad__journal_alloc(l, sizeof *at);
     ad_journal_table *t = ad__checkpoint_table_new(l, FIRST_ROWS);
     for (int i = 0; i < 2; i++) v->log[i] = ad__checkpoint_log_new(l, FIRST_ROWS);
@@ -69,7 +66,7 @@ void ad__checkpoint_open(ad_session *s) {
         ad__journal_free(l, at);
         ad__journal_free(l, t);
         for (int i = 0; i < 2; i++) ad__journal_free(l, v->log[i]);
-        return;
+        return 0;
     }
     *at = (ad_journal_session){
         .id = s->id, .process = s->comeback.process, .key = s->comeback.key, .alive = 1, .grants = s->grants};
@@ -86,6 +83,7 @@ void ad__checkpoint_open(ad_session *s) {
     s->input.at = at;
     ad__checkpoint_watch_descriptors(s);
     ad__output_write_down(&s->output, l, at);
+    return 0;
 }
 
 bool ad__session_is_recoverable(const ad_session *s) { return ad__checkpoint_is_recoverable(&s->checkpoint); }
@@ -110,7 +108,7 @@ static void unlink_session(const ad_session *s) {
     pthread_mutex_unlock(&s->worker->sessions_lock);
 }
 
-void ad__checkpoint_close(ad_session *s) {
+static void close_checkpoint(ad_session *s) {
     ad_checkpoint *v = &s->checkpoint;
     if (!v->at) return;
     unlink_session(s);
@@ -173,7 +171,7 @@ void ad__checkpoint_mark_buffer(ad_session *s, ad_buffer *b) {
     ad__checkpoint_mark_row(s, AD_JOURNAL_BUFFER, b->id);
 }
 
-void ad__checkpoint_mark_moved(ad_worker *w, ad_shared *m) {
+void ad__checkpoint_mark_moved(ad_shared *m) {
     for (ad_buffer *b = m->buffers; b; b = b->next_holder) {
         ad_session *s = b->holder;
         ad__checkpoint_mark_buffer(s, b);
@@ -182,8 +180,6 @@ void ad__checkpoint_mark_moved(ad_worker *w, ad_shared *m) {
             ad__checkpoint_give_up(s); /* its committed checkpoint has the old place */
         else ad__checkpoint_commit(s);
     }
-    ad__capabilities_moved(w, m);
-    ad__names_moved(w, m);
 }
 
 void ad__checkpoint_release_descriptor_now(ad_session *s, uint64_t number) {
@@ -264,3 +260,20 @@ bool ad__checkpoint_give_released_memory(ad_session *s) {
     ad__checkpoint_give_released(s);
     return true;
 }
+
+static void drop_checkpoint(ad_session *s) {
+    ad__checkpoint_give_released_memory(s);
+    ad__checkpoint_free_deferred(s, s->checkpoint.ndeferred);
+}
+
+const ad_component ad__component_checkpoint = {
+    .name = "checkpoint", .open = open_checkpoint, .drop = drop_checkpoint, .close = close_checkpoint};
+const ad_checkpoint_hooks ad__checkpoint_hooks = {.is_recoverable = ad__session_is_recoverable,
+                                                  .mark_buffer = ad__checkpoint_mark_buffer,
+                                                  .record_place = ad__checkpoint_record_place,
+                                                  .must_defer = ad__checkpoint_must_defer,
+                                                  .defer_free = ad__checkpoint_defer_free,
+                                                  .free_all_deferred = ad__checkpoint_free_all_deferred,
+                                                  .give_released_memory = ad__checkpoint_give_released_memory,
+                                                  .move_deferred_to_host = ad__checkpoint_move_deferred_to_host,
+                                                  .drop_deferred = ad__checkpoint_drop_deferred};

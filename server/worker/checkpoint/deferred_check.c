@@ -1,9 +1,10 @@
-#include "server/worker/exec/deferred_check.h"
+#include "server/worker/checkpoint/deferred_check.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "server/worker/exec/job.h"
+#include "server/worker/checkpoint/buffer_free.h"
 
 int ad__deferred_checks_find_place(ad_session *s, ad_check **out, ad_fault *fault) {
     const ad_backend *b = s->worker->backend;
@@ -72,8 +73,10 @@ void ad__deferred_checks_read(ad_session *s, bool idle) {
     v->epoch++;
 }
 
-void ad__deferred_checks_close(ad_session *s) {
+static void close_checks(ad_session *s) {
     if (s->deferred_checks.check) s->worker->backend->check_close(s->worker->gpu[0].device, s->deferred_checks.check);
     s->deferred_checks.check = NULL;
     s->deferred_checks.count = 0;
 }
+
+const ad_component ad__component_checks = {.name = "deferred checks", .drop = close_checks};

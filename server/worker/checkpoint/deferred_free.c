@@ -1,4 +1,4 @@
-/* Memory, windows and shared memory that a session has given up. Operations that are executed again may need them, so
+/* Memory, and other objects, that a session has given up. Operations that are executed again may need them, so
  * they are freed only when a checkpoint without them is committed. */
 #include <stdlib.h>
 #include <string.h>
@@ -6,16 +6,17 @@
 #include "server/common/os.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/spill/spill.h"
-#include "server/worker/journal/checkpoint_inside.h"
+#include "server/worker/checkpoint/inside.h"
 
-/* A block, a window or shared memory that is to be freed. */
+/* A block, or another object, that is to be freed. */
 typedef struct ad_deferred_free {
     ad_stream_arena *home;
     ad_block block;
     uint32_t place; /* place of the row that has the block, with the buffer's id and moves */
     uint64_t id, moves;
-    ad_window window; /* window.id 0: no window */
-    ad_shared *share;
+    ad_deferred_release *release; /* frees the object; NULL: there is none */
+    void *object;
+    bool delays; /* answers wait for their checkpoint meanwhile */
 } ad_deferred_free;
 
 bool ad__checkpoint_must_defer(const ad_session *s, const ad_buffer *b) {
@@ -33,7 +34,7 @@ static bool append_deferred(ad_session *s, const ad_deferred_free *p) {
     }
     v->deferred = list;
     list[v->ndeferred++] = *p;
-    v->deferred_shares += p->share != NULL;
+    v->deferred_delays += p->delays;
     return true;
 }
 
@@ -47,31 +48,27 @@ bool ad__checkpoint_defer_free(ad_session *s, ad_stream_arena *home, const ad_bl
     return append_deferred(s, &p);
 }
 
-bool ad__checkpoint_defer_window(ad_session *s, const ad_window *w) {
-    return s->checkpoint.late && append_deferred(s, &(ad_deferred_free){.window = *w});
+bool ad__checkpoint_defer_release(ad_session *s, ad_deferred_release *release, void *object, bool delays) {
+    return append_deferred(s, &(ad_deferred_free){.release = release, .object = object, .delays = delays});
 }
 
-bool ad__checkpoint_defer_share(ad_session *s, ad_shared *m) {
-    return append_deferred(s, &(ad_deferred_free){.share = m});
-}
-
-bool ad__checkpoint_has_deferred_of(const ad_session *s, const char *principal) {
+bool ad__checkpoint_has_deferred(const ad_session *s, ad_deferred_release *release,
+                                 bool (*matches)(const void *object, const void *user), const void *user) {
     const ad_checkpoint *v = &s->checkpoint;
-    size_t i = 0;
-    while (i < v->ndeferred && !(v->deferred[i].share && ad__shared_is_of(v->deferred[i].share, principal))) i++;
-    return i < v->ndeferred;
+    for (size_t i = 0; i < v->ndeferred; i++)
+        if (v->deferred[i].release == release && matches(v->deferred[i].object, user)) return true;
+    return false;
 }
 
 static void free_entry(ad_session *s, ad_deferred_free *p) {
     if (p->home) ad__memory_give(p->home, &p->block);
-    else if (p->share) ad__shared_release(s->worker, p->share, s->principal);
-    else if (p->window.id) ad__window_release(s, &p->window);
+    else if (p->release) p->release(s, p->object);
 }
 
 void ad__checkpoint_free_deferred(ad_session *s, size_t n) {
     ad_checkpoint *v = &s->checkpoint;
     for (size_t i = 0; i < n; i++) {
-        v->deferred_shares -= v->deferred[i].share != NULL;
+        v->deferred_delays -= v->deferred[i].delays;
         free_entry(s, &v->deferred[i]);
     }
     v->ndeferred -= n;

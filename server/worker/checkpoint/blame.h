@@ -15,8 +15,8 @@
  * in the worker, and followed by a checkpoint. Then the last death has a single message at hand.
  *
  * Runner only, except where a comment says otherwise. */
-#ifndef AD_SERVER_WORKER_ENGINE_BLAME_H
-#define AD_SERVER_WORKER_ENGINE_BLAME_H
+#ifndef AD_SERVER_WORKER_CHECKPOINT_BLAME_H
+#define AD_SERVER_WORKER_CHECKPOINT_BLAME_H
 
 #include "protocol/base.h"
 #include "server/common/channel.h"

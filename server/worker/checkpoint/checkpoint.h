@@ -34,20 +34,21 @@
  * - Answers are sent without waiting for the device. The committed checkpoint says how far they reach, and what is
  * executed again up to there answers nothing. A session that shares memory with others waits, as those may have changed
  * it.
- * - Deferred checks (exec/deferred_check.h) are read before a checkpoint is committed.
+ * - Deferred checks (checkpoint/deferred_check.h) are read before a checkpoint is committed.
  *
  * A buffer that moves to host memory, or back, keeps its contents. So the move is no part of a checkpoint: it is
  * recorded as soon as the copy is complete, and counts for every checkpoint (ad__checkpoint_record_place). Moves of a
  * buffer are counted, and the later place holds.
  *
  * Only whoever runs the engine calls these functions, unless one says otherwise. */
-#ifndef AD_SERVER_WORKER_JOURNAL_CHECKPOINT_H
-#define AD_SERVER_WORKER_JOURNAL_CHECKPOINT_H
+#ifndef AD_SERVER_WORKER_CHECKPOINT_CHECKPOINT_H
+#define AD_SERVER_WORKER_CHECKPOINT_CHECKPOINT_H
 
 #include "protocol/op.h"
+#include "server/worker/base/component.h"
+#include "server/worker/base/hooks.h"
 #include "server/worker/journal/journal.h"
 #include "server/worker/memory/memory.h"
-#include "server/worker/session/windows.h"
 
 struct ad_session;
 struct ad_buffer;
@@ -104,7 +105,7 @@ typedef struct ad_checkpoint {
     size_t npassed, passed_room;
     bool listed; /* the session is in the journal's list */
 
-    /* Blame for crashes of the worker (engine/blame.h). */
+    /* Blame for crashes of the worker (checkpoint/blame.h). */
     ad_blame blame;    /* copy of the blame in the journal */
     uint64_t begun_at; /* place of the last message that was begun */
     bool careful;      /* the message at hand is suspected, so it is executed alone */
@@ -116,7 +117,7 @@ typedef struct ad_checkpoint {
     ad_changes pending_changes;        /* changes that the pending checkpoint writes */
     struct ad_deferred_free *deferred; /* memory to free after a checkpoint without it; the first deferred_pending of
                                           them: after the pending one */
-    size_t ndeferred, deferred_room, deferred_pending, deferred_shares;
+    size_t ndeferred, deferred_room, deferred_pending, deferred_delays;
     uint64_t committed; /* number of operations in the committed checkpoint */
     uint64_t blamed;    /* last operation whose kernels are not launched again, because the worker before died */
     uint64_t loaded;    /* last operation that reads a window */
@@ -126,15 +127,13 @@ typedef struct ad_checkpoint {
     bool silent;                /* another worker has answered the message at hand */
 } ad_checkpoint;
 
-/* Give the session an entry in the journal. Nobody else knows it yet. Without memory it is not journaled. */
-void ad__checkpoint_open(struct ad_session *s);
+extern const ad_component ad__component_checkpoint, ad__component_buffers, ad__component_checks;
+extern const ad_checkpoint_hooks ad__checkpoint_hooks;
+
 /* List the session, so that another worker finds it. */
 void ad__checkpoint_list(struct ad_session *s);
 /* Pass descriptors that come from here on to arrayd as well. */
 void ad__checkpoint_watch_descriptors(struct ad_session *s);
-/* Commit what was recovered of another worker's session, and let the engine go on. lives: workers that have begun with
- * this checkpoint before. */
-void ad__checkpoint_restore(struct ad_session *s, uint64_t lives);
 /* True while another worker can go on with the session. Any thread. */
 bool ad__session_is_recoverable(const struct ad_session *s);
 /* True if the session is recoverable, and a checkpoint is committed only when the device has completed its
@@ -142,8 +141,6 @@ bool ad__session_is_recoverable(const struct ad_session *s);
 bool ad__session_commits_late(const struct ad_session *s);
 /* Stop journaling the session: it is over, or cannot be written down. Any thread. */
 void ad__checkpoint_give_up(struct ad_session *s);
-/* Free the journal's memory of the session. */
-void ad__checkpoint_close(struct ad_session *s);
 
 /* Mark a buffer whose memory, contents or row changes. */
 void ad__checkpoint_mark_buffer(struct ad_session *s, struct ad_buffer *b);
@@ -153,8 +150,8 @@ void ad__checkpoint_mark_row(struct ad_session *s, ad_journal_kind kind, uint64_
 void ad__checkpoint_remove_row(struct ad_session *s, uint32_t place);
 /* Remove the row of a buffer that is about to give up its memory. */
 void ad__checkpoint_mark_freed(struct ad_session *s, struct ad_buffer *b);
-/* Commit at once that shared memory has moved, before anything is written to its new place. */
-void ad__checkpoint_mark_moved(struct ad_worker *w, struct ad_shared *m);
+/* Commit at once, in all sessions that have a buffer of it, that shared memory has moved. */
+void ad__checkpoint_mark_moved(struct ad_shared *m);
 /* Tell arrayd, once that is committed, that nobody needs this descriptor any more: the message at hand asked for it,
  * and no window keeps it. */
 void ad__checkpoint_release_descriptor(struct ad_session *s, uint64_t number);
@@ -211,17 +208,25 @@ static inline void ad__checkpoint_invalidate(ad_checkpoint *v) { v->pending_chec
  * all could be committed. */
 bool ad__checkpoint_flush(struct ad_session *s, bool judge);
 
+/* ---- progress.c ---- */
+/* Poll what is under way, and acknowledge what is complete. True: the session has nothing to wait for. */
+bool ad__session_poll(struct ad_session *s);
+
 /* ---- deferred_free.c ---- */
 /* True if memory that the buffer gives up must stay until a checkpoint without it. */
 bool ad__checkpoint_must_defer(const struct ad_session *s, const struct ad_buffer *b);
-/* Free a block (b: the buffer that had it, or NULL), a window or shared memory after the next checkpoint without it.
- * False: the session is not journaled, so the caller frees it now. */
+/* Free a block (b: the buffer that had it, or NULL) after the next checkpoint without it. False: the session is not
+ * journaled, so the caller frees it now. */
 bool ad__checkpoint_defer_free(struct ad_session *s, ad_stream_arena *home, const ad_block *block,
                                const struct ad_buffer *b);
-bool ad__checkpoint_defer_window(struct ad_session *s, const ad_window *w);
-bool ad__checkpoint_defer_share(struct ad_session *s, struct ad_shared *m);
-/* True if shared memory of this principal waits to be freed. */
-bool ad__checkpoint_has_deferred_of(const struct ad_session *s, const char *principal);
+/* Frees what was given up, of another kind than a block. */
+typedef void ad_deferred_release(struct ad_session *s, void *object);
+/* Release an object after the next checkpoint without it. delays: until then others may change what answers depend on,
+ * so answers wait for their checkpoint. False: the session is not journaled, so the caller releases it now. */
+bool ad__checkpoint_defer_release(struct ad_session *s, ad_deferred_release *release, void *object, bool delays);
+/* True if an object that `release` will free, and for which `matches` is true, waits for that. */
+bool ad__checkpoint_has_deferred(const struct ad_session *s, ad_deferred_release *release,
+                                 bool (*matches)(const void *object, const void *user), const void *user);
 /* Free the first n deferred pieces of memory. */
 void ad__checkpoint_free_deferred(struct ad_session *s, size_t n);
 /* Commit, so that deferred memory of all sessions is freed, because memory is short. False: nothing was freed. */

@@ -5,7 +5,7 @@
 #include "server/worker/exec/job.h"
 #include "server/worker/sharing/sharing.h"
 #include "server/worker/spill/spill.h"
-#include "server/worker/journal/checkpoint_inside.h"
+#include "server/worker/checkpoint/inside.h"
 
 ad_at ad__checkpoint_poison_row(ad_journal *l, const ad_poison *p) {
     ad_journal_poison *w = p ? ad__journal_alloc(l, sizeof *w) : NULL;
@@ -48,39 +48,26 @@ static ad_journal_row make_buffer_row(const ad_checkpoint *v, const ad_buffer *b
 void ad__checkpoint_free_row_data(ad_journal *l, const ad_journal_row *row) {
     ad__journal_free(l, ad__journal_get(l, row->poison));
     ad__journal_free(l, ad__journal_get(l, row->elsewhere));
-    if (row->kind == AD_JOURNAL_MODULE) ad__module_forget(l, row);
+    if (row->kind != AD_JOURNAL_MODULE) return;
+    ad__recipe_release(l, ad__journal_get(l, row->recipe));
+    ad__journal_free(l, ad__journal_get(l, row->settings));
 }
 
-static ad_journal_row make_row(ad_session *s, const ad_changed *c, ad_buffer **b) {
-    ad_journal_row none = {0}, r = {.kind = c->kind, .id = c->id};
-    const ad_window *w;
-    const ad_stream_queue *queue;
-    uint16_t device;
-    bool timed;
+/* Make the row of what has changed. *b: its buffer, or NULL. 1: it is made; 0: what has changed is gone; AD_E_MEMORY.
+ */
+static int make_row(ad_session *s, const ad_changed *c, ad_journal_row *row, ad_buffer **b) {
     *b = NULL;
-    switch (c->kind) {
-    case AD_JOURNAL_NONE: return none;
-    case AD_JOURNAL_BUFFER:
-        if (!(*b = ad__buffers_find(&s->buffers, c->id))) return none;
-        (*b)->changed = false;
-        return make_buffer_row(&s->checkpoint, *b);
-    case AD_JOURNAL_STREAM:
-        if (!(queue = ad__stream_queue_known(s, c->id))) return none;
-        r.high = queue->high;
-        r.device = (uint16_t)queue->gpu->index;
-        return r;
-    case AD_JOURNAL_EVENT:
-        if (!ad__event_known(s, c->id, &device, &timed)) return none;
-        r.device = device;
-        r.timed = timed;
-        return r;
-    case AD_JOURNAL_MODULE: return ad__module_row(s, c->id);
-    default:
-        if (!(w = ad__window_known(s, c->id))) return none;
-        r.size = w->size;
-        r.descriptor = w->descriptor;
-        return r;
+    *row = (ad_journal_row){0};
+    if (c->kind == AD_JOURNAL_NONE) return 1;
+    if (c->kind != AD_JOURNAL_BUFFER) {
+        row->kind = c->kind;
+        row->id = c->id;
+        return ad__component_of(s->worker, c->kind)->save(s, c->id, row);
     }
+    if (!(*b = ad__buffers_find(&s->buffers, c->id))) return 0;
+    (*b)->changed = false;
+    *row = make_buffer_row(&s->checkpoint, *b);
+    return (*b)->poison && !row->poison ? AD_E_MEMORY : 1;
 }
 
 /* Take a free place for a row. 0: no memory. */
@@ -104,16 +91,9 @@ static void free_place(ad_checkpoint *v, uint32_t place) {
     v->spare[v->nspare++] = place;
 }
 
-static uint32_t *get_place(ad_session *s, const ad_changed *c) {
-    if (c->kind == AD_JOURNAL_STREAM) return &ad__stream_queue_known(s, c->id)->place;
-    if (c->kind == AD_JOURNAL_EVENT) return ad__event_place(s, c->id);
-    if (c->kind == AD_JOURNAL_MODULE) return ad__module_place(s, c->id);
-    return &ad__window_known(s, c->id)->place;
-}
-
 /* Get the place of the row of what has changed, or take one. 0: no memory. */
 static uint32_t assign_place(ad_session *s, const ad_changed *c, ad_buffer *b) {
-    uint32_t *own = b ? &b->place : get_place(s, c);
+    uint32_t *own = b ? &b->place : ad__component_of(s->worker, c->kind)->place(s, c->id);
     if (!*own) *own = take_place(&s->checkpoint);
     return *own;
 }
@@ -139,10 +119,9 @@ bool ad__checkpoint_write_log(ad_session *s, size_t count, uint64_t *entries) {
         const ad_changed *c = &v->changed.list[i];
         ad_buffer *b;
         ad_journal_row *row = &log->entry[*entries].row;
-        *row = make_row(s, c, &b);
-        if (!row->kind && c->kind) continue; /* what has changed is gone */
-        if (b && b->poison && !row->poison) return false;
-        if (c->kind == AD_JOURNAL_MODULE && row->lost == AD_MODULE_UNWRITTEN) return false;
+        const int made = make_row(s, c, row, &b);
+        if (made < 0) return false;
+        if (!made) continue;
         uint32_t place = row->kind ? assign_place(s, c, b) : c->place;
         if (!place) return false;
         log->entry[(*entries)++].place = place;

@@ -1,4 +1,4 @@
-#include "server/worker/engine/blame.h"
+#include "server/worker/checkpoint/blame.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -6,8 +6,8 @@
 #include "server/common/os.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/spill/spill.h"
-#include "server/worker/journal/checkpoint_inside.h"
-#include "server/worker/session/session.h"
+#include "server/worker/checkpoint/inside.h"
+#include "server/worker/session.h"
 
 #define COLLECTED 16384            /* changes after which a checkpoint is due */
 #define COLLECTED_BYTES (4u << 20) /* bytes waiting to be freed after which a checkpoint is due */
@@ -138,7 +138,7 @@ static void commit_now(ad_session *s, size_t count) {
 /* True if answers must wait for the commit: other sessions may change what they depend on before operations are
  * executed again. */
 static bool must_delay_answers(const ad_session *s) {
-    return s->shares || s->checkpoint.deferred_shares || s->exporting;
+    return s->shares || s->checkpoint.deferred_delays || s->exporting;
 }
 
 static bool has_news(const ad_session *s) {
@@ -210,18 +210,10 @@ void ad__checkpoint_drop_pending(ad_session *s) {
 /* True if the next checkpoint must write the change again. What is gone by now has a later change. */
 static bool is_still_news(ad_session *s, const ad_changed *c) {
     ad_buffer *b;
-    uint16_t device;
-    bool timed;
-    switch (c->kind) {
-    case AD_JOURNAL_NONE: return true;
-    case AD_JOURNAL_BUFFER:
-        if (!(b = ad__buffers_find(&s->buffers, c->id)) || b->changed) return false;
-        return b->changed = true;
-    case AD_JOURNAL_STREAM: return ad__stream_queue_known(s, c->id) != NULL;
-    case AD_JOURNAL_EVENT: return ad__event_known(s, c->id, &device, &timed);
-    case AD_JOURNAL_MODULE: return ad__module_place(s, c->id) != NULL;
-    default: return ad__window_known(s, c->id) != NULL;
-    }
+    if (c->kind == AD_JOURNAL_NONE) return true;
+    if (c->kind != AD_JOURNAL_BUFFER) return ad__component_of(s->worker, c->kind)->place(s, c->id) != NULL;
+    if (!(b = ad__buffers_find(&s->buffers, c->id)) || b->changed) return false;
+    return b->changed = true;
 }
 
 static void abandon_pending(ad_session *s) {

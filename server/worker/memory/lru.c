@@ -1,4 +1,4 @@
-#include "server/worker/spill/lru.h"
+#include "server/worker/memory/lru.h"
 
 #include <stdlib.h>
 

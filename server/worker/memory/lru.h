@@ -10,8 +10,8 @@
  * is in none.
  *
  * Runner: all functions here. */
-#ifndef AD_SERVER_WORKER_SPILL_LRU_H
-#define AD_SERVER_WORKER_SPILL_LRU_H
+#ifndef AD_SERVER_WORKER_MEMORY_LRU_H
+#define AD_SERVER_WORKER_MEMORY_LRU_H
 
 #include "server/worker/memory/account.h"
 

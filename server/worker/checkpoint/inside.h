@@ -1,6 +1,6 @@
 /* Functions that the files of checkpoints share. */
-#ifndef AD_SERVER_WORKER_JOURNAL_CHECKPOINT_INSIDE_H
-#define AD_SERVER_WORKER_JOURNAL_CHECKPOINT_INSIDE_H
+#ifndef AD_SERVER_WORKER_CHECKPOINT_INSIDE_H
+#define AD_SERVER_WORKER_CHECKPOINT_INSIDE_H
 
 #include "server/worker/session.h"
 

@@ -10,8 +10,8 @@
  * buffer has the set of checks that its contents depend on. When a check fails, every buffer that depends on it is
  * poisoned. Once the session is idle a new epoch begins: all places are free, and older sets count no more. Runner
  * only. */
-#ifndef AD_SERVER_WORKER_EXEC_DEFERRED_CHECK_H
-#define AD_SERVER_WORKER_EXEC_DEFERRED_CHECK_H
+#ifndef AD_SERVER_WORKER_CHECKPOINT_DEFERRED_CHECK_H
+#define AD_SERVER_WORKER_CHECKPOINT_DEFERRED_CHECK_H
 
 #include "kernels/backend.h"
 #include "server/worker/memory/buffers.h"
@@ -46,7 +46,5 @@ uint64_t ad__deferred_checks_of(const struct ad_session *s, const ad_buffer *b);
 void ad__deferred_checks_set(const struct ad_session *s, ad_buffer *b, uint64_t suspects);
 /* Read all checks, and poison the buffers of those that failed. idle: nothing is under way, so a new epoch begins. */
 void ad__deferred_checks_read(struct ad_session *s, bool idle);
-/* Free the places of a session. */
-void ad__deferred_checks_close(struct ad_session *s);
 
 #endif

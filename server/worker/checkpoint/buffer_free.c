@@ -1,0 +1,59 @@
+/* Freeing buffers: now, or once another worker cannot need them any more. */
+#include "server/worker/checkpoint/buffer_free.h"
+
+#include "server/common/rights.h"
+
+#include "server/worker/spill/spill.h"
+
+void ad__buffer_give_memory(ad_session *s, ad_buffer *b) {
+    bool counted = !b->promised && !b->shared, deferred = ad__checkpoint_must_defer(s, b);
+    ad__checkpoint_mark_buffer(s, b);
+    ad__spill_forget(s->worker, b);
+    if (b->module) s->worker->hooks.modules->variable_gone(s, b);
+    if (b->import) s->worker->hooks.sharing->import_gone(s, b);
+    if (b->shared) {
+        s->worker->hooks.sharing->leave(s, b);
+    } else if (b->block.slab) {
+        ad__stream_queue_frees(s, b, NULL);
+        if (deferred && ad__checkpoint_defer_free(s, b->home->stream_arena, &b->block, b)) b->block.slab = NULL;
+        else ad__memory_give(b->home->stream_arena, &b->block);
+    }
+    if (counted) s->buffer_bytes -= b->size;
+    b->promised = false;
+    b->size = 0;
+    b->address = ad__no_bytes;
+}
+
+void ad__buffer_give(ad_session *s, ad_buffer *b) {
+    ad__buffer_give_memory(s, b);
+    ad__poison_release(b->poison);
+    ad__buffers_recycle(&s->buffers, b);
+}
+
+void ad__buffer_free(ad_session *s, ad_buffer *b) {
+    ad__checkpoint_mark_freed(s, b);
+    if (!ad__checkpoint_keep_buffer(s, b)) ad__buffer_give(s, b);
+}
+
+/* ---- the end of a session ---- */
+
+static void drop_buffer(void *user, ad_buffer *b) {
+    ad_session *s = user;
+    const ad_hooks *hooks = &s->worker->hooks;
+    ad__spill_forget(s->worker, b);
+    if (b->module) hooks->modules->variable_gone(s, b);
+    else if (b->import) hooks->sharing->import_gone(s, b);
+    else if (b->shared) hooks->sharing->leave(s, b);
+    else if (b->home) ad__memory_give(b->home->stream_arena, &b->block);
+    ad__poison_release(b->poison);
+}
+
+static int open_buffers(ad_session *s, const ad_note *note) {
+    (void)note;
+    ad__buffers_init(&s->buffers, ad__most_buffers(&s->worker->config, &s->grants));
+    return 0;
+}
+
+static void drop_buffers(ad_session *s) { ad__buffers_clear(&s->buffers, drop_buffer, s); }
+
+const ad_component ad__component_buffers = {.name = "buffers", .open = open_buffers, .drop = drop_buffers};

@@ -1,0 +1,35 @@
+/* What a session has under way: how far it is, and what that means for the session. */
+#include "server/common/log.h"
+#include "server/worker/checkpoint/blame.h"
+#include "server/worker/session.h"
+
+static bool is_wait_over(ad_session *s) {
+    ad_fault fault = {0};
+    int done;
+    switch (s->wait.kind) {
+    case AD_WAIT_STREAM: return ad__stream_queue_idle(s->wait.stream_queue);
+    case AD_WAIT_ALL: return ad__stream_queues_idle(s);
+    case AD_WAIT_ROOM: return !ad__stream_queue_full(s->wait.stream_queue);
+    case AD_WAIT_EVENT:
+        done = s->worker->backend->event_done(s->wait.event, &fault);
+        if (done < 0) ad__session_status(s, done, &fault);
+        return done != 0; /* the next call reports the error */
+    case AD_WAIT_COMPILER: return s->worker->hooks.modules->built(s);
+    case AD_WAIT_BACKGROUND: return s->worker->engine.returns != s->wait.returns || !s->worker->engine.in_background;
+    case AD_WAIT_MIGRATION: return !atomic_load(&s->halted) && atomic_load(&s->migration) != AD_SESSION_MIGRATES;
+    default: return true;
+    }
+}
+
+bool ad__session_poll(ad_session *s) {
+    ad_fault fault = {0};
+    if (s->nstream_queues && (ad__stream_queues_mark(s, &fault) || ad__stream_queues_poll(s, &fault)))
+        ad__log(AD_LOG_WARN, "cannot see how far a session is", "session=%lu why=%s", s->id, fault.text);
+    if (!s->fusion.count)
+        ad__deferred_checks_read(s, ad__stream_queues_idle(s)); /* queued operations need the same epoch */
+    if (s->modules.dropped) s->worker->hooks.modules->reap(s);
+    if (s->checkpoint.late) ad__blame_update(s);
+    if (!is_wait_over(s)) return false;
+    s->wait.kind = AD_WAIT_NONE;
+    return true;
+}
