@@ -13,6 +13,8 @@ EMBED(half, FILE_OF("half.h"))
 EMBED(stdint, FILE_OF("stdint.h"))
 EMBED(limits, FILE_OF("limits.h"))
 EMBED(groups, FILE_OF("groups.h"))
+EMBED(algorithm, FILE_OF("algorithm.h"))
+EMBED(collective, FILE_OF("collective.h"))
 
 namespace {
 
@@ -23,6 +25,8 @@ const ad_text nothing = {"\n", 1};
 /* Those of the first part are for every target; one that CUDA's folders have, too, comes from there. */
 const ad_compile_header headers[] = {
     {"cupy/complex.cuh", TEXT(complex)},
+    {"arrayd/algorithm.cuh", TEXT(algorithm)},
+    {"arrayd/collective.cuh", TEXT(collective)},
     {"cuda_fp16.h", TEXT(half)},
     {"cuda_bf16.h", TEXT(half)},
     {"stdint.h", TEXT(stdint)},
@@ -53,7 +57,7 @@ const ad_compile_header headers[] = {
     {"vector_types.h", nothing},
     {"vector_functions.h", nothing},
 };
-constexpr size_t COMMON = 9;
+constexpr size_t COMMON = 11;
 
 } // namespace
 

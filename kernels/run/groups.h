@@ -6,6 +6,7 @@ namespace cooperative_groups {
 class grid_group {
   public:
     void sync() const { adrun::wait(adrun::WAIT_GRID, 0, 0, 0); }
+    static bool is_valid() { return true; }
     static unsigned long long size() { return num_blocks() * thread_count(); }
     static unsigned long long num_threads() { return size(); }
     static unsigned long long num_blocks() {

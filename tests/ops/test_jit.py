@@ -501,14 +501,14 @@ def never(x):
 
 
 @pytest.mark.parametrize("function, error, message", [
-    (unknown, NameError, "'nowhere' is not defined"), (early, NameError, "later is used before it is assigned"),
+    (unknown, NameError, "Unbound name: nowhere"), (early, NameError, "later is used before it is assigned"),
     (changing, TypeError, "a is int64 from its first assignment on: 2.5 cannot become int64"),
     (dimensions, IndexError, "an array of 1 dimensions needs as many indices, not 2"),
     (fractions, IndexError, "an index must be an integer, not float64"), (gives, TypeError, "a kernel returns nothing"),
     (strange, NotImplementedError, "With cannot be translated"),
     (over_a_list, NotImplementedError, "must be over range"),
     (lossy, TypeError, "1j cannot become float64 here"), (method, AttributeError, "has no attribute sum in a kernel"),
-    (recursive, NotImplementedError, "calls itself"), (other_call, TypeError, "'sorted' cannot be called in a kernel"),
+    (recursive, ValueError, "calls itself"), (other_call, TypeError, "'sorted' cannot be called in a kernel"),
     (own_error, TypeError, "FileNotFoundError: .*No such file"),
     (never, NotImplementedError, "else of a loop")])
 def test_what_cannot_be_translated_names_the_line(function, error, message):

@@ -2,7 +2,7 @@
 import numpy as np
 
 from .jit_expressions import Builtin, element, unwrapped
-from .jit_values import Constant, Scalar, Shared, Tuple, Value, as_scalar, as_value, convert
+from .jit_values import Constant, Scalar, Shared, Storage, Structure, Tuple, Value, as_scalar, as_value, convert
 from .types import c_name
 
 _U32 = Scalar(np.uint32)
@@ -26,6 +26,8 @@ def _builtin(function):
 
 def _each(ndim, pattern):
     number = unwrapped(ndim)
+    if not isinstance(number, int):
+        raise TypeError(f"ndim must be an int, 1, 2 or 3, not {number!r}")
     if number not in (1, 2, 3):
         raise ValueError(f"ndim must be 1, 2 or 3, not {number!r}")
     found = [Value(pattern.format(axis), _U32) for axis in "xyz"[:number]]
@@ -87,7 +89,7 @@ def syncwarp(translator, *, mask=Constant(0xffffffff)):
     Raises: RuntimeError outside of a kernel.
     Source: cupyx.jit.syncwarp
     """
-    return Value(f"__syncwarp({convert(mask, np.uint32)})", None)
+    return Value(f"__syncwarp({convert(mask, np.uint32, 'unsafe')})", None)
 
 
 @_builtin
@@ -107,15 +109,17 @@ def range_(translator, *args, unroll=Constant(None)):
 def shared_memory(translator, dtype, size, alignment=Constant(None)):
     """An array in memory that the block's threads share.
 
-    Parameters: dtype: its type. size: how many elements, a constant; None: as many as the dynamic shared memory that
+    Parameters: dtype: its type, or the TempStorage of a reduction of cub. size: how many elements, a constant; None: as many as the dynamic shared memory that
     the launch gives has room for. alignment: of the first element, in bytes.
     Returns: the array, of 1 dimension.
     Raises: RuntimeError outside of a kernel.
     Source: cupyx.jit.shared_memory
     """
-    kind = np.dtype(unwrapped(dtype))
     count, align = unwrapped(size), unwrapped(alignment)
     name = f"shared_{len(translator.before)}"
+    if isinstance(unwrapped(dtype), Structure):
+        return _shared_structures(translator, unwrapped(dtype), count, name)
+    kind = np.dtype(unwrapped(dtype))
     if align is not None and (align < kind.itemsize or align & align - 1):
         raise ValueError(f"alignment must be a power of two from {kind.itemsize} on, not {align}")
     if count is None:
@@ -129,6 +133,13 @@ def shared_memory(translator, dtype, size, alignment=Constant(None)):
     return Value(f"(({c_name(kind)} *){name}.at)", Shared(kind))
 
 
+def _shared_structures(translator, structure, count, name):
+    if not isinstance(count, (int, np.integer)) or count < 1:
+        raise ValueError(f"size must be a positive int, not {count!r}")
+    translator.before.append(f"__shared__ {structure.c} {name}[{int(count)}];")
+    return Value(name, Storage(structure))
+
+
 _DOC = """{}
 
 Parameters: {}
@@ -138,7 +149,7 @@ Source: cupyx.jit.{}
 """
 _INT = "int32 uint32 int64 uint64"
 _ATOMIC = {
-    "add": f"{_INT} float32 float64", "sub": f"{_INT} float32 float64", "exch": f"{_INT} float32 float64",
+    "add": f"{_INT} float16 bfloat16 float32 float64", "sub": f"{_INT} float32 float64", "exch": f"{_INT} float32 float64",
     "min": f"{_INT} float32 float64", "max": f"{_INT} float32 float64", "inc": "uint32", "dec": "uint32",
     "cas": _INT, "and": _INT, "or": _INT, "xor": _INT,
 }
@@ -182,7 +193,7 @@ def _shuffle(kind, doc):
         if isinstance(width, Constant) and width.value not in (2, 4, 8, 16, 32):
             raise ValueError(f"width must be 2, 4, 8, 16 or 32, not {width.value!r}")
         place = convert(number, np.int32, "unsafe")
-        return Value(f"__{kind}({convert(mask, np.uint32)}, {var.code}, {place}, {convert(width, np.int32)})", var.type)
+        return Value(f"__{kind}({convert(mask, np.uint32, 'unsafe')}, {var.code}, {place}, {convert(width, np.int32)})", var.type)
 
     doc = _DOC.format(f"A number of another thread of the warp: of {doc}", "mask: of 32 bits, which threads take part. "
                       "var: this thread's number. number: that other thread, or how far it is. width: threads of a "

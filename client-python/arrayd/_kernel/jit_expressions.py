@@ -4,8 +4,11 @@ import inspect
 
 import numpy as np
 
+from . import jit_iterators as iterators
 from . import jit_operations as operations
-from .jit_values import Array, Constant, Scalar, Several, Shared, Tuple, Value, as_scalar, as_value, convert, truth
+from . import jit_syntax as syntax
+from .jit_values import (Array, Constant, Iterator, Scalar, Several, Shared, Storage, Structure, Tuple, Value, as_scalar,
+                         as_value, convert, truth)
 from .types import c_name
 
 _BINARY = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.FloorDiv: "floor_divide",
@@ -54,6 +57,8 @@ class Expressions:
             raise NotImplementedError(f"operator {type(op).__name__} cannot be translated")
         if isinstance(left, Tuple) and isinstance(right, Tuple) and name == "add":
             return Tuple(left.items + right.items)
+        if iterators.is_iterator(left) or iterators.is_iterator(right):
+            return iterators.operation(op, left, right)
         return operations.operation(name, [left, right], self.integers)
 
     def _unaryop(self, node):
@@ -119,6 +124,8 @@ class Expressions:
             return Value(f"({either})" if isinstance(op, ast.In) else f"(!({either}))", Scalar(bool))
         if isinstance(left, Constant) and isinstance(right, Constant) and isinstance(op, (ast.Eq, ast.NotEq)):
             return Constant((left.value == right.value) == isinstance(op, ast.Eq))
+        if iterators.is_iterator(left) or iterators.is_iterator(right):
+            return iterators.operation(op, left, right)
         if not isinstance(op, (ast.Eq, ast.NotEq)) and any(map(operations.is_complex, (left, right))):
             raise TypeError(f"complex numbers have no order, so none is {_COMPARE[type(op)].partition('_')[0]}")
         return operations.operation(_COMPARE[type(op)], [left, right])
@@ -137,6 +144,9 @@ class Expressions:
             return wrapped(getattr(value.value, name))
         if isinstance(value, Value) and isinstance(value.type, Array):
             return _array_attribute(value, name)
+        if isinstance(value, Value) and isinstance(value.type, Structure) and name in value.type.methods:
+            method = value.type.methods[name]
+            return Constant(Builtin(name, "", lambda translator, *args: method(translator, value.code, *args)))
         if isinstance(value, Value) and isinstance(value.type, Scalar):
             if name in ("real", "imag"):
                 return operations.part(value, name)
@@ -154,8 +164,13 @@ class Expressions:
             return self._item(value, self.expression(node.slice))
         if isinstance(value, Value) and isinstance(value.type, Several):
             place = range(len(value.type.types))[_known(self.expression(node.slice))]
-            return Value(f"({value.code})._{place}", value.type.types[place])
-        return Value(self.element(value, node.slice), Scalar(value.type.dtype), value.roots)
+            return Value(f"({value.code})._{place}", value.type.types[place], value.roots)
+        key = self.expression(node.slice)
+        if isinstance(value.type, Storage):
+            return Value(f"{value.code}[{_indices([key])[0]}]", value.type.element)
+        if isinstance(value.type, Array) and 0 < len(keys := _keys(key)) < value.type.ndim:
+            return _row(value, keys)
+        return Value(element(value, key), Scalar(value.type.dtype), value.roots)
 
     def _item(self, value, key):
         if isinstance(key, Constant):
@@ -199,9 +214,11 @@ class Expressions:
         special = _FUNCTIONS.get(getattr(function, "__name__", None)) if _is_known(function) else None
         if special is not None:
             return special(*arguments, **named)
-        if inspect.isfunction(function) or hasattr(function, "_target"):
+        known = all(isinstance(each, Constant) for each in [*arguments, *named.values()])
+        if (inspect.isfunction(function) and not (known and syntax.makes_functions(function))
+                or hasattr(function, "_target")):
             return self.call_function(getattr(function, "_target", function), arguments, named)
-        if all(isinstance(each, Constant) for each in [*arguments, *named.values()]):
+        if known:
             return wrapped(function(*(each.value for each in arguments), **{k: v.value for k, v in named.items()}))
         raise TypeError(f"{getattr(function, '__name__', function)!r} cannot be called in a kernel")
 
@@ -261,26 +278,42 @@ def _known(value):
 def element(value, key):
     """The C++ of an element of an array, as something that can be assigned."""
     value = as_value(value)
-    if not isinstance(value.type, (Array, Shared)):
+    if not isinstance(value.type, (Array, Shared, Iterator)):
         raise TypeError(f"{value.type} has no elements")
-    keys = key.items if isinstance(key, Tuple) else [key]
+    keys = _keys(key)
     if len(keys) != value.type.ndim:
         raise IndexError(f"an array of {value.type.ndim} dimensions needs as many indices, not {len(keys)}")
+    codes = _indices(keys)
+    if value.type.ndim == 1:
+        return f"{value.code}[{codes[0]}]"
+    return f"ad_kernel::item({value.code}{''.join(', ' + each for each in codes)})"
+
+
+def _keys(key):
+    return key.items if isinstance(key, Tuple) else [key]
+
+
+def _indices(keys):
+    """The C++ of indices."""
     codes = []
     for each in keys:
         each = as_scalar(each, "an integer")
         if each.type.dtype.kind not in "iub":
             raise IndexError(f"an index must be an integer, not {each.type}")
         codes.append(f"(ptrdiff_t)({each.code})")
-    if isinstance(value.type, Shared):
-        return f"{value.code}[{codes[0]}]"
-    if value.type.ndim == 1:
-        return f"{value.code}[{codes[0]}]"
-    return f"ad_kernel::item({value.code}{''.join(', ' + each for each in codes)})"
+    return codes
+
+
+def _row(value, keys):
+    """The array that is left of one when its first indices are given."""
+    kind = Array(value.type.dtype, value.type.ndim - len(keys), value.type.flat)
+    return Value(f"ad_kernel::row({', '.join([value.code, *_indices(keys)])})", kind, value.roots)
 
 
 def _array_attribute(value, name):
     kind, index = value.type, Scalar(np.int64)
+    if name in ("begin", "end"):
+        return Constant(Builtin(name, "", lambda translator: iterators.place_in(value, name == "end")))
     if name in ("shape", "strides"):
         pattern = f"((long long){value.code}.{name}()[{{}}])"
         return Tuple([Value(pattern.format(axis), index) for axis in range(kind.ndim)], pattern)

@@ -1,13 +1,14 @@
 """Functions of Python as functions of C++: statements, variables, and what is called."""
 import ast
 import inspect
+import itertools
 
 import numpy as np
 
 from . import jit_syntax as syntax
 from .jit_expressions import Expressions, unwrapped, wrapped
 from .jit_loops import Loops
-from .jit_values import Array, Constant, Scalar, Several, Shared, Tuple, Value, as_value, convert
+from .jit_values import Array, Constant, Iterator, Scalar, Several, Shared, Tuple, Value, as_value, convert
 from .types import c_name
 
 class Program:
@@ -16,18 +17,18 @@ class Program:
 
     def __init__(self, integers):
         self.integers, self.functions, self.structures = integers, [], {}
-        self._known, self._under_way = {}, []
+        self._known, self._under_way, self._numbers = {}, [], itertools.count()
 
     def function(self, python, arguments):
         """A device function for arguments of these types: its name, what it returns, and which parameters it writes."""
         key = python, tuple(argument.type.key if isinstance(argument, Value) else _identity(argument)
                             for argument in arguments)
         if key in self._under_way:
-            raise NotImplementedError(f"{python.__name__} calls itself, which cannot be translated")
+            raise ValueError(f"{python.__name__} calls itself, which cannot be translated")
         if key not in self._known:
             self._under_way.append(key)
             try:
-                translated = Function(self, python, arguments, f"{_ascii(python.__name__)}_{len(self._known)}")
+                translated = Function(self, python, arguments, f"{_ascii(python.__name__)}_{next(self._numbers)}")
                 self.functions.append(translated.device_text())
             finally:
                 self._under_way.pop()
@@ -97,7 +98,7 @@ class Function(Loops, Expressions):
                 raise TypeError(f"{name}: a tuple cannot be passed to a function of a kernel")
             code = "v_" + _ascii(name)
             self.parameters.append((name, value.type, code))
-            arrays = isinstance(value.type, (Array, Shared))
+            arrays = isinstance(value.type, (Array, Shared, Iterator))
             self.variables[name] = Value(code, value.type, frozenset([name]) if arrays else frozenset())
 
     # ---- statements ----
@@ -164,7 +165,8 @@ class Function(Loops, Expressions):
         if several or often and isinstance(value, Value):
             value = Value(self.temporary(as_value(value).code), value.type, value.roots)
         if several:
-            return Tuple([Value(f"{value.code}._{place}", kind) for place, kind in enumerate(value.type.types)])
+            return Tuple([Value(f"{value.code}._{place}", kind, value.roots)
+                          for place, kind in enumerate(value.type.types)])
         return value
 
     def temporary(self, code):
@@ -178,7 +180,7 @@ class Function(Loops, Expressions):
         if isinstance(target, (ast.Tuple, ast.List)):
             value = self.settled(value, False)
             if not isinstance(value, Tuple) or len(value.items) != len(target.elts):
-                raise TypeError(f"{len(target.elts)} values are needed to unpack")
+                raise ValueError(f"{len(target.elts)} values are needed to unpack")
             items = [self._fresh(each) for each in value.items]  # before any is assigned: a, b = b, a
             for each, item in zip(target.elts, items):
                 self.assign(each, item)
@@ -201,9 +203,9 @@ class Function(Loops, Expressions):
             self._set_tuple(name, before, value)
         elif isinstance(value, Constant) and not _is_numeric(value.value):
             known = isinstance(before, Constant) and (before.value is value.value or before.value == value.value)
-            if before is not None and not isinstance(before, Constant) or self.depth and not known:
-                raise TypeError(f"{name}: {value.value!r} is no number, and can only be assigned once, outside of "
-                                "loops and branches")
+            if before is not None and not known and (self.depth or not isinstance(before, Constant)):
+                raise TypeError(f"{name}: {value.value!r} is no number, and in a loop or a branch the name can have no "
+                                "other value than before")
             self.variables[name] = value
         elif isinstance(before, (Tuple, Constant)):
             raise TypeError(f"{name} was no number before, and cannot become one")

@@ -75,6 +75,8 @@ _grid = _Group(_GRID, np.uint64, {
     "dim_blocks": "How many blocks the grid has along x, y and z.",
     "block_index": "The block's place in the grid.",
 })
+_grid.is_valid = _grid._method("is_valid", "Whether sync() can wait: true, as a kernel that calls it is launched so.",
+                               lambda call: Value(call, Scalar(bool)))
 _block = _Group(_BLOCK, np.uint32, {
     "size": "How many threads the block has.", "num_threads": "How many threads the block has.",
     "thread_rank": "The thread's number in the block.",

@@ -15,7 +15,8 @@ from .types import as_bytes, c_name, default_dtype, head, is_array, three
 def before(program, used):
     """The text before translated functions, after that of types.head; used: text in which they are used."""
     used += program.text()
-    return "".join([headers(used), text.BITS,
+    return "".join([headers(used), *(f"#include <arrayd/{name}.cuh>\n" for name in ("algorithm", "collective")
+                                     if f"ad_{name}::" in used), text.BITS,
                     text.COMPLEX if "complex" in used else "", text.MATH, text.ATOMICS if "atomic_" in used else "",
                     program.text()])
 

@@ -45,6 +45,12 @@ def _same(node, code):
     return not starts or (body.lineno, body.col_offset) <= min(starts) < (body.end_lineno, body.end_col_offset)
 
 
+def makes_functions(function):
+    """Whether a function defines others: it is one of the program, which gives kernels the functions that they call."""
+    node = tree(function)[0]
+    return any(isinstance(each, (ast.FunctionDef, ast.Lambda)) for each in ast.walk(node) if each is not node)
+
+
 def assigned(node):
     """The names that a function assigns, parameters included."""
     names = {argument.arg for argument in node.args.args}
@@ -63,6 +69,6 @@ def outer(function):
         for names in (closed.nonlocals, function.__globals__, vars(builtins)):
             if name in names:
                 return names[name]
-        raise NameError(f"name {name!r} is not defined")
+        raise NameError(f"Unbound name: {name}")
 
     return look

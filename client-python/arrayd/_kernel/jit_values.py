@@ -1,4 +1,6 @@
 """What expressions of a translated function are: values with a type in C++, constants of Python, tuples of both."""
+import re
+
 import numpy as np
 
 from .types import c_name
@@ -45,13 +47,51 @@ class Shared:
         return f"shared memory of {self.dtype.name}"
 
 
+class Iterator:
+    """The type of a place among elements, which has [], and + and - as pointers have."""
+
+    ndim = 1
+
+    def __init__(self, dtype, c):
+        self.dtype, self.c = np.dtype(dtype), c
+        self.key = "iterator", c
+
+    def __str__(self):
+        return f"iterator over {self.dtype.name}"
+
+
+class Structure:
+    """The type of a structure of C++. methods: what it can be asked in a kernel, functions of Python by name, which take
+    the translator, the C++ of the structure and what is given."""
+
+    def __init__(self, c, methods=()):
+        self.c, self.methods = c, dict(methods)
+        self.key = "structure", c
+
+    def __str__(self):
+        return self.c
+
+
+class Storage:
+    """The type of an array of structures in shared memory."""
+
+    ndim = 1
+
+    def __init__(self, element):
+        self.element, self.c = element, f"{element.c} *"
+        self.key = "storage", element.c
+
+    def __str__(self):
+        return f"shared memory of {self.element}"
+
+
 class Several:
     """The type of a tuple that a function returns."""
 
     def __init__(self, types):
         self.types = tuple(types)
         self.key = "tuple", *(each.key for each in self.types)
-        self.c = "ad_" + "_".join(each.key if isinstance(each.key, str) else "a" for each in self.types)
+        self.c = "ad_" + "_".join(re.sub(r"\W+", "_", each.c) for each in self.types)
 
     def __str__(self):
         return f"tuple of {', '.join(map(str, self.types))}"
@@ -60,6 +100,17 @@ class Several:
         """The structure in C++."""
         fields = " ".join(f"{each.c} _{place};" for place, each in enumerate(self.types))
         return f"struct {self.c} {{ {fields} }};\n"
+
+
+class Pair(Several):
+    """The type of two values that an algorithm returns."""
+
+    def __init__(self, types):
+        super().__init__(types)
+        self.c = f"ad_algorithm::pair<{', '.join(each.c for each in self.types)}>"
+
+    def definition(self):
+        return ""
 
 
 class Value:

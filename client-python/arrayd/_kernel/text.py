@@ -72,6 +72,22 @@ template <class T, int N, bool C> struct array {
         return at(data_, offset);
     }
 };
+// The array that is left of one where its first indices are given.
+template <class T, int N, bool C, class... I>
+__device__ array<T, N - (int)sizeof...(I), C> row(const array<T, N, C> &a, I... i) {
+    enum { given = sizeof...(I) };
+    const ptrdiff_t index[given] = {i...};
+    array<T, N - given, C> left;
+    ptrdiff_t offset = 0;
+    for (int d = 0; d < given; d++) offset += index[d] * a.strides_[d];
+    left.data_ = &at(a.data_, offset);
+    left.size_ = 1;
+    for (int d = given; d < N; d++) {
+        left.size_ *= left.shape_[d - given] = a.shape_[d];
+        left.strides_[d - given] = a.strides_[d];
+    }
+    return left;
+}
 template <class T, int N, bool C, class... I> __device__ T &item(const array<T, N, C> &a, I... i) {
     const ptrdiff_t index[sizeof...(i) ? sizeof...(i) : 1] = {i...};
     return a[index];
@@ -229,6 +245,19 @@ AD_ATOMIC(atomic_xor, atomicXor)
 #undef AD_ATOMIC
 static inline __device__ double atomic_exch(double *p, double v) {
     return same_bits<double>(atomicExch((u64 *)p, same_bits<u64>(v)));
+}
+// Of two bytes: by their word of four, whose other half stays.
+template <class Format> static inline __device__ small_float<Format> atomic_add(small_float<Format> *p, small_float<Format> v) {
+    unsigned int *word = (unsigned int *)((size_t)p & ~(size_t)3), shift = ((size_t)p & 2) * 8;
+    unsigned int now = *(volatile unsigned int *)word;
+    for (;;) {
+        small_float<Format> old, sum;
+        old.bits = now >> shift;
+        sum = (float)old + (float)v;
+        unsigned int seen = atomicCAS(word, now, (now & ~(0xffffu << shift)) | (unsigned int)sum.bits << shift);
+        if (seen == now) return old;
+        now = seen;
+    }
 }
 template <class T> static inline __device__ T atomic_sub(T *p, T v) { return atomic_add(p, T(T(0) - v)); }
 template <class T> static inline __device__ T atomic_min(T *p, T v) { return atomicMin(p, v); }

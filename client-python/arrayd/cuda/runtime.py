@@ -11,7 +11,8 @@ memoryTypeUnregistered, memoryTypeHost, memoryTypeDevice, memoryTypeManaged = ra
 # CUDA's numbers, of those attributes that are told; their names are those here without cudaDevAttr.
 _ATTRIBUTES = {1: "MaxThreadsPerBlock", 2: "MaxBlockDimX", 3: "MaxBlockDimY", 4: "MaxBlockDimZ", 5: "MaxGridDimX",
                6: "MaxGridDimY", 7: "MaxGridDimZ", 10: "WarpSize", 16: "MultiProcessorCount",
-               75: "ComputeCapabilityMajor", 76: "ComputeCapabilityMinor", 115: "MemoryPoolsSupported"}
+               75: "ComputeCapabilityMajor", 76: "ComputeCapabilityMinor", 95: "CooperativeLaunch",
+               115: "MemoryPoolsSupported"}
 globals().update({"cudaDevAttr" + name: number for number, name in _ATTRIBUTES.items()})
 
 __all__ = ["CUDARuntimeError", *("cudaDevAttr" + name for name in _ATTRIBUTES.values()), "deviceCanAccessPeer",

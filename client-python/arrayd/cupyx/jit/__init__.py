@@ -19,12 +19,12 @@ and count from the front. Whatever cannot be translated is an error that names t
 """
 from ..._kernel import jit_builtins as _builtins
 from ..._kernel.jit_kernel import rawkernel
-from . import cg
+from . import cg, cub, thrust
 
 __all__ = ["atomic_add", "atomic_and", "atomic_cas", "atomic_dec", "atomic_exch", "atomic_inc", "atomic_max",
-           "atomic_min", "atomic_or", "atomic_sub", "atomic_xor", "blockDim", "blockIdx", "cg", "grid", "gridDim",
+           "atomic_min", "atomic_or", "atomic_sub", "atomic_xor", "blockDim", "blockIdx", "cg", "cub", "grid", "gridDim",
            "gridsize", "laneid", "range", "rawkernel", "shared_memory", "shfl_down_sync", "shfl_sync", "shfl_up_sync",
-           "shfl_xor_sync", "syncthreads", "syncwarp", "threadIdx", "warpsize"]
+           "shfl_xor_sync", "syncthreads", "syncwarp", "threadIdx", "thrust", "warpsize"]
 
 threadIdx = _builtins.Dim3("threadIdx", "The thread's place in its block: x, y and z, uint32.")
 blockIdx = _builtins.Dim3("blockIdx", "The block's place in the grid: x, y and z, uint32.")
