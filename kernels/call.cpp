@@ -1,6 +1,6 @@
 /* Dispatch of calls, and what they have in common: their operands. Compiled into each backend. */
 #include "kernels/call.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 namespace {
 

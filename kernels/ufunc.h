@@ -4,7 +4,7 @@
 
 #include "kernels/math.h"
 #include "kernels/types.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 #include "protocol/tables.h"
 
 namespace ad {

@@ -1,39 +1,11 @@
-/* Ids of the rows of ufunc.def, reduction.def and call.def: AD_UFUNC_add, AD_REDUCTION_sum, AD_CALL_matmul.
+/* Ids of the rows of ufunc.def, reduction.def and call.def, for files that name rows of several tables.
  *
- * Only files that name a row include this header, so that a new row does not rebuild the others. */
+ * A file that names rows of one table includes the header of that table alone, so that a new row does not rebuild it. */
 #ifndef AD_PROTOCOL_ROWS_H
 #define AD_PROTOCOL_ROWS_H
 
-/* Traits of a row of ufunc.def. */
-enum {
-    AD_U_LIGHT = 1,             /* takes so little that a GPU's loop over vectors is unrolled, */
-    AD_U_LIGHT_REAL = 2,        /* ... of real numbers */
-    AD_U_LIGHT_FLOAT = 4,       /* ... of what is computed in float */
-    AD_U_LIGHT_HALF = 8,        /* ... of types of two bytes */
-    AD_U_MOVES = 16,            /* gives its input as it is, */
-    AD_U_MOVES_REAL = 32,       /* ... of real numbers */
-    AD_U_MOVES_WHOLE = 64,      /* ... of bool and integers */
-    AD_U_MOVES_UNSIGNED = 128,  /* ... of bool and unsigned integers */
-    AD_U_SIGNLESS = 256,        /* gives unsigned integers the bits that it gives signed ones */
-    AD_U_COMPLEX_LIBRARY = 512, /* needs libcu++ for complex numbers, which takes a compiler too long at run time */
-};
-
-enum {
-#define AD_UFUNC(id, name, ...) AD_UFUNC_##name = (id),
-#include "ufunc.def"
-#undef AD_UFUNC
-};
-
-enum {
-#define AD_REDUCTION(id, name, rule, accumulator, empty, domain, doc) AD_REDUCTION_##name = (id),
-#include "reduction.def"
-#undef AD_REDUCTION
-};
-
-enum {
-#define AD_CALL(id, name, nout, nin_min, nin_max, params, kind, guard, infer, doc) AD_CALL_##name = (id),
-#include "call.def"
-#undef AD_CALL
-};
+#include "rows_call.h"
+#include "rows_reduction.h"
+#include "rows_ufunc.h"
 
 #endif

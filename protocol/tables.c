@@ -1,5 +1,6 @@
 /* The .def tables as data: see tables.h. */
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
+#include "protocol/rows_ufunc.h"
 #include "protocol/tables.h"
 
 const ad_rule_row ad__rules[AD_NRULE] = {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client-c/interop/lend.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 int ad__dtype_check(int dtype) {
     if (dtype < 0 || dtype >= AD_NDTYPE) return ad__fail(AD_E_TYPE, "%d is no data type", dtype);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "client-c/client.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 typedef struct library_call {
     ad_session *session;

@@ -1,6 +1,7 @@
 /* The C functions of the rows of ufunc.def and reduction.def, one of each. */
 #include "client-c/client.h"
-#include "protocol/rows.h"
+#include "protocol/rows_reduction.h"
+#include "protocol/rows_ufunc.h"
 
 #define ROW_1_1(name)                                                               \
     int ad_##name(ad_in x, ad_array **out) {                                        \

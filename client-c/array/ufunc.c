@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client-c/client.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 #include "protocol/text.h"
 
 #define MAX_INPUTS 4 /* three inputs and a mask */

@@ -1,6 +1,6 @@
 /* a[key]: views, and copies of what index arrays select. */
 #include "index.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 /* ---- index arrays ---- */
 

@@ -1,6 +1,6 @@
 /* Index arrays of a key: int64 arrays on the server, of one shape. */
 #include "index.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 /* ---- axes ---- */
 

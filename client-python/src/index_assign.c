@@ -1,6 +1,7 @@
 /* a[key] = value. */
 #include "index.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
+#include "protocol/rows_ufunc.h"
 
 #define UNSAFE 4 /* AD_CAST_UNSAFE: assignment casts as NumPy's does */
 

@@ -1,6 +1,6 @@
 /* The operator @. */
 #include "core.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 int ad__py_matmul_init(PyObject *module) {
     const char *set = getenv("ARRAYD_TF32");

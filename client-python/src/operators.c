@@ -1,6 +1,6 @@
 /* Python's operators: from objects to an encoded operation without making tuples, dicts or anything else on the way. */
 #include "core.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 /* ---- integers beyond 64 bits ---- */
 

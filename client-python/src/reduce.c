@@ -1,6 +1,6 @@
 /* Reductions and the rows of call.def by name. */
 #include "core.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 static PyObject *reductions, *calls; /* name: wire id */
 

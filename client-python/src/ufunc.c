@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "core.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 #define MAX_INPUTS 3
 

@@ -6,7 +6,8 @@
 
 #include "server/common/os.h"
 #include "server/ctl/peer.h"
-#include "protocol/rows.h"
+#include "protocol/rows_reduction.h"
+#include "protocol/rows_ufunc.h"
 
 #define MOST 200000            /* most samples of one figure */
 #define BATCH 1000             /* small operations between two waits */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/unit/fuse_chain.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 static const char cuda_text[] = R"(
 #include <math.h>

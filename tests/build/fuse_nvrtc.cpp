@@ -3,7 +3,7 @@
 #include <string>
 
 #include "tests/unit/fuse_chain.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 /* ---- the compiler, where there is one ---- */
 

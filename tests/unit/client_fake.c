@@ -1,5 +1,5 @@
 #include "tests/unit/client_fake.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "tests/unit/embedded.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
+#include "protocol/rows_ufunc.h"
 
 static double read_scalar(ad_array *a) {
     double x = NAN;

@@ -8,7 +8,7 @@
 
 #include "client-c/client.h"
 #include "tests/unit/client_fake.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 Test(client_session, urls) {
     static const struct {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/client_fake.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 #define N 16
 

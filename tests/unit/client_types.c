@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "protocol/infer.h"
-#include "protocol/rows.h"
+#include "protocol/rows_reduction.h"
+#include "protocol/rows_ufunc.h"
 #include "tests/unit/client_fake.h"
 
 static fake *server;

@@ -10,7 +10,7 @@
 #include "kernels/cuda/fuse/fuse.h"
 #include "protocol/distribution.h"
 #include "protocol/infer.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 #include "protocol/tables.h"
 
 struct fuse_random {

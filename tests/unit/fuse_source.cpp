@@ -2,7 +2,7 @@
 #include <string>
 
 #include "fuse_chain.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 struct generated {
     std::string source;

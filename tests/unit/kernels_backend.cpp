@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "kernels_call.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 Test(kernels_backend, table_and_device) {
     host h(2);

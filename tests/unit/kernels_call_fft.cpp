@@ -1,6 +1,6 @@
 /* Fourier transforms against the sum that defines them. */
 #include "kernels_call.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 #include <complex>
 

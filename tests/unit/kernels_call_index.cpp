@@ -1,6 +1,6 @@
 /* gather, scatter, iota against loops over every element. */
 #include "kernels_call.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 
 #include "kernels_call.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 /* nonzero, compress, place and bincount against loops over every element. */
 #include "kernels_call.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 /* matmul against three loops. All values are small whole numbers, so that every order of adding gives the same. */
 #include "kernels_call.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "kernels/cpu/isa/random_tables.h"
 #include "kernels/random_block.h"
 #include "protocol/distribution.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 #include "kernels_call.h"
 
 static std::vector<ad_scalar> at(int id, uint64_t key, uint64_t first) {

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "kernels_call.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "kernels_call.h"
 #include "kernels_isa.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/backend/parallel.h"
 #include "tests/unit/kernels_call.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 
 namespace {
 

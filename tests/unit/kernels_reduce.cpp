@@ -1,5 +1,6 @@
 #include "tests/unit/kernels_op.h"
-#include "protocol/rows.h"
+#include "protocol/rows_reduction.h"
+#include "protocol/rows_ufunc.h"
 
 #include <cmath>
 #include <limits>

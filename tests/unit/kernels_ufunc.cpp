@@ -7,7 +7,7 @@
 
 #include "kernels/ufunc.h"
 #include "protocol/infer.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 static void open_two_threads() { ad_cpu_parallel_open(2, nullptr); }
 TestSuite(kernels_ufunc, .init = open_two_threads, .fini = ad_cpu_parallel_close);

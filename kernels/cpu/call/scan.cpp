@@ -8,7 +8,7 @@
 #include "kernels/cpu/backend/parallel.h"
 #include "kernels/math.h"
 #include "kernels/math_complex.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 #include "protocol/tables.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/ufunc.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 namespace ad {
 inline namespace AD_ISA {

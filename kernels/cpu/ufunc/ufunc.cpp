@@ -6,7 +6,7 @@
 #include "kernels/math.h"
 #include "protocol/desc.h"
 #include "protocol/infer.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 #include "protocol/tables.h"
 
 __thread unsigned ad_cpu_raised;

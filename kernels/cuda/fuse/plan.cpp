@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "protocol/infer.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 #include "protocol/tables.h"
 
 namespace {

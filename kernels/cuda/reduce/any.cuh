@@ -6,7 +6,7 @@
 #include "kernels/accumulate.h"
 #include "kernels/cuda/reduce/states.cuh"
 #include "kernels/ufunc.h"
-#include "protocol/rows.h"
+#include "protocol/rows_reduction.h"
 
 namespace ad {
 inline namespace AD_ISA {

@@ -4,7 +4,7 @@
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/reduce/plan.h"
 #include "protocol/infer.h"
-#include "protocol/rows.h"
+#include "protocol/rows_reduction.h"
 #include "protocol/tables.h"
 
 namespace {

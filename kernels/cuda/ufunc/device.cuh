@@ -6,7 +6,7 @@
 #include "kernels/cuda/ufunc/kernels.h"
 #include "kernels/cuda/ufunc/vector.cuh"
 #include "kernels/ufunc.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 namespace ad {
 inline namespace AD_ISA {

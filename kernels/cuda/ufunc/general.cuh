@@ -5,7 +5,7 @@
 #define AD_KERNELS_CUDA_UFUNC_GENERAL_CUH
 
 #include "kernels/cuda/ufunc/fast.cuh"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 namespace ad {
 inline namespace AD_ISA {

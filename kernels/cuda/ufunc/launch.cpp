@@ -5,7 +5,7 @@
 #include "kernels/cuda/ufunc/plan.h"
 #include "kernels/types.h"
 #include "protocol/infer.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/ufunc/kernels.h"
 #include "kernels/loop.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 /* Operands in the loop's order: outputs, inputs, the mask. Scalars are no part of the loop's addresses: their base is
  * NULL, their strides 0. */

@@ -2,7 +2,7 @@
 #include "kernels/call.h"
 #include "kernels/cuda/ufunc/plan.h"
 #include "protocol/infer.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 #include "protocol/tables.h"
 
 namespace {

@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include "protocol/frame.h"
-#include "protocol/rows.h"
+#include "protocol/rows_reduction.h"
+#include "protocol/rows_ufunc.h"
 #include "server/common/log.h"
 #include "server/common/os.h"
 #include "server/front/front.h"

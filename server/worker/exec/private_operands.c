@@ -10,7 +10,7 @@
 
 #include "protocol/desc.h"
 #include "protocol/infer.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 #include "server/worker/engine/background.h"
 #include "server/worker/exec/job.h"
 #include "server/worker/memory/shared.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "protocol/desc.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 #include "protocol/size.h"
 #include "server/common/os.h"
 #include "server/worker/exec/job.h"

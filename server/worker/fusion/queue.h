@@ -15,7 +15,7 @@
 
 #include "server/worker/base/component.h"
 #include "protocol/message.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 #include "server/worker/fusion/groups.h"
 #include "server/worker/device/stream_queue.h"
 

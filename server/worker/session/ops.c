@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "protocol/desc.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 #include "protocol/size.h"
 #include "server/worker/engine/background.h"
 #include "server/worker/checkpoint/blame.h"

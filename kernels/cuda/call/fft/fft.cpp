@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/call/fft/plans.h"
-#include "protocol/rows.h"
+#include "protocol/rows_ufunc.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include "kernels/cuda/call/scan/plan.h"
 #include "kernels/cuda/backend/device.h"
 #include "kernels/cuda/reduce/plan.h"
-#include "protocol/rows.h"
+#include "protocol/rows_call.h"
 #include "protocol/tables.h"
 
 namespace {

@@ -1,0 +1,25 @@
+/* Ids of the rows of ufunc.def (AD_UFUNC_add) and their traits. */
+#ifndef AD_PROTOCOL_ROWS_UFUNC_H
+#define AD_PROTOCOL_ROWS_UFUNC_H
+
+/* Traits of a row of ufunc.def. */
+enum {
+    AD_U_LIGHT = 1,             /* takes so little that a GPU's loop over vectors is unrolled, */
+    AD_U_LIGHT_REAL = 2,        /* ... of real numbers */
+    AD_U_LIGHT_FLOAT = 4,       /* ... of what is computed in float */
+    AD_U_LIGHT_HALF = 8,        /* ... of types of two bytes */
+    AD_U_MOVES = 16,            /* gives its input as it is, */
+    AD_U_MOVES_REAL = 32,       /* ... of real numbers */
+    AD_U_MOVES_WHOLE = 64,      /* ... of bool and integers */
+    AD_U_MOVES_UNSIGNED = 128,  /* ... of bool and unsigned integers */
+    AD_U_SIGNLESS = 256,        /* gives unsigned integers the bits that it gives signed ones */
+    AD_U_COMPLEX_LIBRARY = 512, /* needs libcu++ for complex numbers, which takes a compiler too long at run time */
+};
+
+enum {
+#define AD_UFUNC(id, name, ...) AD_UFUNC_##name = (id),
+#include "ufunc.def"
+#undef AD_UFUNC
+};
+
+#endif
