@@ -7,7 +7,8 @@
     extern "C" const char ad_runtext_##name[], ad_runtext_##name##_end[];
 #define FILE_OF(path) ".incbin \"kernels/run/" path "\"\n"
 
-EMBED(prelude, FILE_OF("abi.h") FILE_OF("host.h") FILE_OF("host_math.h"))
+EMBED(prelude,
+      FILE_OF("abi.h") FILE_OF("host.h") FILE_OF("host_math.h") FILE_OF("host_special.h") FILE_OF("constants.h"))
 EMBED(complex, FILE_OF("complex.h"))
 EMBED(half, FILE_OF("half.h"))
 EMBED(stdint, FILE_OF("stdint.h"))
@@ -15,6 +16,13 @@ EMBED(limits, FILE_OF("limits.h"))
 EMBED(groups, FILE_OF("groups.h"))
 EMBED(algorithm, FILE_OF("algorithm.h"))
 EMBED(collective, FILE_OF("collective.h"))
+EMBED(carray, FILE_OF("carray.h"))
+EMBED(float16, FILE_OF("float16.h"))
+EMBED(atomics, FILE_OF("atomics.h"))
+EMBED(constants, FILE_OF("constants.h"))
+EMBED(tuple, FILE_OF("tuple.h"))
+EMBED(dispatcher, FILE_OF("dispatcher.h"))
+EMBED(traits, FILE_OF("traits.h"))
 
 namespace {
 
@@ -25,6 +33,13 @@ const ad_text nothing = {"\n", 1};
 /* Those of the first part are for every target; one that CUDA's folders have, too, comes from there. */
 const ad_compile_header headers[] = {
     {"cupy/complex.cuh", TEXT(complex)},
+    {"cupy/carray.cuh", TEXT(carray)},
+    {"cupy/float16.cuh", TEXT(float16)},
+    {"cupy/atomics.cuh", TEXT(atomics)},
+    {"cupy/math_constants.h", TEXT(constants)},
+    {"cupy/tuple.cuh", TEXT(tuple)},
+    {"cupy/type_dispatcher.cuh", TEXT(dispatcher)},
+    {"cupy/cuda_workaround.h", TEXT(traits)},
     {"arrayd/algorithm.cuh", TEXT(algorithm)},
     {"arrayd/collective.cuh", TEXT(collective)},
     {"cuda_fp16.h", TEXT(half)},
@@ -51,13 +66,13 @@ const ad_compile_header headers[] = {
     {"cstdlib", nothing},
     {"assert.h", nothing},
     {"cassert", nothing},
-    {"math_constants.h", nothing},
+    {"math_constants.h", TEXT(constants)},
     {"cuda_runtime.h", nothing},
     {"device_launch_parameters.h", nothing},
     {"vector_types.h", nothing},
     {"vector_functions.h", nothing},
 };
-constexpr size_t COMMON = 11;
+constexpr size_t COMMON = 18;
 
 } // namespace
 

@@ -31,7 +31,9 @@ template <class Array> struct position {
         p.at = at;
         return p;
     }
-    __device__ decltype(some<Array>()[ptrdiff_t(0)]) operator[](ptrdiff_t i) const { return array[at + i]; }
+    __device__ decltype(some<Array>()[ptrdiff_t(0)]) operator[](ptrdiff_t i) const {
+        return const_cast<Array &>(array)[at + i];
+    }
     __device__ position operator+(ptrdiff_t n) const { return of(array, at + n); }
     __device__ position operator-(ptrdiff_t n) const { return of(array, at - n); }
     __device__ ptrdiff_t operator-(const position &other) const { return at - other.at; }

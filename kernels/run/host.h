@@ -29,12 +29,6 @@ typedef decltype(static_cast<char *>(nullptr) - static_cast<char *>(nullptr)) pt
 #define NAN __builtin_nanf("")
 #define HUGE_VAL __builtin_huge_val()
 #endif
-#define CUDART_INF_F __builtin_inff()
-#define CUDART_NAN_F __builtin_nanf("")
-#define CUDART_INF __builtin_inf()
-#define CUDART_NAN __builtin_nan("")
-#define CUDART_PI_F 3.141592654f
-#define CUDART_PI 3.1415926535897931e+0
 #define M_E 2.7182818284590452354
 #define M_PI 3.14159265358979323846
 #define M_PI_2 1.57079632679489661923

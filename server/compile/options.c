@@ -16,6 +16,7 @@ typedef enum value_type {
     LIST,   /* =N,N,... */
     CXX,    /* =c++11 and so on */
     MACRO,  /* NAME or NAME=TEXT, at once or as the next word */
+    PTXAS,  /* =some of ptxas's own options, none of which names a file */
 } value_type;
 
 /* The options that are allowed. host: the host's compiler gets it, too. */
@@ -45,6 +46,10 @@ static const struct {
     {"device-as-default-execution-space", NONE, false},
     {"device-int128", NONE, false},
     {"device-float128", NONE, false},
+    {"device-debug", NONE, false},
+    {"G", NONE, false},
+    {"ptxas-options", PTXAS, false},
+    {"Xptxas", PTXAS, false},
     {"diag-suppress", LIST, false},
     {"diag-error", LIST, false},
     {"diag-warn", LIST, false},
@@ -74,6 +79,18 @@ static bool is_macro(const char *text) {
     return true;
 }
 
+/* Whether a list with commas has these options of ptxas only. */
+static bool is_list_for_ptxas(const char *text) {
+    static const char *const words[] = {"-v", "-O0", "-O1", "-O2", "-O3", "-dlcm=ca", "-dlcm=cg", "-warn-spills"};
+    for (;;) {
+        size_t n = strcspn(text, ","), i = 0;
+        while (i < sizeof words / sizeof *words && (strlen(words[i]) != n || strncmp(words[i], text, n))) i++;
+        if (i == sizeof words / sizeof *words) return false;
+        if (!text[n]) return true;
+        text += n + 1;
+    }
+}
+
 static bool is_value_of_type(value_type type, const char *value) {
     static const char *const standards[] = {"c++11", "c++14", "c++17", "c++20"};
     switch (type) {
@@ -82,6 +99,7 @@ static bool is_value_of_type(value_type type, const char *value) {
     case NUMBER: return strlen(value) < 6 && has_only_characters(value, "0123456789");
     case LIST: return strlen(value) < 256 && has_only_characters(value, "0123456789,");
     case MACRO: return is_macro(value);
+    case PTXAS: return is_list_for_ptxas(value);
     case CXX:
         for (size_t i = 0; i < sizeof standards / sizeof *standards; i++)
             if (!strcmp(value, standards[i])) return true;
@@ -98,6 +116,7 @@ static const char *describe_type(value_type type) {
         [LIST] = "a list of numbers",
         [CXX] = "c++11, c++14, c++17 or c++20",
         [MACRO] = "NAME or NAME=TEXT",
+        [PTXAS] = "a list of -v, -O0 to -O3, -dlcm=ca, -dlcm=cg and -warn-spills",
     };
     return texts[type];
 }
@@ -215,6 +234,7 @@ static size_t write_option(char *to, const ad_compile_job *job, const option *o)
     const char *before = choose_prefix(job, o), *name = allowed[o->row].name;
     bool joined = allowed[o->row].value == MACRO;
     if (before[1] == 'D' || before[1] == 'U') name = "";
+    if (!strcmp(name, "Xptxas")) name = "ptxas-options";
     if (!strcmp(name, "w") && job->target == AD_COMPILE_CUDA) name = "disable-warnings";
     if (is_standard_option(o) && job->target == AD_COMPILE_HOST && o->value[3] == '1' && o->value[4] < '7')
         return (size_t)sprintf(to, "-std=c++17") + 1; /* the least that the server's own headers compile with */

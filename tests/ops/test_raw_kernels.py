@@ -305,6 +305,73 @@ def test_compile_errors_show_the_users_line():
 def test_a_name_that_is_not_there():
     with pytest.raises(ValueError, match="your_add"):
         ad.RawKernel(ADD, "your_add")((1,), (1,), ())
+    with pytest.raises(ad.cuda.driver.CUDADriverError, match="named symbol not found"):
+        ad.RawModule(code=ADD).get_function("your_add")
+
+
+def test_grids_of_nothing_and_one_array():
+    double = ad.RawKernel('extern "C" __global__ void d(int *x) { x[threadIdx.x] *= 2; }', "d", ("-I/no/where", "-O3"),
+                          "nvcc")
+    x = ad.arange(3, dtype="int32")
+    for grid in (0, (0,), (1, 0), (1, 1, 0)):
+        double(grid, (3,), (x,))
+    assert x.tolist() == [0, 1, 2]
+    double((1,), (3,), x)
+    assert x.tolist() == [0, 2, 4]
+    assert (double.backend, double.options) == ("nvcc", ("-I/no/where", "-O3"))
+
+
+def test_pickled():
+    for make in (lambda: ad.RawKernel(ADD, "my_add"), lambda: ad.RawModule(code=ADD).get_function("my_add")):
+        kernel, x = make(), ad.ones(4, "float32")
+        for _ in range(2):
+            again, y = pickle.loads(pickle.dumps(kernel)), ad.zeros(4, "float32")
+            again((1,), (4,), (x, x, y))
+            assert y.tolist() == [2] * 4
+
+
+HEADERS = r"""
+#include <cupy/carray.cuh>
+#include <cupy/complex.cuh>
+#include <cupy/float16.cuh>
+#include <cupy/atomics.cuh>
+#include <cupy/math_constants.h>
+#include <cupy/tuple.cuh>
+#include <cupy/type_dispatcher.cuh>
+#include <cupy/cuda_workaround.h>
+
+struct size_of {
+    template <class T> __device__ void operator()(int *to) const { *to = sizeof(T); }
+};
+extern "C" __global__ void use(double *x, float16 *h, long long *n, float *most, int *sizes) {
+    atomicAdd(&h[0], float16(1.5f));
+    atomicAdd(n, 1ll);
+    atomicMax(most, (float)threadIdx.x);
+    atomicMin(most + 1, -(float)threadIdx.x);
+    if (threadIdx.x) return;
+    thrust::tuple<int, double, float> t = thrust::make_tuple(1, 2.5, 3.f);
+    int a; double b; float c;
+    thrust::get<1>(t) += 1;
+    thrust::tie(a, b, c) = t;
+    x[0] = a + b + c;
+    x[1] = CUDART_PI;
+    x[2] = CUDART_INF;
+    x[3] = CUDART_NAN;
+    x[4] = (double)CUDART_LN2_F;
+    x[5] = std::is_same<int, int>::value + 2 * std::numeric_limits<short>::max();
+    x[6] = t < thrust::make_tuple(1, 3.5, 4.f);
+    for (int i = 0; i < 14; i++) dtype_dispatcher(i, size_of(), &sizes[i]);
+}"""
+
+
+def test_headers_of_cupy():
+    x, h, n, sizes = ad.zeros(7), ad.zeros(2, "float16"), ad.zeros(1, "int64"), ad.zeros(14, "int32")
+    most = ad.zeros(2, "float32")
+    ad.RawKernel(HEADERS, "use")((1,), (40,), (x, h, n, most, sizes))
+    assert x.tolist()[:3] == [7.5, np.pi, np.inf] and np.isnan(x[3].item())
+    assert x.tolist()[4:] == [np.float32(np.log(2)), 65535, 1]
+    assert (h.tolist(), n.tolist(), most.tolist()) == ([60, 0], [40], [39, -39])
+    assert sizes.tolist() == [1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 8, 8, 16, 1]
 
 
 def test_wrong_arguments():
@@ -315,7 +382,7 @@ def test_wrong_arguments():
             ((y, y, np.zeros(3)), TypeError, "numpy.ndarray of 3 elements"),
             ((y, y, 2**64), OverflowError, "does not fit into 64 bits"),
             ((y, y, np.array([None])), TypeError, "argument 2"),
-            (y, TypeError, "arguments must be a tuple")):
+            ("text", TypeError, "arguments must be a tuple")):
         with pytest.raises(error, match=message):
             kernel((1,), (4,), wrong)
     for grid, error in (((1, 2, 3, 4), ValueError), ((), ValueError), (1.5, TypeError), ((-1,), ValueError)):
@@ -333,13 +400,19 @@ def test_what_a_failed_launch_leaves():
 
 def test_wrong_definitions():
     with pytest.raises(ValueError, match="loads no cubin or PTX"):
+        ad.RawModule(path=__file__)
+    with pytest.raises(ad.cuda.driver.CUDADriverError, match="CUDA_ERROR_FILE_NOT_FOUND"):
         ad.RawModule(path="kernels.cubin")
+    with pytest.raises(TypeError, match="not both"):
+        ad.RawModule(code=ADD, path="kernels.cubin")
+    with pytest.raises(ValueError, match="need backend='nvrtc'"):
+        ad.RawModule(code=ADD, name_expressions=["f<int>"], backend="nvcc")
     with pytest.raises(TypeError, match="needs code"):
         ad.RawModule()
     with pytest.raises(TypeError, match="sequence of strings"):
         ad.RawModule(code=ADD, name_expressions="f<int>")
     with pytest.raises(ValueError, match="backend must be 'nvrtc'"):
-        ad.RawKernel(ADD, "my_add", backend="nvcc")
+        ad.RawKernel(ADD, "my_add", backend="hiprtc")
     with pytest.raises(TypeError, match="code must be a str"):
         ad.RawKernel(b"", "f")
     with pytest.raises(TypeError, match="name must be a str"):

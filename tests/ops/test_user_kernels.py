@@ -105,7 +105,7 @@ def test_all_raw_needs_size():
     same(kernel(ad.asarray(x), size=9), x[::-1])
     with pytest.raises(ValueError, match="size must be given"):
         kernel(ad.asarray(x), z)
-    with pytest.raises(ValueError, match="only if all of the arrays are raw"):
+    with pytest.raises(ValueError, match="Specified 'size' can be given only"):
         squared_diff(z, z, size=9)
 
 
@@ -250,7 +250,7 @@ def test_wrong_calls():
         squared_diff(a, ad.zeros(4, "float32"))
     with pytest.raises(ValueError, match="cannot be broadcast"):
         squared_diff(a, a, ad.zeros(4, "float32"))
-    with pytest.raises(ValueError, match=r"out shape is mismatched: z has \(1,\), and it must be \(3,\)"):
+    with pytest.raises(ValueError, match=r"Out shape is mismatched: z of \w+ has \(1,\), and it must be \(3,\)"):
         squared_diff(a, a, ad.zeros(1, "float32"))
     with pytest.raises(ValueError, match="block_size must be 1 to 1024"):
         squared_diff(a, a, block_size=2048)
@@ -263,10 +263,10 @@ def test_outputs_are_broadcast_with_the_inputs():
     np.testing.assert_array_equal(out.get(), [[0, 2, 4], [3, 5, 7]])
     np.testing.assert_array_equal(kernel(2.0, out[0]).get(), [2, 3, 4])
     two = ad.ElementwiseKernel("T x", "T y, T z", "y = x; z = -x", "two")
-    with pytest.raises(ValueError, match=r"out shape is mismatched: y has \(3,\), and it must be \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"Out shape is mismatched: y of \w+ has \(3,\), and it must be \(2, 3\)"):
         two(ad.arange(3.0), ad.zeros(3), out)
     column = ad.zeros((2, 1))
-    with pytest.raises(ValueError, match=r"out shape is mismatched: z has \(2, 1\), and it must be \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"Out shape is mismatched: z of \w+ has \(2, 1\), and it must be \(2, 3\)"):
         kernel(ad.arange(3.0), column)
 
 
@@ -283,8 +283,69 @@ def test_a_parameter_named_n():
     assert total(x) == 6
 
 
+def test_parameters_named_i_and_n():
+    x = ad.arange(5)
+    add = ad.ElementwiseKernel("T i, T n", "T z", "z = 10 * i + n", "tens")
+    assert add(x, x[::-1]).tolist() == [4, 13, 22, 31, 40]
+    assert ad.ReductionKernel("T i", "T n", "i * i", "a + b", "n = a", "0", "squares")(x) == 30
+
+
+def test_arrays_of_elements():
+    """_raw_x is the array of x, with _ind its index: neighbours, shapes, strides and templates of CArray."""
+    x = RNG.integers(-99, 99, (4, 6))
+    last = ad.ElementwiseKernel("T x", "T z", """
+        const ptrdiff_t *shape = _ind.shape();
+        ptrdiff_t index[2] = {_ind.get()[0], shape[1] - 1};
+        z = 1000 * _raw_x[index] + total(_raw_x) + (_raw_x[_ind.get()] == x && &_raw_z[_ind.get()] == &z);
+        """, "last", reduce_dims=False, preamble="""
+        template <class T, int N, bool C, bool I> __device__ T total(const CArray<T, N, C, I> &a) {
+            T sum = 0;
+            for (ptrdiff_t i = 0; i < a.size(); i++) sum += a[i];
+            return sum + a.shape()[0] + (a.strides()[1] > 0);
+        }""")
+    for view in (lambda a: a, lambda a: a[:, ::-1], lambda a: a.T, lambda a: a[::2, 1:]):
+        v = view(x)
+        expected = np.broadcast_to(1000 * v[:, -1:] + v.sum() + len(v) + (v.strides[1] > 0) + 1, v.shape)
+        np.testing.assert_array_equal(last(view(ad.asarray(x))).get(), expected)
+
+
+def test_raw_arrays_as_carrays():
+    first = ad.ElementwiseKernel("raw T x, int64 n", "T z", "z = row(x, i)", "first", preamble="""
+        template <class T, bool C> __device__ T row(const CArray<T, 2, C> &a, ptrdiff_t i) {
+            const ptrdiff_t index[2] = {i, 0};
+            return a[index];
+        }""")
+    x = RNG.integers(-99, 99, (4, 6))
+    for view in (lambda a: a, lambda a: a[:, ::-1]):
+        np.testing.assert_array_equal(first(view(ad.asarray(x)), 1, size=4).get(), view(x)[:, 0])
+
+
+SPECIAL = {"erfinv": (-0.999, 0.999), "erfcinv": (1e-9, 2), "normcdfinv": (1e-9, 1), "erfcx": (-5, 60),
+           "cyl_bessel_i0": (-60, 60), "cyl_bessel_i1": (-60, 60)}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_functions(name):
+    special = pytest.importorskip("scipy.special")
+    expected = getattr(special, {"normcdfinv": "ndtri", "cyl_bessel_i0": "i0", "cyl_bessel_i1": "i1"}.get(name, name))
+    kernel = ad.ElementwiseKernel("T x", "T z", f"z = {name}(x)", name)
+    x = RNG.uniform(*SPECIAL[name], 500)
+    np.testing.assert_allclose(kernel(ad.asarray(x)).get(), expected(x), rtol=1e-14)
+    x = x.astype("float32")
+    np.testing.assert_allclose(kernel(ad.asarray(x)).get(), expected(x.astype(float)), rtol=1e-5, atol=1e-37)
+
+
+def test_nan_and_half():
+    kernel = ad.ElementwiseKernel("float64 x", "float64 z, float32 y",
+                                  'z = x < 0 ? nan("") : (double)__half2float(__float2half((float)x)); y = nanf("1");',
+                                  "rounded")
+    z, y = kernel(ad.asarray([-1.0, 1 / 3]))
+    np.testing.assert_array_equal(z.get(), [np.nan, float(np.float16(1 / 3))])
+    assert np.isnan(y.get()).all()
+
+
 @pytest.mark.parametrize("declared, message", {
-    "x": "must be a type and a name", "float31 x": "'float31' is neither", "T i": "reserved", "T _x": "reserved",
+    "x": "must be a type and a name", "float31 x": "'float31' is neither", "T _x": "reserved",
     "T x, T x": "declared twice", "wild T x": "unknown keyword 'wild'", "9 x": "no placeholder",
     "T x-y": "C identifier", "float x": "'float' is neither",
 }.items())

@@ -148,6 +148,11 @@ Test(compile, options_that_are_allowed) {
                                        "-lineinfo",
                                        "-default-device",
                                        "--device-as-default-execution-space",
+                                       "-G",
+                                       "--device-debug",
+                                       "--ptxas-options=-v",
+                                       "-Xptxas",
+                                       "-O3,-dlcm=ca",
                                        "--diag-suppress=177,550"};
     cr_expect_eq(check(AD_COMPILE_CUDA, sizeof good / sizeof *good, good), 0, "%s", fault.text);
     cr_expect_eq(check(AD_COMPILE_HOST, sizeof good / sizeof *good, good), 0, "%s", fault.text);
@@ -171,8 +176,10 @@ Test(compile, options_that_are_not) {
                                       "-B/tmp",
                                       "-specs=x",
                                       "-Xptxas",
-                                      "-G",
-                                      "--device-debug",
+                                      "--ptxas-options=-o,/tmp/x",
+                                      "--ptxas-options=-v,",
+                                      "--ptxas-options=",
+                                      "-Xptxas=-v -o/tmp/x",
                                       "-arch=sm_80",
                                       "--gpu-architecture=sm_80",
                                       "-L/",

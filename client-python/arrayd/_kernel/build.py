@@ -84,7 +84,7 @@ def module(source, options=(), names=(), name="module"):
             _modules.move_to_end(key)
             return found
     try:
-        found = _core.build(source, options, names)
+        found = _core.build(source, for_server(options), names)
     except _core.CompileError as error:
         raise CompileException(str(error), source, name, options) from None
     with _lock:
@@ -97,7 +97,7 @@ def module(source, options=(), names=(), name="module"):
 def identifier(name, what):
     """name, if it can be a function's; ValueError otherwise."""
     if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
-        raise ValueError(f"{what} must be a C identifier, not {name!r}")
+        raise ValueError(f"Invalid {what} {name!r}: it must be a C identifier")
     return name
 
 
@@ -106,3 +106,19 @@ def as_options(options):
     if isinstance(options, str) or not all(isinstance(option, str) for option in options):
         raise TypeError(f"options must be a tuple of strings, not {options!r}")
     return tuple(options)
+
+
+def for_server(options):
+    """Those options that the server is asked for. Which folders have headers, how much is optimised and which device it
+    is for are the server's to know, so -I, -O and --gpu-architecture are left out."""
+    left, words = [], iter(options)
+    for word in words:
+        if word in _WITH_A_WORD:
+            next(words, None)
+        elif not _SERVERS.match(word):
+            left.append(word)
+    return tuple(left)
+
+
+_WITH_A_WORD = ("-I", "--include-path", "--gpu-architecture", "-arch", "--gpu-code", "-code", "--optimize")
+_SERVERS = re.compile(r"-I.|-O\d$|(--include-path|--?gpu-architecture|-arch|--gpu-code|-code|--optimize)=")

@@ -21,7 +21,7 @@ class Declared(build.Cached):
         if len({p.name for p in self.params}) != len(self.params):
             raise ValueError("in_params and out_params have a name in common")
         self.nin, self.nout, self.nargs = len(self.in_params), len(self.out_params), len(self.params)
-        self.name = self.__name__ = build.identifier(name, "name")
+        self.name = self.__name__ = build.identifier(name, "kernel name")
         self._entry = f"{kind}_{name}"  # CUDA declares functions, such as norm, that no kernel can be named as
         self._options = build.as_options(options)
         self._sources = {}
@@ -47,8 +47,9 @@ class ElementwiseKernel(Declared):
         squared_diff(a, b)
 
     In the code, parameters are elements; those that are declared raw are arrays: x[i], x[index], x.size(), x.shape(),
-    x.strides(). i is the element's number in C order and _ind.size() how many there are, as is n where no parameter has
-    that name; _ind.get() is its index, in dimensions of which some have been merged unless reduce_dims is False.
+    x.strides(). i is the element's number in C order and _ind.size() how many there are, as is n, where no parameter has
+    these names; _ind.get() is its index, in dimensions of which some have been merged unless reduce_dims is False. _raw_x
+    is the array (CArray) that an element x is of: _raw_x[i], _raw_x[_ind.get()].
 
     Parameters: in_params: inputs: types and names, "float32 x, raw T y"; one letter stands for whatever type the
     arguments have. out_params: outputs, the same. operation: the code. name: the kernel's. reduce_dims: merge
@@ -102,14 +103,14 @@ class ElementwiseKernel(Declared):
         taken = [a.shape for p, a in zip(self.params, args) if is_array(a) and not p.raw]
         if size is not None:
             if taken:
-                raise ValueError(f"{self.name}: size can be given only if all of the arrays are raw")
+                raise ValueError(f"Specified 'size' can be given only if all of the arrays of {self.name} are raw")
             return (operator.index(size),)
         if not taken and any(map(is_array, args)):
-            raise ValueError(f"{self.name}: loop size is undefined: all arrays are raw, so size must be given")
+            raise ValueError(f"Loop size is undecided. {self.name}: all arrays are raw, so size must be given")
         shape = broadcast(taken)
         for name, out in given:
             if out != shape:
-                raise ValueError(f"{self.name}: out shape is mismatched: {name} has {out}, and it must be {shape}")
+                raise ValueError(f"Out shape is mismatched: {name} of {self.name} has {out}, and it must be {shape}")
         return shape
 
     def _empty(self, parameter, shape, dtype, size):
@@ -156,9 +157,10 @@ class ElementwiseKernel(Declared):
                  f"ad_kernel::indexer<{ndim}> _ind(_shape);", "const ptrdiff_t _n = _ind.size();",
                  "" if any(p.name == "n" for p in self.params) else "[[maybe_unused]] const ptrdiff_t n = _n;", *before,
                  code(self._prepare, f"loop_prep of {self.name}", ";"),
-                 "for (ptrdiff_t i = (ptrdiff_t)blockIdx.x * blockDim.x + threadIdx.x; i < _n; "
-                 "i += (ptrdiff_t)blockDim.x * gridDim.x) {",
-                 "_ind.set(i);", *each, code(self.operation, self.name, ";"), "}",
+                 "for (ptrdiff_t _i = (ptrdiff_t)blockIdx.x * blockDim.x + threadIdx.x; _i < _n; "
+                 "_i += (ptrdiff_t)blockDim.x * gridDim.x) {",
+                 "" if any(p.name == "i" for p in self.params) else "[[maybe_unused]] const ptrdiff_t i = _i;",
+                 "_ind.set(_i);", *each, code(self.operation, self.name, ";"), "}",
                  code(self._after, f"after_loop of {self.name}", ";"), "}"]
         return "\n".join(filter(None, lines)) + "\n"
 
@@ -179,14 +181,21 @@ def passed(argument, dtype, shape, strides, what):
 def raw_array(name, kind, element):
     """The parameters of a raw array, and the line that makes an array of them."""
     ndim, flat = kind
-    return ([f"{element} *_raw_{name}", f"ad_kernel::dims<{ndim}> _shape_{name}",
+    const, plain = _split_const(element)
+    return ([f"{element} *_data_{name}", f"ad_kernel::dims<{ndim}> _shape_{name}",
              f"ad_kernel::dims<{ndim}> _strides_{name}"],
-            f"const ad_kernel::array<{element}, {ndim}, {str(flat).lower()}> {name}(_raw_{name}, _shape_{name}, "
+            f"{const}CArray<{plain}, {ndim}, {str(flat).lower()}> {name}(({plain} *)_data_{name}, _shape_{name}, "
             f"_strides_{name});")
 
 
+def _split_const(element):
+    """const, or nothing, and the type without it."""
+    return ("const ", element.removeprefix("const ")) if element.startswith("const ") else ("", element)
+
+
 def _declare(name, kind, element, ndim, declared, before, each):
-    """Add a parameter to those that are declared, and what makes of it what the code sees: before the loop or in it."""
+    """Add a parameter to those that are declared, and what makes of it what the code sees: before the loop or in it.
+    The array that an element is of is called _raw_ and its name."""
     if kind == "value":
         declared.append(f"{element} {name}")
         return
@@ -195,12 +204,15 @@ def _declare(name, kind, element, ndim, declared, before, each):
         declared += parameters
         before.append(line)
         return
-    declared.append(f"{element} *_raw_{name}")
-    place = f"_raw_{name}[i]"
+    declared.append(f"{element} *_data_{name}")
+    place, strides = f"_data_{name}[_i]", ""
     if kind == "strided":
         declared.append(f"ad_kernel::dims<{ndim}> _strides_{name}")
-        place = f"ad_kernel::at(_raw_{name}, _ind.offset(_strides_{name}))"
-    each.append(f"{element} {'' if element.startswith('const ') else '&'}{name} = {place};")
+        place, strides = f"ad_kernel::at(_data_{name}, _ind.offset(_strides_{name}))", f", _strides_{name}"
+    const, plain = _split_const(element)
+    before.append(f"[[maybe_unused]] {const}CArray<{plain}, {ndim}, {str(not strides).lower()}> "
+                  f"_raw_{name}(({plain} *)_data_{name}, _shape{strides});")
+    each.append(f"{element} {'' if const else '&'}{name} = {place};")
 
 
 def code(source, what, end=""):

@@ -16,7 +16,7 @@ def before(program, used):
     """The text before translated functions, after that of types.head; used: text in which they are used."""
     used += program.text()
     return "".join([headers(used), *(f"#include <arrayd/{name}.cuh>\n" for name in ("algorithm", "collective")
-                                     if f"ad_{name}::" in used), text.BITS,
+                                     if f"ad_{name}::" in used),
                     text.COMPLEX if "complex" in used else "", text.MATH, text.ATOMICS if "atomic_" in used else "",
                     program.text()])
 
@@ -54,6 +54,8 @@ class _JitRawKernel:
             kinds.append(kind)
             values += given
         module, written = self._module(tuple(kinds))
+        if 0 in grid:
+            return
         sites.note(self._name)
         module.launch(self._name, grid, block, shared_mem, tuple(values), written)
 

@@ -1,6 +1,7 @@
 """Functions of modules, and their arguments as they are sent."""
 import numpy as np
 
+from .. import _core
 from .._core import ndarray
 from . import sites
 from .types import three
@@ -10,6 +11,8 @@ _NULL = bytes(8)
 
 def arguments(args):
     """A kernel's arguments as Module.launch takes them: arrays as they are, all others as the bytes of their value."""
+    if isinstance(args, ndarray):
+        args = (args,)
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"a kernel's arguments must be a tuple, not {type(args).__name__}")
     return tuple(a if isinstance(a, ndarray) else _value(a, place) for place, a in enumerate(args))
@@ -37,32 +40,40 @@ def _integer(value, place):
     return (value & (1 << 64) - 1).to_bytes(8, "little")
 
 
+class NotFoundError(_core.DeviceError, ValueError):
+    """A module has no function of a name, or there is no file of a module: what CuPy raises as a CUDADriverError."""
+
+
 class Function:
     """A function of a compiled module, as RawKernel.kernel gives it.
 
     Parameters: module: the module. name: of an extern "C" function, or one of the module's name expressions.
-    Raises: ValueError for a name that the module does not have.
+    Raises: cuda.driver.CUDADriverError, which is a ValueError too, for a name that the module does not have.
     Source: cupy.cuda.Function
     """
 
     __slots__ = ("_module", "name")
 
     def __init__(self, module, name):
-        module.info(name)  # that it is there is known from now on
+        try:
+            module.info(name)  # that it is there is known from now on
+        except ValueError as error:
+            raise NotFoundError(f"CUDA_ERROR_NOT_FOUND: named symbol not found: {error}") from None
         self._module, self.name = module, name
 
     def __call__(self, grid, block, args, shared_mem=0):
         """Launch it on the current stream.
 
-        Parameters: grid, block: int or tuple of up to 3. args: tuple of arrays, NumPy scalars and Python numbers.
-        shared_mem: bytes of dynamic shared memory.
+        Parameters: grid, block: int or tuple of up to 3; a grid with a 0 has no blocks, and nothing runs. args: tuple of
+        arrays, NumPy scalars and Python numbers, or one array. shared_mem: bytes of dynamic shared memory.
         Returns: None.
         Raises: TypeError, ValueError for arguments that no kernel takes.
         """
-        values = arguments(args)
+        values, grid, block = arguments(args), three(grid, "grid"), three(block, "block")
+        if 0 in grid:
+            return
         sites.note(self.name)
-        self._module.launch(self.name, three(grid, "grid"), three(block, "block"), shared_mem, values,
-                            (1 << len(values)) - 1)
+        self._module.launch(self.name, grid, block, shared_mem, values, (1 << len(values)) - 1)
 
     def linear_launch(self, size, args, shared_mem=0, block_max_size=128):
         """Launch it with as many threads as there are elements, at least.

@@ -30,8 +30,8 @@ def _one(words, what):
         if mark not in ("raw", "const"):
             raise ValueError(f"{what}: unknown keyword {mark!r} before {kind} {name}; there is raw")
     build.identifier(name, what)
-    if name == "i" or name.startswith("_"):
-        raise ValueError(f"{what}: the name {name!r} is reserved, as are i and those that begin with _")
+    if name.startswith("_"):
+        raise ValueError(f"{what}: the name {name!r} is reserved, as are all that begin with _")
     dtype = None
     if len(kind) != 1:
         try:

@@ -1,8 +1,9 @@
 """RawKernel and RawModule: CUDA C++ as the user has written it."""
+import os
 import re
 
 from . import build
-from .launch import Function
+from .launch import Function, NotFoundError
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]cuComplex\.h[>"]', re.M)
 # cuComplex.h's names over complex<T>.
@@ -32,14 +33,21 @@ class _Source:
     def __init__(self, code, options, backend, translate_cucomplex, enable_cooperative_groups, names=()):
         if not isinstance(code, str):
             raise TypeError(f"code must be a str, not {type(code).__name__}")
-        if backend != "nvrtc":
-            raise ValueError(f"backend must be 'nvrtc', not {backend!r}: the server compiles")
+        if backend not in ("nvrtc", "nvcc"):
+            raise ValueError(f"backend must be 'nvrtc' or 'nvcc', not {backend!r}: the server compiles with NVRTC for both")
+        if backend == "nvcc" and names:
+            raise ValueError("name_expressions need backend='nvrtc'")
         self.text = _over_complex(code) if translate_cucomplex else code
         self.enable_cooperative_groups = bool(enable_cooperative_groups)
         if self.enable_cooperative_groups:  # a module of its own: its kernels are launched in another way
             self.text += "\n// cooperative"
         self.code, self.options, self.names, self.backend = code, build.as_options(options), tuple(names), backend
+        self._translated = translate_cucomplex
         self._functions = build.Memo()
+
+    def __reduce__(self):
+        return type(self), (self.code, self.options, self.backend, self._translated, self.enable_cooperative_groups,
+                            self.names)
 
     def module(self, name="module"):
         return build.module(self.text, self.options, self.names, name)
@@ -84,7 +92,7 @@ class _OfSource:
 
     @property
     def backend(self):
-        """str: "nvrtc"."""
+        """str: "nvrtc" or "nvcc", as it was given."""
         return self._source.backend
 
     @property
@@ -103,8 +111,9 @@ class RawKernel(_OfSource):
         }''', "add")
         add((5,), (5,), (x, y, z))
 
-    Parameters: code: the source. name: of the function, which is extern "C". options: tuple of options of the compiler.
-    backend: "nvrtc". translate_cucomplex: take the names of cuComplex.h for complex<T>. enable_cooperative_groups:
+    Parameters: code: the source. name: of the function, which is extern "C". options: tuple of options of the compiler;
+    -I, -O and --gpu-architecture change nothing, as the server has the headers and knows its device. backend: "nvrtc" or "nvcc": the server compiles with NVRTC for both, so there is no code for the host, and no kernel
+    that launches others. translate_cucomplex: take the names of cuComplex.h for complex<T>. enable_cooperative_groups:
     the blocks of a launch run all at once, so that they may wait for each other (grid_group); more blocks than can are
     an error. jitify: ignored, what headers there are is the server's choice.
     Raises: TypeError; ValueError for another backend. Calling it: arrayd.CompileError with what the compiler says.
@@ -130,7 +139,8 @@ class RawKernel(_OfSource):
     def __call__(self, grid, block, args, *, shared_mem=0):
         """Launch it on the current stream, without waiting.
 
-        Parameters: grid, block: int or tuple of up to 3. args: tuple: arrays go as pointers to their first element;
+        Parameters: grid, block: int or tuple of up to 3; a grid with a 0 has no blocks, and nothing runs. args: one array
+        or a tuple: arrays go as pointers to their first element;
         Python's int, float, complex and bool as long long, double, complex<double> and bool; NumPy scalars and arrays
         of one element, also of structured types, as they are; None as a null pointer. Neither number nor types are
         compared with the kernel's before it runs. shared_mem: bytes of dynamic shared memory.
@@ -200,13 +210,17 @@ class RawModule(_OfSource):
     Parameters: code: the source. path: must be None: the server takes no binaries from clients. options, backend,
     translate_cucomplex, enable_cooperative_groups, jitify: as for RawKernel. name_expressions: sequence of names of
     template instances, as C++ would write them.
-    Raises: TypeError; ValueError for a path.
+    Raises: TypeError; ValueError for a path: cuda.driver.CUDADriverError where there is no such file.
     Differs: there are no binaries and no textures.
     Source: cupy.RawModule
     """
 
     def __init__(self, *, code=None, path=None, options=(), backend="nvrtc", translate_cucomplex=False,
                  enable_cooperative_groups=False, name_expressions=None, jitify=False):
+        if code is not None and path is not None:
+            raise TypeError("RawModule takes code or a path, not both")
+        if path is not None and not os.path.exists(path):
+            raise NotFoundError(f"CUDA_ERROR_FILE_NOT_FOUND: file not found: {path!r}")
         if path is not None:
             raise ValueError(f"path={path!r}: the server loads no cubin or PTX of a client, only what it has compiled "
                              "itself; give the source as code")
@@ -222,7 +236,8 @@ class RawModule(_OfSource):
 
         Parameters: name: of an extern "C" function, or one of name_expressions.
         Returns: RawKernel.
-        Raises: arrayd.CompileError; ValueError where there is no such function.
+        Raises: arrayd.CompileError; cuda.driver.CUDADriverError, which is a ValueError too, where there is no such
+        function.
         """
         kernel = RawKernel._of(self._source, name)
         kernel.kernel

@@ -211,8 +211,10 @@ class _Kernel:
         lanes = self.threads // self.beside
         reduced = what.reduce_type or c_name(self.outs[0])
         value = code(what.map_expr, f"map_expr of {name}")
+        number = "" if any(p.name == "i" for p in what.params) \
+            else "[[maybe_unused]] const ptrdiff_t i = _J * _count + _o;"
         mapped = f"""_along_ind.set(_J);
-[[maybe_unused]] const ptrdiff_t i = _J * _count + _o;
+{number}
 {elements}
 return (_type_reduce)(
 {value});""" if stage != "join" else "return _partial[_J * _count + _o];"

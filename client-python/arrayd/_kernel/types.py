@@ -4,13 +4,11 @@ import operator
 import numpy as np
 
 from .. import _core
-from . import text
 
 _C = {"bool": "bool", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long long",
       "uint8": "unsigned char", "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long long",
       "float16": "float16", "bfloat16": "bfloat16", "float32": "float", "float64": "double",
       "complex64": "complex<float>", "complex128": "complex<double>"}
-_SMALL = {"float16": text.HALF, "bfloat16": text.BFLOAT}
 
 
 def c_name(dtype):
@@ -19,12 +17,11 @@ def c_name(dtype):
 
 
 def head(dtypes=(), *sources):
-    """The text before a generated kernel that uses dtypes, or whose parts (sources) name complex or half numbers."""
-    names = {dtype.name for dtype in dtypes}
-    said = [name for name in ("complex", *_SMALL) if any(name in source for source in sources)]
-    parts = ["#include <cupy/complex.cuh>\n"] if "complex" in said or names & {"complex64", "complex128"} else []
-    small = [_SMALL[name] for name in _SMALL if name in names or name in said]
-    return "".join([*parts, *([text.BITS] if small else []), *small, text.ARRAYS])
+    """The text before a generated kernel that uses dtypes, or whose parts (sources) name complex numbers or CUDA's half."""
+    complexes = any(dtype.kind == "c" for dtype in dtypes) or any("complex" in source for source in sources)
+    halves = any("half" in source for source in sources)
+    return "".join(["#include <cupy/complex.cuh>\n" if complexes else "", "#include <cuda_fp16.h>\n" if halves else "",
+                    "#include <cupy/carray.cuh>\n"])
 
 
 def default_dtype(value):
