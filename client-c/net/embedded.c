@@ -87,8 +87,8 @@ static int find_program(search *s) {
     }
     if (find_beside_library(s) || find_in_path(s)) return 0;
     return ad__fail(AD_E_CONNECTION,
-                    "no arrayd program to embed; looked for %s. Set ARRAYD_BIN to its path, or "
-                    "ARRAYD_URL to a running server",
+                    "no arrayd program to embed: `pip install arrayd-server` brings it; or set ARRAYD_BIN to its path, "
+                    "or ARRAYD_URL to a running server; looked for %s",
                     s->tried);
 }
 

@@ -1,4 +1,4 @@
-"""What `make` leaves behind works: the installation, the wheel, the demo, and the dependency arrows hold."""
+"""What `make` leaves behind works: the installation and the demo, and the dependency arrows hold."""
 import ctypes
 import importlib
 import os
@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
 
 import pytest
 
@@ -113,86 +112,6 @@ def test_header_is_cplusplus(installed, environment, tmp_path):
 def test_installed_program_finds_its_worker(installed, environment, tmp_path):
     assert "--socket" in run(installed / "usr/bin/arrayd", "--help", env=environment)
     assert re.search(r"\d+\.\d+\.\d+", run(installed / "usr/bin/arrayd", "--version", env=environment))
-
-
-@pytest.fixture(scope="session")
-def tree(tmp_path_factory):
-    """The package as it is packed, without a backend that `make test` has compiled the quick way."""
-    folder, built = tmp_path_factory.mktemp("tree"), BUILD / "python"
-    for path in built.rglob("*"):
-        place = folder / path.relative_to(built)
-        if path.is_dir():
-            place.mkdir(parents=True, exist_ok=True)
-        elif path.name != "libarrayd-cuda.so" or b"-unoptimised.so" not in path.read_bytes():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(path.resolve())
-    return folder
-
-
-def test_wheel(tree, tmp_path):
-    """The wheel, unpacked alone, computes with the server that it contains."""
-    name = run(sys.executable, TOP / "client-python/packing.py", tree, tmp_path).strip()
-    assert re.fullmatch(r"arrayd-[\d.]+-cp311-abi3-linux_x86_64\.whl", name)
-    if BUILD.name != "release":
-        return
-    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", tmp_path / "site",
-        tmp_path / name)
-    site = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
-    assert re.fullmatch(r"arrayd [\d.]+\n", run(tmp_path / "site/bin/arrayd", "--version", env=site, cwd=tmp_path))
-    assert "warm --arch=ARCH" in run(tmp_path / "site/bin/arrayctl", "--help", env=site, cwd=tmp_path)
-    with pytest.raises(AssertionError, match="arrayd: the Python package arrayd is not installed"):
-        run(tmp_path / "site/bin/arrayd", env={**os.environ, "PYTHONPATH": ""}, cwd=tmp_path)
-    code = "import arrayd; assert float((arrayd.arange(10) * 2).sum()) == 90; print(arrayd.__file__)"
-    where = run(sys.executable, "-c", code, cwd=tmp_path,
-                env={**site, "ARRAYD_URL": "embedded:cpu"})
-    assert where.startswith(str(tmp_path))
-
-
-def test_wheel_record(tree, tmp_path):
-    name = run(sys.executable, TOP / "client-python/packing.py", tree, tmp_path).strip()
-    with zipfile.ZipFile(tmp_path / name) as wheel:
-        assert wheel.testzip() is None
-        record = next(n for n in wheel.namelist() if n.endswith("RECORD"))
-        listed = {line.split(",")[0] for line in wheel.read(record).decode().splitlines()}
-        assert listed == set(wheel.namelist())
-        assert {f"arrayd/bin/{name}" for name in ("arrayd", "arrayd-worker", "arrayd-compile", "libarrayd-cpu.so")} <= listed
-
-
-def make_quick_backend(path):
-    """A library with the name that a backend has which is linked for `make demo` where there is no GPU."""
-    path.unlink(missing_ok=True)
-    (path.parent / "nothing.c").write_text("")
-    said = run("make", "-n", "demo", "B=build/nothing", "NVCC=nvcc", "CUDA_HERE=", "CUDA_QUICK=--Ofast-compile=max")
-    name = re.search(r"-soname,(libarrayd-cuda[^, ]*)", said)[1]
-    run("cc", "-shared", f"-Wl,-soname,{name}", "-o", path, path.parent / "nothing.c")
-
-
-def test_a_backend_that_is_not_optimised_is_not_packed(tree, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(tree, copy, symlinks=True)
-    make_quick_backend(copy / "arrayd/bin/libarrayd-cuda.so")
-    with pytest.raises(AssertionError, match="not packed: .*libarrayd-cuda.so is compiled without optimisation"):
-        run(sys.executable, TOP / "client-python/packing.py", copy, tmp_path / "dist")
-    assert not list((tmp_path / "dist").iterdir())
-
-
-@pytest.mark.skipif(BUILD.name != "release", reason="the wheel is the release's")
-def test_what_another_build_has_left_is_not_packed(tmp_path):
-    """As `make demo` does, before `make wheel NVCC=`."""
-    copy = tmp_path / "copy"
-    leave = shutil.ignore_patterns("build", ".git", "__pycache__")
-    shutil.copytree(TOP, copy, symlinks=True, ignore=leave)
-    built = copy / "build" / "release"
-    shutil.copytree(BUILD, built, symlinks=True, ignore=shutil.ignore_patterns("cuda-*", "libarrayd-cuda.so", "checks"))
-    (copy / "build/venv").symlink_to((TOP / "build/venv").resolve())
-    shutil.copy2(TOP / "build/.deps", copy / "build/.deps")
-    make_quick_backend(built / "bin/libarrayd-cuda.so")
-    (built / "python/arrayd/bin/libarrayd-cuda.so").symlink_to("../../../bin/libarrayd-cuda.so")
-    (built / "obj/packaged").write_text("those of make demo\n")
-    run("make", "wheel", "NVCC=", cwd=copy)
-    with zipfile.ZipFile(next((built / "dist").glob("*.whl"))) as wheel:
-        assert [n for n in wheel.namelist() if "libarrayd-" in n] == ["arrayd/bin/libarrayd-cpu.so"]
-    assert "bin/libarrayd-cuda" not in run("make", "-n", "bundle", "NVCC=", cwd=copy)
 
 
 @pytest.mark.skipif(BUILD.name != "release", reason="the demo is about speed too")

@@ -122,7 +122,7 @@ def test_dockerfile(dockerfile):
 def test_neither_image_has_what_the_other_is_for(dockerfile):
     text = {name: " ".join(rest for _, rest in commands) for name, (_, commands) in dockerfile[1].items()}
     assert not any("cuda" in text[name].lower() for name in ("client", "trimmed", "packages"))
-    assert "arrayd/bin" in text["packages"]  # is removed
+    assert "build.py /wheel client" in text["build"]  # the client's wheel, which has no programs
     assert "python" not in text["server"]
 
 
@@ -172,9 +172,7 @@ def test_client_image(dockerfile, images):
         urllib.request.urlopen(f"{stages.MIRROR}/dists/trixie/Release", timeout=60).close()
     except OSError as error:
         pytest.skip(f"no mirror of Debian: {error}")
-    package = images / "package"  # a client needs no GPU's backend, and that of a test's build is not to be packed
-    shutil.copytree(BUILD / "python", package, ignore=shutil.ignore_patterns("libarrayd-cuda.so"))
-    run(sys.executable, TOP / "client-python/packing.py", package, images / "build/wheel")
+    run(sys.executable, TOP / "deploy/wheels/build.py", images / "build/wheel", "client")
     roots = {"build": images / "build"}
     stages.build("client", dockerfile[1], dockerfile[0], images, roots)
     added = stages.size(roots["client"]) - stages.size(stages.base_root(dockerfile[1]["trimmed"][0], images))

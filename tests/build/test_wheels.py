@@ -1,0 +1,165 @@
+"""The wheels: what a package index asks of them, what they contain, and that they compute where nothing else is."""
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+
+import numpy
+import pytest
+
+from commands import BUILD, TOP, run
+
+pytestmark = pytest.mark.skipif(BUILD.name != "release", reason="wheels are made of the release")
+PROGRAMS = {"arrayd", "arrayctl", "arrayd-worker", "arrayd-compile", "arrayd-paths.so", "libarrayd-cpu.so"}
+TAGS = {"arrayd": r"cp311-abi3-manylinux_2_\d+_x86_64", "arrayd_server": r"py3-none-manylinux_2_\d+_x86_64"}
+# What people and tools do to a package before they use it, with NumPy alone beside it.
+LOOKING = """
+import inspect, io, pydoc, unittest.mock
+import arrayd
+assert len(dir(arrayd)) > 500 and not hasattr(arrayd, "bfloat16")
+members = dict(inspect.getmembers(arrayd))
+assert members["sum"] is arrayd.sum
+assert "array server" in pydoc.render_doc(arrayd, renderer=pydoc.plaintext)
+mock = unittest.mock.create_autospec(arrayd)
+mock.sum.return_value = 3
+assert mock.sum([1, 2]) == 3
+"""
+
+
+def build_wheels(folder, *kinds):
+    """Wheels of those kinds in a folder, by their project's name."""
+    lines = run(sys.executable, TOP / "deploy/wheels/build.py", folder, *kinds).split()
+    return {pathlib.Path(line).name.split("-")[0]: pathlib.Path(line) for line in lines}
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory):
+    return build_wheels(tmp_path_factory.mktemp("wheels"), "client", "server")
+
+
+@pytest.fixture(scope="session")
+def python(wheels, tmp_path_factory):
+    """Makes environments with some of the wheels and NumPy, and gives their Python."""
+    def make(*projects):
+        folder = tmp_path_factory.mktemp("environment")
+        venv.create(folder, symlinks=True)
+        site = next(folder.glob("lib/python*/site-packages"))
+        for path in pathlib.Path(numpy.__file__).parents[1].glob("numpy*"):
+            (site / path.name).symlink_to(path)
+        for project in projects:
+            run(sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--quiet", "--no-deps",
+                "--no-index", wheels[project])
+        return folder / "bin/python"
+    return make
+
+
+def clean_environment(**more):
+    """The environment without what leads to a build."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("ARRAYD_", "PYTHONPATH"))}
+    return {**kept, **more}
+
+
+def read_text(wheel, suffix):
+    """A text in a wheel by the end of its name."""
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.read(next(n for n in archive.namelist() if n.endswith(suffix))).decode()
+
+
+def list_names(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.testzip() is None
+        return {name for name in archive.namelist() if not name.endswith("/")}
+
+
+def test_an_index_would_take_them(wheels):
+    run(sys.executable, "-m", "twine", "check", "--strict", *wheels.values())
+    for project, wheel in wheels.items():
+        assert re.fullmatch(rf"{project}-[\d.]+-{TAGS[project]}\.whl", wheel.name)
+        text = read_text(wheel, "METADATA")
+        assert "\nLicense-Expression: " in text and "\nRequires-Python: >=3.11" in text
+        links = re.findall(r"\]\(([^)]+)\)", text)
+        assert all(re.match("https?://", link) for link in links), links
+
+
+def test_client(wheels):
+    """The client is thin: no program, no backend, and at most 2 MB."""
+    names = list_names(wheels["arrayd"])
+    assert wheels["arrayd"].stat().st_size < 2e6
+    assert {"arrayd/py.typed", "arrayd/__init__.pyi", "arrayd/_core.abi3.so"} <= names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert not [name for name in names if "/bin/" in name or "__pycache__" in name]
+
+
+def test_server(wheels):
+    """The programs and the CPU backend, and no backend that another build has left."""
+    names = list_names(wheels["arrayd_server"])
+    assert {name.rpartition("/")[2] for name in names if name.startswith("arrayd/bin/")} == PROGRAMS
+    scripts = {name.rpartition("/")[2] for name in names if "/scripts/" in name}
+    assert scripts == {"arrayd", "arrayctl"}
+    version = re.search(r"^VERSION := (\S+)", (TOP / "Makefile").read_text(), re.M)[1]
+    assert f"\nRequires-Dist: arrayd=={version}\n" in read_text(wheels["arrayd_server"], "METADATA")
+
+
+def test_equal_bytes(wheels, tmp_path):
+    """Two builds of one checkout are the same file."""
+    again = build_wheels(tmp_path, "client")
+    assert again["arrayd"].read_bytes() == wheels["arrayd"].read_bytes()
+
+
+def test_both_compute(python, tmp_path):
+    program = python("arrayd", "arrayd_server")
+    code = "import arrayd; assert float((arrayd.arange(10) * 2).sum()) == 90; print(arrayd.__file__)"
+    where = run(program, "-c", code, cwd=tmp_path, env=clean_environment(ARRAYD_URL="embedded:cpu"))
+    assert where.startswith(str(program.parents[1]))
+    there = program.parent / "arrayd"
+    assert re.fullmatch(r"arrayd [\d.]+\n", run(there, "--version", cwd=tmp_path, env=clean_environment()))
+    assert "warm --arch=ARCH" in run(program.parent / "arrayctl", "--help", cwd=tmp_path, env=clean_environment())
+
+
+def test_a_client_alone_says_what_brings_a_server(python, tmp_path):
+    environment = clean_environment(ARRAYD_URL="embedded:cpu", PATH="/nowhere")
+    done = subprocess.run([python("arrayd"), "-c", "import arrayd; arrayd.zeros(1)"], capture_output=True, text=True,
+                          cwd=tmp_path, env=environment)
+    assert done.returncode == 1 and "pip install arrayd-server" in done.stderr
+
+
+def test_looking_at_the_package_needs_numpy_alone(python, tmp_path):
+    run(python("arrayd"), "-c", LOOKING, cwd=tmp_path, env=clean_environment())
+
+
+@pytest.fixture
+def hook():
+    """The module that names files to the build front end."""
+    spec = importlib.util.spec_from_file_location("wheel_hook", TOP / "deploy/wheels/hook.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_backend_that_is_not_optimised_is_not_packed(hook, tmp_path):
+    """A library has the name by which `make demo` links what it has compiled the quick way."""
+    (tmp_path / "nothing.c").write_text("")
+    said = run("make", "-n", "demo", "B=build/nothing", "NVCC=nvcc", "CUDA_HERE=", "CUDA_QUICK=--Ofast-compile=max")
+    name = re.search(r"-soname,(libarrayd-cuda[^, ]*)", said)[1]
+    library = tmp_path / "libarrayd-cuda.so"
+    run("cc", "-shared", f"-Wl,-soname,{name}", "-o", library, tmp_path / "nothing.c")
+    with pytest.raises(SystemExit, match="not packed: .*libarrayd-cuda.so is compiled without optimisation"):
+        hook.copy_stripped(library, tmp_path / "packed")
+    assert not (tmp_path / "packed").exists()
+    run("cc", "-shared", "-Wl,-soname,libarrayd-cuda.so", "-o", library, tmp_path / "nothing.c")
+    hook.copy_stripped(library, tmp_path / "packed")
+    assert shutil.which("strip") is None or (tmp_path / "packed").stat().st_size > 0
+
+
+def test_source_distribution(tmp_path):
+    """The source distribution has what make needs, and nothing that was built."""
+    run(sys.executable, TOP / "deploy/wheels/build.py", tmp_path, "sdist")
+    archive = next(tmp_path.glob("arrayd-*.tar.gz"))
+    names = {name.partition("/")[2] for name in run("tar", "-tzf", archive).split()}
+    assert {"Makefile", "pyproject.toml", "protocol/ufunc.def", "server/front/main.c", "deploy/wheels/hook.py"} <= names
+    assert not [name for name in names if name.startswith("build/") or name.endswith((".o", ".so"))]
